@@ -46,22 +46,27 @@ func main() {
 	log.SetFlags(0)
 	input := flag.String("input", "", "folder that the documents' ids are relative to")
 	flag.Parse()
+
 	data, err := os.ReadFile(flag.Arg(0))
 	if err != nil {
 		log.Fatal(err)
 	}
+
 	var r result
 	if err := json.Unmarshal(data, &r); err != nil {
 		log.Fatalf("%s: %v", flag.Arg(0), err)
 	}
+
 	values, err := r.check()
 	if err != nil {
 		log.Fatal(err)
 	}
+
 	read, err := r.checkQuotes(*input)
 	if err != nil {
 		log.Fatal(err)
 	}
+
 	fmt.Printf("%s %s: %d records, %d values, %d citations, %d of them read in their document\n",
 		r.JobID, r.Status, len(r.Data), values, len(r.Citations), read)
 }
@@ -71,11 +76,13 @@ func (r *result) check() (values int, err error) {
 	if len(r.Data) == 0 {
 		return 0, fmt.Errorf("aggregated_data is empty")
 	}
+
 	for what, l := range r.Coverage {
 		if l.Total != l.Mapped+l.Failed+l.Skipped {
 			return 0, fmt.Errorf("coverage of %s does not add up: %+v", what, l)
 		}
 	}
+
 	for i, rec := range r.Data {
 		n, err := r.checkRecord(rec)
 		if err != nil {
@@ -83,6 +90,7 @@ func (r *result) check() (values int, err error) {
 		}
 		values += n
 	}
+
 	if values == 0 {
 		return 0, fmt.Errorf("no record has a value")
 	}
@@ -96,6 +104,7 @@ func (r *result) checkRecord(rec record) (values int, err error) {
 			return 0, fmt.Errorf("_citations: %w", err)
 		}
 	}
+
 	if d, ok := rec["_derived"]; ok {
 		var derived map[string]struct {
 			Citations []string `json:"citations"`
@@ -103,10 +112,12 @@ func (r *result) checkRecord(rec record) (values int, err error) {
 		if err := json.Unmarshal(d, &derived); err != nil {
 			return 0, fmt.Errorf("_derived: %w", err)
 		}
+		// Derived values have their citations apart.
 		for name, one := range derived {
 			refs[name] = one.Citations
 		}
 	}
+
 	for name, value := range rec {
 		if strings.HasPrefix(name, "_") || slices.Contains([]string{"null", "[]", "{}"}, string(value)) {
 			continue
@@ -115,6 +126,7 @@ func (r *result) checkRecord(rec record) (values int, err error) {
 		if len(refs[name]) == 0 {
 			return 0, fmt.Errorf("%s = %s has no citation", name, value)
 		}
+
 		for _, ref := range refs[name] {
 			if _, ok := r.Citations[ref]; !ok {
 				return 0, fmt.Errorf("%s cites %s, which is not there", name, ref)
@@ -134,6 +146,7 @@ func (r *result) checkQuotes(input string) (read int, err error) {
 			text = plainText(filepath.Join(input, filepath.FromSlash(c.Document)))
 			texts[c.Document] = text
 		}
+
 		if text == "" {
 			continue
 		}
@@ -142,6 +155,7 @@ func (r *result) checkQuotes(input string) (read int, err error) {
 		}
 		read++
 	}
+
 	if read == 0 {
 		return 0, fmt.Errorf("no citation could be read in its document")
 	}
@@ -155,6 +169,7 @@ func (c citation) check(text string) error {
 	if got := text[c.ByteStart:c.ByteEnd]; got != c.Quote {
 		return fmt.Errorf("bytes [%d,%d) are %q, not %q", c.ByteStart, c.ByteEnd, got, c.Quote)
 	}
+
 	start := utf8.RuneCountInString(text[:c.ByteStart])
 	if end := start + utf8.RuneCountInString(c.Quote); start != c.Start || end != c.End {
 		return fmt.Errorf("characters are [%d,%d), not [%d,%d)", start, end, c.Start, c.End)

@@ -46,6 +46,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+
 	courtesies, err := parseCourtesies(*without)
 	if err != nil {
 		return fmt.Errorf("-without: %w", err)
@@ -54,10 +55,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("-run: %w", err)
 	}
+
 	cluster, found := strings.CutPrefix(*where, "fdb:")
 	if *where != "" && (!found || cluster == "") {
 		return fmt.Errorf("-store: %q is not fdb:FILE", *where)
 	}
+
 	lab := figures.Lab{
 		Site:     rig.Site{Dir: *dir, Cluster: cluster, Lanes: *lanes, Without: courtesies},
 		Profiles: *profiles, Units: *units,
@@ -67,12 +70,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			return fmt.Errorf("CODITECT_BENCH_SIZE: %q is not a number of units", text)
 		}
 	}
+
 	fmt.Fprintf(stdout, "%s\n\n| figure | value | goal | | bound, measured in the same run |\n|---|---|---|---|---|\n", rig.Machine())
 	for _, f := range figures.All() {
 		if !matching.MatchString(f.Name) {
 			continue
 		}
 		start := time.Now()
+		// Each figure has a process of its own, so that none leaves memory to the next.
 		rows, err := figures.Measure(ctx, f.Name, lab)
 		if err != nil {
 			return fmt.Errorf("%s: %w", f.Name, err)
@@ -82,6 +87,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		}
 		fmt.Fprintf(stderr, "%s: %v\n", f.Name, time.Since(start).Round(time.Second))
 	}
+
 	fmt.Fprintf(stdout, "\nat the end: %s\n", rig.Machine())
 	return nil
 }
@@ -101,6 +107,7 @@ func parseCourtesies(list string) (c orchestrator.Courtesies, err error) {
 			return c, fmt.Errorf("%q is none of precedence, split-reads, reserved-slots", name)
 		}
 	}
+
 	return c, nil
 }
 

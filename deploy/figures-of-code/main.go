@@ -30,19 +30,23 @@ func main() {
 func write(out io.Writer, code measure.Code, largest int) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	columns := append([]measure.Column{measure.ColumnOf("here", code)}, measure.Models()...)
+
 	for _, row := range measure.Rows(columns) {
 		for _, cell := range row {
 			fmt.Fprintf(table, "%s\t", cell)
 		}
 		fmt.Fprintln(table)
 	}
+
 	fmt.Fprintf(table, "\nlargest packages\tlines\n")
 	for _, p := range code.Packages[:min(largest, len(code.Packages))] {
 		fmt.Fprintf(table, "%s\t%d\n", p.Path, p.Lines)
 	}
+
 	fmt.Fprintf(table, "\nlargest types\tmethods\tlines of them\n")
 	for _, t := range code.Types[:min(largest, len(code.Types))] {
 		fmt.Fprintf(table, "%s.%s\t%d\t%d\n", t.Package, t.Name, t.Methods, t.Lines)
 	}
+
 	return table.Flush()
 }

@@ -35,12 +35,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	only := flags.String("only", "", "the attacks whose names match this expression")
 	untimed := flags.Bool("untimed", false, "print how quick the server was, and how soon it gave memory back, but do not fail for it")
 	tenant := flags.String("tenant", "", "be the honest tenant of the server at this `address`; the attacker starts it")
+
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+
 	if *tenant != "" {
+		// The attacker starts this program again with that flag.
 		return attack.RunTenant(ctx, *tenant, os.Stdin, stdout)
 	}
+
 	r, err := attack.Run(ctx, attack.Config{Program: *program, Time: *long, Settle: *settle, Seed: *seed, Only: *only, Untimed: *untimed})
 	if r != nil {
 		r.Print(stdout)

@@ -37,6 +37,7 @@ func run() error {
 		flag.PrintDefaults()
 	}
 	flag.Parse()
+
 	c.Made = time.Unix(*made, 0).UTC()
 	for _, arg := range flag.Args() {
 		platform, program, found := strings.Cut(arg, "=")
@@ -47,18 +48,22 @@ func run() error {
 		if err != nil {
 			return err
 		}
+		// What the package manager knows of a library goes into the list of contents.
 		for i := range libraries {
 			libraries[i].Package, libraries[i].Version = packageOf(libraries[i].Path)
 		}
 		c.Programs = append(c.Programs, oci.Program{Platform: platform, Path: program, Libraries: libraries})
 	}
+
 	if *out == "" || len(c.Programs) == 0 {
 		return fmt.Errorf("-out and at least one PLATFORM=PROGRAM are needed")
 	}
+
 	f, err := os.Create(*out)
 	if err != nil {
 		return err
 	}
+
 	digest, err := oci.Write(f, c)
 	if closed := f.Close(); err == nil {
 		err = closed
@@ -66,6 +71,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
+
 	fmt.Printf("%s: %s, %d platforms, %s\n", *out, c.Reference, len(c.Programs), digest)
 	return nil
 }
@@ -77,6 +83,7 @@ func packageOf(path string) (name, version string) {
 	if err != nil {
 		return "", ""
 	}
+
 	// A file may be listed under the folder that a merged /usr has moved it from.
 	for _, listed := range []string{path, real, strings.TrimPrefix(real, "/usr")} {
 		out, err := exec.Command("dpkg-query", "--search", listed).Output() //nolint:gosec // a path is no option: it begins with /
@@ -84,10 +91,12 @@ func packageOf(path string) (name, version string) {
 			continue
 		}
 		name, _, _ = strings.Cut(string(out), ":")
+
 		out, err = exec.Command("dpkg-query", "--show", "--showformat", "${Version}\\n", name).Output() //nolint:gosec // the name is one that dpkg-query has said
 		if err != nil {
 			continue
 		}
+
 		version, _, _ = strings.Cut(string(out), "\n")
 		return name, version
 	}

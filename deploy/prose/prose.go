@@ -50,9 +50,11 @@ func Check(name, text string) (found []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	text = code.ReplaceAllStringFunc(text, func(s string) string {
 		return "`" + strings.Repeat("\n", strings.Count(s, "\n")) + "`" // so that lines stay what they are
 	})
+
 	for _, w := range all {
 		for _, at := range w.pattern.FindAllStringIndex(text, -1) {
 			line := 1 + strings.Count(text[:at[0]+1], "\n")

@@ -47,8 +47,10 @@ func MeasureAgents(ctx context.Context, l *Lab) (*Agents, error) {
 		units[i] = o.ofAgent(agentName(i))
 		a.Least = max(a.Least, units[i])
 	}
+
 	pool := Makespan{Units: units, Slots: len(units)}
 	a.Pool = pool.measurePool(ctx)
+
 	m := &Models{AtOnce: a.Agents}
 	return a, m.withSystem(l, true, func(s *rig.System, server string) error { return a.measureJob(ctx, s, server, o) })
 }
@@ -95,6 +97,7 @@ func runAgent(c fakellm.Call) fakellm.Reply {
 		}
 		return r
 	}
+
 	quotes, facts := []any{}, []any{}
 	for _, u := range c.Uses {
 		if at := pageEvidence.FindString(u.Result); at != "" && !u.Error {
@@ -103,6 +106,7 @@ func runAgent(c fakellm.Call) fakellm.Reply {
 			facts = append(facts, map[string]any{"fact": pageFact, "refs": []string{ref}})
 		}
 	}
+
 	raw, err := json.Marshal(map[string]any{"quotes": quotes, "value": map[string]any{"facts": facts}})
 	if err != nil {
 		panic(err) // texts
@@ -133,6 +137,7 @@ func (a *Agents) measureJob(ctx context.Context, s *rig.System, server string, o
 		return err
 	}
 	defer func() { err = errors.Join(err, model.EndProcess()) }()
+
 	workers := &askerProcesses{order: askerOrder{
 		Server: server, Model: model.URL, Prefetch: 1, Idle: 10 * o.Mean, Unlimited: true, Look: o.toolTime(),
 	}}
@@ -140,15 +145,18 @@ func (a *Agents) measureJob(ctx context.Context, s *rig.System, server string, o
 		return err
 	}
 	defer func() { err = errors.Join(err, workers.killAll()) }()
+
 	status := fmt.Sprintf("/proc/%d/status", workers.workers[0].Cmd.Process.Pid)
 	before, err := rig.ProcNumber(status, "VmRSS:", 1024)
 	if err != nil {
 		return err
 	}
+
 	p, err := pipeline.Parse("looking.yaml", []byte(lookingPipeline))
 	if err != nil {
 		return err
 	}
+
 	spec := mapreduce.JobSpec{
 		Provider: asked, Model: "m", Parallelism: a.Agents, Pipeline: p.Name, Definition: p.Canonical(), UnitTimeout: time.Hour,
 	}
@@ -156,6 +164,7 @@ func (a *Agents) measureJob(ctx context.Context, s *rig.System, server string, o
 	if err != nil {
 		return err
 	}
+
 	if err := clock.Sleep(ctx, a.Least/2); err != nil {
 		return err
 	}
@@ -164,22 +173,26 @@ func (a *Agents) measureJob(ctx context.Context, s *rig.System, server string, o
 		return err
 	}
 	a.Memory = during - before
+
 	mapped := func(j *mapreduce.Job) bool { return j.CompletedUnits+j.FailedUnits >= int64(a.Agents) }
 	if err := s.AwaitJob(ctx, id, mapped); err != nil {
 		return err
 	}
 	a.Took = s.Observer.MappedAt(id).Sub(s.Observer.ReadyAt(id))
+
 	page, err := s.ListUnits(ctx, mapreduce.ListUnitsQuery{Job: id, PageSize: 1, Outputs: true})
 	if err != nil {
 		return err
 	}
 	a.Evidence = strings.Count(string(page.Units[0].Output), pageFact)
+
 	if _, err := s.CancelJob(ctx, id); err != nil { // the report is no part of it
 		return err
 	}
 	if err := workers.killAll(); err != nil {
 		return err
 	}
+
 	tally, err := model.ReadTally(ctx)
 	if err == nil {
 		a.Tally = *tally

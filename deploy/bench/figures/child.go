@@ -55,6 +55,7 @@ func carryOut(ctx context.Context, o *order, out *json.Encoder) error {
 		rows, err := measureFigure(ctx, o.Figure.Name, o.Figure.Lab)
 		return errors.Join(err, out.Encode(rows))
 	}
+
 	return errors.New("an order of nothing")
 }
 
@@ -73,6 +74,7 @@ func (l *Lab) withProfiles(name string, measure func() ([]Row, error)) (rows []R
 	if l.Profiles == "" {
 		return measure()
 	}
+
 	file, err := os.Create(filepath.Join(l.Profiles, name+".cpu"))
 	if err != nil {
 		return nil, err
@@ -81,14 +83,18 @@ func (l *Lab) withProfiles(name string, measure func() ([]Row, error)) (rows []R
 	if err := pprof.StartCPUProfile(file); err != nil {
 		return nil, err
 	}
+
+	// One in a hundred waits for locks is noted.
 	runtime.SetMutexProfileFraction(100)
 	rows, err = measure()
 	pprof.StopCPUProfile()
+
 	for _, kind := range []string{"allocs", "mutex"} {
 		var b bytes.Buffer
 		err = errors.Join(err, pprof.Lookup(kind).WriteTo(&b, 0))
 		err = errors.Join(err, os.WriteFile(filepath.Join(l.Profiles, name+"."+kind), b.Bytes(), 0o600))
 	}
+
 	return rows, err
 }
 

@@ -57,12 +57,14 @@ func (c *Contention) measureSystems(ctx context.Context, p rig.Place, claimers i
 		return err
 	}
 	defer func() { err = errors.Join(err, kv.Close()) }()
+
 	systems := make([]*rig.System, 0, claimers)
 	defer func() {
 		for _, s := range systems {
 			err = errors.Join(err, s.Close())
 		}
 	}()
+
 	for range claimers {
 		s, err := rig.OpenOn(rig.UnclosedStore{Store: kv}, p, orchestrator.Config{Heartbeat: beat})
 		if err != nil {
@@ -73,9 +75,12 @@ func (c *Contention) measureSystems(ctx context.Context, p rig.Place, claimers i
 			return err
 		}
 	}
+
+	// After two heartbeats all have heard of each other.
 	if err := clock.Sleep(ctx, 2*beat); err != nil {
 		return err
 	}
+
 	return c.shareLoad(ctx, systems)
 }
 
@@ -88,17 +93,21 @@ func (c *Contention) shareLoad(ctx context.Context, systems []*rig.System) error
 			return err
 		}
 	}
+
 	for i, id := range ids {
 		err := systems[i].AwaitJob(ctx, id, func(j *mapreduce.Job) bool { return j.Level > 0 })
 		if err != nil {
 			return err
 		}
 	}
+
+	// Only the map level counts, so the figures are taken before the reduces end.
 	c.Took = time.Since(systems[0].Observer.ReadyAt(ids[0]))
 	now := c.sumStats(systems)
 	c.Commits, c.Conflicts = now.Commits-before.Commits, now.Conflicts-before.Conflicts
 	c.Claims, c.Refused = now.Claims-before.Claims, now.Refused-before.Refused
 	c.Claimants = now.Claimants
+
 	for i, id := range ids {
 		if err := systems[i].AwaitComplete(ctx, id); err != nil {
 			return err
@@ -132,5 +141,6 @@ func (c *Claimers) Rows() []Row {
 				load.Refused, load.Claims, load.Claimants, Number(rig.PerSecond(load.Units, load.Took))),
 		}
 	}
+
 	return []Row{row("one job", &c.One), row(fmt.Sprintf("%d jobs", c.Several.Jobs), &c.Several)}
 }

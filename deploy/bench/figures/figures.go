@@ -91,10 +91,13 @@ type Lab struct {
 
 func (l Lab) withDefaults() Lab {
 	setDefault(&l.Size, 1_000_000)
+
+	// Laps of the default size are bounded in time; those of a given size are not.
 	if l.LapUnits == 0 && l.Units == 0 {
 		l.LapUnits = 100_000
 		setDefault(&l.LapsWithin, overheadWithin)
 	}
+
 	setDefault(&l.LapUnits, l.Units/10)
 	setDefault(&l.Units, 200_000)
 	setDefault(&l.Small, 10_000)
@@ -115,6 +118,7 @@ func (l Lab) withDefaults() Lab {
 	setDefault(&l.Agents, 1000)
 	setDefault(&l.Mull, 20*time.Second)
 	setDefault(&l.Laps, 12)
+
 	if l.Lanes == 0 && l.Cluster != "" {
 		l.Lanes = 8
 	}
@@ -171,11 +175,13 @@ func Number(v float64) string {
 		for m := math.Abs(v); m >= 10; m /= 10 {
 			digits--
 		}
+
 		if v == math.Trunc(v) {
 			digits = 0
 		}
 		return fmt.Sprintf("%.*f", digits, v)
 	}
+
 	s := fmt.Sprintf("%.0f", v)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
 		s = s[:i] + "," + s[i:]

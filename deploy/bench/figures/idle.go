@@ -37,6 +37,7 @@ func MeasureIdle(ctx context.Context, l *Lab) (*Idleness, error) {
 		if err != nil {
 			return err
 		}
+
 		s, err := rig.OpenOn(kv, p, orchestrator.Config{Exclusive: p.Cluster == "", Heartbeat: l.Beat})
 		if err != nil {
 			return err
@@ -49,6 +50,7 @@ func (i *Idleness) measureIdle(ctx context.Context, s *rig.System, beat time.Dur
 	var beats atomic.Int64
 	var welcome sync.WaitGroup
 	welcome.Add(i.Workers)
+
 	for range i.Workers {
 		connection, err := s.NewConnection() // as each worker process has
 		if err != nil {
@@ -67,15 +69,18 @@ func (i *Idleness) measureIdle(ctx context.Context, s *rig.System, beat time.Dur
 			return err
 		}
 	}
+
 	welcome.Wait()
 	if err := clock.Sleep(ctx, beat); err != nil { // what came with the workers has been dealt with
 		return err
 	}
+
 	stats := s.Jobs.DB().Stats()
 	commits, reads, heard, used, start := stats.Commits.Load(), stats.Reads.Load(), beats.Load(), rig.ProcessorTime(), time.Now()
 	if err := clock.Sleep(ctx, idleBeats*beat); err != nil {
 		return err
 	}
+
 	i.Commits, i.Reads, i.Beats = stats.Commits.Load()-commits, stats.Reads.Load()-reads, beats.Load()-heard
 	i.Processor, i.Watched = rig.ProcessorTime()-used, time.Since(start)
 	return nil

@@ -36,6 +36,7 @@ func MeasureKill(ctx context.Context, l *Lab) (*Kill, error) {
 		if err != nil {
 			return err
 		}
+
 		s.ServeOn(listener)
 		for round := 0; k.Waits.Len() < l.Kills; round++ {
 			if err := k.runRound(ctx, s, listener.Addr().String(), l.Pause*10); err != nil {
@@ -51,15 +52,18 @@ func MeasureKill(ctx context.Context, l *Lab) (*Kill, error) {
 func (k *Kill) runRound(ctx context.Context, s *rig.System, server string, pause time.Duration) (err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+
 	fleet := &workerFleet{server: server, news: make(chan workerNews)}
 	defer func() { err = errors.Join(err, fleet.killAll()) }()
 	if err := fleet.startWorkers(ctx, victims); err != nil {
 		return err
 	}
+
 	id, err := s.SubmitDocuments(ctx, rig.NoopSpec(victims), victims)
 	if err != nil {
 		return err
 	}
+
 	running := make(map[mapreduce.UnitID]*rig.Child)
 	for len(running) < victims {
 		n, err := fleet.nextNews(ctx)
@@ -68,9 +72,12 @@ func (k *Kill) runRound(ctx context.Context, s *rig.System, server string, pause
 		}
 		running[n.Unit] = n.from
 	}
+
+	// The others are there before the first is killed, and have nothing to do.
 	if err := fleet.startWorkers(ctx, victims); err != nil {
 		return err
 	}
+
 	killed := make(map[mapreduce.UnitID]time.Time)
 	for unit, victim := range running {
 		if err := clock.Sleep(ctx, pause/victims); err != nil {
@@ -81,6 +88,7 @@ func (k *Kill) runRound(ctx context.Context, s *rig.System, server string, pause
 			return err
 		}
 	}
+
 	for len(killed) > 0 {
 		n, err := fleet.nextNews(ctx)
 		if err != nil {
@@ -93,6 +101,7 @@ func (k *Kill) runRound(ctx context.Context, s *rig.System, server string, pause
 		k.Waits.Add(n.At.Sub(at))
 		delete(killed, n.Unit)
 	}
+
 	_, err = s.CancelJob(ctx, id)
 	return err
 }
@@ -124,6 +133,7 @@ func (f *workerFleet) startWorkers(ctx context.Context, n int) error {
 		f.workers = append(f.workers, c)
 		f.reading.Go(func() { f.readNews(ctx, c) })
 	}
+
 	for range n {
 		select {
 		case got := <-f.news:
@@ -134,6 +144,7 @@ func (f *workerFleet) startWorkers(ctx context.Context, n int) error {
 			return context.Cause(ctx)
 		}
 	}
+
 	return nil
 }
 
@@ -168,12 +179,14 @@ func (f *workerFleet) killAll() error {
 			errs = append(errs, err)
 		}
 	}
+
 	go f.drainNews()
 	f.reading.Wait()
 	close(f.news)
 	for _, w := range f.workers {
 		_ = w.Cmd.Wait() // that it was killed is no news
 	}
+
 	return errors.Join(errs...)
 }
 
@@ -195,12 +208,14 @@ func (o *workerOrder) runWorker(ctx context.Context, out *json.Encoder) error {
 		return err
 	}
 	defer c.Close()
+
 	var mu sync.Mutex // guards out
 	say := func(n workerNews) error {
 		mu.Lock()
 		defer mu.Unlock()
 		return out.Encode(n)
 	}
+
 	hold := func(ctx context.Context, task *agent.Task) error {
 		if err := say(workerNews{Unit: task.Unit, At: time.Now()}); err != nil {
 			return err
@@ -208,6 +223,7 @@ func (o *workerOrder) runWorker(ctx context.Context, out *json.Encoder) error {
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}
+
 	w, err := worker.New(worker.Config{
 		Steps: step.Serving(rig.Provider, &rig.Bencher{Do: hold}), Slots: 1,
 		Connect: []worker.Connect{func(ctx context.Context) (worker.Stream, error) {

@@ -32,6 +32,7 @@ func MeasureLatency(ctx context.Context, l *Lab) (*Latency, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	lat := &Latency{Floor: floor, Cluster: l.Cluster != ""}
 	err = l.WithSystem(func(s *rig.System) error {
 		starts := newStarts()
@@ -44,6 +45,7 @@ func MeasureLatency(ctx context.Context, l *Lab) (*Latency, error) {
 		}
 		return err
 	})
+
 	return lat, err
 }
 
@@ -56,20 +58,24 @@ func (l *Lab) measureWaits(ctx context.Context, s *rig.System, starts *startTime
 	if err := s.WarmUp(ctx, spec); err != nil {
 		return nil, err
 	}
+
 	ids, begun := make([]mapreduce.JobID, l.Arrivals), make([]time.Time, l.Arrivals)
 	errs := make([]error, l.Arrivals+1)
 	var submitting sync.WaitGroup
 	errs[l.Arrivals] = rig.CallAt(ctx, rig.Arrivals(l.Arrivals, l.Pause), func(i int) error {
+		// The next job arrives whether this one was taken in or not.
 		submitting.Go(func() {
 			begun[i] = time.Now()
 			ids[i], errs[i] = s.SubmitDocuments(ctx, spec, 1)
 		})
 		return nil
 	})
+
 	submitting.Wait()
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
+
 	for i, id := range ids {
 		if err := s.AwaitComplete(ctx, id); err != nil {
 			return nil, err
@@ -111,10 +117,12 @@ func (l *Latency) Rows() []Row {
 		return fmt.Sprintf("one commit %s ms, of which a sync %s ms",
 			Number(toMilliseconds(l.Floor.Commit.Quantile(q))), Number(toMilliseconds(l.Floor.Sync.Quantile(q))))
 	}
+
 	p50, p99 := atMost(1), atMost(10)
 	if l.Cluster {
 		p50, p99 = atMost(5), atMost(25)
 	}
+
 	return []Row{
 		{"ready → start, idle fleet, p50", toMilliseconds(l.Ready.Quantile(.5)), "ms", p50, floor(.5)},
 		{"ready → start, idle fleet, p99", toMilliseconds(l.Ready.Quantile(.99)), "ms", p99, floor(.99)},

@@ -34,6 +34,7 @@ func (m *Makespan) Ratio() float64 { return float64(m.Took) / float64(m.Least) }
 // MeasureMakespans measures them.
 func MeasureMakespans(ctx context.Context, l *Lab) (Makespans, error) {
 	part := func(n int) int { return max(1, n*l.Units/200_000) }
+
 	all := Makespans{
 		{Name: fmt.Sprintf("%d × %v at 50", part(1000), l.Nap), Goal: 1.015, Units: rig.EqualDurations(part(1000), l.Nap), Slots: 50},
 		{Name: fmt.Sprintf("%d × %v at 20", part(400), l.Nap), Goal: 1.015, Units: rig.EqualDurations(part(400), l.Nap), Slots: 20},
@@ -42,6 +43,7 @@ func MeasureMakespans(ctx context.Context, l *Lab) (Makespans, error) {
 			Units: rig.LogNormal(part(1000), l.Nap, .8), Slots: 50,
 		},
 	}
+
 	for i := range all {
 		if err := l.WithSystem(func(s *rig.System) error { return all[i].measureJob(ctx, s) }); err != nil {
 			return nil, err
@@ -53,18 +55,23 @@ func MeasureMakespans(ctx context.Context, l *Lab) (Makespans, error) {
 func (m *Makespan) measureJob(ctx context.Context, s *rig.System) error {
 	m.Least = rig.ListSchedule(m.Units, m.Slots)
 	m.Pool = m.measurePool(ctx)
+
 	naps := func(ctx context.Context, task *agent.Task) error {
 		if !rig.IsMap(task) {
 			return nil
 		}
 		return clock.Sleep(ctx, m.Units[rig.DocumentIndex(task)])
 	}
+
 	if _, err := s.RunWorker(&rig.Bencher{Output: rig.OutputBytes, Do: naps}, m.Slots, rig.PrefetchFor(m.Slots)); err != nil {
 		return err
 	}
+
+	// What is made once is made before the job that is measured.
 	if err := s.WarmUp(ctx, rig.NoopSpec(m.Slots)); err != nil {
 		return err
 	}
+
 	id, err := s.SubmitDocuments(ctx, rig.NoopSpec(m.Slots), len(m.Units))
 	if err != nil {
 		return err
@@ -72,6 +79,7 @@ func (m *Makespan) measureJob(ctx context.Context, s *rig.System) error {
 	if err := s.AwaitComplete(ctx, id); err != nil {
 		return err
 	}
+
 	m.Took = s.Observer.MappedAt(id).Sub(s.Observer.ReadyAt(id))
 	return nil
 }
@@ -83,6 +91,7 @@ func (m *Makespan) measurePool(ctx context.Context) time.Duration {
 	rest := slices.Clone(m.Units)
 	start := time.Now()
 	var slots sync.WaitGroup
+
 	for range m.Slots {
 		slots.Go(func() {
 			for {
@@ -91,6 +100,7 @@ func (m *Makespan) measurePool(ctx context.Context) time.Duration {
 					mu.Unlock()
 					return
 				}
+
 				d := rest[0]
 				rest = rest[1:]
 				mu.Unlock()
@@ -98,6 +108,7 @@ func (m *Makespan) measurePool(ctx context.Context) time.Duration {
 			}
 		})
 	}
+
 	slots.Wait()
 	return time.Since(start)
 }

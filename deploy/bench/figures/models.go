@@ -63,6 +63,7 @@ func MeasureModels(ctx context.Context, l *Lab) (*Models, error) {
 	model := modelOrder{Mean: l.Think, Rates: fakellm.Rates{Concurrent: l.Calls, Requests: 1e5, Input: 1e8, Output: 1e8}}
 	wrong := modelOrder{Mean: l.Think / 2, Rates: model.Rates, Faults: faulty}
 	tight := modelOrder{Mean: l.Think / 4, Rates: fakellm.Rates{Concurrent: l.Calls, Requests: float64(l.Asked) * .8}}
+
 	for _, one := range []struct {
 		to    *Asked
 		model modelOrder
@@ -80,6 +81,7 @@ func MeasureModels(ctx context.Context, l *Lab) (*Models, error) {
 			return nil, err
 		}
 	}
+
 	return m, m.withSystem(l, false, func(s *rig.System, server string) error { return m.measureKills(ctx, s, server, l) })
 }
 
@@ -90,6 +92,7 @@ func (m *Models) withSystem(l *Lab, free bool, measure func(s *rig.System, serve
 		if err != nil {
 			return err
 		}
+
 		config := orchestrator.Config{Exclusive: p.Cluster == "", MaxCalls: m.AtOnce}
 		if free {
 			config.MaxCalls = 1 << 20
@@ -98,10 +101,12 @@ func (m *Models) withSystem(l *Lab, free bool, measure func(s *rig.System, serve
 		if err != nil {
 			return errors.Join(err, kv.Close())
 		}
+
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			return errors.Join(err, s.Close())
 		}
+
 		s.ServeOn(listener)
 		return errors.Join(measure(s, listener.Addr().String()), s.Close())
 	})
@@ -145,15 +150,18 @@ func (m *Models) measureJob(ctx context.Context, s *rig.System, c workerCrew, o 
 		return err
 	}
 	defer func() { err = errors.Join(err, model.EndProcess()) }()
+
 	workers, err := c.startWorkers(ctx, model.URL)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, workers.killAll()) }()
+
 	spec := askingSpec(n)
 	if o.Faults > 0 {
 		spec.UnitTimeout = max(2*c.Idle, 2*time.Second) // answers that never end
 	}
+
 	id, err := submitReceipts(ctx, s, spec, n)
 	if err != nil {
 		return err
@@ -162,10 +170,12 @@ func (m *Models) measureJob(ctx context.Context, s *rig.System, c workerCrew, o 
 	if err != nil {
 		return err
 	}
+
 	tally, err := model.ReadTally(ctx)
 	if err != nil {
 		return err
 	}
+
 	*a = Asked{Units: n, Failed: int(job.FailedUnits), Took: s.Observer.MappedAt(id).Sub(s.Observer.ReadyAt(id)), Tally: *tally}
 	a.setBounds(o, n, m.AtOnce)
 	return nil
@@ -235,11 +245,13 @@ func (m *Models) killWorkers(ctx context.Context, s *rig.System, c workerCrew, o
 		return err
 	}
 	defer func() { err = errors.Join(err, model.EndProcess()) }()
+
 	workers, err := c.startWorkers(ctx, model.URL)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, workers.killAll()) }()
+
 	id, err := submitReceipts(ctx, s, askingSpec(l.Asked), l.Asked)
 	if err != nil {
 		return err
@@ -247,6 +259,7 @@ func (m *Models) killWorkers(ctx context.Context, s *rig.System, c workerCrew, o
 	if err := s.AwaitJob(ctx, id, func(j *mapreduce.Job) bool { return j.CompletedUnits > 0 }); err != nil {
 		return err
 	}
+
 	for i := range m.Kills {
 		if err := clock.Sleep(ctx, l.Think/8); err != nil {
 			return err
@@ -258,16 +271,19 @@ func (m *Models) killWorkers(ctx context.Context, s *rig.System, c workerCrew, o
 			return err
 		}
 	}
+
 	if _, err := s.CancelJob(ctx, id); err != nil {
 		return err
 	}
 	if err := workers.killAll(); err != nil {
 		return err
 	}
+
 	tally, err := model.ReadTally(ctx)
 	if err != nil {
 		return err
 	}
+
 	m.Killing = *tally
 	return nil
 }

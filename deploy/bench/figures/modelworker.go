@@ -40,6 +40,7 @@ func (o *askerOrder) runAsker(ctx context.Context, out *json.Encoder) error {
 		return err
 	}
 	defer c.Close()
+
 	config := worker.Config{Slots: o.Slots, Prefetch: o.Prefetch, DrainTimeout: time.Second}
 	gates := decorator.NewGates(func(string) decorator.Rates { return decorator.Rates{} })
 	limited := func(p llm.Provider, count func(*llm.Request) int64) llm.Provider {
@@ -50,6 +51,7 @@ func (o *askerOrder) runAsker(ctx context.Context, out *json.Encoder) error {
 	} else {
 		config.Limits = gates
 	}
+
 	asker, err := model.New(model.Config{
 		Provider: asked, Random: rand.Float64, Limited: limited,
 		LLM: llm.Config{Key: llm.NewKey("of-a-figure"), BaseURL: o.Model, Idle: o.Idle, SendTrace: o.Look > 0},
@@ -58,6 +60,7 @@ func (o *askerOrder) runAsker(ctx context.Context, out *json.Encoder) error {
 		return err
 	}
 	config.Steps = step.Serving(asked, checked.New(asker))
+
 	if o.Look > 0 {
 		box, err := toolbox.New(nil, lookKit{o.Look})
 		if err != nil {
@@ -67,16 +70,20 @@ func (o *askerOrder) runAsker(ctx context.Context, out *json.Encoder) error {
 		config.Steps, config.Tools = step.NewRegistry(), box.Offers()
 		config.Steps.Provide(mapreduce.Provider{Name: asked, Models: true}, step.Table{step.Agent: agents, step.Write: checked.New(asker)})
 	}
+
 	greet := func() error { return out.Encode(workerNews{Connected: true}) }
 	config.Connect = []worker.Connect{func(ctx context.Context) (worker.Stream, error) {
 		stream, err := c.Connect(ctx)
 		if err != nil {
 			return nil, err
 		}
+		// Only the first connection is news; rig.Greeted greets nobody when its function is
+		// nil.
 		once := greet
 		greet = nil
 		return &rig.Greeted{WorkerStream: stream, Greet: once}, nil
 	}}
+
 	w, err := worker.New(config)
 	if err != nil {
 		return err

@@ -37,10 +37,12 @@ func MeasureNeighbour(ctx context.Context, l *Lab) (*Neighbour, error) {
 			}
 			return clock.Sleep(ctx, n.Nap)
 		}}
+
 		stop, err := s.RunWorker(b, rig.BusySlots, 0)
 		if err != nil {
 			return err
 		}
+
 		if n.Alone, err = l.readyWaits(ctx, s, starts); err != nil {
 			return err
 		}
@@ -48,6 +50,8 @@ func MeasureNeighbour(ctx context.Context, l *Lab) (*Neighbour, error) {
 		if err != nil {
 			return err
 		}
+
+		// The same with a worker that holds units beside those that run.
 		stop()
 		if _, err := s.RunWorker(b, rig.BusySlots, n.Prefetch); err != nil {
 			return err
@@ -63,18 +67,20 @@ func (n *Neighbour) measureBeside(ctx context.Context, s *rig.System, spec mapre
 	defer enough()
 	busy, kept := make(chan struct{}), make(chan error, 1)
 	go func() { kept <- n.keepBusy(keep, s, spec, sync.OnceFunc(func() { close(busy) })) }()
+
 	select {
 	case <-busy:
 	case err := <-kept:
 		return nil, err
 	}
+
 	sample, err := measure()
 	enough()
 	return sample, errors.Join(err, <-kept)
 }
 
-// keepBusy submits a job, and another of the same size whenever half of the last one
-// is done, until ctx ends. It tells when the first has begun.
+// keepBusy submits a job, and another of the same size whenever half of the last one is
+// done, until ctx ends. It calls begun when units of a job have begun.
 func (n *Neighbour) keepBusy(ctx context.Context, s *rig.System, spec mapreduce.JobSpec, begun func()) error {
 	for {
 		id, err := s.SubmitDocuments(ctx, spec, n.Queued)
@@ -86,14 +92,17 @@ func (n *Neighbour) keepBusy(ctx context.Context, s *rig.System, spec mapreduce.
 				return j.CompletedUnits >= int64(n.Queued/2)
 			})
 		}
+
 		if ctx.Err() != nil {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
+
 		job, err := s.GetJob(ctx, id)
 		if err == nil && !job.State.Running() {
+			// The last job had ended before there was another.
 			n.Gaps++
 		}
 	}
@@ -117,10 +126,12 @@ func (n *Neighbour) Rows() []Row {
 	if n.Gaps > 0 {
 		gaps = fmt.Sprintf("; %d times they had ended before there were more", n.Gaps)
 	}
+
 	bound := func(s *rig.Sample) string {
 		return fmt.Sprintf("p50 %s, p99 %s ms; alone p50 %s, p99 %s ms; %d slots busy with units of %v%s",
 			Number(toMilliseconds(s.Quantile(.5))), Number(p99(s)), Number(toMilliseconds(n.Alone.Quantile(.5))), Number(p99(n.Alone)), rig.BusySlots, n.Nap, gaps)
 	}
+
 	name := fmt.Sprintf("a small tenant's wait p99 beside %s queued units", Number(float64(n.Queued)))
 	return []Row{
 		{name, p99(n.Beside) / p99(n.Alone), "× alone", atMost(3), bound(n.Beside)},

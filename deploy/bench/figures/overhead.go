@@ -16,8 +16,8 @@ type Overhead struct {
 	Units int
 }
 
-// overheadWithin is how long the laps of TLS, telemetry and quotas take together, about, if nobody has said how many
-// units there are.
+// overheadWithin is about how long the laps of TLS, telemetry and quotas take together, if
+// the number of units is not given.
 const overheadWithin = 6 * time.Minute
 
 // MeasureOverhead measures it: laps of as many units as l says, and as many laps as fit into
@@ -41,9 +41,12 @@ func (o *Overhead) Rows() []Row {
 		{"no-op units over TCP, plain", o.Plain.Rate, "units/s", nil, fmt.Sprintf("laps of %s units, taking turns, %d of each kind", Number(float64(o.Units)), o.Rounds)},
 		{"— processor time", o.Plain.Processor, "µs a unit", nil, ""},
 	}
+
 	noise := fmt.Sprintf("plain laps differ among each other by %s %%", Number(100*o.NoiseRate))
+	// The error of a median falls with the root of the number of laps.
 	noiseProcessor := fmt.Sprintf("plain laps differ among each other by %s %%, so that the median of %d tells about %s %%",
 		Number(100*o.NoiseProcessor), o.Rounds, Number(200*o.NoiseProcessor/math.Sqrt(float64(max(1, o.Rounds)))))
+
 	for _, c := range o.Costs {
 		goal := atMost(2)
 		switch c.Kind {
@@ -58,5 +61,6 @@ func (o *Overhead) Rows() []Row {
 				"half of the laps between %s and %s %%; %s", Number(100*c.DearerLow), Number(100*c.DearerTop), noiseProcessor)},
 		)
 	}
+
 	return all
 }

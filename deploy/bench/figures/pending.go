@@ -71,19 +71,24 @@ func (z *Size) measurePending(ctx context.Context, s *rig.System, p rig.Place) (
 			return err
 		}
 	}
+
 	id, err := s.SubmitDocuments(ctx, rig.NoopSpec(rig.BusySlots), z.Units)
 	if err != nil {
 		return err
 	}
+
 	if z.Resident, err = rig.ResidentMemory(); err != nil {
 		return err
 	}
+
 	var mem runtime.MemStats
 	runtime.ReadMemStats(&mem)
 	z.Heap = int64(mem.HeapAlloc)
 	if z.Stored, err = rig.FolderSize(p.Dir); err != nil {
 		return err
 	}
+
+	// What a store does after so many writes would disturb the claims.
 	if p.Cluster != "" {
 		err = z.awaitSettledCluster(ctx, p)
 	} else {
@@ -92,6 +97,7 @@ func (z *Size) measurePending(ctx context.Context, s *rig.System, p rig.Place) (
 	if err != nil {
 		return err
 	}
+
 	return z.measureClaims(ctx, s, id)
 }
 
@@ -142,10 +148,12 @@ func (z *Size) measureClaims(ctx context.Context, s *rig.System, id mapreduce.Jo
 		}
 		return nil
 	}
+
 	stop, err := s.RunWorker(&rig.Bencher{Output: 2, Do: run}, 2, 0)
 	if err != nil {
 		return err
 	}
+
 	status := new(rig.Sample)
 	for done := false; !done; {
 		start := time.Now()
@@ -163,9 +171,11 @@ func (z *Size) measureClaims(ctx context.Context, s *rig.System, id mapreduce.Jo
 		}
 		t.Stop()
 	}
+
 	claims := s.Observer.Claims
 	z.Claims, z.ClaimP50, z.ClaimP99 = claims.Len(), claims.Quantile(.5), claims.Quantile(.99)
 	z.Status = status.Quantile(.99)
+
 	stop()
 	return context.Cause(ctx)
 }
@@ -181,12 +191,15 @@ func (p Pending) Rows() []Row {
 				z.Claims, Number(toMilliseconds(z.ClaimP99)), Number(toMilliseconds(z.Status)), formatMiB(z.Resident), formatMiB(z.Heap), z.storedText()),
 		})
 	}
+
 	span := fmt.Sprintf("from %s to %s pending", Number(float64(least.Units)), Number(float64(most.Units)))
 	rows = append(rows, Row{"claim p50, " + span, float64(most.ClaimP50) / float64(least.ClaimP50), "×", atMost(1.2), "1"})
 	memory := Row{"memory, " + span, float64(most.Resident-least.Resident) / (1 << 20), "MiB more", atMost(64), ""}
 	if most.Before > 0 {
+		// A cluster keeps its store elsewhere.
 		return append(rows, memory)
 	}
+
 	memory.Bound = "what the store remembers of recent commits, and its memtables"
 	return append(rows, memory,
 		Row{"store, largest", float64(most.Stored-most.Texts) / float64(most.Units), "B a unit beside its text", atMost(400), ""})

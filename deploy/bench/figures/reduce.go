@@ -78,6 +78,7 @@ func MeasureReducing(ctx context.Context, l *Lab) (Reducing, error) {
 			tree := ReducedTree{Tree: name, Keyed: keyed}
 			few := &reduceOrder{l.Dir, l.Cluster, max(20, l.Reduced/100), l.Lanes, name, keyed}
 			many := &reduceOrder{l.Dir, l.Cluster, l.Reduced, l.Lanes, name, keyed}
+
 			if err := rig.AskChild(ctx, order{Reduce: few}, &tree.Few); err != nil {
 				return nil, err
 			}
@@ -87,6 +88,7 @@ func MeasureReducing(ctx context.Context, l *Lab) (Reducing, error) {
 			r = append(r, tree)
 		}
 	}
+
 	return r, nil
 }
 
@@ -110,12 +112,14 @@ func salesSchema(keyed bool) []byte {
 // about, far apart; the others are of shops of their own.
 func someSales(n int) iter.Seq2[*mapreduce.Document, error] {
 	shops := max(1, n/100)
+
 	return func(yield func(*mapreduce.Document, error) bool) {
 		for i := range n {
 			shop := fmt.Sprint("Shop ", i)
 			if i%10 == 0 {
 				shop = fmt.Sprint("Chain ", i/10%shops)
 			}
+
 			text := fmt.Appendf(nil, "SHOP: %s\nCITY: Town %d\nTOTAL: %d.50\n", shop, i%7, i%1000)
 			if !yield(&mapreduce.Document{ID: mapreduce.DocumentID(rig.UnitName(i)), Content: text}, nil) {
 				return
@@ -138,6 +142,7 @@ func (r *Reduced) measureReducing(ctx context.Context, s *rig.System, o *reduceO
 	if _, err := s.RunWorker(rules.New(), rig.BusySlots, rig.PrefetchFor(rig.BusySlots)); err != nil {
 		return err
 	}
+
 	since := mapreduce.Reducing
 	if o.Tree == static {
 		since = mapreduce.Mapping // once the tree is planned
@@ -145,9 +150,11 @@ func (r *Reduced) measureReducing(ctx context.Context, s *rig.System, o *reduceO
 	if err := s.AwaitJob(ctx, job.ID, func(j *mapreduce.Job) bool { return j.Phase >= since }); err != nil {
 		return err
 	}
+
 	if r.Before, err = rig.ResidentMemory(); err != nil {
 		return err
 	}
+
 	watching, stop := context.WithCancel(ctx)
 	var watch sync.WaitGroup
 	var failed error
@@ -158,9 +165,11 @@ func (r *Reduced) measureReducing(ctx context.Context, s *rig.System, o *reduceO
 	if err = errors.Join(err, failed); err != nil {
 		return err
 	}
+
 	if r.Took, err = s.JobDuration(ctx, job.ID, since); err != nil {
 		return err
 	}
+
 	return r.measureMerging(ctx, s, job.ID)
 }
 
@@ -187,11 +196,14 @@ func (r *Reduced) measureMerging(ctx context.Context, s *rig.System, id mapreduc
 	if err != nil {
 		return err
 	}
+
 	m := merger{schema: sc, units: make(map[int64][]byte)}
 	level, err := m.readOutputs(ctx, s, id)
 	if err != nil {
 		return err
 	}
+
+	// Only the merging is timed, and not the reading of outputs.
 	start := time.Now()
 	for first := true; len(level) > 1; first = false {
 		if level, err = m.reduceLevel(level, first); err != nil {
@@ -222,10 +234,12 @@ func (m *merger) readOutputs(ctx context.Context, s *rig.System, id mapreduce.Jo
 				if err != nil {
 					return nil, err
 				}
+				// Reduces refer to outputs of the map by the number of their unit.
 				m.units[out.Entries[0].Members[0].Unit] = u.Output
 				level = append(level, u.Output)
 			}
 		}
+
 		if q.PageToken = page.NextPageToken; q.PageToken == "" {
 			return level, nil
 		}
@@ -244,7 +258,10 @@ func (m *merger) reduceLevel(level [][]byte, first bool) ([][]byte, error) {
 			}
 			inputs = append(inputs, in)
 		}
+
 		last := len(level) <= mapreduce.DefaultReduceBatchSize
+		// From the second level on, inputs refer to outputs of the map, which are read
+		// again.
 		if !first {
 			for _, w := range output.Wanted(m.schema, inputs, last) {
 				of, err := output.Decode(m.units[w.Unit])
@@ -254,6 +271,7 @@ func (m *merger) reduceLevel(level [][]byte, first bool) ([][]byte, error) {
 				referred = append(referred, of.Only([]output.Open{w}))
 			}
 		}
+
 		data, err := output.Reduce(m.schema, inputs, referred, last).Encode()
 		if err != nil {
 			return nil, err
@@ -271,12 +289,14 @@ func (r Reducing) Rows() []Row {
 		if t.Keyed {
 			name = t.Tree + ", a tenth with equal keys"
 		}
+
 		for _, one := range []Reduced{t.Few, t.Many} {
 			rows = append(rows, Row{
 				fmt.Sprintf("reducing %s outputs, %s", Number(float64(one.Units)), name), float64(one.timePerOutput().Microseconds()), "µs an output", nil,
 				fmt.Sprintf("merging alone %s µs; memory %s MiB before, %s at most", Number(float64(one.Merge.Microseconds())/float64(one.Units)), formatMiB(one.Before), formatMiB(one.Peak)),
 			})
 		}
+
 		span := fmt.Sprintf("from %s to %s outputs, %s", Number(float64(t.Few.Units)), Number(float64(t.Many.Units)), name)
 		rows = append(rows,
 			Row{"time an output, " + span, float64(t.Many.timePerOutput()) / float64(t.Few.timePerOutput()), "×", atMost(1.3), fmt.Sprintf("merging alone %s ×", Number(

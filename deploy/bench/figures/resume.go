@@ -50,7 +50,8 @@ func (r *Resumption) prepareJob(ctx context.Context, p rig.Place) (id mapreduce.
 	if id, err = s.SubmitDocuments(ctx, rig.NoopSpec(rig.BusySlots), r.Done+remainingUnits); err != nil {
 		return "", err
 	}
-	var begun atomic.Int64 // two lanes may hand units out in another order than the documents'
+
+	var begun atomic.Int64 // units may be handed out in another order than the documents'
 	run := func(ctx context.Context, _ *agent.Task) error {
 		if begun.Add(1) <= int64(r.Done) {
 			return nil
@@ -58,6 +59,7 @@ func (r *Resumption) prepareJob(ctx context.Context, p rig.Place) (id mapreduce.
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}
+
 	if _, err := s.RunWorker(&rig.Bencher{Output: 2, Do: run}, rig.BusySlots, rig.PrefetchFor(rig.BusySlots)); err != nil {
 		return "", err
 	}
@@ -95,6 +97,8 @@ func (r *Resumption) measureRestart(ctx context.Context, p rig.Place, id mapredu
 	if err != nil {
 		return err
 	}
+
+	// The time counts from before the store is opened.
 	start := time.Now()
 	s, err := rig.OpenSystem(p)
 	if err != nil {
@@ -102,20 +106,24 @@ func (r *Resumption) measureRestart(ctx context.Context, p rig.Place, id mapredu
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	r.Opening = time.Since(start)
+
 	first := newFirstStart()
 	if _, err := s.RunWorker(&rig.Bencher{Do: first.holdUnit}, rig.BusySlots, 0); err != nil {
 		return err
 	}
+
 	at, err := first.awaitStart(ctx)
 	if err != nil {
 		return err
 	}
+
 	r.Restart = at.Sub(start)
 	now, err := rig.BytesRead()
 	if err != nil {
 		return err
 	}
 	r.Read = now - read
+
 	_, err = s.PauseJob(ctx, id)
 	return err
 }
@@ -126,14 +134,17 @@ func (r *Resumption) measureResume(ctx context.Context, p rig.Place, id mapreduc
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
+
 	first := newFirstStart()
 	if _, err := s.RunWorker(&rig.Bencher{Do: first.holdUnit}, rig.BusySlots, 0); err != nil {
 		return err
 	}
+
 	start := time.Now()
 	if _, err := s.ResumeJob(ctx, id, mapreduce.Resume{}); err != nil {
 		return err
 	}
+
 	at, err := first.awaitStart(ctx)
 	r.Resume = at.Sub(start)
 	return err

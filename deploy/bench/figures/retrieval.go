@@ -28,6 +28,7 @@ func MeasureRetrieval(ctx context.Context, l *Lab) (r *Retrieval, err error) {
 			return nil, err
 		}
 	}
+
 	err = l.inFolder(func(dir string) (err error) {
 		r.Size, err = retrieval.MeasureSize(ctx, l.Passages, l.Queries, dir)
 		return err
@@ -72,6 +73,7 @@ func (r *Retrieval) Rows() []Row {
 			Bound: fmt.Sprintf("a scan by BM25 %.4f; %d questions, %d passages", one.Scan, one.Questions, one.Passages),
 		})
 	}
+
 	s := &r.Size
 	const mega = 1e6
 	return append(rows,

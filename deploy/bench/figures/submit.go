@@ -31,6 +31,7 @@ func MeasureSubmit(ctx context.Context, l *Lab) (*Submission, error) {
 	if sub.Bare, _, err = l.BareUnits(ctx, sub.Units, 2); err != nil {
 		return nil, err
 	}
+
 	return sub, l.WithSystem(func(s *rig.System) error {
 		start := time.Now()
 		id, err := s.SubmitDocuments(ctx, rig.NoopSpec(rig.BusySlots), sub.Units)

@@ -46,6 +46,7 @@ func (t *Throughput) PerSecond() float64 { return rig.PerSecond(t.Units, t.Mappe
 // MeasureUnits measures them.
 func MeasureUnits(ctx context.Context, l *Lab) (*Units, error) {
 	u := &Units{Cluster: l.Cluster != "", Small: Throughput{Units: l.Units, Output: 2}, Large: Throughput{Units: l.Units / 2, Output: rig.OutputBytes}}
+
 	var err error
 	if u.Raw, err = l.RawWrites(ctx, 5*l.Units); err != nil {
 		return nil, err
@@ -53,6 +54,7 @@ func MeasureUnits(ctx context.Context, l *Lab) (*Units, error) {
 	if u.Wire, err = rig.WireOnly(ctx, l.Units); err != nil {
 		return nil, err
 	}
+
 	for _, t := range []*Throughput{&u.Small, &u.Large} {
 		if _, t.Bare, err = l.BareUnits(ctx, t.Units, t.Output); err != nil {
 			return nil, err
@@ -69,38 +71,48 @@ func (t *Throughput) measureJob(ctx context.Context, s *rig.System) error {
 	if err != nil {
 		return err
 	}
+
 	stats := s.Jobs.DB().Stats()
 	commits, conflicts, used, start := stats.Commits.Load(), stats.Conflicts.Load(), rig.ProcessorTime(), time.Now()
 	if _, err := s.RunWorker(&rig.Bencher{Output: t.Output}, rig.BusySlots, rig.PrefetchFor(rig.BusySlots)); err != nil {
 		return err
 	}
+
 	err = s.AwaitJob(ctx, id, func(j *mapreduce.Job) bool { return j.Level > 0 })
 	if err != nil {
 		return err
 	}
+
 	t.Mapped = s.Observer.MappedAt(id).Sub(start)
 	t.Commits = float64(stats.Commits.Load()-commits) / float64(t.Units)
 	t.Conflicts = float64(stats.Conflicts.Load()-conflicts) / float64(stats.Commits.Load()-commits)
 	t.Processor = (rig.ProcessorTime() - used) / time.Duration(t.Units)
+
+	// From here on the reduces are counted.
 	used = rig.ProcessorTime()
 	mapped, read := stats.Commits.Load(), stats.Reads.Load()
 	if err := s.AwaitComplete(ctx, id); err != nil {
 		return err
 	}
+
 	used = rig.ProcessorTime() - used
 	mapped, read = stats.Commits.Load()-mapped, stats.Reads.Load()-read
 	t.Whole = s.Observer.LastTurn(id).Sub(start)
+
 	job, err := s.GetJob(ctx, id)
 	if err != nil {
 		return err
 	}
+
 	t.Total = job.TotalUnits
 	reduces := float64(t.Total - int64(t.Units))
 	t.Reduces.Processor = time.Duration(float64(used) / reduces)
 	t.Reduces.Commits, t.Reduces.Reads = float64(mapped)/reduces, float64(read)/reduces
+
 	if t.Reduces.Result, err = s.LastPhase(ctx, id); err != nil {
 		return err
 	}
+
 	ended := time.Now()
 	err = s.GetResult(ctx, id, false, func(*mapreduce.ResultPart) error { return nil })
 	t.Read = time.Since(ended)
@@ -114,6 +126,7 @@ func (u *Units) Rows() []Row {
 	if u.Cluster {
 		rate, share, alone = atLeast(8000), atLeast(.7), "the cluster alone"
 	}
+
 	for _, t := range []*Throughput{&u.Small, &u.Large} {
 		name := fmt.Sprintf("no-op units, results of %s B", Number(float64(t.Output)))
 		all = append(all,

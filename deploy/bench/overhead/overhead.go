@@ -82,12 +82,14 @@ func Measure(ctx context.Context, c Config) (r *Result, err error) {
 	if len(c.Kinds) == 0 {
 		c.Kinds = Kinds()
 	}
+
 	services := make(map[string]*service)
 	defer func() {
 		for _, s := range services {
 			err = errors.Join(err, s.close())
 		}
 	}()
+
 	for i, kind := range append([]string{Plain}, c.Kinds...) {
 		var s *service
 		labelled(ctx, kind, func(ctx context.Context) { s, err = open(ctx, filepath.Join(c.Dir, fmt.Sprint(i)), optionsOf(kind)) })
@@ -96,6 +98,7 @@ func Measure(ctx context.Context, c Config) (r *Result, err error) {
 		}
 		services[kind] = s
 	}
+
 	var series []measured // plain, other, plain, other, …, plain
 	lap := func(kind string) error {
 		var one Lap
@@ -106,11 +109,13 @@ func Measure(ctx context.Context, c Config) (r *Result, err error) {
 		series = append(series, measured{kind, one})
 		return nil
 	}
+
 	for _, kind := range append([]string{Plain}, c.Kinds...) { // what is compiled, opened and made large once
 		if _, err := services[kind].lap(ctx, c); err != nil {
 			return nil, fmt.Errorf("%s: %w", kind, err)
 		}
 	}
+
 	begun := time.Now()
 	for round := range c.Rounds {
 		if c.Within > 0 && round >= leastRounds && time.Since(begun) >= c.Within {
@@ -122,6 +127,7 @@ func Measure(ctx context.Context, c Config) (r *Result, err error) {
 			}
 		}
 	}
+
 	if err := lap(Plain); err != nil {
 		return nil, err
 	}
@@ -148,10 +154,12 @@ func compare(series []measured) *Result {
 	of := make(map[string]*changes)
 	var rates, processors []float64
 	noise := &changes{}
+
 	against := func(to *changes, one, before, after Lap) {
 		to.rate = append(to.rate, one.Rate/((before.Rate+after.Rate)/2))
 		to.processor = append(to.processor, one.Processor/((before.Processor+after.Processor)/2))
 	}
+
 	for i, m := range series {
 		switch {
 		case m.kind != Plain:
@@ -161,16 +169,19 @@ func compare(series []measured) *Result {
 			against(of[m.kind], m.Lap, series[i-1].Lap, series[i+1].Lap)
 		default:
 			rates, processors = append(rates, m.Rate), append(processors, m.Processor)
+			// A plain lap is compared with those before and after it, to show the noise.
 			if i >= 2 && i+2 < len(series) {
 				against(noise, m.Lap, series[i-2].Lap, series[i+2].Lap)
 			}
 		}
 	}
+
 	for _, c := range of {
 		r.Rounds = max(r.Rounds, len(c.rate))
 	}
 	r.Plain = Lap{quantile(rates, .5), quantile(processors, .5)}
 	r.NoiseRate, r.NoiseProcessor = distance(noise.rate), distance(noise.processor)
+
 	for _, kind := range Kinds() {
 		if c := of[kind]; c != nil {
 			r.Costs = append(r.Costs, Cost{
@@ -211,6 +222,7 @@ func (c Config) settle(ctx context.Context) {
 	runtime.GC()
 	ticker := time.NewTicker(look)
 	defer ticker.Stop()
+
 	for range 60 {
 		before := c.Processor()
 		select {
@@ -233,11 +245,13 @@ func (s *service) lap(ctx context.Context, c Config) (Lap, error) {
 	if err != nil {
 		return Lap{}, err
 	}
+
 	used, begun := c.Processor(), time.Now()
 	stop, err := s.work(c.Slots)
 	if err != nil {
 		return Lap{}, err
 	}
+
 	err = s.client.WatchJob(ctx, job.ID, func(j *mapreduce.Job) error {
 		if j.CompletedUnits >= int64(c.Units) || j.State.Ended() {
 			job = j
@@ -245,19 +259,23 @@ func (s *service) lap(ctx context.Context, c Config) (Lap, error) {
 		}
 		return nil
 	})
+
 	took, spent := time.Since(begun), c.Processor()-used
 	if err = errors.Join(notMapped(err), stop()); err != nil {
 		return Lap{}, err
 	}
+
 	if job.CompletedUnits < int64(c.Units) || job.FailedUnits > 0 {
 		return Lap{}, fmt.Errorf("job %s is %v, %d of %d units complete, %d failed: %s", job.ID, job.State, job.CompletedUnits, c.Units, job.FailedUnits, job.Error)
 	}
+
 	if !job.State.Ended() {
 		// Without workers it does not end but by what is under way.
 		if _, err := s.client.CancelJob(ctx, job.ID); err != nil && !errors.Is(err, errs.Precondition) {
 			return Lap{}, err
 		}
 	}
+
 	return Lap{float64(c.Units) / took.Seconds(), float64(spent.Microseconds()) / float64(c.Units)}, s.client.DeleteJob(ctx, job.ID)
 }
 

@@ -67,6 +67,7 @@ func open(ctx context.Context, dir string, o options) (*service, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
+
 	s := &service{options: o}
 	if o.telemetry {
 		s.signals = newSignals()
@@ -76,6 +77,7 @@ func open(ctx context.Context, dir string, o options) (*service, error) {
 		return nil, err
 	}
 	s.store = kv
+
 	orch, err := s.openOrchestrator()
 	if err == nil {
 		err = s.openEdges(dir, orch)
@@ -83,12 +85,16 @@ func open(ctx context.Context, dir string, o options) (*service, error) {
 	if err != nil {
 		return nil, errors.Join(err, kv.Close())
 	}
+
+	// The service runs until close, and not with ctx.
 	run, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.stop = stop
 	s.ends.Go(func() { s.note(orch.Run(run)) })
+
 	if s.guard != nil {
 		s.ends.Go(func() { s.guard.Run(run) })
 	}
+
 	<-orch.Started()
 	return s, nil
 }
@@ -98,6 +104,7 @@ func (s *service) openOrchestrator() (*orchestrator.Orchestrator, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	all := jobs.New(store.NewDB(s.store, store.Config{Observe: watch}), keys.New(), mapreduce.NodeID(fmt.Sprintf("node-%d", os.Getpid())), time.Now)
 	config := orchestrator.Config{Exclusive: true, Adopt: true, Lanes: 2, Meter: s.signals.meter(), Tracer: s.signals.tracer()}
 	if s.options.quotas {
@@ -107,6 +114,7 @@ func (s *service) openOrchestrator() (*orchestrator.Orchestrator, error) {
 			}}
 		}
 	}
+
 	return orchestrator.New(all, config)
 }
 
@@ -119,21 +127,26 @@ func (s *service) openEdges(dir string, orch *orchestrator.Orchestrator) (err er
 			return err
 		}
 	}
+
+	// The parts are wired as in the command.
 	var offered mapreduce.Service = access.NewService(orch, access.Rules{TenantOf: orch.TenantOf, AdmitCall: orch.AdmitCall})
 	if s.signals != nil {
 		if offered, err = telemetry.NewService(offered, s.signals.meter(), s.signals.tracer()); err != nil {
 			return err
 		}
 	}
+
 	if s.server, err = server.New(offered, access.NewFleet(orch), config); err != nil {
 		return err
 	}
+
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
 	s.address = l.Addr().String()
 	s.ends.Go(func() { s.note(s.server.Serve(l)) })
+
 	s.client, err = client.Dial(s.address, s.dial)
 	return err
 }
@@ -147,6 +160,7 @@ func (s *service) secure(dir string, config *server.Config) error {
 	if err != nil {
 		return err
 	}
+
 	path := func(name string) string { return filepath.Join(dir, name) }
 	for name, r := range map[string]authority.Request{
 		"server": {Names: []string{"127.0.0.1"}, Server: true, Valid: time.Hour}, principal: {Names: []string{principal}, Valid: time.Hour},
@@ -159,6 +173,7 @@ func (s *service) secure(dir string, config *server.Config) error {
 			return err
 		}
 	}
+
 	own, err := transport.NewServer(transport.ServerConfig{Cert: path("server.pem"), Key: path("server.key"), ClientCA: path(authority.CertFile)})
 	if err != nil {
 		return err
@@ -167,17 +182,22 @@ func (s *service) secure(dir string, config *server.Config) error {
 	if s.dial.Credentials, err = transport.NewClient(transport.ClientConfig{CA: path(authority.CertFile), Cert: path(principal + ".pem"), Key: path(principal + ".key")}); err != nil {
 		return err
 	}
+
+	// Without a policy, TLS alone is measured.
 	if !s.options.policy {
 		return nil
 	}
+
 	policy := "principals: [{match: 'dns:" + principal + "', tenant: a, roles: [submitter, operator, worker]}]\n"
 	if err := os.WriteFile(path("policy.yaml"), []byte(policy), 0o600); err != nil {
 		return err
 	}
+
 	known, err := auth.New(auth.Config{Policy: path("policy.yaml"), Peers: own})
 	if err != nil {
 		return err
 	}
+
 	s.guard = auth.NewGuard(known)
 	config.Guard = s.guard
 	return nil
@@ -190,6 +210,7 @@ func (s *service) work(slots int) (stop func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	w, err := worker.New(worker.Config{
 		Steps: step.Serving(provider, idler{}), Slots: slots, Prefetch: min(4*slots, 256), DrainTimeout: time.Second, Addresses: []string{s.address},
 		Meter: s.signals.meter(), Tracer: s.signals.tracer(),
@@ -198,6 +219,7 @@ func (s *service) work(slots int) (stop func() error, err error) {
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
+
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(ctx) }()

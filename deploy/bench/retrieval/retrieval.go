@@ -33,6 +33,7 @@ func open(ctx context.Context, folder, cache string) (*search.Kit, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	k, err := search.New(search.Config{Stores: []search.Store{{Name: "set", Dir: folder}}, Formats: formats, Cache: cache})
 	if err != nil {
 		return nil, err
@@ -51,27 +52,33 @@ func MeasureRecall(ctx context.Context, s *Set, dir string) (r Recall, err error
 			return r, err
 		}
 	}
+
 	k, err := open(ctx, folder, filepath.Join(dir, "index"))
 	if err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, k.Close()) }()
+
 	for _, q := range s.Questions {
 		found, err := k.Search(ctx, search.Query{Text: q.Text, TopK: search.MaxTopK})
 		if err != nil {
 			return r, err
 		}
+
 		var places []Place
 		for _, h := range found[0].Hits {
+			// Where the truth names documents alone, places in them do not count.
 			if s.Whole {
 				places = append(places, Place{Document: h.Document})
 			} else {
 				places = append(places, Place{h.Document, h.CharStart, h.CharEnd})
 			}
 		}
+
 		r.Index += q.share(places)
 		r.Scan += q.share(s.scan(q.Text, search.MaxTopK))
 	}
+
 	n := len(s.Questions)
 	r.Questions, r.Passages = n, s.Passages()
 	r.Index, r.Scan = r.Index/float64(n), r.Scan/float64(n)
@@ -122,10 +129,12 @@ func MeasureSize(ctx context.Context, passages, queries int, dir string) (s Size
 			return s, err
 		}
 	}
+
 	scan, err := s.readAlone(folder)
 	if err != nil {
 		return s, err
 	}
+
 	begun := time.Now()
 	k, err := open(ctx, folder, index)
 	if err != nil {
@@ -133,18 +142,22 @@ func MeasureSize(ctx context.Context, passages, queries int, dir string) (s Size
 	}
 	s.Build = time.Since(begun)
 	s.Passages, s.Words = k.Status()[0].Passages, vocabulary
+
 	if err := k.Close(); err != nil {
 		return s, err
 	}
 	if s.Index, err = bytesOf(index); err != nil {
 		return s, err
 	}
+
+	// Nothing has changed, so only the opening takes time.
 	begun = time.Now()
 	if k, err = open(ctx, folder, index); err != nil {
 		return s, err
 	}
 	defer func() { err = errors.Join(err, k.Close()) }()
 	s.Reopen = time.Since(begun)
+
 	for range queries {
 		q := search.Query{Text: w.question()}
 		begun := time.Now()
@@ -153,6 +166,7 @@ func MeasureSize(ctx context.Context, passages, queries int, dir string) (s Size
 		}
 		s.Queries = append(s.Queries, time.Since(begun))
 	}
+
 	var scans []time.Duration
 	for range scanQueries {
 		q := passage.QueryOf(w.question())
@@ -160,6 +174,7 @@ func MeasureSize(ctx context.Context, passages, queries int, dir string) (s Size
 		scan.Search(q, search.DefaultTopK)
 		scans = append(scans, time.Since(begun))
 	}
+
 	slices.Sort(scans)
 	slices.Sort(s.Queries)
 	s.Scan = scans[len(scans)/2]
@@ -179,6 +194,7 @@ func (s *Size) readAlone(folder string) (*passage.Scan, error) {
 		if err != nil {
 			return err
 		}
+
 		content := string(data)
 		for _, span := range passage.Cut(content, passage.DefaultLength) {
 			terms := passage.TermsOf(filepath.Base(path) + "\n" + span.In(content))
@@ -191,6 +207,7 @@ func (s *Size) readAlone(folder string) (*passage.Scan, error) {
 		}
 		return nil
 	})
+
 	s.Bare = time.Since(begun) - left
 	return scan, err
 }

@@ -72,12 +72,14 @@ func Answers(folder string) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for _, q := range questions {
 		name := q.ID + ".jsonl"
 		data, err := os.ReadFile(filepath.Join(folder, name))
 		if err != nil {
 			return nil, err
 		}
+
 		s.Files[name] = string(data)
 		cited, err := readLines[struct {
 			ID      string `json:"document_id"`
@@ -87,8 +89,10 @@ func Answers(folder string) (*Set, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		right := make(map[Place]bool)
 		for _, c := range cited {
+			// A line of the file is a document, and its place is all of it.
 			at := Place{Document: name + "#" + c.ID}
 			if strings.TrimSpace(c.Passage) == "" {
 				continue
@@ -96,6 +100,7 @@ func Answers(folder string) (*Set, error) {
 			right[at] = true
 			s.add(c.Title, c.Passage, func(passage.Span) Place { return at })
 		}
+
 		s.Questions = append(s.Questions, Question{q.Question, right})
 	}
 	return s, nil
@@ -119,11 +124,13 @@ func Relations(folder string) (*Set, error) {
 			return nil, err
 		}
 	}
+
 	var names []string
 	for name := range pairs {
 		names = append(names, name)
 	}
 	slices.Sort(names)
+
 	for _, name := range names {
 		right := make(map[Place]bool)
 		for _, p := range s.places {
@@ -133,6 +140,7 @@ func Relations(folder string) (*Set, error) {
 				}
 			}
 		}
+
 		if n := len(right); n > 0 && n <= TopN && len(passage.QueryOf(name).Words) > 1 {
 			s.Questions = append(s.Questions, Question{name, right})
 		}
@@ -149,6 +157,7 @@ func (s *Set) addNews(folder string, pairs map[string][]relation) error {
 	if err != nil {
 		return err
 	}
+
 	texts := make(map[string][]rune)
 	for _, d := range documents {
 		name, text := d.ID+".txt", d.Text
@@ -157,15 +166,18 @@ func (s *Set) addNews(folder string, pairs map[string][]relation) error {
 			return Place{name, len([]rune(text[:span.Start])), len([]rune(text[:span.End]))}
 		})
 	}
+
 	relations, err := readLines[relation](s, filepath.Join(folder, "relations.json"))
 	if err != nil {
 		return err
 	}
+
 	for _, r := range relations {
 		all, size := texts[r.Document], len([]rune(r.Source))
 		if r.Source == r.Target || r.SourceBegin < 0 || r.SourceBegin+size > len(all) || string(all[r.SourceBegin:r.SourceBegin+size]) != r.Source {
 			continue // the data has spans that are wrong
 		}
+
 		names := []string{r.Source, r.Target}
 		slices.Sort(names)
 		pairs[strings.Join(names, " ")] = append(pairs[strings.Join(names, " ")], r)
@@ -179,13 +191,16 @@ func readLines[T any](s *Set, path string) ([]T, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var all []T
 	lines := bufio.NewScanner(bytes.NewReader(data))
+	// Some lines are longer than a scanner takes by default.
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
 		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
 			continue
 		}
+
 		var v T
 		if json.Unmarshal(lines.Bytes(), &v) != nil {
 			s.Malformed++
@@ -193,6 +208,7 @@ func readLines[T any](s *Set, path string) ([]T, error) {
 		}
 		all = append(all, v)
 	}
+
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

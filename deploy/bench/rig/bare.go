@@ -39,6 +39,8 @@ func newBareStore(s store.Store, space *keys.Space, output int) *bareStore {
 		UnitId: UnitName(0), DocumentId: UnitName(0), Kind: uint32(mapreduce.KindMap), Index: keys.MapIndex(500_000, 0),
 		Status: uint32(mapreduce.Pending), Source: source, Queue: &storagev1.Queue{Class: keys.ClassNew, Seq: 1 << 40},
 	}
+
+	// The values are those of one unit as it goes from waiting to done.
 	b := &bareStore{DB: store.NewDB(s, store.Config{}), space: space, job: "mr_20250101_aaaaaa"}
 	b.pending = mustEncode(u)
 	u.Attempt, u.Session, u.Claim, u.Node = 1, "w_ABCDEFGHIJKLMNOPQRSTUVWXYZ", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "node-12345-1"
@@ -46,11 +48,13 @@ func newBareStore(s store.Store, space *keys.Space, output int) *bareStore {
 	u.Session, u.Claim = "", ""
 	u.Result = &storagev1.Result{Attempt: 1, Inline: randomBytes(0, output), Length: int64(output), Sha256: make([]byte, 32), Size: 512}
 	b.done = mustEncode(u)
+
 	held, ended := &storagev1.Held{}, &storagev1.Checkpoint{Node: "node-12345-1", TimestampMicros: 1 << 50}
 	for range batch {
 		held.Units = append(held.Units, &storagev1.HeldUnit{Job: string(b.job), Unit: u.UnitId, Attempt: 1})
 		ended.CompletedUnits = append(ended.CompletedUnits, &storagev1.Outcome{Unit: u.UnitId, Attempt: 1, Sha256: make([]byte, 32)})
 	}
+
 	b.held, b.checkpoint = mustEncode(held), mustEncode(ended)
 	return b
 }
@@ -86,17 +90,21 @@ func (b *bareStore) stageUnits(ctx context.Context, n int) (time.Duration, error
 	for from := 0; from < n; from += step {
 		to := min(from+step, n)
 		err := b.Update(ctx, func(tx store.Tx) error {
+			// The transaction reads what that of a submission reads.
 			if _, err := tx.Get(ctx, b.space.Job(b.job).Ingest()); err != nil {
 				return err
 			}
+
 			ks := make([][]byte, 0, step)
 			for i := from; i < to; i++ {
 				ks = append(ks, b.unitKey(i))
 			}
+
 			span := store.Range{Begin: ks[0], End: b.unitKey(to)}
 			if _, _, err := tx.GetRange(ctx, span, store.RangeOptions{Limit: 1}); err != nil {
 				return err
 			}
+
 			for i := from; i < to; i++ {
 				tx.Set(ks[i-from], b.pending)
 				tx.Set(b.readyKey(i), []byte(UnitName(i)))
@@ -109,11 +117,12 @@ func (b *bareStore) stageUnits(ctx context.Context, n int) (time.Duration, error
 			return 0, err
 		}
 	}
+
 	return time.Since(start), nil
 }
 
-// runTransactions claims and finishes the n units that were staged, in so many lanes, and
-// returns how long it took.
+// runTransactions claims and finishes the n units that were staged, by so many goroutines,
+// and returns how long it took.
 func (b *bareStore) runTransactions(ctx context.Context, n, width int) (time.Duration, error) {
 	var next atomic.Int64
 	var lanes sync.WaitGroup
@@ -123,11 +132,13 @@ func (b *bareStore) runTransactions(ctx context.Context, n, width int) (time.Dur
 		lanes.Go(func() { errs <- b.runLane(ctx, lane, n, &next) })
 	}
 	lanes.Wait()
+
 	for range cap(errs) {
 		if err := <-errs; err != nil {
 			return 0, err
 		}
 	}
+
 	return time.Since(start), nil
 }
 
@@ -137,12 +148,15 @@ func (b *bareStore) runLane(ctx context.Context, lane, n int, next *atomic.Int64
 	for turn := 0; ; turn++ {
 		first := int(next.Add(batch)) - batch
 		before, now = now, before[:0]
+
 		for i := first; i < min(first+batch, n); i++ {
 			now = append(now, i)
 		}
+
 		if len(before)+len(now) == 0 {
 			return nil
 		}
+
 		if err := b.finishAndClaim(ctx, lane, turn, before, now); err != nil {
 			return err
 		}
@@ -155,6 +169,7 @@ func (b *bareStore) runLane(ctx context.Context, lane, n int, next *atomic.Int64
 func (b *bareStore) finishAndClaim(ctx context.Context, lane, turn int, finish, claim []int) error {
 	session := mapreduce.SessionID(fmt.Sprintf("w_%d", lane))
 	held := func(turn int) []byte { return b.space.Held(session, fmt.Sprintf("ABCDEFGHIJKLMNOPQRST%06d", turn)) }
+
 	return b.Update(ctx, func(tx store.Tx) error {
 		queue := store.Range{Begin: b.readyKey(0), End: b.readyKey(1 << 30)}
 		if len(claim) > 0 {
@@ -163,10 +178,12 @@ func (b *bareStore) finishAndClaim(ctx context.Context, lane, turn int, finish, 
 		if _, _, err := tx.Snapshot().GetRange(ctx, queue, store.RangeOptions{Limit: batch}); err != nil {
 			return err
 		}
+
 		ks := [][]byte{b.space.Job(b.job).Ctl(), b.space.Session(session), held(turn)}
 		if _, err := tx.GetAll(ctx, ks); err != nil {
 			return err
 		}
+
 		finished, claimed := make([][]byte, len(finish)), make([][]byte, len(claim))
 		for k, i := range finish {
 			finished[k] = b.unitKey(i)
@@ -174,6 +191,7 @@ func (b *bareStore) finishAndClaim(ctx context.Context, lane, turn int, finish, 
 		for k, i := range claim {
 			claimed[k] = b.unitKey(i)
 		}
+
 		for _, ks := range [][][]byte{finished, claimed} {
 			near, err := store.GetNear(ctx, tx.Snapshot(), ks)
 			if err != nil {
@@ -181,6 +199,7 @@ func (b *bareStore) finishAndClaim(ctx context.Context, lane, turn int, finish, 
 			}
 			near.AddConflicts(tx, func(int) bool { return true })
 		}
+
 		for _, k := range finished {
 			tx.Set(k, b.done)
 		}
@@ -188,6 +207,7 @@ func (b *bareStore) finishAndClaim(ctx context.Context, lane, turn int, finish, 
 			tx.Clear(b.readyKey(i))
 			tx.Set(claimed[k], b.claimed)
 		}
+
 		if len(claim) > 0 {
 			tx.Set(held(turn), b.held)
 		}
@@ -196,6 +216,8 @@ func (b *bareStore) finishAndClaim(ctx context.Context, lane, turn int, finish, 
 			key, offset := b.space.Job(b.job).NextCheckpoint()
 			tx.SetVersionstampedKey(key, offset, b.checkpoint)
 		}
+
+		// A turn of the service adds to as many counters.
 		for c := range keys.Counter(6) {
 			tx.Add(b.space.Job(b.job).Counter(c+1, 0, "node"), 1)
 		}
@@ -223,16 +245,19 @@ func (site *Site) BareUnits(ctx context.Context, n, output int) (staged, turned 
 			return err
 		}
 		defer s.Close()
+
 		b := newBareStore(s, p.keySpace(), output)
 		d, err := b.stageUnits(ctx, n)
 		if err != nil {
 			return err
 		}
 		staged = PerSecond(n, d)
+
 		if d, err = b.runTransactions(ctx, n, site.Lanes); err != nil {
 			return err
 		}
 		turned = PerSecond(n, d)
+
 		return nil
 	})
 	return staged, turned, err

@@ -39,6 +39,7 @@ func outputOf(noise []byte) []byte {
 	for i, b := range text {
 		text[i] = letters[b%64]
 	}
+
 	head := protowire.AppendVarint(protowire.AppendTag(nil, reasonField, protowire.BytesType), uint64(len(text)))
 	if free := len(noise) - len(text); len(head) <= free { // no copy is a part of what is measured
 		copy(noise[free-len(head):], head)

@@ -22,12 +22,14 @@ func RunChild[O any](ctx context.Context, stdin io.Reader, stdout io.Writer, car
 	if !ok {
 		return false, nil
 	}
+
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() { // ends with the process
 		defer stop() // the parent is gone
 		_, _ = io.Copy(io.Discard, stdin)
 	}()
+
 	var o O
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
 		return true, fmt.Errorf("%s: %w", childVariable, err)
@@ -58,13 +60,17 @@ func StartChild(ctx context.Context, o any) (*Child, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
+
 	cmd := exec.CommandContext(ctx, self)
 	cmd.Env = append(os.Environ(), childVariable+"="+string(text))
 	cmd.Stderr = os.Stderr
+
+	// The child ends when its standard input ends, and so with this process.
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -73,6 +79,7 @@ func StartChild(ctx context.Context, o any) (*Child, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}

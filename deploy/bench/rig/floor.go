@@ -28,13 +28,17 @@ func (site *Site) MeasureFloor(ctx context.Context, at []time.Duration) (*Floor,
 			return err
 		}
 		defer s.Close()
+
 		file, err := os.Create(filepath.Join(p.Dir, "file"))
 		if err != nil {
 			return err
 		}
 		defer file.Close()
+
 		db := store.NewDB(s, store.Config{})
 		record := make([]byte, 512)
+
+		// Both are measured in turn, so that they meet the same disk.
 		return CallAt(ctx, at, func(i int) error {
 			start := time.Now()
 			if _, err := file.Write(record); err != nil {
@@ -44,6 +48,7 @@ func (site *Site) MeasureFloor(ctx context.Context, at []time.Duration) (*Floor,
 				return err
 			}
 			f.Sync.Add(time.Since(start))
+
 			start = time.Now()
 			err := db.Update(ctx, func(tx store.Tx) error {
 				tx.Set(tuple.AppendInt(tuple.AppendString(nil, p.KeyPrefix()), int64(i)), record)
@@ -78,11 +83,13 @@ func (p Place) MeasureCommit(ctx context.Context) (median time.Duration, err err
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
+
 	db, took := store.NewDB(s, store.Config{}), new(Sample)
 	for range 100 {
 		if err := clock.Sleep(ctx, 10*time.Millisecond); err != nil {
 			return 0, err
 		}
+
 		start := time.Now()
 		err := db.Update(ctx, func(tx store.Tx) error {
 			tx.Set(tuple.AppendString(tuple.AppendString(nil, p.KeyPrefix()), "commit"), make([]byte, 512))
@@ -91,6 +98,7 @@ func (p Place) MeasureCommit(ctx context.Context) (median time.Duration, err err
 		if err != nil {
 			return 0, err
 		}
+
 		took.Add(time.Since(start))
 	}
 	return took.Quantile(.5), nil

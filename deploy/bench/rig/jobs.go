@@ -29,6 +29,7 @@ func noiseDocuments(n, size int) iter.Seq2[*mapreduce.Document, error] {
 			for k, b := range text {
 				text[k] = letters[b%64]
 			}
+
 			d := &mapreduce.Document{ID: mapreduce.DocumentID(UnitName(i)), Content: text}
 			if !yield(d, nil) {
 				return
@@ -68,6 +69,7 @@ func (s *System) AwaitJob(ctx context.Context, id mapreduce.JobID, wanted func(*
 		}
 		return nil
 	})
+
 	switch {
 	case errors.Is(err, errSeen):
 		return nil
@@ -139,6 +141,7 @@ func (s *System) eachCheckpoint(ctx context.Context, id mapreduce.JobID, visit f
 		if err != nil {
 			return err
 		}
+
 		for _, c := range page.Checkpoints {
 			visit(c)
 		}

@@ -48,6 +48,7 @@ func ProcNumber(file, field string, scale int64) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
+
 	for line := range strings.Lines(string(b)) {
 		if rest, ok := strings.CutPrefix(line, field); ok {
 			var n int64
@@ -55,6 +56,7 @@ func ProcNumber(file, field string, scale int64) (int64, error) {
 			return n * scale, err
 		}
 	}
+
 	return 0, fmt.Errorf("%s has no field %s", file, field)
 }
 
@@ -69,10 +71,12 @@ func FolderSize(dir string) (int64, error) {
 				size += info.Size()
 			}
 		}
+
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 		return err
 	})
+
 	return size, err
 }

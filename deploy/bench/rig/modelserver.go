@@ -20,22 +20,28 @@ func ServeModel(ctx context.Context, config fakellm.Config, out *json.Encoder) e
 	if err != nil {
 		return err
 	}
+
 	fake := fakellm.New(config)
 	c := &clocked{fake: fake}
 	mux := http.NewServeMux()
 	mux.Handle("/", c)
 	mux.HandleFunc("GET /tally", c.reportTally)
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
+
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
+
+	// The listener takes connections already, so the parent may begin.
 	if err := out.Encode("http://" + listener.Addr().String()); err != nil {
 		return errors.Join(err, server.Close())
 	}
+
 	select {
 	case err := <-ended:
 		return err
 	case <-ctx.Done():
 	}
+
 	err = server.Close()
 	if end := <-ended; !errors.Is(end, http.ErrServerClosed) {
 		err = errors.Join(err, end)
@@ -92,6 +98,7 @@ func (c *clocked) reportTally(w http.ResponseWriter, _ *http.Request) {
 			t.Refused++
 		}
 	}
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var first, last time.Time
@@ -106,6 +113,7 @@ func (c *clocked) reportTally(w http.ResponseWriter, _ *http.Request) {
 			t.Left++
 		}
 	}
+
 	t.Until = last.Sub(first)
 	for _, s := range c.spans {
 		end := s.ended
@@ -142,16 +150,19 @@ func (m *ModelProcess) ReadTally(ctx context.Context) (*Tally, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return nil, err
 	}
 	defer res.Body.Close()
+
 	raw, err := io.ReadAll(res.Body)
 	if err != nil {
 		return nil, err
 	}
 	http.DefaultClient.CloseIdleConnections()
+
 	t := new(Tally)
 	if err := json.Unmarshal(raw, t); err != nil {
 		return nil, fmt.Errorf("tally %q: %w", raw, err)

@@ -136,18 +136,23 @@ func (t *observedTx) Commit(ctx context.Context) error {
 			t.o.Refused.Add(1)
 		}
 	}
+
 	if err != nil || !t.claim && t.ready == "" && t.turn == "" && t.moved == "" {
 		return err
 	}
+
 	now := time.Now()
 	if t.claim {
 		t.o.Claims.Add(now.Sub(t.began))
 	}
+
 	t.o.mu.Lock()
 	defer t.o.mu.Unlock()
 	if _, known := t.o.ready[t.ready]; !known {
 		t.o.ready[t.ready] = now
 	}
+
+	// After its first turn and before the next, units that end are of the map level.
 	if t.moved != "" && t.turn == "" && len(t.o.turns[t.moved]) == 1 {
 		t.o.moved[t.moved] = now
 	}

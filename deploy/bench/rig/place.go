@@ -69,6 +69,7 @@ func (p Place) clearCluster() error {
 	if err != nil {
 		return err
 	}
+
 	err = store.NewDB(s, store.Config{}).Update(context.Background(), func(tx store.Tx) error {
 		tx.ClearRange(store.Prefixed(tuple.AppendString(nil, p.KeyPrefix())))
 		return nil

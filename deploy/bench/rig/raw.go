@@ -40,6 +40,7 @@ func rawOnPebble(p Place, n int) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
+
 	value := make([]byte, 100)
 	rate, err := writeRaw(n, func(first int) error {
 		b := db.NewBatch()
@@ -50,6 +51,7 @@ func rawOnPebble(p Place, n int) (float64, error) {
 		}
 		return b.Commit(pebbledb.Sync)
 	})
+
 	return rate, errors.Join(err, db.Close())
 }
 
@@ -58,6 +60,7 @@ func rawOnCluster(ctx context.Context, p Place, n int) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
+
 	db := store.NewDB(s, store.Config{})
 	prefix, value := tuple.AppendString(nil, p.KeyPrefix()), make([]byte, 100)
 	rate, err := writeRaw(n, func(first int) error {
@@ -68,6 +71,7 @@ func rawOnCluster(ctx context.Context, p Place, n int) (float64, error) {
 			return nil
 		})
 	})
+
 	return rate, errors.Join(err, s.Close())
 }
 
@@ -91,6 +95,7 @@ func writeRaw(n int, write func(first int) error) (float64, error) {
 			}
 		})
 	}
+
 	writing.Wait()
 	return PerSecond(int(next.Load())-rawWriters*rawBatch, time.Since(start)), errors.Join(errs...)
 }

@@ -83,6 +83,7 @@ func (s *System) startParts(p Place, c orchestrator.Config) error {
 	if err != nil {
 		return err
 	}
+
 	s.orchestrator = o
 	if s.server, err = server.New(o, o, server.Config{}); err != nil {
 		return err
@@ -90,6 +91,7 @@ func (s *System) startParts(p Place, c orchestrator.Config) error {
 	if s.Client, err = client.NewInProcess(s.server, client.Config{}); err != nil {
 		return err
 	}
+
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	ended := make(chan struct{})
@@ -97,6 +99,8 @@ func (s *System) startParts(p Place, c orchestrator.Config) error {
 		defer close(ended)
 		s.recordFailure(o.Run(ctx))
 	})
+
+	// Figures are taken when jobs can move.
 	select {
 	case <-o.Started():
 		return nil
@@ -141,16 +145,19 @@ func (s *System) RunWorkerOver(connect worker.Connect, a agent.Agent, slots, pre
 	if err != nil {
 		return nil, err
 	}
+
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	s.running.Go(func() {
 		defer close(done)
 		s.recordFailure(w.Run(ctx))
 	})
+
 	stop = func() {
 		cancel()
 		<-done
 	}
+
 	s.workers = append(s.workers, stop)
 	return stop, nil
 }
@@ -185,12 +192,15 @@ func (s *System) Close() error {
 	for _, stop := range s.workers {
 		stop()
 	}
+
 	s.stop()
 	s.running.Wait()
+
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute) // however long the machine stands still
 	defer stop()
 	s.server.Shutdown(ctx)
 	s.serving.Wait()
+
 	s.recordFailure(s.orchestrator.Retire(ctx))
 	s.recordFailure(s.Client.Close())
 	for _, c := range s.connections {

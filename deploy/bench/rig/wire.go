@@ -29,6 +29,7 @@ func WireOnly(ctx context.Context, n int) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
+
 	w, err := worker.New(worker.Config{
 		Steps: step.Serving(Provider, &Bencher{Output: 2}), Slots: BusySlots, Prefetch: PrefetchFor(BusySlots),
 		Connect: []worker.Connect{func(ctx context.Context) (worker.Stream, error) { return c.Connect(ctx) }},
@@ -36,15 +37,19 @@ func WireOnly(ctx context.Context, n int) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
+
 	start := time.Now()
 	run, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(run) }()
+
 	select {
 	case <-f.done:
 	case err = <-ended:
+		// It is read again below.
 		ended <- err
 	}
+
 	rate := PerSecond(n, time.Since(start))
 	stop()
 	err = errors.Join(err, <-ended, c.Close())
@@ -67,9 +72,11 @@ func (f *feeder) Work(_ context.Context, stream mapreduce.WorkStream) error {
 	if err != nil {
 		return err
 	}
+
 	const job mapreduce.JobID = "mr_20250101_aaaaaa"
 	out := &mapreduce.ToWorker{Welcome: &mapreduce.Welcome{}, Jobs: []mapreduce.JobInfo{{Job: job, Spec: NoopSpec(BusySlots)}}}
 	f.assignUnits(out, job, m.Hello.Slots+m.Hello.Prefetch)
+
 	for {
 		if err := stream.Send(out); err != nil {
 			return err
@@ -83,6 +90,7 @@ func (f *feeder) Work(_ context.Context, stream mapreduce.WorkStream) error {
 			if err != nil {
 				return err
 			}
+
 			for _, r := range m.Reports {
 				h := mapreduce.Held{Job: r.Job, Unit: r.Unit, Attempt: r.Attempt}
 				out.Verdicts = append(out.Verdicts, mapreduce.VerdictOn{Held: h, Verdict: mapreduce.Accepted})
@@ -91,6 +99,7 @@ func (f *feeder) Work(_ context.Context, stream mapreduce.WorkStream) error {
 				close(f.done)
 			}
 		}
+		// As many units are handed out as were reported, so that the worker stays full.
 		f.assignUnits(out, job, len(out.Verdicts))
 	}
 }

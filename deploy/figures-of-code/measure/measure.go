@@ -60,12 +60,14 @@ func Folder(dir string) (Code, error) {
 		case entry.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
 			return nil
 		}
+
 		source, err := fs.ReadFile(root, name)
 		if err != nil {
 			return err
 		}
 		return m.addFile(name, source)
 	})
+
 	return m.code(), err
 }
 
@@ -98,12 +100,14 @@ func (m *meter) addFile(name string, source []byte) error {
 	if ast.IsGenerated(file) {
 		return nil
 	}
+
 	folder, lines := path.Dir(name), positions.File(file.FileStart).LineCount()
 	m.counted.Files = append(m.counted.Files, lines)
 	if m.packages[folder] == nil {
 		m.packages[folder] = &Package{Path: folder}
 	}
 	m.packages[folder].Lines += lines
+
 	for _, d := range file.Decls {
 		switch d := d.(type) {
 		case *ast.FuncDecl:
@@ -126,6 +130,7 @@ func (m *meter) addFunction(folder string, f *ast.FuncDecl, lines int) {
 		m.types[key].Methods++
 		m.types[key].Lines += lines
 	}
+
 	switch name := f.Name.Name; {
 	case ast.IsExported(name):
 		if of == "" || ast.IsExported(of) {
@@ -142,6 +147,7 @@ func receiver(f *ast.FuncDecl) string {
 	if f.Recv == nil || len(f.Recv.List) == 0 {
 		return ""
 	}
+
 	t := f.Recv.List[0].Type
 	for {
 		switch x := t.(type) {
@@ -192,18 +198,22 @@ func (m *meter) code() Code {
 	c := m.counted
 	slices.Sort(c.Functions)
 	slices.Sort(c.Files)
+
 	for name := range m.private {
 		c.Private++
 		if isOneWord(name) {
 			c.OneWord++
 		}
 	}
+
 	for _, p := range m.packages {
 		c.Packages = append(c.Packages, *p)
 	}
 	slices.SortFunc(c.Packages, func(a, b Package) int {
 		return cmp.Or(cmp.Compare(b.Lines, a.Lines), cmp.Compare(a.Path, b.Path))
 	})
+
+	// In one order, as the sort by methods keeps it for types that are equal.
 	for _, key := range slices.SortedFunc(maps.Keys(m.types), func(a, b typeKey) int {
 		return cmp.Or(cmp.Compare(a.folder, b.folder), cmp.Compare(a.name, b.name))
 	}) {

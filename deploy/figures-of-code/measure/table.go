@@ -59,5 +59,6 @@ func Rows(columns []Column) [][]string {
 			rows[i] = append(rows[i], cell)
 		}
 	}
+
 	return rows
 }

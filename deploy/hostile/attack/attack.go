@@ -79,31 +79,39 @@ func Run(ctx context.Context, c Config) (report *Report, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	dir, err := os.MkdirTemp("", "hostile-")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+
 	s, err := startServer(ctx, c.Program, dir)
 	if err != nil {
 		return nil, err
 	}
 	defer s.kill()
+
 	a := &attacker{config: c, address: s.address, report: newReport(), rand: rand.New(rand.NewPCG(c.Seed, 0))}
 	if a.honest, err = newHonest(ctx, a); err != nil {
 		return nil, fmt.Errorf("before any attack: %w", err)
 	}
+
+	// The server and the tenant were started before, and keep their priority.
 	if err := yieldToOthers(); err != nil {
 		return nil, err
 	}
+
 	measuring, stop := context.WithCancel(ctx)
 	defer stop()
 	var watching sync.WaitGroup
 	watching.Go(func() { s.sampleMemory(measuring, a.report) })
+
 	a.runCampaigns(ctx, only)
 	err = a.settle(ctx, s)
 	stop()
 	watching.Wait()
+
 	return a.report, errors.Join(err, s.finish(ctx, a.report), a.report.verdict(!c.Untimed))
 }
 
@@ -113,6 +121,7 @@ func (a *attacker) runCampaigns(ctx context.Context, only *regexp.Regexp) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	defer time.AfterFunc(a.config.Time, stop).Stop() // no deadline of any call
+
 	var all sync.WaitGroup
 	for _, c := range campaigns {
 		if !only.MatchString(c.name) {
@@ -127,6 +136,7 @@ func (a *attacker) runCampaigns(ctx context.Context, only *regexp.Regexp) {
 			}
 		})
 	}
+
 	all.Wait()
 }
 
@@ -135,13 +145,16 @@ func (a *attacker) runCampaigns(ctx context.Context, only *regexp.Regexp) {
 func (a *attacker) settle(ctx context.Context, s *server) error {
 	ctx, stop := context.WithTimeout(ctx, a.config.Settle+time.Minute)
 	defer stop()
+
 	if err := a.honest.finish(ctx); err != nil {
 		a.report.addFailure("the honest tenant, after the attacks: " + err.Error())
 	}
+
 	deadline := time.NewTimer(a.config.Settle)
 	defer deadline.Stop()
 	look := time.NewTicker(time.Second)
 	defer look.Stop()
+
 	for {
 		rest, err := s.memory()
 		if err != nil {
@@ -151,6 +164,7 @@ func (a *attacker) settle(ctx context.Context, s *server) error {
 		if rest < restMemory {
 			return nil
 		}
+
 		select {
 		case <-look.C:
 		case <-deadline.C:
@@ -192,6 +206,7 @@ func submitJob(ctx context.Context, conn grpc.ClientConnInterface, spec *pb.JobS
 		_, err = stream.CloseAndRecv()
 		return nil, err
 	}
+
 	reply, err := stream.CloseAndRecv()
 	return reply.GetJob(), err
 }
@@ -219,6 +234,7 @@ func yieldToOthers() error {
 	if err != nil {
 		return err
 	}
+
 	for _, t := range threads {
 		id, err := strconv.Atoi(t.Name())
 		if err != nil {

@@ -17,7 +17,7 @@ import (
 // lieTime bounds how long a lie waits for its answer.
 const lieTime = 10 * time.Second
 
-// A service is one whose calls are lied to.
+// A call is one of the service, with a message that an honest client might send.
 type call struct {
 	method string
 	truth  proto.Message
@@ -32,10 +32,12 @@ func clientLies(ctx context.Context, a *attacker) error {
 		return err
 	}
 	defer conn.Close()
+
 	own, err := submitJob(ctx, conn, villainSpec(), orders(4)...)
 	if err != nil {
 		return err
 	}
+
 	for ctx.Err() == nil {
 		other := map[string]string{"job_id": a.honest.jobID(), "tenant_id": victim, "unit_id": "map:order00.txt", "replay_job_id": a.honest.jobID()}
 		for _, c := range clientCalls(own.GetJobId()) {
@@ -43,6 +45,8 @@ func clientLies(ctx context.Context, a *attacker) error {
 				if ctx.Err() != nil {
 					return nil
 				}
+				// The honest tenant's jobs must live, so that their results can be
+				// compared.
 				if destroys(c.method, l.message, a.honest.jobID()) {
 					continue
 				}
@@ -129,14 +133,18 @@ func sendAll(ctx context.Context, conn *grpc.ClientConn, c call, messages ...pro
 	if err != nil {
 		return err
 	}
+
 	for _, m := range messages {
+		// io.EOF means that the call has ended; RecvMsg returns why.
 		if err := stream.SendMsg(m); err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
 	}
+
 	if err := stream.CloseSend(); err != nil {
 		return err
 	}
+
 	for range 3 {
 		if err := stream.RecvMsg(c.reply()); err != nil {
 			if errors.Is(err, io.EOF) {
@@ -155,16 +163,20 @@ func wrongOrders(ctx context.Context, a *attacker) error {
 		return err
 	}
 	defer conn.Close()
+
 	spec, doc := &pb.SubmitJobRequest{Spec: villainSpec()}, &pb.SubmitJobRequest{Documents: orders(1)}
 	piece := func(id string, more bool) *pb.SubmitJobRequest {
 		return &pb.SubmitJobRequest{Documents: []*pb.DocumentPiece{{DocumentId: id, Content: []byte("x"), More: more}}}
 	}
+
 	hello := &pb.WorkRequest{Hello: &pb.Hello{SessionId: "disorder", Slots: 1, Offer: &pb.Offer{Providers: []string{"nothing"}}}}
 	report := &pb.WorkRequest{Reports: []*pb.Report{{JobId: a.honest.jobID(), UnitId: "map:order00.txt", Attempt: 1, Outcome: pb.Outcome_OUTCOME_DONE}}}
 	part := &pb.PutBlobRequest{Part: &pb.BlobPart{StartByte: 5, Data: []byte("x")}}
+
 	submits := call{method: pb.MapReduceService_SubmitJob_FullMethodName, reply: newReply[pb.SubmitJobResponse]}
 	works := call{method: pb.WorkerService_Work_FullMethodName, reply: newReply[pb.WorkResponse]}
 	puts := call{method: pb.WorkerService_PutBlob_FullMethodName, reply: newReply[pb.PutBlobResponse]}
+
 	orders := []struct {
 		name     string
 		call     call
@@ -187,8 +199,10 @@ func wrongOrders(ctx context.Context, a *attacker) error {
 		{"a part first", puts, []proto.Message{part, putOf("s", &pb.Held{})}},
 		{"a part twice", puts, []proto.Message{putOf("s", &pb.Held{}), part, part}},
 	}
+
 	for ctx.Err() == nil {
 		for _, o := range orders {
+			// Some of these calls do not end by themselves.
 			short, stop := context.WithTimeout(ctx, 3*time.Second)
 			err := sendAll(short, conn, o.call, o.messages...)
 			stop()

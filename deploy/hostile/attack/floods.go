@@ -41,10 +41,12 @@ func (a *attacker) halfOpen(ctx context.Context, conn *grpc.ClientConn, large bo
 	}
 	a.report.count("submissions that never end", 1)
 	err = stream.Send(&pb.SubmitJobRequest{Spec: villainSpec(), Documents: orders(1)})
+
 	content := make([]byte, 256<<10)
 	for sent := 0; large && err == nil && sent < 63<<20; sent += len(content) {
 		err = stream.Send(&pb.SubmitJobRequest{Documents: []*pb.DocumentPiece{{DocumentId: "d", Content: content, More: true}}})
 	}
+
 	if err != nil {
 		a.report.answered("refusals of these", "", stream.RecvMsg(new(pb.SubmitJobResponse)))
 		pause(ctx, time.Second)
@@ -63,6 +65,7 @@ func idleConnections(ctx context.Context, a *attacker) error {
 				a.report.count("connections that say nothing", 1)
 			}
 		}
+
 		pause(ctx, 10*time.Second)
 		for _, c := range all {
 			_ = c.Close()
@@ -92,12 +95,14 @@ func (a *attacker) openWire(ctx context.Context, reads bool, settings ...http2.S
 	if err != nil {
 		return nil, err
 	}
+
 	w := &wire{Conn: conn}
 	w.Framer, w.headers = http2.NewFramer(conn, nil), hpack.NewEncoder(&w.block)
 	w.AllowIllegalWrites = true
 	if reads {
 		go func() { _, _ = io.Copy(io.Discard, conn) }()
 	}
+
 	_ = conn.SetWriteDeadline(time.Now().Add(30 * time.Second))
 	if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
 		return nil, err
@@ -133,6 +138,7 @@ func (a *attacker) onWires(ctx context.Context, count int, reads bool, settings 
 			}
 		})
 	}
+
 	all.Wait()
 	return nil
 }
@@ -169,6 +175,7 @@ func frameFlood(ctx context.Context, a *attacker) error {
 					err = w.WriteData(i, false, nil)
 				}
 			}
+
 			a.report.count("frames", 1)
 			if i%64 == 1 {
 				pause(ctx, time.Millisecond)
@@ -183,6 +190,7 @@ func streamFlood(ctx context.Context, a *attacker) error {
 	message := make([]byte, 16<<10)
 	message[1] = 0x00
 	message[2] = 0x7f // a length of 8 MB, of which no more comes
+
 	return a.onWires(ctx, 10, true, nil, func(ctx context.Context, w *wire) {
 		for i := range uint32(900) {
 			stream := 2*i + 1
@@ -200,6 +208,7 @@ func unreadReplies(ctx context.Context, a *attacker) error {
 	return a.onWires(ctx, 4, false, []http2.Setting{{ID: http2.SettingInitialWindowSize, Val: 0}}, func(ctx context.Context, w *wire) {
 		id := a.honest.jobID()
 		request := fmt.Appendf([]byte{0, 0, 0, 0, byte(2 + len(id)), 10, byte(len(id))}, "%s", id)
+
 		for i := range uint32(900) {
 			method := []string{pb.MapReduceService_ListEvents_FullMethodName, pb.MapReduceService_GetResult_FullMethodName, pb.MapReduceService_ListUnits_FullMethodName, pb.MapReduceService_WatchJob_FullMethodName}[i%4]
 			if w.call(2*i+1, method, true) != nil || w.WriteData(2*i+1, true, request) != nil {

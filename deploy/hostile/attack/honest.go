@@ -55,21 +55,25 @@ func RunTenant(ctx context.Context, address string, in io.Reader, out io.Writer)
 		return err
 	}
 	defer conn.Close()
+
 	t := &tenant{conn: conn, out: out}
 	if t.want, err = t.result(ctx); err != nil {
 		return err
 	}
 	t.say(sayReady, "")
+
 	working, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() {
 		_, _ = bufio.NewReader(in).ReadString('\n') // its end says the same
 		stop()
 	}()
+
 	var all sync.WaitGroup
 	all.Go(func() { t.work(working) })
 	all.Go(func() { t.poll(working) })
 	all.Wait()
+
 	t.runJob(ctx)
 	t.say(sayLast, "")
 	return nil
@@ -113,6 +117,7 @@ func (t *tenant) poll(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+
 		t.say(sayDelay, strconv.FormatInt(int64(time.Since(begun)), 10))
 		if err != nil {
 			t.say(sayFailure, "GetJob: "+err.Error())
@@ -146,26 +151,32 @@ func newHonest(ctx context.Context, a *attacker) (*honest, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	h := &honest{
 		report: a.report, command: exec.CommandContext(ctx, self, "-tenant", a.address),
 		ready: make(chan struct{}), last: make(chan struct{}), ended: make(chan struct{}),
 	}
+
 	h.command.Stderr = os.Stderr
 	if h.in, err = h.command.StdinPipe(); err != nil {
 		return nil, err
 	}
+
 	out, err := h.command.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
+
 	if err := h.command.Start(); err != nil {
 		return nil, err
 	}
+
 	go func() {
 		defer close(h.ended)
 		h.listen(out)
 		_ = h.command.Wait() // what it failed at it has said
 	}()
+
 	select {
 	case <-h.ready:
 		return h, nil
@@ -181,6 +192,7 @@ func (h *honest) listen(out io.Reader) {
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		word, more, _ := strings.Cut(lines.Text(), " ")
+
 		switch word {
 		case sayReady:
 			close(h.ready)
@@ -206,6 +218,7 @@ func (h *honest) finish(ctx context.Context) error {
 	if err := h.in.Close(); err != nil {
 		return err
 	}
+
 	select {
 	case <-h.last:
 		return nil
@@ -234,6 +247,7 @@ func (t *tenant) result(ctx context.Context) (sum [sha256.Size]byte, err error) 
 	for i := range 40 {
 		docs = append(docs, &pb.DocumentPiece{DocumentId: fmt.Sprintf("order%02d.txt", i), Content: fmt.Appendf(nil, "ORDER: K-%d\n", i)})
 	}
+
 	var job *pb.Job
 	for range refusals {
 		job, err = submitJob(ctx, t.conn, spec, docs...)
@@ -244,10 +258,13 @@ func (t *tenant) result(ctx context.Context) (sum [sha256.Size]byte, err error) 
 	if err != nil {
 		return sum, fmt.Errorf("SubmitJob: %w", err)
 	}
+
+	// The attacker learns of the job, and names it in its lies.
 	t.mu.Lock()
 	t.job = job.GetJobId()
 	t.mu.Unlock()
 	t.say(sayJob, job.GetJobId())
+
 	jobs := pb.NewMapReduceServiceClient(t.conn)
 	for !ended(job) {
 		if !pause(ctx, 20*time.Millisecond) {
@@ -257,6 +274,7 @@ func (t *tenant) result(ctx context.Context) (sum [sha256.Size]byte, err error) 
 			return sum, fmt.Errorf("GetJob: %w", err)
 		}
 	}
+
 	if job.GetState() != pb.JobState_JOB_STATE_COMPLETE {
 		return sum, fmt.Errorf("job %s is %v: %s", job.GetJobId(), job.GetState(), job.GetError())
 	}
@@ -277,6 +295,7 @@ func (t *tenant) hashResult(ctx context.Context, id string) (sum [sha256.Size]by
 	if err != nil {
 		return sum, err
 	}
+
 	hash := sha256.New()
 	for {
 		m, err := stream.Recv()
@@ -286,10 +305,13 @@ func (t *tenant) hashResult(ctx context.Context, id string) (sum [sha256.Size]by
 		if err != nil {
 			return sum, fmt.Errorf("GetResult: %w", err)
 		}
+
 		for _, part := range m.GetParts() {
+			// Only records and citations are equal from job to job.
 			if part.GetRecord() == "" && part.GetCitation() == nil {
 				continue
 			}
+
 			data, err := proto.MarshalOptions{Deterministic: true}.Marshal(part)
 			if err != nil {
 				return sum, err

@@ -22,12 +22,14 @@ func schemas(ctx context.Context, a *attacker) error {
 			if ctx.Err() != nil {
 				return nil
 			}
+
 			short, stop := context.WithTimeout(ctx, lieTime)
 			_, err := submitJob(short, conn, &pb.JobSpec{TenantId: villain, Provider: "rules", Schema: text, UnitTimeout: nil, MaxAttempts: 1},
 				&pb.DocumentPiece{DocumentId: "d", Content: []byte("ORDER: " + strings.Repeat("a", 20000) + "!\n")})
 			stop()
 			a.report.answered("schemas", fmt.Sprintf("number %d, %.60q", i, text), err)
 		}
+
 		pause(ctx, time.Second)
 	}
 	return nil
@@ -41,6 +43,7 @@ func hostileSchemas() (all []string) {
 	pattern := func(p string) string {
 		return property(fmt.Sprintf(`{"type":"string","pattern":%q,"x-coditect":{"labels":["ORDER"]}}`, p))
 	}
+
 	for _, n := range []int{10, 100, 1000, 3000, 20000} {
 		all = append(all,
 			pattern(strings.Repeat("(a?)", n)), pattern(strings.Repeat("(a*)*", n)), pattern("^"+strings.Repeat("a?", n)+strings.Repeat("a", n)+"$"),
@@ -53,6 +56,7 @@ func hostileSchemas() (all []string) {
 			property(`{"type":"string","x-coditect":{"labels":[`+strings.Join(numbered(n, `"L%d"`), ",")+`]}}`),
 		)
 	}
+
 	for _, n := range []int{12, 30, 300} {
 		for _, refer := range []string{
 			`{"allOf":[%[1]s,%[1]s]}`, `{"anyOf":[%[1]s,%[1]s]}`, `{"if":%[1]s,"then":%[1]s}`, `{"not":{"allOf":[%[1]s,%[1]s]}}`,
@@ -61,11 +65,14 @@ func hostileSchemas() (all []string) {
 			all = append(all, inARow(n, refer))
 		}
 	}
+
+	// Each alias stands for nine of the one before.
 	var bomb strings.Builder
 	bomb.WriteString("a: &a [x,x,x,x,x,x,x,x,x]\n")
 	for c := 'b'; c <= 'i'; c++ {
 		fmt.Fprintf(&bomb, "%c: &%c [*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c]\n", c, c, c-1, c-1, c-1, c-1, c-1, c-1, c-1, c-1, c-1)
 	}
+
 	return append(all,
 		"", " ", "null", "true", "0", "1e999", `"text"`, "[]", "{}", "{", "}", "\x00", "---\n---\n", bomb.String(), "a: *b", "&a a: *a", "<<: *x", "!!binary x", "%YAML 9.9",
 		`{"type":"object"}`, `{"type":"nothing"}`, `{"type":["object","null",7]}`, `{"$ref":"#"}`, `{"$ref":"file:///etc/passwd"}`, `{"$ref":"http://127.0.0.1:1/"}`,
@@ -78,8 +85,9 @@ func hostileSchemas() (all []string) {
 		`{"type":"object","properties":{"_citations":{"type":"string"}}}`, `{"type":"object","required":["none"]}`, `{"type":"object","properties":[]}`)
 }
 
-// inARow returns a schema with n definitions, each of which refers to the next one more than
-// once: as refer says, in which %[1]s is the reference. Who follows each takes 2^n steps.
+// inARow returns a schema with n definitions, each of which refers to the next one more
+// than once: as refer says, in which %[1]s is the reference. Following each reference takes
+// 2^n steps.
 func inARow(n int, refer string) string {
 	definitions := make([]string, 0, n+1)
 	for i := range n {
@@ -104,11 +112,13 @@ func documents(ctx context.Context, a *attacker) error {
 		return err
 	}
 	defer conn.Close()
+
 	for round := uint64(0); ctx.Err() == nil; round++ {
 		all := hostileDocuments(rand.New(rand.NewPCG(a.config.Seed, round)))
 		for len(all) > 0 && ctx.Err() == nil {
 			some := all[:min(10, len(all))]
 			all = all[len(some):]
+
 			short, stop := context.WithTimeout(ctx, lieTime)
 			_, err := submitJob(short, conn, &pb.JobSpec{TenantId: villain, Provider: "rules", Schema: labelled, MaxAttempts: 1}, some...)
 			stop()
@@ -126,6 +136,7 @@ func hostileDocuments(r *rand.Rand) (all []*pb.DocumentPiece) {
 	for i := range garbage {
 		garbage[i] = byte(r.Uint32())
 	}
+
 	contents := []string{
 		"", " ", "\n", "\x00", "\xff\xfe", "\xef\xbb\xbf", "\ufeffORDER: 1", "ORDER:", "ORDER: \x1b[2J\u0085\u009b", "ORDER: " + strings.Repeat("a", 200_000),
 		strings.Repeat("ORDER: 1\n", 20_000), strings.Repeat("\r", 100_000), strings.Repeat("\u202e", 10_000), strings.Repeat("e\u0301", 50_000), string(garbage),
@@ -135,7 +146,9 @@ func hostileDocuments(r *rand.Rand) (all []*pb.DocumentPiece) {
 		`{"text":` + strings.Repeat("[", 20_000), "PK\x03\x04" + string(garbage), "%PDF-1.7\n" + string(garbage), "\x89PNG\r\n" + string(garbage), "<?xml version='1.0'?><!DOCTYPE x [<!ENTITY a 'b'>]><x>&a;</x>",
 		"\x1f\x8b\x08" + string(garbage), strings.Repeat("\U0010ffff", 20_000), strings.Repeat("_", 50_000),
 	}
+
 	types := []string{"text/plain", "text/markdown", "text/html", "text/html; charset=utf-16", "application/json", "application/pdf", "made/up", "\x00"}
+
 	for i := 0; len(all) < 300; i++ {
 		all = append(all, &pb.DocumentPiece{
 			DocumentId: fmt.Sprintf("d%03d", i), MediaType: types[i/len(contents)%len(types)], Content: []byte(contents[i%len(contents)]),

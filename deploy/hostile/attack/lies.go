@@ -62,6 +62,7 @@ func (g *liar) tell(path []step, name string, change func(protoreflect.Message))
 	if g.done {
 		return
 	}
+
 	m := proto.Clone(g.truth)
 	at := m.ProtoReflect()
 	for _, s := range path {
@@ -70,11 +71,13 @@ func (g *liar) tell(path []step, name string, change func(protoreflect.Message))
 			continue
 		}
 		list := at.Mutable(s.field).List()
+		// A list that is empty gets an element to lie about.
 		if list.Len() == 0 {
 			list.AppendMutable()
 		}
 		at = list.Get(list.Len() - 1).Message()
 	}
+
 	change(at)
 	g.done = !g.yield(lie{name, m})
 }
@@ -82,6 +85,7 @@ func (g *liar) tell(path []step, name string, change func(protoreflect.Message))
 // field tells all lies about one field.
 func (g *liar) field(f protoreflect.FieldDescriptor, path []step, name string) {
 	g.tell(path, name+" is absent", func(m protoreflect.Message) { m.Clear(f) })
+
 	switch {
 	case f.IsMap():
 		g.tell(path, name+" has too many entries", func(m protoreflect.Message) {
@@ -97,6 +101,7 @@ func (g *liar) field(f protoreflect.FieldDescriptor, path []step, name string) {
 	case f.IsList():
 		g.tell(path, name+" comes too often", func(m protoreflect.Message) { repeat(m.Mutable(f).List(), f, often) })
 		g.tell(path, name+" comes twice", func(m protoreflect.Message) { repeat(m.Mutable(f).List(), f, 1) })
+		// Messages in lists have fields of their own, which message visits.
 		if f.Message() == nil {
 			for what, v := range g.values(f) {
 				g.tell(path, name+" has one that is "+what, func(m protoreflect.Message) { m.Mutable(f).List().Append(v) })
@@ -122,6 +127,7 @@ func repeat(list protoreflect.List, f protoreflect.FieldDescriptor, times int) {
 			list.Append(v)
 			continue
 		}
+
 		v := list.NewElement()
 		if list.Len() > 0 {
 			v = protoreflect.ValueOfMessage(proto.Clone(list.Get(list.Len() - 1).Message().Interface()).ProtoReflect())

@@ -110,6 +110,7 @@ func (r *Report) verdict(timed bool) error {
 			failed = append(failed, fmt.Errorf(format, args...))
 		}
 	}
+
 	add(len(r.failures) > 0, "%s", strings.Join(r.failures, "; "))
 	add(len(r.unequal) > 0, "%d results of the honest tenant are not equal: %s", len(r.unequal), strings.Join(r.unequal, "; "))
 	add(r.jobs == 0, "no job of the honest tenant has ended")
@@ -118,6 +119,7 @@ func (r *Report) verdict(timed bool) error {
 	add(timed && r.rest > restMemory, "the server takes %d MiB after the attacks; at most %d are allowed", r.rest>>20, restMemory>>20)
 	add(len(r.internal) > 0, "%d lies were answered as if the server were at fault", len(r.internal))
 	add(len(r.faults) > 0, "the server logged %d faults of its own", len(r.faults))
+
 	return errors.Join(failed...)
 }
 
@@ -128,15 +130,18 @@ func (r *Report) Print(w io.Writer) {
 	for _, kind := range slices.Sorted(maps.Keys(r.counts)) {
 		fmt.Fprintf(w, "%-32s %8d\n", kind, r.counts[kind])
 	}
+
 	fmt.Fprintf(w, "%-32s", "answers")
 	for _, code := range slices.Sorted(maps.Keys(r.answers)) {
 		fmt.Fprintf(w, " %s %d", code, r.answers[code])
 	}
+
 	fmt.Fprintf(w, "\n%-32s %8d, results equal\n", "jobs of the honest tenant", r.jobs)
 	fmt.Fprintf(w, "%-32s %8d calls; 50 in 100 within %v, 99 within %v, all within %v\n", "GetJob of the honest tenant", len(r.delays),
 		r.percentile(50).Round(time.Microsecond), r.percentile(99).Round(time.Microsecond), r.percentile(100).Round(time.Microsecond))
 	fmt.Fprintf(w, "%-32s %8d MiB at most, %d MiB after the attacks\n", "memory of the server", r.peak>>20, r.rest>>20)
 	fmt.Fprintf(w, "%-32s %s\n", "doctor", r.doctor)
+
 	for _, group := range []struct {
 		title string
 		lines []string

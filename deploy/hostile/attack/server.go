@@ -68,6 +68,7 @@ func (l *serverLog) add(line string) {
 func startServer(ctx context.Context, program, dir string) (*server, error) {
 	s := &server{program: program, data: filepath.Join(dir, "data"), ended: make(chan struct{}), log: new(serverLog)}
 	s.command = exec.Command(program, "serve", "--listen", "127.0.0.1:0", "--data-dir", s.data, "--workers", "4")
+
 	out, err := s.command.StderrPipe()
 	if err != nil {
 		return nil, err
@@ -75,13 +76,16 @@ func startServer(ctx context.Context, program, dir string) (*server, error) {
 	if err := s.command.Start(); err != nil {
 		return nil, err
 	}
+
 	address := make(chan string, 1)
 	s.logged.Go(func() { s.readLog(out, address) })
 	go func() {
 		defer close(s.ended)
+		// Wait closes the pipe, so the log is read to its end before.
 		s.logged.Wait()
 		s.err = s.command.Wait()
 	}()
+
 	select {
 	case s.address = <-address:
 		return s, nil
@@ -116,6 +120,7 @@ func (s *server) memory() (int64, error) {
 	if err != nil {
 		return 0, errors.New("the server has ended")
 	}
+
 	for line := range strings.Lines(string(data)) {
 		if text, ok := strings.CutPrefix(line, "VmRSS:"); ok {
 			kB, err := strconv.ParseInt(strings.Fields(text)[0], 10, 64)
@@ -155,9 +160,11 @@ func (s *server) finish(ctx context.Context, r *Report) error {
 		return fmt.Errorf("the server has ended: %w\n%s", s.err, strings.Join(s.log.tail, "\n"))
 	default:
 	}
+
 	if err := s.command.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
 	}
+
 	select {
 	case <-s.ended:
 	case <-time.After(time.Minute):
@@ -166,12 +173,14 @@ func (s *server) finish(ctx context.Context, r *Report) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+
 	s.log.mu.Lock()
 	r.faults = s.log.faults
 	s.log.mu.Unlock()
 	if s.err != nil {
 		return fmt.Errorf("the server ended with %w\n%s", s.err, strings.Join(s.log.tail, "\n"))
 	}
+
 	out, err := exec.CommandContext(ctx, s.program, "mapreduce", "doctor", "--data-dir", s.data).CombinedOutput()
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 	r.doctor = lines[len(lines)-1]

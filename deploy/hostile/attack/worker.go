@@ -34,6 +34,7 @@ func openSession(ctx context.Context, conn *grpc.ClientConn, slots int32) (*sess
 		stop()
 		return nil, err
 	}
+
 	s := &session{fmt.Sprintf("hostile-%d", sessions.Add(1)), stream, stop}
 	if err := stream.Send(&pb.WorkRequest{Hello: &pb.Hello{SessionId: s.id, Slots: slots, Offer: &pb.Offer{Providers: []string{vendor}}}}); err != nil {
 		stop()
@@ -82,6 +83,7 @@ func workerLies(ctx context.Context, a *attacker) error {
 		return err
 	}
 	defer conn.Close()
+
 	for ctx.Err() == nil {
 		other := map[string]string{"job_id": a.honest.jobID(), "unit_id": "map:order00.txt", "session_id": "hostile-1"}
 		index := 0
@@ -105,6 +107,7 @@ func workerLies(ctx context.Context, a *attacker) error {
 // truths returns what an honest worker might say of a unit that it has run.
 func truths(s string, u *pb.Assignment) []proto.Message {
 	held := &pb.Held{JobId: u.GetJobId(), UnitId: u.GetUnitId(), Attempt: u.GetAttempt(), Running: true}
+
 	return []proto.Message{
 		&pb.WorkRequest{Reports: []*pb.Report{{
 			JobId: u.GetJobId(), UnitId: u.GetUnitId(), Attempt: u.GetAttempt(), Outcome: pb.Outcome_OUTCOME_DONE,
@@ -136,6 +139,7 @@ func (a *attacker) tellWorkerLie(ctx context.Context, conn *grpc.ClientConn, oth
 		return true, nil // refused for now: the next may not be
 	}
 	defer s.stop()
+
 	waiting := time.AfterFunc(time.Second, func() { _, _ = submitJob(short, conn, villainSpec(), orders(300)...) }) // none was left
 	u, err := s.assigned()
 	waiting.Stop()
@@ -143,6 +147,7 @@ func (a *attacker) tellWorkerLie(ctx context.Context, conn *grpc.ClientConn, oth
 		a.report.answered("lies of a worker", "a session", err)
 		return true, nil
 	}
+
 	for _, truth := range truths(s.id, u) {
 		for l := range lies(truth, other) {
 			if number > 0 {
@@ -178,31 +183,38 @@ func deafWorkers(ctx context.Context, a *attacker) error {
 	for i := range big {
 		big[i] = &pb.DocumentPiece{DocumentId: fmt.Sprint(i), Content: []byte(strings.Repeat("x y ", 8<<10))}
 	}
+
 	for ctx.Err() == nil {
+		// Small windows fill at once, as nothing is read.
 		conn, err := a.dial(grpc.WithInitialWindowSize(64<<10), grpc.WithInitialConnWindowSize(64<<10))
 		if err != nil {
 			return err
 		}
+
 		spec := villainSpec()
 		spec.MaxUnitTokens, spec.Parallelism = 1<<20, 200
 		_, _ = submitJob(ctx, conn, spec, big[:1+a.draw(len(big)-1)]...)
+
 		short, stop := context.WithTimeout(ctx, 5*time.Second)
 		for range 10 {
 			s, err := openSession(short, conn, 2000)
 			if err != nil {
 				break
 			}
+
 			m := &pb.WorkRequest{}
 			for i := range 1000 {
 				m.Reports = append(m.Reports, &pb.Report{JobId: fmt.Sprintf("mr_20260101_%06x", i), UnitId: "u", Attempt: 1, Outcome: pb.Outcome_OUTCOME_RETURNED})
 				m.Reserve = append(m.Reserve, &pb.ReserveRequest{Held: &pb.Held{JobId: a.honest.jobID(), UnitId: "u", Attempt: 1}, Tokens: 1})
 			}
+
 			go func() {
 				for s.stream.Send(m) == nil {
 					a.report.count("messages to a server that is not heard", 1)
 				}
 			}()
 		}
+
 		<-short.Done()
 		stop()
 		_ = conn.Close()
@@ -217,11 +229,14 @@ func inventedNames(ctx context.Context, a *attacker) error {
 		return err
 	}
 	defer conn.Close()
+
 	for n := 0; ctx.Err() == nil; {
 		s, err := openSession(ctx, conn, 1)
 		if err != nil {
 			return nil
 		}
+
+		// Replies are read, so that only the names weigh on the server.
 		go func() {
 			for {
 				if _, err := s.stream.Recv(); err != nil {
@@ -229,6 +244,7 @@ func inventedNames(ctx context.Context, a *attacker) error {
 				}
 			}
 		}()
+
 		for ctx.Err() == nil {
 			m := &pb.WorkRequest{Heartbeat: &pb.Heartbeat{}}
 			for range 500 {
@@ -238,6 +254,7 @@ func inventedNames(ctx context.Context, a *attacker) error {
 				m.Limits = append(m.Limits, &pb.LimitNote{Name: name, Refused: true, Pause: durationpb.New(time.Hour)})
 				m.Manners = append(m.Manners, &pb.ModelManners{Name: name, Server: name[:60], Refuses: name[:500]})
 			}
+
 			if s.stream.Send(m) != nil {
 				break
 			}

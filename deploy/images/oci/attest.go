@@ -28,12 +28,14 @@ type subject struct {
 // does it.
 func (l *layout) attest(c *Config, image descriptor, info *buildinfo.BuildInfo, binary []byte, libraries []Library) (descriptor, error) {
 	of := []subject{{c.Reference, map[string]string{"sha256": strings.TrimPrefix(image.Digest, "sha256:")}}}
+
 	config, err := l.json(typeConfig, map[string]any{
 		"architecture": "unknown", "os": "unknown", "config": map[string]any{}, "rootfs": map[string]any{"type": "layers", "diff_ids": []string{}},
 	})
 	if err != nil {
 		return descriptor{}, err
 	}
+
 	m := manifest{SchemaVersion: 2, MediaType: typeManifest, Config: &config}
 	for _, s := range []statement{
 		{"https://in-toto.io/Statement/v1", of, "https://spdx.dev/Document", c.spdx(info, binary, libraries)},
@@ -46,7 +48,9 @@ func (l *layout) attest(c *Config, image descriptor, info *buildinfo.BuildInfo, 
 		d.Annotations = map[string]string{"in-toto.io/predicate-type": s.PredicateType}
 		m.Layers = append(m.Layers, d)
 	}
+
 	d, err := l.json(typeManifest, m)
+	// The platform "unknown" marks what is no image, as BuildKit has it.
 	d.Platform = &platform{"unknown", "unknown"}
 	d.Annotations = map[string]string{"vnd.docker.reference.type": "attestation-manifest", "vnd.docker.reference.digest": image.Digest}
 	return d, err
@@ -84,17 +88,21 @@ type spdxRelation struct {
 // libraries beside it.
 func (c *Config) spdx(info *buildinfo.BuildInfo, binary []byte, libraries []Library) any {
 	sum := sha256.Sum256(binary)
+
 	one := func(i int, path, version string) spdxPackage {
 		return spdxPackage{
 			ID: fmt.Sprintf("SPDXRef-%d", i), Name: path, Version: version, Download: "NOASSERTION", License: "NOASSERTION",
 			ExternalRefs: []spdxRef{{"PACKAGE-MANAGER", "purl", "pkg:golang/" + path + "@" + version}},
 		}
 	}
+
 	own := one(0, info.Main.Path, c.Version)
 	own.License, own.Checksums = "Apache-2.0", []spdxChecksum{{"SHA256", hex.EncodeToString(sum[:])}}
 	packages := []spdxPackage{own, one(1, "stdlib", strings.TrimPrefix(info.GoVersion, "go"))}
 	relations := []spdxRelation{{"SPDXRef-DOCUMENT", "DESCRIBES", own.ID}, {own.ID, "DEPENDS_ON", packages[1].ID}}
+
 	for _, d := range info.Deps {
+		// The module that replaces another is the one that was built in.
 		if d.Replace != nil {
 			d = d.Replace
 		}
@@ -102,6 +110,7 @@ func (c *Config) spdx(info *buildinfo.BuildInfo, binary []byte, libraries []Libr
 		packages = append(packages, p)
 		relations = append(relations, spdxRelation{own.ID, "DEPENDS_ON", p.ID})
 	}
+
 	for _, lib := range libraries {
 		p := one(len(packages), lib.Path, cmp.Or(lib.Version, "NOASSERTION"))
 		p.ExternalRefs = []spdxRef{}
@@ -111,6 +120,7 @@ func (c *Config) spdx(info *buildinfo.BuildInfo, binary []byte, libraries []Libr
 		packages = append(packages, p)
 		relations = append(relations, spdxRelation{own.ID, "DYNAMIC_LINK", p.ID})
 	}
+
 	return map[string]any{
 		"spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT", "name": c.Reference,
 		"documentNamespace": "https://github.com/coditect/mapreduce/spdx/" + hex.EncodeToString(sum[:]),
@@ -125,14 +135,17 @@ func (c *Config) provenance(info *buildinfo.BuildInfo) any {
 	for _, s := range info.Settings {
 		settings[s.Key] = s.Value
 	}
+
 	type resource struct {
 		URI    string            `json:"uri"`
 		Digest map[string]string `json:"digest"`
 	}
+
 	materials := []resource{{"git+https://github.com/coditect/mapreduce", map[string]string{"gitCommit": c.Revision}}}
 	for _, d := range info.Deps {
 		materials = append(materials, resource{"pkg:golang/" + d.Path + "@" + d.Version, map[string]string{"dirHash1": sumOf(d)}})
 	}
+
 	return map[string]any{
 		"buildDefinition": map[string]any{
 			"buildType":            "https://github.com/coditect/mapreduce/make-images@v1",

@@ -27,6 +27,7 @@ func LibrariesOf(program string, dirs []string) ([]Library, error) {
 		return nil, err
 	}
 	defer file.Close()
+
 	found := make(map[string]string) // paths by name
 	loader, err := loaderOf(file)
 	if err != nil {
@@ -36,6 +37,7 @@ func LibrariesOf(program string, dirs []string) ([]Library, error) {
 		return nil, nil
 	}
 	found[filepath.Base(loader)] = loader
+
 	for open := []string{program}; len(open) > 0; open = open[1:] {
 		needed, err := neededBy(open[0], file.Machine)
 		if err != nil {
@@ -51,6 +53,7 @@ func LibrariesOf(program string, dirs []string) ([]Library, error) {
 			open = append(open, found[name])
 		}
 	}
+
 	var all []Library
 	for _, path := range found {
 		all = append(all, Library{Path: path})
@@ -80,6 +83,7 @@ func neededBy(path string, machine elf.Machine) ([]string, error) {
 	if file.Machine != machine {
 		return nil, fmt.Errorf("%s is for %v, not for %v", path, file.Machine, machine)
 	}
+
 	needed, err := file.ImportedLibraries()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -109,19 +113,23 @@ func members(libraries []Library) ([]member, error) {
 	}
 	all := []member{{name: "etc/nsswitch.conf", mode: 0o644, data: []byte("hosts: files dns\n")}}
 	made := make(map[string]bool)
+
 	for _, l := range libraries {
 		data, err := os.ReadFile(l.Path)
 		if err != nil {
 			return nil, err
 		}
+
 		name := strings.TrimPrefix(filepath.Clean(l.Path), "/")
 		for at := range strings.Count(name, "/") {
 			dir := strings.Join(strings.Split(name, "/")[:at+1], "/") + "/"
+			// The folders of the program are made elsewhere.
 			if !made[dir] && !strings.HasPrefix("usr/local/bin/", dir) {
 				made[dir] = true
 				all = append(all, member{name: dir, mode: 0o755})
 			}
 		}
+
 		all = append(all, member{name: name, mode: 0o755, data: data})
 	}
 	return all, nil

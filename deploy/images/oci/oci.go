@@ -115,6 +115,7 @@ func Write(w io.Writer, c Config) (digest string, err error) {
 	index := manifest{SchemaVersion: 2, MediaType: typeIndex, Annotations: c.labels()}
 	var attestations []descriptor
 	var docker []dockerImage
+
 	for i, p := range c.Programs {
 		made, err := l.image(&c, p)
 		if err != nil {
@@ -122,18 +123,22 @@ func Write(w io.Writer, c Config) (digest string, err error) {
 		}
 		index.Manifests = append(index.Manifests, made.image)
 		attestations = append(attestations, made.attestation)
+
 		tag := c.Reference
 		if i > 0 {
 			tag += "-" + made.image.Platform.Architecture
 		}
 		docker = append(docker, dockerImage{made.config.path(), []string{tag}, []string{made.layer.path()}})
 	}
+
 	index.Manifests = append(index.Manifests, attestations...)
 	top, err := l.json(typeIndex, index)
 	if err != nil {
 		return "", err
 	}
 	top.Annotations = map[string]string{"org.opencontainers.image.ref.name": c.Reference, "io.containerd.image.name": c.Reference}
+
+	// Docker reads manifest.json, and others read index.json.
 	data, err := json.Marshal(manifest{SchemaVersion: 2, MediaType: typeIndex, Manifests: []descriptor{top}})
 	if err == nil {
 		err = l.file("index.json", data)
@@ -147,6 +152,7 @@ func Write(w io.Writer, c Config) (digest string, err error) {
 	if err == nil {
 		err = l.file("manifest.json", data)
 	}
+
 	if err != nil {
 		return "", err
 	}
@@ -186,10 +192,12 @@ func (l *layout) image(c *Config, p Program) (m made, err error) {
 	if !found {
 		return m, fmt.Errorf("%q is no platform such as linux/amd64", p.Platform)
 	}
+
 	binary, err := os.ReadFile(p.Path)
 	if err != nil {
 		return m, err
 	}
+
 	info, err := buildinfo.Read(bytes.NewReader(binary))
 	if err != nil {
 		return m, err
@@ -197,6 +205,7 @@ func (l *layout) image(c *Config, p Program) (m made, err error) {
 	if err := checkBuild(info, osName, arch, len(p.Libraries) > 0); err != nil {
 		return m, err
 	}
+
 	files, err := c.files(binary)
 	if err != nil {
 		return m, err
@@ -205,6 +214,8 @@ func (l *layout) image(c *Config, p Program) (m made, err error) {
 	if err != nil {
 		return m, err
 	}
+
+	// Everything is in one layer.
 	var diffID string
 	if m.layer, diffID, err = l.layer(append(files, libraries...)); err != nil {
 		return m, err
@@ -212,10 +223,12 @@ func (l *layout) image(c *Config, p Program) (m made, err error) {
 	if m.config, err = l.json(typeConfig, c.imageConfig(osName, arch, diffID)); err != nil {
 		return m, err
 	}
+
 	m.image, err = l.json(typeManifest, manifest{SchemaVersion: 2, MediaType: typeManifest, Config: &m.config, Layers: []descriptor{m.layer}, Annotations: c.labels()})
 	if err != nil {
 		return m, err
 	}
+
 	m.image.Platform = &platform{Architecture: arch, OS: osName}
 	m.attestation, err = l.attest(c, m.image, info, binary, p.Libraries)
 	return m, err
@@ -228,6 +241,7 @@ func checkBuild(info *buildinfo.BuildInfo, osName, arch string, libraries bool) 
 	for _, s := range info.Settings {
 		set[s.Key] = s.Value
 	}
+
 	if set["GOOS"] != osName || set["GOARCH"] != arch {
 		return fmt.Errorf("it is built for %s/%s, not for %s/%s", set["GOOS"], set["GOARCH"], osName, arch)
 	}
@@ -253,6 +267,7 @@ func (c *Config) files(binary []byte) ([]member, error) {
 	if !bytes.Contains(certificates, []byte("BEGIN CERTIFICATE")) {
 		return nil, fmt.Errorf("%s has no certificate", c.Certificates)
 	}
+
 	return []member{
 		{name: "etc/ssl/certs/", mode: 0o755},
 		{name: "etc/ssl/certs/ca-certificates.crt", mode: 0o644, data: certificates},
@@ -267,8 +282,10 @@ func (c *Config) files(binary []byte) ([]member, error) {
 // layer adds a layer, and returns the digest of what it unpacks to.
 func (l *layout) layer(files []member) (d descriptor, diffID string, err error) {
 	var packed bytes.Buffer
+	// A layer has two digests: of what is unpacked, and of its blob.
 	zip, sum := gzip.NewWriter(&packed), sha256.New()
 	t := tar.NewWriter(io.MultiWriter(zip, sum))
+
 	for _, f := range files {
 		h := &tar.Header{Name: f.name, Mode: f.mode, Uid: f.id, Gid: f.id, Size: int64(len(f.data)), ModTime: l.made, Format: tar.FormatPAX}
 		if f.data == nil {
@@ -281,12 +298,14 @@ func (l *layout) layer(files []member) (d descriptor, diffID string, err error) 
 			return d, "", err
 		}
 	}
+
 	if err := t.Close(); err != nil {
 		return d, "", err
 	}
 	if err := zip.Close(); err != nil {
 		return d, "", err
 	}
+
 	d, err = l.blob(typeLayer, packed.Bytes())
 	return d, "sha256:" + hex.EncodeToString(sum.Sum(nil)), err
 }
@@ -308,6 +327,7 @@ func (c *Config) imageConfig(osName, arch, diffID string) any {
 		Created   time.Time `json:"created"`
 		CreatedBy string    `json:"created_by"`
 	}
+
 	return struct {
 		Created      time.Time `json:"created"`
 		Architecture string    `json:"architecture"`

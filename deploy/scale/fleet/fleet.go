@@ -98,7 +98,7 @@ type simulation struct {
 	result  Result
 }
 
-// after has something happen later.
+// after makes something happen later.
 func (s *simulation) after(d time.Duration, do func()) {
 	s.order++
 	heap.Push(&s.waiting, event{s.now + d, s.order, do})
@@ -115,32 +115,37 @@ func Run(c Config) (*Result, error) {
 		epoch: time.Unix(1_700_000_000, 0), queue: newQueue(c.Units),
 	}
 	s.result.Config = c
+
 	for i := range c.Orchestrators {
 		s.nodes = append(s.nodes, s.newNode(i))
 	}
 	for i := range c.Workers {
 		s.nodes[i%c.Orchestrators].enter(i)
 	}
+
 	s.submit()
 	for len(s.waiting) > 0 {
 		e := heap.Pop(&s.waiting).(event)
 		s.now = e.at
 		e.do()
 	}
+
 	if s.result.Ended != c.Units {
 		return nil, fmt.Errorf("%d of %d units ended, and nothing is left to happen", s.result.Ended, c.Units)
 	}
+
 	s.result.Makespan = s.now
 	return &s.result, nil
 }
 
-// submit has all orchestrators know the job, each with the slots of its workers.
+// submit makes the job known to all orchestrators, each with the slots of its workers.
 func (s *simulation) submit() {
 	spec := &mapreduce.JobSpec{Provider: provider, Model: "model", Parallelism: s.config.Workers * s.config.Slots}
 	ctl := &records.Control{
 		State: mapreduce.Mapping, Phase: mapreduce.Mapping, Epoch: 1, Tenant: "default", Shards: 1,
 		Levels: []records.Level{{Units: int64(s.config.Units)}}, StagedUnits: int64(s.config.Units),
 	}
+
 	for _, n := range s.nodes {
 		n.scheduler.PutJob(job, ctl, spec, jobspec.NewStages(nil, ctl), false, 0, nil)
 		n.scheduler.Grants.Apply(job, &grants.Reply{Slots: n.slots, Epoch: 1})
@@ -160,11 +165,13 @@ const provider = "simulated"
 func (s *simulation) newNode(i int) *node {
 	n := &node{simulation: s, rank: i, lanes: s.config.Lanes, workers: make(map[mapreduce.SessionID]*worker)}
 	claims := 0
+
 	n.scheduler = schedule.New(schedule.Config{
 		Node: mapreduce.NodeID(fmt.Sprintf("node-%03d", i)), Limits: func(string) model.Limits { return model.Limits{} },
 		Lease: 10 * time.Second, Now: func() time.Time { return s.epoch.Add(s.now) },
 		NewID:  func() string { claims++; return fmt.Sprint(claims) },
 		Jitter: s.random.Float64,
 	})
+
 	return n
 }

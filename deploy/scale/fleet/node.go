@@ -17,12 +17,12 @@ type node struct {
 	*simulation
 	rank      int
 	scheduler *schedule.Scheduler
-	lanes     int   // that have nothing to do
+	lanes     int   // transactions that could begin now
 	slots     int64 // of its workers
 	workers   map[mapreduce.SessionID]*worker
 }
 
-// enter has a worker begin a session.
+// enter makes a worker begin a session.
 func (n *node) enter(i int) {
 	w := &worker{node: n}
 	w.session = schedule.NewSession(&mapreduce.Hello{
@@ -34,7 +34,7 @@ func (n *node) enter(i int) {
 	n.slots += int64(n.config.Slots)
 }
 
-// drive gives tasks to the lanes that have nothing to do.
+// drive starts tasks, as many at once as the orchestrator runs transactions.
 func (n *node) drive() {
 	for n.lanes > 0 {
 		t := n.scheduler.TryTask()
@@ -50,7 +50,7 @@ func (n *node) drive() {
 	}
 }
 
-// done has a lane look for its next task.
+// done ends a task, and looks for the next.
 func (n *node) done() {
 	n.lanes++
 	n.drive()
@@ -71,6 +71,7 @@ func (n *node) scan(t *schedule.Task) {
 	if again {
 		cursors = []schedule.Cursor{{To: keys.Seq(level+1, 0)}}
 	}
+
 	found := n.read(&cursors[0], again, crowded)
 	n.after(n.config.Read.draw(n.random), func() {
 		n.scheduler.ApplyScan(t.Job, found, cursors)
@@ -86,11 +87,15 @@ func (n *node) read(c *schedule.Cursor, again, crowded bool) []records.Candidate
 		c.MovePast(found, more)
 		return found
 	}
+
 	part := float64(n.rank) / float64(nodes)
 	if crowded {
 		part = n.random.Float64()
 	}
+
 	found, more := n.queue.scan(c.At, c.To, refillBeside)
+
+	// The first reading jumps to this orchestrator's own part of the queue.
 	if again && more {
 		first := found[0].Seq
 		span := float64(max(0, n.queue.last(c.At, c.To)-first))
@@ -100,6 +105,7 @@ func (n *node) read(c *schedule.Cursor, again, crowded bool) []records.Candidate
 		c.MovePast(found, more)
 		return found
 	}
+
 	if !again && c.At >= c.Own {
 		part = n.random.Float64()
 	}
@@ -108,6 +114,7 @@ func (n *node) read(c *schedule.Cursor, again, crowded bool) []records.Candidate
 		k := int(part * float64(len(found)))
 		found = slices.Concat(found[k:], found[:k])
 	}
+
 	return found
 }
 
@@ -122,6 +129,7 @@ func (n *node) turn(t *schedule.Task) {
 			n.turn(t)
 			return
 		}
+
 		res := &turns.Result{State: mapreduce.Mapping, Epoch: 1, Verdicts: make([]turns.Settled, len(t.Turn.Reports))}
 		for i := range res.Verdicts {
 			res.Verdicts[i] = turns.Settled{Verdict: mapreduce.Accepted, State: mapreduce.UnitComplete}
@@ -130,6 +138,7 @@ func (n *node) turn(t *schedule.Task) {
 		if c != nil {
 			n.claim(c, res)
 		}
+
 		n.scheduler.Turns.Apply(t, res)
 		for _, got := range res.Claimed {
 			w := n.workers[got.Session]
@@ -139,29 +148,34 @@ func (n *node) turn(t *schedule.Task) {
 	})
 }
 
-// claim gives units that wait to seats, in turn.
+// claim gives units that wait to the sessions that have free slots, in turn.
 func (n *node) claim(c *turns.Claim, res *turns.Result) {
 	res.Seated = make([]bool, len(c.Seats))
 	free := make([]int, len(c.Seats))
 	for i, s := range c.Seats {
 		res.Seated[i], free[i] = true, s.Slots
 	}
+
 	at := 0
 	for _, candidate := range c.Candidates {
 		if !n.queue.isWaiting(candidate.Seq) {
 			n.result.Gone++
 			continue
 		}
+
+		// The sessions take turns, and those without a free slot are passed over.
 		for range free {
 			if free[at] > 0 {
 				break
 			}
 			at = (at + 1) % len(free)
 		}
+
 		if free[at] == 0 {
 			res.Left = append(res.Left, candidate)
 			continue
 		}
+
 		free[at]--
 		n.queue.take(candidate.Seq, n.now)
 		res.Claimed = append(res.Claimed, turns.Claimed{Session: c.Seats[at].Session, Unit: &records.Unit{ID: candidate.Unit, Attempt: 1}})
@@ -177,7 +191,7 @@ type worker struct {
 	held    []mapreduce.UnitID // that wait for a slot
 }
 
-// Send implements schedule.Peer. What workers are told but for units does not matter here.
+// Send implements schedule.Peer. Messages to workers, but for units, do not matter here.
 func (w *worker) Send(*mapreduce.ToWorker) {}
 
 // Lags implements schedule.Peer.
@@ -207,11 +221,12 @@ func (w *worker) begin(u mapreduce.UnitID) {
 			w.held = w.held[1:]
 			w.begin(next)
 		}
+
 		w.after(w.config.Network, func() { w.report(u, took) })
 	})
 }
 
-// report has the orchestrator hear of a unit's end.
+// report tells the orchestrator that a unit has ended.
 func (w *worker) report(u mapreduce.UnitID, took time.Duration) {
 	w.scheduler.Sessions.Apply(w.session, &mapreduce.FromWorker{Reports: []mapreduce.Report{{
 		Job: job, Unit: u, Attempt: 1, Outcome: mapreduce.Done, Elapsed: took,

@@ -49,6 +49,7 @@ func Read(in io.Reader, rest io.Writer) (*Tally, error) {
 	lines := bufio.NewReader(in)
 	for {
 		line, err := lines.ReadBytes('\n')
+		// The last line may have no end.
 		if len(line) > 0 {
 			var e event
 			if json.Unmarshal(line, &e) != nil || e.Action == "" {
@@ -57,6 +58,7 @@ func Read(in io.Reader, rest io.Writer) (*Tally, error) {
 				t.add(e, rest)
 			}
 		}
+
 		if err == io.EOF {
 			return t, nil
 		}
@@ -71,22 +73,27 @@ func (t *Tally) add(e event, rest io.Writer) {
 		t.addPackage(e, rest)
 		return
 	}
+
 	name, _, within := strings.Cut(e.Test, "/")
 	key := testKey{e.Package, name}
+	// What tests within a test print is kept with it.
 	if e.Action == "output" {
 		if t.printed[key] == nil {
 			t.printed[key] = new(strings.Builder)
 		}
 		t.printed[key].WriteString(e.Output)
 	}
+
 	if within {
 		return
 	}
+
 	test := t.tests[key]
 	if test == nil {
 		test = &Test{Package: e.Package, Name: name}
 		t.tests[key] = test
 	}
+
 	switch e.Action {
 	case "pass":
 		test.Passed++
@@ -99,6 +106,7 @@ func (t *Tally) add(e event, rest io.Writer) {
 	default:
 		return
 	}
+
 	test.Elapsed += time.Duration(e.Elapsed * float64(time.Second))
 	delete(t.printed, key)
 }
@@ -148,6 +156,7 @@ func (t *Tally) Failed() bool {
 func (t *Tally) Write(out io.Writer) {
 	tests := t.Tests()
 	ran, passed, total := 0, 0, time.Duration(0)
+
 	for _, test := range tests {
 		n := test.Passed + test.Failed
 		ran, passed, total = ran+n, passed+test.Passed, total+test.Elapsed
@@ -155,13 +164,16 @@ func (t *Tally) Write(out io.Writer) {
 			fmt.Fprintf(out, "%5d of %5d  %8.2f s  %s %s\n", test.Passed, n, test.Elapsed.Seconds()/float64(n), test.Package, test.Name)
 		}
 	}
+
 	for _, test := range tests {
 		if test.Failed > 0 {
 			fmt.Fprintf(out, "\n%s %s:\n%s", test.Package, test.Name, test.Output)
 		}
 	}
+
 	for _, pkg := range t.failures {
 		fmt.Fprintf(out, "\n%s failed, and none of its tests\n", pkg)
 	}
+
 	fmt.Fprintf(out, "\n%d of %d passed, %d tests, %.0f s\n", passed, ran, len(tests), total.Seconds())
 }
