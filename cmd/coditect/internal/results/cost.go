@@ -28,10 +28,12 @@ func Unpriced(spec *mapreduce.JobSpec) []string { return pricingOf(spec).unprice
 func pricingOf(spec *mapreduce.JobSpec) (p pricing) {
 	names := modelsOf(spec)
 	p.models = len(names)
+
 	prices, err := embeddedPrices()
 	if err == nil {
 		prices, err = prices.With([]byte(spec.Vars[settings.VarPrices]))
 	}
+
 	for _, name := range names {
 		provider, model, _ := strings.Cut(name, "/")
 		if err != nil {
@@ -53,11 +55,13 @@ func modelsOf(spec *mapreduce.JobSpec) (all []string) {
 			}
 		}
 	}
+
 	add(spec.ModelNames())
 	p, err := steps.PipelineOf(spec)
 	if err != nil {
 		return all // such a job is refused
 	}
+	// Stages and agents may name lists of models.
 	lists := make([]string, 0, len(p.Stages))
 	for _, s := range p.Stages {
 		lists = append(lists, s.Model)
@@ -65,18 +69,20 @@ func modelsOf(spec *mapreduce.JobSpec) (all []string) {
 	for _, a := range p.Agents {
 		lists = append(lists, a.Model)
 	}
+
 	slices.Sort(lists)
 	for _, list := range lists {
 		if names, err := spec.StageModels(list); err == nil {
 			add(names)
 		}
 	}
+
 	return all
 }
 
-// cost returns the cost of tokens in US dollars; nil if it is not known. A sum of several models lacks
-// what those cost whose prices are not known. That of one model was made with a price, which whoever
-// asked it may know.
+// cost returns the cost of tokens in US dollars; nil if it is not known. A sum over several
+// models is not known if one of them has no price, as it lacks what that one cost. A cost of
+// a single model that is not 0 is known: the worker that computed it had a price.
 func (p pricing) cost(spent mapreduce.Tokens, micros int64) *float64 {
 	if spent.Total() > 0 && len(p.unpriced) > 0 && (micros == 0 || p.models > 1) {
 		return nil
@@ -98,10 +104,12 @@ func PriceAdvice(unpriced []string) string {
 	if more := len(unpriced) - len(shown); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
+
 	have := "has"
 	if len(unpriced) > 1 {
 		have = "have"
 	}
+
 	return fmt.Sprintf("%s %s no price here; run with --prices FILE, which sets it", text, have)
 }
 

@@ -30,6 +30,7 @@ func newDAG(job *mapreduce.Job, out, tasks *folder.File) *dagWriter {
 		sketch: render.Sketch{Mode: modeOf(job), Exact: true},
 		parsed: make(map[mapreduce.DocumentID]bool),
 	}
+
 	if tasks != nil {
 		d.tasks.Out = tasks
 	}
@@ -58,6 +59,7 @@ func (d *dagWriter) writeHead() error {
 			return err
 		}
 	}
+
 	_, err := out.WriteString(",\n")
 	return err
 }
@@ -66,20 +68,25 @@ func (d *dagWriter) addUnit(u *mapreduce.Unit) error {
 	inputs := d.inputsOf(u)
 	outcome := plan.OutcomeOf(u)
 	n := render.Node{ID: u.ID, Kind: u.Kind, Stage: u.Stage, Level: u.Level, Inputs: inputs, Outcome: &outcome}
+	// A unit that reads no other one takes an input of the job.
 	if len(inputs) == 0 {
 		n.Items = 1
 	}
+
 	if err := d.sketch.Add(n); err != nil {
 		return err
 	}
+
 	if d.tasks.Out == nil {
 		return nil
 	}
+
 	t := render.NewTask(u.ID, u.Kind, u.Level, inputs)
 	t.State, t.Stage = u.State.String(), u.Stage
 	if d.cost {
 		t.Cost = new(USD(u.CostMicros))
 	}
+
 	return d.tasks.AddValue("", t)
 }
 
@@ -101,9 +108,11 @@ func (d *dagWriter) writeEnd() error {
 	if err := resultfile.WriteSection(out, "tasks", "[", &d.tasks, "]"); err != nil {
 		return err
 	}
+
 	if _, err := out.WriteString(",\n"); err != nil {
 		return err
 	}
+
 	if err := resultfile.WriteMember(out, "estimate", render.EstimateOf(d.sketch.Estimate)); err != nil {
 		return err
 	}
@@ -127,6 +136,7 @@ func WriteDAG(ctx context.Context, s Service, job *mapreduce.Job, format string,
 	out := &folder.File{Writer: bufio.NewWriter(to)}
 	d := newDAG(job, out, nil)
 	d.cost = true
+
 	if format == "json" {
 		scratch, err := folder.NewScratch()
 		if err != nil {
@@ -140,15 +150,18 @@ func WriteDAG(ctx context.Context, s Service, job *mapreduce.Job, format string,
 			return err
 		}
 	}
+
 	if err := eachUnit(ctx, s, mapreduce.ListUnitsQuery{Job: job.ID, Inputs: true}, d.addUnit); err != nil {
 		return err
 	}
+
 	if format == "json" {
 		if err := d.writeEnd(); err != nil {
 			return err
 		}
 		return out.Flush()
 	}
+
 	text, err := d.sketch.As(format)
 	if err != nil {
 		return err

@@ -56,6 +56,7 @@ func (w *writer) addDrawnPages(ctx context.Context, b *pageBuilder) error {
 	if w.config.Pages == nil || len(b.pages) == 0 {
 		return nil
 	}
+
 	within, cancel := context.WithTimeout(ctx, maxPagesTime)
 	defer cancel()
 	room := maxPagesBytes
@@ -68,15 +69,18 @@ func (w *writer) addDrawnPages(ctx context.Context, b *pageBuilder) error {
 			}
 			return p.document == of
 		})
+
 		// Documents are read without the bound of time: a service refuses calls for which
 		// little time is left, and the results would not be written.
 		data, err := w.submitted(ctx, mapreduce.DocumentID(b.data.Documents[of]))
 		if err != nil {
 			return err
 		}
+
 		if data == nil {
 			continue
 		}
+
 		slices.Sort(pages)
 		err = w.config.Pages.Draw(within, data, pages, func(p document.Picture) error {
 			url := "data:" + p.MediaType + ";base64," + base64.StdEncoding.EncodeToString(p.Data)

@@ -98,12 +98,15 @@ func CheckpointOf(c *mapreduce.Checkpoint) Checkpoint {
 		Completed: unitRefs(c.Completed), Failed: unitRefs(c.Failed), Tokens: c.Tokens.Total(),
 		Principal: c.Principal, Tenant: string(c.Tenant), Deleted: deletedOf(c.Deleted),
 	}
+
 	if c.State != mapreduce.JobUnknown {
 		out.State = c.State.String()
 	}
+
 	if p := c.Progress; p != nil {
 		out.Progress = &Progress{Completed: p.Completed, Tokens: p.Tokens.Total()}
 	}
+
 	return out
 }
 
@@ -148,9 +151,11 @@ func (w *writer) writeEvents(out *folder.File, page *mapreduce.EventPage) error 
 				w.ended.add(r.Unit, c.Time)
 			}
 		}
+
 		if err := writeLine(out, CheckpointOf(c)); err != nil {
 			return err
 		}
+		// A seal stands behind the last checkpoint that it covers.
 		for len(seals) > 0 && seals[0].Last <= c.ID {
 			if err := writeLine(out, SealOf(seals[0])); err != nil {
 				return err

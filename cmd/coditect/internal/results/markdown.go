@@ -16,6 +16,7 @@ func (w *writer) writeMarkdown(context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	return w.dir.WriteFile("report.md", func(out *folder.File) error {
 		m := &markdownPage{out: out}
 		if written := w.report.written; written != nil {
@@ -85,6 +86,7 @@ func isolateDirection(s string) string {
 	if !strings.ContainsAny(s, embeddings+isolates+popIsolate) {
 		return s
 	}
+
 	open, early := 0, 0
 	for _, r := range s {
 		switch {
@@ -92,10 +94,11 @@ func isolateDirection(s string) string {
 			open++
 		case string(r) == popIsolate && open > 0:
 			open--
-		case string(r) == popIsolate:
+		case string(r) == popIsolate: // it ends an isolation that the text has not begun
 			early++
 		}
 	}
+
 	return strings.Repeat(firstIsolate, early+1) + s + strings.Repeat(popIsolate, open+1)
 }
 
@@ -116,6 +119,7 @@ func (m *markdownPage) writeRecords(v view) {
 			m.writeRow(f.Name, valueOf(f), confidenceOf(f), quotesOf(f))
 		}
 	}
+
 	if v.More > 0 {
 		m.printf("\nresult.json has %s.\n", plural.Count(v.More, "more record"))
 	}
@@ -157,9 +161,11 @@ func quotesOf(f fieldView) string {
 	if f.Derived != "" {
 		parts = append(parts, isolateDirection(f.Derived))
 	}
+
 	for _, q := range quotes {
 		parts = append(parts, fmt.Sprintf("“%s” (%s, %d–%d, %s)", isolateDirection(q.Quote), isolateDirection(string(q.Document)), q.Start, q.End, q.Found()))
 	}
+
 	if more > 0 {
 		parts = append(parts, fmt.Sprintf("and %d more", more))
 	}
@@ -176,6 +182,7 @@ func (m *markdownPage) writeSections(v view) {
 			m.writeRow(append([]string{s.Field}, s.Values...)...)
 		}
 	}
+
 	if len(v.Conflicts) > 0 {
 		m.printf("\n## Conflicts (%d)\n\n", len(v.Conflicts)+v.MoreDiffer)
 		m.writeHeader("field", "key", "candidates", "chosen", "strategy", "why")
@@ -183,8 +190,10 @@ func (m *markdownPage) writeSections(v view) {
 			m.writeRow(c.Field, c.Key, strings.Join(c.Candidates, ", "), c.Chosen, c.Strategy, c.Rationale)
 		}
 	}
+
 	m.writeEvidence(v)
 	m.writeLosses(v)
+
 	if len(v.Failures) > 0 {
 		m.printf("\n## Failed units (%d)\n\n", len(v.Failures)+v.MoreFails)
 		m.writeHeader("unit", "document", "errors", "what to do")
@@ -192,6 +201,7 @@ func (m *markdownPage) writeSections(v view) {
 			m.writeRow(string(f.Unit), string(f.Document), strings.Join(f.Errors, "; "), f.Advice)
 		}
 	}
+
 	if len(v.Skipped) > 0 {
 		m.printf("\n## Skipped documents (%d)\n\n", len(v.Skipped)+v.MoreSkips)
 		m.writeHeader("document", "reason", "what to do")
@@ -199,6 +209,7 @@ func (m *markdownPage) writeSections(v view) {
 			m.writeRow(string(d.Document), d.Reason, d.Advice)
 		}
 	}
+
 	if len(v.Notes) > 0 {
 		m.printf("\n## Notes on documents\n\n")
 		m.writeHeader("document", "note")
@@ -208,8 +219,8 @@ func (m *markdownPage) writeSections(v view) {
 	}
 }
 
-// writeEvidence writes where what is cited of tools is from. When it was read is different in
-// each run, and stands in result.json.
+// writeEvidence lists the evidence of tools that the result cites. The time of its
+// retrieval differs from run to run, so it is left to the other files.
 func (m *markdownPage) writeEvidence(v view) {
 	if len(v.Evidence) == 0 {
 		return
@@ -221,11 +232,12 @@ func (m *markdownPage) writeEvidence(v view) {
 	}
 }
 
-// alike returns dropped citations in the order of their first ones, with those together of which the
-// same is said.
+// alike groups dropped citations of the same field, origin and reason, in the order in
+// which the groups begin.
 func alike(all []droppedView) [][]droppedView {
 	var groups [][]droppedView
 	at := make(map[[3]string]int)
+
 	for _, d := range all {
 		key := [3]string{d.Field, d.By(), d.Reason}
 		i, seen := at[key]
@@ -245,6 +257,7 @@ func refsOf(all []droppedView) string {
 	for _, d := range shown {
 		names = append(names, d.Ref)
 	}
+
 	text := strings.Join(names, ", ")
 	if more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
@@ -262,6 +275,7 @@ func (m *markdownPage) writeLosses(v view) {
 			m.writeRow(refsOf(rows), d.Field, d.By(), d.Reason)
 		}
 	}
+
 	if len(v.Removed) > 0 {
 		m.printf("\n## Removed from answers (%d)\n\n", len(v.Removed)+v.MoreGone)
 		m.writeHeader("what", "field", "unit", "why")

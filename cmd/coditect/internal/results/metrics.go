@@ -46,7 +46,7 @@ type callLine struct {
 }
 
 // modelCalls are the number of calls of models and of tools, their total latency, and the
-// largest text that a model was given in one call.
+// size of the largest prompt of one call.
 type modelCalls struct {
 	Calls   int64 `json:"model_calls,omitempty"`
 	Latency int64 `json:"latency_ms,omitempty"`
@@ -64,6 +64,7 @@ func (t *unitTally) addUnit(u *mapreduce.Unit) error {
 		l = &levelTally{stage: u.Stage}
 		t.levels[u.Level] = l
 	}
+
 	l.units++
 	switch u.State {
 	case mapreduce.UnitComplete:
@@ -71,6 +72,7 @@ func (t *unitTally) addUnit(u *mapreduce.Unit) error {
 	case mapreduce.UnitFailed:
 		l.failed++
 	}
+
 	t.countMended(u)
 	for _, name := range u.Models {
 		t.models[name]++
@@ -81,9 +83,12 @@ func (t *unitTally) addUnit(u *mapreduce.Unit) error {
 	l.savings = l.savings.Add(u.Savings)
 	l.busy += u.Elapsed
 	l.calls = l.calls.Add(u.CallSums)
+
+	// A unit that has spent nothing is no entry of calls.
 	if u.Tokens.Total() == 0 && u.CostMicros == 0 && u.CallSums.Calls == 0 && u.Savings == (mapreduce.Savings{}) {
 		return nil
 	}
+
 	return t.calls.AddValue("", callLine{
 		u.ID, u.Level, u.Attempts, u.Tokens.In, u.Tokens.Out, t.prices.cost(u.Tokens, u.CostMicros), t.prices.savingsOrNil(u.Savings),
 		callsOf(u.CallSums),
@@ -176,11 +181,13 @@ func (w *writer) writeMetrics(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	select { // of the other goroutine, which reads the result
 	case <-w.read:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+
 	seconds := job.Updated.Sub(job.Created).Seconds()
 	documents := job.Coverage.Documents.Mapped + job.Coverage.Documents.Failed
 	var busy float64
@@ -189,10 +196,12 @@ func (w *writer) writeMetrics(ctx context.Context) error {
 		busy += l.busy.Seconds()
 		prompt = max(prompt, l.calls.Prompt)
 	}
+
 	tokens, mapTokens := float64(job.TotalTokens.Total()), 0.0
 	if l := w.tally.levels[0]; l != nil {
 		mapTokens = float64(l.tokens.Total())
 	}
+
 	return w.dir.WriteFile("metrics.json", func(out *folder.File) error {
 		members := []func() error{
 			func() error {
@@ -217,6 +226,8 @@ func (w *writer) writeMetrics(ctx context.Context) error {
 			func() error { return resultfile.WriteMember(out, "superseded", supersededOf(job)) },
 			func() error { return resultfile.WriteSection(out, "calls", "[", &w.tally.calls, "]") },
 		}
+
+		// Parts that a job does not have are left out.
 		if len(w.tally.models) > 0 {
 			members = append(members, func() error { return resultfile.WriteMember(out, "models", w.tally.models) })
 		}

@@ -78,10 +78,12 @@ func (b *pageBuilder) addRecord(rec record, size int) {
 		b.data.More++
 		return
 	}
+
 	p := page.Record{Values: map[string]string{}}
 	for _, source := range rec.sources {
 		p.Sources = append(p.Sources, b.documentPosition(mapreduce.DocumentID(source)))
 	}
+
 	for _, name := range rec.names {
 		b.fields[name] = true
 		if raw := rec.values[name]; string(raw) != "null" {
@@ -97,9 +99,12 @@ func (b *pageBuilder) addRecord(rec record, size int) {
 			p.Said = setEntry(p.Said, name, k)
 		}
 	}
+
 	for name, raw := range rec.unverified {
 		p.Unverified = setEntry(p.Unverified, name, displayJSON(raw))
 	}
+
+	// Paths lead to values inside fields; the page shows them with their field.
 	for _, path := range slices.Sorted(maps.Keys(rec.citations)) {
 		for _, name := range rec.names {
 			if isInField(path, name) {
@@ -107,6 +112,7 @@ func (b *pageBuilder) addRecord(rec record, size int) {
 			}
 		}
 	}
+
 	for _, path := range slices.Sorted(maps.Keys(rec.derived)) {
 		for _, name := range rec.names {
 			if isInField(path, name) {
@@ -117,6 +123,7 @@ func (b *pageBuilder) addRecord(rec record, size int) {
 			}
 		}
 	}
+
 	b.data.Records = append(b.data.Records, p)
 }
 
@@ -127,6 +134,7 @@ func (w *writer) addPictures(ctx context.Context, b *pageBuilder) error {
 		if !e.IsPicture() || e.Bytes > int64(left) {
 			continue
 		}
+
 		var data []byte
 		err := w.service.ReadText(ctx, w.config.Job, e.Unit, e.Document, func(part []byte) error {
 			data = append(data, part...)
@@ -135,6 +143,7 @@ func (w *writer) addPictures(ctx context.Context, b *pageBuilder) error {
 		if err != nil {
 			return fmt.Errorf("the picture %s: %w", e.Document, err)
 		}
+
 		left -= len(data)
 		b.data.Pictures = append(b.data.Pictures, page.Picture{Title: e.Title, Place: e.URI, Media: e.Media, Data: data})
 	}
@@ -181,10 +190,13 @@ func (b *pageBuilder) addCitation(c *mapreduce.Citation) {
 	if _, ok := b.citations[c.Ref]; !ok && b.data.More > 0 {
 		return // it is of a record that is left out
 	}
+
 	i := b.citationPositions([]string{c.Ref})[0]
+	// The citation keeps its position, as records refer to it, but has no quote.
 	if !b.spend(len(c.Quote) + len(c.Before) + len(c.After) + 100) {
 		return
 	}
+
 	place := ""
 	if c.Location != nil {
 		place = c.Location.String()
@@ -192,6 +204,7 @@ func (b *pageBuilder) addCitation(c *mapreduce.Citation) {
 	if c.URI != "" {
 		place = c.URI
 	}
+
 	document := b.documentPosition(c.Document)
 	b.units[document] = c.Unit
 	b.data.Citations[i] = page.Citation{
@@ -207,16 +220,19 @@ func (b *pageBuilder) addConflict(data []byte) error {
 		b.data.MoreConflicts++
 		return nil
 	}
+
 	var line conflictLine
 	if err := json.Unmarshal(data, &line); err != nil {
 		return err
 	}
+
 	c := page.Conflict{
 		Field: line.Field, Key: displayJSON(line.Key), Chosen: displayJSON(line.Chosen), Strategy: line.Strategy, Rationale: line.Rationale,
 	}
 	for _, x := range line.Candidates {
 		c.Candidates = append(c.Candidates, page.Candidate{Value: displayJSON(x.Value), Confidence: x.Confidence, Citations: b.citationPositions(x.Citations)})
 	}
+
 	b.data.Conflicts = append(b.data.Conflicts, c)
 	return nil
 }
@@ -227,12 +243,14 @@ func (w *writer) writePage(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	if err := errors.Join(w.addTexts(ctx, w.report.page), w.addPictures(ctx, w.report.page)); err != nil {
 		return err
 	}
 	if err := w.addDrawnPages(ctx, w.report.page); err != nil {
 		return err
 	}
+
 	p := &page.Page{
 		Title: v.Title, Job: string(v.Job), Status: v.Status, Facts: w.facts(), Levels: w.pageLevels(), Tree: w.tree,
 		Data: w.report.page.data,
@@ -240,8 +258,11 @@ func (w *writer) writePage(ctx context.Context) error {
 	for _, l := range v.Coverage {
 		p.Coverage = append(p.Coverage, page.Ledger{Name: l.Name, Total: l.Total, Mapped: l.Mapped, Failed: l.Failed, Skipped: l.Skipped})
 	}
+
 	p.Data.Fields = w.orderedFields()
 	p.Data.Lists = v.lists()
+
+	// A report is shown in place of the records that it was made of.
 	if written := w.report.written; written != nil {
 		p.Title = cmp.Or(written.Question, p.Title)
 		p.Data.Records, p.Data.Fields = []page.Record{}, []string{}
@@ -250,6 +271,7 @@ func (w *writer) writePage(ctx context.Context) error {
 			p.Data.Report.Summary += " " + line
 		}
 	}
+
 	return w.dir.WriteFile("report.html", func(out *folder.File) error { return p.Write(out) })
 }
 
@@ -275,6 +297,7 @@ func (w *writer) addTexts(ctx context.Context, b *pageBuilder) error {
 		if err != nil {
 			return fmt.Errorf("the text of %s: %w", b.data.Documents[i], err)
 		}
+
 		b.data.Texts[i] = string(text)
 		left -= len(text)
 	}
@@ -284,6 +307,7 @@ func (w *writer) addTexts(ctx context.Context, b *pageBuilder) error {
 // reportOf returns a report as the page shows it.
 func (b *pageBuilder) reportOf(written *writtenReport) *page.Report {
 	r := &page.Report{Sections: []page.Section{}, References: []page.Reference{}, Claims: []page.Claim{}, Summary: written.measures.String()}
+
 	for _, s := range written.Sections {
 		r.Sections = append(r.Sections, page.Section{Name: s.Name, Title: s.Title, Text: s.Text, Items: s.Items, Columns: s.Columns, Rows: s.Rows})
 	}
@@ -293,6 +317,7 @@ func (b *pageBuilder) reportOf(written *writtenReport) *page.Report {
 	for _, c := range written.Claims {
 		r.Claims = append(r.Claims, page.Claim{Section: c.Section, Text: c.Text, Grade: c.Grade, Reasons: c.Reasons})
 	}
+
 	return r
 }
 
@@ -311,6 +336,7 @@ func (w *writer) orderedFields() []string {
 			order[schema.RecordName(p.Name)] = i + 1
 		}
 	}
+
 	names := slices.Sorted(maps.Keys(w.report.page.fields))
 	slices.SortStableFunc(names, func(a, b string) int {
 		return cmp.Compare(cmp.Or(order[a], len(order)+1), cmp.Or(order[b], len(order)+1))
@@ -327,18 +353,21 @@ func answeredWords(models map[string]int64) string {
 	return strings.Join(words, ", ")
 }
 
-// facts returns what the head of the page tells of the job.
+// facts returns what the head of the page shows of the job.
 func (w *writer) facts() []page.Fact {
 	job := w.job
 	facts := []page.Fact{{Name: "records", Value: fmt.Sprint(w.report.total)}}
 	add := func(name, value string) { facts = append(facts, page.Fact{Name: name, Value: value}) }
+
 	if n := w.report.conflicts.total(); n > 0 {
 		add("conflicts", fmt.Sprint(n))
 	}
+
 	add("units", fmt.Sprint(job.TotalUnits))
 	if job.FailedUnits > 0 {
 		add("failed units", fmt.Sprint(job.FailedUnits))
 	}
+
 	add("provider", job.Spec.Provider)
 	if job.Spec.Model != "" {
 		add("model", job.Spec.Model)
@@ -346,16 +375,19 @@ func (w *writer) facts() []page.Fact {
 	if set := settings.RunParameters(&job.Spec); !set.IsZero() {
 		add("parameters", set.String())
 	}
+
 	if len(job.Spec.Fallbacks) > 0 {
 		add("while it is away", strings.Join(job.Spec.Fallbacks, ", "))
 		add("units answered", answeredWords(w.tally.models))
 	}
+
 	add("tokens", fmt.Sprint(job.TotalTokens.Total()))
 	cost := costText(Cost(&job.Spec, job.TotalTokens, job.CostMicros))
 	if cost == unknownCost {
 		cost += ": " + PriceAdvice(Unpriced(&job.Spec))
 	}
 	add("cost", cost)
+
 	add("time", job.Updated.Sub(job.Created).Round(10*time.Millisecond).String())
 	add("begun", job.Created.UTC().Format("2006-01-02 15:04:05 UTC"))
 	return facts
@@ -384,6 +416,7 @@ func (w *writer) pageLevels() []page.Level {
 		if begin, end := w.traced.LevelSpan(n); !end.IsZero() {
 			l.Begin, l.End, l.JobSeconds = begin.Sub(first).Seconds(), end.Sub(first).Seconds(), last.Sub(first).Seconds()
 		}
+
 		levels = append(levels, l)
 	}
 	return levels
@@ -400,7 +433,9 @@ func (v *view) lists() []page.List {
 		{ID: "skipped", Title: "Skipped documents", Columns: []string{"document", "reason", "what to do"}, More: v.MoreSkips},
 		{ID: "notes", Title: "Notes on documents", Columns: []string{"document", "note"}},
 	}
+
 	add := func(i int, cells ...string) { lists[i].Rows = append(lists[i].Rows, cells) }
+
 	for _, s := range v.Statistics {
 		add(0, append([]string{s.Field}, s.Values...)...)
 	}
@@ -422,5 +457,6 @@ func (v *view) lists() []page.List {
 	for _, n := range v.Notes {
 		add(6, string(n.Document), n.Note)
 	}
+
 	return slices.DeleteFunc(lists, func(l page.List) bool { return len(l.Rows)+l.More == 0 })
 }

@@ -26,6 +26,7 @@ func (w *writer) newRecordFiles() (*recordFiles, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	f := &recordFiles{}
 	var writers []records.Writer
 	add := func(format string, out *folder.File) error {
@@ -33,6 +34,7 @@ func (w *writer) newRecordFiles() (*recordFiles, error) {
 		writers = append(writers, to)
 		return err
 	}
+
 	for _, format := range w.config.Formats {
 		out, err := w.dir.Create("records." + format)
 		if err != nil {
@@ -43,6 +45,7 @@ func (w *writer) newRecordFiles() (*recordFiles, error) {
 			return nil, err
 		}
 	}
+
 	if format := w.config.Print; format != "" {
 		if f.print, err = w.dir.CreateScratch(".printed"); err != nil {
 			return nil, err
@@ -51,6 +54,7 @@ func (w *writer) newRecordFiles() (*recordFiles, error) {
 			return nil, err
 		}
 	}
+
 	f.all = records.NewCollector(writers...)
 	return f, nil
 }
@@ -73,8 +77,8 @@ func (f *recordFiles) addPart(p *mapreduce.ResultPart) error {
 	return f.all.AddPart(p)
 }
 
-// close writes the ends of the files, and closes those of the result. It returns what is to
-// be printed, nil if nothing is.
+// close writes the ends of the files, and closes those of the result. It returns the file
+// to be printed; nil if there is none.
 func (f *recordFiles) close() (printed io.ReadCloser, err error) {
 	err = f.all.Close()
 	for _, out := range f.files {
@@ -94,15 +98,18 @@ func PrintRecords(ctx context.Context, s Service, c Config, format string, out i
 	if err != nil {
 		return nil, nil, err
 	}
+
 	how, err := recordConfig(job, c.Citations)
 	if err != nil {
 		return nil, nil, err
 	}
+
 	buffer := bufio.NewWriterSize(out, 64<<10)
 	w, err := records.NewWriter(format, buffer, how)
 	if err != nil {
 		return nil, nil, err
 	}
+
 	all := records.NewCollector(w)
 	var summary *mapreduce.Summary
 	err = s.GetResult(ctx, c.Job, c.Partial, func(p *mapreduce.ResultPart) error {
@@ -133,11 +140,14 @@ func PrintResult(ctx context.Context, s Service, c Config, out io.Writer) (*mapr
 		return nil, err
 	}
 	defer scratch.Discard() //nolint:errcheck // it is of use to nobody
+
 	w := &writer{service: s, config: c, job: job, dir: scratch}
+
 	sections, err := w.newSections()
 	if err != nil {
 		return nil, err
 	}
+
 	add := func(p *mapreduce.ResultPart) error {
 		_, err := sections.AddPart(p)
 		return err
@@ -145,6 +155,7 @@ func PrintResult(ctx context.Context, s Service, c Config, out io.Writer) (*mapr
 	if err := s.GetResult(ctx, c.Job, c.Partial, add); err != nil {
 		return nil, err
 	}
+
 	to := bufio.NewWriterSize(out, 64<<10)
 	return job, errors.Join(sections.WriteFile(to, w.shownJob()), to.Flush())
 }

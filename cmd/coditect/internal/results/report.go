@@ -68,7 +68,7 @@ type quoteView struct {
 	*mapreduce.Citation
 }
 
-// Found tells how the quote was found.
+// Found says how the quote was found.
 func (q quoteView) Found() string {
 	how := q.Grade
 	if q.Outside {
@@ -139,6 +139,8 @@ func (r *report) buildView() (view, error) {
 		More: r.more, Total: len(r.records) + r.more, Failures: r.failures, MoreFails: r.moreFails,
 		Skipped: resultfile.SkippedOf(r.summary.Skipped), Notes: resultfile.NotesOf(r.summary),
 	}
+
+	// Fields stand in the order of the schema, and those that it does not name behind them.
 	order := map[string]int{}
 	if s, err := schema.Parse("schema", r.job.Spec.Schema); err == nil {
 		v.Title = cmp.Or(s.Title, v.Title)
@@ -146,9 +148,11 @@ func (r *report) buildView() (view, error) {
 			order[schema.RecordName(p.Name)] = i + 1
 		}
 	}
+
 	for i, rec := range r.records {
 		v.Records = append(v.Records, r.recordView(i+1, rec, order))
 	}
+
 	v.Skipped, v.MoreSkips = firstOf(v.Skipped, r.limit)
 	for _, c := range r.conflicts.entries {
 		v.Conflicts = append(v.Conflicts, c.buildView())
@@ -157,6 +161,7 @@ func (r *report) buildView() (view, error) {
 	v.Dropped, v.MoreDrops = r.dropped.entries, r.dropped.more
 	v.Removed, v.MoreGone = r.removed.entries, r.removed.more
 	v.Evidence, v.MoreFound = evidenceViews(r.evidence.entries), r.evidence.more
+
 	var err error
 	if v.Statistics, err = statisticsViews(r.summary.Statistics, order); err != nil {
 		return v, fmt.Errorf("statistics: %w", err)
@@ -172,10 +177,12 @@ func firstOf[T any](list []T, limit int) ([]T, int) {
 
 func (r *report) recordView(n int, rec record, order map[string]int) recordView {
 	v := recordView{Number: n, Sources: rec.sources}
+
 	names := slices.Clone(rec.names)
 	slices.SortStableFunc(names, func(a, b string) int {
 		return cmp.Compare(cmp.Or(order[a], len(order)+1), cmp.Or(order[b], len(order)+1))
 	})
+
 	for _, name := range names {
 		v.Fields = append(v.Fields, r.fieldView(name, rec))
 	}
@@ -189,6 +196,7 @@ func displayUnverified(raw json.RawMessage) string {
 		Value      json.RawMessage `json:"value"`
 		Constraint string          `json:"constraint"`
 	}
+
 	if json.Unmarshal(raw, &refused) != nil || refused.Constraint == "" {
 		return displayJSON(raw)
 	}
@@ -198,6 +206,7 @@ func displayUnverified(raw json.RawMessage) string {
 func (r *report) fieldView(name string, rec record) fieldView {
 	f := fieldView{Name: name, Value: displayJSON(rec.values[name]), Why: entriesAbout(rec.missing, name)}
 	f.Null = string(rec.values[name]) == "null"
+
 	if raw, ok := rec.unverified[name]; ok {
 		f.Unverified = displayUnverified(raw)
 	}
@@ -207,6 +216,8 @@ func (r *report) fieldView(name string, rec record) fieldView {
 	if c, ok := rec.said[name]; ok && !f.Null {
 		f.Said = fmt.Sprintf("%.2f", c)
 	}
+
+	// Paths lead to values inside fields; their quotes stand with the field.
 	for _, path := range slices.Sorted(maps.Keys(rec.citations)) {
 		if isInField(path, name) {
 			f.Quotes = append(f.Quotes, r.quotes(rec.citations[path])...)
@@ -218,6 +229,7 @@ func (r *report) fieldView(name string, rec record) fieldView {
 			f.Quotes = append(f.Quotes, r.quotes(rec.derived[path].Citations)...)
 		}
 	}
+
 	return f
 }
 
@@ -263,10 +275,12 @@ func displayJSON(raw json.RawMessage) string {
 	if json.Unmarshal(raw, &s) == nil {
 		return s
 	}
+
 	var list []string
 	if json.Unmarshal(raw, &list) == nil {
 		return strings.Join(list, ", ")
 	}
+
 	var b bytes.Buffer
 	if json.Compact(&b, raw) != nil {
 		return string(raw)
@@ -305,6 +319,7 @@ func statisticsViews(data []byte, order map[string]int) ([]statisticsView, error
 	if err := json.Unmarshal(resultfile.OrEmpty(data, "{}"), &fields); err != nil {
 		return nil, err
 	}
+
 	var out []statisticsView
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		s := statisticsView{Field: name}
@@ -317,6 +332,7 @@ func statisticsViews(data []byte, order map[string]int) ([]statisticsView, error
 		}
 		out = append(out, s)
 	}
+
 	slices.SortStableFunc(out, func(a, b statisticsView) int {
 		return cmp.Compare(cmp.Or(order[a.Field], len(order)+1), cmp.Or(order[b.Field], len(order)+1))
 	})

@@ -38,18 +38,23 @@ func (w *writer) writeReportFile(context.Context) error {
 	if !ok || w.report.written == nil || w.config.Partial {
 		return nil
 	}
+
 	v, err := w.report.buildView()
 	if err != nil {
 		return err
 	}
+
 	var text bytes.Buffer
 	m := &markdownPage{out: &text}
 	m.writeText(w.report.written, v)
 	if m.err != nil {
 		return m.err
 	}
+
 	sum := sha256.Sum256(text.Bytes())
 	code := strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:]))
+
+	// A name that another file has becomes longer by a character of the code.
 	for more := 0; more < len(code); more++ {
 		name := output.FileName(code, more)
 		there, err := os.ReadFile(filepath.Join(w.dir.Path(), name))

@@ -21,21 +21,27 @@ func (w *writer) writeResult(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	w.report.startReport(w.job, w.config.ReportRecords, w.config.PageRecords)
 	also, err := w.newRecordFiles()
 	if err != nil {
 		return err
 	}
+
 	add := func(p *mapreduce.ResultPart) error { return errors.Join(w.addPart(s, p), also.addPart(p)) }
 	if err := w.service.GetResult(ctx, w.config.Job, w.config.Partial, add); err != nil {
 		return err
 	}
+
+	// A stream without its last part is not complete.
 	if w.report.summary, err = s.Summary(); err != nil {
 		return err
 	}
 	if w.printed, err = also.close(); err != nil {
 		return err
 	}
+
+	// From here on writeMetrics may read the report.
 	close(w.read)
 	return w.dir.WriteFile("result.json", func(out *folder.File) error { return s.WriteFile(out, w.shownJob()) })
 }
@@ -60,9 +66,11 @@ func (w *writer) addPart(s *resultfile.Sections, p *mapreduce.ResultPart) error 
 	if isRecord {
 		w.countRecord()
 	}
+
 	if added, err := s.AddPart(p); err != nil || !added {
 		return err
 	}
+
 	switch {
 	case isRecord:
 		return w.report.addRecord(p.Record)
@@ -121,6 +129,7 @@ func (l *shownList[T]) addEntry(data []byte) error {
 		l.more++
 		return nil
 	}
+
 	var entry T
 	if err := json.Unmarshal(data, &entry); err != nil {
 		return err
@@ -146,21 +155,28 @@ func (r *report) startReport(job *mapreduce.Job, limit, pageLimit int) {
 
 func (r *report) addRecord(data []byte) error {
 	r.total++
+
 	if len(r.records) == r.limit && r.page.isFull() {
 		r.more++
 		r.page.data.More++
 		return nil
 	}
+
 	rec, err := parseRecord(data)
 	if err != nil {
 		return err
 	}
+
+	// The page may take more records than report.md, and has its own bound.
 	r.page.addRecord(rec, len(data))
 	if len(r.records) == r.limit {
 		r.more++
 		return nil
 	}
+
 	r.records = append(r.records, rec)
+
+	// Only these citations are kept.
 	for _, refs := range rec.citations {
 		for _, ref := range refs {
 			r.wanted[ref] = true
@@ -210,10 +226,12 @@ func parseRecord(data []byte) (record, error) {
 		r.names, r.values["value"] = []string{"value"}, data
 		return r, nil
 	}
+
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(data, &members); err != nil {
 		return r, err
 	}
+
 	for name, into := range map[string]any{
 		"_sources": &r.sources, "_citations": &r.citations, "_derived": &r.derived, "_confidence": &r.confidence, "_said": &r.said,
 		"_missing": &r.missing, "_unverified": &r.unverified,
@@ -224,12 +242,15 @@ func parseRecord(data []byte) (record, error) {
 			}
 		}
 	}
+
+	// The other names that begin with an underscore are not of the schema.
 	for name, v := range members {
 		if name[:min(1, len(name))] != "_" {
 			r.names = append(r.names, name)
 			r.values[name] = v
 		}
 	}
+
 	slices.Sort(r.names)
 	return r, nil
 }

@@ -31,7 +31,7 @@ type Service interface {
 
 var _ Service = mapreduce.Client(nil)
 
-// Config tells what to write.
+// Config holds what to write, and where.
 type Config struct {
 	// Dir receives the files. It is created if necessary. Needed.
 	Dir string
@@ -55,7 +55,8 @@ type Config struct {
 	// Pages draws the pages that citations are on, for report.html. If it is nil, they are
 	// not drawn.
 	Pages PageDrawer
-	// Progress is told how many records were read so far and how many units, if it is set.
+	// Progress, if it is set, is called with the numbers of records and of units read so
+	// far.
 	Progress func(records, units int64)
 	// ReportRecords bounds the records that report.md shows, and each of its other
 	// lists. result.json has all. Defaults to 1000.
@@ -102,11 +103,13 @@ func Write(ctx context.Context, s Service, c Config) (written *Written, err erro
 	if err != nil {
 		return nil, err
 	}
+
 	dir, err := folder.New(c.Dir)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, dir.Discard()) }()
+
 	w := &writer{service: s, config: c, dir: dir, job: job, read: make(chan struct{})}
 	err = w.writeAll(ctx)
 	if err == nil {
@@ -115,12 +118,13 @@ func Write(ctx context.Context, s Service, c Config) (written *Written, err erro
 	if err != nil {
 		return nil, errors.Join(err, w.closePrinted())
 	}
+
 	return &Written{
 		Job: job, Skipped: resultfile.SkippedOf(w.report.summary.Skipped), Failed: w.report.failures, Broken: w.report.summary.Broken, Print: w.printed,
 	}, nil
 }
 
-// closePrinted closes the records that nobody will print.
+// closePrinted closes the records to print if Write fails.
 func (w *writer) closePrinted() error {
 	if w.printed == nil {
 		return nil
@@ -139,6 +143,7 @@ type step struct {
 func (w *writer) writeAll(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
+
 	var steps sync.WaitGroup
 	for _, chain := range [][]step{
 		w.resultSteps(),
@@ -155,10 +160,12 @@ func (w *writer) writeAll(ctx context.Context) error {
 			}
 		})
 	}
+
 	steps.Wait()
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
+
 	if w.config.NoReport {
 		return nil
 	}

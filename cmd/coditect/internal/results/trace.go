@@ -32,6 +32,7 @@ func newTrace(w *writer) (*traceWriter, error) {
 func (t *traceWriter) addUnit(u *mapreduce.Unit) error {
 	r := trace.Ran{Unit: u, Ended: t.w.ended.timeOf(u.ID)}
 	captured := t.w.job.Spec.Capture != mapreduce.CaptureOff || u.CallSums.Tools > 0 // those of agents with tools always are
+
 	if captured && u.Kind != mapreduce.KindParse && len(u.Output) > 0 {
 		var err error
 		if r.Calls, err = payload.CallsOf(u.Output); err != nil {
@@ -56,6 +57,7 @@ func (w *writer) fitTimes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	trace.FitLanes(spans, w.job.Spec.Parallelism)
 	for i, s := range spans {
 		w.ended[keys[i]] = s.Ended.UnixMicro()
@@ -67,6 +69,7 @@ func (w *writer) fitTimes(ctx context.Context) error {
 func (t *traceWriter) writeTrace(out *folder.File) error {
 	job := t.w.job
 	t.w.traced.Supersede(job.Superseded)
+
 	head := t.w.traced.Head(job.ID, modeOf(job), job.Spec.Pipeline)
 	members := []func() error{
 		func() error { return resultfile.WriteMember(out, "id", head.ID) },
@@ -79,6 +82,7 @@ func (t *traceWriter) writeTrace(out *folder.File) error {
 		func() error { return resultfile.WriteMember(out, "superseded", head.Superseded) },
 		func() error { return resultfile.WriteMember(out, "metrics", head.Metrics) },
 	}
+
 	if set := settings.RunParameters(&job.Spec); !set.IsZero() {
 		members = append(members, func() error { return resultfile.WriteMember(out, "parameters", set) })
 	}

@@ -55,9 +55,11 @@ func UnitLineOf(u *mapreduce.Unit, e Extract) UnitLine {
 		ChunkIndex: u.ChunkIndex, Chunks: u.Chunks, Confidence: u.Confidence,
 		Citations: resultfile.OrEmpty(e.Citations, "[]"), Errors: u.Errors, Data: resultfile.OrEmpty(e.Data, "{}"), Notes: e.Notes,
 	}
+
 	if p := u.Parking; p != nil {
 		l.Parked = &Parked{Handle: p.Handle, WakeAfterMS: toMilliseconds(p.WakeAfter), Note: p.Note}
 	}
+
 	if l.Errors == nil {
 		l.Errors = []string{}
 	}
@@ -75,14 +77,17 @@ func (w *writer) writeUnits(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	w.tally.calls = resultfile.List{Out: calls}
 	if err := w.fitTimes(ctx); err != nil {
 		return err
 	}
+
 	unpack, err := NewUnpacker(w.job)
 	if err != nil {
 		return err
 	}
+
 	return w.dir.WriteFile("units.jsonl", func(lines *folder.File) error {
 		return w.dir.WriteFile("dag.json", func(dag *folder.File) error {
 			tasks, err := w.dir.CreateScratch(".dag")
@@ -106,8 +111,8 @@ type unitPass struct {
 	full   bool // no more outputs are shown
 }
 
-// showsOutput reports whether the line of a unit shows its output, and counts it. What a
-// parser notes is always shown.
+// showsOutput reports whether the line of a unit shows its output, and counts it. The notes
+// of parsers are always shown.
 func (p *unitPass) showsOutput(u *mapreduce.Unit) bool {
 	size := len(u.Output)
 	switch {
@@ -116,6 +121,8 @@ func (p *unitPass) showsOutput(u *mapreduce.Unit) bool {
 	case size > maxLineOutput || p.full:
 		return false
 	}
+
+	// Once one output has no room, no smaller one behind it is shown either.
 	p.shown += size
 	p.full = p.shown > p.w.config.UnitOutputs
 	return !p.full
@@ -125,9 +132,11 @@ func (p *unitPass) readUnits(ctx context.Context) (err error) {
 	if p.trace, err = newTrace(p.w); err != nil {
 		return err
 	}
+
 	if err := p.dag.writeHead(); err != nil {
 		return err
 	}
+
 	q := mapreduce.ListUnitsQuery{Job: p.w.config.Job, Outputs: true, Inputs: true}
 	if err := eachUnit(ctx, p.w.service, q, p.addUnit); err != nil {
 		return err
@@ -135,6 +144,7 @@ func (p *unitPass) readUnits(ctx context.Context) (err error) {
 	if err := p.dag.writeEnd(); err != nil {
 		return err
 	}
+
 	if err := p.w.dir.WriteFile("dag.svg", func(out *folder.File) error { return p.w.writeSVG(p.dag, out) }); err != nil {
 		return err
 	}
@@ -153,11 +163,14 @@ func (p *unitPass) addUnit(u *mapreduce.Unit) error {
 	} else {
 		leftOut = len(u.Output)
 	}
+
+	// The line is about the unit as it ran, also if its output is left out.
 	line := UnitLineOf(u, e)
 	line.LeftOut = int64(leftOut)
 	if err := writeLine(p.lines, line); err != nil {
 		return err
 	}
+
 	if err := p.dag.addUnit(u); err != nil {
 		return err
 	}
@@ -177,6 +190,7 @@ func eachUnit(ctx context.Context, s Service, q mapreduce.ListUnitsQuery, visit 
 		if err != nil {
 			return err
 		}
+
 		for _, u := range page.Units {
 			if u, err = joinPages(begun, u); err != nil {
 				return err
@@ -189,6 +203,7 @@ func eachUnit(ctx context.Context, s Service, q mapreduce.ListUnitsQuery, visit 
 				return fmt.Errorf("unit %s: %w", u.ID, err)
 			}
 		}
+
 		if q.PageToken = page.NextPageToken; q.PageToken == "" {
 			return nil
 		}
@@ -200,9 +215,11 @@ func joinPages(begun, u *mapreduce.Unit) (*mapreduce.Unit, error) {
 	if begun == nil {
 		return u, nil
 	}
+
 	if begun.ID != u.ID {
 		return nil, fmt.Errorf("units changed while they were read: expected more of %s, got %s", begun.ID, u.ID)
 	}
+
 	whole := *begun // the service may keep its page
 	whole.DependsOn = slices.Concat(begun.DependsOn, u.DependsOn)
 	whole.Continues = u.Continues

@@ -31,6 +31,7 @@ func NewUnpacker(job *mapreduce.Job) (*Unpacker, error) {
 	if len(job.Spec.Schema) == 0 {
 		return &Unpacker{new(schema.Schema)}, nil // its stages make no records, or have schemas of their own
 	}
+
 	s, err := schema.Parse("schema", job.Spec.Schema)
 	if err != nil {
 		return nil, err
@@ -43,6 +44,7 @@ func (p *Unpacker) Unpack(u *mapreduce.Unit) (Extract, error) {
 	if u.State != mapreduce.UnitComplete || len(u.Output) == 0 {
 		return Extract{}, nil
 	}
+
 	if u.Kind == mapreduce.KindParse {
 		parsed, err := payload.DecodeParsed(u.Output)
 		if err != nil {
@@ -50,10 +52,12 @@ func (p *Unpacker) Unpack(u *mapreduce.Unit) (Extract, error) {
 		}
 		return Extract{Notes: parsed.Notes}, nil
 	}
+
 	out, err := output.Decode(u.Output)
 	if err != nil {
 		return Extract{}, err
 	}
+
 	names := refs.NewSpelling(func(yield func(refs.ID) bool) {
 		for _, c := range out.Citations {
 			if !yield(c.ID) {
@@ -61,12 +65,15 @@ func (p *Unpacker) Unpack(u *mapreduce.Unit) (Extract, error) {
 			}
 		}
 	})
+
 	var e Extract
+	// A step with a schema of its own has a value in place of records.
 	if len(out.Value) > 0 {
 		e.Data = output.Respelled(out.Value, names.Spell)
 		e.Citations, err = citationsOf(out, names, u.Locations)
 		return e, err
 	}
+
 	if e.Data, err = p.recordsOf(out, names); err != nil {
 		return e, err
 	}
@@ -77,13 +84,16 @@ func (p *Unpacker) Unpack(u *mapreduce.Unit) (Extract, error) {
 // recordsOf returns the record that a unit found, or a list of records.
 func (p *Unpacker) recordsOf(out *output.Output, names *refs.Spelling) (json.RawMessage, error) {
 	list := make([]map[string]any, 0, len(out.Entries))
+
 	var habits output.Habits // as far as the unit can tell
 	habits.Add(p.schema, "", out)
+
 	for i := range out.Entries {
 		r := merge.Resolve(p.schema, habits.Settle(p.schema, out.Entries[i].Accumulator, out.Citations))
 		for field, v := range r.Values {
 			r.Values[field] = output.Spelled(v, r.Citations[field], names.Spell)
 		}
+
 		rec := p.schema.Nest(r.Values)
 		cited, derived := output.CitedOf(p.schema, &r, names.Spell)
 		if len(derived) > 0 {
@@ -94,8 +104,10 @@ func (p *Unpacker) recordsOf(out *output.Output, names *refs.Spelling) (json.Raw
 		if len(r.Said) > 0 {
 			rec["_said"] = r.Said
 		}
+
 		list = append(list, rec)
 	}
+
 	switch {
 	case len(list) == 1 && p.schema.Kind == schema.KindRecord:
 		return resultfile.Encode(list[0])
@@ -105,7 +117,8 @@ func (p *Unpacker) recordsOf(out *output.Output, names *refs.Spelling) (json.Raw
 	return resultfile.Encode(list)
 }
 
-// A refusedValue is a value in _unverified that the schema does not allow.
+// A refusedValue is a value in _unverified that the schema does not allow. It has been
+// found with a quote.
 type refusedValue struct {
 	Value      any      `json:"value"`
 	Constraint string   `json:"constraint"`
@@ -139,6 +152,7 @@ func citationsOf(out *output.Output, names *refs.Spelling, places map[string]*ma
 	list := make([]unitCitation, 0, len(out.Citations))
 	ordered := slices.SortedFunc(maps.Values(out.Citations), func(a, b output.Citation) int { return refs.Compare(a.ID, b.ID) })
 	slices.SortStableFunc(ordered, func(a, b output.Citation) int { return int(a.Start - b.Start) })
+
 	for _, c := range ordered {
 		list = append(list, unitCitation{names.Spell(c.ID), resultfile.Citation{
 			Document: mapreduce.DocumentID(c.Document), Start: c.Start, End: c.End, ByteStart: c.ByteStart, ByteEnd: c.ByteEnd,

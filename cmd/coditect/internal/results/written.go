@@ -54,9 +54,11 @@ func (r *report) setWritten(raw []byte) error {
 	if err := json.Unmarshal(raw, w); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
+
 	if err := json.Unmarshal(w.Measures, &w.measures); err != nil {
 		return fmt.Errorf("measures of the report: %w", err)
 	}
+
 	r.written = w
 	return nil
 }
@@ -67,11 +69,13 @@ func (w *writer) writeBibliography(context.Context) error {
 	if w.report.written == nil {
 		return nil
 	}
+
 	entries := w.report.written.References
 	csl, err := bibliography.CSL(entries)
 	if err != nil {
 		return err
 	}
+
 	for _, f := range []struct {
 		name, text string
 	}{{"bibliography.json", string(csl)}, {"bibliography.bib", bibliography.BibTeX(entries)}} {
@@ -90,6 +94,7 @@ func (w *writer) writeBibliography(context.Context) error {
 func (m *markdownPage) writeWritten(r *writtenReport, v view) {
 	m.writeText(r, v)
 	m.writeClaims(r)
+
 	m.printf("\n## Coverage\n\nJob %s is %s.\n\n", v.Job, v.Status)
 	m.writeHeader("", "total", "mapped", "failed", "skipped")
 	for _, l := range v.Coverage {
@@ -100,6 +105,7 @@ func (m *markdownPage) writeWritten(r *writtenReport, v view) {
 // writeText writes a report with its bibliography.
 func (m *markdownPage) writeText(r *writtenReport, v view) {
 	m.printf("# %s\n", escapeInline(cmp.Or(r.Question, v.Title)))
+
 	for i, s := range r.Sections {
 		if i > 0 || len(s.Items) > 0 {
 			m.printf("\n## %s\n", escapeInline(s.Title))
@@ -110,9 +116,12 @@ func (m *markdownPage) writeText(r *writtenReport, v view) {
 		if len(s.Items) > 0 {
 			m.printf("\n")
 		}
+
 		for _, item := range s.Items {
 			m.printf("- %s\n", strings.Join(strings.Fields(plainMarkdown(item)), " "))
 		}
+
+		// A table needs an empty line above it.
 		if len(s.Columns) > 0 {
 			m.printf("\n")
 			m.writeHeader(s.Columns...)
@@ -121,22 +130,25 @@ func (m *markdownPage) writeText(r *writtenReport, v view) {
 			}
 		}
 	}
+
 	if len(r.References) > 0 {
 		m.printf("\n## References\n\n%s", bibliography.Markdown(r.References))
 	}
+
 	if line := r.silentDocuments(v); line != "" {
 		m.printf("\n%s\n", line)
 	}
 }
 
-// silentDocuments says of how many documents a report uses nothing, as they have nothing to say or say
-// what others say better; "" if it uses something of each,
-// or rests on texts that tools brought.
+// silentDocuments says of how many documents a report uses nothing, because they say
+// nothing to the question, or nothing that others do not say better; "" if it uses
+// something of each, or rests on texts that tools brought.
 func (r *writtenReport) silentDocuments(v view) string {
 	cited := make(map[string]bool)
 	for _, e := range r.References {
 		cited[e.ID] = true
 	}
+
 	for _, l := range v.Coverage {
 		silent := l.Mapped - int64(len(cited))
 		if l.Name == "documents" && silent > 0 && len(v.Evidence) == 0 {
@@ -149,10 +161,12 @@ func (r *writtenReport) silentDocuments(v view) string {
 // writeClaims writes how many claims are supported, and lists those that are not.
 func (m *markdownPage) writeClaims(r *writtenReport) {
 	s := &r.measures
+
 	m.printf("\n## Check of the claims\n\n%s\n", s)
 	if s.Supported == s.Claims {
 		return
 	}
+
 	m.printf("\n")
 	m.writeHeader("claim", "grade", "why")
 	for _, c := range r.Claims {
@@ -166,6 +180,7 @@ func (m *markdownPage) writeClaims(r *writtenReport) {
 // links and images. Lists and emphasis stay.
 func plainMarkdown(text string) string {
 	text = strings.NewReplacer("&", "&amp;", "<", "&lt;", "](", "]\\(", "]:", "]\\:", "![", "!\\[").Replace(isolateDirection(text))
+
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		if strings.HasPrefix(strings.TrimSpace(line), "#") {

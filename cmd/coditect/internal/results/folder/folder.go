@@ -44,6 +44,7 @@ type Folder struct {
 // is of the kind errs.Invalid if they cannot be written there.
 func New(dir string) (*Folder, error) {
 	f := &Folder{dir: filepath.Clean(dir)}
+
 	info, err := os.Stat(f.dir)
 	above := filepath.Dir(f.dir)
 	switch {
@@ -59,10 +60,13 @@ func New(dir string) (*Folder, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, unwritableError(err)
 	}
+
 	if err := os.MkdirAll(above, 0o777); err != nil { //nolint:gosec // results are the user's, whose umask says who may read them
 		return nil, unwritableError(err)
 	}
+
 	_, _ = Sweep(above) // what is left there is in nobody's way
+
 	// Between the two steps of makeTemporary, another process that sweeps may take the folder for
 	// that of a writer that was killed.
 	for try := 1; ; try++ {
@@ -85,6 +89,7 @@ func (f *Folder) makeTemporary(above string) (err error) {
 	if err := os.Mkdir(f.tmp, 0o777); err != nil { //nolint:gosec // results are the user's, whose umask says who may read them
 		return err
 	}
+
 	if f.lock, err = lockFolder(f.tmp); err != nil {
 		return errors.Join(err, os.RemoveAll(f.tmp))
 	}
@@ -127,11 +132,14 @@ func unwritableError(err error) error {
 // otherwise one by one.
 func (f *Folder) Commit() error {
 	if !f.exists {
+		// The rename fails if the folder has been made meanwhile. The files then go there
+		// one by one.
 		if err := os.Rename(f.tmp, f.dir); err == nil {
 			f.tmp = ""
 			return f.lock.Close()
 		}
 	}
+
 	for _, name := range f.names {
 		if err := os.Rename(filepath.Join(f.tmp, name), filepath.Join(f.dir, name)); err != nil {
 			return fmt.Errorf("results: %w", err)
@@ -145,6 +153,7 @@ func (f *Folder) Discard() error {
 	if f.tmp == "" {
 		return nil
 	}
+
 	if err := os.RemoveAll(f.tmp); err != nil {
 		return fmt.Errorf("results: %w", err)
 	}
@@ -206,6 +215,7 @@ func (f *File) Keep() (io.ReadCloser, error) {
 	if err == nil {
 		_, err = f.f.Seek(0, io.SeekStart)
 	}
+
 	if err != nil {
 		return nil, errors.Join(err, f.f.Close())
 	}

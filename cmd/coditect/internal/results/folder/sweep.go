@@ -26,7 +26,8 @@ func lockFolder(path string) (*os.File, error) {
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return nil, errors.Join(&fs.PathError{Op: "lock", Path: path, Err: err}, f.Close())
 	}
-	// Who had the lock meanwhile may have removed the folder.
+
+	// A process that had the lock meanwhile may have removed the folder.
 	locked, err := f.Stat()
 	if err == nil {
 		var there fs.FileInfo
@@ -34,6 +35,7 @@ func lockFolder(path string) (*os.File, error) {
 			err = &fs.PathError{Op: "lock", Path: path, Err: fs.ErrNotExist}
 		}
 	}
+
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -47,20 +49,24 @@ func Sweep(dir string) (removed []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var failed []error
 	for _, e := range entries {
 		if !e.IsDir() || !isTemporary.MatchString(e.Name()) {
 			continue
 		}
+
 		path := filepath.Join(dir, e.Name())
 		lock, err := lockFolder(path)
 		if err != nil {
 			continue // its writer lives, or has just moved it to its place
 		}
+
 		if err := errors.Join(os.RemoveAll(path), lock.Close()); err != nil {
 			failed = append(failed, err)
 			continue
 		}
+
 		removed = append(removed, path)
 	}
 	return removed, errors.Join(failed...)
