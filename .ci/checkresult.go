@@ -1,6 +1,6 @@
 //go:build ignore
 
-// Checkresult reads a result.json as somebody would who trusts nothing: every
+// Checkresult reads a result.json and trusts nothing in it: every
 // value has a citation, and the text of a citation stands in its document where
 // the citation says. It shares no code with the program that wrote the file.
 //

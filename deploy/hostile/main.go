@@ -1,7 +1,7 @@
 // Command hostile attacks a server of this repository as a hostile client and a hostile
 // worker would, while an honest tenant's jobs run, and prints what came of it. It fails
 // unless the server lived, stayed small and quick, and the honest results are equal.
-// What it knows of the service is the protocol alone: see package attack.
+// It knows the service by its protocol alone: see package attack.
 package main
 
 import (

@@ -48,7 +48,7 @@ func run() error {
 		if err != nil {
 			return err
 		}
-		// What the package manager knows of a library goes into the list of contents.
+		// The package that a library is from goes into the list of contents.
 		for i := range libraries {
 			libraries[i].Package, libraries[i].Version = packageOf(libraries[i].Path)
 		}

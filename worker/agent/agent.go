@@ -137,7 +137,7 @@ type Calls interface {
 	// Every Reserve that returns nil is followed by one Spent.
 	Reserve(ctx context.Context, tokens int64) error
 
-	// Spent tells what a call took, failed ones included: zeros if it was
+	// Spent reports what a call took, failed ones included: zeros if it was
 	// never made. Cost is in millionths of a US dollar.
 	Spent(in, out, costMicros int64)
 
@@ -206,7 +206,7 @@ type Pauser interface {
 // A Saver is an optional part of Calls, which the worker's Calls implement. It sums up
 // what caches save.
 type Saver interface {
-	// Saved tells what caches saved a call, or of a call.
+	// Saved reports what caches saved: a whole call, or a part of one.
 	Saved(s mapreduce.Savings)
 }
 
@@ -234,14 +234,14 @@ type Journal interface {
 	// one. If none has done it, fn does it, and its result is remembered; an error is
 	// not. A result that does not fit is returned, and not remembered.
 	//
-	// What was done is stored when KeepEvery tokens were spent since something was,
+	// Results are stored when KeepEvery tokens were spent since the last were,
 	// before a call (see Calls.Reserve) that would make them more, and when the attempt
 	// ends without a result. So fn may run again after its process has died.
 	Do(ctx context.Context, key string, fn func(context.Context) ([]byte, error)) ([]byte, error)
 
 	// DoOnce is Do for what must not be done twice, such as a call of a tool that
-	// changes something. That it begins is stored before fn runs, and so is all that
-	// was done before; what came of it is stored when DoOnce returns. It returns an
+	// changes something. Its begin is stored before fn runs, together with all that
+	// was done before; its result is stored when DoOnce returns. It returns an
 	// error that wraps journal.ErrInterrupted for what was begun and may have been
 	// done, and journal.ErrFull if there is no room for it.
 	DoOnce(ctx context.Context, key string, fn func(context.Context) ([]byte, error)) ([]byte, error)
@@ -254,7 +254,7 @@ type Journal interface {
 // stores what tools bring to a unit, so that outputs can cite it.
 type EvidenceKeeper interface {
 	// KeepEvidence stores a text with the unit, and returns the id by which it is cited.
-	// What follows from the text is set here (see mapreduce.Evidence.DescribeText): e says
+	// Fields that follow from the text are set here (see mapreduce.Evidence.DescribeText): e says
 	// where it is from and which tool brought it. The text is durable when KeepEvidence
 	// returns. The same text of the same place is stored once, whichever attempt kept it.
 	// It returns an error

@@ -43,7 +43,7 @@ type ParkedError struct{ mapreduce.Parking }
 
 // Park returns what an agent returns to wait under a handle of 1 to
 // mapreduce.MaxHandle bytes, for after at most; 0 waits until a call wakes the unit.
-// The note tells people what for.
+// The note says for people what the unit waits for.
 func Park(handle string, after time.Duration, note string) error {
 	return &ParkedError{mapreduce.Parking{Handle: handle, WakeAfter: after, Note: note}}
 }
@@ -84,7 +84,7 @@ func PermanentJob(err error) error {
 }
 
 // Classify returns the class of the outermost Error in err's chain and the
-// least pause before another attempt. What is not known is retryable: the
+// least pause before another attempt. An error of another type is retryable: the
 // number of attempts bounds it.
 func Classify(err error) (mapreduce.FailureClass, time.Duration) {
 	if e, ok := errors.AsType[*Error](err); ok {

@@ -24,7 +24,7 @@ func Only(kit Kit, names ...string) (Kit, error) {
 	return narrowed{kit, slices.DeleteFunc(slices.Clone(all), func(t Spec) bool { return !slices.Contains(names, t.memberName()) })}, nil
 }
 
-// A narrowed kit has some tools of another one. What calls them checks their names.
+// A narrowed kit has some tools of another one. Its callers check the names of tools.
 type narrowed struct {
 	Kit
 	tools []Spec

@@ -4,7 +4,7 @@
 //
 //	Kit      tools that share what they need: a browser, a server of MCP, a folder
 //	Session  what one unit has of a kit; nothing of it is seen by another unit
-//	Spec     what a model is told of a tool, and the bounds of its calls
+//	Spec     what a model reads about a tool, and the bounds of its calls
 //	Result   what a call brought: a text for the model, and evidence that can be cited
 //
 // The package imports the vocabulary alone. It knows no model and no job.
@@ -27,7 +27,7 @@ type Kit interface {
 	// Tools returns what the kit has, in an order that does not change.
 	Tools() []Spec
 
-	// Open returns what one unit uses of the kit. Whoever opened it closes it.
+	// Open returns what one unit uses of the kit. The caller closes it.
 	Open(ctx context.Context) (Session, error)
 
 	// Close ends all that the kit started. No session is open any more.

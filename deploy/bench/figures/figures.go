@@ -58,7 +58,7 @@ func asRows[R result](measure func(context.Context, *Lab) (R, error)) func(conte
 }
 
 // A Lab is where figures are measured. Sizes that are zero take the defaults of
-// the full benchmark; so do the site's lanes, whose default is what orchestrators have there.
+// the full benchmark; so does Site.Lanes, whose default is what orchestrators have there.
 type Lab struct {
 	rig.Site
 

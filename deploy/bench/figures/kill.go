@@ -190,7 +190,7 @@ func (f *workerFleet) killAll() error {
 	return errors.Join(errs...)
 }
 
-// drainNews lets readers get rid of what nobody waits for.
+// drainNews takes the news that are not needed any more, so that no reader waits.
 func (f *workerFleet) drainNews() {
 	for range f.news {
 		continue

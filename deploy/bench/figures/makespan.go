@@ -67,7 +67,7 @@ func (m *Makespan) measureJob(ctx context.Context, s *rig.System) error {
 		return err
 	}
 
-	// What is made once is made before the job that is measured.
+	// A few jobs go before, so that the measured one makes no connections and fills no caches.
 	if err := s.WarmUp(ctx, rig.NoopSpec(m.Slots)); err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ type askerOrder struct {
 	Look          time.Duration // that its tool takes; 0 if it has none
 }
 
-// asked is the provider of units that ask a model: one that tells its limits.
+// asked is the provider of units that ask a model: one whose answers state its limits.
 const asked = "anthropic"
 
 func (o *askerOrder) runAsker(ctx context.Context, out *json.Encoder) error {
@@ -77,8 +77,7 @@ func (o *askerOrder) runAsker(ctx context.Context, out *json.Encoder) error {
 		if err != nil {
 			return nil, err
 		}
-		// Only the first connection is news; rig.Greeted greets nobody when its function is
-		// nil.
+		// Only the first connection is news; rig.Greeted takes nil for no function.
 		once := greet
 		greet = nil
 		return &rig.Greeted{WorkerStream: stream, Greet: once}, nil

@@ -88,7 +88,7 @@ func (z *Size) measurePending(ctx context.Context, s *rig.System, p rig.Place) (
 		return err
 	}
 
-	// What a store does after so many writes would disturb the claims.
+	// The store is busy for a while after so many writes, which would disturb the claims.
 	if p.Cluster != "" {
 		err = z.awaitSettledCluster(ctx, p)
 	} else {

@@ -135,7 +135,7 @@ func Measure(ctx context.Context, c Config) (r *Result, err error) {
 }
 
 // labelled runs what is of a kind of service, with all goroutines that it starts, under a
-// label: "go tool pprof -tagfocus" then tells in one profile of a figure what a kind costs.
+// label: "go tool pprof -tagfocus" then shows in one profile of a figure what a kind costs.
 func labelled(ctx context.Context, kind string, run func(context.Context)) {
 	pprof.Do(ctx, pprof.Labels("service", kind), run)
 }

@@ -24,8 +24,8 @@ import (
 const scope = "github.com/coditect/mapreduce"
 
 // signals are traces and metrics, as a process has them that exports both by OTLP: spans in
-// batches, metrics as often as users' collectors ask for them. What would be sent is encoded
-// and then thrown away, so that no collector's work is measured. A nil one exports nothing.
+// batches, metrics as often as users' collectors ask for them. Exports are encoded and then
+// thrown away, so that no collector's work is measured. A nil one exports nothing.
 type signals struct {
 	tracers *sdktrace.TracerProvider
 	meters  *sdkmetric.MeterProvider

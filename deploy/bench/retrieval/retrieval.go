@@ -27,7 +27,7 @@ type Recall struct {
 	Index, Scan         float64 // by search_local, and by looking at every passage
 }
 
-// open returns the kit of one store, prepared. Whoever calls it closes the kit.
+// open returns the kit of one store, prepared. The caller closes the kit.
 func open(ctx context.Context, folder, cache string) (*search.Kit, error) {
 	formats, err := document.NewRegistry(text.Format(), jsonl.Format())
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package retrieval measures search_local: how many of the right passages it finds, on sets
-// of which people have said what is right, beside a scan of all passages; and what an index
+// for which people have marked the right ones, beside a scan of all passages; and what an index
 // of many passages costs.
 //
 // It imports the tool and the formats of documents that its sets have.

@@ -10,8 +10,8 @@ import (
 	"github.com/coditect/mapreduce/worker/agent"
 )
 
-// A Bencher takes as long over a unit as Do does, and returns as many bytes as
-// it is told to, which no compression makes less.
+// A Bencher takes as long over a unit as Do does, and returns Output bytes, which
+// no compression makes less.
 type Bencher struct {
 	Output int                                               // bytes
 	Do     func(ctx context.Context, task *agent.Task) error // nil: no time at all

@@ -11,12 +11,12 @@ import (
 	"os/exec"
 )
 
-// childVariable tells a process that another of this program started what to
-// do. Children are needed to be killed, and to have memory of their own.
+// childVariable holds the order of a process that another of this program started.
+// Children are needed to be killed, and to have memory of their own.
 const childVariable = "CODITECT_BENCH_CHILD"
 
-// RunChild has carryOut do what a parent has ordered in the environment, and reports
-// whether there was an order. What carryOut encodes is what the parent reads.
+// RunChild calls carryOut with the order that a parent has left in the environment, and
+// reports whether there was one. The parent reads what carryOut encodes.
 func RunChild[O any](ctx context.Context, stdin io.Reader, stdout io.Writer, carryOut func(ctx context.Context, o *O, out *json.Encoder) error) (ordered bool, err error) {
 	text, ok := os.LookupEnv(childVariable)
 	if !ok {

@@ -47,7 +47,7 @@ func (s *System) SubmitDocuments(ctx context.Context, spec mapreduce.JobSpec, n 
 	return job.ID, nil
 }
 
-// What a unit reads and writes, unless a figure says otherwise.
+// The sizes of a unit's text and output, unless a figure says otherwise.
 const (
 	TextBytes   = 256
 	OutputBytes = 2048
@@ -93,7 +93,7 @@ func (s *System) AwaitEnded(ctx context.Context, id mapreduce.JobID) (last *mapr
 	return last, err
 }
 
-// WarmUp runs a few jobs, so that what is made once is made.
+// WarmUp runs a few jobs, so that later ones find connections and caches made.
 func (s *System) WarmUp(ctx context.Context, spec mapreduce.JobSpec) error {
 	for range 5 {
 		id, err := s.SubmitDocuments(ctx, spec, 1)
@@ -108,7 +108,7 @@ func (s *System) WarmUp(ctx context.Context, spec mapreduce.JobSpec) error {
 }
 
 // JobDuration returns how long a job took from a state on until it ended, by its own
-// record: who watches a job sees it ten times a second, and a thousand outputs are
+// record: a watcher of a job sees it ten times a second, and a thousand outputs are
 // reduced in that time.
 func (s *System) JobDuration(ctx context.Context, id mapreduce.JobID, since mapreduce.JobState) (time.Duration, error) {
 	var began, ended time.Time

@@ -122,7 +122,7 @@ func (c *clocked) reportTally(w http.ResponseWriter, _ *http.Request) {
 		}
 		t.Busy += end.Sub(s.begun)
 	}
-	_ = json.NewEncoder(w).Encode(t) // who asked sees that it is not whole
+	_ = json.NewEncoder(w).Encode(t) // the client sees if it is not whole
 }
 
 // A ModelProcess is a model that runs in another process.

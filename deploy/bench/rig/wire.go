@@ -18,7 +18,7 @@ import (
 const BusySlots = 64
 
 // WireOnly returns how many units a second go to a worker and back over gRPC in
-// memory, when whoever hands them out keeps nothing.
+// memory, when the server keeps nothing of them.
 func WireOnly(ctx context.Context, n int) (float64, error) {
 	f := &feeder{rest: n, left: n, done: make(chan struct{})}
 	srv, err := server.New(new(servertest.Service), f, server.Config{})

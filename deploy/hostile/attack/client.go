@@ -58,7 +58,7 @@ func clientLies(ctx context.Context, a *attacker) error {
 }
 
 // destroys reports whether a message would do to another's job what its owner may do:
-// there is no authentication, so whoever names a job may cancel it.
+// there is no authentication, so any client that names a job may cancel it.
 func destroys(method string, m proto.Message, job string) bool {
 	named, ok := m.(interface{ GetJobId() string })
 	switch method {
@@ -156,7 +156,7 @@ func sendAll(ctx context.Context, conn *grpc.ClientConn, c call, messages ...pro
 	return nil
 }
 
-// wrongOrders says what may be said, but not in this order.
+// wrongOrders sends messages that may be sent, but not in this order.
 func wrongOrders(ctx context.Context, a *attacker) error {
 	conn, err := a.dial()
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 )
 
 // A tenant runs the same job over and over, and compares the results with that of
-// a time when nobody attacked. It is a process of its own, so that what is measured is
+// a time without attacks. It is a process of its own, so that what is measured is
 // how soon the server answers, and not how busy the attacker is.
 type tenant struct {
 	conn *grpc.ClientConn
@@ -174,7 +174,7 @@ func newHonest(ctx context.Context, a *attacker) (*honest, error) {
 	go func() {
 		defer close(h.ended)
 		h.listen(out)
-		_ = h.command.Wait() // what it failed at it has said
+		_ = h.command.Wait() // the tenant has reported its failures
 	}()
 
 	select {
@@ -237,7 +237,7 @@ func (h *honest) jobID() string {
 }
 
 // refusals is how often in a row the honest tenant tries again what was refused for want
-// of room, as it is told to.
+// of room, as the refusal asks.
 const refusals = 20
 
 // result runs a job and returns the hash of its result.

@@ -56,8 +56,8 @@ func (s *session) assigned() (*pb.Assignment, error) {
 	}
 }
 
-// outcome waits until something comes of what was said: a verdict, the end of the
-// stream, or a while.
+// outcome waits for what comes of the messages that were sent: a verdict, or the end of
+// the stream, but no longer than a while.
 func (s *session) outcome(ctx context.Context) error {
 	t := time.AfterFunc(300*time.Millisecond, s.stop)
 	defer t.Stop()

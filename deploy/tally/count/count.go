@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// A Tally is what was said of all tests.
+// A Tally holds the outcomes of all tests.
 type Tally struct {
 	tests    map[testKey]*Test
 	failures []string // of packages, without a test that failed: they did not build, or panicked
@@ -76,7 +76,7 @@ func (t *Tally) add(e event, rest io.Writer) {
 
 	name, _, within := strings.Cut(e.Test, "/")
 	key := testKey{e.Package, name}
-	// What tests within a test print is kept with it.
+	// Output of tests within a test is kept with it.
 	if e.Action == "output" {
 		if t.printed[key] == nil {
 			t.printed[key] = new(strings.Builder)
@@ -152,7 +152,7 @@ func (t *Tally) Failed() bool {
 }
 
 // Write prints a line for each test, with how often it passed of how often it ran
-// and how long it took each time, then what failed tests said, and sums.
+// and how long it took each time, then what failed tests printed, and sums.
 func (t *Tally) Write(out io.Writer) {
 	tests := t.Tests()
 	ran, passed, total := 0, 0, time.Duration(0)

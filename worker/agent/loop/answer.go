@@ -354,7 +354,7 @@ func (c *conversation) acceptRecords(ctx context.Context, texts *texts, raw []by
 
 	records, wrong := found.Records(c.form.records, answers, places)
 	for _, fault := range wrong {
-		if !strings.Contains(fault, "is not in the document") { // which was said already, with the text
+		if !strings.Contains(fault, "is not in the document") { // that is a fault already, with the text
 			faults = append(faults, fault)
 		}
 	}

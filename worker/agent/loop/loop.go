@@ -2,17 +2,17 @@
 // calls in one turn are called at once, their answers go back in one message, and so on,
 // until it gives its final answer in the form of the stage.
 //
-// What always holds:
+// These always hold:
 //
 //  1. A tool that the stage does not list is not called, whatever a model, a page or a tool
-//     says. Whoever tries is refused, and the trace shows it.
+//     says. Such a call is refused, and the trace shows it.
 //  2. What a tool brings is data, stands between marks that it cannot write, and is evidence
 //     of the unit before the model sees it. Nothing of an answer is kept that rests on a
 //     quote which does not stand in evidence, or in what the unit was given.
 //  3. A tool that fails is a result that says so, and the rest goes on.
 //  4. Turns and calls are remembered in the journal of the unit. The next attempt, on any
 //     worker, asks for none of them again that was stored; a call that changes something is
-//     never made twice, and one that was interrupted is told to the model as an error.
+//     never made twice, and the model reads of one that was interrupted as an error.
 //  5. The conversation stays within its limits. What tools brought is left out first, the
 //     oldest before, with a line that says what and how to read it again; the task never is.
 //     At the last turn, or when calls, tokens or time run out, the model is asked for its

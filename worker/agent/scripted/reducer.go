@@ -16,11 +16,11 @@ import (
 	"github.com/coditect/mapreduce/worker/refs"
 )
 
-// What a Reducer does: the values of script.reducer, separated by commas.
+// The faults of a Reducer: the values of script.reducer, separated by commas.
 const (
 	// These answer as a bad model does, which Decide has to survive.
 	drops    = "drop"    // passes on one reference of several, or no value at all
-	invents  = "invent"  // cites what nobody issued
+	invents  = "invent"  // cites a reference that was not issued
 	mixes    = "mix"     // cites what is about another field or record
 	rewrites = "rewrite" // changes values, and how references are written
 

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// What a unit can do wrong: the values of script.poison.UNIT, and for some the
+// The faults of a unit: the values of script.poison.UNIT, and for some the
 // names of rates.
 const (
 	fail       = "fail"      // an error worth another attempt
@@ -27,9 +27,9 @@ const (
 	garbled    = "garbled" // an error with a long text of the same
 	wrongQuote = "wrong_quote"
 
-	// What happens to a reference that a value should have.
+	// The faults of a reference that a value should have.
 	dropRefs    = "drop_refs"    // it is left out
-	inventRefs  = "invent_refs"  // one that nobody issued stands in its place
+	inventRefs  = "invent_refs"  // one that was not issued stands in its place
 	mixRefs     = "mix_refs"     // another one that was issued does
 	rewriteRefs = "rewrite_refs" // it is spelled otherwise: still to be understood, or with another digit
 )

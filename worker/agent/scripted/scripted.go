@@ -1,9 +1,9 @@
 // Package scripted is an agent for tests that does what a job's variables say:
 // how long it thinks, what it spends, how often it fails, and in which way. It
-// runs the units of all steps, and calls no model. What it writes fits the schema
-// of its stage.
+// runs the units of all steps, and calls no model. Its outputs fit the schema of
+// their stage.
 //
-// What it does is decided by the seed, the unit and the attempt alone, and its
+// Its behaviour is decided by the seed, the unit and the attempt alone, and its
 // output by the seed, the unit and its inputs, so whichever worker runs a unit,
 // and however often, the result is the same. The one exception is
 // script.breaker, which counts the calls of this agent.
@@ -355,7 +355,7 @@ func (r *run) makeResult(how string) *agent.Result {
 	out := encode(r.task, p)
 	size := len(out)
 	if r.agent.Encode == nil {
-		size = len(payloadText(p)) // of what is said, not of what it is wrapped in
+		size = len(payloadText(p)) // of the text, not of what it is wrapped in
 	}
 	res := &agent.Result{Output: out, Size: int64(size+3) / 4, Confidence: 0.5 + float64(len(p.Unit)%50)/100}
 
@@ -383,8 +383,8 @@ func payloadText(p Payload) string {
 	return string(out)
 }
 
-// encodeJSON makes the output that Encode defaults to. What a document is parsed
-// into is text alone, without places.
+// encodeJSON makes the output that Encode defaults to. A parsed document is text
+// alone, without places.
 func encodeJSON(task *agent.Task, p Payload) []byte {
 	if task.Kind == mapreduce.KindParse {
 		out, err := (&payload.Parsed{Format: "scripted", Text: []byte(payloadText(p))}).Encode()

@@ -50,8 +50,8 @@ func (t *tab) settle(ctx context.Context) error {
 	}
 }
 
-// waitUntilQuiet waits until the page has not changed for a while. What the page said before
-// has been noted when it returns: one connection carries both, in order.
+// waitUntilQuiet waits until the page has not changed for a while. Events of the page from
+// before have been handled when it returns: one connection carries both, in order.
 func (t *tab) waitUntilQuiet(ctx context.Context) error {
 	err := t.within(ctx, t.config.LoadTime, func(ctx context.Context) error {
 		_, err := chromedp.Run(ctx, chromedp.Evaluate[chromedp.Void](quiet, chromedp.EvalAwaitPromise))

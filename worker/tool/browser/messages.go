@@ -104,8 +104,8 @@ func (f filter) readMessage(in *bufio.Reader) (*message, error) {
 	}
 }
 
-// mostOf returns how many bytes a message may have that begins with head; 0 for one that
-// nobody waits for.
+// mostOf returns how many bytes a message may have that begins with head; 0 for one that is
+// not waited for.
 func (f filter) mostOf(head []byte) int {
 	if answerHead.Match(head) {
 		return f.maxAnswer

@@ -136,7 +136,7 @@ func (s *session) open(ctx context.Context, address string) (*tool.Result, error
 		}
 	}
 
-	// What was refused before says nothing of this page.
+	// Requests that were refused before were not made by this page.
 	s.tab.proxy.takeRefused()
 	if err := s.tab.navigate(ctx, u.String()); err != nil {
 		if refused := s.tab.proxy.takeRefused(); len(refused) > 0 && ctx.Err() == nil {

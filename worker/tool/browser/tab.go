@@ -97,7 +97,7 @@ func (t *tab) prepare(ctx context.Context) error {
 	_, err := chromedp.CallBrowser(ctx, protocol.SetDownloadBehavior, protocol.SetDownloadBehaviorParams{
 		Behavior: protocol.SetDownloadBehaviorBehaviorDeny, BrowserContextID: chromedp.FromContext(t.ctx).BrowserContextID,
 	})
-	// chromedp has asked for events that nobody listens to. Chromium need not make them.
+	// chromedp has asked for events that are not used here. Chromium need not make them.
 	for _, off := range []cdp.Command[cdp.Empty, cdp.Empty]{runtime.Disable, network.Disable, log.Disable} {
 		if err == nil {
 			_, err = chromedp.Call(ctx, off, cdp.Empty{})
@@ -541,7 +541,7 @@ func (t *tab) enter(ctx context.Context, ref, text string, submit bool) error {
 		if _, err := chromedp.Call(ctx, dom.Focus, dom.FocusParams{BackendNodeID: n.backend, NodeID: n.id}); err != nil {
 			return fmt.Errorf("the element %s takes no text", ref)
 		}
-		// What stands in the field is selected, so that the text replaces it.
+		// The text of the field is selected, so that the new one replaces it.
 		if err := chromedp.Do(ctx, chromedp.Evaluate[chromedp.Void](`document.activeElement && document.activeElement.select && document.activeElement.select()`)); err != nil {
 			return err
 		}

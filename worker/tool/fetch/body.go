@@ -98,7 +98,7 @@ func (b *body) notRead(ctx context.Context, err error) error {
 	return fmt.Errorf("cannot be read to its end: %w", err)
 }
 
-// grow makes room for the next bytes. What all pages take together is bounded.
+// grow makes room for the next bytes. The room of all pages together is bounded.
 func (b *body) grow(data *[]byte, most int64) error {
 	if len(*data) < cap(*data) {
 		return nil

@@ -32,7 +32,7 @@ func newHosts(most int, pause time.Duration, now func() time.Time) *hosts {
 	return &hosts{most: most, pause: pause, now: now, all: make(map[string]*host)}
 }
 
-// maxHosts is how many hosts are remembered that nobody asks now.
+// maxHosts is how many hosts are remembered that no request is made to now.
 const maxHosts = 10_000
 
 // enter waits until a request to a host may begin. leave ends it.
@@ -90,7 +90,7 @@ func (h *hosts) drop(name string, one *host) {
 	}
 }
 
-// forget removes the hosts that nobody uses. h.mu is held.
+// forget removes the hosts that are not in use. h.mu is held.
 func (h *hosts) forget() {
 	for name, one := range h.all {
 		if one.users == 0 {

@@ -241,7 +241,7 @@ func (a *asking) read(ctx, asking context.Context, end context.CancelCauseFunc, 
 
 	media := resp.Header.Get("Content-Type")
 	if _, _, err := mime.ParseMediaType(media); err != nil {
-		media = "" // said wrongly is said nothing
+		media = "" // a wrong header counts as none
 	}
 
 	select {

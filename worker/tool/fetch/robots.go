@@ -90,7 +90,7 @@ func (r *robots) of(ctx context.Context, u *url.URL) (*robotRules, error) {
 		}
 		r.mu.Unlock()
 
-		// Nobody reads the rules of this host, so this call does.
+		// No other call reads the rules of this host, so this one does.
 		if busy == nil {
 			return r.read(ctx, base)
 		}
@@ -150,7 +150,7 @@ func unwrapURL(err error) error {
 }
 
 // parseRobots returns the rules for a robot: those of all groups that name it, or else of
-// those for all robots. What it does not understand it passes over.
+// those for all robots. It passes over lines that it does not understand.
 func parseRobots(data []byte, robot string) []robotRule {
 	var own, others []robotRule
 	named := false                   // some group names the robot
@@ -255,7 +255,7 @@ func normalPath(path string) string {
 		if c == '%' && i+2 < len(path) {
 			high, low := unhex(path[i+1]), unhex(path[i+2])
 			if high >= 0 && low >= 0 {
-				// What needs no escape has none.
+				// A character that needs no escape stands as itself.
 				if d := byte(high<<4 | low); isUnreserved(d) {
 					out.WriteByte(d)
 				} else {

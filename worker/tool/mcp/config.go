@@ -2,7 +2,7 @@
 // this process runs, or an address that speaks streamable HTTP. The operator of the worker
 // names the servers in a file; see ParseServers.
 //
-// A server is not believed. What it says of its tools is bounded and checked when the kit
+// A server is not believed. Its description of its tools is bounded and checked when the kit
 // is opened, and does not change afterwards. It is asked for nothing but its tools, and
 // may ask for nothing: neither for files, nor for a model, nor for a person. Its answers
 // are bounded, and evidence of them always names the server, whatever address the server

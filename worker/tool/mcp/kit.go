@@ -91,7 +91,7 @@ func New(ctx context.Context, s Server, c Config) (*Kit, error) {
 
 	k.first = newLink(k)
 	if err := k.learn(ctx); err != nil {
-		// What was started to learn the tools has to end.
+		// The process or connection that was started to learn the tools has to end.
 		return nil, errors.Join(fmt.Errorf("%s: %w", k.Name(), err), k.Close())
 	}
 	return k, nil

@@ -22,7 +22,7 @@ import (
 type link struct {
 	kit *Kit
 
-	lock     chan struct{} // held by who reads or changes what is below; a channel, as waiting for it has to end with a context
+	lock     chan struct{} // guards what is below; a channel, as waiting for it has to end with a context
 	live     *connection   // nil if there is none
 	starts   int           // in a row that were in vain, or lost before they answered a call
 	notUntil time.Time     // when the next may be
@@ -165,7 +165,7 @@ const (
 )
 
 // call calls a tool. A call that the server did not see is made again once, and so is one
-// that does no harm; of another nobody knows what came of it.
+// that does no harm. The outcome of any other is not known.
 func (l *link) call(ctx context.Context, m *member, arguments json.RawMessage) (*sdk.CallToolResult, error) {
 	for try := 1; ; try++ {
 		c, err := l.connect(ctx)

@@ -32,7 +32,7 @@ type reader struct {
 
 // resultOf makes a result of an answer. Texts are evidence, each with an address that
 // names the server, the tool and the input; an address that the server gives is beside
-// it, for nobody has checked that the text comes from there.
+// it, as it is not known whether the text comes from there.
 func (k *Kit) resultOf(m *member, arguments json.RawMessage, answer *sdk.CallToolResult) (*tool.Result, error) {
 	if answer.NeedsInput() {
 		return nil, fmt.Errorf("%s: the server asks for an input of a person, and there is none", m.spec.Name)

@@ -41,7 +41,7 @@ func Calls(m metric.Meter) (func(ctx context.Context, name string) (context.Cont
 
 type observer struct {
 	tools    *telemetry.Labels
-	duration metric.Float64Histogram // nil if nobody measures
+	duration metric.Float64Histogram // nil without metrics
 }
 
 func (o *observer) begin(ctx context.Context, name string) (context.Context, func(error)) {

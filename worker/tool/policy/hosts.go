@@ -35,7 +35,7 @@ type rule struct {
 //	intranet:8080=10.0.0.0/24  the host at that port, where its addresses are in that network
 //	localhost:8080     the same as localhost:8080=127.0.0.0/8 and localhost:8080=::1
 //
-// A name alone never leads to a private address: whoever can change what it stands for
+// A name alone never leads to a private address: a person who can change its addresses
 // would choose which.
 //
 // An error quotes what cannot be understood, and says why.
@@ -109,7 +109,7 @@ func (r *rule) setHost(host string) error {
 		return err
 	}
 	r.name, r.addr = name, addr
-	// What a name stands for is checked when it is looked up.
+	// The addresses of a name are checked when it is looked up.
 	if !addr.IsValid() {
 		return nil
 	}

@@ -189,7 +189,7 @@ func (p *Policy) Transport() *http.Transport {
 }
 
 // Client returns a client whose requests and redirects the policy allows. It keeps no
-// cookies. Whoever makes a request has checked its URL by CheckURL.
+// cookies. The caller checks the URL of each request by CheckURL before.
 func (p *Policy) Client() *http.Client {
 	return &http.Client{Transport: p.Transport(), CheckRedirect: p.CheckRedirect}
 }

@@ -176,8 +176,8 @@ type readFile struct {
 	terms [][]passage.Terms
 }
 
-// addAll reads files and adds them, as many at a time as there are cores. What they come to
-// does not depend on their order.
+// addAll reads files and adds them, as many at a time as there are cores. The result does not
+// depend on their order.
 func (u *updating) addAll(ctx context.Context, changed []string, now map[string]*file, paths map[string]string) error {
 	g, within := errgroup.WithContext(ctx)
 	names, results := make(chan string), make(chan *readFile)

@@ -40,7 +40,6 @@ func (k *Kit) inputSchema() json.RawMessage {
 			},
 		},
 	})
-
 	if err != nil { // of texts and numbers
 		panic(err)
 	}
@@ -141,7 +140,7 @@ func addEvidence(all []tool.Evidence, h Hit) []tool.Evidence {
 	uri := "local:" + h.Store + "/" + h.Document
 	metadata := map[string]string{"store": h.Store, "document": h.Document}
 	for name, value := range h.Metadata {
-		// What the program says of a document goes before what the document says.
+		// The entries of the program go before those of the document.
 		if _, ours := metadata[name]; !ours {
 			metadata[name] = value
 		}

@@ -76,8 +76,8 @@ func (r *folderReader) walk(ctx context.Context) (map[string]*file, map[string]s
 	return all, paths, nil
 }
 
-// read reads a file and its documents. What the file says of them is in the file; what
-// cannot be read has a reason there. Only the end of ctx is an error.
+// read reads a file and its documents. The first result holds the keys of the documents, and
+// the reasons why some could not be read. Only the end of ctx is an error.
 func (r *folderReader) read(ctx context.Context, name, rel string) (*file, []*stored, error) {
 	f, data, err := r.readBytes(rel)
 	if err != nil {
@@ -235,7 +235,7 @@ func (r *folderReader) members(ctx context.Context, f *file, name string, data [
 			return nil, context.Cause(ctx)
 		}
 		if err != nil {
-			// What came before the fault stays.
+			// The documents before the fault stay.
 			f.note(reasonOf(err))
 			break
 		}
@@ -274,8 +274,7 @@ func (f *file) note(text string) {
 	}
 }
 
-// newKey returns the key of the document: the hash of its name, its text and what is said of
-// it.
+// newKey returns the key of the document: the hash of its name, title, media type and text.
 func (s *stored) newKey() string {
 	sum := sha256.New()
 	for _, part := range []string{s.Name, s.Title, s.Media, s.text} {

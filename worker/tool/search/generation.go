@@ -26,7 +26,7 @@ import (
 //	new-…/        a generation that is being built, or that a crash has left
 //
 // A generation does not change once current names it. The next one begins with links to its
-// files, which the engine never changes either. So whoever reads needs no lock, a crash
+// files, which the engine never changes either. So readers need no lock, a crash
 // leaves the generation that was there, and several processes read the same files.
 const (
 	lockName     = "lock"

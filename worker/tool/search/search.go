@@ -253,7 +253,7 @@ type store struct {
 	turn chan struct{} // holds an element while the index is brought up to date
 
 	checked time.Time // when that was done last; guarded by turn
-	told    string    // what the operator was told of files that are left out; guarded by turn
+	told    string    // the last line to the operator about files that are left out; guarded by turn
 
 	mu  sync.RWMutex
 	now *snapshot // nil before the first build; guarded by mu
@@ -261,7 +261,7 @@ type store struct {
 	done, all atomic.Int64 // files of the build under way
 }
 
-// refresh brings the index up to date, unless that was done a moment ago. An error tells the
+// refresh brings the index up to date, unless that was done a moment ago. An error has the
 // name of the store.
 func (s *store) refresh(ctx context.Context) error {
 	select {

@@ -49,7 +49,7 @@ type textHash [sha256.Size]byte
 
 // addVectors gives a snapshot the vectors of its passages. Those that no earlier index had
 // are asked for and kept, call by call: what was paid for is not paid for again. If the embedder
-// fails, the operator is told, and passages are found by their words alone until the next time.
+// fails, the operator gets a line, and passages are found by their words alone until the next time.
 func (s *store) addVectors(ctx context.Context, next *snapshot) error {
 	e := s.kit.config.Embedder
 	if e == nil {
@@ -390,7 +390,7 @@ func (l *vectorLog) open() (map[textHash][]float32, error) {
 		whole += recordSize(len(v))
 	}
 
-	// What is not whole is cut off, so that new records behind it can be read.
+	// A record that is not whole is cut off, so that new ones behind it can be read.
 	if err := l.file.Truncate(whole); err != nil {
 		return nil, err
 	}

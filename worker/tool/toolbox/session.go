@@ -164,8 +164,8 @@ type outcome struct {
 	err    error
 }
 
-// awaitCall runs a call beside, so that a tool which does not notice the end of its context
-// holds nobody up.
+// awaitCall runs a call in a goroutine of its own, so that a tool which does not notice the
+// end of its context does not hold up the unit.
 func (s *Session) awaitCall(limited, ctx context.Context, e *entry, input json.RawMessage) (*tool.Result, error) {
 	over := make(chan outcome, 1)
 	var ended atomic.Bool // or given up: whichever comes first
@@ -310,7 +310,7 @@ func (s *Session) Close() {
 			if o.session != nil {
 				s.closeOne(name, o.session)
 			}
-		default: // whoever opens it closes it
+		default: // the goroutine that opens it closes it
 		}
 	}
 }

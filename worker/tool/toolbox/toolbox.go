@@ -77,7 +77,7 @@ func New(logger *slog.Logger, kits ...tool.Kit) (*Box, error) {
 	return b, nil
 }
 
-// LogTo logs to logger what tools did that nobody else notices, such as panics. It must be
+// LogTo logs to logger what is noticed nowhere else, such as panics of tools. It must be
 // called before the box is used, and does nothing for a nil *Box.
 func (b *Box) LogTo(logger *slog.Logger) {
 	if b != nil && logger != nil {

@@ -1,7 +1,7 @@
 // Package websearch has the tool that searches the web, through the search engine that the
 // operator of the worker configured: a SearXNG of theirs, or the interfaces of Brave or
-// Tavily. Only the engine is reached. What it finds are titles, addresses and excerpts; the
-// pages themselves are read by another tool.
+// Tavily. Only the engine is reached. It returns titles, addresses and excerpts; the pages
+// themselves are read by another tool.
 //
 // The package imports worker/tool and its policy.
 package websearch

@@ -1,6 +1,6 @@
 // Package admin is the listener for those who operate a process: whether it lives, whether
 // it is ready, its metrics and its profiles. It has no authentication, so it listens on
-// this machine unless it is told otherwise, and gives profiles to this machine alone.
+// this machine unless a flag names another address, and gives profiles to this machine alone.
 package admin
 
 import (

@@ -147,7 +147,8 @@ func (p *process) shutDown() {
 // Ended implements worker.ApartProcess.
 func (p *process) Ended() <-chan struct{} { return p.ended }
 
-// Err implements worker.ApartProcess. It says where, how, and what the process said first.
+// Err implements worker.ApartProcess. It says where and how the process ended, and what it
+// printed first.
 func (p *process) Err() error {
 	err := p.program.Err()
 	if err == nil {
@@ -192,5 +193,5 @@ func (h *head) firstLine() string {
 	return strings.TrimSpace(strings.ToValidUTF8(string(line), "\uFFFD"))
 }
 
-// noService is a Service that nobody calls: a worker calls none.
+// noService stands where a Service is required and never called: a worker calls none.
 type noService struct{ mapreduce.Service }

@@ -81,7 +81,7 @@ type pipe struct {
 	closed   chan struct{} // closed when nothing comes any more
 }
 
-// ownPipe takes the standard input and output over. What this process prints from then on
+// ownPipe takes the standard input and output over. From then on, output of this process
 // goes to its standard error.
 func ownPipe() *pipe {
 	unused, _ := net.Pipe()

@@ -3,7 +3,7 @@
 //
 // A file has a JSON object on each line: a head, checkpoints each with its record as it is
 // stored, behind those that a seal covers the seal, and an end, so that a file that was cut
-// off shows it. What people read of a checkpoint is compared with its record, and the
+// off shows it. The readable part of a checkpoint is compared with its record, and the
 // records with the chain of seals.
 package auditfile
 

@@ -64,8 +64,8 @@ type verifier struct {
 }
 
 // Verify reads a file, and returns an error that names the first line that does not hold,
-// and why. If want is not empty, the chain has to end in that hash: whoever can write the
-// file can make up a whole chain, and who has seen the head of the true one finds out.
+// and why. If want is not empty, the chain has to end in that hash: a person who can write
+// the file can make up a whole chain, but one with another head.
 func Verify(name string, r io.Reader, want string) (*Verified, error) {
 	v := &verifier{name: name, lines: sha256.New()}
 	in := bufio.NewScanner(r)

@@ -146,7 +146,7 @@ func (a *commands) printDiagnosis(d *diagnosis) error {
 		}
 
 		switch n := len(d.Findings); {
-		case d.empty: // so nothing can be said of it
+		case d.empty: // Checked says that there was no store
 		case d.OK:
 			fmt.Fprintln(a.Stdout, "nothing is wrong")
 		case n == 1:

@@ -145,7 +145,7 @@ func (a *commands) checkModel(ctx context.Context, m *modelFlags) error {
 		return fmt.Errorf("%s/%s: %w", m.provider, m.model, err)
 	}
 
-	// What was learned while asking shows whether answers came as a stream.
+	// The notes taken while asking show whether answers came as a stream.
 	v := checkView{report, learned()}
 	whole := slices.ContainsFunc(v.Learned, func(line string) bool { return strings.Contains(line, "does not stream") })
 	report.Findings = append(report.Findings, probe.Finding{Name: "stream", Works: !whole})

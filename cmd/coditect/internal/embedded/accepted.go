@@ -16,7 +16,7 @@ const notAccepted = "NOT_ACCEPTED"
 
 // NotAccepted reports whether an error of a client that Join has returned says that the
 // process which held the data directory has not taken the call, as one that ends does not:
-// the call did nothing, and may be made again by who holds the directory next.
+// the call did nothing, and may be made again by the process that holds the directory next.
 func NotAccepted(err error) bool { return errs.ReasonOf(err) == notAccepted }
 
 // A departure is whether a call has left this process. gRPC makes an attempt at a call

@@ -37,7 +37,7 @@ var begins = [...]string{"/SubmitJob", "/ResumeJob"}
 // TagConn implements stats.Handler.
 func (g *waitingClients) TagConn(ctx context.Context, info *stats.ConnTagInfo) context.Context {
 	if _, ok := info.LocalAddr.(*net.UnixAddr); !ok {
-		return ctx // this process itself, or a server's client, who can come back
+		return ctx // this process itself, or a server's client, which can come back
 	}
 	return context.WithValue(ctx, connKey{}, new(clientConn))
 }

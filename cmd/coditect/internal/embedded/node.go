@@ -63,8 +63,8 @@ type Config struct {
 	StartApart worker.StartApart
 	// Version of the program; for display.
 	Version string
-	// ReadOnly opens the store of Dir so that nothing in it changes. Such a
-	// node must not be started.
+	// ReadOnly opens the store of Dir so that nothing in it changes. A node
+	// that is read-only must not be started.
 	ReadOnly bool
 	// Adopt makes the node run every job in the store that may run, instead
 	// of those that are submitted to it or resumed by it.

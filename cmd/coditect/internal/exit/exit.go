@@ -129,7 +129,7 @@ func messageOf(err error) string {
 	case found && exit.Err == nil:
 		return ""
 	case !found && errors.Is(err, ErrInterrupted):
-		return "" // who pressed Ctrl-C knows
+		return "" // the user pressed Ctrl-C, and knows
 	}
 
 	var e *errs.Error

@@ -28,7 +28,7 @@ import (
 	"github.com/coditect/mapreduce/worker/document/jsonl"
 )
 
-// Config tells what to read.
+// Config holds what to read, and how.
 type Config struct {
 	// Formats are those that inputs may have. Needed.
 	Formats *document.Registry
@@ -215,7 +215,7 @@ type source struct {
 type reader struct {
 	config  Config
 	roster  roster
-	guessed map[string]bool // encodings that the user was told of
+	guessed map[string]bool // encodings of which the user has a note
 }
 
 // eachSource calls take for every document.

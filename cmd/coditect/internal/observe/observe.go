@@ -112,7 +112,7 @@ func isExported(getenv func(string) string, signal string) (bool, error) {
 }
 
 // Open sets up what the environment asks for, and what c does. Exporters connect when they
-// have something to send. What is open must be closed.
+// have something to send. The result must be closed.
 func Open(ctx context.Context, c Config) (*Telemetry, error) {
 	t := &Telemetry{}
 	about, err := resource.New(ctx, resource.WithAttributes(

@@ -3,8 +3,8 @@
 // each value, highlighted in their documents, and goes through all values of a document in
 // its text.
 //
-// What documents and models say is data here. It stands in a JSON block that no browser
-// runs, and the page's script puts it into text nodes alone. A content security policy
+// Texts of documents and models are data here. They stand in a JSON block that no browser
+// runs, and the page's script puts them into text nodes alone. A content security policy
 // allows the page's own script and style by their hashes, pictures that stand in the page,
 // and nothing else.
 package page

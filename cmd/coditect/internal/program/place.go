@@ -77,7 +77,7 @@ func (p *StoreFlags) folders() ([]search.Store, error) {
 		case !named:
 			return nil, exit.UsageError("--store: %q is neither pebble:DIR nor fdb:CLUSTER_FILE, where jobs are kept, nor NAME=DIR, a folder of documents", value)
 		case name == strings.TrimSuffix(folderKind, ":") || name == strings.TrimSuffix(clusterKind, ":"):
-			// Such a value is most likely a slip for pebble:DIR.
+			// The user most likely meant pebble:DIR.
 			return nil, exit.UsageError("--store: %q: a folder of documents cannot be named %s; if jobs are kept there, write %s:%s", value, name, name, dir)
 		case dir == "":
 			return nil, exit.UsageError("--store: %q names no folder: write NAME=DIR", value)

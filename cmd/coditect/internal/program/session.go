@@ -26,7 +26,7 @@ import (
 // A Mode says what a command needs from a service in this process.
 type Mode int
 
-// What commands need.
+// The modes of commands, by what they need.
 const (
 	ModeRead     Mode = iota // reads stored jobs
 	ModeMoveJobs             // changes jobs, but runs no units
@@ -44,7 +44,7 @@ type Session struct {
 	conn  *client.Client // of another process; else nil
 	slots int            // of a worker in this process; 0 for none yet
 	ahead int            // units that it holds beside those that run
-	turns bool           // calls turn to who holds the data directory next
+	turns bool           // calls turn to the process that holds the data directory next
 }
 
 // OpenSession returns a session, which must be closed.

@@ -21,8 +21,8 @@ func (s *Session) TurnToNext() {
 }
 
 // A turning is the client of the process that holds the data directory. If that process
-// has ended before it took a call, the session turns to who holds the directory next, this
-// process or another, and the call is made there. A call that only reads is also made again
+// has ended before it took a call, the session turns to the one that holds the directory next,
+// this process or another, and the call is made there. A call that only reads is also made again
 // if its answer was lost.
 //
 // FollowJob turns by itself when WatchJob ends, and a submission cannot always read its

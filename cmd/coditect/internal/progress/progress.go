@@ -14,7 +14,7 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/terminal"
 )
 
-// Config tells where progress is shown. Out is needed.
+// Config holds where progress is shown. Out is needed.
 type Config struct {
 	Out io.Writer
 	// Terminal means that Out is a terminal, which gets a bar instead of lines.

@@ -127,7 +127,7 @@ func PrintRecords(ctx context.Context, s Service, c Config, format string, out i
 	return job, summary, errors.Join(all.Close(), buffer.Flush())
 }
 
-// PrintResult writes result.json. Only its end tells what is in it, so it is collected
+// PrintResult writes result.json. Only the end of the stream decides its form, so it is collected
 // in a folder for temporary files first.
 func PrintResult(ctx context.Context, s Service, c Config, out io.Writer) (*mapreduce.Job, error) {
 	c = c.withDefaults()

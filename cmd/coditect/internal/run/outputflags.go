@@ -127,9 +127,9 @@ func (o *outputFlags) remembered() (mapreduce.Output, error) {
 	return mapreduce.Output{Folder: whole, Formats: o.formats, Citations: o.citations, NoReport: o.noReport}, nil
 }
 
-// recall takes from a job where its run wrote, for each flag that was not given. Whoever may
-// submit jobs to a server chooses what a job of it remembers, so only folders below the current
-// one are taken from there. The note says what was not taken.
+// recall takes from a job where its run wrote, for each flag that was not given. A job of a
+// server remembers what any of its clients chose, so only folders below the current one are
+// taken from there. The note says what was not taken.
 func (o *outputFlags) recall(job *mapreduce.Job, flags *pflag.FlagSet, remote bool) (note string) {
 	was := &job.Spec.Output
 	if !flags.Changed("format") {
@@ -207,7 +207,8 @@ func (o *outputFlags) printEnd(a *program.Program, j *mapreduce.Job, end show.En
 }
 
 // exitCode returns the exit code for a job, in whose result constraints of the schema are
-// broken. What units break only together, no unit of a strict job fails for.
+// broken. A constraint that the records of several units break together makes no unit of a
+// strict job fail.
 func (o *outputFlags) exitCode(j *mapreduce.Job, broken []mapreduce.BrokenConstraint) int {
 	code := exit.OfJob(j)
 	if code == exit.Complete && j.Spec.StrictSchema && len(broken) > 0 {

@@ -459,7 +459,7 @@ func (r *runner) findJob(ctx context.Context, id mapreduce.JobID) (job *mapreduc
 }
 
 // hasNothingToRun reports whether a job is complete, with no failed unit to try again. Its
-// results may yet have to be written: who ran it may have been killed before.
+// results may yet have to be written: the command that ran it may have been killed before.
 func hasNothingToRun(job *mapreduce.Job) bool {
 	return job.State == mapreduce.JobComplete && job.FailedUnits == 0
 }

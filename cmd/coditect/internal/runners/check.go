@@ -86,8 +86,8 @@ func (r *Runners) SpecCheck() (func(*mapreduce.JobSpec) error, error) {
 	}, nil
 }
 
-// SpecAdvice returns the function that tells the owner of a job what its models will not do as the
-// job asks.
+// SpecAdvice returns the function whose lines tell the owner of a job what its models will not do
+// as the job asks.
 func (r *Runners) SpecAdvice() (func(*mapreduce.JobSpec) []string, error) {
 	endpoints, err := r.Models.baseURLs()
 	if err != nil {

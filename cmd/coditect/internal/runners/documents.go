@@ -119,8 +119,8 @@ var (
 	readersFlags = []string{"password", "ocr", "document-memory"}
 )
 
-// Reading returns how the documents of a job are read, as far as the user said it: the job
-// carries it to whoever reads them. The flags have been checked.
+// Reading returns how the documents of a job are read, as far as flags say it: the job
+// carries it to the worker that reads them. The flags have been checked.
 func (d *documentFlags) Reading(flags *pflag.FlagSet) mapreduce.Reading {
 	var r mapreduce.Reading
 	l, all := &r.Limits, d.limits()

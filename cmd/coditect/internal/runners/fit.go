@@ -157,8 +157,8 @@ func (r *Runners) providerOf(spec *mapreduce.JobSpec) (llm.Provider, error) {
 	return p, nil
 }
 
-// offersOf returns what a server tells of a model, nil if it has others and not this one, and what it
-// tells of all. A server with one model may take any name for it.
+// offersOf returns what a server states about a model, nil if it has others and not this one,
+// and those of all its models. A server with one model may take any name for it.
 func offersOf(ctx context.Context, p llm.Provider, model llm.Model) (*llm.Offer, []llm.Offer, error) {
 	if d, ok := p.(llm.Describer); ok {
 		o, err := d.Describe(ctx, model)

@@ -171,8 +171,8 @@ func (r *Runners) noteDoubt(model, why string) {
 }
 
 // CheckKeys returns an error if there is no key for a provider that --providers names, and
-// that cannot be asked without one. Where all providers are offered, nobody has said that
-// any of them will be asked.
+// that cannot be asked without one. Where all providers are offered, it is not known which of
+// them will be asked, so none needs a key.
 func (r *Runners) CheckKeys() error {
 	endpoints, err := r.Models.baseURLs()
 	if err != nil {

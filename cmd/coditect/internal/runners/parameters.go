@@ -31,7 +31,7 @@ type asked struct {
 // CheckParameters refuses parameters of answers that a model is known not to take: those of a stage,
 // and those of the run that none of its models takes. A parameter of the run is not sent to the
 // models that do not take it, if others do. Of a list of models, the first counts, as most answers are
-// its own; what a later one does not take is not sent to that one, which AdviseOnParameters tells.
+// its own; what a later one does not take is not sent to that one: see AdviseOnParameters.
 // endpoints has the addresses of providers. The error names the field, and models that could.
 func CheckParameters(spec *mapreduce.JobSpec, prices *llm.Prices, endpoints map[string]string) error {
 	run, stages, err := parametersOf(spec, endpoints)

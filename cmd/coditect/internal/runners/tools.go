@@ -64,7 +64,7 @@ type kitRow struct {
 	about string // in a few words, for help
 	// flags are those that give the kit, as they are typed.
 	flags string
-	// given reports whether a flag that gives the kit alone was given. Such a kit needs no
+	// given reports whether a flag that gives the kit alone was given. The kit then needs no
 	// --tool; a --tool that names one of its tools leaves out the others. It may be nil.
 	given func(*toolFlags) bool
 	// tools returns what the kit has, if that is known before it is open; else nil.

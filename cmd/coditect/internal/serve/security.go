@@ -171,10 +171,10 @@ func (o *securityOptions) check(own *transport.ClientConfig) error {
 	return nil
 }
 
-// A security is how connections over TCP are secured, and who is known by them.
+// A security is how connections over TCP are secured, and how their callers are authenticated.
 type security struct {
 	server *transport.Server // nil without TLS
-	guard  *auth.Guard       // nil if nobody is asked
+	guard  *auth.Guard       // nil if calls are not authenticated
 	peers  bool              // whether all peers need certificates
 }
 

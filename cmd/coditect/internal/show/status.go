@@ -309,7 +309,7 @@ func outcomeText(j *mapreduce.Job, took time.Duration) string {
 }
 
 // hintOf says what a resume of the job would do; "" if nothing. failed are the first of its
-// failed units: trying again helps nobody whose failure would come again.
+// failed units: trying again does not help a unit that would fail in the same way.
 func hintOf(j *mapreduce.Job, failed []resultfile.FailedUnit) string {
 	switch {
 	case j.State == mapreduce.JobPaused, j.State == mapreduce.JobFailed:
@@ -320,8 +320,8 @@ func hintOf(j *mapreduce.Job, failed []resultfile.FailedUnit) string {
 	return ""
 }
 
-// canRetry reports whether trying a job's failed units again can help one of them. What is not
-// known of those that are not listed speaks for it.
+// canRetry reports whether trying a job's failed units again can help one of them. Units that
+// are not listed are taken for such ones.
 func canRetry(failed []resultfile.FailedUnit, count int64) bool {
 	return int64(len(failed)) < count || slices.ContainsFunc(failed, func(u resultfile.FailedUnit) bool { return u.Retry })
 }

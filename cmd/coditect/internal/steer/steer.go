@@ -80,7 +80,7 @@ func waitUntilSwept(ctx context.Context, s *program.Session, id mapreduce.JobID)
 	}
 
 	var job *mapreduce.Job
-	err := s.RetryReconnected(ctx, func() (err error) { // whoever served the job may have ended with it
+	err := s.RetryReconnected(ctx, func() (err error) { // the process that served the job may have ended with it
 		job, err = s.GetJob(ctx, id)
 		return err
 	})
