@@ -19,6 +19,8 @@ type page struct {
 	// The point (x, y) of the file is shown at (a·x + b·y + c, d·x + e·y + f).
 	a, b, c, d, e, f float64
 	lies             bool // its fonts do not say what its glyphs are; known once its words are
+	askew            int  // quarters of a circle by which it must be turned clockwise, so that it can be read; known as lies is
+	turned           int  // quarters by which it was turned, and by which all of the above is, too
 }
 
 // maxPageChars bounds the characters of a page that are looked at.
@@ -98,7 +100,7 @@ func (p *page) words(lattices []*lattice) ([]word, error) {
 	r := wordReader{page: p, pdfium: p.pdfium, text: text, chars: chars, same: len(chars) == n, lattices: lattices}
 	r.read()
 	findPitches(r.words)
-	p.lies = lies(chars)
+	p.lies, p.askew = lies(chars), p.quarters(text, n)
 	return r.words, p.pdfium.gone
 }
 

@@ -240,12 +240,7 @@ func (d *reading) readPage() error {
 	if err := p.measure(); err != nil {
 		return err
 	}
-	lines := p.rulings()
-	if lines.cut {
-		d.undrawn = append(d.undrawn, d.page)
-	}
-	lattices := lines.lattices()
-	words, err := p.words(lattices)
+	words, lattices, err := d.readWords(p)
 	if err != nil {
 		return err
 	}
@@ -264,11 +259,32 @@ func (d *reading) readPage() error {
 	rows := arrange(words, lattices)
 	goOn(d.before, rows)
 	d.before = rows
+	from := len(d.text.layout)
 	d.text.addPage(d.page, rows, notes)
+	p.turnBack(d.text.layout[from:])
 	if int64(d.text.Len()) > d.limits.Bytes {
 		return document.Refuse("a PDF file with more than %d bytes of text (--document-bytes), on page %d of %d", d.limits.Bytes, d.page, d.pages)
 	}
 	return nil
+}
+
+// readWords returns the words and the tables with lines of a page, which it turns if its text is.
+func (d *reading) readWords(p *page) (words []word, lattices []*lattice, err error) {
+	lines := p.rulings()
+	words, err = p.words(lines.lattices())
+	if err == nil && p.askew > 0 && !p.lies {
+		p.turn(p.askew)
+		lines = p.rulings()
+	}
+	if lines.cut {
+		d.undrawn = append(d.undrawn, d.page)
+	}
+
+	lattices = lines.lattices()
+	if p.turned > 0 {
+		words, err = p.words(lattices)
+	}
+	return words, lattices, err
 }
 
 // readPicture has OCR read a page without text, and one whose fonts lie. It returns the words of
