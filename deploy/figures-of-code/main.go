@@ -17,6 +17,7 @@ func main() {
 	dir := flag.String("dir", ".", "folder to measure")
 	largest := flag.Int("largest", 10, "how many packages, and how many types, to list")
 	flag.Parse()
+
 	code, err := measure.Folder(*dir)
 	if err == nil {
 		err = write(os.Stdout, code, *largest)

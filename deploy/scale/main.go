@@ -29,6 +29,7 @@ func main() {
 	flag.DurationVar(&c.Network, "network", time.Millisecond, "time of a message between worker and orchestrator")
 	flag.Uint64Var(&c.Seed, "seed", 1, "of all that is drawn")
 	flag.Parse()
+
 	start := time.Now()
 	r, err := fleet.Run(c)
 	if err != nil {

@@ -22,6 +22,7 @@ func halfOpenSubmissions(ctx context.Context, a *attacker) error {
 		if err != nil {
 			return err
 		}
+
 		short, stop := context.WithTimeout(ctx, 15*time.Second)
 		var all sync.WaitGroup
 		for i := range 50 {

@@ -61,6 +61,7 @@ func (s *session) assigned() (*pb.Assignment, error) {
 func (s *session) outcome(ctx context.Context) error {
 	t := time.AfterFunc(300*time.Millisecond, s.stop)
 	defer t.Stop()
+
 	for {
 		m, err := s.stream.Recv()
 		if errors.Is(err, io.EOF) || len(m.GetVerdicts()) > 0 {
