@@ -91,6 +91,7 @@ func (r *result) check() (values int, err error) {
 		values += n
 	}
 
+	// A result without values would pass all checks above.
 	if values == 0 {
 		return 0, fmt.Errorf("no record has a value")
 	}
@@ -147,6 +148,7 @@ func (r *result) checkQuotes(input string) (read int, err error) {
 			texts[c.Document] = text
 		}
 
+		// A document in another format than plain text is passed over.
 		if text == "" {
 			continue
 		}

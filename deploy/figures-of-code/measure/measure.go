@@ -149,6 +149,7 @@ func receiver(f *ast.FuncDecl) string {
 	}
 
 	t := f.Recv.List[0].Type
+	// Parentheses, a pointer and type parameters stand around the name.
 	for {
 		switch x := t.(type) {
 		case *ast.StarExpr:

@@ -291,6 +291,7 @@ func (w *writer) addTexts(ctx context.Context, b *pageBuilder) error {
 			}
 			return nil
 		})
+		// Quotes of a long text are shown with a little of it around.
 		if errors.Is(err, errTextTooLong) {
 			continue
 		}
@@ -434,6 +435,7 @@ func (v *view) lists() []page.List {
 		{ID: "notes", Title: "Notes on documents", Columns: []string{"document", "note"}},
 	}
 
+	// Rows go to the lists above by position.
 	add := func(i int, cells ...string) { lists[i].Rows = append(lists[i].Rows, cells) }
 
 	for _, s := range v.Statistics {

@@ -118,6 +118,7 @@ func PrintRecords(ctx context.Context, s Service, c Config, format string, out i
 		}
 		return all.AddPart(p)
 	})
+	// A stream without its last part is not complete.
 	if err == nil && summary == nil {
 		err = resultfile.ErrEndedEarly
 	}

@@ -333,6 +333,7 @@ func statisticsViews(data []byte, order map[string]int) ([]statisticsView, error
 		out = append(out, s)
 	}
 
+	// Fields stand in the order of the schema, and the others behind them by name.
 	slices.SortStableFunc(out, func(a, b statisticsView) int {
 		return cmp.Compare(cmp.Or(order[a.Field], len(order)+1), cmp.Or(order[b.Field], len(order)+1))
 	})

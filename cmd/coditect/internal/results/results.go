@@ -115,6 +115,7 @@ func Write(ctx context.Context, s Service, c Config) (written *Written, err erro
 	if err == nil {
 		err = dir.Commit()
 	}
+	// The caller closes the records to print, but gets none with an error.
 	if err != nil {
 		return nil, errors.Join(err, w.closePrinted())
 	}

@@ -79,6 +79,7 @@ func (w *writer) writeUnits(ctx context.Context) error {
 	}
 
 	w.tally.calls = resultfile.List{Out: calls}
+	// Times are fitted before the pass that writes them.
 	if err := w.fitTimes(ctx); err != nil {
 		return err
 	}

@@ -146,6 +146,7 @@ func (c *commands) printTexts(all []readText, tables, places bool) {
 			continue
 		}
 
+		// Notes go to standard error, so that standard output has nothing but texts.
 		for _, note := range r.Notes {
 			fmt.Fprintf(c.Stderr, "%s: note: %s\n", r.Document, console.VisibleText(note))
 		}

@@ -82,6 +82,7 @@ func (t *trial) newRecord(document string, hash refs.DocumentHash, from *rules.R
 				continue
 			}
 			one.Values = append(one.Values, foundValue{f.Value, f.Quote, f.Start, f.End})
+			// How dates and numbers are to be read follows from all documents.
 			t.habits.AddQuote(t.schema, document, f.Field, f.Quote)
 			key := out.Cite(output.Citation{ID: refs.New(hash, f.Start, f.End, f.Quote), Document: document, Quote: f.Quote})
 			keys = append(keys, key)

@@ -89,6 +89,7 @@ func (a *commands) printStatus(j *mapreduce.Job, idle bool) {
 		{"updated", s.Updated},
 	}
 
+	// Rows without a value are left out.
 	if s.Ended != "" {
 		rows = append(rows, [2]string{"ended", s.Ended})
 	}
@@ -206,6 +207,7 @@ func (a *commands) listCommand() *cobra.Command {
 func parseStates(names []string) ([]mapreduce.JobState, error) {
 	var states []mapreduce.JobState
 	for _, name := range names {
+		// These names are for people: one of several states, and two spellings.
 		switch name {
 		case "running":
 			states = append(states, mapreduce.Decomposition, mapreduce.Mapping, mapreduce.Reducing)
@@ -282,6 +284,7 @@ func (a *commands) unitsCommand() *cobra.Command {
 			return exit.UsageError("--limit: must be 1 to 1000")
 		}
 
+		// Only JSON shows outputs, which may be large.
 		q.Job, q.Outputs = job, a.Format == console.JSON
 		for _, name := range states {
 			state, err := mapreduce.ParseUnitState(name)

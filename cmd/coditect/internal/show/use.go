@@ -62,6 +62,7 @@ func (a *commands) printUse(use *mapreduce.TenantUse) error {
 		}
 		v.Quotas = append(v.Quotas, one)
 	}
+	// 0 keeps jobs until they are deleted.
 	if use.Keep > 0 {
 		v.Keep = use.Keep.String()
 	}
