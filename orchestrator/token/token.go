@@ -28,14 +28,20 @@ const (
 	partBytes = 256
 )
 
-// A Counter counts tokens in the o200k_base encoding. Its zero value is ready;
-// the vocabulary (22 ms, 29 MB) is loaded by the first Count. It is safe for
+// A Counter counts tokens in the o200k_base encoding. Its zero value is ready; the
+// vocabulary (22 ms, 29 MB) and the cache are loaded by the first Count: a process has a
+// Counter for each provider of models, and most of these are never asked. It is safe for
 // concurrent use.
 type Counter struct {
-	once  sync.Once
-	codec *codec.Codec // written under once, only read afterwards
-	seed  maphash.Seed // likewise
-	// The words counted latest, each at one of the places that its hash gives.
+	once sync.Once
+	// What is loaded: written under once, only read afterwards.
+	codec *codec.Codec
+	seed  maphash.Seed
+	cache *cache
+}
+
+// A cache has the words counted latest, each at one of the places that its hash gives.
+type cache struct {
 	words [cachedWords]atomic.Pointer[word]
 	// marks are parts of the hashes of words, at the same places. They tell most other words
 	// apart without a look at their text, which is far away in memory.
@@ -56,7 +62,7 @@ func New() *Counter { return &Counter{} }
 // 256 bytes without the end of a word, where a token may count as two.
 func (c *Counter) Count(text string) int {
 	c.once.Do(func() {
-		c.codec, c.seed = codec.NewO200kBase(), maphash.MakeSeed()
+		c.codec, c.seed, c.cache = codec.NewO200kBase(), maphash.MakeSeed(), new(cache)
 	})
 
 	total := 0
@@ -82,14 +88,14 @@ func (c *Counter) countPiece(text string) int {
 	at := first + start%placesEach // if no place is free, as good as any
 	for i := range uint64(placesEach) {
 		place := first + (start+i)%placesEach
-		found := c.marks[place].Load()
+		found := c.cache.marks[place].Load()
 		if found == 0 {
 			at = place
 			break
 		}
 		if found == mark {
 			// Another word may have the same mark: the text decides.
-			if w := c.words[place].Load(); w != nil && w.text == text {
+			if w := c.cache.words[place].Load(); w != nil && w.text == text {
 				return w.tokens
 			}
 		}
@@ -99,8 +105,8 @@ func (c *Counter) countPiece(text string) int {
 	w.tokens = c.countTokens(w.text)
 
 	// The word comes before the mark, which says that there is one.
-	c.words[at].Store(w)
-	c.marks[at].Store(mark)
+	c.cache.words[at].Store(w)
+	c.cache.marks[at].Store(mark)
 	return w.tokens
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/schema/format"
 )
@@ -132,37 +133,77 @@ func parseList(d *json.Decoder, depth int) (any, error) {
 	return list, err
 }
 
-// MarshalJSON implements json.Marshaler.
-func (o object) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i, m := range o {
-		if i > 0 {
-			b.WriteByte(',')
+// encodeJSON writes a value as json.Marshal does, without escaping what only matters in web
+// pages. It writes each part once, into one buffer: a json.Marshaler in a json.Marshaler has all
+// that it holds compacted again at each level.
+func encodeJSON(v any) ([]byte, error) { return appendJSON(nil, v) }
+
+// appendJSON appends a value to what was written before it.
+func appendJSON(b []byte, v any) ([]byte, error) {
+	switch v := v.(type) {
+	case object:
+		return appendObject(b, v)
+	case []any:
+		return appendList(b, v)
+	case string:
+		if isPlainText(v) {
+			return append(append(append(b, '"'), v...), '"'), nil
 		}
-		key, err := encodeJSON(m.key)
-		if err != nil {
-			return nil, err
-		}
-		value, err := encodeJSON(m.value)
-		if err != nil {
-			return nil, err
-		}
-		b.Write(key)
-		b.WriteByte(':')
-		b.Write(value)
 	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
+	return appendOther(b, v)
 }
 
-// encodeJSON is json.Marshal without escaping what only matters in web pages.
-func encodeJSON(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
+func appendObject(b []byte, o object) ([]byte, error) {
+	var err error
+	b = append(b, '{')
+	for i, m := range o {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if b, err = appendJSON(b, m.key); err != nil {
+			return nil, err
+		}
+		b = append(b, ':')
+		if b, err = appendJSON(b, m.value); err != nil {
+			return nil, err
+		}
+	}
+	return append(b, '}'), nil
+}
+
+func appendList(b []byte, list []any) ([]byte, error) {
+	var err error
+	b = append(b, '[')
+	for i, item := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if b, err = appendJSON(b, item); err != nil {
+			return nil, err
+		}
+	}
+	return append(b, ']'), nil
+}
+
+// isPlainText reports whether a text stands in JSON as it is, between quotation marks.
+func isPlainText(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// appendOther appends what needs the rules of encoding/json: texts with escapes, numbers.
+func appendOther(b []byte, v any) ([]byte, error) {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return append(b, bytes.TrimSuffix(out.Bytes(), []byte("\n"))...), nil
 }
 
 // get returns the value of a key.

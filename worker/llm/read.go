@@ -87,7 +87,7 @@ func countFaults(err error) int { return len(faultsIn(err)) }
 
 // Hinting returns the schema for answers of whose parts hints say more than it does.
 func (s *Schema) Hinting(hints answer.Hints) (*Schema, error) {
-	shape, err := answer.NewShape(s.Document(), hints)
+	shape, err := answer.NewShape([]byte(s.Document()), hints)
 	if err != nil {
 		return nil, WrapError(BadSchema, err)
 	}

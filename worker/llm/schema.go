@@ -25,7 +25,8 @@ import (
 type Schema struct {
 	name      string
 	doc       object
-	wrap      bool // a vendor is given an object with the answer in it
+	text      string // doc in compact form: it is sent, measured and hashed with each request
+	wrap      bool   // a vendor is given an object with the answer in it
 	validator *validator.Schema
 	tolerated *regexp.Regexp // places that need not fit, see Tolerating; nil if there are none
 	shape     *answer.Shape
@@ -60,7 +61,14 @@ func NewSchema(name string, doc []byte) (*Schema, error) {
 	if err != nil {
 		return nil, NewError(BadSchema, "%v", err)
 	}
-	return &Schema{name: name, doc: root, wrap: !plainObject(root), validator: compiled, shape: shape}, nil
+
+	text, err := encodeJSON(root)
+	if err != nil {
+		return nil, NewError(BadSchema, "%v", err)
+	}
+	return &Schema{
+		name: name, doc: root, text: string(text), wrap: !plainObject(root), validator: compiled, shape: shape,
+	}, nil
 }
 
 // plainObject reports whether vendors take the schema at the top.
@@ -77,13 +85,7 @@ func plainObject(root object) bool {
 func (s *Schema) Name() string { return s.name }
 
 // Document returns the schema as it was given, in compact form.
-func (s *Schema) Document() []byte {
-	raw, err := encodeJSON(s.doc)
-	if err != nil {
-		return nil // what was parsed can be encoded
-	}
-	return raw
-}
+func (s *Schema) Document() string { return s.text }
 
 // A MismatchError says where an answer does not fit, in words for its author.
 type MismatchError struct {

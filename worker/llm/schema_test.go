@@ -116,6 +116,38 @@ func TestOrderOfFieldsIsKept(t *testing.T) {
 	}
 }
 
+// TestTextsOfSchemasAreWhole draws texts with all that JSON escapes: a schema has them as
+// encoding/json would write them, without escapes for web pages.
+func TestTextsOfSchemasAreWhole(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringOf(rapid.RuneFrom([]rune("a \"\\/<&>\n\t\x00\x7fé—金\u2028\u2029\ufffd😀"))).Draw(t, "text")
+		number := rapid.Float64Range(-1e300, 1e300).Draw(t, "number")
+		var want strings.Builder
+		e := json.NewEncoder(&want)
+		e.SetEscapeHTML(false)
+		if err := e.Encode(map[string]any{"description": text, "x-all": []any{text, number, nil, true, map[string]any{}, []any{}}}); err != nil {
+			t.Fatal(err)
+		}
+
+		s, err := llm.NewSchema("a", []byte(want.String()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Document() + "\n"; got != want.String() {
+			t.Errorf("got %s, want %s", got, want.String())
+		}
+	})
+}
+
+// TestSchemasAreWrittenOnce bounds what each request costs: it is measured several times, and
+// each time with its schema.
+func TestSchemasAreWrittenOnce(t *testing.T) {
+	s := schema(t, receipt)
+	if n := testing.AllocsPerRun(100, func() { _ = s.Document() }); n > 0 {
+		t.Errorf("Document allocates %v times, want 0", n)
+	}
+}
+
 func TestWhatCannotBeExpressed(t *testing.T) {
 	for _, c := range []struct{ name, doc, dialect, keyword, where string }{
 		{"map", `{"type":"object","properties":{"m":{"type":"object","additionalProperties":{"type":"string"}}}}`, "anthropic", "additionalProperties", "#/properties/m"},

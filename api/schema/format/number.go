@@ -18,17 +18,18 @@ const (
 // CanonicalNumber rewrites a JSON number in plain notation: 60.30 and 6.03e1
 // become 60.3. It refuses what is not a number or is out of bounds.
 func CanonicalNumber(s string) (string, bool) {
-	mantissa, exponent := s, 0
+	mantissa, raised := s, "0"
 	if i := strings.IndexAny(s, "eE"); i >= 0 {
-		var err error
-		if exponent, err = strconv.Atoi(strings.TrimPrefix(s[i+1:], "+")); err != nil {
-			return "", false
-		}
-		mantissa = s[:i]
+		mantissa, raised = s[:i], strings.TrimPrefix(s[i+1:], "+")
 	}
 	mantissa, negative := strings.CutPrefix(mantissa, "-")
 	whole, fraction, _ := strings.Cut(mantissa, ".")
 	if len(whole)+len(fraction) == 0 || !allDigits(whole) || !allDigits(fraction) {
+		return "", false // most words end here, before an error is made of what follows their e
+	}
+
+	exponent, err := strconv.Atoi(raised)
+	if err != nil {
 		return "", false
 	}
 	if len(whole)+len(fraction) > maxDigits || exponent > maxExponent || exponent < -maxExponent {

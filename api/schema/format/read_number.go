@@ -271,9 +271,23 @@ func flipped(list []bool) []bool {
 // groupSigns may stand between groups of digits.
 var groupSigns = []byte{',', '.', '\'', ' '}
 
+// isGrouped reports whether s has digits and what may stand between them, and nothing else.
+func isGrouped(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; !isASCIIDigit(rune(c)) && !slices.Contains(groupSigns, c) {
+			return false
+		}
+	}
+	return true
+}
+
 // readDigits returns what a run of digits and separators may mean.
 func readDigits(s string, style NumberStyle) []string {
 	s = strings.ReplaceAll(strings.Join(strings.FieldsFunc(s, unicode.IsSpace), " "), "’", "'")
+	if !isGrouped(s) { // words, which no style reads
+		return nil
+	}
+
 	all := readDigitsBy(s, style)
 	if len(all) == 0 { // it breaks the style of its text, and can be read in one way alone
 		all = readDigitsBy(s, NumberStyle{Blanks: style.Blanks})

@@ -679,7 +679,7 @@ func (a *Agent) withForm(p *program, req *llm.Request) *llm.Request {
 
 // formText tells a model of the form of its answer.
 func formText(schema *llm.Schema) string {
-	return "\nFORM OF THE ANSWER (JSON Schema):\n" + string(schema.Document()) + "\n"
+	return "\nFORM OF THE ANSWER (JSON Schema):\n" + schema.Document() + "\n"
 }
 
 // maxCorrections bounds the turns in which one attempt at a unit has answers mended.

@@ -121,12 +121,12 @@ func AnswerKey(o Origin, req *llm.Request) ([]byte, error) {
 		Parameters: req.Parameters,
 	}
 	if req.Schema != nil {
-		all.Schema = req.Schema.Name() + "\n" + string(req.Schema.Document())
+		all.Schema = req.Schema.Name() + "\n" + req.Schema.Document()
 	}
 	for _, t := range req.Tools {
 		one := tool{Name: t.Name, Description: t.Description}
 		if t.Schema != nil {
-			one.Schema = string(t.Schema.Document())
+			one.Schema = t.Schema.Document()
 		}
 		all.Tools = append(all.Tools, one)
 	}

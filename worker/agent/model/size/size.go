@@ -96,7 +96,7 @@ func promptTexts(req *llm.Request) []string {
 	out := []string{req.System}
 	add := func(s *llm.Schema) {
 		if s != nil {
-			out = append(out, string(s.Document()))
+			out = append(out, s.Document())
 		}
 	}
 	add(req.Schema)

@@ -94,7 +94,7 @@ func TellForm(req *llm.Request, with manners.Manners) string {
 	case with.Form < manners.ByObject:
 		return ""
 	}
-	return "\nFORM OF THE ANSWER (JSON Schema):\n" + string(req.Schema.Document()) + "\nAnswer with one JSON object of this form, and nothing else.\n"
+	return "\nFORM OF THE ANSWER (JSON Schema):\n" + req.Schema.Document() + "\nAnswer with one JSON object of this form, and nothing else.\n"
 }
 
 // WithInstructions returns messages with instructions before the first of the user's, for servers
