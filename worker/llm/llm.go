@@ -170,7 +170,7 @@ type Part struct {
 	Call   *ToolCall       `json:"call,omitempty"`
 	Result *ToolResult     `json:"result,omitempty"`
 	Opaque json.RawMessage `json:"opaque,omitempty"` // of a vendor, to be handed back as it is: thinking, calls of its own tools
-	Of     string          `json:"of,omitempty"`     // the provider whose Opaque that is; "" where no other could be asked
+	Of     string          `json:"of,omitempty"`     // the provider whose Opaque that is, or that gave Call its id; "" where no other could be asked
 
 	// Cache marks the end of a prefix that requests have in common.
 	Cache TTL `json:"cache,omitempty"`

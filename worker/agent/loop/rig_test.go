@@ -307,22 +307,36 @@ func newRig(t testing.TB, provider, output, limits string, script fakellm.Config
 		t.Fatal(err)
 	}
 	fake := fakellm.New(script)
-	models, err := model.New(model.Config{
-		Provider: provider, Random: func() float64 { return 0 },
-		LLM: llm.Config{Key: llm.NewKey("sk-test-0123456789abcdefghij"), BaseURL: "http://vendor.test", Transport: fake.Transport()},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	models := modelsOn(t, provider, fake, nil)
 	r := &rig{fake: fake, web: &web{}, disk: &unitDisk{}, spec: mapreduce.JobSpec{
 		Provider: provider, Model: "m", Pipeline: p.Name, Definition: p.Canonical(), Vars: map[string]string{}, Capture: mapreduce.CaptureFull,
 	}}
+	r.runAs(t, models)
+	return r
+}
+
+// runAs has units run by an agent's models, with the tools of the rig.
+func (r *rig) runAs(t testing.TB, models *model.Agent) {
+	t.Helper()
 	box, err := toolbox.New(nil, r.web)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.runner = checked.New(loop.New(models, func() *toolbox.Box { return box }))
-	return r
+}
+
+// modelsOn returns the agent of a provider at a scripted server; others are those of models that stand
+// for its own.
+func modelsOn(t testing.TB, provider string, fake *fakellm.Server, others func(provider string) *model.Agent) *model.Agent {
+	t.Helper()
+	models, err := model.New(model.Config{
+		Provider: provider, Random: func() float64 { return 0 }, Others: others,
+		LLM: llm.Config{Key: llm.NewKey("sk-test-0123456789abcdefghij"), BaseURL: "http://vendor.test", Transport: fake.Transport()},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return models
 }
 
 const own = "The bridge of Own was opened in 1913, and the book says so."

@@ -76,6 +76,10 @@ type Config struct {
 	// if there is none. Defaults to none.
 	Others func(provider string) *Agent
 
+	// FirstElsewhere is how long a response may take to begin where another model could give
+	// one; LLM.First bounds it too. Defaults to DefaultFirstElsewhere.
+	FirstElsewhere time.Duration
+
 	// Health knows which models answer, where others stand for them. Defaults to one of its own.
 	Health *decorator.Health
 
@@ -83,6 +87,9 @@ type Config struct {
 	// each model, under the name of its breaker. Defaults to nobody.
 	Doubted func(model, why string)
 }
+
+// DefaultFirstElsewhere is the default of Config.FirstElsewhere.
+const DefaultFirstElsewhere = 2 * time.Minute
 
 // An Agent asks a provider's models. Its steps run units. It is safe for concurrent
 // use.
@@ -126,6 +133,7 @@ func New(cfg Config) (*Agent, error) {
 	if cfg.Others == nil {
 		cfg.Others = func(string) *Agent { return nil }
 	}
+	cfg.FirstElsewhere = cmp.Or(cfg.FirstElsewhere, DefaultFirstElsewhere)
 	if cfg.Health == nil {
 		cfg.Health = decorator.NewHealth(time.Now, func(string) {})
 	}
@@ -629,9 +637,6 @@ const maxQuestions = 100_000
 // minDocument is the least room for a document that makes sense, in tokens.
 const minDocument = 256
 
-// firstElsewhere is how long a response may take to begin where another model could give one.
-const firstElsewhere = 2 * time.Minute
-
 // vendorOf returns the provider that a job asks; elsewhere says that other models stand for its model.
 func (a *Agent) vendorOf(s settings.Settings, elsewhere bool) (llm.Provider, error) {
 	cfg := a.cfg.LLM
@@ -644,7 +649,7 @@ func (a *Agent) vendorOf(s settings.Settings, elsewhere bool) (llm.Provider, err
 	}
 	cfg.Window, cfg.ToolMode = s.Window, s.ToolMode
 	if elsewhere {
-		cfg.First = min(cmp.Or(cfg.First, firstElsewhere), firstElsewhere)
+		cfg.First = min(cmp.Or(cfg.First, llm.DefaultFirst), a.cfg.FirstElsewhere)
 	}
 	key := vendorKey{cfg.BaseURL, s.Window, s.ToolMode, elsewhere}
 	a.mu.Lock()

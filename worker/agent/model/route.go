@@ -1,12 +1,9 @@
 package model
 
 import (
-	"cmp"
 	"fmt"
-	"hash/fnv"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -149,49 +146,51 @@ func adaptRequest(req *llm.Request, a *Agent, p *program) *llm.Request {
 			next.System += form
 		}
 	}
-	next.Messages = make([]llm.Message, 0, len(req.Messages))
-	for _, m := range req.Messages {
-		said := llm.Message{Role: m.Role}
-		for _, part := range m.Parts {
-			if part.Opaque == nil || part.Of == "" || part.Of == p.Provider {
-				said.Parts = append(said.Parts, renamedCalls(part, p.Provider))
-			}
-		}
-		next.Messages = append(next.Messages, said)
-	}
+	next.Messages = messagesFor(p.Provider, req.Messages)
 	next.Prompt = a.sizes.Prompt(&next)
 	return &next
 }
 
-// renamedCalls returns a part with the id of its call in a form that a provider takes: Mistral wants
-// nine letters and digits, and others give longer ones.
-func renamedCalls(part llm.Part, provider string) llm.Part {
-	if provider != "mistral" {
-		return part
+// messagesFor returns a conversation as a provider takes it: without what only others can read, and with
+// the calls of others under ids that every provider takes. They do not take each other's: Mistral wants
+// nine letters and digits, Anthropic and Bedrock none but letters, digits, - and _ (Kimi has
+// functions.fetch:0), OpenAI at most 40, and Anthropic none twice, where Ollama and Google give none or
+// count them anew in each turn.
+func messagesFor(provider string, messages []llm.Message) []llm.Message {
+	out := make([]llm.Message, 0, len(messages))
+	renamed, calls := make(map[string]string), 0
+	for _, m := range messages {
+		said := llm.Message{Role: m.Role}
+		for _, part := range m.Parts {
+			isOther := part.Of != "" && part.Of != provider
+			if part.Opaque != nil && isOther {
+				continue
+			}
+			if part.Call != nil {
+				calls++
+				delete(renamed, part.Call.ID) // a result is of the latest call of its id
+				if isOther {
+					renamed[part.Call.ID] = fmt.Sprintf("call%05d", calls)
+				}
+			}
+			said.Parts = append(said.Parts, renamedPart(part, renamed))
+		}
+		out = append(out, said)
 	}
-	if part.Call != nil {
+	return out
+}
+
+// renamedPart returns a part with the id of its call, or of the call whose result it is, by ids.
+func renamedPart(part llm.Part, ids map[string]string) llm.Part {
+	if part.Call != nil && ids[part.Call.ID] != "" {
 		call := *part.Call
-		call.ID = shortID(call.ID)
+		call.ID = ids[call.ID]
 		part.Call = &call
 	}
-	if part.Result != nil {
+	if part.Result != nil && ids[part.Result.ID] != "" {
 		result := *part.Result
-		result.ID = shortID(result.ID)
+		result.ID = ids[result.ID]
 		part.Result = &result
 	}
 	return part
-}
-
-// shortIDLength is that of the ids of calls at Mistral.
-const shortIDLength = 9
-
-// shortID returns an id of nine letters and digits for another, always the same.
-func shortID(id string) string {
-	if len(id) == shortIDLength && strings.Trim(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") == "" {
-		return id
-	}
-	h := fnv.New64a()
-	h.Write([]byte(id))
-	text := strconv.FormatUint(h.Sum64(), 36)
-	return cmp.Or(text[:min(len(text), shortIDLength)], "0") + strings.Repeat("0", max(0, shortIDLength-len(text)))
 }

@@ -73,12 +73,13 @@ func (r *Route) Complete(ctx context.Context, req *llm.Request) (*llm.Response, 
 	return nil, failed.err()
 }
 
-// label writes into a response whose it is, and into parts that go back to its vendor alone.
+// label writes into a response whose it is, and into parts that go back to its vendor alone, or that
+// other vendors take by other ids.
 func (c *Choice) label(res *llm.Response) *llm.Response {
 	out := *res
 	out.By = c.Asked
 	for i := range out.Parts {
-		if out.Parts[i].Opaque != nil {
+		if out.Parts[i].Opaque != nil || out.Parts[i].Call != nil {
 			out.Parts[i].Of = c.Name()
 		}
 	}

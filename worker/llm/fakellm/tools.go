@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strings"
 )
 
@@ -81,6 +82,9 @@ type ledger struct {
 	uses []Use
 	open map[string]int // calls of the latest turn that have no result, by id
 	turn int
+
+	// checkID refuses the id of a call that the vendor would not take, of any turn. Nil takes all.
+	checkID func(id string, before []Use) error
 }
 
 // say notes a turn of the model.
@@ -94,12 +98,39 @@ func (l *ledger) say(calls []Use) error {
 		if _, twice := l.open[c.ID]; twice || c.ID == "" {
 			return fmt.Errorf("messages: tool call ids must be unique, and %q is not", c.ID)
 		}
+		if l.checkID != nil {
+			if err := l.checkID(c.ID, l.uses); err != nil {
+				return err
+			}
+		}
 		c.Turn = l.turn
 		l.open[c.ID] = len(l.uses)
 		l.uses = append(l.uses, c)
 	}
 	return nil
 }
+
+// checkAnthropicID refuses ids as Anthropic does: one with other signs, or that another turn had.
+func checkAnthropicID(id string, before []Use) error {
+	if strings.Trim(id, idSigns+"_-") != "" {
+		return errors.New("messages.1.content.0.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'")
+	}
+	if slices.ContainsFunc(before, func(u Use) bool { return u.ID == id }) {
+		return errors.New("messages.3.content.0: `tool_use` ids must be unique")
+	}
+	return nil
+}
+
+// checkOpenAIID refuses ids as OpenAI does.
+func checkOpenAIID(id string, _ []Use) error {
+	if len(id) > 40 {
+		return fmt.Errorf("Invalid 'messages[2].tool_calls[0].id': string too long. Expected a string with maximum length 40, but got a string with length %d instead.", len(id)) //nolint:staticcheck,revive // OpenAI's words
+	}
+	return nil
+}
+
+// idSigns may stand in every vendor's ids.
+const idSigns = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
 // answer notes the result of a call.
 func (l *ledger) answer(id, text string, failed bool) error {

@@ -100,7 +100,7 @@ func (anthropicWire) readCall(c *Call, body []byte) error {
 	}
 	add(in.System)
 	c.NoCalls = in.ToolChoice.Type == "none"
-	var l ledger
+	l := ledger{checkID: checkAnthropicID}
 	for _, m := range in.Messages {
 		add(m.Content)
 		c.Turns = append(c.Turns, Turn{m.Role, m.Content.joinText()})
@@ -329,7 +329,7 @@ func (openaiWire) readCall(c *Call, body []byte) error {
 		}
 	}
 	c.NoCalls = in.ToolChoice.none
-	var l ledger
+	l := ledger{checkID: checkOpenAIID}
 	for _, m := range in.Messages {
 		text := m.Content.joinText()
 		calls := make([]Use, len(m.ToolCalls))
