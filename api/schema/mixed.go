@@ -38,11 +38,17 @@ func (p *Property) Member(name string) *Property {
 	return p.others()
 }
 
-// otherNames returns the names of an object that p does not name, sorted.
+// otherNames returns the names of an object that p does not name, sorted; none if p has no
+// others.
 func (p *Property) otherNames(m map[string]any) []string {
 	if p.others() == nil {
 		return nil
 	}
+	return p.unnamed(m)
+}
+
+// unnamed returns the names of an object that p does not name, sorted.
+func (p *Property) unnamed(m map[string]any) []string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		if !slices.ContainsFunc(p.Properties, func(q Property) bool { return q.Name == name }) {

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -223,23 +224,27 @@ func (p *Property) Identity(v any) string {
 	}
 }
 
+// identityOfObject takes members that p does not describe as values of any kind: free objects
+// have no others, and of objects that the schema refuses each counts as well.
 func (p *Property) identityOfObject(v map[string]any) string {
-	var parts []string
+	parts := make([]string, 0, 2*len(v))
 	for i := range p.Properties {
 		inner := &p.Properties[i]
 		if item, ok := v[inner.Name]; ok && item != nil {
 			parts = append(parts, inner.Name, inner.Identity(item))
 		}
 	}
-	for _, name := range p.otherNames(v) {
-		parts = append(parts, name, p.others().Identity(v[name]))
+
+	others := cmp.Or(p.others(), &Property{Type: Any})
+	for _, name := range p.unnamed(v) {
+		parts = append(parts, name, others.Identity(v[name]))
 	}
 	return encodeParts(parts)
 }
 
 // encodeParts joins strings so that different lists never give the same text.
 func encodeParts(parts []string) string {
-	b, _ := json.Marshal(slices.Concat([]string{}, parts)) // strings cannot fail
+	b, _ := json.Marshal(parts) // strings cannot fail
 	return string(b)
 }
 

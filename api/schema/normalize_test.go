@@ -210,6 +210,38 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
+// TestIdentityOfWhatNoSchemaDescribes checks that values of any kind, and those that break their
+// schema, are the same only if all that is in them is: of values that are the same, one is kept.
+func TestIdentityOfWhatNoSchemaDescribes(t *testing.T) {
+	free := schema.Property{Type: schema.Any}
+	number := json.Number("1")
+	distinct := []any{
+		map[string]any{}, map[string]any{"a": "x"}, map[string]any{"a": "y"}, map[string]any{"b": "x"}, map[string]any{"a": "x", "b": "x"},
+		map[string]any{"a": map[string]any{"b": number}}, map[string]any{"a": map[string]any{"b": true}},
+		map[string]any{"a": []any{map[string]any{"b": number}}}, map[string]any{"a": []any{map[string]any{"b": "x"}}},
+		[]any{map[string]any{"a": "x"}}, []any{map[string]any{"a": "y"}}, "x", number, true,
+	}
+	for name, p := range map[string]*schema.Property{
+		"any value":         &free,
+		"a map of any":      {Type: schema.Map, Items: &free},
+		"other types":       {Type: schema.Union, Options: []schema.Property{{Type: schema.Integer}, {Type: schema.String}}},
+		"a text":            {Type: schema.String},
+		"an object without": {Type: schema.Object, Properties: []schema.Property{{Name: "c", Type: schema.String}}},
+	} {
+		by := map[string]any{}
+		for _, v := range distinct {
+			id := p.Identity(v)
+			if other, ok := by[id]; ok {
+				t.Errorf("%s: %v and %v are both %q", name, other, v, id)
+			}
+			by[id] = v
+		}
+	}
+	if a, b := free.Identity(map[string]any{"a": "Elm", "b": "x"}), free.Identity(map[string]any{"b": "X", "a": "elm"}); a != b {
+		t.Errorf("objects that differ in case are %q and %q", a, b)
+	}
+}
+
 // TestNumbersAgreeWithBig checks canonical numbers and their order against exact
 // arithmetic.
 func TestNumbersAgreeWithBig(t *testing.T) {

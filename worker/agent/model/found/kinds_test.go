@@ -227,6 +227,7 @@ func TestKindsOfSchemas(t *testing.T) {
 		},
 		{"true and false", `{"type":"object","properties":{"a":true,"b":false,"c":{"type":"array","items":true}}}`, `{"a":{"x":[1,null,"y"]},"c":["p",{"q":2}]}`},
 		{"a free object", `{"type":"object","properties":{"meta":{"type":"object"},"any":{},"some":{"type":"array"}}}`, `{"meta":{"a":{"b":[1,2]},"c":"x"},"any":[1,"two"],"some":[1,{"a":"b"}]}`},
+		{"free objects that differ", `{"type":"object","properties":{"some":{"type":"array"},"meta":{"type":"array","items":{"type":"object"}}}}`, `{"some":[{"a":"b"},{"a":"c"},{"b":"c"},[{"a":"b"}],[{"a":"c"}]],"meta":[{"a":{"b":"x"}},{"a":{"b":"y"}}]}`},
 		{"a free object at the top", `{"type":"object"}`, `{"a":{"b":[1,2]},"c":"x"}`},
 		{"a list of texts", `{"type":"array","items":{"type":"string"}}`, `["a","b"]`},
 		{"a list of lists", `{"type":"array","items":{"type":"array","items":{"type":"integer"}}}`, `[[1,2],[3]]`},
