@@ -12,13 +12,13 @@ import (
 
 // judgeChoice searches the quote for the phrases of a value, or for the value itself. A
 // quote that has another choice, and not this one, speaks against it.
-func judgeChoice(p *schema.Property, want string, value any, quote string) Verdict {
-	text := spaced(quote)
+func (q *quotation) judgeChoice(p *schema.Property, want string, value any) Verdict {
+	text := q.space()
 	if hasChoice(p, want, text) {
 		return Confirms
 	}
 
-	if !hasWords(quote) {
+	if !q.saysSomething() {
 		return Contradicts
 	}
 
@@ -68,8 +68,11 @@ func choiceText(value any) string {
 
 // spaced folds a text for comparison, with a space for a hyphen or an underscore: in_progress
 // and In progress are the same choice.
-func spaced(s string) string {
-	return strings.Join(strings.FieldsFunc(format.Fold(s), func(c rune) bool { return unicode.IsSpace(c) || c == '_' || c == '-' }), " ")
+func spaced(s string) string { return spacedOf(format.Fold(s)) }
+
+// spacedOf is spaced for a text that is folded.
+func spacedOf(folded string) string {
+	return strings.Join(strings.FieldsFunc(folded, func(c rune) bool { return unicode.IsSpace(c) || c == '_' || c == '-' }), " ")
 }
 
 // hasPhrase reports whether a text has a phrase, as words of its own: art is none of party.
@@ -120,8 +123,8 @@ var answerHead = regexp.MustCompile(`^.*[:=?|\t\n]\s*`)
 
 // judgeBoolean judges yes or no by an answer that the quote is or ends with, or by a
 // negation beside the name of the property.
-func judgeBoolean(p *schema.Property, value bool, quote string) Verdict {
-	text := strings.TrimSpace(format.Fold(quote))
+func (q *quotation) judgeBoolean(p *schema.Property, value bool) Verdict {
+	text := q.fold()
 	head := answerHead.FindString(text)
 	if yes, ok := format.ParseAnswer(strings.Trim(strings.TrimPrefix(text, head), " .,;!()[]")); ok {
 		// A question that is put the other way round has the other answer.
@@ -131,16 +134,16 @@ func judgeBoolean(p *schema.Property, value bool, quote string) Verdict {
 		return Contradicts
 	}
 
-	if !hasWords(quote) {
+	if !q.saysSomething() {
 		return Contradicts
 	}
 
 	for word := range strings.FieldsSeq(spaced(p.Name)) {
-		if utf8.RuneCountInString(word) < 4 || !hasPhrase(spaced(text), word) {
+		if utf8.RuneCountInString(word) < 4 || !hasPhrase(q.space(), word) {
 			continue
 		}
 
-		switch denied := isDenied(spaced(text), word); {
+		switch denied := isDenied(q.space(), word); {
 		case denied && value:
 			return Contradicts
 		case denied:

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math/big"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -409,7 +410,7 @@ func readWords(text string) []quantity {
 
 // judgeNumber searches a quote for an equal number. A number that the quote has in one
 // reading of several, or in a part of another number, is left open.
-func judgeNumber(p *schema.Property, want, quote string) Verdict {
+func (q *quotation) judgeNumber(p *schema.Property, want string) Verdict {
 	isWanted := func(numbers []string) bool {
 		for _, n := range numbers {
 			if read, err := p.Normalize(json.Number(n)); err == nil && p.Identity(read) == want {
@@ -420,17 +421,22 @@ func judgeNumber(p *schema.Property, want, quote string) Verdict {
 	}
 
 	verdict := Contradicts
-	for _, q := range readQuantities(quote) {
-		switch {
-		case isWanted(q.sure):
+	for _, one := range q.quantities() { // the number as it is, which costs little to compare
+		if slices.Contains(one.sure, want) && isWanted(one.sure) {
 			return Confirms
-		case isWanted(q.part):
+		}
+	}
+	for _, one := range q.quantities() {
+		switch {
+		case isWanted(one.sure):
+			return Confirms
+		case isWanted(one.part):
 			verdict = Silent
 		}
 	}
 
 	// A unit may multiply the number, which only the property knows.
-	if verdict == Contradicts && hasWithUnit(p, want, quote) {
+	if verdict == Contradicts && hasWithUnit(p, want, q.text) {
 		return Confirms
 	}
 	return verdict

@@ -2,6 +2,9 @@ package confidence_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/coditect/mapreduce/api/schema"
@@ -210,5 +213,30 @@ func TestRefuted(t *testing.T) {
 		if got := confidence.Refuted(tt.p, tt.value, tt.quote); got != tt.want {
 			t.Errorf("%v from %q: refuted %t, want %t", tt.value, tt.quote, got, tt.want)
 		}
+	}
+}
+
+// The quote of an object is read once, and not once for each of its values: twice the object
+// takes twice the memory, and not four times as much.
+func TestAQuoteIsReadOnce(t *testing.T) {
+	of := &schema.Property{Type: schema.Map, Items: &schema.Property{Type: schema.Union, Options: []schema.Property{{Type: schema.String}, {Type: schema.Integer}}}}
+	memory := func(values int) uint64 {
+		object, quote := map[string]any{}, strings.Builder{}
+		for i := range values {
+			object[fmt.Sprint("name", i)], object[fmt.Sprint("number", i)] = fmt.Sprint("Elm street ", i), json.Number(fmt.Sprint(1000+i))
+			fmt.Fprintf(&quote, "Elm street %d has number %d.\n", i, 1000+i)
+		}
+
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if got := confidence.Support(of, object, quote.String()); got != yes {
+			t.Fatalf("%d values: verdict %d, want %d", values, got, yes)
+		}
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	memory(100) // what is made once
+	if once, twice := memory(200), memory(400); twice > 3*once {
+		t.Errorf("200 values take %d bytes, and 400 take %d", once, twice)
 	}
 }

@@ -29,6 +29,10 @@ const (
 // quote that does not contain it. Support is silent about these, unless the quote has
 // another choice, the opposite answer or another number, or lacks most words of a text.
 func Support(p *schema.Property, value any, quote string) Verdict {
+	return (&quotation{text: quote}).support(p, value)
+}
+
+func (q *quotation) support(p *schema.Property, value any) Verdict {
 	if p == nil || value == nil {
 		return Silent
 	}
@@ -42,12 +46,12 @@ func Support(p *schema.Property, value any, quote string) Verdict {
 
 	switch v := value.(type) {
 	case []any:
-		return worstVerdict(v, func(i int, item any) Verdict { return Support(p.ItemAt(i), item, quote) })
+		return worstVerdict(v, func(i int, item any) Verdict { return q.support(p.ItemAt(i), item) })
 	case map[string]any:
 		verdict := Confirms
 		for name, item := range v {
 			if of := p.Member(name); item != nil {
-				verdict = min(verdict, Support(cmp.Or(of, &schema.Property{Type: schema.Any}), item, quote))
+				verdict = min(verdict, q.support(cmp.Or(of, &schema.Property{Type: schema.Any}), item))
 			}
 		}
 		return verdict
@@ -55,39 +59,50 @@ func Support(p *schema.Property, value any, quote string) Verdict {
 
 	p = elementOf(p)
 	want := p.Identity(value)
-	// A number whose digits stand in several cells is none, even if it reads like one.
-	if !p.Numeric() || !spansCells(quote) {
-		if mayMean(p, quote, want) {
-			return Confirms
-		}
+	if q.mayMean(p, want) {
+		return Confirms
 	}
 
 	switch {
 	case p.Type == schema.Boolean && len(p.Hints.Values) == 0:
 		yes, _ := value.(bool)
-		return judgeBoolean(p, yes, quote)
+		return q.judgeBoolean(p, yes)
 	case p.Numeric() && p.Enum == nil:
-		return judgeNumber(p, want, quote)
+		return q.judgeNumber(p, want)
 	case p.Enum != nil || len(p.Hints.Values) > 0 || p.Type == schema.Boolean:
-		return judgeChoice(p, want, value, quote)
+		return q.judgeChoice(p, want, value)
 	case p.Format == schema.Date:
-		return judgeDate(want, quote)
+		return q.judgeDate(want)
 	case p.Format == schema.DateTime || p.Format == schema.Time || p.Format == schema.Duration:
-		return judgeFormat(p, want, quote)
+		return q.judgeFormat(p, want)
 	case p.Format == schema.Currency:
-		return judgeCurrency(choiceText(value), quote)
+		return q.judgeCurrency(choiceText(value))
 	default:
-		return judgeText(p, value, quote)
+		return q.judgeText(p, value)
 	}
 }
 
-// mayMean reports whether a text is a value, or a number that may be read as it. How it is
+// maxAlone bounds quotes that may be a number, a date or a choice and nothing else, in bytes.
+const maxAlone = 1000
+
+// mayMean reports whether the quote is a value, or a number that may be read as it. How it is
 // read in its document, other texts tell.
-func mayMean(p *schema.Property, text, want string) bool {
-	if read, err := p.Normalize(text); err == nil && read != nil && p.Identity(read) == want {
+func (q *quotation) mayMean(p *schema.Property, want string) bool {
+	// A number whose digits stand in several cells is none, even if it reads like one.
+	if p.Numeric() && q.spansCells() {
+		return false
+	}
+
+	switch isText := p.Type == schema.String || p.Type == schema.Any; {
+	case isText && p.Format == "" && p.Enum == nil: // what Normalize and Identity come to
+		return want != "" && q.fold() == want
+	case len(q.text) > maxAlone:
+		return false
+	}
+	if read, err := p.Normalize(q.text); err == nil && read != nil && p.Identity(read) == want {
 		return true
 	}
-	return p.Numeric() && slices.ContainsFunc(p.Readings(text, format.NumberStyle{}), func(n json.Number) bool { return p.Identity(n) == want })
+	return p.Numeric() && slices.ContainsFunc(p.Readings(q.text, format.NumberStyle{}), func(n json.Number) bool { return p.Identity(n) == want })
 }
 
 // Refuted reports whether a quote says that its value is wrong: it has another number,
@@ -157,12 +172,6 @@ func nameWords(text string) []string {
 		words[i] = strings.ToLower(w)
 	}
 	return words
-}
-
-// spansCells reports whether a quote spans several lines or cells. Its digits then
-// belong to several numbers, as in "2\n500.00".
-func spansCells(quote string) bool {
-	return strings.ContainsAny(strings.TrimSpace(quote), "\n\r\t\v\f")
 }
 
 func elementOf(p *schema.Property) *schema.Property {

@@ -15,11 +15,11 @@ import (
 )
 
 // judgeDate searches for an equal date.
-func judgeDate(want, quote string) Verdict {
-	if slices.Contains(datesOf(quote), want) {
+func (q *quotation) judgeDate(want string) Verdict {
+	if slices.Contains(q.certainDates(), want) {
 		return Confirms
 	}
-	for d := range format.NumericDates(quote) { // it may be in either order
+	for d := range format.NumericDates(q.text) { // it may be in either order
 		if want == d.DayFirst || want == d.MonthFirst || want == d.YearFirst {
 			return Confirms
 		}
@@ -52,8 +52,12 @@ const maxWindow = 6
 
 // judgeFormat searches a quote for an equal value of the format of a property: a time, an
 // address, a duration.
-func judgeFormat(p *schema.Property, want, quote string) Verdict {
-	words := strings.Fields(quote)
+func (q *quotation) judgeFormat(p *schema.Property, want string) Verdict {
+	if hasPhrase(q.text, want) {
+		return Confirms
+	}
+
+	words := strings.Fields(q.text)
 	// Each run of a few words may be the value, as "two and a half hours" is.
 	for from := range words[:min(len(words), maxReadings/maxWindow)] {
 		for to := from + 1; to <= min(len(words), from+maxWindow); to++ {
@@ -64,37 +68,36 @@ func judgeFormat(p *schema.Property, want, quote string) Verdict {
 		}
 	}
 
-	return judgeWords(want, quote)
+	if q.lacksWordsOf(format.Fold(want)) {
+		return Contradicts
+	}
+	return Silent
 }
 
 // judgeText judges a text by its quote, whatever the type of its property: a text that is a
 // date, a number, an answer or a currency has the support of an equal one.
-func judgeText(p *schema.Property, value any, quote string) Verdict {
+func (q *quotation) judgeText(p *schema.Property, value any) Verdict {
 	text, ok := value.(string)
 	if !ok {
 		b, _ := json.Marshal(value) // it was decoded from JSON
 		text = string(b)
 	}
 
-	folded, said := format.Fold(text), format.Fold(quote)
+	folded := format.Fold(text)
 	switch {
-	case hasPhrase(said, folded):
+	case hasPhrase(q.fold(), folded):
 		return Confirms
-	case !hasWords(quote):
+	case !q.saysSomething():
 		return Contradicts
 	}
 
 	// The order is that of how much each says: the form of a value, then most of its words,
 	// then their sense.
-	if verdict, judged := judgeByForm(p, text, quote); judged {
+	if verdict, judged := q.judgeByForm(p, text); judged {
 		return verdict
 	}
 
-	if verdict := judgeWords(folded, said); verdict != Silent {
-		return verdict
-	}
-
-	if contradictsWording(text, quote) {
+	if q.lacksWordsOf(folded) || q.contradictsWording(text) {
 		return Contradicts
 	}
 	return Silent
@@ -104,19 +107,19 @@ func judgeText(p *schema.Property, value any, quote string) Verdict {
 var numberProperty = &schema.Property{Type: schema.Number}
 
 // judgeByForm judges a text that is nothing but a date, an amount, an answer or a currency.
-func judgeByForm(p *schema.Property, text, quote string) (verdict Verdict, judged bool) {
+func (q *quotation) judgeByForm(p *schema.Property, text string) (verdict Verdict, judged bool) {
 	if iso, end, ok := format.DateAt(text, 0); ok && end == len(text) {
-		return judgeDate(iso, quote), true
+		return q.judgeDate(iso), true
 	}
 	if code, ok := format.ParseCurrency(text); ok && isCurrencyAlone(text) {
-		return judgeCurrency(code, quote), true
+		return q.judgeCurrency(code), true
 	}
 	if yes, ok := format.ParseAnswer(format.Fold(text)); ok && len(text) > 1 {
-		return judgeBoolean(p, yes, quote), true
+		return q.judgeBoolean(p, yes), true
 	}
 	if first, _ := utf8.DecodeRuneInString(strings.TrimLeft(text, "+-−(")); unicode.IsDigit(first) || unicode.Is(unicode.Sc, first) {
 		if number, ok := format.ParseNumber(text); ok {
-			return judgeAmount(number, text, quote), true
+			return q.judgeAmount(number, text), true
 		}
 	}
 
@@ -130,51 +133,38 @@ func isCurrencyAlone(text string) bool {
 
 // judgeCurrency compares a currency with those of a quote. A sign that several currencies
 // share says nothing against another of them.
-func judgeCurrency(code, quote string) Verdict {
-	found, ok := format.ParseCurrency(quote)
+func (q *quotation) judgeCurrency(code string) Verdict {
+	found, ok := format.ParseCurrency(q.text)
 	switch {
 	case ok && found == code:
 		return Confirms
-	case !ok, strings.ContainsAny(quote, "$¥£") || strings.Contains(strings.ToLower(quote), "dollar"):
+	case !ok, strings.ContainsAny(q.text, "$¥£") || strings.Contains(strings.ToLower(q.text), "dollar"):
 		return Silent
 	}
 	return Contradicts
 }
 
 // judgeAmount compares a number with its currency, if a text has one, with those of a quote.
-func judgeAmount(number, text, quote string) Verdict {
-	verdict := judgeNumber(numberProperty, number, quote)
+func (q *quotation) judgeAmount(number, text string) Verdict {
+	verdict := q.judgeNumber(numberProperty, number)
 	if code, ok := format.ParseCurrency(text); ok && verdict == Confirms {
-		return min(verdict, judgeCurrency(code, quote))
+		return min(verdict, q.judgeCurrency(code))
 	}
 	return verdict
 }
 
-// judgeWords compares the words of a text with those of its quote, both folded.
-func judgeWords(text, quote string) Verdict {
-	if hasPhrase(quote, text) {
-		return Confirms
-	}
-
-	have := map[string]bool{}
-	for _, w := range splitWords(quote) {
-		have[w] = true
-	}
-
+// lacksWordsOf reports whether the quote lacks most words of a text, which is folded. A text in
+// other words may say the same.
+func (q *quotation) lacksWordsOf(text string) bool {
 	known, of := 0, 0
 	for _, w := range splitWords(text) {
 		of++
-		if have[w] {
+		if q.has(w) {
 			known++
 		}
 	}
 
-	// A text in other words may say the same, so only one that lacks most of its words is
-	// contradicted.
-	if 2*known < of {
-		return Contradicts
-	}
-	return Silent
+	return 2*known < of
 }
 
 func splitWords(s string) []string {
@@ -187,8 +177,8 @@ const minClaim = 4
 // contradictsWording reports whether a text says otherwise than its quote: it has a number
 // or a year that the quote has not, the opposite of one of its words, or its words in
 // another order.
-func contradictsWording(text, quote string) bool {
-	if lacksNumber(text, quote) {
+func (q *quotation) contradictsWording(text string) bool {
+	if q.lacksNumber(text) {
 		return true
 	}
 
@@ -197,21 +187,21 @@ func contradictsWording(text, quote string) bool {
 		return false
 	}
 
-	return claims.Check(text, quote).Grade == claims.Contradicted || swapsNames(words, prose.Words(quote))
+	return claims.Check(text, q.text).Grade == claims.Contradicted || swapsNames(words, prose.Words(q.text))
 }
 
 // lacksNumber reports whether a text has a number that its quote has not.
-func lacksNumber(text, quote string) bool {
+func (q *quotation) lacksNumber(text string) bool {
 	has := map[string]bool{}
-	for _, q := range readQuantities(quote) {
-		for _, n := range append(q.sure, q.part...) {
+	for _, one := range q.quantities() {
+		for _, n := range slices.Concat(one.sure, one.part) {
 			has[strings.TrimPrefix(n, "-")] = true
 		}
 	}
 
 	// The parts of dates are numbers of the quote, too: a text may name the year alone.
 	dated := map[string]bool{}
-	for _, iso := range datesOf(quote) {
+	for _, iso := range q.certainDates() {
 		for part := range strings.SplitSeq(iso, "-") {
 			n, _ := format.CanonicalNumber(part)
 			dated[n] = true

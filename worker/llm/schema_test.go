@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -298,6 +299,29 @@ func TestNumbersOutOfRangeAreNotTolerated(t *testing.T) {
 	}
 	if got, _, ok := s.Salvage([]byte(`{"company":"x","total":1e2000000}`)); ok {
 		t.Errorf("%s was salvaged", got)
+	}
+}
+
+// A schema is written in one go, however deep it is nested.
+func TestDeepSchemasAreWrittenOnce(t *testing.T) {
+	doc := `{"type":"string","description":"` + strings.Repeat("x", 10_000) + `"}`
+	for range 40 {
+		doc = `{"type":"object","properties":{"a":` + doc + `},"required":["a"],"additionalProperties":false}`
+	}
+	s, err := llm.NewSchema("deep", []byte(doc))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	written := s.Document()
+	runtime.ReadMemStats(&after)
+	if string(written) != doc {
+		t.Errorf("written as %.200s", written)
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > uint64(10*len(doc)) {
+		t.Errorf("%d bytes are written in %d bytes of memory", len(doc), took)
 	}
 }
 

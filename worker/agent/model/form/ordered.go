@@ -18,25 +18,50 @@ type pair struct {
 // MarshalJSON implements json.Marshaler.
 func (d dict) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
+	err := d.writeTo(&b)
+	return b.Bytes(), err
+}
+
+// writeTo writes all in one go: package json would read again what each dict within others
+// wrote, once for each dict around it.
+func (d dict) writeTo(b *bytes.Buffer) error {
 	b.WriteByte('{')
 	for i, p := range d {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		key, err := json.Marshal(p.key)
-		if err != nil {
-			return nil, err
+		if err := writeJSON(b, p.key); err != nil {
+			return err
 		}
-		value, err := json.Marshal(p.value)
-		if err != nil {
-			return nil, err
-		}
-		b.Write(key)
 		b.WriteByte(':')
-		b.Write(value)
+		if err := writeJSON(b, p.value); err != nil {
+			return err
+		}
 	}
 	b.WriteByte('}')
-	return b.Bytes(), nil
+	return nil
+}
+
+func writeJSON(b *bytes.Buffer, v any) error {
+	switch v := v.(type) {
+	case dict:
+		return v.writeTo(b)
+	case []dict:
+		b.WriteByte('[')
+		for i, item := range v {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			if err := item.writeTo(b); err != nil {
+				return err
+			}
+		}
+		b.WriteByte(']')
+		return nil
+	}
+	raw, err := json.Marshal(v)
+	b.Write(raw)
+	return err
 }
 
 // with returns d with one more key.
