@@ -18,7 +18,7 @@ const (
 // as far as the schema decides it, if the job ended now. More units may end
 // while the result is read, so it is noted first which ones it is of.
 func (r *result) mergePartial(ctx context.Context) error {
-	f := &partialMerge{r: r, sum: &output.Output{}}
+	p := &partialMerge{r: r, sum: &output.Output{}}
 	r.taken = &spans{}
 
 	err := r.units.visitLevel(ctx, 0, func(u *records.Unit) error {
@@ -31,16 +31,16 @@ func (r *result) mergePartial(ctx context.Context) error {
 		}
 
 		r.taken.addNumber(u.Index)
-		return f.addOutput(ctx, out)
+		return p.addOutput(ctx, out)
 	})
 	if err == nil {
-		err = f.mergeBatch(ctx, true)
+		err = p.mergeBatch(ctx, true)
 	}
 	if err != nil {
 		return err
 	}
 
-	r.reduceTo(f.sum)
+	r.reduceTo(p.sum)
 	return nil
 }
 
@@ -52,17 +52,17 @@ type partialMerge struct {
 	batch []*output.Output
 }
 
-func (f *partialMerge) addOutput(ctx context.Context, out *output.Output) error {
-	if f.batch = append(f.batch, out); len(f.batch) < partialBatch {
+func (p *partialMerge) addOutput(ctx context.Context, out *output.Output) error {
+	if p.batch = append(p.batch, out); len(p.batch) < partialBatch {
 		return nil
 	}
-	return f.mergeBatch(ctx, false)
+	return p.mergeBatch(ctx, false)
 }
 
-func (f *partialMerge) mergeBatch(ctx context.Context, last bool) error {
-	inputs := append([]*output.Output{f.sum}, f.batch...)
+func (p *partialMerge) mergeBatch(ctx context.Context, last bool) error {
+	inputs := append([]*output.Output{p.sum}, p.batch...)
 	var referred []*output.Output
-	err := outputs.EachReferred(ctx, f.r.source, f.r.job.ID, output.Wanted(f.r.schema, inputs, last), func(_ *records.Unit, out *output.Output) error {
+	err := outputs.EachReferred(ctx, p.r.source, p.r.job.ID, output.Wanted(p.r.schema, inputs, last), func(_ *records.Unit, out *output.Output) error {
 		referred = append(referred, out)
 		return nil
 	})
@@ -70,7 +70,7 @@ func (f *partialMerge) mergeBatch(ctx context.Context, last bool) error {
 		return err
 	}
 
-	f.sum, err = output.Reduction{Schema: f.r.schema, Last: last, Room: partialRoom}.Of(inputs, referred)
-	f.batch = nil
+	p.sum, err = output.Reduction{Schema: p.r.schema, Last: last, Room: partialRoom}.Of(inputs, referred)
+	p.batch = nil
 	return err
 }

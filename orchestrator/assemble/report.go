@@ -137,19 +137,19 @@ func (r *result) writeReport(ctx context.Context, sources map[string]bibliograph
 	return r.sink(&mapreduce.ResultPart{Report: b})
 }
 
-func (p *reporter) isCited(name string) bool {
-	_, ok := p.cited[name]
+func (r *reporter) isCited(name string) bool {
+	_, ok := r.cited[name]
 	return ok
 }
 
 // addSections adds the sections of the value: the properties of an object in the order in
 // which a reader wants them, or the text that it is.
-func (p *reporter) addSections() error {
-	value := output.Respelled(p.r.last.Value, p.r.names.Spell)
+func (r *reporter) addSections() error {
+	value := output.Respelled(r.r.last.Value, r.r.names.Spell)
 	var text string
 	// A report may be a single text, without sections.
 	if json.Unmarshal(value, &text) == nil {
-		return p.addSection("report", "Report", text)
+		return r.addSection("report", "Report", text)
 	}
 
 	var object map[string]json.RawMessage
@@ -157,26 +157,26 @@ func (p *reporter) addSections() error {
 		return err
 	}
 
-	for _, s := range sectionsOf(p.r.job.Report.Schema, object) {
+	for _, s := range sectionsOf(r.r.job.Report.Schema, object) {
 		var items []string
 		switch raw := object[s.name]; {
 		case json.Unmarshal(raw, &text) == nil:
-			if err := p.addSection(s.name, s.title, text); err != nil {
+			if err := r.addSection(s.name, s.title, text); err != nil {
 				return err
 			}
 		case json.Unmarshal(raw, &items) == nil:
 			one := sectionView{Name: s.name, Title: s.title, Items: []string{}}
 			for _, item := range items {
-				c := p.numbering.Convert(item)
+				c := r.numbering.Convert(item)
 				one.Items = append(one.Items, c.Text)
-				p.checkText(s.name, item)
-				if err := p.reportRemoved(s.name, c.Removed); err != nil {
+				r.checkText(s.name, item)
+				if err := r.reportRemoved(s.name, c.Removed); err != nil {
 					return err
 				}
 			}
-			p.view.Sections = append(p.view.Sections, one)
+			r.view.Sections = append(r.view.Sections, one)
 		default:
-			if err := p.addData(s, raw); err != nil {
+			if err := r.addData(s, raw); err != nil {
 				return err
 			}
 		}
@@ -186,7 +186,7 @@ func (p *reporter) addSections() error {
 
 // addData adds a section that is no text: a table of the objects of a list, or the JSON of
 // a number or a boolean. Others are not shown.
-func (p *reporter) addData(s namedSection, raw json.RawMessage) error {
+func (r *reporter) addData(s namedSection, raw json.RawMessage) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	var v any
@@ -196,7 +196,7 @@ func (p *reporter) addData(s namedSection, raw json.RawMessage) error {
 
 	switch v := v.(type) {
 	case json.Number, bool:
-		p.view.Sections = append(p.view.Sections, sectionView{Name: s.name, Title: s.title, Text: fmt.Sprint(v)})
+		r.view.Sections = append(r.view.Sections, sectionView{Name: s.name, Title: s.title, Text: fmt.Sprint(v)})
 	case []any:
 		paths := slices.DeleteFunc(columnsOf(s.items, v), func(path string) bool { // what no row has takes room alone
 			return len(v) > 0 && !slices.ContainsFunc(v, func(row any) bool { return valueAt(row, path) != nil })
@@ -207,12 +207,12 @@ func (p *reporter) addData(s namedSection, raw json.RawMessage) error {
 			cells := make([]string, len(paths))
 			for i, path := range paths {
 				value := valueAt(row, path)
-				cells[i] = p.cell(value)
-				p.checkCell(s.name, value)
+				cells[i] = r.cell(value)
+				r.checkCell(s.name, value)
 			}
 			one.Rows = append(one.Rows, cells)
 		}
-		p.view.Sections = append(p.view.Sections, one)
+		r.view.Sections = append(r.view.Sections, one)
 	}
 	return nil
 }
@@ -315,15 +315,15 @@ func valueAt(v any, path string) any {
 }
 
 // cell returns a value as a text, with numbers in place of references.
-func (p *reporter) cell(v any) string {
+func (r *reporter) cell(v any) string {
 	switch v := v.(type) {
 	case nil:
 		return ""
 	case string:
-		if p.isCited(v) {
-			return p.numbering.Convert("[" + v + "]").Text
+		if r.isCited(v) {
+			return r.numbering.Convert("[" + v + "]").Text
 		}
-		return p.numbering.Convert(v).Text
+		return r.numbering.Convert(v).Text
 	case bool:
 		if v {
 			return "yes"
@@ -332,7 +332,7 @@ func (p *reporter) cell(v any) string {
 	case []any:
 		parts := make([]string, len(v))
 		for i, one := range v {
-			parts[i] = p.cell(one)
+			parts[i] = r.cell(one)
 		}
 		return strings.Join(parts, " ")
 	}
@@ -385,15 +385,15 @@ func titleOf(name string) string {
 }
 
 // addSection adds a section of text, and checks its sentences.
-func (p *reporter) addSection(name, title, source string) error {
-	c := p.numbering.Convert(source)
-	p.view.Sections = append(p.view.Sections, sectionView{Name: name, Title: title, Text: c.Text, Source: source})
+func (r *reporter) addSection(name, title, source string) error {
+	c := r.numbering.Convert(source)
+	r.view.Sections = append(r.view.Sections, sectionView{Name: name, Title: title, Text: c.Text, Source: source})
 	for _, span := range prose.Sentences(source) {
 		if sentence := span.In(source); claims.Claims(sentence) || refersTo(sentence) {
-			p.checkClaim(name, sentence)
+			r.checkClaim(name, sentence)
 		}
 	}
-	return p.reportRemoved(name, c.Removed)
+	return r.reportRemoved(name, c.Removed)
 }
 
 // refersTo reports whether a text has a reference, or the mark of one that was removed. A
@@ -406,35 +406,35 @@ func refersTo(text string) bool {
 
 // checkText checks the sentences with references of an element of a list or of a cell.
 // Those without are names and short words, and claim nothing by themselves.
-func (p *reporter) checkText(section, source string) {
+func (r *reporter) checkText(section, source string) {
 	for _, span := range prose.Sentences(source) {
 		if sentence := span.In(source); refersTo(sentence) {
-			p.checkClaim(section, sentence)
+			r.checkClaim(section, sentence)
 		}
 	}
 }
 
 // checkCell checks the texts of a cell. A cell that is nothing but references claims
 // nothing: it says on what its row rests.
-func (p *reporter) checkCell(section string, value any) {
+func (r *reporter) checkCell(section string, value any) {
 	switch v := value.(type) {
 	case string:
-		if !p.isCited(v) && claims.Says(v) {
-			p.checkText(section, v)
+		if !r.isCited(v) && claims.Says(v) {
+			r.checkText(section, v)
 		}
 	case []any:
 		for _, one := range v {
-			p.checkCell(section, one)
+			r.checkCell(section, one)
 		}
 	}
 }
 
 // reportRemoved tells of what was removed from a text because it is no reference.
-func (p *reporter) reportRemoved(section string, all []refs.Removed) error {
+func (r *reporter) reportRemoved(section string, all []refs.Removed) error {
 	for _, m := range all {
-		b, err := marshalJSON(removedReference{Name: m.Name, Field: section, Unit: string(p.r.job.Last), Reason: "the report has no such reference"})
+		b, err := marshalJSON(removedReference{Name: m.Name, Field: section, Unit: string(r.r.job.Last), Reason: "the report has no such reference"})
 		if err == nil {
-			err = p.r.sink(&mapreduce.ResultPart{Removed: b})
+			err = r.r.sink(&mapreduce.ResultPart{Removed: b})
 		}
 		if err != nil {
 			return err
@@ -444,26 +444,26 @@ func (p *reporter) reportRemoved(section string, all []refs.Removed) error {
 }
 
 // checkClaim checks a sentence against the passages that it names.
-func (p *reporter) checkClaim(section, sentence string) {
-	view := claimView{Section: section, Text: p.numbering.Convert(sentence).Text, References: []claimRefView{}}
+func (r *reporter) checkClaim(section, sentence string) {
+	view := claimView{Section: section, Text: r.numbering.Convert(sentence).Text, References: []claimRefView{}}
 
 	// A model is asked about the sentence with its references in full.
 	full := refs.Respell(sentence, func(name string) (string, bool) {
-		c, ok := p.cited[name]
+		c, ok := r.cited[name]
 		return c.ID.Full(), ok
 	}).Text
 
 	var passages []claims.Source
-	for _, name := range refs.Mentioned(sentence, p.isCited) {
-		c, ok := p.cited[name]
+	for _, name := range refs.Mentioned(sentence, r.isCited) {
+		c, ok := r.cited[name]
 		if !ok {
 			continue
 		}
-		passages = append(passages, claims.Source{Passage: c.Quote, About: aboutSource(p.sources[name])})
+		passages = append(passages, claims.Source{Passage: c.Quote, About: aboutSource(r.sources[name])})
 		v := claims.CheckSources(sentence, passages[len(passages)-1])
-		one := claimRefView{Number: p.numbering.Number(name), Ref: name, Grade: v.Grade, Score: rounded(v.Score), Reasons: v.Reasons}
+		one := claimRefView{Number: r.numbering.Number(name), Ref: name, Grade: v.Grade, Score: rounded(v.Score), Reasons: v.Reasons}
 
-		if j, asked := p.judged[judgedClaim{full, c.ID.Full()}]; asked {
+		if j, asked := r.judged[judgedClaim{full, c.ID.Full()}]; asked {
 			one.Model = claims.Grade(j.Grade)
 			if one.Grade = claims.Join(v, one.Model); j.Reason != "" {
 				one.Reasons = append(one.Reasons, "the model: "+j.Reason)
@@ -473,8 +473,8 @@ func (p *reporter) checkClaim(section, sentence string) {
 		view.References = append(view.References, one)
 	}
 
-	p.gradeClaim(&view, sentence, passages)
-	p.view.Claims = append(p.view.Claims, view)
+	r.gradeClaim(&view, sentence, passages)
+	r.view.Claims = append(r.view.Claims, view)
 }
 
 // aboutSource returns what a claim may say of a source that its passage does not.
@@ -483,7 +483,7 @@ func aboutSource(s bibliography.Source) string {
 }
 
 // gradeClaim grades a claim by all its references together.
-func (p *reporter) gradeClaim(view *claimView, sentence string, passages []claims.Source) {
+func (r *reporter) gradeClaim(view *claimView, sentence string, passages []claims.Source) {
 	view.Judge = "rules"
 	if len(passages) == 0 {
 		view.Grade, view.Reasons = claims.Unsupported, []string{"the sentence has no reference"}
@@ -501,7 +501,7 @@ func (p *reporter) gradeClaim(view *claimView, sentence string, passages []claim
 		}
 	}
 
-	p.total += len(passages)
+	r.total += len(passages)
 	if view.Grade != claims.Supported {
 		return
 	}
@@ -511,7 +511,7 @@ func (p *reporter) gradeClaim(view *claimView, sentence string, passages []claim
 	for i, ref := range view.References {
 		others := slices.Delete(slices.Clone(passages), i, i+1)
 		if ref.Grade == claims.Supported || len(others) == 0 || claims.CheckSources(sentence, others...).Grade != claims.Supported {
-			p.needed++
+			r.needed++
 		}
 	}
 }
@@ -528,9 +528,9 @@ func bestModelGrade(all []claimRefView) claims.Grade {
 }
 
 // sumUp computes the measures of the claims.
-func (p *reporter) sumUp() {
-	m := &p.view.Measures
-	for _, c := range p.view.Claims {
+func (r *reporter) sumUp() {
+	m := &r.view.Measures
+	for _, c := range r.view.Claims {
 		m.Claims++
 		if len(c.References) > 0 {
 			m.Cited++
@@ -551,8 +551,8 @@ func (p *reporter) sumUp() {
 	if m.Claims > 0 {
 		m.Recall = rounded(float64(m.Supported) / float64(m.Claims))
 	}
-	if p.total > 0 {
-		m.Precision = rounded(float64(p.needed) / float64(p.total))
+	if r.total > 0 {
+		m.Precision = rounded(float64(r.needed) / float64(r.total))
 	}
 }
 

@@ -73,30 +73,30 @@ func New(p Parts) *Committer {
 // Loop carries out what the scheduler decides, one task after the other.
 func (c *Committer) Loop(ctx context.Context) {
 	for {
-		t := c.scheduler.NextTask()
-		if t == nil {
+		task := c.scheduler.NextTask()
+		if task == nil {
 			return
 		}
-		c.carryOut(ctx, t)
+		c.carryOut(ctx, task)
 	}
 }
 
 // carryOut does what the scheduler has decided. A panic is its job's failure.
-func (c *Committer) carryOut(ctx context.Context, t *schedule.Task) {
-	if !t.Scan {
-		c.supervisor.ForJob(ctx, t.Job.ID, "a turn", func() { c.commitTask(ctx, t) })
+func (c *Committer) carryOut(ctx context.Context, task *schedule.Task) {
+	if !task.Scan {
+		c.supervisor.ForJob(ctx, task.Job.ID, "a turn", func() { c.commitTask(ctx, task) })
 		return
 	}
 
-	c.supervisor.ForJob(ctx, t.Job.ID, "reading a queue", func() {
+	c.supervisor.ForJob(ctx, task.Job.ID, "reading a queue", func() {
 		read := false
 		// After a panic the queue must not count as being read for ever.
 		defer func() {
 			if !read {
-				c.scheduler.ApplyScan(t.Job, nil, nil)
+				c.scheduler.ApplyScan(task.Job, nil, nil)
 			}
 		}()
-		c.scanQueues(ctx, t.Job)
+		c.scanQueues(ctx, task.Job)
 		read = true
 	})
 }
@@ -104,66 +104,66 @@ func (c *Committer) carryOut(ctx context.Context, t *schedule.Task) {
 // commitTask carries out a turn, and tells everyone concerned. A panic gives back what
 // was set aside; or if it comes later, has those who may not have been told connect
 // again, which tells them.
-func (c *Committer) commitTask(ctx context.Context, t *schedule.Task) {
+func (c *Committer) commitTask(ctx context.Context, task *schedule.Task) {
 	undone, applied, told := false, false, false
 	defer func() {
 		switch {
 		case undone:
 		case !applied:
-			c.scheduler.Turns.Undo(t)
-			c.delayRetry(t.Job)
+			c.scheduler.Turns.Undo(task)
+			c.delayRetry(task.Job)
 		case !told:
-			t.CutOff(errUntold)
+			task.CutOff(errUntold)
 		}
 	}()
 
-	ctx, end := c.beginTurn(ctx, t)
-	res, err := c.finishAndClaim(ctx, t)
+	ctx, end := c.beginTurn(ctx, task)
+	res, err := c.finishAndClaim(ctx, task)
 	end(res, err)
 
 	if err != nil {
-		c.supervisor.LogFailure(ctx, "a turn failed; trying again", err, "job", t.Job.ID, "reports", len(t.Sent))
-		undone = ctx.Err() == nil && c.splitTurn(ctx, t, err)
+		c.supervisor.LogFailure(ctx, "a turn failed; trying again", err, "job", task.Job.ID, "reports", len(task.Sent))
+		undone = ctx.Err() == nil && c.splitTurn(ctx, task, err)
 		return
 	}
 
-	c.troubles.End(t.Job.ID)
-	gave := c.scheduler.Turns.Apply(t, res)
+	c.troubles.End(task.Job.ID)
+	gave := c.scheduler.Turns.Apply(task, res)
 	applied = true
 	if res.JobError != "" { // first of all: nothing of the job is claimed until it has failed
-		c.signals.RequestFailure(t.Job.ID, notify.Failure{Epoch: res.Epoch, Why: res.JobError})
+		c.signals.RequestFailure(task.Job.ID, notify.Failure{Epoch: res.Epoch, Why: res.JobError})
 	}
 
-	c.jobs.Around(failpoint.Answer, func() { c.sendVerdicts(t, res) })
-	c.jobs.Around(failpoint.Assign, func() { c.fleet.DispatchUnits(ctx, t, res) })
+	c.jobs.Around(failpoint.Answer, func() { c.sendVerdicts(task, res) })
+	c.jobs.Around(failpoint.Assign, func() { c.fleet.DispatchUnits(ctx, task, res) })
 	told = true
 
-	c.handleResult(t.Job, res, gave)
+	c.handleResult(task.Job, res, gave)
 }
 
 // beginTurn notes that a turn begins, and returns what notes that it has ended. Without
 // metrics and tracing it does nothing.
-func (c *Committer) beginTurn(ctx context.Context, t *schedule.Task) (context.Context, func(*turns.Result, error)) {
+func (c *Committer) beginTurn(ctx context.Context, task *schedule.Task) (context.Context, func(*turns.Result, error)) {
 	if c.metrics == nil && c.tracing == nil {
 		return ctx, func(*turns.Result, error) {}
 	}
 
 	begun := time.Now()
 	held := func(yield func(mapreduce.Held) bool) {
-		for _, r := range t.Turn.Reports {
+		for _, r := range task.Turn.Reports {
 			if !yield(mapreduce.Held{Job: r.Job, Unit: r.Unit, Attempt: r.Attempt}) {
 				return
 			}
 		}
 	}
 
-	ctx, endSpan := c.tracing.BeginTurn(ctx, t.Job.ID, t.Spec, held, len(t.Turn.Reports))
+	ctx, endSpan := c.tracing.BeginTurn(ctx, task.Job.ID, task.Spec, held, len(task.Turn.Reports))
 	return ctx, func(res *turns.Result, err error) {
 		claimed := 0
 		if err == nil {
 			claimed = len(res.Claimed)
 			c.tracing.Ended(held)
-			c.countAttempts(ctx, t, res)
+			c.countAttempts(ctx, task, res)
 		}
 		c.metrics.Turn(ctx, time.Since(begun), claimed, err)
 		endSpan(claimed, err)
@@ -171,19 +171,19 @@ func (c *Committer) beginTurn(ctx context.Context, t *schedule.Task) (context.Co
 }
 
 // countAttempts counts the attempts that a turn has finished.
-func (c *Committer) countAttempts(ctx context.Context, t *schedule.Task, res *turns.Result) {
+func (c *Committer) countAttempts(ctx context.Context, task *schedule.Task, res *turns.Result) {
 	if c.metrics == nil || len(res.Verdicts) == 0 {
 		return
 	}
 
 	var ended metrics.Attempts
 	for i, v := range res.Verdicts {
-		ended.Add(t.Turn.Reports[i].Report, v.Verdict, v.State, v.Alone || t.Turn.Reports[i].Broke)
+		ended.Add(task.Turn.Reports[i].Report, v.Verdict, v.State, v.Alone || task.Turn.Reports[i].Broke)
 	}
 
 	model := ""
-	if t.Spec != nil && t.Spec.Model != "" {
-		model = t.Spec.Provider + "/" + t.Spec.Model
+	if task.Spec != nil && task.Spec.Model != "" {
+		model = task.Spec.Provider + "/" + task.Spec.Model
 	}
 	c.metrics.Attempts(ctx, model, &ended)
 }
@@ -192,16 +192,16 @@ func (c *Committer) countAttempts(ctx context.Context, t *schedule.Task, res *tu
 // bears it, and reports whether it did: a member is tried again alone, then a report as
 // that of a failure, and in the end the job fails that has what cannot be stored. An error
 // of the moment is no member's.
-func (c *Committer) splitTurn(ctx context.Context, t *schedule.Task, err error) bool {
-	if !c.supervisor.MustFail(&c.troubles, t.Job.ID, err) {
+func (c *Committer) splitTurn(ctx context.Context, task *schedule.Task, err error) bool {
+	if !c.supervisor.MustFail(&c.troubles, task.Job.ID, err) {
 		return false
 	}
 
-	if c.scheduler.Turns.Split(t, err) == schedule.Alone {
-		if c.supervisor.FailJob(ctx, t.Job.ID, err) {
-			c.scheduler.Turns.DropReports(t)
+	if c.scheduler.Turns.Split(task, err) == schedule.Alone {
+		if c.supervisor.FailJob(ctx, task.Job.ID, err) {
+			c.scheduler.Turns.DropReports(task)
 		}
-		c.delayRetry(t.Job) // of the others
+		c.delayRetry(task.Job) // of the others
 	}
 	return true
 }
@@ -212,13 +212,13 @@ var errUntold = errs.New(errs.Unavailable, "something was not sent: connect agai
 // finishAndClaim carries out a turn until its outcome is known. While the store is away
 // it may have committed all the same: the same turn, run again, finds out, where
 // another one would claim other units beside those.
-func (c *Committer) finishAndClaim(ctx context.Context, t *schedule.Task) (*turns.Result, error) {
+func (c *Committer) finishAndClaim(ctx context.Context, task *schedule.Task) (*turns.Result, error) {
 	for pause := supervise.FirstPause; ; pause = min(2*pause, supervise.LongestPause) {
-		res, err := c.jobs.Turns.FinishAndClaim(ctx, t.Turn)
+		res, err := c.jobs.Turns.FinishAndClaim(ctx, task.Turn)
 		if !store.MaybeCommitted(err) {
 			return res, err
 		}
-		c.supervisor.LogFailure(ctx, "what became of a turn is not known; asking again", err, "job", t.Job.ID)
+		c.supervisor.LogFailure(ctx, "what became of a turn is not known; asking again", err, "job", task.Job.ID)
 		if clock.Sleep(ctx, pause) != nil {
 			return nil, err
 		}
@@ -226,15 +226,15 @@ func (c *Committer) finishAndClaim(ctx context.Context, t *schedule.Task) (*turn
 }
 
 // delayRetry lets a job rest whose turn failed: the store is out of space, or away.
-func (c *Committer) delayRetry(r *schedule.Job) {
-	at := c.scheduler.Turns.DelayRetry(r, supervise.FirstPause, supervise.LongestPause)
-	c.signals.CallAt(at, func(context.Context) { c.scheduler.Turns.Revisit(r) })
+func (c *Committer) delayRetry(j *schedule.Job) {
+	at := c.scheduler.Turns.DelayRetry(j, supervise.FirstPause, supervise.LongestPause)
+	c.signals.CallAt(at, func(context.Context) { c.scheduler.Turns.Revisit(j) })
 }
 
 // sendVerdicts sends the verdicts of a turn to the sessions they are for.
-func (c *Committer) sendVerdicts(t *schedule.Task, res *turns.Result) {
+func (c *Committer) sendVerdicts(task *schedule.Task, res *turns.Result) {
 	bySession := make(map[*schedule.Session][]mapreduce.VerdictOn)
-	for i, p := range t.Sent {
+	for i, p := range task.Sent {
 		v := mapreduce.VerdictOn{
 			Held:    mapreduce.Held{Job: p.Report.Job, Unit: p.Report.Unit, Attempt: p.Report.Attempt},
 			Verdict: res.Verdicts[i].Verdict,
@@ -250,30 +250,30 @@ func (c *Committer) sendVerdicts(t *schedule.Task, res *turns.Result) {
 		}
 	}
 
-	for s, vs := range bySession {
-		s.Peer.Send(&mapreduce.ToWorker{Verdicts: vs})
+	for session, vs := range bySession {
+		session.Peer.Send(&mapreduce.ToWorker{Verdicts: vs})
 	}
 }
 
 // handleResult does what a turn may have made due.
-func (c *Committer) handleResult(r *schedule.Job, res *turns.Result, idle bool) {
+func (c *Committer) handleResult(j *schedule.Job, res *turns.Result, idle bool) {
 	failed := res.JobError != ""
 	for _, v := range res.Verdicts {
 		failed = failed || v.State == mapreduce.UnitFailed
 	}
 
 	if res.Full {
-		c.signals.CallAt(time.Now().Add(schedule.FullPause), func(context.Context) { c.scheduler.Turns.ReopenFor(r) })
+		c.signals.CallAt(time.Now().Add(schedule.FullPause), func(context.Context) { c.scheduler.Turns.ReopenFor(j) })
 	}
 
 	if len(res.Told) > 0 {
-		c.signals.NoteEndedInputs(r.ID, res.Told)
+		c.signals.NoteEndedInputs(j.ID, res.Told)
 	}
 
 	parsed := res.MapEarly && len(res.Verdicts) > 0 // what of it is text may be mapped
-	if idle || failed || parsed || !res.State.Running() || res.Need > 0 || res.Short || c.scheduler.Grants.IsUnknown(r) {
-		c.signals.MarkDue(r.ID)
+	if idle || failed || parsed || !res.State.Running() || res.Need > 0 || res.Short || c.scheduler.Grants.IsUnknown(j) {
+		c.signals.MarkDue(j.ID)
 	}
 
-	c.signals.NotifyWatchers(r.ID)
+	c.signals.NotifyWatchers(j.ID)
 }

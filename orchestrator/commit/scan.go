@@ -25,10 +25,9 @@ const refillTo = 512
 const refillBeside = 128
 
 // scanQueues reads on in a job's queues.
-func (c *Committer) scanQueues(ctx context.Context, r *schedule.Job) {
-	b := c.scheduler
-	cursors, shards, level, crowded := b.ScanPosition(r)
-	s := scanner{committer: c, job: r.ID, limit: refillTo/int(shards) + 1}
+func (c *Committer) scanQueues(ctx context.Context, j *schedule.Job) {
+	cursors, shards, level, crowded := c.scheduler.ScanPosition(j)
+	s := scanner{committer: c, job: j.ID, limit: refillTo/int(shards) + 1}
 	s.part, s.parts = c.queueStart(crowded)
 	if s.parts > 1 {
 		s.limit = refillBeside/int(shards) + 1
@@ -40,19 +39,19 @@ func (c *Committer) scanQueues(ctx context.Context, r *schedule.Job) {
 
 	for i := range cursors {
 		if err := s.readQueue(ctx, int64(i), &cursors[i]); err != nil {
-			c.supervisor.LogFailure(ctx, "reading a queue", err, "job", r.ID)
-			if ctx.Err() == nil && c.supervisor.MustFail(&c.troubles, r.ID, err) {
-				c.supervisor.FailJob(ctx, r.ID, err)
+			c.supervisor.LogFailure(ctx, "reading a queue", err, "job", j.ID)
+			if ctx.Err() == nil && c.supervisor.MustFail(&c.troubles, j.ID, err) {
+				c.supervisor.FailJob(ctx, j.ID, err)
 			}
-			c.delayRetry(r)
+			c.delayRetry(j)
 			// The candidates that were found are dropped with the cursors, as the next
 			// reading begins anew.
-			b.ApplyScan(r, nil, nil)
+			c.scheduler.ApplyScan(j, nil, nil)
 			return
 		}
 	}
 
-	b.ApplyScan(r, s.found, cursors)
+	c.scheduler.ApplyScan(j, s.found, cursors)
 }
 
 // queueStart returns where in a long queue this orchestrator begins, of how many: 0 is

@@ -13,12 +13,12 @@ import (
 
 // putAnswer keeps what a model answered a unit of a job that shares answers. They
 // are there to save calls, and are worth no failure: what goes wrong is logged.
-func (t *Transfers) putAnswer(ctx context.Context, s *schedule.Session, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
+func (t *Transfers) putAnswer(ctx context.Context, session *schedule.Session, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
 	if len(q.Blob.Key) != sha256.Size {
 		return nil, errs.Field("blob.key", "is missing")
 	}
 
-	tenant, shares, err := t.answerSharingTenant(ctx, s, q.Held)
+	tenant, shares, err := t.answerSharingTenant(ctx, session, q.Held)
 	if err != nil {
 		return nil, err
 	}
@@ -42,12 +42,12 @@ func (t *Transfers) putAnswer(ctx context.Context, s *schedule.Session, q *mapre
 
 // sendAnswer writes what a model answered another job. One that is damaged is as
 // good as none.
-func (t *Transfers) sendAnswer(ctx context.Context, s *schedule.Session, q *mapreduce.BlobRequest, w *rangeWriter) error {
+func (t *Transfers) sendAnswer(ctx context.Context, session *schedule.Session, q *mapreduce.BlobRequest, w *rangeWriter) error {
 	if len(q.Blob.Key) != sha256.Size {
 		return errs.Field("blob.key", "is missing")
 	}
 
-	tenant, shares, err := t.answerSharingTenant(ctx, s, q.Held)
+	tenant, shares, err := t.answerSharingTenant(ctx, session, q.Held)
 	if err != nil {
 		return err
 	}
@@ -69,12 +69,12 @@ func (t *Transfers) sendAnswer(ctx context.Context, s *schedule.Session, q *mapr
 // answerSharingTenant returns whose answers the job of an attempt shares, if it does. The
 // session has to hold the attempt: so no worker can read the answers of tenants
 // that it does not work for.
-func (t *Transfers) answerSharingTenant(ctx context.Context, s *schedule.Session, h mapreduce.Held) (mapreduce.TenantID, bool, error) {
-	held, r := t.scheduler.Sessions.FindUnit(s, h)
+func (t *Transfers) answerSharingTenant(ctx context.Context, session *schedule.Session, h mapreduce.Held) (mapreduce.TenantID, bool, error) {
+	held, j := t.scheduler.Sessions.FindUnit(session, h)
 	if held == nil {
 		return "", false, nil
 	}
-	spec, err := t.grants.SpecOf(ctx, r)
+	spec, err := t.grants.SpecOf(ctx, j)
 	if err != nil {
 		return "", false, err
 	}

@@ -62,18 +62,18 @@ func newTransfers(p Parts, c Config, a *admission) *Transfers {
 
 // GetBlob implements mapreduce.Blobs.
 func (t *Transfers) GetBlob(ctx context.Context, q *mapreduce.BlobRequest, take func([]byte) error) error {
-	ctx, s, end, err := t.beginTransfer(ctx, q, func(s *workerStream) *int { return &s.gets })
+	ctx, session, end, err := t.beginTransfer(ctx, q, func(s *workerStream) *int { return &s.gets })
 	if err != nil {
 		return err
 	}
 	defer end()
 
-	if !t.scheduler.Sessions.HoldsAttempt(s, q.Held) {
+	if !t.scheduler.Sessions.HoldsAttempt(session, q.Held) {
 		return notHeld(q)
 	}
 
 	w := &rangeWriter{start: q.Blob.Start, end: q.Blob.End, take: take}
-	if err = t.sendBlob(ctx, s, q, w); err == nil {
+	if err = t.sendBlob(ctx, session, q, w); err == nil {
 		err = w.flushBuffer()
 	}
 	return transferError(ctx, q, err)
@@ -84,9 +84,9 @@ func notHeld(q *mapreduce.BlobRequest) error {
 }
 
 // sendBlob writes a blob of the unit that a request names.
-func (t *Transfers) sendBlob(ctx context.Context, s *schedule.Session, q *mapreduce.BlobRequest, w *rangeWriter) error {
+func (t *Transfers) sendBlob(ctx context.Context, session *schedule.Session, q *mapreduce.BlobRequest, w *rangeWriter) error {
 	if q.Blob.Kind == mapreduce.BlobAnswer {
-		return t.sendAnswer(ctx, s, q, w)
+		return t.sendAnswer(ctx, session, q, w)
 	}
 
 	u, err := t.jobs.View.Unit(ctx, q.Job, q.Unit)
@@ -103,18 +103,18 @@ func (t *Transfers) sendBlob(ctx context.Context, s *schedule.Session, q *mapred
 	case q.Blob.Kind == mapreduce.BlobReferred && u.Inputs != nil:
 		return t.sendReferred(ctx, q.Job, u, w)
 	case q.Blob.Kind == mapreduce.BlobJournal:
-		return t.sendJournal(ctx, s, q, u, w)
+		return t.sendJournal(ctx, session, q, u, w)
 	case q.Blob.Kind == mapreduce.BlobEvidence:
-		return t.sendEvidence(ctx, s, q, u, w)
+		return t.sendEvidence(ctx, session, q, u, w)
 	case q.Blob.Kind == mapreduce.BlobEvidenceList:
-		return t.sendEvidenceList(ctx, s, q, u, w)
+		return t.sendEvidenceList(ctx, session, q, u, w)
 	}
 	return errs.Field("blob.kind", "unit %s has no blob of kind %d that can be got", q.Unit, q.Blob.Kind)
 }
 
 // PutBlob implements mapreduce.Blobs.
 func (t *Transfers) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
-	ctx, s, end, err := t.beginTransfer(ctx, q, func(s *workerStream) *int { return &s.puts })
+	ctx, session, end, err := t.beginTransfer(ctx, q, func(s *workerStream) *int { return &s.puts })
 	if err != nil {
 		return nil, err
 	}
@@ -125,11 +125,11 @@ func (t *Transfers) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next 
 	case mapreduce.BlobOutput:
 		stored, err = t.putOutput(ctx, q, next)
 	case mapreduce.BlobAnswer:
-		stored, err = t.putAnswer(ctx, s, q, next)
+		stored, err = t.putAnswer(ctx, session, q, next)
 	case mapreduce.BlobJournal:
-		stored, err = t.putJournal(ctx, s, q, next)
+		stored, err = t.putJournal(ctx, session, q, next)
 	case mapreduce.BlobEvidence:
-		stored, err = t.putEvidence(ctx, s, q, next)
+		stored, err = t.putEvidence(ctx, session, q, next)
 	default:
 		err = errs.Field("blob.kind", "a blob of kind %d cannot be put", q.Blob.Kind)
 	}
@@ -148,13 +148,13 @@ func (t *Transfers) beginTransfer(ctx context.Context, q *mapreduce.BlobRequest,
 		return nil, nil, nil, err
 	}
 
-	s := t.scheduler.Sessions.Bound(q.Session)
-	if s == nil {
+	session := t.scheduler.Sessions.Bound(q.Session)
+	if session == nil {
 		t.admission.streams.Done()
 		return nil, nil, nil, errs.New(errs.Aborted, "session %s has no stream to this orchestrator", q.Session)
 	}
 
-	stream := streamOf(s)
+	stream := streamOf(session)
 	stream.mu.Lock()
 	defer stream.mu.Unlock()
 	n := count(stream)
@@ -169,7 +169,7 @@ func (t *Transfers) beginTransfer(ctx context.Context, q *mapreduce.BlobRequest,
 
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(stream.life, func() { cancel(errStreamEnded) })
-	return ctx, s, func() {
+	return ctx, session, func() {
 		stop()
 		cancel(nil)
 		stream.mu.Lock()

@@ -42,46 +42,46 @@ func (f *Fleet) DispatchUnits(ctx context.Context, t *schedule.Task, res *turns.
 
 	bySession := make(map[mapreduce.SessionID]*assignmentBatch)
 	for i, c := range res.Claimed {
-		s := f.scheduler.Sessions.KeepClaimed(t, res.Epoch, c, texts[i])
-		if s == nil {
+		session := f.scheduler.Sessions.KeepClaimed(t, res.Epoch, c, texts[i])
+		if session == nil {
 			continue // gone meanwhile: what expires it gives the unit back
 		}
-		p := bySession[c.Session]
+		b := bySession[c.Session]
 
-		if p == nil {
-			f.scheduler.Sessions.Introduce(s, t.Job)
-			p = &assignmentBatch{session: s, message: &mapreduce.ToWorker{Assignments: make([]mapreduce.Assignment, 0, claims[c.Session])}}
-			bySession[c.Session] = p
+		if b == nil {
+			f.scheduler.Sessions.Introduce(session, t.Job)
+			b = &assignmentBatch{session: session, message: &mapreduce.ToWorker{Assignments: make([]mapreduce.Assignment, 0, claims[c.Session])}}
+			bySession[c.Session] = b
 		}
 
 		err := f.supervisor.ContainPanic(ctx, "preparing a unit", func() error {
-			return f.prepareAssignment(ctx, t, c.Unit, texts[i], inputs.Each, p)
+			return f.prepareAssignment(ctx, t, c.Unit, texts[i], inputs.Each, b)
 		},
 			"job", t.Job.ID, "unit", c.Unit.ID)
 		if err != nil {
 			f.supervisor.LogFailure(ctx, "preparing a unit", err, "job", t.Job.ID, "unit", c.Unit.ID)
-			f.reportUnprepared(t.Job, s, c.Unit, err)
+			f.reportUnprepared(t.Job, session, c.Unit, err)
 		}
 	}
 
-	for _, p := range bySession {
-		p.sendBatch()
+	for _, b := range bySession {
+		b.sendBatch()
 	}
 }
 
 // prepareAssignment puts a unit into what its worker is sent. The units that it takes are
 // visited by inputs.
-func (f *Fleet) prepareAssignment(ctx context.Context, t *schedule.Task, u *records.Unit, text []byte, inputs inputVisitor, p *assignmentBatch) error {
+func (f *Fleet) prepareAssignment(ctx context.Context, t *schedule.Task, u *records.Unit, text []byte, inputs inputVisitor, b *assignmentBatch) error {
 	a, taken, failed, err := f.makeAssignment(ctx, t, u, text, inputs)
 	switch {
 	case err != nil:
 		return err
 	case failed != nil:
-		f.scheduler.Sessions.EnterReportFor(p.session, failed, false)
+		f.scheduler.Sessions.EnterReportFor(b.session, failed, false)
 	default:
-		f.scheduler.Sessions.KeepInputs(p.session, mapreduce.Held{Job: t.Job.ID, Unit: u.ID, Attempt: a.Attempt}, taken)
-		a.TraceParent = f.tracing.Claim(ctx, &a, t.Spec, p.session.ID)
-		p.addAssignment(a, u.GoesApart())
+		f.scheduler.Sessions.KeepInputs(b.session, mapreduce.Held{Job: t.Job.ID, Unit: u.ID, Attempt: a.Attempt}, taken)
+		a.TraceParent = f.tracing.Claim(ctx, &a, t.Spec, b.session.ID)
+		b.addAssignment(a, u.GoesApart())
 	}
 	return nil
 }
@@ -93,9 +93,9 @@ const unpreparedAfter = time.Second
 // had the time to recover: that is no fault of the unit's. What can never be read fails
 // the unit, and what fails for an unclear reason costs it an attempt, or it would come back
 // for ever.
-func (f *Fleet) reportUnprepared(r *schedule.Job, s *schedule.Session, u *records.Unit, why error) {
+func (f *Fleet) reportUnprepared(j *schedule.Job, session *schedule.Session, u *records.Unit, why error) {
 	report := mapreduce.Report{
-		Job: r.ID, Unit: u.ID, Attempt: int(u.Attempt), Outcome: mapreduce.Returned,
+		Job: j.ID, Unit: u.ID, Attempt: int(u.Attempt), Outcome: mapreduce.Returned,
 	}
 
 	if supervise.ClassOf(why) != supervise.Passing {
@@ -106,7 +106,7 @@ func (f *Fleet) reportUnprepared(r *schedule.Job, s *schedule.Session, u *record
 	}
 
 	f.signals.CallAt(time.Now().Add(unpreparedAfter), func(context.Context) {
-		f.scheduler.Sessions.EnterReportFor(s, &report, false)
+		f.scheduler.Sessions.EnterReportFor(session, &report, false)
 	})
 }
 
@@ -118,16 +118,16 @@ type assignmentBatch struct {
 }
 
 // addAssignment adds an assignment; apart says that it has a message of its own.
-func (p *assignmentBatch) addAssignment(a mapreduce.Assignment, apart bool) {
+func (b *assignmentBatch) addAssignment(a mapreduce.Assignment, apart bool) {
 	if apart {
-		p.sendBatch()
+		b.sendBatch()
 	}
 
-	p.message.Assignments = append(p.message.Assignments, a)
-	p.size += assignmentSize(&a)
+	b.message.Assignments = append(b.message.Assignments, a)
+	b.size += assignmentSize(&a)
 
-	if apart || p.size >= messageBytes {
-		p.sendBatch()
+	if apart || b.size >= messageBytes {
+		b.sendBatch()
 	}
 }
 
@@ -146,11 +146,11 @@ func assignmentSize(a *mapreduce.Assignment) int {
 	return n
 }
 
-func (p *assignmentBatch) sendBatch() {
-	if m := p.message; len(m.Assignments) > 0 {
-		p.session.Peer.Send(m)
+func (b *assignmentBatch) sendBatch() {
+	if m := b.message; len(m.Assignments) > 0 {
+		b.session.Peer.Send(m)
 	}
-	p.message, p.size = &mapreduce.ToWorker{}, 0
+	b.message, b.size = &mapreduce.ToWorker{}, 0
 }
 
 // readInputTexts reads what the claimed units work on, all together, but for what is too

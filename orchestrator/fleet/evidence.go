@@ -16,8 +16,8 @@ import (
 // putEvidence adds an item to the evidence of the unit whose attempt a session holds: the
 // store's transaction sees to it that it does. Whatever follows from the text is computed
 // here, and nothing of it is believed. Only units of stages with tools have evidence.
-func (t *Transfers) putEvidence(ctx context.Context, s *schedule.Session, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
-	if !t.scheduler.Sessions.HoldsAttempt(s, q.Held) {
+func (t *Transfers) putEvidence(ctx context.Context, session *schedule.Session, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
+	if !t.scheduler.Sessions.HoldsAttempt(session, q.Held) {
 		return nil, notHeld(q)
 	}
 
@@ -51,7 +51,7 @@ func (t *Transfers) putEvidence(ctx context.Context, s *schedule.Session, q *map
 		return nil, err
 	}
 
-	p := &content.EvidencePut{Held: q.Held, Session: s.ID, Number: q.Blob.FirstEntry, Item: *q.Blob.Evidence}
+	p := &content.EvidencePut{Held: q.Held, Session: session.ID, Number: q.Blob.FirstEntry, Item: *q.Blob.Evidence}
 	if err := checkEvidence(&p.Item, text); err != nil {
 		return nil, err
 	}
@@ -116,8 +116,8 @@ func (t *Transfers) evidenceOf(ctx context.Context, id mapreduce.JobID, spec *ma
 }
 
 // sendEvidenceList writes the list of the evidence that an attempt goes on from.
-func (t *Transfers) sendEvidenceList(ctx context.Context, s *schedule.Session, q *mapreduce.BlobRequest, u *records.Unit, w *rangeWriter) error {
-	spec, err := t.specOfHeld(ctx, s, q)
+func (t *Transfers) sendEvidenceList(ctx context.Context, session *schedule.Session, q *mapreduce.BlobRequest, u *records.Unit, w *rangeWriter) error {
+	spec, err := t.specOfHeld(ctx, session, q)
 	if err != nil {
 		return err
 	}
@@ -135,12 +135,12 @@ func (t *Transfers) sendEvidenceList(ctx context.Context, s *schedule.Session, q
 
 // sendEvidence writes the text of evidence of the unit, or of the unit of another job that
 // it repeats.
-func (t *Transfers) sendEvidence(ctx context.Context, s *schedule.Session, q *mapreduce.BlobRequest, u *records.Unit, w *rangeWriter) error {
+func (t *Transfers) sendEvidence(ctx context.Context, session *schedule.Session, q *mapreduce.BlobRequest, u *records.Unit, w *rangeWriter) error {
 	if q.Blob.Evidence == nil {
 		return errs.Field("blob.evidence", "is missing: it names the document")
 	}
 
-	spec, err := t.specOfHeld(ctx, s, q)
+	spec, err := t.specOfHeld(ctx, session, q)
 	if err != nil {
 		return err
 	}
@@ -173,10 +173,10 @@ func (t *Transfers) sendEvidence(ctx context.Context, s *schedule.Session, q *ma
 }
 
 // specOfHeld returns the spec of the job of the unit whose attempt a session holds.
-func (t *Transfers) specOfHeld(ctx context.Context, s *schedule.Session, q *mapreduce.BlobRequest) (*mapreduce.JobSpec, error) {
-	held, r := t.scheduler.Sessions.FindUnit(s, q.Held)
+func (t *Transfers) specOfHeld(ctx context.Context, session *schedule.Session, q *mapreduce.BlobRequest) (*mapreduce.JobSpec, error) {
+	held, j := t.scheduler.Sessions.FindUnit(session, q.Held)
 	if held == nil {
 		return nil, notHeld(q)
 	}
-	return t.grants.SpecOf(ctx, r)
+	return t.grants.SpecOf(ctx, j)
 }

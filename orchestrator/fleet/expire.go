@@ -68,7 +68,7 @@ func (f *Fleet) ExpireSession(ctx context.Context, s nodes.SessionRef, running m
 // its slots went with it, and how many are left here is read anew first. Nothing is settled
 // for a session that has come back here since.
 func (f *Fleet) settleSlots(ctx context.Context, ref nodes.SessionRef) error {
-	s, held := f.scheduler.Sessions.Away(ref)
+	session, held := f.scheduler.Sessions.Away(ref)
 	for job := range held {
 		err := f.grants.Refresh(ctx, job)
 		if errs.KindOf(err) == errs.NotFound && err != nil {
@@ -81,8 +81,8 @@ func (f *Fleet) settleSlots(ctx context.Context, ref nodes.SessionRef) error {
 		f.signals.MarkDue(job)
 	}
 
-	if s != nil {
-		f.scheduler.Sessions.Forget(s)
+	if session != nil {
+		f.scheduler.Sessions.Forget(session)
 	}
 	return nil
 }

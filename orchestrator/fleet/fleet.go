@@ -85,8 +85,8 @@ var ErrStopped = errors.New("orchestrator stopped")
 func (f *Fleet) Drain() {
 	f.admission.refuseStreams()
 
-	for _, s := range f.scheduler.Sessions.All() {
-		s.Peer.Send(&mapreduce.ToWorker{Goodbye: true})
+	for _, session := range f.scheduler.Sessions.All() {
+		session.Peer.Send(&mapreduce.ToWorker{Goodbye: true})
 	}
 
 	gone := make(chan struct{})
@@ -102,8 +102,8 @@ func (f *Fleet) Drain() {
 		case <-gone:
 			return
 		case <-t.C:
-			for _, s := range f.scheduler.Sessions.All() {
-				s.Peer.Stop(ErrStopped)
+			for _, session := range f.scheduler.Sessions.All() {
+				session.Peer.Stop(ErrStopped)
 			}
 			t.Reset(f.config.Grace) // for one that was being taken up
 		}

@@ -13,13 +13,13 @@ import (
 
 // putJournal appends entries to the journal of the unit whose attempt a session holds:
 // the store's transaction sees to it that it does.
-func (t *Transfers) putJournal(ctx context.Context, s *schedule.Session, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
-	held, r := t.scheduler.Sessions.FindUnit(s, q.Held)
+func (t *Transfers) putJournal(ctx context.Context, session *schedule.Session, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
+	held, j := t.scheduler.Sessions.FindUnit(session, q.Held)
 	if held == nil {
 		return nil, notHeld(q)
 	}
 
-	spec, err := t.grants.SpecOf(ctx, r)
+	spec, err := t.grants.SpecOf(ctx, j)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func (t *Transfers) putJournal(ctx context.Context, s *schedule.Session, q *mapr
 	}
 
 	a := &content.JournalAppend{
-		Held: q.Held, Session: s.ID, First: q.Blob.FirstEntry, Entries: entries,
+		Held: q.Held, Session: session.ID, First: q.Blob.FirstEntry, Entries: entries,
 		Kept: spec.Capture == mapreduce.CaptureFull,
 	}
 
@@ -106,13 +106,13 @@ func (t *Transfers) appendJournal(ctx context.Context, data []byte, id mapreduce
 }
 
 // sendJournal writes the journal that an attempt at a unit goes on from.
-func (t *Transfers) sendJournal(ctx context.Context, s *schedule.Session, q *mapreduce.BlobRequest, u *records.Unit, w *rangeWriter) error {
-	held, r := t.scheduler.Sessions.FindUnit(s, q.Held)
+func (t *Transfers) sendJournal(ctx context.Context, session *schedule.Session, q *mapreduce.BlobRequest, u *records.Unit, w *rangeWriter) error {
+	held, j := t.scheduler.Sessions.FindUnit(session, q.Held)
 	if held == nil {
 		return notHeld(q)
 	}
 
-	spec, err := t.grants.SpecOf(ctx, r)
+	spec, err := t.grants.SpecOf(ctx, j)
 	if err != nil {
 		return err
 	}

@@ -462,14 +462,14 @@ func (f *Fleet) handleStreamEnd(s *workerStream, clean bool) {
 
 // expireLostSession expires a session whose worker did not come back in time. If it did, or
 // went elsewhere, nothing is left to do here but to forget it.
-func (f *Fleet) expireLostSession(ctx context.Context, s *schedule.Session, running map[mapreduce.Held]bool) {
-	err := f.ExpireSession(ctx, nodes.SessionRef{Session: s.ID, Node: f.jobs.Node(), Epoch: s.Epoch}, running)
+func (f *Fleet) expireLostSession(ctx context.Context, session *schedule.Session, running map[mapreduce.Held]bool) {
+	err := f.ExpireSession(ctx, nodes.SessionRef{Session: session.ID, Node: f.jobs.Node(), Epoch: session.Epoch}, running)
 	if err != nil {
-		f.supervisor.LogFailure(ctx, "expiring a session; trying again", err, "session", s.ID)
-		f.supervisor.AfterGrace(time.Second, func(ctx context.Context) { f.expireLostSession(ctx, s, running) })
+		f.supervisor.LogFailure(ctx, "expiring a session; trying again", err, "session", session.ID)
+		f.supervisor.AfterGrace(time.Second, func(ctx context.Context) { f.expireLostSession(ctx, session, running) })
 		return
 	}
-	f.scheduler.Sessions.Forget(s)
+	f.scheduler.Sessions.Forget(session)
 }
 
 // An outbox holds the messages for a session until its sender sends them. A worker that
@@ -503,71 +503,71 @@ const outboxBytes = 4 << 20
 // newOutbox returns an empty outbox, which calls emptied when it was full and is not any
 // more.
 func newOutbox(emptied func()) *outbox {
-	q := &outbox{room: make(chan struct{}), emptied: emptied}
-	q.more = sync.NewCond(&q.mu)
-	close(q.room)
-	return q
+	o := &outbox{room: make(chan struct{}), emptied: emptied}
+	o.more = sync.NewCond(&o.mu)
+	close(o.room)
+	return o
 }
 
-func (q *outbox) put(m *mapreduce.ToWorker) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
+func (o *outbox) put(m *mapreduce.ToWorker) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 
-	if q.closed {
+	if o.closed {
 		return
 	}
 
-	q.queue = append(q.queue, m)
-	q.change(func() {
-		q.bytes += messageSize(m)
-		q.unanswered = max(0, q.unanswered-len(m.Verdicts))
-		q.strays = min(q.strays, q.unanswered)
+	o.queue = append(o.queue, m)
+	o.change(func() {
+		o.bytes += messageSize(m)
+		o.unanswered = max(0, o.unanswered-len(m.Verdicts))
+		o.strays = min(o.strays, o.unanswered)
 	})
 
-	q.more.Signal()
+	o.more.Signal()
 }
 
 // noteReports notes that reports came, some of attempts that the worker does not hold.
-func (q *outbox) noteReports(n, strays int) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.change(func() {
-		q.unanswered += n
-		q.strays += strays
+func (o *outbox) noteReports(n, strays int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.change(func() {
+		o.unanswered += n
+		o.strays += strays
 	})
 }
 
 // change runs how, which changes what waits for the worker or what is to be heard of it,
 // and closes or opens the room for more. The caller holds mu.
-func (q *outbox) change(how func()) {
-	full := q.isCrowded()
+func (o *outbox) change(how func()) {
+	full := o.isCrowded()
 	how()
-	switch now := q.isCrowded(); {
+	switch now := o.isCrowded(); {
 	case now && !full:
-		q.room = make(chan struct{})
+		o.room = make(chan struct{})
 	case full && !now:
-		close(q.room)
+		close(o.room)
 	}
 }
 
 // isCrowded reports whether no more is to be heard of the worker for now. The caller
 // holds mu.
-func (q *outbox) isCrowded() bool {
-	return q.bytes >= outboxBytes || q.unanswered >= maxUnanswered || q.strays >= maxStrays
+func (o *outbox) isCrowded() bool {
+	return o.bytes >= outboxBytes || o.unanswered >= maxUnanswered || o.strays >= maxStrays
 }
 
 // isFull reports whether the worker has to read before it is sent more.
-func (q *outbox) isFull() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.bytes >= outboxBytes
+func (o *outbox) isFull() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.bytes >= outboxBytes
 }
 
 // awaitRoom waits until the worker has read enough, and its reports were dealt with.
-func (q *outbox) awaitRoom(ctx context.Context, most time.Duration) error {
-	q.mu.Lock()
-	room := q.room
-	q.mu.Unlock()
+func (o *outbox) awaitRoom(ctx context.Context, most time.Duration) error {
+	o.mu.Lock()
+	room := o.room
+	o.mu.Unlock()
 
 	// There nearly always is room, and then no timer is needed.
 	select {
@@ -590,13 +590,13 @@ func (q *outbox) awaitRoom(ctx context.Context, most time.Duration) error {
 }
 
 // stuckFor returns for how long the worker has not taken the message that is being sent.
-func (q *outbox) stuckFor(now time.Time) time.Duration {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.stuck.IsZero() {
+func (o *outbox) stuckFor(now time.Time) time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.stuck.IsZero() {
 		return 0
 	}
-	return now.Sub(q.stuck)
+	return now.Sub(o.stuck)
 }
 
 // messageSize is about how many bytes a message takes.
@@ -609,75 +609,75 @@ func messageSize(m *mapreduce.ToWorker) int64 {
 }
 
 // close lets what is in the outbox be sent, and nothing more.
-func (q *outbox) close() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.closed = true
-	q.more.Signal()
+func (o *outbox) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closed = true
+	o.more.Signal()
 }
 
 // discard drops what was not sent, as its stream has ended: the session is kept for longer.
-func (q *outbox) discard() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.closed, q.queue = true, nil
-	q.more.Signal()
+func (o *outbox) discard() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closed, o.queue = true, nil
+	o.more.Signal()
 }
 
 // sendQueued sends what is put into the outbox until it is closed, messages that carry only
 // verdicts together. If one cannot be sent, failed is called with it.
-func (q *outbox) sendQueued(stream mapreduce.WorkStream, failed func(*mapreduce.ToWorker, error)) error {
+func (o *outbox) sendQueued(stream mapreduce.WorkStream, failed func(*mapreduce.ToWorker, error)) error {
 	for {
-		batch, size, ok := q.takeBatch()
+		batch, size, ok := o.takeBatch()
 		if !ok {
 			return nil
 		}
 
 		for _, m := range coalesceVerdicts(batch) {
-			q.noteSending(time.Now())
+			o.noteSending(time.Now())
 			if err := stream.Send(m); err != nil {
-				q.close()
+				o.close()
 				failed(m, err)
 				return err
 			}
 		}
 
-		q.noteSent(size)
+		o.noteSent(size)
 	}
 }
 
 // noteSending notes since when a message is being sent.
-func (q *outbox) noteSending(since time.Time) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.stuck = since
+func (o *outbox) noteSending(since time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.stuck = since
 }
 
 // noteSent notes that what was taken was sent.
-func (q *outbox) noteSent(size int64) {
-	q.mu.Lock()
-	full := q.bytes >= outboxBytes
-	q.stuck = time.Time{}
-	q.change(func() { q.bytes -= size })
-	emptied := full && q.bytes < outboxBytes
-	q.mu.Unlock()
+func (o *outbox) noteSent(size int64) {
+	o.mu.Lock()
+	full := o.bytes >= outboxBytes
+	o.stuck = time.Time{}
+	o.change(func() { o.bytes -= size })
+	emptied := full && o.bytes < outboxBytes
+	o.mu.Unlock()
 
 	// Outside the lock: emptied takes the scheduler's, whose holders put messages here.
 	if emptied {
-		q.emptied()
+		o.emptied()
 	}
 }
 
 // takeBatch takes what is queued, and returns how many bytes that is, about.
-func (q *outbox) takeBatch() ([]*mapreduce.ToWorker, int64, bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for len(q.queue) == 0 && !q.closed {
-		q.more.Wait()
+func (o *outbox) takeBatch() ([]*mapreduce.ToWorker, int64, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for len(o.queue) == 0 && !o.closed {
+		o.more.Wait()
 	}
-	batch := q.queue
-	q.queue = nil
-	return batch, q.bytes, len(batch) > 0
+	batch := o.queue
+	o.queue = nil
+	return batch, o.bytes, len(batch) > 0
 }
 
 // coalesceVerdicts joins runs of messages that carry only verdicts.

@@ -22,45 +22,45 @@ type idleTimer struct {
 	waiting bool
 }
 
-func (h *idleTimer) startWaiting(now time.Duration) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.since, h.waiting = now, true
+func (t *idleTimer) startWaiting(now time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.since, t.waiting = now, true
 }
 
-func (h *idleTimer) stopWaiting() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.waiting = false
+func (t *idleTimer) stopWaiting() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.waiting = false
 }
 
 // silentFor returns how long a worker has said nothing while it could.
-func (h *idleTimer) silentFor(now time.Duration) time.Duration {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !h.waiting {
+func (t *idleTimer) silentFor(now time.Duration) time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.waiting {
 		return 0
 	}
-	return now - h.since
+	return now - t.since
 }
 
 // streamOf returns the stream of a session: all sessions on the scheduler have one of
 // this orchestrator's.
-func streamOf(s *schedule.Session) *workerStream { return s.Peer.(*workerStream) }
+func streamOf(session *schedule.Session) *workerStream { return session.Peer.(*workerStream) }
 
 // EndSilentStreams ends the streams of workers that have said nothing for the lease, or
 // have read nothing of what they were sent.
 func (f *Fleet) EndSilentStreams() {
 	now := f.supervisor.StoreUptime()
-	for _, s := range f.scheduler.Sessions.All() {
-		if quiet := streamOf(s).idleTimer.silentFor(now); quiet > f.config.Lease {
-			f.config.Logger.Warn("worker is silent", "session", s.ID, "for", quiet)
-			s.Peer.Stop(errSilent)
+	for _, session := range f.scheduler.Sessions.All() {
+		if quiet := streamOf(session).idleTimer.silentFor(now); quiet > f.config.Lease {
+			f.config.Logger.Warn("worker is silent", "session", session.ID, "for", quiet)
+			session.Peer.Stop(errSilent)
 		}
 
-		if stuck := streamOf(s).out.stuckFor(time.Now()); stuck > f.config.Lease {
-			f.config.Logger.Warn("worker does not read", "session", s.ID, "for", stuck)
-			s.Peer.Stop(errUnread)
+		if stuck := streamOf(session).out.stuckFor(time.Now()); stuck > f.config.Lease {
+			f.config.Logger.Warn("worker does not read", "session", session.ID, "for", stuck)
+			session.Peer.Stop(errUnread)
 		}
 	}
 }
@@ -77,8 +77,8 @@ const (
 // EndOverdueAttempts fails attempts that are not over though they should long have been:
 // their workers keep to no timeout.
 func (f *Fleet) EndOverdueAttempts() {
-	slack := func(s *schedule.Session) time.Duration {
-		w := streamOf(s)
+	slack := func(session *schedule.Session) time.Duration {
+		w := streamOf(session)
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if w.puts > 0 {
@@ -108,18 +108,18 @@ func (f *Fleet) maxWorkerSilence() time.Duration { return min(f.config.Lease/2, 
 // KeepaliveLoop gives workers signs of life.
 func (f *Fleet) KeepaliveLoop(ctx context.Context) {
 	supervise.CallEvery(ctx, f.maxWorkerSilence()/3, func() {
-		for _, s := range f.scheduler.Sessions.All() {
-			streamOf(s).out.sendKeepalive()
+		for _, session := range f.scheduler.Sessions.All() {
+			streamOf(session).out.sendKeepalive()
 		}
 	})
 }
 
 // sendKeepalive queues an empty message, unless another is queued.
-func (q *outbox) sendKeepalive() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if !q.closed && len(q.queue) == 0 {
-		q.queue = append(q.queue, &mapreduce.ToWorker{}) // of no bytes worth counting
-		q.more.Signal()
+func (o *outbox) sendKeepalive() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.closed && len(o.queue) == 0 {
+		o.queue = append(o.queue, &mapreduce.ToWorker{}) // of no bytes worth counting
+		o.more.Signal()
 	}
 }

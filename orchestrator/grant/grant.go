@@ -245,18 +245,18 @@ func (m *Manager) allUnitsParked(ctx context.Context, job *mapreduce.Job) (bool,
 
 // RaiseReservations raises reservations that workers ask for before a call. What is
 // refused must not be spent. One message has all replies.
-func (m *Manager) RaiseReservations(ctx context.Context, s *schedule.Session, asked []mapreduce.ReserveRequest) error {
+func (m *Manager) RaiseReservations(ctx context.Context, session *schedule.Session, asked []mapreduce.ReserveRequest) error {
 	var replies []mapreduce.ReserveReply
 	defer func() {
 		if len(replies) > 0 {
-			s.Peer.Send(&mapreduce.ToWorker{Reserved: replies})
+			session.Peer.Send(&mapreduce.ToWorker{Reserved: replies})
 		}
 	}()
 
 	for _, q := range asked {
 		var ok bool
 		err := m.supervisor.RetryStoreCall(ctx, "reserving tokens", func() (err error) {
-			ok, err = m.reserveOne(ctx, s, q)
+			ok, err = m.reserveOne(ctx, session, q)
 			return err
 		})
 		if err != nil {
@@ -267,13 +267,13 @@ func (m *Manager) RaiseReservations(ctx context.Context, s *schedule.Session, as
 	return nil
 }
 
-func (m *Manager) reserveOne(ctx context.Context, s *schedule.Session, q mapreduce.ReserveRequest) (bool, error) {
-	h, r := m.scheduler.Sessions.FindUnit(s, q.Held)
+func (m *Manager) reserveOne(ctx context.Context, session *schedule.Session, q mapreduce.ReserveRequest) (bool, error) {
+	h, j := m.scheduler.Sessions.FindUnit(session, q.Held)
 	if h == nil || q.Tokens < 0 {
 		return false, nil
 	}
 
-	spec, err := m.SpecOf(ctx, r)
+	spec, err := m.SpecOf(ctx, j)
 	if err != nil {
 		return false, err
 	}
@@ -283,41 +283,41 @@ func (m *Manager) reserveOne(ctx context.Context, s *schedule.Session, q mapredu
 	}
 
 	select {
-	case r.Reserving <- struct{}{}:
-		defer func() { <-r.Reserving }()
+	case j.Reserving <- struct{}{}:
+		defer func() { <-j.Reserving }()
 	case <-ctx.Done():
 		return false, context.Cause(ctx)
 	}
 
 	more := q.Tokens - h.Reserved
-	if !m.scheduler.Grants.SpendTokens(ctx, r, more) {
+	if !m.scheduler.Grants.SpendTokens(ctx, j, more) {
 		ask := grants.Request{Tokens: more, Parallelism: int64(spec.Parallelism), Doubts: m.members.SuspectNodes()}
 		if _, _, err := m.requestGrant(ctx, q.Job, func() (grants.Request, bool) { return ask, true }); err != nil {
 			return false, err
 		}
 		// Whether that is enough the store decides: this reservation may be in what it
 		// says is used, if an earlier try took effect unseen.
-		if m.scheduler.Grants.OverdrawTokens(r, more) {
+		if m.scheduler.Grants.OverdrawTokens(j, more) {
 			m.signals.MarkDue(q.Job)
 		}
 	}
 
 	before, err := m.jobs.Grants.Reserve(ctx, []grants.Reservation{{Held: q.Held, Tokens: q.Tokens}})
 	if err == nil && before[0] == grants.NoTokens {
-		m.scheduler.Grants.NoteMissingTokens(r, q.Tokens)
-		m.scheduler.Grants.MarkOverdrawn(r)
+		m.scheduler.Grants.NoteMissingTokens(j, q.Tokens)
+		m.scheduler.Grants.MarkOverdrawn(j)
 		m.signals.MarkDue(q.Job)
 		return false, nil
 	}
 
 	if err != nil { // it may have happened nevertheless
-		m.scheduler.Grants.MarkOverdrawn(r)
+		m.scheduler.Grants.MarkOverdrawn(j)
 		m.signals.MarkDue(q.Job)
 		return false, err
 	}
 
 	if before[0] < 0 {
-		m.scheduler.Grants.RefundTokens(r, more)
+		m.scheduler.Grants.RefundTokens(j, more)
 		return false, nil
 	}
 
@@ -327,11 +327,11 @@ func (m *Manager) reserveOne(ctx context.Context, s *schedule.Session, q mapredu
 
 // SpecOf returns the spec of a job, which the scheduler may not know yet: a worker
 // can take up its session before the job is seen, or while it is paused.
-func (m *Manager) SpecOf(ctx context.Context, r *schedule.Job) (*mapreduce.JobSpec, error) {
-	if spec := m.scheduler.SpecOf(r); spec != nil {
+func (m *Manager) SpecOf(ctx context.Context, j *schedule.Job) (*mapreduce.JobSpec, error) {
+	if spec := m.scheduler.SpecOf(j); spec != nil {
 		return spec, nil
 	}
-	rec, err := m.jobs.View.Record(ctx, r.ID)
+	rec, err := m.jobs.View.Record(ctx, j.ID)
 	if err != nil {
 		return nil, err
 	}

@@ -25,17 +25,17 @@ type decision struct {
 
 // decideDirect decides whether one unit reads all documents. If that unit was claimed
 // before a resume, it keeps its documents.
-func (s *Intake) decideDirect(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec, g *plan.Graph) (*decision, error) {
-	all := newBundle(g, spec, s.config.Rules.Counter(spec))
+func (in *Intake) decideDirect(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec, g *plan.Graph) (*decision, error) {
+	all := newBundle(g, spec, in.config.Rules.Counter(spec))
 	if all == nil {
 		return &decision{}, nil
 	}
 
-	u, err := s.jobs.View.Unit(ctx, id, g.First(g.Bundles()).Unit)
+	u, err := in.jobs.View.Unit(ctx, id, g.First(g.Bundles()).Unit)
 	if err != nil {
 		return nil, err
 	}
-	had, err := outputs.Documents(ctx, s.jobs.Reader(), id, u)
+	had, err := outputs.Documents(ctx, in.jobs.Reader(), id, u)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func (s *Intake) decideDirect(ctx context.Context, id mapreduce.JobID, spec *map
 		return d, nil
 	}
 
-	if first, err := s.jobs.View.UnitsFrom(ctx, id, 0, 0, 1); err != nil || u == nil && len(first) > 0 {
+	if first, err := in.jobs.View.UnitsFrom(ctx, id, 0, 0, 1); err != nil || u == nil && len(first) > 0 {
 		return d, err // they were mapped before
 	}
 
@@ -57,7 +57,7 @@ func (s *Intake) decideDirect(ctx context.Context, id mapreduce.JobID, spec *map
 	}
 	d.staged = &directInput{docs: slices.Clone(all.docs)}
 
-	parsed, err := s.addParsedDocuments(ctx, id, all)
+	parsed, err := in.addParsedDocuments(ctx, id, all)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (s *Intake) decideDirect(ctx context.Context, id mapreduce.JobID, spec *map
 
 	// The unit has the documents in the order of the submission.
 	slices.SortFunc(all.docs, func(a, b payload.Document) int { return int(a.Number - b.Number) })
-	return d, d.chooseDirect(all, s.config, parsed)
+	return d, d.chooseDirect(all, in.config, parsed)
 }
 
 // chooseDirect decides for a unit that takes all.
@@ -98,9 +98,9 @@ func (d *decision) chooseDirect(all *directInput, c *Config, parsed int64) error
 
 // addParsedDocuments adds documents that workers have parsed, as long as all fit, and returns
 // how many characters they have.
-func (s *Intake) addParsedDocuments(ctx context.Context, id mapreduce.JobID, all *directInput) (chars int64, err error) {
+func (in *Intake) addParsedDocuments(ctx context.Context, id mapreduce.JobID, all *directInput) (chars int64, err error) {
 	for from := int64(0); all.fitsOneUnit(); {
-		page, err := s.jobs.View.UnitsFrom(ctx, id, -1, from, 64)
+		page, err := in.jobs.View.UnitsFrom(ctx, id, -1, from, 64)
 		if err != nil || len(page) == 0 {
 			return chars, err
 		}
@@ -111,7 +111,7 @@ func (s *Intake) addParsedDocuments(ctx context.Context, id mapreduce.JobID, all
 				continue
 			}
 
-			parsed, err := outputs.Parsed(ctx, s.jobs.Reader(), id, u)
+			parsed, err := outputs.Parsed(ctx, in.jobs.Reader(), id, u)
 			if err != nil {
 				return chars, err
 			}
@@ -129,8 +129,8 @@ func (s *Intake) addParsedDocuments(ctx context.Context, id mapreduce.JobID, all
 
 // splitDirectUnit gives the documents of a direct unit that is dissolved units of their
 // own. Their characters were counted when they were submitted.
-func (s *Intake) splitDirectUnit(ctx context.Context, id mapreduce.JobID, epoch int64, spec *mapreduce.JobSpec, g *plan.Graph, docs []payload.Document) error {
-	cut := newCutter(s.config, spec, g)
+func (in *Intake) splitDirectUnit(ctx context.Context, id mapreduce.JobID, epoch int64, spec *mapreduce.JobSpec, g *plan.Graph, docs []payload.Document) error {
+	cut := newCutter(in.config, spec, g)
 	for _, doc := range docs {
 		d := &mapreduce.Document{ID: mapreduce.DocumentID(doc.Document), MediaType: "text/plain", Metadata: doc.Metadata}
 		units, err := cut.makeUnits(d, doc.Text, doc.Number)
@@ -142,7 +142,7 @@ func (s *Intake) splitDirectUnit(ctx context.Context, id mapreduce.JobID, epoch 
 		for i := range all {
 			all[i].Counted = true
 		}
-		if err := s.jobs.Levels.Plant(ctx, id, epoch, all); err != nil {
+		if err := in.jobs.Levels.Plant(ctx, id, epoch, all); err != nil {
 			return err
 		}
 	}

@@ -51,14 +51,14 @@ func (b *directInput) addDocument(d payload.Document, mediaType string) {
 }
 
 // fitsOneUnit reports whether one unit may take all that is held, whatever else comes.
-func (b *directInput) fitsOneUnit() bool {
-	return b.graph.MayBundle(int64(len(b.docs)), b.tokens) && b.bytes <= maxDirectBytes
+func (d *directInput) fitsOneUnit() bool {
+	return d.graph.MayBundle(int64(len(d.docs)), d.tokens) && d.bytes <= maxDirectBytes
 }
 
 // isTaken reports whether one unit takes what is held, if that is all.
-func (b *directInput) isTaken() (bool, error) {
-	stage, err := b.graph.DocumentStage(int64(len(b.docs)), b.tokens)
-	return err == nil && stage == b.graph.Bundles() && b.bytes <= maxDirectBytes, err
+func (d *directInput) isTaken() (bool, error) {
+	stage, err := d.graph.DocumentStage(int64(len(d.docs)), d.tokens)
+	return err == nil && stage == d.graph.Bundles() && d.bytes <= maxDirectBytes, err
 }
 
 // countCharacters counts those of all documents.
@@ -70,36 +70,36 @@ func countCharacters(docs []payload.Document) (n int64) {
 }
 
 // makeUnit makes the unit that takes all, with its text.
-func (b *directInput) makeUnit(c *Config) (*records.Unit, []byte, error) {
-	data, err := payload.EncodeDocuments(b.docs)
+func (d *directInput) makeUnit(c *Config) (*records.Unit, []byte, error) {
+	data, err := payload.EncodeDocuments(d.docs)
 	if err != nil {
 		return nil, nil, err
 	}
 
-	sum, level := sha256.Sum256(data), b.graph.First(b.graph.Bundles())
-	size, last := int64(len(data)), b.docs[len(b.docs)-1].Number
+	sum, level := sha256.Sum256(data), d.graph.First(d.graph.Bundles())
+	size, last := int64(len(data)), d.docs[len(d.docs)-1].Number
 
 	return &records.Unit{
 		ID: level.Unit, Kind: level.Kind, Stage: int64(level.Stage), Index: keys.DirectIndex(last),
-		Shard: last % int64(c.Shards), Estimate: c.Estimate(&b.spec, b.tokens),
+		Shard: last % int64(c.Shards), Estimate: c.Estimate(&d.spec, d.tokens),
 		Source: &records.Source{
-			SHA256: sum[:], Length: size, CoreEnd: size, End: size, CharEnd: countCharacters(b.docs), Chunks: 1,
-			Documents: int64(len(b.docs)),
+			SHA256: sum[:], Length: size, CoreEnd: size, End: size, CharEnd: countCharacters(d.docs), Chunks: 1,
+			Documents: int64(len(d.docs)),
 		},
 	}, data, nil
 }
 
 // holdDocument keeps a document for the unit that takes all. With the first that does not
 // fit any more all of them are staged as units of their own.
-func (in *submission) holdDocument(ctx context.Context, d *mapreduce.Document, n int64) error {
+func (s *submission) holdDocument(ctx context.Context, d *mapreduce.Document, n int64) error {
 	if err := memory.Hold(ctx, heldBytes(d)); err != nil {
 		return err
 	}
-	in.bundle.addDocument(payload.Document{Document: string(d.ID), Number: n, Metadata: d.Metadata, Text: d.Content}, d.MediaType)
-	if in.bundle.fitsOneUnit() {
+	s.bundle.addDocument(payload.Document{Document: string(d.ID), Number: n, Metadata: d.Metadata, Text: d.Content}, d.MediaType)
+	if s.bundle.fitsOneUnit() {
 		return nil
 	}
-	return in.stageHeldDocuments(ctx)
+	return s.stageHeldDocuments(ctx)
 }
 
 // heldBytes is about what a document takes that is held until others have come: its text
@@ -110,16 +110,16 @@ func heldBytes(d *mapreduce.Document) int64 { return 2*int64(len(d.Content)) + n
 func noteBytes(id mapreduce.DocumentID) int64 { return 256 + int64(len(id)) }
 
 // stageHeldDocuments stages the documents that are held as units of their own.
-func (in *submission) stageHeldDocuments(ctx context.Context) error {
-	held := in.bundle
-	in.bundle = nil
-	if in.graph.Cuts() < 0 {
+func (s *submission) stageHeldDocuments(ctx context.Context) error {
+	held := s.bundle
+	s.bundle = nil
+	if s.graph.Cuts() < 0 {
 		return tooLarge(held)
 	}
 
 	for i, doc := range held.docs {
 		one := &mapreduce.Document{ID: mapreduce.DocumentID(doc.Document), MediaType: held.types[i], Metadata: doc.Metadata, Content: doc.Text}
-		if err := in.stageDocumentUnits(ctx, one, doc.Number); err != nil {
+		if err := s.stageDocumentUnits(ctx, one, doc.Number); err != nil {
 			return err
 		}
 	}
@@ -127,55 +127,55 @@ func (in *submission) stageHeldDocuments(ctx context.Context) error {
 }
 
 // tooLarge is why documents are refused that one unit has to take, and cannot.
-func tooLarge(b *directInput) error {
+func tooLarge(d *directInput) error {
 	return errs.Field("documents", "the %d documents have %d bytes of text, and the stage %s takes all of them at once, at most %d bytes",
-		len(b.docs), b.bytes, b.graph.First(b.graph.Bundles()).Unit, maxDirectBytes)
+		len(d.docs), d.bytes, d.graph.First(d.graph.Bundles()).Unit, maxDirectBytes)
 }
 
 // finishIngest decides which stage gets the documents, and stages the unit that takes all
 // of them, if there is one. With documents that workers turn into text first it is
 // known only then whether it stays.
-func (in *submission) finishIngest(ctx context.Context) error {
+func (s *submission) finishIngest(ctx context.Context) error {
 	// Documents that are still to be parsed may make them too many for one unit.
-	undecided := in.bundle != nil && in.flip.Parse > 0
-	if in.bundle != nil && !undecided {
-		taken, err := in.bundle.isTaken()
+	undecided := s.bundle != nil && s.flip.Parse > 0
+	if s.bundle != nil && !undecided {
+		taken, err := s.bundle.isTaken()
 		if err != nil {
 			return err
 		}
 		if !taken {
-			if err := in.stageHeldDocuments(ctx); err != nil {
+			if err := s.stageHeldDocuments(ctx); err != nil {
 				return err
 			}
 		}
 	}
 
-	if in.bundle == nil {
-		in.flip.Level = jobspec.LevelOf(in.graph.First(in.graph.Cuts()))
-		if in.gather != nil {
-			if err := in.finishGathering(ctx); err != nil {
+	if s.bundle == nil {
+		s.flip.Level = jobspec.LevelOf(s.graph.First(s.graph.Cuts()))
+		if s.gather != nil {
+			if err := s.finishGathering(ctx); err != nil {
 				return err
 			}
 		}
-		return in.graph.Takes(in.graph.Cuts(), in.flip.Documents-in.flip.Skipped, in.tokens, in.flip.Parse > 0)
+		return s.graph.Takes(s.graph.Cuts(), s.flip.Documents-s.flip.Skipped, s.tokens, s.flip.Parse > 0)
 	}
 
-	in.flip.Level, in.flip.Tree = jobspec.LevelOf(in.graph.First(in.graph.Bundles())), in.flip.Tree && undecided
-	if len(in.bundle.docs) == 0 {
+	s.flip.Level, s.flip.Tree = jobspec.LevelOf(s.graph.First(s.graph.Bundles())), s.flip.Tree && undecided
+	if len(s.bundle.docs) == 0 {
 		return nil
 	}
 
-	u, data, err := in.bundle.makeUnit(in.config)
+	u, data, err := s.bundle.makeUnit(s.config)
 	if err != nil {
 		return err
 	}
 
-	in.flip.Characters += u.Source.CharEnd
-	in.flip.Map = 1
-	in.noteUnit(u)
+	s.flip.Characters += u.Source.CharEnd
+	s.flip.Map = 1
+	s.noteUnit(u)
 
-	if err := in.stageText(ctx, data, u.Source.SHA256); err != nil {
+	if err := s.stageText(ctx, data, u.Source.SHA256); err != nil {
 		return err
 	}
-	return in.stageUnits(ctx, []*records.Unit{u})
+	return s.stageUnits(ctx, []*records.Unit{u})
 }

@@ -65,10 +65,10 @@ func (e *earlyJobs) forget(id mapreduce.JobID) {
 // PlantEarly adds the units of the documents that workers have parsed by now, of a job that
 // still parses others, and returns where they wait. One goroutine at a time does so for a
 // job.
-func (s *Intake) PlantEarly(ctx context.Context, id mapreduce.JobID, epoch int64) ([]records.Candidate, error) {
-	compiled, err := s.specs.Job(ctx, id)
+func (in *Intake) PlantEarly(ctx context.Context, id mapreduce.JobID, epoch int64) ([]records.Candidate, error) {
+	compiled, err := in.specs.Job(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	return s.jobs.Levels.PlantReady(ctx, id, epoch, s.early.of(id), s.parsedUnits(id, compiled.Spec, compiled.Graph, nil))
+	return in.jobs.Levels.PlantReady(ctx, id, epoch, in.early.of(id), in.parsedUnits(id, compiled.Spec, compiled.Graph, nil))
 }

@@ -189,8 +189,8 @@ type gathering struct {
 }
 
 // gatherDocument holds a document until it is known which unit takes it.
-func (in *submission) gatherDocument(ctx context.Context, d *mapreduce.Document, n int64) error {
-	g := in.gather
+func (s *submission) gatherDocument(ctx context.Context, d *mapreduce.Document, n int64) error {
+	g := s.gather
 	one, err := g.newGathered(d, n)
 	if err != nil {
 		return err
@@ -201,8 +201,8 @@ func (in *submission) gatherDocument(ctx context.Context, d *mapreduce.Document,
 	}
 
 	g.cut += int64(utf8.RuneCount(d.Content[len(one.text):]))
-	if in.graph.Measures(g.index) {
-		in.tokens = pack.Sum(in.tokens, int64(in.count.Count(string(one.text))))
+	if s.graph.Measures(g.index) {
+		s.tokens = pack.Sum(s.tokens, int64(s.count.Count(string(one.text))))
 	}
 
 	g.docs, g.meta[n] = append(g.docs, one), d.Metadata
@@ -218,7 +218,7 @@ func (in *submission) gatherDocument(ctx context.Context, d *mapreduce.Document,
 		return g.tooMuchForAgents()
 	}
 
-	return in.stageGathered(ctx, true)
+	return s.stageGathered(ctx, true)
 }
 
 // gatheredBytes is about what a document takes that is gathered with others: its text
@@ -227,8 +227,8 @@ func gatheredBytes(d *gathered) int64 { return 2*d.bytes + 256 }
 
 // stageGathered stages units of the documents that are held. With open set more may
 // come, and those are held further that may be gathered with them.
-func (in *submission) stageGathered(ctx context.Context, open bool) error {
-	g := in.gather
+func (s *submission) stageGathered(ctx context.Context, open bool) error {
+	g := s.gather
 	g.sortDocuments(g.docs)
 
 	groups := g.groups(g.docs, open)
@@ -242,7 +242,7 @@ func (in *submission) stageGathered(ctx context.Context, open bool) error {
 		if err != nil {
 			return err
 		}
-		if err := in.stageBundle(ctx, units, data); err != nil {
+		if err := s.stageBundle(ctx, units, data); err != nil {
 			return err
 		}
 		staged += len(group)
@@ -269,29 +269,29 @@ func (g *gathering) bundled(group []gathered) []payload.Document {
 }
 
 // stageBundle stages units with the text that they share.
-func (in *submission) stageBundle(ctx context.Context, units []*records.Unit, data []byte) error {
+func (s *submission) stageBundle(ctx context.Context, units []*records.Unit, data []byte) error {
 	for _, u := range units {
-		in.flip.Characters += u.Source.CharEnd - u.Source.CharStart
-		in.flip.Map++
-		in.noteUnit(u)
+		s.flip.Characters += u.Source.CharEnd - u.Source.CharStart
+		s.flip.Map++
+		s.noteUnit(u)
 	}
-	if err := in.stageText(ctx, data, units[0].Source.SHA256); err != nil {
+	if err := s.stageText(ctx, data, units[0].Source.SHA256); err != nil {
 		return err
 	}
-	return in.stageUnits(ctx, units)
+	return s.stageUnits(ctx, units)
 }
 
 // finishGathering stages the units of the documents that are left. If others are yet to be
 // parsed, they are staged as one unit which never runs: it is taken apart once all
 // documents are text.
-func (in *submission) finishGathering(ctx context.Context) error {
-	g := in.gather
+func (s *submission) finishGathering(ctx context.Context) error {
+	g := s.gather
 	if g.cut > 0 {
-		in.flip.Warnings = append(in.flip.Warnings, fmt.Sprintf("stage %s reads passages: %d characters of documents are in none", g.stage.Name, g.cut))
+		s.flip.Warnings = append(s.flip.Warnings, fmt.Sprintf("stage %s reads passages: %d characters of documents are in none", g.stage.Name, g.cut))
 	}
 
-	if in.flip.Parse == 0 || len(g.docs) == 0 {
-		return in.stageGathered(ctx, false)
+	if s.flip.Parse == 0 || len(g.docs) == 0 {
+		return s.stageGathered(ctx, false)
 	}
 
 	units, data, err := g.makeUnits(g.bundled(g.docs))
@@ -303,8 +303,8 @@ func (in *submission) finishGathering(ctx context.Context) error {
 	one.ID, one.Item, one.Index = mapreduce.UnitID(g.stage.Name), nil, keys.DirectIndex(g.docs[0].number) // apart from those that come
 	one.Source.CharStart, one.Source.CharEnd, one.Source.Chunks = 0, units[len(units)-1].Source.CharEnd, 1
 
-	in.flip.Level.Unit = one.ID
-	return in.stageBundle(ctx, units[:1], data)
+	s.flip.Level.Unit = one.ID
+	return s.stageBundle(ctx, units[:1], data)
 }
 
 // A regathering makes the units of documents of which workers have parsed some.
@@ -323,9 +323,9 @@ type regathering struct {
 // returns what is to become of the unit that was staged for those which were text already.
 // Documents that have a unit keep it, from a run that a resume goes on with, or from one
 // that was cut off; the others are gathered among themselves.
-func (s *Intake) plantGathered(ctx context.Context, id mapreduce.JobID, epoch int64, c *jobspec.Compiled, d *decision) (levels.Dissolve, error) {
+func (in *Intake) plantGathered(ctx context.Context, id mapreduce.JobID, epoch int64, c *jobspec.Compiled, d *decision) (levels.Dissolve, error) {
 	r := &regathering{
-		gatherer: newGatherer(s.config, c.Spec, c.Graph), intake: s, job: id,
+		gatherer: newGatherer(in.config, c.Spec, c.Graph), intake: in, job: id,
 		staged: make(map[int64]payload.Document), parsed: make(map[int64]mapreduce.UnitID),
 	}
 
@@ -334,7 +334,7 @@ func (s *Intake) plantGathered(ctx context.Context, id mapreduce.JobID, epoch in
 		staged = c.DirectUnit()
 	}
 
-	u, err := s.jobs.View.Unit(ctx, id, staged)
+	u, err := in.jobs.View.Unit(ctx, id, staged)
 	if err != nil {
 		return levels.Dissolve{}, err
 	}
@@ -345,7 +345,7 @@ func (s *Intake) plantGathered(ctx context.Context, id mapreduce.JobID, epoch in
 	case d.dissolve:
 		docs = d.staged.docs
 	case u != nil:
-		if docs, err = outputs.Documents(ctx, s.jobs.Reader(), id, u); err != nil {
+		if docs, err = outputs.Documents(ctx, in.jobs.Reader(), id, u); err != nil {
 			return levels.Dissolve{}, err
 		}
 		d.dissolve = true

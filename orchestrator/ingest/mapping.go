@@ -16,71 +16,71 @@ import (
 
 // StartMapping adds the units of the documents that workers have parsed, and plans the
 // levels above if they follow from how many units there are.
-func (s *Intake) StartMapping(ctx context.Context, id mapreduce.JobID, epoch int64) error {
-	compiled, err := s.specs.Job(ctx, id)
+func (in *Intake) StartMapping(ctx context.Context, id mapreduce.JobID, epoch int64) error {
+	compiled, err := in.specs.Job(ctx, id)
 	if err != nil {
 		return err
 	}
 
 	spec, graph := compiled.Spec, compiled.Graph
-	d, err := s.decideDirect(ctx, id, spec, graph)
+	d, err := in.decideDirect(ctx, id, spec, graph)
 	switch {
 	case errs.KindOf(err) == errs.Precondition:
-		return s.jobs.Lifecycle.Fail(ctx, id, epoch, err.Error())
+		return in.jobs.Lifecycle.Fail(ctx, id, epoch, err.Error())
 	case err != nil:
 		return err
 	case d.direct != nil:
-		return s.jobs.Levels.PlanDirect(ctx, id, epoch, *d.direct)
+		return in.jobs.Levels.PlanDirect(ctx, id, epoch, *d.direct)
 	}
 
 	if d.dissolve && !graph.Gathers() {
-		if err := s.splitDirectUnit(ctx, id, epoch, spec, graph, d.staged.docs); err != nil {
+		if err := in.splitDirectUnit(ctx, id, epoch, spec, graph, d.staged.docs); err != nil {
 			return err
 		}
 	}
 
 	cuts := graph.Cuts()
 	if graph.Gathers() {
-		dissolve, err := s.plantGathered(ctx, id, epoch, compiled, d)
+		dissolve, err := in.plantGathered(ctx, id, epoch, compiled, d)
 		switch {
 		case errs.KindOf(err) == errs.Precondition:
-			return s.jobs.Lifecycle.Fail(ctx, id, epoch, err.Error())
+			return in.jobs.Lifecycle.Fail(ctx, id, epoch, err.Error())
 		case err != nil:
 			return err
 		}
-		return s.jobs.Levels.StartMapping(ctx, id, epoch, jobspec.LevelOf(graph.First(cuts)), dissolve)
+		return in.jobs.Levels.StartMapping(ctx, id, epoch, jobspec.LevelOf(graph.First(cuts)), dissolve)
 	}
 
 	if cuts < 0 { // the documents that there are have their unit, or there are none
-		return s.jobs.Levels.StartMapping(ctx, id, epoch, jobspec.LevelOf(graph.First(graph.Bundles())), levels.Dissolve{})
+		return in.jobs.Levels.StartMapping(ctx, id, epoch, jobspec.LevelOf(graph.First(graph.Bundles())), levels.Dissolve{})
 	}
 
 	// From here on nothing is mapped early.
-	s.early.forget(id)
-	if err := s.jobs.Levels.PlantParsed(ctx, id, epoch, s.parsedUnits(id, spec, graph, d.taken)); err != nil {
+	in.early.forget(id)
+	if err := in.jobs.Levels.PlantParsed(ctx, id, epoch, in.parsedUnits(id, spec, graph, d.taken)); err != nil {
 		return err
 	}
 
 	first := jobspec.LevelOf(graph.First(cuts))
 	if tree := graph.TreeAtOnce(cuts); tree >= 0 {
-		return s.jobs.Levels.PlanTree(ctx, id, levels.TreePlan{
+		return in.jobs.Levels.PlanTree(ctx, id, levels.TreePlan{
 			Epoch: epoch, First: first, Stage: tree, Name: graph.Pipeline().Stages[tree].Name, Root: graph.Root(tree),
 			Phase: graph.Phase(tree), Group: graph.TreeOf(tree).Group(),
 		})
 	}
-	return s.jobs.Levels.StartMapping(ctx, id, epoch, first, levels.Dissolve{Staged: d.dissolve})
+	return in.jobs.Levels.StartMapping(ctx, id, epoch, first, levels.Dissolve{Staged: d.dissolve})
 }
 
 // parsedUnits returns what makes the units of the documents that workers have parsed,
 // except those in taken.
-func (s *Intake) parsedUnits(id mapreduce.JobID, spec *mapreduce.JobSpec, g *plan.Graph, taken map[mapreduce.UnitID]bool) levels.DocumentUnits {
-	cut := newCutter(s.config, spec, g)
+func (in *Intake) parsedUnits(id mapreduce.JobID, spec *mapreduce.JobSpec, g *plan.Graph, taken map[mapreduce.UnitID]bool) levels.DocumentUnits {
+	cut := newCutter(in.config, spec, g)
 	return func(ctx context.Context, u *records.Unit) ([]records.Batch, error) {
 		if taken[u.ID] {
 			return nil, nil
 		}
 
-		parsed, err := outputs.Parsed(ctx, s.jobs.Reader(), id, u)
+		parsed, err := outputs.Parsed(ctx, in.jobs.Reader(), id, u)
 		if err != nil || len(parsed.Text) == 0 {
 			return nil, err // without text the document is skipped
 		}

@@ -100,55 +100,55 @@ const keptUnits = 512
 
 // SubmitJob makes a job of a spec and documents. These are staged as they come, in
 // bounded memory; one transaction makes the job visible.
-func (s *Intake) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Job, error) {
+func (in *Intake) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Job, error) {
 	if spec.Replay != "" {
 		var err error
-		if spec, docs, err = s.node.ReplayInput(ctx, spec, docs); err != nil {
+		if spec, docs, err = in.node.ReplayInput(ctx, spec, docs); err != nil {
 			return nil, err
 		}
 	}
 
-	spec, err := s.config.Rules.Complete(spec)
+	spec, err := in.config.Rules.Complete(spec)
 	if err != nil {
 		return nil, err
 	}
 
 	if spec.RequestID != "" {
-		id, err := s.jobs.Submit.Requested(ctx, spec.Tenant, spec.RequestID)
+		id, err := in.jobs.Submit.Requested(ctx, spec.Tenant, spec.RequestID)
 		if err != nil {
 			return nil, err
 		}
 		if id != "" {
-			s.node.MarkOwnJob(id)
-			return s.jobs.View.Job(ctx, id)
+			in.node.MarkOwnJob(id)
+			return in.jobs.View.Job(ctx, id)
 		}
 	}
 
-	id, winner, err := s.ingestJob(ctx, &spec, docs)
+	id, winner, err := in.ingestJob(ctx, &spec, docs)
 	// Another submission of the same request may have made the job before.
 	if id != "" && (err != nil || winner != id) {
-		s.abandonJob(ctx, id)
+		in.abandonJob(ctx, id)
 	}
 	if err != nil {
 		return nil, err
 	}
 
-	s.signals.NotifyWatchers(winner)
+	in.signals.NotifyWatchers(winner)
 	if winner != id {
-		s.node.MarkOwnJob(winner)
-		if err := s.node.RefreshJob(ctx, winner); err != nil {
+		in.node.MarkOwnJob(winner)
+		if err := in.node.RefreshJob(ctx, winner); err != nil {
 			return nil, err
 		}
 	}
 
-	return s.jobs.View.Job(ctx, winner)
+	return in.jobs.View.Job(ctx, winner)
 }
 
 // reserveJobID draws a job id that is not taken.
-func (s *Intake) reserveJobID(ctx context.Context, spec *mapreduce.JobSpec) (mapreduce.JobID, error) {
+func (in *Intake) reserveJobID(ctx context.Context, spec *mapreduce.JobSpec) (mapreduce.JobID, error) {
 	for range 10 {
 		id := mapreduce.NewJobID(time.Now(), rand.IntN)
-		err := s.jobs.Submit.Begin(ctx, id, spec)
+		err := in.jobs.Submit.Begin(ctx, id, spec)
 		if err == nil || errs.KindOf(err) != errs.Exists {
 			return id, err
 		}
@@ -157,20 +157,20 @@ func (s *Intake) reserveJobID(ctx context.Context, spec *mapreduce.JobSpec) (map
 }
 
 // abandonJob removes what was staged, even if the client has gone.
-func (s *Intake) abandonJob(ctx context.Context, id mapreduce.JobID) {
+func (in *Intake) abandonJob(ctx context.Context, id mapreduce.JobID) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer stop()
 
-	err := s.jobs.Submit.Abandon(ctx, id)
+	err := in.jobs.Submit.Abandon(ctx, id)
 	if err == nil {
 		return
 	}
 
-	s.supervisor.LogFailure(ctx, "removing a submission that was given up; trying again", err, "job", id)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.abandoned = append(s.abandoned, id); len(s.abandoned) == 1 {
-		s.signals.CallAt(time.Now().Add(abandonAgain), s.abandonLeft)
+	in.supervisor.LogFailure(ctx, "removing a submission that was given up; trying again", err, "job", id)
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.abandoned = append(in.abandoned, id); len(in.abandoned) == 1 {
+		in.signals.CallAt(time.Now().Add(abandonAgain), in.abandonLeft)
 	}
 }
 
@@ -179,133 +179,133 @@ func (s *Intake) abandonJob(ctx context.Context, id mapreduce.JobID) {
 const abandonAgain = 5 * time.Second
 
 // abandonLeft removes the submissions that could not be removed before.
-func (s *Intake) abandonLeft(ctx context.Context) {
-	s.mu.Lock()
-	left := slices.Clone(s.abandoned)
-	s.mu.Unlock()
+func (in *Intake) abandonLeft(ctx context.Context) {
+	in.mu.Lock()
+	left := slices.Clone(in.abandoned)
+	in.mu.Unlock()
 
 	short, stop := context.WithTimeout(ctx, abandonAgain)
 	defer stop()
-	err := s.jobs.Submit.Abandon(short, left...)
+	err := in.jobs.Submit.Abandon(short, left...)
 
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	in.mu.Lock()
+	defer in.mu.Unlock()
 	// More may have come meanwhile.
 	if err == nil {
-		s.abandoned = s.abandoned[len(left):]
+		in.abandoned = in.abandoned[len(left):]
 	}
 
-	if len(s.abandoned) > 0 && ctx.Err() == nil {
-		s.signals.CallAt(time.Now().Add(abandonAgain), s.abandonLeft)
+	if len(in.abandoned) > 0 && ctx.Err() == nil {
+		in.signals.CallAt(time.Now().Add(abandonAgain), in.abandonLeft)
 	}
 }
 
 // ingestJob stages a job and makes it visible. It returns the id under which it is
 // staged, which is "" as long as nothing is stored, and the id of the job that came of
 // it, or of an earlier one of the same request.
-func (s *Intake) ingestJob(ctx context.Context, spec *mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (id, winner mapreduce.JobID, err error) {
-	compiled, err := s.specs.Compile(spec)
+func (in *Intake) ingestJob(ctx context.Context, spec *mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (id, winner mapreduce.JobID, err error) {
+	compiled, err := in.specs.Compile(spec)
 	if err != nil {
 		return "", "", err
 	}
 
-	if s.jobs.RuleOf(spec.Tenant).Quota.TokensPerDay > 0 && spec.Budget == 0 && s.config.Rules.Provider(spec.Provider).Models {
+	if in.jobs.RuleOf(spec.Tenant).Quota.TokensPerDay > 0 && spec.Budget == 0 && in.config.Rules.Provider(spec.Provider).Models {
 		return "", "", errs.Field("budget", "is missing: tenant %q has a quota of tokens a day, of which each job that asks a model takes its budget", spec.Tenant)
 	}
 
-	in := &submission{
-		intake: s, config: s.config, spec: spec, graph: compiled.Graph, begun: time.Now(),
-		flip: submit.Publication{Spec: spec, Shards: int64(s.config.Shards)},
+	s := &submission{
+		intake: in, config: in.config, spec: spec, graph: compiled.Graph, begun: time.Now(),
+		flip: submit.Publication{Spec: spec, Shards: int64(in.config.Shards)},
 	}
 
 	staging, giveUp := context.WithCancel(ctx)
-	err = s.supervisor.ContainPanic(ctx, "taking a submission", func() error { return in.stageAll(staging, docs) }, "tenant", spec.Tenant)
+	err = in.supervisor.ContainPanic(ctx, "taking a submission", func() error { return s.stageAll(staging, docs) }, "tenant", spec.Tenant)
 	giveUp()           // if that failed, a part may be being stored
-	_ = in.awaitPart() // err says why that is given up
+	_ = s.awaitPart() // err says why that is given up
 
 	if err == nil {
-		winner, err = in.publish(ctx, compiled)
+		winner, err = s.publish(ctx, compiled)
 	}
 
-	return in.id, winner, err
+	return s.id, winner, err
 }
 
 // stageAll stages all documents.
-func (in *submission) stageAll(ctx context.Context, docs iter.Seq2[*mapreduce.Document, error]) error {
-	s, spec, graph := in.intake, in.spec, in.graph
-	in.count = s.config.Rules.Counter(spec)
-	in.flip.Warnings = s.config.Rules.Warnings(spec)
+func (s *submission) stageAll(ctx context.Context, docs iter.Seq2[*mapreduce.Document, error]) error {
+	in, spec, graph := s.intake, s.spec, s.graph
+	s.count = in.config.Rules.Counter(spec)
+	s.flip.Warnings = in.config.Rules.Warnings(spec)
 
-	if in.count.IsEstimate() {
-		in.flip.Warnings = append(in.flip.Warnings, plan.Warning{Kind: plan.GuessedSize}.String())
-		s.config.Logger.Info("tokens are guessed", "tenant", spec.Tenant, "estimator", spec.Estimator)
+	if s.count.IsEstimate() {
+		s.flip.Warnings = append(s.flip.Warnings, plan.Warning{Kind: plan.GuessedSize}.String())
+		in.config.Logger.Info("tokens are guessed", "tenant", spec.Tenant, "estimator", spec.Estimator)
 	}
 
 	if cuts := graph.Cuts(); cuts >= 0 {
 		if tree := graph.TreeAtOnce(cuts); tree >= 0 {
-			in.flip.Tree, in.group = true, graph.TreeOf(tree).Group()
+			s.flip.Tree, s.group = true, graph.TreeOf(tree).Group()
 		}
 	}
 
-	in.cut = newCutter(s.config, spec, graph)
-	in.bundle = newBundle(graph, spec, in.count)
-	in.flip.MapEarly = !in.flip.Tree && mapsEarly(spec, graph, in.bundle)
-	if g := newGatherer(s.config, spec, graph); g != nil {
-		in.gather = &gathering{gatherer: g, meta: make(map[int64]map[string]string), ids: make(map[mapreduce.DocumentID]int64)}
+	s.cut = newCutter(in.config, spec, graph)
+	s.bundle = newBundle(graph, spec, s.count)
+	s.flip.MapEarly = !s.flip.Tree && mapsEarly(spec, graph, s.bundle)
+	if g := newGatherer(in.config, spec, graph); g != nil {
+		s.gather = &gathering{gatherer: g, meta: make(map[int64]map[string]string), ids: make(map[mapreduce.DocumentID]int64)}
 	}
 
 	for doc, err := range docs {
 		if err != nil {
 			return err
 		}
-		if err := in.stageDocument(ctx, doc); err != nil {
+		if err := s.stageDocument(ctx, doc); err != nil {
 			return err
 		}
 	}
 
-	in.flip.Warnings = append(in.flip.Warnings, graph.Pipeline().AdviceFor(in.flip.Documents-in.flip.Skipped)...)
-	if err := in.finishIngest(ctx); err != nil {
+	s.flip.Warnings = append(s.flip.Warnings, graph.Pipeline().AdviceFor(s.flip.Documents-s.flip.Skipped)...)
+	if err := s.finishIngest(ctx); err != nil {
 		return err
 	}
 
 	// All units are known by now, so that the budget can be compared with them.
-	if err := in.checkBudget(); err != nil {
+	if err := s.checkBudget(); err != nil {
 		return err
 	}
 
-	if err := in.flushBatch(ctx); err != nil {
+	if err := s.flushBatch(ctx); err != nil {
 		return err
 	}
-	return in.awaitPart()
+	return s.awaitPart()
 }
 
 // publish makes the staged job visible, and puts it on the scheduler.
-func (in *submission) publish(ctx context.Context, compiled *jobspec.Compiled) (mapreduce.JobID, error) {
-	s, id, first := in.intake, in.id, *in.spec
-	if in.flip.Parse == 0 {
-		first = jobspec.ForStage(first, in.graph.Pipeline().Stages[in.flip.Level.Stage])
+func (s *submission) publish(ctx context.Context, compiled *jobspec.Compiled) (mapreduce.JobID, error) {
+	in, id, first := s.intake, s.id, *s.spec
+	if s.flip.Parse == 0 {
+		first = jobspec.ForStage(first, s.graph.Pipeline().Stages[s.flip.Level.Stage])
 	}
-	in.flip.Slots = s.node.InitialSlots(&first)
+	s.flip.Slots = in.node.InitialSlots(&first)
 
-	end := s.config.Tracing.BeginSubmission(ctx, id, in.spec, jobspec.PresetOf(in.spec), in.begun)
-	winner, err := s.jobs.Submit.Publish(ctx, id, &in.flip)
+	end := in.config.Tracing.BeginSubmission(ctx, id, s.spec, jobspec.PresetOf(s.spec), s.begun)
+	winner, err := in.jobs.Submit.Publish(ctx, id, &s.flip)
 	end(err)
 
 	if err == nil && winner == id {
-		s.node.MarkOwnJob(id)
-		s.node.SetInitialSlots(id, in.flip.Slots)
-		s.node.ScheduleJob(ctx, id, in.flip.Standing(id), compiled, in.waitingUnits())
+		in.node.MarkOwnJob(id)
+		in.node.SetInitialSlots(id, s.flip.Slots)
+		in.node.ScheduleJob(ctx, id, s.flip.Standing(id), compiled, s.waitingUnits())
 	}
 	return winner, err
 }
 
 // waitingUnits returns the units that wait once the job is visible, or nil if there
-// are too many to have been kept in mind.
-func (in *submission) waitingUnits() []records.Candidate {
-	if in.flip.Parse > 0 || in.flip.Tree || in.flip.Map > keptUnits {
+// are too many to have been kept s mind.
+func (s *submission) waitingUnits() []records.Candidate {
+	if s.flip.Parse > 0 || s.flip.Tree || s.flip.Map > keptUnits {
 		return nil
 	}
-	return in.first
+	return s.first
 }
 
 // A submission is one submission under way.
@@ -347,36 +347,36 @@ func documentID(p *pipeline.Pipeline, id mapreduce.DocumentID) mapreduce.Documen
 
 const stageUnits = 500 // in one transaction
 
-func (in *submission) stageDocument(ctx context.Context, d *mapreduce.Document) error {
-	n := in.flip.Documents
-	in.flip.Documents++
+func (s *submission) stageDocument(ctx context.Context, d *mapreduce.Document) error {
+	n := s.flip.Documents
+	s.flip.Documents++
 
 	skip := unfitReason(d, n)
-	d.ID = documentID(in.graph.Pipeline(), d.ID)
-	if skip = cmp.Or(skip, in.unprocessableReason(d)); skip != "" {
-		in.flip.Skipped++
-		in.flip.SkippedBytes += max(0, d.Size, int64(len(d.Content)))
-		in.why = cmp.Or(in.why, fmt.Sprintf("%q: %s", d.ID, skip))
+	d.ID = documentID(s.graph.Pipeline(), d.ID)
+	if skip = cmp.Or(skip, s.unprocessableReason(d)); skip != "" {
+		s.flip.Skipped++
+		s.flip.SkippedBytes += max(0, d.Size, int64(len(d.Content)))
+		s.why = cmp.Or(s.why, fmt.Sprintf("%q: %s", d.ID, skip))
 		doc := mapreduce.SkippedDocument{Document: d.ID, Reason: skip}
-		in.batch.Skipped = append(in.batch.Skipped, records.SkippedAt{N: n, SkippedDocument: doc})
-		return in.flushIfLarge(ctx, len(d.ID)+len(skip))
+		s.batch.Skipped = append(s.batch.Skipped, records.SkippedAt{N: n, SkippedDocument: doc})
+		return s.flushIfLarge(ctx, len(d.ID)+len(skip))
 	}
 
-	if err := in.checkTemplateNames(d); err != nil {
+	if err := s.checkTemplateNames(d); err != nil {
 		return err
 	}
-	in.noteRelevance(d)
-	if err := in.noteDocumentID(d.ID, n); err != nil {
+	s.noteRelevance(d)
+	if err := s.noteDocumentID(d.ID, n); err != nil {
 		return err
 	}
 
 	switch {
 	case needsParsing(d.MediaType):
-		return in.stageParseUnit(ctx, d, n)
-	case in.bundle != nil:
-		return in.holdDocument(ctx, d, n)
+		return s.stageParseUnit(ctx, d, n)
+	case s.bundle != nil:
+		return s.holdDocument(ctx, d, n)
 	}
-	return in.stageDocumentUnits(ctx, d, n)
+	return s.stageDocumentUnits(ctx, d, n)
 }
 
 // maxUnranked is how many citations are named that say nothing of their relevance which
@@ -384,7 +384,7 @@ func (in *submission) stageDocument(ctx context.Context, d *mapreduce.Document) 
 const maxUnranked = 5
 
 // noteRelevance warns of a citation whose relevance is no number. It is ranked by its text.
-func (in *submission) noteRelevance(d *mapreduce.Document) {
+func (s *submission) noteRelevance(d *mapreduce.Document) {
 	text, ok := d.Metadata[mapreduce.MetadataRelevance]
 	if !ok || text == "null" || d.Metadata[mapreduce.MetadataCitation] == "" {
 		return
@@ -392,20 +392,20 @@ func (in *submission) noteRelevance(d *mapreduce.Document) {
 	if _, err := strconv.ParseFloat(strings.TrimSpace(text), 64); err == nil {
 		return
 	}
-	if in.unranked++; in.unranked <= maxUnranked {
-		in.flip.Warnings = append(in.flip.Warnings, fmt.Sprintf("citation %.80q has the relevance %.40q, which is no number: it is ranked by its text", d.ID, text))
+	if s.unranked++; s.unranked <= maxUnranked {
+		s.flip.Warnings = append(s.flip.Warnings, fmt.Sprintf("citation %.80q has the relevance %.40q, which is no number: it is ranked by its text", d.ID, text))
 	}
 }
 
 // noteDocumentID notes the id of the n-th document, which no other may have, where the
 // ids of units do not tell.
-func (in *submission) noteDocumentID(id mapreduce.DocumentID, n int64) error {
+func (s *submission) noteDocumentID(id mapreduce.DocumentID, n int64) error {
 	var ids map[mapreduce.DocumentID]int64
 	switch {
-	case in.gather != nil:
-		ids = in.gather.ids
-	case in.bundle != nil:
-		ids = in.bundle.ids
+	case s.gather != nil:
+		ids = s.gather.ids
+	case s.bundle != nil:
+		ids = s.bundle.ids
 	default:
 		return nil
 	}
@@ -418,38 +418,38 @@ func (in *submission) noteDocumentID(id mapreduce.DocumentID, n int64) error {
 }
 
 // stageDocumentUnits stages the units of the n-th document, which is text.
-func (in *submission) stageDocumentUnits(ctx context.Context, d *mapreduce.Document, n int64) error {
-	if in.gather != nil {
-		return in.gatherDocument(ctx, d, n)
+func (s *submission) stageDocumentUnits(ctx context.Context, d *mapreduce.Document, n int64) error {
+	if s.gather != nil {
+		return s.gatherDocument(ctx, d, n)
 	}
 
-	units, err := in.cut.makeUnits(d, d.Content, n)
+	units, err := s.cut.makeUnits(d, d.Content, n)
 	if err != nil {
 		return err
 	}
 
-	if in.graph.Measures(in.graph.Cuts()) {
-		in.tokens = pack.Sum(in.tokens, int64(in.count.Count(string(d.Content))))
+	if s.graph.Measures(s.graph.Cuts()) {
+		s.tokens = pack.Sum(s.tokens, int64(s.count.Count(string(d.Content))))
 	}
 
 	for _, u := range units {
-		in.flip.Characters += u.Source.CharEnd - u.Source.CharStart
-		in.noteUnit(u)
-		if in.group > 0 {
-			u.Parent = 1 + in.flip.Map/in.group
+		s.flip.Characters += u.Source.CharEnd - u.Source.CharStart
+		s.noteUnit(u)
+		if s.group > 0 {
+			u.Parent = 1 + s.flip.Map/s.group
 		}
-		in.flip.Map++
+		s.flip.Map++
 	}
 
-	if err := in.stageText(ctx, d.Content, units[0].Source.SHA256); err != nil {
+	if err := s.stageText(ctx, d.Content, units[0].Source.SHA256); err != nil {
 		return err
 	}
-	return in.stageUnits(ctx, units)
+	return s.stageUnits(ctx, units)
 }
 
 // checkTemplateNames refuses a document that lacks what the pipeline's templates name of it.
-func (in *submission) checkTemplateNames(d *mapreduce.Document) error {
-	return in.graph.Pipeline().CheckItem(string(d.ID), d.Metadata)
+func (s *submission) checkTemplateNames(d *mapreduce.Document) error {
+	return s.graph.Pipeline().CheckItem(string(d.ID), d.Metadata)
 }
 
 // maxMediaType is the longest media type of a document, in bytes: each of its units has
@@ -457,7 +457,7 @@ func (in *submission) checkTemplateNames(d *mapreduce.Document) error {
 const maxMediaType = 255
 
 // unprocessableReason says why a document cannot be processed, if so.
-func (in *submission) unprocessableReason(d *mapreduce.Document) string {
+func (s *submission) unprocessableReason(d *mapreduce.Document) string {
 	metadata := d.ExcessMetadata()
 	switch {
 	case d.Skip != "":
@@ -468,8 +468,8 @@ func (in *submission) unprocessableReason(d *mapreduce.Document) string {
 		return fmt.Sprintf("its media type has %d bytes, more than the %d that are accepted", len(d.MediaType), maxMediaType)
 	case len(d.Content) == 0:
 		return "it is empty"
-	case int64(len(d.Content)) > in.config.MaxDocument:
-		return fmt.Sprintf("it has %d bytes, more than the %d that are taken; split it", len(d.Content), in.config.MaxDocument)
+	case int64(len(d.Content)) > s.config.MaxDocument:
+		return fmt.Sprintf("it has %d bytes, more than the %d that are taken; split it", len(d.Content), s.config.MaxDocument)
 	case needsParsing(d.MediaType):
 		return ""
 	case !utf8.Valid(d.Content):
@@ -501,46 +501,46 @@ func needsParsing(mediaType string) bool {
 }
 
 // stageParseUnit stages a unit that turns a document's bytes into text.
-func (in *submission) stageParseUnit(ctx context.Context, d *mapreduce.Document, n int64) error {
+func (s *submission) stageParseUnit(ctx context.Context, d *mapreduce.Document, n int64) error {
 	sum := sha256.Sum256(d.Content)
 	size := int64(len(d.Content))
 	u := &records.Unit{
 		ID: mapreduce.ParseUnit(d.ID), Document: d.ID, Kind: mapreduce.KindParse,
-		Level: -1, Index: keys.MapIndex(n, 0), Shard: in.config.initialShard(n),
+		Level: -1, Index: keys.MapIndex(n, 0), Shard: s.config.initialShard(n),
 		Source: &records.Source{
 			SHA256: sum[:], Length: size, CoreEnd: size, End: size, Chunks: 1, MediaType: d.MediaType, Metadata: d.Metadata,
 		},
 	}
 
-	in.flip.Parse++
-	if err := in.stageText(ctx, d.Content, sum[:]); err != nil {
+	s.flip.Parse++
+	if err := s.stageText(ctx, d.Content, sum[:]); err != nil {
 		return err
 	}
-	return in.stageUnits(ctx, []*records.Unit{u})
+	return s.stageUnits(ctx, []*records.Unit{u})
 }
 
 // stageText stages the chunks of a text.
-func (in *submission) stageText(ctx context.Context, content, sha []byte) error {
+func (s *submission) stageText(ctx context.Context, content, sha []byte) error {
 	for i := 0; i*store.ChunkSize < len(content); i++ {
 		data := content[i*store.ChunkSize : min((i+1)*store.ChunkSize, len(content))]
-		in.batch.Blobs = append(in.batch.Blobs, records.BlobChunk{SHA256: sha, Index: int64(i), Data: data})
-		if err := in.flushIfLarge(ctx, len(data)); err != nil {
+		s.batch.Blobs = append(s.batch.Blobs, records.BlobChunk{SHA256: sha, Index: int64(i), Data: data})
+		if err := s.flushIfLarge(ctx, len(data)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (in *submission) stageUnits(ctx context.Context, units []*records.Unit) error {
+func (s *submission) stageUnits(ctx context.Context, units []*records.Unit) error {
 	for _, u := range units {
-		if len(in.first) < keptUnits {
-			in.first = append(in.first, records.Candidate{
+		if len(s.first) < keptUnits {
+			s.first = append(s.first, records.Candidate{
 				Unit: u.ID, Class: keys.ClassNew, Shard: u.Shard, Seq: keys.Seq(u.Level, u.Index),
 			})
 		}
 
-		in.batch.Units = append(in.batch.Units, u)
-		if err := in.flushIfLarge(ctx, stagedBytes(u)); err != nil {
+		s.batch.Units = append(s.batch.Units, u)
+		if err := s.flushIfLarge(ctx, stagedBytes(u)); err != nil {
 			return err
 		}
 	}
@@ -557,36 +557,36 @@ func stagedBytes(u *records.Unit) int {
 }
 
 // flushIfLarge stages the batch once it is as large as a transaction should be.
-func (in *submission) flushIfLarge(ctx context.Context, size int) error {
-	in.bytes += size
-	if in.bytes < store.TargetTxSize && len(in.batch.Units)+len(in.batch.Skipped) < stageUnits {
+func (s *submission) flushIfLarge(ctx context.Context, size int) error {
+	s.bytes += size
+	if s.bytes < store.TargetTxSize && len(s.batch.Units)+len(s.batch.Skipped) < stageUnits {
 		return nil
 	}
-	return in.flushBatch(ctx)
+	return s.flushBatch(ctx)
 }
 
 // flushBatch has the batch stored while the next one is made. Parts are stored one after
 // the other, so it waits for the one before.
-func (in *submission) flushBatch(ctx context.Context) error {
-	if len(in.batch.Units)+len(in.batch.Blobs)+len(in.batch.Skipped) == 0 {
+func (s *submission) flushBatch(ctx context.Context) error {
+	if len(s.batch.Units)+len(s.batch.Blobs)+len(s.batch.Skipped) == 0 {
 		return nil
 	}
 
-	if err := in.awaitPart(); err != nil {
+	if err := s.awaitPart(); err != nil {
 		return err
 	}
-	if err := in.begin(ctx); err != nil {
+	if err := s.begin(ctx); err != nil {
 		return err
 	}
 
-	s, id, part := in.intake, in.id, in.batch
-	in.batch, in.bytes = records.Batch{}, 0
+	in, id, part := s.intake, s.id, s.batch
+	s.batch, s.bytes = records.Batch{}, 0
 
 	stored := make(chan error, 1)
-	in.stored = stored
+	s.stored = stored
 	go func() {
-		stored <- s.supervisor.ContainPanic(ctx, "storing a part of a submission", func() error {
-			return s.jobs.Submit.Stage(ctx, id, &part)
+		stored <- in.supervisor.ContainPanic(ctx, "storing a part of a submission", func() error {
+			return in.jobs.Submit.Stage(ctx, id, &part)
 		}, "job", id)
 	}()
 
@@ -594,60 +594,60 @@ func (in *submission) flushBatch(ctx context.Context) error {
 }
 
 // awaitPart waits for the part that is being stored, if there is one.
-func (in *submission) awaitPart() error {
-	if in.stored == nil {
+func (s *submission) awaitPart() error {
+	if s.stored == nil {
 		return nil
 	}
-	err := <-in.stored
-	in.stored = nil
+	err := <-s.stored
+	s.stored = nil
 	return err
 }
 
-// begin opens the submission in the store, unless it is open. That is done with the
+// begin opens the submission s the store, unless it is open. That is done with the
 // first of its documents that are stored: so what never comes to that leaves nothing
 // there that would have to be collected.
-func (in *submission) begin(ctx context.Context) (err error) {
-	if in.id == "" {
-		in.id, err = in.intake.reserveJobID(ctx, in.spec)
+func (s *submission) begin(ctx context.Context) (err error) {
+	if s.id == "" {
+		s.id, err = s.intake.reserveJobID(ctx, s.spec)
 	}
 	return err
 }
 
 // noteUnit remembers what the budget is checked against.
-func (in *submission) noteUnit(u *records.Unit) {
-	if in.least == 0 || u.Estimate < in.least {
-		in.least = u.Estimate
+func (s *submission) noteUnit(u *records.Unit) {
+	if s.least == 0 || u.Estimate < s.least {
+		s.least = u.Estimate
 	}
-	in.maxChunks = max(in.maxChunks, u.Source.Chunks)
+	s.maxChunks = max(s.maxChunks, u.Source.Chunks)
 }
 
 // checkBudget refuses a job that could not begin.
-func (in *submission) checkBudget() error {
-	f := &in.flip
+func (s *submission) checkBudget() error {
+	f := &s.flip
 	documents := f.Documents - f.Skipped
 	if documents == 0 {
 		if f.Documents == 0 {
 			return errs.Field("documents", "there are none")
 		}
 		if f.Documents == 1 {
-			return errs.Field("documents", "the only one cannot be processed: %s", in.why)
+			return errs.Field("documents", "the only one cannot be processed: %s", s.why)
 		}
-		return errs.Field("documents", "none of the %d can be processed; the first is %s", f.Documents, in.why)
+		return errs.Field("documents", "none of the %d can be processed; the first is %s", f.Documents, s.why)
 	}
 
-	budget := in.spec.Budget
+	budget := s.spec.Budget
 	if budget == 0 {
 		return nil
 	}
 
-	if share := budget / documents / max(1, in.maxChunks); share == 0 {
+	if share := budget / documents / max(1, s.maxChunks); share == 0 {
 		return errs.Field("budget", "is %d tokens, which leaves none for each of %d documents in up to %d chunks; raise it",
-			budget, documents, max(1, in.maxChunks))
+			budget, documents, max(1, s.maxChunks))
 	}
 
-	if mapping := budget - int64(float64(budget)*in.spec.ReduceShare); in.least > mapping {
+	if mapping := budget - int64(float64(budget)*s.spec.ReduceShare); s.least > mapping {
 		return errs.Field("budget", "is %d tokens, %d of them for mapping, but the smallest unit may need %d; raise it",
-			budget, mapping, in.least)
+			budget, mapping, s.least)
 	}
 	return nil
 }

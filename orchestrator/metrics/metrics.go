@@ -116,34 +116,34 @@ func oneLabel(key, value string) metric.MeasurementOption {
 
 // beginAtZero makes the counters stand at zero from the start: of a counter that appears
 // with its first event, an alert would not see that event.
-func (t *Metrics) beginAtZero() {
+func (m *Metrics) beginAtZero() {
 	ctx := context.Background()
 
-	for _, c := range []metric.Int64Counter{t.claimed, t.retries, t.failed, t.setAside, t.lost} {
+	for _, c := range []metric.Int64Counter{m.claimed, m.retries, m.failed, m.setAside, m.lost} {
 		c.Add(ctx, 0)
 	}
 	for _, o := range []mapreduce.Outcome{mapreduce.Done, mapreduce.Errored, mapreduce.Returned, mapreduce.Parked} {
-		t.attempts.Add(ctx, 0, attemptLabels(o, mapreduce.Accepted))
+		m.attempts.Add(ctx, 0, attemptLabels(o, mapreduce.Accepted))
 	}
 	for _, reason := range []string{resetBroken, resetRefused} {
-		t.resets.Add(ctx, 0, oneLabel(reasonKey, reason))
+		m.resets.Add(ctx, 0, oneLabel(reasonKey, reason))
 	}
 	for _, s := range []mapreduce.JobState{mapreduce.JobComplete, mapreduce.JobFailed, mapreduce.JobCancelled} {
-		t.jobs.Add(ctx, 0, oneLabel(stateKey, s.String()))
+		m.jobs.Add(ctx, 0, oneLabel(stateKey, s.String()))
 	}
 }
 
 // Turn counts a turn that took so long and claimed so many units, or failed.
-func (t *Metrics) Turn(ctx context.Context, took time.Duration, claimed int, err error) {
-	if t == nil {
+func (m *Metrics) Turn(ctx context.Context, took time.Duration, claimed int, err error) {
+	if m == nil {
 		return
 	}
 	if err != nil {
-		t.turns.Record(ctx, took.Seconds(), t.uncommitted)
+		m.turns.Record(ctx, took.Seconds(), m.uncommitted)
 		return
 	}
-	t.turns.Record(ctx, took.Seconds(), t.committed)
-	t.claimed.Add(ctx, int64(claimed))
+	m.turns.Record(ctx, took.Seconds(), m.committed)
+	m.claimed.Add(ctx, int64(claimed))
 }
 
 // Attempts sums up attempts that ended in one turn, so that each instrument is used once a
@@ -176,31 +176,31 @@ func (a *Attempts) Add(r *mapreduce.Report, v mapreduce.Verdict, state mapreduce
 }
 
 // Attempts counts attempts at units of one job, which asks a model, "provider/model".
-func (t *Metrics) Attempts(ctx context.Context, model string, a *Attempts) {
-	if t == nil {
+func (m *Metrics) Attempts(ctx context.Context, model string, a *Attempts) {
+	if m == nil {
 		return
 	}
 
 	for o := range a.ends {
 		for v, n := range a.ends[o] {
 			if n > 0 {
-				t.attempts.Add(ctx, n, t.ends[o][v])
+				m.attempts.Add(ctx, n, m.ends[o][v])
 			}
 		}
 	}
 
-	addSome(ctx, t.retries, a.retried)
-	addSome(ctx, t.failed, a.failed)
-	addSome(ctx, t.setAside, a.setAside)
+	addSome(ctx, m.retries, a.retried)
+	addSome(ctx, m.failed, a.failed)
+	addSome(ctx, m.setAside, a.setAside)
 
 	if a.tokens.Total() == 0 && a.micros == 0 {
 		return
 	}
 
-	of := attribute.String(modelKey, t.models.Of(model))
-	t.tokens.Add(ctx, a.tokens.In, metric.WithAttributes(of, attribute.String(typeKey, "input")))
-	t.tokens.Add(ctx, a.tokens.Out, metric.WithAttributes(of, attribute.String(typeKey, "output")))
-	t.cost.Add(ctx, float64(a.micros)/1e6, metric.WithAttributes(of))
+	of := attribute.String(modelKey, m.models.Of(model))
+	m.tokens.Add(ctx, a.tokens.In, metric.WithAttributes(of, attribute.String(typeKey, "input")))
+	m.tokens.Add(ctx, a.tokens.Out, metric.WithAttributes(of, attribute.String(typeKey, "output")))
+	m.cost.Add(ctx, float64(a.micros)/1e6, metric.WithAttributes(of))
 }
 
 func addSome(ctx context.Context, c metric.Int64Counter, n int64) {
@@ -226,31 +226,31 @@ const (
 
 // StreamReset counts a stream that ended other than in order; by this orchestrator if
 // refused.
-func (t *Metrics) StreamReset(ctx context.Context, refused bool) {
-	if t == nil {
+func (m *Metrics) StreamReset(ctx context.Context, refused bool) {
+	if m == nil {
 		return
 	}
 	reason := resetBroken
 	if refused {
 		reason = resetRefused
 	}
-	t.resets.Add(ctx, 1, oneLabel(reasonKey, reason))
+	m.resets.Add(ctx, 1, oneLabel(reasonKey, reason))
 }
 
 // WorkerLost counts a worker that was given up with units in hand.
-func (t *Metrics) WorkerLost(ctx context.Context) {
-	if t == nil {
+func (m *Metrics) WorkerLost(ctx context.Context) {
+	if m == nil {
 		return
 	}
-	t.lost.Add(ctx, 1)
+	m.lost.Add(ctx, 1)
 }
 
 // JobEnded counts a job that ended after so long. The pipeline is that of the job if it
 // is a preset.
-func (t *Metrics) JobEnded(ctx context.Context, state mapreduce.JobState, pipeline string, took time.Duration) {
-	if t == nil {
+func (m *Metrics) JobEnded(ctx context.Context, state mapreduce.JobState, pipeline string, took time.Duration) {
+	if m == nil {
 		return
 	}
-	t.jobs.Add(ctx, 1, oneLabel(stateKey, state.String()))
-	t.jobTime.Record(ctx, took.Seconds(), metric.WithAttributes(attribute.String("gen_ai.workflow.name", pipeline), attribute.String(stateKey, state.String())))
+	m.jobs.Add(ctx, 1, oneLabel(stateKey, state.String()))
+	m.jobTime.Record(ctx, took.Seconds(), metric.WithAttributes(attribute.String("gen_ai.workflow.name", pipeline), attribute.String(stateKey, state.String())))
 }

@@ -225,20 +225,20 @@ func (f *Feeds) Follow(id mapreduce.JobID) *Follower {
 }
 
 // Next returns the notes that the follower has not read, as far as the feed still has them.
-func (r *Follower) Next() []mapreduce.Activity {
-	r.feeds.mu.Lock()
-	defer r.feeds.mu.Unlock()
-	fresh := min(r.feed.said-r.seen, int64(len(r.feed.kept)))
-	r.seen = r.feed.said
-	return slices.Clone(r.feed.kept[int64(len(r.feed.kept))-fresh:])
+func (f *Follower) Next() []mapreduce.Activity {
+	f.feeds.mu.Lock()
+	defer f.feeds.mu.Unlock()
+	fresh := min(f.feed.said-f.seen, int64(len(f.feed.kept)))
+	f.seen = f.feed.said
+	return slices.Clone(f.feed.kept[int64(len(f.feed.kept))-fresh:])
 }
 
 // Close ends the following. The last follower's end ends the feed.
-func (r *Follower) Close() {
-	r.feeds.mu.Lock()
-	defer r.feeds.mu.Unlock()
-	r.feed.followers--
-	r.feeds.endUnwatched(r.job, r.feed)
+func (f *Follower) Close() {
+	f.feeds.mu.Lock()
+	defer f.feeds.mu.Unlock()
+	f.feed.followers--
+	f.feeds.endUnwatched(f.job, f.feed)
 }
 
 // An Allowance is how much of something may be done now: so much at once, and so much a

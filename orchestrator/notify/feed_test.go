@@ -123,8 +123,8 @@ func TestE7ManyTellAndFollowAtOnce(t *testing.T) {
 }
 
 // notesOf returns the texts of what a follower has not read.
-func notesOf(r *notify.Follower) (all []string) {
-	for _, a := range r.Next() {
+func notesOf(f *notify.Follower) (all []string) {
+	for _, a := range f.Next() {
 		all = append(all, a.Note)
 	}
 	return all
@@ -142,7 +142,7 @@ func TestFeedsOfOtherOrchestrators(t *testing.T) {
 		there.Hear(now, map[mapreduce.NodeID]nodes.News{"here": here.News()})
 		return here.Hear(now, map[mapreduce.NodeID]nodes.News{"there": there.News()})
 	}
-	r := here.Follow(job)
+	f := here.Follow(job)
 	say(job, "unheard")
 	exchange()
 	if there.Number(job) == 0 || there.Number(other) != 0 {
@@ -154,7 +154,7 @@ func TestFeedsOfOtherOrchestrators(t *testing.T) {
 	if fresh := exchange(); len(fresh) != 1 || fresh[0] != job {
 		t.Errorf("there are new notes of %v", fresh)
 	}
-	if got := notesOf(r); fmt.Sprint(got) != "[1 2]" {
+	if got := notesOf(f); fmt.Sprint(got) != "[1 2]" {
 		t.Errorf("read %v", got)
 	}
 	say(job, "3")
@@ -162,7 +162,7 @@ func TestFeedsOfOtherOrchestrators(t *testing.T) {
 	say(job, "4")
 	exchange()
 	exchange()
-	if got := notesOf(r); fmt.Sprint(got) != "[3 4]" {
+	if got := notesOf(f); fmt.Sprint(got) != "[3 4]" {
 		t.Errorf("read %v, want what was not read before", got)
 	}
 	if n := there.News(); n.Told != 4 || len(n.Notes) > 2 {
@@ -178,10 +178,10 @@ func TestFeedsOfOtherOrchestrators(t *testing.T) {
 	exchange()
 	say(job, "again")
 	exchange()
-	if got := notesOf(r); fmt.Sprint(got) != "[again]" {
+	if got := notesOf(f); fmt.Sprint(got) != "[again]" {
 		t.Errorf("read %v of an orchestrator that began anew", got)
 	}
-	r.Close()
+	f.Close()
 	exchange()
 	if there.Number(job) != 0 {
 		t.Error("a job is watched elsewhere, where nobody does")

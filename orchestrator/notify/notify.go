@@ -56,28 +56,28 @@ func (s *Signal) Wake() {
 }
 
 // MarkDue asks for a look at how far a job is.
-func (n *Jobs) MarkDue(id mapreduce.JobID) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.requestLook(id, true)
+func (j *Jobs) MarkDue(id mapreduce.JobID) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.requestLook(id, true)
 }
 
-// requestLook asks for a look at a job. The caller holds n.mu.
-func (n *Jobs) requestLook(id mapreduce.JobID, whole bool) {
-	if n.dueJobs == nil {
-		n.dueJobs = make(map[mapreduce.JobID]bool)
+// requestLook asks for a look at a job. The caller holds j.mu.
+func (j *Jobs) requestLook(id mapreduce.JobID, whole bool) {
+	if j.dueJobs == nil {
+		j.dueJobs = make(map[mapreduce.JobID]bool)
 	}
-	n.dueJobs[id] = n.dueJobs[id] || whole
-	n.DueSignal.Wake()
+	j.dueJobs[id] = j.dueJobs[id] || whole
+	j.DueSignal.Wake()
 }
 
 // TakeDue returns the jobs that are due, each with whether it is to be looked at as a
 // whole, and not only for reduces whose inputs have ended.
-func (n *Jobs) TakeDue() map[mapreduce.JobID]bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	due := n.dueJobs
-	n.dueJobs = nil
+func (j *Jobs) TakeDue() map[mapreduce.JobID]bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	due := j.dueJobs
+	j.dueJobs = nil
 	return due
 }
 
@@ -89,114 +89,114 @@ type Failure struct {
 
 // RequestFailure asks for a job to be failed. Of several reasons, the one of the newest epoch
 // counts: the job is past the others.
-func (n *Jobs) RequestFailure(id mapreduce.JobID, f Failure) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.failures == nil {
-		n.failures = make(map[mapreduce.JobID]Failure)
+func (j *Jobs) RequestFailure(id mapreduce.JobID, f Failure) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.failures == nil {
+		j.failures = make(map[mapreduce.JobID]Failure)
 	}
-	if known, ok := n.failures[id]; !ok || known.Epoch <= f.Epoch {
-		n.failures[id] = f
+	if known, ok := j.failures[id]; !ok || known.Epoch <= f.Epoch {
+		j.failures[id] = f
 	}
-	n.requestLook(id, true)
+	j.requestLook(id, true)
 }
 
 // PendingFailure returns why a job is to be failed, if it is.
-func (n *Jobs) PendingFailure(id mapreduce.JobID) (f Failure, ok bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	f, ok = n.failures[id]
+func (j *Jobs) PendingFailure(id mapreduce.JobID) (f Failure, ok bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	f, ok = j.failures[id]
 	return f, ok
 }
 
 // ClearFailure notes that a job need not be failed any more for a reason.
-func (n *Jobs) ClearFailure(id mapreduce.JobID, f Failure) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.failures[id] == f {
-		delete(n.failures, id)
+func (j *Jobs) ClearFailure(id mapreduce.JobID, f Failure) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.failures[id] == f {
+		delete(j.failures, id)
 	}
 }
 
 // SetResume notes that a job is to be resumed.
-func (n *Jobs) SetResume(id mapreduce.JobID, r mapreduce.Resume) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.pendingResumes == nil {
-		n.pendingResumes = make(map[mapreduce.JobID]mapreduce.Resume)
+func (j *Jobs) SetResume(id mapreduce.JobID, r mapreduce.Resume) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.pendingResumes == nil {
+		j.pendingResumes = make(map[mapreduce.JobID]mapreduce.Resume)
 	}
-	n.pendingResumes[id] = r
+	j.pendingResumes[id] = r
 }
 
 // PendingResume returns how a job is to be resumed, if it is.
-func (n *Jobs) PendingResume(id mapreduce.JobID) (mapreduce.Resume, bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	r, ok := n.pendingResumes[id]
+func (j *Jobs) PendingResume(id mapreduce.JobID) (mapreduce.Resume, bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	r, ok := j.pendingResumes[id]
 	return r, ok
 }
 
 // ClearResume notes that a job is not to be resumed.
-func (n *Jobs) ClearResume(id mapreduce.JobID) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	delete(n.pendingResumes, id)
+func (j *Jobs) ClearResume(id mapreduce.JobID) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.pendingResumes, id)
 }
 
 // NoteEndedInputs asks for a look at reduces of which inputs have ended.
-func (n *Jobs) NoteEndedInputs(id mapreduce.JobID, refs []records.WaitRef) {
+func (j *Jobs) NoteEndedInputs(id mapreduce.JobID, refs []records.WaitRef) {
 	if len(refs) == 0 {
 		return
 	}
-	n.KeepEndedInputs(id, refs)
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.requestLook(id, false)
+	j.KeepEndedInputs(id, refs)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.requestLook(id, false)
 }
 
 // KeepEndedInputs keeps reduces whose inputs have ended for the next look at a job.
-func (n *Jobs) KeepEndedInputs(id mapreduce.JobID, refs []records.WaitRef) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+func (j *Jobs) KeepEndedInputs(id mapreduce.JobID, refs []records.WaitRef) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 
-	if n.endedInputs == nil {
-		n.endedInputs = make(map[mapreduce.JobID]map[records.WaitRef]bool)
+	if j.endedInputs == nil {
+		j.endedInputs = make(map[mapreduce.JobID]map[records.WaitRef]bool)
 	}
-	if n.endedInputs[id] == nil {
-		n.endedInputs[id] = make(map[records.WaitRef]bool, len(refs))
+	if j.endedInputs[id] == nil {
+		j.endedInputs[id] = make(map[records.WaitRef]bool, len(refs))
 	}
 
 	for _, r := range refs {
-		n.endedInputs[id][r] = true
+		j.endedInputs[id][r] = true
 	}
 }
 
 // RequestTreeLook asks for a look at all reduces of a job's tree.
-func (n *Jobs) RequestTreeLook(id mapreduce.JobID) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.inheritedTrees == nil {
-		n.inheritedTrees = make(map[mapreduce.JobID]bool)
+func (j *Jobs) RequestTreeLook(id mapreduce.JobID) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.inheritedTrees == nil {
+		j.inheritedTrees = make(map[mapreduce.JobID]bool)
 	}
-	n.inheritedTrees[id] = true
+	j.inheritedTrees[id] = true
 }
 
 // TakeTreeLook reports whether all reduces of a job's tree are to be looked at, and
 // forgets that.
-func (n *Jobs) TakeTreeLook(id mapreduce.JobID) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	found := n.inheritedTrees[id]
-	delete(n.inheritedTrees, id)
+func (j *Jobs) TakeTreeLook(id mapreduce.JobID) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	found := j.inheritedTrees[id]
+	delete(j.inheritedTrees, id)
 	return found
 }
 
 // TakeEndedInputs returns the reduces of a job that are to be looked at.
-func (n *Jobs) TakeEndedInputs(id mapreduce.JobID) []records.WaitRef {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	refs := slices.Collect(maps.Keys(n.endedInputs[id]))
-	delete(n.endedInputs, id)
+func (j *Jobs) TakeEndedInputs(id mapreduce.JobID) []records.WaitRef {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	refs := slices.Collect(maps.Keys(j.endedInputs[id]))
+	delete(j.endedInputs, id)
 	slices.SortFunc(refs, func(a, b records.WaitRef) int {
 		return cmp.Or(cmp.Compare(a.Level, b.Level), cmp.Compare(a.Index, b.Index))
 	})
@@ -204,28 +204,28 @@ func (n *Jobs) TakeEndedInputs(id mapreduce.JobID) []records.WaitRef {
 }
 
 // NotifyWatchers wakes those who watch a job, and has its new checkpoints sealed.
-func (n *Jobs) NotifyWatchers(id mapreduce.JobID) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.unsealed == nil {
-		n.unsealed = make(map[mapreduce.JobID]bool)
+func (j *Jobs) NotifyWatchers(id mapreduce.JobID) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.unsealed == nil {
+		j.unsealed = make(map[mapreduce.JobID]bool)
 	}
-	n.unsealed[id] = true
-	n.wakeWatchers(id)
+	j.unsealed[id] = true
+	j.wakeWatchers(id)
 }
 
 // WakeWatchers has those who watch a job look again, for what its units say of themselves.
-func (n *Jobs) WakeWatchers(id mapreduce.JobID) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.wakeWatchers(id)
+func (j *Jobs) WakeWatchers(id mapreduce.JobID) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.wakeWatchers(id)
 }
 
-// wakeWatchers wakes those who watch a job. The caller holds n.mu.
-func (n *Jobs) wakeWatchers(id mapreduce.JobID) {
-	if w := n.watchers[id]; w != nil {
+// wakeWatchers wakes those who watch a job. The caller holds j.mu.
+func (j *Jobs) wakeWatchers(id mapreduce.JobID) {
+	if w := j.watchers[id]; w != nil {
 		close(w.changed)
-		delete(n.watchers, id)
+		delete(j.watchers, id)
 	}
 }
 
@@ -236,14 +236,14 @@ type jobWatchers struct {
 }
 
 // TakeUnsealed returns the jobs to seal whose turn it is.
-func (n *Jobs) TakeUnsealed(turn func(mapreduce.JobID) bool) []mapreduce.JobID {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+func (j *Jobs) TakeUnsealed(turn func(mapreduce.JobID) bool) []mapreduce.JobID {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	var due []mapreduce.JobID
-	for id := range n.unsealed {
+	for id := range j.unsealed {
 		if turn(id) {
 			due = append(due, id)
-			delete(n.unsealed, id)
+			delete(j.unsealed, id)
 		}
 	}
 	return due
@@ -251,38 +251,38 @@ func (n *Jobs) TakeUnsealed(turn func(mapreduce.JobID) bool) []mapreduce.JobID {
 
 // Watch returns a channel that closes at the job's next change. Whoever stops
 // waiting calls done.
-func (n *Jobs) Watch(id mapreduce.JobID) (changed <-chan struct{}, done func()) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+func (j *Jobs) Watch(id mapreduce.JobID) (changed <-chan struct{}, done func()) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 
-	if n.watchers == nil {
-		n.watchers = make(map[mapreduce.JobID]*jobWatchers)
+	if j.watchers == nil {
+		j.watchers = make(map[mapreduce.JobID]*jobWatchers)
 	}
 
-	w := n.watchers[id]
+	w := j.watchers[id]
 	if w == nil {
 		w = &jobWatchers{changed: make(chan struct{})}
-		n.watchers[id] = w
+		j.watchers[id] = w
 	}
 
 	w.waiting++
-	return w.changed, func() { n.unwatchJob(id, w) }
+	return w.changed, func() { j.unwatchJob(id, w) }
 }
 
-func (n *Jobs) unwatchJob(id mapreduce.JobID, w *jobWatchers) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if w.waiting--; w.waiting == 0 && n.watchers[id] == w {
-		delete(n.watchers, id)
+func (j *Jobs) unwatchJob(id mapreduce.JobID, w *jobWatchers) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if w.waiting--; w.waiting == 0 && j.watchers[id] == w {
+		delete(j.watchers, id)
 	}
 }
 
 // CallAt has fn called when t has come.
-func (n *Jobs) CallAt(t time.Time, fn func(context.Context)) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	heap.Push(&n.timers, timer{at: t, fn: fn})
-	n.TimerSignal.Wake()
+func (j *Jobs) CallAt(t time.Time, fn func(context.Context)) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	heap.Push(&j.timers, timer{at: t, fn: fn})
+	j.TimerSignal.Wake()
 }
 
 // A Sleeper is a unit that waits until its time has come.
@@ -292,19 +292,19 @@ type Sleeper struct {
 }
 
 // SleepUntil has a unit woken when t has come, unless its sleep is timed already.
-func (n *Jobs) SleepUntil(t time.Time, s Sleeper) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.sleeping[s] {
+func (j *Jobs) SleepUntil(t time.Time, s Sleeper) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.sleeping[s] {
 		return
 	}
-	if n.sleeping == nil {
-		n.sleeping = make(map[Sleeper]bool)
+	if j.sleeping == nil {
+		j.sleeping = make(map[Sleeper]bool)
 	}
 
-	n.sleeping[s] = true
-	heap.Push(&n.timers, timer{at: t, sleeper: s})
-	n.TimerSignal.Wake()
+	j.sleeping[s] = true
+	heap.Push(&j.timers, timer{at: t, sleeper: s})
+	j.TimerSignal.Wake()
 }
 
 // A Due is what is due at a time.
@@ -315,23 +315,23 @@ type Due struct {
 }
 
 // TakeTimers returns what is due at now.
-func (n *Jobs) TakeTimers(now time.Time) Due {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+func (j *Jobs) TakeTimers(now time.Time) Due {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	due := Due{Units: make(map[mapreduce.JobID][]records.Sleeper), Next: time.Hour}
 
-	for len(n.timers) > 0 && !n.timers[0].at.After(now) {
-		t := heap.Pop(&n.timers).(timer)
+	for len(j.timers) > 0 && !j.timers[0].at.After(now) {
+		t := heap.Pop(&j.timers).(timer)
 		if t.fn != nil {
 			due.Calls = append(due.Calls, t.fn)
 			continue
 		}
-		delete(n.sleeping, t.sleeper)
+		delete(j.sleeping, t.sleeper)
 		due.Units[t.sleeper.Job] = append(due.Units[t.sleeper.Job], t.sleeper.Sleeper)
 	}
 
-	if len(n.timers) > 0 {
-		due.Next = n.timers[0].at.Sub(now)
+	if len(j.timers) > 0 {
+		due.Next = j.timers[0].at.Sub(now)
 	}
 	return due
 }

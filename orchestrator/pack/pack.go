@@ -98,29 +98,29 @@ func newFreeSpace(n int, budget int64) freeSpace {
 	for leaves < n {
 		leaves *= 2
 	}
-	r := freeSpace{leaves: leaves, most: make([]int64, 2*leaves)}
-	for i := range r.most {
-		r.most[i] = budget
+	f := freeSpace{leaves: leaves, most: make([]int64, 2*leaves)}
+	for i := range f.most {
+		f.most[i] = budget
 	}
-	return r
+	return f
 }
 
 // firstFit returns the first bin with room for size. There always is one, because
 // there are as many bins as items.
-func (r freeSpace) firstFit(size int64) int {
+func (f freeSpace) firstFit(size int64) int {
 	at := 1
-	for at < r.leaves {
-		if at *= 2; r.most[at] < size {
+	for at < f.leaves {
+		if at *= 2; f.most[at] < size {
 			at++
 		}
 	}
-	return at - r.leaves
+	return at - f.leaves
 }
 
-func (r freeSpace) reduceSpace(bin int, size int64) {
-	at := r.leaves + bin
-	r.most[at] -= size
+func (f freeSpace) reduceSpace(bin int, size int64) {
+	at := f.leaves + bin
+	f.most[at] -= size
 	for at /= 2; at > 0; at /= 2 {
-		r.most[at] = max(r.most[2*at], r.most[2*at+1])
+		f.most[at] = max(f.most[2*at], f.most[2*at+1])
 	}
 }

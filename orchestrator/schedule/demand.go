@@ -21,23 +21,23 @@ type Runnable struct {
 }
 
 // Runnable returns the jobs that may run and have work for workers.
-func (b *Scheduler) Runnable() []Runnable {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (s *Scheduler) Runnable() []Runnable {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 
 	var all []Runnable
-	for id, r := range b.runs {
-		if !r.running || r.spec == nil || r.assembles {
+	for id, j := range s.runs {
+		if !j.running || j.spec == nil || j.assembles {
 			continue
 		}
 
 		one := Runnable{
-			Job: id, Tenant: r.tenant, Needs: r.needs, Parallelism: int64(r.spec.Parallelism), Spec: r.spec,
-			FailsFast: r.spec.OnBreaker == mapreduce.BreakerSkip,
+			Job: id, Tenant: j.tenant, Needs: j.needs, Parallelism: int64(j.spec.Parallelism), Spec: j.spec,
+			FailsFast: j.spec.OnBreaker == mapreduce.BreakerSkip,
 		}
 
-		if r.asks {
-			one.Model = b.Models.askedNow(r)
+		if j.asks {
+			one.Model = s.Models.askedNow(j)
 		}
 
 		all = append(all, one)
@@ -47,34 +47,34 @@ func (b *Scheduler) Runnable() []Runnable {
 
 // askedNow returns the first model of a job that answers, as far as this node knows; the first of all if
 // none does. The caller holds the scheduler's mu.
-func (g *Models) askedNow(r *Job) string {
-	now := g.sched.now()
-	for _, name := range r.models {
-		if m := g.states[name]; m == nil || !m.HoldsBack(r.spec) && !m.IsRefusing(now) {
+func (m *Models) askedNow(j *Job) string {
+	now := m.sched.now()
+	for _, name := range j.models {
+		if s := m.states[name]; s == nil || !s.HoldsBack(j.spec) && !s.IsRefusing(now) {
 			return name
 		}
 	}
-	return r.model
+	return j.model
 }
 
 // notePace notes how long the calls of a report took. The caller holds the scheduler's mu.
-func (g *Models) notePace(r *Job, rep *mapreduce.Report) {
-	if r.spec == nil || !r.asks {
+func (m *Models) notePace(j *Job, rep *mapreduce.Report) {
+	if j.spec == nil || !j.asks {
 		return
 	}
-	if m := g.states[r.model]; m != nil && (len(r.models) == 1 || len(rep.Models) == 1 && mapreduce.Answered(rep.Models, r.model)) {
-		m.Pace.Note(rep)
+	if s := m.states[j.model]; s != nil && (len(j.models) == 1 || len(rep.Models) == 1 && mapreduce.Answered(rep.Models, j.model)) {
+		s.Pace.Note(rep)
 	}
 }
 
 // Allowances returns what this node knows of the models that its jobs ask, by
 // "provider/model".
-func (g *Models) Allowances(now time.Time) map[string]model.Allowance {
-	g.sched.mu.Lock()
-	defer g.sched.mu.Unlock()
-	all := make(map[string]model.Allowance, len(g.states))
-	for name, m := range g.states {
-		all[name] = m.Allowance(now)
+func (m *Models) Allowances(now time.Time) map[string]model.Allowance {
+	m.sched.mu.Lock()
+	defer m.sched.mu.Unlock()
+	all := make(map[string]model.Allowance, len(m.states))
+	for name, s := range m.states {
+		all[name] = s.Allowance(now)
 	}
 	return all
 }

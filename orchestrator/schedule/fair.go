@@ -27,59 +27,59 @@ type tenantShare struct {
 // wait.
 const quantum = 32
 
-// add puts r into the queue unless it is there.
-func (f *fairQueue) add(r *Job) {
-	if r.queued {
+// add puts j into the queue unless it is there.
+func (f *fairQueue) add(j *Job) {
+	if j.queued {
 		return
 	}
-	r.queued = true
+	j.queued = true
 
-	s := f.tenantShareOf(r.tenant)
+	s := f.tenantShareOf(j.tenant)
 	if s == nil {
-		s = &tenantShare{tenant: r.tenant}
+		s = &tenantShare{tenant: j.tenant}
 		f.tenants = append(f.tenants, s)
 	}
 
 	// It goes behind the others of its priority.
 	at := len(s.runs)
-	for at > 0 && s.runs[at-1].priority < r.priority {
+	for at > 0 && s.runs[at-1].priority < j.priority {
 		at--
 	}
-	s.runs = slices.Insert(s.runs, at, r)
+	s.runs = slices.Insert(s.runs, at, j)
 }
 
-// addFirst puts r into the queue so that it comes next of its priority, and its
+// addFirst puts j into the queue so that it comes next of its priority, and its
 // tenant next of all.
-func (f *fairQueue) addFirst(r *Job) {
-	f.remove(r)
-	r.queued = true
+func (f *fairQueue) addFirst(j *Job) {
+	f.remove(j)
+	j.queued = true
 
-	s := f.tenantShareOf(r.tenant)
+	s := f.tenantShareOf(j.tenant)
 	if s == nil {
-		s = &tenantShare{tenant: r.tenant}
+		s = &tenantShare{tenant: j.tenant}
 	} else {
 		f.tenants = slices.DeleteFunc(f.tenants, func(other *tenantShare) bool { return other == s })
 	}
 	f.tenants = slices.Insert(f.tenants, 0, s)
 
 	at := 0
-	for at < len(s.runs) && s.runs[at].priority > r.priority {
+	for at < len(s.runs) && s.runs[at].priority > j.priority {
 		at++
 	}
-	s.runs = slices.Insert(s.runs, at, r)
+	s.runs = slices.Insert(s.runs, at, j)
 }
 
-// addStarved has r wait for a slot, behind those of its tenant that wait already.
-func (f *fairQueue) addStarved(r *Job) {
-	if !r.starved {
-		r.starved = true
-		f.starved.Add(r.tenant, r)
+// addStarved has j wait for a slot, behind those of its tenant that wait already.
+func (f *fairQueue) addStarved(j *Job) {
+	if !j.starved {
+		j.starved = true
+		f.starved.Add(j.tenant, j)
 	}
 }
 
-func (f *fairQueue) tenantShareOf(t mapreduce.TenantID) *tenantShare {
+func (f *fairQueue) tenantShareOf(tenant mapreduce.TenantID) *tenantShare {
 	for _, s := range f.tenants {
-		if s.tenant == t {
+		if s.tenant == tenant {
 			return s
 		}
 	}
@@ -94,15 +94,15 @@ func (f *fairQueue) nextJob() *Job {
 	}
 
 	s := f.tenants[0]
-	r := s.runs[0]
-	r.queued = false
+	j := s.runs[0]
+	j.queued = false
 	s.runs[0], s.runs = nil, s.runs[1:] // there may be thousands
 
 	f.tenants = slices.Delete(f.tenants, 0, 1)
 	if len(s.runs) > 0 {
 		f.tenants = append(f.tenants, s)
 	}
-	return r
+	return j
 }
 
 // hasWaiting reports whether a job waits for its turn.
@@ -111,15 +111,15 @@ func (f *fairQueue) hasWaiting() bool { return len(f.tenants) > 0 }
 // isContended reports whether a job waits for its turn or for a slot.
 func (f *fairQueue) isContended() bool { return f.hasWaiting() || f.starved.HasItems() }
 
-// remove takes r out of the queue.
-func (f *fairQueue) remove(r *Job) {
-	if !r.queued {
+// remove takes j out of the queue.
+func (f *fairQueue) remove(j *Job) {
+	if !j.queued {
 		return
 	}
-	r.queued = false
+	j.queued = false
 
 	for i, s := range f.tenants {
-		if at := slices.Index(s.runs, r); at >= 0 {
+		if at := slices.Index(s.runs, j); at >= 0 {
 			s.runs = slices.Delete(s.runs, at, at+1)
 			if len(s.runs) == 0 {
 				f.tenants = slices.Delete(f.tenants, i, i+1)
@@ -129,14 +129,14 @@ func (f *fairQueue) remove(r *Job) {
 	}
 }
 
-// visitAllowance is how many units r may claim in this visit, of the room there is: all
+// visitAllowance is how many units j may claim in this visit, of the room there is: all
 // it can while no other tenant waits, and otherwise its share.
-func (f *fairQueue) visitAllowance(r *Job, room int) int {
-	others := f.starved.Others(r.tenant)
+func (f *fairQueue) visitAllowance(j *Job, room int) int {
+	others := f.starved.Others(j.tenant)
 
 	waiting := 0
 	for _, s := range f.tenants {
-		if s.tenant != r.tenant {
+		if s.tenant != j.tenant {
 			waiting++
 		}
 	}

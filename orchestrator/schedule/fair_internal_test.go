@@ -19,24 +19,24 @@ func (quietPeer) Stop(error)               {}
 // A tenant of which no worker can run anything has the fewest units of all. Its jobs must
 // not be the only ones that are looked at when a slot is free.
 func TestJobsThatNobodyCanRunKeepNoOthersWaiting(t *testing.T) {
-	b := New(Config{Now: time.Now})
-	b.Sessions.bound["w"] = NewSession(&mapreduce.Hello{Session: "w", Slots: 4}, "working", 1, false, quietPeer{})
+	s := New(Config{Now: time.Now})
+	s.Sessions.bound["w"] = NewSession(&mapreduce.Hello{Session: "w", Slots: 4}, "working", 1, false, quietPeer{})
 	starve := func(tenant mapreduce.TenantID, id string) *Job {
-		r := &Job{
+		j := &Job{
 			ID: mapreduce.JobID(id), tenant: tenant, spec: new(mapreduce.JobSpec), running: true, drained: true, slots: 4,
 			queue: make([]records.Candidate, 1),
 		}
-		b.runs[r.ID] = r
-		b.fairQueue.addStarved(r)
-		return r
+		s.runs[j.ID] = j
+		s.fairQueue.addStarved(j)
+		return j
 	}
 	for i := range 20 {
 		starve("stuck", fmt.Sprint("stuck", i))
 	}
 	working := starve("working", "working0")
-	b.addHeldUnits(working, 1) // more than the other tenant has
-	b.requeueStarved(b.now())
-	if next := b.fairQueue.nextJob(); next != working {
+	s.addHeldUnits(working, 1) // more than the other tenant has
+	s.requeueStarved(s.now())
+	if next := s.fairQueue.nextJob(); next != working {
 		t.Errorf("a slot is free, and next is %v; want the job that can have it", next)
 	}
 }
@@ -46,18 +46,18 @@ func TestJobsThatNobodyCanRunKeepNoOthersWaiting(t *testing.T) {
 // that its turn comes.
 func TestAJobClaimsBeforeItReadsWhileOthersWait(t *testing.T) {
 	for _, contended := range []bool{false, true} {
-		b := New(Config{Now: time.Now, NewID: func() string { return "claim" }})
-		b.Sessions.bound["w"] = NewSession(&mapreduce.Hello{Session: "w", Slots: 4}, "t", 1, false, quietPeer{})
+		s := New(Config{Now: time.Now, NewID: func() string { return "claim" }})
+		s.Sessions.bound["w"] = NewSession(&mapreduce.Hello{Session: "w", Slots: 4}, "t", 1, false, quietPeer{})
 		add := func(id string) *Job {
-			r := &Job{ID: mapreduce.JobID(id), tenant: "t", spec: new(mapreduce.JobSpec), running: true, slots: 4, queue: make([]records.Candidate, 1)}
-			b.runs[r.ID] = r
-			return r
+			j := &Job{ID: mapreduce.JobID(id), tenant: "t", spec: new(mapreduce.JobSpec), running: true, slots: 4, queue: make([]records.Candidate, 1)}
+			s.runs[j.ID] = j
+			return j
 		}
-		r := add("few")
+		j := add("few")
 		if contended {
-			b.fairQueue.addStarved(add("waits"))
+			s.fairQueue.addStarved(add("waits"))
 		}
-		task := b.taskFor(r)
+		task := s.taskFor(j)
 		if task == nil || task.Scan == contended || contended && task.Turn.Claim == nil {
 			t.Errorf("another job waits: %v; the task is %+v", contended, task)
 		}

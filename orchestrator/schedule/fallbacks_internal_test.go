@@ -11,53 +11,53 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
-// newFallbackJobs returns a scheduler with a job that asks a/m, and b/m while that is away, and one that
+// newFallbackJobs returns a scheduler with a job that asks a/m, and s/m while that is away, and one that
 // asks a/m alone; this node has a share of both models, which nothing limits.
-func newFallbackJobs(t *testing.T) (b *Scheduler, both, alone *Job) {
+func newFallbackJobs(t *testing.T) (s *Scheduler, both, alone *Job) {
 	t.Helper()
-	b = testScheduler()
+	s = testScheduler()
 	for id, spec := range map[mapreduce.JobID]*mapreduce.JobSpec{
 		"both":  {Provider: "a", Model: "m", Fallbacks: []string{"b/m"}, Parallelism: 4},
 		"alone": {Provider: "a", Model: "m", Parallelism: 4},
 	} {
-		b.PutJob(id, &records.Control{Epoch: 1, Shards: 1}, spec, jobspec.Stages{}, true, 0, []records.Candidate{{Unit: "u"}})
+		s.PutJob(id, &records.Control{Epoch: 1, Shards: 1}, spec, jobspec.Stages{}, true, 0, []records.Candidate{{Unit: "u"}})
 	}
 	for _, name := range []string{"a/m", "b/m"} {
-		b.Models.ApplyScope(name, &limit.Scope{Shares: map[mapreduce.NodeID]limit.Share{"n": {Want: 1, Slots: 1}}}, b.now())
+		s.Models.ApplyScope(name, &limit.Scope{Shares: map[mapreduce.NodeID]limit.Share{"n": {Want: 1, Slots: 1}}}, s.now())
 	}
-	return b, b.runs["both"], b.runs["alone"]
+	return s, s.runs["both"], s.runs["alone"]
 }
 
 // An open breaker of one model holds back the units that have no other, and none that have.
 func TestABreakerHoldsBackNoUnitThatHasAnotherModel(t *testing.T) {
-	b, both, alone := newFallbackJobs(t)
-	b.mu.Lock()
-	if b.Models.modelRoom(both) != math.MaxInt || b.Models.modelRoom(alone) != math.MaxInt {
+	s, both, alone := newFallbackJobs(t)
+	s.mu.Lock()
+	if s.Models.modelRoom(both) != math.MaxInt || s.Models.modelRoom(alone) != math.MaxInt {
 		t.Error("nothing limits the models, and there is no room")
 	}
-	b.mu.Unlock()
+	s.mu.Unlock()
 
-	now := b.now()
-	b.Models.ApplyScope("a/m", &limit.Scope{Breaker: limit.Breaker{Open: true, For: time.Minute}, Shares: map[mapreduce.NodeID]limit.Share{"n": {Want: 1, Slots: 1}}}, now)
-	s := NewSession(&mapreduce.Hello{Session: "w", Slots: 4, Offer: mapreduce.Offer{Providers: []string{"a", "b"}}}, "", 1, false, quietPeer{})
-	s.breakers["a/m"] = now.Add(time.Minute)
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	now := s.now()
+	s.Models.ApplyScope("a/m", &limit.Scope{Breaker: limit.Breaker{Open: true, For: time.Minute}, Shares: map[mapreduce.NodeID]limit.Share{"n": {Want: 1, Slots: 1}}}, now)
+	session := NewSession(&mapreduce.Hello{Session: "w", Slots: 4, Offer: mapreduce.Offer{Providers: []string{"a", "b"}}}, "", 1, false, quietPeer{})
+	session.breakers["a/m"] = now.Add(time.Minute)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for name, c := range map[string]struct {
 		job   *Job
 		room  bool
 		model string
 	}{"both": {both, true, "b/m"}, "alone": {alone, false, "a/m"}} {
-		if got := b.Models.modelRoom(c.job) > 0; got != c.room {
+		if got := s.Models.modelRoom(c.job) > 0; got != c.room {
 			t.Errorf("%s: room %v, want %v", name, got, c.room)
 		}
-		if got := s.canRun(c.job, now); got != c.room {
+		if got := session.canRun(c.job, now); got != c.room {
 			t.Errorf("%s: a worker may have units: %v, want %v", name, got, c.room)
 		}
-		if got := b.Models.modelUnanswered(c.job, now); got == c.room {
+		if got := s.Models.modelUnanswered(c.job, now); got == c.room {
 			t.Errorf("%s: nobody answers: %v", name, got)
 		}
-		if got := b.Models.askedNow(c.job); got != c.model {
+		if got := s.Models.askedNow(c.job); got != c.model {
 			t.Errorf("%s asks %s, want %s", name, got, c.model)
 		}
 	}
@@ -85,20 +85,20 @@ func TestOutcomesOfOneOfSeveralModels(t *testing.T) {
 
 // What is counted of a job with several models is counted for each, and nothing stays when it goes.
 func TestCountsOfSeveralModels(t *testing.T) {
-	b, both, _ := newFallbackJobs(t)
-	b.mu.Lock()
-	b.addHeldUnits(both, 3)
-	if a, second := b.uses["a/m"], b.uses["b/m"]; a.held != 3 || a.spare != 0 || second.held != 0 || second.spare != 3 || len(a.jobs) != 2 || len(second.jobs) != 1 || second.asking != 1 {
+	s, both, _ := newFallbackJobs(t)
+	s.mu.Lock()
+	s.addHeldUnits(both, 3)
+	if a, second := s.uses["a/m"], s.uses["b/m"]; a.held != 3 || a.spare != 0 || second.held != 0 || second.spare != 3 || len(a.jobs) != 2 || len(second.jobs) != 1 || second.asking != 1 {
 		t.Errorf("counted %+v and %+v", a, second)
 	}
-	if got := b.Models.wantOf(b.Models.modelStateOf("b/m")); got != 3 {
+	if got := s.Models.wantOf(s.Models.modelStateOf("b/m")); got != 3 {
 		t.Errorf("wants %d calls of the second model, want 3", got)
 	}
-	b.addHeldUnits(both, -3)
-	b.mu.Unlock()
-	b.RetireJob("both")
-	b.RetireJob("alone")
-	if len(b.uses) != 0 || len(b.asking) != 0 {
-		t.Errorf("left over: %v, %v", b.uses, b.asking)
+	s.addHeldUnits(both, -3)
+	s.mu.Unlock()
+	s.RetireJob("both")
+	s.RetireJob("alone")
+	if len(s.uses) != 0 || len(s.asking) != 0 {
+		t.Errorf("left over: %v, %v", s.uses, s.asking)
 	}
 }

@@ -85,138 +85,138 @@ type pendingReport struct {
 	spoilt  bool // the worker's report could not be stored: this one says so instead
 }
 
-// turnSize bounds the reports of a turn of r, and the units that it claims.
-func (r *Job) turnSize() int {
-	if r.batch > 0 {
-		return r.batch
+// turnSize bounds the reports of a turn of j, and the units that it claims.
+func (j *Job) turnSize() int {
+	if j.batch > 0 {
+		return j.batch
 	}
 	return records.MaxBatch
 }
 
-// getOrAddJob returns a job, a new one if the scheduler has none. The caller holds b.mu.
-func (b *Scheduler) getOrAddJob(id mapreduce.JobID) *Job {
-	r := b.runs[id]
-	if r == nil {
-		r = &Job{ID: id, Reserving: make(chan struct{}, 1)}
-		b.runs[id] = r
+// getOrAddJob returns a job, a new one if the scheduler has none. The caller holds s.mu.
+func (s *Scheduler) getOrAddJob(id mapreduce.JobID) *Job {
+	j := s.runs[id]
+	if j == nil {
+		j = &Job{ID: id, Reserving: make(chan struct{}, 1)}
+		s.runs[id] = j
 	}
-	return r
+	return j
 }
 
-// isStarved reports whether r has units that nothing but slots keeps from running.
-func (r *Job) isStarved() bool {
-	return r.running && !r.assembles && !r.claiming && !r.isFailing() && (len(r.queue) > 0 || !r.drained && !r.reading)
+// isStarved reports whether j has units that nothing but slots keeps from running.
+func (j *Job) isStarved() bool {
+	return j.running && !j.assembles && !j.claiming && !j.isFailing() && (len(j.queue) > 0 || !j.drained && !j.reading)
 }
 
-// isFailing reports whether r is about to be failed.
-func (r *Job) isFailing() bool { return r.failing != 0 && r.failing == r.epoch }
+// isFailing reports whether j is about to be failed.
+func (j *Job) isFailing() bool { return j.failing != 0 && j.failing == j.epoch }
 
 // usesFleetCalls reports whether units of a job make calls that the fleet counts. Those
 // of a job that is not known yet may.
-func (r *Job) usesFleetCalls() bool { return r.spec == nil || r.asks }
+func (j *Job) usesFleetCalls() bool { return j.spec == nil || j.asks }
 
 // PutJob puts a job that may run on the scheduler, or brings what stands there up to
 // date. If all units that wait are known, its queue need not be read.
-func (b *Scheduler) PutJob(id mapreduce.JobID, ctl *records.Control, spec *mapreduce.JobSpec, stages jobspec.Stages, asks bool, share int64, waiting []records.Candidate) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (s *Scheduler) PutJob(id mapreduce.JobID, ctl *records.Control, spec *mapreduce.JobSpec, stages jobspec.Stages, asks bool, share int64, waiting []records.Candidate) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 
-	r := b.getOrAddJob(id)
-	if r.running && (r.epoch > ctl.Epoch || r.epoch == ctl.Epoch && waiting != nil) {
+	j := s.getOrAddJob(id)
+	if j.running && (j.epoch > ctl.Epoch || j.epoch == ctl.Epoch && waiting != nil) {
 		return // what stands there is no older
 	}
 
-	b.fairQueue.remove(r) // its tenant was not known if only reports had come for it
+	s.fairQueue.remove(j) // its tenant was not known if only reports had come for it
 
-	if r.spec == nil || r.spec.Budget != spec.Budget {
-		r.granted = false
+	if j.spec == nil || j.spec.Budget != spec.Budget {
+		j.granted = false
 	}
-	if r.spec != nil && spec.Parallelism < r.spec.Parallelism {
-		r.slots, r.grantUnsure = 0, true // of what all nodes have, some is to go
+	if j.spec != nil && spec.Parallelism < j.spec.Parallelism {
+		j.slots, j.grantUnsure = 0, true // of what all nodes have, some is to go
 	}
 	// Its submission may have granted slots, whose commit was unknown.
-	r.grantUnsure = r.grantUnsure || r.spec == nil && r.slots == 0
+	j.grantUnsure = j.grantUnsure || j.spec == nil && j.slots == 0
 
 	// Held units count by tenant and by models, which may change now.
-	held, reported := r.held, r.reported
-	b.addHeldUnits(r, -held)
-	b.addReportedUnits(r, -reported)
-	b.leaveModel(r)
-	r.tenant, r.priority, r.spec, r.share = ctl.Tenant, ctl.Priority, spec, share
-	r.stages, r.asks, r.needs, r.running = stages, asks, jobspec.Requirements(spec, stages.Current()), true
-	b.enterModel(r)
-	b.addHeldUnits(r, held) // which may have counted as calls
-	b.addReportedUnits(r, reported)
+	held, reported := j.held, j.reported
+	s.addHeldUnits(j, -held)
+	s.addReportedUnits(j, -reported)
+	s.leaveModel(j)
+	j.tenant, j.priority, j.spec, j.share = ctl.Tenant, ctl.Priority, spec, share
+	j.stages, j.asks, j.needs, j.running = stages, asks, jobspec.Requirements(spec, stages.Current()), true
+	s.enterModel(j)
+	s.addHeldUnits(j, held) // which may have counted as calls
+	s.addReportedUnits(j, reported)
 
-	r.epoch, r.level, r.shards = ctl.Epoch, ctl.OpenLevel(), max(1, ctl.Shards)
-	r.assembles, r.neededTokens = ctl.AtResult(), 0
-	r.restartScan()
+	j.epoch, j.level, j.shards = ctl.Epoch, ctl.OpenLevel(), max(1, ctl.Shards)
+	j.assembles, j.neededTokens = ctl.AtResult(), 0
+	j.restartScan()
 	if waiting != nil {
-		r.queue, r.cursors, r.drained = waiting, make([]Cursor, r.shards), true
+		j.queue, j.cursors, j.drained = waiting, make([]Cursor, j.shards), true
 	}
 
-	r.noteWaiting(b.now())
-	b.Models.lookAgainFor(r)
-	b.activateJob(r)
+	j.noteWaiting(s.now())
+	s.Models.lookAgainFor(j)
+	s.activateJob(j)
 }
 
 // TenantOf returns whose a job is that stands on the scheduler.
-func (b *Scheduler) TenantOf(id mapreduce.JobID) (t mapreduce.TenantID, known bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	r := b.runs[id]
-	if r == nil || !r.running {
+func (s *Scheduler) TenantOf(id mapreduce.JobID) (tenant mapreduce.TenantID, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j := s.runs[id]
+	if j == nil || !j.running {
 		return "", false
 	}
-	return r.tenant, true
+	return j.tenant, true
 }
 
 // HasEpoch reports whether a job stands on the scheduler as of an epoch.
-func (b *Scheduler) HasEpoch(id mapreduce.JobID, epoch int64) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	r := b.runs[id]
-	return r != nil && r.running && r.epoch == epoch
+func (s *Scheduler) HasEpoch(id mapreduce.JobID, epoch int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j := s.runs[id]
+	return j != nil && j.running && j.epoch == epoch
 }
 
 // RetireJob takes a job that may not run off the scheduler, unless reports for it are
 // still to come.
-func (b *Scheduler) RetireJob(id mapreduce.JobID) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	r := b.runs[id]
-	if r == nil {
+func (s *Scheduler) RetireJob(id mapreduce.JobID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j := s.runs[id]
+	if j == nil {
 		return
 	}
-	b.stopJob(r)
-	r.noteWaiting(b.now())
-	r.restartScan()
-	b.dropJob(r)
+	s.stopJob(j)
+	j.noteWaiting(s.now())
+	j.restartScan()
+	s.dropJob(j)
 }
 
-// stopJob ends the claims of a job's units here. The caller holds b.mu.
-func (b *Scheduler) stopJob(r *Job) {
-	b.addAsking(r, -1)
-	r.running, r.queue = false, nil
+// stopJob ends the claims of a job's units here. The caller holds s.mu.
+func (s *Scheduler) stopJob(j *Job) {
+	s.addAsking(j, -1)
+	j.running, j.queue = false, nil
 }
 
-// dropJob forgets a job that nothing is left to do for. The caller holds b.mu.
-func (b *Scheduler) dropJob(r *Job) {
-	if !r.running && r.turns == 0 && len(r.reports) == 0 && r.held == 0 && len(r.release) == 0 {
-		b.fairQueue.remove(r)
-		b.leaveModel(r)
-		delete(b.runs, r.ID)
-		b.Sessions.releaseJobOnWorkers(r.ID)
+// dropJob forgets a job that nothing is left to do for. The caller holds s.mu.
+func (s *Scheduler) dropJob(j *Job) {
+	if !j.running && j.turns == 0 && len(j.reports) == 0 && j.held == 0 && len(j.release) == 0 {
+		s.fairQueue.remove(j)
+		s.leaveModel(j)
+		delete(s.runs, j.ID)
+		s.Sessions.releaseJobOnWorkers(j.ID)
 	}
 }
 
 // Running returns the jobs on the scheduler that may run.
-func (b *Scheduler) Running() []mapreduce.JobID {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (s *Scheduler) Running() []mapreduce.JobID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var ids []mapreduce.JobID
-	for id, r := range b.runs {
-		if r.running {
+	for id, j := range s.runs {
+		if j.running {
 			ids = append(ids, id)
 		}
 	}
@@ -224,37 +224,37 @@ func (b *Scheduler) Running() []mapreduce.JobID {
 }
 
 // SleepersAfter returns behind which parked unit of a job to go on looking.
-func (b *Scheduler) SleepersAfter(id mapreduce.JobID) mapreduce.UnitID {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if r := b.runs[id]; r != nil {
-		return r.parkedAfter
+func (s *Scheduler) SleepersAfter(id mapreduce.JobID) mapreduce.UnitID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if j := s.runs[id]; j != nil {
+		return j.parkedAfter
 	}
 	return ""
 }
 
 // SleepersSeen notes behind which parked unit of a job to go on looking.
-func (b *Scheduler) SleepersSeen(id mapreduce.JobID, next mapreduce.UnitID) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if r := b.runs[id]; r != nil {
-		r.parkedAfter = next
+func (s *Scheduler) SleepersSeen(id mapreduce.JobID, next mapreduce.UnitID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if j := s.runs[id]; j != nil {
+		j.parkedAfter = next
 	}
 }
 
 // Compiled returns a job that stands on the scheduler, compiled; else nil.
-func (b *Scheduler) Compiled(id mapreduce.JobID) *jobspec.Compiled {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if r := b.runs[id]; r != nil {
-		return r.stages.Compiled
+func (s *Scheduler) Compiled(id mapreduce.JobID) *jobspec.Compiled {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if j := s.runs[id]; j != nil {
+		return j.stages.Compiled
 	}
 	return nil
 }
 
 // SpecOf returns the spec of a job; nil while that is not known.
-func (b *Scheduler) SpecOf(r *Job) *mapreduce.JobSpec {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return r.spec
+func (s *Scheduler) SpecOf(j *Job) *mapreduce.JobSpec {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return j.spec
 }

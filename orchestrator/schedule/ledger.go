@@ -26,60 +26,60 @@ type Grants struct {
 
 // IsNewHere reports whether this node lacks slots of a job and has none: so do all
 // that have just seen it.
-func (l *Grants) IsNewHere(id mapreduce.JobID) bool {
+func (g *Grants) IsNewHere(id mapreduce.JobID) bool {
 	var ask grants.Request
-	l.sched.mu.Lock()
-	defer l.sched.mu.Unlock()
-	r := l.sched.runs[id]
-	return l.fillGrantRequest(r, &ask) && ask.Slots > 0 && r.slots == 0
+	g.sched.mu.Lock()
+	defer g.sched.mu.Unlock()
+	j := g.sched.runs[id]
+	return g.fillGrantRequest(j, &ask) && ask.Slots > 0 && j.slots == 0
 }
 
 // TakeMissing fills in what to ask for of a job, and reports whether to. What is to be
 // given back is off the scheduler from then on.
-func (l *Grants) TakeMissing(id mapreduce.JobID, ask *grants.Request) bool {
-	l.sched.mu.Lock()
-	defer l.sched.mu.Unlock()
-	r := l.sched.runs[id]
-	wanted := l.fillGrantRequest(r, ask)
+func (g *Grants) TakeMissing(id mapreduce.JobID, ask *grants.Request) bool {
+	g.sched.mu.Lock()
+	defer g.sched.mu.Unlock()
+	j := g.sched.runs[id]
+	wanted := g.fillGrantRequest(j, ask)
 	if ask.Give > 0 {
-		r.slots -= ask.Give
+		j.slots -= ask.Give
 	}
 	return wanted
 }
 
 // fillGrantRequest fills in what to ask for of a job, which may be nil, and reports whether to.
 // The caller holds the scheduler's mu.
-func (l *Grants) fillGrantRequest(r *Job, ask *grants.Request) bool {
-	if r == nil || !r.running {
+func (g *Grants) fillGrantRequest(j *Job, ask *grants.Request) bool {
+	if j == nil || !j.running {
 		return false
 	}
 
-	ask.Parallelism = int64(r.spec.Parallelism)
-	want, held := min(ask.Parallelism, l.sched.Sessions.slotCapacity(r), l.sched.Models.mayHold(r)), int64(r.held)
+	ask.Parallelism = int64(j.spec.Parallelism)
+	want, held := min(ask.Parallelism, g.sched.Sessions.slotCapacity(j), g.sched.Models.mayHold(j)), int64(j.held)
 
-	if r.slots < want && held >= r.slots {
+	if j.slots < want && held >= j.slots {
 		ask.Slots = want
 	}
 
 	// Slots that this node cannot use go back, if there are others who may use them.
-	if surplus := r.slots - max(want, held); surplus > 0 && !ask.Alone {
-		ask.Give, ask.Taken = surplus, r.revocations
+	if surplus := j.slots - max(want, held); surplus > 0 && !ask.Alone {
+		ask.Give, ask.Taken = surplus, j.revocations
 	}
 
-	if r.spec.Budget > 0 && want > 0 && (r.neededTokens > r.tokens || !r.granted) && !r.claiming {
-		ask.Tokens = max(1, r.neededTokens-r.tokens)
+	if j.spec.Budget > 0 && want > 0 && (j.neededTokens > j.tokens || !j.granted) && !j.claiming {
+		ask.Tokens = max(1, j.neededTokens-j.tokens)
 	}
 
-	return r.grantUnsure || ask.Slots > 0 || ask.Give > 0 || ask.Tokens > 0
+	return j.grantUnsure || ask.Slots > 0 || ask.Give > 0 || ask.Tokens > 0
 }
 
 // MarkUnsure notes that what is granted of a job may be more than the scheduler thinks:
 // what it was to give back it may have still, and nobody else.
-func (l *Grants) MarkUnsure(id mapreduce.JobID) {
-	l.sched.mu.Lock()
-	defer l.sched.mu.Unlock()
-	if r := l.sched.runs[id]; r != nil {
-		r.grantUnsure = true
+func (g *Grants) MarkUnsure(id mapreduce.JobID) {
+	g.sched.mu.Lock()
+	defer g.sched.mu.Unlock()
+	if j := g.sched.runs[id]; j != nil {
+		j.grantUnsure = true
 	}
 }
 
@@ -88,44 +88,44 @@ func (l *Grants) MarkUnsure(id mapreduce.JobID) {
 // units that others settled it knows nothing. Should a turn be under way that
 // the store has counted already, the scheduler has too many for a while, and the
 // next claim or reservation finds that out.
-func (l *Grants) Apply(id mapreduce.JobID, g *grants.Reply) (short int64) {
-	l.sched.mu.Lock()
-	defer l.sched.mu.Unlock()
+func (g *Grants) Apply(id mapreduce.JobID, reply *grants.Reply) (short int64) {
+	g.sched.mu.Lock()
+	defer g.sched.mu.Unlock()
 
-	r := l.sched.runs[id]
-	if r == nil {
+	j := g.sched.runs[id]
+	if j == nil {
 		return 0
 	}
 
-	r.slots, r.revocations, r.grantUnsure = g.Slots, g.Taken, false
-	if r.claiming {
-		r.granted = false // the claim has all tokens: ask again when it has ended
+	j.slots, j.revocations, j.grantUnsure = reply.Slots, reply.Taken, false
+	if j.claiming {
+		j.granted = false // the claim has all tokens: ask again when it has ended
 		return 0
 	}
 
-	r.tokens, r.granted = max(0, g.Tokens-g.Used), true
-	if r.neededTokens > r.tokens {
-		if r.blockedSince.IsZero() {
-			r.blockedSince = l.sched.now()
+	j.tokens, j.granted = max(0, reply.Tokens-reply.Used), true
+	if j.neededTokens > j.tokens {
+		if j.blockedSince.IsZero() {
+			j.blockedSince = g.sched.now()
 		}
-		return r.neededTokens
+		return j.neededTokens
 	}
 
-	r.blockedSince = time.Time{}
-	l.sched.activateJob(r)
+	j.blockedSince = time.Time{}
+	g.sched.activateJob(j)
 	return 0
 }
 
 // SetInitialSlots enters the slots that a job's submission has granted this node. Of a job
 // that stands on the scheduler already, what was granted is asked for.
-func (l *Grants) SetInitialSlots(id mapreduce.JobID, slots int64) {
-	l.sched.mu.Lock()
-	defer l.sched.mu.Unlock()
-	if r := l.sched.runs[id]; r != nil {
-		r.grantUnsure = true
+func (g *Grants) SetInitialSlots(id mapreduce.JobID, slots int64) {
+	g.sched.mu.Lock()
+	defer g.sched.mu.Unlock()
+	if j := g.sched.runs[id]; j != nil {
+		j.grantUnsure = true
 		return
 	}
-	l.sched.getOrAddJob(id).slots = slots
+	g.sched.getOrAddJob(id).slots = slots
 }
 
 // TakeReleasable takes a job's grants off the scheduler if nothing of it is under way here
@@ -133,162 +133,162 @@ func (l *Grants) SetInitialSlots(id mapreduce.JobID, slots int64) {
 // has no more to run, or may not ask its model. Slots alone are kept for the next
 // level: all nodes would ask for them at once. What was granted in all is asked anew
 // with the next grant.
-func (l *Grants) TakeReleasable(id mapreduce.JobID) bool {
-	l.sched.mu.Lock()
-	defer l.sched.mu.Unlock()
+func (g *Grants) TakeReleasable(id mapreduce.JobID) bool {
+	g.sched.mu.Lock()
+	defer g.sched.mu.Unlock()
 
-	r := l.sched.runs[id]
-	if r == nil || r.spec == nil || r.held > 0 || r.turns > 0 || len(r.reports) > 0 || (r.slots == 0 && r.tokens == 0) {
+	j := g.sched.runs[id]
+	if j == nil || j.spec == nil || j.held > 0 || j.turns > 0 || len(j.reports) > 0 || (j.slots == 0 && j.tokens == 0) {
 		return false
 	}
 
-	needed := r.spec.Budget == 0 || !(r.drained && len(r.queue) == 0) && r.neededTokens <= r.tokens && l.sched.Models.mayHold(r) > 0
-	if needed && l.sched.Sessions.countUsableSessions(r) > 0 {
+	needed := j.spec.Budget == 0 || !(j.drained && len(j.queue) == 0) && j.neededTokens <= j.tokens && g.sched.Models.mayHold(j) > 0
+	if needed && g.sched.Sessions.countUsableSessions(j) > 0 {
 		return false
 	}
 
-	r.slots, r.tokens, r.granted = 0, 0, false
+	j.slots, j.tokens, j.granted = 0, 0, false
 	return true
 }
 
 // HasWaitedForTokens reports whether a job has lacked tokens for d.
-func (l *Grants) HasWaitedForTokens(id mapreduce.JobID, d time.Duration) bool {
-	l.sched.mu.Lock()
-	defer l.sched.mu.Unlock()
-	r := l.sched.runs[id]
-	return r != nil && !r.blockedSince.IsZero() && l.sched.now().Sub(r.blockedSince) >= d
+func (g *Grants) HasWaitedForTokens(id mapreduce.JobID, d time.Duration) bool {
+	g.sched.mu.Lock()
+	defer g.sched.mu.Unlock()
+	j := g.sched.runs[id]
+	return j != nil && !j.blockedSince.IsZero() && g.sched.now().Sub(j.blockedSince) >= d
 }
 
 // SpendTokens takes n tokens of a job's grant, once no claim is under way that may give
 // some back. It returns false if there are fewer.
-func (l *Grants) SpendTokens(ctx context.Context, r *Job, n int64) bool {
+func (g *Grants) SpendTokens(ctx context.Context, j *Job, n int64) bool {
 	// The wait below does not end with the context: the broadcast ends it.
 	stop := context.AfterFunc(ctx, func() {
-		l.sched.mu.Lock()
-		defer l.sched.mu.Unlock()
-		l.claimEnded.Broadcast()
+		g.sched.mu.Lock()
+		defer g.sched.mu.Unlock()
+		g.claimEnded.Broadcast()
 	})
 	defer stop()
 
-	l.sched.mu.Lock()
-	defer l.sched.mu.Unlock()
+	g.sched.mu.Lock()
+	defer g.sched.mu.Unlock()
 
-	for r.claiming && !l.sched.closed && ctx.Err() == nil {
-		l.claimEnded.Wait() // the claim holds all tokens there are, and most go back
+	for j.claiming && !g.sched.closed && ctx.Err() == nil {
+		g.claimEnded.Wait() // the claim holds all tokens there are, and most go back
 	}
 
-	if r.tokens < n {
+	if j.tokens < n {
 		return false
 	}
-	r.tokens -= n
+	j.tokens -= n
 	return true
 }
 
 // NoteMissingTokens notes that a unit comes back which cannot go on without n tokens:
 // until they are there, none of the job is claimed.
-func (l *Grants) NoteMissingTokens(r *Job, n int64) {
-	l.sched.mu.Lock()
-	defer l.sched.mu.Unlock()
-	r.neededTokens = max(r.neededTokens, n)
+func (g *Grants) NoteMissingTokens(j *Job, n int64) {
+	g.sched.mu.Lock()
+	defer g.sched.mu.Unlock()
+	j.neededTokens = max(j.neededTokens, n)
 }
 
-// IsUnknown reports whether the scheduler does not know what r was granted.
-func (l *Grants) IsUnknown(r *Job) bool {
-	l.sched.mu.Lock()
-	defer l.sched.mu.Unlock()
-	return r.running && r.spec.Budget > 0 && !r.granted
+// IsUnknown reports whether the scheduler does not know what j was granted.
+func (g *Grants) IsUnknown(j *Job) bool {
+	g.sched.mu.Lock()
+	defer g.sched.mu.Unlock()
+	return j.running && j.spec.Budget > 0 && !j.granted
 }
 
 // MarkOverdrawn notes that the grant has less left than the scheduler thinks.
-func (l *Grants) MarkOverdrawn(r *Job) {
-	l.sched.mu.Lock()
-	defer l.sched.mu.Unlock()
-	r.tokens, r.granted = 0, false
+func (g *Grants) MarkOverdrawn(j *Job) {
+	g.sched.mu.Lock()
+	defer g.sched.mu.Unlock()
+	j.tokens, j.granted = 0, false
 }
 
 // OverdrawTokens takes n tokens that the store may have, and reports whether the scheduler thinks
 // that there are fewer: then it is to be asked anew, and none are claimed until that is
 // done.
-func (l *Grants) OverdrawTokens(r *Job, n int64) bool {
-	l.sched.mu.Lock()
-	defer l.sched.mu.Unlock()
-	r.tokens -= n
-	r.granted = r.granted && r.tokens >= 0
-	return !r.granted
+func (g *Grants) OverdrawTokens(j *Job, n int64) bool {
+	g.sched.mu.Lock()
+	defer g.sched.mu.Unlock()
+	j.tokens -= n
+	j.granted = j.granted && j.tokens >= 0
+	return !j.granted
 }
 
 // RefundTokens gives back tokens that were taken and not reserved.
-func (l *Grants) RefundTokens(r *Job, n int64) {
-	l.sched.mu.Lock()
-	defer l.sched.mu.Unlock()
-	r.tokens += n
+func (g *Grants) RefundTokens(j *Job, n int64) {
+	g.sched.mu.Lock()
+	defer g.sched.mu.Unlock()
+	j.tokens += n
 }
 
 // AddReservation notes that a unit has n tokens reserved.
-func (l *Grants) AddReservation(h *HeldUnit, n int64) {
-	l.sched.mu.Lock()
-	defer l.sched.mu.Unlock()
+func (g *Grants) AddReservation(h *HeldUnit, n int64) {
+	g.sched.mu.Lock()
+	defer g.sched.mu.Unlock()
 	h.Reserved = n
 }
 
 // endClaim gives back the tokens that a claim did not reserve.
-func (l *Grants) endClaim(r *Job, left int64) {
-	r.tokens += left
-	r.claiming = false
-	l.claimEnded.Broadcast()
+func (g *Grants) endClaim(j *Job, left int64) {
+	j.tokens += left
+	j.claiming = false
+	g.claimEnded.Broadcast()
 }
 
 // CallsWanted returns how many calls this node has use for, and whether it has to
 // ask for them.
-func (l *Grants) CallsWanted() (ask grants.CallsRequest, wanted bool) {
-	l.sched.mu.Lock()
-	defer l.sched.mu.Unlock()
+func (g *Grants) CallsWanted() (ask grants.CallsRequest, wanted bool) {
+	g.sched.mu.Lock()
+	defer g.sched.mu.Unlock()
 
-	for _, s := range l.sched.Sessions.bound {
-		ask.Most += int64(s.Slots)
-		if slices.ContainsFunc(s.offer.Providers, func(p string) bool { return l.sched.asking[p] > 0 }) {
-			ask.Need += int64(s.Slots)
+	for _, session := range g.sched.Sessions.bound {
+		ask.Most += int64(session.Slots)
+		if slices.ContainsFunc(session.offer.Providers, func(p string) bool { return g.sched.asking[p] > 0 }) {
+			ask.Need += int64(session.Slots)
 		}
 	}
 
-	wanted = l.callsDue || ask.Need != l.callsAsked.Need || ask.Most != l.callsAsked.Most
-	l.callsDue = false // unless something happens meanwhile
+	wanted = g.callsDue || ask.Need != g.callsAsked.Need || ask.Most != g.callsAsked.Most
+	g.callsDue = false // unless something happens meanwhile
 	return ask, wanted
 }
 
 // ApplyCalls enters how many calls this node may have under way, and returns how many
 // may be now, and the jobs that make some if these are more than before.
-func (l *Grants) ApplyCalls(ask grants.CallsRequest, g *grants.CallsReply) (keep int64, more []mapreduce.JobID) {
-	l.sched.mu.Lock()
-	defer l.sched.mu.Unlock()
+func (g *Grants) ApplyCalls(ask grants.CallsRequest, reply *grants.CallsReply) (keep int64, more []mapreduce.JobID) {
+	g.sched.mu.Lock()
+	defer g.sched.mu.Unlock()
 
-	if g.Slots > l.callSlots {
-		l.sched.activateAll()
-		for id, r := range l.sched.runs {
-			if r.running && r.usesFleetCalls() {
+	if reply.Slots > g.callSlots {
+		g.sched.activateAll()
+		for id, j := range g.sched.runs {
+			if j.running && j.usesFleetCalls() {
 				more = append(more, id)
 			}
 		}
 	}
 
-	l.callSlots, l.callsTaken = g.Slots, g.Taken
-	l.callsAsked = ask
-	return max(l.callSlots, l.calling), more
+	g.callSlots, g.callsTaken = reply.Slots, reply.Taken
+	g.callsAsked = ask
+	return max(g.callSlots, g.calling), more
 }
 
 // MarkCallsDue has the node ask anew for the calls that it may make: others may
 // need some, or have given some back.
-func (l *Grants) MarkCallsDue() {
-	l.sched.mu.Lock()
-	defer l.sched.mu.Unlock()
-	l.callsDue = true
+func (g *Grants) MarkCallsDue() {
+	g.sched.mu.Lock()
+	defer g.sched.mu.Unlock()
+	g.callsDue = true
 }
 
 // PollCalls has the node ask anew if it has fewer calls than it can make, or may have some
 // that others need.
-func (l *Grants) PollCalls(alone bool) {
-	l.sched.mu.Lock()
-	defer l.sched.mu.Unlock()
-	short := l.callSlots < min(l.callsAsked.Most, l.callsAsked.Limit)
-	l.callsDue = l.callsDue || short || !alone && (l.calling > 0 || l.callsAsked.Need > 0)
+func (g *Grants) PollCalls(alone bool) {
+	g.sched.mu.Lock()
+	defer g.sched.mu.Unlock()
+	short := g.callSlots < min(g.callsAsked.Most, g.callsAsked.Limit)
+	g.callsDue = g.callsDue || short || !alone && (g.calling > 0 || g.callsAsked.Need > 0)
 }

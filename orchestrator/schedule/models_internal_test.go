@@ -23,24 +23,24 @@ func testScheduler() *Scheduler {
 }
 
 // countModels counts what a scheduler's counts of models are to be.
-func countModels(b *Scheduler) (uses map[string]modelUse, asking map[string]int) {
+func countModels(s *Scheduler) (uses map[string]modelUse, asking map[string]int) {
 	uses, asking = make(map[string]modelUse), make(map[string]int)
-	for id, r := range b.runs {
-		if r.spec == nil {
+	for id, j := range s.runs {
+		if j.spec == nil {
 			continue
 		}
-		u := uses[breakerOf(r.spec)]
+		u := uses[breakerOf(j.spec)]
 		if u.jobs == nil {
 			u.jobs = make(map[mapreduce.JobID]*Job)
 		}
-		u.jobs[id] = r
-		u.held += int64(r.held)
-		if r.asks {
+		u.jobs[id] = j
+		u.held += int64(j.held)
+		if j.asks {
 			u.asking++
 		}
-		uses[breakerOf(r.spec)] = u
-		if r.running && r.asks {
-			asking[r.spec.Provider]++
+		uses[breakerOf(j.spec)] = u
+		if j.running && j.asks {
+			asking[j.spec.Provider]++
 		}
 	}
 	return uses, asking
@@ -50,63 +50,63 @@ func countModels(b *Scheduler) (uses map[string]modelUse, asking map[string]int)
 // all of them, so what is counted must stay what one would find there.
 func TestCountsOfModelsAreThoseOfTheirJobs(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	b := testScheduler()
+	s := testScheduler()
 	epoch := int64(0)
 	for step := range 20_000 {
 		id := mapreduce.JobID(fmt.Sprint("j", r.IntN(12)))
-		job := b.runs[id]
+		job := s.runs[id]
 		switch r.IntN(6) {
 		case 0:
 			epoch++
 			spec := &mapreduce.JobSpec{Provider: fmt.Sprint("p", r.IntN(2)), Model: fmt.Sprint("m", r.IntN(3)), Parallelism: 4}
-			b.PutJob(id, &records.Control{Tenant: "t", Epoch: epoch}, spec, jobspec.Stages{}, r.IntN(2) == 0, 0, nil)
+			s.PutJob(id, &records.Control{Tenant: "t", Epoch: epoch}, spec, jobspec.Stages{}, r.IntN(2) == 0, 0, nil)
 		case 1:
-			b.RetireJob(id)
+			s.RetireJob(id)
 		case 2:
 			if job != nil { // another node has paused it, cancelled it, or had it go on
 				job.turns++
-				b.Turns.Apply(&Task{Job: job, Turn: new(turns.Turn)}, &turns.Result{State: []mapreduce.JobState{mapreduce.Mapping, mapreduce.JobPaused}[r.IntN(2)]})
+				s.Turns.Apply(&Task{Job: job, Turn: new(turns.Turn)}, &turns.Result{State: []mapreduce.JobState{mapreduce.Mapping, mapreduce.JobPaused}[r.IntN(2)]})
 			}
 		case 3:
-			b.mu.Lock()
-			b.addHeldUnits(b.getOrAddJob(id), 1) // as a session that comes back has units of jobs that are not known yet
-			b.mu.Unlock()
+			s.mu.Lock()
+			s.addHeldUnits(s.getOrAddJob(id), 1) // as a session that comes back has units of jobs that are not known yet
+			s.mu.Unlock()
 		default:
 			if job != nil && job.held > 0 {
-				b.mu.Lock()
-				b.addHeldUnits(job, -1)
-				b.dropJob(job)
-				b.mu.Unlock()
+				s.mu.Lock()
+				s.addHeldUnits(job, -1)
+				s.dropJob(job)
+				s.mu.Unlock()
 			}
 		}
-		uses, asking := countModels(b)
-		if !maps.Equal(asking, b.asking) {
-			t.Fatalf("step %d: jobs that ask are %v by provider; counted are %v", step, asking, b.asking)
+		uses, asking := countModels(s)
+		if !maps.Equal(asking, s.asking) {
+			t.Fatalf("step %d: jobs that ask are %v by provider; counted are %v", step, asking, s.asking)
 		}
 		same := func(want modelUse, got *modelUse) bool {
 			return maps.Equal(want.jobs, got.jobs) && want.asking == got.asking && want.held == got.held
 		}
-		if !maps.EqualFunc(uses, b.uses, same) {
-			t.Fatalf("step %d: jobs by model are %v; counted are %v", step, uses, b.uses)
+		if !maps.EqualFunc(uses, s.uses, same) {
+			t.Fatalf("step %d: jobs by model are %v; counted are %v", step, uses, s.uses)
 		}
 	}
 }
 
 // Where there are thousands of jobs, news of one model must not have all of them visited.
 func TestNewsOfAModelVisitItsJobsAlone(t *testing.T) {
-	b := testScheduler()
+	s := testScheduler()
 	for i, name := range []string{"a", "b"} {
 		spec := &mapreduce.JobSpec{Provider: "p", Model: name, Parallelism: 1}
-		b.PutJob(mapreduce.JobID(name), &records.Control{Tenant: "t", Epoch: int64(i + 1)}, spec, jobspec.Stages{}, true, 0, nil)
+		s.PutJob(mapreduce.JobID(name), &records.Control{Tenant: "t", Epoch: int64(i + 1)}, spec, jobspec.Stages{}, true, 0, nil)
 	}
-	for b.fairQueue.nextJob() != nil { // all have been visited
+	for s.fairQueue.nextJob() != nil { // all have been visited
 	}
-	b.Models.ApplyScope("p/a", new(limit.Scope), b.now())
-	if r := b.fairQueue.nextJob(); r == nil || r.ID != "a" {
+	s.Models.ApplyScope("p/a", new(limit.Scope), s.now())
+	if j := s.fairQueue.nextJob(); j == nil || j.ID != "a" {
 		t.Errorf("the job of the model is not visited")
 	}
-	if r := b.fairQueue.nextJob(); r != nil {
-		t.Errorf("job %s of another model is visited as well", r.ID)
+	if j := s.fairQueue.nextJob(); j != nil {
+		t.Errorf("job %s of another model is visited as well", j.ID)
 	}
 }
 
@@ -116,23 +116,23 @@ func newSession(id mapreduce.SessionID, provider string) *Session {
 }
 
 // runnable puts a job on a scheduler that a worker can run, all of whose units are known.
-func runnable(b *Scheduler, id mapreduce.JobID) *Job {
+func runnable(s *Scheduler, id mapreduce.JobID) *Job {
 	spec := &mapreduce.JobSpec{Provider: "rules", Parallelism: 8}
-	b.PutJob(id, &records.Control{Tenant: "t", Epoch: 1}, spec, jobspec.Stages{}, false, 0, make([]records.Candidate, 4))
-	b.runs[id].slots = 8
-	return b.runs[id]
+	s.PutJob(id, &records.Control{Tenant: "t", Epoch: 1}, spec, jobspec.Stages{}, false, 0, make([]records.Candidate, 4))
+	s.runs[id].slots = 8
+	return s.runs[id]
 }
 
 // A worker that comes back with more units than it says it has slots must not take those of
 // others away.
 func TestAWorkerThatHoldsTooMuchTakesNoSlotsOfOthers(t *testing.T) {
-	b := testScheduler()
+	s := testScheduler()
 	offer := mapreduce.Offer{Providers: []string{"rules"}}
 	for _, id := range []mapreduce.SessionID{"greedy", "modest"} {
-		b.Sessions.bound[id] = NewSession(&mapreduce.Hello{Session: id, Slots: 1, Offer: offer}, "", 1, false, quietPeer{})
+		s.Sessions.bound[id] = NewSession(&mapreduce.Hello{Session: id, Slots: 1, Offer: offer}, "", 1, false, quietPeer{})
 	}
-	b.Sessions.bound["greedy"].busy = 4000
-	if n := b.freeSlots(runnable(b, "j")); n != 1 {
+	s.Sessions.bound["greedy"].busy = 4000
+	if n := s.freeSlots(runnable(s, "j")); n != 1 {
 		t.Errorf("%d slots are free; want that of the other worker", n)
 	}
 }
@@ -141,29 +141,29 @@ func TestAWorkerThatHoldsTooMuchTakesNoSlotsOfOthers(t *testing.T) {
 // model for a while, at most a lease, though it tells of no breaker in its heartbeats. It says so
 // of its own breaker: other workers go on.
 func TestAUnitThatMetAnOpenBreakerTellsOfIt(t *testing.T) {
-	b := testScheduler()
+	s := testScheduler()
 	now := time.Now()
-	b.now = func() time.Time { return now }
+	s.now = func() time.Time { return now }
 	meets, other := newSession("w", "p"), newSession("v", "p")
-	for _, s := range []*Session{meets, other} {
-		b.Sessions.bound[s.ID] = s
+	for _, session := range []*Session{meets, other} {
+		s.Sessions.bound[session.ID] = session
 	}
-	b.PutJob("j", &records.Control{Tenant: "t", Epoch: 1}, &mapreduce.JobSpec{Provider: "p", Model: "m"}, jobspec.Stages{}, true, 0, nil)
+	s.PutJob("j", &records.Control{Tenant: "t", Epoch: 1}, &mapreduce.JobSpec{Provider: "p", Model: "m"}, jobspec.Stages{}, true, 0, nil)
 	back := mapreduce.Report{Job: "j", Unit: "u", Attempt: 1, Outcome: mapreduce.Returned, Breaker: "p/m", RetryAfter: time.Minute}
-	runs := func(s *Session, want bool, when string) {
+	runs := func(session *Session, want bool, when string) {
 		t.Helper()
-		if got := s.canRun(b.runs["j"], now); got != want {
-			t.Errorf("%s, that %s may be given units is %t, want %t", when, s.ID, got, want)
+		if got := session.canRun(s.runs["j"], now); got != want {
+			t.Errorf("%s, that %s may be given units is %t, want %t", when, session.ID, got, want)
 		}
 	}
-	b.Sessions.Apply(meets, &mapreduce.FromWorker{Reports: []mapreduce.Report{back}})
+	s.Sessions.Apply(meets, &mapreduce.FromWorker{Reports: []mapreduce.Report{back}})
 	runs(meets, true, "when it has handed back what it does not hold")
 	meets.held[unitKey{"j", "u"}] = &HeldUnit{attempt: 1, claim: &claimOf{left: 2}}
-	b.Sessions.Apply(meets, &mapreduce.FromWorker{Reports: []mapreduce.Report{back}})
+	s.Sessions.Apply(meets, &mapreduce.FromWorker{Reports: []mapreduce.Report{back}})
 	runs(meets, false, "when its unit has met an open breaker")
 	runs(other, true, "when a unit of another has met an open breaker")
 	now = now.Add(15 * time.Second)
-	b.Sessions.Apply(meets, &mapreduce.FromWorker{Reports: []mapreduce.Report{back}})
+	s.Sessions.Apply(meets, &mapreduce.FromWorker{Reports: []mapreduce.Report{back}})
 	now = now.Add(5 * time.Second)
 	runs(meets, false, "within the lease")
 	now = now.Add(1)
@@ -172,36 +172,36 @@ func TestAUnitThatMetAnOpenBreakerTellsOfIt(t *testing.T) {
 
 // A queue that could not be read is read again, from its beginning.
 func TestAQueueThatCouldNotBeReadIsReadAgain(t *testing.T) {
-	b := testScheduler()
-	b.Sessions.bound["w"] = NewSession(&mapreduce.Hello{Session: "w", Slots: 8, Offer: mapreduce.Offer{Providers: []string{"rules"}}}, "", 1, false, quietPeer{})
-	r := runnable(b, "j")
-	r.queue, r.cursors, r.drained = nil, nil, false
-	if task := b.TryTask(); task == nil || !task.Scan {
+	s := testScheduler()
+	s.Sessions.bound["w"] = NewSession(&mapreduce.Hello{Session: "w", Slots: 8, Offer: mapreduce.Offer{Providers: []string{"rules"}}}, "", 1, false, quietPeer{})
+	j := runnable(s, "j")
+	j.queue, j.cursors, j.drained = nil, nil, false
+	if task := s.TryTask(); task == nil || !task.Scan {
 		t.Fatalf("the task is %+v; want that the queue is read", task)
 	}
-	b.ApplyScan(r, nil, nil)
-	if task := b.TryTask(); task == nil || !task.Scan {
+	s.ApplyScan(j, nil, nil)
+	if task := s.TryTask(); task == nil || !task.Scan {
 		t.Errorf("the task is %+v; want that the queue is read again", task)
 	}
 }
 
 // A job that was stopped while a session held its last unit goes with that unit.
 func TestAStoppedJobGoesWithItsLastUnit(t *testing.T) {
-	b := testScheduler()
-	s := NewSession(&mapreduce.Hello{Session: "w", Slots: 1}, "", 1, false, quietPeer{})
-	s.texts = new(int64)
-	b.Sessions.away["w"] = s
-	r := runnable(b, "j")
-	s.held[unitKey{"j", "u"}] = &HeldUnit{attempt: 1, claim: &claimOf{left: 1}}
-	b.mu.Lock()
-	b.addHeldUnits(r, 1)
-	b.mu.Unlock()
-	b.RetireJob("j")
-	if b.runs["j"] == nil {
+	s := testScheduler()
+	session := NewSession(&mapreduce.Hello{Session: "w", Slots: 1}, "", 1, false, quietPeer{})
+	session.texts = new(int64)
+	s.Sessions.away["w"] = session
+	j := runnable(s, "j")
+	session.held[unitKey{"j", "u"}] = &HeldUnit{attempt: 1, claim: &claimOf{left: 1}}
+	s.mu.Lock()
+	s.addHeldUnits(j, 1)
+	s.mu.Unlock()
+	s.RetireJob("j")
+	if s.runs["j"] == nil {
 		t.Fatal("the job is gone before its unit")
 	}
-	b.Sessions.Forget(s)
-	if b.runs["j"] != nil {
+	s.Sessions.Forget(session)
+	if s.runs["j"] != nil {
 		t.Error("the job stays, and nothing is left to do for it")
 	}
 }

@@ -36,15 +36,15 @@ func (n *saidNotes) hear(feed, number int64, now time.Time) bool {
 }
 
 // HearNotes returns which notes of a worker are for those who watch jobs: they are of
-// attempts that s was given and has not lost, new, and no more than an attempt may say.
+// attempts that session was given and has not lost, new, and no more than an attempt may say.
 // Feed returns the number of a job's feed, or 0 if nobody watches the job.
-func (t *Sessions) HearNotes(s *Session, all []mapreduce.Progress, feed func(mapreduce.JobID) int64) (heard []mapreduce.Progress) {
-	t.sched.mu.Lock()
-	defer t.sched.mu.Unlock()
+func (s *Sessions) HearNotes(session *Session, all []mapreduce.Progress, feed func(mapreduce.JobID) int64) (heard []mapreduce.Progress) {
+	s.sched.mu.Lock()
+	defer s.sched.mu.Unlock()
 
-	now := t.sched.now()
+	now := s.sched.now()
 	for _, p := range all {
-		held := s.held[unitKey{p.Job, p.Unit}]
+		held := session.held[unitKey{p.Job, p.Unit}]
 		if p.Note == "" || p.Number == 0 || held == nil || held.attempt != p.Attempt {
 			continue
 		}

@@ -36,18 +36,18 @@ type attemptClock struct {
 // report. One that has not begun waits for those that were given before it. Units that parse
 // wait for the turns of others beside that, which does not count as theirs: a worker may have
 // one processor for all of its slots.
-func (t *Sessions) Overdue(now time.Duration, slack func(*Session) time.Duration) []Overdue {
-	t.sched.mu.Lock()
-	defer t.sched.mu.Unlock()
+func (s *Sessions) Overdue(now time.Duration, slack func(*Session) time.Duration) []Overdue {
+	s.sched.mu.Lock()
+	defer s.sched.mu.Unlock()
 
 	var all []Overdue
-	for _, s := range t.bound {
-		most := slack(s)
-		rounds := time.Duration(1 + (s.prefetch+s.Slots-1)/s.Slots)
-		longest, parsing := t.longestTimeout(s), s.countParsing()
-		for key, h := range s.held {
-			r := t.sched.runs[key.job]
-			if h.reported || h.checking || r == nil || r.spec == nil {
+	for _, session := range s.bound {
+		most := slack(session)
+		rounds := time.Duration(1 + (session.prefetch+session.Slots-1)/session.Slots)
+		longest, parsing := s.longestTimeout(session), session.countParsing()
+		for key, h := range session.held {
+			j := s.sched.runs[key.job]
+			if h.reported || h.checking || j == nil || j.spec == nil {
 				continue
 			}
 
@@ -56,7 +56,7 @@ func (t *Sessions) Overdue(now time.Duration, slack func(*Session) time.Duration
 			turns := time.Duration(h.clock.parsing) * longest // of a unit that parses
 
 			// Its timeout counts twice, once for its inputs and once for its run.
-			limit, since := 2*r.spec.UnitTimeout+most, h.clock.began
+			limit, since := 2*j.spec.UnitTimeout+most, h.clock.began
 			if key.unit.Parses() {
 				limit += turns
 			}
@@ -71,25 +71,25 @@ func (t *Sessions) Overdue(now time.Duration, slack func(*Session) time.Duration
 			}
 
 			held := mapreduce.Held{Job: key.job, Unit: key.unit, Attempt: h.attempt}
-			all = append(all, Overdue{Session: s, Held: held, Report: overdueReport(held, h, r, now-since)})
+			all = append(all, Overdue{Session: session, Held: held, Report: overdueReport(held, h, j, now-since)})
 		}
 	}
 	return all
 }
 
 // longestTimeout returns the longest timeout of the units that a session holds.
-func (t *Sessions) longestTimeout(s *Session) (most time.Duration) {
-	for key := range s.held {
-		if r := t.sched.runs[key.job]; r != nil && r.spec != nil {
-			most = max(most, r.spec.UnitTimeout)
+func (s *Sessions) longestTimeout(session *Session) (most time.Duration) {
+	for key := range session.held {
+		if j := s.sched.runs[key.job]; j != nil && j.spec != nil {
+			most = max(most, j.spec.UnitTimeout)
 		}
 	}
 	return most
 }
 
 // countParsing returns how many of the units that a session holds parse documents.
-func (s *Session) countParsing() (n int) {
-	for key := range s.held {
+func (session *Session) countParsing() (n int) {
+	for key := range session.held {
 		if key.unit.Parses() {
 			n++
 		}
@@ -109,17 +109,17 @@ func (c *attemptClock) look(now time.Duration, running bool) {
 
 // overdueReport is the report of an attempt that is overdue. What it has spent nobody
 // knows, so of a job with a budget it counts as all that it was allowed to.
-func overdueReport(held mapreduce.Held, h *HeldUnit, r *Job, after time.Duration) mapreduce.Report {
+func overdueReport(held mapreduce.Held, h *HeldUnit, j *Job, after time.Duration) mapreduce.Report {
 	why := fmt.Sprintf("timed out: its worker has held it for %v without starting it, and sends only signs of life", after.Round(time.Second))
 	if h.running {
-		why = fmt.Sprintf("timed out: it has run for %v and may take %v, and its worker sends only signs of life", after.Round(time.Second), r.spec.UnitTimeout)
+		why = fmt.Sprintf("timed out: it has run for %v and may take %v, and its worker sends only signs of life", after.Round(time.Second), j.spec.UnitTimeout)
 	}
 
 	rep := mapreduce.Report{
 		Job: held.Job, Unit: held.Unit, Attempt: held.Attempt, Outcome: mapreduce.Errored, Class: mapreduce.Retryable, Errors: []string{why},
 	}
 
-	if r.spec.Budget > 0 {
+	if j.spec.Budget > 0 {
 		rep.Tokens.In = h.Reserved
 	}
 	return rep
@@ -127,19 +127,19 @@ func overdueReport(held mapreduce.Held, h *HeldUnit, r *Job, after time.Duration
 
 // EnterOverdue enters the report of an attempt that is overdue, and has its worker stop.
 // It returns false if the attempt has ended meanwhile.
-func (t *Sessions) EnterOverdue(o *Overdue) bool {
-	t.sched.mu.Lock()
-	defer t.sched.mu.Unlock()
+func (s *Sessions) EnterOverdue(o *Overdue) bool {
+	s.sched.mu.Lock()
+	defer s.sched.mu.Unlock()
 
 	h := o.Session.held[unitKey{o.Held.Job, o.Held.Unit}]
-	if t.bound[o.Session.ID] != o.Session || h == nil || h.attempt != o.Held.Attempt || h.reported || h.checking {
+	if s.bound[o.Session.ID] != o.Session || h == nil || h.attempt != o.Held.Attempt || h.reported || h.checking {
 		return false
 	}
 
-	t.enterReport(o.Session, &o.Report)
-	r := t.sched.getOrAddJob(o.Held.Job)
-	r.reports[len(r.reports)-1].overdue = true
+	s.enterReport(o.Session, &o.Report)
+	j := s.sched.getOrAddJob(o.Held.Job)
+	j.reports[len(j.reports)-1].overdue = true
 	o.Session.Peer.Send(&mapreduce.ToWorker{Cancel: []mapreduce.Held{o.Held}})
-	t.sched.wake.Signal()
+	s.sched.wake.Signal()
 	return true
 }

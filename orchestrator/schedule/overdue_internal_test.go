@@ -15,17 +15,17 @@ import (
 // for hours; one that has had its turn, and its time, is, and so is a unit that takes no turns.
 func TestUnitsThatWaitForTheirTurnToParseAreNotOverdue(t *testing.T) {
 	const slots, timeout, slack = 200, 10 * time.Minute, time.Minute
-	b := testScheduler()
-	s := newSession("w", "p")
-	s.Slots = slots
-	b.Sessions.bound[s.ID] = s
-	b.PutJob("j", &records.Control{Tenant: "t", Epoch: 1}, &mapreduce.JobSpec{Provider: "p", UnitTimeout: timeout}, jobspec.Stages{}, true, 0, nil)
+	s := testScheduler()
+	session := newSession("w", "p")
+	session.Slots = slots
+	s.Sessions.bound[session.ID] = session
+	s.PutJob("j", &records.Control{Tenant: "t", Epoch: 1}, &mapreduce.JobSpec{Provider: "p", UnitTimeout: timeout}, jobspec.Stages{}, true, 0, nil)
 	unit := func(i int) unitKey { return unitKey{"j", mapreduce.ParseUnit(mapreduce.DocumentID(fmt.Sprint(i)))} }
 	for i := range slots {
-		s.held[unit(i)] = &HeldUnit{attempt: 1, claim: &claimOf{left: slots}, running: true}
+		session.held[unit(i)] = &HeldUnit{attempt: 1, claim: &claimOf{left: slots}, running: true}
 	}
 	overdue := func(now time.Duration) []Overdue {
-		return b.Sessions.Overdue(now, func(*Session) time.Duration { return slack })
+		return s.Sessions.Overdue(now, func(*Session) time.Duration { return slack })
 	}
 
 	now := time.Duration(0)
@@ -35,7 +35,7 @@ func TestUnitsThatWaitForTheirTurnToParseAreNotOverdue(t *testing.T) {
 		if late := overdue(now); len(late) > 0 {
 			t.Fatalf("after %v, in which %d documents were parsed, %d units are overdue: %v", now, i, len(late), late[0].Report.Errors)
 		}
-		delete(s.held, unit(i))
+		delete(session.held, unit(i))
 	}
 	now += timeout
 	if late := overdue(now); len(late) > 0 {
@@ -46,8 +46,8 @@ func TestUnitsThatWaitForTheirTurnToParseAreNotOverdue(t *testing.T) {
 		t.Errorf("after %v, %d units are overdue, want the one that has had its turn", now, len(late))
 	}
 
-	s.held[unitKey{"j", "d"}] = &HeldUnit{attempt: 1, claim: &claimOf{left: 1}, running: true}
-	delete(s.held, unit(slots-1))
+	session.held[unitKey{"j", "d"}] = &HeldUnit{attempt: 1, claim: &claimOf{left: 1}, running: true}
+	delete(session.held, unit(slots-1))
 	overdue(now)
 	if late := overdue(now + 2*timeout + slack); len(late) != 1 {
 		t.Errorf("%d units are overdue, want the one that takes no turns", len(late))

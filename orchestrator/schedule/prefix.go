@@ -28,34 +28,34 @@ type prefixPriming struct {
 func (p *Priming) Start(id mapreduce.JobID) {
 	p.sched.mu.Lock()
 	defer p.sched.mu.Unlock()
-	if r := p.sched.getOrAddJob(id); !r.priming.done {
-		r.priming.cold = true
+	if j := p.sched.getOrAddJob(id); !j.priming.done {
+		j.priming.cold = true
 	}
 }
 
 // capSlots returns how many units of a job may begin, of which held run and free more
 // could. The caller holds the scheduler's mu, as callers of the functions below do.
-func (w *prefixPriming) capSlots(free, held int) int {
-	if !w.cold {
+func (p *prefixPriming) capSlots(free, held int) int {
+	if !p.cold {
 		return free
 	}
 	return min(free, 1-held)
 }
 
 // end lets all units of a job run.
-func (p *Priming) end(r *Job) {
-	if !r.priming.cold {
+func (p *Priming) end(j *Job) {
+	if !j.priming.cold {
 		return
 	}
-	r.priming.cold, r.priming.done = false, true
-	p.sched.activateJob(r)
+	j.priming.cold, j.priming.done = false, true
+	p.sched.activateJob(j)
 }
 
 // noteReport ends the priming of a job with a report of its first unit. A unit that was
 // returned before it called the model has written nothing to the vendor's cache.
-func (p *Priming) noteReport(r *Job, rep *mapreduce.Report) {
+func (p *Priming) noteReport(j *Job, rep *mapreduce.Report) {
 	if rep.Outcome != mapreduce.Returned || rep.Calls > 0 {
-		p.end(r)
+		p.end(j)
 	}
 }
 
@@ -64,16 +64,16 @@ func (p *Priming) EndIfSlow(id mapreduce.JobID, limit time.Duration, now time.Ti
 	p.sched.mu.Lock()
 	defer p.sched.mu.Unlock()
 
-	r := p.sched.runs[id]
-	if r == nil || !r.priming.cold || r.held == 0 {
+	j := p.sched.runs[id]
+	if j == nil || !j.priming.cold || j.held == 0 {
 		return
 	}
 
-	w := &r.priming
-	if w.since.IsZero() {
-		w.since = now
+	priming := &j.priming
+	if priming.since.IsZero() {
+		priming.since = now
 	}
-	if now.Sub(w.since) >= limit {
-		p.end(r)
+	if now.Sub(priming.since) >= limit {
+		p.end(j)
 	}
 }

@@ -31,117 +31,117 @@ func (c *Cursor) MovePast(found []records.Candidate, more bool) {
 
 // ScanPosition returns how far a job's queues were read, of how many and up to which
 // level, and whether another orchestrator claims where this one did.
-func (b *Scheduler) ScanPosition(r *Job) (cursors []Cursor, shards, level int64, crowded bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	crowded, r.crowded = r.crowded, false
-	return slices.Clone(r.cursors), r.shards, r.level, crowded
+func (s *Scheduler) ScanPosition(j *Job) (cursors []Cursor, shards, level int64, crowded bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	crowded, j.crowded = j.crowded, false
+	return slices.Clone(j.cursors), j.shards, j.level, crowded
 }
 
 // ApplyScan takes what a committer read of a job's queues. No cursors mean that it could
 // not: then they are read from the beginning.
-func (b *Scheduler) ApplyScan(r *Job, found []records.Candidate, cursors []Cursor) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (s *Scheduler) ApplyScan(j *Job, found []records.Candidate, cursors []Cursor) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 
-	r.reading = false
-	if r.reread {
+	j.reading = false
+	if j.reread {
 		// Something was put into the queue while it was read: it is read from the
 		// beginning.
-		r.reread = false
+		j.reread = false
 	} else {
-		r.cursors = cursors
-		r.drained = cursors != nil && !slices.ContainsFunc(cursors, func(c Cursor) bool { return !c.isDone() })
+		j.cursors = cursors
+		j.drained = cursors != nil && !slices.ContainsFunc(cursors, func(c Cursor) bool { return !c.isDone() })
 	}
 
-	r.queue = append(r.queue, r.unseenCandidates(found)...)
-	r.noteWaiting(b.now())
-	b.activateJob(r)
+	j.queue = append(j.queue, j.unseenCandidates(found)...)
+	j.noteWaiting(s.now())
+	s.activateJob(j)
 }
 
 // unseenCandidates returns those of found that are neither in the queue in memory nor
 // taken from it. The caller holds the scheduler's mu.
-func (r *Job) unseenCandidates(found []records.Candidate) []records.Candidate {
-	seen := make(map[records.Candidate]bool, len(r.queue))
-	for _, c := range r.queue {
+func (j *Job) unseenCandidates(found []records.Candidate) []records.Candidate {
+	seen := make(map[records.Candidate]bool, len(j.queue))
+	for _, c := range j.queue {
 		seen[c] = true
 	}
 
 	found = slices.DeleteFunc(found, func(c records.Candidate) bool {
-		_, taken := r.taken[c]
+		_, taken := j.taken[c]
 		return taken || seen[c]
 	})
 
 	// Candidates of turns that have ended cannot show up in a later read.
-	maps.DeleteFunc(r.taken, func(_ records.Candidate, underWay bool) bool { return !underWay })
+	maps.DeleteFunc(j.taken, func(_ records.Candidate, underWay bool) bool { return !underWay })
 	return found
 }
 
 // takeCandidates notes that a turn is to claim candidates. The caller holds the
 // scheduler's mu.
-func (r *Job) takeCandidates(all []records.Candidate) {
-	if r.taken == nil {
-		r.taken = make(map[records.Candidate]bool)
+func (j *Job) takeCandidates(all []records.Candidate) {
+	if j.taken == nil {
+		j.taken = make(map[records.Candidate]bool)
 	}
 	for _, c := range all {
-		r.taken[c] = true
+		j.taken[c] = true
 	}
 }
 
 // returnCandidates notes that the turn has ended. The caller holds the scheduler's mu.
-func (r *Job) returnCandidates(all []records.Candidate) {
+func (j *Job) returnCandidates(all []records.Candidate) {
 	for _, c := range all {
-		if r.reading {
-			r.taken[c] = false
+		if j.reading {
+			j.taken[c] = false
 		} else {
-			delete(r.taken, c)
+			delete(j.taken, c)
 		}
 	}
 }
 
 // restartScan makes the job's queues be read from the beginning. The caller holds the
 // scheduler's mu.
-func (r *Job) restartScan() {
-	r.cursors, r.drained = nil, false
-	r.reread = r.reading
+func (j *Job) restartScan() {
+	j.cursors, j.drained = nil, false
+	j.reread = j.reading
 }
 
 // noteCrowding makes a job be read elsewhere if most of what was to be claimed had gone:
 // another orchestrator is claiming just there. The caller holds the scheduler's mu.
-func (r *Job) noteCrowding(candidates, gone int) {
+func (j *Job) noteCrowding(candidates, gone int) {
 	if candidates < 2 || 2*gone < candidates {
 		return
 	}
-	r.queue = slices.DeleteFunc(r.queue, func(c records.Candidate) bool { return c.Class == keys.ClassNew })
-	r.crowded = true
-	r.restartScan()
+	j.queue = slices.DeleteFunc(j.queue, func(c records.Candidate) bool { return c.Class == keys.ClassNew })
+	j.crowded = true
+	j.restartScan()
 }
 
 // putBack returns candidates that are still to be claimed. The caller holds the
 // scheduler's mu.
-func (r *Job) putBack(c []records.Candidate) {
+func (j *Job) putBack(c []records.Candidate) {
 	if len(c) > 0 {
-		r.queue = append(append(make([]records.Candidate, 0, len(c)+len(r.queue)), c...), r.queue...)
+		j.queue = append(append(make([]records.Candidate, 0, len(c)+len(j.queue)), c...), j.queue...)
 	}
 }
 
 // Enqueue puts units into a job's queue that are known to wait there.
-func (b *Scheduler) Enqueue(id mapreduce.JobID, found []records.Candidate) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if r := b.runs[id]; r != nil && r.running {
-		r.putBack(found)
-		r.noteWaiting(b.now())
-		b.activateJob(r)
+func (s *Scheduler) Enqueue(id mapreduce.JobID, found []records.Candidate) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if j := s.runs[id]; j != nil && j.running {
+		j.putBack(found)
+		j.noteWaiting(s.now())
+		s.activateJob(j)
 	}
 }
 
 // Reread makes a job's queue be read again: something may have been put into it.
-func (b *Scheduler) Reread(id mapreduce.JobID) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if r := b.runs[id]; r != nil && r.running {
-		r.restartScan()
-		b.activateJob(r)
+func (s *Scheduler) Reread(id mapreduce.JobID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if j := s.runs[id]; j != nil && j.running {
+		j.restartScan()
+		s.activateJob(j)
 	}
 }

@@ -7,19 +7,19 @@ import (
 
 // Apply enters a message on the scheduler. It returns the units that have begun to
 // run and are suspected of having brought a worker down before.
-func (t *Sessions) Apply(s *Session, m *mapreduce.FromWorker) (suspects []mapreduce.Held) {
-	t.sched.mu.Lock()
-	defer t.sched.mu.Unlock()
+func (s *Sessions) Apply(session *Session, m *mapreduce.FromWorker) (suspects []mapreduce.Held) {
+	s.sched.mu.Lock()
+	defer s.sched.mu.Unlock()
 
 	urgent := false
-	s.seen = t.sched.now()
+	session.seen = s.sched.now()
 
-	capped, heard := s.trusted() < s.Slots+s.prefetch, s.heard
+	capped, heard := session.trusted() < session.Slots+session.prefetch, session.heard
 	for _, h := range m.Started {
-		if held := s.held[unitKey{h.Job, h.Unit}]; held != nil && held.attempt == h.Attempt {
+		if held := session.held[unitKey{h.Job, h.Unit}]; held != nil && held.attempt == h.Attempt {
 			// Each unit that begins lets the worker be given more.
 			if !held.running {
-				s.heard++
+				session.heard++
 			}
 			held.running = true
 			if held.suspect {
@@ -28,116 +28,116 @@ func (t *Sessions) Apply(s *Session, m *mapreduce.FromWorker) (suspects []mapred
 		}
 	}
 
-	if capped && s.heard > heard { // it may be given more
-		t.activateFor(s)
+	if capped && session.heard > heard { // it may be given more
+		s.activateFor(session)
 	}
 
 	for i := range m.Reports {
-		urgent = t.enterReport(s, &m.Reports[i]) || urgent
+		urgent = s.enterReport(session, &m.Reports[i]) || urgent
 	}
 
-	urgent = t.sched.Models.hearLimits(m.Limits, s.seen) || urgent
-	if t.sched.Models.hearManners(s, m.Manners) {
-		t.sched.Models.Changed.Wake()
+	urgent = s.sched.Models.hearLimits(m.Limits, session.seen) || urgent
+	if s.sched.Models.hearManners(session, m.Manners) {
+		s.sched.Models.Changed.Wake()
 	}
 
 	if hb := m.Heartbeat; hb != nil {
 		for _, br := range hb.Breakers {
-			if t.sched.Models.knownModel(br.Name) != nil {
-				s.breakers[br.Name] = s.seen.Add(br.OpenFor)
+			if s.sched.Models.knownModel(br.Name) != nil {
+				session.breakers[br.Name] = session.seen.Add(br.OpenFor)
 			}
 		}
-		urgent = t.sched.Models.hearBreakers(hb.Breakers, s.seen) || urgent
+		urgent = s.sched.Models.hearBreakers(hb.Breakers, session.seen) || urgent
 	}
 
 	if m.Drain {
-		s.draining = true
+		session.draining = true
 	}
 
 	if urgent {
-		t.sched.Models.dealAll(s.seen) // what is known here already
-		t.sched.Models.Changed.Wake()
+		s.sched.Models.dealAll(session.seen) // what is known here already
+		s.sched.Models.Changed.Wake()
 	}
 
-	t.sched.wake.Broadcast()
+	s.sched.wake.Broadcast()
 	return suspects
 }
 
-// noteMetBreaker keeps the units of a model from s, which has handed one back because a breaker
+// noteMetBreaker keeps the units of a model from session, which has handed one back because a breaker
 // is open. That is not for longer than a lease: the worker tells of the breaker in its
 // heartbeats, or knows of it by this node, which may have told it meanwhile that it has closed.
-func (t *Sessions) noteMetBreaker(s *Session, rep *mapreduce.Report) {
-	until := s.seen.Add(min(rep.RetryAfter, t.sched.Models.lease))
-	if t.sched.Models.knownModel(rep.Breaker) != nil && until.After(s.breakers[rep.Breaker]) {
-		s.breakers[rep.Breaker] = until
+func (s *Sessions) noteMetBreaker(session *Session, rep *mapreduce.Report) {
+	until := session.seen.Add(min(rep.RetryAfter, s.sched.Models.lease))
+	if s.sched.Models.knownModel(rep.Breaker) != nil && until.After(session.breakers[rep.Breaker]) {
+		session.breakers[rep.Breaker] = until
 	}
 }
 
 // enterReport enters a report on the scheduler. It returns whether the fleet has to know
 // what it says of the provider. A report of an attempt that the session does not hold
 // says nothing of that: the store says what becomes of it.
-func (t *Sessions) enterReport(s *Session, rep *mapreduce.Report) (urgent bool) {
-	r := t.sched.getOrAddJob(rep.Job)
-	if held, first := s.noteReported(rep); held {
+func (s *Sessions) enterReport(session *Session, rep *mapreduce.Report) (urgent bool) {
+	j := s.sched.getOrAddJob(rep.Job)
+	if held, first := session.noteReported(rep); held {
 		if first {
-			t.sched.addReportedUnits(r, 1)
+			s.sched.addReportedUnits(j, 1)
 		}
 		if first && rep.Outcome == mapreduce.Returned && rep.Breaker != "" {
-			t.noteMetBreaker(s, rep)
+			s.noteMetBreaker(session, rep)
 		}
-		urgent = t.sched.Models.noteProbeOutcome(r, rep, s.seen)
-		t.sched.Models.notePace(r, rep)
-		t.sched.Priming.noteReport(r, rep)
+		urgent = s.sched.Models.noteProbeOutcome(j, rep, session.seen)
+		s.sched.Models.notePace(j, rep)
+		s.sched.Priming.noteReport(j, rep)
 	}
 
-	r.reports = append(r.reports, pendingReport{Report: rep, Session: s, jitter: t.sched.jitter()})
-	t.sched.fairQueue.add(r)
+	j.reports = append(j.reports, pendingReport{Report: rep, Session: session, jitter: s.sched.jitter()})
+	s.sched.fairQueue.add(j)
 	return urgent
 }
 
 // EnterReportFor enters a report in a worker's name, of a unit that it was not given, or
 // of one that broke its stream.
-func (t *Sessions) EnterReportFor(s *Session, report *mapreduce.Report, broke bool) {
-	t.sched.mu.Lock()
-	defer t.sched.mu.Unlock()
-	if t.bound[s.ID] != s {
+func (s *Sessions) EnterReportFor(session *Session, report *mapreduce.Report, broke bool) {
+	s.sched.mu.Lock()
+	defer s.sched.mu.Unlock()
+	if s.bound[session.ID] != session {
 		return
 	}
-	t.enterReport(s, report)
-	if r := t.sched.getOrAddJob(report.Job); broke {
-		r.reports[len(r.reports)-1].broke = true
+	s.enterReport(session, report)
+	if j := s.sched.getOrAddJob(report.Job); broke {
+		j.reports[len(j.reports)-1].broke = true
 	}
-	t.sched.wake.Signal()
+	s.sched.wake.Signal()
 }
 
 // EnterChecked enters a report whose output was checked beside the stream.
-func (t *Sessions) EnterChecked(s *Session, rep *mapreduce.Report) {
-	t.sched.mu.Lock()
-	defer t.sched.mu.Unlock()
-	if t.enterReport(s, rep) {
-		t.sched.Models.Changed.Wake()
+func (s *Sessions) EnterChecked(session *Session, rep *mapreduce.Report) {
+	s.sched.mu.Lock()
+	defer s.sched.mu.Unlock()
+	if s.enterReport(session, rep) {
+		s.sched.Models.Changed.Wake()
 	}
-	t.sched.wake.Broadcast()
+	s.sched.wake.Broadcast()
 }
 
-// HoldsAttempt reports whether s was given an attempt and has not lost it.
-func (t *Sessions) HoldsAttempt(s *Session, h mapreduce.Held) bool {
-	t.sched.mu.Lock()
-	defer t.sched.mu.Unlock()
-	held := s.held[unitKey{h.Job, h.Unit}]
+// HoldsAttempt reports whether session was given an attempt and has not lost it.
+func (s *Sessions) HoldsAttempt(session *Session, h mapreduce.Held) bool {
+	s.sched.mu.Lock()
+	defer s.sched.mu.Unlock()
+	held := session.held[unitKey{h.Job, h.Unit}]
 	return held != nil && held.attempt == h.Attempt
 }
 
-// FindUnit returns the unit of an attempt that s was given and has not lost, and its
+// FindUnit returns the unit of an attempt that session was given and has not lost, and its
 // job; or nil.
-func (t *Sessions) FindUnit(s *Session, h mapreduce.Held) (*HeldUnit, *Job) {
-	t.sched.mu.Lock()
-	defer t.sched.mu.Unlock()
-	held, r := s.held[unitKey{h.Job, h.Unit}], t.sched.runs[h.Job]
-	if held == nil || held.attempt != h.Attempt || r == nil {
+func (s *Sessions) FindUnit(session *Session, h mapreduce.Held) (*HeldUnit, *Job) {
+	s.sched.mu.Lock()
+	defer s.sched.mu.Unlock()
+	held, j := session.held[unitKey{h.Job, h.Unit}], s.sched.runs[h.Job]
+	if held == nil || held.attempt != h.Attempt || j == nil {
 		return nil, nil
 	}
-	return held, r
+	return held, j
 }
 
 // An assignedInput is what a unit was given, as far as it is kept: nil is not.
@@ -148,13 +148,13 @@ type assignedInput struct {
 }
 
 // AssignedInputs returns what the units of reports were given.
-func (t *Sessions) AssignedInputs(s *Session, reports []mapreduce.Report) []assignedInput {
-	t.sched.mu.Lock()
-	defer t.sched.mu.Unlock()
+func (s *Sessions) AssignedInputs(session *Session, reports []mapreduce.Report) []assignedInput {
+	s.sched.mu.Lock()
+	defer s.sched.mu.Unlock()
 	all := make([]assignedInput, len(reports))
 	for i, rep := range reports {
-		if h := s.held[unitKey{rep.Job, rep.Unit}]; h != nil && h.attempt == rep.Attempt {
-			all[i] = h.givenInput(t.sched.runs[rep.Job])
+		if h := session.held[unitKey{rep.Job, rep.Unit}]; h != nil && h.attempt == rep.Attempt {
+			all[i] = h.givenInput(s.sched.runs[rep.Job])
 		}
 	}
 	return all
@@ -163,37 +163,37 @@ func (t *Sessions) AssignedInputs(s *Session, reports []mapreduce.Report) []assi
 // NoteArrived notes that attempts have ended on their worker, so that what ends it now
 // is not blamed on them. Their slots are free once their outputs were checked: then
 // one turn takes the reports and fills the slots.
-func (t *Sessions) NoteArrived(s *Session, reports []mapreduce.Report) {
+func (s *Sessions) NoteArrived(session *Session, reports []mapreduce.Report) {
 	if len(reports) == 0 {
 		return
 	}
-	t.sched.mu.Lock()
-	defer t.sched.mu.Unlock()
+	s.sched.mu.Lock()
+	defer s.sched.mu.Unlock()
 	for _, rep := range reports {
-		if h := s.held[unitKey{rep.Job, rep.Unit}]; h != nil && h.attempt == rep.Attempt {
+		if h := session.held[unitKey{rep.Job, rep.Unit}]; h != nil && h.attempt == rep.Attempt {
 			h.checking = true
 		}
 	}
 }
 
-// Strays counts the reports of attempts that s does not hold, and returns which of their
+// Strays counts the reports of attempts that session does not hold, and returns which of their
 // jobs the scheduler does not know.
-func (t *Sessions) Strays(s *Session, reports []mapreduce.Report) (strays int, unknown map[mapreduce.JobID]bool) {
+func (s *Sessions) Strays(session *Session, reports []mapreduce.Report) (strays int, unknown map[mapreduce.JobID]bool) {
 	if len(reports) == 0 {
 		return 0, nil
 	}
 
-	t.sched.mu.Lock()
-	defer t.sched.mu.Unlock()
+	s.sched.mu.Lock()
+	defer s.sched.mu.Unlock()
 
 	for i := range reports {
 		rep := &reports[i]
-		if h := s.held[unitKey{rep.Job, rep.Unit}]; h != nil && h.attempt == rep.Attempt {
+		if h := session.held[unitKey{rep.Job, rep.Unit}]; h != nil && h.attempt == rep.Attempt {
 			continue
 		}
 
 		strays++
-		if t.sched.runs[rep.Job] == nil {
+		if s.sched.runs[rep.Job] == nil {
 			if unknown == nil {
 				unknown = make(map[mapreduce.JobID]bool)
 			}
@@ -204,10 +204,10 @@ func (t *Sessions) Strays(s *Session, reports []mapreduce.Report) (strays int, u
 	return strays, unknown
 }
 
-// CountRefused counts an output that was refused, and returns how many were of s.
-func (t *Sessions) CountRefused(s *Session) int {
-	t.sched.mu.Lock()
-	defer t.sched.mu.Unlock()
-	s.refused++
-	return s.refused
+// CountRefused counts an output that was refused, and returns how many were of session.
+func (s *Sessions) CountRefused(session *Session) int {
+	s.sched.mu.Lock()
+	defer s.sched.mu.Unlock()
+	session.refused++
+	return session.refused
 }

@@ -61,35 +61,35 @@ type Config struct {
 
 // New returns a scheduler that knows of no jobs and workers yet.
 func New(c Config) *Scheduler {
-	b := &Scheduler{
+	s := &Scheduler{
 		node: c.Node, now: c.Now, newID: c.NewID, jitter: c.Jitter, noReservedSlots: c.NoReservedSlots,
 		runs: make(map[mapreduce.JobID]*Job), uses: make(map[string]*modelUse), asking: make(map[string]int),
 		busy: make(map[mapreduce.TenantID]int),
 	}
 
-	b.wake = sync.NewCond(&b.mu)
-	b.Sessions = &Sessions{sched: b, bound: make(map[mapreduce.SessionID]*Session), away: make(map[mapreduce.SessionID]*Session)}
-	b.Grants = &Grants{sched: b, claimEnded: sync.NewCond(&b.mu)}
-	b.Models = &Models{sched: b, states: make(map[string]*model.State), limits: c.Limits, lease: c.Lease}
-	b.Priming = &Priming{sched: b}
-	b.Turns = &Turns{sched: b, full: make(map[mapreduce.TenantID]time.Time)}
+	s.wake = sync.NewCond(&s.mu)
+	s.Sessions = &Sessions{sched: s, bound: make(map[mapreduce.SessionID]*Session), away: make(map[mapreduce.SessionID]*Session)}
+	s.Grants = &Grants{sched: s, claimEnded: sync.NewCond(&s.mu)}
+	s.Models = &Models{sched: s, states: make(map[string]*model.State), limits: c.Limits, lease: c.Lease}
+	s.Priming = &Priming{sched: s}
+	s.Turns = &Turns{sched: s, full: make(map[mapreduce.TenantID]time.Time)}
 
-	return b
+	return s
 }
 
 // Close makes NextTask return nil once nothing is left to do.
-func (b *Scheduler) Close() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.closed = true
-	b.wake.Broadcast()
-	b.Grants.claimEnded.Broadcast()
+func (s *Scheduler) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	s.wake.Broadcast()
+	s.Grants.claimEnded.Broadcast()
 }
 
-// activateJob makes the fair queue visit a job. The caller holds b.mu.
-func (b *Scheduler) activateJob(r *Job) {
-	b.fairQueue.add(r)
-	b.wake.Signal()
+// activateJob makes the fair queue visit a job. The caller holds s.mu.
+func (s *Scheduler) activateJob(j *Job) {
+	s.fairQueue.add(j)
+	s.wake.Signal()
 }
 
 // A Task is what a committer does next: it reads a job's queue, or carries out a
@@ -108,47 +108,47 @@ type Task struct {
 }
 
 // NextTask waits for something to do. It returns nil when the scheduler is closed.
-func (b *Scheduler) NextTask() *Task {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (s *Scheduler) NextTask() *Task {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 
 	for {
-		if t := b.findTask(b.now()); t != nil {
+		if task := s.findTask(s.now()); task != nil {
 			// A signal wakes one committer, which wakes the next if more jobs wait.
-			if b.fairQueue.hasWaiting() {
-				b.wake.Signal()
+			if s.fairQueue.hasWaiting() {
+				s.wake.Signal()
 			}
-			return t
+			return task
 		}
-		if b.closed {
+		if s.closed {
 			return nil
 		}
-		b.wake.Wait()
+		s.wake.Wait()
 	}
 }
 
 // findTask visits active jobs in fair order until one has something to do. One that has not
 // leaves the queue until it is activated again, or, if it is slots that it lacks, until
 // there are some.
-func (b *Scheduler) findTask(now time.Time) *Task {
-	b.requeueStarved(now)
+func (s *Scheduler) findTask(now time.Time) *Task {
+	s.requeueStarved(now)
 
 	for {
-		r := b.fairQueue.nextJob()
-		if r == nil {
+		j := s.fairQueue.nextJob()
+		if j == nil {
 			return nil
 		}
 
-		if now.Before(r.retryAt) {
+		if now.Before(j.retryAt) {
 			continue // its timer activates it
 		}
-		if t := b.taskFor(r); t != nil {
-			b.fairQueue.add(r) // it may have more; its next visit finds out
-			return t
+		if task := s.taskFor(j); task != nil {
+			s.fairQueue.add(j) // it may have more; its next visit finds out
+			return task
 		}
 
-		if r.isStarved() {
-			b.fairQueue.addStarved(r)
+		if j.isStarved() {
+			s.fairQueue.addStarved(j)
 		}
 	}
 }
@@ -160,94 +160,94 @@ const starvedLooks = 8
 // that frees slots would otherwise take them again and again, in the very turns that end
 // its units. It is one job, of the tenant with the fewest units at workers: so tenants
 // share the slots evenly, however many jobs each has, and however long its units take.
-func (b *Scheduler) requeueStarved(now time.Time) {
-	starved := &b.fairQueue.starved
+func (s *Scheduler) requeueStarved(now time.Time) {
+	starved := &s.fairQueue.starved
 	for look := range starvedLooks {
-		var r *Job
+		var j *Job
 		var ok bool
 		// Every second look goes by turn: a tenant whose jobs no worker can run has the
 		// fewest units for ever.
 		if look%2 == 0 {
-			r, ok = starved.NextBelow(math.MaxInt, b.busyUnits)
+			j, ok = starved.NextBelow(math.MaxInt, s.busyUnits)
 		} else {
-			r, ok = starved.Next()
+			j, ok = starved.Next()
 		}
 		if !ok {
 			return
 		}
 
 		switch {
-		case !r.isStarved() || now.Before(r.retryAt): // its timer activates it
-			r.starved = false
-		case b.freeSlots(r) > 0:
-			r.starved = false
-			b.fairQueue.addFirst(r)
+		case !j.isStarved() || now.Before(j.retryAt): // its timer activates it
+			j.starved = false
+		case s.freeSlots(j) > 0:
+			j.starved = false
+			s.fairQueue.addFirst(j)
 			return
 		default:
-			starved.Add(r.tenant, r)
+			starved.Add(j.tenant, j)
 		}
 	}
 }
 
-// taskFor returns what a committer can do for r. It reads on in the queue before a
+// taskFor returns what a committer can do for j. It reads on in the queue before a
 // turn that would leave slots empty for want of candidates: that costs less
-// than another commit for them. While another job waits, r claims what it has: each time
+// than another commit for them. While another job waits, j claims what it has: each time
 // that its turn came and it read instead, the slots would be gone when it has read.
-func (b *Scheduler) taskFor(r *Job) *Task {
-	room := b.freeSlots(r)
-	few := len(r.queue) < min(room, records.MaxBatch)
-	if few && !r.drained && !r.reading && (len(r.queue) == 0 || !b.fairQueue.isContended()) {
-		r.reading = true
-		return &Task{Job: r, Scan: true}
+func (s *Scheduler) taskFor(j *Job) *Task {
+	room := s.freeSlots(j)
+	few := len(j.queue) < min(room, records.MaxBatch)
+	if few && !j.drained && !j.reading && (len(j.queue) == 0 || !s.fairQueue.isContended()) {
+		j.reading = true
+		return &Task{Job: j, Scan: true}
 	}
 
-	t := &Task{Job: r, Spec: r.spec, Stages: r.stages, Turn: &turns.Turn{Job: r.ID}}
-	b.takeReports(r, t)
-	if room > 0 && len(r.queue) > 0 && (r.batch == 0 || len(t.Sent) == 0) { // what fails alone is all of its turn
-		b.takeSeats(r, t, room)
+	task := &Task{Job: j, Spec: j.spec, Stages: j.stages, Turn: &turns.Turn{Job: j.ID}}
+	s.takeReports(j, task)
+	if room > 0 && len(j.queue) > 0 && (j.batch == 0 || len(task.Sent) == 0) { // what fails alone is all of its turn
+		s.takeSeats(j, task, room)
 	}
 
 	// Claims that have ended are released along with other work. They are worth a turn of
 	// their own only once nothing else is under way.
-	idle := r.turns == 0 && r.held == 0 && len(r.release) > 0
-	if len(t.Turn.Reports) == 0 && t.Turn.Claim == nil && !idle {
+	idle := j.turns == 0 && j.held == 0 && len(j.release) > 0
+	if len(task.Turn.Reports) == 0 && task.Turn.Claim == nil && !idle {
 		return nil
 	}
 
-	t.Turn.Release = append(t.Turn.Release, r.release...)
-	t.release, r.release = r.release, nil
-	r.turns++
-	return t
+	task.Turn.Release = append(task.Turn.Release, j.release...)
+	task.release, j.release = j.release, nil
+	j.turns++
+	return task
 }
 
-// freeSlots returns how many more units r may have claimed now.
-func (b *Scheduler) freeSlots(r *Job) int {
-	if !r.running || r.claiming || r.isFailing() || (r.spec.Budget > 0 && (r.neededTokens > r.tokens || !r.granted)) {
+// freeSlots returns how many more units j may have claimed now.
+func (s *Scheduler) freeSlots(j *Job) int {
+	if !j.running || j.claiming || j.isFailing() || (j.spec.Budget > 0 && (j.neededTokens > j.tokens || !j.granted)) {
 		return 0
 	}
-	if b.now().Before(b.Turns.full[r.tenant]) {
+	if s.now().Before(s.Turns.full[j.tenant]) {
 		return 0
 	}
 
-	free, slots, all := b.Sessions.reachableSlots(r)
+	free, slots, all := s.Sessions.reachableSlots(j)
 	if slots == 0 {
 		return 0
 	}
 
 	// Calls are the scarcer of the two if fewer are granted than workers have slots.
-	if r.usesFleetCalls() && int64(all) > b.Grants.callSlots {
-		free = min(free, int(b.Grants.callSlots-b.Grants.calling))
+	if j.usesFleetCalls() && int64(all) > s.Grants.callSlots {
+		free = min(free, int(s.Grants.callSlots-s.Grants.calling))
 	}
-	free = r.priming.capSlots(min(free, b.Models.modelRoom(r)), r.held)
-	if int64(slots) > r.slots {
+	free = j.priming.capSlots(min(free, s.Models.modelRoom(j)), j.held)
+	if int64(slots) > j.slots {
 		// The workers could run more of it at once than it may: what they
 		// hold waiting would run as well.
-		free = min(free, int(r.slots)-r.held)
+		free = min(free, int(j.slots)-j.held)
 	}
 
 	// A job that holds less than the reserve may use it.
-	spare := b.reservedSlots(slots)
-	return max(0, free-spare, min(free, spare-r.held))
+	spare := s.reservedSlots(slots)
+	return max(0, free-spare, min(free, spare-j.held))
 }
 
 const (
@@ -258,55 +258,55 @@ const (
 // reservedSlots returns how many slots stay free for jobs that have few, while units of
 // several tenants are begun. Units that begin together end together, so a unit of a small
 // job that becomes ready in between would otherwise wait until then.
-func (b *Scheduler) reservedSlots(slots int) int {
-	if b.noReservedSlots || b.now().Sub(b.mixedAt) > spareFor {
+func (s *Scheduler) reservedSlots(slots int) int {
+	if s.noReservedSlots || s.now().Sub(s.mixedAt) > spareFor {
 		return 0
 	}
 	return slots / spareOf
 }
 
-// addHeldUnits notes that this node holds n units more of r, or fewer. The caller holds
-// b.mu.
-func (b *Scheduler) addHeldUnits(r *Job, n int) {
-	r.held += n
-	b.addHeldOf(r, n)
-	b.addBusyUnits(r, n)
-	if r.usesFleetCalls() {
-		b.Grants.calling += int64(n)
+// addHeldUnits notes that this node holds n units more of j, or fewer. The caller holds
+// s.mu.
+func (s *Scheduler) addHeldUnits(j *Job, n int) {
+	j.held += n
+	s.addHeldOf(j, n)
+	s.addBusyUnits(j, n)
+	if j.usesFleetCalls() {
+		s.Grants.calling += int64(n)
 	}
 }
 
-// addReportedUnits notes that n units more of those that this node holds of r, or fewer,
-// have been reported, so that their slots are free. The caller holds b.mu.
-func (b *Scheduler) addReportedUnits(r *Job, n int) {
-	r.reported += n
-	b.addBusyUnits(r, -n)
+// addReportedUnits notes that n units more of those that this node holds of j, or fewer,
+// have been reported, so that their slots are free. The caller holds s.mu.
+func (s *Scheduler) addReportedUnits(j *Job, n int) {
+	j.reported += n
+	s.addBusyUnits(j, -n)
 }
 
-// forgetHeldUnit notes that this node does not hold a unit of r any more. The caller holds
-// b.mu.
-func (b *Scheduler) forgetHeldUnit(r *Job, h *HeldUnit) {
-	b.addHeldUnits(r, -1)
+// forgetHeldUnit notes that this node does not hold a unit of j any more. The caller holds
+// s.mu.
+func (s *Scheduler) forgetHeldUnit(j *Job, h *HeldUnit) {
+	s.addHeldUnits(j, -1)
 	if h.reported {
-		b.addReportedUnits(r, -1)
+		s.addReportedUnits(j, -1)
 	}
 }
 
-func (b *Scheduler) addBusyUnits(r *Job, n int) {
-	if b.busy[r.tenant] += n; b.busy[r.tenant] == 0 {
-		delete(b.busy, r.tenant)
+func (s *Scheduler) addBusyUnits(j *Job, n int) {
+	if s.busy[j.tenant] += n; s.busy[j.tenant] == 0 {
+		delete(s.busy, j.tenant)
 	}
 }
 
 // busyUnits returns how many units of a tenant are in slots of this node's workers, or
-// wait there. The caller holds b.mu.
-func (b *Scheduler) busyUnits(t mapreduce.TenantID) int { return b.busy[t] }
+// wait there. The caller holds s.mu.
+func (s *Scheduler) busyUnits(tenant mapreduce.TenantID) int { return s.busy[tenant] }
 
-func (b *Scheduler) takeReports(r *Job, t *Task) {
-	n := min(len(r.reports), r.turnSize())
+func (s *Scheduler) takeReports(j *Job, task *Task) {
+	n := min(len(j.reports), j.turnSize())
 	last := make(map[*claimOf]int)
-	for _, p := range r.reports[:n] {
-		t.Turn.Reports = append(t.Turn.Reports, turns.Report{Report: p.Report, Jitter: p.jitter, Session: p.Session.ID, Broke: p.broke, Overdue: p.overdue})
+	for _, p := range j.reports[:n] {
+		task.Turn.Reports = append(task.Turn.Reports, turns.Report{Report: p.Report, Jitter: p.jitter, Session: p.Session.ID, Broke: p.broke, Overdue: p.overdue})
 
 		h := p.Session.held[unitKey{p.Report.Job, p.Report.Unit}]
 		if h == nil || h.attempt != p.Report.Attempt || h.taken {
@@ -316,28 +316,28 @@ func (b *Scheduler) takeReports(r *Job, t *Task) {
 
 		// The turn that takes the last report of a claim releases the claim as well.
 		if last[h.claim]++; last[h.claim] == h.claim.left {
-			t.Turn.Release = append(t.Turn.Release, h.claim.id)
-			t.last = append(t.last, h.claim)
+			task.Turn.Release = append(task.Turn.Release, h.claim.id)
+			task.last = append(task.last, h.claim)
 			h.claim.released = true
 		}
 	}
 
-	t.Sent = append(t.Sent, r.reports[:n]...)
-	if r.reports = r.reports[n:]; len(r.reports) == 0 {
-		r.reports = nil
+	task.Sent = append(task.Sent, j.reports[:n]...)
+	if j.reports = j.reports[n:]; len(j.reports) == 0 {
+		j.reports = nil
 	}
 }
 
 // takeSeats sets free slots and candidates aside for a claim. Sessions are
 // offered units in turn; those first that would run them at once, for what another
 // held waiting would take a place in a limit and use it for nothing.
-func (b *Scheduler) takeSeats(r *Job, t *Task, room int) {
-	want := min(room, r.turnSize(), len(r.queue), b.fairQueue.visitAllowance(r, room))
-	claim := &turns.Claim{ID: b.newID(), Share: r.share}
+func (s *Scheduler) takeSeats(j *Job, task *Task, room int) {
+	want := min(room, j.turnSize(), len(j.queue), s.fairQueue.visitAllowance(j, room))
+	claim := &turns.Claim{ID: s.newID(), Share: j.share}
 	for want > 0 {
-		given := b.seatAll(r, t, claim, want, (*Session).idleSlots)
+		given := s.seatAll(j, task, claim, want, (*Session).idleSlots)
 		if given == 0 {
-			given = b.seatAll(r, t, claim, want, (*Session).freeUnits)
+			given = s.seatAll(j, task, claim, want, (*Session).freeUnits)
 		}
 		if want -= given; given == 0 {
 			break
@@ -345,78 +345,78 @@ func (b *Scheduler) takeSeats(r *Job, t *Task, room int) {
 	}
 
 	n := 0
-	for _, s := range claim.Seats {
-		n += s.Slots
+	for _, seat := range claim.Seats {
+		n += seat.Slots
 	}
 	if n == 0 {
 		return
 	}
 
 	// Another tenant's units begin: slots are reserved for a while.
-	if r.tenant != b.lastTenant {
-		b.lastTenant, b.mixedAt = r.tenant, b.now()
+	if j.tenant != s.lastTenant {
+		s.lastTenant, s.mixedAt = j.tenant, s.now()
 	}
 
-	claim.Candidates = append(claim.Candidates, r.queue[:n]...)
-	r.queue = r.queue[n:]
-	r.waitingSince = time.Time{}
-	r.noteWaiting(b.now())
-	r.takeCandidates(claim.Candidates)
-	b.addHeldUnits(r, n)
+	claim.Candidates = append(claim.Candidates, j.queue[:n]...)
+	j.queue = j.queue[n:]
+	j.waitingSince = time.Time{}
+	j.noteWaiting(s.now())
+	j.takeCandidates(claim.Candidates)
+	s.addHeldUnits(j, n)
 
 	// The claim has all tokens of the grant, and gives back what it does not reserve.
-	if r.spec.Budget > 0 {
-		claim.Bounded, claim.Tokens = true, r.tokens
-		t.tokens, r.tokens, r.claiming = r.tokens, 0, true
+	if j.spec.Budget > 0 {
+		claim.Bounded, claim.Tokens = true, j.tokens
+		task.tokens, j.tokens, j.claiming = j.tokens, 0, true
 	}
 
-	_, slots, all := b.Sessions.reachableSlots(r)
-	claim.Slots = turns.Share{Slots: int64(min(r.held, slots)), Taken: r.revocations}
-	if r.usesFleetCalls() {
-		claim.Calls = turns.Share{Slots: min(b.Grants.calling, int64(all)), Taken: b.Grants.callsTaken}
+	_, slots, all := s.Sessions.reachableSlots(j)
+	claim.Slots = turns.Share{Slots: int64(min(j.held, slots)), Taken: j.revocations}
+	if j.usesFleetCalls() {
+		claim.Calls = turns.Share{Slots: min(s.Grants.calling, int64(all)), Taken: s.Grants.callsTaken}
 	}
 
-	t.Turn.Claim = claim
+	task.Turn.Claim = claim
 }
 
 // seatAll sets a place aside at each session that has any, and returns how many it
 // has set aside, which is at most the given number.
-func (b *Scheduler) seatAll(r *Job, t *Task, claim *turns.Claim, most int, places func(*Session) int) (given int) {
-	for _, s := range b.Sessions.rotate() {
-		if given < most && s.canRun(r, b.now()) && places(s) > 0 {
-			s.promised++
+func (s *Scheduler) seatAll(j *Job, task *Task, claim *turns.Claim, most int, places func(*Session) int) (given int) {
+	for _, session := range s.Sessions.rotate() {
+		if given < most && session.canRun(j, s.now()) && places(session) > 0 {
+			session.promised++
 			given++
-			t.addClaimSlot(claim, s)
+			task.addClaimSlot(claim, session)
 		}
 	}
 	return given
 }
 
-// addClaimSlot adds one slot of s to the claim.
-func (t *Task) addClaimSlot(c *turns.Claim, s *Session) {
-	for i, other := range t.seats {
-		if other == s {
+// addClaimSlot adds one slot of session to the claim.
+func (task *Task) addClaimSlot(c *turns.Claim, session *Session) {
+	for i, other := range task.seats {
+		if other == session {
 			c.Seats[i].Slots++
 			return
 		}
 	}
-	t.seats = append(t.seats, s)
-	c.Seats = append(c.Seats, turns.WorkerSlots{Session: s.ID, Epoch: s.Epoch, Slots: 1})
+	task.seats = append(task.seats, session)
+	c.Seats = append(c.Seats, turns.WorkerSlots{Session: session.ID, Epoch: session.Epoch, Slots: 1})
 }
 
 // activateAll makes the fair queue visit all jobs, as more of their units may begin. The
-// caller holds b.mu.
-func (b *Scheduler) activateAll() {
-	for _, r := range b.runs {
-		b.fairQueue.add(r)
+// caller holds s.mu.
+func (s *Scheduler) activateAll() {
+	for _, j := range s.runs {
+		s.fairQueue.add(j)
 	}
-	b.wake.Broadcast()
+	s.wake.Broadcast()
 }
 
 // TryTask returns something to do, or nil if there is nothing now. It is for simulations,
 // in which nobody waits.
-func (b *Scheduler) TryTask() *Task {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.findTask(b.now())
+func (s *Scheduler) TryTask() *Task {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.findTask(s.now())
 }

@@ -31,64 +31,64 @@ type TenantQueue struct {
 }
 
 // Snapshot returns what the scheduler sees now.
-func (b *Scheduler) Snapshot() Snapshot {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (s *Scheduler) Snapshot() Snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 
-	now := b.now()
-	s := Snapshot{Workers: len(b.Sessions.bound), Away: len(b.Sessions.away), CallsGranted: b.Grants.callSlots, CallsHeld: b.Grants.calling}
+	now := s.now()
+	all := Snapshot{Workers: len(s.Sessions.bound), Away: len(s.Sessions.away), CallsGranted: s.Grants.callSlots, CallsHeld: s.Grants.calling}
 
-	for _, w := range b.Sessions.bound {
+	for _, w := range s.Sessions.bound {
 		if w.draining {
-			s.Draining++
+			all.Draining++
 		}
-		s.Slots += w.Slots
+		all.Slots += w.Slots
 		// Units that wait there for a slot do not count.
-		s.Busy += min(w.busy, w.Slots)
+		all.Busy += min(w.busy, w.Slots)
 	}
 
 	tenants := make(map[mapreduce.TenantID]*TenantQueue)
-	for _, r := range b.runs {
-		if !r.running {
+	for _, j := range s.runs {
+		if !j.running {
 			continue
 		}
 
-		t := tenants[r.tenant]
+		t := tenants[j.tenant]
 		if t == nil {
-			t = &TenantQueue{Tenant: r.tenant}
-			tenants[r.tenant] = t
+			t = &TenantQueue{Tenant: j.tenant}
+			tenants[j.tenant] = t
 		}
 		t.Jobs++
-		if !r.waitingSince.IsZero() {
-			t.Age = max(t.Age, now.Sub(r.waitingSince))
+		if !j.waitingSince.IsZero() {
+			t.Age = max(t.Age, now.Sub(j.waitingSince))
 		}
 	}
 
 	for _, t := range tenants {
-		s.Tenants = append(s.Tenants, *t)
+		all.Tenants = append(all.Tenants, *t)
 	}
 
-	for _, m := range b.Models.states {
-		s.Models = append(s.Models, m.View(now))
+	for _, m := range s.Models.states {
+		all.Models = append(all.Models, m.View(now))
 	}
-	slices.SortFunc(s.Models, func(a, b model.View) int { return cmp.Compare(a.Name, b.Name) })
-	return s
+	slices.SortFunc(all.Models, func(a, b model.View) int { return cmp.Compare(a.Name, b.Name) })
+	return all
 }
 
 // ConnectedWorkers returns how many workers have a stream here.
-func (b *Scheduler) ConnectedWorkers() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(b.Sessions.bound)
+func (s *Scheduler) ConnectedWorkers() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.Sessions.bound)
 }
 
-// noteWaiting notes since when units of r wait of which none was claimed. The caller holds
+// noteWaiting notes since when units of j wait of which none was claimed. The caller holds
 // the scheduler's mu.
-func (r *Job) noteWaiting(now time.Time) {
+func (j *Job) noteWaiting(now time.Time) {
 	switch {
-	case len(r.queue) == 0:
-		r.waitingSince = time.Time{}
-	case r.waitingSince.IsZero():
-		r.waitingSince = now
+	case len(j.queue) == 0:
+		j.waitingSince = time.Time{}
+	case j.waitingSince.IsZero():
+		j.waitingSince = now
 	}
 }

@@ -13,25 +13,25 @@ import (
 // ended since it was last looked at. None run for a moment between two levels.
 // Those that run here do not count while its model answers nobody: they probe, or
 // wait.
-func (b *Scheduler) IsProgressing(id mapreduce.JobID, job *mapreduce.Job, now time.Time) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (s *Scheduler) IsProgressing(id mapreduce.JobID, job *mapreduce.Job, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 
-	r, running := b.runs[id], job.RunningUnits
-	if r == nil {
+	j, running := s.runs[id], job.RunningUnits
+	if j == nil {
 		return true
 	}
 
-	unanswered := b.Models.modelUnanswered(r, now)
+	unanswered := s.Models.modelUnanswered(j, now)
 	if unanswered {
-		running -= int64(r.held)
+		running -= int64(j.held)
 	}
 
-	before := r.lastProgress
-	r.lastProgress = progressMark{job.Epoch, job.CompletedUnits + job.FailedUnits}
-	moves := running > 0 || r.lastProgress != before
+	before := j.lastProgress
+	j.lastProgress = progressMark{job.Epoch, job.CompletedUnits + job.FailedUnits}
+	moves := running > 0 || j.lastProgress != before
 	if moves && !unanswered {
-		r.stuckSince = now
+		j.stuckSince = now
 	}
 
 	return moves
@@ -41,70 +41,70 @@ func (b *Scheduler) IsProgressing(id mapreduce.JobID, job *mapreduce.Job, now ti
 // which it is until a probe succeeds however many are made, or the vendor refuses
 // every call for want of room. Units that skip open breakers wait for room as others do.
 // The caller holds the scheduler's mu.
-func (g *Models) modelUnanswered(r *Job, now time.Time) bool {
-	if r.spec == nil || !r.asks {
+func (m *Models) modelUnanswered(j *Job, now time.Time) bool {
+	if j.spec == nil || !j.asks {
 		return false
 	}
-	return !slices.ContainsFunc(r.models, func(name string) bool {
-		m := g.states[name]
-		return m == nil || !m.HoldsBack(r.spec) && !m.IsRefusing(now)
+	return !slices.ContainsFunc(j.models, func(name string) bool {
+		s := m.states[name]
+		return s == nil || !s.HoldsBack(j.spec) && !s.IsRefusing(now)
 	})
 }
 
 // StuckReason says why nothing of a job has been able to run here for d, or "", and as of
 // which epoch, or that this begins.
-func (b *Scheduler) StuckReason(id mapreduce.JobID, d time.Duration, now time.Time) (epoch int64, begins bool, why string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (s *Scheduler) StuckReason(id mapreduce.JobID, d time.Duration, now time.Time) (epoch int64, begins bool, why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 
-	r := b.runs[id]
-	if r == nil || !r.running || r.assembles {
+	j := s.runs[id]
+	if j == nil || !j.running || j.assembles {
 		return 0, false, ""
 	}
 
-	if len(b.Sessions.bound) == 0 || !b.Models.modelUnanswered(r, now) && (r.held > 0 || b.Sessions.countUsableSessions(r) > 0) {
-		r.stuckSince = time.Time{}
-		return r.epoch, false, ""
+	if len(s.Sessions.bound) == 0 || !s.Models.modelUnanswered(j, now) && (j.held > 0 || s.Sessions.countUsableSessions(j) > 0) {
+		j.stuckSince = time.Time{}
+		return j.epoch, false, ""
 	}
 
-	if begins = r.stuckSince.IsZero(); begins {
-		r.stuckSince = now
+	if begins = j.stuckSince.IsZero(); begins {
+		j.stuckSince = now
 	}
-	if now.Sub(r.stuckSince) < d {
-		return r.epoch, begins, ""
+	if now.Sub(j.stuckSince) < d {
+		return j.epoch, begins, ""
 	}
 
 	// If a worker has what the job needs, the model is taken for what keeps it from running.
-	for _, s := range b.Sessions.bound {
-		m := b.Models.states[r.model]
-		if r.needs.MetBy(s.offer) && m != nil && !m.HoldsBack(r.spec) && m.IsRefusing(now) {
-			return r.epoch, begins, fmt.Sprintf("%s has refused every call for %v, as its limits were reached; resume when it accepts calls again", m.Name, d)
+	for _, session := range s.Sessions.bound {
+		state := s.Models.states[j.model]
+		if j.needs.MetBy(session.offer) && state != nil && !state.HoldsBack(j.spec) && state.IsRefusing(now) {
+			return j.epoch, begins, fmt.Sprintf("%s has refused every call for %v, as its limits were reached; resume when it accepts calls again", state.Name, d)
 		}
-		if r.needs.MetBy(s.offer) {
-			return r.epoch, begins, fmt.Sprintf("the circuit breaker of %s has been open for %v, after failed calls; resume when the provider answers again", r.model, d)
+		if j.needs.MetBy(session.offer) {
+			return j.epoch, begins, fmt.Sprintf("the circuit breaker of %s has been open for %v, after failed calls; resume when the provider answers again", j.model, d)
 		}
 	}
 
 	missing := ""
-	for _, s := range b.Sessions.bound {
-		missing = cmp.Or(missing, r.needs.Missing(s.offer))
+	for _, session := range s.Sessions.bound {
+		missing = cmp.Or(missing, j.needs.Missing(session.offer))
 	}
-	return r.epoch, begins, fmt.Sprintf("no worker has had the %s for %v; start one that has it, and resume", missing, d)
+	return j.epoch, begins, fmt.Sprintf("no worker has had the %s for %v; start one that has it, and resume", missing, d)
 }
 
 // Lacking returns what units of a job need and no worker that is connected here has, in
 // words such as `tool "browser"`; "" if one has it, or none is connected.
-func (b *Scheduler) Lacking(id mapreduce.JobID) (missing string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (s *Scheduler) Lacking(id mapreduce.JobID) (missing string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 
-	r := b.runs[id]
-	if r == nil || !r.running || r.assembles || r.held > 0 {
+	j := s.runs[id]
+	if j == nil || !j.running || j.assembles || j.held > 0 {
 		return ""
 	}
 
-	for _, s := range b.Sessions.bound {
-		lacks := r.needs.Missing(s.offer)
+	for _, session := range s.Sessions.bound {
+		lacks := j.needs.Missing(session.offer)
 		if lacks == "" {
 			return ""
 		}
@@ -114,10 +114,10 @@ func (b *Scheduler) Lacking(id mapreduce.JobID) (missing string) {
 }
 
 // NoteNotStuck counts anew for how long a job has been stuck.
-func (b *Scheduler) NoteNotStuck(id mapreduce.JobID) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if r := b.runs[id]; r != nil {
-		r.stuckSince = time.Time{}
+func (s *Scheduler) NoteNotStuck(id mapreduce.JobID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if j := s.runs[id]; j != nil {
+		j.stuckSince = time.Time{}
 	}
 }

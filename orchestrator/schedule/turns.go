@@ -18,37 +18,37 @@ type Turns struct {
 }
 
 // Undo takes back what a turn that failed had set aside.
-func (e *Turns) Undo(t *Task) {
-	e.sched.mu.Lock()
-	defer e.sched.mu.Unlock()
+func (t *Turns) Undo(task *Task) {
+	t.sched.mu.Lock()
+	defer t.sched.mu.Unlock()
 
-	r := t.Job
-	r.turns--
-	r.reports = append(t.Sent, r.reports...)
-	r.release = append(r.release, t.release...)
+	j := task.Job
+	j.turns--
+	j.reports = append(task.Sent, j.reports...)
+	j.release = append(j.release, task.release...)
 
 	// The turn that takes these reports next releases their claims.
-	for _, c := range t.last {
+	for _, c := range task.last {
 		c.released = false
 	}
-	for _, p := range t.Sent {
+	for _, p := range task.Sent {
 		if h := p.Session.held[unitKey{p.Report.Job, p.Report.Unit}]; h != nil {
 			h.taken = false
 		}
 	}
 
-	t.releaseSlots()
-	if c := t.Turn.Claim; c != nil {
-		e.sched.addHeldUnits(r, -len(c.Candidates))
-		r.returnCandidates(c.Candidates)
-		r.putBack(c.Candidates)
-		r.noteWaiting(e.sched.now())
+	task.releaseSlots()
+	if c := task.Turn.Claim; c != nil {
+		t.sched.addHeldUnits(j, -len(c.Candidates))
+		j.returnCandidates(c.Candidates)
+		j.putBack(c.Candidates)
+		j.noteWaiting(t.sched.now())
 		if c.Bounded {
-			e.sched.Grants.endClaim(r, t.tokens)
+			t.sched.Grants.endClaim(j, task.tokens)
 		}
 	}
 
-	e.sched.dropJob(r)
+	t.sched.dropJob(j)
 }
 
 // A Split says what becomes of a turn that can never commit as it is.
@@ -68,36 +68,36 @@ const (
 
 // Split takes back what a turn had set aside that failed for one of its members, and
 // says how its members are tried again. Why is what the turn failed with.
-func (e *Turns) Split(t *Task, why error) Split {
+func (t *Turns) Split(task *Task, why error) Split {
 	// Undo takes the lock itself.
-	e.Undo(t)
+	t.Undo(task)
 
-	e.sched.mu.Lock()
-	defer e.sched.mu.Unlock()
+	t.sched.mu.Lock()
+	defer t.sched.mu.Unlock()
 
-	r, members := t.Job, len(t.Sent)
-	if c := t.Turn.Claim; c != nil {
+	j, members := task.Job, len(task.Sent)
+	if c := task.Turn.Claim; c != nil {
 		members += len(c.Candidates)
 	}
 
 	switch {
 	case members > 1:
-		r.batch = min(r.turnSize(), max(1, members/2))
-		e.sched.activateJob(r)
+		j.batch = min(j.turnSize(), max(1, members/2))
+		t.sched.activateJob(j)
 		return Halved
-	case len(t.Sent) == 0 || t.Sent[0].spoilt:
+	case len(task.Sent) == 0 || task.Sent[0].spoilt:
 		return Alone
 	}
 
 	// Undo has put the report back.
-	for i := range r.reports {
-		if p := &r.reports[i]; p.Report == t.Sent[0].Report {
+	for i := range j.reports {
+		if p := &j.reports[i]; p.Report == task.Sent[0].Report {
 			p.Report, p.spoilt = unstorable(p.Report, why), true
 			break
 		}
 	}
 
-	e.sched.activateJob(r)
+	t.sched.activateJob(j)
 	return Replaced
 }
 
@@ -111,93 +111,93 @@ func unstorable(rep *mapreduce.Report, why error) *mapreduce.Report {
 
 // DropReports forgets the reports of a turn that can never be stored, now that their job
 // does not run. Their workers get the verdict that the units have moved on.
-func (e *Turns) DropReports(t *Task) {
-	e.sched.mu.Lock()
-	defer e.sched.mu.Unlock()
+func (t *Turns) DropReports(task *Task) {
+	t.sched.mu.Lock()
+	defer t.sched.mu.Unlock()
 
-	r := t.Job
-	for _, p := range t.Sent {
-		r.reports = slices.DeleteFunc(r.reports, func(q pendingReport) bool { return q.Report.Unit == p.Report.Unit && q.spoilt })
-		e.applyVerdict(r, p, turns.Settled{Verdict: mapreduce.Stale})
+	j := task.Job
+	for _, p := range task.Sent {
+		j.reports = slices.DeleteFunc(j.reports, func(q pendingReport) bool { return q.Report.Unit == p.Report.Unit && q.spoilt })
+		t.applyVerdict(j, p, turns.Settled{Verdict: mapreduce.Stale})
 		p.Session.Peer.Send(&mapreduce.ToWorker{Verdicts: []mapreduce.VerdictOn{{
 			Held:    mapreduce.Held{Job: p.Report.Job, Unit: p.Report.Unit, Attempt: p.Report.Attempt},
 			Verdict: mapreduce.Stale,
 		}}})
 	}
 
-	e.sched.dropJob(r)
+	t.sched.dropJob(j)
 }
 
 // DelayRetry lets a job rest whose turn failed, twice as long each time, and returns until
 // when.
-func (e *Turns) DelayRetry(r *Job, first, longest time.Duration) time.Time {
-	e.sched.mu.Lock()
-	defer e.sched.mu.Unlock()
-	r.retryAt = e.sched.now().Add(min(longest, first<<min(r.retries, 10)))
-	r.retries++
-	return r.retryAt
+func (t *Turns) DelayRetry(j *Job, first, longest time.Duration) time.Time {
+	t.sched.mu.Lock()
+	defer t.sched.mu.Unlock()
+	j.retryAt = t.sched.now().Add(min(longest, first<<min(j.retries, 10)))
+	j.retries++
+	return j.retryAt
 }
 
-// Revisit makes r be visited again.
-func (e *Turns) Revisit(r *Job) {
-	e.sched.mu.Lock()
-	defer e.sched.mu.Unlock()
-	r.retryAt = time.Time{}
-	e.sched.activateJob(r)
+// Revisit makes j be visited again.
+func (t *Turns) Revisit(j *Job) {
+	t.sched.mu.Lock()
+	defer t.sched.mu.Unlock()
+	j.retryAt = time.Time{}
+	t.sched.activateJob(j)
 }
 
 // Apply enters what a turn came to, and reports whether the job has nothing under way any
 // more.
-func (e *Turns) Apply(t *Task, res *turns.Result) (idle bool) {
-	e.sched.mu.Lock()
-	defer e.sched.mu.Unlock()
+func (t *Turns) Apply(task *Task, res *turns.Result) (idle bool) {
+	t.sched.mu.Lock()
+	defer t.sched.mu.Unlock()
 
-	r := t.Job
-	r.turns--
-	r.retries = 0
+	j := task.Job
+	j.turns--
+	j.retries = 0
 
 	// After a turn that was carried out, turns may be larger again.
-	if r.batch *= 2; r.batch >= records.MaxBatch {
-		r.batch = 0
+	if j.batch *= 2; j.batch >= records.MaxBatch {
+		j.batch = 0
 	}
 
-	for i, p := range t.Sent {
-		e.applyVerdict(r, p, res.Verdicts[i])
+	for i, p := range task.Sent {
+		t.applyVerdict(j, p, res.Verdicts[i])
 	}
 
-	if c := t.Turn.Claim; c != nil {
-		t.releaseSlots()
-		e.applyClaims(r, t, res)
-		for i, s := range t.seats {
+	if c := task.Turn.Claim; c != nil {
+		task.releaseSlots()
+		t.applyClaims(j, task, res)
+		for i, session := range task.seats {
 			if !res.Seated[i] { // another orchestrator has it, and its stream here is dead
-				s.gone = true
-				s.Peer.Stop(ErrSuperseded)
+				session.gone = true
+				session.Peer.Stop(ErrSuperseded)
 			}
 		}
 	}
 
 	switch {
 	case res.Full:
-		e.full[r.tenant] = e.sched.now().Add(FullPause)
-	case len(t.Sent) > 0:
-		e.reopenTenant(r.tenant) // there may be room again
+		t.full[j.tenant] = t.sched.now().Add(FullPause)
+	case len(task.Sent) > 0:
+		t.reopenTenant(j.tenant) // there may be room again
 	}
 
 	if !res.State.Running() {
-		e.sched.stopJob(r)
+		t.sched.stopJob(j)
 	}
 	if res.JobError != "" {
-		r.failing = max(r.failing, res.Epoch)
+		j.failing = max(j.failing, res.Epoch)
 	}
-	r.noteWaiting(e.sched.now())
+	j.noteWaiting(t.sched.now())
 
-	idle = r.turns == 0 && len(r.reports) == 0 && r.held == 0
-	if r.running || len(r.reports) > 0 || len(r.release) > 0 {
-		e.sched.fairQueue.add(r)
+	idle = j.turns == 0 && len(j.reports) == 0 && j.held == 0
+	if j.running || len(j.reports) > 0 || len(j.release) > 0 {
+		t.sched.fairQueue.add(j)
 	}
 
-	e.sched.dropJob(r)
-	e.sched.wake.Signal()
+	t.sched.dropJob(j)
+	t.sched.wake.Signal()
 	return idle
 }
 
@@ -206,65 +206,65 @@ func (e *Turns) Apply(t *Task, res *turns.Result) (idle bool) {
 const FullPause = 500 * time.Millisecond
 
 // ReopenFor lets units of the tenant of a job be claimed again.
-func (e *Turns) ReopenFor(r *Job) {
-	e.sched.mu.Lock()
-	defer e.sched.mu.Unlock()
-	e.reopenTenant(r.tenant)
+func (t *Turns) ReopenFor(j *Job) {
+	t.sched.mu.Lock()
+	defer t.sched.mu.Unlock()
+	t.reopenTenant(j.tenant)
 }
 
 // reopenTenant lets units of a tenant be claimed again. The caller holds the scheduler's
 // mu.
-func (e *Turns) reopenTenant(t mapreduce.TenantID) {
-	if _, full := e.full[t]; !full {
+func (t *Turns) reopenTenant(tenant mapreduce.TenantID) {
+	if _, full := t.full[tenant]; !full {
 		return
 	}
-	delete(e.full, t)
-	for _, r := range e.sched.runs {
-		if r.tenant == t && r.running {
-			e.sched.fairQueue.add(r)
+	delete(t.full, tenant)
+	for _, j := range t.sched.runs {
+		if j.tenant == tenant && j.running {
+			t.sched.fairQueue.add(j)
 		}
 	}
-	e.sched.wake.Broadcast()
+	t.sched.wake.Broadcast()
 }
 
 // applyVerdict enters the verdict on a report.
-func (e *Turns) applyVerdict(r *Job, p pendingReport, s turns.Settled) {
+func (t *Turns) applyVerdict(j *Job, p pendingReport, s turns.Settled) {
 	if s.Verdict == mapreduce.VerdictUnknown {
 		return
 	}
 
 	if h := p.Session.forgetAttempt(p.Report.Job, p.Report.Unit, p.Report.Attempt); h != nil {
-		e.sched.forgetHeldUnit(r, h)
+		t.sched.forgetHeldUnit(j, h)
 		// The part of the reservation that was not spent is free again.
 		if h.granted {
-			r.tokens += h.Reserved - p.Report.Charged(h.Reserved)
+			j.tokens += h.Reserved - p.Report.Charged(h.Reserved)
 		}
-		h.claim.endUnit(r)
+		h.claim.endUnit(j)
 	}
 
-	if s.Requeued != nil && r.running {
-		r.putBack([]records.Candidate{*s.Requeued})
+	if s.Requeued != nil && j.running {
+		j.putBack([]records.Candidate{*s.Requeued})
 	}
 }
 
 // applyClaims enters the units that a turn claimed.
-func (e *Turns) applyClaims(r *Job, t *Task, res *turns.Result) {
-	c := t.Turn.Claim
+func (t *Turns) applyClaims(j *Job, task *Task, res *turns.Result) {
+	c := task.Turn.Claim
 
 	// All candidates have counted as held since the turn took them.
-	e.sched.addHeldUnits(r, len(res.Claimed)-len(c.Candidates))
-	r.noteCrowding(len(c.Candidates), len(c.Candidates)-len(res.Claimed)-len(res.Left))
-	r.returnCandidates(c.Candidates)
-	r.putBack(res.Left)
+	t.sched.addHeldUnits(j, len(res.Claimed)-len(c.Candidates))
+	j.noteCrowding(len(c.Candidates), len(c.Candidates)-len(res.Claimed)-len(res.Left))
+	j.returnCandidates(c.Candidates)
+	j.putBack(res.Left)
 
-	claims := make(map[mapreduce.SessionID]*claimOf, len(t.seats))
+	claims := make(map[mapreduce.SessionID]*claimOf, len(task.seats))
 	for _, got := range res.Claimed {
-		s := e.sched.Sessions.seated(t, got.Session)
+		session := t.sched.Sessions.seated(task, got.Session)
 		if c.Bounded {
-			t.tokens -= got.Unit.Reserved
+			task.tokens -= got.Unit.Reserved
 		}
-		if s == nil {
-			e.sched.addHeldUnits(r, -1) // its session has gone, or came back meanwhile: either gives the unit back
+		if session == nil {
+			t.sched.addHeldUnits(j, -1) // its session has gone, or came back meanwhile: either gives the unit back
 			continue
 		}
 
@@ -275,38 +275,38 @@ func (e *Turns) applyClaims(r *Job, t *Task, res *turns.Result) {
 		}
 
 		of.left++
-		s.holdUnit(r.ID, got.Unit, of, c.Bounded)
+		session.holdUnit(j.ID, got.Unit, of, c.Bounded)
 	}
 
 	if c.Bounded {
-		if r.neededTokens = res.Need; res.Overdrawn {
-			r.granted, t.tokens = false, 0
+		if j.neededTokens = res.Need; res.Overdrawn {
+			j.granted, task.tokens = false, 0
 		}
-		e.sched.Grants.endClaim(r, t.tokens)
+		t.sched.Grants.endClaim(j, task.tokens)
 	}
 
 	// Others have taken slots or calls that this node thought to have.
 	if res.Short {
-		r.slots, r.revocations = min(r.slots, res.Slots.Slots), res.Slots.Taken // with less it asks for more
+		j.slots, j.revocations = min(j.slots, res.Slots.Slots), res.Slots.Taken // with less it asks for more
 		if c.Calls.Slots > 0 {
-			e.sched.Grants.callSlots, e.sched.Grants.callsTaken, e.sched.Grants.callsDue = min(e.sched.Grants.callSlots, res.Calls.Slots), res.Calls.Taken, true
+			t.sched.Grants.callSlots, t.sched.Grants.callsTaken, t.sched.Grants.callsDue = min(t.sched.Grants.callSlots, res.Calls.Slots), res.Calls.Taken, true
 		}
 	}
 }
 
 // releaseSlots gives back the slots that a turn had set aside.
-func (t *Task) releaseSlots() {
-	for i, s := range t.seats {
-		s.promised -= t.Turn.Claim.Seats[i].Slots
+func (task *Task) releaseSlots() {
+	for i, session := range task.seats {
+		session.promised -= task.Turn.Claim.Seats[i].Slots
 	}
 }
 
 // CutOff ends the streams of all sessions that the task is about.
-func (t *Task) CutOff(why error) {
-	for _, s := range t.seats {
-		s.Peer.Stop(why)
+func (task *Task) CutOff(why error) {
+	for _, session := range task.seats {
+		session.Peer.Stop(why)
 	}
-	for _, p := range t.Sent {
+	for _, p := range task.Sent {
 		p.Session.Peer.Stop(why)
 	}
 }

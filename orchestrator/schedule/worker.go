@@ -90,43 +90,43 @@ const keptInput = 512
 
 // keepInput has a unit keep what it was given, as far as there is room. The caller holds
 // the scheduler's mu.
-func (s *Session) keepInput(h *HeldUnit, u *records.Unit, epoch int64, text []byte) {
+func (session *Session) keepInput(h *HeldUnit, u *records.Unit, epoch int64, text []byte) {
 	h.unit, h.epoch = u, epoch
-	if n := int64(len(text)); text != nil && *s.texts+n <= maxKeptTexts {
+	if n := int64(len(text)); text != nil && *session.texts+n <= maxKeptTexts {
 		h.text = bytes.Clone(text) // it may be part of something larger
 		h.kept += n
-		*s.texts += n
+		*session.texts += n
 	}
 }
 
 // keepTaken has a unit keep the units that it takes, as far as there is room. The caller
 // holds the scheduler's mu.
-func (s *Session) keepTaken(h *HeldUnit, taken []*records.Unit) {
+func (session *Session) keepTaken(h *HeldUnit, taken []*records.Unit) {
 	n := int64(0)
 	for _, in := range taken {
 		n += keptInput + int64(len(in.Published().Inline))
 	}
-	if *s.texts+n <= maxKeptTexts {
+	if *session.texts+n <= maxKeptTexts {
 		h.inputs = taken
 		h.kept += n
-		*s.texts += n
+		*session.texts += n
 	}
 }
 
 // givenInput returns what a unit was given, as far as it is kept. Of one that takes outputs
 // that is nothing once the job has changed: a resume drops levels and plans them anew, and
-// then another unit may have the same name, and another attempt the same number. r is nil
+// then another unit may have the same name, and another attempt the same number. j is nil
 // if the job is not known. The caller holds the scheduler's mu.
-func (h *HeldUnit) givenInput(r *Job) assignedInput {
-	if h.unit != nil && h.unit.Inputs != nil && (r == nil || r.epoch != h.epoch) {
+func (h *HeldUnit) givenInput(j *Job) assignedInput {
+	if h.unit != nil && h.unit.Inputs != nil && (j == nil || j.epoch != h.epoch) {
 		return assignedInput{}
 	}
 	return assignedInput{Unit: h.unit, Text: h.text, Inputs: h.inputs}
 }
 
 // dropInput forgets what a unit was given. The caller holds the scheduler's mu.
-func (s *Session) dropInput(h *HeldUnit) {
-	*s.texts -= h.kept
+func (session *Session) dropInput(h *HeldUnit) {
+	*session.texts -= h.kept
 	h.unit, h.text, h.inputs, h.kept = nil, nil, nil, 0
 }
 
@@ -139,61 +139,61 @@ type claimOf struct {
 
 // endUnit notes that a unit has ended. With the last one the claim's record is to be
 // cleared.
-func (c *claimOf) endUnit(r *Job) {
+func (c *claimOf) endUnit(j *Job) {
 	if c.left--; c.left == 0 && !c.released {
-		r.release = append(r.release, c.id)
+		j.release = append(j.release, c.id)
 	}
 }
 
-// canRun reports whether s may be given units of r. The caller holds the
+// canRun reports whether session may be given units of j. The caller holds the
 // scheduler's mu.
-func (s *Session) canRun(r *Job, now time.Time) bool {
-	if s.gone || s.draining || s.Peer.Lags() || r.assembles || !r.needs.MetBy(s.offer) {
+func (session *Session) canRun(j *Job, now time.Time) bool {
+	if session.gone || session.draining || session.Peer.Lags() || j.assembles || !j.needs.MetBy(session.offer) {
 		return false
 	}
-	if s.Tenant != "" && s.Tenant != r.tenant {
+	if session.Tenant != "" && session.Tenant != j.tenant {
 		return false
 	}
 
-	if r.spec.OnBreaker == mapreduce.BreakerSkip {
+	if j.spec.OnBreaker == mapreduce.BreakerSkip {
 		return true // its units end with an error there, rather than wait
 	}
 
-	return len(r.models) == 0 || slices.ContainsFunc(r.models, func(name string) bool {
-		until, open := s.breakers[name]
+	return len(j.models) == 0 || slices.ContainsFunc(j.models, func(name string) bool {
+		until, open := session.breakers[name]
 		return !open || now.After(until)
 	})
 }
 
 func breakerOf(spec *mapreduce.JobSpec) string { return spec.Provider + "/" + spec.Model }
 
-// freeUnits is how many more units s may be given, and idleSlots how many of them it would
+// freeUnits is how many more units session may be given, and idleSlots how many of them it would
 // run at once.
-func (s *Session) freeUnits() int { return min(s.Slots+s.prefetch, s.trusted()) - s.busy - s.promised }
+func (session *Session) freeUnits() int { return min(session.Slots+session.prefetch, session.trusted()) - session.busy - session.promised }
 
-func (s *Session) idleSlots() int { return min(s.Slots, s.trusted()) - s.busy - s.promised }
+func (session *Session) idleSlots() int { return min(session.Slots, session.trusted()) - session.busy - session.promised }
 
 // firstUnits is how many units a worker may be given of which nothing was heard.
 const firstUnits = 64
 
-// trusted returns how many units s may be given by what was heard of it: twice as many as
+// trusted returns how many units session may be given by what was heard of it: twice as many as
 // have begun or ended there. So one that does not read what it is given gets few, however
 // many it asks for.
-func (s *Session) trusted() int { return firstUnits + 2*s.heard }
+func (session *Session) trusted() int { return firstUnits + 2*session.heard }
 
-// countHeld counts what s has of a job, as far as it can run at once.
-func (s *Session) countHeld(r *Job) (n int) {
-	for key := range s.held {
-		if key.job == r.ID {
+// countHeld counts what session has of a job, as far as it can run at once.
+func (session *Session) countHeld(j *Job) (n int) {
+	for key := range session.held {
+		if key.job == j.ID {
 			n++
 		}
 	}
-	return min(n, s.Slots)
+	return min(n, session.Slots)
 }
 
-func (s *Session) holdUnit(job mapreduce.JobID, u *records.Unit, c *claimOf, granted bool) {
-	s.busy++
-	s.held[unitKey{job, u.ID}] = &HeldUnit{
+func (session *Session) holdUnit(job mapreduce.JobID, u *records.Unit, c *claimOf, granted bool) {
+	session.busy++
+	session.held[unitKey{job, u.ID}] = &HeldUnit{
 		attempt: int(u.Attempt), claim: c, Reserved: u.Reserved, granted: granted,
 		suspect: u.Attempt > 1,
 	}
@@ -202,8 +202,8 @@ func (s *Session) holdUnit(job mapreduce.JobID, u *records.Unit, c *claimOf, gra
 // noteReported notes that an attempt has ended on the worker, so that its slot is
 // free. It returns whether the session holds the attempt, and whether this is the first
 // report of it.
-func (s *Session) noteReported(r *mapreduce.Report) (held, first bool) {
-	h := s.held[unitKey{r.Job, r.Unit}]
+func (session *Session) noteReported(r *mapreduce.Report) (held, first bool) {
+	h := session.held[unitKey{r.Job, r.Unit}]
 	if h == nil || h.attempt != r.Attempt {
 		return false, false
 	}
@@ -213,23 +213,23 @@ func (s *Session) noteReported(r *mapreduce.Report) (held, first bool) {
 	}
 
 	h.reported = true
-	s.heard++
-	s.busy--
+	session.heard++
+	session.busy--
 	return true, true
 }
 
 // forgetAttempt removes an attempt whose verdict is known.
-func (s *Session) forgetAttempt(job mapreduce.JobID, unit mapreduce.UnitID, attempt int) *HeldUnit {
+func (session *Session) forgetAttempt(job mapreduce.JobID, unit mapreduce.UnitID, attempt int) *HeldUnit {
 	key := unitKey{job, unit}
-	h := s.held[key]
+	h := session.held[key]
 	if h == nil || h.attempt != attempt {
 		return nil
 	}
 
-	delete(s.held, key)
-	s.dropInput(h)
+	delete(session.held, key)
+	session.dropInput(h)
 	if !h.reported {
-		s.busy--
+		session.busy--
 	}
 	return h
 }

@@ -16,48 +16,48 @@ type storeUptime struct {
 }
 
 // uptimeAt returns what the clock shows. The caller holds mu.
-func (c *storeUptime) uptimeAt(now time.Time, most time.Duration) time.Duration {
-	if c.lastAnswer.IsZero() {
-		return c.uptime
+func (u *storeUptime) uptimeAt(now time.Time, most time.Duration) time.Duration {
+	if u.lastAnswer.IsZero() {
+		return u.uptime
 	}
-	return c.uptime + min(now.Sub(c.lastAnswer), most)
+	return u.uptime + min(now.Sub(u.lastAnswer), most)
 }
 
 // NoteAnswer notes that the store has answered a sign of life.
 func (s *Supervisor) NoteAnswer(now time.Time) {
-	c := &s.uptime
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.uptime = c.uptimeAt(now, 2*s.config.Beat)
-	c.lastAnswer = now
+	u := &s.uptime
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.uptime = u.uptimeAt(now, 2*s.config.Beat)
+	u.lastAnswer = now
 }
 
 // NoteStoreAway has the clock of the store's uptime stand still until the store
 // answers again.
 func (s *Supervisor) NoteStoreAway(now time.Time) {
-	c := &s.uptime
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.uptime = c.uptimeAt(now, 2*s.config.Beat)
-	c.lastAnswer = time.Time{}
+	u := &s.uptime
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.uptime = u.uptimeAt(now, 2*s.config.Beat)
+	u.lastAnswer = time.Time{}
 }
 
 // StoreUptime returns for how long, in all, the store has been answering. A time in which
 // it did not, or this process stood still, counts against no worker and no orchestrator:
 // none could show life then.
 func (s *Supervisor) StoreUptime() time.Duration {
-	c := &s.uptime
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.uptimeAt(time.Now(), 2*s.config.Beat)
+	u := &s.uptime
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.uptimeAt(time.Now(), 2*s.config.Beat)
 }
 
 // StoreAnswers reports whether the store answered the latest signs of life.
 func (s *Supervisor) StoreAnswers() bool {
-	c := &s.uptime
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return !c.lastAnswer.IsZero() && time.Since(c.lastAnswer) < max(3*s.config.Beat, time.Second)
+	u := &s.uptime
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return !u.lastAnswer.IsZero() && time.Since(u.lastAnswer) < max(3*s.config.Beat, time.Second)
 }
 
 // AfterGrace calls end once a worker has had d to come back. It cannot while the store

@@ -29,20 +29,20 @@ type cacheEntry struct {
 
 // wholeText returns the text of the document that a unit is a chunk of; nil if that is
 // too long to be handed to units, which then can cite no more than their chunks.
-func (l *textCache) wholeText(ctx context.Context, j *jobs.Jobs, id mapreduce.JobID, src *records.Source) (*ground.Text, error) {
+func (c *textCache) wholeText(ctx context.Context, j *jobs.Jobs, id mapreduce.JobID, src *records.Source) (*ground.Text, error) {
 	if src.Length > mapreduce.MaxWholeText {
 		return nil, nil
 	}
 	is := func(b cacheEntry) bool { return b.job == id && b.sha == string(src.SHA256) }
 
-	l.mu.Lock()
-	if i := slices.IndexFunc(l.books, is); i >= 0 {
-		b := l.books[i]
-		l.books = append(slices.Delete(l.books, i, i+1), b)
-		l.mu.Unlock()
+	c.mu.Lock()
+	if i := slices.IndexFunc(c.books, is); i >= 0 {
+		b := c.books[i]
+		c.books = append(slices.Delete(c.books, i, i+1), b)
+		c.mu.Unlock()
 		return b.text, nil
 	}
-	l.mu.Unlock()
+	c.mu.Unlock()
 
 	// The text is read outside the lock: others need not wait for the store.
 	data, err := j.Content.Text(ctx, id, src.SHA256, 0, src.Length)
@@ -51,10 +51,10 @@ func (l *textCache) wholeText(ctx context.Context, j *jobs.Jobs, id mapreduce.Jo
 	}
 	b := cacheEntry{id, string(src.SHA256), ground.New(string(data))}
 
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.books = append(l.books, b); len(l.books) > maxBooks {
-		l.books = slices.Delete(l.books, 0, 1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.books = append(c.books, b); len(c.books) > maxBooks {
+		c.books = slices.Delete(c.books, 0, 1)
 	}
 	return b.text, nil
 }

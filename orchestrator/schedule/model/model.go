@@ -53,10 +53,10 @@ func New(name string, node mapreduce.NodeID, set Limits) *State {
 }
 
 // Provider returns whose model it is.
-func (m *State) Provider() string { return strings.SplitN(m.Name, "/", 2)[0] }
+func (s *State) Provider() string { return strings.SplitN(s.Name, "/", 2)[0] }
 
 // Rates are the lower of those that the vendor told and those that are configured.
-func (m *State) Rates() mapreduce.Rates {
+func (s *State) Rates() mapreduce.Rates {
 	lower := func(told, set int64) int64 {
 		if told == 0 || set == 0 {
 			return max(told, set)
@@ -64,7 +64,7 @@ func (m *State) Rates() mapreduce.Rates {
 		return min(told, set)
 	}
 
-	told, set := m.scope.Rates, m.set.Rates
+	told, set := s.scope.Rates, s.set.Rates
 	return mapreduce.Rates{
 		Requests: lower(told.Requests, set.Requests), Input: lower(told.Input, set.Input), Output: lower(told.Output, set.Output),
 	}
@@ -72,27 +72,27 @@ func (m *State) Rates() mapreduce.Rates {
 
 // IsProber reports whether it is this node that may make one call to see whether
 // all is well again.
-func (m *State) IsProber() bool { return m.scope.Breaker.Open && m.scope.Breaker.Prober == m.node }
+func (s *State) IsProber() bool { return s.scope.Breaker.Open && s.scope.Breaker.Prober == s.node }
 
 // HasShare reports whether this node has a share of the limits.
-func (m *State) HasShare() bool { return m.share != (limit.Share{}) }
+func (s *State) HasShare() bool { return s.share != (limit.Share{}) }
 
 // IsUnused reports whether nothing is lost if the state is forgotten once no job asks the
 // model.
-func (m *State) IsUnused(now time.Time) bool {
-	return !m.HasShare() && m.note.IsZero() && !m.urgent && !m.told && !m.scope.Breaker.Open && !now.Before(m.frozen)
+func (s *State) IsUnused(now time.Time) bool {
+	return !s.HasShare() && s.note.IsZero() && !s.urgent && !s.told && !s.scope.Breaker.Open && !now.Before(s.frozen)
 }
 
 // MayRun returns how many units of a job the limits let run here at once; math.MaxInt64 is
 // no limit.
-func (m *State) MayRun(spec *mapreduce.JobSpec, now time.Time) int64 {
+func (s *State) MayRun(spec *mapreduce.JobSpec, now time.Time) int64 {
 	switch {
-	case !m.HasShare() || now.Before(m.frozen):
+	case !s.HasShare() || now.Before(s.frozen):
 		return 0
-	case m.HoldsBack(spec):
-		return m.probes()
-	case m.scope.Room > 0:
-		return m.share.Slots
+	case s.HoldsBack(spec):
+		return s.probes()
+	case s.scope.Room > 0:
+		return s.share.Slots
 	}
 	return math.MaxInt64
 }
@@ -100,33 +100,33 @@ func (m *State) MayRun(spec *mapreduce.JobSpec, now time.Time) int64 {
 // MayHold returns how many slots of a job this node has use for by the limits;
 // math.MaxInt64 is no limit. Others may have the rest: those who probe, or have more of
 // what the fleet may call at once.
-func (m *State) MayHold(spec *mapreduce.JobSpec) int64 {
+func (s *State) MayHold(spec *mapreduce.JobSpec) int64 {
 	switch {
-	case m.HoldsBack(spec):
-		return m.probes()
-	case m.scope.Room > 0 && m.share.Slots < m.share.Want: // else it has what it wants, be that little
-		return m.share.Slots
+	case s.HoldsBack(spec):
+		return s.probes()
+	case s.scope.Room > 0 && s.share.Slots < s.share.Want: // else it has what it wants, be that little
+		return s.share.Slots
 	}
 	return math.MaxInt64
 }
 
 // probes returns how many units may probe here.
-func (m *State) probes() int64 {
-	if m.IsProber() {
+func (s *State) probes() int64 {
+	if s.IsProber() {
 		return 1
 	}
 	return 0
 }
 
 // HoldsBack reports whether a job waits until the model's breaker is closed again.
-func (m *State) HoldsBack(spec *mapreduce.JobSpec) bool {
-	return m.scope.Breaker.Open && spec.OnBreaker != mapreduce.BreakerSkip
+func (s *State) HoldsBack(spec *mapreduce.JobSpec) bool {
+	return s.scope.Breaker.Open && spec.OnBreaker != mapreduce.BreakerSkip
 }
 
 // IsRefusing reports whether the vendor has refused the latest calls from here, and the
 // rest that it asked for is not over, or has not been for long.
-func (m *State) IsRefusing(now time.Time) bool {
-	return !m.refused.IsZero() && (now.Before(m.frozen) || now.Before(m.refused.Add(refusalLasts)))
+func (s *State) IsRefusing(now time.Time) bool {
+	return !s.refused.IsZero() && (now.Before(s.frozen) || now.Before(s.refused.Add(refusalLasts)))
 }
 
 // refusalLasts is how long a vendor counts as refusing all calls, after the pause that it
@@ -135,10 +135,10 @@ func (m *State) IsRefusing(now time.Time) bool {
 const refusalLasts = 2 * time.Minute
 
 // NextEvent is when a model has something to do by its clock; zero is never.
-func (m *State) NextEvent(now time.Time) time.Time {
-	end := m.frozen
-	if m.scope.Breaker.Open && m.scope.Breaker.Prober == "" && m.until.After(end) {
-		end = m.until
+func (s *State) NextEvent(now time.Time) time.Time {
+	end := s.frozen
+	if s.scope.Breaker.Open && s.scope.Breaker.Prober == "" && s.until.After(end) {
+		end = s.until
 	}
 	if end.After(now) {
 		return end
@@ -156,10 +156,10 @@ type Allowance struct {
 }
 
 // Allowance returns what the model bears now.
-func (m *State) Allowance(now time.Time) Allowance {
-	a := Allowance{Calls: int64(m.scope.Room), Rates: m.Rates(), Rests: now.Before(m.frozen), Open: m.scope.Breaker.Open, Pace: m.Pace}
-	if m.set.Calls > 0 && (a.Calls == 0 || m.set.Calls < a.Calls) {
-		a.Calls = m.set.Calls
+func (s *State) Allowance(now time.Time) Allowance {
+	a := Allowance{Calls: int64(s.scope.Room), Rates: s.Rates(), Rests: now.Before(s.frozen), Open: s.scope.Breaker.Open, Pace: s.Pace}
+	if s.set.Calls > 0 && (a.Calls == 0 || s.set.Calls < a.Calls) {
+		a.Calls = s.set.Calls
 	}
 	return a
 }
@@ -174,10 +174,10 @@ type View struct {
 }
 
 // View returns what is known of the model now.
-func (m *State) View(now time.Time) View {
+func (s *State) View(now time.Time) View {
 	return View{
-		Name: m.Name, BreakerOpen: m.scope.Breaker.Open, Pause: max(0, m.frozen.Sub(now)),
-		Calls: int64(m.scope.Room), Rates: m.Rates(),
+		Name: s.Name, BreakerOpen: s.scope.Breaker.Open, Pause: max(0, s.frozen.Sub(now)),
+		Calls: int64(s.scope.Room), Rates: s.Rates(),
 	}
 }
 

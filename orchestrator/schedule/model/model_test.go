@@ -19,13 +19,13 @@ var (
 )
 
 // looked returns a model of which the node "here" has seen what the fleet knows.
-func looked(s limit.Scope) *model.State {
-	m := model.New("vendor/large", "here", model.Limits{})
-	s.Shares = map[mapreduce.NodeID]limit.Share{
+func looked(scope limit.Scope) *model.State {
+	s := model.New("vendor/large", "here", model.Limits{})
+	scope.Shares = map[mapreduce.NodeID]limit.Share{
 		"here": {Want: 10, Slots: 4, Parts: limit.Whole}, "there": {},
 	}
-	m.Look(&s, start)
-	return m
+	s.Look(&scope, start)
+	return s
 }
 
 func TestUnitsThatMayRun(t *testing.T) {
@@ -56,25 +56,25 @@ func TestUnitsThatMayRun(t *testing.T) {
 
 // What could not be told is told the next time, with what has come since.
 func TestNotesAreKept(t *testing.T) {
-	m := looked(limit.Scope{})
-	m.Hear(&mapreduce.LimitNote{Successes: 3}, start)
-	if m.IsUrgent() {
+	s := looked(limit.Scope{})
+	s.Hear(&mapreduce.LimitNote{Successes: 3}, start)
+	if s.IsUrgent() {
 		t.Error("successes are urgent")
 	}
-	if !m.Hear(&mapreduce.LimitNote{Refused: true, Pause: time.Minute}, start) || !m.IsUrgent() {
+	if !s.Hear(&mapreduce.LimitNote{Refused: true, Pause: time.Minute}, start) || !s.IsUrgent() {
 		t.Error("a refusal is not urgent")
 	}
-	n := m.TakeNote(100, 7, 2, true, start)
-	if m.IsUrgent() {
+	n := s.TakeNote(100, 7, 2, true, start)
+	if s.IsUrgent() {
 		t.Error("it is urgent still when it was told")
 	}
-	m.PutBack(n)
-	m.Hear(&mapreduce.LimitNote{Successes: 1}, start)
+	s.PutBack(n)
+	s.Hear(&mapreduce.LimitNote{Successes: 1}, start)
 	want := limit.Note{Most: 100, Want: 7, Held: 2, Successes: 4, Refused: true, Guess: true, Pause: time.Minute}
-	if d := cmp.Diff(want, m.TakeNote(100, 7, 2, true, start)); d != "" {
+	if d := cmp.Diff(want, s.TakeNote(100, 7, 2, true, start)); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
-	if rest := m.TakeNote(0, 0, 0, true, start); !rest.IsZero() {
+	if rest := s.TakeNote(0, 0, 0, true, start); !rest.IsZero() {
 		t.Errorf("%+v is told twice", rest)
 	}
 }
@@ -82,37 +82,37 @@ func TestNotesAreKept(t *testing.T) {
 // A breaker that opens here keeps units away until its time is over. Then this node asks to
 // probe, and the probe closes the breaker, or opens it anew.
 func TestBreaker(t *testing.T) {
-	m := looked(limit.Scope{})
-	until, opened := m.HearBreaker(time.Minute, start)
+	s := looked(limit.Scope{})
+	until, opened := s.HearBreaker(time.Minute, start)
 	if !opened || !until.Equal(start.Add(time.Minute)) {
 		t.Errorf("opened: %v, until %v", opened, until)
 	}
-	if _, opened := m.HearBreaker(time.Hour, start); opened {
+	if _, opened := s.HearBreaker(time.Hour, start); opened {
 		t.Error("it has opened again while it was open")
 	}
-	if n := m.TakeNote(0, 1, 0, true, start); n.Opened != time.Minute || n.Probe {
+	if n := s.TakeNote(0, 1, 0, true, start); n.Opened != time.Minute || n.Probe {
 		t.Errorf("told: %+v, want that it has opened", n)
 	}
-	if n := m.TakeNote(0, 1, 0, true, until.Add(-1)); n.Probe {
+	if n := s.TakeNote(0, 1, 0, true, until.Add(-1)); n.Probe {
 		t.Error("it asks to probe too early")
 	}
-	if n := m.TakeNote(0, 1, 0, true, until); !n.Probe {
+	if n := s.TakeNote(0, 1, 0, true, until); !n.Probe {
 		t.Error("it does not ask to probe")
 	}
-	m.Look(&limit.Scope{Breaker: limit.Breaker{Turns: 2, Open: true, For: time.Minute, Prober: "here"}}, until)
+	s.Look(&limit.Scope{Breaker: limit.Breaker{Turns: 2, Open: true, For: time.Minute, Prober: "here"}}, until)
 	failed := &mapreduce.Report{Outcome: mapreduce.Errored, Class: mapreduce.Retryable, Calls: 1}
-	if again, news := m.EndProbe(failed, until); !news || !again.Equal(until.Add(time.Minute)) {
+	if again, news := s.EndProbe(failed, until); !news || !again.Equal(until.Add(time.Minute)) {
 		t.Errorf("a failed probe: news %v, until %v", news, again)
 	}
-	m.TakeNote(0, 1, 0, true, until)
-	m.Look(&limit.Scope{Breaker: limit.Breaker{Turns: 4, Open: true, For: time.Minute, Prober: "here"}}, until)
-	if again, news := m.EndProbe(&mapreduce.Report{Outcome: mapreduce.Done, Calls: 1}, until); !news || !again.IsZero() {
+	s.TakeNote(0, 1, 0, true, until)
+	s.Look(&limit.Scope{Breaker: limit.Breaker{Turns: 4, Open: true, For: time.Minute, Prober: "here"}}, until)
+	if again, news := s.EndProbe(&mapreduce.Report{Outcome: mapreduce.Done, Calls: 1}, until); !news || !again.IsZero() {
 		t.Errorf("a probe that succeeded: news %v, until %v", news, again)
 	}
-	if n := m.TakeNote(0, 1, 0, true, until); !n.Closed {
+	if n := s.TakeNote(0, 1, 0, true, until); !n.Closed {
 		t.Errorf("told: %+v, want that it has closed", n)
 	}
-	if _, closed := m.Look(&limit.Scope{}, until); !closed {
+	if _, closed := s.Look(&limit.Scope{}, until); !closed {
 		t.Error("workers are not told that it has closed")
 	}
 }
@@ -197,22 +197,22 @@ func TestWorkersAreToldOfABreaker(t *testing.T) {
 
 // Workers are told what limits them, and once that nothing does any more.
 func TestDeal(t *testing.T) {
-	m := looked(limit.Scope{Room: 9})
-	if !m.IsDealt(start) {
+	s := looked(limit.Scope{Room: 9})
+	if !s.IsDealt(start) {
 		t.Fatal("calls at once are limited, and nobody is told")
 	}
-	shares := m.Deal([]int64{3, 1}, time.Minute, start)
+	shares := s.Deal([]int64{3, 1}, time.Minute, start)
 	if shares[0].Calls != 3 || shares[1].Calls != 1 || shares[0].Part != 0.75 || shares[1].For != time.Minute {
 		t.Errorf("shares: %+v", shares)
 	}
-	m.Look(&limit.Scope{}, start)
-	if !m.IsDealt(start) {
+	s.Look(&limit.Scope{}, start)
+	if !s.IsDealt(start) {
 		t.Fatal("nobody is told that there is no limit any more")
 	}
-	if d := cmp.Diff([]mapreduce.LimitShare{{Name: "vendor/large", Part: 1}}, m.Deal([]int64{1}, time.Minute, start)); d != "" {
+	if d := cmp.Diff([]mapreduce.LimitShare{{Name: "vendor/large", Part: 1}}, s.Deal([]int64{1}, time.Minute, start)); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
-	if m.IsDealt(start) {
+	if s.IsDealt(start) {
 		t.Error("they are told twice that there is no limit")
 	}
 }
@@ -223,36 +223,36 @@ func TestManners(t *testing.T) {
 	said := func(server, refuses string) *mapreduce.ModelManners {
 		return &mapreduce.ModelManners{Name: "vendor/large", Server: server, Refuses: refuses}
 	}
-	m := looked(limit.Scope{})
-	if !m.HearManners(said("a", "strict")) || !m.IsUrgent() || m.HearManners(said("a", "strict")) {
+	s := looked(limit.Scope{})
+	if !s.HearManners(said("a", "strict")) || !s.IsUrgent() || s.HearManners(said("a", "strict")) {
 		t.Error("it is news once")
 	}
-	n := m.TakeNote(0, 0, 0, true, start)
+	n := s.TakeNote(0, 0, 0, true, start)
 	if diff := cmp.Diff(map[string]string{"a": "strict"}, n.Manners); diff != "" || n.IsZero() {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}
-	m.PutBack(n)
-	m.HearManners(said("a", "strict, seed"))
-	m.PutBack(n)
-	if again := m.TakeNote(0, 0, 0, true, start); again.Manners["a"] != "strict, seed" {
+	s.PutBack(n)
+	s.HearManners(said("a", "strict, seed"))
+	s.PutBack(n)
+	if again := s.TakeNote(0, 0, 0, true, start); again.Manners["a"] != "strict, seed" {
 		t.Errorf("what came later is lost: %+v", again.Manners)
 	}
 
 	fleet := &limit.Scope{Manners: map[string]string{"a": "strict, seed", "b": "streams"}}
-	if diff := cmp.Diff([]mapreduce.ModelManners{*said("b", "streams")}, m.LookAtManners(fleet)); diff != "" {
+	if diff := cmp.Diff([]mapreduce.ModelManners{*said("b", "streams")}, s.LookAtManners(fleet)); diff != "" {
 		t.Errorf("news for workers (-want +got):\n%s", diff)
 	}
-	if news := m.LookAtManners(fleet); len(news) > 0 {
+	if news := s.LookAtManners(fleet); len(news) > 0 {
 		t.Errorf("workers are told twice: %+v", news)
 	}
-	m.HearManners(said("b", "streams, strict"))
-	if news := m.LookAtManners(fleet); len(news) > 0 {
+	s.HearManners(said("b", "streams, strict"))
+	if news := s.LookAtManners(fleet); len(news) > 0 {
 		t.Errorf("workers are told what is older than what one of them said: %+v", news)
 	}
 	for i := range 3 * limit.MaxServers {
-		m.HearManners(said(string(rune('c'+i)), "strict"))
+		s.HearManners(said(string(rune('c'+i)), "strict"))
 	}
-	if all := m.Manners(); len(all) != limit.MaxServers || all[0] != *said("a", "strict, seed") {
+	if all := s.Manners(); len(all) != limit.MaxServers || all[0] != *said("a", "strict, seed") {
 		t.Errorf("%d servers are kept, want %d: %+v", len(all), limit.MaxServers, all)
 	}
 }

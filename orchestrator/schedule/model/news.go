@@ -11,172 +11,172 @@ import (
 
 // Hear takes what a worker says of the model, and reports whether others have to know at
 // once.
-func (m *State) Hear(n *mapreduce.LimitNote, now time.Time) (urgent bool) {
-	m.note.Successes += n.Successes
+func (s *State) Hear(n *mapreduce.LimitNote, now time.Time) (urgent bool) {
+	s.note.Successes += n.Successes
 	if n.Told != (mapreduce.Rates{}) {
-		m.note.Told, m.left, m.leftAt = n.Told, n.Left, now
+		s.note.Told, s.left, s.leftAt = n.Told, n.Left, now
 	}
 
 	if n.Refused {
-		m.noteRefusal(n, now)
+		s.noteRefusal(n, now)
 	}
 	if n.Successes > 0 {
-		m.refused = time.Time{}
+		s.refused = time.Time{}
 	}
 	return n.Refused
 }
 
 // HearManners takes what a worker says that a server refuses, and reports whether others have to
 // know.
-func (m *State) HearManners(of *mapreduce.ModelManners) (news bool) {
-	if was, known := m.manners[of.Server]; known && was == of.Refuses || !m.keepManners(of.Server, of.Refuses) {
+func (s *State) HearManners(of *mapreduce.ModelManners) (news bool) {
+	if was, known := s.manners[of.Server]; known && was == of.Refuses || !s.keepManners(of.Server, of.Refuses) {
 		return false
 	}
-	m.noteManners(of.Server, of.Refuses)
-	m.urgent = true
+	s.noteManners(of.Server, of.Refuses)
+	s.urgent = true
 	return true
 }
 
 // keepManners keeps what a server refuses, unless that of too many servers is known.
-func (m *State) keepManners(server, refuses string) bool {
-	if _, known := m.manners[server]; !known && len(m.manners) >= limit.MaxServers {
+func (s *State) keepManners(server, refuses string) bool {
+	if _, known := s.manners[server]; !known && len(s.manners) >= limit.MaxServers {
 		return false
 	}
-	if m.manners == nil {
-		m.manners = make(map[string]string)
+	if s.manners == nil {
+		s.manners = make(map[string]string)
 	}
-	m.manners[server] = refuses
+	s.manners[server] = refuses
 	return true
 }
 
 // noteManners notes for the fleet what a server refuses.
-func (m *State) noteManners(server, refuses string) {
-	if m.note.Manners == nil {
-		m.note.Manners = make(map[string]string)
+func (s *State) noteManners(server, refuses string) {
+	if s.note.Manners == nil {
+		s.note.Manners = make(map[string]string)
 	}
-	m.note.Manners[server] = refuses
+	s.note.Manners[server] = refuses
 }
 
 // LookAtManners takes what the fleet knows of what servers refuse, and returns what workers here were
 // not told.
-func (m *State) LookAtManners(s *limit.Scope) (news []mapreduce.ModelManners) {
-	for _, server := range slices.Sorted(maps.Keys(s.Manners)) {
-		refuses := s.Manners[server]
-		_, later := m.note.Manners[server] // heard here, and yet to be told
-		if later || m.manners[server] == refuses || !m.keepManners(server, refuses) {
+func (s *State) LookAtManners(scope *limit.Scope) (news []mapreduce.ModelManners) {
+	for _, server := range slices.Sorted(maps.Keys(scope.Manners)) {
+		refuses := scope.Manners[server]
+		_, later := s.note.Manners[server] // heard here, and yet to be told
+		if later || s.manners[server] == refuses || !s.keepManners(server, refuses) {
 			continue
 		}
-		news = append(news, mapreduce.ModelManners{Name: m.Name, Server: server, Refuses: refuses})
+		news = append(news, mapreduce.ModelManners{Name: s.Name, Server: server, Refuses: refuses})
 	}
 	return news
 }
 
 // Manners returns what the servers of the model refuse, as far as is known here.
-func (m *State) Manners() (all []mapreduce.ModelManners) {
-	for _, server := range slices.Sorted(maps.Keys(m.manners)) {
-		all = append(all, mapreduce.ModelManners{Name: m.Name, Server: server, Refuses: m.manners[server]})
+func (s *State) Manners() (all []mapreduce.ModelManners) {
+	for _, server := range slices.Sorted(maps.Keys(s.manners)) {
+		all = append(all, mapreduce.ModelManners{Name: s.Name, Server: server, Refuses: s.manners[server]})
 	}
 	return all
 }
 
 // noteRefusal notes that the vendor refused a call. Those that it refuses while the
 // model rests anyway were under way before.
-func (m *State) noteRefusal(n *mapreduce.LimitNote, now time.Time) {
-	if !now.Before(m.frozen) {
-		m.note.Refused, m.note.Seen, m.urgent = true, m.scope.Pauses, true
-		m.note.Guess = n.Told == (mapreduce.Rates{}) && m.scope.Rates == (mapreduce.Rates{})
+func (s *State) noteRefusal(n *mapreduce.LimitNote, now time.Time) {
+	if !now.Before(s.frozen) {
+		s.note.Refused, s.note.Seen, s.urgent = true, s.scope.Pauses, true
+		s.note.Guess = n.Told == (mapreduce.Rates{}) && s.scope.Rates == (mapreduce.Rates{})
 	}
 
-	if m.note.Refused {
-		m.note.Pause = max(m.note.Pause, n.Pause)
+	if s.note.Refused {
+		s.note.Pause = max(s.note.Pause, n.Pause)
 	}
 
 	end := now.Add(max(n.Pause, limit.LeastPause))
-	if end.After(m.refused) {
-		m.refused = end
+	if end.After(s.refused) {
+		s.refused = end
 	}
-	if end.After(m.frozen) {
-		m.frozen = end
+	if end.After(s.frozen) {
+		s.frozen = end
 	}
 }
 
 // HearBreaker takes that a worker's breaker has opened for a time. It opens the fleet's if
 // that is closed, or if this node probes, and returns until when workers are to have none
 // of the model's units.
-func (m *State) HearBreaker(d time.Duration, now time.Time) (until time.Time, opened bool) {
-	if m.scope.Breaker.Open && !m.IsProber() {
+func (s *State) HearBreaker(d time.Duration, now time.Time) (until time.Time, opened bool) {
+	if s.scope.Breaker.Open && !s.IsProber() {
 		return time.Time{}, false
 	}
-	return m.openBreaker(d, now), true
+	return s.openBreaker(d, now), true
 }
 
 // openBreaker opens the breaker here, before the fleet knows, and returns until when.
-func (m *State) openBreaker(d time.Duration, now time.Time) time.Time {
-	m.note.Opened, m.note.Closed, m.urgent = max(d, time.Millisecond), false, true
-	m.scope.Breaker.Open, m.scope.Breaker.For, m.scope.Breaker.Prober = true, d, ""
-	m.until = now.Add(d)
-	return m.until
+func (s *State) openBreaker(d time.Duration, now time.Time) time.Time {
+	s.note.Opened, s.note.Closed, s.urgent = max(d, time.Millisecond), false, true
+	s.scope.Breaker.Open, s.scope.Breaker.For, s.scope.Breaker.Prober = true, d, ""
+	s.until = now.Add(d)
+	return s.until
 }
 
 // EndProbe takes how a unit of the model ended, and reports whether the fleet has to know,
 // as the unit probed. If the breaker has opened again, it returns until when workers are
 // to have none of the model's units.
-func (m *State) EndProbe(rep *mapreduce.Report, now time.Time) (until time.Time, news bool) {
-	if !m.IsProber() || rep.Calls == 0 {
+func (s *State) EndProbe(rep *mapreduce.Report, now time.Time) (until time.Time, news bool) {
+	if !s.IsProber() || rep.Calls == 0 {
 		return time.Time{}, false
 	}
 
 	switch {
 	case rep.Outcome == mapreduce.Done, rep.Outcome == mapreduce.Parked:
-		m.note.Closed, m.urgent = true, true
+		s.note.Closed, s.urgent = true, true
 		return time.Time{}, true
 	case rep.Outcome == mapreduce.Errored && rep.Class == mapreduce.Retryable:
-		return m.openBreaker(m.scope.Breaker.For, now), true
+		return s.openBreaker(s.scope.Breaker.For, now), true
 	}
 	return time.Time{}, false // says nothing of the provider; the next unit will
 }
 
 // MarkUrgent makes the fleet be told and asked of the model at once.
-func (m *State) MarkUrgent() { m.urgent = true }
+func (s *State) MarkUrgent() { s.urgent = true }
 
 // IsUrgent reports whether the fleet is to be told and asked of the model at once.
-func (m *State) IsUrgent() bool { return m.urgent }
+func (s *State) IsUrgent() bool { return s.urgent }
 
 // IsSilent reports whether the fleet need not be told or asked of the model, unless this
 // node has use for calls of it.
-func (m *State) IsSilent() bool { return m.looked && !m.HasShare() && m.note.IsZero() }
+func (s *State) IsSilent() bool { return s.looked && !s.HasShare() && s.note.IsZero() }
 
 // TakeNote returns the note on the model for the fleet: most is how many calls at once the
 // fleet may make of all models, want is how many this node has use for, held how many of
 // the model's units it holds, and mayCall whether it may make any call.
-func (m *State) TakeNote(most, want, held int64, mayCall bool, now time.Time) limit.Note {
-	n := m.note
-	n.Most, n.Set, n.Want, n.Held = most, m.set.Calls, want, held
-	n.Probe = m.scope.Breaker.Open && m.scope.Breaker.Prober == "" && n.Opened == 0 && n.Want > 0 && mayCall && !now.Before(m.until)
+func (s *State) TakeNote(most, want, held int64, mayCall bool, now time.Time) limit.Note {
+	n := s.note
+	n.Most, n.Set, n.Want, n.Held = most, s.set.Calls, want, held
+	n.Probe = s.scope.Breaker.Open && s.scope.Breaker.Prober == "" && n.Opened == 0 && n.Want > 0 && mayCall && !now.Before(s.until)
 	if n.Probe {
-		n.Turns = m.scope.Breaker.Turns
+		n.Turns = s.scope.Breaker.Turns
 	}
-	m.note, m.urgent = limit.Note{}, false
+	s.note, s.urgent = limit.Note{}, false
 	return n
 }
 
 // PutBack keeps what could not be told.
-func (m *State) PutBack(n limit.Note) {
-	m.note.Successes += n.Successes
-	m.note.Pause, m.note.Opened = max(m.note.Pause, n.Pause), max(m.note.Opened, n.Opened)
-	m.note.Closed = m.note.Closed || n.Closed
+func (s *State) PutBack(n limit.Note) {
+	s.note.Successes += n.Successes
+	s.note.Pause, s.note.Opened = max(s.note.Pause, n.Pause), max(s.note.Opened, n.Opened)
+	s.note.Closed = s.note.Closed || n.Closed
 
 	if n.Refused {
-		m.note.Refused, m.note.Guess, m.note.Seen = true, n.Guess, n.Seen
+		s.note.Refused, s.note.Guess, s.note.Seen = true, n.Guess, n.Seen
 	}
-	if m.note.Told == (mapreduce.Rates{}) {
-		m.note.Told = n.Told
+	if s.note.Told == (mapreduce.Rates{}) {
+		s.note.Told = n.Told
 	}
 
 	// The later word on a server counts.
 	for server, refuses := range n.Manners {
-		if _, newer := m.note.Manners[server]; !newer {
-			m.noteManners(server, refuses)
+		if _, newer := s.note.Manners[server]; !newer {
+			s.noteManners(server, refuses)
 		}
 	}
 }
@@ -187,35 +187,35 @@ func (m *State) PutBack(n limit.Note) {
 // latest look are timed from now; for a node without a share, which hears of them late, the
 // time that has passed is taken off. At the first look a pause is over if no other node is
 // left that could have begun it.
-func (m *State) Look(s *limit.Scope, now time.Time) (until time.Time, closed bool) {
-	before, first := m.scope, !m.looked
-	stale := first && len(s.Shares) < 2
-	pause, open := s.Pause, s.Breaker.For
+func (s *State) Look(scope *limit.Scope, now time.Time) (until time.Time, closed bool) {
+	before, first := s.scope, !s.looked
+	stale := first && len(scope.Shares) < 2
+	pause, open := scope.Pause, scope.Breaker.For
 
-	if !m.HasShare() {
-		pause, open = s.PauseLeft, s.OpenLeft
-		m.told = true // workers may keep to what another node has told them
+	if !s.HasShare() {
+		pause, open = scope.PauseLeft, scope.OpenLeft
+		s.told = true // workers may keep to what another node has told them
 	}
 
-	if s.Pauses > before.Pauses && !stale {
-		if end := now.Add(pause); end.After(m.frozen) {
-			m.frozen = end
+	if scope.Pauses > before.Pauses && !stale {
+		if end := now.Add(pause); end.After(s.frozen) {
+			s.frozen = end
 		}
 	}
 
-	m.scope, m.share, m.looked = *s, s.Shares[m.node], true
+	s.scope, s.share, s.looked = *scope, scope.Shares[s.node], true
 	switch {
-	case m.note.Opened > 0: // opened here meanwhile, which the fleet is yet to learn
-		m.scope.Breaker.Open, m.scope.Breaker.Prober = true, ""
-	case !s.Breaker.Open && (before.Breaker.Open || first):
+	case s.note.Opened > 0: // opened here meanwhile, which the fleet is yet to learn
+		s.scope.Breaker.Open, s.scope.Breaker.Prober = true, ""
+	case !scope.Breaker.Open && (before.Breaker.Open || first):
 		return time.Time{}, true
-	case s.Breaker.Turns != before.Breaker.Turns && s.Breaker.Open && s.Breaker.Prober == "":
-		m.until = now
+	case scope.Breaker.Turns != before.Breaker.Turns && scope.Breaker.Open && scope.Breaker.Prober == "":
+		s.until = now
 		if !stale {
-			m.until = now.Add(open)
+			s.until = now.Add(open)
 		}
-		m.urgent = m.urgent || !m.until.After(now) // it may probe
-		return m.until, false
+		s.urgent = s.urgent || !s.until.After(now) // it may probe
+		return s.until, false
 	}
 	return time.Time{}, false
 }
