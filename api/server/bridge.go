@@ -73,7 +73,7 @@ type bridged struct {
 }
 
 // RemoteAddr implements net.Conn.
-func (c *bridged) RemoteAddr() net.Addr { return c.remote }
+func (b *bridged) RemoteAddr() net.Addr { return b.remote }
 
 // Account returns an account for what another edge holds for a connection of a peer, within
 // what all peers may make this process hold; see memory.Budget.Connect.

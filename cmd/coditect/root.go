@@ -25,37 +25,37 @@ import (
 )
 
 // runMain runs a command line and returns the exit code.
-func runMain(ctx context.Context, a *program.Program, args []string) int {
-	a.Version, a.Runners.Getenv = versionOf(), a.Getenv
-	a.Screen = a.Stderr
-	a.Raw = a.Stdout
-	a.Stdout, a.Stderr = terminal.NewWriter(a.Stdout), terminal.NewWriter(a.Stderr)
-	root := rootCommand(a)
+func runMain(ctx context.Context, p *program.Program, args []string) int {
+	p.Version, p.Runners.Getenv = versionOf(), p.Getenv
+	p.Screen = p.Stderr
+	p.Raw = p.Stdout
+	p.Stdout, p.Stderr = terminal.NewWriter(p.Stdout), terminal.NewWriter(p.Stderr)
+	root := rootCommand(p)
 
 	// Only a shell asks for completions; other commands would hold them in memory for
 	// nothing.
 	if len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
-		a.RegisterCompletions(root)
+		p.RegisterCompletions(root)
 	}
 
 	root.SetArgs(args)
-	root.SetIn(a.Stdin)
-	root.SetOut(a.Stdout)
-	root.SetErr(a.Stderr)
+	root.SetIn(p.Stdin)
+	root.SetOut(p.Stdout)
+	root.SetErr(p.Stderr)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exit.Complete
 	}
 	if text := exit.Message(err); text != "" {
-		fmt.Fprintf(a.Stderr, "coditect: %s\n", strings.TrimSpace(text))
+		fmt.Fprintf(p.Stderr, "coditect: %s\n", strings.TrimSpace(text))
 	}
 	if exit.OffersHelp(err) && cmd != nil {
-		fmt.Fprintf(a.Stderr, "`%s --help` shows its usage\n", cmd.CommandPath())
+		fmt.Fprintf(p.Stderr, "`%s --help` shows its usage\n", cmd.CommandPath())
 	}
 	return exit.CodeOf(err)
 }
 
-func rootCommand(a *program.Program) *cobra.Command {
+func rootCommand(p *program.Program) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "coditect",
 		Short: "Extract structured data from many documents, with a citation behind every value",
@@ -64,29 +64,29 @@ func rootCommand(a *program.Program) *cobra.Command {
   coditect serve`,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
-		PersistentPreRunE: a.ApplySettings,
+		PersistentPreRunE: p.ApplySettings,
 		Args:              noCommand,
 		RunE:              showHelp,
 	}
 	root.SetFlagErrorFunc(flagError)
 
 	f := root.PersistentFlags()
-	a.Global.AddFlags(f)
-	f.VarP(&a.Format, "print", "o", "format of printed data: text or json")
+	p.Global.AddFlags(f)
+	f.VarP(&p.Format, "print", "o", "format of printed data: text or json")
 	console.OfferWords(root, "print", "text", "json")
 
-	root.AddCommand(mapreduceCommand(a))
-	root.AddCommand(serve.Commands(a)...)
-	root.AddCommand(certs.Command(a))
-	root.AddCommand(mcp.Commands(a)...)
-	root.AddCommand(versionCommand(a))
+	root.AddCommand(mapreduceCommand(p))
+	root.AddCommand(serve.Commands(p)...)
+	root.AddCommand(certs.Command(p))
+	root.AddCommand(mcp.Commands(p)...)
+	root.AddCommand(versionCommand(p))
 
 	// checkArgs goes over all commands, so it comes last.
 	checkArgs(root)
 	return root
 }
 
-func mapreduceCommand(a *program.Program) *cobra.Command {
+func mapreduceCommand(p *program.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mapreduce",
 		Short: "Run jobs over documents, and manage them",
@@ -107,14 +107,14 @@ func mapreduceCommand(a *program.Program) *cobra.Command {
 		id       string
 		commands []*cobra.Command
 	}{
-		{groupWork, run.Commands(a)},
-		{groupLook, append(show.Commands(a), run.ResultCommand(a))},
-		{groupSteer, steer.Commands(a)},
-		{groupCheck, append(check.Commands(a), schemaCommand(a), schemafile.TextCommand(a))},
+		{groupWork, run.Commands(p)},
+		{groupLook, append(show.Commands(p), run.ResultCommand(p))},
+		{groupSteer, steer.Commands(p)},
+		{groupCheck, append(check.Commands(p), schemaCommand(p), schemafile.TextCommand(p))},
 	} {
 		for _, c := range g.commands {
 			c.GroupID = g.id
-			traced(a, c)
+			traced(p, c)
 			cmd.AddCommand(c)
 		}
 	}
@@ -124,13 +124,13 @@ func mapreduceCommand(a *program.Program) *cobra.Command {
 
 // traced wraps a command so that it is measured and traced, if the environment says where
 // to.
-func traced(a *program.Program, c *cobra.Command) {
+func traced(p *program.Program, c *cobra.Command) {
 	run := c.RunE
 	if run == nil {
 		return
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.WithTelemetry(cmd.Context(), cmd.CommandPath(), func(ctx context.Context) error {
+		return p.WithTelemetry(cmd.Context(), cmd.CommandPath(), func(ctx context.Context) error {
 			cmd.SetContext(ctx)
 			return run(cmd, args)
 		})
@@ -138,8 +138,8 @@ func traced(a *program.Program, c *cobra.Command) {
 }
 
 // schemaCommand returns the command about schema files.
-func schemaCommand(a *program.Program) *cobra.Command {
-	cmd := schemafile.Command(a)
+func schemaCommand(p *program.Program) *cobra.Command {
+	cmd := schemafile.Command(p)
 	cmd.Args, cmd.RunE = noCommand, showHelp
 	return cmd
 }

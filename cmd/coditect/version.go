@@ -9,7 +9,7 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
 )
 
-func versionCommand(a *program.Program) *cobra.Command {
+func versionCommand(p *program.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
 		Short:   "Show the version of this program",
@@ -21,8 +21,8 @@ func versionCommand(a *program.Program) *cobra.Command {
 				Go      string `json:"go"`
 				OS      string `json:"os"`
 				Arch    string `json:"arch"`
-			}{a.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH}
-			return a.PrintData(v, func() { fmt.Fprintf(a.Stdout, "coditect %s (%s, %s/%s)\n", v.Version, v.Go, v.OS, v.Arch) })
+			}{p.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH}
+			return p.PrintData(v, func() { fmt.Fprintf(p.Stdout, "coditect %s (%s, %s/%s)\n", v.Version, v.Go, v.OS, v.Arch) })
 		},
 	}
 }

@@ -190,20 +190,20 @@ func (a *actor) submit(ctx context.Context) error {
 	if err := a.j.Submit.Begin(ctx, id, s); err != nil {
 		return err
 	}
-	f := &submit.Publication{Spec: s, Shards: 1, Level: mapLevel}
+	p := &submit.Publication{Spec: s, Shards: 1, Level: mapLevel}
 	for n, d := range texts(1 + a.IntN(8)) {
 		b := batch(d, int64(n), 1)
 		if err := a.j.Submit.Stage(ctx, id, &b); err != nil {
 			return errors.Join(err, a.j.Submit.Abandon(ctx, id))
 		}
-		f.Documents++
-		f.Map += int64(len(b.Units))
-		f.Characters += int64(len(d.text))
+		p.Documents++
+		p.Map += int64(len(b.Units))
+		p.Characters += int64(len(d.text))
 	}
 	if a.IntN(10) == 0 {
 		return a.j.Submit.Abandon(ctx, id)
 	}
-	if _, err := a.j.Submit.Publish(ctx, id, f); err != nil {
+	if _, err := a.j.Submit.Publish(ctx, id, p); err != nil {
 		return err
 	}
 	a.mu.Lock()
@@ -570,9 +570,9 @@ func TestHalfOpenSubmissions(t *testing.T) {
 	s := spec()
 	s.Tenant, s.Budget = "a", 1000
 	stage := func(id mapreduce.JobID) *submit.Publication {
-		f, err := w.stage(j, id, s, 1, texts(1))
+		p, err := w.stage(j, id, s, 1, texts(1))
 		w.must(err)
-		return f
+		return p
 	}
 	half, late := stage("job-half"), stage("job-late")
 	_, err := j.Submit.Publish(w.ctx, "job-whole", stage("job-whole"))

@@ -27,25 +27,25 @@ func (w *world) submitTree(j *jobs.Jobs, docs []document, group int64) mapreduce
 	id := mapreduce.JobID(w.name("job"))
 	s := spec()
 	w.must(j.Submit.Begin(w.ctx, id, s))
-	f := &submit.Publication{Spec: s, Shards: 2, Tree: true, Level: mapLevel}
+	p := &submit.Publication{Spec: s, Shards: 2, Tree: true, Level: mapLevel}
 	for n, d := range docs {
 		b := batch(d, int64(n), 2)
 		for _, u := range b.Units {
 			if d.parse {
 				continue
 			}
-			u.Parent = 1 + f.Map/group
-			f.Map++
+			u.Parent = 1 + p.Map/group
+			p.Map++
 		}
 		w.must(j.Submit.Stage(w.ctx, id, &b))
-		f.Documents++
+		p.Documents++
 		if d.parse {
-			f.Parse++
+			p.Parse++
 			continue
 		}
-		f.Characters += int64(len(d.text))
+		p.Characters += int64(len(d.text))
 	}
-	_, err := j.Submit.Publish(w.ctx, id, f)
+	_, err := j.Submit.Publish(w.ctx, id, p)
 	w.must(err)
 	return id
 }

@@ -168,30 +168,30 @@ func (w *world) stage(j *jobs.Jobs, id mapreduce.JobID, s *mapreduce.JobSpec, sh
 	if err := j.Submit.Begin(w.ctx, id, s); err != nil {
 		return nil, err
 	}
-	f := &submit.Publication{Spec: s, Shards: shards, Level: mapLevel, MapEarly: len(docs)%2 == 0}
+	p := &submit.Publication{Spec: s, Shards: shards, Level: mapLevel, MapEarly: len(docs)%2 == 0}
 	for n, d := range docs {
 		b := batch(d, int64(n), shards)
 		if err := j.Submit.Stage(w.ctx, id, &b); err != nil {
 			return nil, err
 		}
-		f.Documents++
+		p.Documents++
 		if d.parse {
-			f.Parse++
+			p.Parse++
 			continue
 		}
-		f.Map += int64(len(b.Units))
-		f.Characters += int64(len(d.text))
+		p.Map += int64(len(b.Units))
+		p.Characters += int64(len(d.text))
 	}
-	return f, nil
+	return p, nil
 }
 
 // submit submits docs as a job.
 func (w *world) submit(j *jobs.Jobs, s *mapreduce.JobSpec, docs []document) mapreduce.JobID {
 	w.Helper()
 	id := mapreduce.JobID(w.name("job"))
-	f, err := w.stage(j, id, s, 2, docs)
+	p, err := w.stage(j, id, s, 2, docs)
 	w.must(err)
-	won, err := j.Submit.Publish(w.ctx, id, f)
+	won, err := j.Submit.Publish(w.ctx, id, p)
 	w.must(err)
 	return won
 }

@@ -103,27 +103,27 @@ func (k *jobCheck) readSurroundings(ctx context.Context, l *checkTx, ctl *storag
 	return all, nil
 }
 
-func (a *surroundings) checkUnit(l *checkTx, id mapreduce.JobID, ctl *storagev1.Ctl, u *storagev1.Unit) {
+func (s *surroundings) checkUnit(l *checkTx, id mapreduce.JobID, ctl *storagev1.Ctl, u *storagev1.Unit) {
 	key := l.Keys.Job(id).Unit(mapreduce.UnitID(u.UnitId))
 	state := mapreduce.UnitState(u.Status)
 
-	a.checkQueued(l, key, ctl, u)
+	s.checkQueued(l, key, ctl, u)
 
-	if (state == mapreduce.UnitFailed) != a.failed {
-		l.addFinding(key, "unit %s is %s, and is listed as failed: %t", u.UnitId, state, a.failed)
+	if (state == mapreduce.UnitFailed) != s.failed {
+		l.addFinding(key, "unit %s is %s, and is listed as failed: %t", u.UnitId, state, s.failed)
 	}
 
 	// The call is kept until the unit is complete or cancelled.
-	if keeps := state != mapreduce.UnitComplete && state != mapreduce.UnitCancelled; keeps && u.Woken != "" && !a.woken {
+	if keeps := state != mapreduce.UnitComplete && state != mapreduce.UnitCancelled; keeps && u.Woken != "" && !s.woken {
 		l.addFinding(key, "unit %s was woken by a call, and the answer to %q is not there; pause the job, and submit it again", u.UnitId, u.Woken)
 	}
 
-	if u.Level <= 0 && string(a.order) != u.UnitId {
-		l.addFinding(key, "the place of unit %s in the order, level %d, index %d, holds %q", u.UnitId, u.Level, u.Index, a.order)
+	if u.Level <= 0 && string(s.order) != u.UnitId {
+		l.addFinding(key, "the place of unit %s in the order, level %d, index %d, holds %q", u.UnitId, u.Level, u.Index, s.order)
 	}
 
 	if ctl.TreeTop > 0 {
-		a.inTree(l, key, ctl, u)
+		s.inTree(l, key, ctl, u)
 	}
 
 	switch state {
@@ -133,7 +133,7 @@ func (a *surroundings) checkUnit(l *checkTx, id mapreduce.JobID, ctl *storagev1.
 			l.addFinding(key, "unit %s of level %d waits for its inputs, and is no reduce of a tree, or has session %q or a result", u.UnitId, u.Level, u.Session)
 		}
 	case mapreduce.Processing:
-		a.checkClaimed(l, key, id, ctl, u)
+		s.checkClaimed(l, key, id, ctl, u)
 	case mapreduce.UnitComplete:
 		if u.Session != "" || u.Result == nil || u.Result.Attempt != u.Attempt {
 			l.addFinding(key, "unit %s is complete with attempt %d, and has the result of attempt %d", u.UnitId, u.Attempt, u.Result.GetAttempt())
@@ -147,13 +147,13 @@ func (a *surroundings) checkUnit(l *checkTx, id mapreduce.JobID, ctl *storagev1.
 
 // inTree checks that the unit has its place in the tree, and if it is a reduce
 // that it waits as long as it has to.
-func (a *surroundings) inTree(l *checkTx, key []byte, ctl *storagev1.Ctl, u *storagev1.Unit) {
+func (s *surroundings) inTree(l *checkTx, key []byte, ctl *storagev1.Ctl, u *storagev1.Unit) {
 	if u.Level >= 0 && (u.Parent > 0) != (u.Level < ctl.TreeTop) {
 		l.addFinding(key, "unit %s of level %d of %d is waited for by reduce %d", u.UnitId, u.Level, ctl.TreeTop, u.Parent-1)
 	}
 
 	above := new(storagev1.Unit)
-	if u.Parent > 0 && (a.above == nil || !l.decode(key, a.above, above) || above.Level != u.Level+1 ||
+	if u.Parent > 0 && (s.above == nil || !l.decode(key, s.above, above) || above.Level != u.Level+1 ||
 		u.Index < above.Inputs.GetFirst() || u.Index >= above.Inputs.GetEnd()) {
 		l.addFinding(key, "unit %s is not an input of reduce %d of level %d, which is to wait for it", u.UnitId, u.Parent-1, u.Level+1)
 	}
@@ -162,17 +162,17 @@ func (a *surroundings) inTree(l *checkTx, key []byte, ctl *storagev1.Ctl, u *sto
 		return
 	}
 
-	state, w := mapreduce.UnitState(u.Status), keys.Waiting(records.DecodeCount(a.waiting))
+	state, w := mapreduce.UnitState(u.Status), keys.Waiting(records.DecodeCount(s.waiting))
 	// A unit that was cancelled while its inputs had not ended was blocked.
 	blocked := state == mapreduce.Blocked || state == mapreduce.UnitCancelled && w < keys.LetGo
-	if a.waiting == nil || blocked != (w < keys.LetGo) || !blocked && (w.Left() != 0 || w.Survivors() == 0 && state != mapreduce.UnitFailed) {
+	if s.waiting == nil || blocked != (w < keys.LetGo) || !blocked && (w.Left() != 0 || w.Survivors() == 0 && state != mapreduce.UnitFailed) {
 		l.addFinding(key, "unit %s is %s, and has %d inputs that have not ended and %d with an output; cancel and submit the job again",
 			u.UnitId, state, w.Left(), w.Survivors())
 	}
 }
 
 // checkQueued checks that a unit waits in one queue if it is pending, else in none.
-func (a *surroundings) checkQueued(l *checkTx, key []byte, ctl *storagev1.Ctl, u *storagev1.Unit) {
+func (s *surroundings) checkQueued(l *checkTx, key []byte, ctl *storagev1.Ctl, u *storagev1.Unit) {
 	if ctl.Sweeping {
 		return // the queues of a cancelled job are cleared last
 	}
@@ -187,25 +187,25 @@ func (a *surroundings) checkQueued(l *checkTx, key []byte, ctl *storagev1.Ctl, u
 		want[q.Class] = true
 	}
 
-	if is := [4]bool{a.waits[0], a.waits[1], a.delayed, a.parked}; is != want {
+	if is := [4]bool{s.waits[0], s.waits[1], s.delayed, s.parked}; is != want {
 		l.addFinding(key, "unit %s is %s: it has to wait as (requeued, new, delayed, parked) %v, and waits as %v; "+
 			"pause the job, and submit it again", u.UnitId, state, want, is)
 	}
 }
 
 // checkClaimed checks that a unit being processed is held by a session that lives.
-func (a *surroundings) checkClaimed(l *checkTx, key []byte, id mapreduce.JobID, ctl *storagev1.Ctl, u *storagev1.Unit) {
+func (s *surroundings) checkClaimed(l *checkTx, key []byte, id mapreduce.JobID, ctl *storagev1.Ctl, u *storagev1.Unit) {
 	if mapreduce.JobState(ctl.State) == mapreduce.JobCancelled {
 		return // its workers may know, and have let go of it
 	}
 
-	if u.Session == "" || !a.session {
+	if u.Session == "" || !s.session {
 		l.addFinding(key, "unit %s is processed by session %q, which is not there; cancel and submit the job again", u.UnitId, u.Session)
 		return
 	}
 
 	var held storagev1.Held
-	if a.held != nil && !l.decode(l.Keys.Held(mapreduce.SessionID(u.Session), u.Claim), a.held, &held) {
+	if s.held != nil && !l.decode(l.Keys.Held(mapreduce.SessionID(u.Session), u.Claim), s.held, &held) {
 		return
 	}
 

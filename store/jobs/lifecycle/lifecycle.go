@@ -115,7 +115,7 @@ func (st *Store) SweepCancelled(ctx context.Context, id mapreduce.JobID, cursor 
 }
 
 func (rec writer) cancelUnits(tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, pairs []store.KeyValue) error {
-	t := transition.New(rec.Records, tx, id, ctl)
+	changes := transition.New(rec.Records, tx, id, ctl)
 
 	for _, kv := range pairs {
 		u := new(storagev1.Unit)
@@ -129,17 +129,17 @@ func (rec writer) cancelUnits(tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ct
 
 		switch {
 		case state == mapreduce.Processing:
-			t.Add(keys.Running, u.Level, -1) // its session stays named: a late report still settles what it spent
+			changes.Add(keys.Running, u.Level, -1) // its session stays named: a late report still settles what it spent
 		case records.IsParked(u):
-			t.Add(keys.UnitsParked, u.Level, -1)
+			changes.Add(keys.UnitsParked, u.Level, -1)
 		}
 
 		u.Queue = nil
-		t.CancelUnit(u)
+		changes.CancelUnit(u)
 		tx.Set(kv.Key, records.Encode(u))
 	}
 
-	t.Record()
+	changes.Record()
 	return nil
 }
 

@@ -13,27 +13,27 @@ import (
 // AppendLog adds an event to the log of a tenant: of what becomes of a job whose own events
 // go with it. It names the principal of ctx. Entries of one tenant come one after the
 // other.
-func (rec *Records) AppendLog(ctx context.Context, tx store.Tx, t mapreduce.TenantID, c *storagev1.Checkpoint) error {
-	number, hash, err := rec.LogHead(ctx, tx, t)
+func (rec *Records) AppendLog(ctx context.Context, tx store.Tx, tenant mapreduce.TenantID, c *storagev1.Checkpoint) error {
+	number, hash, err := rec.LogHead(ctx, tx, tenant)
 	if err != nil {
 		return err
 	}
 
 	if number == 0 {
-		hash = LogOrigin(t)
+		hash = LogOrigin(tenant)
 	}
 
 	nameCaller(ctx, c)
 	c.TimestampMicros, c.Node = rec.NowMicros(), string(rec.Node)
 	data := Encode(c)
-	tx.Set(rec.Keys.Tenant(t).LogEntry(number+1), Encode(&storagev1.LogEntry{Checkpoint: data, Hash: ChainLog(hash, data)}))
+	tx.Set(rec.Keys.Tenant(tenant).LogEntry(number+1), Encode(&storagev1.LogEntry{Checkpoint: data, Hash: ChainLog(hash, data)}))
 	return nil
 }
 
 // LogHead returns the number and the hash of the last entry of a tenant's log; 0 and nil if
 // there is none.
-func (rec *Records) LogHead(ctx context.Context, r store.Reader, t mapreduce.TenantID) (int64, []byte, error) {
-	pairs, _, err := r.GetRange(ctx, rec.Keys.Tenant(t).Log(), store.RangeOptions{Limit: 1, Reverse: true})
+func (rec *Records) LogHead(ctx context.Context, r store.Reader, tenant mapreduce.TenantID) (int64, []byte, error) {
+	pairs, _, err := r.GetRange(ctx, rec.Keys.Tenant(tenant).Log(), store.RangeOptions{Limit: 1, Reverse: true})
 	if err != nil || len(pairs) == 0 {
 		return 0, nil, err
 	}
@@ -47,8 +47,8 @@ func (rec *Records) LogHead(ctx context.Context, r store.Reader, t mapreduce.Ten
 
 // LogOrigin is what the chain of a tenant's log begins with, so that the log of one tenant
 // never passes as that of another. Logs that earlier versions began lack it.
-func LogOrigin(t mapreduce.TenantID) []byte {
-	return fmt.Appendf(nil, "log chain 2: tenant %q\n", t)
+func LogOrigin(tenant mapreduce.TenantID) []byte {
+	return fmt.Appendf(nil, "log chain 2: tenant %q\n", tenant)
 }
 
 // ChainLog returns the hash of an entry of a log behind an entry that has a hash.

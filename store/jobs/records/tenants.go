@@ -28,14 +28,14 @@ type Tenants struct {
 
 // SetRules sets where the rules of tenants come from. It must be called before anything
 // else; without it no tenant has any.
-func (u *Tenants) SetRules(rules func(mapreduce.TenantID) mapreduce.TenantRule) { u.rules = rules }
+func (t *Tenants) SetRules(rules func(mapreduce.TenantID) mapreduce.TenantRule) { t.rules = rules }
 
 // RuleOf returns what is set for a tenant.
-func (u *Tenants) RuleOf(t mapreduce.TenantID) mapreduce.TenantRule {
-	if u.rules == nil {
+func (t *Tenants) RuleOf(tenant mapreduce.TenantID) mapreduce.TenantRule {
+	if t.rules == nil {
 		return mapreduce.TenantRule{}
 	}
-	return u.rules(t)
+	return t.rules(tenant)
 }
 
 // quotas are the quotas by what they bound. A pause says how long a caller should wait
@@ -72,38 +72,38 @@ var quotas = map[keys.Used]struct {
 const Day = 24 * time.Hour
 
 // Today returns the present day in UTC, counted from 1970.
-func (u *Tenants) Today() int64 { return u.records.NowMicros() / Day.Microseconds() }
+func (t *Tenants) Today() int64 { return t.records.NowMicros() / Day.Microseconds() }
 
 // AddUse adds to what a tenant uses. Nothing is refused: see TakeUse.
-func (u *Tenants) AddUse(tx store.Tx, t mapreduce.TenantID, what keys.Used, day, n int64) {
+func (t *Tenants) AddUse(tx store.Tx, tenant mapreduce.TenantID, what keys.Used, day, n int64) {
 	if n == 0 {
 		return
 	}
-	tx.Add(u.records.Keys.Tenant(t).Use(what, day), n)
+	tx.Add(t.records.Keys.Tenant(tenant).Use(what, day), n)
 	if n > 0 {
-		tx.AddWriteConflict(store.Single(u.records.Keys.Tenant(t).UseDraw(what)))
+		tx.AddWriteConflict(store.Single(t.records.Keys.Tenant(tenant).UseDraw(what)))
 	}
 }
 
 // TakeUse adds n to what a tenant uses, unless that would be more than its quota. Then it
 // returns errs.Exhausted.
-func (u *Tenants) TakeUse(ctx context.Context, tx store.Tx, t mapreduce.TenantID, what keys.Used, day, n int64) error {
-	err := u.CheckUse(ctx, tx, t, what, day, n)
+func (t *Tenants) TakeUse(ctx context.Context, tx store.Tx, tenant mapreduce.TenantID, what keys.Used, day, n int64) error {
+	err := t.CheckUse(ctx, tx, tenant, what, day, n)
 	if err == nil {
-		u.AddUse(tx, t, what, day, n)
+		t.AddUse(tx, tenant, what, day, n)
 	}
 	return err
 }
 
 // CheckUse refuses n more of something as TakeUse does. The caller adds them.
-func (u *Tenants) CheckUse(ctx context.Context, tx store.Tx, t mapreduce.TenantID, what keys.Used, day, n int64) error {
+func (t *Tenants) CheckUse(ctx context.Context, tx store.Tx, tenant mapreduce.TenantID, what keys.Used, day, n int64) error {
 	of := quotas[what]
-	limit := of.limit(u.RuleOf(t).Quota)
+	limit := of.limit(t.RuleOf(tenant).Quota)
 	if n <= 0 || limit <= 0 {
 		return nil
 	}
 
-	used, err := u.ReadUse(ctx, tx, t, what, day)
+	used, err := t.ReadUse(ctx, tx, tenant, what, day)
 	if err != nil || used+n <= limit {
 		return err
 	}
@@ -113,43 +113,43 @@ func (u *Tenants) CheckUse(ctx context.Context, tx store.Tx, t mapreduce.TenantI
 	case n > limit:
 		pause = 0 // it will never be allowed
 	case what == keys.UsedTokens:
-		pause = time.Duration((day+1)*Day.Microseconds()-u.records.NowMicros()) * time.Microsecond
+		pause = time.Duration((day+1)*Day.Microseconds()-t.records.NowMicros()) * time.Microsecond
 	}
 
 	return &errs.Error{
 		Kind: errs.Exhausted, Reason: mapreduce.QuotaExceeded, RetryAfter: pause,
-		Message: fmt.Sprintf("tenant %q has a quota (%s) of %d, uses %d, and asks for %d more: %s", t, of.name, limit, used, n, of.advice),
+		Message: fmt.Sprintf("tenant %q has a quota (%s) of %d, uses %d, and asks for %d more: %s", tenant, of.name, limit, used, n, of.advice),
 	}
 }
 
 // ReadUse returns what a tenant uses. The transaction runs again if another uses more
 // meanwhile.
-func (u *Tenants) ReadUse(ctx context.Context, tx store.Tx, t mapreduce.TenantID, what keys.Used, day int64) (int64, error) {
-	tx.AddReadConflict(store.Single(u.records.Keys.Tenant(t).UseDraw(what)))
-	v, err := tx.Snapshot().Get(ctx, u.records.Keys.Tenant(t).Use(what, day))
+func (t *Tenants) ReadUse(ctx context.Context, tx store.Tx, tenant mapreduce.TenantID, what keys.Used, day int64) (int64, error) {
+	tx.AddReadConflict(store.Single(t.records.Keys.Tenant(tenant).UseDraw(what)))
+	v, err := tx.Snapshot().Get(ctx, t.records.Keys.Tenant(tenant).Use(what, day))
 	return DecodeCount(v), err
 }
 
 // TakeTokens takes what a budget has more than is covered from the tokens of the present
 // day.
-func (u *Tenants) TakeTokens(ctx context.Context, tx store.Tx, t mapreduce.TenantID, use *storagev1.Use, budget int64) error {
+func (t *Tenants) TakeTokens(ctx context.Context, tx store.Tx, tenant mapreduce.TenantID, use *storagev1.Use, budget int64) error {
 	more := budget - use.Covered
 	if more <= 0 {
 		return nil
 	}
 
-	today := u.Today()
-	if err := u.TakeUse(ctx, tx, t, keys.UsedTokens, today, more); err != nil {
+	today := t.Today()
+	if err := t.TakeUse(ctx, tx, tenant, keys.UsedTokens, today, more); err != nil {
 		return err
 	}
 
 	for _, what := range []keys.Used{keys.UsedTokens, keys.UsedTokensDropped} {
-		tx.ClearRange(u.records.Keys.Tenant(t).UseDays(what, 0, today-1)) // which nobody asks for any more
+		tx.ClearRange(t.records.Keys.Tenant(tenant).UseDays(what, 0, today-1)) // which nobody asks for any more
 	}
 
 	// The tokens of an earlier day stay used on that day.
 	if use.Day != today {
-		u.dropTokens(tx, t, use)
+		t.dropTokens(tx, tenant, use)
 		use.Day, use.Tokens = today, 0
 	}
 
@@ -159,9 +159,9 @@ func (u *Tenants) TakeTokens(ctx context.Context, tx store.Tx, t mapreduce.Tenan
 }
 
 // dropTokens notes that no job accounts for tokens any more that stay used.
-func (u *Tenants) dropTokens(tx store.Tx, t mapreduce.TenantID, use *storagev1.Use) {
-	if use.Tokens != 0 && use.Day >= u.Today()-1 {
-		tx.Add(u.records.Keys.Tenant(t).Use(keys.UsedTokensDropped, use.Day), use.Tokens)
+func (t *Tenants) dropTokens(tx store.Tx, tenant mapreduce.TenantID, use *storagev1.Use) {
+	if use.Tokens != 0 && use.Day >= t.Today()-1 {
+		tx.Add(t.records.Keys.Tenant(tenant).Use(keys.UsedTokensDropped, use.Day), use.Tokens)
 	}
 	use.Tokens = 0
 }
@@ -169,13 +169,13 @@ func (u *Tenants) dropTokens(tx store.Tx, t mapreduce.TenantID, use *storagev1.U
 // returnTokens gives back what a job that has ended did not spend of its budget, if it was
 // taken from the present day. All attempts that may yet spend count as if they had: the
 // transaction runs again if one reserves more meanwhile.
-func (u *Tenants) returnTokens(ctx context.Context, tx store.Tx, id mapreduce.JobID, t mapreduce.TenantID, use *storagev1.Use) error {
-	if use.Tokens == 0 || use.Day != u.Today() {
+func (t *Tenants) returnTokens(ctx context.Context, tx store.Tx, id mapreduce.JobID, tenant mapreduce.TenantID, use *storagev1.Use) error {
+	if use.Tokens == 0 || use.Day != t.Today() {
 		return nil
 	}
 
-	tx.AddReadConflict(u.records.Keys.Draws(id))
-	c, err := u.records.ReadCounters(ctx, tx.Snapshot(), id)
+	tx.AddReadConflict(t.records.Keys.Draws(id))
+	c, err := t.records.ReadCounters(ctx, tx.Snapshot(), id)
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func (u *Tenants) returnTokens(ctx context.Context, tx store.Tx, id mapreduce.Jo
 	spent := c.SumLevels(keys.TokensIn) + c.SumLevels(keys.TokensOut) + c.SumLevels(keys.Charged) + c.SumLevels(keys.Reserved)
 	back := min(max(0, use.Covered-spent), use.Tokens)
 
-	u.AddUse(tx, t, keys.UsedTokens, use.Day, -back)
+	t.AddUse(tx, tenant, keys.UsedTokens, use.Day, -back)
 	use.Tokens -= back
 	use.Covered -= back
 	return nil
@@ -192,25 +192,25 @@ func (u *Tenants) returnTokens(ctx context.Context, tx store.Tx, id mapreduce.Jo
 // ChargeState brings what a job uses in line with its state: one that has ended uses less,
 // and one that goes on may be refused. It also lists the job by its end, and notes that in
 // ctl, which the caller writes.
-func (u *Tenants) ChargeState(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) error {
-	t, ended := mapreduce.TenantID(ctl.Tenant), mapreduce.JobState(ctl.State).Ended()
+func (t *Tenants) ChargeState(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) error {
+	tenant, ended := mapreduce.TenantID(ctl.Tenant), mapreduce.JobState(ctl.State).Ended()
 	if ctl.Use == nil {
 		ctl.Use = new(storagev1.Use)
 	}
 
 	switch use := ctl.Use; {
 	case ended && !use.Ended:
-		u.AddUse(tx, t, keys.UsedUnended, 0, -1)
-		if err := u.returnTokens(ctx, tx, id, t, use); err != nil {
+		t.AddUse(tx, tenant, keys.UsedUnended, 0, -1)
+		if err := t.returnTokens(ctx, tx, id, tenant, use); err != nil {
 			return err
 		}
 		use.Ended, ctl.EndedMicros = true, ctl.UpdatedAtMicros
-		u.records.listEnd(tx, id, ctl)
+		t.records.listEnd(tx, id, ctl)
 	case !ended && use.Ended:
-		if err := u.TakeUse(ctx, tx, t, keys.UsedUnended, 0, 1); err != nil {
+		if err := t.TakeUse(ctx, tx, tenant, keys.UsedUnended, 0, 1); err != nil {
 			return err
 		}
-		u.records.UnlistEnd(tx, id, ctl)
+		t.records.UnlistEnd(tx, id, ctl)
 		use.Ended, ctl.EndedMicros = false, 0
 	}
 
@@ -219,36 +219,36 @@ func (u *Tenants) ChargeState(ctx context.Context, tx store.Tx, id mapreduce.Job
 	}
 
 	// A job that goes on may have a larger budget than is covered.
-	return u.TakeTokens(ctx, tx, t, ctl.Use, ctl.Budget)
+	return t.TakeTokens(ctx, tx, tenant, ctl.Use, ctl.Budget)
 }
 
 // ReturnUse gives back what a submission or a job uses that is removed in this transaction.
 // Its counters are read before they are.
-func (u *Tenants) ReturnUse(ctx context.Context, tx store.Tx, id mapreduce.JobID, t mapreduce.TenantID, use *storagev1.Use) error {
-	c, err := u.records.ReadCounters(ctx, tx, id)
+func (t *Tenants) ReturnUse(ctx context.Context, tx store.Tx, id mapreduce.JobID, tenant mapreduce.TenantID, use *storagev1.Use) error {
+	c, err := t.records.ReadCounters(ctx, tx, id)
 	if err != nil {
 		return err
 	}
 
-	u.AddUse(tx, t, keys.UsedJobs, 0, -1)
+	t.AddUse(tx, tenant, keys.UsedJobs, 0, -1)
 	// A job that has ended has given this back before.
 	if !use.GetEnded() {
-		u.AddUse(tx, t, keys.UsedUnended, 0, -1)
+		t.AddUse(tx, tenant, keys.UsedUnended, 0, -1)
 	}
 
-	u.AddUse(tx, t, keys.UsedUnits, 0, -c.SumLevels(keys.UnitsWaiting))
-	u.AddUse(tx, t, keys.UsedCalls, 0, -c.SumLevels(keys.Running))
-	u.AddUse(tx, t, keys.UsedBytes, 0, -use.GetBytes())
+	t.AddUse(tx, tenant, keys.UsedUnits, 0, -c.SumLevels(keys.UnitsWaiting))
+	t.AddUse(tx, tenant, keys.UsedCalls, 0, -c.SumLevels(keys.Running))
+	t.AddUse(tx, tenant, keys.UsedBytes, 0, -use.GetBytes())
 
 	if use == nil {
 		return nil
 	}
 	if !use.Ended {
-		if err := u.returnTokens(ctx, tx, id, t, use); err != nil {
+		if err := t.returnTokens(ctx, tx, id, tenant, use); err != nil {
 			return err
 		}
 	}
 
-	u.dropTokens(tx, t, use)
+	t.dropTokens(tx, tenant, use)
 	return nil
 }

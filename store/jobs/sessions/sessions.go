@@ -247,22 +247,22 @@ func (s *sweep) sweepHeld(ctx context.Context, limit int) error {
 // damaged: nothing else would ever say so. The other jobs that the session works for do
 // not suffer from it.
 func (s *sweep) failDamaged(ctx context.Context, h *storagev1.HeldUnit, why error) error {
-	t, err := s.turnOf(ctx, mapreduce.JobID(h.Job))
-	if err != nil || t == nil || !mapreduce.JobState(t.Ctl.State).Running() {
+	changes, err := s.turnOf(ctx, mapreduce.JobID(h.Job))
+	if err != nil || changes == nil || !mapreduce.JobState(changes.Ctl.State).Running() {
 		return err
 	}
-	t.Ctl.State, t.Ctl.Error = uint32(mapreduce.JobFailed), records.ClipText(why.Error())
-	s.failed[t.Job] = true
+	changes.Ctl.State, changes.Ctl.Error = uint32(mapreduce.JobFailed), records.ClipText(why.Error())
+	s.failed[changes.Job] = true
 	return nil
 }
 
 // recordChanges writes what the sweep has changed of jobs, and wakes the orchestrators
 // that can claim the units which were handed back.
 func (s *sweep) recordChanges(ctx context.Context) error {
-	for _, t := range s.jobs {
-		if !s.failed[t.Job] {
-			t.Record()
-		} else if err := t.RecordFailure(ctx); err != nil {
+	for _, changes := range s.jobs {
+		if !s.failed[changes.Job] {
+			changes.Record()
+		} else if err := changes.RecordFailure(ctx); err != nil {
 			return err
 		}
 	}
@@ -307,22 +307,22 @@ func (s *sweep) readoptUnits(ctx context.Context, holding []mapreduce.Held, clai
 			continue
 		}
 
-		t, err := s.turnOf(ctx, h.Job)
+		changes, err := s.turnOf(ctx, h.Job)
 		if err != nil {
 			return err
 		}
-		if t == nil || mapreduce.JobState(t.Ctl.State) == mapreduce.JobCancelled || s.tenant != "" && mapreduce.TenantID(t.Ctl.Tenant) != s.tenant {
+		if changes == nil || mapreduce.JobState(changes.Ctl.State) == mapreduce.JobCancelled || s.tenant != "" && mapreduce.TenantID(changes.Ctl.Tenant) != s.tenant {
 			continue
 		}
 
-		if room, err := s.roomToRun(ctx, t); err != nil {
+		if room, err := s.roomToRun(ctx, changes); err != nil {
 			return err
 		} else if room <= 0 {
 			continue // others of its tenant run in its place
 		}
 
 		id := name(len(taken))
-		t.ReadoptUnit(u, id)
+		changes.ReadoptUnit(u, id)
 		taken = append(taken, &storagev1.HeldUnit{Job: string(h.Job), Unit: u.UnitId, Attempt: u.Attempt})
 		s.stay = append(s.stay, Held{h, id, mapreduce.NodeID(u.Node), u.Reserved})
 	}
@@ -337,13 +337,13 @@ func (s *sweep) readoptUnits(ctx context.Context, holding []mapreduce.Held, clai
 
 // roomToRun returns how many more units of a job's tenant may run: the sweep may have taken
 // back units of other jobs of it.
-func (s *sweep) roomToRun(ctx context.Context, t *transition.Changes) (int64, error) {
-	room, err := t.RoomToRun(ctx)
+func (s *sweep) roomToRun(ctx context.Context, changes *transition.Changes) (int64, error) {
+	room, err := changes.RoomToRun(ctx)
 	if err != nil || room == math.MaxInt64 { // no limit
 		return room, err
 	}
 	for _, other := range s.jobs {
-		if other != t && other.Ctl != nil && other.Ctl.Tenant == t.Ctl.Tenant {
+		if other != changes && other.Ctl != nil && other.Ctl.Tenant == changes.Ctl.Tenant {
 			room -= other.Counted(keys.Running)
 		}
 	}
@@ -411,8 +411,8 @@ func (s *sweep) mayKeep(ctx context.Context, id mapreduce.Held) (bool, error) {
 	if !s.kept[id] || s.tenant == "" {
 		return s.kept[id], nil
 	}
-	t, err := s.turnOf(ctx, id.Job)
-	return t != nil && mapreduce.TenantID(t.Ctl.Tenant) == s.tenant, err
+	changes, err := s.turnOf(ctx, id.Job)
+	return changes != nil && mapreduce.TenantID(changes.Ctl.Tenant) == s.tenant, err
 }
 
 // heldSlots counts by job the units that the session held, and holds, as far as it
@@ -431,26 +431,26 @@ func (s *sweep) heldSlots(most int64) map[mapreduce.JobID]int64 {
 // returnUnit returns u to its queue. Its attempt still stands: should its worker
 // finish it after all, before it is claimed again, the finish is accepted.
 func (s *sweep) returnUnit(ctx context.Context, id mapreduce.Held, u *storagev1.Unit) error {
-	t, err := s.turnOf(ctx, id.Job)
-	if err != nil || t == nil {
+	changes, err := s.turnOf(ctx, id.Job)
+	if err != nil || changes == nil {
 		return err
 	}
 
-	t.Add(keys.Running, u.Level, -1)
+	changes.Add(keys.Running, u.Level, -1)
 	if s.lost { // its calls may have been made: charge the worst case
 		u.Charged += u.Reserved
-		t.AddFor(mapreduce.NodeID(u.Node), keys.Charged, 0, u.Reserved)
+		changes.AddFor(mapreduce.NodeID(u.Node), keys.Charged, 0, u.Reserved)
 	}
-	t.AddFor(mapreduce.NodeID(u.Node), keys.Reserved, 0, -u.Reserved)
+	changes.AddFor(mapreduce.NodeID(u.Node), keys.Reserved, 0, -u.Reserved)
 	u.Reserved = 0
 
 	if u.Started = s.lost && s.mayHaveRun(id, u); u.Started {
 		u.Kills++ // while u waits, Started says that this attempt was counted
 	}
 
-	if mapreduce.JobState(t.Ctl.State) == mapreduce.JobCancelled {
+	if mapreduce.JobState(changes.Ctl.State) == mapreduce.JobCancelled {
 		u.Queue = nil
-		t.CancelUnit(u)
+		changes.CancelUnit(u)
 	} else {
 		s.EnqueueUnit(s.tx, id.Job, u, keys.ClassRequeued)
 	}
@@ -462,8 +462,8 @@ func (s *sweep) returnUnit(ctx context.Context, id mapreduce.Held, u *storagev1.
 // turnOf returns what keeps the counters of a job within this transaction, or nil if the
 // job is gone. One whose switch is damaged is as good as gone: other jobs go on.
 func (s *sweep) turnOf(ctx context.Context, id mapreduce.JobID) (*transition.Changes, error) {
-	if t, ok := s.jobs[id]; ok {
-		return t, nil
+	if changes, ok := s.jobs[id]; ok {
+		return changes, nil
 	}
 
 	var ctl storagev1.Ctl
@@ -475,9 +475,9 @@ func (s *sweep) turnOf(ctx context.Context, id mapreduce.JobID) (*transition.Cha
 		return nil, err
 	}
 
-	t := transition.New(s.Records, s.tx, id, &ctl)
-	s.jobs[id] = t
-	return t, nil
+	changes := transition.New(s.Records, s.tx, id, &ctl)
+	s.jobs[id] = changes
+	return changes, nil
 }
 
 func (s *sweep) touchedJobs() []mapreduce.JobID {

@@ -279,7 +279,7 @@ type Publication struct {
 // Publish makes the job visible, whole, and returns its id; if an earlier
 // submission had the same request id, it returns that job's, and nothing of
 // this one becomes visible.
-func (st *Store) Publish(ctx context.Context, id mapreduce.JobID, f *Publication) (mapreduce.JobID, error) {
+func (st *Store) Publish(ctx context.Context, id mapreduce.JobID, p *Publication) (mapreduce.JobID, error) {
 	winner := id
 	err := st.db.Update(ctx, failpoint.Flip, func(tx store.Tx) error {
 		winner = id
@@ -295,8 +295,8 @@ func (st *Store) Publish(ctx context.Context, id mapreduce.JobID, f *Publication
 		}
 
 		// An earlier submission of the same request has won.
-		if f.Spec.RequestID != "" {
-			key := st.Keys.Tenant(f.Spec.Tenant).Request(f.Spec.RequestID)
+		if p.Spec.RequestID != "" {
+			key := st.Keys.Tenant(p.Spec.Tenant).Request(p.Spec.RequestID)
 			earlier, err := tx.Get(ctx, key)
 			if err != nil {
 				return err
@@ -308,10 +308,10 @@ func (st *Store) Publish(ctx context.Context, id mapreduce.JobID, f *Publication
 			tx.Set(key, []byte(id))
 		}
 
-		if err := st.takePlaces(ctx, tx, f.Spec.Tenant, in, f.Spec.Budget); err != nil {
+		if err := st.takePlaces(ctx, tx, p.Spec.Tenant, in, p.Spec.Budget); err != nil {
 			return err
 		}
-		st.publishJob(ctx, tx, id, f, in)
+		st.publishJob(ctx, tx, id, p, in)
 		return nil
 	})
 
@@ -319,46 +319,46 @@ func (st *Store) Publish(ctx context.Context, id mapreduce.JobID, f *Publication
 }
 
 // Standing returns how the job stands once it is visible.
-func (f *Publication) Standing(id mapreduce.JobID) *records.Standing {
-	ctl, job := f.toStored(id, 0)
+func (p *Publication) Standing(id mapreduce.JobID) *records.Standing {
+	ctl, job := p.toStored(id, 0)
 	return &records.Standing{Control: records.ControlOf(ctl), Job: records.JobOf(job)}
 }
 
 // toStored returns the control record and the record of the job.
-func (f *Publication) toStored(id mapreduce.JobID, now int64) (*storagev1.Ctl, *storagev1.Job) {
-	state, level := f.Level.Phase, int64(0)
-	if f.Parse > 0 || f.Tree {
+func (p *Publication) toStored(id mapreduce.JobID, now int64) (*storagev1.Ctl, *storagev1.Job) {
+	state, level := p.Level.Phase, int64(0)
+	if p.Parse > 0 || p.Tree {
 		// Nothing is mapped until documents are parsed, or the tree is planned.
 		state, level = mapreduce.Decomposition, -1
 	}
 
-	first, spec := f.Level, records.StoredSpec(f.Spec)
-	first.Units = f.Map
+	first, spec := p.Level, records.StoredSpec(p.Spec)
+	first.Units = p.Map
 
 	ctl := &storagev1.Ctl{
 		State: uint32(state), Phase: uint32(state), Epoch: 1, Level: level, Levels: []*storagev1.Level{first.ToStored()},
 		UpdatedAtMicros: now, MaxAttempts: spec.MaxAttempts, Budget: spec.Budget,
-		FailFast: spec.OnError == uint32(mapreduce.FailFast), ParseUnits: f.Parse, Shards: f.Shards, StagedUnits: f.Map,
+		FailFast: spec.OnError == uint32(mapreduce.FailFast), ParseUnits: p.Parse, Shards: p.Shards, StagedUnits: p.Map,
 		Tenant: spec.Tenant, Priority: spec.Priority, ReduceShare: spec.ReduceShare,
-		CheckpointInterval: spec.CheckpointInterval, MapEarly: f.MapEarly && f.Parse > 0, KeepMicros: spec.KeepMicros,
+		CheckpointInterval: spec.CheckpointInterval, MapEarly: p.MapEarly && p.Parse > 0, KeepMicros: spec.KeepMicros,
 	}
 
 	job := &storagev1.Job{
 		JobId: string(id), Status: uint32(state), CreatedAtMicros: now, UpdatedAtMicros: now, Config: spec,
-		TotalUnits: f.Map + f.Parse, Shards: f.Shards, Documents: f.Documents, Characters: f.Characters,
-		SkippedDocuments: f.Skipped, SkippedBytes: f.SkippedBytes, Carried: true,
+		TotalUnits: p.Map + p.Parse, Shards: p.Shards, Documents: p.Documents, Characters: p.Characters,
+		SkippedDocuments: p.Skipped, SkippedBytes: p.SkippedBytes, Carried: true,
 	}
 
-	for _, text := range f.Warnings {
+	for _, text := range p.Warnings {
 		job.Warnings = append(job.Warnings, &storagev1.Warning{Text: records.ClipText(text)})
 	}
 
 	return ctl, job
 }
 
-func (rec writer) publishJob(ctx context.Context, tx store.Tx, id mapreduce.JobID, f *Publication, in *storagev1.Ingest) {
+func (rec writer) publishJob(ctx context.Context, tx store.Tx, id mapreduce.JobID, p *Publication, in *storagev1.Ingest) {
 	now := rec.NowMicros()
-	ctl, job := f.toStored(id, now)
+	ctl, job := p.toStored(id, now)
 	ctl.Use = in.Use
 
 	tx.Set(rec.Keys.Job(id).Ctl(), records.Encode(ctl))
@@ -367,14 +367,14 @@ func (rec writer) publishJob(ctx context.Context, tx store.Tx, id mapreduce.JobI
 	rec.SetRun(tx, id, ctl)
 
 	// No other node can have slots of a job that was not visible.
-	if f.Slots > 0 {
-		tx.Set(rec.Keys.Grant(mapreduce.JobScope(id), rec.Node), records.Encode(&storagev1.Grant{Slots: f.Slots}))
+	if p.Slots > 0 {
+		tx.Set(rec.Keys.Grant(mapreduce.JobScope(id), rec.Node), records.Encode(&storagev1.Grant{Slots: p.Slots}))
 	}
 
 	tx.Clear(rec.Keys.Job(id).Ingest())
 	rec.AddCalled(ctx, tx, id, &storagev1.Checkpoint{
 		Kind: uint32(mapreduce.EventSubmitted), State: ctl.State, Epoch: ctl.Epoch, Level: ctl.Level, Submitted: records.SubmittedSum(job),
-		Message: records.ClipText(plural.Count(f.Documents, "document") + ", " + plural.Count(f.Map+f.Parse, "unit") + records.WarningSuffix(f.Warnings)),
+		Message: records.ClipText(plural.Count(p.Documents, "document") + ", " + plural.Count(p.Map+p.Parse, "unit") + records.WarningSuffix(p.Warnings)),
 	})
 
 	rec.WakeOthers(tx)

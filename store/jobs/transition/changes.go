@@ -16,23 +16,23 @@ import (
 )
 
 // ReadoptUnit makes a unit run again that was given up for lost, under a claim.
-func (t *Changes) ReadoptUnit(u *storagev1.Unit, claim string) {
-	t.DequeueUnit(t.Tx, t.Job, u)
+func (changes *Changes) ReadoptUnit(u *storagev1.Unit, claim string) {
+	changes.DequeueUnit(changes.Tx, changes.Job, u)
 	u.Status, u.Claim = uint32(mapreduce.Processing), claim
 
 	// What was charged when the worker was given up is reserved again: the report settles
 	// it.
 	owner := mapreduce.NodeID(u.Node)
-	t.AddFor(owner, keys.Charged, 0, -u.Charged)
-	t.AddFor(owner, keys.Reserved, 0, u.Charged)
+	changes.AddFor(owner, keys.Charged, 0, -u.Charged)
+	changes.AddFor(owner, keys.Reserved, 0, u.Charged)
 	u.Reserved, u.Charged = u.Charged, 0
 
 	if u.Started && u.Kills > 0 { // the worker was not lost after all
 		u.Kills--
 	}
 
-	t.Add(keys.Running, u.Level, 1)
-	t.SetUnit(t.Tx, t.Job, u)
+	changes.Add(keys.Running, u.Level, 1)
+	changes.SetUnit(changes.Tx, changes.Job, u)
 }
 
 // Changes are what one transaction changes of the units of a job. It writes units
@@ -60,47 +60,47 @@ type count struct {
 }
 
 // Add adds n to a counter at a level, in this node's stripe.
-func (t *Changes) Add(c keys.Counter, level int64, n int64) { t.AddFor(t.Node, c, level, n) }
+func (changes *Changes) Add(c keys.Counter, level int64, n int64) { changes.AddFor(changes.Node, c, level, n) }
 
 // AddFor adds n to a counter at a level, in a node's stripe.
-func (t *Changes) AddFor(node mapreduce.NodeID, c keys.Counter, level int64, n int64) {
+func (changes *Changes) AddFor(node mapreduce.NodeID, c keys.Counter, level int64, n int64) {
 	if n != 0 {
-		t.counts[count{c, level, node}] += n
+		changes.counts[count{c, level, node}] += n
 	}
 }
 
 // addWaiting adds n to the count of submitted units that have not ended, if u was
 // submitted.
-func (t *Changes) addWaiting(u *storagev1.Unit, n int64) {
+func (changes *Changes) addWaiting(u *storagev1.Unit, n int64) {
 	if u.Submitted {
-		t.Add(keys.UnitsWaiting, 0, n)
+		changes.Add(keys.UnitsWaiting, 0, n)
 	}
 }
 
 // CancelUnit makes a unit that has not ended cancelled. The caller writes it.
-func (t *Changes) CancelUnit(u *storagev1.Unit) {
+func (changes *Changes) CancelUnit(u *storagev1.Unit) {
 	if !mapreduce.UnitState(u.Status).Ended() {
-		t.addWaiting(u, -1)
+		changes.addWaiting(u, -1)
 	}
 	u.Status = uint32(mapreduce.UnitCancelled)
-	t.ClearJournal(t.Tx, t.Job, u)
-	t.ClearEvidence(t.Tx, t.Job, u)
+	changes.ClearJournal(changes.Tx, changes.Job, u)
+	changes.ClearEvidence(changes.Tx, changes.Job, u)
 }
 
 // RoomToRun returns how many more units of the job's tenant may run.
-func (t *Changes) RoomToRun(ctx context.Context) (int64, error) {
-	tenant := mapreduce.TenantID(t.Ctl.Tenant)
-	limit := t.Tenants.RuleOf(tenant).Quota.Calls
+func (changes *Changes) RoomToRun(ctx context.Context) (int64, error) {
+	tenant := mapreduce.TenantID(changes.Ctl.Tenant)
+	limit := changes.Tenants.RuleOf(tenant).Quota.Calls
 	if limit == 0 {
 		return math.MaxInt64, nil
 	}
-	used, err := t.Tenants.ReadUse(ctx, t.Tx, tenant, keys.UsedCalls, 0)
-	return limit - used - t.Counted(keys.Running), err
+	used, err := changes.Tenants.ReadUse(ctx, changes.Tx, tenant, keys.UsedCalls, 0)
+	return limit - used - changes.Counted(keys.Running), err
 }
 
 // Counted returns by how much a counter of units is changed, over all levels.
-func (t *Changes) Counted(c keys.Counter) (n int64) {
-	for at, more := range t.counts {
+func (changes *Changes) Counted(c keys.Counter) (n int64) {
+	for at, more := range changes.counts {
 		if at.name == c {
 			n += more
 		}
@@ -110,36 +110,36 @@ func (t *Changes) Counted(c keys.Counter) (n int64) {
 
 // RecordFailure is Record for a job that has failed in the same transaction: one event says
 // both, for a transaction adds at most one to a job.
-func (t *Changes) RecordFailure(ctx context.Context) error {
-	t.addCounts()
-	t.ended.Message = t.Ctl.Error
-	return t.WriteControlWith(ctx, t.Tx, t.Job, t.Ctl, &t.ended)
+func (changes *Changes) RecordFailure(ctx context.Context) error {
+	changes.addCounts()
+	changes.ended.Message = changes.Ctl.Error
+	return changes.WriteControlWith(ctx, changes.Tx, changes.Job, changes.Ctl, &changes.ended)
 }
 
 // Record writes the counters and the checkpoint of what was changed.
-func (t *Changes) Record() {
-	t.addCounts()
-	if len(t.ended.CompletedUnits)+len(t.ended.FailedUnits)+len(t.ended.ReopenedUnits) > 0 {
-		t.ended.Kind = uint32(mapreduce.EventFinished)
-		if n := len(t.ended.ReopenedUnits); n > 0 {
-			t.ended.Kind = uint32(mapreduce.EventRetried)
-			t.ended.Message = fmt.Sprintf("%d reduces wait for inputs that are tried again", n)
+func (changes *Changes) Record() {
+	changes.addCounts()
+	if len(changes.ended.CompletedUnits)+len(changes.ended.FailedUnits)+len(changes.ended.ReopenedUnits) > 0 {
+		changes.ended.Kind = uint32(mapreduce.EventFinished)
+		if n := len(changes.ended.ReopenedUnits); n > 0 {
+			changes.ended.Kind = uint32(mapreduce.EventRetried)
+			changes.ended.Message = fmt.Sprintf("%d reduces wait for inputs that are tried again", n)
 		}
-		t.ended.Level = t.Ctl.Level
-		t.AddCheckpoint(t.Tx, t.Job, &t.ended)
+		changes.ended.Level = changes.Ctl.Level
+		changes.AddCheckpoint(changes.Tx, changes.Job, &changes.ended)
 	}
 }
 
 // addCounts writes the counters.
-func (t *Changes) addCounts() {
-	for c, n := range t.counts {
+func (changes *Changes) addCounts() {
+	for c, n := range changes.counts {
 		if n != 0 {
-			t.Tx.Add(t.Keys.Job(t.Job).Counter(c.name, c.level, c.node), n)
+			changes.Tx.Add(changes.Keys.Job(changes.Job).Counter(c.name, c.level, c.node), n)
 		}
 	}
-	if t.Ctl != nil {
-		tenant := mapreduce.TenantID(t.Ctl.Tenant)
-		t.Tenants.AddUse(t.Tx, tenant, keys.UsedCalls, 0, t.Counted(keys.Running))
-		t.Tenants.AddUse(t.Tx, tenant, keys.UsedUnits, 0, t.Counted(keys.UnitsWaiting))
+	if changes.Ctl != nil {
+		tenant := mapreduce.TenantID(changes.Ctl.Tenant)
+		changes.Tenants.AddUse(changes.Tx, tenant, keys.UsedCalls, 0, changes.Counted(keys.Running))
+		changes.Tenants.AddUse(changes.Tx, tenant, keys.UsedUnits, 0, changes.Counted(keys.UnitsWaiting))
 	}
 }

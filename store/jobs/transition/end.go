@@ -16,17 +16,17 @@ import (
 
 // ParkUnit makes u wait outside of all queues until its time has come, or a call wakes
 // it. Each orchestrator times it from its own first sight, as records.SleepLeft says.
-func (t *Changes) ParkUnit(u *storagev1.Unit, p *mapreduce.Parking) {
+func (changes *Changes) ParkUnit(u *storagev1.Unit, p *mapreduce.Parking) {
 	u.Status = uint32(mapreduce.Pending)
 	u.Queue = &storagev1.Queue{Class: keys.ClassParked, Seq: keys.Seq(u.Level, u.Index), Shard: u.Queue.GetShard()}
-	t.Add(keys.UnitsParked, u.Level, 1)
+	changes.Add(keys.UnitsParked, u.Level, 1)
 	parked := &storagev1.Parked{
 		Handle: p.Handle, WakeMicros: wakeMicros(p.WakeAfter), Note: records.ClipText(p.Note), Attempt: u.Attempt,
 	}
 	if parked.WakeMicros > 0 {
-		parked.EndMicros = t.PauseEnd(p.WakeAfter)
+		parked.EndMicros = changes.PauseEnd(p.WakeAfter)
 	}
-	t.Tx.Set(t.Keys.Queues(t.Job).Parked(mapreduce.UnitID(u.UnitId)), records.Encode(parked))
+	changes.Tx.Set(changes.Keys.Queues(changes.Job).Parked(mapreduce.UnitID(u.UnitId)), records.Encode(parked))
 }
 
 // wakeMicros returns the stored form of the time after which a unit is woken. A time below
@@ -39,19 +39,19 @@ func wakeMicros(d time.Duration) int64 {
 }
 
 // addSavings adds what caches saved an attempt to its unit and its job.
-func (t *Changes) addSavings(u *storagev1.Unit, owner mapreduce.NodeID, s mapreduce.Savings) {
+func (changes *Changes) addSavings(u *storagev1.Unit, owner mapreduce.NodeID, s mapreduce.Savings) {
 	if s == (mapreduce.Savings{}) {
 		return
 	}
 	u.Savings = records.StoredSavings(records.SavingsOf(u.Savings).Add(s))
 	for c, n := range records.SavingsByCounter(records.StoredSavings(s)) {
-		t.AddFor(owner, c, 0, n)
+		changes.AddFor(owner, c, 0, n)
 	}
 }
 
 // SettleTokens replaces the reservation or the charge of an attempt by what it spent. If
 // nobody knows what it spent, that is what was reserved.
-func (t *Changes) SettleTokens(u *storagev1.Unit, r *mapreduce.Report) {
+func (changes *Changes) SettleTokens(u *storagev1.Unit, r *mapreduce.Report) {
 	spent := r.Tokens
 	if r.Unmeasured {
 		spent = mapreduce.Tokens{In: u.Reserved + u.Charged}
@@ -60,14 +60,14 @@ func (t *Changes) SettleTokens(u *storagev1.Unit, r *mapreduce.Report) {
 	// Counters are kept by node: what a node has reserved is taken off its own.
 	owner := mapreduce.NodeID(u.Node)
 	if owner == "" {
-		owner = t.Node
+		owner = changes.Node
 	}
 
-	t.AddFor(owner, keys.Reserved, 0, -u.Reserved)
-	t.AddFor(owner, keys.Charged, 0, -u.Charged)
-	t.AddFor(owner, keys.TokensIn, 0, spent.In)
-	t.AddFor(owner, keys.TokensOut, 0, spent.Out)
-	t.AddFor(owner, keys.Cost, 0, r.CostMicros)
+	changes.AddFor(owner, keys.Reserved, 0, -u.Reserved)
+	changes.AddFor(owner, keys.Charged, 0, -u.Charged)
+	changes.AddFor(owner, keys.TokensIn, 0, spent.In)
+	changes.AddFor(owner, keys.TokensOut, 0, spent.Out)
+	changes.AddFor(owner, keys.Cost, 0, r.CostMicros)
 
 	u.Reserved, u.Charged = 0, 0
 	u.TokensIn += spent.In
@@ -83,22 +83,22 @@ func (t *Changes) SettleTokens(u *storagev1.Unit, r *mapreduce.Report) {
 	u.LargestPrompt = max(u.LargestPrompt, r.Prompt)
 	u.ElapsedMicros = r.Elapsed.Microseconds()
 
-	t.addSavings(u, owner, r.Savings)
+	changes.addSavings(u, owner, r.Savings)
 }
 
 // DelayUnit makes u wait before its next attempt. Each orchestrator times it from its own
 // first sight, as records.SleepLeft says.
-func (t *Changes) DelayUnit(u *storagev1.Unit, d time.Duration) {
+func (changes *Changes) DelayUnit(u *storagev1.Unit, d time.Duration) {
 	u.Status = uint32(mapreduce.Pending)
 	u.Queue = &storagev1.Queue{Class: keys.ClassDelayed, Seq: keys.Seq(u.Level, u.Index), Shard: u.Queue.GetShard()}
-	t.Tx.Set(t.Keys.Queues(t.Job).Delayed(mapreduce.UnitID(u.UnitId)), records.Encode(&storagev1.Delay{
-		Micros: d.Microseconds(), EndMicros: t.PauseEnd(d),
+	changes.Tx.Set(changes.Keys.Queues(changes.Job).Delayed(mapreduce.UnitID(u.UnitId)), records.Encode(&storagev1.Delay{
+		Micros: d.Microseconds(), EndMicros: changes.PauseEnd(d),
 	}))
 }
 
 // CompleteUnit makes a unit complete with the output that r reports.
-func (t *Changes) CompleteUnit(ctx context.Context, u *storagev1.Unit, r *mapreduce.Report) error {
-	t.addWaiting(u, -1)
+func (changes *Changes) CompleteUnit(ctx context.Context, u *storagev1.Unit, r *mapreduce.Report) error {
+	changes.addWaiting(u, -1)
 	u.Status = uint32(mapreduce.UnitComplete)
 	u.Errors = records.KeepErrors(nil, r.Errors)
 	u.Result = &storagev1.Result{
@@ -112,44 +112,44 @@ func (t *Changes) CompleteUnit(ctx context.Context, u *storagev1.Unit, r *mapred
 	}
 
 	if u.Woken != "" {
-		t.Tx.Clear(t.Keys.Queues(t.Job).Woken(mapreduce.UnitID(u.UnitId)))
+		changes.Tx.Clear(changes.Keys.Queues(changes.Job).Woken(mapreduce.UnitID(u.UnitId)))
 	}
 	if !u.Journal.GetKept() {
-		t.ClearJournal(t.Tx, t.Job, u)
+		changes.ClearJournal(changes.Tx, changes.Job, u)
 	}
 
 	if u.Attempt > 1 { // what earlier attempts had stored, nobody will read
 		unit := mapreduce.UnitID(u.UnitId)
-		t.Tx.ClearRange(store.Range{
-			Begin: t.Keys.Outputs(t.Job).ResultChunk(unit, 0, 0), End: t.Keys.Outputs(t.Job).ResultChunk(unit, u.Attempt, 0),
+		changes.Tx.ClearRange(store.Range{
+			Begin: changes.Keys.Outputs(changes.Job).ResultChunk(unit, 0, 0), End: changes.Keys.Outputs(changes.Job).ResultChunk(unit, u.Attempt, 0),
 		})
 	}
 
-	t.Add(keys.Completed, u.Level, 1)
-	t.Add(keys.Size, u.Level, r.Size)
-	t.ended.CompletedUnits = append(t.ended.CompletedUnits, newOutcome(u, u.Result.Sha256, r.Tokens))
+	changes.Add(keys.Completed, u.Level, 1)
+	changes.Add(keys.Size, u.Level, r.Size)
+	changes.ended.CompletedUnits = append(changes.ended.CompletedUnits, newOutcome(u, u.Result.Sha256, r.Tokens))
 
-	if err := t.tellParent(ctx, u, -keys.OneLeft+keys.OneSurvivor); err != nil {
+	if err := changes.tellParent(ctx, u, -keys.OneLeft+keys.OneSurvivor); err != nil {
 		return err
 	}
-	return t.accountUnit(ctx, u, true)
+	return changes.accountUnit(ctx, u, true)
 }
 
 // FailUnit makes a unit fail, and counts it at the reduce above it.
-func (t *Changes) FailUnit(ctx context.Context, u *storagev1.Unit) error {
-	t.addWaiting(u, -1)
+func (changes *Changes) FailUnit(ctx context.Context, u *storagev1.Unit) error {
+	changes.addWaiting(u, -1)
 	u.Status, u.Put = uint32(mapreduce.UnitFailed), nil
 
-	t.Add(keys.Failed, u.Level, 1)
-	t.Tx.Set(t.Keys.Queues(t.Job).Failed(u.Level, mapreduce.UnitID(u.UnitId)), nil)
-	t.Tx.ClearRange(t.Keys.Outputs(t.Job).Results(mapreduce.UnitID(u.UnitId)))
-	t.ClearPartEvidence(t.Tx, t.Job, u)
-	t.ended.FailedUnits = append(t.ended.FailedUnits, newOutcome(u, nil, mapreduce.Tokens{In: u.TokensIn, Out: u.TokensOut}))
+	changes.Add(keys.Failed, u.Level, 1)
+	changes.Tx.Set(changes.Keys.Queues(changes.Job).Failed(u.Level, mapreduce.UnitID(u.UnitId)), nil)
+	changes.Tx.ClearRange(changes.Keys.Outputs(changes.Job).Results(mapreduce.UnitID(u.UnitId)))
+	changes.ClearPartEvidence(changes.Tx, changes.Job, u)
+	changes.ended.FailedUnits = append(changes.ended.FailedUnits, newOutcome(u, nil, mapreduce.Tokens{In: u.TokensIn, Out: u.TokensOut}))
 
-	if err := t.tellParent(ctx, u, -keys.OneLeft); err != nil {
+	if err := changes.tellParent(ctx, u, -keys.OneLeft); err != nil {
 		return err
 	}
-	return t.accountUnit(ctx, u, false)
+	return changes.accountUnit(ctx, u, false)
 }
 
 func newOutcome(u *storagev1.Unit, sha []byte, spent mapreduce.Tokens) *storagev1.Outcome {
@@ -160,12 +160,12 @@ func newOutcome(u *storagev1.Unit, sha []byte, spent mapreduce.Tokens) *storagev
 
 // accountUnit enters the end of a map or parse unit in the ledger of documents and
 // characters.
-func (t *Changes) accountUnit(ctx context.Context, u *storagev1.Unit, mapped bool) error {
+func (changes *Changes) accountUnit(ctx context.Context, u *storagev1.Unit, mapped bool) error {
 	switch {
 	case u.Level > 0:
 		return nil
 	case u.Level < 0:
-		t.accountParse(u, mapped)
+		changes.accountParse(u, mapped)
 		return nil
 	}
 
@@ -173,14 +173,14 @@ func (t *Changes) accountUnit(ctx context.Context, u *storagev1.Unit, mapped boo
 	if !mapped {
 		documents, characters = keys.DocumentsFailed, keys.CharactersFailed
 	}
-	t.Add(characters, 0, u.Source.GetCharEnd()-u.Source.GetCharStart())
+	changes.Add(characters, 0, u.Source.GetCharEnd()-u.Source.GetCharStart())
 
 	// A document in several chunks is counted when the last of them ends.
 	if u.Source.GetChunks() <= 1 {
-		t.Add(documents, 0, DocumentsOf(u))
+		changes.Add(documents, 0, DocumentsOf(u))
 		return nil
 	}
-	return t.accountChunk(ctx, u, mapped)
+	return changes.accountChunk(ctx, u, mapped)
 }
 
 // DocumentsOf returns how many documents a unit takes that takes whole ones.
@@ -190,15 +190,15 @@ func DocumentsOf(u *storagev1.Unit) int64 { return max(1, u.Source.GetDocuments(
 // failed, and one that cannot be read as it is, or has no text, is skipped; any other is
 // still
 // to be mapped. Documents without text have no characters, so their bytes are counted.
-func (t *Changes) accountParse(u *storagev1.Unit, ok bool) {
+func (changes *Changes) accountParse(u *storagev1.Unit, ok bool) {
 	switch {
 	case !ok:
-		t.Add(keys.DocumentsFailed, 0, 1)
-		t.Add(keys.BytesFailed, 0, u.Source.GetLength())
+		changes.Add(keys.DocumentsFailed, 0, 1)
+		changes.Add(keys.BytesFailed, 0, u.Source.GetLength())
 	case IsTextless(u):
-		t.Add(keys.DocumentsSkipped, 0, 1)
-		t.Add(keys.BytesSkipped, 0, u.Source.GetLength())
-		t.Tx.Set(t.Keys.Job(t.Job).Skipped(keys.Document(u.Index)), records.Encode(&storagev1.Skipped{
+		changes.Add(keys.DocumentsSkipped, 0, 1)
+		changes.Add(keys.BytesSkipped, 0, u.Source.GetLength())
+		changes.Tx.Set(changes.Keys.Job(changes.Job).Skipped(keys.Document(u.Index)), records.Encode(&storagev1.Skipped{
 			DocumentId: u.DocumentId, Reason: skipReason(u),
 		}))
 	}
@@ -243,10 +243,10 @@ func numberedUnit(id string, more int64) string {
 }
 
 // accountChunk counts a chunk. The document itself ends with its last chunk.
-func (t *Changes) accountChunk(ctx context.Context, u *storagev1.Unit, mapped bool) error {
-	key := t.Keys.Job(t.Job).Tally(tallyName(u))
+func (changes *Changes) accountChunk(ctx context.Context, u *storagev1.Unit, mapped bool) error {
+	key := changes.Keys.Job(changes.Job).Tally(tallyName(u))
 	tally := new(storagev1.Tally)
-	if _, err := records.Read(ctx, t.Tx, key, tally); err != nil {
+	if _, err := records.Read(ctx, changes.Tx, key, tally); err != nil {
 		return err
 	}
 
@@ -262,11 +262,11 @@ func (t *Changes) accountChunk(ctx context.Context, u *storagev1.Unit, mapped bo
 	switch {
 	case tally.Complete+tally.Failed < tally.Chunks:
 	case tally.Failed > 0:
-		t.Add(keys.DocumentsFailed, 0, DocumentsOf(u))
+		changes.Add(keys.DocumentsFailed, 0, DocumentsOf(u))
 	default:
-		t.Add(keys.DocumentsMapped, 0, DocumentsOf(u))
+		changes.Add(keys.DocumentsMapped, 0, DocumentsOf(u))
 	}
 
-	t.Tx.Set(key, records.Encode(tally))
+	changes.Tx.Set(key, records.Encode(tally))
 	return nil
 }

@@ -13,83 +13,83 @@ import (
 // RetryUnits puts units that failed back into their queue. failed are entries of the list of
 // failed units of one level. It stops when the records of the units are as much as a
 // transaction should write, as they can have large items, and says whether it left any.
-func (t *Changes) RetryUnits(ctx context.Context, failed []store.KeyValue) (rest bool, err error) {
+func (changes *Changes) RetryUnits(ctx context.Context, failed []store.KeyValue) (rest bool, err error) {
 	ks := make([][]byte, len(failed))
 	for i, kv := range failed {
-		_, name, err := t.Keys.Last(kv.Key)
+		_, name, err := changes.Keys.Last(kv.Key)
 		if err != nil {
 			return false, err
 		}
 		name.Skip()
 		name.Skip()
-		ks[i] = t.Keys.Job(t.Job).Unit(mapreduce.UnitID(name.Text()))
+		ks[i] = changes.Keys.Job(changes.Job).Unit(mapreduce.UnitID(name.Text()))
 	}
 
-	units, err := records.ReadUnits(ctx, t.Tx, ks) // of one level, so that none is another's reduce
+	units, err := records.ReadUnits(ctx, changes.Tx, ks) // of one level, so that none is another's reduce
 	if err != nil {
 		return false, err
 	}
 
 	fit := records.UnitsThatFit(units)
 	for i, u := range units[:fit] {
-		t.Tx.Clear(failed[i].Key)
+		changes.Tx.Clear(failed[i].Key)
 		if u == nil || mapreduce.UnitState(u.Status) != mapreduce.UnitFailed {
 			continue
 		}
 
-		if err := t.unaccountUnit(ctx, u); err != nil {
+		if err := changes.unaccountUnit(ctx, u); err != nil {
 			return false, err
 		}
-		t.Add(keys.Failed, u.Level, -1)
-		t.addWaiting(u, 1)
+		changes.Add(keys.Failed, u.Level, -1)
+		changes.addWaiting(u, 1)
 
 		// Kills stays: a unit that was set aside is tried again in a process of its own.
 		u.Failures, u.Returns, u.Parks, u.Started, u.Lasting = 0, 0, 0, false, false
-		t.EnqueueUnit(t.Tx, t.Job, u, keys.ClassRequeued)
-		t.SetUnit(t.Tx, t.Job, u)
+		changes.EnqueueUnit(changes.Tx, changes.Job, u, keys.ClassRequeued)
+		changes.SetUnit(changes.Tx, changes.Job, u)
 
-		if err := t.reopenReduce(ctx, u, 0); err != nil {
+		if err := changes.reopenReduce(ctx, u, 0); err != nil {
 			return false, err
 		}
 	}
 
-	if err := t.Tenants.CheckUse(ctx, t.Tx, mapreduce.TenantID(t.Ctl.Tenant), keys.UsedUnits, 0, t.Counted(keys.UnitsWaiting)); err != nil {
+	if err := changes.Tenants.CheckUse(ctx, changes.Tx, mapreduce.TenantID(changes.Ctl.Tenant), keys.UsedUnits, 0, changes.Counted(keys.UnitsWaiting)); err != nil {
 		return false, err
 	}
 
-	t.Record()
+	changes.Record()
 	return fit < len(units), nil
 }
 
 // unaccountUnit takes a failed unit out of the ledger of documents and characters.
-func (t *Changes) unaccountUnit(ctx context.Context, u *storagev1.Unit) error {
+func (changes *Changes) unaccountUnit(ctx context.Context, u *storagev1.Unit) error {
 	switch {
 	case u.Level > 0:
 		return nil
 	case u.Level < 0:
-		t.Add(keys.DocumentsFailed, 0, -1)
-		t.Add(keys.BytesFailed, 0, -u.Source.GetLength())
+		changes.Add(keys.DocumentsFailed, 0, -1)
+		changes.Add(keys.BytesFailed, 0, -u.Source.GetLength())
 		return nil
 	}
 
-	t.Add(keys.CharactersFailed, 0, u.Source.GetCharStart()-u.Source.GetCharEnd())
+	changes.Add(keys.CharactersFailed, 0, u.Source.GetCharStart()-u.Source.GetCharEnd())
 	if u.Source.GetChunks() <= 1 {
-		t.Add(keys.DocumentsFailed, 0, -DocumentsOf(u))
+		changes.Add(keys.DocumentsFailed, 0, -DocumentsOf(u))
 		return nil
 	}
 
-	key := t.Keys.Job(t.Job).Tally(tallyName(u))
+	key := changes.Keys.Job(changes.Job).Tally(tallyName(u))
 	tally := new(storagev1.Tally)
-	if _, err := records.Read(ctx, t.Tx, key, tally); err != nil {
+	if _, err := records.Read(ctx, changes.Tx, key, tally); err != nil {
 		return err
 	}
 
 	// Only a document whose chunks have all ended had been counted.
 	if tally.Complete+tally.Failed == tally.Chunks {
-		t.Add(keys.DocumentsFailed, 0, -DocumentsOf(u))
+		changes.Add(keys.DocumentsFailed, 0, -DocumentsOf(u))
 	}
 
 	tally.Failed--
-	t.Tx.Set(key, records.Encode(tally))
+	changes.Tx.Set(key, records.Encode(tally))
 	return nil
 }

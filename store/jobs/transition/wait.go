@@ -14,30 +14,30 @@ import (
 )
 
 // NoteParent remembers the reduce that waits for u.
-func (t *Changes) NoteParent(u *storagev1.Unit) {
+func (changes *Changes) NoteParent(u *storagev1.Unit) {
 	if u.Parent > 0 {
-		t.Told = append(t.Told, records.WaitRef{Level: u.Level + 1, Index: u.Parent - 1})
+		changes.Told = append(changes.Told, records.WaitRef{Level: u.Level + 1, Index: u.Parent - 1})
 	}
 }
 
 // tellParent adds the end of u to the Waiting of the reduce above it. It does not read
 // the Waiting, so units of one group that end together do not conflict. Unblock reads it
 // when this transaction is durable.
-func (t *Changes) tellParent(ctx context.Context, u *storagev1.Unit, n keys.Waiting) error {
+func (changes *Changes) tellParent(ctx context.Context, u *storagev1.Unit, n keys.Waiting) error {
 	if u.Parent == 0 {
 		return nil
 	}
-	if t.Ctl.TreeTop == 0 {
+	if changes.Ctl.TreeTop == 0 {
 		// The tree is being planned again, because a document that could not
 		// be parsed is tried again. What is planned counts u as it was.
 		var cursor storagev1.Plan
-		if _, err := records.Read(ctx, t.Tx, t.Keys.Job(t.Job).Plan(1), &cursor); err != nil || u.Index >= cursor.Cursor {
+		if _, err := records.Read(ctx, changes.Tx, changes.Keys.Job(changes.Job).Plan(1), &cursor); err != nil || u.Index >= cursor.Cursor {
 			return err
 		}
 	}
 
-	t.Tx.Add(t.Keys.Queues(t.Job).Wait(u.Level+1, u.Parent-1), int64(n))
-	t.NoteParent(u)
+	changes.Tx.Add(changes.Keys.Queues(changes.Job).Wait(u.Level+1, u.Parent-1), int64(n))
+	changes.NoteParent(u)
 	return nil
 }
 
@@ -48,41 +48,41 @@ func ReduceAt(ctl *storagev1.Ctl, r records.WaitRef) mapreduce.UnitID {
 
 // ReleaseReduce ends the waiting of one reduce. It returns where it may be claimed, or
 // nil if it was let go before or has ended.
-func (t *Changes) ReleaseReduce(ctx context.Context, r records.WaitRef) (*records.Candidate, error) {
-	w, found, err := t.readWaits(ctx, r)
+func (changes *Changes) ReleaseReduce(ctx context.Context, r records.WaitRef) (*records.Candidate, error) {
+	w, found, err := changes.readWaits(ctx, r)
 	skips := w.Survivors() == 0
 	if err != nil || !found || w.Left() > 0 || w >= keys.LetGo && !skips {
 		return nil, err
 	}
 
-	u, err := t.readReduce(ctx, r)
+	u, err := changes.readReduce(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	if w >= keys.LetGo { // and it was skipped
-		t.NoteParent(u)
+		changes.NoteParent(u)
 		return nil, nil
 	}
 
 	if mapreduce.UnitState(u.Status) != mapreduce.Blocked {
-		return nil, records.CorruptError(t.Keys.Job(t.Job).Unit(mapreduce.UnitID(u.UnitId)), "unit %s of %s is %s, and was not let go", u.UnitId, t.Job, mapreduce.UnitState(u.Status))
+		return nil, records.CorruptError(changes.Keys.Job(changes.Job).Unit(mapreduce.UnitID(u.UnitId)), "unit %s of %s is %s, and was not let go", u.UnitId, changes.Job, mapreduce.UnitState(u.Status))
 	}
 
-	t.setWaits(r, w|keys.LetGo)
+	changes.setWaits(r, w|keys.LetGo)
 	if skips {
-		return nil, t.skipReduce(ctx, u)
+		return nil, changes.skipReduce(ctx, u)
 	}
 
-	t.EnqueueUnit(t.Tx, t.Job, u, keys.ClassNew)
-	t.SetUnit(t.Tx, t.Job, u)
+	changes.EnqueueUnit(changes.Tx, changes.Job, u, keys.ClassNew)
+	changes.SetUnit(changes.Tx, changes.Job, u)
 	return records.CandidateOf(u), nil
 }
 
 // skipReduce fails a reduce that has nothing to reduce.
-func (t *Changes) skipReduce(ctx context.Context, u *storagev1.Unit) error {
+func (changes *Changes) skipReduce(ctx context.Context, u *storagev1.Unit) error {
 	why := "skipped: none of its inputs has a result"
 
-	first, err := t.UnitsIn(ctx, t.Tx.Snapshot(), t.Job, u.Inputs.GetLevel(), u.Inputs.GetFirst(), u.Inputs.GetEnd(), 1)
+	first, err := changes.UnitsIn(ctx, changes.Tx.Snapshot(), changes.Job, u.Inputs.GetLevel(), u.Inputs.GetFirst(), u.Inputs.GetEnd(), 1)
 	if err != nil {
 		return err
 	}
@@ -91,27 +91,27 @@ func (t *Changes) skipReduce(ctx context.Context, u *storagev1.Unit) error {
 	}
 
 	u.Errors = records.KeepErrors(nil, []string{why})
-	if err := t.FailUnit(ctx, u); err != nil {
+	if err := changes.FailUnit(ctx, u); err != nil {
 		return err
 	}
-	t.SetUnit(t.Tx, t.Job, u)
+	changes.SetUnit(changes.Tx, changes.Job, u)
 	return nil
 }
 
-func (t *Changes) readWaits(ctx context.Context, r records.WaitRef) (w keys.Waiting, found bool, err error) {
-	v, err := t.Tx.Get(ctx, t.Keys.Queues(t.Job).Wait(r.Level, r.Index))
+func (changes *Changes) readWaits(ctx context.Context, r records.WaitRef) (w keys.Waiting, found bool, err error) {
+	v, err := changes.Tx.Get(ctx, changes.Keys.Queues(changes.Job).Wait(r.Level, r.Index))
 	return keys.Waiting(records.DecodeCount(v)), v != nil, err
 }
 
-func (t *Changes) setWaits(r records.WaitRef, w keys.Waiting) {
-	t.Tx.Set(t.Keys.Queues(t.Job).Wait(r.Level, r.Index), binary.LittleEndian.AppendUint64(nil, uint64(w)))
+func (changes *Changes) setWaits(r records.WaitRef, w keys.Waiting) {
+	changes.Tx.Set(changes.Keys.Queues(changes.Job).Wait(r.Level, r.Index), binary.LittleEndian.AppendUint64(nil, uint64(w)))
 }
 
-func (t *Changes) readReduce(ctx context.Context, r records.WaitRef) (*storagev1.Unit, error) {
-	name := ReduceAt(t.Ctl, r)
-	u, err := t.ReadUnit(ctx, t.Tx, t.Job, name)
+func (changes *Changes) readReduce(ctx context.Context, r records.WaitRef) (*storagev1.Unit, error) {
+	name := ReduceAt(changes.Ctl, r)
+	u, err := changes.ReadUnit(ctx, changes.Tx, changes.Job, name)
 	if err == nil && u == nil {
-		err = records.CorruptError(t.Keys.Job(t.Job).Unit(name), "unit %s of %s is waited for, and is not there", name, t.Job)
+		err = records.CorruptError(changes.Keys.Job(changes.Job).Unit(name), "unit %s of %s is waited for, and is not there", name, changes.Job)
 	}
 	return u, err
 }
@@ -119,13 +119,13 @@ func (t *Changes) readReduce(ctx context.Context, r records.WaitRef) (*storagev1
 // reopenReduce makes the reduce above u wait for u again, since u is tried again or waits
 // itself. If the reduce had ended, its output is dropped, and so are the outputs of the
 // reduces above it.
-func (t *Changes) reopenReduce(ctx context.Context, u *storagev1.Unit, had keys.Waiting) error {
-	if u.Parent == 0 || t.Ctl.TreeTop == 0 {
+func (changes *Changes) reopenReduce(ctx context.Context, u *storagev1.Unit, had keys.Waiting) error {
+	if u.Parent == 0 || changes.Ctl.TreeTop == 0 {
 		return nil
 	}
 
 	at := records.WaitRef{Level: u.Level + 1, Index: u.Parent - 1}
-	w, _, err := t.readWaits(ctx, at)
+	w, _, err := changes.readWaits(ctx, at)
 	if err != nil {
 		return err
 	}
@@ -133,20 +133,20 @@ func (t *Changes) reopenReduce(ctx context.Context, u *storagev1.Unit, had keys.
 	w += keys.OneLeft - had
 	// It had not been let go, so it only waits for one input more.
 	if w < keys.LetGo {
-		t.setWaits(at, w)
+		changes.setWaits(at, w)
 		return nil
 	}
 
-	t.setWaits(at, w-keys.LetGo)
-	above, err := t.readReduce(ctx, at)
+	changes.setWaits(at, w-keys.LetGo)
+	above, err := changes.readReduce(ctx, at)
 	if err != nil {
 		return err
 	}
-	return t.blockReduce(ctx, above)
+	return changes.blockReduce(ctx, above)
 }
 
 // blockReduce makes a reduce wait that had been let go.
-func (t *Changes) blockReduce(ctx context.Context, u *storagev1.Unit) error {
+func (changes *Changes) blockReduce(ctx context.Context, u *storagev1.Unit) error {
 	var had keys.Waiting
 	unit := mapreduce.UnitID(u.UnitId)
 	state := mapreduce.UnitState(u.Status)
@@ -155,21 +155,21 @@ func (t *Changes) blockReduce(ctx context.Context, u *storagev1.Unit) error {
 	case mapreduce.Processing:
 		return &errs.Error{
 			Kind: errs.Unavailable, Reason: records.UnitsRunning, RetryAfter: time.Second,
-			Message: fmt.Sprintf("unit %s of job %s still runs", unit, t.Job),
+			Message: fmt.Sprintf("unit %s of job %s still runs", unit, changes.Job),
 		}
 	case mapreduce.Pending:
-		t.DequeueUnit(t.Tx, t.Job, u)
+		changes.DequeueUnit(changes.Tx, changes.Job, u)
 	case mapreduce.UnitComplete:
 		had = keys.OneSurvivor
-		t.Add(keys.Completed, u.Level, -1)
-		t.Add(keys.Size, u.Level, -u.Result.GetSize())
-		t.ended.ReopenedUnits = append(t.ended.ReopenedUnits, newOutcome(u, u.Result.GetSha256(), mapreduce.Tokens{}))
-		t.Tx.ClearRange(t.Keys.Outputs(t.Job).Results(unit))
+		changes.Add(keys.Completed, u.Level, -1)
+		changes.Add(keys.Size, u.Level, -u.Result.GetSize())
+		changes.ended.ReopenedUnits = append(changes.ended.ReopenedUnits, newOutcome(u, u.Result.GetSha256(), mapreduce.Tokens{}))
+		changes.Tx.ClearRange(changes.Keys.Outputs(changes.Job).Results(unit))
 	case mapreduce.UnitFailed:
-		t.Add(keys.Failed, u.Level, -1)
-		t.Tx.Clear(t.Keys.Queues(t.Job).Failed(u.Level, unit))
+		changes.Add(keys.Failed, u.Level, -1)
+		changes.Tx.Clear(changes.Keys.Queues(changes.Job).Failed(u.Level, unit))
 	default:
-		return records.CorruptError(t.Keys.Job(t.Job).Unit(unit), "unit %s of %s is %s, and was let go", unit, t.Job, state)
+		return records.CorruptError(changes.Keys.Job(changes.Job).Unit(unit), "unit %s of %s is %s, and was let go", unit, changes.Job, state)
 	}
 
 	// Its attempts go on being counted: a late report of one must not be taken
@@ -180,15 +180,15 @@ func (t *Changes) blockReduce(ctx context.Context, u *storagev1.Unit) error {
 
 	if u.Woken != "" { // by an answer that was about other inputs
 		u.Woken = ""
-		t.Tx.Clear(t.Keys.Queues(t.Job).Woken(unit))
+		changes.Tx.Clear(changes.Keys.Queues(changes.Job).Woken(unit))
 	}
 
-	t.ClearJournal(t.Tx, t.Job, u)
-	t.ClearEvidence(t.Tx, t.Job, u)
-	t.SetUnit(t.Tx, t.Job, u)
+	changes.ClearJournal(changes.Tx, changes.Job, u)
+	changes.ClearEvidence(changes.Tx, changes.Job, u)
+	changes.SetUnit(changes.Tx, changes.Job, u)
 
 	if !state.Ended() {
 		return nil
 	}
-	return t.reopenReduce(ctx, u, had)
+	return changes.reopenReduce(ctx, u, had)
 }

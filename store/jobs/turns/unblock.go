@@ -34,9 +34,9 @@ func (st *Store) Unblock(ctx context.Context, id mapreduce.JobID, refs []records
 			return err
 		}
 
-		t := transition.New(st.Records, tx, id, ctl)
+		changes := transition.New(st.Records, tx, id, ctl)
 		for _, r := range due {
-			c, err := t.ReleaseReduce(ctx, r)
+			c, err := changes.ReleaseReduce(ctx, r)
 			if err != nil {
 				return err
 			}
@@ -45,8 +45,8 @@ func (st *Store) Unblock(ctx context.Context, id mapreduce.JobID, refs []records
 			}
 		}
 
-		told = t.Told
-		t.Record()
+		told = changes.Told
+		changes.Record()
 		return nil
 	})
 

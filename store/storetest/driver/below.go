@@ -21,30 +21,30 @@ func Below(s store.Store, prefix string) store.Store {
 	return &prefixedStore{store: s, prefix: []byte(prefix)}
 }
 
-func (b *prefixedStore) prefixedKey(k []byte) []byte {
-	return append(append(make([]byte, 0, len(b.prefix)+len(k)+4), b.prefix...), k...)
+func (s *prefixedStore) prefixedKey(k []byte) []byte {
+	return append(append(make([]byte, 0, len(s.prefix)+len(k)+4), s.prefix...), k...)
 }
 
-func (b *prefixedStore) prefixedRange(r store.Range) store.Range {
-	return store.Range{Begin: b.prefixedKey(r.Begin), End: b.prefixedKey(r.End)}
+func (s *prefixedStore) prefixedRange(r store.Range) store.Range {
+	return store.Range{Begin: s.prefixedKey(r.Begin), End: s.prefixedKey(r.End)}
 }
 
 // Begin implements store.Store.
-func (b *prefixedStore) Begin(ctx context.Context) (store.Tx, error) {
-	tx, err := b.store.Begin(ctx)
+func (s *prefixedStore) Begin(ctx context.Context) (store.Tx, error) {
+	tx, err := s.store.Begin(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &prefixedTx{Tx: tx, prefixedReader: prefixedReader{tx, b}}, nil
+	return &prefixedTx{Tx: tx, prefixedReader: prefixedReader{tx, s}}, nil
 }
 
 // Watch implements store.Store.
-func (b *prefixedStore) Watch(ctx context.Context, key []byte) (<-chan struct{}, error) {
-	return b.store.Watch(ctx, b.prefixedKey(key))
+func (s *prefixedStore) Watch(ctx context.Context, key []byte) (<-chan struct{}, error) {
+	return s.store.Watch(ctx, s.prefixedKey(key))
 }
 
 // Close implements store.Store.
-func (b *prefixedStore) Close() error { return b.store.Close() }
+func (s *prefixedStore) Close() error { return s.store.Close() }
 
 type prefixedReader struct {
 	reader store.Reader
@@ -85,42 +85,42 @@ type prefixedTx struct {
 var _ store.Tx = (*prefixedTx)(nil)
 
 // Get implements store.Reader.
-func (x *prefixedTx) Get(ctx context.Context, key []byte) ([]byte, error) {
-	return x.prefixedReader.Get(ctx, key)
+func (t *prefixedTx) Get(ctx context.Context, key []byte) ([]byte, error) {
+	return t.prefixedReader.Get(ctx, key)
 }
 
 // GetAll implements store.Reader.
-func (x *prefixedTx) GetAll(ctx context.Context, keys [][]byte) ([][]byte, error) {
-	return x.prefixedReader.GetAll(ctx, keys)
+func (t *prefixedTx) GetAll(ctx context.Context, keys [][]byte) ([][]byte, error) {
+	return t.prefixedReader.GetAll(ctx, keys)
 }
 
 // GetRange implements store.Reader.
-func (x *prefixedTx) GetRange(ctx context.Context, r store.Range, o store.RangeOptions) ([]store.KeyValue, bool, error) {
-	return x.prefixedReader.GetRange(ctx, r, o)
+func (t *prefixedTx) GetRange(ctx context.Context, r store.Range, o store.RangeOptions) ([]store.KeyValue, bool, error) {
+	return t.prefixedReader.GetRange(ctx, r, o)
 }
 
 // Snapshot implements store.Tx.
-func (x *prefixedTx) Snapshot() store.Reader { return prefixedReader{x.Tx.Snapshot(), x.below} }
+func (t *prefixedTx) Snapshot() store.Reader { return prefixedReader{t.Tx.Snapshot(), t.below} }
 
 // Set implements store.Tx.
-func (x *prefixedTx) Set(key, value []byte) { x.Tx.Set(x.below.prefixedKey(key), value) }
+func (t *prefixedTx) Set(key, value []byte) { t.Tx.Set(t.below.prefixedKey(key), value) }
 
 // Clear implements store.Tx.
-func (x *prefixedTx) Clear(key []byte) { x.Tx.Clear(x.below.prefixedKey(key)) }
+func (t *prefixedTx) Clear(key []byte) { t.Tx.Clear(t.below.prefixedKey(key)) }
 
 // ClearRange implements store.Tx.
-func (x *prefixedTx) ClearRange(r store.Range) { x.Tx.ClearRange(x.below.prefixedRange(r)) }
+func (t *prefixedTx) ClearRange(r store.Range) { t.Tx.ClearRange(t.below.prefixedRange(r)) }
 
 // Add implements store.Tx.
-func (x *prefixedTx) Add(key []byte, delta int64) { x.Tx.Add(x.below.prefixedKey(key), delta) }
+func (t *prefixedTx) Add(key []byte, delta int64) { t.Tx.Add(t.below.prefixedKey(key), delta) }
 
 // SetVersionstampedKey implements store.Tx.
-func (x *prefixedTx) SetVersionstampedKey(key []byte, offset int, value []byte) {
-	x.Tx.SetVersionstampedKey(x.below.prefixedKey(key), offset+len(x.below.prefix), value)
+func (t *prefixedTx) SetVersionstampedKey(key []byte, offset int, value []byte) {
+	t.Tx.SetVersionstampedKey(t.below.prefixedKey(key), offset+len(t.below.prefix), value)
 }
 
 // AddReadConflict implements store.Tx.
-func (x *prefixedTx) AddReadConflict(r store.Range) { x.Tx.AddReadConflict(x.below.prefixedRange(r)) }
+func (t *prefixedTx) AddReadConflict(r store.Range) { t.Tx.AddReadConflict(t.below.prefixedRange(r)) }
 
 // AddWriteConflict implements store.Tx.
-func (x *prefixedTx) AddWriteConflict(r store.Range) { x.Tx.AddWriteConflict(x.below.prefixedRange(r)) }
+func (t *prefixedTx) AddWriteConflict(r store.Range) { t.Tx.AddWriteConflict(t.below.prefixedRange(r)) }

@@ -12,39 +12,39 @@ import (
 // published.
 type index []store.KeyValue
 
-func (x index) searchKey(key []byte) (int, bool) {
-	return slices.BinarySearchFunc(x, key, func(kv store.KeyValue, key []byte) int {
+func (entries index) searchKey(key []byte) (int, bool) {
+	return slices.BinarySearchFunc(entries, key, func(kv store.KeyValue, key []byte) int {
 		return bytes.Compare(kv.Key, key)
 	})
 }
 
-func (x index) get(key []byte) []byte {
-	if i, ok := x.searchKey(key); ok {
-		return x[i].Value
+func (entries index) get(key []byte) []byte {
+	if i, ok := entries.searchKey(key); ok {
+		return entries[i].Value
 	}
 	return nil
 }
 
 // pairsIn returns the pairs of r.
-func (x index) pairsIn(r store.Range) index {
-	begin, _ := x.searchKey(r.Begin)
-	end, _ := x.searchKey(r.End)
-	return x[begin:max(begin, end)]
+func (entries index) pairsIn(r store.Range) index {
+	begin, _ := entries.searchKey(r.Begin)
+	end, _ := entries.searchKey(r.End)
+	return entries[begin:max(begin, end)]
 }
 
-func (x index) set(key, value []byte) index {
-	i, ok := x.searchKey(key)
+func (entries index) set(key, value []byte) index {
+	i, ok := entries.searchKey(key)
 	if ok {
-		x[i].Value = value
-		return x
+		entries[i].Value = value
+		return entries
 	}
-	return slices.Insert(x, i, store.KeyValue{Key: key, Value: value})
+	return slices.Insert(entries, i, store.KeyValue{Key: key, Value: value})
 }
 
-func (x index) clear(r store.Range) index {
-	begin, _ := x.searchKey(r.Begin)
-	end, _ := x.searchKey(r.End)
-	return slices.Delete(x, begin, max(begin, end))
+func (entries index) clear(r store.Range) index {
+	begin, _ := entries.searchKey(r.Begin)
+	end, _ := entries.searchKey(r.End)
+	return slices.Delete(entries, begin, max(begin, end))
 }
 
 // An op is one write.
@@ -65,17 +65,17 @@ const (
 	kindStamped
 )
 
-// applyTo applies o to x and returns the result. It changes x.
-func (o op) applyTo(x index, stamp store.Versionstamp) index {
+// applyTo applies o to entries and returns the result. It changes entries.
+func (o op) applyTo(entries index, stamp store.Versionstamp) index {
 	switch o.kind {
 	case kindClear:
-		return x.clear(o.span)
+		return entries.clear(o.span)
 	case kindAdd:
-		return x.set(o.key, addDelta(x.get(o.key), o.delta))
+		return entries.set(o.key, addDelta(entries.get(o.key), o.delta))
 	case kindStamped:
-		return x.set(o.stampedKey(stamp), o.value)
+		return entries.set(o.stampedKey(stamp), o.value)
 	default:
-		return x.set(o.key, o.value)
+		return entries.set(o.key, o.value)
 	}
 }
 

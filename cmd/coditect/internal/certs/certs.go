@@ -23,7 +23,7 @@ type options struct {
 }
 
 // Command returns the command that makes certificates.
-func Command(a *program.Program) *cobra.Command {
+func Command(p *program.Program) *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
 		Use:   "certs",
@@ -40,10 +40,10 @@ as spiffe://example.org/worker, or a DNS name.`,
   coditect serve --tls-cert certs/server.pem --tls-key certs/server.key --client-ca certs/ca.pem --policy policy.yaml
   coditect mapreduce list --server localhost:7600 --tls-ca certs/ca.pem --tls-cert certs/alice.pem --tls-key certs/alice.key`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return makeCertificates(a, o) },
+		RunE: func(*cobra.Command, []string) error { return makeCertificates(p, o) },
 	}
 
-	cmd.AddCommand(tokenCommand(a))
+	cmd.AddCommand(tokenCommand(p))
 	f := cmd.Flags()
 	f.StringVar(&o.dir, "output", "certs", "`folder` of the authority and of the certificates")
 	f.StringSliceVar(&o.hosts, "host", nil, "DNS `names` and IP addresses of the server, for its certificate server.pem")
@@ -52,7 +52,7 @@ as spiffe://example.org/worker, or a DNS name.`,
 	return cmd
 }
 
-func makeCertificates(a *program.Program, o options) error {
+func makeCertificates(p *program.Program, o options) error {
 	if o.days < 1 {
 		return exit.UsageError("--days: must be at least 1")
 	}
@@ -69,16 +69,16 @@ func makeCertificates(a *program.Program, o options) error {
 		return exit.RefusedError("--output: %w", err)
 	}
 	if made {
-		fmt.Fprintf(a.Stdout, "%s\n", filepath.Join(o.dir, authority.CertFile))
+		fmt.Fprintf(p.Stdout, "%s\n", filepath.Join(o.dir, authority.CertFile))
 	}
 
 	if len(o.hosts) > 0 {
-		if err := issue(a, o.dir, ca, "server", authority.Request{Names: o.hosts, CommonName: o.hosts[0], Server: true, Valid: valid}); err != nil {
+		if err := issue(p, o.dir, ca, "server", authority.Request{Names: o.hosts, CommonName: o.hosts[0], Server: true, Valid: valid}); err != nil {
 			return exit.UsageError("--host: %w", err)
 		}
 	}
 	for i, name := range o.clients {
-		if err := issue(a, o.dir, ca, files[i], authority.Request{Names: []string{name}, Valid: valid}); err != nil {
+		if err := issue(p, o.dir, ca, files[i], authority.Request{Names: []string{name}, Valid: valid}); err != nil {
 			return exit.UsageError("--client: %w", err)
 		}
 	}
@@ -109,7 +109,7 @@ func fileNames(o options) ([]string, error) {
 	return names, nil
 }
 
-func issue(a *program.Program, dir string, ca *authority.Authority, name string, r authority.Request) error {
+func issue(p *program.Program, dir string, ca *authority.Authority, name string, r authority.Request) error {
 	cert, key, err := ca.Issue(r)
 	if err != nil {
 		return err
@@ -118,6 +118,6 @@ func issue(a *program.Program, dir string, ca *authority.Authority, name string,
 	if err := authority.WritePair(certFile, keyFile, cert, key); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.Stdout, "%s %s\n", certFile, keyFile)
+	fmt.Fprintf(p.Stdout, "%s %s\n", certFile, keyFile)
 	return nil
 }

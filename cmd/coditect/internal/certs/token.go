@@ -15,7 +15,7 @@ import (
 )
 
 // tokenCommand returns the command that makes a token.
-func tokenCommand(a *program.Program) *cobra.Command {
+func tokenCommand(p *program.Program) *cobra.Command {
 	var file string
 	var days int
 	cmd := &cobra.Command{
@@ -27,7 +27,7 @@ the holder of the token is token:NAME.`,
 		Example: `  coditect certs token ci --output ci.token >> tokens.txt
   coditect mapreduce list --server localhost:7600 --tls-ca certs/ca.pem --token-file ci.token`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error { return makeToken(a, args[0], file, days) },
+		RunE: func(_ *cobra.Command, args []string) error { return makeToken(p, args[0], file, days) },
 	}
 
 	cmd.Flags().StringVar(&file, "output", "", "new `file` for the token")
@@ -35,7 +35,7 @@ the holder of the token is token:NAME.`,
 	return cmd
 }
 
-func makeToken(a *program.Program, name, file string, days int) error {
+func makeToken(p *program.Program, name, file string, days int) error {
 	switch {
 	case file == "":
 		return exit.UsageError("--output is missing: the file for the token")
@@ -66,6 +66,6 @@ func makeToken(a *program.Program, name, file string, days int) error {
 		return err
 	}
 
-	fmt.Fprintln(a.Stdout, line)
+	fmt.Fprintln(p.Stdout, line)
 	return nil
 }

@@ -22,7 +22,7 @@ type cacheView struct {
 	Cleared  bool    `json:"cleared"`
 }
 
-func (a *commands) cacheCommand() *cobra.Command {
+func (cmds *commands) cacheCommand() *cobra.Command {
 	var forget bool
 	var tenant string
 	cmd := &cobra.Command{
@@ -35,8 +35,8 @@ oldest answers are deleted automatically when they are too old or too many.`,
   coditect mapreduce cache --clear`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if a.HasNoData() {
-				return a.printCache(&mapreduce.AnswerCache{}, forget)
+			if cmds.HasNoData() {
+				return cmds.printCache(&mapreduce.AnswerCache{}, forget)
 			}
 
 			need := program.ModeRead
@@ -45,8 +45,8 @@ oldest answers are deleted automatically when they are too old or too many.`,
 				need = program.ModeMoveJobs
 			}
 
-			return a.WithSession(cmd.Context(), need, func(s *program.Session) error {
-				return a.answerCache(cmd.Context(), s, mapreduce.TenantID(tenant), forget)
+			return cmds.WithSession(cmd.Context(), need, func(s *program.Session) error {
+				return cmds.answerCache(cmd.Context(), s, mapreduce.TenantID(tenant), forget)
 			})
 		},
 	}
@@ -56,33 +56,33 @@ oldest answers are deleted automatically when they are too old or too many.`,
 	return cmd
 }
 
-func (a *commands) answerCache(ctx context.Context, s *program.Session, t mapreduce.TenantID, forget bool) error {
+func (cmds *commands) answerCache(ctx context.Context, s *program.Session, t mapreduce.TenantID, forget bool) error {
 	c, err := s.AnswerCache(ctx, t, forget)
 	if err != nil {
 		return err
 	}
-	return a.printCache(c, forget)
+	return cmds.printCache(c, forget)
 }
 
-func (a *commands) printCache(c *mapreduce.AnswerCache, cleared bool) error {
+func (cmds *commands) printCache(c *mapreduce.AnswerCache, cleared bool) error {
 	v := cacheView{Answers: c.Answers, Bytes: c.Bytes, MaxBytes: c.MaxBytes, MaxDays: c.MaxAge.Hours() / 24, Cleared: cleared}
 	if !c.Oldest.IsZero() {
 		v.Oldest = console.FormatTime(c.Oldest)
 	}
 
-	return a.PrintData(v, func() {
+	return cmds.PrintData(v, func() {
 		verb := "kept"
 		if cleared {
 			verb = "deleted"
 		}
-		fmt.Fprintf(a.Stdout, "%s: %s, %s", verb, plural.Count(v.Answers, "answer"), plural.Count(v.Bytes, "byte"))
+		fmt.Fprintf(cmds.Stdout, "%s: %s, %s", verb, plural.Count(v.Answers, "answer"), plural.Count(v.Bytes, "byte"))
 		if v.Oldest != "" {
-			fmt.Fprintf(a.Stdout, ", the oldest from %s", v.Oldest)
+			fmt.Fprintf(cmds.Stdout, ", the oldest from %s", v.Oldest)
 		}
-		fmt.Fprintln(a.Stdout)
+		fmt.Fprintln(cmds.Stdout)
 
 		if !cleared && v.MaxBytes > 0 {
-			fmt.Fprintf(a.Stdout, "at most %d bytes are kept, each for %s\n", v.MaxBytes, plural.Count(int(v.MaxDays), "day"))
+			fmt.Fprintf(cmds.Stdout, "at most %d bytes are kept, each for %s\n", v.MaxBytes, plural.Count(int(v.MaxDays), "day"))
 		}
 	})
 }

@@ -44,7 +44,7 @@ type diagnosis struct {
 	empty    bool      // there was no store
 }
 
-func (a *commands) doctorCommand() *cobra.Command {
+func (cmds *commands) doctorCommand() *cobra.Command {
 	var repair []string
 	var q mapreduce.CheckQuery
 	cmd := &cobra.Command{
@@ -70,8 +70,8 @@ based, if they differ from the sums over the jobs.`,
 				return err
 			}
 
-			if a.HasNoData() {
-				return a.printDiagnosis(&diagnosis{OK: true, empty: true, Checked: append(swept, "there is no store in "+a.Global.Location.Dir+": there was nothing to check")})
+			if cmds.HasNoData() {
+				return cmds.printDiagnosis(&diagnosis{OK: true, empty: true, Checked: append(swept, "there is no store in "+cmds.Global.Location.Dir+": there was nothing to check")})
 			}
 
 			mode := program.ModeRead
@@ -79,9 +79,9 @@ based, if they differ from the sums over the jobs.`,
 				mode = program.ModeMoveJobs
 			}
 
-			err = a.WithSession(cmd.Context(), mode, func(s *program.Session) error { return a.examineStore(cmd.Context(), s, q, swept) })
+			err = cmds.WithSession(cmd.Context(), mode, func(s *program.Session) error { return cmds.examineStore(cmd.Context(), s, q, swept) })
 			if errors.Is(err, store.ErrCorrupt) { // it cannot even be opened
-				return a.printDiagnosis(&diagnosis{Checked: swept, Findings: []finding{{Message: err.Error()}}})
+				return cmds.printDiagnosis(&diagnosis{Checked: swept, Findings: []finding{{Message: err.Error()}}})
 			}
 			return err
 		},
@@ -111,7 +111,7 @@ func sweepFolders(dirs []string) (lines []string, err error) {
 	return lines, nil
 }
 
-func (a *commands) examineStore(ctx context.Context, s *program.Session, q mapreduce.CheckQuery, swept []string) error {
+func (cmds *commands) examineStore(ctx context.Context, s *program.Session, q mapreduce.CheckQuery, swept []string) error {
 	d := diagnosis{OK: true, Checked: swept}
 	err := s.CheckStore(ctx, q, func(f mapreduce.Finding) error {
 		if f.Severity == mapreduce.Info {
@@ -126,10 +126,10 @@ func (a *commands) examineStore(ctx context.Context, s *program.Session, q mapre
 	if err != nil {
 		return err
 	}
-	return a.printDiagnosis(&d)
+	return cmds.printDiagnosis(&d)
 }
 
-func (a *commands) printDiagnosis(d *diagnosis) error {
+func (cmds *commands) printDiagnosis(d *diagnosis) error {
 	if d.Findings == nil {
 		d.Findings = []finding{}
 	}
@@ -137,22 +137,22 @@ func (a *commands) printDiagnosis(d *diagnosis) error {
 		d.Checked = []string{}
 	}
 
-	err := a.PrintData(d, func() {
+	err := cmds.PrintData(d, func() {
 		for _, line := range d.Checked {
-			fmt.Fprintln(a.Stdout, console.VisibleText(line))
+			fmt.Fprintln(cmds.Stdout, console.VisibleText(line))
 		}
 		for _, f := range d.Findings {
-			fmt.Fprintln(a.Stdout, "WRONG "+f.String())
+			fmt.Fprintln(cmds.Stdout, "WRONG "+f.String())
 		}
 
 		switch n := len(d.Findings); {
 		case d.empty: // Checked says that there was no store
 		case d.OK:
-			fmt.Fprintln(a.Stdout, "nothing is wrong")
+			fmt.Fprintln(cmds.Stdout, "nothing is wrong")
 		case n == 1:
-			fmt.Fprintln(a.Stdout, "1 thing is wrong")
+			fmt.Fprintln(cmds.Stdout, "1 thing is wrong")
 		default:
-			fmt.Fprintf(a.Stdout, "%d things are wrong\n", n)
+			fmt.Fprintf(cmds.Stdout, "%d things are wrong\n", n)
 		}
 	})
 

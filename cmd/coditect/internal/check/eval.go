@@ -30,7 +30,7 @@ type evalFlags struct {
 	list                            bool
 }
 
-func (a *commands) evalCommand() *cobra.Command {
+func (cmds *commands) evalCommand() *cobra.Command {
 	var f evalFlags
 	cmd := &cobra.Command{
 		Use:   "eval --result FILE --truth FILE",
@@ -56,7 +56,7 @@ confidence it has the mean confidence beside the share of values that are right.
 			if err := program.RequireFlags(cmd, "result", "truth"); err != nil {
 				return err
 			}
-			return a.evaluate(cmd.Context(), &f)
+			return cmds.evaluate(cmd.Context(), &f)
 		},
 	}
 
@@ -81,7 +81,7 @@ type evaluation struct {
 	Changes map[string]eval.Change `json:"changes,omitempty"`
 }
 
-func (a *commands) evaluate(ctx context.Context, f *evalFlags) error {
+func (cmds *commands) evaluate(ctx context.Context, f *evalFlags) error {
 	normalise, ok := eval.Normalisations()[f.normalise]
 	if !ok {
 		return exit.UsageError("--normalise: must be default, squad or kleister, not %q", f.normalise)
@@ -124,11 +124,11 @@ func (a *commands) evaluate(ctx context.Context, f *evalFlags) error {
 		}
 	}
 
-	return a.PrintData(e, func() {
-		a.printScores(e.Report)
-		a.printChanges(e.Changes)
+	return cmds.PrintData(e, func() {
+		cmds.printScores(e.Report)
+		cmds.printChanges(e.Changes)
 		if f.list {
-			a.printErrors(e.Errors)
+			cmds.printErrors(e.Errors)
 		}
 	})
 }
@@ -179,12 +179,12 @@ func compareResult(flag, name string, s *schema.Schema, truth []eval.Truth, norm
 }
 
 // printChanges prints what got better and worse.
-func (a *commands) printChanges(changes map[string]eval.Change) {
+func (cmds *commands) printChanges(changes map[string]eval.Change) {
 	if len(changes) == 0 {
 		return
 	}
-	fmt.Fprintln(a.Stdout)
-	a.PrintTable("FIELD F1_BEFORE F1 BETTER WORSE P", func(row func(...any)) {
+	fmt.Fprintln(cmds.Stdout)
+	cmds.PrintTable("FIELD F1_BEFORE F1 BETTER WORSE P", func(row func(...any)) {
 		for _, name := range slices.Sorted(maps.Keys(changes)) {
 			c := changes[name]
 			row(name, fmt.Sprintf("%.4f", c.F1First), fmt.Sprintf("%.4f", c.F1), c.Better, c.Worse, probability(c.P))
@@ -201,20 +201,20 @@ func probability(p float64) string {
 }
 
 // printErrors lists the values that differ from the truth.
-func (a *commands) printErrors(all []eval.Difference) {
+func (cmds *commands) printErrors(all []eval.Difference) {
 	for _, d := range all {
-		fmt.Fprintf(a.Stdout, "\n%s %s: %s\n", d.Kind, console.VisibleText(d.Document), console.VisibleText(d.Field))
+		fmt.Fprintf(cmds.Stdout, "\n%s %s: %s\n", d.Kind, console.VisibleText(d.Document), console.VisibleText(d.Field))
 		if d.Truth != nil {
-			fmt.Fprintf(a.Stdout, "  truth %s\n", console.VisibleText(shown(d.Truth)))
+			fmt.Fprintf(cmds.Stdout, "  truth %s\n", console.VisibleText(shown(d.Truth)))
 		}
 
 		if d.Kind == eval.KindUnverified {
-			fmt.Fprintf(a.Stdout, "  under _unverified %s: %s\n", console.VisibleText(shown(d.Found)), console.VisibleText(reason(d)))
+			fmt.Fprintf(cmds.Stdout, "  under _unverified %s: %s\n", console.VisibleText(shown(d.Found)), console.VisibleText(reason(d)))
 		} else if d.Found != nil {
-			fmt.Fprintf(a.Stdout, "  found %s, confidence %.2f\n", console.VisibleText(shown(d.Found)), d.Confidence)
+			fmt.Fprintf(cmds.Stdout, "  found %s, confidence %.2f\n", console.VisibleText(shown(d.Found)), d.Confidence)
 		}
 		for _, quote := range d.Quotes {
-			fmt.Fprintf(a.Stdout, "  quote %s\n", console.VisibleText(quote))
+			fmt.Fprintf(cmds.Stdout, "  quote %s\n", console.VisibleText(quote))
 		}
 	}
 }
@@ -257,8 +257,8 @@ func writePage(name string, e evaluation) error {
 	return nil
 }
 
-func (a *commands) printScores(r eval.Report) {
-	a.PrintTable("FIELD PRECISION RECALL F1 SUPPORT", func(row func(...any)) {
+func (cmds *commands) printScores(r eval.Report) {
+	cmds.PrintTable("FIELD PRECISION RECALL F1 SUPPORT", func(row func(...any)) {
 		score := func(name string, s eval.Score) {
 			row(name, fmt.Sprintf("%.4f", s.Precision), fmt.Sprintf("%.4f", s.Recall), fmt.Sprintf("%.4f", s.F1), s.Support)
 		}
@@ -271,15 +271,15 @@ func (a *commands) printScores(r eval.Report) {
 	})
 
 	d := r.Documents
-	fmt.Fprintf(a.Stdout, "%s in the truth, %d of which the result has; %d of the result not in the truth\n", plural.Count(d.Truth, "document"), d.Found, d.Unknown)
-	a.printCounts(r)
+	fmt.Fprintf(cmds.Stdout, "%s in the truth, %d of which the result has; %d of the result not in the truth\n", plural.Count(d.Truth, "document"), d.Found, d.Unknown)
+	cmds.printCounts(r)
 	if r.Calibration != nil {
-		a.printCalibration(r.Calibration)
+		cmds.printCalibration(r.Calibration)
 	}
 }
 
 // printCounts prints how many values of each field differ, and the bounds of its scores.
-func (a *commands) printCounts(r eval.Report) {
+func (cmds *commands) printCounts(r eval.Report) {
 	counts := make(map[string]map[eval.Kind]int)
 	for _, d := range r.Errors {
 		if counts[d.Field] == nil {
@@ -288,8 +288,8 @@ func (a *commands) printCounts(r eval.Report) {
 		counts[d.Field][d.Kind]++
 	}
 
-	fmt.Fprintln(a.Stdout)
-	a.PrintTable("FIELD WRONG MISSING UNVERIFIED SPURIOUS PRECISION_95% RECALL_95%", func(row func(...any)) {
+	fmt.Fprintln(cmds.Stdout)
+	cmds.PrintTable("FIELD WRONG MISSING UNVERIFIED SPURIOUS PRECISION_95% RECALL_95%", func(row func(...any)) {
 		for _, name := range slices.Sorted(maps.Keys(r.Fields)) {
 			c, in := counts[name], r.Intervals[name]
 			row(name, c[eval.Wrong], c[eval.Missing], c[eval.KindUnverified], c[eval.Spurious], fmt.Sprintf("%.2f-%.2f", in.Precision[0], in.Precision[1]), fmt.Sprintf("%.2f-%.2f", in.Recall[0], in.Recall[1]))
@@ -298,21 +298,21 @@ func (a *commands) printCounts(r eval.Report) {
 }
 
 // printCalibration prints the reliability table.
-func (a *commands) printCalibration(c *eval.Calibration) {
-	fmt.Fprintln(a.Stdout)
-	a.PrintTable("CONFIDENCE VALUES MEAN RIGHT", func(row func(...any)) {
+func (cmds *commands) printCalibration(c *eval.Calibration) {
+	fmt.Fprintln(cmds.Stdout)
+	cmds.PrintTable("CONFIDENCE VALUES MEAN RIGHT", func(row func(...any)) {
 		for _, b := range c.Bins {
 			row(fmt.Sprintf("%.1f-%.1f", b.From, b.To), b.Values, fmt.Sprintf("%.3f", b.Confidence), fmt.Sprintf("%.3f", b.Accuracy))
 		}
 	})
 
-	fmt.Fprintf(a.Stdout, "expected calibration error %.3f over %s", c.Error, plural.Count(c.Values, "value"))
+	fmt.Fprintf(cmds.Stdout, "expected calibration error %.3f over %s", c.Error, plural.Count(c.Values, "value"))
 	for i, name := range slices.Sorted(maps.Keys(c.Fields)) {
 		sep := "; "
 		if i > 0 {
 			sep = ", "
 		}
-		fmt.Fprintf(a.Stdout, "%s%s %.3f", sep, name, c.Fields[name])
+		fmt.Fprintf(cmds.Stdout, "%s%s %.3f", sep, name, c.Fields[name])
 	}
-	fmt.Fprintln(a.Stdout)
+	fmt.Fprintln(cmds.Stdout)
 }

@@ -25,7 +25,7 @@ func (m *modelFlags) add(cmd *cobra.Command) {
 	console.OfferWords(cmd, "provider", runners.ModelProviders()...)
 }
 
-func (a *commands) modelsCommand() *cobra.Command {
+func (cmds *commands) modelsCommand() *cobra.Command {
 	var m modelFlags
 	cmd := &cobra.Command{
 		Use:   "models --provider PROVIDER",
@@ -37,11 +37,11 @@ as the program knows them. It asks for nothing that costs money.`,
   coditect mapreduce models --provider vllm --base-url http://gpu:8000/v1
   coditect mapreduce models check --provider vllm --model Qwen/Qwen3-8B`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.listModels(cmd.Context(), &m) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmds.listModels(cmd.Context(), &m) },
 	}
 
 	m.add(cmd)
-	cmd.AddCommand(a.checkModelCommand())
+	cmd.AddCommand(cmds.checkModelCommand())
 	return cmd
 }
 
@@ -53,8 +53,8 @@ type offerView struct {
 }
 
 // listModels prints the models of a server.
-func (a *commands) listModels(ctx context.Context, m *modelFlags) error {
-	p, _, err := a.Runners.OpenProvider(m.provider, m.baseURL)
+func (cmds *commands) listModels(ctx context.Context, m *modelFlags) error {
+	p, _, err := cmds.Runners.OpenProvider(m.provider, m.baseURL)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (a *commands) listModels(ctx context.Context, m *modelFlags) error {
 	if err != nil {
 		return fmt.Errorf("the models of %s: %w", m.provider, err)
 	}
-	prices, err := a.Runners.Models.PriceList()
+	prices, err := cmds.Runners.Models.PriceList()
 	if err != nil {
 		return err
 	}
@@ -83,8 +83,8 @@ func (a *commands) listModels(ctx context.Context, m *modelFlags) error {
 			}
 		}
 	}
-	return a.PrintData(all, func() {
-		a.PrintTable("MODEL WINDOW ANSWER INPUT OUTPUT ABILITIES", func(row func(cells ...any)) {
+	return cmds.PrintData(all, func() {
+		cmds.PrintTable("MODEL WINDOW ANSWER INPUT OUTPUT ABILITIES", func(row func(cells ...any)) {
 			for _, o := range all {
 				row(o.Model, orDash(o.Window), orDash(o.MaxAnswer), orDash(o.Input), orDash(o.Output), abilityWords(o.Abilities))
 			}
@@ -108,7 +108,7 @@ func abilityWords(all []llm.Ability) string {
 	return orDash(strings.Join(words, ","))
 }
 
-func (a *commands) checkModelCommand() *cobra.Command {
+func (cmds *commands) checkModelCommand() *cobra.Command {
 	var m modelFlags
 	cmd := &cobra.Command{
 		Use:   "check --provider PROVIDER --model MODEL",
@@ -117,7 +117,7 @@ func (a *commands) checkModelCommand() *cobra.Command {
 counts of tokens, and the prompt cache. The calls take some 8,000 tokens in all.`,
 		Example: `  coditect mapreduce models check --provider bedrock --model eu.anthropic.claude-haiku-4-5-v1:0`,
 		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.checkModel(cmd.Context(), &m) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmds.checkModel(cmd.Context(), &m) },
 	}
 
 	m.add(cmd)
@@ -132,11 +132,11 @@ type checkView struct {
 }
 
 // checkModel asks a model, and prints what works. It fails if anything does not that every job needs.
-func (a *commands) checkModel(ctx context.Context, m *modelFlags) error {
+func (cmds *commands) checkModel(ctx context.Context, m *modelFlags) error {
 	if m.model == "" {
 		return exit.UsageError("--model is missing; `coditect mapreduce models --provider %s` lists names", m.provider)
 	}
-	p, learned, err := a.Runners.OpenProvider(m.provider, m.baseURL)
+	p, learned, err := cmds.Runners.OpenProvider(m.provider, m.baseURL)
 	if err != nil {
 		return err
 	}
@@ -150,15 +150,15 @@ func (a *commands) checkModel(ctx context.Context, m *modelFlags) error {
 	whole := slices.ContainsFunc(v.Learned, func(line string) bool { return strings.Contains(line, "does not stream") })
 	report.Findings = append(report.Findings, probe.Finding{Name: "stream", Works: !whole})
 
-	err = a.PrintData(v, func() {
-		fmt.Fprintf(a.Stdout, "%s answers as %s; all calls took %s\n", m.model, console.VisibleText(string(report.Model)), report.Usage)
-		a.PrintTable("ABILITY WORKS DETAIL", func(row func(cells ...any)) {
+	err = cmds.PrintData(v, func() {
+		fmt.Fprintf(cmds.Stdout, "%s answers as %s; all calls took %s\n", m.model, console.VisibleText(string(report.Model)), report.Usage)
+		cmds.PrintTable("ABILITY WORKS DETAIL", func(row func(cells ...any)) {
 			for _, f := range report.Findings {
 				row(f.Name, map[bool]string{true: "yes", false: "no"}[f.Works], orDash(f.Detail))
 			}
 		})
 		for _, line := range v.Learned {
-			fmt.Fprintln(a.Stdout, console.VisibleText(line))
+			fmt.Fprintln(cmds.Stdout, console.VisibleText(line))
 		}
 	})
 

@@ -35,7 +35,7 @@ type clientConn struct {
 var begins = [...]string{"/SubmitJob", "/ResumeJob"}
 
 // TagConn implements stats.Handler.
-func (g *waitingClients) TagConn(ctx context.Context, info *stats.ConnTagInfo) context.Context {
+func (w *waitingClients) TagConn(ctx context.Context, info *stats.ConnTagInfo) context.Context {
 	if _, ok := info.LocalAddr.(*net.UnixAddr); !ok {
 		return ctx // this process itself, or a server's client, which can come back
 	}
@@ -43,7 +43,7 @@ func (g *waitingClients) TagConn(ctx context.Context, info *stats.ConnTagInfo) c
 }
 
 // TagRPC implements stats.Handler.
-func (g *waitingClients) TagRPC(ctx context.Context, info *stats.RPCTagInfo) context.Context {
+func (w *waitingClients) TagRPC(ctx context.Context, info *stats.RPCTagInfo) context.Context {
 	c, ok := ctx.Value(connKey{}).(*clientConn)
 	if !ok {
 		return ctx
@@ -51,59 +51,59 @@ func (g *waitingClients) TagRPC(ctx context.Context, info *stats.RPCTagInfo) con
 
 	for _, method := range begins {
 		if strings.HasSuffix(info.FullMethodName, method) {
-			g.addConn(c)
+			w.addConn(c)
 		}
 	}
 	return ctx
 }
 
 // HandleRPC implements stats.Handler.
-func (g *waitingClients) HandleRPC(context.Context, stats.RPCStats) {}
+func (w *waitingClients) HandleRPC(context.Context, stats.RPCStats) {}
 
 // HandleConn implements stats.Handler.
-func (g *waitingClients) HandleConn(ctx context.Context, s stats.ConnStats) {
+func (w *waitingClients) HandleConn(ctx context.Context, s stats.ConnStats) {
 	if _, ended := s.(*stats.ConnEnd); !ended {
 		return
 	}
 	if c, ok := ctx.Value(connKey{}).(*clientConn); ok {
-		g.removeConn(c)
+		w.removeConn(c)
 	}
 }
 
-func (g *waitingClients) addConn(c *clientConn) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (w *waitingClients) addConn(c *clientConn) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if !c.guest {
 		c.guest = true
-		g.waiting++
+		w.waiting++
 	}
 }
 
-func (g *waitingClients) removeConn(c *clientConn) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (w *waitingClients) removeConn(c *clientConn) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if c.guest {
 		c.guest = false
-		g.waiting--
-		close(g.left)
-		g.left = make(chan struct{})
+		w.waiting--
+		close(w.left)
+		w.left = make(chan struct{})
 	}
 }
 
-func (g *waitingClients) countWaiting() int {
-	n, _ := g.waitState()
+func (w *waitingClients) countWaiting() int {
+	n, _ := w.waitState()
 	return n
 }
 
-func (g *waitingClients) waitState() (waiting int, left <-chan struct{}) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.waiting, g.left
+func (w *waitingClients) waitState() (waiting int, left <-chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.waiting, w.left
 }
 
-func (g *waitingClients) waitUntilNone(ctx context.Context) error {
+func (w *waitingClients) waitUntilNone(ctx context.Context) error {
 	for {
-		n, left := g.waitState()
+		n, left := w.waitState()
 		if n == 0 {
 			return nil
 		}

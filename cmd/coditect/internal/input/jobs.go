@@ -118,54 +118,54 @@ type pending struct {
 	citations map[string]*mapreduce.Citation
 }
 
-func (s *records) addPart(p *mapreduce.ResultPart) error {
+func (r *records) addPart(p *mapreduce.ResultPart) error {
 	switch {
 	case p.Record != nil:
-		return s.addRecord(p.Record)
+		return r.addRecord(p.Record)
 	case p.Citation != nil:
-		for _, one := range s.waiting[p.Citation.Ref] {
+		for _, one := range r.waiting[p.Citation.Ref] {
 			one.citations[p.Citation.Ref] = p.Citation
 			one.missing--
 		}
-		delete(s.waiting, p.Citation.Ref)
-		return s.passOn(false)
+		delete(r.waiting, p.Citation.Ref)
+		return r.passOn(false)
 	}
 	return nil
 }
 
-func (s *records) addRecord(data []byte) error {
-	s.n++
+func (r *records) addRecord(data []byte) error {
+	r.n++
 	record, err := lineage.ParseRecord(data)
 	if err != nil {
-		return errs.New(errs.DataLoss, "record %d of job %s: %v", s.n, s.job, err)
+		return errs.New(errs.DataLoss, "record %d of job %s: %v", r.n, r.job, err)
 	}
 
 	refs := record.Refs()
-	one := &pending{record: record, number: s.n, missing: len(refs), citations: make(map[string]*mapreduce.Citation, len(refs))}
+	one := &pending{record: record, number: r.n, missing: len(refs), citations: make(map[string]*mapreduce.Citation, len(refs))}
 	for _, ref := range refs {
-		s.waiting[ref] = append(s.waiting[ref], one)
+		r.waiting[ref] = append(r.waiting[ref], one)
 	}
 
-	s.held = append(s.held, one)
-	return s.passOn(false)
+	r.held = append(r.held, one)
+	return r.passOn(false)
 }
 
 // passOn passes on the first of the held records, as far as their citations have come;
 // at the end of the result, all of them.
-func (s *records) passOn(end bool) error {
-	for len(s.held) > 0 && (end || s.held[0].missing == 0) {
-		one := s.held[0]
-		s.held = s.held[1:]
+func (r *records) passOn(end bool) error {
+	for len(r.held) > 0 && (end || r.held[0].missing == 0) {
+		one := r.held[0]
+		r.held = r.held[1:]
 
-		d, err := s.documentOf(one)
+		d, err := r.documentOf(one)
 		if err != nil {
 			return err
 		}
 
-		if err := s.reader.roster.add(string(d.ID), origin{}); err != nil {
+		if err := r.reader.roster.add(string(d.ID), origin{}); err != nil {
 			return err
 		}
-		if err := s.take(source{id: string(d.ID), read: func() *mapreduce.Document { return d }}); err != nil {
+		if err := r.take(source{id: string(d.ID), read: func() *mapreduce.Document { return d }}); err != nil {
 			return err
 		}
 	}
@@ -174,9 +174,9 @@ func (s *records) passOn(end bool) error {
 
 // documentOf returns a record as a document. Its metadata leads back to what the record
 // rests on.
-func (s *records) documentOf(p *pending) (*mapreduce.Document, error) {
+func (r *records) documentOf(p *pending) (*mapreduce.Document, error) {
 	number := strconv.FormatInt(p.number, 10)
-	d := &mapreduce.Document{ID: mapreduce.DocumentID(JobPrefix + string(s.job) + "#" + number)}
+	d := &mapreduce.Document{ID: mapreduce.DocumentID(JobPrefix + string(r.job) + "#" + number)}
 
 	text := p.record.Text()
 	if strings.TrimSpace(text) == "" {
@@ -184,12 +184,12 @@ func (s *records) documentOf(p *pending) (*mapreduce.Document, error) {
 		return d, nil
 	}
 
-	via, err := p.record.Encode(s.job, p.number, p.citations)
+	via, err := p.record.Encode(r.job, p.number, p.citations)
 	if err != nil {
 		return nil, err
 	}
 
 	d.MediaType, d.Content, d.Size = "text/plain", []byte(text), int64(len(text))
-	d.Metadata = map[string]string{"job_id": string(s.job), "record": number, mapreduce.MetadataVia: via}
+	d.Metadata = map[string]string{"job_id": string(r.job), "record": number, mapreduce.MetadataVia: via}
 	return d, nil
 }

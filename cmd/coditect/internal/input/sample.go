@@ -44,14 +44,14 @@ type sampleEntry struct {
 // A sampleHeap is a heap with the largest digest on top.
 type sampleHeap []sampleEntry
 
-func (d sampleHeap) Len() int           { return len(d) }
-func (d sampleHeap) Less(i, j int) bool { return bytes.Compare(d[i].digest[:], d[j].digest[:]) > 0 }
-func (d sampleHeap) Swap(i, j int)      { d[i], d[j] = d[j], d[i] }
-func (d *sampleHeap) Push(x any)        { *d = append(*d, x.(sampleEntry)) }
-func (d *sampleHeap) Pop() any {
-	last := len(*d) - 1
-	t := (*d)[last]
-	(*d)[last] = sampleEntry{}
-	*d = (*d)[:last]
+func (h sampleHeap) Len() int           { return len(h) }
+func (h sampleHeap) Less(i, j int) bool { return bytes.Compare(h[i].digest[:], h[j].digest[:]) > 0 }
+func (h sampleHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *sampleHeap) Push(x any)        { *h = append(*h, x.(sampleEntry)) }
+func (h *sampleHeap) Pop() any {
+	last := len(*h) - 1
+	t := (*h)[last]
+	(*h)[last] = sampleEntry{}
+	*h = (*h)[:last]
 	return t
 }

@@ -33,18 +33,18 @@ func (g *Globals) AddFlags(f *pflag.FlagSet) {
 }
 
 // Dial returns a client of a server, with the certificates that the flags name.
-func (a *Program) Dial(target string) (*client.Client, error) {
-	config := client.Config{Options: a.Telemetry.DialOptions()}
-	if a.Global.TLS.Enabled() && !strings.HasPrefix(target, "unix:") {
-		secured, err := transport.NewClient(a.Global.TLS)
+func (p *Program) Dial(target string) (*client.Client, error) {
+	config := client.Config{Options: p.Telemetry.DialOptions()}
+	if p.Global.TLS.Enabled() && !strings.HasPrefix(target, "unix:") {
+		secured, err := transport.NewClient(p.Global.TLS)
 		if err != nil {
 			return nil, exit.RefusedError("%w", err)
 		}
 		config.Credentials = secured
 	}
 
-	if a.Global.TokenFile != "" {
-		token, err := a.token(target)
+	if p.Global.TokenFile != "" {
+		token, err := p.token(target)
 		if err != nil {
 			return nil, err
 		}
@@ -56,15 +56,15 @@ func (a *Program) Dial(target string) (*client.Client, error) {
 
 // token returns the credentials of calls with the token of --token-file. A token goes over
 // the network only under TLS, as anyone who sees it can use it.
-func (a *Program) token(target string) (credentials.PerRPCCredentials, error) {
+func (p *Program) token(target string) (credentials.PerRPCCredentials, error) {
 	host, _, _ := net.SplitHostPort(target)
 	ip := net.ParseIP(host)
 	near := strings.HasPrefix(target, "unix:") || host == "localhost" || ip != nil && ip.IsLoopback()
-	if !near && !a.Global.TLS.Enabled() {
+	if !near && !p.Global.TLS.Enabled() {
 		return nil, exit.UsageError("--token-file: the token would go to %s for all to read; connect with TLS: --tls-ca", target)
 	}
 
-	token, err := transport.NewToken(a.Global.TokenFile)
+	token, err := transport.NewToken(p.Global.TokenFile)
 	if err != nil {
 		return nil, exit.RefusedError("--token-file: %w", err)
 	}
@@ -72,12 +72,12 @@ func (a *Program) token(target string) (credentials.PerRPCCredentials, error) {
 }
 
 // connectionWords returns the flags that connect another command line in the same way.
-func (a *Program) connectionWords() (words []string) {
+func (p *Program) connectionWords() (words []string) {
 	for _, f := range []struct{ flag, value string }{
-		{"--tls-ca", a.Global.TLS.CA},
-		{"--tls-cert", a.Global.TLS.Cert},
-		{"--tls-key", a.Global.TLS.Key},
-		{"--token-file", a.Global.TokenFile},
+		{"--tls-ca", p.Global.TLS.CA},
+		{"--tls-cert", p.Global.TLS.Cert},
+		{"--tls-key", p.Global.TLS.Key},
+		{"--token-file", p.Global.TokenFile},
 	} {
 		if f.value != "" {
 			words = append(words, f.flag, console.ShellQuote(f.value))

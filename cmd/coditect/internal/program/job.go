@@ -18,14 +18,14 @@ import (
 )
 
 // WithReader calls do with a session that only reads.
-func (a *Program) WithReader(ctx context.Context, do func(*Session) error) error {
-	return a.WithSession(ctx, ModeRead, do)
+func (p *Program) WithReader(ctx context.Context, do func(*Session) error) error {
+	return p.WithSession(ctx, ModeRead, do)
 }
 
 // WithSession calls do with a session of a mode, and closes the session.
-func (a *Program) WithSession(ctx context.Context, n Mode, do func(*Session) error) error {
-	m := a.ProgressMeter()
-	s, err := a.OpenSession(ctx, n, m)
+func (p *Program) WithSession(ctx context.Context, n Mode, do func(*Session) error) error {
+	m := p.ProgressMeter()
+	s, err := p.OpenSession(ctx, n, m)
 	if err != nil {
 		return exit.Cause(ctx, err)
 	}
@@ -36,33 +36,33 @@ func (a *Program) WithSession(ctx context.Context, n Mode, do func(*Session) err
 
 // HasNoData reports whether there are no jobs to show: no server is named, and the
 // data directory is empty or missing. A command that only reads must not create one.
-func (a *Program) HasNoData() bool {
-	if a.Global.Server != "" || a.Global.Location.Dir == "" {
+func (p *Program) HasNoData() bool {
+	if p.Global.Server != "" || p.Global.Location.Dir == "" {
 		return false
 	}
-	entries, err := os.ReadDir(a.Global.Location.Dir)
+	entries, err := os.ReadDir(p.Global.Location.Dir)
 	return errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0
 }
 
 // OnJob returns the RunE of a command that reads one job.
-func (a *Program) OnJob(id *string, do func(context.Context, *Session, mapreduce.JobID) error) func(*cobra.Command, []string) error {
-	return a.runOnJob(id, ModeRead, do)
+func (p *Program) OnJob(id *string, do func(context.Context, *Session, mapreduce.JobID) error) func(*cobra.Command, []string) error {
+	return p.runOnJob(id, ModeRead, do)
 }
 
 // runOnJob returns the RunE of a command for one job, in a session of a mode.
-func (a *Program) runOnJob(id *string, mode Mode, do func(context.Context, *Session, mapreduce.JobID) error) func(*cobra.Command, []string) error {
+func (p *Program) runOnJob(id *string, mode Mode, do func(context.Context, *Session, mapreduce.JobID) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		name, err := JobName(cmd, *id, args)
 		if err != nil {
 			return err
 		}
 
-		if a.HasNoData() {
-			return a.noJob(name)
+		if p.HasNoData() {
+			return p.noJob(name)
 		}
 
 		ctx := cmd.Context()
-		return a.WithSession(ctx, mode, func(s *Session) error {
+		return p.WithSession(ctx, mode, func(s *Session) error {
 			job, err := s.FindJob(ctx, name)
 			if err != nil {
 				return err
@@ -73,14 +73,14 @@ func (a *Program) runOnJob(id *string, mode Mode, do func(context.Context, *Sess
 }
 
 // completeJobID offers the ids of the newest jobs.
-func (a *Program) completeJobID(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+func (p *Program) completeJobID(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	// No command runs when a shell asks for completions, so the settings are applied here.
-	if a.ApplySettings(cmd, args) != nil || a.HasNoData() {
+	if p.ApplySettings(cmd, args) != nil || p.HasNoData() {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 
 	var ids []string
-	err := a.WithReader(cmd.Context(), func(s *Session) error {
+	err := p.WithReader(cmd.Context(), func(s *Session) error {
 		page, err := s.ListJobs(cmd.Context(), mapreduce.ListJobsQuery{})
 		if err != nil {
 			return err
@@ -102,25 +102,25 @@ func (a *Program) completeJobID(cmd *cobra.Command, args []string, prefix string
 // RegisterCompletions registers completions for the flags of cmd and of the commands below
 // it. Only a process that a shell asks for completions does so: cobra keeps a flag that has
 // a completion, and with it the whole program, for as long as the process lives.
-func (a *Program) RegisterCompletions(cmd *cobra.Command) {
+func (p *Program) RegisterCompletions(cmd *cobra.Command) {
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		words := console.OfferedWords(f)
 
 		if f.Name == jobFlag {
-			_ = cmd.RegisterFlagCompletionFunc(f.Name, a.completeJobID) // the flag exists, and has none yet
+			_ = cmd.RegisterFlagCompletionFunc(f.Name, p.completeJobID) // the flag exists, and has none yet
 		} else if len(words) > 0 {
 			_ = cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // likewise
 		}
 	})
 
 	for _, c := range cmd.Commands() {
-		a.RegisterCompletions(c)
+		p.RegisterCompletions(c)
 	}
 }
 
 // MoveJob returns the RunE of a command that changes one job.
-func (a *Program) MoveJob(id *string, do func(context.Context, *Session, mapreduce.JobID) error) func(*cobra.Command, []string) error {
-	return a.runOnJob(id, ModeMoveJobs, do)
+func (p *Program) MoveJob(id *string, do func(context.Context, *Session, mapreduce.JobID) error) func(*cobra.Command, []string) error {
+	return p.runOnJob(id, ModeMoveJobs, do)
 }
 
 // jobFlag is the flag that names a job.
@@ -130,14 +130,14 @@ const jobFlag = "job-id"
 const Last = "last"
 
 // AddJobID lets a command name a job: by --job-id or as its only argument.
-func (a *Program) AddJobID(cmd *cobra.Command, id *string) {
+func (p *Program) AddJobID(cmd *cobra.Command, id *string) {
 	cmd.Args = cobra.MaximumNArgs(1)
-	cmd.ValidArgsFunction = a.completeJobID
-	a.AddJobFlag(cmd, id)
+	cmd.ValidArgsFunction = p.completeJobID
+	p.AddJobFlag(cmd, id)
 }
 
 // AddJobFlag adds the flag that names a job.
-func (a *Program) AddJobFlag(cmd *cobra.Command, id *string) {
+func (p *Program) AddJobFlag(cmd *cobra.Command, id *string) {
 	cmd.Flags().StringVar(id, jobFlag, "", "`id` of the job, such as mr_20260101_a1b2c3; \"last\" is the newest job")
 }
 
@@ -182,17 +182,17 @@ func (s *Session) FindJob(ctx context.Context, name string) (mapreduce.JobID, er
 }
 
 // noJob returns the error for a job that is named where there are none.
-func (a *Program) noJob(name string) error {
+func (p *Program) noJob(name string) error {
 	if name == Last {
-		return errs.New(errs.NotFound, "there are no jobs in %s", a.placeName())
+		return errs.New(errs.NotFound, "there are no jobs in %s", p.placeName())
 	}
-	return errs.New(errs.NotFound, "no job has the id %q: there are none in %s", name, a.placeName())
+	return errs.New(errs.NotFound, "no job has the id %q: there are none in %s", name, p.placeName())
 }
 
 // placeName names the place of the jobs for people.
-func (a *Program) placeName() string {
-	if a.Global.Server != "" {
-		return "the server " + a.Global.Server
+func (p *Program) placeName() string {
+	if p.Global.Server != "" {
+		return "the server " + p.Global.Server
 	}
-	return a.Global.Location.String()
+	return p.Global.Location.String()
 }

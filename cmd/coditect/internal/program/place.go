@@ -22,14 +22,14 @@ type Location struct {
 }
 
 // String returns the data directory, or the cluster as --store names it.
-func (p Location) String() string {
-	if p.cluster.File == "" {
-		return p.Dir
+func (l Location) String() string {
+	if l.cluster.File == "" {
+		return l.Dir
 	}
-	if p.cluster.Prefix == "" {
-		return clusterKind + p.cluster.File
+	if l.cluster.Prefix == "" {
+		return clusterKind + l.cluster.File
 	}
-	return clusterKind + p.cluster.File + " under the prefix " + p.cluster.Prefix
+	return clusterKind + l.cluster.File + " under the prefix " + l.cluster.Prefix
 }
 
 // The prefixes of the value of --store, which say what kind of store it names.
@@ -169,8 +169,8 @@ func (p *StoreFlags) inCluster(file string) (Location, error) {
 
 // CheckPrivacy warns of a data directory that others can read or write, or refuses it with
 // --strict. One that does not exist yet will be private.
-func (a *Program) CheckPrivacy(warn func(message string)) error {
-	dir := a.Global.Location.Dir
+func (p *Program) CheckPrivacy(warn func(message string)) error {
+	dir := p.Global.Location.Dir
 	if dir == "" {
 		return nil
 	}
@@ -182,7 +182,7 @@ func (a *Program) CheckPrivacy(warn func(message string)) error {
 
 	message := fmt.Sprintf("others can read or write the data directory %s, which has the mode %04o; make it private with chmod 700 %s",
 		dir, info.Mode().Perm(), console.ShellQuote(dir))
-	if a.Global.StoreFlags.strict {
+	if p.Global.StoreFlags.strict {
 		return exit.UsageError("--strict: %s", message)
 	}
 
@@ -209,21 +209,21 @@ func (t *Timing) AddFlags(f *pflag.FlagSet) {
 }
 
 // placeWords returns the flags that name the same store on another command line.
-func (a *Program) placeWords() []string {
-	p := a.Global.Location
+func (p *Program) placeWords() []string {
+	l := p.Global.Location
 	switch {
-	case p.Dir != "" && p.Dir != a.defaultDataDir():
-		return []string{"--data-dir", console.ShellQuote(p.Dir)}
-	case p.Dir != "":
+	case l.Dir != "" && l.Dir != p.defaultDataDir():
+		return []string{"--data-dir", console.ShellQuote(l.Dir)}
+	case l.Dir != "":
 		return nil
 	}
 
-	words := []string{"--store", console.ShellQuote(clusterKind + p.cluster.File)}
-	if p.cluster.Prefix != "" {
-		words = append(words, "--store-prefix", console.ShellQuote(p.cluster.Prefix))
+	words := []string{"--store", console.ShellQuote(clusterKind + l.cluster.File)}
+	if l.cluster.Prefix != "" {
+		words = append(words, "--store-prefix", console.ShellQuote(l.cluster.Prefix))
 	}
-	if p.cluster.Installation != "" {
-		words = append(words, "--installation", console.ShellQuote(p.cluster.Installation))
+	if l.cluster.Installation != "" {
+		words = append(words, "--installation", console.ShellQuote(l.cluster.Installation))
 	}
 
 	return words

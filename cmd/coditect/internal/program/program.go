@@ -47,13 +47,13 @@ type Program struct {
 }
 
 // CommandLine returns the command line of another command for a job.
-func (a *Program) CommandLine(verb string, id mapreduce.JobID) string {
+func (p *Program) CommandLine(verb string, id mapreduce.JobID) string {
 	words := []string{"coditect", "mapreduce", verb, "--job-id", string(id)}
-	if a.Global.Server != "" {
-		words = append(words, "--server", console.ShellQuote(a.Global.Server))
-		words = append(words, a.connectionWords()...)
+	if p.Global.Server != "" {
+		words = append(words, "--server", console.ShellQuote(p.Global.Server))
+		words = append(words, p.connectionWords()...)
 	} else {
-		words = append(words, a.placeWords()...)
+		words = append(words, p.placeWords()...)
 	}
 	return strings.Join(words, " ")
 }

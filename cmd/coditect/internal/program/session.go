@@ -48,17 +48,17 @@ type Session struct {
 }
 
 // OpenSession returns a session, which must be closed.
-func (a *Program) OpenSession(ctx context.Context, n Mode, m *progress.Meter) (*Session, error) {
-	s := &Session{app: a, mode: n, Meter: m}
-	a.Runners.LogTools(console.NewLogger(m))
-	a.Runners.Note = func(message string) { m.Note("note: %s", message) }
+func (p *Program) OpenSession(ctx context.Context, n Mode, m *progress.Meter) (*Session, error) {
+	s := &Session{app: p, mode: n, Meter: m}
+	p.Runners.LogTools(console.NewLogger(m))
+	p.Runners.Note = func(message string) { m.Note("note: %s", message) }
 
-	if a.Global.Server == "" {
+	if p.Global.Server == "" {
 		return s, s.openOrConnect(ctx)
 	}
 
 	var err error
-	if s.conn, err = a.Dial(a.Global.Server); err != nil {
+	if s.conn, err = p.Dial(p.Global.Server); err != nil {
 		return nil, err
 	}
 	s.Client = s.conn
@@ -354,52 +354,52 @@ func (s *Session) WaitForClients(ctx context.Context) {
 }
 
 // NodeConfig returns the configuration of the service in this process.
-func (a *Program) NodeConfig(all *step.Registry, log *slog.Logger) (embedded.Config, error) {
-	hook, err := a.failpointHook()
+func (p *Program) NodeConfig(all *step.Registry, log *slog.Logger) (embedded.Config, error) {
+	hook, err := p.failpointHook()
 	if err != nil {
 		return embedded.Config{}, err
 	}
 
-	rates, err := a.Runners.PlanRates()
+	rates, err := p.Runners.PlanRates()
 	if err != nil {
 		return embedded.Config{}, err
 	}
-	limits, err := a.Runners.Limits.ModelLimits()
+	limits, err := p.Runners.Limits.ModelLimits()
 	if err != nil {
 		return embedded.Config{}, err
 	}
-	askers, err := a.Runners.KnowingAll()
+	askers, err := p.Runners.KnowingAll()
 	if err != nil {
 		return embedded.Config{}, err
 	}
-	formats, err := a.Runners.DocumentFormats()
+	formats, err := p.Runners.DocumentFormats()
 	if err != nil {
 		return embedded.Config{}, err
 	}
-	check, err := a.Runners.SpecCheck()
+	check, err := p.Runners.SpecCheck()
 	if err != nil {
 		return embedded.Config{}, err
 	}
-	advise, err := a.Runners.SpecAdvice()
+	advise, err := p.Runners.SpecAdvice()
 	if err != nil {
 		return embedded.Config{}, err
 	}
 
-	g := &a.Global
+	g := &p.Global
 	return embedded.Config{
-		MaxCalls: a.Runners.Limits.MaxCalls, ModelLimits: limits,
-		Dir: g.Location.Dir, Cluster: g.Location.cluster, Steps: all, Parsers: formats.Parsers(), Tools: a.Runners.OfferedTools(), Limits: a.Runners.Gates, Manners: a.Runners.Manners, Version: a.Version, Rates: rates, Hook: hook, Logger: log,
+		MaxCalls: p.Runners.Limits.MaxCalls, ModelLimits: limits,
+		Dir: g.Location.Dir, Cluster: g.Location.cluster, Steps: all, Parsers: formats.Parsers(), Tools: p.Runners.OfferedTools(), Limits: p.Runners.Gates, Manners: p.Runners.Manners, Version: p.Version, Rates: rates, Hook: hook, Logger: log,
 		Overhead: runners.PromptOverhead(askers), Answer: runners.MostAnswer, Check: check, Advise: advise, Warms: runners.NeedsPriming(askers),
 		Lease: g.Timing.lease, Heartbeat: g.Timing.heartbeat, Grace: g.Timing.grace,
-		StartApart: a.Self.Starter(apart.Whose(a.Runners.Models.Fleet)),
-		Meter:      a.Telemetry.Meter(), Tracer: a.Telemetry.Tracer(), Dial: a.Telemetry.DialOptions(), Serve: a.Telemetry.ServerOptions(),
+		StartApart: p.Self.Starter(apart.Whose(p.Runners.Models.Fleet)),
+		Meter:      p.Telemetry.Meter(), Tracer: p.Telemetry.Tracer(), Dial: p.Telemetry.DialOptions(), Serve: p.Telemetry.ServerOptions(),
 	}, nil
 }
 
 // failpointHook returns the hook that kills this process at the failpoint that the
 // environment names, for tests.
-func (a *Program) failpointHook() (failpoint.Hook, error) {
-	h, err := failpoint.Parse(a.Getenv(failpoint.Variable))
+func (p *Program) failpointHook() (failpoint.Hook, error) {
+	h, err := failpoint.Parse(p.Getenv(failpoint.Variable))
 	if err != nil {
 		return nil, exit.UsageError("%s: %w", failpoint.Variable, err)
 	}

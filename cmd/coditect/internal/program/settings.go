@@ -28,18 +28,18 @@ import (
 //
 // Arguments that are inputs override those of the environment and the file, as --input
 // does.
-func (a *Program) ApplySettings(cmd *cobra.Command, args []string) error {
+func (p *Program) ApplySettings(cmd *cobra.Command, args []string) error {
 	flags := cmd.Flags()
-	whose := a.Getenv(apart.Variable) // set if another process of this program has started it
+	whose := p.Getenv(apart.Variable) // set if another process of this program has started it
 	if whose == "" {
-		a.warnOfVariables(cmd.Root())
+		p.warnOfVariables(cmd.Root())
 	}
 
-	if err := a.fromEnvironment(flags, flags.Lookup("config")); err != nil {
+	if err := p.fromEnvironment(flags, flags.Lookup("config")); err != nil {
 		return err
 	}
 
-	file, err := readConfig(cmd.Context(), cmd.Root(), a.Global.Config)
+	file, err := readConfig(cmd.Context(), cmd.Root(), p.Global.Config)
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (a *Program) ApplySettings(cmd *cobra.Command, args []string) error {
 	here := flags.Changed("data-dir") // overrides a store from the environment or the file
 	flags.VisitAll(func(f *pflag.Flag) {
 		if f.Name == "store" {
-			errs = append(errs, a.applyStores(flags, f, file, here))
+			errs = append(errs, p.applyStores(flags, f, file, here))
 			return
 		}
 
@@ -56,7 +56,7 @@ func (a *Program) ApplySettings(cmd *cobra.Command, args []string) error {
 			return
 		}
 
-		if err := a.fromEnvironment(flags, f); err != nil {
+		if err := p.fromEnvironment(flags, f); err != nil {
 			errs = append(errs, err)
 			return
 		}
@@ -69,20 +69,20 @@ func (a *Program) ApplySettings(cmd *cobra.Command, args []string) error {
 		return exit.RefusedError("%w", err)
 	}
 
-	if err := a.fillDefaults(); err != nil {
+	if err := p.fillDefaults(); err != nil {
 		return err
 	}
 
 	if whose != "" {
 		cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-			return apart.Run(cmd.Context(), a.Version, whose, &a.Runners)
+			return apart.Run(cmd.Context(), p.Version, whose, &p.Runners)
 		}
 	}
 	return nil
 }
 
 // applyStores completes --store, whose values are places of jobs and folders of documents.
-func (a *Program) applyStores(flags *pflag.FlagSet, f *pflag.Flag, file configFile, here bool) error {
+func (p *Program) applyStores(flags *pflag.FlagSet, f *pflag.Flag, file configFile, here bool) error {
 	values, ok := f.Value.(pflag.SliceValue)
 	if !ok {
 		return nil
@@ -98,7 +98,7 @@ func (a *Program) applyStores(flags *pflag.FlagSet, f *pflag.Flag, file configFi
 	f.Changed = false
 	err := values.Replace(nil)
 	if err == nil {
-		err = a.fromEnvironment(flags, f)
+		err = p.fromEnvironment(flags, f)
 	}
 	if err == nil && !f.Changed {
 		err = file.applyFlag(flags, f)
@@ -126,22 +126,22 @@ func isConfigurable(name string) bool {
 }
 
 // fillDefaults sets the location of the store.
-func (a *Program) fillDefaults() (err error) {
-	a.Runners.Remote = a.Global.Server != ""
-	if a.Runners.Tools.Stores, err = a.Global.StoreFlags.folders(); err != nil {
+func (p *Program) fillDefaults() (err error) {
+	p.Runners.Remote = p.Global.Server != ""
+	if p.Runners.Tools.Stores, err = p.Global.StoreFlags.folders(); err != nil {
 		return err
 	}
-	a.Runners.Tools.Indexes = a.indexFolder()
-	a.Global.Location, err = a.Global.StoreFlags.storeLocation(a.defaultDataDir())
+	p.Runners.Tools.Indexes = p.indexFolder()
+	p.Global.Location, err = p.Global.StoreFlags.storeLocation(p.defaultDataDir())
 	return err
 }
 
 // indexFolder returns the folder of the indexes of folders of documents, by the XDG
 // specification, or "" if there is no home folder.
-func (a *Program) indexFolder() string {
-	base := a.Getenv("XDG_CACHE_HOME")
+func (p *Program) indexFolder() string {
+	base := p.Getenv("XDG_CACHE_HOME")
 	if !filepath.IsAbs(base) { // others are to be ignored
-		home := a.Getenv("HOME")
+		home := p.Getenv("HOME")
 		if home == "" {
 			return ""
 		}
@@ -151,10 +151,10 @@ func (a *Program) indexFolder() string {
 }
 
 // defaultDataDir returns the data directory by the XDG specification, or "".
-func (a *Program) defaultDataDir() string {
-	base := a.Getenv("XDG_DATA_HOME")
+func (p *Program) defaultDataDir() string {
+	base := p.Getenv("XDG_DATA_HOME")
 	if !filepath.IsAbs(base) { // others are to be ignored
-		home := a.Getenv("HOME")
+		home := p.Getenv("HOME")
 		if home == "" {
 			return ""
 		}
@@ -171,13 +171,13 @@ var aliases = map[string]string{"max_concurrent_agents": "parallelism"}
 
 // fromEnvironment sets a flag from its environment variable, if that is set. Commas
 // separate the elements of a list.
-func (a *Program) fromEnvironment(flags *pflag.FlagSet, f *pflag.Flag) error {
+func (p *Program) fromEnvironment(flags *pflag.FlagSet, f *pflag.Flag) error {
 	if f.Changed {
 		return nil
 	}
 
 	name := variableOf(f.Name)
-	value := a.Getenv(name)
+	value := p.Getenv(name)
 	if value == "" {
 		return nil
 	}
@@ -248,7 +248,7 @@ func readConfig(ctx context.Context, root *cobra.Command, name string) (configFi
 
 // warnOfVariables warns of environment variables that look like a mistyped setting. Other
 // variables of the prefix may belong to others, so they are no error.
-func (a *Program) warnOfVariables(root *cobra.Command) {
+func (p *Program) warnOfVariables(root *cobra.Command) {
 	var known []string
 	for name := range settingsOf(root) {
 		known = append(known, variableOf(name))
@@ -256,14 +256,14 @@ func (a *Program) warnOfVariables(root *cobra.Command) {
 	slices.Sort(known)
 	known = append(known, variableOf("config"))
 
-	for _, v := range a.Environ {
+	for _, v := range p.Environ {
 		name, value, _ := strings.Cut(v, "=")
 		if value == "" || !strings.HasPrefix(name, variablePrefix) || slices.Contains(known, name) || slices.Contains(otherVariables, name) {
 			continue
 		}
 
 		if meant := suggest.Nearest(strings.TrimPrefix(name, variablePrefix), trimmed(known)); meant != "" {
-			fmt.Fprintf(a.Stderr, "warning: the environment variable %s is no setting, and has no effect; did you mean %s%s?\n", name, variablePrefix, meant)
+			fmt.Fprintf(p.Stderr, "warning: the environment variable %s is no setting, and has no effect; did you mean %s%s?\n", name, variablePrefix, meant)
 		}
 	}
 }

@@ -217,16 +217,16 @@ func (j *jobFlags) addCompletions(cmd *cobra.Command) {
 }
 
 // inputConfig returns what to read.
-func (j *jobFlags) inputConfig(ctx context.Context, a *program.Program) (input.Config, error) {
-	formats, err := a.Runners.DocumentFormats()
+func (j *jobFlags) inputConfig(ctx context.Context, p *program.Program) (input.Config, error) {
+	formats, err := p.Runners.DocumentFormats()
 	if err != nil {
 		return input.Config{}, err
 	}
-	members, err := a.Runners.Members.Limits()
+	members, err := p.Runners.Members.Limits()
 	return input.Config{
 		Formats: formats, Inputs: j.inputs, Include: j.include, Exclude: j.exclude, FollowLinks: j.followLinks, Archives: j.archives, Partial: j.partial, Sample: j.sample, Encoding: j.encoding,
-		MaxBytes: a.Runners.Documents.MaxBytes(), Members: members,
-		Stdin: bufio.NewReaderSize(files.NewInterruptibleReader(ctx, a.Stdin), 64<<10),
+		MaxBytes: p.Runners.Documents.MaxBytes(), Members: members,
+		Stdin: bufio.NewReaderSize(files.NewInterruptibleReader(ctx, p.Stdin), 64<<10),
 	}, err
 }
 

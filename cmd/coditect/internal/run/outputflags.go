@@ -64,7 +64,7 @@ func (o *outputFlags) printed() string {
 }
 
 // apply checks the flags, and sets the format of what else is printed.
-func (o *outputFlags) apply(a *program.Program) error {
+func (o *outputFlags) apply(p *program.Program) error {
 	for _, format := range o.formats {
 		if !slices.Contains(records.Formats(), format) {
 			return exit.UsageError("--format: %q is no format of records; the formats are %s", format, strings.Join(records.Formats(), ", "))
@@ -74,12 +74,12 @@ func (o *outputFlags) apply(a *program.Program) error {
 	slices.Sort(o.formats)
 	o.formats = slices.Compact(o.formats)
 
-	a.Format = console.Text
+	p.Format = console.Text
 	if o.print.Value == string(console.JSON) {
-		a.Format = console.JSON
+		p.Format = console.JSON
 	}
 
-	if o.printed() == records.Parquet && a.StdoutTerminal {
+	if o.printed() == records.Parquet && p.StdoutTerminal {
 		return exit.UsageError("-o parquet: this is no text for a terminal; redirect it to a file")
 	}
 	if o.citations && len(o.formats) == 0 && o.printed() == "" {
@@ -172,12 +172,12 @@ func (o *outputFlags) configFor(id mapreduce.JobID) results.Config {
 }
 
 // configWith returns the same, with pictures of pages in the report if they can be drawn.
-func (o *outputFlags) configWith(a *program.Program, id mapreduce.JobID) (results.Config, error) {
+func (o *outputFlags) configWith(p *program.Program, id mapreduce.JobID) (results.Config, error) {
 	c := o.configFor(id)
 	if o.noReport {
 		return c, nil
 	}
-	pages, err := a.Runners.PageDrawer()
+	pages, err := p.Runners.PageDrawer()
 	if pages != nil {
 		c.Pages = pages
 	}
@@ -186,23 +186,23 @@ func (o *outputFlags) configWith(a *program.Program, id mapreduce.JobID) (result
 
 // printResult prints the result of a job as -o asks: its records, or for json all of
 // result.json.
-func (o *outputFlags) printResult(ctx context.Context, a *program.Program, s *program.Session, c results.Config) error {
+func (o *outputFlags) printResult(ctx context.Context, p *program.Program, s *program.Session, c results.Config) error {
 	if format := o.printed(); format != "" {
-		_, _, err := results.PrintRecords(ctx, s, c, format, a.Data())
+		_, _, err := results.PrintRecords(ctx, s, c, format, p.Data())
 		return err
 	}
-	_, err := results.PrintResult(ctx, s, c, a.Stdout)
+	_, err := results.PrintResult(ctx, s, c, p.Stdout)
 	return err
 }
 
 // printEnd prints how a job ended: on standard error if its records are on standard
 // output.
-func (o *outputFlags) printEnd(a *program.Program, j *mapreduce.Job, end show.End) error {
+func (o *outputFlags) printEnd(p *program.Program, j *mapreduce.Job, end show.End) error {
 	if o.printed() == "" {
-		return show.PrintEnd(a, j, end)
+		return show.PrintEnd(p, j, end)
 	}
-	aside := *a
-	aside.Stdout = a.Stderr
+	aside := *p
+	aside.Stdout = p.Stderr
 	return show.PrintEnd(&aside, j, end)
 }
 

@@ -169,7 +169,7 @@ type pipelineList struct {
 	Pipelines []pipelineView `json:"pipelines"`
 }
 
-func (a *commands) pipelinesCommand() *cobra.Command {
+func (cmds *commands) pipelinesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pipelines",
 		Short: "Show the pipelines that come with the program",
@@ -179,7 +179,7 @@ change; docs/pipelines.md describes such files.`,
 		Example: `  coditect mapreduce pipelines
   coditect mapreduce pipelines show extract > mine.yaml`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return a.listPipelines() },
+		RunE: func(*cobra.Command, []string) error { return cmds.listPipelines() },
 	}
 
 	show := &cobra.Command{
@@ -188,14 +188,14 @@ change; docs/pipelines.md describes such files.`,
 		Example:           `  coditect mapreduce pipelines show extract`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.FixedCompletions(presetNames(), cobra.ShellCompDirectiveNoFileComp),
-		RunE:              func(_ *cobra.Command, args []string) error { return a.showPipeline(args[0]) },
+		RunE:              func(_ *cobra.Command, args []string) error { return cmds.showPipeline(args[0]) },
 	}
 
 	cmd.AddCommand(show)
 	return cmd
 }
 
-func (a *commands) listPipelines() error {
+func (cmds *commands) listPipelines() error {
 	var list pipelineList
 	for _, name := range presetNames() {
 		p, err := pipeline.Preset(name)
@@ -209,8 +209,8 @@ func (a *commands) listPipelines() error {
 		list.Pipelines = append(list.Pipelines, view)
 	}
 
-	return a.PrintData(list, func() {
-		w := tabwriter.NewWriter(a.Stdout, 0, 4, 2, ' ', 0)
+	return cmds.PrintData(list, func() {
+		w := tabwriter.NewWriter(cmds.Stdout, 0, 4, 2, ' ', 0)
 		for _, p := range list.Pipelines {
 			var stages []string
 			for _, s := range p.Stages {
@@ -223,7 +223,7 @@ func (a *commands) listPipelines() error {
 }
 
 // showPipeline prints the file of a preset, or with -o json what it holds.
-func (a *commands) showPipeline(name string) error {
+func (cmds *commands) showPipeline(name string) error {
 	p, err := pipeline.Preset(name)
 	if err != nil {
 		return exit.UsageError("pipelines show: %s", messageOf(err))
@@ -232,7 +232,7 @@ func (a *commands) showPipeline(name string) error {
 	if err != nil {
 		return err
 	}
-	return a.PrintData(p, func() { fmt.Fprintf(a.Stdout, "%s", file) })
+	return cmds.PrintData(p, func() { fmt.Fprintf(cmds.Stdout, "%s", file) })
 }
 
 // messageOf returns the message of an error without the field of the request.

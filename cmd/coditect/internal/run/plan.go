@@ -36,8 +36,8 @@ type planner struct {
 	job    string // whose DAG is shown instead
 }
 
-func (a *commands) planCommand() *cobra.Command {
-	p := &planner{app: a.Program, format: console.NewChoice("text", render.Formats()...)}
+func (cmds *commands) planCommand() *cobra.Command {
+	p := &planner{app: cmds.Program, format: console.NewChoice("text", render.Formats()...)}
 	cmd := &cobra.Command{
 		Use:   "plan PATH... --schema FILE [-o FORMAT]",
 		Short: "Show what a job would do and cost, before anything is spent",
@@ -63,21 +63,21 @@ of a submitted job, with the state and cost of each unit.`,
 	f.VarP(&p.format, "print", "o", "format of the plan")
 	f.Var(planFormat{&p.format}, "format", "format of the plan")
 	f.BoolVar(&p.exact, "exact", false, "fail if the plan is only an estimate")
-	a.Runners.Models.AddFlags(f)
-	a.Runners.Documents.AddFlags(f)
-	a.Runners.Members.AddFlags(f)
-	a.AddJobFlag(cmd, &p.job)
+	cmds.Runners.Models.AddFlags(f)
+	cmds.Runners.Documents.AddFlags(f)
+	cmds.Runners.Members.AddFlags(f)
+	cmds.AddJobFlag(cmd, &p.job)
 	console.OfferWords(cmd, "print", p.format.Of...)
-	a.acceptRunFlags(cmd)
+	cmds.acceptRunFlags(cmd)
 	return cmd
 }
 
 // acceptRunFlags accepts the flags of run that have no effect on a plan, so that
 // a user can turn the command line of a run into that of its plan by one word.
-func (a *commands) acceptRunFlags(cmd *cobra.Command) {
+func (cmds *commands) acceptRunFlags(cmd *cobra.Command) {
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	a.Runners.Limits.AddFlags(f)
-	a.Runners.Tools.AddFlags(f)
+	cmds.Runners.Limits.AddFlags(f)
+	cmds.Runners.Tools.AddFlags(f)
 	f.String("output", "", "as run has it; nothing is written")
 	f.Bool("detach", false, "as run has it; nothing is waited for")
 	f.Bool("citations", false, "as run has it; nothing is written")

@@ -27,7 +27,7 @@ type replayed struct {
 	Output string          `json:"output,omitempty"`
 }
 
-func (a *commands) replayCommand() *cobra.Command {
+func (cmds *commands) replayCommand() *cobra.Command {
 	var id, out string
 	var keep bool
 	cmd := &cobra.Command{
@@ -57,10 +57,10 @@ Exit codes: 0 the results are the same, 1 they differ or the repetition failed.`
 				}
 			}
 
-			r := &replayer{runner{app: a.Program}, out}
+			r := &replayer{runner{app: cmds.Program}, out}
 			ctx := cmd.Context()
-			defer func() { err = errors.Join(err, a.Runners.CloseTools()) }()
-			if _, err := a.Runners.OpenTools(ctx); err != nil {
+			defer func() { err = errors.Join(err, cmds.Runners.CloseTools()) }()
+			if _, err := cmds.Runners.OpenTools(ctx); err != nil {
 				return err
 			}
 
@@ -74,8 +74,8 @@ Exit codes: 0 the results are the same, 1 they differ or the repetition failed.`
 		},
 	}
 
-	a.AddJobID(cmd, &id)
-	a.Runners.Tools.AddFlags(cmd.Flags())
+	cmds.AddJobID(cmd, &id)
+	cmds.Runners.Tools.AddFlags(cmd.Flags())
 	cmd.Flags().StringVar(&out, "output", "", "`folder` for the results of the repetition (default: they are only compared)")
 	_ = cmd.MarkFlagDirname("output") // the flag exists
 	cmd.Flags().BoolVar(&keep, "keep", false, "keep the repetition as a job")

@@ -12,7 +12,7 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/show"
 )
 
-func (a *commands) resultCommand() *cobra.Command {
+func (cmds *commands) resultCommand() *cobra.Command {
 	var (
 		id      string
 		out     outputFlags
@@ -31,25 +31,25 @@ records instead, and with -o json the whole result.json. It then writes files on
   coditect mapreduce result mr_20260101_a1b2c3 --partial`,
 	}
 
-	run := a.OnJob(&id, func(ctx context.Context, s *program.Session, job mapreduce.JobID) error {
-		return a.writeResult(ctx, s, job, &out, partial)
+	run := cmds.OnJob(&id, func(ctx context.Context, s *program.Session, job mapreduce.JobID) error {
+		return cmds.writeResult(ctx, s, job, &out, partial)
 	})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := out.apply(a.Program); err != nil {
+		if err := out.apply(cmds.Program); err != nil {
 			return err
 		}
 		return run(cmd, args)
 	}
 
-	a.AddJobID(cmd, &id)
+	cmds.AddJobID(cmd, &id)
 	out.addFlagsFor(cmd, "all of the result")
 	cmd.Flags().BoolVar(&partial, "partial", false, "write the results so far of a job that is not complete")
 	return cmd
 }
 
 // writeResult writes the results of a job, or prints them.
-func (a *commands) writeResult(ctx context.Context, s *program.Session, id mapreduce.JobID, out *outputFlags, partial bool) error {
-	c, err := out.configWith(a.Program, id)
+func (cmds *commands) writeResult(ctx context.Context, s *program.Session, id mapreduce.JobID, out *outputFlags, partial bool) error {
+	c, err := out.configWith(cmds.Program, id)
 	if err != nil {
 		return err
 	}
@@ -67,9 +67,9 @@ func (a *commands) writeResult(ctx context.Context, s *program.Session, id mapre
 			return err
 		}
 		if !prints {
-			return show.PrintEnd(a.Program, written.Job, show.End{Dir: c.Dir, Skipped: written.Skipped, Failed: written.Failed, Broken: written.Broken})
+			return show.PrintEnd(cmds.Program, written.Job, show.End{Dir: c.Dir, Skipped: written.Skipped, Failed: written.Failed, Broken: written.Broken})
 		}
 	}
 
-	return out.printResult(ctx, a.Program, s, c)
+	return out.printResult(ctx, cmds.Program, s, c)
 }

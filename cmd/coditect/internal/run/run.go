@@ -22,7 +22,7 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/show"
 )
 
-func (a *commands) runCommand() *cobra.Command {
+func (cmds *commands) runCommand() *cobra.Command {
 	var (
 		flags  jobFlags
 		out    outputFlags
@@ -56,22 +56,22 @@ units (with --fail-on-skipped also with skipped documents), 4 paused, 5 cancelle
   coditect mapreduce run --input docs --schema s.yaml --provider anthropic --model claude-haiku-4-5 --sample 5`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			flags.inputs = append(flags.inputs, args...)
-			if err := out.apply(a.Program); err != nil {
+			if err := out.apply(cmds.Program); err != nil {
 				return err
 			}
-			r := &runner{app: a.Program, output: &out, flags: &flags, begun: time.Now()}
+			r := &runner{app: cmds.Program, output: &out, flags: &flags, begun: time.Now()}
 			return r.runJob(cmd, detach)
 		},
 	}
 
 	flags.addFlags(cmd)
-	a.Runners.Models.AddFlags(cmd.Flags())
-	a.Runners.Limits.AddFlags(cmd.Flags())
+	cmds.Runners.Models.AddFlags(cmd.Flags())
+	cmds.Runners.Limits.AddFlags(cmd.Flags())
 	out.addFlags(cmd)
 	out.addSkipped(cmd)
-	a.Runners.Documents.AddFlags(cmd.Flags())
-	a.Runners.Members.AddFlags(cmd.Flags())
-	a.Runners.Tools.AddFlags(cmd.Flags())
+	cmds.Runners.Documents.AddFlags(cmd.Flags())
+	cmds.Runners.Members.AddFlags(cmd.Flags())
+	cmds.Runners.Tools.AddFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&detach, "detach", false, "do not wait for the job; needs --server")
 	return cmd
 }
@@ -87,33 +87,33 @@ type runner struct {
 
 // runJob makes all checks that need no store, and then runs the job.
 func (r *runner) runJob(cmd *cobra.Command, detach bool) (err error) {
-	ctx, a := cmd.Context(), r.app
-	if detach && a.Global.Server == "" {
+	ctx, p := cmd.Context(), r.app
+	if detach && p.Global.Server == "" {
 		return exit.UsageError("--detach: needs --server; without it this process is the service and must not end")
 	}
 
 	spec, err := r.flags.jobSpec(ctx, cmd.Flags())
-	files.PrintWarnings(a.Stderr, r.flags.warnings)
+	files.PrintWarnings(p.Stderr, r.flags.warnings)
 	for _, note := range r.flags.notes { // they may say why an agent is missing
-		fmt.Fprintf(a.Stderr, "note: %s\n", note)
+		fmt.Fprintf(p.Stderr, "note: %s\n", note)
 	}
 	if err != nil {
 		return err
 	}
 
-	if err := a.Runners.Models.SetPrices(&spec); err != nil {
+	if err := p.Runners.Models.SetPrices(&spec); err != nil {
 		return err
 	}
 	if spec.Output, err = r.output.remembered(); err != nil {
 		return err
 	}
 
-	in, err := r.flags.inputConfig(ctx, a)
+	in, err := r.flags.inputConfig(ctx, p)
 	if err != nil {
 		return err
 	}
 	in.Question = r.flags.questionInput(&spec)
-	spec.Reading = a.Runners.Documents.Reading(cmd.Flags())
+	spec.Reading = p.Runners.Documents.Reading(cmd.Flags())
 
 	if err := r.checkReaders(cmd.Flags(), false); err != nil {
 		return err
@@ -123,15 +123,15 @@ func (r *runner) runJob(cmd *cobra.Command, detach bool) (err error) {
 	}
 
 	// Tools may be programs that are started, so the checks that cost little come before.
-	defer func() { err = errors.Join(err, a.Runners.CloseTools()) }()
-	if _, err := a.Runners.OpenTools(ctx); err != nil {
+	defer func() { err = errors.Join(err, p.Runners.CloseTools()) }()
+	if _, err := p.Runners.OpenTools(ctx); err != nil {
 		return err
 	}
 
-	if err := a.Runners.CheckRunnable(&spec, cmd.Flags().Lookup("max-tokens-per-unit")); err != nil {
+	if err := p.Runners.CheckRunnable(&spec, cmd.Flags().Lookup("max-tokens-per-unit")); err != nil {
 		return err
 	}
-	if err := a.Runners.CheckAccepted(spec); err != nil {
+	if err := p.Runners.CheckAccepted(spec); err != nil {
 		return r.flags.locateFault(err)
 	}
 	if err := r.output.checkFolder(); err != nil {
@@ -146,7 +146,7 @@ func (r *runner) runJob(cmd *cobra.Command, detach bool) (err error) {
 
 		in.Service = r.s
 		in.Note = func(message string) { r.s.Meter.Note("note: %s", message) }
-		a.Runners.Note = in.Note
+		p.Runners.Note = in.Note
 		if err := r.s.RetryReconnected(ctx, func() error { return input.CheckJobs(ctx, in) }); err != nil {
 			return err
 		}
@@ -161,7 +161,7 @@ func (r *runner) runJob(cmd *cobra.Command, detach bool) (err error) {
 		}
 
 		if detach {
-			return a.PrintData(show.StatusOf(job), func() { fmt.Fprintln(a.Stdout, job.ID) })
+			return p.PrintData(show.StatusOf(job), func() { fmt.Fprintln(p.Stdout, job.ID) })
 		}
 		return r.followAndWrite(ctx, job.ID)
 	})
@@ -349,7 +349,7 @@ func (r *runner) commandLine(verb string, id mapreduce.JobID) string {
 	return r.app.CommandLine(verb, id) + r.output.words()
 }
 
-func (a *commands) resumeCommand() *cobra.Command {
+func (cmds *commands) resumeCommand() *cobra.Command {
 	var (
 		id     string
 		out    outputFlags
@@ -372,11 +372,11 @@ otherwise.`,
 				return exit.UsageError("--budget: must be at least 1")
 			}
 
-			if err := out.apply(a.Program); err != nil {
+			if err := out.apply(cmds.Program); err != nil {
 				return err
 			}
 
-			r := &runner{app: a.Program, output: &out}
+			r := &runner{app: cmds.Program, output: &out}
 			name, err := program.JobName(cmd, id, args)
 			if err != nil {
 				return err
@@ -385,13 +385,13 @@ otherwise.`,
 		},
 	}
 
-	a.AddJobID(cmd, &id)
+	cmds.AddJobID(cmd, &id)
 	out.addFlags(cmd)
 	out.addSkipped(cmd)
-	a.Runners.Models.AddFlags(cmd.Flags())
-	a.Runners.Limits.AddFlags(cmd.Flags())
-	a.Runners.Documents.AddFlags(cmd.Flags())
-	a.Runners.Tools.AddFlags(cmd.Flags())
+	cmds.Runners.Models.AddFlags(cmd.Flags())
+	cmds.Runners.Limits.AddFlags(cmd.Flags())
+	cmds.Runners.Documents.AddFlags(cmd.Flags())
+	cmds.Runners.Tools.AddFlags(cmd.Flags())
 	cmd.Flags().Int64Var(&budget, "budget", 0, "new budget: largest number of tokens that the whole job may spend")
 	return cmd
 }

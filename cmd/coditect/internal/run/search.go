@@ -39,7 +39,7 @@ type passageResult struct {
 	Quote     string  `json:"quote"`
 }
 
-func (a *commands) searchCommand() *cobra.Command {
+func (cmds *commands) searchCommand() *cobra.Command {
 	var topK int
 	cmd := &cobra.Command{
 		Use:   "search QUERY --store NAME=DIR...",
@@ -51,22 +51,22 @@ and kept. Later only files that were added, changed or deleted are read.`,
   coditect mapreduce search heron --store papers=papers --store notes=notes --top-k 1 -o json`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.search(cmd.Context(), search.Query{Text: strings.Join(args, " "), TopK: topK})
+			return cmds.search(cmd.Context(), search.Query{Text: strings.Join(args, " "), TopK: topK})
 		},
 	}
 	cmd.Flags().IntVar(&topK, "top-k", search.DefaultTopK, "number of passages of each folder")
-	a.Runners.Documents.AddFlags(cmd.Flags())
-	a.Runners.Tools.AddSearchFlags(cmd.Flags())
+	cmds.Runners.Documents.AddFlags(cmd.Flags())
+	cmds.Runners.Tools.AddSearchFlags(cmd.Flags())
 	return cmd
 }
 
-func (a *commands) search(ctx context.Context, q search.Query) (err error) {
+func (cmds *commands) search(ctx context.Context, q search.Query) (err error) {
 	if q.TopK < 1 || q.TopK > search.MaxTopK {
 		return exit.UsageError("--top-k: must be from 1 to %d", search.MaxTopK)
 	}
 
-	a.Runners.Note = func(message string) { fmt.Fprintf(a.Stderr, "note: %s\n", message) }
-	kit, err := a.Runners.OpenSearch()
+	cmds.Runners.Note = func(message string) { fmt.Fprintf(cmds.Stderr, "note: %s\n", message) }
+	kit, err := cmds.Runners.OpenSearch()
 	if err != nil {
 		return err
 	}
@@ -90,22 +90,22 @@ func (a *commands) search(ctx context.Context, q search.Query) (err error) {
 		out.Stores = append(out.Stores, r)
 	}
 
-	return errors.Join(err, a.PrintData(out, func() { a.printPassages(out) }))
+	return errors.Join(err, cmds.PrintData(out, func() { cmds.printPassages(out) }))
 }
 
-func (a *commands) printPassages(out searchResult) {
+func (cmds *commands) printPassages(out searchResult) {
 	for _, s := range out.Stores {
 		if len(s.Passages) == 0 && s.Error == "" {
-			fmt.Fprintf(a.Stdout, "%s: no passage has any of these words\n", s.Store)
+			fmt.Fprintf(cmds.Stdout, "%s: no passage has any of these words\n", s.Store)
 		}
 		if s.Note != "" {
-			fmt.Fprintln(a.Stderr, s.Note)
+			fmt.Fprintln(cmds.Stderr, s.Note)
 		}
 
 		for _, p := range s.Passages {
-			fmt.Fprintf(a.Stdout, "%s: %s, characters %d to %d\n", s.Store, p.Document, p.Start, p.End)
+			fmt.Fprintf(cmds.Stdout, "%s: %s, characters %d to %d\n", s.Store, p.Document, p.Start, p.End)
 			for line := range strings.SplitSeq(p.Quote, "\n") {
-				fmt.Fprintln(a.Stdout, strings.TrimRight("    "+strings.TrimSpace(line), " "))
+				fmt.Fprintln(cmds.Stdout, strings.TrimRight("    "+strings.TrimSpace(line), " "))
 			}
 		}
 	}

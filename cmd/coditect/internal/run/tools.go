@@ -17,7 +17,7 @@ type toolList struct {
 	Kits []runners.KitView `json:"kits"`
 }
 
-func (a *commands) toolsCommand() *cobra.Command {
+func (cmds *commands) toolsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tools",
 		Short: "Show the tools that agents can use, and the flags that offer them",
@@ -27,21 +27,21 @@ flags offer it shows the tools that a worker would have.`,
 		Example: `  coditect mapreduce tools
   coditect mapreduce tools --tool-root docs -o json`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.listTools(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmds.listTools(cmd.Context()) },
 	}
-	a.Runners.Tools.AddFlags(cmd.Flags())
+	cmds.Runners.Tools.AddFlags(cmd.Flags())
 	return cmd
 }
 
-func (a *commands) listTools(ctx context.Context) (err error) {
-	defer func() { err = errors.Join(err, a.Runners.CloseTools()) }()
-	kits, err := a.Runners.ListTools(ctx)
+func (cmds *commands) listTools(ctx context.Context) (err error) {
+	defer func() { err = errors.Join(err, cmds.Runners.CloseTools()) }()
+	kits, err := cmds.Runners.ListTools(ctx)
 	if err != nil {
 		return err
 	}
 
-	return a.PrintData(toolList{kits}, func() {
-		w := tabwriter.NewWriter(a.Stdout, 0, 4, 2, ' ', 0)
+	return cmds.PrintData(toolList{kits}, func() {
+		w := tabwriter.NewWriter(cmds.Stdout, 0, 4, 2, ' ', 0)
 		for _, k := range kits {
 			offered := "given by " + k.Flags
 			if k.Offered {

@@ -39,8 +39,8 @@ func CheckParameters(spec *mapreduce.JobSpec, prices *llm.Prices, endpoints map[
 		return err
 	}
 
-	for _, s := range stages {
-		if err := s.checkOwn(run, prices); err != nil {
+	for _, a := range stages {
+		if err := a.checkOwn(run, prices); err != nil {
 			return err
 		}
 	}
@@ -62,9 +62,9 @@ func AdviseOnParameters(spec *mapreduce.JobSpec, endpoints map[string]string) (l
 		return nil // the job is refused
 	}
 
-	for _, s := range stages {
-		for _, m := range append([]asked{s}, s.others...) {
-			if line := m.adapted(s.own.Over(run)); line != "" && !slices.Contains(lines, line) {
+	for _, a := range stages {
+		for _, m := range append([]asked{a}, a.others...) {
+			if line := m.adapted(a.own.Over(run)); line != "" && !slices.Contains(lines, line) {
 				lines = append(lines, line)
 			}
 		}
@@ -75,12 +75,12 @@ func AdviseOnParameters(spec *mapreduce.JobSpec, endpoints map[string]string) (l
 
 // adapted says with what a model is asked in place of parameters that it does not take; "" if it takes
 // all of them.
-func (s asked) adapted(set parameters.Set) string {
-	if keyVariables[s.provider] == "" {
+func (a asked) adapted(set parameters.Set) string {
+	if keyVariables[a.provider] == "" {
 		return "" // it asks nobody
 	}
 
-	kept := s.limits.Keep(set)
+	kept := a.limits.Keep(set)
 	var words []string
 	for _, name := range set.Given() {
 		switch value := kept.Value(name); value {
@@ -95,7 +95,7 @@ func (s asked) adapted(set parameters.Set) string {
 	if len(words) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s/%s is asked %s, since it takes no other", s.provider, s.model, strings.Join(words, " and "))
+	return fmt.Sprintf("%s/%s is asked %s, since it takes no other", a.provider, a.model, strings.Join(words, " and "))
 }
 
 // parametersOf returns the parameters that a run gives to all stages, and the stages that ask models.
@@ -136,12 +136,12 @@ func askedStages(spec *mapreduce.JobSpec, p *pipeline.Pipeline, endpoints map[st
 }
 
 // findLimits sets what is known of a model. The address that a job names is of its first provider.
-func (s *asked) findLimits(spec *mapreduce.JobSpec, endpoints map[string]string) {
-	address := endpoints[s.provider]
-	if s.provider == spec.Provider {
+func (a *asked) findLimits(spec *mapreduce.JobSpec, endpoints map[string]string) {
+	address := endpoints[a.provider]
+	if a.provider == spec.Provider {
 		address = cmp.Or(spec.Vars[settings.VarBaseURL], address)
 	}
-	s.limits = limitsFor(s.provider, address, s.model)
+	a.limits = limitsFor(a.provider, address, a.model)
 }
 
 // limitsFor returns what is known of the parameters that a model takes.
@@ -155,40 +155,40 @@ func limitsFor(provider, baseURL string, model llm.Model) parameters.Limits {
 }
 
 // checkOwn refuses parameters that the stage itself has.
-func (s asked) checkOwn(run parameters.Set, prices *llm.Prices) error {
-	if s.own.IsZero() {
+func (a asked) checkOwn(run parameters.Set, prices *llm.Prices) error {
+	if a.own.IsZero() {
 		return nil
 	}
-	if keyVariables[s.provider] == "" {
-		return errs.Field(fmt.Sprintf("stages[%d].parameters", s.index), "the provider %s asks no model: give the stage a model, or leave this out", s.provider)
+	if keyVariables[a.provider] == "" {
+		return errs.Field(fmt.Sprintf("stages[%d].parameters", a.index), "the provider %s asks no model: give the stage a model, or leave this out", a.provider)
 	}
 
-	name, rule := s.limits.Refusal(s.own)
+	name, rule := a.limits.Refusal(a.own)
 	if rule == "" {
-		if name, rule = s.limits.Refusal(s.own.Over(run)); !slices.Contains(s.own.Given(), name) {
+		if name, rule = a.limits.Refusal(a.own.Over(run)); !slices.Contains(a.own.Given(), name) {
 			return nil // it is the run's
 		}
 	}
 
-	return errs.Field(fmt.Sprintf("stages[%d].parameters.%s", s.index, name), "%s", s.explain(name, rule, s.own, prices))
+	return errs.Field(fmt.Sprintf("stages[%d].parameters.%s", a.index, name), "%s", a.explain(name, rule, a.own, prices))
 }
 
 // checkRun refuses a parameter of the run that no model of the job takes.
 func checkRun(name parameters.Name, run parameters.Set, stages []asked, prices *llm.Prices) error {
 	field := "vars." + string(name)
-	stages = slices.DeleteFunc(slices.Clone(stages), func(s asked) bool { return keyVariables[s.provider] == "" })
+	stages = slices.DeleteFunc(slices.Clone(stages), func(a asked) bool { return keyVariables[a.provider] == "" })
 	if len(stages) == 0 {
 		return errs.Field(field, "no model is asked: name a provider that asks one, or leave this out")
 	}
 
 	first := ""
-	for _, s := range stages {
-		refused, rule := s.limits.Refusal(s.own.Over(run))
+	for _, a := range stages {
+		refused, rule := a.limits.Refusal(a.own.Over(run))
 		if refused != name {
 			return nil
 		}
 		if first == "" {
-			first = s.explain(name, rule, run, prices)
+			first = a.explain(name, rule, run, prices)
 		}
 	}
 
@@ -199,9 +199,9 @@ func checkRun(name parameters.Name, run parameters.Set, stages []asked, prices *
 const maxCould = 4
 
 // explain says what a model does not take, and which models do.
-func (s asked) explain(name parameters.Name, rule string, set parameters.Set, prices *llm.Prices) string {
-	text := fmt.Sprintf("the model %s of %s: %s", s.model, s.provider, rule)
-	could := s.couldTake(set, name, prices)
+func (a asked) explain(name parameters.Name, rule string, set parameters.Set, prices *llm.Prices) string {
+	text := fmt.Sprintf("the model %s of %s: %s", a.model, a.provider, rule)
+	could := a.couldTake(set, name, prices)
 	if len(could) == 0 {
 		return text + "; leave it out"
 	}
@@ -209,11 +209,11 @@ func (s asked) explain(name parameters.Name, rule string, set parameters.Set, pr
 }
 
 // couldTake returns models that take a parameter: those of the same provider, or else of others.
-func (s asked) couldTake(set parameters.Set, name parameters.Name, prices *llm.Prices) (all []string) {
+func (a asked) couldTake(set parameters.Set, name parameters.Name, prices *llm.Prices) (all []string) {
 	alone := set.Without(slices.DeleteFunc(parameters.Names(), func(n parameters.Name) bool { return n == name })...)
 
-	for _, provider := range append([]string{s.provider}, prices.Providers()...) {
-		if provider != s.provider && len(all) > 0 && strings.HasPrefix(all[0], s.provider+"/") {
+	for _, provider := range append([]string{a.provider}, prices.Providers()...) {
+		if provider != a.provider && len(all) > 0 && strings.HasPrefix(all[0], a.provider+"/") {
 			return all
 		}
 		for _, model := range prices.Models(provider) {

@@ -21,22 +21,22 @@ func addAdminFlag(f *pflag.FlagSet, address *string) {
 
 // openTelemetry sets up what the environment asks for, and metrics for an admin listener if
 // there is to be one. It returns the logger of the process, and what ends all of it.
-func (a *commands) openTelemetry(ctx context.Context, service, admin string) (*slog.Logger, func(), error) {
-	plain := slog.NewTextHandler(a.Stderr, nil)
-	if err := a.OpenTelemetry(ctx, service, admin != "", slog.New(plain)); err != nil {
+func (cmds *commands) openTelemetry(ctx context.Context, service, admin string) (*slog.Logger, func(), error) {
+	plain := slog.NewTextHandler(cmds.Stderr, nil)
+	if err := cmds.OpenTelemetry(ctx, service, admin != "", slog.New(plain)); err != nil {
 		return nil, nil, err
 	}
-	return slog.New(a.Telemetry.LogHandler(plain)), func() { a.CloseTelemetry(ctx, slog.New(plain)) }, nil
+	return slog.New(cmds.Telemetry.LogHandler(plain)), func() { cmds.CloseTelemetry(ctx, slog.New(plain)) }, nil
 }
 
 // listenAdmin begins to serve operators, if there is an address for them, and returns what
 // ends that.
-func (a *commands) listenAdmin(address string, checks []admin.Check, log *slog.Logger) (func(), error) {
+func (cmds *commands) listenAdmin(address string, checks []admin.Check, log *slog.Logger) (func(), error) {
 	if address == "" {
 		return func() {}, nil
 	}
 
-	s, err := admin.Listen(admin.Config{Address: address, Checks: checks, Metrics: a.Telemetry.Handler(), Logger: log})
+	s, err := admin.Listen(admin.Config{Address: address, Checks: checks, Metrics: cmds.Telemetry.Handler(), Logger: log})
 	if err != nil {
 		return nil, exit.RefusedError("--admin: %w", err)
 	}

@@ -46,13 +46,13 @@ func (o *securityOptions) addFlags(f *pflag.FlagSet) {
 type times int
 
 // Set implements pflag.Value.
-func (n *times) Set(text string) error {
+func (t *times) Set(text string) error {
 	if given, err := strconv.ParseBool(text); err == nil && text != "1" && text != "0" {
 		if !given {
-			*n = 0
+			*t = 0
 			return nil
 		}
-		*n++
+		*t++
 		return nil
 	}
 
@@ -61,18 +61,18 @@ func (n *times) Set(text string) error {
 		return fmt.Errorf("%q is not true, false or a number: how often the flag is given", text)
 	}
 
-	*n = times(count)
+	*t = times(count)
 	return nil
 }
 
 // Type implements pflag.Value.
-func (n *times) Type() string { return "bool" }
+func (t *times) Type() string { return "bool" }
 
 // String implements pflag.Value.
-func (n *times) String() string { return strconv.Itoa(int(*n)) }
+func (t *times) String() string { return strconv.Itoa(int(*t)) }
 
 // IsBoolFlag makes the flag one that needs no value.
-func (n *times) IsBoolFlag() bool { return true }
+func (t *times) IsBoolFlag() bool { return true }
 
 // isPublic reports whether other machines can reach an address, HOST:PORT.
 func isPublic(address string) (bool, error) {
@@ -86,8 +86,8 @@ func isPublic(address string) (bool, error) {
 
 // checkAddresses refuses flags of listeners that do not fit each other, or what others can
 // reach.
-func (a *commands) checkAddresses(o serveOptions) error {
-	if err := o.security.check(&a.Global.TLS); err != nil {
+func (cmds *commands) checkAddresses(o serveOptions) error {
+	if err := o.security.check(&cmds.Global.TLS); err != nil {
 		return err
 	}
 
@@ -97,7 +97,7 @@ func (a *commands) checkAddresses(o serveOptions) error {
 			return exit.UsageError("--listen: %q is not HOST:PORT, nor unix", o.listen)
 		}
 		if public {
-			err = a.checkPublic("--listen", o.listen, o.security)
+			err = cmds.checkPublic("--listen", o.listen, o.security)
 		}
 		if err != nil {
 			return err
@@ -115,7 +115,7 @@ func (a *commands) checkAddresses(o serveOptions) error {
 	case err != nil:
 		return exit.UsageError("--http: %q is not HOST:PORT", o.http)
 	case public:
-		return a.checkPublic("--http", o.http, o.security)
+		return cmds.checkPublic("--http", o.http, o.security)
 	}
 
 	return nil
@@ -123,13 +123,13 @@ func (a *commands) checkAddresses(o serveOptions) error {
 
 // checkPublic refuses an address that other machines can reach, unless callers authenticate
 // over TLS, or --insecure is given twice.
-func (a *commands) checkPublic(flag, address string, o securityOptions) error {
+func (cmds *commands) checkPublic(flag, address string, o securityOptions) error {
 	if o.insecure >= 2 {
 		return nil
 	}
 
 	var lacking []string
-	if a.Global.TLS.Cert == "" {
+	if cmds.Global.TLS.Cert == "" {
 		lacking = append(lacking, "--tls-cert and --tls-key")
 	}
 	if o.policy == "" {
@@ -178,10 +178,10 @@ type security struct {
 	peers  bool              // whether all peers need certificates
 }
 
-func (a *commands) secure(o securityOptions, log *slog.Logger) (*security, error) {
+func (cmds *commands) secure(o securityOptions, log *slog.Logger) (*security, error) {
 	s := &security{}
 	var err error
-	if own := a.Global.TLS; own.Cert != "" {
+	if own := cmds.Global.TLS; own.Cert != "" {
 		byToken := o.tokens != "" || o.issuer.Issuer != ""
 		s.peers = o.clientCA != "" && !byToken
 		// Callers with a token, and those of services that are open to all, have no

@@ -72,7 +72,7 @@ func (o *serveOptions) rules(g *auth.Guard) func(mapreduce.TenantID) mapreduce.T
 	}
 }
 
-func (a *commands) serveCommand() *cobra.Command {
+func (cmds *commands) serveCommand() *cobra.Command {
 	var o serveOptions
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -110,7 +110,7 @@ others continue its jobs. This needs a program built with FoundationDB: make bui
   coditect serve --http 127.0.0.1:7680
   coditect serve --store fdb:/etc/foundationdb/fdb.cluster --store-prefix prod`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.serveUntil(cmd.Context(), o) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmds.serveUntil(cmd.Context(), o) },
 	}
 
 	f := cmd.Flags()
@@ -118,10 +118,10 @@ others continue its jobs. This needs a program built with FoundationDB: make bui
 	f.StringVar(&o.http, "http", "", "`address` for REST, Connect and gRPC-Web, HOST:PORT (default: none)")
 	f.StringSliceVar(&o.origins, "cors-origin", nil, "`origin` of web pages whose scripts may call --http, SCHEME://HOST[:PORT]; may be repeated")
 	f.IntVar(&o.workers, "workers", mapreduce.DefaultParallelism, "number of units that run in this process at the same time; 0 leaves all units to other workers")
-	a.Runners.Models.AddFleet(f)
-	a.Runners.Documents.AddFlags(f)
-	a.Runners.Tools.AddFlags(f)
-	a.Runners.Limits.AddFlags(f)
+	cmds.Runners.Models.AddFleet(f)
+	cmds.Runners.Documents.AddFlags(f)
+	cmds.Runners.Tools.AddFlags(f)
+	cmds.Runners.Limits.AddFlags(f)
 	f.Int64Var(&o.memory, "memory", 384, "`MiB` of memory for the calls of all clients and workers together; a call that needs more waits, and is refused after a while")
 	addAdminFlag(f, &o.admin)
 	addDrainFlag(f, &o.drain)
@@ -131,7 +131,7 @@ others continue its jobs. This needs a program built with FoundationDB: make bui
 	return cmd
 }
 
-func (a *commands) serveUntil(ctx context.Context, o serveOptions) (err error) {
+func (cmds *commands) serveUntil(ctx context.Context, o serveOptions) (err error) {
 	if o.memory < leastMemory {
 		return exit.UsageError("--memory: must be at least %d MiB, for a document and what is made of it", leastMemory)
 	}
@@ -149,44 +149,44 @@ func (a *commands) serveUntil(ctx context.Context, o serveOptions) (err error) {
 	}
 
 	if o.listen == "" {
-		if o.listen = defaultListen; a.Global.Location.Dir != "" {
+		if o.listen = defaultListen; cmds.Global.Location.Dir != "" {
 			o.listen = socketAlone
 		}
 	}
-	if o.listen == socketAlone && a.Global.Location.Dir == "" {
+	if o.listen == socketAlone && cmds.Global.Location.Dir == "" {
 		return exit.UsageError("--listen: a server on a cluster has no data directory for a socket; give HOST:PORT")
 	}
 
-	if err := a.checkAddresses(o); err != nil {
+	if err := cmds.checkAddresses(o); err != nil {
 		return err
 	}
 
 	// StepRegistry makes agents that depend on it: they send a key to no address that a job
 	// names.
-	a.Runners.Models.Fleet = true
-	all, err := a.Runners.StepRegistry()
+	cmds.Runners.Models.Fleet = true
+	all, err := cmds.Runners.StepRegistry()
 	if err != nil {
 		return err
 	}
 
-	log, closeAll, err := a.openTelemetryAndTools(ctx, "coditect-server", o.admin)
+	log, closeAll, err := cmds.openTelemetryAndTools(ctx, "coditect-server", o.admin)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeAll()) }()
 
-	config, err := a.NodeConfig(all, log)
+	config, err := cmds.NodeConfig(all, log)
 	if err != nil {
 		return err
 	}
 
 	config.Memory = memory.Limits{Total: o.memory << 20}
 	limitHeap(config.Memory.Total)
-	if err := a.CheckPrivacy(func(message string) { log.Warn(message) }); err != nil {
+	if err := cmds.CheckPrivacy(func(message string) { log.Warn(message) }); err != nil {
 		return err
 	}
 
-	secured, err := a.secure(o.security, log)
+	secured, err := cmds.secure(o.security, log)
 	if err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func (a *commands) serveUntil(ctx context.Context, o serveOptions) (err error) {
 	// Operators are served before the store opens, which may take long; until then the
 	// server is not ready.
 	var ready readiness
-	closeAdmin, err := a.listenAdmin(o.admin, ready.serverChecks(), log)
+	closeAdmin, err := cmds.listenAdmin(o.admin, ready.serverChecks(), log)
 	if err != nil {
 		return err
 	}
@@ -205,11 +205,11 @@ func (a *commands) serveUntil(ctx context.Context, o serveOptions) (err error) {
 
 	node, err := embedded.Open(config)
 	if err != nil {
-		return fmt.Errorf("store %s: %w", a.Global.Location, err)
+		return fmt.Errorf("store %s: %w", cmds.Global.Location, err)
 	}
 	ready.node.Store(node)
 
-	err = a.serveNode(ctx, node, o, secured, log)
+	err = cmds.serveNode(ctx, node, o, secured, log)
 	ready.stopping.Store(true)
 	log.Info("stopping; what runs may finish", "for", o.drain)
 	return errors.Join(err, node.Close())
@@ -217,22 +217,22 @@ func (a *commands) serveUntil(ctx context.Context, o serveOptions) (err error) {
 
 // openTelemetryAndTools opens what a server and a worker have beside their work: telemetry of
 // a name, and tools. It returns the log and what closes both.
-func (a *commands) openTelemetryAndTools(ctx context.Context, name, admin string) (*slog.Logger, func() error, error) {
-	log, closeTelemetry, err := a.openTelemetry(ctx, name, admin)
+func (cmds *commands) openTelemetryAndTools(ctx context.Context, name, admin string) (*slog.Logger, func() error, error) {
+	log, closeTelemetry, err := cmds.openTelemetry(ctx, name, admin)
 	if err != nil {
 		return nil, nil, err
 	}
 
 	closeAll := func() error {
-		err := a.Runners.CloseTools()
+		err := cmds.Runners.CloseTools()
 		closeTelemetry()
 		return err
 	}
 
-	a.Runners.Note = func(message string) { log.Info(message) }
-	a.Runners.LogTools(log)
-	a.Runners.WatchKeys(func(err error) { log.Warn("units that ask this provider fail here", "error", err) })
-	if _, err := a.Runners.OpenTools(ctx); err != nil {
+	cmds.Runners.Note = func(message string) { log.Info(message) }
+	cmds.Runners.LogTools(log)
+	cmds.Runners.WatchKeys(func(err error) { log.Warn("units that ask this provider fail here", "error", err) })
+	if _, err := cmds.Runners.OpenTools(ctx); err != nil {
 		return nil, nil, errors.Join(err, closeAll())
 	}
 	return log, closeAll, nil
@@ -254,7 +254,7 @@ func limitHeap(held int64) {
 }
 
 // serveNode serves until ctx ends.
-func (a *commands) serveNode(ctx context.Context, node *embedded.Node, o serveOptions, secured *security, log *slog.Logger) error {
+func (cmds *commands) serveNode(ctx context.Context, node *embedded.Node, o serveOptions, secured *security, log *slog.Logger) error {
 	// The address is taken first: if it is in use, no job begins to move.
 	l, err := listen(o)
 	if err != nil {
@@ -272,14 +272,14 @@ func (a *commands) serveNode(ctx context.Context, node *embedded.Node, o serveOp
 		return exit.Cause(ctx, err)
 	}
 
-	address := embedded.SocketAddress(a.Global.Location.Dir)
+	address := embedded.SocketAddress(cmds.Global.Location.Dir)
 	if l != nil {
 		node.Serve(l)
 		address = l.Addr().String()
 		secured.warn(log, address)
 	}
 
-	if err := a.serveHTTP(node, o, secured, log); err != nil {
+	if err := cmds.serveHTTP(node, o, secured, log); err != nil {
 		return err
 	}
 	if o.workers > 0 {
@@ -288,7 +288,7 @@ func (a *commands) serveNode(ctx context.Context, node *embedded.Node, o serveOp
 		}
 	}
 
-	log.Info("serving", "address", address, "store", a.Global.Location, "version", a.Version, "workers", o.workers)
+	log.Info("serving", "address", address, "store", cmds.Global.Location, "version", cmds.Version, "workers", o.workers)
 	if secured.guard != nil {
 		secured.guard.Run(ctx)
 	}
@@ -297,7 +297,7 @@ func (a *commands) serveNode(ctx context.Context, node *embedded.Node, o serveOp
 }
 
 // serveHTTP begins to serve HTTP, if there is an address for it.
-func (a *commands) serveHTTP(node *embedded.Node, o serveOptions, secured *security, log *slog.Logger) error {
+func (cmds *commands) serveHTTP(node *embedded.Node, o serveOptions, secured *security, log *slog.Logger) error {
 	if o.http == "" {
 		return nil
 	}
@@ -340,7 +340,7 @@ func listen(o serveOptions) (net.Listener, error) {
 	return l, nil
 }
 
-func (a *commands) workerCommand() *cobra.Command {
+func (cmds *commands) workerCommand() *cobra.Command {
 	var (
 		servers []string
 		slots   int
@@ -363,7 +363,7 @@ OPENAI_API_KEY. A job cannot choose the address that a key is sent to.`,
   coditect worker --server 127.0.0.1:7600 --providers openai --endpoint openai=http://10.0.0.5:8000/v1`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.workUntil(cmd.Context(), servers, slots, admin, drain)
+			return cmds.workUntil(cmd.Context(), servers, slots, admin, drain)
 		},
 	}
 
@@ -372,17 +372,17 @@ OPENAI_API_KEY. A job cannot choose the address that a key is sent to.`,
 	f.IntVar(&slots, "slots", mapreduce.DefaultParallelism, "number of units that run at the same time")
 	addAdminFlag(f, &admin)
 	addDrainFlag(f, &drain)
-	a.Runners.Models.AddFleet(f)
-	a.Runners.Documents.AddFlags(f)
-	a.Runners.Tools.AddFlags(f)
+	cmds.Runners.Models.AddFleet(f)
+	cmds.Runners.Documents.AddFlags(f)
+	cmds.Runners.Tools.AddFlags(f)
 	return cmd
 }
 
-func (a *commands) workUntil(ctx context.Context, servers []string, slots int, admin string, drain time.Duration) (err error) {
+func (cmds *commands) workUntil(ctx context.Context, servers []string, slots int, admin string, drain time.Duration) (err error) {
 	if len(servers) == 0 {
-		address := embedded.SocketAddress(a.Global.Location.Dir)
+		address := embedded.SocketAddress(cmds.Global.Location.Dir)
 		if _, err := os.Stat(strings.TrimPrefix(address, "unix:")); err != nil {
-			return exit.UsageError("--server is missing: name the address of a server, such as 127.0.0.1:7600; none listens in %s", a.Global.Location)
+			return exit.UsageError("--server is missing: name the address of a server, such as 127.0.0.1:7600; none listens in %s", cmds.Global.Location)
 		}
 		servers = []string{address}
 	}
@@ -396,29 +396,29 @@ func (a *commands) workUntil(ctx context.Context, servers []string, slots int, a
 
 	// StepRegistry makes agents that depend on it: they send a key to no address that a job
 	// names.
-	a.Runners.Models.Fleet = true
-	all, err := a.Runners.StepRegistry()
+	cmds.Runners.Models.Fleet = true
+	all, err := cmds.Runners.StepRegistry()
 	if err != nil {
 		return err
 	}
 
-	formats, err := a.Runners.DocumentFormats()
+	formats, err := cmds.Runners.DocumentFormats()
 	if err != nil {
 		return err
 	}
 
-	log, closeAll, err := a.openTelemetryAndTools(ctx, "coditect-worker", admin)
+	log, closeAll, err := cmds.openTelemetryAndTools(ctx, "coditect-worker", admin)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeAll()) }()
 
 	c := worker.Config{
-		Version: a.Version, Steps: all, Parsers: formats.Parsers(), Tools: a.Runners.OfferedTools(), Limits: a.Runners.Gates, Manners: a.Runners.Manners, StartApart: a.Self.Starter(apart.Whose(true)), Slots: slots, Prefetch: aheadOf(slots), Logger: log, Meter: a.Telemetry.Meter(), Tracer: a.Telemetry.Tracer(), DrainTimeout: drain,
+		Version: cmds.Version, Steps: all, Parsers: formats.Parsers(), Tools: cmds.Runners.OfferedTools(), Limits: cmds.Runners.Gates, Manners: cmds.Runners.Manners, StartApart: cmds.Self.Starter(apart.Whose(true)), Slots: slots, Prefetch: aheadOf(slots), Logger: log, Meter: cmds.Telemetry.Meter(), Tracer: cmds.Telemetry.Tracer(), DrainTimeout: drain,
 	}
 
 	for _, target := range servers {
-		conn, err := a.Dial(target)
+		conn, err := cmds.Dial(target)
 		if err != nil {
 			return err
 		}
@@ -432,19 +432,19 @@ func (a *commands) workUntil(ctx context.Context, servers []string, slots int, a
 		return err
 	}
 
-	keyless := a.Runners.CheckKeys()
+	keyless := cmds.Runners.CheckKeys()
 	if keyless != nil {
 		log.Warn("units that ask these models will fail here", "error", keyless)
 	}
 
 	var ready readiness
-	closeAdmin, err := a.listenAdmin(admin, ready.workerChecks(w, keyless, a.Runners.Keys.Refused), log)
+	closeAdmin, err := cmds.listenAdmin(admin, ready.workerChecks(w, keyless, cmds.Runners.Keys.Refused), log)
 	if err != nil {
 		return err
 	}
 	defer closeAdmin()
 
-	log.Info("working", "session", w.Session(), "servers", strings.Join(servers, " "), "slots", slots, "version", a.Version)
+	log.Info("working", "session", w.Session(), "servers", strings.Join(servers, " "), "slots", slots, "version", cmds.Version)
 	err = w.Run(ctx)
 	st := w.Stats()
 	log.Info("worked", "session", w.Session(), "done", st.Done, "failed", st.Errored, "returned", st.Returned, "panics", st.Panics,

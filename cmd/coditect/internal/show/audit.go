@@ -25,8 +25,8 @@ func isFile(name string) bool {
 }
 
 // exportEvents writes all events to a file, or to the standard output.
-func (a *commands) exportEvents(ctx context.Context, s *program.Session, q mapreduce.ListEventsQuery, name string) (err error) {
-	out := a.Stdout
+func (cmds *commands) exportEvents(ctx context.Context, s *program.Session, q mapreduce.ListEventsQuery, name string) (err error) {
+	out := cmds.Stdout
 	if name != "-" {
 		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 		if err != nil {
@@ -44,7 +44,7 @@ func (a *commands) exportEvents(ctx context.Context, s *program.Session, q mapre
 }
 
 // verifyFile verifies a file that exportEvents has written.
-func (a *commands) verifyFile(name, head string) error {
+func (cmds *commands) verifyFile(name, head string) error {
 	f, err := os.Open(name)
 	if err != nil {
 		return err
@@ -56,13 +56,13 @@ func (a *commands) verifyFile(name, head string) error {
 		return err
 	}
 
-	return a.PrintData(v, func() {
-		fmt.Fprintf(a.Stdout, "the chain is intact: %s, %s, %s; its head is %s\n", auditfile.Whose(v.Job, v.Tenant), plural.Count(v.Checkpoints, "checkpoint"), plural.Count(v.Seals, "seal"), v.Head)
+	return cmds.PrintData(v, func() {
+		fmt.Fprintf(cmds.Stdout, "the chain is intact: %s, %s, %s; its head is %s\n", auditfile.Whose(v.Job, v.Tenant), plural.Count(v.Checkpoints, "checkpoint"), plural.Count(v.Seals, "seal"), v.Head)
 		if !v.Bound {
-			fmt.Fprintln(a.Stdout, "only the first line says whose chain it is: an earlier version began the chain, or wrote the file")
+			fmt.Fprintln(cmds.Stdout, "only the first line says whose chain it is: an earlier version began the chain, or wrote the file")
 		}
 		if v.Unsealed > 0 {
-			fmt.Fprintf(a.Stdout, "not covered by a seal yet: the last %s\n", plural.Count(v.Unsealed, "checkpoint"))
+			fmt.Fprintf(cmds.Stdout, "not covered by a seal yet: the last %s\n", plural.Count(v.Unsealed, "checkpoint"))
 		}
 	})
 }

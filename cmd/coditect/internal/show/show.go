@@ -20,7 +20,7 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
 )
 
-func (a *commands) statusCommand() *cobra.Command {
+func (cmds *commands) statusCommand() *cobra.Command {
 	var id string
 	cmd := &cobra.Command{
 		Use:   "status JOB",
@@ -29,7 +29,7 @@ func (a *commands) statusCommand() *cobra.Command {
   coditect mapreduce status last -o json`,
 	}
 
-	cmd.RunE = a.OnJob(&id, func(ctx context.Context, s *program.Session, job mapreduce.JobID) error {
+	cmd.RunE = cmds.OnJob(&id, func(ctx context.Context, s *program.Session, job mapreduce.JobID) error {
 		j, err := s.GetJob(ctx, job)
 		if err != nil {
 			return err
@@ -41,14 +41,14 @@ func (a *commands) statusCommand() *cobra.Command {
 
 		data := StatusOf(j)
 		data.Skipped, data.Failures = resultfile.SkippedOf(j.Skipped), failed
-		return a.PrintData(data, func() {
-			a.printStatus(j, s.IsOnlyReader())
-			printFailed(a.Program, failed, j.FailedUnits)
-			printSkipped(a.Program, data.Skipped, j.Coverage.Documents.Skipped)
+		return cmds.PrintData(data, func() {
+			cmds.printStatus(j, s.IsOnlyReader())
+			printFailed(cmds.Program, failed, j.FailedUnits)
+			printSkipped(cmds.Program, data.Skipped, j.Coverage.Documents.Skipped)
 		})
 	})
 
-	a.AddJobID(cmd, &id)
+	cmds.AddJobID(cmd, &id)
 	return cmd
 }
 
@@ -73,7 +73,7 @@ func firstFailed(ctx context.Context, s *program.Session, j *mapreduce.Job) ([]r
 }
 
 // printStatus prints a job; idle says that no process works on it.
-func (a *commands) printStatus(j *mapreduce.Job, idle bool) {
+func (cmds *commands) printStatus(j *mapreduce.Job, idle bool) {
 	s := StatusOf(j)
 	rows := [][2]string{
 		{"job", string(j.ID)},
@@ -116,18 +116,18 @@ func (a *commands) printStatus(j *mapreduce.Job, idle bool) {
 	}
 
 	for _, r := range rows {
-		fmt.Fprintf(a.Stdout, "%-10s  %s\n", r[0], r[1])
+		fmt.Fprintf(cmds.Stdout, "%-10s  %s\n", r[0], r[1])
 	}
-	a.printStages(s.Stages)
+	cmds.printStages(s.Stages)
 }
 
 // printStages prints a line for each stage of a job.
-func (a *commands) printStages(stages []StageStatus) {
+func (cmds *commands) printStages(stages []StageStatus) {
 	if len(stages) == 0 {
 		return
 	}
-	fmt.Fprintln(a.Stdout)
-	a.PrintTable("STAGE PHASE DONE FAILED ALL", func(row func(...any)) {
+	fmt.Fprintln(cmds.Stdout)
+	cmds.PrintTable("STAGE PHASE DONE FAILED ALL", func(row func(...any)) {
 		for _, s := range stages {
 			// No stage has a name like that of the units that parse documents.
 			row(cmp.Or(s.Stage, "(parse)"), s.Phase, s.Completed, s.Failed, s.Total)
@@ -158,7 +158,7 @@ type jobList struct {
 	Next string      `json:"next_page_token"`
 }
 
-func (a *commands) listCommand() *cobra.Command {
+func (cmds *commands) listCommand() *cobra.Command {
 	var (
 		states []string
 		q      mapreduce.ListJobsQuery
@@ -180,16 +180,16 @@ func (a *commands) listCommand() *cobra.Command {
 			}
 
 			// A command that only reads must not make a data directory.
-			if a.HasNoData() {
-				return a.printJobs(&mapreduce.JobPage{})
+			if cmds.HasNoData() {
+				return cmds.printJobs(&mapreduce.JobPage{})
 			}
 
-			return a.WithReader(cmd.Context(), func(s *program.Session) error {
+			return cmds.WithReader(cmd.Context(), func(s *program.Session) error {
 				page, err := s.ListJobs(cmd.Context(), q)
 				if err != nil {
 					return err
 				}
-				return a.printJobs(page)
+				return cmds.printJobs(page)
 			})
 		},
 	}
@@ -228,27 +228,27 @@ func parseStates(names []string) ([]mapreduce.JobState, error) {
 	return states, nil
 }
 
-func (a *commands) printJobs(page *mapreduce.JobPage) error {
+func (cmds *commands) printJobs(page *mapreduce.JobPage) error {
 	l := jobList{Jobs: []JobStatus{}, Next: page.NextPageToken}
 	for _, j := range page.Jobs {
 		l.Jobs = append(l.Jobs, StatusOf(j))
 	}
-	return a.PrintData(l, func() {
-		a.printJobTable(l.Jobs)
-		a.PrintNextPage(l.Next)
+	return cmds.PrintData(l, func() {
+		cmds.printJobTable(l.Jobs)
+		cmds.PrintNextPage(l.Next)
 	})
 }
 
 // printJobTable prints a line for each job, with when it will be deleted if that is set for
 // any of them.
-func (a *commands) printJobTable(jobs []JobStatus) {
+func (cmds *commands) printJobTable(jobs []JobStatus) {
 	header := "JOB STATUS UNITS FAILED TOKENS CREATED"
 	expires := slices.ContainsFunc(jobs, func(j JobStatus) bool { return j.DeletedAt != "" })
 	if expires {
 		header += " KEPT-UNTIL"
 	}
 
-	a.PrintTable(header, func(row func(...any)) {
+	cmds.PrintTable(header, func(row func(...any)) {
 		for _, j := range jobs {
 			cells := []any{j.ID, j.Status, fmt.Sprintf("%d/%d", j.Completed, j.Total), j.Failed, j.Tokens, j.Created}
 			if expires {
@@ -265,7 +265,7 @@ type unitList struct {
 	Next  string             `json:"next_page_token"`
 }
 
-func (a *commands) unitsCommand() *cobra.Command {
+func (cmds *commands) unitsCommand() *cobra.Command {
 	var (
 		id     string
 		states []string
@@ -279,13 +279,13 @@ func (a *commands) unitsCommand() *cobra.Command {
   coditect mapreduce units mr_20260101_a1b2c3 --limit 1000 -o json`,
 	}
 
-	cmd.RunE = a.OnJob(&id, func(ctx context.Context, s *program.Session, job mapreduce.JobID) error {
+	cmd.RunE = cmds.OnJob(&id, func(ctx context.Context, s *program.Session, job mapreduce.JobID) error {
 		if q.PageSize < 1 || q.PageSize > 1000 {
 			return exit.UsageError("--limit: must be 1 to 1000")
 		}
 
 		// Only JSON shows outputs, which may be large.
-		q.Job, q.Outputs = job, a.Format == console.JSON
+		q.Job, q.Outputs = job, cmds.Format == console.JSON
 		for _, name := range states {
 			state, err := mapreduce.ParseUnitState(name)
 			if err != nil {
@@ -302,10 +302,10 @@ func (a *commands) unitsCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.printUnits(j, page)
+		return cmds.printUnits(j, page)
 	})
 
-	a.AddJobID(cmd, &id)
+	cmds.AddJobID(cmd, &id)
 	f := cmd.Flags()
 	f.StringSliceVar(&states, "status", nil, "only units that are blocked, pending, processing, complete, failed or cancelled")
 	f.IntVar(&q.PageSize, "limit", 100, "largest number of units to show")
@@ -313,7 +313,7 @@ func (a *commands) unitsCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *commands) printUnits(job *mapreduce.Job, page *mapreduce.UnitPage) error {
+func (cmds *commands) printUnits(job *mapreduce.Job, page *mapreduce.UnitPage) error {
 	unpacker, err := results.NewUnpacker(job)
 	if err != nil {
 		return err
@@ -328,13 +328,13 @@ func (a *commands) printUnits(job *mapreduce.Job, page *mapreduce.UnitPage) erro
 		l.Units = append(l.Units, results.UnitLineOf(u, e))
 	}
 
-	return a.PrintData(l, func() {
-		a.PrintTable("UNIT KIND LEVEL STATE ATTEMPTS TOKENS ERRORS", func(row func(...any)) {
+	return cmds.PrintData(l, func() {
+		cmds.PrintTable("UNIT KIND LEVEL STATE ATTEMPTS TOKENS ERRORS", func(row func(...any)) {
 			for _, u := range l.Units {
 				row(u.Unit, u.Kind, u.Level, stateOf(u), u.Attempts, u.Tokens, strings.Join(u.Errors, "; "))
 			}
 		})
-		a.PrintNextPage(l.Next)
+		cmds.PrintNextPage(l.Next)
 	})
 }
 
@@ -354,7 +354,7 @@ type auditList struct {
 	Verified    bool                 `json:"verified"`
 }
 
-func (a *commands) auditCommand() *cobra.Command {
+func (cmds *commands) auditCommand() *cobra.Command {
 	var (
 		id, export, head string
 		log              bool
@@ -389,18 +389,18 @@ which principal or rule, and the head of the chain of each.`,
 		}
 		q.Job = job
 		if export != "" {
-			return a.exportEvents(ctx, s, q, export)
+			return cmds.exportEvents(ctx, s, q, export)
 		}
 
 		page, err := s.ListEvents(ctx, q)
 		if err != nil {
 			return err
 		}
-		return a.printEvents(page, q)
+		return cmds.printEvents(page, q)
 	}
 
 	// A job is looked up only if the command is about one, and not about a file or a log.
-	onJob := a.OnJob(&id, show)
+	onJob := cmds.OnJob(&id, show)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		file := len(args) == 1 && isFile(args[0])
 		switch {
@@ -409,16 +409,16 @@ which principal or rule, and the head of the chain of each.`,
 		case q.Tenant != "" && !log:
 			return exit.UsageError("--tenant: is for --log")
 		case q.Verify && file:
-			return a.verifyFile(args[0], head)
+			return cmds.verifyFile(args[0], head)
 		case !log:
 			return onJob(cmd, args)
 		case id != "" || len(args) > 0:
 			return exit.UsageError("--log: shows the log of a tenant, and takes no job")
 		}
-		return a.WithReader(cmd.Context(), func(s *program.Session) error { return show(cmd.Context(), s, "") })
+		return cmds.WithReader(cmd.Context(), func(s *program.Session) error { return show(cmd.Context(), s, "") })
 	}
 
-	a.AddJobID(cmd, &id)
+	cmds.AddJobID(cmd, &id)
 	f := cmd.Flags()
 	f.BoolVar(&q.Verify, "verify", false, "check the chain of hashes of the job, or of a file that --export has written")
 	f.BoolVar(&log, "log", false, "show the log of a tenant: its deleted jobs")
@@ -430,7 +430,7 @@ which principal or rule, and the head of the chain of each.`,
 	return cmd
 }
 
-func (a *commands) printEvents(page *mapreduce.EventPage, q mapreduce.ListEventsQuery) error {
+func (cmds *commands) printEvents(page *mapreduce.EventPage, q mapreduce.ListEventsQuery) error {
 	l := auditList{Checkpoints: []results.Checkpoint{}, Seals: []results.Seal{}, Next: page.NextPageToken, Verified: q.Verify}
 	for _, c := range page.Checkpoints {
 		l.Checkpoints = append(l.Checkpoints, results.CheckpointOf(c))
@@ -439,15 +439,15 @@ func (a *commands) printEvents(page *mapreduce.EventPage, q mapreduce.ListEvents
 		l.Seals = append(l.Seals, results.SealOf(s))
 	}
 
-	return a.PrintData(l, func() {
-		a.PrintTable("TIME KIND STATE COMPLETED FAILED TOKENS PROGRESS PRINCIPAL MESSAGE", func(row func(...any)) {
+	return cmds.PrintData(l, func() {
+		cmds.PrintTable("TIME KIND STATE COMPLETED FAILED TOKENS PROGRESS PRINCIPAL MESSAGE", func(row func(...any)) {
 			for i, c := range page.Checkpoints {
 				row(console.FormatTime(c.Time), c.Kind, l.Checkpoints[i].State, len(c.Completed), len(c.Failed), c.Tokens.Total(), progressOf(c), c.Principal, messageOf(c))
 			}
 		})
-		a.PrintNextPage(l.Next)
+		cmds.PrintNextPage(l.Next)
 		if q.Verify {
-			fmt.Fprintf(a.Stdout, "the chain is intact: %s\n", auditfile.Whose(q.Job, q.Tenant))
+			fmt.Fprintf(cmds.Stdout, "the chain is intact: %s\n", auditfile.Whose(q.Job, q.Tenant))
 		}
 	})
 }

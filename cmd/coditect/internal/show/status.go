@@ -119,41 +119,41 @@ func StatusOf(j *mapreduce.Job) JobStatus {
 }
 
 // PrintEnd prints how a job ended, and where its results are.
-func PrintEnd(a *program.Program, j *mapreduce.Job, end End) error {
+func PrintEnd(p *program.Program, j *mapreduce.Job, end End) error {
 	s := StatusOf(j)
 	s.Output = end.Dir
 	s.Warnings = slices.Concat(s.Warnings, brokenLines(end.Broken))
 	s.Skipped, _ = cutList(end.Skipped, maxSkippedJSON)
 	s.Failures = end.Failed[:min(len(end.Failed), maxSkippedJSON)]
 
-	return a.PrintData(s, func() {
-		fmt.Fprintf(a.Stdout, "%s is %s: %s\n", j.ID, endingText(j), outcomeText(j, end.Took))
+	return p.PrintData(s, func() {
+		fmt.Fprintf(p.Stdout, "%s is %s: %s\n", j.ID, endingText(j), outcomeText(j, end.Took))
 		if j.Error != "" && j.State != mapreduce.JobComplete {
-			fmt.Fprintf(a.Stdout, "%s\n", console.VisibleText(j.Error))
+			fmt.Fprintf(p.Stdout, "%s\n", console.VisibleText(j.Error))
 		}
 		if s.Cost == nil {
-			fmt.Fprintf(a.Stdout, "cost unknown: %s\n", console.VisibleText(results.PriceAdvice(s.Unpriced)))
+			fmt.Fprintf(p.Stdout, "cost unknown: %s\n", console.VisibleText(results.PriceAdvice(s.Unpriced)))
 		}
 
 		for _, w := range j.Warnings {
-			fmt.Fprintf(a.Stdout, "warning: %s\n", console.VisibleText(w))
+			fmt.Fprintf(p.Stdout, "warning: %s\n", console.VisibleText(w))
 		}
 		for _, line := range brokenLines(end.Broken) {
-			fmt.Fprintf(a.Stdout, "warning: %s\n", line)
+			fmt.Fprintf(p.Stdout, "warning: %s\n", line)
 		}
 
-		printFailed(a, end.Failed, j.FailedUnits)
-		printSkipped(a, end.Skipped, j.Coverage.Documents.Skipped)
+		printFailed(p, end.Failed, j.FailedUnits)
+		printSkipped(p, end.Skipped, j.Coverage.Documents.Skipped)
 
 		if end.Dir != "" {
-			fmt.Fprintf(a.Stdout, "results are in %s\n", end.Dir)
+			fmt.Fprintf(p.Stdout, "results are in %s\n", end.Dir)
 		}
 		if j.AuditHead != "" {
-			fmt.Fprintf(a.Stdout, "audit chain ends in %s\n", j.AuditHead)
+			fmt.Fprintf(p.Stdout, "audit chain ends in %s\n", j.AuditHead)
 		}
 		// Some errors say how to resume the job already.
 		if hint := hintOf(j, end.Failed); hint != "" && !strings.Contains(j.Error, "resume") {
-			fmt.Fprintf(a.Stdout, "%s: %s\n", hint, a.CommandLine("resume", j.ID))
+			fmt.Fprintf(p.Stdout, "%s: %s\n", hint, p.CommandLine("resume", j.ID))
 		}
 	})
 }
@@ -198,7 +198,7 @@ func cutList(list []resultfile.SkippedDocument, most int) ([]resultfile.SkippedD
 }
 
 // printFailed prints which of the failed units failed, and why at the last attempt.
-func printFailed(a *program.Program, failed []resultfile.FailedUnit, count int64) {
+func printFailed(p *program.Program, failed []resultfile.FailedUnit, count int64) {
 	shown := failed[:min(len(failed), maxSkippedText)]
 	for _, u := range shown {
 		reason := "it has no reason"
@@ -208,14 +208,14 @@ func printFailed(a *program.Program, failed []resultfile.FailedUnit, count int64
 
 		line := fmt.Sprintf("failed %s: %s", console.VisibleText(string(u.Unit)), console.VisibleText(reason))
 		if u.Retry {
-			fmt.Fprintln(a.Stdout, line) // the last line says how
+			fmt.Fprintln(p.Stdout, line) // the last line says how
 			continue
 		}
-		fmt.Fprintln(a.Stdout, withAdvice(line, u.Advice))
+		fmt.Fprintln(p.Stdout, withAdvice(line, u.Advice))
 	}
 
 	if more := count - int64(len(shown)); more > 0 && len(shown) > 0 {
-		fmt.Fprintf(a.Stdout, "failed %d more: see failed_units in result.json\n", more)
+		fmt.Fprintf(p.Stdout, "failed %d more: see failed_units in result.json\n", more)
 	}
 }
 
@@ -228,14 +228,14 @@ func withAdvice(line, advice string) string {
 }
 
 // printSkipped prints which documents were skipped, why, and what to do.
-func printSkipped(a *program.Program, skipped []resultfile.SkippedDocument, count int64) {
+func printSkipped(p *program.Program, skipped []resultfile.SkippedDocument, count int64) {
 	shown, _ := cutList(skipped, maxSkippedText)
 	for _, d := range shown {
 		line := fmt.Sprintf("skipped %s: %s", console.VisibleText(string(d.Document)), console.VisibleText(d.Reason))
-		fmt.Fprintln(a.Stdout, withAdvice(line, d.Advice))
+		fmt.Fprintln(p.Stdout, withAdvice(line, d.Advice))
 	}
 	if more := count - int64(len(shown)); more > 0 && len(shown) > 0 {
-		fmt.Fprintf(a.Stdout, "skipped %d more: see skipped_documents in result.json\n", more)
+		fmt.Fprintf(p.Stdout, "skipped %d more: see skipped_documents in result.json\n", more)
 	}
 }
 

@@ -23,7 +23,7 @@ type quotaUse struct {
 	Limit *int64 `json:"limit"` // null if nothing bounds it
 }
 
-func (a *commands) useCommand() *cobra.Command {
+func (cmds *commands) useCommand() *cobra.Command {
 	var tenant string
 	cmd := &cobra.Command{
 		Use:   "use",
@@ -36,15 +36,15 @@ that servers have taken for this minute.`,
   coditect mapreduce use --tenant research -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if a.HasNoData() {
-				return a.printUse(&mapreduce.TenantUse{Tenant: mapreduce.TenantID(tenant)})
+			if cmds.HasNoData() {
+				return cmds.printUse(&mapreduce.TenantUse{Tenant: mapreduce.TenantID(tenant)})
 			}
-			return a.WithReader(cmd.Context(), func(s *program.Session) error {
+			return cmds.WithReader(cmd.Context(), func(s *program.Session) error {
 				use, err := s.TenantUse(cmd.Context(), mapreduce.TenantID(tenant))
 				if err != nil {
 					return err
 				}
-				return a.printUse(use)
+				return cmds.printUse(use)
 			})
 		},
 	}
@@ -53,7 +53,7 @@ that servers have taken for this minute.`,
 	return cmd
 }
 
-func (a *commands) printUse(use *mapreduce.TenantUse) error {
+func (cmds *commands) printUse(use *mapreduce.TenantUse) error {
 	v := tenantUse{Tenant: use.Tenant, Quotas: []quotaUse{}}
 	for _, q := range use.Quotas {
 		one := quotaUse{Name: q.Name, Used: q.Used}
@@ -67,8 +67,8 @@ func (a *commands) printUse(use *mapreduce.TenantUse) error {
 		v.Keep = use.Keep.String()
 	}
 
-	return a.PrintData(v, func() {
-		a.PrintTable("USE NOW QUOTA", func(row func(...any)) {
+	return cmds.PrintData(v, func() {
+		cmds.PrintTable("USE NOW QUOTA", func(row func(...any)) {
 			for _, q := range v.Quotas {
 				limit := "-"
 				if q.Limit != nil {
@@ -77,7 +77,7 @@ func (a *commands) printUse(use *mapreduce.TenantUse) error {
 				row(q.Name, q.Used, limit)
 			}
 		})
-		fmt.Fprintln(a.Stdout, keepText(use.Keep))
+		fmt.Fprintln(cmds.Stdout, keepText(use.Keep))
 	})
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
 )
 
-func (a *commands) watchCommand() *cobra.Command {
+func (cmds *commands) watchCommand() *cobra.Command {
 	var id string
 	cmd := &cobra.Command{
 		Use:   "watch JOB",
@@ -22,34 +22,34 @@ For agents with tools it shows each turn and each call of a tool as it happens. 
 		Example: `  coditect mapreduce watch mr_20260101_a1b2c3`,
 	}
 
-	cmd.RunE = a.OnJob(&id, a.watchJob)
-	a.AddJobID(cmd, &id)
+	cmd.RunE = cmds.OnJob(&id, cmds.watchJob)
+	cmds.AddJobID(cmd, &id)
 	return cmd
 }
 
-func (a *commands) watchJob(ctx context.Context, s *program.Session, id mapreduce.JobID) error {
+func (cmds *commands) watchJob(ctx context.Context, s *program.Session, id mapreduce.JobID) error {
 	defer s.Meter.End()
-	job, err := s.FollowJob(ctx, id, a.showChange(s))
+	job, err := s.FollowJob(ctx, id, cmds.showChange(s))
 	if err != nil {
 		return err
 	}
-	return a.printWatched(s, job)
+	return cmds.printWatched(s, job)
 }
 
-func (a *commands) showChange(s *program.Session) func(*mapreduce.Job) error {
+func (cmds *commands) showChange(s *program.Session) func(*mapreduce.Job) error {
 	return func(j *mapreduce.Job) error {
-		if a.Format == console.JSON {
-			return a.PrintLine(StatusOf(j), nil)
+		if cmds.Format == console.JSON {
+			return cmds.PrintLine(StatusOf(j), nil)
 		}
 		s.Meter.Job(j)
 		return nil
 	}
 }
 
-func (a *commands) printWatched(s *program.Session, job *mapreduce.Job) error {
+func (cmds *commands) printWatched(s *program.Session, job *mapreduce.Job) error {
 	s.Meter.End()
-	if a.Format != console.JSON {
-		if err := PrintEnd(a.Program, job, End{}); err != nil {
+	if cmds.Format != console.JSON {
+		if err := PrintEnd(cmds.Program, job, End{}); err != nil {
 			return err
 		}
 	}

@@ -16,15 +16,15 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/show"
 )
 
-func (a *commands) pauseCommand() *cobra.Command {
-	return a.lifecycleCommand("pause", "Stop a job for now; running units may finish",
+func (cmds *commands) pauseCommand() *cobra.Command {
+	return cmds.lifecycleCommand("pause", "Stop a job for now; running units may finish",
 		func(ctx context.Context, s *program.Session, id mapreduce.JobID) (*mapreduce.Job, error) {
 			return s.PauseJob(ctx, id)
 		})
 }
 
-func (a *commands) cancelCommand() *cobra.Command {
-	return a.lifecycleCommand("cancel", "Stop a job for good",
+func (cmds *commands) cancelCommand() *cobra.Command {
+	return cmds.lifecycleCommand("cancel", "Stop a job for good",
 		func(ctx context.Context, s *program.Session, id mapreduce.JobID) (*mapreduce.Job, error) {
 			if _, err := s.CancelJob(ctx, id); err != nil {
 				return nil, err
@@ -34,22 +34,22 @@ func (a *commands) cancelCommand() *cobra.Command {
 }
 
 // lifecycleCommand returns a command that changes a job's state and prints the new state.
-func (a *commands) lifecycleCommand(verb, short string, do func(context.Context, *program.Session, mapreduce.JobID) (*mapreduce.Job, error)) *cobra.Command {
+func (cmds *commands) lifecycleCommand(verb, short string, do func(context.Context, *program.Session, mapreduce.JobID) (*mapreduce.Job, error)) *cobra.Command {
 	var id string
 	cmd := &cobra.Command{
 		Use:     verb + " JOB",
 		Short:   short,
 		Example: fmt.Sprintf("  coditect mapreduce %s mr_20260101_a1b2c3", verb),
-		RunE: a.MoveJob(&id, func(ctx context.Context, s *program.Session, id mapreduce.JobID) error {
+		RunE: cmds.MoveJob(&id, func(ctx context.Context, s *program.Session, id mapreduce.JobID) error {
 			j, err := do(ctx, s, id)
 			if err != nil {
 				return err
 			}
-			return a.PrintData(show.StatusOf(j), func() { fmt.Fprintf(a.Stdout, "%s is %s\n", j.ID, j.State) })
+			return cmds.PrintData(show.StatusOf(j), func() { fmt.Fprintf(cmds.Stdout, "%s is %s\n", j.ID, j.State) })
 		}),
 	}
 
-	a.AddJobID(cmd, &id)
+	cmds.AddJobID(cmd, &id)
 	return cmd
 }
 
@@ -87,7 +87,7 @@ func waitUntilSwept(ctx context.Context, s *program.Session, id mapreduce.JobID)
 	return job, err
 }
 
-func (a *commands) wakeCommand() *cobra.Command {
+func (cmds *commands) wakeCommand() *cobra.Command {
 	var id, unit, handle, answer string
 	cmd := &cobra.Command{
 		Use:   "wake JOB --unit UNIT --handle HANDLE",
@@ -99,7 +99,7 @@ wake with the same handle changes nothing.`,
 		Example: `  coditect mapreduce wake mr_20260101_a1b2c3 --unit 001.txt --handle review-1 --answer approved`,
 	}
 
-	cmd.RunE = a.MoveJob(&id, func(ctx context.Context, s *program.Session, job mapreduce.JobID) error {
+	cmd.RunE = cmds.MoveJob(&id, func(ctx context.Context, s *program.Session, job mapreduce.JobID) error {
 		if unit == "" || handle == "" {
 			return exit.UsageError("--unit and --handle: both are needed; `coditect mapreduce units --job-id %s` shows them", job)
 		}
@@ -113,10 +113,10 @@ wake with the same handle changes nothing.`,
 			Unit  mapreduce.UnitID `json:"unit_id"`
 			State string           `json:"state"`
 		}{job, u.ID, u.State.String()}
-		return a.PrintData(woken, func() { fmt.Fprintf(a.Stdout, "%s is %s\n", console.VisibleText(string(u.ID)), u.State) })
+		return cmds.PrintData(woken, func() { fmt.Fprintf(cmds.Stdout, "%s is %s\n", console.VisibleText(string(u.ID)), u.State) })
 	})
 
-	a.AddJobID(cmd, &id)
+	cmds.AddJobID(cmd, &id)
 	f := cmd.Flags()
 	f.StringVar(&unit, "unit", "", "`unit` to wake")
 	f.StringVar(&handle, "handle", "", "`handle` under which the unit is parked")
@@ -124,13 +124,13 @@ wake with the same handle changes nothing.`,
 	return cmd
 }
 
-func (a *commands) removeCommand() *cobra.Command {
+func (cmds *commands) removeCommand() *cobra.Command {
 	var id string
 	cmd := &cobra.Command{
 		Use:     "delete JOB",
 		Short:   "Remove a job that is not running, with all its data",
 		Example: "  coditect mapreduce delete mr_20260101_a1b2c3",
-		RunE: a.MoveJob(&id, func(ctx context.Context, s *program.Session, id mapreduce.JobID) error {
+		RunE: cmds.MoveJob(&id, func(ctx context.Context, s *program.Session, id mapreduce.JobID) error {
 			if err := s.DeleteJob(ctx, id); err != nil {
 				return err
 			}
@@ -138,10 +138,10 @@ func (a *commands) removeCommand() *cobra.Command {
 				ID      mapreduce.JobID `json:"job_id"`
 				Deleted bool            `json:"deleted"`
 			}{id, true}
-			return a.PrintData(deleted, func() { fmt.Fprintf(a.Stdout, "%s is deleted\n", id) })
+			return cmds.PrintData(deleted, func() { fmt.Fprintf(cmds.Stdout, "%s is deleted\n", id) })
 		}),
 	}
 
-	a.AddJobID(cmd, &id)
+	cmds.AddJobID(cmd, &id)
 	return cmd
 }
