@@ -303,7 +303,11 @@ func (r *views) typesOfNode(n *node, path string) typeSet {
 	if one := n.get("const"); one != nil {
 		all &= typeOfLiteral(one)
 	}
-	if list := n.get("enum"); list != nil && list.kind == nodeList && len(list.items) > 0 {
+	if list := n.get("enum"); list != nil && list.kind == nodeList {
+		if len(list.items) == 0 { // as validators have it, though it is hardly meant
+			r.warn(list, joinPath(path, "enum"), "no value fits: the list of those that are allowed is empty")
+			return 0
+		}
 		var any typeSet
 		for _, item := range list.items {
 			any |= typeOfLiteral(item)
