@@ -220,7 +220,7 @@ func (in *Intake) ingestJob(ctx context.Context, spec *mapreduce.JobSpec, docs i
 
 	staging, giveUp := context.WithCancel(ctx)
 	err = in.supervisor.ContainPanic(ctx, "taking a submission", func() error { return s.stageAll(staging, docs) }, "tenant", spec.Tenant)
-	giveUp()           // if that failed, a part may be being stored
+	giveUp()          // if that failed, a part may be being stored
 	_ = s.awaitPart() // err says why that is given up
 
 	if err == nil {

@@ -169,9 +169,13 @@ func breakerOf(spec *mapreduce.JobSpec) string { return spec.Provider + "/" + sp
 
 // freeUnits is how many more units session may be given, and idleSlots how many of them it would
 // run at once.
-func (session *Session) freeUnits() int { return min(session.Slots+session.prefetch, session.trusted()) - session.busy - session.promised }
+func (session *Session) freeUnits() int {
+	return min(session.Slots+session.prefetch, session.trusted()) - session.busy - session.promised
+}
 
-func (session *Session) idleSlots() int { return min(session.Slots, session.trusted()) - session.busy - session.promised }
+func (session *Session) idleSlots() int {
+	return min(session.Slots, session.trusted()) - session.busy - session.promised
+}
 
 // firstUnits is how many units a worker may be given of which nothing was heard.
 const firstUnits = 64

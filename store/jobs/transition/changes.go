@@ -60,7 +60,9 @@ type count struct {
 }
 
 // Add adds n to a counter at a level, in this node's stripe.
-func (changes *Changes) Add(c keys.Counter, level int64, n int64) { changes.AddFor(changes.Node, c, level, n) }
+func (changes *Changes) Add(c keys.Counter, level int64, n int64) {
+	changes.AddFor(changes.Node, c, level, n)
+}
 
 // AddFor adds n to a counter at a level, in a node's stripe.
 func (changes *Changes) AddFor(node mapreduce.NodeID, c keys.Counter, level int64, n int64) {
