@@ -98,10 +98,12 @@ func (o Object) index(key string) int {
 func (o Object) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteByte('{')
+
 	for i, m := range o {
 		if i > 0 {
 			b.WriteByte(',')
 		}
+		// Key and value are both followed by a colon; that of the value is cut off again.
 		for _, part := range []any{m.Key, m.Value} {
 			raw, err := Encode(part)
 			if err != nil {
@@ -112,6 +114,7 @@ func (o Object) MarshalJSON() ([]byte, error) {
 		}
 		b.Truncate(b.Len() - 1) // the colon behind the value
 	}
+
 	b.WriteByte('}')
 	return b.Bytes(), nil
 }

@@ -27,20 +27,25 @@ const (
 // out: what a model considered is not what it answered.
 func Find(text string) []Candidate {
 	text = strings.TrimFunc(text, func(r rune) bool { return unicode.IsSpace(r) || r == '\ufeff' || r == '\u200b' })
+
 	rest, thought := cutThinking(text)
 	f := &finder{text: rest, steps: leastSteps + stepsPerByte*len(rest)}
 	if thought {
 		f.common = append(f.common, Repair{Kind: Thinking})
 	}
+
+	// A whole answer may be a JSON text that itself holds JSON.
 	var inner string
 	if quoted := trimFence(rest); strings.HasPrefix(quoted, `"`) && json.Unmarshal([]byte(quoted), &inner) == nil {
 		f.text = inner
 		f.common = append(f.common, Repair{Kind: Text})
 	}
+
 	f.scan()
 	if len(f.found) == 0 {
 		f.openObject()
 	}
+
 	if len(f.found) > 1 {
 		for i := range f.found {
 			f.found[i].Repairs = append(f.found[i].Repairs, Repair{Kind: Several})
@@ -111,6 +116,7 @@ func (f *finder) try(i int) (end int, ok bool) {
 	if _, cut := v.(nothing); err != nil || cut {
 		return 0, false
 	}
+
 	c := Candidate{Value: v, Repairs: slices.Concat(f.common, p.repairs), Unfinished: p.unfinished, size: p.at - i}
 	before, after := strings.TrimSpace(f.text[:i]), strings.TrimSpace(f.text[p.at:])
 	if strings.HasSuffix(strings.TrimRightFunc(before, unicode.IsLetter), "```") {
@@ -118,9 +124,11 @@ func (f *finder) try(i int) (end int, ok bool) {
 		before = strings.TrimSuffix(strings.TrimRightFunc(before, unicode.IsLetter), "```")
 		after = strings.TrimPrefix(after, "```")
 	}
+
 	if before != "" || after != "" {
 		c.Repairs = append(c.Repairs, Repair{Kind: Prose})
 	}
+
 	f.found = append(f.found, c)
 	return p.at, true
 }
@@ -135,10 +143,14 @@ func (f *finder) openObject() {
 	if at == nil {
 		return
 	}
+
+	// What is left has to end as an object does, or a colon in prose would be taken for a
+	// key.
 	text := "{" + f.text[at[2]:]
 	if !strings.HasSuffix(strings.TrimSpace(strings.TrimSuffix(text, "```")), "}") {
 		return
 	}
+
 	inner := &finder{text: text, steps: f.steps, common: append(f.common, Repair{Kind: Bracket})}
 	inner.scan()
 	f.found = inner.found
@@ -149,6 +161,7 @@ func (f *finder) openObject() {
 func looksLikeJSON(text string) bool {
 	rest := strings.TrimLeftFunc(text[1:], unicode.IsSpace)
 	rest = rest[:min(len(rest), maxKey)]
+
 	switch {
 	case rest == "":
 		return false
@@ -191,11 +204,13 @@ func cutThinking(text string) (rest string, thought bool) {
 			}
 			rest, thought = strings.TrimSpace(after), true
 		}
+
 		// Some templates write the first mark into the prompt, so that the answer lacks it.
 		before, after, ended := strings.Cut(rest, tag[1])
 		if ended && !strings.Contains(before, tag[0]) && !opensJSON(before) {
 			rest, thought = strings.TrimSpace(after), true
 		}
+
 		// Thinking may come behind a few words.
 		for {
 			before, inner, begins := strings.Cut(rest, tag[0])

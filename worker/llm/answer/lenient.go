@@ -95,10 +95,12 @@ func (p *parser) parseValue(depth int, inObject bool) (any, error) {
 	if p.steps--; p.steps < 0 || depth > maxDepth {
 		return nil, errTooMuch
 	}
+
 	if p.atEnd() {
 		p.unfinished = true
 		return nothing{}, nil
 	}
+
 	switch p.next() {
 	case '{':
 		p.at++
@@ -107,6 +109,7 @@ func (p *parser) parseValue(depth int, inObject bool) (any, error) {
 		p.at++
 		return p.parseList(depth)
 	}
+
 	if mark, closing, ok := p.openQuote(); ok {
 		p.at += len(mark)
 		return p.parseText(mark, closing, inObject, false)
@@ -122,10 +125,12 @@ func (p *parser) parseObject(depth int) (any, error) {
 		if err != nil || ended {
 			return o, err
 		}
+
 		key, value, err := p.parseMember(depth)
 		if err != nil {
 			return nil, err
 		}
+
 		if _, cut := value.(nothing); cut {
 			continue
 		}
@@ -140,9 +145,11 @@ func (p *parser) parseMember(depth int) (key string, value any, err error) {
 	if p.elided() {
 		return "", nothing{}, nil
 	}
+
 	if key, err = p.parseKey(); err != nil || p.unfinished && p.atEnd() {
 		return "", nothing{}, err
 	}
+
 	p.skipSpace()
 	switch {
 	case p.has(":"):
@@ -154,6 +161,7 @@ func (p *parser) parseMember(depth int) (key string, value any, err error) {
 	default:
 		return "", nil, p.fault("a key without a value")
 	}
+
 	value, err = p.parseValue(depth+1, true)
 	return key, value, err
 }
@@ -166,9 +174,11 @@ func (p *parser) parseList(depth int) (any, error) {
 		if err != nil || ended {
 			return list, err
 		}
+
 		if p.elided() {
 			continue
 		}
+
 		v, err := p.parseValue(depth+1, false)
 		if err != nil {
 			return nil, err
@@ -185,6 +195,7 @@ func (p *parser) separate(first bool, end, others byte) (ended bool, err error) 
 	if p.steps--; p.steps < 0 {
 		return false, errTooMuch
 	}
+
 	p.skipSpace()
 	commas := 0
 	for p.next() == ',' {
@@ -192,6 +203,7 @@ func (p *parser) separate(first bool, end, others byte) (ended bool, err error) 
 		commas++
 		p.skipSpace()
 	}
+
 	switch {
 	case p.atEnd():
 		p.note(Bracket)
@@ -210,6 +222,8 @@ func (p *parser) separate(first bool, end, others byte) (ended bool, err error) 
 		p.note(Bracket)
 		return true, nil
 	}
+
+	// Exactly one comma belongs before each element but the first.
 	if first != (commas == 0) || commas > 1 {
 		p.note(Comma)
 	}
@@ -246,6 +260,7 @@ func joinValues(a, b any) (any, bool) {
 	if reflect.DeepEqual(a, b) {
 		return a, true
 	}
+
 	switch a := a.(type) {
 	case []any:
 		if b, ok := b.([]any); ok {
@@ -260,6 +275,7 @@ func joinValues(a, b any) (any, bool) {
 				out = append(out, m)
 				continue
 			}
+			// The members are copied before one is changed: until then they are those of a.
 			joined, same := joinValues(out[i].Value, m.Value)
 			if ok = ok && same; ok {
 				out = append(Object{}, out...)
@@ -268,6 +284,7 @@ func joinValues(a, b any) (any, bool) {
 		}
 		return out, ok
 	}
+
 	return nil, false
 }
 
@@ -279,10 +296,12 @@ func (p *parser) parseKey() (string, error) {
 		key, _ := v.(string)
 		return key, err
 	}
+
 	start := p.at
 	for !p.atEnd() && !strings.ContainsRune(":={}[],\"\n", rune(p.next())) {
 		p.at++
 	}
+
 	key := strings.TrimSpace(p.text[start:p.at])
 	switch {
 	case p.atEnd():
@@ -295,7 +314,8 @@ func (p *parser) parseKey() (string, error) {
 	return key, nil
 }
 
-// numberWords are what Python and JavaScript write for values that JSON has no word for.
+// wordValue returns the value of a word: one of JSON, or one that Python and JavaScript
+// write for values that JSON has no word for.
 func wordValue(word string) (value, ok any) {
 	switch word {
 	case "true", "True", "TRUE":
@@ -313,6 +333,8 @@ func (p *parser) parseBare(inObject bool) (any, error) {
 	start := p.at
 	p.takeBare(inObject)
 	word := p.text[start:p.at]
+
+	// A comment behind a value belongs to its line.
 	if i := strings.Index(word, " //"); i >= 0 {
 		word = word[:i]
 		p.note(Comment)
@@ -321,26 +343,32 @@ func (p *parser) parseBare(inObject bool) (any, error) {
 		word = word[:i]
 		p.note(Comment)
 	}
+
 	word = strings.TrimRightFunc(word, unicode.IsSpace)
 	if word == "" {
 		return nil, p.fault("a value is missing")
 	}
+
 	if p.atEnd() {
 		p.unfinished = true // the rest of it may be missing
 		return nothing{}, nil
 	}
+
 	if v, ok := wordValue(word); ok != nil {
 		if word != "true" && word != "false" && word != "null" {
 			p.note(Word)
 		}
 		return v, nil
 	}
+
 	if n, plain, ok := readNumber(word); ok {
 		if !plain {
 			p.note(Digits)
 		}
 		return n, nil
 	}
+
+	// Anything else is a text without marks.
 	p.note(Quotes)
 	return word, nil
 }
@@ -373,11 +401,14 @@ func readNumber(word string) (n json.Number, plain, ok bool) {
 	if isNumber(word) {
 		return json.Number(word), true, true
 	}
+
+	// Sign and groups of digits are taken off before the rest is judged as JSON.
 	fixed := strings.TrimPrefix(word, "+")
 	sign := ""
 	if rest, negative := strings.CutPrefix(fixed, "-"); negative {
 		sign, fixed = "-", rest
 	}
+
 	if i := strings.IndexByte(fixed, ','); i > 0 {
 		for j := i; j >= 0 && j < len(fixed); {
 			if !groupsDigits(fixed, j) {
@@ -391,11 +422,13 @@ func readNumber(word string) (n json.Number, plain, ok bool) {
 		}
 		fixed = strings.ReplaceAll(fixed, ",", "")
 	}
+
 	fixed = strings.ReplaceAll(fixed, "_", "")
 	if strings.HasPrefix(fixed, ".") {
 		fixed = "0" + fixed
 	}
 	fixed = strings.TrimSuffix(fixed, ".")
+
 	if fixed = sign + fixed; isNumber(fixed) {
 		return json.Number(fixed), false, true
 	}

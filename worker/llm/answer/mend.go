@@ -23,6 +23,7 @@ func (s *Shape) Mend(old, reply any, faults []string, better func(now, before an
 			m.noteElements(old, path)
 		}
 	}
+
 	for _, path := range paths {
 		if now, ok := m.mend(old, reply, path, ""); ok && better(now, old) {
 			old = now
@@ -61,6 +62,7 @@ func (m *mender) noteElements(v any, path []string) {
 			if err != nil || i < 0 || i >= len(node) {
 				return
 			}
+			// Faults may lead through the same element, and in any order.
 			if had := m.faulty[at]; !slices.Contains(had, i) {
 				m.faulty[at] = append(had, i)
 				slices.Sort(m.faulty[at])
@@ -78,6 +80,7 @@ func (m *mender) mend(old, reply any, path []string, at string) (any, bool) {
 	if len(path) == 0 {
 		return replaceValue(old, reply), true
 	}
+
 	switch old := old.(type) {
 	case Object:
 		reply, ok := reply.(Object)
@@ -104,6 +107,7 @@ func replaceValue(old, reply any) any {
 	if !isObject || !areObjects {
 		return reply
 	}
+
 	out := slices.Clone(o)
 	for _, member := range r {
 		if out.index(member.Key) < 0 {
@@ -125,6 +129,7 @@ func (m *mender) mendMember(old, reply Object, path []string, at string) (any, b
 	case i < 0:
 		return append(out, reply[j]), true
 	}
+
 	v, ok := m.mend(old[i].Value, reply[j].Value, path[1:], child(at, path[0]))
 	if !ok {
 		return nil, false
@@ -141,13 +146,16 @@ func (m *mender) mendElement(old, reply []any, i int, path []string, at string) 
 	} else if len(reply) == len(old) {
 		j = i
 	}
+
 	if j < 0 || contradicts(old[i], reply[j], path[len(path)-1]) {
 		return nil, false
 	}
+
 	v, ok := m.mend(old[i], reply[j], path[1:], child(at, path[0]))
 	if !ok {
 		return nil, false
 	}
+
 	out := slices.Clone(old)
 	out[i] = m.joinTexts(v, reply[j], child(at, path[0]))
 	return out, true
@@ -161,10 +169,12 @@ func (m *mender) joinTexts(v, reply any, at string) any {
 		if !ok || !isObject || p.Texts == "" || !p.Place.MatchString(at) {
 			continue
 		}
+
 		i, j := o.index(p.Texts), r.index(p.Texts)
 		if i < 0 || j < 0 {
 			continue
 		}
+		// The other texts of the answer stay: only those that it lacks are added.
 		had, _ := o[i].Value.([]any)
 		more, _ := r[j].Value.([]any)
 		all := slices.Clone(had)
@@ -173,10 +183,12 @@ func (m *mender) joinTexts(v, reply any, at string) any {
 				all = append(all, text)
 			}
 		}
+
 		o = slices.Clone(o)
 		o[i].Value = all
 		return o
 	}
+
 	return v
 }
 
@@ -188,6 +200,7 @@ func contradicts(a, b any, mended string) bool {
 	if !ok || !both {
 		return false
 	}
+
 	for _, m := range x {
 		other, has := y.Get(m.Key)
 		if !has || m.Key == mended || m.Value == nil || other == nil {

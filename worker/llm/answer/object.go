@@ -13,15 +13,19 @@ func (a *aligner) alignObject(schema Object, v any, path string, depth int) any 
 		a.note(Text, path)
 		v = inner
 	}
+
 	named := objectOf(schema, "properties")
 	o, isObject := v.(Object)
 	if !isObject {
 		return a.wrapValue(schema, named, v, path, depth)
 	}
+
+	// Keys are spelled as the schema does before anything is told by them.
 	o = a.renameKeys(named, a.flattenKeys(named, o, path), path)
 	if inner, ok := a.unwrap(schema, named, o, path, depth); ok {
 		return inner
 	}
+
 	if p := a.principalOf(path); p != nil && !sharesKey(named, o) && named.index(p.Key) >= 0 {
 		return a.alignMembers(schema, named, a.principalObject(p, o, path), path, depth)
 	}
@@ -36,6 +40,7 @@ func (a *aligner) alignMembers(schema, named, o Object, path string, depth int) 
 	if extra == false && len(o) > 0 && !sharesKey(named, o) {
 		return o // it is something else altogether
 	}
+
 	out := make(Object, 0, len(o))
 	for _, m := range o {
 		sub, known := named.Get(m.Key)
@@ -46,8 +51,11 @@ func (a *aligner) alignMembers(schema, named, o Object, path string, depth int) 
 		if !known {
 			sub = extra
 		}
+
 		out = append(out, Member{m.Key, a.align(sub, m.Value, child(path, m.Key), depth+1)})
 	}
+
+	// What is required, and missing or null, is filled in where a hint says with what.
 	for _, key := range listOf(schema, "required") {
 		name, _ := key.(string)
 		at := child(path, name)
@@ -68,6 +76,7 @@ func (a *aligner) alignMembers(schema, named, o Object, path string, depth int) 
 			break
 		}
 	}
+
 	return out
 }
 
@@ -79,19 +88,23 @@ func (a *aligner) renameKeys(named, o Object, path string) Object {
 		if named.index(m.Key) >= 0 {
 			continue
 		}
+
 		var likely []string
 		for _, p := range named {
 			if likeKey(p.Key, m.Key) && o.index(p.Key) < 0 {
 				likely = append(likely, p.Key)
 			}
 		}
+
 		if len(likely) != 1 || out.index(likely[0]) >= 0 {
 			continue
 		}
+		// The object is copied, since others may hold it.
 		out = slices.Clone(out)
 		out[i].Key = likely[0]
 		a.note(Key, child(path, likely[0]))
 	}
+
 	return out
 }
 
@@ -101,6 +114,8 @@ func (a *aligner) flattenKeys(named, o Object, path string) Object {
 	dotted := func(key string) bool {
 		return slices.ContainsFunc(named, func(p Member) bool { return strings.HasPrefix(foldDotted(p.Key), foldDotted(key)+".") })
 	}
+
+	// It stays nil as long as nothing is flattened, so that most objects are not copied.
 	var out Object
 	for i, m := range o {
 		sub, ok := m.Value.(Object)
@@ -114,12 +129,14 @@ func (a *aligner) flattenKeys(named, o Object, path string) Object {
 			a.note(Envelope, child(path, m.Key))
 			out = slices.Clone(o[:i])
 		}
+
 		inner := make(Object, len(sub))
 		for j, one := range sub {
 			inner[j] = Member{m.Key + "." + one.Key, one.Value}
 		}
 		out = append(out, a.flattenKeys(named, inner, path)...)
 	}
+
 	if out == nil {
 		return o
 	}
@@ -162,25 +179,31 @@ func (a *aligner) unwrap(schema, named, o Object, path string, depth int) (any, 
 	if len(named) == 0 || sharesKey(named, o) || a.canWrap(schema, named, o, path) {
 		return nil, false
 	}
+
 	var inside []any
 	for _, m := range o {
 		v := m.Value
 		if inner, ok := readText(v); ok {
 			v = inner
 		}
+		// The attempt has its own list of repairs: those of what is not taken do not count.
 		if sub, ok := v.(Object); ok {
 			renamed := (&aligner{shape: a.shape, steps: a.steps}).renameKeys(named, sub, "")
 			if sharesKey(named, renamed) || a.canWrap(schema, named, sub, path) {
 				inside = append(inside, v)
 			}
 		}
+
 		if list, ok := v.([]any); ok && a.onlyList(schema, named, path) != "" && len(list) > 0 {
 			inside = append(inside, v)
 		}
 	}
+
+	// Of two that could be meant, neither is taken.
 	if len(inside) != 1 {
 		return nil, false
 	}
+
 	a.note(Envelope, path)
 	return a.align(schema, inside[0], path, depth+1), true
 }
@@ -194,6 +217,7 @@ func (a *aligner) inner(schema, named, o Object) (name string, properties Object
 		if o.index(one) >= 0 {
 			continue
 		}
+
 		if p := objectOf(a.resolve(sub), "properties"); len(p) > 0 {
 			return one, p
 		}
@@ -223,6 +247,7 @@ func (a *aligner) wrapMembers(schema, named, o Object, path string) Object {
 		}
 		return o
 	}
+
 	var inside, outside Object
 	for _, m := range o {
 		if named.index(m.Key) < 0 && matchesKey(properties, m.Key) {
@@ -231,6 +256,7 @@ func (a *aligner) wrapMembers(schema, named, o Object, path string) Object {
 			outside = append(outside, m)
 		}
 	}
+
 	if inside == nil {
 		return o
 	}
@@ -248,6 +274,7 @@ func (a *aligner) onlyList(schema, named Object, path string) string {
 			lists = append(lists, name)
 		}
 	}
+
 	if len(lists) != 1 {
 		return ""
 	}
@@ -278,15 +305,18 @@ func (a *aligner) wrapValue(schema, named Object, v any, path string, depth int)
 	if p := a.principalOf(path); p != nil && named.index(p.Key) >= 0 && v != nil {
 		return a.alignMembers(schema, named, a.principalObject(p, v, path), path, depth)
 	}
+
 	list, isList := v.([]any)
 	if !isList {
 		return v
 	}
+
 	key := a.onlyList(schema, named, path)
 	if len(list) == 1 && (key == "" || a.isWhole(named, list[0])) {
 		a.note(Single, path)
 		return a.align(schema, list[0], path, depth+1)
 	}
+
 	if key != "" {
 		a.note(Envelope, path)
 		return a.alignMembers(schema, named, Object{{key, list}}, path, depth)
@@ -325,10 +355,12 @@ func (a *aligner) alignList(schema Object, v any, path string, depth int) any {
 			v = inner
 		}
 	}
+
 	list, ok := v.([]any)
 	if o, isObject := v.(Object); isObject {
 		list, ok = a.listWithin(items, o, path)
 	}
+
 	switch {
 	case ok:
 	case v == nil:
@@ -337,8 +369,10 @@ func (a *aligner) alignList(schema Object, v any, path string, depth int) any {
 		a.note(Single, path)
 		list = []any{v}
 	}
+
 	out := make([]any, 0, len(list))
 	loose := a.holdsRemarks(path)
+	// Places are counted by what is kept: that is checked against the schema.
 	for _, item := range list {
 		for _, one := range a.splitElement(items, item, path) {
 			got := a.align(items, one, child(path, strconv.Itoa(len(out))), depth+1)
@@ -373,6 +407,7 @@ func (a *aligner) splitElement(items, item any, path string) []any {
 	if p == nil || !isObject {
 		return []any{item}
 	}
+
 	value, _ := o.Get(p.Key)
 	values, isList := value.([]any)
 	sub, _ := objectOf(a.resolve(items), "properties").Get(p.Key)
@@ -380,6 +415,7 @@ func (a *aligner) splitElement(items, item any, path string) []any {
 	if !isList || slices.Contains(typesOf(wanted), "array") || len(typesOf(wanted)) == 0 || len(values) == 1 {
 		return []any{item}
 	}
+
 	a.note(Split, path)
 	all := make([]any, 0, len(values))
 	for _, v := range values {
@@ -400,12 +436,14 @@ func textsOf(texts, v any) any {
 	if !ok || !isText {
 		return texts
 	}
+
 	var some []any
 	for _, t := range list {
 		if text, ok := t.(string); ok && strings.Contains(strings.ToLower(text), strings.ToLower(word)) {
 			some = append(some, t)
 		}
 	}
+
 	if some == nil {
 		return texts
 	}
@@ -418,6 +456,7 @@ func readText(v any) (any, bool) {
 	if !ok || !strings.ContainsAny(text, "{[") {
 		return nil, false
 	}
+
 	found := Find(text)
 	if len(found) != 1 || found[0].Unfinished {
 		return nil, false

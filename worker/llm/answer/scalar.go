@@ -16,15 +16,18 @@ func (a *aligner) alignScalar(schema Object, t string, v any, path string, depth
 		a.note(Single, path)
 		return a.align(schema, list[0], path, depth+1)
 	}
+
 	if a.shape.hints.Shares != nil && a.shape.hints.Shares.MatchString(path) {
 		return a.alignShare(v, path)
 	}
+
 	if values, ok := valuesOf(schema); ok {
 		return a.alignEnum(values, v, path)
 	}
 	if _, scalar := scalarText(v); !scalar {
 		return v
 	}
+
 	got := v
 	switch t {
 	case "string":
@@ -34,6 +37,7 @@ func (a *aligner) alignScalar(schema Object, t string, v any, path string, depth
 	case "boolean":
 		got = asBoolean(v)
 	}
+
 	if got != v {
 		a.note(Type, path)
 	}
@@ -95,9 +99,11 @@ func (a *aligner) alignShare(v any, path string) any {
 		a.note(Share, path)
 		return shareOf(f / 100)
 	}
+
 	a.note(Share, path)
 	text, _ := v.(string)
 	text = strings.ToLower(strings.TrimSpace(text))
+
 	number, percent := strings.CutSuffix(text, "%")
 	if f, err := strconv.ParseFloat(strings.TrimSpace(number), 64); err == nil && f >= 0 && f <= 100 {
 		if percent || f > 1 {
@@ -105,6 +111,7 @@ func (a *aligner) alignShare(v any, path string) any {
 		}
 		return shareOf(f)
 	}
+
 	switch text {
 	case "certain", "very high":
 		return shareOf(0.95)
@@ -129,6 +136,8 @@ func (a *aligner) alignEnum(values []any, v any, path string) any {
 	if !ok {
 		return v
 	}
+
+	// The strictest reading comes first, and the first that finds anything decides.
 	for _, means := range []func(value, word string) bool{spellsAlike, begins, nearlySpells} {
 		var found []any
 		for _, w := range values {
@@ -223,11 +232,14 @@ func nearlySpells(value, word string) bool {
 	if slices.ContainsFunc(a, unicode.IsDigit) || slices.ContainsFunc(b, unicode.IsDigit) || signOf(value) != signOf(word) {
 		return false
 	}
+
+	// Behind the letters that are the same from the start, one letter may differ.
 	i := 0
 	for i < len(a) && i < len(b) && a[i] == b[i] {
 		i++
 	}
 	x, y := a[i:], b[i:]
+
 	switch len(a) - len(b) {
 	case 0:
 		return len(x) > 0 && slices.Equal(x[1:], y[1:])

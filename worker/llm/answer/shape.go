@@ -85,6 +85,7 @@ func (a *aligner) resolve(schema any) Object {
 		if !ok || !strings.HasPrefix(rest, "#") {
 			return o
 		}
+
 		schema = a.shape.root
 		for _, step := range strings.Split(rest, "/")[1:] {
 			at, _ := schema.(Object)
@@ -100,6 +101,7 @@ func (a *aligner) align(schema, v any, path string, depth int) any {
 	if a.steps--; a.steps < 0 || depth > maxDepth || o == nil {
 		return v
 	}
+
 	for _, key := range []string{"anyOf", "oneOf"} {
 		if branches := listOf(o, key); len(branches) > 0 {
 			v = a.alignBranch(branches, v, path, depth)
@@ -108,10 +110,12 @@ func (a *aligner) align(schema, v any, path string, depth int) any {
 	for _, part := range listOf(o, "allOf") {
 		v = a.align(part, v, path, depth+1)
 	}
+
 	types := typesOf(o)
 	if v == nil && slices.Contains(types, "null") || len(types) == 0 && !hasValues(o) {
 		return v
 	}
+
 	if len(types) > 1 {
 		branches := make([]any, len(types))
 		for i, t := range types {
@@ -119,6 +123,7 @@ func (a *aligner) align(schema, v any, path string, depth int) any {
 		}
 		return a.alignBranch(branches, v, path, depth)
 	}
+
 	switch first(types) {
 	case "object":
 		return a.alignObject(o, v, path, depth)
@@ -132,6 +137,7 @@ func (a *aligner) align(schema, v any, path string, depth int) any {
 func (a *aligner) alignBranch(branches []any, v any, path string, depth int) any {
 	best, least := v, -1
 	var repairs []Repair
+
 	for _, branch := range branches {
 		try := &aligner{shape: a.shape, steps: a.steps}
 		got := try.align(branch, v, path, depth+1)
@@ -144,6 +150,7 @@ func (a *aligner) alignBranch(branches []any, v any, path string, depth int) any
 			break
 		}
 	}
+
 	a.repairs = append(a.repairs, repairs...)
 	return best
 }
@@ -154,6 +161,7 @@ func (a *aligner) misfits(schema, v any, depth int) int {
 	if a.steps--; a.steps < 0 || depth > maxDepth || o == nil {
 		return 0
 	}
+
 	for _, key := range []string{"anyOf", "oneOf"} {
 		if branches := listOf(o, key); len(branches) > 0 {
 			least := -1
@@ -165,12 +173,14 @@ func (a *aligner) misfits(schema, v any, depth int) int {
 			return least
 		}
 	}
+
 	if values, ok := valuesOf(o); ok && !slices.ContainsFunc(values, func(w any) bool { return sameScalar(w, v) }) {
 		return 1
 	}
 	if types := typesOf(o); len(types) > 0 && !slices.ContainsFunc(types, func(t string) bool { return isOfType(t, v) }) {
 		return 1
 	}
+
 	n := 0
 	switch v := v.(type) {
 	case Object:
@@ -230,6 +240,7 @@ func sameScalar(a, b any) bool {
 		n, errY := strconv.ParseFloat(string(y), 64)
 		return errX == nil && errY == nil && m == n
 	}
+
 	switch a.(type) {
 	case string, bool, nil:
 		return a == b
@@ -251,6 +262,7 @@ func typesOf(o Object) []string {
 		}
 		return all
 	}
+
 	if o.index("properties") >= 0 {
 		return []string{"object"}
 	}

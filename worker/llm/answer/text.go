@@ -32,6 +32,7 @@ func (p *parser) parseText(mark, closing string, inObject, isKey bool) (any, err
 	if mark != `"` {
 		p.note(Quotes)
 	}
+
 	var b strings.Builder
 	inner := false
 	for !p.atEnd() {
@@ -44,25 +45,30 @@ func (p *parser) parseText(mark, closing string, inObject, isKey bool) (any, err
 				p.unfinished = p.unfinished || inner && p.atEnd() // it may be that of a text behind this one
 				return strings.ToValidUTF8(b.String(), "\ufffd"), nil
 			}
+			// A colon follows: the mark ends a key, and one before it is missing.
 			if strings.HasPrefix(p.skipped(p.at+len(closing)), ":") {
 				return nil, p.fault("a text ends nowhere, or begins nowhere,")
 			}
+
 			p.note(InnerQuote)
 			inner = true
 			b.WriteString(closing)
 			p.at += len(closing)
 			continue
 		}
+
 		if p.next() == '\\' {
 			p.readEscape(&b)
 			continue
 		}
+
 		if c := p.next(); c < ' ' {
 			p.note(LineBreak)
 		}
 		b.WriteByte(p.next())
 		p.at++
 	}
+
 	p.unfinished = true
 	return nothing{}, nil
 }
@@ -81,6 +87,7 @@ func (p *parser) closes(closing string, inner, inObject, isKey bool) bool {
 	case rest[0] == ',':
 		return beginsElement(strings.TrimLeftFunc(rest[1:], unicode.IsSpace), inObject)
 	}
+
 	if !inner && rest[0] != ':' && p.at == p.lastMark(closing) {
 		return true // none is left that could
 	}
@@ -108,21 +115,26 @@ func beginsElement(rest string, inObject bool) bool {
 	if rest == "" || rest[0] == '}' || rest[0] == ']' || rest[0] == ',' || rest[0] == '/' || rest[0] == '#' || strings.HasPrefix(rest, "...") {
 		return true
 	}
+
 	if strings.HasPrefix(rest, "```") {
 		return false // the end of a code block
 	}
+
 	quoted := strings.HasPrefix(rest, `"`) || strings.HasPrefix(rest, "'") || strings.HasPrefix(rest, "“") || strings.HasPrefix(rest, "`")
 	if !inObject {
 		return quoted || rest[0] == '{' || rest[0] == '[' || rest[0] == '-' || rest[0] >= '0' && rest[0] <= '9' ||
 			strings.HasPrefix(rest, "true") || strings.HasPrefix(rest, "false") || strings.HasPrefix(rest, "null")
 	}
+
 	rest = rest[:min(len(rest), maxKey)]
+	// A key in marks has its colon in the same line, unless the text is cut off within it.
 	if quoted {
 		line, _, _ := strings.Cut(rest[1:], "\n")
 		word := strings.TrimRight(line, "\"'”`")
 		cut := len(line) == len(rest)-1 && len(rest) < maxKey && !strings.ContainsAny(word, "\"'“`")
 		return strings.ContainsAny(line, ":=") || cut
 	}
+
 	end := strings.IndexFunc(rest, func(r rune) bool {
 		return r != '_' && r != '-' && r != '.' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 	})
@@ -136,8 +148,10 @@ func (p *parser) readEscape(b *strings.Builder) {
 	if p.atEnd() {
 		return // it is cut off
 	}
+
 	c := p.next()
 	p.at++
+
 	switch c {
 	case 'n':
 		b.WriteByte('\n')
@@ -157,6 +171,7 @@ func (p *parser) readEscape(b *strings.Builder) {
 		p.note(Escape)
 	default:
 		p.note(Escape)
+		// A letter behind a backslash is likely a path: both are kept.
 		if c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' {
 			b.WriteByte('\\')
 		}
@@ -172,10 +187,13 @@ func (p *parser) readUnicode(b *strings.Builder) {
 		b.WriteString(`\u`)
 		return
 	}
+
 	if !utf16.IsSurrogate(first) {
 		b.WriteRune(first)
 		return
 	}
+
+	// The first half of a pair means nothing without the second.
 	if strings.HasPrefix(p.text[p.at:], `\u`) {
 		back := p.at
 		p.at += 2
@@ -185,6 +203,7 @@ func (p *parser) readUnicode(b *strings.Builder) {
 		}
 		p.at = back
 	}
+
 	b.WriteRune(utf8.RuneError)
 }
 
