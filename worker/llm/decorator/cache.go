@@ -60,20 +60,25 @@ func (c *Cache) Complete(ctx context.Context, req *llm.Request) (*llm.Response, 
 	if err != nil {
 		return nil, llm.WrapError(llm.Invalid, err)
 	}
+
 	raw, err := c.Answers.Answer(ctx, key)
 	if ctx.Err() != nil {
 		return nil, llm.BrokenError(ctx, err)
 	}
+
 	if res := recallAnswer(req, key, raw); res != nil {
 		cost, _ := c.Prices.Cost(c.Name(), req.Model, res.Usage.IfPossible(), false)
 		c.Saved(mapreduce.Savings{Answers: 1, AnswerMicros: min(cost, mostSaved)})
+		// The usage of the call that made the answer is not charged a second time.
 		res.Cached, res.Usage = true, llm.Usage{Reported: true}
 		return res, nil
 	}
+
 	res, err := c.Provider.Complete(ctx, req)
 	if err != nil || !worthKeeping(req, res) {
 		return res, err
 	}
+	// An answer that cannot be written down is an answer all the same.
 	if raw, err := json.Marshal(keptAnswer{key, res}); err == nil {
 		c.Answers.Share(key, raw)
 	}
@@ -120,9 +125,11 @@ func AnswerKey(o Origin, req *llm.Request) ([]byte, error) {
 		Version: 1, Origin: o, Model: req.Model, System: req.System, Force: req.Force, MaxTokens: req.AnswerBound(), NoCalls: req.NoCalls,
 		Parameters: req.Parameters,
 	}
+
 	if req.Schema != nil {
 		all.Schema = req.Schema.Name() + "\n" + req.Schema.Document()
 	}
+
 	for _, t := range req.Tools {
 		one := tool{Name: t.Name, Description: t.Description}
 		if t.Schema != nil {
@@ -130,14 +137,17 @@ func AnswerKey(o Origin, req *llm.Request) ([]byte, error) {
 		}
 		all.Tools = append(all.Tools, one)
 	}
+
 	for _, m := range req.Messages {
 		said := llm.Message{Role: m.Role}
 		for _, p := range m.Parts {
+			// What a vendor is asked to keep warm does not decide its answer.
 			p.Cache = ""
 			said.Parts = append(said.Parts, p)
 		}
 		all.Messages = append(all.Messages, said)
 	}
+
 	raw, err := json.Marshal(all)
 	if err != nil {
 		return nil, err

@@ -30,10 +30,12 @@ func (g *Guard) Complete(ctx context.Context, req *llm.Request) (*llm.Response, 
 	if router, ok := g.Caller.(agent.Router); ok && g.Elsewhere {
 		run = router.TryCall
 	}
+
 	err := run(ctx, BreakerName(g.Name(), req.Model), func(ctx context.Context) (err error) {
 		res, err = g.Provider.Complete(ctx, req)
 		return llm.ForAgent(err)
 	})
+
 	if err != nil {
 		return nil, err
 	}

@@ -41,6 +41,7 @@ func (k *Keys) Around(p llm.Provider) llm.Provider {
 func (k *Keys) Refused() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+
 	var all []error
 	for _, provider := range slices.Sorted(maps.Keys(k.refused)) {
 		all = append(all, k.refused[provider])
@@ -70,14 +71,18 @@ func (k *Keys) note(provider string, err error) {
 		k.mu.Unlock()
 		return
 	}
+
 	if e, ok := errors.AsType[*llm.Error](err); !ok || e.Kind != llm.Auth {
 		return
 	}
+
 	found := k.describe(provider, err)
+	// changed is called behind the lock, since it may ask for what is refused.
 	k.mu.Lock()
 	_, known := k.refused[provider]
 	k.refused[provider] = found
 	k.mu.Unlock()
+
 	if !known {
 		k.changed(found)
 	}

@@ -50,17 +50,20 @@ func (l *Limit) Complete(ctx context.Context, req *llm.Request) (*llm.Response, 
 	g := l.Gates.gateOf(name)
 	want := need{in: l.Count(req), out: req.AnswerBound()}
 	last := time.Now().Add(cmp.Or(l.Patience, time.Minute))
+
 	for n := 0; ; n++ {
 		pause, err := g.enterGate(ctx, want, last, l.Elsewhere)
 		if err != nil {
 			return nil, llm.BrokenError(ctx, err)
 		}
+		// Without a pause the gate has let the call through.
 		if pause == 0 {
 			var res *llm.Response
 			if res, pause, err = l.callOnce(ctx, g, want, req, n); pause == 0 {
 				return res, err
 			}
 		}
+
 		if time.Now().Add(pause).After(last) {
 			return nil, &agent.BreakerError{Name: name, OpenFor: pause, NoRoom: true}
 		}
@@ -70,16 +73,19 @@ func (l *Limit) Complete(ctx context.Context, req *llm.Request) (*llm.Response, 
 // callOnce makes a call. If the vendor refused it for want of room it returns how
 // long to wait at least; that grows with how often it did.
 func (l *Limit) callOnce(ctx context.Context, g *gate, want need, req *llm.Request, n int) (*llm.Response, time.Duration, error) {
+	// The gate is left also if the provider panics.
 	out := outcome{now: time.Now}
 	defer func() {
 		g.leaveGate(want, out)
 		l.Gates.signalDue(out.refused)
 	}()
+
 	res, err := l.Provider.Complete(ctx, req)
 	if err != nil {
 		pause := out.noteError(err, n)
 		return nil, pause, err
 	}
+
 	out.ok, out.usage, out.limits = true, res.Usage, res.Limits
 	return res, 0, nil
 }
@@ -103,6 +109,7 @@ func NewGates(rates func(name string) Rates) *Gates {
 func (gs *Gates) gateOf(name string) *gate {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
+
 	g := gs.all[name]
 	if g == nil {
 		g = newGate(gs.rates(name), time.Now())
@@ -122,6 +129,7 @@ func (gs *Gates) Share(shares []mapreduce.LimitShare) {
 func (gs *Gates) Notes() []mapreduce.LimitNote {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
+
 	var notes []mapreduce.LimitNote
 	for name, g := range gs.all {
 		if n, seen := g.takeNote(); seen {
@@ -129,6 +137,7 @@ func (gs *Gates) Notes() []mapreduce.LimitNote {
 			notes = append(notes, n)
 		}
 	}
+
 	slices.SortFunc(notes, func(a, b mapreduce.LimitNote) int { return strings.Compare(a.Name, b.Name) })
 	return notes
 }
@@ -170,11 +179,13 @@ func (o *outcome) noteError(err error, n int) time.Duration {
 	if !ok {
 		return 0
 	}
+
 	o.refused = e.Kind == llm.RateLimited || e.Kind == llm.Overloaded
 	o.pause, o.usage, o.limits = e.RetryAfter, e.Usage, e.Limits
 	if e.Kind != llm.RateLimited || e.Class != mapreduce.Retryable || e.Status == http.StatusOK {
 		return 0 // of an answer that had begun, something was paid: that is the meter's affair
 	}
+
 	o.pause = cmp.Or(o.pause, min(time.Second<<min(n, 10), longestPause))
 	return o.pause
 }
@@ -216,12 +227,17 @@ func newGate(r Rates, now time.Time) *gate {
 // returns at once how long that pause is; of a call that can be made elsewhere, it returns a pause
 // if no room has come until last, for whatever reason.
 func (g *gate) enterGate(ctx context.Context, n need, last time.Time, elsewhere bool) (pause time.Duration, err error) {
+	// A nil channel never fires: without another model a call waits for as long as its
+	// context lets it.
 	var late <-chan time.Time
 	if elsewhere {
 		timer := time.NewTimer(time.Until(last))
 		defer timer.Stop()
 		late = timer.C
 	}
+
+	// Whoever holds the turn waits for room, and all others behind it: that keeps the
+	// order.
 	select {
 	case g.turn <- struct{}{}:
 	case <-late:
@@ -230,6 +246,7 @@ func (g *gate) enterGate(ctx context.Context, n need, last time.Time, elsewhere 
 		return 0, context.Cause(ctx)
 	}
 	defer func() { <-g.turn }()
+
 	for {
 		wait, changed := g.tryEnter(time.Now(), n, last)
 		if changed == nil {
@@ -263,19 +280,24 @@ const longWait = time.Hour
 func (g *gate) tryEnter(now time.Time, n need, last time.Time) (time.Duration, <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+
 	if pause := g.frozen.Sub(now); pause > 0 {
 		if g.frozen.After(last) {
 			return pause, nil
 		}
 		return pause, g.changed
 	}
+
 	if g.isFull(now) {
 		return longWait, g.changed
 	}
+
+	// All three buckets must have room before anything is taken from one.
 	wait := max(g.requests.waitTime(now, 1), g.input.waitTime(now, n.in), g.output.waitTime(now, n.out))
 	if wait > 0 {
 		return wait, g.changed
 	}
+
 	g.requests.takeTokens(1)
 	g.input.takeTokens(n.in)
 	g.output.takeTokens(n.out)
@@ -298,25 +320,32 @@ func (g *gate) leaveGate(n need, o outcome) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.inFlight--
+
+	// The worst case was taken when the call began. What was read from a cache is no input
+	// here.
 	g.input.giveBack(now, n.in-o.usage.In()+o.usage.CacheRead)
 	g.output.giveBack(now, n.out-o.usage.Output)
+
 	told := g.requests.learnLimit(now, o.limits.Requests, g.part)
 	told = g.input.learnLimit(now, o.limits.Input, g.part) || told
 	told = g.output.learnLimit(now, o.limits.Output, g.part) || told
 	told = g.input.learnLimit(now, o.limits.Tokens, g.part) || told
 	g.addOutcome(o)
+
 	switch {
 	case o.refused:
 		g.frozen = laterOf(g.frozen, now.Add(max(o.pause, time.Second)))
 		if !told {
 			g.room = max(g.room/2, 1)
 		}
+	// Room grows by about one in as many successes as there are calls at once.
 	case o.ok && (g.most == 0 || g.room < g.most):
 		g.room += 1 / g.room
 		if g.most > 0 {
 			g.room = min(g.room, g.most)
 		}
 	}
+
 	g.wakeWaiters()
 }
 
@@ -329,6 +358,7 @@ func (g *gate) wakeWaiters() {
 // addOutcome adds an outcome to the next note.
 func (g *gate) addOutcome(o outcome) {
 	g.noted = true
+
 	if o.ok {
 		g.note.Successes++
 	}
@@ -336,6 +366,7 @@ func (g *gate) addOutcome(o outcome) {
 		g.note.Refused = true
 		g.note.Pause = max(g.note.Pause, o.pause)
 	}
+
 	for _, b := range []struct {
 		said       llm.Bucket
 		told, left *int64
@@ -364,17 +395,21 @@ func (g *gate) takeNote() (mapreduce.LimitNote, bool) {
 func (g *gate) takeShare(now time.Time, s *mapreduce.LimitShare) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+
 	g.shared, g.part, g.calls = true, s.Part, int(s.Calls)
 	g.until = time.Time{}
 	if s.For > 0 {
 		g.until = now.Add(s.For)
 	}
+
 	g.requests.takeShare(now, s.Rates.Requests, s.Left.Requests, s.Part)
 	g.input.takeShare(now, s.Rates.Input, s.Left.Input, s.Part)
 	g.output.takeShare(now, s.Rates.Output, s.Left.Output, s.Part)
+
 	if s.Pause > 0 {
 		g.frozen = laterOf(g.frozen, now.Add(s.Pause))
 	}
+
 	g.wakeWaiters()
 }
 
@@ -441,6 +476,7 @@ func (b *meterBucket) learnLimit(now time.Time, said llm.Bucket, part float64) b
 		}
 		b.resizeBucket(now, size, float64(said.Remaining)*part)
 	}
+
 	b.refillBucket(now)
 	b.level = min(b.level, float64(said.Remaining)*part)
 	return true

@@ -39,19 +39,24 @@ func (m *Meter) Complete(ctx context.Context, req *llm.Request) (*llm.Response, 
 	if err := m.Purse.Reserve(ctx, prompt+req.AnswerBound()); err != nil {
 		return nil, err
 	}
+
 	worst := llm.Usage{Input: prompt, Output: req.AnswerBound()}
 	usage := worst // of a call that panics
 	start := time.Now()
+
 	var res *llm.Response
 	var err error
+	// A call is charged however it ends, also if the provider panics.
 	defer func() { m.recordCall(req, start, m.settleCall(req.Model, usage), usage, res, err) }()
 	res, err = m.Provider.Complete(ctx, req)
+
 	switch {
 	case err != nil:
 		usage = failedUsage(err, worst)
 	case res.Usage.Reported || res.Cached:
 		usage = res.Usage
 	}
+
 	return res, err
 }
 
@@ -61,6 +66,7 @@ func failedUsage(err error, worst llm.Usage) llm.Usage {
 	if !ok {
 		return llm.Usage{} // it was not made
 	}
+	// Usage that was not reported is charged by what the call could take at most.
 	switch {
 	case e.Usage.Reported || e.Kind == llm.NotAPI || e.Status != 200 && (e.Status != 0 || !e.Sent):
 		return e.Usage

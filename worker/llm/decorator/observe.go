@@ -47,31 +47,38 @@ type Observers struct {
 // used.
 func NewObservers(m metric.Meter, latest bool, prices *llm.Prices) (*Observers, error) {
 	o := &Observers{latest: latest, models: telemetry.NewLabels(maxModelLabels), prices: prices}
+
 	if m == nil {
 		return o, nil
 	}
+
 	name := OperationDuration
 	if latest {
 		name = InferenceDuration
 	}
+
 	duration, err := m.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription("How long calls of models take, each attempt for itself."),
 		metric.WithExplicitBucketBoundaries(.01, .02, .04, .08, .16, .32, .64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92))
 	errs := []error{err}
 	o.duration = duration
+
 	if !latest {
 		o.usage, err = m.Int64Histogram(TokenUsage, metric.WithUnit("{token}"), metric.WithDescription("Tokens of calls of models, by type."),
 			metric.WithExplicitBucketBoundaries(1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304))
 		errs = append(errs, err)
 	} else {
+		// The newer names have a counter for each kind of token.
 		o.counts = make(map[string]metric.Int64Counter)
 		for _, kind := range []string{"input_tokens", "output_tokens", "cache_read.input_tokens", "cache_write.input_tokens"} {
 			o.counts[kind], err = m.Int64Counter(InferenceUsage+kind, metric.WithUnit("{token}"), metric.WithDescription("Tokens of calls of models: "+kind+"."))
 			errs = append(errs, err)
 		}
 	}
+
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("instruments of calls of models: %w", err)
 	}
+
 	return o, nil
 }
 
@@ -96,23 +103,30 @@ func (o *observed) Complete(ctx context.Context, req *llm.Request) (*llm.Respons
 	if o.duration == nil && !tracer.IsRecording() {
 		return o.Provider.Complete(ctx, req)
 	}
+
 	of := []attribute.KeyValue{attribute.String("gen_ai.operation.name", "chat"), attribute.String("gen_ai.provider.name", o.Name())}
 	var span trace.Span
+	// The span has the name of the model as it is, the metrics below only one of a bounded
+	// number.
 	if tracer.IsRecording() {
 		named := append(of, attribute.String("gen_ai.request.model", string(req.Model)), attribute.Int64("gen_ai.request.max_tokens", req.AnswerBound()),
 			attribute.String("openinference.span.kind", telemetry.KindModel))
 		ctx, span = tracer.TracerProvider().Tracer("github.com/coditect/mapreduce/worker/llm").Start(ctx, "chat "+string(req.Model), trace.WithSpanKind(trace.SpanKindClient),
 			trace.WithAttributes(append(named, parameterAttributes(req.Parameters)...)...))
 	}
+
 	begun := time.Now()
 	res, err := o.Provider.Complete(ctx, req)
+
 	if o.duration != nil {
 		o.measure(ctx, append(of, attribute.String("gen_ai.request.model", o.models.Of(string(req.Model)))), time.Since(begun), usageOf(res, err), err)
 	}
+
 	if span != nil {
 		o.describe(ctx, span, req, res, err)
 		span.End()
 	}
+
 	return res, err
 }
 
@@ -131,6 +145,7 @@ func parameterAttributes(set parameters.Set) (all []attribute.KeyValue) {
 	if len(set.Stop) > 0 {
 		all = append(all, attribute.StringSlice("gen_ai.request.stop_sequences", set.Stop))
 	}
+
 	for _, name := range []parameters.Name{parameters.Effort, parameters.Thinking, parameters.Verbosity} {
 		if value := set.Value(name); value != "" {
 			all = append(all, attribute.String("coditect.request."+string(name), value))
@@ -160,6 +175,7 @@ func errorType(err error) string {
 
 func (o *observed) measure(ctx context.Context, of []attribute.KeyValue, took time.Duration, u llm.Usage, err error) {
 	all := metric.WithAttributes(of...)
+
 	if !o.latest {
 		o.usage.Record(ctx, u.In(), metric.WithAttributes(append(of, attribute.String("gen_ai.token.type", "input"))...))
 		o.usage.Record(ctx, u.Output, metric.WithAttributes(append(of, attribute.String("gen_ai.token.type", "output"))...))
@@ -170,9 +186,11 @@ func (o *observed) measure(ctx context.Context, of []attribute.KeyValue, took ti
 			o.counts[kind].Add(ctx, n, all)
 		}
 	}
+
 	if err != nil {
 		all = metric.WithAttributes(append(of, attribute.String("error.type", errorType(err)))...)
 	}
+
 	o.duration.Record(ctx, took.Seconds(), all)
 }
 
@@ -184,22 +202,27 @@ func (o *observed) describe(ctx context.Context, span trace.Span, req *llm.Reque
 	if o.latest {
 		cacheWrite = "gen_ai.usage.cache_write.input_tokens"
 	}
+
 	span.SetAttributes(attribute.Int64("gen_ai.usage.input_tokens", u.In()), attribute.Int64("gen_ai.usage.output_tokens", u.Output),
 		attribute.Int64("gen_ai.usage.cache_read.input_tokens", u.CacheRead), attribute.Int64(cacheWrite, u.CacheWrite+u.CacheWrite1h))
+
 	if o.prices != nil {
 		if cost, known := o.prices.Cost(o.Name(), req.Model, u, false); known {
 			span.SetAttributes(attribute.Float64("gen_ai.usage.cost", float64(cost)/1e6))
 		}
 	}
+
 	if res != nil {
 		span.SetAttributes(attribute.String("gen_ai.response.model", string(res.Model)), attribute.String("gen_ai.response.id", res.RequestID),
 			attribute.StringSlice("gen_ai.response.finish_reasons", []string{string(res.Stop)}))
 	}
+
 	if err != nil {
 		kind := errorType(err)
 		span.SetAttributes(attribute.String("error.type", kind))
 		span.SetStatus(codes.Error, kind)
 	}
+
 	if telemetry.HoldsContent(ctx) {
 		span.SetAttributes(attribute.String("gen_ai.input.messages", messageText("user", renderRequest(req))))
 		if res != nil {
@@ -221,9 +244,11 @@ func messageText(role, text string) string {
 		Role  string `json:"role"`
 		Parts []part `json:"parts"`
 	}
+	// A longer text is cut, even within a character.
 	if len(text) > maxContent {
 		text = text[:maxContent]
 	}
+
 	data, err := json.Marshal([]message{{Role: role, Parts: []part{{Type: "text", Content: text}}}})
 	if err != nil {
 		return ""

@@ -34,11 +34,13 @@ type Retry struct {
 func (r *Retry) Complete(ctx context.Context, req *llm.Request) (*llm.Response, error) {
 	attempts := cmp.Or(r.Attempts, 4)
 	var usage []llm.Usage
+
 	for n := 1; ; n++ {
 		res, err := r.Provider.Complete(ctx, req)
 		if err == nil {
 			return withUsage(res, usage), nil
 		}
+		// What a failed attempt took is spent, whether or not another one succeeds.
 		usage = append(usage, spentUsage(err))
 		pause, again := r.retryPause(err, n)
 		if !again || n >= attempts || clock.Sleep(ctx, pause) != nil {
@@ -53,11 +55,13 @@ func (r *Retry) Embed(ctx context.Context, req *llm.EmbedRequest) (*llm.Embeddin
 	if !ok {
 		return nil, llm.NewError(llm.Invalid, "%s turns no texts into vectors", r.Name())
 	}
+
 	for n := 1; ; n++ {
 		res, err := embedder.Embed(ctx, req)
 		if err == nil {
 			return res, nil
 		}
+
 		pause, again := r.retryPause(err, n)
 		if !again || n >= cmp.Or(r.Attempts, 4) || clock.Sleep(ctx, pause) != nil {
 			return nil, err
@@ -71,11 +75,13 @@ func (r *Retry) retryPause(err error, n int) (time.Duration, bool) {
 	if !ok || e.Class != mapreduce.Retryable || r.Elsewhere && e.Kind == llm.Timeout {
 		return 0, false
 	}
+
 	bound := cmp.Or(r.Base, time.Second/2)
 	limit := cmp.Or(r.Max, 20*time.Second)
 	for range n - 1 {
 		bound = min(2*bound, limit)
 	}
+
 	wait := time.Duration(r.Random() * float64(bound))
 	return e.RetryAfter + wait, e.RetryAfter <= cmp.Or(r.Patience, time.Minute)
 }

@@ -54,22 +54,28 @@ func (r *Route) Complete(ctx context.Context, req *llm.Request) (*llm.Response, 
 			if !despite && r.Health.isAway(c.Asked) || failed.has(c.Asked) {
 				continue
 			}
+
 			res, err := c.Provider.Complete(ctx, c.Adapt(req))
 			if err == nil {
 				r.Health.answered(c.Asked, res.Cached, &failed)
 				return c.label(withUsage(res, failed.usage)), nil
 			}
+			// An error that is of the request itself would be that of every other model
+			// too.
 			if ctx.Err() != nil || !isElsewhere(err) {
 				return nil, err
 			}
+
 			failed.add(c.Asked, err)
 			r.Health.failed(c.Asked, err)
 			r.Failing(c.Asked)
 		}
+
 		if len(failed.names) > 0 {
 			break
 		}
 	}
+
 	return nil, failed.err()
 }
 
@@ -91,10 +97,12 @@ func isElsewhere(err error) bool {
 	if _, ok := errors.AsType[*agent.BreakerError](err); ok {
 		return true
 	}
+
 	e, ok := errors.AsType[*llm.Error](err)
 	if !ok {
 		return false
 	}
+
 	switch e.Kind {
 	case llm.Auth, llm.Permission, llm.Billing, llm.NotFound, llm.NotAPI, llm.NotThere,
 		llm.RateLimited, llm.Overloaded, llm.Server, llm.Timeout, llm.Network, llm.CutOff, llm.Garbled, llm.Empty:
@@ -117,12 +125,14 @@ func (f *routeFailure) has(name string) bool { return slices.Contains(f.names, n
 func (f *routeFailure) add(name string, err error) {
 	f.names, f.errs = append(f.names, name), append(f.errs, err)
 	f.usage = append(f.usage, spentUsage(err))
+
 	if b, ok := errors.AsType[*agent.BreakerError](err); ok {
 		if f.waits == nil || b.OpenFor < f.waits.OpenFor {
 			f.waits = b
 		}
 		return
 	}
+
 	if e, ok := errors.AsType[*llm.Error](err); ok && f.passes == nil && !isLasting(e.Kind) {
 		f.passes = fmt.Errorf("%s: %w", name, err)
 	}
@@ -204,7 +214,9 @@ func (h *Health) answered(name string, kept bool, failed *routeFailure) {
 	if kept {
 		return
 	}
+
 	var lines []string
+
 	h.mu.Lock()
 	if was, known := h.away[name]; known {
 		delete(h.away, name)
@@ -212,6 +224,7 @@ func (h *Health) answered(name string, kept bool, failed *routeFailure) {
 			lines = append(lines, name+" answers again")
 		}
 	}
+
 	for i, other := range failed.names {
 		if was := h.away[other]; !was.told {
 			was.told = true
@@ -219,6 +232,8 @@ func (h *Health) answered(name string, kept bool, failed *routeFailure) {
 			lines = append(lines, fmt.Sprintf("%s does not answer (%s): %s is asked in its place", other, firstLine(failed.errs[i]), name))
 		}
 	}
+
+	// told is called without the lock.
 	h.mu.Unlock()
 	for _, line := range lines {
 		h.told(line)

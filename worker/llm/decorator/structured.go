@@ -65,19 +65,23 @@ func (r *Reserve) take() bool { return r == nil || r.left.Add(-1) >= 0 }
 func (s *Structured) Complete(ctx context.Context, req *llm.Request) (*llm.Response, error) {
 	w := work{s: s, req: req, repairs: cmp.Or(s.Repairs, 1), pauses: cmp.Or(s.Pauses, 8)}
 	next := *req
+
 	for {
 		r, err := s.Provider.Complete(ctx, &next)
 		if err != nil {
 			return nil, w.addSpent(err)
 		}
 		w.add(r)
+
 		messages, err := w.judgeResponse(r, next.Messages)
 		if err != nil {
 			return nil, w.addSpent(err)
 		}
+
 		if messages == nil {
 			return w.finishResponse(r), nil
 		}
+		// next is the request with the conversation so far; w.req stays as it was asked.
 		next.Messages = messages
 	}
 }
@@ -147,16 +151,19 @@ func (w *work) judgeResponse(r *llm.Response, said []llm.Message) ([]llm.Message
 	case r.Answer == nil && w.isEmpty(r):
 		return nil, w.rejectResponse(r, llm.Empty, "the model said nothing", "")
 	}
+
 	if w.s.Unchecked {
 		if w.toolTurn(r) || !json.Valid(r.Answer) {
 			r.Answer = nil // what is said stands in the text
 		}
 		return nil, nil
 	}
+
 	err := w.checkAnswer(r)
 	if err == nil {
 		return nil, nil
 	}
+
 	if w.repairs <= 0 || !w.s.Reserve.take() {
 		if w.salvageAnswer(r) {
 			return nil, nil
@@ -164,10 +171,12 @@ func (w *work) judgeResponse(r *llm.Response, said []llm.Message) ([]llm.Message
 		if w.cut { // a smaller unit might not be
 			return nil, w.rejectResponse(r, llm.TooLarge, "the answer breaks off", "")
 		}
+
 		reject := w.rejectResponse(r, llm.Mismatch, "the answer does not fit the schema", err.Error())
 		reject.Err = err
 		return nil, reject
 	}
+
 	w.repairs--
 	w.parts = nil
 	return append(slices.Clip(said), llm.Message{Role: llm.Assistant, Parts: r.Parts}, w.complaintMessage(r, err)), nil
@@ -206,6 +215,7 @@ func (w *work) checkAnswer(r *llm.Response) error {
 		return w.readAnswer(r)
 	}
 	r.Answer = nil // what is said besides calls of tools is none
+
 	for _, c := range r.Calls() {
 		i := slices.IndexFunc(w.req.Tools, func(t llm.Tool) bool { return t.Name == c.Name })
 		if i < 0 {
@@ -214,6 +224,7 @@ func (w *work) checkAnswer(r *llm.Response) error {
 		if w.req.Tools[i].Schema == nil {
 			continue
 		}
+
 		got := w.req.Tools[i].Schema.Read(c.Input)
 		if got.Answer == nil {
 			return got.Fault
@@ -221,6 +232,7 @@ func (w *work) checkAnswer(r *llm.Response) error {
 		c.Input = got.Answer
 		w.noteRepairs(got.Repairs)
 	}
+
 	if w.req.Force != "" && len(r.Calls()) == 0 {
 		return &llm.MismatchError{Faults: []llm.Fault{{Message: fmt.Sprintf("the tool %q was not called", w.req.Force)}}}
 	}
@@ -235,16 +247,19 @@ func (w *work) readAnswer(r *llm.Response) error {
 		if reply := orElse(got.Answer, got.Nearest); reply != nil {
 			w.kept = w.req.Schema.Mend(w.kept, reply, w.faults)
 		}
+
 		mended := w.req.Schema.Read(w.kept)
 		if mended.Answer != nil || w.req.Schema.Mends() || got.Answer == nil {
 			got = mended
 		}
 	}
+
 	if got.Answer != nil {
 		r.Answer = got.Answer
 		w.noteRepairs(got.Repairs)
 		return nil
 	}
+
 	w.keep(got)
 	return got.Fault
 }
@@ -296,6 +311,7 @@ func (w *work) toolTurn(r *llm.Response) bool {
 // alone where the schema allows the rest to be left out. Every call of a tool must get a result.
 func (w *work) complaintMessage(r *llm.Response, err error) llm.Message {
 	text := "That does not fit the schema:\n" + err.Error() + "\n"
+
 	switch {
 	case w.cut:
 		text += "Give the whole answer again, to its end, and nothing beside it."
@@ -305,10 +321,12 @@ func (w *work) complaintMessage(r *llm.Response, err error) llm.Message {
 		text += "Answer in the same form, with these places alone: in a list give only the elements that are named here, in this order, and leave every other list empty. " +
 			"All else of your answer is kept. What the document does not say is left out."
 	}
+
 	m := llm.Message{Role: llm.User}
 	for _, c := range r.Calls() {
 		m.Parts = append(m.Parts, llm.Part{Result: &llm.ToolResult{ID: c.ID, Name: c.Name, Text: text, Error: true}})
 	}
+
 	if m.Parts == nil {
 		m.Parts = []llm.Part{{Text: text}}
 	}
