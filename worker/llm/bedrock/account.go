@@ -38,10 +38,12 @@ func findAccount(cfg llm.Config) (account, error) {
 		}
 		return fixed{sigv4.Keys{ID: id, Secret: secret, Token: llm.NewKey(cfg.Setting("AWS_SESSION_TOKEN"))}}, nil
 	}
+
 	file := cfg.Setting("AWS_SHARED_CREDENTIALS_FILE")
 	if home := cfg.Setting("HOME"); file == "" && home != "" {
 		file = filepath.Join(home, ".aws", "credentials")
 	}
+
 	profile := cmp.Or(cfg.Setting("AWS_PROFILE"), "default")
 	if file != "" {
 		if _, err := readProfile(file, profile); err == nil {
@@ -50,9 +52,11 @@ func findAccount(cfg llm.Config) (account, error) {
 			return nil, llm.NewError(llm.Auth, "the profile %q of AWS_PROFILE has no keys: %v", profile, err)
 		}
 	}
+
 	if at := containerURL(cfg); at != "" {
 		return newContainer(at, cfg)
 	}
+
 	return nil, llm.NewError(llm.Auth, "there are no credentials for bedrock: set AWS_BEARER_TOKEN_BEDROCK, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE")
 }
 
@@ -73,27 +77,35 @@ func readProfile(file, profile string) (sigv4.Keys, error) {
 		return sigv4.Keys{}, err
 	}
 	defer f.Close()
+
 	values := make(map[string]string)
 	in := false
+
 	lines := bufio.NewScanner(io.LimitReader(f, 1<<20))
 	for lines.Scan() {
 		line := strings.TrimSpace(lines.Text())
+		// A line in brackets begins a profile, whether or not it is the one that is looked
+		// for.
 		if name, ok := strings.CutPrefix(line, "["); ok {
 			in = strings.TrimSpace(strings.TrimSuffix(name, "]")) == profile
 			continue
 		}
+
 		key, value, ok := strings.Cut(line, "=")
 		if in && ok && !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, ";") {
 			values[strings.ToLower(strings.TrimSpace(key))] = strings.TrimSpace(value)
 		}
 	}
+
 	if err := lines.Err(); err != nil {
 		return sigv4.Keys{}, err
 	}
+
 	c := sigv4.Keys{ID: values["aws_access_key_id"], Secret: llm.NewKey(values["aws_secret_access_key"]), Token: llm.NewKey(values["aws_session_token"])}
 	if c.ID == "" || c.Secret.IsZero() {
 		return sigv4.Keys{}, fmt.Errorf("%s has no keys of the profile %q", file, profile)
 	}
+
 	return c, nil
 }
 
@@ -122,11 +134,14 @@ func newContainer(at string, cfg llm.Config) (account, error) {
 	if err != nil || u.Host == "" {
 		return nil, llm.NewError(llm.Invalid, "AWS_CONTAINER_CREDENTIALS_FULL_URI is no address")
 	}
+
 	ip := net.ParseIP(u.Hostname())
 	own := u.Hostname() == "localhost" || ip != nil && (ip.IsLoopback() || ip.Equal(net.IPv4(169, 254, 170, 2)) || ip.Equal(net.IPv4(169, 254, 170, 23)) || ip.Equal(net.ParseIP("fd00:ec2::23")))
+
 	if u.Scheme != "https" && !own {
 		return nil, llm.NewError(llm.Invalid, "AWS_CONTAINER_CREDENTIALS_FULL_URI is neither an https address nor one of the container's host")
 	}
+
 	return &container{
 		at: at, token: cfg.Setting("AWS_CONTAINER_AUTHORIZATION_TOKEN"), tokenFile: cfg.Setting("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"),
 		client: &http.Client{Timeout: 10 * time.Second, Transport: cfg.Transport},
@@ -140,9 +155,12 @@ const early = 5 * time.Minute
 func (c *container) find(ctx context.Context) (sigv4.Keys, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	if time.Until(c.expires) > early {
 		return c.now, nil
 	}
+
+	// Credentials that hold for a little longer are good enough if no others are to be had.
 	if err := c.renew(ctx); err != nil && time.Until(c.expires) <= 0 {
 		return sigv4.Keys{}, llm.NewError(llm.Network, "the container's credentials are not to be had: %v", err)
 	}
@@ -155,6 +173,7 @@ func (c *container) renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	token := c.token
 	if c.tokenFile != "" {
 		raw, err := os.ReadFile(c.tokenFile) //nolint:gosec // the path is the environment's, as AWS has it
@@ -163,9 +182,11 @@ func (c *container) renew(ctx context.Context) error {
 		}
 		token = strings.TrimSpace(string(raw))
 	}
+
 	if token != "" {
 		req.Header.Set("Authorization", token)
 	}
+
 	res, err := c.client.Do(req) //nolint:gosec // see above
 	if err != nil {
 		return err

@@ -32,10 +32,12 @@ func New(cfg llm.Config) (llm.Provider, error) {
 	if region == "" && cfg.BaseURL == "" && cfg.Getenv != nil {
 		return nil, llm.NewError(llm.Invalid, "no region is named for bedrock: set AWS_REGION, such as to us-east-1")
 	}
+
 	region = cmp.Or(region, "us-east-1")
 	if !validRegion.MatchString(region) {
 		return nil, llm.NewError(llm.Invalid, "AWS_REGION is %q, which is no region such as us-east-1", region)
 	}
+
 	sign, err := signFor(cfg, region)
 	if err != nil {
 		return nil, err
@@ -67,10 +69,13 @@ func signFor(cfg llm.Config, region string) (wire.Sign, error) {
 	if !cfg.Key.IsZero() {
 		return wire.BearerKey(cfg.Key), nil
 	}
+
 	account, err := findAccount(cfg)
 	if err != nil {
 		return nil, err
 	}
+
+	// The account is asked at each request, as its credentials may be renewed meanwhile.
 	return func(req *http.Request, body []byte) error {
 		keys, err := account.find(req.Context())
 		if err != nil {
@@ -135,17 +140,21 @@ func (p *provider) Ask(c *wire.Call, req *llm.Request, with manners.Manners) (*l
 	if err != nil {
 		return nil, err
 	}
+
 	method := "converse-stream"
 	if with.NoStream {
 		method = "converse"
 	}
+
 	events, err := c.SendStream(wire.Request{Path: fmt.Sprintf("model/%s/%s", sigv4.Escape(string(req.Model)), method), Body: body})
 	if err != nil {
 		return nil, err
 	}
+
 	t := turn{model: req.Model}
 	if err := t.takeAll(c, events); err != nil {
 		return nil, t.noteWaste(err)
 	}
+
 	return t.toResponse(c, req.Schema != nil && with.Form == manners.ByTool)
 }

@@ -15,13 +15,16 @@ func (p *provider) judgeError(status int, raw []byte) (llm.Kind, string) {
 	if json.Unmarshal(raw, &body) != nil || body.Message == "" {
 		return 0, ""
 	}
+
 	if status < 300 {
 		return llm.Server, body.Message
 	}
+
 	kind := kindOf(status, strings.ToLower(body.Message))
 	if kind == llm.NotFound {
 		return kind, body.Message + " (asked in the region " + p.region + ")"
 	}
+
 	return kind, body.Message
 }
 
@@ -35,6 +38,8 @@ func kindOf(status int, says string) llm.Kind {
 		}
 		return false
 	}
+
+	// Money comes before limits of rate: the vendor answers both with 429.
 	switch {
 	case has("security token", "signature we calculated", "signature expired", "api key", "authentication failed", "missing authentication", "credential"):
 		return llm.Auth
@@ -51,10 +56,12 @@ func kindOf(status int, says string) llm.Kind {
 	case status == http.StatusBadRequest && has("too many requests", "throttl"):
 		return llm.RateLimited
 	}
+
 	kind := wire.ByStatus(status)
 	if kind == llm.Invalid {
 		return wire.JudgeInvalid(says)
 	}
+
 	return kind
 }
 
@@ -72,8 +79,11 @@ func exceptionKind(name string) llm.Kind {
 	case "accessDeniedException":
 		return llm.Permission
 	}
+
+	// Names that are not known are of failures at the vendor's.
 	if strings.HasSuffix(strings.ToLower(name), "exception") {
 		return llm.Server
 	}
+
 	return 0
 }

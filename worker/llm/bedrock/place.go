@@ -27,6 +27,7 @@ func (p *provider) CheckModel(model llm.Model) error {
 	if regions == nil || slices.ContainsFunc(regions, func(r string) bool { return strings.HasPrefix(p.region, r) }) {
 		return nil
 	}
+
 	could := "global." + rest
 	for _, other := range []string{"us-gov", "us", "eu", "apac"} {
 		if slices.ContainsFunc(regionsOf(other), func(r string) bool { return strings.HasPrefix(p.region, r) }) {
@@ -34,6 +35,7 @@ func (p *provider) CheckModel(model llm.Model) error {
 			break
 		}
 	}
+
 	return llm.NewError(llm.Invalid, "the model is asked by the profile %q, which regions that begin with %s have, and AWS_REGION is %s; there, %s may be asked",
 		prefix, strings.Join(regions, " or "), p.region, could)
 }

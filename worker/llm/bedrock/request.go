@@ -163,10 +163,13 @@ func contentOf(m llm.Message, with manners.Manners) []block {
 		case p.Text != "":
 			out = append(out, block{Text: p.Text})
 		}
+
+		// A mark needs a block before it.
 		if p.Cache != "" && len(out) > 0 {
 			out = append(out, cacheFor(p.Cache, with)...)
 		}
 	}
+
 	return out
 }
 
@@ -226,12 +229,15 @@ func specOf(t llm.Tool, with manners.Manners) (*toolSpec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: %w", t.Name, err)
 	}
+
 	schema["type"] = "object" // and nothing else may be there
 	spec := &toolSpec{Name: t.Name, Description: t.Description}
 	spec.InputSchema.JSON = schema
+
 	if strict && !with.NoStrict {
 		spec.Strict = &strict
 	}
+
 	return spec, nil
 }
 

@@ -69,6 +69,7 @@ func readFrame(r io.Reader) (wire.Event, error) {
 	if sum != binary.BigEndian.Uint32(rest[end:]) {
 		return wire.Event{}, garbled("a frame is damaged")
 	}
+
 	name, err := eventName(rest[:headers])
 	return wire.Event{Name: name, Data: rest[headers:end]}, err
 }
@@ -98,10 +99,12 @@ func eventName(headers []byte) (name string, err error) {
 // cutHeader cuts the first header off.
 func cutHeader(in []byte) (key, value, rest []byte, err error) {
 	bad := garbled("its headers are damaged")
+
 	size := int(in[0])
 	if len(in) < 1+size+1 {
 		return nil, nil, nil, bad
 	}
+
 	key, in = in[1:1+size], in[1+size:]
 	kind := int(in[0])
 	in = in[1:]

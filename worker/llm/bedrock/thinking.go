@@ -29,6 +29,7 @@ func thinkingOfClaude(name string, set parameters.Set) map[string]any {
 	if set.Effort != "" && set.Effort != parameters.NoEffort {
 		out["output_config"] = map[string]any{"effort": set.Effort}
 	}
+
 	switch {
 	case set.Thinking != nil && *set.Thinking > 0:
 		out["thinking"] = map[string]any{"type": "enabled", "budget_tokens": *set.Thinking}
@@ -37,6 +38,7 @@ func thinkingOfClaude(name string, set parameters.Set) map[string]any {
 	case !strings.Contains(name, "opus-4-5"): // which cannot think as long as it likes
 		out["thinking"] = map[string]any{"type": "adaptive"}
 	}
+
 	return out
 }
 

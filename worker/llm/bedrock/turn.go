@@ -58,16 +58,20 @@ func (u *usage) count() llm.Usage {
 	if u == nil {
 		return llm.Usage{}
 	}
+
 	out := llm.Usage{
 		Input: u.Input.N, CacheRead: u.CacheRead.N, CacheWrite: u.CacheWrite.N, Output: u.Output.N,
 		Reported: u.Input.Known && u.Output.Known,
 	}
+
+	// What is kept for an hour is counted in both.
 	for _, d := range u.Details {
 		if d.TTL == llm.OneHour {
 			out.CacheWrite1h += d.Input.N
 			out.CacheWrite -= d.Input.N
 		}
 	}
+
 	return out.IfPossible()
 }
 
@@ -103,13 +107,17 @@ func (t *turn) takeAll(c *wire.Call, events iter.Seq2[wire.Event, error]) *llm.E
 		if err := t.take(c, raw); err != nil {
 			return err
 		}
+
+		// The usage comes behind the end, so the stream is read until both are there.
 		if t.stop != "" && t.usage != nil {
 			break
 		}
 	}
+
 	if t.stop == "" || t.usage == nil {
 		return c.CutError(nil)
 	}
+
 	if isFailure(t.stop) {
 		return c.FailError(llm.NewError(llm.Garbled, "the model ended its answer with %s", redact.ShortenLine(t.stop)))
 	}
@@ -126,13 +134,16 @@ func (t *turn) take(c *wire.Call, raw wire.Event) *llm.Error {
 		t.takeDocument(&d)
 		return nil
 	}
+
 	var e event
 	if err := wire.Decode(raw.Data, &e); err != nil {
 		return c.CutError(err)
 	}
+
 	if kind := exceptionKind(raw.Name); kind != 0 {
 		return c.FailError(llm.NewError(kind, "%s in mid-stream: %s", raw.Name, e.Message))
 	}
+
 	if err := t.takeEvent(raw.Name, &e); err != nil {
 		return c.FailError(err)
 	}
@@ -146,9 +157,11 @@ func (t *turn) takeEvent(name string, e *event) error {
 		if e.Index < 0 || e.Index >= maxBlocks {
 			return llm.NewError(llm.Garbled, "a block has the index %d", e.Index)
 		}
+
 		for len(t.blocks) <= e.Index {
 			t.blocks = append(t.blocks, growing{})
 		}
+
 		t.blocks[e.Index].grow(e)
 	case "messageStop":
 		t.stop = e.Stop
@@ -158,6 +171,7 @@ func (t *turn) takeEvent(name string, e *event) error {
 			t.usage = new(usage)
 		}
 	}
+
 	return nil
 }
 
@@ -166,10 +180,12 @@ func (g *growing) grow(e *event) {
 	if e.Start.ToolUse != nil {
 		g.tool = e.Start.ToolUse
 	}
+
 	g.text.WriteString(e.Delta.Text)
 	if e.Delta.ToolUse != nil {
 		g.input.WriteString(e.Delta.ToolUse.Input)
 	}
+
 	if r := e.Delta.Reasoning; r != nil {
 		g.thinks = true
 		g.thought.WriteString(r.Text)
@@ -184,6 +200,7 @@ func (t *turn) takeDocument(d *document) {
 	if t.usage == nil {
 		t.usage = new(usage)
 	}
+
 	t.blocks = make([]growing, len(d.Output.Message.Content))
 	for i, b := range d.Output.Message.Content {
 		g := &t.blocks[i]
@@ -192,6 +209,7 @@ func (t *turn) takeDocument(d *document) {
 			g.tool = b.ToolUse
 			g.input.Write(b.ToolUse.Input)
 		}
+
 		if b.Reasoning != nil {
 			g.thinks = true
 			g.takeReasoning(b.Reasoning)
@@ -232,23 +250,28 @@ func (t *turn) noteWaste(e *llm.Error) *llm.Error {
 // toResponse is the finished turn.
 func (t *turn) toResponse(c *wire.Call, tool bool) (*llm.Response, error) {
 	r := &llm.Response{Model: t.model, RequestID: c.RequestID(), Stop: stopOf(t.stop), Usage: t.usage.count(), Limits: c.ParseLimits()}
+
 	thought := false
 	for i := range t.blocks {
 		part, ok := t.blocks[i].finish()
 		if !ok && !r.Stop.Cut() {
 			return nil, t.noteWaste(c.FailError(llm.NewError(llm.Garbled, "the input for tool %s is no JSON", redact.ShortenLine(t.blocks[i].tool.Name))))
 		}
+
 		thought = thought || t.blocks[i].thinks
 		if ok && (part.Text != "" || part.Call != nil || part.Opaque != nil) {
 			r.Parts = append(r.Parts, part)
 		}
 	}
+
 	if r.Usage.Reported && !thought { // else it counts what was thought
 		r.Written = &t.usage.Output.N
 	}
+
 	if r.Stop == llm.StopFilter {
 		r.Reason = c.CleanText(t.stop)
 	}
+
 	r.Answer = wire.AnswerOf(r, tool)
 	return r, nil
 }
@@ -267,10 +290,12 @@ func (g *growing) finish() (llm.Part, bool) {
 	case g.tool == nil:
 		return llm.Part{Text: g.text.String()}, true
 	}
+
 	input, ok := wire.ToolInput(g.input.String())
 	if !ok && g.tool.Name == llm.AnswerTool {
 		return llm.Part{Text: g.input.String()}, true
 	}
+
 	return llm.Part{Call: &llm.ToolCall{ID: g.tool.ID, Name: g.tool.Name, Input: input}}, ok
 }
 

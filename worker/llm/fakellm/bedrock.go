@@ -80,6 +80,7 @@ func (bedrockWire) readCall(c *Call, body []byte) error {
 	if err := json.Unmarshal(body, &in); err != nil {
 		return err
 	}
+
 	c.MaxTokens = in.Inference.MaxTokens
 	if s := in.Output.TextFormat.Structure.JSONSchema.Schema; s != "" {
 		c.Schema = json.RawMessage(s)
@@ -87,6 +88,7 @@ func (bedrockWire) readCall(c *Call, body []byte) error {
 			return errors.New("outputConfig: the schema is no JSON")
 		}
 	}
+
 	for _, t := range in.Tools.Tools {
 		if t.Spec == nil {
 			c.markPrefix()
@@ -98,6 +100,7 @@ func (bedrockWire) readCall(c *Call, body []byte) error {
 			c.Tool, c.Schema = t.Spec.Name, t.Spec.Schema.JSON
 		}
 	}
+
 	for _, b := range in.System {
 		if b.CachePoint != nil {
 			c.markPrefix()
@@ -121,10 +124,12 @@ func (bedrockWire) readCall(c *Call, body []byte) error {
 		}
 		c.Turns = append(c.Turns, Turn{m.Role, text})
 	}
+
 	c.Uses = l.uses
 	if len(c.Uses) > 0 && len(c.Tools) == 0 {
 		return errors.New("The toolConfig field must be defined when using toolUse and toolResult content blocks.")
 	}
+
 	return checkRequest(c.Model, len(in.Messages), true)
 }
 
@@ -141,12 +146,15 @@ func (b bedrockBlock) joinText() string {
 	if b.Text != nil {
 		text = *b.Text
 	}
+
 	if b.Reasoning != nil {
 		text += b.Reasoning.Text.Text
 	}
+
 	if b.ToolUse != nil {
 		text += string(b.ToolUse.Input)
 	}
+
 	if b.ToolResult != nil {
 		for _, inner := range b.ToolResult.Content {
 			text += inner.joinText()
@@ -158,6 +166,7 @@ func (b bedrockBlock) joinText() string {
 // readBedrock notes a message of Bedrock's, and returns its text.
 func (l *ledger) readBedrock(c *Call, role string, blocks []bedrockBlock) (text string, err error) {
 	var calls []Use
+
 	for _, b := range blocks {
 		switch {
 		case b.CachePoint != nil:
@@ -178,9 +187,11 @@ func (l *ledger) readBedrock(c *Call, role string, blocks []bedrockBlock) (text 
 				return "", err
 			}
 		}
+
 		text += b.joinText()
 		c.prompt = append(c.prompt, section{text: b.joinText()})
 	}
+
 	if role == "assistant" {
 		return text, l.say(calls)
 	}
@@ -195,6 +206,9 @@ func (bedrockWire) writeFrame(x *exchange, kind, name string, data any) {
 	if err != nil {
 		panic(err) // maps of strings and numbers
 	}
+
+	// A header is the length of its name in one byte, the name, the type of its value, and
+	// the value.
 	var headers []byte
 	for _, h := range [][2]string{{":" + kind + "-type", name}, {":content-type", "application/json"}, {":message-type", kind}} {
 		headers = append(headers, byte(len(h[0])))
@@ -204,6 +218,7 @@ func (bedrockWire) writeFrame(x *exchange, kind, name string, data any) {
 		headers = append(headers, h[1]...)
 	}
 
+	// The length counts itself, the rest of the prelude, and both sums.
 	frame := binary.BigEndian.AppendUint32(nil, uint32(12+len(headers)+len(payload)+4))
 	frame = binary.BigEndian.AppendUint32(frame, uint32(len(headers)))
 	frame = binary.BigEndian.AppendUint32(frame, crc32.ChecksumIEEE(frame))
@@ -256,10 +271,12 @@ func bedrockUsage(x *exchange, r Reply) fields {
 		x.clearUsage()
 		return nil
 	}
+
 	told := fields{
 		"inputTokens": x.Input, "outputTokens": x.Output, "totalTokens": x.In() + x.Output,
 		"cacheReadInputTokens": x.CacheRead, "cacheWriteInputTokens": x.CacheWrite,
 	}
+
 	x.tellUsage(told)
 	return told
 }
@@ -277,14 +294,17 @@ func (bedrockWire) writeWhole(x *exchange, parts []part, r Reply) {
 			blocks = append(blocks, fields{"toolUse": fields{"toolUseId": p.id, "name": p.name, "input": json.RawMessage(p.text)}})
 		}
 	}
+
 	answer := fields{"output": fields{"message": fields{"role": "assistant", "content": blocks}}, "stopReason": r.Stop}
 	if told := bedrockUsage(x, r); told != nil {
 		answer["usage"] = told
 	}
+
 	raw, err := json.Marshal(answer)
 	if err != nil {
 		panic(fmt.Sprint("the input of a tool is no JSON: ", err))
 	}
+
 	x.w.Header().Set("Content-Type", "application/json")
 	x.w.WriteHeader(http.StatusOK)
 	x.write(string(raw))

@@ -44,10 +44,13 @@ func (b *buckets) admitRequest(now time.Time, input float64) time.Duration {
 		refillTime(b.input, min(input, b.rates.Input), b.rates.Input),
 		refillTime(b.output, min(1, b.rates.Output), b.rates.Output),
 	)
+
+	// The tokens of the answer are taken once they are known.
 	if wait == 0 {
 		b.requests--
 		b.input -= input
 	}
+
 	return wait
 }
 
@@ -72,8 +75,11 @@ func (b *buckets) writeHeaders(h http.Header, w Wire, now time.Time) {
 		if one.size == 0 {
 			continue
 		}
+
 		full := time.Duration((one.size - one.level) / one.size * float64(time.Minute)).Round(time.Millisecond)
 		limit, left := strconv.Itoa(int(one.size)), strconv.Itoa(int(max(one.level, 0)))
+
+		// Google's, Bedrock's and Ollama's formats tell nothing of limits.
 		switch {
 		case w == Anthropic:
 			name := "Anthropic-Ratelimit-" + one.anthropic

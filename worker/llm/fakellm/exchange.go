@@ -60,18 +60,21 @@ func (x *exchange) serveCall() {
 	if !x.s.isAuthorised(x.Header) {
 		x.Fault = Unauthorized
 	}
+
 	if !x.admitCall() {
 		return
 	}
 	if !x.waitLatency() || x.rebuffCall() || x.answerInstead() {
 		return
 	}
+
 	x.streamAnswer()
 }
 
 // admitCall keeps the limits.
 func (x *exchange) admitCall() bool {
 	now := time.Now()
+
 	x.s.mu.Lock()
 	x.countInput()
 	wait := x.s.buckets.admitRequest(now, float64(x.Input+x.CacheWrite))
@@ -80,6 +83,8 @@ func (x *exchange) admitCall() bool {
 	}
 	x.s.buckets.writeHeaders(x.w.Header(), x.Wire, now)
 	x.s.mu.Unlock()
+
+	// The answer is written without the lock.
 	if wait > 0 {
 		x.rateLimited(wait)
 	}
@@ -95,6 +100,7 @@ func (x *exchange) rateLimited(wait time.Duration) {
 // has begun: of those that ask meanwhile each writes it too. The caller holds the server's lock.
 func (x *exchange) countInput() {
 	x.Input = countTokens(x.prompt)
+
 	var size int64
 	best, all := -1, sha256.New()
 	keys := make([]string, len(x.prompt))
@@ -107,15 +113,19 @@ func (x *exchange) countInput() {
 			best = i
 		}
 	}
+
 	if best < 0 {
 		return
 	}
+
+	// The longest prefix that is warm is read, and what is marked behind it is written.
 	for i := best; i >= 0; i-- {
 		if x.s.warm[keys[i]] {
 			x.CacheRead = sizes[i]
 			break
 		}
 	}
+
 	x.CacheWrite = sizes[best] - x.CacheRead
 	x.Input -= sizes[best]
 	x.warm = keys[best]
@@ -126,6 +136,7 @@ func (x *exchange) waitLatency() bool {
 	if x.s.cfg.Latency == nil {
 		return true
 	}
+
 	t := time.NewTimer(x.s.cfg.Latency(x.Call))
 	defer t.Stop()
 	select {
@@ -139,6 +150,7 @@ func (x *exchange) waitLatency() bool {
 // answerInstead does what happens instead of an answer, if anything does.
 func (x *exchange) answerInstead() bool {
 	const page = "<!DOCTYPE html><html><body>Please sign in to the network.</body></html>"
+
 	switch x.Fault {
 	case RateLimit:
 		x.rateLimited(time.Second)
@@ -223,15 +235,18 @@ func (x *exchange) write(text string) {
 // streamAnswer lets the model speak.
 func (x *exchange) streamAnswer() {
 	r := x.makeReply()
+
 	x.s.mu.Lock()
 	if x.warm != "" {
 		x.s.warm[x.warm] = true
 	}
 	x.s.mu.Unlock()
+
 	x.w.Header().Set("Content-Type", x.wire.mediaType())
 	x.w.Header().Set("Request-Id", x.RequestID)
 	parts := x.parts(r)
 	x.remember(parts)
+
 	if x.isWhole() {
 		x.writeWhole(parts, r)
 		return
@@ -239,6 +254,7 @@ func (x *exchange) streamAnswer() {
 	if x.style.Type != "" {
 		x.w.Header().Set("Content-Type", x.style.Type)
 	}
+
 	x.wire.openAnswer(x)
 	for n, p := range parts {
 		x.wire.openPart(x, n, p)
@@ -264,13 +280,16 @@ func (x *exchange) streamAnswer() {
 // makeReply is what the model says, changed by the fault.
 func (x *exchange) makeReply() Reply {
 	r := Reply{Text: "{}"}
+
 	if x.s.cfg.Model != nil {
 		r = x.s.cfg.Model(x.Call)
 	}
+
 	if r.Stop == "" {
 		forced := x.Tool != "" && x.Wire != OpenAI // which ends it like a text
 		r.Stop = x.wire.stopReason(x.Fault, forced || len(r.Calls) > 0)
 	}
+
 	switch x.Fault {
 	case Truncated:
 		r.Text = r.Text[:len(r.Text)/2]
@@ -286,12 +305,14 @@ func (x *exchange) makeReply() Reply {
 			r.Text = `"Here is what I found in the document."`
 		}
 	}
+
 	x.Stop = r.Stop
 	if limit := x.MaxTokens * 4; limit > 0 && int64(len(r.Text)) > limit {
 		r.Text = r.Text[:limit]
 		x.Stop = x.wire.stopReason(Truncated, false)
 		r.Stop = x.Stop
 	}
+
 	return r
 }
 
@@ -304,6 +325,7 @@ func (x *exchange) breakOff() bool {
 			x.clearUsage()
 		}
 	}
+
 	switch x.Fault {
 	case MidStream:
 		x.wire.writeBroken(x)
@@ -319,6 +341,7 @@ func (x *exchange) breakOff() bool {
 	default:
 		return false
 	}
+
 	return true
 }
 

@@ -177,28 +177,34 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
 		return
 	}
+
 	call, wire, err := parseCall(r, body)
 	if wire == nil {
 		http.NotFound(w, r)
 		return
 	}
+
 	x := s.beginCall(call)
 	defer s.endCall(x)
 	x.w, x.r, x.wire = w, r, wire
 	if s.isAnswerable(err) && !s.cfg.Forgets {
 		err = errors.Join(err, s.checkThinking(&call))
 	}
+
 	if !s.isAnswerable(err) {
 		x.writeError(http.StatusBadRequest, "invalid_request_error", err.Error())
 		return
 	}
+
 	if s.cfg.Style != nil {
 		x.style = s.cfg.Style(call)
 	}
+
 	if strings.HasSuffix(r.URL.Path, "/count_tokens") {
 		x.writeJSON(map[string]int64{"input_tokens": countTokens(call.prompt)})
 		return
 	}
+
 	x.serveCall()
 }
 
@@ -208,6 +214,7 @@ func parseCall(r *http.Request, body []byte) (Call, wire, error) {
 	c.Unit, _ = url.QueryUnescape(r.Header.Get("X-Coditect-Unit"))
 	c.Attempt, _ = strconv.Atoi(r.Header.Get("X-Coditect-Attempt"))
 	c.Fence, _ = strconv.ParseInt(r.Header.Get("X-Coditect-Fence"), 10, 64)
+
 	var w wire
 	switch {
 	case r.Method != http.MethodPost:
@@ -231,6 +238,7 @@ func parseCall(r *http.Request, body []byte) (Call, wire, error) {
 			return c, nil, nil
 		}
 	}
+
 	return c, w, w.readCall(&c, body)
 }
 
@@ -238,10 +246,12 @@ func parseCall(r *http.Request, body []byte) (Call, wire, error) {
 func (s *Server) beginCall(c Call) *exchange {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	s.calls++
 	s.open++
 	s.inFlight++
 	s.peak = max(s.peak, s.inFlight)
+
 	c.N = s.calls
 	x := &exchange{s: s, Entry: Entry{Call: c, Status: 200, InFlight: s.inFlight}}
 	x.RequestID = fmt.Sprintf("req_%06d", c.N)
@@ -252,14 +262,17 @@ func (s *Server) beginCall(c Call) *exchange {
 func (s *Server) endCall(x *exchange) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	s.leaveFlight(x)
 	if s.open--; s.open == 0 {
 		s.idle.Broadcast()
 	}
+
 	s.entries = append(s.entries, x.Entry)
 	if s.cfg.Journal == nil {
 		return
 	}
+
 	line, err := json.Marshal(x.Entry)
 	if err != nil {
 		panic(err) // plain fields

@@ -81,6 +81,7 @@ func (geminiWire) readCall(c *Call, body []byte) error {
 	}
 	c.MaxTokens, c.Schema = in.Generation.Max, in.Generation.Schema
 	c.NoCalls = in.Rules.Calling.Mode == "NONE"
+
 	for _, t := range in.Tools {
 		for _, f := range t.Functions {
 			c.prompt = append(c.prompt, section{text: f.Name + string(f.Schema)})
@@ -90,6 +91,7 @@ func (geminiWire) readCall(c *Call, body []byte) error {
 			}
 		}
 	}
+
 	for _, p := range in.System.Parts {
 		c.System += p.Text
 	}
@@ -107,6 +109,7 @@ func (geminiWire) readCall(c *Call, body []byte) error {
 	if err := l.settled(); err != nil {
 		return err
 	}
+
 	c.Uses = l.uses
 	if len(in.Tools) > 0 && in.Generation.Type != "" && !c.NoCalls {
 		return errors.New("Function calling with a response mime type: 'application/json' is unsupported")
@@ -135,6 +138,7 @@ func (l *ledger) readContent(m geminiContent) (text string, err error) {
 			}
 		}
 	}
+
 	switch m.Role {
 	case "model":
 		return text, l.say(calls)
@@ -218,11 +222,13 @@ func geminiUsage(x *exchange, r Reply) fields {
 		x.clearUsage()
 		return nil
 	}
+
 	thoughts := Tokens(r.Thinking)
 	told := fields{
 		"promptTokenCount": x.In(), "candidatesTokenCount": x.Output - thoughts, "thoughtsTokenCount": thoughts,
 		"cachedContentTokenCount": x.CacheRead, "totalTokenCount": x.In() + x.Output,
 	}
+
 	x.tellUsage(told)
 	return fields{"usageMetadata": told}
 }
@@ -238,10 +244,12 @@ func (geminiWire) writeWhole(x *exchange, parts []part, r Reply) {
 			all = append(all, geminiCall(x, p))
 		}
 	}
+
 	raw, err := json.Marshal(geminiAnswer(x, all, fields{"finishReason": r.Stop}, geminiUsage(x, r)))
 	if err != nil {
 		panic(err) // maps of strings and numbers
 	}
+
 	x.w.Header().Set("Content-Type", "application/json; charset=UTF-8")
 	x.w.WriteHeader(http.StatusOK)
 	x.write(string(raw))
@@ -274,6 +282,7 @@ func (geminiWire) errorBody(status int, kind, message string) (int, any) {
 	case "api_error":
 		word = "INTERNAL"
 	}
+
 	return status, fields{"error": fields{"code": status, "message": message, "status": word, "details": details}}
 }
 
@@ -296,16 +305,19 @@ func (s *Server) lacksSignature(body []byte) bool {
 	if json.Unmarshal(body, &in) != nil {
 		return false // it is refused already
 	}
+
 	for _, m := range in.Contents {
 		for _, p := range m.Parts {
 			if p.Call == nil {
 				continue
 			}
+			// Only the first call of a turn bears the signature.
 			if want := s.thoughtOf(p.Call.ID); want != "" && p.Signature != geminiSign(want) {
 				return true
 			}
 			break // the first call of a turn bears it
 		}
 	}
+
 	return false
 }

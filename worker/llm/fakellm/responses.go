@@ -65,6 +65,7 @@ func (responsesWire) readCall(c *Call, body []byte) error {
 		return err
 	}
 	c.Model, c.MaxTokens, c.System, c.Schema = in.Model, in.Max, in.Instructions, in.Text.Format.Schema
+
 	c.prompt = append(c.prompt, section{text: in.Instructions})
 	for _, t := range in.Tools {
 		c.prompt = append(c.prompt, section{text: t.Name + string(t.Parameters)})
@@ -73,6 +74,7 @@ func (responsesWire) readCall(c *Call, body []byte) error {
 			c.Tool, c.Schema = t.Name, t.Parameters
 		}
 	}
+
 	c.NoCalls = in.ToolChoice.none
 	if err := c.readItems(in.Input); err != nil {
 		return err
@@ -91,6 +93,7 @@ func (responsesWire) readCall(c *Call, body []byte) error {
 func (c *Call) readItems(items []responsesItem) error {
 	var l ledger
 	var calls []Use
+
 	flush := func() error {
 		if calls == nil {
 			return nil
@@ -99,6 +102,7 @@ func (c *Call) readItems(items []responsesItem) error {
 		calls = nil
 		return l.say(said)
 	}
+
 	for _, it := range items {
 		text := it.Content.joinText()
 		c.prompt = append(c.prompt, section{text: text + it.Arguments + it.Output + it.Sealed})
@@ -106,9 +110,11 @@ func (c *Call) readItems(items []responsesItem) error {
 			calls = append(calls, Use{ID: it.CallID, Name: it.Name, Input: json.RawMessage(it.Arguments)})
 			continue
 		}
+
 		if err := flush(); err != nil {
 			return err
 		}
+
 		switch it.Type {
 		case "function_call_output":
 			if err := l.answer(it.CallID, it.Output, false); err != nil {
@@ -118,9 +124,12 @@ func (c *Call) readItems(items []responsesItem) error {
 			c.Turns = append(c.Turns, Turn{it.Role, text})
 		}
 	}
+
+	// The last calls may have no item behind them.
 	if err := flush(); err != nil {
 		return err
 	}
+
 	c.Uses = l.uses
 	return l.settled()
 }
@@ -133,6 +142,8 @@ func (s *Server) lacksSealed(body []byte) bool {
 		return false // it is refused already
 	}
 	sealed := ""
+
+	// Nothing but the reasoning right before a call counts as its own.
 	for _, it := range in.Input {
 		switch it.Type {
 		case "reasoning":
@@ -145,6 +156,7 @@ func (s *Server) lacksSealed(body []byte) bool {
 			sealed = ""
 		}
 	}
+
 	return false
 }
 
@@ -209,19 +221,23 @@ func (w responsesWire) endOf(x *exchange, r Reply) fields {
 	if r.Why != "" {
 		x.items = []any{fields{"id": "msg_" + x.RequestID, "type": "message", "role": "assistant", "content": []any{fields{"type": "refusal", "refusal": r.Why}}}}
 	}
+
 	whole := responseOf(x, "completed", x.items)
 	if r.Stop != "completed" {
 		whole["status"], whole["incomplete_details"] = "incomplete", fields{"reason": r.Stop}
 	}
+
 	x.Output = r.tokens()
 	if x.Fault == NoUsage {
 		x.clearUsage()
 		return whole
 	}
+
 	usage := fields{
 		"input_tokens": x.In(), "input_tokens_details": fields{"cached_tokens": x.CacheRead},
 		"output_tokens": x.Output, "output_tokens_details": fields{"reasoning_tokens": Tokens(r.Thinking)}, "total_tokens": x.In() + x.Output,
 	}
+
 	x.tellUsage(usage)
 	whole["usage"] = usage
 	return whole
@@ -233,10 +249,12 @@ func (w responsesWire) writeWhole(x *exchange, parts []part, r Reply) {
 	for _, p := range parts {
 		x.items = append(x.items, w.itemOf(x, p))
 	}
+
 	raw, err := json.Marshal(w.endOf(x, r))
 	if err != nil {
 		panic(err) // maps of strings and numbers
 	}
+
 	x.w.Header().Set("Content-Type", "application/json")
 	x.w.WriteHeader(http.StatusOK)
 	x.write(string(raw))

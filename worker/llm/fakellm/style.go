@@ -40,14 +40,17 @@ func (x *exchange) rebuffCall() bool {
 	if x.s.cfg.Rebuff == nil {
 		return false
 	}
+
 	r := x.s.cfg.Rebuff(x.Call)
 	if r == nil {
 		return false
 	}
+
 	media := "text/plain"
 	if json.Valid([]byte(r.Body)) {
 		media = "application/json"
 	}
+
 	x.writeRaw(r.Status, media, r.Body)
 	return true
 }
@@ -69,6 +72,7 @@ func (x *exchange) writeWhole(parts []part, r Reply) {
 		w.writeWhole(x, parts, r)
 		return
 	}
+
 	message := fields{"role": "assistant", "content": nil}
 	var calls []any
 	for _, p := range parts {
@@ -81,9 +85,11 @@ func (x *exchange) writeWhole(parts []part, r Reply) {
 			calls = append(calls, fields{"id": p.id, "type": "function", "function": fields{"name": p.name, "arguments": p.text}})
 		}
 	}
+
 	if calls != nil {
 		message["tool_calls"] = calls
 	}
+
 	x.Output = r.tokens()
 	answer := fields{
 		"id": "chatcmpl-" + x.RequestID, "object": "chat.completion", "created": 1, "model": x.Model,
@@ -92,10 +98,12 @@ func (x *exchange) writeWhole(parts []part, r Reply) {
 	if !x.style.NoUsage {
 		answer["usage"] = fields{"prompt_tokens": x.In(), "completion_tokens": x.Output, "total_tokens": x.In() + x.Output}
 	}
+
 	raw, err := json.Marshal(answer)
 	if err != nil {
 		panic(err) // maps of strings and numbers
 	}
+
 	x.w.Header().Set("Content-Type", "application/json")
 	x.w.WriteHeader(http.StatusOK)
 	x.write(string(raw))

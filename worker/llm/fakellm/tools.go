@@ -36,12 +36,14 @@ func (x *exchange) parts(r Reply) []part {
 	if r.Thinking != "" {
 		all = append(all, part{kind: "thinking", text: r.Thinking})
 	}
+
 	switch {
 	case x.Tool != "" && len(r.Calls) == 0:
 		return append(all, part{kind: "tool", text: r.Text, id: x.callID(0), name: x.Tool})
 	case r.Text != "" || len(r.Calls) == 0:
 		all = append(all, part{kind: "text", text: r.Text})
 	}
+
 	for i, c := range r.Calls {
 		id := c.ID
 		if id == "" {
@@ -49,6 +51,7 @@ func (x *exchange) parts(r Reply) []part {
 		}
 		all = append(all, part{kind: "tool", text: string(c.Input), id: id, name: c.Name})
 	}
+
 	return all
 }
 
@@ -92,21 +95,25 @@ func (l *ledger) say(calls []Use) error {
 	if err := l.settled(); err != nil {
 		return err
 	}
+
 	l.turn++
 	l.open = make(map[string]int)
 	for _, c := range calls {
 		if _, twice := l.open[c.ID]; twice || c.ID == "" {
 			return fmt.Errorf("messages: tool call ids must be unique, and %q is not", c.ID)
 		}
+
 		if l.checkID != nil {
 			if err := l.checkID(c.ID, l.uses); err != nil {
 				return err
 			}
 		}
+
 		c.Turn = l.turn
 		l.open[c.ID] = len(l.uses)
 		l.uses = append(l.uses, c)
 	}
+
 	return nil
 }
 
@@ -175,6 +182,7 @@ func (l *ledger) readBlocks(role string, blocks content) error {
 			others = true
 		}
 	}
+
 	if role == "assistant" {
 		return l.say(calls)
 	}
@@ -189,6 +197,7 @@ func lacksThinking(blocks content, thinks func(Use) bool) bool {
 			return false
 		}
 	}
+
 	for _, b := range blocks {
 		if b.Type == "tool_use" && thinks(Use{ID: b.ID, Name: b.Name, Input: b.Input}) {
 			return true

@@ -23,19 +23,24 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	ctx, cancel := context.WithCancel(r.Context())
 	a := newAnswer(ctx, cancel)
+	// The server runs beside the client, since either may wait for the other.
 	go a.serveRequest(t.server, in.WithContext(ctx))
+
 	select {
 	case <-a.begun:
 	case <-r.Context().Done():
 		_ = a.Close() // it always succeeds
 		return nil, context.Cause(r.Context())
 	}
+
 	if a.status == 0 {
 		_ = a.Close() // the same
 		return nil, io.ErrUnexpectedEOF
 	}
+
 	return &http.Response{
 		Status: fmt.Sprint(a.status, " ", http.StatusText(a.status)), StatusCode: a.status,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, ContentLength: -1,
@@ -46,6 +51,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 // asReceived is a request as a server reads it.
 func asReceived(r *http.Request) (*http.Request, error) {
 	in := r.Clone(r.Context())
+
 	if r.Body != nil {
 		defer r.Body.Close()
 		body, err := io.ReadAll(r.Body)
@@ -54,9 +60,11 @@ func asReceived(r *http.Request) (*http.Request, error) {
 		}
 		in.Body = io.NopCloser(bytes.NewReader(body))
 	}
+
 	if trace := httptrace.ContextClientTrace(r.Context()); trace != nil && trace.WroteRequest != nil {
 		trace.WroteRequest(httptrace.WroteRequestInfo{})
 	}
+
 	return in, nil
 }
 
@@ -91,7 +99,9 @@ func newAnswer(ctx context.Context, cancel context.CancelFunc) *answer {
 // serveRequest has a request answered. A server that panics breaks the connection.
 func (a *answer) serveRequest(s *Server, r *http.Request) {
 	defer close(a.done)
+	// It is what the client reads at the end: that of a whole answer if the server returns.
 	err := io.ErrUnexpectedEOF
+
 	defer func() {
 		if e := recover(); e != nil && e != http.ErrAbortHandler { //nolint:errorlint // it is that very value
 			panic(e)
@@ -99,6 +109,7 @@ func (a *answer) serveRequest(s *Server, r *http.Request) {
 		a.startAnswer(0)
 		_ = a.out.CloseWithError(err) // it always succeeds
 	}()
+
 	s.ServeHTTP(a, r)
 	a.startAnswer(http.StatusOK)
 	err = io.EOF

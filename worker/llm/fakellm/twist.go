@@ -72,6 +72,7 @@ func changeValues(answer string, f func(key string, v any) any) string {
 	if json.Unmarshal([]byte(answer), &v) != nil {
 		return answer
 	}
+
 	var walk func(string, any) any
 	walk = func(key string, v any) any {
 		switch v := v.(type) {
@@ -86,6 +87,7 @@ func changeValues(answer string, f func(key string, v any) any) string {
 		}
 		return f(key, v)
 	}
+
 	raw, err := json.Marshal(walk("", v))
 	if err != nil {
 		return answer

@@ -85,6 +85,7 @@ func (anthropicWire) readCall(c *Call, body []byte) error {
 		return err
 	}
 	c.Model, c.System, c.Schema = in.Model, in.System.joinText(), in.Output.Format.Schema
+
 	for _, t := range in.Tools {
 		c.prompt = append(c.prompt, section{t.Name + string(t.Schema), t.Cache != nil})
 		c.Tools = append(c.Tools, t.Name)
@@ -92,6 +93,9 @@ func (anthropicWire) readCall(c *Call, body []byte) error {
 			c.Tool, c.Schema = t.Name, t.Schema
 		}
 	}
+
+	// Sections stand in the order in which the vendor reads a prompt, as a prefix of it is
+	// cached.
 	c.prompt = append(c.prompt, section{text: string(in.Output.Format.Schema)})
 	add := func(blocks content) {
 		for _, b := range blocks {
@@ -100,6 +104,7 @@ func (anthropicWire) readCall(c *Call, body []byte) error {
 	}
 	add(in.System)
 	c.NoCalls = in.ToolChoice.Type == "none"
+
 	l := ledger{checkID: checkAnthropicID}
 	for _, m := range in.Messages {
 		add(m.Content)
@@ -108,16 +113,20 @@ func (anthropicWire) readCall(c *Call, body []byte) error {
 			return err
 		}
 	}
+
 	c.Uses = l.uses
 	if err := undefined(l.uses, c.Tools); err != nil {
 		return err
 	}
+
 	if err := checkVersion(c.Header.Get("Anthropic-Version"), body); err != nil {
 		return err
 	}
+
 	if in.MaxTokens == nil {
 		return nil // of count_tokens
 	}
+
 	c.MaxTokens = *in.MaxTokens
 	return checkRequest(in.Model, len(in.Messages), in.Stream)
 }
@@ -137,6 +146,7 @@ func checkVersion(got string, body []byte) error {
 	default:
 		return errors.New("anthropic-version: " + got + " is not a valid version")
 	}
+
 	var in struct {
 		Temperature json.RawMessage
 		TopP        json.RawMessage `json:"top_p"`
@@ -146,14 +156,17 @@ func checkVersion(got string, body []byte) error {
 			Content content
 		}
 	}
+
 	if err := json.Unmarshal(body, &in); err != nil {
 		return err
 	}
+
 	for name, value := range map[string]json.RawMessage{"temperature": in.Temperature, "top_p": in.TopP, "top_k": in.TopK} {
 		if value != nil {
 			return errors.New(name + ": not supported in version " + version)
 		}
 	}
+
 	for _, m := range in.Messages {
 		for _, b := range m.Content {
 			if m.Role == "assistant" && b.Type == "document" {
@@ -164,6 +177,7 @@ func checkVersion(got string, body []byte) error {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -209,10 +223,12 @@ func anthropicUsage(x *exchange) fields {
 		"cache_creation_input_tokens": x.CacheWrite, "cache_read_input_tokens": x.CacheRead,
 		"cache_creation": fields{"ephemeral_5m_input_tokens": x.CacheWrite, "ephemeral_1h_input_tokens": 0},
 	}
+
 	if x.Header.Get("Anthropic-Version") == version {
 		usage["output_tokens_details"] = fields{"thinking_tokens": 0}
 		usage["service_tier"], usage["inference_geo"] = "standard", "us"
 	}
+
 	x.tellUsage(usage)
 	return usage
 }
@@ -241,6 +257,9 @@ func (anthropicWire) closeAnswer(x *exchange, r Reply) {
 	if r.Why != "" {
 		delta["stop_details"] = fields{"type": "refusal", "category": "cyber", "explanation": r.Why}
 	}
+
+	// The newest version tells all of the usage again at the end, without what cannot
+	// change.
 	usage := fields{"output_tokens": x.Output}
 	if x.Header.Get("Anthropic-Version") == version {
 		usage = anthropicUsage(x)
@@ -248,6 +267,7 @@ func (anthropicWire) closeAnswer(x *exchange, r Reply) {
 		delete(usage, "service_tier")
 		delete(usage, "inference_geo")
 	}
+
 	x.writeEvent("message_delta", fields{"type": "message_delta", "delta": delta, "usage": usage})
 	x.writeEvent("message_stop", fields{"type": "message_stop"})
 }
@@ -279,6 +299,7 @@ func (anthropicWire) stopReason(f Fault, tool bool) string {
 	case UnknownStop:
 		return "bored"
 	}
+
 	if tool {
 		return "tool_use"
 	}
@@ -321,6 +342,7 @@ func (openaiWire) readCall(c *Call, body []byte) error {
 		return err
 	}
 	c.Model, c.MaxTokens, c.Schema = in.Model, max(in.Max, in.OldMax), in.Format.JSONSchema.Schema
+
 	for _, t := range in.Tools {
 		c.prompt = append(c.prompt, section{text: t.Function.Name + string(t.Function.Parameters)})
 		c.Tools = append(c.Tools, t.Function.Name)
@@ -329,6 +351,7 @@ func (openaiWire) readCall(c *Call, body []byte) error {
 		}
 	}
 	c.NoCalls = in.ToolChoice.none
+
 	l := ledger{checkID: checkOpenAIID}
 	for _, m := range in.Messages {
 		text := m.Content.joinText()
@@ -338,26 +361,35 @@ func (openaiWire) readCall(c *Call, body []byte) error {
 			said.WriteString(call.Function.Arguments)
 			calls[i] = Use{ID: call.ID, Name: call.Function.Name, Input: json.RawMessage(call.Function.Arguments)}
 		}
+
+		// Everything counts as the prompt, also what the model thought and the input of its
+		// calls.
 		c.prompt = append(c.prompt, section{text: m.Reasoning + text + said.String()})
 		if m.Role == "system" || m.Role == "developer" {
 			c.System += text
 			continue
 		}
+
 		c.Turns = append(c.Turns, Turn{m.Role, text})
 		if err := l.readMessage(m.Role, calls, m.ToolCallID, text); err != nil {
 			return err
 		}
 	}
+
 	if err := l.settled(); err != nil {
 		return err
 	}
 	c.Uses = l.uses
+
 	if err := checkRequest(in.Model, len(in.Messages), true); err != nil {
 		return err
 	}
+
+	// It comes last, so that a server that is not strict has read everything.
 	if !in.Options.IncludeUsage || !in.Stream {
 		return errStrict
 	}
+
 	return nil
 }
 
@@ -414,14 +446,17 @@ func (w openaiWire) closeAnswer(x *exchange, r Reply) {
 	if r.Why != "" {
 		w.writeDelta(x, fields{"refusal": r.Why}, nil)
 	}
+
 	if !x.style.NoFinish {
 		w.writeDelta(x, fields{}, cmp.Or(x.style.Finish, r.Stop))
 	}
+
 	x.Output = r.tokens()
 	choices := []any{}
 	if x.style.NullChoices {
 		choices = nil
 	}
+
 	if x.Fault == NoUsage || x.style.NoUsage {
 		x.clearUsage()
 	} else {
@@ -433,6 +468,7 @@ func (w openaiWire) closeAnswer(x *exchange, r Reply) {
 		x.tellUsage(usage)
 		w.writeChunk(x, choices, usage)
 	}
+
 	if !x.style.NoDone {
 		x.write("data: [DONE]\n\n")
 	}
@@ -472,6 +508,7 @@ func (openaiWire) stopReason(f Fault, tool bool) string {
 	case UnknownStop, Pause:
 		return "bored"
 	}
+
 	if tool {
 		return "tool_calls"
 	}
@@ -535,9 +572,11 @@ func (ollamaWire) readCall(c *Call, body []byte) error {
 		return err
 	}
 	c.Model, c.MaxTokens, c.Window, c.Schema = in.Model, in.Options.NumPredict, in.Options.NumCtx, in.Format
+
 	for _, t := range in.Tools {
 		c.Tools = append(c.Tools, t.Function.Name)
 	}
+
 	turn := 0
 	for _, m := range in.Messages {
 		c.prompt = append(c.prompt, section{text: m.Thinking + m.Content})
@@ -545,10 +584,12 @@ func (ollamaWire) readCall(c *Call, body []byte) error {
 			c.System += m.Content
 			continue
 		}
+
 		c.Turns = append(c.Turns, Turn{m.Role, m.Content})
 		if m.Role == "assistant" {
 			turn++
 		}
+
 		for _, call := range m.ToolCalls {
 			c.prompt = append(c.prompt, section{text: string(call.Function.Arguments)})
 			c.Uses = append(c.Uses, Use{Name: call.Function.Name, Input: call.Function.Arguments, Turn: turn})
@@ -561,9 +602,12 @@ func (ollamaWire) readCall(c *Call, body []byte) error {
 			c.Uses[i].Answered, c.Uses[i].Result = true, m.Content
 		}
 	}
+
+	// That is Ollama's own where the request names none.
 	if c.Window == 0 {
 		c.Window = 4096
 	}
+
 	return checkRequest(in.Model, len(in.Messages), in.Stream)
 }
 

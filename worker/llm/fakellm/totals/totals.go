@@ -34,16 +34,19 @@ func (provider) Complete(ctx context.Context, req *llm.Request) (*llm.Response, 
 	if err := req.Check(); err != nil {
 		return nil, err
 	}
+
 	fields := map[string]any{"company": []any{}, "date": []any{}, "total": []any{}} // not found
 	for _, p := range req.Messages[0].Parts {
 		if m := total.FindStringSubmatch(p.Text); m != nil {
 			fields["total"] = []any{map[string]any{"value": json.Number(m[1]), "quotes": []string{m[0]}, "confidence": 0.5}}
 		}
 	}
+
 	answer, err := json.Marshal(map[string]any{"fields": fields, "not_found": []any{}})
 	if err != nil {
 		return nil, llm.WrapError(llm.Garbled, err)
 	}
+
 	return &llm.Response{
 		Model: req.Model, Parts: []llm.Part{{Text: string(answer)}}, Answer: answer, Stop: llm.StopEnd,
 		Usage: llm.Usage{Input: promptTokens(req), Output: tokens(string(answer)), Reported: true},
