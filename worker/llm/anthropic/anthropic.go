@@ -18,6 +18,7 @@ func New(cfg llm.Config) (llm.Provider, error) {
 	if cfg.Key.IsZero() {
 		return nil, llm.NewError(llm.Auth, "there is no key for anthropic: set ANTHROPIC_API_KEY")
 	}
+
 	key := wire.BearerKey(cfg.Key) // which replaces the header X-Api-Key of older versions
 	return messages.New(cfg, messages.Server{
 		Name: "anthropic", URL: "https://api.anthropic.com/",

@@ -71,10 +71,12 @@ func signFor(cfg llm.Config) (wire.Sign, error) {
 	if !cfg.Key.IsZero() {
 		return wire.HeaderKey("Api-Key", cfg.Key), nil
 	}
+
 	tokens, err := findTokens(cfg)
 	if err != nil {
 		return nil, err
 	}
+
 	return func(req *http.Request, _ []byte) error {
 		token, err := tokens.Token()
 		if err != nil {

@@ -25,11 +25,13 @@ func findTokens(cfg llm.Config) (oauth2.TokenSource, error) {
 	if token := cfg.Setting("AZURE_OPENAI_AD_TOKEN"); token != "" {
 		return oauth2.StaticTokenSource(&oauth2.Token{AccessToken: token}), nil
 	}
+
 	tenant, client := cfg.Setting("AZURE_TENANT_ID"), cfg.Setting("AZURE_CLIENT_ID")
 	secret, file := cfg.Setting("AZURE_CLIENT_SECRET"), cfg.Setting("AZURE_FEDERATED_TOKEN_FILE")
 	if tenant == "" || client == "" || secret == "" && file == "" {
 		return nil, llm.NewError(llm.Auth, "there is no key for azure: set AZURE_OPENAI_API_KEY, or AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET")
 	}
+
 	authority := cmp.Or(cfg.Setting("AZURE_AUTHORITY_HOST"), "https://login.microsoftonline.com/")
 	return oauth2.ReuseTokenSource(nil, &entra{
 		app: clientcredentials.Config{
@@ -55,10 +57,13 @@ func (e *entra) Token() (*oauth2.Token, error) {
 		if err != nil {
 			return nil, err
 		}
+
+		// The file is read for each token, since the cluster renews it.
 		app.EndpointParams = url.Values{
 			"client_assertion_type": {"urn:ietf:params:oauth:client-assertion-type:jwt-bearer"},
 			"client_assertion":      {strings.TrimSpace(string(raw))},
 		}
 	}
+
 	return app.Token(context.WithValue(context.Background(), oauth2.HTTPClient, e.client))
 }

@@ -69,12 +69,14 @@ func (m Manners) With(known Manners) Manners {
 		Most: m.Most, NoSystem: m.NoSystem || known.NoSystem, NoCache: m.NoCache || known.NoCache, Unsigned: m.Unsigned || known.Unsigned,
 		Omit: m.Omit | known.Omit, Efforts: m.Efforts, bare: m.bare || known.bare,
 	}
+
 	if known.Efforts != 0 {
 		out.Efforts = known.Efforts
 	}
 	if m.Most == 0 || known.Most > 0 && known.Most < m.Most {
 		out.Most = known.Most
 	}
+
 	return out
 }
 
@@ -110,16 +112,19 @@ func (m Manners) Learn(r Refusal, sent Sent) (_ Manners, what string, ok bool) {
 	if !mayRefuse(r.Status) {
 		return m, "", false
 	}
+
 	text := withoutFields(strings.ToLower(r.Param + " " + r.Text))
 	known := traits
 	if sent.Lone {
 		known = loneTraits
 	}
+
 	for _, t := range known {
 		if next, what, ok := t(m, text, sent); ok {
 			return next, what, true
 		}
 	}
+
 	return m, "", false
 }
 
@@ -148,6 +153,7 @@ func (m Manners) Bare(r Refusal, sent Sent) (_ Manners, what string, ok bool) {
 	if m.bare || r.Status != 400 && r.Status != 422 && !blamesParameters(r) {
 		return m, "", false
 	}
+
 	if sent.Lone {
 		if sent.Parameters == 0 {
 			return m, "", false
@@ -155,6 +161,7 @@ func (m Manners) Bare(r Refusal, sent Sent) (_ Manners, what string, ok bool) {
 		m.Omit, m.bare = allParameters, true
 		return m, "it does not say what it refuses: no parameters of answers are sent", true
 	}
+
 	return Manners{
 		Form: ByPrompt, NoFormat: true, Plain: true, NoStrict: true, FreeTools: true, NoParallel: true, NoSealed: true, NoThoughts: m.NoThoughts, NoUsage: true, NoCache: true,
 		OtherBound: m.OtherBound, Most: m.Most, NoStream: m.NoStream, NoSystem: m.NoSystem, Omit: allParameters, bare: true,
@@ -198,6 +205,7 @@ func (s *Store) Of(address, model string) Manners {
 	if s == nil {
 		return Manners{}
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.all[key{serverOf(address), model}]; e != nil {
@@ -212,6 +220,7 @@ func (s *Store) Works(address, model string) {
 		return
 	}
 	s.mu.Lock()
+
 	defer s.mu.Unlock()
 	s.entryOf(key{serverOf(address), model}).works = true
 }
@@ -224,6 +233,7 @@ func (s *Store) Refused(address, model string, known, with Manners, r Refusal, s
 		next, _, ok := with.Learn(r, sent)
 		return next, ok
 	}
+
 	s.mu.Lock()
 	e := s.entryOf(key{serverOf(address), model})
 	if e.manners != known { // another call has learned it
@@ -231,17 +241,22 @@ func (s *Store) Refused(address, model string, known, with Manners, r Refusal, s
 		s.mu.Unlock()
 		return next, true
 	}
+
 	next, what, ok := with.Learn(r, sent)
 	if !ok && !e.works {
 		next, what, ok = with.Bare(r, sent)
 	}
+
+	// The form that the job asks for holds for this request alone, and is not learned.
 	if ok && next.Form == with.Form {
 		next.Form = known.Form
 	}
+
 	if ok {
 		e.manners, e.news = next, true
 	}
 	s.mu.Unlock()
+
 	if ok && s.announce != nil {
 		s.announce(fmt.Sprintf("%s at %s: %s", model, address, what))
 	}

@@ -39,11 +39,13 @@ func (l Levels) Nearest(level string) string {
 	if l == 0 || at < 0 {
 		return level
 	}
+
 	for i := at; i >= 0; i-- {
 		if l&(1<<i) != 0 {
 			return levels()[i]
 		}
 	}
+
 	for i := at; i < len(levels()); i++ {
 		if l&(1<<i) != 0 {
 			return levels()[i]
@@ -98,6 +100,7 @@ func parameterTrait(m Manners, text string, sent Sent) (Manners, string, bool) {
 		if sent.Parameters&p.bit == 0 || m.Omit&p.bit != 0 || !p.words.MatchString(text) {
 			continue
 		}
+
 		if p.bit == Effort {
 			if next, what, ok := levelTrait(m, text, sent); ok {
 				return next, what, true
@@ -106,9 +109,11 @@ func parameterTrait(m Manners, text string, sent Sent) (Manners, string, bool) {
 		m.Omit |= p.bit
 		return m, "it takes no " + p.what, true
 	}
+
 	if sent.Parameters&(Effort|Verbosity) == Effort && strings.Contains(text, "'"+sent.Effort+"'") {
 		return levelTrait(m, text, sent) // of nothing else are such values
 	}
+
 	return m, "", false
 }
 

@@ -74,19 +74,23 @@ func (m Manners) words() string {
 	if m.Form > BySchema && int(m.Form) < len(formWords()) {
 		all = append(all, formWords()[m.Form])
 	}
+
 	for _, f := range flagWords() {
 		if *f.of(&m) {
 			all = append(all, f.word)
 		}
 	}
+
 	if m.Most > 0 {
 		all = append(all, mostWord+strconv.FormatInt(m.Most, 10))
 	}
+
 	for i, word := range parameterWords() {
 		if m.Omit&(1<<i) != 0 {
 			all = append(all, word)
 		}
 	}
+
 	var taken []string
 	for i, level := range levels() {
 		if m.Efforts&(1<<i) != 0 {
@@ -96,6 +100,7 @@ func (m Manners) words() string {
 	if len(taken) > 0 {
 		all = append(all, levelsWord+strings.Join(taken, "+"))
 	}
+
 	return strings.Join(all, ", ")
 }
 
@@ -112,14 +117,17 @@ func (m *Manners) addWord(word string) {
 	if word == "" {
 		return
 	}
+
 	if i := slices.Index(formWords(), word); i > 0 {
 		m.Form = max(m.Form, Form(i))
 	}
+
 	for _, f := range flagWords() {
 		if f.word == word {
 			*f.of(m) = true
 		}
 	}
+
 	if i := slices.Index(parameterWords(), word); i >= 0 {
 		m.Omit |= 1 << i
 	}
@@ -128,6 +136,7 @@ func (m *Manners) addWord(word string) {
 			m.Most = n
 		}
 	}
+
 	if list, ok := strings.CutPrefix(word, levelsWord); ok {
 		for level := range strings.SplitSeq(list, "+") {
 			if i := slices.Index(levels(), level); i >= 0 {
@@ -156,7 +165,9 @@ func (s *Store) Learn(k Known, pass bool) {
 	if s == nil {
 		return
 	}
+
 	said := fromWords(k.Refuses)
+
 	s.mu.Lock()
 	e := s.entryOf(key{k.Server, k.Model})
 	before := e.manners
@@ -164,6 +175,7 @@ func (s *Store) Learn(k Known, pass bool) {
 	isNew := e.manners != before
 	e.news = e.news || pass && isNew || e.manners != said
 	s.mu.Unlock()
+
 	if isNew && s.announce != nil {
 		s.announce(fmt.Sprintf("%s: its server refuses, as was learned before: %s", k.Model, said.words()))
 	}
@@ -182,14 +194,17 @@ func (s *Store) known(some func(*entry) bool) (all []Known) {
 	if s == nil {
 		return nil
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	for k, e := range s.all {
 		if some(e) {
 			e.news = false
 			all = append(all, Known{Server: k.server, Model: k.model, Refuses: e.manners.words()})
 		}
 	}
+
 	slices.SortFunc(all, func(a, b Known) int { return strings.Compare(a.Model+"\x00"+a.Server, b.Model+"\x00"+b.Server) })
 	return all
 }

@@ -144,12 +144,14 @@ func systemTrait(m Manners, text string, sent Sent) (Manners, string, bool) {
 	if m.NoSystem || !sent.System {
 		return m, "", false
 	}
+
 	role := hasAny(text, "system role", "role 'system'", `role "system"`, "system message", "system prompt", "'system' with this model", "developer instruction", "role: system", "role not supported", "system_instruction") ||
 		strings.Contains(text, "role") && hasAny(text, "system", "'user' or 'assistant'")
 	alternate := hasAny(text, "roles must alternate", "must alternate", "should be alternating", "first message must be", "unexpected role")
 	if !role && !alternate || role && !alternate && !refuses(text) && !strings.Contains(text, "input should be") {
 		return m, "", false
 	}
+
 	m.NoSystem = true
 	return m, "it has no system role: instructions stand in the first message", true
 }
@@ -158,9 +160,11 @@ func choiceTrait(m Manners, text string, sent Sent) (Manners, string, bool) {
 	if m.FreeTools || m.Form != ByTool && !sent.Tools || strings.Contains(text, "enable-auto-tool-choice") {
 		return m, "", false
 	}
+
 	if !hasAny(text, "tool_choice", "tool choice", "toolchoice", "forced function", "forced tool", "forces tool", "function_calling_config") {
 		return m, "", false
 	}
+
 	m.FreeTools = true
 	return m, "no tool can be forced", true
 }
@@ -176,17 +180,21 @@ func keywordTrait(m Manners, text string, sent Sent) (Manners, string, bool) {
 	if m.Plain || !sent.Schema && !sent.Tools || m.Form > ByTool {
 		return m, "", false
 	}
+
 	named := boundKeyword.MatchString(text) || sent.Tools && toolSchema.MatchString(text)
 	if !named && !hasAny(text, "invalid schema", "invalid_json_schema", "invalid json schema", "schema is not valid", "schema validation", "unsupported schema", "grammar", "keyword", "schema too complex",
 		"unsupported_schema", "not permitted in schema", "properties are not supported", "not supported by xgrammar", "minimum", "maxitems", "minitems", "exclusiveminimum", "multipleof", "schemas contains too many", "schema produces a constraint") {
 		return m, "", false
 	}
+
 	if strings.Contains(text, "empty grammar stack") { // the model cannot follow one, whatever it is
 		return m, "", false
 	}
+
 	if hasAny(text, "response_format is not", "does not support") && !hasAny(text, "keyword", "minimum", "maximum", "pattern", "items") {
 		return m, "", false
 	}
+
 	m.Plain = true
 	return m, "its schemas take no bounds of values", true
 }
@@ -225,10 +233,12 @@ func formatTrait(m Manners, text string, sent Sent) (Manners, string, bool) {
 	if !formatWord.MatchString(text) && !hasAny(text, "json_schema", "json schema", "json_object", "json mode", "structured output", "structured_output", "output_config", "outputconfig", "responseformat", "guided", "grammar", "schema", "response mime type", "response_mime_type") {
 		return m, "", false
 	}
+
 	if m.Form == ByObject {
 		m.Form = ByPrompt
 		return m, "it takes no response_format: " + m.Form.String(), true
 	}
+
 	m.NoFormat = m.NoFormat || hasAny(text, "response_format", "response format") && !hasAny(text, "json_schema", "json schema", "type")
 	m.Form = ByTool
 	return m, "it does not constrain answers by a schema: " + m.Form.String(), true

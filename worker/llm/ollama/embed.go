@@ -14,6 +14,7 @@ func (p *provider) Embed(ctx context.Context, req *llm.EmbedRequest) (*llm.Embed
 	if err := req.Check(); err != nil {
 		return nil, err
 	}
+
 	var answer struct {
 		Model      string
 		Embeddings [][]float32
@@ -22,9 +23,11 @@ func (p *provider) Embed(ctx context.Context, req *llm.EmbedRequest) (*llm.Embed
 	if err := p.PostEmbed(ctx, "api/embed", req.Trace, map[string]any{"model": req.Model, "input": req.Texts}, &answer); err != nil {
 		return nil, err
 	}
+
 	out := &llm.Embeddings{Model: llm.Model(answer.Model), Vectors: answer.Embeddings}
 	if answer.Count.Known {
 		out.Usage = llm.Usage{Input: answer.Count.N, Reported: true}.IfPossible()
 	}
+
 	return out, out.CheckFor(req)
 }

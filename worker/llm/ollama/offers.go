@@ -23,16 +23,21 @@ func (p *provider) Offers(ctx context.Context) ([]llm.Offer, error) {
 	if err := p.Get(ctx, "api/tags", &list); err != nil {
 		return nil, err
 	}
+
 	all := make([]llm.Offer, len(list.Models))
 	for i, m := range list.Models {
 		all[i].Model = llm.Model(m.Name)
+
+		// Each model takes a request of its own.
 		if i >= maxShown {
 			continue
 		}
+
 		if err := p.show(ctx, &all[i]); err != nil {
 			return nil, err
 		}
 	}
+
 	return llm.CheckOffers(all)
 }
 
@@ -49,17 +54,21 @@ func (p *provider) show(ctx context.Context, o *llm.Offer) error {
 		Info         map[string]json.RawMessage `json:"model_info"`
 		Capabilities []string                   `json:"capabilities"`
 	}
+
 	c := p.BeginCall(ctx, new(llm.Request))
 	defer c.EndCall()
 	if err := c.SendFor(wire.Request{Path: "api/show", Body: map[string]llm.Model{"model": o.Model}}, &model); err != nil {
 		return err
 	}
+
+	// The names begin with that of the model's architecture.
 	for name, raw := range model.Info {
 		var n wire.Count
 		if strings.HasSuffix(name, ".context_length") && json.Unmarshal(raw, &n) == nil {
 			o.Window = max(n.N, 0)
 		}
 	}
+
 	o.Told = len(model.Capabilities) > 0
 	for _, word := range model.Capabilities {
 		switch word {

@@ -70,10 +70,12 @@ func (p *provider) Ask(c *wire.Call, req *llm.Request, with manners.Manners) (*l
 	if err != nil {
 		return nil, err
 	}
+
 	lines, err := c.SendStream(wire.Request{Path: "api/chat", Body: payload})
 	if err != nil {
 		return nil, err
 	}
+
 	var chat chatAnswer
 	if err := chat.readLines(lines); err != nil {
 		if sent, ok := errors.AsType[*lineError](err); ok {
@@ -81,6 +83,7 @@ func (p *provider) Ask(c *wire.Call, req *llm.Request, with manners.Manners) (*l
 		}
 		return nil, c.CutError(err)
 	}
+
 	return chat.toResponse(c, req)
 }
 
@@ -133,10 +136,12 @@ func (p *provider) buildPayload(req *llm.Request, with manners.Manners) (*chatRe
 	if err := req.Check(); err != nil {
 		return nil, err
 	}
+
 	if need := req.Prompt + req.AnswerBound(); req.Prompt > 0 && need > p.Config.Window {
 		return nil, llm.NewError(llm.TooLarge, "prompt and answer take %d tokens (%d and %d), and the context window has %d",
 			need, req.Prompt, req.AnswerBound(), p.Config.Window)
 	}
+
 	set := wire.ParametersOf(req, with)
 	body := chatRequest{
 		Model: string(req.Model), Stream: true, Think: thinkFor(req.Model, set.Effort),
@@ -144,12 +149,14 @@ func (p *provider) buildPayload(req *llm.Request, with manners.Manners) (*chatRe
 			NumCtx: p.Config.Window, NumPredict: req.AnswerBound(), Temperature: set.Temperature, TopP: set.TopP, Seed: set.Seed, Stop: set.Stop,
 		},
 	}
+
 	if system := req.System + tellForm(req, with); system != "" {
 		body.Messages = append(body.Messages, chatMessage{Role: "system", Content: system})
 	}
 	for _, m := range req.Messages {
 		body.Messages = append(body.Messages, chatMessages(m)...)
 	}
+
 	if err := p.addTools(req, with, &body); err != nil {
 		return nil, err
 	}
@@ -178,10 +185,12 @@ func (*provider) addTools(req *llm.Request, with manners.Manners, body *chatRequ
 			schema = t.Schema
 		}
 	}
+
 	if answersByTool(req) {
 		tools, _ = wire.WithAnswer(req)
 		schema = nil
 	}
+
 	switch {
 	case schema == nil:
 	case schema == req.Schema && with.Form == manners.ByPrompt:
@@ -194,9 +203,11 @@ func (*provider) addTools(req *llm.Request, with manners.Manners, body *chatRequ
 		body.Format = format
 		return err
 	}
+
 	if req.NoCalls {
 		return nil
 	}
+
 	for _, t := range tools {
 		params, err := t.Schema.In(dialect())
 		if err != nil {
@@ -245,6 +256,7 @@ func chatMessages(m llm.Message) []chatMessage {
 			out = append(out, chatMessage{Role: "tool", Content: p.Result.Text, ToolName: p.Result.Name})
 		}
 	}
+
 	if said.Content != "" || said.ToolCalls != nil {
 		out = append(out, said)
 	}
@@ -282,16 +294,20 @@ func (t *chatAnswer) readLines(lines iter.Seq2[wire.Event, error]) error {
 		if err != nil {
 			return err
 		}
+
 		var line chatLine
 		if err := json.Unmarshal(e.Data, &line); err != nil {
 			return err
 		}
+
 		if len(line.Error) > 0 {
 			return &lineError{e.Data}
 		}
+
 		t.text.WriteString(line.Message.Content)
 		t.thought.WriteString(line.Message.Thinking)
 		t.calls = append(t.calls, line.Message.ToolCalls...)
+
 		if line.Done {
 			t.last = line
 			return nil
@@ -309,13 +325,16 @@ func (t *chatAnswer) toResponse(c *wire.Call, req *llm.Request) (*llm.Response, 
 		e.Usage = usage
 		return nil, e
 	}
+
 	r := &llm.Response{
 		Model: llm.Model(t.last.Model), RequestID: c.RequestID(), Stop: stopOf(t.last.DoneReason),
 		Usage: usage, Limits: c.ParseLimits(),
 	}
+
 	if usage.Output > 0 && t.thought.Len() == 0 {
 		r.Written = &usage.Output
 	}
+
 	if t.thought.Len() > 0 {
 		if raw, err := json.Marshal(thought{t.thought.String()}); err == nil { // of a text
 			r.Parts = append(r.Parts, llm.Part{Opaque: raw})
@@ -324,10 +343,12 @@ func (t *chatAnswer) toResponse(c *wire.Call, req *llm.Request) (*llm.Response, 
 	if t.text.Len() > 0 {
 		r.Parts = append(r.Parts, llm.Part{Text: t.text.String()})
 	}
+
 	for i, call := range t.calls {
 		r.Parts = append(r.Parts, llm.Part{Call: &llm.ToolCall{ID: fmt.Sprintf("call_%d", i), Name: call.Function.Name, Input: call.Function.Arguments}})
 		r.Stop = llm.StopTool
 	}
+
 	switch {
 	case req.Schema != nil:
 		r.Answer = wire.AnswerOf(r, answersByTool(req))
@@ -341,6 +362,7 @@ func (t *chatAnswer) toResponse(c *wire.Call, req *llm.Request) (*llm.Response, 
 		r.Parts = []llm.Part{{Call: &llm.ToolCall{ID: "call_0", Name: req.Force, Input: text}}}
 		r.Stop = llm.StopTool
 	}
+
 	return r, nil
 }
 

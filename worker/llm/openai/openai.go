@@ -21,14 +21,17 @@ func New(cfg llm.Config) (llm.Provider, error) {
 	if cfg.Key.IsZero() && own {
 		return nil, llm.NewError(llm.Auth, "there is no key for openai: set OPENAI_API_KEY")
 	}
+
 	base, byResponses := strings.CutSuffix(strings.TrimSuffix(cfg.BaseURL, "/"), "/responses")
 	if byResponses {
 		cfg.BaseURL = base
 	}
+
 	completions, err := chat.New(cfg, chat.Server{Name: "openai", URL: vendorURL, NewBound: own, CacheKeys: own})
 	if err != nil || !byResponses {
 		return completions, err
 	}
+
 	embedder, _ := completions.(llm.Embedder)
 	return responses.New(cfg, responses.Server{
 		Name: "openai", URL: vendorURL, Dialect: completions.Can().Dialect, Embedder: embedder,

@@ -78,9 +78,11 @@ func (p *prober) complete(ctx context.Context, text string, change func(*llm.Req
 		Model: p.model, System: preamble(), Cache: llm.FiveMinutes, MaxTokens: maxAnswer,
 		Messages: []llm.Message{llm.Say(llm.User, text)},
 	}
+
 	if change != nil {
 		change(req)
 	}
+
 	res, err := p.ask.Complete(ctx, req)
 	if e, ok := errors.AsType[*llm.Error](err); ok {
 		p.report.Usage = p.report.Usage.Add(e.Usage)
@@ -88,6 +90,7 @@ func (p *prober) complete(ctx context.Context, text string, change func(*llm.Req
 	if res != nil {
 		p.report.Usage = p.report.Usage.Add(res.Usage)
 	}
+
 	return res, err
 }
 
@@ -98,11 +101,13 @@ func (p *prober) trySchema(ctx context.Context) {
 		p.note("structured", false, "%v", err)
 		return
 	}
+
 	res, err := p.complete(ctx, "Extract the city and the year: "+record, func(r *llm.Request) { r.Schema = schema })
 	if err != nil {
 		p.note("structured", false, "%v", err)
 		return
 	}
+
 	var got struct {
 		City string
 		Year int
@@ -118,6 +123,7 @@ func (p *prober) tryTools(ctx context.Context) {
 		p.note("tools", false, "%v", err)
 		return
 	}
+
 	res, err := p.complete(ctx, "Look up the owner of the shop: "+record, func(r *llm.Request) {
 		r.Tools = []llm.Tool{{Name: "look_up", Description: "Finds a person by name.", Schema: schema}}
 		r.Force = "look_up"
@@ -126,6 +132,7 @@ func (p *prober) tryTools(ctx context.Context) {
 		p.note("tools", false, "%v", err)
 		return
 	}
+
 	calls := res.Calls()
 	if len(calls) == 0 {
 		p.note("tools", false, "it calls none, and says %q", shorten(res.Text()))

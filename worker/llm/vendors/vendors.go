@@ -52,12 +52,15 @@ func All() Table {
 		{Name: "vertex-claude", KeyVariable: "GOOGLE_OAUTH_ACCESS_TOKEN", New: vertex.NewClaude},
 		{Name: "ollama", KeyVariable: "OLLAMA_API_KEY", New: ollama.New},
 	}
+
 	for _, s := range alikes() {
 		all = append(all, Vendor{Name: s.Name, KeyVariable: s.KeyVariable, New: s.New, Started: s.Local})
 	}
+
 	for i := range all {
 		all[i].Limits = limitsOf(all[i].Name)
 	}
+
 	return all
 }
 
@@ -96,9 +99,11 @@ func (t Table) New(name string, cfg llm.Config) (llm.Provider, error) {
 		}
 		names[i] = v.Name
 	}
+
 	if len(names) == 0 {
 		return nil, llm.NewError(llm.Invalid, "no provider is called %q; there are none", name)
 	}
+
 	last := len(names) - 1
 	return nil, llm.NewError(llm.Invalid, "no provider is called %q; there are %s and %s", name, strings.Join(names[:last], ", "), names[last])
 }
@@ -143,16 +148,19 @@ func (v Vendor) checkKey(cfg llm.Config) error {
 	if cfg.BaseURL != "" {
 		return nil
 	}
+
 	key := redact.Secret(cfg.Key)
 	for _, m := range keyMarks() {
 		if !strings.HasPrefix(key, m.start) || !strings.Contains(key, m.within) || slices.Contains(m.of, v.Name) {
 			continue
 		}
+
 		if len(m.of) == 0 {
 			return llm.NewError(llm.Auth, "what %s holds begins with %s, which is no key of %s, and is not sent to it; set it to one", v.KeyVariable, m.start, v.Name)
 		}
 		return llm.NewError(llm.Auth, "the key in %s is one of %s, and is not sent to %s; set it to a key of %s, or ask the provider %s",
 			v.KeyVariable, m.of[0], v.Name, v.Name, m.of[0])
 	}
+
 	return nil
 }

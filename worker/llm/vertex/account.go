@@ -30,18 +30,22 @@ func findAccount(cfg llm.Config) (oauth2.TokenSource, string, error) {
 	if !cfg.Key.IsZero() {
 		return oauth2.StaticTokenSource(&oauth2.Token{AccessToken: redact.Secret(cfg.Key)}), "", nil
 	}
+
 	if file := cfg.Setting("GOOGLE_APPLICATION_CREDENTIALS"); file != "" {
 		return readAccount(cfg, file)
 	}
+
 	if home := cfg.Setting("HOME"); home != "" {
 		file := filepath.Join(home, ".config", "gcloud", "application_default_credentials.json")
 		if _, err := os.Stat(file); err == nil {
 			return readAccount(cfg, file)
 		}
 	}
+
 	if cfg.Setting("GCE_METADATA_HOST") != "" || cfg.Setting("KUBERNETES_SERVICE_HOST") != "" {
 		return google.ComputeTokenSource("", scope), "", nil
 	}
+
 	return nil, "", llm.NewError(llm.Auth, "there are no credentials for Vertex AI: set GOOGLE_APPLICATION_CREDENTIALS to their file, or run gcloud auth application-default login")
 }
 
@@ -54,6 +58,7 @@ func readAccount(cfg llm.Config, file string) (oauth2.TokenSource, string, error
 	if err != nil || len(raw) > maxFile {
 		return nil, "", llm.NewError(llm.Auth, "the credentials of Google cannot be read: %v", err)
 	}
+
 	var kind struct {
 		Type    google.CredentialsType
 		Project string `json:"quota_project_id"`
@@ -61,10 +66,12 @@ func readAccount(cfg llm.Config, file string) (oauth2.TokenSource, string, error
 	if json.Unmarshal(raw, &kind) != nil || !slices.Contains(kinds, kind.Type) {
 		return nil, "", llm.NewError(llm.Auth, "%s holds no credentials of Google of a kind that is known", file)
 	}
+
 	found, err := google.CredentialsFromJSONWithType(clientContext(cfg), raw, kind.Type, scope)
 	if err != nil {
 		return nil, "", llm.NewError(llm.Auth, "%s holds no credentials of Google: %v", file, err)
 	}
+
 	project := found.ProjectID
 	if project == "" {
 		project = kind.Project

@@ -64,14 +64,17 @@ func findPlace(cfg llm.Config) (*place, error) {
 	if !validLocation.MatchString(p.location) {
 		return nil, llm.NewError(llm.Invalid, "GOOGLE_CLOUD_LOCATION is %q, which is no location such as global or europe-west4", p.location)
 	}
+
 	var err error
 	if p.tokens, p.project, err = findAccount(cfg); err != nil {
 		return nil, err
 	}
+
 	p.project = cmp.Or(cfg.Setting("GOOGLE_CLOUD_PROJECT"), cfg.Setting("ANTHROPIC_VERTEX_PROJECT_ID"), p.project)
 	if p.project == "" && cfg.Getenv != nil {
 		return nil, llm.NewError(llm.Invalid, "no project is named for Vertex AI: set GOOGLE_CLOUD_PROJECT")
 	}
+
 	return p, nil
 }
 

@@ -78,10 +78,12 @@ func New(cfg llm.Config, server Server) (llm.Provider, error) {
 	if server.Dialect == nil {
 		server.Dialect = strictDialect()
 	}
+
 	d, err := wire.NewDialer(cfg, server.URL, wire.Format{Whole: wholeEvents, Sign: server.Sign})
 	if err != nil {
 		return nil, err
 	}
+
 	return &provider{Dialer: d, server: server}, nil
 }
 
@@ -131,14 +133,17 @@ func (p *provider) Ask(c *wire.Call, req *llm.Request, with manners.Manners) (*l
 	if err != nil {
 		return nil, err
 	}
+
 	events, err := c.SendStream(wire.Request{Path: p.server.Path(req.Model), Body: body})
 	if err != nil {
 		return nil, err
 	}
+
 	var t turn
 	if err := t.takeAll(c, events); err != nil {
 		return nil, t.noteWaste(err)
 	}
+
 	return t.toResponse(c, req.Schema != nil && with.Form == manners.ByTool)
 }
 

@@ -14,6 +14,7 @@ func (p *provider) Embed(ctx context.Context, req *llm.EmbedRequest) (*llm.Embed
 	if err := req.Check(); err != nil {
 		return nil, err
 	}
+
 	var answer struct {
 		Model string
 		Data  []struct {
@@ -24,19 +25,23 @@ func (p *provider) Embed(ctx context.Context, req *llm.EmbedRequest) (*llm.Embed
 			PromptTokens wire.Count `json:"prompt_tokens"`
 		}
 	}
+
 	body := map[string]any{"model": req.Model, "input": req.Texts, "encoding_format": "float"}
 	if err := p.PostEmbed(ctx, p.server.EmbedPath(req.Model), req.Trace, body, &answer); err != nil {
 		return nil, err
 	}
+
 	out := &llm.Embeddings{Model: llm.Model(answer.Model), Vectors: make([][]float32, len(req.Texts))}
 	if answer.Usage.PromptTokens.Known {
 		out.Usage = llm.Usage{Input: answer.Usage.PromptTokens.N, Reported: true}.IfPossible()
 	}
+	// Vectors may come in any order; each text has exactly one.
 	for _, d := range answer.Data {
 		if d.Index < 0 || d.Index >= len(out.Vectors) || out.Vectors[d.Index] != nil {
 			return nil, llm.NewError(llm.Garbled, "a vector is for text %d, which is not its turn among %d", d.Index, len(req.Texts))
 		}
 		out.Vectors[d.Index] = d.Embedding
 	}
+
 	return out, out.CheckFor(req)
 }

@@ -68,14 +68,17 @@ func (p *provider) loadedWindow(ctx context.Context) (int64, error) {
 	if p.server.PropsPath == "" {
 		return 0, nil
 	}
+
 	var props struct {
 		Settings struct {
 			Window wire.Count `json:"n_ctx"`
 		} `json:"default_generation_settings"`
 	}
+
 	if err := p.Get(ctx, p.server.PropsPath, &props); err != nil {
 		return 0, err
 	}
+
 	return max(props.Settings.Window.N, 0), nil
 }
 

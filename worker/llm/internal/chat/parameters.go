@@ -76,11 +76,13 @@ func (p *provider) addParameters(b *body, req *llm.Request, with manners.Manners
 	set := wire.ParametersOf(req, with)
 	b.Thinking = p.server.Think(set)
 	b.Verbosity, b.Temperature, b.TopP, b.Stop = set.Verbosity, set.Temperature, set.TopP, set.Stop
+
 	if p.server.RandomSeed {
 		b.RandomSeed = set.Seed
 	} else {
 		b.Seed = set.Seed
 	}
+
 	if p.server.CacheKeys {
 		b.PromptCacheKey = wire.CacheKeyOf(req, with)
 	}

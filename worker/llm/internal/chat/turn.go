@@ -61,11 +61,13 @@ func (s *said) UnmarshalJSON(raw []byte) error {
 	if json.Unmarshal(raw, &s.text) == nil {
 		return nil
 	}
+
 	var pieces []struct {
 		Text     string     `json:"text"`
 		Thinking []struct{} `json:"thinking"`
 	}
 	_ = wire.Decode(raw, &pieces) // what there is of them
+
 	for _, p := range pieces {
 		s.text += p.Text
 		s.thought = s.thought || len(p.Thinking) > 0
@@ -111,10 +113,13 @@ func (t *turn) takeChunk(c chunk) error {
 		t.model = c.Model
 	}
 	t.takeUsage(c.Usage)
+
 	for _, one := range c.Choices {
+		// Only one answer was asked for.
 		if one.Index != 0 {
 			continue
 		}
+
 		t.text.WriteString(one.Delta.Content.text)
 		t.thought = t.thought || one.Delta.Content.thought
 		t.takeThinking("reasoning_content", one.Delta.ReasoningContent)
@@ -123,6 +128,7 @@ func (t *turn) takeChunk(c chunk) error {
 		if one.FinishReason != "" {
 			t.finish = one.FinishReason
 		}
+
 		for _, d := range one.Delta.ToolCalls {
 			if err := t.takeCall(d); err != nil {
 				return err
@@ -154,9 +160,11 @@ func (t *turn) takeCall(d callDelta) error {
 	if d.Index < 0 || d.Index >= maxCalls {
 		return llm.NewError(llm.Garbled, "a call of a tool has the index %d", d.Index)
 	}
+	// Pieces of several calls may come in turns.
 	for len(t.calls) <= d.Index {
 		t.calls = append(t.calls, toolCall{})
 	}
+
 	call := &t.calls[d.Index]
 	call.id += d.ID
 	call.name += d.Function.Name
@@ -190,9 +198,12 @@ func (t *turn) toResponse(c *wire.Call, tool bool) (*llm.Response, error) {
 		Model: llm.Model(t.model), RequestID: c.RequestID(), Stop: stopOf(t.finish),
 		Usage: t.usage, Limits: c.ParseLimits(),
 	}
+	// What was written can be told from what was thought only if either is counted or
+	// absent.
 	if t.usage.Reported && (t.thinking.Known || !t.thought) {
 		r.Written = new(min(max(t.usage.Output-t.thinking.N, 0), t.usage.Output))
 	}
+
 	if t.refusal.Len() > 0 {
 		r.Stop, r.Reason = llm.StopRefusal, c.CleanText(t.refusal.String())
 	}
@@ -201,6 +212,7 @@ func (t *turn) toResponse(c *wire.Call, tool bool) (*llm.Response, error) {
 			r.Parts = append(r.Parts, llm.Part{Opaque: raw})
 		}
 	}
+
 	if t.text.Len() > 0 {
 		r.Parts = append(r.Parts, llm.Part{Text: t.text.String()})
 	}
@@ -229,12 +241,15 @@ func (c *toolCall) finishedPart(i int) (llm.Part, error) {
 	if !ok && c.name == llm.AnswerTool {
 		return llm.Part{Text: c.input.String()}, nil
 	}
+
 	if !ok {
 		return llm.Part{}, llm.NewError(llm.Garbled, "the input for tool %s is no JSON", redact.ShortenLine(c.name))
 	}
+
 	if c.id == "" {
 		c.id = fmt.Sprintf("call_%d", i)
 	}
+
 	return llm.Part{Call: &llm.ToolCall{ID: c.id, Name: c.name, Input: input}}, nil
 }
 

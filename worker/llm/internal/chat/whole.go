@@ -41,10 +41,12 @@ func indexCalls(message json.RawMessage) json.RawMessage {
 	if json.Unmarshal(message, &fields) != nil || json.Unmarshal(message, &calls) != nil || calls.All == nil {
 		return message
 	}
+
 	for i := range calls.All {
 		calls.All[i]["index"] = i
 	}
 	fields["tool_calls"] = calls.All
+
 	raw, err := json.Marshal(fields)
 	if err != nil {
 		return message

@@ -16,6 +16,7 @@ func (p embedder) Embed(ctx context.Context, req *llm.EmbedRequest) (*llm.Embedd
 	if err := req.Check(); err != nil {
 		return nil, err
 	}
+
 	name := p.server.Path(req.Model)
 	type text struct {
 		Text string `json:"text"`
@@ -31,6 +32,7 @@ func (p embedder) Embed(ctx context.Context, req *llm.EmbedRequest) (*llm.Embedd
 	for i, t := range req.Texts {
 		asked[i] = one{name, texts{[]text{{t}}}}
 	}
+
 	var answer struct {
 		Embeddings    []struct{ Values []float32 }
 		UsageMetadata *usage

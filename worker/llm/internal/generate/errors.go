@@ -35,9 +35,11 @@ func readFailure(raw []byte) (failure, bool) {
 		}
 		raw = list[0]
 	}
+
 	if json.Unmarshal(raw, &body) != nil || body.Error == nil {
 		return failure{}, false
 	}
+
 	return *body.Error, true
 }
 
@@ -85,6 +87,7 @@ func (f *failure) kind(status int) llm.Kind {
 	case strings.Contains(low, "api key not valid"), strings.Contains(low, "api key expired"):
 		return llm.Auth
 	}
+
 	switch f.Status {
 	case "UNAUTHENTICATED":
 		return llm.Auth
@@ -111,12 +114,14 @@ func (f *failure) kind(status int) llm.Kind {
 			return llm.Billing
 		}
 	}
+
 	if status < 300 {
 		return llm.Server
 	}
 	if strings.Contains(low, "input token count") && strings.Contains(low, "exceed") || strings.Contains(low, "request payload size exceeds") {
 		return llm.TooLarge
 	}
+
 	kind := wire.ByStatus(status)
 	if kind == llm.Invalid {
 		kind = wire.JudgeInvalid(f.Message)

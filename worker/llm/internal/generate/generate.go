@@ -80,18 +80,22 @@ func (p *provider) Ask(c *wire.Call, req *llm.Request, with manners.Manners) (*l
 	if err != nil {
 		return nil, err
 	}
+
 	path := p.server.Path(req.Model) + ":streamGenerateContent?alt=sse"
 	if with.NoStream {
 		path = p.server.Path(req.Model) + ":generateContent"
 	}
+
 	events, err := c.SendStream(wire.Request{Path: path, Body: body})
 	if err != nil {
 		return nil, err
 	}
+
 	var t turn
 	if err := t.takeAll(c, events); err != nil {
 		return nil, t.noteWaste(err)
 	}
+
 	return t.toResponse(c, byTool(req, with)), nil
 }
 

@@ -142,13 +142,16 @@ func (b *body) addForm(req *llm.Request, with manners.Manners) error {
 		}
 		b.Generation.MimeType, b.Generation.Schema = "application/json", schema
 	}
+
 	if len(tools) == 0 {
 		return nil
 	}
+
 	functions, err := declareTools(tools, dialectFor(with))
 	if err != nil {
 		return err
 	}
+
 	b.Tools = []toolset{{functions}}
 	b.ToolConfig = callRules(req, force, with)
 	return nil
@@ -168,6 +171,7 @@ func declareTools(tools []llm.Tool, d llm.Dialect) ([]function, error) {
 		}
 		out[i] = function{t.Name, t.Description, schema}
 	}
+
 	return out, nil
 }
 
@@ -193,6 +197,7 @@ func contentParts(m llm.Message, unsigned bool) []json.RawMessage {
 	var out []json.RawMessage
 	var signature kept
 	signed := false
+
 	for _, p := range m.Parts {
 		switch {
 		case p.Opaque != nil:
@@ -200,6 +205,7 @@ func contentParts(m llm.Message, unsigned bool) []json.RawMessage {
 			if json.Unmarshal(p.Opaque, &k) != nil {
 				continue // another vendor's
 			}
+
 			switch {
 			case k.Part != nil:
 				out = append(out, k.Part)
@@ -210,11 +216,14 @@ func contentParts(m llm.Message, unsigned bool) []json.RawMessage {
 			}
 		case p.Call != nil:
 			sent := part{Call: &functionCall{ID: sentID(p.Call.ID), Name: p.Call.Name, Args: p.Call.Input}}
+			// Without a signature for its call the vendor refuses a turn of a model that
+			// thinks.
 			if signature.On == "call" {
 				sent.Signature = signature.Signature
 			} else if unsigned && !signed {
 				sent.Signature = skipSignature // of the first call of a turn alone
 			}
+
 			signed, signature = true, kept{}
 			out = append(out, encodePart(sent))
 		case p.Result != nil:
@@ -234,6 +243,7 @@ func contentParts(m llm.Message, unsigned bool) []json.RawMessage {
 			out = append(out, encodePart(sent))
 		}
 	}
+
 	return out
 }
 

@@ -68,23 +68,29 @@ func (t *turn) takeAll(c *wire.Call, events iter.Seq2[wire.Event, error]) *llm.E
 		if err != nil {
 			return c.CutError(err)
 		}
+
 		var e event
 		if err := wire.Decode(raw.Data, &e); err != nil {
 			return c.CutError(err)
 		}
+
 		if len(e.Error) > 0 {
 			return c.MidstreamError(raw.Data)
 		}
+
 		if err := t.take(&e); err != nil {
 			return c.CutError(err)
 		}
+
 		if t.isWhole() && t.usage != nil {
 			break // the last event has both
 		}
 	}
+
 	if !t.isWhole() {
 		return c.CutError(nil)
 	}
+
 	if kind := failedFinish(t.finish); kind != 0 {
 		return c.FailError(llm.NewError(kind, "the model ended its answer with %s: %s", t.finish, t.message))
 	}
@@ -108,15 +114,19 @@ func (t *turn) take(e *event) error {
 	if e.PromptFeedback.BlockReason != "" {
 		t.blocked, t.message = e.PromptFeedback.BlockReason, e.PromptFeedback.BlockReasonMessage
 	}
+
 	for _, c := range e.Candidates {
+		// Only one candidate was asked for.
 		if c.Index != 0 {
 			continue
 		}
+
 		for _, raw := range c.Content.Parts {
 			if err := t.takePart(raw); err != nil {
 				return err
 			}
 		}
+
 		if c.FinishReason != "" && c.FinishReason != "FINISH_REASON_UNSPECIFIED" {
 			t.finish = c.FinishReason
 			t.message = c.FinishMessage
@@ -141,6 +151,7 @@ func (t *turn) takePart(raw json.RawMessage) error {
 		if t.calls == maxCalls {
 			return llm.NewError(llm.Garbled, "the answer calls more than %d tools", maxCalls)
 		}
+		// The signature comes before the part that it stands on, as it is handed back.
 		t.keepSignature(p.Signature, "call")
 		t.parts = append(t.parts, llm.Part{Call: t.toolCall(p.Call)})
 		t.calls++
@@ -208,18 +219,22 @@ func (t *turn) toResponse(c *wire.Call, tool bool) *llm.Response {
 		Model: llm.Model(t.model), RequestID: c.CleanText(t.id), Parts: t.parts, Stop: stopOf(t.finish),
 		Usage: t.usage.count(), Limits: c.ParseLimits(),
 	}
+
 	if t.blocked != "" {
 		r.Stop = llm.StopFilter
 	}
 	if r.Stop == llm.StopFilter {
 		r.Reason = c.CleanText(strings.TrimSpace(t.blocked + t.finish + " " + t.message))
 	}
+
 	if t.calls > 0 && r.Stop == llm.StopEnd {
 		r.Stop = llm.StopTool // calls end with STOP
 	}
+
 	if r.Usage.Reported {
 		r.Written = &t.usage.Candidates.N
 	}
+
 	r.Answer = wire.AnswerOf(r, tool)
 	return r
 }

@@ -19,13 +19,16 @@ func JudgeError(status int, raw []byte) (llm.Kind, string) {
 			Details       json.RawMessage
 		}
 	}
+
 	if json.Unmarshal(raw, &body) != nil || body.Error.Type == "" {
 		return 0, ""
 	}
+
 	message := body.Error.Message
 	if kind := judgeCode(body.Error.Details); kind != 0 {
 		return kind, message
 	}
+
 	switch body.Error.Type {
 	case "authentication_error":
 		return llm.Auth, message
@@ -48,6 +51,7 @@ func JudgeError(status int, raw []byte) (llm.Kind, string) {
 	case "invalid_request_error":
 		return wire.JudgeInvalid(message), message
 	}
+
 	if status < 300 {
 		return llm.Server, message
 	}
@@ -64,6 +68,7 @@ func judgeCode(details []byte) llm.Kind {
 	if json.Unmarshal(details, &d) != nil {
 		return 0
 	}
+
 	switch d.Code {
 	case "enforced_spend_limit_reached", "contract_spend_limit_reached",
 		"linked_organization_spend_limit_reached", "linked_organization_billing_unavailable",
@@ -86,6 +91,7 @@ func readLimits(h http.Header, now time.Time) llm.Limits {
 		}
 		return b
 	}
+
 	return llm.Limits{
 		Requests: read("requests"), Input: read("input-tokens"),
 		Output: read("output-tokens"), Tokens: read("tokens"),

@@ -42,12 +42,14 @@ func New(cfg llm.Config, server Server) (llm.Provider, error) {
 	if server.Path == nil {
 		server.Path = func(llm.Model) string { return "v1/messages" }
 	}
+
 	d, err := wire.NewDialer(cfg, server.URL, wire.Format{
 		Whole: wholeEvents, Limits: readLimits, Judge: JudgeError, Sign: server.Sign,
 	})
 	if err != nil {
 		return nil, err
 	}
+
 	p := &provider{Dialer: d, server: server}
 	if server.Uncounted {
 		return p, nil

@@ -82,17 +82,21 @@ func (t *turn) takeAll(c *wire.Call, events iter.Seq2[wire.Event, error]) *llm.E
 		if err != nil {
 			return c.CutError(err)
 		}
+
 		var e event
 		if err := wire.Decode(raw.Data, &e); err != nil && raw.Name != "error" {
 			return c.CutError(err)
 		}
+
 		if e.Type == "error" || raw.Name == "error" {
 			return c.MidstreamError(raw.Data)
 		}
+
 		if err := t.takeEvent(e); err != nil {
 			return c.FailError(err)
 		}
 	}
+
 	if !t.stopped {
 		return c.CutError(nil)
 	}
@@ -106,6 +110,7 @@ func (t *turn) takeEvent(e event) error {
 	case "message_start":
 		t.model = e.Message.Model
 		t.usage = usageOf(e.Message.Usage)
+	// Blocks come in order, each whole before the next begins.
 	case "content_block_start":
 		if e.Index != len(t.blocks) {
 			return llm.NewError(llm.Garbled, "block %d follows %d others", e.Index, len(t.blocks))
@@ -140,15 +145,18 @@ func (t *turn) setUsage(u usage) {
 	if u.Output.Known {
 		t.usage.Output, t.usage.Reported = u.Output.N, true
 	}
+
 	if u.Input.Known {
 		t.usage.Input = u.Input.N
 	}
 	if u.CacheRead.Known {
 		t.usage.CacheRead = u.CacheRead.N
 	}
+	// What is kept for an hour is counted in both, and was told at the beginning.
 	if u.CacheWrite.Known {
 		t.usage.CacheWrite = u.CacheWrite.N - t.usage.CacheWrite1h
 	}
+
 	t.usage = t.usage.IfPossible()
 }
 
@@ -202,16 +210,20 @@ func (b *block) finishedPart() (llm.Part, error) {
 // it is no JSON.
 func (b *block) finishedCall() (llm.Part, error) {
 	text := b.input.String()
+
 	if text == "" {
 		text = string(b.Input)
 	}
+
 	input, ok := wire.ToolInput(text)
 	if !ok && b.Name == llm.AnswerTool {
 		return llm.Part{Text: text}, nil
 	}
+
 	if !ok {
 		return llm.Part{}, llm.NewError(llm.Garbled, "the input for tool %s is no JSON", b.Name)
 	}
+
 	return llm.Part{Call: &llm.ToolCall{ID: b.ID, Name: b.Name, Input: input}}, nil
 }
 
@@ -242,9 +254,11 @@ func (t *turn) toResponse(c *wire.Call, tool bool) (*llm.Response, error) {
 		Model: llm.Model(t.model), RequestID: c.RequestID(), Stop: stopOf(t.stop),
 		Reason: c.CleanText(t.reason), Usage: t.usage, Limits: c.ParseLimits(),
 	}
+
 	if t.usage.Reported && !t.hasThinking() {
 		r.Written = &t.usage.Output
 	}
+
 	for i := range t.blocks {
 		part, err := t.blocks[i].finishedPart()
 		if err != nil && r.Stop.Cut() {
@@ -253,11 +267,13 @@ func (t *turn) toResponse(c *wire.Call, tool bool) (*llm.Response, error) {
 		if err != nil {
 			return nil, t.noteWaste(c.FailError(err))
 		}
+
 		if t.blocks[i].Type == "text" && part.Text == "" {
 			continue // handed back, it would be refused
 		}
 		r.Parts = append(r.Parts, part)
 	}
+
 	r.Answer = wire.AnswerOf(r, tool)
 	return r, nil
 }

@@ -89,10 +89,13 @@ func decodeLetter(text string) (char rune, size int) {
 			n, _ := strconv.ParseUint(strings.Join(m[1:], ""), base, 16) // of digits
 			return rune(n), len(m[0])
 		}
+
 		if text[0] == '\\' && len(text) > 1 && strings.IndexByte(`"\/`, text[1]) >= 0 {
 			return rune(text[1]), 2
 		}
 	}
+
+	// A loop finds where the second character begins, also behind bytes that are no UTF-8.
 	for i, r := range text { // the first, and where the second begins
 		if i > 0 {
 			return char, i
@@ -155,15 +158,19 @@ func hideShort(text, key string) string {
 	if len(key) < 2 {
 		return text
 	}
+
 	at := regexp.MustCompile(shortMark + `(` + regexp.QuoteMeta(key) + `)(?:[^\pL\pN_-]|$)`)
 	var out strings.Builder
 	written := 0
+	// What was replaced already is not looked at again.
 	for _, m := range at.FindAllStringSubmatchIndex(text, -1) {
 		if m[2] < written {
 			continue
 		}
+
 		out.WriteString(text[written:m[2]] + stars)
 		written = m[3]
 	}
+
 	return out.String() + text[written:]
 }

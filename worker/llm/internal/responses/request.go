@@ -115,12 +115,14 @@ func (b *body) setFormat(form any) {
 func itemsOf(m llm.Message) []any {
 	var items []any
 	text := ""
+	// A text ends before each item of another kind, so that the order stays.
 	flush := func() {
 		if text != "" {
 			items = append(items, messageItem{m.Role, text})
 			text = ""
 		}
 	}
+
 	for _, p := range m.Parts {
 		text += p.Text
 		switch {
@@ -135,6 +137,7 @@ func itemsOf(m llm.Message) []any {
 			items = append(items, resultItem{"function_call_output", p.Result.ID, p.Result.Text})
 		}
 	}
+
 	flush()
 	return items
 }

@@ -82,15 +82,18 @@ func (p *provider) Ask(c *wire.Call, req *llm.Request, with manners.Manners) (*l
 	if err != nil {
 		return nil, err
 	}
+
 	events, err := c.SendStream(wire.Request{Path: path, Body: body})
 	if err != nil {
 		return nil, err
 	}
+
 	var t turn
 	if err := t.takeAll(c, events); err != nil {
 		err.Usage = t.usage()
 		return nil, err
 	}
+
 	return t.toResponse(c, req.Schema != nil && with.Form == manners.ByTool)
 }
 
@@ -100,10 +103,12 @@ func (t *turn) takeAll(c *wire.Call, events iter.Seq2[wire.Event, error]) *llm.E
 		if err != nil {
 			return c.CutError(err)
 		}
+
 		var e event
 		if err := wire.Decode(raw.Data, &e); err != nil {
 			return c.CutError(err)
 		}
+
 		switch e.Type {
 		case "response.output_item.done":
 			t.items = append(t.items, e.Item)
@@ -116,22 +121,26 @@ func (t *turn) takeAll(c *wire.Call, events iter.Seq2[wire.Event, error]) *llm.E
 			return c.MidstreamError(e.wrapError(raw.Data))
 		}
 	}
+
 	return c.CutError(nil)
 }
 
 // takeEnd takes the event with all of the answer. What is not finished is none: it was queued, or
 // called off.
 func (t *turn) takeEnd(c *wire.Call, e event) *llm.Error {
+	// Some servers send the items only as they end, and leave them out here.
 	t.end = e.Response
 	if len(t.end.Output) > 0 {
 		t.items = t.end.Output
 	}
+
 	switch t.end.Status {
 	case "", "completed", "complete", "incomplete":
 		return nil
 	case "failed":
 		return c.MidstreamError(e.raw())
 	}
+
 	return c.FailError(llm.NewError(llm.Server, "the answer is %s, and not finished", c.CleanText(t.end.Status)))
 }
 

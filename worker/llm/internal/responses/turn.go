@@ -133,12 +133,14 @@ func (it item) part(i int) (part llm.Part, refusal string, err error) {
 		if it.Sealed == "" {
 			return part, "", nil // what is not sealed cannot be handed back
 		}
+
 		summary := it.Summary
 		if len(summary) == 0 {
 			summary = json.RawMessage("[]")
 		}
 		part.Opaque, err = json.Marshal(sealedItem{"reasoning", summary, it.Sealed})
 	}
+
 	return part, refusal, err
 }
 

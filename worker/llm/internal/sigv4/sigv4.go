@@ -112,6 +112,7 @@ func canonicalQuery(u *url.URL) string {
 // Escape returns a text as a part of a path or a query: all but letters, digits and -._~ is escaped.
 func Escape(text string) string {
 	const hexDigits = "0123456789ABCDEF"
+
 	var out strings.Builder
 	for _, c := range []byte(text) {
 		switch {
@@ -121,5 +122,6 @@ func Escape(text string) string {
 			out.Write([]byte{'%', hexDigits[c>>4], hexDigits[c&15]})
 		}
 	}
+
 	return out.String()
 }

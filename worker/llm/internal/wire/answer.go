@@ -18,9 +18,11 @@ func AnswerOf(r *llm.Response, tool bool) json.RawMessage {
 			return c.Input
 		}
 	}
+	// A model that calls other tools has not answered yet.
 	if tool && len(r.Calls()) > 0 {
 		return nil
 	}
+
 	if text := strings.TrimSpace(r.Text()); text != "" {
 		return json.RawMessage(text)
 	}
@@ -36,10 +38,12 @@ func ToolInput(text string) (json.RawMessage, bool) {
 	if json.Valid([]byte(text)) {
 		return json.RawMessage(text), true
 	}
+
 	found := answer.Find(text)
 	if len(found) != 1 || found[0].Unfinished {
 		return nil, false
 	}
+
 	raw, err := answer.Encode(found[0].Value)
 	return raw, err == nil
 }
@@ -72,10 +76,12 @@ func SchemaMap(s *llm.Schema, d llm.Dialect) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil {
 		return nil, llm.WrapError(llm.BadSchema, err)
 	}
+
 	out := make(map[string]any, len(fields))
 	for k, v := range fields {
 		out[k] = v

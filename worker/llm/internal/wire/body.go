@@ -26,13 +26,16 @@ func (b *body) Read(p []byte) (int, error) {
 	if b.left <= 0 {
 		return 0, llm.NewError(llm.Garbled, "the answer is longer than any answer can be")
 	}
+
 	n, err := b.rc.Read(p[:min(int64(len(p)), b.left)])
 	b.left -= int64(n)
+	// Each piece gives the server time for the next.
 	if n > 0 {
 		b.timer.Reset(b.idle)
 		b.tail = append(b.tail, p[max(0, n-tailBytes):n]...)
 		b.tail = b.tail[max(0, len(b.tail)-tailBytes):]
 	}
+
 	if err != nil {
 		b.timer.Stop()
 	}

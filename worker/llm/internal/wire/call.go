@@ -208,6 +208,7 @@ func (c *Call) readOtherType(got, want string) (io.Reader, []Event, error) {
 	read := bufio.NewReaderSize(c.body, maxErrorBytes)
 	begin, _ := read.Peek(64) // what there is of it
 	begin = bytes.TrimLeft(begin, " \t\r\n\ufeff")
+
 	switch {
 	case len(begin) == 0:
 		return nil, nil, c.responseError(llm.Server, "the answer is empty")
@@ -217,6 +218,7 @@ func (c *Call) readOtherType(got, want string) (io.Reader, []Event, error) {
 		events, err := c.readWhole(got, read)
 		return nil, events, err
 	}
+
 	raw, _ := io.ReadAll(io.LimitReader(read, maxErrorBytes)) // what there is of it
 	return nil, nil, c.foreignError(raw, got)
 }
@@ -231,13 +233,16 @@ func (c *Call) readWhole(got string, read io.Reader) ([]Event, error) {
 	if err != nil {
 		return nil, c.CutError(err)
 	}
+
 	if e := c.insteadError(raw); e != nil {
 		return nil, e
 	}
+
 	events, ok := []Event{{Data: raw}}, json.Valid(raw)
 	if c.d.format.Whole != nil {
 		events, ok = c.d.format.Whole(raw)
 	}
+
 	if !ok {
 		return nil, c.foreignError(raw, got)
 	}

@@ -31,6 +31,7 @@ func JudgeCompatible(status int, raw []byte) (llm.Kind, string) {
 	if json.Unmarshal(raw, &body) != nil || len(body.Error) == 0 || string(body.Error) == "null" {
 		return 0, ""
 	}
+
 	var e struct {
 		Message, Type string
 		Code          any
@@ -38,8 +39,11 @@ func JudgeCompatible(status int, raw []byte) (llm.Kind, string) {
 	if json.Unmarshal(body.Error, &e) != nil && json.Unmarshal(body.Error, &e.Message) != nil {
 		return 0, ""
 	}
+
 	names := []string{e.Type, fmt.Sprint(e.Code)}
 	has := func(name string) bool { return slices.Contains(names, name) }
+	// Names come before the status: servers that are only alike often answer with another
+	// one.
 	switch {
 	case has("insufficient_quota"), has("billing_hard_limit_reached"), has("billing_not_active"):
 		return llm.Billing, e.Message
@@ -58,6 +62,7 @@ func JudgeCompatible(status int, raw []byte) (llm.Kind, string) {
 	case status < 300:
 		return llm.Server, e.Message
 	}
+
 	kind := ByStatus(status)
 	if kind == llm.Invalid {
 		kind = JudgeInvalid(e.Message)

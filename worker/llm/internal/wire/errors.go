@@ -25,10 +25,12 @@ const maxErrorBytes = 64 << 10
 func (c *Call) refusedError() *llm.Error {
 	raw, _ := io.ReadAll(io.LimitReader(c.body, maxErrorBytes)) // what there is of it
 	kind, message := c.d.format.Judge(c.status, raw)
+
 	c.refuse = manners.Refusal{Status: c.status, Param: paramOf(raw), Text: string(raw)}
 	if c.d.format.Pause != nil {
 		c.pause = min(max(c.d.format.Pause(raw), 0), maxRetryAfter)
 	}
+
 	if kind == 0 {
 		kind, message = ByStatus(c.status), "the answer is not an error in the form of this API"
 		if isPage(raw) {
@@ -41,6 +43,7 @@ func (c *Call) refusedError() *llm.Error {
 			kind, message = llm.NotAPI, "the server redirects to another address, and keys are not sent there"
 		}
 	}
+
 	return c.responseError(kind, message)
 }
 
@@ -81,15 +84,19 @@ func (c *Call) responseError(kind llm.Kind, message string) *llm.Error {
 	e := llm.NewError(kind, "%s", c.cleanText(message))
 	e.Status = c.status
 	now := time.Now()
+
 	if c.header == nil {
 		return e
 	}
+
 	e.RequestID = c.RequestID()
 	e.RetryAfter = max(retryAfter(c.header, now), c.pause)
 	e.Limits = c.d.format.Limits(c.header, now)
+
 	if c.status >= 300 {
 		c.applyRetryHeader(e)
 	}
+
 	return e
 }
 
@@ -118,18 +125,21 @@ func (c *Call) RequestID() string {
 // FailError returns the error of a call that broke with err, for whatever reason.
 func (c *Call) FailError(err error) *llm.Error {
 	e := llm.BrokenError(c.ctx, err)
+	// A dialer that has reached its server before is sure that it is there.
 	if e.Kind == llm.Network && !c.d.Config.Patient && !c.d.reached.Load() {
 		if why := noListener(err); why != "" {
 			e = llm.NewError(llm.NotThere, "%s", why)
 			e.Err = err
 		}
 	}
+
 	e.Message = c.cleanText(e.Message)
 	e.Status, e.Sent = cmp.Or(e.Status, c.status), c.sent.Load()
 	if c.header != nil && e.RequestID == "" {
 		e.RequestID = c.RequestID()
 		e.Limits = c.d.format.Limits(c.header, time.Now())
 	}
+
 	return e
 }
 
@@ -139,10 +149,12 @@ func noListener(err error) string {
 	if name, ok := errors.AsType[*net.DNSError](err); ok && name.IsNotFound {
 		return fmt.Sprintf("no host is named %s", name.Name)
 	}
+
 	dial, ok := errors.AsType[*net.OpError](err)
 	if !ok || dial.Addr == nil || !errors.Is(err, syscall.ECONNREFUSED) {
 		return ""
 	}
+
 	if dial.Op == "proxyconnect" {
 		return fmt.Sprintf("nobody listens at %s, the address of the proxy", dial.Addr)
 	}
@@ -155,18 +167,22 @@ func (c *Call) CutError(err error) *llm.Error {
 	if err == nil {
 		err = io.ErrUnexpectedEOF
 	}
+
 	if e, ok := errors.AsType[*llm.Error](err); ok {
 		return c.FailError(e)
 	}
+
 	if context.Cause(c.ctx) != nil {
 		return c.FailError(err)
 	}
+
 	if _, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return c.FailError(llm.NewError(llm.Garbled, "the stream holds something that is no JSON: %v", err))
 	}
 	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return c.FailError(llm.NewError(llm.Garbled, "the answer is not in the vendor's format: %v", err))
 	}
+
 	e := c.FailError(llm.NewError(llm.CutOff, "the stream ended before the answer: %v", err))
 	e.Err = err
 	return e
@@ -214,6 +230,7 @@ func ByStatus(status int) llm.Kind {
 	case http.StatusServiceUnavailable, 529, http.StatusFailedDependency, 498: // the last two are of capacity
 		return llm.Overloaded
 	}
+
 	if status >= 500 {
 		return llm.Server
 	}

@@ -29,10 +29,13 @@ func Events(r io.Reader) iter.Seq2[Event, error] {
 				yield(Event{}, err)
 				return
 			}
+
 			if len(line) > 0 {
 				e.add(line)
 				continue
 			}
+
+			// A blank line ends an event; one without data is passed over.
 			if len(e.Data) > 0 && !yield(e, nil) {
 				return
 			}
@@ -45,6 +48,7 @@ func Events(r io.Reader) iter.Seq2[Event, error] {
 func (e *Event) add(line []byte) {
 	field, value, _ := bytes.Cut(line, []byte(":"))
 	value = bytes.TrimPrefix(value, []byte(" "))
+
 	switch string(field) {
 	case "event":
 		e.Name = string(value)
@@ -86,11 +90,13 @@ func readLines(r io.Reader, split bufio.SplitFunc) iter.Seq2[[]byte, error] {
 		lines := bufio.NewScanner(r)
 		lines.Buffer(nil, maxLine)
 		lines.Split(split)
+
 		for lines.Scan() && lines.Err() == nil { // with an error, what is left is a piece of a line
 			if !yield(lines.Bytes(), nil) {
 				return
 			}
 		}
+
 		if lines.Err() != nil {
 			yield(nil, lines.Err())
 		}

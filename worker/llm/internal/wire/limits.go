@@ -31,10 +31,12 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil {
 		return scaleDuration(ms, time.Millisecond)
 	}
+
 	v := h.Get("Retry-After")
 	if s, err := strconv.ParseFloat(v, 64); err == nil {
 		return scaleDuration(s, time.Second)
 	}
+
 	if at, err := http.ParseTime(v); err == nil {
 		return min(max(at.Sub(now), 0), maxRetryAfter)
 	}

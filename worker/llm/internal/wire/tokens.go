@@ -30,6 +30,8 @@ func parseCount(text string) Count {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return Count{n, true}
 	}
+
+	// Above 2^53 not every whole number can be told from the next.
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
 		return Count{impossible, true}

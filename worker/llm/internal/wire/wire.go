@@ -42,6 +42,7 @@ const eventStream = "text/event-stream"
 // withDefaults returns the format with what it leaves out.
 func (f Format) withDefaults(key llm.Key) Format {
 	f.Stream = cmp.Or(f.Stream, eventStream)
+
 	if f.Events == nil {
 		f.Events = Events
 	}
@@ -54,6 +55,7 @@ func (f Format) withDefaults(key llm.Key) Format {
 	if f.Sign == nil {
 		f.Sign = BearerKey(key)
 	}
+
 	return f
 }
 
@@ -102,20 +104,27 @@ func NewDialer(cfg llm.Config, vendor string, format Format) (*Dialer, error) {
 	if cfg.Manners == nil {
 		cfg.Manners = manners.NewStore(nil)
 	}
+
 	base, err := url.Parse(cmp.Or(cfg.BaseURL, vendor))
 	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
 		return nil, llm.NewError(llm.Invalid, "the base URL is no address that begins with http:// or https://, such as http://localhost:8000/v1")
 	}
+
 	if base.User != nil {
 		return nil, llm.NewError(llm.Invalid, "the base URL holds a user or password; keys come from the environment")
 	}
+
+	// Without a slash at its end the last step of the base would be lost where a path is
+	// added.
 	if !strings.HasSuffix(base.Path, "/") {
 		base.Path += "/"
 	}
+
 	transport := cfg.Transport
 	if transport == nil {
 		transport = newTransport()
 	}
+
 	return &Dialer{Config: cfg, Base: base, format: format.withDefaults(cfg.Key), Client: &http.Client{
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
