@@ -88,6 +88,7 @@ func (c *claim) grade(e *evidence, best match) Verdict {
 		v.Grade, v.Reasons = Contradicted, []string{why}
 		return v
 	}
+
 	missing := c.missingNumbers(e)
 	names := c.missingNames(e)
 	switch {
@@ -96,10 +97,12 @@ func (c *claim) grade(e *evidence, best match) Verdict {
 	case len(names) > 0:
 		v.Reasons = append(v.Reasons, "not in the passage: the name "+strings.Join(names, ", "))
 	}
+
 	part := c.unsaidPart(e)
 	if part != "" {
 		v.Reasons = append(v.Reasons, "no passage says this part: "+part)
 	}
+
 	hard := part != "" || len(missing) > 0 || c.lacksShort(e, best) || len(names) > 0 && len(names)*2 >= len(c.names)
 	switch {
 	case v.Score >= supportedFrom && !hard:
@@ -110,6 +113,7 @@ func (c *claim) grade(e *evidence, best match) Verdict {
 	default:
 		v.Grade = Unsupported
 	}
+
 	if terms := c.missingTerms(e, best); len(terms) > 0 {
 		v.Reasons = append(v.Reasons, "not said: "+strings.Join(terms, ", "))
 	}
@@ -169,8 +173,10 @@ var listNumber = regexp.MustCompile(`^\s*(?:[-*•]\s*)?(?:\([0-9]{1,2}\)|[0-9]{
 func newClaim(sentence string) *claim {
 	c := &claim{text: listNumber.ReplaceAllString(bare(sentence), "")}
 	c.words = prose.Words(c.text)
+
 	seen := make(map[string]bool)
 	previous := ""
+
 	for i, w := range c.words {
 		switch {
 		case w.Number && i > 0 && scaleBehind(c.words, i-1) > 0:
@@ -185,10 +191,12 @@ func newClaim(sentence string) *claim {
 		case w.Common:
 			continue
 		}
+
 		if previous != "" {
 			c.pairs = append(c.pairs, [2]string{previous, w.Stem})
 		}
 		previous = w.Stem
+
 		if seen[w.Stem] {
 			continue
 		}
@@ -200,6 +208,7 @@ func newClaim(sentence string) *claim {
 			c.names = append(c.names, t)
 		}
 	}
+
 	return c
 }
 
@@ -235,16 +244,19 @@ func (c *claim) score(e *evidence, best match) float64 {
 	if c.total == 0 {
 		return 1 // numbers alone
 	}
+
 	anywhere := 0.0
 	for _, t := range c.terms {
 		anywhere += t.weight * e.nearness(t.stem)
 	}
+
 	pairs := 0
 	for _, p := range c.pairs {
 		if e.pairs[p] || e.pairs[[2]string{p[1], p[0]}] {
 			pairs++
 		}
 	}
+
 	score := 0.62*best.share + 0.38*anywhere/c.total
 	if len(c.pairs) > 0 {
 		score = 0.88*score + 0.12*min(1, 1.6*float64(pairs)/float64(len(c.pairs)))
@@ -262,15 +274,19 @@ func (c *claim) unsaidPart(e *evidence) string {
 	if len(parts) < 2 {
 		return ""
 	}
+
 	for _, part := range parts {
 		one := newClaim(part)
+		// A short part says too little to be judged by itself.
 		if len(one.terms) < partTerms {
 			continue
 		}
+
 		share := 0.0
 		for _, t := range one.terms {
 			share += t.weight * e.nearness(t.stem)
 		}
+
 		if share/one.total < partFrom {
 			words := strings.Fields(part)
 			return strings.Join(words[:min(len(words), 8)], " ")
@@ -310,7 +326,9 @@ func (c *claim) missingTerms(e *evidence, best match) []string {
 			missing = append(missing, t)
 		}
 	}
+
 	slices.SortStableFunc(missing, func(a, b term) int { return cmp.Compare(b.weight, a.weight) })
+
 	names := make([]string, 0, maxReasons)
 	for _, t := range missing[:min(len(missing), maxReasons)] {
 		names = append(names, t.shown)
@@ -327,12 +345,14 @@ func bare(sentence string) string {
 			b.WriteString(sentence)
 			return b.String()
 		}
+
 		end := strings.IndexByte(sentence[open:], ']')
 		if end < 0 || !isReference(sentence[open+1:open+end]) {
 			b.WriteString(sentence[:open+1])
 			sentence = sentence[open+1:]
 			continue
 		}
+
 		b.WriteString(sentence[:open])
 		sentence = sentence[open+end+1:]
 	}
@@ -355,6 +375,7 @@ func Claims(sentence string) bool {
 	if text == "" || text[0] == '#' || strings.HasSuffix(text, "?") || strings.HasSuffix(text, ":") {
 		return false
 	}
+
 	said := 0
 	for _, w := range prose.Words(text) {
 		if !w.Common || w.Number {

@@ -19,10 +19,12 @@ func (c *claim) contradiction(e *evidence) string {
 		if s.about || common < contradictFrom {
 			continue
 		}
+
 		found := c.differs(e, s, common)
 		if found == "" && rest == 0 {
 			return "" // it says all of it
 		}
+
 		if why == "" {
 			why = found
 		}
@@ -36,6 +38,7 @@ func (c *claim) inCommon(s *sentence) (share float64, lacks int) {
 	if c.total == 0 {
 		return 0, 0
 	}
+
 	for _, t := range c.terms {
 		near := nearnessTo(t.stem, s.stems, s.roots, nil)
 		share += t.weight * near
@@ -43,11 +46,13 @@ func (c *claim) inCommon(s *sentence) (share float64, lacks int) {
 			lacks++
 		}
 	}
+
 	for _, n := range c.numbers {
 		if !s.stems[n.value] {
 			lacks++
 		}
 	}
+
 	return share / c.total, lacks
 }
 
@@ -59,9 +64,11 @@ func (c *claim) differs(e *evidence, s *sentence, common float64) string {
 	if why := c.otherNumber(e, s, common >= sameSentence); why != "" && common >= 0.6 {
 		return why
 	}
+
 	if why := c.opposite(s); why != "" {
 		return why
 	}
+
 	if common >= 0.6 {
 		return c.otherName(e, s, common >= sameSentence)
 	}
@@ -78,10 +85,14 @@ func (c *claim) otherPolarity(s *sentence, common float64) string {
 	if common < 0.6 {
 		return ""
 	}
+
 	mine, theirs := negations(c.words), negations(s.words)
+	// Two negations cancel each other, but two against none still differ.
 	if len(mine)%2 == len(theirs)%2 && len(mine) > 0 == (len(theirs) > 0) {
 		return ""
 	}
+
+	// The sentence with more negations is looked through for what it alone denies.
 	in, other := c.words, s.stems
 	which := mine
 	if len(theirs) > len(mine) {
@@ -91,6 +102,7 @@ func (c *claim) otherPolarity(s *sentence, common float64) string {
 			other[t.stem] = true
 		}
 	}
+
 	for _, at := range which {
 		if word := negated(in, at, other); word != "" {
 			return fmt.Sprintf("%q is denied in one of them alone", word)
@@ -107,6 +119,7 @@ func negations(words []prose.Word) []int {
 		if i+1 < len(words) {
 			next = words[i+1].Lower
 		}
+		// Phrases such as "not only" and "no doubt" deny nothing.
 		if isNegation(w.Lower) && !(w.Lower == "not" && next == "only") && !(w.Lower == "no" && (next == "longer" || next == "doubt")) ||
 			turning[w.Stem] && !w.Number && !w.Common {
 			all = append(all, i)
@@ -124,14 +137,17 @@ func negated(words []prose.Word, at int, other map[string]bool) string {
 		if seen > 0 && words[i].Start-words[i-1].End > 1 {
 			break // a comma, or the like, stands between
 		}
+
 		if words[i].Common && !isNegation(words[i].Lower) {
 			continue
 		}
+
 		seen++
 		if other[words[i].Stem] {
 			return words[i].Lower
 		}
 	}
+
 	for i := at - 1; i >= 0 && i >= at-3 && seen == 0; i-- {
 		if other[words[i].Stem] && !words[i].Common {
 			return words[i].Lower
@@ -146,14 +162,18 @@ func negated(words []prose.Word, at int, other map[string]bool) string {
 // In a table, which has many numbers, any number could be said to stand there.
 func (c *claim) otherNumber(e *evidence, s *sentence, same bool) string {
 	same = same && s.numbers <= len(c.numbers)+maxOtherNumbers
+
 	for i, n := range c.numbers {
+		// A number that the evidence has anywhere is not replaced by another one.
 		if e.hasNumber(n) {
 			continue
 		}
+
 		for k, w := range s.words {
 			if !w.Number || c.hasNumber(w.Stem) {
 				continue
 			}
+
 			unit := unitBehind(s.words, k)
 			inPlace := same || n.unit != "" && unit == n.unit || strings.HasSuffix(n.value, "%") && strings.HasSuffix(w.Stem, "%") ||
 				isYear(n.value) && isYear(w.Stem) || c.sameBefore(i, s, k)
@@ -179,7 +199,7 @@ func (c *claim) hasNumber(value string) bool {
 // sameBefore reports whether the words before the i-th number of the claim and before the
 // k-th word of a sentence are the same.
 func (c *claim) sameBefore(i int, s *sentence, k int) bool {
-	at := -1
+	at := -1 // of the i-th number, among the words
 	for n, w := range c.words {
 		if w.Number {
 			if i == 0 {
@@ -189,6 +209,7 @@ func (c *claim) sameBefore(i int, s *sentence, k int) bool {
 			i--
 		}
 	}
+
 	before := func(words []prose.Word, at int) string {
 		for at--; at >= 0; at-- {
 			if !words[at].Common && !words[at].Number {
@@ -197,6 +218,7 @@ func (c *claim) sameBefore(i int, s *sentence, k int) bool {
 		}
 		return ""
 	}
+
 	mine := before(c.words, at)
 	return mine != "" && mine == before(s.words, k)
 }
@@ -211,15 +233,18 @@ func (c *claim) opposite(s *sentence) string {
 	for _, w := range s.words {
 		has[oppositeForm(w.Lower)] = w.Lower
 	}
+
 	mine := make(map[string]bool, len(c.words))
 	for _, w := range c.words {
 		mine[oppositeForm(w.Lower)] = true
 	}
+
 	for i, w := range c.words {
 		form := oppositeForm(w.Lower)
 		if has[form] != "" || w.Number {
 			continue
 		}
+
 		for _, other := range opposites[form] {
 			shown, there := has[other]
 			if !there || mine[other] {
@@ -236,6 +261,7 @@ func (c *claim) opposite(s *sentence) string {
 // besideSame reports whether a word beside the i-th of the claim stands in a sentence.
 func besideSame(words []prose.Word, i int, s *sentence) bool {
 	for _, step := range []int{-1, 1} {
+		// At most two words on each side count as beside it.
 		for k, seen := i+step, 0; k >= 0 && k < len(words) && seen < 2; k += step {
 			if words[k].Common || words[k].Number {
 				continue

@@ -57,11 +57,13 @@ func (e *evidence) addText(text string, about bool) {
 
 func (e *evidence) addSentence(words []prose.Word, about bool) {
 	s := sentence{words: words, stems: make(map[string]bool), roots: make(map[string]bool), about: about}
+
 	previous := ""
 	for i, w := range words {
 		if scale := scales[w.Lower]; scale > 0 {
 			e.scales[scale] = true
 		}
+
 		if w.Number {
 			s.numbers++
 			e.numbers[w.Stem] = true
@@ -69,9 +71,11 @@ func (e *evidence) addSentence(words []prose.Word, about bool) {
 			s.stems[w.Stem] = true
 			continue
 		}
+
 		if w.Common {
 			continue
 		}
+
 		if previous != "" {
 			e.pairs[[2]string{previous, w.Stem}] = true
 		}
@@ -81,7 +85,9 @@ func (e *evidence) addSentence(words []prose.Word, about bool) {
 			s.roots[w.Stem[:rootLength]], e.roots[w.Stem[:rootLength]] = true, true
 		}
 	}
+
 	e.addInitials(words)
+	// Beyond the bound the words of a sentence count, and their order does not.
 	if len(e.sentences) < maxSentences {
 		e.sentences = append(e.sentences, s)
 	}
@@ -100,6 +106,7 @@ func (e *evidence) addInitials(words []prose.Word) {
 			break
 		}
 	}
+
 	for n := 2; n <= 5; n++ {
 		for i := 0; i+n <= len(letters); i++ {
 			short := strings.Join(letters[i:i+n], "")
@@ -126,11 +133,13 @@ func nearnessTo(stem string, stems, roots, initials map[string]bool) float64 {
 	if stems[stem] {
 		return 1
 	}
+
 	for _, other := range synonyms[stem] {
 		if stems[other] {
 			return 0.9
 		}
 	}
+
 	if len(stem) >= rootLength && roots[stem[:rootLength]] {
 		return 0.8
 	}
@@ -153,6 +162,7 @@ func (e *evidence) bestMatch(c *claim) match {
 	if c.total == 0 {
 		return match{0, min(1, len(e.sentences)), 1}
 	}
+
 	near := make([][]float64, len(e.sentences)) // by sentence and term
 	for i, s := range e.sentences {
 		near[i] = make([]float64, len(c.terms))
@@ -160,7 +170,9 @@ func (e *evidence) bestMatch(c *claim) match {
 			near[i][k] = nearnessTo(t.stem, s.stems, s.roots, e.initials)
 		}
 	}
+
 	for n := 1; n <= windowLength; n++ {
+		// The window has a word as well as the best of its sentences has it.
 		for from := 0; from+n <= len(e.sentences); from++ {
 			share := 0.0
 			for k, t := range c.terms {
@@ -170,11 +182,13 @@ func (e *evidence) bestMatch(c *claim) match {
 				}
 				share += t.weight * most
 			}
+
 			if share /= c.total; share > best.share+1e-9 {
 				best = match{from, from + n, share}
 			}
 		}
 	}
+
 	return best
 }
 
@@ -186,9 +200,11 @@ func (e *evidence) hasNumber(n number) bool {
 	if n.scale == 0 {
 		return e.hasValue(value)
 	}
+
 	if (len(e.scales) == 0 || e.scales[n.scale]) && e.hasValue(value) || e.hasValue(shifted(value, n.scale)) {
 		return true
 	}
+
 	for scale := range e.scales {
 		if e.hasValue(shifted(value, n.scale-scale)) {
 			return true

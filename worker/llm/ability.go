@@ -107,6 +107,7 @@ func LacksOf(o Offer, n Need) string {
 	if len(o.Abilities) == 0 && !o.Told {
 		return ""
 	}
+
 	embeds := slices.Contains(o.Abilities, CanEmbed)
 	switch {
 	case embeds && len(o.Abilities) == 1 && !n.Embeds:
@@ -116,6 +117,7 @@ func LacksOf(o Offer, n Need) string {
 	case n.Tools && o.Told && !slices.Contains(o.Abilities, CanTools):
 		return "calls no tools"
 	}
+
 	return ""
 }
 
@@ -154,13 +156,16 @@ func CouldBe(provider string, models []Model) string {
 	if len(models) == 0 {
 		return ""
 	}
+
 	names := make([]string, len(models))
 	for i, m := range models {
 		names[i] = string(m)
 	}
+
 	text := names[0]
 	if last := len(names) - 1; last > 0 {
 		text = strings.Join(names[:last], ", ") + " and " + names[last]
 	}
+
 	return "; of " + provider + ", " + text + " could"
 }

@@ -103,17 +103,23 @@ func (r *reducer) reduceSchema(v any, where string, depth int) (any, error) {
 	case !ok:
 		return v, nil
 	}
+
 	if types := n.getList("type"); types != nil && r.OneType {
 		return r.reduceSchema(spreadTypes(n, types), where, depth+1)
 	}
+
 	if err := r.checkExpressible(n, where); err != nil {
 		return nil, err
 	}
+
 	if ref := n.getText("$ref"); ref != "" && r.LoneRef {
 		return object{{"$ref", ref}}, nil
 	}
+
 	out := object{}
 	var notes []string
+	// What the dialect lacks goes into the description, so that nothing of the schema is
+	// lost.
 	for _, m := range n {
 		switch {
 		case isSilent(m.key):
@@ -129,6 +135,7 @@ func (r *reducer) reduceSchema(v any, where string, depth int) (any, error) {
 			notes = append(notes, keywordNote(m))
 		}
 	}
+
 	return r.closeObject(appendNotes(out, notes), n), nil
 }
 
@@ -140,12 +147,16 @@ func (r *reducer) checkExpressible(n object, where string) error {
 		}
 		return nil
 	}
+
 	if _, ok := n.get("allOf"); ok && r.NoAllOf {
 		return r.refuseKeyword(where, "allOf", "write the parts out as one")
 	}
+
 	if !r.Closed {
 		return nil
 	}
+
+	// A dialect whose objects are closed wants a type for every value.
 	for _, key := range []string{"patternProperties", "prefixItems", "$dynamicRef"} {
 		if _, ok := n.get(key); ok {
 			return r.refuseKeyword(where, key, "the provider has no such keyword")
@@ -160,11 +171,13 @@ func (r *reducer) checkExpressible(n object, where string) error {
 	if _, items := n.get("items"); n.getText("type") == "array" && !items {
 		return r.refuseKeyword(where, "an array without items", "its items need a type")
 	}
+
 	for _, key := range []string{"type", "enum", "const", "anyOf", "oneOf", "allOf"} {
 		if _, ok := n.get(key); ok {
 			return nil
 		}
 	}
+
 	return r.refuseKeyword(where, "a value of any type", "every value needs a type")
 }
 
@@ -191,14 +204,14 @@ func (r *reducer) reduceKeyword(n object, m member, where string, depth int) (ob
 		}
 	case "required":
 		if r.AllRequired {
-			return nil, nil // close says it
+			return nil, nil // closeObject says it
 		}
 		if r.Named {
 			m.value = namedOnly(n, m)
 		}
 	case "additionalProperties":
 		if r.Closed {
-			return nil, nil // close says it
+			return nil, nil // closeObject says it
 		}
 	}
 	return object{m}, nil
@@ -209,6 +222,7 @@ func namedOnly(n object, m member) any {
 	fields, _ := n.get("properties")
 	named, _ := fields.(object)
 	list, _ := m.value.([]any)
+
 	out := []any{}
 	for _, name := range list {
 		key, isText := name.(string)
@@ -231,6 +245,7 @@ func spreadTypes(n object, types []any) object {
 			rest = append(rest, m)
 		}
 	}
+
 	branches := make([]any, len(types))
 	for i, t := range types {
 		branches[i] = object{{"type", t}}
@@ -238,22 +253,27 @@ func spreadTypes(n object, types []any) object {
 			branches[i] = append(object{{"type", t}}, rest...)
 		}
 	}
+
 	return append(out, member{"anyOf", branches})
 }
 
 // reduceFields reduces schemas by name.
 func (r *reducer) reduceFields(n object, m member, where string, depth int) (object, error) {
 	out := object{}
+
 	all, _ := m.value.(object)
 	for _, f := range all {
 		v, err := r.reduceSchema(f.value, where+"/"+f.key, depth+1)
 		if err != nil {
 			return nil, err
 		}
+
 		sub, _ := f.value.(object)
+		// A field that may be absent takes null instead, unless it does already.
 		if r.AllRequired && m.key == "properties" && !slices.Contains(n.getList("required"), any(f.key)) && !r.pruner.takesNull(sub, 0) {
 			v = orNull(v)
 		}
+
 		out = append(out, member{f.key, v})
 	}
 	return out, nil
@@ -277,6 +297,7 @@ func (r *reducer) takesKeyword(m member) bool {
 	if r.All || !slices.Contains(r.Keywords, m.key) {
 		return r.All
 	}
+
 	switch m.key {
 	case "format":
 		name, _ := m.value.(string)
@@ -294,6 +315,7 @@ func (r *reducer) closeObject(out, n object) object {
 	if !isObject || !r.Closed {
 		return out
 	}
+
 	if r.AllRequired {
 		names := []any{}
 		all, _ := fields.(object)
@@ -302,6 +324,7 @@ func (r *reducer) closeObject(out, n object) object {
 		}
 		out = out.withKey("required", names)
 	}
+
 	return out.withKey("additionalProperties", false)
 }
 

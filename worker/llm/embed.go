@@ -27,6 +27,7 @@ func (r *EmbedRequest) Check() error {
 	case len(r.Texts) == 0:
 		return NewError(Invalid, "there is no text to embed")
 	}
+
 	for i, text := range r.Texts {
 		if text == "" {
 			return NewError(Invalid, "text %d to embed is empty", i)
@@ -51,10 +52,12 @@ func (e *Embeddings) CheckFor(req *EmbedRequest) error {
 	if len(e.Vectors) != len(req.Texts) {
 		return NewError(Garbled, "%d vectors came for %d texts", len(e.Vectors), len(req.Texts))
 	}
+
 	length := len(e.Vectors[0])
 	if length == 0 || length > maxDimensions {
 		return NewError(Garbled, "a vector has %d numbers", length)
 	}
+
 	for i, v := range e.Vectors {
 		if len(v) != length {
 			return NewError(Garbled, "vector %d has %d numbers, and the first has %d", i, len(v), length)
@@ -65,5 +68,6 @@ func (e *Embeddings) CheckFor(req *EmbedRequest) error {
 			}
 		}
 	}
+
 	return nil
 }

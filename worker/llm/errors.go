@@ -90,9 +90,11 @@ func (e *Error) Error() string {
 	if e.Status >= 300 {
 		text += fmt.Sprintf(" (status %d)", e.Status)
 	}
+
 	if e.Message != "" {
 		text += ": " + e.Message
 	}
+
 	if e.RequestID != "" {
 		text += " [request " + e.RequestID + "]"
 	}
@@ -121,7 +123,9 @@ func BrokenError(ctx context.Context, err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
+
 	cause := context.Cause(ctx)
+	// The reason for which the context ended says more than the error that this led to.
 	switch {
 	case cause != nil:
 		if e, ok := errors.AsType[*Error](cause); ok {

@@ -111,11 +111,13 @@ func (r *Request) Check() error {
 	case r.Force != "" && r.Schema != nil:
 		return NewError(Invalid, "an answer by a schema and a call of a tool exclude each other")
 	}
+
 	for _, t := range r.Tools {
 		if !validName(t.Name) {
 			return NewError(Invalid, "the name of tool %q is not 1 to 64 of a-z, A-Z, 0-9, _ and -", t.Name)
 		}
 	}
+
 	return nil
 }
 

@@ -63,6 +63,7 @@ func wildNumbers(v any) []Fault {
 			}
 		}
 	}
+
 	walk(v, nil)
 	return faults
 }
@@ -85,9 +86,11 @@ func parseValue(d *json.Decoder, depth int) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if depth > maxDepth {
 		return nil, fmt.Errorf("nested deeper than %d", maxDepth)
 	}
+
 	switch t {
 	case json.Delim('{'):
 		return parseObject(d, depth)
@@ -99,23 +102,27 @@ func parseValue(d *json.Decoder, depth int) (any, error) {
 
 func parseObject(d *json.Decoder, depth int) (any, error) {
 	o := object{}
+
 	seen := make(map[string]bool)
 	for d.More() {
 		t, err := d.Token()
 		if err != nil {
 			return nil, err
 		}
+
 		key, ok := t.(string)
 		if !ok || seen[key] {
 			return nil, fmt.Errorf("the key %.40q stands twice", key)
 		}
 		seen[key] = true
+
 		v, err := parseValue(d, depth+1)
 		if err != nil {
 			return nil, err
 		}
 		o = append(o, member{key, v})
 	}
+	// The bracket that closes the object.
 	_, err := d.Token()
 	return o, err
 }
@@ -160,9 +167,11 @@ func appendObject(b []byte, o object) ([]byte, error) {
 		if i > 0 {
 			b = append(b, ',')
 		}
+
 		if b, err = appendJSON(b, m.key); err != nil {
 			return nil, err
 		}
+
 		b = append(b, ':')
 		if b, err = appendJSON(b, m.value); err != nil {
 			return nil, err
@@ -178,6 +187,7 @@ func appendList(b []byte, list []any) ([]byte, error) {
 		if i > 0 {
 			b = append(b, ',')
 		}
+
 		if b, err = appendJSON(b, item); err != nil {
 			return nil, err
 		}

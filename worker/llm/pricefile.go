@@ -56,15 +56,18 @@ func eachKey(n *yaml.Node, path, what string, read func(key string, value *yaml.
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
+
 	if n.Kind != yaml.MappingNode {
 		return faultOfPrices(n, path, "must be a mapping of %s, as in openai: {my-model: {input: 0.5, output: 1.5}}", what)
 	}
+
 	lines := make(map[string]int)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key := n.Content[i]
 		if line, twice := lines[key.Value]; twice {
 			return faultOfPrices(key, path, "%q stands in line %d already", key.Value, line)
 		}
+
 		lines[key.Value] = key.Line
 		if err := read(key.Value, n.Content[i+1]); err != nil {
 			return err
@@ -86,6 +89,7 @@ func readTariff(path string, n *yaml.Node) (t Tariff, err error) {
 		given[key] = true
 		return t.setPrice(path+"."+key, key, value)
 	})
+
 	switch {
 	case err != nil:
 	case !given["input"] || !given["output"]:
@@ -100,6 +104,7 @@ func readTariff(path string, n *yaml.Node) (t Tariff, err error) {
 func (t *Tariff) setPrice(path, key string, n *yaml.Node) error {
 	prices := map[string]**Price{"cache_write": &t.CacheWrite, "cache_write_1h": &t.CacheWrite1h, "cache_read": &t.CacheRead, "output_above": &t.OutputAbove}
 	lengths := map[string]*int64{"above": &t.Above, "cache_from": &t.CacheFrom, "window": &t.Window}
+
 	switch key {
 	case "input":
 		return readPrice(path, n, &t.Input)
@@ -115,14 +120,17 @@ func (t *Tariff) setPrice(path, key string, n *yaml.Node) error {
 		t.Times = uint16(v)
 		return nil
 	}
+
 	if p := prices[key]; p != nil {
 		*p = new(Price)
 		return readPrice(path, n, *p)
 	}
+
 	v, err := strconv.ParseInt(n.Value, 10, 64)
 	if err != nil {
 		return faultOfPrices(n, path, "%q is no whole number of tokens", n.Value)
 	}
+
 	*lengths[key] = v
 	return nil
 }

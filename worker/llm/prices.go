@@ -61,7 +61,9 @@ func (p *Prices) With(file []byte) (*Prices, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	out := make(map[string]map[Model]Tariff)
+	// The prices of the file come last, so that they stand in place of the others.
 	for _, all := range []map[string]map[Model]Tariff{p.tariffs, over} {
 		for provider, models := range all {
 			if out[provider] == nil {
@@ -70,6 +72,7 @@ func (p *Prices) With(file []byte) (*Prices, error) {
 			maps.Copy(out[provider], models)
 		}
 	}
+
 	return &Prices{out}, nil
 }
 
@@ -98,11 +101,13 @@ func (p *Prices) For(names ...string) ([]byte, error) {
 		if !ok {
 			continue
 		}
+
 		if known[provider] == nil {
 			known[provider] = make(map[Model]Tariff)
 		}
 		known[provider][Model(model)] = t
 	}
+
 	if len(known) == 0 {
 		return nil, nil
 	}
@@ -132,11 +137,13 @@ func (p *Prices) Tariff(provider string, model Model) (Tariff, bool) {
 	if t, ok := models[model]; ok {
 		return t, true
 	}
+
 	if m := dated.FindStringSubmatch(string(model)); m != nil {
 		if t, ok := models[Model(m[1])]; ok {
 			return t, true
 		}
 	}
+
 	t, ok := models["*"]
 	return t, ok
 }
@@ -168,7 +175,9 @@ func (t Tariff) usageCost(u Usage, share uint64) int64 {
 			outputShare = share
 		}
 	}
+
 	write := orPrice(t.CacheWrite, t.Input)
+
 	var hi, lo uint64
 	add := func(tokens int64, price Price, share uint64) {
 		h, l := bits.Mul64(uint64(tokens), uint64(price)*share)
@@ -176,19 +185,23 @@ func (t Tariff) usageCost(u Usage, share uint64) int64 {
 		lo, carry = bits.Add64(lo, l, 0)
 		hi, _ = bits.Add64(hi, h, carry)
 	}
+
 	add(u.Input, t.Input, share)
 	add(u.CacheWrite, write, share)
 	add(u.CacheWrite1h, orPrice(t.CacheWrite1h, write), share)
 	add(u.CacheRead, orPrice(t.CacheRead, t.Input), share)
 	add(u.Output, output, outputShare)
 	const unit = 100_000_000
+	// A cost that does not fit into 64 bits is the most that there is.
 	if hi >= unit {
 		return math.MaxInt64
 	}
+
 	n, rest := bits.Div64(hi, lo, unit)
 	if rest > 0 {
 		n++
 	}
+
 	return int64(min(n, math.MaxInt64))
 }
 

@@ -37,9 +37,11 @@ func (p *pruner) pruneNulls(schema object, v any, depth int) any {
 	if depth > maxDepth || !p.takeStep() {
 		return v
 	}
+
 	if target, ok := p.schema.resolveRef(schema); ok {
 		return p.pruneNulls(target, v, depth+1)
 	}
+
 	for _, key := range []string{"anyOf", "oneOf", "allOf"} {
 		for _, branch := range schema.getList(key) {
 			if b, ok := branch.(object); ok {
@@ -47,6 +49,7 @@ func (p *pruner) pruneNulls(schema object, v any, depth int) any {
 			}
 		}
 	}
+
 	switch v := v.(type) {
 	case []any:
 		out := make([]any, len(v))
@@ -82,12 +85,14 @@ func (p *pruner) takesNull(schema object, depth int) bool {
 	if target, ok := p.schema.resolveRef(schema); ok {
 		return p.takesNull(target, depth+1)
 	}
+
 	if v, ok := schema.get("const"); ok {
 		return v == nil
 	}
 	if values := schema.getList("enum"); values != nil {
 		return slices.Contains(values, nil)
 	}
+
 	for _, key := range []string{"anyOf", "oneOf"} {
 		if branches := schema.getList(key); branches != nil {
 			return slices.ContainsFunc(branches, func(b any) bool {
@@ -96,6 +101,7 @@ func (p *pruner) takesNull(schema object, depth int) bool {
 			})
 		}
 	}
+
 	switch t, _ := schema.get("type"); t := t.(type) {
 	case string:
 		return t == "null"
@@ -111,6 +117,7 @@ func (s *Schema) resolveRef(schema object) (object, bool) {
 	if !ok {
 		return nil, false
 	}
+
 	at := any(s.doc)
 	for _, step := range strings.Split(rest, "/")[1:] {
 		o, ok := at.(object)
@@ -121,6 +128,7 @@ func (s *Schema) resolveRef(schema object) (object, bool) {
 			return nil, false
 		}
 	}
+
 	o, ok := at.(object)
 	return o, ok
 }

@@ -27,14 +27,17 @@ func (s *Schema) Read(text []byte) Reading {
 	if err == nil {
 		return Reading{Answer: raw}
 	}
+
 	found := answer.Find(string(text))
 	if len(found) == 0 && s.wrap {
 		found = []answer.Candidate{answer.Plain(string(text))}
 	}
+
 	if len(found) == 0 {
 		begins := redact.ShortenLine(string(text[:min(len(text), 120)]))
 		return Reading{Fault: &MismatchError{Faults: []Fault{{Message: fmt.Sprintf("it is not one JSON value, and begins %q", begins)}}, NoJSON: begins}}
 	}
+
 	return s.chooseReading(found)
 }
 
@@ -44,8 +47,10 @@ func (s *Schema) Read(text []byte) Reading {
 func (s *Schema) chooseReading(found []answer.Candidate) Reading {
 	var best, nearest *Reading
 	faults := 0
+
 	for _, c := range answer.Worthy(found) {
 		r, n := s.readCandidate(c)
+		// Of candidates that are equally good the last one counts.
 		if r.Answer != nil && (best == nil || len(r.Repairs) <= len(best.Repairs)) {
 			best = &r
 		}
@@ -53,11 +58,13 @@ func (s *Schema) chooseReading(found []answer.Candidate) Reading {
 			nearest, faults = &r, n
 		}
 	}
+
 	if lines, ok := answer.Lines(found); ok && (best == nil || answer.IsWrapped(best.Repairs)) {
 		if r, _ := s.readCandidate(lines); r.Answer != nil || r.Cut && best != nil {
 			return r
 		}
 	}
+
 	if best != nil {
 		return *best
 	}
@@ -72,10 +79,12 @@ func (s *Schema) readCandidate(c answer.Candidate) (Reading, int) {
 	if err != nil {
 		return Reading{Fault: &MismatchError{Faults: []Fault{{Message: err.Error()}}}}, maxFaults
 	}
+
 	checked, err := s.Check(raw)
 	if err == nil && !c.Unfinished {
 		return Reading{Answer: checked, Repairs: repairs}, 0
 	}
+
 	r := Reading{Repairs: repairs, Nearest: raw, Fault: err, Cut: c.Unfinished}
 	if err == nil {
 		r.Nearest, r.Fault = checked, &MismatchError{Faults: []Fault{{Message: "it breaks off before its end"}}}
@@ -107,17 +116,21 @@ func (s *Schema) Mend(old, reply json.RawMessage, faults []Fault) json.RawMessag
 	if err != nil {
 		return old
 	}
+
 	now, err := answer.Decode(reply)
 	if err != nil {
 		return old
 	}
+
 	paths := make([]string, len(faults))
 	for i, f := range faults {
 		paths[i] = f.Path
 	}
+
 	mended := s.shape.Mend(was, now, slices.Compact(paths), func(now, before any) bool {
 		return s.countIn(now) < s.countIn(before)
 	})
+
 	raw, err := answer.Encode(mended)
 	if err != nil {
 		return old

@@ -109,10 +109,12 @@ func (e *MismatchError) Error() string {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
+
 		if i == maxFaults {
 			fmt.Fprintf(&b, "and %d more", len(e.Faults)-i)
 			break
 		}
+
 		if f.Path == "" {
 			f.Path = "the answer"
 		}
@@ -150,6 +152,7 @@ func (s *Schema) parseAnswer(answer []byte) (any, error) {
 	if o, ok := v.(object); ok && s.wrap && len(o) == 1 && o[0].key == wrapped {
 		v = o[0].value
 	}
+
 	if faults := wildNumbers(v); len(faults) > 0 {
 		return nil, &MismatchError{Faults: faults}
 	}
@@ -174,23 +177,28 @@ func (s *Schema) Salvage(raw []byte) (_ json.RawMessage, left []answer.Repair, o
 	if err != nil || s.tolerated == nil {
 		return nil, nil, false
 	}
+
 	v = s.pruneValue(v)
 	_, err = s.fitValue(v)
 	faults := faultsIn(err)
+
 	for _, f := range faults {
 		parent := f.Path[:max(0, strings.LastIndexByte(f.Path, '/'))]
 		if !s.tolerated.MatchString(f.Path) {
 			return nil, nil, false
 		}
+		// A member is left out only if that makes the faults fewer.
 		if without, ok := withoutPlace(v, f.Path); ok && s.tolerated.MatchString(parent) {
 			if _, err := s.fitValue(without); len(faultsIn(err)) < len(faultsOf(s, v)) {
 				v, left = without, append(left, answer.Repair{Kind: answer.LeftOut, Path: f.Path})
 			}
 		}
 	}
+
 	if err != nil && faults == nil {
 		return nil, nil, false
 	}
+
 	out, err := encodeJSON(v)
 	return out, left, err == nil
 }
@@ -213,15 +221,18 @@ func withoutPlace(v any, pointer string) (any, bool) {
 	if pointer == "" {
 		return nil, false
 	}
+
 	step, rest, more := strings.Cut(pointer[1:], "/")
 	step = strings.NewReplacer("~1", "/", "~0", "~").Replace(step)
 	rest = "/" + rest
+
 	switch v := v.(type) {
 	case object:
 		i := slices.IndexFunc(v, func(m member) bool { return m.key == step })
 		if i < 0 {
 			return nil, false
 		}
+		// The value itself stays as it is: only the way to the place is copied.
 		out := slices.Clone(v)
 		if !more {
 			return slices.Delete(out, i, i+1), true
@@ -234,6 +245,7 @@ func withoutPlace(v any, pointer string) (any, bool) {
 		if err != nil || i < 0 || i >= len(v) || !more {
 			return nil, false
 		}
+
 		inner, ok := withoutPlace(v[i], rest)
 		out := slices.Clone(v)
 		out[i] = inner
@@ -247,10 +259,12 @@ func (s *Schema) fitValue(v any) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	plain, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
 		return nil, err
 	}
+
 	err = s.validator.Validate(plain)
 	if e, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
 		return nil, newMismatch(e)
@@ -271,10 +285,12 @@ func newMismatch(e *jsonschema.ValidationError) *MismatchError {
 			walk(c)
 		}
 		if len(e.Causes) > 0 {
+			// An error with causes says no more than these.
 			return
 		}
 		out.Faults = append(out.Faults, Fault{jsonPointer(e.InstanceLocation), redact.ShortenLine(e.ErrorKind.LocalizedString(printer))})
 	}
+
 	walk(e)
 	slices.SortStableFunc(out.Faults, func(a, b Fault) int { return strings.Compare(a.Path+a.Message, b.Path+b.Message) })
 	out.Faults = slices.Compact(out.Faults)

@@ -17,14 +17,18 @@ import (
 // if it is needed; note says why it was not looked through then, if so.
 func Find(ctx context.Context, task *agent.Task, stretch ground.Unit, quotes []string) (places []Place, note string, err error) {
 	places = placesOf(task.Text, stretch, stretch.FindAll(quotes))
+
 	document := wholeOf(task, stretch)
 	if document == nil || !slices.ContainsFunc(places, func(p Place) bool { return !p.Verified() }) {
 		return places, "", nil
 	}
+
+	// The place in the chunk may not be the only one, so all quotes are looked for again.
 	err = document(ctx, func(t *ground.Text) {
 		stretch.Document = t
 		places = placesOf(task.Text, stretch, stretch.FindAll(quotes))
 	})
+
 	if errors.Is(err, agent.ErrTooLong) {
 		return places, "quotes were looked for in their chunk alone: " + err.Error(), nil
 	}

@@ -114,10 +114,13 @@ type Mapper struct {
 // NewMapper returns a Mapper that has found nothing.
 func NewMapper(task *agent.Task, s *schema.Schema) *Mapper {
 	m := &Mapper{task: task, schema: s, out: &output.Output{}}
+
 	t := task.Text
 	if t == nil {
 		return m
 	}
+
+	// Only the core counts: neighbours read what overlaps as well.
 	core := string(t.Content[t.CoreStart:t.CoreEnd])
 	if s.HasDates() {
 		m.out.Dates = format.CountOrders(core)
@@ -135,21 +138,26 @@ func (m *Mapper) Accumulate(n int64, values []Value, missing []merge.Missing) me
 		Order:    merge.Order{Unit: m.task.Index, Record: m.base + n},
 		Missing:  missing,
 	}
+
 	for _, found := range values {
 		v := merge.Value{Field: found.Field, Value: found.Value, Said: found.Said, Formula: found.Formula}
+		// A value counts as unread if none of its places is in what the unit read.
 		v.Unread = len(found.Places) > 0 && !found.Whole
 		for _, at := range found.Places {
 			v.Unread = v.Unread && at.Outside
 			v.Citations = append(v.Citations, m.makeCitation(at))
 			v.Confidence = max(v.Confidence, placeConfidence(m.schema.Field(found.Field), &found, at))
 		}
+
 		if p := m.schema.Field(found.Field); p != nil && p.Hints.Derived {
 			v.Confidence = derivedConfidence(p, &found)
 		}
+
 		rec.Values = append(rec.Values, v)
 		m.confidence += v.Confidence
 		m.values++
 	}
+
 	return merge.Accumulate(m.schema, rec)
 }
 
@@ -202,6 +210,7 @@ func Cite(task *agent.Task, at Place) output.Citation {
 	if at.Evidence != nil {
 		return at.Evidence.Cite(string(task.Unit), at.Span)
 	}
+
 	t := task.Text
 	c := output.Citation{
 		ID:       refs.New(output.HashDocument(string(t.Document), t.SHA256), at.ByteStart, at.ByteEnd, at.Quote),
@@ -209,6 +218,7 @@ func Cite(task *agent.Task, at Place) output.Citation {
 		Start: int64(at.Start), End: int64(at.End), ByteStart: int64(at.ByteStart), ByteEnd: int64(at.ByteEnd),
 		Quote: at.Quote, Grade: string(at.Grade), Outside: at.Outside, Others: at.Span.Places - 1,
 	}
+
 	if at.Grade == ground.Fuzzy {
 		c.Coverage, c.Density = at.Coverage, at.Density
 	}
@@ -219,18 +229,22 @@ func Cite(task *agent.Task, at Place) output.Citation {
 // job the error wraps check.ErrSchema if a record breaks the schema.
 func (m *Mapper) Result(reason string) (*agent.Result, error) {
 	m.out.Reason = reason
+
 	if m.task != nil && m.task.Spec != nil && m.task.Spec.StrictSchema {
 		if err := check.Strict(m.schema, int64(m.task.Text.Chunks), m.out); err != nil {
 			return nil, err
 		}
 	}
+
 	data, err := m.out.Encode()
 	if err != nil {
 		return nil, agent.Permanent(err)
 	}
+
 	confidence := 0.0
 	if m.values > 0 {
 		confidence = m.confidence / float64(m.values)
 	}
+
 	return &agent.Result{Output: data, Size: token.Unknown, Text: m.out.Text(), Confidence: confidence}, nil
 }

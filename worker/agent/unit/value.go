@@ -20,10 +20,12 @@ func Inputs(task *agent.Task) (inputs, referred []*output.Output, err error) {
 		if in.Failed {
 			continue
 		}
+
 		out, err := output.Decode(in.Data)
 		if err != nil {
 			return nil, nil, agent.Permanent(fmt.Errorf("output of %s: %w", in.Unit, err))
 		}
+
 		if in.Referred {
 			referred = append(referred, out)
 		} else {
@@ -45,11 +47,14 @@ func Read(task *agent.Task, inputs, referred []*output.Output) ([][]byte, error)
 		}
 		schemas = append(schemas, s)
 	}
+
 	all := make([][]byte, len(inputs))
 	for i, in := range inputs {
+		// Names alone are completed by the records that they refer to.
 		if len(in.Value) == 0 && len(referred) > 0 {
 			in = in.Complete(referred)
 		}
+
 		var err error
 		if all[i], err = in.Read(schemas...); err != nil {
 			return nil, agent.Permanent(err)
@@ -63,13 +68,16 @@ func Form(task *agent.Task) (*jsonvalue.Form, error) {
 	if task.StageSpec == nil || len(task.StageSpec.Schema) == 0 {
 		return nil, agent.PermanentJob(fmt.Errorf("the stage of %s has no schema", task.Unit))
 	}
+
 	form, err := jsonvalue.NewForm(task.StageSpec.Schema)
 	if err != nil {
 		return nil, agent.PermanentJob(err)
 	}
+
 	if !form.NeedsGiven() {
 		return form, nil
 	}
+
 	if task.StageSpec.Documents {
 		if task.Text != nil {
 			return form.With(output.GivenOfDocuments(task.Index, nil, 0)), nil
@@ -80,6 +88,7 @@ func Form(task *agent.Task) (*jsonvalue.Form, error) {
 		}
 		return form.With(output.GivenOfDocuments(task.Index, all.Documents(), task.StageSpec.Size)), nil
 	}
+
 	given, _, err := Given(task)
 	if err != nil {
 		return nil, err
@@ -94,13 +103,16 @@ func Given(task *agent.Task) (given []*output.Output, passages []output.Passage,
 	if err != nil {
 		return nil, nil, err
 	}
+
 	if !task.StageSpec.Passages {
 		return append(inputs, referred...), nil, nil
 	}
+
 	var batch []byte
 	if task.StageSpec.Each == pipeline.EachBatch {
 		batch = task.Item
 	}
+
 	passages, err = output.Passages(batch, inputs)
 	if err != nil {
 		return nil, nil, agent.Permanent(err)
@@ -127,10 +139,12 @@ func MergedValue(task *agent.Task, inputs []*output.Output) (*output.Output, err
 	if err != nil {
 		return nil, err
 	}
+
 	out, err := output.MergeValues(string(task.Unit), form, inputs)
 	if err != nil {
 		return nil, agent.Permanent(err)
 	}
+
 	if err := check.Value(inputs, nil, form, out); err != nil {
 		return nil, agent.Permanent(fmt.Errorf("what was merged is no value of the stage: %w", err))
 	}

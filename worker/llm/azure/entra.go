@@ -53,12 +53,11 @@ type entra struct {
 func (e *entra) Token() (*oauth2.Token, error) {
 	app := e.app
 	if app.ClientSecret == "" {
+		// The file is read for each token, since the cluster renews it.
 		raw, err := os.ReadFile(e.file)
 		if err != nil {
 			return nil, err
 		}
-
-		// The file is read for each token, since the cluster renews it.
 		app.EndpointParams = url.Values{
 			"client_assertion_type": {"urn:ietf:params:oauth:client-assertion-type:jwt-bearer"},
 			"client_assertion":      {strings.TrimSpace(string(raw))},
