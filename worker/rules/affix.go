@@ -28,14 +28,21 @@ func skipSeparators(text string, r span.Span) span.Span {
 			rest = after
 		}
 	}
+
 	rest = cutNumberWord(rest)
+
+	// A unit in parentheses is passed only with a colon behind it: without one, the
+	// parentheses may be of the value.
 	if strings.HasPrefix(rest, "(") {
 		if i := strings.IndexByte(rest, ')'); i > 0 && strings.HasPrefix(strings.TrimLeft(rest[i+1:], " "), ":") {
 			rest = strings.TrimLeft(rest[i+1:], " ")
 		}
 	}
+
 	switch {
 	case rest == "":
+	// Of what may set a label off, one is passed; emphasis that ends behind it began with
+	// the label.
 	case strings.IndexByte(":=|", rest[0]) >= 0:
 		rest = rest[1:]
 		for _, emphasis := range []string{"**", "__"} {
@@ -48,11 +55,13 @@ func skipSeparators(text string, r span.Span) span.Span {
 	case strings.HasPrefix(rest, "- ") || strings.HasPrefix(rest, "-\t"):
 		rest = rest[2:]
 	}
+
 	if after := strings.TrimLeft(rest, " \t"); strings.HasPrefix(after, ": |") {
 		rest = after[len(": |"):] // the colon has a cell of its own
 	} else if strings.HasPrefix(after, "#") {
 		rest = after[1:]
 	}
+
 	r.Start = r.End - len(rest)
 	return r
 }
@@ -63,15 +72,20 @@ func cutNumberWord(s string) string {
 	if end <= 0 || strings.IndexByte("-/", s[end]) >= 0 || !slices.Contains(numberWords, strings.ToLower(s[:end])) {
 		return s
 	}
+
 	rest := strings.TrimLeft(s[end:], leaders)
 	value := strings.TrimLeft(strings.TrimPrefix(rest, ":"), " \t#")
+
 	word := value
 	if i := strings.IndexFunc(value, unicode.IsSpace); i >= 0 {
 		word = value[:i]
 	}
+
+	// Without a digit or a colon behind it, such a word is the value itself.
 	if !strings.ContainsFunc(word, unicode.IsDigit) && !strings.HasPrefix(rest, ":") {
 		return s
 	}
+
 	return rest
 }
 
@@ -116,14 +130,17 @@ func beginsLabel(s string, gap bool) bool {
 	if colon+1 < len(s) && unicode.IsDigit(rune(s[colon+1])) {
 		return false
 	}
+
 	name := strings.TrimRight(s[:colon], " .#")
 	first, _ := utf8.DecodeRuneInString(name)
 	if name == "" || !unicode.IsLetter(first) || strings.Contains(name, "  ") || strings.ContainsFunc(name, unicode.IsDigit) {
 		return false
 	}
+
 	if gap {
 		return true
 	}
+
 	words := strings.FieldsFunc(strings.ToLower(name), notWord)
 	return unicode.IsUpper(first) && len(words) > 0 && len(words) <= 3 && slices.ContainsFunc(words, func(w string) bool { return slices.Contains(headWords, w) })
 }

@@ -36,6 +36,7 @@ func compileAnchor(texts []string) (*pattern.Pattern, error) {
 	if len(texts) == 0 {
 		return nil, nil
 	}
+
 	var b strings.Builder
 	b.WriteString("(?i)(?:")
 	for i, text := range texts {
@@ -44,7 +45,9 @@ func compileAnchor(texts []string) (*pattern.Pattern, error) {
 		}
 		writeAnchor(&b, strings.TrimSpace(text))
 	}
+
 	b.WriteByte(')')
+
 	return pattern.Compile(b.String())
 }
 
@@ -60,8 +63,10 @@ func writeAnchor(b *strings.Builder, text string) {
 	if first < utf8.RuneSelf && isWord(first) {
 		b.WriteString(`\b`)
 	}
+
 	gap := false
 	for _, c := range text {
+		// White space of any length matches any other.
 		if unicode.IsSpace(c) {
 			gap = true
 			continue
@@ -76,6 +81,7 @@ func writeAnchor(b *strings.Builder, text string) {
 		}
 		b.WriteString(quoteMeta(c))
 	}
+
 	if last < utf8.RuneSelf && isWord(last) {
 		b.WriteString(`\b`)
 	}
@@ -95,12 +101,14 @@ func (f *field) areas(d *document, w window) ([]area, string) {
 	if reason != "" {
 		return nil, reason
 	}
+
 	areas := []area{{Span: base}}
 	if within := f.property.Hints.Within; within != nil {
 		if areas, reason = f.withinAreas(d, within, areas, w); reason != "" {
 			return nil, reason
 		}
 	}
+
 	if f.after != nil || f.before != nil {
 		areas, reason = f.anchoredAreas(d, areas)
 	}
@@ -115,11 +123,13 @@ func (f *field) withinAreas(d *document, within *schema.Within, areas []area, w 
 			return nil, orElse(reason, "the characters to look at do not exist")
 		}
 	}
+
 	if len(within.Sections) > 0 {
 		if areas = intersect(areas, d.sections(within), sectionArea); len(areas) == 0 {
 			return nil, "there is no section with that heading"
 		}
 	}
+
 	if len(within.Columns)+len(within.Rows) > 0 {
 		var cells []span.Span
 		for _, a := range areas {
@@ -129,6 +139,7 @@ func (f *field) withinAreas(d *document, within *schema.Within, areas []area, w 
 			return nil, "there is no table with that column or row"
 		}
 	}
+
 	return areas, ""
 }
 
@@ -143,7 +154,9 @@ func orElse(reason, other string) string {
 // and do not overlap.
 func intersect(areas []area, spans []span.Span, kind areaKind) []area {
 	var parts []area
+
 	for _, a := range areas {
+		// The spans are in order, so all in front of this one end before the area begins.
 		first, _ := slices.BinarySearchFunc(spans, a.Start, func(s span.Span, at int) int { return s.End - at })
 		for _, s := range spans[first:] {
 			if s.Start >= a.End {
@@ -162,7 +175,10 @@ func (d *document) charRange(r *schema.Lines, w window) (span.Span, string) {
 	if r.From < 0 && !w.last || r.From >= 0 && !w.first || r.To < 0 && !w.last {
 		return span.Span{}, "the characters to look at are not in this piece of the document"
 	}
+
 	text := d.text[w.Start:w.End]
+	// at returns the byte of a character of the text, counted from its end if n is
+	// negative.
 	at := func(n int) int {
 		switch {
 		case n == schema.End:
@@ -175,6 +191,7 @@ func (d *document) charRange(r *schema.Lines, w window) (span.Span, string) {
 			}
 			return w.Start + i
 		}
+
 		i := 0
 		for ; n > 0 && i < len(text); n-- {
 			_, width := utf8.DecodeRuneInString(text[i:])
@@ -182,6 +199,7 @@ func (d *document) charRange(r *schema.Lines, w window) (span.Span, string) {
 		}
 		return w.Start + i
 	}
+
 	return span.New(at(r.From), at(r.To)), ""
 }
 
@@ -202,6 +220,7 @@ func (f *field) anchoredAreas(d *document, areas []area) ([]area, string) {
 		}
 		parts = append(parts, found...)
 	}
+
 	if len(parts) == 0 {
 		reason = "the text that stands before or behind the value does not occur"
 	}
@@ -245,16 +264,20 @@ func (d *document) inFront(p *pattern.Pattern, r span.Span) []area {
 // at most valueBytes.
 func (d *document) between(first, second *pattern.Pattern, r span.Span) []area {
 	ends := d.occurrences(second, r)
+
 	var parts []area
+	// What ends a part begins no second one: parts do not overlap.
 	past := r.Start
 	for _, o := range d.occurrences(first, r) {
 		if o.Start < past {
 			continue
 		}
+
 		i, _ := slices.BinarySearchFunc(ends, o.End, func(s span.Span, at int) int { return s.Start - at })
 		if i == len(ends) {
 			break
 		}
+
 		if end := ends[i].Start; end-o.End <= valueBytes {
 			parts = append(parts, area{span.New(o.End, end), betweenArea})
 			past = ends[i].Start
@@ -272,10 +295,13 @@ func (s *search) addArea() {
 		s.addTextOf(s.area)
 		return
 	}
+
 	found := s.candidatesIn(s.area.Span)
+	// In front of an anchor, the nearest candidate is the last.
 	if s.area.kind == beforeArea {
 		slices.Reverse(found)
 	}
+
 	near := s.nearPart(s.area)
 	for i, c := range found {
 		switch {
@@ -315,7 +341,9 @@ func (d *document) endOfNextLine(i int) int {
 	if len(d.lines) == 0 {
 		return i
 	}
+
 	line := d.lineAt(i)
+
 	for line+1 < len(d.lines) {
 		line++
 		if strings.TrimSpace(d.text[d.lines[line].Start:d.lines[line].End]) != "" {
@@ -344,9 +372,13 @@ func (s *search) addTextOf(a area) {
 	case sectionArea:
 		score = scorePhrase
 	}
+
 	if a.kind != sectionArea && a.kind != charsArea {
+		// A section and a range of characters are taken as they stand; elsewhere a colon
+		// may lead to the text.
 		v = s.trimSeparators(v)
 	}
+
 	v = span.Trim(s.text, span.New(v.Start, clampRune(s.text, v, s.most)))
 	if v.Start < v.End {
 		s.candidates = append(s.candidates, candidate{Span: v, matchStart: v.Start, score: score, value: -1})

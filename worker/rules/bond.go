@@ -33,11 +33,13 @@ func (s *search) bondBefore(m mark) bond {
 	if !s.followsWord(m) {
 		return firm
 	}
+
 	phrase := s.text[s.beginOfCell(m.Start):m.Start]
 	words := strings.FieldsFunc(phrase, notWord)
 	if allIn(words, wordsBefore) {
 		return firm
 	}
+
 	if !s.labelsGiven || s.mayGuess() || len(words) > foreignBefore || s.labelDelimiter(m) == 0 && !s.inBars(m) {
 		return loose
 	}

@@ -53,6 +53,7 @@ func (s *search) agree(candidates []candidate) bool {
 		if err != nil {
 			return false
 		}
+
 		if i == 0 {
 			first = s.element.Identity(v)
 		} else if s.element.Identity(v) != first {
@@ -70,12 +71,14 @@ func (s *search) addsUp(candidates []candidate) bool {
 		if err != nil {
 			return false
 		}
+
 		n, ok := asFloat(v)
 		if !ok {
 			return false
 		}
 		numbers[i] = n
 	}
+
 	return isSum(numbers)
 }
 
@@ -100,17 +103,21 @@ func (s *search) inRow(found []candidate) (counting []candidate, settled bool) {
 	if !s.element.Numeric() || s.isList() || len(found) < 2 || len(s.patterns)+len(s.values) > 0 || s.element.Hints.Units != nil {
 		return found, true
 	}
+
 	var amounts []candidate
+	// In a field of amounts, a number without decimals may be a count.
 	for _, c := range found {
 		if s.coarsePenalty(c.Span) == 0 {
 			amounts = append(amounts, c)
 		}
 	}
+
 	for n := len(amounts); n > 2; n-- {
 		if s.addsUp(amounts[:n]) {
 			return amounts[n-1 : n], true
 		}
 	}
+
 	inTable := strings.HasPrefix(strings.TrimSpace(s.lineText(s.lineAt(found[0].Start))), "|")
 	ambiguous := inTable && s.labelsGiven && !s.mayGuess() && s.property.Hints.Pick == "" && len(amounts) > 1
 	return found, !ambiguous || s.agree(amounts)
@@ -122,10 +129,12 @@ func (s *search) outsideDates(found []candidate, r span.Span) []candidate {
 	if !s.element.Numeric() || len(found) < 2 || len(s.patterns)+len(s.values) > 0 {
 		return found
 	}
+
 	dates := dateScanner(s.text, r.Start, r.End, s.style)
 	if len(dates) == 0 {
 		return found
 	}
+
 	var kept []candidate
 	for _, c := range found {
 		if !slices.ContainsFunc(dates, func(d span.Span) bool { return c.Start >= d.Start && c.Start < d.End }) {

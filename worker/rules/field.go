@@ -35,24 +35,31 @@ type field struct {
 func newField(sf schema.Field) (field, error) {
 	p := sf.Property
 	f := field{path: sf.Path, property: p, element: p, labels: p.Hints.Labels, labelsGiven: len(p.Hints.Labels) > 0}
+
 	if p.Type == schema.Array {
 		f.element = p.Items
 	}
+
 	if f.element.Type == schema.Object || f.element.Type == schema.Array {
 		return f.withRows()
 	}
+
 	if err := f.compileHints(&p.Hints); err != nil {
 		return f, fmt.Errorf("%s: %w", f.path, err)
 	}
+
 	f.values = p.Hints.Values
+	// Values of the enum that the hints say nothing of are found as they are written.
 	for _, v := range f.element.Enum {
 		if f.values == nil || !slices.ContainsFunc(f.values, func(known schema.Value) bool { return known.Canonical == v }) {
 			f.values = append(slices.Clip(f.values), schema.Value{Canonical: v, Phrases: []string{fmt.Sprint(v)}})
 		}
 	}
+
 	if len(f.values) == 0 {
 		f.scan = form.Of(f.element)
 	}
+
 	if !f.labelsGiven && f.takesNameAsLabel() {
 		name := sf.Path[strings.LastIndexByte(sf.Path, '.')+1:]
 		f.labels = append(f.labels, identifierWords(name))
@@ -60,6 +67,7 @@ func newField(sf schema.Field) (field, error) {
 			f.labels = append(f.labels, p.Title)
 		}
 	}
+
 	f.identifier = f.isIdentifier()
 	return f, nil
 }
@@ -83,12 +91,14 @@ func (f *field) compileHints(h *schema.Hints) (err error) {
 		if err != nil {
 			return fmt.Errorf("pattern: %w", err)
 		}
+
 		groups, err := pattern.ValueGroups(p.Groups(), f.property.Type == schema.Array)
 		if err != nil {
 			return fmt.Errorf("pattern: %w", err)
 		}
 		f.patterns = append(f.patterns, fieldPattern{p, groups})
 	}
+
 	for _, r := range h.Replace {
 		p, err := pattern.Compile(r.Pattern)
 		if err != nil {
@@ -96,12 +106,14 @@ func (f *field) compileHints(h *schema.Hints) (err error) {
 		}
 		f.replace = append(f.replace, replacement{p, r.With})
 	}
+
 	if f.after, err = compileAnchor(h.After); err != nil {
 		return fmt.Errorf("after: %w", err)
 	}
 	if f.before, err = compileAnchor(h.Before); err != nil {
 		return fmt.Errorf("before: %w", err)
 	}
+
 	f.exclude(h.Exclude)
 	return nil
 }
@@ -162,6 +174,7 @@ func identifierWords(name string) string {
 		}
 		b.WriteRune(c)
 	}
+
 	return b.String()
 }
 
@@ -176,16 +189,19 @@ func (f *field) extractValues(d *document, index int, w window) ([]Found, string
 	if f.rowProgram != nil {
 		return f.extractRows(d, index, w)
 	}
+
 	switch f.element.Type {
 	case schema.Array:
 		return nil, "lists of lists are not extracted by rules"
 	case schema.Map, schema.Tuple:
 		return nil, "names that the schema does not give, and lists whose places differ, are not extracted by rules"
 	}
+
 	areas, reason := f.areas(d, w)
 	if reason != "" {
 		return nil, reason
 	}
+
 	s := search{document: d, field: f, index: index, areas: areas}
 	s.collectCandidates()
 	return s.chooseValues()
@@ -198,9 +214,11 @@ func (f *field) extractRows(d *document, index int, w window) ([]Found, string) 
 		inner = f.rowProgram.readDocument(Unit{Text: d.text, CoreStart: d.coreStart, CoreEnd: d.coreEnd, First: true}, d.reading)
 		d.rowDocuments[index] = inner
 	}
+
 	windows, reason := f.rowProgram.findRecords(inner, w)
 	var found []Found
 	for _, w := range windows {
+		// A row that begins in the overlap is of the unit beside this one.
 		if !d.inCore(w.Start) {
 			continue
 		}
@@ -208,6 +226,7 @@ func (f *field) extractRows(d *document, index int, w window) ([]Found, string) 
 			found = append(found, row)
 		}
 	}
+
 	return found, reason
 }
 
@@ -217,12 +236,15 @@ func (f *field) rowFromRecord(r Record, text string) (Found, bool) {
 	if len(r.Found) == 0 {
 		return Found{}, false
 	}
+
 	one := Found{Field: f.path, Start: r.Found[0].Start, End: r.Found[0].End, Confidence: 1}
 	for _, part := range r.Found {
 		one.Start, one.End = min(one.Start, part.Start), max(one.End, part.End)
 		one.Confidence = min(one.Confidence, part.Confidence)
 	}
+
 	one.Quote = text[one.Start:one.End]
+
 	value, err := f.element.Normalize(f.element.Nest(f.rowProgram.Values(&r)))
 	one.Value = value
 	return one, err == nil
@@ -231,32 +253,41 @@ func (f *field) rowFromRecord(r Record, text string) (Found, bool) {
 // hintedArea returns the part of w that the lines hint allows, or why there is none.
 func (f *field) hintedArea(d *document, w window) (area span.Span, reason string) {
 	area = span.New(w.Start, w.End)
+
 	l := f.property.Hints.Lines
 	if l == nil {
 		return area, ""
 	}
+
 	if l.From < 0 && !w.last || l.From >= 0 && l.To >= 0 && l.To != schema.End && !w.first {
+		// Lines count from the ends of the document, which other pieces of it have.
 		return span.Span{}, "the lines to look at are not in this piece of the document"
 	}
+
 	if w.Start >= w.End {
 		return span.Span{}, noSuchLines
 	}
+
 	first, end := d.lineAt(w.Start), d.lineAt(w.End-1)+1
 	from, to := first, end
+	// An end of the range that another piece has leaves this side of the piece open.
 	if l.From < 0 {
 		from = end + l.From
 	} else if w.first {
 		from = first + l.From
 	}
+
 	if l.To < 0 && w.last {
 		to = end + l.To
 	} else if l.To >= 0 && l.To < end-first && w.first {
 		to = first + l.To
 	}
+
 	from = max(from, first)
 	if from >= to {
 		return span.Span{}, noSuchLines
 	}
+
 	return span.New(max(d.lines[from].Start, w.Start), min(d.lines[to-1].End, w.End)), ""
 }
 

@@ -50,7 +50,9 @@ func foldRune(dst []byte, c rune) []byte {
 	if !isWritten(c) {
 		return dst
 	}
+
 	for _, part := range norm.NFKD.String(string(c)) {
+		// Decomposed, an accent is a part of its own, which neither case keeps.
 		switch {
 		case part < utf8.RuneSelf:
 			if b := foldTable[part]; b != 0 {
@@ -60,6 +62,7 @@ func foldRune(dst []byte, c rune) []byte {
 			dst = utf8.AppendRune(dst, unicode.ToLower(part))
 		}
 	}
+
 	return dst
 }
 
@@ -115,10 +118,12 @@ func wholeWords(text string, start, end int) bool {
 	if start > 0 && isWord(first) && isWord(before) {
 		return false
 	}
+
 	last, _ := utf8.DecodeLastRuneInString(text[:end])
 	after, _ := utf8.DecodeRuneInString(text[end:])
 	if end == len(text) || !isWord(last) || !isWord(after) {
 		return true
 	}
+
 	return unicode.IsDigit(after) && !unicode.IsDigit(last)
 }

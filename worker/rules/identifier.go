@@ -21,12 +21,14 @@ func (f *field) isIdentifier() bool {
 	if !f.isText() || f.element.Type != schema.String || f.element.Format != "" {
 		return false
 	}
+
 	name := f.path[strings.LastIndexByte(f.path, '.')+1:]
 	return slices.ContainsFunc(append([]string{identifierWords(name)}, f.labels...), func(label string) bool {
 		words := strings.Fields(strings.ToLower(strings.TrimRight(label, ". :")))
 		if len(words) == 0 {
 			return false
 		}
+
 		last := words[len(words)-1]
 		return slices.Contains(identifierEnds, last) || strings.HasSuffix(last, "nummer") || strings.HasSuffix(last, "nr")
 	})
@@ -57,19 +59,24 @@ func codeOf(text string) string {
 		if i := strings.IndexAny(word, " \t"); i >= 0 {
 			word = word[:i]
 		}
+
 		if !isCode(word) {
 			break
 		}
+
 		end += len(word)
+		// A comma ends what is the number; the words behind it are a remark.
 		if strings.HasSuffix(word, ",") || strings.HasSuffix(word, ";") {
 			break
 		}
 		end += len(text[end:]) - len(strings.TrimLeft(text[end:], " \t"))
 	}
+
 	code := strings.TrimRight(text[:end], " \t,;")
 	if !strings.ContainsFunc(code, unicode.IsDigit) {
 		return ""
 	}
+
 	return code
 }
 
@@ -89,6 +96,7 @@ func startsDate(word string) bool {
 func isRemark(rest string) bool {
 	first, _ := utf8.DecodeRuneInString(rest)
 	dates := dateScanner(rest, 0, len(rest), format.NumberStyle{})
+
 	switch {
 	case strings.ContainsRune(",;(", first), strings.HasPrefix(rest, "- "), strings.HasPrefix(rest, "– "):
 		return true
@@ -97,6 +105,7 @@ func isRemark(rest string) bool {
 	case !unicode.IsLower(first):
 		return false
 	}
+
 	return len(dates) > 0 || !strings.ContainsFunc(rest, unicode.IsDigit)
 }
 

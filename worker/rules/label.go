@@ -63,6 +63,7 @@ func (d *document) labelDelimiter(m mark) byte {
 	r := span.New(m.End, min(max(m.End, line.End), m.End+nearBytes))
 	rest := d.text[r.Start:r.End]
 	after := d.text[r.Start:skipSeparators(d.text, r).Start]
+
 	switch {
 	case strings.TrimSpace(rest) == "":
 		return '\n'
@@ -94,12 +95,14 @@ func (s *search) restOfLine(m mark) span.Span {
 	rest := span.New(m.End, max(min(line.End, s.area.End), m.End))
 	rest.End = clampRune(s.text, rest, s.most)
 	head := s.isEntry(m)
+
 	for _, next := range marksBetween(s.allLabels, m.End, rest.End) {
 		if s.endsValue(m, next, rest.End, head) {
 			rest.End = next.Start
 			break
 		}
 	}
+
 	return rest
 }
 
@@ -112,6 +115,7 @@ func (s *search) endsValue(m, next mark, end int, head bool) bool {
 	between := s.text[m.End:next.Start]
 	gap := strings.HasSuffix(between, "  ") || strings.HasSuffix(between, "\t")
 	colon := strings.HasPrefix(strings.TrimLeft(s.text[next.End:max(end, next.End)], " ."), ":")
+
 	switch {
 	case head:
 		return colon && (gap || !s.entryLabels[next.field])
@@ -221,6 +225,7 @@ const wideColon = "\uff1a"
 // there are any.
 func (s *search) addOnLine(m mark) bool {
 	rest := s.restOfLine(m)
+
 	if c, ok := s.wholeAddress(rest); ok {
 		c.score = scoreLabel
 		if s.isEntry(m) {
@@ -229,7 +234,9 @@ func (s *search) addOnLine(m mark) bool {
 		s.candidates = append(s.candidates, c)
 		return true
 	}
+
 	rest.End = clampWord(s.text, rest, nearBytes)
+
 	before := len(s.candidates)
 	all := s.outsideDates(s.candidatesIn(rest), rest)
 	found, settled := s.inRow(all)
@@ -237,11 +244,14 @@ func (s *search) addOnLine(m mark) bool {
 		s.passed = cmp.Or(s.passed, "amounts of several columns stand behind the label")
 		return true
 	}
+
 	for i, c := range found {
+		// The words in front of the first value decide for those behind it, too.
 		bond := firm
 		if i == 0 {
 			bond = s.bondAfter(m, all[0].Span)
 		}
+
 		switch {
 		case bond == foreign:
 			s.passOver(m)
@@ -255,9 +265,11 @@ func (s *search) addOnLine(m mark) bool {
 		default:
 			c.score = scoreLabel - min(i, 3)*penaltyLater
 		}
+
 		c.score -= s.coarsePenalty(c.Span)
 		s.candidates = append(s.candidates, c)
 	}
+
 	return len(s.candidates) > before
 }
 
@@ -279,6 +291,7 @@ func (s *search) wholeAddress(rest span.Span) (candidate, bool) {
 // in parentheses.
 func isGap(s string) bool {
 	for {
+		// Remarks in parentheses go first, as they may hold any words.
 		open := strings.IndexByte(s, '(')
 		if open < 0 {
 			break
@@ -289,18 +302,21 @@ func isGap(s string) bool {
 		}
 		s = s[:open] + " " + s[open+shut+1:]
 	}
+
 	s = strings.Map(func(c rune) rune {
 		if unicode.Is(unicode.Sc, c) && c != '$' || unicode.IsSpace(c) { // R$ is one sign
 			return ' '
 		}
 		return c
 	}, s)
+
 	for _, w := range form.Words(s, 0, len(s)) {
 		attached := w.End == len(s) && s[w.Start:] == "R" // in front of an amount in rand
 		if !attached && !format.EndsWithCurrency(s, w.End) {
 			return false
 		}
 	}
+
 	return true
 }
 
@@ -323,20 +339,24 @@ func (s *search) addBelow(m mark) {
 		s.passOver(m)
 		return
 	}
+
 	if s.element.Numeric() && len(s.patterns) == 0 && len(s.values) == 0 && !s.element.Hints.NumberWords && s.element.Hints.Units == nil {
 		s.addFromBlock(line, rest.End-rest.Start <= nearBytes && bond == firm)
 		return
 	}
+
 	seen := 0
 	for i := line + 1; i < min(len(s.lines), line+blankLines) && seen < nearLines && s.lines[i].Start < s.area.End; i++ {
 		r := span.New(s.lines[i].Start, min(s.lines[i].End, s.area.End))
 		if strings.TrimSpace(s.text[r.Start:r.End]) == "" {
 			continue
 		}
+
 		r, ok := s.cellBelow(m, i)
 		if !ok {
 			return
 		}
+
 		r.End = clampWord(s.text, r, nearBytes)
 		if found := s.candidatesIn(r); len(found) > 0 {
 			found[0].score = scoreNextLine - 5*seen
@@ -346,6 +366,7 @@ func (s *search) addBelow(m mark) {
 			s.candidates = append(s.candidates, found[0])
 			return
 		}
+
 		seen++
 	}
 }
@@ -357,16 +378,20 @@ func (s *search) addBelow(m mark) {
 func (s *search) addFromBlock(line int, clean bool) {
 	labels := 1
 	i := s.skipEmpty(line + 1)
+	// Lines of text without a number are labels that wait for their values below.
 	for labels <= blockLines && s.lineKindAt(i) == textLine {
 		labels++
 		i = s.skipEmpty(i + 1)
 	}
+
 	var numbers []span.Span
 	for len(numbers) < 2*blockLines && s.lineKindAt(i) == numberLine {
 		numbers = append(numbers, s.scan(s.text, s.lines[i].Start, s.lines[i].End, s.style)[0])
 		i = s.skipEmpty(i + 1)
 	}
+
 	above := len(numbers) - labels
+
 	c := candidate{value: -1, score: scoreBlock}
 	switch {
 	case len(numbers) == 0:
@@ -381,9 +406,11 @@ func (s *search) addFromBlock(line int, clean bool) {
 	default:
 		return
 	}
+	// Other words behind the label make it doubtful that the number is its value.
 	if !clean {
 		c.score = min(c.score, scoreApart)
 	}
+
 	c.score -= s.coarsePenalty(c.Span)
 	s.candidates = append(s.candidates, c)
 }
@@ -421,10 +448,12 @@ func (s *search) lineKindAt(i int) lineKind {
 	if i < 0 || i >= len(s.lines) || s.lines[i].Start < s.area.Start || s.lines[i].Start >= s.area.End {
 		return noLine
 	}
+
 	line := span.New(s.lines[i].Start, min(s.lines[i].End, s.area.End))
 	if line.End-line.Start > nearBytes {
 		return noLine
 	}
+
 	numbers := form.Amounts(s.text, line.Start, line.End, s.style)
 	switch {
 	case len(numbers) == 0 && isGap(s.text[line.Start:line.End]):

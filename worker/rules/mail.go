@@ -22,23 +22,29 @@ func (d *document) readMailHeader() int {
 		if i > 0 && (text[0] == ' ' || text[0] == '\t') {
 			continue
 		}
+
 		name, _, found := strings.Cut(text, ":")
 		if !found || name == "" || strings.ContainsAny(name, " \t") {
 			return 0
 		}
+
 		names++
 		for _, n := range mailNames {
 			known = known || strings.EqualFold(name, n)
 		}
 	}
+
 	if names < 2 || !known {
+		// One known name keeps any other text with colons from passing for a mail.
 		return 0
 	}
+
 	for _, line := range d.lines {
 		if strings.TrimSpace(d.text[line.Start:line.End]) == "" {
 			return line.Start
 		}
 	}
+
 	return len(d.text)
 }
 
@@ -51,13 +57,16 @@ func (d *document) endOfFolded(m mark) int {
 	if m.End > d.headerEnd || !d.isEntry(m) {
 		return 0
 	}
+
 	end := 0
 	for i := d.lineAt(m.Start) + 1; i < len(d.lines) && d.lines[i].Start < d.headerEnd; i++ {
 		line := d.lines[i]
 		if c := d.text[line.Start]; c != ' ' && c != '\t' {
 			break
 		}
+
 		end = span.Trim(d.text, line).End
 	}
+
 	return end
 }

@@ -70,14 +70,17 @@ func (b *phraseBuilder) add(text string, field, value, rank int) {
 	if len(folded) == 0 {
 		return
 	}
+
 	key := fmt.Sprintf("%d %d %s", field, value, folded)
 	if b.seen[key] {
 		return
 	}
+
 	if b.seen == nil {
 		b.seen = map[string]bool{}
 	}
 	b.seen[key] = true
+
 	b.list = append(b.list, phrase{field: field, value: value, rank: rank, folded: len(folded), strict: foldStrictly(text)})
 	b.folded = append(b.folded, folded)
 }
@@ -85,6 +88,7 @@ func (b *phraseBuilder) add(text string, field, value, rank int) {
 // build makes the automaton.
 func (b *phraseBuilder) build() (*phrases, error) {
 	p := &phrases{list: b.list, width: 1}
+
 	states := 1
 	for _, folded := range b.folded {
 		states += len(folded)
@@ -95,17 +99,22 @@ func (b *phraseBuilder) build() (*phrases, error) {
 			}
 		}
 	}
+
+	// Each state has a transition for each class of bytes.
 	if states*p.width > maxTable {
 		return nil, fmt.Errorf("labels and phrases of the schema are too large: %d characters", states-1)
 	}
+
 	p.buildTrie(b.folded)
 	p.linkSuffixes()
+
 	return p, nil
 }
 
 // buildTrie builds the trie of all phrases. Missing transitions are 0.
 func (p *phrases) buildTrie(folded [][]byte) {
 	p.next = make([]int32, p.width)
+
 	p.ends = []int32{-1}
 	for i, text := range folded {
 		state := 0
@@ -118,6 +127,7 @@ func (p *phrases) buildTrie(folded [][]byte) {
 			}
 			state = int(p.next[at])
 		}
+
 		p.out = append(p.out, output{phrase: i, link: p.ends[state]})
 		p.ends[state] = int32(len(p.out) - 1)
 	}
@@ -127,10 +137,12 @@ func (p *phrases) buildTrie(folded [][]byte) {
 // transition becomes that of the longest suffix that is in the trie too.
 func (p *phrases) linkSuffixes() {
 	fail := make([]int32, len(p.ends))
+
 	queue := []int32{0}
 	for len(queue) > 0 {
 		state := queue[0]
 		queue = queue[1:]
+
 		for c := range p.width {
 			at := int(state)*p.width + c
 			to := p.next[at]
@@ -138,10 +150,12 @@ func (p *phrases) linkSuffixes() {
 			if state != 0 {
 				back = p.next[int(fail[state])*p.width+c]
 			}
+
 			if to == 0 {
 				p.next[at] = back
 				continue
 			}
+
 			fail[to] = back
 			p.appendOutputs(to, back)
 			queue = append(queue, to)
@@ -167,11 +181,15 @@ func (p *phrases) find(text string) []mark {
 	if len(p.list) == 0 {
 		return nil
 	}
+
 	var marks []mark
 	var buf [8 * utf8.UTFMax]byte
 	offsets := make([]int32, 0, len(text)) // of the folded bytes, in text
 	state := int32(0)
+
 	for i := 0; i < len(text); {
+		// A character may fold to several bytes or to none; the automaton reads the folded
+		// ones.
 		size := 1
 		folded := buf[:0]
 		if c := text[i]; c < utf8.RuneSelf {
@@ -183,9 +201,11 @@ func (p *phrases) find(text string) []mark {
 			r, size = utf8.DecodeRuneInString(text[i:])
 			folded = foldRune(folded, r)
 		}
+
 		for _, b := range folded {
 			offsets = append(offsets, int32(i))
 			state = p.next[int(state)*p.width+int(p.class[b])]
+			// Each output links to that of the longest phrase that is a suffix of it.
 			for o := p.ends[state]; o >= 0; o = p.out[o].link {
 				ph := p.out[o].phrase
 				start := int(offsets[len(offsets)-p.list[ph].folded])
@@ -194,8 +214,10 @@ func (p *phrases) find(text string) []mark {
 				}
 			}
 		}
+
 		i += size
 	}
+
 	return marks
 }
 
@@ -221,6 +243,7 @@ func isLabel(text string, start, end, folded int) bool {
 	if end-start > 2*folded+4 || strings.IndexByte(text[start:end], '\n') >= 0 {
 		return false
 	}
+
 	before, after := text[:start], text[end:]
 	if n := len(before); n > 1 && (before[n-1] == '-' || before[n-1] == '_') && form.IsLetter(before[n-2]) {
 		return false
@@ -228,16 +251,19 @@ func isLabel(text string, start, end, folded int) bool {
 	if len(after) > 1 && (after[0] == '-' || after[0] == '_') && form.IsLetter(after[1]) {
 		return false
 	}
+
 	word := strings.TrimRight(before, " -.")
 	if len(word) >= 3 && strings.EqualFold(word[len(word)-3:], "sub") && (len(word) == 3 || !form.IsLetter(word[len(word)-4])) {
 		return len(word) == len(before) // else a word of its own right before it
 	}
+
 	return true
 }
 
 // assignMarks distributes marks to their fields. It drops a label inside a longer
 // label of any field, and a phrase inside a longer phrase of the same field.
 func (d *document) assignMarks(marks []mark) {
+	// Of marks that begin together the longest comes first, so that it hides the others.
 	slices.SortFunc(marks, func(a, b mark) int {
 		if a.Start != b.Start {
 			return a.Start - b.Start
@@ -247,9 +273,11 @@ func (d *document) assignMarks(marks []mark) {
 		}
 		return a.phrase - b.phrase
 	})
+
 	labelEnd := 0
 	valueEnd := make([]int, len(d.valueMarks))
 	var widest span.Span
+
 	for _, m := range marks {
 		f := m.field
 		if m.value != labelPhrase {
@@ -259,12 +287,15 @@ func (d *document) assignMarks(marks []mark) {
 			}
 			continue
 		}
+
 		if m.End <= labelEnd && m.Span != widest {
+			// Two fields may have the same label: both keep their mark.
 			continue
 		}
 		if m.End > labelEnd {
 			labelEnd, widest = m.End, m.Span
 		}
+
 		d.labelMarks[f] = append(d.labelMarks[f], m)
 		d.allLabels = append(d.allLabels, m)
 		d.entryLabels[f] = d.entryLabels[f] || d.isEntry(m)

@@ -18,13 +18,16 @@ func (f *field) listElements(found []candidate, values []Found) []Found {
 		i := f.pickValue(found, values)
 		return values[i : i+1]
 	}
+
 	slices.SortStableFunc(values, func(a, b Found) int { return cmp.Compare(a.Start, b.Start) })
+
 	seen := map[string]bool{}
 	return slices.DeleteFunc(values, func(v Found) bool {
 		id := f.element.Identity(v.Value)
 		if seen[id] {
 			return true
 		}
+
 		seen[id] = true
 		return false
 	})
@@ -39,6 +42,7 @@ func (f *field) pickValue(found []candidate, values []Found) int {
 	if pick == "" && len(f.values) > 0 {
 		pick = schema.PickLongest
 	}
+	// order compares two candidates; the better one comes first.
 	order := func(i, j int) int {
 		a, b := found[i], found[j]
 		c := 0
@@ -56,17 +60,21 @@ func (f *field) pickValue(found []candidate, values []Found) int {
 		default:
 			c = cmp.Compare(a.rank, b.rank)
 		}
+
 		return cmp.Or(c, cmp.Compare(b.score, a.score), cmp.Compare(a.Start, b.Start))
 	}
+
 	best := 0
 	for i := range found {
 		if order(i, best) < 0 {
 			best = i
 		}
 	}
+
 	if pick == "" && f.element.Type == schema.Number {
 		return lastRestatement(values, grandTotal(found, values, best))
 	}
+
 	return best
 }
 
@@ -75,7 +83,9 @@ func (f *field) pickValue(found []candidate, values []Found) int {
 // for all. Otherwise it returns i.
 func grandTotal(found []candidate, values []Found, i int) int {
 	var numbers []float64
+
 	last := i
+
 	for j := range values {
 		n, ok := asFloat(values[j].Value)
 		if found[j].rank != found[i].rank || !ok {
@@ -84,11 +94,14 @@ func grandTotal(found []candidate, values []Found, i int) int {
 		if values[j].Start < values[last].Start {
 			return i // not in the order of the text
 		}
+
 		numbers, last = append(numbers, n), j
 	}
+
 	if !isSum(numbers) {
 		return i
 	}
+
 	return last
 }
 
@@ -107,11 +120,14 @@ func lastRestatement(values []Found, i int) int {
 		}
 		return v
 	}
+
 	for j := range values {
+		// The index moves on, so several restatements lead to the last of them.
 		if values[j].Start > values[i].Start && math.Abs(amount(values[j])-amount(values[i])) <= rounding+1e-9 {
 			i = j
 		}
 	}
+
 	return i
 }
 

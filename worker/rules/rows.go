@@ -44,6 +44,7 @@ const maxQuoted = 3
 // Summary says which rows were left out and why, one text for each reason.
 func Summary(text string, rows []LeftOut) []string {
 	byWhy := make(map[string][]LeftOut)
+
 	var order []string
 	for _, r := range rows {
 		if byWhy[r.Why] == nil {
@@ -57,11 +58,13 @@ func Summary(text string, rows []LeftOut) []string {
 		for _, r := range byWhy[why][:min(maxQuoted, len(byWhy[why]))] {
 			quotes = append(quotes, strconv.Quote(clip(text[r.Start:r.End])))
 		}
+
 		summary[i] = fmt.Sprintf("%s of tables left out: they %s: %s", plural.Count(len(byWhy[why]), "row"), why, strings.Join(quotes, ", "))
 		if more := len(byWhy[why]) - len(quotes); more > 0 {
 			summary[i] += fmt.Sprintf(" and %d more", more)
 		}
 	}
+
 	return summary
 }
 
@@ -72,23 +75,29 @@ func (p *Program) tableRecords(d *document, w window) []window {
 		if f.End < w.Start || f.Start >= w.End {
 			continue
 		}
+
 		sorter := rowSorter{program: p, document: d, fit: f, sums: make(map[int]*sum)}
 		before := len(windows)
 		for _, l := range f.Rows[min(f.first, len(f.Rows)):] {
 			if d.reading.stopped() {
 				return nil
 			}
+
 			if l.Start < w.Start || l.Start >= w.End {
 				continue
 			}
+
 			if why := sorter.sort(l); why != "" {
 				d.reading.leaveOut(d, l, why)
 				continue
 			}
+
 			windows = append(windows, window{Span: span.New(l.Start, l.End), first: true, last: true, table: f})
 		}
+
 		d.reading.tookTable(p, f, len(windows)-before)
 	}
+
 	return windows
 }
 
@@ -210,20 +219,25 @@ func (s *rowSorter) isShifted() bool {
 	if len(s.cells) <= len(s.fit.names) {
 		return false
 	}
+	// Empty cells at the end of a line are common and shift nothing.
 	if !slices.ContainsFunc(s.cells[len(s.fit.names):], func(c table.Cell) bool { return !c.Empty() }) {
 		return false
 	}
+
 	for i := range s.fit.columns {
 		f := &s.program.fields[i]
 		c := s.cellOf(i)
+
 		if c.Empty() || f.scan == nil || len(f.patterns) > 0 {
 			continue
 		}
+
 		text := c.Text(s.document.text)
 		if _, _, err := f.cellValue(text, s.document); err != nil || f.element.Numeric() && strings.ContainsFunc(text, unicode.IsLetter) {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -234,6 +248,7 @@ func (s *rowSorter) addsUp(first string, own int) bool {
 	if !says {
 		return false
 	}
+
 	summed := false
 	for i := range s.program.fields {
 		n := s.fit.columns[i].n
@@ -243,12 +258,16 @@ func (s *rowSorter) addsUp(first string, own int) bool {
 			}
 		}
 	}
+
 	if !summed && !(exactly && own < len(s.fit.names)) {
 		return false
 	}
+
 	for _, column := range s.sums {
+		// The next group begins behind its own sum; the sum of all goes on.
 		column.group = 0
 	}
+
 	return true
 }
 
@@ -261,14 +280,17 @@ func (s *rowSorter) numberOf(field int) (float64, bool) {
 	if !f.element.Numeric() || len(f.patterns) > 0 {
 		return 0, false
 	}
+
 	c := s.cellOf(field)
 	if c.Empty() {
 		return 0, false
 	}
+
 	value, _, err := f.cellValue(c.Text(s.document.text), s.document)
 	if err != nil {
 		return 0, false
 	}
+
 	return asFloat(value)
 }
 
@@ -288,10 +310,12 @@ func (s *rowSorter) add() {
 		if !ok {
 			continue
 		}
+
 		n := s.fit.columns[i].n
 		if s.sums[n] == nil {
 			s.sums[n] = new(sum)
 		}
+
 		s.sums[n].all += v
 		s.sums[n].group += v
 		s.sums[n].numbers++
@@ -331,6 +355,7 @@ func (p *Program) rowRecord(d *document, w window) Record {
 	f := w.table
 	cells := f.cells(d.text, table.Line(w.Span), d.reading.cells[:0])
 	d.reading.cells = cells
+
 	r := Record{Start: w.Start}
 	for i := range p.fields {
 		found, reason := p.fields[i].fromRow(d, i, w, cells)
@@ -339,6 +364,7 @@ func (p *Program) rowRecord(d *document, w window) Record {
 		}
 		r.Found = append(r.Found, found...)
 	}
+
 	return p.withoutDerived(r)
 }
 
@@ -380,29 +406,36 @@ func (f *field) fromCell(d *document, index int, c table.Cell) ([]Found, string)
 	if n := c.End - c.Start; n > f.most {
 		return nil, fmt.Sprintf("the cell has %d bytes; a value has at most %d", n, f.most)
 	}
+
 	text := c.Text(d.text)
 	if reason := noValue(text); reason != "" {
 		return nil, reason
 	}
+
 	if len(f.patterns) > 0 || len(f.values) > 0 {
 		return f.searchCell(d, index, c)
 	}
+
 	value, shown, err := f.cellValue(text, d)
+	// A cell that is not a value as a whole may still hold one.
 	if err != nil {
 		if f.scan == nil {
 			return nil, err.Error()
 		}
 		return f.searchCell(d, index, c)
 	}
+
 	one := Found{Field: f.path, Value: value, Start: c.Start, End: c.End, Confidence: sureCell}
 	if shown {
 		form, _ := table.Forms(d.text[c.Start:c.End])
 		one.End = c.Start + len(form)
 	}
 	one.Quote = d.text[one.Start:one.End]
+
 	if f.isExcluded(one.Quote, value) {
 		return nil, fmt.Sprintf("%q %v", clip(one.Quote), errExcluded)
 	}
+
 	return []Found{one}, ""
 }
 
@@ -428,6 +461,7 @@ var storedStyle = format.NumberStyle{Decimal: '.', Blanks: format.No}
 // shown one is both, and shown says so.
 func (f *field) cellValue(cell string, d *document) (value any, shown bool, err error) {
 	form, stored := table.Forms(cell)
+
 	switch {
 	case stored == "":
 		value, err = f.readText(cell, d.style, d.reading)
@@ -436,6 +470,7 @@ func (f *field) cellValue(cell string, d *document) (value any, shown bool, err 
 		value, err = f.readText(form, d.style, d.reading)
 		return value, true, err
 	}
+
 	value, err = f.readText(stored, storedStyle, d.reading)
 	return value, false, err
 }
@@ -443,6 +478,7 @@ func (f *field) cellValue(cell string, d *document) (value any, shown bool, err 
 // searchCell finds the values of a field within a cell: one, or of a list any number.
 func (f *field) searchCell(d *document, index int, c table.Cell) ([]Found, string) {
 	s := search{document: d.withoutCore(), field: f, index: index, labelSeen: true}
+
 	s.candidates = s.candidatesIn(span.New(c.Start, c.End))
 	for i := range s.candidates {
 		s.candidates[i].score = scoreEntry
@@ -450,10 +486,12 @@ func (f *field) searchCell(d *document, index int, c table.Cell) ([]Found, strin
 	if len(s.candidates) == 0 {
 		s.refused = clip(c.Text(d.text))
 	}
+
 	found, reason := s.chooseValues()
 	if f.property.Type != schema.Array && f.property.Hints.Pick == "" && len(found) > 0 && found[0].Rivals > 0 {
 		return nil, fmt.Sprintf("the cell holds several values: %q", clip(c.Text(d.text)))
 	}
+
 	return found, reason
 }
 

@@ -150,17 +150,22 @@ func (p *Program) extractUnit(d *document, w window) Output {
 	if !p.many {
 		return Output{Records: []Record{p.extractRecord(d, w)}}
 	}
+
 	windows, reason := p.findRecords(d, w)
+
 	var out Output
+	// A record reaches beyond the core of the unit when it begins within it.
 	free := d.withoutCore()
 	for _, w := range windows {
 		if d.inCore(w.Start) {
 			out.Records = append(out.Records, p.extractRecord(free, w))
 		}
 	}
+
 	if len(out.Records) == 0 {
 		out.Reason = reason
 	}
+
 	return out
 }
 
@@ -169,11 +174,13 @@ func (p *Program) extractRecord(d *document, w window) Record {
 	if w.table != nil {
 		return p.rowRecord(d, w)
 	}
+
 	r := Record{Start: w.Start}
 	for i := range p.fields {
 		if d.reading.stopped() {
 			break
 		}
+
 		f := &p.fields[i]
 		found, reason := f.extractValues(d, i, w)
 		if len(found) == 0 {
@@ -181,6 +188,7 @@ func (p *Program) extractRecord(d *document, w window) Record {
 		}
 		r.Found = append(r.Found, found...)
 	}
+
 	return p.withoutDerived(r)
 }
 
@@ -195,6 +203,7 @@ func (p *Program) withoutDerived(r Record) Record {
 // Values returns the values of a record by field path, elements gathered in lists.
 func (p *Program) Values(r *Record) map[string]any {
 	values := make(map[string]any, len(r.Found))
+
 	for _, found := range r.Found {
 		i := slices.IndexFunc(p.fields, func(f field) bool { return f.path == found.Field })
 		if i >= 0 && p.fields[i].property.Type == schema.Array {
@@ -202,8 +211,10 @@ func (p *Program) Values(r *Record) map[string]any {
 			values[found.Field] = append(list, found.Value)
 			continue
 		}
+
 		values[found.Field] = found.Value
 	}
+
 	return values
 }
 
@@ -270,13 +281,17 @@ func (p *Program) readDocument(u Unit, r *reading) *document {
 		entryLabels: make([]bool, len(p.fields)), rowDocuments: make([]*document, len(p.fields)),
 		first: u.First, style: format.CountNumbers(u.Text).Style(), reading: r,
 	}
+
 	d.assignMarks(p.phrases.find(u.Text))
+
 	if u.First {
 		d.headerEnd = d.readMailHeader()
 	}
+
 	if d.ofTables = d.isTables(); p.many || d.ofTables {
 		d.fits = p.fitTables(d)
 	}
+
 	return d
 }
 
@@ -299,9 +314,11 @@ func splitLines(text string) []span.Span {
 			start = i + 1
 		}
 	}
+
 	if start < len(text) {
 		lines = append(lines, span.New(start, len(text)))
 	}
+
 	return lines
 }
 

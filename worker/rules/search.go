@@ -104,9 +104,11 @@ func (s *search) collectCandidates() {
 			s.addLabelled()
 		}
 	}
+
 	if s.bestClass() >= 1 {
 		return
 	}
+
 	for _, s.area = range s.areas {
 		s.addUnlabelled()
 	}
@@ -115,16 +117,20 @@ func (s *search) collectCandidates() {
 // addLabelled adds the candidates of the current area that stand at a label.
 func (s *search) addLabelled() {
 	past := 0 // the end of the last text value: labels inside it are part of it
+
 	for _, m := range marksBetween(s.labelMarks[s.index], s.area.Start, s.area.End) {
 		if m.Start < past {
 			continue
 		}
+
 		s.labelSeen = true
 		before := len(s.candidates)
 		s.addAfterLabel(m)
+
 		if len(s.candidates) == before && s.refused == "" {
 			s.refused = s.textAt(m)
 		}
+
 		if len(s.candidates) > before && s.isText() {
 			past = s.candidates[len(s.candidates)-1].End
 		}
@@ -150,6 +156,7 @@ func (s *search) addUnlabelled() {
 	if s.labelsGiven && !s.mayGuess() {
 		return // a hint is a condition
 	}
+
 	switch {
 	case s.area.kind != anyArea && !s.labelsGiven:
 		s.addArea()
@@ -192,15 +199,18 @@ func (s *search) dateBonus(v span.Span) int {
 	if s.element.Format != schema.Date || len(s.patterns) > 0 {
 		return 0
 	}
+
 	more := 0
 	quote := s.text[v.Start:v.End]
 	if hasYear(quote) || strings.ContainsFunc(quote, unicode.IsLetter) {
 		more = bonusCertain
 	}
+
 	end := min(v.End+len(", 08:13"), len(s.text))
 	if len(form.Times(s.text, v.End, end)) > 0 {
 		more += bonusCertain
 	}
+
 	return more
 }
 
@@ -260,10 +270,12 @@ func (s *search) patternMatches(r span.Span) []candidate {
 				if m[2*group] < 0 {
 					continue
 				}
+
 				v := span.Trim(s.text, span.New(m[2*group], m[2*group+1]))
 				if v.Start >= v.End {
 					continue
 				}
+
 				if len(s.values) == 0 {
 					found = append(found, candidate{Span: v, matchStart: m[0], value: -1, order: order})
 					continue
@@ -275,6 +287,7 @@ func (s *search) patternMatches(r span.Span) []candidate {
 			}
 		})
 	}
+
 	return found
 }
 
@@ -284,12 +297,15 @@ func (d *document) findAll(p *pattern.Pattern, r span.Span, yield func(place []i
 	if d.reading.err != nil {
 		return
 	}
+
 	d.reading.err = p.FindAll(d.text[r.Start:r.End], d.reading.stop, func(place []int) bool {
 		for i := range place {
+			// A group that took no part has place -1, which stays.
 			if place[i] >= 0 {
 				place[i] += r.Start
 			}
 		}
+
 		yield(place)
 		return true
 	})
@@ -312,15 +328,19 @@ func (s *search) chooseValues() ([]Found, string) {
 	if len(s.candidates) == 0 {
 		return nil, s.missingReason()
 	}
+
 	slices.SortStableFunc(s.candidates, func(a, b candidate) int { return cmp.Compare(a.order, b.order) })
 	var refused error // the first candidate that is no value
+
 	for class := s.bestClass(); class >= 0; class-- {
 		var typed []candidate
 		var values []Found
+
 		for _, c := range s.candidates {
 			if classOf(c.score) != class || len(typed) > 0 && c.order > typed[0].order {
 				continue
 			}
+
 			v, err := s.parseValue(c)
 			if err == nil {
 				typed, values = append(typed, c), append(values, v)
@@ -328,6 +348,7 @@ func (s *search) chooseValues() ([]Found, string) {
 				refused = err
 			}
 		}
+
 		switch {
 		case len(values) == 0:
 		case s.property.Type == schema.Array:
@@ -341,12 +362,14 @@ func (s *search) chooseValues() ([]Found, string) {
 			return values[i : i+1], ""
 		}
 	}
+
 	return nil, "what was found cannot be used as a value: " + refused.Error()
 }
 
 // basisOf returns what a candidate was found by.
 func (s *search) basisOf(c candidate) Basis {
 	h := &s.property.Hints
+
 	switch {
 	case c.byForm:
 		return ByType
@@ -376,15 +399,18 @@ func (s *search) parseValue(c candidate) (Found, error) {
 		Field: s.path, Quote: quote, Start: c.Start, End: c.End,
 		Confidence: float64(min(max(c.score, 5), 95)) / 100, Basis: s.basisOf(c),
 	}
+
 	var err error
 	if c.value >= 0 {
 		f.Value = s.values[c.value].Canonical
 	} else if f.Value, err = s.valueOf(c); err != nil {
 		return f, err
 	}
+
 	if s.isExcluded(quote, f.Value) {
 		return f, fmt.Errorf("%q %w", clip(quote), errExcluded)
 	}
+
 	return f, nil
 }
 
@@ -403,21 +429,25 @@ func (s *search) readValue(quote string) (any, error) { return s.readText(quote,
 // readText normalises a text of some style, after what the schema wants to be replaced.
 func (f *field) readText(quote string, style format.NumberStyle, reading *reading) (any, error) {
 	text := quote
+
 	for _, r := range f.replace {
 		var err error
 		if text, err = r.Replace(text, r.with, 2*valueBytes, reading.stop); err != nil {
 			return nil, fmt.Errorf("%q: replace: %w", clip(quote), err)
 		}
 	}
+
 	if f.element.Numeric() && f.element.Enum == nil {
 		if readings := f.element.Readings(text, style); len(readings) > 0 {
 			return readings[0], nil
 		}
 	}
+
 	v, err := f.element.Normalize(text)
 	if err == nil && v == nil {
 		err = fmt.Errorf("%q is empty", clip(text))
 	}
+
 	return v, err
 }
 

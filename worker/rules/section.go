@@ -52,15 +52,20 @@ func (l *headingList) below(phrases []string, length int) []span.Span {
 		if !holdsPhrase(h.title, phrases) || len(parts) > 0 && h.at < parts[len(parts)-1].End {
 			continue
 		}
+
 		end := length
+
 		for _, next := range l.list[i+1:] {
+			// A section ends at the next heading of its level or of one above it.
 			if next.level <= h.level {
 				end = next.at
 				break
 			}
 		}
+
 		parts = append(parts, span.New(h.body, max(end, h.body)))
 	}
+
 	return parts
 }
 
@@ -97,20 +102,25 @@ func (d *document) readHeadings() {
 func (d *document) headingAt(i int) (heading, bool) {
 	line := span.Trim(d.text, d.lines[i])
 	text := d.text[line.Start:line.End]
+
 	h := heading{at: d.lines[i].Start, body: d.lines[i].End, title: text}
 	if text == "" || !strings.ContainsFunc(text, unicode.IsLetter) {
 		return h, false
 	}
+
 	if marks := len(text) - len(strings.TrimLeft(text, "#")); marks > 0 && marks <= 6 && strings.HasPrefix(text[marks:], " ") {
 		h.level, h.title = marks, strings.Trim(text, "# ")
 		return h, true
 	}
+
 	if rest, level, ok := cutHeadingNumber(text); ok {
 		return d.numberedHeading(h, i, rest, level)
 	}
+
 	if len(text) > maxHeading || strings.ContainsAny(text[len(text)-1:], ".,;") || !d.setApart(i) {
 		return h, false
 	}
+
 	switch {
 	case !strings.ContainsFunc(text, unicode.IsLower) && strings.ContainsFunc(text, unicode.IsUpper):
 		h.level = capitalsLevel
@@ -119,6 +129,7 @@ func (d *document) headingAt(i int) (heading, bool) {
 	default:
 		return h, false
 	}
+
 	return h, true
 }
 
@@ -150,6 +161,7 @@ func cutHeadingNumber(text string) (rest string, level int, ok bool) {
 		}
 		return "", 0, false
 	}
+
 	word, after, _ := strings.Cut(text, " ")
 	level = 0
 	switch strings.ToLower(strings.TrimSuffix(word, ".")) {
@@ -158,13 +170,16 @@ func cutHeadingNumber(text string) (rest string, level int, ok bool) {
 	case "section", "sec", "clause", "§", "item", "abschnitt":
 		level = numberLevel
 	}
+
 	if level > 0 {
 		text = after
 	}
+
 	end := strings.IndexFunc(text, func(c rune) bool { return !unicode.IsDigit(c) && c != '.' && !strings.ContainsRune("IVXLC", c) })
 	if end < 0 {
 		end = len(text)
 	}
+
 	number := strings.TrimRight(text[:end], ".")
 	switch {
 	case number == "" || len(number) > 12 || end < len(text) && strings.IndexByte(" .:)\t-", text[end]) < 0 && !strings.HasPrefix(text[end:], "—") && !strings.HasPrefix(text[end:], "–"):
@@ -175,6 +190,7 @@ func cutHeadingNumber(text string) (rest string, level int, ok bool) {
 	case level == 0:
 		level = numberLevel + strings.Count(strings.TrimSuffix(number, ".0"), ".")
 	}
+
 	return strings.TrimLeft(text[end:], " .:)\t-—–"), level, true
 }
 
@@ -198,14 +214,18 @@ func (d *document) titleBelow(h heading, i int) heading {
 // Agreement …".
 func (d *document) numberedHeading(h heading, i int, rest string, level int) (heading, bool) {
 	h.level, h.title = level, rest
+
 	line := span.Trim(d.text, d.lines[i])
 	first, _ := utf8.DecodeRuneInString(rest)
+
 	if rest == "" {
 		return d.titleBelow(h, i), true
 	}
+
 	if !unicode.IsUpper(first) && !unicode.Is(unicode.Lo, first) {
 		return h, false
 	}
+
 	if end := strings.IndexAny(rest, ".:"); end > 0 && end <= maxHeading && end+1 < len(rest) {
 		h.title = rest[:end]
 		h.body = line.End - len(rest) + end + 1

@@ -23,16 +23,21 @@ func (p *Program) findRecords(d *document, w window) ([]window, string) {
 	if len(d.fits) > 0 {
 		return p.tableRecords(d, w), "no record was found: the table has no rows"
 	}
+
 	anchors := p.findAnchors(d.withoutCore(), w)
 	if len(anchors) == 0 {
 		return nil, "no record was found: none of the fields occurs"
 	}
+
 	starts := d.paragraphStarts(w)
+	// Where each paragraph has one anchor, paragraphs are the records; else each anchor
+	// begins one.
 	if oneAnchorEach(anchors, starts) {
 		starts = p.occupiedParagraphs(d.withoutCore(), starts, w)
 	} else {
 		starts = d.lineStarts(anchors, w)
 	}
+
 	return d.cutWindows(starts, w), ""
 }
 
@@ -55,7 +60,9 @@ func (d *document) cutWindows(starts []int, w window) []window {
 // findAnchors returns where the anchor field occurs, in order.
 func (p *Program) findAnchors(d *document, w window) []int {
 	order := make([]int, 0, len(p.fields))
+
 	for i := range p.fields {
+		// A required field is in every record, so it tells better where records begin.
 		if p.fields[i].property.Required {
 			order = append(order, i)
 		}
@@ -65,14 +72,17 @@ func (p *Program) findAnchors(d *document, w window) []int {
 			order = append(order, i)
 		}
 	}
+
 	for _, i := range order {
 		if d.reading.stopped() {
 			break
 		}
+
 		if at := p.findOccurrences(d, i, span.New(w.Start, w.End)); len(at) > 0 {
 			return at
 		}
 	}
+
 	return nil
 }
 
@@ -84,22 +94,27 @@ func (p *Program) findOccurrences(d *document, i int, r span.Span) []int {
 	if f.rowProgram != nil || f.element.Type == schema.Array || f.property.Hints.Lines != nil || f.property.Hints.Within != nil {
 		return nil
 	}
+
 	areas, reason := f.areas(d, window{Span: span.New(r.Start, r.End)})
 	if reason != "" {
 		return nil
 	}
+
 	s := search{document: d, field: f, index: i, areas: areas}
 	s.collectCandidates()
+
 	best := s.bestClass()
 	if best < 1 {
 		return nil
 	}
+
 	var at []int
 	for _, c := range s.candidates {
 		if classOf(c.score) == best {
 			at = append(at, c.matchStart)
 		}
 	}
+
 	slices.Sort(at)
 	return slices.Compact(at)
 }
@@ -115,11 +130,14 @@ func (d *document) paragraphStarts(w window) []int {
 			blank = true
 			continue
 		}
+
 		if blank {
 			starts = append(starts, start)
 		}
+
 		blank = false
 	}
+
 	return starts
 }
 
@@ -141,18 +159,23 @@ func (p *Program) occupiedParagraphs(d *document, starts []int, w window) []int 
 	for i := range p.fields {
 		marked = append(marked, p.findOccurrences(d, i, span.New(w.Start, w.End))...)
 	}
+
 	slices.Sort(marked)
+
 	var kept []int
+
 	for i, start := range starts {
 		end := w.End
 		if i+1 < len(starts) {
 			end = starts[i+1]
 		}
+
 		first, _ := slices.BinarySearch(marked, start)
 		if first < len(marked) && marked[first] < end {
 			kept = append(kept, start)
 		}
 	}
+
 	return kept
 }
 
@@ -161,13 +184,16 @@ func (p *Program) occupiedParagraphs(d *document, starts []int, w window) []int 
 func (d *document) lineStarts(anchors []int, w window) []int {
 	starts := make([]int, 0, len(anchors))
 	last := -1
+
 	for _, at := range anchors {
 		line := d.lineAt(at)
 		if line != last {
 			at = max(d.lines[line].Start, w.Start)
 		}
+
 		last = line
 		starts = append(starts, at)
 	}
+
 	return starts
 }

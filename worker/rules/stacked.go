@@ -73,13 +73,16 @@ func (s *search) headsOf(names []span.Span) bool {
 		if strings.ContainsFunc(text, unicode.IsDigit) {
 			return false
 		}
+
 		if strings.HasSuffix(text, ":") {
 			colons++
 		}
+
 		if slices.ContainsFunc(marksBetween(s.allLabels, c.Start, c.End), func(l mark) bool { return s.isLabelCell(c, l) }) {
 			labels++
 		}
 	}
+
 	return (colons == 0 || colons == len(names)) && (labels >= 2 || labels == 1 && len(names) > 2)
 }
 
@@ -91,11 +94,14 @@ func (s *search) areValues(row, names []span.Span, style delimited.Style) bool {
 		if len(marksBetween(s.allLabels, c.Start, c.Start+1)) > 0 {
 			return false
 		}
+
 		digits = digits || strings.ContainsFunc(c.Of(s.text), unicode.IsDigit)
 	}
+
 	if style == delimited.Tabs && len(row) > len(names) {
 		return false
 	}
+
 	return digits && len(row) > 1
 }
 

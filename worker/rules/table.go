@@ -15,6 +15,7 @@ func (d *document) cellsIn(r span.Span, columns, rows []string) []span.Span {
 	if len(columns) == 0 {
 		return d.rowCells(r, rows)
 	}
+
 	var found []span.Span
 	for i := d.lineAt(r.Start); i < len(d.lines) && d.lines[i].Start < r.End; i++ {
 		line := d.clipLine(i, r)
@@ -22,12 +23,14 @@ func (d *document) cellsIn(r span.Span, columns, rows []string) []span.Span {
 		if style == delimited.None {
 			continue
 		}
+
 		cells := delimited.Split(d.text, line, style)
 		n := slices.IndexFunc(cells, func(c span.Span) bool { return isPhrase(d.text[c.Start:c.End], columns) })
 		if n >= 0 {
 			found = append(found, d.columnCells(i, n, cells[n], style, r, columns, rows)...)
 		}
 	}
+
 	return found
 }
 
@@ -52,17 +55,20 @@ func isPhrase(s string, phrases []string) bool {
 // rowCells returns the cells of rows that begin with one of the names.
 func (d *document) rowCells(r span.Span, rows []string) []span.Span {
 	var found []span.Span
+
 	for i := d.lineAt(r.Start); i < len(d.lines) && d.lines[i].Start < r.End; i++ {
 		line := d.clipLine(i, r)
 		style := delimited.StyleOf(d.text[line.Start:line.End])
 		if style == delimited.None {
 			continue
 		}
+
 		cells := delimited.Split(d.text, line, style)
 		if isPhrase(d.text[cells[0].Start:cells[0].End], rows) {
 			found = append(found, cells[1:]...)
 		}
 	}
+
 	return found
 }
 
@@ -72,31 +78,39 @@ func (d *document) columnCells(head, n int, title span.Span, style delimited.Sty
 	var found []span.Span
 	from := title.Start - d.lines[head].Start
 	under := span.New(from, from+title.End-title.Start)
+
 	for i := head + 1; i < len(d.lines) && d.lines[i].Start < r.End; i++ {
 		text := d.lineText(i)
+
 		switch {
 		case delimited.IsRule(strings.TrimSpace(text)):
 			continue
 		case strings.TrimSpace(text) == "":
 			return found
 		}
+
 		cells := delimited.Split(d.text, d.lines[i], style)
+
 		at := n
 		if style == delimited.Gaps {
 			at = slices.IndexFunc(cells, func(c span.Span) bool {
 				return c.Start-d.lines[i].Start < under.End && c.End-d.lines[i].Start > under.Start
 			})
 		}
+
 		if at < 0 || at >= len(cells) || cells[at].Start >= cells[at].End {
 			continue
 		}
+
 		if isPhrase(d.text[cells[at].Start:cells[at].End], columns) {
 			return found
 		}
+
 		if len(rows) == 0 || isPhrase(d.text[cells[0].Start:cells[0].End], rows) {
 			found = append(found, cells[at])
 		}
 	}
+
 	return found
 }
 
@@ -108,40 +122,50 @@ func (s *search) headCells(m mark) (cells []table.Cell, sure bool) {
 	if t == nil {
 		return nil, false
 	}
+
 	heads := table.Cells(s.text, head, nil)
+
 	n := slices.IndexFunc(heads, func(c table.Cell) bool { return s.isLabelCell(span.New(c.Start, c.End), m) })
 	if n < 0 {
 		return nil, false
 	}
+
 	var row []table.Cell
 	for _, l := range t.Rows {
 		if l.Start < s.area.Start || l.End > s.area.End {
 			continue
 		}
+
 		if row = table.Cells(s.text, l, row[:0]); n < len(row) && !row[n].Empty() {
 			cells = append(cells, row[n])
 		}
 	}
+
 	return cells, s.isHead(t, heads)
 }
 
 // headAt returns the table between bars in whose head byte at stands, and the row of that.
 func (s *search) headAt(at int) (*textTable, table.Line) {
 	tables := s.reading.tablesOf(s.document)
+	// Tables are in order and do not overlap: the first that ends behind the byte may hold
+	// it.
 	i, _ := slices.BinarySearchFunc(tables, at, func(t textTable, at int) int {
 		if t.End <= at {
 			return -1
 		}
 		return 1
 	})
+
 	if i == len(tables) || tables[i].style != delimited.None {
 		return nil, table.Line{}
 	}
+
 	for _, l := range tables[i].Heads {
 		if l.Start <= at && at < l.End {
 			return &tables[i], l
 		}
 	}
+
 	return nil, table.Line{}
 }
 
@@ -207,7 +231,9 @@ func (s *search) addCell(c table.Cell) {
 	if noValue(text) != "" {
 		return
 	}
+
 	cell := candidate{Span: span.New(c.Start, c.End), matchStart: c.Start, score: scoreEntry, value: -1, cell: true}
+
 	if len(s.patterns)+len(s.values) == 0 {
 		if _, shown, err := s.cellValue(text, s.document); err == nil {
 			if shown {
@@ -219,6 +245,7 @@ func (s *search) addCell(c table.Cell) {
 			return
 		}
 	}
+
 	for _, one := range s.candidatesIn(cell.Span) {
 		one.score = scoreEntry
 		s.candidates = append(s.candidates, one)
@@ -238,15 +265,18 @@ func isBlankOrHeading(line string) bool {
 // cells.
 func (d *document) hasRows(head, cells int, style delimited.Style) bool {
 	rows, even := 0, 0
+
 	for i := head + 1; i < len(d.lines) && rows < sampleRows; i++ {
 		if !d.isRow(i) {
 			continue
 		}
+
 		rows++
 		if len(delimited.Split(d.text, d.lines[i], style)) == cells {
 			even++
 		}
 	}
+
 	return rows > 0 && even*10 >= rows*9
 }
 
@@ -262,15 +292,18 @@ func (d *document) isTables() bool {
 	if len(tables) == 0 {
 		return false
 	}
+
 	for i := range d.lines {
 		if len(tables) > 0 && d.lines[i].Start >= tables[0].End {
 			tables = tables[1:]
 		}
+
 		inTable := len(tables) > 0 && d.lines[i].Start >= tables[0].Start
 		if !inTable && !isBlankOrHeading(d.lineText(i)) {
 			return false
 		}
 	}
+
 	return true
 }
 
@@ -280,22 +313,28 @@ func (s *search) addFromTables() bool {
 	if !s.ofTables {
 		return false
 	}
+
 	has := false
+
 	for _, f := range s.fits {
 		column := f.columns[s.index]
 		if column.n < 0 {
 			continue
 		}
+
 		has, s.labelSeen = true, true
+
 		for _, l := range f.Rows[min(f.first, len(f.Rows)):] {
 			if l.Start < s.area.Start || l.End > s.area.End {
 				continue
 			}
+
 			s.reading.cells = f.cells(s.text, l, s.reading.cells[:0])
 			if column.n < len(s.reading.cells) && !s.reading.cells[column.n].Empty() {
 				s.addCell(s.reading.cells[column.n])
 			}
 		}
 	}
+
 	return has
 }

@@ -36,32 +36,41 @@ func readTables(d *document) []textTable {
 	for _, t := range table.Read(d.text) {
 		all = append(all, textTable{Table: t})
 	}
+
 	if len(all) == 0 {
 		if t, ok := d.delimitedTable(); ok && d.first {
 			all = append(all, t)
 		}
 		return all
 	}
+
 	if !d.first {
 		d.prependRows(&all[0])
 	}
+
 	return all
 }
 
 // prependRows adds the rows above the first piece of a table to it.
 func (d *document) prependRows(t *textTable) {
 	at := d.lineAt(t.Start)
+
+	// The rows stand two lines above the head, with a blank line between.
 	if at < 2 || strings.TrimSpace(d.lineText(at-1)) != "" {
 		return
 	}
+
 	var rows []table.Line
+
 	for i := at - 2; i >= 0; i-- {
 		line := table.Line(d.lines[i])
 		if !strings.HasPrefix(strings.TrimSpace(d.lineText(i)), "|") || len(table.Cells(d.text, line, nil)) != t.Columns {
 			break
 		}
+
 		rows = append(rows, line)
 	}
+
 	slices.Reverse(rows)
 	t.Rows = append(rows, t.Rows...)
 }
@@ -73,20 +82,24 @@ func (d *document) delimitedTable() (textTable, bool) {
 	if head < 0 {
 		return textTable{}, false
 	}
+
 	style := delimited.StyleOf(d.lineText(head))
 	if style != delimited.Tabs && style != delimited.Commas && style != delimited.Semicolons {
 		return textTable{}, false
 	}
+
 	t := textTable{style: style, Table: table.Table{Start: d.lines[head].Start, Heads: []table.Line{table.Line(d.lines[head])}}}
 	t.Columns = len(t.cells(d.text, t.Heads[0], nil))
 	if !d.hasRows(head, t.Columns, style) {
 		return textTable{}, false
 	}
+
 	for i := head + 1; i < len(d.lines); i++ {
 		if d.isRow(i) {
 			t.Rows = append(t.Rows, table.Line(d.lines[i]))
 		}
 	}
+
 	t.End = d.lines[len(d.lines)-1].End
 	return t, true
 }
@@ -128,20 +141,25 @@ func (p *Program) fitTables(d *document) []*fit {
 // the rows, above the rule; or a row below it that fits more fields.
 func (p *Program) fitTable(d *document, t *textTable) *fit {
 	var best *fit
+
 	rows := slices.Clone(t.Heads)
+
 	for skipped := 0; skipped <= min(maxSkipped, len(t.Rows)); skipped++ {
 		if skipped > 0 {
 			rows = append(rows, t.Rows[skipped-1])
 		}
+
 		f := p.fitHead(newHead(d.text, t, rows))
 		if best == nil || f.matched > best.matched {
 			f.textTable, f.first = t, skipped
 			best = f
 		}
 	}
+
 	if !p.fits(best) || p.keysIn(d, t) > best.matched {
 		return nil
 	}
+
 	p.guessColumns(d, best)
 	return best
 }
@@ -150,10 +168,12 @@ func (p *Program) fitTable(d *document, t *textTable) *fit {
 // required, if any is.
 func (p *Program) fits(f *fit) bool {
 	named, required, fitting := 0, 0, 0
+
 	for i := range p.fields {
 		if len(p.fields[i].columnNames()) > 0 {
 			named++
 		}
+
 		if p.fields[i].property.Required {
 			required++
 			if f.columns[i].n >= 0 {
@@ -161,6 +181,7 @@ func (p *Program) fits(f *fit) bool {
 			}
 		}
 	}
+
 	return f.matched > 0 && f.matched >= min(2, named) && (required == 0 || fitting > 0)
 }
 
@@ -169,17 +190,20 @@ func (p *Program) fits(f *fit) bool {
 func (p *Program) keysIn(d *document, t *textTable) int {
 	keys := make(map[string]bool)
 	var cells []table.Cell
+
 	for _, l := range append(slices.Clone(t.Heads), t.Rows[:min(len(t.Rows), sampleRows)]...) {
 		if cells = t.cells(d.text, l, cells[:0]); len(cells) > 0 {
 			keys[foldHead(cells[0].Text(d.text))] = true
 		}
 	}
+
 	n := 0
 	for i := range p.fields {
 		if slices.ContainsFunc(p.fields[i].columnNames(), func(name string) bool { return keys[foldStrictly(name)] }) {
 			n++
 		}
 	}
+
 	return n
 }
 
@@ -191,22 +215,28 @@ type head struct {
 
 func newHead(text string, t *textTable, rows []table.Line) head {
 	h := head{full: make([]string, t.Columns), last: make([]string, t.Columns)}
+
 	var cells []table.Cell
+
 	for r, l := range rows {
 		cells = t.cells(text, l, cells[:0])
+		// Only the last row of the head may add columns, for which the others have no name.
 		for len(h.full) < len(cells) && r == len(rows)-1 {
 			h.full, h.last = append(h.full, ""), append(h.last, "")
 		}
+
 		for n, c := range cells[:min(len(cells), len(h.full))] {
 			name := c.Text(text)
 			if name != "" && name != h.last[n] {
 				h.full[n] = strings.TrimSpace(h.full[n] + " " + name)
 			}
+			// An empty cell of a row above leaves the name that stands further up.
 			if name != "" || r == len(rows)-1 {
 				h.last[n] = name
 			}
 		}
 	}
+
 	return h
 }
 
@@ -310,17 +340,20 @@ func (p *Program) guessColumns(d *document, f *fit) {
 	for _, c := range f.columns {
 		taken[c.n] = c.n >= 0
 	}
+
 	for i := range p.fields {
 		one := &p.fields[i]
 		if f.columns[i].n >= 0 || f.columns[i].why != "" || one.labelsGiven || len(one.patterns) > 0 || !form.RecognisedAnywhere(one.element) {
 			continue
 		}
+
 		var of []int
 		for n := range f.names {
 			if !taken[n] && d.columnFits(f, n, one) {
 				of = append(of, n)
 			}
 		}
+
 		if len(of) == 1 {
 			f.columns[i] = column{n: of[0], guess: true}
 			taken[of[0]] = true
@@ -331,16 +364,20 @@ func (p *Program) guessColumns(d *document, f *fit) {
 // columnFits reports whether the first cells of a column are values of a field.
 func (d *document) columnFits(f *fit, n int, of *field) bool {
 	var cells []table.Cell
+
 	values := 0
+
 	for _, l := range f.Rows[f.first:min(len(f.Rows), f.first+sampleRows)] {
 		cells = f.cells(d.text, l, cells[:0])
 		if n >= len(cells) || cells[n].Empty() {
 			continue
 		}
+
 		if _, err := of.element.Normalize(cells[n].Text(d.text)); err != nil {
 			return false
 		}
 		values++
 	}
+
 	return values > 0
 }

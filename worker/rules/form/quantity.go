@@ -17,7 +17,9 @@ import (
 func withWords(scan Scanner) Scanner {
 	return func(text string, start, end int, style format.NumberStyle) []span.Span {
 		digits := scan(text, start, end, style)
+
 		var found []span.Span
+		// Several words may be one number: those inside the last are passed over.
 		for _, w := range Words(text, start, end) {
 			if len(found) > 0 && w.Start < found[len(found)-1].End {
 				continue
@@ -26,7 +28,10 @@ func withWords(scan Scanner) Scanner {
 				found = append(found, withDigits(text[:end], span.New(w.Start, to)))
 			}
 		}
+
 		words := found
+		// Both lists are in order, so one pass finds the digits that no number in words
+		// holds.
 		for _, d := range digits {
 			for len(words) > 0 && words[0].End <= d.Start {
 				words = words[1:]
@@ -35,6 +40,7 @@ func withWords(scan Scanner) Scanner {
 				found = append(found, d)
 			}
 		}
+
 		slices.SortFunc(found, func(a, b span.Span) int { return cmp.Compare(a.Start, b.Start) })
 		return found
 	}
@@ -52,10 +58,12 @@ func withDigits(text string, words span.Span) span.Span {
 	if !strings.HasPrefix(rest, "(") {
 		return words
 	}
+
 	shut := strings.IndexByte(rest[:min(len(rest), 40)], ')')
 	if shut < 0 {
 		return words
 	}
+
 	whole := span.New(words.Start, len(text)-len(rest)+shut+1)
 	if _, ok := format.ParseNumberWords(text[whole.Start:whole.End]); !ok {
 		return words
@@ -83,6 +91,7 @@ func withUnits(p *schema.Property, scan Scanner) Scanner {
 // beside returns a number with the unit behind or in front of it.
 func beside(p *schema.Property, text string, n span.Span, start, end int) (span.Span, bool) {
 	reach := min(end, n.End+maxUnitBytes)
+	// The longest unit comes first, as one may begin with another.
 	for to := reach; to > n.End; to-- {
 		whole := text[n.Start:to]
 		if to < len(text) && (!utf8.RuneStart(text[to]) || IsWordByte(text[to]) && IsWordByte(text[to-1])) {
@@ -92,6 +101,7 @@ func beside(p *schema.Property, text string, n span.Span, start, end int) (span.
 			return span.New(n.Start, to), true
 		}
 	}
+
 	for from := max(start, n.Start-maxUnitBytes); from < n.Start; from++ {
 		if !utf8.RuneStart(text[from]) || from > 0 && IsWordByte(text[from]) && IsWordByte(text[from-1]) {
 			continue
@@ -100,6 +110,7 @@ func beside(p *schema.Property, text string, n span.Span, start, end int) (span.
 			return span.New(from, n.End), true
 		}
 	}
+
 	return span.Span{}, false
 }
 
@@ -107,6 +118,7 @@ func beside(p *schema.Property, text string, n span.Span, start, end int) (span.
 func scanDurations(text string, start, end int) []span.Span {
 	var found []span.Span
 	text = text[:end]
+
 	for i := start; i < end; i++ {
 		if !utf8.RuneStart(text[i]) || !format.BeginsDuration(text, i) {
 			continue
@@ -116,6 +128,7 @@ func scanDurations(text string, start, end int) []span.Span {
 			i = to - 1
 		}
 	}
+
 	return found
 }
 
@@ -138,33 +151,42 @@ func currencyBeside(text string, n span.Span, start, end int) (span.Span, bool) 
 		_, width := utf8.DecodeRuneInString(text[n.Start:])
 		n.Start += width
 	}
+
 	front := max(start, n.Start-currencyReach)
+	// The reach is in bytes and may end within a character.
 	for front < n.Start && !utf8.RuneStart(text[front]) {
 		front++
 	}
+
 	head := span.New(front, n.Start)
 	head.End -= len(text[head.Start:head.End]) - len(strings.TrimRight(text[head.Start:head.End], " \t\n\u00a0)]:="))
 	if i := strings.LastIndexFunc(text[head.Start:head.End], endsCurrency); i >= 0 {
 		_, width := utf8.DecodeRuneInString(text[head.Start+i:])
 		head.Start += i + width
 	}
+
 	if _, ok := format.ParseCurrency(text[head.Start:head.End]); ok {
 		return head, true
 	}
+
 	back := min(end, n.End+2*currencyReach)
 	for back > n.End && back < len(text) && !utf8.RuneStart(text[back]) {
 		back--
 	}
+
 	rest := strings.TrimLeft(text[n.End:back], " \u00a0([")
 	word := rest
 	if i := strings.IndexFunc(rest, endsCurrency); i >= 0 {
 		word = rest[:i]
 	}
+
 	at := back - len(rest)
 	word = strings.TrimRight(word, ".")
+
 	if _, ok := format.ParseCurrency(word); ok {
 		return span.New(at, at+len(word)), true
 	}
+
 	return span.Span{}, false
 }
 

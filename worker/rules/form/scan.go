@@ -36,6 +36,7 @@ func Of(p *schema.Property) Scanner {
 	case p.Type != schema.String:
 		return nil
 	}
+
 	switch p.Format {
 	case schema.Date:
 		return ofAnyStyle(scanDates)
@@ -63,15 +64,18 @@ func numberScanner(p *schema.Property) Scanner {
 	if p.MentionsPercent() || slices.ContainsFunc(p.Hints.Units, func(u schema.Unit) bool { return strings.Contains(u.Name, "%") }) {
 		scan = scanNumbers
 	}
+
 	if p.Fraction {
 		scan = withPercent
 	}
+
 	if p.Hints.NumberWords {
 		scan = withWords(scan)
 	}
 	if p.Hints.Units != nil {
 		scan = withUnits(p, scan)
 	}
+
 	return scan
 }
 
@@ -88,10 +92,12 @@ func RecognisedAnywhere(p *schema.Property) bool {
 func scanDates(text string, start, end int) []span.Span {
 	var found []span.Span
 	text = text[:end]
+
 	for i := start; i < end; i++ {
 		if !mayBeginDate(text, start, i) {
 			continue
 		}
+
 		if _, to, ok := format.DateAt(text, i); ok {
 			date := span.New(i, to)
 			if stored, ok := storedDate(text, i, to); ok {
@@ -101,6 +107,7 @@ func scanDates(text string, start, end int) []span.Span {
 			i = to - 1
 		}
 	}
+
 	return found
 }
 
@@ -116,13 +123,17 @@ func storedDate(text string, start, end int) (stored span.Span, ok bool) {
 	if at == nil {
 		return span.Span{}, false
 	}
+
 	stored = span.New(end+at[2], end+at[3])
+
 	iso := text[stored.Start:stored.End]
+
 	for d := range format.NumericDates(text[start:end]) {
 		if iso == d.DayFirst || iso == d.MonthFirst || iso == d.YearFirst {
 			return stored, true
 		}
 	}
+
 	return span.Span{}, false
 }
 
@@ -136,6 +147,7 @@ func mayBeginDate(text string, start, i int) bool {
 			return true
 		}
 		before := text[i-1]
+		// A digit behind such a sign goes on with what the digits in front of it began.
 		inNumber := strings.IndexByte("-/.", before) >= 0 && i-1 > start && IsDigit(text[i-2])
 		return !IsDigit(before) && !inNumber
 	case c >= utf8.RuneSelf:
@@ -152,16 +164,19 @@ func scanDateTimes(text string, start, end int) []span.Span {
 	const reach = 40 // bytes after the date in which its time is looked for
 	p := &schema.Property{Type: schema.String, Format: schema.DateTime}
 	var found []span.Span
+
 	for _, date := range scanDates(text, start, end) {
 		times := Times(text, date.End, min(date.End+reach, end))
 		if len(times) == 0 {
 			continue
 		}
+
 		whole := span.New(date.Start, times[0].End)
 		if _, err := p.Normalize(text[whole.Start:whole.End]); err == nil {
 			found = append(found, whole)
 		}
 	}
+
 	return found
 }
 
@@ -171,10 +186,12 @@ func Times(text string, start, end int) []span.Span {
 	const reach = 24 // bytes of the longest time
 	p := &schema.Property{Type: schema.String, Format: schema.Time}
 	var found []span.Span
+
 	for i := start; i < end; i++ {
 		if !IsDigit(text[i]) || i > start && (IsDigit(text[i-1]) || text[i-1] == ':') {
 			continue
 		}
+
 		colon := i + 1
 		if colon < end && IsDigit(text[colon]) {
 			colon++
@@ -182,7 +199,9 @@ func Times(text string, start, end int) []span.Span {
 		if colon >= end || text[colon] != ':' {
 			continue
 		}
+
 		for to := min(i+reach, end); to > colon+2; to-- {
+			// The longest form comes first, with seconds and zone.
 			if to < end && IsWordByte(text[to]) && IsWordByte(text[to-1]) || unicode.IsSpace(rune(text[to-1])) {
 				continue
 			}
@@ -193,6 +212,7 @@ func Times(text string, start, end int) []span.Span {
 			}
 		}
 	}
+
 	return found
 }
 
@@ -215,13 +235,16 @@ func Words(text string, start, end int) []span.Span {
 		if !IsWordByte(text[i]) {
 			continue
 		}
+
 		w := span.New(i, i)
 		for i < end && IsWordByte(text[i]) {
 			i++
 		}
 		w.End = i
+
 		found = append(found, w)
 	}
+
 	return found
 }
 
@@ -236,6 +259,7 @@ func scanEmails(text string, start, end int) []span.Span {
 		if text[at] != '@' {
 			continue
 		}
+
 		s := span.New(at, at+1)
 		for s.Start > start && at-s.Start < MaxAddress && inAddress(text[s.Start-1], "._%+'-") {
 			s.Start--
@@ -243,8 +267,10 @@ func scanEmails(text string, start, end int) []span.Span {
 		for s.End < end && s.End-at < MaxAddress && inAddress(text[s.End], ".-") {
 			s.End++
 		}
+
 		found = appendAddress(found, text, s, p, ".-'")
 	}
+
 	return found
 }
 
@@ -267,10 +293,12 @@ func scanURIs(text string, start, end int) []span.Span {
 		default:
 			continue
 		}
+
 		s.End = endOfURI(text, i, end)
 		found = appendAddress(found, text, s, p, ".,;:!?'*")
 		i = max(i, s.End-1)
 	}
+
 	return found
 }
 
@@ -290,8 +318,10 @@ func endOfURI(text string, i, end int) int {
 				return i
 			}
 		}
+
 		i += size
 	}
+
 	return i
 }
 

@@ -33,20 +33,27 @@ var codeForm = regexp.MustCompile(`^[ \t]*(\p{Lu}[\pL'’. -]{1,39}?) *(?:#|n°|
 func entriesOf(line, next string) []entry {
 	cells := gap.Split(strings.TrimSpace(line), -1)
 	below := gap.Split(strings.TrimSpace(next), -1)
+
 	if entries := stackedEntries(cells, below); entries != nil {
 		return entries
 	}
+
 	var entries []entry
+
 	for i := 0; i < len(cells); i++ {
 		cell := cells[i]
+
 		following := ""
 		if i+1 < len(cells) {
 			following = cells[i+1]
 		}
+
 		switch m := labelForm.FindStringSubmatch(cell); {
 		case m != nil && isLabel(m[1]) && !strings.HasPrefix(m[2], "//") && !clock.MatchString(cell):
 			value := m[2]
 			if value == "" && following != "" && !labelForm.MatchString(following) {
+				// A label alone in the last cell has its value on the line below, unless
+				// that has labels of its own.
 				value = following
 				i++
 			} else if value == "" && i+1 == len(cells) && !labelForm.MatchString(next) && len(entriesOf(next, "")) == 0 {
@@ -64,6 +71,7 @@ func entriesOf(line, next string) []entry {
 			}
 		}
 	}
+
 	return entries
 }
 
@@ -73,6 +81,7 @@ func stackedEntries(labels, values []string) []entry {
 	if len(labels) != len(values) {
 		return nil
 	}
+
 	entries := make([]entry, len(labels))
 	for i, label := range labels {
 		if !isPlainLabel(strings.TrimRight(label, " :")) || !isValue(values[i]) || isValue(label) {
@@ -80,6 +89,7 @@ func stackedEntries(labels, values []string) []entry {
 		}
 		entries[i] = entry{strings.TrimRight(label, " :"), values[i], len(labels) > 1 || strings.HasSuffix(label, ":")}
 	}
+
 	return entries
 }
 
@@ -87,6 +97,7 @@ func stackedEntries(labels, values []string) []entry {
 // the next one that is not empty with its value.
 func rowEntries(cells []string) []entry {
 	cells = slices.DeleteFunc(slices.Clone(cells), func(c string) bool { return c == "" || c == ":" })
+
 	var entries []entry
 	for i, cell := range cells {
 		label := strings.TrimRight(cell, " :：")
@@ -97,6 +108,7 @@ func rowEntries(cells []string) []entry {
 			entries = append(entries, entry{label, cells[i+1], true})
 		}
 	}
+
 	return entries
 }
 
@@ -145,12 +157,14 @@ func isCode(s string) bool {
 	if len(words) == 0 || len(words) > 8 || !strings.ContainsFunc(s, unicode.IsDigit) {
 		return false
 	}
+
 	for _, w := range words {
 		hasDigit := strings.ContainsFunc(w, unicode.IsDigit)
 		if strings.ToUpper(w) != w && !hasDigit || strings.ContainsAny(w, ":@€$£%(),") {
 			return false
 		}
 	}
+
 	return true
 }
 

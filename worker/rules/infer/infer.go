@@ -64,7 +64,9 @@ func (o *observations) add(label, value string, document int) {
 	if key == "" {
 		return
 	}
+
 	seen := o.index[key]
+	// The list keeps the order in which labels are first seen.
 	if seen == nil {
 		if o.index == nil {
 			o.index = map[string]*observation{}
@@ -73,6 +75,7 @@ func (o *observations) add(label, value string, document int) {
 		o.index[key] = seen
 		o.list = append(o.list, seen)
 	}
+
 	seen.add(value, document)
 }
 
@@ -92,13 +95,16 @@ func notWord(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) }
 // Add looks at one more document.
 func (p *Proposal) Add(text string) {
 	p.documents++
+
 	lines := strings.Split(text, "\n")
 	if p.addTable(lines) {
 		p.tables++
 		return
 	}
+
 	p.valued = map[string]bool{}
 	p.addEntries(text)
+
 	for i, f := range forms {
 		for _, s := range f.scan(text, 0, len(text), format.NumberStyle{}) {
 			if value := s.Of(text); !p.valued[value] {
@@ -111,26 +117,33 @@ func (p *Proposal) Add(text string) {
 // addEntries notes the labels of lines and of tables, in the order in which they stand.
 func (p *Proposal) addEntries(text string) {
 	lines := strings.Split(text, "\n")
+
 	tables := table.Read(text)
 	at := 0
 	for i, line := range lines {
 		start := at
 		at += len(line) + 1
+		// A table that has ended is noted before the line below it: fields keep the order
+		// of the text.
 		for len(tables) > 0 && tables[0].End <= start {
 			p.addInnerTable(text, &tables[0])
 			tables = tables[1:]
 		}
+
 		if len(line) > maxLine || len(tables) > 0 && start >= tables[0].Start {
 			continue
 		}
+
 		next := ""
 		if i+1 < len(lines) && len(lines[i+1]) <= maxLine {
 			next = lines[i+1]
 		}
+
 		for _, e := range entriesOf(line, next) {
 			p.addEntry(e)
 		}
 	}
+
 	for i := range tables {
 		p.addInnerTable(text, &tables[i])
 	}
@@ -154,27 +167,34 @@ func (p *Proposal) addTable(lines []string) bool {
 	for len(lines) > 0 && strings.HasPrefix(lines[0], "#") { // the name of a sheet
 		lines = lines[1:]
 	}
+
 	if len(lines) < 2 {
 		return false
 	}
+
 	style := delimited.StyleOf(lines[0])
 	if style == delimited.None || style == delimited.Gaps {
 		return false
 	}
+
 	lines = slices.DeleteFunc(lines, func(l string) bool { return delimited.IsRule(strings.TrimSpace(l)) })
 	if len(lines) == 0 {
 		return false
 	}
+
 	head := cellsOf(lines[0], style)
+	// Nine rows of ten have as many cells as the head: a few may be damaged.
 	even := 0
 	for _, line := range lines[1:] {
 		if len(cellsOf(line, style)) == len(head) {
 			even++
 		}
 	}
+
 	if even*10 < 9*(len(lines)-1) || slices.ContainsFunc(head, func(name string) bool { return name == "" || !startsWithLetter(name) }) {
 		return false
 	}
+
 	for _, line := range lines[1:] {
 		for i, cell := range cellsOf(line, style) {
 			if i < len(head) {
@@ -182,6 +202,7 @@ func (p *Proposal) addTable(lines []string) bool {
 			}
 		}
 	}
+
 	return true
 }
 
@@ -204,16 +225,20 @@ func (p *Proposal) Schema() (string, error) {
 	if 2*p.tables > p.documents {
 		return p.render(p.columnFields(), true)
 	}
+
 	fields := p.labelFields()
 	many := false
+	// A document holds many records if all of several labels stand in it twice or more.
 	if len(fields) > 0 {
 		repeated := slices.ContainsFunc(fields, func(f field) bool { return f.perDocument < 2 })
 		many = !repeated && len(fields) > 1
 	}
+
 	if !many {
 		fields = append(fields, p.looseFields(fields)...)
 		fields = append(fields, p.formFields(fields)...)
 	}
+
 	return p.render(fields, many)
 }
 
@@ -290,8 +315,10 @@ func (p *Proposal) formFields(known []field) []field {
 	var fields []field
 	for i, o := range p.forms {
 		labelled := slices.ContainsFunc(known, func(f field) bool { return f.kind.format == forms[i].kind.format })
+
 		if 2*o.documents >= p.documents && o.documents > 0 && !labelled {
 			f := o.field()
+
 			f.name, f.kind, f.label = forms[i].name, forms[i].kind, ""
 			f.list = f.perDocument > 1.5
 			if f.list {
@@ -300,6 +327,7 @@ func (p *Proposal) formFields(known []field) []field {
 			fields = append(fields, f)
 		}
 	}
+
 	return fields
 }
 

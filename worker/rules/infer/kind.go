@@ -22,6 +22,7 @@ func (k kind) definition() string {
 	if k.format != "" {
 		text += ", format: " + string(k.format)
 	}
+
 	if k.enum != nil {
 		quoted := make([]string, len(k.enum))
 		for i, v := range k.enum {
@@ -29,6 +30,7 @@ func (k kind) definition() string {
 		}
 		text += ", enum: [" + strings.Join(quoted, ", ") + "]"
 	}
+
 	return text
 }
 
@@ -70,30 +72,36 @@ func kindOf(values []string) kind {
 		{kind{typ: schema.String, format: schema.Duration}, isWhole(schema.Duration)},
 	} {
 		n := 0
+		// A kind stands before those that take its values too, so the first that fits is taken.
 		for _, v := range values {
 			if k.is(v) {
 				n++
 			}
 		}
+
 		if n > 0 && float64(n) >= nearlyAll*float64(len(values)) {
 			return k.kind
 		}
 	}
+
 	return kind{typ: schema.String, enum: enumOf(values)}
 }
 
 // enumOf returns the values if they are few, short and often repeated.
 func enumOf(values []string) []string {
 	const most, length, repeats = 8, 30, 4
+
 	distinct := sortedDistinct(values)
 	if len(distinct) < 2 || len(distinct) > most || len(values) < repeats*len(distinct) {
 		return nil
 	}
+
 	for _, v := range distinct {
 		if len(v) > length {
 			return nil
 		}
 	}
+
 	return distinct
 }
 

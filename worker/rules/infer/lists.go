@@ -61,14 +61,17 @@ func isFormRow(heads []string, rows [][]string) bool {
 	if len(rows) != 1 {
 		return false
 	}
+
 	colons, values := true, true
 	for i, h := range heads {
 		if h == "" {
 			continue
 		}
+
 		colons = colons && strings.HasSuffix(h, ":")
 		values = values && isPlainLabel(strings.TrimRight(h, " :")) && i < len(rows[0]) && isValue(rows[0][i])
 	}
+
 	return colons || values
 }
 

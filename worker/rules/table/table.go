@@ -25,6 +25,7 @@ const (
 // them.
 func StyleOf(line string) Style {
 	trimmed := strings.TrimSpace(line)
+
 	switch {
 	case strings.Contains(strings.Trim(trimmed, "|"), "|"):
 		return Bars
@@ -52,20 +53,24 @@ func Split(text string, line span.Span, style Style) []span.Span {
 	} else {
 		line = span.Trim(text, line)
 	}
+
 	if style == Bars {
 		inner := strings.TrimPrefix(text[line.Start:line.End], "|")
 		line.Start = line.End - len(inner)
 		line.End = line.Start + len(strings.TrimSuffix(inner, "|"))
 	}
+
 	var cells []span.Span
 	for at := line.Start; len(cells) < maxCells; {
 		end, next := cellEnd(text[:line.End], at, style)
 		cells = append(cells, trimCell(text, span.New(at, end)))
+
 		if next < 0 {
 			break
 		}
 		at = next
 	}
+
 	return cells
 }
 
@@ -75,6 +80,8 @@ func cellEnd(text string, at int, style Style) (end, next int) {
 	quoted := false
 	for i := at; i < len(text); i++ {
 		switch c := text[i]; {
+		// A quotation mark opens a quoted cell only at its beginning; within one, no
+		// separator counts.
 		case c == '"' && (style == Commas || style == Semicolons || style == Tabs) && (quoted || strings.TrimSpace(text[at:i]) == ""):
 			quoted = !quoted
 		case quoted:
@@ -84,6 +91,7 @@ func cellEnd(text string, at int, style Style) (end, next int) {
 			return i, i + 1
 		}
 	}
+
 	return len(text), -1
 }
 
