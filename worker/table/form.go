@@ -43,6 +43,9 @@ func isStored(s string) bool {
 	if s == "" || len(s) > maxStored {
 		return false
 	}
+
+	// Numbers are stored as JSON has them, dates and times as ISO 8601 has them; a sign may
+	// also begin a duration.
 	if c := s[0]; c == '-' || '0' <= c && c <= '9' {
 		if json.Valid([]byte(s)) {
 			return true
@@ -56,6 +59,7 @@ func isStored(s string) bool {
 			return false
 		}
 	}
+
 	return isDuration(s)
 }
 
@@ -68,7 +72,9 @@ func isDuration(s string) bool {
 	}
 	digits := 0
 	order := "HMS"
+
 	for i := range len(units) {
+		// Each unit stands once at most, in the order of hours, minutes and seconds.
 		switch c := units[i]; {
 		case '0' <= c && c <= '9' || c == '.' && digits > 0:
 			digits++
@@ -78,6 +84,7 @@ func isDuration(s string) bool {
 			return false
 		}
 	}
+
 	return digits == 0
 }
 

@@ -58,6 +58,7 @@ const MaxHeads = 16
 func Read(text string) []Table {
 	var r reader
 	r.text = text
+
 	for start := 0; start < len(text); {
 		end := start + strings.IndexByte(text[start:], '\n')
 		if end < start {
@@ -66,6 +67,7 @@ func Read(text string) []Table {
 		r.line(Line{start, end})
 		start = end + 1
 	}
+
 	return r.tables
 }
 
@@ -83,7 +85,10 @@ type reader struct {
 func (r *reader) line(l Line) {
 	content := strings.TrimSpace(r.text[l.Start:l.End])
 	columns := ruleColumns(content)
+
 	switch {
+	// A rule begins a table with the lines right above it as heads, but not within its
+	// rows.
 	case columns > 0 && len(r.above) > 0 && !r.rows:
 		r.begin(columns)
 	case content == "":
@@ -143,7 +148,9 @@ func ruleColumns(line string) int {
 	if !strings.Contains(line, "|") || strings.Trim(line, "|-: \t") != "" {
 		return 0
 	}
+
 	inner := strings.TrimSuffix(strings.TrimPrefix(line, "|"), "|")
+
 	columns := 0
 	for part := range strings.SplitSeq(inner, "|") {
 		part = strings.TrimSpace(part)
@@ -153,6 +160,7 @@ func ruleColumns(line string) int {
 		}
 		columns++
 	}
+
 	return columns
 }
 
@@ -163,12 +171,15 @@ func IsRule(line string) bool { return ruleColumns(strings.TrimSpace(line)) > 0 
 // which may be nil.
 func Cells(text string, l Line, into []Cell) []Cell {
 	start, end := trim(text, l.Start, l.End)
+
+	// A bar at the end is of the cell's text if a backslash stands before it.
 	if start < end && text[start] == '|' {
 		start++
 	}
 	if start < end && text[end-1] == '|' && !(end-2 >= start && text[end-2] == '\\') {
 		end--
 	}
+
 	for at := start; ; {
 		next := at
 		for next < end && (text[next] != '|' || next > at && text[next-1] == '\\') {

@@ -23,17 +23,21 @@ func Parse(ctx context.Context, in document.Input, c *compound.Container) (*docu
 	if err != nil {
 		return nil, err
 	}
+
 	f, err := readFile(streams)
 	if err != nil {
 		return nil, err
 	}
+
 	w := &writer{
 		ctx: ctx, file: f, paragraphs: f.paragraphs(), unseen: f.unseen(),
 		text: &richtext.Writer{MaxBytes: in.Limits.Bytes, MaxCells: in.Limits.Cells},
 	}
+
 	if err := w.writeParts(); err != nil {
 		return nil, err
 	}
+
 	d, err := w.text.Document()
 	if err == nil {
 		d.Kind, d.Title = Kind, compound.Title(streams[compound.Summary])
@@ -63,15 +67,18 @@ type writer struct {
 func (w *writer) writeParts() error {
 	from := 0
 	for part, length := range w.file.lengths {
+		// A damaged header may give lengths that the text does not have.
 		to := from + length
 		if to < from || to > w.file.pieces[len(w.file.pieces)-1].end {
 			to = w.file.pieces[len(w.file.pieces)-1].end
 		}
+
 		if err := w.writePart(part, from, to); err != nil {
 			return err
 		}
 		from = to
 	}
+
 	return nil
 }
 
@@ -80,13 +87,17 @@ func (w *writer) writePart(part, from, to int) error {
 	if part != body && from < to {
 		w.text.Paragraph("", nil)
 	}
+
 	w.fields, w.inside, w.seen = nil, 0, nil
+	// Headers repeat from section to section, so each of their texts is written once.
 	if part == headers {
 		w.seen = map[string]bool{}
 	}
+
 	w.file.characters(from, to, w.add)
 	w.endParagraph(paragraph{})
 	w.endTable()
+
 	if w.ctx.Err() != nil {
 		return context.Cause(w.ctx)
 	}
@@ -112,10 +123,13 @@ func (w *writer) add(c character) {
 	if w.text.Err() != nil {
 		return
 	}
+
 	switch c.r {
 	case paragraphEnd, pageBreak, cellMark:
 		w.end(c)
 		return
+	// Of a field, its instruction is left out; what it shows, behind its separator, is
+	// text.
 	case fieldBegin:
 		w.fields = append(w.fields, false)
 		w.inside++
@@ -135,9 +149,11 @@ func (w *writer) add(c character) {
 		}
 		return
 	}
+
 	if w.inside > 0 || w.unseen.at(c.at) {
 		return
 	}
+
 	switch {
 	case c.r == lineBreak || c.r == columnBreak:
 		w.line.WriteByte('\n')
@@ -151,6 +167,7 @@ func (w *writer) add(c character) {
 // end ends a paragraph, a cell or a row with its mark.
 func (w *writer) end(c character) {
 	p := w.paragraphs.at(c.at)
+
 	switch {
 	case c.r != cellMark:
 		if w.unseen.at(c.at) && !p.inTable { // a change joins it with the next
@@ -189,18 +206,23 @@ func (w *writer) endParagraph(p paragraph) {
 		w.addLine()
 		return
 	}
+
 	w.endTable()
+
 	text := strings.TrimRight(w.line.String(), " \t\n")
 	w.line.Reset()
+
 	if w.seen != nil {
 		if key := strings.TrimSpace(text); key == "" || w.seen[key] {
 			return
 		}
 		w.seen[strings.TrimSpace(text)] = true
 	}
+
 	if p.style >= 1 && p.style <= 9 && strings.TrimSpace(text) != "" {
 		w.text.Heading(p.style, strings.Join(strings.Fields(text), " "), w.place())
 		return
 	}
+
 	w.text.Paragraph(text, w.place())
 }

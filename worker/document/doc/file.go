@@ -65,6 +65,7 @@ type piece struct {
 func readFile(streams map[string][]byte) (*file, error) {
 	f := &file{main: streams[mainStream], data: streams[dataStream]}
 	flags, kind := number16(f.main, flagsAt), number16(f.main, 0)
+
 	switch {
 	case kind != signature && kind != signature95 || len(f.main) < headerBytes:
 		return nil, document.Refuse("a damaged Word document: its header is not one")
@@ -73,19 +74,23 @@ func readFile(streams map[string][]byte) (*file, error) {
 	case flags&isEncrypted != 0:
 		return nil, document.Refuse("encrypted with a password; of encrypted files only PDF files are read: save it without a password")
 	}
+
 	f.table = streams["0Table"]
 	if flags&isInTable1 != 0 {
 		f.table = streams["1Table"]
 	}
+
 	for i := range f.lengths {
 		f.lengths[i] = number32(f.main, lengthsAt+4*i)
 	}
+
 	return f, f.readPieces()
 }
 
 // readPieces reads which pieces of the main stream are the text.
 func (f *file) readPieces() error {
 	list := f.listed(piecesAt)
+
 	for len(list) > 2 && list[0] == 1 { // changes of format, to which pieces refer
 		n := 3 + number16(list, 1)
 		if n > len(list) {
@@ -93,25 +98,32 @@ func (f *file) readPieces() error {
 		}
 		list = list[n:]
 	}
+
 	if len(list) < 5 || list[0] != 2 {
 		return errDamaged
 	}
+
 	list = list[5:]
 	count := (len(list) - 4) / (4 + bytesOfPiece)
+	// The list has the first characters of all pieces and the end of the last, then their
+	// records.
 	for i := range count {
 		p := piece{first: number32(list, 4*i), end: number32(list, 4*i+4), width: 2}
 		p.at = number32(list, 4*(count+1)+bytesOfPiece*i+2)
 		if p.at&isCompressed != 0 {
 			p.at, p.width = (p.at&^isCompressed)/2, 1
 		}
+
 		if p.end < p.first || i > 0 && p.first != f.pieces[i-1].end || p.at+p.width*(p.end-p.first) > len(f.main) {
 			return errDamaged
 		}
 		f.pieces = append(f.pieces, p)
 	}
+
 	if count < 1 || f.pieces[0].first != 0 || f.pieces[count-1].end > len(f.main) { // pieces may stand on each other
 		return errDamaged
 	}
+
 	return nil
 }
 
@@ -139,10 +151,13 @@ func (f *file) characters(from, to int, visit func(character)) {
 		first, end := max(from, p.first), min(to, p.end)
 		for i := first; i < end; i++ {
 			at := p.at + p.width*(i-p.first)
+
 			if p.width == 1 {
+				// A piece has one byte or two for each character.
 				visit(character{charmap.Windows1252.DecodeByte(f.main[at]), at})
 				continue
 			}
+
 			r := rune(number16(f.main, at))
 			if utf16.IsSurrogate(r) && i+1 < end {
 				if pair := utf16.DecodeRune(r, rune(number16(f.main, at+2))); pair != '\ufffd' {
@@ -150,6 +165,7 @@ func (f *file) characters(from, to int, visit func(character)) {
 					i++
 				}
 			}
+
 			visit(character{r, at})
 		}
 	}

@@ -45,17 +45,21 @@ const (
 func readFormats[T any](f *file, at, size int, read func(at []byte) T) formats[T] {
 	list := f.listed(at)
 	count := min((len(list)-4)/8, maxPages)
+
 	var all formats[T]
 	for i := range max(count, 0) {
 		from := formatsOfPage * number32(list, 4*(count+1)+4*i)
 		if from+formatsOfPage > len(f.main) {
 			continue
 		}
+
 		page := f.main[from : from+formatsOfPage]
+
 		runs := int(page[formatsOfPage-1])
 		if (runs+1)*runBytes+runs*size > formatsOfPage-1 {
 			continue // damaged
 		}
+
 		for k := range runs {
 			one := formatted[T]{from: number32(page, runBytes*k), to: number32(page, runBytes*(k+1))}
 			if place := 2 * int(page[(runs+1)*runBytes+size*k]); place > 0 {
@@ -64,6 +68,7 @@ func readFormats[T any](f *file, at, size int, read func(at []byte) T) formats[T
 			all = append(all, one)
 		}
 	}
+
 	slices.SortStableFunc(all, func(a, b formatted[T]) int { return cmp.Compare(a.from, b.from) })
 	return all
 }
@@ -78,9 +83,11 @@ func (f *file) paragraphs() formats[paragraph] {
 			n = 2 * int(at[0])
 			at = at[1:]
 		}
+
 		if n < 2 || n > len(at) {
 			return p
 		}
+
 		p.style = number16(at, 0)
 		f.apply(&p, at[2:n], true)
 		return p
@@ -109,6 +116,8 @@ func (f *file) apply(p *paragraph, changes []byte, mayBeFar bool) {
 		case changeCells:
 			p.readCells(of)
 		case changeFar:
+			// A format may stand in the data stream, but not point on from there: that
+			// could go in a ring.
 			if at := number32(of, 0); mayBeFar && at+2 <= len(f.data) {
 				far := f.data[at+2:]
 				f.apply(p, far[:min(len(far), number16(f.data, at))], false)
@@ -124,17 +133,21 @@ func (p *paragraph) readCells(of []byte) {
 		mergedAbove = 0x0020
 		beginsMerge = 0x0040
 	)
+
 	if len(of) < 1 {
 		return
 	}
+
 	n := int(of[0])
 	if len(of) < 1+2*(n+1) {
 		return
 	}
+
 	p.edges, p.goOn = make([]int, n+1), make([]bool, n)
 	for i := range p.edges {
 		p.edges[i] = int(int16(number16(of, 1+2*i)))
 	}
+
 	for i := range p.goOn {
 		kind := number16(of, 1+2*(n+1)+bytesOfCell*i)
 		p.goOn[i] = kind&mergedAbove != 0 && kind&beginsMerge == 0
@@ -159,7 +172,11 @@ func eachChange(changes []byte, visit func(change int, of []byte)) {
 	for len(changes) > 2 {
 		change := number16(changes, 0)
 		changes = changes[2:]
+
 		n := 1
+
+		// The upper bits say how many bytes the change sets: a length of its own stands
+		// before them for kind 6.
 		switch change >> 13 {
 		case 2, 4, 5:
 			n = 2
@@ -176,19 +193,24 @@ func eachChange(changes []byte, visit func(change int, of []byte)) {
 				return // its length is not said
 			}
 		}
+
 		if n < 1 || n > len(changes) {
 			return
 		}
+
 		of := changes[:n]
+
 		if change>>13 == 6 {
 			of = of[1:]
 			if change == changeCells && len(of) > 0 {
 				of = of[1:]
 			}
 		}
+
 		if len(of) > 0 {
 			visit(change, of)
 		}
+
 		changes = changes[n:]
 	}
 }

@@ -24,21 +24,27 @@ func (w *writer) endTable() {
 		w.table = append(w.table, tableRow{cells: w.row})
 		w.cell, w.row = nil, nil
 	}
+
 	rows := w.table
 	if w.table = nil; len(rows) == 0 {
 		return
 	}
+
 	edges := edgesOf(rows)
+
 	out := make([][]richtext.Cell, len(rows))
 	for i, r := range rows {
 		out[i] = r.spread(edges)
+		// Columns that cells cover count, too: few cells may cover very many.
 		if err := w.text.CountCells(richtext.Width(out[i]) - len(r.cells)); err != nil {
 			return
 		}
+
 		if i > 0 {
 			r.goOnFrom(out[i-1], out[i])
 		}
 	}
+
 	w.text.Table(out)
 }
 
@@ -62,8 +68,11 @@ func edgesOf(rows []tableRow) []int {
 		}
 		all = append(all, r.edges...)
 	}
+
 	slices.Sort(all)
+
 	var edges []int
+	// Edges that nearly touch are one: programs round them from row to row.
 	for _, e := range all {
 		if n := len(edges); n == 0 || e-edges[n-1] > sameEdge {
 			edges = append(edges, e)
@@ -78,6 +87,7 @@ func (r *tableRow) spread(edges []int) []richtext.Cell {
 	if edges == nil {
 		return r.cells
 	}
+
 	column := func(edge int) int {
 		i, found := slices.BinarySearch(edges, edge)
 		if !found && i > 0 {
@@ -85,10 +95,12 @@ func (r *tableRow) spread(edges []int) []richtext.Cell {
 		}
 		return i
 	}
+
 	out := make([]richtext.Cell, 0, len(r.cells)+1)
 	if before := column(r.edges[0]); before > 0 {
 		out = append(out, richtext.Cell{Times: before})
 	}
+
 	for i, c := range r.cells {
 		c.Span = max(column(r.edges[i+1])-column(r.edges[i]), 1)
 		out = append(out, c)
@@ -101,8 +113,11 @@ func (r *tableRow) goOnFrom(above, row []richtext.Cell) {
 	if len(r.goOn) != len(r.cells) {
 		return
 	}
+
 	shift, column := len(row)-len(r.cells), 0
+
 	for i := range row {
+		// Only an empty cell takes over what stands above: one with a text has its own.
 		if k := i - shift; k >= 0 && r.goOn[k] && row[i].Text == "" {
 			at := 0
 			for _, c := range above {
@@ -112,6 +127,7 @@ func (r *tableRow) goOnFrom(above, row []richtext.Cell) {
 				at += max(c.Span, c.Times, 1)
 			}
 		}
+
 		column += max(row[i].Span, row[i].Times, 1)
 	}
 }
