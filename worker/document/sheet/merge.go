@@ -45,15 +45,20 @@ func (m *Merges) Add(one Merge) {
 // that its cells cover, as MergedRow takes them. Rows come in their order, from 1.
 func (m *Merges) Apply(row int, cells []string) (merged []string, spans []int) {
 	m.covering = slices.DeleteFunc(m.covering, func(o open) bool { return o.Bottom < row })
+
 	for len(m.waiting) > 0 && m.waiting[0].Top <= row {
+		// Merges wait in the order of their first rows; those that have ended are passed
+		// over.
 		if len(m.covering) < maxCovering && m.waiting[0].Bottom >= row {
 			m.covering = append(m.covering, open{Merge: m.waiting[0]})
 		}
 		m.waiting = m.waiting[1:]
 	}
+
 	for i := range m.covering {
 		cells, spans = m.cover(&m.covering[i], row, cells, spans)
 	}
+
 	return cells, spans
 }
 
@@ -62,21 +67,26 @@ func (m *Merges) cover(o *open, row int, cells []string, spans []int) ([]string,
 	if o.Top == row && o.Left < len(cells) {
 		o.value = cells[o.Left]
 	}
+
 	if o.value == "" {
 		return cells, spans
 	}
+
 	for len(cells) <= o.Left {
 		cells = append(cells, "")
 	}
+
 	if row > o.Top && cells[o.Left] == "" {
 		if m.repeated += len(o.value); m.repeated > maxRepeatedMerge {
 			return cells, spans
 		}
 		cells[o.Left] = o.value
 	}
+
 	for len(spans) <= o.Left {
 		spans = append(spans, 0)
 	}
+
 	spans[o.Left] = o.Right - o.Left + 1
 	return cells, spans
 }

@@ -62,12 +62,15 @@ func (w *Writer) MergedRow(number int, cells []string, spans []int) error {
 	if len(cells) > MaxColumns {
 		return document.Refuse("more than %d cells in row %d", MaxColumns, number)
 	}
+
 	if w.cells += len(cells) + 1; w.cells > w.Limits.WithDefaults().Cells {
 		return TooManyCells(w.Limits)
 	}
+
 	for len(cells) > 0 && strings.TrimSpace(cells[len(cells)-1]) == "" {
 		cells = cells[:len(cells)-1]
 	}
+
 	r := row{number: number, cells: cells, spans: spans}
 	switch {
 	case len(cells) == 0:
@@ -77,11 +80,13 @@ func (w *Writer) MergedRow(number int, cells []string, spans []int) error {
 		w.write(r)
 	default:
 		w.block = append(w.block, r.clone())
+		// A block that is too large to look for tables side by side is written row by row.
 		if w.inBlock += len(cells); w.inBlock > maxBlock {
 			w.tooLarge = true
 			w.writeBlock(0)
 		}
 	}
+
 	return w.Text.Err()
 }
 
@@ -96,7 +101,9 @@ func (w *Writer) endBlock() {
 		w.tooLarge = false
 		return
 	}
+
 	parts := w.parts()
+
 	if len(parts) < 2 {
 		first := 0
 		if len(parts) == 1 {
@@ -105,16 +112,21 @@ func (w *Writer) endBlock() {
 		w.writeBlock(first)
 		return
 	}
+
 	block := w.block
 	w.block, w.inBlock = nil, 0
+
 	for _, p := range parts {
 		for _, r := range block {
+			// A row that is empty within these columns still counts as an empty row of the
+			// table.
 			if r = r.part(p); len(r.cells) == 0 {
 				w.emptyRow()
 			} else {
 				w.write(r)
 			}
 		}
+
 		w.endTable()
 	}
 }
@@ -144,6 +156,7 @@ func (w *Writer) parts() []columns {
 			}
 		}
 	}
+
 	var parts []columns
 	for _, n := range slices.Sorted(maps.Keys(used)) {
 		if last := len(parts) - 1; last >= 0 && parts[last].to == n {
@@ -152,9 +165,11 @@ func (w *Writer) parts() []columns {
 			parts = append(parts, columns{n, n + 1})
 		}
 	}
+
 	if slices.ContainsFunc(parts, func(p columns) bool { return p.to-p.from < 2 }) && len(parts) > 1 {
 		return []columns{{parts[0].from, parts[len(parts)-1].to}}
 	}
+
 	return parts
 }
 
@@ -181,7 +196,9 @@ func (w *Writer) write(r row) {
 	if len(w.heads) > 0 && !w.isHead(r) {
 		w.writeHeads()
 	}
+
 	switch {
+	// Rows with one value may be titles, or stand alone: which one, the rows below tell.
 	case len(w.heads) > 0:
 		w.heads = append(w.heads, r.clone())
 	case w.open:
@@ -209,6 +226,7 @@ func TooManyCells(l document.Limits) error {
 // is its title, unless the table has but one column.
 func (w *Writer) beginTable(header row) {
 	w.open = true
+
 	if header.values() == 1 && w.oneColumn() {
 		w.Text.BeginTable(w.located(w.alone[0]))
 		for _, r := range w.alone[1:] {
@@ -218,8 +236,11 @@ func (w *Writer) beginTable(header row) {
 		w.Text.Row(w.located(header))
 		return
 	}
+
 	w.writeLines()
+
 	w.heads = append(w.heads, header.clone())
+
 	if !header.hasSpans() {
 		w.writeHeads()
 	}
@@ -272,13 +293,17 @@ func (w *Writer) endTable() {
 		w.Text.Table(rows)
 		w.alone = nil
 	}
+
 	w.writeLines()
+
 	if len(w.heads) > 0 {
 		w.writeHeads()
 	}
+
 	if w.open {
 		w.Text.EndTable()
 	}
+
 	w.open = false
 }
 
@@ -350,12 +375,16 @@ func (w *Writer) located(r row) []richtext.Cell {
 		if c.Text != "" && !w.Text.Full() {
 			c.Place = w.place(r.number, r.first+i)
 		}
+
+		// A cell that covers several columns stands for all of them.
 		if n := r.span(i); n > 1 {
 			c.Span = n
 			i += n - 1
 		}
+
 		cells = append(cells, c)
 	}
+
 	return cells
 }
 
@@ -376,16 +405,20 @@ func ColumnName(column int) string {
 // the shown form would read that.
 func Number(shown string, stored float64) string {
 	exact := strconv.FormatFloat(stored, 'g', 15, 64)
+
 	if exact == shown && !hasTwoReadings(shown) || math.IsNaN(stored) || math.IsInf(stored, 0) {
 		return shown
 	}
+
 	if isHidden(shown) {
 		return exact
 	}
+
 	value, digits := readNumber(shown)
 	if digits && math.Abs(value-stored) <= 1e-9*math.Abs(stored) && !hasTwoReadings(shown) {
 		return shown
 	}
+
 	return table.WithStored(shown, exact)
 }
 
@@ -401,10 +434,12 @@ func hasTwoReadings(shown string) bool {
 	if strings.ContainsAny(shown, "%‰()") {
 		return true
 	}
+
 	at := strings.IndexAny(shown, ".,")
 	if at < 0 || strings.ContainsAny(shown[at+1:], ".,") {
 		return false
 	}
+
 	before, behind := 0, 0
 	for at-before > 0 && isDigit(shown[at-before-1]) {
 		before++
@@ -412,6 +447,7 @@ func hasTwoReadings(shown string) bool {
 	for at+1+behind < len(shown) && isDigit(shown[at+1+behind]) {
 		behind++
 	}
+
 	return behind == 3 && 1 <= before && before <= 3 && shown[at-before] != '0'
 }
 
@@ -421,7 +457,9 @@ func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 // takes the last point or comma for that of decimals, unless it groups thousands.
 func readNumber(shown string) (value float64, ok bool) {
 	negative := strings.ContainsAny(shown, "-−(")
+
 	point := strings.LastIndexAny(shown, ".,")
+
 	if point >= 0 {
 		mark := shown[point]
 		behind := strings.TrimFunc(shown[point+1:], func(r rune) bool { return r < '0' || r > '9' })
@@ -430,7 +468,9 @@ func readNumber(shown string) (value float64, ok bool) {
 		}
 	}
 	var digits strings.Builder
+
 	exponent := ""
+
 	for i, r := range shown {
 		switch {
 		case '0' <= r && r <= '9':
@@ -440,21 +480,27 @@ func readNumber(shown string) (value float64, ok bool) {
 		case (r == 'E' || r == 'e') && digits.Len() > 0:
 			exponent = shown[i:]
 		}
+
+		// The sign of the exponent is not that of the number.
 		if exponent != "" {
 			negative = strings.ContainsAny(shown[:i], "-−(")
 			break
 		}
 	}
+
 	value, err := strconv.ParseFloat(digits.String()+exponent, 64)
 	if err != nil {
 		return 0, false
 	}
+
 	if strings.Contains(shown, "%") {
 		value /= 100
 	}
+
 	if negative {
 		value = -value
 	}
+
 	return value, true
 }
 
@@ -476,11 +522,14 @@ func Duration(seconds float64) string {
 	if math.IsNaN(seconds) || math.Abs(seconds) >= 1e12 {
 		return ""
 	}
+
 	sign, n := "", int64(math.Round(seconds))
 	if n < 0 {
 		sign, n = "-", -n
 	}
+
 	text := sign + "PT"
+	// No time at all is written as zero seconds, as PT alone is no duration.
 	for _, unit := range []struct {
 		seconds int64
 		name    string
@@ -490,5 +539,6 @@ func Duration(seconds float64) string {
 		}
 		n %= unit.seconds
 	}
+
 	return text
 }

@@ -8,14 +8,17 @@ import (
 // abstracts, its text and its references.
 func (w *writer) writeArticle(root *node) {
 	meta := root.child("front", "front-stub")
+
 	journal := ""
 	if meta != nil && meta.name == "front" {
 		journal = plainText(find(meta.child("journal-meta"), "journal-title"))
 		meta = meta.child("article-meta")
 	}
+
 	if meta != nil {
 		w.writeFront(meta, journal)
 	}
+
 	for _, part := range root.elements() {
 		switch part.name {
 		case "body", "back", "floats-group", "floats-wrap":
@@ -31,14 +34,17 @@ func find(n *node, names ...string) *node {
 	if n == nil {
 		return nil
 	}
+
 	if c := n.child(names...); c != nil {
 		return c
 	}
+
 	for _, c := range n.elements() {
 		if f := find(c, names...); f != nil {
 			return f
 		}
 	}
+
 	return nil
 }
 
@@ -98,6 +104,7 @@ func authorsOf(meta *node) (names []string) {
 		if group.name != "contrib-group" {
 			continue
 		}
+
 		for _, c := range group.elements() {
 			if kind := c.attr("contrib-type"); c.name != "contrib" || kind != "" && kind != "author" {
 				continue
@@ -109,6 +116,7 @@ func authorsOf(meta *node) (names []string) {
 			}
 		}
 	}
+
 	return names
 }
 
@@ -120,10 +128,14 @@ func personName(n *node, first, second, between string) string {
 			return ""
 		}
 	}
+
 	one, other := plainText(name.child(first)), plainText(name.child(second))
+
+	// A name without these parts is one text.
 	if one == "" && other == "" {
 		return plainText(name)
 	}
+
 	return strings.TrimSpace(one + between + other)
 }
 
@@ -194,15 +206,18 @@ func citationOf(ref *node) string {
 // pagesOf returns the volume, the issue and the pages of a reference, such as 12(3):45–67.
 func pagesOf(c *node) string {
 	where := plainText(c.child("volume"))
+
 	if issue := plainText(c.child("issue")); issue != "" {
 		where += "(" + issue + ")"
 	}
+
 	if first := plainText(c.child("fpage")); first != "" {
 		where += ":" + first
 		if last := plainText(c.child("lpage")); last != "" && last != first {
 			where += "–" + last
 		}
 	}
+
 	return strings.TrimPrefix(where, ":")
 }
 
@@ -220,6 +235,7 @@ func (w *writer) writeLabels(n *node) {
 		if w.stopped() || isHidden(c) {
 			continue
 		}
+
 		switch c.name {
 		case "defs", "style", "script", "metadata", "symbol", "clipPath", "mask", "pattern", "title":
 		case "text":
@@ -243,19 +259,25 @@ func isHidden(n *node) bool {
 // linesOf returns the lines of a text in a drawing: a part with a height of its own begins one.
 func linesOf(text *node) []string {
 	lines := []string{""}
+
 	var add func(*node)
 	add = func(n *node) {
+		// Text is a node without a name; only elements can be hidden.
 		if n.name != "" && isHidden(n) {
 			return
 		}
+
 		if n.name == "tspan" && (n.attr("y") != "" || n.attr("dy") != "" && strings.Trim(n.attr("dy"), "0") != "") {
 			lines = append(lines, "")
 		}
+
 		lines[len(lines)-1] += n.text
 		for _, c := range n.children {
 			add(c)
 		}
 	}
+
 	add(text)
+
 	return lines
 }

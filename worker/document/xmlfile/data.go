@@ -19,17 +19,23 @@ type field struct{ name, value string }
 // repeat, and a heading above what stands deeper.
 func (w *writer) writeData(n *node, level int) {
 	w.writeFields(attributesOf(n))
+
 	if hasText(n) { // text with elements in it is for people
 		w.paragraph(labelled(n.name, plainText(n)))
 		return
 	}
+
 	elements := n.elements()
+
 	for i := 0; i < len(elements) && !w.stopped(); {
 		c := elements[i]
+
+		// Elements of one name beside each other are one group, which may be records.
 		group := i + 1
 		for group < len(elements) && elements[group].name == c.name {
 			group++
 		}
+
 		switch {
 		case group-i > 1 && w.writeRecords(elements[i:group]):
 			i = group
@@ -40,6 +46,7 @@ func (w *writer) writeData(n *node, level int) {
 		default:
 			w.writeFields(fieldsOf(c, c.name))
 		}
+
 		i++
 	}
 }
@@ -131,29 +138,38 @@ func rowOf(n *node, prefix string, depth int) (row []field, ok bool) {
 	if depth > maxInner {
 		return nil, false
 	}
+
 	seen := map[string]bool{}
+
 	for _, a := range attributesOf(n) {
 		row = append(row, field{strings.TrimSpace(prefix + " " + a.name), a.value})
 		seen[a.name] = true
 	}
+
 	if hasText(n) && len(n.elements()) == 0 {
 		return append(row, field{strings.TrimSpace(prefix + " " + n.name), plainText(n)}), true
 	}
+
 	for _, c := range n.elements() {
 		name := strings.TrimSpace(prefix + " " + c.name)
+
 		if seen[c.name] {
 			return nil, false
 		}
 		seen[c.name] = true
+
 		if len(c.elements()) == 0 || hasText(c) {
 			row = append(row, fieldsOf(c, name)...)
 			continue
 		}
+
 		inner, ok := rowOf(c, name, depth+1)
 		if !ok {
 			return nil, false
 		}
+
 		row = append(row, inner...)
 	}
+
 	return row, true
 }

@@ -66,22 +66,26 @@ func documentType(content string) string {
 	if at < 0 {
 		return ""
 	}
+
 	open := strings.IndexAny(content[at:], "[>")
 	if open < 0 || content[at+open] == '>' {
 		return ""
 	}
+
 	end := strings.Index(content[at+open:], "]")
 	for end >= 0 { // the bracket may stand in a value
 		rest := strings.TrimLeft(content[at+open+end+1:], " \t\r\n")
 		if strings.HasPrefix(rest, ">") {
 			return content[at : at+open+end]
 		}
+
 		next := strings.Index(content[at+open+end+1:], "]")
 		if next < 0 {
 			break
 		}
 		end += 1 + next
 	}
+
 	return ""
 }
 

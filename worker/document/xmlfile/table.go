@@ -31,15 +31,19 @@ type hanging struct {
 // writeTable writes a table below its caption, and behind it those within its cells.
 func (w *writer) writeTable(n *node, caption string) {
 	r := &gridReader{w: w, names: map[string]int{}}
+
 	if caption == "" {
 		caption = plainText(n.child("caption", "title"))
 	}
+
 	r.read(n, false)
+
 	if len(r.rows) > 0 && !w.stopped() {
 		w.text.WriteTable(richtext.Table{Caption: caption, Place: w.place, Heads: r.heads, Rows: r.rows})
 	} else {
 		w.paragraph(caption)
 	}
+
 	for _, inner := range r.apart {
 		w.writeTable(inner, "")
 	}
@@ -71,35 +75,48 @@ func (r *gridReader) read(n *node, head bool) {
 // readRow reads a row.
 func (r *gridReader) readRow(n *node, head bool) {
 	var row []richtext.Cell
+
 	allHeads, width := true, 0
+
 	for _, c := range n.elements() {
 		if c.name != "td" && c.name != "th" && c.name != "entry" {
 			continue
 		}
+
 		allHeads = allHeads && c.name == "th"
+
+		// Cells that hang down from rows above come before this one in the columns.
 		row, width = r.hang(row, width, false)
 		cell := richtext.Cell{Text: r.textOf(c), Place: r.w.place, Span: r.spanOf(c)}
+
 		if rows := rowsOf(c); rows > 1 {
 			for len(r.below) <= width {
 				r.below = append(r.below, hanging{})
 			}
 			r.below[width] = hanging{cell, rows}
 		}
+
 		row, width = append(row, cell), width+max(cell.Span, 1)
 		if width > sheet.MaxColumns || r.w.text.CountCells(max(cell.Span, 1)) != nil {
 			return
 		}
 	}
+
 	row, _ = r.hang(row, width, true)
+
 	for i := range r.below {
 		r.below[i].rows--
 	}
+
 	if len(row) == 0 {
 		return
 	}
+
+	// Rows of heads alone are heads, too, but only above all others.
 	if (head || allHeads) && r.heads == len(r.rows) {
 		r.heads++
 	}
+
 	r.rows = append(r.rows, row)
 }
 
@@ -108,17 +125,24 @@ func (r *gridReader) readRow(n *node, head bool) {
 func (r *gridReader) hang(row []richtext.Cell, width int, rest bool) ([]richtext.Cell, int) {
 	for width < len(r.below) {
 		h := &r.below[width]
+
 		if h.rows <= 0 {
+			// Behind the last cell, gaps in front of cells that still hang down become
+			// empty cells.
 			if !rest || !r.hangsBehind(width) {
 				return row, width
 			}
 			row, width = append(row, richtext.Cell{}), width+1
 			continue
 		}
+
 		cell := h.cell
+
+		// What is repeated is bounded in bytes: the cells stay, without their text.
 		if r.repeated += len(cell.Text); r.repeated > maxRepeated {
 			cell.Text = ""
 		}
+
 		row, width = append(row, cell), width+max(cell.Span, 1)
 	}
 	return row, width

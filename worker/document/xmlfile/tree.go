@@ -39,6 +39,7 @@ func (n *node) child(names ...string) *node {
 	if n == nil {
 		return nil
 	}
+
 	for _, name := range names {
 		for _, c := range n.children {
 			if c.name == name {
@@ -46,6 +47,7 @@ func (n *node) child(names ...string) *node {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -71,14 +73,18 @@ type treeReader struct {
 // not well-formed, and a document.RefusedError if it is beyond its limits.
 func readTree(ctx context.Context, content string, entities map[string]string, limits document.Limits) (*node, error) {
 	r := &treeReader{ctx: ctx, xml: xmlread.NewText(strings.NewReader(content), limits, entities)}
+
 	var root *node
+
 	err := r.xml.Document(func(e xml.StartElement) (err error) {
 		root, err = r.element(e)
 		return err
 	})
+
 	if err != nil {
 		return nil, err
 	}
+
 	for { // what stands behind the outermost element has to be XML, too
 		if _, err := r.xml.Next(); errors.Is(err, io.EOF) {
 			return root, nil
@@ -104,17 +110,23 @@ func (r *treeReader) element(e xml.StartElement) (*node, error) {
 	if err := r.count(); err != nil {
 		return nil, err
 	}
+
 	if e.Name.Local == "math" && strings.Contains(e.Name.Space, "MathML") {
 		formula, err := equation.ReadMathML(r.xml, e)
 		return &node{name: "math", children: []*node{{text: formula}}}, err
 	}
+
 	n := &node{name: e.Name.Local}
 	for _, a := range e.Attr {
 		if a.Name.Space != "xmlns" && a.Name.Local != "xmlns" && a.Name.Local != "schemaLocation" {
 			n.attrs = append(n.attrs, a)
 		}
 	}
+
 	var full error
+
+	// The callback for text cannot return an error, so it is kept here for the next
+	// element.
 	err := r.xml.Each(func(e xml.StartElement) error {
 		if full != nil {
 			return full
@@ -127,6 +139,7 @@ func (r *treeReader) element(e xml.StartElement) (*node, error) {
 			n.children = append(n.children, &node{text: s})
 		}
 	})
+
 	raiseMarks(n.children)
 	return n, cmp.Or(full, err)
 }

@@ -54,18 +54,22 @@ func (w *writer) writeRoot(root *node) {
 // isProse reports whether a file has paragraphs for people to read, and not data alone.
 func isProse(root *node) bool {
 	paragraphs, left := 0, 20_000
+
 	var look func(n *node)
 	look = func(n *node) {
 		for _, c := range n.children {
+			// The bound keeps a very large file of data from being searched as a whole.
 			if left--; left < 0 || paragraphs > 0 {
 				return
 			}
+
 			if isParagraph(c.name) {
 				paragraphs++
 			}
 			look(c)
 		}
 	}
+
 	look(root)
 	return paragraphs > 0
 }
@@ -119,11 +123,14 @@ func isBlock(name string) bool {
 // writeBlocks writes what an element holds: text as paragraphs, and what stands apart.
 func (w *writer) writeBlocks(n *node, level int) {
 	var line runs.Text
+
 	flush := func() {
 		w.paragraph(squeeze(line.String()))
 		line.Reset()
 	}
+
 	alone := !isParagraph(n.name) && !hasText(n) // elements without text beside them stand apart
+
 	for _, c := range n.children {
 		switch {
 		case w.stopped():
@@ -135,6 +142,7 @@ func (w *writer) writeBlocks(n *node, level int) {
 			w.writeBlock(c, level)
 		}
 	}
+
 	flush()
 }
 
@@ -179,19 +187,25 @@ func (w *writer) writeSection(n *node, level int) {
 	if isDropped(n.name) {
 		return
 	}
+
 	title := n.child("title", "head")
+
 	if w.named && title == nil && !isParagraph(n.name) && !isProse(n) {
+		// In a file of prose, an element without any prose of its own is data.
 		w.writeData(&node{children: []*node{n}}, level)
 		return
 	}
+
 	if title == nil || isParagraph(n.name) {
 		w.writeBlocks(n, level)
 		return
 	}
+
 	label := ""
 	if l := n.child("label"); l != nil {
 		label = plainText(l) + " "
 	}
+
 	w.heading(level, strings.TrimSpace(label+plainText(title)))
 	w.writeBlocks(without(n, "title", "head", "label"), level+1)
 }
@@ -199,15 +213,18 @@ func (w *writer) writeSection(n *node, level int) {
 // without returns an element without those in it that have some names.
 func without(n *node, names ...string) *node {
 	rest := &node{name: n.name, attrs: n.attrs}
+
 	for _, c := range n.children {
 		dropped := false
 		for _, name := range names {
 			dropped = dropped || c.name == name
 		}
+
 		if !dropped {
 			rest.children = append(rest.children, c)
 		}
 	}
+
 	return rest
 }
 
@@ -257,13 +274,17 @@ func addInline(line *runs.Text, n *node) {
 		line.WriteString(" ")
 		defer line.WriteString(" ")
 	}
+
 	children := n.children
+
 	if n.name == "alternatives" || n.name == "inline-formula" && len(n.elements()) > 1 { // forms of the same
 		if m := n.child("math", "textual-form"); m != nil {
 			children = []*node{m}
 		}
 	}
+
 	apart := len(children) > 1 && !hasText(n)
+
 	for i, c := range children {
 		if apart && i > 0 && c.name != "" && !isFormat(c.name) && !isFormat(children[i-1].name) {
 			line.WriteString(" ") // parts of a name, of a date
@@ -289,16 +310,21 @@ func squeeze(text string) string { return strings.Join(strings.Fields(text), " "
 // writeList writes a list at a depth.
 func (w *writer) writeList(n *node, depth int) {
 	number := 0
+
 	for _, item := range n.elements() {
 		if w.stopped() {
 			return
 		}
+
 		if item.name == "title" {
 			w.paragraph(plainText(item))
 			continue
 		}
+
 		number++
+
 		mark := w.markOf(n, item, number)
+
 		for _, c := range item.children {
 			switch c.name {
 			case "list", "itemizedlist", "orderedlist", "ul", "ol":
@@ -308,6 +334,7 @@ func (w *writer) writeList(n *node, depth int) {
 				w.writeBlock(c, 1)
 			default:
 				if text := plainText(c); text != "" {
+					// Only the first text of an item has its mark.
 					w.text.Item(depth, mark, text, w.place)
 					mark = ""
 				}
@@ -334,10 +361,12 @@ func numbered(n int) string { return richtext.FormatNumber(richtext.Decimal, n) 
 // writeTerms writes a list of terms and what they mean, one on a line.
 func (w *writer) writeTerms(n *node) {
 	term := ""
+
 	for _, c := range n.elements() {
 		if w.stopped() {
 			return
 		}
+
 		switch c.name {
 		case "def-item", "varlistentry", "def":
 			w.writeTerms(c)
@@ -350,6 +379,7 @@ func (w *writer) writeTerms(n *node) {
 			term = ""
 		}
 	}
+
 	w.paragraph(term)
 }
 
@@ -371,6 +401,7 @@ func captionOf(n *node) string {
 // writeTableWrap writes a table with its caption above and its notes below.
 func (w *writer) writeTableWrap(n *node) {
 	tables := []*node{}
+
 	var find func(*node)
 	find = func(n *node) {
 		for _, c := range n.elements() {
@@ -382,13 +413,17 @@ func (w *writer) writeTableWrap(n *node) {
 			}
 		}
 	}
+
 	find(n)
+
 	caption := captionOf(n)
+	// Only the first table has the caption above it.
 	for _, t := range tables {
 		w.writeTable(t, caption)
 		caption = ""
 	}
 	w.paragraph(caption) // of a table that is a picture
+
 	for _, foot := range n.elements() {
 		if foot.name == "table-wrap-foot" {
 			for _, c := range foot.elements() {
@@ -404,7 +439,9 @@ func (w *writer) writeReferences(n *node, level int) {
 	if title == "" {
 		title = "References"
 	}
+
 	w.heading(level, title)
+
 	for _, c := range n.elements() {
 		switch {
 		case w.stopped():

@@ -35,12 +35,15 @@ func Format() document.Format {
 
 // sniff tells XML from pages, which may begin like it.
 func sniff(begin []byte) document.Match {
+	// UTF-16 shows itself by its byte order mark; half a character at the end is cut off.
 	if decoded, _, _, err := charset.Decode(begin[:len(begin)&^1], ""); err == nil && (bytes.HasPrefix(begin, []byte("\xff\xfe")) || bytes.HasPrefix(begin, []byte("\xfe\xff"))) {
 		begin = []byte(decoded)
 	}
+
 	begin = document.TrimBegin(begin)
 	declared := bytes.HasPrefix(begin, []byte("<?xml"))
 	name := rootName(begin)
+
 	switch {
 	case strings.EqualFold(name, "html"):
 		return document.Possible
@@ -54,10 +57,13 @@ func sniff(begin []byte) document.Match {
 // if the beginning does not have it.
 func rootName(begin []byte) string {
 	s := string(begin)
+
 	for {
 		s = strings.TrimLeft(s, " \t\r\n")
 		end := "?>"
+
 		switch {
+		// Instructions and comments may stand in front of what names the element.
 		case strings.HasPrefix(s, "<?"):
 		case strings.HasPrefix(s, "<!--"):
 			end = "-->"
@@ -69,10 +75,12 @@ func rootName(begin []byte) string {
 			name := s[:len(s)-len(strings.TrimLeftFunc(s, isNameRune))]
 			return name[strings.LastIndexByte(name, ':')+1:]
 		}
+
 		_, rest, ok := strings.Cut(s, end)
 		if !ok {
 			return ""
 		}
+
 		s = rest
 	}
 }
@@ -133,19 +141,23 @@ func declaredCharset(data []byte, mediaType string) string {
 	if declared := text.DeclaredCharset(mediaType); declared != "" {
 		return declared
 	}
+
 	begin := document.TrimBegin(data[:min(len(data), document.SniffBytes)])
 	if !bytes.HasPrefix(begin, []byte("<?xml")) {
 		return ""
 	}
+
 	head, _, _ := bytes.Cut(begin, []byte("?>"))
 	_, value, ok := strings.Cut(string(head), "encoding")
 	value = strings.TrimLeft(value, " \t\r\n=")
 	if !ok || len(value) < 2 || value[0] != '"' && value[0] != '\'' {
 		return ""
 	}
+
 	name, _, _ := strings.Cut(value[1:], value[:1])
 	if strings.HasPrefix(strings.ToLower(name), "utf-16") || strings.EqualFold(name, "ucs-2") {
 		return "" // what is readable so far is not
 	}
+
 	return name
 }
