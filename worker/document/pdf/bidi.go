@@ -18,12 +18,15 @@ import (
 func logical(words []word, row direction) []word {
 	t := tallyOf(words)
 	isKnown := len(words) == 1 || words[0].box != words[len(words)-1].box // where they stand; not of OCR that says only what it has read
+
 	if t.leftToRight > 0 && t.rightToLeft == 0 || !isKnown {
 		space(words)
 		return words
 	}
+
 	l := newBidiLine(words)
 	l.joinNumbers()
+
 	switch {
 	case t.rightToLeft == 0:
 	case t.direction(row) == rightToLeft:
@@ -31,6 +34,7 @@ func logical(words []word, row direction) []word {
 	default:
 		l.levelLeftToRight()
 	}
+
 	l.reorder()
 	l.turnBrackets()
 	return l.words()
@@ -50,6 +54,7 @@ type bidiPart struct {
 func newBidiLine(words []word) bidiLine {
 	var l bidiLine
 	add := func(w word, d direction) { l = append(l, bidiPart{word: w, direction: d, at: len(l)}) }
+
 	for i, w := range words {
 		if i > 0 {
 			add(word{text: " "}, neutral)
@@ -67,13 +72,16 @@ func (w word) split() []word {
 	if len(w.parts) > 0 {
 		return w.parts
 	}
+
 	if strings.ContainsFunc(w.text, unicode.IsLetter) {
 		return []word{w}
 	}
+
 	var parts []word
 	for _, c := range w.text {
 		parts = append(parts, word{text: string(c), box: w.box, line: w.line})
 	}
+
 	return parts
 }
 
@@ -97,6 +105,9 @@ func directionOfText(text string) direction {
 // sign stands behind its number there, too.
 func (l bidiLine) joinNumbers() {
 	isArabic := make([]bool, len(l))
+
+	// What is read before a part from right to left stands at its right, so the letter
+	// before it is looked for from there.
 	for i, arabic := len(l)-1, false; i >= 0; i-- {
 		if d := l[i].direction; d == leftToRight || d == rightToLeft {
 			c, _ := utf8.DecodeRuneInString(l[i].text)
@@ -104,12 +115,14 @@ func (l bidiLine) joinNumbers() {
 		}
 		isArabic[i] = arabic
 	}
+
 	for i := range l {
 		class := l[i].class()
 		if (class == bidi.CS || class == bidi.ES) && l.isNumber(i-1) && l.isNumber(i+1) || class == bidi.ET && !isArabic[i] && l.isNumber(i-1) {
 			l[i].direction = number
 		}
 	}
+
 	for i := range slices.Backward(l) {
 		if l[i].class() == bidi.ET && !isArabic[i] && l.isNumber(i+1) {
 			l[i].direction = number
@@ -141,6 +154,7 @@ func (l bidiLine) levelRightToLeft() {
 			l[i].level = 2
 		}
 	}
+
 	l.eachRun(leftToRight, func(from, to int) {
 		for i := from; i < to; i++ {
 			l[i].level = 2
@@ -165,16 +179,19 @@ func (l bidiLine) levelLeftToRight() {
 // right, and brackets of which the run has the other one, belong to it.
 func (l bidiLine) eachRun(d direction, f func(from, to int)) {
 	other := leftToRight + rightToLeft - d
+
 	for from := 0; from < len(l); from++ {
 		if l[from].direction != d {
 			continue
 		}
+
 		to := from + 1
 		for i := to; i < len(l) && l[i].direction != other; i++ {
 			if l[i].direction == d {
 				to = i + 1
 			}
 		}
+
 		first, last := l.extend(from, to, d)
 		f(first, last)
 		from = last - 1
@@ -191,12 +208,14 @@ func (l bidiLine) extend(from, to int, d direction) (first, last int) {
 			to = i + 1
 		}
 	}
+
 	if l.completes(from-1, from, to) {
 		from--
 	}
 	if l.completes(to, from, to) {
 		to++
 	}
+
 	return from, to
 }
 
@@ -270,19 +289,26 @@ func (l bidiLine) turnBrackets() {
 	for i := range l {
 		before[i] = l.isSpace(i-1) || pairOf(l[i-1].text) != "" && before[i-1]
 	}
+
 	for i := range slices.Backward(l) {
 		behind[i] = l.isSpace(i+1) || pairOf(l[i+1].text) != "" && behind[i+1]
 	}
+
 	open := make(map[string]int)
+
 	for i := range l {
 		pair := pairOf(l[i].text)
 		if pair == "" {
 			continue
 		}
+
+		// White space on one side alone tells which bracket it is; else they open and close
+		// in turn.
 		opens := open[pair] == 0
 		if before[i] != behind[i] {
 			opens = before[i]
 		}
+
 		if size := len(pair) / 2; opens {
 			l[i].text, open[pair] = pair[:size], open[pair]+1
 		} else {
@@ -300,7 +326,9 @@ func (l bidiLine) words() []word {
 		if w.text == " " {
 			continue
 		}
+
 		switch joined := i > 0 && l[i-1].text != " "; {
+		// Parts that were beside each other before they were reordered are still one word.
 		case joined && (l[i].at-l[i-1].at == 1 || l[i].at-l[i-1].at == -1):
 			last := &words[len(words)-1]
 			last.text, last.box = last.text+w.text, union(last.box, w.box)
@@ -308,6 +336,7 @@ func (l bidiLine) words() []word {
 		case !joined:
 			w.before = " "
 		}
+
 		words = append(words, w)
 	}
 	return words

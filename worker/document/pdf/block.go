@@ -37,7 +37,10 @@ func inBlock(a, b *row) bool {
 func partBlock(rows []row) {
 	for i := 1; i < len(rows[0].words); i++ {
 		gap := interval{rows[0].words[i-1].box.Right, rows[0].words[i].box.Left}
+
 		at := []int{i}
+
+		// The gap shrinks to what is free in all rows so far.
 		for k := 1; k < len(rows) && gap.to > gap.from; k++ {
 			n := rows[k].gapIn(&gap)
 			if n == 0 {
@@ -45,6 +48,7 @@ func partBlock(rows []row) {
 			}
 			at = append(at, n)
 		}
+
 		if len(at) == len(rows) && gap.to-gap.from >= blockGap*rows[0].height() && areFlush(rows, at) && !partWords(rows, at) {
 			for k, n := range at {
 				rows[k].words[n].before = "\t"

@@ -30,6 +30,7 @@ func (l *lattice) cuts(s span, words []word, in []int) (cuts []int) {
 			cuts, wide = append(cuts, c), true
 		}
 	}
+
 	if !wide {
 		return nil
 	}
@@ -51,12 +52,16 @@ func (l *lattice) hasWall(column int) bool {
 func (l *lattice) gapAt(x float64, words []word, in []int) (least float64, pairs, crossed bool) {
 	for _, i := range in {
 		a := words[i].box
+
+		// A word may reach a point beyond the place without standing across it.
 		if a.Left < x-1 && a.Right > x+1 {
 			return 0, false, true
 		}
+
 		if a.Right > x+1 {
 			continue
 		}
+
 		for _, k := range in {
 			if b := words[k].box; b.Left >= x-1 && beside(a, b) {
 				gap := (b.Left - a.Right) / max(min(a.Bottom-a.Top, b.Bottom-b.Top), 1)
@@ -69,6 +74,7 @@ func (l *lattice) gapAt(x float64, words []word, in []int) (least float64, pairs
 			}
 		}
 	}
+
 	return least, pairs, false
 }
 

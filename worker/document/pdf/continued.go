@@ -59,7 +59,9 @@ func sameColumns(a, b *grid) bool {
 	if len(a.columns) != len(b.columns) || a.ruled != b.ruled {
 		return false
 	}
+
 	same := func(x, y float64) bool { return math.Abs(x-y) <= sameEdge }
+
 	for i, c := range a.columns {
 		d := b.columns[i]
 		left, right := same(c.from, d.from), same(c.to, d.to)
@@ -74,23 +76,30 @@ func sameColumns(a, b *grid) bool {
 // columns of numbers, which words are the heads of, they have numbers from the first row on.
 func (g *grid) typesFit(of *grid) bool {
 	head, heads := g, g.heads
+
 	if g.above != nil {
 		head, heads = g.above, g.above.heads
 	}
+
 	found := false
+
 	for at := range g.columns {
 		if !isTyped(g.rows[g.heads:], at) || hasNumberAt(head.rows[:heads], at) {
 			continue
 		}
+
 		first := of.rows[0].cells[at]
+
 		switch {
 		case first.joined || len(first.words) == 0:
 			continue
 		case !first.isNumber() || !isTyped(of.rows, at) && len(of.rows) > 1, first.isYear() && !g.rows[len(g.rows)-1].cells[at].isYear():
 			return false
 		}
+
 		found = true
 	}
+
 	return found
 }
 
@@ -132,6 +141,7 @@ func (c *gridCell) isYear() bool {
 	if len(c.words) != 1 || len(c.words[0].text) != 4 {
 		return false
 	}
+
 	year := 0
 	for _, digit := range c.words[0].text {
 		if digit < '0' || digit > '9' {
@@ -139,5 +149,6 @@ func (c *gridCell) isYear() bool {
 		}
 		year = 10*year + int(digit-'0')
 	}
+
 	return year >= lowestYear && year <= highestYear
 }

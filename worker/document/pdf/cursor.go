@@ -46,6 +46,7 @@ func (r *cursor) skip(count int) bool {
 // skipOperands skips the operands of an instruction, and reports whether the instruction is
 // known (WebAssembly 2.0 with exceptions, 5.4).
 func (r *cursor) skipOperands(op byte) bool {
+	// Opcodes with a form of their own come first; the ranges below hold what is left.
 	switch {
 	case op == 0x0e: // br_table
 		return r.numbers(int(r.number()) + 1)
@@ -67,6 +68,7 @@ func (r *cursor) skipOperands(op byte) bool {
 		op >= 0x20 && op <= 0x26, op >= 0x3f && op <= 0x42, op == 0xd0, op == 0xd2:
 		return r.numbers(1)
 	}
+
 	return op <= 0x01 || op == 0x05 || op == 0x0a || op == 0x0b || op == 0x0f || op == 0x19 || op == 0x1a || op == 0x1b ||
 		op >= 0x45 && op <= 0xc4 || op == 0xd1
 }
@@ -74,16 +76,19 @@ func (r *cursor) skipOperands(op byte) bool {
 // skipTry skips the operands of try_table: a type, and the clauses that catch.
 func (r *cursor) skipTry() bool {
 	r.number()
+
 	for range r.number() {
 		kind := r.byte()
 		if kind > 3 {
 			return false
 		}
+		// The clauses of kinds 0 and 1 name the tag that they catch.
 		if kind < 2 { // of a tag
 			r.number()
 		}
 		r.number()
 	}
+
 	return true
 }
 

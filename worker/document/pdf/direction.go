@@ -70,24 +70,31 @@ type tally struct {
 
 func tallyOf(words []word) (t tally) {
 	first, last := neutral, neutral
+
 	for _, w := range words {
 		var left, right bool
 		for _, c := range w.text {
 			d := directionOfLetter(c)
 			left, right = left || d == leftToRight, right || d == rightToLeft
 		}
+
 		switch {
+		// A word with letters of both directions counts for both, and ends from right to
+		// left.
 		case right:
 			last = rightToLeft
 			t.rightToLeft++
 		case left:
 			last = leftToRight
 		}
+
 		if left {
 			t.leftToRight++
 		}
+
 		first = cmp.Or(first, last)
 	}
+
 	t.leftAtEnds = first == leftToRight && last == leftToRight
 	return t
 }
@@ -154,7 +161,9 @@ func sortWords(words []word) {
 func (r *row) read(page direction, usual float64) {
 	t := tallyOf(r.words)
 	direction := t.direction(page)
+
 	var cells [][]word
+
 	for from := 0; from < len(r.words); {
 		to := from + 1
 		for to < len(r.words) && !apart(&r.words[to-1], &r.words[to], usual) {
@@ -163,19 +172,24 @@ func (r *row) read(page direction, usual float64) {
 		cells = append(cells, r.words[from:to])
 		from = to
 	}
+
 	if direction == rightToLeft || page == rightToLeft {
 		slices.Reverse(cells)
 	}
+
 	r.words = nil
+
 	for _, cell := range cells {
 		if t.rightToLeft > 0 || direction == rightToLeft {
 			cell = logical(cell, direction)
 		} else {
 			space(cell)
 		}
+
 		if len(r.words) > 0 {
 			cell[0].before = "\t"
 		}
+
 		r.words = append(r.words, cell...)
 	}
 }

@@ -44,22 +44,29 @@ func (d *reading) drawPages(data []byte, pages []int, drawn func(document.Pictur
 	if err != nil {
 		return d.refusal(err)
 	}
+
 	defer end()
+
 	for _, d.page = range pages {
 		if d.page < 1 || d.page > d.pages {
 			continue
 		}
+
 		picture, err := d.draw()
+
 		if err != nil {
+			// A page that cannot be drawn is left out, unless the time is over.
 			if d.ctx.Err() != nil {
 				return d.refusal(err)
 			}
 			continue
 		}
+
 		if err := drawn(*picture); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -126,12 +133,14 @@ const jpegQuality = 70
 // JPEG of what was scanned.
 func encodePicture(m image.Image) (mediaType string, data []byte, err error) {
 	var asPNG, asJPEG bytes.Buffer
+
 	if err := png.Encode(&asPNG, m); err != nil {
 		return "", nil, fmt.Errorf("pdf: %w", err)
 	}
 	if err := jpeg.Encode(&asJPEG, m, &jpeg.Options{Quality: jpegQuality}); err != nil {
 		return "", nil, fmt.Errorf("pdf: %w", err)
 	}
+
 	if asJPEG.Len() < asPNG.Len() {
 		return "image/jpeg", asJPEG.Bytes(), nil
 	}
@@ -142,13 +151,16 @@ func encodePicture(m image.Image) (mediaType string, data []byte, err error) {
 func (e *engine) isCompiled() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+
 	if e.module != nil {
 		return true
 	}
+
 	dir := cacheDir(e.config.CacheDir)
 	if dir == "" {
 		return false
 	}
+
 	found, err := os.ReadDir(dir)
 	return err == nil && len(found) > 0
 }

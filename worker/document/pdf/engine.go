@@ -38,14 +38,18 @@ type engine struct {
 func (e *engine) open() (err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+
 	if e.module != nil {
 		return nil
 	}
+	// The time of a thread is measured, so another one compiles.
 	done := make(chan struct{})
+
 	go func() {
 		defer close(done)
 		err = e.compile()
 	}()
+
 	<-done
 	return err
 }
@@ -84,20 +88,25 @@ func (e *engine) compile() error {
 // of viewers, such as timers and cursors; it does nothing, and returns 0.
 func instantiateHost(ctx context.Context, rt wazero.Runtime, compiled wazero.CompiledModule) error {
 	const readFile = "FPDF_FILEACCESS_CB"
+
 	host := rt.NewHostModuleBuilder("env")
+
 	for _, f := range compiled.ImportedFunctions() {
 		module, name, _ := f.Import()
 		if module != "env" {
 			continue
 		}
+
 		does := api.GoModuleFunc(func(_ context.Context, _ api.Module, stack []uint64) {
 			clear(stack[:len(f.ResultTypes())])
 		})
 		if name == readFile {
 			does = readBlock
 		}
+
 		host.NewFunctionBuilder().WithGoModuleFunction(does, f.ParamTypes(), f.ResultTypes()).Export(name)
 	}
+
 	_, err := host.Instantiate(ctx)
 	return err
 }
@@ -114,13 +123,16 @@ func openCache(dir string) wazero.CompilationCache {
 	if dir = cacheDir(dir); dir == "" {
 		return nil
 	}
+
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil
 	}
+
 	cache, err := wazero.NewCompilationCacheWithDir(dir)
 	if err != nil {
 		return nil
 	}
+
 	return cache
 }
 

@@ -22,6 +22,7 @@ const (
 // lies reports whether the fonts of a page lie, by the characters of its text.
 func lies(chars []rune) bool {
 	signs, strange := 0, 0
+
 	for _, c := range chars {
 		if unicode.IsSpace(c) {
 			continue
@@ -31,9 +32,11 @@ func lies(chars []rune) bool {
 			strange++
 		}
 	}
+
 	if signs >= leastSigns && float64(strange) > shareStrange*float64(signs) {
 		return true
 	}
+
 	return isScrambled(chars)
 }
 
@@ -53,7 +56,9 @@ var letterShares = [26]float64{84, 16, 35, 44, 146, 13, 18, 22, 77, 4, 14, 44, 2
 // and codes, is judged in the same way.
 func isScrambled(chars []rune) bool {
 	var counts [26]float64
+
 	letters, words, mute, length, vowels := 0.0, 0, 0, 0, 0
+
 	end := func() {
 		if length >= 4 {
 			words++
@@ -63,8 +68,10 @@ func isScrambled(chars []rune) bool {
 		}
 		length, vowels = 0, 0
 	}
+
 	for _, c := range chars {
 		l := unicode.ToLower(c)
+
 		switch {
 		case l >= 'a' && l <= 'z':
 			counts[l-'a']++
@@ -80,7 +87,9 @@ func isScrambled(chars []rune) bool {
 			end()
 		}
 	}
+
 	end()
+
 	return letters >= leastLetters && words >= leastSigns && float64(mute) > shareMute*float64(words) && likeness(counts) < leastLikeness
 }
 

@@ -39,11 +39,13 @@ func (r *wordReader) glyphLine(from, to int) (l glyphLine) {
 			}
 			continue
 		}
+
 		if g, ok := r.glyph(i, shift); ok {
 			g.blanks = l.blanks
 			l.glyphs = append(l.glyphs, g)
 		}
 	}
+
 	return l
 }
 
@@ -53,11 +55,14 @@ func (r *wordReader) glyph(i, shift int) (g glyph, ok bool) {
 	if len(shown) == 0 || unicode.Is(unicode.Bidi_Control, shown[0]) {
 		return g, false
 	}
+
 	x, y, ok := r.origin(i + shift)
+
 	places := r.pdfium.place
 	if !ok || r.pdfium.call("FPDFText_GetCharBox", r.text, integer(i+shift), places(0), places(1), places(2), places(3)) == 0 {
 		return g, false
 	}
+
 	left, right, bottom, top := r.pdfium.float64At(0), r.pdfium.float64At(1), r.pdfium.float64At(2), r.pdfium.float64At(3)
 	return glyph{char: shown[0], x: x, y: y, box: r.page.shown(left, top, right, bottom)}, true
 }
@@ -77,33 +82,43 @@ func (l *glyphLine) isLegible() bool {
 	if len(l.glyphs) == 0 {
 		return false
 	}
+
 	var above, below, height float64 // above is how much of the glyphs is above their baselines
 	top, bottom := math.Inf(1), math.Inf(-1)
+
 	for i, g := range l.glyphs {
+		// Two glyphs at one place with a space between them are several words in one.
 		if i > 0 && g.x == l.glyphs[i-1].x && g.blanks != l.glyphs[i-1].blanks {
 			return false
 		}
+
 		above, below, height = above+g.y-g.box.Top, below+g.box.Bottom-g.y, max(height, g.box.Bottom-g.box.Top)
 		top, bottom = min(top, g.y), max(bottom, g.y)
 	}
+
 	return above > below && bottom-top < height
 }
 
 // words returns the words of the line, from left to right.
 func (l *glyphLine) words(line int) []word {
 	l.sort()
+
 	l.attachMarks()
 	l.stretch()
+
 	box := l.box()
+
 	var words []word
 	from := 0
 	starts := l.starts((box.Bottom - box.Top) / 10)
+
 	for i := 1; i <= len(l.glyphs); i++ {
 		if i == len(l.glyphs) || starts[i] {
 			words = append(words, wordOf(l.glyphs[from:i], line))
 			from = i
 		}
 	}
+
 	return words
 }
 
@@ -136,6 +151,7 @@ func (l *glyphLine) sort() {
 func (l *glyphLine) attachMarks() {
 	var marks []glyph
 	var bases []glyph
+
 	for _, g := range l.glyphs {
 		if directionOf(g.char) == attached {
 			marks = append(marks, g)
@@ -143,9 +159,11 @@ func (l *glyphLine) attachMarks() {
 			bases = append(bases, g)
 		}
 	}
+
 	if len(bases) == 0 {
 		return
 	}
+
 	l.glyphs = bases
 	for _, m := range slices.Backward(marks) { // in the order of the text, as far as they share a place
 		b := l.base(m)
@@ -173,17 +191,22 @@ func (l *glyphLine) base(mark glyph) *glyph {
 // than least is none: a mark has brought the space along.
 func (l *glyphLine) starts(least float64) []bool {
 	starts := make([]bool, len(l.glyphs))
+
 	for from := 0; from < len(l.glyphs); {
 		to := from + 1
 		for to < len(l.glyphs) && directionOf(l.glyphs[to].char) == neutral {
 			to++
 		}
+
 		gaps := l.gaps(from, min(to, len(l.glyphs)-1))
+		// The widest gaps come first: as many of them begin words as PDFium counted spaces.
 		for _, g := range gaps[:min(l.blanksBetween(from, to), len(gaps))] {
 			starts[g.at] = g.width > least
 		}
+
 		from = to
 	}
+
 	return starts
 }
 
@@ -216,6 +239,7 @@ func (l *glyphLine) gaps(from, to int) []gap {
 // wordOf returns the word that glyphs make, from left to right.
 func wordOf(glyphs []glyph, line int) word {
 	var parts []word
+
 	from := 0
 	for i := 1; i <= len(glyphs); i++ {
 		if i == len(glyphs) || directionOf(glyphs[i].char) == neutral || directionOf(glyphs[i].char) != directionOf(glyphs[i-1].char) {
@@ -223,30 +247,36 @@ func wordOf(glyphs []glyph, line int) word {
 			from = i
 		}
 	}
+
 	if len(parts) == 1 {
 		return parts[0]
 	}
+
 	w := word{box: parts[0].box, line: line, parts: parts}
 	for _, p := range parts {
 		w.text, w.box = w.text+p.text, union(w.box, p.box)
 	}
+
 	return w
 }
 
 // partOf returns the text of glyphs that run in one direction.
 func partOf(glyphs []glyph, line int) word {
 	w := word{box: glyphs[0].box, line: line}
+	// The glyphs come from left to right; these are read from right to left.
 	if directionOf(glyphs[0].char) == rightToLeft {
 		glyphs = slices.Clone(glyphs)
 		slices.Reverse(glyphs)
 		orderLigatures(glyphs)
 	}
+
 	var text strings.Builder
 	for _, g := range glyphs {
 		text.WriteRune(g.char)
 		text.WriteString(string(g.marks))
 		w.box = union(w.box, g.box)
 	}
+
 	w.text = text.String()
 	return w
 }

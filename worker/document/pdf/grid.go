@@ -49,12 +49,14 @@ const (
 // a table.
 func findGrids(rows []row) []row {
 	var out []row
+
 	for from := 0; from < len(rows); {
 		if rows[from].grid != nil {
 			out = append(out, rows[from])
 			from++
 			continue
 		}
+
 		g, to := gridAt(rows, from)
 		if g == nil {
 			to = max(to, from+1)
@@ -62,9 +64,11 @@ func findGrids(rows []row) []row {
 			from = to
 			continue
 		}
+
 		out = append(out, row{box: boxOf(rows[from:to]), grid: g})
 		from = to
 	}
+
 	return out
 }
 
@@ -72,12 +76,15 @@ func findGrids(rows []row) []row {
 // begins there, that is nil, and the number of the first row with which one may begin.
 func gridAt(rows []row, from int) (*grid, int) {
 	var cells [][]row
+
 	to, last, lone := from, from, 0
 	for ; to < len(rows) && len(cells) < maxGridRows; to++ {
 		if rows[to].grid != nil || to > from && !follows(&rows[to-1], &rows[to]) {
 			break
 		}
+
 		c := cellsOf(&rows[to])
+
 		if len(c) < 2 {
 			if lone++; to == from || lone > loneRows {
 				break
@@ -85,26 +92,33 @@ func gridAt(rows []row, from int) (*grid, int) {
 		} else {
 			lone, last = 0, to+1
 		}
+
 		cells = append(cells, c)
 	}
+	// Lone rows at the end are not of the table.
 	cells = cells[:min(len(cells), max(last-from, 0))]
 	if len(cells) < 2 {
 		return nil, from
 	}
+
 	g := newGrid(cells)
+
 	switch {
 	case !g.isTable(cells):
 		return nil, from
 	case g.isJustified():
 		return nil, last
 	}
+
 	g.joinWrapped()
 	g.heads = g.countHeads()
+
 	for i := range g.rows {
 		for _, c := range g.rows[i].cells {
 			space(c.words)
 		}
 	}
+
 	return g, last
 }
 
@@ -155,11 +169,15 @@ func medianWordHeight(words []word) float64 {
 // head of these, or a line across the table.
 func newGrid(rows [][]row) *grid {
 	g := new(grid)
+
 	order := make([]int, len(rows))
 	for i := range order {
 		order[i] = i
 	}
+
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(len(rows[b]), len(rows[a])) })
+
+	// What covers several columns, as a head does, does not widen them.
 	for _, i := range order {
 		for _, c := range rows[i] {
 			if from, to := g.covered(c.box); to-from <= 1 {
@@ -170,6 +188,7 @@ func newGrid(rows [][]row) *grid {
 	for _, r := range rows {
 		g.add(r)
 	}
+
 	return g
 }
 
@@ -215,6 +234,7 @@ func (g *grid) isTable(rows [][]row) bool {
 	if len(g.columns) < leastColumns || len(g.columns) > mostColumns {
 		return false
 	}
+
 	filled, words := 0, 0
 	for _, r := range g.rows {
 		filled += r.cellCount()
@@ -222,13 +242,16 @@ func (g *grid) isTable(rows [][]row) bool {
 			words += len(c.words)
 		}
 	}
+
 	all := len(g.rows) * len(g.columns)
+
 	switch {
 	case words > wordsOfCell*filled, float64(filled) < shareOfCells*float64(all), len(rows) == 2 && filled < all:
 		return false
 	case g.isForm(), 4*g.leaders() > len(rows):
 		return false
 	}
+
 	return true
 }
 
@@ -270,21 +293,27 @@ const (
 // of how many: none if it is a column of numbers.
 func (g *grid) flushCells(at int) (flush, cells int) {
 	var lefts, rights, middles []float64
+
 	numbers := 0
+
 	for _, r := range g.rows {
 		c := r.cells[at]
 		if len(c.words) == 0 || c.joined || at+1 < len(r.cells) && r.cells[at+1].joined {
 			continue
 		}
+
 		left, right := c.words[0].box.Left, c.words[len(c.words)-1].box.Right
+
 		lefts, rights, middles = append(lefts, left), append(rights, right), append(middles, (left+right)/2)
 		if strings.ContainsFunc(c.words[0].text, unicode.IsDigit) {
 			numbers++
 		}
 	}
+
 	if n := len(lefts); n < leastCellsOfColumn || float64(numbers) > shareOfNumbers*float64(n) {
 		return 0, 0
 	}
+
 	return max(atOnePlace(lefts), atOnePlace(rights), atOnePlace(middles)), len(lefts)
 }
 
@@ -358,17 +387,22 @@ func (r *gridRow) continues(next *gridRow) bool {
 // isForm reports whether labels stand at the left of their values: they end with a colon.
 func (g *grid) isForm() bool {
 	labels, cells := 0, 0
+
 	for i, r := range g.rows {
 		for at, c := range r.cells {
 			if len(c.words) == 0 {
 				continue
 			}
+
 			cells++
+
+			// The first row may be the heads of a table, which end with colons, too.
 			if strings.HasSuffix(c.words[len(c.words)-1].text, ":") && (i > 0 || at+1 < len(r.cells) && !labelled(r)) {
 				labels++
 			}
 		}
 	}
+
 	return labels*4 > cells
 }
 
@@ -394,13 +428,16 @@ func (g *grid) countHeads() int {
 			numbers++
 		}
 	}
+
 	if 2*numbers < len(g.rows) {
 		return 1
 	}
+
 	n := 1
 	for n < mostHeads && n < len(g.rows)-1 && !g.rows[n].hasNumber() && !g.rows[0].hasNumber() && g.rows[n].cellCount() > 1 {
 		n++
 	}
+
 	return n
 }
 
@@ -424,6 +461,7 @@ func (b *textBuilder) addGrid(place *mapreduce.Location, g *grid) {
 	if g.above != nil {
 		b.addHeads(g.above)
 	}
+
 	for i := range g.rows {
 		for at, c := range g.rows[i].cells {
 			switch {
@@ -433,11 +471,14 @@ func (b *textBuilder) addGrid(place *mapreduce.Location, g *grid) {
 			case c.joined: // a head stands above each column that it covers
 				c.words = g.headOf(i, at)
 			}
+
 			b.WriteString("| ")
 			b.addCell(place, c.words)
 			b.WriteByte(' ')
 		}
+
 		b.WriteString("|\n")
+
 		if i == g.heads-1 {
 			b.WriteString(strings.Repeat("| --- ", len(g.columns)) + "|\n")
 		}
@@ -452,26 +493,33 @@ func (b *textBuilder) addHeads(g *grid) {
 			if c.joined {
 				c.words = g.headOf(i, at)
 			}
+
 			var cell textBuilder
 			cell.addCell(nil, c.words)
 			b.WriteString("| " + cell.String() + " ")
 		}
+
 		b.WriteString("|\n")
 	}
+
 	b.WriteString(strings.Repeat("| --- ", len(g.columns)) + "|\n")
 }
 
 // addCell adds the words of a cell, of which a hyphen at the end of a line may part two.
 func (b *textBuilder) addCell(place *mapreduce.Location, words []word) {
 	joined := false
+
 	for i, w := range words {
 		if i > 0 && !joined {
 			b.WriteString(w.before)
 		}
+
 		text, hyphen := strings.CutSuffix(w.text, "\u00ad")
+
 		if joined = hyphen && i+1 < len(words) && continues(text, words[i+1].text); hyphen && !joined {
 			text += "-"
 		}
+
 		b.addText(place, strings.ReplaceAll(text, "|", `\|`), w.box)
 	}
 }

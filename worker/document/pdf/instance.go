@@ -80,7 +80,9 @@ func (p *instance) call(name string, args ...uint64) uint64 {
 	if p.gone != nil {
 		return 0
 	}
+
 	f := p.functions[name]
+
 	if f == nil {
 		if f = p.module.ExportedFunction(name); f == nil {
 			p.gone = fmt.Errorf("pdf: PDFium has no function %s", name)
@@ -88,12 +90,16 @@ func (p *instance) call(name string, args ...uint64) uint64 {
 		}
 		p.functions[name] = f
 	}
+
+	// The stack takes the arguments, and then the result at its first place.
 	p.stack[0] = 0
 	copy(p.stack[:], args)
+
 	if err := f.CallWithStack(p.file, p.stack[:]); err != nil {
 		p.gone = err
 		return 0
 	}
+
 	return p.stack[0]
 }
 

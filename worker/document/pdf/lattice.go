@@ -38,14 +38,18 @@ const (
 // colour.
 func (r *rulings) lattices() []*lattice {
 	all := latticesOf(r.level, r.upright)
+
 	if len(r.levelSides) > 0 {
 		lines := len(all)
+		// Sides of colours count only where lines alone give no table of more than three
+		// cells.
 		for _, l := range latticesOf(slices.Concat(r.level, r.levelSides), slices.Concat(r.upright, r.uprightSides)) {
 			if !slices.ContainsFunc(all[:lines], func(o *lattice) bool { return len(o.spans) > 3 && overlap(o.box(), l.box()) }) {
 				all = append(all, l)
 			}
 		}
 	}
+
 	slices.SortStableFunc(all, func(a, b *lattice) int { return cmp.Compare(a.area(), b.area()) })
 	return all
 }
@@ -63,15 +67,18 @@ func overlap(a, b mapreduce.Box) bool {
 // latticesOf returns the lattices of lines.
 func latticesOf(level, upright []ruling) (all []*lattice) {
 	level, upright = join(level), join(upright)
+
 	if len(level) < 2 || len(upright) == 0 {
 		return nil
 	}
+
 	for _, part := range connected(level, upright) {
 		part.close()
 		if l := newLattice(part.level, part.upright); l != nil {
 			all = append(all, l)
 		}
 	}
+
 	return all
 }
 
@@ -80,16 +87,22 @@ func latticesOf(level, upright []ruling) (all []*lattice) {
 func join(lines []ruling) []ruling {
 	lines = slices.Clone(lines)
 	slices.SortFunc(lines, func(a, b ruling) int { return cmp.Compare(a.at, b.at) })
+
 	var out []ruling
+
 	for from := 0; from < len(lines); {
+		// Lines at nearly one place are one line, at their middle.
 		to, sum := from, 0.0
 		for to < len(lines) && lines[to].at-lines[from].at <= snap {
 			sum += lines[to].at
 			to++
 		}
+
 		group := lines[from:to]
 		at := sum / float64(len(group))
+
 		slices.SortFunc(group, func(a, b ruling) int { return cmp.Compare(a.from, b.from) })
+
 		first := len(out)
 		for _, l := range group {
 			if last := len(out) - 1; last >= first && l.from <= out[last].to+reach {
@@ -98,9 +111,12 @@ func join(lines []ruling) []ruling {
 			}
 			out = append(out, ruling{at, l.from, l.to})
 		}
+
 		from = to
 	}
+
 	out = slices.DeleteFunc(out, func(l ruling) bool { return l.to-l.from < shortest })
+
 	return out[:min(len(out), maxLines)]
 }
 
@@ -157,10 +173,12 @@ func (r *rulings) close() {
 // missingSides returns the sides across lines that run to it, of which the others are no sides.
 func missingSides(lines, others []ruling) (sides []ruling) {
 	first, last := lines[0].from, lines[0].to
+
 	top, bottom := lines[0].at, lines[0].at
 	for _, l := range lines {
 		first, last, top, bottom = min(first, l.from), max(last, l.to), min(top, l.at), max(bottom, l.at)
 	}
+
 	for _, at := range []float64{first, last} {
 		ends := 0
 		for _, l := range lines {
@@ -168,11 +186,15 @@ func missingSides(lines, others []ruling) (sides []ruling) {
 				ends++
 			}
 		}
+
 		drawn := slices.ContainsFunc(others, func(o ruling) bool { return near(o.at, at) })
+		// A side is missing if at least half of the lines end at one place, and none is
+		// drawn there.
 		if !drawn && ends > 2 && 2*ends >= len(lines) {
 			sides = append(sides, ruling{at, top, bottom})
 		}
 	}
+
 	return sides
 }
 
@@ -181,11 +203,14 @@ func near(a, b float64) bool { return a-b <= reach && b-a <= reach }
 // newLattice returns the lattice of lines; nil if they enclose no two fields.
 func newLattice(level, upright []ruling) *lattice {
 	l := &lattice{xs: positions(upright), ys: positions(level)}
+
 	if l.columns() < 1 || l.rows() < 1 || l.columns()*l.rows() < 2 || l.columns()*l.rows() > maxFields {
 		return nil
 	}
+
 	l.walls = make([]bool, l.rows()*l.columns())
 	floors := make([]bool, l.rows()*l.columns()) // whether a line is below each field
+
 	for _, u := range upright {
 		if c := index(l.xs, u.at) - 1; c >= 0 {
 			for r := range l.rows() {
@@ -193,6 +218,7 @@ func newLattice(level, upright []ruling) *lattice {
 			}
 		}
 	}
+
 	for _, v := range level {
 		if r := index(l.ys, v.at) - 1; r >= 0 {
 			for c := range l.columns() {
@@ -200,6 +226,7 @@ func newLattice(level, upright []ruling) *lattice {
 			}
 		}
 	}
+
 	l.findCells(floors)
 	return l
 }
@@ -259,17 +286,21 @@ func (l *lattice) findCells(floors []bool) {
 // fill gives a number to a field and all that are open to it.
 func (l *lattice) fill(area []int, field, number int, floors []bool) {
 	columns := l.columns()
+
 	area[field] = number
 	open := []int{field}
+
 	for len(open) > 0 {
 		at := open[len(open)-1]
 		open = open[:len(open)-1]
+
 		visit := func(to int, walled bool) {
 			if !walled && area[to] == 0 {
 				area[to] = number
 				open = append(open, to)
 			}
 		}
+
 		if c := at % columns; c > 0 {
 			visit(at-1, l.walls[at-1])
 		}
@@ -289,13 +320,20 @@ func (l *lattice) fill(area []int, field, number int, floors []bool) {
 // far down as it goes so wide. An area that is no rectangle becomes several cells.
 func (l *lattice) addCell(area []int, r, c int) {
 	columns := l.columns()
+
 	number := area[r*columns+c]
+
 	s := span{top: r, left: c, right: c + 1, bottom: r + 1}
+
 	belongs := func(r, c int) bool { return area[r*columns+c] == number && l.cells[r*columns+c] < 0 }
+
 	for s.right < columns && belongs(r, s.right) {
 		s.right++
 	}
+
 down:
+
+	// It grows down only while all of the row below it is of the area.
 	for s.bottom < l.rows() {
 		for i := s.left; i < s.right; i++ {
 			if !belongs(s.bottom, i) {
@@ -304,11 +342,13 @@ down:
 		}
 		s.bottom++
 	}
+
 	for i := s.top; i < s.bottom; i++ {
 		for k := s.left; k < s.right; k++ {
 			l.cells[i*columns+k] = len(l.spans)
 		}
 	}
+
 	l.spans = append(l.spans, s)
 }
 

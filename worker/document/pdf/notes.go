@@ -34,16 +34,22 @@ const (
 // notes returns the fields and annotations of a page that say something: first the fields.
 func (d *reading) notes(p *page) ([]note, error) {
 	count := min(asInteger(d.pdfium.call("FPDFPage_GetAnnotCount", p.handle)), maxNotes)
+
 	var said, fields []note
+
 	var form *formPage
+
 	for i := range count {
 		a := d.pdfium.call("FPDFPage_GetAnnot", p.handle, integer(i))
 		if a == 0 {
 			continue
 		}
+
 		switch asInteger(d.pdfium.call("FPDFAnnot_GetSubtype", a)) {
 		case widgetAnnotation:
 			if form == nil {
+				// Fields have their values only once the form of the document has been
+				// opened.
 				form = d.openForm(p)
 			}
 			fields = form.add(fields, a, p.annotationBox(a))
@@ -53,11 +59,14 @@ func (d *reading) notes(p *page) ([]note, error) {
 				said = append(said, note{text: text, box: p.annotationBox(a)})
 			}
 		}
+
 		d.pdfium.call("FPDFPage_CloseAnnot", a)
 	}
+
 	if form != nil {
 		d.pdfium.call("FORM_OnBeforeClosePage", p.handle, d.form)
 	}
+
 	return append(fields, said...), d.pdfium.gone
 }
 
@@ -101,8 +110,10 @@ func (f *formPage) add(fields []note, widget uint64, box mapreduce.Box) []note {
 	if f.form == 0 {
 		return fields
 	}
+
 	kind := asInteger(f.pdfium.call("FPDFAnnot_GetFormFieldType", f.form, widget))
 	one := note{name: cleanLines(f.text("FPDFAnnot_GetFormFieldName", widget)), box: box}
+
 	switch kind {
 	case checkBox, radioButton:
 		if f.pdfium.call("FPDFAnnot_IsChecked", f.form, widget) == 0 {
@@ -119,15 +130,18 @@ func (f *formPage) add(fields []note, widget uint64, box mapreduce.Box) []note {
 	default:
 		one.text = cleanLines(f.text("FPDFAnnot_GetFormFieldValue", widget))
 	}
+
 	if one.text == "" {
 		return fields
 	}
+
 	if kind == radioButton {
 		if f.radios[one.name] {
 			return fields
 		}
 		f.radios[one.name] = true
 	}
+
 	return append(fields, one)
 }
 

@@ -34,24 +34,32 @@ func (d *reading) recognise(p *page) ([]word, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	ctx, cancel := context.WithTimeout(d.ctx, ocrTime)
 	defer cancel()
+
 	program := d.reader.config.OCR
+
 	run := exec.CommandContext(ctx, program[0], program[1:]...) //nolint:gosec // the program is the worker's own configuration, and no shell reads it
 	run.WaitDelay = time.Second
 	run.Env = ocrEnv()
 	ownGroup(run)
 	defer killGroup(run) // what the program started and left behind ends with it
+
 	var out, said limited
 	out.room, said.room = ocrBytes, 1<<10
 	run.Stdin, run.Stdout, run.Stderr = bytes.NewReader(picture), &out, &said
+
 	if err := run.Run(); err != nil {
+		// When the document itself is given up, that is the cause; when OCR alone took too
+		// long, the document is refused.
 		if d.ctx.Err() != nil {
 			return nil, context.Cause(d.ctx)
 		}
 		return nil, document.Refuse("a PDF file whose page %d is a picture, and the program for OCR (%s) did not read it: %v %.200s",
 			p.number, program[0], errors.Join(err, ctx.Err()), strings.TrimSpace(said.String()))
 	}
+
 	return d.recognised(p, out.String(), scale), nil
 }
 
@@ -70,40 +78,53 @@ func ocrEnv() []string {
 // picture returns a page as a PNG, and how many pixels a point has.
 func (d *reading) picture(p *page) ([]byte, float64, error) {
 	dpi := ocrDPI
+	// A very large page is drawn with fewer points to the inch, so that the picture stays
+	// small.
 	if most := max(p.width, p.height) / 72 * ocrDPI; most > ocrPixels {
 		dpi = max(1, int(ocrDPI*ocrPixels/most))
 	}
+
 	scale := float64(dpi) / 72
+
 	drawn, err := p.draw(int(math.Ceil(p.width*scale)), int(math.Ceil(p.height*scale)), 0)
 	if err != nil {
 		return nil, 0, err
 	}
+
 	var b bytes.Buffer
 	if err := (&png.Encoder{CompressionLevel: png.BestSpeed}).Encode(&b, drawn); err != nil {
 		return nil, 0, fmt.Errorf("pdf: picture of page %d: %w", p.number, err)
 	}
+
 	return b.Bytes(), scale, nil
 }
 
 // recognised returns the words that the program wrote.
 func (d *reading) recognised(p *page, out string, scale float64) []word {
 	lines := strings.Split(strings.ToValidUTF8(out, ""), "\n")
+
 	column := make(map[string]int)
 	for i, name := range strings.Split(strings.TrimRight(lines[0], "\r"), "\t") {
 		column[name] = i
 	}
+
+	// Without the columns of a table it is plain text.
 	for _, name := range []string{"level", "left", "top", "width", "height", "conf", "text", "line_num", "par_num", "block_num"} {
 		if _, ok := column[name]; !ok {
 			return d.plainLines(p, lines)
 		}
 	}
+
 	var words []word
+
 	line, before := 0, ""
+
 	for _, l := range lines[1:] {
 		cells := strings.Split(strings.TrimRight(l, "\r"), "\t")
 		if len(cells) < len(column) {
 			continue
 		}
+
 		number := func(name string) float64 {
 			n, err := strconv.ParseFloat(cells[column[name]], 64)
 			if err != nil {
@@ -111,27 +132,34 @@ func (d *reading) recognised(p *page, out string, scale float64) []word {
 			}
 			return n
 		}
+
 		text, conf := clean([]rune(strings.TrimSpace(cells[column["text"]]))), number("conf")
 		if text == "" || conf < 0 {
 			continue
 		}
+
 		at := cells[column["block_num"]] + "." + cells[column["par_num"]] + "." + cells[column["line_num"]]
+		// A line is known by its numbers, which begin anew in each paragraph and block.
 		if at != before {
 			line, before = line+1, at
 		}
+
 		left, top := number("left")/scale, number("top")/scale
 		words = append(words, word{text: text, line: line, box: mapreduce.Box{
 			Page: p.number, Left: within(left), Top: within(top), Right: within(left + number("width")/scale), Bottom: within(top + number("height")/scale),
 		}})
 		d.sure.add(min(conf/100, 1))
 	}
+
 	return words
 }
 
 // plainLines returns the words of lines, each of which is as high as its part of the page.
 func (d *reading) plainLines(p *page, lines []string) []word {
 	var words []word
+
 	height := p.height / float64(len(lines))
+
 	for i, l := range lines {
 		for text := range strings.FieldsSeq(l) {
 			if text = clean([]rune(text)); text != "" {
@@ -141,6 +169,7 @@ func (d *reading) plainLines(p *page, lines []string) []word {
 			}
 		}
 	}
+
 	return words
 }
 

@@ -42,32 +42,42 @@ func (r *row) add(w word) {
 func arrange(words []word, lattices []*lattice) []row {
 	t := tallyOf(words)
 	page := t.direction(leftToRight)
+
 	if len(lattices) > 0 {
 		words = tabulate(words, lattices, page)
 	}
+
 	if page == rightToLeft {
 		mirror(words)
 	}
+
 	if t.rightToLeft > 0 {
 		sortLines(words, page == rightToLeft)
 	}
+
 	usual := medianWordHeight(words)
 	rows := arrangeRows(words, usual)
+
 	if t.rightToLeft == 0 {
 		rows = findGrids(rows)
 	}
+
 	for i := range rows {
 		if rows[i].grid != nil {
+			// The rows of a table are in the order of their columns already.
 			continue
 		}
+
 		if page == rightToLeft {
 			rows[i].mirror()
 		}
 		rows[i].read(page, usual)
 	}
+
 	if t.rightToLeft == 0 {
 		partBlocks(rows)
 	}
+
 	return rows
 }
 
@@ -92,22 +102,28 @@ const (
 // that. A block beside what is written before, as a second column is, stays behind it.
 func upperFirst(rows []row) []row {
 	blocks := blocksOf(rows)
+
 	if len(blocks) > maxBlocks {
 		return rows
 	}
+
 	boxes := make([]mapreduce.Box, len(blocks))
+
 	for i, block := range blocks {
 		box := boxOf(block)
+
 		to := i
 		for at := i - 1; at >= 0 && box.Bottom <= boxes[at].Top; at-- {
 			if box.Left < boxes[at].Right && boxes[at].Left < box.Right {
 				to = at
 			}
 		}
+		// The blocks between move back by one place.
 		copy(blocks[to+1:], blocks[to:i])
 		copy(boxes[to+1:], boxes[to:i])
 		blocks[to], boxes[to] = block, box
 	}
+
 	return slices.Concat(blocks...)
 }
 
@@ -134,6 +150,7 @@ func pairBlocks(rows []row) []row {
 	if len(blocks) < 2 || len(blocks) > maxPairs {
 		return rows
 	}
+
 	for i := range blocks {
 		for j := i + 1; j < len(blocks); j++ {
 			if len(blocks[i]) > 0 && len(blocks[j]) > 0 && paired(blocks[i], blocks[j]) {
@@ -141,6 +158,7 @@ func pairBlocks(rows []row) []row {
 			}
 		}
 	}
+
 	return slices.Concat(blocks...)
 }
 
@@ -150,16 +168,20 @@ func paired(a, b []row) bool {
 	if len(a) > len(b) {
 		a, b = b, a
 	}
+
 	left, right := boxOf(a), boxOf(b)
+
 	if left.Left < right.Right && right.Left < left.Right || len(a) < 2 || runs(a) && runs(b) {
 		return false
 	}
+
 	level := 0
 	for i := range a {
 		if slices.ContainsFunc(b, func(r row) bool { return isLevel(a[i].box, r.box) }) {
 			level++
 		}
 	}
+
 	return 5*level >= 4*len(a)
 }
 
@@ -215,6 +237,7 @@ func beside(a, b mapreduce.Box) bool {
 // often than a page that is written in reading order does.
 func jumps(rows []row) bool {
 	count := 0
+
 	for i := 1; i < len(rows); i++ {
 		a, b := rows[i-1].box, rows[i].box
 		switch {
@@ -224,6 +247,7 @@ func jumps(rows []row) bool {
 			count++
 		}
 	}
+
 	return count > 2 && count*10 > len(rows)
 }
 
@@ -249,14 +273,17 @@ func byGeometry(rows []row, depth int) []row {
 	if len(rows) < 2 || depth > maxCuts {
 		return rows
 	}
+
 	if at, ok := gutter(rows); ok {
 		left, right := part(rows, func(b mapreduce.Box) bool { return b.Right <= at })
 		return append(byGeometry(left, depth+1), byGeometry(right, depth+1)...)
 	}
+
 	if at, ok := band(rows); ok {
 		upper, lower := part(rows, func(b mapreduce.Box) bool { return b.Bottom <= at })
 		return append(byGeometry(upper, depth+1), byGeometry(lower, depth+1)...)
 	}
+
 	return downwards(rows)
 }
 
@@ -274,7 +301,9 @@ func part(rows []row, first func(mapreduce.Box) bool) (a, b []row) {
 // downwards sorts rows from top to bottom, and those of one line from left to right.
 func downwards(rows []row) []row {
 	rows = slices.Clone(rows)
+
 	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(a.box.Top+a.box.Bottom, b.box.Top+b.box.Bottom) })
+
 	for from := 0; from < len(rows); {
 		to := from + 1
 		for to < len(rows) && inLine(rows[from:to], rows[to].box) {
@@ -358,6 +387,7 @@ func medianHeight(rows []row) float64 {
 // as the cells of a table are: running text in columns stays apart.
 func joinBeside(rows []row) []row {
 	var out []row
+
 	for _, r := range rows {
 		if n := len(out); n > 0 && r.grid == nil && out[n-1].grid == nil && beside(out[n-1].box, r.box) && r.box.Left >= out[n-1].box.Right {
 			for _, w := range r.words {
@@ -365,8 +395,10 @@ func joinBeside(rows []row) []row {
 			}
 			continue
 		}
+
 		out = append(out, r)
 	}
+
 	return out
 }
 
@@ -380,9 +412,11 @@ type textBuilder struct {
 // paragraphs stands an empty line, between the cells of a row a tab.
 func (b *textBuilder) addPage(number int, rows []row, notes []note) {
 	place := &mapreduce.Location{Page: number}
+
 	if len(rows)+len(notes) > 0 && b.Len() > 0 {
 		b.WriteByte('\n')
 	}
+
 	for i := range rows {
 		joined := i > 0 && hyphenated(&rows[i-1], &rows[i])
 		if i > 0 && !joined {
@@ -391,15 +425,19 @@ func (b *textBuilder) addPage(number int, rows []row, notes []note) {
 				b.WriteByte('\n')
 			}
 		}
+
 		if rows[i].grid != nil {
 			b.addGrid(place, rows[i].grid)
 			continue
 		}
+
 		b.addRow(place, &rows[i], i+1 < len(rows) && hyphenated(&rows[i], &rows[i+1]))
 	}
+
 	if n := len(rows); n > 0 && rows[n-1].grid == nil {
 		b.WriteByte('\n')
 	}
+
 	for _, n := range notes {
 		if n.name != "" {
 			b.WriteString(n.name + ": ")
@@ -416,6 +454,7 @@ func (b *textBuilder) addRow(place *mapreduce.Location, r *row, joined bool) {
 		if i > 0 {
 			b.WriteString(w.before)
 		}
+
 		text := w.text
 		if last := i == len(r.words)-1; strings.HasSuffix(text, "\u00ad") {
 			text = strings.TrimSuffix(text, "\u00ad")
@@ -425,6 +464,7 @@ func (b *textBuilder) addRow(place *mapreduce.Location, r *row, joined bool) {
 		} else if last && joined {
 			text = strings.TrimRight(text, "-\u2010")
 		}
+
 		w.box.Top, w.box.Bottom = r.box.Top, r.box.Bottom // as a marker of the line would cover it
 		b.addText(place, text, w.box)
 	}

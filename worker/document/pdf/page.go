@@ -134,12 +134,14 @@ func (r *wordReader) read() {
 
 // addLine adds the words of characters [from, to) of the text, which are a line.
 func (r *wordReader) addLine(from, to int) {
+	// The order of such a line is found from the places of its glyphs, if they say it.
 	if hasRightToLeft(r.chars[from:to]) {
 		if l := r.glyphLine(from, to); l.isLegible() {
 			r.words = append(r.words, l.words(r.line)...)
 			return
 		}
 	}
+
 	for i := from; i <= to; i++ {
 		if i < to && !isBlank(r.chars[i]) {
 			continue
@@ -163,11 +165,14 @@ func (r *wordReader) addWord(from, to int) {
 			return
 		}
 	}
+
 	text := clean(r.chars[from:to])
 	if text == "" {
 		return
 	}
+
 	box, across := r.box(from, to)
+
 	if across {
 		if at := r.nextLine(from, to); at < to {
 			r.addWord(from, at)
@@ -176,15 +181,19 @@ func (r *wordReader) addWord(from, to int) {
 			return
 		}
 	}
+
 	if at := r.wall(from, to, box); at < to {
 		r.addWord(from, at)
 		r.addWord(at, to)
 		return
 	}
+
 	w := word{text: text, box: box, line: r.line}
+
 	if x, _, ok := r.origin(from + r.shift(from)); ok {
 		w.pen, w.letters = x, to-from
 	}
+
 	r.words = append(r.words, w)
 }
 
@@ -196,9 +205,12 @@ func (r *wordReader) wall(from, to int, box mapreduce.Box) int {
 		if !ok {
 			continue
 		}
+
 		shift := r.shift(from)
 		object := func(i int) uint64 { return r.pdfium.call("FPDFText_GetTextObject", r.text, integer(i+shift)) }
+
 		for i := from + 1; i < to; i++ {
+			// Both letters may be of one text object: then the text runs across the line.
 			if left, _, ok := r.origin(i + shift); ok && left >= x-1 {
 				if object(i) != object(i-1) {
 					return i
@@ -207,6 +219,7 @@ func (r *wordReader) wall(from, to int, box mapreduce.Box) int {
 			}
 		}
 	}
+
 	return to
 }
 
@@ -214,21 +227,28 @@ func (r *wordReader) wall(from, to int, box mapreduce.Box) int {
 // it, or to: PDFium takes letters that are written one below the other for one word.
 func (r *wordReader) nextLine(from, to int) int {
 	var before mapreduce.Box
+
 	shift := r.shift(from)
+
 	for i := from; i < to; i++ {
 		if r.pdfium.call("FPDFText_GetLooseCharBox", r.text, integer(i+shift), r.pdfium.place(0)) == 0 {
 			continue
 		}
+
 		p := r.pdfium
+
 		box := r.page.shown(p.half(0), p.half(1), p.half(2), p.half(3))
+
 		if !r.isLevel(i + shift) {
 			return to // it is turned: its letters stand above each other
 		}
+
 		if before.Page > 0 && (box.Top >= before.Bottom || box.Bottom <= before.Top) {
 			return i
 		}
 		before = box
 	}
+
 	return to
 }
 
@@ -260,19 +280,24 @@ func (r *wordReader) isLevel(char int) bool {
 // as a glyph of a font that is not at hand, stands where its characters were written.
 func (r *wordReader) box(from, to int) (box mapreduce.Box, across bool) {
 	shift := r.shift(from)
+
 	count := min(asInteger(r.pdfium.call("FPDFText_CountRects", r.text, integer(from+shift), integer(to-from))), maxRects)
+
 	for i := range count {
 		r.pdfium.call("FPDFText_GetRect", r.text, integer(i), r.pdfium.place(0), r.pdfium.place(1), r.pdfium.place(2), r.pdfium.place(3))
 		one := r.page.shown(r.pdfium.float64At(0), r.pdfium.float64At(1), r.pdfium.float64At(2), r.pdfium.float64At(3))
+
 		if i > 0 {
 			across = across || one.Top >= box.Bottom || one.Bottom <= box.Top
 			one = union(box, one)
 		}
 		box = one
 	}
+
 	if box.Right > box.Left && box.Bottom > box.Top {
 		return box, across
 	}
+
 	return r.penBox(from+shift, to+shift), false
 }
 
@@ -284,16 +309,20 @@ func (r *wordReader) penBox(from, to int) (box mapreduce.Box) {
 		if !ok {
 			continue
 		}
+
 		size := math.Abs(asReal64(r.pdfium.call("FPDFText_GetFontSize", r.text, integer(i))))
 		if !(size > 0 && size < maxFontSize) {
 			size = 1
 		}
+
 		one := mapreduce.Box{Page: r.page.number, Left: within(x), Top: within(y - 0.8*size), Right: within(x + size/2), Bottom: within(y + 0.2*size)}
+
 		if box.Page > 0 {
 			one = union(box, one)
 		}
 		box = one
 	}
+
 	if box.Page == 0 { // it follows on what was before
 		box.Page = r.page.number
 		if n := len(r.words); n > 0 {
@@ -301,6 +330,7 @@ func (r *wordReader) penBox(from, to int) (box mapreduce.Box) {
 			box.Left = box.Right
 		}
 	}
+
 	return box
 }
 

@@ -94,15 +94,20 @@ func (r *Reader) Parse(ctx context.Context, in document.Input) (*document.Docume
 	if err != nil {
 		return nil, fmt.Errorf("pdf: %w", err)
 	}
+
 	if int64(len(data)) > r.config.MaxBytes {
 		return nil, document.Refuse("a PDF file of more than %d bytes", r.config.MaxBytes)
 	}
+
 	limits := in.Limits.Within(r.config.limits())
+
 	d := &reading{reader: r, ctx: ctx, limits: limits, name: in.Name}
+
 	err = d.read(data)
 	if why := d.refusal(err); why != nil {
 		return nil, why
 	}
+
 	return d.result()
 }
 
@@ -176,12 +181,15 @@ func (d *reading) read(data []byte) error {
 		return err
 	}
 	defer end()
+
 	d.title = d.readTitle()
+
 	for d.page = 1; d.page <= d.pages; d.page++ {
 		if err := d.readPage(); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -190,15 +198,19 @@ func (d *reading) open(data []byte) (end func(), err error) {
 	if len(data) == 0 {
 		return nil, document.ErrNoText
 	}
+
 	p, end, err := d.reader.engine.instance(d.ctx, data)
 	if err != nil {
 		return nil, err
 	}
+
 	d.pdfium = p
+
 	if err := d.openWith(data); err != nil {
 		end()
 		return nil, err
 	}
+
 	return end, nil
 }
 
@@ -214,18 +226,23 @@ func (d *reading) readTitle() string {
 // openWith opens the document, and counts its pages.
 func (d *reading) openWith(data []byte) error {
 	password := uint64(0)
+
 	if d.reader.config.Password != "" {
 		password = d.pdfium.cString(d.reader.config.Password)
 	}
+
 	file := d.pdfium.call("FPDF_FILEACCESS_Create", integer(len(data)), 0)
+
 	if d.handle = d.pdfium.call("FPDF_LoadCustomDocument", file, password); d.handle == 0 {
 		why := openErrors[asInteger(d.pdfium.call("FPDF_GetLastError"))]
 		return cmp.Or(d.pdfium.gone, why, errFormat)
 	}
+
 	d.pages = asInteger(d.pdfium.call("FPDF_GetPageCount", d.handle))
 	if d.pages > d.limits.Pages {
 		return document.Refuse("a PDF file of %d pages, more than the %d that are read (--document-pages)", d.pages, d.limits.Pages)
 	}
+
 	return d.pdfium.gone
 }
 
@@ -236,35 +253,47 @@ func (d *reading) readPage() error {
 		d.empty, d.before = append(d.empty, d.page), nil // the others may be readable
 		return d.pdfium.gone
 	}
+
 	defer p.close()
+
 	if err := p.measure(); err != nil {
 		return err
 	}
+
 	words, lattices, err := d.readWords(p)
 	if err != nil {
 		return err
 	}
+
 	words, outside := p.onPage(words)
 	d.outside += outside
 	if words, err = d.readPicture(p, words); err != nil {
 		return err
 	}
+
 	notes, err := d.notes(p)
 	if err != nil {
 		return err
 	}
+
 	if len(words)+len(notes) == 0 {
 		d.empty = append(d.empty, d.page)
 	}
+
 	rows := arrange(words, lattices)
+	// A table that goes on from the page before takes its heads, so this is done before the
+	// rows are written.
 	goOn(d.before, rows)
 	d.before = rows
+
 	from := len(d.text.layout)
 	d.text.addPage(d.page, rows, notes)
 	p.turnBack(d.text.layout[from:])
+
 	if int64(d.text.Len()) > d.limits.Bytes {
 		return document.Refuse("a PDF file with more than %d bytes of text (--document-bytes), on page %d of %d", d.limits.Bytes, d.page, d.pages)
 	}
+
 	return nil
 }
 
@@ -300,6 +329,7 @@ func (d *reading) readPicture(p *page, words []word) ([]word, error) {
 			return seen, nil
 		}
 	}
+
 	if p.lies {
 		d.lying = append(d.lying, d.page)
 		for range words {
@@ -308,6 +338,7 @@ func (d *reading) readPicture(p *page, words []word) ([]word, error) {
 	} else {
 		d.certain += len(words)
 	}
+
 	return words, nil
 }
 
@@ -331,7 +362,9 @@ func (d *reading) result() (*document.Document, error) {
 	case len(d.empty) == d.pages:
 		return nil, document.Refuse("a PDF file of %s without text: they may be pictures, which a program can read (--ocr COMMAND)", countPages(d.pages))
 	}
+
 	doc := &document.Document{Text: d.text.String(), Layout: d.text.layout, Confidence: d.confidence(), Title: d.title}
+
 	if n := len(d.empty); n > 0 {
 		doc.Notes = append(doc.Notes, fmt.Sprintf("%d of %s have no text, page %d first", n, countPages(d.pages), d.empty[0]))
 	}
@@ -347,6 +380,7 @@ func (d *reading) result() (*document.Document, error) {
 	if n := len(d.undrawn); n > 0 {
 		doc.Notes = append(doc.Notes, fmt.Sprintf("%d of %s have more lines and figures than are looked at for tables, page %d first", n, countPages(d.pages), d.undrawn[0]))
 	}
+
 	return doc, nil
 }
 

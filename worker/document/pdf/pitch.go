@@ -48,13 +48,16 @@ func pitchLines(words []word) (lines []pitchLine) {
 		for to < len(words) && words[to].line == words[from].line {
 			to++
 		}
+
 		if to-from > 1 {
 			l := pitchLine{words: words[from:to]}
 			l.least = l.leastAdvance()
 			lines = append(lines, l)
 		}
+
 		from = to
 	}
+
 	return lines
 }
 
@@ -131,18 +134,23 @@ func (l *pitchLine) fits(pitch float64) bool {
 	if l.decided || l.least == 0 {
 		return false
 	}
+
 	for i := range l.words {
 		wide := (l.words[i].box.Right - l.words[i].box.Left) / pitch
 		if n := float64(l.words[i].letters); wide < n-bearings-offPitch || wide > n+offPitch {
 			return false
 		}
 	}
+
 	for i := 1; i < len(l.words); i++ {
+		// Between the beginnings of two words there must be room for the first one and a
+		// space.
 		by := (l.words[i].pen - l.words[i-1].pen) / pitch
 		if math.Abs(by-math.Round(by)) > offPitch || math.Round(by) <= float64(l.words[i-1].letters) {
 			return false
 		}
 	}
+
 	return true
 }
 

@@ -103,21 +103,26 @@ func (l *lattice) table(from, to int, in [][]int) *ruledTable {
 		s := l.spans[l.cells[row*l.columns()]]
 		return s.right-s.left == l.columns()
 	}
+
 	for from < to && oneCell(from) {
 		from++
 	}
 	for from < to && oneCell(to-1) {
 		to--
 	}
+
 	if from == to {
 		return nil
 	}
+
 	t := &ruledTable{lattice: l, from: from, to: to, words: in}
+
 	for n, s := range l.spans {
 		if s.top < to && s.bottom > from {
 			t.all = append(t.all, in[n]...)
 		}
 	}
+
 	return t
 }
 
@@ -173,18 +178,24 @@ func (t *ruledTable) filled() (rows, columns []int) {
 // intervals of one place.
 func needed(all []interval) []int {
 	places := make(map[int]bool)
+
 	slices.SortFunc(all, func(a, b interval) int {
 		return cmp.Or(cmp.Compare(a.to-a.from, b.to-b.from), cmp.Compare(a.from, b.from))
 	})
+
 	for _, i := range all {
+		// The shortest interval has the least choice: the place that it takes may serve
+		// longer ones.
 		has := false
 		for at := int(i.from); at < int(i.to) && !has; at++ {
 			has = places[at]
 		}
+
 		if !has {
 			places[int(i.from)] = true
 		}
 	}
+
 	return slices.Sorted(maps.Keys(places))
 }
 
@@ -203,11 +214,15 @@ func (t *ruledTable) isDense(rows, columns int) bool {
 // row returns a row of the table.
 func (t *ruledTable) row(r int, columns []int, words []word, page direction) gridRow {
 	l := t.lattice
+
 	row := gridRow{cells: make([]gridCell, len(columns)), box: mapreduce.Box{Top: l.ys[r], Bottom: l.ys[r+1]}}
+
 	before := -1
+
 	for i, c := range columns {
 		n := l.cells[r*l.columns()+c]
 		s := l.spans[n]
+
 		switch {
 		case n == before:
 			row.cells[i].joined = true
@@ -215,8 +230,10 @@ func (t *ruledTable) row(r int, columns []int, words []word, page direction) gri
 		default:
 			row.cells[i].words = arrangeCell(words, t.words[n], page)
 		}
+
 		before = n
 	}
+
 	return row
 }
 
@@ -224,21 +241,27 @@ func (t *ruledTable) row(r int, columns []int, words []word, page direction) gri
 // cover several columns, and those that the cells of the first row cover too.
 func (t *ruledTable) countHeads(rows, columns []int) int {
 	heads := 1
+
 	for n := 0; n < heads; n++ {
 		for _, c := range columns {
 			at := t.lattice.cells[rows[n]*t.lattice.columns()+c]
 			s, words := t.lattice.spans[at], len(t.words[at])
+
 			last, _ := slices.BinarySearch(rows, s.bottom)
+
 			first, _ := slices.BinarySearch(columns, s.left)
 			behind, _ := slices.BinarySearch(columns, s.right)
+
 			if behind-first > 1 && words > 0 {
 				last++ // what it parts into stands below it
 			}
+
 			if last <= mostHeads && last < len(rows) {
 				heads = max(heads, last)
 			}
 		}
 	}
+
 	return heads
 }
 
@@ -283,18 +306,24 @@ func (t *ruledTable) standsAbove(cell, r int) bool {
 // in the line of the words before it, though it is lower than they are.
 func linesOf(words []word) []row {
 	var rows []row
+
 	for i, w := range words {
 		if i > 0 {
 			a, b := words[i-1].box, w.box
 			height := max(a.Bottom-a.Top, b.Bottom-b.Top)
+
+			// Within a line of the file, a word at the left, or one above or below by a
+			// quarter of its height, begins another line of the cell.
 			if w.line == words[i-1].line && b.Left >= a.Left && max(a.Top, b.Top)-min(a.Bottom, b.Bottom) < height/4 {
 				rows[len(rows)-1].add(w)
 				continue
 			}
 		}
+
 		rows = append(rows, row{})
 		rows[len(rows)-1].add(w)
 	}
+
 	return rows
 }
 
@@ -304,16 +333,21 @@ func linesOf(words []word) []row {
 func (g *grid) isCoarse() bool {
 	for at := range g.columns {
 		var gaps []interval
+
 		lines := 0
+
 		for i := range g.rows {
 			c := g.rows[i].cells[at]
+
 			for k := range c.words {
 				if k == 0 || !beside(c.words[k-1].box, c.words[k].box) {
 					lines++
 				}
 			}
+
 			gaps = append(gaps, c.gaps()...)
 		}
+
 		if n := deepest(gaps); n >= leastGaps && float64(n) > shareOfGaps*float64(lines) {
 			return true
 		}

@@ -79,8 +79,11 @@ func (r *ruler) read(count int, get string, of uint64, to matrix, depth int) {
 		if r.objects == 0 || r.pdfium.gone != nil {
 			return
 		}
+
+		// The bound is for all objects of the page, those of its forms included.
 		r.objects--
 		object := r.pdfium.call(get, of, integer(i))
+
 		switch asInteger(r.pdfium.call("FPDFPageObj_GetType", object)) {
 		case textObject:
 			if depth == 0 {
@@ -107,13 +110,16 @@ const noWidth = 0.01
 // at hand: PDFium would leave it out. It is as if its outline were drawn, which has a width.
 func (r *ruler) widen(object uint64) {
 	const outlined = 1 // FPDF_TEXTRENDERMODE_STROKE
+
 	call, at := r.pdfium.call, r.pdfium.place
 	if call("FPDFPageObj_GetBounds", object, at(0), at(1), at(2), at(3)) == 0 || r.pdfium.float32At(2)-r.pdfium.float32At(0) >= noWidth {
 		return
 	}
+
 	if font := call("FPDFTextObj_GetFont", object); font == 0 || call("FPDFFont_GetIsEmbedded", font) != 0 {
 		return
 	}
+
 	call("FPDFTextObj_SetTextRenderMode", object, outlined)
 	call("FPDFPageObj_SetStrokeWidth", object, real32(1))
 	call("FPDFPageObj_Transform", object, real64(1), 0, 0, real64(1), 0, 0) // has it measured again
@@ -148,10 +154,13 @@ func (r *ruler) addPath(path uint64, to matrix) {
 	if !ok || max(b.Right-b.Left, b.Bottom-b.Top) < shortest {
 		return
 	}
+
 	if r.pdfium.call("FPDFPath_GetDrawMode", path, r.pdfium.place(0), r.pdfium.place(1)) == 0 {
 		return
 	}
+
 	filled, drawn := r.pdfium.int32At(0) != 0, r.pdfium.int32At(1) != 0
+
 	switch {
 	case !filled && !drawn: // it clips
 		return
@@ -161,6 +170,7 @@ func (r *ruler) addPath(path uint64, to matrix) {
 	case !drawn && r.isWhite(path): // it hides what is below it
 		return
 	}
+
 	if m, ok := r.matrix(path); ok {
 		r.addSegments(path, m.times(to), drawn)
 	}
@@ -180,26 +190,33 @@ func (r *ruler) isWhite(path uint64) bool {
 // addSegments adds what the segments of a path show.
 func (r *ruler) addSegments(path uint64, to matrix, drawn bool) {
 	var points []point // of a part of the path that is one stroke of the pen
+
 	flush := func() {
 		r.addStroke(points, drawn)
 		points = points[:0]
 	}
+
 	for i := range min(asInteger(r.pdfium.call("FPDFPath_CountSegments", path)), r.segments) {
 		r.segments--
 		segment := r.pdfium.call("FPDFPath_GetPathSegment", path, integer(i))
 		kind := asInteger(r.pdfium.call("FPDFPathSegment_GetType", segment))
+
 		if kind == moveTo {
 			flush()
 		}
+
 		if r.pdfium.call("FPDFPathSegment_GetPoint", segment, r.pdfium.place(0), r.pdfium.place(1)) == 0 {
 			continue
 		}
+
 		x, y := to.at(r.pdfium.float32At(0), r.pdfium.float32At(1))
 		points = append(points, point{x, y, kind != lineTo && kind != moveTo})
+
 		if r.pdfium.call("FPDFPathSegment_GetClose", segment) != 0 {
 			points = append(points, point{points[0].x, points[0].y, false})
 		}
 	}
+
 	flush()
 }
 
@@ -211,12 +228,14 @@ type point struct {
 
 // addStroke adds what one stroke of the pen shows.
 func (r *ruler) addStroke(points []point, drawn bool) {
+	// What is only filled shows a line or a cell if it is a rectangle.
 	if !drawn {
 		if b, ok := rectangle(points); ok {
 			r.addBox(b)
 		}
 		return
 	}
+
 	for i := 1; i < len(points); i++ {
 		a, b := points[i-1], points[i]
 		switch {
@@ -234,13 +253,18 @@ func rectangle(points []point) (b mapreduce.Box, ok bool) {
 	if len(points) < 4 || len(points) > 6 {
 		return b, false
 	}
+
 	b = mapreduce.Box{Left: points[0].x, Top: points[0].y, Right: points[0].x, Bottom: points[0].y}
+
 	for i, p := range points {
+		// Each side must be level or upright.
 		if p.curved || i > 0 && math.Abs(p.x-points[i-1].x) > slant && math.Abs(p.y-points[i-1].y) > slant {
 			return b, false
 		}
+
 		b.Left, b.Top, b.Right, b.Bottom = min(b.Left, p.x), min(b.Top, p.y), max(b.Right, p.x), max(b.Bottom, p.y)
 	}
+
 	return b, true
 }
 
@@ -265,13 +289,18 @@ func (r *ruler) add(to *[]ruling, at, from, end float64) {
 	if to == &r.lines.upright || to == &r.lines.uprightSides {
 		across, along = along, across
 	}
+
 	from, end = max(min(from, end), 0), min(max(from, end), along)
+
+	// The condition is turned round, so that a place that is no number is left out, too.
 	if !(at >= -thin && at <= across+thin && end > from) {
 		return
 	}
+
 	if len(*to) == maxRulings {
 		r.lines.cut = true
 		return
 	}
+
 	*to = append(*to, ruling{at, from, end})
 }

@@ -20,9 +20,11 @@ func (g *grid) splitRows(heads int) {
 // lines returns the lines of text of a row, each as a row.
 func (r *gridRow) lines() []gridRow {
 	var rows []gridRow
+
 	for at, c := range r.cells {
 		for _, w := range c.words {
 			i := slices.IndexFunc(rows, func(o gridRow) bool { return beside(o.box, w.box) })
+
 			if i < 0 {
 				i = len(rows)
 				rows = append(rows, gridRow{cells: make([]gridCell, len(r.cells)), box: w.box})
@@ -30,16 +32,19 @@ func (r *gridRow) lines() []gridRow {
 					rows[i].cells[k].joined = r.cells[k].joined
 				}
 			}
+
 			cell := &rows[i].cells[at]
 			cell.words = append(cell.words, w)
 		}
 	}
+
 	slices.SortStableFunc(rows, func(a, b gridRow) int {
 		if a.box.Top+a.box.Bottom < b.box.Top+b.box.Bottom {
 			return -1
 		}
 		return 1
 	})
+
 	return rows
 }
 
@@ -53,25 +58,33 @@ func records(lines []gridRow) []gridRow {
 	if len(lines) < leastLines || len(lines[0].cells[0].words) == 0 {
 		return nil
 	}
+
 	var rows []gridRow
+
 	full := 0
+
 	for i, l := range lines {
 		first := len(l.cells[0].words) > 0
 		alone := l.cellCount() == 1 && i > 0 && len(lines[i-1].cells[0].words) > 0
+
 		if first && !alone {
 			rows = append(rows, l)
 			if l.cellCount() > 1 {
 				full++
 			}
+			// What begins no record goes on with the cells of the last one.
 			continue
 		}
+
 		last := &rows[len(rows)-1]
 		for at, c := range l.cells {
 			last.cells[at].words = append(last.cells[at].words, c.words...)
 		}
 	}
+
 	if len(rows) < leastLines || 3*full < 2*len(rows) {
 		return nil
 	}
+
 	return rows
 }

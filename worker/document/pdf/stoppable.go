@@ -76,11 +76,15 @@ func stoppable(module []byte) (out []byte, err error) {
 // section returns a section as the stoppable module has it.
 func (w *rewriter) section(id byte, body []byte) ([]byte, error) {
 	r := cursor{data: body}
+
 	n := uint64(0)
 	if id >= typeSection && id <= codeSection {
 		n = r.number()
 	}
+
 	rest := r.data[r.at:]
+
+	// A section of entries begins with how many it has, so what is added gets that number.
 	switch id {
 	case typeSection:
 		w.plain = n
@@ -100,6 +104,7 @@ func (w *rewriter) section(id byte, body []byte) ([]byte, error) {
 	case codeSection:
 		return w.code(n, &r)
 	}
+
 	return body, nil
 }
 
@@ -176,17 +181,25 @@ func (r *cursor) withTurns(more []byte) ([]byte, error) {
 		r.number()
 		r.byte()
 	}
+
 	var out []byte
+
 	from := 0
+
 	for r.at < len(r.data) {
 		op := r.byte()
+
 		if !r.skipOperands(op) {
 			return nil, fmt.Errorf("pdf: %w: instruction %#x", errModule, op)
 		}
+
 		if op == loop {
+			// The instructions stand right behind the beginning of the loop, so each turn
+			// runs them.
 			out = append(append(out, r.data[from:r.at]...), more...)
 			from = r.at
 		}
 	}
+
 	return append(out, r.data[from:]...), nil
 }

@@ -19,20 +19,26 @@ const (
 // what PDFium has read of the page, and count how many characters that has.
 func (p *page) quarters(text uint64, count int) int {
 	var to [4]int
+
 	seen := 0
+
 	for i := range min(count, turnSamples) {
+		// The samples are spread over the whole page.
 		char := integer(i * count / min(count, turnSamples))
 		if c := rune(asInteger(p.pdfium.call("FPDFText_GetUnicode", text, char))); isBlank(c) {
 			continue
 		}
+
 		to[p.quarterOf(asReal32(p.pdfium.call("FPDFText_GetCharAngle", text, char)))]++
 		seen++
 	}
+
 	for turn, n := range to {
 		if n >= leastTurned && float64(n) >= mostlyOne*float64(seen) {
 			return turn
 		}
 	}
+
 	return 0
 }
 
@@ -41,7 +47,9 @@ func (p *page) quarters(text uint64, count int) int {
 // clockwise.
 func (p *page) quarterOf(angle float64) int {
 	y, x := math.Sincos(-angle)
+
 	right, down := p.a*x+p.b*y, p.d*x+p.e*y
+
 	switch {
 	case math.Abs(right) >= math.Abs(down) && right >= 0:
 		return 0
