@@ -264,7 +264,6 @@ func (d *document) inFront(p *pattern.Pattern, r span.Span) []area {
 // at most valueBytes.
 func (d *document) between(first, second *pattern.Pattern, r span.Span) []area {
 	ends := d.occurrences(second, r)
-
 	var parts []area
 	// What ends a part begins no second one: parts do not overlap.
 	past := r.Start
@@ -343,7 +342,6 @@ func (d *document) endOfNextLine(i int) int {
 	}
 
 	line := d.lineAt(i)
-
 	for line+1 < len(d.lines) {
 		line++
 		if strings.TrimSpace(d.text[d.lines[line].Start:d.lines[line].End]) != "" {

@@ -253,7 +253,6 @@ func (f *field) rowFromRecord(r Record, text string) (Found, bool) {
 // hintedArea returns the part of w that the lines hint allows, or why there is none.
 func (f *field) hintedArea(d *document, w window) (area span.Span, reason string) {
 	area = span.New(w.Start, w.End)
-
 	l := f.property.Hints.Lines
 	if l == nil {
 		return area, ""

@@ -225,7 +225,6 @@ const wideColon = "\uff1a"
 // there are any.
 func (s *search) addOnLine(m mark) bool {
 	rest := s.restOfLine(m)
-
 	if c, ok := s.wholeAddress(rest); ok {
 		c.score = scoreLabel
 		if s.isEntry(m) {
@@ -391,7 +390,6 @@ func (s *search) addFromBlock(line int, clean bool) {
 	}
 
 	above := len(numbers) - labels
-
 	c := candidate{value: -1, score: scoreBlock}
 	switch {
 	case len(numbers) == 0:

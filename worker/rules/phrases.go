@@ -88,7 +88,6 @@ func (b *phraseBuilder) add(text string, field, value, rank int) {
 // build makes the automaton.
 func (b *phraseBuilder) build() (*phrases, error) {
 	p := &phrases{list: b.list, width: 1}
-
 	states := 1
 	for _, folded := range b.folded {
 		states += len(folded)

@@ -85,7 +85,6 @@ func grandTotal(found []candidate, values []Found, i int) int {
 	var numbers []float64
 
 	last := i
-
 	for j := range values {
 		n, ok := asFloat(values[j].Value)
 		if found[j].rank != found[i].rank || !ok {

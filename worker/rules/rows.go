@@ -44,7 +44,6 @@ const maxQuoted = 3
 // Summary says which rows were left out and why, one text for each reason.
 func Summary(text string, rows []LeftOut) []string {
 	byWhy := make(map[string][]LeftOut)
-
 	var order []string
 	for _, r := range rows {
 		if byWhy[r.Why] == nil {
@@ -461,7 +460,6 @@ var storedStyle = format.NumberStyle{Decimal: '.', Blanks: format.No}
 // shown one is both, and shown says so.
 func (f *field) cellValue(cell string, d *document) (value any, shown bool, err error) {
 	form, stored := table.Forms(cell)
-
 	switch {
 	case stored == "":
 		value, err = f.readText(cell, d.style, d.reading)
@@ -478,7 +476,6 @@ func (f *field) cellValue(cell string, d *document) (value any, shown bool, err 
 // searchCell finds the values of a field within a cell: one, or of a list any number.
 func (f *field) searchCell(d *document, index int, c table.Cell) ([]Found, string) {
 	s := search{document: d.withoutCore(), field: f, index: index, labelSeen: true}
-
 	s.candidates = s.candidatesIn(span.New(c.Start, c.End))
 	for i := range s.candidates {
 		s.candidates[i].score = scoreEntry

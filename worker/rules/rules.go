@@ -152,7 +152,6 @@ func (p *Program) extractUnit(d *document, w window) Output {
 	}
 
 	windows, reason := p.findRecords(d, w)
-
 	var out Output
 	// A record reaches beyond the core of the unit when it begins within it.
 	free := d.withoutCore()
@@ -203,7 +202,6 @@ func (p *Program) withoutDerived(r Record) Record {
 // Values returns the values of a record by field path, elements gathered in lists.
 func (p *Program) Values(r *Record) map[string]any {
 	values := make(map[string]any, len(r.Found))
-
 	for _, found := range r.Found {
 		i := slices.IndexFunc(p.fields, func(f field) bool { return f.path == found.Field })
 		if i >= 0 && p.fields[i].property.Type == schema.Array {

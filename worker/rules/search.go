@@ -117,7 +117,6 @@ func (s *search) collectCandidates() {
 // addLabelled adds the candidates of the current area that stand at a label.
 func (s *search) addLabelled() {
 	past := 0 // the end of the last text value: labels inside it are part of it
-
 	for _, m := range marksBetween(s.labelMarks[s.index], s.area.Start, s.area.End) {
 		if m.Start < past {
 			continue
@@ -429,7 +428,6 @@ func (s *search) readValue(quote string) (any, error) { return s.readText(quote,
 // readText normalises a text of some style, after what the schema wants to be replaced.
 func (f *field) readText(quote string, style format.NumberStyle, reading *reading) (any, error) {
 	text := quote
-
 	for _, r := range f.replace {
 		var err error
 		if text, err = r.Replace(text, r.with, 2*valueBytes, reading.stop); err != nil {

@@ -54,7 +54,6 @@ func (l *headingList) below(phrases []string, length int) []span.Span {
 		}
 
 		end := length
-
 		for _, next := range l.list[i+1:] {
 			// A section ends at the next heading of its level or of one above it.
 			if next.level <= h.level {

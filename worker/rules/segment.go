@@ -60,7 +60,6 @@ func (d *document) cutWindows(starts []int, w window) []window {
 // findAnchors returns where the anchor field occurs, in order.
 func (p *Program) findAnchors(d *document, w window) []int {
 	order := make([]int, 0, len(p.fields))
-
 	for i := range p.fields {
 		// A required field is in every record, so it tells better where records begin.
 		if p.fields[i].property.Required {
@@ -163,7 +162,6 @@ func (p *Program) occupiedParagraphs(d *document, starts []int, w window) []int 
 	slices.Sort(marked)
 
 	var kept []int
-
 	for i, start := range starts {
 		end := w.End
 		if i+1 < len(starts) {

@@ -55,7 +55,6 @@ func isPhrase(s string, phrases []string) bool {
 // rowCells returns the cells of rows that begin with one of the names.
 func (d *document) rowCells(r span.Span, rows []string) []span.Span {
 	var found []span.Span
-
 	for i := d.lineAt(r.Start); i < len(d.lines) && d.lines[i].Start < r.End; i++ {
 		line := d.clipLine(i, r)
 		style := delimited.StyleOf(d.text[line.Start:line.End])
@@ -90,7 +89,6 @@ func (d *document) columnCells(head, n int, title span.Span, style delimited.Sty
 		}
 
 		cells := delimited.Split(d.text, d.lines[i], style)
-
 		at := n
 		if style == delimited.Gaps {
 			at = slices.IndexFunc(cells, func(c span.Span) bool {
@@ -124,7 +122,6 @@ func (s *search) headCells(m mark) (cells []table.Cell, sure bool) {
 	}
 
 	heads := table.Cells(s.text, head, nil)
-
 	n := slices.IndexFunc(heads, func(c table.Cell) bool { return s.isLabelCell(span.New(c.Start, c.End), m) })
 	if n < 0 {
 		return nil, false
@@ -233,7 +230,6 @@ func (s *search) addCell(c table.Cell) {
 	}
 
 	cell := candidate{Span: span.New(c.Start, c.End), matchStart: c.Start, score: scoreEntry, value: -1, cell: true}
-
 	if len(s.patterns)+len(s.values) == 0 {
 		if _, shown, err := s.cellValue(text, s.document); err == nil {
 			if shown {
@@ -265,7 +261,6 @@ func isBlankOrHeading(line string) bool {
 // cells.
 func (d *document) hasRows(head, cells int, style delimited.Style) bool {
 	rows, even := 0, 0
-
 	for i := head + 1; i < len(d.lines) && rows < sampleRows; i++ {
 		if !d.isRow(i) {
 			continue
@@ -315,7 +310,6 @@ func (s *search) addFromTables() bool {
 	}
 
 	has := false
-
 	for _, f := range s.fits {
 		column := f.columns[s.index]
 		if column.n < 0 {

@@ -61,7 +61,6 @@ func (d *document) prependRows(t *textTable) {
 	}
 
 	var rows []table.Line
-
 	for i := at - 2; i >= 0; i-- {
 		line := table.Line(d.lines[i])
 		if !strings.HasPrefix(strings.TrimSpace(d.lineText(i)), "|") || len(table.Cells(d.text, line, nil)) != t.Columns {
@@ -143,7 +142,6 @@ func (p *Program) fitTable(d *document, t *textTable) *fit {
 	var best *fit
 
 	rows := slices.Clone(t.Heads)
-
 	for skipped := 0; skipped <= min(maxSkipped, len(t.Rows)); skipped++ {
 		if skipped > 0 {
 			rows = append(rows, t.Rows[skipped-1])
@@ -168,7 +166,6 @@ func (p *Program) fitTable(d *document, t *textTable) *fit {
 // required, if any is.
 func (p *Program) fits(f *fit) bool {
 	named, required, fitting := 0, 0, 0
-
 	for i := range p.fields {
 		if len(p.fields[i].columnNames()) > 0 {
 			named++
@@ -217,7 +214,6 @@ func newHead(text string, t *textTable, rows []table.Line) head {
 	h := head{full: make([]string, t.Columns), last: make([]string, t.Columns)}
 
 	var cells []table.Cell
-
 	for r, l := range rows {
 		cells = t.cells(text, l, cells[:0])
 		// Only the last row of the head may add columns, for which the others have no name.
@@ -366,7 +362,6 @@ func (d *document) columnFits(f *fit, n int, of *field) bool {
 	var cells []table.Cell
 
 	values := 0
-
 	for _, l := range f.Rows[f.first:min(len(f.Rows), f.first+sampleRows)] {
 		cells = f.cells(d.text, l, cells[:0])
 		if n >= len(cells) || cells[n].Empty() {

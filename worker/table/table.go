@@ -150,7 +150,6 @@ func ruleColumns(line string) int {
 	}
 
 	inner := strings.TrimSuffix(strings.TrimPrefix(line, "|"), "|")
-
 	columns := 0
 	for part := range strings.SplitSeq(inner, "|") {
 		part = strings.TrimSpace(part)

@@ -90,7 +90,6 @@ func readFile(streams map[string][]byte) (*file, error) {
 // readPieces reads which pieces of the main stream are the text.
 func (f *file) readPieces() error {
 	list := f.listed(piecesAt)
-
 	for len(list) > 2 && list[0] == 1 { // changes of format, to which pieces refer
 		n := 3 + number16(list, 1)
 		if n > len(list) {

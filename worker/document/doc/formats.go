@@ -54,7 +54,6 @@ func readFormats[T any](f *file, at, size int, read func(at []byte) T) formats[T
 		}
 
 		page := f.main[from : from+formatsOfPage]
-
 		runs := int(page[formatsOfPage-1])
 		if (runs+1)*runBytes+runs*size > formatsOfPage-1 {
 			continue // damaged
@@ -199,7 +198,6 @@ func eachChange(changes []byte, visit func(change int, of []byte)) {
 		}
 
 		of := changes[:n]
-
 		if change>>13 == 6 {
 			of = of[1:]
 			if change == changeCells && len(of) > 0 {

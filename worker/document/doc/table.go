@@ -31,7 +31,6 @@ func (w *writer) endTable() {
 	}
 
 	edges := edgesOf(rows)
-
 	out := make([][]richtext.Cell, len(rows))
 	for i, r := range rows {
 		out[i] = r.spread(edges)
@@ -115,7 +114,6 @@ func (r *tableRow) goOnFrom(above, row []richtext.Cell) {
 	}
 
 	shift, column := len(row)-len(r.cells), 0
-
 	for i := range row {
 		// Only an empty cell takes over what stands above: one with a text has its own.
 		if k := i - shift; k >= 0 && r.goOn[k] && row[i].Text == "" {

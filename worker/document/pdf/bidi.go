@@ -179,7 +179,6 @@ func (l bidiLine) levelLeftToRight() {
 // right, and brackets of which the run has the other one, belong to it.
 func (l bidiLine) eachRun(d direction, f func(from, to int)) {
 	other := leftToRight + rightToLeft - d
-
 	for from := 0; from < len(l); from++ {
 		if l[from].direction != d {
 			continue
@@ -295,7 +294,6 @@ func (l bidiLine) turnBrackets() {
 	}
 
 	open := make(map[string]int)
-
 	for i := range l {
 		pair := pairOf(l[i].text)
 		if pair == "" {

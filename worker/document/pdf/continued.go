@@ -61,7 +61,6 @@ func sameColumns(a, b *grid) bool {
 	}
 
 	same := func(x, y float64) bool { return math.Abs(x-y) <= sameEdge }
-
 	for i, c := range a.columns {
 		d := b.columns[i]
 		left, right := same(c.from, d.from), same(c.to, d.to)
@@ -76,20 +75,17 @@ func sameColumns(a, b *grid) bool {
 // columns of numbers, which words are the heads of, they have numbers from the first row on.
 func (g *grid) typesFit(of *grid) bool {
 	head, heads := g, g.heads
-
 	if g.above != nil {
 		head, heads = g.above, g.above.heads
 	}
 
 	found := false
-
 	for at := range g.columns {
 		if !isTyped(g.rows[g.heads:], at) || hasNumberAt(head.rows[:heads], at) {
 			continue
 		}
 
 		first := of.rows[0].cells[at]
-
 		switch {
 		case first.joined || len(first.words) == 0:
 			continue

@@ -70,7 +70,6 @@ type tally struct {
 
 func tallyOf(words []word) (t tally) {
 	first, last := neutral, neutral
-
 	for _, w := range words {
 		var left, right bool
 		for _, c := range w.text {
@@ -163,7 +162,6 @@ func (r *row) read(page direction, usual float64) {
 	direction := t.direction(page)
 
 	var cells [][]word
-
 	for from := 0; from < len(r.words); {
 		to := from + 1
 		for to < len(r.words) && !apart(&r.words[to-1], &r.words[to], usual) {

@@ -53,7 +53,6 @@ func (d *reading) drawPages(data []byte, pages []int, drawn func(document.Pictur
 		}
 
 		picture, err := d.draw()
-
 		if err != nil {
 			// A page that cannot be drawn is left out, unless the time is over.
 			if d.ctx.Err() != nil {
@@ -133,7 +132,6 @@ const jpegQuality = 70
 // JPEG of what was scanned.
 func encodePicture(m image.Image) (mediaType string, data []byte, err error) {
 	var asPNG, asJPEG bytes.Buffer
-
 	if err := png.Encode(&asPNG, m); err != nil {
 		return "", nil, fmt.Errorf("pdf: %w", err)
 	}

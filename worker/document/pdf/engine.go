@@ -90,7 +90,6 @@ func instantiateHost(ctx context.Context, rt wazero.Runtime, compiled wazero.Com
 	const readFile = "FPDF_FILEACCESS_CB"
 
 	host := rt.NewHostModuleBuilder("env")
-
 	for _, f := range compiled.ImportedFunctions() {
 		module, name, _ := f.Import()
 		if module != "env" {

@@ -22,7 +22,6 @@ const (
 // lies reports whether the fonts of a page lie, by the characters of its text.
 func lies(chars []rune) bool {
 	signs, strange := 0, 0
-
 	for _, c := range chars {
 		if unicode.IsSpace(c) {
 			continue
@@ -58,7 +57,6 @@ func isScrambled(chars []rune) bool {
 	var counts [26]float64
 
 	letters, words, mute, length, vowels := 0.0, 0, 0, 0, 0
-
 	end := func() {
 		if length >= 4 {
 			words++

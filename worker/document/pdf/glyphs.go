@@ -57,7 +57,6 @@ func (r *wordReader) glyph(i, shift int) (g glyph, ok bool) {
 	}
 
 	x, y, ok := r.origin(i + shift)
-
 	places := r.pdfium.place
 	if !ok || r.pdfium.call("FPDFText_GetCharBox", r.text, integer(i+shift), places(0), places(1), places(2), places(3)) == 0 {
 		return g, false
@@ -107,7 +106,6 @@ func (l *glyphLine) words(line int) []word {
 	l.stretch()
 
 	box := l.box()
-
 	var words []word
 	from := 0
 	starts := l.starts((box.Bottom - box.Top) / 10)
@@ -191,7 +189,6 @@ func (l *glyphLine) base(mark glyph) *glyph {
 // than least is none: a mark has brought the space along.
 func (l *glyphLine) starts(least float64) []bool {
 	starts := make([]bool, len(l.glyphs))
-
 	for from := 0; from < len(l.glyphs); {
 		to := from + 1
 		for to < len(l.glyphs) && directionOf(l.glyphs[to].char) == neutral {
@@ -239,7 +236,6 @@ func (l *glyphLine) gaps(from, to int) []gap {
 // wordOf returns the word that glyphs make, from left to right.
 func wordOf(glyphs []glyph, line int) word {
 	var parts []word
-
 	from := 0
 	for i := 1; i <= len(glyphs); i++ {
 		if i == len(glyphs) || directionOf(glyphs[i].char) == neutral || directionOf(glyphs[i].char) != directionOf(glyphs[i-1].char) {

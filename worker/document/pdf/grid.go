@@ -49,7 +49,6 @@ const (
 // a table.
 func findGrids(rows []row) []row {
 	var out []row
-
 	for from := 0; from < len(rows); {
 		if rows[from].grid != nil {
 			out = append(out, rows[from])
@@ -76,7 +75,6 @@ func findGrids(rows []row) []row {
 // begins there, that is nil, and the number of the first row with which one may begin.
 func gridAt(rows []row, from int) (*grid, int) {
 	var cells [][]row
-
 	to, last, lone := from, from, 0
 	for ; to < len(rows) && len(cells) < maxGridRows; to++ {
 		if rows[to].grid != nil || to > from && !follows(&rows[to-1], &rows[to]) {
@@ -84,7 +82,6 @@ func gridAt(rows []row, from int) (*grid, int) {
 		}
 
 		c := cellsOf(&rows[to])
-
 		if len(c) < 2 {
 			if lone++; to == from || lone > loneRows {
 				break
@@ -102,7 +99,6 @@ func gridAt(rows []row, from int) (*grid, int) {
 	}
 
 	g := newGrid(cells)
-
 	switch {
 	case !g.isTable(cells):
 		return nil, from
@@ -244,7 +240,6 @@ func (g *grid) isTable(rows [][]row) bool {
 	}
 
 	all := len(g.rows) * len(g.columns)
-
 	switch {
 	case words > wordsOfCell*filled, float64(filled) < shareOfCells*float64(all), len(rows) == 2 && filled < all:
 		return false
@@ -295,7 +290,6 @@ func (g *grid) flushCells(at int) (flush, cells int) {
 	var lefts, rights, middles []float64
 
 	numbers := 0
-
 	for _, r := range g.rows {
 		c := r.cells[at]
 		if len(c.words) == 0 || c.joined || at+1 < len(r.cells) && r.cells[at+1].joined {
@@ -303,7 +297,6 @@ func (g *grid) flushCells(at int) (flush, cells int) {
 		}
 
 		left, right := c.words[0].box.Left, c.words[len(c.words)-1].box.Right
-
 		lefts, rights, middles = append(lefts, left), append(rights, right), append(middles, (left+right)/2)
 		if strings.ContainsFunc(c.words[0].text, unicode.IsDigit) {
 			numbers++
@@ -387,7 +380,6 @@ func (r *gridRow) continues(next *gridRow) bool {
 // isForm reports whether labels stand at the left of their values: they end with a colon.
 func (g *grid) isForm() bool {
 	labels, cells := 0, 0
-
 	for i, r := range g.rows {
 		for at, c := range r.cells {
 			if len(c.words) == 0 {
@@ -508,14 +500,12 @@ func (b *textBuilder) addHeads(g *grid) {
 // addCell adds the words of a cell, of which a hyphen at the end of a line may part two.
 func (b *textBuilder) addCell(place *mapreduce.Location, words []word) {
 	joined := false
-
 	for i, w := range words {
 		if i > 0 && !joined {
 			b.WriteString(w.before)
 		}
 
 		text, hyphen := strings.CutSuffix(w.text, "\u00ad")
-
 		if joined = hyphen && i+1 < len(words) && continues(text, words[i+1].text); hyphen && !joined {
 			text += "-"
 		}

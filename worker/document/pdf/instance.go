@@ -82,7 +82,6 @@ func (p *instance) call(name string, args ...uint64) uint64 {
 	}
 
 	f := p.functions[name]
-
 	if f == nil {
 		if f = p.module.ExportedFunction(name); f == nil {
 			p.gone = fmt.Errorf("pdf: PDFium has no function %s", name)

@@ -38,7 +38,6 @@ const (
 // colour.
 func (r *rulings) lattices() []*lattice {
 	all := latticesOf(r.level, r.upright)
-
 	if len(r.levelSides) > 0 {
 		lines := len(all)
 		// Sides of colours count only where lines alone give no table of more than three
@@ -67,7 +66,6 @@ func overlap(a, b mapreduce.Box) bool {
 // latticesOf returns the lattices of lines.
 func latticesOf(level, upright []ruling) (all []*lattice) {
 	level, upright = join(level), join(upright)
-
 	if len(level) < 2 || len(upright) == 0 {
 		return nil
 	}
@@ -89,7 +87,6 @@ func join(lines []ruling) []ruling {
 	slices.SortFunc(lines, func(a, b ruling) int { return cmp.Compare(a.at, b.at) })
 
 	var out []ruling
-
 	for from := 0; from < len(lines); {
 		// Lines at nearly one place are one line, at their middle.
 		to, sum := from, 0.0
@@ -116,7 +113,6 @@ func join(lines []ruling) []ruling {
 	}
 
 	out = slices.DeleteFunc(out, func(l ruling) bool { return l.to-l.from < shortest })
-
 	return out[:min(len(out), maxLines)]
 }
 
@@ -173,7 +169,6 @@ func (r *rulings) close() {
 // missingSides returns the sides across lines that run to it, of which the others are no sides.
 func missingSides(lines, others []ruling) (sides []ruling) {
 	first, last := lines[0].from, lines[0].to
-
 	top, bottom := lines[0].at, lines[0].at
 	for _, l := range lines {
 		first, last, top, bottom = min(first, l.from), max(last, l.to), min(top, l.at), max(bottom, l.at)
@@ -203,7 +198,6 @@ func near(a, b float64) bool { return a-b <= reach && b-a <= reach }
 // newLattice returns the lattice of lines; nil if they enclose no two fields.
 func newLattice(level, upright []ruling) *lattice {
 	l := &lattice{xs: positions(upright), ys: positions(level)}
-
 	if l.columns() < 1 || l.rows() < 1 || l.columns()*l.rows() < 2 || l.columns()*l.rows() > maxFields {
 		return nil
 	}
@@ -320,13 +314,11 @@ func (l *lattice) fill(area []int, field, number int, floors []bool) {
 // far down as it goes so wide. An area that is no rectangle becomes several cells.
 func (l *lattice) addCell(area []int, r, c int) {
 	columns := l.columns()
-
 	number := area[r*columns+c]
 
 	s := span{top: r, left: c, right: c + 1, bottom: r + 1}
 
 	belongs := func(r, c int) bool { return area[r*columns+c] == number && l.cells[r*columns+c] < 0 }
-
 	for s.right < columns && belongs(r, s.right) {
 		s.right++
 	}

@@ -38,7 +38,6 @@ func (d *reading) notes(p *page) ([]note, error) {
 	var said, fields []note
 
 	var form *formPage
-
 	for i := range count {
 		a := d.pdfium.call("FPDFPage_GetAnnot", p.handle, integer(i))
 		if a == 0 {

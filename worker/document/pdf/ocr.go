@@ -39,7 +39,6 @@ func (d *reading) recognise(p *page) ([]word, error) {
 	defer cancel()
 
 	program := d.reader.config.OCR
-
 	run := exec.CommandContext(ctx, program[0], program[1:]...) //nolint:gosec // the program is the worker's own configuration, and no shell reads it
 	run.WaitDelay = time.Second
 	run.Env = ocrEnv()
@@ -85,7 +84,6 @@ func (d *reading) picture(p *page) ([]byte, float64, error) {
 	}
 
 	scale := float64(dpi) / 72
-
 	drawn, err := p.draw(int(math.Ceil(p.width*scale)), int(math.Ceil(p.height*scale)), 0)
 	if err != nil {
 		return nil, 0, err
@@ -102,7 +100,6 @@ func (d *reading) picture(p *page) ([]byte, float64, error) {
 // recognised returns the words that the program wrote.
 func (d *reading) recognised(p *page, out string, scale float64) []word {
 	lines := strings.Split(strings.ToValidUTF8(out, ""), "\n")
-
 	column := make(map[string]int)
 	for i, name := range strings.Split(strings.TrimRight(lines[0], "\r"), "\t") {
 		column[name] = i
@@ -118,7 +115,6 @@ func (d *reading) recognised(p *page, out string, scale float64) []word {
 	var words []word
 
 	line, before := 0, ""
-
 	for _, l := range lines[1:] {
 		cells := strings.Split(strings.TrimRight(l, "\r"), "\t")
 		if len(cells) < len(column) {
@@ -159,7 +155,6 @@ func (d *reading) plainLines(p *page, lines []string) []word {
 	var words []word
 
 	height := p.height / float64(len(lines))
-
 	for i, l := range lines {
 		for text := range strings.FieldsSeq(l) {
 			if text = clean([]rune(text)); text != "" {

@@ -102,13 +102,11 @@ const (
 // that. A block beside what is written before, as a second column is, stays behind it.
 func upperFirst(rows []row) []row {
 	blocks := blocksOf(rows)
-
 	if len(blocks) > maxBlocks {
 		return rows
 	}
 
 	boxes := make([]mapreduce.Box, len(blocks))
-
 	for i, block := range blocks {
 		box := boxOf(block)
 
@@ -170,7 +168,6 @@ func paired(a, b []row) bool {
 	}
 
 	left, right := boxOf(a), boxOf(b)
-
 	if left.Left < right.Right && right.Left < left.Right || len(a) < 2 || runs(a) && runs(b) {
 		return false
 	}
@@ -237,7 +234,6 @@ func beside(a, b mapreduce.Box) bool {
 // often than a page that is written in reading order does.
 func jumps(rows []row) bool {
 	count := 0
-
 	for i := 1; i < len(rows); i++ {
 		a, b := rows[i-1].box, rows[i].box
 		switch {
@@ -301,7 +297,6 @@ func part(rows []row, first func(mapreduce.Box) bool) (a, b []row) {
 // downwards sorts rows from top to bottom, and those of one line from left to right.
 func downwards(rows []row) []row {
 	rows = slices.Clone(rows)
-
 	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(a.box.Top+a.box.Bottom, b.box.Top+b.box.Bottom) })
 
 	for from := 0; from < len(rows); {
@@ -387,7 +382,6 @@ func medianHeight(rows []row) float64 {
 // as the cells of a table are: running text in columns stays apart.
 func joinBeside(rows []row) []row {
 	var out []row
-
 	for _, r := range rows {
 		if n := len(out); n > 0 && r.grid == nil && out[n-1].grid == nil && beside(out[n-1].box, r.box) && r.box.Left >= out[n-1].box.Right {
 			for _, w := range r.words {

@@ -172,7 +172,6 @@ func (r *wordReader) addWord(from, to int) {
 	}
 
 	box, across := r.box(from, to)
-
 	if across {
 		if at := r.nextLine(from, to); at < to {
 			r.addWord(from, at)
@@ -189,7 +188,6 @@ func (r *wordReader) addWord(from, to int) {
 	}
 
 	w := word{text: text, box: box, line: r.line}
-
 	if x, _, ok := r.origin(from + r.shift(from)); ok {
 		w.pen, w.letters = x, to-from
 	}
@@ -229,14 +227,12 @@ func (r *wordReader) nextLine(from, to int) int {
 	var before mapreduce.Box
 
 	shift := r.shift(from)
-
 	for i := from; i < to; i++ {
 		if r.pdfium.call("FPDFText_GetLooseCharBox", r.text, integer(i+shift), r.pdfium.place(0)) == 0 {
 			continue
 		}
 
 		p := r.pdfium
-
 		box := r.page.shown(p.half(0), p.half(1), p.half(2), p.half(3))
 
 		if !r.isLevel(i + shift) {
@@ -280,9 +276,7 @@ func (r *wordReader) isLevel(char int) bool {
 // as a glyph of a font that is not at hand, stands where its characters were written.
 func (r *wordReader) box(from, to int) (box mapreduce.Box, across bool) {
 	shift := r.shift(from)
-
 	count := min(asInteger(r.pdfium.call("FPDFText_CountRects", r.text, integer(from+shift), integer(to-from))), maxRects)
-
 	for i := range count {
 		r.pdfium.call("FPDFText_GetRect", r.text, integer(i), r.pdfium.place(0), r.pdfium.place(1), r.pdfium.place(2), r.pdfium.place(3))
 		one := r.page.shown(r.pdfium.float64At(0), r.pdfium.float64At(1), r.pdfium.float64At(2), r.pdfium.float64At(3))
@@ -316,7 +310,6 @@ func (r *wordReader) penBox(from, to int) (box mapreduce.Box) {
 		}
 
 		one := mapreduce.Box{Page: r.page.number, Left: within(x), Top: within(y - 0.8*size), Right: within(x + size/2), Bottom: within(y + 0.2*size)}
-
 		if box.Page > 0 {
 			one = union(box, one)
 		}

@@ -100,9 +100,7 @@ func (r *Reader) Parse(ctx context.Context, in document.Input) (*document.Docume
 	}
 
 	limits := in.Limits.Within(r.config.limits())
-
 	d := &reading{reader: r, ctx: ctx, limits: limits, name: in.Name}
-
 	err = d.read(data)
 	if why := d.refusal(err); why != nil {
 		return nil, why
@@ -226,13 +224,11 @@ func (d *reading) readTitle() string {
 // openWith opens the document, and counts its pages.
 func (d *reading) openWith(data []byte) error {
 	password := uint64(0)
-
 	if d.reader.config.Password != "" {
 		password = d.pdfium.cString(d.reader.config.Password)
 	}
 
 	file := d.pdfium.call("FPDF_FILEACCESS_Create", integer(len(data)), 0)
-
 	if d.handle = d.pdfium.call("FPDF_LoadCustomDocument", file, password); d.handle == 0 {
 		why := openErrors[asInteger(d.pdfium.call("FPDF_GetLastError"))]
 		return cmp.Or(d.pdfium.gone, why, errFormat)
@@ -364,7 +360,6 @@ func (d *reading) result() (*document.Document, error) {
 	}
 
 	doc := &document.Document{Text: d.text.String(), Layout: d.text.layout, Confidence: d.confidence(), Title: d.title}
-
 	if n := len(d.empty); n > 0 {
 		doc.Notes = append(doc.Notes, fmt.Sprintf("%d of %s have no text, page %d first", n, countPages(d.pages), d.empty[0]))
 	}

@@ -116,7 +116,6 @@ func (l *lattice) table(from, to int, in [][]int) *ruledTable {
 	}
 
 	t := &ruledTable{lattice: l, from: from, to: to, words: in}
-
 	for n, s := range l.spans {
 		if s.top < to && s.bottom > from {
 			t.all = append(t.all, in[n]...)
@@ -214,11 +213,9 @@ func (t *ruledTable) isDense(rows, columns int) bool {
 // row returns a row of the table.
 func (t *ruledTable) row(r int, columns []int, words []word, page direction) gridRow {
 	l := t.lattice
-
 	row := gridRow{cells: make([]gridCell, len(columns)), box: mapreduce.Box{Top: l.ys[r], Bottom: l.ys[r+1]}}
 
 	before := -1
-
 	for i, c := range columns {
 		n := l.cells[r*l.columns()+c]
 		s := l.spans[n]
@@ -241,7 +238,6 @@ func (t *ruledTable) row(r int, columns []int, words []word, page direction) gri
 // cover several columns, and those that the cells of the first row cover too.
 func (t *ruledTable) countHeads(rows, columns []int) int {
 	heads := 1
-
 	for n := 0; n < heads; n++ {
 		for _, c := range columns {
 			at := t.lattice.cells[rows[n]*t.lattice.columns()+c]
@@ -306,7 +302,6 @@ func (t *ruledTable) standsAbove(cell, r int) bool {
 // in the line of the words before it, though it is lower than they are.
 func linesOf(words []word) []row {
 	var rows []row
-
 	for i, w := range words {
 		if i > 0 {
 			a, b := words[i-1].box, w.box
@@ -335,7 +330,6 @@ func (g *grid) isCoarse() bool {
 		var gaps []interval
 
 		lines := 0
-
 		for i := range g.rows {
 			c := g.rows[i].cells[at]
 

@@ -160,7 +160,6 @@ func (r *ruler) addPath(path uint64, to matrix) {
 	}
 
 	filled, drawn := r.pdfium.int32At(0) != 0, r.pdfium.int32At(1) != 0
-
 	switch {
 	case !filled && !drawn: // it clips
 		return
@@ -190,7 +189,6 @@ func (r *ruler) isWhite(path uint64) bool {
 // addSegments adds what the segments of a path show.
 func (r *ruler) addSegments(path uint64, to matrix, drawn bool) {
 	var points []point // of a part of the path that is one stroke of the pen
-
 	flush := func() {
 		r.addStroke(points, drawn)
 		points = points[:0]
@@ -255,7 +253,6 @@ func rectangle(points []point) (b mapreduce.Box, ok bool) {
 	}
 
 	b = mapreduce.Box{Left: points[0].x, Top: points[0].y, Right: points[0].x, Bottom: points[0].y}
-
 	for i, p := range points {
 		// Each side must be level or upright.
 		if p.curved || i > 0 && math.Abs(p.x-points[i-1].x) > slant && math.Abs(p.y-points[i-1].y) > slant {

@@ -20,7 +20,6 @@ func (g *grid) splitRows(heads int) {
 // lines returns the lines of text of a row, each as a row.
 func (r *gridRow) lines() []gridRow {
 	var rows []gridRow
-
 	for at, c := range r.cells {
 		for _, w := range c.words {
 			i := slices.IndexFunc(rows, func(o gridRow) bool { return beside(o.box, w.box) })
@@ -62,7 +61,6 @@ func records(lines []gridRow) []gridRow {
 	var rows []gridRow
 
 	full := 0
-
 	for i, l := range lines {
 		first := len(l.cells[0].words) > 0
 		alone := l.cellCount() == 1 && i > 0 && len(lines[i-1].cells[0].words) > 0

@@ -76,7 +76,6 @@ func stoppable(module []byte) (out []byte, err error) {
 // section returns a section as the stoppable module has it.
 func (w *rewriter) section(id byte, body []byte) ([]byte, error) {
 	r := cursor{data: body}
-
 	n := uint64(0)
 	if id >= typeSection && id <= codeSection {
 		n = r.number()
@@ -185,7 +184,6 @@ func (r *cursor) withTurns(more []byte) ([]byte, error) {
 	var out []byte
 
 	from := 0
-
 	for r.at < len(r.data) {
 		op := r.byte()
 

@@ -21,7 +21,6 @@ func (p *page) quarters(text uint64, count int) int {
 	var to [4]int
 
 	seen := 0
-
 	for i := range min(count, turnSamples) {
 		// The samples are spread over the whole page.
 		char := integer(i * count / min(count, turnSamples))
@@ -47,7 +46,6 @@ func (p *page) quarters(text uint64, count int) int {
 // clockwise.
 func (p *page) quarterOf(angle float64) int {
 	y, x := math.Sincos(-angle)
-
 	right, down := p.a*x+p.b*y, p.d*x+p.e*y
 
 	switch {

@@ -103,7 +103,6 @@ func (w *Writer) endBlock() {
 	}
 
 	parts := w.parts()
-
 	if len(parts) < 2 {
 		first := 0
 		if len(parts) == 1 {
@@ -405,7 +404,6 @@ func ColumnName(column int) string {
 // the shown form would read that.
 func Number(shown string, stored float64) string {
 	exact := strconv.FormatFloat(stored, 'g', 15, 64)
-
 	if exact == shown && !hasTwoReadings(shown) || math.IsNaN(stored) || math.IsInf(stored, 0) {
 		return shown
 	}
@@ -459,7 +457,6 @@ func readNumber(shown string) (value float64, ok bool) {
 	negative := strings.ContainsAny(shown, "-−(")
 
 	point := strings.LastIndexAny(shown, ".,")
-
 	if point >= 0 {
 		mark := shown[point]
 		behind := strings.TrimFunc(shown[point+1:], func(r rune) bool { return r < '0' || r > '9' })
@@ -470,7 +467,6 @@ func readNumber(shown string) (value float64, ok bool) {
 	var digits strings.Builder
 
 	exponent := ""
-
 	for i, r := range shown {
 		switch {
 		case '0' <= r && r <= '9':

@@ -8,7 +8,6 @@ import (
 // abstracts, its text and its references.
 func (w *writer) writeArticle(root *node) {
 	meta := root.child("front", "front-stub")
-
 	journal := ""
 	if meta != nil && meta.name == "front" {
 		journal = plainText(find(meta.child("journal-meta"), "journal-title"))
@@ -206,7 +205,6 @@ func citationOf(ref *node) string {
 // pagesOf returns the volume, the issue and the pages of a reference, such as 12(3):45–67.
 func pagesOf(c *node) string {
 	where := plainText(c.child("volume"))
-
 	if issue := plainText(c.child("issue")); issue != "" {
 		where += "(" + issue + ")"
 	}

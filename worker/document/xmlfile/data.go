@@ -26,7 +26,6 @@ func (w *writer) writeData(n *node, level int) {
 	}
 
 	elements := n.elements()
-
 	for i := 0; i < len(elements) && !w.stopped(); {
 		c := elements[i]
 
@@ -140,7 +139,6 @@ func rowOf(n *node, prefix string, depth int) (row []field, ok bool) {
 	}
 
 	seen := map[string]bool{}
-
 	for _, a := range attributesOf(n) {
 		row = append(row, field{strings.TrimSpace(prefix + " " + a.name), a.value})
 		seen[a.name] = true

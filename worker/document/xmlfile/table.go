@@ -77,7 +77,6 @@ func (r *gridReader) readRow(n *node, head bool) {
 	var row []richtext.Cell
 
 	allHeads, width := true, 0
-
 	for _, c := range n.elements() {
 		if c.name != "td" && c.name != "th" && c.name != "entry" {
 			continue

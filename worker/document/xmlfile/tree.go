@@ -75,7 +75,6 @@ func readTree(ctx context.Context, content string, entities map[string]string, l
 	r := &treeReader{ctx: ctx, xml: xmlread.NewText(strings.NewReader(content), limits, entities)}
 
 	var root *node
-
 	err := r.xml.Document(func(e xml.StartElement) (err error) {
 		root, err = r.element(e)
 		return err

@@ -54,7 +54,6 @@ func (w *writer) writeRoot(root *node) {
 // isProse reports whether a file has paragraphs for people to read, and not data alone.
 func isProse(root *node) bool {
 	paragraphs, left := 0, 20_000
-
 	var look func(n *node)
 	look = func(n *node) {
 		for _, c := range n.children {
@@ -123,14 +122,12 @@ func isBlock(name string) bool {
 // writeBlocks writes what an element holds: text as paragraphs, and what stands apart.
 func (w *writer) writeBlocks(n *node, level int) {
 	var line runs.Text
-
 	flush := func() {
 		w.paragraph(squeeze(line.String()))
 		line.Reset()
 	}
 
 	alone := !isParagraph(n.name) && !hasText(n) // elements without text beside them stand apart
-
 	for _, c := range n.children {
 		switch {
 		case w.stopped():
@@ -189,7 +186,6 @@ func (w *writer) writeSection(n *node, level int) {
 	}
 
 	title := n.child("title", "head")
-
 	if w.named && title == nil && !isParagraph(n.name) && !isProse(n) {
 		// In a file of prose, an element without any prose of its own is data.
 		w.writeData(&node{children: []*node{n}}, level)
@@ -213,7 +209,6 @@ func (w *writer) writeSection(n *node, level int) {
 // without returns an element without those in it that have some names.
 func without(n *node, names ...string) *node {
 	rest := &node{name: n.name, attrs: n.attrs}
-
 	for _, c := range n.children {
 		dropped := false
 		for _, name := range names {
@@ -276,7 +271,6 @@ func addInline(line *runs.Text, n *node) {
 	}
 
 	children := n.children
-
 	if n.name == "alternatives" || n.name == "inline-formula" && len(n.elements()) > 1 { // forms of the same
 		if m := n.child("math", "textual-form"); m != nil {
 			children = []*node{m}
@@ -284,7 +278,6 @@ func addInline(line *runs.Text, n *node) {
 	}
 
 	apart := len(children) > 1 && !hasText(n)
-
 	for i, c := range children {
 		if apart && i > 0 && c.name != "" && !isFormat(c.name) && !isFormat(children[i-1].name) {
 			line.WriteString(" ") // parts of a name, of a date
@@ -310,7 +303,6 @@ func squeeze(text string) string { return strings.Join(strings.Fields(text), " "
 // writeList writes a list at a depth.
 func (w *writer) writeList(n *node, depth int) {
 	number := 0
-
 	for _, item := range n.elements() {
 		if w.stopped() {
 			return
@@ -324,7 +316,6 @@ func (w *writer) writeList(n *node, depth int) {
 		number++
 
 		mark := w.markOf(n, item, number)
-
 		for _, c := range item.children {
 			switch c.name {
 			case "list", "itemizedlist", "orderedlist", "ul", "ol":
@@ -361,7 +352,6 @@ func numbered(n int) string { return richtext.FormatNumber(richtext.Decimal, n) 
 // writeTerms writes a list of terms and what they mean, one on a line.
 func (w *writer) writeTerms(n *node) {
 	term := ""
-
 	for _, c := range n.elements() {
 		if w.stopped() {
 			return
@@ -401,7 +391,6 @@ func captionOf(n *node) string {
 // writeTableWrap writes a table with its caption above and its notes below.
 func (w *writer) writeTableWrap(n *node) {
 	tables := []*node{}
-
 	var find func(*node)
 	find = func(n *node) {
 		for _, c := range n.elements() {

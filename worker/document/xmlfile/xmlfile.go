@@ -57,7 +57,6 @@ func sniff(begin []byte) document.Match {
 // if the beginning does not have it.
 func rootName(begin []byte) string {
 	s := string(begin)
-
 	for {
 		s = strings.TrimLeft(s, " \t\r\n")
 		end := "?>"

@@ -125,9 +125,7 @@ func storedDate(text string, start, end int) (stored span.Span, ok bool) {
 	}
 
 	stored = span.New(end+at[2], end+at[3])
-
 	iso := text[stored.Start:stored.End]
-
 	for d := range format.NumericDates(text[start:end]) {
 		if iso == d.DayFirst || iso == d.MonthFirst || iso == d.YearFirst {
 			return stored, true

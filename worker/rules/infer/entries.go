@@ -39,7 +39,6 @@ func entriesOf(line, next string) []entry {
 	}
 
 	var entries []entry
-
 	for i := 0; i < len(cells); i++ {
 		cell := cells[i]
 
@@ -97,7 +96,6 @@ func stackedEntries(labels, values []string) []entry {
 // the next one that is not empty with its value.
 func rowEntries(cells []string) []entry {
 	cells = slices.DeleteFunc(slices.Clone(cells), func(c string) bool { return c == "" || c == ":" })
-
 	var entries []entry
 	for i, cell := range cells {
 		label := strings.TrimRight(cell, " :：")

@@ -117,7 +117,6 @@ func (p *Proposal) Add(text string) {
 // addEntries notes the labels of lines and of tables, in the order in which they stand.
 func (p *Proposal) addEntries(text string) {
 	lines := strings.Split(text, "\n")
-
 	tables := table.Read(text)
 	at := 0
 	for i, line := range lines {

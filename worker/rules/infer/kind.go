@@ -90,7 +90,6 @@ func kindOf(values []string) kind {
 // enumOf returns the values if they are few, short and often repeated.
 func enumOf(values []string) []string {
 	const most, length, repeats = 8, 30, 4
-
 	distinct := sortedDistinct(values)
 	if len(distinct) < 2 || len(distinct) > most || len(values) < repeats*len(distinct) {
 		return nil
