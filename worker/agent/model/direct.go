@@ -33,21 +33,26 @@ const oneEachInstructions = "8. Each document is one record: there is one record
 func directSystem(s *schema.Schema, who, examples string) string {
 	var b strings.Builder
 	b.WriteString(who)
+
 	b.WriteString(prompt.MapInstructions)
 	if s.Kind == schema.KindRecords {
 		b.WriteString(prompt.RecordsInstructions)
 	} else {
 		b.WriteString(oneEachInstructions)
 	}
+
 	b.WriteString(severalInstructions)
 	b.WriteString(prompt.DerivedInstructions(s))
+
 	b.WriteString("\nEXTRACTION SCHEMA:\n")
 	b.Write(prompt.PlainSchema(s))
 	b.WriteString("\n\nOUTPUT FORMAT: JSON. Every record has the number of its document, and every field of the schema as a list of {value, quotes, confidence}.\n")
+
 	if examples != "" {
 		b.WriteString(examples)
 		b.WriteString("The examples are of one document each, and leave its number out.\n")
 	}
+
 	return b.String()
 }
 
@@ -63,14 +68,17 @@ func (s *session) runDirect(ctx context.Context) (*agent.Result, error) {
 	if s.directSystem == "" {
 		return nil, agent.PermanentJob(errors.New("the pipeline of the job has no direct step"))
 	}
+
 	u, err := unit.NewDirect(s.task, s.schema)
 	if err != nil {
 		return nil, err
 	}
+
 	d := &directRun{session: s, unit: u}
 	if err := d.readRange(ctx, 0, len(u.Documents())); err != nil {
 		return nil, err
 	}
+
 	res, err := u.Result()
 	if err != nil {
 		return nil, err
@@ -85,6 +93,9 @@ func (d *directRun) readRange(ctx context.Context, from, to int) error {
 	if err != nil {
 		return err
 	}
+
+	// Halves are read by further calls, down to single documents, which are then read in
+	// parts.
 	res, err := d.completeRequest(ctx, req)
 	switch {
 	case isTooLarge(err) && to-from > 1:
@@ -99,6 +110,7 @@ func (d *directRun) readRange(ctx context.Context, from, to int) error {
 	case err != nil:
 		return err
 	}
+
 	return d.takeAnswer(ctx, from, to, res.Answer)
 }
 
@@ -107,13 +119,16 @@ func (d *directRun) readAlone(ctx context.Context, i int) error {
 	one := *d.session
 	one.task = d.unit.Task(i)
 	x := &extraction{session: &one, mapper: d.unit.Mapper(one.task), system: d.system}
+
 	var err error
 	if x.told, err = one.ownPrompt(d.mapping, documentOf(one.task.Text)); err != nil {
 		return err
 	}
+
 	if err := x.readAll(ctx); err != nil {
 		return err
 	}
+
 	d.notes = one.notes
 	d.unit.Take(x.mapper, x.reason)
 	return nil
@@ -136,6 +151,7 @@ func (p *program) directRequest(told string, docs []payload.Document) *llm.Reque
 	for _, doc := range docs {
 		texts = append(texts, string(doc.Text))
 	}
+
 	mark := prompt.Mark(texts...)
 	var b strings.Builder
 	b.WriteString(prompt.AssignmentText(told, mark))
@@ -143,6 +159,7 @@ func (p *program) directRequest(told string, docs []payload.Document) *llm.Reque
 	for i, doc := range docs {
 		fmt.Fprintf(&b, "Document %d, named %s:\n<document %d %s>\n%s\n</document %d %s>\n", i+1, prompt.QuoteName(doc.Document), i+1, mark, doc.Text, i+1, mark)
 	}
+
 	return &llm.Request{
 		Model: p.Model, System: p.directSystem, Schema: p.form.Direct, MaxTokens: p.MaxAnswer,
 		Messages: []llm.Message{llm.Say(llm.User, b.String())},
@@ -164,11 +181,14 @@ func (d *directRun) takeAnswer(ctx context.Context, from, to int, raw []byte) er
 	if err != nil {
 		return err
 	}
+
 	for _, n := range slices.Sorted(maps.Keys(of)) {
+		// Numbers count from 1, within the documents of this call.
 		if n < 1 || n > to-from {
 			d.noteError(fmt.Sprintf("records of a document %d were left out: there are %d", n, to-from), nil)
 		}
 	}
+
 	for i := from; i < to; i++ {
 		if err := d.takeDocument(ctx, i, of[i-from+1], found.Line(none)); err != nil {
 			return err
@@ -186,8 +206,10 @@ func (d *directRun) takeDocument(ctx context.Context, i int, answers []form.Reco
 	if err != nil {
 		return err
 	}
+
 	records, _ := found.Records(d.form, answers, places)
 	m := d.unit.Mapper(task)
+
 	if d.schema.Kind == schema.KindRecords {
 		for n, rec := range records {
 			m.Add(int64(n), m.Accumulate(int64(n), rec.Values, rec.Missing))
@@ -195,9 +217,12 @@ func (d *directRun) takeDocument(ctx context.Context, i int, answers []form.Reco
 		d.unit.Take(m, none)
 		return nil
 	}
+
 	if len(records) == 0 { // which the model has passed over
 		records = []found.Record{found.Nothing(d.form)}
 	}
+
+	// Here each document is one record: what the answer has as several is merged into it.
 	var one *merge.Accumulator
 	for _, rec := range records {
 		a := m.Accumulate(0, rec.Values, rec.Missing)
@@ -206,6 +231,7 @@ func (d *directRun) takeDocument(ctx context.Context, i int, answers []form.Reco
 		}
 		one = &a
 	}
+
 	m.Add(0, *one)
 	d.unit.Take(m, none)
 	return nil

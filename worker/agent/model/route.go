@@ -33,14 +33,19 @@ func (a *Agent) addOthers(p *program, spec *mapreduce.JobSpec, stage *agent.Stag
 	if spec.Replay != "" {
 		return
 	}
+
 	for _, name := range spec.Fallbacks {
 		other := a.alternateOf(name, spec, stage)
 		p.others = append(p.others, other)
 		if other.err != nil {
 			continue
 		}
+
 		p.fixed, p.overhead = max(p.fixed, other.program.fixed), max(p.overhead, other.program.overhead)
 		p.most = max(p.most, other.program.most)
+
+		// Of two models, the one counts that leaves less room for a prompt beside its
+		// answer.
 		if w, bound := other.program.window, other.program.bound; w > 0 && (p.window == 0 || w-bound < p.window-p.bound) {
 			p.window, p.bound = w, bound
 		}
@@ -52,6 +57,7 @@ func (a *Agent) alternateOf(name string, spec *mapreduce.JobSpec, stage *agent.S
 	own := *spec
 	own.Provider, own.Model, _ = strings.Cut(name, "/")
 	own.Fallbacks = nil
+
 	other := alternate{asked: name, agent: a}
 	if own.Provider != spec.Provider {
 		other.agent = a.cfg.Others(own.Provider)
@@ -60,10 +66,12 @@ func (a *Agent) alternateOf(name string, spec *mapreduce.JobSpec, stage *agent.S
 			delete(own.Vars, of)
 		}
 	}
+
 	if other.agent == nil {
 		other.err = fmt.Errorf("there is no provider %q here that asks models", own.Provider)
 		return other
 	}
+
 	other.program, other.err = other.agent.programOf(&own, stage)
 	return other
 }
@@ -139,6 +147,9 @@ func (a *Agent) stackOf(s *session, p *program, reserve *decorator.Reserve, else
 func adaptRequest(req *llm.Request, a *Agent, p *program) *llm.Request {
 	next := *req
 	next.Model, next.Parameters = p.Model, p.Parameters
+
+	// The instructions may tell of the form already, for another model: it stands in them
+	// once, or not at all.
 	if req.Schema != nil {
 		form := formText(req.Schema)
 		next.System = strings.TrimSuffix(next.System, form)
@@ -146,6 +157,7 @@ func adaptRequest(req *llm.Request, a *Agent, p *program) *llm.Request {
 			next.System += form
 		}
 	}
+
 	next.Messages = messagesFor(p.Provider, req.Messages)
 	next.Prompt = a.sizes.Prompt(&next)
 	return &next
@@ -159,6 +171,7 @@ func adaptRequest(req *llm.Request, a *Agent, p *program) *llm.Request {
 func messagesFor(provider string, messages []llm.Message) []llm.Message {
 	out := make([]llm.Message, 0, len(messages))
 	renamed, calls := make(map[string]string), 0
+
 	for _, m := range messages {
 		said := llm.Message{Role: m.Role}
 		for _, part := range m.Parts {
@@ -166,6 +179,7 @@ func messagesFor(provider string, messages []llm.Message) []llm.Message {
 			if part.Opaque != nil && isOther {
 				continue
 			}
+
 			if part.Call != nil {
 				calls++
 				delete(renamed, part.Call.ID) // a result is of the latest call of its id
@@ -175,8 +189,10 @@ func messagesFor(provider string, messages []llm.Message) []llm.Message {
 			}
 			said.Parts = append(said.Parts, renamedPart(part, renamed))
 		}
+
 		out = append(out, said)
 	}
+
 	return out
 }
 
