@@ -33,7 +33,6 @@ const oneEachInstructions = "8. Each document is one record: there is one record
 func directSystem(s *schema.Schema, who, examples string) string {
 	var b strings.Builder
 	b.WriteString(who)
-
 	b.WriteString(prompt.MapInstructions)
 	if s.Kind == schema.KindRecords {
 		b.WriteString(prompt.RecordsInstructions)

@@ -203,6 +203,7 @@ func renamedPart(part llm.Part, ids map[string]string) llm.Part {
 		call.ID = ids[call.ID]
 		part.Call = &call
 	}
+
 	if part.Result != nil && ids[part.Result.ID] != "" {
 		result := *part.Result
 		result.ID = ids[result.ID]
