@@ -47,6 +47,7 @@ func (l Limits) refuse(n Name, s Set) string {
 	if slices.Contains(l.Not, n) {
 		return "is not taken"
 	}
+
 	switch n {
 	case Effort:
 		if len(l.Efforts) > 0 && !slices.Contains(l.Efforts, s.Effort) {
@@ -63,6 +64,7 @@ func (l Limits) refuse(n Name, s Set) string {
 			return fmt.Sprintf("with %d texts is not taken; it takes %d", len(s.Stop), l.MaxStops)
 		}
 	}
+
 	return ""
 }
 
@@ -82,17 +84,20 @@ func nearestEffort(level string, taken []string) string {
 
 func (l Limits) refuseThinking(s Set) string {
 	n := *s.Thinking
+
 	switch {
 	case l.Either && s.Effort != "":
 		return "is not taken beside effort; give one of them"
 	case n == 0 && l.Thinks:
 		return "0 is not taken: it always thinks"
 	case n > 0 && n < l.LeastThinking, l.MostThinking > 0 && n > l.MostThinking:
+		// Only the upper bound may be missing: zero is none.
 		least := fmt.Sprint(l.LeastThinking)
 		if l.MostThinking == 0 {
 			return fmt.Sprintf("%d is not taken; it takes %s or more", n, least)
 		}
 		return fmt.Sprintf("%d is not taken; it takes %s to %d", n, least, l.MostThinking)
 	}
+
 	return ""
 }

@@ -113,9 +113,11 @@ func (s *Set) Put(name Name, text string) error {
 	default:
 		err = fmt.Errorf("is no parameter; there are %s", joinNames(Names()))
 	}
+
 	if err != nil {
 		return &ValueError{name, err.Error()}
 	}
+
 	return nil
 }
 
@@ -149,20 +151,24 @@ func number(text string, most float64, above bool) (*float64, error) {
 
 func stopTexts(text string) ([]string, error) {
 	texts := []string{text}
+
 	if strings.HasPrefix(text, "[") {
 		texts = nil
 		if err := json.Unmarshal([]byte(text), &texts); err != nil {
 			return nil, fmt.Errorf("%.80q begins like a list of texts in JSON, and is none", text)
 		}
 	}
+
 	if len(texts) == 0 || len(texts) > maxStops {
 		return nil, fmt.Errorf("has %d texts; 1 to %d can end an answer", len(texts), maxStops)
 	}
+
 	for _, t := range texts {
 		if t == "" || len(t) > maxStop {
 			return nil, fmt.Errorf("has a text of %d bytes; one that ends an answer has 1 to %d", len(t), maxStop)
 		}
 	}
+
 	return texts, nil
 }
 
@@ -235,6 +241,7 @@ func (s Set) Value(n Name) string {
 	if !s.has(n) {
 		return ""
 	}
+
 	switch n {
 	case Effort:
 		return s.Effort

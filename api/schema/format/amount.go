@@ -56,17 +56,22 @@ func MagnitudeEnd(s string, end int, money bool) int {
 	if gap := strings.TrimLeft(s[at:], " \u00a0\u202f"); len(s)-at-len(gap) <= len("\u00a0") {
 		at = len(s) - len(gap)
 	}
+
 	word := wordAt(s, at, 2*longestWord)
 	if _, ok := magnitudes[strings.ToLower(word)]; ok {
 		return at + len(word)
 	}
+
 	c, width := utf8.DecodeRuneInString(word) // in East Asia the name of the currency follows at once
 	if _, ok := magnitudes[string(c)]; ok {
 		return at + width
 	}
+
+	// A letter alone needs an amount of money right in front of it.
 	if _, ok := letterMagnitudes[strings.ToLower(word)]; ok && money && at == end {
 		return at + len(word)
 	}
+
 	return end
 }
 
@@ -81,20 +86,25 @@ func cutMagnitude(s string) (rest string, powers []int) {
 	if digits == 0 {
 		return s, []int{0}
 	}
+
 	_, money := ParseCurrency(s[:strings.IndexFunc(s, unicode.IsDigit)])
 	end := MagnitudeEnd(s, digits, money)
+
 	if end == digits {
+		// A letter alone may multiply or not: both readings are kept.
 		word := strings.TrimSuffix(s[digits:], ".")
 		if power, ok := bareMagnitudes[word]; ok {
 			return s[:digits], []int{0, power}
 		}
 		return s, []int{0}
 	}
+
 	word := strings.ToLower(strings.Trim(s[digits:end], " \u00a0\u202f"))
 	power, known := magnitudes[word]
 	if !known {
 		power = letterMagnitudes[word]
 	}
+
 	return s[:digits] + strings.TrimPrefix(s[end:], "."), []int{power}
 }
 
@@ -105,19 +115,24 @@ func ParseCurrency(s string) (string, bool) {
 	for i := 0; i < len(s); {
 		word := wordAt(s, i, 2*longestWord)
 		c, width := utf8.DecodeRuneInString(s[i+len(word):])
+
 		if word == "" && c != '$' && !unicode.Is(unicode.Sc, c) {
 			i += width
 			continue
 		}
+
 		if unicode.Is(unicode.Sc, c) {
+			// A sign may have letters in front of it, as in US$; else it counts alone.
 			if code, ok := currencyCodes[word+string(c)]; ok {
 				return code, true
 			}
 			word, i = string(c), i+len(word)
 		}
+
 		if code, ok := currencyCodes[word]; ok {
 			return code, true
 		}
+
 		i += max(len(word), 1)
 	}
 	return "", false
@@ -130,10 +145,12 @@ func trimCurrency(s string) string {
 		if i < 0 || i+1 >= len(s) {
 			break
 		}
+
 		_, width := utf8.DecodeRuneInString(s[i:])
 		if _, ok := currencyCodes[strings.ToLower(strings.TrimSuffix(s[i+width:], "."))]; !ok {
 			break
 		}
+
 		s = strings.TrimSpace(s[:i+width])
 	}
 	return s

@@ -24,18 +24,22 @@ func ParseAnswer(text string) (yes, ok bool) {
 // sayIn reports which of two lists of words has a text, and whether one has.
 func sayIn(text, yes, no string) (says, ok bool) {
 	text = strings.ToLower(strings.TrimSpace(text))
+
 	if text == "" || strings.ContainsAny(text, " \t\r\n") {
 		return false, false
 	}
+
 	for word := range strings.FieldsSeq(yes) {
 		if word == text {
 			return true, true
 		}
 	}
+
 	for word := range strings.FieldsSeq(no) {
 		if word == text {
 			return false, true
 		}
 	}
+
 	return false, false
 }

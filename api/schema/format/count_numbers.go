@@ -90,9 +90,11 @@ func (n *numeral) countSigns(c *NumberCount, digits string, decimal, group byte,
 // time, a date, a month or the number of a section, with a comma two of a list.
 func (n *numeral) mayBeOther(digits string, decimal byte, decimals int) bool {
 	whole, fraction := digits[:len(digits)-decimals-1], digits[len(digits)-decimals:]
+
 	if decimal == ',' {
 		return decimals != 2
 	}
+
 	switch decimals {
 	case 2:
 		return len(whole) <= 2 && whole <= "31" && fraction <= "59"
@@ -137,20 +139,27 @@ var currencyDecimals = func() map[string]byte {
 // stands so in Latin America.
 func (n *numeral) currency() string {
 	head := n.text[:n.start]
+
 	tight := strings.TrimRight(head, " \u00a0.")
+
 	front := strings.ToLower(tight[lastBreak(tight):])
+	// A currency in front of the number counts before one behind it.
 	if _, ok := currencyDecimals[front]; ok && (tight == head || !strings.HasSuffix(front, "$") || len(front) > 1) {
 		return front
 	}
+
 	rest := strings.TrimLeft(n.text[n.end:min(len(n.text), n.end+2*longestWord)], " \u00a0")
+
 	word := strings.ToLower(wordAt(rest, 0, longestWord))
 	if word == "" && rest != "" {
 		_, width := utf8.DecodeRuneInString(rest)
 		word = rest[:width]
 	}
+
 	if strings.HasPrefix(word, "円") || strings.HasPrefix(word, "원") {
 		word = word[:len("円")]
 	}
+
 	if word == "$" || word == "£" {
 		return ""
 	}

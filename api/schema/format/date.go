@@ -16,9 +16,11 @@ import (
 // the text before start.
 func DateAt(s string, start int) (iso string, end int, ok bool) {
 	p := &cursor{s: s, i: start}
+
 	if p.i >= len(s) {
 		return "", 0, false
 	}
+
 	switch c := s[p.i]; {
 	case c >= '0' && c <= '9':
 		if iso, ok = p.eastAsianDate(); !ok {
@@ -33,6 +35,7 @@ func DateAt(s string, start int) (iso string, end int, ok bool) {
 			iso, ok = p.dayInWords()
 		}
 	}
+
 	return iso, p.i, ok
 }
 
@@ -66,16 +69,21 @@ func (p *cursor) skipChars(set string) {
 // readSeparator reads one of - / . with at most one space on either side.
 func (p *cursor) readSeparator() (byte, bool) {
 	j := p.i
+
 	if j < len(p.s) && p.s[j] == ' ' {
 		j++
 	}
+
 	if j >= len(p.s) || strings.IndexByte("-/.", p.s[j]) < 0 {
 		return 0, false
 	}
+
 	sep := p.s[j]
+
 	if j++; j < len(p.s) && p.s[j] == ' ' {
 		j++
 	}
+
 	p.i = j
 	return sep, true
 }
@@ -83,9 +91,11 @@ func (p *cursor) readSeparator() (byte, bool) {
 // numericDate reads a date that begins with a digit.
 func (p *cursor) numericDate() (string, bool) {
 	first, digits, ok := p.readNumber(8)
+
 	if !ok {
 		return "", false
 	}
+
 	switch digits {
 	case 8:
 		return isoDate(first/10000, first/100%100, first%100)
@@ -104,23 +114,29 @@ func (p *cursor) numericDate() (string, bool) {
 // yearFirst reads the rest of 2018-12-25 and 2018 Dec 25.
 func (p *cursor) yearFirst(year int) (string, bool) {
 	start := *p
+
 	sep, ok := p.readSeparator()
 	if !ok {
 		return p.yearMonthName(year)
 	}
+
 	month, _, ok := p.readNumber(2)
+	// The separator may belong to what is said of the year, as in 2018-Dec-25.
 	if !ok {
 		*p = start
 		return p.yearMonthName(year)
 	}
+
 	again, ok := p.readSeparator()
 	if !ok || again != sep {
 		return "", false
 	}
+
 	day, _, ok := p.readNumber(2)
 	if !ok {
 		return "", false
 	}
+
 	return isoDate(year, month, day)
 }
 
@@ -128,24 +144,31 @@ func (p *cursor) yearFirst(year int) (string, bool) {
 // meant.
 func (p *cursor) dayFirst(first int) (string, bool) {
 	sep, ok := p.readSeparator()
+
 	if !ok {
 		return "", false
 	}
+
 	second, _, ok := p.readNumber(2)
 	if !ok {
 		return "", false
 	}
+
 	again, ok := p.readSeparator()
 	if !ok || again != sep {
 		return "", false
 	}
+
 	year, ok := p.readYear()
 	if !ok || p.continuesNumber(sep) {
 		return "", false
 	}
+
+	// The day comes first, unless only the other order is a date.
 	if iso, ok := isoDate(year, second, first); ok {
 		return iso, true
 	}
+
 	return isoDate(year, first, second)
 }
 
@@ -159,7 +182,9 @@ func (p *cursor) continuesNumber(sep byte) bool {
 // that follows, as in 201815:46.
 func (p *cursor) readYear() (int, bool) {
 	start := p.i
+
 	year, digits, ok := p.readNumber(6)
+
 	switch {
 	case !ok:
 		return 0, false
@@ -167,6 +192,7 @@ func (p *cursor) readYear() (int, bool) {
 		return year, true
 	case digits == 2:
 		return completeCentury(year), true
+	// Of six digits before a colon, the last two are the hour of the time.
 	case digits == 6 && p.i < len(p.s) && p.s[p.i] == ':':
 		p.i = start + 4
 		return year / 100, true
@@ -257,14 +283,18 @@ func ParseTime(s string) (string, bool) {
 func timeAt(s string, start int) (iso string, end int, ok bool) {
 	p := &cursor{s: s, i: start}
 	hour, _, ok := p.readNumber(2)
+
 	if !ok || p.i >= len(s) || s[p.i] != ':' {
 		return "", 0, false
 	}
+
 	p.i++
+
 	minute, digits, ok := p.readNumber(2)
 	if !ok || digits != 2 {
 		return "", 0, false
 	}
+
 	second, fraction := 0, ""
 	if p.i < len(s) && s[p.i] == ':' {
 		p.i++
@@ -273,10 +303,13 @@ func timeAt(s string, start int) (iso string, end int, ok bool) {
 		}
 		fraction = p.readFraction()
 	}
+
 	hour, ok = p.halfDay(hour)
+	// A leap second has the number 60.
 	if !ok || hour > 23 || minute > 59 || second > 60 {
 		return "", 0, false
 	}
+
 	return fmt.Sprintf("%02d:%02d:%02d", hour, minute, second) + fraction + p.readZone(), p.i, true
 }
 
@@ -294,41 +327,53 @@ func (p *cursor) readFraction() string {
 // halfDay applies a following AM or PM.
 func (p *cursor) halfDay(hour int) (int, bool) {
 	rest := strings.TrimLeft(p.s[p.i:], " ")
+
 	if len(rest) < 2 || (rest[1]|0x20) != 'm' || letterAt(rest, 2) {
 		return hour, true
 	}
+
 	at := rest[0] | 0x20
 	if at != 'a' && at != 'p' {
 		return hour, true
 	}
+
 	p.i = len(p.s) - len(rest) + 2
 	if hour < 1 || hour > 12 {
 		return hour, hour <= 23 // "15:46 PM" is written too
 	}
+
 	hour %= 12
 	if at == 'p' {
 		hour += 12
 	}
+
 	return hour, true
 }
 
 // readZone reads Z or an offset such as +08:00; "" when there is none.
 func (p *cursor) readZone() string {
 	rest := p.s[p.i:]
+
 	if rest != "" && (rest[0] == 'Z' || rest[0] == 'z') && !letterAt(rest, 1) {
 		p.i++
 		return "Z"
 	}
+
 	if len(rest) < 5 || rest[0] != '+' && rest[0] != '-' {
 		return ""
 	}
+
 	digits, used := strings.Replace(rest[1:min(len(rest), 6)], ":", "", 1), 6
+	// Without a colon the offset is a byte shorter, and the byte behind it is cut off
+	// again.
 	if len(digits) == 5 {
 		digits, used = digits[:4], 5
 	}
+
 	if len(digits) != 4 || !allDigits(digits) || digits[:2] > "14" || digits[2:] > "59" {
 		return ""
 	}
+
 	p.i += used
 	return rest[:1] + digits[:2] + ":" + digits[2:]
 }

@@ -95,24 +95,32 @@ func DurationAt(s string, start int) (iso string, end int, ok bool) {
 		iso = s[start:end]
 		return iso, end, len(iso) > 2 && isoDuration.MatchString(iso) && !strings.HasSuffix(iso, "T")
 	}
+
 	var parts [secondUnit + 1]int64
+
 	last := noUnit
 	for at := start; at >= 0; {
 		n, half, unit, next, found := durationPart(s, at)
+		// Units get smaller from part to part, and half of one is exact only for years and
+		// hours.
 		if !found || unit <= last || half && unit != yearUnit && unit != hourUnit {
 			break
 		}
+
 		parts[unit], last, end, ok = n, unit, next, true
 		if half && unit == yearUnit {
 			parts[monthUnit], last = 6, monthUnit
 		} else if half {
 			parts[minuteUnit], last = 30, minuteUnit
 		}
+
 		at = nextPart(s, next)
 	}
+
 	if !ok {
 		return "", 0, false
 	}
+
 	return formatDuration(parts), end, true
 }
 
@@ -138,19 +146,23 @@ func durationPart(s string, at int) (n int64, half bool, unit durationUnit, end 
 	if n, half, ok = p.readCount(); !ok {
 		return 0, false, noUnit, 0, false
 	}
+
 	p.skipSpace()
 	p.skipChars("-")
+
 	for _, east := range eastAsianUnits {
 		if strings.HasPrefix(p.s[p.i:], east.sign) {
 			return n, half, east.unit, p.i + len(east.sign), true
 		}
 	}
+
 	for _, adjective := range []string{"calendar", "business", "consecutive", "full", "working"} {
 		if p.readWord(adjective) {
 			p.skipSpace()
 			break
 		}
 	}
+
 	word := wordAt(s, p.i, 2*longestWord)
 	unit, ok = durationUnits[strings.ToLower(word)]
 	return n, half, unit, p.i + len(word), ok
@@ -161,9 +173,13 @@ func (p *cursor) readCount() (n int64, half, ok bool) {
 	if n, half, ok = p.readPlainCount(); !ok {
 		return 0, false, false
 	}
+
 	again := *p
+
 	again.skipSpace()
+
 	if again.i < len(p.s) && p.s[again.i] == '(' {
+		// The number in parentheses counts only if it ends there; then both must agree.
 		again.i++
 		other, _, isNumber := again.readPlainCount()
 		if isNumber && again.i < len(p.s) && p.s[again.i] == ')' {
@@ -172,6 +188,7 @@ func (p *cursor) readCount() (n int64, half, ok bool) {
 			return n, half, n == other
 		}
 	}
+
 	return n, half, true
 }
 
@@ -190,22 +207,28 @@ func (p *cursor) readPlainCount() (n int64, half, ok bool) {
 			p.i = end
 		}
 	}
+
 	return n, half, ok
 }
 
 // formatDuration writes a duration in ISO 8601. Weeks beside other parts become days.
 func formatDuration(parts [secondUnit + 1]int64) string {
 	alone := true
+
 	for unit, n := range parts {
 		alone = alone && (n == 0 || durationUnit(unit) == weekUnit)
 	}
+
 	if !alone {
 		parts[dayUnit] += 7 * parts[weekUnit]
 		parts[weekUnit] = 0
 	}
+
 	var b strings.Builder
 	b.WriteByte('P')
+
 	for unit, sign := range "YMWDHMS" {
+		// The T stands in front of hours, minutes and seconds, and only if there are some.
 		if durationUnit(unit) == hourUnit && parts[hourUnit]+parts[minuteUnit]+parts[secondUnit] > 0 {
 			b.WriteByte('T')
 		}
@@ -214,9 +237,11 @@ func formatDuration(parts [secondUnit + 1]int64) string {
 			b.WriteRune(sign)
 		}
 	}
+
 	if b.Len() == 1 {
 		return "P0D"
 	}
+
 	return b.String()
 }
 
@@ -237,9 +262,11 @@ func ParseDuration(s string) (string, bool) {
 // for one that is not part of another, or at a P before digits.
 func BeginsDuration(s string, i int) bool {
 	before, _ := utf8.DecodeLastRuneInString(s[:i])
+
 	if i > 0 && (unicode.IsDigit(before) || unicode.IsLetter(before) && !isEastAsian(before)) {
 		return false
 	}
+
 	switch {
 	case digitAt(s, i):
 		return i < 2 || strings.IndexByte(".,", s[i-1]) < 0 || !digitAt(s, i-2)
@@ -279,8 +306,11 @@ func DurationIdentity(iso string) string {
 		case c == 'S':
 			exact += n
 		}
+
+		// A unit has used up its number, so the next one begins.
 		n = 0
 	}
+
 	return decimal(calendar) + "M" + decimal(exact) + "S"
 }
 

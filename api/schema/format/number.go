@@ -91,7 +91,9 @@ func trimUnits(s string) string {
 	isUnit := func(c rune) bool {
 		return unicode.IsLetter(c) || unicode.Is(unicode.Sc, c) || c == '%' || c == '.' || c == ' '
 	}
+
 	if i := strings.IndexFunc(s, unicode.IsDigit); i > 0 {
+		// A point that is one of decimals, or a hyphen, stays with the digits behind it.
 		head := strings.TrimRight(s[:i], " ")
 		switch {
 		case head == "." || strings.HasSuffix(head, " .") || endsWithPoint(head):
@@ -105,12 +107,14 @@ func trimUnits(s string) string {
 			s = s[i:]
 		}
 	}
+
 	if i := strings.LastIndexFunc(s, unicode.IsDigit); i >= 0 {
 		tail := strings.TrimSpace(s[i+1:])
 		if utf8.RuneCountInString(tail) <= maxUnit && strings.TrimFunc(tail, isUnit) == "" {
 			s = s[:i+1]
 		}
 	}
+
 	return s
 }
 
@@ -126,21 +130,27 @@ func endsWithPoint(head string) bool {
 func CompareNumbers(a, b string) int {
 	x, negX := strings.CutPrefix(a, "-")
 	y, negY := strings.CutPrefix(b, "-")
+
 	switch {
 	case negX && !negY:
 		return -1
 	case negY && !negX:
 		return 1
 	case negX:
+		// Of two negative numbers the one with the larger digits is less.
 		x, y = y, x
 	}
+
 	wholeX, fractionX, _ := strings.Cut(x, ".")
 	wholeY, fractionY, _ := strings.Cut(y, ".")
+
 	if len(wholeX) != len(wholeY) {
 		return len(wholeX) - len(wholeY)
 	}
+
 	if c := strings.Compare(wholeX, wholeY); c != 0 {
 		return c
 	}
+
 	return strings.Compare(fractionX, fractionY)
 }

@@ -19,12 +19,16 @@ func Numerals(text string, style NumberStyle) iter.Seq2[int, int] {
 				i++
 				continue
 			}
+
 			n := numeral{text: text, start: i, end: endOfDigits(text, i, style)}
 			digits := n.end
+
 			n.addPower()
+			// The search goes on behind all that was looked at, be it a number or not.
 			if (n.addMagnitude() || n.mayEnd()) && n.mayBegin() && !yield(n.start, n.end) {
 				return
 			}
+
 			i = max(n.end, digits)
 		}
 	}
@@ -54,6 +58,7 @@ func endOfDigits(text string, start int, style NumberStyle) int {
 			return i
 		}
 	}
+
 	return i
 }
 
@@ -76,11 +81,13 @@ func groupsFollow(head, rest string) bool {
 	if len(head) > 4*maxGroups || head[0] == '0' {
 		return false
 	}
+
 	for i, group := range strings.Split(head, " ") {
 		if !allDigits(group) || i == 0 && len(group) > 3 || i > 0 && len(group) != 3 {
 			return false
 		}
 	}
+
 	for range maxGroups {
 		if len(rest) == 0 || rest[0] != ' ' || !threeDigits(rest[1:]) {
 			return false
@@ -90,7 +97,9 @@ func groupsFollow(head, rest string) bool {
 			break
 		}
 	}
+
 	if len(rest) > 1 && (rest[0] == '.' || rest[0] == ',') && isDigit(rest[1]) {
+		// Decimals end the number, unless another separator follows them.
 		digits := len(rest[1:]) - len(strings.TrimLeft(rest[1:], "0123456789"))
 		next := byte(' ')
 		if 1+digits < len(rest) {
@@ -98,6 +107,7 @@ func groupsFollow(head, rest string) bool {
 		}
 		return next != '.' && next != ','
 	}
+
 	return true
 }
 
@@ -128,9 +138,11 @@ const maxExponentBytes = 24
 // addPower extends the number over a power of ten, as in 1.5e3 and 1.5×10³.
 func (n *numeral) addPower() {
 	rest := n.text[n.end:min(len(n.text), n.end+maxExponentBytes)]
+
 	if rest == "" {
 		return
 	}
+
 	if rest[0]|0x20 == 'e' && (n.hasDecimals() || len(rest) > 1 && (rest[1] == '-' || rest[1] == '+')) {
 		after := strings.TrimLeft(rest[1:], "+-")
 		digits := len(after) - len(strings.TrimLeft(after, "0123456789"))
@@ -139,9 +151,12 @@ func (n *numeral) addPower() {
 			return
 		}
 	}
+
 	if !strings.Contains(rest, "10") {
 		return // most numbers end here
 	}
+
+	// The longest exponent is tried first.
 	for to := min(len(rest), maxExponentBytes); to > len("x10"); to-- {
 		if to < len(rest) && !utf8.RuneStart(rest[to]) {
 			continue
@@ -161,6 +176,7 @@ func (n *numeral) addMagnitude() bool {
 	for _, sign := range []string{"$", "€", "£", "¥"} {
 		money = money || strings.HasSuffix(strings.TrimRight(n.text[:n.start], " "), sign)
 	}
+
 	if end := MagnitudeEnd(n.text, n.end, money); end != n.end {
 		if end == n.end+1 && money { // the letter needs its currency
 			n.start = lastBreak(strings.TrimRight(n.text[:n.start], " "))
@@ -168,11 +184,14 @@ func (n *numeral) addMagnitude() bool {
 		n.end = end
 		return true
 	}
+
 	next, after := n.byteAt(n.end), n.byteAt(n.end+1)
+
 	if _, ok := bareMagnitudes[string(rune(next))]; ok && !isWordByte(after) && !isCurrencyCode(n.text, n.end) {
 		n.end++
 		return true
 	}
+
 	return false
 }
 
@@ -237,7 +256,9 @@ func (n *numeral) mayEnd() bool {
 // of the number.
 func (n *numeral) mayBegin() bool {
 	withCurrency, i := n.beforeCurrency()
+
 	c, width := utf8.DecodeLastRuneInString(n.text[:i])
+
 	switch {
 	case i == 0:
 		return true
@@ -347,11 +368,13 @@ func (n *numeral) beforeCurrency() (found bool, i int) {
 		i -= width
 		found = true
 	}
+
 	if n.isCurrency(i) || n.isRand(i) {
 		for i > 0 && isLetter(n.text[i-1]) {
 			i--
 		}
 		found = true
 	}
+
 	return found, i
 }

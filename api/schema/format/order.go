@@ -49,10 +49,12 @@ func NumericDates(text string) iter.Seq[NumericDate] {
 			if !digitAt(text, i) || i > 0 && continuesBefore(text, i) {
 				continue
 			}
+
 			d, ok := numericDateAt(text, i)
 			if !ok {
 				continue
 			}
+
 			if !yield(d) {
 				return
 			}
@@ -77,31 +79,44 @@ func continuesBefore(text string, i int) bool {
 func numericDateAt(text string, start int) (d NumericDate, ok bool) {
 	p := &cursor{s: text, i: start}
 	first, digits, ok := p.readNumber(2)
+
 	if !ok || p.isMonthNext() {
 		return d, false
 	}
+
 	sep, ok := p.readSeparator()
 	if !ok {
 		return d, false
 	}
+
 	second, _, ok := p.readNumber(2)
+
 	if !ok {
 		return d, false
 	}
+
 	if again, ok := p.readSeparator(); !ok || again != sep {
 		return d, false
 	}
+
 	last := p.i
+
 	year, ok := p.readYear()
 	if !ok || p.continuesNumber(sep) {
 		return d, false
 	}
+
 	d.Start, d.End = start, p.i
+
 	d.DayFirst, _ = isoDate(year, second, first)
+
 	d.MonthFirst, _ = isoDate(year, first, second)
+	// The text may also begin with a year of two digits, if the last number is a day of
+	// two.
 	if day, n, ok := (&cursor{s: text, i: last}).readNumber(2); ok && n == 2 && digits == 2 && p.i == last+2 {
 		d.YearFirst, _ = isoDate(completeCentury(first), second, day)
 	}
+
 	return d, d.DayFirst != "" || d.MonthFirst != ""
 }
 
@@ -109,18 +124,23 @@ func numericDateAt(text string, start int) (d NumericDate, ok bool) {
 // an order.
 func ParseDateIn(order DateOrder, s string) (string, bool) {
 	iso, end, ok := findDate(s)
+
 	if !ok || order == "" {
 		return iso, ok
 	}
+
 	for d := range NumericDates(s) {
+		// The date that was found is looked for by its end, to be read again in the order.
 		if d.End < end {
 			continue
 		}
+
 		if read := d.In(order); d.End == end && read != "" {
 			return read, true
 		}
 		break
 	}
+
 	return iso, ok
 }
 

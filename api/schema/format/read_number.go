@@ -88,6 +88,7 @@ func plainDigitsOf(s string) string {
 	if isASCII(s) {
 		return s
 	}
+
 	return strings.Map(func(c rune) rune {
 		switch {
 		case c < 0x80:
@@ -101,11 +102,15 @@ func plainDigitsOf(s string) string {
 		case c == '\u200e' || c == '\u200f' || c == '\u061c':
 			return -1
 		}
+
 		for _, zero := range []rune{'\u0660', '\u06f0', '\u0966', '\u09e6'} {
+			// The zeros of Arabic, Persian, Devanagari and Bengali digits: the other nine
+			// follow each.
 			if c >= zero && c <= zero+9 {
 				return '0' + c - zero
 			}
 		}
+
 		return c
 	}, s)
 }
@@ -126,15 +131,19 @@ func joinGroups(s string) string {
 	if strings.IndexByte(s, '\xc2') < 0 && strings.IndexByte(s, '\xe2') < 0 {
 		return s
 	}
+
 	runes := []rune(s)
+
 	for i, c := range runes {
 		if i == 0 || i+1 == len(runes) || !isASCIIDigit(runes[i-1]) || !isASCIIDigit(runes[i+1]) {
 			continue
 		}
+
 		if strings.ContainsRune(tightBlanks, c) {
 			runes[i] = '\''
 		}
 	}
+
 	return string(runes)
 }
 
@@ -146,27 +155,35 @@ func isASCIIDigit(c rune) bool { return c >= '0' && c <= '9' }
 // cutPower removes a power of ten behind a number, as in 1.5×10³ and 1.5 x 10^3.
 func cutPower(s string) (rest string, power int) {
 	at := strings.LastIndex(s, "10")
+
 	if at <= 0 {
 		return s, 0
 	}
+
 	head := strings.TrimRight(s[:at], " \u00a0")
+
 	for _, times := range []string{"×", "·", "x", "*", "⋅"} {
 		number, ok := strings.CutSuffix(head, times)
 		if !ok || number == "" {
 			continue
 		}
+
 		exponent, isRaised := s[at+2:], false
+		// An exponent without ^ must be raised, or 10 and its digits are a number.
 		if after, ok := strings.CutPrefix(exponent, "^"); ok {
 			exponent = after
 		} else {
 			exponent, isRaised = norm.NFKC.String(exponent), true
 		}
+
 		n, err := strconv.Atoi(strings.Replace(strings.TrimSpace(exponent), "−", "-", 1))
 		if err != nil || isRaised && norm.NFKC.String(s[at+2:]) == s[at+2:] || n > maxExponent || n < -maxExponent {
 			return s, 0
 		}
+
 		return strings.TrimRight(number, " \u00a0"), n
 	}
+
 	return s, 0
 }
 
@@ -198,6 +215,7 @@ func scaled(numbers []string, powers []int) []string {
 			}
 		}
 	}
+
 	return all
 }
 
@@ -218,18 +236,23 @@ func cutSigns(s string) (rest string, found sign) {
 	if strings.HasPrefix(s, "(") && strings.HasSuffix(s, ")") {
 		return strings.TrimSpace(s[1 : len(s)-1]), brackets
 	}
+
 	for _, minus := range []string{"-", "−", "–"} {
 		if rest, ok := strings.CutPrefix(s, minus); ok {
 			return strings.TrimSpace(rest), minusSign
 		}
+
 		rest, ok := strings.CutSuffix(s, minus)
+		// The line behind a comma stands for decimals, so it is no sign.
 		if whole := strings.TrimRight(rest, "-−–"); ok && whole != strings.TrimRight(whole, ",.") {
 			return strings.TrimRight(whole, ",."), noSign
 		}
+
 		if ok {
 			return strings.TrimSpace(rest), trailing
 		}
 	}
+
 	return strings.TrimSpace(strings.TrimPrefix(s, "+")), noSign
 }
 
@@ -237,7 +260,10 @@ func cutSigns(s string) (rest string, found sign) {
 // its currency.
 func withSigns(numbers []string, outer, inner sign, style NumberStyle) []string {
 	factors := []bool{false} // whether the number is negative
+
 	for _, one := range []sign{outer, inner} {
+		// A sign that the style does not settle keeps both readings, the negative one
+		// first.
 		switch {
 		case one == noSign:
 		case one == minusSign || style.Negative == string(one):
@@ -246,6 +272,7 @@ func withSigns(numbers []string, outer, inner sign, style NumberStyle) []string 
 			factors = append(flipped(factors), factors...)
 		}
 	}
+
 	var all []string
 	for _, negative := range factors {
 		for _, n := range numbers {
@@ -257,6 +284,7 @@ func withSigns(numbers []string, outer, inner sign, style NumberStyle) []string 
 			}
 		}
 	}
+
 	return all
 }
 
@@ -299,29 +327,36 @@ func readDigitsBy(s string, style NumberStyle) []string {
 	if allDigits(s) && s != "" {
 		return []string{s}
 	}
+
 	var all []string
+
 	add := func(n string, ok bool) {
 		if n, fits := CanonicalNumber(n); ok && fits && !slices.Contains(all, n) {
 			all = append(all, n)
 		}
 	}
+
 	for _, decimal := range []byte{'.', ','} {
 		if style.Decimal != 0 && style.Decimal != decimal {
 			continue
 		}
+
 		for _, group := range groupSigns {
 			if group == decimal || group == ' ' && style.Blanks == No {
 				continue
 			}
+
 			n, ok := readGroups(s, decimal, group)
 			add(n, ok)
 		}
 	}
+
 	if first, rest, ok := strings.Cut(s, " "); ok && len(all) > 0 && style.Blanks == Unknown && !strings.Contains(rest, ",") {
 		add(first, allDigits(first)) // it may as well be two numbers
 		last := rest[strings.LastIndexByte(rest, ' ')+1:]
 		add(last, true)
 	}
+
 	return all
 }
 
@@ -329,27 +364,36 @@ func readDigitsBy(s string, style NumberStyle) []string {
 // of three digits; or of two digits before the last three, as in India.
 func readGroups(s string, decimal, group byte) (string, bool) {
 	whole, fraction := s, ""
+
 	if strings.Count(s, string(rune(decimal))) == 1 {
 		i := strings.IndexByte(s, decimal)
 		whole, fraction = s[:i], s[i+1:]
 	}
+
 	if !allDigits(fraction) {
 		return "", false
 	}
+
 	groups := strings.Split(whole, string(rune(group)))
+
 	if len(groups) == 1 {
 		return whole + "." + fraction, allDigits(whole) && whole+fraction != ""
 	}
+
 	last := len(groups) - 1
+
 	indian := last > 1 && len(groups[1]) == 2 && group == ','
+	// In India, all groups but the last have two digits at most.
 	for j, g := range groups {
 		want := 3
 		if indian && j < last {
 			want = 2
 		}
+
 		if !allDigits(g) || j > 0 && len(g) != want || j == 0 && (g == "" || len(g) > want || g[0] == '0') {
 			return "", false
 		}
 	}
+
 	return strings.Join(groups, "") + "." + fraction, true
 }

@@ -32,15 +32,20 @@ func StyleOf(locale language.Tag) NumberStyle {
 	if region, _ := locale.Region(); region.String() == "ZA" {
 		return NumberStyle{}
 	}
+
 	shown := message.NewPrinter(locale).Sprint(number.Decimal(12345678.5))
+
 	at := strings.LastIndexAny(shown, ".,")
 	if at < 0 {
 		return NumberStyle{}
 	}
+
 	style := NumberStyle{Decimal: shown[at], Blanks: No}
+
 	if strings.ContainsAny(shown, " \u00a0\u202f") {
 		style.Blanks = Yes
 	}
+
 	return style
 }
 
@@ -80,19 +85,23 @@ func (c NumberCount) Style() NumberStyle {
 	case isClear(c.Commas, c.Points):
 		s.Decimal = ','
 	}
+
 	switch {
 	case isClear(c.Blanks, c.Marks):
 		s.Blanks = Yes
 	case c.Marks > 0 && c.Marks >= c.Blanks: // a blank stands between two numbers, too
 		s.Blanks = No
 	}
+
 	switch {
+	// Signs in front, or both other forms, show no one form for negative numbers.
 	case c.Minuses > 0 || c.Brackets > 0 && c.Trailing > 0:
 	case c.Brackets >= fewestNegative:
 		s.Negative = "()"
 	case c.Trailing >= fewestNegative:
 		s.Negative = "-"
 	}
+
 	return s
 }
 

@@ -34,17 +34,21 @@ func foldForms(s string) string {
 	if !strings.ContainsFunc(s, standsApart) {
 		return norm.NFKC.String(s)
 	}
+
 	var b strings.Builder
 	for s != "" {
 		end := strings.IndexFunc(s, standsApart)
 		if end < 0 {
 			end = len(s)
 		}
+
 		b.WriteString(norm.NFKC.String(s[:end]))
+		// What stands apart is kept as it is written.
 		_, size := utf8.DecodeRuneInString(s[end:])
 		b.WriteString(s[end : end+size])
 		s = s[end+size:]
 	}
+
 	return b.String()
 }
 
@@ -70,7 +74,9 @@ func partDigits(s string) string {
 	if !strings.ContainsFunc(s, standsApart) {
 		return s
 	}
+
 	var b strings.Builder
+
 	digit := false
 	for _, c := range s {
 		switch {
@@ -82,12 +88,15 @@ func partDigits(s string) string {
 		default:
 			b.WriteByte(' ')
 		}
+
 		if c == '⁻' || c == '₋' {
 			c = '-'
 		}
+
 		b.WriteRune(c)
 		digit = unicode.IsDigit(c)
 	}
+
 	return b.String()
 }
 
@@ -115,20 +124,27 @@ func ParseEmail(s string) (string, bool) {
 // "www.example.org" is understood.
 func ParseURI(s string) (string, bool) {
 	s = strings.Trim(strings.TrimSpace(s), "<>\"")
+
 	if strings.HasPrefix(strings.ToLower(s), "www.") {
 		s = "http://" + s
 	}
+
 	if !schemeForm.MatchString(s) || strings.ContainsFunc(s, unicode.IsSpace) {
 		return "", false
 	}
+
 	u, err := url.Parse(s)
 	if err != nil || u.Opaque == "" && u.Host == "" && u.Path == "" {
 		return "", false
 	}
+
 	scheme := len(u.Scheme)
+
 	s = u.Scheme + s[scheme:]
+	// Only scheme and host are the same in either case; the path is not.
 	if host := strings.Index(s, u.Host); u.Host != "" && host >= 0 {
 		s = s[:host] + strings.ToLower(u.Host) + s[host+len(u.Host):]
 	}
+
 	return s, true
 }

@@ -11,18 +11,24 @@ import (
 // nothing in it looks like one.
 func WhyNoDate(s string) string {
 	numbers := strings.FieldsFunc(s, func(c rune) bool { return !unicode.IsDigit(c) })
+
 	month, name := 0, ""
+
 	for i := range s {
 		if i > 0 && letterAt(s, i-1) {
 			continue
 		}
+
 		start := &cursor{s: s, i: i}
+		// Two letters may be anything; the name of a month has more.
 		if m, ok := start.readMonth(); ok && len(s[i:start.i]) > 2 {
 			month, name = m.month, s[i:start.i]
 			break
 		}
 	}
+
 	day, year := 0, 0
+
 	for _, digits := range numbers {
 		n, err := strconv.Atoi(digits)
 		switch {
@@ -33,6 +39,7 @@ func WhyNoDate(s string) string {
 			day = n
 		}
 	}
+
 	switch {
 	case month == 0 && len(numbers) == 3:
 		return "its numbers are no day, month and year in an order that exists"

@@ -65,7 +65,10 @@ func WordsAt(s string, start int) (n int64, end int, ok bool) {
 	for at := start; ; {
 		word := wordAt(s, at, longestWord)
 		w, known := numberWords[plainLetters.Replace(strings.ToLower(word))]
+
 		switch {
+		// "And" goes on with the number only behind a hundred or a larger step, and with
+		// less than that.
 		case !known && ok && (strings.EqualFold(word, "and") || strings.EqualFold(word, "und")):
 			if at = nextWord(s, at+len(word)); at < 0 {
 				return total + group, end, true
@@ -91,7 +94,9 @@ func WordsAt(s string, start int) (n int64, end int, ok bool) {
 		default:
 			group, last = group+w.value, w.value
 		}
+
 		ok, end = true, at+len(word)
+
 		if at = nextWord(s, end); at < 0 {
 			return total + group, end, true
 		}
@@ -119,17 +124,22 @@ func nextWord(s string, i int) int {
 func ParseNumberWords(s string) (string, bool) {
 	s = strings.TrimSpace(s)
 	n, end, ok := WordsAt(s, 0)
+
 	if !ok {
 		return ParseNumber(s)
 	}
+
 	rest := strings.TrimSpace(s[end:])
 	if rest == "" {
 		return CanonicalNumber(decimal(n))
 	}
+
 	if inner, ok := strings.CutPrefix(rest, "("); ok {
+		// The number in parentheses must say the same, and nothing but a unit may follow.
 		inner, tail, closed := strings.Cut(inner, ")")
 		digits, isNumber := ParseNumber(inner)
 		return digits, closed && isNumber && digits == decimal(n) && trimUnits("1"+tail) == "1"
 	}
+
 	return CanonicalNumber(decimal(n))
 }

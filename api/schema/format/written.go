@@ -14,14 +14,17 @@ func BeginsDate(s string, i int) bool {
 	if before, _ := utf8.DecodeLastRuneInString(s[:i]); i > 0 && unicode.IsLetter(before) && !isEastAsian(before) {
 		return false
 	}
+
 	p := &cursor{s: s, i: i}
 	if _, ok := p.readMonth(); ok {
 		return true
 	}
+
 	if s[i] < utf8.RuneSelf {
 		_, ok := p.readDayWord()
 		return ok
 	}
+
 	_, isEra := p.readEra()
 	return isEra || p.readHanDigits() != ""
 }
@@ -90,16 +93,22 @@ func (p *cursor) afterDay() {
 			break
 		}
 	}
+
 	p.skipChars(" -/.,")
+
 	if ordinal || p.wrapsBeforeMonth() {
 		p.skipSpace()
 	}
+
 	before := p.i
+
 	if p.readWord("day", "dia", "día") {
 		p.skipSpace()
 		p.skipChars(",")
 	}
+
 	if p.readWord("of", "de", "di", "do", "del", "des") {
+		// Without "of", a word "day" was not of the date.
 		p.skipSpace()
 	} else {
 		p.i = before
@@ -110,14 +119,18 @@ func (p *cursor) afterDay() {
 // whole name of a month and a year of four digits.
 func (p *cursor) wrapsBeforeMonth() bool {
 	look := *p
+
 	if look.skipSpace(); look.i == p.i || !strings.Contains(p.s[p.i:look.i], "\n") {
 		return false
 	}
+
 	start := look.i
+	// A short name, such as "mar", may be another word at the beginning of a line.
 	if _, ok := look.readMonth(); !ok || look.i-start <= len("sept") && !strings.EqualFold(look.s[start:look.i], "may") &&
 		!strings.EqualFold(look.s[start:look.i], "june") && !strings.EqualFold(look.s[start:look.i], "july") {
 		return false
 	}
+
 	look.skipChars(", ")
 	_, digits, ok := look.readNumber(4)
 	return ok && digits == 4
@@ -154,38 +167,51 @@ func (p *cursor) monthFirst() (string, bool) {
 	if !ok || !month.english {
 		return "", false
 	}
+
 	p.skipChars(" -/.")
+
 	p.skipSpace()
+
 	day, _, ok := p.readNumber(2)
 	if !ok {
 		return "", false
 	}
+
 	before := p.i
+
+	// Something has to part the day from the year.
 	p.afterDay()
 	if p.i == before {
 		return "", false
 	}
+
 	p.skipSpace()
 	p.skipChars("'")
+
 	year, ok := p.readYear()
 	if !ok {
 		return "", false
 	}
+
 	return isoDate(year, month.month, day)
 }
 
 // yearMonthName reads the rest of 2001. április 18. and 2001 April 18.
 func (p *cursor) yearMonthName(year int) (string, bool) {
 	p.skipChars(" .,-/")
+
 	month, ok := p.readMonth()
 	if !ok {
 		return "", false
 	}
+
 	p.skipChars(" .-/")
+
 	day, _, ok := p.readNumber(2)
 	if !ok {
 		return "", false
 	}
+
 	return isoDate(year, month.month, day)
 }
 
@@ -205,16 +231,20 @@ var dayTens = map[string]int{"twenty": 20, "thirty": 30}
 // readDayWord reads a day in words: eighteenth, twenty-first.
 func (p *cursor) readDayWord() (int, bool) {
 	word := wordAt(p.s, p.i, maxMonth)
+
 	tens := dayTens[strings.ToLower(word)]
+
 	if tens > 0 {
 		p.i += len(word)
 		p.skipChars("- ")
 		word = wordAt(p.s, p.i, maxMonth)
 	}
+
 	day, ok := dayWords[strings.ToLower(word)]
 	if !ok || tens > 0 && day > 9 {
 		return 0, false
 	}
+
 	p.i += len(word)
 	return tens + day, true
 }
@@ -277,7 +307,9 @@ func hanNumber(s string, limit int) (int, bool) {
 	n, digits, open := 0, 0, 0
 	for _, c := range s {
 		digits++
+
 		switch i := strings.IndexRune(hanDigits, c); {
+		// Ten multiplies the digit before it, which had been added as a unit.
 		case c == '十':
 			n, open = n+max(open, 1)*10-open, 0
 			continue
@@ -296,6 +328,7 @@ func hanNumber(s string, limit int) (int, bool) {
 			return 0, false
 		}
 	}
+
 	return n, digits > 0 && (digits <= limit || strings.ContainsRune(s, '十'))
 }
 
@@ -303,19 +336,25 @@ func hanNumber(s string, limit int) (int, bool) {
 // 2001년 4월 18일.
 func (p *cursor) eastAsianDate() (string, bool) {
 	start := *p
+
 	before, _ := p.readEra()
+
 	year, ok := p.eastAsianPart(4, "年", "년")
 	if !ok {
 		*p = start
 		return "", false
 	}
+
 	month, okMonth := p.eastAsianPart(2, "月", "월")
 	day, okDay := p.eastAsianPart(2, "日", "号", "號", "일")
+
 	iso, ok := isoDate(before+year, month, day)
+
 	if !okMonth || !okDay || !ok {
 		*p = start
 		return "", false
 	}
+
 	return iso, true
 }
 

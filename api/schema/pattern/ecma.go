@@ -35,14 +35,19 @@ func CompileEcma(expr string) (*Ecma, error) {
 	if len(p.text) > maxExpression {
 		return nil, fmt.Errorf("the pattern has %d characters, of %d at most", len(p.text), maxExpression)
 	}
+
 	p.findNames()
+
 	root, err := p.parseChoice(0)
 	if err == nil && p.at < len(p.text) {
 		err = fmt.Errorf("unexpected ): `%s`", string(p.text[:p.at+1]))
 	}
+
+	// What is left can only be a parenthesis that closes none.
 	if err != nil {
 		return nil, err
 	}
+
 	return &Ecma{expr: expr, root: root, groups: p.groups}, nil
 }
 
@@ -108,6 +113,7 @@ func (m *ecmaMatch) match(p part, at int, then func(int) bool) bool {
 	if m.left--; m.left < 0 {
 		panic(ErrSteps)
 	}
+
 	switch p := p.(type) {
 	case charSet:
 		return at < len(m.text) && p.holds(m.text[at]) && then(at+1)
@@ -142,11 +148,14 @@ func (m *ecmaMatch) matchLoop(p loop, at, n int, then func(int) bool) bool {
 	if m.left--; m.left < 0 {
 		panic(ErrSteps)
 	}
+	// more tries one repetition. One that matched no characters counts only up to the least
+	// number.
 	more := func() bool {
 		return (p.max < 0 || n < p.max) && m.match(p.of, at, func(next int) bool {
 			return (next > at || n < p.min) && m.matchLoop(p, next, n+1, then)
 		})
 	}
+
 	switch {
 	case n < p.min:
 		return more()
@@ -158,6 +167,8 @@ func (m *ecmaMatch) matchLoop(p loop, at, n int, then func(int) bool) bool {
 
 func (m *ecmaMatch) matchCapture(p capture, at int, then func(int) bool) bool {
 	before := m.groups[p.n]
+	// What comes behind it sees the capture; if that fails, the capture of before is in
+	// force again.
 	if m.match(p.of, at, func(end int) bool {
 		had := m.groups[p.n]
 		m.groups[p.n] = stretch{at, end, true}
@@ -169,6 +180,7 @@ func (m *ecmaMatch) matchCapture(p capture, at int, then func(int) bool) bool {
 	}) {
 		return true
 	}
+
 	m.groups[p.n] = before
 	return false
 }
@@ -185,7 +197,9 @@ func (m *ecmaMatch) matchBackward(p backward, at int, then func(int) bool) bool 
 // matchLook matches what stands ahead or behind, without going there.
 func (m *ecmaMatch) matchLook(p look, at int, then func(int) bool) bool {
 	before := slices.Clone(m.groups)
+
 	found := false
+
 	if p.behind {
 		for from := at; from >= 0 && !found; from-- {
 			found = m.match(p.of, from, func(end int) bool { return end == at })
@@ -193,16 +207,20 @@ func (m *ecmaMatch) matchLook(p look, at int, then func(int) bool) bool {
 	} else {
 		found = m.match(p.of, at, func(int) bool { return true })
 	}
+
 	if found == p.absent {
 		copy(m.groups, before)
 		return false
 	}
+	// What an absent part captured does not hold.
 	if p.absent {
 		copy(m.groups, before)
 	}
+
 	if then(at) {
 		return true
 	}
+
 	copy(m.groups, before)
 	return false
 }

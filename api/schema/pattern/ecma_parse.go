@@ -18,6 +18,8 @@ type ecmaParser struct {
 // findNames finds the names of groups, to which a reference may stand in front of them.
 func (p *ecmaParser) findNames() {
 	n, class := 0, false
+	// Only parentheses outside of classes count as groups, and with a question mark only
+	// named ones.
 	for i := 0; i < len(p.text); i++ {
 		switch c := p.text[i]; {
 		case c == '\\':
@@ -56,6 +58,7 @@ func (p *ecmaParser) parseChoice(depth int) (part, error) {
 	if depth > maxParens {
 		return nil, fmt.Errorf("the pattern has more than %d groups in groups", maxParens)
 	}
+
 	var all choice
 	for {
 		one, err := p.parseSequence(depth)
@@ -67,6 +70,7 @@ func (p *ecmaParser) parseChoice(depth int) (part, error) {
 			break
 		}
 	}
+
 	if len(all) == 1 {
 		return all[0], nil
 	}
@@ -91,6 +95,7 @@ func (p *ecmaParser) parseSequence(depth int) (part, error) {
 // parseLoop reads how often the atom before may stand.
 func (p *ecmaParser) parseLoop(of part) (part, error) {
 	l := loop{of: of, max: -1}
+
 	switch {
 	case p.take("*"):
 	case p.take("+"):
@@ -108,9 +113,12 @@ func (p *ecmaParser) parseLoop(of part) (part, error) {
 	default:
 		return of, nil
 	}
+
 	if _, isPlace := of.(place); isPlace {
+		// A place has no width, so repeating it would change nothing.
 		return nil, fmt.Errorf("nothing to repeat: `%s`", string(p.text[:p.at]))
 	}
+
 	l.lazy = p.take("?")
 	return l, nil
 }
@@ -121,11 +129,13 @@ func (p *ecmaParser) takeBounds() (least, most int, ok bool) {
 	if !closed {
 		return 0, 0, false
 	}
+
 	from, to, isRange := strings.Cut(inside, ",")
 	least, err := strconv.Atoi(from)
 	if err != nil || from[0] < '0' {
 		return 0, 0, false
 	}
+
 	most = least
 	if isRange {
 		most = -1
@@ -135,6 +145,8 @@ func (p *ecmaParser) takeBounds() (least, most int, ok bool) {
 			}
 		}
 	}
+
+	// Both braces are passed with what is inside.
 	p.at += len(inside) + 2
 	return least, most, true
 }
@@ -151,7 +163,9 @@ func (p *ecmaParser) parseAtom(depth int) (part, error) {
 	case '*', '+', '?':
 		return nil, fmt.Errorf("nothing to repeat: `%c`", c)
 	}
+
 	p.at++
+
 	switch c {
 	case '^':
 		return place{atStart}, nil
@@ -167,7 +181,9 @@ func one(c rune) charSet { return charSet{func(d rune) bool { return c == d }} }
 
 func (p *ecmaParser) parseGroup(depth int) (part, error) {
 	start := p.at
+
 	var wrap func(part) part
+
 	switch {
 	case p.take("(?:"):
 		wrap = func(of part) part { return of }
@@ -185,6 +201,7 @@ func (p *ecmaParser) parseGroup(depth int) (part, error) {
 		p.groups++
 		n := p.groups
 		wrap = func(of part) part { return capture{of, n} }
+		// The name was read by findNames already; here it is passed.
 		if p.take("(?<") {
 			for p.at < len(p.text) && !p.take(">") {
 				p.at++
@@ -193,19 +210,23 @@ func (p *ecmaParser) parseGroup(depth int) (part, error) {
 			p.at++
 		}
 	}
+
 	of, err := p.parseChoice(depth + 1)
 	if err != nil {
 		return nil, err
 	}
+
 	if !p.take(")") {
 		return nil, fmt.Errorf("missing closing ): `%s`", string(p.text[start:]))
 	}
+
 	return wrap(of), nil
 }
 
 // parseEscape reads an escape outside of a class.
 func (p *ecmaParser) parseEscape() (part, error) {
 	start := p.at
+
 	switch {
 	case p.take(`\b`):
 		return place{atWordEnd}, nil
@@ -219,7 +240,9 @@ func (p *ecmaParser) parseEscape() (part, error) {
 		}
 		return nil, fmt.Errorf("no group has the name in `%s`", string(p.text[start:]))
 	}
+
 	if n := p.digitsAt(p.at + 1); n != "" && n[0] != '0' {
+		// All digits that follow belong to the number.
 		p.at += 1 + len(n)
 		number, err := strconv.Atoi(n)
 		if err != nil {
@@ -227,6 +250,7 @@ func (p *ecmaParser) parseEscape() (part, error) {
 		}
 		return backward{number}, nil
 	}
+
 	holds, _, err := p.parseClassAtom()
 	return charSet{holds}, err
 }
@@ -243,9 +267,13 @@ func (p *ecmaParser) digitsAt(at int) string {
 // parseClass reads a class in brackets.
 func (p *ecmaParser) parseClass() (part, error) {
 	start := p.at
+
 	p.at++
+
 	absent := p.take("^")
+
 	var all []func(rune) bool
+
 	for !p.take("]") {
 		if p.at >= len(p.text) {
 			return nil, fmt.Errorf("missing closing ]: `%s`", string(p.text[start:]))
@@ -254,6 +282,8 @@ func (p *ecmaParser) parseClass() (part, error) {
 		if err != nil {
 			return nil, err
 		}
+
+		// A hyphen makes a range only between two single characters.
 		if p.peek("-") && p.at+1 < len(p.text) && p.text[p.at+1] != ']' && from >= 0 {
 			before := p.at
 			p.at++
@@ -269,8 +299,10 @@ func (p *ecmaParser) parseClass() (part, error) {
 				p.at = before // a hyphen before a class stands for itself
 			}
 		}
+
 		all = append(all, holds)
 	}
+
 	return charSet{func(c rune) bool {
 		for _, holds := range all {
 			if holds(c) {
@@ -297,21 +329,28 @@ var controls = map[rune]rune{'n': '\n', 'r': '\r', 't': '\t', 'f': '\f', 'v': '\
 // parseClassAtom reads a character or an escape. The character is -1 if it is several.
 func (p *ecmaParser) parseClassAtom() (holds func(rune) bool, char rune, err error) {
 	c := p.text[p.at]
+
 	p.at++
+
 	if c != '\\' {
 		return one(c).holds, c, nil
 	}
+
 	if p.at >= len(p.text) {
 		return nil, 0, fmt.Errorf("trailing backslash at end of expression")
 	}
+
 	c = p.text[p.at]
 	p.at++
+
 	if holds := classes[c]; holds != nil {
 		return holds, -1, nil
 	}
+
 	if control, ok := controls[c]; ok {
 		return one(control).holds, control, nil
 	}
+
 	switch c {
 	case 'p', 'P':
 		holds, err = p.parseProperty(c == 'P')
@@ -332,6 +371,7 @@ func (p *ecmaParser) parseClassAtom() (holds func(rune) bool, char rune, err err
 			c = p.takeHex(4, c)
 		}
 	}
+
 	return one(c).holds, c, nil
 }
 
@@ -351,14 +391,17 @@ func (p *ecmaParser) takeHex(n int, other rune) rune {
 // parseProperty reads the name of a property of Unicode, in braces.
 func (p *ecmaParser) parseProperty(absent bool) (func(rune) bool, error) {
 	inside, _, ok := strings.Cut(string(p.text[p.at:]), "}")
+
 	name, isProperty := strings.CutPrefix(inside, "{")
 	if !ok || !isProperty {
 		return one('p').holds, nil // an escape of the letter
 	}
+
 	p.at += len([]rune(inside)) + 1
 	if _, value, ok := strings.Cut(name, "="); ok {
 		name = value
 	}
+
 	table := unicode.Categories[name]
 	if table == nil {
 		table = unicode.Scripts[name]
@@ -366,12 +409,15 @@ func (p *ecmaParser) parseProperty(absent bool) (func(rune) bool, error) {
 	if table == nil {
 		table = unicode.Properties[name]
 	}
+
 	if long, ok := categoryNames[name]; ok && table == nil {
 		table = unicode.Categories[long]
 	}
+
 	if table == nil {
 		return nil, fmt.Errorf("no property of Unicode is named %q", name)
 	}
+
 	return func(c rune) bool { return unicode.Is(table, c) != absent }, nil
 }
 

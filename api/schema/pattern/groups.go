@@ -13,6 +13,7 @@ import (
 // are elements.
 func ValueGroups(names []string, list bool) ([]int, error) {
 	var single, numbered, unnamed []int
+
 	for i, name := range names {
 		switch digits, isValue := strings.CutPrefix(name, "value"); {
 		case name == "":
@@ -23,6 +24,7 @@ func ValueGroups(names []string, list bool) ([]int, error) {
 			numbered = append(numbered, i+1)
 		}
 	}
+
 	switch {
 	case len(single) > 1:
 		return nil, errors.New("there are several groups named value; give a list of patterns, or in a property of type array name them value1, value2 and so on")
@@ -48,18 +50,25 @@ var ErrTooLong = errors.New("the text would become too long")
 // groups. The result has at most limit bytes.
 func (p *Pattern) Replace(text, with string, limit int, stop func() error) (string, error) {
 	var b []byte
+
 	end := 0
+
 	tooLong := false
+
 	err := p.FindAll(text, stop, func(place []int) bool {
+		// Matching ends once the result is too long, so the memory is bounded by the limit
+		// and one replacement.
 		b = append(b, text[end:place[0]]...)
 		b = p.first.ExpandString(b, with, text, place)
 		end = place[1]
 		tooLong = len(b) > limit
 		return !tooLong
 	})
+
 	b = append(b, text[end:]...)
 	if err == nil && (tooLong || len(b) > limit) {
 		err = ErrTooLong
 	}
+
 	return string(b), err
 }

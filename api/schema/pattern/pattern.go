@@ -59,15 +59,21 @@ func Compile(expr string) (*Pattern, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	p := &Pattern{size: max(Size(tree), 1)}
 	allowCR(tree)
+
 	lines := tree.String()
 	if p.first, err = regexp.Compile(lines); err != nil {
 		return nil, err
 	}
+
 	if looksBehind(tree) {
+		// A pattern that looks at what stands before it has to see that, also when the
+		// search goes on in the middle.
 		p.later, err = regexp.Compile(behindFirst + "(" + lines + ")")
 	}
+
 	return p, err
 }
 
@@ -75,13 +81,17 @@ func Compile(expr string) (*Pattern, error) {
 // the cost of compiling it.
 func Parse(expr string) (*syntax.Regexp, error) {
 	tree, err := syntax.Parse("(?m)"+expr, syntax.Perl)
+
 	if err != nil {
+		// Lines are what ^ and $ stand for; the option is not shown to the author of the
+		// pattern.
 		var bad *syntax.Error
 		if as(err, &bad) {
 			return nil, fmt.Errorf("%s: `%s`", bad.Code, strings.TrimPrefix(bad.Expr, "(?m)"))
 		}
 		return nil, err
 	}
+
 	n, groups := Size(tree), tree.MaxCap()
 	switch {
 	case groups > MaxGroups:
@@ -91,6 +101,7 @@ func Parse(expr string) (*syntax.Regexp, error) {
 	case n*(groups+1) > MaxState:
 		return nil, fmt.Errorf("the pattern is too large for its %d groups: it takes %d instructions, of %d at most", groups, n, MaxState/(groups+1))
 	}
+
 	return tree, nil
 }
 
@@ -105,9 +116,11 @@ func as(err error, target **syntax.Error) bool {
 // a few more.
 func Size(tree *syntax.Regexp) int {
 	inner := 0
+	// The bound keeps nested repetitions from overflowing.
 	for _, sub := range tree.Sub {
 		inner = min(inner+Size(sub), 1<<40)
 	}
+
 	switch tree.Op {
 	case syntax.OpConcat:
 		return inner
@@ -169,17 +182,22 @@ func (p *Pattern) FindAll(text string, stop func() error, yield func(place []int
 	if len(text)*p.size > MaxWork {
 		return fmt.Errorf("the pattern of %d instructions is too large for %d bytes of text: their product is above %d", p.size, len(text), MaxWork)
 	}
+
 	at, more := p.findFirst(text, yield)
 	for more && at <= len(text) {
 		place, err := p.findNext(text, at, stop)
 		if place == nil || err != nil {
 			return err
 		}
+
+		// Matches of no characters are passed over.
 		if place[0] < place[1] && !yield(place) {
 			return nil
 		}
+
 		at = behind(text, place)
 	}
+
 	return stop()
 }
 
@@ -200,6 +218,7 @@ func (p *Pattern) findFirst(text string, yield func(place []int) bool) (at int, 
 	if work > wholeWork {
 		return 0, true
 	}
+
 	most := max(batchWork/work, 1)
 	places := p.first.FindAllStringSubmatchIndex(text, most)
 	for _, place := range places {
@@ -208,6 +227,7 @@ func (p *Pattern) findFirst(text string, yield func(place []int) bool) (at int, 
 		}
 		at = behind(text, place)
 	}
+
 	return at, len(places) == most
 }
 
@@ -216,13 +236,17 @@ func (p *Pattern) findNext(text string, at int, stop func() error) ([]int, error
 	if err := stop(); err != nil {
 		return nil, err
 	}
+
 	re, from := p.first, at
 	if at > 0 && p.later != nil {
 		_, width := utf8.DecodeLastRuneInString(text[:at])
 		re, from = p.later, at-width
 	}
+
 	rest := text[from:]
+
 	var place []int
+	// Only a long search goes through a reader, which asks stop at times: it is slower.
 	if len(rest)*p.size <= wholeWork {
 		place = re.FindStringSubmatchIndex(rest)
 	} else {
@@ -232,17 +256,21 @@ func (p *Pattern) findNext(text string, at int, stop func() error) ([]int, error
 			return nil, r.err
 		}
 	}
+
 	if place == nil {
 		return nil, nil
 	}
+
 	for i := range place {
 		if place[i] >= 0 {
 			place[i] += from
 		}
 	}
+
 	if from < at {
 		place = place[2:] // the group around the pattern, and those inside it
 	}
+
 	return place, nil
 }
 
@@ -262,10 +290,12 @@ func (r *reader) ReadRune() (rune, int, error) {
 		}
 		r.left = r.piece
 	}
+
 	r.left--
 	if r.text == "" {
 		return 0, 0, io.EOF
 	}
+
 	c, width := utf8.DecodeRuneInString(r.text)
 	r.text = r.text[width:]
 	return c, width, nil
