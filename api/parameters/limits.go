@@ -84,7 +84,6 @@ func nearestEffort(level string, taken []string) string {
 
 func (l Limits) refuseThinking(s Set) string {
 	n := *s.Thinking
-
 	switch {
 	case l.Either && s.Effort != "":
 		return "is not taken beside effort; give one of them"

@@ -151,7 +151,6 @@ func number(text string, most float64, above bool) (*float64, error) {
 
 func stopTexts(text string) ([]string, error) {
 	texts := []string{text}
-
 	if strings.HasPrefix(text, "[") {
 		texts = nil
 		if err := json.Unmarshal([]byte(text), &texts); err != nil {

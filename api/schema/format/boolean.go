@@ -24,7 +24,6 @@ func ParseAnswer(text string) (yes, ok bool) {
 // sayIn reports which of two lists of words has a text, and whether one has.
 func sayIn(text, yes, no string) (says, ok bool) {
 	text = strings.ToLower(strings.TrimSpace(text))
-
 	if text == "" || strings.ContainsAny(text, " \t\r\n") {
 		return false, false
 	}

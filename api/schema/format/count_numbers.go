@@ -139,9 +139,7 @@ var currencyDecimals = func() map[string]byte {
 // stands so in Latin America.
 func (n *numeral) currency() string {
 	head := n.text[:n.start]
-
 	tight := strings.TrimRight(head, " \u00a0.")
-
 	front := strings.ToLower(tight[lastBreak(tight):])
 	// A currency in front of the number counts before one behind it.
 	if _, ok := currencyDecimals[front]; ok && (tight == head || !strings.HasSuffix(front, "$") || len(front) > 1) {
@@ -149,7 +147,6 @@ func (n *numeral) currency() string {
 	}
 
 	rest := strings.TrimLeft(n.text[n.end:min(len(n.text), n.end+2*longestWord)], " \u00a0")
-
 	word := strings.ToLower(wordAt(rest, 0, longestWord))
 	if word == "" && rest != "" {
 		_, width := utf8.DecodeRuneInString(rest)

@@ -16,7 +16,6 @@ import (
 // the text before start.
 func DateAt(s string, start int) (iso string, end int, ok bool) {
 	p := &cursor{s: s, i: start}
-
 	if p.i >= len(s) {
 		return "", 0, false
 	}
@@ -69,7 +68,6 @@ func (p *cursor) skipChars(set string) {
 // readSeparator reads one of - / . with at most one space on either side.
 func (p *cursor) readSeparator() (byte, bool) {
 	j := p.i
-
 	if j < len(p.s) && p.s[j] == ' ' {
 		j++
 	}
@@ -91,7 +89,6 @@ func (p *cursor) readSeparator() (byte, bool) {
 // numericDate reads a date that begins with a digit.
 func (p *cursor) numericDate() (string, bool) {
 	first, digits, ok := p.readNumber(8)
-
 	if !ok {
 		return "", false
 	}
@@ -144,7 +141,6 @@ func (p *cursor) yearFirst(year int) (string, bool) {
 // meant.
 func (p *cursor) dayFirst(first int) (string, bool) {
 	sep, ok := p.readSeparator()
-
 	if !ok {
 		return "", false
 	}
@@ -184,7 +180,6 @@ func (p *cursor) readYear() (int, bool) {
 	start := p.i
 
 	year, digits, ok := p.readNumber(6)
-
 	switch {
 	case !ok:
 		return 0, false
@@ -327,7 +322,6 @@ func (p *cursor) readFraction() string {
 // halfDay applies a following AM or PM.
 func (p *cursor) halfDay(hour int) (int, bool) {
 	rest := strings.TrimLeft(p.s[p.i:], " ")
-
 	if len(rest) < 2 || (rest[1]|0x20) != 'm' || letterAt(rest, 2) {
 		return hour, true
 	}
@@ -353,7 +347,6 @@ func (p *cursor) halfDay(hour int) (int, bool) {
 // readZone reads Z or an offset such as +08:00; "" when there is none.
 func (p *cursor) readZone() string {
 	rest := p.s[p.i:]
-
 	if rest != "" && (rest[0] == 'Z' || rest[0] == 'z') && !letterAt(rest, 1) {
 		p.i++
 		return "Z"

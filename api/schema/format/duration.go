@@ -175,7 +175,6 @@ func (p *cursor) readCount() (n int64, half, ok bool) {
 	}
 
 	again := *p
-
 	again.skipSpace()
 
 	if again.i < len(p.s) && p.s[again.i] == '(' {
@@ -214,7 +213,6 @@ func (p *cursor) readPlainCount() (n int64, half, ok bool) {
 // formatDuration writes a duration in ISO 8601. Weeks beside other parts become days.
 func formatDuration(parts [secondUnit + 1]int64) string {
 	alone := true
-
 	for unit, n := range parts {
 		alone = alone && (n == 0 || durationUnit(unit) == weekUnit)
 	}
@@ -262,7 +260,6 @@ func ParseDuration(s string) (string, bool) {
 // for one that is not part of another, or at a P before digits.
 func BeginsDuration(s string, i int) bool {
 	before, _ := utf8.DecodeLastRuneInString(s[:i])
-
 	if i > 0 && (unicode.IsDigit(before) || unicode.IsLetter(before) && !isEastAsian(before)) {
 		return false
 	}

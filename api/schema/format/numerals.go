@@ -138,7 +138,6 @@ const maxExponentBytes = 24
 // addPower extends the number over a power of ten, as in 1.5e3 and 1.5×10³.
 func (n *numeral) addPower() {
 	rest := n.text[n.end:min(len(n.text), n.end+maxExponentBytes)]
-
 	if rest == "" {
 		return
 	}
@@ -186,7 +185,6 @@ func (n *numeral) addMagnitude() bool {
 	}
 
 	next, after := n.byteAt(n.end), n.byteAt(n.end+1)
-
 	if _, ok := bareMagnitudes[string(rune(next))]; ok && !isWordByte(after) && !isCurrencyCode(n.text, n.end) {
 		n.end++
 		return true
@@ -256,7 +254,6 @@ func (n *numeral) mayEnd() bool {
 // of the number.
 func (n *numeral) mayBegin() bool {
 	withCurrency, i := n.beforeCurrency()
-
 	c, width := utf8.DecodeLastRuneInString(n.text[:i])
 
 	switch {

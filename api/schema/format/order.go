@@ -90,7 +90,6 @@ func numericDateAt(text string, start int) (d NumericDate, ok bool) {
 	}
 
 	second, _, ok := p.readNumber(2)
-
 	if !ok {
 		return d, false
 	}
@@ -124,7 +123,6 @@ func numericDateAt(text string, start int) (d NumericDate, ok bool) {
 // an order.
 func ParseDateIn(order DateOrder, s string) (string, bool) {
 	iso, end, ok := findDate(s)
-
 	if !ok || order == "" {
 		return iso, ok
 	}

@@ -133,7 +133,6 @@ func joinGroups(s string) string {
 	}
 
 	runes := []rune(s)
-
 	for i, c := range runes {
 		if i == 0 || i+1 == len(runes) || !isASCIIDigit(runes[i-1]) || !isASCIIDigit(runes[i+1]) {
 			continue
@@ -155,13 +154,11 @@ func isASCIIDigit(c rune) bool { return c >= '0' && c <= '9' }
 // cutPower removes a power of ten behind a number, as in 1.5×10³ and 1.5 x 10^3.
 func cutPower(s string) (rest string, power int) {
 	at := strings.LastIndex(s, "10")
-
 	if at <= 0 {
 		return s, 0
 	}
 
 	head := strings.TrimRight(s[:at], " \u00a0")
-
 	for _, times := range []string{"×", "·", "x", "*", "⋅"} {
 		number, ok := strings.CutSuffix(head, times)
 		if !ok || number == "" {
@@ -260,7 +257,6 @@ func cutSigns(s string) (rest string, found sign) {
 // its currency.
 func withSigns(numbers []string, outer, inner sign, style NumberStyle) []string {
 	factors := []bool{false} // whether the number is negative
-
 	for _, one := range []sign{outer, inner} {
 		// A sign that the style does not settle keeps both readings, the negative one
 		// first.
@@ -329,7 +325,6 @@ func readDigitsBy(s string, style NumberStyle) []string {
 	}
 
 	var all []string
-
 	add := func(n string, ok bool) {
 		if n, fits := CanonicalNumber(n); ok && fits && !slices.Contains(all, n) {
 			all = append(all, n)
@@ -364,7 +359,6 @@ func readDigitsBy(s string, style NumberStyle) []string {
 // of three digits; or of two digits before the last three, as in India.
 func readGroups(s string, decimal, group byte) (string, bool) {
 	whole, fraction := s, ""
-
 	if strings.Count(s, string(rune(decimal))) == 1 {
 		i := strings.IndexByte(s, decimal)
 		whole, fraction = s[:i], s[i+1:]
@@ -375,13 +369,11 @@ func readGroups(s string, decimal, group byte) (string, bool) {
 	}
 
 	groups := strings.Split(whole, string(rune(group)))
-
 	if len(groups) == 1 {
 		return whole + "." + fraction, allDigits(whole) && whole+fraction != ""
 	}
 
 	last := len(groups) - 1
-
 	indian := last > 1 && len(groups[1]) == 2 && group == ','
 	// In India, all groups but the last have two digits at most.
 	for j, g := range groups {

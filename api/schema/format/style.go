@@ -34,14 +34,12 @@ func StyleOf(locale language.Tag) NumberStyle {
 	}
 
 	shown := message.NewPrinter(locale).Sprint(number.Decimal(12345678.5))
-
 	at := strings.LastIndexAny(shown, ".,")
 	if at < 0 {
 		return NumberStyle{}
 	}
 
 	style := NumberStyle{Decimal: shown[at], Blanks: No}
-
 	if strings.ContainsAny(shown, " \u00a0\u202f") {
 		style.Blanks = Yes
 	}

@@ -76,7 +76,6 @@ func partDigits(s string) string {
 	}
 
 	var b strings.Builder
-
 	digit := false
 	for _, c := range s {
 		switch {
@@ -124,7 +123,6 @@ func ParseEmail(s string) (string, bool) {
 // "www.example.org" is understood.
 func ParseURI(s string) (string, bool) {
 	s = strings.Trim(strings.TrimSpace(s), "<>\"")
-
 	if strings.HasPrefix(strings.ToLower(s), "www.") {
 		s = "http://" + s
 	}
@@ -139,7 +137,6 @@ func ParseURI(s string) (string, bool) {
 	}
 
 	scheme := len(u.Scheme)
-
 	s = u.Scheme + s[scheme:]
 	// Only scheme and host are the same in either case; the path is not.
 	if host := strings.Index(s, u.Host); u.Host != "" && host >= 0 {

@@ -13,7 +13,6 @@ func WhyNoDate(s string) string {
 	numbers := strings.FieldsFunc(s, func(c rune) bool { return !unicode.IsDigit(c) })
 
 	month, name := 0, ""
-
 	for i := range s {
 		if i > 0 && letterAt(s, i-1) {
 			continue
@@ -28,7 +27,6 @@ func WhyNoDate(s string) string {
 	}
 
 	day, year := 0, 0
-
 	for _, digits := range numbers {
 		n, err := strconv.Atoi(digits)
 		switch {

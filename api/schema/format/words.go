@@ -96,7 +96,6 @@ func WordsAt(s string, start int) (n int64, end int, ok bool) {
 		}
 
 		ok, end = true, at+len(word)
-
 		if at = nextWord(s, end); at < 0 {
 			return total + group, end, true
 		}

@@ -119,7 +119,6 @@ func (p *cursor) afterDay() {
 // whole name of a month and a year of four digits.
 func (p *cursor) wrapsBeforeMonth() bool {
 	look := *p
-
 	if look.skipSpace(); look.i == p.i || !strings.Contains(p.s[p.i:look.i], "\n") {
 		return false
 	}
@@ -231,9 +230,7 @@ var dayTens = map[string]int{"twenty": 20, "thirty": 30}
 // readDayWord reads a day in words: eighteenth, twenty-first.
 func (p *cursor) readDayWord() (int, bool) {
 	word := wordAt(p.s, p.i, maxMonth)
-
 	tens := dayTens[strings.ToLower(word)]
-
 	if tens > 0 {
 		p.i += len(word)
 		p.skipChars("- ")
@@ -349,7 +346,6 @@ func (p *cursor) eastAsianDate() (string, bool) {
 	day, okDay := p.eastAsianPart(2, "日", "号", "號", "일")
 
 	iso, ok := isoDate(before+year, month, day)
-
 	if !okMonth || !okDay || !ok {
 		*p = start
 		return "", false

@@ -199,7 +199,6 @@ func (m *ecmaMatch) matchLook(p look, at int, then func(int) bool) bool {
 	before := slices.Clone(m.groups)
 
 	found := false
-
 	if p.behind {
 		for from := at; from >= 0 && !found; from-- {
 			found = m.match(p.of, from, func(end int) bool { return end == at })

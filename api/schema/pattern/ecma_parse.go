@@ -95,7 +95,6 @@ func (p *ecmaParser) parseSequence(depth int) (part, error) {
 // parseLoop reads how often the atom before may stand.
 func (p *ecmaParser) parseLoop(of part) (part, error) {
 	l := loop{of: of, max: -1}
-
 	switch {
 	case p.take("*"):
 	case p.take("+"):
@@ -183,7 +182,6 @@ func (p *ecmaParser) parseGroup(depth int) (part, error) {
 	start := p.at
 
 	var wrap func(part) part
-
 	switch {
 	case p.take("(?:"):
 		wrap = func(of part) part { return of }
@@ -226,7 +224,6 @@ func (p *ecmaParser) parseGroup(depth int) (part, error) {
 // parseEscape reads an escape outside of a class.
 func (p *ecmaParser) parseEscape() (part, error) {
 	start := p.at
-
 	switch {
 	case p.take(`\b`):
 		return place{atWordEnd}, nil
@@ -273,7 +270,6 @@ func (p *ecmaParser) parseClass() (part, error) {
 	absent := p.take("^")
 
 	var all []func(rune) bool
-
 	for !p.take("]") {
 		if p.at >= len(p.text) {
 			return nil, fmt.Errorf("missing closing ]: `%s`", string(p.text[start:]))
@@ -391,7 +387,6 @@ func (p *ecmaParser) takeHex(n int, other rune) rune {
 // parseProperty reads the name of a property of Unicode, in braces.
 func (p *ecmaParser) parseProperty(absent bool) (func(rune) bool, error) {
 	inside, _, ok := strings.Cut(string(p.text[p.at:]), "}")
-
 	name, isProperty := strings.CutPrefix(inside, "{")
 	if !ok || !isProperty {
 		return one('p').holds, nil // an escape of the letter

@@ -13,7 +13,6 @@ import (
 // are elements.
 func ValueGroups(names []string, list bool) ([]int, error) {
 	var single, numbered, unnamed []int
-
 	for i, name := range names {
 		switch digits, isValue := strings.CutPrefix(name, "value"); {
 		case name == "":
@@ -54,7 +53,6 @@ func (p *Pattern) Replace(text, with string, limit int, stop func() error) (stri
 	end := 0
 
 	tooLong := false
-
 	err := p.FindAll(text, stop, func(place []int) bool {
 		// Matching ends once the result is too long, so the memory is bounded by the limit
 		// and one replacement.

@@ -81,7 +81,6 @@ func Compile(expr string) (*Pattern, error) {
 // the cost of compiling it.
 func Parse(expr string) (*syntax.Regexp, error) {
 	tree, err := syntax.Parse("(?m)"+expr, syntax.Perl)
-
 	if err != nil {
 		// Lines are what ^ and $ stand for; the option is not shown to the author of the
 		// pattern.
@@ -244,7 +243,6 @@ func (p *Pattern) findNext(text string, at int, stop func() error) ([]int, error
 	}
 
 	rest := text[from:]
-
 	var place []int
 	// Only a long search goes through a reader, which asks stop at times: it is slower.
 	if len(rest)*p.size <= wholeWork {
