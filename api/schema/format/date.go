@@ -278,7 +278,6 @@ func ParseTime(s string) (string, bool) {
 func timeAt(s string, start int) (iso string, end int, ok bool) {
 	p := &cursor{s: s, i: start}
 	hour, _, ok := p.readNumber(2)
-
 	if !ok || p.i >= len(s) || s[p.i] != ':' {
 		return "", 0, false
 	}

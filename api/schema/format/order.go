@@ -79,7 +79,6 @@ func continuesBefore(text string, i int) bool {
 func numericDateAt(text string, start int) (d NumericDate, ok bool) {
 	p := &cursor{s: text, i: start}
 	first, digits, ok := p.readNumber(2)
-
 	if !ok || p.isMonthNext() {
 		return d, false
 	}

@@ -123,7 +123,6 @@ func nextWord(s string, i int) int {
 func ParseNumberWords(s string) (string, bool) {
 	s = strings.TrimSpace(s)
 	n, end, ok := WordsAt(s, 0)
-
 	if !ok {
 		return ParseNumber(s)
 	}
