@@ -27,12 +27,15 @@ func (a *addresses) collect(n *node, base string, as role) {
 	if as == data || n.kind != nodeMap && n.kind != nodeList {
 		return
 	}
+
 	if as == keywords && n.kind == nodeMap {
 		base = a.note(n, base)
 	}
+
 	if base != baseAddress {
 		a.bases[n] = base
 	}
+
 	for i, item := range n.items {
 		inner := as
 		if n.kind == nodeMap {
@@ -51,18 +54,22 @@ func (a *addresses) note(n *node, base string) string {
 		if id == nil || id.kind != nodeString || n.get("$ref") != nil && key == "id" {
 			continue
 		}
+
 		uri, fragment, _ := strings.Cut(resolveURI(base, id.text), "#")
 		if fragment != "" { // drafts before 2019 had anchors so
 			a.byURI[uri+"#"+fragment] = n
 			continue
 		}
+
 		base, a.byURI[uri] = uri, n
 	}
+
 	for _, key := range []string{"$anchor", "$dynamicAnchor"} {
 		if name := n.get(key); name != nil && name.kind == nodeString {
 			a.byURI[base+"#"+name.text] = n
 		}
 	}
+
 	return base
 }
 
@@ -85,26 +92,33 @@ func (r *views) resolveRef(of, ref *node, path string) (*node, string) {
 		r.recordFault(ref, path, "must be a string, not %s", ref.kind)
 		return nil, ""
 	}
+
 	base := baseAddress
 	if b, ok := r.bases[of]; ok {
 		base = b
 	}
+
 	uri, fragment, _ := strings.Cut(resolveURI(base, ref.text), "#")
+
 	if n := r.byURI[uri+"#"+fragment]; n != nil && fragment != "" {
 		return n, ref.text
 	}
+
 	n := r.byURI[uri]
 	if n == nil && uri == baseAddress {
 		n = r.root
 	}
+
 	if n == nil && strings.Contains(uri, "://json-schema.org/draft") {
 		r.warn(ref, path, "schemas of schemas are taken as values of any kind")
 		return nil, ""
 	}
+
 	if n == nil {
 		r.recordFault(ref, path, "only references within the file (#/…) are followed, not %q", clipText(ref.text))
 		return nil, ""
 	}
+
 	return r.followPointer(n, fragment, ref, path)
 }
 
@@ -114,24 +128,31 @@ func (r *views) followPointer(n *node, pointer string, ref *node, path string) (
 	if n != r.root {
 		at = clipText(ref.text)
 	}
+
 	start := n
+
 	for _, token := range strings.Split(pointer, "/")[1:] {
 		if plain, err := url.PathUnescape(token); err == nil {
 			token = plain
 		}
+
 		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
 		if n = n.childAt(token); n == nil && start != r.root { // an address within that is none for its author
 			return r.followPointer(r.root, pointer, ref, path)
 		}
+
 		if n == nil {
 			r.recordFault(ref, path, "nothing is at %q", clipText(ref.text))
 			return nil, ""
 		}
+
 		at = joinPath(at, token)
 	}
+
 	if pointer != "" && !strings.HasPrefix(pointer, "/") {
 		r.recordFault(ref, path, "nothing is at %q", clipText(ref.text))
 		return nil, ""
 	}
+
 	return n, at
 }

@@ -22,14 +22,19 @@ import (
 // records.
 func (r *shaper) compileSchema(s *Schema, root *node) {
 	fragment := ""
+	// Of a schema of a list, the validator sees one record: the schema of the items, or a
+	// list of one.
 	if s.Kind == KindRecords && !s.whole {
 		items := root.get("items")
 		if s.wrap = items == nil || items.kind != nodeMap; !s.wrap {
 			fragment = "#/items"
 		}
 	}
+
 	doc := root.decodeValue()
+
 	var first error
+
 	for _, draft := range r.draftsOf(root, doc) {
 		var err error
 		s.validator, err = validator.Compile(doc, fragment, func(c *jsonschema.Compiler) {
@@ -37,14 +42,18 @@ func (r *shaper) compileSchema(s *Schema, root *node) {
 			c.RegisterFormat(&jsonschema.Format{Name: string(DateTime), Validate: validDateTime})
 			c.RegisterFormat(&jsonschema.Format{Name: string(Time), Validate: validTime})
 		})
+
 		if err == nil {
 			return
 		}
+
 		first = cmp.Or(first, err)
+		// Another draft would not mend a schema for which no value can be.
 		if errors.Is(err, validator.ErrNothingFits) {
 			break
 		}
 	}
+
 	r.compileError(root, first)
 }
 
@@ -62,16 +71,20 @@ func (r *shaper) draftsOf(root *node, doc any) []*jsonschema.Draft {
 			delete(m, "$schema")
 		}
 	}
+
 	drafts := []*jsonschema.Draft{jsonschema.Draft2020}
+
 	if isWritten(root, keywords, func(n *node) bool { items := n.get("items"); return items != nil && items.kind == nodeList }) {
 		drafts = append(drafts, jsonschema.Draft7)
 	}
+
 	if isWritten(root, keywords, func(n *node) bool {
 		isOld := func(key string) bool { v := n.get(key); return v != nil && v.kind == nodeBool }
 		return isOld("exclusiveMinimum") || isOld("exclusiveMaximum") || n != root && n.get("$id") != nil // which draft 4 does not know
 	}) {
 		drafts = append(drafts, jsonschema.Draft4)
 	}
+
 	return drafts
 }
 
@@ -80,9 +93,11 @@ func isWritten(n *node, as role, told func(*node) bool) bool {
 	if as == data || as == hints || as == values {
 		return false
 	}
+
 	if as == keywords && n.kind == nodeMap && told(n) {
 		return true
 	}
+
 	for i, item := range n.items {
 		inner := as
 		if n.kind == nodeMap {
@@ -92,6 +107,7 @@ func isWritten(n *node, as role, told func(*node) bool) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -99,13 +115,16 @@ func isWritten(n *node, as role, told func(*node) bool) bool {
 func (r *shaper) compileError(root *node, err error) {
 	var invalid *jsonschema.SchemaValidationError
 	var mismatch *jsonschema.ValidationError
+
 	ours := slices.Clone(r.errs)
+
 	if !errors.As(err, &invalid) || !errors.As(invalid.Err, &mismatch) {
 		if len(ours) == 0 { // else it says again what we found
 			r.recordFault(root, "", "%s", strings.ReplaceAll(err.Error(), validator.Resource, ""))
 		}
 		return
 	}
+	// Each fault is put to the deepest node on the way to it that the file has.
 	for _, leaf := range leafErrors(mismatch) {
 		n, path := root, ""
 		for _, token := range leaf.InstanceLocation {
@@ -115,7 +134,9 @@ func (r *shaper) compileError(root *node, err error) {
 			}
 			n, path = next, joinPath(path, token)
 		}
+
 		known := func(e *Error) bool { return e.Line == n.line && e.Column == n.col }
+		// What was found before in this place is said in better words.
 		if !slices.ContainsFunc(ours, known) {
 			r.recordFault(n, path, "%s", leaf.ErrorKind.LocalizedString(message.NewPrinter(language.English)))
 		}
@@ -200,6 +221,7 @@ func (r role) roleOf(key string) role {
 	case values, data:
 		return data
 	}
+
 	switch key {
 	case "properties":
 		return properties
@@ -254,9 +276,13 @@ func (e *encoder) encodeMapping(n *node, r role) {
 			order = append(order, i)
 		}
 	}
+
 	if r != properties && r != values {
+		// Where the order is of meaning, in properties and values, that of the file is
+		// kept.
 		slices.SortFunc(order, func(i, j int) int { return strings.Compare(n.keys[i].text, n.keys[j].text) })
 	}
+
 	e.WriteByte('{')
 	for i, j := range order {
 		if i > 0 {

@@ -23,15 +23,18 @@ func (r *hintReader) checkDerived(n *node, path string, p *Property, h *Hints) {
 	if !h.Derived {
 		return
 	}
+
 	if r.derived == nil {
 		r.derived = map[string]*node{}
 	}
 	r.derived[p.Name] = n.get("derived")
+
 	for _, key := range n.keys {
 		if !slices.Contains(hintsOfDerived, key.text) {
 			r.recordFault(key, joinPath(path, key.text), "%s is derived: it stands nowhere, and %s would look for it", p.Name, key.text)
 		}
 	}
+
 	if !slices.Contains(mergesOfDerived, h.Merge) {
 		r.recordFault(n.get("merge"), joinPath(path, "merge"), "%s is derived: merge %s would make a value that follows from no quotes", p.Name, h.Merge)
 	}
@@ -61,6 +64,7 @@ func (p *Property) visitInner(visit func(*Property)) {
 			of.visitInner(visit)
 		}
 	}
+
 	for _, list := range [][]Property{p.Properties, p.Prefix, p.Options} {
 		for i := range list {
 			visit(&list[i])

@@ -34,17 +34,23 @@ func insideOf(n *node) *node {
 	if n.kind == nodeList && len(n.items) == 1 && insideOf(n.items[0]) != nil {
 		return n.items[0] // a list of one tool
 	}
+
 	if n.kind != nodeMap || slices.ContainsFunc(ofSchemas, func(key string) bool { return n.get(key) != nil }) {
 		return nil
 	}
+
 	if t := n.get("type"); t != nil && (t.kind != nodeString || typesByName[t.text] != 0) {
+		// A type that is none of JSON Schema's, such as "function", may be that of an
+		// envelope.
 		return nil
 	}
+
 	for _, key := range envelopes {
 		if inner := n.get(key); inner != nil && inner.kind == nodeMap {
 			return inner
 		}
 	}
+
 	return nil
 }
 
@@ -55,12 +61,14 @@ func titled(inner, envelope *node) *node {
 	if insideOf(inner) != nil {
 		name = "name"
 	}
+
 	out := inner
 	for _, pair := range [][2]string{{"name", name}, {"description", "description"}} {
 		if from := envelope.get(pair[0]); from != nil && from.kind == nodeString && inner.get(pair[1]) == nil {
 			out = out.with(pair[1], from)
 		}
 	}
+
 	return out
 }
 

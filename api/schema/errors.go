@@ -23,11 +23,14 @@ func (e *Error) Error() string {
 	if e.Line > 0 {
 		fmt.Fprintf(&b, ":%d:%d", e.Line, e.Column)
 	}
+
 	b.WriteString(": ")
+
 	if e.Path != "" {
 		b.WriteString(e.Path + ": ")
 	}
 	b.WriteString(e.Msg)
+
 	return b.String()
 }
 

@@ -44,7 +44,9 @@ func (s *Schema) Field(path string) *Property {
 // does not have.
 func (s *Schema) NamesOf(path string) (names []string, others map[string]bool) {
 	properties := s.Properties
+
 	rest := path
+
 	for {
 		if rest == RestName {
 			others = make(map[string]bool, len(properties))
@@ -53,14 +55,19 @@ func (s *Schema) NamesOf(path string) (names []string, others map[string]bool) {
 			}
 			return names, others
 		}
+
 		p := longestStep(properties, rest)
 		if p == nil {
 			return names, nil
 		}
+
 		names = append(names, nameAt(names, p.Name))
+
 		if rest = strings.TrimPrefix(rest, p.step()); rest == "" {
 			return names, nil
 		}
+
+		// The step is followed by a point.
 		rest, properties = rest[1:], p.Properties
 	}
 }

@@ -32,6 +32,7 @@ func (p *Property) Fits(v any) error {
 	case Any:
 		return fitsAny(v)
 	}
+
 	switch v := v.(type) {
 	case []any:
 		return p.fitsList(v)
@@ -52,6 +53,7 @@ func (p *Property) Fits(v any) error {
 	default:
 		return fmt.Errorf("%T is no value", v)
 	}
+
 	_, err := p.Normalize(v)
 	return err
 }
@@ -60,14 +62,17 @@ func (p *Property) fitsList(list []any) error {
 	if p.Type == Tuple {
 		return p.fitsTuple(list)
 	}
+
 	if p.Type != Array || p.Items == nil {
 		return errors.New("a list where a single value belongs")
 	}
+
 	for i, item := range list {
 		if err := p.Items.Fits(item); err != nil {
 			return fmt.Errorf("[%d]: %w", i, err)
 		}
 	}
+
 	return nil
 }
 
@@ -88,6 +93,7 @@ func (p *Property) fitsObject(m map[string]any) error {
 	if p.Type != Object && p.Type != Map {
 		return errors.New("an object where a single value belongs")
 	}
+
 	known := 0
 	for i := range p.Properties {
 		inner := &p.Properties[i]
@@ -95,18 +101,24 @@ func (p *Property) fitsObject(m map[string]any) error {
 		if !ok {
 			continue
 		}
+
 		known++
+
 		if value == nil && inner.Nullable {
 			continue
 		}
+
 		if err := inner.Fits(value); err != nil {
 			return fmt.Errorf("%s: %w", inner.Name, err)
 		}
 	}
+
 	others := p.others()
+
 	if known < len(m) && others == nil {
 		return errors.New("an object with a property that the schema does not have")
 	}
+
 	for _, name := range p.otherNames(m) {
 		if value := m[name]; value != nil || !others.Nullable && others.Type != Any {
 			if err := others.Fits(value); err != nil {
@@ -114,6 +126,7 @@ func (p *Property) fitsObject(m map[string]any) error {
 			}
 		}
 	}
+
 	return nil
 }
 

@@ -97,8 +97,10 @@ func (r *hintReader) topHints(v *view, s *Schema) []string {
 	if n == nil {
 		return nil
 	}
+
 	var key []string
 	var match *node
+
 	for i, name := range n.keys {
 		switch name.text {
 		case "key":
@@ -114,9 +116,11 @@ func (r *hintReader) topHints(v *view, s *Schema) []string {
 			r.recordFault(name, joinPath(path, name.text), "unknown hint %q at the top of a schema; known are key, match, date_order and locale", clipText(name.text))
 		}
 	}
+
 	if match != nil && len(key) == 0 {
 		r.recordFault(match, joinPath(path, "match"), "says how keys are compared, but the schema has no key")
 	}
+
 	return key
 }
 
@@ -222,11 +226,14 @@ func (r *hintReader) readKey(n *node, path string, s *Schema) []string {
 		r.recordFault(n, path, "must be a list of property names, not %s", n.kind)
 		return nil
 	}
+
 	key := []string{}
 	fields := flattenFields("", s.Properties, true)
+
 	for i, item := range n.items {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		f := slices.IndexFunc(fields, func(f Field) bool { return f.Path == item.text })
+
 		switch {
 		case item.kind != nodeString:
 			r.recordFault(item, at, "must be a property name, not %s", item.kind)
@@ -242,6 +249,7 @@ func (r *hintReader) readKey(n *node, path string, s *Schema) []string {
 			key = append(key, item.text)
 		}
 	}
+
 	return key
 }
 
@@ -262,24 +270,30 @@ func HintNames() []string { return slices.Clone(hintNames) }
 // stand with the list or with its items.
 func (r *hintReader) readHints(v *view, p *Property) Hints {
 	var h Hints
+
 	n, path := r.hintNode(v)
+	// An object, and what is always null, has no value of its own: only the hint write fits.
 	if n != nil && (p.Type == Object || p.Type == Null) && len(n.keys) == 1 && n.keys[0].text == "write" {
 		h.Write = r.readWord(n.items[0], joinPath(path, "write"))
 		return h
 	}
+
 	if n != nil && p.Type == Object {
 		r.recordFault(n, path, "%s is an object; its hints belong to the properties inside it", p.Name)
 		return h
 	}
+
 	if n != nil {
 		r.readHintsOf(n, path, p, &h, false, nil)
 	}
+
 	if items, at := v.get("items"); p.Type == Array && items != nil && items.kind == nodeMap && !p.isComposite() {
 		if inner, path := r.hintNode(r.newView(items, at)); inner != nil {
 			r.readHintsOf(inner, path, p, &h, true, n)
 		}
 		p.Items.Hints.NumberWords, p.Items.Hints.Units, p.Items.Hints.DateOrder = h.NumberWords, h.Units, h.DateOrder
 	}
+
 	return h
 }
 
@@ -310,9 +324,11 @@ func (r *hintReader) readHintsOf(n *node, path string, p *Property, h *Hints, in
 		"select":       func(n *node, at string) { h.Select = r.readSelect(n, at, p) },
 		"derived":      func(n *node, at string) { h.Derived = r.readDerived(n, at, p) },
 	}
+
 	for i, key := range n.keys {
 		at := joinPath(path, key.text)
 		read, ok := readers[key.text]
+
 		switch {
 		case !ok:
 			r.recordFault(key, at, "unknown hint %q; known are %s", clipText(key.text), strings.Join(hintNames, ", "))
@@ -328,6 +344,7 @@ func (r *hintReader) readHintsOf(n *node, path string, p *Property, h *Hints, in
 			read(n.items[i], at)
 		}
 	}
+
 	r.checkPlaces(n, path)
 	r.checkOtherwise(n, path, p, h)
 	r.checkDerived(n, path, p, h)
@@ -446,14 +463,17 @@ func (r *hintReader) readPhrases(n *node, path string) []string {
 	if n.kind == nodeString {
 		return r.appendPhrase(nil, n, path)
 	}
+
 	if n.kind != nodeList || len(n.items) == 0 {
 		r.recordFault(n, path, "must be a list of phrases")
 		return nil
 	}
+
 	var list []string
 	for i, item := range n.items {
 		list = r.appendPhrase(list, item, fmt.Sprintf("%s[%d]", path, i))
 	}
+
 	return list
 }
 
@@ -476,10 +496,12 @@ func (r *hintReader) readValues(n *node, path string, p *Property) []Value {
 		r.recordFault(n, path, "must map each value to its phrases")
 		return nil
 	}
+
 	element := p
 	if p.Type == Array {
 		element = p.Items
 	}
+
 	var values []Value
 	for i, key := range n.keys {
 		at := joinPath(path, key.text)
@@ -488,18 +510,22 @@ func (r *hintReader) readValues(n *node, path string, p *Property) []Value {
 			r.recordFault(key, at, "is no value of %s: %v", p.Name, err)
 			continue
 		}
+
 		values = append(values, Value{Canonical: v, Phrases: r.readPhrases(n.items[i], at)})
 	}
+
 	return values
 }
 
 func (r *hintReader) readPick(n *node, path string, p *Property) Pick {
 	pick := Pick(n.text)
 	known := []Pick{PickFirst, PickLast, PickMax, PickMin, PickLongest, PickAll}
+
 	element := p
 	if p.Type == Array {
 		element = p.Items
 	}
+
 	switch {
 	case n.kind != nodeString || !slices.Contains(known, pick):
 		r.recordFault(n, path, "unknown pick %q; known are first, last, max, min, longest, all", clipText(n.text))
@@ -535,6 +561,7 @@ var fits = map[Merge]func(*Property) bool{
 func (r *hintReader) readMerge(n *node, path string, p *Property) Merge {
 	m := Merge(n.text)
 	fit, ok := fits[m]
+
 	switch {
 	case n.kind != nodeString || !ok:
 		names := slices.Sorted(maps.Keys(fits))
@@ -544,6 +571,7 @@ func (r *hintReader) readMerge(n *node, path string, p *Property) Merge {
 	default:
 		return m
 	}
+
 	return ""
 }
 

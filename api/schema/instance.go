@@ -20,16 +20,19 @@ import (
 // value that does not fit.
 func (s *Schema) Validate(record map[string]any) error {
 	err := s.validate(s.Flatten(record))
+
 	var invalid *jsonschema.ValidationError
 	if !errors.As(err, &invalid) {
 		return err
 	}
+
 	var msgs []string
 	for _, leaf := range leafErrors(invalid) {
 		path := strings.Join(leaf.InstanceLocation, ".")
 		msg := leaf.ErrorKind.LocalizedString(message.NewPrinter(language.English))
 		msgs = append(msgs, strings.TrimPrefix(path+": "+msg, ": "))
 	}
+
 	slices.Sort(msgs)
 	return errors.New(strings.Join(msgs, "; "))
 }
@@ -42,40 +45,50 @@ func (s *Schema) instanceOf(values map[string]any, nulls map[string]bool) (any, 
 			return nil, &numberError{path, err}
 		}
 	}
+
 	record, _ := instanceObject("", s.Properties, s.Rest != nil, values, nulls)
+
 	instance := any(record)
 	if s.bare {
 		instance = record[ValueName]
 	}
+
 	if s.wrap {
 		instance = []any{instance}
 	}
+
 	return instance, nil
 }
 
 // instanceObject returns an object without what was not found, and whether anything was.
 func instanceObject(prefix string, properties []Property, rest bool, values map[string]any, nulls map[string]bool) (object map[string]any, some bool) {
 	object = make(map[string]any, len(properties))
+
 	if others, ok := values[prefix+RestName].(map[string]any); ok && rest {
 		for name, v := range others {
 			object[name], some = v, true
 		}
 	}
+
 	for i := range properties {
 		p := &properties[i]
 		path := prefix + p.step()
 		v := values[path]
+
 		if inner, found := map[string]any(nil), false; p.Type == Object {
 			if inner, found = instanceObject(path+".", p.Properties, p.Rest != nil, values, nulls); found {
 				v = inner
 			}
 		}
+
 		if v != nil {
 			object[p.Name], some = v, true
+			// A null that the schema asks for is no value, so it does not count as one.
 		} else if p.Required && p.Nullable || nulls[path] {
 			object[p.Name] = nil
 		}
 	}
+
 	return object, some
 }
 

@@ -93,9 +93,11 @@ func (s *Schema) applyBreaches(j *Judgement, breaches []placed) {
 	taken := map[string]bool{}
 	for _, b := range slices.Backward(breaches) {
 		at := b.Field + pathWithin(b.inside)
+
 		if !j.holds(b.Breach) || taken[at] {
 			continue
 		}
+
 		taken[at] = true
 		if len(b.inside) == 0 || !j.takeOut(s.Field(b.Field), b) {
 			j.refuse(b.Breach)
@@ -122,24 +124,32 @@ func (s *Schema) JudgeValue(path string, v any) *Breach {
 	if p == nil {
 		return &Breach{Field: path, Constraint: "properties", Message: "the schema has no such field"}
 	}
+
 	element := p.IsElement(v)
+
 	if element {
 		p = p.Items
 	}
+
 	b := p.refuse(v)
+	// A value with parts to be left out is judged without them.
 	if sound, _, ok := p.Sound(v); b != nil && ok {
 		v, b = sound, nil
 	}
+
 	if b == nil {
+		// Constraints of a list as such, such as its length, say nothing of one element.
 		part := element || p.Type == Map
 		if element {
 			v = []any{v}
 		}
 		b = s.breachOf(path, v, part)
 	}
+
 	if b != nil {
 		b.Field = path
 	}
+
 	return b
 }
 
@@ -148,20 +158,26 @@ func (s *Schema) JudgeValue(path string, v any) *Breach {
 // stand for, and those of a list as such if the value is one of its elements.
 func (s *Schema) breachOf(path string, v any, element bool) *Breach {
 	p := s.Field(path)
+
 	for _, leaf := range s.faults(map[string]any{path: v}) {
 		field, inside := s.fieldAt(leaf.at)
 		if leaf.conditional || leaf.nulls != nil || field != path || element && inside == 0 {
 			continue
 		}
+
 		least := 0 // steps to a part that the value itself is
+
 		if element {
 			least = 1
 		}
+
 		if p.removable(v, leaf.at[len(leaf.at)-inside:]) > least {
 			continue
 		}
+
 		return &Breach{Constraint: leaf.constraint, Message: leaf.message}
 	}
+
 	return nil
 }
 
@@ -171,14 +187,18 @@ func (p *Property) refuse(v any) *Breach {
 	if err == nil {
 		return nil
 	}
+
 	b := &Breach{Constraint: "type", Message: err.Error()}
+
 	text, isText := v.(string)
+
 	switch {
 	case p.Enum != nil && errors.Is(err, errNotAllowed):
 		b.Constraint = "enum"
 	case isText && p.Type == String && p.Format != "" && text != "":
 		b.Constraint = "format"
 	}
+
 	return b
 }
 
@@ -192,7 +212,9 @@ func (s *Schema) breaches(values map[string]any) (breaches []placed, missing []B
 			breaches = append(breaches, placed{b, f.at[len(f.at)-inside:], f.nulls})
 			continue
 		}
+
 		below := s.pathAt(f.at)
+
 		if f.lacking != nil {
 			for _, name := range f.lacking {
 				b.Field = strings.Trim(below+name, ".")
@@ -200,22 +222,26 @@ func (s *Schema) breaches(values map[string]any) (breaches []placed, missing []B
 			}
 			continue
 		}
+
 		for _, path := range slices.Sorted(maps.Keys(values)) { // no one value is to blame
 			if strings.HasPrefix(path, below) {
 				b.Field = path
 				breaches = append(breaches, placed{Breach: b})
 			}
 		}
+
 		if len(values) == 0 {
 			missing = append(missing, Breach{Field: strings.Trim(below, "."), Constraint: f.constraint, Message: f.message})
 		}
 	}
+
 	slices.SortStableFunc(breaches, func(a, b placed) int { // elements of lists in their order
 		return cmp.Or(strings.Compare(a.Field, b.Field), comparePlaces(a.inside, b.inside))
 	})
 	slices.SortStableFunc(missing, func(a, b Breach) int {
 		return cmp.Or(strings.Compare(a.Field, b.Field), strings.Compare(a.Constraint, b.Constraint))
 	})
+
 	return breaches, slices.Compact(missing)
 }
 
@@ -224,14 +250,17 @@ func comparePlaces(a, b []string) int {
 	for i := range min(len(a), len(b)) {
 		m, errA := strconv.Atoi(a[i])
 		n, errB := strconv.Atoi(b[i])
+
 		c := strings.Compare(a[i], b[i])
 		if errA == nil && errB == nil {
 			c = cmp.Compare(m, n)
 		}
+
 		if c != 0 {
 			return c
 		}
 	}
+
 	return cmp.Compare(len(a), len(b))
 }
 
@@ -277,6 +306,7 @@ func (s *Schema) faultsOf(invalid *jsonschema.ValidationError) []fault {
 			}
 			f.at = f.at[1:]
 		}
+
 		all = append(all, f)
 	}
 	return all
@@ -289,10 +319,13 @@ var english = message.NewPrinter(language.English)
 // whole, unless one alternative lacks values only.
 func (s *Schema) leavesOf(e *jsonschema.ValidationError, all []fault) []fault {
 	f := fault{at: e.InstanceLocation, message: e.ErrorKind.LocalizedString(english), conditional: isConditional(e.SchemaURL)}
+
 	if words := e.ErrorKind.KeywordPath(); len(words) > 0 {
 		f.constraint = words[0]
 	}
+
 	f.message = strings.TrimPrefix(f.message, f.constraint+": ")
+
 	switch k := e.ErrorKind.(type) {
 	case *kind.Required:
 		f.lacking, f.nulls = k.Missing, s.nullsAt(f.at, k.Missing)
@@ -390,19 +423,25 @@ func (s *Schema) fieldAt(at []string) (path string, inside int) {
 	if s.bare {
 		return s.Properties[0].step(), len(at)
 	}
+
 	properties, rest, prefix := s.Properties, s.Rest != nil, ""
+
 	for i, name := range at {
 		n := slices.IndexFunc(properties, func(p Property) bool { return p.Name == name })
+
 		if n < 0 && rest {
 			return prefix + RestName, len(at) - i
 		}
+
 		if n < 0 {
 			return "", 0
 		}
+
 		p := &properties[n]
 		if p.Type != Object {
 			return prefix + p.step(), len(at) - i - 1
 		}
+
 		properties, rest, prefix = p.Properties, p.Rest != nil, prefix+p.step()+"."
 	}
 	return "", 0

@@ -66,10 +66,12 @@ func (p *Property) addOthers(m, out map[string]any) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
+
 		if value != nil || of.Nullable || of.Type == Any {
 			out[name] = value
 		}
 	}
+
 	return nil
 }
 
@@ -99,7 +101,9 @@ func (p *Property) normalizeTuple(v any) (any, error) {
 	if !ok {
 		return nil, fmt.Errorf("%T is no list", v)
 	}
+
 	out := make([]any, len(list))
+
 	for i, item := range list {
 		value, err := p.ItemAt(i).Normalize(item)
 		if err != nil {
@@ -107,6 +111,7 @@ func (p *Property) normalizeTuple(v any) (any, error) {
 		}
 		out[i] = value
 	}
+
 	return out, nil
 }
 
@@ -116,6 +121,7 @@ func (p *Property) Option(v any) *Property {
 	if p.Type != Union {
 		return p
 	}
+
 	is := func(types ...Type) *Property {
 		for i := range p.Options {
 			if slices.Contains(types, p.Options[i].Type) {
@@ -124,6 +130,7 @@ func (p *Property) Option(v any) *Property {
 		}
 		return nil
 	}
+
 	switch v.(type) {
 	case string:
 		return is(String)
@@ -143,7 +150,9 @@ func (p *Property) Option(v any) *Property {
 // of another in its form: "12" is a number where no text is allowed.
 func (p *Property) normalizeUnion(v any) (any, error) {
 	first := p.Option(v)
+
 	var why error
+
 	if first != nil {
 		value, err := first.Normalize(v)
 		if err == nil {
@@ -151,6 +160,7 @@ func (p *Property) normalizeUnion(v any) (any, error) {
 		}
 		why = err
 	}
+
 	for i := range p.Options {
 		option := &p.Options[i]
 		if option == first || option.Type == Array && first != nil {
@@ -160,6 +170,7 @@ func (p *Property) normalizeUnion(v any) (any, error) {
 			return value, nil
 		}
 	}
+
 	if why == nil {
 		why = fmt.Errorf("%s is of none of the types that are allowed", Shown(v))
 	}
@@ -226,10 +237,12 @@ func (p *Property) NormalizeParts(v any) any {
 	if value, err := p.Normalize(v); err == nil {
 		return value
 	}
+
 	of := p.Option(v)
 	if of == nil {
 		return v
 	}
+
 	switch v := v.(type) {
 	case map[string]any:
 		out := make(map[string]any, len(v))

@@ -101,18 +101,22 @@ func (t *treeParser) parseTree(data []byte) *node {
 		t.errs = append(t.errs, &Error{File: t.file, Line: 1, Column: 1, Msg: fmt.Sprintf("the schema has %d bytes, of %d at most", len(data), maxBytes)})
 		return nil
 	}
+
 	if !utf8.Valid(data) {
 		t.errs = append(t.errs, &Error{File: t.file, Msg: "not valid UTF-8"})
 		return nil
 	}
+
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if len(bytes.TrimSpace(data)) == 0 {
 		t.errs = append(t.errs, &Error{File: t.file, Msg: "the schema is empty"})
 		return nil
 	}
+
 	if json.Valid(data) || strings.HasSuffix(strings.ToLower(t.file), ".json") {
 		return t.parseJSON(data)
 	}
+
 	return t.parseYAML(data)
 }
 
@@ -145,7 +149,9 @@ func (b *jsonBuilder) tokenPosition(start int) (line, col int) {
 	for start < len(b.data) && strings.IndexByte(" \t\r\n,:", b.data[start]) >= 0 {
 		start++
 	}
+
 	for ; b.seen < start; b.seen++ {
+		// Columns count characters: only the first byte of each counts.
 		switch c := b.data[b.seen]; {
 		case c == '\n':
 			b.line, b.col = b.line+1, 0
@@ -153,6 +159,7 @@ func (b *jsonBuilder) tokenPosition(start int) (line, col int) {
 			b.col++
 		}
 	}
+
 	return b.line, b.col + 1
 }
 
@@ -164,11 +171,14 @@ func (b *jsonBuilder) readValue(path string, depth int) *node {
 	if err != nil {
 		return nil
 	}
+
 	n := &node{}
 	n.line, n.col = b.tokenPosition(before)
+
 	if !b.countNode(n, depth) {
 		return nil
 	}
+
 	switch tok := tok.(type) {
 	case json.Delim:
 		return b.readItems(n, tok, path, depth)
@@ -180,6 +190,7 @@ func (b *jsonBuilder) readValue(path string, depth int) *node {
 	case string:
 		n.kind, n.text = nodeString, tok
 	}
+
 	return n
 }
 
@@ -189,24 +200,30 @@ func (b *jsonBuilder) readItems(n *node, open json.Delim, path string, depth int
 	if open == '{' {
 		n.kind = nodeMap
 	}
+
 	for i := 0; b.dec.More(); i++ {
 		inner := fmt.Sprintf("%s[%d]", path, i)
 		var key *node
+
 		if n.kind == nodeMap {
 			if key = b.readValue(path, depth+1); key == nil {
 				return nil
 			}
 			inner = joinPath(path, key.text)
 		}
+
 		item := b.readValue(inner, depth+1)
 		if item == nil {
 			return nil
 		}
+
 		b.addItem(n, key, item, path)
 	}
+
 	if _, err := b.dec.Token(); err != nil {
 		return nil
 	}
+
 	return n
 }
 
@@ -217,13 +234,16 @@ func (t *treeParser) addItem(n, key, item *node, path string) {
 		n.items = append(n.items, item)
 		return
 	}
+
 	if i, ok := n.index[key.text]; ok {
 		t.recordFault(key, joinPath(path, key.text), "key already given in line %d", n.keys[i].line)
 		return
 	}
+
 	if n.index == nil {
 		n.index = map[string]int{}
 	}
+
 	n.index[key.text] = len(n.keys)
 	n.keys, n.items = append(n.keys, key), append(n.items, item)
 }
@@ -252,11 +272,13 @@ func (t *treeParser) checkNumber(n *node, path string) {
 
 func (t *treeParser) parseYAML(data []byte) *node {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
+
 	var doc, more yaml.Node
 	if err := dec.Decode(&doc); err != nil {
 		t.yamlError(err)
 		return nil
 	}
+
 	switch err := dec.Decode(&more); {
 	case err == nil:
 		t.errs = append(t.errs, &Error{File: t.file, Line: more.Line, Column: more.Column, Msg: "more than one YAML document"})
@@ -265,6 +287,7 @@ func (t *treeParser) parseYAML(data []byte) *node {
 		t.yamlError(err)
 		return nil
 	}
+
 	return t.fromYAML(doc.Content[0], "", 0)
 }
 
@@ -286,6 +309,7 @@ func (t *treeParser) fromYAML(y *yaml.Node, path string, depth int) *node {
 	if !t.countNode(n, depth) {
 		return nil
 	}
+
 	switch y.Kind {
 	case yaml.AliasNode:
 		return t.fromYAML(y.Alias, path, depth+1)
@@ -308,19 +332,23 @@ func (t *treeParser) fromYAML(y *yaml.Node, path string, depth int) *node {
 	default:
 		t.scalarYAML(n, y, path)
 	}
+
 	return n
 }
 
 func (t *treeParser) pairYAML(n *node, k, v *yaml.Node, path string, depth int) bool {
 	key := &node{kind: nodeString, line: k.Line, col: k.Column, text: k.Value}
+
 	if k.Kind != yaml.ScalarNode || k.ShortTag() == "!!merge" {
 		t.recordFault(key, path, "keys must be plain strings; write merged mappings out")
 		return true
 	}
+
 	item := t.fromYAML(v, joinPath(path, k.Value), depth+1)
 	if item == nil {
 		return false
 	}
+
 	t.addItem(n, key, item, path)
 	return true
 }

@@ -22,6 +22,7 @@ func (p *Property) Normalize(v any) (any, error) {
 	if v == nil {
 		return nil, nil
 	}
+
 	switch p.Type {
 	case Array:
 		return p.normalizeList(v)
@@ -38,14 +39,18 @@ func (p *Property) Normalize(v any) (any, error) {
 	case Null:
 		return nil, errors.New("no value is allowed here")
 	}
+
 	text, err := scalarText(v)
 	if err != nil {
 		return nil, err
 	}
+
 	value, err := p.parseScalar(text)
 	if err != nil || p.Enum == nil {
 		return value, err
 	}
+
+	// The value is normalised before it is compared with those that are allowed.
 	return p.matchEnum(value)
 }
 
@@ -55,16 +60,20 @@ func (p *Property) normalizeList(v any) (any, error) {
 	if !ok {
 		list = []any{v}
 	}
+
 	out := make([]any, 0, len(list))
+
 	for i, item := range list {
 		value, err := p.Items.Normalize(item)
 		if err != nil {
 			return nil, fmt.Errorf("[%d]: %w", i, err)
 		}
+
 		if value != nil {
 			out = append(out, value)
 		}
 	}
+
 	return out, nil
 }
 
@@ -75,17 +84,21 @@ func (p *Property) normalizeObject(v any) (any, error) {
 	if !ok {
 		return nil, fmt.Errorf("%T is no object", v)
 	}
+
 	out := make(map[string]any, len(p.Properties))
+
 	for i := range p.Properties {
 		inner := &p.Properties[i]
 		value, err := inner.Normalize(m[inner.Name])
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", inner.Name, err)
 		}
+
 		if value != nil || inner.Required && inner.Nullable {
 			out[inner.Name] = value
 		}
 	}
+
 	return out, p.addOthers(m, out)
 }
 
@@ -121,7 +134,9 @@ func (p *Property) parseScalar(text string) (any, error) {
 		}
 		return yes, nil
 	}
+
 	parse, what := p.textParser()
+
 	value, ok := parse(text)
 	if !ok {
 		if why := format.WhyNoDate(text); p.Format == Date && why != "" {
@@ -129,15 +144,18 @@ func (p *Property) parseScalar(text string) (any, error) {
 		}
 		return nil, fmt.Errorf("%q is no %s", clipText(text), what)
 	}
+
 	if value == "" && !slices.Contains(p.Enum, any("")) {
 		return nil, errors.New("is empty")
 	}
+
 	return value, nil
 }
 
 // textParser returns the parser of p's format and the format's name for messages.
 func (p *Property) textParser() (parse func(string) (string, bool), what string) {
 	order := p.Hints.DateOrder
+
 	switch p.Format {
 	case Date:
 		return func(s string) (string, bool) { return format.ParseDateIn(order, s) }, "date"
@@ -167,6 +185,8 @@ func (p *Property) matchEnum(value any) (any, error) {
 			return allowed, nil
 		}
 	}
+
+	// Texts may differ in case and white space from the value that is allowed.
 	if s, ok := value.(string); ok {
 		for _, allowed := range p.Enum {
 			if a, ok := allowed.(string); ok && foldText(a) == foldText(s) {
@@ -174,6 +194,7 @@ func (p *Property) matchEnum(value any) (any, error) {
 			}
 		}
 	}
+
 	return nil, fmt.Errorf("%q is %w", clipText(fmt.Sprint(value)), errNotAllowed)
 }
 
@@ -196,6 +217,7 @@ func (p *Property) Identity(v any) string {
 			p = option
 		}
 	}
+
 	switch v := v.(type) {
 	case nil:
 		return ""

@@ -22,13 +22,18 @@ const maxNullRounds = 8
 // *jsonschema.ValidationError, a *numberError, or says why the values cannot be checked.
 func (s *Schema) validate(values map[string]any) error {
 	nulls := map[string]bool{}
+
 	for round := 1; ; round++ {
 		instance, err := s.instanceOf(values, nulls)
 		if err != nil {
 			return err
 		}
+
 		err = s.validator.Validate(instance)
 		var invalid *jsonschema.ValidationError
+
+		// Each round may require more fields under a condition, so the number of rounds is
+		// bounded.
 		if !errors.As(err, &invalid) || round == maxNullRounds || !s.noteNulls(s.faultsOf(invalid), nulls) {
 			return err
 		}
@@ -42,12 +47,14 @@ func (s *Schema) noteNulls(faults []fault, nulls map[string]bool) (found bool) {
 		if field, _ := s.fieldAt(f.at); field != "" {
 			continue // an object within the value of a field, see addNulls
 		}
+
 		for _, name := range f.nulls {
 			path := s.pathAt(f.at) + s.propertyAt(append(slices.Clip(f.at), name)).step()
 			found = found || !nulls[path]
 			nulls[path] = true
 		}
 	}
+
 	return found
 }
 
@@ -113,13 +120,16 @@ func (j *Judgement) addNulls(breaches []placed, added map[string]bool) (some boo
 		for _, name := range b.nulls {
 			at := append(slices.Clip(b.inside), name)
 			place := b.Field + pathWithin(at)
+
 			if !j.holds(b.Breach) || added[place] {
 				continue
 			}
+
 			added[place], some = true, true
 			j.Kept[b.Field] = withNull(j.Kept[b.Field], at)
 		}
 	}
+
 	return some
 }
 

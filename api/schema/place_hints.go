@@ -22,10 +22,13 @@ func (r *hintReader) readTexts(n *node, path string) []string {
 	if n.kind == nodeList {
 		items = n.items
 	}
+
 	if len(items) == 0 {
 		r.recordFault(n, path, "the list is empty")
 	}
+
 	var texts []string
+
 	for i, item := range items {
 		if item.kind != nodeString && item.kind != nodeNumber || strings.TrimSpace(item.text) == "" {
 			r.recordFault(item, fmt.Sprintf("%s[%d]", path, i), "must be a text, not %s", item.kind)
@@ -33,6 +36,7 @@ func (r *hintReader) readTexts(n *node, path string) []string {
 		}
 		texts = append(texts, item.text)
 	}
+
 	return texts
 }
 
@@ -43,27 +47,35 @@ func (r *hintReader) readPatterns(n *node, path string, p *Property) []string {
 	if n.kind == nodeList && len(n.items) > 0 {
 		items = n.items
 	}
+
 	var patterns []string
 	for i, item := range items {
 		at := path
 		if n.kind == nodeList {
 			at = fmt.Sprintf("%s[%d]", path, i)
 		}
+
 		if item.kind != nodeString || item.text == "" {
 			r.recordFault(item, at, "must be a regular expression, not %s", item.kind)
 			continue
 		}
+
 		tree, err := pattern.Parse(item.text)
+
+		// All patterns of a schema share one bound of instructions.
 		if err == nil {
 			r.countInstructions(item, at, pattern.Size(tree))
 			_, err = pattern.ValueGroups(tree.CapNames()[1:], p.Type == Array)
 		}
+
 		if err != nil {
 			r.recordFault(item, at, "%v", err)
 			continue
 		}
+
 		patterns = append(patterns, item.text)
 	}
+
 	return patterns
 }
 
@@ -87,11 +99,14 @@ func (r *hintReader) readRange(n *node, path, what string) *Lines {
 	if n.kind != nodeList {
 		items = []*node{n}
 	}
+
 	if len(items) < 1 || len(items) > 2 {
 		r.recordFault(n, path, "must be [from, to], or [from] for all %ss from there", what)
 		return nil
 	}
+
 	var bounds []int
+
 	for _, item := range items {
 		i, err := strconv.Atoi(item.text)
 		if item.kind != nodeNumber || err != nil {
@@ -100,17 +115,21 @@ func (r *hintReader) readRange(n *node, path, what string) *Lines {
 		}
 		bounds = append(bounds, i)
 	}
+
 	l := &Lines{From: bounds[0], To: End}
+
 	switch {
 	case len(bounds) == 2 && !(l.From < 0 && bounds[1] == 0):
 		l.To = bounds[1]
 	case n.kind != nodeList && l.From != -1:
 		l.To = l.From + 1
 	}
+
 	if (l.From < 0) == (l.To < 0) && l.From >= l.To {
 		r.recordFault(n, path, "there are no %ss from %d to %d: the second number is the first %s that is left out", what, l.From, l.To, what)
 		return nil
 	}
+
 	return l
 }
 
@@ -120,7 +139,9 @@ func (r *hintReader) readWithin(n *node, path string) *Within {
 		r.recordFault(n, path, "must be a mapping of section, chars, column or row")
 		return nil
 	}
+
 	w := &Within{}
+
 	for i, key := range n.keys {
 		switch at := joinPath(path, key.text); key.text {
 		case "section":
@@ -135,6 +156,7 @@ func (r *hintReader) readWithin(n *node, path string) *Within {
 			r.recordFault(key, at, "unknown place %q; known are section, chars, column, row", clipText(key.text))
 		}
 	}
+
 	return w
 }
 
@@ -157,11 +179,15 @@ func (r *hintReader) readReplace(n *node, path string) []Replacement {
 		r.recordFault(n, path, "must map each regular expression to the text that replaces it")
 		return nil
 	}
+
 	var list []Replacement
+
 	for i, key := range n.keys {
 		at := joinPath(path, key.text)
 		with := n.items[i]
+
 		tree, err := pattern.Parse(key.text)
+
 		switch {
 		case err != nil:
 			r.recordFault(key, at, "%v", err)
@@ -174,6 +200,7 @@ func (r *hintReader) readReplace(n *node, path string) []Replacement {
 			list = append(list, Replacement{Pattern: key.text, With: with.text})
 		}
 	}
+
 	return list
 }
 

@@ -15,21 +15,26 @@ func Parse(file string, data []byte) (*Schema, error) { return ParseIn("", file,
 func ParseIn(locale, file string, data []byte) (*Schema, error) {
 	found := &faults{file: file}
 	root := (&treeParser{faults: found}).parseTree(data)
+
 	if root == nil {
 		return nil, found.errs.sortedUnique()
 	}
+
 	root = unwrap(root)
 	if locale != "" {
 		root.addLocale(locale)
 	}
+
 	all := newViews(found, root)
 	r := &shaper{views: all, hints: &hintReader{views: all, hinted: map[*node]bool{}}}
 	s := r.readSchema()
+
 	if all.looks > maxLooks {
 		return nil, Errors{{
 			File: file, Line: root.line, Column: root.col, Msg: "its parts refer to each other so often that it would take too long to read",
 		}}
 	}
+
 	if s != nil {
 		if s.fields = s.listFields(); len(s.fields) == 0 {
 			found.recordFault(root, "", "nothing but null is allowed in any of its properties, so there is nothing to extract")
@@ -38,11 +43,14 @@ func ParseIn(locale, file string, data []byte) (*Schema, error) {
 		r.hints.strayHints(root, "")
 		r.compileSchema(s, root)
 	}
+
 	if len(found.errs) > 0 {
 		return nil, found.errs.sortedUnique()
 	}
+
 	s.Warnings = found.warnings.sortedUnique()
 	s.canonical, s.plain = encodeSchema(root, false), encodeSchema(root, true)
+
 	return s, nil
 }
 
@@ -51,11 +59,13 @@ func (n *node) addLocale(locale string) {
 	if n.kind != nodeMap {
 		return
 	}
+
 	hints := n.get(HintKey)
 	if hints == nil {
 		hints = &node{kind: nodeMap, line: n.line, col: n.col}
 		n.setKey(HintKey, hints)
 	}
+
 	if hints.kind == nodeMap && hints.get("locale") == nil {
 		hints.setKey("locale", &node{kind: nodeString, text: locale, line: n.line, col: n.col})
 	}
@@ -97,9 +107,12 @@ func (r *shaper) readSchema() *Schema {
 		r.recordFault(root, "", "a schema must be a mapping, not %s", root.kind)
 		return nil
 	}
+
 	v := r.newView(root, "")
 	s := &Schema{Title: r.readString(v, "title"), Description: r.readString(v, "description"), Kind: KindRecord}
+
 	types := r.typesOf(v)
+
 	switch whole := types & (typeObject | typeArray); {
 	case types == 0:
 		r.recordFault(root, "type", "no value fits: what the schema asks for excludes every type")
@@ -113,10 +126,12 @@ func (r *shaper) readSchema() *Schema {
 	default:
 		r.readRecord(s, r.narrow(v, typeObject), root, "")
 	}
+
 	if len(s.Properties) == 0 && s.Rest == nil {
 		r.recordFault(root, "", "there are no properties, so there is nothing to extract")
 		return nil
 	}
+
 	s.Key = r.hints.topHints(v, s)
 	return s
 }
@@ -144,6 +159,7 @@ func (s *Schema) useRecord(p *Property) {
 func (r *shaper) readList(s *Schema, v *view) {
 	list := Property{Name: ValueName, Type: Array}
 	r.readKind(&list, v, r.root, "", 0)
+
 	switch {
 	case list.Type == Array && (list.Items.Type == Object || list.Items.Type == Map):
 		s.useRecord(list.Items)
@@ -155,5 +171,6 @@ func (r *shaper) readList(s *Schema, v *view) {
 		list.Required = true
 		s.Properties, s.bare, s.whole = []Property{list}, true, true
 	}
+
 	setSteps(s.Properties)
 }

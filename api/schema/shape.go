@@ -47,10 +47,13 @@ func (r *shaper) readProperty(name string, v *view, n *node, path string, depth 
 // readShape reads what a property says of its values, without its hints.
 func (r *shaper) readShape(name string, v *view, n *node, path string, depth int) Property {
 	p := Property{Name: name, Title: r.readString(v, "title"), Description: r.describe(v)}
+
 	types := r.typesOf(v)
+	// Null is no type of its own here: it only says that the value may be missing.
 	p.Nullable = types != typeAll && types&typeNull != 0 || v.nullable
 	types &^= typeNull
 	r.count++
+
 	switch {
 	case v.never || types == 0:
 		p.Type = Null
@@ -66,6 +69,7 @@ func (r *shaper) readShape(name string, v *view, n *node, path string, depth int
 	default:
 		r.readTypes(&p, v, n, path, depth, types)
 	}
+
 	return p
 }
 
@@ -85,6 +89,7 @@ func (r *shaper) isTooLarge(n *node, path string) bool {
 // deeper. It is a fault if each of its values would have another one within.
 func (r *shaper) isWithinItself(v *view, n *node, path string) bool {
 	times, endless := 0, true
+
 	for _, f := range slices.Backward(r.above) {
 		if slices.ContainsFunc(v.nodes, func(n *node) bool { return n.kind == nodeMap && len(n.keys) > 0 && slices.Contains(f.nodes, n) }) {
 			if times++; times == 1 && endless && f.must {
@@ -92,8 +97,10 @@ func (r *shaper) isWithinItself(v *view, n *node, path string) bool {
 				return true
 			}
 		}
+
 		endless = endless && f.must
 	}
+
 	return times >= maxWithin
 }
 
@@ -119,8 +126,10 @@ var oneType = []struct {
 // readTypes reads a property of some types: of several, it is a union.
 func (r *shaper) readTypes(p *Property, v *view, n *node, path string, depth int, types typeSet) {
 	if types&typeNumber == typeFraction {
+		// A fraction may be a whole number, too.
 		types |= typeNumber
 	}
+
 	for _, one := range oneType {
 		if types == one.set {
 			p.Type = one.typ
@@ -128,16 +137,20 @@ func (r *shaper) readTypes(p *Property, v *view, n *node, path string, depth int
 			return
 		}
 	}
+
 	p.Type = Union
+
 	for _, one := range oneType {
 		whole := types&typeNumber == typeWhole
 		if types&one.set == 0 || one.typ == Integer && !whole || one.typ == Number && whole {
 			continue
 		}
+
 		option := Property{Name: p.Name, Type: one.typ}
 		r.readKind(&option, r.narrow(v, one.set), n, path, depth)
 		p.Options = append(p.Options, option)
 	}
+
 	slices.SortStableFunc(p.Options, func(a, b Property) int { return r.mentioned(v, a.Type) - r.mentioned(v, b.Type) })
 }
 
@@ -165,6 +178,7 @@ func (r *shaper) readKind(p *Property, v *view, n *node, path string, depth int)
 	case String:
 		p.Format = Format(r.commonFormat(v))
 	}
+
 	p.Enum = r.readEnum(v, p)
 	p.Fraction = endsAtOne(v)
 	p.Keywords = keywordsOf(v, p)
@@ -234,28 +248,36 @@ type member struct {
 // readProperties reads the named properties of an object.
 func (r *shaper) readProperties(v *view, path string, depth int) []Property {
 	var list []Property
+
 	required := r.requiredNames(v)
+
 	for _, m := range r.membersOf(v) {
 		must := required[m.name]
 		delete(required, m.name)
+
 		if m.view.never {
 			continue // it must not be there
 		}
+
 		r.above[len(r.above)-1].must = must != nil && r.typesOf(m.view) == typeObject && len(m.view.groups) == 0
+
 		p := r.readProperty(m.name, m.view, m.node, m.path, depth+1)
 		p.Required = must != nil
 		list = append(list, p)
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(required)) {
 		if p, ok := r.readUnnamed(name, required[name], v, path); ok {
 			list = append(list, p)
 		}
 	}
+
 	for _, name := range r.namesOfAlternatives(v) {
 		if !slices.ContainsFunc(list, func(p Property) bool { return p.Name == name }) {
 			list = append(list, Property{Name: name, Type: Any})
 		}
 	}
+
 	setSteps(list)
 	return list
 }
@@ -264,6 +286,7 @@ func (r *shaper) readProperties(v *view, path string, depth int) []Property {
 // describes, nor v itself.
 func (r *shaper) namesOfAlternatives(v *view) []string {
 	names := map[string]bool{}
+
 	for _, group := range v.groups {
 		for _, one := range group {
 			for name := range r.requiredNames(one) {
@@ -271,12 +294,15 @@ func (r *shaper) namesOfAlternatives(v *view) []string {
 			}
 		}
 	}
+
 	for _, m := range r.membersOf(v) {
 		delete(names, m.name)
 	}
+
 	if v.has("patternProperties", "additionalProperties") {
 		return nil
 	}
+
 	return slices.Sorted(maps.Keys(names))
 }
 
@@ -304,32 +330,40 @@ func (r *shaper) membersOf(v *view) []member {
 
 func (r *shaper) findMembers(v *view) []member {
 	var list []member
+
 	at := map[string]int{}
+
 	for i, n := range v.nodes {
 		props := n.get("properties")
 		if props == nil {
 			continue
 		}
+
 		where := joinPath(v.paths[i], "properties")
 		if props.kind != nodeMap {
 			r.recordFault(props, where, "must be a mapping, not %s", props.kind)
 			continue
 		}
+
 		for j, key := range props.keys {
 			one := member{name: key.text, node: props.items[j], path: joinPath(where, key.text)}
 			one.view = r.newView(one.node, one.path)
+
 			k, ok := at[key.text]
 			if !ok {
 				at[key.text] = len(list)
 				list = append(list, one)
 				continue
 			}
+
+			// Several schema objects may describe one property; all of them hold.
 			both := &view{}
 			both.absorb(list[k].view)
 			both.absorb(one.view)
 			list[k].view = both
 		}
 	}
+
 	return r.addAlternatives(list, at, v)
 }
 
@@ -337,7 +371,9 @@ func (r *shaper) findMembers(v *view) []member {
 // under a condition. What is said of a property whatever the alternative counts first.
 func (r *shaper) addAlternatives(list []member, at map[string]int, v *view) []member {
 	always := len(list)
+
 	said := func(k int) bool { return k < always && r.typesOf(list[k].view) != typeAll }
+
 	for _, group := range append(slices.Clone(v.groups), v.more) {
 		for _, one := range group {
 			for _, m := range r.membersOf(one) {
@@ -353,6 +389,7 @@ func (r *shaper) addAlternatives(list []member, at map[string]int, v *view) []me
 			}
 		}
 	}
+
 	return list
 }
 
@@ -361,15 +398,18 @@ func (r *shaper) either(a, b *view) *view {
 	if a == b || slices.Equal(a.nodes, b.nodes) && len(a.nodes) > 0 {
 		return a
 	}
+
 	if len(a.nodes) == 0 && len(a.groups) == 1 {
 		if slices.ContainsFunc(a.groups[0], func(one *view) bool { return slices.Equal(one.nodes, b.nodes) }) {
 			return a
 		}
 		return &view{groups: [][]*view{append(slices.Clone(a.groups[0]), b)}, nullable: a.nullable || b.nullable}
 	}
+
 	if r.typesOf(a) == typeAll { // it says nothing but a title or a description
 		return &view{nodes: a.nodes, paths: a.paths, groups: [][]*view{{b}}, nullable: b.nullable}
 	}
+
 	return &view{groups: [][]*view{{a, b}}, nullable: a.nullable || b.nullable}
 }
 
@@ -407,6 +447,7 @@ func (r *shaper) requiredNames(v *view) map[string]*node {
 // properties are of interest.
 func (r *shaper) readRest(name string, v *view, n *node, path string, depth int, named bool) *Property {
 	var all *view
+
 	r.eachRest(v, named, map[*view]bool{}, func(one *view) {
 		if all == nil {
 			all = one
@@ -414,10 +455,14 @@ func (r *shaper) readRest(name string, v *view, n *node, path string, depth int,
 			all = r.either(all, one)
 		}
 	})
+
 	if all == nil {
 		return nil
 	}
+
+	// The names are those of the document, so none of them must be there.
 	r.above[len(r.above)-1].must = false
+
 	p := r.readShape(name, all, n, path, depth+1)
 	return &p
 }
@@ -481,7 +526,9 @@ func (r *shaper) readArray(p *Property, v *view, n *node, path string, depth int
 // them. A list with one schema for the first, as earlier drafts write it, is meant for all.
 func (r *shaper) positions(v *view) (prefix []member, rest member) {
 	list, path := v.get("prefixItems")
+
 	items, at := v.get("items")
+
 	if list == nil && items != nil && items.kind == nodeList {
 		list, path = items, at
 		items, at = v.get("additionalItems")
@@ -489,14 +536,17 @@ func (r *shaper) positions(v *view) (prefix []member, rest member) {
 			return nil, r.memberAt(list.items[0], path+"[0]")
 		}
 	}
+
 	if items != nil && (items.kind == nodeMap || items.kind == nodeBool && items.text == "false") {
 		rest = r.memberAt(items, at)
 	}
+
 	if list != nil && list.kind == nodeList {
 		for i, item := range list.items {
 			prefix = append(prefix, r.memberAt(item, fmt.Sprintf("%s[%d]", path, i)))
 		}
 	}
+
 	return prefix, rest
 }
 
@@ -509,7 +559,9 @@ func (r *shaper) itemsOf(v *view, own member) *view {
 	if own.view != nil {
 		return own.view
 	}
+
 	var all *view
+
 	for _, group := range v.groups {
 		for _, one := range group {
 			prefix, rest := r.positions(one)
@@ -524,6 +576,7 @@ func (r *shaper) itemsOf(v *view, own member) *view {
 			}
 		}
 	}
+
 	return all
 }
 
@@ -547,24 +600,29 @@ func (r *shaper) readEnum(v *view, p *Property) []any {
 	if list, ok := allowedOf(v); ok {
 		return r.allowedValues(list, p)
 	}
+
 	for _, group := range v.groups {
 		var all []any
+
 		for _, one := range group {
 			list, ok := allowedOf(one)
 			if !ok {
 				all = nil
 				break
 			}
+
 			for _, value := range r.allowedValues(list, p) {
 				if !slices.Contains(all, value) {
 					all = append(all, value)
 				}
 			}
 		}
+
 		if all != nil {
 			return all
 		}
 	}
+
 	return nil
 }
 
@@ -584,6 +642,7 @@ func allowedOf(v *view) (list []*node, ok bool) {
 // one of them is a list or an object, which only the judge compares.
 func (r *shaper) allowedValues(list []*node, p *Property) []any {
 	var values []any
+
 	for _, item := range list {
 		switch {
 		case item.kind == nodeNull:
@@ -594,13 +653,18 @@ func (r *shaper) allowedValues(list []*node, p *Property) []any {
 		case !p.allowsKind(item.kind):
 			continue
 		}
+
 		value := item.decodeValue()
+
+		// Numbers are compared in their canonical form.
 		if num, ok := value.(json.Number); ok {
 			text, _ := format.CanonicalNumber(num.String())
 			value = json.Number(text)
 		}
+
 		values = append(values, value)
 	}
+
 	return values
 }
 

@@ -22,6 +22,7 @@ func (p *Part) Path() string { return p.Field + pathWithin(p.At) }
 // pathWithin writes a place in a value behind the path of its field.
 func pathWithin(at []string) string {
 	var b strings.Builder
+
 	for _, step := range at {
 		switch _, err := strconv.Atoi(step); {
 		case err == nil:
@@ -32,6 +33,7 @@ func pathWithin(at []string) string {
 			b.WriteString("." + step)
 		}
 	}
+
 	return b.String()
 }
 
@@ -42,10 +44,12 @@ func (p *Property) Sound(v any) (sound any, parts []Part, ok bool) {
 	if p.Fits(v) == nil {
 		return v, nil, true
 	}
+
 	of := p.Option(v)
 	if of == nil {
 		return nil, nil, false
 	}
+
 	switch v := v.(type) {
 	case map[string]any:
 		if of.Type == Object || of.Type == Map {
@@ -56,54 +60,69 @@ func (p *Property) Sound(v any) (sound any, parts []Part, ok bool) {
 			return of.soundList(v)
 		}
 	}
+
 	return nil, nil, false
 }
 
 func (p *Property) soundObject(m map[string]any) (any, []Part, bool) {
 	out := make(map[string]any, len(m))
 	var all []Part
+
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		of := p.Member(name)
 		if of == nil {
 			continue // the schema has no such property
 		}
+
 		if m[name] == nil {
 			if of.Nullable {
 				out[name] = nil
 			}
 			continue
 		}
+
 		value, parts, ok := of.Sound(m[name])
+
 		if !ok && of.Required {
 			return nil, nil, false
 		}
+
 		if !ok {
 			parts = []Part{{Value: m[name], Breach: *of.refuse(m[name])}}
 		} else {
 			out[name] = value
 		}
+
 		all = append(all, within(parts, name)...)
 	}
+
 	for i := range p.Properties {
 		if one := &p.Properties[i]; one.Required && !one.Nullable && out[one.Name] == nil {
 			return nil, nil, false
 		}
 	}
+
 	return out, all, len(out) > 0
 }
 
 func (p *Property) soundList(list []any) (any, []Part, bool) {
 	out := make([]any, 0, len(list))
+
 	var all []Part
+
 	for _, item := range list {
 		value, parts, ok := p.Items.Sound(item)
 		if !ok {
 			all = append(all, Part{At: []string{strconv.Itoa(len(out))}, Value: item, Breach: *p.Items.refuse(item)})
 			continue
 		}
+
+		// The places are those in the list that is kept, without the elements that are left
+		// out.
 		all = append(all, within(parts, strconv.Itoa(len(out)))...)
 		out = append(out, value)
 	}
+
 	return out, all, len(out) > 0
 }
 
@@ -123,6 +142,7 @@ func (p *Property) removable(v any, at []string) (steps int) {
 		if of == nil {
 			return steps
 		}
+
 		switch inner := v.(type) {
 		case map[string]any:
 			if p = of.Member(step); p == nil {
@@ -145,6 +165,7 @@ func (p *Property) removable(v any, at []string) (steps int) {
 			return steps
 		}
 	}
+
 	return steps
 }
 
@@ -154,10 +175,12 @@ func without(v any, at []string) (rest, part any) {
 	switch inner := v.(type) {
 	case map[string]any:
 		out := maps.Clone(inner)
+
 		if len(at) == 1 {
 			delete(out, at[0])
 			return out, inner[at[0]]
 		}
+
 		out[at[0]], part = without(inner[at[0]], at[1:])
 		return out, part
 	case []any:
@@ -165,10 +188,13 @@ func without(v any, at []string) (rest, part any) {
 		if err != nil || n >= len(inner) {
 			return v, nil
 		}
+
 		out := slices.Clone(inner)
+
 		if len(at) == 1 {
 			return slices.Delete(out, n, n+1), inner[n]
 		}
+
 		out[n], part = without(inner[n], at[1:])
 		return out, part
 	}
@@ -179,18 +205,23 @@ func without(v any, at []string) (rest, part any) {
 // reports whether that can be done.
 func (j *Judgement) takeOut(p *Property, b placed) bool {
 	v := j.Kept[b.Field]
+
 	steps := p.removable(v, b.inside)
 	if steps == 0 {
 		return false
 	}
+
 	at := b.inside[:steps]
 	rest, part := without(v, at)
+
 	if isEmpty(rest) {
 		return false // nothing else is left
 	}
+
 	j.Kept[b.Field] = rest
 	j.shiftParts(b.Field, at)
 	j.Parts = append(j.Parts, Part{Field: b.Field, At: slices.Clone(at), Value: part, Breach: b.Breach})
+
 	return true
 }
 
@@ -208,18 +239,22 @@ func isEmpty(v any) bool {
 // list, and forgets those that stood in it.
 func (j *Judgement) shiftParts(field string, at []string) {
 	last := len(at) - 1
+
 	n, err := strconv.Atoi(at[last])
 	if err != nil {
 		return
 	}
+
 	j.Parts = slices.DeleteFunc(j.Parts, func(p Part) bool {
 		return p.Field == field && len(p.At) > len(at) && slices.Equal(p.At[:len(at)], at)
 	})
+
 	for i := range j.Parts {
 		p := &j.Parts[i]
 		if p.Field != field || len(p.At) <= len(at) || !slices.Equal(p.At[:last], at[:last]) {
 			continue
 		}
+
 		if k, err := strconv.Atoi(p.At[last]); err == nil && k > n {
 			p.At = slices.Clone(p.At)
 			p.At[last] = fmt.Sprint(k - 1)

@@ -44,13 +44,17 @@ func digits(form func(rune) (rune, bool)) func(rune) rune {
 // of it, and that unit; nil if there is none of p.
 func (p *Property) CutUnit(text string) (number string, u *Unit) {
 	text = strings.TrimSpace(text)
+
 	longest := 0
+
 	for i := range p.Hints.Units {
 		for _, form := range p.Hints.Units[i].forms() {
 			if len(form) <= longest || len(form) >= len(text) {
 				continue
 			}
+
 			head, tail := text[:len(text)-len(form)], text[len(form):]
+
 			switch {
 			case strings.EqualFold(text[len(head):], form) && endsApart(head, form):
 				number, u, longest = strings.TrimRight(head, " -\u00a0\u202f"), &p.Hints.Units[i], len(form)
@@ -59,6 +63,7 @@ func (p *Property) CutUnit(text string) (number string, u *Unit) {
 			}
 		}
 	}
+
 	return number, u
 }
 
@@ -114,21 +119,26 @@ func (p *Property) ReadingsLike(value json.Number, text string, style format.Num
 	if slices.Contains(p.Readings(text, format.NumberStyle{}), value) {
 		return p.Readings(text, style)
 	}
+
 	var found []json.Number
+
 	for start, end := range format.Numerals(text, format.NumberStyle{}) {
 		for _, numeral := range []string{text[start:end], withPercent(text, start, end)} {
 			all := p.Readings(numeral, format.NumberStyle{})
 			if !slices.Contains(all, value) {
 				continue
 			}
+
 			if len(all) == 1 {
 				return all
 			}
+
 			if found == nil {
 				found = p.Readings(numeral, style)
 			}
 		}
 	}
+
 	return found
 }
 
@@ -180,13 +190,18 @@ func (p *Property) readWords(text string) []string {
 	if !p.Hints.NumberWords {
 		return nil
 	}
+
 	if _, _, ok := format.WordsAt(strings.TrimSpace(text), 0); !ok {
 		return nil
 	}
+
 	n, ok := format.ParseNumberWords(text)
+
+	// An empty list says that there are words which are no number, nil that there are none.
 	if !ok {
 		return []string{}
 	}
+
 	return []string{n}
 }
 
@@ -210,6 +225,7 @@ func (r *hintReader) readUnits(n *node, path string, p *Property) []Unit {
 		r.recordFault(n, path, "units stand beside numbers, and %s is of type %s", p.Name, p.Type)
 		return nil
 	}
+
 	if n.kind != nodeMap {
 		var units []Unit
 		for _, name := range r.readTexts(n, path) {
@@ -217,15 +233,20 @@ func (r *hintReader) readUnits(n *node, path string, p *Property) []Unit {
 		}
 		return units
 	}
+
 	var units []Unit
+
 	for i, key := range n.keys {
 		factor, ok := format.CanonicalNumber(n.items[i].text)
+
 		if n.items[i].kind != nodeNumber || !ok || factor == "0" || strings.TrimSpace(key.text) == "" {
 			r.recordFault(n.items[i], joinPath(path, key.text), "must be the number that a number with this unit is multiplied by, not %s", clipText(n.items[i].text))
 			continue
 		}
+
 		units = append(units, Unit{Name: key.text, Factor: factor})
 	}
+
 	slices.SortFunc(units, func(a, b Unit) int { return strings.Compare(a.Name, b.Name) })
 	return units
 }

@@ -92,14 +92,18 @@ func (r *views) newView(n *node, path string) *view {
 	if v := r.known[n]; v != nil {
 		return v
 	}
+
 	v := &view{gathered: make(map[*node]bool)}
+
 	if r.under[n] {
 		r.recordFault(n, path, "refers to itself")
 		return v
 	}
+
 	r.under[n] = true
 	r.gatherKeywords(v, n, path, 0)
 	delete(r.under, n)
+
 	r.known[n] = v
 	return v
 }
@@ -193,20 +197,25 @@ func (r *views) gatherAlternatives(v *view, n *node, key, path string, depth int
 func (r *views) gatherConditions(v *view, n *node, path string) {
 	var found []*node
 	var at []string
+
 	for _, key := range []string{"then", "else"} {
 		if item := n.get(key); item != nil && n.get("if") != nil {
 			found, at = append(found, item), append(at, joinPath(path, key))
 		}
 	}
+
 	for _, key := range []string{"dependentSchemas", "dependencies"} {
 		all := n.get(key)
+
 		if all == nil || all.kind != nodeMap {
 			continue
 		}
+
 		for i, item := range all.items {
 			found, at = append(found, item), append(at, joinPath(joinPath(path, key), all.keys[i].text))
 		}
 	}
+
 	for i, item := range found {
 		if item.kind == nodeMap && !r.under[item] && !v.gathered[item] {
 			v.more = append(v.more, r.newView(item, at[i]))
@@ -272,24 +281,31 @@ func (r *views) declaredTypes(v *view) typeSet {
 	if v.declared != nil {
 		return *v.declared
 	}
+
 	all := typeAll
 	v.declared = &all // if it comes to itself, it says nothing more
+
 	for i, n := range v.nodes {
 		all &= r.typesOfNode(n, v.paths[i])
 	}
+
 	for _, group := range v.groups {
 		var any typeSet
 		for _, one := range group {
 			any |= r.declaredTypes(one)
 		}
+
 		if v.nullable {
 			any |= typeNull
 		}
+
 		all &= any
 	}
+
 	if v.nullable && all != typeAll {
 		all |= typeNull
 	}
+
 	v.declared = &all
 	return all
 }
@@ -300,24 +316,30 @@ func (r *views) typesOfNode(n *node, path string) typeSet {
 	if t := n.get("type"); t != nil {
 		all = r.namedTypes(t, joinPath(path, "type"))
 	}
+
 	if one := n.get("const"); one != nil {
 		all &= typeOfLiteral(one)
 	}
+
 	if list := n.get("enum"); list != nil && list.kind == nodeList {
 		if len(list.items) == 0 { // as validators have it, though it is hardly meant
 			r.warn(list, joinPath(path, "enum"), "no value fits: the list of those that are allowed is empty")
 			return 0
 		}
+
 		var any typeSet
 		for _, item := range list.items {
 			any |= typeOfLiteral(item)
 		}
+
 		if all&any == 0 {
 			r.warn(list, joinPath(path, "enum"), "no value fits: none of those that are allowed is of the type that is asked for")
 			return all
 		}
+
 		all &= any
 	}
+
 	return all
 }
 
@@ -327,20 +349,26 @@ func (r *views) namedTypes(t *node, path string) typeSet {
 	if t.kind == nodeList {
 		names = t.items
 	}
+
 	var all typeSet
+
 	for _, name := range names {
 		set, ok := typesByName[name.text]
+
 		switch {
 		case name.kind != nodeString:
 			r.recordFault(name, path, "a type must be a string, not %s", name.kind)
 		case !ok:
 			r.recordFault(name, path, "unknown type %q; known are string, number, integer, boolean, array, object", clipText(name.text))
 		}
+
 		all |= set
 	}
+
 	if all == 0 {
 		return typeAll // after a fault
 	}
+
 	return all
 }
 
@@ -365,6 +393,7 @@ func (r *views) hintsOfTypes(v *view) (all typeSet) {
 	case v.has("minLength", "maxLength", "pattern", "format"):
 		return typeString
 	}
+
 	for _, group := range v.groups {
 		for _, one := range group {
 			if declared := r.declaredTypes(one); declared != typeAll {
@@ -374,6 +403,7 @@ func (r *views) hintsOfTypes(v *view) (all typeSet) {
 			}
 		}
 	}
+
 	return all
 }
 
@@ -396,18 +426,23 @@ func (r *views) narrow(v *view, to typeSet) *view {
 	if known := v.narrowed[to]; known != nil {
 		return known
 	}
+
 	out := &view{nodes: slices.Clone(v.nodes), paths: slices.Clone(v.paths), more: slices.Clone(v.more), nullable: v.nullable, never: v.never}
+
 	if v.narrowed == nil {
 		v.narrowed = map[typeSet]*view{}
 	}
 	v.narrowed[to] = out
+
 	for _, group := range v.groups {
 		var kept []*view
+
 		for _, one := range group {
 			if r.typesOf(one)&to != 0 && !one.never {
 				kept = append(kept, r.narrow(one, to))
 			}
 		}
+
 		switch len(kept) {
 		case 0:
 		case 1:
@@ -416,6 +451,7 @@ func (r *views) narrow(v *view, to typeSet) *view {
 			out.groups = append(out.groups, kept)
 		}
 	}
+
 	return out
 }
 

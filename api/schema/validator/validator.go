@@ -70,31 +70,41 @@ func Compile(doc any, fragment string, configure func(*jsonschema.Compiler)) (*S
 	c.AssertFormat()
 	c.UseLoader(noLoader{})
 	c.UseRegexpEngine(compilePattern)
+
 	if configure != nil {
 		configure(c)
 	}
+
 	if err := c.AddResource(Resource, doc); err != nil {
 		return nil, err
 	}
+
 	compiled, err := c.Compile(Resource + fragment)
 	if err != nil {
 		return nil, err
 	}
+
 	w := walk{left: lightSteps}
 	if w.visitAll(compiled); w.left >= 0 {
 		return &Schema{compiled: compiled, light: true}, nil
 	}
+
 	steps, seen := make(map[*jsonschema.Schema]int), make(map[*jsonschema.Schema]bool)
+
+	// One part of the schema with too many steps at one value is enough: it may be applied anywhere.
 	for next := []*jsonschema.Schema{compiled}; len(next) > 0; {
 		s := next[0]
 		if next = next[1:]; s == nil || seen[s] {
 			continue
 		}
+
 		if stepsHere(s, steps) > stepsAtOne {
 			return nil, ErrNothingFits
 		}
+
 		seen[s], next = true, append(next, allParts(s)...)
 	}
+
 	return &Schema{compiled: compiled}, nil
 }
 
@@ -104,13 +114,16 @@ func stepsHere(s *jsonschema.Schema, known map[*jsonschema.Schema]int) int {
 	if n, ok := known[s]; ok {
 		return n
 	}
+
 	known[s] = 1 // if it comes to itself: Validate sees what that leads to
+
 	n := 1
 	for _, part := range partsHere(s) {
 		if part != nil {
 			n = min(n+stepsHere(part, known), stepsAtOne+1)
 		}
 	}
+
 	known[s] = n
 	return n
 }
@@ -135,19 +148,23 @@ func (s *Schema) Validate(value any) (err error) {
 			panic(tooMuch)
 		}
 	}()
+
 	if !s.light {
+		// Light schemas take few steps with any value, so nothing is counted for them.
 		w := walk{left: freeSteps + lightSteps*countParts(value)}
 		w.visit(s.compiled, value)
 		if w.left < 0 {
 			return ErrTooCostly
 		}
 	}
+
 	return s.compiled.Validate(value)
 }
 
 // countParts counts the values that a value consists of.
 func countParts(value any) int {
 	n := 1
+
 	switch v := value.(type) {
 	case map[string]any:
 		for _, item := range v {
@@ -158,6 +175,7 @@ func countParts(value any) int {
 			n += countParts(item)
 		}
 	}
+
 	return n
 }
 
@@ -187,12 +205,14 @@ func partsHere(s *jsonschema.Schema) []*jsonschema.Schema {
 	parts = append(parts, s.AllOf...)
 	parts = append(parts, s.AnyOf...)
 	parts = append(parts, s.OneOf...)
+
 	for _, part := range s.DependentSchemas {
 		parts = append(parts, part)
 	}
 	for _, part := range s.Dependencies {
 		parts = append(parts, asSchema(part))
 	}
+
 	return parts
 }
 
@@ -207,21 +227,29 @@ func (w *walk) visit(s *jsonschema.Schema, value any) {
 	if s == nil || w.left < 0 {
 		return
 	}
+
 	object, _ := value.(map[string]any)
+
 	if !w.enter(s, len(object)) || slices.Contains(w.here, s) { // in a circle the validator ends
 		return
 	}
+
 	w.depth++
 	w.here = append(w.here, s)
 	for _, part := range partsHere(s) {
 		w.visit(part, value)
 	}
+
 	above := w.here[:len(w.here)-1]
+
+	// Parts of the value are other places, where the schemas of this one may be applied
+	// again.
 	w.here = nil
 	defer func() { w.depth, w.here = w.depth-1, above }()
 	for name, v := range object {
 		w.visitProperty(s, name, v)
 	}
+
 	list, _ := value.([]any)
 	for i, item := range list {
 		w.visitItem(s, i, item)
@@ -231,17 +259,21 @@ func (w *walk) visit(s *jsonschema.Schema, value any) {
 // visitProperty counts what s does with a property of an object.
 func (w *walk) visitProperty(s *jsonschema.Schema, name string, value any) {
 	w.visit(s.PropertyNames, name)
+
 	part, known := s.Properties[name]
 	w.visit(part, value)
+
 	for pattern, part := range s.PatternProperties {
 		if w.left--; w.left >= 0 && pattern.MatchString(name) {
 			known = true
 			w.visit(part, value)
 		}
 	}
+
 	if !known {
 		w.visit(asSchema(s.AdditionalProperties), value)
 	}
+
 	w.visit(s.UnevaluatedProperties, value)
 }
 
@@ -249,14 +281,17 @@ func (w *walk) visitProperty(s *jsonschema.Schema, name string, value any) {
 func (w *walk) visitItem(s *jsonschema.Schema, i int, item any) {
 	w.visit(s.Contains, item)
 	w.visit(s.UnevaluatedItems, item)
+
 	before := s.PrefixItems
 	rest := s.Items2020
+
 	switch items := s.Items.(type) { // of drafts before 2020
 	case *jsonschema.Schema:
 		rest = items
 	case []*jsonschema.Schema:
 		before, rest = items, asSchema(s.AdditionalItems)
 	}
+
 	if i < len(before) {
 		w.visit(before[i], item)
 	} else {
@@ -281,15 +316,18 @@ func (w *walk) visitAll(s *jsonschema.Schema) {
 func allParts(s *jsonschema.Schema) []*jsonschema.Schema {
 	parts := append(partsHere(s), s.PropertyNames, asSchema(s.AdditionalProperties), s.UnevaluatedProperties,
 		s.Contains, asSchema(s.Items), asSchema(s.AdditionalItems), s.Items2020, s.UnevaluatedItems)
+
 	parts = append(parts, s.PrefixItems...)
 	if items, ok := s.Items.([]*jsonschema.Schema); ok {
 		parts = append(parts, items...)
 	}
+
 	for _, part := range s.Properties {
 		parts = append(parts, part)
 	}
 	for _, part := range s.PatternProperties {
 		parts = append(parts, part)
 	}
+
 	return parts
 }
