@@ -99,7 +99,6 @@ func (r *views) resolveRef(of, ref *node, path string) (*node, string) {
 	}
 
 	uri, fragment, _ := strings.Cut(resolveURI(base, ref.text), "#")
-
 	if n := r.byURI[uri+"#"+fragment]; n != nil && fragment != "" {
 		return n, ref.text
 	}
@@ -130,7 +129,6 @@ func (r *views) followPointer(n *node, pointer string, ref *node, path string) (
 	}
 
 	start := n
-
 	for _, token := range strings.Split(pointer, "/")[1:] {
 		if plain, err := url.PathUnescape(token); err == nil {
 			token = plain

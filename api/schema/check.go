@@ -34,7 +34,6 @@ func (r *shaper) compileSchema(s *Schema, root *node) {
 	doc := root.decodeValue()
 
 	var first error
-
 	for _, draft := range r.draftsOf(root, doc) {
 		var err error
 		s.validator, err = validator.Compile(doc, fragment, func(c *jsonschema.Compiler) {
@@ -73,7 +72,6 @@ func (r *shaper) draftsOf(root *node, doc any) []*jsonschema.Draft {
 	}
 
 	drafts := []*jsonschema.Draft{jsonschema.Draft2020}
-
 	if isWritten(root, keywords, func(n *node) bool { items := n.get("items"); return items != nil && items.kind == nodeList }) {
 		drafts = append(drafts, jsonschema.Draft7)
 	}
@@ -117,7 +115,6 @@ func (r *shaper) compileError(root *node, err error) {
 	var mismatch *jsonschema.ValidationError
 
 	ours := slices.Clone(r.errs)
-
 	if !errors.As(err, &invalid) || !errors.As(invalid.Err, &mismatch) {
 		if len(ours) == 0 { // else it says again what we found
 			r.recordFault(root, "", "%s", strings.ReplaceAll(err.Error(), validator.Resource, ""))

@@ -46,7 +46,6 @@ func (s *Schema) NamesOf(path string) (names []string, others map[string]bool) {
 	properties := s.Properties
 
 	rest := path
-
 	for {
 		if rest == RestName {
 			others = make(map[string]bool, len(properties))
@@ -62,7 +61,6 @@ func (s *Schema) NamesOf(path string) (names []string, others map[string]bool) {
 		}
 
 		names = append(names, nameAt(names, p.Name))
-
 		if rest = strings.TrimPrefix(rest, p.step()); rest == "" {
 			return names, nil
 		}

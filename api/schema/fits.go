@@ -114,7 +114,6 @@ func (p *Property) fitsObject(m map[string]any) error {
 	}
 
 	others := p.others()
-
 	if known < len(m) && others == nil {
 		return errors.New("an object with a property that the schema does not have")
 	}

@@ -270,7 +270,6 @@ func HintNames() []string { return slices.Clone(hintNames) }
 // stand with the list or with its items.
 func (r *hintReader) readHints(v *view, p *Property) Hints {
 	var h Hints
-
 	n, path := r.hintNode(v)
 	// An object, and what is always null, has no value of its own: only the hint write fits.
 	if n != nil && (p.Type == Object || p.Type == Null) && len(n.keys) == 1 && n.keys[0].text == "write" {

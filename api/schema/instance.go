@@ -20,7 +20,6 @@ import (
 // value that does not fit.
 func (s *Schema) Validate(record map[string]any) error {
 	err := s.validate(s.Flatten(record))
-
 	var invalid *jsonschema.ValidationError
 	if !errors.As(err, &invalid) {
 		return err
@@ -47,7 +46,6 @@ func (s *Schema) instanceOf(values map[string]any, nulls map[string]bool) (any, 
 	}
 
 	record, _ := instanceObject("", s.Properties, s.Rest != nil, values, nulls)
-
 	instance := any(record)
 	if s.bare {
 		instance = record[ValueName]
@@ -63,7 +61,6 @@ func (s *Schema) instanceOf(values map[string]any, nulls map[string]bool) (any, 
 // instanceObject returns an object without what was not found, and whether anything was.
 func instanceObject(prefix string, properties []Property, rest bool, values map[string]any, nulls map[string]bool) (object map[string]any, some bool) {
 	object = make(map[string]any, len(properties))
-
 	if others, ok := values[prefix+RestName].(map[string]any); ok && rest {
 		for name, v := range others {
 			object[name], some = v, true

@@ -126,7 +126,6 @@ func (s *Schema) JudgeValue(path string, v any) *Breach {
 	}
 
 	element := p.IsElement(v)
-
 	if element {
 		p = p.Items
 	}
@@ -158,7 +157,6 @@ func (s *Schema) JudgeValue(path string, v any) *Breach {
 // stand for, and those of a list as such if the value is one of its elements.
 func (s *Schema) breachOf(path string, v any, element bool) *Breach {
 	p := s.Field(path)
-
 	for _, leaf := range s.faults(map[string]any{path: v}) {
 		field, inside := s.fieldAt(leaf.at)
 		if leaf.conditional || leaf.nulls != nil || field != path || element && inside == 0 {
@@ -166,7 +164,6 @@ func (s *Schema) breachOf(path string, v any, element bool) *Breach {
 		}
 
 		least := 0 // steps to a part that the value itself is
-
 		if element {
 			least = 1
 		}
@@ -191,7 +188,6 @@ func (p *Property) refuse(v any) *Breach {
 	b := &Breach{Constraint: "type", Message: err.Error()}
 
 	text, isText := v.(string)
-
 	switch {
 	case p.Enum != nil && errors.Is(err, errNotAllowed):
 		b.Constraint = "enum"
@@ -214,7 +210,6 @@ func (s *Schema) breaches(values map[string]any) (breaches []placed, missing []B
 		}
 
 		below := s.pathAt(f.at)
-
 		if f.lacking != nil {
 			for _, name := range f.lacking {
 				b.Field = strings.Trim(below+name, ".")
@@ -319,7 +314,6 @@ var english = message.NewPrinter(language.English)
 // whole, unless one alternative lacks values only.
 func (s *Schema) leavesOf(e *jsonschema.ValidationError, all []fault) []fault {
 	f := fault{at: e.InstanceLocation, message: e.ErrorKind.LocalizedString(english), conditional: isConditional(e.SchemaURL)}
-
 	if words := e.ErrorKind.KeywordPath(); len(words) > 0 {
 		f.constraint = words[0]
 	}
@@ -425,7 +419,6 @@ func (s *Schema) fieldAt(at []string) (path string, inside int) {
 	}
 
 	properties, rest, prefix := s.Properties, s.Rest != nil, ""
-
 	for i, name := range at {
 		n := slices.IndexFunc(properties, func(p Property) bool { return p.Name == name })
 

@@ -103,7 +103,6 @@ func (p *Property) normalizeTuple(v any) (any, error) {
 	}
 
 	out := make([]any, len(list))
-
 	for i, item := range list {
 		value, err := p.ItemAt(i).Normalize(item)
 		if err != nil {
@@ -152,7 +151,6 @@ func (p *Property) normalizeUnion(v any) (any, error) {
 	first := p.Option(v)
 
 	var why error
-
 	if first != nil {
 		value, err := first.Normalize(v)
 		if err == nil {

@@ -272,7 +272,6 @@ func (t *treeParser) checkNumber(n *node, path string) {
 
 func (t *treeParser) parseYAML(data []byte) *node {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
-
 	var doc, more yaml.Node
 	if err := dec.Decode(&doc); err != nil {
 		t.yamlError(err)
@@ -338,7 +337,6 @@ func (t *treeParser) fromYAML(y *yaml.Node, path string, depth int) *node {
 
 func (t *treeParser) pairYAML(n *node, k, v *yaml.Node, path string, depth int) bool {
 	key := &node{kind: nodeString, line: k.Line, col: k.Column, text: k.Value}
-
 	if k.Kind != yaml.ScalarNode || k.ShortTag() == "!!merge" {
 		t.recordFault(key, path, "keys must be plain strings; write merged mappings out")
 		return true

@@ -62,7 +62,6 @@ func (p *Property) normalizeList(v any) (any, error) {
 	}
 
 	out := make([]any, 0, len(list))
-
 	for i, item := range list {
 		value, err := p.Items.Normalize(item)
 		if err != nil {
@@ -86,7 +85,6 @@ func (p *Property) normalizeObject(v any) (any, error) {
 	}
 
 	out := make(map[string]any, len(p.Properties))
-
 	for i := range p.Properties {
 		inner := &p.Properties[i]
 		value, err := inner.Normalize(m[inner.Name])
@@ -136,7 +134,6 @@ func (p *Property) parseScalar(text string) (any, error) {
 	}
 
 	parse, what := p.textParser()
-
 	value, ok := parse(text)
 	if !ok {
 		if why := format.WhyNoDate(text); p.Format == Date && why != "" {

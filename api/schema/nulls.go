@@ -22,7 +22,6 @@ const maxNullRounds = 8
 // *jsonschema.ValidationError, a *numberError, or says why the values cannot be checked.
 func (s *Schema) validate(values map[string]any) error {
 	nulls := map[string]bool{}
-
 	for round := 1; ; round++ {
 		instance, err := s.instanceOf(values, nulls)
 		if err != nil {

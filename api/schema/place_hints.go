@@ -28,7 +28,6 @@ func (r *hintReader) readTexts(n *node, path string) []string {
 	}
 
 	var texts []string
-
 	for i, item := range items {
 		if item.kind != nodeString && item.kind != nodeNumber || strings.TrimSpace(item.text) == "" {
 			r.recordFault(item, fmt.Sprintf("%s[%d]", path, i), "must be a text, not %s", item.kind)
@@ -106,7 +105,6 @@ func (r *hintReader) readRange(n *node, path, what string) *Lines {
 	}
 
 	var bounds []int
-
 	for _, item := range items {
 		i, err := strconv.Atoi(item.text)
 		if item.kind != nodeNumber || err != nil {
@@ -117,7 +115,6 @@ func (r *hintReader) readRange(n *node, path, what string) *Lines {
 	}
 
 	l := &Lines{From: bounds[0], To: End}
-
 	switch {
 	case len(bounds) == 2 && !(l.From < 0 && bounds[1] == 0):
 		l.To = bounds[1]
@@ -141,7 +138,6 @@ func (r *hintReader) readWithin(n *node, path string) *Within {
 	}
 
 	w := &Within{}
-
 	for i, key := range n.keys {
 		switch at := joinPath(path, key.text); key.text {
 		case "section":
@@ -181,13 +177,11 @@ func (r *hintReader) readReplace(n *node, path string) []Replacement {
 	}
 
 	var list []Replacement
-
 	for i, key := range n.keys {
 		at := joinPath(path, key.text)
 		with := n.items[i]
 
 		tree, err := pattern.Parse(key.text)
-
 		switch {
 		case err != nil:
 			r.recordFault(key, at, "%v", err)

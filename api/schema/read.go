@@ -112,7 +112,6 @@ func (r *shaper) readSchema() *Schema {
 	s := &Schema{Title: r.readString(v, "title"), Description: r.readString(v, "description"), Kind: KindRecord}
 
 	types := r.typesOf(v)
-
 	switch whole := types & (typeObject | typeArray); {
 	case types == 0:
 		r.recordFault(root, "type", "no value fits: what the schema asks for excludes every type")

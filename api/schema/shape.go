@@ -47,7 +47,6 @@ func (r *shaper) readProperty(name string, v *view, n *node, path string, depth 
 // readShape reads what a property says of its values, without its hints.
 func (r *shaper) readShape(name string, v *view, n *node, path string, depth int) Property {
 	p := Property{Name: name, Title: r.readString(v, "title"), Description: r.describe(v)}
-
 	types := r.typesOf(v)
 	// Null is no type of its own here: it only says that the value may be missing.
 	p.Nullable = types != typeAll && types&typeNull != 0 || v.nullable
@@ -89,7 +88,6 @@ func (r *shaper) isTooLarge(n *node, path string) bool {
 // deeper. It is a fault if each of its values would have another one within.
 func (r *shaper) isWithinItself(v *view, n *node, path string) bool {
 	times, endless := 0, true
-
 	for _, f := range slices.Backward(r.above) {
 		if slices.ContainsFunc(v.nodes, func(n *node) bool { return n.kind == nodeMap && len(n.keys) > 0 && slices.Contains(f.nodes, n) }) {
 			if times++; times == 1 && endless && f.must {
@@ -250,7 +248,6 @@ func (r *shaper) readProperties(v *view, path string, depth int) []Property {
 	var list []Property
 
 	required := r.requiredNames(v)
-
 	for _, m := range r.membersOf(v) {
 		must := required[m.name]
 		delete(required, m.name)
@@ -286,7 +283,6 @@ func (r *shaper) readProperties(v *view, path string, depth int) []Property {
 // describes, nor v itself.
 func (r *shaper) namesOfAlternatives(v *view) []string {
 	names := map[string]bool{}
-
 	for _, group := range v.groups {
 		for _, one := range group {
 			for name := range r.requiredNames(one) {
@@ -332,7 +328,6 @@ func (r *shaper) findMembers(v *view) []member {
 	var list []member
 
 	at := map[string]int{}
-
 	for i, n := range v.nodes {
 		props := n.get("properties")
 		if props == nil {
@@ -371,9 +366,7 @@ func (r *shaper) findMembers(v *view) []member {
 // under a condition. What is said of a property whatever the alternative counts first.
 func (r *shaper) addAlternatives(list []member, at map[string]int, v *view) []member {
 	always := len(list)
-
 	said := func(k int) bool { return k < always && r.typesOf(list[k].view) != typeAll }
-
 	for _, group := range append(slices.Clone(v.groups), v.more) {
 		for _, one := range group {
 			for _, m := range r.membersOf(one) {
@@ -447,7 +440,6 @@ func (r *shaper) requiredNames(v *view) map[string]*node {
 // properties are of interest.
 func (r *shaper) readRest(name string, v *view, n *node, path string, depth int, named bool) *Property {
 	var all *view
-
 	r.eachRest(v, named, map[*view]bool{}, func(one *view) {
 		if all == nil {
 			all = one
@@ -528,7 +520,6 @@ func (r *shaper) positions(v *view) (prefix []member, rest member) {
 	list, path := v.get("prefixItems")
 
 	items, at := v.get("items")
-
 	if list == nil && items != nil && items.kind == nodeList {
 		list, path = items, at
 		items, at = v.get("additionalItems")
@@ -561,7 +552,6 @@ func (r *shaper) itemsOf(v *view, own member) *view {
 	}
 
 	var all *view
-
 	for _, group := range v.groups {
 		for _, one := range group {
 			prefix, rest := r.positions(one)
@@ -642,7 +632,6 @@ func allowedOf(v *view) (list []*node, ok bool) {
 // one of them is a list or an object, which only the judge compares.
 func (r *shaper) allowedValues(list []*node, p *Property) []any {
 	var values []any
-
 	for _, item := range list {
 		switch {
 		case item.kind == nodeNull:

@@ -22,7 +22,6 @@ func (p *Part) Path() string { return p.Field + pathWithin(p.At) }
 // pathWithin writes a place in a value behind the path of its field.
 func pathWithin(at []string) string {
 	var b strings.Builder
-
 	for _, step := range at {
 		switch _, err := strconv.Atoi(step); {
 		case err == nil:
@@ -82,7 +81,6 @@ func (p *Property) soundObject(m map[string]any) (any, []Part, bool) {
 		}
 
 		value, parts, ok := of.Sound(m[name])
-
 		if !ok && of.Required {
 			return nil, nil, false
 		}
@@ -109,7 +107,6 @@ func (p *Property) soundList(list []any) (any, []Part, bool) {
 	out := make([]any, 0, len(list))
 
 	var all []Part
-
 	for _, item := range list {
 		value, parts, ok := p.Items.Sound(item)
 		if !ok {
@@ -190,7 +187,6 @@ func without(v any, at []string) (rest, part any) {
 		}
 
 		out := slices.Clone(inner)
-
 		if len(at) == 1 {
 			return slices.Delete(out, n, n+1), inner[n]
 		}
@@ -205,7 +201,6 @@ func without(v any, at []string) (rest, part any) {
 // reports whether that can be done.
 func (j *Judgement) takeOut(p *Property, b placed) bool {
 	v := j.Kept[b.Field]
-
 	steps := p.removable(v, b.inside)
 	if steps == 0 {
 		return false
@@ -239,7 +234,6 @@ func isEmpty(v any) bool {
 // list, and forgets those that stood in it.
 func (j *Judgement) shiftParts(field string, at []string) {
 	last := len(at) - 1
-
 	n, err := strconv.Atoi(at[last])
 	if err != nil {
 		return

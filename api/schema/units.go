@@ -46,7 +46,6 @@ func (p *Property) CutUnit(text string) (number string, u *Unit) {
 	text = strings.TrimSpace(text)
 
 	longest := 0
-
 	for i := range p.Hints.Units {
 		for _, form := range p.Hints.Units[i].forms() {
 			if len(form) <= longest || len(form) >= len(text) {
@@ -54,7 +53,6 @@ func (p *Property) CutUnit(text string) (number string, u *Unit) {
 			}
 
 			head, tail := text[:len(text)-len(form)], text[len(form):]
-
 			switch {
 			case strings.EqualFold(text[len(head):], form) && endsApart(head, form):
 				number, u, longest = strings.TrimRight(head, " -\u00a0\u202f"), &p.Hints.Units[i], len(form)
@@ -121,7 +119,6 @@ func (p *Property) ReadingsLike(value json.Number, text string, style format.Num
 	}
 
 	var found []json.Number
-
 	for start, end := range format.Numerals(text, format.NumberStyle{}) {
 		for _, numeral := range []string{text[start:end], withPercent(text, start, end)} {
 			all := p.Readings(numeral, format.NumberStyle{})
@@ -235,7 +232,6 @@ func (r *hintReader) readUnits(n *node, path string, p *Property) []Unit {
 	}
 
 	var units []Unit
-
 	for i, key := range n.keys {
 		factor, ok := format.CanonicalNumber(n.items[i].text)
 

@@ -94,7 +94,6 @@ func (r *views) newView(n *node, path string) *view {
 	}
 
 	v := &view{gathered: make(map[*node]bool)}
-
 	if r.under[n] {
 		r.recordFault(n, path, "refers to itself")
 		return v
@@ -351,7 +350,6 @@ func (r *views) namedTypes(t *node, path string) typeSet {
 	}
 
 	var all typeSet
-
 	for _, name := range names {
 		set, ok := typesByName[name.text]
 
@@ -428,7 +426,6 @@ func (r *views) narrow(v *view, to typeSet) *view {
 	}
 
 	out := &view{nodes: slices.Clone(v.nodes), paths: slices.Clone(v.paths), more: slices.Clone(v.more), nullable: v.nullable, never: v.never}
-
 	if v.narrowed == nil {
 		v.narrowed = map[typeSet]*view{}
 	}

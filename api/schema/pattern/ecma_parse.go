@@ -180,7 +180,6 @@ func one(c rune) charSet { return charSet{func(d rune) bool { return c == d }} }
 
 func (p *ecmaParser) parseGroup(depth int) (part, error) {
 	start := p.at
-
 	var wrap func(part) part
 	switch {
 	case p.take("(?:"):

@@ -51,7 +51,6 @@ func (p *Pattern) Replace(text, with string, limit int, stop func() error) (stri
 	var b []byte
 
 	end := 0
-
 	tooLong := false
 	err := p.FindAll(text, stop, func(place []int) bool {
 		// Matching ends once the result is too long, so the memory is bounded by the limit

@@ -164,7 +164,6 @@ func (s *Schema) Validate(value any) (err error) {
 // countParts counts the values that a value consists of.
 func countParts(value any) int {
 	n := 1
-
 	switch v := value.(type) {
 	case map[string]any:
 		for _, item := range v {
@@ -229,7 +228,6 @@ func (w *walk) visit(s *jsonschema.Schema, value any) {
 	}
 
 	object, _ := value.(map[string]any)
-
 	if !w.enter(s, len(object)) || slices.Contains(w.here, s) { // in a circle the validator ends
 		return
 	}
