@@ -32,7 +32,6 @@ func (r *shaper) compileSchema(s *Schema, root *node) {
 	}
 
 	doc := root.decodeValue()
-
 	var first error
 	for _, draft := range r.draftsOf(root, doc) {
 		var err error

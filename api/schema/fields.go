@@ -44,7 +44,6 @@ func (s *Schema) Field(path string) *Property {
 // does not have.
 func (s *Schema) NamesOf(path string) (names []string, others map[string]bool) {
 	properties := s.Properties
-
 	rest := path
 	for {
 		if rest == RestName {

@@ -93,7 +93,6 @@ func (s *Schema) applyBreaches(j *Judgement, breaches []placed) {
 	taken := map[string]bool{}
 	for _, b := range slices.Backward(breaches) {
 		at := b.Field + pathWithin(b.inside)
-
 		if !j.holds(b.Breach) || taken[at] {
 			continue
 		}
@@ -186,7 +185,6 @@ func (p *Property) refuse(v any) *Breach {
 	}
 
 	b := &Breach{Constraint: "type", Message: err.Error()}
-
 	text, isText := v.(string)
 	switch {
 	case p.Enum != nil && errors.Is(err, errNotAllowed):
@@ -421,7 +419,6 @@ func (s *Schema) fieldAt(at []string) (path string, inside int) {
 	properties, rest, prefix := s.Properties, s.Rest != nil, ""
 	for i, name := range at {
 		n := slices.IndexFunc(properties, func(p Property) bool { return p.Name == name })
-
 		if n < 0 && rest {
 			return prefix + RestName, len(at) - i
 		}

@@ -149,7 +149,6 @@ func (p *Property) Option(v any) *Property {
 // of another in its form: "12" is a number where no text is allowed.
 func (p *Property) normalizeUnion(v any) (any, error) {
 	first := p.Option(v)
-
 	var why error
 	if first != nil {
 		value, err := first.Normalize(v)

@@ -518,7 +518,6 @@ func (r *shaper) readArray(p *Property, v *view, n *node, path string, depth int
 // them. A list with one schema for the first, as earlier drafts write it, is meant for all.
 func (r *shaper) positions(v *view) (prefix []member, rest member) {
 	list, path := v.get("prefixItems")
-
 	items, at := v.get("items")
 	if list == nil && items != nil && items.kind == nodeList {
 		list, path = items, at
@@ -593,7 +592,6 @@ func (r *shaper) readEnum(v *view, p *Property) []any {
 
 	for _, group := range v.groups {
 		var all []any
-
 		for _, one := range group {
 			list, ok := allowedOf(one)
 			if !ok {

@@ -105,7 +105,6 @@ func (p *Property) soundObject(m map[string]any) (any, []Part, bool) {
 
 func (p *Property) soundList(list []any) (any, []Part, bool) {
 	out := make([]any, 0, len(list))
-
 	var all []Part
 	for _, item := range list {
 		value, parts, ok := p.Items.Sound(item)
@@ -172,7 +171,6 @@ func without(v any, at []string) (rest, part any) {
 	switch inner := v.(type) {
 	case map[string]any:
 		out := maps.Clone(inner)
-
 		if len(at) == 1 {
 			delete(out, at[0])
 			return out, inner[at[0]]

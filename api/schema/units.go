@@ -44,7 +44,6 @@ func digits(form func(rune) (rune, bool)) func(rune) rune {
 // of it, and that unit; nil if there is none of p.
 func (p *Property) CutUnit(text string) (number string, u *Unit) {
 	text = strings.TrimSpace(text)
-
 	longest := 0
 	for i := range p.Hints.Units {
 		for _, form := range p.Hints.Units[i].forms() {
@@ -234,7 +233,6 @@ func (r *hintReader) readUnits(n *node, path string, p *Property) []Unit {
 	var units []Unit
 	for i, key := range n.keys {
 		factor, ok := format.CanonicalNumber(n.items[i].text)
-
 		if n.items[i].kind != nodeNumber || !ok || factor == "0" || strings.TrimSpace(key.text) == "" {
 			r.recordFault(n.items[i], joinPath(path, key.text), "must be the number that a number with this unit is multiplied by, not %s", clipText(n.items[i].text))
 			continue

@@ -205,7 +205,6 @@ func (r *views) gatherConditions(v *view, n *node, path string) {
 
 	for _, key := range []string{"dependentSchemas", "dependencies"} {
 		all := n.get(key)
-
 		if all == nil || all.kind != nodeMap {
 			continue
 		}
@@ -352,7 +351,6 @@ func (r *views) namedTypes(t *node, path string) typeSet {
 	var all typeSet
 	for _, name := range names {
 		set, ok := typesByName[name.text]
-
 		switch {
 		case name.kind != nodeString:
 			r.recordFault(name, path, "a type must be a string, not %s", name.kind)
@@ -433,7 +431,6 @@ func (r *views) narrow(v *view, to typeSet) *view {
 
 	for _, group := range v.groups {
 		var kept []*view
-
 		for _, one := range group {
 			if r.typesOf(one)&to != 0 && !one.never {
 				kept = append(kept, r.narrow(one, to))

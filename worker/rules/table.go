@@ -80,7 +80,6 @@ func (d *document) columnCells(head, n int, title span.Span, style delimited.Sty
 
 	for i := head + 1; i < len(d.lines) && d.lines[i].Start < r.End; i++ {
 		text := d.lineText(i)
-
 		switch {
 		case delimited.IsRule(strings.TrimSpace(text)):
 			continue

@@ -212,7 +212,6 @@ type head struct {
 
 func newHead(text string, t *textTable, rows []table.Line) head {
 	h := head{full: make([]string, t.Columns), last: make([]string, t.Columns)}
-
 	var cells []table.Cell
 	for r, l := range rows {
 		cells = t.cells(text, l, cells[:0])
@@ -360,7 +359,6 @@ func (p *Program) guessColumns(d *document, f *fit) {
 // columnFits reports whether the first cells of a column are values of a field.
 func (d *document) columnFits(f *fit, n int, of *field) bool {
 	var cells []table.Cell
-
 	values := 0
 	for _, l := range f.Rows[f.first:min(len(f.Rows), f.first+sampleRows)] {
 		cells = f.cells(d.text, l, cells[:0])

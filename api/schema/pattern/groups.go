@@ -49,7 +49,6 @@ var ErrTooLong = errors.New("the text would become too long")
 // groups. The result has at most limit bytes.
 func (p *Pattern) Replace(text, with string, limit int, stop func() error) (string, error) {
 	var b []byte
-
 	end := 0
 	tooLong := false
 	err := p.FindAll(text, stop, func(place []int) bool {

@@ -150,7 +150,6 @@ func (f *file) characters(from, to int, visit func(character)) {
 		first, end := max(from, p.first), min(to, p.end)
 		for i := first; i < end; i++ {
 			at := p.at + p.width*(i-p.first)
-
 			if p.width == 1 {
 				// A piece has one byte or two for each character.
 				visit(character{charmap.Windows1252.DecodeByte(f.main[at]), at})

@@ -69,7 +69,6 @@ func isScrambled(chars []rune) bool {
 
 	for _, c := range chars {
 		l := unicode.ToLower(c)
-
 		switch {
 		case l >= 'a' && l <= 'z':
 			counts[l-'a']++

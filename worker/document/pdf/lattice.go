@@ -317,7 +317,6 @@ func (l *lattice) addCell(area []int, r, c int) {
 	number := area[r*columns+c]
 
 	s := span{top: r, left: c, right: c + 1, bottom: r + 1}
-
 	belongs := func(r, c int) bool { return area[r*columns+c] == number && l.cells[r*columns+c] < 0 }
 	for s.right < columns && belongs(r, s.right) {
 		s.right++

@@ -153,7 +153,6 @@ func (d *reading) recognised(p *page, out string, scale float64) []word {
 // plainLines returns the words of lines, each of which is as high as its part of the page.
 func (d *reading) plainLines(p *page, lines []string) []word {
 	var words []word
-
 	height := p.height / float64(len(lines))
 	for i, l := range lines {
 		for text := range strings.FieldsSeq(l) {

@@ -109,7 +109,6 @@ func upperFirst(rows []row) []row {
 	boxes := make([]mapreduce.Box, len(blocks))
 	for i, block := range blocks {
 		box := boxOf(block)
-
 		to := i
 		for at := i - 1; at >= 0 && box.Bottom <= boxes[at].Top; at-- {
 			if box.Left < boxes[at].Right && boxes[at].Left < box.Right {

@@ -332,7 +332,6 @@ func (g *grid) isCoarse() bool {
 		lines := 0
 		for i := range g.rows {
 			c := g.rows[i].cells[at]
-
 			for k := range c.words {
 				if k == 0 || !beside(c.words[k-1].box, c.words[k].box) {
 					lines++

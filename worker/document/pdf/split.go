@@ -23,7 +23,6 @@ func (r *gridRow) lines() []gridRow {
 	for at, c := range r.cells {
 		for _, w := range c.words {
 			i := slices.IndexFunc(rows, func(o gridRow) bool { return beside(o.box, w.box) })
-
 			if i < 0 {
 				i = len(rows)
 				rows = append(rows, gridRow{cells: make([]gridCell, len(r.cells)), box: w.box})

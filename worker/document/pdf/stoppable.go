@@ -186,7 +186,6 @@ func (r *cursor) withTurns(more []byte) ([]byte, error) {
 	from := 0
 	for r.at < len(r.data) {
 		op := r.byte()
-
 		if !r.skipOperands(op) {
 			return nil, fmt.Errorf("pdf: %w: instruction %#x", errModule, op)
 		}

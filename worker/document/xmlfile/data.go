@@ -150,7 +150,6 @@ func rowOf(n *node, prefix string, depth int) (row []field, ok bool) {
 
 	for _, c := range n.elements() {
 		name := strings.TrimSpace(prefix + " " + c.name)
-
 		if seen[c.name] {
 			return nil, false
 		}

@@ -124,7 +124,6 @@ func (r *gridReader) readRow(n *node, head bool) {
 func (r *gridReader) hang(row []richtext.Cell, width int, rest bool) ([]richtext.Cell, int) {
 	for width < len(r.below) {
 		h := &r.below[width]
-
 		if h.rows <= 0 {
 			// Behind the last cell, gaps in front of cells that still hang down become
 			// empty cells.

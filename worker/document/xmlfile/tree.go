@@ -73,7 +73,6 @@ type treeReader struct {
 // not well-formed, and a document.RefusedError if it is beyond its limits.
 func readTree(ctx context.Context, content string, entities map[string]string, limits document.Limits) (*node, error) {
 	r := &treeReader{ctx: ctx, xml: xmlread.NewText(strings.NewReader(content), limits, entities)}
-
 	var root *node
 	err := r.xml.Document(func(e xml.StartElement) (err error) {
 		root, err = r.element(e)

@@ -314,10 +314,8 @@ func (p *Proposal) formFields(known []field) []field {
 	var fields []field
 	for i, o := range p.forms {
 		labelled := slices.ContainsFunc(known, func(f field) bool { return f.kind.format == forms[i].kind.format })
-
 		if 2*o.documents >= p.documents && o.documents > 0 && !labelled {
 			f := o.field()
-
 			f.name, f.kind, f.label = forms[i].name, forms[i].kind, ""
 			f.list = f.perDocument > 1.5
 			if f.list {
