@@ -38,7 +38,6 @@ func (d dict) writeTo(b *bytes.Buffer) error {
 			return err
 		}
 	}
-
 	b.WriteByte('}')
 	return nil
 }
@@ -60,7 +59,6 @@ func writeJSON(b *bytes.Buffer, v any) error {
 		b.WriteByte(']')
 		return nil
 	}
-
 	raw, err := json.Marshal(v)
 	b.Write(raw)
 	return err
