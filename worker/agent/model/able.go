@@ -34,15 +34,18 @@ func (p *program) checkModel(spec *mapreduce.JobSpec) error {
 	if spec.Replay != "" {
 		return nil
 	}
+
 	need := p.need()
 	if why := llm.Lacks(p.Provider, p.Model, need); why != "" {
 		return errs.Field("model", "%s %s%s", p.Model, why, llm.CouldBe(p.Provider, p.prices.Able(p.Provider, need)))
 	}
+
 	if checker, ok := p.vendor.(llm.ModelChecker); ok {
 		if err := checker.CheckModel(p.Model); err != nil {
 			return errs.Field("model", "%s: %w", p.Model, err)
 		}
 	}
+
 	return nil
 }
 

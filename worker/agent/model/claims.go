@@ -54,6 +54,7 @@ func (w *writeRun) judgeClaims(ctx context.Context, out *output.Output) error {
 			w.noteError("the model did not check the claims of the report", err)
 			return nil
 		}
+
 		var answer struct {
 			Verdicts []struct {
 				Number        int
@@ -64,7 +65,9 @@ func (w *writeRun) judgeClaims(ctx context.Context, out *output.Output) error {
 			w.noteError("what the model found of the claims cannot be read", err)
 			return nil
 		}
+
 		for _, v := range answer.Verdicts {
+			// A verdict about no pair, or with a grade that there is not, is passed over.
 			if v.Number < 1 || v.Number > len(some) || !slices.Contains(claims.Grades(), claims.Grade(v.Grade)) {
 				continue
 			}
@@ -82,12 +85,15 @@ func (w *writeRun) pairsOf(out *output.Output) []judged {
 	if json.Unmarshal(out.Value, &value) != nil {
 		return nil // it was made of JSON
 	}
+
 	for _, text := range textsOf(value) {
 		for _, span := range prose.Sentences(text) {
+			// A sentence that is too long, or holds nothing but references, is not checked.
 			sentence := span.In(text)
 			if len(sentence) > maxClaim || !claims.Says(sentence) {
 				continue
 			}
+
 			for _, name := range refs.Mentioned(sentence, func(string) bool { return false }) {
 				id, ok := refs.Parse(name)
 				c, cited := out.Citations[merge.Citation(id[:])]
@@ -97,6 +103,7 @@ func (w *writeRun) pairsOf(out *output.Output) []judged {
 			}
 		}
 	}
+
 	return pairs
 }
 
@@ -119,6 +126,7 @@ func textsOf(value any) []string {
 			all = append(all, textsOf(v[key])...)
 		}
 	}
+
 	return all
 }
 
@@ -137,14 +145,17 @@ func (w *writeRun) judgeRequest(some []judged) *llm.Request {
 	for _, one := range some {
 		texts = append(texts, one.claim, one.passage)
 	}
+
 	mark := prompt.Mark(texts...)
 	var b strings.Builder
 	fmt.Fprintf(&b, "There are %d pairs. What is data stands between lines that begin with <NAME NUMBER %s> and end with </NAME NUMBER %s>.\n", len(some), mark, mark)
+
 	for i, one := range some {
 		for _, s := range []section{{"claim", w.issued.Show(one.claim)}, {"passage", one.passage}} {
 			fmt.Fprintf(&b, "<%s %d %s>\n%s\n</%s %d %s>\n", s.name, i+1, mark, s.text, s.name, i+1, mark)
 		}
 	}
+
 	return &llm.Request{
 		Model: w.Model, System: judgeSystem, Schema: w.verdicts, MaxTokens: w.MaxAnswer, Cache: llm.FiveMinutes,
 		Messages: []llm.Message{llm.Say(llm.User, b.String())},

@@ -31,18 +31,22 @@ func (a *Agent) Converse(task *agent.Task, calls agent.Calls) (*Conversation, er
 	if err != nil {
 		return nil, agent.PermanentJob(err)
 	}
+
 	own, err := a.ownAgent(p, task)
 	if err != nil {
 		return nil, agent.PermanentJob(err)
 	}
+
 	w := &writeRun{session: a.beginSession(own.program, task, calls)}
 	if err := w.readInputs(); err != nil {
 		return nil, err
 	}
+
 	req, err := w.valueRequest()
 	if err != nil {
 		return nil, err
 	}
+
 	return &Conversation{s: w.session, Role: p.role, Opening: req.Messages[0].Parts[0].Text, Given: w.allInputs(), Issued: w.issued, Tools: own.tools}, nil
 }
 
@@ -58,21 +62,27 @@ func (a *Agent) ownAgent(p *program, task *agent.Task) (ownAgent, error) {
 	if p.mapping.Each != pipeline.EachAgent {
 		return own, nil
 	}
+
 	by := p.pipeline.Agents[itemOf(task.Item)[0].Metadata["agent"]]
 	if by == nil {
 		return own, nil // which is an error elsewhere
 	}
+
 	if len(by.Tools) > 0 {
 		own.tools = by.Tools
 	}
+
 	names, err := task.Spec.StageModels(by.Model)
 	if err != nil || len(names) == 0 {
 		return own, err
 	}
+
+	// The agent's models make a program of their own, without changing the spec of the job.
 	spec := *task.Spec
 	if err := spec.SetModels(names); err != nil {
 		return own, err
 	}
+
 	own.program, err = a.programOf(&spec, task.StageSpec)
 	return own, err
 }

@@ -66,9 +66,11 @@ func (s *session) runExtract(ctx context.Context) (*agent.Result, error) {
 	if x.told, err = s.ownPrompt(s.mapping, documentOf(t)); err != nil {
 		return nil, err
 	}
+
 	if err := x.readAll(ctx); err != nil {
 		return nil, err
 	}
+
 	res, err := x.mapper.Result(x.reason)
 	if errors.Is(err, check.ErrSchema) {
 		return nil, errors.Join(err, memory.NoteRefused(ctx, s.calls))
@@ -76,6 +78,7 @@ func (s *session) runExtract(ctx context.Context) (*agent.Result, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	res.Size, res.Errors = x.tokens, s.notes
 	return res, nil
 }
@@ -97,14 +100,17 @@ func (x *extraction) readStretch(ctx context.Context, at stretch) error {
 	if x.calls++; x.calls > maxParts {
 		return tooLarge("it was split into %d parts, and they are still too large", maxParts)
 	}
+
 	err := x.takeStretch(ctx, at)
 	if !isTooLarge(err) {
 		return err
 	}
+
 	parts, why := x.splitStretch(at)
 	if parts == nil {
 		return fmt.Errorf("%s: %w", why, err)
 	}
+
 	x.notes = append(x.notes, fmt.Sprintf("%s: split into %d parts: %v", x.nameOf(at), len(parts), err))
 	for _, part := range parts {
 		if err := x.readStretch(ctx, part); err != nil {
@@ -129,11 +135,13 @@ func (x *extraction) splitStretch(at stretch) (parts []stretch, why string) {
 	if size < minPart {
 		return nil, fmt.Sprintf("even %d tokens of the document are too many beside instructions and schema; ask a model with a larger context window", size)
 	}
+
 	overlap := min(200, size/8)
 	pieces, err := chunk.Cut(core, chunk.Options{MaxTokens: size/2 + overlap + 1, Overlap: overlap, Counter: x.agent.count})
 	if err != nil || len(pieces) < 2 {
 		return nil, fmt.Sprintf("a text of %d tokens cannot be split", size)
 	}
+
 	for i, p := range pieces {
 		parts = append(parts, stretch{
 			start: at.coreStart + p.Start, end: at.coreStart + p.End,
@@ -154,18 +162,23 @@ func (x *extraction) takeStretch(ctx context.Context, at stretch) error {
 	if n := x.task.Text.Chunks; at.name == "" && n > 1 {
 		text.Part = fmt.Sprintf("%d of %d", x.task.Text.ChunkIndex+1, n)
 	}
+
 	r := &answerReading{form: x.form, task: x.task, aligner: unit.Aligner(x.task.Text, at.start, at.end)}
 	if err := x.askGleaning(ctx, x.passageRequest(x.system, text), r); err != nil {
 		return err
 	}
+
 	if r.note != "" && !slices.Contains(x.notes, r.note) {
 		x.notes = append(x.notes, r.note)
 	}
+
+	// One answer that was not counted leaves the sum unknown.
 	if r.tokens < 0 || x.tokens < 0 {
 		x.tokens = token.Unknown
 	} else {
 		x.tokens += r.tokens
 	}
+
 	base := int(x.task.Text.ByteOffset)
 	for _, rec := range r.records {
 		if x.schema.Kind == schema.KindRecords && !rec.BeginsWithin(base+at.coreStart, base+at.coreEnd) {
@@ -173,11 +186,13 @@ func (x *extraction) takeStretch(ctx context.Context, at stretch) error {
 		}
 		x.addRecord(rec)
 	}
+
 	if x.records == 0 {
 		x.reason = r.reason
 	} else {
 		x.reason = ""
 	}
+
 	return nil
 }
 
@@ -188,6 +203,7 @@ func (x *extraction) addRecord(rec found.Record) {
 		x.records++
 		return
 	}
+
 	a := x.mapper.Accumulate(0, rec.Values, rec.Missing)
 	if x.whole != nil {
 		a = merge.Merge(*x.whole, a)
@@ -225,12 +241,14 @@ func (r *answerReading) readAnswer(ctx context.Context, raw []byte) error {
 	if err != nil {
 		return err
 	}
+
 	r.reason = found.Line(none)
 	found.Look(r.form, answers, string(r.task.Text.Content))
 	places, note, err := unit.Find(ctx, r.task, r.aligner, found.Quotes(r.form, answers))
 	if err != nil {
 		return err
 	}
+
 	r.note = note
 	r.records, r.faults = found.Records(r.form, answers, places)
 	return nil

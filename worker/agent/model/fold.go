@@ -55,11 +55,15 @@ func (m *mergeRun) foldItems(open []*question) []foldItem {
 func (m *mergeRun) foldQuestions(ctx context.Context, open []*question) error {
 	items := m.foldItems(open)
 	carried := pack.Carried(m.room, m.reserved)
+
 	sizes := make([]int64, len(items))
 	for i := range items {
+		// What is carried and the frame of the message leave room for so much of one
+		// finding.
 		items[i].text = m.fitTokens(items[i].text, m.room-carried-roundWords)
 		sizes[i] = int64(m.agent.count.Count(items[i].text)) + roundWords
 	}
+
 	pad, given := "", make(map[string]bool)
 	calls := pack.Fold(sizes, m.room, carried)
 	for n, call := range calls {
@@ -71,10 +75,12 @@ func (m *mergeRun) foldQuestions(ctx context.Context, open []*question) error {
 				given[name] = true
 			}
 		}
+
 		res, err := m.completeRequest(ctx, m.foldRequest(len(open), n, len(calls), pad, carried, b.String()))
 		if err != nil {
 			return m.allowUnanswered(ctx, err)
 		}
+
 		var a struct {
 			Scratchpad string    `json:"scratchpad"`
 			Answers    []decided `json:"answers"`
@@ -82,7 +88,9 @@ func (m *mergeRun) foldQuestions(ctx context.Context, open []*question) error {
 		if err := json.Unmarshal(res.Answer, &a); err != nil {
 			return err
 		}
+
 		pad = m.trimScratchpad(a.Scratchpad, given, carried)
+		// Answers before the last call are of a part of the findings alone.
 		if n == len(calls)-1 {
 			m.applyAll(open, a.Answers)
 		}
@@ -115,13 +123,16 @@ func (m *mergeRun) trimScratchpad(text string, given map[string]bool, most int64
 		made++
 		return refs.Unknown
 	})
+
 	if made > 0 {
 		m.noteError(fmt.Sprintf("%d references of a scratchpad were never given, and removed", made), nil)
 	}
+
 	fit := m.fitTokens(text, most)
 	if len(fit) < len(text) {
 		m.noteError(fmt.Sprintf("a scratchpad was cut to %d tokens", most), nil)
 	}
+
 	return fit
 }
 
@@ -150,9 +161,11 @@ func (p *program) foldRequest(questions, n, of int, pad string, carried int64, f
 	} else {
 		fmt.Fprintf(&b, " More follow: answers is empty, and the scratchpad has at most %d words.\n", max(1, carried*2/3))
 	}
+
 	if pad != "" {
 		fmt.Fprintf(&b, "<scratchpad %s>\n%s\n</scratchpad %s>\n", mark, pad, mark)
 	}
+
 	fmt.Fprintf(&b, "The findings stand between the lines <findings %s> and </findings %s>.\n<findings %s>\n%s</findings %s>\n", mark, mark, mark, findings, mark)
 	return &llm.Request{
 		Model: p.Model, System: p.foldSystem, Schema: p.padForm, MaxTokens: p.MaxAnswer,

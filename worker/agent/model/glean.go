@@ -21,10 +21,12 @@ func (s *session) askGleaning(ctx context.Context, req *llm.Request, r *answerRe
 	if err != nil {
 		return err
 	}
+
 	if err := r.readAnswer(ctx, res.Answer); err != nil {
 		return err
 	}
 	r.tokens = writtenOf(res)
+
 	for range s.Glean {
 		advice, least := codeAdvice(r.faults), r.countFound()
 		if advice == "" {
@@ -34,10 +36,12 @@ func (s *session) askGleaning(ctx context.Context, req *llm.Request, r *answerRe
 			// It may find that a few values are wrong whose quotes are right.
 			least = max(min(least, 1), least-max(1, least/4))
 		}
+
 		next, err := s.completeRequest(ctx, followUp(req, res.Answer, advice+again))
 		if err != nil {
 			return s.dropGleanError(ctx, err)
 		}
+
 		better := &answerReading{form: r.form, task: r.task, aligner: r.aligner}
 		if err := better.readAnswer(ctx, next.Answer); err != nil {
 			return err
@@ -45,9 +49,11 @@ func (s *session) askGleaning(ctx context.Context, req *llm.Request, r *answerRe
 		if len(better.faults) > len(r.faults) || better.countFound() < least {
 			return nil // it made things worse
 		}
+
 		better.tokens = writtenOf(next)
 		*r, res = *better, next
 	}
+
 	return nil
 }
 
@@ -100,10 +106,12 @@ const refineSchema = `{"type":"object","properties":{
 func (s *session) judgeAnswer(ctx context.Context, req *llm.Request, answer json.RawMessage) (string, error) {
 	judge := followUp(req, answer, "Look over this answer. Is any value of the document missing, or any value or quote wrong?")
 	judge.Schema = s.verdict
+
 	res, err := s.completeRequest(ctx, judge)
 	if err != nil {
 		return "", err
 	}
+
 	var verdict struct {
 		Refine       bool   `json:"should_refine"`
 		Improvements string `json:"improvements"`

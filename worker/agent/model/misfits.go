@@ -54,20 +54,24 @@ func (a *Agent) tallyOf(job mapreduce.JobID) *answerTally {
 func (a *Agent) noteMisfit(task *agent.Task, misfit *llm.Error) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+
 	t := a.tallyOf(task.Job)
 	if t.fits || slices.Contains(t.units, task.Unit) {
 		return nil
 	}
+
 	t.units = append(t.units, task.Unit)
 	if e, ok := errors.AsType[*llm.MismatchError](misfit.Err); ok && e.NoJSON != "" {
 		if t.noJSON++; t.noJSON == 1 {
 			t.begins = e.NoJSON
 		}
 	}
+
 	n := len(t.units)
 	if n < firstMisfits {
 		return nil
 	}
+
 	what := fmt.Sprintf("%d of %d answers do not fit their form; the last: %s", n, n, misfit.Message)
 	if t.noJSON == n {
 		what = fmt.Sprintf("%d of %d answers were no JSON; the first begins %q", n, n, t.begins)
@@ -82,13 +86,16 @@ func (r *runner) judgeMisfit(ctx context.Context, task *agent.Task, calls agent.
 	if !ok || e.Kind != llm.Mismatch || ctx.Err() != nil {
 		return err
 	}
+
 	if stop := r.agent.noteMisfit(task, e); stop != nil {
 		return stop
 	}
+
 	again, noted := memory.NoteMisfit(ctx, calls)
 	if noted != nil {
 		return errors.Join(err, noted)
 	}
+
 	if !again {
 		e.Class = mapreduce.PermanentUnit
 	}

@@ -121,6 +121,7 @@ func New(cfg Config) (*Agent, error) {
 	if cfg.Provider == "" || cfg.Random == nil {
 		return nil, errors.New("model: Provider and Random are required")
 	}
+
 	if cfg.Vendors == nil {
 		cfg.Vendors = vendors.All()
 	}
@@ -137,6 +138,7 @@ func New(cfg Config) (*Agent, error) {
 	if cfg.Health == nil {
 		cfg.Health = decorator.NewHealth(time.Now, func(string) {})
 	}
+
 	count := token.New()
 	return &Agent{
 		cfg: cfg, count: count, sizes: size.New(count), doubt: decorator.NewDoubter(cfg.Doubted),
@@ -247,6 +249,7 @@ func adviseError(p *program, err error) error {
 	if !ok {
 		return err
 	}
+
 	do := ""
 	switch e.Kind {
 	case llm.Auth:
@@ -264,6 +267,7 @@ func adviseError(p *program, err error) error {
 	default:
 		return err
 	}
+
 	return fmt.Errorf("%s, model %s: %w; %s", p.Provider, p.Model, err, do)
 }
 
@@ -285,9 +289,11 @@ func (a *Agent) CheckStage(spec *mapreduce.JobSpec, name string) error {
 	if err != nil {
 		return err
 	}
+
 	if stage.Output == agent.PassagesChosen && len(stage.Tools) == 0 { // which no model chooses
 		return nil
 	}
+
 	p, err := a.programOf(spec, stage)
 	if err != nil {
 		return err
@@ -305,10 +311,13 @@ func (a *Agent) programsOf(spec *mapreduce.JobSpec) ([]*program, error) {
 	if all != nil {
 		return all, nil
 	}
+
 	all, err := a.newPrograms(spec)
 	if err != nil {
 		return nil, err
 	}
+
+	// Another call may have made the same meanwhile: either will do.
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.jobs) == maxKept {
@@ -323,12 +332,17 @@ func (a *Agent) newPrograms(spec *mapreduce.JobSpec) ([]*program, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	records := !slices.ContainsFunc(own.Stages, func(s *pipeline.Stage) bool { return s.Output.Kind != pipeline.OutputRecords })
 	apart := slices.ContainsFunc(own.Stages, func(s *pipeline.Stage) bool { return len(s.Tools) > 0 || !s.Parameters.IsZero() })
+
 	if _, err := stagesOf(own); err == nil && records && !apart {
+		// Such a pipeline asks with the same settings everywhere, so one program serves all
+		// its stages.
 		p, err := a.programOf(spec, nil)
 		return []*program{p}, err
 	}
+
 	var all []*program
 	for _, s := range own.Stages {
 		stage, err := step.Specify(spec, s.Name)
@@ -338,12 +352,14 @@ func (a *Agent) newPrograms(spec *mapreduce.JobSpec) ([]*program, error) {
 		if s.Model != "" || s.Output.Kind == pipeline.OutputPassages && len(s.Tools) == 0 { // which no model chooses
 			continue
 		}
+
 		p, err := a.programOf(spec, stage)
 		if err != nil {
 			return nil, fmt.Errorf("stage %s: %w", s.Name, err)
 		}
 		all = append(all, p)
 	}
+
 	return all, nil
 }
 
@@ -428,10 +444,13 @@ func keyOf(spec *mapreduce.JobSpec, stage *agent.StageSpec) [sha256.Size]byte {
 	if stage != nil {
 		fmt.Fprintf(h, "%q%q%q%q%q%t%q", stage.Name, stage.Output, stage.Schema, stage.Merge, stage.Query, stage.Check, stage.Parameters)
 	}
+
 	for _, text := range []string{spec.Provider, spec.Model, string(spec.Schema), spec.Pipeline, string(spec.Definition)} {
+		// Lengths keep texts apart that would run together otherwise.
 		fmt.Fprintf(h, "%d:%s", len(text), text)
 	}
 	fmt.Fprintf(h, "%q", spec.Fallbacks)
+
 	names := settings.Variables()
 	if len(spec.Definition) > 0 || stage != nil { // whose templates name others
 		names = slices.Sorted(maps.Keys(spec.Vars))
@@ -439,17 +458,20 @@ func keyOf(spec *mapreduce.JobSpec, stage *agent.StageSpec) [sha256.Size]byte {
 	for _, name := range names {
 		fmt.Fprintf(h, "%d:%s%d:%s", len(name), name, len(spec.Vars[name]), spec.Vars[name])
 	}
+
 	for _, n := range []*int64{spec.ContextWindow, spec.TargetTokenBudget, spec.PromptOverhead, spec.ReservedOutput} {
 		if n == nil {
 			n = new(int64(-1))
 		}
 		fmt.Fprintf(h, "%d,", *n)
 	}
+
 	fmt.Fprintf(h, "%d,%d,", spec.Strategy, spec.ReduceContextLimit)
 	if spec.BudgetRatio != nil {
 		fmt.Fprint(h, *spec.BudgetRatio)
 	}
 	fmt.Fprint(h, spec.Replay != "")
+
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
@@ -459,12 +481,14 @@ func (a *Agent) newProgram(spec *mapreduce.JobSpec, stage *agent.StageSpec) (*pr
 	if err != nil {
 		return nil, err
 	}
+
 	if stage != nil && spec.Vars[settings.VarMerge] == "" {
 		set.Merge = cmp.Or(stage.Merge, settings.MergeBoth)
 	}
 	if stage != nil {
 		set.Parameters = stage.Parameters.Over(set.Parameters)
 	}
+
 	set.Parameters = a.limitsOf(set).Keep(set.Parameters)
 	p := &program{Settings: set, stage: stage}
 	if err := a.findVendor(p, spec); err != nil {
@@ -473,6 +497,7 @@ func (a *Agent) newProgram(spec *mapreduce.JobSpec, stage *agent.StageSpec) (*pr
 	if err := p.checkModel(spec); err != nil {
 		return nil, err
 	}
+
 	switch {
 	case stage != nil && len(stage.Tools) > 0:
 		return p, a.prepareAgent(p, spec.Vars)
@@ -492,12 +517,15 @@ func (a *Agent) findVendor(p *program, spec *mapreduce.JobSpec) (err error) {
 	if err != nil {
 		return err
 	}
+
 	if p.prices, err = a.cfg.Prices.With([]byte(spec.Vars[settings.VarPrices])); err != nil {
 		return errs.Field("vars."+settings.VarPrices, "%w", err)
 	}
+
 	if t, ok := p.prices.Tariff(p.Provider, p.Model); ok && p.Window == 0 {
 		p.Window = t.Window
 	}
+
 	p.pipeline, err = step.PipelineOf(spec)
 	return err
 }
@@ -520,24 +548,28 @@ func (a *Agent) prepareRecords(p *program, spec *mapreduce.JobSpec) error {
 	if p.stage != nil && len(p.stage.Schema) > 0 {
 		source = p.stage.Schema
 	}
+
 	if p.schema, err = schema.Parse("schema", source); err != nil {
 		return err
 	}
 	if p.form, err = form.New(p.schema); err != nil {
 		return err
 	}
+
 	if err := p.writeInstructions(spec); err != nil {
 		return err
 	}
 	if _, err := p.form.Answer.In(p.vendor.Can().Dialect); err != nil {
 		return p.form.ExplainError(err)
 	}
+
 	if p.decisions, err = llm.NewSchema("decisions", []byte(decisionsSchema)); err != nil {
 		return err
 	}
 	if p.verdict, err = llm.NewSchema("verdict", []byte(refineSchema)); err != nil {
 		return err
 	}
+
 	p.fixed = a.withForm(p, p.passageRequest(p.system, prompt.Passage{})).Prompt
 	p.overhead = a.promptOverhead(p)
 	return p.hasRoom()
@@ -563,29 +595,35 @@ func (p *program) writeInstructions(spec *mapreduce.JobSpec) error {
 	if err := p.findStages(); err != nil {
 		return err
 	}
+
 	examples, err := p.stageExamples()
 	if err != nil {
 		return err
 	}
+
 	who, err := p.fixedOf(p.mapping, spec.Vars, prompt.MapForm, prompt.MapRole)
 	if err != nil {
 		return err
 	}
 	p.system = prompt.MapSystem(p.schema, who, examples)
+
 	if p.stages.direct != nil {
 		if p.directSystem, err = p.directSystemOf(spec.Vars, examples); err != nil {
 			return err
 		}
 	}
+
 	if who, err = p.fixedOf(p.group, spec.Vars, mergeForm, mergeRole); err != nil {
 		return err
 	}
 	p.mergeSystem = mergeSystem(p.schema, who)
 	p.foldSystem = p.mergeSystem + foldInstructions
 	p.folds = p.group.Fold
+
 	if p.padForm, err = llm.NewSchema("decisions", []byte(foldSchema)); err != nil {
 		return err
 	}
+
 	tree, err := plan.New(plan.ConfigOf(spec))
 	if err != nil {
 		return err
@@ -594,6 +632,7 @@ func (p *program) writeInstructions(spec *mapreduce.JobSpec) error {
 	if spec.ReservedOutput != nil {
 		p.reserved = *spec.ReservedOutput
 	}
+
 	return nil
 }
 
@@ -622,9 +661,11 @@ func (a *Agent) promptOverhead(p *program) (most int64) {
 			all = append(all, p.foldRequest(maxQuestions, 0, 2, " ", p.MaxAnswer, ""))
 		}
 	}
+
 	if p.directSystem != "" {
 		all = append(all, p.directRequest("", nil))
 	}
+
 	for _, req := range all {
 		most = max(most, a.withForm(p, req).Prompt)
 	}
@@ -647,20 +688,25 @@ func (a *Agent) vendorOf(s settings.Settings, elsewhere bool) (llm.Provider, err
 		}
 		cfg.BaseURL = s.BaseURL
 	}
+
 	cfg.Window, cfg.ToolMode = s.Window, s.ToolMode
 	if elsewhere {
 		cfg.First = min(cmp.Or(cfg.First, llm.DefaultFirst), a.cfg.FirstElsewhere)
 	}
+
 	key := vendorKey{cfg.BaseURL, s.Window, s.ToolMode, elsewhere}
+
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if v := a.vendors[key]; v != nil {
 		return v, nil
 	}
+
 	v, err := a.cfg.Vendors.New(s.Provider, cfg)
 	if err != nil {
 		return nil, err
 	}
+
 	if len(a.vendors) == maxKept {
 		clear(a.vendors)
 	}
@@ -730,27 +776,34 @@ func (s *session) completeRequest(ctx context.Context, req *llm.Request) (*llm.R
 	req = s.agent.withForm(s.program, req)
 	req.CacheKey = cacheKeyOf(s.task.Job)
 	req.Trace = llm.Trace{Unit: string(s.task.Unit), Attempt: s.task.Attempt, Turn: req.Trace.Turn}
+
 	if need := req.Prompt + s.bound; s.window > 0 && need > s.window {
 		return nil, tooLarge("prompt and answer take %d tokens, and the context window has %d", need, s.window)
 	}
+
 	bytes := size.Bytes(req)
 	if most := s.mostContext(); most > 0 && bytes > most {
 		return nil, tooLarge("the prompt has %d bytes, and limits.context of the stage %s allows %d", bytes, s.task.StageSpec.Name, most)
 	}
+
 	if m, ok := s.calls.(agent.PromptMeter); ok {
 		m.Prompted(bytes)
 	}
+
 	res, err := s.ask.Complete(ctx, req)
 	if err != nil {
 		return nil, err
 	}
+
 	if keeper, ok := s.calls.(agent.Answerer); ok {
 		by := cmp.Or(res.By, decorator.BreakerName(s.Provider, req.Model))
 		keeper.Answered(mapreduce.AnsweredBy(by, string(res.Model)))
 	}
+
 	if req.Schema != nil {
 		s.agent.noteFit(s.task.Job)
 	}
+
 	s.noteRepairs(res.Repairs)
 	return res, nil
 }

@@ -31,6 +31,7 @@ func stagesOf(p *pipeline.Pipeline) (stages, error) {
 			s.direct = stage
 		}
 	}
+
 	if s.mapping == nil || s.group == nil {
 		return s, fmt.Errorf("the pipeline %s needs a stage with each: document or chunk, and one with each: group", p.Name)
 	}
@@ -46,6 +47,7 @@ func (p *program) findStages() (err error) {
 		}
 		return p.pipeline.CheckExamples(p.schema)
 	}
+
 	one := p.pipeline.Stage(p.stage.Name)
 	if one == nil {
 		return fmt.Errorf("the pipeline %s has no stage %q", p.pipeline.Name, p.stage.Name)
@@ -85,6 +87,7 @@ func (s *session) ownPrompt(stage *pipeline.Stage, docs []pipeline.Document) (st
 		}
 		return text, nil
 	}
+
 	text, err := s.pipeline.Own(stage.Name, s.task.Spec.Vars, docs)
 	if err != nil {
 		return "", agent.Permanent(err) // another attempt has the same document
@@ -98,9 +101,11 @@ func itemOf(item []byte) []pipeline.Document {
 	var fields map[string]any
 	d := json.NewDecoder(bytes.NewReader(item))
 	d.UseNumber()
+
 	if d.Decode(&fields) != nil {
 		return []pipeline.Document{{ID: plainText(item)}}
 	}
+
 	doc := pipeline.Document{Metadata: make(map[string]string, len(fields))}
 	for key, v := range fields {
 		raw, err := json.Marshal(v)
@@ -108,6 +113,7 @@ func itemOf(item []byte) []pipeline.Document {
 			doc.Metadata[key] = plainText(raw)
 		}
 	}
+
 	doc.ID = doc.Metadata["id"]
 	return []pipeline.Document{doc}
 }

@@ -94,9 +94,11 @@ func (p *program) mergeRequest(batch []*question) *llm.Request {
 	for i, q := range batch {
 		fmt.Fprintf(&b, "QUESTION %d (%s): %s\n", i+1, q.kind, q.questionText())
 	}
+
 	mark := prompt.Mark(b.String())
 	text := fmt.Sprintf("There are %d questions, between the lines <questions %s> and </questions %s>.\n<questions %s>\n%s</questions %s>\n",
 		len(batch), mark, mark, mark, b.String(), mark)
+
 	return &llm.Request{
 		Model: p.Model, System: p.mergeSystem, Schema: p.decisions, MaxTokens: p.MaxAnswer, Cache: llm.FiveMinutes,
 		Messages: []llm.Message{llm.Say(llm.User, text)},
@@ -119,14 +121,19 @@ func (m *mergeRun) listQuestions() []*question {
 		if len(e.Members) < 2 {
 			continue // it stands in the output of its map unit
 		}
+
 		known := output.Derived(m.schema, e.Accumulator, m.out.Citations)
 		resolved := merge.Resolve(m.schema, known)
+
 		for _, f := range known.Fields {
+			// Values without evidence are not asked about, nor is a field with one value
+			// left.
 			p := m.schema.Field(f.Path)
 			found := verifiedCandidates(f)
 			if p == nil || len(found) < 2 {
 				continue
 			}
+
 			q := &question{entry: i, field: schema.Field{Path: f.Path, Property: p}}
 			for _, c := range found {
 				q.options = append(q.options, m.candidateOption(c))
@@ -134,6 +141,7 @@ func (m *mergeRun) listQuestions() []*question {
 			all = append(all, m.fieldQuestions(q, &resolved)...)
 		}
 	}
+
 	return all
 }
 
@@ -174,6 +182,7 @@ func (m *mergeRun) fieldQuestions(q *question, r *merge.Result) []*question {
 	default:
 		return nil
 	}
+
 	q.ask = m.wordQuestion(q, r)
 	return []*question{q}
 }
@@ -217,16 +226,20 @@ func isUndecided(path string, r *merge.Result) bool {
 	if i < 0 {
 		return false
 	}
+
 	c := r.Conflicts[i]
 	if c.Strategy != schema.MergeVote && c.Strategy != schema.MergeConfidence || len(c.Candidates) < 2 {
 		return false
 	}
+
 	weight := func(o merge.Choice) float64 {
+		// A choice without citations has no weight, whatever its votes.
 		if len(o.Citations) == 0 {
 			return 0
 		}
 		return o.Confidence * float64(o.Count)
 	}
+
 	return weight(c.Candidates[0]) < lead*weight(c.Candidates[1])
 }
 
@@ -236,11 +249,13 @@ const maxPairs = 200
 // pairQuestions asks about elements of a list that look alike.
 func (m *mergeRun) pairQuestions(q *question, r *merge.Result) []*question {
 	var all []*question
+
 	ask := m.wordQuestion(q, r)
 	words := make([][]string, len(q.options))
 	for i, o := range q.options {
 		words[i] = wordsOf(fmt.Sprint(o.value))
 	}
+
 	for i := range q.options {
 		for j := i + 1; j < len(q.options) && len(all) < maxPairs; j++ {
 			if textsAlike(words[i], words[j]) {
@@ -251,6 +266,7 @@ func (m *mergeRun) pairQuestions(q *question, r *merge.Result) []*question {
 			}
 		}
 	}
+
 	return all
 }
 
@@ -296,9 +312,12 @@ const (
 // candidateOption shows a candidate with its evidence.
 func (m *mergeRun) candidateOption(c merge.Candidate) option {
 	o := option{key: c.Key, value: c.Value, weight: len(c.Mentions), order: firstOf(c)}
+
 	var b strings.Builder
 	b.WriteString(shownValue(m.issued, c.Value))
+
 	for _, mention := range c.Mentions {
+		// A quote is shown once, and only as many as fit.
 		for _, id := range mention.Citations {
 			name := m.issued.Name(id)
 			if name == "" || slices.Contains(o.refs, name) || len(o.refs) == maxEvidence {
@@ -308,9 +327,11 @@ func (m *mergeRun) candidateOption(c merge.Candidate) option {
 			fmt.Fprintf(&b, "\n  [%s] %s", name, quoteShort(m.out.Citations[id].Quote, maxQuote))
 		}
 	}
+
 	if n := len(c.Mentions); n > maxEvidence {
 		fmt.Fprintf(&b, "\n  found at %d places", n)
 	}
+
 	o.shown = b.String()
 	return o
 }
@@ -321,7 +342,9 @@ func (m *mergeRun) recordOption(e *output.Entry) option {
 	if m.out != nil { // which there is once entities are one
 		known = output.Derived(m.schema, known, m.out.Citations)
 	}
+
 	r := merge.Resolve(m.schema, known)
+
 	var b strings.Builder
 	fmt.Fprintf(&b, "of %d documents", len(r.Sources))
 	for _, f := range m.schema.Fields() {
@@ -329,6 +352,7 @@ func (m *mergeRun) recordOption(e *output.Entry) option {
 			fmt.Fprintf(&b, "\n  %s: %s", f.Path, shortenValue(shownValue(m.issued, v)))
 		}
 	}
+
 	return option{shown: b.String()}
 }
 
@@ -354,12 +378,14 @@ func shownValue(issued *output.Issued, v any) string {
 	if text, ok := v.(string); ok {
 		return quoteShort(issued.Show(text), maxValueText)
 	}
+
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if e.Encode(v) != nil {
 		return "null"
 	}
+
 	text := strings.TrimSpace(issued.Show(b.String()))
 	if r := []rune(text); len(r) > maxValueText {
 		return string(r[:maxValueText]) + "…"
@@ -410,6 +436,7 @@ func (m *mergeRun) chosenOption(q *question, a decided) *option {
 	default:
 		return nil
 	}
+
 	o.decided, o.refs, o.said, o.why = true, a.Refs, max(0, min(a.Confidence, 1)), found.Line(a.Reason)
 	return &o
 }

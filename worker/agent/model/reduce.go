@@ -22,29 +22,35 @@ import (
 // may be settled later.
 func (s *session) runReduce(ctx context.Context) (*agent.Result, error) {
 	asks := s.Merge == settings.MergeModel || s.Merge == settings.MergeBoth && s.task.Kind == mapreduce.KindFinal
+
 	var judge output.Judge
 	if asks {
 		judge = func(pairs []merge.Pair, entries map[string]*output.Entry) ([]bool, error) {
 			return s.judgePairs(ctx, pairs, entries)
 		}
 	}
+
 	room := unit.Room(s.task.Spec)
 	if s.Merge == settings.MergeModel {
 		room = 0 // what it decided on a level below has to be passed on
 	}
+
 	out, err := unit.Reduce(s.schema, s.task, room, judge)
 	if err != nil {
 		return nil, err
 	}
+
 	if n := out.Unmerged(); asks && n > 0 {
 		s.noteError(fmt.Sprintf("%d entities with too many records to hold were left as the schema decides them", n), nil)
 	}
+
 	if asks {
 		m := &mergeRun{session: s, out: out, issued: out.Issue(), joined: make(map[candidatePlace]string)}
 		if err := m.askQuestions(ctx, m.listQuestions()); err != nil {
 			return nil, err
 		}
 	}
+
 	res, err := unit.Reduced(out)
 	if err != nil {
 		return nil, err
@@ -57,6 +63,7 @@ func (s *session) runReduce(ctx context.Context) (*agent.Result, error) {
 func (s *session) judgePairs(ctx context.Context, pairs []merge.Pair, entries map[string]*output.Entry) ([]bool, error) {
 	m := &mergeRun{session: s, issued: new(output.Output).Issue()}
 	verdicts := make([]bool, len(pairs))
+
 	var open []*question
 	for i, pair := range pairs {
 		a, b := entries[pair.A], entries[pair.B]
@@ -68,6 +75,7 @@ func (s *session) judgePairs(ctx context.Context, pairs []merge.Pair, entries ma
 			options: []option{m.recordOption(a), m.recordOption(b)}, yes: func() { verdicts[i] = true },
 		})
 	}
+
 	return verdicts, m.askQuestions(ctx, open)
 }
 
@@ -91,17 +99,21 @@ func (m *mergeRun) askQuestions(ctx context.Context, open []*question) error {
 	if len(open) == 0 {
 		return nil
 	}
+
 	m.room = m.roomFor()
 	if m.room < minDocument {
 		m.noteError("the context window leaves no room to ask about what differs", nil)
 		return nil
 	}
+
 	if m.budget > 0 {
 		m.room = min(m.room, max(m.budget, minDocument))
 	}
+
 	if m.folds && m.out != nil {
 		return m.foldQuestions(ctx, open)
 	}
+
 	var fit []*question
 	for _, q := range open {
 		if m.questionSize(q) <= m.room {
@@ -112,10 +124,12 @@ func (m *mergeRun) askQuestions(ctx context.Context, open []*question) error {
 			return err
 		}
 	}
+
 	sizes := make([]int64, len(fit))
 	for i, q := range fit {
 		sizes[i] = m.questionSize(q)
 	}
+
 	for _, bin := range pack.InOrder(sizes, m.room) {
 		batch := make([]*question, len(bin.Items))
 		for i, at := range bin.Items {
@@ -125,6 +139,7 @@ func (m *mergeRun) askQuestions(ctx context.Context, open []*question) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -171,15 +186,18 @@ func (m *mergeRun) askBatch(ctx context.Context, batch []*question) error {
 	case err != nil:
 		return m.allowUnanswered(ctx, err)
 	}
+
 	answers, err := readDecisions(res.Answer)
 	if err != nil {
 		return err
 	}
+
 	for _, a := range answers {
 		if a.Question >= 1 && a.Question <= len(batch) {
 			m.applyAnswer(batch[a.Question-1], a)
 		}
 	}
+
 	return nil
 }
 
@@ -191,10 +209,12 @@ func (m *mergeRun) askFolded(ctx context.Context, q *question, room int64) error
 	for i, o := range q.options {
 		sizes[i] = int64(m.agent.count.Count(o.optionText(i + 1)))
 	}
+
 	var carried *option
 	for _, call := range pack.Fold(sizes, room-m.questionSize(&question{ask: q.ask}), 0) {
 		part := *q
 		part.options = nil
+		// The option chosen so far competes with each next lot.
 		if carried != nil {
 			part.options = append(part.options, *carried)
 		}
@@ -203,18 +223,22 @@ func (m *mergeRun) askFolded(ctx context.Context, q *question, room int64) error
 				part.options = append(part.options, q.options[p.Item])
 			}
 		}
+
 		if len(part.options) < 2 {
 			carried = firstOption(part.options)
 			continue
 		}
+
 		res, err := m.completeRequest(ctx, m.mergeRequest([]*question{&part}))
 		if err != nil {
 			return m.allowUnanswered(ctx, err)
 		}
+
 		answers, err := readDecisions(res.Answer)
 		if err != nil {
 			return err
 		}
+
 		carried = nil
 		if len(answers) > 0 {
 			carried = m.chosenOption(&part, answers[0])
@@ -223,6 +247,7 @@ func (m *mergeRun) askFolded(ctx context.Context, q *question, room int64) error
 			return nil
 		}
 	}
+
 	if carried != nil {
 		m.applyDecision(q, *carried)
 	}

@@ -137,7 +137,6 @@ func (a *aligner) align(schema, v any, path string, depth int) any {
 func (a *aligner) alignBranch(branches []any, v any, path string, depth int) any {
 	best, least := v, -1
 	var repairs []Repair
-
 	for _, branch := range branches {
 		try := &aligner{shape: a.shape, steps: a.steps}
 		got := try.align(branch, v, path, depth+1)

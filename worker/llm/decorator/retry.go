@@ -34,7 +34,6 @@ type Retry struct {
 func (r *Retry) Complete(ctx context.Context, req *llm.Request) (*llm.Response, error) {
 	attempts := cmp.Or(r.Attempts, 4)
 	var usage []llm.Usage
-
 	for n := 1; ; n++ {
 		res, err := r.Provider.Complete(ctx, req)
 		if err == nil {

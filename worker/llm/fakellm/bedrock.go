@@ -166,7 +166,6 @@ func (b bedrockBlock) joinText() string {
 // readBedrock notes a message of Bedrock's, and returns its text.
 func (l *ledger) readBedrock(c *Call, role string, blocks []bedrockBlock) (text string, err error) {
 	var calls []Use
-
 	for _, b := range blocks {
 		switch {
 		case b.CachePoint != nil:

@@ -17,6 +17,7 @@ func (f *Form) ShowExamples(s *pipeline.Stage) (string, error) {
 	if len(s.Examples) == 0 {
 		return "", nil
 	}
+
 	var b strings.Builder
 	b.WriteString(examplesHeading)
 	for i, e := range s.Examples {
@@ -24,10 +25,12 @@ func (f *Form) ShowExamples(s *pipeline.Stage) (string, error) {
 		if err != nil {
 			return "", err
 		}
+
 		mark := prompt.Mark(e.Document)
 		fmt.Fprintf(&b, "EXAMPLE %d, between the lines <example %s> and </example %s>:\n<example %s>\n%s\n</example %s>\nITS ANSWER: %s\n",
 			i+1, mark, mark, mark, e.Document, mark, answer)
 	}
+
 	return b.String(), nil
 }
 
@@ -37,13 +40,16 @@ func (f *Form) exampleAnswer(records []pipeline.Record) any {
 	for i, r := range records {
 		all[i] = f.exemplaryRecord(r)
 	}
+
 	if f.schema.Kind != schema.KindRecords {
 		return all[0]
 	}
+
 	none := ""
 	if len(all) == 0 {
 		none = "the document has none"
 	}
+
 	return dict{{"records", all}, {"no_records", none}}
 }
 
@@ -55,24 +61,29 @@ func (f *Form) exemplaryRecord(r pipeline.Record) dict {
 		if p.Type == schema.Array {
 			p = p.Items
 		}
+
 		found := []dict{}
 		for _, x := range r[field.Path] {
 			value, err := p.Normalize(x.Value)
 			if err != nil {
 				value = x.Value // which was checked
 			}
+
 			told := []any{Told(p, value)}
 			if entries, ok := told[0].([]any); ok && p.Type == schema.Map {
 				told = entries
 			}
+
 			for _, one := range told {
 				found = append(found, dict{{"value", one}, {"quotes", []string{x.Quote}}, {"confidence", 1}})
 			}
 		}
+
 		fields = append(fields, pair{field.Key, found})
 		if len(found) == 0 {
 			missing = append(missing, dict{{"field", field.Key}, {"reason", "the document does not say"}})
 		}
 	}
+
 	return dict{{"fields", fields}, {"not_found", missing}}
 }

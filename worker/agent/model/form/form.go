@@ -51,16 +51,21 @@ func New(s *schema.Schema) (*Form, error) {
 		}
 		f.Fields = append(f.Fields, Field{field, key})
 	}
+
+	// Pointers into Fields are taken only once it does not grow any more.
 	for i := range f.Fields {
 		f.byKey[f.Fields[i].Key] = &f.Fields[i]
 	}
+
 	doc, err := f.answerSchema(raw)
 	if err != nil {
 		return nil, err
 	}
+
 	if f.Answer, err = extractionSchema(doc); err != nil {
 		return nil, err
 	}
+
 	f.Direct, err = f.directForm(raw)
 	return f, err
 }
@@ -141,14 +146,17 @@ func (f *Form) recordSchema(raw []any, quote dict) dict {
 			{"quotes", listSchema(quote, "where it says so: exact passages, each as short as it can be to show the value")},
 			{"confidence", dict{{"type", "number"}, {"description", "how sure you are, from 0.0 to 1.0"}}},
 		}
+		// A derived value rests on several passages, and says how.
 		if field.Property.Hints.Derived {
 			parts[1] = pair{"quotes", listSchema(quote, "what it follows from: exact passages, one for each number, date or statement that it rests on")}
 			parts = slices.Insert(parts, 2, pair{"formula", textSchema("how it follows from the quotes; empty if it does not follow by computing")})
 		}
+
 		found := objectSchema(parts)
 		fields = append(fields, pair{field.Key, listSchema(found, describeField(field))})
 		keys = append(keys, field.Key)
 	}
+
 	return dict{
 		{"fields", objectSchema(fields)},
 		{"not_found", listSchema(objectSchema(dict{
@@ -161,6 +169,7 @@ func (f *Form) recordSchema(raw []any, quote dict) dict {
 // describeField says what belongs into a field.
 func describeField(f Field) string {
 	p := f.Property
+
 	var words []string
 	switch {
 	case f.Path == schema.RestName:
@@ -168,14 +177,17 @@ func describeField(f Field) string {
 	case f.Key != f.Path:
 		words = append(words, f.Path)
 	}
+
 	for _, w := range []string{p.Title, p.Description} {
 		if w != "" && !slices.Contains(words, w) {
 			words = append(words, w)
 		}
 	}
+
 	if p.Hints.Derived {
 		words = append(words, "It need not stand in the document: it may follow from what does")
 	}
+
 	switch p.Type {
 	case schema.Array:
 		words = append(words, "Each element on its own. Empty if there are none.")
@@ -184,6 +196,7 @@ func describeField(f Field) string {
 	default:
 		words = append(words, "At most one value. Empty if it is not in the document.")
 	}
+
 	return strings.Join(words, ". ")
 }
 
@@ -213,6 +226,7 @@ type (
 func (f *Form) ReadAnswer(raw []byte) (records []Record, none string, err error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
+
 	if f.schema.Kind == schema.KindRecords {
 		var a struct {
 			Records []Record `json:"records"`
@@ -221,6 +235,7 @@ func (f *Form) ReadAnswer(raw []byte) (records []Record, none string, err error)
 		err = d.Decode(&a)
 		return a.Records, a.None, err
 	}
+
 	var a Record
 	err = d.Decode(&a)
 	return []Record{a}, "", err
@@ -236,12 +251,15 @@ func (f *Form) ExplainError(err error) error {
 	if !ok || e.Kind != llm.BadSchema {
 		return err
 	}
+
+	// The place is the word that begins with # and ends with a colon.
 	words := strings.Fields(e.Message)
 	for i, w := range words {
 		if where, ok := strings.CutSuffix(w, ":"); ok && strings.HasPrefix(where, "#") {
 			words[i] = f.placeOf(where) + ":"
 		}
 	}
+
 	return fmt.Errorf("schema: %s", strings.Join(words, " "))
 }
 
@@ -252,17 +270,22 @@ func (f *Form) placeOf(where string) string {
 	if f.schema.Kind == schema.KindRecords {
 		record, top = "#/properties/records/items/properties/fields/properties/", "#/items/properties/"
 	}
+
 	rest, ok := strings.CutPrefix(where, record)
 	if !ok {
 		return where
 	}
+
 	key, rest, _ := strings.Cut(rest, "/items/properties/value")
 	field := f.byKey[key]
 	if field == nil {
 		return where
 	}
+
+	// The form has the elements of a list as findings, so it lacks the step to them.
 	if field.Property.Type == schema.Array {
 		rest = "/items" + rest
 	}
+
 	return top + strings.ReplaceAll(field.Path, ".", "/properties/") + rest
 }

@@ -56,13 +56,16 @@ func naturalObject(p *schema.Property, v any) any {
 	if !ok {
 		return v
 	}
+
 	names := memberNames(p)
 	out := make(map[string]any, len(m))
 	for key, item := range m {
+		// A model may use the name of the form or that of the schema.
 		i := slices.Index(names, key)
 		if i < 0 {
 			i = slices.IndexFunc(p.Properties, func(q schema.Property) bool { return q.Name == key })
 		}
+
 		switch {
 		case i >= 0:
 			out[p.Properties[i].Name] = Natural(&p.Properties[i], item)
@@ -75,6 +78,7 @@ func naturalObject(p *schema.Property, v any) any {
 			out[key] = item
 		}
 	}
+
 	return out
 }
 
@@ -88,6 +92,7 @@ func naturalMap(p *schema.Property, v any) any {
 		return out
 	case []any:
 		for _, item := range v {
+			// One element that is no entry leaves all as it is.
 			entry, ok := item.(map[string]any)
 			if !ok || !isEntry(entry) {
 				return v
@@ -128,6 +133,7 @@ func naturalTuple(p *schema.Property, v any) any {
 	default:
 		return v
 	}
+
 	out := make([]any, len(list))
 	for i, item := range list {
 		out[i] = Natural(p.ItemAt(i), item)
@@ -140,10 +146,12 @@ func naturalOption(p *schema.Property, v any) any {
 	if slices.ContainsFunc(p.Options, func(o schema.Property) bool { return isText(&o) }) {
 		v = unpackText(v)
 	}
+
 	for i := range p.Options {
 		option := &p.Options[i]
 		_, isList := v.([]any)
 		_, isObject := v.(map[string]any)
+
 		switch option.Type {
 		case schema.Array, schema.Tuple:
 			if isList {
@@ -164,6 +172,7 @@ func unpackText(v any) any {
 	if !ok || !strings.HasPrefix(strings.TrimSpace(text), "{") && !strings.HasPrefix(strings.TrimSpace(text), "[") {
 		return v
 	}
+
 	d := json.NewDecoder(bytes.NewReader([]byte(text)))
 	d.UseNumber()
 	var inner any
@@ -213,9 +222,11 @@ func toldObject(p *schema.Property, m map[string]any) any {
 			}
 			named[one.Name] = true
 		}
+
 		if entries := toldEntries(p.Rest, m, named); p.Rest != nil && len(entries) > 0 {
 			out[restKey] = entries
 		}
+
 		return out
 	}
 	return textOf(m)
@@ -252,6 +263,7 @@ func toldList(p *schema.Property, list []any) any {
 				others = append(others, told)
 			}
 		}
+
 		if len(others) > 0 {
 			out[tupleRest] = others
 		}
@@ -261,5 +273,6 @@ func toldList(p *schema.Property, list []any) any {
 			return toldList(&p.Options[i], list)
 		}
 	}
+
 	return textOf(list)
 }

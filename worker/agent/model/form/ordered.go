@@ -38,6 +38,7 @@ func (d dict) writeTo(b *bytes.Buffer) error {
 			return err
 		}
 	}
+
 	b.WriteByte('}')
 	return nil
 }
@@ -59,6 +60,7 @@ func writeJSON(b *bytes.Buffer, v any) error {
 		b.WriteByte(']')
 		return nil
 	}
+
 	raw, err := json.Marshal(v)
 	b.Write(raw)
 	return err

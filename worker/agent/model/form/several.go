@@ -33,14 +33,17 @@ func ReadDirect(raw []byte) (map[int][]Record, string, error) {
 		Records []numbered `json:"records"`
 		None    string     `json:"no_records"`
 	}
+
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	if err := d.Decode(&a); err != nil {
 		return nil, "", err
 	}
+
 	of := make(map[int][]Record)
 	for _, r := range a.Records {
 		of[r.Document] = append(of[r.Document], r.Record)
 	}
+
 	return of, a.None, nil
 }

@@ -44,16 +44,20 @@ func (f *Form) ReadSourced(raw []byte) (records []Record, quotes []Quote, none s
 		Records []sourced `json:"records"`
 		None    string    `json:"no_records"`
 	}
+
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
+
 	if f.Many() {
 		err = d.Decode(&many)
 	} else {
 		many.Records = make([]sourced, 1)
 		err = d.Decode(&many.Records[0])
 	}
+
 	for _, s := range many.Records {
 		r := Record{Fields: make(map[string][]Finding), NotFound: s.NotFound}
+		// Quotes are listed in the order of the form, in which places are handed out later.
 		for _, field := range f.Fields {
 			for _, found := range s.Fields[field.Key] {
 				one := Finding{Value: found.Value, Confidence: found.Confidence, Formula: found.Formula}
@@ -64,6 +68,7 @@ func (f *Form) ReadSourced(raw []byte) (records []Record, quotes []Quote, none s
 				r.Fields[field.Key] = append(r.Fields[field.Key], one)
 			}
 		}
+
 		records = append(records, r)
 	}
 	return records, quotes, many.None, err

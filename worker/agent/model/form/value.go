@@ -51,6 +51,7 @@ func valueSchema(p *schema.Property) dict {
 	case schema.Any, schema.Null:
 		return dict{{"type", []string{"string", "number", "boolean"}}, {"description", "a list or an object is written as a text of JSON"}}
 	}
+
 	return constrain(p, dict{{"type", string(p.Type)}})
 }
 
@@ -63,6 +64,8 @@ func constrain(p *schema.Property, out dict) dict {
 	if p.Format != "" {
 		out = out.with("format", string(p.Format))
 	}
+
+	// A pattern that readers understand differently is only described.
 	var note string
 	for _, k := range p.Keywords {
 		if k.Name == "pattern" && !isPlainPattern(k.Value) {
@@ -71,13 +74,16 @@ func constrain(p *schema.Property, out dict) dict {
 		}
 		out = out.with(k.Name, k.Value)
 	}
+
 	if p.Type == schema.Array {
 		out = out.with("items", valueSchema(p.Items))
 	}
+
 	slices.SortStableFunc(out, func(a, b pair) int { return cmp.Compare(a.key, b.key) })
 	if note != "" {
 		out = out.with("description", note)
 	}
+
 	return out
 }
 
@@ -123,6 +129,7 @@ func memberNames(p *schema.Property) []string {
 			names[i] = one.Name
 		}
 	}
+
 	return names
 }
 
@@ -130,28 +137,35 @@ func memberNames(p *schema.Property) []string {
 // be absent may be null.
 func membersSchema(p *schema.Property) dict {
 	names := memberNames(p)
+
 	fields, required := dict{}, []string{}
 	for i := range p.Properties {
 		one := &p.Properties[i]
 		if names[i] == "" {
 			continue
 		}
+
 		v := valueSchema(one)
+		// The description of the schema of a value gives way to that of its member.
 		if text := describeMember(one, names[i]); text != "" {
 			v = slices.DeleteFunc(slices.Clone(v), func(x pair) bool { return x.key == "description" }).with("description", text)
 		}
+
 		fields = fields.with(names[i], v)
 		if one.Required && !one.Nullable {
 			required = append(required, names[i])
 		}
 	}
+
 	if p.Rest != nil {
 		fields = fields.with(restKey, listSchema(entrySchema(p.Rest), "what else there is, by its name"))
 	}
+
 	out := dict{{"properties", fields}}
 	if len(required) > 0 {
 		out = out.with("required", required)
 	}
+
 	return out.with("type", "object")
 }
 
@@ -161,14 +175,18 @@ func describeMember(p *schema.Property, name string) string {
 	if name != p.Name {
 		text = joinSentences(fmt.Sprintf("its name is %q", p.Name), text)
 	}
+
 	switch p.Type {
 	case schema.Map, schema.Any:
+		// The schema of a map has the description of the property in it, which would stand
+		// twice.
 		inner, _ := valueSchema(p).get("description")
 		if p.Type == schema.Map {
 			inner = "each entry, with its key"
 		}
 		text = joinSentences(text, fmt.Sprint(inner))
 	}
+
 	return text
 }
 
@@ -184,15 +202,19 @@ func tupleSchema(p *schema.Property) dict {
 	fields := dict{}
 	for i := range p.Prefix {
 		one := &p.Prefix[i]
+
 		v := valueSchema(one)
 		if one.Description != "" {
 			v = slices.DeleteFunc(slices.Clone(v), func(x pair) bool { return x.key == "description" }).with("description", one.Description)
 		}
+
 		fields = fields.with(fmt.Sprint(tupleKey, i+1), v)
 	}
+
 	if p.Items != nil {
 		fields = fields.with(tupleRest, listSchema(valueSchema(p.Items), "the items behind these"))
 	}
+
 	return dict{{"properties", fields}, {"type", "object"}}
 }
 
@@ -201,6 +223,7 @@ func tupleSchema(p *schema.Property) dict {
 func unionSchema(p *schema.Property) dict {
 	options := []dict{}
 	asText := -1
+
 	for i := range p.Options {
 		one := &p.Options[i]
 		switch {
@@ -211,13 +234,17 @@ func unionSchema(p *schema.Property) dict {
 			options = append(options, dict{{"type", "string"}, {"description", "a text of JSON, which holds a list or an object"}})
 		}
 	}
+
+	// A text of JSON and a plain text cannot be told apart, so both are one option.
 	if i := slices.IndexFunc(options, func(d dict) bool { t, _ := d.get("type"); return t == "string" }); asText >= 0 && i >= 0 && i != asText {
 		options[i] = dict{{"type", "string"}, {"description", "a text; a list or an object is written as a text of JSON"}}
 		options = slices.Delete(options, asText, asText+1)
 	}
+
 	if len(options) == 1 {
 		return options[0]
 	}
+
 	return dict{{"anyOf", options}}
 }
 

@@ -44,16 +44,19 @@ func (r Record) BeginsWithin(start, end int) bool {
 // order of Quotes. The faults tell the author of the answer what is wrong with it.
 func Records(f *form.Form, answers []form.Record, places []unit.Place) (records []Record, faults []string) {
 	r := &reading{form: f}
+
 	next := 0
 	for _, a := range answers {
 		var rec Record
 		r.unfit = make(map[string]string)
+		// Places come in the same order as quotes, so each finding takes the next few.
 		for _, field := range f.Fields {
 			for _, finding := range a.Fields[field.Key] {
 				rec.Values = append(rec.Values, r.placeFinding(field, finding, places[next:next+len(finding.Quotes)])...)
 				next += len(finding.Quotes)
 			}
 		}
+
 		rec.Missing = r.missingFields(a, rec.Values)
 		records = append(records, rec)
 	}
@@ -95,6 +98,7 @@ func (r *reading) placeFinding(f form.Field, found form.Finding, places []unit.P
 	if p.Type == schema.Array && p.Items != nil {
 		p = p.Items
 	}
+
 	value, err := p.Normalize(said)
 	misfit := err != nil
 	if misfit {
@@ -104,12 +108,14 @@ func (r *reading) placeFinding(f form.Field, found form.Finding, places []unit.P
 			r.unfit[f.Path] = err.Error()
 		}
 	}
+
 	if value == nil || value == "" {
 		if len(found.Quotes) > 0 && r.unfit[f.Path] == "" {
 			r.unfit[f.Path] = "there is a quote, and no value"
 		}
 		return nil
 	}
+
 	v := unit.Value{Field: f.Path, Value: value, Said: shareOf(found.Confidence), Formula: formulaOf(found.Formula)}
 	for i, at := range places {
 		if !at.Verified() {
@@ -120,19 +126,23 @@ func (r *reading) placeFinding(f form.Field, found form.Finding, places []unit.P
 			v.Places = append(v.Places, at)
 		}
 	}
+
 	if len(places) == 0 {
 		r.faults = append(r.faults, fmt.Sprintf("%s: the value %v has no quote", f.Key, value))
 	}
+
 	if p.Hints.Derived {
 		if d := v.Derive(p); len(v.Places) > 0 && d.Fault != "" {
 			r.faults = append(r.faults, fmt.Sprintf("%s: the value %v does not follow: %s", f.Key, value, d.Fault))
 		}
 		return []unit.Value{v} // what does not follow is refused with its quotes
 	}
+
 	if len(v.Places) > 0 && !misfit && isContradicted(p, value, v.Places) {
 		r.faults = append(r.faults, fmt.Sprintf("%s: the value %v does not follow from %.120q", f.Key, value, v.Places[0].Quote))
 		v.Places = nil
 	}
+
 	return []unit.Value{v}
 }
 
@@ -207,20 +217,25 @@ func (r *reading) missingFields(a form.Record, values []unit.Value) []merge.Miss
 		if slices.ContainsFunc(values, func(v unit.Value) bool { return v.Field == f.Path }) {
 			continue
 		}
+
 		reason := "the model found none"
 		if why := r.unfit[f.Path]; why != "" {
 			reason = "what the model answered is no value of the field: " + Line(why)
 		}
+		// A reason that the model gives goes before ours.
 		for _, m := range a.NotFound {
 			if m.Field == f.Key && strings.TrimSpace(m.Reason) != "" {
 				reason = Line(m.Reason)
 			}
 		}
+
 		if f.Must {
 			r.faults = append(r.faults, f.Key+": nothing was found, although every document should have it")
 		}
+
 		out = append(out, merge.Missing{Field: f.Path, Reason: reason})
 	}
+
 	return out
 }
 

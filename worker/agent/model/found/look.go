@@ -22,6 +22,7 @@ func Look(f *form.Form, answers []form.Record, text string) {
 				if field.Property.Hints.Derived || len(one.Quotes) > 0 && !slices.ContainsFunc(one.Quotes, func(q string) bool { return leavesOut(q, text) }) {
 					continue
 				}
+
 				if quotes := quotesFor(elementOf(field.Property), one.Value, text); quotes != nil {
 					a.Fields[field.Key][i].Quotes = quotes
 				}
@@ -54,6 +55,7 @@ func quotesFor(p *schema.Property, v any, text string) []string {
 		}
 		return all
 	}
+
 	var quote string
 	switch {
 	case p.Numeric():
@@ -62,6 +64,7 @@ func quotesFor(p *schema.Property, v any, text string) []string {
 		word, _ := v.(string)
 		quote = wordIn(word, text)
 	}
+
 	if quote == "" {
 		return nil
 	}
@@ -80,17 +83,21 @@ func wordIn(word, text string) string {
 	if word == "" || len(word) > mostLooked {
 		return ""
 	}
+
 	places := placesOfWord(word, text)
 	if len(places) == 0 {
+		// In lower case some texts have another length: then places would be wrong.
 		folded, lower := strings.ToLower(word), strings.ToLower(text)
 		if len(lower) != len(text) {
 			return ""
 		}
 		word, places = folded, placesOfWord(folded, lower)
 	}
+
 	if len(places) == 0 || len(places) > 1 && utf8.RuneCountInString(word) < plainLetters {
 		return ""
 	}
+
 	return text[places[0] : places[0]+len(word)]
 }
 
@@ -101,12 +108,14 @@ func placesOfWord(word, text string) (places []int) {
 		if i < 0 {
 			break
 		}
+
 		at := from + i
 		before, _ := utf8.DecodeLastRuneInString(text[:at])
 		after, _ := utf8.DecodeRuneInString(text[at+len(word):])
 		if !isWordRune(before) && !isWordRune(after) {
 			places = append(places, at)
 		}
+
 		from = at + len(word)
 	}
 	return places
@@ -125,9 +134,11 @@ func numberIn(v any, text string) string {
 	case string:
 		want, _ = format.ParseNumber(v)
 	}
+
 	if want == "" {
 		return ""
 	}
+
 	var found []string
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsDigit(r) && !strings.ContainsRune(".,'-+", r) }) {
 		word = strings.Trim(word, ".,'-+")
@@ -135,9 +146,11 @@ func numberIn(v any, text string) string {
 			found = append(found, word)
 		}
 	}
+
 	slices.Sort(found)
 	if found = slices.Compact(found); len(found) != 1 || strings.Count(text, found[0]) != 1 || strings.HasPrefix(want, "-") {
 		return ""
 	}
+
 	return found[0]
 }

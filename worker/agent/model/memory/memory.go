@@ -64,11 +64,15 @@ func (m *memory) Complete(ctx context.Context, req *llm.Request) (*llm.Response,
 	if err != nil {
 		return nil, err
 	}
+
 	key := "ask " + hash
 	failures, last := m.recallFailures(hash)
+	// In a repetition, a request that failed for good fails in the same way.
 	if _, answered := m.journal.Recall(key); m.replay && !answered && last != nil {
 		return nil, last.err()
 	}
+
+	// That the request is too large is remembered as an answer: it would be again.
 	var res *llm.Response // of this attempt
 	var tooLarge *llm.Error
 	raw, err := m.journal.Do(ctx, key, func(ctx context.Context) (_ []byte, err error) {
@@ -91,6 +95,7 @@ func (m *memory) Complete(ctx context.Context, req *llm.Request) (*llm.Response,
 		res.Asked = res.Usage
 		return res, nil
 	}
+
 	return decodeRemembered(raw)
 }
 
@@ -104,9 +109,12 @@ func (m *memory) recallEarlier(req *llm.Request) (hash string, err error) {
 			return "", err
 		}
 		hash = hex.EncodeToString(sum)
+
 		if origin.Again == m.origin.Again {
 			return hash, nil
 		}
+
+		// Answers that were refused are in the journal too, and are passed over in order.
 		m.journal.Recall("ask " + hash)
 	}
 }
@@ -173,11 +181,13 @@ func (m *memory) recallFailures(hash string) (n int, last *failed) {
 	if !m.all && !m.replay {
 		return 0, nil
 	}
+
 	for ; ; n++ {
 		raw, ok := m.journal.Recall(failureKey(hash, n))
 		if !ok {
 			return n, last
 		}
+
 		last = new(failed)
 		if json.Unmarshal(raw, last) != nil {
 			return n, nil // the request is made again
@@ -192,6 +202,7 @@ func (m *memory) rememberFailure(ctx context.Context, key string, err error) err
 	if !ok || !m.all {
 		return err
 	}
+
 	_, lost := m.journal.Do(ctx, key, func(context.Context) ([]byte, error) {
 		return json.Marshal(failed{Kind: e.Kind, Class: e.Class, Status: e.Status, Message: e.Message, RequestID: e.RequestID})
 	})

@@ -97,6 +97,7 @@ func ParametersOf(p *pipeline.Pipeline, vars map[string]string) (parameters.Set,
 			given[string(name)] = text
 		}
 	}
+
 	set, err := parameters.Read(given)
 	if bad, ok := errors.AsType[*parameters.ValueError](err); ok {
 		return set, errs.Field("vars."+string(bad.Name), "%s", bad.Rule)
@@ -124,22 +125,27 @@ func Read(spec *mapreduce.JobSpec) (Settings, error) {
 		Provider: spec.Provider, Model: llm.Model(spec.Model), BaseURL: spec.Vars[VarBaseURL],
 		Merge: spec.Vars[VarMerge], ToolMode: spec.Vars[VarTools] == "true",
 	}
+
 	p, err := step.PipelineOf(spec)
 	if err != nil {
 		return s, err
 	}
+
 	for _, stage := range p.Stages {
 		if s.Merge == "" && stage.Each == pipeline.EachGroup {
 			s.Merge = stage.Merge
 		}
 	}
 	s.Merge = cmp.Or(s.Merge, MergeBoth)
+
 	if s.Model == "" {
 		return s, errs.Field("model", "is needed: the provider %s asks one", s.Provider)
 	}
 	if !slices.Contains(Merges(), s.Merge) {
 		return s, errs.Field("vars."+VarMerge, "%q is not one of %s", s.Merge, strings.Join(Merges(), ", "))
 	}
+
+	// number reads a variable. It keeps the first error, for the check behind all of them.
 	number := func(name string, otherwise, least, most int64) int64 {
 		text := spec.Vars[name]
 		if text == "" || err != nil {
@@ -151,16 +157,20 @@ func Read(spec *mapreduce.JobSpec) (Settings, error) {
 		}
 		return n
 	}
+
 	s.Glean = int(number(VarGlean, 0, 0, maxGlean))
 	s.MaxAnswer = number(VarAnswer, llm.DefaultMaxTokens, minAnswer, maxAnswer)
+
 	s.Window = windowOf(s.Provider)
 	if spec.ContextWindow != nil {
 		s.Window = *spec.ContextWindow
 	}
 	s.Window = number(VarWindow, s.Window, minAnswer, 1<<30)
+
 	if err != nil {
 		return s, err
 	}
+
 	s.Parameters, err = ParametersOf(p, spec.Vars)
 	return s, err
 }

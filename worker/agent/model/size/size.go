@@ -94,16 +94,19 @@ func Bytes(req *llm.Request) (n int64) {
 // promptTexts are the parts of a prompt.
 func promptTexts(req *llm.Request) []string {
 	out := []string{req.System}
+
 	add := func(s *llm.Schema) {
 		if s != nil {
 			out = append(out, s.Document())
 		}
 	}
+
 	add(req.Schema)
 	for _, t := range req.Tools {
 		out = append(out, t.Name+t.Description)
 		add(t.Schema)
 	}
+
 	for _, m := range req.Messages {
 		for _, part := range m.Parts {
 			out = append(out, part.Text)
@@ -118,6 +121,7 @@ func promptTexts(req *llm.Request) []string {
 			}
 		}
 	}
+
 	return out
 }
 
@@ -126,14 +130,20 @@ func (c *Counter) countText(text string) int64 {
 	if len(text) < minSized {
 		return int64(c.tokens.Count(text))
 	}
+
 	key := textHash{maphash.String(sizeSeed, text), len(text)}
 	c.mu.Lock()
 	n, ok := c.known[key]
 	c.mu.Unlock()
+
 	if ok {
 		return n
 	}
+
+	// Without the lock, so that others can count meanwhile; the same text twice does no
+	// harm.
 	n = int64(c.tokens.Count(text))
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.known) == maxSized {
