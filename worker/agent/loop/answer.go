@@ -114,10 +114,13 @@ func valueSchema(name string, value []byte) (*llm.Schema, error) {
 	b.Write(value)
 	b.WriteString(`},"required":["quotes","value"],"additionalProperties":false`)
 
-	for key, defs := range map[string]json.RawMessage{"$defs": top.Defs, "definitions": top.Definitions} { // references look for them at the top
-		if defs != nil {
-			fmt.Fprintf(&b, `,%q:%s`, key, defs)
-		}
+	// References look for definitions at the top. Their order is that of each attempt, as a
+	// request that differs would be paid for again.
+	if top.Defs != nil {
+		fmt.Fprintf(&b, `,"$defs":%s`, top.Defs)
+	}
+	if top.Definitions != nil {
+		fmt.Fprintf(&b, `,"definitions":%s`, top.Definitions)
 	}
 
 	b.WriteString("}")

@@ -165,7 +165,12 @@ func (g grant) control(t target) Control {
 		if err != nil {
 			return &tool.Refused{What: fmt.Sprintf("a connection to %s, for %s,", shown(address), t), Why: "it is not an address"}
 		}
-		if why := g.refusal(t, to.Addr()); why != "" || to.Port() != t.port {
+
+		why := g.refusal(t, to.Addr())
+		if why == "" && to.Port() != t.port {
+			why = fmt.Sprintf("only port %d was asked for", t.port)
+		}
+		if why != "" {
 			return &tool.Refused{What: fmt.Sprintf("a connection to %s, for %s,", to, t), Why: why}
 		}
 		return nil

@@ -308,6 +308,24 @@ func TestConnectionsAreChecked(t *testing.T) {
 	}
 }
 
+// A connection to another port than the one that was asked for is refused with that reason.
+func TestPortsOfConnectionsAreChecked(t *testing.T) {
+	site := newWeb(t, ok)
+	n := &names{answers: map[string][][]netip.Addr{"a.example": {addrs("127.0.0.1")}}}
+	p := &policy.Policy{
+		Hosts: hosts(t, "a.example:80=127.0.0.1"), Resolver: n,
+		Connect: func(ctx context.Context, network, _ string, control policy.Control) (net.Conn, error) {
+			d := net.Dialer{Control: control}
+			return d.DialContext(ctx, network, site.Listener.Addr().String())
+		},
+	}
+
+	got := refusal(t, get(t, p, "http://a.example/"))
+	if !strings.Contains(got, "only port 80 was asked for") || len(site.visited) != 0 {
+		t.Errorf("got %q and %d visits", got, len(site.visited))
+	}
+}
+
 // TestNamesInside: a name leads to private addresses only where the operator says at which
 // it is. Whoever can change what the name stands for chooses no other, neither inside nor
 // outside; and link-local and metadata addresses are reached only by themselves.

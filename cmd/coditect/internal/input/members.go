@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/document"
@@ -123,8 +124,14 @@ func (m *memberReader) readMember(ctx context.Context, e document.Entry, member 
 
 	return m.add(e, func() *mapreduce.Document {
 		d := m.decodeDocument(ctx, e, member.Content, member.MediaType)
-		if d.Skip == "" {
-			d.Metadata = member.Metadata
+		if d.Skip == "" && len(member.Metadata) > 0 {
+			// The title that was found in the text stays unless the member brought its own.
+			merged := maps.Clone(d.Metadata)
+			if merged == nil {
+				merged = map[string]string{}
+			}
+			maps.Copy(merged, member.Metadata)
+			d.Metadata = merged
 		}
 		return d
 	})

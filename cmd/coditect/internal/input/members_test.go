@@ -18,6 +18,7 @@ import (
 	"github.com/coditect/mapreduce/worker/document/csv"
 	"github.com/coditect/mapreduce/worker/document/jsonl"
 	"github.com/coditect/mapreduce/worker/document/mail"
+	"github.com/coditect/mapreduce/worker/document/markdown"
 	"github.com/coditect/mapreduce/worker/document/text"
 )
 
@@ -135,4 +136,31 @@ func TestDamagedBehindMembers(t *testing.T) {
 	if diff := cmp.Diff(want, listed(t, input.Config{Formats: formats, Inputs: []string{dir}})[1:]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+}
+
+// A title that was found in a member of an archive stays.
+func TestTitlesOfMembers(t *testing.T) {
+	dir := folder(t, map[string]string{"c.zip": zipped(t, "note.md", "# Head\n\ntext\n", "plain.txt", "text")})
+	docs, err := read(t.Context(), input.Config{Inputs: []string{dir}, Archives: true, Formats: markdownInArchives(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	titles := map[string]string{}
+	for _, d := range docs {
+		titles[string(d.ID)] = d.Metadata["title"]
+	}
+	want := map[string]string{"c.zip!/note.md": "Head", "c.zip!/plain.txt": ""}
+	if diff := cmp.Diff(want, titles); diff != "" {
+		t.Errorf("titles (-want +got):\n%s", diff)
+	}
+}
+
+func markdownInArchives(t *testing.T) *document.Registry {
+	t.Helper()
+	r, err := document.NewRegistry(text.Format(), markdown.Format(), archive.ZipFormat())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
 }

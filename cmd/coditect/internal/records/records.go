@@ -11,6 +11,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -431,9 +433,11 @@ func (f *flat) citationOf(c column) *mapreduce.Citation {
 	if first := f.first(f.citations[c.name]); first != nil {
 		return first
 	}
-	for path, refs := range f.citations {
+
+	// Of several members of the first element, the first by name: each run writes the same.
+	for _, path := range slices.Sorted(maps.Keys(f.citations)) {
 		if strings.HasPrefix(path, c.name+"[0]") {
-			return f.first(refs)
+			return f.first(f.citations[path])
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"fmt"
 	"errors"
 	"io"
 	"strings"
@@ -261,6 +262,36 @@ func TestCellsAreNoFormulas(t *testing.T) {
 		rows, err := csv.NewReader(&out).ReadAll()
 		if err != nil || len(rows) != 2 || rows[1][1] != want {
 			t.Errorf("%q: %q, %v; want %q", text, rows, err, want)
+		}
+	}
+}
+
+// A list of objects is cited by the first member of its first element, whichever run asks.
+func TestCitationOfAListIsTheSameInEachRun(t *testing.T) {
+	columns := `,"_citations":{"lines[0].a":["REF_1"],"lines[0].b":["REF_2"],"lines[0].c":["REF_3"],"lines[0].d":["REF_4"]}}`
+	for range 20 {
+		var out bytes.Buffer
+		w, err := records.NewWriter(records.CSV, &out, records.Config{Schema: parseSchema(t), Citations: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		all := records.NewCollector(w)
+		list := []*mapreduce.ResultPart{{Job: &mapreduce.Job{}}, {Record: json.RawMessage(`{"lines":[{"item":"pen"}],"_sources":["a.txt"]` + columns)}}
+		for i, quote := range []string{"first", "second", "third", "fourth"} {
+			list = append(list, &mapreduce.ResultPart{Citation: &mapreduce.Citation{Ref: fmt.Sprintf("REF_%d", i+1), Document: "a.txt", Quote: quote, Grade: "exact", Unit: "a.txt"}})
+		}
+		for _, p := range append(list, &mapreduce.ResultPart{Summary: &mapreduce.Summary{}}) {
+			if err := all.AddPart(p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := all.Close(); err != nil {
+			t.Fatal(err)
+		}
+
+		if !strings.Contains(out.String(), ",first,") {
+			t.Fatalf("another member was cited: %s", out.String())
 		}
 	}
 }

@@ -267,6 +267,8 @@ func (w *writer) writePage(ctx context.Context) error {
 		p.Title = cmp.Or(written.Question, p.Title)
 		p.Data.Records, p.Data.Fields = []page.Record{}, []string{}
 		p.Data.Report = w.report.page.reportOf(written)
+		// The report may cite what no record of the page cites.
+		p.Data.Citations = w.report.page.data.Citations
 		if line := written.silentDocuments(v); line != "" {
 			p.Data.Report.Summary += " " + line
 		}
