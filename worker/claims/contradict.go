@@ -162,6 +162,7 @@ func negated(words []prose.Word, at int, other map[string]bool) string {
 // In a table, which has many numbers, any number could be said to stand there.
 func (c *claim) otherNumber(e *evidence, s *sentence, same bool) string {
 	same = same && s.numbers <= len(c.numbers)+maxOtherNumbers
+
 	for i, n := range c.numbers {
 		// A number that the evidence has anywhere is not replaced by another one.
 		if e.hasNumber(n) {

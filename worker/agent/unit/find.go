@@ -17,6 +17,7 @@ import (
 // if it is needed; note says why it was not looked through then, if so.
 func Find(ctx context.Context, task *agent.Task, stretch ground.Unit, quotes []string) (places []Place, note string, err error) {
 	places = placesOf(task.Text, stretch, stretch.FindAll(quotes))
+
 	document := wholeOf(task, stretch)
 	if document == nil || !slices.ContainsFunc(places, func(p Place) bool { return !p.Verified() }) {
 		return places, "", nil

@@ -114,6 +114,7 @@ type Mapper struct {
 // NewMapper returns a Mapper that has found nothing.
 func NewMapper(task *agent.Task, s *schema.Schema) *Mapper {
 	m := &Mapper{task: task, schema: s, out: &output.Output{}}
+
 	t := task.Text
 	if t == nil {
 		return m

@@ -27,6 +27,7 @@ const (
 // out: what a model considered is not what it answered.
 func Find(text string) []Candidate {
 	text = strings.TrimFunc(text, func(r rune) bool { return unicode.IsSpace(r) || r == '\ufeff' || r == '\u200b' })
+
 	rest, thought := cutThinking(text)
 	f := &finder{text: rest, steps: leastSteps + stepsPerByte*len(rest)}
 	if thought {

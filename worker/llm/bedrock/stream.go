@@ -99,6 +99,7 @@ func eventName(headers []byte) (name string, err error) {
 // cutHeader cuts the first header off.
 func cutHeader(in []byte) (key, value, rest []byte, err error) {
 	bad := garbled("its headers are damaged")
+
 	size := int(in[0])
 	if len(in) < 1+size+1 {
 		return nil, nil, nil, bad

@@ -250,6 +250,7 @@ func (t *turn) noteWaste(e *llm.Error) *llm.Error {
 // toResponse is the finished turn.
 func (t *turn) toResponse(c *wire.Call, tool bool) (*llm.Response, error) {
 	r := &llm.Response{Model: t.model, RequestID: c.RequestID(), Stop: stopOf(t.stop), Usage: t.usage.count(), Limits: c.ParseLimits()}
+
 	thought := false
 	for i := range t.blocks {
 		part, ok := t.blocks[i].finish()

@@ -47,6 +47,7 @@ type Observers struct {
 // used.
 func NewObservers(m metric.Meter, latest bool, prices *llm.Prices) (*Observers, error) {
 	o := &Observers{latest: latest, models: telemetry.NewLabels(maxModelLabels), prices: prices}
+
 	if m == nil {
 		return o, nil
 	}
@@ -174,6 +175,7 @@ func errorType(err error) string {
 
 func (o *observed) measure(ctx context.Context, of []attribute.KeyValue, took time.Duration, u llm.Usage, err error) {
 	all := metric.WithAttributes(of...)
+
 	if !o.latest {
 		o.usage.Record(ctx, u.In(), metric.WithAttributes(append(of, attribute.String("gen_ai.token.type", "input"))...))
 		o.usage.Record(ctx, u.Output, metric.WithAttributes(append(of, attribute.String("gen_ai.token.type", "output"))...))

@@ -216,6 +216,7 @@ func (h *Health) answered(name string, kept bool, failed *routeFailure) {
 	}
 
 	var lines []string
+
 	h.mu.Lock()
 	if was, known := h.away[name]; known {
 		delete(h.away, name)

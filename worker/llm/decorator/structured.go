@@ -311,6 +311,7 @@ func (w *work) toolTurn(r *llm.Response) bool {
 // alone where the schema allows the rest to be left out. Every call of a tool must get a result.
 func (w *work) complaintMessage(r *llm.Response, err error) llm.Message {
 	text := "That does not fit the schema:\n" + err.Error() + "\n"
+
 	switch {
 	case w.cut:
 		text += "Give the whole answer again, to its end, and nothing beside it."

@@ -74,6 +74,7 @@ func (x *exchange) serveCall() {
 // admitCall keeps the limits.
 func (x *exchange) admitCall() bool {
 	now := time.Now()
+
 	x.s.mu.Lock()
 	x.countInput()
 	wait := x.s.buckets.admitRequest(now, float64(x.Input+x.CacheWrite))
@@ -279,6 +280,7 @@ func (x *exchange) streamAnswer() {
 // makeReply is what the model says, changed by the fault.
 func (x *exchange) makeReply() Reply {
 	r := Reply{Text: "{}"}
+
 	if x.s.cfg.Model != nil {
 		r = x.s.cfg.Model(x.Call)
 	}

@@ -51,6 +51,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 // asReceived is a request as a server reads it.
 func asReceived(r *http.Request) (*http.Request, error) {
 	in := r.Clone(r.Context())
+
 	if r.Body != nil {
 		defer r.Body.Close()
 		body, err := io.ReadAll(r.Body)

@@ -167,6 +167,7 @@ func (s *Store) Learn(k Known, pass bool) {
 	}
 
 	said := fromWords(k.Refuses)
+
 	s.mu.Lock()
 	e := s.entryOf(key{k.Server, k.Model})
 	before := e.manners

@@ -210,6 +210,7 @@ func (b *block) finishedPart() (llm.Part, error) {
 // it is no JSON.
 func (b *block) finishedCall() (llm.Part, error) {
 	text := b.input.String()
+
 	if text == "" {
 		text = string(b.Input)
 	}
