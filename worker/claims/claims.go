@@ -103,6 +103,7 @@ func (c *claim) grade(e *evidence, best match) Verdict {
 		v.Reasons = append(v.Reasons, "no passage says this part: "+part)
 	}
 
+	// Any of these keeps a claim from being supported, however much of it is said.
 	hard := part != "" || len(missing) > 0 || c.lacksShort(e, best) || len(names) > 0 && len(names)*2 >= len(c.names)
 	switch {
 	case v.Score >= supportedFrom && !hard:

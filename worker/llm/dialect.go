@@ -249,6 +249,7 @@ func spreadTypes(n object, types []any) object {
 	branches := make([]any, len(types))
 	for i, t := range types {
 		branches[i] = object{{"type", t}}
+		// The other keywords say nothing of null.
 		if t != "null" {
 			branches[i] = append(object{{"type", t}}, rest...)
 		}

@@ -53,6 +53,7 @@ func (e *Embeddings) CheckFor(req *EmbedRequest) error {
 		return NewError(Garbled, "%d vectors came for %d texts", len(e.Vectors), len(req.Texts))
 	}
 
+	// A request has at least one text, so there is a first vector.
 	length := len(e.Vectors[0])
 	if length == 0 || length > maxDimensions {
 		return NewError(Garbled, "a vector has %d numbers", length)

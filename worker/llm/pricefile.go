@@ -28,6 +28,8 @@ func readTariffs(file []byte) (map[string]map[Model]Tariff, error) {
 	if errors.Is(err, io.EOF) {
 		return nil, nil
 	}
+
+	// A second document would be passed over in silence.
 	if err == nil {
 		if err = d.Decode(&more); err == nil {
 			return nil, faultOfPrices(&more, "", "there is more than one document in the file")
@@ -61,6 +63,8 @@ func eachKey(n *yaml.Node, path, what string, read func(key string, value *yaml.
 		return faultOfPrices(n, path, "must be a mapping of %s, as in openai: {my-model: {input: 0.5, output: 1.5}}", what)
 	}
 
+	// A key that stands twice is no error where nodes are decoded, so it is looked for
+	// here.
 	lines := make(map[string]int)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key := n.Content[i]

@@ -42,6 +42,7 @@ func (p *pruner) pruneNulls(schema object, v any, depth int) any {
 		return p.pruneNulls(target, v, depth+1)
 	}
 
+	// All branches are applied: which of them the answer is of is not known.
 	for _, key := range []string{"anyOf", "oneOf", "allOf"} {
 		for _, branch := range schema.getList(key) {
 			if b, ok := branch.(object); ok {
@@ -86,6 +87,7 @@ func (p *pruner) takesNull(schema object, depth int) bool {
 		return p.takesNull(target, depth+1)
 	}
 
+	// Values that are listed decide before types do.
 	if v, ok := schema.get("const"); ok {
 		return v == nil
 	}

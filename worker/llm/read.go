@@ -127,6 +127,7 @@ func (s *Schema) Mend(old, reply json.RawMessage, faults []Fault) json.RawMessag
 		paths[i] = f.Path
 	}
 
+	// A change is better if it leaves fewer faults.
 	mended := s.shape.Mend(was, now, slices.Compact(paths), func(now, before any) bool {
 		return s.countIn(now) < s.countIn(before)
 	})

@@ -50,6 +50,7 @@ func NewSchema(name string, doc []byte) (*Schema, error) {
 	if !ok {
 		return nil, NewError(BadSchema, "it is no object")
 	}
+	// The validator cannot compute with numbers that are out of range.
 	if faults := wildNumbers(root); len(faults) > 0 {
 		return nil, NewError(BadSchema, "%v", &MismatchError{Faults: faults})
 	}

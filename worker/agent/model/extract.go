@@ -112,6 +112,7 @@ func (x *extraction) readStretch(ctx context.Context, at stretch) error {
 	}
 
 	x.notes = append(x.notes, fmt.Sprintf("%s: split into %d parts: %v", x.nameOf(at), len(parts), err))
+	// Parts are read in order, so that the records keep theirs.
 	for _, part := range parts {
 		if err := x.readStretch(ctx, part); err != nil {
 			return err
@@ -136,6 +137,7 @@ func (x *extraction) splitStretch(at stretch) (parts []stretch, why string) {
 		return nil, fmt.Sprintf("even %d tokens of the document are too many beside instructions and schema; ask a model with a larger context window", size)
 	}
 
+	// In tokens: the parts share no more than an eighth of the text.
 	overlap := min(200, size/8)
 	pieces, err := chunk.Cut(core, chunk.Options{MaxTokens: size/2 + overlap + 1, Overlap: overlap, Counter: x.agent.count})
 	if err != nil || len(pieces) < 2 {

@@ -159,6 +159,7 @@ func (p *program) foldRequest(questions, n, of int, pad string, carried int64, f
 	if n == of-1 {
 		b.WriteString(" It is the last: answer every question now.\n")
 	} else {
+		// Models count words better than tokens, of which a word has about one and a half.
 		fmt.Fprintf(&b, " More follow: answers is empty, and the scratchpad has at most %d words.\n", max(1, carried*2/3))
 	}
 

@@ -56,6 +56,7 @@ func (a *Agent) noteMisfit(task *agent.Task, misfit *llm.Error) error {
 	defer a.mu.Unlock()
 
 	t := a.tallyOf(task.Job)
+	// A unit counts once, however many attempts it has.
 	if t.fits || slices.Contains(t.units, task.Unit) {
 		return nil
 	}

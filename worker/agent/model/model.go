@@ -423,6 +423,9 @@ func (a *Agent) programOf(spec *mapreduce.JobSpec, stage *agent.StageSpec) (*pro
 	if p != nil {
 		return p, nil
 	}
+
+	// The lock is not held: addOthers comes back here for the models that stand for this
+	// one.
 	p, err := a.newProgram(spec, stage)
 	if err != nil {
 		return nil, err
@@ -522,6 +525,7 @@ func (a *Agent) findVendor(p *program, spec *mapreduce.JobSpec) (err error) {
 		return errs.Field("vars."+settings.VarPrices, "%w", err)
 	}
 
+	// The list of prices also has the sizes of windows, for jobs that name none.
 	if t, ok := p.prices.Tariff(p.Provider, p.Model); ok && p.Window == 0 {
 		p.Window = t.Window
 	}
@@ -559,6 +563,7 @@ func (a *Agent) prepareRecords(p *program, spec *mapreduce.JobSpec) error {
 	if err := p.writeInstructions(spec); err != nil {
 		return err
 	}
+	// A schema that the provider cannot express is found before any unit runs.
 	if _, err := p.form.Answer.In(p.vendor.Can().Dialect); err != nil {
 		return p.form.ExplainError(err)
 	}
@@ -624,6 +629,7 @@ func (p *program) writeInstructions(spec *mapreduce.JobSpec) error {
 		return err
 	}
 
+	// The budget is that of the plan, so that both reckon alike.
 	tree, err := plan.New(plan.ConfigOf(spec))
 	if err != nil {
 		return err
@@ -694,6 +700,7 @@ func (a *Agent) vendorOf(s settings.Settings, elsewhere bool) (llm.Provider, err
 		cfg.First = min(cmp.Or(cfg.First, llm.DefaultFirst), a.cfg.FirstElsewhere)
 	}
 
+	// Jobs that ask in the same way share a provider, and what it has learned.
 	key := vendorKey{cfg.BaseURL, s.Window, s.ToolMode, elsewhere}
 
 	a.mu.Lock()
@@ -777,6 +784,7 @@ func (s *session) completeRequest(ctx context.Context, req *llm.Request) (*llm.R
 	req.CacheKey = cacheKeyOf(s.task.Job)
 	req.Trace = llm.Trace{Unit: string(s.task.Unit), Attempt: s.task.Attempt, Turn: req.Trace.Turn}
 
+	// What cannot fit is not sent: the unit may be split instead.
 	if need := req.Prompt + s.bound; s.window > 0 && need > s.window {
 		return nil, tooLarge("prompt and answer take %d tokens, and the context window has %d", need, s.window)
 	}

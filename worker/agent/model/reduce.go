@@ -114,6 +114,7 @@ func (m *mergeRun) askQuestions(ctx context.Context, open []*question) error {
 		return m.foldQuestions(ctx, open)
 	}
 
+	// A question that is too large for one call is asked in several, by itself.
 	var fit []*question
 	for _, q := range open {
 		if m.questionSize(q) <= m.room {

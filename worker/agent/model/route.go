@@ -105,6 +105,8 @@ func (s *session) routeOf() llm.Provider {
 			Adapt: func(req *llm.Request) *llm.Request { return adaptRequest(req, a, p) },
 		})
 	}
+
+	// The last model has none behind it, and waits as usual.
 	usable := slices.DeleteFunc(slices.Clone(s.others), func(o alternate) bool { return o.err != nil })
 	add(decorator.BreakerName(s.Provider, s.Model), s.agent, s.program, len(usable) > 0)
 	for i, other := range usable {
@@ -131,6 +133,7 @@ func (a *Agent) stackOf(s *session, p *program, reserve *decorator.Reserve, else
 		retry.Elsewhere, retry.Attempts, retry.Patience = true, elsewhereAttempts, elsewherePatience
 	}
 
+	// Each stands around the one before, in the order that package decorator gives.
 	ask = &decorator.Guard{Provider: ask, Caller: s.calls, Elsewhere: elsewhere}
 	retry.Provider = &decorator.Meter{Provider: ask, Purse: s.calls, Prices: p.prices, Count: a.sizes.Worst}
 	ask = &decorator.Structured{Provider: retry, Unchecked: p.role != "", Reserve: reserve}

@@ -68,6 +68,7 @@ func (p *program) tellWriter(stage *agent.StageSpec, vars map[string]string) err
 		return err
 	}
 
+	// Schemas that the provider cannot express are found before any unit runs.
 	if _, err = p.value.In(p.vendor.Can().Dialect); err != nil || !stage.Check {
 		return err
 	}
@@ -363,6 +364,7 @@ func (s *session) mergeValues(ctx context.Context) (*agent.Result, error) {
 		return nil, err
 	}
 
+	// Only conflicts that this merge met are open: those of the inputs were settled before.
 	open := slices.DeleteFunc(slices.Clone(typed.Decided), func(d output.Decided) bool { return d.Unit != string(s.task.Unit) })
 	if s.Merge != settings.MergeBoth || len(open) == 0 {
 		return w.resultOf(typed, token.Unknown)

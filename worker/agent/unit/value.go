@@ -78,6 +78,8 @@ func Form(task *agent.Task) (*jsonvalue.Form, error) {
 		return form, nil
 	}
 
+	// A form may refer to what the unit is given: its document, all documents, or its
+	// inputs.
 	if task.StageSpec.Documents {
 		if task.Text != nil {
 			return form.With(output.GivenOfDocuments(task.Index, nil, 0)), nil

@@ -119,6 +119,7 @@ func (f *finder) try(i int) (end int, ok bool) {
 
 	c := Candidate{Value: v, Repairs: slices.Concat(f.common, p.repairs), Unfinished: p.unfinished, size: p.at - i}
 	before, after := strings.TrimSpace(f.text[:i]), strings.TrimSpace(f.text[p.at:])
+	// A word behind the marks of a code block names its language.
 	if strings.HasSuffix(strings.TrimRightFunc(before, unicode.IsLetter), "```") {
 		c.Repairs = append(c.Repairs, Repair{Kind: Fence})
 		before = strings.TrimSuffix(strings.TrimRightFunc(before, unicode.IsLetter), "```")

@@ -146,6 +146,7 @@ func (p *parser) parseMember(depth int) (key string, value any, err error) {
 		return "", nothing{}, nil
 	}
 
+	// A text that ends within a key, or right behind it, has lost the value.
 	if key, err = p.parseKey(); err != nil || p.unfinished && p.atEnd() {
 		return "", nothing{}, err
 	}

@@ -140,6 +140,7 @@ func (m *mender) mendMember(old, reply Object, path []string, at string) (any, b
 
 // mendElement mends the ith element of a list by the element of the reply that is about the same.
 func (m *mender) mendElement(old, reply []any, i int, path []string, at string) (any, bool) {
+	// A reply holds either the faulty elements alone, or all elements.
 	j := -1
 	if some := m.faulty[at]; len(reply) == len(some) {
 		j = slices.Index(some, i)

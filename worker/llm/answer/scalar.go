@@ -91,6 +91,7 @@ func asBoolean(v any) any {
 // alignShare returns a share, from 0 to 1, that was written as a percentage or as a word. What
 // says nothing is 0.
 func (a *aligner) alignShare(v any, path string) any {
+	// A number that is a share already, or cannot be a percentage, stays as it is.
 	if n, ok := v.(json.Number); ok {
 		f, err := strconv.ParseFloat(string(n), 64)
 		if err != nil || f <= 1 || f > 100 {

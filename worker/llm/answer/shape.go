@@ -116,6 +116,7 @@ func (a *aligner) align(schema, v any, path string, depth int) any {
 		return v
 	}
 
+	// Several types are alternatives, each with what the schema says besides.
 	if len(types) > 1 {
 		branches := make([]any, len(types))
 		for i, t := range types {
@@ -161,6 +162,7 @@ func (a *aligner) misfits(schema, v any, depth int) int {
 		return 0
 	}
 
+	// Of alternatives the one that fits best counts, and nothing that stands beside them.
 	for _, key := range []string{"anyOf", "oneOf"} {
 		if branches := listOf(o, key); len(branches) > 0 {
 			least := -1

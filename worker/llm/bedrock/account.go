@@ -45,6 +45,8 @@ func findAccount(cfg llm.Config) (account, error) {
 	}
 
 	profile := cmp.Or(cfg.Setting("AWS_PROFILE"), "default")
+
+	// A file without the profile is an error only if the profile was named.
 	if file != "" {
 		if _, err := readProfile(file, profile); err == nil {
 			return shared{file, profile}, nil

@@ -33,6 +33,7 @@ func New(cfg llm.Config) (llm.Provider, error) {
 		return nil, llm.NewError(llm.Invalid, "no region is named for bedrock: set AWS_REGION, such as to us-east-1")
 	}
 
+	// A check that runs elsewhere, and an address of one's own, need no region.
 	region = cmp.Or(region, "us-east-1")
 	if !validRegion.MatchString(region) {
 		return nil, llm.NewError(llm.Invalid, "AWS_REGION is %q, which is no region such as us-east-1", region)

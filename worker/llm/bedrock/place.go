@@ -28,6 +28,7 @@ func (p *provider) CheckModel(model llm.Model) error {
 		return nil
 	}
 
+	// The error names what can be asked in this region.
 	could := "global." + rest
 	for _, other := range []string{"us-gov", "us", "eu", "apac"} {
 		if slices.ContainsFunc(regionsOf(other), func(r string) bool { return strings.HasPrefix(p.region, r) }) {

@@ -102,6 +102,7 @@ func newBody(req *llm.Request, with manners.Manners) (*body, error) {
 	}
 
 	messages, system := req.Messages, req.System+wire.TellForm(req, with)
+	// The interface has no choice that forbids calls, so the instructions do.
 	if req.NoCalls && len(req.Tools) > 0 {
 		system += noCalls
 	}

@@ -56,6 +56,7 @@ func readFrame(r io.Reader) (wire.Event, error) {
 	if crc32.ChecksumIEEE(prelude[:8]) != binary.BigEndian.Uint32(prelude[8:]) {
 		return wire.Event{}, garbled("the beginning of a frame is damaged")
 	}
+	// Lengths are checked before as much as they say is read.
 	if total > maxFrame || uint64(total) < preludeBytes+sumBytes+uint64(headers) {
 		return wire.Event{}, garbled("a frame has %d bytes, %d of them headers", total, headers)
 	}
@@ -112,6 +113,7 @@ func cutHeader(in []byte) (key, value, rest []byte, err error) {
 		return nil, nil, nil, bad
 	}
 
+	// Values of some types have their length before them.
 	length := valueBytes[kind]
 	if length < 0 {
 		if len(in) < 2 {

@@ -140,6 +140,7 @@ func (t *turn) take(c *wire.Call, raw wire.Event) *llm.Error {
 		return c.CutError(err)
 	}
 
+	// Exceptions come as frames of a stream that began well.
 	if kind := exceptionKind(raw.Name); kind != 0 {
 		return c.FailError(llm.NewError(kind, "%s in mid-stream: %s", raw.Name, e.Message))
 	}
@@ -158,6 +159,7 @@ func (t *turn) takeEvent(name string, e *event) error {
 			return llm.NewError(llm.Garbled, "a block has the index %d", e.Index)
 		}
 
+		// Blocks of text have no event for their beginning: the first piece makes them.
 		for len(t.blocks) <= e.Index {
 			t.blocks = append(t.blocks, growing{})
 		}

@@ -367,6 +367,8 @@ func (g *gate) addOutcome(o outcome) {
 		g.note.Pause = max(g.note.Pause, o.pause)
 	}
 
+	// The limit of all tokens together counts as that of input, unless there is one of
+	// input.
 	for _, b := range []struct {
 		said       llm.Bucket
 		told, left *int64
@@ -397,6 +399,7 @@ func (g *gate) takeShare(now time.Time, s *mapreduce.LimitShare) {
 	defer g.mu.Unlock()
 
 	g.shared, g.part, g.calls = true, s.Part, int(s.Calls)
+	// A share without a time holds until the next one comes.
 	g.until = time.Time{}
 	if s.For > 0 {
 		g.until = now.Add(s.For)

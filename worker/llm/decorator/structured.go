@@ -248,6 +248,8 @@ func (w *work) readAnswer(r *llm.Response) error {
 			w.kept = w.req.Schema.Mend(w.kept, reply, w.faults)
 		}
 
+		// Only a reply that had to be whole, and fits by itself, counts where the mended
+		// answer does not fit.
 		mended := w.req.Schema.Read(w.kept)
 		if mended.Answer != nil || w.req.Schema.Mends() || got.Answer == nil {
 			got = mended

@@ -109,6 +109,7 @@ func (bedrockWire) readCall(c *Call, body []byte) error {
 		c.System += b.joinText()
 		c.prompt = append(c.prompt, section{text: b.joinText()})
 	}
+	// The format has no choice that forbids calls: the client says so in words.
 	c.NoCalls = strings.Contains(c.System, "Call no tool now.")
 
 	var l ledger
@@ -191,6 +192,7 @@ func (l *ledger) readBedrock(c *Call, role string, blocks []bedrockBlock) (text 
 		c.prompt = append(c.prompt, section{text: b.joinText()})
 	}
 
+	// A message of the user has to answer all calls of the turn before.
 	if role == "assistant" {
 		return text, l.say(calls)
 	}

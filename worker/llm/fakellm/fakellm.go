@@ -184,6 +184,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 
+	// From here on the call is written into the journal, whatever comes of it.
 	x := s.beginCall(call)
 	defer s.endCall(x)
 	x.w, x.r, x.wire = w, r, wire

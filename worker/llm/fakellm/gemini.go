@@ -111,6 +111,7 @@ func (geminiWire) readCall(c *Call, body []byte) error {
 	}
 
 	c.Uses = l.uses
+	// The vendor takes no form of the answer beside tools that may be called.
 	if len(in.Tools) > 0 && in.Generation.Type != "" && !c.NoCalls {
 		return errors.New("Function calling with a response mime type: 'application/json' is unsupported")
 	}

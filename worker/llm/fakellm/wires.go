@@ -147,6 +147,7 @@ func checkVersion(got string, body []byte) error {
 		return errors.New("anthropic-version: " + got + " is not a valid version")
 	}
 
+	// What follows is refused by the newer version alone.
 	var in struct {
 		Temperature json.RawMessage
 		TopP        json.RawMessage `json:"top_p"`
@@ -452,6 +453,8 @@ func (w openaiWire) closeAnswer(x *exchange, r Reply) {
 	}
 
 	x.Output = r.tokens()
+
+	// The chunk with the usage has no choices: an empty list, or null at some servers.
 	choices := []any{}
 	if x.style.NullChoices {
 		choices = nil

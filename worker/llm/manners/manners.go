@@ -70,6 +70,7 @@ func (m Manners) With(known Manners) Manners {
 		Omit: m.Omit | known.Omit, Efforts: m.Efforts, bare: m.bare || known.bare,
 	}
 
+	// Levels that are taken cannot be joined as refusals are: those of known count.
 	if known.Efforts != 0 {
 		out.Efforts = known.Efforts
 	}

@@ -118,6 +118,7 @@ func (m *Manners) addWord(word string) {
 		return
 	}
 
+	// A word is of at most one of the kinds below.
 	if i := slices.Index(formWords(), word); i > 0 {
 		m.Form = max(m.Form, Form(i))
 	}

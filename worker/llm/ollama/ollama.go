@@ -191,6 +191,7 @@ func (*provider) addTools(req *llm.Request, with manners.Manners, body *chatRequ
 		schema = nil
 	}
 
+	// With a schema the server is sent no tools: the model could not call them.
 	switch {
 	case schema == nil:
 	case schema == req.Schema && with.Form == manners.ByPrompt:
@@ -257,6 +258,7 @@ func chatMessages(m llm.Message) []chatMessage {
 		}
 	}
 
+	// Results stand before what the user says besides.
 	if said.Content != "" || said.ToolCalls != nil {
 		out = append(out, said)
 	}

@@ -32,6 +32,7 @@ func New(cfg llm.Config) (llm.Provider, error) {
 		return completions, err
 	}
 
+	// Vectors are asked for by the other interface also here.
 	embedder, _ := completions.(llm.Embedder)
 	return responses.New(cfg, responses.Server{
 		Name: "openai", URL: vendorURL, Dialect: completions.Can().Dialect, Embedder: embedder,

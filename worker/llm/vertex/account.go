@@ -37,6 +37,7 @@ func findAccount(cfg llm.Config) (oauth2.TokenSource, string, error) {
 
 	if home := cfg.Setting("HOME"); home != "" {
 		file := filepath.Join(home, ".config", "gcloud", "application_default_credentials.json")
+		// This file may be missing; the one above is named, and has to be there.
 		if _, err := os.Stat(file); err == nil {
 			return readAccount(cfg, file)
 		}
@@ -72,6 +73,7 @@ func readAccount(cfg llm.Config, file string) (oauth2.TokenSource, string, error
 		return nil, "", llm.NewError(llm.Auth, "%s holds no credentials of Google: %v", file, err)
 	}
 
+	// Credentials of a user name no project but the one whose quota is used.
 	project := found.ProjectID
 	if project == "" {
 		project = kind.Project

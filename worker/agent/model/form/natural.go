@@ -147,6 +147,7 @@ func naturalOption(p *schema.Property, v any) any {
 		v = unpackText(v)
 	}
 
+	// The first option whose form the value has is taken.
 	for i := range p.Options {
 		option := &p.Options[i]
 		_, isList := v.([]any)

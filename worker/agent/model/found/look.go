@@ -147,6 +147,7 @@ func numberIn(v any, text string) string {
 		}
 	}
 
+	// A number at several places could be any of them, and a minus before it may be a dash.
 	slices.Sort(found)
 	if found = slices.Compact(found); len(found) != 1 || strings.Count(text, found[0]) != 1 || strings.HasPrefix(want, "-") {
 		return ""

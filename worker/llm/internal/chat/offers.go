@@ -96,6 +96,8 @@ func (o *offer) tells() bool {
 // abilities returns what is told of a model's abilities.
 func (o *offer) abilities() []llm.Ability {
 	told := append(slices.Clone(o.Parameters), o.Architecture.Input...)
+
+	// Capabilities are an object of booleans at some servers, and a list at others.
 	var named map[string]bool
 	var listed []string
 	if json.Unmarshal(o.Capabilities, &named) == nil {

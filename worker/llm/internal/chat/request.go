@@ -54,6 +54,7 @@ func (p *provider) newBody(req *llm.Request, with manners.Manners) (*body, error
 		return nil, err
 	}
 	b := &body{Model: string(req.Model), Messages: []message{}, Stream: !with.NoStream}
+	// OtherBound is set once the server has refused the name that is usual for it.
 	if p.server.NewBound != with.OtherBound {
 		b.MaxCompletionTokens = wire.AnswerBound(req, with)
 	} else {
@@ -167,6 +168,7 @@ func messagesOf(m llm.Message, with manners.Manners) []message {
 			maps.Copy(said, thinkingOf(m.Parts))
 		}
 	}
+	// What held nothing but results is no message of its own.
 	if text.Len() > 0 || m.Role == llm.Assistant {
 		out = append(out, said)
 	}

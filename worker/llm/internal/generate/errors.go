@@ -79,6 +79,7 @@ func judgeError(status int, raw []byte) (llm.Kind, string) {
 // kind tells errors apart by the word of their status; a wrong key comes as an invalid request.
 func (f *failure) kind(status int) llm.Kind {
 	low := strings.ToLower(f.Message)
+	// Reasons in the details say more than the word of the status.
 	switch {
 	case f.has("API_KEY_INVALID"), f.has("API_KEY_EXPIRED"), f.has("ACCESS_TOKEN_TYPE_UNSUPPORTED"), f.has("ACCESS_TOKEN_EXPIRED"):
 		return llm.Auth

@@ -25,6 +25,7 @@ func JudgeError(status int, raw []byte) (llm.Kind, string) {
 	}
 
 	message := body.Error.Message
+	// The code in the details says more than the type.
 	if kind := judgeCode(body.Error.Details); kind != 0 {
 		return kind, message
 	}

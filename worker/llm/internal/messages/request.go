@@ -86,6 +86,7 @@ func newBody(req *llm.Request, with manners.Manners) (*body, error) {
 		return nil, err
 	}
 	b := &body{Model: string(req.Model), MaxTokens: wire.AnswerBound(req, with)}
+	// The request is copied, since providers do not change it.
 	if with.NoCache {
 		uncached := *req
 		uncached.Cache, req = "", &uncached

@@ -105,6 +105,8 @@ func (t *turn) toResponse(c *wire.Call, tool bool) (*llm.Response, error) {
 		}
 	}
 
+	// What was written can be told from what was thought only if the latter is counted or
+	// absent.
 	if r.Usage.Reported && (thinking.Known || !thought) {
 		r.Written = new(min(max(r.Usage.Output-thinking.N, 0), r.Usage.Output))
 	}

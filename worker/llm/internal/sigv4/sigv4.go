@@ -67,6 +67,7 @@ func canonicalRequest(req *http.Request, body []byte) (text, signed string) {
 		values[low] = strings.Join(list, ",")
 	}
 
+	// The signature is over the headers in the order of their names.
 	var names []string
 	for name := range values {
 		names = append(names, name)

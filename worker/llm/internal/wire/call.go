@@ -139,6 +139,7 @@ func (c *Call) newRequest(r Request, want string) (*http.Request, []byte, error)
 		}
 	}
 
+	// Whether the request was sent decides whether the vendor may have charged it.
 	traced := httptrace.WithClientTrace(c.ctx, &httptrace.ClientTrace{
 		GotConn:      func(httptrace.GotConnInfo) { c.d.reached.Store(true) },
 		WroteRequest: func(w httptrace.WroteRequestInfo) { c.sent.Store(w.Err == nil) },

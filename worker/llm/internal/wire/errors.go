@@ -172,6 +172,7 @@ func (c *Call) CutError(err error) *llm.Error {
 		return c.FailError(e)
 	}
 
+	// If the call was ended, that is the reason, whatever the stream looks like.
 	if context.Cause(c.ctx) != nil {
 		return c.FailError(err)
 	}
