@@ -15,7 +15,8 @@ type Need struct {
 	Window int64 // tokens that prompt and answer have to fit into; 0 if that is not known
 }
 
-// A kindOfModel is models that are told by their names, with what they do.
+// A kindOfModel is a class of models that can be recognised by their names, with what they
+// do.
 type kindOfModel struct {
 	names *regexp.Regexp // of the last part of a name, in lower case
 	of    []string       // the providers that have them; nil is any
@@ -101,8 +102,8 @@ func knownToAnswer(provider string, model Model) bool {
 	return provider != "azure" && answering.MatchString(lastPart(model))
 }
 
-// LacksOf is Lacks by what the server of a model told of it, which says more than its name. An offer
-// without abilities tells nothing of them.
+// LacksOf is Lacks by what the server of a model reports of it, which counts more than its
+// name. An offer without abilities says nothing of them.
 func LacksOf(o Offer, n Need) string {
 	if len(o.Abilities) == 0 && !o.Told {
 		return ""

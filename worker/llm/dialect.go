@@ -26,7 +26,7 @@ type Dialect struct {
 	Named       bool // only fields that are named as properties can be required
 }
 
-// Keywords by what becomes of them.
+// isStructural reports whether a keyword has rules of its own, beside those of Dialect.Keywords.
 func isStructural(key string) bool {
 	switch key {
 	case "type", "properties", "required", "items", "enum", "const", "anyOf", "oneOf", "allOf",
@@ -36,7 +36,7 @@ func isStructural(key string) bool {
 	return false
 }
 
-// isSilent keywords say nothing about what an answer may be.
+// isSilent reports whether a keyword says nothing about what an answer may be.
 func isSilent(key string) bool {
 	switch key {
 	case "$schema", "$id", "$comment", "$vocabulary", "$anchor", "default", "deprecated",

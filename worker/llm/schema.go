@@ -36,8 +36,8 @@ type Schema struct {
 // at the top.
 const wrapped = "answer"
 
-// NewSchema reads a JSON Schema (2020-12). The name is told to the model: 1 to
-// 64 of a-z, A-Z, 0-9, _ and -.
+// NewSchema reads a JSON Schema (2020-12). The model sees the name: 1 to 64 of a-z, A-Z,
+// 0-9, _ and -.
 func NewSchema(name string, doc []byte) (*Schema, error) {
 	if !validName(name) {
 		return nil, NewError(BadSchema, "the name %q is not 1 to 64 of a-z, A-Z, 0-9, _ and -", name)
@@ -135,7 +135,7 @@ func (s *Schema) Check(answer []byte) (json.RawMessage, error) {
 	if raw, err := s.fitValue(v); err == nil {
 		return raw, nil
 	}
-	// Nulls that a dialect asked for are no faults, and are not told as such.
+	// Nulls that a dialect asked for are no faults, and are not reported.
 	raw, err := s.fitValue(s.pruneValue(v))
 	if err != nil {
 		return nil, err

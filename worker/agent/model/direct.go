@@ -143,8 +143,8 @@ func (d *directRun) rangeRequest(from, to int) (*llm.Request, error) {
 	return d.directRequest(told, docs), nil
 }
 
-// directRequest returns the request for the records of documents. The text told about
-// these documents may be empty.
+// directRequest returns the request for the records of documents. told is the text of the
+// pipeline about these documents; it may be empty.
 func (p *program) directRequest(told string, docs []payload.Document) *llm.Request {
 	texts := []string{told}
 	for _, doc := range docs {

@@ -83,8 +83,9 @@ type Config struct {
 	// Health knows which models answer, where others stand for them. Defaults to one of its own.
 	Health *decorator.Health
 
-	// Doubted is told why the usage that a model's server reports is not believed, once for
-	// each model, under the name of its breaker. Defaults to nobody.
+	// Doubted is called with the reason why the usage that a model's server reports is not
+	// believed, once for each model, under the name of its breaker. Defaults to doing
+	// nothing.
 	Doubted func(model, why string)
 }
 
@@ -242,8 +243,8 @@ func (s *session) mergeAny(ctx context.Context) (*agent.Result, error) {
 	return s.runReduce(ctx)
 }
 
-// adviseError adds to an error after which no unit can succeed whose it is, and what
-// its reader can do about it.
+// adviseError adds to an error after which no unit can succeed the provider and the model
+// that it is of, and what its reader can do about it.
 func adviseError(p *program, err error) error {
 	e, ok := errors.AsType[*llm.Error](err)
 	if !ok {

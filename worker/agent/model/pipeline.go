@@ -38,8 +38,8 @@ func stagesOf(p *pipeline.Pipeline) (stages, error) {
 	return s, nil
 }
 
-// findStages finds the stages that the program is of: the one whose units it runs, or
-// in a job without stages those of all its units.
+// findStages finds the stages of the program: the one whose units it runs, or, in a job
+// without stages, those of all its units.
 func (p *program) findStages() (err error) {
 	if p.stage == nil {
 		if p.stages, err = stagesOf(p.pipeline); err != nil {

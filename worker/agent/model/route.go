@@ -145,8 +145,9 @@ func (a *Agent) stackOf(s *session, p *program, reserve *decorator.Reserve, else
 	return ask
 }
 
-// adaptRequest returns a request as the model of a program is asked it: by its name, told of the form
-// of the answer if its provider only holds it to that, and without what only other vendors can read.
+// adaptRequest returns a request for the model of a program: under its name, with the form
+// of the answer in the instructions if its provider does not pass that on, and without what
+// only other vendors can read.
 func adaptRequest(req *llm.Request, a *Agent, p *program) *llm.Request {
 	next := *req
 	next.Model, next.Parameters = p.Model, p.Parameters

@@ -10,11 +10,11 @@ import (
 	"github.com/coditect/mapreduce/worker/ground"
 )
 
-// Find finds quotes, named in the order of the text, in a stretch of the unit's
-// text, and those that it lacks in the rest of its document, never in another.
-// Places of quotes that may not be shown are zero, but for those that are near: a
-// model may be told what stands there. The document is asked for only
-// if it is needed; note says why it was not looked through then, if so.
+// Find looks for quotes, given in the order of the text, in a stretch of the unit's text,
+// and for those that are not there in the rest of the same document. Places of quotes that
+// were not found are zero, but for those that are near: a model may be shown what stands
+// there. The document is asked for only if it is needed; if it could not be looked through
+// then, note says why.
 func Find(ctx context.Context, task *agent.Task, stretch ground.Unit, quotes []string) (places []Place, note string, err error) {
 	places = placesOf(task.Text, stretch, stretch.FindAll(quotes))
 

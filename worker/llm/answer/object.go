@@ -20,7 +20,7 @@ func (a *aligner) alignObject(schema Object, v any, path string, depth int) any 
 		return a.wrapValue(schema, named, v, path, depth)
 	}
 
-	// Keys are spelled as the schema does before anything is told by them.
+	// Keys get the spelling of the schema first: what follows goes by them.
 	o = a.renameKeys(named, a.flattenKeys(named, o, path), path)
 	if inner, ok := a.unwrap(schema, named, o, path, depth); ok {
 		return inner

@@ -9,7 +9,7 @@ import (
 	"github.com/coditect/mapreduce/worker/llm/internal/wire"
 )
 
-// judgeError reads {"message": …}. What went wrong is told by the status and by the words alone.
+// judgeError reads {"message": …}. Only the status and the words show what went wrong.
 func (p *provider) judgeError(status int, raw []byte) (llm.Kind, string) {
 	var body struct{ Message string }
 	if json.Unmarshal(raw, &body) != nil || body.Message == "" {

@@ -48,7 +48,8 @@ type Cache struct {
 // answers with usage that no call has, and a report that states so much is refused.
 const mostSaved = 1 << 32
 
-// keptAnswer is how an answer is kept. With its key, it is none to anything else.
+// keptAnswer is an answer as it is kept. It holds its key, so that it is never taken for
+// the answer to another request.
 type keptAnswer struct {
 	Key      []byte        `json:"key"`
 	Response *llm.Response `json:"response"`

@@ -28,7 +28,7 @@ func NewKeys(describe func(provider string, err error) error, changed func(err e
 	return &Keys{describe: describe, changed: changed, refused: make(map[string]error)}
 }
 
-// Around returns a provider whose calls are looked at for whether their key was taken.
+// Around returns a provider that notes for each call whether the vendor accepted its key.
 func (k *Keys) Around(p llm.Provider) llm.Provider {
 	if k == nil {
 		return p
@@ -49,7 +49,7 @@ func (k *Keys) Refused() error {
 	return errors.Join(all...)
 }
 
-// A keyed provider tells Keys of its calls.
+// A keyed provider reports its calls to Keys.
 type keyed struct {
 	llm.Provider
 	keys *Keys
@@ -62,8 +62,8 @@ func (p *keyed) Complete(ctx context.Context, req *llm.Request) (*llm.Response, 
 	return res, err
 }
 
-// note takes the outcome of a call. An answer says that the key is taken, and so does
-// nothing else: a vendor that has too much to do may say so before it looks at the key.
+// note takes the outcome of a call. Only an answer shows that the key is accepted: a vendor
+// that has too much to do may say so before it looks at the key.
 func (k *Keys) note(provider string, err error) {
 	if err == nil {
 		k.mu.Lock()

@@ -29,10 +29,10 @@ type Rates struct {
 // halves the calls at once, and each success raises them a little. In a fleet the
 // gate lets through what the fleet's share allows: see Gates.
 //
-// A call that the vendor refuses for want of room is made again once there is
-// some, and costs no attempt. If that takes longer than Patience, or another call was told
-// that it does, the call ends with an *agent.BreakerError: its unit can wait in its queue,
-// and loses nothing.
+// A call that the vendor refuses for want of room is made again once there is some, and
+// costs no attempt. If that takes longer than Patience, or if the vendor has asked for a
+// longer pause already in answer to another call, the call ends with an
+// *agent.BreakerError: its unit can wait in its queue, and loses nothing.
 type Limit struct {
 	llm.Provider
 	Gates    *Gates

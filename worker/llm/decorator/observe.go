@@ -17,8 +17,9 @@ import (
 	"github.com/coditect/mapreduce/worker/llm"
 )
 
-// Names of the conventions for generative models. Those who look at models know the older
-// ones today; the newer ones are on probation, and asked for by OTEL_SEMCONV_STABILITY_OPT_IN.
+// Names of metrics, by OpenTelemetry's conventions for generative models. Most programs
+// that show such metrics know the older names; the newer ones are experimental, and are
+// used if OTEL_SEMCONV_STABILITY_OPT_IN asks for them.
 const (
 	OperationDuration = "gen_ai.client.operation.duration" // s
 	TokenUsage        = "gen_ai.client.token.usage"        //nolint:gosec // the name of a metric
@@ -42,9 +43,9 @@ type Observers struct {
 	counts   map[string]metric.Int64Counter // by kind of token; of the newer names
 }
 
-// NewObservers returns what observes providers. m is told of each call; it may be nil. Spans
-// are made wherever a call is a part of something that is traced. latest has the newer names
-// used.
+// NewObservers returns what observes providers. Each call is measured by instruments of m,
+// which may be nil. Spans are made wherever a call is a part of something that is traced.
+// latest chooses the newer names.
 func NewObservers(m metric.Meter, latest bool, prices *llm.Prices) (*Observers, error) {
 	o := &Observers{latest: latest, models: telemetry.NewLabels(maxModelLabels), prices: prices}
 
@@ -91,7 +92,7 @@ func (o *Observers) Around(p llm.Provider) llm.Provider {
 	return &observed{p, o}
 }
 
-// An observed provider tells of each attempt at a call.
+// An observed provider measures and traces each attempt at a call.
 type observed struct {
 	llm.Provider
 	*Observers
@@ -194,8 +195,8 @@ func (o *observed) measure(ctx context.Context, of []attribute.KeyValue, took ti
 	o.duration.Record(ctx, took.Seconds(), all)
 }
 
-// describe tells a span what came of a call: nothing of what was asked and answered, unless
-// the job captures that.
+// describe sets the attributes of a span once its call has ended. They hold nothing of what
+// was asked and answered, unless the job captures that.
 func (o *observed) describe(ctx context.Context, span trace.Span, req *llm.Request, res *llm.Response, err error) {
 	u := usageOf(res, err)
 	cacheWrite := "gen_ai.usage.cache_creation.input_tokens"

@@ -79,8 +79,8 @@ func (r *Route) Complete(ctx context.Context, req *llm.Request) (*llm.Response, 
 	return nil, failed.err()
 }
 
-// label writes into a response whose it is, and into parts that go back to its vendor alone, or that
-// other vendors take by other ids.
+// label names in a response the model that gave it. It names the provider in parts that
+// only go back to their own vendor, and in calls, whose ids other vendors may not take.
 func (c *Choice) label(res *llm.Response) *llm.Response {
 	out := *res
 	out.By = c.Asked

@@ -182,7 +182,8 @@ func (w *work) judgeResponse(r *llm.Response, said []llm.Message) ([]llm.Message
 	return append(slices.Clip(said), llm.Message{Role: llm.Assistant, Parts: r.Parts}, w.complaintMessage(r, err)), nil
 }
 
-// isEmpty reports whether nothing was said that was asked for.
+// isEmpty reports whether a response has neither calls of tools nor an answer of the kind
+// that was asked for.
 func (w *work) isEmpty(r *llm.Response) bool {
 	return len(r.Calls()) == 0 && (w.req.Schema != nil || r.Text() == "")
 }

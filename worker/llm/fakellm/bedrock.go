@@ -265,7 +265,7 @@ func (w bedrockWire) closeAnswer(x *exchange, r Reply) {
 	w.writeFrame(x, "event", "metadata", more)
 }
 
-// bedrockUsage returns the tokens of an answer; nil if they are not told.
+// bedrockUsage returns the tokens of an answer; nil if they are not reported.
 func bedrockUsage(x *exchange, r Reply) fields {
 	x.Output = r.tokens()
 	if x.Fault == NoUsage || x.style.NoUsage {

@@ -184,14 +184,14 @@ func (x *exchange) answerInstead() bool {
 	return true
 }
 
-// tellUsage changes what is told of tokens, if the script lies.
+// tellUsage changes the tokens that are reported, if the script says so.
 func (x *exchange) tellUsage(told fields) {
 	if x.s.cfg.Usage != nil {
 		x.s.cfg.Usage(x.Call, told)
 	}
 }
 
-// clearUsage takes back what would have been told of tokens.
+// clearUsage takes back the tokens of a call of which none are reported.
 func (x *exchange) clearUsage() { x.Input, x.CacheRead, x.CacheWrite, x.Output = 0, 0, 0, 0 }
 
 func (x *exchange) writeRaw(status int, media, body string) {
@@ -316,8 +316,8 @@ func (x *exchange) makeReply() Reply {
 	return r
 }
 
-// breakOff does what breaks an answer off, if anything does. Of tokens only
-// Anthropic has told by then.
+// breakOff does what breaks an answer off, if the fault is of that kind. By then only
+// Anthropic's format has reported tokens.
 func (x *exchange) breakOff() bool {
 	switch x.Fault {
 	case Cut, Reset, Stall, Drip, NotJSON:

@@ -40,8 +40,8 @@ type Config struct {
 	Cached  int64                    // the least tokens of a prefix that is cached. Defaults to 1,024
 	Piece   int                      // bytes of text in an event. Defaults to 24
 
-	// Usage changes what is told of the tokens of an answer, in the vendor's words. The
-	// journal keeps what is true. Defaults to nothing.
+	// Usage changes the tokens of an answer as they are reported, in the vendor's words.
+	// The journal keeps what is true. Defaults to nothing.
 	Usage func(c Call, told map[string]any)
 }
 

@@ -216,7 +216,7 @@ func (w geminiWire) closeAnswer(x *exchange, r Reply) {
 	w.writeParts(x, []any{fields{"text": ""}}, fields{"finishReason": r.Stop, "finishMessage": r.Why}, geminiUsage(x, r))
 }
 
-// geminiUsage returns the field with the tokens of an answer, if they are told.
+// geminiUsage returns the field with the tokens of an answer, if they are reported.
 func geminiUsage(x *exchange, r Reply) fields {
 	x.Output = r.tokens()
 	if x.Fault == NoUsage || x.style.NoUsage {

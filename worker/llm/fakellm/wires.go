@@ -217,7 +217,7 @@ func (anthropicWire) openPart(x *exchange, n int, p part) {
 	x.writeEvent("content_block_start", fields{"type": "content_block_start", "index": n, "content_block": start})
 }
 
-// anthropicUsage is what is told of tokens, so far.
+// anthropicUsage is what is reported of tokens, so far.
 func anthropicUsage(x *exchange) fields {
 	usage := fields{
 		"input_tokens": x.Input, "output_tokens": x.Output,
@@ -396,7 +396,7 @@ func (openaiWire) readCall(c *Call, body []byte) error {
 
 func (openaiWire) mediaType() string { return "text/event-stream; charset=utf-8" }
 
-// writeChunk writes one chunk. What is told of usage, once, is in the last.
+// writeChunk writes one chunk. The usage is reported once, in the last.
 func (openaiWire) writeChunk(x *exchange, choices []any, usage any) {
 	x.writeEvent("", fields{
 		"id": "chatcmpl-" + x.RequestID, "object": "chat.completion.chunk", "created": 1, "model": x.Model,

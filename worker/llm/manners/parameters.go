@@ -85,8 +85,8 @@ var levelList = regexp.MustCompile(`(?:supported (?:values|levels|efforts)|must 
 // oneLevel finds a level as a word.
 var oneLevel = regexp.MustCompile(`\b(none|minimal|low|medium|high|xhigh|max)\b`)
 
-// forcedTrait is of models that call a tool by force only while they do not think: what they think
-// was asked for, and the tool is told of as well.
+// forcedTrait is of models that can be forced to call a tool only while they do not think:
+// the refusal names both thinking and the tool.
 func forcedTrait(m Manners, text string, sent Sent) (Manners, string, bool) {
 	if !strings.Contains(text, "think") && !strings.Contains(text, "reasoning") {
 		return m, "", false

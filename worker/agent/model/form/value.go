@@ -218,8 +218,8 @@ func tupleSchema(p *schema.Property) dict {
 	return dict{{"properties", fields}, {"type", "object"}}
 }
 
-// unionSchema is the schema of one of several types. What would be told apart by its form
-// alone is a text of JSON.
+// unionSchema is the schema of one of several types. Types that only their form would
+// distinguish are written as a text of JSON.
 func unionSchema(p *schema.Property) dict {
 	options := []dict{}
 	asText := -1

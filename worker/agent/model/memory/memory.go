@@ -157,8 +157,8 @@ func NoteMisfit(ctx context.Context, j agent.Journal) (again bool, err error) {
 
 func misfitKey(n int) string { return fmt.Sprintf("misfit %d", n) }
 
-// decodeRemembered returns what became of a request as it is told when it is asked
-// again: an answer has cost nothing then.
+// decodeRemembered returns the outcome of a request that was made before. An answer costs
+// nothing then.
 func decodeRemembered(raw []byte) (*llm.Response, error) {
 	var what remembered
 	if err := json.Unmarshal(raw, &what); err != nil {

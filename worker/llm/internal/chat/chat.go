@@ -44,7 +44,8 @@ type Server struct {
 	// Untold says that its models are not told of the schema that their answers are held to.
 	Untold bool
 
-	// Think says how it is told how long a model is to think. Defaults to reasoning_effort.
+	// Think returns the fields that say how long a model is to think. Defaults to
+	// reasoning_effort.
 	Think func(parameters.Set) Thinking
 
 	// RandomSeed says that it knows the seed as random_seed.

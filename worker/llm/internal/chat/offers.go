@@ -82,7 +82,7 @@ func (p *provider) loadedWindow(ctx context.Context) (int64, error) {
 	return max(props.Settings.Window.N, 0), nil
 }
 
-// window returns the context window; 0 if none is told. What is loaded counts, not what could be.
+// window returns the context window; 0 if the server reports none. What is loaded counts, not what could be.
 func (o *offer) window() int64 {
 	return max(cmp.Or(o.Loaded.N, o.MaxModelLen.N, o.ContextLength.N, o.ContextWindow.N, o.MaxContext.N), 0)
 }
@@ -93,7 +93,7 @@ func (o *offer) tells() bool {
 	return len(o.Parameters) > 0 || bytes.HasPrefix(bytes.TrimSpace(o.Capabilities), []byte("{"))
 }
 
-// abilities returns what is told of a model's abilities.
+// abilities returns the abilities of a model that its server reports.
 func (o *offer) abilities() []llm.Ability {
 	told := append(slices.Clone(o.Parameters), o.Architecture.Input...)
 

@@ -7,7 +7,8 @@ import (
 	"github.com/coditect/mapreduce/worker/llm/manners"
 )
 
-// Thinking is how servers are told how long a model is to think. Each has some of these fields.
+// Thinking holds the fields that say how long a model is to think. Each server knows some
+// of them.
 type Thinking struct {
 	ReasoningEffort string         `json:"reasoning_effort,omitempty"`
 	Reasoning       map[string]any `json:"reasoning,omitempty"`              // OpenRouter
@@ -63,7 +64,7 @@ func ThinkByLlama(set parameters.Set) Thinking {
 	return t
 }
 
-// templateFor returns what a template is told if the model is not to think; nil if it may.
+// templateFor returns the settings of a template if the model is not to think; nil if it may.
 func templateFor(set parameters.Set) map[string]any {
 	if set.Effort != parameters.NoEffort && (set.Thinking == nil || *set.Thinking > 0) {
 		return nil

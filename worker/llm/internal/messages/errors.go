@@ -9,9 +9,9 @@ import (
 	"github.com/coditect/mapreduce/worker/llm/internal/wire"
 )
 
-// JudgeError reads {"type":"error","error":{"type","message","details"}}. An
-// account without money is also told of by an invalid request, in words, and by a
-// rate limit, in details.error_code.
+// JudgeError reads {"type":"error","error":{"type","message","details"}}. That an account
+// has no money also comes as an invalid request, which shows in its words, and as a rate
+// limit, which shows in details.error_code.
 func JudgeError(status int, raw []byte) (llm.Kind, string) {
 	var body struct {
 		Error struct {

@@ -152,7 +152,7 @@ func (t *turn) setUsage(u usage) {
 	if u.CacheRead.Known {
 		t.usage.CacheRead = u.CacheRead.N
 	}
-	// What is kept for an hour is counted in both, and was told at the beginning.
+	// What is kept for an hour is counted in both, and was reported at the beginning.
 	if u.CacheWrite.Known {
 		t.usage.CacheWrite = u.CacheWrite.N - t.usage.CacheWrite1h
 	}

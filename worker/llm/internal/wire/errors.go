@@ -56,8 +56,8 @@ func (c *Call) foreignError(raw []byte, got string) *llm.Error {
 	return c.responseError(llm.NotAPI, message)
 }
 
-// insteadError returns the error that a success holds instead of an answer; nil if it holds none.
-// What a server refuses may come so.
+// insteadError returns the error that a success holds instead of an answer; nil if it holds
+// none. Some servers refuse parameters in this way.
 func (c *Call) insteadError(raw []byte) *llm.Error {
 	kind, message := c.d.format.Judge(c.status, raw)
 	if kind == 0 {
