@@ -5,8 +5,8 @@ import "math/rand/v2"
 // A Fault is one way for a call to go wrong.
 type Fault string
 
-// The faults, by where they happen. All of them are had in all three formats,
-// in the words that each has for it.
+// The faults, by where they happen. Every format has them, in its own words, unless the
+// comment of a fault names those that have it.
 const (
 	None Fault = ""
 
@@ -15,7 +15,7 @@ const (
 	Overloaded   Fault = "overloaded"    // 529; 503 in other formats
 	ServerError  Fault = "server_error"  // 500
 	Unauthorized Fault = "unauthorized"  // 401, with the key repeated
-	NoMoney      Fault = "no_money"      // 400 or 429, as the vendors do
+	NoMoney      Fault = "no_money"      // 400, 402, 403 or 429, as the vendors do
 	SpendLimit   Fault = "spend_limit"   // 429 without a time to come back, as a limit of the account's own
 	UnknownModel Fault = "unknown_model" // 404
 	TooLong      Fault = "too_long"      // 400
@@ -41,7 +41,7 @@ const (
 	UnknownStop Fault = "unknown_stop"
 	WrongShape  Fault = "wrong_shape" // JSON, but not by the schema
 	Prose       Fault = "prose"       // no JSON at all
-	NoUsage     Fault = "no_usage"    // not told; a fault only of OpenAI's
+	NoUsage     Fault = "no_usage"    // not reported; a fault of all but Anthropic's and Ollama's
 )
 
 // Faults are all of them.
