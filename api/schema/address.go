@@ -36,6 +36,7 @@ func (a *addresses) collect(n *node, base string, as role) {
 		a.bases[n] = base
 	}
 
+	// What stands in hints and in values is no schema, even if it looks like one.
 	for i, item := range n.items {
 		inner := as
 		if n.kind == nodeMap {
@@ -103,6 +104,7 @@ func (r *views) resolveRef(of, ref *node, path string) (*node, string) {
 		return n, ref.text
 	}
 
+	// The file itself has the base address, unless an $id gives it another.
 	n := r.byURI[uri]
 	if n == nil && uri == baseAddress {
 		n = r.root

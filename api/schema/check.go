@@ -85,7 +85,7 @@ func (r *shaper) draftsOf(root *node, doc any) []*jsonschema.Draft {
 	return drafts
 }
 
-// isWritten reports whether some schema object of a part of a schema is as told.
+// isWritten reports whether told holds of some schema object of a part of a schema.
 func isWritten(n *node, as role, told func(*node) bool) bool {
 	if as == data || as == hints || as == values {
 		return false
@@ -219,6 +219,7 @@ func (r role) roleOf(key string) role {
 	}
 
 	switch key {
+	// Of a schema object, the key decides; all that is not listed holds schemas.
 	case "properties":
 		return properties
 	case "$defs", "definitions", "patternProperties", "dependentSchemas":

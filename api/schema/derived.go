@@ -27,6 +27,7 @@ func (r *hintReader) checkDerived(n *node, path string, p *Property, h *Hints) {
 	if r.derived == nil {
 		r.derived = map[string]*node{}
 	}
+	// The place is kept for checkPlacesOfDerived, which reads the schema as a whole.
 	r.derived[p.Name] = n.get("derived")
 
 	for _, key := range n.keys {

@@ -241,12 +241,16 @@ func flattenValues(prefix string, properties []Property, rest bool, record, valu
 			values[prefix+p.step()] = v
 		}
 	}
+
 	others := map[string]any{}
+
+	// What the schema does not name is one value of the object, under a name of its own.
 	for name, v := range record {
 		if rest && !named[name] && v != nil {
 			others[name] = v
 		}
 	}
+
 	if len(others) > 0 {
 		values[prefix+RestName] = others
 	}

@@ -54,6 +54,8 @@ func (p *Property) Fits(v any) error {
 		return fmt.Errorf("%T is no value", v)
 	}
 
+	// The form of a single value is what remains to be checked: formats, and the allowed
+	// values.
 	_, err := p.Normalize(v)
 	return err
 }
@@ -113,6 +115,7 @@ func (p *Property) fitsObject(m map[string]any) error {
 		}
 	}
 
+	// Names that the schema does not list are values under other names, if it allows any.
 	others := p.others()
 	if known < len(m) && others == nil {
 		return errors.New("an object with a property that the schema does not have")

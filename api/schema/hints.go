@@ -36,6 +36,8 @@ func (r *hintReader) strayHints(n *node, path string) {
 				if !r.hinted[n.items[i]] {
 					r.recordFault(key, at, "hints have no effect here; they belong to the schema's top or to a property that holds a value")
 				}
+			// What is data is not looked at, and shared definitions are read where they are
+			// used.
 			case "default", "examples", "const", "enum", "$defs", "definitions":
 			default:
 				r.strayHints(n.items[i], at)
@@ -101,6 +103,7 @@ func (r *hintReader) topHints(v *view, s *Schema) []string {
 	var key []string
 	var match *node
 
+	// A match without a key is a fault that only shows when all hints are read.
 	for i, name := range n.keys {
 		switch name.text {
 		case "key":
@@ -227,6 +230,7 @@ func (r *hintReader) readKey(n *node, path string, s *Schema) []string {
 		return nil
 	}
 
+	// An empty key is no fault, so it is not nil.
 	key := []string{}
 	fields := flattenFields("", s.Properties, true)
 
@@ -344,6 +348,7 @@ func (r *hintReader) readHintsOf(n *node, path string, p *Property, h *Hints, in
 		}
 	}
 
+	// Some hints exclude each other, which only shows when all of them are read.
 	r.checkPlaces(n, path)
 	r.checkOtherwise(n, path, p, h)
 	r.checkDerived(n, path, p, h)
@@ -376,6 +381,7 @@ func (r *hintReader) readNumberWords(n *node, path string, p *Property) bool {
 // readGiven reads what the program fills in, which has to fit the type of the property.
 func (r *hintReader) readGiven(n *node, path string, p *Property) Given {
 	g := Given(n.text)
+	// Each given needs a type of its own; a list of objects takes rows alone.
 	switch {
 	case n.kind != nodeString || !g.known():
 		r.recordFault(n, path, "unknown given %q; known are number, count, references, rows, rows.count, rows.count.NAME, item.NAME", clipText(n.text))
@@ -496,6 +502,7 @@ func (r *hintReader) readValues(n *node, path string, p *Property) []Value {
 		return nil
 	}
 
+	// The values of a list are those of its elements.
 	element := p
 	if p.Type == Array {
 		element = p.Items

@@ -55,7 +55,11 @@ func (s *Schema) Judge(values map[string]any) Judgement {
 		v, ok := j.Kept[f.Path]
 		if !ok {
 			continue
+
+			// A value that is of the wrong form as a whole is refused; else it loses the parts
+			// that are.
 		}
+
 		b := f.Property.refuse(v)
 		if b == nil {
 			continue
@@ -66,6 +70,7 @@ func (s *Schema) Judge(values map[string]any) Judgement {
 			j.refuse(*b)
 			continue
 		}
+
 		j.Kept[f.Path] = sound
 		for _, part := range parts {
 			part.Field, part.Breach.Field = f.Path, f.Path
@@ -73,16 +78,20 @@ func (s *Schema) Judge(values map[string]any) Judgement {
 		}
 	}
 
+	// Null may be all that is lacking, so it is tried before values are refused for it.
 	added := map[string]bool{}
 	for {
 		breaches, missing := s.breaches(j.Kept)
 		j.Missing = missing
+
 		if j.addNulls(breaches, added) {
 			continue
 		}
+
 		if !slices.ContainsFunc(breaches, func(b placed) bool { return j.holds(b.Breach) }) {
 			return j
 		}
+
 		s.applyBreaches(&j, breaches)
 	}
 }
@@ -364,27 +373,35 @@ func (s *Schema) alternativeFaults(e *jsonschema.ValidationError, whole fault) [
 	for _, cause := range e.Causes {
 		branch := s.leavesOf(cause, nil)
 		inner = append(inner, branch...)
+		// An alternative that lacks values alone might still hold once these are found.
 		if len(branch) == 0 || slices.ContainsFunc(branch, func(f fault) bool { return f.lacking == nil }) {
 			continue
 		}
+
 		if !slices.ContainsFunc(branch, func(f fault) bool { return f.nulls == nil }) {
 			return branch
 		}
+
 		if lacking == nil {
 			lacking = branch
 		}
 	}
+
 	if lacking != nil {
 		return lacking
 	}
 
+	// Only faults at places inside tell more than the fault of the whole.
 	inner = slices.DeleteFunc(inner, func(f fault) bool { return f.lacking != nil || len(f.at) <= len(whole.at) })
+
 	if len(inner) == 0 {
 		return []fault{whole}
 	}
+
 	for i := range inner {
 		inner[i].constraint, inner[i].conditional = whole.constraint, true
 	}
+
 	return inner
 }
 
@@ -416,6 +433,7 @@ func (s *Schema) fieldAt(at []string) (path string, inside int) {
 		return s.Properties[0].step(), len(at)
 	}
 
+	// Objects are gone through as far as the schema names their properties.
 	properties, rest, prefix := s.Properties, s.Rest != nil, ""
 	for i, name := range at {
 		n := slices.IndexFunc(properties, func(p Property) bool { return p.Name == name })

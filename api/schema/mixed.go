@@ -183,11 +183,14 @@ func normalizeAny(v any) (any, error) {
 			return nil, errors.New("is empty")
 		}
 		return text, nil
+
 	case json.Number, float64, int, int64:
 		text, err := scalarText(v)
+
 		if err != nil {
 			return nil, err
 		}
+
 		n, ok := format.CanonicalNumber(text)
 		if !ok {
 			return nil, fmt.Errorf("%q is no number", clipText(text))
@@ -195,6 +198,7 @@ func normalizeAny(v any) (any, error) {
 		return json.Number(n), nil
 	case []any:
 		out := make([]any, len(v))
+
 		for i, item := range v {
 			value, err := normalizeWithin(item)
 			if err != nil {

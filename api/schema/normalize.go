@@ -68,6 +68,7 @@ func (p *Property) normalizeList(v any) (any, error) {
 			return nil, fmt.Errorf("[%d]: %w", i, err)
 		}
 
+		// Null is no element: a list holds what was found.
 		if value != nil {
 			out = append(out, value)
 		}
@@ -92,6 +93,7 @@ func (p *Property) normalizeObject(v any) (any, error) {
 			return nil, fmt.Errorf("%s: %w", inner.Name, err)
 		}
 
+		// Null is kept only where the schema asks for the property and allows null.
 		if value != nil || inner.Required && inner.Nullable {
 			out[inner.Name] = value
 		}
@@ -142,6 +144,7 @@ func (p *Property) parseScalar(text string) (any, error) {
 		return nil, fmt.Errorf("%q is no %s", clipText(text), what)
 	}
 
+	// The empty text counts only where the schema lists it.
 	if value == "" && !slices.Contains(p.Enum, any("")) {
 		return nil, errors.New("is empty")
 	}

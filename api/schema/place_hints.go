@@ -114,6 +114,7 @@ func (r *hintReader) readRange(n *node, path, what string) *Lines {
 		bounds = append(bounds, i)
 	}
 
+	// A single number is one line or character; the last one has no number behind it.
 	l := &Lines{From: bounds[0], To: End}
 	switch {
 	case len(bounds) == 2 && !(l.From < 0 && bounds[1] == 0):
@@ -122,6 +123,8 @@ func (r *hintReader) readRange(n *node, path, what string) *Lines {
 		l.To = l.From + 1
 	}
 
+	// Ends of which one counts from the beginning and one from the end cannot be compared
+	// here.
 	if (l.From < 0) == (l.To < 0) && l.From >= l.To {
 		r.recordFault(n, path, "there are no %ss from %d to %d: the second number is the first %s that is left out", what, l.From, l.To, what)
 		return nil

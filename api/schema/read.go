@@ -29,6 +29,7 @@ func ParseIn(locale, file string, data []byte) (*Schema, error) {
 	r := &shaper{views: all, hints: &hintReader{views: all, hinted: map[*node]bool{}}}
 	s := r.readSchema()
 
+	// The work is bounded in looks, as short schemas may refer to each other very often.
 	if all.looks > maxLooks {
 		return nil, Errors{{
 			File: file, Line: root.line, Column: root.col, Msg: "its parts refer to each other so often that it would take too long to read",
@@ -48,6 +49,7 @@ func ParseIn(locale, file string, data []byte) (*Schema, error) {
 		return nil, found.errs.sortedUnique()
 	}
 
+	// Warnings are for schemas that can be used: after a fault only the faults are shown.
 	s.Warnings = found.warnings.sortedUnique()
 	s.canonical, s.plain = encodeSchema(root, false), encodeSchema(root, true)
 

@@ -291,6 +291,7 @@ func (r *shaper) namesOfAlternatives(v *view) []string {
 		}
 	}
 
+	// What is described, or may be any other property, needs no field of its own.
 	for _, m := range r.membersOf(v) {
 		delete(names, m.name)
 	}
@@ -476,6 +477,8 @@ func (r *shaper) eachRest(v *view, named bool, seen map[*view]bool, do func(*vie
 			}
 		}
 		for _, key := range []string{"additionalProperties", "unevaluatedProperties"} {
+			// Beside named properties, an empty schema allows others without asking for
+			// them.
 			extra := n.get(key)
 			if extra != nil && extra.kind == nodeMap && (len(extra.keys) > 0 || !named) {
 				do(r.newView(extra, joinPath(v.paths[i], key)))
@@ -504,10 +507,13 @@ func (r *shaper) readArray(p *Property, v *view, n *node, path string, depth int
 		p.Items = &item
 		return
 	}
+
+	// With places of its own a list is a tuple; what follows them is its items.
 	p.Type = Tuple
 	for i, m := range prefix {
 		p.Prefix = append(p.Prefix, r.readItem(fmt.Sprint(i+1), m.view, m.node, m.path, depth+1))
 	}
+
 	if rest.view != nil && !rest.view.never {
 		item := r.readItem(p.Name, rest.view, rest.node, rest.path, depth+1)
 		p.Items = &item
@@ -590,6 +596,7 @@ func (r *shaper) readEnum(v *view, p *Property) []any {
 		return r.allowedValues(list, p)
 	}
 
+	// Alternatives bound the values only if each of them lists some.
 	for _, group := range v.groups {
 		var all []any
 		for _, one := range group {

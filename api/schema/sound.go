@@ -49,6 +49,7 @@ func (p *Property) Sound(v any) (sound any, parts []Part, ok bool) {
 		return nil, nil, false
 	}
 
+	// Only objects, maps and lists can be without a part.
 	switch v := v.(type) {
 	case map[string]any:
 		if of.Type == Object || of.Type == Map {
@@ -141,6 +142,7 @@ func (p *Property) removable(v any, at []string) (steps int) {
 
 		switch inner := v.(type) {
 		case map[string]any:
+			// A member that is required takes what is around it along.
 			if p = of.Member(step); p == nil {
 				return steps
 			}
@@ -241,6 +243,7 @@ func (j *Judgement) shiftParts(field string, at []string) {
 		return p.Field == field && len(p.At) > len(at) && slices.Equal(p.At[:len(at)], at)
 	})
 
+	// The places of parts further back in the same list move by one.
 	for i := range j.Parts {
 		p := &j.Parts[i]
 		if p.Field != field || len(p.At) <= len(at) || !slices.Equal(p.At[:last], at[:last]) {

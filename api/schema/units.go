@@ -45,6 +45,7 @@ func digits(form func(rune) (rune, bool)) func(rune) rune {
 func (p *Property) CutUnit(text string) (number string, u *Unit) {
 	text = strings.TrimSpace(text)
 	longest := 0
+	// The longest unit wins, as one may end with another, such as m and km.
 	for i := range p.Hints.Units {
 		for _, form := range p.Hints.Units[i].forms() {
 			if len(form) <= longest || len(form) >= len(text) {
@@ -125,6 +126,7 @@ func (p *Property) ReadingsLike(value json.Number, text string, style format.Num
 				continue
 			}
 
+			// A numeral that can mean nothing else settles it.
 			if len(all) == 1 {
 				return all
 			}
@@ -160,6 +162,7 @@ func (p *Property) readings(text string, style format.NumberStyle) []string {
 	if unit == nil {
 		number = text
 	}
+
 	readings := p.readWords(number)
 	if readings == nil {
 		readings = format.ReadNumber(number, style)
@@ -172,12 +175,15 @@ func (p *Property) readings(text string, style format.NumberStyle) []string {
 	case p.Fraction && strings.ContainsAny(text, "%％٪"):
 		factor = "0.01"
 	}
+
 	var all []string
+	// Several readings may come to the same number, which counts once.
 	for _, n := range readings {
 		if n, ok := multiply(n, factor); ok && !slices.Contains(all, n) {
 			all = append(all, n)
 		}
 	}
+
 	return all
 }
 

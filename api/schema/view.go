@@ -165,6 +165,7 @@ func (r *views) gatherAlternatives(v *view, n *node, key, path string, depth int
 	var chosen []*node
 	var at []string
 	isNull := func(item *node) bool { t := item.get("type"); return t != nil && t.text == "null" }
+
 	r.eachListed(n, path, func(item *node, where string) {
 		switch {
 		case isNull(item):
@@ -178,15 +179,19 @@ func (r *views) gatherAlternatives(v *view, n *node, key, path string, depth int
 		r.gatherKeywords(v, chosen[0], at[0], depth+1)
 		return
 	}
+
 	group := make([]*view, 0, len(chosen))
+	// An alternative that the view holds already says nothing more.
 	for i, item := range chosen {
 		if v.gathered[item] || r.looks > maxLooks {
 			continue
 		}
+
 		one := r.newView(item, at[i])
 		v.nullable = v.nullable || one.nullable
 		group = append(group, one)
 	}
+
 	if len(group) > 0 {
 		v.groups = append(v.groups, group)
 	}
@@ -214,6 +219,7 @@ func (r *views) gatherConditions(v *view, n *node, path string) {
 		}
 	}
 
+	// Conditions may speak of the schema object they stand in, which would have no end.
 	for i, item := range found {
 		if item.kind == nodeMap && !r.under[item] && !v.gathered[item] {
 			v.more = append(v.more, r.newView(item, at[i]))
@@ -390,6 +396,7 @@ func (r *views) hintsOfTypes(v *view) (all typeSet) {
 		return typeString
 	}
 
+	// Without keywords of its own, it may be of the types of its alternatives.
 	for _, group := range v.groups {
 		for _, one := range group {
 			if declared := r.declaredTypes(one); declared != typeAll {
@@ -427,6 +434,7 @@ func (r *views) narrow(v *view, to typeSet) *view {
 	if v.narrowed == nil {
 		v.narrowed = map[typeSet]*view{}
 	}
+	// The view is noted before it is complete, as it may come to itself.
 	v.narrowed[to] = out
 
 	for _, group := range v.groups {

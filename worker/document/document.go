@@ -72,7 +72,8 @@ const (
 	Certain                // it is nothing else, whatever its name and media type say
 )
 
-// SniffBytes is the length of the beginning of a document by which formats are told.
+// SniffBytes is the length of the beginning of a document by which its format is
+// recognised.
 const SniffBytes = 4096
 
 // An Input is a document to parse.

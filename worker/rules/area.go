@@ -130,6 +130,7 @@ func (f *field) withinAreas(d *document, within *schema.Within, areas []area, w 
 		}
 	}
 
+	// Cells are looked for only within what characters and sections have left.
 	if len(within.Columns)+len(within.Rows) > 0 {
 		var cells []span.Span
 		for _, a := range areas {

@@ -163,11 +163,13 @@ func (s *search) addTextBelow(m mark) {
 		if strings.TrimSpace(s.clipLine(i, s.area.Span).Of(s.text)) == "" {
 			continue
 		}
+
 		line, ok := s.cellBelow(m, i)
 		v := span.Trim(s.text, span.New(line.Start, clampRune(s.text, line, s.most)))
 		if !ok || v.Start == v.End {
 			return
 		}
+
 		if len(marksBetween(s.allLabels, v.Start, v.Start+1)) > 0 || s.text[v.Start] == '|' {
 			return
 		}

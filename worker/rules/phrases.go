@@ -118,6 +118,8 @@ func (p *phrases) buildTrie(folded [][]byte) {
 	for i, text := range folded {
 		state := 0
 		for _, c := range text {
+			// Each state has a row of transitions in one slice. State 0 is the root, to
+			// which none leads, so 0 means none.
 			at := state*p.width + int(p.class[c])
 			if p.next[at] == 0 {
 				p.next[at] = int32(len(p.ends))
@@ -141,6 +143,8 @@ func (p *phrases) linkSuffixes() {
 	for len(queue) > 0 {
 		state := queue[0]
 		queue = queue[1:]
+
+		// States near the root come first, so what a state falls back to is complete already.
 
 		for c := range p.width {
 			at := int(state)*p.width + c

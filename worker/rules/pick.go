@@ -21,6 +21,7 @@ func (f *field) listElements(found []candidate, values []Found) []Found {
 
 	slices.SortStableFunc(values, func(a, b Found) int { return cmp.Compare(a.Start, b.Start) })
 
+	// The first place of a value stays.
 	seen := map[string]bool{}
 	return slices.DeleteFunc(values, func(v Found) bool {
 		id := f.element.Identity(v.Value)

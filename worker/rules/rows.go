@@ -51,7 +51,10 @@ func Summary(text string, rows []LeftOut) []string {
 		}
 		byWhy[r.Why] = append(byWhy[r.Why], r)
 	}
+
 	summary := make([]string, len(order))
+
+	// The reasons stand in the order of the rows that they were first given for.
 	for i, why := range order {
 		var quotes []string
 		for _, r := range byWhy[why][:min(maxQuoted, len(byWhy[why]))] {
@@ -78,6 +81,7 @@ func (p *Program) tableRecords(d *document, w window) []window {
 		sorter := rowSorter{program: p, document: d, fit: f, sums: make(map[int]*sum)}
 		before := len(windows)
 		for _, l := range f.Rows[min(f.first, len(f.Rows)):] {
+			// Extract returns the error of a reading that was stopped, and no row.
 			if d.reading.stopped() {
 				return nil
 			}
@@ -139,7 +143,9 @@ type sum struct {
 // sort returns why a row is no record; "" of one that is.
 func (s *rowSorter) sort(l table.Line) string {
 	text := s.document.text
+
 	s.cells = s.fit.cells(text, l, s.cells[:0])
+
 	own, spans := 0, false
 	first := -1
 	for i, c := range s.cells {
@@ -152,6 +158,7 @@ func (s *rowSorter) sort(l table.Line) string {
 		}
 	}
 
+	// The order matters: what is checked first gives the reason.
 	switch {
 	case own == 0:
 		return leftBlank
@@ -166,6 +173,7 @@ func (s *rowSorter) sort(l table.Line) string {
 	case !s.hasAny():
 		return leftNoCell
 	}
+
 	s.add()
 	return ""
 }
@@ -373,6 +381,7 @@ func (f *field) fromRow(d *document, index int, w window, cells []table.Cell) ([
 	switch {
 	case f.rowProgram != nil || f.element.Type == schema.Array:
 		return nil, "a row of a table holds no list of objects or lists"
+	// Patterns may look through the whole row if no column is of the field.
 	case len(f.patterns) > 0 && column.n < 0:
 		inRow := w
 		inRow.table = nil
@@ -397,6 +406,7 @@ func (f *field) fromRow(d *document, index int, w window, cells []table.Cell) ([
 			found[i].Basis = ByHint
 		}
 	}
+
 	return found, reason
 }
 

@@ -104,6 +104,7 @@ func Compile(s *schema.Schema) (*Program, error) {
 
 func (p *Program) compileFields(fields []schema.Field) error {
 	var b phraseBuilder
+
 	isDerived := func(f schema.Field) bool { return f.Property.Hints.Derived }
 	for _, f := range fields {
 		if isDerived(f) {
@@ -111,13 +112,17 @@ func (p *Program) compileFields(fields []schema.Field) error {
 		}
 	}
 
+	// No text holds a derived value, so it is not looked for.
 	fields = slices.DeleteFunc(slices.Clone(fields), isDerived)
 	for i, sf := range fields {
 		f, err := newField(sf)
 		if err != nil {
 			return err
 		}
+
 		f.most = longestValue(len(fields))
+
+		// A label that stands first in the schema has the lowest rank, and is preferred.
 		for rank, label := range f.labels {
 			b.add(label, i, labelPhrase, rank)
 		}
@@ -126,8 +131,10 @@ func (p *Program) compileFields(fields []schema.Field) error {
 				b.add(phrase, i, v, 0)
 			}
 		}
+
 		p.fields = append(p.fields, f)
 	}
+
 	var err error
 	p.phrases, err = b.build()
 	return err
@@ -175,6 +182,8 @@ func (p *Program) extractRecord(d *document, w window) Record {
 	}
 
 	r := Record{Start: w.Start}
+
+	// Extract returns the error of a reading that was stopped, and no record.
 	for i := range p.fields {
 		if d.reading.stopped() {
 			break
@@ -286,6 +295,7 @@ func (p *Program) readDocument(u Unit, r *reading) *document {
 		d.headerEnd = d.readMailHeader()
 	}
 
+	// Tables are looked at if each row may be a record, or if there is nothing else.
 	if d.ofTables = d.isTables(); p.many || d.ofTables {
 		d.fits = p.fitTables(d)
 	}

@@ -279,6 +279,8 @@ func (s *search) patternMatches(r span.Span) []candidate {
 					found = append(found, candidate{Span: v, matchStart: m[0], value: -1, order: order})
 					continue
 				}
+
+				// With phrases, what the pattern matched must hold one of them.
 				for _, c := range s.phrasesIn(v) {
 					c.matchStart, c.order = m[0], order
 					found = append(found, c)
@@ -369,6 +371,7 @@ func (s *search) chooseValues() ([]Found, string) {
 func (s *search) basisOf(c candidate) Basis {
 	h := &s.property.Hints
 
+	// The first that applies counts: a guess is one even where hints were given.
 	switch {
 	case c.byForm:
 		return ByType
@@ -406,6 +409,7 @@ func (s *search) parseValue(c candidate) (Found, error) {
 		return f, err
 	}
 
+	// What the schema excludes is refused only now, as it may name the text or the value.
 	if s.isExcluded(quote, f.Value) {
 		return f, fmt.Errorf("%q %w", clip(quote), errExcluded)
 	}
@@ -461,6 +465,7 @@ func clip(s string) string {
 
 // missingReason says why nothing was found.
 func (s *search) missingReason() string {
+	// A label that was not found explains most, so it comes before types and patterns.
 	switch {
 	case s.labelsGiven && !s.labelSeen:
 		return "no label matched"

@@ -107,6 +107,7 @@ func (d *document) headingAt(i int) (heading, bool) {
 		return h, false
 	}
 
+	// Headings of Markdown come first, then numbers, then what only looks like a heading.
 	if marks := len(text) - len(strings.TrimLeft(text, "#")); marks > 0 && marks <= 6 && strings.HasPrefix(text[marks:], " ") {
 		h.level, h.title = marks, strings.Trim(text, "# ")
 		return h, true

@@ -107,6 +107,7 @@ func (p *Program) findOccurrences(d *document, i int, r span.Span) []int {
 		return nil
 	}
 
+	// Only the surest candidates mark a record: others may be other things.
 	var at []int
 	for _, c := range s.candidates {
 		if classOf(c.score) == best {
@@ -161,6 +162,7 @@ func (p *Program) occupiedParagraphs(d *document, starts []int, w window) []int 
 
 	slices.Sort(marked)
 
+	// Both lists are in order, so the first occurrence in the paragraph tells.
 	var kept []int
 	for i, start := range starts {
 		end := w.End

@@ -25,33 +25,40 @@ func (s *search) stackedCells(m mark) (cells []table.Cell, isHead bool) {
 	if len(s.lineText(head)) > stackedLine {
 		return nil, false
 	}
+
 	style := delimited.StyleOf(s.lineText(head))
 	if style != delimited.Tabs && style != delimited.Gaps {
 		return nil, false
 	}
+
 	names := delimited.Split(s.text, s.lines[head], style)
 	n := slices.IndexFunc(names, func(c span.Span) bool { return c.Start <= m.Start && s.isLabelCell(c, m) })
 	if n < 0 || !s.headsOf(names) {
 		return nil, false
 	}
 
+	// One blank line may stand between labels and values.
 	below := head + 1
 	if below < len(s.lines) && strings.TrimSpace(s.lineText(below)) == "" {
 		below++
 	}
+
 	for i := below; i < min(len(s.lines), below+stackedRows) && s.lines[i].Start < s.area.End; i++ {
 		if len(s.lineText(i)) > stackedLine {
 			break
 		}
+
 		row := delimited.Split(s.text, s.clipLine(i, s.area.Span), style)
 		if delimited.StyleOf(s.lineText(i)) != style || !s.areValues(row, names, style) {
 			break
 		}
+
 		isHead = true
 		if at := s.under(names[n], n, row, style); at >= 0 && row[at].Start < row[at].End {
 			cells = append(cells, table.Cell{Start: row[at].Start, End: row[at].End})
 		}
 	}
+
 	return cells, isHead
 }
 
@@ -131,19 +138,24 @@ func (s *search) cellBelow(m mark, i int) (below span.Span, ok bool) {
 	if len(s.lineText(head)) > stackedLine || len(s.lineText(i)) > stackedLine {
 		return below, true
 	}
+
 	style := delimited.StyleOf(s.lineText(i))
 	if style != delimited.Tabs && style != delimited.Gaps || delimited.StyleOf(s.lineText(head)) != style {
 		return below, true
 	}
 
+	// A label that shares its line has the cell in its place; else all of the line is below
+	// it.
 	names, row := delimited.Split(s.text, s.lines[head], style), delimited.Split(s.text, below, style)
 	n := slices.IndexFunc(names, func(c span.Span) bool { return c.Start <= m.Start && m.End <= c.End })
 	if n < 0 || len(names) < 2 || len(row) < 2 {
 		return below, true
 	}
+
 	at := s.under(names[n], n, row, style)
 	if at < 0 || style == delimited.Tabs && len(row) != len(names) {
 		return below, false
 	}
+
 	return row[at], true
 }

@@ -24,6 +24,7 @@ func (d *document) cellsIn(r span.Span, columns, rows []string) []span.Span {
 			continue
 		}
 
+		// Any line may be the head of a table, so each is tried.
 		cells := delimited.Split(d.text, line, style)
 		n := slices.IndexFunc(cells, func(c span.Span) bool { return isPhrase(d.text[c.Start:c.End], columns) })
 		if n >= 0 {
@@ -87,6 +88,7 @@ func (d *document) columnCells(head, n int, title span.Span, style delimited.Sty
 			return found
 		}
 
+		// Cells between gaps have no number to go by, as empty ones leave no trace.
 		cells := delimited.Split(d.text, d.lines[i], style)
 		at := n
 		if style == delimited.Gaps {
@@ -120,6 +122,7 @@ func (s *search) headCells(m mark) (cells []table.Cell, sure bool) {
 		return nil, false
 	}
 
+	// The row of the head that holds the label need not be the last one.
 	heads := table.Cells(s.text, head, nil)
 	n := slices.IndexFunc(heads, func(c table.Cell) bool { return s.isLabelCell(span.New(c.Start, c.End), m) })
 	if n < 0 {
@@ -228,6 +231,7 @@ func (s *search) addCell(c table.Cell) {
 		return
 	}
 
+	// A cell that is a value as a whole needs no search within it.
 	cell := candidate{Span: span.New(c.Start, c.End), matchStart: c.Start, score: scoreEntry, value: -1, cell: true}
 	if len(s.patterns)+len(s.values) == 0 {
 		if _, shown, err := s.cellValue(text, s.document); err == nil {
@@ -274,7 +278,8 @@ func (d *document) hasRows(head, cells int, style delimited.Style) bool {
 	return rows > 0 && even*10 >= rows*9
 }
 
-// isRow reports whether line i is neither blank nor the line below the head of a delimited.
+// isRow reports whether line i is neither blank nor a rule, as stands below the head of a
+// table.
 func (d *document) isRow(i int) bool {
 	line := strings.TrimSpace(d.lineText(i))
 	return line != "" && !delimited.IsRule(line)
@@ -322,6 +327,7 @@ func (s *search) addFromTables() bool {
 				continue
 			}
 
+			// The slice of cells is used again for each row.
 			s.reading.cells = f.cells(s.text, l, s.reading.cells[:0])
 			if column.n < len(s.reading.cells) && !s.reading.cells[column.n].Empty() {
 				s.addCell(s.reading.cells[column.n])

@@ -93,6 +93,7 @@ func (d *document) delimitedTable() (textTable, bool) {
 		return textTable{}, false
 	}
 
+	// Blank lines and rules are no rows.
 	for i := head + 1; i < len(d.lines); i++ {
 		if d.isRow(i) {
 			t.Rows = append(t.Rows, table.Line(d.lines[i]))
@@ -141,6 +142,7 @@ func (p *Program) fitTables(d *document) []*fit {
 func (p *Program) fitTable(d *document, t *textTable) *fit {
 	var best *fit
 
+	// Rows above the right head, such as a title, join the names of its columns.
 	rows := slices.Clone(t.Heads)
 	for skipped := 0; skipped <= min(maxSkipped, len(t.Rows)); skipped++ {
 		if skipped > 0 {
@@ -252,7 +254,10 @@ func (p *Program) fitHead(h head) *fit {
 	for i := range f.columns {
 		f.columns[i].n = -1
 	}
+
 	levels := make([]map[string][]int, 0, 4)
+	// Full names come before their last rows, and whole names before those without notes
+	// and brackets.
 	for _, names := range [][]string{h.full, h.last} {
 		for _, fold := range []func(string) string{foldStrictly, foldHead} {
 			level := make(map[string][]int, len(names))
@@ -264,10 +269,13 @@ func (p *Program) fitHead(h head) *fit {
 			levels = append(levels, level)
 		}
 	}
+
 	for n, name := range h.last {
 		f.heads[n] = foldStrictly(name)
 	}
 
+	// Labels that the schema gives take their columns first, for all fields, before own
+	// names do.
 	taken := make(map[int]bool)
 	for _, names := range []func(*field) []string{(*field).givenNames, (*field).ownNames} {
 		for i := range p.fields {
@@ -275,12 +283,14 @@ func (p *Program) fitHead(h head) *fit {
 			if c.n >= 0 || p.fields[i].rowProgram != nil {
 				continue
 			}
+
 			if c.find(names(&p.fields[i]), levels, taken); c.n >= 0 {
 				taken[c.n] = true
 				f.matched++
 			}
 		}
 	}
+
 	return f
 }
 
@@ -342,6 +352,7 @@ func (p *Program) guessColumns(d *document, f *fit) {
 			continue
 		}
 
+		// A column that fits alone is certain enough; of two, neither is.
 		var of []int
 		for n := range f.names {
 			if !taken[n] && d.columnFits(f, n, one) {

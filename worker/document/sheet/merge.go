@@ -76,6 +76,7 @@ func (m *Merges) cover(o *open, row int, cells []string, spans []int) ([]string,
 		cells = append(cells, "")
 	}
 
+	// What is repeated is bounded in bytes: a merge may cover very many rows.
 	if row > o.Top && cells[o.Left] == "" {
 		if m.repeated += len(o.value); m.repeated > maxRepeatedMerge {
 			return cells, spans

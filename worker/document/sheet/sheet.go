@@ -156,6 +156,7 @@ func (w *Writer) parts() []columns {
 		}
 	}
 
+	// Columns in use that follow each other are one part.
 	var parts []columns
 	for _, n := range slices.Sorted(maps.Keys(used)) {
 		if last := len(parts) - 1; last >= 0 && parts[last].to == n {
@@ -240,6 +241,7 @@ func (w *Writer) beginTable(header row) {
 
 	w.heads = append(w.heads, header.clone())
 
+	// A head whose cells cover several columns may have further rows of heads below it.
 	if !header.hasSpans() {
 		w.writeHeads()
 	}
@@ -293,6 +295,7 @@ func (w *Writer) endTable() {
 		w.alone = nil
 	}
 
+	// All that waits to be written is written in its order: titles, heads, then the end.
 	w.writeLines()
 
 	if len(w.heads) > 0 {
@@ -446,6 +449,7 @@ func hasTwoReadings(shown string) bool {
 		behind++
 	}
 
+	// A leading zero leaves only decimals, as in 0.125.
 	return behind == 3 && 1 <= before && before <= 3 && shown[at-before] != '0'
 }
 

@@ -18,6 +18,7 @@ func (w *writer) writeArticle(root *node) {
 		w.writeFront(meta, journal)
 	}
 
+	// Answers and comments are articles within the article.
 	for _, part := range root.elements() {
 		switch part.name {
 		case "body", "back", "floats-group", "floats-wrap":
@@ -74,17 +75,21 @@ func (w *writer) writeFront(meta *node, journal string) {
 			w.paragraph(name + ": " + value)
 		}
 	}
+
 	line("Authors", strings.Join(authorsOf(meta), "; "))
 	line("Journal", journal)
 	line("Published", dateOf(meta))
+
 	for _, id := range meta.elements() {
 		if id.name == "article-id" && id.attr("pub-id-type") == "doi" {
 			line("DOI", plainText(id))
 		}
 	}
+
 	var words []string
 	findAll(meta, "kwd", func(k *node) { words = append(words, plainText(k)) })
 	line("Keywords", strings.Join(words, "; "))
+
 	findAll(meta, "aff", func(a *node) { line("Affiliation", plainText(without(a, "label"))) })
 
 	for _, part := range meta.elements() {
@@ -175,6 +180,7 @@ func citationOf(ref *node) string {
 		return plainText(without(c, "label"))
 	}
 
+	// Data is put together in the usual order: authors, the rest, and where it stands.
 	var authors, rest []string
 	for _, part := range c.elements() {
 		switch part.name {
@@ -193,12 +199,15 @@ func citationOf(ref *node) string {
 			rest = append(rest, plainText(part))
 		}
 	}
+
 	if where := pagesOf(c); where != "" {
 		rest = append(rest, where)
 	}
+
 	if len(authors) > 0 {
 		rest = append([]string{strings.Join(authors, ", ")}, rest...)
 	}
+
 	return strings.Join(rest, ". ")
 }
 

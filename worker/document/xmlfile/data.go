@@ -92,22 +92,28 @@ func fieldsOf(n *node, name string) (all []field) {
 func (w *writer) writeRecords(records []*node) bool {
 	columns, rows := map[string]int{}, make([][]field, 0, len(records))
 	var names []string
+
+	// A record that is no row makes all of them none.
 	for _, n := range records {
 		row, ok := rowOf(n, "", 0)
 		if !ok {
 			return false
 		}
+
 		for _, f := range row {
 			if _, known := columns[f.name]; !known {
 				columns[f.name] = len(names)
 				names = append(names, f.name)
 			}
 		}
+
 		if len(names) > maxFields {
 			return false
 		}
+
 		rows = append(rows, row)
 	}
+
 	if len(names) < 2 || w.text.CountCells(len(names)*len(rows)) != nil {
 		return false
 	}
@@ -116,17 +122,21 @@ func (w *writer) writeRecords(records []*node) bool {
 	for i, name := range names {
 		heads[i].Text = name
 	}
+
 	w.text.BeginTable(heads)
+
 	for _, row := range rows {
 		cells := make([]richtext.Cell, len(names))
 		for _, f := range row {
 			cells[columns[f.name]] = richtext.Cell{Text: f.value, Place: w.place}
 		}
+
 		w.text.Row(cells)
 		if w.stopped() {
 			break
 		}
 	}
+
 	w.text.EndTable()
 	return true
 }

@@ -105,6 +105,7 @@ func expand(name string, declared map[string]string, depth int) (string, error) 
 		}
 		return "&" + name + ";", nil
 	}
+
 	if depth > maxNested {
 		return "", document.Refuse("damaged: more than %d entities within each other", maxNested)
 	}
@@ -116,15 +117,18 @@ func expand(name string, declared map[string]string, depth int) (string, error) 
 		if err != nil {
 			return "", err
 		}
+
 		b.WriteString(value[at:m[0]])
 		b.WriteString(inner)
 		if at = m[1]; b.Len() > maxEntity {
 			break
 		}
 	}
+
 	if b.WriteString(value[at:]); b.Len() > maxEntity {
 		return "", document.Refuse("damaged: an entity comes to more than %d bytes", maxEntity)
 	}
+
 	return characterReferences(b.String()), nil
 }
 

@@ -57,6 +57,7 @@ func (r *gridReader) read(n *node, head bool) {
 		}
 		switch c.name {
 		case "colspec":
+			// A column without a number is the one behind those named so far.
 			column := len(r.names)
 			if number, err := strconv.Atoi(c.attr("colnum")); err == nil && number > 0 {
 				column = number - 1

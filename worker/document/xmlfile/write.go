@@ -370,6 +370,7 @@ func (w *writer) writeTerms(n *node) {
 		}
 	}
 
+	// A term without a meaning is kept, too.
 	w.paragraph(term)
 }
 

@@ -95,28 +95,36 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 	if err != nil {
 		return nil, fmt.Errorf("document: %w", err)
 	}
+
 	decoded, _, name, err := charset.Decode(data, declaredCharset(data, in.MediaType))
 	if err != nil {
 		return nil, err
 	}
+
 	entities, err := entitiesOf(decoded)
 	if err != nil {
 		return nil, err
 	}
+
 	limits := in.Limits.WithDefaults()
 	root, err := readTree(ctx, decoded, entities, limits)
+
+	// What is not well-formed is read as text, and a note says so.
 	if syntax := new(xml.SyntaxError); errors.As(err, &syntax) {
 		return readAsText(ctx, in, data, syntax)
 	}
+
 	if err != nil {
 		return nil, err
 	}
 
 	w := &writer{ctx: ctx, text: &richtext.Writer{MaxBytes: limits.Bytes, MaxCells: limits.Cells}}
 	w.writeRoot(root)
+
 	if w.err != nil {
 		return nil, w.err
 	}
+
 	d, err := w.text.Document()
 	if err == nil {
 		d.Charset, d.Title, d.Notes = name, w.title, w.notes

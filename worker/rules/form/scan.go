@@ -294,6 +294,8 @@ func scanURIs(text string, start, end int) []span.Span {
 
 		s.End = endOfURI(text, i, end)
 		found = appendAddress(found, text, s, p, ".,;:!?'*")
+
+		// Within the address, "www." or "://" does not begin another one.
 		i = max(i, s.End-1)
 	}
 

@@ -102,6 +102,7 @@ func (p *Proposal) Add(text string) {
 		return
 	}
 
+	// A value with a label is not counted once more by its form.
 	p.valued = map[string]bool{}
 	p.addEntries(text)
 
@@ -335,6 +336,7 @@ func (p *Proposal) render(fields []field, many bool) (string, error) {
 	if !many {
 		lists = p.listDefinitions(fields)
 	}
+
 	if len(fields) == 0 && lists == "" {
 		return "", ErrNothing
 	}
@@ -345,15 +347,20 @@ func (p *Proposal) render(fields []field, many bool) (string, error) {
 		b.WriteString("type: array\nitems:\n")
 		indent = "  "
 	}
+
 	b.WriteString(indent + "type: object\n")
+
 	if required := p.required(fields); len(required) > 0 {
 		b.WriteString(indent + "required: [" + strings.Join(required, ", ") + "]\n")
 	}
+
 	b.WriteString(indent + "properties:\n")
+
 	for _, f := range fields {
 		fmt.Fprintf(&b, "%s  # in %d of %d documents, such as %s\n", indent, f.documents, p.documents, quote(f.sample))
 		fmt.Fprintf(&b, "%s  %s: %s\n", indent, f.name, f.definition())
 	}
+
 	b.WriteString(lists)
 	return b.String(), nil
 }

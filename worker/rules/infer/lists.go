@@ -120,7 +120,9 @@ func (p *Proposal) addList(heads []string, rows [][]string) {
 		p.lists[key] = seen
 		p.listOrder = append(p.listOrder, seen)
 	}
+
 	if seen.last != p.documents {
+		// A document may have several tables with this head, but counts once.
 		seen.last = p.documents
 		seen.documents++
 	}
@@ -132,13 +134,16 @@ func (p *Proposal) addList(heads []string, rows [][]string) {
 				own++
 			}
 		}
+
 		if len(row) > 0 && row[0] == "" && own <= 2 {
 			for _, e := range rowEntries(row) {
 				p.addEntry(e)
 			}
 			continue
 		}
+
 		seen.rows++
+
 		for n, cell := range row {
 			if n < len(heads) && heads[n] != "" && cell != "" {
 				seen.columns.add(heads[n], cell, p.documents)
@@ -156,24 +161,31 @@ func (p *Proposal) listDefinitions(known []field) string {
 	lists := slices.DeleteFunc(slices.Clone(p.listOrder), func(l *list) bool {
 		return float64(l.documents) < leastShare*float64(p.documents) || len(l.columns.list) < 2
 	})
+
 	taken := make(map[string]bool, len(known))
 	for _, f := range known {
 		taken[f.name] = true
 	}
 
 	var b strings.Builder
+
 	for _, l := range lists[:min(len(lists), maxLists)] {
 		name := "items"
+		// The name must differ from those of all other properties.
 		for n := 2; taken[name]; n++ {
 			name = fmt.Sprintf("items_%d", n)
 		}
+
 		taken[name] = true
+
 		fmt.Fprintf(&b, "  # a table in %d of %d documents, with %d rows\n", l.documents, p.documents, l.rows)
 		fmt.Fprintf(&b, "  %s:\n    type: array\n    items:\n      type: object\n      properties:\n", name)
+
 		var columns []field
 		for _, o := range l.columns.list {
 			columns = append(columns, o.field())
 		}
+
 		for _, f := range unique(columns[:min(len(columns), maxFields)]) {
 			fmt.Fprintf(&b, "        %s: %s # such as %s\n", f.name, f.definition(), quote(f.sample))
 		}

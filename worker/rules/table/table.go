@@ -48,6 +48,7 @@ const maxCells = 1000
 // Split returns the cells of a line, without white space and quotation marks
 // around them. Empty cells count, but not where gaps set cells apart.
 func Split(text string, line span.Span, style Style) []span.Span {
+	// A tab at either end sets an empty cell apart, so it is no white space to be trimmed.
 	if style == Tabs {
 		line.End = line.Start + len(strings.TrimRight(text[line.Start:line.End], "\r"))
 	} else {
