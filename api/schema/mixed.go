@@ -186,7 +186,6 @@ func normalizeAny(v any) (any, error) {
 
 	case json.Number, float64, int, int64:
 		text, err := scalarText(v)
-
 		if err != nil {
 			return nil, err
 		}
@@ -198,7 +197,6 @@ func normalizeAny(v any) (any, error) {
 		return json.Number(n), nil
 	case []any:
 		out := make([]any, len(v))
-
 		for i, item := range v {
 			value, err := normalizeWithin(item)
 			if err != nil {

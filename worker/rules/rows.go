@@ -143,7 +143,6 @@ type sum struct {
 // sort returns why a row is no record; "" of one that is.
 func (s *rowSorter) sort(l table.Line) string {
 	text := s.document.text
-
 	s.cells = s.fit.cells(text, l, s.cells[:0])
 
 	own, spans := 0, false

@@ -168,7 +168,6 @@ func (p *Proposal) listDefinitions(known []field) string {
 	}
 
 	var b strings.Builder
-
 	for _, l := range lists[:min(len(lists), maxLists)] {
 		name := "items"
 		// The name must differ from those of all other properties.
