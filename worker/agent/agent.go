@@ -2,7 +2,7 @@
 // interface of an agent, what an agent is given, what it may ask for, and how
 // its errors are understood.
 //
-// It imports nothing of the project but the vocabulary and worker/ground, and no
+// It imports the packages of api by which jobs are described, and worker/ground, and no
 // provider of models: agents import it, the worker runs them.
 package agent
 

@@ -24,7 +24,7 @@ const minConfusable = 4
 // A phrase is something to search for.
 type phrase struct {
 	field  int
-	value  int // label0 or the index of the value
+	value  int // labelPhrase, or the index of the value
 	rank   int // of a label, from the best
 	folded int // bytes
 	strict string
@@ -35,7 +35,7 @@ type mark struct {
 	span.Span
 	phrase int
 	field  int
-	value  int  // label0 or the index of the value
+	value  int  // labelPhrase, or the index of the value
 	rank   int  // of a label, from the best
 	exact  bool // no letters were confused
 }

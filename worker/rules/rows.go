@@ -22,7 +22,7 @@ type LeftOut struct {
 	Why        string
 }
 
-// Why rows are left out.
+// Reasons why rows are left out.
 const (
 	leftHead   = "repeat the head of their table"
 	leftTotal  = "add up other rows"
@@ -111,7 +111,7 @@ func (r *reading) leaveOut(d *document, l table.Line, why string) {
 	}
 }
 
-// leftBlank is why empty rows are left out, of which nobody wants to know.
+// leftBlank is why empty rows are left out. These are not reported.
 const leftBlank = "are empty"
 
 // tookTable notes which table was taken for records, and by what.

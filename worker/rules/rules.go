@@ -5,9 +5,10 @@
 //
 // The work is linear in the length of any text: regular expressions are RE2 of
 // bounded size, one automaton finds labels and phrases, and the text searched after
-// a label is bounded. Whoever runs a program can stop it at any time.
+// a label is bounded. A caller can stop a run at any time.
 //
-// It is pure and imports nothing of the project but api/schema.
+// It is pure. Of the project it imports api/schema with its packages, api/plural,
+// worker/table and its own packages.
 package rules
 
 import (

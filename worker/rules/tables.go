@@ -294,8 +294,8 @@ func (p *Program) fitHead(h head) *fit {
 	return f
 }
 
-// find sets the column that has one of the names, and that no other field has. Two columns
-// of one name are none: which is meant, nobody knows.
+// find sets the column that has one of the names, and that no other field has. Of two
+// columns with one name neither is taken, since it is unclear which is meant.
 func (c *column) find(names []string, levels []map[string][]int, taken map[int]bool) {
 	for _, name := range names {
 		folded := foldStrictly(name)

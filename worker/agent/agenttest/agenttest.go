@@ -29,6 +29,7 @@ func (k *Keeper) KeepEvidence(ctx context.Context, e mapreduce.Evidence, text []
 	if err := errors.Join(e.CheckText(text), e.Check()); err != nil {
 		return "", err
 	}
+
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	_, known := k.texts[e.Document]
@@ -42,6 +43,7 @@ func (k *Keeper) KeepEvidence(ctx context.Context, e mapreduce.Evidence, text []
 	case k.texts == nil:
 		k.texts = make(map[mapreduce.DocumentID][]byte)
 	}
+
 	k.kept, k.bytes = append(k.kept, e), k.bytes+e.Bytes
 	k.texts[e.Document] = slices.Clone(text)
 	return e.Document, nil

@@ -6,8 +6,8 @@
 // The orchestrator checks all of this again and believes no worker. An agent that is
 // checked here fails its unit at once, where another attempt would come to the same.
 //
-// It checks the encoded output against the task, and shares nothing with what
-// made it but worker/output, worker/refs and worker/ground.
+// It checks the encoded output against the task, and shares nothing with what made it but
+// worker/output, worker/ground and the reading of inputs in worker/agent/unit.
 package checked
 
 import (
@@ -41,16 +41,20 @@ func (r *runner) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (
 	if err != nil || res == nil {
 		return res, err
 	}
+
 	c := &checker{ctx: ctx, task: task}
 	if len(toolsOf(task)) > 0 {
 		c.keeper, _ = calls.(agent.EvidenceKeeper)
 	}
+
+	// Where evidence could not be read, other faults say nothing of the output.
 	if err = c.checkOutput(res.Output); c.unread != nil {
 		err = c.unread
 	}
 	if errors.Is(err, errUnread) {
 		return nil, err // another attempt may read it
 	}
+
 	if err != nil {
 		return nil, agent.Permanent(fmt.Errorf("the output of %s was refused: %w", task.Unit, err))
 	}
@@ -113,6 +117,7 @@ func (c *checker) texts() (check.Texts, error) {
 	return check.BundleTexts(string(c.task.Unit), nil, c.evidence()), nil
 }
 
+// checkOutput checks an encoded output by the kind of the unit that made it.
 func (c *checker) checkOutput(data []byte) error {
 	task := c.task
 	if task.Kind == mapreduce.KindParse {
@@ -124,6 +129,7 @@ func (c *checker) checkOutput(data []byte) error {
 	if !task.MakesRecords() {
 		return c.checkValue(data)
 	}
+
 	switch {
 	case task.Text != nil:
 		return c.checkMap(data)
@@ -141,22 +147,27 @@ func (c *checker) checkValue(data []byte) error {
 	if err != nil {
 		return err
 	}
+
 	form, err := unit.Form(task)
 	if err != nil {
 		return err
 	}
+
 	var given []*output.Output
 	if !task.StageSpec.Documents {
 		if given, _, err = unit.Given(task); err != nil {
 			return err
 		}
 	}
+
+	// A unit with evidence may cite that beside what it was given.
 	var own check.Texts
 	if c.keeper != nil {
 		if own, err = c.texts(); err != nil {
 			return err
 		}
 	}
+
 	return check.Value(given, own, form, out)
 }
 
@@ -166,10 +177,12 @@ func (c *checker) checkPassages(data []byte) error {
 	if err != nil {
 		return err
 	}
+
 	form, err := jsonvalue.NewForm(c.task.StageSpec.Schema)
 	if err != nil {
 		return err
 	}
+
 	texts, err := c.texts()
 	if err != nil {
 		return err
@@ -186,16 +199,20 @@ func textOf(task *agent.Task) check.Text {
 	}
 }
 
+// checkMap checks the output of a map unit. The whole document is got only for an output
+// that cites it beyond the chunk.
 func (c *checker) checkMap(data []byte) error {
 	task := c.task
 	out, err := output.Decode(data)
 	if err != nil {
 		return err
 	}
+
 	text := textOf(task)
 	if task.Whole == nil || !out.CitesOutside() {
 		return check.Map(text, c.evidence(), out)
 	}
+
 	unread := task.Whole(c.ctx, func(document *ground.Text) {
 		text.Whole = document
 		err = check.Map(text, c.evidence(), out)
@@ -209,6 +226,7 @@ func (c *checker) checkMap(data []byte) error {
 // errUnread is why an output was not checked.
 var errUnread = errors.New("the document that it cites cannot be read")
 
+// checkDirect checks the output of a unit that works on all documents.
 func (c *checker) checkDirect(data []byte) error {
 	out, err := output.Decode(data)
 	if err != nil {
@@ -221,11 +239,13 @@ func (c *checker) checkDirect(data []byte) error {
 	return check.Direct(string(c.task.Unit), c.task.Index, docs, c.evidence(), out)
 }
 
+// checkReduce checks an output against those that it was merged from.
 func checkReduce(inputs []mapreduce.Input, data []byte) error {
 	out, err := output.Decode(data)
 	if err != nil {
 		return err
 	}
+
 	var given []*output.Output
 	for _, in := range inputs {
 		if in.Failed {

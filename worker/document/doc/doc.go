@@ -1,7 +1,7 @@
 // Package doc reads Word documents of 1997 to 2003 ([MS-DOC]). Their text is that of newer ones:
 // headings, paragraphs and tables, with tracked changes as if they were accepted, and behind
-// them footnotes, comments and the texts of headers and boxes. Of fields, what they show is
-// text. The numbers of lists are not stored and are left out.
+// them footnotes, comments and the texts of headers and boxes. Fields are read as the text
+// they show. The numbers of lists are not stored and are left out.
 package doc
 
 import (

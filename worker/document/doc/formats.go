@@ -189,7 +189,7 @@ func eachChange(changes []byte, visit func(change int, of []byte)) {
 			case change == changeCells && len(changes) > 1:
 				n = 1 + int(binary.LittleEndian.Uint16(changes))
 			case change == changeTabs && changes[0] == 255:
-				return // its length is not said
+				return // its length is not known
 			}
 		}
 

@@ -267,7 +267,6 @@ func width(row []cell) int {
 // readRow reads a row of a table. It is empty if it is deleted.
 func (p *parser) readRow() ([]cell, error) {
 	var row []cell
-
 	columns, deleted, head := 0, false, false
 	var child func(xml.StartElement) error
 	child = func(e xml.StartElement) error {

@@ -271,9 +271,9 @@ func (r *wordReader) isLevel(char int) bool {
 	return math.Abs(p.d*x+p.e*y) < 0.3*math.Abs(p.a*x+p.b*y)
 }
 
-// box returns what characters of the text cover of the page, and whether their parts stand above
-// each other. What PDFium cannot measure, such
-// as a glyph of a font that is not at hand, stands where its characters were written.
+// box returns what characters of the text cover of the page, and whether their parts stand
+// above each other. What PDFium cannot measure, such as a glyph of a font that is not at
+// hand, stands where its characters were written.
 func (r *wordReader) box(from, to int) (box mapreduce.Box, across bool) {
 	shift := r.shift(from)
 	count := min(asInteger(r.pdfium.call("FPDFText_CountRects", r.text, integer(from+shift), integer(to-from))), maxRects)

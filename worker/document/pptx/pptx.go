@@ -355,7 +355,6 @@ func (p *parser) readText() (shape, error) {
 // readParagraph reads a line of a shape.
 func (p *parser) readParagraph() (paragraph, error) {
 	var line paragraph
-
 	p.text = new(runs.Text)
 	err := p.xml.Each(func(e xml.StartElement) error {
 		if e.Name.Local != "pPr" {

@@ -10,7 +10,7 @@ type Merge struct {
 
 // Bounds of merged cells. What is beyond them is read as it is stored: in the first cell.
 const (
-	maxRepeatedMerge = 4 << 20 // bytes that they say again
+	maxRepeatedMerge = 4 << 20 // bytes that they repeat
 	maxCovering      = 1000    // in one row
 )
 
@@ -18,7 +18,7 @@ const (
 type Merges struct {
 	waiting  []Merge // of rows to come, by their first row
 	covering []open  // of the row that is read
-	repeated int     // bytes that were said again
+	repeated int     // bytes that were repeated
 }
 
 // An open merge is one of a row that is read, with its value.

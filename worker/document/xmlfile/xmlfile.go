@@ -1,7 +1,7 @@
 // Package xmlfile is the format of XML files: articles in JATS, and any other. Their text has no
 // tags. Articles have headings, paragraphs, lists, tables and references. Files of data have a
-// line for each value, with its name, and a table where elements repeat. What a document
-// declares of entities is bounded, and nothing is fetched.
+// line for each value, with its name, and a table where elements repeat. The entities that
+// a document declares are bounded, and nothing is fetched.
 package xmlfile
 
 import (
@@ -163,7 +163,7 @@ func declaredCharset(data []byte, mediaType string) string {
 
 	name, _, _ := strings.Cut(value[1:], value[:1])
 	if strings.HasPrefix(strings.ToLower(name), "utf-16") || strings.EqualFold(name, "ucs-2") {
-		return "" // what is readable so far is not
+		return "" // the declaration was read as bytes, so the file is not UTF-16
 	}
 
 	return name

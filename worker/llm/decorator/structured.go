@@ -20,7 +20,7 @@ import (
 	"github.com/coditect/mapreduce/worker/llm/answer"
 )
 
-// Structured sees an answer through until it can be used, and returns only such:
+// Structured sees an answer through until it can be used, and returns no other:
 //   - a turn that paused is asked to go on;
 //   - an answer, or the input of a tool, is read as llm.Schema.Read does, and checked against
 //     the whole schema. One that does not fit is sent back once with what does not, and what

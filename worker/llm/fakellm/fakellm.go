@@ -1,7 +1,8 @@
-// Package fakellm is a scripted model behind HTTP, for tests. It speaks the wire
-// formats of Anthropic, OpenAI (both of them), Google, Bedrock and Ollama, keeps limits as the vendors do, and
-// misbehaves in every way that they have been seen to, on demand. What a model
-// says is a function of the test.
+// Package fakellm is a scripted model behind HTTP, for tests. It speaks the
+// wire formats of Anthropic, OpenAI (both of them), Google, Bedrock and
+// Ollama, keeps limits as the vendors do, and misbehaves in every way that
+// they have been seen to, on demand. What a model says is a function of the
+// test.
 //
 // It imports nothing of the project, so that a mistake in a provider cannot be
 // repeated here.

@@ -2,7 +2,7 @@
 // records of values, each with the places in the document on which it rests, and what is
 // wrong with the answer, for its author.
 //
-// It asks no model and looks for no quote; whoever reads an answer does.
+// It asks no model, and does not check where quotes stand: whoever reads an answer does.
 package found
 
 import (

@@ -12,9 +12,10 @@ import (
 	"github.com/coditect/mapreduce/worker/agent/model/form"
 )
 
-// Look gives findings that came without a quote the one place of a text at which their value stands,
-// in the words of the text. A quote that leaves words out is none. A value that could be meant by several places, or that a text says in
-// other words, stays without: it is not believed. The quotes are looked for and checked as any.
+// Look gives findings that came without a quote the one place of a text at which their
+// value stands, in the words of the text. A quote that leaves words out is none. A value
+// that could be meant by several places, or that a text says in other words, stays without
+// a quote, and is not believed. The quotes are looked for and checked as any.
 func Look(f *form.Form, answers []form.Record, text string) {
 	for _, a := range answers {
 		for _, field := range f.Fields {

@@ -28,8 +28,8 @@ type provider struct {
 	server Server
 }
 
-// New returns the provider of a server, which is an llm.Embedder if the server embeds. The error is an *llm.Error of
-// the kind Invalid, if the address is no address.
+// New returns the provider of a server, which is an llm.Embedder if the server embeds. The
+// error is an *llm.Error of the kind Invalid, if the address is no address.
 func New(cfg llm.Config, server Server) (llm.Provider, error) {
 	d, err := wire.NewDialer(cfg, server.URL, wire.Format{Judge: judgeError, Pause: pauseOf, Whole: wholeEvents, Sign: server.Sign})
 	if err != nil {
