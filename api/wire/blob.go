@@ -39,12 +39,14 @@ func decodeBlob(d *decoder, p *pb.Blob) mapreduce.Blob {
 		FirstEntry: int(d.decodeCount64("first_entry", p.GetFirstEntry())),
 		Evidence:   decodeOptional(d, "evidence", p.GetEvidence(), decodeEvidence),
 	}
+
 	switch {
 	case b.End > 0 && b.Start > b.End:
 		d.refuseField("end_byte", "the range [%d, %d) ends before it begins", b.Start, b.End)
 	case b.Length > 0 && max(b.Start, b.End) > b.Length:
 		d.refuseField("end_byte", "the range [%d, %d) is not within the %d bytes of the blob", b.Start, b.End, b.Length)
 	}
+
 	return b
 }
 

@@ -69,6 +69,7 @@ func cutPieces(pieces []*pb.DocumentPiece) iter.Seq[*pb.DocumentPiece] {
 		for _, p := range pieces {
 			rest, more := p.GetContent(), p.GetMore()
 
+			// Only the last of the parts says whether more follows in the next piece.
 			for len(rest) > PartSize {
 				p.Content, p.More = rest[:PartSize], true
 				if !yield(p) {

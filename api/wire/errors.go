@@ -83,6 +83,7 @@ func Classify(err error) *errs.Error {
 		return &errs.Error{Kind: errs.Deadline, Message: "the deadline has passed", Err: err}
 	}
 
+	// An error of gRPC has its kind in its status.
 	if s, ok := status.FromError(err); ok {
 		return fromStatus(s)
 	}

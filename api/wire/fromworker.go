@@ -171,9 +171,11 @@ func decodeReport(d *decoder, p *pb.Report) mapreduce.Report {
 		Breaker:    p.GetBreaker(),
 		Parking:    decodeOptional(d, "parking", p.GetParking(), decodeParking),
 	}
+
 	if r.Outcome == mapreduce.Parked && r.Parking == nil {
 		d.refuseField("parking", "is missing")
 	}
+
 	return r
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/coditect/mapreduce/worker/rules/span"
 )
 
-// Records of a schema of many are told apart by their anchor: the first required
+// Records of a schema of many are kept apart by their anchor: the first required
 // field that occurs in the text at its label, or by pattern, phrase or form; if
 // no required field does, the first field at all.
 //

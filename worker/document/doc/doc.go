@@ -207,6 +207,7 @@ func (w *writer) endParagraph(p paragraph) {
 		return
 	}
 
+	// What stands outside of cells ends the table before it.
 	w.endTable()
 
 	text := strings.TrimRight(w.line.String(), " \t\n")

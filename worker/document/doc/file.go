@@ -75,6 +75,7 @@ func readFile(streams map[string][]byte) (*file, error) {
 		return nil, document.Refuse("encrypted with a password; of encrypted files only PDF files are read: save it without a password")
 	}
 
+	// A bit of the header says which of both streams has the tables.
 	f.table = streams["0Table"]
 	if flags&isInTable1 != 0 {
 		f.table = streams["1Table"]

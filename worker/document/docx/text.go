@@ -144,6 +144,7 @@ func (p *parser) readInline(e xml.StartElement) error {
 		return p.readRun()
 	case "oMath", "oMathPara":
 		return equation.Write(&p.text, p.xml, e, p.readInline)
+	// What is deleted, moved away, or another form of what is read already is no text.
 	case "del", "moveFrom", "delText", "instrText", "Fallback", "rt", "ffData", "sdtPr", "posOffset", "fldData":
 	default:
 		return p.xml.Each(p.readInline, nil)
@@ -516,10 +517,12 @@ func isOfValues(rows [][]cell) bool {
 				values++
 			}
 		}
+
 		if values > 1 {
 			full++
 		}
 	}
+
 	return full > 1
 }
 

@@ -80,6 +80,7 @@ func (r *reader) readElement(e xml.StartElement, s *sequence) error {
 		s.addTerm(o.rest.term())
 		return err
 	}
+
 	return r.readInto(s)
 }
 

@@ -87,7 +87,7 @@ var elementKinds = map[string]elementKind{
 // maxElements bounds the elements of an equation. Those behind are written as their letters.
 const maxElements = 100_000
 
-// A mathML is an equation in MathML, which is told its tags and its text in order. The tags
+// A mathML is an equation in MathML, which takes its tags and its text in order. The tags
 // need not fit together. As in OMML, objects that are deeper than maxDepth are written as
 // their letters.
 type mathML struct {

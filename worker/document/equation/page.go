@@ -6,7 +6,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-// A Page is an equation of a web page, which is told the tokens of the page. It ends with
+// A Page is an equation of a web page, which takes the tokens of the page. It ends with
 // its element, or where no equation goes on: as in browsers, many an element of HTML ends one.
 type Page struct {
 	math    mathML

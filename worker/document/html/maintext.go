@@ -67,9 +67,9 @@ type totals struct{ links, mains, headings int }
 // maxOpen bounds the elements within each other of a page of which parts are left out.
 const maxOpen = 10_000
 
-// A partFinder finds the parts of a page that are not its main text. It is told the tags
+// A partFinder finds the parts of a page that are not its main text. It takes the tags
 // and the text of the page in order. Elements that are never closed, and those that hold
-// the main element, are no parts. The time is linear in what it is told.
+// the main element, are no parts. The time is linear in what it takes.
 type partFinder struct {
 	open      []element
 	openNames map[string]int // how many of open have a name
@@ -100,11 +100,14 @@ func tags(z *xhtml.Tokenizer, more bool) map[string]string {
 			if _, twice := values[k]; twice {
 				continue
 			}
+
+			// HTML takes the first of two attributes of one name.
 			if values[k] = string(value); k != "value" {
 				values[k] = strings.ToLower(values[k])
 			}
 		}
 	}
+
 	return values
 }
 

@@ -294,6 +294,7 @@ func (r *reader) startList(name string, attributes map[string]string) bool {
 	default:
 		return false
 	}
+
 	return true
 }
 

@@ -58,6 +58,7 @@ func (r *reader) startTable(name string, attributes map[string]string) bool {
 	switch name {
 	case "table":
 		r.endParagraph()
+		// Tables within too many others are only counted, so that their ends are known.
 		if r.deeper > 0 || len(r.tables) == maxTables {
 			r.deeper++
 			return true
@@ -75,6 +76,7 @@ func (r *reader) startTable(name string, attributes map[string]string) bool {
 	default:
 		return false
 	}
+
 	return true
 }
 

@@ -181,6 +181,7 @@ func (r *reader) readBody() error {
 				case "presentation", "drawing":
 					return p.readSlides()
 				}
+
 				r.writeMargins("header") // those of sheets and slides are for print: the sheet's name, a page's number
 				if err := p.readBlocks(0, r.writeLine); err != nil {
 					return err

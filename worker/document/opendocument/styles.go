@@ -139,6 +139,7 @@ func (r *reader) flattenTo(lines *[]line) func(line) error {
 			*lines = append(*lines, l)
 			return nil
 		}
+
 		for _, t := range l.table {
 			for i := range t.times {
 				if err := r.flattenRow(lines, t.cells, i > 0); err != nil {

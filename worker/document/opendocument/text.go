@@ -197,6 +197,7 @@ func (p *parser) readInline() error {
 			if e.Name.Local == "text-box" {
 				return p.readBlocks(0, take)
 			}
+
 			t, err := p.readTable()
 			if len(t) > 0 {
 				p.boxed = append(p.boxed, line{table: t})

@@ -119,6 +119,7 @@ func letterCase(s string, upper bool) string {
 
 func roman(n int) string {
 	var b strings.Builder
+	// Pairs such as "cm" stand before the smaller letters, as those would be repeated else.
 	for _, d := range []struct {
 		value  int
 		digits string
@@ -141,5 +142,6 @@ func roman(n int) string {
 			b.WriteString(d.digits)
 		}
 	}
+
 	return b.String()
 }

@@ -112,7 +112,7 @@ func Written(before, run string, at Position) string {
 }
 
 // Lengthens reports whether a text behind another would be read as part of a number at its
-// end. References in brackets, as in 2015[1], are told from it.
+// end. References in brackets, as in 2015[1], are no such parts.
 func Lengthens(before, text string) bool {
 	last, _ := utf8.DecodeLastRuneInString(before)
 	return unicode.IsDigit(last) && strings.ContainsFunc(text, unicode.IsDigit) && !strings.HasPrefix(text, "[")

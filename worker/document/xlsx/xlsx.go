@@ -373,6 +373,7 @@ func columnOf(cell string) int {
 			break
 		}
 	}
+
 	return n - 1
 }
 

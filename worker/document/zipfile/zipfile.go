@@ -268,7 +268,7 @@ const localHeader = "PK\x03\x04"
 
 // BeginsOf returns the names of the entries whose headers stand in the beginning of a zip
 // file, and the content of the first one that is called mimetype, if it is there and not
-// packed. Formats are told by them. Both are empty if it is no zip file.
+// packed. Formats are recognised by them. Both are empty if it is no zip file.
 func BeginsOf(begin []byte) (names []string, mimetype string) {
 	if !bytes.HasPrefix(begin, []byte(localHeader)) {
 		return nil, ""
