@@ -7,6 +7,7 @@
 package measure
 
 import (
+	"bytes"
 	"cmp"
 	"go/ast"
 	"go/parser"
@@ -26,12 +27,18 @@ type Code struct {
 	Files     []int // lines of each file, in ascending order
 	Exported  int   // names that other packages can use: functions, methods of exported types, types, constants, variables
 	Explained int   // those of them that have a comment
+	Long      int   // functions of LongFrom lines or more
+	Unbroken  int   // those of them without a blank line
+	Silent    int   // those of them without a comment inside
 	Private   int   // distinct names of functions and methods that other packages cannot use
 	OneWord   int   // those of them that are one word: without a capital letter or an underscore
 
 	Packages []Package // the largest first
 	Types    []Type    // those with methods, the largest first
 }
+
+// LongFrom is how many lines a function has that ought to have paragraphs.
+const LongFrom = 20
 
 // A Package is a folder with Go files.
 type Package struct {
@@ -111,7 +118,11 @@ func (m *meter) addFile(name string, source []byte) error {
 	for _, d := range file.Decls {
 		switch d := d.(type) {
 		case *ast.FuncDecl:
-			m.addFunction(folder, d, positions.Position(d.End()).Line-positions.Position(d.Pos()).Line+1)
+			lines := positions.Position(d.End()).Line - positions.Position(d.Pos()).Line + 1
+			m.addFunction(folder, d, lines)
+			if lines >= LongFrom && d.Body != nil {
+				m.addLong(file, d, source[positions.Position(d.Body.Lbrace).Offset:positions.Position(d.Body.Rbrace).Offset])
+			}
 		case *ast.GenDecl:
 			m.addNames(d)
 		}
@@ -140,6 +151,23 @@ func (m *meter) addFunction(folder string, f *ast.FuncDecl, lines int) {
 	default:
 		m.private[name] = true
 	}
+}
+
+// addLong counts whether a long function, whose body has a text, has paragraphs and comments.
+func (m *meter) addLong(file *ast.File, f *ast.FuncDecl, body []byte) {
+	m.counted.Long++
+	if !hasBlankLine(body) {
+		m.counted.Unbroken++
+	}
+	if !slices.ContainsFunc(file.Comments, func(c *ast.CommentGroup) bool { return f.Body.Lbrace < c.Pos() && c.End() <= f.Body.Rbrace }) {
+		m.counted.Silent++
+	}
+}
+
+// hasBlankLine reports whether a line within text is blank.
+func hasBlankLine(text []byte) bool {
+	lines := bytes.Split(text, []byte("\n"))
+	return slices.ContainsFunc(lines[1:max(1, len(lines)-1)], func(line []byte) bool { return len(bytes.TrimSpace(line)) == 0 })
 }
 
 // receiver returns the name of the type that a method is of, or nothing.

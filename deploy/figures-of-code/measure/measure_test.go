@@ -3,6 +3,7 @@ package measure_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -145,11 +146,43 @@ func TestRows(t *testing.T) {
 	for _, row := range rows {
 		got = append(got, row[1])
 	}
-	want := []string{"here", "3 / 9 / 9 / 9", "20 / 20", "67 %", "13 % of 8"}
+	want := []string{"here", "3 / 9 / 9 / 9", "20 / 20", "0 %", "0 %", "67 %", "13 % of 8"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if empty := measure.ColumnOf("nothing", measure.Code{}); empty != (measure.Column{Name: "nothing"}) {
 		t.Errorf("of no code: %+v", empty)
+	}
+}
+
+// A function of twenty lines is counted as long, whatever its lines hold.
+func TestParagraphs(t *testing.T) {
+	body := func(middle string) string {
+		return "package p\n\nfunc f() {\n" + strings.Repeat("\tg()\n", 9) + middle + strings.Repeat("\tg()\n", 8) + "}\n"
+	}
+	for _, test := range []struct {
+		name, source           string
+		long, unbroken, silent int
+	}{
+		{"a paragraph and a reason", body("\n\t// Why.\n"), 1, 0, 0},
+		{"a wall", body("\tg()\n\tg()\n"), 1, 1, 1},
+		{"a remark at a line", body("\tg() // Why.\n\tg()\n"), 1, 1, 0},
+		{"a short function", body(""), 0, 0, 0},
+		{"blank lines around", "package p\n\n// f is long.\n\nfunc f() {\n" + strings.Repeat("\tg()\n", 18) + "}\n\n// end\n", 1, 1, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, "p.go"), []byte(test.source), 0o600); err != nil {
+				t.Fatal(err)
+			}
+
+			got, err := measure.Folder(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Long != test.long || got.Unbroken != test.unbroken || got.Silent != test.silent {
+				t.Errorf("got %d long, %d unbroken, %d silent; want %d, %d, %d", got.Long, got.Unbroken, got.Silent, test.long, test.unbroken, test.silent)
+			}
+		})
 	}
 }

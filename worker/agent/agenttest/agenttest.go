@@ -32,6 +32,7 @@ func (k *Keeper) KeepEvidence(ctx context.Context, e mapreduce.Evidence, text []
 
 	k.mu.Lock()
 	defer k.mu.Unlock()
+
 	_, known := k.texts[e.Document]
 	switch {
 	case known:

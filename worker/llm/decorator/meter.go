@@ -95,10 +95,12 @@ func (m *Meter) recordCall(req *llm.Request, start time.Time, cost int64, u llm.
 	if !ok || rec.Captures() == mapreduce.CaptureOff {
 		return
 	}
+
 	c := mapreduce.Call{
 		Turn: req.Trace.Turn, Name: BreakerName(m.Name(), req.Model), Latency: time.Since(start),
 		Tokens: mapreduce.Tokens{In: u.In(), Out: u.Output}, CostMicros: cost,
 	}
+
 	if err != nil {
 		c.Error = err.Error()
 	}
@@ -108,6 +110,7 @@ func (m *Meter) recordCall(req *llm.Request, start time.Time, cost int64, u llm.
 			c.Answer = renderResponse(res)
 		}
 	}
+
 	rec.Record(c)
 }
 

@@ -40,6 +40,7 @@ func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+
 	if c.StartTimeout <= 0 {
 		c.StartTimeout = 30 * time.Second
 	}
@@ -52,6 +53,7 @@ func (c Config) withDefaults() Config {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
+
 	return c
 }
 

@@ -54,6 +54,7 @@ and kept. Later only files that were added, changed or deleted are read.`,
 			return cmds.search(cmd.Context(), search.Query{Text: strings.Join(args, " "), TopK: topK})
 		},
 	}
+
 	cmd.Flags().IntVar(&topK, "top-k", search.DefaultTopK, "number of passages of each folder")
 	cmds.Runners.Documents.AddFlags(cmd.Flags())
 	cmds.Runners.Tools.AddSearchFlags(cmd.Flags())
