@@ -80,8 +80,8 @@ func instanceObject(prefix string, properties []Property, rest bool, values map[
 
 		if v != nil {
 			object[p.Name], some = v, true
-			// A null that the schema asks for is no value, so it does not count as one.
 		} else if p.Required && p.Nullable || nulls[path] {
+			// A null that the schema asks for is no value, so it does not count as one.
 			object[p.Name] = nil
 		}
 	}

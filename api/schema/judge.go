@@ -55,15 +55,15 @@ func (s *Schema) Judge(values map[string]any) Judgement {
 		v, ok := j.Kept[f.Path]
 		if !ok {
 			continue
-
-			// A value that is of the wrong form as a whole is refused; else it loses the parts
-			// that are.
 		}
 
 		b := f.Property.refuse(v)
 		if b == nil {
 			continue
 		}
+
+		// A value that is of the wrong form as a whole is refused; else it loses the parts
+		// that are.
 		sound, parts, ok := f.Property.Sound(v)
 		if !ok {
 			b.Field = f.Path

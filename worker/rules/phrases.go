@@ -145,7 +145,6 @@ func (p *phrases) linkSuffixes() {
 		queue = queue[1:]
 
 		// States near the root come first, so what a state falls back to is complete already.
-
 		for c := range p.width {
 			at := int(state)*p.width + c
 			to := p.next[at]

@@ -171,10 +171,10 @@ func IsRule(line string) bool { return ruleColumns(strings.TrimSpace(line)) > 0 
 func Cells(text string, l Line, into []Cell) []Cell {
 	start, end := trim(text, l.Start, l.End)
 
-	// A bar at the end is of the cell's text if a backslash stands before it.
 	if start < end && text[start] == '|' {
 		start++
 	}
+	// A bar at the end is of the cell's text if a backslash stands before it.
 	if start < end && text[end-1] == '|' && !(end-2 >= start && text[end-2] == '\\') {
 		end--
 	}

@@ -24,11 +24,11 @@ func Numerals(text string, style NumberStyle) iter.Seq2[int, int] {
 			digits := n.end
 
 			n.addPower()
-			// The search goes on behind all that was looked at, be it a number or not.
 			if (n.addMagnitude() || n.mayEnd()) && n.mayBegin() && !yield(n.start, n.end) {
 				return
 			}
 
+			// The search goes on behind all that was looked at, be it a number or not.
 			i = max(n.end, digits)
 		}
 	}

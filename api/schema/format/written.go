@@ -108,9 +108,9 @@ func (p *cursor) afterDay() {
 	}
 
 	if p.readWord("of", "de", "di", "do", "del", "des") {
-		// Without "of", a word "day" was not of the date.
 		p.skipSpace()
 	} else {
+		// Without "of", a word "day" was not of the date.
 		p.i = before
 	}
 }

@@ -49,10 +49,10 @@ func entriesOf(line, next string) []entry {
 
 		switch m := labelForm.FindStringSubmatch(cell); {
 		case m != nil && isLabel(m[1]) && !strings.HasPrefix(m[2], "//") && !clock.MatchString(cell):
+			// A label alone in the last cell has its value on the line below, unless
+			// that has labels of its own.
 			value := m[2]
 			if value == "" && following != "" && !labelForm.MatchString(following) {
-				// A label alone in the last cell has its value on the line below, unless
-				// that has labels of its own.
 				value = following
 				i++
 			} else if value == "" && i+1 == len(cells) && !labelForm.MatchString(next) && len(entriesOf(next, "")) == 0 {
