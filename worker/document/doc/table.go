@@ -71,7 +71,7 @@ func edgesOf(rows []tableRow) []int {
 	slices.Sort(all)
 
 	var edges []int
-	// Edges that nearly touch are one: programs round them from row to row.
+	// Edges that nearly touch are one, and have the place of the first.
 	for _, e := range all {
 		if n := len(edges); n == 0 || e-edges[n-1] > sameEdge {
 			edges = append(edges, e)

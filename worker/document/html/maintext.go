@@ -97,11 +97,11 @@ func tags(z *xhtml.Tokenizer, more bool) map[string]string {
 			if values == nil {
 				values = make(map[string]string)
 			}
+			// HTML takes the first of two attributes of one name.
 			if _, twice := values[k]; twice {
 				continue
 			}
 
-			// HTML takes the first of two attributes of one name.
 			if values[k] = string(value); k != "value" {
 				values[k] = strings.ToLower(values[k])
 			}

@@ -69,10 +69,10 @@ func records(lines []gridRow) []gridRow {
 			if l.cellCount() > 1 {
 				full++
 			}
-			// What begins no record goes on with the cells of the last one.
 			continue
 		}
 
+		// What begins no record goes on with the cells of the last one.
 		last := &rows[len(rows)-1]
 		for at, c := range l.cells {
 			last.cells[at].words = append(last.cells[at].words, c.words...)
