@@ -3,6 +3,7 @@ package schema
 import (
 	"maps"
 	"slices"
+	"strings"
 )
 
 // envelopes are the keys under which others put a schema: the response_format of OpenAI,
@@ -50,8 +51,25 @@ func insideOf(n *node) *node {
 			return inner
 		}
 	}
+	return schemaUnder(n)
+}
 
-	return nil
+// schemaUnder returns the one schema of an envelope that stands under another name for one, such
+// as schema_definition or responseSchema; nil if there is none, or more than one.
+func schemaUnder(n *node) (found *node) {
+	for i, key := range n.keys {
+		inner := n.items[i]
+		if inner.kind != nodeMap || !strings.Contains(strings.ToLower(key.text), "schema") {
+			continue
+		}
+
+		isSchema := inner.get("type") != nil || slices.ContainsFunc(ofSchemas, func(key string) bool { return inner.get(key) != nil })
+		if !isSchema || found != nil {
+			return nil
+		}
+		found = inner
+	}
+	return found
 }
 
 // titled returns a schema with the name and the description of its envelope, where it has

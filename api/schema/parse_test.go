@@ -482,6 +482,25 @@ func TestPlainLeavesOutHintsAlone(t *testing.T) {
 	}
 }
 
+// The schema in an envelope is read, whatever the name that it has there, unless there are
+// several, or what stands there is none.
+func TestEnvelopesOfAnyName(t *testing.T) {
+	const inner = `{"type":"object","properties":{"total":{"type":"number"}}}`
+	for text, want := range map[string]string{
+		`{"name":"a","description":"b","schema_definition":` + inner + `}`:                            "total",
+		`{"responseMimeType":"application/json","responseSchema":` + inner + `}`:                      "total",
+		`{"type":"json_schema","json_schema":{"name":"a","strict":true,"schema":` + inner + `}}`:      "total",
+		`{"old_schema":` + inner + `,"new_schema":` + inner + `}`:                                     "*",
+		`{"components":{"a":1},"schemas":{"a":` + inner + `}}`:                                        "*",
+		`{"type":"object","properties":{"my_schema":{"type":"string"}},"x_schema":{"type":"object"}}`: "my_schema",
+	} {
+		s := parse(t, text)
+		if fields := s.Fields(); len(fields) != 1 || fields[0].Path != want {
+			t.Errorf("%s has the fields %v, want %s", text, fields, want)
+		}
+	}
+}
+
 // What is accepted and has another effect than its author may think is said with its line.
 func TestWarnings(t *testing.T) {
 	for name, tt := range map[string]struct{ text, want string }{

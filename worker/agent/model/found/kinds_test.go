@@ -251,6 +251,7 @@ func TestKindsOfSchemas(t *testing.T) {
 		{"a choice of nothing", `{"type":"object","properties":{"l":{"type":"array","items":{"type":"object","required":["kind","n"],"properties":{"kind":{"enum":["new","old",""]},"n":{"type":"integer"}}}}}}`, `{"l":[{"kind":"","n":1},{"kind":"old","n":2}]}`},
 		{"required, and nothing else", `{"type":"object","required":["a"],"properties":{"b":{"type":"string"}}}`, `{"a":"x","b":"y"}`},
 		{"an envelope", `{"type":"json_schema","json_schema":{"name":"order","strict":true,"schema":{"type":"object","properties":{"n":{"type":"integer"}},"additionalProperties":false,"required":["n"]}}}`, `{"n":4}`},
+		{"an envelope of its own", `{"name":"order","description":"an order","schema_definition":{"type":"object","properties":{"n":{"type":"integer"},"l":{"type":"array","items":{"type":"string"}}}}}`, `{"n":4,"l":["x"]}`},
 		{
 			"an older draft", `{"$schema":"http://json-schema.org/draft-04/schema#","id":"http://x.example/s","definitions":{"p":{"type":"number","minimum":0,"exclusiveMinimum":true}},"type":"object","properties":{"a":{"$ref":"#/definitions/p"},"t":{"type":"array","items":[{"type":"string"},{"$ref":"http://x.example/s#/definitions/p"}]}}}`,
 			`{"a":0.5,"t":["x",2]}`,
