@@ -113,10 +113,12 @@ func (r *views) gatherKeywords(v *view, n *node, path string, depth int) {
 		v.never = v.never || n.text == "false"
 		return
 	}
+
 	if n.kind != nodeMap {
 		r.recordFault(n, path, "a schema must be a mapping, not %s", n.kind)
 		return
 	}
+
 	switch done, known := v.gathered[n]; {
 	case known && !done:
 		r.recordFault(n, path, "refers to itself")
@@ -140,11 +142,13 @@ func (r *views) gatherKeywords(v *view, n *node, path string, depth int) {
 			r.gatherKeywords(v, target, to, depth+1)
 		}
 	}
+
 	r.eachListed(n, path, func(item *node, at string) { r.gatherKeywords(v, item, at, depth+1) }, "allOf")
 
 	for _, key := range []string{"anyOf", "oneOf"} {
 		r.gatherAlternatives(v, n, key, path, depth)
 	}
+
 	r.gatherConditions(v, n, path)
 }
 

@@ -89,15 +89,19 @@ func (s *search) bondAfter(m mark, value span.Span) bond {
 func (s *search) inSentence(m mark, value span.Span) bool {
 	between := strings.TrimLeft(s.text[m.End:value.Start], leaders+")")
 	first, _ := utf8.DecodeRuneInString(between)
+
 	if strings.ContainsAny(between, "|\t") {
 		return false // the value has a cell of its own
 	}
+
 	if strings.HasPrefix(between, ":") || strings.HasPrefix(between, wideColon) || unicode.IsLetter(first) && !isWord(first) {
 		return true
 	}
+
 	if strings.ContainsFunc(s.text[s.beginOfCell(m.Start):m.Start], unicode.IsLetter) {
 		return true
 	}
+
 	if len(strings.FieldsFunc(s.text[m.End:value.Start], notWord)) >= sentenceWords {
 		return true
 	}

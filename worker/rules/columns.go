@@ -23,11 +23,13 @@ func (s *search) addColumn(cells []table.Cell, isForm bool) {
 			added[i].score = scoreNextLine // an entry of a form comes first
 		}
 	}
+
 	if s.labelsGiven && !isForm && !s.isList() && s.property.Hints.Pick == "" {
 		for i := range added {
 			added[i].score, added[i].guess = scoreApart, true
 		}
 	}
+
 	if len(added) < 2 || s.isList() || s.property.Hints.Pick != "" || s.agree(added) {
 		return
 	}

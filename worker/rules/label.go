@@ -18,6 +18,7 @@ func (s *search) addAfterLabel(m mark) {
 	if !m.exact {
 		less = penaltyConfused
 	}
+
 	switch s.bondBefore(m) {
 	case firm:
 	case loose:
@@ -40,6 +41,7 @@ func (s *search) addAfterLabel(m mark) {
 	case !s.addOnLine(m) && !s.addFromCells(cells):
 		s.addBelow(m)
 	}
+
 	for i := before; i < len(s.candidates); i++ {
 		s.candidates[i].matchStart = m.Start
 		s.candidates[i].rank = m.rank
@@ -140,6 +142,7 @@ func (s *search) addTextAfter(m mark) {
 	default:
 		score = scoreProse
 	}
+
 	v := span.Trim(s.text, s.withinCell(skipSeparators(s.text, s.restOfLine(m))))
 	v = span.Trim(s.text, span.New(v.Start, endOfCell(s.text, v)))
 	if v.Start == v.End {
@@ -151,6 +154,7 @@ func (s *search) addTextAfter(m mark) {
 	if s.isSplit(v) || s.onlySeparators(v) || s.isNoCode(m, v) {
 		return // a part of a value, or none
 	}
+
 	v.End = max(v.End, s.endOfFolded(m))
 	s.candidates = append(s.candidates, candidate{Span: v, score: score, value: -1})
 }

@@ -183,6 +183,7 @@ func (s *search) isHead(t *textTable, heads []table.Cell) bool {
 		}
 		words = words && !strings.ContainsAny(s.text[c.Start:c.End], "0123456789")
 	}
+
 	if 2*labels > named {
 		return true
 	}
@@ -207,6 +208,7 @@ func (s *search) isHead(t *textTable, heads []table.Cell) bool {
 			}
 		}
 	}
+
 	return named > 2 || slices.Max(numbers) > 0
 }
 

@@ -42,10 +42,12 @@ func (n *numeral) tells(sure bool) NumberCount {
 	if len(digits) > maxNumeral {
 		return c
 	}
+
 	if len(readDigitsBy(digits, NumberStyle{Blanks: Yes})) > 1 {
 		n.countByCurrency(&c, digits)
 		return c
 	}
+
 	for _, decimal := range []byte{'.', ','} {
 		for _, group := range groupSigns {
 			if _, ok := readGroups(digits, decimal, group); group == decimal || !ok {
@@ -65,6 +67,7 @@ func (n *numeral) countSigns(c *NumberCount, digits string, decimal, group byte,
 	if i := strings.IndexByte(digits, decimal); i >= 0 {
 		decimals = len(digits) - i - 1
 	}
+
 	if groups > 0 && group == ' ' && (decimals == 0 || groups == 1 && decimal == '.') {
 		return // it may be several numbers
 	}
@@ -77,6 +80,7 @@ func (n *numeral) countSigns(c *NumberCount, digits string, decimal, group byte,
 	case isDecimal && decimal == ',', isGroup && group == '.':
 		c.Commas++
 	}
+
 	switch {
 	case groups == 0:
 	case group == ' ' || strings.ContainsAny(n.text[n.start:n.end], tightBlanks):

@@ -22,6 +22,7 @@ func CanonicalNumber(s string) (string, bool) {
 	if i := strings.IndexAny(s, "eE"); i >= 0 {
 		mantissa, raised = s[:i], strings.TrimPrefix(s[i+1:], "+")
 	}
+
 	mantissa, negative := strings.CutPrefix(mantissa, "-")
 	whole, fraction, _ := strings.Cut(mantissa, ".")
 	if len(whole)+len(fraction) == 0 || !allDigits(whole) || !allDigits(fraction) {
@@ -32,15 +33,18 @@ func CanonicalNumber(s string) (string, bool) {
 	if err != nil {
 		return "", false
 	}
+
 	if len(whole)+len(fraction) > maxDigits || exponent > maxExponent || exponent < -maxExponent {
 		return "", false
 	}
+
 	digits, point := whole+fraction, len(whole)+exponent
 	if point > len(digits) {
 		digits += strings.Repeat("0", point-len(digits))
 	} else if point < 0 {
 		digits, point = strings.Repeat("0", -point)+digits, 0
 	}
+
 	whole = strings.TrimLeft(digits[:point], "0")
 	fraction = strings.TrimRight(digits[point:], "0")
 	if whole == "" {
@@ -49,9 +53,12 @@ func CanonicalNumber(s string) (string, bool) {
 	if fraction != "" {
 		whole += "." + fraction
 	}
+
+	// Zero has no sign.
 	if negative && whole != "0" {
 		whole = "-" + whole
 	}
+
 	return whole, true
 }
 

@@ -240,12 +240,15 @@ func (n *numeral) mayEnd() bool {
 	case !n.hasDecimals():
 		return false
 	}
+
+	// A number with decimals may run into the letters of a tax code.
 	letters := 0
 	for isWordByte(n.byteAt(n.end + letters)) {
 		if letters++; letters > MaxTaxCode {
 			return false
 		}
 	}
+
 	return true
 }
 

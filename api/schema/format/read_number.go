@@ -36,23 +36,28 @@ func ReadNumber(s string, style NumberStyle) []string {
 	if len(s) > maxNumeral {
 		return nil
 	}
+
 	if isPlainNumber(s) {
 		n, _ := CanonicalNumber(s)
 		return []string{n}
 	}
+
 	s, power := cutPower(joinGroups(plainDigitsOf(s)))
 	if strings.ContainsFunc(s, func(c rune) bool { return unicode.Is(unicode.No, c) }) {
 		return nil
 	}
+
 	s = strings.TrimSpace(norm.NFKC.String(s))
 	if readings, ok := readScientific(s, style); ok {
 		return scaled(readings, []int{power})
 	}
 
+	// The sign may stand outside of currency and unit, or right at the digits.
 	s, outer := cutSigns(s)
 	s, powers := cutMagnitude(s)
 	s = trimUnits(trimCurrency(s))
 	s, inner := cutSigns(s)
+
 	if strings.Contains(s, ". ") || strings.Contains(s, " .") { // scanning sets the point apart at times
 		s = apartPoint.Replace(s)
 	}
@@ -61,6 +66,7 @@ func ReadNumber(s string, style NumberStyle) []string {
 	for i := range powers {
 		powers[i] += power
 	}
+
 	return withSigns(scaled(digits, powers), outer, inner, style)
 }
 

@@ -84,11 +84,13 @@ func (l *lattice) cut(n int, cuts []int, words []word, in [][]int) [][]int {
 	all := in[n]
 	in[n] = nil
 	l.spans[n].right = cuts[0]
+
 	for i, c := range cuts {
 		part := span{top: s.top, bottom: s.bottom, left: c, right: s.right}
 		if i+1 < len(cuts) {
 			part.right = cuts[i+1]
 		}
+
 		for r := part.top; r < part.bottom; r++ {
 			for k := part.left; k < part.right; k++ {
 				l.cells[r*l.columns()+k] = len(l.spans)
@@ -105,5 +107,6 @@ func (l *lattice) cut(n int, cuts []int, words []word, in [][]int) [][]int {
 			in[at] = append(in[at], i)
 		}
 	}
+
 	return in
 }

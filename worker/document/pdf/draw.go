@@ -76,6 +76,7 @@ func (d *reading) draw() (*document.Picture, error) {
 		return nil, errPage
 	}
 	defer p.close()
+
 	if err := p.measure(); err != nil {
 		return nil, err
 	}
@@ -83,11 +84,13 @@ func (d *reading) draw() (*document.Picture, error) {
 	if d.form == 0 {
 		d.form = d.pdfium.call("FPDFDOC_InitFormFillEnvironment", d.handle, d.pdfium.call("FPDF_FORMFILLINFO_Create"))
 	}
+
 	scale := drawPixels / max(p.width, p.height)
 	drawn, err := p.draw(max(1, int(math.Round(p.width*scale))), max(1, int(math.Round(p.height*scale))), d.form)
 	if err != nil {
 		return nil, err
 	}
+
 	picture := &document.Picture{Page: d.page, Width: p.width, Height: p.height}
 	picture.MediaType, picture.Data, err = encodePicture(drawn)
 	return picture, err
@@ -98,11 +101,13 @@ func (d *reading) draw() (*document.Picture, error) {
 func (p *page) draw(width, height int, form uint64) (image.Image, error) {
 	const redFirst = 0x10 // FPDF_REVERSE_BYTE_ORDER
 	const white = 0xffffffff
+
 	bitmap := p.pdfium.call("FPDFBitmap_Create", integer(width), integer(height), 0)
 	if bitmap == 0 {
 		return nil, cmp.Or(p.pdfium.gone, errMemory)
 	}
 	defer p.pdfium.call("FPDFBitmap_Destroy", bitmap)
+
 	p.pdfium.call("FPDFBitmap_FillRect", bitmap, 0, 0, integer(width), integer(height), white)
 	p.pdfium.call("FPDF_RenderPageBitmap", bitmap, p.handle, 0, 0, integer(width), integer(height), 0, redFirst)
 	if form != 0 {
@@ -114,6 +119,7 @@ func (p *page) draw(width, height int, form uint64) (image.Image, error) {
 	if p.pdfium.gone != nil || !ok || stride < 4*width {
 		return nil, cmp.Or(p.pdfium.gone, errMemory)
 	}
+
 	drawn := image.NewRGBA(image.Rect(0, 0, width, height))
 	for y := range height {
 		row := drawn.Pix[y*drawn.Stride:][:4*width]

@@ -61,6 +61,7 @@ func (e *engine) compile() error {
 	if err != nil {
 		return err
 	}
+
 	config := wazero.NewRuntimeConfig().
 		WithCoreFeatures(api.CoreFeaturesV2 | experimental.CoreFeaturesExceptionHandling).
 		WithMemoryLimitPages(uint32(e.config.MaxMemory / wasmPage))
@@ -76,10 +77,12 @@ func (e *engine) compile() error {
 	if err == nil {
 		err = instantiateHost(ctx, rt, compiled)
 	}
+
 	if err != nil {
 		ignore(rt.Close(ctx))
 		return fmt.Errorf("pdf: start PDFium: %w", err)
 	}
+
 	e.runtime, e.module = rt, compiled
 	return nil
 }

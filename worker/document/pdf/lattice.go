@@ -122,6 +122,7 @@ func connected(level, upright []ruling) []rulings {
 	for i := range group {
 		group[i] = i
 	}
+
 	root := func(i int) int {
 		for group[i] != i {
 			group[i] = group[group[i]]
@@ -129,6 +130,9 @@ func connected(level, upright []ruling) []rulings {
 		}
 		return i
 	}
+
+	// Only the level lines at the height of an upright one can cross it; these are in
+	// order.
 	for i, u := range upright {
 		first := sort.Search(len(level), func(k int) bool { return level[k].at >= u.from-reach })
 		for k := first; k < len(level) && level[k].at <= u.to+reach; k++ {
@@ -147,12 +151,14 @@ func connected(level, upright []ruling) []rulings {
 			number[root(i)] = at
 			parts = append(parts, rulings{})
 		}
+
 		if i < len(level) {
 			parts[at].level = append(parts[at].level, level[i])
 		} else {
 			parts[at].upright = append(parts[at].upright, upright[i-len(level)])
 		}
 	}
+
 	return parts
 }
 

@@ -360,6 +360,7 @@ func (d *reading) result() (*document.Document, error) {
 	}
 
 	doc := &document.Document{Text: d.text.String(), Layout: d.text.layout, Confidence: d.confidence(), Title: d.title}
+
 	if n := len(d.empty); n > 0 {
 		doc.Notes = append(doc.Notes, fmt.Sprintf("%d of %s have no text, page %d first", n, countPages(d.pages), d.empty[0]))
 	}

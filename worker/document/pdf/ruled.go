@@ -38,6 +38,7 @@ func tabulate(words []word, lattices []*lattice, page direction) []word {
 			}
 		}
 	}
+
 	if len(tables) == 0 {
 		return words
 	}
@@ -47,6 +48,7 @@ func tabulate(words []word, lattices []*lattice, page direction) []word {
 		if g := tables[i]; g != nil {
 			out = append(out, word{box: g.box, line: -1 - i, grid: g})
 		}
+
 		if !taken[i] {
 			out = append(out, w)
 		}
@@ -131,6 +133,7 @@ func (t *ruledTable) grid(words []word, page direction) *grid {
 	if len(columns) < 2 || len(columns) > mostColumns || len(rows) > maxGridRows || !t.isDense(len(rows), len(columns)) {
 		return nil
 	}
+
 	heads := t.countHeads(rows, columns)
 	if page == rightToLeft {
 		slices.Reverse(columns)
@@ -140,16 +143,22 @@ func (t *ruledTable) grid(words []word, page direction) *grid {
 	for i, c := range columns {
 		g.columns[i] = interval{t.lattice.xs[c], t.lattice.xs[c+1]}
 	}
+
 	for _, r := range rows {
 		g.rows = append(g.rows, t.row(r, columns, words, page))
 	}
+
 	if len(rows) <= rowsBySight {
 		g.splitRows(heads)
 	}
+
+	// Splitting rows may have made of it what is no table.
 	if len(g.rows) < 2 || g.isForm() || g.isCoarse() {
 		return nil
 	}
+
 	g.heads = max(heads, g.countHeads())
+
 	b := t.lattice.box()
 	g.box = mapreduce.Box{
 		Page: words[t.all[0]].box.Page, Left: within(b.Left), Right: within(b.Right),
@@ -271,6 +280,7 @@ func arrangeCell(words []word, which []int, page direction) []word {
 			upright++
 		}
 	}
+
 	if 2*upright > len(in) { // they are turned: the file has them in order
 		space(in)
 		return in
@@ -284,6 +294,7 @@ func arrangeCell(words []word, which []int, page direction) []word {
 		r.read(page, medianWordHeight(in))
 		out = append(out, r.words...)
 	}
+
 	for i := range out {
 		if out[i].before == "\t" || i > 0 && out[i].line != out[i-1].line {
 			out[i].before = " "

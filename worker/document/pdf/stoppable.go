@@ -50,6 +50,7 @@ func stoppable(module []byte) (out []byte, err error) {
 			out, err = nil, fmt.Errorf("pdf: %w: %v", errModule, p)
 		}
 	}()
+
 	const preamble = "\x00asm\x01\x00\x00\x00"
 	if len(module) < len(preamble) || string(module[:len(preamble)]) != preamble {
 		return nil, errModule
@@ -57,6 +58,7 @@ func stoppable(module []byte) (out []byte, err error) {
 
 	var w rewriter
 	out = append(out, preamble...)
+
 	for r := (cursor{data: module, at: len(preamble)}); r.at < len(module); {
 		id := r.byte()
 		body := r.bytes(r.number())
@@ -67,6 +69,7 @@ func stoppable(module []byte) (out []byte, err error) {
 		out = binary.AppendUvarint(out, uint64(len(body)))
 		out = append(out, body...)
 	}
+
 	if w.count == 0 || w.tick == 0 {
 		return nil, errModule
 	}
@@ -139,6 +142,9 @@ func (w *rewriter) code(n uint64, r *cursor) ([]byte, error) {
 		return nil, errModule
 	}
 	count, stop := binary.AppendUvarint(nil, w.count), binary.AppendUvarint(nil, w.count+1)
+
+	// Each turn takes one off the count, and calls the added function once it is below
+	// zero.
 	var turn []byte
 	for _, part := range [][]byte{
 		{globalGet},
