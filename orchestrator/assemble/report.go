@@ -2,6 +2,7 @@ package assemble
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -330,6 +331,9 @@ func (r *reporter) cell(v any) string {
 		}
 		return "no"
 	case []any:
+		if numbers := p.numbersOf(v); len(numbers) > 0 {
+			return "[" + strings.Join(numbers, ", ") + "]"
+		}
 		parts := make([]string, len(v))
 		for i, one := range v {
 			parts[i] = r.cell(one)
@@ -337,6 +341,22 @@ func (r *reporter) cell(v any) string {
 		return strings.Join(parts, " ")
 	}
 	return fmt.Sprint(v)
+}
+
+// numbersOf returns the numbers of a list of references, in order; nil if it has anything else.
+func (p *reporter) numbersOf(list []any) []string {
+	var numbers []string
+	for _, one := range list {
+		name, isText := one.(string)
+		if !isText || !p.isCited(name) {
+			return nil
+		}
+		if number := strings.Trim(p.numbering.Convert("["+name+"]").Text, "[]"); !slices.Contains(numbers, number) {
+			numbers = append(numbers, number)
+		}
+	}
+	slices.SortFunc(numbers, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) })
+	return numbers
 }
 
 // A namedSection is a property of a report with its title.

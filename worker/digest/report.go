@@ -29,23 +29,47 @@ const (
 
 // leastShare is the part of the relevance of the best finding that others must have: what bears on
 // the question less is not part of its answer.
-const leastShare = 0.45
+const leastShare = 0.55
+
+// A report of fewer than enough findings has others as well that bear on the question by shareOfFew.
+const (
+	enough     = 5
+	shareOfFew = 0.35
+)
 
 // leastShareOfTwo is leastShare for questions of two words or one: a sentence that has one word of
 // two is seldom about both.
-const leastShareOfTwo = 0.55
+const leastShareOfTwo = 0.6
+
+// onlyNearest stands in front of findings of which none answers the question. It ends with a colon, as
+// it claims nothing of a source.
+const onlyNearest = "No passage has more than one word of the question; what is nearest to it:"
+
+// maxNearest is how many findings a report has of which none answers the question.
+const maxNearest = 4
 
 // Compose makes a report of findings, which are in order. The findings that bear most on
 // the question, and have most passages behind them, go first; there is room for 24. Findings that
-// bear on it much less than the best one are left out. A part that the report does not have is empty, and
-// what would stand in it stands in the body.
+// bear on it much less than the best one, or say what a better one says, are left out. If none has
+// two words of the question, the report says so, and has the few that are nearest to it. A part that
+// the report does not have is empty, and what would stand in it stands in the body.
 func Compose(q *Query, findings []Finding, parts Parts) Report {
 	ranked := rank(q, distinct(single(findings)))
 	if len(ranked) == 0 {
 		return Report{}
 	}
 
+	nearest := !slices.ContainsFunc(ranked, func(f Finding) bool { return q.bearsOn(f.Text) })
+	if nearest {
+		ranked = ranked[:min(len(ranked), maxNearest)]
+	} else {
+		ranked = slices.DeleteFunc(ranked, func(f Finding) bool { return !q.bearsOn(f.Text) })
+	}
+
 	opening, closing, body := divide(ranked[:min(len(ranked), maxParagraphs*inParagraph)], parts)
+	if nearest && parts.Opening {
+		opening = onlyNearest + "\n\n" + opening
+	}
 	topics := topicsOf(body)
 
 	// Topics are spread over the paragraphs as evenly as they go, and stay whole.
@@ -63,7 +87,7 @@ func Compose(q *Query, findings []Finding, parts Parts) Report {
 		bodies = append(bodies, strings.Join(sentences, " "))
 	}
 
-	return Report{Opening: opening, Body: strings.Join(bodies, "\n\n"), Closing: closing, Topics: topics[:min(len(topics), maxTopics)]}
+	return Report{Opening: opening, Body: strings.Join(bodies, "\n\n"), Closing: closing, Topics: namesOf(topics)}
 }
 
 // single returns a finding for each sentence of findings, under the same topic.
@@ -80,20 +104,17 @@ func single(findings []Finding) []Finding {
 // rank returns the findings that bear on the question, those first that bear on it most, and have
 // most passages behind them.
 func rank(q *Query, findings []Finding) []Finding {
+	findings = presentable(findings)
 	texts := make([]string, len(findings))
 	for i, f := range findings {
 		texts[i] = f.Text
 	}
 
-	q = q.among(texts)
-
+	among := q.among(texts)
 	relevance := make(map[string]float64, len(findings)) // by text, which is another for each
 	best := 0.0
 	for _, f := range findings {
-		relevance[f.Text] = q.Relevance(f.Text)
-		if !isWhole(f.Text) || pointsAway(f.Text) {
-			relevance[f.Text] /= 4 // what is no prose, or leads elsewhere, goes behind all that is
-		}
+		relevance[f.Text] = among.Relevance(f.Text)
 		best = max(best, relevance[f.Text])
 	}
 
@@ -101,8 +122,6 @@ func rank(q *Query, findings []Finding) []Finding {
 	if len(q.weights) <= 2 {
 		share = leastShareOfTwo
 	}
-	findings = slices.DeleteFunc(slices.Clone(findings), func(f Finding) bool { return relevance[f.Text] < share*best })
-
 	score := func(f Finding) float64 {
 		s := relevance[f.Text] + 0.04*float64(min(len(f.Refs), 5))
 		if pointsBack(firstSentence(f.Text)) {
@@ -111,13 +130,41 @@ func rank(q *Query, findings []Finding) []Finding {
 		return s
 	}
 	slices.SortStableFunc(findings, func(a, b Finding) int { return cmp.Compare(score(b), score(a)) })
-	return findings
+
+	few := 0
+	return slices.DeleteFunc(unlike(findings), func(f Finding) bool {
+		if relevance[f.Text] >= share*best || few < enough && relevance[f.Text] >= shareOfFew*best {
+			few++
+			return false
+		}
+		return true
+	})
 }
 
-// isWhole reports whether the first sentence of a finding is one that can be read by itself.
-func isWhole(text string) bool {
-	first := tidy(firstSentence(text))
-	return prose.IsSentence(first) || !strings.Contains(text, "REF_")
+// leastPresentable is how many findings are enough to leave out those that lean on another sentence.
+const leastPresentable = 3
+
+// presentable returns the findings that can be read by themselves. What is no whole statement is left
+// out where anything is one, and what begins by pointing back where there are enough others.
+func presentable(findings []Finding) []Finding {
+	var whole, leaning, others []Finding
+	for _, f := range findings {
+		switch first := endSentence(tidy(strings.TrimRight(withoutReferences(firstSentence(f.Text)), "."))); {
+		case len(f.Refs) > 0 && !stands(first):
+			others = append(others, f)
+		case pointsBack(first):
+			leaning = append(leaning, f)
+		default:
+			whole = append(whole, f)
+		}
+	}
+	switch {
+	case len(whole) >= leastPresentable:
+		return whole
+	case len(whole)+len(leaning) > 0:
+		return append(whole, leaning...)
+	}
+	return others
 }
 
 // divide divides findings, the best first, into the sentences of the opening, the sentence of the
@@ -166,6 +213,17 @@ func topicsOf(findings []Finding) []string {
 	return topics
 }
 
+// namesOf returns the topics that tell a reader something, at most maxTopics: those of several words, or
+// all that there are if none has.
+func namesOf(topics []string) []string {
+	names := slices.DeleteFunc(slices.Clone(topics), func(topic string) bool { return topic == noTopic })
+	several := slices.DeleteFunc(slices.Clone(names), func(topic string) bool { return !strings.Contains(topic, " ") })
+	if len(several) > 0 {
+		names = several
+	}
+	return names[:min(len(names), maxTopics)]
+}
+
 // firstSentence returns the first sentence of a finding, with its references.
 func firstSentence(text string) string {
 	if spans := prose.Sentences(text); len(spans) > 0 {
@@ -200,4 +258,55 @@ func distinct(findings []Finding) []Finding {
 		out = append(out, f)
 	}
 	return out
+}
+
+// alikeWords is the share of words that two findings have in common from which on they say the same.
+const alikeWords = 0.7
+
+// unlike returns findings, the best first, without those that say almost in the same words, and with the
+// same numbers, what one before them says: versions of a text often do.
+func unlike(ranked []Finding) []Finding {
+	var kept []Finding
+	var said []map[string]bool
+	for _, f := range ranked {
+		words := stemsOf(f.Text)
+		if slices.ContainsFunc(said, func(other map[string]bool) bool { return sayTheSame(words, other) }) {
+			continue
+		}
+		kept, said = append(kept, f), append(said, words)
+	}
+	return kept
+}
+
+// stemsOf returns the stems of the words of a finding that say something; numbers begin with a mark.
+func stemsOf(text string) map[string]bool {
+	stems := make(map[string]bool)
+	for _, w := range prose.Words(withoutReferences(tidy(text))) {
+		switch {
+		case w.Number:
+			stems["#"+w.Stem] = true
+		case !w.Common:
+			stems[w.Stem] = true
+		}
+	}
+	return stems
+}
+
+// sayTheSame reports whether two sets of stems have most in common, and all of their numbers.
+func sayTheSame(a, b map[string]bool) bool {
+	common := 0
+	for stem := range a {
+		switch {
+		case b[stem]:
+			common++
+		case stem[0] == '#':
+			return false
+		}
+	}
+	for stem := range b {
+		if stem[0] == '#' && !a[stem] {
+			return false
+		}
+	}
+	return float64(common) >= alikeWords*float64(len(a)+len(b)-common)
 }

@@ -3,11 +3,9 @@ package digest
 import (
 	"cmp"
 	"math"
-	"regexp"
 	"slices"
 	"sort"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/worker/claims"
@@ -39,21 +37,26 @@ type profile struct {
 const themeLikeness = 0.16
 
 // Themes returns the themes of passages, at most so many. The themes are in the order of
-// their first passages; each has the best sentence of that passage as its finding.
+// their first passages; each has the best sentence of that passage as its finding, and those of the
+// passages behind it that say something about the question by themselves.
 func Themes(q *Query, passages []Passage, most int) []Finding {
 	words := newVocabulary(q, passages)
 	groups := words.group(passages, most)
 
 	findings := make([]Finding, 0, len(groups))
 	for _, group := range groups {
-		first := passages[group[0]]
-		f := Finding{Topic: words.topic(group), Text: cite(bestSentence(q, first.Text), first.Ref)}
-		for _, i := range group {
+		f := Finding{Topic: words.topic(group)}
+		var sentences []string
+		for n, i := range group {
+			best := bestSentence(q, passages[i].Text)
+			if n == 0 || len(sentences) < maxSentences && stands(best) && !pointsBack(best) && q.bearsOn(best) {
+				sentences = append(sentences, cite(best, passages[i].Ref))
+			}
 			if ref := passages[i].Ref; ref != "" && !slices.Contains(f.Refs, ref) {
 				f.Refs = append(f.Refs, ref)
 			}
 		}
-
+		f.Text = strings.Join(sentences, " ")
 		findings = append(findings, f)
 	}
 	return findings
@@ -208,109 +211,6 @@ func (v *vocabulary) group(passages []Passage, most int) [][]int {
 	return groups
 }
 
-// topic names what passages have in common: the phrase of two words that tells most of them, as it
-// stands there, or else the word that does.
-func (v *vocabulary) topic(group []int) string {
-	phrases := make(map[string]*phrase)
-	for _, i := range group {
-		v.addPhrases(phrases, i)
-	}
-
-	best := ""
-	for _, key := range sortedStems(phrases) {
-		if best == "" || phrases[key].score() > phrases[best].score()+1e-12 {
-			best = key
-		}
-	}
-
-	if best == "" {
-		return "Other"
-	}
-	return capitalised(phrases[best].shown)
-}
-
-// A phrase is one word or two that stand side by side in passages.
-type phrase struct {
-	shown  string // as it stands where it stands first
-	weight float64
-	count  int
-}
-
-// score says how well a phrase names what it stands in.
-func (p *phrase) score() float64 { return p.weight * (1 + math.Log(float64(p.count))) }
-
-// addPhrases adds the phrases of a passage. A word of the question names a topic only beside
-// another word.
-func (v *vocabulary) addPhrases(to map[string]*phrase, i int) {
-	text := v.texts[i]
-	words := prose.Words(text)
-
-	add := func(key, shown string, weight float64) {
-		if to[key] == nil {
-			to[key] = &phrase{shown: shown, weight: weight}
-		}
-		to[key].count++
-	}
-
-	for k, w := range words {
-		weight := v.profiles[i].weights[w.Stem] * v.telling(w.Stem)
-		if weight > 0 && isPlain(w) {
-			add(w.Stem, text[w.Start:w.End], weight)
-		}
-
-		if k+1 == len(words) {
-			break
-		}
-
-		// Two words are a phrase only if nothing but a space stands between them.
-		next := words[k+1]
-		also := v.profiles[i].weights[next.Stem] * v.telling(next.Stem)
-		if text[w.End:next.Start] == " " && isPlain(w) && isPlain(next) && w.Stem != next.Stem && also > 0 && !isModifier(next.Lower) {
-			add(w.Stem+" "+next.Stem, text[w.Start:next.End], 1.2*max(weight, also)+0.5*min(weight, also))
-		}
-	}
-}
-
-// isPlain reports whether a word may stand in the name of a topic: it says something by itself, and
-// is no name of code.
-func isPlain(w prose.Word) bool {
-	return !w.Common && !w.Number && utf8.RuneCountInString(w.Lower) >= 3 && !strings.ContainsAny(w.Lower, "_0123456789") && !isAddressWord(w.Lower)
-}
-
-// isAddressWord reports whether a word is a part of addresses and names of files.
-func isAddressWord(word string) bool {
-	switch word {
-	case "http", "https", "www", "com", "org", "net", "html", "pdf", "png", "csv", "github", "blob", "ref":
-		return true
-	}
-	return false
-}
-
-// isModifier reports whether a word is about another one, so that no phrase ends with it.
-func isModifier(word string) bool {
-	return strings.HasSuffix(word, "ly") || strings.HasSuffix(word, "ive") || strings.HasSuffix(word, "ous") || strings.HasSuffix(word, "ed") || strings.HasSuffix(word, "able")
-}
-
-// capitalised returns a text with a capital as its first letter.
-func capitalised(text string) string {
-	first, n := utf8.DecodeRuneInString(text)
-	return string(unicode.ToUpper(first)) + text[n:]
-}
-
-// telling says how well a word names a topic: names of things do better than what is said
-// of them.
-func (v *vocabulary) telling(stem string) float64 {
-	verbs, all := 0, 0
-	for w, n := range v.shown[stem] {
-		all += n
-		if strings.HasSuffix(w, "ed") || strings.HasSuffix(w, "ing") || strings.HasSuffix(w, "ly") || strings.HasSuffix(w, "ive") || strings.HasSuffix(w, "ous") {
-			verbs += n
-		}
-	}
-
-	return 1 - 0.7*float64(verbs)/float64(max(1, all))
-}
-
 // Lengths of sentences that are best to read, in characters.
 const (
 	shortSentence = 40
@@ -350,13 +250,10 @@ func bestSentences(q *Query, text string, most int) []string {
 			s -= 0.3
 		}
 		if pointsBack(one) {
-			s -= 0.15
+			s -= 0.4
 		}
-		if pointsAway(one) {
-			s -= 0.8 // it claims nothing but where else to read
-		}
-		if !isProse(one, text) {
-			s -= 1 // tables, menus, markup and code, which claim much by the look of them
+		if !stands(one) && !isAllOf(one, text) {
+			s-- // fragments, asides, tables, markup and code, which claim much by the look of them
 		}
 
 		all = append(all, scored{one, i, s})
@@ -385,10 +282,9 @@ func bestSentences(q *Query, text string, most int) []string {
 	return sentences
 }
 
-// isProse reports whether a sentence of a text can stand in a report: it is whole, or it is all that
-// its text says.
-func isProse(sentence, text string) bool {
-	return prose.IsSentence(sentence) || len(sentence) >= len(strings.TrimSpace(text))*9/10 && prose.IsReadable(sentence)
+// isAllOf reports whether a readable sentence is all that its text says.
+func isAllOf(sentence, text string) bool {
+	return len(sentence) >= len(strings.TrimSpace(text))*9/10 && prose.IsReadable(sentence) && !pointsAway(sentence)
 }
 
 // clip cuts a sentence that nobody would read.
@@ -405,63 +301,6 @@ func endSentence(text string) string {
 		return text
 	}
 	return strings.TrimRight(text, ",;:") + "."
-}
-
-// elsewhere matches words of sentences that need what stands around them.
-var elsewhere = regexp.MustCompile(`^(?:see|as (?:shown|described|noted|mentioned)|for example|the following)\b|\bdo(?:es|ing)? so\b|\b(?:the|this) (?:section|chapter|page|example)s?\b|\b(?:above|below)\b|\bthe following\b`)
-
-// leadsAway matches the beginnings of sentences that send their reader elsewhere.
-var leadsAway = regexp.MustCompile(`(?i)^\W*(?:(?:please |also |and )?(?:see|refer to|consult|visit|check out|have a look at|siehe|vgl\.?|voir)\s|(?:read|learn|find out) more\b|for (?:more|further|additional|full|the full|a full|details|instructions|examples?|information)\b[^.]*\b(?:see|refer|visit|read|consult|check)\b|(?:more|further) (?:details|information|examples?|on this)\b[^.]*\b(?:in|at|see|below|here)\b|to learn more\b)`)
-
-// pointsAway reports whether a sentence says nothing but where else to read.
-func pointsAway(sentence string) bool { return leadsAway.MatchString(sentence) }
-
-// pointsBack reports whether a sentence begins with a word that stands for something before
-// it, or speaks of what stands elsewhere.
-func pointsBack(sentence string) bool {
-	lower := strings.ToLower(sentence)
-
-	if elsewhere.MatchString(lower) {
-		return true
-	}
-
-	word, _, _ := strings.Cut(lower, " ")
-	switch strings.TrimRight(word, ",") {
-	case "this", "these", "it", "they", "he", "she", "such", "however", "therefore", "thus", "moreover", "furthermore", "also", "but", "and", "so":
-		return true
-	}
-	return false
-}
-
-// bracketed matches the references of a text of somebody else's, which would be taken for
-// the report's own, and marks of lists and headings.
-var bracketed = regexp.MustCompile(`\s?\[\s*[0-9?]{1,4}(?:\s*[,;–-]\s*[0-9]{1,4})*\s*\]|\bREF_[0-9A-Za-z]+`)
-
-var leadingMark = regexp.MustCompile(`^(?:[-*+•#>]+|[0-9]{1,3}[.)])\s+`)
-
-// link matches a link of Markdown; its first group is the text.
-var link = regexp.MustCompile(`\[([^\[\]]+)\]\([^()\s]*\)`)
-
-// comment matches a comment of HTML, which may be cut off; reflink a link of Markdown that names its
-// target, with the text as its first group.
-var (
-	comment = regexp.MustCompile(`<!--(?:.*?-->|.*$)`)
-	reflink = regexp.MustCompile(`\[([^\[\]]+)\]\[[^\[\]]*\]`)
-)
-
-// role matches a text that reStructuredText marks as a reference: its second group is the text, and its
-// third what it refers to.
-var role = regexp.MustCompile("(?:(:[a-z:+-]+:)`([^`<>]+?)(\\s*<[^<>`]*>)?`)|`([^`<>]+?)\\s*<[^<>`]*>`_{0,2}")
-
-// tidy returns a sentence on one line, without references, links and marks of its own text.
-func tidy(sentence string) string {
-	sentence = reflink.ReplaceAllString(comment.ReplaceAllString(sentence, ""), "$1")
-	sentence = role.ReplaceAllString(link.ReplaceAllString(sentence, "$1"), "$2$4")
-	sentence = strings.NewReplacer("**", "", "``", "`").Replace(sentence)
-	sentence = bracketed.ReplaceAllString(sentence, "")
-	sentence = strings.Join(strings.Fields(sentence), " ")
-
-	return strings.TrimSpace(leadingMark.ReplaceAllString(sentence, ""))
 }
 
 // maxContradictions bounds the contradictions that are listed of some passages.

@@ -171,11 +171,11 @@ func (g *gathering) ask(ctx context.Context, spec tool.Spec, property, value str
 	if result == nil || err != nil {
 		return err
 	}
-
+	err = g.follow(ctx, spec, g.bestLinks(result.Links, value))
 	if property == spec.Address {
-		g.failures = nil // of tools that could not read the same address, or what it leads to
+		g.failures = nil // of tools that could not read the same address, or what the page leads to: it was read itself
 	}
-	return g.follow(ctx, spec, g.bestLinks(result.Links, value))
+	return err
 }
 
 // readListed reads what a tool lists, as far as the unit may make calls.

@@ -60,20 +60,40 @@ func (g *gathering) bestEvidence(ctx context.Context) (best *output.Evidence, er
 		if err != nil {
 			return nil, err
 		}
-
-		places := digest.Choose(string(e.Text), g.query, 1, findingLength)
-		if g.query.Empty() || len(places) == 0 {
-			continue
-		}
-
-		// The title may say what the place does not.
-		relevance := max(g.query.Relevance(e.Metadata["title"]+"\n"+places[0].In(string(e.Text))), places[0].Relevance)
+		relevance := g.relevanceOf(e)
 		if relevance > most || best == nil && relevance >= most {
 			best, most = e, relevance
 		}
 	}
 
 	return best, nil
+}
+
+// Places of a text that say together whether it is about the question, and what one of them has to say of
+// it at least: words of the question that stand here and there make no answer.
+const (
+	placesRead = 3
+	leastPlace = 0.3
+)
+
+// relevanceOf says how much of the question a text is about: its title with the places that bear most on it.
+// It is 0 if no place by itself says enough, or if nothing is asked.
+func (g *gathering) relevanceOf(e *output.Evidence) float64 {
+	text := string(e.Text)
+	places := digest.Choose(text, g.query, placesRead, findingLength)
+	if g.query.Empty() || len(places) == 0 {
+		return 0
+	}
+
+	read, best := e.Metadata["title"], 0.0
+	for _, place := range places {
+		read += "\n" + place.In(text)
+		best = max(best, place.Relevance)
+	}
+	if best < leastPlace {
+		return 0
+	}
+	return max(best, g.query.Relevance(read))
 }
 
 // writeValue is the outcome of a stage that makes a value.
@@ -293,8 +313,7 @@ func (x *extract) findingSpan() prose.Span {
 	for at := 0; at < len(text); {
 		end := endAt(text, at, "\n\n")
 		start := at + len(text[at:end]) - len(strings.TrimLeft(text[at:end], " \t\r\n"))
-
-		if score := x.query.Relevance(text[start:end]); len(text[start:end]) >= leastFinding && score > most {
+		if score := x.query.Relevance(text[start:end]); len(text[start:end]) >= leastFinding && !isHeading(text, start, end) && score > most {
 			best, most = prose.Span{Start: start, End: end}, score
 		}
 

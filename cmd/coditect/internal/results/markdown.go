@@ -267,7 +267,7 @@ func refsOf(all []droppedView) string {
 
 // writeLosses writes the citations and references that were dropped, and the reasons.
 func (m *markdownPage) writeLosses(v view) {
-	if len(v.Dropped) > 0 {
+	if len(v.Dropped) > 0 && unusedCitations(v) == "" {
 		m.printf("\n## Dropped citations (%d)\n\n", len(v.Dropped)+v.MoreDrops)
 		m.writeHeader("citation", "field", "by", "why")
 		for _, rows := range alike(v.Dropped) {

@@ -311,7 +311,7 @@ func (w *writer) addTexts(ctx context.Context, b *pageBuilder) error {
 func (b *pageBuilder) reportOf(written *writtenReport) *page.Report {
 	r := &page.Report{Sections: []page.Section{}, References: []page.Reference{}, Claims: []page.Claim{}, Summary: written.measures.String()}
 
-	for _, s := range written.Sections {
+	for _, s := range written.shownSections() {
 		r.Sections = append(r.Sections, page.Section{Name: s.Name, Title: s.Title, Text: s.Text, Items: s.Items, Columns: s.Columns, Rows: s.Rows})
 	}
 	for _, e := range written.References {

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/coditect/mapreduce/api/plural"
@@ -44,6 +46,9 @@ type writtenMeasures struct {
 
 // String returns the measures in a sentence.
 func (s *writtenMeasures) String() string {
+	if s.Claims == 0 {
+		return "The report has no sentence to check."
+	}
 	return fmt.Sprintf("Claims that their references support: %d of %d; in part: %d; not: %d; contradicted: %d "+
 		"(citation recall %.2f, precision %.2f, by %s).", s.Supported, s.Claims, s.Partial, s.Unsupported, s.Contradicted, s.Recall, s.Precision, cmp.Or(s.Judge, "rules"))
 }
@@ -95,7 +100,11 @@ func (m *markdownPage) writeWritten(r *writtenReport, v view) {
 	m.writeText(r, v)
 	m.writeClaims(r)
 
-	m.printf("\n## Coverage\n\nJob %s is %s.\n\n", v.Job, v.Status)
+	m.printf("\n## Coverage\n\nJob %s is %s.\n", v.Job, v.Status)
+	if v.asksAlone() {
+		return // the question is no document that could be left out
+	}
+	m.printf("\n")
 	m.writeHeader("", "total", "mapped", "failed", "skipped")
 	for _, l := range v.Coverage {
 		m.writeRow(l.Name, fmt.Sprint(l.Total), fmt.Sprint(l.Mapped), fmt.Sprint(l.Failed), fmt.Sprint(l.Skipped))
@@ -106,7 +115,11 @@ func (m *markdownPage) writeWritten(r *writtenReport, v view) {
 func (m *markdownPage) writeText(r *writtenReport, v view) {
 	m.printf("# %s\n", escapeInline(cmp.Or(r.Question, v.Title)))
 
-	for i, s := range r.Sections {
+	for i, s := range r.shownSections() {
+		if isFigure(s.Text) {
+			m.printf("\n%s: %s\n", escapeInline(s.Title), s.Text)
+			continue
+		}
 		if i > 0 || len(s.Items) > 0 {
 			m.printf("\n## %s\n", escapeInline(s.Title))
 		}
@@ -135,15 +148,65 @@ func (m *markdownPage) writeText(r *writtenReport, v view) {
 		m.printf("\n## References\n\n%s", bibliography.Markdown(r.References))
 	}
 
-	if line := r.silentDocuments(v); line != "" {
-		m.printf("\n%s\n", line)
+	for _, line := range []string{r.silentDocuments(v), unusedCitations(v)} {
+		if line != "" {
+			m.printf("\n%s\n", line)
+		}
 	}
 }
+
+// shownSections returns the sections without those that say nothing but what stands before them: a short
+// report may conclude with the only sentence that it has. Nor is a section shown that is empty.
+func (r *writtenReport) shownSections() []writtenSection {
+	var shown []writtenSection
+	before := ""
+	for _, s := range r.Sections {
+		text := strings.TrimSpace(s.Text)
+		isEmpty := text == "" && len(s.Items) == 0 && len(s.Columns) == 0
+		if isEmpty || text != "" && !isFigure(text) && strings.Contains(before, text) {
+			continue
+		}
+		shown = append(shown, s)
+		before += text + "\n"
+	}
+	return shown
+}
+
+// isFigure reports whether the text of a section is a number alone.
+func isFigure(text string) bool {
+	_, err := strconv.ParseFloat(text, 64)
+	return err == nil
+}
+
+// unusedCitations says how many passages were chosen that the report does not refer to, if these are all
+// that was dropped; "" if none was, or something else too.
+func unusedCitations(v view) string {
+	if len(v.Dropped) == 0 || slices.ContainsFunc(v.Dropped, func(d droppedView) bool { return d.Reason != unusedReason }) {
+		return ""
+	}
+	return fmt.Sprintf("The report does not refer to %s that were chosen for it.", plural.Count(int64(len(v.Dropped)+v.MoreDrops), "other passage"))
+}
+
+// asksAlone reports whether the input of the job was a question alone, and tools brought the texts.
+func (v *view) asksAlone() bool {
+	for _, l := range v.Coverage {
+		if l.Name == "documents" {
+			return l.Total == 1 && l.Mapped == 1 && len(v.Evidence) > 0
+		}
+	}
+	return false
+}
+
+// unusedReason is why a citation was dropped that nothing is wrong with.
+const unusedReason = "the report does not use it"
 
 // silentDocuments says of how many documents a report uses nothing, because they say
 // nothing to the question, or nothing that others do not say better; "" if it uses
 // something of each, or rests on texts that tools brought.
 func (r *writtenReport) silentDocuments(v view) string {
+	if len(r.References) == 0 {
+		return "The report refers to no source."
+	}
 	cited := make(map[string]bool)
 	for _, e := range r.References {
 		cited[e.ID] = true
