@@ -34,23 +34,27 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 // maxHead bounds the beginning of a text in which its title is looked for, in bytes.
 const maxHead = 16 << 10
 
-// titleLine finds the title in the metadata at the beginning of a text.
-var titleLine = regexp.MustCompile(`(?m)^title:[ \t]*(.+)$`)
+// titleLine finds the title in the metadata at the beginning of a text; endOfMetadata where they end, with a
+// name of what follows in the drafts of the IETF.
+var (
+	titleLine     = regexp.MustCompile(`(?m)^title:[ \t]*(.+)$`)
+	endOfMetadata = regexp.MustCompile(`\n(?:---|\.\.\.)(?:[ \t]+[a-z_]+)?[ \t]*\n`)
+)
 
 // titleOf returns the title in the metadata of a text, or else its first heading, if that is of
-// the first level and stands before all other text.
+// the first level and stands before all other text. Pictures, badges and HTML are no text.
 func titleOf(text string) string {
 	text = strings.ReplaceAll(text[:min(len(text), maxHead)], "\r\n", "\n")
 	if head, ok := strings.CutPrefix(text, "---\n"); ok {
-		if head, rest, ok := strings.Cut(head, "\n---\n"); ok {
-			if m := titleLine.FindStringSubmatch(head); m != nil {
+		if at := endOfMetadata.FindStringIndex(head); at != nil {
+			if m := titleLine.FindStringSubmatch(head[:at[0]]); m != nil {
 				return strings.Trim(strings.TrimSpace(m[1]), `"'`)
 			}
-			text = rest
+			text = head[at[1]:]
 		}
 	}
 
-	first, rest, _ := strings.Cut(strings.TrimLeft(text, " \n\t"), "\n")
+	first, rest, _ := strings.Cut(withoutPictures(text), "\n")
 	if heading, ok := strings.CutPrefix(first, "# "); ok {
 		return plainText(strings.TrimRight(strings.TrimSpace(heading), "# "))
 	}
@@ -63,11 +67,35 @@ func titleOf(text string) string {
 	return ""
 }
 
-// link finds links and pictures.
-var link = regexp.MustCompile(`!?\[([^\]\[]*)\]\([^)]*\)`)
+// withoutPictures returns a text from its first line on that is neither empty, nor a line of pictures and
+// badges, nor of a block of HTML, which ends with an empty line.
+func withoutPictures(text string) string {
+	html := false
+	for text != "" {
+		line, rest, _ := strings.Cut(text, "\n")
+		bare := strings.TrimSpace(line)
+		html = bare != "" && (html || strings.HasPrefix(bare, "<"))
 
-// plainText returns a heading without its marks of emphasis, code and links.
+		if bare != "" && !html && strings.TrimSpace(picture.ReplaceAllString(bare, "")) != "" {
+			return text
+		}
+		text = rest
+	}
+	return ""
+}
+
+// picture finds pictures, also those that are links.
+var picture = regexp.MustCompile(`\[?!\[[^\]\[]*\](?:\([^)]*\)|\[[^\]\[]*\])(?:\]\([^)]*\)|\]\[[^\]\[]*\])?`)
+
+// link finds links, and tag finds tags of HTML.
+var (
+	link = regexp.MustCompile(`\[([^\]\[]*)\]\([^)]*\)`)
+	tag  = regexp.MustCompile(`</?[A-Za-z][^<>]*>`)
+)
+
+// plainText returns a heading without its marks of emphasis, code and links, and without pictures and tags.
 func plainText(heading string) string {
-	heading = link.ReplaceAllString(heading, "$1")
-	return strings.NewReplacer("**", "", "__", "", "`", "").Replace(heading)
+	heading = link.ReplaceAllString(picture.ReplaceAllString(heading, ""), "$1")
+	heading = tag.ReplaceAllString(heading, "")
+	return strings.TrimSpace(strings.NewReplacer("**", "", "__", "", "`", "").Replace(heading))
 }

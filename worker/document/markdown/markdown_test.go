@@ -15,10 +15,16 @@ func TestTitle(t *testing.T) {
 		"One\n===\n\ntext":                                "One",
 		"---\ntitle: \"On dikes\"\ntags: x\n---\n# Other": "On dikes",
 		"---\ntags: x\n---\n\n# Other":                    "Other",
-		"text\n\n# Later":                                 "",
-		"## Second level":                                 "",
-		"#!/bin/sh":                                       "",
-		"":                                                "",
+		"---\ntitle: On dikes\nabbrev: D\n\n--- abstract\n\nText.\n\n--- middle\n\n# Introduction": "On dikes",
+		"[![Build](https://ci.example/b.svg)](https://ci.example)\n![Logo](a.png) ![][b]\n\n# One": "One",
+		"<p align=\"center\">\n  <img src=\"a.png\">\n</p>\n\n# One":                               "One",
+		"# One [![Build](https://ci.example/b.svg)](https://ci.example)":                           "One",
+		"# <img src=\"a.png\"> One":      "One",
+		"![Logo](a.png) text\n\n# Later": "",
+		"text\n\n# Later":                "",
+		"## Second level":                "",
+		"#!/bin/sh":                      "",
+		"":                               "",
 	} {
 		d, err := markdown.Format().Parse(t.Context(), document.Input{Content: strings.NewReader(text)})
 		if err != nil || d.Title != want || d.Text != text {

@@ -174,7 +174,7 @@ func (k *Kit) read(ctx context.Context, input json.RawMessage) (*tool.Result, er
 // evidence returns what may be cited of a file.
 func (k *Kit) evidence(name string, t *fileText, shown ...tool.Range) tool.Evidence {
 	return tool.Evidence{
-		URI: name, Media: t.media, Retrieved: k.config.Now().UTC(), Text: t.text, Shown: shown,
+		URI: name, Title: t.title, Media: t.media, Retrieved: k.config.Now().UTC(), Text: t.text, Shown: shown,
 		Metadata: map[string]string{"modified": t.modified.UTC().Format(time.RFC3339)},
 	}
 }
@@ -182,7 +182,8 @@ func (k *Kit) evidence(name string, t *fileText, shown ...tool.Range) tool.Evide
 // A fileText is the text of a file as it was at a time. It does not change.
 type fileText struct {
 	text     string
-	cut      int64 // bytes at the end that were left out
+	title    string // "" if it names none
+	cut      int64  // bytes at the end that were left out
 	media    string
 	size     int64
 	modified time.Time
@@ -216,7 +217,7 @@ func (k *Kit) readText(ctx context.Context, name string) (*fileText, error) {
 		return nil, fmt.Errorf("%s %w", name, err)
 	}
 
-	t := &fileText{text: read.Text, cut: read.Cut, media: read.Media, size: info.Size(), modified: info.ModTime()}
+	t := &fileText{text: read.Text, title: read.Title, cut: read.Cut, media: read.Media, size: info.Size(), modified: info.ModTime()}
 	k.texts.Keep(name, t, int64(len(t.text)))
 	return t, nil
 }

@@ -21,7 +21,8 @@ import (
 // A Text is the text of a document. It does not change.
 type Text struct {
 	Text  string
-	Cut   int64 // bytes at the end that were left out
+	Title string // what the document calls itself; "" if it does not say
+	Cut   int64  // bytes at the end that were left out
 	Media string
 	Notes []string // what readers should know, such as that pages have no text
 }
@@ -52,7 +53,7 @@ func Read(ctx context.Context, formats *document.Registry, in document.Input) (*
 		if err != nil {
 			return nil, reasonOf(err)
 		}
-		t.Text, t.Notes = d.Text, d.Notes
+		t.Text, t.Title, t.Notes = d.Text, d.Title, d.Notes
 	} else if t.Text, err = manyDocuments(in.Content, format); err != nil {
 		return nil, err
 	}

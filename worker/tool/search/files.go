@@ -2,6 +2,7 @@ package search
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -193,7 +194,7 @@ func (r *folderReader) parse(ctx context.Context, name string, data []byte, medi
 		return nil, err
 	}
 	format, _ := r.formats.Format(d.Kind)
-	return &stored{Name: name, Title: titleOf(d.Text, name), Media: format.MediaTypes[0], text: d.Text}, nil
+	return &stored{Name: name, Title: cmp.Or(d.Title, titleOf(d.Text, name)), Media: format.MediaTypes[0], text: d.Text}, nil
 }
 
 // lines returns the documents of a file that has one on each line.
