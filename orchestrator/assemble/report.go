@@ -331,7 +331,7 @@ func (r *reporter) cell(v any) string {
 		}
 		return "no"
 	case []any:
-		if numbers := p.numbersOf(v); len(numbers) > 0 {
+		if numbers := r.numbersOf(v); len(numbers) > 0 {
 			return "[" + strings.Join(numbers, ", ") + "]"
 		}
 		parts := make([]string, len(v))
@@ -344,14 +344,14 @@ func (r *reporter) cell(v any) string {
 }
 
 // numbersOf returns the numbers of a list of references, in order; nil if it has anything else.
-func (p *reporter) numbersOf(list []any) []string {
+func (r *reporter) numbersOf(list []any) []string {
 	var numbers []string
 	for _, one := range list {
 		name, isText := one.(string)
-		if !isText || !p.isCited(name) {
+		if !isText || !r.isCited(name) {
 			return nil
 		}
-		if number := strings.Trim(p.numbering.Convert("["+name+"]").Text, "[]"); !slices.Contains(numbers, number) {
+		if number := strings.Trim(r.numbering.Convert("["+name+"]").Text, "[]"); !slices.Contains(numbers, number) {
 			numbers = append(numbers, number)
 		}
 	}
