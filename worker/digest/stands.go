@@ -131,6 +131,7 @@ func hasVerb(sentence string) bool {
 	if len(words) > 0 && strings.HasSuffix(words[0].Lower, "ing") {
 		words = words[:mainClause(words)]
 	}
+
 	sure, likely := false, false
 	for i, w := range words {
 		switch {
@@ -141,6 +142,7 @@ func hasVerb(sentence string) bool {
 			likely = true
 		}
 	}
+
 	if len(words) > 0 && strings.HasSuffix(words[0].Lower, "ing") {
 		return sure
 	}
