@@ -355,19 +355,17 @@ func (p *cursor) readZone() string {
 		return ""
 	}
 
-	digits, used := strings.Replace(rest[1:min(len(rest), 6)], ":", "", 1), 6
-	// Without a colon the offset is a byte shorter, and the byte behind it is cut off
-	// again.
-	if len(digits) == 5 {
-		digits, used = digits[:4], 5
+	hours, minutes := rest[1:3], strings.TrimPrefix(rest[3:], ":")
+	if len(minutes) < 2 {
+		return ""
 	}
-
-	if len(digits) != 4 || !allDigits(digits) || digits[:2] > "14" || digits[2:] > "59" {
+	minutes, behind := minutes[:2], minutes[2:]
+	if !allDigits(hours+minutes) || hours > "14" || minutes > "59" {
 		return ""
 	}
 
-	p.i += used
-	return rest[:1] + digits[:2] + ":" + digits[2:]
+	p.i = len(p.s) - len(behind)
+	return rest[:1] + hours + ":" + minutes
 }
 
 // ParseDateTime reads a date and the time that follows it.

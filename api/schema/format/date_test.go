@@ -1,6 +1,7 @@
 package format_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/coditect/mapreduce/api/schema/format"
@@ -55,6 +56,58 @@ func TestDatesWrittenOut(t *testing.T) {
 	} {
 		if got, _ := format.ParseDate(text); got != want {
 			t.Errorf("ParseDate(%q) = %q; want %q", text, got, want)
+		}
+	}
+}
+
+// A zone is Z, or hours and minutes with or without a colon, and nothing behind it is lost.
+func TestTimesWithZones(t *testing.T) {
+	for _, test := range []struct{ text, want string }{
+		{"15:46", "15:46:00"},
+		{"15:46Z", "15:46:00Z"},
+		{"15:46+0800", "15:46:00+08:00"},
+		{"15:46:09-0330", "15:46:09-03:30"},
+		{"15:46+08:00", "15:46:00+08:00"},
+		{" 3:46 PM ", "15:46:00"},
+		{"15:46+08:0", ""},
+		{"15:46+0:800", ""},
+		{"15:46+08000", ""},
+		{"15:46+1500", ""},
+		{"15:46+08:00 today", ""},
+	} {
+		if got, ok := format.ParseTime(test.text); got != test.want || ok != (test.want != "") {
+			t.Errorf("%q: got %q, %t; want %q", test.text, got, ok, test.want)
+		}
+	}
+}
+
+func FuzzParseTime(f *testing.F) {
+	for _, s := range []string{"15:46+0800", "2001-04-18T15:46:09.5-03:30", "3:46 PM", "24:00Z", "1:2"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if iso, ok := format.ParseTime(s); ok && !strings.Contains(iso, ":") {
+			t.Errorf("%q became %q", s, iso)
+		}
+		if iso, ok := format.ParseDateTime(s); ok && !strings.Contains(iso, "T") {
+			t.Errorf("%q became %q", s, iso)
+		}
+	})
+}
+
+// The end of a period is no date of the day on which it begins.
+func TestPeriodsAreNoDates(t *testing.T) {
+	for text, want := range map[string]string{
+		"March 26 - April 10, 2019":  "2019-04-10",
+		"26 - April 10, 2019":        "2019-04-10",
+		"from 3 – May 12, 2020":      "2020-05-12",
+		"18 April 01, 2019 was warm": "2019-04-01",
+		"18 April 2001, 2019":        "2001-04-18",
+		"18 Apr 01":                  "2001-04-18",
+		"18-Apr-01, 12 items":        "2001-04-18",
+	} {
+		if got, _ := format.ParseDate(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
 }

@@ -63,11 +63,27 @@ func (p *cursor) dayMonthName(day int) (string, bool) {
 	if !ok {
 		return "", false
 	}
+
+	begin := p.i
 	year, ok := p.yearAfterMonth()
-	if !ok {
+	// In "26 - April 10, 2019" two digits are the day of the month that they follow.
+	if !ok || p.i-begin <= len(" 10,") && p.isFullYearNext() {
 		return "", false
 	}
+
 	return isoDate(year, month.month, day)
+}
+
+// isFullYearNext reports whether a comma and a year of four digits follow.
+func (p *cursor) isFullYearNext() bool {
+	look := *p
+	if look.i >= len(look.s) || look.s[look.i] != ',' {
+		return false
+	}
+
+	look.skipChars(", ")
+	_, digits, ok := look.readNumber(5)
+	return ok && digits == 4
 }
 
 // isMonthNext reports whether the name of a month follows the day, perhaps after
