@@ -152,6 +152,11 @@ func providersOf(spec *mapreduce.JobSpec) (map[string]string, error) {
 			addProviders(all, "stages."+s.Name+".model", names)
 		}
 	}
+	for name, by := range p.Agents {
+		if names, err := spec.StageModels(by.Model); err == nil { // likewise
+			addProviders(all, "agents."+name+".model", names)
+		}
+	}
 
 	return all, nil
 }

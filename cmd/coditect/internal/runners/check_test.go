@@ -35,6 +35,15 @@ func TestSpecCheck(t *testing.T) {
 		spec.Pipeline, spec.Definition = "own", []byte("name: own\nstages:\n- {name: map, each: document}\n- {name: reduce, each: group, model: "+alias+", parameters: "+set+"}\n")
 		return spec
 	}
+	// A job with two agents; one has models of its own.
+	agents := func(set, own string, vars ...string) mapreduce.JobSpec {
+		spec := staged("{}", "big", vars...)
+		spec.Model = "claude-opus-5"
+		spec.Definition = []byte("name: own\nagents:\n  one: {role: One, goal: Find}\n  two: {role: Two, goal: Find, model: '" + own + "'}\nstages:\n" +
+			"- {name: look, from: documents, each: agent, agents: [one, two], tools: [fetch], task: Find, parameters: " + set + ", output: {kind: items, schema: {type: object, properties: {a: {type: string}}}}}\n" +
+			"- {name: report, from: look, each: all, agent: {role: Writer}, task: Write, output: report}\n")
+		return spec
+	}
 	tests := []struct {
 		name  string
 		spec  mapreduce.JobSpec
@@ -71,6 +80,26 @@ func TestSpecCheck(t *testing.T) {
 		{"a stage of rules with an effort", staged("{effort: low}", "none"), "stages[1].parameters"},
 		{"an effort and a budget", staged("{effort: low, thinking_budget: 9}", "google"), "stages[1].parameters.thinking_budget"},
 		{"a budget beside the run's effort", staged("{thinking_budget: 9}", "google", "effort", "low"), "stages[1].parameters.thinking_budget"},
+		{"agents of two models", agents("{}", "small"), ""},
+		{"an effort of a stage that one agent's model does not take", agents("{effort: low}", "small"), "stages[0].parameters.effort"},
+		{"an effort of a stage that both agents' models take", agents("{effort: low}", "big"), ""},
+		{"an effort of a stage that the first of an agent's models takes", agents("{effort: low}", "big,small"), ""},
+		{"an effort of the run that an agent's model takes", func() mapreduce.JobSpec {
+			spec := agents("{}", "big", "effort", "low")
+			spec.Model = "claude-haiku-4-5"
+			return spec
+		}(), ""},
+		{"an effort of the run that no model takes", func() mapreduce.JobSpec {
+			spec := agents("{}", "small", "effort", "low")
+			spec.Model = "claude-haiku-4-5"
+			return spec
+		}(), "vars.effort"},
+		{"an agent's model by a provider that is none", agents("{}", "anthropic/claude-opus-5,clippy/one"), "agents.two.model[1]"},
+		{"an agent's model that thinks for longer than the window", func() mapreduce.JobSpec {
+			spec := agents("{}", "big", "effort", "max", "window", "60000")
+			spec.Model = "claude-haiku-4-5"
+			return spec
+		}(), "vars.window"},
 		{"an alias for nothing", mapreduce.JobSpec{Schema: []byte(good), Models: map[string]string{"cheap": "haiku"}}, "model_aliases"},
 		{"an unknown pipeline", mapreduce.JobSpec{Schema: []byte(good), Pipeline: "magic"}, "pipeline"},
 		{"a tree with two budgets", mapreduce.JobSpec{Schema: []byte(good), TargetTokenBudget: new(int64(9)), ContextWindow: new(int64(9))}, "context_window"},

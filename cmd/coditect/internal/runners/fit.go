@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,7 +62,7 @@ func (r *Runners) checkModel(spec *mapreduce.JobSpec, units *pflag.Flag) error {
 	return fitSpec(there, spec, units)
 }
 
-// checkStages refuses a stage whose own model could not run it.
+// checkStages refuses a stage that its own model could not run, or that of one of its agents.
 func checkStages(spec *mapreduce.JobSpec, askers func(provider string) (*model.Agent, error)) error {
 	p, err := step.PipelineOf(spec)
 	if err != nil {
@@ -70,8 +71,7 @@ func checkStages(spec *mapreduce.JobSpec, askers func(provider string) (*model.A
 
 	for _, s := range p.Stages {
 		own := jobspec.ForStage(*spec, s)
-		// The model of the job is checked with the job.
-		if s.Model == "" || keyVariables[own.Provider] == "" {
+		if keyVariables[own.Provider] == "" {
 			continue
 		}
 
@@ -79,20 +79,29 @@ func checkStages(spec *mapreduce.JobSpec, askers func(provider string) (*model.A
 		if err != nil {
 			return err
 		}
-		if err := asker.CheckStage(&own, s.Name); err != nil {
-			return ofStage(s.Name, err)
+		if s.Model != "" { // that of the job is checked with the job
+			if err := asker.CheckStage(&own, s.Name); err != nil {
+				return ofModel("stages."+s.Name, err)
+			}
+		}
+		by := agentModels(&own, p, s)
+		for _, name := range slices.Sorted(maps.Keys(by)) {
+			spec := by[name]
+			if err := asker.CheckStage(&spec, s.Name); err != nil {
+				return ofModel("agents."+name, err)
+			}
 		}
 	}
 
 	return nil
 }
 
-// ofStage gives the error of a stage's model the field that names it.
-func ofStage(name string, err error) error {
+// ofModel gives the error of the model of a stage or an agent the field that names it.
+func ofModel(owner string, err error) error {
 	if e, ok := errors.AsType[*errs.Error](err); ok && e.Field == "model" {
-		return errs.Field("stages."+name+".model", "%s", e.Message)
+		return errs.Field(owner+".model", "%s", e.Message)
 	}
-	return named("stages."+name+".model", err)
+	return named(owner+".model", err)
 }
 
 // patience is how long a server may take to say which models it has.

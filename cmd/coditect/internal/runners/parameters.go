@@ -17,10 +17,11 @@ import (
 	"github.com/coditect/mapreduce/worker/step"
 )
 
-// An asked is a stage whose units ask a model. Of several models it is the first, which is asked as
-// long as it answers.
+// An asked is a stage whose units ask a model, or an agent of a stage that has a model of its own. Of
+// several models it is the first, which is asked as long as it answers.
 type asked struct {
-	index    int // among the stages of the pipeline
+	index    int    // of the stage, among those of the pipeline
+	agent    string // whose model it is; "" if it is the stage's
 	provider string
 	model    llm.Model
 	limits   parameters.Limits
@@ -29,7 +30,7 @@ type asked struct {
 }
 
 // CheckParameters refuses parameters of answers that a model is known not to take: those of a stage,
-// and those of the run that none of its models takes. A parameter of the run is not sent to the
+// whose agents may have models of their own, and those of the run that none of its models takes. A parameter of the run is not sent to the
 // models that do not take it, if others do. Of a list of models, the first counts, as most answers are
 // its own; what a later one does not take is not sent to that one: see AdviseOnParameters.
 // endpoints has the addresses of providers. The error names the field, and models that could.
@@ -110,29 +111,63 @@ func parametersOf(spec *mapreduce.JobSpec, endpoints map[string]string) (run par
 	return run, askedStages(spec, p, endpoints), nil
 }
 
-// askedStages returns the stages that ask models, with what is known of these.
+// askedStages returns the stages that ask models, and their agents that ask others, with what is known of
+// these models.
 func askedStages(spec *mapreduce.JobSpec, p *pipeline.Pipeline, endpoints map[string]string) []asked {
 	var all []asked
 	for i, stage := range p.Stages {
 		own := jobspec.ForStage(*spec, stage)
-		one := asked{index: i, provider: own.Provider, model: llm.Model(own.Model), own: stage.Parameters}
 		if keyVariables[own.Provider] == "" && stage.Parameters.IsZero() {
 			continue
 		}
 
-		one.findLimits(&own, endpoints)
-		for _, name := range own.Fallbacks {
-			other := asked{index: i}
-			provider, model, _ := strings.Cut(name, "/")
-			other.provider, other.model = provider, llm.Model(model)
-			other.findLimits(&own, endpoints)
-			one.others = append(one.others, other)
+		agents := agentModels(&own, p, stage)
+		if stage.Each != pipeline.EachAgent || stage.Select != "" || len(agents) < len(stage.Agents) || len(stage.Agents) == 0 {
+			all = append(all, newAsked(i, "", &own, stage, endpoints)) // else each agent has a model of its own
+		}
+		for _, name := range stage.Agents {
+			if by, ok := agents[name]; ok {
+				all = append(all, newAsked(i, name, &by, stage, endpoints))
+			}
+		}
+	}
+	return all
+}
+
+// agentModels returns the agents of a stage that have models of their own, each with the spec of a job as
+// its units run with it. own is that of the stage.
+func agentModels(own *mapreduce.JobSpec, p *pipeline.Pipeline, stage *pipeline.Stage) map[string]mapreduce.JobSpec {
+	all := make(map[string]mapreduce.JobSpec)
+	for _, name := range stage.Agents {
+		by := p.Agents[name]
+		if by == nil {
+			continue // the pipeline is refused
+		}
+		names, err := own.StageModels(by.Model)
+		if err != nil || len(names) == 0 {
+			continue // likewise, or it asks the stage's
 		}
 
-		all = append(all, one)
+		spec := *own
+		if err := spec.SetModels(names); err == nil {
+			all[name] = spec
+		}
 	}
-
 	return all
+}
+
+// newAsked returns what the units of a stage, or of an agent of it, ask.
+func newAsked(index int, agent string, spec *mapreduce.JobSpec, stage *pipeline.Stage, endpoints map[string]string) asked {
+	one := asked{index: index, agent: agent, provider: spec.Provider, model: llm.Model(spec.Model), own: stage.Parameters}
+	one.findLimits(spec, endpoints)
+	for _, name := range spec.Fallbacks {
+		other := asked{index: index, agent: agent}
+		provider, model, _ := strings.Cut(name, "/")
+		other.provider, other.model = provider, llm.Model(model)
+		other.findLimits(spec, endpoints)
+		one.others = append(one.others, other)
+	}
+	return one
 }
 
 // findLimits sets what is known of a model. The address that a job names is of its first provider.
@@ -201,6 +236,9 @@ const maxCould = 4
 // explain says what a model does not take, and which models do.
 func (a asked) explain(name parameters.Name, rule string, set parameters.Set, prices *llm.Prices) string {
 	text := fmt.Sprintf("the model %s of %s: %s", a.model, a.provider, rule)
+	if a.agent != "" {
+		text = fmt.Sprintf("the model %s of %s, which the agent %s has: %s", a.model, a.provider, a.agent, rule)
+	}
 	could := a.couldTake(set, name, prices)
 	if len(could) == 0 {
 		return text + "; leave it out"
