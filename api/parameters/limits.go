@@ -34,7 +34,7 @@ func (l Limits) Refusal(s Set) (name Name, rule string) {
 // that it does not take, it has the nearest that it takes: the next lower one, or else the next higher.
 func (l Limits) Keep(s Set) Set {
 	if rule := l.refuse(Effort, s); rule != "" && s.Effort != "" && !slices.Contains(l.Not, Effort) {
-		s.Effort = nearestEffort(s.Effort, l.Efforts)
+		s.Effort = NearestEffort(s.Effort, l.Efforts)
 	}
 	for name, rule := l.Refusal(s); rule != ""; name, rule = l.Refusal(s) {
 		s = s.Without(name)
@@ -68,11 +68,12 @@ func (l Limits) refuse(n Name, s Set) string {
 	return ""
 }
 
-// nearestEffort returns the level among those that are taken which is next to another.
-func nearestEffort(level string, taken []string) string {
+// NearestEffort returns the level among those that are taken which is next to another: itself, or the
+// next below it, or above it if there is none; "" if none of them is a level.
+func NearestEffort(level string, taken []string) string {
 	all := Efforts()
 	at := slices.Index(all, level)
-	lower, higher := slices.Clone(all[:max(at, 0)]), all[at+1:]
+	lower, higher := slices.Clone(all[:at+1]), all[at+1:]
 	slices.Reverse(lower)
 	for _, near := range append(lower, higher...) {
 		if slices.Contains(taken, near) {

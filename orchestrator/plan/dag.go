@@ -57,6 +57,7 @@ type Outcome struct {
 	Attempts   int
 	Tokens     mapreduce.Tokens
 	CostMicros int64
+	Unpriced   bool // the cost is not known, as a model that may have answered has no price
 	Elapsed    time.Duration
 }
 

@@ -34,7 +34,7 @@ type Task struct {
 	Calls int64 `json:"calls,omitempty"`
 
 	// After it: what became of it. Cost, in US dollars, depends on how often it
-	// was interrupted.
+	// was interrupted; it is left out if it is not known.
 	State string   `json:"state,omitempty"`
 	Cost  *float64 `json:"cost,omitempty"`
 }
@@ -141,7 +141,10 @@ func taskOf(d *plan.DAG, i int) Task {
 	t.Stage = n.Stage
 	t.Read, t.Size, t.Calls = n.Load.Read, n.Load.Size, n.Load.Calls
 	if o := n.Outcome; o != nil {
-		t.State, t.Cost = o.State.String(), new(float64(o.CostMicros)/1e6)
+		t.State = o.State.String()
+		if !o.Unpriced {
+			t.Cost = new(float64(o.CostMicros) / 1e6)
+		}
 	}
 	return t
 }

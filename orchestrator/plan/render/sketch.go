@@ -189,6 +189,7 @@ type box struct {
 	states      [mapreduce.UnitCancelled + 1]int64
 	tokens      mapreduce.Tokens // spent
 	cost        int64            // spent, in millionths of a US dollar
+	unpriced    bool             // the cost is not known
 }
 
 // An edge leads from a box; several outputs may come along it.
@@ -224,14 +225,23 @@ func (b *box) addUnit(n *Node) {
 		b.ran = true
 		b.states[min(o.State, mapreduce.UnitCancelled)]++
 		b.tokens, b.cost = b.tokens.Add(o.Tokens), b.cost+o.CostMicros
+		b.unpriced = b.unpriced || o.Unpriced
 	}
+}
+
+// costText is what the units cost, for people.
+func (b *box) costText() string {
+	if b.unpriced {
+		return "cost not known"
+	}
+	return formatDollars(b.cost)
 }
 
 // detailLines are what a picture says of a box beside its name.
 func (b *box) detailLines() []string {
 	switch {
 	case b.ran:
-		return []string{b.stateText(), formatDollars(b.cost)}
+		return []string{b.stateText(), b.costText()}
 	case b.load.Calls > 0:
 		return []string{fmt.Sprintf("%s, %s tokens", countOf(b.load.Calls, "call"), groupDigits(pack.Sum(b.load.In, b.load.Out)))}
 	case b.load.Read > 0:

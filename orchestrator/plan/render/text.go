@@ -62,7 +62,7 @@ func (b *box) tableRow() string {
 	}
 	head := fmt.Sprintf("%s\t%d\t%s\t%s\t", b.kind, b.level, ifNot(!b.expected, "~")+groupDigits(b.count), inputs)
 	if b.ran {
-		return head + fmt.Sprintf("%s\t%s\t%s\t%s\t", groupDigits(b.tokens.In), groupDigits(b.tokens.Out), formatDollars(b.cost), b.stateText())
+		return head + fmt.Sprintf("%s\t%s\t%s\t%s\t", groupDigits(b.tokens.In), groupDigits(b.tokens.Out), strings.TrimPrefix(b.costText(), "cost "), b.stateText())
 	}
 	return head + fmt.Sprintf("%s\t%s\t%s\t%s\t", groupDigits(b.load.Read), groupDigits(b.load.Calls), groupDigits(b.load.In), groupDigits(b.load.Out))
 }

@@ -6,6 +6,7 @@
 package trace
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"time"
@@ -61,7 +62,7 @@ type Task struct {
 	Duration float64          `json:"duration_ms"`
 	In       int64            `json:"tokens_in,omitempty"`
 	Out      int64            `json:"tokens_out,omitempty"`
-	Cost     float64          `json:"cost,omitempty"` // US dollars
+	Cost     Cost             `json:"cost,omitzero"`
 	LLMCalls int64            `json:"llmCallCount,omitempty"`
 	Models   []string         `json:"models,omitempty"` // that answered it
 	Latency  float64          `json:"llmLatency_ms,omitempty"`
@@ -81,11 +82,26 @@ type Call struct {
 	Latency float64 `json:"latency_ms"`
 	In      int64   `json:"tokens_in"`
 	Out     int64   `json:"tokens_out"`
-	Cost    float64 `json:"cost"` // US dollars
+	Cost    Cost    `json:"cost"`
 	Error   string  `json:"error,omitempty"`
 	Prompt  string  `json:"prompt,omitempty"`
 	Answer  string  `json:"answer,omitempty"`
 	Cut     bool    `json:"cut,omitempty"` // the prompt or the answer is not whole
+}
+
+// A Cost is what calls cost. In JSON it is in US dollars, and null if it is not known, as the price
+// of a model is not.
+type Cost struct {
+	Micros  int64 // millionths of a US dollar
+	Unknown bool
+}
+
+// MarshalJSON implements json.Marshaler.
+func (c Cost) MarshalJSON() ([]byte, error) {
+	if c.Unknown {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(c.Micros) / 1e6)
 }
 
 // A Level sums up the units of a level.
@@ -107,7 +123,7 @@ type Metrics struct {
 	Tools    int64   `json:"toolCallCount"`
 	ToolTime float64 `json:"totalToolExecutionTime_ms"`
 	Prompt   int64   `json:"largestPrompt_bytes,omitempty"` // that a model was given in one call
-	Cost     float64 `json:"totalCostEstimate"`             // US dollars
+	Cost     Cost    `json:"totalCostEstimate"`
 }
 
 // A Ran is a unit that ran, with its end and calls.
@@ -115,13 +131,16 @@ type Ran struct {
 	*mapreduce.Unit
 	Ended time.Time        // zero if it has not
 	Calls []mapreduce.Call // of the attempt that ended it, if they are captured
+
+	// Unpriced says that the cost is not known, as a model that may have answered has no price.
+	Unpriced bool
 }
 
 // Of returns the task of a unit. Units before the map have no type and no level.
 func Of(r Ran) Task {
 	t := Task{
 		ID: r.ID, Stage: r.Stage, State: r.State.String(), Attempts: r.Attempts, Duration: toMilliseconds(r.Elapsed),
-		In: r.Tokens.In, Out: r.Tokens.Out, Cost: toDollars(r.CostMicros),
+		In: r.Tokens.In, Out: r.Tokens.Out, Cost: Cost{r.CostMicros, r.Unpriced},
 		LLMCalls: r.CallSums.Calls, Latency: toMilliseconds(r.CallSums.Latency), Models: r.Models,
 		Tools: r.CallSums.Tools, ToolTime: toMilliseconds(r.CallSums.ToolTime), Prompt: r.CallSums.Prompt,
 		Mended: mapreduce.MendedKinds(r.Errors),
@@ -130,7 +149,7 @@ func Of(r Ran) Task {
 	for _, c := range r.Calls {
 		call := Call{
 			Model: c.Name, Turn: c.Turn, At: toMilliseconds(c.At), Latency: toMilliseconds(c.Latency), In: c.Tokens.In, Out: c.Tokens.Out,
-			Cost: toDollars(c.CostMicros), Error: c.Error, Prompt: c.Prompt, Answer: c.Answer, Cut: c.Cut,
+			Cost: Cost{c.CostMicros, r.Unpriced && c.CostMicros == 0 && c.Tokens.Total() > 0}, Error: c.Error, Prompt: c.Prompt, Answer: c.Answer, Cut: c.Cut,
 		}
 		if c.Kind == mapreduce.CallTool {
 			call.Model, call.Tool = "", c.Name
@@ -149,26 +168,32 @@ func Of(r Ran) Task {
 
 func toMilliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
 
-func toDollars(micros int64) float64 { return float64(micros) / 1e6 }
-
 // A Tally sums units up by level. Its zero value is ready.
 type Tally struct {
 	levels     map[int]*levelSums
-	superseded []mapreduce.Spent
+	superseded []superseded
 }
 
-// Supersede adds the expense of dropped units.
-func (t *Tally) Supersede(all []mapreduce.Spent) { t.superseded = append(t.superseded, all...) }
+// superseded is the expense of dropped units of a level.
+type superseded struct {
+	mapreduce.Spent
+	unpriced bool
+}
 
-func sumsOf(s mapreduce.Spent) *levelSums {
-	return &levelSums{tokens: s.Tokens, cost: s.CostMicros, calls: s.CallSums}
+// Supersede adds the expense of dropped units of a level; unpriced says that its cost is not known.
+func (t *Tally) Supersede(s mapreduce.Spent, unpriced bool) {
+	t.superseded = append(t.superseded, superseded{s, unpriced})
+}
+
+func (s superseded) sums() *levelSums {
+	return &levelSums{tokens: s.Tokens, cost: Cost{s.CostMicros, s.unpriced}, calls: s.CallSums}
 }
 
 // Superseded returns the sums of units that were dropped.
 func (t *Tally) Superseded() []Superseded {
 	out := []Superseded{}
 	for _, s := range t.superseded {
-		out = append(out, Superseded{Level: s.Level, Tasks: s.Units, Metrics: sumsOf(s).toMetrics()})
+		out = append(out, Superseded{Level: s.Level, Tasks: s.Units, Metrics: s.sums().toMetrics()})
 	}
 	return out
 }
@@ -178,7 +203,7 @@ type levelSums struct {
 	tasks       int
 	first, last time.Time
 	tokens      mapreduce.Tokens
-	cost        int64
+	cost        Cost
 	calls       mapreduce.CallSums
 }
 
@@ -193,7 +218,7 @@ func (t *Tally) Add(r Ran) {
 		t.levels[r.Level] = s
 	}
 
-	one := levelSums{tasks: 1, tokens: r.Tokens, cost: r.CostMicros, calls: r.CallSums}
+	one := levelSums{tasks: 1, tokens: r.Tokens, cost: Cost{r.CostMicros, r.Unpriced}, calls: r.CallSums}
 	if !r.Ended.IsZero() {
 		one.first, one.last = r.Ended.Add(-r.Elapsed), r.Ended
 	}
@@ -203,7 +228,7 @@ func (t *Tally) Add(r Ran) {
 func (s *levelSums) addSums(o *levelSums) {
 	s.tasks += o.tasks
 	s.tokens = s.tokens.Add(o.tokens)
-	s.cost += o.cost
+	s.cost = Cost{s.cost.Micros + o.cost.Micros, s.cost.Unknown || o.cost.Unknown}
 	s.calls = s.calls.Add(o.calls)
 
 	if o.last.IsZero() {
@@ -219,7 +244,7 @@ func (s *levelSums) addSums(o *levelSums) {
 
 func (s *levelSums) toMetrics() Metrics {
 	return Metrics{
-		Total: s.tokens.Total(), In: s.tokens.In, Out: s.tokens.Out, Cost: toDollars(s.cost),
+		Total: s.tokens.Total(), In: s.tokens.In, Out: s.tokens.Out, Cost: s.cost,
 		Calls: s.calls.Calls, Latency: toMilliseconds(s.calls.Latency),
 		Tools: s.calls.Tools, ToolTime: toMilliseconds(s.calls.ToolTime), Prompt: s.calls.Prompt,
 	}
@@ -245,7 +270,7 @@ func (t *Tally) totalSums() *levelSums {
 		total.addSums(s)
 	}
 	for _, s := range t.superseded {
-		total.addSums(sumsOf(s))
+		total.addSums(s.sums())
 	}
 	return total
 }

@@ -2,6 +2,7 @@ package trace_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,7 +40,7 @@ func TestTrace(t *testing.T) {
 	got := trace.New("mr_20260301_aaaaaa", plan.ModeStatic, "extract", units)
 	sums := func(n int64) trace.Metrics {
 		return trace.Metrics{
-			Total: 110 * n, In: 100 * n, Out: 10 * n, Calls: 2 * n, Latency: 500 * float64(n), Tools: n, ToolTime: 20 * float64(n), Cost: 0.25 * float64(n),
+			Total: 110 * n, In: 100 * n, Out: 10 * n, Calls: 2 * n, Latency: 500 * float64(n), Tools: n, ToolTime: 20 * float64(n), Cost: trace.Cost{Micros: 250_000 * n},
 		}
 	}
 	want := []trace.Level{
@@ -87,6 +88,44 @@ func TestTraceOfDirectAndNone(t *testing.T) {
 	}
 }
 
+// TestCostsWithoutPrices: a cost that is not known is null, and so is a sum that lacks it. What a call
+// of a model with a price cost is known beside it.
+func TestCostsWithoutPrices(t *testing.T) {
+	known, unknown := unit("a", mapreduce.KindMap, 0, 0, time.Second), unit("final", mapreduce.KindFinal, 1, time.Second, 2*time.Second)
+	unknown.Unpriced = true
+	unknown.Calls = []mapreduce.Call{
+		{Name: "openai/mine", Tokens: mapreduce.Tokens{In: 9}}, {Name: "openai/gpt", Tokens: mapreduce.Tokens{In: 9}, CostMicros: 7}, {Kind: mapreduce.CallTool, Name: "fetch"},
+	}
+	out, err := json.Marshal(trace.New("j", "", "", []trace.Ran{known, unknown}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc struct {
+		Tasks []struct {
+			Cost  *float64
+			Calls []struct{ Cost *float64 }
+		}
+		Levels []struct {
+			Metrics struct{ TotalCostEstimate *float64 }
+		} `json:"mapReduceLevels"`
+		Metrics struct{ TotalCostEstimate *float64 }
+	}
+	if err := json.Unmarshal(out, &doc); err != nil {
+		t.Fatal(err)
+	}
+	calls := doc.Tasks[1].Calls
+	got := []*float64{
+		doc.Tasks[0].Cost, doc.Tasks[1].Cost, calls[0].Cost, calls[1].Cost, calls[2].Cost,
+		doc.Levels[0].Metrics.TotalCostEstimate, doc.Levels[1].Metrics.TotalCostEstimate, doc.Metrics.TotalCostEstimate,
+	}
+	if diff := cmp.Diff([]*float64{new(0.25), nil, nil, new(7e-6), new(0.0), new(0.25), nil, nil}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s\n%s", diff, out)
+	}
+	if !strings.Contains(string(out), `"cost":null`) {
+		t.Errorf("no unit's cost is null in %s", out)
+	}
+}
+
 // Units that come before the map are part of the whole, and of no level.
 func TestTraceOfParseUnits(t *testing.T) {
 	got := trace.New("j", "", "", []trace.Ran{
@@ -102,13 +141,13 @@ func TestTraceOfParseUnits(t *testing.T) {
 func TestTraceOfSupersededUnits(t *testing.T) {
 	var tally trace.Tally
 	tally.Add(unit("a", mapreduce.KindMap, 0, 0, time.Second))
-	tally.Supersede([]mapreduce.Spent{{
+	tally.Supersede(mapreduce.Spent{
 		Level: 1, Units: 2, Tokens: mapreduce.Tokens{In: 200, Out: 20}, CostMicros: 500_000,
 		CallSums: mapreduce.CallSums{Calls: 4, Latency: time.Second, Tools: 2, ToolTime: 40 * time.Millisecond},
-	}})
+	}, false)
 	sums := func(n int64) trace.Metrics {
 		return trace.Metrics{
-			Total: 110 * n, In: 100 * n, Out: 10 * n, Calls: 2 * n, Latency: 500 * float64(n), Tools: n, ToolTime: 20 * float64(n), Cost: 0.25 * float64(n),
+			Total: 110 * n, In: 100 * n, Out: 10 * n, Calls: 2 * n, Latency: 500 * float64(n), Tools: n, ToolTime: 20 * float64(n), Cost: trace.Cost{Micros: 250_000 * n},
 		}
 	}
 	got := tally.Head("j", "", "")

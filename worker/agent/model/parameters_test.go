@@ -111,6 +111,11 @@ func TestRoomOfSeveralModelsIsOfTheOneThatThinksMost(t *testing.T) {
 	if want := alone - 65536*4/5; both < want-1 || both > want+1 {
 		t.Errorf("a document has room for %d tokens with two models and %d with one, want %d", both, alone, want)
 	}
+	r.spec.Replay = "mr_20260101_aaaaaa"
+	if again, err := r.bare.Room(&r.spec); err != nil || again != both {
+		t.Errorf("in a repetition of the job a document has room for %d tokens, want %d as in the job: %v", again, both, err)
+	}
+	r.spec.Replay = ""
 	r.spec.Vars["window"] = "60000"
 	if err := r.bare.Check(&r.spec); err == nil {
 		t.Error("a window of 60,000 tokens has room for an answer of 66,536")

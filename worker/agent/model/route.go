@@ -27,16 +27,15 @@ type alternate struct {
 // addOthers makes the models ready that stand for the model of a program. What units may read is by
 // the longest prompt and by the model whose window leaves least beside its answer, so that each unit
 // fits all of them: models think for different times, as not each takes all parameters. A job that
-// repeats another asks none.
+// repeats another asks none, and has units as large.
 func (a *Agent) addOthers(p *program, spec *mapreduce.JobSpec, stage *agent.StageSpec) {
 	p.window, p.bound, p.most = p.Window, p.AnswerBound(), p.AnswerBound()
-	if spec.Replay != "" {
-		return
-	}
 
 	for _, name := range spec.Fallbacks {
 		other := a.alternateOf(name, spec, stage)
-		p.others = append(p.others, other)
+		if spec.Replay == "" {
+			p.others = append(p.others, other)
+		}
 		if other.err != nil {
 			continue
 		}

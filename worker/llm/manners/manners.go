@@ -3,7 +3,7 @@
 // is learned from its words, once for an address and a model, and is not sent there again. Processes
 // tell each other what they have learned.
 //
-// It imports nothing of the project, and asks nobody: the vendors' packages do.
+// Of the project it imports the parameters of answers alone. It asks nobody: the vendors' packages do.
 package manners
 
 import (

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/coditect/mapreduce/api/parameters"
 )
 
 // Parameters are parameters of answers, as bits.
@@ -23,35 +25,26 @@ const (
 	allParameters = CacheKey<<1 - 1
 )
 
-// Levels are levels of effort, as bits in the order of levels.
+// Levels are levels of effort, as bits in the order of parameters.Efforts.
 type Levels uint8
 
 // noEffort is the least level: that a model does not think.
 const noEffort Levels = 1
 
-// levels are the levels of effort, the least first.
-func levels() []string { return []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"} }
-
 // Nearest returns the level that is taken next to one: itself, or the next below it, or above it if
 // there is none.
 func (l Levels) Nearest(level string) string {
-	at := slices.Index(levels(), level)
-	if l == 0 || at < 0 {
+	var taken []string
+	for i, one := range parameters.Efforts() {
+		if l&(1<<i) != 0 {
+			taken = append(taken, one)
+		}
+	}
+	if len(taken) == 0 || !slices.Contains(parameters.Efforts(), level) {
 		return level
 	}
 
-	for i := at; i >= 0; i-- {
-		if l&(1<<i) != 0 {
-			return levels()[i]
-		}
-	}
-
-	for i := at; i < len(levels()); i++ {
-		if l&(1<<i) != 0 {
-			return levels()[i]
-		}
-	}
-	return level
+	return parameters.NearestEffort(level, taken)
 }
 
 // A parameterName is how servers name a parameter in what they refuse, in lower case.
@@ -136,7 +129,7 @@ func takenLevels(text string) (all Levels) {
 		return 0
 	}
 	for _, word := range oneLevel.FindAllString(list[1], -1) {
-		all |= 1 << slices.Index(levels(), word)
+		all |= 1 << slices.Index(parameters.Efforts(), word)
 	}
 	return all
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/coditect/mapreduce/api/parameters"
 )
 
 // A Known is what one process tells others of a server. It holds no address, because an address may
@@ -92,7 +94,7 @@ func (m Manners) words() string {
 	}
 
 	var taken []string
-	for i, level := range levels() {
+	for i, level := range parameters.Efforts() {
 		if m.Efforts&(1<<i) != 0 {
 			taken = append(taken, level)
 		}
@@ -140,7 +142,7 @@ func (m *Manners) addWord(word string) {
 
 	if list, ok := strings.CutPrefix(word, levelsWord); ok {
 		for level := range strings.SplitSeq(list, "+") {
-			if i := slices.Index(levels(), level); i >= 0 {
+			if i := slices.Index(parameters.Efforts(), level); i >= 0 {
 				m.Efforts |= 1 << i
 			}
 		}

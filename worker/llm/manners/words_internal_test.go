@@ -3,6 +3,8 @@ package manners
 import (
 	"reflect"
 	"testing"
+
+	"github.com/coditect/mapreduce/api/parameters"
 )
 
 // Every trait has a word, so that others are told of it.
@@ -23,7 +25,7 @@ func TestEveryTraitHasAWord(t *testing.T) {
 			t.Errorf("%s is told as %q", f.Name, text)
 		}
 	}
-	all := Manners{Omit: allParameters, Efforts: 1<<len(levels()) - 1}
+	all := Manners{Omit: allParameters, Efforts: 1<<len(parameters.Efforts()) - 1}
 	if got := fromWords(all.words()); got != all {
 		t.Errorf("%+v became %+v", all, got)
 	}

@@ -15,17 +15,18 @@ import (
 // embeddedPrices reads the prices that are embedded in the program, once.
 var embeddedPrices = sync.OnceValues(llm.ListPrices)
 
-// A pricing says whether the prices of all models of a job are known.
-type pricing struct {
-	models   int      // that the job may ask
-	unpriced []string // of these, "provider/model"
+// A Pricing says of which models of a job the prices are known. A job that was given prices has those.
+type Pricing struct {
+	// Unpriced are the models that the job may ask whose prices are not known, each
+	// "provider/model", in the order in which they are named.
+	Unpriced []string
+
+	models int // that the job may ask
 }
 
-// Unpriced returns the models that a job may ask whose prices are not known, each "provider/model", in
-// the order in which they are named. A job that was given prices has those.
-func Unpriced(spec *mapreduce.JobSpec) []string { return pricingOf(spec).unpriced }
-
-func pricingOf(spec *mapreduce.JobSpec) (p pricing) {
+// PricingOf returns the prices that are known of a job's models. It reads the job's own prices, so ask for
+// it once for all that is shown of a job.
+func PricingOf(spec *mapreduce.JobSpec) (p Pricing) {
 	names := modelsOf(spec)
 	p.models = len(names)
 
@@ -37,9 +38,9 @@ func pricingOf(spec *mapreduce.JobSpec) (p pricing) {
 	for _, name := range names {
 		provider, model, _ := strings.Cut(name, "/")
 		if err != nil {
-			p.unpriced = append(p.unpriced, name)
+			p.Unpriced = append(p.Unpriced, name)
 		} else if _, known := prices.Tariff(provider, llm.Model(model)); !known {
-			p.unpriced = append(p.unpriced, name)
+			p.Unpriced = append(p.Unpriced, name)
 		}
 	}
 	return p
@@ -80,21 +81,31 @@ func modelsOf(spec *mapreduce.JobSpec) (all []string) {
 	return all
 }
 
-// cost returns the cost of tokens in US dollars; nil if it is not known. A sum over several
-// models is not known if one of them has no price, as it lacks what that one cost. A cost of
-// a single model that is not 0 is known: the worker that computed it had a price.
-func (p pricing) cost(spent mapreduce.Tokens, micros int64) *float64 {
-	if spent.Total() > 0 && len(p.unpriced) > 0 && (micros == 0 || p.models > 1) {
+// Cost returns the cost of tokens in US dollars; nil if it is not known, because a vendor's model
+// without a known price may have been called. A sum over several models is not known if one of them
+// has no price, as it may lack what that one cost. A cost of a single model that is not 0 is known:
+// the worker that computed it had a price.
+func (p Pricing) Cost(spent mapreduce.Tokens, micros int64) *float64 {
+	if spent.Total() > 0 && len(p.Unpriced) > 0 && (micros == 0 || p.models > 1) {
 		return nil
 	}
 	return new(USD(micros))
 }
 
-// Cost returns the cost of a job's tokens in US dollars. It is nil if it is not
-// known, because the job called a vendor's model without a known price. A job that
-// was given prices has the price of its model.
-func Cost(spec *mapreduce.JobSpec, spent mapreduce.Tokens, micros int64) *float64 {
-	return pricingOf(spec).cost(spent, micros)
+// unitCost returns the cost of a unit in US dollars; nil if it is not known. It is known of a unit that
+// only models with prices have answered, whatever stands for these: of one that had several attempts,
+// the models of the latest alone are known.
+func (p Pricing) unitCost(u *mapreduce.Unit) *float64 {
+	if u.Attempts <= 1 && len(u.Models) > 0 && !slices.ContainsFunc(u.Models, p.lacks) {
+		return new(USD(u.CostMicros))
+	}
+	return p.Cost(u.Tokens, u.CostMicros)
+}
+
+// lacks reports whether the price of a model is not known that a unit names as one that answered it.
+func (p Pricing) lacks(answered string) bool {
+	asked, _, _ := strings.Cut(answered, " as ")
+	return slices.Contains(p.Unpriced, asked)
 }
 
 // PriceAdvice says which models have no price, and what to do about it, in one line.
@@ -122,27 +133,23 @@ type Savings struct {
 	PromptsCost *float64 `json:"prompts_cost"` // null if it is not known, like answers_cost
 }
 
-// SavingsOf returns the savings of caches in a job or a part of it.
-func SavingsOf(spec *mapreduce.JobSpec, s mapreduce.Savings) Savings {
-	return pricingOf(spec).savings(s)
-}
-
-func (p pricing) savings(s mapreduce.Savings) Savings {
+// Savings returns the savings of caches in a job or a part of it.
+func (p Pricing) Savings(s mapreduce.Savings) Savings {
 	tokens := func(n int64) mapreduce.Tokens { return mapreduce.Tokens{In: n} }
-	prompts := p.cost(tokens(s.CacheWrite+s.CacheRead), s.PromptMicros)
+	prompts := p.Cost(tokens(s.CacheWrite+s.CacheRead), s.PromptMicros)
 	if s.PromptMicros < 0 {
 		prompts = new(USD(s.PromptMicros))
 	}
 	return Savings{
-		Answers: s.Answers, AnswersCost: p.cost(tokens(s.Answers), s.AnswerMicros),
+		Answers: s.Answers, AnswersCost: p.Cost(tokens(s.Answers), s.AnswerMicros),
 		CacheWrite: s.CacheWrite, CacheRead: s.CacheRead, PromptsCost: prompts,
 	}
 }
 
 // savingsOrNil returns nil if nothing was saved.
-func (p pricing) savingsOrNil(s mapreduce.Savings) *Savings {
+func (p Pricing) savingsOrNil(s mapreduce.Savings) *Savings {
 	if s == (mapreduce.Savings{}) {
 		return nil
 	}
-	return new(p.savings(s))
+	return new(p.Savings(s))
 }

@@ -32,14 +32,14 @@ func TestCostOfModelsWithoutPrices(t *testing.T) {
 		"given with the job":      {mapreduce.JobSpec{Provider: "gemini", Model: "gemini-9", Vars: map[string]string{settings.VarPrices: "gemini: {gemini-9: {input: 0, output: 0}}"}}, 0, nil, true},
 		"given for another model": {mapreduce.JobSpec{Provider: "gemini", Model: "gemini-9", Vars: map[string]string{settings.VarPrices: "gemini: {gemini-8: {input: 1, output: 1}}"}}, 0, []string{"gemini/gemini-9"}, false},
 	} {
-		if diff := cmp.Diff(c.unpriced, results.Unpriced(&c.spec)); diff != "" {
+		if diff := cmp.Diff(c.unpriced, results.PricingOf(&c.spec).Unpriced); diff != "" {
 			t.Errorf("%s: unpriced (-want +got):\n%s", name, diff)
 		}
-		cost := results.Cost(&c.spec, mapreduce.Tokens{In: 10}, c.micros)
+		cost := results.PricingOf(&c.spec).Cost(mapreduce.Tokens{In: 10}, c.micros)
 		if (cost != nil) != c.known || cost != nil && *cost != float64(c.micros)/1e6 {
 			t.Errorf("%s: cost %v, want it known: %v", name, cost, c.known)
 		}
-		if free := results.Cost(&c.spec, mapreduce.Tokens{}, 0); free == nil || *free != 0 {
+		if free := results.PricingOf(&c.spec).Cost(mapreduce.Tokens{}, 0); free == nil || *free != 0 {
 			t.Errorf("%s: no tokens cost %v", name, free)
 		}
 	}

@@ -19,6 +19,7 @@ type dagWriter struct {
 	out    *folder.File    // dag.json, or what is printed
 	tasks  resultfile.List // in a scratch file; its Out is nil if no JSON is wanted
 	cost   bool            // write the cost into the tasks as well
+	prices Pricing         // of the job's models
 	sketch render.Sketch
 	parsed map[mapreduce.DocumentID]bool // documents that have a parse unit
 }
@@ -27,6 +28,7 @@ type dagWriter struct {
 func newDAG(job *mapreduce.Job, out, tasks *folder.File) *dagWriter {
 	d := &dagWriter{
 		out:    out,
+		prices: PricingOf(&job.Spec),
 		sketch: render.Sketch{Mode: modeOf(job), Exact: true},
 		parsed: make(map[mapreduce.DocumentID]bool),
 	}
@@ -66,7 +68,8 @@ func (d *dagWriter) writeHead() error {
 
 func (d *dagWriter) addUnit(u *mapreduce.Unit) error {
 	inputs := d.inputsOf(u)
-	outcome := plan.OutcomeOf(u)
+	outcome, cost := plan.OutcomeOf(u), d.prices.unitCost(u)
+	outcome.Unpriced = cost == nil
 	n := render.Node{ID: u.ID, Kind: u.Kind, Stage: u.Stage, Level: u.Level, Inputs: inputs, Outcome: &outcome}
 	// A unit that reads no other one takes an input of the job.
 	if len(inputs) == 0 {
@@ -84,7 +87,7 @@ func (d *dagWriter) addUnit(u *mapreduce.Unit) error {
 	t := render.NewTask(u.ID, u.Kind, u.Level, inputs)
 	t.State, t.Stage = u.State.String(), u.Stage
 	if d.cost {
-		t.Cost = new(USD(u.CostMicros))
+		t.Cost = cost
 	}
 
 	return d.tasks.AddValue("", t)

@@ -15,7 +15,7 @@ import (
 
 // A unitTally sums up units by level.
 type unitTally struct {
-	prices pricing             // of the job's models
+	prices Pricing             // of the job's models
 	levels map[int]*levelTally // -1 holds parse units
 	models map[string]int64    // by the name of a model, the units that it answered
 	mended map[string]int64    // by the kind of repair, the units with answers that needed one
@@ -28,9 +28,18 @@ type levelTally struct {
 	attempts                int64
 	tokens                  mapreduce.Tokens
 	cost                    int64 // millionths of a US dollar
+	unpriced                bool  // the cost of one of the units is not known
 	savings                 mapreduce.Savings
 	calls                   mapreduce.CallSums
 	busy                    time.Duration
+}
+
+// knownCost returns the cost of the level in US dollars; nil if it is not known.
+func (l *levelTally) knownCost() *float64 {
+	if l.unpriced {
+		return nil
+	}
+	return new(USD(l.cost))
 }
 
 // A callLine is an entry of metrics.json's calls: a unit that spent something.
@@ -80,6 +89,7 @@ func (t *unitTally) addUnit(u *mapreduce.Unit) error {
 	l.attempts += int64(u.Attempts)
 	l.tokens = l.tokens.Add(u.Tokens)
 	l.cost += u.CostMicros
+	l.unpriced = l.unpriced || t.prices.unitCost(u) == nil
 	l.savings = l.savings.Add(u.Savings)
 	l.busy += u.Elapsed
 	l.calls = l.calls.Add(u.CallSums)
@@ -90,7 +100,7 @@ func (t *unitTally) addUnit(u *mapreduce.Unit) error {
 	}
 
 	return t.calls.AddValue("", callLine{
-		u.ID, u.Level, u.Attempts, u.Tokens.In, u.Tokens.Out, t.prices.cost(u.Tokens, u.CostMicros), t.prices.savingsOrNil(u.Savings),
+		u.ID, u.Level, u.Attempts, u.Tokens.In, u.Tokens.Out, t.prices.unitCost(u), t.prices.savingsOrNil(u.Savings),
 		callsOf(u.CallSums),
 	})
 }
@@ -125,7 +135,7 @@ func (t *unitTally) levelMetrics() []levelMetrics {
 	for _, n := range t.sortedLevels() {
 		l := t.levels[n]
 		out = append(out, levelMetrics{
-			n, l.stage, l.units, l.complete, l.failed, l.attempts, l.tokens.In, l.tokens.Out, t.prices.cost(l.tokens, l.cost), l.busy.Seconds(),
+			n, l.stage, l.units, l.complete, l.failed, l.attempts, l.tokens.In, l.tokens.Out, l.knownCost(), l.busy.Seconds(),
 			t.prices.savingsOrNil(l.savings), callsOf(l.calls),
 		})
 	}
@@ -143,11 +153,11 @@ type supersededMetrics struct {
 	modelCalls
 }
 
-func supersededOf(job *mapreduce.Job) []supersededMetrics {
-	out, prices := []supersededMetrics{}, pricingOf(&job.Spec)
+func supersededOf(job *mapreduce.Job, prices Pricing) []supersededMetrics {
+	out := []supersededMetrics{}
 	for _, s := range job.Superseded {
 		out = append(out, supersededMetrics{
-			s.Level, s.Units, s.Tokens.In, s.Tokens.Out, prices.cost(s.Tokens, s.CostMicros), prices.savingsOrNil(s.Savings), callsOf(s.CallSums),
+			s.Level, s.Units, s.Tokens.In, s.Tokens.Out, prices.Cost(s.Tokens, s.CostMicros), prices.savingsOrNil(s.Savings), callsOf(s.CallSums),
 		})
 	}
 	return out
@@ -219,11 +229,11 @@ func (w *writer) writeMetrics(ctx context.Context) error {
 			func() error {
 				return resultfile.WriteMember(out, "multi_agent_multiplier", roundedRatio(tokens, mapTokens))
 			},
-			func() error { return resultfile.WriteMember(out, "job", jobMetricsOf(job, seconds, documents, prompt)) },
-			func() error { return resultfile.WriteMember(out, "savings", SavingsOf(&job.Spec, job.Savings)) },
+			func() error { return resultfile.WriteMember(out, "job", w.jobMetrics(seconds, documents, prompt)) },
+			func() error { return resultfile.WriteMember(out, "savings", w.tally.prices.Savings(job.Savings)) },
 			func() error { return resultfile.WriteMember(out, "warnings", append([]string{}, job.Warnings...)) },
 			func() error { return resultfile.WriteMember(out, "levels", w.tally.levelMetrics()) },
-			func() error { return resultfile.WriteMember(out, "superseded", supersededOf(job)) },
+			func() error { return resultfile.WriteMember(out, "superseded", supersededOf(job, w.tally.prices)) },
 			func() error { return resultfile.WriteSection(out, "calls", "[", &w.tally.calls, "]") },
 		}
 
@@ -241,12 +251,32 @@ func (w *writer) writeMetrics(ctx context.Context) error {
 	})
 }
 
-func jobMetricsOf(job *mapreduce.Job, seconds float64, documents, prompt int64) jobMetrics {
+// jobCost returns the cost of the job in US dollars; nil if it is not known of one of its units, or of
+// what a resume dropped.
+func (w *writer) jobCost() *float64 {
+	if cost := w.tally.prices.Cost(w.job.TotalTokens, w.job.CostMicros); cost != nil {
+		return cost
+	}
+	for _, l := range w.tally.levels {
+		if l.unpriced {
+			return nil
+		}
+	}
+	for _, s := range w.job.Superseded {
+		if w.tally.prices.Cost(s.Tokens, s.CostMicros) == nil {
+			return nil
+		}
+	}
+	return new(USD(w.job.CostMicros))
+}
+
+func (w *writer) jobMetrics(seconds float64, documents, prompt int64) jobMetrics {
+	job := w.job
 	return jobMetrics{
 		ID: job.ID, Provider: job.Spec.Provider, Model: job.Spec.Model, Fallbacks: job.Spec.Fallbacks,
 		Parameters: settings.RunParameters(&job.Spec), Parallelism: job.Spec.Parallelism,
 		Seconds: seconds, Documents: documents, Units: job.TotalUnits, Failed: job.FailedUnits, Budget: job.Spec.Budget,
-		In: job.TotalTokens.In, Out: job.TotalTokens.Out, Total: job.TotalTokens.Total(), Cost: Cost(&job.Spec, job.TotalTokens, job.CostMicros), Unpriced: Unpriced(&job.Spec),
+		In: job.TotalTokens.In, Out: job.TotalTokens.Out, Total: job.TotalTokens.Total(), Cost: w.jobCost(), Unpriced: w.tally.prices.Unpriced,
 		AuditHead: job.AuditHead, Prompt: prompt,
 	}
 }

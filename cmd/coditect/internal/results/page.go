@@ -385,9 +385,9 @@ func (w *writer) facts() []page.Fact {
 	}
 
 	add("tokens", fmt.Sprint(job.TotalTokens.Total()))
-	cost := costText(Cost(&job.Spec, job.TotalTokens, job.CostMicros))
+	cost := costText(w.jobCost())
 	if cost == unknownCost {
-		cost += ": " + PriceAdvice(Unpriced(&job.Spec))
+		cost += ": " + PriceAdvice(w.tally.prices.Unpriced)
 	}
 	add("cost", cost)
 
@@ -414,7 +414,7 @@ func (w *writer) pageLevels() []page.Level {
 		sums := w.tally.levels[n]
 		l := page.Level{
 			Name: cmp.Or(sums.stage, "reading documents"), Units: sums.units, Failed: sums.failed, Tokens: sums.tokens.Total(),
-			Busy: sums.busy.Seconds(), Cost: costText(w.tally.prices.cost(sums.tokens, sums.cost)),
+			Busy: sums.busy.Seconds(), Cost: costText(sums.knownCost()),
 		}
 		if begin, end := w.traced.LevelSpan(n); !end.IsZero() {
 			l.Begin, l.End, l.JobSeconds = begin.Sub(first).Seconds(), end.Sub(first).Seconds(), last.Sub(first).Seconds()

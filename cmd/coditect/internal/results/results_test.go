@@ -535,6 +535,55 @@ func TestDAG(t *testing.T) {
 	}
 }
 
+// TestCostOfModelsThatWereNotAsked: a model without a price makes only that unknown which it may have
+// answered. Of a unit that was tried again, the models of the latest attempt alone are known.
+func TestCostOfModelsThatWereNotAsked(t *testing.T) {
+	const priced, unpriced = "anthropic/claude-haiku-4-5", "groq/llama"
+	for name, c := range map[string]struct {
+		models   []string
+		attempts int
+		known    bool
+	}{
+		"the first answered":                  {[]string{priced}, 1, true},
+		"the first answered by its own name":  {[]string{priced + " as claude-haiku-4-5-20251001"}, 1, true},
+		"the other answered":                  {[]string{unpriced}, 1, false},
+		"the other answered by its own name":  {[]string{unpriced + " as llama-3"}, 1, false},
+		"both answered":                       {[]string{priced, unpriced}, 1, false},
+		"the first answered the last attempt": {[]string{priced}, 2, false},
+		"nobody knows which":                  {nil, 1, false},
+	} {
+		s := complete(records(1)...)
+		spent := mapreduce.Tokens{In: 10}
+		s.job.Spec.Provider, s.job.Spec.Model, s.job.Spec.Fallbacks = "anthropic", "claude-haiku-4-5", []string{unpriced}
+		s.job.TotalTokens, s.job.CostMicros = spent, 2_000_000
+		s.units = []*mapreduce.Unit{{
+			ID: "d", Kind: mapreduce.KindMap, State: mapreduce.UnitComplete, Attempts: c.attempts, Models: c.models, Tokens: spent, CostMicros: 2_000_000,
+		}}
+
+		dir := write(t, s, results.Config{})
+		metrics, trace := readJSON(t, dir, "metrics.json"), readJSON(t, dir, "trace.json")
+		for where, got := range map[string]any{
+			"the job":                metrics["job"].(map[string]any)["cost"],
+			"the level":              metrics["levels"].([]any)[0].(map[string]any)["cost"],
+			"the unit":               metrics["calls"].([]any)[0].(map[string]any)["cost"],
+			"the task of the trace":  trace["tasks"].([]any)[0].(map[string]any)["cost"],
+			"the sums of the trace":  trace["metrics"].(map[string]any)["totalCostEstimate"],
+			"the level of the trace": trace["mapReduceLevels"].([]any)[0].(map[string]any)["metrics"].(map[string]any)["totalCostEstimate"],
+		} {
+			if (got != nil) != c.known || c.known && got != 2.0 {
+				t.Errorf("%s: the cost of %s is %v, want it known: %v", name, where, got, c.known)
+			}
+		}
+		var dag strings.Builder
+		if err := results.WriteDAG(t.Context(), s, s.job, "json", &dag); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(dag.String(), `"cost"`) != c.known {
+			t.Errorf("%s: the graph is %s", name, dag.String())
+		}
+	}
+}
+
 var errDisk = errors.New("disk on fire")
 
 func TestWholeOrNotAtAll(t *testing.T) {

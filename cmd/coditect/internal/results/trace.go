@@ -30,7 +30,7 @@ func newTrace(w *writer) (*traceWriter, error) {
 // addUnit adds a unit to the trace. Its start is computed from the commit of its
 // outcome and its duration, so it is a little too late.
 func (t *traceWriter) addUnit(u *mapreduce.Unit) error {
-	r := trace.Ran{Unit: u, Ended: t.w.ended.timeOf(u.ID)}
+	r := trace.Ran{Unit: u, Ended: t.w.ended.timeOf(u.ID), Unpriced: t.w.tally.prices.unitCost(u) == nil}
 	captured := t.w.job.Spec.Capture != mapreduce.CaptureOff || u.CallSums.Tools > 0 // those of agents with tools always are
 
 	if captured && u.Kind != mapreduce.KindParse && len(u.Output) > 0 {
@@ -68,7 +68,9 @@ func (w *writer) fitTimes(ctx context.Context) error {
 // writeTrace assembles trace.json.
 func (t *traceWriter) writeTrace(out *folder.File) error {
 	job := t.w.job
-	t.w.traced.Supersede(job.Superseded)
+	for _, s := range job.Superseded {
+		t.w.traced.Supersede(s, t.w.tally.prices.Cost(s.Tokens, s.CostMicros) == nil)
+	}
 
 	head := t.w.traced.Head(job.ID, modeOf(job), job.Spec.Pipeline)
 	members := []func() error{

@@ -71,7 +71,7 @@ func toMilliseconds(d time.Duration) float64 { return float64(d.Microseconds()) 
 // writeUnits writes units.jsonl, dag.json, dag.svg, trace.json and the part of
 // metrics.json about units, in one pass over the units.
 func (w *writer) writeUnits(ctx context.Context) error {
-	w.tally.prices, w.tally.levels, w.tally.mended = pricingOf(&w.job.Spec), make(map[int]*levelTally), make(map[string]int64)
+	w.tally.prices, w.tally.levels, w.tally.mended = PricingOf(&w.job.Spec), make(map[int]*levelTally), make(map[string]int64)
 	w.tally.models = make(map[string]int64)
 	calls, err := w.dir.CreateScratch(".calls")
 	if err != nil {

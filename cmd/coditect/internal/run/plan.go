@@ -147,7 +147,7 @@ func (p *planner) runPlan(cmd *cobra.Command) error {
 	}
 	fmt.Fprint(a.Stdout, text)
 
-	if unpriced := results.Unpriced(&spec); len(unpriced) > 0 {
+	if unpriced := results.PricingOf(&spec).Unpriced; len(unpriced) > 0 {
 		fmt.Fprintf(a.Stderr, "note: the cost is without that of models whose prices are unknown: %s\n", console.VisibleText(results.PriceAdvice(unpriced)))
 	}
 	if set := settings.RunParameters(&spec); p.format.Value == "text" && !set.IsZero() {

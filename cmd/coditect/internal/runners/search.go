@@ -3,7 +3,9 @@ package runners
 import (
 	"cmp"
 	"context"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -79,7 +81,7 @@ func (r *Runners) embedder() (search.Embedder, error) {
 	}
 
 	if _, ok := p.(llm.Embedder); !ok {
-		return nil, exit.UsageError("--embed: the provider %s turns no texts into vectors; openai, gemini and ollama do", name)
+		return nil, exit.UsageError("--embed: the provider %s turns no texts into vectors; of others, %s could", name, strings.Join(embeddingExamples(), ", "))
 	}
 	if why := llm.Lacks(name, llm.Model(model), llm.Need{Embeds: true}); why != "" {
 		return nil, exit.UsageError("--embed: %s %s%s", model, why, exampleEmbedding(name))
@@ -88,16 +90,29 @@ func (r *Runners) embedder() (search.Embedder, error) {
 	return &embedder{&decorator.Retry{Provider: p, Random: rand.Float64}, t.embed.model, llm.Model(model)}, nil
 }
 
-// exampleEmbedding names a model of a provider that turns texts into vectors, for the end of an error; ""
-// if none is known.
-func exampleEmbedding(provider string) string {
-	names := map[string]llm.Model{
+// embeddingModels has, by provider, a model that turns texts into vectors.
+func embeddingModels() map[string]llm.Model {
+	return map[string]llm.Model{
 		"openai": "text-embedding-3-small", "gemini": "gemini-embedding-001", "mistral": "mistral-embed", "ollama": "nomic-embed-text",
 	}
-	if names[provider] == "" {
-		return ""
+}
+
+// embeddingExamples returns such models, each as --embed takes it, sorted.
+func embeddingExamples() (all []string) {
+	models := embeddingModels()
+	for _, provider := range slices.Sorted(maps.Keys(models)) {
+		all = append(all, provider+"/"+string(models[provider]))
 	}
-	return llm.CouldBe(provider, []llm.Model{names[provider]})
+	return all
+}
+
+// exampleEmbedding names a model of a provider that turns texts into vectors, for the end of an error:
+// of another provider, if none of this one is known.
+func exampleEmbedding(provider string) string {
+	if model := embeddingModels()[provider]; model != "" {
+		return llm.CouldBe(provider, []llm.Model{model})
+	}
+	return "; of others, " + strings.Join(embeddingExamples(), ", ") + " could"
 }
 
 // openSearch returns the kit that searches the folders of --store.

@@ -86,10 +86,11 @@ func stageStatuses(stages []mapreduce.StageProgress) []StageStatus {
 
 // StatusOf returns the data of a job that commands print.
 func StatusOf(j *mapreduce.Job) JobStatus {
+	prices := results.PricingOf(&j.Spec)
 	s := JobStatus{
 		ID: j.ID, Status: j.State.String(), Phase: j.Phase.String(),
 		Total: j.TotalUnits, Completed: j.CompletedUnits, Failed: j.FailedUnits, Running: j.RunningUnits, Parked: j.ParkedUnits,
-		Tokens: j.TotalTokens.Total(), Cost: results.Cost(&j.Spec, j.TotalTokens, j.CostMicros), Unpriced: results.Unpriced(&j.Spec), Level: j.Level, Budget: j.Spec.Budget,
+		Tokens: j.TotalTokens.Total(), Cost: prices.Cost(j.TotalTokens, j.CostMicros), Unpriced: prices.Unpriced, Level: j.Level, Budget: j.Spec.Budget,
 		Created: console.FormatTime(j.Created), Updated: console.FormatTime(j.Updated),
 		Coverage: resultfile.CoverageOf(j.Coverage), AuditHead: j.AuditHead, Warnings: j.Warnings,
 		Parameters: settings.RunParameters(&j.Spec),
@@ -112,7 +113,7 @@ func StatusOf(j *mapreduce.Job) JobStatus {
 		s.DeletedAt = console.FormatTime(j.DeleteAfter)
 	}
 	if j.Savings != (mapreduce.Savings{}) {
-		s.Savings = new(results.SavingsOf(&j.Spec, j.Savings))
+		s.Savings = new(prices.Savings(j.Savings))
 	}
 
 	return s
@@ -296,7 +297,7 @@ func outcomeText(j *mapreduce.Job, took time.Duration) string {
 		parts = append(parts, plural.Count(t, "token"))
 	}
 
-	switch cost := results.Cost(&j.Spec, j.TotalTokens, j.CostMicros); {
+	switch cost := results.PricingOf(&j.Spec).Cost(j.TotalTokens, j.CostMicros); {
 	case cost == nil:
 		parts = append(parts, "cost unknown")
 	case *cost > 0:
