@@ -44,10 +44,10 @@ func newBundle(g *plan.Graph, spec *mapreduce.JobSpec, count jobspec.Counter) *d
 }
 
 // addDocument takes a document.
-func (b *directInput) addDocument(d payload.Document, mediaType string) {
-	b.docs, b.types = append(b.docs, d), append(b.types, mediaType)
-	b.tokens = pack.Sum(b.tokens, int64(b.count.Count(string(d.Text))))
-	b.bytes += len(d.Text)
+func (d *directInput) addDocument(doc payload.Document, mediaType string) {
+	d.docs, d.types = append(d.docs, doc), append(d.types, mediaType)
+	d.tokens = pack.Sum(d.tokens, int64(d.count.Count(string(doc.Text))))
+	d.bytes += len(doc.Text)
 }
 
 // fitsOneUnit reports whether one unit may take all that is held, whatever else comes.

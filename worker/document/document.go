@@ -112,6 +112,8 @@ type Document struct {
 // A RefusedError tells why bytes are not a document.
 type RefusedError struct {
 	Reason string // as people read it
+	// Conversion is what would make the document readable; nil if nothing is known to.
+	Conversion *Conversion
 }
 
 func (e *RefusedError) Error() string { return "document: refused: " + e.Reason }
@@ -128,9 +130,10 @@ func Refuse(format string, args ...any) error {
 // A Registry holds the formats that a process knows, and reads documents of them in turns. It
 // does not change, and is safe for concurrent use.
 type Registry struct {
-	formats []Format
-	most    Limits
-	turns   *Turns
+	formats   []Format
+	most      Limits
+	turns     *Turns
+	converter Converter // of what no parser reads; may be nil
 }
 
 // NewRegistry returns a registry of formats. The first is the format of documents that
@@ -154,7 +157,7 @@ func NewRegistry(formats ...Format) (*Registry, error) {
 // Within returns a registry of the same formats that reads documents within limits, or lower
 // ones of an input, and in turns that it shares with others.
 func (r *Registry) Within(most Limits, turns *Turns) *Registry {
-	return &Registry{formats: r.formats, most: most.Within(Limits{Time: most.WithDefaults().Time}), turns: turns}
+	return &Registry{formats: r.formats, most: most.Within(Limits{Time: most.WithDefaults().Time}), turns: turns, converter: r.converter}
 }
 
 // Format returns the format of a kind.
@@ -238,6 +241,9 @@ func (r *Registry) parse(ctx context.Context, f Format, in Input, whole io.Reade
 		// A parser that stops for want of time may say so in any words.
 		d, err = f.Parse(within, in)
 		refused := new(RefusedError)
+		if errors.As(err, &refused) && refused.Conversion != nil && r.converter != nil {
+			d, err = r.convert(within, *refused.Conversion, in, again)
+		}
 		if err != nil && errors.Is(context.Cause(within), ErrTime) && !errors.As(err, &refused) {
 			err = Refuse("a document of the format %s that takes longer than %v to read (--document-time)", f.Kind, in.Limits.Time)
 		}

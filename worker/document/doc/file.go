@@ -70,7 +70,7 @@ func readFile(streams map[string][]byte) (*file, error) {
 	case kind != signature && kind != signature95 || len(f.main) < headerBytes:
 		return nil, document.Refuse("a damaged Word document: its header is not one")
 	case kind == signature95 || number16(f.main, versionAt) < version97:
-		return nil, document.Refuse("a Word document of before 1997, which is not read; save it as .docx")
+		return nil, document.RefuseUnread(document.Conversion{What: "a Word document of before 1997", From: ".doc", To: ".docx"})
 	case flags&isEncrypted != 0:
 		return nil, document.Refuse("encrypted with a password; of encrypted files only PDF files are read: save it without a password")
 	}

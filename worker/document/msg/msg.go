@@ -41,10 +41,13 @@ func Format() document.Format {
 			}
 			return document.Excluded
 		},
-		Extensions: []string{".msg", ".xls", ".xlt", ".doc", ".dot"},
-		MediaTypes: []string{"application/vnd.ms-outlook", "application/vnd.ms-excel", "application/msword"},
+		Extensions: []string{".msg", ".xls", ".xlt", ".doc", ".dot", ".ppt", ".pps", ".pot"},
+		MediaTypes: []string{"application/vnd.ms-outlook", "application/vnd.ms-excel", "application/msword", slidesType},
 	}
 }
+
+// slidesType is the media type of PowerPoint presentations of before 2007.
+const slidesType = "application/vnd.ms-powerpoint"
 
 // maxStream bounds one stream of a message, in bytes.
 const maxStream = document.DefaultMaxBytes
@@ -79,17 +82,21 @@ func read(ctx context.Context, c *compound.Container) (*message, error) {
 	return m, err
 }
 
-// foreign returns the reason why a file is not read; "" if it is a message.
-func foreign(c *compound.Container) string {
+// foreign returns why a file is not read; nil if it is a message.
+func foreign(c *compound.Container) error {
 	switch {
 	case c.Has("EncryptedPackage") || c.Has("EncryptionInfo"):
-		return "encrypted with a password; of encrypted files only PDF files are read: save it without a password"
+		return document.Refuse("encrypted with a password; of encrypted files only PDF files are read: save it without a password")
 	case c.Has("PowerPoint Document"):
-		return "a PowerPoint presentation of before 2007, which is not read; save it as .pptx"
+		return document.RefuseUnread(document.Conversion{What: "a PowerPoint presentation of before 2007", From: ".ppt", To: ".pptx"})
+	case c.Has("PP40"):
+		return document.RefuseUnread(document.Conversion{What: "a PowerPoint presentation of before 1997", From: ".ppt", To: ".pptx"})
+	case c.Has("MatOST"):
+		return document.RefuseUnread(document.Conversion{What: "a document of Microsoft Works", From: ".wps", To: ".docx"})
 	case !c.Has(propertiesStream):
-		return "a file of a format of before 2007, which is not read"
+		return document.Refuse("a file of a format of before 2007, which is not read")
 	}
-	return ""
+	return nil
 }
 
 // errWorkbook and errWord are the errors of open for what packages xls and doc read.
@@ -97,6 +104,21 @@ var (
 	errWorkbook = document.Refuse("an Excel workbook of before 2007")
 	errWord     = document.Refuse("a Word document of before 2007")
 )
+
+// typeOf returns the media type under which a file is submitted that is no message, by the error
+// of open; "" if it need not be submitted. Whoever parses what is not read may have it converted.
+func typeOf(err error) string {
+	refused, ok := errors.AsType[*document.RefusedError](err)
+	switch {
+	case errors.Is(err, errWorkbook):
+		return "application/vnd.ms-excel"
+	case errors.Is(err, errWord), ok && refused.Conversion != nil && refused.Conversion.To == ".docx":
+		return "application/msword"
+	case ok && refused.Conversion != nil:
+		return slidesType
+	}
+	return ""
+}
 
 // open opens a message.
 func open(ctx context.Context, content io.Reader) (*message, error) {
@@ -112,8 +134,8 @@ func open(ctx context.Context, content io.Reader) (*message, error) {
 		return nil, errWord
 	}
 
-	if reason := foreign(c); reason != "" {
-		return nil, document.Refuse("%s", reason)
+	if err := foreign(c); err != nil {
+		return nil, err
 	}
 
 	return read(ctx, c)
@@ -222,8 +244,8 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 	case doc.Holds(c):
 		return doc.Parse(ctx, in, c)
 	}
-	if reason := foreign(c); reason != "" {
-		return nil, document.Refuse("%s", reason)
+	if err := foreign(c); err != nil {
+		return nil, err
 	}
 
 	m, err := read(ctx, c)
@@ -346,15 +368,10 @@ func members(ctx context.Context, in document.Input) document.Members {
 
 		// A file of the same container is one member, which another package reads.
 		m, err := open(ctx, bytes.NewReader(data))
-		switch {
-		case errors.Is(err, errWorkbook):
-			yield(document.Member{MediaType: "application/vnd.ms-excel", Content: data}, nil)
-			return
-		case errors.Is(err, errWord):
-			yield(document.Member{MediaType: "application/msword", Content: data}, nil)
+		if mediaType := typeOf(err); mediaType != "" {
+			yield(document.Member{MediaType: mediaType, Content: data}, nil)
 			return
 		}
-
 		if err != nil {
 			if refused, ok := errors.AsType[*document.RefusedError](err); ok {
 				yield(document.Member{Skip: refused.Reason}, nil)

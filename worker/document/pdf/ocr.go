@@ -7,14 +7,13 @@ import (
 	"fmt"
 	"image/png"
 	"math"
-	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/worker/document/program"
 )
 
 // Bounds of OCR.
@@ -38,40 +37,17 @@ func (d *reading) recognise(p *page) ([]word, error) {
 	ctx, cancel := context.WithTimeout(d.ctx, ocrTime)
 	defer cancel()
 
-	program := d.reader.config.OCR
-	run := exec.CommandContext(ctx, program[0], program[1:]...) //nolint:gosec // the program is the worker's own configuration, and no shell reads it
-	run.WaitDelay = time.Second
-	run.Env = ocrEnv()
-	ownGroup(run)
-	defer killGroup(run) // what the program started and left behind ends with it
-
-	var out, said limited
-	out.room, said.room = ocrBytes, 1<<10
-	run.Stdin, run.Stdout, run.Stderr = bytes.NewReader(picture), &out, &said
-
-	if err := run.Run(); err != nil {
-		// When the document itself is given up, that is the cause; when OCR alone took too
-		// long, the document is refused.
+	command := d.reader.config.OCR
+	out, said, err := program.Run{Command: command, Stdin: bytes.NewReader(picture), Most: ocrBytes}.Output(ctx)
+	if err != nil {
 		if d.ctx.Err() != nil {
 			return nil, context.Cause(d.ctx)
 		}
 		return nil, document.Refuse("a PDF file whose page %d is a picture, and the program for OCR (%s) did not read it: %v %.200s",
-			p.number, program[0], errors.Join(err, ctx.Err()), strings.TrimSpace(said.String()))
+			p.number, command[0], errors.Join(err, ctx.Err()), strings.TrimSpace(said))
 	}
 
-	return d.recognised(p, out.String(), scale), nil
-}
-
-// ocrEnv returns all that the program for OCR sees of the environment of this process,
-// which has keys of models, too.
-func ocrEnv() []string {
-	env := []string{} // nil would be all of it
-	for _, name := range []string{"PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TESSDATA_PREFIX", "OMP_THREAD_LIMIT"} {
-		if value, ok := os.LookupEnv(name); ok {
-			env = append(env, name+"="+value)
-		}
-	}
-	return env
+	return d.recognised(p, out, scale), nil
 }
 
 // picture returns a page as a PNG, and how many pixels a point has.
@@ -165,18 +141,4 @@ func (d *reading) plainLines(p *page, lines []string) []word {
 	}
 
 	return words
-}
-
-// A limited keeps the first bytes that are written to it.
-type limited struct {
-	bytes.Buffer
-	room int
-}
-
-// Write implements io.Writer.
-func (l *limited) Write(b []byte) (int, error) {
-	if n := min(len(b), l.room-l.Len()); n > 0 {
-		l.Buffer.Write(b[:n])
-	}
-	return len(b), nil
 }

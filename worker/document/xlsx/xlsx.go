@@ -56,7 +56,7 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 		return nil, err
 	}
 	if !z.Has(workbook) && z.Has("xl/workbook.bin") {
-		return nil, document.Refuse("a binary Excel workbook (.xlsb), which is not read; save it as .xlsx")
+		return nil, document.RefuseUnread(document.Conversion{What: "a binary Excel workbook (.xlsb)", From: ".xlsb", To: ".xlsx"})
 	}
 
 	text := &richtext.Writer{MaxBytes: in.Limits.Bytes}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"os/exec"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/worker/document"
 	"github.com/coditect/mapreduce/worker/document/archive"
+	"github.com/coditect/mapreduce/worker/document/convert"
 	"github.com/coditect/mapreduce/worker/document/csv"
 	"github.com/coditect/mapreduce/worker/document/docx"
 	"github.com/coditect/mapreduce/worker/document/epub"
@@ -35,6 +37,7 @@ import (
 type documentFlags struct {
 	password string
 	ocr      string
+	convert  string
 	html     string
 	pages    int
 	memory   int64 // MiB
@@ -51,6 +54,7 @@ type documentFlags struct {
 func (d *documentFlags) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&d.password, "password", "", "password of encrypted PDF files")
 	f.StringVar(&d.ocr, "ocr", "", "`command` for optical character recognition of pages without text, such as \"tesseract - - tsv\": it gets a PNG on standard input, and writes text or Tesseract's TSV to standard output")
+	f.StringVar(&d.convert, "convert", "never", "`when` LibreOffice converts documents that are not read otherwise, such as .ppt: \"auto\" (where it is installed) or \"never\"")
 	f.StringVar(&d.html, "html", "main", "`part` of web pages to read: \"main\" (without navigation and advertisements) or \"full\"")
 	f.IntVar(&d.pages, "document-pages", 10_000, "largest number of pages of a document")
 	f.Int64Var(&d.memory, "document-memory", 256, "largest amount of memory for reading a document, in MiB")
@@ -69,6 +73,8 @@ const mostBytes = document.DefaultMaxBytes >> 20
 // check returns an error that names a flag with a value that makes no sense.
 func (d *documentFlags) check() error {
 	switch {
+	case d.convert != "never" && d.convert != "auto":
+		return exit.UsageError("--convert: must be never or auto")
 	case d.html != "main" && d.html != "full":
 		return exit.UsageError("--html: must be main or full")
 	case d.pages < 1:
@@ -90,6 +96,19 @@ func (d *documentFlags) check() error {
 	case d.cells < 1 || d.cells > 100_000_000:
 		return exit.UsageError("--document-cells: must be from 1 to 100000000")
 	}
+	return d.checkOCR()
+}
+
+// checkOCR returns an error if there is no such program for OCR: documents would be read for long
+// before the first picture shows it.
+func (d *documentFlags) checkOCR() error {
+	command := strings.Fields(d.ocr)
+	if len(command) == 0 {
+		return nil
+	}
+	if _, err := exec.LookPath(command[0]); err != nil {
+		return exit.UsageError("--ocr: %q is no program that can be run here: install it, or name its path", command[0])
+	}
 	return nil
 }
 
@@ -98,7 +117,7 @@ func (d *documentFlags) check() error {
 func (d *documentFlags) reading() string {
 	password, limits := sha256.Sum256([]byte(d.password)), d.limits()
 	limits.Time = 0 // a document that takes longer has no text
-	return fmt.Sprintf("html %s, ocr %q, limits %v, password %x", d.html, d.ocr, limits, password[:8])
+	return fmt.Sprintf("html %s, ocr %q, convert %s, limits %v, password %x", d.html, d.ocr, d.convert, limits, password[:8])
 }
 
 // limits returns what reading one document may take.
@@ -116,7 +135,7 @@ var (
 		"html", "document-bytes", "document-time", "document-pages", "document-entries", "document-unpacked", "document-ratio",
 		"document-nesting", "document-cells",
 	}
-	readersFlags = []string{"password", "ocr", "document-memory"}
+	readersFlags = []string{"password", "ocr", "convert", "document-memory"}
 )
 
 // Reading returns how the documents of a job are read, as far as flags say it: the job
@@ -237,12 +256,15 @@ func (r *Runners) DocumentFormats() (*document.Registry, error) {
 	formats := []document.Format{
 		plaintext.Format(), markdown.Format(), pages, xmlfile.Format(), jsonl.Format(), csv.Format(),
 		docx.Format(), xlsx.Format(), pptx.Format(), opendocument.Format(), rtf.Format(), epub.Format(), mail.Format(), mail.MailboxFormat(), msg.Format(),
-		archive.ZipFormat(), archive.TarFormat(),
+		archive.ZipFormat(), archive.TarFormat(), convert.Format(),
 	}
 
 	all, err := document.NewRegistry(append(formats, r.pdfs.Format())...)
 	if err != nil {
 		return nil, err
+	}
+	if d.convert == "auto" {
+		all = all.Converting(convert.New(convert.Config{}))
 	}
 	return all.Within(d.limits(), r.turns), nil
 }

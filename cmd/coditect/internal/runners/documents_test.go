@@ -119,7 +119,7 @@ func readingWith(t *testing.T, args ...string) document.Limits {
 // TestReading: a job carries what the user has said, and nothing else.
 func TestReading(t *testing.T) {
 	var r runners.Runners
-	flags := parseFlags(t, r.Documents.AddFlags, "--html", "full", "--document-pages", "7", "--document-bytes", "2", "--ocr", "x")
+	flags := parseFlags(t, r.Documents.AddFlags, "--html", "full", "--document-pages", "7", "--document-bytes", "2", "--ocr", "x", "--convert", "auto")
 	want := mapreduce.Reading{PageText: mapreduce.PageTextFull, Limits: mapreduce.DocumentLimits{Pages: 7, Bytes: 2 << 20}}
 	if got := r.Documents.Reading(flags); got != want {
 		t.Errorf("got %+v, want %+v", got, want)

@@ -46,7 +46,7 @@ records each field was found. It stores nothing.`,
 	f := cmd.Flags()
 	f.StringArrayVar(&on, "on", nil, "folder or file of `documents` to try the schema on; may be repeated")
 	f.StringVar(&locale, "locale", "", "language and region of the documents, such as `de-DE`, as of a run (default: the locale of the schema)")
-	flags.addFlags(f)
+	flags.addFlags(f, &c.Runners)
 	return cmd
 }
 

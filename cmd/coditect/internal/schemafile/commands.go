@@ -15,6 +15,7 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/input"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/runners"
 	"github.com/coditect/mapreduce/worker/document"
 	"github.com/coditect/mapreduce/worker/layout"
 )
@@ -43,7 +44,8 @@ type inputFlags struct {
 	sample           int
 }
 
-func (i *inputFlags) addFlags(f *pflag.FlagSet) {
+func (i *inputFlags) addFlags(f *pflag.FlagSet, r *runners.Runners) {
+	r.Documents.AddFlags(f)
 	f.StringArrayVar(&i.include, "include", nil, "`glob` of the files to read in folders; may be repeated")
 	f.StringArrayVar(&i.exclude, "exclude", nil, "`glob` of files and folders to ignore; may be repeated")
 	f.BoolVar(&i.followLinks, "follow-symlinks", false, "follow links in folders to files outside of them")

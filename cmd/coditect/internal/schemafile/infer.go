@@ -56,6 +56,6 @@ an example. The schema is a proposal: review it, and try it with schema check.`,
 		},
 	}
 
-	flags.addFlags(cmd.Flags())
+	flags.addFlags(cmd.Flags(), &c.Runners)
 	return cmd
 }

@@ -68,7 +68,7 @@ with the pages and boxes, cells or slides that they come from. It stores nothing
 	f.BoolVar(&tables, "tables", false, "print the tables alone, each cell with its row and column")
 	f.BoolVar(&places, "layout", false, "print the parts of the text with their pages and boxes, cells or slides")
 	cmd.MarkFlagsMutuallyExclusive("tables", "layout")
-	flags.addFlags(f)
+	flags.addFlags(f, &c.Runners)
 	return cmd
 }
 
