@@ -42,7 +42,6 @@ func Write(out io.Writer, read Reader) error {
 		_, err := sections.AddPart(p)
 		return err
 	})
-
 	if err != nil {
 		return err
 	}

@@ -216,10 +216,18 @@ func TestIdentityOfWhatNoSchemaDescribes(t *testing.T) {
 	free := schema.Property{Type: schema.Any}
 	number := json.Number("1")
 	distinct := []any{
-		map[string]any{}, map[string]any{"a": "x"}, map[string]any{"a": "y"}, map[string]any{"b": "x"}, map[string]any{"a": "x", "b": "x"},
-		map[string]any{"a": map[string]any{"b": number}}, map[string]any{"a": map[string]any{"b": true}},
-		map[string]any{"a": []any{map[string]any{"b": number}}}, map[string]any{"a": []any{map[string]any{"b": "x"}}},
-		[]any{map[string]any{"a": "x"}}, []any{map[string]any{"a": "y"}}, "x", number, true,
+		map[string]any{},
+		map[string]any{"a": "x"},
+		map[string]any{"a": "y"},
+		map[string]any{"b": "x"},
+		map[string]any{"a": "x", "b": "x"},
+		map[string]any{"a": map[string]any{"b": number}},
+		map[string]any{"a": map[string]any{"b": true}},
+		map[string]any{"a": []any{map[string]any{"b": number}}},
+		map[string]any{"a": []any{map[string]any{"b": "x"}}},
+		[]any{map[string]any{"a": "x"}},
+		[]any{map[string]any{"a": "y"}},
+		"x", number, true,
 	}
 	for name, p := range map[string]*schema.Property{
 		"any value":         &free,

@@ -111,7 +111,6 @@ func (x *tx) getValues(ctx context.Context, r reader, keys [][]byte) ([][]byte, 
 		}
 		return nil
 	})
-
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +176,6 @@ func (x *tx) getRange(ctx context.Context, from reader, r store.Range, o store.R
 		more = o.Limit > 0 && len(pairs) == o.Limit
 		return nil
 	})
-
 	if err != nil {
 		return nil, false, err
 	}

@@ -60,7 +60,6 @@ func exactCounters(e *env) {
 				tx.Set(counter, []byte(encodeNumber(numberOf(value)+1)))
 				return err
 			})
-
 			if err != nil {
 				return err
 			}
@@ -79,7 +78,6 @@ func exactAdds(e *env) {
 				tx.Add(e.prefixedKey(fmt.Sprint("n", i%2)), 1)
 				return nil
 			})
-
 			if err != nil {
 				return err
 			}

@@ -170,7 +170,6 @@ func (k *jobCheck) visitHeads(ctx context.Context, r store.Range, elements int, 
 			}
 			return nil
 		})
-
 		if err != nil {
 			return err
 		}

@@ -205,7 +205,6 @@ func (c *checker) checkSpace(ctx context.Context) error {
 			}
 			return nil
 		})
-
 		if err != nil {
 			return err
 		}

@@ -49,7 +49,6 @@ func (k *jobCheck) checkUnits(ctx context.Context) error {
 		}
 		return nil
 	})
-
 	if err != nil {
 		return err
 	}

@@ -75,7 +75,6 @@ func (st *Store) RepairUses(ctx context.Context, found func(mapreduce.Finding) e
 			tx.Add(key, -wrong[u])
 			return nil
 		})
-
 		if err != nil {
 			return err
 		}

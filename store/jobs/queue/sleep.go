@@ -192,7 +192,6 @@ func (st *Store) Wake(ctx context.Context, id mapreduce.JobID, name mapreduce.Un
 			Message: fmt.Sprintf("unit %q of job %s is not parked under %q", name, id, call.Handle),
 		}
 	})
-
 	if err != nil {
 		return nil, nil, err
 	}

@@ -158,7 +158,6 @@ func (st *Store) Expire(ctx context.Context, id mapreduce.SessionID, node mapred
 		}
 		return nil
 	})
-
 	if err != nil {
 		return nil, err
 	}

@@ -98,7 +98,6 @@ func mainPart(z *zipfile.Reader) (string, error) {
 			return d.Skip()
 		}, nil)
 	})
-
 	if err != nil {
 		return "", err
 	}

@@ -141,7 +141,6 @@ func (r *reader) readSpine() ([]string, error) {
 			return d.Skip()
 		}, nil)
 	})
-
 	if err != nil {
 		return nil, err
 	}

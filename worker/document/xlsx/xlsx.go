@@ -317,7 +317,6 @@ func (r *reader) readSheet(s sheetRef) error {
 			return r.sheets.MergedRow(row, cells, spans)
 		}, nil)
 	})
-
 	if err != nil {
 		return err
 	}
@@ -395,7 +394,6 @@ func (r *reader) readCell(d *xmlread.Decoder, kind, style string) (string, error
 		}
 		return err
 	}, nil)
-
 	if err != nil {
 		return "", err
 	}

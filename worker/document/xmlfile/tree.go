@@ -78,7 +78,6 @@ func readTree(ctx context.Context, content string, entities map[string]string, l
 		root, err = r.element(e)
 		return err
 	})
-
 	if err != nil {
 		return nil, err
 	}

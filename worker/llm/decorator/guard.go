@@ -35,7 +35,6 @@ func (g *Guard) Complete(ctx context.Context, req *llm.Request) (*llm.Response, 
 		res, err = g.Provider.Complete(ctx, req)
 		return llm.ForAgent(err)
 	})
-
 	if err != nil {
 		return nil, err
 	}

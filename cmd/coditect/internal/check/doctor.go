@@ -122,7 +122,6 @@ func (cmds *commands) examineStore(ctx context.Context, s *program.Session, q ma
 		d.Findings = append(d.Findings, finding{Job: f.Job, Key: f.Key, Message: f.Message})
 		return nil
 	})
-
 	if err != nil {
 		return err
 	}

@@ -459,7 +459,6 @@ func (j *jobs) result(ctx context.Context, _ *sdk.CallToolRequest, in resultQues
 		left -= f.size()
 		page.Records = append(page.Records, f)
 	})
-
 	if err != nil {
 		return nil, nil, err
 	}

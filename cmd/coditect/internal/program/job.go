@@ -92,7 +92,6 @@ func (p *Program) completeJobID(cmd *cobra.Command, args []string, prefix string
 		}
 		return nil
 	})
-
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
