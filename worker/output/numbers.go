@@ -119,12 +119,7 @@ func (n *NumberStyles) settle(s *schema.Schema, field string, p *schema.Property
 	var open []any
 	written := ""
 	for _, m := range c.Mentions {
-		for _, id := range m.Citations {
-			cite, ok := citations[id]
-			if !ok {
-				continue
-			}
-
+		for _, cite := range evidenceOf(p, m, citations) {
 			readings, sure := readingsOf(p, c.Value, cite.Quote, format.NumberStyle{})
 			if sure {
 				return false
@@ -158,6 +153,23 @@ func (n *NumberStyles) settle(s *schema.Schema, field string, p *schema.Property
 		c.Readings, c.Value = open, writtenNumber(p, c.Value, written)
 	}
 	return false
+}
+
+// evidenceOf returns the citations of a mention that are known. Those of an object are one, as each
+// may have another of its numbers, and all together say how it is read.
+func evidenceOf(p *schema.Property, m merge.Mention, citations map[merge.Citation]Citation) []Citation {
+	var all []Citation
+	for _, id := range m.Citations {
+		cite, ok := citations[id]
+		switch {
+		case !ok:
+		case p.Type == schema.Object && len(all) > 0:
+			all[0].Quote += "\n" + cite.Quote
+		default:
+			all = append(all, cite)
+		}
+	}
+	return all
 }
 
 // readingsOf returns what a value may be, by the numbers of its quote that may mean it, if
@@ -217,8 +229,13 @@ func objectReadings(p *schema.Property, value map[string]any, quote string, styl
 				if !isNumber || !member.Numeric() || len(numbersFor(member, n, quote, format.NumberStyle{})) < 2 {
 					continue
 				}
+				settled := numbersFor(member, n, quote, one)
+				if isOfAnother(p, member, value, settled) {
+					continue
+				}
+
 				sure = false
-				if settled := numbersFor(member, n, quote, one); len(settled) > 0 {
+				if len(settled) > 0 {
 					read[member.Name] = settled[min(k, len(settled)-1)]
 				}
 			}
@@ -231,6 +248,18 @@ func objectReadings(p *schema.Property, value map[string]any, quote string, styl
 	}
 
 	return readings, sure
+}
+
+// isOfAnother reports whether a number of a quote, which has readings, is that of another member
+// of an object and not that of this one: (1) is the change of -1, and not the scale of 1.
+func isOfAnother(p, member *schema.Property, value map[string]any, readings []json.Number) bool {
+	if n, _ := value[member.Name].(json.Number); slices.Contains(readings, n) {
+		return false
+	}
+	return slices.ContainsFunc(p.Properties, func(q schema.Property) bool {
+		n, isNumber := value[q.Name].(json.Number)
+		return isNumber && q.Name != member.Name && slices.Contains(readings, n)
+	})
 }
 
 // writtenNumber returns a number as it stands in its quote.
