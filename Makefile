@@ -103,7 +103,7 @@ LENGTHY    := $(LENGTHY)|TestAThousandCitations$$|TestC2C3C9C15Shapes$$|TestSoak
 LENGTHY    := $(LENGTHY)|TestSoakStormOfKills$$|TestSoakStormOfAFleet$$|TestPoisonInOneProcess$$|TestPoisonInAFleet$$
 LENGTHY    := $(LENGTHY)|TestRollingRestart$$|TestRotation$$|TestMatrixOfFaults/(openai|ollama)
 LENGTHY    := $(LENGTHY)|TestTenThousandRandomChangesAreFound$$|TestTablesThatCostMuch$$
-OF_LENGTHY := ./cmd/coditect ./cmd/coditect/internal/auditfile ./orchestrator ./worker/document/html ./worker/rules
+OF_LENGTHY := ./cmd/coditect ./cmd/coditect/internal/auditfile ./orchestrator ./internal/document/html ./internal/text/rules
 
 # How often processes are killed in each soak test.
 export CODITECT_SOAK_TRIALS ?= 5
@@ -114,7 +114,7 @@ export CODITECT_SOAK_TRIALS ?= 5
 TESTED     = $(eval TESTED := $(patsubst $(CURDIR)/%,./%,$(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' $(PKG))))$(TESTED)
 BEGINS    := ^[[:space:]]*go (func|[a-z])|\.Go\(|[a-z]\.Parallel\(\)|RunParallel|synctest|AfterFunc|oidctest|\.Serve\(
 CONCURRENT = $(eval CONCURRENT := $(filter $(TESTED),$(patsubst %/,%,$(sort $(dir $(shell grep -lE '$(BEGINS)' $(TESTED:=/*.go)))))))$(CONCURRENT)
-LONGEST   := ./cmd/coditect ./orchestrator ./store/jobs ./worker/rules
+LONGEST   := ./cmd/coditect ./orchestrator ./store/jobs ./internal/text/rules
 ALONE      = $(filter-out $(CONCURRENT),$(TESTED))
 SEQUENTIAL = $(filter $(LONGEST),$(ALONE)) $(filter-out $(LONGEST),$(ALONE))
 RACED      = $(filter $(LONGEST),$(CONCURRENT)) $(filter-out $(LONGEST),$(CONCURRENT))
@@ -332,11 +332,11 @@ figures-of-code: ## count how long, how documented and how named the code is, be
 
 .PHONY: documents
 documents: build ## compare documents that LibreOffice writes with their source, and read large hostile files
-	CODITECT_LIBREOFFICE=1 CODITECT_HOSTILE=1 CODITECT_PROGRAM=$(CURDIR)/bin/coditect go test -count 1 -timeout 60m -v ./worker/document/internal/producers
+	CODITECT_LIBREOFFICE=1 CODITECT_HOSTILE=1 CODITECT_PROGRAM=$(CURDIR)/bin/coditect go test -count 1 -timeout 60m -v ./internal/document/internal/producers
 
 .PHONY: documents-bench
 documents-bench: ## pages of PDF read a second and the memory that takes, beside pdftotext; pages drawn a second
-	go test -run '^$$' -bench 'Pages' -benchtime 3x ./worker/document/pdf
+	go test -run '^$$' -bench 'Pages' -benchtime 3x ./internal/document/pdf
 
 .PHONY: observability
 observability: ## run the tests of alerts, boards and traces, with Prometheus where it is installed, and the collector CODITECT_OTELCOL

@@ -13,12 +13,12 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/keys"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
-	"github.com/coditect/mapreduce/worker/output"
 )
 
 // outputOf is a request to put an output from a byte on.

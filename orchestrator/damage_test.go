@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/outcome/output"
+	"github.com/coditect/mapreduce/internal/outcome/output/payload"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/keys"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
-	"github.com/coditect/mapreduce/worker/output"
-	"github.com/coditect/mapreduce/worker/output/payload"
 )
 
 // soonFailed is when a job has failed that meets damage. A worker that was cut has its lease

@@ -14,12 +14,12 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/outcome/journal"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/keys"
 	"github.com/coditect/mapreduce/worker"
-	"github.com/coditect/mapreduce/worker/journal"
 )
 
 // entry is an entry as it is sent.

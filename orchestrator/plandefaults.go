@@ -5,8 +5,8 @@ import (
 	"iter"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/plan"
 	"github.com/coditect/mapreduce/orchestrator/ingest"
-	"github.com/coditect/mapreduce/orchestrator/plan"
 	"github.com/coditect/mapreduce/orchestrator/tracing"
 )
 

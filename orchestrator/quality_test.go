@@ -16,10 +16,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/internal/outcome/eval"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent/checked"
-	"github.com/coditect/mapreduce/worker/eval"
 )
 
 // chunkings are the sizes that documents are cut at, in tokens, the largest, which

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/outcome/output/payload"
 	"github.com/coditect/mapreduce/worker/agent"
-	"github.com/coditect/mapreduce/worker/output/payload"
 )
 
 // Bounds of the captured calls of a unit, so that a trace does not outgrow the results.

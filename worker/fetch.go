@@ -7,10 +7,10 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/outcome/output/payload"
+	"github.com/coditect/mapreduce/internal/text/ground"
 	"github.com/coditect/mapreduce/worker/agent"
-	"github.com/coditect/mapreduce/worker/ground"
 	"github.com/coditect/mapreduce/worker/library"
-	"github.com/coditect/mapreduce/worker/output/payload"
 	"github.com/coditect/mapreduce/worker/transfer"
 )
 

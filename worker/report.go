@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/orchestrator/token"
+	"github.com/coditect/mapreduce/internal/text/token"
 	"github.com/coditect/mapreduce/worker/agent"
 )
 

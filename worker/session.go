@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/orchestrator/token"
+	"github.com/coditect/mapreduce/internal/text/token"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/breaker"
 	"github.com/coditect/mapreduce/worker/library"

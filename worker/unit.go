@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/outcome/journal"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/evidence"
-	"github.com/coditect/mapreduce/worker/journal"
 	"github.com/coditect/mapreduce/worker/step"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/worker/journal"
-	"github.com/coditect/mapreduce/worker/output/payload"
+	"github.com/coditect/mapreduce/internal/outcome/journal"
+	"github.com/coditect/mapreduce/internal/outcome/output/payload"
 )
 
 // A vault is the blobs of a fleet in memory.

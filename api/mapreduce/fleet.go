@@ -234,7 +234,7 @@ type Assignment struct {
 	Alone    bool  // workers were lost that ran it: it is to run in a process of its own, so that its death tells something
 	Last     bool  // if it fails, in whatever way, no other attempt follows
 
-	// Journal is what earlier attempts have remembered: entries of worker/journal, each
+	// Journal is what earlier attempts have remembered: entries of internal/outcome/journal, each
 	// behind its length. The last JournalEntries of them are the unit's own; those
 	// before are of the unit of another job that this one repeats.
 	Journal        []byte

@@ -15,7 +15,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
-	"github.com/coditect/mapreduce/worker/ground"
+	"github.com/coditect/mapreduce/internal/text/ground"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 )
 

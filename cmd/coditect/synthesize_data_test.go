@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coditect/mapreduce/worker/claims"
-	"github.com/coditect/mapreduce/worker/prose"
+	"github.com/coditect/mapreduce/internal/text/claims"
+	"github.com/coditect/mapreduce/internal/text/prose"
 )
 
 // TestReferencesThatGoWrong: over passages of real documents, three levels deep, with a fifth

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	main "github.com/coditect/mapreduce/cmd/coditect"
-	"github.com/coditect/mapreduce/worker/refs"
+	"github.com/coditect/mapreduce/internal/text/refs"
 )
 
 // A synthesised is the result of a job of the pipeline synthesize, as its files have it.

@@ -57,7 +57,7 @@ func TestDocuments(t *testing.T) {
 }
 
 // lexicon lists words for comparing statements; nobody reads it as a text.
-const lexicon = "worker/claims/words.go"
+const lexicon = "internal/text/claims/words.go"
 
 // So does everything that the program may print: each text of its code with several words.
 func TestTextsOfTheProgram(t *testing.T) {

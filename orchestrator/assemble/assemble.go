@@ -19,13 +19,13 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/internal/outcome/merge"
+	"github.com/coditect/mapreduce/internal/outcome/output"
+	"github.com/coditect/mapreduce/internal/text/bibliography"
+	"github.com/coditect/mapreduce/internal/text/refs"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
 	"github.com/coditect/mapreduce/store/jobs/content"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/worker/bibliography"
-	"github.com/coditect/mapreduce/worker/merge"
-	"github.com/coditect/mapreduce/worker/output"
-	"github.com/coditect/mapreduce/worker/refs"
 )
 
 // A Source is what a result is assembled from. A jobs.Reader is one, and says what each

@@ -7,12 +7,12 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/outcome/output"
+	"github.com/coditect/mapreduce/internal/outcome/output/jsonvalue"
+	"github.com/coditect/mapreduce/internal/text/bibliography"
+	"github.com/coditect/mapreduce/internal/text/refs"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/worker/bibliography"
-	"github.com/coditect/mapreduce/worker/output"
-	"github.com/coditect/mapreduce/worker/output/jsonvalue"
-	"github.com/coditect/mapreduce/worker/refs"
 )
 
 // A job whose first stage chooses passages passes their references from unit to unit. Each

@@ -12,11 +12,11 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
-	"github.com/coditect/mapreduce/worker/bibliography"
-	"github.com/coditect/mapreduce/worker/claims"
-	"github.com/coditect/mapreduce/worker/output"
-	"github.com/coditect/mapreduce/worker/prose"
-	"github.com/coditect/mapreduce/worker/refs"
+	"github.com/coditect/mapreduce/internal/outcome/output"
+	"github.com/coditect/mapreduce/internal/text/bibliography"
+	"github.com/coditect/mapreduce/internal/text/claims"
+	"github.com/coditect/mapreduce/internal/text/prose"
+	"github.com/coditect/mapreduce/internal/text/refs"
 )
 
 // A Report says what is known of a job that ends with a report.

@@ -1,9 +1,9 @@
 package assemble
 
 import (
-	"github.com/coditect/mapreduce/worker/merge"
-	"github.com/coditect/mapreduce/worker/output"
-	"github.com/coditect/mapreduce/worker/refs"
+	"github.com/coditect/mapreduce/internal/outcome/merge"
+	"github.com/coditect/mapreduce/internal/outcome/output"
+	"github.com/coditect/mapreduce/internal/text/refs"
 )
 
 // A spelling spells the ids of citations as short as they can be told apart in a result,

@@ -6,8 +6,8 @@ import (
 	"sync"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/plan"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
-	"github.com/coditect/mapreduce/orchestrator/plan"
 	"github.com/coditect/mapreduce/store/jobs/levels"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )

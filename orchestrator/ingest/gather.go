@@ -14,14 +14,14 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/memory"
 	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/internal/outcome/output/payload"
+	"github.com/coditect/mapreduce/internal/plan"
+	"github.com/coditect/mapreduce/internal/text/pack"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
-	"github.com/coditect/mapreduce/orchestrator/pack"
-	"github.com/coditect/mapreduce/orchestrator/plan"
 	"github.com/coditect/mapreduce/store/jobs/levels"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/keys"
-	"github.com/coditect/mapreduce/worker/output/payload"
 )
 
 // maxSortedBytes bounds the documents that a submission holds until it knows all of

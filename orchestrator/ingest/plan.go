@@ -10,9 +10,9 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/memory"
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/internal/plan"
+	"github.com/coditect/mapreduce/internal/text/pack"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
-	"github.com/coditect/mapreduce/orchestrator/pack"
-	"github.com/coditect/mapreduce/orchestrator/plan"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 

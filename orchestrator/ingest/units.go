@@ -7,9 +7,9 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
-	"github.com/coditect/mapreduce/orchestrator/chunk"
+	"github.com/coditect/mapreduce/internal/plan"
+	"github.com/coditect/mapreduce/internal/text/chunk"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
-	"github.com/coditect/mapreduce/orchestrator/plan"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/keys"
 )

@@ -4,7 +4,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/schema"
-	"github.com/coditect/mapreduce/orchestrator/plan"
+	"github.com/coditect/mapreduce/internal/plan"
 )
 
 // A Compiled is what the spec of a job comes to: the graph of its pipeline, and the

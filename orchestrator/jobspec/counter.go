@@ -2,7 +2,7 @@ package jobspec
 
 import (
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/orchestrator/token"
+	"github.com/coditect/mapreduce/internal/text/token"
 )
 
 // A Counter counts the tokens of a job's texts, as the job wants it: outputs are

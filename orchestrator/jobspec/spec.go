@@ -15,8 +15,8 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/schema"
-	"github.com/coditect/mapreduce/orchestrator/plan"
-	"github.com/coditect/mapreduce/orchestrator/token"
+	"github.com/coditect/mapreduce/internal/plan"
+	"github.com/coditect/mapreduce/internal/text/token"
 )
 
 // Rules are what a deployment decides of the specs of its jobs. All fields are needed.

@@ -3,7 +3,7 @@ package jobspec
 import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
-	"github.com/coditect/mapreduce/orchestrator/plan"
+	"github.com/coditect/mapreduce/internal/plan"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 

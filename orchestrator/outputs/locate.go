@@ -8,11 +8,11 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/outcome/merge"
+	"github.com/coditect/mapreduce/internal/outcome/output"
+	"github.com/coditect/mapreduce/internal/outcome/output/payload"
+	"github.com/coditect/mapreduce/internal/text/layout"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/worker/layout"
-	"github.com/coditect/mapreduce/worker/merge"
-	"github.com/coditect/mapreduce/worker/output"
-	"github.com/coditect/mapreduce/worker/output/payload"
 )
 
 // A LayoutSource is where the layouts of documents are read. A jobs.Reader is one, and says

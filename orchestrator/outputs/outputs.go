@@ -8,10 +8,10 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/outcome/output"
+	"github.com/coditect/mapreduce/internal/outcome/output/check"
+	"github.com/coditect/mapreduce/internal/outcome/output/payload"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/worker/output"
-	"github.com/coditect/mapreduce/worker/output/check"
-	"github.com/coditect/mapreduce/worker/output/payload"
 )
 
 // A Source is where units, their texts and their outputs are read. A jobs.Reader is one,

@@ -5,8 +5,8 @@ import (
 	"errors"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/worker/output"
 )
 
 // EachLeaf visits the units of level 0 with an output that a reduce of records stands

@@ -9,7 +9,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/orchestrator/plan"
+	"github.com/coditect/mapreduce/internal/plan"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/orchestrator/schedule/model"
 	"github.com/coditect/mapreduce/store/jobs"

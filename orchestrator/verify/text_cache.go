@@ -6,9 +6,9 @@ import (
 	"sync"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/text/ground"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/worker/ground"
 )
 
 const maxBooks = 4 // of at most mapreduce.MaxWholeText each

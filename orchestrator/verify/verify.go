@@ -11,14 +11,14 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/internal/outcome/output"
+	"github.com/coditect/mapreduce/internal/outcome/output/check"
+	"github.com/coditect/mapreduce/internal/outcome/output/jsonvalue"
+	"github.com/coditect/mapreduce/internal/outcome/output/payload"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
 	"github.com/coditect/mapreduce/orchestrator/supervise"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/worker/output"
-	"github.com/coditect/mapreduce/worker/output/check"
-	"github.com/coditect/mapreduce/worker/output/jsonvalue"
-	"github.com/coditect/mapreduce/worker/output/payload"
 )
 
 // A StageSource returns the stage of a unit, and the schema of the records that it makes,

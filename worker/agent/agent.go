@@ -2,7 +2,7 @@
 // interface of an agent, what an agent is given, what it may ask for, and how
 // its errors are understood.
 //
-// It imports the packages of api by which jobs are described, and worker/ground, and no
+// It imports the packages of api by which jobs are described, and internal/text/ground, and no
 // provider of models: agents import it, the worker runs them.
 package agent
 
@@ -13,7 +13,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/api/pipeline"
-	"github.com/coditect/mapreduce/worker/ground"
+	"github.com/coditect/mapreduce/internal/text/ground"
 )
 
 // An Agent runs units. Run is called concurrently, once for each attempt.

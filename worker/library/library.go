@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/worker/ground"
+	"github.com/coditect/mapreduce/internal/text/ground"
 )
 
 // A Library lends texts. It holds a bounded number of bytes: if there is no room, a

@@ -14,9 +14,9 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/server"
 	"github.com/coditect/mapreduce/api/server/servertest"
-	"github.com/coditect/mapreduce/worker/document"
-	"github.com/coditect/mapreduce/worker/document/html"
-	"github.com/coditect/mapreduce/worker/document/text"
+	"github.com/coditect/mapreduce/internal/document"
+	"github.com/coditect/mapreduce/internal/document/html"
+	"github.com/coditect/mapreduce/internal/document/text"
 )
 
 // A folder of documents is submitted with a schema, and its records and result.json are

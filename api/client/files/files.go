@@ -14,11 +14,13 @@ import (
 	"io"
 	"iter"
 	"os"
+	"unicode/utf8"
+
+	"github.com/coditect/mapreduce/api/folder"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
-	"github.com/coditect/mapreduce/worker/document"
 )
 
 // A Job is a job over the documents of a folder.
@@ -31,17 +33,34 @@ type Job struct {
 	Schema []byte
 	// Spec has the other settings. Zero values have the defaults of the service.
 	Spec mapreduce.JobSpec
-	// Formats are those that documents may have; each has a package below
-	// worker/document. Needed. Those that are not plain text are parsed by workers, which
-	// have to know them too. A file of several documents, such as JSON lines or an
-	// archive, is skipped.
-	Formats *document.Registry
+	// Formats says what files are. A document that is not plain text is parsed by a worker,
+	// which has to know its format too. Defaults to PlainText.
+	Formats Formats
 	// Include and Exclude choose files, as globs over paths relative to Folder. They
 	// default to all and to none.
 	Include, Exclude []string
 	// MaxBytes bounds a document; a larger one is skipped. Defaults to
-	// document.DefaultMaxBytes.
+	// folder.DefaultMaxBytes.
 	MaxBytes int64
+}
+
+// Formats says what files are.
+type Formats interface {
+	// Content returns the media type of a file and what the service is to get of it: plain
+	// text in UTF-8, and the bytes of everything else. name is the path of the file relative
+	// to its folder, with forward slashes. The text of an error says why the file is skipped.
+	Content(ctx context.Context, name string, data []byte) (mediaType string, content []byte, err error)
+}
+
+// PlainText takes each file for plain text in UTF-8, and refuses one that is not.
+type PlainText struct{}
+
+// Content returns the text without a mark of its byte order.
+func (PlainText) Content(_ context.Context, _ string, data []byte) (mediaType string, content []byte, err error) {
+	if !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 {
+		return "", nil, errors.New("not plain text in UTF-8; Formats may read more")
+	}
+	return "text/plain", bytes.TrimPrefix(data, []byte("\ufeff")), nil
 }
 
 // Submit submits a job. A file that cannot be processed is a skipped document of the job,
@@ -63,14 +82,9 @@ func Submit(ctx context.Context, c mapreduce.Client, j Job) (*mapreduce.Job, err
 // error ends them.
 func (j Job) Documents(ctx context.Context) iter.Seq2[*mapreduce.Document, error] {
 	return func(yield func(*mapreduce.Document, error) bool) {
-		if j.Formats == nil {
-			yield(nil, errs.Field("formats", "are missing: name those that documents may have"))
-			return
-		}
-
 		readable, why := 0, "no file was found, and hidden ones do not count"
-		for e, err := range document.Walk(ctx, []string{j.Folder}, document.WalkOptions{
-			Include: j.Include, Exclude: j.Exclude, MaxBytes: j.MaxBytes, Formats: j.Formats,
+		for e, err := range folder.Walk(ctx, []string{j.Folder}, folder.Options{
+			Include: j.Include, Exclude: j.Exclude, MaxBytes: j.MaxBytes,
 		}) {
 			if err != nil {
 				yield(nil, walkError(ctx, err))
@@ -102,7 +116,7 @@ func walkError(ctx context.Context, err error) error {
 }
 
 // read returns the document in a file, or a skipped one with the reason.
-func (j Job) read(ctx context.Context, e document.Entry) *mapreduce.Document {
+func (j Job) read(ctx context.Context, e folder.Entry) *mapreduce.Document {
 	d := &mapreduce.Document{ID: mapreduce.DocumentID(e.ID), Skip: e.Skip, Size: max(0, e.Size)}
 	if d.Skip != "" {
 		d.ID = d.ID[:min(len(d.ID), mapreduce.MaxDocumentID)]
@@ -111,51 +125,35 @@ func (j Job) read(ctx context.Context, e document.Entry) *mapreduce.Document {
 
 	if err := j.fill(ctx, e, d); err != nil {
 		d.Skip, d.Content = err.Error(), nil
-		if refused, ok := errors.AsType[*document.RefusedError](err); ok {
-			d.Skip = refused.Reason
-		}
 	}
 	return d
 }
 
-// fill reads a file into d. Plain text is decoded; a worker parses all else.
-func (j Job) fill(ctx context.Context, e document.Entry, d *mapreduce.Document) error {
+// fill reads a file into d.
+func (j Job) fill(ctx context.Context, e folder.Entry, d *mapreduce.Document) error {
 	f, err := os.Open(e.Path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 
-	// One byte more than that shows a file that is too large.
-	most := cmp.Or(j.MaxBytes, document.DefaultMaxBytes)
+	// The file may have grown since its folder was listed.
+	most := cmp.Or(j.MaxBytes, folder.DefaultMaxBytes)
 	data, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err != nil {
 		return err
 	}
-
-	kind, err := j.Formats.Detect(e.Name, data, "")
-	if err != nil {
-		return err
+	if int64(len(data)) > most {
+		return fmt.Errorf("too large: more than %d bytes", most)
 	}
 
-	format, _ := j.Formats.Format(kind)
-	switch {
-	case format.Parse == nil:
-		return document.Refuse("a file of several documents: submit each of them")
-	case int64(len(data)) > most:
-		return document.Refuse("too large: more than %d bytes", most)
+	formats := j.Formats
+	if formats == nil {
+		formats = PlainText{}
 	}
-
-	d.MediaType, d.Content, d.Size = format.MediaTypes[0], data, int64(len(data))
-
-	if format.Plain {
-		text, err := j.Formats.Parse(ctx, document.Input{Name: e.Name, Content: bytes.NewReader(data)})
-		if err != nil {
-			return err
-		}
-		d.Content = []byte(text.Text)
-	}
-	return nil
+	d.Size = int64(len(data))
+	d.MediaType, d.Content, err = formats.Content(ctx, e.Name, data)
+	return err
 }
 
 // Wait waits until a job does not run, and returns it: its State says whether it is

@@ -16,10 +16,10 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/server/servertest"
-	"github.com/coditect/mapreduce/worker/document"
-	"github.com/coditect/mapreduce/worker/document/html"
-	"github.com/coditect/mapreduce/worker/document/jsonl"
-	"github.com/coditect/mapreduce/worker/document/text"
+	"github.com/coditect/mapreduce/internal/document"
+	"github.com/coditect/mapreduce/internal/document/html"
+	"github.com/coditect/mapreduce/internal/document/jsonl"
+	"github.com/coditect/mapreduce/internal/document/text"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -62,13 +62,34 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
+// Without formats, files are text, or skipped.
+func TestPlainText(t *testing.T) {
+	j := jobOf(t, map[string]string{"a.txt": "\xef\xbb\xbfmarked", "b.html": "<p>Größe", "latin.txt": "Gr\xf6\xdfe", "nul.txt": "a\x00b"})
+	j.Formats = nil
+
+	s := new(servertest.Service)
+	job, err := files.Submit(t.Context(), servertest.Client{Service: s}, j)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	want := []*mapreduce.Document{
+		{ID: "a.txt", MediaType: "text/plain", Content: []byte("marked"), Size: 9},
+		{ID: "b.html", MediaType: "text/plain", Content: []byte("<p>Größe"), Size: 10},
+		{ID: "latin.txt", Skip: "not plain text in UTF-8; Formats may read more", Size: 5},
+		{ID: "nul.txt", Skip: "not plain text in UTF-8; Formats may read more", Size: 3},
+	}
+	if diff := cmp.Diff(want, s.Documents(job.ID), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("documents (-want +got):\n%s", diff)
+	}
+}
+
 // What cannot become a job is refused with the field, and nothing is submitted.
 func TestSubmitRefuses(t *testing.T) {
 	for _, tt := range []struct {
 		name, field string
 		change      func(*files.Job)
 	}{
-		{"no formats", "formats", func(j *files.Job) { j.Formats = nil }},
 		{"a schema that is none", "schema", func(j *files.Job) { j.Schema = []byte("type: [") }},
 		{"no such folder", "documents", func(j *files.Job) { j.Folder += "/none" }},
 		{"nothing to read", "documents", func(j *files.Job) { j.Include = []string{"*.md"} }},

@@ -13,7 +13,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/deploy/bench/rig"
-	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/worker/step/rules"
 )
 

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coditect/mapreduce/worker/document"
-	"github.com/coditect/mapreduce/worker/document/jsonl"
-	"github.com/coditect/mapreduce/worker/document/text"
+	"github.com/coditect/mapreduce/internal/document"
+	"github.com/coditect/mapreduce/internal/document/jsonl"
+	"github.com/coditect/mapreduce/internal/document/text"
 	"github.com/coditect/mapreduce/worker/tool/search"
 	"github.com/coditect/mapreduce/worker/tool/search/passage"
 )

@@ -7,7 +7,7 @@
 // checked here fails its unit at once, where another attempt would come to the same.
 //
 // It checks the encoded output against the task, and shares nothing with what made it but
-// worker/output, worker/ground and the reading of inputs in worker/agent/unit.
+// internal/outcome/output, internal/text/ground and the reading of inputs in worker/agent/unit.
 package checked
 
 import (
@@ -17,13 +17,13 @@ import (
 	"slices"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/outcome/output"
+	"github.com/coditect/mapreduce/internal/outcome/output/check"
+	"github.com/coditect/mapreduce/internal/outcome/output/jsonvalue"
+	"github.com/coditect/mapreduce/internal/outcome/output/payload"
+	"github.com/coditect/mapreduce/internal/text/ground"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/unit"
-	"github.com/coditect/mapreduce/worker/ground"
-	"github.com/coditect/mapreduce/worker/output"
-	"github.com/coditect/mapreduce/worker/output/check"
-	"github.com/coditect/mapreduce/worker/output/jsonvalue"
-	"github.com/coditect/mapreduce/worker/output/payload"
 	"github.com/coditect/mapreduce/worker/step"
 )
 

@@ -6,12 +6,12 @@ import (
 	"testing"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/outcome/output"
+	"github.com/coditect/mapreduce/internal/outcome/output/check"
+	"github.com/coditect/mapreduce/internal/outcome/output/jsonvalue"
+	"github.com/coditect/mapreduce/internal/text/refs"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/checked"
-	"github.com/coditect/mapreduce/worker/output"
-	"github.com/coditect/mapreduce/worker/output/check"
-	"github.com/coditect/mapreduce/worker/output/jsonvalue"
-	"github.com/coditect/mapreduce/worker/refs"
 	"github.com/coditect/mapreduce/worker/step/rules"
 )
 

@@ -12,6 +12,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/internal/outcome/output"
+	"github.com/coditect/mapreduce/internal/outcome/output/check"
+	"github.com/coditect/mapreduce/internal/outcome/output/jsonvalue"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/model"
 	"github.com/coditect/mapreduce/worker/agent/model/form"
@@ -19,9 +22,6 @@ import (
 	"github.com/coditect/mapreduce/worker/agent/model/prompt"
 	"github.com/coditect/mapreduce/worker/agent/unit"
 	"github.com/coditect/mapreduce/worker/llm"
-	"github.com/coditect/mapreduce/worker/output"
-	"github.com/coditect/mapreduce/worker/output/check"
-	"github.com/coditect/mapreduce/worker/output/jsonvalue"
 )
 
 // An answerForm is the form of the final answer of a unit, by what its stage makes.

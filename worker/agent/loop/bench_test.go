@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coditect/mapreduce/worker/journal"
+	"github.com/coditect/mapreduce/internal/outcome/journal"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 	"github.com/coditect/mapreduce/worker/tool"
 )

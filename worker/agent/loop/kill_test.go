@@ -6,9 +6,9 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
-	"github.com/coditect/mapreduce/worker/output"
 )
 
 // twelve is the script of an agent of twelve turns: it fetches pages, two at a time, posts in

@@ -8,13 +8,13 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/outcome/output"
+	"github.com/coditect/mapreduce/internal/text/bibliography"
+	"github.com/coditect/mapreduce/internal/text/ground"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/model/form"
 	"github.com/coditect/mapreduce/worker/agent/model/found"
 	"github.com/coditect/mapreduce/worker/agent/unit"
-	"github.com/coditect/mapreduce/worker/bibliography"
-	"github.com/coditect/mapreduce/worker/ground"
-	"github.com/coditect/mapreduce/worker/output"
 )
 
 // texts are those that a final answer may quote: evidence of the unit, and what it was

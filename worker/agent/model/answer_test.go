@@ -9,9 +9,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coditect/mapreduce/internal/outcome/output/check"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
-	"github.com/coditect/mapreduce/worker/output/check"
 )
 
 // peculiar has all that schemas of users have: names that no vendor takes,

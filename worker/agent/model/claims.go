@@ -7,14 +7,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coditect/mapreduce/internal/outcome/merge"
+	"github.com/coditect/mapreduce/internal/outcome/output"
+	"github.com/coditect/mapreduce/internal/text/claims"
+	"github.com/coditect/mapreduce/internal/text/prose"
+	"github.com/coditect/mapreduce/internal/text/refs"
 	"github.com/coditect/mapreduce/worker/agent/model/found"
 	"github.com/coditect/mapreduce/worker/agent/model/prompt"
-	"github.com/coditect/mapreduce/worker/claims"
 	"github.com/coditect/mapreduce/worker/llm"
-	"github.com/coditect/mapreduce/worker/merge"
-	"github.com/coditect/mapreduce/worker/output"
-	"github.com/coditect/mapreduce/worker/prose"
-	"github.com/coditect/mapreduce/worker/refs"
 )
 
 // verdictsForm is the schema of what a model finds of claims.

@@ -4,10 +4,10 @@ import (
 	"context"
 
 	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/model/size"
 	"github.com/coditect/mapreduce/worker/llm"
-	"github.com/coditect/mapreduce/worker/output"
 )
 
 // agentRole is of a stage with tools whose pipeline says nothing of its agent.

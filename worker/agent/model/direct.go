@@ -10,14 +10,14 @@ import (
 
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/internal/outcome/merge"
+	"github.com/coditect/mapreduce/internal/outcome/output/payload"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/model/form"
 	"github.com/coditect/mapreduce/worker/agent/model/found"
 	"github.com/coditect/mapreduce/worker/agent/model/prompt"
 	"github.com/coditect/mapreduce/worker/agent/unit"
 	"github.com/coditect/mapreduce/worker/llm"
-	"github.com/coditect/mapreduce/worker/merge"
-	"github.com/coditect/mapreduce/worker/output/payload"
 )
 
 const directRole = "ROLE: Document Extraction Agent\nTASK: Extract structured data from several documents according to the schema.\n"

@@ -8,11 +8,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coditect/mapreduce/orchestrator/pack"
+	"github.com/coditect/mapreduce/internal/outcome/merge"
+	"github.com/coditect/mapreduce/internal/text/pack"
+	"github.com/coditect/mapreduce/internal/text/refs"
 	"github.com/coditect/mapreduce/worker/agent/model/prompt"
 	"github.com/coditect/mapreduce/worker/llm"
-	"github.com/coditect/mapreduce/worker/merge"
-	"github.com/coditect/mapreduce/worker/refs"
 )
 
 // A fold reads what is open in the order of the input, as much at a time as a call

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coditect/mapreduce/orchestrator/token"
+	"github.com/coditect/mapreduce/internal/text/token"
 )
 
 // TestFitTokensEnds: a text is cut to any budget, also if each of its characters is a token or

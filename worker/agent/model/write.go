@@ -10,15 +10,15 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/api/pipeline"
-	"github.com/coditect/mapreduce/orchestrator/token"
+	"github.com/coditect/mapreduce/internal/outcome/output"
+	"github.com/coditect/mapreduce/internal/outcome/output/jsonvalue"
+	"github.com/coditect/mapreduce/internal/text/token"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/model/found"
 	"github.com/coditect/mapreduce/worker/agent/model/prompt"
 	"github.com/coditect/mapreduce/worker/agent/model/settings"
 	"github.com/coditect/mapreduce/worker/agent/unit"
 	"github.com/coditect/mapreduce/worker/llm"
-	"github.com/coditect/mapreduce/worker/output"
-	"github.com/coditect/mapreduce/worker/output/jsonvalue"
 )
 
 const writeRole = "ROLE: Writing Agent\nTASK: Sum up what you are given.\n"

@@ -11,14 +11,14 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/internal/outcome/merge"
+	"github.com/coditect/mapreduce/internal/outcome/output"
+	"github.com/coditect/mapreduce/internal/outcome/output/check"
+	"github.com/coditect/mapreduce/internal/outcome/output/jsonvalue"
+	"github.com/coditect/mapreduce/internal/outcome/output/payload"
+	"github.com/coditect/mapreduce/internal/text/refs"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
-	"github.com/coditect/mapreduce/worker/merge"
-	"github.com/coditect/mapreduce/worker/output"
-	"github.com/coditect/mapreduce/worker/output/check"
-	"github.com/coditect/mapreduce/worker/output/jsonvalue"
-	"github.com/coditect/mapreduce/worker/output/payload"
-	"github.com/coditect/mapreduce/worker/refs"
 	"github.com/coditect/mapreduce/worker/step"
 )
 

@@ -10,10 +10,10 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/internal/outcome/merge"
+	"github.com/coditect/mapreduce/internal/outcome/output"
+	"github.com/coditect/mapreduce/internal/text/refs"
 	"github.com/coditect/mapreduce/worker/agent"
-	"github.com/coditect/mapreduce/worker/merge"
-	"github.com/coditect/mapreduce/worker/output"
-	"github.com/coditect/mapreduce/worker/refs"
 )
 
 // The faults of a Reducer: the values of script.reducer, separated by commas.
@@ -33,7 +33,7 @@ const (
 
 // A Reducer runs units as another agent does, and spoils its reduces by script.
 type Reducer struct {
-	Agent agent.Agent // makes outputs as worker/output encodes them
+	Agent agent.Agent // makes outputs as internal/outcome/output encodes them
 }
 
 var _ agent.Agent = (*Reducer)(nil)

@@ -15,9 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/outcome/journal"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
-	"github.com/coditect/mapreduce/worker/journal"
 )
 
 // A meter is an agent.Calls that grants everything and remembers it.

@@ -10,9 +10,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/unit"
-	"github.com/coditect/mapreduce/worker/output"
 )
 
 // makeValue makes the output of a unit whose stage does not make records: a value that

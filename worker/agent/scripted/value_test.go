@@ -7,11 +7,11 @@ import (
 	"testing"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/outcome/output"
+	"github.com/coditect/mapreduce/internal/text/refs"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/checked"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
-	"github.com/coditect/mapreduce/worker/output"
-	"github.com/coditect/mapreduce/worker/refs"
 )
 
 // writing is a task of a stage that makes values of a schema, out of inputs.

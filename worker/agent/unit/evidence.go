@@ -6,9 +6,9 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/outcome/output"
+	"github.com/coditect/mapreduce/internal/text/ground"
 	"github.com/coditect/mapreduce/worker/agent"
-	"github.com/coditect/mapreduce/worker/ground"
-	"github.com/coditect/mapreduce/worker/output"
 )
 
 // Evidence returns evidence of a unit with its text, as outputs cite it. It returns

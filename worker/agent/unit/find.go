@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/text/ground"
 	"github.com/coditect/mapreduce/worker/agent"
-	"github.com/coditect/mapreduce/worker/ground"
 )
 
 // Find looks for quotes, given in the order of the text, in a stretch of the unit's text,

@@ -3,8 +3,8 @@
 // unit that extracts, and the inputs of one that merges are decoded and merged as
 // far as schema and form decide.
 //
-// It wires pure packages together: worker/confidence says how sure a value is,
-// worker/output and worker/merge keep what was found. It imports no provider.
+// It wires pure packages together: internal/text/confidence says how sure a value is,
+// internal/outcome/output and internal/outcome/merge keep what was found. It imports no provider.
 package unit
 
 import (
@@ -13,15 +13,15 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
-	"github.com/coditect/mapreduce/orchestrator/token"
+	"github.com/coditect/mapreduce/internal/outcome/merge"
+	"github.com/coditect/mapreduce/internal/outcome/output"
+	"github.com/coditect/mapreduce/internal/outcome/output/check"
+	"github.com/coditect/mapreduce/internal/text/confidence"
+	"github.com/coditect/mapreduce/internal/text/derive"
+	"github.com/coditect/mapreduce/internal/text/ground"
+	"github.com/coditect/mapreduce/internal/text/refs"
+	"github.com/coditect/mapreduce/internal/text/token"
 	"github.com/coditect/mapreduce/worker/agent"
-	"github.com/coditect/mapreduce/worker/confidence"
-	"github.com/coditect/mapreduce/worker/derive"
-	"github.com/coditect/mapreduce/worker/ground"
-	"github.com/coditect/mapreduce/worker/merge"
-	"github.com/coditect/mapreduce/worker/output"
-	"github.com/coditect/mapreduce/worker/output/check"
-	"github.com/coditect/mapreduce/worker/refs"
 )
 
 // Bytes of what one reduce merges and passes on.

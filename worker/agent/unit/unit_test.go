@@ -14,12 +14,12 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/internal/outcome/merge"
+	"github.com/coditect/mapreduce/internal/outcome/output"
+	"github.com/coditect/mapreduce/internal/outcome/output/check"
+	"github.com/coditect/mapreduce/internal/text/ground"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/unit"
-	"github.com/coditect/mapreduce/worker/ground"
-	"github.com/coditect/mapreduce/worker/merge"
-	"github.com/coditect/mapreduce/worker/output"
-	"github.com/coditect/mapreduce/worker/output/check"
 )
 
 func named(t *testing.T) *schema.Schema {

@@ -131,7 +131,7 @@ func checkAnthropicID(id string, before []Use) error {
 // checkOpenAIID refuses ids as OpenAI does.
 func checkOpenAIID(id string, _ []Use) error {
 	if len(id) > 40 {
-		return fmt.Errorf("Invalid 'messages[2].tool_calls[0].id': string too long. Expected a string with maximum length 40, but got a string with length %d instead.", len(id)) //nolint:revive // OpenAI's words
+		return fmt.Errorf("Invalid 'messages[2].tool_calls[0].id': string too long. Expected a string with maximum length 40, but got a string with length %d instead.", len(id))
 	}
 	return nil
 }

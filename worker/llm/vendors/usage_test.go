@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coditect/mapreduce/orchestrator/token"
+	"github.com/coditect/mapreduce/internal/text/token"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/model/size"
 	"github.com/coditect/mapreduce/worker/llm"

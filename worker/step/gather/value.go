@@ -11,13 +11,13 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/internal/outcome/output"
+	"github.com/coditect/mapreduce/internal/text/digest"
+	"github.com/coditect/mapreduce/internal/text/ground"
+	"github.com/coditect/mapreduce/internal/text/prose"
+	"github.com/coditect/mapreduce/internal/text/rules/form"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/unit"
-	"github.com/coditect/mapreduce/worker/digest"
-	"github.com/coditect/mapreduce/worker/ground"
-	"github.com/coditect/mapreduce/worker/output"
-	"github.com/coditect/mapreduce/worker/prose"
-	"github.com/coditect/mapreduce/worker/rules/form"
 )
 
 // findingLength is about how many characters a finding has.

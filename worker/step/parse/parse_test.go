@@ -7,11 +7,11 @@ import (
 	"testing"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/document"
+	"github.com/coditect/mapreduce/internal/document/html"
+	"github.com/coditect/mapreduce/internal/document/text"
+	"github.com/coditect/mapreduce/internal/outcome/output/payload"
 	"github.com/coditect/mapreduce/worker/agent"
-	"github.com/coditect/mapreduce/worker/document"
-	"github.com/coditect/mapreduce/worker/document/html"
-	"github.com/coditect/mapreduce/worker/document/text"
-	"github.com/coditect/mapreduce/worker/output/payload"
 	"github.com/coditect/mapreduce/worker/step/parse"
 )
 

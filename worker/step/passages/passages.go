@@ -11,13 +11,13 @@ import (
 	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/outcome/output"
+	"github.com/coditect/mapreduce/internal/text/bibliography"
+	"github.com/coditect/mapreduce/internal/text/digest"
+	"github.com/coditect/mapreduce/internal/text/ground"
+	"github.com/coditect/mapreduce/internal/text/refs"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/unit"
-	"github.com/coditect/mapreduce/worker/bibliography"
-	"github.com/coditect/mapreduce/worker/digest"
-	"github.com/coditect/mapreduce/worker/ground"
-	"github.com/coditect/mapreduce/worker/output"
-	"github.com/coditect/mapreduce/worker/refs"
 	"github.com/coditect/mapreduce/worker/step"
 )
 

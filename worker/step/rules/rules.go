@@ -2,8 +2,8 @@
 // in texts by the hints of the schema, and merges what units came to as far as
 // schema and form decide. Equal units have equal outcomes.
 //
-// It wires packages together: worker/rules finds, worker/digest chooses sentences,
-// worker/ground checks each quote against the text, worker/agent/unit does what is the same
+// It wires packages together: internal/text/rules finds, internal/text/digest chooses sentences,
+// internal/text/ground checks each quote against the text, worker/agent/unit does what is the same
 // for every provider.
 package rules
 
@@ -15,13 +15,13 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/internal/outcome/merge"
+	"github.com/coditect/mapreduce/internal/outcome/output/check"
+	"github.com/coditect/mapreduce/internal/text/confidence"
+	"github.com/coditect/mapreduce/internal/text/ground"
+	"github.com/coditect/mapreduce/internal/text/rules"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/unit"
-	"github.com/coditect/mapreduce/worker/confidence"
-	"github.com/coditect/mapreduce/worker/ground"
-	"github.com/coditect/mapreduce/worker/merge"
-	"github.com/coditect/mapreduce/worker/output/check"
-	"github.com/coditect/mapreduce/worker/rules"
 	"github.com/coditect/mapreduce/worker/step"
 )
 

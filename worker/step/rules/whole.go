@@ -11,10 +11,10 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/internal/text/ground"
+	"github.com/coditect/mapreduce/internal/text/rules"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/unit"
-	"github.com/coditect/mapreduce/worker/ground"
-	"github.com/coditect/mapreduce/worker/rules"
 )
 
 // A chunk is how much text a model can be given at once, and means nothing to

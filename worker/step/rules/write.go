@@ -11,13 +11,13 @@ import (
 
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/internal/outcome/output"
+	"github.com/coditect/mapreduce/internal/outcome/output/payload"
+	"github.com/coditect/mapreduce/internal/text/digest"
+	"github.com/coditect/mapreduce/internal/text/prose"
+	"github.com/coditect/mapreduce/internal/text/refs"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/unit"
-	"github.com/coditect/mapreduce/worker/digest"
-	"github.com/coditect/mapreduce/worker/output"
-	"github.com/coditect/mapreduce/worker/output/payload"
-	"github.com/coditect/mapreduce/worker/prose"
-	"github.com/coditect/mapreduce/worker/refs"
 )
 
 // A writer writes values by extracts: the schema of the stage says with the hint write

@@ -18,7 +18,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/worker/tool"
 	"github.com/coditect/mapreduce/worker/tool/policy"
 )

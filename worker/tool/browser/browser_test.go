@@ -16,9 +16,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coditect/mapreduce/worker/document"
-	"github.com/coditect/mapreduce/worker/document/html"
-	"github.com/coditect/mapreduce/worker/document/text"
+	"github.com/coditect/mapreduce/internal/document"
+	"github.com/coditect/mapreduce/internal/document/html"
+	"github.com/coditect/mapreduce/internal/document/text"
 	"github.com/coditect/mapreduce/worker/tool"
 	"github.com/coditect/mapreduce/worker/tool/browser"
 	"github.com/coditect/mapreduce/worker/tool/policy"

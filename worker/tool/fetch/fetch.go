@@ -2,7 +2,7 @@
 // what its policy allows, asks robots.txt first, goes easy on hosts, and reads within bounds
 // of bytes, time and number, whatever a server sends.
 //
-// The package imports worker/tool, its policy, and the registry of worker/document.
+// The package imports worker/tool, its policy, and the registry of internal/document.
 package fetch
 
 import (
@@ -18,7 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/worker/tool"
 	"github.com/coditect/mapreduce/worker/tool/internal/recent"
 	"github.com/coditect/mapreduce/worker/tool/policy"

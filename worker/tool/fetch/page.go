@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/worker/tool"
 	"github.com/coditect/mapreduce/worker/tool/readable"
 )

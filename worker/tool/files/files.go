@@ -4,7 +4,7 @@
 // os.Root, and is looked at after it was opened. Documents of known formats are read as
 // text by the parsers of the registry.
 //
-// The package imports worker/tool, its policy, and the registry of worker/document.
+// The package imports worker/tool, its policy, and the registry of internal/document.
 package files
 
 import (
@@ -21,7 +21,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/worker/tool"
 	"github.com/coditect/mapreduce/worker/tool/internal/recent"
 	"github.com/coditect/mapreduce/worker/tool/policy"

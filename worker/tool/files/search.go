@@ -16,7 +16,8 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/api/folder"
+
 	"github.com/coditect/mapreduce/worker/tool"
 	"github.com/coditect/mapreduce/worker/tool/policy"
 )
@@ -33,7 +34,7 @@ var errWalkBound = errors.New("the folder has more files than one call looks at"
 // walk yields the files of the folder whose paths match a pattern, sorted within their
 // folders. It passes over hidden files and folders, over what is no file, and over links
 // to folders, so that it ends. A last error is errWalkBound, or that of ctx.
-func (k *Kit) walk(ctx context.Context, glob document.Glob) iter.Seq2[entry, error] {
+func (k *Kit) walk(ctx context.Context, glob folder.Glob) iter.Seq2[entry, error] {
 	return func(yield func(entry, error) bool) {
 		left := k.config.MaxWalk
 		var visit func(dir string) bool
@@ -153,14 +154,14 @@ func (k *Kit) glob(ctx context.Context, input json.RawMessage) (*tool.Result, er
 
 // parseGlob reads a pattern of paths. One that could only match outside of the folder is
 // refused like a path.
-func parseGlob(pattern string) (document.Glob, error) {
+func parseGlob(pattern string) (folder.Glob, error) {
 	if len(pattern) > policy.MaxPath {
-		return document.Glob{}, fmt.Errorf("the pattern has %d bytes, and at most %d are accepted", len(pattern), policy.MaxPath)
+		return folder.Glob{}, fmt.Errorf("the pattern has %d bytes, and at most %d are accepted", len(pattern), policy.MaxPath)
 	}
 	if strings.HasPrefix(pattern, "/") || slices.Contains(strings.Split(pattern, "/"), "..") {
-		return document.Glob{}, &tool.Refused{What: fmt.Sprintf("the pattern %.200q", pattern), Why: "patterns are relative to the root of the tool, and do not lead out of it"}
+		return folder.Glob{}, &tool.Refused{What: fmt.Sprintf("the pattern %.200q", pattern), Why: "patterns are relative to the root of the tool, and do not lead out of it"}
 	}
-	return document.ParseGlob(pattern)
+	return folder.ParseGlob(pattern)
 }
 
 // maxQuoted is the most bytes of the text of a file that grep returns as evidence. A longer
@@ -228,7 +229,7 @@ type grepping struct {
 }
 
 // files looks through the files that match a pattern.
-func (g *grepping) files(ctx context.Context, glob document.Glob) error {
+func (g *grepping) files(ctx context.Context, glob folder.Glob) error {
 	for e, err := range g.kit.walk(ctx, glob) {
 		switch {
 		case errors.Is(err, errWalkBound):

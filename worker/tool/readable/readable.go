@@ -1,7 +1,7 @@
 // Package readable turns documents that tools bring into texts, by the parsers of the
 // registry. A text has at most the bytes that a piece of evidence may have.
 //
-// The package imports worker/tool and the registry of worker/document.
+// The package imports worker/tool and the registry of internal/document.
 package readable
 
 import (
@@ -14,7 +14,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/worker/tool"
 )
 

@@ -18,8 +18,10 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/coditect/mapreduce/worker/document"
-	"github.com/coditect/mapreduce/worker/document/jsonl"
+	"github.com/coditect/mapreduce/api/folder"
+
+	"github.com/coditect/mapreduce/internal/document"
+	"github.com/coditect/mapreduce/internal/document/jsonl"
 )
 
 // freshTime is how long after its last change a file is read again: two changes within the
@@ -52,7 +54,7 @@ func openFolder(dir string, formats *document.Registry, now func() time.Time) (*
 // others with the reason.
 func (r *folderReader) walk(ctx context.Context) (map[string]*file, map[string]string, error) {
 	all, paths := make(map[string]*file), make(map[string]string)
-	for e, err := range document.Walk(ctx, []string{r.top}, document.WalkOptions{Formats: r.formats}) {
+	for e, err := range folder.Walk(ctx, []string{r.top}, folder.Options{HoldsMany: r.formats.HoldsMany}) {
 		if err != nil {
 			return nil, nil, err
 		}
@@ -215,7 +217,7 @@ func (r *folderReader) lines(ctx context.Context, f *file, name string, data []b
 		d := &stored{Name: fmt.Sprintf("%s#%d", name, rec.Line), Media: "text/plain", text: rec.Text, Metadata: textsOf(rec.Metadata)}
 		// A name of its own stays when lines move.
 		if rec.Name != "" {
-			d.Name = name + "#" + document.ID(rec.Name)
+			d.Name = name + "#" + folder.ID(rec.Name)
 		}
 		d.Title = d.Metadata["title"]
 		all = append(all, d)

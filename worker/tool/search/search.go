@@ -30,7 +30,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/worker/tool"
 	"github.com/coditect/mapreduce/worker/tool/search/passage"
 )

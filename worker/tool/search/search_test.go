@@ -16,12 +16,12 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.uber.org/goleak"
 
-	"github.com/coditect/mapreduce/worker/document"
-	"github.com/coditect/mapreduce/worker/document/html"
-	"github.com/coditect/mapreduce/worker/document/jsonl"
-	"github.com/coditect/mapreduce/worker/document/mail"
-	"github.com/coditect/mapreduce/worker/document/markdown"
-	"github.com/coditect/mapreduce/worker/document/text"
+	"github.com/coditect/mapreduce/internal/document"
+	"github.com/coditect/mapreduce/internal/document/html"
+	"github.com/coditect/mapreduce/internal/document/jsonl"
+	"github.com/coditect/mapreduce/internal/document/mail"
+	"github.com/coditect/mapreduce/internal/document/markdown"
+	"github.com/coditect/mapreduce/internal/document/text"
 	"github.com/coditect/mapreduce/worker/tool"
 	"github.com/coditect/mapreduce/worker/tool/search"
 )

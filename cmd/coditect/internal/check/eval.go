@@ -20,7 +20,7 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
-	"github.com/coditect/mapreduce/worker/eval"
+	"github.com/coditect/mapreduce/internal/outcome/eval"
 )
 
 // evalFlags are the flags of eval.

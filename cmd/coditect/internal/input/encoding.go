@@ -10,7 +10,7 @@ import (
 	"golang.org/x/text/transform"
 
 	"github.com/coditect/mapreduce/api/errs"
-	"github.com/coditect/mapreduce/worker/document/charset"
+	"github.com/coditect/mapreduce/internal/document/charset"
 )
 
 // canonicalEncoding returns the name of an encoding that one of its names on the web

@@ -22,17 +22,19 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coditect/mapreduce/api/folder"
+
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/worker/document"
-	"github.com/coditect/mapreduce/worker/document/jsonl"
+	"github.com/coditect/mapreduce/internal/document"
+	"github.com/coditect/mapreduce/internal/document/jsonl"
 )
 
 // Config holds what to read, and how.
 type Config struct {
 	// Formats are those that inputs may have. Needed.
 	Formats *document.Registry
-	// Inputs are folders, files, document.Stdin, and jobs as JobPrefix and the id.
+	// Inputs are folders, files, folder.Stdin, and jobs as JobPrefix and the id.
 	// Needed, unless there is a Question.
 	Inputs []string
 	// Question is the one document, named "question", if there are no Inputs.
@@ -42,7 +44,7 @@ type Config struct {
 	// Partial accepts jobs that are not complete, with what they have found so far.
 	Partial bool
 	// Include and Exclude are globs over the relative paths of files in
-	// folders, see document.WalkOptions.
+	// folders, see folder.Options.
 	Include, Exclude []string
 	// FollowLinks reads files outside of folders that links in them lead to.
 	FollowLinks bool
@@ -76,9 +78,9 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-func (c Config) walkInputs(ctx context.Context) iter.Seq2[document.Entry, error] {
-	return document.Walk(ctx, c.files, document.WalkOptions{
-		Include: c.Include, Exclude: c.Exclude, MaxBytes: c.MaxBytes, Formats: c.Formats, FollowLinks: c.FollowLinks,
+func (c Config) walkInputs(ctx context.Context) iter.Seq2[folder.Entry, error] {
+	return folder.Walk(ctx, c.files, folder.Options{
+		Include: c.Include, Exclude: c.Exclude, MaxBytes: c.MaxBytes, HoldsMany: c.Formats.HoldsMany, FollowLinks: c.FollowLinks,
 	})
 }
 
@@ -136,7 +138,7 @@ func (c Config) checkNames() error {
 
 	stdin := false
 	for _, name := range c.paths() {
-		if name == document.Stdin {
+		if name == folder.Stdin {
 			if stdin {
 				return errs.Field("input", "names standard input twice")
 			}
@@ -169,7 +171,7 @@ func invalidInput(ctx context.Context, err error) error {
 
 // Again reports whether the documents can be read more than once, and are the same then.
 func (c Config) Again() bool {
-	return !slices.Contains(c.Inputs, document.Stdin) && (!c.Partial || len(c.Jobs()) == 0)
+	return !slices.Contains(c.Inputs, folder.Stdin) && (!c.Partial || len(c.Jobs()) == 0)
 }
 
 // Documents yields the documents of the inputs in the order of their names and
@@ -257,11 +259,11 @@ func (r *reader) eachEntry(ctx context.Context, take func(source) error) error {
 	return nil
 }
 
-func (r *reader) readEntry(ctx context.Context, e document.Entry, take func(source) error) error {
+func (r *reader) readEntry(ctx context.Context, e folder.Entry, take func(source) error) error {
 	switch {
 	case e.Skip != "":
 		return r.addSource(e, take, func() *mapreduce.Document { return skippedDocument(e, e.Skip) })
-	case e.Path == document.Stdin:
+	case e.Path == folder.Stdin:
 		return r.readStdin(ctx, e, take)
 	}
 
@@ -285,7 +287,7 @@ func (r *reader) readEntry(ctx context.Context, e document.Entry, take func(sour
 }
 
 // openFile opens a file and detects its kind by its beginning.
-func (r *reader) openFile(e document.Entry) (*os.File, document.Kind, error) {
+func (r *reader) openFile(e folder.Entry) (*os.File, document.Kind, error) {
 	f, err := os.Open(e.Path)
 	if err != nil {
 		return nil, "", err
@@ -308,7 +310,7 @@ func (r *reader) openFile(e document.Entry) (*os.File, document.Kind, error) {
 }
 
 // addSource passes on a file that holds one document.
-func (r *reader) addSource(e document.Entry, take func(source) error, read func() *mapreduce.Document) error {
+func (r *reader) addSource(e folder.Entry, take func(source) error, read func() *mapreduce.Document) error {
 	if err := r.roster.add(e.ID, origin{}); err != nil {
 		return err
 	}
@@ -316,7 +318,7 @@ func (r *reader) addSource(e document.Entry, take func(source) error, read func(
 }
 
 // readFile reads a file that holds one document.
-func (r *reader) readFile(ctx context.Context, e document.Entry) *mapreduce.Document {
+func (r *reader) readFile(ctx context.Context, e folder.Entry) *mapreduce.Document {
 	f, err := os.Open(e.Path)
 	if err != nil {
 		return skippedDocument(e, unreadableReason(err))
@@ -326,7 +328,7 @@ func (r *reader) readFile(ctx context.Context, e document.Entry) *mapreduce.Docu
 }
 
 // readWhole reads an input that holds one document.
-func (r *reader) readWhole(ctx context.Context, e document.Entry, in io.Reader) *mapreduce.Document {
+func (r *reader) readWhole(ctx context.Context, e folder.Entry, in io.Reader) *mapreduce.Document {
 	data, err := io.ReadAll(io.LimitReader(in, r.config.MaxBytes+1))
 	switch {
 	case err != nil:
@@ -341,7 +343,7 @@ func (r *reader) readWhole(ctx context.Context, e document.Entry, in io.Reader) 
 // decodeDocument returns the document in data, of a media type if one is declared. It
 // decodes only plain formats, and parses no others: a worker does, so that a hostile page
 // harms no more than its unit.
-func (r *reader) decodeDocument(ctx context.Context, e document.Entry, data []byte, declared string) *mapreduce.Document {
+func (r *reader) decodeDocument(ctx context.Context, e folder.Entry, data []byte, declared string) *mapreduce.Document {
 	kind, err := r.config.Formats.Detect(e.Name, data, declared)
 	if err != nil {
 		return skippedDocument(e, refusalReason(err))
@@ -391,12 +393,12 @@ func unreadableReason(err error) string {
 	return "unreadable: " + err.Error()
 }
 
-func skippedDocument(e document.Entry, reason string) *mapreduce.Document {
+func skippedDocument(e folder.Entry, reason string) *mapreduce.Document {
 	return &mapreduce.Document{ID: ledgerID(e.ID), Skip: reason, Size: max(0, e.Size)}
 }
 
 // readStdin reads standard input, which is one document or holds one document a line.
-func (r *reader) readStdin(ctx context.Context, e document.Entry, take func(source) error) error {
+func (r *reader) readStdin(ctx context.Context, e folder.Entry, take func(source) error) error {
 	in := r.config.Stdin
 	begin, err := in.Peek(document.SniffBytes)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -412,7 +414,7 @@ func (r *reader) readStdin(ctx context.Context, e document.Entry, take func(sour
 
 // readLines passes on the documents of a file that holds one a line. The ledger
 // lists a line without a document by its number.
-func (r *reader) readLines(ctx context.Context, e document.Entry, in io.Reader, take func(source) error) error {
+func (r *reader) readLines(ctx context.Context, e folder.Entry, in io.Reader, take func(source) error) error {
 	in, err := r.config.decodeLines(in)
 	if err != nil {
 		return err
@@ -434,7 +436,7 @@ func (r *reader) readLines(ctx context.Context, e document.Entry, in io.Reader, 
 		if line != nil {
 			// The document is named by the number of the line.
 			rec.Line = line.Line
-			id := document.ID(fmt.Sprintf("%s#%d", e.Name, line.Line))
+			id := folder.ID(fmt.Sprintf("%s#%d", e.Name, line.Line))
 			d = &mapreduce.Document{ID: ledgerID(id), Skip: fmt.Sprintf("line %d: %s", line.Line, line.Reason)}
 		} else {
 			d = r.recordDocument(e, rec)
@@ -454,14 +456,14 @@ func (r *reader) readLines(ctx context.Context, e document.Entry, in io.Reader, 
 }
 
 // recordDocument returns the document of a line.
-func (r *reader) recordDocument(e document.Entry, rec jsonl.Record) *mapreduce.Document {
+func (r *reader) recordDocument(e folder.Entry, rec jsonl.Record) *mapreduce.Document {
 	id := rec.ID
 	if len(r.config.files) > 1 && rec.Name != "" {
 		base, _, _ := strings.Cut(e.Name, "/")
-		id = document.ID(base + "/" + rec.Name)
+		id = folder.ID(base + "/" + rec.Name)
 	}
 
-	if reason := document.TooLong(id); reason != "" {
+	if reason := folder.TooLong(id); reason != "" {
 		return &mapreduce.Document{ID: ledgerID(id), Skip: fmt.Sprintf("line %d: %s", rec.Line, reason)}
 	}
 
@@ -485,7 +487,7 @@ func (r *reader) recordDocument(e document.Entry, rec jsonl.Record) *mapreduce.D
 // nameCitation marks a document as a citation. Several citations may be of one document,
 // which all but the first are called by with the number of their line. One that stands
 // there twice is skipped the second time.
-func (r *reader) nameCitation(e document.Entry, d *mapreduce.Document, line int) {
+func (r *reader) nameCitation(e folder.Entry, d *mapreduce.Document, line int) {
 	if d.Metadata == nil {
 		d.Metadata = make(map[string]string, 1)
 	}
@@ -494,7 +496,7 @@ func (r *reader) nameCitation(e document.Entry, d *mapreduce.Document, line int)
 	whole := digestOf(string(d.ID) + "\x00" + string(d.Content))
 	if first, again := r.roster.citations[whole]; again {
 		*d = mapreduce.Document{
-			ID: ledgerID(document.ID(fmt.Sprintf("%s#%d", d.ID, line))), Size: d.Size,
+			ID: ledgerID(folder.ID(fmt.Sprintf("%s#%d", d.ID, line))), Size: d.Size,
 			Skip: fmt.Sprintf("line %d: the same passage of the same document stands in %s:%d", line, r.roster.files[first.file-1], first.line),
 		}
 		return
@@ -502,7 +504,7 @@ func (r *reader) nameCitation(e document.Entry, d *mapreduce.Document, line int)
 
 	r.roster.addCitation(whole, origin{file: int32(len(r.roster.files)), line: int32(line)})
 	if _, taken := r.roster.seen[digestOf(string(d.ID))]; taken {
-		d.ID = ledgerID(document.ID(fmt.Sprintf("%s#%d", d.ID, line)))
+		d.ID = ledgerID(folder.ID(fmt.Sprintf("%s#%d", d.ID, line)))
 	}
 }
 
@@ -526,7 +528,7 @@ func outermost(paths []string) []string {
 	real := make([]string, len(paths))
 	for i, path := range paths {
 		real[i] = path
-		if path == document.Stdin {
+		if path == folder.Stdin {
 			continue
 		}
 		if abs, err := filepath.Abs(path); err == nil {
@@ -546,7 +548,7 @@ func outermost(paths []string) []string {
 
 	var out []string
 	for i, path := range paths {
-		if path == document.Stdin || first[real[i]] == i && !insideOf(first, real[i]) {
+		if path == folder.Stdin || first[real[i]] == i && !insideOf(first, real[i]) {
 			out = append(out, path)
 		}
 	}

@@ -20,11 +20,11 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/input"
-	"github.com/coditect/mapreduce/worker/document"
-	"github.com/coditect/mapreduce/worker/document/html"
-	"github.com/coditect/mapreduce/worker/document/jsonl"
-	"github.com/coditect/mapreduce/worker/document/markdown"
-	"github.com/coditect/mapreduce/worker/document/text"
+	"github.com/coditect/mapreduce/internal/document"
+	"github.com/coditect/mapreduce/internal/document/html"
+	"github.com/coditect/mapreduce/internal/document/jsonl"
+	"github.com/coditect/mapreduce/internal/document/markdown"
+	"github.com/coditect/mapreduce/internal/document/text"
 )
 
 // formats are those that the command reads.

@@ -7,17 +7,19 @@ import (
 	"io"
 	"maps"
 
+	"github.com/coditect/mapreduce/api/folder"
+
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/worker/document"
-	"github.com/coditect/mapreduce/worker/document/jsonl"
-	"github.com/coditect/mapreduce/worker/document/mail"
+	"github.com/coditect/mapreduce/internal/document"
+	"github.com/coditect/mapreduce/internal/document/jsonl"
+	"github.com/coditect/mapreduce/internal/document/mail"
 )
 
 // notOpened is the reason why an archive is skipped.
 const notOpened = "an archive; --archives opens it"
 
 // readMany passes on the documents of a file that holds several.
-func (r *reader) readMany(ctx context.Context, e document.Entry, f document.Format, in io.Reader, take func(source) error) error {
+func (r *reader) readMany(ctx context.Context, e folder.Entry, f document.Format, in io.Reader, take func(source) error) error {
 	switch {
 	case f.Kind == jsonl.Kind:
 		return r.readLines(ctx, e, in, take)
@@ -44,7 +46,7 @@ type within struct {
 // read passes on the members of a file. Archives within an archive stay closed, and so do
 // messages within many. A file that cannot be read is in the ledger, and so is the rest of
 // one that is damaged behind its first members.
-func (m *memberReader) read(ctx context.Context, e document.Entry, f document.Format, in io.Reader, of within) error {
+func (m *memberReader) read(ctx context.Context, e folder.Entry, f document.Format, in io.Reader, of within) error {
 	rest, limits, most := e, m.config.Members, m.config.Members.Documents
 	if limits.Nesting -= of.messages; limits.Nesting < 0 && !f.Archive {
 		return m.add(e, func() *mapreduce.Document { return skippedDocument(e, mail.TooDeep) })
@@ -71,12 +73,12 @@ func (m *memberReader) read(ctx context.Context, e document.Entry, f document.Fo
 
 		own := e
 		own.Name = document.MemberName(e.Name, member.Name)
-		own.ID, own.Size = document.ID(own.Name), int64(len(member.Content))
+		own.ID, own.Size = folder.ID(own.Name), int64(len(member.Content))
 
 		// The first member may have the name of the file, which the rest then cannot have.
 		if rest.ID == own.ID {
 			rest.Name = document.MemberName(e.Name, "the rest")
-			rest.ID, rest.Size = document.ID(rest.Name), 0
+			rest.ID, rest.Size = folder.ID(rest.Name), 0
 		}
 
 		if err := m.readMember(ctx, own, member, within{of.archive, of.messages + member.Messages}); err != nil {
@@ -91,10 +93,10 @@ func (m *memberReader) read(ctx context.Context, e document.Entry, f document.Fo
 }
 
 // readMember passes on one member, with what is in it.
-func (m *memberReader) readMember(ctx context.Context, e document.Entry, member document.Member, of within) error {
+func (m *memberReader) readMember(ctx context.Context, e folder.Entry, member document.Member, of within) error {
 	reason := member.Skip
 	if reason == "" {
-		reason = document.TooLong(e.ID)
+		reason = folder.TooLong(e.ID)
 	}
 	if reason == "" && e.Size > m.config.MaxBytes {
 		reason = fmt.Sprintf("too large: more than %d bytes (--document-bytes)", m.config.MaxBytes)
@@ -138,7 +140,7 @@ func (m *memberReader) readMember(ctx context.Context, e document.Entry, member 
 }
 
 // add passes on a document under its id in the ledger.
-func (m *memberReader) add(e document.Entry, read func() *mapreduce.Document) error {
+func (m *memberReader) add(e folder.Entry, read func() *mapreduce.Document) error {
 	id := ledgerID(e.ID)
 	if err := m.roster.add(string(id), origin{}); err != nil {
 		return err

@@ -13,13 +13,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/cmd/coditect/internal/input"
-	"github.com/coditect/mapreduce/worker/document"
-	"github.com/coditect/mapreduce/worker/document/archive"
-	"github.com/coditect/mapreduce/worker/document/csv"
-	"github.com/coditect/mapreduce/worker/document/jsonl"
-	"github.com/coditect/mapreduce/worker/document/mail"
-	"github.com/coditect/mapreduce/worker/document/markdown"
-	"github.com/coditect/mapreduce/worker/document/text"
+	"github.com/coditect/mapreduce/internal/document"
+	"github.com/coditect/mapreduce/internal/document/archive"
+	"github.com/coditect/mapreduce/internal/document/csv"
+	"github.com/coditect/mapreduce/internal/document/jsonl"
+	"github.com/coditect/mapreduce/internal/document/mail"
+	"github.com/coditect/mapreduce/internal/document/markdown"
+	"github.com/coditect/mapreduce/internal/document/text"
 )
 
 // manyFormats are formats of files of several documents, and some of what is in them.

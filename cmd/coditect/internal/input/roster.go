@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"unicode/utf8"
 
+	"github.com/coditect/mapreduce/api/folder"
+
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/worker/document"
 )
 
 // A roster remembers the ids of documents and refuses duplicates. It keeps hashes
@@ -65,7 +66,7 @@ func (r *roster) add(id string, o origin) error {
 
 func (r *roster) originName(id string, o origin) string {
 	if o.file == 0 {
-		return fmt.Sprintf("the file %q", document.Path(id))
+		return fmt.Sprintf("the file %q", folder.Path(id))
 	}
 	return fmt.Sprintf("%s:%d", r.files[o.file-1], o.line)
 }
@@ -73,7 +74,7 @@ func (r *roster) originName(id string, o origin) string {
 // ledgerID returns the id of a skipped document in the ledger. It shortens an id that
 // is too long, and appends its hash to keep it unique.
 func ledgerID(id string) mapreduce.DocumentID {
-	if document.TooLong(id) == "" {
+	if folder.TooLong(id) == "" {
 		return mapreduce.DocumentID(id)
 	}
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/api/errs"
-	"github.com/coditect/mapreduce/worker/prose"
+	"github.com/coditect/mapreduce/internal/text/prose"
 )
 
 // A query is what to look for in records.

@@ -8,8 +8,8 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/resultfile"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results/folder"
-	"github.com/coditect/mapreduce/orchestrator/plan"
-	"github.com/coditect/mapreduce/orchestrator/plan/render"
+	"github.com/coditect/mapreduce/internal/plan"
+	"github.com/coditect/mapreduce/internal/plan/render"
 )
 
 // A dagWriter writes the DAG of a job that ran, a unit at a time. dag.json must not

@@ -11,7 +11,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/page"
-	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/internal/document"
 )
 
 // A PageDrawer draws pages of documents. It calls drawn with each that can be drawn, in

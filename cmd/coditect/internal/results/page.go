@@ -15,8 +15,8 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/page"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results/folder"
+	"github.com/coditect/mapreduce/internal/text/bibliography"
 	"github.com/coditect/mapreduce/worker/agent/model/settings"
-	"github.com/coditect/mapreduce/worker/bibliography"
 )
 
 // pageBytes bounds the records and citations of report.html, as JSON of the service: a

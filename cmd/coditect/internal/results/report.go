@@ -13,7 +13,7 @@ import (
 	"github.com/coditect/mapreduce/api/plural"
 	"github.com/coditect/mapreduce/api/resultfile"
 	"github.com/coditect/mapreduce/api/schema"
-	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/internal/outcome/output"
 )
 
 // A view is the content of both reports.

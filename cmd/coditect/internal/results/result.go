@@ -11,7 +11,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/resultfile"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results/folder"
-	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/internal/outcome/output"
 )
 
 // writeResult writes result.json. Only the end of the stream tells whether the

@@ -17,7 +17,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/resultfile"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results/folder"
-	"github.com/coditect/mapreduce/orchestrator/plan/trace"
+	"github.com/coditect/mapreduce/internal/plan/trace"
 )
 
 // A Service is the part of mapreduce.Client that results are read from.

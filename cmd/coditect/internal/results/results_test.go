@@ -24,12 +24,12 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/page"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results/folder"
-	"github.com/coditect/mapreduce/orchestrator/plan/plantest"
-	"github.com/coditect/mapreduce/orchestrator/plan/render"
-	"github.com/coditect/mapreduce/worker/merge"
-	"github.com/coditect/mapreduce/worker/output"
-	"github.com/coditect/mapreduce/worker/output/payload"
-	"github.com/coditect/mapreduce/worker/refs"
+	"github.com/coditect/mapreduce/internal/outcome/merge"
+	"github.com/coditect/mapreduce/internal/outcome/output"
+	"github.com/coditect/mapreduce/internal/outcome/output/payload"
+	"github.com/coditect/mapreduce/internal/plan/plantest"
+	"github.com/coditect/mapreduce/internal/plan/render"
+	"github.com/coditect/mapreduce/internal/text/refs"
 )
 
 // A store is a service that holds one job's result.

@@ -6,10 +6,10 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/resultfile"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results/folder"
-	"github.com/coditect/mapreduce/orchestrator/plan"
-	"github.com/coditect/mapreduce/orchestrator/plan/trace"
+	"github.com/coditect/mapreduce/internal/outcome/output/payload"
+	"github.com/coditect/mapreduce/internal/plan"
+	"github.com/coditect/mapreduce/internal/plan/trace"
 	"github.com/coditect/mapreduce/worker/agent/model/settings"
-	"github.com/coditect/mapreduce/worker/output/payload"
 )
 
 // modeOf returns the mode in which a job's tree was planned.

@@ -8,10 +8,10 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/resultfile"
 	"github.com/coditect/mapreduce/api/schema"
-	"github.com/coditect/mapreduce/worker/merge"
-	"github.com/coditect/mapreduce/worker/output"
-	"github.com/coditect/mapreduce/worker/output/payload"
-	"github.com/coditect/mapreduce/worker/refs"
+	"github.com/coditect/mapreduce/internal/outcome/merge"
+	"github.com/coditect/mapreduce/internal/outcome/output"
+	"github.com/coditect/mapreduce/internal/outcome/output/payload"
+	"github.com/coditect/mapreduce/internal/text/refs"
 )
 
 // An Extract is the content of a unit's output, as JSON. Any field may be nil.

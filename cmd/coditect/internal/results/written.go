@@ -11,7 +11,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/plural"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results/folder"
-	"github.com/coditect/mapreduce/worker/bibliography"
+	"github.com/coditect/mapreduce/internal/text/bibliography"
 )
 
 // A writtenReport is the report that a job wrote, as result.json has it under report.

@@ -27,7 +27,7 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/input"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/runners"
-	"github.com/coditect/mapreduce/orchestrator/token"
+	"github.com/coditect/mapreduce/internal/text/token"
 	"github.com/coditect/mapreduce/worker/agent/model/settings"
 	"github.com/coditect/mapreduce/worker/llm"
 )

@@ -21,9 +21,9 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/records"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/runners"
+	"github.com/coditect/mapreduce/internal/plan"
+	"github.com/coditect/mapreduce/internal/plan/render"
 	"github.com/coditect/mapreduce/orchestrator"
-	"github.com/coditect/mapreduce/orchestrator/plan"
-	"github.com/coditect/mapreduce/orchestrator/plan/render"
 	"github.com/coditect/mapreduce/worker/agent/model/settings"
 )
 

@@ -11,10 +11,10 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/internal/text/rules"
 	"github.com/coditect/mapreduce/worker/agent/model"
 	"github.com/coditect/mapreduce/worker/agent/model/settings"
 	"github.com/coditect/mapreduce/worker/llm"
-	"github.com/coditect/mapreduce/worker/rules"
 	"github.com/coditect/mapreduce/worker/step"
 )
 

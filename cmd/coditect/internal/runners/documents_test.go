@@ -17,7 +17,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/input"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/runners"
-	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/internal/document"
 )
 
 // packed returns a zip file of entries: names and contents.

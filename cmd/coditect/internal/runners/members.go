@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
-	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/internal/document"
 )
 
 // memberFlags are the flags that say what is read of files of several documents. The

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/orchestrator/plan"
+	"github.com/coditect/mapreduce/internal/plan"
 	"github.com/coditect/mapreduce/worker/agent/model"
 	"github.com/coditect/mapreduce/worker/agent/model/settings"
 	"github.com/coditect/mapreduce/worker/llm"

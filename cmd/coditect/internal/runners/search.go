@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
-	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/decorator"
 	"github.com/coditect/mapreduce/worker/llm/vendors"

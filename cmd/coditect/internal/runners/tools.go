@@ -14,7 +14,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
-	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/worker/step"
 	"github.com/coditect/mapreduce/worker/tool"
 	"github.com/coditect/mapreduce/worker/tool/browser"

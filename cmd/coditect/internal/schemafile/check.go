@@ -14,7 +14,7 @@ import (
 	"github.com/coditect/mapreduce/api/plural"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
-	"github.com/coditect/mapreduce/worker/rules"
+	"github.com/coditect/mapreduce/internal/text/rules"
 )
 
 func (c *commands) checkCommand() *cobra.Command {

@@ -16,8 +16,8 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/input"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/runners"
-	"github.com/coditect/mapreduce/worker/document"
-	"github.com/coditect/mapreduce/worker/layout"
+	"github.com/coditect/mapreduce/internal/document"
+	"github.com/coditect/mapreduce/internal/text/layout"
 )
 
 // commands makes the commands of this group.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
-	"github.com/coditect/mapreduce/worker/rules/infer"
+	"github.com/coditect/mapreduce/internal/text/rules/infer"
 )
 
 func (c *commands) inferCommand() *cobra.Command {

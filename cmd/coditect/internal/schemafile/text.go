@@ -10,8 +10,8 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
-	"github.com/coditect/mapreduce/worker/layout"
-	"github.com/coditect/mapreduce/worker/table"
+	"github.com/coditect/mapreduce/internal/text/layout"
+	"github.com/coditect/mapreduce/internal/text/table"
 )
 
 // TextCommand returns the command that prints the text of documents.

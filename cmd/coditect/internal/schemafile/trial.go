@@ -6,10 +6,10 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
-	"github.com/coditect/mapreduce/worker/merge"
-	"github.com/coditect/mapreduce/worker/output"
-	"github.com/coditect/mapreduce/worker/refs"
-	"github.com/coditect/mapreduce/worker/rules"
+	"github.com/coditect/mapreduce/internal/outcome/merge"
+	"github.com/coditect/mapreduce/internal/outcome/output"
+	"github.com/coditect/mapreduce/internal/text/refs"
+	"github.com/coditect/mapreduce/internal/text/rules"
 )
 
 // A trial collects what the rules find in documents. When all were read, it judges the

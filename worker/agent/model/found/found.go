@@ -13,10 +13,10 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/internal/outcome/merge"
+	"github.com/coditect/mapreduce/internal/text/confidence"
 	"github.com/coditect/mapreduce/worker/agent/model/form"
 	"github.com/coditect/mapreduce/worker/agent/unit"
-	"github.com/coditect/mapreduce/worker/confidence"
-	"github.com/coditect/mapreduce/worker/merge"
 )
 
 // A Record is a record of an answer whose quotes were looked for.

@@ -6,7 +6,7 @@ import (
 	"hash/maphash"
 	"sync"
 
-	"github.com/coditect/mapreduce/orchestrator/token"
+	"github.com/coditect/mapreduce/internal/text/token"
 	"github.com/coditect/mapreduce/worker/llm"
 )
 

@@ -1,7 +1,7 @@
 // Package passage makes texts ready for retrieval: it cuts them into passages, finds the
 // terms of passages and of questions, and ranks passages by BM25.
 //
-// It is pure. It imports worker/prose, and nothing else of the project.
+// It is pure. It imports internal/text/prose, and nothing else of the project.
 package passage
 
 import (
@@ -9,7 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/coditect/mapreduce/worker/prose"
+	"github.com/coditect/mapreduce/internal/text/prose"
 )
 
 // A Span is the bytes [Start, End) of a text.

@@ -1,0 +1,437 @@
+package opendocument
+
+import (
+	"encoding/xml"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/document"
+	"github.com/coditect/mapreduce/internal/document/richtext"
+	"github.com/coditect/mapreduce/internal/document/runs"
+	"github.com/coditect/mapreduce/internal/document/xmlread"
+)
+
+// A parser reads one entry.
+type parser struct {
+	*reader
+	xml   *xmlread.Decoder
+	list  *listStyle // of the list that is open
+	text  *runs.Text
+	at    runs.Position // of the characters that are read
+	space bool          // the text ends with white space, which counts once
+	boxed []line        // of text boxes in the paragraph that is read
+}
+
+// readBlocks calls take for the paragraphs and tables within the element that began. They
+// are in so many lists.
+func (p *parser) readBlocks(depth int, take func(line) error) error {
+	var child func(xml.StartElement) error
+	child = func(e xml.StartElement) error {
+		switch e.Name.Local {
+		case "p", "h":
+			return p.readParagraph(e, line{}, take)
+		case "list":
+			return p.readList(e, depth, take)
+		case "table":
+			t, err := p.readTable()
+			if err != nil || len(t) == 0 {
+				return err
+			}
+			if len(t) == 1 && t[0].times == 1 && richtext.Width(t[0].cells) == 1 { // a frame around its text
+				return take(line{text: t[0].cells[0].Text, number: p.paragraphs})
+			}
+			return take(line{table: t})
+		case "object":
+			text, err := p.readObject(e)
+			if err != nil || text == "" {
+				return err
+			}
+			return take(line{text: text, number: p.paragraphs})
+		case "tracked-changes", "forms", "variable-decls", "sequence-decls", "user-field-decls", "table-columns", "desc", "title",
+			"table-of-content-source", "alphabetical-index-source", "illustration-index-source", "annotation", "object-ole", "binary-data":
+			return p.xml.Skip()
+		}
+		return p.xml.Each(child, nil)
+	}
+	return p.xml.Each(child, nil)
+}
+
+// readList reads a list. One that goes on has the style and the counters of the one it
+// continues.
+func (p *parser) readList(e xml.StartElement, depth int, take func(line) error) error {
+	outer := p.list
+	defer func() { p.list = outer }()
+
+	name := xmlread.Attr(e, "style-name")
+	switch {
+	case p.continued[xmlread.Attr(e, "continue-list")] != nil:
+		p.list = p.continued[xmlread.Attr(e, "continue-list")]
+	case name != "" && p.lists[name] != nil:
+		if p.list = p.lists[name]; depth == 0 && xmlread.Attr(e, "continue-numbering") != "true" {
+			p.list.counter = richtext.ListCounter{}
+		}
+	}
+
+	// A list that goes on names the one that it continues by its id.
+	if id := xmlread.Attr(e, "id"); id != "" {
+		p.continued[id] = p.list
+	}
+
+	return p.xml.Each(func(item xml.StartElement) error {
+		if item.Name.Local != "list-item" && item.Name.Local != "list-header" {
+			return p.xml.Skip()
+		}
+		return p.readItem(item, depth, take)
+	}, nil)
+}
+
+// readItem reads an item of a list. Its first paragraph has the mark.
+func (p *parser) readItem(item xml.StartElement, depth int, take func(line) error) error {
+	if start, err := strconv.Atoi(xmlread.Attr(item, "start-value")); err == nil && p.list != nil {
+		p.list.counter.Restart(depth, start)
+	}
+
+	marked := item.Name.Local == "list-header"
+
+	// Only the first paragraph of an item has its mark.
+	return p.xml.Each(func(e xml.StartElement) error {
+		switch e.Name.Local {
+		case "p", "h":
+			l := line{listed: true, depth: depth}
+			if !marked {
+				marked = true
+				l.mark = p.nextMark(depth)
+			}
+			return p.readParagraph(e, l, take)
+		case "list":
+			return p.readList(e, depth+1, take)
+		case "number":
+			return p.xml.Skip()
+		}
+		return p.readBlocks(depth, take)
+	}, nil)
+}
+
+func (p *parser) nextMark(depth int) string {
+	if p.list == nil {
+		return richtext.BulletMark
+	}
+	return strings.TrimSpace(p.list.counter.Next(p.list.levels[:], depth))
+}
+
+// readParagraph calls take with a paragraph or heading, and behind it with the lines of
+// its text boxes.
+func (p *parser) readParagraph(e xml.StartElement, l line, take func(line) error) error {
+	text, at, space, boxed := p.text, p.at, p.space, p.boxed
+	p.text, p.at, p.space, p.boxed = new(runs.Text), runs.OnLine, true, nil
+
+	if e.Name.Local == "h" {
+		l.heading = max(1, atoi(xmlread.Attr(e, "outline-level")))
+		if !l.listed && p.outline != nil && xmlread.Attr(e, "is-list-header") != "true" {
+			l.mark = strings.TrimSpace(p.outline.counter.Next(p.outline.levels[:], l.heading-1))
+		}
+	}
+
+	if l.heading > 0 && l.mark == richtext.BulletMark {
+		l.mark = ""
+	}
+
+	err := p.readInline()
+	l.text = strings.TrimRight(p.text.String(), " ")
+
+	// Text boxes stand within the paragraph, and are written behind it.
+	boxes := p.boxed
+	p.text, p.at, p.space, p.boxed = text, at, space, boxed
+
+	if err != nil {
+		return err
+	}
+
+	p.paragraphs++
+	l.number = p.paragraphs
+	if err := take(l); err != nil {
+		return err
+	}
+
+	for _, b := range boxes {
+		if err := take(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func atoi(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// maxSpaces bounds white space that is written as a number.
+const maxSpaces = 200
+
+// readInline reads what is within a paragraph.
+func (p *parser) readInline() error {
+	return p.xml.Each(func(e xml.StartElement) error {
+		switch e.Name.Local {
+		case "s":
+			p.text.WriteString(strings.Repeat(" ", min(max(1, atoi(xmlread.Attr(e, "c"))), maxSpaces)))
+		case "tab":
+			p.text.WriteRune('\t')
+			p.space = true
+		case "line-break":
+			p.text.WriteRune('\n')
+			p.space = true
+		case "span":
+			return p.readSpan(e)
+		case "note":
+			return p.readNote(e)
+		case "annotation":
+			return p.readComment()
+		case "text-box", "table":
+			take := func(l line) error { p.boxed = append(p.boxed, l); return nil }
+			if e.Name.Local == "text-box" {
+				return p.readBlocks(0, take)
+			}
+
+			t, err := p.readTable()
+			if len(t) > 0 {
+				p.boxed = append(p.boxed, line{table: t})
+			}
+			return err
+		case "p", "h": // of a shape
+			return p.readParagraph(e, line{}, func(l line) error { p.boxed = append(p.boxed, l); return nil })
+		case "object":
+			text, err := p.readObject(e)
+			p.text.Equation(text)
+			p.space = p.space && text == ""
+			return err
+		case "ruby-text", "hidden-text", "tracked-changes", "desc", "title", "forms", "binary-data", "event-listeners", "bookmark-start":
+		default:
+			return p.readInline()
+		}
+		return p.xml.Skip()
+	}, p.writeText)
+}
+
+// readSpan reads characters of a style.
+func (p *parser) readSpan(e xml.StartElement) error {
+	outer := p.at
+	if at, said := p.positionOf(xmlread.Attr(e, "style-name")); said {
+		p.at = at
+	}
+	p.text.At(p.at)
+	err := p.readInline()
+
+	p.at = outer
+	p.text.At(outer)
+	return err
+}
+
+// writeText writes characters. White space of the XML counts as one space.
+func (p *parser) writeText(s string) {
+	for _, r := range s {
+		if r == ' ' || r == '\n' || r == '\t' || r == '\r' {
+			if !p.space {
+				p.text.WriteRune(' ')
+			}
+			p.space = true
+			continue
+		}
+
+		p.space = false
+		p.text.WriteRune(r)
+	}
+}
+
+// readNote reads a footnote or endnote, and writes its number.
+func (p *parser) readNote(e xml.StartElement) error {
+	kind := xmlread.Attr(e, "note-class")
+	if kind != "endnote" {
+		kind = "footnote"
+	}
+
+	// The number is taken before the note is read, as there may be others in it.
+	i := len(p.notes)
+	p.notes = append(p.notes, note{})
+	p.text.Insert(fmt.Sprintf("[^%d]", i+1))
+	p.space = false
+
+	var lines []string
+	err := p.xml.Each(func(e xml.StartElement) error {
+		if e.Name.Local != "note-body" {
+			return p.xml.Skip()
+		}
+		return p.readAside(&lines)
+	}, nil)
+
+	p.notes[i] = note{
+		mark: fmt.Sprintf("[^%d]:", i+1), text: strings.Join(lines, " "),
+		place: &mapreduce.Location{Place: fmt.Sprintf("%s %d", kind, i+1)},
+	}
+	return err
+}
+
+// readAside reads paragraphs that do not count among those of the text.
+func (p *parser) readAside(lines *[]string) error {
+	before := p.paragraphs
+	defer func() { p.paragraphs = before }()
+
+	var read []line
+	err := p.readBlocks(0, p.flattenTo(&read))
+	for _, l := range read {
+		*lines = append(*lines, l.text)
+	}
+	return err
+}
+
+// readComment reads what somebody wrote in the margin.
+func (p *parser) readComment() error {
+	var author, date string
+	var lines []string
+	err := p.xml.Each(func(e xml.StartElement) (err error) {
+		switch e.Name.Local {
+		case "creator":
+			author, err = p.xml.Text()
+		case "date":
+			date, err = p.xml.Text()
+		case "p", "h":
+			// Paragraphs of comments do not count among those of the text.
+			before := p.paragraphs
+			err = p.readParagraph(e, line{}, func(l line) error { lines = append(lines, l.text); return nil })
+			p.paragraphs = before
+		case "list":
+			err = p.readAside(&lines)
+		default:
+			err = p.xml.Skip()
+		}
+		return err
+	}, nil)
+
+	date, _, _ = strings.Cut(date, "T")
+	p.comments = append(p.comments, note{
+		mark: "Comment" + strings.TrimRight(" by "+author+", "+date, ", ") + ":", text: strings.Join(lines, " "),
+		place: &mapreduce.Location{Place: fmt.Sprintf("comment %d", len(p.comments)+1)},
+	})
+	return err
+}
+
+// Bounds of tables.
+const (
+	maxNested  = 20
+	maxColumns = 1000
+	maxRepeats = 1000 // of a row of a text's table
+)
+
+// readTable reads a table of a text.
+func (p *parser) readTable() ([]row, error) {
+	if p.tables++; p.tables > maxNested {
+		return nil, document.Refuse("damaged: more than %d tables within each other", maxNested)
+	}
+	defer func() { p.tables-- }()
+
+	var rows []row
+	above := map[int]*tallCell{}
+	heads := false
+	var child func(xml.StartElement) error
+	child = func(e xml.StartElement) error {
+		switch e.Name.Local {
+		case "table-header-rows":
+			// Rows may stand within the element for heads, or beside it.
+			heads = true
+			err := p.xml.Each(child, nil)
+			heads = false
+			return err
+		case "table-row":
+			times := min(max(1, atoi(xmlread.Attr(e, "number-rows-repeated"))), maxRepeats)
+			cells, err := p.readRow(above)
+			if err != nil {
+				return err
+			}
+			rows = append(rows, row{cells: cells, times: times, head: heads})
+			return p.writer.CountCells(times * (richtext.Width(cells) + 1))
+		case "table-column", "table-columns", "forms", "shapes", "named-expressions", "desc", "title", "soft-page-break", "table-source":
+			return p.xml.Skip()
+		}
+		return p.xml.Each(child, nil)
+	}
+
+	return rows, p.xml.Each(child, nil)
+}
+
+// A tallCell is a cell that covers rows below its own.
+type tallCell struct {
+	richtext.Cell
+	left int // rows that it covers yet
+}
+
+// readRow reads a row of a table, below cells that cover several rows, by column.
+func (p *parser) readRow(above map[int]*tallCell) ([]richtext.Cell, error) {
+	var row []richtext.Cell
+	width, joined := 0, 0 // joined: cells that belong to the last one
+	err := p.xml.Each(func(e xml.StartElement) error {
+		repeats := min(max(1, atoi(xmlread.Attr(e, "number-columns-repeated"))), maxColumns-width)
+		add := func(c richtext.Cell) {
+			if c.Times = repeats; repeats > 0 {
+				row, width = append(row, c), width+repeats
+			}
+		}
+
+		switch e.Name.Local {
+		case "table-cell":
+			var texts []string
+			var c richtext.Cell
+			err := p.readBlocks(0, func(l line) error {
+				if c.Place == nil {
+					c.Place = &mapreduce.Location{Paragraph: min(max(1, l.number), mapreduce.MaxPage)}
+				}
+				var lines []line
+				err := p.flattenTo(&lines)(l)
+				for _, l := range lines {
+					texts = append(texts, strings.TrimSpace(l.mark+" "+l.text))
+				}
+				return err
+			})
+			c.Text = strings.Join(texts, "\n")
+
+			down := atoi(xmlread.Attr(e, "number-rows-spanned"))
+			if c.Span = min(atoi(xmlread.Attr(e, "number-columns-spanned")), maxColumns-width); c.Span > 1 {
+				repeats = 1
+			}
+
+			at := width
+			add(c)
+			if c.Span > 1 {
+				row[len(row)-1].Times = 0
+				width, joined = width+c.Span-1, c.Span-1
+			}
+
+			if down > 1 && len(row) > 0 {
+				above[at] = &tallCell{row[len(row)-1], down - 1}
+			}
+
+			return err
+		case "covered-table-cell":
+			for range repeats {
+				if joined > 0 {
+					joined--
+					continue
+				}
+				c := richtext.Cell{}
+				if tall := above[width]; tall != nil && tall.left > 0 {
+					c = tall.Cell
+					tall.left--
+					joined = max(c.Span, 1) - 1
+				}
+				row, width = append(row, c), width+max(c.Span, 1)
+			}
+		}
+		return p.xml.Skip()
+	}, nil)
+
+	return row, err
+}

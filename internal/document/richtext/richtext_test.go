@@ -1,0 +1,177 @@
+package richtext_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/document"
+	"github.com/coditect/mapreduce/internal/document/richtext"
+)
+
+func TestWriter(t *testing.T) {
+	here := &mapreduce.Location{Page: 1}
+	var w richtext.Writer
+	w.Paragraph("\n", nil)
+	w.Heading(9, " A \n title", here)
+	w.Paragraph("one\ntwo ", here)
+	w.Paragraph("three", nil)
+	w.Item(1, "-", "item\nof lines", here)
+	w.Item(0, "2.", "next", here)
+	w.Item(0, "", "goes on", here)
+	w.Item(0, "-", " ", here)
+	w.Table([][]richtext.Cell{{{Text: "a|b", Place: here}}, {{Text: "1\n2"}, {Text: "3", Place: here}}, nil})
+	w.Note("[^1]:", "note", here)
+	w.Heading(1, "End", nil)
+	d, err := w.Document()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "###### A title\n\none\ntwo\nthree\n\n  - item of lines\n2. next\n  goes on\n\n| a\\|b |  |\n| --- | --- |\n| 1 2 | 3 |\n|  |  |\n\n[^1]: note\n\n# End\n"
+	if diff := cmp.Diff(want, d.Text); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	var placed []string
+	for _, p := range d.Layout {
+		placed = append(placed, d.Text[p.Start:p.End])
+	}
+	if diff := cmp.Diff([]string{"A title", "one\ntwo", "item of lines", "next", "goes on", `a\|b`, "3", "note"}, placed); diff != "" {
+		t.Errorf("places (-want +got):\n%s", diff)
+	}
+	if err := d.Layout.Check(len(d.Text)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestHeaderRepeats writes a long table: no row is far from a header.
+func TestHeaderRepeats(t *testing.T) {
+	var w richtext.Writer
+	w.BeginTable([]richtext.Cell{{Text: "name"}, {Text: "size"}})
+	for range 1000 {
+		w.Row([]richtext.Cell{{Text: "a row of some length"}, {Text: "12"}})
+	}
+	w.EndTable()
+	d, err := w.Document()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(d.Text, "| a row"); n != 1000 {
+		t.Errorf("%d rows, want 1000", n)
+	}
+	for table := range strings.SplitSeq(strings.TrimSpace(d.Text), "\n\n") {
+		if !strings.HasPrefix(table, "| name | size |\n| --- | --- |\n| a row") || len(table) > 9<<10 {
+			t.Errorf("a table of %d bytes begins with %.40q", len(table), table)
+		}
+	}
+}
+
+func TestBounds(t *testing.T) {
+	for name, write := range map[string]func(*richtext.Writer){
+		"paragraphs": func(w *richtext.Writer) { w.Paragraph(strings.Repeat("x", 60), nil) },
+		"rows":       func(w *richtext.Writer) { w.Row(make([]richtext.Cell, 20)) },
+		"cells":      func(w *richtext.Writer) { w.Row([]richtext.Cell{{Text: strings.Repeat("x", 90)}}) },
+	} {
+		w := richtext.Writer{MaxBytes: 100}
+		write(&w)
+		write(&w)
+		if _, err := w.Document(); !errors.As(err, new(*document.RefusedError)) {
+			t.Errorf("%s: got %v, want a refusal", name, err)
+		}
+		if w.Len() > 250 {
+			t.Errorf("%s: %d bytes were written", name, w.Len())
+		}
+	}
+}
+
+// TestCells writes cells that stand in several columns as if each were its own, and counts
+// cells up to their bound.
+func TestCells(t *testing.T) {
+	var texts []string
+	for _, rows := range [][][]richtext.Cell{
+		{{{Text: "a"}, {Times: 2}}, {{Text: "b", Times: 2}}, {{}, {Text: "c"}, {}, {Text: "d"}}},
+		{{{Text: "a"}, {}, {}}, {{Text: "b"}, {Text: "b"}}, {{}, {Text: "c"}, {}, {Text: "d"}}},
+	} {
+		var w richtext.Writer
+		w.Table(rows)
+		d, err := w.Document()
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, d.Text)
+	}
+	if diff := cmp.Diff(texts[1], texts[0]); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	w := richtext.Writer{MaxCells: 10}
+	if err := w.CountCells(10); err != nil {
+		t.Error(err)
+	}
+	if err := w.CountCells(1); err == nil || !strings.Contains(err.Error(), "more than 10 cells (--document-cells)") || !errors.Is(w.Err(), err) {
+		t.Errorf("got %v, want one that refuses", err)
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	for _, test := range []struct {
+		format richtext.NumberFormat
+		n      int
+		want   string
+	}{
+		{richtext.Decimal, 12, "12"},
+		{richtext.DecimalZero, 3, "03"},
+		{richtext.DecimalZero, 12, "12"},
+		{richtext.LowerLetter, 1, "a"},
+		{richtext.UpperLetter, 28, "BB"},
+		{richtext.LowerLetter, 0, "0"},
+		{richtext.LowerLetter, 1 << 40, "1099511627776"},
+		{richtext.LowerRoman, 1994, "mcmxciv"},
+		{richtext.UpperRoman, 4, "IV"},
+		{richtext.UpperRoman, -4, "-4"},
+		{richtext.UpperRoman, 5000, "5000"},
+		{richtext.Bullet, 1, ""},
+		{richtext.NoNumber, 1, ""},
+	} {
+		if got := richtext.FormatNumber(test.format, test.n); got != test.want {
+			t.Errorf("%d in %d is %q, want %q", test.n, test.format, got, test.want)
+		}
+	}
+}
+
+func TestListCounter(t *testing.T) {
+	levels := []richtext.ListLevel{
+		{Format: richtext.Decimal, Start: 1, Text: "%1."},
+		{Format: richtext.LowerLetter, Start: 2, Text: "%1.%2)"},
+		{Format: richtext.Bullet},
+		{Format: richtext.NoNumber, Text: "x"},
+		{Format: richtext.Decimal, Start: 1, Text: "%9%5%"},
+	}
+	var c richtext.ListCounter
+	var got []string
+	for _, level := range []int{0, 1, 1, 0, 1, 2, 3, 4, 99, -1} {
+		got = append(got, c.Next(levels, level))
+	}
+	c.Restart(0, 7)
+	c.Restart(-1, 7)
+	got = append(got, c.Next(levels, 0))
+	if diff := cmp.Diff([]string{"1.", "1.b)", "1.c)", "2.", "2.b)", "-", "", "1%", "2%", "3.", "7."}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestClip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		name := rapid.String().Draw(t, "name") + strings.Repeat("é", rapid.IntRange(0, 300).Draw(t, "length"))
+		got := richtext.Clip(name)
+		if len(got) > mapreduce.MaxLocationText || !utf8.ValidString(got) {
+			t.Errorf("%q has %d bytes", got, len(got))
+		}
+		if fields := strings.Join(strings.Fields(name), " "); len(fields) <= mapreduce.MaxLocationText && got != fields {
+			t.Errorf("got %q of %q", got, fields)
+		}
+	})
+}

@@ -1,0 +1,153 @@
+package sheet_test
+
+import (
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coditect/mapreduce/internal/document"
+	"github.com/coditect/mapreduce/internal/document/richtext"
+	"github.com/coditect/mapreduce/internal/document/sheet"
+)
+
+func TestRows(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		rows [][]string
+		want string
+	}{
+		{"a table", [][]string{{"a", "b"}, {"1", ""}, {"", "2", " "}}, "| a | b |\n| --- | --- |\n| 1 |  |\n|  | 2 |\n"},
+		{"titles", [][]string{{"Report"}, {"", "of 2024"}, {"a", "b"}, {"1"}}, "Report\nof 2024\n\n| a | b |\n| --- | --- |\n| 1 |  |\n"},
+		{"two tables", [][]string{{"a", "b"}, nil, {"c", "d"}, {"1", "2"}}, "| a | b |\n| --- | --- |\n\n| c | d |\n| --- | --- |\n| 1 | 2 |\n"},
+		{"one column", [][]string{{"a"}, {"1"}, {"2"}}, "| a |\n| --- |\n| 1 |\n| 2 |\n"},
+		{"a long column", [][]string{{"a"}, {"1"}, {"2"}, {"3"}, {"4"}, {"5"}, {"6"}, {"7"}, {"8"}, {"9"}}, "| a |\n| --- |\n| 1 |\n| 2 |\n| 3 |\n| 4 |\n| 5 |\n| 6 |\n| 7 |\n| 8 |\n| 9 |\n"},
+		{"lines", [][]string{{"a"}, {"b"}}, "a\nb\n"},
+		{"an empty column at the left", [][]string{{"", "a", "b"}, {"", "1", "2"}}, "| a | b |\n| --- | --- |\n| 1 | 2 |\n"},
+		{"side by side", [][]string{{"a", "b", "", "c", "d"}, {"1", "2", "", "3", "4"}}, "| a | b |\n| --- | --- |\n| 1 | 2 |\n\n| c | d |\n| --- | --- |\n| 3 | 4 |\n"},
+		{"one below the other's side", [][]string{{"a", "b"}, {"1", "2", "", "c", "d"}, {"", "", "", "3", "4"}}, "| a | b |\n| --- | --- |\n| 1 | 2 |\n\n| c | d |\n| --- | --- |\n| 3 | 4 |\n"},
+		{"an empty column within", [][]string{{"a", "", "b"}, {"1", "", "2"}}, "| a |  | b |\n| --- | --- | --- |\n| 1 |  | 2 |\n"},
+		{"a title beside", [][]string{{"T"}, {"a", "b"}, {"1", "2"}}, "T\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n"},
+		{"a far cell", [][]string{{"a"}, nil, {"", "", "b"}}, "| a |\n| --- |\n\n| b |\n| --- |\n"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			text := new(richtext.Writer)
+			w := sheet.Writer{Text: text}
+			for i, r := range test.rows {
+				if err := w.Row(i+1, r); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.End()
+			d, err := text.Document()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, d.Text); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestMergedRows: a head that groups columns has a row of names below it, and stands above
+// each of them.
+func TestMergedRows(t *testing.T) {
+	text := new(richtext.Writer)
+	w := sheet.Writer{Text: text}
+	for i, r := range []struct {
+		cells []string
+		spans []int
+	}{
+		{[]string{"Goods", "Sold"}, []int{0, 2}},
+		{[]string{"Goods", "2023", "2024"}, nil},
+		{[]string{"Bolts", "7", "9"}, nil},
+		{[]string{"Sum", "", "16"}, []int{2}},
+	} {
+		if err := w.MergedRow(i+1, r.cells, r.spans); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.End()
+	d, err := text.Document()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "| Goods | Sold | Sold |\n| Goods | 2023 | 2024 |\n| --- | --- | --- |\n| Bolts | 7 | 9 |\n| Sum || 16 |\n"
+	if diff := cmp.Diff(want, d.Text); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestBounds(t *testing.T) {
+	w := sheet.Writer{Text: new(richtext.Writer)}
+	if err := w.Row(1, make([]string, sheet.MaxColumns+1)); !errors.As(err, new(*document.RefusedError)) {
+		t.Errorf("got %v, want a refusal", err)
+	}
+}
+
+func TestNumber(t *testing.T) {
+	for _, test := range []struct {
+		shown  string
+		stored float64
+		want   string
+	}{
+		{"5", 5, "5"},
+		{"5.00", 5, "5.00"},
+		{"$1,234.50", 1234.5, "$1,234.50"},
+		{"1.234,50 €", 1234.5, "1.234,50 €"},
+		{"1,234", 1234, "1,234 (=1234)"},
+		{"1.234.567", 1234567, "1.234.567"},
+		{"12.3", 12.3456, "12.3 (=12.3456)"},
+		{"(12)", -12, "(12) (=-12)"},
+		{"-12", -12, "-12"},
+		{"25%", 0.25, "25% (=0.25)"},
+		{"26%", 0.256, "26% (=0.256)"},
+		{"1.2E+03", 1200, "1.2E+03"},
+		{"1.2E+03", 1234, "1.2E+03 (=1234)"},
+		{"####", 7, "7"},
+		{"", 7, "7"},
+		{"yes", 1, "yes (=1)"},
+		{"0.3", 0.1 + 0.2, "0.3"},
+		{"x", math.Inf(1), "x"},
+		{"0.123", 0.123, "0.123"},
+		{"1.234", 1.234, "1.234 (=1.234)"},
+	} {
+		if got := sheet.Number(test.shown, test.stored); got != test.want {
+			t.Errorf("%v shown as %q is %q, want %q", test.stored, test.shown, got, test.want)
+		}
+	}
+}
+
+func TestDate(t *testing.T) {
+	for _, test := range []struct{ shown, stored, want string }{
+		{"4.3.24", "2024-03-04", "4.3.24 (=2024-03-04)"},
+		{"4.3.24", "2024-03-04T00:00:00", "4.3.24 (=2024-03-04)"},
+		{"2024-03-04", "2024-03-04", "2024-03-04"},
+		{"2024-03-04 10:00", "2024-03-04T10:00", "2024-03-04 10:00"},
+		{"", "2024-03-04", "2024-03-04"},
+		{"###", "2024-03-04", "2024-03-04"},
+		{"x", "", "x"},
+	} {
+		if got := sheet.Date(test.shown, test.stored); got != test.want {
+			t.Errorf("%s shown as %q is %q, want %q", test.stored, test.shown, got, test.want)
+		}
+	}
+}
+
+func TestDuration(t *testing.T) {
+	for seconds, want := range map[float64]string{0: "PT0S", 1: "PT1S", 5400: "PT1H30M", 36.5 * 3600: "PT36H30M", 59.6: "PT1M", -60: "-PT1M", math.Inf(1): ""} {
+		if got := sheet.Duration(seconds); got != want {
+			t.Errorf("%v s is %q, want %q", seconds, got, want)
+		}
+	}
+}
+
+func TestColumnName(t *testing.T) {
+	for n, want := range map[int]string{0: "A", 25: "Z", 26: "AA", 701: "ZZ", 702: "AAA", 16383: "XFD"} {
+		if got := sheet.ColumnName(n); got != want {
+			t.Errorf("column %d is %s, want %s", n, got, want)
+		}
+	}
+}

@@ -1,0 +1,45 @@
+// Package text is the format of documents that are their text, in any charset.
+package text
+
+import (
+	"context"
+	"mime"
+
+	"github.com/coditect/mapreduce/internal/document"
+	"github.com/coditect/mapreduce/internal/document/charset"
+)
+
+// Kind is the name of the format.
+const Kind document.Kind = "text"
+
+// Format returns the format. It takes every media type of texts that no other format
+// has.
+func Format() document.Format {
+	return document.Format{
+		Kind: Kind, Plain: true, Parse: Parse,
+		Extensions: []string{".txt", ".text"},
+		MediaTypes: []string{
+			"text/plain", "application/json", "application/yaml", "application/x-yaml", "application/toml",
+			"text/*", "*/*+json", "*/*+yaml",
+		},
+	}
+}
+
+// Parse implements the Parse of document.Format, also for other formats whose text is
+// kept as it is.
+func Parse(_ context.Context, in document.Input) (*document.Document, error) {
+	text, back, name, err := charset.Read(in.Content, DeclaredCharset(in.MediaType))
+	if err != nil {
+		return nil, err
+	}
+	return &document.Document{Charset: name, Text: text, Source: back}, nil
+}
+
+// DeclaredCharset returns the charset that a media type declares, or "".
+func DeclaredCharset(mediaType string) string {
+	_, params, err := mime.ParseMediaType(mediaType)
+	if err != nil {
+		return ""
+	}
+	return params["charset"]
+}

@@ -1,0 +1,157 @@
+package rules
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/coditect/mapreduce/internal/text/rules/span"
+	"github.com/coditect/mapreduce/internal/text/table"
+)
+
+// addColumn adds the values of the cells below a label. Of several that differ, the last may
+// add up the others; otherwise none is more likely than another to be the one value of a
+// field. A single row is that of a form if others of its heads are labels, too; else it may be
+// the one item of a list.
+func (s *search) addColumn(cells []table.Cell, isForm bool) {
+	before := len(s.candidates)
+	s.addFromCells(cells)
+	added := s.candidates[before:]
+	if s.labelsGiven {
+		for i := range added {
+			added[i].score = scoreNextLine // an entry of a form comes first
+		}
+	}
+
+	if s.labelsGiven && !isForm && !s.isList() && s.property.Hints.Pick == "" {
+		for i := range added {
+			added[i].score, added[i].guess = scoreApart, true
+		}
+	}
+
+	if len(added) < 2 || s.isList() || s.property.Hints.Pick != "" || s.agree(added) {
+		return
+	}
+
+	switch {
+	case s.addsUp(added):
+		s.candidates = append(s.candidates[:before], added[len(added)-1])
+	case s.labelsGiven && !s.mayGuess():
+		s.candidates = s.candidates[:before]
+		s.passed = cmp.Or(s.passed, "several values stand below the label, and the last does not add up the others")
+	default:
+		for i := range added {
+			added[i].guess = true
+		}
+	}
+}
+
+// agree reports whether all candidates are one value.
+func (s *search) agree(candidates []candidate) bool {
+	first := ""
+	for i, c := range candidates {
+		v, err := s.valueOf(c)
+		if err != nil {
+			return false
+		}
+
+		if i == 0 {
+			first = s.element.Identity(v)
+		} else if s.element.Identity(v) != first {
+			return false
+		}
+	}
+	return true
+}
+
+// addsUp reports whether the last of three candidates or more is the sum of the others.
+func (s *search) addsUp(candidates []candidate) bool {
+	numbers := make([]float64, len(candidates))
+	for i, c := range candidates {
+		v, err := s.valueOf(c)
+		if err != nil {
+			return false
+		}
+
+		n, ok := asFloat(v)
+		if !ok {
+			return false
+		}
+		numbers[i] = n
+	}
+
+	return isSum(numbers)
+}
+
+// isSum reports whether the last of three numbers or more is the sum of the others, but for
+// what was rounded.
+func isSum(numbers []float64) bool {
+	if len(numbers) < 3 {
+		return false
+	}
+	sum := 0.0
+	for _, n := range numbers[:len(numbers)-1] {
+		sum += n
+	}
+	last := numbers[len(numbers)-1]
+	return last != 0 && math.Abs(last-sum) <= 0.011
+}
+
+// inRow returns what counts of the numbers behind a label. Of the amounts of a row that
+// differ, one that adds up those in front of it is what the label is of; settled is false if
+// there is none, as each may then be of another column.
+func (s *search) inRow(found []candidate) (counting []candidate, settled bool) {
+	if !s.element.Numeric() || s.isList() || len(found) < 2 || len(s.patterns)+len(s.values) > 0 || s.element.Hints.Units != nil {
+		return found, true
+	}
+
+	var amounts []candidate
+	// In a field of amounts, a number without decimals may be a count.
+	for _, c := range found {
+		if s.coarsePenalty(c.Span) == 0 {
+			amounts = append(amounts, c)
+		}
+	}
+
+	for n := len(amounts); n > 2; n-- {
+		if s.addsUp(amounts[:n]) {
+			return amounts[n-1 : n], true
+		}
+	}
+
+	inTable := strings.HasPrefix(strings.TrimSpace(s.lineText(s.lineAt(found[0].Start))), "|")
+	ambiguous := inTable && s.labelsGiven && !s.mayGuess() && s.property.Hints.Pick == "" && len(amounts) > 1
+	return found, !ambiguous || s.agree(amounts)
+}
+
+// outsideDates returns the numbers that are no parts of dates in r: a date may stand between a
+// label and its amount.
+func (s *search) outsideDates(found []candidate, r span.Span) []candidate {
+	if !s.element.Numeric() || len(found) < 2 || len(s.patterns)+len(s.values) > 0 {
+		return found
+	}
+
+	dates := dateScanner(s.text, r.Start, r.End, s.style)
+	if len(dates) == 0 {
+		return found
+	}
+
+	var kept []candidate
+	for _, c := range found {
+		if !slices.ContainsFunc(dates, func(d span.Span) bool { return c.Start >= d.Start && c.Start < d.End }) {
+			kept = append(kept, c)
+		}
+	}
+	return kept
+}
+
+// maxHeadLabels bounds the labels of a line that are looked at.
+const maxHeadLabels = 100
+
+// hasLabels reports whether labels of two fields stand on the line of m.
+func (s *search) hasLabels(m mark) bool {
+	line := s.lines[s.lineAt(m.Start)]
+	labels := marksBetween(s.allLabels, line.Start, line.End)
+	return slices.ContainsFunc(labels[:min(len(labels), maxHeadLabels)], func(l mark) bool { return l.field != m.field })
+}

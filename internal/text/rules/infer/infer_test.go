@@ -1,0 +1,152 @@
+package infer_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/internal/text/rules/infer"
+)
+
+// fields describes the fields of a schema, one a line.
+func fields(t *testing.T, source string) []string {
+	t.Helper()
+	s, err := schema.Parse("s.yaml", []byte(source))
+	if err != nil {
+		t.Fatalf("Parse: %v in\n%s", err, source)
+	}
+	lines := []string{string(s.Kind)}
+	for _, f := range s.Fields() {
+		p := f.Property
+		line := fmt.Sprintf("%s %s", f.Path, p.Type)
+		if p.Type == schema.Array {
+			p = p.Items
+			line += " of " + string(p.Type)
+		}
+		if p.Format != "" {
+			line += " " + string(p.Format)
+		}
+		if p.Enum != nil {
+			line += fmt.Sprint(" ", p.Enum)
+		}
+		if f.Property.Required {
+			line += " required"
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func TestProposals(t *testing.T) {
+	invoice := func(n int, status string) string {
+		return fmt.Sprintf("Invoice No: R-%d\nDate: %d. März 2001\nTotal: EUR %d.50\nItems: %d\nStatus: %s\nPaid: yes\nnote: see http://example.org/%d\n", n, n+1, n, n, status, n)
+	}
+	for name, tt := range map[string]struct {
+		texts []string
+		want  []string
+	}{
+		"labels": {
+			[]string{
+				invoice(1, "open"), invoice(2, "closed"), invoice(3, "open"), invoice(4, "open"),
+				invoice(5, "closed"), invoice(6, "open"), invoice(7, "open"), invoice(8, "closed"),
+			},
+			[]string{
+				"object", "invoice_no string required", "date string date required", "total number required", "items integer required",
+				"status string [open closed] required", "paid boolean required", "note string required", "uri string uri", "currency string currency",
+			},
+		},
+		"a table": {
+			[]string{"Name;Born;Share of 1\nAnn;2001-04-18;0.5\nBob;2001-04-19;0.25\n"},
+			[]string{"array", "name string required", "born string date required", "share_of_1 number required"},
+		},
+		"records": {
+			[]string{"Name: Ann\nAge: 31\n\nName: Bob\nAge: 32\n", "Name: Cid\nAge: 33\n\nName: Dan\nAge: 34\n"},
+			[]string{"array", "name string required", "age integer required"},
+		},
+		"a table in a text": {
+			[]string{"The fruits:\n\n| Fruit | Price |\n|---|---|\n| Apples | 4.50 |\n| Pears | 3.20 |\n"},
+			[]string{"object", "items array of object"},
+		},
+		"a form by tabs, and the number of a thing": {
+			[]string{
+				"Invoice # RE-17/4 issued on 2024-01-02\nDue date\t2024-02-01\nTotal\t12.50 €\nHigh Street 20\n",
+				"Invoice # RE-18/4 issued on 2024-01-03\nDue date\t2024-02-02\nTotal\t7.00 €\nHigh Street 20\n",
+			},
+			[]string{"object", "due_date string date required", "total number required", "invoice string required", "currency string currency"},
+		},
+		"labels above values": {
+			[]string{"Number:\tOrder date:\nA-1\t2024-02-01\n\nTotal\n12.50\n", "Number:\tOrder date:\nA-2\t2024-02-03\n\nTotal\n9.50\n"},
+			[]string{"object", "number string required", "order_date string date required", "total number required"},
+		},
+		"a table of names and values": {
+			[]string{"Sums:\n\n| Net total | 10.00 |\n| --- | --- |\n| Total | 12.00 |\n"},
+			[]string{"object", "net_total number required", "total number required"},
+		},
+		"a list with its sum below": {
+			[]string{"Items: 1\n\n| Item | Qty | Price |\n| --- | --- | --- |\n| Bolt | 2 | 4.50 |\n| | Total | 9.00 |\n"},
+			[]string{"object", "items integer required", "total number required", "items_2 array of object"},
+		},
+		"prose": {
+			[]string{"Made on the 18th day of April, 2001 for two years.", "Made on May 1, 2002 for three (3) years."},
+			[]string{"object", "date string date", "duration string duration"},
+		},
+		"raised and lowered digits": {
+			[]string{"CO₂: 4.5\nArea (m²): 7\n", "CO₂: 3.5\nArea (m²): 8\n"},
+			[]string{"object", "co2 number required", "area_m2 integer required"},
+		},
+		"names that YAML reads otherwise": {
+			[]string{"No: 007\n", "No: 008\n"},
+			[]string{"object", "no_ string required"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var p infer.Proposal
+			for _, text := range tt.texts {
+				p.Add(text)
+			}
+			source, err := p.Schema()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, fields(t, source)); diff != "" {
+				t.Errorf("fields (-want +got):\n%s\n%s", diff, source)
+			}
+		})
+	}
+}
+
+func TestNothingToPropose(t *testing.T) {
+	for _, text := range []string{"no more than words", "|--|--|\n|--|--|"} {
+		var p infer.Proposal
+		p.Add(text)
+		if _, err := p.Schema(); !errors.Is(err, infer.ErrNothing) {
+			t.Errorf("Schema of %q = %v; want ErrNothing", text, err)
+		}
+	}
+}
+
+// TestProposalsAreSchemas: whatever the documents hold, what is proposed is a schema.
+func TestProposalsAreSchemas(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		var p infer.Proposal
+		for _, text := range rapid.SliceOfN(rapid.SliceOfN(rapid.SampledFrom([]string{
+			"No: 1", "null: x", "a b: 2001-04-18", "A-B: 'quoted'", "\"x\": {y}", "# a: b", "@: c", "1 a: b", "|a|b|", "|--|--|", "|1|2|",
+			"a,b", "1,2", "Größe: 5 kg", "日付：2001年4月18日", "x: \x00", "*bold*: ]", "two years", "",
+		}), 0, 8), 1, 4).Draw(rt, "texts") {
+			p.Add(strings.Join(text, "\n"))
+		}
+		source, err := p.Schema()
+		if errors.Is(err, infer.ErrNothing) {
+			return
+		}
+		if _, err := schema.Parse("s.yaml", []byte(source)); err != nil {
+			rt.Fatalf("%v in\n%s", err, source)
+		}
+	})
+}

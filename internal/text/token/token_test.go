@@ -1,0 +1,191 @@
+package token_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/tiktoken-go/tokenizer/codec"
+	"pgregory.net/rapid"
+
+	"github.com/coditect/mapreduce/internal/text/token"
+)
+
+func TestCount(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		text string
+		want int
+	}{
+		{"empty", "", 0},
+		{"one word", "hello", 1},
+		{"sentence", "The supplier shall deliver the goods.", 7},
+		{"accents", "Café à la crème", 5},
+		{"line breaks", "one\n\ntwo\r\nthree", 5},
+		{"not UTF-8", "\xff\xfe", 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := token.New().Count(test.text); got != test.want {
+				t.Errorf("Count(%q) = %d, want %d", test.text, got, test.want)
+			}
+		})
+	}
+}
+
+// alphabet has characters of every class that the tokenizer's expression tells
+// apart, and what it treats in its own way.
+var alphabet = []string{
+	"a", "b", "s", "S", "t", "re", "VE", "m", "ll", "LL", "d", "A", "B", "É", "é", "ǅ", "ʰ", "ª", "漢", "\u0301", "𝐀", "𝒂", "𠀀",
+	"1", "23", "½", "٣", "𝟙", "'", "'s", "'ſ", ".", "!", "/", "//", "-", "€", "😀", "\x00", "\u200d", "\ufeff", "\ufffd",
+	" ", "  ", "\n", "\r", "\t", "\u00a0", "\u0085", "\u2028", "\u3000", "\v", "ſ", "K",
+}
+
+// TestAgreesWithTheTokenizer compares the count with the tokenizer's.
+func TestAgreesWithTheTokenizer(t *testing.T) {
+	whole, counter := codec.NewO200kBase(), token.New()
+	rapid.Check(t, func(t *rapid.T) {
+		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(alphabet), 0, 40).Draw(t, "text"), "")
+		want, err := whole.Count(text)
+		if err != nil {
+			t.Fatalf("tokenizer: %v", err)
+		}
+		if got := counter.Count(text); got != want {
+			t.Errorf("got %d tokens in %q, want %d", got, text, want)
+		}
+	})
+}
+
+// FuzzAgreesWithTheTokenizer is the same for any text.
+func FuzzAgreesWithTheTokenizer(f *testing.F) {
+	whole, counter := codec.NewO200kBase(), token.New()
+	for _, text := range []string{"It'ſ 12345 km/h.\r\n\r\n  NO'LL ", "e\u0301A", "\u0301AB'S"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if len(text) > 250 || !utf8.ValidString(text) || strings.Contains(text, "\x7f") {
+			t.Skip("counted otherwise; the tokenizer passes over U+007F, which is a token")
+		}
+		want, err := whole.Count(text)
+		if err != nil {
+			t.Fatalf("tokenizer: %v", err)
+		}
+		if got := counter.Count(text); got != want {
+			t.Errorf("got %d tokens in %q, want %d", got, text, want)
+		}
+	})
+}
+
+// TestLongText compares texts of many words with what the tokenizer says of
+// them whole.
+func TestLongText(t *testing.T) {
+	whole, counter := codec.NewO200kBase(), token.New()
+	texts := rapid.StringMatching(`([A-Z]?[a-zéß]{1,12}('s|'LL|n't)?[,.;!)"/]{0,2}[ \n\t]{1,4}[0-9]{0,5}){1,40}`)
+	rapid.Check(t, func(t *rapid.T) {
+		unit := texts.Draw(t, "text")
+		text := strings.Repeat(unit, 10_000/len(unit)+1)
+		want, err := whole.Count(text)
+		if err != nil {
+			t.Fatalf("tokenizer: %v", err)
+		}
+		if got := counter.Count(text); got != want {
+			t.Errorf("got %d tokens, want %d", got, want)
+		}
+	})
+}
+
+// TestConcurrentCounts counts the same words from several goroutines at once.
+func TestConcurrentCounts(t *testing.T) {
+	counter := token.New()
+	var text strings.Builder
+	for i := range 20_000 {
+		fmt.Fprintf(&text, "word%d ", i)
+	}
+	want, err := codec.NewO200kBase().Count(text.String())
+	if err != nil {
+		t.Fatalf("tokenizer: %v", err)
+	}
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			if got := counter.Count(text.String()); got != want {
+				t.Errorf("got %d tokens, want %d", got, want)
+			}
+		})
+	}
+	group.Wait()
+}
+
+func TestNeverMoreTokensThanBytes(t *testing.T) {
+	counter := token.New()
+	rapid.Check(t, func(t *rapid.T) {
+		text := string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes"))
+		if got := counter.Count(text); got > len(text) {
+			t.Errorf("%d tokens in the %d bytes of %q", got, len(text), text)
+		}
+	})
+}
+
+// hostile texts have no place at which to stop, or make the tokenizer's regular
+// expression go back and forth.
+var hostile = []struct{ name, unit string }{
+	{"prose", "The supplier shall deliver the goods to the buyer.\n"},
+	{"one letter", "x"},
+	{"spaces", " "},
+	{"empty lines", " \n"},
+	{"mixed white space", "\t\r"},
+	{"wide spaces", "\u00a0\n"},
+	{"NUL", "\x00"},
+	{"wide characters", "漢"},
+	{"combining marks", "\u0301"},
+	{"punctuation", "!\n"},
+	{"not UTF-8", "\xff"},
+}
+
+// TestHostileTexts counts texts for which the tokenizer alone would need hours.
+func TestHostileTexts(t *testing.T) {
+	counter := token.New()
+	for _, test := range hostile {
+		t.Run(test.name, func(t *testing.T) {
+			text := strings.Repeat(test.unit, 1<<18/len(test.unit))
+			if n := counter.Count(text); n == 0 || n > len(text) {
+				t.Errorf("%d tokens in %d bytes", n, len(text))
+			}
+		})
+	}
+}
+
+func BenchmarkCount(b *testing.B) {
+	counter := token.New()
+	counter.Count("load the vocabulary")
+	for _, bench := range hostile {
+		b.Run(bench.name, func(b *testing.B) {
+			text := strings.Repeat(bench.unit, 128<<10/len(bench.unit))
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				counter.Count(text)
+			}
+		})
+	}
+}
+
+// TestKnownWordsAreNotCountedAgain checks that a vocabulary of usual size stays in the cache:
+// a word that is not there is copied and given to the tokenizer.
+func TestKnownWordsAreNotCountedAgain(t *testing.T) {
+	const words = 5000
+	var text strings.Builder
+	for i := range words {
+		fmt.Fprintf(&text, " %c%c%c%c", 'a'+i%26, 'a'+i/26%26, 'a'+i/676%26, 'a'+i%7)
+	}
+	c := token.New()
+	want := c.Count(text.String())
+	allocs := testing.AllocsPerRun(3, func() {
+		if got := c.Count(text.String()); got != want {
+			t.Errorf("%d tokens, and %d before", got, want)
+		}
+	})
+	if allocs > words/10 {
+		t.Errorf("%.0f allocations to count %d known words again", allocs, words)
+	}
+}
