@@ -300,7 +300,7 @@ func (s *submission) publish(ctx context.Context, compiled *jobspec.Compiled) (m
 }
 
 // waitingUnits returns the units that wait once the job is visible, or nil if there
-// are too many to have been kept s mind.
+// are too many to have been kept in mind.
 func (s *submission) waitingUnits() []records.Candidate {
 	if s.flip.Parse > 0 || s.flip.Tree || s.flip.Map > keptUnits {
 		return nil
@@ -603,7 +603,7 @@ func (s *submission) awaitPart() error {
 	return err
 }
 
-// begin opens the submission s the store, unless it is open. That is done with the
+// begin opens the submission in the store, unless it is open. That is done with the
 // first of its documents that are stored: so what never comes to that leaves nothing
 // there that would have to be collected.
 func (s *submission) begin(ctx context.Context) (err error) {
