@@ -41,7 +41,7 @@ func Example() {
 	ctx := context.Background()
 	job, err := files.Submit(ctx, c, files.Job{
 		Folder:  folder,
-		Formats: formats,
+		Formats: registry{formats},
 		Schema:  []byte("type: object\nproperties:\n  seller: {type: string}\n"),
 		Spec:    mapreduce.JobSpec{Parallelism: 4},
 	})

@@ -38,7 +38,7 @@ func jobOf(t *testing.T, content map[string]string) files.Job {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return files.Job{Folder: dir, Formats: formats, Schema: []byte(`{"type":"object","properties":{"a":{"type":"string"}}}`)}
+	return files.Job{Folder: dir, Formats: registry{formats}, Schema: []byte(`{"type":"object","properties":{"a":{"type":"string"}}}`)}
 }
 
 func TestDocuments(t *testing.T) {

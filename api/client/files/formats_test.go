@@ -1,16 +1,19 @@
-package document
+package files_test
 
 import (
 	"bytes"
 	"context"
 	"errors"
+
+	"github.com/coditect/mapreduce/internal/document"
 )
 
-// Content returns what a file of a name holds, as a service takes it: its media type, and its
-// bytes. Plain text is decoded to UTF-8. Every other format stays as it is: a worker parses
-// it, so that a hostile page harms no more than its unit. A file that cannot be processed is
-// refused: the text of the error is the reason.
-func (r *Registry) Content(ctx context.Context, name string, data []byte) (mediaType string, content []byte, err error) {
+// A registry says what files are by the formats of documents, as the command line does: plain
+// text is decoded, and every other format stays as it is, for a worker to parse.
+type registry struct{ *document.Registry }
+
+// Content implements files.Formats.
+func (r registry) Content(ctx context.Context, name string, data []byte) (mediaType string, content []byte, err error) {
 	kind, err := r.Detect(name, data, "")
 	if err != nil {
 		return "", nil, plainReason(err)
@@ -24,7 +27,7 @@ func (r *Registry) Content(ctx context.Context, name string, data []byte) (media
 		return format.MediaTypes[0], data, nil
 	}
 
-	text, err := r.Parse(ctx, Input{Name: name, Content: bytes.NewReader(data)})
+	text, err := r.Parse(ctx, document.Input{Name: name, Content: bytes.NewReader(data)})
 	if err != nil {
 		return "", nil, plainReason(err)
 	}
@@ -33,7 +36,7 @@ func (r *Registry) Content(ctx context.Context, name string, data []byte) (media
 
 // plainReason returns an error whose text is the reason of a refusal, for people.
 func plainReason(err error) error {
-	if refused, ok := errors.AsType[*RefusedError](err); ok {
+	if refused, ok := errors.AsType[*document.RefusedError](err); ok {
 		return errors.New(refused.Reason)
 	}
 	return err
