@@ -47,6 +47,28 @@ func (s *search) addColumn(cells []table.Cell, isForm bool) {
 	}
 }
 
+// addStacked adds the values of the rows below a label. Where it is not known which cells
+// stand below it, they are guesses at best.
+func (s *search) addStacked(t *stack, isForm bool) {
+	cells, placed := s.column(t)
+	if placed {
+		s.addColumn(cells, isForm)
+		return
+	}
+
+	if s.labelsGiven && !s.mayGuess() {
+		s.passed = cmp.Or(s.passed, "the rows below the label have fewer cells than there are labels, so which cell is its value is not known")
+		return
+	}
+
+	before := len(s.candidates)
+	s.addFromCells(cells)
+	for i := range s.candidates[before:] {
+		c := &s.candidates[before+i]
+		c.score, c.guess = scoreApart, true
+	}
+}
+
 // agree reports whether all candidates are one value.
 func (s *search) agree(candidates []candidate) bool {
 	first := ""

@@ -100,6 +100,7 @@ func TestTextsThatCostMuch(t *testing.T) {
 		"bars":               "| total | a |\n",
 		"rows":               "total,a\n",
 		"tabs":               "total\ta\t",
+		"short rows":         strings.Repeat("total\t", 49) + "total\n" + strings.Repeat(strings.Repeat("1\t", 48)+"1\n", 50),
 		"number words":       "one hundred and ",
 		"numbers in words":   "1 one ",
 		"durations":          "1 year and ",

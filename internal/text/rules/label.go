@@ -30,10 +30,10 @@ func (s *search) addAfterLabel(m mark) {
 
 	before := len(s.candidates)
 	cells, sure := s.headCells(m)
-	stacked, isHead := s.stackedCells(m)
+	stacked, isHead := s.stackAt(m)
 	switch {
 	case isHead:
-		s.addColumn(stacked, s.hasLabels(m))
+		s.addStacked(&stacked, s.hasLabels(m))
 	case sure: // what stands beside it is another head
 		s.addColumn(cells, s.hasLabels(m))
 	case s.isText():

@@ -7,6 +7,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// netAndTotal are two fields of amounts.
+const netAndTotal = "net: {type: number, x-coditect: {labels: [Net]}}\n  total: {type: number, x-coditect: {labels: [Total]}}"
+
 // TestLabels has what belongs to a label, to its value and to the next one, and what a
 // field has whose label is not there.
 func TestLabels(t *testing.T) {
@@ -88,6 +91,38 @@ func TestLabels(t *testing.T) {
 			"due: {type: string, format: date, x-coditect: {labels: [Due Date]}}\n  no: {type: string, x-coditect: {labels: [Invoice Number]}}",
 			"Invoice Date    Due Date      Invoice Number\n2024-01-02                    R-77\n",
 			map[string]any{"due": nil, "no": "R-77"},
+		},
+		{
+			"rows of fewer cells than labels, which a sum tells apart", netAndTotal,
+			"Goods\tDiscount\tNet\tTax\tTax rate\tTotal\n326,50\t-5,10\t321,40\t61,07\t19,0\t382,47\n" +
+				"127,59\t127,59\t8,93\t7,0\t136,52\n\n457,20\t-8,21\t448,99\t70,00\tEUR\t518,99\n",
+			map[string]any{"net": json.Number("448.99"), "total": json.Number("518.99")},
+		},
+		{
+			"all rows of fewer cells than labels", "total: {type: number, x-coditect: {labels: [Total]}}",
+			"Goods\tDiscount\tTotal\n-5,00\t-5,77\n-2,90\t-3,02\n\n-7,90\t-8,79\n",
+			map[string]any{"total": json.Number("-8.79")},
+		},
+		{
+			"which nothing tells apart", netAndTotal,
+			"Goods\tNet\tTax\tTotal\n326,50\t321,40\t61,07\t382,47\n127,59\t8,93\t136,52\n",
+			map[string]any{"net": nil, "total": nil},
+		},
+		{
+			"nor does a sum of either", "net: {type: number, x-coditect: {labels: [Net]}}",
+			"Goods\tNet\tTax\n10,00\t1,00\n20,00\t2,00\n\n30,00\t3,00\n",
+			map[string]any{"net": nil},
+		},
+		{
+			"which types tell apart",
+			"no: {type: string, x-coditect: {labels: [Invoice Number]}}\n  due: {type: string, format: date, x-coditect: {labels: [Due Date]}}",
+			"Invoice Number\tDue Date\tReference\nR-77\t2024-02-01\n",
+			map[string]any{"no": "R-77", "due": "2024-02-01"},
+		},
+		{
+			"a row of totals behind a blank line", "total: {type: number, x-coditect: {labels: [Total]}}",
+			"Goods\tTax\tTotal\n10,00\t1,00\t11,00\n20,00\t2,00\t22,00\n\n30,00\t3,00\t33,00\n",
+			map[string]any{"total": json.Number("33")},
 		},
 		{
 			"names and values side by side", "seller: {type: string}\n  date: {type: string, format: date}",

@@ -236,6 +236,7 @@ type window struct {
 // A document is a text with its lines and the places where labels and
 // phrases stand in it.
 type document struct {
+	fields             []field // of the schema; read only
 	text               string
 	coreStart, coreEnd int
 	first              bool // it begins where its document does
@@ -284,7 +285,7 @@ func (r *reading) stopped() bool {
 
 func (p *Program) readDocument(u Unit, r *reading) *document {
 	d := &document{
-		text: u.Text, coreStart: u.CoreStart, coreEnd: u.CoreEnd, lines: splitLines(u.Text),
+		fields: p.fields, text: u.Text, coreStart: u.CoreStart, coreEnd: u.CoreEnd, lines: splitLines(u.Text),
 		labelMarks: make([][]mark, len(p.fields)), valueMarks: make([][]mark, len(p.fields)),
 		entryLabels: make([]bool, len(p.fields)), rowDocuments: make([]*document, len(p.fields)),
 		first: u.First, style: format.CountNumbers(u.Text).Style(), reading: r,

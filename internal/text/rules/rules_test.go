@@ -542,6 +542,9 @@ func TestCurrenciesBesideNumbers(t *testing.T) {
 		{"Price (GBP): 5", "GBP", "GBP"},
 		{"It costs 5 (EUR) a day", "EUR", "EUR"},
 		{"5\nEUR", "", ""},
+		{"exempt by $4 Nr. 10a UStG, to pay 5 €", "€", "EUR"},
+		{"by $ 19 Abs. 1", "", ""},
+		{"Price $4 a piece", "$", "USD"},
 	} {
 		out, err := p.Extract(rules.Document(tt.text), func() error { return nil })
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/coditect/mapreduce/api/schema/format"
 	"github.com/coditect/mapreduce/internal/text/rules/span"
 	delimited "github.com/coditect/mapreduce/internal/text/rules/table"
 	"github.com/coditect/mapreduce/internal/text/table"
@@ -13,53 +14,177 @@ import (
 
 // Bounds on labels with values below them.
 const (
-	stackedRows = 50   // lines of values
-	stackedLine = 1000 // bytes of a line of labels or values
+	stackedRows  = 50   // lines of values
+	stackedLine  = 1000 // bytes of a line of labels or values
+	stackedNames = 50   // of a line whose rows have fewer cells
 )
 
-// stackedCells returns the cells that stand under a label, if it is one of several on its
-// line with values below them, set apart by tabs or gaps: what forms in PDF files and on
-// web pages become. isHead says that they are, even where the place below is empty.
-func (s *search) stackedCells(m mark) (cells []table.Cell, isHead bool) {
+// A stack is a line of labels with rows of values below it, set apart by tabs or gaps: what
+// forms in PDF files and on web pages become.
+type stack struct {
+	style delimited.Style
+	names []span.Span
+	n     int // of the label that is asked for
+	rows  [][]span.Span
+}
+
+// stackAt returns the stack at whose head a label stands; ok is false if it is none, or if no
+// values stand below it.
+func (s *search) stackAt(m mark) (t stack, ok bool) {
 	head := s.lineAt(m.Start)
 	if len(s.lineText(head)) > stackedLine {
-		return nil, false
+		return t, false
 	}
 
-	style := delimited.StyleOf(s.lineText(head))
-	if style != delimited.Tabs && style != delimited.Gaps {
-		return nil, false
+	t.style = delimited.StyleOf(s.lineText(head))
+	if t.style != delimited.Tabs && t.style != delimited.Gaps {
+		return t, false
 	}
 
-	names := delimited.Split(s.text, s.lines[head], style)
-	n := slices.IndexFunc(names, func(c span.Span) bool { return c.Start <= m.Start && s.isLabelCell(c, m) })
-	if n < 0 || !s.headsOf(names) {
-		return nil, false
+	t.names = delimited.Split(s.text, s.lines[head], t.style)
+	t.n = slices.IndexFunc(t.names, func(c span.Span) bool { return c.Start <= m.Start && s.isLabelCell(c, m) })
+	if t.n < 0 || !s.headsOf(t.names) {
+		return t, false
 	}
 
-	// One blank line may stand between labels and values.
-	below := head + 1
-	if below < len(s.lines) && strings.TrimSpace(s.lineText(below)) == "" {
-		below++
+	t.rows = s.stackedRows(&t, head+1)
+	return t, len(t.rows) > 0
+}
+
+// stackedRows returns the rows of values from a line on. One blank line may stand in front of
+// the first, and one in front of the last, which holds the totals.
+func (s *search) stackedRows(t *stack, from int) (rows [][]span.Span) {
+	if s.isBlank(from) {
+		from++
 	}
 
-	for i := below; i < min(len(s.lines), below+stackedRows) && s.lines[i].Start < s.area.End; i++ {
-		if len(s.lineText(i)) > stackedLine {
+	for i := from; i < from+stackedRows; i++ {
+		total := len(rows) > 0 && s.isBlank(i)
+		if total {
+			i++
+		}
+
+		row, ok := s.valuesAt(i, t)
+		// A row of totals has a cell for each name, or as many cells as the row before.
+		if !ok || total && len(row) != len(t.names) && len(row) != len(rows[len(rows)-1]) {
 			break
 		}
 
-		row := delimited.Split(s.text, s.clipLine(i, s.area.Span), style)
-		if delimited.StyleOf(s.lineText(i)) != style || !s.areValues(row, names, style) {
+		rows = append(rows, row)
+		if total {
 			break
 		}
+	}
 
-		isHead = true
-		if at := s.under(names[n], n, row, style); at >= 0 && row[at].Start < row[at].End {
+	return rows
+}
+
+// isBlank reports whether line i is there and blank.
+func (d *document) isBlank(i int) bool {
+	return i < len(d.lines) && strings.TrimSpace(d.lineText(i)) == ""
+}
+
+// valuesAt returns the cells of line i, if they are values below the names of a stack.
+func (s *search) valuesAt(i int, t *stack) (row []span.Span, ok bool) {
+	if i >= len(s.lines) || s.lines[i].Start >= s.area.End || len(s.lineText(i)) > stackedLine || delimited.StyleOf(s.lineText(i)) != t.style {
+		return nil, false
+	}
+	row = delimited.Split(s.text, s.clipLine(i, s.area.Span), t.style)
+	return row, s.areValues(row, t.names, t.style)
+}
+
+// column returns the cells below the label that is asked for. A row of fewer cells between tabs
+// than there are labels does not tell which are missing: those in front, or those behind. If
+// neither the types of the fields nor a sum tells, placed is false.
+func (s *search) column(t *stack) (cells []table.Cell, placed bool) {
+	if !slices.ContainsFunc(t.rows, t.isShort) {
+		return s.cellsAt(t, t.n, false), true
+	}
+
+	behind, front := s.cellsAt(t, t.n, false), s.cellsAt(t, t.n, true)
+	if len(t.names) > stackedNames {
+		return behind, false // it would take too long
+	}
+
+	switch fitsBehind, fitsFront := s.fitsTypes(t, false), s.fitsTypes(t, true); {
+	case fitsBehind && !fitsFront:
+		return behind, true
+	case fitsFront && !fitsBehind:
+		return front, true
+	case !fitsBehind:
+		return behind, false
+	}
+
+	// Both may be, so a sum decides.
+	addsBehind, addsFront := s.cellsAddUp(behind), s.cellsAddUp(front)
+	if addsFront && !addsBehind {
+		return front, true
+	}
+	return behind, addsBehind && !addsFront
+}
+
+// isShort reports whether a row has no cell for some name, and does not show for which.
+func (t *stack) isShort(row []span.Span) bool {
+	return t.style == delimited.Tabs && len(row) < len(t.names)
+}
+
+// cellsAt returns the cells of the rows below name n that are not empty. In rows of fewer cells
+// than names, the missing ones stand in front or behind.
+func (s *search) cellsAt(t *stack, n int, front bool) (cells []table.Cell) {
+	for _, row := range t.rows {
+		if at := s.placeIn(t, n, row, front); at >= 0 && row[at].Start < row[at].End {
 			cells = append(cells, table.Cell{Start: row[at].Start, End: row[at].End})
 		}
 	}
+	return cells
+}
 
-	return cells, isHead
+// placeIn returns the index of the cell of a row below name n, -1 if there is none.
+func (s *search) placeIn(t *stack, n int, row []span.Span, front bool) int {
+	if front {
+		return max(n-(len(t.names)-len(row)), -1)
+	}
+	return s.under(t.names[n], n, row, t.style)
+}
+
+// fitsTypes reports whether what stands below labels in short rows are values of the types of
+// their fields.
+func (s *search) fitsTypes(t *stack, front bool) bool {
+	for n, name := range t.names {
+		for _, l := range marksBetween(s.allLabels, name.Start, name.End) {
+			if !s.isLabelCell(name, l) {
+				continue
+			}
+
+			f := &s.fields[l.field]
+			for _, row := range t.rows {
+				at := s.placeIn(t, n, row, front)
+				if t.isShort(row) && at >= 0 && row[at].Start < row[at].End && !f.mayHold(s.text, row[at], s.style) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// mayHold reports whether a cell has the form of a value of the field.
+func (f *field) mayHold(text string, cell span.Span, style format.NumberStyle) bool {
+	switch {
+	case f.scan != nil:
+		return len(f.scan(text, cell.Start, cell.End, style)) > 0
+	case f.identifier:
+		return codeOf(cell.Of(text)) != ""
+	default:
+		return true
+	}
+}
+
+// cellsAddUp reports whether the last of some cells is the sum of the others.
+func (s *search) cellsAddUp(cells []table.Cell) bool {
+	column := search{document: s.document, field: s.field}
+	column.addFromCells(cells)
+	return len(column.candidates) == len(cells) && column.addsUp(column.candidates)
 }
 
 // isLabelCell reports whether a cell holds a label and nothing but what belongs to it.

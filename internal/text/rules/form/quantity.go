@@ -136,12 +136,26 @@ func scanDurations(text string, start, end int) []span.Span {
 func scanCurrencies(text string, start, end int) []span.Span {
 	var found []span.Span
 	for _, n := range scanNumbers(text, start, end, format.NumberStyle{}) {
-		if c, ok := currencyBeside(text, n, start, end); ok {
+		if c, ok := currencyBeside(text, n, start, end); ok && !(c.Of(text) == "$" && isSection(text[:end], n.End)) {
 			found = append(found, c)
 		}
 	}
 	return found
 }
+
+// isSection reports whether the number that ends at end is that of a section of a law, such as
+// "$4 Nr. 10a UStG": files whose letters are wrongly mapped have a dollar for the sign of one.
+func isSection(text string, end int) bool {
+	rest := strings.TrimLeft(text[end:], " \u00a0")
+	word := rest
+	if i := strings.IndexFunc(rest, func(c rune) bool { return !unicode.IsLetter(c) }); i >= 0 {
+		word = rest[:i]
+	}
+	return slices.Contains(sectionWords, strings.ToLower(word))
+}
+
+// sectionWords stand behind the number of a section of a law: names of its parts, and of laws.
+var sectionWords = strings.Fields("nr nummer abs absatz satz ziff ziffer lit buchst buchstabe ustg estg bgb hgb ao vvg versstg")
 
 // currencyBeside returns the sign, code or name right in front of a number or behind
 // it.
