@@ -40,6 +40,9 @@ func TestBonds(t *testing.T) {
 		{"a column of several values", total, "Items:\n\n| Item | Total |\n| --- | --- |\n| a | 1.00 |\n| b | 3.00 |\n", nil},
 		{"a column with its sum", total, "Items:\n\n| Item | Total |\n| --- | --- |\n| a | 1.00 |\n| b | 3.00 |\n|  | 4.00 |\n", 4.0},
 		{"a column and an entry", total, "Items:\n\n| Item | Total |\n| --- | --- |\n| a | 1.00 |\n\nTotal: 1.19\n", 1.19},
+		{"a label across two columns", total, "Belege:\n\n| Nettobetrag | Nettobetrag |  | 198,00 |\n| --- | --- | --- | --- |\n| Steuer | in | EUR | 37,62 |\n", 198.0},
+		{"a head across two columns", total, "Items:\n\n| Item | Total | Total |\n| --- | --- | --- |\n| a | 1.00 |  |\n", 1.0},
+		{"a text label across two columns", number, "Belege:\n\n| Invoice | Invoice | R-77 |\n| --- | --- | --- |\n| Date | of | it |\n", "R-77"},
 
 		{"a date behind a number", number, "Facture n°562044387 du 02 Juillet 2015\n", "562044387"},
 		{"words and a date behind a number", number, "Invoice # RE-20190610/507 issued at 2019-06-10\n", "RE-20190610/507"},

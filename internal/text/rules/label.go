@@ -36,6 +36,7 @@ func (s *search) addAfterLabel(m mark) {
 		s.addStacked(&stacked, s.hasLabels(m))
 	case sure: // what stands beside it is another head
 		s.addColumn(cells, s.hasLabels(m))
+	case s.isRepeated(m): // the value stands behind the last of its cells
 	case s.isText():
 		s.addTextAfter(m)
 	case !s.addOnLine(m) && !s.addFromCells(cells):
@@ -47,6 +48,21 @@ func (s *search) addAfterLabel(m mark) {
 		s.candidates[i].rank = m.rank
 		s.candidates[i].score -= less
 	}
+}
+
+// isRepeated reports whether the cell of a label stands once more beside it: what reaches across
+// several columns of a table is written in each of them.
+func (s *search) isRepeated(m mark) bool {
+	if !s.inBars(m) {
+		return false
+	}
+
+	begin, end := s.beginOfCell(m.Start), s.lines[s.lineAt(m.Start)].End
+	begin = end - len(strings.TrimLeft(s.text[begin:end], "| "))
+	cell, rest, _ := strings.Cut(s.text[begin:end], "|")
+	cell = strings.TrimRight(cell, " ")
+	next, _, _ := strings.Cut(rest, "|")
+	return strings.TrimSpace(next) == cell && s.isLabelCell(span.New(begin, begin+len(cell)), m)
 }
 
 // isEntry reports whether a label begins its line and a colon follows, as in a

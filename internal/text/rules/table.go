@@ -173,8 +173,9 @@ func (s *search) headAt(at int) (*textTable, table.Line) {
 // names and values in turn, or all that stands below one of them is a number or a date.
 func (s *search) isHead(t *textTable, heads []table.Cell) bool {
 	labels, named, words := 0, 0, true
-	for _, c := range heads {
-		if c.Empty() {
+	for i, c := range heads {
+		// A cell that reaches across several columns stands in each of them.
+		if c.Empty() || i > 0 && s.text[c.Start:c.End] == s.text[heads[i-1].Start:heads[i-1].End] {
 			continue
 		}
 		named++
