@@ -370,7 +370,12 @@ func (g *grid) joinWrapped() {
 // continues reports whether each cell of a row goes on with one of r.
 func (r *gridRow) continues(next *gridRow) bool {
 	for at, c := range next.cells {
-		if c.joined || len(c.words) > 0 && len(r.cells[at].words) == 0 {
+		above := &r.cells[at]
+		if c.joined || len(c.words) > 0 && len(above.words) == 0 {
+			return false
+		}
+		// A number is not wrapped: it is of a row of its own.
+		if len(c.words) == 1 && len(above.words) == 1 && c.isNumber() && above.isNumber() {
 			return false
 		}
 	}

@@ -9,7 +9,8 @@ import (
 
 // All letters of a font of one pitch, as of a typewriter, are equally wide, and so is its blank:
 // often wider than a gap between cells is, measured by the height of letters. In such a line every
-// word begins at a multiple of the pitch. By that it is known, as fonts do not always say so.
+// word begins at a multiple of the pitch. By that it is known, as fonts do not always say so. Behind
+// a gap of several blanks another cell of a table may begin, which stands anywhere.
 
 // Bounds of lines of one pitch.
 const (
@@ -18,6 +19,7 @@ const (
 	sureGaps   = 5     // gaps of lines that follow each other, at least: fewer may fit by chance
 	bearings   = 0.85  // pitches that are free at both ends of a word, at most
 	mostPitchs = 4     // of a page
+	cellBlanks = 2.5   // blanks behind which another cell may begin, at least
 )
 
 // A pitchLine is the words of a line of the file.
@@ -27,7 +29,20 @@ type pitchLine struct {
 	decided bool
 }
 
-func (l *pitchLine) gaps() int { return len(l.words) - 1 }
+// gaps returns how many gaps of the line are between words of one cell, if it has a pitch.
+func (l *pitchLine) gaps(pitch float64) (n int) {
+	for i := 1; i < len(l.words); i++ {
+		if blanksBetween(&l.words[i-1], &l.words[i], pitch) < cellBlanks {
+			n++
+		}
+	}
+	return n
+}
+
+// blanksBetween returns how many letters of a pitch have room between two words.
+func blanksBetween(a, b *word, pitch float64) float64 {
+	return (b.pen-a.pen)/pitch - float64(a.letters)
+}
 
 // findPitches sets the pitch of words that stand in lines of one pitch.
 func findPitches(words []word) {
@@ -105,7 +120,7 @@ func setPitch(lines []pitchLine, pitch float64) {
 	for from := 0; from < len(lines); {
 		to, gaps := from, 0
 		for to < len(lines) && lines[to].fits(pitch) {
-			gaps += lines[to].gaps()
+			gaps += lines[to].gaps(pitch)
 			to++
 		}
 		if to > from && gaps >= sureGaps {
@@ -114,8 +129,9 @@ func setPitch(lines []pitchLine, pitch float64) {
 				lines[i].set(pitch)
 			}
 		}
-		for ; from < max(to, from+1) && from < len(lines); from++ {
-			all += lines[from].gaps()
+		// A line that does not fit ends the run, and is no part of the next.
+		for to = max(to, from+1); from < to; from++ {
+			all += lines[from].gaps(pitch)
 		}
 	}
 
@@ -143,10 +159,14 @@ func (l *pitchLine) fits(pitch float64) bool {
 	}
 
 	for i := 1; i < len(l.words); i++ {
+		blanks := blanksBetween(&l.words[i-1], &l.words[i], pitch)
+		if blanks >= cellBlanks {
+			continue // another cell
+		}
+
 		// Between the beginnings of two words there must be room for the first one and a
 		// space.
-		by := (l.words[i].pen - l.words[i-1].pen) / pitch
-		if math.Abs(by-math.Round(by)) > offPitch || math.Round(by) <= float64(l.words[i-1].letters) {
+		if math.Abs(blanks-math.Round(blanks)) > offPitch || math.Round(blanks) < 1 {
 			return false
 		}
 	}
@@ -167,7 +187,7 @@ func partsWords(a, b *word) bool {
 	if a.pitch == 0 || a.pitch != b.pitch {
 		return false
 	}
-	blanks := math.Round((b.pen-a.pen)/a.pitch) - float64(a.letters)
+	blanks := math.Round(blanksBetween(a, b, a.pitch))
 	last, _ := utf8.DecodeLastRuneInString(a.text)
 	return blanks == 1 || blanks == 2 && strings.ContainsRune(".:;!?", last)
 }

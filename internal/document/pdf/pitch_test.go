@@ -52,6 +52,19 @@ func TestTyped(t *testing.T) {
 	}
 }
 
+// TestTypedCells: cells of a table may begin anywhere, also those of a font of one pitch. What is
+// written in each keeps its words together.
+func TestTypedCells(t *testing.T) {
+	lines := rowsAt(700, 10, []float64{50, 131.5, 323.7},
+		[]string{"Sum of all the parts", "", "198.00"}, []string{"Tax in EUR", "", "37.62"}, []string{"To be paid now", "", "235.62"},
+		[]string{"Name", ": Transport of Ulm", ""}, []string{"IBAN", ": DE12 1234 5678 9012", ""}, []string{"BIC", ": ULMD EFFX", ""})
+	want := "Sum of all the parts\t198.00\nTax in EUR\t37.62\nTo be paid now\t235.62\n" +
+		"Name\t: Transport of Ulm\nIBAN\t: DE12 1234 5678 9012\nBIC\t: ULMD EFFX\n"
+	if diff := cmp.Diff(want, read(t, shared, makeFile("", sheet{lines: lines, pitch: true})).Text); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // TestEvenColumns: columns of numbers of equal length, at equal distances, are no font of one pitch.
 func TestEvenColumns(t *testing.T) {
 	lines := rowsAt(700, 12, []float64{50, 85, 120, 155}, []string{"Year", "2021", "2022", "2023"}, []string{"Sold", "1234", "2345", "3456"}, []string{"Left", "4321", "5432", "6543"})
