@@ -186,7 +186,7 @@ test-race: ## run all tests with the race detector, and properties in full: CHEC
 .PHONY: flaky
 flaky: ## run tests of time, processes and chance over and over, and count: TIMES=50 FLAKY=pattern PKG=package
 	@$(IN_MEMORY) set -x; CODITECT_SOAK_TRIALS=1 $(TEST) -json -timeout 0 -count $(TIMES) \
-		-run '$(FLAKY)' -skip '$(LARGE)' $(RACED) | go run ./deploy/tally
+		-run '$(FLAKY)' -skip '$(LARGE)' $(RACED) | go run ./internal/dev/tally
 
 .PHONY: test-all
 test-all: test test-long test-race test-oracle test-secured test-clients check-breaking soak flaky fuzz ## run all there is on one machine, at length: hours
@@ -231,11 +231,11 @@ test-recorded: ## read responses of vendors that others have recorded, in vcrpy'
 
 .PHONY: test-peers
 test-peers: ## check providers of models against servers and clients of others; needs npm
-	deploy/peers/run.sh
+	internal/dev/peers/run.sh
 
 .PHONY: test-mcp
 test-mcp: ## check MCP, on both sides, against servers and a client of others; needs npm
-	deploy/mcp/run.sh
+	internal/dev/mcp/run.sh
 
 .PHONY: test-clients
 test-clients: build $(BUF) ## run the examples in Python and TypeScript against a server; says what tools are missing
@@ -263,12 +263,12 @@ lint: $(LINT) $(BUF) spell ## run the linters, on Go, on .proto files and on tex
 	cd $(ORACLE) && $(CURDIR)/$(LINT) run --allow-serial-runners ./...
 	$(BUF) lint
 
-# deploy/prose holds the words that the texts do without, and what to write instead.
+# internal/dev/prose holds the words that the texts do without, and what to write instead.
 PROSE = $(shell git ls-files '*.md' '*.txtar' '*.proto' '*.yaml' '*.yml' '*.tmpl')
 .PHONY: spell
 spell: $(SPELL) ## check the spelling of texts and what people read of the program, and their style
-	$(SPELL) -locale UK -i "$$(grep -v '^#' deploy/prose/accepted.txt | paste -sd ,)" -error $(PROSE)
-	go test -count 1 ./deploy/prose
+	$(SPELL) -locale UK -i "$$(grep -v '^#' internal/dev/prose/accepted.txt | paste -sd ,)" -error $(PROSE)
+	go test -count 1 ./internal/dev/prose
 
 .PHONY: fmt
 fmt: $(LINT) ## format Go files
@@ -297,7 +297,7 @@ PROTO_BASE := 6ea6fc7818afe9b27034c99d5b6fb37a6585b473
 
 .PHONY: check-listener
 check-listener: build ## look at the listeners of a server with OpenSSL and nmap, where these are installed
-	deploy/listener/check.sh
+	internal/dev/listener/check.sh
 
 .PHONY: check-breaking
 check-breaking: $(BUF) ## fail if clients or workers of the last release would not understand the protocol
@@ -312,15 +312,15 @@ check-breaking: $(BUF) ## fail if clients or workers of the last release would n
 
 .PHONY: bench
 bench: ## measure how fast it is, beside goals and ceilings: FIGURES=pattern
-	CGO_ENABLED=0 go run ./deploy/bench -run '$(FIGURES)'
+	CGO_ENABLED=0 go run ./internal/dev/bench -run '$(FIGURES)'
 
 .PHONY: bench-fdb
 bench-fdb: ## measure the same on FoundationDB: FDB_CLUSTER_FILE=file FIGURES=pattern
-	go run -tags fdb ./deploy/bench -store "fdb:$$FDB_CLUSTER_FILE" -run '$(FIGURES)'
+	go run -tags fdb ./internal/dev/bench -store "fdb:$$FDB_CLUSTER_FILE" -run '$(FIGURES)'
 
 .PHONY: scale
 scale: ## simulate 100 orchestrators and 10,000 workers in virtual time, minutes: SCALE='-units 100000'
-	CGO_ENABLED=0 go run ./deploy/scale $(SCALE)
+	CGO_ENABLED=0 go run ./internal/dev/scale $(SCALE)
 
 .PHONY: microbench
 microbench: ## run the benchmarks of packages: BENCH=pattern PKG=package
@@ -328,7 +328,7 @@ microbench: ## run the benchmarks of packages: BENCH=pattern PKG=package
 
 .PHONY: figures-of-code
 figures-of-code: ## count how long, how documented and how named the code is, beside others
-	go run ./deploy/figures-of-code
+	go run ./internal/dev/figures-of-code
 
 .PHONY: documents
 documents: build ## compare documents that LibreOffice writes with their source, and read large hostile files
@@ -418,7 +418,7 @@ soak-fdb: ## kill servers and workers on FoundationDB, and its cluster: TRIALS=2
 
 .PHONY: hostile
 hostile: build ## attack a server as hostile clients and workers would: TIME=30s HOSTILE=-untimed
-	CGO_ENABLED=0 go build -o bin/hostile ./deploy/hostile
+	CGO_ENABLED=0 go build -o bin/hostile ./internal/dev/hostile
 	bin/hostile -program bin/coditect -time $(TIME) $(HOSTILE)
 
 .PHONY: vulncheck

@@ -11,7 +11,7 @@ import (
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 )
 
-// A heard is what a client made of one call: see deploy/peers/clients.mjs.
+// A heard is what a client made of one call: see internal/dev/peers/clients.mjs.
 type heard struct {
 	Vendor, Kind, Text, Stop, Error string
 	Input, Output                   int64
@@ -46,7 +46,7 @@ func TestPeersUnderstandTheScriptedModel(t *testing.T) {
 	server := httptest.NewServer(fake)
 	defer server.Close()
 	dir := peers(t)
-	script, err := filepath.Abs("../../../deploy/peers/clients.mjs")
+	script, err := filepath.Abs("../../../internal/dev/peers/clients.mjs")
 	if err != nil {
 		t.Fatal(err)
 	}
