@@ -337,7 +337,9 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 
 	o.specs = jobspec.NewFinder(j, func(id mapreduce.JobID) *jobspec.Compiled { return o.scheduler.Compiled(id) })
 	o.checker = verify.NewChecker(j, o.specs, o.supervisor)
-	o.intake = ingest.New(j, o.specs, ingestNode{o}, &o.signals, o.supervisor, *c.ingestConfig(t))
+	taking := c.ingestConfig(t)
+	taking.InitialSlots = o.initialSlots
+	o.intake = ingest.New(j, o.specs, &o.signals, o.supervisor, *taking)
 	o.results = artifact.New(j, o.specs, o.members, &o.signals, o.supervisor, artifact.Config{
 		Grace: c.Grace, SmallUnits: c.SmallResult, TenantOf: o.scheduler.TenantOf,
 	})

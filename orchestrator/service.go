@@ -12,7 +12,30 @@ import (
 
 // SubmitJob implements mapreduce.Service.
 func (o *Orchestrator) SubmitJob(ctx context.Context, by mapreduce.Principal, spec mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Job, error) {
-	return o.intake.SubmitJob(mapreduce.WithActor(ctx, by), spec, docs)
+	ctx = mapreduce.WithActor(ctx, by)
+	if spec.Replay != "" {
+		var err error
+		if spec, docs, err = o.replayInput(ctx, spec, docs); err != nil {
+			return nil, err
+		}
+	}
+
+	accepted, err := o.intake.SubmitJob(ctx, spec, docs)
+	if err != nil {
+		return nil, err
+	}
+	id := accepted.Job
+	o.life.MarkOwnJob(id)
+
+	if fresh := accepted.New; fresh != nil {
+		o.scheduler.Grants.SetInitialSlots(id, fresh.Slots)
+		o.scheduleJob(ctx, id, fresh.Standing, fresh.Compiled, fresh.Waiting)
+	} else if err := o.life.RefreshJob(ctx, id); err != nil { // another orchestrator may have it
+		return nil, err
+	}
+
+	o.signals.NotifyWatchers(id)
+	return o.jobs.View.Job(ctx, id)
 }
 
 // ResumeJob implements mapreduce.Service.

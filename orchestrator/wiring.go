@@ -2,7 +2,6 @@ package orchestrator
 
 import (
 	"context"
-	"iter"
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -55,35 +54,6 @@ func (o *Orchestrator) initialSlots(spec *mapreduce.JobSpec) int64 {
 		return all
 	}
 	return min(all, o.scheduler.Sessions.SlotsFor(spec))
-}
-
-// ingestNode is what an orchestrator does with a job that it takes.
-type ingestNode struct{ o *Orchestrator }
-
-// MarkOwnJob implements ingest.Node.
-func (n ingestNode) MarkOwnJob(id mapreduce.JobID) { n.o.life.MarkOwnJob(id) }
-
-// RefreshJob implements ingest.Node.
-func (n ingestNode) RefreshJob(ctx context.Context, id mapreduce.JobID) error {
-	return n.o.life.RefreshJob(ctx, id)
-}
-
-// ScheduleJob implements ingest.Node.
-func (n ingestNode) ScheduleJob(ctx context.Context, id mapreduce.JobID, st *records.Standing, compiled *jobspec.Compiled, waiting []records.Candidate) {
-	n.o.scheduleJob(ctx, id, st, compiled, waiting)
-}
-
-// InitialSlots implements ingest.Node.
-func (n ingestNode) InitialSlots(spec *mapreduce.JobSpec) int64 { return n.o.initialSlots(spec) }
-
-// SetInitialSlots implements ingest.Node.
-func (n ingestNode) SetInitialSlots(id mapreduce.JobID, slots int64) {
-	n.o.scheduler.Grants.SetInitialSlots(id, slots)
-}
-
-// ReplayInput implements ingest.Node.
-func (n ingestNode) ReplayInput(ctx context.Context, asked mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (mapreduce.JobSpec, iter.Seq2[*mapreduce.Document, error], error) {
-	return n.o.replayInput(ctx, asked, docs)
 }
 
 // lifeScheduler is the scheduler of an orchestrator with what the life of jobs needs

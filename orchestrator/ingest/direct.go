@@ -137,7 +137,7 @@ func tooLarge(d *directInput) error {
 // known only then whether it stays.
 func (s *submission) finishIngest(ctx context.Context) error {
 	// Documents that are still to be parsed may make them too many for one unit.
-	undecided := s.bundle != nil && s.flip.Parse > 0
+	undecided := s.bundle != nil && s.publication.Parse > 0
 	if s.bundle != nil && !undecided {
 		taken, err := s.bundle.isTaken()
 		if err != nil {
@@ -151,16 +151,16 @@ func (s *submission) finishIngest(ctx context.Context) error {
 	}
 
 	if s.bundle == nil {
-		s.flip.Level = jobspec.LevelOf(s.graph.First(s.graph.Cuts()))
+		s.publication.Level = jobspec.LevelOf(s.graph.First(s.graph.Cuts()))
 		if s.gather != nil {
 			if err := s.finishGathering(ctx); err != nil {
 				return err
 			}
 		}
-		return s.graph.Takes(s.graph.Cuts(), s.flip.Documents-s.flip.Skipped, s.tokens, s.flip.Parse > 0)
+		return s.graph.Takes(s.graph.Cuts(), s.publication.Documents-s.publication.Skipped, s.tokens, s.publication.Parse > 0)
 	}
 
-	s.flip.Level, s.flip.Tree = jobspec.LevelOf(s.graph.First(s.graph.Bundles())), s.flip.Tree && undecided
+	s.publication.Level, s.publication.Tree = jobspec.LevelOf(s.graph.First(s.graph.Bundles())), s.publication.Tree && undecided
 	if len(s.bundle.docs) == 0 {
 		return nil
 	}
@@ -170,8 +170,8 @@ func (s *submission) finishIngest(ctx context.Context) error {
 		return err
 	}
 
-	s.flip.Characters += u.Source.CharEnd
-	s.flip.Map = 1
+	s.publication.Characters += u.Source.CharEnd
+	s.publication.Map = 1
 	s.noteUnit(u)
 
 	if err := s.stageText(ctx, data, u.Source.SHA256); err != nil {

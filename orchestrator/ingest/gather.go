@@ -271,8 +271,8 @@ func (g *gathering) bundled(group []gathered) []payload.Document {
 // stageBundle stages units with the text that they share.
 func (s *submission) stageBundle(ctx context.Context, units []*records.Unit, data []byte) error {
 	for _, u := range units {
-		s.flip.Characters += u.Source.CharEnd - u.Source.CharStart
-		s.flip.Map++
+		s.publication.Characters += u.Source.CharEnd - u.Source.CharStart
+		s.publication.Map++
 		s.noteUnit(u)
 	}
 	if err := s.stageText(ctx, data, units[0].Source.SHA256); err != nil {
@@ -287,10 +287,10 @@ func (s *submission) stageBundle(ctx context.Context, units []*records.Unit, dat
 func (s *submission) finishGathering(ctx context.Context) error {
 	g := s.gather
 	if g.cut > 0 {
-		s.flip.Warnings = append(s.flip.Warnings, fmt.Sprintf("stage %s reads passages: %d characters of documents are in none", g.stage.Name, g.cut))
+		s.publication.Warnings = append(s.publication.Warnings, fmt.Sprintf("stage %s reads passages: %d characters of documents are in none", g.stage.Name, g.cut))
 	}
 
-	if s.flip.Parse == 0 || len(g.docs) == 0 {
+	if s.publication.Parse == 0 || len(g.docs) == 0 {
 		return s.stageGathered(ctx, false)
 	}
 
@@ -303,7 +303,7 @@ func (s *submission) finishGathering(ctx context.Context) error {
 	one.ID, one.Item, one.Index = mapreduce.UnitID(g.stage.Name), nil, keys.DirectIndex(g.docs[0].number) // apart from those that come
 	one.Source.CharStart, one.Source.CharEnd, one.Source.Chunks = 0, units[len(units)-1].Source.CharEnd, 1
 
-	s.flip.Level.Unit = one.ID
+	s.publication.Level.Unit = one.ID
 	return s.stageBundle(ctx, units[:1], data)
 }
 

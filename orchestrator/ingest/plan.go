@@ -68,7 +68,7 @@ func (c *Config) PlanJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.S
 		return nil, err
 	}
 
-	advice := append(c.Rules.Warnings(&spec), graph.Pipeline().AdviceFor(p.flip.Documents-p.flip.Skipped)...)
+	advice := append(c.Rules.Warnings(&spec), graph.Pipeline().AdviceFor(p.publication.Documents-p.publication.Skipped)...)
 	for _, text := range advice {
 		dag.Warnings = append(dag.Warnings, plan.Warning{Kind: plan.Advised, Text: text})
 	}
@@ -165,7 +165,7 @@ func (p *planning) chooseStage() (int, error) {
 	if err := p.gatherHeld(); err != nil {
 		return 0, err
 	}
-	return cuts, p.graph.Takes(cuts, p.flip.Documents-p.flip.Skipped, p.tokens, p.flip.Parse > 0)
+	return cuts, p.graph.Takes(cuts, p.publication.Documents-p.publication.Skipped, p.tokens, p.publication.Parse > 0)
 }
 
 // gatherHeld makes the items those of a stage that gathers documents, if there is one.
@@ -179,7 +179,7 @@ func (p *planning) gatherHeld() (err error) {
 // holdGathered takes a document that is to be gathered with others: of its text, the
 // passage that is kept.
 func (p *planning) holdGathered(d *mapreduce.Document, it plan.Item) error {
-	one, err := p.gather.newGathered(d, p.flip.Documents-1)
+	one, err := p.gather.newGathered(d, p.publication.Documents-1)
 	if err != nil {
 		return err
 	}
@@ -216,13 +216,13 @@ func (p *planning) joinDirect(id mapreduce.DocumentID, text string, it plan.Item
 }
 
 func (p *planning) planDocument(d *mapreduce.Document) error {
-	n := p.flip.Documents
-	p.flip.Documents++
+	n := p.publication.Documents
+	p.publication.Documents++
 
 	unfit := unfitReason(d, n)
 	id := documentID(p.graph.Pipeline(), d.ID)
 	if skip := cmp.Or(unfit, p.unprocessableReason(d)); skip != "" {
-		p.flip.Skipped++
+		p.publication.Skipped++
 		p.why = cmp.Or(p.why, fmt.Sprintf("%q: %s", id, skip))
 		return nil
 	}
@@ -286,7 +286,7 @@ func (p *planning) planUnparsed(id mapreduce.DocumentID, d *mapreduce.Document) 
 		return err
 	}
 
-	p.flip.Parse++
+	p.publication.Parse++
 	if err := p.joinDirect(id, string(d.Content), plan.Item{Expected: true, Parse: mapreduce.ParseUnit(id), Raw: tokens}); err != nil {
 		return err
 	}

@@ -49,6 +49,8 @@ type Config struct {
 	Estimate func(spec *mapreduce.JobSpec, tokens int64) int64
 	// Rates returns what the plan of a job assumes of its calls.
 	Rates func(spec *mapreduce.JobSpec) plan.Rates
+	// InitialSlots returns how many of a new job's slots this node is granted at once.
+	InitialSlots func(spec *mapreduce.JobSpec) int64
 	// Count counts the tokens of what models write.
 	Count func(text string) int
 	// Logger gets a line for each job whose tokens are guessed.
@@ -57,30 +59,12 @@ type Config struct {
 	Tracing *tracing.Tracer
 }
 
-// A Node is what else a node does with a job that it takes.
-type Node interface {
-	// MarkOwnJob makes a job one that this node runs.
-	MarkOwnJob(id mapreduce.JobID)
-	// RefreshJob brings one job on the scheduler up to date.
-	RefreshJob(ctx context.Context, id mapreduce.JobID) error
-	// ScheduleJob puts a job on the scheduler. waiting are the units that wait, if these
-	// are known and all there are.
-	ScheduleJob(ctx context.Context, id mapreduce.JobID, st *records.Standing, compiled *jobspec.Compiled, waiting []records.Candidate)
-	// InitialSlots is how many of a new job's slots this node is granted at once, and
-	// SetInitialSlots notes that it was.
-	InitialSlots(spec *mapreduce.JobSpec) int64
-	SetInitialSlots(id mapreduce.JobID, slots int64)
-	// ReplayInput returns the spec and the documents of a job that repeats another.
-	ReplayInput(ctx context.Context, asked mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (mapreduce.JobSpec, iter.Seq2[*mapreduce.Document, error], error)
-}
-
 // An Intake takes submissions: documents become staged units, and these a job. Its
 // methods are safe for concurrent use.
 type Intake struct {
 	jobs       *jobs.Jobs
 	specs      *jobspec.Finder
 	config     *Config
-	node       Node
 	signals    *notify.Jobs
 	supervisor *supervise.Supervisor
 	early      earlyJobs
@@ -90,24 +74,36 @@ type Intake struct {
 }
 
 // New returns an intake of jobs of a store.
-func New(j *jobs.Jobs, specs *jobspec.Finder, n Node, signals *notify.Jobs, s *supervise.Supervisor, c Config) *Intake {
-	return &Intake{jobs: j, specs: specs, config: &c, node: n, signals: signals, supervisor: s}
+func New(j *jobs.Jobs, specs *jobspec.Finder, signals *notify.Jobs, s *supervise.Supervisor, c Config) *Intake {
+	return &Intake{jobs: j, specs: specs, config: &c, signals: signals, supervisor: s}
 }
 
 // keptUnits is how many units of a new job are kept in mind, so that its queue need
 // not be read.
 const keptUnits = 512
 
+// Accepted is what became of a submission: a job that all of its documents are in.
+type Accepted struct {
+	// Job is the job, or the one that an earlier submission of the same request made.
+	Job mapreduce.JobID
+	// New is how the job stands, with what it was compiled to; nil if an earlier submission
+	// made the job.
+	New *NewJob
+}
+
+// A NewJob is what is known of a job when it begins.
+type NewJob struct {
+	Standing *records.Standing
+	Compiled *jobspec.Compiled
+	// Waiting holds all units that wait; nil if they are too many to have been kept in mind.
+	Waiting []records.Candidate
+	// Slots is how many of the job's slots this node was granted with it.
+	Slots int64
+}
+
 // SubmitJob makes a job of a spec and documents. These are staged as they come, in
 // bounded memory; one transaction makes the job visible.
-func (in *Intake) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Job, error) {
-	if spec.Replay != "" {
-		var err error
-		if spec, docs, err = in.node.ReplayInput(ctx, spec, docs); err != nil {
-			return nil, err
-		}
-	}
-
+func (in *Intake) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (*Accepted, error) {
 	spec, err := in.config.Rules.Complete(spec)
 	if err != nil {
 		return nil, err
@@ -115,33 +111,17 @@ func (in *Intake) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, docs it
 
 	if spec.RequestID != "" {
 		id, err := in.jobs.Submit.Requested(ctx, spec.Tenant, spec.RequestID)
-		if err != nil {
-			return nil, err
-		}
-		if id != "" {
-			in.node.MarkOwnJob(id)
-			return in.jobs.View.Job(ctx, id)
+		if err != nil || id != "" {
+			return &Accepted{Job: id}, err
 		}
 	}
 
-	id, winner, err := in.ingestJob(ctx, &spec, docs)
+	staged, accepted, err := in.ingestJob(ctx, &spec, docs)
 	// Another submission of the same request may have made the job before.
-	if id != "" && (err != nil || winner != id) {
-		in.abandonJob(ctx, id)
+	if staged != "" && (err != nil || accepted.New == nil) {
+		in.abandonJob(ctx, staged)
 	}
-	if err != nil {
-		return nil, err
-	}
-
-	in.signals.NotifyWatchers(winner)
-	if winner != id {
-		in.node.MarkOwnJob(winner)
-		if err := in.node.RefreshJob(ctx, winner); err != nil {
-			return nil, err
-		}
-	}
-
-	return in.jobs.View.Job(ctx, winner)
+	return accepted, err
 }
 
 // reserveJobID draws a job id that is not taken.
@@ -200,22 +180,21 @@ func (in *Intake) abandonLeft(ctx context.Context) {
 	}
 }
 
-// ingestJob stages a job and makes it visible. It returns the id under which it is
-// staged, which is "" as long as nothing is stored, and the id of the job that came of
-// it, or of an earlier one of the same request.
-func (in *Intake) ingestJob(ctx context.Context, spec *mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (id, winner mapreduce.JobID, err error) {
+// ingestJob stages a job and makes it visible. It returns the id under which the job is
+// staged, which is "" as long as nothing is stored, and what became of it.
+func (in *Intake) ingestJob(ctx context.Context, spec *mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (staged mapreduce.JobID, accepted *Accepted, err error) {
 	compiled, err := in.specs.Compile(spec)
 	if err != nil {
-		return "", "", err
+		return "", nil, err
 	}
 
 	if in.jobs.RuleOf(spec.Tenant).Quota.TokensPerDay > 0 && spec.Budget == 0 && in.config.Rules.Provider(spec.Provider).Models {
-		return "", "", errs.Field("budget", "is missing: tenant %q has a quota of tokens a day, of which each job that asks a model takes its budget", spec.Tenant)
+		return "", nil, errs.Field("budget", "is missing: tenant %q has a quota of tokens a day, of which each job that asks a model takes its budget", spec.Tenant)
 	}
 
 	s := &submission{
 		intake: in, config: in.config, spec: spec, graph: compiled.Graph, begun: time.Now(),
-		flip: submit.Publication{Spec: spec, Shards: int64(in.config.Shards)},
+		publication: submit.Publication{Spec: spec, Shards: int64(in.config.Shards)},
 	}
 
 	staging, giveUp := context.WithCancel(ctx)
@@ -224,32 +203,32 @@ func (in *Intake) ingestJob(ctx context.Context, spec *mapreduce.JobSpec, docs i
 	_ = s.awaitPart() // err says why that is given up
 
 	if err == nil {
-		winner, err = s.publish(ctx, compiled)
+		accepted, err = s.publish(ctx, compiled)
 	}
 
-	return s.id, winner, err
+	return s.id, accepted, err
 }
 
 // stageAll stages all documents.
 func (s *submission) stageAll(ctx context.Context, docs iter.Seq2[*mapreduce.Document, error]) error {
 	in, spec, graph := s.intake, s.spec, s.graph
 	s.count = in.config.Rules.Counter(spec)
-	s.flip.Warnings = in.config.Rules.Warnings(spec)
+	s.publication.Warnings = in.config.Rules.Warnings(spec)
 
 	if s.count.IsEstimate() {
-		s.flip.Warnings = append(s.flip.Warnings, plan.Warning{Kind: plan.GuessedSize}.String())
+		s.publication.Warnings = append(s.publication.Warnings, plan.Warning{Kind: plan.GuessedSize}.String())
 		in.config.Logger.Info("tokens are guessed", "tenant", spec.Tenant, "estimator", spec.Estimator)
 	}
 
 	if cuts := graph.Cuts(); cuts >= 0 {
 		if tree := graph.TreeAtOnce(cuts); tree >= 0 {
-			s.flip.Tree, s.group = true, graph.TreeOf(tree).Group()
+			s.publication.Tree, s.group = true, graph.TreeOf(tree).Group()
 		}
 	}
 
 	s.cut = newCutter(in.config, spec, graph)
 	s.bundle = newBundle(graph, spec, s.count)
-	s.flip.MapEarly = !s.flip.Tree && mapsEarly(spec, graph, s.bundle)
+	s.publication.MapEarly = !s.publication.Tree && mapsEarly(spec, graph, s.bundle)
 	if g := newGatherer(in.config, spec, graph); g != nil {
 		s.gather = &gathering{gatherer: g, meta: make(map[int64]map[string]string), ids: make(map[mapreduce.DocumentID]int64)}
 	}
@@ -263,7 +242,7 @@ func (s *submission) stageAll(ctx context.Context, docs iter.Seq2[*mapreduce.Doc
 		}
 	}
 
-	s.flip.Warnings = append(s.flip.Warnings, graph.Pipeline().AdviceFor(s.flip.Documents-s.flip.Skipped)...)
+	s.publication.Warnings = append(s.publication.Warnings, graph.Pipeline().AdviceFor(s.publication.Documents-s.publication.Skipped)...)
 	if err := s.finishIngest(ctx); err != nil {
 		return err
 	}
@@ -279,30 +258,30 @@ func (s *submission) stageAll(ctx context.Context, docs iter.Seq2[*mapreduce.Doc
 	return s.awaitPart()
 }
 
-// publish makes the staged job visible, and puts it on the scheduler.
-func (s *submission) publish(ctx context.Context, compiled *jobspec.Compiled) (mapreduce.JobID, error) {
+// publish makes the staged job visible.
+func (s *submission) publish(ctx context.Context, compiled *jobspec.Compiled) (*Accepted, error) {
 	in, id, first := s.intake, s.id, *s.spec
-	if s.flip.Parse == 0 {
-		first = jobspec.ForStage(first, s.graph.Pipeline().Stages[s.flip.Level.Stage])
+	if s.publication.Parse == 0 {
+		first = jobspec.ForStage(first, s.graph.Pipeline().Stages[s.publication.Level.Stage])
 	}
-	s.flip.Slots = in.node.InitialSlots(&first)
+	s.publication.Slots = in.config.InitialSlots(&first)
 
 	end := in.config.Tracing.BeginSubmission(ctx, id, s.spec, jobspec.PresetOf(s.spec), s.begun)
-	winner, err := in.jobs.Submit.Publish(ctx, id, &s.flip)
+	winner, err := in.jobs.Submit.Publish(ctx, id, &s.publication)
 	end(err)
 
-	if err == nil && winner == id {
-		in.node.MarkOwnJob(id)
-		in.node.SetInitialSlots(id, s.flip.Slots)
-		in.node.ScheduleJob(ctx, id, s.flip.Standing(id), compiled, s.waitingUnits())
+	if err != nil || winner != id {
+		return &Accepted{Job: winner}, err
 	}
-	return winner, err
+	return &Accepted{Job: id, New: &NewJob{
+		Standing: s.publication.Standing(id), Compiled: compiled, Waiting: s.waitingUnits(), Slots: s.publication.Slots,
+	}}, nil
 }
 
 // waitingUnits returns the units that wait once the job is visible, or nil if there
 // are too many to have been kept in mind.
 func (s *submission) waitingUnits() []records.Candidate {
-	if s.flip.Parse > 0 || s.flip.Tree || s.flip.Map > keptUnits {
+	if s.publication.Parse > 0 || s.publication.Tree || s.publication.Map > keptUnits {
 		return nil
 	}
 	return s.first
@@ -310,16 +289,16 @@ func (s *submission) waitingUnits() []records.Candidate {
 
 // A submission is one submission under way.
 type submission struct {
-	intake *Intake
-	config *Config
-	id     mapreduce.JobID // "" as long as nothing is stored
-	spec   *mapreduce.JobSpec
-	begun  time.Time
-	flip   submit.Publication
-	batch  records.Batch
-	stored chan error          // receives how the part before the batch was stored; nil if none is being stored
-	first  []records.Candidate // the first units
-	bytes  int
+	intake      *Intake
+	config      *Config
+	id          mapreduce.JobID // "" as long as nothing is stored
+	spec        *mapreduce.JobSpec
+	begun       time.Time
+	publication submit.Publication
+	batch       records.Batch
+	stored      chan error          // receives how the part before the batch was stored; nil if none is being stored
+	first       []records.Candidate // the first units
+	bytes       int
 
 	graph     *plan.Graph
 	count     jobspec.Counter
@@ -348,14 +327,14 @@ func documentID(p *pipeline.Pipeline, id mapreduce.DocumentID) mapreduce.Documen
 const stageUnits = 500 // in one transaction
 
 func (s *submission) stageDocument(ctx context.Context, d *mapreduce.Document) error {
-	n := s.flip.Documents
-	s.flip.Documents++
+	n := s.publication.Documents
+	s.publication.Documents++
 
 	skip := unfitReason(d, n)
 	d.ID = documentID(s.graph.Pipeline(), d.ID)
 	if skip = cmp.Or(skip, s.unprocessableReason(d)); skip != "" {
-		s.flip.Skipped++
-		s.flip.SkippedBytes += max(0, d.Size, int64(len(d.Content)))
+		s.publication.Skipped++
+		s.publication.SkippedBytes += max(0, d.Size, int64(len(d.Content)))
 		s.why = cmp.Or(s.why, fmt.Sprintf("%q: %s", d.ID, skip))
 		doc := mapreduce.SkippedDocument{Document: d.ID, Reason: skip}
 		s.batch.Skipped = append(s.batch.Skipped, records.SkippedAt{N: n, SkippedDocument: doc})
@@ -393,7 +372,7 @@ func (s *submission) noteRelevance(d *mapreduce.Document) {
 		return
 	}
 	if s.unranked++; s.unranked <= maxUnranked {
-		s.flip.Warnings = append(s.flip.Warnings, fmt.Sprintf("citation %.80q has the relevance %.40q, which is no number: it is ranked by its text", d.ID, text))
+		s.publication.Warnings = append(s.publication.Warnings, fmt.Sprintf("citation %.80q has the relevance %.40q, which is no number: it is ranked by its text", d.ID, text))
 	}
 }
 
@@ -433,12 +412,12 @@ func (s *submission) stageDocumentUnits(ctx context.Context, d *mapreduce.Docume
 	}
 
 	for _, u := range units {
-		s.flip.Characters += u.Source.CharEnd - u.Source.CharStart
+		s.publication.Characters += u.Source.CharEnd - u.Source.CharStart
 		s.noteUnit(u)
 		if s.group > 0 {
-			u.Parent = 1 + s.flip.Map/s.group
+			u.Parent = 1 + s.publication.Map/s.group
 		}
-		s.flip.Map++
+		s.publication.Map++
 	}
 
 	if err := s.stageText(ctx, d.Content, units[0].Source.SHA256); err != nil {
@@ -512,7 +491,7 @@ func (s *submission) stageParseUnit(ctx context.Context, d *mapreduce.Document, 
 		},
 	}
 
-	s.flip.Parse++
+	s.publication.Parse++
 	if err := s.stageText(ctx, d.Content, sum[:]); err != nil {
 		return err
 	}
@@ -623,7 +602,7 @@ func (s *submission) noteUnit(u *records.Unit) {
 
 // checkBudget refuses a job that could not begin.
 func (s *submission) checkBudget() error {
-	f := &s.flip
+	f := &s.publication
 	documents := f.Documents - f.Skipped
 	if documents == 0 {
 		if f.Documents == 0 {
