@@ -7,9 +7,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/supervise"
-	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 // wakeLoop looks for work whenever another orchestrator notifies this one. It arms the
@@ -89,48 +87,4 @@ func (o *Orchestrator) turnOf(n int) []mapreduce.JobID {
 	ids = append(ids[at:], ids[:at]...)[:n]
 	o.polledLast = ids[n-1]
 	return ids
-}
-
-// scheduleJob puts a job on the scheduler. It compiles the job if compiled is nil. waiting
-// holds all units that wait, or nothing if they are not known.
-func (o *Orchestrator) scheduleJob(ctx context.Context, id mapreduce.JobID, st *records.Standing, compiled *jobspec.Compiled, waiting []records.Candidate) {
-	spec := st.Job.Spec
-	if compiled == nil {
-		var err error
-		compiled, err = o.specs.Compiled(id, &spec)
-		o.supervisor.LogFailure(ctx, "reading the pipeline of a job", err, "job", id) // whose units cannot be checked
-	}
-
-	stages := jobspec.NewStages(compiled, st.Control)
-	if stage := stages.Current(); stage != nil {
-		spec = jobspec.ForStage(spec, stage)
-	}
-	spec.Budget = st.Control.Budget
-
-	share := int64(0)
-	if n := st.Job.Documents - st.Job.Skipped; n > 0 {
-		share = spec.Budget / n
-	}
-
-	if o.usesPriming(st.Control, &spec) {
-		o.scheduler.Priming.Start(id)
-	}
-	o.scheduler.PutJob(id, st.Control, &spec, stages, o.config.Provider(spec.Provider).Models, share, waiting)
-
-	// Inputs of reduces may have ended without this node hearing of it.
-	if st.Control.TreeTop > 0 {
-		o.signals.RequestTreeLook(id)
-	}
-
-	o.signals.MarkDue(id)
-	for _, ref := range st.Sleepers {
-		o.life.ScheduleWakeUp(id, ref)
-	}
-	o.scheduler.SleepersSeen(id, st.NextParked)
-}
-
-// usesPriming reports whether the first unit of a job must run alone.
-func (o *Orchestrator) usesPriming(ctl *records.Control, spec *mapreduce.JobSpec) bool {
-	return o.config.Warms != nil && ctl.State == mapreduce.Mapping && o.config.Provider(spec.Provider).Models &&
-		spec.Replay == "" && o.config.Warms(spec)
 }

@@ -323,10 +323,10 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	j.SetRules(c.Rules)
 	t := tracing.New(c.Tracer, j.Node())
 
-	// Each part is made after those that it is given. Adapters such as clusterHost reach
-	// the others once Run has begun.
+	// Each part is made after those that it is given. The hooks reach others once Run has
+	// begun.
 	o.supervisor = supervise.New(j, &o.signals, supervise.Config{Logger: c.Logger, Grace: c.Grace, Lease: c.Lease, Beat: c.Beat})
-	o.members = cluster.New(j, clusterHost{o}, o.supervisor, cluster.Config{
+	o.members = cluster.New(j, cluster.Hooks{LookAtTrees: o.lookAtTrees, GrantsFreed: o.askForGrants, ExpireSession: o.expireSession}, &o.signals, o.supervisor, cluster.Config{
 		Beat: c.Beat, Lease: c.Lease, Grace: c.Grace, Seal: c.Seal, Logger: c.Logger,
 		NoPrecedence: c.Without.Precedence, NoSplitReads: c.Without.SplitReads,
 	})
@@ -343,15 +343,18 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	o.results = artifact.New(j, o.specs, o.members, &o.signals, o.supervisor, artifact.Config{
 		Grace: c.Grace, SmallUnits: c.SmallResult, TenantOf: o.scheduler.TenantOf,
 	})
-	o.life = lifecycle.New(j, o.specs, lifeScheduler{o.scheduler, o}, o.members, o.intake, o.results, &o.signals, o.supervisor, lifecycle.Config{
+	o.grants = grant.New(j, o.scheduler, o.members, &o.signals, o.supervisor, grant.Config{
+		MaxCalls: c.MaxCalls, Poll: c.Poll, Stuck: c.Stuck, NewID: newID, Logger: c.Logger,
+	})
+	o.life = lifecycle.New(lifecycle.Parts{
+		Jobs: j, Specs: o.specs, Scheduler: o.scheduler, Grants: o.grants, Members: o.members, Intake: o.intake, Results: o.results, Signals: &o.signals, Supervisor: o.supervisor,
+	}, lifecycle.Config{
 		Adopt: c.Adopt, Seal: c.Seal, Retire: c.Retire, AtOnce: c.jobsAtOnce(), Logger: c.Logger, Ended: endedHook(m, t),
+		AsksModels: func(provider string) bool { return c.Provider(provider).Models }, Warms: c.Warms,
 	})
 
 	o.reader = read.New(j, o.specs, &o.signals, read.Config{
 		SealJob: o.life.SealAll, Verify: o.checker.VerifyOutput, Waiting: o.scheduler.Sessions.CountWaiting, Lacking: o.scheduler.Lacking, AnswerBytes: c.AnswerBytes, AnswerAge: c.AnswerAge,
-	})
-	o.grants = grant.New(j, o.scheduler, o.members, &o.signals, o.supervisor, grant.Config{
-		MaxCalls: c.MaxCalls, Poll: c.Poll, Stuck: c.Stuck, NewID: newID, Logger: c.Logger,
 	})
 
 	o.calls = newCallRate(j, time.Now)
@@ -363,7 +366,7 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	})
 
 	o.committer = commit.New(commit.Parts{
-		Jobs: j, Scheduler: o.scheduler, Members: o.members, Fleet: o.fleet, WakeUps: o.life, Signals: &o.signals, Supervisor: o.supervisor, Logger: c.Logger, Metrics: m, Tracing: t,
+		Jobs: j, Scheduler: o.scheduler, Members: o.members, Fleet: o.fleet, WakeUp: o.life.ScheduleWakeUp, Signals: &o.signals, Supervisor: o.supervisor, Logger: c.Logger, Metrics: m, Tracing: t,
 	})
 
 	return o, metrics.Observe(c.Meter, o.observedFleet())

@@ -29,7 +29,7 @@ func (o *Orchestrator) SubmitJob(ctx context.Context, by mapreduce.Principal, sp
 
 	if fresh := accepted.New; fresh != nil {
 		o.scheduler.Grants.SetInitialSlots(id, fresh.Slots)
-		o.scheduleJob(ctx, id, fresh.Standing, fresh.Compiled, fresh.Waiting)
+		o.life.ScheduleJob(ctx, id, fresh.Standing, fresh.Compiled, fresh.Waiting)
 	} else if err := o.life.RefreshJob(ctx, id); err != nil { // another orchestrator may have it
 		return nil, err
 	}

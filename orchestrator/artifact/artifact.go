@@ -19,6 +19,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/assemble"
+	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/fair"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/notify"
@@ -37,18 +38,12 @@ const (
 	assembleAgain = time.Second
 )
 
-// Turns say which of the nodes that see the same thing to do goes first.
-type Turns interface {
-	IsOnlyNode() bool
-	YieldTurn(ctx context.Context, id mapreduce.JobID) error
-}
-
 // An Assembler makes, stores and streams the results of jobs. Its methods are safe for
 // concurrent use.
 type Assembler struct {
 	jobs       *jobs.Jobs
 	specs      *jobspec.Finder
-	turns      Turns
+	members    *cluster.Membership
 	signals    *notify.Jobs
 	supervisor *supervise.Supervisor
 	config     Config
@@ -73,9 +68,9 @@ type Config struct {
 }
 
 // New returns an assembler. It assembles in its loop, but for small results.
-func New(j *jobs.Jobs, specs *jobspec.Finder, t Turns, signals *notify.Jobs, s *supervise.Supervisor, c Config) *Assembler {
+func New(j *jobs.Jobs, specs *jobspec.Finder, members *cluster.Membership, signals *notify.Jobs, s *supervise.Supervisor, c Config) *Assembler {
 	return &Assembler{
-		jobs: j, specs: specs, turns: t, signals: signals, supervisor: s, config: c,
+		jobs: j, specs: specs, members: members, signals: signals, supervisor: s, config: c,
 		waiting: make(map[mapreduce.JobID]bool), running: make(map[mapreduce.JobID]context.CancelCauseFunc),
 		binding: make(chan struct{}, 1),
 	}
@@ -300,8 +295,8 @@ func (a *Assembler) claimResultUnit(ctx context.Context, id mapreduce.JobID) (*r
 	}
 
 	// Every node sees that the unit waits, and only one can claim it.
-	if !a.turns.IsOnlyNode() {
-		if err := a.turns.YieldTurn(ctx, id); err != nil {
+	if !a.members.IsOnlyNode() {
+		if err := a.members.YieldTurn(ctx, id); err != nil {
 			return nil, turns.HeldID{}, err
 		}
 	}

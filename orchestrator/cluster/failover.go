@@ -57,7 +57,7 @@ func (m *Membership) suspectNode(ctx context.Context, node mapreduce.NodeID, cou
 		m.config.Logger.Info("orchestrator is silent; what it does not use is free", "node", node, "holds", d.All)
 	}
 	if before == nil || before.ID != d.ID || !maps.Equal(before.Held, d.Held) {
-		m.host.GrantsFreed()
+		m.hooks.GrantsFreed()
 	}
 	return d, nil
 }
@@ -118,7 +118,7 @@ func (m *Membership) takeOver(ctx context.Context, node mapreduce.NodeID, count 
 			switch {
 			case s.Node != node && !s.Expiring():
 			case now || s.Embedded || s.Expiring():
-				if err := m.host.ExpireSession(ctx, s, nil); err != nil {
+				if err := m.hooks.ExpireSession(ctx, s, nil); err != nil {
 					return err
 				}
 			default:
@@ -139,7 +139,7 @@ func (m *Membership) takeOver(ctx context.Context, node mapreduce.NodeID, count 
 	if err := m.jobs.Nodes.Forget(ctx, node, count, d); err != nil {
 		return err
 	}
-	m.host.GrantsFreed() // all that it was granted is free
+	m.hooks.GrantsFreed() // all that it was granted is free
 	return nil
 }
 
@@ -209,7 +209,7 @@ func (m *Membership) leavesWork(ctx context.Context) (bool, error) {
 			case !last.Embedded:
 				return true, nil
 			default:
-				if err := m.host.ExpireSession(ctx, last, nil); err != nil {
+				if err := m.hooks.ExpireSession(ctx, last, nil); err != nil {
 					return false, err
 				}
 			}

@@ -33,19 +33,15 @@ type Config struct {
 	NoPrecedence, NoSplitReads bool
 }
 
-// A Host is what else a node does when others come and go.
-type Host interface {
+// Hooks are what else a node does when others come and go. All must be set.
+type Hooks struct {
 	// LookAtTrees has the trees of all jobs looked at as a whole: a node that is gone may
 	// not have passed on which units had ended there.
-	LookAtTrees()
+	LookAtTrees func()
 	// GrantsFreed says that there is more to be granted, as another node lost some.
-	GrantsFreed()
-	// News returns what this node tells the others with its next sign of life.
-	News() nodes.News
-	// HearNews takes in what the others have told with theirs.
-	HearNews(news map[mapreduce.NodeID]nodes.News)
+	GrantsFreed func()
 	// ExpireSession gives back what a session holds whose worker is lost.
-	ExpireSession(ctx context.Context, s nodes.SessionRef, running map[mapreduce.Held]bool) error
+	ExpireSession func(ctx context.Context, s nodes.SessionRef, running map[mapreduce.Held]bool) error
 }
 
 // A Membership shows that a node lives, watches the others, and takes over from those
@@ -53,7 +49,8 @@ type Host interface {
 type Membership struct {
 	jobs       *jobs.Jobs
 	config     Config
-	host       Host
+	hooks      Hooks
+	signals    *notify.Jobs
 	supervisor *supervise.Supervisor
 
 	nodesSuspected notify.Signal // some others are silent
@@ -70,8 +67,8 @@ type Membership struct {
 }
 
 // New returns the membership of the node that j is of. It shows no life before Join.
-func New(j *jobs.Jobs, h Host, s *supervise.Supervisor, c Config) *Membership {
-	return &Membership{jobs: j, host: h, supervisor: s, config: c, suspects: make(map[mapreduce.NodeID]*nodes.Doubt)}
+func New(j *jobs.Jobs, h Hooks, signals *notify.Jobs, s *supervise.Supervisor, c Config) *Membership {
+	return &Membership{jobs: j, hooks: h, signals: signals, supervisor: s, config: c, suspects: make(map[mapreduce.NodeID]*nodes.Doubt)}
 }
 
 // Join shows the first sign of life. With exclusive, no other node can be alive, and
@@ -146,7 +143,9 @@ func (m *Membership) BeatLoop(ctx context.Context) {
 		m.nodesGone(signs.Beats)
 		delete(signs.Beats, m.jobs.Node())
 		delete(signs.News, m.jobs.Node())
-		m.host.HearNews(signs.News)
+		for _, id := range m.signals.Feeds.Hear(time.Now(), signs.News) {
+			m.signals.WakeWatchers(id)
+		}
 		m.watchNodes(seen, signs.Beats, m.supervisor.StoreUptime())
 	})
 }
@@ -161,7 +160,7 @@ var errAway = fmt.Errorf("no answer for %v: %w", patience, store.ErrProcessBehin
 func (m *Membership) signOfLife(ctx context.Context, count int64) (*nodes.Signs, error) {
 	ctx, stop := context.WithTimeoutCause(ctx, patience, errAway)
 	defer stop()
-	return m.jobs.Nodes.Beat(ctx, count, m.host.News())
+	return m.jobs.Nodes.Beat(ctx, count, m.signals.Feeds.News())
 }
 
 // noteKnownNodes notes who else there may be: until one is known to be dead, it lives.
@@ -207,7 +206,7 @@ func (m *Membership) nodesGone(beats map[mapreduce.NodeID]int64) {
 	if !gone {
 		return
 	}
-	m.host.LookAtTrees()
+	m.hooks.LookAtTrees()
 }
 
 // watchNodes notes the counts of other orchestrators, and those that are silent.

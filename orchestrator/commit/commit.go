@@ -25,20 +25,15 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/turns"
 )
 
-// WakeUps wakes units when their time has come.
-type WakeUps interface {
-	// ScheduleWakeUp wakes a unit when it has slept long enough from now.
-	ScheduleWakeUp(id mapreduce.JobID, ref records.SleeperRef)
-}
-
 // Parts are the parts of an orchestrator that a Committer works with. All must be set,
 // unless they say otherwise.
 type Parts struct {
-	Jobs       *jobs.Jobs
-	Scheduler  *schedule.Scheduler
-	Members    *cluster.Membership
-	Fleet      *fleet.Fleet
-	WakeUps    WakeUps
+	Jobs      *jobs.Jobs
+	Scheduler *schedule.Scheduler
+	Members   *cluster.Membership
+	Fleet     *fleet.Fleet
+	// WakeUp wakes a unit when it has slept long enough from now.
+	WakeUp     func(id mapreduce.JobID, ref records.SleeperRef)
 	Signals    *notify.Jobs
 	Supervisor *supervise.Supervisor
 	Logger     *slog.Logger
@@ -53,7 +48,7 @@ type Committer struct {
 	scheduler  *schedule.Scheduler
 	members    *cluster.Membership
 	fleet      *fleet.Fleet
-	wakeUps    WakeUps
+	wakeUp     func(id mapreduce.JobID, ref records.SleeperRef)
 	signals    *notify.Jobs
 	supervisor *supervise.Supervisor
 	log        *slog.Logger
@@ -65,7 +60,7 @@ type Committer struct {
 // New returns a committer.
 func New(p Parts) *Committer {
 	return &Committer{
-		jobs: p.Jobs, scheduler: p.Scheduler, members: p.Members, fleet: p.Fleet, wakeUps: p.WakeUps,
+		jobs: p.Jobs, scheduler: p.Scheduler, members: p.Members, fleet: p.Fleet, wakeUp: p.WakeUp,
 		signals: p.Signals, supervisor: p.Supervisor, log: p.Logger, metrics: p.Metrics, tracing: p.Tracing,
 	}
 }
@@ -246,7 +241,7 @@ func (c *Committer) sendVerdicts(task *schedule.Task, res *turns.Result) {
 				"job", v.Job, "unit", v.Unit, "attempt", v.Attempt, "session", p.Session.ID)
 		}
 		if ref := res.Verdicts[i].Sleeps; ref != nil {
-			c.wakeUps.ScheduleWakeUp(v.Job, *ref)
+			c.wakeUp(v.Job, *ref)
 		}
 	}
 

@@ -14,12 +14,16 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/plural"
+	"github.com/coditect/mapreduce/orchestrator/artifact"
+	"github.com/coditect/mapreduce/orchestrator/cluster"
+	"github.com/coditect/mapreduce/orchestrator/grant"
+	"github.com/coditect/mapreduce/orchestrator/ingest"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/notify"
+	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/orchestrator/supervise"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/levels"
-	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 // A Config says how a Manager works. All of it must be set.
@@ -31,57 +35,26 @@ type Config struct {
 	// AtOnce is how many jobs are looked after at once. It must not be less than 1 each.
 	AtOnce AtOnce
 	Logger *slog.Logger
+	// AsksModels reports whether the steps of a provider ask models.
+	AsksModels func(provider string) bool
+	// Warms reports whether the first unit of a job runs alone, so that the others find the
+	// beginning of its prompts in the vendor's cache. It may be nil.
+	Warms func(*mapreduce.JobSpec) bool
 	// Ended is called with a job that this orchestrator has ended, once it is; nil is not.
 	Ended func(context.Context, *mapreduce.Job)
 }
 
-// A Scheduler holds the jobs whose units are given out now.
-type Scheduler interface {
-	// ScheduleJob puts a job on the scheduler, compiled if it is not yet; HasEpoch reports whether one stands
-	// there as of an epoch, and Running returns those that may run.
-	ScheduleJob(ctx context.Context, id mapreduce.JobID, st *records.Standing, compiled *jobspec.Compiled, waiting []records.Candidate)
-	HasEpoch(id mapreduce.JobID, epoch int64) bool
-	Running() []mapreduce.JobID
-	// TenantOf returns whose a job is, if the job is on the scheduler.
-	TenantOf(id mapreduce.JobID) (t mapreduce.TenantID, known bool)
-	// RetireJob takes a job off that may not run, and DropUnits stops what workers of
-	// this node run of it.
-	RetireJob(id mapreduce.JobID)
-	DropUnits(id mapreduce.JobID)
-	// Enqueue puts units into a job's queue that are known to wait there.
-	Enqueue(id mapreduce.JobID, found []records.Candidate)
-	// SleepersAfter returns behind which parked unit of a job to go on looking, and
-	// SleepersSeen notes it.
-	SleepersAfter(id mapreduce.JobID) mapreduce.UnitID
-	SleepersSeen(id mapreduce.JobID, next mapreduce.UnitID)
-	// AdjustGrants asks for the slots and tokens that a job lacks on this node, and gives
-	// back those that it does not need.
-	AdjustGrants(ctx context.Context, id mapreduce.JobID) error
-}
-
-// Turns say which of the nodes that see the same thing to do goes first.
-type Turns interface {
-	GiveWay(ctx context.Context, id mapreduce.JobID, s *levels.Status) (*levels.Status, error)
-	TurnToSeal(id mapreduce.JobID) bool
-}
-
-// A Mapper plans the level of a job that reads documents, once all of these are text.
-type Mapper interface {
-	StartMapping(ctx context.Context, id mapreduce.JobID, epoch int64) error
-	// PlantEarly adds the units of the documents that are text by now, of a job in which
-	// those need not wait for the others, and returns where they wait.
-	PlantEarly(ctx context.Context, id mapreduce.JobID, epoch int64) ([]records.Candidate, error)
-}
-
-// Results make the results of jobs that no stage has anything left to do for.
-type Results interface {
-	// Finish ends such a job with its result, or plans the unit that assembles it.
-	Finish(ctx context.Context, id mapreduce.JobID, s *levels.Status) error
-	// Begin has this node run that unit, and Stop ends that.
-	Begin(id mapreduce.JobID)
-	Stop(id mapreduce.JobID)
-	// EndAssembled ends a job whose unit has ended.
-	EndAssembled(ctx context.Context, id mapreduce.JobID, s *levels.Status) error
+// Parts are the parts of an orchestrator that a Manager works with. All must be set.
+type Parts struct {
+	Jobs       *jobs.Jobs
+	Specs      *jobspec.Finder
+	Scheduler  *schedule.Scheduler
+	Grants     *grant.Manager
+	Members    *cluster.Membership
+	Intake     *ingest.Intake
+	Results    *artifact.Assembler
+	Signals    *notify.Jobs
+	Supervisor *supervise.Supervisor
 }
 
 // A Manager takes jobs from level to level, ends them, and changes them on request. Its
@@ -89,15 +62,15 @@ type Results interface {
 type Manager struct {
 	jobs       *jobs.Jobs
 	specs      *jobspec.Finder
-	config     Config
-	scheduler  Scheduler
-	turns      Turns
-	mapper     Mapper
-	results    Results
+	scheduler  *schedule.Scheduler
+	grants     *grant.Manager
+	members    *cluster.Membership
+	intake     *ingest.Intake
+	results    *artifact.Assembler
 	signals    *notify.Jobs
 	supervisor *supervise.Supervisor
-
-	troubles supervise.Troubles // of jobs that cannot be advanced
+	config     Config
+	troubles   supervise.Troubles // of jobs that cannot be advanced
 
 	mu      sync.Mutex // guards the variables below
 	ownJobs map[mapreduce.JobID]bool
@@ -106,9 +79,10 @@ type Manager struct {
 
 // New returns a manager of the jobs of a store. It does nothing on its own but
 // in its loops.
-func New(j *jobs.Jobs, specs *jobspec.Finder, sch Scheduler, t Turns, mp Mapper, rs Results, signals *notify.Jobs, s *supervise.Supervisor, c Config) *Manager {
+func New(p Parts, c Config) *Manager {
 	return &Manager{
-		jobs: j, specs: specs, config: c, scheduler: sch, turns: t, mapper: mp, results: rs, signals: signals, supervisor: s,
+		jobs: p.Jobs, specs: p.Specs, scheduler: p.Scheduler, grants: p.Grants, members: p.Members, intake: p.Intake,
+		results: p.Results, signals: p.Signals, supervisor: p.Supervisor, config: c,
 		ownJobs: make(map[mapreduce.JobID]bool), ending: make(map[mapreduce.JobID]bool),
 	}
 }
@@ -165,7 +139,7 @@ func (m *Manager) advanceDueJob(ctx context.Context, id mapreduce.JobID, whole b
 		m.troubles.End(id)
 		m.results.Stop(id)
 		m.scheduler.RetireJob(id)
-		m.scheduler.DropUnits(id)
+		m.scheduler.Sessions.DropUnits(id)
 	case m.isOwnJob(id) && m.supervisor.MustFail(&m.troubles, id, err):
 		m.supervisor.LogFailure(ctx, "a job cannot be advanced", err, "job", id)
 		if m.supervisor.FailJob(ctx, id, err) {
@@ -210,7 +184,7 @@ func (m *Manager) advanceJob(ctx context.Context, id mapreduce.JobID) error {
 	s, err := m.jobs.Levels.Status(ctx, id)
 	// Several nodes may see that a level has ended: one of them goes first.
 	if err == nil && s.State.Running() && s.Ended() && m.isOwnJob(id) {
-		s, err = m.turns.GiveWay(ctx, id, s)
+		s, err = m.members.GiveWay(ctx, id, s)
 	}
 	if err == nil && s.State.Running() && m.isOwnJob(id) && !m.scheduler.HasEpoch(id, s.Epoch) {
 		err = m.RefreshJob(ctx, id) // another has turned it
@@ -245,14 +219,14 @@ func (m *Manager) advanceJob(ctx context.Context, id mapreduce.JobID) error {
 	}
 
 	if s.Level < 0 && s.MapEarly {
-		waiting, err := m.mapper.PlantEarly(ctx, id, s.Epoch)
+		waiting, err := m.intake.PlantEarly(ctx, id, s.Epoch)
 		m.scheduler.Enqueue(id, waiting) // before units that parse: no model is to wait for these
 		if err != nil {
 			return err
 		}
 	}
 
-	return m.scheduler.AdjustGrants(ctx, id)
+	return m.grants.Adjust(ctx, id)
 }
 
 // handleStoppedJob takes a job that does not run off the scheduler, and ends what a cancel
@@ -270,7 +244,7 @@ func (m *Manager) handleStoppedJob(ctx context.Context, id mapreduce.JobID, s *l
 	}
 
 	// Any node may end what a cancel has begun.
-	m.scheduler.DropUnits(id)
+	m.scheduler.Sessions.DropUnits(id)
 	var cursor []byte
 	for done := !s.Sweeping; !done; {
 		var err error
@@ -335,7 +309,7 @@ func lastOf(list []string) string {
 func (m *Manager) turnLevel(ctx context.Context, id mapreduce.JobID, s *levels.Status) error {
 	switch {
 	case s.Level < 0:
-		if err := m.mapper.StartMapping(ctx, id, s.Epoch); err != nil {
+		if err := m.intake.StartMapping(ctx, id, s.Epoch); err != nil {
 			return err
 		}
 	case s.AtResult:

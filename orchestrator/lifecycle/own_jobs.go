@@ -57,7 +57,7 @@ func (m *Manager) RefreshJob(ctx context.Context, id mapreduce.JobID) error {
 	case !st.Control.State.Running():
 		m.signals.MarkDue(id) // it may be that a cancel has begun and is not done
 	case !m.scheduler.HasEpoch(id, st.Control.Epoch):
-		m.scheduler.ScheduleJob(ctx, id, st, nil, nil)
+		m.ScheduleJob(ctx, id, st, nil, nil)
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ func (m *Manager) SealAll(ctx context.Context, id mapreduce.JobID) error {
 // SealLoop chains new checkpoints a few times a second.
 func (m *Manager) SealLoop(ctx context.Context) {
 	supervise.CallEvery(ctx, m.config.Seal, func() {
-		for _, id := range m.signals.TakeUnsealed(m.turns.TurnToSeal) {
+		for _, id := range m.signals.TakeUnsealed(m.members.TurnToSeal) {
 			if _, err := m.jobs.Audit.Seal(ctx, id); err != nil && errs.KindOf(err) != errs.NotFound {
 				m.supervisor.LogFailure(ctx, "sealing checkpoints; trying again", err, "job", id)
 				m.signals.NotifyWatchers(id)

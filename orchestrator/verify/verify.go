@@ -15,33 +15,25 @@ import (
 	"github.com/coditect/mapreduce/internal/outcome/output/check"
 	"github.com/coditect/mapreduce/internal/outcome/output/jsonvalue"
 	"github.com/coditect/mapreduce/internal/outcome/output/payload"
+	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
 	"github.com/coditect/mapreduce/orchestrator/supervise"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
-// A StageSource returns the stage of a unit, and the schema of the records that it makes,
-// if it makes any. A unit that parses a document has no stage.
-type StageSource interface {
-	PipelineOf(ctx context.Context, id mapreduce.JobID) (*pipeline.Pipeline, error)
-	StageOf(ctx context.Context, id mapreduce.JobID, u *records.Unit) (*pipeline.Stage, *schema.Schema, error)
-	// IsStrict reports whether map units fail whose records break their schema.
-	IsStrict(ctx context.Context, id mapreduce.JobID) (bool, error)
-}
-
 // A Checker checks outputs against what their units were given and the schema of their
 // job, whoever made them. Its methods are safe for concurrent use.
 type Checker struct {
 	jobs       *jobs.Jobs
-	stages     StageSource
+	stages     *jobspec.Finder
 	supervisor *supervise.Supervisor
 	texts      textCache
 	slots      chan struct{} // full while as many outputs are checked as there are processors
 }
 
 // NewChecker returns a checker of outputs of jobs in a store.
-func NewChecker(j *jobs.Jobs, stages StageSource, s *supervise.Supervisor) *Checker {
+func NewChecker(j *jobs.Jobs, stages *jobspec.Finder, s *supervise.Supervisor) *Checker {
 	return &Checker{jobs: j, stages: stages, supervisor: s, slots: make(chan struct{}, max(2, runtime.GOMAXPROCS(0)))}
 }
 

@@ -30,7 +30,7 @@ func TestImportsKeepTheLayers(t *testing.T) {
 	}
 
 	layers := readLayers(t, string(list))
-	root := filepath.Join("..", "..", "..", "..")
+	root := filepath.Join("..", "..", "..")
 	var all []string
 	checked := 0
 	each(t, ".go", func(file string, content []byte) error {

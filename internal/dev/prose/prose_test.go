@@ -18,7 +18,7 @@ import (
 // each calls fn with every file of the repository that has an extension.
 func each(t *testing.T, extension string, fn func(path string, content []byte) error) {
 	t.Helper()
-	root := filepath.Join("..", "..", "..", "..")
+	root := filepath.Join("..", "..", "..")
 	files := 0
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		name := d.Name()
