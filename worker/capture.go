@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/shorten"
 	"github.com/coditect/mapreduce/internal/outcome/output/payload"
 	"github.com/coditect/mapreduce/worker/agent"
 )
@@ -74,19 +75,11 @@ func (r *recorder) Record(call mapreduce.Call) {
 		if whole := strings.ToValidUTF8(*text, string(utf8.RuneError)); len(whole) <= room {
 			*text = whole
 		} else {
-			*text, call.Cut = clipHead(whole, room), true
+			*text, call.Cut = shorten.Bytes(whole, room), true
 		}
 		r.bytes += len(*text)
 	}
 	r.captured = append(r.captured, call)
-}
-
-// clipHead returns as much of a text's beginning as fits n bytes.
-func clipHead(text string, n int) string {
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n]
 }
 
 // appendCalls adds the calls to an output.

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/shorten"
 	"github.com/coditect/mapreduce/internal/text/token"
 	"github.com/coditect/mapreduce/worker/agent"
 )
@@ -155,20 +156,11 @@ func cleanAll(texts []string) []string {
 // cleanText returns text as valid UTF-8 without NUL, which stores and protocols
 // choke on, in at most n bytes, cut between runes.
 func cleanText(text string, n int) string {
-	const ellipsis = "…"
 	if len(text) > 2*n { // bound the work on what a model or a panic may have said
 		text = text[:2*n]
 	}
 
 	text = strings.ToValidUTF8(text, string(utf8.RuneError))
 	text = strings.ReplaceAll(text, "\x00", string(utf8.RuneError))
-	if len(text) <= n {
-		return text
-	}
-
-	cut := n - len(ellipsis)
-	for !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut] + ellipsis
+	return shorten.MarkedBytes(text, n)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/shorten"
 )
 
 // A Document is what templates may say of a document, or of another input of a unit.
@@ -166,7 +167,7 @@ func (p *Pipeline) Choices(s *Stage) map[string][]Candidate {
 func (p *Pipeline) describeAgents(stage string) string {
 	var all []string
 	for _, c := range p.candidates(stage) {
-		all = append(all, c.Name+" ("+plainText(c.Description)+")")
+		all = append(all, c.Name+" ("+shorten.Text(shorten.Visible(c.Description), maxValue)+")")
 	}
 	return strings.Join(all, ", ")
 }

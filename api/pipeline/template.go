@@ -5,10 +5,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/pipeline/internal/filetree"
+	"github.com/coditect/mapreduce/api/shorten"
 )
 
 // A Template is a text that names variables, as {{item.dish}}. Nothing else can
@@ -133,32 +133,13 @@ func (t Template) renderTemplate(value func(Variable) (string, bool)) (string, e
 			return "", fmt.Errorf("needs the variable %s, which is not there", p.Variable)
 		}
 		if p.Space != OfAgents { // whose parts are plain
-			text = plainText(text)
+			text = shorten.Text(shorten.Visible(text), maxValue)
 		}
 
 		b.WriteString(text)
 	}
 
 	return b.String(), nil
-}
-
-// plainText returns a value on one line without invisible characters, cut to maxValue.
-func plainText(text string) string {
-	text = strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case r == unicode.ReplacementChar || !unicode.IsGraphic(r):
-			return -1
-		}
-		return r
-	}, text)
-
-	text = strings.Join(strings.Fields(text), " ")
-	if r := []rune(text); len(r) > maxValue {
-		return string(r[:maxValue]) + "…"
-	}
-	return text
 }
 
 // checkVariables refuses variables that the templates of a stage cannot have.

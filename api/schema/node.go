@@ -16,6 +16,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/shorten"
 )
 
 // Bounds on a schema file: it comes from outside, and aliases of YAML can make
@@ -393,10 +394,4 @@ func joinPath(path, name string) string {
 }
 
 // clipText shortens text from outside for a message.
-func clipText(s string) string {
-	const limit = 60
-	if utf8.RuneCountInString(s) <= limit {
-		return s
-	}
-	return string([]rune(s)[:limit]) + "…"
-}
+func clipText(s string) string { return shorten.Text(s, 60) }

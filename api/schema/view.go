@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/coditect/mapreduce/api/shorten"
 )
 
 const (
@@ -472,14 +474,7 @@ func (r *views) describe(v *view) string {
 			all = append(all, text)
 		}
 	}
-	return clipDescription(strings.Join(all, " Or: "))
-}
-
-// clipDescription shortens what many alternatives say.
-func clipDescription(text string) string {
+	// What many alternatives say is too long for a form that a model fills in.
 	const limit = 1000
-	if r := []rune(text); len(r) > limit {
-		return string(r[:limit]) + "…"
-	}
-	return text
+	return shorten.Text(strings.Join(all, " Or: "), limit)
 }

@@ -2,8 +2,8 @@ package document
 
 import (
 	"strings"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/coditect/mapreduce/api/shorten"
 )
 
 // MaxTitle bounds the title of a document, in bytes.
@@ -12,31 +12,12 @@ const MaxTitle = 600
 // cleanTitle returns a title on one line without invisible characters; "" if it is what a
 // program writes into each new file, or the name of one.
 func cleanTitle(title string) string {
-	title = strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case r == utf8.RuneError || !unicode.IsGraphic(r):
-			return -1
-		}
-		return r
-	}, title)
-
-	title = strings.Join(strings.Fields(title), " ")
+	title = shorten.Visible(title)
 	if isProgramTitle(title) {
 		return ""
 	}
 
-	if len(title) > MaxTitle {
-		// The cut must not fall within a character.
-		end := MaxTitle - len("…")
-		for !utf8.RuneStart(title[end]) {
-			end--
-		}
-		title = title[:end] + "…"
-	}
-
-	return title
+	return shorten.MarkedBytes(title, MaxTitle)
 }
 
 // isProgramTitle reports whether a title is one that nobody has chosen.

@@ -3,6 +3,8 @@ package tool
 import (
 	"fmt"
 	"unicode/utf8"
+
+	"github.com/coditect/mapreduce/api/shorten"
 )
 
 // A Window is the part of a text that a call shows.
@@ -71,9 +73,6 @@ func CutText(text string, bytes int) (string, int64) {
 	if len(text) <= bytes {
 		return text, 0
 	}
-	at := bytes
-	for at > 0 && !utf8.RuneStart(text[at]) {
-		at--
-	}
+	at := shorten.Boundary(text, bytes)
 	return text[:at], int64(len(text) - at)
 }

@@ -52,6 +52,10 @@ func ReadLayers(list string) (*Layers, error) {
 // Refusal says why a package may not import another, or nothing if it may. Both are paths of
 // imports, those of this project without its module; isTest says whether a test file does.
 func (l *Layers) Refusal(from, imported string, isTest bool) string {
+	if l.isForAll(imported) {
+		return ""
+	}
+
 	ours := !strings.Contains(firstElement(imported), ".") && l.isOurs(imported)
 	for _, r := range l.rules {
 		refused := false
@@ -68,6 +72,13 @@ func (l *Layers) Refusal(from, imported string, isTest bool) string {
 		}
 	}
 	return ""
+}
+
+// isForAll reports whether a line lets all import a package.
+func (l *Layers) isForAll(imported string) bool {
+	return slices.ContainsFunc(l.rules, func(r rule) bool {
+		return r.operator == "<-" && slices.Contains(r.right, "all") && r.left.have(imported)
+	})
 }
 
 // isOurs reports whether a path without a domain is of this project, not of the standard library.

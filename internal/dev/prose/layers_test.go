@@ -85,6 +85,10 @@ internal/text/... -/> math/rand/... crypto/rand
 # and its bench.
 example.org/db/... <- store/db internal/dev/bench/... tests
 log <- nothing
+
+# What all may say.
+api/plural -> nothing
+api/plural <- all
 `
 	layers := readLayers(t, list)
 	for _, test := range []struct {
@@ -115,13 +119,15 @@ log <- nothing
 		{"store/other", "example.org/dbase", false, ""},
 		{"store/other", "log", true, "One driver knows it, and its bench."},
 		{"store/other", "log/slog", false, ""},
+		{"api/words", "api/plural", false, ""},
+		{"api/plural", "api/words", false, "What all may say."},
 	} {
 		if got := layers.Refusal(test.from, test.imported, test.isTest); got != test.want {
 			t.Errorf("%s imports %s, test %t: got %q, want %q", test.from, test.imported, test.isTest, got, test.want)
 		}
 	}
 
-	got := layers.Unused([]string{"api/words", "api/errs", "internal/document", "internal/document/all", "store/db", "internal/dev/bench"})
+	got := layers.Unused([]string{"api/words", "api/errs", "api/plural", "internal/document", "internal/document/all", "store/db", "internal/dev/bench"})
 	if want := []string{"internal/text/...", "internal/text/..."}; !slices.Equal(got, want) {
 		t.Errorf("unused: got %q, want %q", got, want)
 	}

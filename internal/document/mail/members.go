@@ -14,6 +14,7 @@ import (
 	"github.com/jhillyerd/enmime/v2"
 	"golang.org/x/text/encoding/htmlindex"
 
+	"github.com/coditect/mapreduce/api/shorten"
 	"github.com/coditect/mapreduce/internal/document"
 )
 
@@ -177,18 +178,18 @@ func (s *splitter) metadata(m *message) map[string]string {
 	metadata := map[string]string{}
 	for key, header := range map[string]string{"from": "From", "to": "To", "date": "Date", "subject": "Subject"} {
 		if value := m.value(header); value != "" {
-			metadata[key] = clip(value)
+			metadata[key] = shorten.Bytes(value, maxMetadata)
 		}
 	}
 
 	// Messages of one conversation are known by their ids.
 	id := messageID(m.header.Get("Message-Id"))
 	if id != "" {
-		metadata["message_id"] = clip(id)
+		metadata["message_id"] = shorten.Bytes(id, maxMetadata)
 	}
 
 	if thread := s.threads.of(id, m.header.Get("References"), m.header.Get("In-Reply-To")); thread != "" {
-		metadata["thread"] = clip(thread)
+		metadata["thread"] = shorten.Bytes(thread, maxMetadata)
 	}
 
 	return metadata
@@ -196,13 +197,6 @@ func (s *splitter) metadata(m *message) map[string]string {
 
 // maxMetadata bounds a value of metadata, in bytes.
 const maxMetadata = 300
-
-func clip(s string) string {
-	if len(s) <= maxMetadata {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxMetadata], "")
-}
 
 // threads has the first message of the conversation that messages belong to, by their id.
 type threads map[string]string

@@ -7,9 +7,9 @@ package richtext
 import (
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/shorten"
 	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/internal/text/layout"
 	"github.com/coditect/mapreduce/internal/text/table"
@@ -339,14 +339,5 @@ func oneLine(text string) string { return strings.Join(strings.Fields(text), " "
 
 // Clip returns the beginning of a name that fits a text of a location.
 func Clip(name string) string {
-	name = strings.ToValidUTF8(oneLine(name), "")
-	if len(name) <= mapreduce.MaxLocationText {
-		return name
-	}
-
-	end := mapreduce.MaxLocationText - len("…")
-	for !utf8.RuneStart(name[end]) {
-		end--
-	}
-	return name[:end] + "…"
+	return shorten.MarkedBytes(strings.ToValidUTF8(oneLine(name), ""), mapreduce.MaxLocationText)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/shorten"
 	"github.com/coditect/mapreduce/internal/text/confidence"
 	"github.com/coditect/mapreduce/internal/text/derive"
 )
@@ -349,9 +350,5 @@ func displayValue(v any) string {
 
 	b, _ := json.Marshal(v) // normalised values are always JSON
 	b = fullID.ReplaceAll(b, []byte("REF…"))
-
-	if text := []rune(string(b)); len(text) > limit {
-		return string(text[:limit]) + "…"
-	}
-	return string(b)
+	return shorten.Text(string(b), limit)
 }

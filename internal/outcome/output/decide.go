@@ -10,6 +10,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/shorten"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
 	"github.com/coditect/mapreduce/internal/text/confidence"
 	"github.com/coditect/mapreduce/internal/text/ground"
@@ -132,20 +133,10 @@ type decider struct {
 }
 
 func (d *decider) addRemoved(field, name, reason string) {
-	r := Removed{Name: shortenText(name), Field: field, Reason: reason, Unit: d.unit}
+	r := Removed{Name: clipText(name), Field: field, Reason: reason, Unit: d.unit}
 	if !slices.Contains(d.out.Removed, r) {
 		d.out.Removed = append(d.out.Removed, r)
 	}
-}
-
-// shortenText bounds what is repeated of what a reducer said.
-func shortenText(s string) string {
-	const most = 200
-	s = strings.ToValidUTF8(s, "\ufffd")
-	if r := []rune(s); len(r) > most {
-		return string(r[:most]) + "…"
-	}
-	return s
 }
 
 func (d *decider) applyDecision(x Decision) {
@@ -153,7 +144,7 @@ func (d *decider) applyDecision(x Decision) {
 
 	switch {
 	case p == nil:
-		d.addRemoved(shortenText(x.Field), fmt.Sprint(x.Value), "the schema has no such field")
+		d.addRemoved(clipText(x.Field), fmt.Sprint(x.Value), "the schema has no such field")
 		return
 	case x.Entry < 0 || x.Entry >= len(d.out.Entries):
 		d.addRemoved(x.Field, fmt.Sprint(x.Value), "there is no such record")
@@ -273,7 +264,7 @@ func (c *choice) addReason(reason string) string {
 	if c.why == "" {
 		return reason
 	}
-	words := refs.Respell(shortenText(c.why), func(string) (string, bool) { return "", true }).Text
+	words := refs.Respell(clipText(c.why), func(string) (string, bool) { return "", true }).Text
 	return reason + ": " + strings.TrimSpace(strings.ReplaceAll(words, "[]", ""))
 }
 
@@ -440,3 +431,6 @@ func (c *choice) keepCandidates(kept []merge.Candidate, reason string) {
 
 	c.field.Candidates = kept
 }
+
+// clipText bounds what is repeated of what a reducer said.
+func clipText(s string) string { return shorten.Text(strings.ToValidUTF8(s, "\ufffd"), 200) }

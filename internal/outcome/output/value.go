@@ -173,7 +173,7 @@ func (c *citer) noteRemoved(path, name string) {
 	if path == "" {
 		path = wholeValue
 	}
-	r := Removed{Name: shortenText(name), Field: path, Reason: "the reference was never issued", Unit: c.unit}
+	r := Removed{Name: clipText(name), Field: path, Reason: "the reference was never issued", Unit: c.unit}
 	if !slices.Contains(c.removed, r) {
 		c.removed = append(c.removed, r)
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/coditect/mapreduce/api/shorten"
 )
 
 // A Source is a document as a bibliography describes it. Any text may be empty.
@@ -105,17 +107,7 @@ func webAddress(text string) string {
 // oneLine returns a text on one line without invisible characters, of at most so many
 // characters.
 func oneLine(text string, most int) string {
-	text = strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case r == utf8.RuneError || !unicode.IsGraphic(r):
-			return -1
-		}
-		return r
-	}, text)
-
-	text = strings.Join(strings.Fields(text), " ")
+	text = shorten.Visible(text)
 	if utf8.RuneCountInString(text) <= most {
 		return text
 	}

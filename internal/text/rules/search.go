@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
 	"github.com/coditect/mapreduce/api/schema/pattern"
+	"github.com/coditect/mapreduce/api/shorten"
 	"github.com/coditect/mapreduce/internal/text/rules/form"
 	"github.com/coditect/mapreduce/internal/text/rules/span"
 	"github.com/coditect/mapreduce/internal/text/table"
@@ -455,12 +455,7 @@ func (f *field) readText(quote string, style format.NumberStyle, reading *readin
 
 // clip shortens a text for a message.
 func clip(s string) string {
-	const most = 60
-	s = format.Text(s)
-	if utf8.RuneCountInString(s) <= most {
-		return s
-	}
-	return string([]rune(s)[:most]) + "…"
+	return shorten.Text(format.Text(s), 60)
 }
 
 // missingReason says why nothing was found.

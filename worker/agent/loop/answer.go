@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/shorten"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/outcome/output/check"
 	"github.com/coditect/mapreduce/internal/outcome/output/jsonvalue"
@@ -150,7 +151,7 @@ func (c *conversation) instructions() string {
 		fmt.Fprintf(&b, "8. Choose at most %d passages.\n", size)
 	}
 	if query := c.task.StageSpec.Query; query != "" {
-		fmt.Fprintf(&b, "\nWHAT IS ASKED: %s\n", clip(query, 2000))
+		fmt.Fprintf(&b, "\nWHAT IS ASKED: %s\n", shorten.Line(query, 2000))
 	}
 
 	b.WriteString("\nTHE FINAL ANSWER: JSON. ")
@@ -274,7 +275,7 @@ func (c *conversation) acceptValue(ctx context.Context, texts *texts, raw []byte
 	inputs := append(slices.Clone(c.talk.Given), output.OfCitations(cited...))
 	out, err := output.NewValue(string(c.task.Unit), value, c.form.value, output.IssueAll(inputs), inputs)
 	if errors.Is(err, jsonvalue.ErrForm) {
-		return nil, append(faults, clip(err.Error(), 600)), nil
+		return nil, append(faults, shorten.Line(err.Error(), 600)), nil
 	}
 	if err != nil {
 		return nil, nil, agent.Permanent(err)
@@ -370,9 +371,9 @@ func (c *conversation) acceptRecords(ctx context.Context, texts *texts, raw []by
 		collect.add(rec)
 	}
 
-	res, err := collect.result(clip(none, maxQuery))
+	res, err := collect.result(shorten.Line(none, maxQuery))
 	if errors.Is(err, check.ErrSchema) {
-		return nil, append(faults, clip(err.Error(), 600)), nil
+		return nil, append(faults, shorten.Line(err.Error(), 600)), nil
 	}
 	return res, faults, err
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/shorten"
 	"github.com/coditect/mapreduce/internal/outcome/journal"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/llm"
@@ -62,7 +63,7 @@ func (c *conversation) counts(call *llm.ToolCall) bool {
 func (c *conversation) callOne(ctx context.Context, i int, call *llm.ToolCall, allowed bool) (text string, isError bool, err error) {
 	defer func() { // our own mistake with what a tool brought ends this attempt alone
 		if p := recover(); p != nil {
-			err = fmt.Errorf("after a call of %s: panic: %v\n%s", clip(call.Name, 80), p, debug.Stack())
+			err = fmt.Errorf("after a call of %s: panic: %v\n%s", shorten.Line(call.Name, 80), p, debug.Stack())
 		}
 	}()
 	switch {
@@ -89,10 +90,10 @@ func (c *conversation) callOne(ctx context.Context, i int, call *llm.ToolCall, a
 	// A call that an earlier attempt made was noted and recorded then.
 	if !b.recalled {
 		if b.Error != "" {
-			c.progress(c.turns, "%s failed: %s", clip(call.Name, 80), clip(b.Error, maxNoted))
+			c.progress(c.turns, "%s failed: %s", shorten.Line(call.Name, 80), shorten.Line(b.Error, maxNoted))
 		}
 		c.record(mapreduce.Call{
-			Kind: mapreduce.CallTool, Turn: int(c.turns), Name: clip(call.Name, 80), Latency: time.Since(began), Error: b.Error, Prompt: string(call.Input), Answer: text,
+			Kind: mapreduce.CallTool, Turn: int(c.turns), Name: shorten.Line(call.Name, 80), Latency: time.Since(began), Error: b.Error, Prompt: string(call.Input), Answer: text,
 		})
 	}
 	return text, isError, nil
@@ -105,7 +106,7 @@ func (c *conversation) failure(call *llm.ToolCall, why string) string {
 		Query  string `json:"query"`
 		Data   string `json:"data"`
 		Error  string `json:"error"`
-	}{clip(call.Name, 80), c.queryOf(call), "{}", why})
+	}{shorten.Line(call.Name, 80), c.queryOf(call), "{}", why})
 	if err != nil { // of strings
 		return why
 	}
@@ -125,11 +126,11 @@ func (c *conversation) queryOf(call *llm.ToolCall) string {
 	if json.Unmarshal(call.Input, &in) == nil {
 		for _, name := range []string{spec.Query, spec.Address} {
 			if text, ok := in[name].(string); ok && name != "" {
-				return clip(text, maxQuery)
+				return shorten.Line(text, maxQuery)
 			}
 		}
 	}
-	return clip(string(call.Input), maxQuery)
+	return shorten.Line(string(call.Input), maxQuery)
 }
 
 // brought is what came of a call, as the journal remembers it. Texts of evidence are stored
@@ -168,7 +169,7 @@ func (c *conversation) bring(ctx context.Context, i int, call *llm.ToolCall) (*b
 
 	b, key := &brought{recalled: true}, c.callKey(i, call, input)
 	if _, done := c.calls.Recall(key); !done {
-		c.progress(c.turns, "%s %s", spec.Name, clip(c.queryOf(call), maxNoted))
+		c.progress(c.turns, "%s %s", spec.Name, shorten.Line(c.queryOf(call), maxNoted))
 	}
 
 	raw, err := do(ctx, key, func(ctx context.Context) ([]byte, error) {
@@ -247,7 +248,7 @@ func (c *conversation) keep(ctx context.Context, b *brought, spec *tool.Spec, e 
 		return context.Cause(ctx)
 	case errors.Is(err, agent.ErrNoRoom) || errors.Is(err, errs.Invalid):
 		// Of a text that cannot be kept a small part is shown, with the reason.
-		text := e.Text[:cutAt(e.Text, max(0, min(maxUncited, *room)))]
+		text := e.Text[:shorten.Boundary(e.Text, max(0, min(maxUncited, *room)))]
 		*room -= len(text)
 		b.Cut += int64(len(e.Text) - len(text))
 		b.Text += fmt.Sprintf("\n(What %s holds cannot be cited: %v.)\n%s", e.URI, err, text)
@@ -263,7 +264,7 @@ func (c *conversation) keep(ctx context.Context, b *brought, spec *tool.Spec, e 
 	}
 
 	for _, r := range wanted {
-		end := r.Start + cutAt(e.Text[r.Start:r.End], max(0, *room))
+		end := r.Start + shorten.Boundary(e.Text[r.Start:r.End], max(0, *room))
 		if end > r.Start {
 			s.Ranges = append(s.Ranges, tool.Range{Start: r.Start, End: end})
 			*room -= end - r.Start

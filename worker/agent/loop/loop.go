@@ -30,6 +30,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/shorten"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/model"
 	"github.com/coditect/mapreduce/worker/llm"
@@ -297,7 +298,7 @@ func (c *conversation) refusedBefore() (n int) {
 // one, and for nothing else again.
 func (c *conversation) unfit(ctx context.Context, faults []string) error {
 	_, err := c.calls.Do(ctx, unfitKey(c.refusedBefore()), func(context.Context) ([]byte, error) { return []byte("{}"), nil })
-	return errors.Join(llm.ForAgent(llm.NewError(llm.Mismatch, "the final answer does not do: %s", clip(strings.Join(faults, "; "), 600))), err)
+	return errors.Join(llm.ForAgent(llm.NewError(llm.Mismatch, "the final answer does not do: %s", shorten.Line(strings.Join(faults, "; "), 600))), err)
 }
 
 // record adds a call of a tool to the trace of the job.
@@ -305,13 +306,4 @@ func (c *conversation) record(call mapreduce.Call) {
 	if r, ok := c.calls.(agent.Recorder); ok {
 		r.Record(call)
 	}
-}
-
-// clip returns the beginning of a text on one line.
-func clip(text string, most int) string {
-	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " ")
-	if r := []rune(text); len(r) > most {
-		return string(r[:most]) + "…"
-	}
-	return text
 }

@@ -12,22 +12,11 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/shorten"
 	"github.com/coditect/mapreduce/worker/agent/model/prompt"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/tool"
 )
-
-// cutAt returns how many bytes of a text are its beginning of at most n, which does not end
-// within a character.
-func cutAt(text string, n int) int {
-	if len(text) <= n {
-		return len(text)
-	}
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return n
-}
 
 // show returns the text that the model gets for a call: each evidence between marks that
 // name it, and what the tool said besides.
@@ -71,9 +60,9 @@ func (c *conversation) show(ctx context.Context, b *brought) (string, error) {
 
 // writeEvidence writes a piece of evidence.
 func writeEvidence(out *strings.Builder, s shown, text, mark string) {
-	fmt.Fprintf(out, "<%s %s> %s", s.Document, mark, clip(s.URI, maxQuery))
+	fmt.Fprintf(out, "<%s %s> %s", s.Document, mark, shorten.Line(s.URI, maxQuery))
 	if s.Title != "" {
-		fmt.Fprintf(out, " %q", clip(s.Title, maxQuery))
+		fmt.Fprintf(out, " %q", shorten.Line(s.Title, maxQuery))
 	}
 	fmt.Fprintf(out, "\n%s\n</%s %s>\n", text, s.Document, mark)
 
@@ -155,7 +144,7 @@ func (c *conversation) reread(ctx context.Context, input json.RawMessage) (text 
 	for start > 0 && start < len(whole) && !utf8.RuneStart(whole[start]) {
 		start--
 	}
-	end := start + cutAt(string(whole[start:min(len(whole), start+rereadOutput+utf8.UTFMax)]), rereadOutput)
+	end := start + shorten.Boundary(string(whole[start:min(len(whole), start+rereadOutput+utf8.UTFMax)]), rereadOutput)
 	text = string(whole[start:end])
 
 	e := &known[i]
@@ -218,9 +207,9 @@ func (c *conversation) drop(at place) bool {
 	}
 
 	call := c.callOf(at)
-	line := fmt.Sprintf("[%d bytes that %s brought were left out, to keep the conversation within its limit.", len(part.Result.Text), clip(part.Result.Name, 80))
+	line := fmt.Sprintf("[%d bytes that %s brought were left out, to keep the conversation within its limit.", len(part.Result.Text), shorten.Line(part.Result.Name, 80))
 	if call != nil {
-		line = fmt.Sprintf("[%d bytes that %s %s brought were left out, to keep the conversation within its limit.", len(part.Result.Text), clip(part.Result.Name, 80), clip(string(call.Input), maxQuery))
+		line = fmt.Sprintf("[%d bytes that %s %s brought were left out, to keep the conversation within its limit.", len(part.Result.Text), shorten.Line(part.Result.Name, 80), shorten.Line(string(call.Input), maxQuery))
 	}
 
 	if ids := evidenceIn(part.Result.Text); len(ids) > 0 {

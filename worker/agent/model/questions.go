@@ -10,6 +10,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/shorten"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/worker/agent/model/found"
@@ -349,27 +350,16 @@ func (m *mergeRun) recordOption(e *output.Entry) option {
 	fmt.Fprintf(&b, "of %d documents", len(r.Sources))
 	for _, f := range m.schema.Fields() {
 		if v, ok := r.Values[f.Path]; ok {
-			fmt.Fprintf(&b, "\n  %s: %s", f.Path, shortenValue(shownValue(m.issued, v)))
+			fmt.Fprintf(&b, "\n  %s: %s", f.Path, shorten.Text(shownValue(m.issued, v), maxQuote))
 		}
 	}
 
 	return option{shown: b.String()}
 }
 
-// shortenValue returns enough of a value to distinguish records.
-func shortenValue(text string) string {
-	if r := []rune(text); len(r) > maxQuote {
-		return string(r[:maxQuote]) + "…"
-	}
-	return text
-}
-
 // quoteShort writes a text as JSON, shortened.
 func quoteShort(text string, most int) string {
-	if r := []rune(text); len(r) > most {
-		text = string(r[:most]) + "…"
-	}
-	raw, _ := json.Marshal(text) // a string cannot fail
+	raw, _ := json.Marshal(shorten.Text(text, most)) // a string cannot fail
 	return string(raw)
 }
 
@@ -386,11 +376,7 @@ func shownValue(issued *output.Issued, v any) string {
 		return "null"
 	}
 
-	text := strings.TrimSpace(issued.Show(b.String()))
-	if r := []rune(text); len(r) > maxValueText {
-		return string(r[:maxValueText]) + "…"
-	}
-	return text
+	return shorten.Text(strings.TrimSpace(issued.Show(b.String())), maxValueText)
 }
 
 // A decided is an answer to a question.

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
+	"github.com/coditect/mapreduce/api/shorten"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/llm"
 )
@@ -229,7 +229,7 @@ func (h *Health) answered(name string, kept bool, failed *routeFailure) {
 		if was := h.away[other]; !was.told {
 			was.told = true
 			h.away[other] = was
-			lines = append(lines, fmt.Sprintf("%s does not answer (%s): %s is asked in its place", other, firstLine(failed.errs[i]), name))
+			lines = append(lines, fmt.Sprintf("%s does not answer (%s): %s is asked in its place", other, shorten.Line(failed.errs[i].Error(), maxReason), name))
 		}
 	}
 
@@ -240,14 +240,5 @@ func (h *Health) answered(name string, kept bool, failed *routeFailure) {
 	}
 }
 
-// maxReason bounds the reason in a line for people, in bytes.
+// maxReason bounds the reason in a line for people, in characters.
 const maxReason = 200
-
-// firstLine returns an error in one line.
-func firstLine(err error) string {
-	text := strings.Join(strings.Fields(err.Error()), " ")
-	if len(text) > maxReason {
-		text = strings.ToValidUTF8(text[:maxReason], "") + "…"
-	}
-	return text
-}

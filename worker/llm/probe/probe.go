@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/coditect/mapreduce/api/shorten"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/decorator"
 )
@@ -54,7 +55,7 @@ func Ask(ctx context.Context, p llm.Provider, model llm.Model) (*Report, error) 
 		return nil, err
 	}
 	pr.report.Model = first.Model
-	pr.note("text", strings.TrimSpace(first.Text()) != "", "it says %q", shorten(first.Text()))
+	pr.note("text", strings.TrimSpace(first.Text()) != "", "it says %q", shorten.Line(first.Text(), maxShown))
 	pr.note("usage", first.Usage.Reported, "%d and %d tokens are told", first.Usage.In(), first.Usage.Output)
 
 	pr.trySchema(ctx)
@@ -113,7 +114,7 @@ func (p *prober) trySchema(ctx context.Context) {
 		Year int
 	}
 	right := json.Unmarshal(res.Answer, &got) == nil && got.City == "Lyon" && got.Year == 1987
-	p.note("structured", right, "the answer is %s", shorten(string(res.Answer)))
+	p.note("structured", right, "the answer is %s", shorten.Line(string(res.Answer), maxShown))
 }
 
 // tryTools has a tool called.
@@ -135,10 +136,10 @@ func (p *prober) tryTools(ctx context.Context) {
 
 	calls := res.Calls()
 	if len(calls) == 0 {
-		p.note("tools", false, "it calls none, and says %q", shorten(res.Text()))
+		p.note("tools", false, "it calls none, and says %q", shorten.Line(res.Text(), maxShown))
 		return
 	}
-	p.note("tools", strings.Contains(string(calls[0].Input), "Duarte"), "it calls %s with %s", calls[0].Name, shorten(string(calls[0].Input)))
+	p.note("tools", strings.Contains(string(calls[0].Input), "Duarte"), "it calls %s with %s", calls[0].Name, shorten.Line(string(calls[0].Input), maxShown))
 }
 
 // preamble is a text that is the same in all calls.
@@ -151,11 +152,5 @@ func preamble() string {
 	return b.String()
 }
 
-// shorten returns the beginning of a text on one line.
-func shorten(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
-	if r := []rune(text); len(r) > 80 {
-		return string(r[:80]) + "…"
-	}
-	return text
-}
+// maxShown bounds what is shown of an answer, in characters.
+const maxShown = 80

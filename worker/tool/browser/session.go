@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/coditect/mapreduce/api/shorten"
 	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/worker/tool"
 	"github.com/coditect/mapreduce/worker/tool/readable"
@@ -256,13 +257,7 @@ func (s *session) Close() error {
 }
 
 // oneLine returns a short text on one line.
-func oneLine(text string) string {
-	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
-	if r := []rune(text); len(r) > maxLine {
-		text = string(r[:maxLine]) + "…"
-	}
-	return cmp.Or(text, "(none)")
-}
+func oneLine(text string) string { return cmp.Or(shorten.Line(text, maxLine), "(none)") }
 
 // maxLine bounds a line of an outline, in characters.
 const maxLine = 300

@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/charset"
+
+	"github.com/coditect/mapreduce/api/shorten"
 )
 
 // A link is a link of a page.
@@ -111,12 +113,12 @@ func (d *describer) begin(name string, attrs map[string]string) {
 		}
 	case "meta":
 		key := strings.ToLower(cmp.Or(attrs["property"], attrs["name"], attrs["itemprop"]))
-		if value := oneLine(attrs["content"]); key != "" && value != "" && d.metas[key] == "" && len(d.metas) < 200 {
+		if value := shorten.Line(attrs["content"], maxField); key != "" && value != "" && d.metas[key] == "" && len(d.metas) < 200 {
 			d.metas[key] = value
 		}
 	case "time":
 		if d.metas["date"] == "" {
-			d.metas["date"] = oneLine(attrs["datetime"])
+			d.metas["date"] = shorten.Line(attrs["datetime"], maxField)
 		}
 	case "title":
 		if d.page.title == "" && d.into == nil {
@@ -134,7 +136,7 @@ func (d *describer) ended(name string) {
 		return
 	}
 
-	text := oneLine(html.UnescapeString(d.into.String()))
+	text := shorten.Line(html.UnescapeString(d.into.String()), maxField)
 	d.into = nil
 	if name == "title" {
 		d.page.title = text
@@ -152,13 +154,4 @@ func (d *describer) ended(name string) {
 		d.seen[address] = true
 		d.page.links = append(d.page.links, link{text, address})
 	}
-}
-
-// oneLine returns a text on one line, of at most maxField bytes.
-func oneLine(text string) string {
-	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
-	if len(text) > maxField {
-		text = strings.ToValidUTF8(text[:maxField], "") + "…"
-	}
-	return text
 }

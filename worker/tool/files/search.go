@@ -17,6 +17,7 @@ import (
 	"syscall"
 
 	"github.com/coditect/mapreduce/api/folder"
+	"github.com/coditect/mapreduce/api/shorten"
 
 	"github.com/coditect/mapreduce/worker/tool"
 	"github.com/coditect/mapreduce/worker/tool/policy"
@@ -276,7 +277,7 @@ func segmentEnd(text string, at int) int {
 	if end := strings.IndexByte(text[at:min(len(text), at+maxSegment)], '\n'); end >= 0 {
 		return at + end
 	}
-	return runeStart(text, min(len(text), at+maxSegment))
+	return shorten.Boundary(text, at+maxSegment)
 }
 
 // text looks through the text of a file, line by line.
@@ -352,20 +353,12 @@ func lineAround(text string, at, around int) tool.Range {
 	}
 
 	if at-r.Start > maxLine {
-		r.Start = runeStart(text, at-maxLine)
+		r.Start = shorten.Boundary(text, at-maxLine)
 	}
 	if r.End-at > maxLine {
-		r.End = runeStart(text, at+maxLine)
+		r.End = shorten.Boundary(text, at+maxLine)
 	}
 	return r
-}
-
-// runeStart returns where the character at a byte begins.
-func runeStart(text string, at int) int {
-	for at > 0 && at < len(text) && text[at]&0xc0 == 0x80 {
-		at--
-	}
-	return at
 }
 
 // result returns what was found.

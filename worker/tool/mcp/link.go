@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/coditect/mapreduce/api/shorten"
 	"github.com/coditect/mapreduce/worker/child"
 	"github.com/coditect/mapreduce/worker/tool"
 )
@@ -252,11 +253,11 @@ func (k *Kit) explain(ctx context.Context, m *member, err error) error {
 	}
 
 	if answer, ok := errors.AsType[*jsonrpc.Error](err); ok && isAnswer(err) {
-		return fmt.Errorf("%sthe server answers with error %d: %s", what, answer.Code, shorten(printable(k.scrub(answer.Message)), maxErrorText))
+		return fmt.Errorf("%sthe server answers with error %d: %s", what, answer.Code, shorten.MarkedBytes(printable(k.scrub(answer.Message)), maxErrorText))
 	}
 
 	text := strings.Join(strings.Fields(printable(k.scrub(err.Error()))), " ")
-	return errors.New(what + shorten(text, maxErrorText))
+	return errors.New(what + shorten.MarkedBytes(text, maxErrorText))
 }
 
 // maxErrorText bounds what a server says of an error, in bytes.

@@ -18,6 +18,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/coditect/mapreduce/api/schema/validator"
+	"github.com/coditect/mapreduce/api/shorten"
 	"github.com/coditect/mapreduce/worker/tool"
 )
 
@@ -56,7 +57,7 @@ func (k *Kit) learn(ctx context.Context) error {
 			err = errors.New("the server lists it twice")
 		}
 		if err != nil {
-			k.config.Logger.Warn("a tool of an MCP server is left out", "server", k.server.Name, "tool", shorten(k.scrub(t.Name), maxMemberName), "reason", k.scrub(err.Error()))
+			k.config.Logger.Warn("a tool of an MCP server is left out", "server", k.server.Name, "tool", shorten.MarkedBytes(k.scrub(t.Name), maxMemberName), "reason", k.scrub(err.Error()))
 			why[t.Name] = err
 			continue
 		}
@@ -109,7 +110,7 @@ func (k *Kit) memberOf(t *sdk.Tool) (*member, error) {
 	description := cmp.Or(t.Description, t.Title)
 	m.spec = tool.Spec{
 		Name: modelName(k.server.Name, t.Name), Member: t.Name, Input: doc,
-		Description: shorten(printable(k.scrub(description)), maxDescription),
+		Description: shorten.MarkedBytes(printable(k.scrub(description)), maxDescription),
 		Idempotent:  k.server.Trusted && t.Annotations != nil && (t.Annotations.ReadOnlyHint || t.Annotations.IdempotentHint),
 		Timeout:     cmp.Or(k.server.Timeout, tool.DefaultTimeout), MaxOutput: cmp.Or(k.server.MaxOutput, tool.DefaultOutput),
 		Query: parts.only(queryNames), Address: parts.only(addressNames),
@@ -177,14 +178,6 @@ func digest(data []byte) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// shorten cuts a text after at most so many bytes, at the end of a character.
-func shorten(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
-}
-
 // printable takes out of a text what cannot be seen, such as characters that turn the
 // direction of writing, or that hide words from people and not from models.
 func printable(text string) string {
@@ -224,5 +217,5 @@ func fault(err error) string {
 	for i, line := range lines {
 		lines[i] = strings.TrimPrefix(strings.TrimSpace(line), "- ")
 	}
-	return shorten(strings.Join(lines, "; "), 1<<10)
+	return shorten.MarkedBytes(strings.Join(lines, "; "), 1<<10)
 }

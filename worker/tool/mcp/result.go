@@ -13,6 +13,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/coditect/mapreduce/api/shorten"
 	"github.com/coditect/mapreduce/worker/tool"
 )
 
@@ -88,7 +89,7 @@ func addressOf(server, name string, arguments json.RawMessage) (uri, title strin
 	if query := values.Encode(); len(query) <= maxQuery {
 		return uri + "?" + query, name + " " + string(arguments)
 	}
-	return uri + "?" + digest(arguments), name + " " + shorten(string(arguments), maxQuery)
+	return uri + "?" + digest(arguments), name + " " + shorten.MarkedBytes(string(arguments), maxQuery)
 }
 
 // maxQuery bounds the input in an address, in bytes.
@@ -105,7 +106,7 @@ func (r *reader) errorText(content []sdk.Content) string {
 	if len(texts) == 0 {
 		return "the server says that the call failed, and not why"
 	}
-	return shorten(printable(r.kit.scrub(strings.Join(texts, "\n"))), maxErrorText)
+	return shorten.MarkedBytes(printable(r.kit.scrub(strings.Join(texts, "\n"))), maxErrorText)
 }
 
 // checkOutput refuses an output that does not fit the schema that the server stated. It
@@ -166,7 +167,7 @@ func (r *reader) add(c sdk.Content) bool {
 
 // clean returns a word of the server on one line.
 func (r *reader) clean(text string) string {
-	return shorten(strings.Join(strings.Fields(printable(r.kit.scrub(text))), " "), maxQuery)
+	return shorten.MarkedBytes(strings.Join(strings.Fields(printable(r.kit.scrub(text))), " "), maxQuery)
 }
 
 func (r *reader) note(format string, args ...any) {

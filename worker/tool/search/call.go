@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coditect/mapreduce/api/shorten"
 	"github.com/coditect/mapreduce/worker/tool"
 )
 
@@ -184,5 +185,5 @@ func partOf(h Hit) (from, to int) {
 		}
 	}
 
-	return from, runeStart(h.text, min(to, from+wholeBytes)) // a long stretch may have no passage
+	return from, shorten.Boundary(h.text, min(to, from+wholeBytes)) // a long stretch may have no passage
 }

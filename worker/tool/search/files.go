@@ -16,9 +16,9 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/folder"
+	"github.com/coditect/mapreduce/api/shorten"
 
 	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/internal/document/jsonl"
@@ -290,20 +290,12 @@ func (s *stored) newKey() string {
 // titleOf returns the first heading of a text in Markdown near its beginning, or else the
 // name of its file.
 func titleOf(text, name string) string {
-	for line := range strings.Lines(text[:runeStart(text, min(len(text), 2000))]) {
+	for line := range strings.Lines(text[:shorten.Boundary(text, 2000)]) {
 		if title, ok := strings.CutPrefix(line, "# "); ok && strings.TrimSpace(title) != "" {
 			return strings.TrimSpace(title)
 		}
 	}
 	return path.Base(name)
-}
-
-// runeStart returns the last byte up to n at which a character of a text begins.
-func runeStart(text string, n int) int {
-	for n > 0 && n < len(text) && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return n
 }
 
 // textsOf returns the members of a record that are texts or numbers, as texts.

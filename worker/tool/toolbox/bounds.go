@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/coditect/mapreduce/api/shorten"
 	"github.com/coditect/mapreduce/worker/tool"
 )
 
@@ -27,7 +28,7 @@ const (
 // may be huge: texts are cloned after they were cut.
 func within(spec *tool.Spec, in *tool.Result, now time.Time) *tool.Result {
 	out := &tool.Result{Cut: max(in.Cut, 0)}
-	text := head(in.Text, spec.MaxOutput)
+	text := shorten.Bytes(in.Text, spec.MaxOutput)
 	out.Cut += int64(len(in.Text) - len(text))
 	out.Text = strings.ToValidUTF8(strings.Clone(text), "\uFFFD")
 
@@ -68,7 +69,7 @@ func within(spec *tool.Spec, in *tool.Result, now time.Time) *tool.Result {
 // bounded returns a piece of evidence within its bounds, and how many bytes of its text were
 // left out.
 func bounded(e *tool.Evidence, most int, now time.Time) (out tool.Evidence, left int) {
-	text := head(e.Text, most)
+	text := shorten.Bytes(e.Text, most)
 	left = len(e.Text) - len(text)
 	valid := utf8.ValidString(text)
 	out = tool.Evidence{
@@ -124,33 +125,14 @@ func ranges(in []tool.Range, text string) []tool.Range {
 	return out
 }
 
-// head returns the beginning of a text, at most n bytes, which does not end within a character.
-func head(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	for k := 0; k < utf8.UTFMax && n > 0 && !utf8.RuneStart(text[n]); k++ {
-		n--
-	}
-	return text[:n]
-}
-
-// cut is head with a mark where something was left out.
-func cut(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	return head(text, n-len("…")) + "…"
-}
-
 // plain returns a text on one line, valid, without control characters, and in at most n bytes.
 func plain(text string, n int) string {
-	text = strings.ToValidUTF8(head(text, 4*n), "\uFFFD")
+	text = strings.ToValidUTF8(shorten.Bytes(text, 4*n), "\uFFFD")
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == '\u2028' || r == '\u2029' {
 			return ' '
 		}
 		return r
 	}, text)
-	return cut(strings.TrimSpace(text), n)
+	return shorten.MarkedBytes(strings.TrimSpace(text), n)
 }

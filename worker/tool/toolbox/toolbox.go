@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/api/shorten"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/tool"
 )
@@ -154,7 +155,7 @@ func newEntry(k tool.Kit, spec tool.Spec) (*entry, error) {
 		return nil, fmt.Errorf("the tool %.80q: %w", spec.Name, err)
 	}
 
-	spec.Description = cut(strings.ToValidUTF8(spec.Description, "\uFFFD"), maxDescription)
+	spec.Description = shorten.MarkedBytes(strings.ToValidUTF8(spec.Description, "\uFFFD"), maxDescription)
 	spec.Timeout = min(max(cmp.Or(spec.Timeout, tool.DefaultTimeout), 0), maxTimeout)
 	spec.MaxOutput = min(max(cmp.Or(spec.MaxOutput, tool.DefaultOutput), 0), tool.MaxOutput)
 	return &entry{kit: k, spec: spec, input: schema}, nil

@@ -21,6 +21,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"github.com/coditect/mapreduce/api/shorten"
 	"github.com/coditect/mapreduce/worker/tool"
 	"github.com/coditect/mapreduce/worker/tool/policy"
 )
@@ -234,7 +235,7 @@ func (k *Kit) refused(resp *http.Response, data []byte) error {
 	if k.config.Key != "" {
 		said = strings.ReplaceAll(said, k.config.Key, "…") // before it is cut, which may leave half of the key
 	}
-	said = shorten(said, 300)
+	said = shorten.MarkedBytes(said, 300)
 
 	hint := ""
 	switch resp.StatusCode {
@@ -288,7 +289,7 @@ func (k *Kit) result(q query, hits []hit) *tool.Result {
 }
 
 // plain returns a text of an engine without its marks, on one line, of at most so many bytes.
-func plain(text string, most int) string { return shorten(stripTags(text), most) }
+func plain(text string, most int) string { return shorten.MarkedBytes(stripTags(text), most) }
 
 // stripTags returns a text of an engine without its marks, on one line.
 func stripTags(text string) string {
@@ -302,13 +303,4 @@ func stripTags(text string) string {
 			out.Write(z.Raw())
 		}
 	}
-}
-
-// shorten cuts a text to so many bytes, and marks the cut.
-func shorten(text string, most int) string {
-	short, cut := tool.CutText(text, most)
-	if cut > 0 {
-		short += "…"
-	}
-	return short
 }

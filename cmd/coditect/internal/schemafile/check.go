@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coditect/mapreduce/api/plural"
+	"github.com/coditect/mapreduce/api/shorten"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
 	"github.com/coditect/mapreduce/internal/text/rules"
@@ -227,7 +228,7 @@ func (c *commands) printRecord(record found) {
 				if i > 0 {
 					name = ""
 				}
-				row("", name, clip(valueText(v.Value)), `"`+clip(v.Quote)+`"`)
+				row("", name, shorten.Text(valueText(v.Value), maxCell), `"`+shorten.Text(v.Quote, maxCell)+`"`)
 			}
 			if f.Refused != "" {
 				row("", "", "refused", "("+f.Refused+")")
@@ -268,11 +269,5 @@ func mostFrequent(reasons map[string]int) string {
 	return strings.Join(parts, "; ")
 }
 
-// clip shortens a text for a cell.
-func clip(s string) string {
-	const most = 60
-	if r := []rune(s); len(r) > most {
-		return string(r[:most]) + "…"
-	}
-	return s
-}
+// maxCell bounds a text in a cell, in characters.
+const maxCell = 60

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coditect/mapreduce/api/shorten"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
@@ -194,7 +195,7 @@ func (c *commands) printLayout(r *readText) {
 			if b := p.Box; b != nil {
 				box = fmt.Sprintf("%.1f,%.1f,%.1f,%.1f", b[0], b[1], b[2], b[3])
 			}
-			row(fmt.Sprintf("%d-%d", p.Start, p.End), p.Place, box, `"`+clip(strings.Join(strings.Fields(p.Text), " "))+`"`)
+			row(fmt.Sprintf("%d-%d", p.Start, p.End), p.Place, box, `"`+shorten.Text(strings.Join(strings.Fields(p.Text), " "), maxCell)+`"`)
 		}
 	})
 }

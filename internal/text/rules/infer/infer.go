@@ -14,6 +14,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/shorten"
 	"github.com/coditect/mapreduce/internal/text/rules/span"
 	delimited "github.com/coditect/mapreduce/internal/text/rules/table"
 	"github.com/coditect/mapreduce/internal/text/table"
@@ -268,11 +269,7 @@ func sample(values []string) string {
 		return ""
 	}
 	const most = 40
-	s := []rune(format.Text(values[0]))
-	if len(s) > most {
-		return string(s[:most]) + "…"
-	}
-	return string(s)
+	return shorten.Text(format.Text(values[0]), most)
 }
 
 func (p *Proposal) columnFields() []field {

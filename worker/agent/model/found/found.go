@@ -13,6 +13,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/shorten"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
 	"github.com/coditect/mapreduce/internal/text/confidence"
 	"github.com/coditect/mapreduce/worker/agent/model/form"
@@ -170,10 +171,7 @@ const maxUnfit = 1000
 func unfitValue(found any) any {
 	switch v := found.(type) {
 	case string:
-		if v = format.Text(v); len(v) <= maxUnfit {
-			return v
-		}
-		return strings.ToValidUTF8(v[:maxUnfit], "") + "…"
+		return shorten.MarkedBytes(format.Text(v), maxUnfit)
 	case json.Number:
 		if len(v) <= 100 {
 			return v
@@ -244,9 +242,5 @@ const maxLine = 300
 
 // Line returns words of a model, such as its reason, on one line and not too long.
 func Line(text string) string {
-	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " ")
-	if r := []rune(text); len(r) > maxLine {
-		return string(r[:maxLine]) + "…"
-	}
-	return text
+	return shorten.Line(text, maxLine)
 }

@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/shorten"
 )
 
 // maxUnitName bounds how much of a document's name a prompt repeats.
@@ -180,8 +181,5 @@ func Mark(texts ...string) string {
 // QuoteName is the name of a document as a prompt may show it: on one line, quoted,
 // as names are data too.
 func QuoteName(document string) string {
-	if r := []rune(document); len(r) > maxUnitName {
-		document = string(r[:maxUnitName]) + "…"
-	}
-	return fmt.Sprintf("%q", document)
+	return fmt.Sprintf("%q", shorten.Text(document, maxUnitName))
 }

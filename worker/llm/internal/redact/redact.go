@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"regexp"
 	"strings"
+
+	"github.com/coditect/mapreduce/api/shorten"
 )
 
 // A Key is a credential. It prints, encodes and logs as stars, whatever it is
@@ -53,9 +55,5 @@ func OneLine(text string) string {
 
 // ShortenLine returns a text on one line and not too long.
 func ShortenLine(text string) string {
-	text = OneLine(text)
-	if r := []rune(text); len(r) > maxMessage {
-		text = string(r[:maxMessage]) + "…"
-	}
-	return text
+	return shorten.Line(text, maxMessage)
 }

@@ -9,6 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/coditect/mapreduce/api/shorten"
 	"github.com/coditect/mapreduce/internal/text/prose"
 )
 
@@ -50,18 +51,7 @@ func pieceEnd(text string, at int) int {
 			return at + i + len(mark)
 		}
 	}
-	return at + runeStart(text[at:], pieceBytes)
-}
-
-// runeStart returns the start of the character in which byte n of a text is, or n if there is
-// none.
-func runeStart(text string, n int) int {
-	for i := n; i > max(0, n-utf8.UTFMax); i-- {
-		if utf8.RuneStart(text[i]) {
-			return i
-		}
-	}
-	return n
+	return at + shorten.Boundary(text[at:], pieceBytes)
 }
 
 // A cutter cuts one text.

@@ -9,6 +9,8 @@ import (
 	"github.com/blevesearch/snowballstem"
 	"github.com/blevesearch/snowballstem/english"
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/coditect/mapreduce/api/shorten"
 )
 
 // Terms are what passages are found by. There are three kinds of them, told apart by their
@@ -193,7 +195,7 @@ func appendWord(all []word, text string, unspaced bool) []word {
 	marked := strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf })
 	text = foldWord(text)
 	if len(text) > maxTermBytes && !unspaced {
-		text = text[:runeStart(text, maxTermBytes)]
+		text = text[:shorten.Boundary(text, maxTermBytes)]
 	}
 
 	if text == "" {
