@@ -78,7 +78,7 @@ func (l *library) flags(kind string, is state) []string {
 	case is == missing:
 		return nil
 	case kind == "knowledge":
-		return []string{"--store", "kept=" + l.path("kept")}
+		return []string{"--search-store", "kept=" + l.path("kept")}
 	case kind == "files" && is == fails:
 		return []string{"--tool-root", l.path("broken")}
 	case kind == "files":

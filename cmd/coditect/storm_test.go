@@ -53,7 +53,7 @@ func kinds(t *testing.T) []kind {
 	research.write(t, "folder/minutes.txt", "The council of Norden voted to pay for the sea dike of Norden.\n")
 	research.input = []string{"--pipeline", "research", "--question", "sea dike of Norden"}
 	research.tree = nil
-	research.tools = []string{"--store", "kept=" + filepath.Join(research.dir, "kept"), "--tool-root", filepath.Join(research.dir, "folder")}
+	research.tools = []string{"--search-store", "kept=" + filepath.Join(research.dir, "kept"), "--tool-root", filepath.Join(research.dir, "folder")}
 
 	found := newCorpus(t, program, 6, append(slow, "--var", "script.pages=2", "--var", "script.page_bytes=60000")...).searching(t)
 	found.tools = []string{"--tool", "read", "--tool-root", "."}

@@ -3,7 +3,6 @@ package program
 import (
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/embedded"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
-	"github.com/coditect/mapreduce/worker/tool/search"
 )
 
 // A Location says where jobs are kept: in a data directory or in a cluster.
@@ -40,7 +38,7 @@ const (
 
 // StoreFlags are the flags that say where jobs are kept.
 type StoreFlags struct {
-	stores  []string // places of jobs, and folders of documents as NAME=DIR
+	stores  []string
 	dataDir string
 	cluster embedded.Cluster
 	strict  bool
@@ -50,72 +48,10 @@ type StoreFlags struct {
 func (p *StoreFlags) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&p.dataDir, "data-dir", "", "`folder` in which jobs are kept (default $XDG_DATA_HOME/coditect)")
 	f.BoolVar(&p.strict, "strict", false, "refuse a data directory that other users can read (default: warn)")
-	f.StringArrayVar(&p.stores, "store", nil, "`PLACE` where jobs are kept: pebble:DIR or fdb:CLUSTER_FILE (default pebble in --data-dir). Or NAME=DIR: a folder of documents for the tool search_local; may be repeated")
+	f.StringArrayVar(&p.stores, "store", nil, "`PLACE` where jobs are kept: pebble:DIR or fdb:CLUSTER_FILE (default pebble in --data-dir)")
 	f.StringVar(&p.cluster.Prefix, "store-prefix", "", "`name` with which all keys in a FoundationDB cluster begin; it separates installations")
 	f.StringVar(&p.cluster.Installation, "installation", "", "`name` that the installation in a FoundationDB cluster must have")
 	f.DurationVar(&p.cluster.Timeout, "store-timeout", 5*time.Second, "how long to wait for the first answer of a FoundationDB cluster")
-}
-
-// isPlace reports whether a value of --store says where jobs are kept.
-func isPlace(value string) bool {
-	return strings.HasPrefix(value, folderKind) || strings.HasPrefix(value, clusterKind)
-}
-
-// isFolder reports whether a value of --store is a folder of documents.
-func isFolder(value string) bool { return !isPlace(value) && strings.Contains(value, "=") }
-
-// folders returns the folders of documents among the values of --store. An error says what is
-// wrong with a value that is neither such a folder nor a place of jobs.
-func (p *StoreFlags) folders() ([]search.Store, error) {
-	var all []search.Store
-	for _, value := range p.stores {
-		if isPlace(value) {
-			continue
-		}
-		name, dir, named := strings.Cut(value, "=")
-		switch {
-		case !named:
-			return nil, exit.UsageError("--store: %q is neither pebble:DIR nor fdb:CLUSTER_FILE, where jobs are kept, nor NAME=DIR, a folder of documents", value)
-		case name == strings.TrimSuffix(folderKind, ":") || name == strings.TrimSuffix(clusterKind, ":"):
-			// The user most likely meant pebble:DIR.
-			return nil, exit.UsageError("--store: %q: a folder of documents cannot be named %s; if jobs are kept there, write %s:%s", value, name, name, dir)
-		case dir == "":
-			return nil, exit.UsageError("--store: %q names no folder: write NAME=DIR", value)
-		}
-		all = append(all, search.Store{Name: name, Dir: dir})
-	}
-
-	if len(all) == 0 {
-		return nil, nil
-	}
-
-	if err := search.CheckStores(all); err != nil {
-		return nil, exit.UsageError("--store: %w", err)
-	}
-
-	return all, nil
-}
-
-// mergeStores returns the values of --store that count: those of the command line, and of the
-// environment or the file where the command line says nothing of the same kind. A --data-dir on
-// the command line says where jobs are kept.
-func mergeStores(given, otherwise []string, dataDir bool) []string {
-	var out []string
-	for _, kind := range []bool{true, false} {
-		is := func(value string) bool { return isPlace(value) == kind }
-		from := given
-		if !slices.ContainsFunc(given, is) && (!kind || !dataDir) {
-			from = otherwise
-		}
-
-		for _, value := range from {
-			if is(value) {
-				out = append(out, value)
-			}
-		}
-	}
-
-	return out
 }
 
 // storeLocation returns the location that the flags name, or the directory
@@ -123,13 +59,10 @@ func mergeStores(given, otherwise []string, dataDir bool) []string {
 func (p *StoreFlags) storeLocation(otherwise string) (Location, error) {
 	place := ""
 	for _, value := range p.stores {
-		switch {
-		case !isPlace(value): // it is a folder of documents
-		case place != "" && place != value:
+		if place != "" && place != value {
 			return Location{}, exit.UsageError("--store: %q and %q are two places, and jobs are kept in one; leave one out", place, value)
-		default:
-			place = value
 		}
+		place = value
 	}
 
 	dir, isFolder := strings.CutPrefix(place, folderKind)
@@ -145,10 +78,23 @@ func (p *StoreFlags) storeLocation(otherwise string) (Location, error) {
 	case isCluster && file != "":
 		return p.inCluster(file)
 	default:
-		return Location{}, exit.UsageError("--store: %q is neither pebble:DIR nor fdb:CLUSTER_FILE", place)
+		return Location{}, exit.UsageError("--store: %q is neither pebble:DIR nor fdb:CLUSTER_FILE, where jobs are kept%s", place, meantPlace(place))
 	}
 
 	return Location{Dir: dir}, nil
+}
+
+// meantPlace says what a value of --store was probably meant for, or nothing: a folder of documents
+// to search had this flag once, and fdb=FILE is most likely fdb:FILE.
+func meantPlace(value string) string {
+	name, rest, isPair := strings.Cut(value, "=")
+	switch {
+	case !isPair || rest == "":
+		return ""
+	case name+":" == folderKind || name+":" == clusterKind:
+		return "; write " + name + ":" + rest
+	}
+	return "; a folder of documents to search has the flag --search-store " + console.ShellQuote(value)
 }
 
 func (p *StoreFlags) inCluster(file string) (Location, error) {

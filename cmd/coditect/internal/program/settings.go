@@ -47,12 +47,8 @@ func (p *Program) ApplySettings(cmd *cobra.Command, args []string) error {
 	var errs []error
 	here := flags.Changed("data-dir") // overrides a store from the environment or the file
 	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Name == "store" {
-			errs = append(errs, p.applyStores(flags, f, file, here))
-			return
-		}
-
-		if f.Changed || !isConfigurable(f.Name) || len(args) > 0 && f.Name == "input" {
+		overridden := f.Name == "input" && len(args) > 0 || f.Name == "store" && here
+		if f.Changed || overridden || !isConfigurable(f.Name) {
 			return
 		}
 
@@ -81,38 +77,6 @@ func (p *Program) ApplySettings(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// applyStores completes --store, whose values are places of jobs and folders of documents.
-func (p *Program) applyStores(flags *pflag.FlagSet, f *pflag.Flag, file configFile, here bool) error {
-	values, ok := f.Value.(pflag.SliceValue)
-	if !ok {
-		return nil
-	}
-
-	given, changed := values.GetSlice(), f.Changed
-	if i := slices.IndexFunc(given, isFolder); i >= 0 && !searches(flags) {
-		return exit.UsageError("--store %s: this command searches no documents; run, serve, worker, tools and search do", given[i])
-	}
-
-	// The environment and the file set the flag as if it had not been given; then both are
-	// merged.
-	f.Changed = false
-	err := values.Replace(nil)
-	if err == nil {
-		err = p.fromEnvironment(flags, f)
-	}
-	if err == nil && !f.Changed {
-		err = file.applyFlag(flags, f)
-	}
-
-	f.Changed = f.Changed || changed
-	return errors.Join(err, values.Replace(mergeStores(given, values.GetSlice(), here)))
-}
-
-// searches reports whether a command uses folders of documents, or checks a job that does.
-func searches(flags *pflag.FlagSet) bool {
-	return flags.Lookup("tool") != nil || flags.Lookup("pipeline") != nil || flags.Lookup("top-k") != nil
-}
-
 // notConfigured lists the flags that only make sense on the command line.
 var notConfigured = [...]string{"help", "config", "job-id", "page-token", "partial", "verify", "detach", "exact"}
 
@@ -125,10 +89,10 @@ func isConfigurable(name string) bool {
 	return true
 }
 
-// fillDefaults sets the location of the store.
+// fillDefaults sets the location of the store, and the folders that tools search.
 func (p *Program) fillDefaults() (err error) {
 	p.Runners.Remote = p.Global.Server != ""
-	if p.Runners.Tools.Stores, err = p.Global.StoreFlags.folders(); err != nil {
+	if err = p.Runners.Tools.ReadStores(); err != nil {
 		return err
 	}
 	p.Runners.Tools.Indexes = p.indexFolder()

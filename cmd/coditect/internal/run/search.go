@@ -42,13 +42,13 @@ type passageResult struct {
 func (cmds *commands) searchCommand() *cobra.Command {
 	var topK int
 	cmd := &cobra.Command{
-		Use:   "search QUERY --store NAME=DIR...",
+		Use:   "search QUERY --search-store NAME=DIR...",
 		Short: "Show the passages that search_local finds in folders of documents",
 		Long: `Search shows what agents with the tool search_local find for a query. The query is a
 question or a few words; it has no operators. Each folder has an index, which is made once
 and kept. Later only files that were added, changed or deleted are read.`,
-		Example: `  coditect mapreduce search "Who regulates banks?" --store papers=papers
-  coditect mapreduce search heron --store papers=papers --store notes=notes --top-k 1 -o json`,
+		Example: `  coditect mapreduce search "Who regulates banks?" --search-store papers=papers
+  coditect mapreduce search heron --search-store papers=papers --search-store notes=notes --top-k 1 -o json`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cmds.search(cmd.Context(), search.Query{Text: strings.Join(args, " "), TopK: topK})

@@ -34,8 +34,29 @@ func (r *Runners) kitNeeds(formats *document.Registry) (kitNeeds, error) {
 
 // AddSearchFlags adds the flags that say how folders of documents are searched.
 func (t *toolFlags) AddSearchFlags(f *pflag.FlagSet) {
-	f.StringVar(&t.embed.model, "embed", "", "`PROVIDER/MODEL` for embeddings, such as ollama/nomic-embed-text: searches in --store also find passages by their meaning (default: by words only)")
+	f.StringArrayVar(&t.folders, "search-store", nil, "`NAME=DIR`: folder of documents that the tool search_local searches, under a name; may be repeated")
+	f.StringVar(&t.embed.model, "embed", "", "`PROVIDER/MODEL` for embeddings, such as ollama/nomic-embed-text: searches in --search-store also find passages by their meaning (default: by words only)")
 	f.StringVar(&t.embed.url, "embed-url", "", "`URL` of the API for --embed (default that of --endpoint, or the vendor's)")
+}
+
+// ReadStores reads the folders of --search-store. An error says what is wrong with one.
+func (t *toolFlags) ReadStores() error {
+	t.stores = nil
+	for _, value := range t.folders {
+		name, dir, _ := strings.Cut(value, "=")
+		if dir == "" {
+			return exit.UsageError("--search-store: %q names no folder: write NAME=DIR", value)
+		}
+		t.stores = append(t.stores, search.Store{Name: name, Dir: dir})
+	}
+	if len(t.stores) == 0 {
+		return nil
+	}
+
+	if err := search.CheckStores(t.stores); err != nil {
+		return exit.UsageError("--search-store: %w", err)
+	}
+	return nil
 }
 
 // An embedder asks one model for vectors.
@@ -115,30 +136,30 @@ func exampleEmbedding(provider string) string {
 	return "; of others, " + strings.Join(embeddingExamples(), ", ") + " could"
 }
 
-// openSearch returns the kit that searches the folders of --store.
+// openSearch returns the kit that searches the folders of --search-store.
 func openSearch(n kitNeeds) (*search.Kit, error) {
 	if n.flags.Indexes == "" {
-		return nil, exit.UsageError("--store: there is no folder for indexes: set HOME or XDG_CACHE_HOME")
+		return nil, exit.UsageError("--search-store: there is no folder for indexes: set HOME or XDG_CACHE_HOME")
 	}
 
 	kit, err := search.New(search.Config{
-		Stores: n.flags.Stores, Formats: n.formats, Cache: n.flags.Indexes, FormatSettings: n.reading, Note: n.note, Embedder: n.embed,
+		Stores: n.flags.stores, Formats: n.formats, Cache: n.flags.Indexes, FormatSettings: n.reading, Note: n.note, Embedder: n.embed,
 	})
 	if err != nil {
-		return nil, exit.RefusedError("--store: %w", err)
+		return nil, exit.RefusedError("--search-store: %w", err)
 	}
 	return kit, nil
 }
 
-// OpenSearch returns the kit that searches the folders of --store, which must be closed.
+// OpenSearch returns the kit that searches the folders of --search-store, which must be closed.
 func (r *Runners) OpenSearch() (*search.Kit, error) {
 	formats, err := r.DocumentFormats()
 	if err != nil {
 		return nil, err
 	}
 
-	if len(r.Tools.Stores) == 0 {
-		return nil, exit.UsageError("--store is missing: name folders of documents as NAME=DIR")
+	if len(r.Tools.stores) == 0 {
+		return nil, exit.UsageError("--search-store is missing: name folders of documents as NAME=DIR")
 	}
 	needs, err := r.kitNeeds(formats)
 	if err != nil {

@@ -29,10 +29,10 @@ import (
 // toolFlags are the flags that say which tools units may use in this process, and what
 // these may reach.
 type toolFlags struct {
-	// Stores are the folders of documents of --store, and Indexes is the folder of their
-	// indexes. Both are set by others.
-	Stores  []search.Store
+	// Indexes is the folder of the indexes of --search-store. It is set by others.
 	Indexes string
+	folders []string       // of documents: NAME=DIR
+	stores  []search.Store // the same, once ReadStores has read them
 	embed   struct{ model, url string }
 
 	names  []string // of kits, or of tools of kits
@@ -101,8 +101,8 @@ func kitTable() []kitRow {
 			},
 		},
 		{
-			name: search.Name, about: "finds passages in folders of documents", flags: "--store NAME=DIR",
-			given: func(t *toolFlags) bool { return len(t.Stores) > 0 },
+			name: search.Name, about: "finds passages in folders of documents", flags: "--search-store NAME=DIR",
+			given: func(t *toolFlags) bool { return len(t.stores) > 0 },
 			open: func(_ context.Context, n kitNeeds) ([]tool.Kit, error) {
 				kit, err := openSearch(n)
 				if err != nil {
