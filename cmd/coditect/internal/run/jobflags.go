@@ -92,55 +92,87 @@ type jobFlags struct {
 	requestID string
 }
 
-func (j *jobFlags) addFlags(cmd *cobra.Command) {
+// addFlags adds the flags to a command, by the groups in which its help shows them.
+func (j *jobFlags) addFlags(cmd *cobra.Command, groups *console.FlagGroups) {
 	f := cmd.Flags()
 	f.SortFlags = false
+
+	for _, g := range []struct {
+		title string
+		add   func(*pflag.FlagSet)
+	}{
+		{groupInput, j.addInput},
+		{groupSchema, j.addPipeline},
+		{groupModel, j.addModel},
+		{groupLimits, j.addLimits},
+		{groupTree, j.addUnits},
+		{groupTree, j.addReduce},
+		{groupOutput, j.addKept},
+	} {
+		groups.Add(g.title, func() { g.add(f) })
+	}
+
+	j.addCompletions(cmd)
+}
+
+// addInput adds the flags that say which documents are read.
+func (j *jobFlags) addInput(f *pflag.FlagSet) {
 	f.StringArrayVar(&j.inputs, "input", nil, "`PATH` of a folder or file; or job:ID, the records of a finished job; or - for standard input. May be repeated; arguments are inputs too")
-	f.StringVar(&j.agents, "agents", "", "`folder` of agents as Markdown files; they work where the pipeline names them, and in stages with \"each: agent\"")
-	f.StringVar(&j.pipeline, "pipeline", extractPipeline, "`name` of a pipeline that comes with the program (see the command pipelines), or a pipeline file")
-	f.StringVar(&j.schema, "schema", "", "JSON Schema `file`, in YAML or JSON, of the records to extract")
 	f.StringArrayVar(&j.include, "include", nil, "`glob` of the files to read in folders; may be repeated")
 	f.StringArrayVar(&j.exclude, "exclude", nil, "`glob` of files and folders to ignore; may be repeated")
+	f.IntVar(&j.sample, "sample", 0, "read only a sample of `N` documents, the same ones each time")
 	f.BoolVar(&j.partial, "partial", false, "with --input job:ID: read the records so far of a job that has not ended")
 	f.BoolVar(&j.archives, "archives", false, "open archives (zip, tar, tar.gz): each file in one is a document, named archive.zip!/name")
 	f.BoolVar(&j.followLinks, "follow-symlinks", false, "follow links in input folders to files outside of them")
 	f.StringVar(&j.encoding, "encoding", "", "`name` of the encoding of plain text documents, such as windows-1252 (default: detected)")
-	f.IntVar(&j.sample, "sample", 0, "read only a sample of `N` documents, the same ones each time")
+}
+
+// addPipeline adds the flags that say what is looked for, and by which stages.
+func (j *jobFlags) addPipeline(f *pflag.FlagSet) {
+	f.StringVar(&j.schema, "schema", "", "JSON Schema `file`, in YAML or JSON, of the records to extract")
+	f.BoolVar(&j.strictSchema, "strict-schema", false, "let a unit fail if a value of its records breaks the schema, or a required field is missing (default: the value goes to _unverified, with a warning)")
+	f.StringVar(&j.locale, "locale", "", "language and region of the documents, such as `de-DE`, for numbers and dates that the documents leave open (default: the locale of the schema)")
+	f.StringVar(&j.pipeline, "pipeline", extractPipeline, "`name` of a pipeline that comes with the program (see the command pipelines), or a pipeline file")
+	f.StringVar(&j.agents, "agents", "", "`folder` of agents as Markdown files; they work where the pipeline names them, and in stages with \"each: agent\"")
 	f.StringVar(&j.question, "question", "", "`text` of the question that the pipeline answers; the same as --var question=…")
 	f.StringVar(&j.topic, "topic", "", "`text` of the topic of the pipeline: its input topic, or, as in compare, its question")
 	f.StringArrayVar(&j.vars, "var", nil, "`KEY=VALUE`: input of the pipeline, or setting of the provider; may be repeated")
+}
 
-	j.addModel(f)
-
-	f.IntVar(&j.parallelism, "parallelism", mapreduce.DefaultParallelism, "number of units that run at the same time")
-	f.IntVar(&j.maxTokensPerUnit, "max-tokens-per-unit", mapreduce.DefaultMaxTokensPerUnit, "largest number of tokens of a unit; a longer document is cut")
-	f.IntVar(&j.chunkOverlap, "chunk-overlap", mapreduce.DefaultChunkOverlap, "tokens of context on either side of a cut")
-	f.StringVar(&j.estimator, "estimator", token.O200kBase, "`name` of the tokenizer for estimates: "+token.O200kBase+", characters (four for a token) or characters/N")
-	f.IntVar(&j.priority, "priority", 0, "priority of the job; units of jobs with a higher one run first")
-
-	j.addReduce(f)
-
+// addLimits adds the flags that bound what a job takes at once and in all, and say what becomes
+// of it if something fails.
+func (j *jobFlags) addLimits(f *pflag.FlagSet) {
 	f.Int64Var(&j.budget, "budget", 0, "largest number of tokens that the whole job may spend (default no limit)")
 	f.Float64Var(&j.reduceShare, "reduce-share", mapreduce.DefaultReduceShare, "part of the budget, from 0 to 1, that is reserved for reducing")
+	f.BoolVar(&j.cache, "cache", false, "use stored answers of models to the same questions, and store the answers of this job for others")
+	f.IntVar(&j.parallelism, "parallelism", mapreduce.DefaultParallelism, "number of units that run at the same time")
+	f.IntVar(&j.priority, "priority", 0, "priority of the job; units of jobs with a higher one run first")
 
 	j.onError = console.NewChoice("continue", "continue", "fail-fast")
 	f.Var(&j.onError, "on-error", "what happens to the job when a unit fails")
-	f.StringVar(&j.locale, "locale", "", "language and region of the documents, such as `de-DE`, for numbers and dates that the documents leave open (default: the locale of the schema)")
-	f.BoolVar(&j.strictSchema, "strict-schema", false, "let a unit fail if a value of its records breaks the schema, or a required field is missing (default: the value goes to _unverified, with a warning)")
-	j.onBreaker = console.NewChoice("wait", "wait", "skip")
-	f.Var(&j.onBreaker, "on-breaker", "what units do while the circuit breaker of their model is open")
 	f.IntVar(&j.maxAttempts, "max-attempts", mapreduce.DefaultMaxAttempts, "largest number of attempts for a unit")
 	f.DurationVar(&j.unitTimeout, "unit-timeout", mapreduce.DefaultUnitTimeout, "largest duration of an attempt")
+
+	j.onBreaker = console.NewChoice("wait", "wait", "skip")
+	f.Var(&j.onBreaker, "on-breaker", "what units do while the circuit breaker of their model is open")
 	f.IntVar(&j.breakerThreshold, "circuit-breaker-threshold", mapreduce.DefaultBreakerThreshold, "number of failures in a row after which calls of a model are stopped")
 	f.DurationVar(&j.breakerTimeout, "circuit-breaker-timeout", mapreduce.DefaultBreakerTimeout, "time for which calls of a model are stopped after as many failures as --circuit-breaker-threshold says")
-	f.IntVar(&j.checkpointInterval, "checkpoint-interval", mapreduce.DefaultCheckpointInterval, "number of completed units between two entries of progress in the audit trail; each unit is durable at once")
+}
 
+// addUnits adds the flags that say how documents are cut into units.
+func (j *jobFlags) addUnits(f *pflag.FlagSet) {
+	f.IntVar(&j.maxTokensPerUnit, "max-tokens-per-unit", mapreduce.DefaultMaxTokensPerUnit, "largest number of tokens of a unit; a longer document is cut")
+	f.IntVar(&j.chunkOverlap, "chunk-overlap", mapreduce.DefaultChunkOverlap, "tokens of context on either side of a cut")
+	f.StringVar(&j.estimator, "estimator", token.O200kBase, "`name` of the tokenizer for estimates: "+token.O200kBase+", characters (four for a token) or characters/N")
+}
+
+// addKept adds the flags that say what is kept of a job, and for how long.
+func (j *jobFlags) addKept(f *pflag.FlagSet) {
 	j.capture = console.NewChoice("off", "off", "standard", "full")
 	f.Var(&j.capture, "capture", "what the trace keeps of calls of models: only sums (off), each call (standard), or also prompts and answers (full)")
-	f.BoolVar(&j.cache, "cache", false, "use stored answers of models to the same questions, and store the answers of this job for others")
+	f.IntVar(&j.checkpointInterval, "checkpoint-interval", mapreduce.DefaultCheckpointInterval, "number of completed units between two entries of progress in the audit trail; each unit is durable at once")
 	f.DurationVar(&j.keep, "keep", 0, "time for which the job is kept after its end, if that is less than the service keeps jobs; 0 keeps it as long as the service keeps jobs")
 	f.StringVar(&j.requestID, "request-id", "", "`name` of this submission; a second submission with the same name returns the same job")
-	j.addCompletions(cmd)
 }
 
 // addModel adds the flags for the provider and its models.

@@ -58,15 +58,20 @@ of a submitted job, with the state and cost of each unit.`,
 		},
 	}
 
-	p.flags.addFlags(cmd)
+	groups := groupFlags(cmd)
+	p.flags.addFlags(cmd, groups)
 	f := cmd.Flags()
-	f.VarP(&p.format, "print", "o", "format of the plan")
-	f.Var(planFormat{&p.format}, "format", "format of the plan")
-	f.BoolVar(&p.exact, "exact", false, "fail if the plan is only an estimate")
-	cmds.Runners.Models.AddFlags(f)
-	cmds.Runners.Documents.AddFlags(f)
-	cmds.Runners.Members.AddFlags(f)
-	cmds.AddJobFlag(cmd, &p.job)
+	groups.Add(groupModel, func() { cmds.Runners.Models.AddFlags(f) })
+	groups.Add(groupInput, func() {
+		cmds.Runners.Documents.AddFlags(f)
+		cmds.Runners.Members.AddFlags(f)
+	})
+	groups.Add(groupOutput, func() {
+		f.VarP(&p.format, "print", "o", "format of the plan")
+		f.Var(planFormat{&p.format}, "format", "format of the plan")
+		f.BoolVar(&p.exact, "exact", false, "fail if the plan is only an estimate")
+		cmds.AddJobFlag(cmd, &p.job)
+	})
 	console.OfferWords(cmd, "print", p.format.Of...)
 	cmds.acceptRunFlags(cmd)
 	return cmd

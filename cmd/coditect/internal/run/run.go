@@ -64,15 +64,15 @@ units (with --fail-on-skipped also with skipped documents), 4 paused, 5 cancelle
 		},
 	}
 
-	flags.addFlags(cmd)
-	cmds.Runners.Models.AddFlags(cmd.Flags())
-	cmds.Runners.Limits.AddFlags(cmd.Flags())
-	out.addFlags(cmd)
-	out.addSkipped(cmd)
-	cmds.Runners.Documents.AddFlags(cmd.Flags())
-	cmds.Runners.Members.AddFlags(cmd.Flags())
-	cmds.Runners.Tools.AddFlags(cmd.Flags())
-	cmd.Flags().BoolVar(&detach, "detach", false, "do not wait for the job; needs --server")
+	groups := groupFlags(cmd)
+	flags.addFlags(cmd, groups)
+	cmds.addRunnerFlags(cmd, groups)
+	groups.Add(groupInput, func() { cmds.Runners.Members.AddFlags(cmd.Flags()) })
+	groups.Add(groupOutput, func() {
+		out.addFlags(cmd)
+		out.addSkipped(cmd)
+		cmd.Flags().BoolVar(&detach, "detach", false, "do not wait for the job; needs --server")
+	})
 	return cmd
 }
 
@@ -385,15 +385,27 @@ otherwise.`,
 		},
 	}
 
-	cmds.AddJobID(cmd, &id)
-	out.addFlags(cmd)
-	out.addSkipped(cmd)
-	cmds.Runners.Models.AddFlags(cmd.Flags())
-	cmds.Runners.Limits.AddFlags(cmd.Flags())
-	cmds.Runners.Documents.AddFlags(cmd.Flags())
-	cmds.Runners.Tools.AddFlags(cmd.Flags())
-	cmd.Flags().Int64Var(&budget, "budget", 0, "new budget: largest number of tokens that the whole job may spend")
+	cmd.Flags().SortFlags = false
+	groups := groupFlags(cmd)
+	cmds.addRunnerFlags(cmd, groups)
+	groups.Add(groupLimits, func() {
+		cmd.Flags().Int64Var(&budget, "budget", 0, "new budget: largest number of tokens that the whole job may spend")
+	})
+	groups.Add(groupOutput, func() {
+		cmds.AddJobID(cmd, &id)
+		out.addFlags(cmd)
+		out.addSkipped(cmd)
+	})
 	return cmd
+}
+
+// addRunnerFlags adds the flags of a command whose process may run units.
+func (cmds *commands) addRunnerFlags(cmd *cobra.Command, groups *console.FlagGroups) {
+	f := cmd.Flags()
+	groups.Add(groupInput, func() { cmds.Runners.Documents.AddFlags(f) })
+	groups.Add(groupModel, func() { cmds.Runners.Models.AddFlags(f) })
+	groups.Add(groupLimits, func() { cmds.Runners.Limits.AddFlags(f) })
+	groups.Add(groupTools, func() { cmds.Runners.Tools.AddFlags(f) })
 }
 
 func (r *runner) resumeJob(cmd *cobra.Command, name string, how mapreduce.Resume) (err error) {
