@@ -279,8 +279,9 @@ check-fmt: $(LINT) ## fail if a Go file is not formatted
 	$(LINT) fmt --diff
 
 .PHONY: generate
-generate: $(BUF) ## generate Go from the .proto files
+generate: $(BUF) ## generate Go from the .proto files, and docs/packages.md from packages
 	$(BUF) generate
+	go run ./internal/dev/packages >bin/packages.md && mv bin/packages.md docs/packages.md
 
 # Compares both ways: a file generated from a .proto that is gone is stale too.
 .PHONY: check-generated
@@ -288,6 +289,7 @@ check-generated: $(BUF) ## fail if generated code is stale
 	@tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; \
 	$(BUF) generate --output "$$tmp"; \
 	diff -r --exclude='*.proto' --exclude='*.yaml' "$$tmp/proto" proto && diff "$$tmp/api/web/openapi.swagger.json" api/web/openapi.swagger.json \
+		&& go run ./internal/dev/packages | diff - docs/packages.md \
 		|| { echo 'generated code is stale: run make generate' >&2; exit 1; }
 
 # What the protocol must stay compatible with: the last release, or, before there is one,

@@ -81,6 +81,17 @@ func (l *Layers) isForAll(imported string) bool {
 	})
 }
 
+// Reason says why a package imports no more of this project than it may: the sentence above the
+// last line with -> that holds for it. It is empty if no such line does.
+func (l *Layers) Reason(of string) (why string) {
+	for _, r := range l.rules {
+		if r.operator == "->" && r.left.have(of) {
+			why = r.why
+		}
+	}
+	return why
+}
+
 // isOurs reports whether a path without a domain is of this project, not of the standard library.
 func (l *Layers) isOurs(imported string) bool {
 	return slices.Contains([]string{"api", "cmd", "deploy", "internal", "orchestrator", "proto", "store", "worker"}, firstElement(imported))

@@ -133,6 +133,15 @@ api/plural <- all
 	}
 }
 
+func TestReason(t *testing.T) {
+	layers := readLayers(t, "# All of it.\na/... -> a/...\n\n# This one.\na/b a/c -> nothing\n\n# No guesses.\na/b -/> math/rand\n")
+	for of, want := range map[string]string{"a/b": "This one.", "a/b/c": "All of it.", "b": ""} {
+		if got := layers.Reason(of); got != want {
+			t.Errorf("%s: got %q, want %q", of, got, want)
+		}
+	}
+}
+
 func TestLayersThatAreNoRules(t *testing.T) {
 	for _, list := range []string{"api", "api ->", "-> api", "api = store", "a b c"} {
 		if _, err := prose.ReadLayers("# Why.\napi -> store\n" + list); err == nil || !strings.Contains(err.Error(), "line 3") {
