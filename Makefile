@@ -18,6 +18,7 @@ FIGURES  ?= .
 FUZZTIME ?= 10s
 TIME     ?= 30s
 GOVULNCHECK := v1.9.0
+CYCLONEDX_GOMOD := v1.10.0
 TRIALS   ?= 200
 TIMES    ?= 50
 FLAKY    ?= .
@@ -405,6 +406,16 @@ images: ## make the images as OCI layouts in bin/images, without daemon and regi
 		CGO_ENABLED=1 go build -tags fdb -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/images/coditect-fdb ./cmd/coditect; \
 		$(IMAGE) -reference coditect/mapreduce:fdb -out bin/images/fdb.tar linux/$$(go env GOHOSTARCH)=bin/images/coditect-fdb; \
 	else echo "FoundationDB's client is not installed: the image with it is left out"; fi
+
+# The same commit and version of Go give the same files. `make release-files` makes them again of a
+# tagged commit, for those who compare checksums.
+RELEASE = go run ./internal/dev/release -bom $(CYCLONEDX_GOMOD)
+.PHONY: release release-files
+release: ## make the newest version of CHANGELOG.md in bin/release, and tag it: archives, notes, checksums, bills of materials
+	$(RELEASE) -tag
+
+release-files: ## make the same files without the tag
+	$(RELEASE)
 
 .PHONY: test-images
 test-images: images ## run the images as pods do: no root, nothing writable, no capabilities; needs a Docker daemon
