@@ -63,7 +63,7 @@ func (s *steps) of(step failpoint.Step) int {
 }
 
 // assembled runs a job whose result is small, or is a unit that is claimed.
-func assembled(t *testing.T, documents int, small bool) (*cluster, *node, mapreduce.JobID, *steps) {
+func assembled(t *testing.T, documents int, small bool) (*testCluster, *node, mapreduce.JobID, *steps) {
 	t.Helper()
 	c, s := newCluster(t), &steps{n: make(map[failpoint.Point]int)}
 	c.hook = s.hook

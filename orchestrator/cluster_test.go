@@ -34,8 +34,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, driver.Leaks()...) }
 
-// A cluster is orchestrators and workers over one store, in this process.
-type cluster struct {
+// A testCluster is orchestrators and workers over one store, in this process.
+type testCluster struct {
 	t     testing.TB
 	store store.Store
 	nodes int
@@ -43,9 +43,9 @@ type cluster struct {
 	wrap  func(mapreduce.Fleet) mapreduce.Fleet // what workers talk to instead of an orchestrator; may be nil
 }
 
-func newCluster(t testing.TB) *cluster {
+func newCluster(t testing.TB) *testCluster {
 	t.Helper()
-	return &cluster{t: t, store: driver.OpenOnDisk(t)}
+	return &testCluster{t: t, store: driver.OpenOnDisk(t)}
 }
 
 // virtually runs a test in virtual time. That stands still while anybody waits
@@ -86,7 +86,7 @@ func quick(c orchestrator.Config) orchestrator.Config {
 	return c
 }
 
-func (c *cluster) orchestrator(config orchestrator.Config) *node {
+func (c *testCluster) orchestrator(config orchestrator.Config) *node {
 	c.t.Helper()
 	c.nodes++
 	id := mapreduce.NodeID(fmt.Sprintf("node-%d", c.nodes))
@@ -132,7 +132,7 @@ func (c *cluster) orchestrator(config orchestrator.Config) *node {
 }
 
 // worker runs a worker for nodes and returns what drains it.
-func (c *cluster) worker(a agent.Agent, config worker.Config, nodes ...*node) (drain func()) {
+func (c *testCluster) worker(a agent.Agent, config worker.Config, nodes ...*node) (drain func()) {
 	c.t.Helper()
 	return c.workerFor("scripted", a, config, nodes...)
 }
@@ -149,7 +149,7 @@ func byRules() step.Runner {
 }
 
 // workerFor runs a worker for one provider.
-func (c *cluster) workerFor(provider string, a agent.Agent, config worker.Config, nodes ...*node) (drain func()) {
+func (c *testCluster) workerFor(provider string, a agent.Agent, config worker.Config, nodes ...*node) (drain func()) {
 	c.t.Helper()
 	for _, n := range nodes {
 		config.Connect = append(config.Connect, func(ctx context.Context) (worker.Stream, error) {

@@ -97,7 +97,7 @@ func TestADamagedRunStopsNobody(t *testing.T) {
 }
 
 // damage writes nonsense over the record of a unit.
-func (c *cluster) damage(id mapreduce.JobID, unit mapreduce.UnitID) {
+func (c *testCluster) damage(id mapreduce.JobID, unit mapreduce.UnitID) {
 	c.t.Helper()
 	err := store.NewDB(c.store, store.Config{}).Update(c.t.Context(), func(tx store.Tx) error {
 		tx.Set(keys.New().Job(id).Unit(unit), []byte("\xffdamaged"))

@@ -246,7 +246,7 @@ func (f *fussy) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*
 	return f.Agent.Run(ctx, task, calls)
 }
 
-func (c *cluster) fuss(f *fussy) *node {
+func (c *testCluster) fuss(f *fussy) *node {
 	f.Agent = checked.New(byRules())
 	n := c.orchestrator(quick(orchestrator.Config{Adopt: true, Count: func(s string) int { return len(s) }}))
 	c.workerFor("rules", f, worker.Config{Slots: 4, Prefetch: 4}, n)

@@ -196,7 +196,7 @@ func (c *counter) Run(ctx context.Context, task *agent.Task, calls agent.Calls) 
 
 // A fleet is a cluster whose orchestrators and workers come, go, and die.
 type fleet struct {
-	*cluster
+	*testCluster
 	faults  *fault.Store
 	config  orchestrator.Config
 	counter *counter
@@ -246,7 +246,7 @@ func newFleet(t *testing.T, seed uint64, nodes int, rates fault.Rates, config or
 	t.Helper()
 	c := newCluster(t)
 	f := &fleet{
-		cluster: c, faults: fault.New(c.store, fault.Config{Seed: seed, Rates: rates}), config: config,
+		testCluster: c, faults: fault.New(c.store, fault.Config{Seed: seed, Rates: rates}), config: config,
 		counter: newCounter(), works: "scripted", random: rand.New(rand.NewPCG(seed, 1)), nodes: make([]*standing, nodes),
 		passed: make(map[failpoint.Point]int),
 	}

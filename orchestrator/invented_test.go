@@ -285,7 +285,7 @@ func TestPutsOfOthers(t *testing.T) {
 
 // alter changes the output of a unit where it stands, as one that was stored before
 // outputs were checked.
-func (n *node) alter(t *testing.T, c *cluster, id mapreduce.JobID, unit mapreduce.UnitID, change func(*storagev1.Result)) {
+func (n *node) alter(t *testing.T, c *testCluster, id mapreduce.JobID, unit mapreduce.UnitID, change func(*storagev1.Result)) {
 	t.Helper()
 	key := keys.New().Job(id).Unit(unit)
 	err := store.NewDB(c.store, store.Config{}).Update(t.Context(), func(tx store.Tx) error {

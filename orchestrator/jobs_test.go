@@ -18,7 +18,7 @@ import (
 )
 
 // one returns a cluster of one orchestrator and one worker.
-func one(t *testing.T, a *scripted.Agent) (*cluster, *node) {
+func one(t *testing.T, a *scripted.Agent) (*testCluster, *node) {
 	t.Helper()
 	c := newCluster(t)
 	n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))

@@ -306,7 +306,7 @@ func TestJournalsThatStay(t *testing.T) {
 }
 
 // journals counts what is stored of journals.
-func (c *cluster) journals(t *testing.T) (n int) {
+func (c *testCluster) journals(t *testing.T) (n int) {
 	t.Helper()
 	err := store.NewDB(c.store, store.Config{}).View(t.Context(), func(tx store.Tx) error {
 		n = 0

@@ -7,7 +7,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/orchestrator/supervise"
+	"github.com/coditect/mapreduce/orchestrator/cluster"
 )
 
 // wakeLoop looks for work whenever another orchestrator notifies this one. It arms the
@@ -35,7 +35,7 @@ func (o *Orchestrator) wakeLoop(ctx context.Context) {
 			woken = nil
 		}
 
-		t := time.NewTimer(supervise.WithJitter(15 * time.Second)) // polls look as well
+		t := time.NewTimer(cluster.WithJitter(15 * time.Second)) // polls look as well
 		select {
 		case <-woken:
 		case <-t.C:
@@ -50,7 +50,7 @@ func (o *Orchestrator) wakeLoop(ctx context.Context) {
 
 // pollLoop is the fallback for missed notifications.
 func (o *Orchestrator) pollLoop(ctx context.Context) {
-	supervise.CallEvery(ctx, supervise.WithJitter(o.config.Poll), func() {
+	cluster.CallEvery(ctx, cluster.WithJitter(o.config.Poll), func() {
 		o.fleet.EndSilentStreams()
 		o.fleet.EndOverdueAttempts()
 		o.supervisor.LogFailure(ctx, "looking for work", o.life.RefreshJobs(ctx, o.members.SeenRuns))

@@ -339,7 +339,7 @@ func TestMatrixOfFaults(t *testing.T) {
 func (x trouble) befalls(t *testing.T, provider string) {
 	fake := fakellm.New(fakellm.Config{Model: shopkeeper, Fault: x.fault})
 	faults := fault.New(driver.Open(t), fault.Config{Seed: 1, Rates: x.rates})
-	c := &cluster{t: t, store: store.Store(faults)}
+	c := &testCluster{t: t, store: store.Store(faults)}
 	n := c.orchestrator(calm())
 	cashier := newCashier(t, provider, fake)
 	drain := c.workerFor(provider, cashier, worker.Config{Slots: x.workers, Limits: cashier.gates}, n)

@@ -35,12 +35,10 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/lifecycle"
 	"github.com/coditect/mapreduce/orchestrator/metrics"
-	"github.com/coditect/mapreduce/orchestrator/notify"
 	"github.com/coditect/mapreduce/orchestrator/read"
 	"github.com/coditect/mapreduce/orchestrator/scaler"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/orchestrator/schedule/model"
-	"github.com/coditect/mapreduce/orchestrator/supervise"
 	"github.com/coditect/mapreduce/orchestrator/tracing"
 	"github.com/coditect/mapreduce/orchestrator/verify"
 	"github.com/coditect/mapreduce/store/jobs"
@@ -284,9 +282,9 @@ type Orchestrator struct {
 	grants     *grant.Manager
 	fleet      *fleet.Fleet // of workers
 	committer  *commit.Committer
-	signals    notify.Jobs
+	signals    cluster.Signals
 	specs      *jobspec.Finder // of jobs
-	supervisor *supervise.Supervisor
+	supervisor *cluster.Supervisor
 	members    *cluster.Membership // of the cluster
 	life       *lifecycle.Manager
 	results    *artifact.Assembler
@@ -325,8 +323,8 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 
 	// Each part is made after those that it is given. The hooks reach others once Run has
 	// begun.
-	o.supervisor = supervise.New(j, &o.signals, supervise.Config{Logger: c.Logger, Grace: c.Grace, Lease: c.Lease, Beat: c.Beat})
-	o.members = cluster.New(j, cluster.Hooks{LookAtTrees: o.lookAtTrees, GrantsFreed: o.askForGrants, ExpireSession: o.expireSession}, &o.signals, o.supervisor, cluster.Config{
+	o.supervisor = cluster.NewSupervisor(j, &o.signals, cluster.SupervisorConfig{Logger: c.Logger, Grace: c.Grace, Lease: c.Lease, Beat: c.Beat})
+	o.members = cluster.NewMembership(j, cluster.Hooks{LookAtTrees: o.lookAtTrees, GrantsFreed: o.askForGrants, ExpireSession: o.expireSession}, &o.signals, o.supervisor, cluster.MembershipConfig{
 		Beat: c.Beat, Lease: c.Lease, Grace: c.Grace, Seal: c.Seal, Logger: c.Logger,
 		NoPrecedence: c.Without.Precedence, NoSplitReads: c.Without.SplitReads,
 	})

@@ -15,7 +15,7 @@ import (
 // fleet starts orchestrators with a worker of two slots each, and returns one of them,
 // once they have heard of each other, and the spec of a job of several levels that all
 // of them have a part in.
-func (c *cluster) fleet(t *testing.T, n int) (one *node, spec mapreduce.JobSpec) {
+func (c *testCluster) fleet(t *testing.T, n int) (one *node, spec mapreduce.JobSpec) {
 	for range n {
 		one = c.orchestrator(fleetConfig())
 		c.worker(&scripted.Agent{}, worker.Config{Slots: 2}, one)

@@ -152,7 +152,7 @@ func (a *asker) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*
 }
 
 // ask starts a worker whose units ask v.
-func (c *cluster) ask(v *vendor, slots int, nodes ...*node) (drain func()) {
+func (c *testCluster) ask(v *vendor, slots int, nodes ...*node) (drain func()) {
 	gates := decorator.NewGates(func(string) decorator.Rates { return decorator.Rates{} })
 	return c.worker(&asker{Agent: &scripted.Agent{}, vendor: v, gates: gates}, worker.Config{Slots: slots, Limits: gates}, nodes...)
 }
@@ -646,7 +646,7 @@ func (a living) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*
 
 // askMortal starts a worker whose units ask v, and returns what kills it as a
 // crash does.
-func (c *cluster) askMortal(v *vendor, slots int, n *node) (kill func()) {
+func (c *testCluster) askMortal(v *vendor, slots int, n *node) (kill func()) {
 	gates := decorator.NewGates(func(string) decorator.Rates { return decorator.Rates{} })
 	life, sever := context.WithCancel(context.Background())
 	all := newCounter()

@@ -13,7 +13,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator"
-	"github.com/coditect/mapreduce/orchestrator/supervise"
+	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
@@ -86,8 +86,8 @@ func TestAPartThatIsNotStoredEndsItsSubmission(t *testing.T) {
 		}},
 		{"the documents break off before it is", 3, 600, false, 0, func(err error) bool { return errors.Is(err, gone) }},
 		{"the documents break off", 0, 600, false, 0, func(err error) bool { return errors.Is(err, gone) }},
-		{"a mistake of the program", 0, 0, true, 0, func(err error) bool { return errors.Is(err, supervise.ErrPanic) }},
-		{"a mistake of the program with a document", 0, 0, false, 600, func(err error) bool { return errors.Is(err, supervise.ErrPanic) }},
+		{"a mistake of the program", 0, 0, true, 0, func(err error) bool { return errors.Is(err, cluster.ErrPanic) }},
+		{"a mistake of the program with a document", 0, 0, false, 600, func(err error) bool { return errors.Is(err, cluster.ErrPanic) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := newCluster(t)

@@ -22,8 +22,6 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/fair"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
-	"github.com/coditect/mapreduce/orchestrator/notify"
-	"github.com/coditect/mapreduce/orchestrator/supervise"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/content"
 	"github.com/coditect/mapreduce/store/jobs/levels"
@@ -44,11 +42,11 @@ type Assembler struct {
 	jobs       *jobs.Jobs
 	specs      *jobspec.Finder
 	members    *cluster.Membership
-	signals    *notify.Jobs
-	supervisor *supervise.Supervisor
+	signals    *cluster.Signals
+	supervisor *cluster.Supervisor
 	config     Config
-	wanted     notify.Signal // there are more to begin
-	binding    chan struct{} // full while the session is being bound
+	wanted     cluster.Signal // there are more to begin
+	binding    chan struct{}  // full while the session is being bound
 
 	mu      sync.Mutex               // guards the variables below
 	waiting map[mapreduce.JobID]bool // in queue
@@ -68,7 +66,7 @@ type Config struct {
 }
 
 // New returns an assembler. It assembles in its loop, but for small results.
-func New(j *jobs.Jobs, specs *jobspec.Finder, members *cluster.Membership, signals *notify.Jobs, s *supervise.Supervisor, c Config) *Assembler {
+func New(j *jobs.Jobs, specs *jobspec.Finder, members *cluster.Membership, signals *cluster.Signals, s *cluster.Supervisor, c Config) *Assembler {
 	return &Assembler{
 		jobs: j, specs: specs, members: members, signals: signals, supervisor: s, config: c,
 		waiting: make(map[mapreduce.JobID]bool), running: make(map[mapreduce.JobID]context.CancelCauseFunc),
@@ -107,7 +105,7 @@ func (a *Assembler) Finish(ctx context.Context, id mapreduce.JobID, s *levels.St
 func passes(err error) bool {
 	switch errs.KindOf(err) {
 	case errs.Unavailable, errs.Exhausted, errs.Aborted, errs.Cancelled, errs.Deadline, errs.NotFound, errs.Precondition:
-		return !errors.Is(err, supervise.ErrPanic)
+		return !errors.Is(err, cluster.ErrPanic)
 	}
 	return false
 }
@@ -328,7 +326,7 @@ func (a *Assembler) claimResultUnit(ctx context.Context, id mapreduce.JobID) (*r
 func (a *Assembler) carryOut(ctx context.Context, t *turns.Turn) (*turns.Result, error) {
 	for {
 		res, err := a.jobs.Turns.FinishAndClaim(ctx, t)
-		if err == nil || ctx.Err() != nil || supervise.ClassOf(err) != supervise.Passing {
+		if err == nil || ctx.Err() != nil || cluster.ClassOf(err) != cluster.Passing {
 			return res, err
 		}
 		a.supervisor.LogFailure(ctx, "a turn of a result; trying again", err, "job", t.Job)

@@ -10,8 +10,8 @@ import (
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/orchestrator/assemble"
+	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
-	"github.com/coditect/mapreduce/orchestrator/supervise"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
@@ -65,7 +65,7 @@ func (a *Assembler) Stream(ctx context.Context, id mapreduce.JobID, sink func(*m
 		err = r.Close()
 	}
 
-	if err == nil || !supervise.IsPermanent(err) {
+	if err == nil || !cluster.IsPermanent(err) {
 		return err
 	}
 

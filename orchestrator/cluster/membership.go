@@ -1,6 +1,7 @@
-// Package cluster keeps the membership of the orchestrators on a store. Each
-// orchestrator shows signs of life, doubts those that are silent, takes over the jobs of
-// dead ones, and staggers transactions that only one orchestrator can win.
+// Package cluster is what all parts of an orchestrator rest on: its membership among those
+// on the store (each shows signs of life, doubts those that are silent, takes over the jobs
+// of dead ones, and staggers transactions that only one can win), the signals by which the
+// parts and clients that watch learn of changes, and the supervision of what fails.
 package cluster
 
 import (
@@ -12,16 +13,14 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/orchestrator/notify"
-	"github.com/coditect/mapreduce/orchestrator/supervise"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/nodes"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
-// A Config says how membership is judged. All of it must be set.
-type Config struct {
+// A MembershipConfig says how membership is judged. All of it must be set.
+type MembershipConfig struct {
 	Beat   time.Duration // between two signs of life of this node
 	Lease  time.Duration // that another may show none before it is dead
 	Grace  time.Duration // that workers of a dead node have to connect elsewhere, at a start
@@ -48,12 +47,12 @@ type Hooks struct {
 // that are dead. Its methods are safe for concurrent use.
 type Membership struct {
 	jobs       *jobs.Jobs
-	config     Config
+	config     MembershipConfig
 	hooks      Hooks
-	signals    *notify.Jobs
-	supervisor *supervise.Supervisor
+	signals    *Signals
+	supervisor *Supervisor
 
-	nodesSuspected notify.Signal // some others are silent
+	nodesSuspected Signal // some others are silent
 
 	mu              sync.Mutex                        // guards the variables below
 	silentNodes     map[mapreduce.NodeID]nodeSighting // others without a sign of life of late
@@ -66,8 +65,8 @@ type Membership struct {
 	runsSeen        bool                              // by a beat, and not read since
 }
 
-// New returns the membership of the node that j is of. It shows no life before Join.
-func New(j *jobs.Jobs, h Hooks, signals *notify.Jobs, s *supervise.Supervisor, c Config) *Membership {
+// NewMembership returns the membership of the node that j is of. It shows no life before Join.
+func NewMembership(j *jobs.Jobs, h Hooks, signals *Signals, s *Supervisor, c MembershipConfig) *Membership {
 	return &Membership{jobs: j, hooks: h, signals: signals, supervisor: s, config: c, suspects: make(map[mapreduce.NodeID]*nodes.Doubt)}
 }
 
@@ -117,7 +116,7 @@ func (m *Membership) BeatLoop(ctx context.Context) {
 	seen := make(map[mapreduce.NodeID]nodeSighting)
 	count, answered := int64(1), time.Now()
 
-	supervise.CallEvery(ctx, m.config.Beat, func() {
+	CallEvery(ctx, m.config.Beat, func() {
 		count++
 		begun := time.Now()
 		signs, err := m.signOfLife(ctx, count)

@@ -14,9 +14,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/fleet"
 	"github.com/coditect/mapreduce/orchestrator/metrics"
-	"github.com/coditect/mapreduce/orchestrator/notify"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
-	"github.com/coditect/mapreduce/orchestrator/supervise"
 	"github.com/coditect/mapreduce/orchestrator/tracing"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
@@ -34,8 +32,8 @@ type Parts struct {
 	Fleet     *fleet.Fleet
 	// WakeUp wakes a unit when it has slept long enough from now.
 	WakeUp     func(id mapreduce.JobID, ref records.SleeperRef)
-	Signals    *notify.Jobs
-	Supervisor *supervise.Supervisor
+	Signals    *cluster.Signals
+	Supervisor *cluster.Supervisor
 	Logger     *slog.Logger
 	Metrics    *metrics.Metrics // may be nil
 	Tracing    *tracing.Tracer  // may be nil
@@ -49,12 +47,12 @@ type Committer struct {
 	members    *cluster.Membership
 	fleet      *fleet.Fleet
 	wakeUp     func(id mapreduce.JobID, ref records.SleeperRef)
-	signals    *notify.Jobs
-	supervisor *supervise.Supervisor
+	signals    *cluster.Signals
+	supervisor *cluster.Supervisor
 	log        *slog.Logger
 	metrics    *metrics.Metrics
 	tracing    *tracing.Tracer
-	troubles   supervise.Troubles // of jobs whose turns fail
+	troubles   cluster.Troubles // of jobs whose turns fail
 }
 
 // New returns a committer.
@@ -126,7 +124,7 @@ func (c *Committer) commitTask(ctx context.Context, task *schedule.Task) {
 	gave := c.scheduler.Turns.Apply(task, res)
 	applied = true
 	if res.JobError != "" { // first of all: nothing of the job is claimed until it has failed
-		c.signals.RequestFailure(task.Job.ID, notify.Failure{Epoch: res.Epoch, Why: res.JobError})
+		c.signals.RequestFailure(task.Job.ID, cluster.Failure{Epoch: res.Epoch, Why: res.JobError})
 	}
 
 	c.jobs.Around(failpoint.Answer, func() { c.sendVerdicts(task, res) })
@@ -208,7 +206,7 @@ var errUntold = errs.New(errs.Unavailable, "something was not sent: connect agai
 // it may have committed all the same: the same turn, run again, finds out, where
 // another one would claim other units beside those.
 func (c *Committer) finishAndClaim(ctx context.Context, task *schedule.Task) (*turns.Result, error) {
-	for pause := supervise.FirstPause; ; pause = min(2*pause, supervise.LongestPause) {
+	for pause := cluster.FirstPause; ; pause = min(2*pause, cluster.LongestPause) {
 		res, err := c.jobs.Turns.FinishAndClaim(ctx, task.Turn)
 		if !store.MaybeCommitted(err) {
 			return res, err
@@ -222,7 +220,7 @@ func (c *Committer) finishAndClaim(ctx context.Context, task *schedule.Task) (*t
 
 // delayRetry lets a job rest whose turn failed: the store is out of space, or away.
 func (c *Committer) delayRetry(j *schedule.Job) {
-	at := c.scheduler.Turns.DelayRetry(j, supervise.FirstPause, supervise.LongestPause)
+	at := c.scheduler.Turns.DelayRetry(j, cluster.FirstPause, cluster.LongestPause)
 	c.signals.CallAt(at, func(context.Context) { c.scheduler.Turns.Revisit(j) })
 }
 

@@ -7,8 +7,8 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
-	"github.com/coditect/mapreduce/orchestrator/supervise"
 )
 
 // putAnswer keeps what a model answered a unit of a job that shares answers. They
@@ -56,7 +56,7 @@ func (t *Transfers) sendAnswer(ctx context.Context, session *schedule.Session, q
 	if shares {
 		data, err = t.jobs.Answers.Get(ctx, tenant, q.Blob.Key, t.answersSince())
 	}
-	if err != nil && !supervise.IsPermanent(err) {
+	if err != nil && !cluster.IsPermanent(err) {
 		return err
 	}
 
@@ -94,7 +94,7 @@ const trimEvery = 10 * time.Minute
 
 // TrimAnswersLoop removes answers that are too old.
 func (t *Transfers) TrimAnswersLoop(ctx context.Context) {
-	supervise.CallEvery(ctx, supervise.WithJitter(trimEvery), func() {
+	cluster.CallEvery(ctx, cluster.WithJitter(trimEvery), func() {
 		tenants, err := t.jobs.Answers.Tenants(ctx)
 		for _, tenant := range tenants {
 			if err == nil {

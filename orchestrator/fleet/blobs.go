@@ -15,11 +15,11 @@ import (
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/outcome/output/payload"
+	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/grant"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
-	"github.com/coditect/mapreduce/orchestrator/supervise"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/content"
@@ -46,7 +46,7 @@ type Transfers struct {
 	scheduler         *schedule.Scheduler
 	grants            *grant.Manager
 	specs             *jobspec.Finder
-	supervisor        *supervise.Supervisor
+	supervisor        *cluster.Supervisor
 	admission         *admission
 	recordLookupSlots chan struct{} // full while so many reduces' records are looked for
 }

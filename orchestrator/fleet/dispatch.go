@@ -7,9 +7,9 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/outcome/output/payload"
+	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
-	"github.com/coditect/mapreduce/orchestrator/supervise"
 	"github.com/coditect/mapreduce/store/jobs/content"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/jobs/turns"
@@ -98,9 +98,9 @@ func (f *Fleet) reportUnprepared(j *schedule.Job, session *schedule.Session, u *
 		Job: j.ID, Unit: u.ID, Attempt: int(u.Attempt), Outcome: mapreduce.Returned,
 	}
 
-	if supervise.ClassOf(why) != supervise.Passing {
+	if cluster.ClassOf(why) != cluster.Passing {
 		report.Outcome, report.Errors = mapreduce.Errored, []string{"input of the unit: " + why.Error()}
-		if supervise.IsDamage(why) {
+		if cluster.IsDamage(why) {
 			report.Class = mapreduce.PermanentUnit
 		}
 	}

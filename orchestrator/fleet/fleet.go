@@ -9,12 +9,11 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/grant"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/metrics"
-	"github.com/coditect/mapreduce/orchestrator/notify"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
-	"github.com/coditect/mapreduce/orchestrator/supervise"
 	"github.com/coditect/mapreduce/orchestrator/tracing"
 	"github.com/coditect/mapreduce/orchestrator/verify"
 	"github.com/coditect/mapreduce/store/jobs"
@@ -38,8 +37,8 @@ type Parts struct {
 	Grants     *grant.Manager
 	Checker    *verify.Checker
 	Specs      *jobspec.Finder
-	Signals    *notify.Jobs
-	Supervisor *supervise.Supervisor
+	Signals    *cluster.Signals
+	Supervisor *cluster.Supervisor
 	Metrics    *metrics.Metrics // may be nil
 	Tracing    *tracing.Tracer  // may be nil
 }
@@ -54,8 +53,8 @@ type Fleet struct {
 	scheduler  *schedule.Scheduler
 	grants     *grant.Manager
 	checker    *verify.Checker
-	signals    *notify.Jobs
-	supervisor *supervise.Supervisor
+	signals    *cluster.Signals
+	supervisor *cluster.Supervisor
 	admission  *admission
 	metrics    *metrics.Metrics
 	tracing    *tracing.Tracer

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/orchestrator/supervise"
+	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/verify"
 )
 
@@ -89,7 +89,7 @@ func (f *Fleet) checkOne(ctx context.Context, s *workerStream, rep *mapreduce.Re
 func (f *Fleet) checkDone(ctx context.Context, s *workerStream, rep *mapreduce.Report, g verify.Given) error {
 	why, err := f.checker.CheckReported(ctx, s.ID, rep, g)
 	if err == nil && why != nil {
-		if supervise.IsDamage(why) {
+		if cluster.IsDamage(why) {
 			f.supervisor.LogFailure(ctx, "an output cannot be checked", why, "job", rep.Job, "unit", rep.Unit)
 		}
 		f.refuseReport(s, rep, why)

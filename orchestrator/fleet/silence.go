@@ -7,8 +7,8 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
-	"github.com/coditect/mapreduce/orchestrator/supervise"
 )
 
 // This file detects silent workers, and sends signs of life so that workers can detect a
@@ -107,7 +107,7 @@ func (f *Fleet) maxWorkerSilence() time.Duration { return min(f.config.Lease/2, 
 
 // KeepaliveLoop gives workers signs of life.
 func (f *Fleet) KeepaliveLoop(ctx context.Context) {
-	supervise.CallEvery(ctx, f.maxWorkerSilence()/3, func() {
+	cluster.CallEvery(ctx, f.maxWorkerSilence()/3, func() {
 		for _, session := range f.scheduler.Sessions.All() {
 			streamOf(session).out.sendKeepalive()
 		}

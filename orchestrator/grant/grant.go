@@ -12,9 +12,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
-	"github.com/coditect/mapreduce/orchestrator/notify"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
-	"github.com/coditect/mapreduce/orchestrator/supervise"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/grants"
 )
@@ -34,13 +32,13 @@ type Manager struct {
 	jobs        *jobs.Jobs
 	scheduler   *schedule.Scheduler
 	members     *cluster.Membership
-	signals     *notify.Jobs
-	supervisor  *supervise.Supervisor
+	signals     *cluster.Signals
+	supervisor  *cluster.Supervisor
 	requestSlot chan struct{} // full while grants are asked for or returned
 }
 
 // New returns a manager of what the scheduler of this node uses.
-func New(j *jobs.Jobs, sch *schedule.Scheduler, members *cluster.Membership, signals *notify.Jobs, s *supervise.Supervisor, c Config) *Manager {
+func New(j *jobs.Jobs, sch *schedule.Scheduler, members *cluster.Membership, signals *cluster.Signals, s *cluster.Supervisor, c Config) *Manager {
 	return &Manager{config: c, jobs: j, scheduler: sch, members: members, signals: signals, supervisor: s, requestSlot: make(chan struct{}, 1)}
 }
 

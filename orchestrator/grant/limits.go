@@ -4,13 +4,13 @@ import (
 	"context"
 	"time"
 
-	"github.com/coditect/mapreduce/orchestrator/supervise"
+	"github.com/coditect/mapreduce/orchestrator/cluster"
 )
 
 // LimitsLoop tells the fleet what models have said, and deals out what this node may
 // ask of them: at once when it matters, and else now and then.
 func (m *Manager) LimitsLoop(ctx context.Context) {
-	tick := time.NewTicker(supervise.WithJitter(m.config.Poll))
+	tick := time.NewTicker(cluster.WithJitter(m.config.Poll))
 	defer tick.Stop()
 	for {
 		all := true

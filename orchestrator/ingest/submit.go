@@ -22,9 +22,8 @@ import (
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/internal/plan"
 	"github.com/coditect/mapreduce/internal/text/pack"
+	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
-	"github.com/coditect/mapreduce/orchestrator/notify"
-	"github.com/coditect/mapreduce/orchestrator/supervise"
 	"github.com/coditect/mapreduce/orchestrator/tracing"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
@@ -65,8 +64,8 @@ type Intake struct {
 	jobs       *jobs.Jobs
 	specs      *jobspec.Finder
 	config     *Config
-	signals    *notify.Jobs
-	supervisor *supervise.Supervisor
+	signals    *cluster.Signals
+	supervisor *cluster.Supervisor
 	early      earlyJobs
 
 	mu        sync.Mutex        // guards the variable below
@@ -74,7 +73,7 @@ type Intake struct {
 }
 
 // New returns an intake of jobs of a store.
-func New(j *jobs.Jobs, specs *jobspec.Finder, signals *notify.Jobs, s *supervise.Supervisor, c Config) *Intake {
+func New(j *jobs.Jobs, specs *jobspec.Finder, signals *cluster.Signals, s *cluster.Supervisor, c Config) *Intake {
 	return &Intake{jobs: j, specs: specs, config: &c, signals: signals, supervisor: s}
 }
 

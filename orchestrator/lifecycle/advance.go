@@ -19,9 +19,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/grant"
 	"github.com/coditect/mapreduce/orchestrator/ingest"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
-	"github.com/coditect/mapreduce/orchestrator/notify"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
-	"github.com/coditect/mapreduce/orchestrator/supervise"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/levels"
 )
@@ -53,8 +51,8 @@ type Parts struct {
 	Members    *cluster.Membership
 	Intake     *ingest.Intake
 	Results    *artifact.Assembler
-	Signals    *notify.Jobs
-	Supervisor *supervise.Supervisor
+	Signals    *cluster.Signals
+	Supervisor *cluster.Supervisor
 }
 
 // A Manager takes jobs from level to level, ends them, and changes them on request. Its
@@ -67,10 +65,10 @@ type Manager struct {
 	members    *cluster.Membership
 	intake     *ingest.Intake
 	results    *artifact.Assembler
-	signals    *notify.Jobs
-	supervisor *supervise.Supervisor
+	signals    *cluster.Signals
+	supervisor *cluster.Supervisor
 	config     Config
-	troubles   supervise.Troubles // of jobs that cannot be advanced
+	troubles   cluster.Troubles // of jobs that cannot be advanced
 
 	mu      sync.Mutex // guards the variables below
 	ownJobs map[mapreduce.JobID]bool

@@ -9,7 +9,7 @@ import (
 	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/orchestrator/supervise"
+	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
@@ -75,7 +75,7 @@ func (m *Manager) resumeLater(id mapreduce.JobID, after time.Duration) {
 			return
 		}
 
-		if err != nil && supervise.ClassOf(err) == supervise.Passing && ctx.Err() == nil {
+		if err != nil && cluster.ClassOf(err) == cluster.Passing && ctx.Err() == nil {
 			m.supervisor.LogFailure(ctx, "resuming a job; trying again", err, "job", id)
 			m.resumeLater(id, time.Second)
 			return

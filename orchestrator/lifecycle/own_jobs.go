@@ -5,7 +5,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/orchestrator/supervise"
+	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
@@ -28,7 +28,7 @@ func (m *Manager) RefreshJobs(ctx context.Context, look func(context.Context) ([
 		err := m.RefreshJob(ctx, ref.Job)
 		switch {
 		case err == nil || errs.KindOf(err) == errs.NotFound: // deleted meanwhile
-		case supervise.ClassOf(err) == supervise.Passing:
+		case cluster.ClassOf(err) == cluster.Passing:
 			return err
 		default: // it concerns this job alone
 			m.supervisor.LogFailure(ctx, "looking at a job", err, "job", ref.Job)

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/orchestrator/supervise"
+	"github.com/coditect/mapreduce/orchestrator/cluster"
 	store "github.com/coditect/mapreduce/store/jobs/lifecycle"
 )
 
@@ -13,7 +13,7 @@ import (
 // transaction, each whole, so that a loop which is interrupted has deleted some and touched no
 // other; another, of whichever orchestrator, goes on.
 func (m *Manager) RetentionLoop(ctx context.Context) {
-	supervise.CallEvery(ctx, supervise.WithJitter(m.config.Retire), func() {
+	cluster.CallEvery(ctx, cluster.WithJitter(m.config.Retire), func() {
 		m.supervisor.LogFailure(ctx, "deleting jobs whose time is over", m.DeleteExpired(ctx))
 	})
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/orchestrator/supervise"
+	"github.com/coditect/mapreduce/orchestrator/cluster"
 )
 
 // SealAll chains what is left of a job's checkpoints.
@@ -20,7 +20,7 @@ func (m *Manager) SealAll(ctx context.Context, id mapreduce.JobID) error {
 
 // SealLoop chains new checkpoints a few times a second.
 func (m *Manager) SealLoop(ctx context.Context) {
-	supervise.CallEvery(ctx, m.config.Seal, func() {
+	cluster.CallEvery(ctx, m.config.Seal, func() {
 		for _, id := range m.signals.TakeUnsealed(m.members.TurnToSeal) {
 			if _, err := m.jobs.Audit.Seal(ctx, id); err != nil && errs.KindOf(err) != errs.NotFound {
 				m.supervisor.LogFailure(ctx, "sealing checkpoints; trying again", err, "job", id)

@@ -8,8 +8,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/orchestrator/notify"
-	"github.com/coditect/mapreduce/orchestrator/supervise"
+	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
@@ -34,7 +33,7 @@ func (m *Manager) FindSleepers(ctx context.Context, id mapreduce.JobID) error {
 // ScheduleWakeUp wakes a unit when it has slept long enough from now, unless its sleep is
 // timed already.
 func (m *Manager) ScheduleWakeUp(id mapreduce.JobID, ref records.SleeperRef) {
-	m.signals.SleepUntil(time.Now().Add(ref.For), notify.Sleeper{Job: id, Sleeper: ref.Sleeper})
+	m.signals.SleepUntil(time.Now().Add(ref.For), cluster.Sleeper{Job: id, Sleeper: ref.Sleeper})
 }
 
 // wakeBatch is how many units are woken in one transaction.
@@ -46,7 +45,7 @@ func (m *Manager) wakeUnits(ctx context.Context, id mapreduce.JobID, units []rec
 		woken, err := m.jobs.Queue.Wakeup(ctx, id, batch)
 		if err != nil && errs.KindOf(err) != errs.NotFound {
 			m.supervisor.LogFailure(ctx, "waking units; trying again", err, "job", id, "units", len(batch))
-			if supervise.IsPermanent(err) && m.supervisor.FailJob(ctx, id, err) {
+			if cluster.IsPermanent(err) && m.supervisor.FailJob(ctx, id, err) {
 				continue // a resume sees to them
 			}
 			for _, s := range batch {

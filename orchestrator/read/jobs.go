@@ -11,8 +11,8 @@ import (
 	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
-	"github.com/coditect/mapreduce/orchestrator/notify"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/check"
 	"github.com/coditect/mapreduce/store/jobs/records"
@@ -23,7 +23,7 @@ import (
 type Reader struct {
 	jobs    *jobs.Jobs
 	specs   *jobspec.Finder
-	signals *notify.Jobs
+	signals *cluster.Signals
 	config  Config
 }
 
@@ -44,7 +44,7 @@ type Config struct {
 }
 
 // New returns a reader of the jobs of a store.
-func New(j *jobs.Jobs, specs *jobspec.Finder, signals *notify.Jobs, c Config) *Reader {
+func New(j *jobs.Jobs, specs *jobspec.Finder, signals *cluster.Signals, c Config) *Reader {
 	return &Reader{jobs: j, specs: specs, signals: signals, config: c}
 }
 

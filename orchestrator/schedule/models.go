@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/orchestrator/notify"
+	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/schedule/model"
 	"github.com/coditect/mapreduce/store/jobs/limit"
 )
@@ -18,8 +18,8 @@ type Models struct {
 
 	states  map[string]*model.State // by provider and model
 	limits  func(name string) model.Limits
-	lease   time.Duration // that shares of their limits are good for
-	Changed notify.Signal // models have something to tell the fleet, or to ask it
+	lease   time.Duration  // that shares of their limits are good for
+	Changed cluster.Signal // models have something to tell the fleet, or to ask it
 }
 
 // modelStateOf returns what is known of a model. The caller holds the scheduler's mu.

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/orchestrator/notify"
+	"github.com/coditect/mapreduce/orchestrator/cluster"
 )
 
 // Bounds of what one attempt says of itself, beyond which nobody hears it.
@@ -19,7 +19,7 @@ type saidNotes struct {
 	feed  int64 // the feed that heard it
 	last  int64 // the number of the latest note there
 	count int
-	room  notify.Allowance
+	room  cluster.Allowance
 }
 
 // hear reports whether a note is to be passed on to a feed, and notes that it is.

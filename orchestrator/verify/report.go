@@ -11,7 +11,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/orchestrator/supervise"
+	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
@@ -52,7 +52,7 @@ func (c *Checker) CheckReported(ctx context.Context, session mapreduce.SessionID
 		return why, nil
 	case errs.KindOf(err) == errs.NotFound: // the job was deleted
 		return errNotIts, nil
-	case supervise.ClassOf(err) != supervise.Passing:
+	case cluster.ClassOf(err) != cluster.Passing:
 		return err, nil
 	}
 	return nil, err
@@ -108,7 +108,7 @@ func RefuseReport(session mapreduce.SessionID, rep *mapreduce.Report, why error)
 	case errors.Is(why, errNotIts):
 		rep.Outcome, rep.Errors = mapreduce.Returned, nil // says nothing of anything
 		return false
-	case supervise.IsDamage(why):
+	case cluster.IsDamage(why):
 		rep.Class = mapreduce.PermanentUnit
 		rep.Errors[len(rep.Errors)-1] = fmt.Sprintf("what the output is checked against cannot be read: %v", why)
 		return false

@@ -15,9 +15,9 @@ import (
 	"github.com/coditect/mapreduce/internal/outcome/output/check"
 	"github.com/coditect/mapreduce/internal/outcome/output/jsonvalue"
 	"github.com/coditect/mapreduce/internal/outcome/output/payload"
+	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
-	"github.com/coditect/mapreduce/orchestrator/supervise"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
@@ -27,13 +27,13 @@ import (
 type Checker struct {
 	jobs       *jobs.Jobs
 	stages     *jobspec.Finder
-	supervisor *supervise.Supervisor
+	supervisor *cluster.Supervisor
 	texts      textCache
 	slots      chan struct{} // full while as many outputs are checked as there are processors
 }
 
 // NewChecker returns a checker of outputs of jobs in a store.
-func NewChecker(j *jobs.Jobs, stages *jobspec.Finder, s *supervise.Supervisor) *Checker {
+func NewChecker(j *jobs.Jobs, stages *jobspec.Finder, s *cluster.Supervisor) *Checker {
 	return &Checker{jobs: j, stages: stages, supervisor: s, slots: make(chan struct{}, max(2, runtime.GOMAXPROCS(0)))}
 }
 

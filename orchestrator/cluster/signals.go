@@ -1,7 +1,4 @@
-// Package notify signals changes of jobs to the loops of an orchestrator and to clients
-// that watch. Nothing in it is needed after a crash. Polls find the changes that it
-// misses.
-package notify
+package cluster
 
 import (
 	"cmp"
@@ -16,9 +13,10 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
-// Jobs say that something is due, to whoever waits for it. Each kind is a
-// set: saying a thing twice is saying it once.
-type Jobs struct {
+// Signals tell the loops of an orchestrator, and clients that watch, what has changed of
+// jobs. Each kind is a set: saying a thing twice is saying it once. Nothing of them is needed
+// after a crash. Polls find the changes that they miss.
+type Signals struct {
 	mu             sync.Mutex               // guards the variables below
 	dueJobs        map[mapreduce.JobID]bool // true: the whole job; false: reduces with ended inputs alone
 	failures       map[mapreduce.JobID]Failure
@@ -56,28 +54,28 @@ func (s *Signal) Wake() {
 }
 
 // MarkDue asks for a look at how far a job is.
-func (j *Jobs) MarkDue(id mapreduce.JobID) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.requestLook(id, true)
+func (s *Signals) MarkDue(id mapreduce.JobID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requestLook(id, true)
 }
 
-// requestLook asks for a look at a job. The caller holds j.mu.
-func (j *Jobs) requestLook(id mapreduce.JobID, whole bool) {
-	if j.dueJobs == nil {
-		j.dueJobs = make(map[mapreduce.JobID]bool)
+// requestLook asks for a look at a job. The caller holds s.mu.
+func (s *Signals) requestLook(id mapreduce.JobID, whole bool) {
+	if s.dueJobs == nil {
+		s.dueJobs = make(map[mapreduce.JobID]bool)
 	}
-	j.dueJobs[id] = j.dueJobs[id] || whole
-	j.DueSignal.Wake()
+	s.dueJobs[id] = s.dueJobs[id] || whole
+	s.DueSignal.Wake()
 }
 
 // TakeDue returns the jobs that are due, each with whether it is to be looked at as a
 // whole, and not only for reduces whose inputs have ended.
-func (j *Jobs) TakeDue() map[mapreduce.JobID]bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	due := j.dueJobs
-	j.dueJobs = nil
+func (s *Signals) TakeDue() map[mapreduce.JobID]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	due := s.dueJobs
+	s.dueJobs = nil
 	return due
 }
 
@@ -89,114 +87,114 @@ type Failure struct {
 
 // RequestFailure asks for a job to be failed. Of several reasons, the one of the newest epoch
 // counts: the job is past the others.
-func (j *Jobs) RequestFailure(id mapreduce.JobID, f Failure) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.failures == nil {
-		j.failures = make(map[mapreduce.JobID]Failure)
+func (s *Signals) RequestFailure(id mapreduce.JobID, f Failure) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failures == nil {
+		s.failures = make(map[mapreduce.JobID]Failure)
 	}
-	if known, ok := j.failures[id]; !ok || known.Epoch <= f.Epoch {
-		j.failures[id] = f
+	if known, ok := s.failures[id]; !ok || known.Epoch <= f.Epoch {
+		s.failures[id] = f
 	}
-	j.requestLook(id, true)
+	s.requestLook(id, true)
 }
 
 // PendingFailure returns why a job is to be failed, if it is.
-func (j *Jobs) PendingFailure(id mapreduce.JobID) (f Failure, ok bool) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	f, ok = j.failures[id]
+func (s *Signals) PendingFailure(id mapreduce.JobID) (f Failure, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f, ok = s.failures[id]
 	return f, ok
 }
 
 // ClearFailure notes that a job need not be failed any more for a reason.
-func (j *Jobs) ClearFailure(id mapreduce.JobID, f Failure) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.failures[id] == f {
-		delete(j.failures, id)
+func (s *Signals) ClearFailure(id mapreduce.JobID, f Failure) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failures[id] == f {
+		delete(s.failures, id)
 	}
 }
 
 // SetResume notes that a job is to be resumed.
-func (j *Jobs) SetResume(id mapreduce.JobID, r mapreduce.Resume) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.pendingResumes == nil {
-		j.pendingResumes = make(map[mapreduce.JobID]mapreduce.Resume)
+func (s *Signals) SetResume(id mapreduce.JobID, r mapreduce.Resume) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pendingResumes == nil {
+		s.pendingResumes = make(map[mapreduce.JobID]mapreduce.Resume)
 	}
-	j.pendingResumes[id] = r
+	s.pendingResumes[id] = r
 }
 
 // PendingResume returns how a job is to be resumed, if it is.
-func (j *Jobs) PendingResume(id mapreduce.JobID) (mapreduce.Resume, bool) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	r, ok := j.pendingResumes[id]
+func (s *Signals) PendingResume(id mapreduce.JobID) (mapreduce.Resume, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, ok := s.pendingResumes[id]
 	return r, ok
 }
 
 // ClearResume notes that a job is not to be resumed.
-func (j *Jobs) ClearResume(id mapreduce.JobID) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	delete(j.pendingResumes, id)
+func (s *Signals) ClearResume(id mapreduce.JobID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.pendingResumes, id)
 }
 
 // NoteEndedInputs asks for a look at reduces of which inputs have ended.
-func (j *Jobs) NoteEndedInputs(id mapreduce.JobID, refs []records.WaitRef) {
+func (s *Signals) NoteEndedInputs(id mapreduce.JobID, refs []records.WaitRef) {
 	if len(refs) == 0 {
 		return
 	}
-	j.KeepEndedInputs(id, refs)
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.requestLook(id, false)
+	s.KeepEndedInputs(id, refs)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requestLook(id, false)
 }
 
 // KeepEndedInputs keeps reduces whose inputs have ended for the next look at a job.
-func (j *Jobs) KeepEndedInputs(id mapreduce.JobID, refs []records.WaitRef) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
+func (s *Signals) KeepEndedInputs(id mapreduce.JobID, refs []records.WaitRef) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 
-	if j.endedInputs == nil {
-		j.endedInputs = make(map[mapreduce.JobID]map[records.WaitRef]bool)
+	if s.endedInputs == nil {
+		s.endedInputs = make(map[mapreduce.JobID]map[records.WaitRef]bool)
 	}
-	if j.endedInputs[id] == nil {
-		j.endedInputs[id] = make(map[records.WaitRef]bool, len(refs))
+	if s.endedInputs[id] == nil {
+		s.endedInputs[id] = make(map[records.WaitRef]bool, len(refs))
 	}
 
 	for _, r := range refs {
-		j.endedInputs[id][r] = true
+		s.endedInputs[id][r] = true
 	}
 }
 
 // RequestTreeLook asks for a look at all reduces of a job's tree.
-func (j *Jobs) RequestTreeLook(id mapreduce.JobID) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.inheritedTrees == nil {
-		j.inheritedTrees = make(map[mapreduce.JobID]bool)
+func (s *Signals) RequestTreeLook(id mapreduce.JobID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.inheritedTrees == nil {
+		s.inheritedTrees = make(map[mapreduce.JobID]bool)
 	}
-	j.inheritedTrees[id] = true
+	s.inheritedTrees[id] = true
 }
 
 // TakeTreeLook reports whether all reduces of a job's tree are to be looked at, and
 // forgets that.
-func (j *Jobs) TakeTreeLook(id mapreduce.JobID) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	found := j.inheritedTrees[id]
-	delete(j.inheritedTrees, id)
+func (s *Signals) TakeTreeLook(id mapreduce.JobID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := s.inheritedTrees[id]
+	delete(s.inheritedTrees, id)
 	return found
 }
 
 // TakeEndedInputs returns the reduces of a job that are to be looked at.
-func (j *Jobs) TakeEndedInputs(id mapreduce.JobID) []records.WaitRef {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	refs := slices.Collect(maps.Keys(j.endedInputs[id]))
-	delete(j.endedInputs, id)
+func (s *Signals) TakeEndedInputs(id mapreduce.JobID) []records.WaitRef {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	refs := slices.Collect(maps.Keys(s.endedInputs[id]))
+	delete(s.endedInputs, id)
 	slices.SortFunc(refs, func(a, b records.WaitRef) int {
 		return cmp.Or(cmp.Compare(a.Level, b.Level), cmp.Compare(a.Index, b.Index))
 	})
@@ -204,28 +202,28 @@ func (j *Jobs) TakeEndedInputs(id mapreduce.JobID) []records.WaitRef {
 }
 
 // NotifyWatchers wakes those who watch a job, and has its new checkpoints sealed.
-func (j *Jobs) NotifyWatchers(id mapreduce.JobID) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.unsealed == nil {
-		j.unsealed = make(map[mapreduce.JobID]bool)
+func (s *Signals) NotifyWatchers(id mapreduce.JobID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.unsealed == nil {
+		s.unsealed = make(map[mapreduce.JobID]bool)
 	}
-	j.unsealed[id] = true
-	j.wakeWatchers(id)
+	s.unsealed[id] = true
+	s.wakeWatchers(id)
 }
 
 // WakeWatchers has those who watch a job look again, for what its units say of themselves.
-func (j *Jobs) WakeWatchers(id mapreduce.JobID) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.wakeWatchers(id)
+func (s *Signals) WakeWatchers(id mapreduce.JobID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wakeWatchers(id)
 }
 
-// wakeWatchers wakes those who watch a job. The caller holds j.mu.
-func (j *Jobs) wakeWatchers(id mapreduce.JobID) {
-	if w := j.watchers[id]; w != nil {
+// wakeWatchers wakes those who watch a job. The caller holds s.mu.
+func (s *Signals) wakeWatchers(id mapreduce.JobID) {
+	if w := s.watchers[id]; w != nil {
 		close(w.changed)
-		delete(j.watchers, id)
+		delete(s.watchers, id)
 	}
 }
 
@@ -236,14 +234,14 @@ type jobWatchers struct {
 }
 
 // TakeUnsealed returns the jobs to seal whose turn it is.
-func (j *Jobs) TakeUnsealed(turn func(mapreduce.JobID) bool) []mapreduce.JobID {
-	j.mu.Lock()
-	defer j.mu.Unlock()
+func (s *Signals) TakeUnsealed(turn func(mapreduce.JobID) bool) []mapreduce.JobID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var due []mapreduce.JobID
-	for id := range j.unsealed {
+	for id := range s.unsealed {
 		if turn(id) {
 			due = append(due, id)
-			delete(j.unsealed, id)
+			delete(s.unsealed, id)
 		}
 	}
 	return due
@@ -251,38 +249,38 @@ func (j *Jobs) TakeUnsealed(turn func(mapreduce.JobID) bool) []mapreduce.JobID {
 
 // Watch returns a channel that closes at the job's next change. Whoever stops
 // waiting calls done.
-func (j *Jobs) Watch(id mapreduce.JobID) (changed <-chan struct{}, done func()) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
+func (s *Signals) Watch(id mapreduce.JobID) (changed <-chan struct{}, done func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 
-	if j.watchers == nil {
-		j.watchers = make(map[mapreduce.JobID]*jobWatchers)
+	if s.watchers == nil {
+		s.watchers = make(map[mapreduce.JobID]*jobWatchers)
 	}
 
-	w := j.watchers[id]
+	w := s.watchers[id]
 	if w == nil {
 		w = &jobWatchers{changed: make(chan struct{})}
-		j.watchers[id] = w
+		s.watchers[id] = w
 	}
 
 	w.waiting++
-	return w.changed, func() { j.unwatchJob(id, w) }
+	return w.changed, func() { s.unwatchJob(id, w) }
 }
 
-func (j *Jobs) unwatchJob(id mapreduce.JobID, w *jobWatchers) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if w.waiting--; w.waiting == 0 && j.watchers[id] == w {
-		delete(j.watchers, id)
+func (s *Signals) unwatchJob(id mapreduce.JobID, w *jobWatchers) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w.waiting--; w.waiting == 0 && s.watchers[id] == w {
+		delete(s.watchers, id)
 	}
 }
 
 // CallAt has fn called when t has come.
-func (j *Jobs) CallAt(t time.Time, fn func(context.Context)) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	heap.Push(&j.timers, timer{at: t, fn: fn})
-	j.TimerSignal.Wake()
+func (s *Signals) CallAt(t time.Time, fn func(context.Context)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	heap.Push(&s.timers, timer{at: t, fn: fn})
+	s.TimerSignal.Wake()
 }
 
 // A Sleeper is a unit that waits until its time has come.
@@ -292,19 +290,19 @@ type Sleeper struct {
 }
 
 // SleepUntil has a unit woken when t has come, unless its sleep is timed already.
-func (j *Jobs) SleepUntil(t time.Time, s Sleeper) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.sleeping[s] {
+func (s *Signals) SleepUntil(t time.Time, sleeper Sleeper) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sleeping[sleeper] {
 		return
 	}
-	if j.sleeping == nil {
-		j.sleeping = make(map[Sleeper]bool)
+	if s.sleeping == nil {
+		s.sleeping = make(map[Sleeper]bool)
 	}
 
-	j.sleeping[s] = true
-	heap.Push(&j.timers, timer{at: t, sleeper: s})
-	j.TimerSignal.Wake()
+	s.sleeping[sleeper] = true
+	heap.Push(&s.timers, timer{at: t, sleeper: sleeper})
+	s.TimerSignal.Wake()
 }
 
 // A Due is what is due at a time.
@@ -315,23 +313,23 @@ type Due struct {
 }
 
 // TakeTimers returns what is due at now.
-func (j *Jobs) TakeTimers(now time.Time) Due {
-	j.mu.Lock()
-	defer j.mu.Unlock()
+func (s *Signals) TakeTimers(now time.Time) Due {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	due := Due{Units: make(map[mapreduce.JobID][]records.Sleeper), Next: time.Hour}
 
-	for len(j.timers) > 0 && !j.timers[0].at.After(now) {
-		t := heap.Pop(&j.timers).(timer)
+	for len(s.timers) > 0 && !s.timers[0].at.After(now) {
+		t := heap.Pop(&s.timers).(timer)
 		if t.fn != nil {
 			due.Calls = append(due.Calls, t.fn)
 			continue
 		}
-		delete(j.sleeping, t.sleeper)
+		delete(s.sleeping, t.sleeper)
 		due.Units[t.sleeper.Job] = append(due.Units[t.sleeper.Job], t.sleeper.Sleeper)
 	}
 
-	if len(j.timers) > 0 {
-		due.Next = j.timers[0].at.Sub(now)
+	if len(s.timers) > 0 {
+		due.Next = s.timers[0].at.Sub(now)
 	}
 	return due
 }

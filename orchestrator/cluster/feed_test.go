@@ -1,4 +1,4 @@
-package notify_test
+package cluster_test
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/orchestrator/notify"
+	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/store/jobs/nodes"
 )
 
@@ -18,14 +18,14 @@ const job = mapreduce.JobID("mr_20261123_abc123")
 // A feed is there while somebody follows it, and keeps the last of what was said for whoever
 // reads slowly; a new feed has a number of its own.
 func TestFeeds(t *testing.T) {
-	var f notify.Feeds
+	var f cluster.Feeds
 	now := time.Unix(1_800_000_000, 0)
 	say := func(from, to int) {
 		for i := from; i < to; i++ {
 			f.Add(job, now, mapreduce.Activity{Note: fmt.Sprint(i)})
 		}
 	}
-	read := func(r *notify.Follower, want ...string) {
+	read := func(r *cluster.Follower, want ...string) {
 		t.Helper()
 		var got []string
 		for _, a := range r.Next() {
@@ -77,7 +77,7 @@ func TestFeeds(t *testing.T) {
 // E7: many units say something at once while followers come, read and go. Each follower sees
 // everything once, and of each unit in the order in which it was said.
 func TestE7ManyTellAndFollowAtOnce(t *testing.T) {
-	var f notify.Feeds
+	var f cluster.Feeds
 	const units, each = 8, 30 // as many notes as a feed keeps
 	keeper := f.Follow(job)
 	defer keeper.Close()
@@ -123,7 +123,7 @@ func TestE7ManyTellAndFollowAtOnce(t *testing.T) {
 }
 
 // notesOf returns the texts of what a follower has not read.
-func notesOf(f *notify.Follower) (all []string) {
+func notesOf(f *cluster.Follower) (all []string) {
 	for _, a := range f.Next() {
 		all = append(all, a.Note)
 	}
@@ -134,7 +134,7 @@ func notesOf(f *notify.Follower) (all []string) {
 // once, though some signs of life are missed; nothing is told of a job that nobody watches.
 func TestFeedsOfOtherOrchestrators(t *testing.T) {
 	const other = mapreduce.JobID("mr_20261123_def456")
-	var here, there notify.Feeds
+	var here, there cluster.Feeds
 	now := time.Unix(1_800_000_000, 0)
 	say := func(id mapreduce.JobID, text string) { there.Add(id, now, mapreduce.Activity{Unit: "u", Note: text}) }
 	exchange := func() (fresh []mapreduce.JobID) {
@@ -174,7 +174,7 @@ func TestFeedsOfOtherOrchestrators(t *testing.T) {
 	if n := there.News(); len(n.Notes) != 0 || len(n.Watched) != 0 {
 		t.Errorf("it still tells %+v", n)
 	}
-	there = notify.Feeds{} // another process by the same name
+	there = cluster.Feeds{} // another process by the same name
 	exchange()
 	say(job, "again")
 	exchange()
@@ -191,7 +191,7 @@ func TestFeedsOfOtherOrchestrators(t *testing.T) {
 // However much units say, and however many jobs are watched, what is told with a sign of life
 // is bounded, and is the latest.
 func TestNewsIsBounded(t *testing.T) {
-	var here, there notify.Feeds
+	var here, there cluster.Feeds
 	now := time.Unix(1_800_000_000, 0)
 	var ids []mapreduce.JobID
 	for i := range 200 {

@@ -1,7 +1,4 @@
-// Package supervise keeps the work of an orchestrator going when something fails:
-// it contains panics, begins loops anew, repeats calls that the store did not answer,
-// and keeps what fails again and again from filling the log.
-package supervise
+package cluster
 
 import (
 	"context"
@@ -15,34 +12,35 @@ import (
 	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/orchestrator/notify"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
-// A Config says how a Supervisor works. All of it must be set.
-type Config struct {
+// A SupervisorConfig says how a Supervisor works. All of it must be set.
+type SupervisorConfig struct {
 	Logger *slog.Logger
 	Grace  time.Duration // that a worker has to come back
 	Lease  time.Duration // that it has if the store was away meanwhile
 	Beat   time.Duration // between two signs of life
 }
 
-// A Supervisor is shared by all parts of an orchestrator. Its methods are safe for
+// A Supervisor keeps the work of an orchestrator going when something fails: it contains
+// panics, begins loops anew, repeats calls that the store did not answer, and keeps what
+// fails again and again from filling the log. All parts share it. Its methods are safe for
 // concurrent use.
 type Supervisor struct {
-	config   Config
+	config   SupervisorConfig
 	log      *slog.Logger
 	jobs     *jobs.Jobs
-	signals  *notify.Jobs
+	signals  *Signals
 	throttle errorThrottle
 	uptime   storeUptime
 }
 
-// New returns a supervisor that fails jobs in the store for what panics, and has
+// NewSupervisor returns a supervisor that fails jobs in the store for what panics, and has
 // signals call what is due later.
-func New(j *jobs.Jobs, signals *notify.Jobs, c Config) *Supervisor {
+func NewSupervisor(j *jobs.Jobs, signals *Signals, c SupervisorConfig) *Supervisor {
 	return &Supervisor{config: c, log: c.Logger, jobs: j, signals: signals}
 }
 
