@@ -6,8 +6,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
-	"github.com/coditect/mapreduce/orchestrator/metrics"
-	"github.com/coditect/mapreduce/orchestrator/tracing"
+	"github.com/coditect/mapreduce/orchestrator/observe"
 )
 
 // CheckStoreAnswers returns an error if the store does not answer: neither the latest signs
@@ -33,8 +32,8 @@ func (o *Orchestrator) CheckStoreAnswers(ctx context.Context) error {
 func (o *Orchestrator) CountWorkers() int { return o.scheduler.ConnectedWorkers() }
 
 // observedFleet is what metrics show of this orchestrator.
-func (o *Orchestrator) observedFleet() metrics.Fleet {
-	return metrics.Fleet{
+func (o *Orchestrator) observedFleet() observe.Fleet {
+	return observe.Fleet{
 		Snapshot: o.scheduler.Snapshot, Store: o.jobs.DB().Stats(), StoreAnswers: o.supervisor.StoreAnswers,
 		Orchestrators: func() int {
 			_, all := o.members.QueuePlace()
@@ -46,7 +45,7 @@ func (o *Orchestrator) observedFleet() metrics.Fleet {
 
 // endedHook returns a function that is called with each job that has ended; nil without
 // metrics and tracing.
-func endedHook(m *metrics.Metrics, t *tracing.Tracer) func(context.Context, *mapreduce.Job) {
+func endedHook(m *observe.Metrics, t *observe.Tracer) func(context.Context, *mapreduce.Job) {
 	if m == nil && t == nil {
 		return nil
 	}

@@ -34,12 +34,11 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/ingest"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/lifecycle"
-	"github.com/coditect/mapreduce/orchestrator/metrics"
+	"github.com/coditect/mapreduce/orchestrator/observe"
 	"github.com/coditect/mapreduce/orchestrator/read"
 	"github.com/coditect/mapreduce/orchestrator/scaler"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/orchestrator/schedule/model"
-	"github.com/coditect/mapreduce/orchestrator/tracing"
 	"github.com/coditect/mapreduce/orchestrator/verify"
 	"github.com/coditect/mapreduce/store/jobs"
 )
@@ -313,13 +312,13 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 		jobs: j, config: c, log: c.Logger,
 	}
 
-	m, err := metrics.New(c.Meter)
+	m, err := observe.NewMetrics(c.Meter)
 	if err != nil {
 		return nil, err
 	}
 
 	j.SetRules(c.Rules)
-	t := tracing.New(c.Tracer, j.Node())
+	t := observe.NewTracer(c.Tracer, j.Node())
 
 	// Each part is made after those that it is given. The hooks reach others once Run has
 	// begun.
@@ -367,7 +366,7 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 		Jobs: j, Scheduler: o.scheduler, Members: o.members, Fleet: o.fleet, WakeUp: o.life.ScheduleWakeUp, Signals: &o.signals, Supervisor: o.supervisor, Logger: c.Logger, Metrics: m, Tracing: t,
 	})
 
-	return o, metrics.Observe(c.Meter, o.observedFleet())
+	return o, observe.RegisterGauges(c.Meter, o.observedFleet())
 }
 
 // Run moves jobs until ctx ends. Then it says goodbye to its workers, waits for

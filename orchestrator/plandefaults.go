@@ -7,7 +7,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/plan"
 	"github.com/coditect/mapreduce/orchestrator/ingest"
-	"github.com/coditect/mapreduce/orchestrator/tracing"
+	"github.com/coditect/mapreduce/orchestrator/observe"
 )
 
 // PlanJob implements mapreduce.Service.
@@ -32,7 +32,7 @@ func (c *Config) defaultRates(spec *mapreduce.JobSpec) plan.Rates {
 }
 
 // ingestConfig returns how documents become units.
-func (c *Config) ingestConfig(t *tracing.Tracer) *ingest.Config {
+func (c *Config) ingestConfig(t *observe.Tracer) *ingest.Config {
 	return &ingest.Config{
 		Rules: c.specRules(), Shards: c.Shards, MaxDocument: c.MaxDocument, MaxCalls: c.MaxCalls,
 		Estimate: c.Estimate, Rates: c.Rates, Count: c.Count, Logger: c.Logger, Tracing: t,

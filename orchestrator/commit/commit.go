@@ -13,9 +13,8 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/fleet"
-	"github.com/coditect/mapreduce/orchestrator/metrics"
+	"github.com/coditect/mapreduce/orchestrator/observe"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
-	"github.com/coditect/mapreduce/orchestrator/tracing"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/jobs"
@@ -35,8 +34,8 @@ type Parts struct {
 	Signals    *cluster.Signals
 	Supervisor *cluster.Supervisor
 	Logger     *slog.Logger
-	Metrics    *metrics.Metrics // may be nil
-	Tracing    *tracing.Tracer  // may be nil
+	Metrics    *observe.Metrics // may be nil
+	Tracing    *observe.Tracer  // may be nil
 }
 
 // A Committer carries out what the scheduler decides. Its methods are safe for
@@ -50,8 +49,8 @@ type Committer struct {
 	signals    *cluster.Signals
 	supervisor *cluster.Supervisor
 	log        *slog.Logger
-	metrics    *metrics.Metrics
-	tracing    *tracing.Tracer
+	metrics    *observe.Metrics
+	tracing    *observe.Tracer
 	troubles   cluster.Troubles // of jobs whose turns fail
 }
 
@@ -169,7 +168,7 @@ func (c *Committer) countAttempts(ctx context.Context, task *schedule.Task, res 
 		return
 	}
 
-	var ended metrics.Attempts
+	var ended observe.Attempts
 	for i, v := range res.Verdicts {
 		ended.Add(task.Turn.Reports[i].Report, v.Verdict, v.State, v.Alone || task.Turn.Reports[i].Broke)
 	}

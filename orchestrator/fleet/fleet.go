@@ -12,9 +12,8 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/grant"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
-	"github.com/coditect/mapreduce/orchestrator/metrics"
+	"github.com/coditect/mapreduce/orchestrator/observe"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
-	"github.com/coditect/mapreduce/orchestrator/tracing"
 	"github.com/coditect/mapreduce/orchestrator/verify"
 	"github.com/coditect/mapreduce/store/jobs"
 )
@@ -39,8 +38,8 @@ type Parts struct {
 	Specs      *jobspec.Finder
 	Signals    *cluster.Signals
 	Supervisor *cluster.Supervisor
-	Metrics    *metrics.Metrics // may be nil
-	Tracing    *tracing.Tracer  // may be nil
+	Metrics    *observe.Metrics // may be nil
+	Tracing    *observe.Tracer  // may be nil
 }
 
 // A Fleet is the workers of an orchestrator. With its Transfers it does what
@@ -56,8 +55,8 @@ type Fleet struct {
 	signals    *cluster.Signals
 	supervisor *cluster.Supervisor
 	admission  *admission
-	metrics    *metrics.Metrics
-	tracing    *tracing.Tracer
+	metrics    *observe.Metrics
+	tracing    *observe.Tracer
 }
 
 // New returns a fleet without workers. It admits none before Open.

@@ -24,7 +24,7 @@ import (
 	"github.com/coditect/mapreduce/internal/text/pack"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
-	"github.com/coditect/mapreduce/orchestrator/tracing"
+	"github.com/coditect/mapreduce/orchestrator/observe"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/records"
@@ -55,7 +55,7 @@ type Config struct {
 	// Logger gets a line for each job whose tokens are guessed.
 	Logger *slog.Logger
 	// Tracing makes spans of submissions; it may be nil.
-	Tracing *tracing.Tracer
+	Tracing *observe.Tracer
 }
 
 // An Intake takes submissions: documents become staged units, and these a job. Its

@@ -33,7 +33,7 @@ import (
 	"github.com/coditect/mapreduce/internal/plan"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/orchestrator/access"
-	"github.com/coditect/mapreduce/orchestrator/metrics"
+	"github.com/coditect/mapreduce/orchestrator/observe"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/jobs"
@@ -162,7 +162,7 @@ func Open(c Config) (*Node, error) {
 	}
 
 	id := mapreduce.NodeID("node_" + strings.ToLower(rand.Text()))
-	watch, err := metrics.ObserveStore(c.Meter, c.Tracer, c.storeSystem())
+	watch, err := observe.NewStoreObserver(c.Meter, c.Tracer, c.storeSystem())
 	if err != nil {
 		return nil, errors.Join(err, kv.Close())
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/coditect/mapreduce/api/transport/authority"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/orchestrator/access"
-	"github.com/coditect/mapreduce/orchestrator/metrics"
+	"github.com/coditect/mapreduce/orchestrator/observe"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/keys"
@@ -100,7 +100,7 @@ func open(ctx context.Context, dir string, o options) (*service, error) {
 }
 
 func (s *service) openOrchestrator() (*orchestrator.Orchestrator, error) {
-	watch, err := metrics.ObserveStore(s.signals.meter(), s.signals.tracer(), "pebble")
+	watch, err := observe.NewStoreObserver(s.signals.meter(), s.signals.tracer(), "pebble")
 	if err != nil {
 		return nil, err
 	}

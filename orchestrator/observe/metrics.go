@@ -1,10 +1,10 @@
-// Package metrics counts what an orchestrator does, and shows what it sees of its fleet
-// when it is asked. A nil *Metrics counts nothing, so that an orchestrator which nobody
-// measures pays for a comparison with nil and no more.
+// Package observe has an orchestrator measured and traced: it counts what the orchestrator
+// does, shows what it sees of its fleet when it is asked, and makes spans of what it does for
+// a job.
 //
-// It knows instruments by the API of OpenTelemetry alone. What collects them is wired by
-// the program.
-package metrics
+// It knows instruments and spans by the API of OpenTelemetry alone. What collects them is
+// wired by the program.
+package observe
 
 import (
 	"context"
@@ -35,7 +35,9 @@ const (
 // clients, and nobody else may decide how many time series there are.
 const maxModels = 64
 
-// Metrics are the instruments of an orchestrator. They are safe for concurrent use.
+// Metrics are the instruments of an orchestrator. They are safe for concurrent use. A nil
+// *Metrics counts nothing, so that an orchestrator which nobody measures pays for a
+// comparison with nil and no more.
 type Metrics struct {
 	models *telemetry.Labels
 
@@ -56,8 +58,8 @@ type Metrics struct {
 	ends                   [4][4]metric.MeasurementOption // of attempts, by outcome and verdict
 }
 
-// New returns the instruments of an orchestrator, or nil if m is nil.
-func New(m metric.Meter) (*Metrics, error) {
+// NewMetrics returns the instruments of an orchestrator, or nil if m is nil.
+func NewMetrics(m metric.Meter) (*Metrics, error) {
 	if m == nil {
 		return nil, nil
 	}

@@ -1,4 +1,4 @@
-package metrics
+package observe
 
 import (
 	"cmp"
@@ -34,7 +34,7 @@ type Fleet struct {
 	Demand func(context.Context) ([]mapreduce.Demand, error)
 }
 
-// gauges are the instruments that Observe fills.
+// gauges are the instruments that RegisterGauges fills.
 type gauges struct {
 	workers, slots, busy, calls, breakers, limits, storeUp, peers metric.Int64ObservableGauge
 	runs, runnable                                                metric.Int64ObservableGauge
@@ -43,8 +43,8 @@ type gauges struct {
 	transactions                                                  metric.Int64ObservableCounter
 }
 
-// Observe has m ask f whenever it is read itself.
-func Observe(m metric.Meter, f Fleet) error {
+// RegisterGauges has m ask f whenever it is read itself.
+func RegisterGauges(m metric.Meter, f Fleet) error {
 	if m == nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package metrics
+package observe
 
 import (
 	"context"
@@ -18,10 +18,10 @@ import (
 // (update or view), and of those that failed "error.type", a store.Outcome.
 const StoreDuration = "db.client.operation.duration"
 
-// ObserveStore returns what a store.Config has to observe transactions, so that m has how
+// NewStoreObserver returns what a store.Config has to observe transactions, so that m has how
 // long each took, and t a span for each that is a part of something traced; nil if both
 // are nil. The system is what keeps the data: "pebble" or "foundationdb".
-func ObserveStore(m metric.Meter, t trace.Tracer, system string) (func(context.Context, store.Run), error) {
+func NewStoreObserver(m metric.Meter, t trace.Tracer, system string) (func(context.Context, store.Run), error) {
 	if m == nil && t == nil {
 		return nil, nil
 	}

@@ -1,17 +1,4 @@
-// Package tracing has spans made of what an orchestrator does for a job. All of them are in
-// one trace: that of the client's call, which is stored with the job, so that other
-// orchestrators, and this one after a restart, go on with it. A nil *Tracer traces nothing.
-//
-// A job may last for days, and any process may end at any time. So no span is as long as a
-// job or waits for another process: there is one for a submission, one for a claim, one for
-// an attempt (made by its worker, or by the orchestrator that gives it up for lost), and one
-// for the end. Their ids are derived from the names of job, unit and attempt.
-//
-// Units that do nothing pass by the ten thousand a second. So only so many claims a second
-// are traced, with the attempts, calls and tools below them; whatever asks a model is far
-// below that. A traced unit that does nothing takes twice as long as another, so what may
-// be traced at once, after a pause, is kept small too.
-package tracing
+package observe
 
 import (
 	"context"
@@ -37,7 +24,20 @@ const (
 	maxOpen       = 50_000 // attempts that are traced at once
 )
 
-// A Tracer makes the spans of an orchestrator. Its methods are safe for concurrent use.
+// A Tracer makes the spans of an orchestrator. Its methods are safe for concurrent use. All
+// spans of a job are in one trace: that of the client's call, which is stored with the job,
+// so that other orchestrators, and this one after a restart, go on with it. A nil *Tracer
+// traces nothing.
+//
+// A job may last for days, and any process may end at any time. So no span is as long as a
+// job or waits for another process: there is one for a submission, one for a claim, one for
+// an attempt (made by its worker, or by the orchestrator that gives it up for lost), and one
+// for the end. Their ids are derived from the names of job, unit and attempt.
+//
+// Units that do nothing pass by the ten thousand a second. So only so many claims a second
+// are traced, with the attempts, calls and tools below them; whatever asks a model is far
+// below that. A traced unit that does nothing takes twice as long as another, so what may
+// be traced at once, after a pause, is kept small too.
 type Tracer struct {
 	tracer trace.Tracer
 	node   mapreduce.NodeID
@@ -56,8 +56,8 @@ type openAttempt struct {
 	stage string
 }
 
-// New returns a tracer of a node, or nil if t is nil.
-func New(t trace.Tracer, node mapreduce.NodeID) *Tracer {
+// NewTracer returns a tracer of a node, or nil if t is nil.
+func NewTracer(t trace.Tracer, node mapreduce.NodeID) *Tracer {
 	if t == nil {
 		return nil
 	}
