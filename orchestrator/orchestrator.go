@@ -39,6 +39,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/scaler"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/orchestrator/schedule/model"
+	"github.com/coditect/mapreduce/orchestrator/transfer"
 	"github.com/coditect/mapreduce/orchestrator/verify"
 	"github.com/coditect/mapreduce/store/jobs"
 )
@@ -280,6 +281,7 @@ type Orchestrator struct {
 	scheduler  *schedule.Scheduler
 	grants     *grant.Manager
 	fleet      *fleet.Fleet // of workers
+	transfers  *transfer.Transfers
 	committer  *commit.Committer
 	signals    cluster.Signals
 	specs      *jobspec.Finder // of jobs
@@ -356,10 +358,11 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 
 	o.calls = newCallRate(j, time.Now)
 	o.scaler = scaler.New(j, o.scheduler, scaler.Config{MaxCalls: int64(c.MaxCalls), Rates: c.Rates})
+	o.transfers = transfer.New(j, o.scheduler, o.grants, o.specs, o.supervisor, transfer.Config{AnswerBytes: c.AnswerBytes, AnswerAge: c.AnswerAge})
 	o.fleet = fleet.New(fleet.Parts{
-		Jobs: j, Scheduler: o.scheduler, Grants: o.grants, Checker: o.checker, Specs: o.specs, Signals: &o.signals, Supervisor: o.supervisor, Metrics: m, Tracing: t,
+		Jobs: j, Scheduler: o.scheduler, Grants: o.grants, Checker: o.checker, Transfers: o.transfers, Signals: &o.signals, Supervisor: o.supervisor, Metrics: m, Tracing: t,
 	}, fleet.Config{
-		Lease: c.Lease, Heartbeat: c.Heartbeat, Grace: c.Grace, AnswerBytes: c.AnswerBytes, AnswerAge: c.AnswerAge, Logger: c.Logger,
+		Lease: c.Lease, Heartbeat: c.Heartbeat, Grace: c.Grace, Logger: c.Logger,
 	})
 
 	o.committer = commit.New(commit.Parts{
@@ -402,7 +405,7 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 func (o *Orchestrator) backgroundLoops() map[string]func(context.Context) {
 	return map[string]func(context.Context){
 		"beats": o.members.BeatLoop, "failover": o.members.FailoverLoop, "wakes": o.wakeLoop, "polls": o.pollLoop, "keepalive": o.fleet.KeepaliveLoop, "seals": o.life.SealLoop,
-		"timers": o.life.TimerLoop, "advance": o.life.AdvanceLoop, "limits": o.grants.LimitsLoop, "results": o.results.Loop, "retention": o.life.RetentionLoop, "trim answers": o.fleet.Transfers.TrimAnswersLoop,
+		"timers": o.life.TimerLoop, "advance": o.life.AdvanceLoop, "limits": o.grants.LimitsLoop, "results": o.results.Loop, "retention": o.life.RetentionLoop, "trim answers": o.transfers.TrimAnswersLoop,
 	}
 }
 

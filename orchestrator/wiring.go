@@ -49,10 +49,10 @@ func (o *Orchestrator) Work(ctx context.Context, stream mapreduce.WorkStream) er
 
 // GetBlob implements mapreduce.Fleet.
 func (o *Orchestrator) GetBlob(ctx context.Context, q *mapreduce.BlobRequest, take func([]byte) error) error {
-	return o.fleet.Transfers.GetBlob(ctx, q, take)
+	return o.fleet.GetBlob(ctx, q, take)
 }
 
 // PutBlob implements mapreduce.Fleet.
 func (o *Orchestrator) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
-	return o.fleet.Transfers.PutBlob(ctx, q, next)
+	return o.fleet.PutBlob(ctx, q, next)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
+	"github.com/coditect/mapreduce/orchestrator/transfer"
 	"github.com/coditect/mapreduce/store/jobs/content"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/jobs/turns"
@@ -71,7 +72,7 @@ func (f *Fleet) DispatchUnits(ctx context.Context, t *schedule.Task, res *turns.
 
 // prepareAssignment puts a unit into what its worker is sent. The units that it takes are
 // visited by inputs.
-func (f *Fleet) prepareAssignment(ctx context.Context, t *schedule.Task, u *records.Unit, text []byte, inputs inputVisitor, b *assignmentBatch) error {
+func (f *Fleet) prepareAssignment(ctx context.Context, t *schedule.Task, u *records.Unit, text []byte, inputs transfer.InputVisitor, b *assignmentBatch) error {
 	a, taken, failed, err := f.makeAssignment(ctx, t, u, text, inputs)
 	switch {
 	case err != nil:
@@ -172,7 +173,7 @@ func (f *Fleet) readInputTexts(ctx context.Context, id mapreduce.JobID, claimed 
 
 // makeAssignment returns the assignment of a unit with the units that it takes, if their
 // outputs are in it; or of one that failed in the job that this one repeats, its report.
-func (f *Fleet) makeAssignment(ctx context.Context, t *schedule.Task, u *records.Unit, text []byte, inputs inputVisitor) (a mapreduce.Assignment, taken []*records.Unit, failed *mapreduce.Report, err error) {
+func (f *Fleet) makeAssignment(ctx context.Context, t *schedule.Task, u *records.Unit, text []byte, inputs transfer.InputVisitor) (a mapreduce.Assignment, taken []*records.Unit, failed *mapreduce.Report, err error) {
 	a = mapreduce.Assignment{
 		Job: t.Job.ID, Unit: u.ID, Attempt: int(u.Attempt), Kind: u.Kind,
 		Level: int(u.Level), Stage: t.Stages.StageName(u.Level), Depth: t.Stages.TreeDepth(u.Level), Index: u.Index, Item: u.Item, Timeout: t.Spec.UnitTimeout, Reserved: u.Reserved, Alone: u.MustBeAlone(),
@@ -193,7 +194,7 @@ func (f *Fleet) makeAssignment(ctx context.Context, t *schedule.Task, u *records
 	}
 	room = max(room, 0)
 
-	remembered, own, failed, err := f.Transfers.journalOf(ctx, t.Job.ID, t.Spec, u)
+	remembered, own, failed, err := f.transfers.Journal(ctx, t.Job.ID, t.Spec, u)
 	if err != nil || failed != nil {
 		return a, nil, failed, err
 	}
@@ -230,7 +231,7 @@ func (f *Fleet) assignEvidence(ctx context.Context, a *mapreduce.Assignment, t *
 		return nil
 	}
 
-	list, own, err := f.Transfers.evidenceOf(ctx, a.Job, t.Spec, u)
+	list, own, err := f.transfers.Evidence(ctx, a.Job, t.Spec, u)
 	if err != nil || len(list) == 0 {
 		return err
 	}
@@ -257,7 +258,7 @@ func (f *Fleet) assignText(ctx context.Context, a *mapreduce.Assignment, u *reco
 
 // assignInputs adds what a unit takes to its assignment, or announces it as a blob. It
 // returns the units that it takes, with their outputs, if it added these.
-func (f *Fleet) assignInputs(ctx context.Context, a *mapreduce.Assignment, u *records.Unit, each inputVisitor, room int) (taken []*records.Unit, err error) {
+func (f *Fleet) assignInputs(ctx context.Context, a *mapreduce.Assignment, u *records.Unit, each transfer.InputVisitor, room int) (taken []*records.Unit, err error) {
 	if u.Inputs == nil && !outputs.IsBundle(u) { // as of most units
 		return nil, nil
 	}
@@ -268,7 +269,7 @@ func (f *Fleet) assignInputs(ctx context.Context, a *mapreduce.Assignment, u *re
 	}
 	var inputs []input // as long as they fit
 	var total int64
-	err = f.Transfers.eachHeader(ctx, a.Job, u, each, func(in *records.Unit, h *payload.InputHeader) error {
+	err = f.transfers.EachInput(ctx, a.Job, u, each, func(in *records.Unit, h *payload.InputHeader) error {
 		if total += h.Size(); total <= int64(room) {
 			inputs = append(inputs, input{in, h})
 		}
@@ -287,7 +288,7 @@ func (f *Fleet) assignInputs(ctx context.Context, a *mapreduce.Assignment, u *re
 		h := in.header
 		one := mapreduce.Input{Unit: h.Unit, First: h.First, End: h.End, Failed: h.Failed, Referred: h.Referred}
 		if !h.Failed {
-			err := f.Transfers.inputParts(ctx, a.Job, u, in.unit, func(part []byte) error {
+			err := f.transfers.InputParts(ctx, a.Job, u, in.unit, func(part []byte) error {
 				one.Data = append(one.Data, part...)
 				return nil
 			})

@@ -11,21 +11,19 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/grant"
-	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/observe"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
+	"github.com/coditect/mapreduce/orchestrator/transfer"
 	"github.com/coditect/mapreduce/orchestrator/verify"
 	"github.com/coditect/mapreduce/store/jobs"
 )
 
 // A Config says how a Fleet works. All of it must be set.
 type Config struct {
-	Lease       time.Duration // that a silent worker has
-	Heartbeat   time.Duration // between two signs of life of a worker
-	Grace       time.Duration // that a worker whose stream broke has to come back
-	AnswerBytes int64         // of answers of models that are kept, of a tenant
-	AnswerAge   time.Duration // that they are kept for
-	Logger      *slog.Logger
+	Lease     time.Duration // that a silent worker has
+	Heartbeat time.Duration // between two signs of life of a worker
+	Grace     time.Duration // that a worker whose stream broke has to come back
+	Logger    *slog.Logger
 }
 
 // Parts are the parts of an orchestrator that a Fleet works with. All must be set,
@@ -35,18 +33,15 @@ type Parts struct {
 	Scheduler  *schedule.Scheduler
 	Grants     *grant.Manager
 	Checker    *verify.Checker
-	Specs      *jobspec.Finder
+	Transfers  *transfer.Transfers // of what is too large for messages
 	Signals    *cluster.Signals
 	Supervisor *cluster.Supervisor
 	Metrics    *observe.Metrics // may be nil
 	Tracing    *observe.Tracer  // may be nil
 }
 
-// A Fleet is the workers of an orchestrator. With its Transfers it does what
-// mapreduce.Fleet asks. Its methods are safe for concurrent use.
+// A Fleet is the workers of an orchestrator. It does what mapreduce.Fleet asks. Its methods are safe for concurrent use.
 type Fleet struct {
-	Transfers *Transfers // of what is too large for the messages of a session
-
 	config     Config
 	jobs       *jobs.Jobs
 	scheduler  *schedule.Scheduler
@@ -54,6 +49,7 @@ type Fleet struct {
 	checker    *verify.Checker
 	signals    *cluster.Signals
 	supervisor *cluster.Supervisor
+	transfers  *transfer.Transfers
 	admission  *admission
 	metrics    *observe.Metrics
 	tracing    *observe.Tracer
@@ -61,11 +57,9 @@ type Fleet struct {
 
 // New returns a fleet without workers. It admits none before Open.
 func New(p Parts, c Config) *Fleet {
-	a := newAdmission()
 	return &Fleet{
-		Transfers: newTransfers(p, c, a),
-		config:    c, jobs: p.Jobs, scheduler: p.Scheduler, grants: p.Grants, checker: p.Checker,
-		signals: p.Signals, supervisor: p.Supervisor, admission: a, metrics: p.Metrics, tracing: p.Tracing,
+		config: c, jobs: p.Jobs, scheduler: p.Scheduler, grants: p.Grants, checker: p.Checker,
+		signals: p.Signals, supervisor: p.Supervisor, transfers: p.Transfers, admission: newAdmission(), metrics: p.Metrics, tracing: p.Tracing,
 	}
 }
 

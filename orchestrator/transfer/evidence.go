@@ -1,4 +1,4 @@
-package fleet
+package transfer
 
 import (
 	"context"
@@ -93,10 +93,10 @@ func (t *Transfers) repeatedUnit(ctx context.Context, spec *mapreduce.JobSpec, u
 	return t.jobs.View.Unit(ctx, spec.Replay, u.ID)
 }
 
-// evidenceOf returns the evidence that an attempt at a unit goes on from, as it is sent, and
+// Evidence returns the evidence that an attempt at a unit goes on from, as it is sent, and
 // how many items of it are the unit's own. In a job that repeats another the other unit's
 // items come first. It is nil if there is none.
-func (t *Transfers) evidenceOf(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec, u *records.Unit) (data []byte, own int, err error) {
+func (t *Transfers) Evidence(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec, u *records.Unit) (data []byte, own int, err error) {
 	was, err := t.repeatedUnit(ctx, spec, u)
 	if err != nil {
 		return nil, 0, err
@@ -122,7 +122,7 @@ func (t *Transfers) sendEvidenceList(ctx context.Context, session *schedule.Sess
 		return err
 	}
 
-	data, _, err := t.evidenceOf(ctx, q.Job, spec, u)
+	data, _, err := t.Evidence(ctx, q.Job, spec, u)
 	if err != nil {
 		return err
 	}

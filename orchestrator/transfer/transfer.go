@@ -1,4 +1,7 @@
-package fleet
+// Package transfer carries what is too large for the messages of a session between workers
+// and the store: texts, inputs and outputs of units, their journals and evidence, and answers
+// of models. It knows sessions and no streams: those are package dispatch's.
+package transfer
 
 import (
 	"bytes"
@@ -26,20 +29,20 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
-// MaxTransfers is how many blobs a session may get at once, and how many it may
-// put. What each holds here is bounded, so what a session holds is.
-const MaxTransfers = 16
-
 const (
-	transferBytes = 1 << 20                // that a transfer holds at most, beside outputs held whole
 	bufferedBytes = 64 << 10               // of a blob that is written in small pieces
 	transferPause = 200 * time.Millisecond // before one that was refused is tried again
 	maxWanting    = 4                      // units for which it is found out at once which records are named
 )
 
-// Transfers carry what is too large for the messages of a session: texts, inputs and
-// outputs of units, their journals and evidence, and answers of models. They read what a unit works
-// on for its assignment too. Their methods are safe for concurrent use.
+// A Config says how Transfers work. All of it must be set.
+type Config struct {
+	AnswerBytes int64         // of answers of models that are kept, of a tenant
+	AnswerAge   time.Duration // that they are kept for
+}
+
+// Transfers carry what is too large for the messages of a session. They read what a unit
+// works on for its assignment too. Their methods are safe for concurrent use.
 type Transfers struct {
 	config            Config
 	jobs              *jobs.Jobs
@@ -47,33 +50,27 @@ type Transfers struct {
 	grants            *grant.Manager
 	specs             *jobspec.Finder
 	supervisor        *cluster.Supervisor
-	admission         *admission
 	recordLookupSlots chan struct{} // full while so many reduces' records are looked for
 }
 
-var _ mapreduce.Blobs = (*Transfers)(nil)
-
-func newTransfers(p Parts, c Config, a *admission) *Transfers {
+// New returns transfers of the sessions on a scheduler.
+func New(j *jobs.Jobs, scheduler *schedule.Scheduler, grants *grant.Manager, specs *jobspec.Finder, s *cluster.Supervisor, c Config) *Transfers {
 	return &Transfers{
-		config: c, jobs: p.Jobs, scheduler: p.Scheduler, grants: p.Grants, specs: p.Specs,
-		supervisor: p.Supervisor, admission: a, recordLookupSlots: make(chan struct{}, maxWanting),
+		config: c, jobs: j, scheduler: scheduler, grants: grants, specs: specs, supervisor: s,
+		recordLookupSlots: make(chan struct{}, maxWanting),
 	}
 }
 
-// GetBlob implements mapreduce.Blobs.
-func (t *Transfers) GetBlob(ctx context.Context, q *mapreduce.BlobRequest, take func([]byte) error) error {
-	ctx, session, end, err := t.beginTransfer(ctx, q, func(s *workerStream) *int { return &s.gets })
-	if err != nil {
-		return err
-	}
-	defer end()
-
+// Get passes on a blob of a unit whose attempt a session holds, as mapreduce.Blobs.GetBlob
+// does.
+func (t *Transfers) Get(ctx context.Context, session *schedule.Session, q *mapreduce.BlobRequest, take func([]byte) error) error {
 	if !t.scheduler.Sessions.HoldsAttempt(session, q.Held) {
 		return notHeld(q)
 	}
 
 	w := &rangeWriter{start: q.Blob.Start, end: q.Blob.End, take: take}
-	if err = t.sendBlob(ctx, session, q, w); err == nil {
+	err := t.sendBlob(ctx, session, q, w)
+	if err == nil {
 		err = w.flushBuffer()
 	}
 	return transferError(ctx, q, err)
@@ -112,15 +109,8 @@ func (t *Transfers) sendBlob(ctx context.Context, session *schedule.Session, q *
 	return errs.Field("blob.kind", "unit %s has no blob of kind %d that can be got", q.Unit, q.Blob.Kind)
 }
 
-// PutBlob implements mapreduce.Blobs.
-func (t *Transfers) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
-	ctx, session, end, err := t.beginTransfer(ctx, q, func(s *workerStream) *int { return &s.puts })
-	if err != nil {
-		return nil, err
-	}
-	defer end()
-
-	var stored *mapreduce.BlobStored
+// Put stores a blob of a session, as mapreduce.Blobs.PutBlob does.
+func (t *Transfers) Put(ctx context.Context, session *schedule.Session, q *mapreduce.BlobRequest, next func() ([]byte, error)) (stored *mapreduce.BlobStored, err error) {
 	switch q.Blob.Kind {
 	case mapreduce.BlobOutput:
 		stored, err = t.putOutput(ctx, q, next)
@@ -136,50 +126,6 @@ func (t *Transfers) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next 
 
 	return stored, transferError(ctx, q, err)
 }
-
-// beginTransfer admits a transfer of a session whose stream is here: it ends with
-// that stream. Count is what it counts as.
-func (t *Transfers) beginTransfer(ctx context.Context, q *mapreduce.BlobRequest, count func(*workerStream) *int) (context.Context, *schedule.Session, func(), error) {
-	// A transfer that waits for memory does not count as a stream yet.
-	if err := memory.Hold(ctx, transferBytes); err != nil {
-		return nil, nil, nil, err
-	}
-	if err := t.admission.admitStream(ctx); err != nil {
-		return nil, nil, nil, err
-	}
-
-	session := t.scheduler.Sessions.Bound(q.Session)
-	if session == nil {
-		t.admission.streams.Done()
-		return nil, nil, nil, errs.New(errs.Aborted, "session %s has no stream to this orchestrator", q.Session)
-	}
-
-	stream := streamOf(session)
-	stream.mu.Lock()
-	defer stream.mu.Unlock()
-	n := count(stream)
-
-	if *n >= MaxTransfers {
-		t.admission.streams.Done()
-		err := errs.New(errs.Exhausted, "session %s has %d transfers of this direction under way; end one first", q.Session, *n)
-		err.RetryAfter = transferPause
-		return nil, nil, nil, err
-	}
-	*n++
-
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(stream.life, func() { cancel(errStreamEnded) })
-	return ctx, session, func() {
-		stop()
-		cancel(nil)
-		stream.mu.Lock()
-		*n--
-		stream.mu.Unlock()
-		t.admission.streams.Done()
-	}, nil
-}
-
-var errStreamEnded = errs.New(errs.Aborted, "the stream of the session has ended; go on where it has the next")
 
 // transferError tells a worker what became of a transfer: whether asking again
 // helps. What is damaged names its key.
@@ -275,7 +221,7 @@ func (t *Transfers) sendText(ctx context.Context, q *mapreduce.BlobRequest, u *r
 // sendInputs writes what a unit takes: the outputs of others, or the documents of a
 // direct unit. No more than some chunks of it are held at a time.
 func (t *Transfers) sendInputs(ctx context.Context, id mapreduce.JobID, u *records.Unit, w *rangeWriter) error {
-	return t.eachHeader(ctx, id, u, t.eachInput(id), func(in *records.Unit, h *payload.InputHeader) error {
+	return t.EachInput(ctx, id, u, t.inputsOf(id), func(in *records.Unit, h *payload.InputHeader) error {
 		if w.skipBytes(h.Size()) {
 			return nil
 		}
@@ -286,25 +232,25 @@ func (t *Transfers) sendInputs(ctx context.Context, id mapreduce.JobID, u *recor
 		if err != nil || w.skipBytes(h.Length) {
 			return err
 		}
-		return t.inputParts(ctx, id, u, in, w.write)
+		return t.InputParts(ctx, id, u, in, w.write)
 	})
 }
 
-// inputParts reads the data of an input of u. What a direct unit takes is its own
+// InputParts reads the data of an input of u. What a direct unit takes is its own
 // text; what others take of it is its output.
-func (t *Transfers) inputParts(ctx context.Context, id mapreduce.JobID, u, in *records.Unit, visit func([]byte) error) error {
+func (t *Transfers) InputParts(ctx context.Context, id mapreduce.JobID, u, in *records.Unit, visit func([]byte) error) error {
 	if src := in.Source; in == u {
 		return t.jobs.Content.TextParts(ctx, id, content.TextRange{SHA256: src.SHA256, Start: src.Start, End: src.End, Length: src.Length}, visit)
 	}
 	return t.jobs.Content.OutputParts(ctx, id, in, visit)
 }
 
-// eachHeader visits the inputs of a unit in order, with the header of each. The
+// EachInput visits the inputs of a unit in order, with the header of each. The
 // input of a direct unit is its own. A unit that works on an element of an output is
 // given that output for its citations alone. One that reads records and merges none
 // is given, behind each output of a tree, all that this only names; one that merges
 // asks for what it needs: see sendReferred. The units that it takes are visited by inputs.
-func (t *Transfers) eachHeader(ctx context.Context, id mapreduce.JobID, u *records.Unit, inputs inputVisitor, visit func(*records.Unit, *payload.InputHeader) error) error {
+func (t *Transfers) EachInput(ctx context.Context, id mapreduce.JobID, u *records.Unit, inputs InputVisitor, visit func(*records.Unit, *payload.InputHeader) error) error {
 	if src := u.Source; outputs.IsBundle(u) {
 		return visit(u, &payload.InputHeader{
 			Unit: u.ID, First: u.Index, End: u.Index + 1, Length: src.End - src.Start, SHA256: src.SHA256,
@@ -349,11 +295,11 @@ func (t *Transfers) eachHeader(ctx context.Context, id mapreduce.JobID, u *recor
 	})
 }
 
-// An inputVisitor visits the units that a unit takes, in order.
-type inputVisitor func(ctx context.Context, u *records.Unit, visit func(*records.Unit) error) error
+// An InputVisitor visits the units that a unit takes, in order.
+type InputVisitor func(ctx context.Context, u *records.Unit, visit func(*records.Unit) error) error
 
-// eachInput returns what visits the inputs of units of a job, each for itself.
-func (t *Transfers) eachInput(id mapreduce.JobID) inputVisitor {
+// inputsOf returns what visits the inputs of units of a job, each for itself.
+func (t *Transfers) inputsOf(id mapreduce.JobID) InputVisitor {
 	return func(ctx context.Context, u *records.Unit, visit func(*records.Unit) error) error {
 		return outputs.EachInput(ctx, t.jobs.Reader(), id, u, visit)
 	}
