@@ -28,8 +28,7 @@ import (
 	"github.com/coditect/mapreduce/internal/text/token"
 	"github.com/coditect/mapreduce/orchestrator/artifact"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
-	"github.com/coditect/mapreduce/orchestrator/commit"
-	"github.com/coditect/mapreduce/orchestrator/fleet"
+	"github.com/coditect/mapreduce/orchestrator/dispatch"
 	"github.com/coditect/mapreduce/orchestrator/grant"
 	"github.com/coditect/mapreduce/orchestrator/ingest"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
@@ -40,7 +39,6 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/orchestrator/schedule/model"
 	"github.com/coditect/mapreduce/orchestrator/transfer"
-	"github.com/coditect/mapreduce/orchestrator/verify"
 	"github.com/coditect/mapreduce/store/jobs"
 )
 
@@ -280,9 +278,9 @@ type Orchestrator struct {
 	log        *slog.Logger
 	scheduler  *schedule.Scheduler
 	grants     *grant.Manager
-	fleet      *fleet.Fleet // of workers
+	fleet      *dispatch.Fleet // of workers
 	transfers  *transfer.Transfers
-	committer  *commit.Committer
+	committer  *dispatch.Committer
 	signals    cluster.Signals
 	specs      *jobspec.Finder // of jobs
 	supervisor *cluster.Supervisor
@@ -291,7 +289,7 @@ type Orchestrator struct {
 	results    *artifact.Assembler
 	intake     *ingest.Intake
 	reader     *read.Reader
-	checker    *verify.Checker // of outputs
+	checker    *dispatch.Checker // of outputs
 	scaler     *scaler.Scaler
 	calls      *callRate // of tenants
 
@@ -335,7 +333,7 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	})
 
 	o.specs = jobspec.NewFinder(j, func(id mapreduce.JobID) *jobspec.Compiled { return o.scheduler.Compiled(id) })
-	o.checker = verify.NewChecker(j, o.specs, o.supervisor)
+	o.checker = dispatch.NewChecker(j, o.specs, o.supervisor)
 	taking := c.ingestConfig(t)
 	taking.InitialSlots = o.initialSlots
 	o.intake = ingest.New(j, o.specs, &o.signals, o.supervisor, *taking)
@@ -359,13 +357,13 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	o.calls = newCallRate(j, time.Now)
 	o.scaler = scaler.New(j, o.scheduler, scaler.Config{MaxCalls: int64(c.MaxCalls), Rates: c.Rates})
 	o.transfers = transfer.New(j, o.scheduler, o.grants, o.specs, o.supervisor, transfer.Config{AnswerBytes: c.AnswerBytes, AnswerAge: c.AnswerAge})
-	o.fleet = fleet.New(fleet.Parts{
+	o.fleet = dispatch.NewFleet(dispatch.FleetParts{
 		Jobs: j, Scheduler: o.scheduler, Grants: o.grants, Checker: o.checker, Transfers: o.transfers, Signals: &o.signals, Supervisor: o.supervisor, Metrics: m, Tracing: t,
-	}, fleet.Config{
+	}, dispatch.FleetConfig{
 		Lease: c.Lease, Heartbeat: c.Heartbeat, Grace: c.Grace, Logger: c.Logger,
 	})
 
-	o.committer = commit.New(commit.Parts{
+	o.committer = dispatch.NewCommitter(dispatch.CommitterParts{
 		Jobs: j, Scheduler: o.scheduler, Members: o.members, Fleet: o.fleet, WakeUp: o.life.ScheduleWakeUp, Signals: &o.signals, Supervisor: o.supervisor, Logger: c.Logger, Metrics: m, Tracing: t,
 	})
 
@@ -396,7 +394,7 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 	loops.Wait()
 	o.fleet.Drain()
 	o.scheduler.Close()
-	stop(fleet.ErrStopped)
+	stop(dispatch.ErrStopped)
 	lanes.Wait()
 	return nil
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/orchestrator/fleet"
+	"github.com/coditect/mapreduce/orchestrator/dispatch"
 	"github.com/coditect/mapreduce/store/jobs/nodes"
 )
 
@@ -40,7 +40,7 @@ func (o *Orchestrator) initialSlots(spec *mapreduce.JobSpec) int64 {
 }
 
 // MaxTransfers is how many blobs a session may get at once, and how many it may put.
-const MaxTransfers = fleet.MaxTransfers
+const MaxTransfers = dispatch.MaxTransfers
 
 // Work implements mapreduce.Fleet.
 func (o *Orchestrator) Work(ctx context.Context, stream mapreduce.WorkStream) error {

@@ -1,7 +1,11 @@
-// Package fleet holds the streams of workers: it takes up sessions, hears reports, has
-// them checked and enters them on the schedule, sends units with what they work on, and
-// sees to sessions whose workers are silent or gone.
-package fleet
+// Package dispatch is where the schedule meets workers. The Fleet holds their streams: it takes
+// up sessions, hears reports, enters them on the schedule, sends units with what they work on,
+// and sees to sessions whose workers are silent or gone. The Checker checks outputs against
+// what their units were given and the schema of their job: no output goes to the store
+// unchecked, and no worker is believed. The Committer carries out what the schedule decides:
+// it reads queues, commits turns, which take the reports of ended attempts and claim units for
+// the slots that these freed, and sends workers the verdicts and the units that came of them.
+package dispatch
 
 import (
 	"errors"
@@ -14,25 +18,24 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/observe"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/orchestrator/transfer"
-	"github.com/coditect/mapreduce/orchestrator/verify"
 	"github.com/coditect/mapreduce/store/jobs"
 )
 
-// A Config says how a Fleet works. All of it must be set.
-type Config struct {
+// A FleetConfig says how a Fleet works. All of it must be set.
+type FleetConfig struct {
 	Lease     time.Duration // that a silent worker has
 	Heartbeat time.Duration // between two signs of life of a worker
 	Grace     time.Duration // that a worker whose stream broke has to come back
 	Logger    *slog.Logger
 }
 
-// Parts are the parts of an orchestrator that a Fleet works with. All must be set,
+// FleetParts are the parts of an orchestrator that a Fleet works with. All must be set,
 // unless they say otherwise.
-type Parts struct {
+type FleetParts struct {
 	Jobs       *jobs.Jobs
 	Scheduler  *schedule.Scheduler
 	Grants     *grant.Manager
-	Checker    *verify.Checker
+	Checker    *Checker
 	Transfers  *transfer.Transfers // of what is too large for messages
 	Signals    *cluster.Signals
 	Supervisor *cluster.Supervisor
@@ -42,11 +45,11 @@ type Parts struct {
 
 // A Fleet is the workers of an orchestrator. It does what mapreduce.Fleet asks. Its methods are safe for concurrent use.
 type Fleet struct {
-	config     Config
+	config     FleetConfig
 	jobs       *jobs.Jobs
 	scheduler  *schedule.Scheduler
 	grants     *grant.Manager
-	checker    *verify.Checker
+	checker    *Checker
 	signals    *cluster.Signals
 	supervisor *cluster.Supervisor
 	transfers  *transfer.Transfers
@@ -55,8 +58,8 @@ type Fleet struct {
 	tracing    *observe.Tracer
 }
 
-// New returns a fleet without workers. It admits none before Open.
-func New(p Parts, c Config) *Fleet {
+// NewFleet returns a fleet without workers. It admits none before Open.
+func NewFleet(p FleetParts, c FleetConfig) *Fleet {
 	return &Fleet{
 		config: c, jobs: p.Jobs, scheduler: p.Scheduler, grants: p.Grants, checker: p.Checker,
 		signals: p.Signals, supervisor: p.Supervisor, transfers: p.Transfers, admission: newAdmission(), metrics: p.Metrics, tracing: p.Tracing,

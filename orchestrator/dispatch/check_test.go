@@ -1,4 +1,4 @@
-package verify_test
+package dispatch_test
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/orchestrator/verify"
+	"github.com/coditect/mapreduce/orchestrator/dispatch"
 )
 
 // TestImpossibleNumbersAreRefusedByName has a sound report with one number that cannot be.
@@ -53,7 +53,7 @@ func TestImpossibleNumbersAreRefusedByName(t *testing.T) {
 	for _, test := range tests {
 		rep := sound()
 		test.change(rep)
-		err := verify.CheckReport(rep)
+		err := dispatch.CheckReport(rep)
 		if test.field == "" && err != nil || test.field != "" && (err == nil || !strings.HasPrefix(err.Error(), test.field+" ")) {
 			t.Errorf("want a refusal of %q, got %v", test.field, err)
 		}
@@ -77,7 +77,7 @@ func TestRefusedReportsKeepWhatWasSpent(t *testing.T) {
 	}
 	for _, test := range tests {
 		rep := &mapreduce.Report{Outcome: mapreduce.Done, Tokens: test.tokens, Elapsed: test.elapsed, CostMicros: 5}
-		verify.RefuseReport("s", rep, errors.New("refused"))
+		dispatch.RefuseReport("s", rep, errors.New("refused"))
 		if diff := cmp.Diff(test.want, rep.Tokens); diff != "" || rep.Unmeasured != test.unmeasured || rep.Outcome != mapreduce.Errored {
 			t.Errorf("%s: unmeasured %v, outcome %v; tokens (-want +got):\n%s", test.name, rep.Unmeasured, rep.Outcome, diff)
 		}

@@ -1,11 +1,10 @@
-package fleet
+package dispatch
 
 import (
 	"context"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
-	"github.com/coditect/mapreduce/orchestrator/verify"
 )
 
 // maxChecking is how many outputs of one worker wait to be checked before its
@@ -17,7 +16,7 @@ const maxChecking = 64
 // output goes to the store unchecked: what a report says of one that is refused becomes a
 // failure.
 func (f *Fleet) checkQuick(ctx context.Context, s *workerStream, m *mapreduce.FromWorker) ([]mapreduce.Report, error) {
-	verify.BoundMessage(m)
+	BoundMessage(m)
 	given := f.scheduler.Sessions.AssignedInputs(s.Session, m.Reports)
 
 	var later []mapreduce.Report
@@ -25,8 +24,8 @@ func (f *Fleet) checkQuick(ctx context.Context, s *workerStream, m *mapreduce.Fr
 	for i := range m.Reports {
 		rep := &m.Reports[i]
 
-		why := verify.CheckReport(rep)
-		switch g := verify.Given(given[i]); {
+		why := CheckReport(rep)
+		switch g := Given(given[i]); {
 		case why != nil:
 			f.refuseReport(s, rep, why)
 		case rep.Outcome != mapreduce.Done:
@@ -74,7 +73,7 @@ func (f *Fleet) checkOne(ctx context.Context, s *workerStream, rep *mapreduce.Re
 	defer leave()
 
 	given := f.scheduler.Sessions.AssignedInputs(s.Session, []mapreduce.Report{*rep})
-	if err := f.checkDone(ctx, s, rep, verify.Given(given[0])); err != nil {
+	if err := f.checkDone(ctx, s, rep, Given(given[0])); err != nil {
 		if ctx.Err() == nil {
 			s.stop(err) // as it would if the stream had waited
 		}
@@ -86,7 +85,7 @@ func (f *Fleet) checkOne(ctx context.Context, s *workerStream, rep *mapreduce.Re
 
 // checkDone checks the output of a report, and makes one that is refused a failure
 // of its attempt, which another worker may run. The error is that of the stream.
-func (f *Fleet) checkDone(ctx context.Context, s *workerStream, rep *mapreduce.Report, g verify.Given) error {
+func (f *Fleet) checkDone(ctx context.Context, s *workerStream, rep *mapreduce.Report, g Given) error {
 	why, err := f.checker.CheckReported(ctx, s.ID, rep, g)
 	if err == nil && why != nil {
 		if cluster.IsDamage(why) {
@@ -99,7 +98,7 @@ func (f *Fleet) checkDone(ctx context.Context, s *workerStream, rep *mapreduce.R
 
 // refuseReport makes a report one of a failure, and notes whose it was.
 func (f *Fleet) refuseReport(s *workerStream, rep *mapreduce.Report, why error) {
-	if verify.RefuseReport(s.ID, rep, why) {
+	if RefuseReport(s.ID, rep, why) {
 		f.config.Logger.Warn("output refused", "session", s.ID, "refused", f.scheduler.Sessions.CountRefused(s.Session),
 			"job", rep.Job, "unit", rep.Unit, "attempt", rep.Attempt, "err", why)
 	}

@@ -1,4 +1,4 @@
-package verify_test
+package dispatch_test
 
 import (
 	"crypto/sha256"
@@ -12,7 +12,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/wire"
-	"github.com/coditect/mapreduce/orchestrator/verify"
+	"github.com/coditect/mapreduce/orchestrator/dispatch"
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
 
@@ -51,24 +51,24 @@ func FuzzReports(f *testing.F) {
 		if err != nil {
 			return
 		}
-		verify.BoundMessage(m)
+		dispatch.BoundMessage(m)
 		checkBounds(t, m)
 		for i := range m.Reports {
 			rep := &m.Reports[i]
-			why := verify.CheckReport(rep)
+			why := dispatch.CheckReport(rep)
 			if why == nil {
 				checkPossible(t, rep)
 				why = errors.New("something else is wrong with it")
 			}
 			attempt := mapreduce.Held{Job: rep.Job, Unit: rep.Unit, Attempt: rep.Attempt}
-			if !verify.RefuseReport("session", rep, why) {
+			if !dispatch.RefuseReport("session", rep, why) {
 				t.Error("nobody is to blame for a report that was refused")
 			}
 			if rep.Outcome != mapreduce.Errored || len(rep.Output) > 0 || rep.Length != 0 || len(rep.Errors) == 0 ||
 				attempt != (mapreduce.Held{Job: rep.Job, Unit: rep.Unit, Attempt: rep.Attempt}) {
 				t.Errorf("a report that was refused became %+v", rep)
 			}
-			if err := verify.CheckReport(rep); err != nil {
+			if err := dispatch.CheckReport(rep); err != nil {
 				t.Errorf("what became of a report that was refused is refused: %v", err)
 			}
 		}

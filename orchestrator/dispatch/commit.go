@@ -1,7 +1,4 @@
-// Package commit carries out what the schedule decides: it reads queues, commits turns,
-// which take the reports of ended attempts and claim units for the slots that these freed,
-// and sends workers the verdicts and the units that came of them.
-package commit
+package dispatch
 
 import (
 	"context"
@@ -12,7 +9,6 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
-	"github.com/coditect/mapreduce/orchestrator/fleet"
 	"github.com/coditect/mapreduce/orchestrator/observe"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/store"
@@ -22,13 +18,13 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/turns"
 )
 
-// Parts are the parts of an orchestrator that a Committer works with. All must be set,
+// CommitterParts are the parts of an orchestrator that a Committer works with. All must be set,
 // unless they say otherwise.
-type Parts struct {
+type CommitterParts struct {
 	Jobs      *jobs.Jobs
 	Scheduler *schedule.Scheduler
 	Members   *cluster.Membership
-	Fleet     *fleet.Fleet
+	Fleet     *Fleet
 	// WakeUp wakes a unit when it has slept long enough from now.
 	WakeUp     func(id mapreduce.JobID, ref records.SleeperRef)
 	Signals    *cluster.Signals
@@ -44,7 +40,7 @@ type Committer struct {
 	jobs       *jobs.Jobs
 	scheduler  *schedule.Scheduler
 	members    *cluster.Membership
-	fleet      *fleet.Fleet
+	fleet      *Fleet
 	wakeUp     func(id mapreduce.JobID, ref records.SleeperRef)
 	signals    *cluster.Signals
 	supervisor *cluster.Supervisor
@@ -54,8 +50,8 @@ type Committer struct {
 	troubles   cluster.Troubles // of jobs whose turns fail
 }
 
-// New returns a committer.
-func New(p Parts) *Committer {
+// NewCommitter returns a committer.
+func NewCommitter(p CommitterParts) *Committer {
 	return &Committer{
 		jobs: p.Jobs, scheduler: p.Scheduler, members: p.Members, fleet: p.Fleet, wakeUp: p.WakeUp,
 		signals: p.Signals, supervisor: p.Supervisor, log: p.Logger, metrics: p.Metrics, tracing: p.Tracing,

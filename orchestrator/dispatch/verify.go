@@ -1,6 +1,4 @@
-// Package verify checks outputs against what their units were given and the schema of
-// their job. No output goes to the store unchecked, and no worker is believed.
-package verify
+package dispatch
 
 import (
 	"cmp"
