@@ -26,7 +26,6 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/plan"
 	"github.com/coditect/mapreduce/internal/text/token"
-	"github.com/coditect/mapreduce/orchestrator/artifact"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/dispatch"
 	"github.com/coditect/mapreduce/orchestrator/grant"
@@ -286,12 +285,12 @@ type Orchestrator struct {
 	supervisor *cluster.Supervisor
 	members    *cluster.Membership // of the cluster
 	life       *lifecycle.Manager
-	results    *artifact.Assembler
+	results    *lifecycle.Assembler
 	intake     *ingest.Intake
 	reader     *read.Reader
 	checker    *dispatch.Checker // of outputs
 	scaler     *scaler.Scaler
-	calls      *callRate // of tenants
+	calls      *grant.CallRate // of tenants
 
 	polledLast mapreduce.JobID // of polls only
 }
@@ -337,7 +336,7 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	taking := c.ingestConfig(t)
 	taking.InitialSlots = o.initialSlots
 	o.intake = ingest.New(j, o.specs, &o.signals, o.supervisor, *taking)
-	o.results = artifact.New(j, o.specs, o.members, &o.signals, o.supervisor, artifact.Config{
+	o.results = lifecycle.NewAssembler(j, o.specs, o.members, &o.signals, o.supervisor, lifecycle.AssemblerConfig{
 		Grace: c.Grace, SmallUnits: c.SmallResult, TenantOf: o.scheduler.TenantOf,
 	})
 	o.grants = grant.New(j, o.scheduler, o.members, &o.signals, o.supervisor, grant.Config{
@@ -354,7 +353,7 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 		SealJob: o.life.SealAll, Verify: o.checker.VerifyOutput, Waiting: o.scheduler.Sessions.CountWaiting, Lacking: o.scheduler.Lacking, AnswerBytes: c.AnswerBytes, AnswerAge: c.AnswerAge,
 	})
 
-	o.calls = newCallRate(j, time.Now)
+	o.calls = grant.NewCallRate(j, time.Now)
 	o.scaler = scaler.New(j, o.scheduler, scaler.Config{MaxCalls: int64(c.MaxCalls), Rates: c.Rates})
 	o.transfers = transfer.New(j, o.scheduler, o.grants, o.specs, o.supervisor, transfer.Config{AnswerBytes: c.AnswerBytes, AnswerAge: c.AnswerAge})
 	o.fleet = dispatch.NewFleet(dispatch.FleetParts{

@@ -13,13 +13,6 @@ import (
 // SubmitJob implements mapreduce.Service.
 func (o *Orchestrator) SubmitJob(ctx context.Context, by mapreduce.Principal, spec mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Job, error) {
 	ctx = mapreduce.WithActor(ctx, by)
-	if spec.Replay != "" {
-		var err error
-		if spec, docs, err = o.replayInput(ctx, spec, docs); err != nil {
-			return nil, err
-		}
-	}
-
 	accepted, err := o.intake.SubmitJob(ctx, spec, docs)
 	if err != nil {
 		return nil, err
@@ -107,6 +100,12 @@ func (o *Orchestrator) AnswerCache(ctx context.Context, _ mapreduce.Principal, t
 // TenantUse implements mapreduce.Service.
 func (o *Orchestrator) TenantUse(ctx context.Context, _ mapreduce.Principal, t mapreduce.TenantID) (*mapreduce.TenantUse, error) {
 	return o.reader.TenantUse(ctx, t)
+}
+
+// AdmitCall lets a call of a tenant through, or refuses it as errs.Exhausted if the tenant
+// has made as many in this minute as its quota allows.
+func (o *Orchestrator) AdmitCall(ctx context.Context, t mapreduce.TenantID) error {
+	return o.calls.Admit(ctx, t)
 }
 
 // TenantOf returns the tenant of a job, or errs.NotFound.

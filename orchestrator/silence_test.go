@@ -197,7 +197,7 @@ func TestSubmissionsThatCouldNotBeRemovedAreRemovedLater(t *testing.T) {
 		if err == nil {
 			t.Fatal("a submission whose client has gone became a job")
 		}
-		j := jobs.New(store.NewDB(f.cluster.store, store.Config{}), keys.New(), "other", time.Now)
+		j := jobs.New(store.NewDB(f.testCluster.store, store.Config{}), keys.New(), "other", time.Now)
 		gate.dead.Store(false)
 		if refs, err := j.Submit.Ingests(t.Context(), ""); err != nil || len(refs) != 1 {
 			t.Fatalf("submissions under way are %v (%v); want the one that could not be removed", refs, err)

@@ -103,6 +103,13 @@ type NewJob struct {
 // SubmitJob makes a job of a spec and documents. These are staged as they come, in
 // bounded memory; one transaction makes the job visible.
 func (in *Intake) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (*Accepted, error) {
+	if spec.Replay != "" {
+		var err error
+		if spec, docs, err = in.replayInput(ctx, spec, docs); err != nil {
+			return nil, err
+		}
+	}
+
 	spec, err := in.config.Rules.Complete(spec)
 	if err != nil {
 		return nil, err

@@ -1,5 +1,5 @@
-// Package lifecycle is the life of a job between turns: from level to level, to its end,
-// and what clients change of it.
+// Package lifecycle is the life of a job between turns: from level to level, to its end and
+// its result, and what clients change of it.
 package lifecycle
 
 import (
@@ -14,7 +14,6 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/plural"
-	"github.com/coditect/mapreduce/orchestrator/artifact"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/grant"
 	"github.com/coditect/mapreduce/orchestrator/ingest"
@@ -50,7 +49,7 @@ type Parts struct {
 	Grants     *grant.Manager
 	Members    *cluster.Membership
 	Intake     *ingest.Intake
-	Results    *artifact.Assembler
+	Results    *Assembler
 	Signals    *cluster.Signals
 	Supervisor *cluster.Supervisor
 }
@@ -64,7 +63,7 @@ type Manager struct {
 	grants     *grant.Manager
 	members    *cluster.Membership
 	intake     *ingest.Intake
-	results    *artifact.Assembler
+	results    *Assembler
 	signals    *cluster.Signals
 	supervisor *cluster.Supervisor
 	config     Config

@@ -1,4 +1,4 @@
-package orchestrator
+package grant
 
 import (
 	"context"
@@ -11,11 +11,11 @@ import (
 	"github.com/coditect/mapreduce/store/jobs"
 )
 
-// A callRate holds the calls that this orchestrator may let through in the present minute,
+// A CallRate holds the calls that this orchestrator may let through in the present minute,
 // by tenant. It takes them from the store some at a time, so that all orchestrators
 // together let no more through than the tenant may make. What one that dies had taken is
 // lost until the minute is over.
-type callRate struct {
+type CallRate struct {
 	jobs *jobs.Jobs
 	now  func() time.Time
 
@@ -31,17 +31,14 @@ type tenantCalls struct {
 	spent  bool // nothing was left of the minute when the store was asked
 }
 
-func newCallRate(j *jobs.Jobs, now func() time.Time) *callRate {
-	return &callRate{jobs: j, now: now, tenants: make(map[mapreduce.TenantID]*tenantCalls)}
+// NewCallRate returns the rate of calls on a store. It has taken none yet.
+func NewCallRate(j *jobs.Jobs, now func() time.Time) *CallRate {
+	return &CallRate{jobs: j, now: now, tenants: make(map[mapreduce.TenantID]*tenantCalls)}
 }
 
-// AdmitCall lets a call of a tenant through, or refuses it as errs.Exhausted if the tenant
-// has made as many in this minute as its quota allows.
-func (o *Orchestrator) AdmitCall(ctx context.Context, t mapreduce.TenantID) error {
-	return o.calls.admit(ctx, t)
-}
-
-func (r *callRate) admit(ctx context.Context, t mapreduce.TenantID) error {
+// Admit lets a call of a tenant through, or refuses it as errs.Exhausted if the tenant has
+// made as many in this minute as its quota allows.
+func (r *CallRate) Admit(ctx context.Context, t mapreduce.TenantID) error {
 	limit := r.jobs.RuleOf(t).Quota.RequestsPerMinute
 	if limit == 0 {
 		return nil
@@ -76,7 +73,7 @@ func (r *callRate) admit(ctx context.Context, t mapreduce.TenantID) error {
 	return nil
 }
 
-func (r *callRate) of(t mapreduce.TenantID) *tenantCalls {
+func (r *CallRate) of(t mapreduce.TenantID) *tenantCalls {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c := r.tenants[t]

@@ -1,11 +1,4 @@
-// Package artifact makes the result of a job once, when no stage has anything left to
-// do, stores it, and streams what is stored. That of a small job is made in memory, and
-// stored by the transaction that completes the job. Any other is the output of the only
-// unit of a last level. No worker runs that unit, for it is what checks for the last
-// time what workers have reported: an orchestrator claims it for a session of its own.
-// Attempt, claim and the loss of the session are those of any unit, so if this
-// orchestrator dies, another assembles the result.
-package artifact
+package lifecycle
 
 import (
 	"context"
@@ -18,10 +11,10 @@ import (
 	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/orchestrator/assemble"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/fair"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
+	"github.com/coditect/mapreduce/orchestrator/result"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/content"
 	"github.com/coditect/mapreduce/store/jobs/levels"
@@ -36,15 +29,20 @@ const (
 	assembleAgain = time.Second
 )
 
-// An Assembler makes, stores and streams the results of jobs. Its methods are safe for
-// concurrent use.
+// An Assembler makes the result of a job once, when no stage has anything left to do, stores
+// it, and streams what is stored. That of a small job is made in memory, and stored by the
+// transaction that completes the job. Any other is the output of the only unit of a last
+// level. No worker runs that unit, for it is what checks for the last time what workers have
+// reported: an orchestrator claims it for a session of its own. Attempt, claim and the loss of
+// the session are those of any unit, so if this orchestrator dies, another assembles the
+// result. Its methods are safe for concurrent use.
 type Assembler struct {
 	jobs       *jobs.Jobs
 	specs      *jobspec.Finder
 	members    *cluster.Membership
 	signals    *cluster.Signals
 	supervisor *cluster.Supervisor
-	config     Config
+	config     AssemblerConfig
 	wanted     cluster.Signal // there are more to begin
 	binding    chan struct{}  // full while the session is being bound
 
@@ -55,8 +53,8 @@ type Assembler struct {
 	session turns.WorkerSlots // that claims the units; none yet if its epoch is 0
 }
 
-// A Config says how an Assembler works. All of it must be set.
-type Config struct {
+// An AssemblerConfig says how an Assembler works. All of it must be set.
+type AssemblerConfig struct {
 	// SmallUnits is how many units of level 0 a job may have whose result is tried as
 	// a small one.
 	SmallUnits int64
@@ -65,8 +63,8 @@ type Config struct {
 	TenantOf func(mapreduce.JobID) (t mapreduce.TenantID, known bool)
 }
 
-// New returns an assembler. It assembles in its loop, but for small results.
-func New(j *jobs.Jobs, specs *jobspec.Finder, members *cluster.Membership, signals *cluster.Signals, s *cluster.Supervisor, c Config) *Assembler {
+// NewAssembler returns an assembler. It assembles in its loop, but for small results.
+func NewAssembler(j *jobs.Jobs, specs *jobspec.Finder, members *cluster.Membership, signals *cluster.Signals, s *cluster.Supervisor, c AssemblerConfig) *Assembler {
 	return &Assembler{
 		jobs: j, specs: specs, members: members, signals: signals, supervisor: s, config: c,
 		waiting: make(map[mapreduce.JobID]bool), running: make(map[mapreduce.JobID]context.CancelCauseFunc),
@@ -84,10 +82,10 @@ func (a *Assembler) Finish(ctx context.Context, id mapreduce.JobID, s *levels.St
 		return a.jobs.Levels.PlanResult(ctx, id, s.Epoch)
 	}
 
-	w := assemble.NewWriter(levels.MaxSmallResult, func([]byte) error { return assemble.ErrNoRoom })
+	w := result.NewWriter(levels.MaxSmallResult, func([]byte) error { return result.ErrNoRoom })
 	err := a.assembleResult(ctx, id, levels.MaxSmallResult, w.Add)
 	switch {
-	case errors.Is(err, assemble.ErrNoRoom):
+	case errors.Is(err, result.ErrNoRoom):
 		return a.jobs.Levels.PlanResult(ctx, id, s.Epoch)
 	case err != nil && (ctx.Err() != nil || passes(err)):
 		return err
@@ -145,7 +143,7 @@ func (a *Assembler) assembleResult(ctx context.Context, id mapreduce.JobID, room
 
 	job := assembledFrom(id, compiled, ctl)
 	job.Room = room
-	return assemble.Result(ctx, a.jobs.Reader(), job, sink)
+	return result.Result(ctx, a.jobs.Reader(), job, sink)
 }
 
 // Begin queues the assembling of a job's result, unless that is under way.
@@ -342,7 +340,7 @@ func (a *Assembler) putResult(ctx context.Context, held mapreduce.Held, session 
 	put, at := &content.Put{Held: held, Session: session}, int64(0)
 	stored := make(chan error, 1) // what became of the block before
 	stored <- nil
-	w := assemble.NewWriter(content.MaxPutBytes, func(block []byte) error {
+	w := result.NewWriter(content.MaxPutBytes, func(block []byte) error {
 		if err := <-stored; err != nil {
 			// The wait for the last block must find something.
 			stored <- nil

@@ -1,10 +1,10 @@
-// Package assemble makes the result of a job of what its units came to: records with
+// Package result makes the result of a job of what its units came to: records with
 // their citations, what became of conflicts, and which documents are in it. Whatever
 // it shows was checked against the texts once more.
 //
 // It imports the records of store/jobs, which it only reads, and of the workers' side
 // pure packages.
-package assemble
+package result
 
 import (
 	"bytes"

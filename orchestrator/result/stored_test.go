@@ -1,4 +1,4 @@
-package assemble_test
+package result_test
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/orchestrator/assemble"
+	"github.com/coditect/mapreduce/orchestrator/result"
 )
 
 // someParts are parts of each kind.
@@ -38,7 +38,7 @@ func someParts() []*mapreduce.ResultPart {
 func stored(t *testing.T, size int, parts []*mapreduce.ResultPart) []byte {
 	t.Helper()
 	var data []byte
-	w := assemble.NewWriter(size, func(block []byte) error {
+	w := result.NewWriter(size, func(block []byte) error {
 		if len(block) != size {
 			return fmt.Errorf("a block of %d bytes, want %d", len(block), size)
 		}
@@ -64,7 +64,7 @@ func TestPartsAreReadAsTheyWereStored(t *testing.T) {
 		data := stored(t, size, want)
 		for _, cut := range []int{1, 3, 50, len(data)} {
 			var got []*mapreduce.ResultPart
-			r := assemble.NewReader(func(p *mapreduce.ResultPart) error { got = append(got, p); return nil })
+			r := result.NewReader(func(p *mapreduce.ResultPart) error { got = append(got, p); return nil })
 			for at := 0; at < len(data); at += cut {
 				if err := r.Write(data[at:min(at+cut, len(data))]); err != nil {
 					t.Fatal(err)
@@ -92,7 +92,7 @@ func TestWhatIsNoResultIsRefused(t *testing.T) {
 		"a length beyond": bytes.Repeat([]byte{0xff}, 12),
 		"no message":      {3, 0xff, 0xff, 0xff},
 	} {
-		r := assemble.NewReader(func(*mapreduce.ResultPart) error { return nil })
+		r := result.NewReader(func(*mapreduce.ResultPart) error { return nil })
 		err := r.Write(data)
 		if err == nil {
 			err = r.Close()

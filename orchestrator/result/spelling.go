@@ -1,4 +1,4 @@
-package assemble
+package result
 
 import (
 	"github.com/coditect/mapreduce/internal/outcome/merge"

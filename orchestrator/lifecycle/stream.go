@@ -1,4 +1,4 @@
-package artifact
+package lifecycle
 
 import (
 	"bytes"
@@ -9,9 +9,9 @@ import (
 	"github.com/coditect/mapreduce/api/memory"
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/schema"
-	"github.com/coditect/mapreduce/orchestrator/assemble"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
+	"github.com/coditect/mapreduce/orchestrator/result"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
@@ -60,7 +60,7 @@ func (a *Assembler) Stream(ctx context.Context, id mapreduce.JobID, sink func(*m
 		return errs.New(errs.Aborted, "job %s is being resumed, and its result assembled anew", id)
 	}
 
-	r := assemble.NewReader(sink)
+	r := result.NewReader(sink)
 	if err = a.jobs.Content.OutputParts(ctx, id, u, r.Write); err == nil {
 		err = r.Close()
 	}
@@ -81,18 +81,18 @@ func (a *Assembler) Stream(ctx context.Context, id mapreduce.JobID, sink func(*m
 }
 
 // assembledFrom returns a job as its result is assembled, as far as it has come.
-func assembledFrom(id mapreduce.JobID, compiled *jobspec.Compiled, ctl *records.Control) assemble.Job {
+func assembledFrom(id mapreduce.JobID, compiled *jobspec.Compiled, ctl *records.Control) result.Job {
 	stages := jobspec.NewStages(compiled, ctl)
-	job := assemble.Job{ID: id, Last: lastUnit(ctl)}
+	job := result.Job{ID: id, Last: lastUnit(ctl)}
 
 	for level := range int64(len(ctl.StageLevels())) {
 		stage := stages.StageAt(level)
 		job.Records = append(job.Records, stage == nil || stage.Output.Kind == pipeline.OutputRecords)
 	}
 	for level := range int64(len(ctl.StageLevels())) {
-		one := assemble.ValueLevel{}
+		one := result.ValueLevel{}
 		if stage := stages.StageAt(level); stage != nil {
-			one = assemble.ValueLevel{Name: stage.Name, Schema: stage.Output.Form()}
+			one = result.ValueLevel{Name: stage.Name, Schema: stage.Output.Form()}
 		}
 		job.Values = append(job.Values, one)
 	}
@@ -101,7 +101,7 @@ func assembledFrom(id mapreduce.JobID, compiled *jobspec.Compiled, ctl *records.
 		job.Passages = first.Output.Kind == pipeline.OutputPassages
 	}
 	if last := stages.StageAt(int64(len(ctl.StageLevels())) - 1); last != nil && last.Output.Kind == pipeline.OutputReport {
-		job.Report = &assemble.Report{Question: compiled.Spec.Vars["question"], Schema: last.Output.Form()}
+		job.Report = &result.Report{Question: compiled.Spec.Vars["question"], Schema: last.Output.Form()}
 	}
 
 	job.Schema = recordsSchema(compiled.Spec, stages)

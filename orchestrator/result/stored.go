@@ -1,4 +1,4 @@
-package assemble
+package result
 
 import (
 	"crypto/sha256"

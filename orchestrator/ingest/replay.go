@@ -1,6 +1,4 @@
-// Package replay reads the documents of a job again, as they were submitted, for another job
-// that repeats it.
-package replay
+package ingest
 
 import (
 	"context"
@@ -14,10 +12,55 @@ import (
 	"github.com/coditect/mapreduce/store/keys"
 )
 
-// Documents yields the documents of a job in their order, as they were submitted. What
+// replayInput returns the spec and the documents of a job that repeats another: they are
+// the other's, and so is what each unit is answered. It spends nothing, so it has
+// no budget, and nothing of it is captured.
+func (in *Intake) replayInput(ctx context.Context, asked mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (mapreduce.JobSpec, iter.Seq2[*mapreduce.Document, error], error) {
+	// The first document is enough to refuse them.
+	for _, err := range docs {
+		if err == nil {
+			err = errs.Field("documents", "none are taken with replay_job_id: they are those of job %s", asked.Replay)
+		}
+		return asked, nil, err
+	}
+
+	job, err := in.jobs.View.Job(ctx, asked.Replay)
+	if err != nil {
+		return asked, nil, err
+	}
+	if err := in.config.checkReplayable(job, asked.Tenant); err != nil {
+		return asked, nil, err
+	}
+
+	spec := job.Spec
+	spec.Tenant, spec.RequestID, spec.Replay = asked.Tenant, asked.RequestID, job.ID
+	spec.Budget, spec.Cache, spec.Capture = 0, false, mapreduce.CaptureOff
+	return spec, replayDocuments(ctx, in.jobs, job.ID), nil
+}
+
+// checkReplayable refuses to repeat a job that cannot be.
+func (c *Config) checkReplayable(job *mapreduce.Job, t mapreduce.TenantID) error {
+	refused := func(format string, args ...any) error { return errs.New(errs.Precondition, format, args...) }
+
+	switch {
+	case job.Spec.Tenant != t:
+		return errs.New(errs.NotFound, "tenant %q has no job with the id %q", t, job.ID)
+	case job.Spec.Replay != "":
+		return refused("job %s repeats job %s: repeat that", job.ID, job.Spec.Replay)
+	case job.State != mapreduce.JobComplete:
+		return refused("job %s is %s: only a complete job can be repeated", job.ID, job.State)
+	case c.Rules.AsksModels(&job.Spec) && job.Spec.Capture != mapreduce.CaptureFull:
+		return refused("job %s ran without `--capture full`: the answers that its units got were not kept", job.ID)
+	case c.Rules.CallsToolsAlone(&job.Spec):
+		return refused("job %s called tools without a model, and would call them again: their results may differ by now", job.ID)
+	}
+	return nil
+}
+
+// replayDocuments yields the documents of a job in their order, as they were submitted. What
 // cannot be read ends them with an error.
-func Documents(ctx context.Context, j *jobs.Jobs, id mapreduce.JobID) iter.Seq2[*mapreduce.Document, error] {
-	r := &reader{jobs: j, job: id}
+func replayDocuments(ctx context.Context, j *jobs.Jobs, id mapreduce.JobID) iter.Seq2[*mapreduce.Document, error] {
+	r := &replayReader{jobs: j, job: id}
 	return func(yield func(*mapreduce.Document, error) bool) {
 		next := [...]func() (*records.Unit, error){r.unitsOf(ctx, -1), r.unitsOf(ctx, 0)}
 
@@ -65,8 +108,8 @@ func Documents(ctx context.Context, j *jobs.Jobs, id mapreduce.JobID) iter.Seq2[
 	}
 }
 
-// A reader reads the units of a job.
-type reader struct {
+// A replayReader reads the units of a job.
+type replayReader struct {
 	jobs *jobs.Jobs
 	job  mapreduce.JobID
 }
@@ -74,15 +117,15 @@ type reader struct {
 // A bundleReader returns documents that units take together with others. It keeps
 // those of the unit that it read last.
 type bundleReader struct {
-	*reader
+	*replayReader
 	unit map[int64]mapreduce.UnitID // by the number of a document, a unit that has it
 	read mapreduce.UnitID
 	docs map[int64]*mapreduce.Document
 }
 
 // findBundles finds the documents that units of the job take together with others.
-func (r *reader) findBundles(ctx context.Context) (*bundleReader, error) {
-	b := &bundleReader{reader: r, unit: make(map[int64]mapreduce.UnitID)}
+func (r *replayReader) findBundles(ctx context.Context) (*bundleReader, error) {
+	b := &bundleReader{replayReader: r, unit: make(map[int64]mapreduce.UnitID)}
 	for next := r.unitsOf(ctx, 0); ; {
 		u, err := next()
 		if err != nil || u == nil {
@@ -140,7 +183,7 @@ func (r *bundleReader) document(ctx context.Context, n int64) (*mapreduce.Docume
 
 // unitsOf returns a function that returns the units of a level, one after the
 // other, and nil after the last.
-func (r *reader) unitsOf(ctx context.Context, level int64) func() (*records.Unit, error) {
+func (r *replayReader) unitsOf(ctx context.Context, level int64) func() (*records.Unit, error) {
 	var page []*records.Unit
 	from, ended := int64(0), false
 	return func() (*records.Unit, error) {
@@ -167,7 +210,7 @@ const textBytes = 4 << 20
 
 // documentOf returns the n-th document of the job, by a unit of it; without one it
 // was skipped.
-func (r *reader) documentOf(ctx context.Context, n int64, u *records.Unit) (*mapreduce.Document, error) {
+func (r *replayReader) documentOf(ctx context.Context, n int64, u *records.Unit) (*mapreduce.Document, error) {
 	if u == nil {
 		page, err := r.jobs.View.Skipped(ctx, r.job, n, 1)
 		if err == nil && (len(page) == 0 || page[0].N != n) {
