@@ -8,10 +8,14 @@ import (
 
 // passNotes passes what units of a worker say of themselves on to those who watch their
 // jobs. Nothing keeps it.
-func (f *Fleet) passNotes(s *workerStream, all []mapreduce.Progress) {
+func (f *Fleet) passNotes(heard []mapreduce.Progress) {
+	if len(heard) == 0 {
+		return
+	}
+
 	now := time.Now()
 	woken := make(map[mapreduce.JobID]bool)
-	for _, p := range f.scheduler.Sessions.HearNotes(s.Session, all, f.signals.Feeds.Number) {
+	for _, p := range heard {
 		f.signals.Feeds.Add(p.Job, now, mapreduce.Activity{Unit: p.Unit, Attempt: p.Attempt, Number: p.Number, Tokens: p.Tokens, Note: p.Note})
 		woken[p.Job] = true
 	}

@@ -11,12 +11,12 @@ import (
 // that sends as many of these as of attempts that it does not hold could go on for ever.
 func TestAnswersOfJobsThatAreGoneCountForTheirOwnReports(t *testing.T) {
 	s := &workerStream{Session: new(schedule.Session), out: newOutbox(func() {})}
-	s.out.noteReports(maxStrays-1, maxStrays-1)
-	s.sendGone(&mapreduce.ToWorker{Verdicts: make([]mapreduce.VerdictOn, maxStrays-1)})
-	s.out.noteReports(maxStrays-1, maxStrays-1)
+	s.out.noteReports(maxUnheld-1, maxUnheld-1)
+	s.dropGone(&mapreduce.FromWorker{Reports: make([]mapreduce.Report, maxUnheld-1)}, map[mapreduce.JobID]bool{"": true})
+	s.out.noteReports(maxUnheld-1, maxUnheld-1)
 	s.out.mu.Lock()
 	defer s.out.mu.Unlock()
 	if !s.out.isCrowded() {
-		t.Errorf("the worker is heard while %d of its reports are of attempts that it does not hold; at most %d may be", 2*(maxStrays-1), maxStrays)
+		t.Errorf("the worker is heard while %d of its reports are of attempts that it does not hold; at most %d may be", 2*(maxUnheld-1), maxUnheld)
 	}
 }

@@ -2,38 +2,133 @@ package dispatch
 
 import (
 	"context"
+	"slices"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
+	"github.com/coditect/mapreduce/orchestrator/schedule"
 )
 
 // maxChecking is how many outputs of one worker wait to be checked before its
 // stream waits for that.
 const maxChecking = 64
 
-// checkQuick brings a message within bounds and checks those of its reports for which all
-// that a check takes is at hand. It takes the others off the message, and returns them. No
-// output goes to the store unchecked: what a report says of one that is refused becomes a
-// failure.
-func (f *Fleet) checkQuick(ctx context.Context, s *workerStream, m *mapreduce.FromWorker) ([]mapreduce.Report, error) {
+// hearReports enters a message on the scheduler, with those of its reports whose outputs
+// were checked at once; the others follow once they were. It returns the units that have
+// begun and may have brought a worker down before.
+func (f *Fleet) hearReports(ctx context.Context, s *workerStream, m *mapreduce.FromWorker) ([]mapreduce.Held, error) {
 	BoundMessage(m)
-	given := f.scheduler.Sessions.AssignedInputs(s.Session, m.Reports)
+	got := f.scheduler.Sessions.Receive(s.Session, m, f.signals.Feeds.Number)
+	f.passNotes(got.Notes)
 
-	var later []mapreduce.Report
+	if len(m.Reports) == 0 {
+		return got.Suspects, nil
+	}
+
+	reported, err := f.answerGone(ctx, s, m, got.Reports)
+	if err != nil {
+		return nil, err
+	}
+
+	later, err := f.checkQuick(ctx, s, m, reported)
+	if err != nil {
+		return nil, err
+	}
+
+	f.scheduler.Sessions.EnterChecked(s.Session, m)
+	return got.Suspects, f.checkLater(ctx, s, later)
+}
+
+// answerGone answers the reports of jobs that are not there, or not for this worker, and
+// takes them off the message: workers could make up any number of jobs, and the scheduler
+// would have to go through all of them. It returns what is known of the other reports, and
+// notes how many of them wait for their verdicts.
+func (f *Fleet) answerGone(ctx context.Context, s *workerStream, m *mapreduce.FromWorker, reported []schedule.Reported) ([]schedule.Reported, error) {
+	gone, err := f.findGone(ctx, s, m.Reports, reported)
+	if err != nil {
+		return nil, err
+	}
+
+	if len(gone) > 0 { // which is seldom, and may have taken a while
+		s.dropGone(m, gone)
+		reported = f.scheduler.Sessions.Inspect(s.Session, m.Reports)
+	}
+
+	notHeld := 0
+	for i := range reported {
+		if !reported[i].Held {
+			notHeld++
+		}
+	}
+	s.out.noteReports(len(m.Reports), notHeld)
+	return reported, nil
+}
+
+// findGone returns, of the jobs of reports that the scheduler does not know or that are
+// another tenant's, whether they are gone as far as the worker is concerned. It may have held
+// units of other tenants before it was bound to its own; to it there are no such jobs.
+func (f *Fleet) findGone(ctx context.Context, s *workerStream, reports []mapreduce.Report, reported []schedule.Reported) (map[mapreduce.JobID]bool, error) {
+	var gone map[mapreduce.JobID]bool
+	for i := range reports {
+		id := reports[i].Job
+		if _, seen := gone[id]; seen || reported[i].Job == schedule.KnownJob {
+			continue
+		}
+		if gone == nil {
+			gone = make(map[mapreduce.JobID]bool)
+		}
+
+		if reported[i].Job == schedule.ForeignJob {
+			gone[id] = true
+			continue
+		}
+
+		ctl, err := f.lookUp(ctx, s, id)
+		if err != nil {
+			return nil, err
+		}
+		gone[id] = ctl == nil || s.Tenant != "" && s.Tenant != ctl.Tenant
+	}
+	return gone, nil
+}
+
+// dropGone takes the reports of jobs that are gone off a message, and answers them. They
+// count as reports that have come, as each verdict counts as the answer to one.
+func (s *workerStream) dropGone(m *mapreduce.FromWorker, gone map[mapreduce.JobID]bool) {
+	answer := &mapreduce.ToWorker{}
+	m.Reports = slices.DeleteFunc(slices.Clone(m.Reports), func(r mapreduce.Report) bool {
+		if gone[r.Job] {
+			answer.Verdicts = append(answer.Verdicts, mapreduce.VerdictOn{
+				Held: mapreduce.Held{Job: r.Job, Unit: r.Unit, Attempt: r.Attempt}, Verdict: mapreduce.Gone,
+			})
+		}
+		return gone[r.Job]
+	})
+
+	if len(answer.Verdicts) > 0 {
+		s.out.noteReports(len(answer.Verdicts), 0)
+		s.Send(answer)
+	}
+}
+
+// checkQuick checks those reports of a message for which all that a check takes is at hand.
+// It takes the others off the message, and returns them. No output goes to the store
+// unchecked: what a report says of one that is refused becomes a failure.
+func (f *Fleet) checkQuick(ctx context.Context, s *workerStream, m *mapreduce.FromWorker, reported []schedule.Reported) (later []mapreduce.Report, err error) {
 	now := m.Reports[:0] // in place, as nearly all stay
 	for i := range m.Reports {
 		rep := &m.Reports[i]
 
 		why := CheckReport(rep)
-		switch g := Given(given[i]); {
+		switch given := Given(reported[i].Given); {
 		case why != nil:
 			f.refuseReport(s, rep, why)
 		case rep.Outcome != mapreduce.Done:
-		case !g.ChecksQuickly(rep):
+		case !given.ChecksQuickly(rep):
 			later = append(later, *rep)
 			continue
 		default:
-			if err := f.checkDone(ctx, s, rep, g); err != nil {
+			if err := f.checkDone(ctx, s, rep, given); err != nil {
 				return nil, err
 			}
 		}
@@ -42,7 +137,6 @@ func (f *Fleet) checkQuick(ctx context.Context, s *workerStream, m *mapreduce.Fr
 	}
 
 	m.Reports = now
-	f.scheduler.Sessions.NoteArrived(s.Session, later)
 	return later, nil
 }
 
@@ -72,15 +166,17 @@ func (f *Fleet) checkOne(ctx context.Context, s *workerStream, rep *mapreduce.Re
 	}
 	defer leave()
 
-	given := f.scheduler.Sessions.AssignedInputs(s.Session, []mapreduce.Report{*rep})
-	if err := f.checkDone(ctx, s, rep, Given(given[0])); err != nil {
+	// What it was given is not kept in the queue before: the scheduler bounds what is.
+	reports := []mapreduce.Report{*rep}
+	reported := f.scheduler.Sessions.Inspect(s.Session, reports)
+	if err := f.checkDone(ctx, s, &reports[0], Given(reported[0].Given)); err != nil {
 		if ctx.Err() == nil {
 			s.stop(err) // as it would if the stream had waited
 		}
 		return
 	}
 
-	f.scheduler.Sessions.EnterChecked(s.Session, rep)
+	f.scheduler.Sessions.EnterChecked(s.Session, &mapreduce.FromWorker{Reports: reports})
 }
 
 // checkDone checks the output of a report, and makes one that is refused a failure

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"reflect"
-	"slices"
 	"sync"
 	"time"
 
@@ -307,121 +306,6 @@ func (f *Fleet) handleMessage(ctx context.Context, s *workerStream, m *mapreduce
 	return f.grants.RaiseReservations(ctx, s.Session, m.Reserve)
 }
 
-// hearReports enters a message on the scheduler, with those of its reports whose outputs
-// were checked at once; the others follow once they were. It returns the units that
-// Sessions.Apply suspects.
-func (f *Fleet) hearReports(ctx context.Context, s *workerStream, m *mapreduce.FromWorker) ([]mapreduce.Held, error) {
-	if err := f.refuseOthers(ctx, s, m); err != nil {
-		return nil, err
-	}
-
-	if err := f.answerStrays(ctx, s, m); err != nil {
-		return nil, err
-	}
-
-	later, err := f.checkQuick(ctx, s, m)
-	if err != nil {
-		return nil, err
-	}
-
-	if m.Heartbeat != nil { // before its reports: what an attempt said last is still its own
-		f.passNotes(s, m.Heartbeat.Progress)
-	}
-
-	suspects := f.scheduler.Sessions.Apply(s.Session, m)
-	return suspects, f.checkLater(ctx, s, later)
-}
-
-// refuseOthers answers the reports of a worker that is bound to a tenant about units of
-// other tenants, which it may have held before it was bound, and takes them off the message.
-// To it there are no such jobs.
-func (f *Fleet) refuseOthers(ctx context.Context, s *workerStream, m *mapreduce.FromWorker) error {
-	if s.Tenant == "" || len(m.Reports) == 0 {
-		return nil
-	}
-
-	others := make(map[mapreduce.JobID]bool)
-	for _, r := range m.Reports {
-		if _, seen := others[r.Job]; seen {
-			continue
-		}
-		t, err := f.tenantOf(ctx, s, r.Job)
-		if err != nil {
-			return err
-		}
-		others[r.Job] = t != s.Tenant
-	}
-
-	gone := &mapreduce.ToWorker{}
-	m.Reports = slices.DeleteFunc(slices.Clone(m.Reports), func(r mapreduce.Report) bool {
-		if others[r.Job] {
-			gone.Verdicts = append(gone.Verdicts, mapreduce.VerdictOn{
-				Held: mapreduce.Held{Job: r.Job, Unit: r.Unit, Attempt: r.Attempt}, Verdict: mapreduce.Gone,
-			})
-		}
-		return others[r.Job]
-	})
-
-	if len(gone.Verdicts) > 0 {
-		s.sendGone(gone)
-	}
-	return nil
-}
-
-// sendGone answers reports of jobs that are not there. They count as reports as they come,
-// as each verdict counts as the answer to one.
-func (s *workerStream) sendGone(gone *mapreduce.ToWorker) {
-	s.out.noteReports(len(gone.Verdicts), 0)
-	s.Send(gone)
-}
-
-// tenantOf returns whose a job is that a worker names; of one that is gone it returns "".
-func (f *Fleet) tenantOf(ctx context.Context, s *workerStream, id mapreduce.JobID) (mapreduce.TenantID, error) {
-	if t, known := f.scheduler.TenantOf(id); known {
-		return t, nil
-	}
-	ctl, err := f.lookUp(ctx, s, id)
-	if err != nil || ctl == nil {
-		return "", err
-	}
-	return ctl.Tenant, nil
-}
-
-// answerStrays answers the reports of jobs that are not there, and takes them off the
-// message: workers could make up any number of jobs, and the scheduler would have to go
-// through all of them. It notes how many other reports wait for their verdicts.
-func (f *Fleet) answerStrays(ctx context.Context, s *workerStream, m *mapreduce.FromWorker) error {
-	strays, unknown := f.scheduler.Sessions.Strays(s.Session, m.Reports)
-
-	for id := range unknown {
-		ctl, err := f.lookUp(ctx, s, id)
-		if err != nil {
-			return err
-		}
-		if ctl != nil {
-			delete(unknown, id)
-		}
-	}
-
-	if len(unknown) > 0 {
-		gone := &mapreduce.ToWorker{}
-		m.Reports = slices.DeleteFunc(slices.Clone(m.Reports), func(r mapreduce.Report) bool {
-			if !unknown[r.Job] {
-				return false
-			}
-
-			gone.Verdicts = append(gone.Verdicts, mapreduce.VerdictOn{
-				Held: mapreduce.Held{Job: r.Job, Unit: r.Unit, Attempt: r.Attempt}, Verdict: mapreduce.Gone,
-			})
-			return true
-		})
-		s.sendGone(gone)
-	}
-
-	s.out.noteReports(len(m.Reports), min(strays, len(m.Reports)))
-	return nil
-}
-
 // takeBackUnsent takes back the units of a message that could not be sent for what it was, not
 // for want of a connection. A unit that was alone in it failed an attempt: handed out again, it
 // would break the next stream. Of several, nobody knows which it was, so each goes apart next.
@@ -483,7 +367,7 @@ type outbox struct {
 	queue      []*mapreduce.ToWorker
 	bytes      int64         // of what is queued or being sent, about
 	unanswered int           // reports that came, and whose verdicts were not put
-	strays     int           // of these, at most: reports of attempts that the worker does not hold
+	unheld     int           // of these, at most: reports of attempts that the worker does not hold
 	room       chan struct{} // closed unless the worker is not heard for now
 	stuck      time.Time     // since when a message is being sent; zero while none is
 	closed     bool
@@ -493,9 +377,9 @@ type outbox struct {
 // else it says is heard. It holds at most maxHolding units, and may report each again.
 const maxUnanswered = 2 * maxHolding
 
-// maxStrays is how many of these may be of attempts that the worker does not hold. Each
+// maxUnheld is how many of these may be of attempts that the worker does not hold. Each
 // costs a transaction, as what was spent counts.
-const maxStrays = 64
+const maxUnheld = 64
 
 // outboxBytes is how much may wait for a worker before it has to read.
 const outboxBytes = 4 << 20
@@ -521,19 +405,19 @@ func (o *outbox) put(m *mapreduce.ToWorker) {
 	o.change(func() {
 		o.bytes += messageSize(m)
 		o.unanswered = max(0, o.unanswered-len(m.Verdicts))
-		o.strays = min(o.strays, o.unanswered)
+		o.unheld = min(o.unheld, o.unanswered)
 	})
 
 	o.more.Signal()
 }
 
 // noteReports notes that reports came, some of attempts that the worker does not hold.
-func (o *outbox) noteReports(n, strays int) {
+func (o *outbox) noteReports(n, unheld int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.change(func() {
 		o.unanswered += n
-		o.strays += strays
+		o.unheld += unheld
 	})
 }
 
@@ -553,7 +437,7 @@ func (o *outbox) change(how func()) {
 // isCrowded reports whether no more is to be heard of the worker for now. The caller
 // holds mu.
 func (o *outbox) isCrowded() bool {
-	return o.bytes >= outboxBytes || o.unanswered >= maxUnanswered || o.strays >= maxStrays
+	return o.bytes >= outboxBytes || o.unanswered >= maxUnanswered || o.unheld >= maxUnheld
 }
 
 // isFull reports whether the worker has to read before it is sent more.

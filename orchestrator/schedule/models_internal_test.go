@@ -156,14 +156,19 @@ func TestAUnitThatMetAnOpenBreakerTellsOfIt(t *testing.T) {
 			t.Errorf("%s, that %s may be given units is %t, want %t", when, session.ID, got, want)
 		}
 	}
-	s.Sessions.Apply(meets, &mapreduce.FromWorker{Reports: []mapreduce.Report{back}})
+	handBack := func() {
+		m := &mapreduce.FromWorker{Reports: []mapreduce.Report{back}}
+		s.Sessions.Receive(meets, m, nobodyWatches)
+		s.Sessions.EnterChecked(meets, m)
+	}
+	handBack()
 	runs(meets, true, "when it has handed back what it does not hold")
 	meets.held[unitKey{"j", "u"}] = &HeldUnit{attempt: 1, claim: &claimOf{left: 2}}
-	s.Sessions.Apply(meets, &mapreduce.FromWorker{Reports: []mapreduce.Report{back}})
+	handBack()
 	runs(meets, false, "when its unit has met an open breaker")
 	runs(other, true, "when a unit of another has met an open breaker")
 	now = now.Add(15 * time.Second)
-	s.Sessions.Apply(meets, &mapreduce.FromWorker{Reports: []mapreduce.Report{back}})
+	handBack()
 	now = now.Add(5 * time.Second)
 	runs(meets, false, "within the lease")
 	now = now.Add(1)

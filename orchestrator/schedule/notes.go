@@ -35,17 +35,14 @@ func (n *saidNotes) hear(feed, number int64, now time.Time) bool {
 	return true
 }
 
-// HearNotes returns which notes of a worker are for those who watch jobs: they are of
+// hearNotes returns which notes of a worker are for those who watch jobs: they are of
 // attempts that session was given and has not lost, new, and no more than an attempt may say.
-// Feed returns the number of a job's feed, or 0 if nobody watches the job.
-func (s *Sessions) HearNotes(session *Session, all []mapreduce.Progress, feed func(mapreduce.JobID) int64) (heard []mapreduce.Progress) {
-	s.sched.mu.Lock()
-	defer s.sched.mu.Unlock()
-
-	now := s.sched.now()
+// Feed returns the number of a job's feed, or 0 if nobody watches the job. The caller holds
+// the scheduler's mu.
+func (session *Session) hearNotes(all []mapreduce.Progress, feed func(mapreduce.JobID) int64, now time.Time) (heard []mapreduce.Progress) {
 	for _, p := range all {
-		held := session.held[unitKey{p.Job, p.Unit}]
-		if p.Note == "" || p.Number == 0 || held == nil || held.attempt != p.Attempt {
+		held := session.heldAttempt(p.Job, p.Unit, p.Attempt)
+		if p.Note == "" || p.Number == 0 || held == nil {
 			continue
 		}
 

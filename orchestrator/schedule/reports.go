@@ -5,33 +5,118 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
-// Apply enters a message on the scheduler. It returns the units that have begun to
-// run and are suspected of having brought a worker down before.
-func (s *Sessions) Apply(session *Session, m *mapreduce.FromWorker) (suspects []mapreduce.Held) {
+// A Received is what a scheduler says of a message when it comes.
+type Received struct {
+	Suspects []mapreduce.Held     // that have begun, and may have brought a worker down before
+	Notes    []mapreduce.Progress // that those who watch jobs are to hear
+	Reports  []Reported           // one for each report of the message, in their order
+}
+
+// A Reported is what a scheduler knows of the attempt that a report is of.
+type Reported struct {
+	Job   JobStanding
+	Held  bool          // the session was given the attempt and has not lost it
+	Given AssignedInput // what its output is checked against
+}
+
+// A JobStanding is what a scheduler knows of a job that a worker names.
+type JobStanding uint8
+
+// The standings of jobs.
+const (
+	// KnownJob: it is on the scheduler, or was when the worker was given the unit.
+	KnownJob JobStanding = iota
+	// ForeignJob: it is of a tenant whose units the worker must not have.
+	ForeignJob
+	// UnknownJob: whether there is such a job, and whose it is, only the store knows.
+	UnknownJob
+)
+
+// An AssignedInput is what a unit was given, as far as it is kept: nil is not.
+type AssignedInput struct {
+	Unit   *records.Unit
+	Text   []byte
+	Inputs []*records.Unit
+}
+
+// Receive takes a message as it comes. It enters all of a message without reports. Reports
+// have to be checked first, which takes time and may read the store, so it cannot be done
+// under the scheduler's lock: of a message with reports, Receive says what they are checked
+// against, and EnterChecked enters them, and what stands behind them in the message, once
+// they were. Feed returns the number of a job's feed, or 0 if nobody watches the job.
+func (s *Sessions) Receive(session *Session, m *mapreduce.FromWorker, feed func(mapreduce.JobID) int64) (got Received) {
 	s.sched.mu.Lock()
 	defer s.sched.mu.Unlock()
 
-	urgent := false
 	session.seen = s.sched.now()
+	if m.Heartbeat != nil { // before its reports: what an attempt said last is still its own
+		got.Notes = session.hearNotes(m.Heartbeat.Progress, feed, session.seen)
+	}
+	got.Suspects = s.noteStarted(session, m.Started)
 
-	capped, heard := session.trusted() < session.Slots+session.prefetch, session.heard
-	for _, h := range m.Started {
-		if held := session.held[unitKey{h.Job, h.Unit}]; held != nil && held.attempt == h.Attempt {
-			// Each unit that begins lets the worker be given more.
-			if !held.running {
-				session.heard++
-			}
-			held.running = true
-			if held.suspect {
-				suspects = append(suspects, h)
-			}
+	if len(m.Reports) == 0 {
+		s.enterMessage(session, m)
+		return got
+	}
+
+	got.Reports = make([]Reported, len(m.Reports))
+	for i := range m.Reports {
+		got.Reports[i] = s.inspect(session, &m.Reports[i])
+
+		// One that the worker may not report is refused, and would count as ended for ever.
+		if got.Reports[i].Job == KnownJob {
+			session.noteArrived(&m.Reports[i])
 		}
 	}
+	return got
+}
 
-	if capped && session.heard > heard { // it may be given more
-		s.activateFor(session)
+// Inspect says again what Receive says of reports, of which the store has told meanwhile
+// that their jobs are there, or which have waited to be checked: the job may have gone to
+// another epoch since, and what its units were given must not be that of units of before.
+func (s *Sessions) Inspect(session *Session, reports []mapreduce.Report) []Reported {
+	s.sched.mu.Lock()
+	defer s.sched.mu.Unlock()
+
+	all := make([]Reported, len(reports))
+	for i := range reports {
+		all[i] = s.inspect(session, &reports[i])
+		session.noteArrived(&reports[i])
+	}
+	return all
+}
+
+// inspect returns what is known of the attempt of a report. The caller holds the scheduler's
+// mu.
+func (s *Sessions) inspect(session *Session, rep *mapreduce.Report) (of Reported) {
+	j := s.sched.runs[rep.Job]
+	if h := session.heldAttempt(rep.Job, rep.Unit, rep.Attempt); h != nil {
+		of.Held, of.Given = true, h.givenInput(j)
 	}
 
+	switch {
+	case session.Tenant != "" && (j == nil || !j.running): // else its tenant is known
+		of.Job = UnknownJob
+	case session.Tenant != "" && session.Tenant != j.tenant:
+		of.Job = ForeignJob
+	case j == nil && !of.Held:
+		of.Job = UnknownJob
+	}
+	return of
+}
+
+// EnterChecked enters a message whose reports were checked: those that are still in it, and
+// what it says of models and of the worker.
+func (s *Sessions) EnterChecked(session *Session, m *mapreduce.FromWorker) {
+	s.sched.mu.Lock()
+	defer s.sched.mu.Unlock()
+	s.enterMessage(session, m)
+}
+
+// enterMessage enters a message but for the units that it says have begun. The caller holds
+// the scheduler's mu.
+func (s *Sessions) enterMessage(session *Session, m *mapreduce.FromWorker) {
+	urgent := false
 	for i := range m.Reports {
 		urgent = s.enterReport(session, &m.Reports[i]) || urgent
 	}
@@ -60,6 +145,33 @@ func (s *Sessions) Apply(session *Session, m *mapreduce.FromWorker) (suspects []
 	}
 
 	s.sched.wake.Broadcast()
+}
+
+// noteStarted notes which units have begun, and returns those of them that are suspected of
+// having brought a worker down before. The caller holds the scheduler's mu.
+func (s *Sessions) noteStarted(session *Session, started []mapreduce.Held) (suspects []mapreduce.Held) {
+	capped, heard := session.trusted() < session.Slots+session.prefetch, session.heard
+
+	for _, h := range started {
+		held := session.heldAttempt(h.Job, h.Unit, h.Attempt)
+		if held == nil {
+			continue
+		}
+
+		// Each unit that begins lets the worker be given more.
+		if !held.running {
+			session.heard++
+		}
+		held.running = true
+
+		if held.suspect {
+			suspects = append(suspects, h)
+		}
+	}
+
+	if capped && session.heard > heard {
+		s.activateFor(session)
+	}
 	return suspects
 }
 
@@ -110,22 +222,11 @@ func (s *Sessions) EnterReportFor(session *Session, report *mapreduce.Report, br
 	s.sched.wake.Signal()
 }
 
-// EnterChecked enters a report whose output was checked beside the stream.
-func (s *Sessions) EnterChecked(session *Session, rep *mapreduce.Report) {
-	s.sched.mu.Lock()
-	defer s.sched.mu.Unlock()
-	if s.enterReport(session, rep) {
-		s.sched.Models.Changed.Wake()
-	}
-	s.sched.wake.Broadcast()
-}
-
 // HoldsAttempt reports whether session was given an attempt and has not lost it.
 func (s *Sessions) HoldsAttempt(session *Session, h mapreduce.Held) bool {
 	s.sched.mu.Lock()
 	defer s.sched.mu.Unlock()
-	held := session.held[unitKey{h.Job, h.Unit}]
-	return held != nil && held.attempt == h.Attempt
+	return session.heldAttempt(h.Job, h.Unit, h.Attempt) != nil
 }
 
 // FindUnit returns the unit of an attempt that session was given and has not lost, and its
@@ -133,75 +234,11 @@ func (s *Sessions) HoldsAttempt(session *Session, h mapreduce.Held) bool {
 func (s *Sessions) FindUnit(session *Session, h mapreduce.Held) (*HeldUnit, *Job) {
 	s.sched.mu.Lock()
 	defer s.sched.mu.Unlock()
-	held, j := session.held[unitKey{h.Job, h.Unit}], s.sched.runs[h.Job]
-	if held == nil || held.attempt != h.Attempt || j == nil {
+	held, j := session.heldAttempt(h.Job, h.Unit, h.Attempt), s.sched.runs[h.Job]
+	if held == nil || j == nil {
 		return nil, nil
 	}
 	return held, j
-}
-
-// An assignedInput is what a unit was given, as far as it is kept: nil is not.
-type assignedInput struct {
-	Unit   *records.Unit
-	Text   []byte
-	Inputs []*records.Unit
-}
-
-// AssignedInputs returns what the units of reports were given.
-func (s *Sessions) AssignedInputs(session *Session, reports []mapreduce.Report) []assignedInput {
-	s.sched.mu.Lock()
-	defer s.sched.mu.Unlock()
-	all := make([]assignedInput, len(reports))
-	for i, rep := range reports {
-		if h := session.held[unitKey{rep.Job, rep.Unit}]; h != nil && h.attempt == rep.Attempt {
-			all[i] = h.givenInput(s.sched.runs[rep.Job])
-		}
-	}
-	return all
-}
-
-// NoteArrived notes that attempts have ended on their worker, so that what ends it now
-// is not blamed on them. Their slots are free once their outputs were checked: then
-// one turn takes the reports and fills the slots.
-func (s *Sessions) NoteArrived(session *Session, reports []mapreduce.Report) {
-	if len(reports) == 0 {
-		return
-	}
-	s.sched.mu.Lock()
-	defer s.sched.mu.Unlock()
-	for _, rep := range reports {
-		if h := session.held[unitKey{rep.Job, rep.Unit}]; h != nil && h.attempt == rep.Attempt {
-			h.checking = true
-		}
-	}
-}
-
-// Strays counts the reports of attempts that session does not hold, and returns which of their
-// jobs the scheduler does not know.
-func (s *Sessions) Strays(session *Session, reports []mapreduce.Report) (strays int, unknown map[mapreduce.JobID]bool) {
-	if len(reports) == 0 {
-		return 0, nil
-	}
-
-	s.sched.mu.Lock()
-	defer s.sched.mu.Unlock()
-
-	for i := range reports {
-		rep := &reports[i]
-		if h := session.held[unitKey{rep.Job, rep.Unit}]; h != nil && h.attempt == rep.Attempt {
-			continue
-		}
-
-		strays++
-		if s.sched.runs[rep.Job] == nil {
-			if unknown == nil {
-				unknown = make(map[mapreduce.JobID]bool)
-			}
-			unknown[rep.Job] = true
-		}
-	}
-
-	return strays, unknown
 }
 
 // CountRefused counts an output that was refused, and returns how many were of session.

@@ -117,11 +117,11 @@ func (session *Session) keepTaken(h *HeldUnit, taken []*records.Unit) {
 // that is nothing once the job has changed: a resume drops levels and plans them anew, and
 // then another unit may have the same name, and another attempt the same number. j is nil
 // if the job is not known. The caller holds the scheduler's mu.
-func (h *HeldUnit) givenInput(j *Job) assignedInput {
+func (h *HeldUnit) givenInput(j *Job) AssignedInput {
 	if h.unit != nil && h.unit.Inputs != nil && (j == nil || j.epoch != h.epoch) {
-		return assignedInput{}
+		return AssignedInput{}
 	}
-	return assignedInput{Unit: h.unit, Text: h.text, Inputs: h.inputs}
+	return AssignedInput{Unit: h.unit, Text: h.text, Inputs: h.inputs}
 }
 
 // dropInput forgets what a unit was given. The caller holds the scheduler's mu.
@@ -203,12 +203,30 @@ func (session *Session) holdUnit(job mapreduce.JobID, u *records.Unit, c *claimO
 	}
 }
 
+// heldAttempt returns an attempt that session was given and has not lost; else nil. The
+// caller holds the scheduler's mu.
+func (session *Session) heldAttempt(job mapreduce.JobID, unit mapreduce.UnitID, attempt int) *HeldUnit {
+	if h := session.held[unitKey{job, unit}]; h != nil && h.attempt == attempt {
+		return h
+	}
+	return nil
+}
+
+// noteArrived notes that an attempt has ended on its worker, so that what ends the worker
+// now is not blamed on it. Its slot is free once its output was checked: then one turn takes
+// the report and fills the slot. The caller holds the scheduler's mu.
+func (session *Session) noteArrived(r *mapreduce.Report) {
+	if h := session.heldAttempt(r.Job, r.Unit, r.Attempt); h != nil {
+		h.checking = true
+	}
+}
+
 // noteReported notes that an attempt has ended on the worker, so that its slot is
 // free. It returns whether the session holds the attempt, and whether this is the first
 // report of it.
 func (session *Session) noteReported(r *mapreduce.Report) (held, first bool) {
-	h := session.held[unitKey{r.Job, r.Unit}]
-	if h == nil || h.attempt != r.Attempt {
+	h := session.heldAttempt(r.Job, r.Unit, r.Attempt)
+	if h == nil {
 		return false, false
 	}
 
@@ -224,13 +242,12 @@ func (session *Session) noteReported(r *mapreduce.Report) (held, first bool) {
 
 // forgetAttempt removes an attempt whose verdict is known.
 func (session *Session) forgetAttempt(job mapreduce.JobID, unit mapreduce.UnitID, attempt int) *HeldUnit {
-	key := unitKey{job, unit}
-	h := session.held[key]
-	if h == nil || h.attempt != attempt {
+	h := session.heldAttempt(job, unit, attempt)
+	if h == nil {
 		return nil
 	}
 
-	delete(session.held, key)
+	delete(session.held, unitKey{job, unit})
 	session.dropInput(h)
 	if !h.reported {
 		session.busy--

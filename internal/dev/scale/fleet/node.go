@@ -228,8 +228,8 @@ func (w *worker) begin(u mapreduce.UnitID) {
 
 // report tells the orchestrator that a unit has ended.
 func (w *worker) report(u mapreduce.UnitID, took time.Duration) {
-	w.scheduler.Sessions.Apply(w.session, &mapreduce.FromWorker{Reports: []mapreduce.Report{{
-		Job: job, Unit: u, Attempt: 1, Outcome: mapreduce.Done, Elapsed: took,
-	}}})
+	m := &mapreduce.FromWorker{Reports: []mapreduce.Report{{Job: job, Unit: u, Attempt: 1, Outcome: mapreduce.Done, Elapsed: took}}}
+	w.scheduler.Sessions.Receive(w.session, m, func(mapreduce.JobID) int64 { return 0 })
+	w.scheduler.Sessions.EnterChecked(w.session, m)
 	w.drive()
 }
