@@ -29,7 +29,7 @@ func (o *Orchestrator) CheckStoreAnswers(ctx context.Context) error {
 }
 
 // CountWorkers returns how many workers have a stream to this orchestrator.
-func (o *Orchestrator) CountWorkers() int { return o.scheduler.ConnectedWorkers() }
+func (o *Orchestrator) CountWorkers() int { return o.scheduler.Sessions.Count() }
 
 // observedFleet is what metrics show of this orchestrator.
 func (o *Orchestrator) observedFleet() observe.Fleet {

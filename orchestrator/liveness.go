@@ -60,7 +60,7 @@ func (o *Orchestrator) pollLoop(ctx context.Context) {
 		for _, id := range o.turnOf(polled) {
 			o.scheduler.Reread(id)
 			o.signals.MarkDue(id)
-			o.scheduler.Priming.EndIfSlow(id, o.config.WarmFor, time.Now())
+			o.scheduler.EndSlowPriming(id, o.config.WarmFor, time.Now())
 			o.supervisor.LogFailure(ctx, "looking for units that sleep", o.life.FindSleepers(ctx, id), "job", id)
 			o.supervisor.LogFailure(ctx, "pausing a job", o.grants.PauseStuck(ctx, id), "job", id)
 		}

@@ -81,7 +81,7 @@ func (c *Committer) carryOut(ctx context.Context, task *schedule.Task) {
 		// After a panic the queue must not count as being read for ever.
 		defer func() {
 			if !read {
-				c.scheduler.ApplyScan(task.Job, nil, nil)
+				c.scheduler.Turns.ApplyScan(task.Job, nil, nil)
 			}
 		}()
 		c.scanQueues(ctx, task.Job)

@@ -26,7 +26,7 @@ const refillBeside = 128
 
 // scanQueues reads on in a job's queues.
 func (c *Committer) scanQueues(ctx context.Context, j *schedule.Job) {
-	cursors, shards, level, crowded := c.scheduler.ScanPosition(j)
+	cursors, shards, level, crowded := c.scheduler.Turns.ScanPosition(j)
 	s := scanner{committer: c, job: j.ID, limit: refillTo/int(shards) + 1}
 	s.part, s.parts = c.queueStart(crowded)
 	if s.parts > 1 {
@@ -46,12 +46,12 @@ func (c *Committer) scanQueues(ctx context.Context, j *schedule.Job) {
 			c.delayRetry(j)
 			// The candidates that were found are dropped with the cursors, as the next
 			// reading begins anew.
-			c.scheduler.ApplyScan(j, nil, nil)
+			c.scheduler.Turns.ApplyScan(j, nil, nil)
 			return
 		}
 	}
 
-	c.scheduler.ApplyScan(j, s.found, cursors)
+	c.scheduler.Turns.ApplyScan(j, s.found, cursors)
 }
 
 // queueStart returns where in a long queue this orchestrator begins, of how many: 0 is

@@ -326,7 +326,7 @@ func (m *Manager) reserveOne(ctx context.Context, session *schedule.Session, q m
 // SpecOf returns the spec of a job, which the scheduler may not know yet: a worker
 // can take up its session before the job is seen, or while it is paused.
 func (m *Manager) SpecOf(ctx context.Context, j *schedule.Job) (*mapreduce.JobSpec, error) {
-	if spec := m.scheduler.SpecOf(j); spec != nil {
+	if spec := m.scheduler.Grants.SpecOf(j); spec != nil {
 		return spec, nil
 	}
 	rec, err := m.jobs.View.Record(ctx, j.ID)

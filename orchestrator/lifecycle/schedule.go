@@ -31,7 +31,7 @@ func (m *Manager) ScheduleJob(ctx context.Context, id mapreduce.JobID, st *recor
 	}
 
 	if m.usesPriming(st.Control, &spec) {
-		m.scheduler.Priming.Start(id)
+		m.scheduler.Prime(id)
 	}
 	m.scheduler.PutJob(id, st.Control, &spec, stages, m.config.AsksModels(spec.Provider), share, waiting)
 

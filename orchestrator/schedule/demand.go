@@ -26,7 +26,7 @@ func (s *Scheduler) Runnable() []Runnable {
 	defer s.mu.Unlock()
 
 	var all []Runnable
-	for id, j := range s.runs {
+	for id, j := range s.jobs.byID {
 		if !j.running || j.spec == nil || j.assembles {
 			continue
 		}

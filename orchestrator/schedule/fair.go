@@ -23,16 +23,22 @@ type tenantShare struct {
 	runs   []*Job // by priority, then in round-robin order
 }
 
+// A fairPlace is where a job is in the queue.
+type fairPlace struct {
+	queued  bool // it waits for its turn
+	starved bool // it waits for slots
+}
+
 // quantum is the most units that a job may claim in one visit while other tenants
 // wait.
 const quantum = 32
 
 // add puts j into the queue unless it is there.
 func (f *fairQueue) add(j *Job) {
-	if j.queued {
+	if j.place.queued {
 		return
 	}
-	j.queued = true
+	j.place.queued = true
 
 	s := f.tenantShareOf(j.tenant)
 	if s == nil {
@@ -52,7 +58,7 @@ func (f *fairQueue) add(j *Job) {
 // tenant next of all.
 func (f *fairQueue) addFirst(j *Job) {
 	f.remove(j)
-	j.queued = true
+	j.place.queued = true
 
 	s := f.tenantShareOf(j.tenant)
 	if s == nil {
@@ -71,8 +77,8 @@ func (f *fairQueue) addFirst(j *Job) {
 
 // addStarved has j wait for a slot, behind those of its tenant that wait already.
 func (f *fairQueue) addStarved(j *Job) {
-	if !j.starved {
-		j.starved = true
+	if !j.place.starved {
+		j.place.starved = true
 		f.starved.Add(j.tenant, j)
 	}
 }
@@ -95,7 +101,7 @@ func (f *fairQueue) nextJob() *Job {
 
 	s := f.tenants[0]
 	j := s.runs[0]
-	j.queued = false
+	j.place.queued = false
 	s.runs[0], s.runs = nil, s.runs[1:] // there may be thousands
 
 	f.tenants = slices.Delete(f.tenants, 0, 1)
@@ -113,10 +119,10 @@ func (f *fairQueue) isContended() bool { return f.hasWaiting() || f.starved.HasI
 
 // remove takes j out of the queue.
 func (f *fairQueue) remove(j *Job) {
-	if !j.queued {
+	if !j.place.queued {
 		return
 	}
-	j.queued = false
+	j.place.queued = false
 
 	for i, s := range f.tenants {
 		if at := slices.Index(s.runs, j); at >= 0 {

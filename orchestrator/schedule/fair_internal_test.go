@@ -20,13 +20,13 @@ func (quietPeer) Stop(error)               {}
 // not be the only ones that are looked at when a slot is free.
 func TestJobsThatNobodyCanRunKeepNoOthersWaiting(t *testing.T) {
 	s := New(Config{Now: time.Now})
-	s.Sessions.bound["w"] = NewSession(&mapreduce.Hello{Session: "w", Slots: 4}, "working", 1, false, quietPeer{})
+	s.workers.bound["w"] = NewSession(&mapreduce.Hello{Session: "w", Slots: 4}, "working", 1, false, quietPeer{})
 	starve := func(tenant mapreduce.TenantID, id string) *Job {
 		j := &Job{
-			ID: mapreduce.JobID(id), tenant: tenant, spec: new(mapreduce.JobSpec), running: true, drained: true, slots: 4,
-			queue: make([]records.Candidate, 1),
+			ID: mapreduce.JobID(id), tenant: tenant, spec: new(mapreduce.JobSpec), running: true,
+			queue: queueView{drained: true, waiting: make([]records.Candidate, 1)}, grant: grantState{slots: 4},
 		}
-		s.runs[j.ID] = j
+		s.jobs.byID[j.ID] = j
 		s.fairQueue.addStarved(j)
 		return j
 	}
@@ -34,7 +34,7 @@ func TestJobsThatNobodyCanRunKeepNoOthersWaiting(t *testing.T) {
 		starve("stuck", fmt.Sprint("stuck", i))
 	}
 	working := starve("working", "working0")
-	s.addHeldUnits(working, 1) // more than the other tenant has
+	s.jobs.addHeld(working, 1) // more than the other tenant has
 	s.requeueStarved(s.now())
 	if next := s.fairQueue.nextJob(); next != working {
 		t.Errorf("a slot is free, and next is %v; want the job that can have it", next)
@@ -47,10 +47,11 @@ func TestJobsThatNobodyCanRunKeepNoOthersWaiting(t *testing.T) {
 func TestAJobClaimsBeforeItReadsWhileOthersWait(t *testing.T) {
 	for _, contended := range []bool{false, true} {
 		s := New(Config{Now: time.Now, NewID: func() string { return "claim" }})
-		s.Sessions.bound["w"] = NewSession(&mapreduce.Hello{Session: "w", Slots: 4}, "t", 1, false, quietPeer{})
+		s.workers.bound["w"] = NewSession(&mapreduce.Hello{Session: "w", Slots: 4}, "t", 1, false, quietPeer{})
 		add := func(id string) *Job {
-			j := &Job{ID: mapreduce.JobID(id), tenant: "t", spec: new(mapreduce.JobSpec), running: true, slots: 4, queue: make([]records.Candidate, 1)}
-			s.runs[j.ID] = j
+			j := &Job{ID: mapreduce.JobID(id), tenant: "t", spec: new(mapreduce.JobSpec), running: true,
+				queue: queueView{waiting: make([]records.Candidate, 1)}, grant: grantState{slots: 4}}
+			s.jobs.byID[j.ID] = j
 			return j
 		}
 		j := add("few")

@@ -25,7 +25,7 @@ func newFallbackJobs(t *testing.T) (s *Scheduler, both, alone *Job) {
 	for _, name := range []string{"a/m", "b/m"} {
 		s.Models.ApplyScope(name, &limit.Scope{Shares: map[mapreduce.NodeID]limit.Share{"n": {Want: 1, Slots: 1}}}, s.now())
 	}
-	return s, s.runs["both"], s.runs["alone"]
+	return s, s.jobs.byID["both"], s.jobs.byID["alone"]
 }
 
 // An open breaker of one model holds back the units that have no other, and none that have.
@@ -87,18 +87,18 @@ func TestOutcomesOfOneOfSeveralModels(t *testing.T) {
 func TestCountsOfSeveralModels(t *testing.T) {
 	s, both, _ := newFallbackJobs(t)
 	s.mu.Lock()
-	s.addHeldUnits(both, 3)
-	if a, second := s.uses["a/m"], s.uses["b/m"]; a.held != 3 || a.spare != 0 || second.held != 0 || second.spare != 3 || len(a.jobs) != 2 || len(second.jobs) != 1 || second.asking != 1 {
+	s.jobs.addHeld(both, 3)
+	if a, second := s.jobs.uses["a/m"], s.jobs.uses["b/m"]; a.held != 3 || a.spare != 0 || second.held != 0 || second.spare != 3 || len(a.jobs) != 2 || len(second.jobs) != 1 || second.asking != 1 {
 		t.Errorf("counted %+v and %+v", a, second)
 	}
 	if got := s.Models.wantOf(s.Models.modelStateOf("b/m")); got != 3 {
 		t.Errorf("wants %d calls of the second model, want 3", got)
 	}
-	s.addHeldUnits(both, -3)
+	s.jobs.addHeld(both, -3)
 	s.mu.Unlock()
 	s.RetireJob("both")
 	s.RetireJob("alone")
-	if len(s.uses) != 0 || len(s.asking) != 0 {
-		t.Errorf("left over: %v, %v", s.uses, s.asking)
+	if len(s.jobs.uses) != 0 || len(s.jobs.asking) != 0 {
+		t.Errorf("left over: %v, %v", s.jobs.uses, s.jobs.asking)
 	}
 }

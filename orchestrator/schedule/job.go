@@ -1,15 +1,13 @@
 package schedule
 
 import (
-	"time"
-
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/store/jobs/turns"
 )
 
-// A Job is a job on the scheduler.
+// A Job is a job on the scheduler, in parts: what it is, and how it stands with its queue,
+// with its grant, with its turns and with others. The scheduler's mu guards all of it.
 type Job struct {
 	ID       mapreduce.JobID
 	tenant   mapreduce.TenantID
@@ -27,86 +25,32 @@ type Job struct {
 	// failing is the newest epoch in which a report said that no unit can succeed; 0 if none
 	// did. This node claims no more units in that epoch: they would ask their model in vain.
 	failing int64
-	level   int64
-	shards  int64
+	running bool // it may make claims
 
-	running bool            // it may make claims
-	reports []pendingReport // waiting for a turn
-	release []turns.HeldID  // claims all of whose units have ended
-	turns   int             // under way
-	held    int             // units that sessions of this node hold, or are being given: see addHeldUnits
-	// reported is how many of these have been reported, and wait for a turn or its end.
-	reported int
-	retryAt  time.Time // no turn before: the last one failed
-	retries  int       // turns that failed in a row
-	batch    int       // most members of a turn, since one failed for one of its members; 0: as many as go
+	// Kept by the jobTable, which counts them by tenant and model as well.
+	held     int // units that sessions of this node hold, or are being given
+	reported int // of these, those that were reported, and wait for a turn or its end
 
-	queue []records.Candidate // seen waiting
-	// waitingSince is since when units are in the queue of which none was claimed; zero
-	// while it is empty.
-	waitingSince time.Time
-	cursors      []Cursor // by shard; nil: from the beginning
-	crowded      bool     // another orchestrator claims where this one did
-	// taken are the candidates of turns under way, and those of turns that have
-	// ended since the queue is being read: what is read may still show them.
-	taken   map[records.Candidate]bool // whether the turn is under way
-	drained bool                       // the queue was read to its end
-	starved bool                       // it waits for slots in the fair queue
-	queued  bool                       // it waits for its turn there
-	reading bool                       // it is being read
-	reread  bool                       // something was put into it meanwhile
+	queue    queueView
+	grant    grantState
+	turns    turnState
+	place    fairPlace
+	progress progressMark
+	priming  prefixPriming
 
-	slots        int64     // granted
-	revocations  int64     // how often others took some of them
-	grantUnsure  bool      // slots may not be what the store says
-	tokens       int64     // granted and neither spent nor reserved
-	granted      bool      // tokens is what the store says, but for what happened here since
-	neededTokens int64     // tokens without which no unit can start; 0 if that is not so
-	claiming     bool      // a claim of a job with a budget is under way
-	blockedSince time.Time // since when it lacks tokens; zero if it does not
 	// Reserving is held while what runs reserves more: at once, only one would commit.
-	Reserving    chan struct{}
-	stuckSince   time.Time    // since when no worker can run it, as far as is known; zero if one can
-	lastProgress progressMark // how far it was when that was last looked into
-	priming      prefixPriming
+	Reserving chan struct{}
 	// parkedAfter is the parked unit behind which the next poll looks for more.
 	parkedAfter mapreduce.UnitID
 }
 
-// A progressMark is how far a job was at some moment at which it may have rested.
-type progressMark struct{ epoch, ended int64 }
-
-type pendingReport struct {
-	Report  *mapreduce.Report
-	Session *Session
-	jitter  float64
-	broke   bool // the unit broke the session's stream when it was handed out
-	overdue bool // the worker did not report in time
-	spoilt  bool // the worker's report could not be stored: this one says so instead
-}
-
-// turnSize bounds the reports of a turn of j, and the units that it claims.
-func (j *Job) turnSize() int {
-	if j.batch > 0 {
-		return j.batch
-	}
-	return records.MaxBatch
-}
-
-// getOrAddJob returns a job, a new one if the scheduler has none. The caller holds s.mu.
-func (s *Scheduler) getOrAddJob(id mapreduce.JobID) *Job {
-	j := s.runs[id]
-	if j == nil {
-		j = &Job{ID: id, Reserving: make(chan struct{}, 1)}
-		s.runs[id] = j
-	}
-	return j
-}
-
 // isStarved reports whether j has units that nothing but slots keeps from running.
 func (j *Job) isStarved() bool {
-	return j.running && !j.assembles && !j.claiming && !j.isFailing() && (len(j.queue) > 0 || !j.drained && !j.reading)
+	return j.running && !j.assembles && !j.grant.claiming && !j.isFailing() && j.queue.mayHaveUnits()
 }
+
+// isIdle reports whether nothing of j is under way here.
+func (j *Job) isIdle() bool { return j.held == 0 && j.turns.isIdle() }
 
 // isFailing reports whether j is about to be failed.
 func (j *Job) isFailing() bool { return j.failing != 0 && j.failing == j.epoch }
@@ -121,41 +65,22 @@ func (s *Scheduler) PutJob(id mapreduce.JobID, ctl *records.Control, spec *mapre
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	j := s.getOrAddJob(id)
+	j := s.jobs.getOrAdd(id)
 	if j.running && (j.epoch > ctl.Epoch || j.epoch == ctl.Epoch && waiting != nil) {
 		return // what stands there is no older
 	}
 
 	s.fairQueue.remove(j) // its tenant was not known if only reports had come for it
+	j.grant.adopt(j.spec, spec)
 
-	if j.spec == nil || j.spec.Budget != spec.Budget {
-		j.granted = false
-	}
-	if j.spec != nil && spec.Parallelism < j.spec.Parallelism {
-		j.slots, j.grantUnsure = 0, true // of what all nodes have, some is to go
-	}
-	// Its submission may have granted slots, whose commit was unknown.
-	j.grantUnsure = j.grantUnsure || j.spec == nil && j.slots == 0
+	s.jobs.change(j, func() {
+		j.tenant, j.priority, j.spec, j.share = ctl.Tenant, ctl.Priority, spec, share
+		j.stages, j.asks, j.needs, j.running = stages, asks, jobspec.Requirements(spec, stages.Current()), true
+	})
 
-	// Held units count by tenant and by models, which may change now.
-	held, reported := j.held, j.reported
-	s.addHeldUnits(j, -held)
-	s.addReportedUnits(j, -reported)
-	s.leaveModel(j)
-	j.tenant, j.priority, j.spec, j.share = ctl.Tenant, ctl.Priority, spec, share
-	j.stages, j.asks, j.needs, j.running = stages, asks, jobspec.Requirements(spec, stages.Current()), true
-	s.enterModel(j)
-	s.addHeldUnits(j, held) // which may have counted as calls
-	s.addReportedUnits(j, reported)
-
-	j.epoch, j.level, j.shards = ctl.Epoch, ctl.OpenLevel(), max(1, ctl.Shards)
-	j.assembles, j.neededTokens = ctl.AtResult(), 0
-	j.restartScan()
-	if waiting != nil {
-		j.queue, j.cursors, j.drained = waiting, make([]Cursor, j.shards), true
-	}
-
-	j.noteWaiting(s.now())
+	j.epoch, j.assembles = ctl.Epoch, ctl.AtResult()
+	j.queue.open(ctl.OpenLevel(), max(1, ctl.Shards), waiting)
+	j.queue.noteWaiting(s.now())
 	s.Models.lookAgainFor(j)
 	s.activateJob(j)
 }
@@ -164,7 +89,7 @@ func (s *Scheduler) PutJob(id mapreduce.JobID, ctl *records.Control, spec *mapre
 func (s *Scheduler) TenantOf(id mapreduce.JobID) (tenant mapreduce.TenantID, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	j := s.runs[id]
+	j := s.jobs.find(id)
 	if j == nil || !j.running {
 		return "", false
 	}
@@ -175,7 +100,7 @@ func (s *Scheduler) TenantOf(id mapreduce.JobID) (tenant mapreduce.TenantID, kno
 func (s *Scheduler) HasEpoch(id mapreduce.JobID, epoch int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	j := s.runs[id]
+	j := s.jobs.find(id)
 	return j != nil && j.running && j.epoch == epoch
 }
 
@@ -184,29 +109,22 @@ func (s *Scheduler) HasEpoch(id mapreduce.JobID, epoch int64) bool {
 func (s *Scheduler) RetireJob(id mapreduce.JobID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	j := s.runs[id]
+	j := s.jobs.find(id)
 	if j == nil {
 		return
 	}
-	s.stopJob(j)
-	j.noteWaiting(s.now())
-	j.restartScan()
+	s.jobs.stop(j)
+	j.queue.noteWaiting(s.now())
+	j.queue.restart()
 	s.dropJob(j)
-}
-
-// stopJob ends the claims of a job's units here. The caller holds s.mu.
-func (s *Scheduler) stopJob(j *Job) {
-	s.addAsking(j, -1)
-	j.running, j.queue = false, nil
 }
 
 // dropJob forgets a job that nothing is left to do for. The caller holds s.mu.
 func (s *Scheduler) dropJob(j *Job) {
-	if !j.running && j.turns == 0 && len(j.reports) == 0 && j.held == 0 && len(j.release) == 0 {
+	if !j.running && j.isIdle() && len(j.turns.ended) == 0 {
 		s.fairQueue.remove(j)
-		s.leaveModel(j)
-		delete(s.runs, j.ID)
-		s.Sessions.releaseJobOnWorkers(j.ID)
+		s.jobs.remove(j)
+		s.workers.forgetJob(j.ID)
 	}
 }
 
@@ -214,20 +132,14 @@ func (s *Scheduler) dropJob(j *Job) {
 func (s *Scheduler) Running() []mapreduce.JobID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var ids []mapreduce.JobID
-	for id, j := range s.runs {
-		if j.running {
-			ids = append(ids, id)
-		}
-	}
-	return ids
+	return s.jobs.running()
 }
 
 // SleepersAfter returns behind which parked unit of a job to go on looking.
 func (s *Scheduler) SleepersAfter(id mapreduce.JobID) mapreduce.UnitID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if j := s.runs[id]; j != nil {
+	if j := s.jobs.find(id); j != nil {
 		return j.parkedAfter
 	}
 	return ""
@@ -237,7 +149,7 @@ func (s *Scheduler) SleepersAfter(id mapreduce.JobID) mapreduce.UnitID {
 func (s *Scheduler) SleepersSeen(id mapreduce.JobID, next mapreduce.UnitID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if j := s.runs[id]; j != nil {
+	if j := s.jobs.find(id); j != nil {
 		j.parkedAfter = next
 	}
 }
@@ -246,15 +158,8 @@ func (s *Scheduler) SleepersSeen(id mapreduce.JobID, next mapreduce.UnitID) {
 func (s *Scheduler) Compiled(id mapreduce.JobID) *jobspec.Compiled {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if j := s.runs[id]; j != nil {
+	if j := s.jobs.find(id); j != nil {
 		return j.stages.Compiled
 	}
 	return nil
-}
-
-// SpecOf returns the spec of a job; nil while that is not known.
-func (s *Scheduler) SpecOf(j *Job) *mapreduce.JobSpec {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return j.spec
 }

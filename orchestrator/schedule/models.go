@@ -39,134 +39,33 @@ func (m *Models) knownModel(name string) *model.State {
 	if s := m.states[name]; s != nil {
 		return s
 	}
-	if u := m.sched.uses[name]; u == nil || u.asking == 0 {
+	if !m.sched.jobs.isAsked(name) {
 		return nil
 	}
 	return m.modelStateOf(name)
-}
-
-// A modelUse is what the jobs on the scheduler have to do with a model. There may be
-// thousands of jobs, and each unit that ends may change what they may ask of it.
-type modelUse struct {
-	jobs   map[mapreduce.JobID]*Job
-	asking int   // of these jobs ask it
-	held   int64 // units that this node holds of those whose first model it is
-	spare  int64 // units that this node holds of the others, which may fall over to it
-}
-
-// enterModel counts a job, whose spec has been set and whose units are not counted, among
-// those of its model. The caller holds s.mu.
-func (s *Scheduler) enterModel(j *Job) {
-	j.models = j.spec.ModelNames()
-	j.model = j.models[0]
-
-	for _, name := range j.models {
-		u := s.uses[name]
-		if u == nil {
-			u = &modelUse{jobs: make(map[mapreduce.JobID]*Job)}
-			s.uses[name] = u
-		}
-		u.jobs[j.ID] = j
-		if j.asks {
-			u.asking++
-		}
-	}
-
-	s.addAsking(j, 1)
-}
-
-// leaveModel takes a job whose units are not counted off those of its model, if it has
-// one. The caller holds s.mu.
-func (s *Scheduler) leaveModel(j *Job) {
-	if len(j.models) == 0 {
-		return
-	}
-
-	s.addAsking(j, -1)
-	for _, name := range j.models {
-		u := s.uses[name]
-		delete(u.jobs, j.ID)
-		if j.asks {
-			u.asking--
-		}
-		if len(u.jobs) == 0 {
-			delete(s.uses, name)
-		}
-	}
-
-	j.model, j.models = "", nil
-}
-
-// addHeldOf counts n more units that this node holds of a job among those of its models. The caller
-// holds s.mu.
-func (s *Scheduler) addHeldOf(j *Job, n int) {
-	for i, name := range j.models {
-		if i == 0 {
-			s.uses[name].held += int64(n)
-		} else {
-			s.uses[name].spare += int64(n)
-		}
-	}
-}
-
-// addAsking counts a job, if it may run and asks models, n times more among those of its
-// provider. The caller holds s.mu.
-func (s *Scheduler) addAsking(j *Job, n int) {
-	if !j.running || !j.asks {
-		return
-	}
-	provider := j.spec.Provider
-	if s.asking[provider] += n; s.asking[provider] == 0 {
-		delete(s.asking, provider)
-	}
-}
-
-// jobsOf returns the jobs of a model. The caller holds the scheduler's mu.
-func (m *Models) jobsOf(name string) map[mapreduce.JobID]*Job {
-	if u := m.sched.uses[name]; u != nil {
-		return u.jobs
-	}
-	return nil
 }
 
 // forgetUnused forgets the models that no job here asks any more, and of which there is
 // nothing to tell.
 func (m *Models) forgetUnused(now time.Time) {
 	for name, s := range m.states {
-		if m.sched.uses[name] == nil && s.IsUnused(now) {
+		if len(m.sched.jobs.ofModel(name)) == 0 && s.IsUnused(now) {
 			delete(m.states, name)
-			for _, session := range m.sched.Sessions.bound {
-				delete(session.breakers, name)
-			}
+			m.sched.workers.closeBreaker(name)
 		}
 	}
-}
-
-// heldOf counts the units that this node holds of the jobs whose first model it is. The caller holds
-// the scheduler's mu, as for all that follows here.
-func (m *Models) heldOf(name string) int64 {
-	if u := m.sched.uses[name]; u != nil {
-		return u.held
-	}
-	return 0
 }
 
 // wantOf is how many calls at once this node has use for. Any unit may fall over to a later model of
 // its job, and then has no time to ask for a share of it.
 func (m *Models) wantOf(s *model.State) int64 {
-	want := m.heldOf(s.Name)
-	if u := m.sched.uses[s.Name]; u != nil {
-		want += u.spare
+	want := m.sched.jobs.heldOf(s.Name) + m.sched.jobs.spareOf(s.Name)
+	if m.sched.calls.slots == 0 { // nor has it use for the turn to probe
+		return want
 	}
 
-	if m.sched.Grants.callSlots == 0 {
-		return want // nor has it for the turn to probe
-	}
-
-	for _, j := range m.jobsOf(s.Name) {
-		if j.running && (len(j.queue) > 0 || !j.drained) {
-			return max(want, m.sched.Sessions.providerSlots(s.Provider()))
-		}
+	if m.sched.jobs.hasWaiting(s.Name) {
+		return max(want, m.sched.workers.providerSlots(s.Provider()))
 	}
 	return want
 }
@@ -193,7 +92,7 @@ func (m *Models) modelRoom(j *Job) int {
 		if most == math.MaxInt64 {
 			return math.MaxInt
 		}
-		room += most - m.heldOf(name)
+		room += most - m.sched.jobs.heldOf(name)
 	}
 
 	return int(max(0, room))
@@ -211,18 +110,18 @@ func (m *Models) mayHold(j *Job) int64 {
 	for _, name := range j.models {
 		more := m.modelStateOf(name).MayHold(j.spec)
 		if more == math.MaxInt64 {
-			return m.sched.Grants.callSlots
+			return m.sched.calls.slots
 		}
 		most += more
 	}
 
-	return min(m.sched.Grants.callSlots, most)
+	return min(m.sched.calls.slots, most)
 }
 
 // mayHoldOf returns that of each running job of a model, as far as the job goes.
 func (m *Models) mayHoldOf(name string) map[mapreduce.JobID]int64 {
 	of := make(map[mapreduce.JobID]int64)
-	for id, j := range m.jobsOf(name) {
+	for id, j := range m.sched.jobs.ofModel(name) {
 		if j.running && j.asks {
 			of[id] = min(m.mayHold(j), int64(j.spec.Parallelism))
 		}
@@ -256,37 +155,37 @@ func (m *Models) hearManners(from *Session, all []mapreduce.ModelManners) (urgen
 // tellManners sends the workers that can ask a model what its servers refuse, but for the
 // one that said so.
 func (m *Models) tellManners(s *model.State, all []mapreduce.ModelManners, but *Session) {
-	if len(all) == 0 {
-		return
-	}
-	for _, session := range m.sched.Sessions.bound {
-		if session != but && slices.Contains(session.offer.Providers, s.Provider()) {
-			session.Peer.Send(&mapreduce.ToWorker{Manners: all})
-		}
+	if len(all) > 0 {
+		m.sched.workers.tell(s.Provider(), &mapreduce.ToWorker{Manners: all}, but)
 	}
 }
 
-// hearBreakers takes what a worker says of its breakers, and reports whether the
-// fleet's has to be opened.
-func (m *Models) hearBreakers(breakers []mapreduce.BreakerState, now time.Time) (urgent bool) {
+// noteMetBreaker keeps the units of a model from session, which has handed one back because a breaker
+// is open. That is not for longer than a lease: the worker tells of the breaker in its
+// heartbeats, or knows of it by this node, which may have told it meanwhile that it has closed.
+func (m *Models) noteMetBreaker(session *Session, rep *mapreduce.Report) {
+	until := session.seen.Add(min(rep.RetryAfter, m.lease))
+	if m.knownModel(rep.Breaker) != nil && until.After(session.breakers[rep.Breaker]) {
+		session.breakers[rep.Breaker] = until
+	}
+}
+
+// hearBreakers takes what a worker says of its breakers, which keep units of these models
+// from it. It reports whether the fleet's has to be opened.
+func (m *Models) hearBreakers(session *Session, breakers []mapreduce.BreakerState) (urgent bool) {
 	for _, br := range breakers {
 		s := m.knownModel(br.Name)
 		if s == nil {
 			continue
 		}
-		if until, opened := s.HearBreaker(br.OpenFor, now); opened {
-			m.closeModelUntil(s.Name, until)
+
+		session.breakers[br.Name] = session.seen.Add(br.OpenFor)
+		if until, opened := s.HearBreaker(br.OpenFor, session.seen); opened {
+			m.sched.workers.openBreaker(s.Name, until)
 			urgent = true
 		}
 	}
 	return urgent
-}
-
-// closeModelUntil keeps the units of a model from workers until then.
-func (m *Models) closeModelUntil(name string, until time.Time) {
-	for _, session := range m.sched.Sessions.bound {
-		session.breakers[name] = until
-	}
 }
 
 // noteProbeOutcome takes how a unit ended of a model whose breaker is probed here, and
@@ -315,7 +214,7 @@ func (m *Models) noteProbeOutcome(j *Job, rep *mapreduce.Report, now time.Time) 
 
 		until, news := s.EndProbe(told, now)
 		if !until.IsZero() {
-			m.closeModelUntil(name, until)
+			m.sched.workers.openBreaker(name, until)
 		}
 		urgent = urgent || news
 	}
@@ -348,10 +247,8 @@ func (m *Models) Due(all bool) []string {
 	defer m.sched.mu.Unlock()
 
 	// A model that was not asked before has no state yet.
-	for name, u := range m.sched.uses {
-		if u.asking > 0 {
-			m.modelStateOf(name)
-		}
+	for _, name := range m.sched.jobs.askedModels() {
+		m.modelStateOf(name)
 	}
 
 	if all {
@@ -374,7 +271,7 @@ func (m *Models) TakeNote(name string, most int64) limit.Note {
 	m.sched.mu.Lock()
 	defer m.sched.mu.Unlock()
 	s := m.modelStateOf(name)
-	return s.TakeNote(most, m.wantOf(s), m.heldOf(name), m.sched.Grants.callSlots > 0, m.sched.now())
+	return s.TakeNote(most, m.wantOf(s), m.sched.jobs.heldOf(name), m.sched.calls.slots > 0, m.sched.now())
 }
 
 // PutBackNote keeps what could not be told.
@@ -397,11 +294,9 @@ func (m *Models) ApplyScope(name string, scope *limit.Scope, now time.Time) (aga
 	switch until, closed := s.Look(scope, now); {
 	// Units may begin: the breaker has closed, or it is this node's turn to probe.
 	case closed, s.IsProber() && !probed:
-		for _, session := range m.sched.Sessions.bound {
-			delete(session.breakers, name)
-		}
+		m.sched.workers.closeBreaker(name)
 	case !until.IsZero():
-		m.closeModelUntil(name, until)
+		m.sched.workers.openBreaker(name, until)
 	}
 
 	if s.IsUrgent() {
@@ -410,7 +305,7 @@ func (m *Models) ApplyScope(name string, scope *limit.Scope, now time.Time) (aga
 	m.tellManners(s, s.LookAtManners(scope), nil)
 	m.distributeShares(s, now)
 
-	for _, j := range m.jobsOf(name) {
+	for _, j := range m.sched.jobs.ofModel(name) {
 		m.sched.fairQueue.add(j)
 	}
 	m.sched.wake.Broadcast()
@@ -436,10 +331,10 @@ func (m *Models) welcome(session *Session, now time.Time) {
 	var lifted []mapreduce.LimitShare
 	var refused []mapreduce.ModelManners
 	for _, s := range m.states {
-		if slices.Contains(session.offer.Providers, s.Provider()) {
+		if session.hasProvider(s.Provider()) {
 			refused = append(refused, s.Manners()...)
 		}
-		if share, ok := s.Lifted(now); ok && slices.Contains(session.offer.Providers, s.Provider()) {
+		if share, ok := s.Lifted(now); ok && session.hasProvider(s.Provider()) {
 			lifted = append(lifted, share)
 		}
 	}
@@ -460,12 +355,12 @@ func (m *Models) distributeShares(s *model.State, now time.Time) {
 
 	var to []*Session
 	var weights []int64
-	for _, session := range m.sched.Sessions.rotate() {
-		if slices.Contains(session.offer.Providers, s.Provider()) {
+	for _, session := range m.sched.workers.rotate() {
+		if session.hasProvider(s.Provider()) {
 			to = append(to, session)
 			// Mostly by what a worker holds, and a little by its slots, as it may be given
 			// more.
-			weights = append(weights, 8*m.sched.Sessions.holdsOf(session, s.Name)+int64(session.Slots)/4+1)
+			weights = append(weights, 8*m.sched.jobs.heldBy(session, s.Name)+int64(session.Slots)/4+1)
 		}
 	}
 

@@ -25,7 +25,7 @@ func testScheduler() *Scheduler {
 // countModels counts what a scheduler's counts of models are to be.
 func countModels(s *Scheduler) (uses map[string]modelUse, asking map[string]int) {
 	uses, asking = make(map[string]modelUse), make(map[string]int)
-	for id, j := range s.runs {
+	for id, j := range s.jobs.byID {
 		if j.spec == nil {
 			continue
 		}
@@ -54,7 +54,7 @@ func TestCountsOfModelsAreThoseOfTheirJobs(t *testing.T) {
 	epoch := int64(0)
 	for step := range 20_000 {
 		id := mapreduce.JobID(fmt.Sprint("j", r.IntN(12)))
-		job := s.runs[id]
+		job := s.jobs.byID[id]
 		switch r.IntN(6) {
 		case 0:
 			epoch++
@@ -64,30 +64,30 @@ func TestCountsOfModelsAreThoseOfTheirJobs(t *testing.T) {
 			s.RetireJob(id)
 		case 2:
 			if job != nil { // another node has paused it, cancelled it, or had it go on
-				job.turns++
+				job.turns.underWay++
 				s.Turns.Apply(&Task{Job: job, Turn: new(turns.Turn)}, &turns.Result{State: []mapreduce.JobState{mapreduce.Mapping, mapreduce.JobPaused}[r.IntN(2)]})
 			}
 		case 3:
 			s.mu.Lock()
-			s.addHeldUnits(s.getOrAddJob(id), 1) // as a session that comes back has units of jobs that are not known yet
+			s.jobs.addHeld(s.jobs.getOrAdd(id), 1) // as a session that comes back has units of jobs that are not known yet
 			s.mu.Unlock()
 		default:
 			if job != nil && job.held > 0 {
 				s.mu.Lock()
-				s.addHeldUnits(job, -1)
+				s.jobs.addHeld(job, -1)
 				s.dropJob(job)
 				s.mu.Unlock()
 			}
 		}
 		uses, asking := countModels(s)
-		if !maps.Equal(asking, s.asking) {
-			t.Fatalf("step %d: jobs that ask are %v by provider; counted are %v", step, asking, s.asking)
+		if !maps.Equal(asking, s.jobs.asking) {
+			t.Fatalf("step %d: jobs that ask are %v by provider; counted are %v", step, asking, s.jobs.asking)
 		}
 		same := func(want modelUse, got *modelUse) bool {
 			return maps.Equal(want.jobs, got.jobs) && want.asking == got.asking && want.held == got.held
 		}
-		if !maps.EqualFunc(uses, s.uses, same) {
-			t.Fatalf("step %d: jobs by model are %v; counted are %v", step, uses, s.uses)
+		if !maps.EqualFunc(uses, s.jobs.uses, same) {
+			t.Fatalf("step %d: jobs by model are %v; counted are %v", step, uses, s.jobs.uses)
 		}
 	}
 }
@@ -119,8 +119,8 @@ func newSession(id mapreduce.SessionID, provider string) *Session {
 func runnable(s *Scheduler, id mapreduce.JobID) *Job {
 	spec := &mapreduce.JobSpec{Provider: "rules", Parallelism: 8}
 	s.PutJob(id, &records.Control{Tenant: "t", Epoch: 1}, spec, jobspec.Stages{}, false, 0, make([]records.Candidate, 4))
-	s.runs[id].slots = 8
-	return s.runs[id]
+	s.jobs.byID[id].grant.slots = 8
+	return s.jobs.byID[id]
 }
 
 // A worker that comes back with more units than it says it has slots must not take those of
@@ -129,9 +129,9 @@ func TestAWorkerThatHoldsTooMuchTakesNoSlotsOfOthers(t *testing.T) {
 	s := testScheduler()
 	offer := mapreduce.Offer{Providers: []string{"rules"}}
 	for _, id := range []mapreduce.SessionID{"greedy", "modest"} {
-		s.Sessions.bound[id] = NewSession(&mapreduce.Hello{Session: id, Slots: 1, Offer: offer}, "", 1, false, quietPeer{})
+		s.workers.bound[id] = NewSession(&mapreduce.Hello{Session: id, Slots: 1, Offer: offer}, "", 1, false, quietPeer{})
 	}
-	s.Sessions.bound["greedy"].busy = 4000
+	s.workers.bound["greedy"].busy = 4000
 	if n := s.freeSlots(runnable(s, "j")); n != 1 {
 		t.Errorf("%d slots are free; want that of the other worker", n)
 	}
@@ -146,13 +146,13 @@ func TestAUnitThatMetAnOpenBreakerTellsOfIt(t *testing.T) {
 	s.now = func() time.Time { return now }
 	meets, other := newSession("w", "p"), newSession("v", "p")
 	for _, session := range []*Session{meets, other} {
-		s.Sessions.bound[session.ID] = session
+		s.workers.bound[session.ID] = session
 	}
 	s.PutJob("j", &records.Control{Tenant: "t", Epoch: 1}, &mapreduce.JobSpec{Provider: "p", Model: "m"}, jobspec.Stages{}, true, 0, nil)
 	back := mapreduce.Report{Job: "j", Unit: "u", Attempt: 1, Outcome: mapreduce.Returned, Breaker: "p/m", RetryAfter: time.Minute}
 	runs := func(session *Session, want bool, when string) {
 		t.Helper()
-		if got := session.canRun(s.runs["j"], now); got != want {
+		if got := session.canRun(s.jobs.byID["j"], now); got != want {
 			t.Errorf("%s, that %s may be given units is %t, want %t", when, session.ID, got, want)
 		}
 	}
@@ -178,13 +178,13 @@ func TestAUnitThatMetAnOpenBreakerTellsOfIt(t *testing.T) {
 // A queue that could not be read is read again, from its beginning.
 func TestAQueueThatCouldNotBeReadIsReadAgain(t *testing.T) {
 	s := testScheduler()
-	s.Sessions.bound["w"] = NewSession(&mapreduce.Hello{Session: "w", Slots: 8, Offer: mapreduce.Offer{Providers: []string{"rules"}}}, "", 1, false, quietPeer{})
+	s.workers.bound["w"] = NewSession(&mapreduce.Hello{Session: "w", Slots: 8, Offer: mapreduce.Offer{Providers: []string{"rules"}}}, "", 1, false, quietPeer{})
 	j := runnable(s, "j")
-	j.queue, j.cursors, j.drained = nil, nil, false
+	j.queue.waiting, j.queue.cursors, j.queue.drained = nil, nil, false
 	if task := s.TryTask(); task == nil || !task.Scan {
 		t.Fatalf("the task is %+v; want that the queue is read", task)
 	}
-	s.ApplyScan(j, nil, nil)
+	s.Turns.ApplyScan(j, nil, nil)
 	if task := s.TryTask(); task == nil || !task.Scan {
 		t.Errorf("the task is %+v; want that the queue is read again", task)
 	}
@@ -195,18 +195,18 @@ func TestAStoppedJobGoesWithItsLastUnit(t *testing.T) {
 	s := testScheduler()
 	session := NewSession(&mapreduce.Hello{Session: "w", Slots: 1}, "", 1, false, quietPeer{})
 	session.texts = new(int64)
-	s.Sessions.away["w"] = session
+	s.workers.away["w"] = session
 	j := runnable(s, "j")
 	session.held[unitKey{"j", "u"}] = &HeldUnit{attempt: 1, claim: &claimOf{left: 1}}
 	s.mu.Lock()
-	s.addHeldUnits(j, 1)
+	s.jobs.addHeld(j, 1)
 	s.mu.Unlock()
 	s.RetireJob("j")
-	if s.runs["j"] == nil {
+	if s.jobs.byID["j"] == nil {
 		t.Fatal("the job is gone before its unit")
 	}
 	s.Sessions.Forget(session)
-	if s.runs["j"] != nil {
+	if s.jobs.byID["j"] != nil {
 		t.Error("the job stays, and nothing is left to do for it")
 	}
 }

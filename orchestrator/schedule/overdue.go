@@ -41,12 +41,12 @@ func (s *Sessions) Overdue(now time.Duration, slack func(*Session) time.Duration
 	defer s.sched.mu.Unlock()
 
 	var all []Overdue
-	for _, session := range s.bound {
+	for _, session := range s.workers.bound {
 		most := slack(session)
 		rounds := time.Duration(1 + (session.prefetch+session.Slots-1)/session.Slots)
-		longest, parsing := s.longestTimeout(session), session.countParsing()
+		longest, parsing := s.sched.jobs.longestTimeout(session), session.countParsing()
 		for key, h := range session.held {
-			j := s.sched.runs[key.job]
+			j := s.sched.jobs.find(key.job)
 			if h.reported || h.checking || j == nil || j.spec == nil {
 				continue
 			}
@@ -75,16 +75,6 @@ func (s *Sessions) Overdue(now time.Duration, slack func(*Session) time.Duration
 		}
 	}
 	return all
-}
-
-// longestTimeout returns the longest timeout of the units that a session holds.
-func (s *Sessions) longestTimeout(session *Session) (most time.Duration) {
-	for key := range session.held {
-		if j := s.sched.runs[key.job]; j != nil && j.spec != nil {
-			most = max(most, j.spec.UnitTimeout)
-		}
-	}
-	return most
 }
 
 // countParsing returns how many of the units that a session holds parse documents.
@@ -132,13 +122,12 @@ func (s *Sessions) EnterOverdue(o *Overdue) bool {
 	defer s.sched.mu.Unlock()
 
 	h := o.Session.held[unitKey{o.Held.Job, o.Held.Unit}]
-	if s.bound[o.Session.ID] != o.Session || h == nil || h.attempt != o.Held.Attempt || h.reported || h.checking {
+	if s.workers.bound[o.Session.ID] != o.Session || h == nil || h.attempt != o.Held.Attempt || h.reported || h.checking {
 		return false
 	}
 
 	s.enterReport(o.Session, &o.Report)
-	j := s.sched.getOrAddJob(o.Held.Job)
-	j.reports[len(j.reports)-1].overdue = true
+	s.sched.jobs.getOrAdd(o.Held.Job).turns.lastReport().overdue = true
 	o.Session.Peer.Send(&mapreduce.ToWorker{Cancel: []mapreduce.Held{o.Held}})
 	s.sched.wake.Signal()
 	return true

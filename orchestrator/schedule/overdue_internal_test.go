@@ -18,7 +18,7 @@ func TestUnitsThatWaitForTheirTurnToParseAreNotOverdue(t *testing.T) {
 	s := testScheduler()
 	session := newSession("w", "p")
 	session.Slots = slots
-	s.Sessions.bound[session.ID] = session
+	s.workers.bound[session.ID] = session
 	s.PutJob("j", &records.Control{Tenant: "t", Epoch: 1}, &mapreduce.JobSpec{Provider: "p", UnitTimeout: timeout}, jobspec.Stages{}, true, 0, nil)
 	unit := func(i int) unitKey { return unitKey{"j", mapreduce.ParseUnit(mapreduce.DocumentID(fmt.Sprint(i)))} }
 	for i := range slots {

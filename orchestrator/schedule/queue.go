@@ -3,6 +3,7 @@ package schedule
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/store/jobs/records"
@@ -29,99 +30,159 @@ func (c *Cursor) MovePast(found []records.Candidate, more bool) {
 	}
 }
 
+// A queueView is what this node sees of a job's queues, which are in the store.
+type queueView struct {
+	level, shards int64
+	waiting       []records.Candidate // seen waiting, and not claimed here
+	// waitingSince is since when units are there of which none was claimed; zero while there
+	// are none.
+	waitingSince time.Time
+	cursors      []Cursor // by shard; nil: from the beginning
+	crowded      bool     // another orchestrator claims where this one did
+	// taken are the candidates of turns under way, and those of turns that have ended since
+	// the queue is being read: what is read may still show them.
+	taken   map[records.Candidate]bool // whether the turn is under way
+	drained bool                       // the queue was read to its end
+	reading bool                       // it is being read
+	reread  bool                       // something was put into it meanwhile
+}
+
+// open begins with the queues of a level, of which all that waits may be known.
+func (q *queueView) open(level, shards int64, waiting []records.Candidate) {
+	q.level, q.shards = level, shards
+	q.restart()
+	if waiting != nil {
+		q.waiting, q.cursors, q.drained = waiting, make([]Cursor, shards), true
+	}
+}
+
+// mayHaveUnits reports whether units wait, or some may that were not read.
+func (q *queueView) mayHaveUnits() bool { return len(q.waiting) > 0 || !q.drained && !q.reading }
+
+// isEmpty reports whether nothing waits, as was read to the end.
+func (q *queueView) isEmpty() bool { return q.drained && len(q.waiting) == 0 }
+
+// position returns how far the queues were read, of how many and up to which level, and
+// whether another orchestrator claims where this one did.
+func (q *queueView) position() (cursors []Cursor, shards, level int64, crowded bool) {
+	crowded, q.crowded = q.crowded, false
+	return slices.Clone(q.cursors), q.shards, q.level, crowded
+}
+
+// claim takes the first n of the units that wait, for a turn.
+func (q *queueView) claim(n int, now time.Time) (all []records.Candidate) {
+	all = append(all, q.waiting[:n]...)
+	q.waiting = q.waiting[n:]
+	q.waitingSince = time.Time{}
+	q.noteWaiting(now)
+	q.take(all)
+	return all
+}
+
+// applyScan takes what was read. No cursors mean that nothing could be.
+func (q *queueView) applyScan(found []records.Candidate, cursors []Cursor) {
+	q.reading = false
+
+	// If something was put into the queue while it was read, it is read from the beginning.
+	if q.reread {
+		q.reread = false
+	} else {
+		q.cursors = cursors
+		q.drained = cursors != nil && !slices.ContainsFunc(cursors, func(c Cursor) bool { return !c.isDone() })
+	}
+
+	q.waiting = append(q.waiting, q.unseen(found)...)
+}
+
 // ScanPosition returns how far a job's queues were read, of how many and up to which
 // level, and whether another orchestrator claims where this one did.
-func (s *Scheduler) ScanPosition(j *Job) (cursors []Cursor, shards, level int64, crowded bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	crowded, j.crowded = j.crowded, false
-	return slices.Clone(j.cursors), j.shards, j.level, crowded
+func (t *Turns) ScanPosition(j *Job) (cursors []Cursor, shards, level int64, crowded bool) {
+	t.sched.mu.Lock()
+	defer t.sched.mu.Unlock()
+	return j.queue.position()
 }
 
 // ApplyScan takes what a committer read of a job's queues. No cursors mean that it could
 // not: then they are read from the beginning.
-func (s *Scheduler) ApplyScan(j *Job, found []records.Candidate, cursors []Cursor) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (t *Turns) ApplyScan(j *Job, found []records.Candidate, cursors []Cursor) {
+	t.sched.mu.Lock()
+	defer t.sched.mu.Unlock()
 
-	j.reading = false
-	if j.reread {
-		// Something was put into the queue while it was read: it is read from the
-		// beginning.
-		j.reread = false
-	} else {
-		j.cursors = cursors
-		j.drained = cursors != nil && !slices.ContainsFunc(cursors, func(c Cursor) bool { return !c.isDone() })
-	}
-
-	j.queue = append(j.queue, j.unseenCandidates(found)...)
-	j.noteWaiting(s.now())
-	s.activateJob(j)
+	j.queue.applyScan(found, cursors)
+	j.queue.noteWaiting(t.sched.now())
+	t.sched.activateJob(j)
 }
 
 // unseenCandidates returns those of found that are neither in the queue in memory nor
-// taken from it. The caller holds the scheduler's mu.
-func (j *Job) unseenCandidates(found []records.Candidate) []records.Candidate {
-	seen := make(map[records.Candidate]bool, len(j.queue))
-	for _, c := range j.queue {
+// taken from it.
+func (q *queueView) unseen(found []records.Candidate) []records.Candidate {
+	seen := make(map[records.Candidate]bool, len(q.waiting))
+	for _, c := range q.waiting {
 		seen[c] = true
 	}
 
 	found = slices.DeleteFunc(found, func(c records.Candidate) bool {
-		_, taken := j.taken[c]
+		_, taken := q.taken[c]
 		return taken || seen[c]
 	})
 
 	// Candidates of turns that have ended cannot show up in a later read.
-	maps.DeleteFunc(j.taken, func(_ records.Candidate, underWay bool) bool { return !underWay })
+	maps.DeleteFunc(q.taken, func(_ records.Candidate, underWay bool) bool { return !underWay })
 	return found
 }
 
-// takeCandidates notes that a turn is to claim candidates. The caller holds the
-// scheduler's mu.
-func (j *Job) takeCandidates(all []records.Candidate) {
-	if j.taken == nil {
-		j.taken = make(map[records.Candidate]bool)
+// takeCandidates notes that a turn is to claim candidates.
+func (q *queueView) take(all []records.Candidate) {
+	if q.taken == nil {
+		q.taken = make(map[records.Candidate]bool)
 	}
 	for _, c := range all {
-		j.taken[c] = true
+		q.taken[c] = true
 	}
 }
 
-// returnCandidates notes that the turn has ended. The caller holds the scheduler's mu.
-func (j *Job) returnCandidates(all []records.Candidate) {
+// returnCandidates notes that the turn has ended.
+func (q *queueView) release(all []records.Candidate) {
 	for _, c := range all {
-		if j.reading {
-			j.taken[c] = false
+		if q.reading {
+			q.taken[c] = false
 		} else {
-			delete(j.taken, c)
+			delete(q.taken, c)
 		}
 	}
 }
 
-// restartScan makes the job's queues be read from the beginning. The caller holds the
-// scheduler's mu.
-func (j *Job) restartScan() {
-	j.cursors, j.drained = nil, false
-	j.reread = j.reading
+// restartScan makes the job's queues be read from the beginning.
+func (q *queueView) restart() {
+	q.cursors, q.drained = nil, false
+	q.reread = q.reading
 }
 
 // noteCrowding makes a job be read elsewhere if most of what was to be claimed had gone:
-// another orchestrator is claiming just there. The caller holds the scheduler's mu.
-func (j *Job) noteCrowding(candidates, gone int) {
+// another orchestrator is claiming just there.
+func (q *queueView) noteCrowding(candidates, gone int) {
 	if candidates < 2 || 2*gone < candidates {
 		return
 	}
-	j.queue = slices.DeleteFunc(j.queue, func(c records.Candidate) bool { return c.Class == keys.ClassNew })
-	j.crowded = true
-	j.restartScan()
+	q.waiting = slices.DeleteFunc(q.waiting, func(c records.Candidate) bool { return c.Class == keys.ClassNew })
+	q.crowded = true
+	q.restart()
 }
 
-// putBack returns candidates that are still to be claimed. The caller holds the
-// scheduler's mu.
-func (j *Job) putBack(c []records.Candidate) {
+// putBack returns candidates that are still to be claimed.
+func (q *queueView) putBack(c []records.Candidate) {
 	if len(c) > 0 {
-		j.queue = append(append(make([]records.Candidate, 0, len(c)+len(j.queue)), c...), j.queue...)
+		q.waiting = append(append(make([]records.Candidate, 0, len(c)+len(q.waiting)), c...), q.waiting...)
+	}
+}
+
+// noteWaiting notes since when units wait of which none was claimed.
+func (q *queueView) noteWaiting(now time.Time) {
+	switch {
+	case len(q.waiting) == 0:
+		q.waitingSince = time.Time{}
+	case q.waitingSince.IsZero():
+		q.waitingSince = now
 	}
 }
 
@@ -129,9 +190,9 @@ func (j *Job) putBack(c []records.Candidate) {
 func (s *Scheduler) Enqueue(id mapreduce.JobID, found []records.Candidate) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if j := s.runs[id]; j != nil && j.running {
-		j.putBack(found)
-		j.noteWaiting(s.now())
+	if j := s.jobs.find(id); j != nil && j.running {
+		j.queue.putBack(found)
+		j.queue.noteWaiting(s.now())
 		s.activateJob(j)
 	}
 }
@@ -140,8 +201,8 @@ func (s *Scheduler) Enqueue(id mapreduce.JobID, found []records.Candidate) {
 func (s *Scheduler) Reread(id mapreduce.JobID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if j := s.runs[id]; j != nil && j.running {
-		j.restartScan()
+	if j := s.jobs.find(id); j != nil && j.running {
+		j.queue.restart()
 		s.activateJob(j)
 	}
 }

@@ -46,7 +46,7 @@ func TestStandingOfReportedJobs(t *testing.T) {
 		s := testScheduler()
 		runnable(s, "held")
 		runnable(s, "here")
-		s.stopJob(runnable(s, "ended"))
+		s.jobs.stop(runnable(s, "ended"))
 		session := bind(s, tt.tenant, "held", "ended")
 
 		rep := mapreduce.Report{Job: tt.job, Unit: "u", Attempt: 2}
@@ -77,12 +77,12 @@ func TestAMessageIsEnteredOnce(t *testing.T) {
 	if !slices.Equal(got.Suspects, started[:1]) {
 		t.Errorf("suspected: %v, want the attempt that it holds and that is not the first", got.Suspects)
 	}
-	if len(j.reports) != 0 || session.draining {
+	if len(j.turns.reports) != 0 || session.draining {
 		t.Error("a report is entered before it was checked")
 	}
 
-	if s.Sessions.EnterChecked(session, m); len(j.reports) != 1 || !session.draining || session.busy != 0 {
-		t.Errorf("%d reports of one, %d slots are busy, drains: %t", len(j.reports), session.busy, session.draining)
+	if s.Sessions.EnterChecked(session, m); len(j.turns.reports) != 1 || !session.draining || session.busy != 0 {
+		t.Errorf("%d reports of one, %d slots are busy, drains: %t", len(j.turns.reports), session.busy, session.draining)
 	}
 
 	idle := bind(s, "")

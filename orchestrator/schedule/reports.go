@@ -52,7 +52,11 @@ func (s *Sessions) Receive(session *Session, m *mapreduce.FromWorker, feed func(
 	if m.Heartbeat != nil { // before its reports: what an attempt said last is still its own
 		got.Notes = session.hearNotes(m.Heartbeat.Progress, feed, session.seen)
 	}
-	got.Suspects = s.noteStarted(session, m.Started)
+
+	suspects, more := session.noteStarted(m.Started)
+	if got.Suspects = suspects; more {
+		s.activateFor(session)
+	}
 
 	if len(m.Reports) == 0 {
 		s.enterMessage(session, m)
@@ -61,7 +65,7 @@ func (s *Sessions) Receive(session *Session, m *mapreduce.FromWorker, feed func(
 
 	got.Reports = make([]Reported, len(m.Reports))
 	for i := range m.Reports {
-		got.Reports[i] = s.inspect(session, &m.Reports[i])
+		got.Reports[i] = session.inspect(&m.Reports[i], s.sched.jobs.find(m.Reports[i].Job))
 
 		// One that the worker may not report is refused, and would count as ended for ever.
 		if got.Reports[i].Job == KnownJob {
@@ -80,16 +84,15 @@ func (s *Sessions) Inspect(session *Session, reports []mapreduce.Report) []Repor
 
 	all := make([]Reported, len(reports))
 	for i := range reports {
-		all[i] = s.inspect(session, &reports[i])
+		all[i] = session.inspect(&reports[i], s.sched.jobs.find(reports[i].Job))
 		session.noteArrived(&reports[i])
 	}
 	return all
 }
 
-// inspect returns what is known of the attempt of a report. The caller holds the scheduler's
-// mu.
-func (s *Sessions) inspect(session *Session, rep *mapreduce.Report) (of Reported) {
-	j := s.sched.runs[rep.Job]
+// inspect returns what is known of the attempt of a report; j is its job, nil if that is not
+// on the scheduler. The caller holds the scheduler's mu.
+func (session *Session) inspect(rep *mapreduce.Report, j *Job) (of Reported) {
 	if h := session.heldAttempt(rep.Job, rep.Unit, rep.Attempt); h != nil {
 		of.Held, of.Given = true, h.givenInput(j)
 	}
@@ -127,12 +130,7 @@ func (s *Sessions) enterMessage(session *Session, m *mapreduce.FromWorker) {
 	}
 
 	if hb := m.Heartbeat; hb != nil {
-		for _, br := range hb.Breakers {
-			if s.sched.Models.knownModel(br.Name) != nil {
-				session.breakers[br.Name] = session.seen.Add(br.OpenFor)
-			}
-		}
-		urgent = s.sched.Models.hearBreakers(hb.Breakers, session.seen) || urgent
+		urgent = s.sched.Models.hearBreakers(session, hb.Breakers) || urgent
 	}
 
 	if m.Drain {
@@ -147,9 +145,10 @@ func (s *Sessions) enterMessage(session *Session, m *mapreduce.FromWorker) {
 	s.sched.wake.Broadcast()
 }
 
-// noteStarted notes which units have begun, and returns those of them that are suspected of
-// having brought a worker down before. The caller holds the scheduler's mu.
-func (s *Sessions) noteStarted(session *Session, started []mapreduce.Held) (suspects []mapreduce.Held) {
+// noteStarted notes which units have begun. It returns those of them that are suspected of
+// having brought a worker down before, and whether session may be given more units than
+// before. The caller holds the scheduler's mu.
+func (session *Session) noteStarted(started []mapreduce.Held) (suspects []mapreduce.Held, more bool) {
 	capped, heard := session.trusted() < session.Slots+session.prefetch, session.heard
 
 	for _, h := range started {
@@ -169,40 +168,29 @@ func (s *Sessions) noteStarted(session *Session, started []mapreduce.Held) (susp
 		}
 	}
 
-	if capped && session.heard > heard {
-		s.activateFor(session)
-	}
-	return suspects
-}
-
-// noteMetBreaker keeps the units of a model from session, which has handed one back because a breaker
-// is open. That is not for longer than a lease: the worker tells of the breaker in its
-// heartbeats, or knows of it by this node, which may have told it meanwhile that it has closed.
-func (s *Sessions) noteMetBreaker(session *Session, rep *mapreduce.Report) {
-	until := session.seen.Add(min(rep.RetryAfter, s.sched.Models.lease))
-	if s.sched.Models.knownModel(rep.Breaker) != nil && until.After(session.breakers[rep.Breaker]) {
-		session.breakers[rep.Breaker] = until
-	}
+	return suspects, capped && session.heard > heard
 }
 
 // enterReport enters a report on the scheduler. It returns whether the fleet has to know
 // what it says of the provider. A report of an attempt that the session does not hold
 // says nothing of that: the store says what becomes of it.
 func (s *Sessions) enterReport(session *Session, rep *mapreduce.Report) (urgent bool) {
-	j := s.sched.getOrAddJob(rep.Job)
+	j := s.sched.jobs.getOrAdd(rep.Job)
 	if held, first := session.noteReported(rep); held {
 		if first {
-			s.sched.addReportedUnits(j, 1)
+			s.sched.jobs.addReported(j, 1)
 		}
 		if first && rep.Outcome == mapreduce.Returned && rep.Breaker != "" {
-			s.noteMetBreaker(session, rep)
+			s.sched.Models.noteMetBreaker(session, rep)
 		}
 		urgent = s.sched.Models.noteProbeOutcome(j, rep, session.seen)
 		s.sched.Models.notePace(j, rep)
-		s.sched.Priming.noteReport(j, rep)
+		if j.priming.noteReport(rep) {
+			s.sched.activateJob(j)
+		}
 	}
 
-	j.reports = append(j.reports, pendingReport{Report: rep, Session: session, jitter: s.sched.jitter()})
+	j.turns.addReport(rep, session, s.sched.jitter())
 	s.sched.fairQueue.add(j)
 	return urgent
 }
@@ -212,12 +200,12 @@ func (s *Sessions) enterReport(session *Session, rep *mapreduce.Report) (urgent 
 func (s *Sessions) EnterReportFor(session *Session, report *mapreduce.Report, broke bool) {
 	s.sched.mu.Lock()
 	defer s.sched.mu.Unlock()
-	if s.bound[session.ID] != session {
+	if s.sched.workers.bound[session.ID] != session {
 		return
 	}
 	s.enterReport(session, report)
-	if j := s.sched.getOrAddJob(report.Job); broke {
-		j.reports[len(j.reports)-1].broke = true
+	if broke {
+		s.sched.jobs.getOrAdd(report.Job).turns.lastReport().broke = true
 	}
 	s.sched.wake.Signal()
 }
@@ -234,7 +222,7 @@ func (s *Sessions) HoldsAttempt(session *Session, h mapreduce.Held) bool {
 func (s *Sessions) FindUnit(session *Session, h mapreduce.Held) (*HeldUnit, *Job) {
 	s.sched.mu.Lock()
 	defer s.sched.mu.Unlock()
-	held, j := session.heldAttempt(h.Job, h.Unit, h.Attempt), s.sched.runs[h.Job]
+	held, j := session.heldAttempt(h.Job, h.Unit, h.Attempt), s.sched.jobs.find(h.Job)
 	if held == nil || j == nil {
 		return nil, nil
 	}

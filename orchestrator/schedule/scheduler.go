@@ -28,22 +28,19 @@ type Scheduler struct {
 
 	noReservedSlots bool
 
-	Sessions *Sessions // the workers
+	Sessions *Sessions // of workers
 	Grants   *Grants   // what this node may use of what the fleet shares
 	Models   *Models   // what may be asked of models
-	Priming  *Priming  // of caches of prompts
-	Turns    *Turns    // what becomes of turns
+	Turns    *Turns    // what became of tasks
 
-	mu         sync.Mutex // guards everything below, and in the parts above
-	wake       *sync.Cond // a committer may find something to do
-	closed     bool
-	runs       map[mapreduce.JobID]*Job
-	uses       map[string]*modelUse // by model
-	asking     map[string]int       // running jobs that ask models, by provider
-	fairQueue  fairQueue
-	busy       map[mapreduce.TenantID]int // units that workers of this node have and have not reported
-	lastTenant mapreduce.TenantID         // whose units were claimed last
-	mixedAt    time.Time                  // when another tenant's were claimed before
+	mu        sync.Mutex // guards everything below, and in the parts above
+	wake      *sync.Cond // a committer may find something to do
+	closed    bool
+	jobs      *jobTable
+	workers   *workerTable
+	calls     nodeCalls
+	fairQueue fairQueue
+	mix       tenantMix
 }
 
 // A Config is what a scheduler is given. All of it must be set but NoReservedSlots.
@@ -63,15 +60,13 @@ type Config struct {
 func New(c Config) *Scheduler {
 	s := &Scheduler{
 		node: c.Node, now: c.Now, newID: c.NewID, jitter: c.Jitter, noReservedSlots: c.NoReservedSlots,
-		runs: make(map[mapreduce.JobID]*Job), uses: make(map[string]*modelUse), asking: make(map[string]int),
-		busy: make(map[mapreduce.TenantID]int),
+		jobs: newJobTable(), workers: newWorkerTable(),
 	}
 
 	s.wake = sync.NewCond(&s.mu)
-	s.Sessions = &Sessions{sched: s, bound: make(map[mapreduce.SessionID]*Session), away: make(map[mapreduce.SessionID]*Session)}
+	s.Sessions = &Sessions{sched: s, workers: s.workers}
 	s.Grants = &Grants{sched: s, claimEnded: sync.NewCond(&s.mu)}
 	s.Models = &Models{sched: s, states: make(map[string]*model.State), limits: c.Limits, lease: c.Lease}
-	s.Priming = &Priming{sched: s}
 	s.Turns = &Turns{sched: s, full: make(map[mapreduce.TenantID]time.Time)}
 
 	return s
@@ -95,16 +90,16 @@ func (s *Scheduler) activateJob(j *Job) {
 // A Task is what a committer does next: it reads a job's queue, or carries out a
 // turn.
 type Task struct {
-	Job     *Job
-	Spec    *mapreduce.JobSpec // of the job, as it was then, as is the next
-	Stages  jobspec.Stages
-	Scan    bool
-	Turn    *turns.Turn
-	Sent    []pendingReport // the reports of the turn
-	seats   []*Session      // of the turn's claim
-	last    []*claimOf      // claims that end with the turn's reports
-	release []turns.HeldID  // claims that had ended before
-	tokens  int64           // set aside for the claim
+	Job      *Job
+	Spec     *mapreduce.JobSpec // of the job, as it was then, as is the next
+	Stages   jobspec.Stages
+	Scan     bool
+	Turn     *turns.Turn
+	Sent     []pendingReport // the reports of the turn
+	sessions []*Session      // of the turn's claim
+	last     []*claimOf      // claims that end with the turn's reports
+	release  []turns.HeldID  // claims that had ended before
+	tokens   int64           // set aside for the claim
 }
 
 // NextTask waits for something to do. It returns nil when the scheduler is closed.
@@ -139,7 +134,7 @@ func (s *Scheduler) findTask(now time.Time) *Task {
 			return nil
 		}
 
-		if now.Before(j.retryAt) {
+		if now.Before(j.turns.retryAt) {
 			continue // its timer activates it
 		}
 		if task := s.taskFor(j); task != nil {
@@ -168,7 +163,7 @@ func (s *Scheduler) requeueStarved(now time.Time) {
 		// Every second look goes by turn: a tenant whose jobs no worker can run has the
 		// fewest units for ever.
 		if look%2 == 0 {
-			j, ok = starved.NextBelow(math.MaxInt, s.busyUnits)
+			j, ok = starved.NextBelow(math.MaxInt, s.jobs.busyUnits)
 		} else {
 			j, ok = starved.Next()
 		}
@@ -177,10 +172,10 @@ func (s *Scheduler) requeueStarved(now time.Time) {
 		}
 
 		switch {
-		case !j.isStarved() || now.Before(j.retryAt): // its timer activates it
-			j.starved = false
+		case !j.isStarved() || now.Before(j.turns.retryAt): // its timer activates it
+			j.place.starved = false
 		case s.freeSlots(j) > 0:
-			j.starved = false
+			j.place.starved = false
 			s.fairQueue.addFirst(j)
 			return
 		default:
@@ -195,58 +190,61 @@ func (s *Scheduler) requeueStarved(now time.Time) {
 // that its turn came and it read instead, the slots would be gone when it has read.
 func (s *Scheduler) taskFor(j *Job) *Task {
 	room := s.freeSlots(j)
-	few := len(j.queue) < min(room, records.MaxBatch)
-	if few && !j.drained && !j.reading && (len(j.queue) == 0 || !s.fairQueue.isContended()) {
-		j.reading = true
+	few := len(j.queue.waiting) < min(room, records.MaxBatch)
+	if few && !j.queue.drained && !j.queue.reading && (len(j.queue.waiting) == 0 || !s.fairQueue.isContended()) {
+		j.queue.reading = true
 		return &Task{Job: j, Scan: true}
 	}
 
 	task := &Task{Job: j, Spec: j.spec, Stages: j.stages, Turn: &turns.Turn{Job: j.ID}}
-	s.takeReports(j, task)
-	if room > 0 && len(j.queue) > 0 && (j.batch == 0 || len(task.Sent) == 0) { // what fails alone is all of its turn
-		s.takeSeats(j, task, room)
+	task.takeReports(j)
+	if room > 0 && len(j.queue.waiting) > 0 && (j.turns.batch == 0 || len(task.Sent) == 0) { // what fails alone is all of its turn
+		s.claimSlots(j, task, room)
 	}
 
 	// Claims that have ended are released along with other work. They are worth a turn of
 	// their own only once nothing else is under way.
-	idle := j.turns == 0 && j.held == 0 && len(j.release) > 0
+	idle := j.turns.underWay == 0 && j.held == 0 && len(j.turns.ended) > 0
 	if len(task.Turn.Reports) == 0 && task.Turn.Claim == nil && !idle {
 		return nil
 	}
 
-	task.Turn.Release = append(task.Turn.Release, j.release...)
-	task.release, j.release = j.release, nil
-	j.turns++
+	task.release = j.turns.takeEnded()
+	task.Turn.Release = append(task.Turn.Release, task.release...)
+	j.turns.underWay++
 	return task
 }
 
 // freeSlots returns how many more units j may have claimed now.
 func (s *Scheduler) freeSlots(j *Job) int {
-	if !j.running || j.claiming || j.isFailing() || (j.spec.Budget > 0 && (j.neededTokens > j.tokens || !j.granted)) {
+	if !j.running || j.grant.claiming || j.isFailing() || j.spec.Budget > 0 && j.grant.lacksTokens() {
 		return 0
 	}
-	if s.now().Before(s.Turns.full[j.tenant]) {
+	if s.Turns.isFull(j.tenant) {
 		return 0
 	}
 
-	free, slots, all := s.Sessions.reachableSlots(j)
+	free, slots, all := s.workers.reachable(j, s.now())
 	if slots == 0 {
 		return 0
 	}
 
 	// Calls are the scarcer of the two if fewer are granted than workers have slots.
-	if j.usesFleetCalls() && int64(all) > s.Grants.callSlots {
-		free = min(free, int(s.Grants.callSlots-s.Grants.calling))
+	if j.usesFleetCalls() && int64(all) > s.calls.slots {
+		free = min(free, int(s.calls.slots-s.jobs.calling))
 	}
 	free = j.priming.capSlots(min(free, s.Models.modelRoom(j)), j.held)
-	if int64(slots) > j.slots {
+	if int64(slots) > j.grant.slots {
 		// The workers could run more of it at once than it may: what they
 		// hold waiting would run as well.
-		free = min(free, int(j.slots)-j.held)
+		free = min(free, int(j.grant.slots)-j.held)
 	}
 
 	// A job that holds less than the reserve may use it.
-	spare := s.reservedSlots(slots)
+	spare := 0
+	if !s.noReservedSlots {
+		spare = s.mix.reserved(slots, s.now())
+	}
 	return max(0, free-spare, min(free, spare-j.held))
 }
 
@@ -255,89 +253,61 @@ const (
 	spareFor = time.Second // after a unit of another tenant was begun, slots are reserved
 )
 
-// reservedSlots returns how many slots stay free for jobs that have few, while units of
-// several tenants are begun. Units that begin together end together, so a unit of a small
-// job that becomes ready in between would otherwise wait until then.
-func (s *Scheduler) reservedSlots(slots int) int {
-	if s.noReservedSlots || s.now().Sub(s.mixedAt) > spareFor {
+// A tenantMix is whether units of several tenants are begun.
+type tenantMix struct {
+	last    mapreduce.TenantID // whose units were claimed last
+	mixedAt time.Time          // when another tenant's were claimed before
+}
+
+// noteClaim notes that units of a tenant begin.
+func (m *tenantMix) noteClaim(tenant mapreduce.TenantID, now time.Time) {
+	if tenant != m.last {
+		m.last, m.mixedAt = tenant, now
+	}
+}
+
+// reserved returns how many slots stay free for jobs that have few, while units of several
+// tenants are begun. Units that begin together end together, so a unit of a small job that
+// becomes ready in between would otherwise wait until then.
+func (m *tenantMix) reserved(slots int, now time.Time) int {
+	if now.Sub(m.mixedAt) > spareFor {
 		return 0
 	}
 	return slots / spareOf
 }
 
-// addHeldUnits notes that this node holds n units more of j, or fewer. The caller holds
-// s.mu.
-func (s *Scheduler) addHeldUnits(j *Job, n int) {
-	j.held += n
-	s.addHeldOf(j, n)
-	s.addBusyUnits(j, n)
-	if j.usesFleetCalls() {
-		s.Grants.calling += int64(n)
-	}
-}
-
-// addReportedUnits notes that n units more of those that this node holds of j, or fewer,
-// have been reported, so that their slots are free. The caller holds s.mu.
-func (s *Scheduler) addReportedUnits(j *Job, n int) {
-	j.reported += n
-	s.addBusyUnits(j, -n)
-}
-
-// forgetHeldUnit notes that this node does not hold a unit of j any more. The caller holds
-// s.mu.
-func (s *Scheduler) forgetHeldUnit(j *Job, h *HeldUnit) {
-	s.addHeldUnits(j, -1)
-	if h.reported {
-		s.addReportedUnits(j, -1)
-	}
-}
-
-func (s *Scheduler) addBusyUnits(j *Job, n int) {
-	if s.busy[j.tenant] += n; s.busy[j.tenant] == 0 {
-		delete(s.busy, j.tenant)
-	}
-}
-
-// busyUnits returns how many units of a tenant are in slots of this node's workers, or
-// wait there. The caller holds s.mu.
-func (s *Scheduler) busyUnits(tenant mapreduce.TenantID) int { return s.busy[tenant] }
-
-func (s *Scheduler) takeReports(j *Job, task *Task) {
-	n := min(len(j.reports), j.turnSize())
+// takeReports has the turn take reports of j. The last one of a claim releases the claim as
+// well.
+func (task *Task) takeReports(j *Job) {
+	task.Sent = j.turns.take()
 	last := make(map[*claimOf]int)
-	for _, p := range j.reports[:n] {
+	for _, p := range task.Sent {
 		task.Turn.Reports = append(task.Turn.Reports, turns.Report{Report: p.Report, Jitter: p.jitter, Session: p.Session.ID, Broke: p.broke, Overdue: p.overdue})
 
-		h := p.Session.held[unitKey{p.Report.Job, p.Report.Unit}]
-		if h == nil || h.attempt != p.Report.Attempt || h.taken {
+		h := p.Session.heldAttempt(p.Report.Job, p.Report.Unit, p.Report.Attempt)
+		if h == nil || h.taken {
 			continue
 		}
 		h.taken = true
 
-		// The turn that takes the last report of a claim releases the claim as well.
 		if last[h.claim]++; last[h.claim] == h.claim.left {
 			task.Turn.Release = append(task.Turn.Release, h.claim.id)
 			task.last = append(task.last, h.claim)
 			h.claim.released = true
 		}
 	}
-
-	task.Sent = append(task.Sent, j.reports[:n]...)
-	if j.reports = j.reports[n:]; len(j.reports) == 0 {
-		j.reports = nil
-	}
 }
 
-// takeSeats sets free slots and candidates aside for a claim. Sessions are
+// claimSlots sets free slots and candidates aside for a claim. Sessions are
 // offered units in turn; those first that would run them at once, for what another
 // held waiting would take a place in a limit and use it for nothing.
-func (s *Scheduler) takeSeats(j *Job, task *Task, room int) {
-	want := min(room, j.turnSize(), len(j.queue), s.fairQueue.visitAllowance(j, room))
+func (s *Scheduler) claimSlots(j *Job, task *Task, room int) {
+	want := min(room, j.turns.size(), len(j.queue.waiting), s.fairQueue.visitAllowance(j, room))
 	claim := &turns.Claim{ID: s.newID(), Share: j.share}
 	for want > 0 {
-		given := s.seatAll(j, task, claim, want, (*Session).idleSlots)
+		given := s.workers.setAside(j, task, claim, want, (*Session).idleSlots, s.now())
 		if given == 0 {
-			given = s.seatAll(j, task, claim, want, (*Session).freeUnits)
+			given = s.workers.setAside(j, task, claim, want, (*Session).freeUnits, s.now())
 		}
 		if want -= given; given == 0 {
 			break
@@ -352,62 +322,41 @@ func (s *Scheduler) takeSeats(j *Job, task *Task, room int) {
 		return
 	}
 
-	// Another tenant's units begin: slots are reserved for a while.
-	if j.tenant != s.lastTenant {
-		s.lastTenant, s.mixedAt = j.tenant, s.now()
-	}
-
-	claim.Candidates = append(claim.Candidates, j.queue[:n]...)
-	j.queue = j.queue[n:]
-	j.waitingSince = time.Time{}
-	j.noteWaiting(s.now())
-	j.takeCandidates(claim.Candidates)
-	s.addHeldUnits(j, n)
+	s.mix.noteClaim(j.tenant, s.now()) // slots are reserved for a while where tenants mix
+	claim.Candidates = j.queue.claim(n, s.now())
+	s.jobs.addHeld(j, n)
 
 	// The claim has all tokens of the grant, and gives back what it does not reserve.
 	if j.spec.Budget > 0 {
-		claim.Bounded, claim.Tokens = true, j.tokens
-		task.tokens, j.tokens, j.claiming = j.tokens, 0, true
+		task.tokens = j.grant.takeAll()
+		claim.Bounded, claim.Tokens = true, task.tokens
 	}
 
-	_, slots, all := s.Sessions.reachableSlots(j)
-	claim.Slots = turns.Share{Slots: int64(min(j.held, slots)), Taken: j.revocations}
+	_, slots, all := s.workers.reachable(j, s.now())
+	claim.Slots = turns.Share{Slots: int64(min(j.held, slots)), Taken: j.grant.revocations}
 	if j.usesFleetCalls() {
-		claim.Calls = turns.Share{Slots: min(s.Grants.calling, int64(all)), Taken: s.Grants.callsTaken}
+		claim.Calls = turns.Share{Slots: min(s.jobs.calling, int64(all)), Taken: s.calls.revocations}
 	}
 
 	task.Turn.Claim = claim
 }
 
-// seatAll sets a place aside at each session that has any, and returns how many it
-// has set aside, which is at most the given number.
-func (s *Scheduler) seatAll(j *Job, task *Task, claim *turns.Claim, most int, places func(*Session) int) (given int) {
-	for _, session := range s.Sessions.rotate() {
-		if given < most && session.canRun(j, s.now()) && places(session) > 0 {
-			session.promised++
-			given++
-			task.addClaimSlot(claim, session)
-		}
-	}
-	return given
-}
-
 // addClaimSlot adds one slot of session to the claim.
 func (task *Task) addClaimSlot(c *turns.Claim, session *Session) {
-	for i, other := range task.seats {
+	for i, other := range task.sessions {
 		if other == session {
 			c.Seats[i].Slots++
 			return
 		}
 	}
-	task.seats = append(task.seats, session)
+	task.sessions = append(task.sessions, session)
 	c.Seats = append(c.Seats, turns.WorkerSlots{Session: session.ID, Epoch: session.Epoch, Slots: 1})
 }
 
 // activateAll makes the fair queue visit all jobs, as more of their units may begin. The
 // caller holds s.mu.
 func (s *Scheduler) activateAll() {
-	for _, j := range s.runs {
+	for _, j := range s.jobs.byID {
 		s.fairQueue.add(j)
 	}
 	s.wake.Broadcast()

@@ -1,8 +1,6 @@
 package schedule
 
 import (
-	"slices"
-
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
@@ -12,22 +10,18 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/turns"
 )
 
-// Sessions are the workers, as far as this node sees them. The scheduler's mu guards
-// them.
+// Sessions are the sessions of workers: how their streams begin and end, what they are given
+// and what they say.
 type Sessions struct {
-	sched *Scheduler
-
-	bound          map[mapreduce.SessionID]*Session
-	away           map[mapreduce.SessionID]*Session // whose streams have ended, and who may come back
-	rotationOffset int                              // rotates the session that is offered a unit first
-	texts          int64                            // bytes that units which run keep of what they were given
+	sched   *Scheduler
+	workers *workerTable // the scheduler's
 }
 
 // Supersede ends an older stream of a session on this node.
 func (s *Sessions) Supersede(id mapreduce.SessionID, epoch int64) {
 	s.sched.mu.Lock()
 	defer s.sched.mu.Unlock()
-	if session := s.bound[id]; session != nil && session.Epoch < epoch {
+	if session := s.workers.bound[id]; session != nil && session.Epoch < epoch {
 		s.displace(session)
 	}
 }
@@ -46,25 +40,20 @@ var ErrSuperseded = errs.New(errs.Aborted, "the session was taken up by another 
 // is known to be gone, or elsewhere, what it holds may be running, and takes up
 // slots of its jobs. The caller holds the scheduler's mu.
 func (s *Sessions) suspend(session *Session) {
-	session.gone = true
-	delete(s.bound, session.ID)
-	if old := s.away[session.ID]; old != nil {
-		s.letGo(old)
+	if earlier := s.workers.suspend(session); earlier != nil {
+		s.letGo(earlier)
 	}
-	s.away[session.ID] = session
 	s.sched.wake.Broadcast()
 }
 
 // letGo forgets what a session held. The caller holds the scheduler's mu.
 func (s *Sessions) letGo(session *Session) {
-	if s.away[session.ID] == session {
-		delete(s.away, session.ID)
-	}
+	s.workers.removeAway(session)
 
 	for key, h := range session.held {
 		session.dropInput(h)
-		if j := s.sched.runs[key.job]; j != nil {
-			s.sched.forgetHeldUnit(j, h)
+		if j := s.sched.jobs.find(key.job); j != nil {
+			s.sched.jobs.forgetHeld(j, h)
 			s.sched.fairQueue.add(j)
 			s.sched.dropJob(j)
 		}
@@ -80,52 +69,31 @@ func (s *Sessions) Enter(session *Session, kept []sessions.Held) bool {
 	s.sched.mu.Lock()
 	defer s.sched.mu.Unlock()
 
-	session.texts, session.seen = &s.texts, s.sched.now()
-	other, old := s.bound[session.ID], s.away[session.ID]
-	if other != nil && other.Epoch > session.Epoch || old != nil && old.Epoch > session.Epoch {
+	session.texts, session.seen = &s.workers.texts, s.sched.now()
+	if s.workers.hasLater(session) {
 		session.gone = true // two streams of one session came in the wrong order
 		session.Peer.Stop(ErrSuperseded)
 		return false
 	}
 
-	if other != nil {
+	if other := s.workers.bound[session.ID]; other != nil {
 		s.displace(other)
 	}
 
-	clocks := make(map[unitKey]HeldUnit) // a stream that begins anew gives no attempt more time
-	if old := s.away[session.ID]; old != nil {
-		for key, h := range old.held {
-			clocks[key] = HeldUnit{attempt: h.attempt, clock: h.clock}
-		}
+	var clocks map[unitKey]attemptClock
+	if old := s.workers.away[session.ID]; old != nil {
+		clocks = old.clocksOf(kept)
 		s.letGo(old)
 	}
 
-	claims := make(map[string]*claimOf)
+	session.takeUp(kept, clocks, s.sched.node)
 	for _, h := range kept {
-		c := claims[h.Claim]
-		if c == nil {
-			c = &claimOf{id: turns.HeldID{Session: session.ID, Claim: h.Claim}}
-			claims[h.Claim] = c
-		}
-
-		c.left++
-		session.busy++
-		session.heard++
-		session.held[unitKey{h.Job, h.Unit}] = &HeldUnit{
-			attempt: h.Attempt, claim: c, Reserved: h.Reserved, granted: h.Node == s.sched.node, running: h.Running,
-			suspect: h.Attempt > 1,
-		}
-
-		if before := clocks[unitKey{h.Job, h.Unit}]; before.attempt == h.Attempt {
-			session.held[unitKey{h.Job, h.Unit}].clock = before.clock
-		}
-
-		j := s.sched.getOrAddJob(h.Job)
-		s.sched.addHeldUnits(j, 1)
-		j.grantUnsure = true // slots may have come with it
+		j := s.sched.jobs.getOrAdd(h.Job)
+		s.sched.jobs.addHeld(j, 1)
+		j.grant.unsure = true // slots may have come with it
 	}
 
-	s.bound[session.ID] = session
+	s.workers.bound[session.ID] = session
 	s.sched.Models.welcome(session, session.seen)
 	s.activateFor(session)
 	return true
@@ -134,14 +102,14 @@ func (s *Sessions) Enter(session *Session, kept []sessions.Held) bool {
 // activateFor makes the fair queue visit the jobs that a session can run, or has units of.
 // The caller holds the scheduler's mu.
 func (s *Sessions) activateFor(session *Session) {
-	for _, j := range s.sched.runs {
+	for _, j := range s.sched.jobs.byID {
 		if j.running && session.canRun(j, session.seen) {
 			s.sched.fairQueue.add(j)
 		}
 	}
 
 	for key := range session.held {
-		if j := s.sched.runs[key.job]; j != nil {
+		if j := s.sched.jobs.find(key.job); j != nil {
 			s.sched.fairQueue.add(j)
 		}
 	}
@@ -155,7 +123,7 @@ func (s *Sessions) CountWaiting(id mapreduce.JobID) (waiting int64) {
 	s.sched.mu.Lock()
 	defer s.sched.mu.Unlock()
 
-	for _, session := range s.bound {
+	for _, session := range s.workers.bound {
 		held := 0
 		for key, h := range session.held {
 			if key.job == id && !h.reported && !h.checking {
@@ -181,7 +149,7 @@ func (s *Sessions) Leave(session *Session) (running map[mapreduce.Held]bool, don
 	s.sched.mu.Lock()
 	defer s.sched.mu.Unlock()
 
-	if s.bound[session.ID] != session {
+	if s.workers.bound[session.ID] != session {
 		return nil, false, false
 	}
 
@@ -207,27 +175,21 @@ func (s *Sessions) Forget(session *Session) {
 func (s *Sessions) All() []*Session {
 	s.sched.mu.Lock()
 	defer s.sched.mu.Unlock()
-	return s.rotate()
+	return s.workers.rotate()
 }
 
-// rotate returns the sessions, beginning with another one each time.
-func (s *Sessions) rotate() []*Session {
-	all := make([]*Session, 0, len(s.bound))
-	for _, session := range s.bound {
-		all = append(all, session)
-	}
-	if len(all) > 1 {
-		s.rotationOffset = (s.rotationOffset + 1) % len(all)
-		all = append(all[s.rotationOffset:], all[:s.rotationOffset]...)
-	}
-	return all
+// Count returns how many workers have a stream here.
+func (s *Sessions) Count() int {
+	s.sched.mu.Lock()
+	defer s.sched.mu.Unlock()
+	return len(s.workers.bound)
 }
 
 // Bound returns a session whose stream is here, or nil.
 func (s *Sessions) Bound(id mapreduce.SessionID) *Session {
 	s.sched.mu.Lock()
 	defer s.sched.mu.Unlock()
-	if session := s.bound[id]; session != nil && !session.gone {
+	if session := s.workers.bound[id]; session != nil && !session.gone {
 		return session
 	}
 	return nil
@@ -239,8 +201,8 @@ func (s *Sessions) Away(ref nodes.SessionRef) (*Session, map[mapreduce.JobID]boo
 	s.sched.mu.Lock()
 	defer s.sched.mu.Unlock()
 
-	session := s.away[ref.Session]
-	if session == nil || session.Epoch > ref.Epoch {
+	session := s.workers.awaySince(ref)
+	if session == nil {
 		return nil, nil
 	}
 
@@ -251,76 +213,14 @@ func (s *Sessions) Away(ref nodes.SessionRef) (*Session, map[mapreduce.JobID]boo
 	return session, held
 }
 
-// slotCapacity counts the slots of the sessions that can run units of j.
-func (s *Sessions) slotCapacity(j *Job) (n int64) {
-	for _, session := range s.bound {
-		if session.canRun(j, s.sched.now()) {
-			n += int64(session.Slots)
-		}
-	}
-	return n
-}
-
-// countUsableSessions counts the sessions that can run units of j, now or once a slot is free.
-func (s *Sessions) countUsableSessions(j *Job) (n int) {
-	for _, session := range s.bound {
-		if session.canRun(j, s.sched.now()) {
-			n++
-		}
-	}
-	return n
-}
-
-// reachableSlots returns how many more units of j the workers of this node can be given,
-// and how many of j, and of all jobs, they can run at once: those that may come back as
-// well.
-func (s *Sessions) reachableSlots(j *Job) (free, slots, all int) {
-	now := s.sched.now()
-	for _, session := range s.bound {
-		all += session.Slots
-		if session.canRun(j, now) {
-			free += max(0, session.freeUnits()) // one that came back may hold more than it may be given
-			slots += session.Slots
-		} else {
-			slots += session.countHeld(j)
-		}
-	}
-
-	// These are given nothing, but what they hold may still run.
-	for _, session := range s.away {
-		all += session.Slots
-		slots += session.countHeld(j)
-	}
-
-	return free, slots, all
-}
-
 // SlotsFor counts the slots of the sessions that can run units of a job that is
 // new.
 func (s *Sessions) SlotsFor(spec *mapreduce.JobSpec) int64 {
 	s.sched.mu.Lock()
 	defer s.sched.mu.Unlock()
-	return s.slotCapacity(&Job{spec: spec, model: breakerOf(spec), models: spec.ModelNames(), tenant: spec.Tenant, needs: jobspec.Requirements(spec, nil)})
-}
-
-// providerSlots counts the slots of workers that have a provider.
-func (s *Sessions) providerSlots(provider string) (n int64) {
-	for _, session := range s.bound {
-		if slices.Contains(session.offer.Providers, provider) {
-			n += int64(session.Slots)
-		}
-	}
-	return n
-}
-
-// holdsOf counts what a session holds of the jobs of a model.
-func (s *Sessions) holdsOf(session *Session, name string) (n int64) {
-	for key := range session.held {
-		if j := s.sched.runs[key.job]; j != nil && slices.Contains(j.models, name) {
-			n++
-		}
-	}
-	return n
+	return s.workers.capacity(
+		&Job{spec: spec, model: breakerOf(spec), models: spec.ModelNames(), tenant: spec.Tenant, needs: jobspec.Requirements(spec, nil)},
+		s.sched.now())
 }
 
 // KeepClaimed returns the session that was given a claimed unit and still has it. It
@@ -329,13 +229,13 @@ func (s *Sessions) KeepClaimed(of *Task, epoch int64, c turns.Claimed, text []by
 	s.sched.mu.Lock()
 	defer s.sched.mu.Unlock()
 
-	session := s.seated(of, c.Session)
+	session := s.workers.stillHere(of, c.Session)
 	if session == nil {
 		return nil
 	}
 
-	h := session.held[unitKey{of.Job.ID, c.Unit.ID}]
-	if h == nil || h.attempt != int(c.Unit.Attempt) {
+	h := session.heldAttempt(of.Job.ID, c.Unit.ID, int(c.Unit.Attempt))
+	if h == nil {
 		return nil
 	}
 
@@ -343,17 +243,6 @@ func (s *Sessions) KeepClaimed(of *Task, epoch int64, c turns.Claimed, text []by
 		session.keepInput(h, c.Unit, epoch, text) // else its evidence is read with it, and that grows
 	}
 	return session
-}
-
-// seated returns the session that a turn has set slots aside at, if it is still the one on
-// the scheduler. The caller holds the scheduler's mu.
-func (s *Sessions) seated(of *Task, id mapreduce.SessionID) *Session {
-	for _, session := range of.seats {
-		if session.ID == id && s.bound[id] == session {
-			return session
-		}
-	}
-	return nil
 }
 
 // KeepInputs keeps the units that an attempt was given the outputs of, with these outputs,
@@ -364,7 +253,7 @@ func (s *Sessions) KeepInputs(session *Session, held mapreduce.Held, taken []*re
 	}
 	s.sched.mu.Lock()
 	defer s.sched.mu.Unlock()
-	if h := session.held[unitKey{held.Job, held.Unit}]; h != nil && h.attempt == held.Attempt && h.unit != nil && h.inputs == nil {
+	if h := session.heldAttempt(held.Job, held.Unit, held.Attempt); h != nil && h.unit != nil && h.inputs == nil {
 		session.keepTaken(h, taken)
 	}
 }
@@ -381,29 +270,18 @@ func (s *Sessions) Introduce(session *Session, j *Job) {
 	}
 }
 
-// releaseJobOnWorkers has the workers that know of a job forget it. The caller holds the
-// scheduler's mu.
-func (s *Sessions) releaseJobOnWorkers(id mapreduce.JobID) {
-	for _, session := range s.bound {
-		if _, known := session.knows[id]; known {
-			delete(session.knows, id)
-			session.Peer.Send(&mapreduce.ToWorker{Forget: []mapreduce.JobID{id}})
-		}
-	}
-}
-
 // DropUnits stops what workers of this node run of a job. A worker that has
 // spent something by then reports it, and gets the verdict of any late report.
 func (s *Sessions) DropUnits(id mapreduce.JobID) {
 	s.sched.mu.Lock()
 	defer s.sched.mu.Unlock()
 
-	j := s.sched.runs[id]
+	j := s.sched.jobs.find(id)
 	if j == nil {
 		return
 	}
 
-	for _, session := range s.bound {
+	for _, session := range s.workers.bound {
 		var stop []mapreduce.Held
 		for key, h := range session.held {
 			// A unit that was reported has ended, and waits for its verdict.
@@ -414,7 +292,7 @@ func (s *Sessions) DropUnits(id mapreduce.JobID) {
 			stop = append(stop, mapreduce.Held{Job: id, Unit: key.unit, Attempt: h.attempt})
 			session.forgetAttempt(id, key.unit, h.attempt)
 			h.claim.endUnit(j)
-			s.sched.addHeldUnits(j, -1)
+			s.sched.jobs.addHeld(j, -1)
 		}
 
 		if len(stop) > 0 {

@@ -36,9 +36,9 @@ func (s *Scheduler) Snapshot() Snapshot {
 	defer s.mu.Unlock()
 
 	now := s.now()
-	all := Snapshot{Workers: len(s.Sessions.bound), Away: len(s.Sessions.away), CallsGranted: s.Grants.callSlots, CallsHeld: s.Grants.calling}
+	all := Snapshot{Workers: len(s.workers.bound), Away: len(s.workers.away), CallsGranted: s.calls.slots, CallsHeld: s.jobs.calling}
 
-	for _, w := range s.Sessions.bound {
+	for _, w := range s.workers.bound {
 		if w.draining {
 			all.Draining++
 		}
@@ -48,7 +48,7 @@ func (s *Scheduler) Snapshot() Snapshot {
 	}
 
 	tenants := make(map[mapreduce.TenantID]*TenantQueue)
-	for _, j := range s.runs {
+	for _, j := range s.jobs.byID {
 		if !j.running {
 			continue
 		}
@@ -59,8 +59,8 @@ func (s *Scheduler) Snapshot() Snapshot {
 			tenants[j.tenant] = t
 		}
 		t.Jobs++
-		if !j.waitingSince.IsZero() {
-			t.Age = max(t.Age, now.Sub(j.waitingSince))
+		if !j.queue.waitingSince.IsZero() {
+			t.Age = max(t.Age, now.Sub(j.queue.waitingSince))
 		}
 	}
 
@@ -73,22 +73,4 @@ func (s *Scheduler) Snapshot() Snapshot {
 	}
 	slices.SortFunc(all.Models, func(a, b model.View) int { return cmp.Compare(a.Name, b.Name) })
 	return all
-}
-
-// ConnectedWorkers returns how many workers have a stream here.
-func (s *Scheduler) ConnectedWorkers() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.Sessions.bound)
-}
-
-// noteWaiting notes since when units of j wait of which none was claimed. The caller holds
-// the scheduler's mu.
-func (j *Job) noteWaiting(now time.Time) {
-	switch {
-	case len(j.queue) == 0:
-		j.waitingSince = time.Time{}
-	case j.waitingSince.IsZero():
-		j.waitingSince = now
-	}
 }

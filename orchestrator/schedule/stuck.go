@@ -1,13 +1,38 @@
 package schedule
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
+
+// A progressMark is how a job stood when it was looked into whether it is stuck.
+type progressMark struct {
+	stuckSince   time.Time // since when nothing can run it, as far as is known; zero if something can
+	epoch, ended int64     // how far it was at the latest look
+}
+
+// look notes how far a job is, and reports whether that is not where it was.
+func (p *progressMark) look(job *mapreduce.Job) (moved bool) {
+	epoch, ended := job.Epoch, job.CompletedUnits+job.FailedUnits
+	moved = p.epoch != epoch || p.ended != ended
+	p.epoch, p.ended = epoch, ended
+	return moved
+}
+
+// noteStuck notes that nothing can run the job, and returns for how long, and whether that
+// begins.
+func (p *progressMark) noteStuck(now time.Time) (stuck time.Duration, begins bool) {
+	if begins = p.stuckSince.IsZero(); begins {
+		p.stuckSince = now
+	}
+	return now.Sub(p.stuckSince), begins
+}
+
+// noteFree notes that something can run the job.
+func (p *progressMark) noteFree() { p.stuckSince = time.Time{} }
 
 // IsProgressing reports whether a job is not stuck after all: units of it run, or have
 // ended since it was last looked at. None run for a moment between two levels.
@@ -17,7 +42,7 @@ func (s *Scheduler) IsProgressing(id mapreduce.JobID, job *mapreduce.Job, now ti
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	j, running := s.runs[id], job.RunningUnits
+	j, running := s.jobs.find(id), job.RunningUnits
 	if j == nil {
 		return true
 	}
@@ -27,11 +52,9 @@ func (s *Scheduler) IsProgressing(id mapreduce.JobID, job *mapreduce.Job, now ti
 		running -= int64(j.held)
 	}
 
-	before := j.lastProgress
-	j.lastProgress = progressMark{job.Epoch, job.CompletedUnits + job.FailedUnits}
-	moves := running > 0 || j.lastProgress != before
+	moves := j.progress.look(job) || running > 0
 	if moves && !unanswered {
-		j.stuckSince = now
+		j.progress.stuckSince = now
 	}
 
 	return moves
@@ -51,73 +74,65 @@ func (m *Models) modelUnanswered(j *Job, now time.Time) bool {
 	})
 }
 
+// isRefusing reports whether it is the vendor of a job's first model that accepts no call,
+// and not the model's breaker that keeps the job's units back. The caller holds the
+// scheduler's mu.
+func (m *Models) isRefusing(j *Job, now time.Time) bool {
+	s := m.states[j.model]
+	return s != nil && !s.HoldsBack(j.spec) && s.IsRefusing(now)
+}
+
 // StuckReason says why nothing of a job has been able to run here for d, or "", and as of
 // which epoch, or that this begins.
 func (s *Scheduler) StuckReason(id mapreduce.JobID, d time.Duration, now time.Time) (epoch int64, begins bool, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	j := s.runs[id]
+	j := s.jobs.find(id)
 	if j == nil || !j.running || j.assembles {
 		return 0, false, ""
 	}
 
-	if len(s.Sessions.bound) == 0 || !s.Models.modelUnanswered(j, now) && (j.held > 0 || s.Sessions.countUsableSessions(j) > 0) {
-		j.stuckSince = time.Time{}
+	if len(s.workers.bound) == 0 || !s.Models.modelUnanswered(j, now) && (j.held > 0 || s.workers.hasUsable(j, s.now())) {
+		j.progress.noteFree()
 		return j.epoch, false, ""
 	}
 
-	if begins = j.stuckSince.IsZero(); begins {
-		j.stuckSince = now
-	}
-	if now.Sub(j.stuckSince) < d {
+	stuck, begins := j.progress.noteStuck(now)
+	if stuck < d {
 		return j.epoch, begins, ""
 	}
 
-	// If a worker has what the job needs, the model is taken for what keeps it from running.
-	for _, session := range s.Sessions.bound {
-		state := s.Models.states[j.model]
-		if j.needs.MetBy(session.offer) && state != nil && !state.HoldsBack(j.spec) && state.IsRefusing(now) {
-			return j.epoch, begins, fmt.Sprintf("%s has refused every call for %v, as its limits were reached; resume when it accepts calls again", state.Name, d)
-		}
-		if j.needs.MetBy(session.offer) {
-			return j.epoch, begins, fmt.Sprintf("the circuit breaker of %s has been open for %v, after failed calls; resume when the provider answers again", j.model, d)
-		}
+	if missing := s.workers.lacking(j.needs); missing != "" {
+		return j.epoch, begins, fmt.Sprintf("no worker has had the %s for %v; start one that has it, and resume", missing, d)
 	}
 
-	missing := ""
-	for _, session := range s.Sessions.bound {
-		missing = cmp.Or(missing, j.needs.Missing(session.offer))
+	// A worker has what the job needs, so the model is taken for what keeps it from running.
+	if s.Models.isRefusing(j, now) {
+		return j.epoch, begins, fmt.Sprintf("%s has refused every call for %v, as its limits were reached; resume when it accepts calls again", j.model, d)
 	}
-	return j.epoch, begins, fmt.Sprintf("no worker has had the %s for %v; start one that has it, and resume", missing, d)
+	return j.epoch, begins, fmt.Sprintf("the circuit breaker of %s has been open for %v, after failed calls; resume when the provider answers again", j.model, d)
 }
 
 // Lacking returns what units of a job need and no worker that is connected here has, in
 // words such as `tool "browser"`; "" if one has it, or none is connected.
-func (s *Scheduler) Lacking(id mapreduce.JobID) (missing string) {
+func (s *Scheduler) Lacking(id mapreduce.JobID) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	j := s.runs[id]
+	j := s.jobs.find(id)
 	if j == nil || !j.running || j.assembles || j.held > 0 {
 		return ""
 	}
 
-	for _, session := range s.Sessions.bound {
-		lacks := j.needs.Missing(session.offer)
-		if lacks == "" {
-			return ""
-		}
-		missing = cmp.Or(missing, lacks)
-	}
-	return missing
+	return s.workers.lacking(j.needs)
 }
 
 // NoteNotStuck counts anew for how long a job has been stuck.
 func (s *Scheduler) NoteNotStuck(id mapreduce.JobID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if j := s.runs[id]; j != nil {
-		j.stuckSince = time.Time{}
+	if j := s.jobs.find(id); j != nil {
+		j.progress.noteFree()
 	}
 }

@@ -1,7 +1,6 @@
 package schedule
 
 import (
-	"slices"
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -9,13 +8,18 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/turns"
 )
 
-// Turns enter on the scheduler what became of its turns: that a turn was carried out, or
-// failed, and when its job is to have the next. The scheduler's mu guards them.
+// Turns enter on the scheduler what became of its tasks: what was read of a queue, that a
+// turn was carried out, or failed, and when its job is to have the next. The scheduler's mu
+// guards them.
 type Turns struct {
 	sched *Scheduler
 
 	full map[mapreduce.TenantID]time.Time // until when no units of a tenant are claimed, as many run as may
 }
+
+// isFull reports whether as many units of a tenant run as may. The caller holds the
+// scheduler's mu.
+func (t *Turns) isFull(tenant mapreduce.TenantID) bool { return t.sched.now().Before(t.full[tenant]) }
 
 // Undo takes back what a turn that failed had set aside.
 func (t *Turns) Undo(task *Task) {
@@ -23,9 +27,7 @@ func (t *Turns) Undo(task *Task) {
 	defer t.sched.mu.Unlock()
 
 	j := task.Job
-	j.turns--
-	j.reports = append(task.Sent, j.reports...)
-	j.release = append(j.release, task.release...)
+	j.turns.undo(task.Sent, task.release)
 
 	// The turn that takes these reports next releases their claims.
 	for _, c := range task.last {
@@ -39,10 +41,10 @@ func (t *Turns) Undo(task *Task) {
 
 	task.releaseSlots()
 	if c := task.Turn.Claim; c != nil {
-		t.sched.addHeldUnits(j, -len(c.Candidates))
-		j.returnCandidates(c.Candidates)
-		j.putBack(c.Candidates)
-		j.noteWaiting(t.sched.now())
+		t.sched.jobs.addHeld(j, -len(c.Candidates))
+		j.queue.release(c.Candidates)
+		j.queue.putBack(c.Candidates)
+		j.queue.noteWaiting(t.sched.now())
 		if c.Bounded {
 			t.sched.Grants.endClaim(j, task.tokens)
 		}
@@ -82,7 +84,7 @@ func (t *Turns) Split(task *Task, why error) Split {
 
 	switch {
 	case members > 1:
-		j.batch = min(j.turnSize(), max(1, members/2))
+		j.turns.split(members)
 		t.sched.activateJob(j)
 		return Halved
 	case len(task.Sent) == 0 || task.Sent[0].spoilt:
@@ -90,13 +92,8 @@ func (t *Turns) Split(task *Task, why error) Split {
 	}
 
 	// Undo has put the report back.
-	for i := range j.reports {
-		if p := &j.reports[i]; p.Report == task.Sent[0].Report {
-			p.Report, p.spoilt = unstorable(p.Report, why), true
-			break
-		}
-	}
-
+	rep := task.Sent[0].Report
+	j.turns.replace(rep, unstorable(rep, why))
 	t.sched.activateJob(j)
 	return Replaced
 }
@@ -117,7 +114,7 @@ func (t *Turns) DropReports(task *Task) {
 
 	j := task.Job
 	for _, p := range task.Sent {
-		j.reports = slices.DeleteFunc(j.reports, func(q pendingReport) bool { return q.Report.Unit == p.Report.Unit && q.spoilt })
+		j.turns.dropSpoilt(p.Report.Unit)
 		t.applyVerdict(j, p, turns.Settled{Verdict: mapreduce.Stale})
 		p.Session.Peer.Send(&mapreduce.ToWorker{Verdicts: []mapreduce.VerdictOn{{
 			Held:    mapreduce.Held{Job: p.Report.Job, Unit: p.Report.Unit, Attempt: p.Report.Attempt},
@@ -133,16 +130,15 @@ func (t *Turns) DropReports(task *Task) {
 func (t *Turns) DelayRetry(j *Job, first, longest time.Duration) time.Time {
 	t.sched.mu.Lock()
 	defer t.sched.mu.Unlock()
-	j.retryAt = t.sched.now().Add(min(longest, first<<min(j.retries, 10)))
-	j.retries++
-	return j.retryAt
+	j.turns.delay(t.sched.now(), first, longest)
+	return j.turns.retryAt
 }
 
 // Revisit makes j be visited again.
 func (t *Turns) Revisit(j *Job) {
 	t.sched.mu.Lock()
 	defer t.sched.mu.Unlock()
-	j.retryAt = time.Time{}
+	j.turns.retryAt = time.Time{}
 	t.sched.activateJob(j)
 }
 
@@ -153,14 +149,7 @@ func (t *Turns) Apply(task *Task, res *turns.Result) (idle bool) {
 	defer t.sched.mu.Unlock()
 
 	j := task.Job
-	j.turns--
-	j.retries = 0
-
-	// After a turn that was carried out, turns may be larger again.
-	if j.batch *= 2; j.batch >= records.MaxBatch {
-		j.batch = 0
-	}
-
+	j.turns.end()
 	for i, p := range task.Sent {
 		t.applyVerdict(j, p, res.Verdicts[i])
 	}
@@ -168,12 +157,7 @@ func (t *Turns) Apply(task *Task, res *turns.Result) (idle bool) {
 	if c := task.Turn.Claim; c != nil {
 		task.releaseSlots()
 		t.applyClaims(j, task, res)
-		for i, session := range task.seats {
-			if !res.Seated[i] { // another orchestrator has it, and its stream here is dead
-				session.gone = true
-				session.Peer.Stop(ErrSuperseded)
-			}
-		}
+		task.dropLost(res)
 	}
 
 	switch {
@@ -184,15 +168,15 @@ func (t *Turns) Apply(task *Task, res *turns.Result) (idle bool) {
 	}
 
 	if !res.State.Running() {
-		t.sched.stopJob(j)
+		t.sched.jobs.stop(j)
 	}
 	if res.JobError != "" {
 		j.failing = max(j.failing, res.Epoch)
 	}
-	j.noteWaiting(t.sched.now())
+	j.queue.noteWaiting(t.sched.now())
 
-	idle = j.turns == 0 && len(j.reports) == 0 && j.held == 0
-	if j.running || len(j.reports) > 0 || len(j.release) > 0 {
+	idle = j.isIdle()
+	if j.running || len(j.turns.reports) > 0 || len(j.turns.ended) > 0 {
 		t.sched.fairQueue.add(j)
 	}
 
@@ -219,7 +203,7 @@ func (t *Turns) reopenTenant(tenant mapreduce.TenantID) {
 		return
 	}
 	delete(t.full, tenant)
-	for _, j := range t.sched.runs {
+	for _, j := range t.sched.jobs.byID {
 		if j.tenant == tenant && j.running {
 			t.sched.fairQueue.add(j)
 		}
@@ -234,16 +218,16 @@ func (t *Turns) applyVerdict(j *Job, p pendingReport, s turns.Settled) {
 	}
 
 	if h := p.Session.forgetAttempt(p.Report.Job, p.Report.Unit, p.Report.Attempt); h != nil {
-		t.sched.forgetHeldUnit(j, h)
+		t.sched.jobs.forgetHeld(j, h)
 		// The part of the reservation that was not spent is free again.
 		if h.granted {
-			j.tokens += h.Reserved - p.Report.Charged(h.Reserved)
+			j.grant.tokens += h.Reserved - p.Report.Charged(h.Reserved)
 		}
 		h.claim.endUnit(j)
 	}
 
 	if s.Requeued != nil && j.running {
-		j.putBack([]records.Candidate{*s.Requeued})
+		j.queue.putBack([]records.Candidate{*s.Requeued})
 	}
 }
 
@@ -252,19 +236,19 @@ func (t *Turns) applyClaims(j *Job, task *Task, res *turns.Result) {
 	c := task.Turn.Claim
 
 	// All candidates have counted as held since the turn took them.
-	t.sched.addHeldUnits(j, len(res.Claimed)-len(c.Candidates))
-	j.noteCrowding(len(c.Candidates), len(c.Candidates)-len(res.Claimed)-len(res.Left))
-	j.returnCandidates(c.Candidates)
-	j.putBack(res.Left)
+	t.sched.jobs.addHeld(j, len(res.Claimed)-len(c.Candidates))
+	j.queue.noteCrowding(len(c.Candidates), len(c.Candidates)-len(res.Claimed)-len(res.Left))
+	j.queue.release(c.Candidates)
+	j.queue.putBack(res.Left)
 
-	claims := make(map[mapreduce.SessionID]*claimOf, len(task.seats))
+	claims := make(map[mapreduce.SessionID]*claimOf, len(task.sessions))
 	for _, got := range res.Claimed {
-		session := t.sched.Sessions.seated(task, got.Session)
+		session := t.sched.workers.stillHere(task, got.Session)
 		if c.Bounded {
 			task.tokens -= got.Unit.Reserved
 		}
 		if session == nil {
-			t.sched.addHeldUnits(j, -1) // its session has gone, or came back meanwhile: either gives the unit back
+			t.sched.jobs.addHeld(j, -1) // its session has gone, or came back meanwhile: either gives the unit back
 			continue
 		}
 
@@ -279,31 +263,42 @@ func (t *Turns) applyClaims(j *Job, task *Task, res *turns.Result) {
 	}
 
 	if c.Bounded {
-		if j.neededTokens = res.Need; res.Overdrawn {
-			j.granted, task.tokens = false, 0
+		if j.grant.needed = res.Need; res.Overdrawn {
+			j.grant.known, task.tokens = false, 0
 		}
 		t.sched.Grants.endClaim(j, task.tokens)
 	}
 
 	// Others have taken slots or calls that this node thought to have.
 	if res.Short {
-		j.slots, j.revocations = min(j.slots, res.Slots.Slots), res.Slots.Taken // with less it asks for more
+		j.grant.cut(res.Slots)
 		if c.Calls.Slots > 0 {
-			t.sched.Grants.callSlots, t.sched.Grants.callsTaken, t.sched.Grants.callsDue = min(t.sched.Grants.callSlots, res.Calls.Slots), res.Calls.Taken, true
+			t.sched.calls.cut(res.Calls)
+		}
+	}
+}
+
+// dropLost ends the streams of the sessions of a turn that another orchestrator has: here
+// they are dead.
+func (task *Task) dropLost(res *turns.Result) {
+	for i, session := range task.sessions {
+		if !res.Seated[i] {
+			session.gone = true
+			session.Peer.Stop(ErrSuperseded)
 		}
 	}
 }
 
 // releaseSlots gives back the slots that a turn had set aside.
 func (task *Task) releaseSlots() {
-	for i, session := range task.seats {
+	for i, session := range task.sessions {
 		session.promised -= task.Turn.Claim.Seats[i].Slots
 	}
 }
 
 // CutOff ends the streams of all sessions that the task is about.
 func (task *Task) CutOff(why error) {
-	for _, session := range task.seats {
+	for _, session := range task.sessions {
 		session.Peer.Stop(why)
 	}
 	for _, p := range task.Sent {

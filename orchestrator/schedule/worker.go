@@ -7,6 +7,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/jobs/sessions"
 	"github.com/coditect/mapreduce/store/jobs/turns"
 )
 
@@ -141,7 +142,7 @@ type claimOf struct {
 // cleared.
 func (c *claimOf) endUnit(j *Job) {
 	if c.left--; c.left == 0 && !c.released {
-		j.release = append(j.release, c.id)
+		j.turns.ended = append(j.turns.ended, c.id)
 	}
 }
 
@@ -184,6 +185,44 @@ const firstUnits = 64
 // have begun or ended there. So one that does not read what it is given gets few, however
 // many it asks for.
 func (session *Session) trusted() int { return firstUnits + 2*session.heard }
+
+// hasProvider reports whether session can ask the models of a provider.
+func (session *Session) hasProvider(name string) bool {
+	return slices.Contains(session.offer.Providers, name)
+}
+
+// takeUp has session hold what its worker has kept, as of clocks of the same attempts: a
+// stream that begins anew gives no attempt more time. Node is the one of this scheduler.
+func (session *Session) takeUp(kept []sessions.Held, clocks map[unitKey]attemptClock, node mapreduce.NodeID) {
+	claims := make(map[string]*claimOf)
+	for _, h := range kept {
+		c := claims[h.Claim]
+		if c == nil {
+			c = &claimOf{id: turns.HeldID{Session: session.ID, Claim: h.Claim}}
+			claims[h.Claim] = c
+		}
+
+		c.left++
+		session.busy++
+		session.heard++
+		key := unitKey{h.Job, h.Unit}
+		session.held[key] = &HeldUnit{
+			attempt: h.Attempt, claim: c, Reserved: h.Reserved, granted: h.Node == node, running: h.Running,
+			suspect: h.Attempt > 1, clock: clocks[key],
+		}
+	}
+}
+
+// clocksOf returns the clocks of those attempts that session holds.
+func (session *Session) clocksOf(kept []sessions.Held) map[unitKey]attemptClock {
+	clocks := make(map[unitKey]attemptClock, len(kept))
+	for _, k := range kept {
+		if h := session.heldAttempt(k.Job, k.Unit, k.Attempt); h != nil {
+			clocks[unitKey{k.Job, k.Unit}] = h.clock
+		}
+	}
+	return clocks
+}
 
 // countHeld counts what session has of a job, as far as it can run at once.
 func (session *Session) countHeld(j *Job) (n int) {

@@ -66,7 +66,7 @@ const (
 // does.
 func (n *node) scan(t *schedule.Task) {
 	n.result.Reads++
-	cursors, _, level, crowded := n.scheduler.ScanPosition(t.Job)
+	cursors, _, level, crowded := n.scheduler.Turns.ScanPosition(t.Job)
 	again := cursors == nil
 	if again {
 		cursors = []schedule.Cursor{{To: keys.Seq(level+1, 0)}}
@@ -74,7 +74,7 @@ func (n *node) scan(t *schedule.Task) {
 
 	found := n.read(&cursors[0], again, crowded)
 	n.after(n.config.Read.draw(n.random), func() {
-		n.scheduler.ApplyScan(t.Job, found, cursors)
+		n.scheduler.Turns.ApplyScan(t.Job, found, cursors)
 		n.done()
 	})
 }

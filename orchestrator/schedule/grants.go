@@ -2,7 +2,6 @@ package schedule
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -13,15 +12,15 @@ import (
 // Grants are what this node may use of what the fleet shares: slots and tokens of jobs,
 // and calls of models. The scheduler's mu guards them.
 type Grants struct {
-	sched *Scheduler
-
+	sched      *Scheduler
 	claimEnded *sync.Cond // a claim of a job with a budget has ended
-	// callSlots is how many units that call models this node may hold, and
-	// calling how many it holds.
-	callSlots, calling int64
-	callsTaken         int64               // how often others took some of callSlots
-	callsAsked         grants.CallsRequest // of which callSlots are what came
-	callsDue           bool                // it is to be asked for them again
+}
+
+// SpecOf returns the spec of a job; nil while that is not known.
+func (g *Grants) SpecOf(j *Job) *mapreduce.JobSpec {
+	g.sched.mu.Lock()
+	defer g.sched.mu.Unlock()
+	return j.spec
 }
 
 // IsNewHere reports whether this node lacks slots of a job and has none: so do all
@@ -30,8 +29,8 @@ func (g *Grants) IsNewHere(id mapreduce.JobID) bool {
 	var ask grants.Request
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
-	j := g.sched.runs[id]
-	return g.fillGrantRequest(j, &ask) && ask.Slots > 0 && j.slots == 0
+	j := g.sched.jobs.find(id)
+	return g.fillGrantRequest(j, &ask) && ask.Slots > 0 && j.grant.slots == 0
 }
 
 // TakeMissing fills in what to ask for of a job, and reports whether to. What is to be
@@ -39,10 +38,10 @@ func (g *Grants) IsNewHere(id mapreduce.JobID) bool {
 func (g *Grants) TakeMissing(id mapreduce.JobID, ask *grants.Request) bool {
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
-	j := g.sched.runs[id]
+	j := g.sched.jobs.find(id)
 	wanted := g.fillGrantRequest(j, ask)
 	if ask.Give > 0 {
-		j.slots -= ask.Give
+		j.grant.slots -= ask.Give
 	}
 	return wanted
 }
@@ -55,22 +54,8 @@ func (g *Grants) fillGrantRequest(j *Job, ask *grants.Request) bool {
 	}
 
 	ask.Parallelism = int64(j.spec.Parallelism)
-	want, held := min(ask.Parallelism, g.sched.Sessions.slotCapacity(j), g.sched.Models.mayHold(j)), int64(j.held)
-
-	if j.slots < want && held >= j.slots {
-		ask.Slots = want
-	}
-
-	// Slots that this node cannot use go back, if there are others who may use them.
-	if surplus := j.slots - max(want, held); surplus > 0 && !ask.Alone {
-		ask.Give, ask.Taken = surplus, j.revocations
-	}
-
-	if j.spec.Budget > 0 && want > 0 && (j.neededTokens > j.tokens || !j.granted) && !j.claiming {
-		ask.Tokens = max(1, j.neededTokens-j.tokens)
-	}
-
-	return j.grantUnsure || ask.Slots > 0 || ask.Give > 0 || ask.Tokens > 0
+	want := min(ask.Parallelism, g.sched.workers.capacity(j, g.sched.now()), g.sched.Models.mayHold(j))
+	return j.grant.fill(ask, want, int64(j.held), j.spec.Budget > 0)
 }
 
 // MarkUnsure notes that what is granted of a job may be more than the scheduler thinks:
@@ -78,8 +63,8 @@ func (g *Grants) fillGrantRequest(j *Job, ask *grants.Request) bool {
 func (g *Grants) MarkUnsure(id mapreduce.JobID) {
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
-	if j := g.sched.runs[id]; j != nil {
-		j.grantUnsure = true
+	if j := g.sched.jobs.find(id); j != nil {
+		j.grant.unsure = true
 	}
 }
 
@@ -92,28 +77,15 @@ func (g *Grants) Apply(id mapreduce.JobID, reply *grants.Reply) (short int64) {
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
 
-	j := g.sched.runs[id]
+	j := g.sched.jobs.find(id)
 	if j == nil {
 		return 0
 	}
 
-	j.slots, j.revocations, j.grantUnsure = reply.Slots, reply.Taken, false
-	if j.claiming {
-		j.granted = false // the claim has all tokens: ask again when it has ended
-		return 0
+	if short = j.grant.apply(reply, g.sched.now()); short == 0 && j.grant.known {
+		g.sched.activateJob(j)
 	}
-
-	j.tokens, j.granted = max(0, reply.Tokens-reply.Used), true
-	if j.neededTokens > j.tokens {
-		if j.blockedSince.IsZero() {
-			j.blockedSince = g.sched.now()
-		}
-		return j.neededTokens
-	}
-
-	j.blockedSince = time.Time{}
-	g.sched.activateJob(j)
-	return 0
+	return short
 }
 
 // SetInitialSlots enters the slots that a job's submission has granted this node. Of a job
@@ -121,11 +93,11 @@ func (g *Grants) Apply(id mapreduce.JobID, reply *grants.Reply) (short int64) {
 func (g *Grants) SetInitialSlots(id mapreduce.JobID, slots int64) {
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
-	if j := g.sched.runs[id]; j != nil {
-		j.grantUnsure = true
+	if j := g.sched.jobs.find(id); j != nil {
+		j.grant.unsure = true
 		return
 	}
-	g.sched.getOrAddJob(id).slots = slots
+	g.sched.jobs.getOrAdd(id).grant.slots = slots
 }
 
 // TakeReleasable takes a job's grants off the scheduler if nothing of it is under way here
@@ -137,17 +109,17 @@ func (g *Grants) TakeReleasable(id mapreduce.JobID) bool {
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
 
-	j := g.sched.runs[id]
-	if j == nil || j.spec == nil || j.held > 0 || j.turns > 0 || len(j.reports) > 0 || (j.slots == 0 && j.tokens == 0) {
+	j := g.sched.jobs.find(id)
+	if j == nil || j.spec == nil || !j.isIdle() || j.grant.isEmpty() {
 		return false
 	}
 
-	needed := j.spec.Budget == 0 || !(j.drained && len(j.queue) == 0) && j.neededTokens <= j.tokens && g.sched.Models.mayHold(j) > 0
-	if needed && g.sched.Sessions.countUsableSessions(j) > 0 {
+	needed := j.spec.Budget == 0 || !j.queue.isEmpty() && j.grant.needed <= j.grant.tokens && g.sched.Models.mayHold(j) > 0
+	if needed && g.sched.workers.hasUsable(j, g.sched.now()) {
 		return false
 	}
 
-	j.slots, j.tokens, j.granted = 0, 0, false
+	j.grant.giveUp()
 	return true
 }
 
@@ -155,8 +127,8 @@ func (g *Grants) TakeReleasable(id mapreduce.JobID) bool {
 func (g *Grants) HasWaitedForTokens(id mapreduce.JobID, d time.Duration) bool {
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
-	j := g.sched.runs[id]
-	return j != nil && !j.blockedSince.IsZero() && g.sched.now().Sub(j.blockedSince) >= d
+	j := g.sched.jobs.find(id)
+	return j != nil && !j.grant.blockedSince.IsZero() && g.sched.now().Sub(j.grant.blockedSince) >= d
 }
 
 // SpendTokens takes n tokens of a job's grant, once no claim is under way that may give
@@ -173,14 +145,14 @@ func (g *Grants) SpendTokens(ctx context.Context, j *Job, n int64) bool {
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
 
-	for j.claiming && !g.sched.closed && ctx.Err() == nil {
+	for j.grant.claiming && !g.sched.closed && ctx.Err() == nil {
 		g.claimEnded.Wait() // the claim holds all tokens there are, and most go back
 	}
 
-	if j.tokens < n {
+	if j.grant.tokens < n {
 		return false
 	}
-	j.tokens -= n
+	j.grant.tokens -= n
 	return true
 }
 
@@ -189,21 +161,21 @@ func (g *Grants) SpendTokens(ctx context.Context, j *Job, n int64) bool {
 func (g *Grants) NoteMissingTokens(j *Job, n int64) {
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
-	j.neededTokens = max(j.neededTokens, n)
+	j.grant.needed = max(j.grant.needed, n)
 }
 
 // IsUnknown reports whether the scheduler does not know what j was granted.
 func (g *Grants) IsUnknown(j *Job) bool {
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
-	return j.running && j.spec.Budget > 0 && !j.granted
+	return j.running && j.spec.Budget > 0 && !j.grant.known
 }
 
 // MarkOverdrawn notes that the grant has less left than the scheduler thinks.
 func (g *Grants) MarkOverdrawn(j *Job) {
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
-	j.tokens, j.granted = 0, false
+	j.grant.tokens, j.grant.known = 0, false
 }
 
 // OverdrawTokens takes n tokens that the store may have, and reports whether the scheduler thinks
@@ -212,16 +184,16 @@ func (g *Grants) MarkOverdrawn(j *Job) {
 func (g *Grants) OverdrawTokens(j *Job, n int64) bool {
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
-	j.tokens -= n
-	j.granted = j.granted && j.tokens >= 0
-	return !j.granted
+	j.grant.tokens -= n
+	j.grant.known = j.grant.known && j.grant.tokens >= 0
+	return !j.grant.known
 }
 
 // RefundTokens gives back tokens that were taken and not reserved.
 func (g *Grants) RefundTokens(j *Job, n int64) {
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
-	j.tokens += n
+	j.grant.tokens += n
 }
 
 // AddReservation notes that a unit has n tokens reserved.
@@ -231,10 +203,10 @@ func (g *Grants) AddReservation(h *HeldUnit, n int64) {
 	h.Reserved = n
 }
 
-// endClaim gives back the tokens that a claim did not reserve.
+// endClaim gives back the tokens that a claim did not reserve. The caller holds the
+// scheduler's mu.
 func (g *Grants) endClaim(j *Job, left int64) {
-	j.tokens += left
-	j.claiming = false
+	j.grant.endClaim(left)
 	g.claimEnded.Broadcast()
 }
 
@@ -244,16 +216,8 @@ func (g *Grants) CallsWanted() (ask grants.CallsRequest, wanted bool) {
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
 
-	for _, session := range g.sched.Sessions.bound {
-		ask.Most += int64(session.Slots)
-		if slices.ContainsFunc(session.offer.Providers, func(p string) bool { return g.sched.asking[p] > 0 }) {
-			ask.Need += int64(session.Slots)
-		}
-	}
-
-	wanted = g.callsDue || ask.Need != g.callsAsked.Need || ask.Most != g.callsAsked.Most
-	g.callsDue = false // unless something happens meanwhile
-	return ask, wanted
+	ask.Most, ask.Need = g.sched.workers.callSlots(g.sched.jobs.asking)
+	return ask, g.sched.calls.takeDue(ask)
 }
 
 // ApplyCalls enters how many calls this node may have under way, and returns how many
@@ -262,18 +226,11 @@ func (g *Grants) ApplyCalls(ask grants.CallsRequest, reply *grants.CallsReply) (
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
 
-	if reply.Slots > g.callSlots {
+	if g.sched.calls.apply(ask, reply) {
 		g.sched.activateAll()
-		for id, j := range g.sched.runs {
-			if j.running && j.usesFleetCalls() {
-				more = append(more, id)
-			}
-		}
+		more = g.sched.jobs.runningCalls()
 	}
-
-	g.callSlots, g.callsTaken = reply.Slots, reply.Taken
-	g.callsAsked = ask
-	return max(g.callSlots, g.calling), more
+	return max(g.sched.calls.slots, g.sched.jobs.calling), more
 }
 
 // MarkCallsDue has the node ask anew for the calls that it may make: others may
@@ -281,7 +238,7 @@ func (g *Grants) ApplyCalls(ask grants.CallsRequest, reply *grants.CallsReply) (
 func (g *Grants) MarkCallsDue() {
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
-	g.callsDue = true
+	g.sched.calls.markDue()
 }
 
 // PollCalls has the node ask anew if it has fewer calls than it can make, or may have some
@@ -289,6 +246,5 @@ func (g *Grants) MarkCallsDue() {
 func (g *Grants) PollCalls(alone bool) {
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
-	short := g.callSlots < min(g.callsAsked.Most, g.callsAsked.Limit)
-	g.callsDue = g.callsDue || short || !alone && (g.calling > 0 || g.callsAsked.Need > 0)
+	g.sched.calls.poll(alone, g.sched.jobs.calling)
 }

@@ -1,0 +1,128 @@
+package schedule
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store/jobs/grants"
+	"github.com/coditect/mapreduce/store/jobs/turns"
+)
+
+// What a node asks for of a job: slots that it can use and lacks, tokens without which nothing
+// starts; and it gives back what it has no use for, if others may have.
+func TestWhatIsAskedForOfAJob(t *testing.T) {
+	for name, tt := range map[string]struct {
+		grant      grantState
+		want, held int64
+		budget     bool
+		alone      bool
+		ask        grants.Request
+		wanted     bool
+	}{
+		"it has what it can use":           {grantState{slots: 4}, 4, 4, false, false, grants.Request{}, false},
+		"it lacks slots and uses its own":  {grantState{slots: 2}, 4, 2, false, false, grants.Request{Slots: 4}, true},
+		"it lacks slots that it could use": {grantState{slots: 2}, 4, 1, false, false, grants.Request{}, false},
+		"it has too many":                  {grantState{slots: 9, revocations: 3}, 4, 5, false, false, grants.Request{Give: 4, Taken: 3}, true},
+		"it has too many, and is alone":    {grantState{slots: 9}, 4, 5, false, true, grants.Request{}, false},
+		"nobody knows what it has":         {grantState{slots: 4, unsure: true}, 4, 4, false, false, grants.Request{}, true},
+		"tokens are not known":             {grantState{slots: 4}, 4, 4, true, false, grants.Request{Tokens: 1}, true},
+		"a unit needs more tokens":         {grantState{slots: 4, known: true, tokens: 10, needed: 25}, 4, 4, true, false, grants.Request{Tokens: 15}, true},
+		"tokens suffice":                   {grantState{slots: 4, known: true, tokens: 25, needed: 25}, 4, 4, true, false, grants.Request{}, false},
+		"a claim has the tokens":           {grantState{slots: 4, claiming: true}, 4, 4, true, false, grants.Request{}, false},
+		"no worker can use tokens":         {grantState{}, 0, 0, true, false, grants.Request{}, false},
+	} {
+		ask := grants.Request{Alone: tt.alone}
+		tt.ask.Alone = tt.alone
+		wanted := tt.grant.fill(&ask, tt.want, tt.held, tt.budget)
+		if d := cmp.Diff(tt.ask, ask); d != "" || wanted != tt.wanted {
+			t.Errorf("%s: wanted is %t; -want +got:\n%s", name, wanted, d)
+		}
+	}
+}
+
+// A claim has all tokens while it is under way. What the store says meanwhile is not what is
+// left, so it is asked again when the claim has given back what it did not reserve.
+func TestTokensWhileAClaimIsUnderWay(t *testing.T) {
+	now := time.Unix(1000, 0)
+	var g grantState
+	if short := g.apply(&grants.Reply{Slots: 4, Tokens: 100, Used: 30}, now); short != 0 || g.tokens != 70 || g.lacksTokens() {
+		t.Fatalf("short by %d, grant %+v; want 70 tokens", short, g)
+	}
+
+	if taken := g.takeAll(); taken != 70 || g.tokens != 0 {
+		t.Errorf("a claim takes %d and leaves %d tokens, want all", taken, g.tokens)
+	}
+	if short := g.apply(&grants.Reply{Slots: 2, Tokens: 100, Used: 30}, now); short != 0 || g.tokens != 0 || g.slots != 2 || !g.lacksTokens() {
+		t.Errorf("short by %d, grant %+v; want what the claim has counted nowhere else", short, g)
+	}
+	if g.endClaim(45); g.tokens != 45 || g.claiming {
+		t.Errorf("%d tokens when the claim has ended, want what it gives back", g.tokens)
+	}
+}
+
+// Since when a job lacks tokens is the first time that the store says so, until it has them.
+func TestSinceWhenTokensAreLacking(t *testing.T) {
+	first := time.Unix(1000, 0)
+	g := grantState{needed: 50}
+	for i := range 3 {
+		if short := g.apply(&grants.Reply{Tokens: 20}, first.Add(time.Duration(i)*time.Second)); short != 50 || !g.blockedSince.Equal(first) {
+			t.Errorf("short by %d since %v, want 50 since %v", short, g.blockedSince, first)
+		}
+	}
+	if short := g.apply(&grants.Reply{Tokens: 60}, first); short != 0 || !g.blockedSince.IsZero() {
+		t.Errorf("short by %d since %v, though there are enough", short, g.blockedSince)
+	}
+}
+
+// A job that has another spec keeps of its grant what is sure to be right.
+func TestAGrantOfAnotherSpec(t *testing.T) {
+	spec := func(budget int64, parallelism int) *mapreduce.JobSpec {
+		return &mapreduce.JobSpec{Budget: budget, Parallelism: parallelism}
+	}
+	had := grantState{slots: 4, tokens: 9, known: true, needed: 3}
+	for name, tt := range map[string]struct {
+		grant       grantState
+		before, now *mapreduce.JobSpec
+		want        grantState
+	}{
+		"a new job, with slots":     {grantState{slots: 4}, nil, spec(0, 4), grantState{slots: 4}},
+		"a new job, without":        {grantState{}, nil, spec(0, 4), grantState{unsure: true}},
+		"the same":                  {had, spec(9, 4), spec(9, 4), grantState{slots: 4, tokens: 9, known: true}},
+		"another budget":            {had, spec(9, 4), spec(99, 4), grantState{slots: 4, tokens: 9}},
+		"fewer units at once":       {had, spec(9, 4), spec(9, 3), grantState{unsure: true, tokens: 9, known: true}},
+		"more of its units at once": {had, spec(9, 4), spec(9, 5), grantState{slots: 4, tokens: 9, known: true}},
+	} {
+		tt.grant.adopt(tt.before, tt.now)
+		if d := cmp.Diff(tt.want, tt.grant, cmp.AllowUnexported(grantState{})); d != "" {
+			t.Errorf("%s: -want +got:\n%s", name, d)
+		}
+	}
+}
+
+// Calls are asked for when the node needs others than before, when it is told to, and when
+// others took some.
+func TestWhenCallsAreAskedFor(t *testing.T) {
+	ask := grants.CallsRequest{Need: 4, Most: 8}
+	var c nodeCalls
+	if !c.takeDue(ask) {
+		t.Error("a node that needs calls does not ask")
+	}
+	if more := c.apply(ask, &grants.CallsReply{Slots: 8}); !more || c.takeDue(ask) {
+		t.Errorf("more: %t; and it must not ask for what it has", more)
+	}
+	if c.markDue(); !c.takeDue(ask) || c.takeDue(ask) {
+		t.Error("it is to ask once when it is told to")
+	}
+	if c.cut(turns.Share{Slots: 3, Taken: 1}); c.slots != 3 || c.revocations != 1 || !c.takeDue(ask) {
+		t.Errorf("others took some: %+v, and it has to ask", c)
+	}
+	if c.poll(true, 5); c.takeDue(ask) {
+		t.Error("the only node asks though it may have no more")
+	}
+	if c.poll(false, 5); !c.takeDue(ask) {
+		t.Error("a node that holds calls beside others does not look whether they need some")
+	}
+}
