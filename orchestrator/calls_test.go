@@ -115,7 +115,7 @@ func TestSlotsOfASubmissionAreNotForgotten(t *testing.T) {
 		c := newCluster(t)
 		var late atomic.Bool
 		c.hook = func(p failpoint.Point) {
-			if p == failpoint.Flip.After() && !late.Swap(true) {
+			if p == failpoint.Publish.After() && !late.Swap(true) {
 				<-time.After(3 * time.Second)
 			}
 		}

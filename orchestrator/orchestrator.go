@@ -49,10 +49,10 @@ type Config struct {
 	// Exclusive says that no other orchestrator can be alive on this store,
 	// so whatever another left may be taken at once.
 	Exclusive bool
-	// Lanes is how many transactions move units at the same time. Defaults
+	// Committers is how many transactions move units at the same time. Defaults
 	// to 2, and to 8 on a store that others may use too: it is further away,
 	// and most of a transaction's time is spent on the way.
-	Lanes int
+	Committers int
 	// Shards is how many queues a new job's units are spread over. More of
 	// them make claims of several orchestrators conflict less. Defaults to 1.
 	Shards int
@@ -167,10 +167,10 @@ type ModelLimits = model.Limits
 
 func (c Config) withDefaults() Config {
 	// A store that others may use too is further away.
-	if c.Lanes == 0 && !c.Exclusive {
-		c.Lanes = 8
+	if c.Committers == 0 && !c.Exclusive {
+		c.Committers = 8
 	}
-	c.Lanes = cmp.Or(c.Lanes, 2)
+	c.Committers = cmp.Or(c.Committers, 2)
 
 	c.Shards = cmp.Or(c.Shards, 1)
 	c.Lease = cmp.Or(c.Lease, 10*time.Second)
@@ -219,8 +219,8 @@ func (c Config) validate() error {
 	switch {
 	case c.MaxCalls < 1:
 		return fmt.Errorf("orchestrator: MaxCalls is %d; it must be positive", c.MaxCalls)
-	case c.Lanes < 1 || c.Lanes > 64:
-		return fmt.Errorf("orchestrator: Lanes is %d; it must be 1 to 64", c.Lanes)
+	case c.Committers < 1 || c.Committers > 64:
+		return fmt.Errorf("orchestrator: Committers is %d; it must be 1 to 64", c.Committers)
 	case c.Shards < 1 || c.Shards > 1024:
 		return fmt.Errorf("orchestrator: Shards is %d; it must be 1 to 1024", c.Shards)
 	case c.Beat*2 > c.Lease:
@@ -380,9 +380,9 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 	work, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
 
-	var lanes, loops sync.WaitGroup
-	for range o.config.Lanes {
-		lanes.Go(func() { o.supervisor.RunLoop(work, "lane", o.committer.Loop) })
+	var committers, loops sync.WaitGroup
+	for range o.config.Committers {
+		committers.Go(func() { o.supervisor.RunLoop(work, "committing", o.committer.Loop) })
 	}
 	for name, loop := range o.backgroundLoops() {
 		loops.Go(func() { o.supervisor.RunLoop(ctx, name, loop) })
@@ -394,7 +394,7 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 	o.fleet.Drain()
 	o.scheduler.Close()
 	stop(dispatch.ErrStopped)
-	lanes.Wait()
+	committers.Wait()
 	return nil
 }
 

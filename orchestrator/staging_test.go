@@ -36,7 +36,7 @@ func TestDocumentsAreReadWhileAPartIsStored(t *testing.T) {
 				}
 			case failpoint.Stage.After():
 				parts.Add(1)
-			case failpoint.Flip.Before():
+			case failpoint.Publish.Before():
 				if n := parts.Load(); n < 5 {
 					t.Errorf("the job is made with %d of 5 parts stored", n)
 				}
@@ -71,12 +71,12 @@ func TestDocumentsAreReadWhileAPartIsStored(t *testing.T) {
 func TestAPartThatIsNotStoredEndsItsSubmission(t *testing.T) {
 	gone := errs.New(errs.Cancelled, "the client has gone")
 	for _, tt := range []struct {
-		name  string
-		same  int  // a document that has the id of the first; 0 if none has
-		fails int  // a document that cannot be read; 0 if all can
-		panic bool // while the first part is stored
-		stray int  // a document that makes the program panic; 0 if none does
-		want  func(error) bool
+		name   string
+		same   int  // a document that has the id of the first; 0 if none has
+		fails  int  // a document that cannot be read; 0 if all can
+		panic  bool // while the first part is stored
+		broken int  // a document that makes the program panic; 0 if none does
+		want   func(error) bool
 	}{
 		{"it has an id twice", 3, 0, false, 0, func(err error) bool {
 			return errs.KindOf(err) == errs.Invalid && strings.Contains(err.Error(), "documents 1 and 4")
@@ -108,7 +108,7 @@ func TestAPartThatIsNotStoredEndsItsSubmission(t *testing.T) {
 						yield(nil, gone)
 						return
 					}
-					if read == tt.stray {
+					if read == tt.broken {
 						panic("a mistake of the program")
 					}
 					if !yield(d, err) {

@@ -229,7 +229,7 @@ func agentPoints() []string {
 		}
 	}
 	for _, s := range []failpoint.Step{
-		failpoint.Turn, failpoint.Assign, failpoint.Plan, failpoint.Complete, failpoint.Bind, failpoint.Flip, failpoint.Stage, failpoint.Begin,
+		failpoint.Turn, failpoint.Assign, failpoint.Plan, failpoint.Complete, failpoint.Bind, failpoint.Publish, failpoint.Stage, failpoint.Begin,
 		failpoint.Answer, failpoint.Beat,
 	} {
 		all = append(all, string(s.Before()), string(s.After()))

@@ -151,7 +151,7 @@ func killings(t *testing.T, program string) []killing {
 			name:   "a job from its submission to its end",
 			corpus: whole,
 			steps: []failpoint.Step{
-				failpoint.Begin, failpoint.Stage, failpoint.Flip, failpoint.Bind, failpoint.Turn, failpoint.Started,
+				failpoint.Begin, failpoint.Stage, failpoint.Publish, failpoint.Bind, failpoint.Turn, failpoint.Started,
 				failpoint.Chunk, failpoint.Journal, failpoint.Wakeup, failpoint.Grant, failpoint.Fleet, failpoint.Reserve,
 				failpoint.Plant, failpoint.Map, failpoint.Plan, failpoint.Complete, failpoint.Beat, failpoint.Seal,
 				failpoint.Answer, failpoint.Assign,
@@ -196,7 +196,7 @@ func killings(t *testing.T, program string) []killing {
 			name:   "a static tree",
 			corpus: static,
 			steps: []failpoint.Step{
-				failpoint.Flip, failpoint.Plant, failpoint.Plan, failpoint.Turn, failpoint.Unblock, failpoint.Ascend, failpoint.Complete,
+				failpoint.Publish, failpoint.Plant, failpoint.Plan, failpoint.Turn, failpoint.Unblock, failpoint.Ascend, failpoint.Complete,
 			},
 			victim: func(*house) []string { return static.run("--output", "out") },
 			after: func(h *house) {
@@ -221,7 +221,7 @@ func killings(t *testing.T, program string) []killing {
 		{
 			name:   "a direct unit",
 			corpus: direct,
-			steps:  []failpoint.Step{failpoint.Stage, failpoint.Flip, failpoint.Plant, failpoint.Map, failpoint.Turn, failpoint.Journal, failpoint.Complete},
+			steps:  []failpoint.Step{failpoint.Stage, failpoint.Publish, failpoint.Plant, failpoint.Map, failpoint.Turn, failpoint.Journal, failpoint.Complete},
 			victim: func(*house) []string { return direct.run("--output", "out") },
 			after: func(h *house) {
 				h.carryThrough(direct)
@@ -231,7 +231,7 @@ func killings(t *testing.T, program string) []killing {
 		{
 			name:   "a direct unit that is dissolved",
 			corpus: dissolved,
-			steps:  []failpoint.Step{failpoint.Stage, failpoint.Flip, failpoint.Plant, failpoint.Map, failpoint.Turn},
+			steps:  []failpoint.Step{failpoint.Stage, failpoint.Publish, failpoint.Plant, failpoint.Map, failpoint.Turn},
 			victim: func(*house) []string { return dissolved.run("--output", "out") },
 			after: func(h *house) {
 				h.carryThrough(dissolved)
@@ -242,7 +242,7 @@ func killings(t *testing.T, program string) []killing {
 			name:   "stages of a pipeline that no preset has",
 			corpus: stages,
 			steps: []failpoint.Step{
-				failpoint.Begin, failpoint.Stage, failpoint.Flip, failpoint.Bind, failpoint.Turn, failpoint.Journal, failpoint.Plan,
+				failpoint.Begin, failpoint.Stage, failpoint.Publish, failpoint.Bind, failpoint.Turn, failpoint.Journal, failpoint.Plan,
 				failpoint.Map, failpoint.Plant, failpoint.Complete, failpoint.Assign, failpoint.Answer, failpoint.Seal,
 			},
 			victim: func(*house) []string { return stages.run("--output", "out") },
@@ -380,7 +380,7 @@ func TestKilledAgainAndAgain(t *testing.T) {
 	c := newCorpus(t, build(t), 12, costly()...)
 	want := reference(t, c, 0)
 	for _, points := range [][]string{
-		{"flip.after", "bind.after", "turn.after"},
+		{"publish.after", "bind.after", "turn.after"},
 		{"assign.before:2", "expire.before", "expire.after", "forget.before"},
 		{"assign.before:2", "forget.after", "grant.before"},
 		{"turn.after:5", "grant.after", "turn.before", "assign.before"},

@@ -13,7 +13,7 @@ import (
 func synthesisPoints() []string {
 	var all []string
 	for _, s := range []failpoint.Step{
-		failpoint.Turn, failpoint.Plan, failpoint.Begin, failpoint.Stage, failpoint.Flip, failpoint.Bind,
+		failpoint.Turn, failpoint.Plan, failpoint.Begin, failpoint.Stage, failpoint.Publish, failpoint.Bind,
 		failpoint.Journal, failpoint.Complete, failpoint.Seal, failpoint.Answer, failpoint.Assign, failpoint.Started,
 		failpoint.Chunk, failpoint.Wakeup, failpoint.Grant, failpoint.Fleet, failpoint.Reserve, failpoint.Beat,
 	} {

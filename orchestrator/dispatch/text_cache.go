@@ -11,13 +11,13 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
-const maxBooks = 4 // of at most mapreduce.MaxWholeText each
+const maxTexts = 4 // of at most mapreduce.MaxWholeText each
 
 // A textCache keeps texts of documents that units cite outside of what they read:
 // outputs are checked against them. Its zero value is empty.
 type textCache struct {
-	mu    sync.Mutex   // guards books
-	books []cacheEntry // the latest last
+	mu    sync.Mutex   // guards texts
+	texts []cacheEntry // the latest last
 }
 
 // A cacheEntry is the text of a document of a job.
@@ -36,9 +36,9 @@ func (c *textCache) wholeText(ctx context.Context, j *jobs.Jobs, id mapreduce.Jo
 	is := func(b cacheEntry) bool { return b.job == id && b.sha == string(src.SHA256) }
 
 	c.mu.Lock()
-	if i := slices.IndexFunc(c.books, is); i >= 0 {
-		b := c.books[i]
-		c.books = append(slices.Delete(c.books, i, i+1), b)
+	if i := slices.IndexFunc(c.texts, is); i >= 0 {
+		b := c.texts[i]
+		c.texts = append(slices.Delete(c.texts, i, i+1), b)
 		c.mu.Unlock()
 		return b.text, nil
 	}
@@ -53,8 +53,8 @@ func (c *textCache) wholeText(ctx context.Context, j *jobs.Jobs, id mapreduce.Jo
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.books = append(c.books, b); len(c.books) > maxBooks {
-		c.books = slices.Delete(c.books, 0, 1)
+	if c.texts = append(c.texts, b); len(c.texts) > maxTexts {
+		c.texts = slices.Delete(c.texts, 0, 1)
 	}
 	return b.text, nil
 }

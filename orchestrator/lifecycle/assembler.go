@@ -297,20 +297,20 @@ func (a *Assembler) claimResultUnit(ctx context.Context, id mapreduce.JobID) (*r
 		}
 	}
 
-	seat, err := a.ownSession(ctx)
+	session, err := a.ownSession(ctx)
 	if err != nil {
 		return nil, turns.HeldID{}, err
 	}
 
-	claim := turns.HeldID{Session: seat.Session, Claim: rand.Text()}
+	claim := turns.HeldID{Session: session.Session, Claim: rand.Text()}
 	res, err := a.carryOut(ctx, &turns.Turn{Job: id, Claim: &turns.Claim{
-		ID: claim.Claim, Seats: []turns.WorkerSlots{seat}, Candidates: []records.Candidate{*u.Waits},
+		ID: claim.Claim, Workers: []turns.WorkerSlots{session}, Candidates: []records.Candidate{*u.Waits},
 	}})
 	switch {
 	case err != nil:
 		return nil, claim, err
-	case !res.Seated[0]: // others took this orchestrator for dead
-		a.forgetSession(seat)
+	case !res.Bound[0]: // others took this orchestrator for dead
+		a.forgetSession(session)
 		return nil, claim, errs.New(errs.Unavailable, "the session that assembles results was given up; another takes its place")
 	case len(res.Claimed) == 0:
 		return nil, claim, nil
@@ -379,20 +379,20 @@ func (a *Assembler) ownSession(ctx context.Context) (turns.WorkerSlots, error) {
 	}
 	defer func() { <-a.binding }()
 
-	if seat := a.boundSession(); seat.Epoch > 0 {
-		return seat, nil
+	if session := a.boundSession(); session.Epoch > 0 {
+		return session, nil
 	}
 
-	seat := turns.WorkerSlots{Session: mapreduce.SessionID("results-" + rand.Text()), Epoch: 1, Slots: 1}
-	_, err := a.jobs.Sessions.Bind(ctx, &mapreduce.Hello{Session: seat.Session, Slots: maxAssemblies, Embedded: true}, "", seat.Epoch)
+	session := turns.WorkerSlots{Session: mapreduce.SessionID("results-" + rand.Text()), Epoch: 1, Slots: 1}
+	_, err := a.jobs.Sessions.Bind(ctx, &mapreduce.Hello{Session: session.Session, Slots: maxAssemblies, Embedded: true}, "", session.Epoch)
 	if err != nil {
 		return turns.WorkerSlots{}, err
 	}
 
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.session = seat
-	return seat, nil
+	a.session = session
+	return session, nil
 }
 
 // boundSession returns the session that was bound last; its epoch is 0 if there is
@@ -404,10 +404,10 @@ func (a *Assembler) boundSession() turns.WorkerSlots {
 }
 
 // forgetSession has another session bound with the next unit.
-func (a *Assembler) forgetSession(seat turns.WorkerSlots) {
+func (a *Assembler) forgetSession(session turns.WorkerSlots) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.session == seat {
+	if a.session == session {
 		a.session = turns.WorkerSlots{}
 	}
 }
@@ -415,8 +415,8 @@ func (a *Assembler) forgetSession(seat turns.WorkerSlots) {
 // endOwnSession gives the units back that were claimed for the own session, and ends
 // it. If that fails, others do so as they do for an orchestrator that has died.
 func (a *Assembler) endOwnSession(ctx context.Context) {
-	seat := a.boundSession()
-	if seat.Epoch == 0 {
+	session := a.boundSession()
+	if session.Epoch == 0 {
 		return
 	}
 
@@ -424,7 +424,7 @@ func (a *Assembler) endOwnSession(ctx context.Context) {
 	defer stop()
 
 	for done := false; !done; {
-		loss, err := a.jobs.Sessions.Expire(ctx, seat.Session, a.jobs.Node(), seat.Epoch, nil)
+		loss, err := a.jobs.Sessions.Expire(ctx, session.Session, a.jobs.Node(), session.Epoch, nil)
 		if err != nil {
 			a.supervisor.LogFailure(ctx, "giving back results that were being assembled", err)
 			return
@@ -432,5 +432,5 @@ func (a *Assembler) endOwnSession(ctx context.Context) {
 		done = loss.Done
 	}
 
-	a.forgetSession(seat)
+	a.forgetSession(session)
 }

@@ -315,8 +315,8 @@ func (s *Scheduler) claimSlots(j *Job, task *Task, room int) {
 	}
 
 	n := 0
-	for _, seat := range claim.Seats {
-		n += seat.Slots
+	for _, worker := range claim.Workers {
+		n += worker.Slots
 	}
 	if n == 0 {
 		return
@@ -345,12 +345,12 @@ func (s *Scheduler) claimSlots(j *Job, task *Task, room int) {
 func (task *Task) addClaimSlot(c *turns.Claim, session *Session) {
 	for i, other := range task.sessions {
 		if other == session {
-			c.Seats[i].Slots++
+			c.Workers[i].Slots++
 			return
 		}
 	}
 	task.sessions = append(task.sessions, session)
-	c.Seats = append(c.Seats, turns.WorkerSlots{Session: session.ID, Epoch: session.Epoch, Slots: 1})
+	c.Workers = append(c.Workers, turns.WorkerSlots{Session: session.ID, Epoch: session.Epoch, Slots: 1})
 }
 
 // activateAll makes the fair queue visit all jobs, as more of their units may begin. The

@@ -282,7 +282,7 @@ func (t *Turns) applyClaims(j *Job, task *Task, res *turns.Result) {
 // they are dead.
 func (task *Task) dropLost(res *turns.Result) {
 	for i, session := range task.sessions {
-		if !res.Seated[i] {
+		if !res.Bound[i] {
 			session.gone = true
 			session.Peer.Stop(ErrSuperseded)
 		}
@@ -292,7 +292,7 @@ func (task *Task) dropLost(res *turns.Result) {
 // releaseSlots gives back the slots that a turn had set aside.
 func (task *Task) releaseSlots() {
 	for i, session := range task.sessions {
-		session.promised -= task.Turn.Claim.Seats[i].Slots
+		session.promised -= task.Turn.Claim.Workers[i].Slots
 	}
 }
 

@@ -22,7 +22,7 @@ type Step string
 const (
 	Begin    Step = "begin"    // a submission is opened
 	Stage    Step = "stage"    // a part of it is stored
-	Flip     Step = "flip"     // it becomes a job, whole
+	Publish  Step = "publish"  // it becomes a job, whole
 	Abandon  Step = "abandon"  // it is removed
 	Bind     Step = "bind"     // a worker's session is taken up
 	Turn     Step = "turn"     // reports are taken, units are claimed
@@ -67,7 +67,7 @@ const (
 // Steps returns all steps.
 func Steps() []Step {
 	return []Step{
-		Begin, Stage, Flip, Abandon, Bind, Turn, Started, Chunk, Journal, Evidence, Wakeup, Wake, Grant, Return, Rate, Fleet, Reserve,
+		Begin, Stage, Publish, Abandon, Bind, Turn, Started, Chunk, Journal, Evidence, Wakeup, Wake, Grant, Return, Rate, Fleet, Reserve,
 		Plant, Plan, Unblock, Ascend, Map, Assemble, Complete, Pause, Fail, Resume, Retry, Cancel, Sweep, Delete, Expire, Beat, Doubt, Forget, Seal,
 		Answer, Assign,
 	}

@@ -57,7 +57,7 @@ func TestDies(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 5 {
-			hook(failpoint.Flip.After())
+			hook(failpoint.Publish.After())
 			hook(failpoint.Turn.After())
 			fmt.Println("passed")
 		}

@@ -32,7 +32,7 @@ func (w *world) mapAll(j *jobs.Jobs, id mapreduce.JobID) *levels.Status {
 }
 
 // endAll has a session run all units of a job that wait.
-func (w *world) endAll(j *jobs.Jobs, id mapreduce.JobID, s seat) {
+func (w *world) endAll(j *jobs.Jobs, id mapreduce.JobID, s binding) {
 	w.Helper()
 	for {
 		units := w.claim(j, id, s, records.MaxBatch)

@@ -26,7 +26,7 @@ import (
 type mixture struct {
 	*world
 	end, mid mapreduce.JobID
-	seat     seat
+	binding  binding
 	busy     *records.Unit // processed
 	large    *records.Unit // complete, in chunks
 	failed   *records.Unit
@@ -44,8 +44,8 @@ func newMixture(t *testing.T) *mixture {
 	m.run(j, m.end)
 	long := bytes.Repeat([]byte("0123456789abcdef"), 10_000)
 	m.mid = m.submit(j, spec(), append(texts(9), document{id: "long", text: long, chunks: 2}))
-	m.seat = m.session(j)
-	units := m.claim(j, m.mid, m.seat, 7)
+	m.binding = m.session(j)
+	units := m.claim(j, m.mid, m.binding, 7)
 	m.parked, m.woken = units[5], units[6]
 	m.report(j, parked(m.mid, m.parked, "batch", time.Hour))
 	m.report(j, parked(m.mid, m.woken, "person", 0))
@@ -156,13 +156,13 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 			return func(tx store.Tx) { tx.Set(m.space.Job(m.mid).Order(0, 1<<40), []byte("nobody")) }
 		}, "which is not there"},
 		{"session lost", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Clear(m.space.Session(m.seat.id)) }
+			return func(tx store.Tx) { tx.Clear(m.space.Session(m.binding.id)) }
 		}, "which is not there"},
 		{"claim lost", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Clear(m.space.Held(m.seat.id, m.busy.Claim)) }
+			return func(tx store.Tx) { tx.Clear(m.space.Held(m.binding.id, m.busy.Claim)) }
 		}, "is not in claim"},
 		{"claim garbled", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Set(m.space.Held(m.seat.id, "second"), []byte{0xff}) }
+			return func(tx store.Tx) { tx.Set(m.space.Held(m.binding.id, "second"), []byte{0xff}) }
 		}, "cannot be decoded"},
 		{"attempt raised", func(m *mixture) corruption {
 			return m.editUnit(m.mid, string(m.busy.ID), func(u *storagev1.Unit) { u.Attempt++ })

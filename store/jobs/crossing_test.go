@@ -145,7 +145,7 @@ func TestClaimsThatCross(t *testing.T) {
 				claim := func(j *jobs.Jobs, of []records.Candidate) *turns.Turn {
 					s := w.session(j)
 					return &turns.Turn{Job: id, Claim: &turns.Claim{
-						ID: w.name("claim"), Seats: []turns.WorkerSlots{{Session: s.id, Epoch: s.epoch, Slots: slots}}, Candidates: of,
+						ID: w.name("claim"), Workers: []turns.WorkerSlots{{Session: s.id, Epoch: s.epoch, Slots: slots}}, Candidates: of,
 					}}
 				}
 				first, second := claim(w.nodes[0], theirs), claim(late, mine)
@@ -175,7 +175,7 @@ func TestDrawsThatCross(t *testing.T) {
 	type drawing struct {
 		*world
 		id      mapreduce.JobID
-		seat    seat
+		binding binding
 		running []*records.Unit
 		free    int64
 	}
@@ -188,7 +188,7 @@ func TestDrawsThatCross(t *testing.T) {
 		}
 	}
 	claim := func(d *drawing, j *jobs.Jobs) {
-		c := d.claimOf(j, d.id, d.seat, 1)
+		c := d.claimOf(j, d.id, d.binding, 1)
 		c.Bounded, c.Tokens = true, d.free
 		d.turn(j, &turns.Turn{Job: d.id, Claim: c})
 	}
@@ -204,10 +204,10 @@ func TestDrawsThatCross(t *testing.T) {
 			j := w.nodes[0]
 			sp := spec()
 			sp.Budget = 1000
-			d := &drawing{world: w, id: w.submit(j, sp, texts(9)), seat: w.session(j)}
+			d := &drawing{world: w, id: w.submit(j, sp, texts(9)), binding: w.session(j)}
 			g, err := j.Grants.Grant(w.ctx, d.id, grants.Request{Tokens: 1, Slots: 9, Parallelism: 9, Alone: true})
 			w.must(err)
-			c := w.claimOf(j, d.id, d.seat, 2)
+			c := w.claimOf(j, d.id, d.binding, 2)
 			c.Bounded, c.Tokens = true, g.Tokens
 			for _, got := range w.turn(j, &turns.Turn{Job: d.id, Claim: c}).Claimed {
 				d.running = append(d.running, got.Unit)

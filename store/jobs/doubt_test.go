@@ -22,13 +22,13 @@ import (
 // A believer is an orchestrator as it sees itself, which may be long ago.
 type believer struct {
 	*jobs.Jobs
-	seat   seat
-	slots  int64                              // that it was granted, as far as it knows
-	taken  int64                              // how often others took some of them
-	begun  []*turns.Claim                     // under way, in no order
-	holds  map[mapreduce.UnitID]bool          // units that it thinks its sessions hold
-	doubts map[mapreduce.NodeID]*nodes.Doubt  // that it has seen
-	units  map[mapreduce.UnitID]*records.Unit // of its session, in truth
+	binding binding
+	slots   int64                              // that it was granted, as far as it knows
+	taken   int64                              // how often others took some of them
+	begun   []*turns.Claim                     // under way, in no order
+	holds   map[mapreduce.UnitID]bool          // units that it thinks its sessions hold
+	doubts  map[mapreduce.NodeID]*nodes.Doubt  // that it has seen
+	units   map[mapreduce.UnitID]*records.Unit // of its session, in truth
 }
 
 const parallel = 4
@@ -58,7 +58,7 @@ func TestSlotsAreNeverExceeded(t *testing.T) {
 				p.doubts(b, other)
 				p.lose(other)
 				p.bury(b, other)
-				other.seat = p.session(other.Jobs)
+				other.binding = p.session(other.Jobs)
 			},
 			"usurp": func(t *rapid.T) { // as others do at once when one is slow
 				b, other := p.draw(t), p.draw(t)
@@ -98,7 +98,7 @@ func TestDoubtEnds(t *testing.T) {
 			p.doubt(third.Jobs, first.Node())
 		}, 0},
 		{"a session comes to it", func(p *parish, first, _, third *believer) {
-			third.seat = p.session(third.Jobs)
+			third.binding = p.session(third.Jobs)
 			p.rebind(third, first, true)
 		}, 0},
 		{"another doubts it as well", func(p *parish, first, _, third *believer) { p.doubts(third, first) }, 3},
@@ -111,7 +111,7 @@ func TestDoubtEnds(t *testing.T) {
 			p.lose(first)
 			p.doubts(third, first)
 			p.bury(third, first)
-			first.seat = p.session(first.Jobs)
+			first.binding = p.session(first.Jobs)
 		}, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -152,8 +152,8 @@ func TestWakesUpToLess(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]turns.Claim{"slots": {Slots: turns.Share{Slots: 1}}, "calls": {Calls: turns.Share{Slots: 1}}, "tokens": {Bounded: true, Tokens: 20}} {
-		seats := p.claimOf(first.Jobs, p.job, first.seat, 1)
-		c.ID, c.Seats, c.Candidates = seats.ID, seats.Seats, seats.Candidates
+		bindings := p.claimOf(first.Jobs, p.job, first.binding, 1)
+		c.ID, c.Workers, c.Candidates = bindings.ID, bindings.Workers, bindings.Candidates
 		res := p.turn(first.Jobs, &turns.Turn{Job: p.job, Claim: &c})
 		if len(res.Claimed) > 0 || res.Short == c.Bounded || len(res.Left) != len(c.Candidates) {
 			t.Errorf("%s: %d claimed, short is %t, %d left of %d", name, len(res.Claimed), res.Short, len(res.Left), len(c.Candidates))
@@ -212,7 +212,7 @@ func newParish(w *world) *parish {
 	p.job = p.submit(w.nodes[0], spec(), texts(30))
 	for _, n := range w.nodes {
 		p.all = append(p.all, &believer{
-			Jobs: n, seat: p.session(n), holds: make(map[mapreduce.UnitID]bool),
+			Jobs: n, binding: p.session(n), holds: make(map[mapreduce.UnitID]bool),
 			doubts: make(map[mapreduce.NodeID]*nodes.Doubt), units: make(map[mapreduce.UnitID]*records.Unit),
 		})
 	}
@@ -242,7 +242,7 @@ func (p *parish) give(b *believer) {
 func (b *believer) busy() int64 {
 	n := int64(len(b.holds))
 	for _, c := range b.begun {
-		n += int64(c.Seats[0].Slots)
+		n += int64(c.Workers[0].Slots)
 	}
 	return n
 }
@@ -273,7 +273,7 @@ func (p *parish) begin(b *believer, n int64) bool {
 	if n <= 0 {
 		return false
 	}
-	c := p.claimOf(b.Jobs, p.job, b.seat, int(n))
+	c := p.claimOf(b.Jobs, p.job, b.binding, int(n))
 	b.begun = append(b.begun, c)
 	c.Slots = turns.Share{Slots: b.busy(), Taken: b.taken}
 	return true
@@ -317,7 +317,7 @@ func (p *parish) move(from, to *believer, remembers bool) {
 		}
 	}
 	p.expire(to) // which has one session at a time
-	to.seat, _ = p.bind(to.Jobs, from.seat.id, holding...)
+	to.binding, _ = p.bind(to.Jobs, from.binding.id, holding...)
 	for _, h := range holding {
 		to.holds[h.Unit], to.units[h.Unit] = true, from.units[h.Unit]
 	}
@@ -328,7 +328,7 @@ func (p *parish) move(from, to *believer, remembers bool) {
 func (p *parish) rebind(from, to *believer, remembers bool) {
 	if from != to {
 		p.move(from, to, remembers)
-		from.seat = p.session(from.Jobs)
+		from.binding = p.session(from.Jobs)
 	}
 }
 
@@ -336,11 +336,11 @@ func (p *parish) rebind(from, to *believer, remembers bool) {
 // yet.
 func (p *parish) expire(b *believer) {
 	p.lose(b)
-	b.seat = p.session(b.Jobs)
+	b.binding = p.session(b.Jobs)
 }
 
 func (p *parish) lose(b *believer) {
-	_, err := b.Sessions.Expire(p.ctx, b.seat.id, b.Node(), b.seat.epoch, nil)
+	_, err := b.Sessions.Expire(p.ctx, b.binding.id, b.Node(), b.binding.epoch, nil)
 	p.must(err)
 	clear(b.units)
 }

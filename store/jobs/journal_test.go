@@ -64,7 +64,7 @@ func (w *world) remembered(id mapreduce.JobID, unit string) (all []string) {
 func TestJournal(t *testing.T) {
 	m := newMixture(t)
 	j := m.nodes[0]
-	u := m.claim(j, m.mid, m.seat, 1)[0]
+	u := m.claim(j, m.mid, m.binding, 1)[0]
 	large, err := proto.Marshal(&storagev1.JournalEntry{Key: "large", Attempt: 1, Result: bytes.Repeat([]byte("x"), 3*store.ChunkSize)})
 	m.must(err)
 	for range 2 { // again, as after an outcome that was not known

@@ -81,7 +81,7 @@ type machine struct {
 	*world
 	jobs     map[mapreduce.JobID]*mjob
 	sessions map[mapreduce.SessionID]*msession // alive
-	stale    []seat                            // bindings that have ended
+	stale    []binding                         // bindings that have ended
 	issued   []issue
 	deleted  int
 }
@@ -177,7 +177,7 @@ func (m *machine) claim(t *rapid.T) {
 	k, id := m.pick(t), m.pickSession(t)
 	s := m.sessions[id]
 	slots := rapid.IntRange(1, 4).Draw(t, "slots")
-	units := m.world.claim(m.nodes[s.node], k.id, seat{id, s.epoch}, slots)
+	units := m.world.claim(m.nodes[s.node], k.id, binding{id, s.epoch}, slots)
 	want := 0
 	if k.state.Running() {
 		want = min(slots, k.waiting())
@@ -201,7 +201,7 @@ func (m *machine) claimInVain(t *rapid.T) {
 		m.claim(t)
 		return
 	}
-	k, s := m.pick(t), rapid.SampledFrom(m.stale).Draw(t, "seat")
+	k, s := m.pick(t), rapid.SampledFrom(m.stale).Draw(t, "binding")
 	if units := m.world.claim(m.node(t), k.id, s, 3); len(units) > 0 {
 		t.Fatalf("a session that was given up claimed %v", units)
 	}
@@ -360,7 +360,7 @@ func (m *machine) rebind(t *rapid.T) {
 		}
 	}
 	if s := m.sessions[id]; s != nil {
-		m.stale = append(m.stale, seat{id, s.epoch})
+		m.stale = append(m.stale, binding{id, s.epoch})
 	}
 	n := rapid.IntRange(0, len(m.nodes)-1).Draw(t, "node")
 	s, b := m.bind(m.nodes[n], id, holding...)
@@ -398,7 +398,7 @@ func (m *machine) expire(t *rapid.T) {
 			break
 		}
 	}
-	m.stale = append(m.stale, seat{id, s.epoch})
+	m.stale = append(m.stale, binding{id, s.epoch})
 	delete(m.sessions, id)
 }
 

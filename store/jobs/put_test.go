@@ -18,7 +18,7 @@ import (
 func TestPut(t *testing.T) {
 	m := newMixture(t)
 	j := m.nodes[0]
-	u := m.claim(j, m.mid, m.seat, 1)[0]
+	u := m.claim(j, m.mid, m.binding, 1)[0]
 	data := bytes.Repeat([]byte("0123456789abcdef"), content.MaxPutBytes/8)
 	sum := sha256.Sum256(data)
 	put := putOf(m.mid, u, data, sum[:])
@@ -80,7 +80,7 @@ func TestPut(t *testing.T) {
 func TestAReportWithoutItsOutput(t *testing.T) {
 	m := newMixture(t)
 	j := m.nodes[0]
-	u := m.claim(j, m.mid, m.seat, 1)[0]
+	u := m.claim(j, m.mid, m.binding, 1)[0]
 	data := bytes.Repeat([]byte("x"), content.MaxPutBytes+1)
 	sum := sha256.Sum256(data)
 	m.must(j.Content.StorePut(m.ctx, putOf(m.mid, u, data, sum[:]), 0, data[:content.MaxPutBytes]))

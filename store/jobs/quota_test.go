@@ -62,12 +62,12 @@ type fleetOf struct {
 
 	mu   sync.Mutex // guards the variables below
 	jobs []mapreduce.JobID
-	lost []seatOf // sessions of nodes that were killed
+	lost []bindingOf // sessions of nodes that were killed
 }
 
-// A seatOf is a session that a node has bound.
-type seatOf struct {
-	seat
+// A bindingOf is a session that a node has bound.
+type bindingOf struct {
+	binding
 	node mapreduce.NodeID
 }
 
@@ -89,9 +89,9 @@ func (f *fleetOf) open(node string) *jobs.Jobs {
 type actor struct {
 	*fleetOf
 	*rand.Rand
-	j    *jobs.Jobs
-	seat seatOf
-	held []*mapreduce.Report // of units that it runs
+	j       *jobs.Jobs
+	binding bindingOf
+	held    []*mapreduce.Report // of units that it runs
 }
 
 // life is one node from its start to its death.
@@ -114,8 +114,8 @@ func (f *fleetOf) life(ctx context.Context, seed uint64) {
 		f.kills.Add(1)
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if a.seat.id != "" {
-			f.lost = append(f.lost, a.seat)
+		if a.binding.id != "" {
+			f.lost = append(f.lost, a.binding)
 		}
 	}()
 	if err := a.bind(ctx); err != nil {
@@ -127,8 +127,8 @@ func (f *fleetOf) life(ctx context.Context, seed uint64) {
 }
 
 func (a *actor) bind(ctx context.Context) error {
-	s := seat{id: mapreduce.SessionID(a.name("session")), epoch: a.now().UnixMicro()}
-	a.seat = seatOf{s, a.j.Node()}
+	s := binding{id: mapreduce.SessionID(a.name("session")), epoch: a.now().UnixMicro()}
+	a.binding = bindingOf{s, a.j.Node()}
 	_, err := a.j.Sessions.Bind(ctx, &mapreduce.Hello{Session: s.id, Slots: 10}, "", s.epoch)
 	return err
 }
@@ -219,7 +219,7 @@ func (a *actor) work(ctx context.Context, id mapreduce.JobID) error {
 		if r.Job != id || a.IntN(4) == 0 {
 			return false
 		}
-		t.Reports = append(t.Reports, turns.Report{Report: r, Session: a.seat.id})
+		t.Reports = append(t.Reports, turns.Report{Report: r, Session: a.binding.id})
 		return true
 	})
 	found, _, err := a.j.Queue.Scan(ctx, id, queue.Stretch{To: keys.Seq(20, 0), Returned: true})
@@ -228,7 +228,7 @@ func (a *actor) work(ctx context.Context, id mapreduce.JobID) error {
 	}
 	if len(found) > 0 {
 		t.Claim = &turns.Claim{
-			ID: a.name("claim"), Seats: []turns.WorkerSlots{{Session: a.seat.id, Epoch: a.seat.epoch, Slots: 1 + a.IntN(6)}}, Candidates: found,
+			ID: a.name("claim"), Workers: []turns.WorkerSlots{{Session: a.binding.id, Epoch: a.binding.epoch, Slots: 1 + a.IntN(6)}}, Candidates: found,
 		}
 	}
 	res, err := a.j.Turns.FinishAndClaim(ctx, t)
@@ -324,7 +324,7 @@ func (a *actor) takeOver(ctx context.Context, back bool) error {
 		return err
 	}
 	a.mu.Lock() // only now: if this node is killed before, another one does all of it
-	a.lost = slices.DeleteFunc(a.lost, func(l seatOf) bool { return l == s })
+	a.lost = slices.DeleteFunc(a.lost, func(l bindingOf) bool { return l == s })
 	a.mu.Unlock()
 	if !back {
 		return nil
@@ -341,7 +341,7 @@ func (a *actor) takeOver(ctx context.Context, back bool) error {
 	_, err := a.j.Sessions.Bind(ctx, &mapreduce.Hello{Session: s.id, Slots: 10, Holding: holding[max(0, len(holding)-200):]}, "", epoch)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.lost = append(a.lost, seatOf{seat{s.id, epoch}, a.j.Node()})
+	a.lost = append(a.lost, bindingOf{binding{s.id, epoch}, a.j.Node()})
 	return err
 }
 

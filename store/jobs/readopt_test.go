@@ -139,7 +139,7 @@ func TestUnitsNamedTwice(t *testing.T) {
 		w.healthy()
 		epoch, _, err := j.Nodes.Epoch(w.ctx, s.id)
 		w.must(err)
-		wentBack(t, w.expire(j, seat{s.id, epoch}), 1)
+		wentBack(t, w.expire(j, binding{s.id, epoch}), 1)
 	}
 }
 
@@ -206,7 +206,7 @@ func TestTwoExpireASession(t *testing.T) {
 
 // expire has a node put back all units of a lost session, and returns how many it says
 // those were.
-func (w *world) expire(j *jobs.Jobs, s seat) (back int) {
+func (w *world) expire(j *jobs.Jobs, s binding) (back int) {
 	w.Helper()
 	for {
 		loss, err := j.Sessions.Expire(w.ctx, s.id, j.Node(), s.epoch, nil)

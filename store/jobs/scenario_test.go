@@ -364,7 +364,7 @@ func TestDocumentsOfOneIDAreRefused(t *testing.T) {
 	}
 }
 
-func TestFlipTwiceAndOneRequest(t *testing.T) {
+func TestPublishTwiceAndOneRequest(t *testing.T) {
 	w := newWorld(t, open(t), 2)
 	s := spec()
 	s.RequestID = "request"
@@ -374,11 +374,11 @@ func TestFlipTwiceAndOneRequest(t *testing.T) {
 	w.must(err)
 	for range 2 {
 		if won, err := w.nodes[0].Submit.Publish(w.ctx, "job-a", first); err != nil || won != "job-a" {
-			t.Fatalf("flip: %s, %v", won, err)
+			t.Fatalf("publish: %s, %v", won, err)
 		}
 	}
 	if won, err := w.nodes[1].Submit.Publish(w.ctx, "job-b", second); err != nil || won != "job-a" {
-		t.Fatalf("second flip: %s, %v", won, err)
+		t.Fatalf("publish again: %s, %v", won, err)
 	}
 	if err := w.nodes[1].Submit.Begin(w.ctx, "job-a", s); errs.KindOf(err) != errs.Exists {
 		t.Errorf("a taken id: %v", err)
@@ -393,7 +393,7 @@ func TestLateReports(t *testing.T) {
 	id := w.submit(j, spec(), texts(3))
 	s := w.session(j)
 	units := w.claim(j, id, s, 2)
-	lose := func(s seat) {
+	lose := func(s binding) {
 		_, err := w.nodes[1].Sessions.Expire(w.ctx, s.id, j.Node(), s.epoch, nil)
 		w.must(err)
 	}
@@ -453,14 +453,14 @@ func TestClaimThatLandsLate(t *testing.T) {
 	w := newWorld(t, f, 2)
 	w.look = newWorld(t, s, 1).nodes[0]
 	id := w.submit(w.nodes[0], spec(), texts(3))
-	seat := w.session(w.nodes[0])
-	claim := w.claimOf(w.nodes[0], id, seat, 3)
+	binding := w.session(w.nodes[0])
+	claim := w.claimOf(w.nodes[0], id, binding, 3)
 	w.inDoubt(f, fault.TimedOutLate, &turns.Turn{Job: id, Claim: claim})
-	_, err := w.nodes[1].Sessions.Expire(w.ctx, seat.id, "node-0", seat.epoch, nil)
+	_, err := w.nodes[1].Sessions.Expire(w.ctx, binding.id, "node-0", binding.epoch, nil)
 	w.must(err)
 	f.Settle()
 	for { // if the claim landed first, its units are given back
-		loss, err := w.nodes[1].Sessions.Expire(w.ctx, seat.id, "node-0", seat.epoch, nil)
+		loss, err := w.nodes[1].Sessions.Expire(w.ctx, binding.id, "node-0", binding.epoch, nil)
 		w.must(err)
 		if loss.Done {
 			break
@@ -562,7 +562,7 @@ func claimsAreLinearizable(t *testing.T, seed uint64) {
 	for client := range 6 {
 		db := store.NewDB(f, store.Config{})
 		j := jobs.New(db, w.space, w.nodes[client%3].Node(), time.Now)
-		seat := w.session(j)
+		binding := w.session(j)
 		random := rand.New(rand.NewPCG(seed, uint64(client)))
 		wg.Go(func() {
 			for n := range 40 {
@@ -577,8 +577,8 @@ func claimsAreLinearizable(t *testing.T, seed uint64) {
 					found = append(found, part...)
 				}
 				res, err := j.Turns.FinishAndClaim(w.ctx, &turns.Turn{Job: id, Claim: &turns.Claim{
-					ID:    fmt.Sprintf("c-%d-%d", client, n),
-					Seats: []turns.WorkerSlots{{Session: seat.id, Epoch: seat.epoch, Slots: 2}}, Candidates: found,
+					ID:      fmt.Sprintf("c-%d-%d", client, n),
+					Workers: []turns.WorkerSlots{{Session: binding.id, Epoch: binding.epoch, Slots: 2}}, Candidates: found,
 				}})
 				if err != nil {
 					t.Error(err)
@@ -643,9 +643,9 @@ func TestBudgetIsNeverOverspent(t *testing.T) {
 		sp := spec()
 		sp.Budget = rapid.Int64Range(20, 300).Draw(t, "budget")
 		id := w.submit(w.nodes[0], sp, texts(20))
-		seats := make([]seat, 3)
-		for i := range seats {
-			seats[i] = w.session(w.nodes[i])
+		bindings := make([]binding, 3)
+		for i := range bindings {
+			bindings[i] = w.session(w.nodes[i])
 		}
 		var running []*records.Unit
 		t.Repeat(map[string]func(*rapid.T){
@@ -661,7 +661,7 @@ func TestBudgetIsNeverOverspent(t *testing.T) {
 			},
 			"claim": func(t *rapid.T) { // what the node believes may be out of date
 				i := rapid.IntRange(0, 2).Draw(t, "node")
-				c := w.claimOf(w.nodes[i], id, seats[i], 3)
+				c := w.claimOf(w.nodes[i], id, bindings[i], 3)
 				c.Bounded, c.Tokens = true, rapid.Int64Range(0, 100).Draw(t, "believed")
 				for _, got := range w.turn(w.nodes[i], &turns.Turn{Job: id, Claim: c}).Claimed {
 					running = append(running, got.Unit)
@@ -676,9 +676,9 @@ func TestBudgetIsNeverOverspent(t *testing.T) {
 			},
 			"expire": func(t *rapid.T) {
 				i := rapid.IntRange(0, 2).Draw(t, "node")
-				_, err := w.nodes[i].Sessions.Expire(w.ctx, seats[i].id, w.nodes[i].Node(), seats[i].epoch, nil)
+				_, err := w.nodes[i].Sessions.Expire(w.ctx, bindings[i].id, w.nodes[i].Node(), bindings[i].epoch, nil)
 				w.must(err)
-				seats[i] = w.session(w.nodes[i])
+				bindings[i] = w.session(w.nodes[i])
 			},
 			"rebind": func(t *rapid.T) { // a session goes to another node, with all that it holds
 				i, to := rapid.IntRange(0, 2).Draw(t, "session"), rapid.IntRange(0, 2).Draw(t, "node")
@@ -686,10 +686,10 @@ func TestBudgetIsNeverOverspent(t *testing.T) {
 				for _, u := range running {
 					holding = append(holding, mapreduce.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)})
 				}
-				s, _ := w.bind(w.nodes[to], seats[i].id, holding...)
-				seats[to] = s
+				s, _ := w.bind(w.nodes[to], bindings[i].id, holding...)
+				bindings[to] = s
 				if to != i {
-					seats[i] = w.session(w.nodes[i])
+					bindings[i] = w.session(w.nodes[i])
 				}
 			},
 			"reserve": func(t *rapid.T) {

@@ -193,16 +193,16 @@ func (w *world) grouped(id mapreduce.JobID, levels []int64, group int64) {
 // the outcomes that draw says.
 type runner struct {
 	*world
-	id    mapreduce.JobID
-	seat  seat
-	t     *rapid.T
-	ended map[string]int // units by how often they completed
+	id      mapreduce.JobID
+	binding binding
+	t       *rapid.T
+	ended   map[string]int // units by how often they completed
 }
 
 // step ends some units in one or several turns, of any node.
 func (d *runner) step(failures bool) bool {
 	j := d.nodes[rapid.IntRange(0, len(d.nodes)-1).Draw(d.t, "node")]
-	units := d.claim(d.nodes[0], d.id, d.seat, rapid.IntRange(1, 8).Draw(d.t, "units"))
+	units := d.claim(d.nodes[0], d.id, d.binding, rapid.IntRange(1, 8).Draw(d.t, "units"))
 	if len(units) == 0 {
 		return false
 	}
@@ -268,7 +268,7 @@ func TestTreesInAnyOrder(t *testing.T) {
 		w.mapAll(w.nodes[0], id)
 		w.plantTree(w.nodes[1], id, group)
 		w.healthy()
-		d := &runner{world: w, id: id, seat: w.session(w.nodes[0]), t: rt, ended: make(map[string]int)}
+		d := &runner{world: w, id: id, binding: w.session(w.nodes[0]), t: rt, ended: make(map[string]int)}
 		d.run(true)
 		w.healthy()
 		for round := 0; w.job(id).FailedUnits > 0; round++ {

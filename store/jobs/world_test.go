@@ -196,13 +196,13 @@ func (w *world) submit(j *jobs.Jobs, s *mapreduce.JobSpec, docs []document) mapr
 	return won
 }
 
-// A seat is a session that a node has bound.
-type seat struct {
+// A binding is a session that a node has bound.
+type binding struct {
 	id    mapreduce.SessionID
 	epoch int64
 }
 
-func (w *world) bind(j *jobs.Jobs, id mapreduce.SessionID, holding ...mapreduce.Held) (seat, *sessions.Binding) {
+func (w *world) bind(j *jobs.Jobs, id mapreduce.SessionID, holding ...mapreduce.Held) (binding, *sessions.Binding) {
 	w.Helper()
 	epoch, _, err := j.Nodes.Epoch(w.ctx, id)
 	w.must(err)
@@ -210,10 +210,10 @@ func (w *world) bind(j *jobs.Jobs, id mapreduce.SessionID, holding ...mapreduce.
 	epoch = max(epoch, w.micro) + 1
 	b, err := j.Sessions.Bind(w.ctx, &mapreduce.Hello{Session: id, Slots: 10, Holding: holding}, "", epoch)
 	w.must(err)
-	return seat{id, b.Epoch}, b
+	return binding{id, b.Epoch}, b
 }
 
-func (w *world) session(j *jobs.Jobs) seat {
+func (w *world) session(j *jobs.Jobs) binding {
 	w.Helper()
 	s, _ := w.bind(j, mapreduce.SessionID(w.name("session")))
 	return s
@@ -241,7 +241,7 @@ func (w *world) turn(j *jobs.Jobs, t *turns.Turn) *turns.Result {
 }
 
 // claim claims up to n units of a job for a session.
-func (w *world) claim(j *jobs.Jobs, id mapreduce.JobID, s seat, n int) []*records.Unit {
+func (w *world) claim(j *jobs.Jobs, id mapreduce.JobID, s binding, n int) []*records.Unit {
 	w.Helper()
 	res := w.turn(j, &turns.Turn{Job: id, Claim: w.claimOf(j, id, s, n)})
 	var units []*records.Unit
@@ -253,10 +253,10 @@ func (w *world) claim(j *jobs.Jobs, id mapreduce.JobID, s seat, n int) []*record
 
 // claimOf asks for units among as many of those that wait as an orchestrator asks
 // for at once.
-func (w *world) claimOf(j *jobs.Jobs, id mapreduce.JobID, s seat, n int) *turns.Claim {
+func (w *world) claimOf(j *jobs.Jobs, id mapreduce.JobID, s binding, n int) *turns.Claim {
 	found := w.waiting(j, id)
 	return &turns.Claim{
-		ID: w.name("claim"), Seats: []turns.WorkerSlots{{Session: s.id, Epoch: s.epoch, Slots: n}},
+		ID: w.name("claim"), Workers: []turns.WorkerSlots{{Session: s.id, Epoch: s.epoch, Slots: n}},
 		Candidates: found[:min(len(found), records.MaxBatch)],
 	}
 }

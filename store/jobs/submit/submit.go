@@ -281,7 +281,7 @@ type Publication struct {
 // this one becomes visible.
 func (st *Store) Publish(ctx context.Context, id mapreduce.JobID, p *Publication) (mapreduce.JobID, error) {
 	winner := id
-	err := st.db.Update(ctx, failpoint.Flip, func(tx store.Tx) error {
+	err := st.db.Update(ctx, failpoint.Publish, func(tx store.Tx) error {
 		winner = id
 
 		done, err := tx.Get(ctx, st.Keys.Job(id).Ctl())

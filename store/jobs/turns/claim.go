@@ -22,14 +22,14 @@ func (t *turn) claimUnits(ctx context.Context, values [][]byte) error {
 
 	// values holds the record and the claim of each session, and then what is the node's
 	// own.
-	t.out.Seated = make([]bool, len(c.Seats))
+	t.out.Bound = make([]bool, len(c.Workers))
 	again := false
-	for i, s := range c.Seats {
-		seated, err := t.isSeated(s, values[2*i])
+	for i, s := range c.Workers {
+		bound, err := t.isBound(s, values[2*i])
 		if err != nil {
 			return err
 		}
-		t.out.Seated[i] = seated
+		t.out.Bound[i] = bound
 		again = again || values[2*i+1] != nil
 	}
 
@@ -45,7 +45,7 @@ func (t *turn) claimUnits(ctx context.Context, values [][]byte) error {
 		return nil
 	}
 
-	own := values[2*len(c.Seats):]
+	own := values[2*len(c.Workers):]
 	grant, covered, err := t.readGrant(own[1:])
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func (t *turn) readGrant(values [][]byte) (*storagev1.Grant, bool, error) {
 	return &grants[0], c.Slots.stillHeld(&grants[0]) && c.Calls.stillHeld(&grants[1]), nil
 }
 
-func (t *turn) isSeated(s WorkerSlots, value []byte) (bool, error) {
+func (t *turn) isBound(s WorkerSlots, value []byte) (bool, error) {
 	var sess storagev1.Session
 	if value == nil {
 		return false, nil
@@ -93,7 +93,7 @@ func (t *turn) isSeated(s WorkerSlots, value []byte) (bool, error) {
 func (t *turn) readClaimed(ctx context.Context, values [][]byte) error {
 	var all []*storagev1.HeldUnit
 	var by []mapreduce.SessionID
-	for i, s := range t.in.Claim.Seats {
+	for i, s := range t.in.Claim.Workers {
 		var held storagev1.Held
 		if err := records.Decode(nil, values[2*i+1], &held); err != nil {
 			return err
@@ -147,8 +147,8 @@ func (t *turn) claimNew(ctx context.Context, g *storagev1.Grant) error {
 		return err
 	}
 
-	seats := newSlotAssigner(c.Seats, t.out.Seated)
-	chosen, err := t.chooseUnits(ks, near.Values, seats, left, room)
+	slots := newSlotAssigner(c.Workers, t.out.Bound)
+	chosen, err := t.chooseUnits(ks, near.Values, slots, left, room)
 	if err != nil {
 		return err
 	}
@@ -157,11 +157,11 @@ func (t *turn) claimNew(ctx context.Context, g *storagev1.Grant) error {
 	near.AddConflicts(t.Tx, func(i int) bool { return chosen[i].unit != nil })
 	for _, one := range chosen {
 		if one.unit != nil {
-			t.claimUnit(one.unit, c.Seats[one.seat].Session)
+			t.claimUnit(one.unit, c.Workers[one.worker].Session)
 		}
 	}
 
-	seats.writeHeld(t)
+	slots.writeHeld(t)
 	if c.Bounded && len(t.out.Claimed) > 0 {
 		t.grants.AddSpendConflict(t.Tx, t.Job)
 	}
@@ -172,13 +172,13 @@ func (t *turn) claimNew(ctx context.Context, g *storagev1.Grant) error {
 // chosenUnit is the unit of a candidate that is to be claimed, and which of the claim's
 // sessions gets it; the unit is nil if the candidate is not claimed.
 type chosenUnit struct {
-	unit *storagev1.Unit
-	seat int
+	unit   *storagev1.Unit
+	worker int
 }
 
 // chooseUnits decides which candidates are claimed: those that still wait, as long as there
 // are slots, room and tokens left. It returns what became of each candidate, in order.
-func (t *turn) chooseUnits(ks, values [][]byte, seats *slotAssigner, left, room int64) ([]chosenUnit, error) {
+func (t *turn) chooseUnits(ks, values [][]byte, slots *slotAssigner, left, room int64) ([]chosenUnit, error) {
 	c := t.in.Claim
 	chosen := make([]chosenUnit, len(c.Candidates))
 	taken := make(map[mapreduce.UnitID]bool, len(c.Candidates))
@@ -202,19 +202,19 @@ func (t *turn) chooseUnits(ks, values [][]byte, seats *slotAssigner, left, room 
 		}
 
 		short := c.Bounded && u.Estimate > left
-		seat := seats.next()
-		if seat < 0 || short {
+		worker := slots.next()
+		if worker < 0 || short {
 			t.out.Left = append(t.out.Left, cand)
-			if short && seat >= 0 && t.out.Need == 0 {
+			if short && worker >= 0 && t.out.Need == 0 {
 				t.out.Need = u.Estimate
 			}
 			continue
 		}
 
 		taken[cand.Unit] = true
-		seats.assignUnit(seat, u)
+		slots.assignUnit(worker, u)
 		left -= u.Estimate
-		chosen[i] = chosenUnit{u, seat}
+		chosen[i] = chosenUnit{u, worker}
 	}
 
 	return chosen, nil
@@ -305,11 +305,11 @@ type slotAssigner struct {
 	held []storagev1.Held
 }
 
-func newSlotAssigner(seats []WorkerSlots, seated []bool) *slotAssigner {
-	s := &slotAssigner{free: make([]int, len(seats)), held: make([]storagev1.Held, len(seats))}
-	for i, seat := range seats {
-		if seated[i] {
-			s.free[i] = seat.Slots
+func newSlotAssigner(workers []WorkerSlots, bound []bool) *slotAssigner {
+	s := &slotAssigner{free: make([]int, len(workers)), held: make([]storagev1.Held, len(workers))}
+	for i, worker := range workers {
+		if bound[i] {
+			s.free[i] = worker.Slots
 		}
 	}
 	return s
@@ -327,19 +327,19 @@ func (s *slotAssigner) next() int {
 	return -1
 }
 
-func (s *slotAssigner) assignUnit(seat int, u *storagev1.Unit) {
-	s.free[seat]--
-	s.held[seat].Units = append(s.held[seat].Units, &storagev1.HeldUnit{Unit: u.UnitId, Attempt: u.Attempt + 1})
+func (s *slotAssigner) assignUnit(worker int, u *storagev1.Unit) {
+	s.free[worker]--
+	s.held[worker].Units = append(s.held[worker].Units, &storagev1.HeldUnit{Unit: u.UnitId, Attempt: u.Attempt + 1})
 }
 
 func (s *slotAssigner) writeHeld(t *turn) {
-	for i, seat := range t.in.Claim.Seats {
+	for i, worker := range t.in.Claim.Workers {
 		if len(s.held[i].Units) == 0 {
 			continue
 		}
 		for _, h := range s.held[i].Units {
 			h.Job = string(t.Job)
 		}
-		t.Tx.Set(t.Keys.Held(seat.Session, t.in.Claim.ID), records.Encode(&s.held[i]))
+		t.Tx.Set(t.Keys.Held(worker.Session, t.in.Claim.ID), records.Encode(&s.held[i]))
 	}
 }

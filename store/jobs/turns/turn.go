@@ -109,7 +109,7 @@ type HeldID struct {
 // A Claim asks for units.
 type Claim struct {
 	ID         string // drawn once, whatever becomes of the transaction
-	Seats      []WorkerSlots
+	Workers    []WorkerSlots
 	Candidates []records.Candidate
 	Bounded    bool  // Tokens bounds what may be reserved
 	Tokens     int64 // that may be reserved
@@ -150,7 +150,7 @@ type Result struct {
 	Claimed  []Claimed
 	Left     []records.Candidate // that may still be claimed: no slot or no tokens were left
 	Need     int64               // tokens that the first unit needs for which none were left
-	Seated   []bool              // by worker of the claim: its session is still as it was
+	Bound    []bool              // by worker of the claim: its session is still as it was
 	// Overdrawn says that less was left of this node's grant than the claim
 	// assumes: other nodes took it for dead. It has to ask for its grant again.
 	Overdrawn bool
@@ -273,7 +273,7 @@ func (t *turn) reportedKeys() [][]byte {
 func (t *turn) inputKeys() [][]byte {
 	ks := [][]byte{t.Keys.Job(t.Job).Ctl()}
 	if c := t.in.Claim; c != nil {
-		for _, s := range c.Seats {
+		for _, s := range c.Workers {
 			ks = append(ks, t.Keys.Session(s.Session), t.Keys.Held(s.Session, c.ID))
 		}
 

@@ -106,7 +106,7 @@ func (s *service) openOrchestrator() (*orchestrator.Orchestrator, error) {
 	}
 
 	all := jobs.New(store.NewDB(s.store, store.Config{Observe: watch}), keys.New(), mapreduce.NodeID(fmt.Sprintf("node-%d", os.Getpid())), time.Now)
-	config := orchestrator.Config{Exclusive: true, Adopt: true, Lanes: 2, Meter: s.signals.meter(), Tracer: s.signals.tracer()}
+	config := orchestrator.Config{Exclusive: true, Adopt: true, Committers: 2, Meter: s.signals.meter(), Tracer: s.signals.tracer()}
 	if s.options.quotas {
 		config.Rules = func(mapreduce.TenantID) mapreduce.TenantRule {
 			return mapreduce.TenantRule{Quota: mapreduce.Quota{

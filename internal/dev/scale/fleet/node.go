@@ -150,10 +150,10 @@ func (n *node) turn(t *schedule.Task) {
 
 // claim gives units that wait to the sessions that have free slots, in turn.
 func (n *node) claim(c *turns.Claim, res *turns.Result) {
-	res.Seated = make([]bool, len(c.Seats))
-	free := make([]int, len(c.Seats))
-	for i, s := range c.Seats {
-		res.Seated[i], free[i] = true, s.Slots
+	res.Bound = make([]bool, len(c.Workers))
+	free := make([]int, len(c.Workers))
+	for i, s := range c.Workers {
+		res.Bound[i], free[i] = true, s.Slots
 	}
 
 	at := 0
@@ -178,7 +178,7 @@ func (n *node) claim(c *turns.Claim, res *turns.Result) {
 
 		free[at]--
 		n.queue.take(candidate.Seq, n.now)
-		res.Claimed = append(res.Claimed, turns.Claimed{Session: c.Seats[at].Session, Unit: &records.Unit{ID: candidate.Unit, Attempt: 1}})
+		res.Claimed = append(res.Claimed, turns.Claimed{Session: c.Workers[at].Session, Unit: &records.Unit{ID: candidate.Unit, Attempt: 1}})
 		at = (at + 1) % len(free)
 	}
 }
