@@ -42,6 +42,20 @@ func judgeOptions(s *schema.Schema, sf schema.Field, all []option) (allowed []op
 	return allowed, refused
 }
 
+// splitDoubtful separates options from those that are wrong nine times out of ten wherever they were read.
+func splitDoubtful(all []option) (likely []option, doubtful []refusedOption) {
+	for _, o := range all {
+		if o.Best > mostDoubtful {
+			likely = append(likely, o)
+			continue
+		}
+
+		why := fmt.Sprintf("it is a guess with a confidence of %.2f", float64(o.Best)/1e6)
+		doubtful = append(doubtful, refusedOption{o, schema.Breach{Constraint: LeastConfidence, Message: why}})
+	}
+	return likely, doubtful
+}
+
 // openReading is the breach of a value of which nothing tells how it is to be read.
 func openReading(sf schema.Field) *schema.Breach {
 	p := sf.Property
@@ -177,6 +191,28 @@ func (r *Result) takeParts(s *schema.Schema, j *schema.Judgement) {
 
 		r.addRefusal(path, refusal)
 	}
+}
+
+// listDropsOnce takes out of Dropped what a value carries after all, as its quote holds a refused value too,
+// and what stands there twice.
+func (r *Result) listDropsOnce() {
+	type dropped struct {
+		field    string
+		citation Citation
+	}
+	listed := make(map[dropped]bool)
+	for field, all := range r.Citations {
+		for _, id := range all {
+			listed[dropped{field, id}] = true
+		}
+	}
+
+	r.Dropped = slices.DeleteFunc(r.Dropped, func(d Dropped) bool {
+		one := dropped{d.Field, d.Citation}
+		had := listed[one]
+		listed[one] = true
+		return had
+	})
 }
 
 // Warnings says what the record lacks that the schema asks for.

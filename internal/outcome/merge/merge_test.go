@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -76,7 +77,7 @@ func TestStrategies(t *testing.T) {
 			value("concat", "A", 0.9, "a12"), value("concat", "A", 0.9, "a13"),
 			value("list", []any{json.Number("1"), json.Number("2")}, 0.9, "a14")),
 		record("b", 1,
-			value("vote", "y", 0.5, "b1"), value("first", "two", 0.9, "b2"), value("latest", "two", 0.1, "b3"),
+			value("vote", "y", 0.5, "b1"), value("first", "two", 0.9, "b2"), value("latest", "two", 0.2, "b3"),
 			value("longest", "much longer", 0.9, "b4"), value("max", json.Number("10"), 0.9, "b5"),
 			value("min", "2017-12-31", 0.9, "b6"), value("sum", json.Number("0.2"), 0.9, "b7"),
 			value("best", "q", 0.8, "b8"), value("text", "second part", 0.9, "b9"),
@@ -106,7 +107,7 @@ func TestStrategies(t *testing.T) {
 		t.Errorf("citations (-want +got):\n%s", diff)
 	}
 	wantConfidence := map[string]float64{
-		"vote": 0.55 * 1.1 / 2, "first": 0.5, "latest": 0.1, "longest": 0.9, "max": 0.9, "min": 0.9, "sum": 0.9,
+		"vote": 0.55 * 1.1 / 2, "first": 0.5, "latest": 0.2, "longest": 0.9, "max": 0.9, "min": 0.9, "sum": 0.9,
 		"best": 0.8, "text": 0.9, "union": 0.85, "concat": 0.9, "list": 0.9 * 0.9 / 1.7,
 	}
 	if diff := cmp.Diff(wantConfidence, got.Confidence, cmpopts.EquateApprox(0, 1e-6)); diff != "" {
@@ -234,6 +235,45 @@ func TestMissingAndUnverified(t *testing.T) {
 	}
 	if diff := cmp.Diff(wantMissing, got.Missing); diff != "" {
 		t.Errorf("missing (-want +got):\n%s", diff)
+	}
+}
+
+// TestGuessesAreNoValues checks that what is wrong nine times out of ten stands apart with its reason, gives
+// way to any other value, and takes no quote away from one (R16).
+func TestGuessesAreNoValues(t *testing.T) {
+	s := parse(t, strategies)
+	got := resolve(
+		s,
+		record("a", 0,
+			value("vote", "41", 0.05, "a1"),
+			value("first", "41", 0.05, "a2"), value("first", "Bank", 0.4, "a2"),
+			value("union", "A", 0.9, "a3"), value("union", "and the Banks", 0.02, "a4"),
+			value("sum", json.Number("2.07"), 0.1, "a5")),
+		record("b", 1, value("sum", json.Number("5"), 0.9, "b5"), value("vote", "41", 0.1, "b1"), value("best", "p", 0.05, "b8")),
+		record("c", 2, value("best", "p", 0.7, "c8")),
+	)[0]
+
+	wantValues := map[string]any{"first": "Bank", "union": []any{"A"}, "sum": json.Number("5"), "best": "p"}
+	if diff := cmp.Diff(wantValues, got.Values); diff != "" {
+		t.Errorf("values (-want +got):\n%s", diff)
+	}
+	wantRefused := map[string]merge.Refusal{
+		"vote":  {Value: "41", Constraint: merge.LeastConfidence, Message: "it is a guess with a confidence of 0.10", Citations: []merge.Citation{"a1", "b1"}},
+		"union": {Value: []any{"and the Banks"}, Constraint: merge.LeastConfidence, Message: "it is a guess with a confidence of 0.02", Citations: []merge.Citation{"a4"}},
+	}
+	if diff := cmp.Diff(wantRefused, got.Refused); diff != "" {
+		t.Errorf("refused (-want +got):\n%s", diff)
+	}
+
+	var dropped []merge.Citation
+	for _, d := range got.Dropped {
+		dropped = append(dropped, d.Citation)
+	}
+	if diff := cmp.Diff([]merge.Citation{"a1", "a4", "a5", "b1"}, slices.Sorted(slices.Values(dropped))); diff != "" {
+		t.Errorf("dropped (-want +got):\n%s", diff)
+	}
+	if why := got.Missing["vote"]; !strings.Contains(why, "a guess") {
+		t.Errorf("missing %q says nothing of a guess", why)
 	}
 }
 

@@ -56,7 +56,7 @@ type Choice struct {
 // of its elements that are refused.
 type Refusal struct {
 	Value      any
-	Constraint string // the keyword of JSON Schema that is broken first, DateOrder, NumberForm or DerivedFalsely
+	Constraint string // the keyword of JSON Schema that is broken first, DateOrder, NumberForm, DerivedFalsely or LeastConfidence
 	Message    string
 	Readings   []any      // what an ambiguous value may mean
 	Citations  []Citation // sorted
@@ -72,6 +72,14 @@ const NumberForm = "number_form"
 // DerivedFalsely is the constraint that a derived value breaks which does not follow from its
 // quotes.
 const DerivedFalsely = "derived"
+
+// LeastConfidence is the constraint that a value breaks which is wrong nine times out of ten.
+const LeastConfidence = "least_confidence"
+
+// mostDoubtful is the confidence, in millionths, up to which what was found is no value. Rules have it for a
+// text beside a word that is the name of the property too, for a number that nothing but its form led to,
+// and for one of many that might be meant.
+const mostDoubtful = 100_000
 
 // A Dropped is a citation that the result leaves out of a field, with the reason.
 type Dropped struct {
@@ -105,6 +113,7 @@ func Resolve(s *schema.Schema, a Accumulator) Result {
 	}
 
 	r.judgeRecord(s)
+	r.listDropsOnce()
 	// The key is made of values, and those are final only now.
 	r.setKey(s, a)
 
@@ -149,8 +158,9 @@ func (r *Result) resolveField(s *schema.Schema, sf schema.Field, f *Field) {
 		return
 	}
 
-	verified, refused := judgeOptions(s, sf, verified)
-	r.refuseOptions(sf, refused, len(verified) > 0)
+	likely, doubtful := splitDoubtful(verified)
+	verified, refused := judgeOptions(s, sf, likely)
+	r.refuseOptions(sf, slices.Concat(refused, doubtful), len(verified) > 0)
 	if len(verified) == 0 {
 		return
 	}
