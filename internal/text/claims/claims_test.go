@@ -41,6 +41,27 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// TestClearedByTheSame: a sentence that says what the claim says clears it of what others deny, unless the
+// claim has a number or a name more.
+func TestClearedByTheSame(t *testing.T) {
+	const caches = "Caches aren't required to reuse stored responses, generally. That is, as caches store many responses, caches need a way " +
+		"to find stored responses for reuse by the value of No-Vary-Search, without reading all cached responses."
+	const dams = "The dam near Melnik was closed in spring for repairs. The dam near Melnik was not closed in spring of 2018 for repairs."
+	for _, tt := range []struct {
+		claim, passage string
+		want           claims.Grade
+	}{
+		{"In sum, caches aren't required to reuse stored responses, generally.", caches, claims.Supported},
+		{"In sum, caches are required to reuse stored responses, generally.", caches, claims.Contradicted},
+		{"In sum, the dam near Melnik was closed in spring for repairs.", dams, claims.Supported},
+		{"The dam near Melnik was closed in spring of 2018 for repairs.", dams, claims.Contradicted},
+	} {
+		if v := claims.Check(tt.claim, tt.passage); v.Grade != tt.want {
+			t.Errorf("%q: %s, want %s", tt.claim, v, tt.want)
+		}
+	}
+}
+
 // TestScale: an amount may be written in another scale than in the passage, and not with
 // another one.
 func TestScale(t *testing.T) {

@@ -10,18 +10,19 @@ import (
 
 // contradiction returns how a sentence of the evidence says otherwise than the claim, or
 // "". Only a sentence that has most of the claim can: what else differs is another matter.
-// A sentence that says the same clears the claim, whatever others say.
+// A sentence that says the same clears the claim, whatever others say; it may lack a word such as
+// those that lead from what stands before ("In sum, …"), but no number and no name.
 func (c *claim) contradiction(e *evidence) string {
 	why := ""
 	for i := range e.sentences {
 		s := &e.sentences[i]
-		common, rest := c.inCommon(s)
+		common, lacks, exact := c.inCommon(s)
 		if s.about || common < contradictFrom {
 			continue
 		}
 
 		found := c.differs(e, s, common)
-		if found == "" && rest == 0 {
+		if found == "" && exact && (lacks == 0 || common >= sameSentence) {
 			return "" // it says all of it
 		}
 
@@ -32,28 +33,27 @@ func (c *claim) contradiction(e *evidence) string {
 	return why
 }
 
-// inCommon returns the share of the claim's words that a sentence has, and how many of the
-// claim's words and numbers it lacks.
-func (c *claim) inCommon(s *sentence) (share float64, lacks int) {
+// inCommon returns the share of the claim's words that a sentence has, how many of them it lacks, and
+// whether it has all of the claim's names and numbers.
+func (c *claim) inCommon(s *sentence) (share float64, lacks int, exact bool) {
 	if c.total == 0 {
-		return 0, 0
+		return 0, 0, true
 	}
 
+	exact = true
 	for _, t := range c.terms {
 		near := nearnessTo(t.stem, s.stems, s.roots, nil)
 		share += t.weight * near
 		if near == 0 {
 			lacks++
+			exact = exact && !t.name
 		}
 	}
 
 	for _, n := range c.numbers {
-		if !s.stems[n.value] {
-			lacks++
-		}
+		exact = exact && s.stems[n.value]
 	}
-
-	return share / c.total, lacks
+	return share / c.total, lacks, exact
 }
 
 // differs returns in what a sentence that is about the same differs from the claim.
