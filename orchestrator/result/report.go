@@ -15,6 +15,7 @@ import (
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/text/bibliography"
 	"github.com/coditect/mapreduce/internal/text/claims"
+	"github.com/coditect/mapreduce/internal/text/decimals"
 	"github.com/coditect/mapreduce/internal/text/prose"
 	"github.com/coditect/mapreduce/internal/text/refs"
 )
@@ -206,9 +207,13 @@ func (r *reporter) addData(s namedSection, raw json.RawMessage) error {
 		one := sectionView{Name: s.name, Title: s.title, Columns: headsOf(s.items, paths)}
 		for _, row := range v {
 			cells := make([]string, len(paths))
+			quotes := r.quotesIn(row)
 			for i, path := range paths {
 				value := valueAt(row, path)
 				cells[i] = r.cell(value)
+				if number, ok := value.(json.Number); ok {
+					cells[i] = decimalsOf(propertyAt(s.items, path), number.String(), quotes)
+				}
 				r.checkCell(s.name, value)
 			}
 			one.Rows = append(one.Rows, cells)
@@ -216,6 +221,38 @@ func (r *reporter) addData(s namedSection, raw json.RawMessage) error {
 		r.view.Sections = append(r.view.Sections, one)
 	}
 	return nil
+}
+
+// quotesIn returns the quotes of the references that a value has anywhere in it.
+func (r *reporter) quotesIn(v any) (quotes []string) {
+	switch v := v.(type) {
+	case string:
+		if c, ok := r.cited[v]; ok {
+			quotes = append(quotes, c.Quote)
+		}
+	case []any:
+		for _, one := range v {
+			quotes = append(quotes, r.quotesIn(one)...)
+		}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			quotes = append(quotes, r.quotesIn(v[name])...)
+		}
+	}
+	return quotes
+}
+
+// decimalsOf returns a number of a table with the decimals that its schema states, or else those that a quote
+// of its row writes it with. The property is nil if the schema does not say what the column is.
+func decimalsOf(p *schema.Property, number string, quotes []string) string {
+	n, ok := 0, false
+	if p != nil {
+		n, ok = decimals.Of(p)
+	}
+	for i := 0; i < len(quotes) && !ok; i++ {
+		n, ok = decimals.In(number, quotes[i])
+	}
+	return decimals.Padded(number, n)
 }
 
 // columnsOf returns the columns of a table of objects, by the paths of their values: in the

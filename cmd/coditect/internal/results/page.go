@@ -259,6 +259,7 @@ func (w *writer) writePage(ctx context.Context) error {
 		p.Coverage = append(p.Coverage, page.Ledger{Name: l.Name, Total: l.Total, Mapped: l.Mapped, Failed: l.Failed, Skipped: l.Skipped})
 	}
 
+	w.report.page.displayNumbers(newNumberForms(w.report.job.Spec.Schema))
 	p.Data.Fields = w.orderedFields()
 	p.Data.Lists = v.lists()
 
@@ -275,6 +276,20 @@ func (w *writer) writePage(ctx context.Context) error {
 	}
 
 	return w.dir.WriteFile("report.html", func(out *folder.File) error { return p.Write(out) })
+}
+
+// displayNumbers gives the numbers of the records the decimals of the schema, or of their quotes, which came
+// behind them.
+func (b *pageBuilder) displayNumbers(forms *numberForms) {
+	for _, record := range b.data.Records {
+		for name, value := range record.Values {
+			var quotes []string
+			for _, i := range record.Citations[name] {
+				quotes = append(quotes, b.data.Citations[i].Quote)
+			}
+			record.Values[name] = forms.display(name, value, quotes)
+		}
+	}
 }
 
 // errTextTooLong ends the reading of a text that the page does not show.

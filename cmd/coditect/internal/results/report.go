@@ -141,7 +141,7 @@ func (r *report) buildView() (view, error) {
 	}
 
 	// Fields stand in the order of the schema, and those that it does not name behind them.
-	order := map[string]int{}
+	order, forms := map[string]int{}, newNumberForms(r.job.Spec.Schema)
 	if s, err := schema.Parse("schema", r.job.Spec.Schema); err == nil {
 		v.Title = cmp.Or(s.Title, v.Title)
 		for i, p := range s.Properties {
@@ -150,7 +150,7 @@ func (r *report) buildView() (view, error) {
 	}
 
 	for i, rec := range r.records {
-		v.Records = append(v.Records, r.recordView(i+1, rec, order))
+		v.Records = append(v.Records, r.recordView(i+1, rec, order, forms))
 	}
 
 	v.Skipped, v.MoreSkips = firstOf(v.Skipped, r.limit)
@@ -163,7 +163,7 @@ func (r *report) buildView() (view, error) {
 	v.Evidence, v.MoreFound = evidenceViews(r.evidence.entries), r.evidence.more
 
 	var err error
-	if v.Statistics, err = statisticsViews(r.summary.Statistics, order); err != nil {
+	if v.Statistics, err = statisticsViews(r.summary.Statistics, order, forms); err != nil {
 		return v, fmt.Errorf("statistics: %w", err)
 	}
 	return v, nil
@@ -175,7 +175,7 @@ func firstOf[T any](list []T, limit int) ([]T, int) {
 	return list[:n], len(list) - n
 }
 
-func (r *report) recordView(n int, rec record, order map[string]int) recordView {
+func (r *report) recordView(n int, rec record, order map[string]int, forms *numberForms) recordView {
 	v := recordView{Number: n, Sources: rec.sources}
 
 	names := slices.Clone(rec.names)
@@ -184,7 +184,9 @@ func (r *report) recordView(n int, rec record, order map[string]int) recordView 
 	})
 
 	for _, name := range names {
-		v.Fields = append(v.Fields, r.fieldView(name, rec))
+		f := r.fieldView(name, rec)
+		f.Value = forms.display(name, f.Value, textsOf(f.Quotes))
+		v.Fields = append(v.Fields, f)
 	}
 	return v
 }
@@ -241,6 +243,15 @@ func (r *report) quotes(refs []string) (all []quoteView) {
 		}
 	}
 	return all
+}
+
+// textsOf returns the texts of quotes.
+func textsOf(quotes []quoteView) []string {
+	texts := make([]string, len(quotes))
+	for i, q := range quotes {
+		texts[i] = q.Quote
+	}
+	return texts
 }
 
 // derivedText says how a value follows from its quotes.
@@ -314,7 +325,7 @@ func (c *conflictLine) buildView() conflictView {
 	return v
 }
 
-func statisticsViews(data []byte, order map[string]int) ([]statisticsView, error) {
+func statisticsViews(data []byte, order map[string]int, forms *numberForms) ([]statisticsView, error) {
 	var fields map[string]map[string]json.RawMessage
 	if err := json.Unmarshal(resultfile.OrEmpty(data, "{}"), &fields); err != nil {
 		return nil, err
@@ -322,13 +333,15 @@ func statisticsViews(data []byte, order map[string]int) ([]statisticsView, error
 
 	var out []statisticsView
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		texts := make(map[string]string)
+		for column, raw := range fields[name] {
+			texts[column] = displayJSON(raw)
+		}
+		forms.displayStatistics(name, texts)
+
 		s := statisticsView{Field: name}
 		for _, column := range statisticsColumns {
-			text := ""
-			if raw, ok := fields[name][column]; ok {
-				text = displayJSON(raw)
-			}
-			s.Values = append(s.Values, text)
+			s.Values = append(s.Values, texts[column])
 		}
 		out = append(out, s)
 	}

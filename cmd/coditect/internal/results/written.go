@@ -184,7 +184,12 @@ func unusedCitations(v view) string {
 	if len(v.Dropped) == 0 || slices.ContainsFunc(v.Dropped, func(d droppedView) bool { return d.Reason != unusedReason }) {
 		return ""
 	}
-	return fmt.Sprintf("The report does not refer to %s that were chosen for it.", plural.Count(int64(len(v.Dropped)+v.MoreDrops), "other passage"))
+
+	n, were := int64(len(v.Dropped)+v.MoreDrops), "were"
+	if n == 1 {
+		were = "was"
+	}
+	return fmt.Sprintf("The report does not refer to %s that %s chosen for it.", plural.Count(n, "other passage"), were)
 }
 
 // asksAlone reports whether the input of the job was a question alone, and tools brought the texts.
