@@ -1,0 +1,21 @@
+package gather
+
+import (
+	"github.com/coditect/mapreduce/internal/outcome/output"
+	"github.com/coditect/mapreduce/internal/text/digest"
+)
+
+// BearsOn is the relevance from which a page is about a question.
+const BearsOn = bearsOn
+
+// Relevance says how much of a question a page is about.
+func Relevance(question, title, text string) float64 {
+	g := &gathering{query: digest.NewQuery(question)}
+	return g.relevanceOf(&output.Evidence{Text: []byte(text), Metadata: map[string]string{"title": title}})
+}
+
+// Finding returns what a page says to a question.
+func Finding(question, text string) string {
+	x := &extract{evidence: &output.Evidence{Text: []byte(text)}, query: digest.NewQuery(question)}
+	return x.findingSpan().In(text)
+}

@@ -1,0 +1,51 @@
+package gather_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/coditect/mapreduce/worker/step/gather"
+)
+
+const question = "What was the root cause of the outage and how many customers were affected?"
+
+// filler keeps two paragraphs from being one place.
+var filler = strings.Repeat("The team met on Monday and went through its plans for the next quarter in some detail. ", 12)
+
+// TestRelevanceOfAPage: a page that answers a question in several places, or with its title, is about it. One
+// that has its words here and there is not (D2).
+func TestRelevanceOfAPage(t *testing.T) {
+	for _, tt := range []struct {
+		name, question, title, text string
+		about                       bool
+	}{
+		{"in one place", question, "", "The root cause of the outage was a full disk, by which 40 customers were affected.", true},
+		{
+			"in places far apart", question, "", "The root cause was a disk that had no room.\n\n" + filler + "\n\nFor two hours customers in Europe were affected.",
+			true,
+		},
+		{
+			"words here and there", question, "Notes on an outage", "A tree has a root.\n\n" + filler + "\n\nWe have more customers.\n\n" + filler + "\n\nNobody was affected.", false,
+		},
+		{"something else", question, "Gardens", filler, false},
+		{"nothing is asked", "", "Gardens", filler, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := gather.Relevance(tt.question, tt.title, tt.text); (got >= gather.BearsOn) != tt.about {
+				t.Errorf("relevance %.2f, from %.2f on a page is about the question; want that it is: %t", got, gather.BearsOn, tt.about)
+			}
+		})
+	}
+}
+
+// TestFindingIsNoHeading: what a page says is a paragraph, even if a heading has all words of the question (D2).
+func TestFindingIsNoHeading(t *testing.T) {
+	const answer = "A full disk was the root cause, and some 40 customers in Europe were affected by it for two hours."
+	for _, heading := range []string{
+		"# Root cause of the outage and how many customers it affected in Europe and in Asia", "Root cause of the outage and how many customers it affected in Europe and Asia",
+	} {
+		if got := gather.Finding(question, heading+"\n\n"+answer+"\n\n"+filler); got != answer {
+			t.Errorf("below %q the finding is %q, want %q", heading, got, answer)
+		}
+	}
+}
