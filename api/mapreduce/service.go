@@ -269,17 +269,33 @@ type DocumentNote struct {
 // it breaks a constraint of the schema, or which lack a value that the schema requires.
 type BrokenConstraint struct {
 	Field      string // path; "" if it is about the record as a whole
-	Constraint string // the keyword of JSON Schema, "date_order" or "number_form"
+	Constraint string // the keyword of JSON Schema, "date_order", "number_form", "derived" or LeastConfidence
 	Records    int64
 }
 
 // Required is the constraint that a record breaks by what it lacks.
 const Required = "required"
 
+// LeastConfidence is the constraint of a value that is no value because it was guessed, and guesses of its
+// kind are wrong nine times out of ten. It is none of the schema.
+const LeastConfidence = "least_confidence"
+
+// FaultText says, for people and behind a noun, why a value was refused: which constraint it breaks and what
+// that asks for, or that it is a guess.
+func FaultText(constraint, message string) string {
+	if constraint == LeastConfidence {
+		return "is " + message
+	}
+	return "breaks " + constraint + ": " + message
+}
+
 // String returns the count as a warning.
 func (b BrokenConstraint) String() string {
 	if b.Constraint == Required {
 		return fmt.Sprintf("%s is required; records without it: %d", b.Field, b.Records)
+	}
+	if b.Constraint == LeastConfidence {
+		return fmt.Sprintf("%s: records with a guess that is most likely wrong, under _unverified: %d; give the field labels, or ask a model", b.Field, b.Records)
 	}
 	if b.Field == "" {
 		return fmt.Sprintf("records break %s as a whole; those with such values, under _unverified: %d", b.Constraint, b.Records)

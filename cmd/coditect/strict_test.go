@@ -53,6 +53,28 @@ func TestStrictSchema(t *testing.T) {
 	}
 }
 
+// TestStrictSchemaOfGuesses: a guess that is no value is told apart in the summary, and breaks no schema.
+func TestStrictSchemaOfGuesses(t *testing.T) {
+	folder := t.TempDir()
+	schema := writeFile(t, filepath.Join(folder, "s.yaml"), "type: object\nproperties:\n  company: {type: string}\n  date: {type: string, format: date}\n")
+	doc := writeFile(t, filepath.Join(folder, "a.txt"), "SELANGOR.\nCOMPANY REG NO. :SA03711551-P\nDATE: 2018-12-25\n")
+
+	code, out := coditect(t, t.TempDir(), "mapreduce", "run", "--strict-schema", "--schema", schema, "--output", filepath.Join(folder, "out"), doc)
+	if want := "warning: company: records with a guess that is most likely wrong, under _unverified: 1; give the field labels, or ask a model\n"; code != 0 || !strings.Contains(out, want) {
+		t.Errorf("exit code %d, want 0 and %q:\n%s", code, want, out)
+	}
+
+	report, err := os.ReadFile(filepath.Join(folder, "out", "report.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"(a guess)", "| date | 2018-12-25 |"} {
+		if !strings.Contains(string(report), want) {
+			t.Errorf("the report lacks %q:\n%s", want, report)
+		}
+	}
+}
+
 // TestStrictSchemaOfMergedRecords: what no unit breaks by itself, the exit code tells.
 func TestStrictSchemaOfMergedRecords(t *testing.T) {
 	folder, data := t.TempDir(), t.TempDir()

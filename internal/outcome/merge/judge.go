@@ -50,8 +50,8 @@ func splitDoubtful(all []option) (likely []option, doubtful []refusedOption) {
 			continue
 		}
 
-		why := fmt.Sprintf("it is a guess with a confidence of %.2f", float64(o.Best)/1e6)
-		doubtful = append(doubtful, refusedOption{o, schema.Breach{Constraint: LeastConfidence, Message: why}})
+		why := fmt.Sprintf("a guess with a confidence of %.2f", float64(o.Best)/1e6)
+		doubtful = append(doubtful, refusedOption{o, schema.Breach{Constraint: mapreduce.LeastConfidence, Message: why}})
 	}
 	return likely, doubtful
 }
@@ -120,7 +120,7 @@ func hasParts(p *schema.Property) bool { return p.Type == schema.Array || p.Type
 func (r *Result) addRefusal(path string, refusal Refusal) {
 	r.Refused[path] = refusal
 	if _, ok := r.Values[path]; !ok {
-		r.Missing[path] = fmt.Sprintf("what was found breaks %s: %s", refusal.Constraint, refusal.Message)
+		r.Missing[path] = "what was found " + mapreduce.FaultText(refusal.Constraint, refusal.Message)
 	}
 }
 
@@ -128,7 +128,7 @@ func (r *Result) addRefusal(path string, refusal Refusal) {
 func (r *Result) dropRefused(path string, value any, citations []Citation, why *schema.Breach) {
 	for _, id := range citations {
 		r.Dropped = append(r.Dropped, Dropped{
-			Field: path, Citation: id, Reason: fmt.Sprintf("value %s breaks %s: %s", displayValue(value), why.Constraint, why.Message),
+			Field: path, Citation: id, Reason: "value " + displayValue(value) + " " + mapreduce.FaultText(why.Constraint, why.Message),
 		})
 	}
 }

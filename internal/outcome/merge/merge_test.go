@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
 )
@@ -258,8 +259,8 @@ func TestGuessesAreNoValues(t *testing.T) {
 		t.Errorf("values (-want +got):\n%s", diff)
 	}
 	wantRefused := map[string]merge.Refusal{
-		"vote":  {Value: "41", Constraint: merge.LeastConfidence, Message: "it is a guess with a confidence of 0.10", Citations: []merge.Citation{"a1", "b1"}},
-		"union": {Value: []any{"and the Banks"}, Constraint: merge.LeastConfidence, Message: "it is a guess with a confidence of 0.02", Citations: []merge.Citation{"a4"}},
+		"vote":  {Value: "41", Constraint: mapreduce.LeastConfidence, Message: "a guess with a confidence of 0.10", Citations: []merge.Citation{"a1", "b1"}},
+		"union": {Value: []any{"and the Banks"}, Constraint: mapreduce.LeastConfidence, Message: "a guess with a confidence of 0.02", Citations: []merge.Citation{"a4"}},
 	}
 	if diff := cmp.Diff(wantRefused, got.Refused); diff != "" {
 		t.Errorf("refused (-want +got):\n%s", diff)

@@ -56,7 +56,7 @@ type Choice struct {
 // of its elements that are refused.
 type Refusal struct {
 	Value      any
-	Constraint string // the keyword of JSON Schema that is broken first, DateOrder, NumberForm, DerivedFalsely or LeastConfidence
+	Constraint string // the keyword of JSON Schema that is broken first, DateOrder, NumberForm, DerivedFalsely or mapreduce.LeastConfidence
 	Message    string
 	Readings   []any      // what an ambiguous value may mean
 	Citations  []Citation // sorted
@@ -72,9 +72,6 @@ const NumberForm = "number_form"
 // DerivedFalsely is the constraint that a derived value breaks which does not follow from its
 // quotes.
 const DerivedFalsely = "derived"
-
-// LeastConfidence is the constraint that a value breaks which is wrong nine times out of ten.
-const LeastConfidence = "least_confidence"
 
 // mostDoubtful is the confidence, in millionths, up to which what was found is no value. Rules have it for a
 // text beside a word that is the name of the property too, for a number that nothing but its form led to,
@@ -158,8 +155,8 @@ func (r *Result) resolveField(s *schema.Schema, sf schema.Field, f *Field) {
 		return
 	}
 
-	likely, doubtful := splitDoubtful(verified)
-	verified, refused := judgeOptions(s, sf, likely)
+	verified, refused := judgeOptions(s, sf, verified)
+	verified, doubtful := splitDoubtful(verified)
 	r.refuseOptions(sf, slices.Concat(refused, doubtful), len(verified) > 0)
 	if len(verified) == 0 {
 		return

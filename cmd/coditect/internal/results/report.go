@@ -192,7 +192,7 @@ func (r *report) recordView(n int, rec record, order map[string]int, forms *numb
 }
 
 // displayUnverified returns a value that is not in its record, with the constraint that
-// it breaks if the schema does not allow it.
+// it breaks if the schema does not allow it, or that it is a guess.
 func displayUnverified(raw json.RawMessage) string {
 	var refused struct {
 		Value      json.RawMessage `json:"value"`
@@ -202,7 +202,12 @@ func displayUnverified(raw json.RawMessage) string {
 	if json.Unmarshal(raw, &refused) != nil || refused.Constraint == "" {
 		return displayJSON(raw)
 	}
-	return displayJSON(refused.Value) + " (breaks " + refused.Constraint + ")"
+
+	why := "breaks " + refused.Constraint
+	if refused.Constraint == mapreduce.LeastConfidence {
+		why = "a guess"
+	}
+	return displayJSON(refused.Value) + " (" + why + ")"
 }
 
 func (r *report) fieldView(name string, rec record) fieldView {

@@ -208,10 +208,11 @@ func (o *outputFlags) printEnd(p *program.Program, j *mapreduce.Job, end show.En
 
 // exitCode returns the exit code for a job, in whose result constraints of the schema are
 // broken. A constraint that the records of several units break together makes no unit of a
-// strict job fail.
+// strict job fail. A guess breaks nothing: the record lacks a value.
 func (o *outputFlags) exitCode(j *mapreduce.Job, broken []mapreduce.BrokenConstraint) int {
 	code := exit.OfJob(j)
-	if code == exit.Complete && j.Spec.StrictSchema && len(broken) > 0 {
+	breaksSchema := func(b mapreduce.BrokenConstraint) bool { return b.Constraint != mapreduce.LeastConfidence }
+	if code == exit.Complete && j.Spec.StrictSchema && slices.ContainsFunc(broken, breaksSchema) {
 		return exit.Partly
 	}
 	if code == exit.Complete && o.failOnSkipped && j.Coverage.Documents.Skipped > 0 {

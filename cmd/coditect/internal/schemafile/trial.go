@@ -1,9 +1,9 @@
 package schemafile
 
 import (
-	"fmt"
 	"strings"
 
+	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
@@ -145,9 +145,9 @@ func (t *trial) judgeAll() map[*foundField]bool {
 	return accepted
 }
 
-// refusalText says which constraint a value breaks.
+// refusalText says which constraint a value breaks, or that it is a guess.
 func refusalText(r *merge.Refusal) string {
-	text := fmt.Sprintf("breaks %s: %s", r.Constraint, r.Message)
+	text := mapreduce.FaultText(r.Constraint, r.Message)
 	if len(r.Readings) > 0 {
 		var readings []string
 		for _, v := range r.Readings {

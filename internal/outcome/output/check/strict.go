@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
 	"github.com/coditect/mapreduce/internal/outcome/output"
@@ -40,6 +41,9 @@ func Strict(s *schema.Schema, chunks int64, o *output.Output) error {
 
 		for _, path := range slices.Sorted(maps.Keys(r.Refused)) {
 			f := r.Refused[path]
+			if f.Constraint == mapreduce.LeastConfidence {
+				continue // a guess breaks nothing: the record lacks a value
+			}
 			broken = append(broken, fmt.Sprintf("%s%s: %s breaks %s: %s", name, path, schema.Shown(f.Value), f.Constraint, f.Message))
 		}
 
@@ -50,7 +54,7 @@ func Strict(s *schema.Schema, chunks int64, o *output.Output) error {
 		// A field whose value was refused is not reported as missing as well.
 		for j := range r.Lacking {
 			lacking := &r.Lacking[j]
-			if _, said := r.Refused[lacking.Field]; !said {
+			if f, refused := r.Refused[lacking.Field]; !refused || f.Constraint == mapreduce.LeastConfidence {
 				broken = append(broken, name+r.Warning(lacking))
 			}
 		}
