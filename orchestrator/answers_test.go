@@ -21,21 +21,20 @@ type thinker struct {
 }
 
 func (a *thinker) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
-	sharer := calls.(agent.Sharer)
-	if task.Text == nil || !sharer.Shares() {
+	if task.Text == nil || !calls.Shares() {
 		return &agent.Result{Size: 1}, nil
 	}
 	key := sha256.Sum256(task.Text.Content)
-	had, err := sharer.Answer(ctx, key[:])
+	had, err := calls.Answer(ctx, key[:])
 	if err != nil {
 		return nil, err
 	}
 	if string(had) == string(task.Text.Document) {
 		a.known.Add(1)
-		calls.(agent.Saver).Saved(mapreduce.Savings{Answers: 1, AnswerMicros: 7})
+		calls.Saved(mapreduce.Savings{Answers: 1, AnswerMicros: 7})
 	} else {
 		a.made.Add(1)
-		sharer.Share(key[:], []byte(task.Text.Document))
+		calls.Share(key[:], []byte(task.Text.Document))
 	}
 	return &agent.Result{Size: 1}, nil
 }

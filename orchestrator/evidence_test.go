@@ -86,22 +86,21 @@ func (s *seeker) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (
 		return s.pass(task)
 	}
 	s.ran.Add(1)
-	keeper := calls.(agent.EvidenceKeeper)
 	source := strings.Trim(string(task.Item), `"`)
 	if task.StageSpec.Documents {
 		source = string(task.Unit)
 	}
 	e := pageEvidence(source)
-	id, err := keeper.KeepEvidence(ctx, mapreduce.Evidence{URI: e.URI, Title: e.Title, Tool: e.Tool, Media: e.Media, Retrieved: e.Retrieved, Metadata: e.Metadata}, []byte(webPage(source)))
+	id, err := calls.KeepEvidence(ctx, mapreduce.Evidence{URI: e.URI, Title: e.Title, Tool: e.Tool, Media: e.Media, Retrieved: e.Retrieved, Metadata: e.Metadata}, []byte(webPage(source)))
 	if err != nil {
 		return nil, err
 	}
 	if s.twist != nil {
-		if err := s.twist(task, keeper); err != nil {
+		if err := s.twist(task, calls); err != nil {
 			return nil, err
 		}
 	}
-	found, err := unit.Evidence(ctx, keeper, id)
+	found, err := unit.Evidence(ctx, calls, id)
 	if err != nil {
 		return nil, err
 	}

@@ -42,13 +42,6 @@ type reserveQuestion struct {
 	granted bool          // valid once done is closed
 }
 
-var (
-	_ agent.Saver       = (*account)(nil)
-	_ agent.ToolMeter   = (*account)(nil)
-	_ agent.PromptMeter = (*account)(nil)
-	_ agent.Answerer    = (*account)(nil)
-)
-
 // checkLimit refuses a call that might take the attempt above what its stage gives a
 // unit. Without a budget it also sets the tokens aside, which nobody else does.
 func (a *account) checkLimit(tokens int64) error {
@@ -152,7 +145,7 @@ func (a *account) Spent(in, out, costMicros int64) {
 	}
 }
 
-// Saved implements agent.Saver.
+// Saved implements agent.Calls.
 func (a *account) Saved(s mapreduce.Savings) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -167,7 +160,7 @@ func (a *account) countCall(d time.Duration) {
 	a.latency += d
 }
 
-// ToolCalled implements agent.ToolMeter.
+// ToolCalled implements agent.Calls.
 func (a *account) ToolCalled(d time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -175,21 +168,21 @@ func (a *account) ToolCalled(d time.Duration) {
 	a.toolTime += max(d, 0)
 }
 
-// Prompted implements agent.PromptMeter.
+// Prompted implements agent.Calls.
 func (a *account) Prompted(bytes int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.prompt = max(a.prompt, bytes)
 }
 
-// Answered implements agent.Answerer.
+// Answered implements agent.Calls.
 func (a *account) Answered(by string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.answered = insertSorted(a.answered, by)
 }
 
-// Failing implements agent.Router.
+// Failing implements agent.Calls.
 func (a *account) Failing(model string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -8,15 +8,12 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/worker/agent"
 )
 
-var _ agent.Sharer = (*unit)(nil)
-
-// Shares implements agent.Sharer.
+// Shares implements agent.Calls.
 func (u *unit) Shares() bool { return u.job.spec.Cache }
 
-// Answer implements agent.Sharer. An answer that cannot be got is as good as none.
+// Answer implements agent.Calls. An answer that cannot be got is as good as none.
 func (u *unit) Answer(ctx context.Context, key []byte) ([]byte, error) {
 	ctx, stop := u.attemptContext(ctx)
 	defer stop()
@@ -47,7 +44,7 @@ func (u *unit) Answer(ctx context.Context, key []byte) ([]byte, error) {
 // being kept.
 const shareWait = 5 * time.Second
 
-// Share implements agent.Sharer. The report of the attempt waits for it: behind
+// Share implements agent.Calls. The report of the attempt waits for it: behind
 // that the attempt is held no more, and the answer would be refused.
 func (u *unit) Share(key, answer []byte) {
 	if len(answer) == 0 || len(answer) > mapreduce.MaxAnswer {

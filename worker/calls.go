@@ -52,7 +52,7 @@ func (u *unit) Call(ctx context.Context, name string, call func(context.Context)
 	return b.Run(ctx, u.counted(call))
 }
 
-// TryCall implements agent.Router.
+// TryCall implements agent.Calls.
 func (u *unit) TryCall(ctx context.Context, name string, call func(context.Context) error) error {
 	return u.session.breakers.Of(u.job.spec, name).Try(ctx, u.counted(call))
 }
@@ -83,7 +83,7 @@ func (u *unit) readProgress() mapreduce.Progress {
 	return p
 }
 
-// Pause implements agent.Pauser.
+// Pause implements agent.Calls.
 func (u *unit) Pause(wait func() error) error {
 	u.session.pauseTimeout(u)
 	defer u.session.restartTimeout(u)

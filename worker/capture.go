@@ -9,7 +9,6 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/shorten"
 	"github.com/coditect/mapreduce/internal/outcome/output/payload"
-	"github.com/coditect/mapreduce/worker/agent"
 )
 
 // Bounds of the captured calls of a unit, so that a trace does not outgrow the results.
@@ -18,8 +17,6 @@ const (
 	maxCapturedText = 64 << 10  // bytes of a prompt, or of an answer
 	maxCapturedAll  = 512 << 10 // bytes of all of them
 )
-
-var _ agent.Recorder = (*recorder)(nil)
 
 // captureOf returns what is captured of the calls of a unit. The turns and calls of agents
 // with tools are always captured: people have to see what such an agent did.
@@ -31,7 +28,7 @@ func captureOf(job mapreduce.Capture, withTools bool) mapreduce.Capture {
 }
 
 // A recorder holds the captured calls of an attempt. It leaves out what exceeds the
-// bounds, and marks the call as cut. Its exported methods are agent.Recorder.
+// bounds, and marks the call as cut. Its exported methods are a part of agent.Calls.
 type recorder struct {
 	captures mapreduce.Capture // set before the agent runs
 
@@ -48,10 +45,10 @@ func (r *recorder) begin(now time.Time) {
 	r.begun = now
 }
 
-// Captures implements agent.Recorder.
+// Captures implements agent.Calls.
 func (r *recorder) Captures() mapreduce.Capture { return r.captures }
 
-// Record implements agent.Recorder.
+// Record implements agent.Calls.
 func (r *recorder) Record(call mapreduce.Call) {
 	if r.captures == mapreduce.CaptureOff {
 		return

@@ -4,11 +4,8 @@ import (
 	"context"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/evidence"
 )
-
-var _ agent.EvidenceKeeper = (*unit)(nil)
 
 // openEvidence makes ready what earlier attempts have kept, whose list was fetched.
 func (u *unit) openEvidence() (err error) {

@@ -393,18 +393,17 @@ func TestWholeIsBounded(t *testing.T) {
 // output.
 func recalls(made string) runFunc {
 	return func(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
-		sharer := calls.(agent.Sharer)
-		if !sharer.Shares() {
+		if !calls.Shares() {
 			return &agent.Result{Output: []byte("alone")}, nil
 		}
 		key := sumOf("key of " + string(task.Unit))
-		known, err := sharer.Answer(ctx, key)
+		known, err := calls.Answer(ctx, key)
 		if err != nil {
 			return nil, err
 		}
 		if known == nil {
 			known = []byte(made)
-			sharer.Share(key, known)
+			calls.Share(key, known)
 		}
 		return &agent.Result{Output: known[:min(len(known), 10)]}, nil
 	}

@@ -12,8 +12,6 @@ import (
 	"github.com/coditect/mapreduce/worker/agent"
 )
 
-var _ agent.Journal = (*unit)(nil)
-
 // openJournal makes ready what earlier attempts at the unit have remembered.
 func (u *unit) openJournal() error {
 	a := &u.task.Assignment

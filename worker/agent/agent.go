@@ -121,10 +121,14 @@ type Result struct {
 	Errors     []string // what went wrong without making the attempt fail
 }
 
-// Calls is what an agent may ask while it runs a unit: it meters money, remembers what
-// was done and watches over model calls. All methods may be called concurrently.
+// Calls is what an agent may ask of the worker while it runs a unit. It is there so that an
+// agent knows nothing of orchestrators, streams and blobs: it says what it does, and the worker
+// meters money, remembers what was done, watches over calls of models, keeps evidence, and puts
+// it all into its reports. All methods may be called concurrently. Tests of agents embed
+// agenttest.Calls, and override what they look at.
 type Calls interface {
 	Journal
+	EvidenceKeeper
 
 	// Reserve sets tokens aside for the worst case of a call about to be made,
 	// in and out. It asks the orchestrator only for what the unit's
@@ -141,80 +145,49 @@ type Calls interface {
 	// never made. Cost is in millionths of a US dollar.
 	Spent(in, out, costMicros int64)
 
+	// Saved reports what caches saved: a whole call, or a part of one.
+	Saved(s mapreduce.Savings)
+
 	// Call runs one model call under the breaker of name, "provider/model";
 	// an empty name means that of the unit's stage. It returns the error of call, or a
 	// *BreakerError if the breaker is open and call was not run. While a call
 	// probes a breaker that is half open, others wait for its outcome.
 	Call(ctx context.Context, name string, call func(ctx context.Context) error) error
 
-	// Progress notes in a few words how far the unit is.
-	Progress(note string)
-}
-
-// A Recorder is an optional part of Calls, which the worker's Calls implement. It keeps
-// the calls of models for the trace of a job.
-type Recorder interface {
-	// Captures returns what to record. Prompts and answers are recorded only with
-	// CaptureFull.
-	Captures() mapreduce.Capture
-
-	// Record adds a call that has just ended, however it did. When it began is
-	// found out here.
-	Record(c mapreduce.Call)
-}
-
-// A Router is an optional part of Calls, which the worker's Calls implement. It is for agents whose
-// models stand for each other.
-type Router interface {
-	// TryCall is Calls.Call of a call that can be made to another model: it never waits for what
+	// TryCall is Call of a call that can be made to another model: it never waits for what
 	// another call shows of a breaker, and returns a *BreakerError in its place.
 	TryCall(ctx context.Context, name string, call func(ctx context.Context) error) error
 
 	// Failing notes that a model, "provider/model", did not answer the unit, through no fault of
 	// the unit.
 	Failing(model string)
-}
 
-// An Answerer is an optional part of Calls, which the worker's Calls implement. It keeps which models
-// answered a unit.
-type Answerer interface {
 	// Answered notes that a model answered: see mapreduce.AnsweredBy.
 	Answered(by string)
-}
 
-// A ToolMeter is an optional part of Calls, which the worker's Calls implement. It counts
-// calls of tools.
-type ToolMeter interface {
-	// ToolCalled notes a call of a tool that took d, whatever came of it.
-	ToolCalled(d time.Duration)
-}
-
-// A PromptMeter is an optional part of Calls, which the worker's Calls implement. It keeps
-// how much a model was given at once.
-type PromptMeter interface {
 	// Prompted notes a prompt by the bytes of its texts, which limits.context bounds.
 	Prompted(bytes int64)
-}
 
-// A Pauser is an optional part of Calls, which the worker's Calls implement.
-type Pauser interface {
+	// ToolCalled notes a call of a tool that took d, whatever came of it.
+	ToolCalled(d time.Duration)
+
+	// Progress notes in a few words how far the unit is.
+	Progress(note string)
+
 	// Pause runs a wait for a turn at the processor, and returns its error. The time of the
 	// unit stands still meanwhile, and begins anew behind it.
 	Pause(wait func() error) error
-}
 
-// A Saver is an optional part of Calls, which the worker's Calls implement. It sums up
-// what caches save.
-type Saver interface {
-	// Saved reports what caches saved: a whole call, or a part of one.
-	Saved(s mapreduce.Savings)
-}
+	// Captures returns what Record keeps of calls, for the trace of the job. Prompts and
+	// answers are recorded only with CaptureFull.
+	Captures() mapreduce.Capture
 
-// A Sharer is an optional part of Calls, which the worker's Calls implement. It finds
-// the answers that models gave to other jobs of the tenant.
-type Sharer interface {
-	// Shares reports whether the job shares answers. If not, the other methods
-	// are not to be called.
+	// Record adds a call that has just ended, however it did. When it began is
+	// found out here.
+	Record(c mapreduce.Call)
+
+	// Shares reports whether the job shares the answers of models with other jobs of the
+	// tenant. If not, Answer and Share are not to be called.
 	Shares() bool
 
 	// Answer returns what was kept under a key, the SHA-256 of all that decides
@@ -226,8 +199,8 @@ type Sharer interface {
 	Share(key, answer []byte)
 }
 
-// A Journal remembers what attempts at a unit have done: package journal says how, and
-// what always holds. A key names what is done: it has to hold everything that decides
+// A Journal is the part of Calls that remembers what attempts at a unit have done: package
+// journal says how, and what always holds. A key names what is done: it has to hold everything that decides
 // the result, and, where the same is wanted again, which time it is.
 type Journal interface {
 	// Do returns what came of the thing that key names, in this attempt or an earlier
@@ -250,8 +223,8 @@ type Journal interface {
 	Recall(key string) ([]byte, bool)
 }
 
-// An EvidenceKeeper is an optional part of Calls, which the worker's Calls implement. It
-// stores what tools bring to a unit, so that outputs can cite it.
+// An EvidenceKeeper is the part of Calls that stores what tools bring to a unit, so that
+// outputs can cite it.
 type EvidenceKeeper interface {
 	// KeepEvidence stores a text with the unit, and returns the id by which it is cited.
 	// Fields that follow from the text are set here (see mapreduce.Evidence.DescribeText): e says

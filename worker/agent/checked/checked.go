@@ -44,7 +44,7 @@ func (r *runner) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (
 
 	c := &checker{ctx: ctx, task: task}
 	if len(toolsOf(task)) > 0 {
-		c.keeper, _ = calls.(agent.EvidenceKeeper)
+		c.keeper = calls
 	}
 
 	// Where evidence could not be read, other faults say nothing of the output.

@@ -92,7 +92,7 @@ func (c *conversation) callOne(ctx context.Context, i int, call *llm.ToolCall, a
 		if b.Error != "" {
 			c.progress(c.turns, "%s failed: %s", shorten.Line(call.Name, 80), shorten.Line(b.Error, maxNoted))
 		}
-		c.record(mapreduce.Call{
+		c.calls.Record(mapreduce.Call{
 			Kind: mapreduce.CallTool, Turn: int(c.turns), Name: shorten.Line(call.Name, 80), Latency: time.Since(began), Error: b.Error, Prompt: string(call.Input), Answer: text,
 		})
 	}
@@ -210,9 +210,7 @@ func (c *conversation) callKey(i int, call *llm.ToolCall, input json.RawMessage)
 func (c *conversation) callTool(ctx context.Context, spec *tool.Spec, input json.RawMessage) (*brought, error) {
 	began := time.Now()
 	res, err := c.tools.Call(ctx, spec.Name, input)
-	if m, ok := c.calls.(agent.ToolMeter); ok {
-		m.ToolCalled(time.Since(began))
-	}
+	c.calls.ToolCalled(time.Since(began))
 
 	switch {
 	case ctx.Err() != nil: // the attempt has ended: what became of the call says nothing
@@ -242,7 +240,7 @@ const maxUncited = 4 << 10
 
 // keep keeps one piece of evidence, and takes what is shown of it off the room.
 func (c *conversation) keep(ctx context.Context, b *brought, spec *tool.Spec, e *tool.Evidence, room *int) error {
-	id, err := c.keeper.KeepEvidence(ctx, describe(spec, e), []byte(e.Text))
+	id, err := c.calls.KeepEvidence(ctx, describe(spec, e), []byte(e.Text))
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -277,7 +275,7 @@ func (c *conversation) keep(ctx context.Context, b *brought, spec *tool.Spec, e 
 // keepPicture keeps a picture for people.
 func (c *conversation) keepPicture(ctx context.Context, b *brought, spec *tool.Spec, p *tool.Picture) error {
 	e := tool.Evidence{URI: p.URI, Title: p.Title, Media: p.Media, Retrieved: p.Retrieved}
-	_, err := c.keeper.KeepEvidence(ctx, describe(spec, &e), p.Data)
+	_, err := c.calls.KeepEvidence(ctx, describe(spec, &e), p.Data)
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)

@@ -29,7 +29,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/shorten"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/model"
@@ -54,9 +53,8 @@ func (r *runner) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (
 		return nil, err
 	}
 
-	keeper, ok := calls.(agent.EvidenceKeeper)
-	if !ok || task.StageSpec == nil {
-		return nil, agent.PermanentJob(errors.New("agents with tools need a stage, and a worker that keeps evidence"))
+	if task.StageSpec == nil {
+		return nil, agent.PermanentJob(errors.New("agents with tools need a stage"))
 	}
 
 	talk, err := r.models.Converse(task, calls)
@@ -75,7 +73,7 @@ func (r *runner) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (
 	defer tools.Close()
 
 	c := &conversation{
-		task: task, calls: calls, keeper: keeper, talk: talk, tools: tools, form: form,
+		task: task, calls: calls, talk: talk, tools: tools, form: form,
 		limits: limitsOf(task), began: time.Now(), dropped: make(map[place]bool),
 	}
 	c.begin()
@@ -109,7 +107,6 @@ func limitsOf(task *agent.Task) limits {
 type conversation struct {
 	task   *agent.Task
 	calls  agent.Calls
-	keeper agent.EvidenceKeeper
 	talk   *model.Conversation
 	tools  *toolbox.Session
 	form   *answerForm
@@ -299,11 +296,4 @@ func (c *conversation) refusedBefore() (n int) {
 func (c *conversation) unfit(ctx context.Context, faults []string) error {
 	_, err := c.calls.Do(ctx, unfitKey(c.refusedBefore()), func(context.Context) ([]byte, error) { return []byte("{}"), nil })
 	return errors.Join(llm.ForAgent(llm.NewError(llm.Mismatch, "the final answer does not do: %s", shorten.Line(strings.Join(faults, "; "), 600))), err)
-}
-
-// record adds a call of a tool to the trace of the job.
-func (c *conversation) record(call mapreduce.Call) {
-	if r, ok := c.calls.(agent.Recorder); ok {
-		r.Record(call)
-	}
 }

@@ -123,7 +123,7 @@ func servePage(name, q string) (*tool.Result, error) {
 // A unitDisk is what survives a worker: the journal and the evidence of a unit, and what it
 // has cost.
 type unitDisk struct {
-	agenttest.Keeper
+	agenttest.Calls
 	mu      sync.Mutex
 	stored  [][]byte
 	attempt int
@@ -187,10 +187,6 @@ func (a *attempt) Spent(in, out, _ int64) {
 	a.own += in + out
 	a.mu.Unlock()
 	a.event("model answered")
-}
-
-func (a *attempt) Call(ctx context.Context, _ string, call func(context.Context) error) error {
-	return call(ctx)
 }
 
 func (a *attempt) Progress(note string) {

@@ -23,7 +23,7 @@ import (
 func (c *conversation) show(ctx context.Context, b *brought) (string, error) {
 	texts := make([]string, len(b.Shown))
 	for i, s := range b.Shown {
-		whole, err := c.keeper.EvidenceText(ctx, s.Document)
+		whole, err := c.calls.EvidenceText(ctx, s.Document)
 		if err != nil {
 			return "", err
 		}
@@ -117,7 +117,7 @@ func (c *conversation) reread(ctx context.Context, input json.RawMessage) (text 
 		return "The input has to be {\"document\": \"evidence_…\", \"offset\": 0}.", true, nil
 	}
 
-	known := c.keeper.Evidence()
+	known := c.calls.Evidence()
 	i := slices.IndexFunc(known, func(e mapreduce.Evidence) bool { return e.Document == in.Document })
 	if i < 0 {
 		return fmt.Sprintf("There is no text %.80q: no tool has brought it.", in.Document), true, nil
@@ -126,7 +126,7 @@ func (c *conversation) reread(ctx context.Context, input json.RawMessage) (text 
 		return fmt.Sprintf("%s is a picture, for people.", in.Document), true, nil
 	}
 
-	whole, err := c.keeper.EvidenceText(ctx, in.Document)
+	whole, err := c.calls.EvidenceText(ctx, in.Document)
 	switch {
 	case errors.Is(err, errs.NotFound):
 		return fmt.Sprintf("There is no text %.80q any more.", in.Document), true, nil

@@ -27,7 +27,7 @@ type texts struct {
 }
 
 func (c *conversation) newTexts() *texts {
-	t := &texts{task: c.task, keeper: c.keeper}
+	t := &texts{task: c.task, keeper: c.calls}
 	if c.task.Text == nil && c.task.StageSpec.Documents && len(c.task.Inputs) == 1 {
 		t.docs, _ = unit.NewDirect(c.task, nil) // the opening has shown them
 	}

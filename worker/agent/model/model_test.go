@@ -22,6 +22,7 @@ import (
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/text/token"
 	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/agent/agenttest"
 	"github.com/coditect/mapreduce/worker/agent/checked"
 	"github.com/coditect/mapreduce/worker/agent/model"
 	"github.com/coditect/mapreduce/worker/agent/model/settings"
@@ -41,8 +42,9 @@ const receipts = `{"type":"array","items":{"type":"object","properties":{
 
 const document = "INDAH GIFT & HOME DECO\n27, JALAN DEDAP 13\nDATE: 19/10/2018\nTOTAL RM 60.30\nTHANK YOU\n"
 
-// A purse is the worker's part of an attempt.
+// A purse is the worker's part of an attempt, with its journal.
 type purse struct {
+	agenttest.Calls
 	mu       sync.Mutex
 	reserved int64 // under way
 	limit    int64 // 0: none
@@ -94,8 +96,6 @@ func (p *purse) DoOnce(ctx context.Context, key string, fn func(context.Context)
 }
 
 func (p *purse) Recall(key string) ([]byte, bool) { return p.journal.Recall(key) }
-
-func (p *purse) Progress(string) {}
 
 // retry makes task another attempt, which goes on from what the latest has remembered.
 func (p *purse) retry(task *agent.Task) {

@@ -92,12 +92,7 @@ func (s *session) routeOf() llm.Provider {
 		return s.agent.stackOf(s, s.program, reserve, false)
 	}
 
-	router, _ := s.calls.(agent.Router)
-	route := &decorator.Route{Health: s.agent.cfg.Health, Failing: func(name string) {
-		if router != nil {
-			router.Failing(name)
-		}
-	}}
+	route := &decorator.Route{Health: s.agent.cfg.Health, Failing: s.calls.Failing}
 	add := func(asked string, a *Agent, p *program, elsewhere bool) {
 		route.Choices = append(route.Choices, decorator.Choice{
 			Provider: a.stackOf(s, p, reserve, elsewhere), Asked: asked,
@@ -136,10 +131,10 @@ func (a *Agent) stackOf(s *session, p *program, reserve *decorator.Reserve, else
 	ask = &decorator.Guard{Provider: ask, Caller: s.calls, Elsewhere: elsewhere}
 	retry.Provider = &decorator.Meter{Provider: ask, Purse: s.calls, Prices: p.prices, Count: a.sizes.Worst}
 	ask = &decorator.Structured{Provider: retry, Unchecked: p.role != "", Reserve: reserve}
-	if sharer, ok := s.calls.(agent.Sharer); ok && sharer.Shares() {
+	if s.calls.Shares() {
 		origin := a.answerOrigin(p, s.task.Spec.Tenant)
 		origin.Again = memory.CountRefused(s.calls)
-		ask = &decorator.Cache{Provider: ask, Answers: sharer, Origin: origin, Prices: p.prices, Saved: savingsSink(s.calls)}
+		ask = &decorator.Cache{Provider: ask, Answers: s.calls, Origin: origin, Prices: p.prices, Saved: s.calls.Saved}
 	}
 	return ask
 }

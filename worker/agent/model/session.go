@@ -44,14 +44,6 @@ func (a *Agent) answerOrigin(p *program, t mapreduce.TenantID) decorator.Origin 
 	}
 }
 
-// savingsSink returns the function that sums up savings.
-func savingsSink(calls agent.Calls) func(mapreduce.Savings) {
-	if s, ok := calls.(agent.Saver); ok {
-		return s.Saved
-	}
-	return func(mapreduce.Savings) {}
-}
-
 // completeRequest asks the model, unless the request does not fit into the window.
 func (s *session) completeRequest(ctx context.Context, req *llm.Request) (*llm.Response, error) {
 	req = s.agent.withForm(s.program, req)
@@ -68,20 +60,14 @@ func (s *session) completeRequest(ctx context.Context, req *llm.Request) (*llm.R
 		return nil, tooLarge("the prompt has %d bytes, and limits.context of the stage %s allows %d", bytes, s.task.StageSpec.Name, most)
 	}
 
-	if m, ok := s.calls.(agent.PromptMeter); ok {
-		m.Prompted(bytes)
-	}
-
+	s.calls.Prompted(bytes)
 	res, err := s.ask.Complete(ctx, req)
 	if err != nil {
 		return nil, err
 	}
 
-	if keeper, ok := s.calls.(agent.Answerer); ok {
-		by := cmp.Or(res.By, decorator.BreakerName(s.Provider, req.Model))
-		keeper.Answered(mapreduce.AnsweredBy(by, string(res.Model)))
-	}
-
+	by := cmp.Or(res.By, decorator.BreakerName(s.Provider, req.Model))
+	s.calls.Answered(mapreduce.AnsweredBy(by, string(res.Model)))
 	if req.Schema != nil {
 		s.agent.noteFit(s.task.Job)
 	}

@@ -19,24 +19,19 @@ const found = "what the script found"
 // findEvidence does as an agent does whose tool reads pages: it keeps script.pages of them,
 // of script.page_bytes each, and cites each once.
 func (r *run) findEvidence(ctx context.Context) ([]output.Citation, error) {
-	keeper, ok := r.calls.(agent.EvidenceKeeper)
-	if !ok {
-		return nil, nil
-	}
-
 	var all []output.Citation
 	for n := range r.script.pages {
 		head := fmt.Sprintf("Page %d of %s. ", n, r.task.Unit)
 		// The quote stands at the very end, behind the filler.
 		text := head + strings.Repeat("x", max(0, r.script.pageBytes-len(head)-len(found)-2)) + ". " + found
-		id, err := keeper.KeepEvidence(ctx, mapreduce.Evidence{
+		id, err := r.calls.KeepEvidence(ctx, mapreduce.Evidence{
 			URI: fmt.Sprintf("script:%s/%d", r.task.Unit, n), Title: strings.TrimSuffix(head, ". "), Tool: "script",
 		}, []byte(text))
 		if err != nil {
 			return nil, err
 		}
 
-		e, err := unit.Evidence(ctx, keeper, id)
+		e, err := unit.Evidence(ctx, r.calls, id)
 		if err != nil {
 			return nil, err
 		}

@@ -208,8 +208,7 @@ func (r *run) parkHandle() string { return fmt.Sprintf("%s-%d", r.payload.Hash[:
 
 // captureCall records call i for the trace.
 func (r *run) captureCall(i int, start time.Time, spent mapreduce.Tokens, err error) {
-	rec, ok := r.calls.(agent.Recorder)
-	if !ok || rec.Captures() == mapreduce.CaptureOff {
+	if r.calls.Captures() == mapreduce.CaptureOff {
 		return
 	}
 
@@ -221,7 +220,7 @@ func (r *run) captureCall(i int, start time.Time, spent mapreduce.Tokens, err er
 	if err != nil {
 		c.Error = err.Error()
 	}
-	rec.Record(c)
+	r.calls.Record(c)
 }
 
 // makeCall makes call i, once in all attempts, and says how far the unit is.

@@ -17,12 +17,13 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/outcome/journal"
 	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/agent/agenttest"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
 )
 
 // A meter is an agent.Calls that grants everything and remembers it.
 type meter struct {
-	journal.Journal
+	agenttest.Calls
 	reserved, spent int64
 	calls           int
 }
@@ -38,8 +39,6 @@ func (m *meter) Call(ctx context.Context, _ string, call func(context.Context) e
 	m.calls++
 	return call(ctx)
 }
-
-func (m *meter) Progress(string) {}
 
 // kept are the calls of an attempt whose journal is kept.
 type kept struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/coditect/mapreduce/worker/llm"
 )
 
-// Answers keep answers by key. agent.Sharer is one: see there. An error of theirs
+// Answers keep answers by key. agent.Calls is one: see there. An error of theirs
 // costs a call, never an answer.
 type Answers interface {
 	Answer(ctx context.Context, key []byte) ([]byte, error)

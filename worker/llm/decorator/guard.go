@@ -3,13 +3,13 @@ package decorator
 import (
 	"context"
 
-	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/llm"
 )
 
 // A Caller runs calls under a circuit breaker. agent.Calls is one: see there.
 type Caller interface {
 	Call(ctx context.Context, name string, call func(ctx context.Context) error) error
+	TryCall(ctx context.Context, name string, call func(ctx context.Context) error) error
 }
 
 // Guard makes every call under the breaker of its provider and model. Errors
@@ -25,12 +25,12 @@ type Guard struct {
 
 // Complete implements Provider.
 func (g *Guard) Complete(ctx context.Context, req *llm.Request) (*llm.Response, error) {
-	var res *llm.Response
 	run := g.Caller.Call
-	if router, ok := g.Caller.(agent.Router); ok && g.Elsewhere {
-		run = router.TryCall
+	if g.Elsewhere {
+		run = g.Caller.TryCall
 	}
 
+	var res *llm.Response
 	err := run(ctx, BreakerName(g.Name(), req.Model), func(ctx context.Context) (err error) {
 		res, err = g.Provider.Complete(ctx, req)
 		return llm.ForAgent(err)

@@ -8,14 +8,17 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/llm"
 )
 
-// A Purse is what calls are paid from. agent.Calls is one: see there.
+// A Purse is what calls are paid from, and where they are written down. agent.Calls is one:
+// see there.
 type Purse interface {
 	Reserve(ctx context.Context, tokens int64) error
 	Spent(in, out, costMicros int64)
+	Saved(s mapreduce.Savings)
+	Captures() mapreduce.Capture
+	Record(c mapreduce.Call)
 }
 
 // Meter reserves the worst case before each call, and charges the true usage after it,
@@ -82,17 +85,17 @@ func failedUsage(err error, worst llm.Usage) llm.Usage {
 func (m *Meter) settleCall(model llm.Model, u llm.Usage) (cost int64) {
 	cost, _ = m.Prices.Cost(m.Name(), model, u, false)
 	m.Purse.Spent(u.In(), u.Output, cost)
-	if saver, ok := m.Purse.(agent.Saver); ok && u.In() > u.Input {
+	if u.In() > u.Input {
 		plain, _ := m.Prices.Cost(m.Name(), model, llm.Usage{Input: u.In(), Output: u.Output}, false)
-		saver.Saved(mapreduce.Savings{CacheWrite: u.CacheWrite + u.CacheWrite1h, CacheRead: u.CacheRead, PromptMicros: plain - cost})
+		m.Purse.Saved(mapreduce.Savings{CacheWrite: u.CacheWrite + u.CacheWrite1h, CacheRead: u.CacheRead, PromptMicros: plain - cost})
 	}
 	return cost
 }
 
 // recordCall captures a call for the trace of its job, if that wants it.
 func (m *Meter) recordCall(req *llm.Request, start time.Time, cost int64, u llm.Usage, res *llm.Response, err error) {
-	rec, ok := m.Purse.(agent.Recorder)
-	if !ok || rec.Captures() == mapreduce.CaptureOff {
+	captures := m.Purse.Captures()
+	if captures == mapreduce.CaptureOff {
 		return
 	}
 
@@ -104,14 +107,14 @@ func (m *Meter) recordCall(req *llm.Request, start time.Time, cost int64, u llm.
 	if err != nil {
 		c.Error = err.Error()
 	}
-	if rec.Captures() == mapreduce.CaptureFull {
+	if captures == mapreduce.CaptureFull {
 		c.Prompt = renderRequest(req)
 		if res != nil {
 			c.Answer = renderResponse(res)
 		}
 	}
 
-	rec.Record(c)
+	m.Purse.Record(c)
 }
 
 // renderRequest returns a request as text for people.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coditect/mapreduce/internal/text/token"
 	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/agent/agenttest"
 	"github.com/coditect/mapreduce/worker/agent/model/size"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/decorator"
@@ -66,7 +67,10 @@ func setCached(told map[string]any, names [3]string, value any) {
 }
 
 // A purse refuses what would take more than its budget, and adds up what is charged.
-type purse struct{ budget, spent int64 }
+type purse struct {
+	agenttest.Calls
+	budget, spent int64
+}
 
 func (p *purse) Reserve(_ context.Context, tokens int64) error {
 	if p.spent+tokens > p.budget {

@@ -49,11 +49,6 @@ var _ step.Runner = Runner{}
 
 // Run implements step.Runner.
 func (r Runner) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
-	keeper, ok := calls.(agent.EvidenceKeeper)
-	if !ok {
-		return nil, agent.PermanentJob(errors.New("a unit with tools needs a worker that keeps evidence"))
-	}
-
 	tools, err := toolsOf(task)
 	if err != nil {
 		return nil, agent.PermanentJob(err)
@@ -67,7 +62,7 @@ func (r Runner) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*
 
 	// A worker that has none of the tools still comes to an outcome, which says so.
 	g := newGathering(task)
-	g.calls, g.keeper, g.session = calls, keeper, session
+	g.calls, g.session = calls, session
 	if len(session.Specs()) == 0 {
 		g.failures = append(g.failures, "this worker has none of the tools "+strings.Join(tools, ", "))
 	}
@@ -108,7 +103,6 @@ func toolsOf(task *agent.Task) ([]string, error) {
 type gathering struct {
 	task    *agent.Task
 	calls   agent.Calls
-	keeper  agent.EvidenceKeeper
 	session *toolbox.Session
 	item    element
 	asks    string // what tools are asked for
@@ -275,7 +269,7 @@ func (g *gathering) callWith(ctx context.Context, spec tool.Spec, input json.Raw
 // keep stores the evidence of a result.
 func (g *gathering) keep(ctx context.Context, name string, result *tool.Result) error {
 	for _, e := range result.Evidence {
-		id, err := g.keeper.KeepEvidence(ctx, mapreduce.Evidence{
+		id, err := g.calls.KeepEvidence(ctx, mapreduce.Evidence{
 			URI: e.URI, Title: e.Title, Tool: name, Media: e.Media, Retrieved: e.Retrieved, Metadata: e.Metadata,
 		}, []byte(e.Text))
 
@@ -298,7 +292,7 @@ func (g *gathering) keep(ctx context.Context, name string, result *tool.Result) 
 func (g *gathering) choosePassages(ctx context.Context) (*agent.Result, error) {
 	var all []output.Passage
 	for _, id := range g.found {
-		e, err := unit.Evidence(ctx, g.keeper, id)
+		e, err := unit.Evidence(ctx, g.calls, id)
 		if err != nil {
 			return nil, err
 		}

@@ -28,20 +28,15 @@ const leastFinding = 60
 
 // record counts a call of a tool, and keeps it for the trace.
 func (g *gathering) record(name string, start time.Time, err error) {
-	if meter, ok := g.calls.(agent.ToolMeter); ok {
-		meter.ToolCalled(time.Since(start))
-	}
-	recorder, ok := g.calls.(agent.Recorder)
-	if !ok {
-		return
-	}
+	took := time.Since(start)
+	g.calls.ToolCalled(took)
 
-	c := mapreduce.Call{Kind: mapreduce.CallTool, Name: name, Latency: time.Since(start)}
+	c := mapreduce.Call{Kind: mapreduce.CallTool, Name: name, Latency: took}
 	if err != nil {
 		c.Error = err.Error()
 	}
 
-	recorder.Record(c)
+	g.calls.Record(c)
 }
 
 // isAnswered reports whether some evidence bears on the question.
@@ -56,7 +51,7 @@ func (g *gathering) bestEvidence(ctx context.Context) (best *output.Evidence, er
 	most := bearsOn
 
 	for _, id := range g.found {
-		e, err := unit.Evidence(ctx, g.keeper, id)
+		e, err := unit.Evidence(ctx, g.calls, id)
 		if err != nil {
 			return nil, err
 		}

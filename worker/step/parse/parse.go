@@ -36,14 +36,10 @@ func (r Runner) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*
 	}
 
 	in := document.Input{
-		Name: string(task.Text.Document), MediaType: task.Text.MediaType, Content: bytes.NewReader(task.Text.Content),
+		Name: string(task.Text.Document), MediaType: task.Text.MediaType, Content: bytes.NewReader(task.Text.Content), Wait: calls.Pause,
 	}
 	if task.Spec != nil {
 		in.PageText, in.Limits = task.Spec.Reading.PageText, document.Limits(task.Spec.Reading.Limits)
-	}
-
-	if p, ok := calls.(agent.Pauser); ok {
-		in.Wait = p.Pause
 	}
 
 	d, err := r.Formats.Parse(ctx, in)
