@@ -11,7 +11,8 @@ import (
 )
 
 // An account holds what an attempt may spend, what it has spent, and what it has done and
-// said of itself so far. Its exported methods are a part of agent.Calls.
+// said of itself so far. Its exported methods are a part of agent.Calls. The agent writes it,
+// and reports and signs of life read it, so it has a lock of its own.
 type account struct {
 	most    int64 // tokens that its stage gives a unit; 0 is no limit. Set before the agent runs
 	bounded bool  // its job has a budget. Set before the agent runs
@@ -236,4 +237,40 @@ func (a *account) enterInto(r *mapreduce.Report) {
 	r.Calls, r.Latency, r.Prompt = a.calls, a.latency, a.prompt
 	r.Tools, r.ToolTime = a.tools, a.toolTime
 	r.Models, r.Failing = slices.Clone(a.answered), slices.Clone(a.failing)
+}
+
+// followSpent takes over what the process in which the unit runs says that it has spent.
+func (a *account) followSpent(t mapreduce.Tokens) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.spent = t
+}
+
+// followReport takes over what the process in which the unit ran says that it has spent.
+func (a *account) followReport(r *mapreduce.Report) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.spent, a.cost, a.savings = r.Tokens, r.CostMicros, r.Savings
+	a.calls, a.latency, a.prompt = r.Calls, r.Latency, r.Prompt
+	a.tools, a.toolTime = r.Tools, r.ToolTime
+}
+
+// chargeReserved counts all that was reserved as spent, of a job with a budget: what a
+// process had spent that has ended nobody knows.
+func (a *account) chargeReserved() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.bounded {
+		a.spent.In += max(0, a.granted-a.spent.Total())
+	}
+}
+
+// askFor returns the open question for a reservation, or one for so many tokens in all.
+func (a *account) askFor(tokens int64) *reserveQuestion {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.asking == nil {
+		a.asking = &reserveQuestion{tokens: tokens, done: make(chan struct{})}
+	}
+	return a.asking
 }

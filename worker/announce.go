@@ -32,9 +32,9 @@ func (a *announcement) await(ctx context.Context) {
 	}
 }
 
-// announceUnits tells the units that the orchestrator knows that they run.
-func announceUnits(us []*unit) {
-	for _, u := range us {
-		u.announced.once.Do(func() { close(u.announced.made) })
+// noteAnnounced lets attempts begin of which the orchestrator was told that they run.
+func noteAnnounced(all []*announcement) {
+	for _, a := range all {
+		a.once.Do(func() { close(a.made) })
 	}
 }

@@ -11,15 +11,15 @@ import (
 )
 
 // Shares implements agent.Calls.
-func (u *unit) Shares() bool { return u.job.spec.Cache }
+func (c *calls) Shares() bool { return c.job.spec.Cache }
 
 // Answer implements agent.Calls. An answer that cannot be got is as good as none.
-func (u *unit) Answer(ctx context.Context, key []byte) ([]byte, error) {
-	ctx, stop := u.attemptContext(ctx)
+func (c *calls) Answer(ctx context.Context, key []byte) ([]byte, error) {
+	ctx, stop := c.attemptContext(ctx)
 	defer stop()
 
 	var data []byte
-	err := u.session.transfers.Get(ctx, u.attemptHeld(), mapreduce.Blob{Kind: mapreduce.BlobAnswer, Key: key}, func(part []byte) error {
+	err := c.session.transfers.Get(ctx, c.held, mapreduce.Blob{Kind: mapreduce.BlobAnswer, Key: key}, func(part []byte) error {
 		if len(data)+len(part) > mapreduce.MaxAnswer {
 			return errs.New(errs.DataLoss, "an answer of more than %d bytes came", mapreduce.MaxAnswer)
 		}
@@ -35,7 +35,7 @@ func (u *unit) Answer(ctx context.Context, key []byte) ([]byte, error) {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case !errors.Is(err, errs.NotFound):
-		u.session.cfg.Logger.Warn("looking for an answer of a model", "job", u.id.job, "unit", u.id.unit, "error", err)
+		c.session.cfg.Logger.Warn("looking for an answer of a model", "job", c.held.Job, "unit", c.held.Unit, "error", err)
 	}
 	return nil, nil
 }
@@ -46,12 +46,12 @@ const shareWait = 5 * time.Second
 
 // Share implements agent.Calls. The report of the attempt waits for it: behind
 // that the attempt is held no more, and the answer would be refused.
-func (u *unit) Share(key, answer []byte) {
+func (c *calls) Share(key, answer []byte) {
 	if len(answer) == 0 || len(answer) > mapreduce.MaxAnswer {
 		return
 	}
 
-	s := u.session
+	s := c.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -60,11 +60,11 @@ func (u *unit) Share(key, answer []byte) {
 	sum := sha256.Sum256(answer)
 	b := mapreduce.Blob{Kind: mapreduce.BlobAnswer, Key: key, SHA256: sum[:]}
 
-	s.beginPut(u, func(ctx context.Context) {
+	s.deliveries.beginPut(c.entry, func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, shareWait)
 		defer cancel()
-		if err := s.transfers.Put(ctx, u.attemptHeld(), b, answer, 1); err != nil {
-			s.cfg.Logger.Warn("keeping the answer of a model", "job", u.id.job, "unit", u.id.unit, "error", err)
+		if err := s.transfers.Put(ctx, c.held, b, answer, 1); err != nil {
+			s.cfg.Logger.Warn("keeping the answer of a model", "job", c.held.Job, "unit", c.held.Unit, "error", err)
 		}
 	})
 }

@@ -6,28 +6,50 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/outcome/journal"
 	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/evidence"
 )
 
+// calls are what the agent of one attempt may ask of this worker. The agent's goroutines use
+// them, as many at once as it has, and the processes of units that run apart. What may change is
+// in parts that have locks of their own; the other fields are set before the agent runs. Where a
+// call changes how the attempt stands, it does so in its entry, under the session's lock.
+type calls struct {
+	account         // of tokens, calls and notes
+	recorder        // of calls, for the trace
+	*evidence.Shelf // of what tools brought
+
+	session *session
+	entry   *entry
+	held    mapreduce.Held
+	job     *job
+	ctx     context.Context  // the attempt's own
+	talks   bool             // its stage has tools: what it says of itself is told soon, not with signs of life alone
+	journal *journal.Journal // nil before the agent is started; set with session.mu held
+}
+
+var _ agent.Calls = (*calls)(nil)
+
 // Reserve implements agent.Calls.
-func (u *unit) Reserve(ctx context.Context, tokens int64) error {
-	if err := u.storeBefore(ctx, tokens); err != nil {
+func (c *calls) Reserve(ctx context.Context, tokens int64) error {
+	if err := c.storeBefore(ctx, tokens); err != nil {
 		return err
 	}
 
-	if err := u.checkLimit(tokens); err != nil || !u.bounded {
+	if err := c.checkLimit(tokens); err != nil || !c.bounded {
 		return err
 	}
 
 	// The answer may be to the question of another call of this unit, or too small for this
 	// one as well, so what is reserved is looked at again after each.
 	for {
-		q, mine := u.setAside(tokens)
+		q, mine := c.setAside(tokens)
 		if q == nil {
 			return nil
 		}
 		if mine {
-			u.session.out.queueQuestion(u)
+			c.session.out.queueQuestion(c.entry)
 		}
 
 		select {
@@ -35,8 +57,8 @@ func (u *unit) Reserve(ctx context.Context, tokens int64) error {
 			if mine && !q.granted {
 				return fmt.Errorf("reservation of %d tokens: %w", q.tokens, agent.ErrBudget)
 			}
-		case <-u.ctx.Done():
-			return context.Cause(u.ctx)
+		case <-c.ctx.Done():
+			return context.Cause(c.ctx)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -44,48 +66,51 @@ func (u *unit) Reserve(ctx context.Context, tokens int64) error {
 }
 
 // Call implements agent.Calls.
-func (u *unit) Call(ctx context.Context, name string, call func(context.Context) error) error {
-	b := u.job.breaker
+func (c *calls) Call(ctx context.Context, name string, call func(context.Context) error) error {
+	b := c.job.breaker
 	if name != "" {
-		b = u.session.breakers.Of(u.job.spec, name)
+		b = c.session.breakers.Of(c.job.spec, name)
 	}
-	return b.Run(ctx, u.counted(call))
+	return b.Run(ctx, c.counted(call))
 }
 
 // TryCall implements agent.Calls.
-func (u *unit) TryCall(ctx context.Context, name string, call func(context.Context) error) error {
-	return u.session.breakers.Of(u.job.spec, name).Try(ctx, u.counted(call))
+func (c *calls) TryCall(ctx context.Context, name string, call func(context.Context) error) error {
+	return c.session.breakers.Of(c.job.spec, name).Try(ctx, c.counted(call))
 }
 
 // counted returns a call that is counted, with how long it takes.
-func (u *unit) counted(call func(context.Context) error) func(context.Context) error {
+func (c *calls) counted(call func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		start := time.Now()
-		defer func() { u.countCall(time.Since(start)) }()
+		defer func() { c.countCall(time.Since(start)) }()
 		return call(ctx)
 	}
 }
 
 // Progress implements agent.Calls.
-func (u *unit) Progress(note string) {
-	said := u.addNote(cleanText(note, mapreduce.MaxNote))
-	said.Held = u.attemptHeld()
+func (c *calls) Progress(note string) {
+	said := c.addNote(cleanText(note, mapreduce.MaxNote))
+	said.Held = c.held
 	said.Running = true
-	if u.talks {
-		u.session.out.queueNote(said)
+	if c.talks {
+		c.session.out.queueNote(said)
 	}
 }
 
-// readProgress returns how far the attempt is. The session's mu is held.
-func (u *unit) readProgress() mapreduce.Progress {
-	p := u.progress()
-	p.Held = u.heldState()
-	return p
+// Pause implements agent.Calls.
+func (c *calls) Pause(wait func() error) error {
+	c.entry.pauseTime()
+	defer c.entry.restartTime()
+	return wait()
 }
 
-// Pause implements agent.Calls.
-func (u *unit) Pause(wait func() error) error {
-	u.session.pauseTimeout(u)
-	defer u.session.restartTimeout(u)
-	return wait()
+// attemptContext returns a context that ends with ctx, or with the attempt.
+func (c *calls) attemptContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(c.ctx, func() { cancel(context.Cause(c.ctx)) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
 }

@@ -2,67 +2,150 @@ package worker
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"log/slog"
+	"sync"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/transfer"
 )
 
-// beginPut stores something of a unit, for which its report waits. It ends when
-// nobody waits for the unit any more. mu is held.
-func (s *session) beginPut(u *unit, put func(context.Context)) {
-	if u.stopPuts == nil {
-		u.putting, u.stopPuts = context.WithCancelCause(s.life)
+// deliveries have reports sent, each after what its attempt has made is stored: entries of the
+// journal, answers for others, and its output. Slots and agents begin puts, with the session's
+// lock held; a put runs in a goroutine of its own, for which Run waits at its end.
+type deliveries struct {
+	mu        *sync.Mutex // the session's, which guards entries
+	out       *outbox
+	transfers *transfer.Carrier
+	log       *slog.Logger
+
+	life    context.Context // ends when the session does; set by Run
+	putting sync.WaitGroup
+}
+
+// puts are what is being stored of an attempt, for which its report waits. The session's lock
+// guards them.
+type puts struct {
+	underWay int
+	ctx      context.Context
+	stop     context.CancelCauseFunc // ends ctx; nil if nothing was put
+
+	sending  bool // entries of the journal are being put
+	sendUpTo int  // entries that are to be
+}
+
+// beginPut stores something of an attempt, for which its report waits. It ends when
+// nobody waits for the attempt any more. The lock is held.
+func (d *deliveries) beginPut(e *entry, put func(context.Context)) {
+	p := &e.puts
+	if p.stop == nil {
+		p.ctx, p.stop = context.WithCancelCause(d.life)
 	}
 
-	ctx := u.putting
-	u.puts++
+	ctx := p.ctx
+	p.underWay++
 
-	s.putting.Go(func() {
+	d.putting.Go(func() {
 		put(ctx)
 		// The report waits for the last of its puts. Whichever ends last queues it.
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if u.puts--; u.puts == 0 && u.phase == reported {
-			s.out.queueReport(u)
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if p.underWay--; p.underWay == 0 && e.phase == reported {
+			d.out.queueReport(e)
 		}
 	})
 }
 
-// deliverReport queues the report of a unit, after its output and state are stored. mu
-// is held.
-func (s *session) deliverReport(u *unit) {
-	if u.report.Length > 0 && !u.apart { // else the process in which it ran has put it
-		s.beginPut(u, func(ctx context.Context) { s.putOutput(ctx, u) })
+// stopPuts ends what is being stored of an attempt that nobody waits for. The lock is held.
+func (d *deliveries) stopPuts(e *entry) {
+	if e.puts.stop != nil {
+		e.puts.stop(errOver)
 	}
-	if u.puts == 0 {
-		s.out.queueReport(u)
+}
+
+// deliverReport queues the report of an attempt, after its output is stored. The lock is held.
+func (d *deliveries) deliverReport(e *entry) {
+	if e.report.Length > 0 && !e.apart { // else the process in which it ran has put it
+		d.beginPut(e, func(ctx context.Context) { d.putOutput(ctx, e) })
+	}
+	if e.puts.underWay == 0 {
+		d.out.queueReport(e)
 	}
 }
 
 // putOutput stores the output of a report. Where that is refused for good, the
 // attempt has failed, and where the store is damaged, its unit.
-func (s *session) putOutput(ctx context.Context, u *unit) {
-	s.mu.Lock()
-	r, h := u.report, u.attemptHeld()
+func (d *deliveries) putOutput(ctx context.Context, e *entry) {
+	d.mu.Lock()
+	r := e.report
 	b, data := mapreduce.Blob{Kind: mapreduce.BlobOutput, SHA256: r.SHA256}, r.Output
-	s.mu.Unlock()
+	d.mu.Unlock()
 
-	err := s.transfers.Put(ctx, h, b, data, 0)
+	err := d.transfers.Put(ctx, e.held, b, data, 0)
 	if err == nil || ctx.Err() != nil || errors.Is(err, errs.Precondition) { // the last: the report will be refused as well
 		return
 	}
 
-	s.cfg.Logger.Error("storing an output", "job", u.id.job, "unit", u.id.unit, "attempt", u.attempt, "error", err)
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	d.log.Error("storing an output", e.logged("error", err)...)
+	d.mu.Lock()
+	defer d.mu.Unlock()
 
 	// The report was settled with the time that the attempt took; its replacement keeps
 	// that.
-	elapsed := u.report.Elapsed
+	elapsed := e.report.Elapsed
 	class, _ := agent.Classify(err)
-	u.report = u.erroredReport(class, 0, fmt.Sprintf("output of %d bytes: %v", len(data), err))
-	u.report.Elapsed = elapsed
+	e.report = e.reports.errored(class, 0, fmt.Sprintf("output of %d bytes: %v", len(data), err))
+	e.report.Elapsed = elapsed
+}
+
+// sendEntries has all entries of the journal stored that are there now. The report of
+// the attempt waits for it. The lock is held.
+func (d *deliveries) sendEntries(e *entry) {
+	c, p := e.calls, &e.puts
+	if c.journal == nil {
+		return // the agent was not started
+	}
+
+	c.markKept()
+	p.sendUpTo = c.journal.Len()
+
+	if p.sending || c.journal.Waiting() == 0 {
+		return
+	}
+
+	p.sending = true
+	d.beginPut(e, func(ctx context.Context) { d.putEntries(ctx, e) })
+}
+
+// putEntries stores entries, as many at once as fit, until those are stored that were
+// to be sent.
+func (d *deliveries) putEntries(ctx context.Context, e *entry) {
+	j, p := e.calls.journal, &e.puts
+	for {
+		d.mu.Lock()
+		first, data, n := j.Next(p.sendUpTo)
+		p.sending = n > 0
+		d.mu.Unlock()
+		if n == 0 {
+			return
+		}
+
+		sum := sha256.Sum256(data)
+		b := mapreduce.Blob{Kind: mapreduce.BlobJournal, FirstEntry: first, SHA256: sum[:]}
+
+		err := d.transfers.Put(ctx, e.held, b, data, 0)
+		if err == nil {
+			j.Acknowledge(n)
+			continue
+		}
+
+		j.Break(fmt.Errorf("the journal of the unit is not stored any more: %w", err))
+		if ctx.Err() == nil && !errors.Is(err, errs.Precondition) { // the last: the report will be refused as well
+			d.log.Error("storing the journal of a unit", e.logged("error", err)...)
+		}
+	}
 }

@@ -20,30 +20,30 @@ const maxReferred = 32 << 20
 
 // fetchLarge waits for memory and then gets the blobs of the assignment. It reports
 // whether there were any.
-func (u *unit) fetchLarge() (fetched bool, err error) {
-	need := min(bytesToFetch(u.task), int64(u.session.cfg.MaxInput)+maxReferred)
+func (t *attempt) fetchLarge() (fetched bool, err error) {
+	need := min(bytesToFetch(t.task), int64(t.session.cfg.MaxInput)+maxReferred)
 	if need > 0 {
-		if err := u.session.memory.Acquire(u.ctx, need); err != nil {
-			return true, context.Cause(u.ctx)
+		if err := t.session.memory.Acquire(t.ctx, need); err != nil {
+			return true, context.Cause(t.ctx)
 		}
-		u.memory = need
+		t.memory = need
 	}
 
-	for _, b := range u.task.Blobs {
+	for _, b := range t.task.Blobs {
 		fetched = true
-		if err := u.fetchBlob(b); err != nil {
+		if err := t.fetchBlob(b); err != nil {
 			return true, err
 		}
 	}
 
 	// A reduce of reduces may be given inputs that name records of levels below, which the
 	// orchestrator resolves. One request brings all that any input names.
-	if u.task.Level < 2 || !mergesRecords(u.task) {
+	if t.task.Level < 2 || !mergesRecords(t.task) {
 		return fetched, nil
 	}
-	for _, in := range u.task.Inputs { // of a reduce of reduces
+	for _, in := range t.task.Inputs { // of a reduce of reduces
 		if payload.NamesRecords(in.Data) {
-			return true, u.fetchInputs(mapreduce.Blob{Kind: mapreduce.BlobReferred})
+			return true, t.fetchInputs(mapreduce.Blob{Kind: mapreduce.BlobReferred})
 		}
 	}
 	return fetched, nil
@@ -71,18 +71,18 @@ func bytesToFetch(t *agent.Task) (n int64) {
 	return n
 }
 
-func (u *unit) fetchBlob(b mapreduce.Blob) (err error) {
+func (t *attempt) fetchBlob(b mapreduce.Blob) (err error) {
 	switch {
 	case b.Kind == mapreduce.BlobInputs:
-		return u.fetchInputs(b)
+		return t.fetchInputs(b)
 	case b.Kind == mapreduce.BlobJournal:
-		u.task.Journal, err = u.session.transfers.Collect(u.ctx, u.attemptHeld(), b)
+		t.task.Journal, err = t.session.transfers.Collect(t.ctx, t.held, b)
 	case b.Kind == mapreduce.BlobEvidenceList:
-		u.evidenceList, err = u.session.transfers.Collect(u.ctx, u.attemptHeld(), b)
-	case b.Kind == mapreduce.BlobText && u.task.Text != nil:
-		t := *u.task.Text
-		t.Content, err = u.session.transfers.Collect(u.ctx, u.attemptHeld(), b)
-		u.task.Text = &t
+		t.evidence, err = t.session.transfers.Collect(t.ctx, t.held, b)
+	case b.Kind == mapreduce.BlobText && t.task.Text != nil:
+		text := *t.task.Text
+		text.Content, err = t.session.transfers.Collect(t.ctx, t.held, b)
+		t.task.Text = &text
 	default:
 		err = errs.New(errs.Unavailable, "this version of the worker knows no blob of kind %d", b.Kind)
 	}
@@ -90,36 +90,36 @@ func (u *unit) fetchBlob(b mapreduce.Blob) (err error) {
 }
 
 // fetchInputs adds the inputs that a blob holds.
-func (u *unit) fetchInputs(b mapreduce.Blob) error {
-	d := payload.InputDecoder{Most: u.session.cfg.MaxInput}
-	if err := u.session.transfers.Get(u.ctx, u.attemptHeld(), b, d.Add); err != nil {
+func (t *attempt) fetchInputs(b mapreduce.Blob) error {
+	d := payload.InputDecoder{Most: t.session.cfg.MaxInput}
+	if err := t.session.transfers.Get(t.ctx, t.held, b, d.Add); err != nil {
 		return err
 	}
 	inputs, err := d.Inputs()
-	u.task.Inputs = append(u.task.Inputs, inputs...)
+	t.task.Inputs = append(t.task.Inputs, inputs...)
 	return err
 }
 
 // unfetchedReport is the report of an attempt that did not get what it needs. That costs
 // the unit an attempt only if the unit may be at fault.
-func (u *unit) unfetchedReport(err error) *mapreduce.Report {
+func (t *attempt) unfetchedReport(err error) *mapreduce.Report {
 	var late *deadlineError
-	switch cause := u.interruptCause(); {
+	switch cause := t.reports.interruptCause(); {
 	case errors.As(cause, &late):
-		return u.returnedReport(fmt.Sprintf("what the unit needs did not come within %v", late.after))
+		return t.reports.returned(fmt.Sprintf("what the unit needs did not come within %v", late.after))
 	case cause != nil:
-		return u.failedReport(cause)
+		return t.reports.failed(cause)
 	case errors.Is(err, payload.ErrInputsTooLarge):
-		return u.failedReport(agent.Permanent(err))
+		return t.reports.failed(agent.Permanent(err))
 	case transfer.IsTransient(err) && errs.KindOf(err) != errs.Internal, errors.Is(err, errs.Precondition):
-		return u.returnedReport(err.Error())
+		return t.reports.returned(err.Error())
 	}
-	return u.failedReport(fmt.Errorf("input of the unit: %w", err))
+	return t.reports.failed(fmt.Errorf("input of the unit: %w", err))
 }
 
-// wholeText returns what agents get as Task.Whole, nil for units that have all of
-// their document.
-func (u *unit) wholeText(t *mapreduce.Text) func(context.Context, func(*ground.Text)) error {
+// wholeText returns what the agent gets as Task.Whole, nil for a unit that has all of its
+// document.
+func (c *calls) wholeText(t *mapreduce.Text) func(context.Context, func(*ground.Text)) error {
 	if t == nil || t.Chunks < 2 || t.Length == 0 {
 		return nil
 	}
@@ -128,28 +128,18 @@ func (u *unit) wholeText(t *mapreduce.Text) func(context.Context, func(*ground.T
 			return fmt.Errorf("%w: its text has %d bytes; at most %d are looked through", agent.ErrTooLong, t.Length, mapreduce.MaxWholeText)
 		}
 
-		ctx, stop := u.attemptContext(ctx)
+		ctx, stop := c.attemptContext(ctx)
 		defer stop()
 
 		load := func(ctx context.Context) (string, error) {
-			data, err := u.session.transfers.Collect(ctx, u.attemptHeld(), mapreduce.Blob{Kind: mapreduce.BlobText, SHA256: t.SHA256, Length: t.Length})
+			data, err := c.session.transfers.Collect(ctx, c.held, mapreduce.Blob{Kind: mapreduce.BlobText, SHA256: t.SHA256, Length: t.Length})
 			return string(data), err
 		}
 
 		// Units of one document on this worker share one text.
-		if err := u.session.library.Lend(ctx, library.Key{Job: u.id.job, SHA256: string(t.SHA256)}, t.Length, load, use); err != nil {
+		if err := c.session.library.Lend(ctx, library.Key{Job: c.held.Job, SHA256: string(t.SHA256)}, t.Length, load, use); err != nil {
 			return fmt.Errorf("text of %s: %w", t.Document, err)
 		}
 		return nil
-	}
-}
-
-// attemptContext returns a context that ends with ctx, or with the attempt.
-func (u *unit) attemptContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(u.ctx, func() { cancel(context.Cause(u.ctx)) })
-	return ctx, func() {
-		stop()
-		cancel(nil)
 	}
 }

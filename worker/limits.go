@@ -33,52 +33,20 @@ type MannersKeeper interface {
 	Due() <-chan struct{}
 }
 
-// mannersDue returns a channel that says that there is news of what servers refuse.
-func (l *streamLink) mannersDue() <-chan struct{} {
-	if l.session.cfg.Manners == nil {
-		return nil
-	}
-	return l.session.cfg.Manners.Due()
-}
+// noLimits are those of a worker that is given none.
+type noLimits struct{}
 
-// pullManners adds news of what servers refuse to m, if that is due. mu is held.
-func (o *outbox) pullManners(m *mapreduce.FromWorker, from MannersKeeper) {
-	if from != nil && (o.limits || o.beat) {
-		m.Manners = from.News()
-	}
-}
+func (noLimits) Share([]mapreduce.LimitShare) {}
+func (noLimits) Notes() []mapreduce.LimitNote { return nil }
+func (noLimits) Due() <-chan struct{}         { return nil }
 
-// learnManners takes what others have learned of servers; pass says that the fleet is to be told.
-func (s *session) learnManners(all []mapreduce.ModelManners, pass bool) {
-	if s.cfg.Manners != nil && len(all) > 0 {
-		s.cfg.Manners.Learn(all, pass)
-	}
-}
+// noManners are those of a worker that is given no keeper of them.
+type noManners struct{}
 
-// knownManners returns what is known of servers, for a process in which a unit runs apart.
-func (s *session) knownManners() []mapreduce.ModelManners {
-	if s.cfg.Manners == nil {
-		return nil
-	}
-	return s.cfg.Manners.All()
-}
-
-// limitsDue returns a channel that says that models have something to tell.
-func (l *streamLink) limitsDue() <-chan struct{} {
-	if l.session.cfg.Limits == nil {
-		return nil
-	}
-	return l.session.cfg.Limits.Due()
-}
-
-// pullLimits adds the notes on models to m, if they are due. mu is held.
-func (o *outbox) pullLimits(m *mapreduce.FromWorker, from Limiter) {
-	if from == nil || (!o.limits && !o.beat) {
-		return
-	}
-	o.limits = false
-	m.Limits = from.Notes()
-}
+func (noManners) Learn([]mapreduce.ModelManners, bool) {}
+func (noManners) News() []mapreduce.ModelManners       { return nil }
+func (noManners) All() []mapreduce.ModelManners        { return nil }
+func (noManners) Due() <-chan struct{}                 { return nil }
 
 // applyShares applies this worker's shares of the fleet's limits.
 func (l *streamLink) applyShares(shares []mapreduce.LimitShare) {
@@ -87,11 +55,8 @@ func (l *streamLink) applyShares(shares []mapreduce.LimitShare) {
 		return
 	}
 
-	if s.cfg.Limits != nil {
-		s.cfg.Limits.Share(shares)
-	}
-
-	s.passShares(shares)
+	s.cfg.Limits.Share(shares)
+	s.relays.passShares(shares)
 	for i := range shares {
 		s.breakers.Order(shares[i].Name, shares[i].OpenFor, shares[i].Probe)
 	}

@@ -21,7 +21,8 @@ const (
 	healthy      = time.Second      // a stream that lasts this long was a good one
 )
 
-// A connector keeps a session connected to one orchestrator after another.
+// A connector keeps a session connected to one orchestrator after another. It is of the
+// goroutine of Run.
 type connector struct{ session *session }
 
 // stayConnected keeps one stream after another until the session is drained or
@@ -40,7 +41,7 @@ func (c *connector) stayConnected(life context.Context) error {
 
 	lost := time.Now() // when the last orchestrator was
 
-	for i := 0; life.Err() == nil && !s.isIdle(); i++ {
+	for i := 0; life.Err() == nil && !s.retiring.isIdle(); i++ {
 		// An orchestrator that was met counts as lost only when its stream ends.
 		start := time.Now()
 		met, err := c.serveStream(life, i%len(s.cfg.Connect))
@@ -52,7 +53,7 @@ func (c *connector) stayConnected(life context.Context) error {
 		if !welcomed && isRefused(err) {
 			return fmt.Errorf("worker: not let in: %w", err)
 		}
-		if s.isIdle() || life.Err() != nil || s.hasResigned(lost) {
+		if s.retiring.isIdle() || life.Err() != nil || s.hasResigned(lost) {
 			break
 		}
 
@@ -94,7 +95,7 @@ func (c *connector) waitReconnect(life context.Context, d time.Duration) {
 	defer t.Stop()
 	select {
 	case <-life.Done():
-	case <-c.session.idle:
+	case <-c.session.retiring.idle:
 	case <-t.C:
 	}
 }
@@ -140,7 +141,7 @@ func (c *connector) sendHello(stream Stream) (*mapreduce.ToWorker, error) {
 	err := stream.Send(hello)
 	switch {
 	case err == nil:
-		announceUnits(announced)
+		noteAnnounced(announced)
 	case !errors.Is(err, io.EOF):
 		return nil, fmt.Errorf("hello: %w", err)
 	}
@@ -155,7 +156,8 @@ func (c *connector) sendHello(stream Stream) (*mapreduce.ToWorker, error) {
 	return m, nil
 }
 
-// A streamLink is the session on one stream.
+// A streamLink is the session on one stream. One goroutine receives, and another sends what the
+// outbox holds; run waits for both.
 type streamLink struct {
 	session *session
 	stream  Stream
@@ -214,13 +216,13 @@ func (l *streamLink) send(ctx context.Context, every time.Duration) error {
 		case <-tick.C:
 			s.out.queueHeartbeat()
 		case <-s.out.wake:
-		case <-l.limitsDue():
+		case <-s.cfg.Limits.Due():
 			s.out.queueLimits()
-		case <-l.mannersDue():
+		case <-s.cfg.Manners.Due():
 			s.out.queueLimits()
 		case <-l.leaving:
 			return l.hangUp(tick.C)
-		case <-s.idle:
+		case <-s.retiring.idle:
 			return l.hangUp(tick.C)
 		}
 	}
@@ -243,7 +245,7 @@ func (l *streamLink) flushOutbox(tick <-chan time.Time) error {
 		if err := l.stream.Send(m); err != nil {
 			return fmt.Errorf("send: %w", err)
 		}
-		announceUnits(announced)
+		noteAnnounced(announced)
 	}
 }
 
@@ -296,10 +298,12 @@ func (l *streamLink) handleMessage(m *mapreduce.ToWorker) {
 	}
 
 	for _, info := range m.Jobs {
-		s.learnJob(info)
+		s.jobs.learn(info)
 	}
 	l.applyShares(m.Limits)
-	s.learnManners(m.Manners, false)
+	if len(m.Manners) > 0 {
+		s.cfg.Manners.Learn(m.Manners, false)
+	}
 
 	if len(m.Assignments) > 0 {
 		s.queueAssignments(m.Assignments)
@@ -311,5 +315,5 @@ func (l *streamLink) handleMessage(m *mapreduce.ToWorker) {
 	}
 
 	s.dropAll(m.Cancel, errCancelled)
-	s.forgetJobs(m.Forget)
+	s.jobs.forget(m.Forget)
 }

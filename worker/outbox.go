@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -14,15 +13,15 @@ import (
 const maxMessage = 1 << 20
 
 // An outbox holds what is to be sent on the current stream. When the stream breaks,
-// the outbox is filled again from the units, which keep everything that must not be
-// lost. Anybody may put something in; units are read with session.mu held.
+// the outbox is filled again from the entries, which keep everything that must not be
+// lost. Anybody may put something in; entries are read with session.mu held.
 type outbox struct {
 	wake chan struct{} // capacity 1: there may be something to send
 
 	mu      sync.Mutex // guards the fields below; taken after session.mu
-	reports []*unit    // settled, in order
-	started []*unit
-	asks    []*unit
+	reports []*entry   // settled, in order
+	started []*entry
+	asks    []*entry
 	limits  bool // models have something to tell
 	beat    bool // a sign of life is due
 	drain   bool // the orchestrator is to know that this worker drains
@@ -48,26 +47,26 @@ func (o *outbox) wakeSender() {
 }
 
 // queueReport queues the report of a unit. session.mu is held.
-func (o *outbox) queueReport(u *unit) {
+func (o *outbox) queueReport(e *entry) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.reports = append(o.reports, u)
+	o.reports = append(o.reports, e)
 	o.wakeSender()
 }
 
 // queueStart queues that a unit has started.
-func (o *outbox) queueStart(u *unit) {
+func (o *outbox) queueStart(e *entry) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.started = append(o.started, u)
+	o.started = append(o.started, e)
 	o.wakeSender()
 }
 
 // queueQuestion queues a unit's question.
-func (o *outbox) queueQuestion(u *unit) {
+func (o *outbox) queueQuestion(e *entry) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.asks = append(o.asks, u)
+	o.asks = append(o.asks, e)
 	o.wakeSender()
 }
 
@@ -153,39 +152,6 @@ func (o *outbox) isEmpty() bool {
 	return len(o.reports)+len(o.started)+len(o.asks) == 0 && !o.beat && !o.drain && !o.limits && !o.notesOut
 }
 
-// pullMessage takes one message out of the outbox, or returns nil if there is nothing
-// to send. The units whose start it tells are to be announced once it is sent.
-func (l *streamLink) pullMessage() (*mapreduce.FromWorker, []*unit) {
-	s, o := l.session, &l.session.out
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	// Both locks are held: reports and starts are read off the units.
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.isEmpty() {
-		return nil, nil
-	}
-
-	m := &mapreduce.FromWorker{Drain: o.drain}
-	o.drain = false
-	o.pullNotes(m)
-	o.pullReports(m)
-	announced := o.pullStarted(m)
-	o.pullAsks(m)
-	o.pullManners(m, s.cfg.Manners)
-	o.pullLimits(m, s.cfg.Limits)
-
-	if o.beat {
-		o.beat = false
-		beat := s.newHeartbeat()
-		if m.Heartbeat != nil {
-			beat.Progress = append(m.Heartbeat.Progress, beat.Progress...) // what was said comes first
-		}
-		m.Heartbeat = beat
-	}
-	return m, announced
-}
-
 // pullReports takes as many reports as suit a message. mu is held, and session.mu.
 func (o *outbox) pullReports(m *mapreduce.FromWorker) {
 	room := maxMessage
@@ -215,16 +181,16 @@ func reportBytes(r *mapreduce.Report) int {
 	return n
 }
 
-// pullStarted takes the starts of what still runs. Others are over, and their
-// reports say so. mu is held, and session.mu.
-func (o *outbox) pullStarted(m *mapreduce.FromWorker) (announced []*unit) {
-	for _, u := range o.started {
-		if u.phase != running {
+// pullStarted takes the starts of what still runs, and returns what is announced by that. Others
+// are over, and their reports say so. mu is held, and session.mu.
+func (o *outbox) pullStarted(m *mapreduce.FromWorker) (announced []*announcement) {
+	for _, e := range o.started {
+		if e.phase != running {
 			continue
 		}
-		m.Started = append(m.Started, u.heldState())
-		if u.announced != nil {
-			announced = append(announced, u)
+		m.Started = append(m.Started, e.state())
+		if e.announced != nil {
+			announced = append(announced, e.announced)
 		}
 	}
 
@@ -235,87 +201,19 @@ func (o *outbox) pullStarted(m *mapreduce.FromWorker) (announced []*unit) {
 
 // pullAsks takes the open questions of what still runs. mu is held, and session.mu.
 func (o *outbox) pullAsks(m *mapreduce.FromWorker) {
-	for _, u := range o.asks {
-		if n := u.openReserve(); n > 0 && u.phase == running {
-			m.Reserve = append(m.Reserve, mapreduce.ReserveRequest{Held: u.heldState(), Tokens: n})
+	for _, e := range o.asks {
+		if n := e.calls.openReserve(); n > 0 && e.phase == running {
+			m.Reserve = append(m.Reserve, mapreduce.ReserveRequest{Held: e.state(), Tokens: n})
 		}
 	}
 	o.asks = nil
 }
 
-// newHeartbeat tells how far everything is that runs. mu is held.
-func (s *session) newHeartbeat() *mapreduce.Heartbeat {
-	h := &mapreduce.Heartbeat{Breakers: s.breakers.Untold()}
-	for _, u := range s.units {
-		if u.phase == running {
-			h.Progress = append(h.Progress, u.readProgress())
-		}
+// pullNews adds the notes on models to m, and news of what servers refuse, if they are due. mu
+// is held.
+func (o *outbox) pullNews(m *mapreduce.FromWorker, limits Limiter, manners MannersKeeper) {
+	if o.limits || o.beat {
+		o.limits = false
+		m.Manners, m.Limits = manners.News(), limits.Notes()
 	}
-	slices.SortFunc(h.Progress, func(a, b mapreduce.Progress) int { return compareHeld(a.Held, b.Held) })
-	return h
-}
-
-// newHello returns the first message of a stream, and the units that it reports as
-// running. Units that start later are reported after it.
-func (c *connector) newHello() (*mapreduce.FromWorker, []*unit) {
-	s := c.session
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	var announced []*unit
-	for _, u := range s.units {
-		if u.phase == running && u.announced != nil {
-			announced = append(announced, u)
-		}
-	}
-
-	// The hello itself lists what runs, so starts that were queued before it need not be
-	// sent.
-	s.out.forgetStarts()
-	s.stats.Connections++
-
-	return &mapreduce.FromWorker{
-		Hello: &mapreduce.Hello{
-			Session: s.cfg.Session, Version: s.cfg.Version, Slots: s.cfg.Slots, Prefetch: s.cfg.Prefetch,
-			Offer: s.cfg.workerOffer(), Embedded: s.cfg.Embedded, Holding: s.listHeld(),
-		},
-		Drain: s.draining,
-	}, announced
-}
-
-// refillOutbox fills the outbox for a new stream with everything that has no answer yet.
-func (l *streamLink) refillOutbox() {
-	s := l.session
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	s.jobs = make(map[mapreduce.JobID]*job) // each stream introduces its own
-	s.out.empty()                           // first: a question that is put meanwhile stays
-
-	var settled []*unit
-	for _, u := range s.units {
-		switch u.phase {
-		case reported:
-			if u.puts == 0 {
-				settled = append(settled, u)
-			}
-		case running:
-			if u.openReserve() > 0 {
-				s.out.queueQuestion(u)
-			}
-		}
-	}
-
-	// Reports go in the order in which the attempts ended.
-	slices.SortFunc(settled, func(a, b *unit) int { return cmp.Compare(a.number, b.number) })
-	for _, u := range settled {
-		s.out.queueReport(u)
-	}
-}
-
-// breakerOpened tells at once that a breaker is open, so that no more units
-// come that would meet it.
-func (s *session) breakerOpened(name string, d time.Duration, cause error) {
-	s.cfg.Logger.Warn("circuit breaker opened", "breaker", name, "for", d, "cause", cause)
-	s.out.queueHeartbeat()
 }

@@ -21,83 +21,91 @@ const (
 	maxSize   = 1 << 34 // tokens of an output, whatever its provider says: a level's sum is a number still
 )
 
-// baseReport returns a report of the attempt with its spending so far.
-func (u *unit) baseReport(o mapreduce.Outcome, texts ...string) *mapreduce.Report {
-	r := &mapreduce.Report{Job: u.id.job, Unit: u.id.unit, Attempt: u.attempt, Outcome: o, Errors: cleanAll(texts)}
-	u.enterInto(r)
+// A reporter makes the reports of one attempt, by how it ended and what it has spent. Nothing
+// in it changes, and the account has a lock of its own, so any goroutine may use it: that of the
+// slot, and the session's in place of an agent that does not return.
+type reporter struct {
+	held      mapreduce.Held
+	job       *job            // nil if it was not introduced
+	ctx       context.Context // of the attempt
+	account   *account
+	maxOutput int // bytes of an output
+}
+
+// base returns a report of the attempt with its spending so far.
+func (p reporter) base(o mapreduce.Outcome, texts ...string) *mapreduce.Report {
+	r := &mapreduce.Report{Job: p.held.Job, Unit: p.held.Unit, Attempt: p.held.Attempt, Outcome: o, Errors: cleanAll(texts)}
+	p.account.enterInto(r)
 	return r
 }
 
-// returnedReport is the report of an attempt that costs its unit nothing.
-func (u *unit) returnedReport(why string) *mapreduce.Report {
-	return u.baseReport(mapreduce.Returned, why)
+// returned is the report of an attempt that costs its unit nothing.
+func (p reporter) returned(why string) *mapreduce.Report {
+	return p.base(mapreduce.Returned, why)
 }
 
-// failedReport is the report of an attempt that ended with err.
-func (u *unit) failedReport(err error) *mapreduce.Report {
+// failed is the report of an attempt that ended with err.
+func (p reporter) failed(err error) *mapreduce.Report {
 	if parked, ok := errors.AsType[*agent.ParkedError](err); ok {
-		return u.parkedReport(parked.Parking)
+		return p.parked(parked.Parking)
 	}
 
 	class, after := agent.Classify(err)
 	var late *deadlineError
 	var open *agent.BreakerError
-	cause := u.interruptCause()
+	cause := p.interruptCause()
 
 	// The order matters: what an agent calls permanent stays so even if the attempt was
 	// interrupted, and an attempt that was interrupted is not blamed on a breaker.
 	switch {
 	case class != mapreduce.Retryable:
-		return u.erroredReport(class, after, err.Error())
+		return p.errored(class, after, err.Error())
 	case errors.As(cause, &late):
-		return u.erroredReport(class, after, late.Error())
+		return p.errored(class, after, late.Error())
 	case cause != nil:
-		return u.returnedReport(cause.Error())
+		return p.returned(cause.Error())
 	case errors.As(err, &open):
-		return u.blockedReport(open)
+		return p.blocked(open)
 	case errors.Is(err, agent.ErrBudget):
-		return u.returnedReport(err.Error())
+		return p.returned(err.Error())
 	}
-	return u.erroredReport(class, after, err.Error())
+	return p.errored(class, after, err.Error())
 }
 
 // interruptCause returns why the attempt's context ended, or nil if it has not.
-func (u *unit) interruptCause() error {
-	if u.ctx == nil {
-		return nil
-	}
-	return context.Cause(u.ctx)
+func (p reporter) interruptCause() error {
+	return context.Cause(p.ctx)
 }
 
-// erroredReport is the report of an attempt that failed.
-func (u *unit) erroredReport(class mapreduce.FailureClass, after time.Duration, text string) *mapreduce.Report {
-	r := u.baseReport(mapreduce.Errored, text)
+// errored is the report of an attempt that failed.
+func (p reporter) errored(class mapreduce.FailureClass, after time.Duration, text string) *mapreduce.Report {
+	r := p.base(mapreduce.Errored, text)
 	r.Class, r.RetryAfter = class, after
 	return r
 }
 
-// parkedReport is the report of an attempt whose unit waits for something outside. It is
+// parked is the report of an attempt whose unit waits for something outside. It is
 // taken even if the attempt was interrupted: what is waited for has begun.
-func (u *unit) parkedReport(p mapreduce.Parking) *mapreduce.Report {
-	if p.Handle == "" || len(p.Handle) > mapreduce.MaxHandle || !utf8.ValidString(p.Handle) || p.WakeAfter < 0 {
-		return u.erroredReport(mapreduce.PermanentUnit, 0, fmt.Sprintf(
-			"agent parked the unit under the handle %.64q, for %v: a handle is text of 1 to %d bytes", p.Handle, p.WakeAfter, mapreduce.MaxHandle))
+func (p reporter) parked(how mapreduce.Parking) *mapreduce.Report {
+	if how.Handle == "" || len(how.Handle) > mapreduce.MaxHandle || !utf8.ValidString(how.Handle) || how.WakeAfter < 0 {
+		return p.errored(mapreduce.PermanentUnit, 0, fmt.Sprintf(
+			"agent parked the unit under the handle %.64q, for %v: a handle is text of 1 to %d bytes", how.Handle, how.WakeAfter, mapreduce.MaxHandle))
 	}
 
-	p.Note = cleanText(p.Note, mapreduce.MaxNote)
-	r := u.baseReport(mapreduce.Parked)
-	r.Parking = &p
+	how.Note = cleanText(how.Note, mapreduce.MaxNote)
+	r := p.base(mapreduce.Parked)
+	r.Parking = &how
 	return r
 }
 
-// blockedReport is the report of an attempt that met an open breaker. For want of room no
+// blocked is the report of an attempt that met an open breaker. For want of room no
 // unit is skipped: there will be some.
-func (u *unit) blockedReport(open *agent.BreakerError) *mapreduce.Report {
-	if u.job.spec.OnBreaker == mapreduce.BreakerSkip && !open.NoRoom {
-		return u.erroredReport(mapreduce.PermanentUnit, 0, mapreduce.BreakerSkipped)
+func (p reporter) blocked(open *agent.BreakerError) *mapreduce.Report {
+	if p.job.spec.OnBreaker == mapreduce.BreakerSkip && !open.NoRoom {
+		return p.errored(mapreduce.PermanentUnit, 0, mapreduce.BreakerSkipped)
 	}
 
-	r := u.returnedReport(open.Error())
+	r := p.returned(open.Error())
 	r.RetryAfter = open.OpenFor
 	if !open.NoRoom {
 		r.Breaker = open.Name // so that this worker gets no more units of the model meanwhile
@@ -105,16 +113,16 @@ func (u *unit) blockedReport(open *agent.BreakerError) *mapreduce.Report {
 	return r
 }
 
-// doneReport is the report of an attempt with a result.
-func (u *unit) doneReport(res *agent.Result) *mapreduce.Report {
-	if n, most := len(res.Output), u.session.cfg.MaxOutput; n > most {
-		return u.erroredReport(mapreduce.PermanentUnit, 0, fmt.Sprintf("output of %d bytes; at most %d are taken", n, most))
+// done is the report of an attempt with a result.
+func (p reporter) done(res *agent.Result) *mapreduce.Report {
+	if n, most := len(res.Output), p.maxOutput; n > most {
+		return p.errored(mapreduce.PermanentUnit, 0, fmt.Sprintf("output of %d bytes; at most %d are taken", n, most))
 	}
 
-	r := u.baseReport(mapreduce.Done, res.Errors...)
+	r := p.base(mapreduce.Done, res.Errors...)
 	r.Output = res.Output
 
-	size, _ := token.Size(res.Text, res.Size, u.job.estimate)
+	size, _ := token.Size(res.Text, res.Size, p.job.estimate)
 	r.Size = min(size, maxSize)
 	if res.Confidence > 0 { // not a NaN
 		r.Confidence = min(res.Confidence, 1)

@@ -39,7 +39,7 @@ func (s *session) copyStats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.stats
-	st.Running, st.Waiting, st.Held = s.taken, len(s.queue), len(s.units)
+	st.Running, st.Waiting, st.Held = s.queue.taken, len(s.queue.waiting), len(s.entries)
 	return st
 }
 

@@ -14,30 +14,30 @@ import (
 // beginSpan begins the span of an attempt, if its orchestrator and this worker trace it, and
 // returns what ends it. What the attempt does stands below it, by the unit's context. A later
 // attempt has a link to the one before, whose span stands in the same trace, whoever made it.
-func (u *unit) beginSpan() (end func(*mapreduce.Report)) {
-	t, parent := u.session.cfg.Tracer, telemetry.ReadParent(u.task.TraceParent)
-	if t == nil || !parent.IsValid() {
+func (t *attempt) beginSpan() (end func(*mapreduce.Report)) {
+	tracer, parent := t.session.cfg.Tracer, telemetry.ReadParent(t.task.TraceParent)
+	if tracer == nil || !parent.IsValid() {
 		return nil
 	}
-	return u.startSpan(t, parent)
+	return t.startSpan(tracer, parent)
 }
 
 // startSpan is beginSpan of an attempt that is traced. It needs much of a stack, which
 // others do not pay for.
-func (u *unit) startSpan(t trace.Tracer, parent trace.SpanContext) (end func(*mapreduce.Report)) {
-	held := u.attemptHeld()
+func (t *attempt) startSpan(tracer trace.Tracer, parent trace.SpanContext) (end func(*mapreduce.Report)) {
+	held := t.held
 	kind, name := telemetry.KindChain, "unit "
 
 	of := []attribute.KeyValue{
 		attribute.String("coditect.job.id", string(held.Job)), attribute.String("coditect.unit.id", string(held.Unit)),
-		attribute.Int("coditect.unit.attempt", held.Attempt), attribute.String("coditect.session.id", string(u.session.cfg.Session)),
+		attribute.Int("coditect.unit.attempt", held.Attempt), attribute.String("coditect.session.id", string(t.session.cfg.Session)),
 		attribute.String("session.id", string(held.Job)),
 	}
 
-	if u.job != nil && u.job.spec.Model != "" && u.task.Kind != mapreduce.KindParse {
+	if t.job != nil && t.job.spec.Model != "" && t.task.Kind != mapreduce.KindParse {
 		kind, name = telemetry.KindAgent, "invoke_agent "
-		of = append(of, attribute.String("gen_ai.operation.name", "invoke_agent"), attribute.String("gen_ai.agent.name", u.stageName()),
-			attribute.String("gen_ai.provider.name", u.job.spec.Provider), attribute.String("gen_ai.request.model", u.job.spec.Model))
+		of = append(of, attribute.String("gen_ai.operation.name", "invoke_agent"), attribute.String("gen_ai.agent.name", t.stageName()),
+			attribute.String("gen_ai.provider.name", t.job.spec.Provider), attribute.String("gen_ai.request.model", t.job.spec.Model))
 	}
 
 	options := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(append(of, attribute.String(telemetry.KindKey, kind))...)}
@@ -49,24 +49,24 @@ func (u *unit) startSpan(t trace.Tracer, parent trace.SpanContext) (end func(*ma
 
 	// The orchestrator computes the same span from the attempt, so it must have this
 	// number.
-	ctx := telemetry.WithIDs(trace.ContextWithRemoteSpanContext(u.ctx, parent), trace.TraceID{}, telemetry.AttemptSpan(held))
-	ctx, span := t.Start(ctx, name+u.stageName(), options...)
+	ctx := telemetry.WithIDs(trace.ContextWithRemoteSpanContext(t.ctx, parent), trace.TraceID{}, telemetry.AttemptSpan(held))
+	ctx, span := tracer.Start(ctx, name+t.stageName(), options...)
 	ctx = telemetry.WithIDs(ctx, trace.TraceID{}, trace.SpanID{}) // those below have their own
 
-	if u.job != nil && u.job.spec.Capture == mapreduce.CaptureFull {
+	if t.job != nil && t.job.spec.Capture == mapreduce.CaptureFull {
 		ctx = telemetry.WithContent(ctx)
 	}
 
-	u.traced = ctx
+	t.traced = ctx
 	return func(r *mapreduce.Report) { endSpan(span, r) }
 }
 
 // stageName names the stage of a unit; those that parse documents are of none.
-func (u *unit) stageName() string {
-	if u.task.Stage == "" {
+func (t *attempt) stageName() string {
+	if t.task.Stage == "" {
 		return "parse"
 	}
-	return u.task.Stage
+	return t.task.Stage
 }
 
 // endSpan ends the span of an attempt. What went wrong may be said in words of a document,
@@ -90,9 +90,9 @@ var (
 
 // runContext returns what the agent of the unit runs in: the context of the attempt, with its
 // span if that is traced.
-func (u *unit) runContext() context.Context {
-	if u.traced != nil {
-		return u.traced
+func (t *attempt) runContext() context.Context {
+	if t.traced != nil {
+		return t.traced
 	}
-	return u.ctx
+	return t.ctx
 }

@@ -80,6 +80,8 @@ func (c Config) withDefaults() Config {
 	c.Heartbeat = cmp.Or(c.Heartbeat, 3*time.Second)
 	c.DrainTimeout = cmp.Or(c.DrainTimeout, 25*time.Second)
 	c.Grace = cmp.Or(c.Grace, 5*time.Second)
+	c.Limits = cmp.Or[Limiter](c.Limits, noLimits{})
+	c.Manners = cmp.Or[MannersKeeper](c.Manners, noManners{})
 	c.MaxOutput = cmp.Or(c.MaxOutput, 64<<20)
 	c.MaxInput = cmp.Or(c.MaxInput, 128<<20)
 	return c
@@ -176,7 +178,7 @@ func (w *Worker) Run(ctx context.Context) error {
 
 	s := w.session
 	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
-	s.life = life
+	s.deliveries.life = life
 
 	retired := make(chan struct{})
 	go func() {
@@ -191,7 +193,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	end(err)
 	<-retired
 	s.slots.Wait()
-	s.putting.Wait()
+	s.deliveries.putting.Wait()
 
 	return errors.Join(err, s.leftBehind())
 }
@@ -228,7 +230,7 @@ func (w *Worker) waitIdle(life context.Context, limit time.Duration) bool {
 	t := time.NewTimer(limit)
 	defer t.Stop()
 	select {
-	case <-w.session.idle:
+	case <-w.session.retiring.idle:
 		return true
 	case <-life.Done():
 	case <-t.C:

@@ -1,0 +1,70 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/agent"
+)
+
+// TestReporterOfFailures: how an attempt is reported that failed follows from its error and from
+// why its context ended, in this order: what is permanent, the deadline, another interruption, an
+// open breaker, the budget.
+func TestReporterOfFailures(t *testing.T) {
+	var (
+		late      = &deadlineError{time.Minute}
+		open      = &agent.BreakerError{Name: "p/m", OpenFor: time.Second}
+		noRoom    = &agent.BreakerError{Name: "p/m", OpenFor: time.Second, NoRoom: true}
+		permanent = agent.Permanent(errors.New("no such field"))
+		odd       = errors.New("odd")
+	)
+	for _, tt := range []struct {
+		name    string
+		err     error
+		cause   error // why the context ended; nil if it has not
+		skips   bool  // units of models whose breaker is open
+		outcome mapreduce.Outcome
+		class   mapreduce.FailureClass
+		breaker string
+	}{
+		{"an error", odd, nil, false, mapreduce.Errored, mapreduce.Retryable, ""},
+		{"a permanent one", permanent, nil, false, mapreduce.Errored, mapreduce.PermanentUnit, ""},
+		{"a permanent one, interrupted", permanent, errDraining, false, mapreduce.Errored, mapreduce.PermanentUnit, ""},
+		{"late", odd, late, false, mapreduce.Errored, mapreduce.Retryable, ""},
+		{"interrupted", odd, errDraining, false, mapreduce.Returned, 0, ""},
+		{"interrupted, while a breaker is open", open, errDraining, false, mapreduce.Returned, 0, ""},
+		{"a breaker is open", fmt.Errorf("call: %w", open), nil, false, mapreduce.Returned, 0, "p/m"},
+		{"a breaker is open, of a job that skips", open, nil, true, mapreduce.Errored, mapreduce.PermanentUnit, ""},
+		{"no room, of a job that skips", noRoom, nil, true, mapreduce.Returned, 0, ""},
+		{"no budget", fmt.Errorf("call: %w", agent.ErrBudget), nil, false, mapreduce.Returned, 0, ""},
+		{"parked", agent.Park("ticket 7", time.Hour, "waits"), nil, false, mapreduce.Parked, 0, ""},
+		{"parked, interrupted", agent.Park("ticket 7", time.Hour, "waits"), errDraining, false, mapreduce.Parked, 0, ""},
+		{"parked without a handle", agent.Park("", time.Hour, ""), nil, false, mapreduce.Errored, mapreduce.PermanentUnit, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			ctx, end := context.WithCancelCause(t.Context())
+			defer end(nil)
+			if tt.cause != nil {
+				end(tt.cause)
+			}
+			spec := &mapreduce.JobSpec{}
+			if tt.skips {
+				spec.OnBreaker = mapreduce.BreakerSkip
+			}
+			held := mapreduce.Held{Job: "j", Unit: "u", Attempt: 2}
+			spent := &account{spent: mapreduce.Tokens{In: 5, Out: 2}}
+
+			r := reporter{held: held, job: &job{spec: spec}, ctx: ctx, account: spent}.failed(tt.err)
+			if r.Outcome != tt.outcome || r.Class != tt.class || r.Breaker != tt.breaker {
+				t.Errorf("outcome %v, class %v, breaker %q; want %v, %v, %q", r.Outcome, r.Class, r.Breaker, tt.outcome, tt.class, tt.breaker)
+			}
+			if r.Job != "j" || r.Unit != "u" || r.Attempt != 2 || r.Tokens != spent.spent {
+				t.Errorf("the report is of attempt %d at %s of %s, with %v; want 2, u, j and what was spent", r.Attempt, r.Unit, r.Job, r.Tokens)
+			}
+		})
+	}
+}
