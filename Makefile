@@ -215,8 +215,9 @@ buggy-fdb:
 # helm, kubectl-validate and the rest of the tools are found in CODITECT_KUBE_TOOLS or in
 # PATH; what is missing is said. docs/kubernetes.md names them.
 .PHONY: test-kubernetes
-test-kubernetes: build ## check the chart, and run it on a control plane: CODITECT_KUBE_TOOLS=folder
-	CODITECT_PROGRAM=$(CURDIR)/bin/coditect go test -C deploy/kubernetes -count 1 -timeout 60m -v ./... | grep -vE '^ *(=== |--- PASS: .*/)'
+test-kubernetes: ## check the chart, and run it on a control plane: CODITECT_KUBE_TOOLS=folder
+	CGO_ENABLED=0 go build -tags scripted $(TRIM) -ldflags '-s -w' -o bin/coditect-scripted ./cmd/coditect
+	CODITECT_PROGRAM=$(CURDIR)/bin/coditect-scripted go test -C deploy/kubernetes -count 1 -timeout 60m -v ./... | grep -vE '^ *(=== |--- PASS: .*/)'
 
 # The vendors' SDKs take longer to compile than most of the program, so they are in a module of
 # their own.
@@ -386,7 +387,8 @@ rotation: ## replace certificates, authorities, tokens, the policy and keys of t
 rolling: ## replace all servers and workers while a job runs: UNITS=200, on a cluster with FDB_CLUSTER_FILE=file
 	CODITECT_ROLLING_UNITS=$(or $(UNITS),200) $(if $(FDB_CLUSTER_FILE),$(TEST_FDB),go test -vet=off -count 1) -run 'TestRollingRestart$$' -v ./cmd/coditect
 
-# With IMAGES=server,worker the processes are containers under the constraints of pods.
+# With IMAGES=server,worker the processes are containers under the constraints of pods. Their
+# programs need the scripted provider: make images TAGS=scripted.
 .PHONY: rolling-fleet
 rolling-fleet: ## the same with thousands of units and users' settings: UNITS=10000 IMAGES=coditect/mapreduce:fdb,coditect/mapreduce:pure
 	CODITECT_ROLLING_FLEET=$(or $(UNITS),10000) CODITECT_ROLLING_IMAGES=$(IMAGES) $(if $(FDB_CLUSTER_FILE),$(TEST_FDB),go test -vet=off -count 1 -timeout 60m) -run 'TestRollingFleet$$' -v ./cmd/coditect
@@ -399,11 +401,11 @@ IMAGE = go run ./deploy/images -version '$(VERSION)' -revision "$$(git rev-parse
 images: ## make the images as OCI layouts in bin/images, without daemon and registry
 	@mkdir -p bin/images
 	for p in $(PLATFORMS); do \
-		CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/images/coditect-$${p#*/} ./cmd/coditect; \
+		CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} go build -tags '$(TAGS)' -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/images/coditect-$${p#*/} ./cmd/coditect; \
 	done
 	$(IMAGE) -out bin/images/pure.tar $(foreach p,$(PLATFORMS),$(p)=bin/images/coditect-$(notdir $(p)))
 	@if [ -e /usr/include/foundationdb/fdb_c.h ] || [ -e /usr/local/include/foundationdb/fdb_c.h ]; then set -x; \
-		CGO_ENABLED=1 go build -tags fdb -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/images/coditect-fdb ./cmd/coditect; \
+		CGO_ENABLED=1 go build -tags 'fdb $(TAGS)' -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/images/coditect-fdb ./cmd/coditect; \
 		$(IMAGE) -reference coditect/mapreduce:fdb -out bin/images/fdb.tar linux/$$(go env GOHOSTARCH)=bin/images/coditect-fdb; \
 	else echo "FoundationDB's client is not installed: the image with it is left out"; fi
 

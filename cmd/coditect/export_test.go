@@ -8,10 +8,15 @@ import (
 
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/runners"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/script"
 )
 
-// MainCode is the program without its end.
-var MainCode = mainCode
+// MainCode is the program without its end, and with the scripted provider.
+func MainCode() int { return mainCode(script.Extra()) }
+
+// scripted are the runners of a program that has the scripted provider.
+func scripted() runners.Runners { return runners.Runners{Extra: script.Extra()} }
 
 // Run runs a command line with nothing set and returns the exit code.
 func Run(ctx context.Context, args []string, out io.Writer) int {
@@ -22,7 +27,7 @@ func Run(ctx context.Context, args []string, out io.Writer) int {
 func RunAttending(ctx context.Context, args []string, out io.Writer, every time.Duration) int {
 	return runMain(ctx, &program.Program{
 		Console: console.Console{Stdin: strings.NewReader(""), Stdout: out, Stderr: out},
-		Getenv:  func(string) string { return "" }, AttendEvery: every,
+		Getenv:  func(string) string { return "" }, AttendEvery: every, Runners: scripted(),
 	}, args)
 }
 
@@ -36,7 +41,7 @@ func RunIn(ctx context.Context, env, args []string, out, said io.Writer) int {
 	}
 	return runMain(ctx, &program.Program{
 		Console: console.Console{Stdin: strings.NewReader(""), Stdout: out, Stderr: said},
-		Getenv:  func(name string) string { return settings[name] }, Environ: env,
+		Getenv:  func(name string) string { return settings[name] }, Environ: env, Runners: scripted(),
 	}, args)
 }
 

@@ -71,8 +71,8 @@ var built = sync.OnceValues(func() (program string, err error) {
 	return program, nil
 })
 
-// build returns the program, as users have it: that of the scripts, which is
-// this test, may be slowed down by what looks for races.
+// build returns the program, as users have it but for the scripted provider: that of the scripts,
+// which is this test, may be slowed down by what looks for races.
 func build(t *testing.T) (program string) {
 	t.Helper()
 	program, err := built()

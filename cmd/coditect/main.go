@@ -23,15 +23,17 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/runners"
 )
 
 // version is set by the linker.
 var version string
 
-func main() { os.Exit(mainCode()) }
+func main() { os.Exit(mainCode(extra())) }
 
-// mainCode runs the command line of this process and returns its exit code.
-func mainCode() int {
+// mainCode runs the command line of this process, with a provider beside its own, and returns its
+// exit code.
+func mainCode(beside runners.Extra) int {
 	grpclog.SetLoggerV2(silentLog{})
 	ctx, stop := withInterrupt(context.Background())
 	defer stop()
@@ -43,7 +45,7 @@ func mainCode() int {
 			Terminal:       term.IsTerminal(int(os.Stderr.Fd())),
 			Width:          func() int { return terminalWidth(os.Stderr) },
 		},
-		Getenv: os.Getenv, Environ: os.Environ(), Self: self(),
+		Getenv: os.Getenv, Environ: os.Environ(), Self: self(), Runners: runners.Runners{Extra: beside},
 	}, os.Args[1:])
 }
 

@@ -29,10 +29,10 @@ func onCluster(t testing.TB) (env []string, clear func()) {
 	}
 }
 
-// buildFlags are what a program needs to have the store of these tests.
+// buildFlags are what a program needs to have the store of these tests, and the scripted provider.
 func buildFlags() []string {
 	if driver.FDB {
-		return []string{"-tags", "fdb"}
+		return []string{"-tags", "fdb,scripted"}
 	}
-	return nil
+	return []string{"-tags", "scripted"}
 }

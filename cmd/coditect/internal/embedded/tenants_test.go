@@ -32,6 +32,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/embedded"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/runners"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/script"
 	"github.com/coditect/mapreduce/proto/externalscaler"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/step"
@@ -81,7 +82,7 @@ func newTown(t *testing.T, policy string) *town {
 		t.Fatal(err)
 	}
 	w.guard = auth.NewGuard(known)
-	r := &runners.Runners{Getenv: func(string) string { return "" }}
+	r := &runners.Runners{Getenv: func(string) string { return "" }, Extra: script.Extra()}
 	if w.steps, err = r.StepRegistry(); err != nil {
 		t.Fatal(err)
 	}

@@ -222,7 +222,7 @@ func (p *Program) warnOfVariables(root *cobra.Command) {
 
 	for _, v := range p.Environ {
 		name, value, _ := strings.Cut(v, "=")
-		if value == "" || !strings.HasPrefix(name, variablePrefix) || slices.Contains(known, name) || slices.Contains(otherVariables, name) {
+		if value == "" || !strings.HasPrefix(name, variablePrefix) || slices.Contains(known, name) || slices.Contains(otherVariables, name) || slices.Contains(p.Runners.Extra.Variables, name) {
 			continue
 		}
 
@@ -233,7 +233,7 @@ func (p *Program) warnOfVariables(root *cobra.Command) {
 }
 
 // otherVariables are variables of the prefix that no flag stands behind.
-var otherVariables = []string{apart.Variable, "CODITECT_HOLD", "CODITECT_LEDGER", "CODITECT_LLM_TRACE", failpoint.Variable}
+var otherVariables = []string{apart.Variable, "CODITECT_LLM_TRACE", failpoint.Variable}
 
 // trimmed returns names of variables without their prefix.
 func trimmed(names []string) []string {

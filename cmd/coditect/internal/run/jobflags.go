@@ -34,6 +34,8 @@ import (
 
 // jobFlags are the flags that describe a job.
 type jobFlags struct {
+	extra string // the provider that this program has beside those of all, see runners.Extra
+
 	inputs, include, exclude []string
 	followLinks, archives    bool
 	partial                  bool

@@ -16,7 +16,6 @@ import (
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
-	"github.com/coditect/mapreduce/cmd/coditect/internal/runners"
 	"github.com/coditect/mapreduce/worker/agent/model/settings"
 )
 
@@ -41,7 +40,7 @@ func (j *jobFlags) readPipeline(ctx context.Context, s *mapreduce.JobSpec) (*pip
 		if len(p.Inputs) == 0 {
 			return p, nil // its variables are those of its provider
 		}
-		return p, knownVariables(p, s)
+		return p, j.knownVariables(p, s)
 	}
 
 	data, err := files.ReadBounded(ctx, j.pipeline, 4*pipeline.MaxBytes) // comments do not count
@@ -67,7 +66,7 @@ func (j *jobFlags) enterOwn(agents *agentFiles, p *pipeline.Pipeline, s *mapredu
 	}
 	j.parsed = p
 	s.Pipeline, s.Definition = p.Name, p.Canonical()
-	return p, knownVariables(p, s)
+	return p, j.knownVariables(p, s)
 }
 
 // questionInput returns the question of a job that needs no other document: one whose first
@@ -119,9 +118,9 @@ func pipelineFault(err error) error {
 
 // knownVariables refuses variables that a job with its own pipeline would never
 // read. Otherwise a misspelled variable would silently have no effect.
-func knownVariables(p *pipeline.Pipeline, s *mapreduce.JobSpec) error {
-	if s.Provider == runners.ScriptedProvider {
-		return nil // its script is in variables
+func (j *jobFlags) knownVariables(p *pipeline.Pipeline, s *mapreduce.JobSpec) error {
+	if j.extra != "" && s.Provider == j.extra {
+		return nil // its variables are its own
 	}
 
 	known := slices.Concat(slices.Sorted(maps.Keys(p.Inputs)), settings.Variables())

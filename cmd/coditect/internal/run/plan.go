@@ -58,6 +58,7 @@ of a submitted job, with the state and cost of each unit.`,
 		},
 	}
 
+	p.flags.extra = cmds.Runners.Extra.Name
 	groups := groupFlags(cmd)
 	p.flags.addFlags(cmd, groups)
 	f := cmd.Flags()

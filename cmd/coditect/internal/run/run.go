@@ -64,6 +64,7 @@ units (with --fail-on-skipped also with skipped documents), 4 paused, 5 cancelle
 		},
 	}
 
+	flags.extra = cmds.Runners.Extra.Name
 	groups := groupFlags(cmd)
 	flags.addFlags(cmd, groups)
 	cmds.addRunnerFlags(cmd, groups)

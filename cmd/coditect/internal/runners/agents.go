@@ -5,7 +5,6 @@ package runners
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -16,12 +15,9 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/internal/document/pdf"
-	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/worker"
-	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/model"
-	"github.com/coditect/mapreduce/worker/agent/scripted"
 	"github.com/coditect/mapreduce/worker/llm/decorator"
 	"github.com/coditect/mapreduce/worker/step"
 	"github.com/coditect/mapreduce/worker/step/gather"
@@ -31,12 +27,20 @@ import (
 	"github.com/coditect/mapreduce/worker/tool/toolbox"
 )
 
-// ScriptedProvider runs units by script, for tests. Help does not show it.
-const ScriptedProvider = "scripted"
+// An Extra is a provider that a program has beside those of this package. Help does not show
+// it, and the variables of its jobs are its own. The zero Extra is none.
+type Extra struct {
+	Name      string   // of the provider
+	Variables []string // of the environment, that it reads
+
+	// Add adds the steps of the provider, by its name, to all those that ask no model.
+	Add func(all *step.Registry, name string, getenv func(string) string) error
+}
 
 // Runners are what the units of this process run with.
 type Runners struct {
 	Getenv func(string) string
+	Extra  Extra // a provider that this program alone has; the zero Extra is none
 	Models modelFlags
 	Limits limitFlags
 	// Documents says how this process reads documents.
@@ -76,9 +80,11 @@ func (r *Runners) StepRegistry() (*step.Registry, error) {
 			return nil, err
 		}
 
-		all, err := modelFreeSteps(formats, r.Getenv("CODITECT_LEDGER"), r.Getenv("CODITECT_HOLD"))
-		if err != nil {
-			return nil, err
+		all := modelFreeSteps(formats)
+		if r.Extra.Add != nil {
+			if err := r.Extra.Add(all, r.Extra.Name, r.Getenv); err != nil {
+				return nil, err
+			}
 		}
 
 		// The box is looked up when a unit runs, since OpenTools may open it later.
@@ -91,7 +97,7 @@ func (r *Runners) StepRegistry() (*step.Registry, error) {
 
 		withModels(all, r.askers, func() *toolbox.Box { return r.box })
 
-		if r.steps, err = r.Models.offeredSteps(all); err != nil {
+		if r.steps, err = r.offeredSteps(all); err != nil {
 			return nil, err
 		}
 	}
@@ -119,7 +125,7 @@ func (r *Runners) checkProvider(provider string) error {
 		return err
 	}
 	if !slices.Contains(all.Names(), provider) && !r.Remote {
-		return exit.UsageError("--provider: no provider is named %q; the providers are %s", provider, providerNames(all))
+		return exit.UsageError("--provider: no provider is named %q; the providers are %s", provider, r.providerNames(all))
 	}
 	return nil
 }
@@ -137,55 +143,14 @@ func (r *Runners) CheckAccepted(spec mapreduce.JobSpec) error {
 	return orchestrator.CheckSpec(spec, all.Provider)
 }
 
-// modelFreeSteps returns all steps that ask no model. If ledger names a file, the
-// scripted provider records its calls there; the file stays open as long as the
-// process. If hold names a file, that file holds its units: see holder.
-func modelFreeSteps(formats *document.Registry, ledger, hold string) (*step.Registry, error) {
+// modelFreeSteps returns all steps that ask no model.
+func modelFreeSteps(formats *document.Registry) *step.Registry {
 	all := step.NewRegistry()
 	all.Register(step.Step{Kind: step.Parse}, parse.Runner{Formats: formats})
 	all.Register(step.Step{Kind: step.Select}, passages.Runner{})
 	// No checked.New: the orchestrator checks the outputs, and rules cost nothing to run again.
 	all.Provide(rules.Provider, rules.New())
-
-	script := &scripted.Agent{Encode: scriptedOutput(all.Table(rules.Provider.Name))}
-	if ledger != "" {
-		l, err := scripted.OpenFileLedger(ledger)
-		if err != nil {
-			return nil, fmt.Errorf("CODITECT_LEDGER: %w", err)
-		}
-		script.Ledger = l
-	}
-
-	held, err := holdRunner(script, hold)
-	if err != nil {
-		return nil, err
-	}
-
-	all.Provide(mapreduce.Provider{Name: ScriptedProvider, Models: true}, step.Table{
-		step.Parse: held, step.Extract: held, step.Merge: held, step.Write: held, step.Agent: held,
-	})
-
-	return all, nil
-}
-
-// scriptedOutput gives scripted units the outputs of the rules, so that results can be
-// compared whatever a script does to the units. A unit with a huge output, or one that
-// the rules cannot run, has the script's output.
-func scriptedOutput(rules step.Runner) func(*agent.Task, scripted.Payload) []byte {
-	return func(task *agent.Task, p scripted.Payload) []byte {
-		if p.Filler == "" {
-			if res, err := rules.Run(context.Background(), task, nil); err == nil {
-				return res.Output
-			}
-		}
-
-		reason := strings.ToValidUTF8(fmt.Sprintf("%+v", p), "\uFFFD")
-		out, err := (&output.Output{Reason: reason}).Encode()
-		if err != nil { // of a string
-			panic(err)
-		}
-		return out
-	}
+	return all
 }
 
 // RulesProvider is the provider that finds values by the hints of the schema.
@@ -202,7 +167,7 @@ func PrefetchUnits(p mapreduce.Provider, slots int) int {
 }
 
 // providerNames lists the providers that help shows.
-func providerNames(all *step.Registry) string {
-	names := slices.DeleteFunc(all.Names(), func(n string) bool { return n == ScriptedProvider })
+func (r *Runners) providerNames(all *step.Registry) string {
+	names := slices.DeleteFunc(all.Names(), func(n string) bool { return n == r.Extra.Name })
 	return strings.Join(names, ", ")
 }

@@ -105,16 +105,18 @@ func (r *Runners) OpenProvider(name, baseURL string) (llm.Provider, func() []str
 }
 
 // offeredSteps returns the steps of the providers that --providers names.
-func (m *modelFlags) offeredSteps(all *step.Registry) (*step.Registry, error) {
-	if len(m.offered) == 0 {
+func (r *Runners) offeredSteps(all *step.Registry) (*step.Registry, error) {
+	offered := r.Models.offered
+	if len(offered) == 0 {
 		return all, nil
 	}
-	for _, name := range m.offered {
+
+	for _, name := range offered {
 		if !slices.Contains(all.Names(), name) {
-			return nil, exit.UsageError("--providers: no provider is named %q; the providers are %s", name, providerNames(all))
+			return nil, exit.UsageError("--providers: no provider is named %q; the providers are %s", name, r.providerNames(all))
 		}
 	}
-	return all.Only(m.offered...), nil
+	return all.Only(offered...), nil
 }
 
 // modelAgents returns the agents that ask models, by provider. It reads keys from

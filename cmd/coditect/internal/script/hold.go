@@ -1,4 +1,4 @@
-package runners
+package script
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 	"github.com/coditect/mapreduce/worker/step"
 )
 
-// A holder stops a job, for tests. It lets as many attempts pass as its file says;
+// A holder stops a job. It lets as many attempts pass as its file says;
 // the others wait until the file is gone.
 type holder struct {
 	step.Runner
@@ -38,7 +38,7 @@ func holdRunner(a step.Runner, file string) (step.Runner, error) {
 		pass, err = strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("CODITECT_HOLD: %w", err)
+		return nil, fmt.Errorf("%s: %w", holdVariable, err)
 	}
 
 	return &holder{Runner: a, file: file, pass: pass, paused: 10 * time.Millisecond}, nil
