@@ -11,26 +11,29 @@ import (
 
 // Kinds of records, by [MS-XLS] 2.3.
 const (
-	recordFormula    = 0x0006
-	recordEOF        = 0x000a
-	recordDateMode   = 0x0022
-	recordFilePass   = 0x002f
-	recordContinue   = 0x003c
-	recordCodePage   = 0x0042
-	recordBoundSheet = 0x0085
-	recordMulRk      = 0x00bd
-	recordRString    = 0x00d6
-	recordXF         = 0x00e0
-	recordMergeCells = 0x00e5
-	recordSST        = 0x00fc
-	recordLabelSST   = 0x00fd
-	recordNumber     = 0x0203
-	recordLabel      = 0x0204
-	recordBoolErr    = 0x0205
-	recordString     = 0x0207
-	recordRk         = 0x027e
-	recordFormat     = 0x041e
-	recordBOF        = 0x0809
+	recordFormula       = 0x0006
+	recordEOF           = 0x000a
+	recordDateMode      = 0x0022
+	recordFilePass      = 0x002f
+	recordContinue      = 0x003c
+	recordCodePage      = 0x0042
+	recordBoundSheet    = 0x0085
+	recordMulRk         = 0x00bd
+	recordRString       = 0x00d6
+	recordXF            = 0x00e0
+	recordMergeCells    = 0x00e5
+	recordSST           = 0x00fc
+	recordLabelSST      = 0x00fd
+	recordNumber        = 0x0203
+	recordLabel         = 0x0204
+	recordBoolErr       = 0x0205
+	recordString        = 0x0207
+	recordArray         = 0x0221
+	recordTable         = 0x0236
+	recordRk            = 0x027e
+	recordFormat        = 0x041e
+	recordSharedFormula = 0x04bc
+	recordBOF           = 0x0809
 )
 
 // A record is a part of a stream.

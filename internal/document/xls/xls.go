@@ -238,7 +238,10 @@ func (b *book) readSheet(s sheetRef) error {
 func (b *book) readCells(r record) error {
 	row, column, style := r.number(0), r.number(2), r.number(4)
 
-	if r.kind != recordString {
+	// The text of a formula stands behind it, or behind what says how several share it.
+	switch r.kind {
+	case recordString, recordSharedFormula, recordArray, recordTable:
+	default:
 		b.await = nil
 	}
 

@@ -145,6 +145,7 @@ func workbook() []byte {
 	s.record(0x027e, 1, 2, 2, uint32(1250<<2|3))
 	s.record(0x00bd, 2, 1, 1, uint32(45001<<2|2), 2, uint32(7<<2|2), 2)
 	s.record(0x0006, 3, 2, 0, uint16(0), uint16(0), uint16(0), uint16(0xffff), uint32(0))
+	s.record(0x04bc, 3, 3, uint8(2), uint8(2), 1, 0) // other formulas share it
 	s.record(0x0207, 3, uint8(0), "sum")
 	s.record(0x0006, 3, 1, 3, math.Float64bits(0.25))
 	s.record(0x00fd, 3, 0, 0, uint32(4))
