@@ -68,7 +68,7 @@ func (f *Formatter) Value(number float64, code string, from1904 bool) string {
 	switch {
 	case isElapsed(code):
 		return sheet.Date(shown, sheet.Duration(number*24*3600))
-	case isDate(code):
+	case IsDate(code):
 		return sheet.Date(shown, isoDate(number, from1904))
 	}
 	return sheet.Number(shown, number)
@@ -128,8 +128,8 @@ func (f *Formatter) newCell(code string) string {
 	return cell
 }
 
-// isDate reports whether a format shows dates or times.
-func isDate(code string) bool {
+// IsDate reports whether a format shows dates or times.
+func IsDate(code string) bool {
 	if id, builtin := strings.CutPrefix(code, builtinMark); builtin {
 		n, err := strconv.Atoi(id)
 		return err == nil && (14 <= n && n <= 22 || 27 <= n && n <= 36 || 45 <= n && n <= 47 || 50 <= n && n <= 58)

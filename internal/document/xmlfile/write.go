@@ -5,20 +5,22 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/internal/document/richtext"
 	"github.com/coditect/mapreduce/internal/document/runs"
 )
 
 // A writer writes the text of a file.
 type writer struct {
-	ctx   context.Context //nolint:containedctx // it lives as long as one call
-	text  *richtext.Writer
-	title string
-	notes []string
-	named bool                // values among the paragraphs stand behind their names
-	place *mapreduce.Location // of what comes next
-	err   error               // the first
-	steps int
+	ctx    context.Context //nolint:containedctx // it lives as long as one call
+	text   *richtext.Writer
+	limits document.Limits
+	title  string
+	notes  []string
+	named  bool                // values among the paragraphs stand behind their names
+	place  *mapreduce.Location // of what comes next
+	err    error               // the first
+	steps  int
 }
 
 // stopped reports whether nothing more is to be written.
@@ -37,6 +39,8 @@ func (w *writer) writeRoot(root *node) {
 	switch {
 	case root.name == "svg":
 		w.writeDrawing(root)
+	case isWorkbook(root):
+		w.writeWorkbook(root)
 	case root.name == "article" && root.child("front", "body", "front-stub") != nil:
 		w.writeArticle(root)
 	case isProse(root):
@@ -233,8 +237,12 @@ func plainText(n *node) string {
 	return squeeze(line.String())
 }
 
-// rawText returns the text of an element with its white space.
+// rawText returns the text of an element with its white space; "" if there is none.
 func rawText(n *node) string {
+	if n == nil {
+		return ""
+	}
+
 	var b strings.Builder
 	var add func(*node)
 	add = func(n *node) {

@@ -1,7 +1,8 @@
 // Package xmlfile is the format of XML files: articles in JATS, and any other. Their text has no
 // tags. Articles have headings, paragraphs, lists, tables and references. Files of data have a
-// line for each value, with its name, and a table where elements repeat. The entities that
-// a document declares are bounded, and nothing is fetched.
+// line for each value, with its name, and a table where elements repeat. Workbooks that Excel 2003
+// writes in XML are tables, as other workbooks are. The entities that a document declares are
+// bounded, and nothing is fetched.
 package xmlfile
 
 import (
@@ -118,7 +119,7 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 		return nil, err
 	}
 
-	w := &writer{ctx: ctx, text: &richtext.Writer{MaxBytes: limits.Bytes, MaxCells: limits.Cells}}
+	w := &writer{ctx: ctx, limits: limits, text: &richtext.Writer{MaxBytes: limits.Bytes, MaxCells: limits.Cells}}
 	w.writeRoot(root)
 
 	if w.err != nil {
