@@ -17,7 +17,6 @@ import (
 	"sync"
 	"time"
 
-
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/dispatch"
