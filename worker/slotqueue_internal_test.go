@@ -34,12 +34,14 @@ func TestSlotQueue(t *testing.T) {
 		{
 			"as many apart as may, and others overtake", maxApart + 3, true,
 			[]string{"!1", "!2", "!3", "!4", "!5", "!6", "!7", "!8", "!9", "a"},
-			[]string{"1", "2", "3", "4", "5", "6", "7", "8", "a"}, maxApart + 1, maxApart,
+			[]string{"1", "2", "3", "4", "5", "6", "7", "8", "a"},
+			maxApart + 1, maxApart,
 		},
 		{
 			"the next apart", maxApart + 3, true,
 			[]string{"!1", "!2", "!3", "!4", "!5", "!6", "!7", "!8", "!9", "-3"},
-			[]string{"1", "2", "3", "4", "5", "6", "7", "8", "9"}, maxApart, maxApart,
+			[]string{"1", "2", "3", "4", "5", "6", "7", "8", "9"},
+			maxApart, maxApart,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -48,12 +50,12 @@ func TestSlotQueue(t *testing.T) {
 			var got []string
 
 			for _, step := range tt.steps {
-				switch name := step[1:]; {
-				case step[0] == '-':
+				switch name := step[1:]; step[0] {
+				case '-':
 					q.release(all[name])
-				case step[0] == 'x':
+				case 'x':
 					q.remove(all[name])
-				case step[0] == '!':
+				case '!':
 					all[name] = &entry{held: mapreduce.Held{Unit: mapreduce.UnitID(name)}, alone: true}
 					q.add(all[name])
 				default:

@@ -49,8 +49,10 @@ func TestAJobClaimsBeforeItReadsWhileOthersWait(t *testing.T) {
 		s := New(Config{Now: time.Now, NewID: func() string { return "claim" }})
 		s.workers.bound["w"] = NewSession(&mapreduce.Hello{Session: "w", Slots: 4}, "t", 1, false, quietPeer{})
 		add := func(id string) *Job {
-			j := &Job{ID: mapreduce.JobID(id), tenant: "t", spec: new(mapreduce.JobSpec), running: true,
-				queue: queueView{waiting: make([]records.Candidate, 1)}, grant: grantState{slots: 4}}
+			j := &Job{
+				ID: mapreduce.JobID(id), tenant: "t", spec: new(mapreduce.JobSpec), running: true,
+				queue: queueView{waiting: make([]records.Candidate, 1)}, grant: grantState{slots: 4},
+			}
 			s.jobs.byID[j.ID] = j
 			return j
 		}

@@ -31,7 +31,7 @@ type runner interface {
 type commands struct{}
 
 func (commands) run(ctx context.Context, env []string, name string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, name, args...)
+	cmd := exec.CommandContext(ctx, name, args...) //nolint:gosec // the names stand in this program
 	cmd.Env = append(os.Environ(), env...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -126,7 +126,7 @@ func (r *release) makeFiles(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
-	if err := os.MkdirAll(r.folder, 0o755); err != nil {
+	if err := os.MkdirAll(r.folder, 0o755); err != nil { //nolint:gosec // a release is for all to read
 		return err
 	}
 
@@ -140,7 +140,7 @@ func (r *release) makeFiles(ctx context.Context) (err error) {
 	sums := pack.Checksums(files)
 	files["SHA256SUMS"] = []byte(sums)
 	for name, data := range files {
-		if err := os.WriteFile(filepath.Join(r.folder, name), data, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(r.folder, name), data, 0o644); err != nil { //nolint:gosec // a release is for all to read
 			return err
 		}
 	}
