@@ -192,6 +192,10 @@ func (s *Schema) Canonical() []byte { return bytes.Clone(s.canonical) }
 // Schema alone. Properties are in the order of the file.
 func (s *Schema) Plain() []byte { return bytes.Clone(s.plain) }
 
+// Asked returns Plain without the properties at the top that have the hint given: what a model
+// is asked to write. See withoutGiven for the schemas that keep them.
+func (s *Schema) Asked() []byte { return bytes.Clone(s.asked) }
+
 // A role is the meaning of a mapping's keys.
 type role int
 

@@ -52,6 +52,7 @@ func ParseIn(locale, file string, data []byte) (*Schema, error) {
 	// Warnings are for schemas that can be used: after a fault only the faults are shown.
 	s.Warnings = found.warnings.sortedUnique()
 	s.canonical, s.plain = encodeSchema(root, false), encodeSchema(root, true)
+	s.asked = encodeSchema(root.withoutGiven(s.Properties), true)
 
 	return s, nil
 }

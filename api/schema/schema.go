@@ -58,6 +58,7 @@ type Schema struct {
 
 	canonical []byte
 	plain     []byte // canonical without hints
+	asked     []byte // plain without what the program fills in
 	fields    []Field
 	validator *validator.Schema
 	wrap      bool // the validator expects a list of records

@@ -100,7 +100,7 @@ const (
 
 // valueSchema returns the schema of a value with the passages that it rests on.
 func valueSchema(name string, value []byte) (*llm.Schema, error) {
-	value = prompt.PlainJSON(value)
+	value = prompt.AskedJSON(value)
 	var top struct {
 		Defs        json.RawMessage `json:"$defs"`
 		Definitions json.RawMessage `json:"definitions"`
@@ -164,7 +164,7 @@ func (c *conversation) instructions() string {
 		b.Write(prompt.PlainSchema(c.form.fields))
 	case c.form.value != nil:
 		b.WriteString("The schema of the value:\n")
-		b.Write(prompt.PlainJSON(c.task.StageSpec.Schema))
+		b.Write(prompt.AskedJSON(c.task.StageSpec.Schema))
 	}
 
 	b.WriteString("\n")

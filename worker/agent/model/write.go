@@ -42,7 +42,7 @@ func writeSystem(stage *agent.StageSpec, who string) string {
 		b.WriteString("4. Texts that people are to read are Markdown.\n")
 	}
 	b.WriteString("\nOUTPUT FORMAT: JSON by this schema:\n")
-	b.Write(prompt.PlainJSON(stage.Schema))
+	b.Write(prompt.AskedJSON(stage.Schema))
 	b.WriteString("\n")
 	return b.String()
 }
@@ -64,7 +64,7 @@ func (p *program) tellWriter(stage *agent.StageSpec, vars map[string]string) err
 	}
 
 	p.writeSystem = writeSystem(stage, who)
-	if p.value, err = llm.NewSchema(string(stage.Output), prompt.PlainJSON(stage.Schema)); err != nil {
+	if p.value, err = llm.NewSchema(string(stage.Output), prompt.AskedJSON(stage.Schema)); err != nil {
 		return err
 	}
 

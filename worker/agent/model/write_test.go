@@ -252,6 +252,61 @@ func TestReports(t *testing.T) {
 	within(t, "the instructions", w.calls[0].System, "Markdown")
 }
 
+const counted = `
+name: counted
+agents:
+  writer: {role: Writer, goal: Say what is there}
+stages:
+  - {name: read, from: documents, each: chunk, output: records}
+  - name: table
+    from: read
+    each: all
+    agent: writer
+    task: Sum them up
+    output:
+      kind: report
+      schema:
+        type: object
+        required: [checked, rows, summary]
+        additionalProperties: false
+        properties:
+          checked: {type: integer, x-coditect: {given: rows.count}}
+          rows: {type: array, x-coditect: {given: rows}, items: {type: object, properties: {facts: {type: array, items: {type: string}}}}}
+          summary: {type: string}
+`
+
+// TestGivenIsNotAsked: what the program fills in is in no form that a model gets. An answer without
+// it is whole, and one that has it is taken for the rest.
+func TestGivenIsNotAsked(t *testing.T) {
+	in, _ := valued(t, `{"facts":["INDAH is a shop"]}`, "")
+	p, err := pipeline.Parse("counted.yaml", []byte(counted))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, provider := range []string{"anthropic", "openai", "ollama"} {
+		for name, answer := range map[string]string{
+			"left out": `{"summary":"One shop."}`,
+			"answered": `{"checked":7,"rows":[],"summary":"One shop."}`,
+		} {
+			t.Run(provider+" "+name, func(t *testing.T) {
+				w := newWriting(t, provider, answer)
+				w.spec.Pipeline, w.spec.Definition = p.Name, p.Canonical()
+				out, _ := w.write(t, w.taskOf(t, "table", in))
+				if want := `{"checked":1,"rows":[{"facts":["INDAH is a shop"]}],"summary":"One shop."}`; string(out.Value) != want {
+					t.Errorf("value %s, want %s", out.Value, want)
+				}
+				if len(w.calls) != 1 {
+					t.Errorf("%d calls, want 1", len(w.calls))
+				}
+				if asked := w.calls[0].System + string(w.calls[0].Schema); strings.Contains(asked, `"checked"`) || strings.Contains(asked, `"rows"`) {
+					t.Errorf("the model is asked for what the program fills in:\n%s", asked)
+				}
+			})
+		}
+	}
+}
+
 // TestAnswersThatDoNotFit are mended once.
 func TestAnswersThatDoNotFit(t *testing.T) {
 	in, _ := extracted(t)

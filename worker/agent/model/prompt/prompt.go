@@ -97,10 +97,11 @@ func MapSystem(s *schema.Schema, who, examples string) string {
 // in which it reads of them.
 func PlainSchema(s *schema.Schema) []byte { return indentJSON(s.Plain()) }
 
-// PlainJSON is PlainSchema of the schema of a value, which need not be one of records.
-func PlainJSON(doc []byte) []byte {
+// AskedJSON is PlainSchema of the schema of a value, which need not be one of records, without
+// what the program fills in: a model would be paid for writing it, and refused for leaving it out.
+func AskedJSON(doc []byte) []byte {
 	if s, err := schema.Parse("schema", doc); err == nil {
-		return PlainSchema(s)
+		return indentJSON(s.Asked())
 	}
 	return indentJSON(doc)
 }
