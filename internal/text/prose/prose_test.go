@@ -25,6 +25,14 @@ func TestSentences(t *testing.T) {
 		{"et al.", "Shown by Weiss et al. in mice, i.e. rodents. Good.", []string{"Shown by Weiss et al. in mice, i.e. rodents.", "Good."}},
 		{"no spaces", "雨が降った。寒かった。", []string{"雨が降った。", "寒かった。"}},
 		{"a space that was forgotten", "It fell on the surface.This is known, see example.org.", []string{"It fell on the surface.", "This is known, see example.org."}},
+		{"a link of a name", "Hooks can raise [`ToolFailed`][pydantic_ai.exceptions.ToolFailed] to report it. Then go on.", []string{"Hooks can raise [`ToolFailed`][pydantic_ai.exceptions.ToolFailed] to report it.", "Then go on."}},
+		{"a link of a sentence", "Read [How it works. A guide](https://example.org/a) first. Then go on.", []string{"Read [How it works. A guide](https://example.org/a) first.", "Then go on."}},
+		{"an address with marks", "See [this](https://example.org/What? Not) now. Go on.", []string{"See [this](https://example.org/What? Not) now.", "Go on."}},
+		{"names of programs", "Use pydantic_ai.exceptions.ToolFailed or asyncio.tasks.Task or log.NewLogger here. Then go on.", []string{"Use pydantic_ai.exceptions.ToolFailed or asyncio.tasks.Task or log.NewLogger here.", "Then go on."}},
+		{"code", "The mark is `Stop. Now` and ``A? B`` there. Then go on.", []string{"The mark is `Stop. Now` and ``A? B`` there.", "Then go on."}},
+		{"a bracket that stays open", "It fell [so they say. It was cold.", []string{"It fell [so they say.", "It was cold."}},
+		{"a backquote that stays open", "It fell ` there. It was cold.", []string{"It fell ` there.", "It was cold."}},
+		{"states", "He spoke in Hershey, Penn. Thursday. The Penn. governor, from Ga. Tech, came. She lives in Reading, Penn. The house is old.", []string{"He spoke in Hershey, Penn. Thursday.", "The Penn. governor, from Ga. Tech, came.", "She lives in Reading, Penn.", "The house is old."}},
 		{"nothing", " \n ", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

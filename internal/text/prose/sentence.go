@@ -48,8 +48,13 @@ func Sentences(text string) []Span {
 		start = end
 	}
 
+	whole := 0 // the end of the last link or name in code style, within which no sentence ends
 	for at := 0; at < len(text); {
 		r, n := utf8.DecodeRuneInString(text[at:])
+		if at >= whole && (r == '[' || r == '`') {
+			whole = at + linkLength(text[at:])
+		}
+
 		at += n
 		switch {
 		case r == '\n' && (breaksBlock(text[at:]) || at-start < maxRule && isRuleLine(text[start:at])):
@@ -57,6 +62,7 @@ func Sentences(text string) []Span {
 		case isFullStop(r):
 			add(afterReferences(text, at))
 			at = start
+		case at < whole:
 		case (r == '.' || r == '!' || r == '?') && endsHere(text, at-n, at):
 			// Quotes and brackets behind the mark belong to the sentence.
 			end := at
@@ -133,7 +139,52 @@ func endsHere(text string, at, end int) bool {
 		return true
 	}
 
-	return !unicode.IsLower(first) && !isAbbreviation(text[:at], first)
+	return !unicode.IsLower(first) && !isAbbreviation(text[:at], first) && !(isState(text[:at]) && !IsCommon(firstWord(next)))
+}
+
+// maxLink bounds a link or a name in code style, in bytes.
+const maxLink = 512
+
+// linkLength returns how long the link of Markdown is that a text begins with, or the text between
+// backquotes; 0 if it begins with neither.
+func linkLength(text string) int {
+	text = text[:min(len(text), maxLink)]
+	if blank := strings.Index(text, "\n\n"); blank >= 0 {
+		text = text[:blank]
+	}
+
+	// Text between backquotes is behind as many of them as stand before it, on one line.
+	if bare := strings.TrimLeft(text, "`"); bare != text {
+		line, _, _ := strings.Cut(bare, "\n")
+		marks := len(text) - len(bare)
+		if end := strings.Index(line, text[:marks]); end > 0 {
+			return marks + end + marks
+		}
+		return 0
+	}
+
+	end := strings.IndexByte(text, ']')
+	if end < 0 || strings.Contains(text[1:end], "[") {
+		return 0
+	}
+
+	// The target is behind it, without a space between.
+	for _, marks := range []string{"()", "[]"} {
+		rest, opened := strings.CutPrefix(text[end+1:], marks[:1])
+		if n := strings.Index(rest, marks[1:]); opened && n >= 0 {
+			return end + 1 + 1 + n + 1
+		}
+	}
+	return 0
+}
+
+// firstWord returns the word that a text begins with, behind quotes and marks, in small letters.
+func firstWord(text string) string {
+	text = strings.TrimLeft(text, "\"'“‘([«*_")
+	if at := strings.IndexFunc(text, func(r rune) bool { return !isWordRune(r) }); at >= 0 {
+		text = text[:at]
+	}
+	return strings.ToLower(text)
 }
 
 // lookAhead is how many bytes behind a mark are looked at: of a text that consists of marks,
@@ -141,12 +192,45 @@ func endsHere(text string, at, end int) bool {
 const lookAhead = 1024
 
 // lacksSpace reports whether a space was forgotten between two sentences: a word of small
-// letters stands before the full stop, and one with a capital behind it.
+// letters stands before the full stop, and one with a capital behind it. A name of several parts,
+// such as asyncio.tasks.TaskGroup or log.NewLogger, is none.
 func lacksSpace(before, after string) bool {
 	small := len(before) - len(strings.TrimRightFunc(before, unicode.IsLower))
+	if isNamePart(before[:len(before)-small], after) {
+		return false
+	}
+
 	first, n := utf8.DecodeRuneInString(after)
 	second, _ := utf8.DecodeRuneInString(after[n:])
 	return small >= 3 && unicode.IsUpper(first) && (unicode.IsLower(second) || unicode.IsSpace(second))
+}
+
+// isNamePart reports whether a word is a part of a name, as programs have them: a mark of such names
+// stands right before it, or the word behind has a capital or a mark of names within.
+func isNamePart(before, after string) bool {
+	if last, _ := utf8.DecodeLastRuneInString(before); strings.ContainsRune("._/:@#`~$\\", last) {
+		return true
+	}
+
+	end := strings.IndexFunc(after, func(r rune) bool { return !isWordRune(r) && !unicode.IsDigit(r) })
+	if end < 0 {
+		end = len(after)
+	}
+	small := strings.IndexFunc(after[:end], unicode.IsLower)
+	return small >= 0 && strings.ContainsFunc(after[small:end], func(r rune) bool { return unicode.IsUpper(r) || r == '_' }) ||
+		strings.HasPrefix(after[end:], "()") || strings.HasPrefix(after[end:], "`")
+}
+
+// isState reports whether the word that a text ends with is how newspapers write a state of the
+// United States: Hershey, Penn. A word of a sentence begins a new one instead.
+func isState(before string) bool {
+	at := strings.LastIndexFunc(before, func(r rune) bool { return !unicode.IsLetter(r) })
+	switch before[at+1:] {
+	case "Ala", "Ariz", "Ark", "Calif", "Colo", "Conn", "Del", "Fla", "Ga", "Ill", "Ind", "Kan", "Ky", "La", "Md", "Mass", "Mich",
+		"Minn", "Miss", "Mo", "Mont", "Neb", "Nev", "Okla", "Ore", "Pa", "Penn", "Penna", "Tenn", "Tex", "Va", "Vt", "Wash", "Wis", "Wyo":
+		return true
+	}
+	return false
 }
 
 // isAbbreviation reports whether the word that a text ends with is written with a full
