@@ -110,11 +110,11 @@ var codeMark = regexp.MustCompile(`[{};]\s*$|[A-Za-z_]\(\)\s*[.;{]|\s(?:=|==|!=|
 
 // IsSentence reports whether a text is one whole sentence that can stand among others: it reads as
 // prose, begins as a sentence does, ends with a full stop or another such mark, has five words or
-// more, and is no command, no line of a menu or of contents, no list of numbers, and no address. Of
-// writing without capitals it asks no more than that it reads as prose.
+// more, and is no command, no line of a menu or of contents, no list of numbers or tags, no caption, and
+// no address. Of writing without capitals it asks no more than that it reads as prose.
 func IsSentence(text string) bool {
 	text = strings.TrimSpace(text)
-	if !IsReadable(text) || codeMark.MatchString(text) {
+	if !IsReadable(text) || codeMark.MatchString(text) || IsTags(text) || IsCaption(text) {
 		return false
 	}
 

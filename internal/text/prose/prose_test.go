@@ -33,6 +33,8 @@ func TestSentences(t *testing.T) {
 		{"a bracket that stays open", "It fell [so they say. It was cold.", []string{"It fell [so they say.", "It was cold."}},
 		{"a backquote that stays open", "It fell ` there. It was cold.", []string{"It fell ` there.", "It was cold."}},
 		{"states", "He spoke in Hershey, Penn. Thursday. The Penn. governor, from Ga. Tech, came. She lives in Reading, Penn. The house is old.", []string{"He spoke in Hershey, Penn. Thursday.", "The Penn. governor, from Ga. Tech, came.", "She lives in Reading, Penn.", "The house is old."}},
+		{"a caption", "He speaks in Sioux Center on Jan. 23, 2016. (Evan Vucci / AP) Then he left.", []string{"He speaks in Sioux Center on Jan. 23, 2016. (Evan Vucci / AP)", "Then he left."}},
+		{"an aside", "He speaks in Sioux Center. (It was cold there.) Then he left.", []string{"He speaks in Sioux Center.", "(It was cold there.)", "Then he left."}},
 		{"nothing", " \n ", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

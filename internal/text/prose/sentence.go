@@ -105,9 +105,17 @@ var listMark = regexp.MustCompile(`^(?:[-*+•]|[0-9]{1,3}[.)])\s`)
 // references are marks in brackets behind a sentence, such as [1, 2] or [REF_0badcafe].
 var references = regexp.MustCompile(`^(?:\s?\[(?:[0-9?]{1,4}|REF_[0-9A-Za-z]+)(?:\s*[,;–-]\s*(?:[0-9?]{1,4}|REF_[0-9A-Za-z]+))*\])+[.]?`)
 
+// afterReferences returns where the references behind the end of a sentence end, or who took the picture
+// of which the sentence is the caption.
 func afterReferences(text string, at int) int {
-	return at + len(references.FindString(text[at:min(len(text), at+4096)]))
+	if n := len(references.FindString(text[at:min(len(text), at+4096)])); n > 0 {
+		return at + n
+	}
+	return at + len(creditBehind.FindString(text[at:min(len(text), at+maxCredit)]))
 }
+
+// maxCredit bounds who took a picture, in bytes.
+const maxCredit = 256
 
 // endsHere reports whether the mark at [at, end) ends a sentence: a space follows and what
 // comes then may begin one, and what stands before is no abbreviation.

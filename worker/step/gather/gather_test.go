@@ -49,3 +49,21 @@ func TestFindingIsNoHeading(t *testing.T) {
 		}
 	}
 }
+
+// TestFindingIsASentence: tags and captions are no findings, and a finding ends with a whole sentence.
+func TestFindingIsASentence(t *testing.T) {
+	const answer = "A full disk was the root cause, and some 40 customers in Europe were affected by it for two hours."
+	for name, beside := range map[string]string{
+		"tags":    "Filed under:\nRoot Cause,\nOutage,\nCustomers,\nEurope,\nAffected Customers,\nOutage In Europe,\nCustomers Affected,\n2016 Outage,\n2016 Root Cause,\nThe Disk Caucus,\nEurope Outage 2016,\nCauses of Outages,\nRoot Cause 2016,\nCustomers In Europe",
+		"caption": "The root cause of the outage is shown to customers who were affected, by two engineers who went to Europe for it on Monday and stood for three hours in front of the building of the company, which is in Ipoh. (Evan Vucci / AP)",
+		"opening": "The root cause of the outage, and how many customers were affected by it in Europe, was told to two engineers on Monday, who stood for three hours in front of the building of the company, which is in Ipoh, and said:",
+	} {
+		if got := gather.Finding(question, beside+"\n\n"+answer+"\n\n"+filler); got != answer {
+			t.Errorf("%s: the finding is %q, want %q", name, got, answer)
+		}
+	}
+
+	if got := gather.Finding(question, filler+"\n\n"+answer+" The customers affected in Europe were:\n\n"+filler); got != answer {
+		t.Errorf("the finding is %q, want it to end with a whole sentence", got)
+	}
+}

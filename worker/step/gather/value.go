@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
@@ -265,7 +266,13 @@ func isHeading(text string, at, end int) bool {
 
 	above, below := text[:at], text[end:]
 	apart := (above == "" || strings.HasSuffix(above, "\n\n")) && (strings.HasPrefix(below, "\n\n") || strings.TrimSpace(below) == "")
-	return apart && len(line) <= maxHeading && !prose.IsSentence(line)
+	return apart && len(line) <= maxHeading && !prose.IsSentence(line) && !leadsOn(line) && !prose.IsTags(line) && !prose.IsCaption(line)
+}
+
+// leadsOn reports whether a line is the beginning of what stands below it, or a part of it.
+func leadsOn(line string) bool {
+	last, _ := utf8.DecodeLastRuneInString(strings.TrimRight(line, " \t\r*_"))
+	return strings.ContainsRune(":,;", last)
 }
 
 // maxHeading bounds a heading without a mark, in bytes.
@@ -289,7 +296,7 @@ func firstLine(text string) prose.Span {
 }
 
 // finding is the paragraph that bears most on the question, or its first sentences if it is
-// long. Headings, bylines and the like are no findings if there is any paragraph.
+// long. Headings, bylines, tags and the like are no findings if there is any paragraph with a whole sentence.
 func (x *extract) finding() any {
 	span := x.findingSpan()
 	if span.End == 0 {
@@ -301,40 +308,53 @@ func (x *extract) finding() any {
 // findingSpan returns where the finding stands; the zero Span if there is none.
 func (x *extract) findingSpan() prose.Span {
 	text := string(x.evidence.Text)
-
-	var best prose.Span
-	most := -1.0
+	best, most := prose.Span{}, -1.0
 
 	for at := 0; at < len(text); {
 		end := endAt(text, at, "\n\n")
 		start := at + len(text[at:end]) - len(strings.TrimLeft(text[at:end], " \t\r\n"))
-		if score := x.query.Relevance(text[start:end]); len(text[start:end]) >= leastFinding && !isHeading(text, start, end) && score > most {
-			best, most = prose.Span{Start: start, End: end}, score
-		}
 
+		// Whatever a paragraph without a sentence is, it says nothing.
+		paragraph := prose.Span{Start: start, End: end}
+		if score := x.query.Relevance(paragraph.In(text)); len(paragraph.In(text)) >= leastFinding && !isHeading(text, start, end) && score > most && hasSentence(paragraph.In(text)) {
+			best, most = paragraph, score
+		}
 		at = end + 2
 	}
-	if most < 0 {
+
+	if most < 0 || most == 0 && !x.query.Empty() {
 		places := digest.Choose(text, x.query, 1, findingLength)
 		if len(places) == 0 {
 			return prose.Span{}
 		}
 		return places[0].Span
 	}
+	return firstSentences(text, best)
+}
 
-	// A long paragraph is cut behind whole sentences, the first of which is always taken.
-	sentences := prose.Sentences(best.In(text))
-	begin := max(0, slices.IndexFunc(sentences, func(s prose.Span) bool { return prose.IsSentence(s.In(best.In(text))) }))
+// hasSentence reports whether any sentence of a paragraph is a whole one.
+func hasSentence(paragraph string) bool {
+	return slices.ContainsFunc(prose.Sentences(paragraph), func(s prose.Span) bool { return prose.IsSentence(s.In(paragraph)) })
+}
 
-	end := best.Start
-	for _, s := range sentences[begin:] {
-		if end > best.Start && s.End-sentences[begin].Start > findingLength {
-			break
+// firstSentences returns the part of a paragraph from its first whole sentence on, about
+// findingLength long, up to a whole sentence. The first sentence is always taken.
+func firstSentences(text string, paragraph prose.Span) prose.Span {
+	var part prose.Span
+	for _, s := range prose.Sentences(paragraph.In(text)) {
+		s.Start, s.End = s.Start+paragraph.Start, s.End+paragraph.Start
+		whole := prose.IsSentence(s.In(text))
+
+		switch {
+		case part.End > 0 && s.End-part.Start > findingLength:
+			return part
+		case part.End == 0 && whole:
+			part = s
+		case whole:
+			part.End = s.End
 		}
-		end = best.Start + s.End
 	}
-
-	return prose.Span{Start: best.Start + sentences[begin].Start, End: end}
+	return part
 }
 
 // dated is how far into a text its own date is looked for, in bytes.
