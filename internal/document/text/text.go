@@ -16,13 +16,22 @@ const Kind document.Kind = "text"
 // has.
 func Format() document.Format {
 	return document.Format{
-		Kind: Kind, Plain: true, Parse: Parse,
+		Kind: Kind, Plain: true, Parse: parseTitled,
 		Extensions: []string{".txt", ".text"},
 		MediaTypes: []string{
 			"text/plain", "application/json", "application/yaml", "application/x-yaml", "application/toml",
 			"text/*", "*/*+json", "*/*+yaml",
 		},
 	}
+}
+
+// parseTitled implements the Parse of document.Format. Files of reStructuredText have a title.
+func parseTitled(ctx context.Context, in document.Input) (*document.Document, error) {
+	d, err := Parse(ctx, in)
+	if err == nil && isRestructured(in.Name) {
+		d.Title = titleOf(d.Text)
+	}
+	return d, err
 }
 
 // Parse implements the Parse of document.Format, also for other formats whose text is

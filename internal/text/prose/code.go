@@ -52,8 +52,11 @@ func CodeBlocks(text string) []Span {
 			code, literal = opensLiteral(line, bare, indent)
 		}
 
-		if code || isRuleLine(bare) {
+		switch n := markerLength(line); {
+		case code || isRuleLine(bare):
 			all = append(all, Span{at, min(end+1, len(text))})
+		case n > 0: // what stands behind it is prose
+			all = append(all, Span{at, at + n})
 		}
 		at = end + 1
 	}

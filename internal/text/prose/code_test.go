@@ -1,6 +1,7 @@
 package prose_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/coditect/mapreduce/internal/text/prose"
@@ -30,18 +31,40 @@ func TestIsSentence(t *testing.T) {
 }
 
 func TestCodeBlocks(t *testing.T) {
-	text := "Head\n----\n\nProse::\n\n    code\n\nMore.\n\n.. note::\n   Prose too.\n\n```\ncode\n```\n\n.. image:: a.png\n   :width: 3\n\nEnd.\n"
+	text := "Head\n----\n\nProse::\n\n    code\n\nMore.\n\n.. note::\n   Prose too.\n\n```\ncode\n```\n\n.. image:: a.png\n   :width: 3\n\n.. note:: A note.\n\n.. _target:\n\nEnd.\n"
 	var got []string
 	for _, s := range prose.CodeBlocks(text) {
 		got = append(got, s.In(text))
 	}
-	want := []string{"----\n", "\n    code\n\n", ".. note::\n", "```\ncode\n```\n", ".. image:: a.png\n   :width: 3\n\n"}
+	want := []string{"----\n", "\n    code\n\n", ".. note::\n", "```\ncode\n```\n", ".. image:: a.png\n   :width: 3\n\n.. note::", ".. _target:\n\n"}
 	if len(got) != len(want) {
 		t.Fatalf("blocks %q, want %q", got, want)
 	}
 	for i := range want {
 		if got[i] != want[i] {
 			t.Errorf("block %d is %q, want %q", i, got[i], want[i])
+		}
+	}
+}
+
+// TestLinesOfMarkup: titles and what is no prose in reStructuredText are known by their lines.
+func TestLinesOfMarkup(t *testing.T) {
+	for text, want := range map[string]bool{
+		"How it works\n============\n": true, "Short\n-----": true, "# no\n": false, "title: of metadata\n---\n": false, "=====\n=====\n": false, "Last": false, "": false,
+	} {
+		line, _, _ := strings.Cut(text, "\n")
+		if got := prose.IsUnderlined(text, 0, len(line)); got != want {
+			t.Errorf("IsUnderlined(%q) = %t, want %t", text, got, want)
+		}
+	}
+
+	for line, want := range map[string]bool{
+		".. _how_it_works:": true, ".. note:: In FoundationDB, a cluster is a set of processes.": true, "agent = Agent('test', capabilities=[hooks])": true,
+		"It can go :doc:`really fast <performance>` here": true, "tables [![Build](https://example.org/a.svg)](https://example.org)": true,
+		"How it works": false, "Fed lifts rates, sees faster pace of hikes": false, "The `--force` flag": false, "Why C++ and Go? 2:1 for Go": false,
+	} {
+		if got := prose.IsMarked(line); got != want {
+			t.Errorf("IsMarked(%q) = %t, want %t", line, got, want)
 		}
 	}
 }

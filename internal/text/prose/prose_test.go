@@ -35,6 +35,7 @@ func TestSentences(t *testing.T) {
 		{"states", "He spoke in Hershey, Penn. Thursday. The Penn. governor, from Ga. Tech, came. She lives in Reading, Penn. The house is old.", []string{"He spoke in Hershey, Penn. Thursday.", "The Penn. governor, from Ga. Tech, came.", "She lives in Reading, Penn.", "The house is old."}},
 		{"a caption", "He speaks in Sioux Center on Jan. 23, 2016. (Evan Vucci / AP) Then he left.", []string{"He speaks in Sioux Center on Jan. 23, 2016. (Evan Vucci / AP)", "Then he left."}},
 		{"an aside", "He speaks in Sioux Center. (It was cold there.) Then he left.", []string{"He speaks in Sioux Center.", "(It was cold there.)", "Then he left."}},
+		{"notes", "Head\n====\n\n.. note:: A cluster is a set. It grows.\n\n.. _target:\n\nEnd.", []string{"Head", "====", ".. note::", "A cluster is a set.", "It grows.", ".. _target:", "End."}},
 		{"nothing", " \n ", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

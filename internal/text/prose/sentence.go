@@ -55,6 +55,16 @@ func Sentences(text string) []Span {
 			whole = at + linkLength(text[at:])
 		}
 
+		// The mark of a note is no part of what the note says.
+		if r == '.' && (at == 0 || text[at-1] == '\n') {
+			if marker := markerLength(text[at:min(len(text), at+maxRule)]); marker > 0 {
+				add(at)
+				add(at + marker)
+				at = start
+				continue
+			}
+		}
+
 		at += n
 		switch {
 		case r == '\n' && (breaksBlock(text[at:]) || at-start < maxRule && isRuleLine(text[start:at])):
@@ -90,7 +100,7 @@ func breaksBlock(rest string) bool {
 		return true
 	}
 
-	if line == "" || line[0] == '\n' || line[0] == '#' || line[0] == '>' || line[0] == '|' || strings.HasPrefix(line, "```") {
+	if line == "" || line[0] == '\n' || line[0] == '#' || line[0] == '>' || line[0] == '|' || strings.HasPrefix(line, "```") || strings.HasPrefix(line, ".. ") {
 		return true
 	}
 

@@ -19,3 +19,9 @@ func Finding(question, text string) string {
 	x := &extract{evidence: &output.Evidence{Text: []byte(text)}, query: digest.NewQuery(question)}
 	return x.findingSpan().In(text)
 }
+
+// Headline returns the headline of what a page says to a question.
+func Headline(question, title, text string) string {
+	x := &extract{evidence: &output.Evidence{Text: []byte(text), Metadata: map[string]string{"title": title}}, query: digest.NewQuery(question)}
+	return x.titleSpan().In(text)
+}

@@ -67,3 +67,34 @@ func TestFindingIsASentence(t *testing.T) {
 		t.Errorf("the finding is %q, want it to end with a whole sentence", got)
 	}
 }
+
+// TestHeadlinesOfSources: files that are their marks have headlines that people would give them.
+func TestHeadlinesOfSources(t *testing.T) {
+	const answer = "A full disk was the root cause of the outage, and some 40 customers in Europe were affected by it."
+	for _, tt := range []struct{ name, title, text, want string }{
+		{"a target", "How It Works", ".. _how_it_works:\n\nHow It Works\n============\n\n" + answer, "How It Works"},
+		{"no title of the page", "", ".. _faq:\n\nRoot causes\n===========\n\n" + answer, "Root causes"},
+		{"a note", "", "#####\nDisks\n#####\n\n.. note:: An outage affected many customers, whatever its root cause was\n\n" + answer, "Disks"},
+		{"code", "Hooks", "# Hooks\n\n```python\noutage = root(cause, customers)\n```\n\noutage = Outage('root cause', customers=[affected])\n\n" + answer, "Hooks"},
+		{"badges", "outages", "# outages [![Build Status](https://example.org/a.svg)](https://example.org/b)\n\n" + answer, "outages"},
+		{"contents", "Outages", "# Outages\n\n## Table of Contents\n\n" + answer, "Outages"},
+		{"an opening", "Outages", "# Outages\n\nThe root cause of an outage affects customers in these ways:\n\n" + answer, "Outages"},
+		{"a caption", "Outages - The Paper", "Outages - The Paper\n\nCustomers affected by the outage at its root on Jan. 23, 2016. (Evan Vucci / AP)\n\n" + answer, "Outages - The Paper"},
+		{"the first line", "", ".. _target:\n\n" + answer, answer},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := gather.Headline(question, tt.title, tt.text); got != tt.want {
+				t.Errorf("headline %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestFindingIsNoCode: code is no finding, whatever words of the question it has.
+func TestFindingIsNoCode(t *testing.T) {
+	const answer = "A full disk was the root cause, and some 40 customers in Europe were affected by it for two hours."
+	text := "Head\n====\n\n.. code-block:: python\n\n    outage = find(root, cause)\n\n    The root cause of the outage, by which customers were affected, stands here.\n\n" + answer + "\n\n" + filler
+	if got := gather.Finding(question, text); got != answer {
+		t.Errorf("the finding is %q, want %q", got, answer)
+	}
+}

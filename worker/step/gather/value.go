@@ -1,9 +1,11 @@
 package gather
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -205,46 +207,71 @@ func (x *extract) cite(start, end int) string {
 // finding, the one that bears most on the question, and of equal ones the one that is part of the title;
 // or else the first line.
 func (x *extract) title() any {
+	span := x.titleSpan()
+	if span.End == 0 {
+		return nil
+	}
+	return x.cite(span.Start, span.End)
+}
+
+// titleSpan returns where the headline stands; the zero Span if there is none.
+func (x *extract) titleSpan() prose.Span {
 	text, title := string(x.evidence.Text), strings.TrimSpace(x.evidence.Metadata["title"])
 	found := x.findingSpan()
+	best, most := prose.Span{}, -1.0
 
-	var best prose.Span
-	most := -1.0
-
-	consider := func(start, end int, more float64) {
-		if score := x.query.Relevance(text[start:end]) + more; score > most {
-			best, most = prose.Span{Start: start, End: end}, score
+	consider := func(s prose.Span, more float64) {
+		if score := x.query.Relevance(s.In(text)) + more; score > most {
+			best, most = s, score
 		}
 	}
 
+	code := prose.CodeBlocks(text)
 	for at := 0; at < len(text) && at <= found.Start; {
 		end := endAt(text, at, "\n")
-		line := strings.Trim(text[at:end], "# \t\r*")
-		start := at + strings.Index(text[at:end], line)
+		line := headingOf(text, at, end)
 		switch {
-		case line == "":
-		case line == title || !isHeading(text, at, end):
-		case strings.Contains(title, line):
-			consider(start, start+len(line), partOfTitle)
+		case line.In(text) == "" || touches(code, at, end) || contents.MatchString(line.In(text)):
+		case line.In(text) == title || !isHeading(text, at, end):
+		case strings.Contains(title, line.In(text)):
+			consider(line, partOfTitle)
 		default:
-			consider(start, start+len(line), 0)
+			consider(line, 0)
 		}
 		at = end + 1
 	}
 
 	// The title of the page is worth less than a heading that is part of it.
 	if at := strings.Index(text, title); title != "" && at >= 0 {
-		consider(at, at+len(title), partOfTitle/2)
+		consider(prose.Span{Start: at, End: at + len(title)}, partOfTitle/2)
 	}
 
 	if best.End == 0 {
-		best = firstLine(text)
+		return firstLine(text, code)
 	}
-	if best.End == 0 {
-		return nil
+	return best
+}
+
+// contents matches the heading above a table of contents, which is that of no part.
+var contents = regexp.MustCompile(`^(?i:(?:table of )?contents|on this page|navigation|menu)\W*$`)
+
+// headingOf returns the line [at, end) of a text without the marks of a heading, and without pictures and badges
+// at its end; it is empty if nothing else is there.
+func headingOf(text string, at, end int) prose.Span {
+	line := text[at:end]
+	for _, mark := range []string{"[![", "![", "<img", "<a "} {
+		line, _, _ = strings.Cut(line, mark)
 	}
 
-	return x.cite(best.Start, best.End)
+	bare := strings.Trim(line, "# \t\r*")
+	start := at + strings.Index(line, bare)
+	return prose.Span{Start: start, End: start + len(bare)}
+}
+
+// touches reports whether any of the spans, which are in order, has a byte of [start, end).
+func touches(spans []prose.Span, start, end int) bool {
+	i, _ := slices.BinarySearchFunc(spans, start, func(s prose.Span, at int) int { return cmp.Compare(s.End, at+1) })
+	return i < len(spans) && spans[i].Start < end
 }
 
 // endAt returns where the part of a text that begins at at ends: before the next mark, or with the
@@ -260,13 +287,13 @@ func endAt(text string, at int, mark string) int {
 // short, stands by itself, and is no sentence.
 func isHeading(text string, at, end int) bool {
 	line := text[at:end]
-	if strings.HasPrefix(line, "#") {
+	if strings.HasPrefix(line, "#") || prose.IsUnderlined(text, at, end) {
 		return true
 	}
 
 	above, below := text[:at], text[end:]
 	apart := (above == "" || strings.HasSuffix(above, "\n\n")) && (strings.HasPrefix(below, "\n\n") || strings.TrimSpace(below) == "")
-	return apart && len(line) <= maxHeading && !prose.IsSentence(line) && !leadsOn(line) && !prose.IsTags(line) && !prose.IsCaption(line)
+	return apart && len(line) <= maxHeading && !prose.IsSentence(line) && !leadsOn(line) && !prose.IsMarked(line) && !prose.IsTags(line) && !prose.IsCaption(line)
 }
 
 // leadsOn reports whether a line is the beginning of what stands below it, or a part of it.
@@ -281,14 +308,13 @@ const maxHeading = 200
 // partOfTitle is how much rather a heading is the headline if the title of the page has it.
 const partOfTitle = 0.1
 
-// firstLine returns the first line of a text that says something, without the marks of a heading; the
-// zero Span if there is none.
-func firstLine(text string) prose.Span {
+// firstLine returns the first line of a text that says something and is no code, without the marks of a
+// heading; the zero Span if there is none.
+func firstLine(text string, code []prose.Span) prose.Span {
 	for at := 0; at < len(text); {
 		end := endAt(text, at, "\n")
-		if line := strings.Trim(text[at:end], "# \t\r*"); line != "" {
-			start := at + strings.Index(text[at:end], line)
-			return prose.Span{Start: start, End: start + len(line)}
+		if line := headingOf(text, at, end); line.Start < line.End && !touches(code, at, end) {
+			return line
 		}
 		at = end + 1
 	}
@@ -308,6 +334,7 @@ func (x *extract) finding() any {
 // findingSpan returns where the finding stands; the zero Span if there is none.
 func (x *extract) findingSpan() prose.Span {
 	text := string(x.evidence.Text)
+	code := prose.CodeBlocks(text)
 	best, most := prose.Span{}, -1.0
 
 	for at := 0; at < len(text); {
@@ -316,7 +343,7 @@ func (x *extract) findingSpan() prose.Span {
 
 		// Whatever a paragraph without a sentence is, it says nothing.
 		paragraph := prose.Span{Start: start, End: end}
-		if score := x.query.Relevance(paragraph.In(text)); len(paragraph.In(text)) >= leastFinding && !isHeading(text, start, end) && score > most && hasSentence(paragraph.In(text)) {
+		if score := x.query.Relevance(paragraph.In(text)); len(paragraph.In(text)) >= leastFinding && !isHeading(text, start, end) && score > most && firstSentences(text, paragraph, code).End > 0 {
 			best, most = paragraph, score
 		}
 		at = end + 2
@@ -329,24 +356,20 @@ func (x *extract) findingSpan() prose.Span {
 		}
 		return places[0].Span
 	}
-	return firstSentences(text, best)
+	return firstSentences(text, best, code)
 }
 
-// hasSentence reports whether any sentence of a paragraph is a whole one.
-func hasSentence(paragraph string) bool {
-	return slices.ContainsFunc(prose.Sentences(paragraph), func(s prose.Span) bool { return prose.IsSentence(s.In(paragraph)) })
-}
-
-// firstSentences returns the part of a paragraph from its first whole sentence on, about
-// findingLength long, up to a whole sentence. The first sentence is always taken.
-func firstSentences(text string, paragraph prose.Span) prose.Span {
+// firstSentences returns the part of a paragraph from its first whole sentence on, about findingLength long,
+// up to a whole sentence or to code. The first sentence is always taken; it is the zero Span if there is none.
+func firstSentences(text string, paragraph prose.Span, code []prose.Span) prose.Span {
 	var part prose.Span
 	for _, s := range prose.Sentences(paragraph.In(text)) {
 		s.Start, s.End = s.Start+paragraph.Start, s.End+paragraph.Start
-		whole := prose.IsSentence(s.In(text))
+		isCode := touches(code, s.Start, s.End)
+		whole := !isCode && prose.IsSentence(s.In(text))
 
 		switch {
-		case part.End > 0 && s.End-part.Start > findingLength:
+		case part.End > 0 && (isCode || s.End-part.Start > findingLength):
 			return part
 		case part.End == 0 && whole:
 			part = s

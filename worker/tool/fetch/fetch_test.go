@@ -24,6 +24,7 @@ import (
 	"github.com/coditect/mapreduce/internal/document/archive"
 	"github.com/coditect/mapreduce/internal/document/html"
 	"github.com/coditect/mapreduce/internal/document/jsonl"
+	"github.com/coditect/mapreduce/internal/document/markdown"
 	"github.com/coditect/mapreduce/internal/document/pdf"
 	plaintext "github.com/coditect/mapreduce/internal/document/text"
 	"github.com/coditect/mapreduce/internal/document/xlsx"
@@ -35,7 +36,7 @@ import (
 // formats returns a registry with formats of each sort.
 func formats(t testing.TB) *document.Registry {
 	t.Helper()
-	r, err := document.NewRegistry(plaintext.Format(), html.Format(), jsonl.Format(), xlsx.Format(), archive.ZipFormat(), pdf.New(pdf.Config{}).Format())
+	r, err := document.NewRegistry(plaintext.Format(), markdown.Format(), html.Format(), jsonl.Format(), xlsx.Format(), archive.ZipFormat(), pdf.New(pdf.Config{}).Format())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,6 +252,20 @@ func TestFormats(t *testing.T) {
 	for path, want := range map[string]string{"/picture": "not text", "/archive.zip": "archive", "/nothing": "empty", "/script": "no text", "/missing": "404 Not Found"} {
 		if _, err := call(t, s, "http://docs.example"+path); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: got %v, want an error with %q", path, err, want)
+		}
+	}
+}
+
+// TestTitles: pages that are no HTML are called as their documents call themselves.
+func TestTitles(t *testing.T) {
+	w := newSite(t)
+	w.page("/hooks.md", "text/markdown", "[![Build](b.svg)](b)\n\n# Hooks\n\nA hook is called before a tool.\n")
+	w.page("/how.rst", "text/plain", ".. _how:\n\nHow It Works\n============\n\nIt works by lines.\n")
+	w.page("/plain.txt", "text/plain", "How It Works\n============\n\nIt works by lines.\n")
+	s := open(t, fetch.Config{Network: w.network(t, nil, "*")})
+	for path, want := range map[string]string{"/hooks.md": "Hooks", "/how.rst": "How It Works", "/plain.txt": ""} {
+		if got := text(t, s, "http://docs.example"+path).Title; got != want {
+			t.Errorf("%s has the title %q, want %q", path, got, want)
 		}
 	}
 }

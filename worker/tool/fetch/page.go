@@ -280,6 +280,9 @@ func (a *asking) read(ctx, asking context.Context, end context.CancelCauseFunc, 
 	if t.Media == "text/html" {
 		p.describe(data, media, resp.Request.URL)
 	}
+	if p.title == "" {
+		p.title = t.Title // of a format that says so by other means
+	}
 	return p, nil
 }
 
