@@ -93,6 +93,28 @@ func (q *Query) bearsOn(text string) bool {
 // Empty reports whether the question says nothing that could be looked for.
 func (q *Query) Empty() bool { return q.total == 0 }
 
+// Rare returns the query with the words weighted by how few of the texts have them: a word that stands in most
+// texts tells little of any. A word that stands in none counts most, so that no text has more of the question
+// than it says.
+func (q *Query) Rare(texts []string) *Query {
+	among := q.among(texts)
+	if among == q {
+		return q
+	}
+
+	// In fixed order, so that sums of floats are the same each time.
+	rare := &Query{weights: make(map[string]float64, len(q.weights))}
+	for _, stem := range sortedStems(q.weights) {
+		w, ok := among.weights[stem]
+		if !ok {
+			w = q.weights[stem]
+		}
+		rare.weights[stem] = w
+		rare.total += w
+	}
+	return rare
+}
+
 // leastPassages is how few passages show which words of a question tell them apart.
 const leastPassages = 4
 

@@ -98,3 +98,15 @@ func TestFindingIsNoCode(t *testing.T) {
 		t.Errorf("the finding is %q, want %q", got, answer)
 	}
 }
+
+// TestFindingHasTheRareWords: of two paragraphs, what a page says is that with the words that few others have.
+func TestFindingHasTheRareWords(t *testing.T) {
+	const answer = "When validation of the answer fails, the model is asked to retry it, up to as often as the budget allows."
+	text := "An agent that meets an error in one of its tools ends with an error, as each agent does at the end.\n\n" + answer
+	for _, rest := range []string{"starts with an error", "ends with errors", "logs an error", "shows an error", "keeps its errors"} {
+		text += "\n\nThe agent of this part " + rest + ", and another agent reads what was written of the error."
+	}
+	if got := gather.Finding("How does an agent retry after a validation error?", text); got != answer {
+		t.Errorf("the finding is %q, want %q", got, answer)
+	}
+}

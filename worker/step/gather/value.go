@@ -335,6 +335,7 @@ func (x *extract) finding() any {
 func (x *extract) findingSpan() prose.Span {
 	text := string(x.evidence.Text)
 	code := prose.CodeBlocks(text)
+	query := x.query.Rare(strings.Split(text, "\n\n"))
 	best, most := prose.Span{}, -1.0
 
 	for at := 0; at < len(text); {
@@ -343,7 +344,7 @@ func (x *extract) findingSpan() prose.Span {
 
 		// Whatever a paragraph without a sentence is, it says nothing.
 		paragraph := prose.Span{Start: start, End: end}
-		if score := x.query.Relevance(paragraph.In(text)); len(paragraph.In(text)) >= leastFinding && !isHeading(text, start, end) && score > most && firstSentences(text, paragraph, code).End > 0 {
+		if score := query.Relevance(paragraph.In(text)); len(paragraph.In(text)) >= leastFinding && !isHeading(text, start, end) && score > most && firstSentences(text, paragraph, code).End > 0 {
 			best, most = paragraph, score
 		}
 		at = end + 2
