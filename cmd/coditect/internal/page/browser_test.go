@@ -330,6 +330,23 @@ func written() *page.Page {
 	return p
 }
 
+// TestTableOfAReport: dates stand on one line, and an address takes no more room than what is said.
+func TestTableOfAReport(t *testing.T) {
+	b := newBrowser(t)
+	p := written()
+	p.Data.Report.Sections = append(p.Data.Report.Sections, page.Section{
+		Name: "table", Title: "Table", Columns: []string{"Source", "Address", "Viewpoint", "Date"},
+		Rows: [][]string{{"The Paper", "https://paper.example/news/" + strings.Repeat("a-long-address-", 20), strings.Repeat("Shops are in the town, and many of them are shut. ", 20), "2016-11-29"}},
+	})
+	b.open(p)
+
+	const cell = `document.querySelector("#report-body .wide tbody td:nth-child(%d)")`
+	b.want(fmt.Sprintf(`getComputedStyle(`+cell+`).whiteSpace`, 4), "nowrap")
+	b.want(fmt.Sprintf(cell+`.getBoundingClientRect().width < `+cell+`.getBoundingClientRect().width`, 2, 3), "true")
+	b.want(fmt.Sprintf(cell+`.title === `+cell+`.textContent`, 2, 2), "true")
+	b.checkQuiet()
+}
+
 func TestReport(t *testing.T) {
 	b := newBrowser(t)
 	b.open(written())

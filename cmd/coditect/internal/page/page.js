@@ -389,10 +389,17 @@
 		return element("bdi", {}, [parts, withReferences(rest)].flat(2));
 	}
 
+	// sectionCell is a cell of a table of the report. Dates and other short texts stand on one line, and an
+	// address is cut, so that it leaves the room to what is said; its title has it whole.
+	function sectionCell(cell) {
+		if (/^https?:\/\/\S+$/.test(cell)) return element("td", { class: "address", title: visible(cell) }, quoted(cell));
+		return element("td", { class: cell.length <= 16 ? "short" : undefined }, withReferences(cell));
+	}
+
 	function sectionTable(s) {
 		return element("div", { class: "wide", tabindex: "0", role: "region", "aria-label": visible(s.title) }, element("table", {},
 			element("thead", {}, element("tr", {}, s.columns.map((c) => element("th", { scope: "col" }, quoted(c))))),
-			element("tbody", {}, (s.rows || []).map((row) => element("tr", {}, row.map((cell) => element("td", {}, withReferences(cell))))))));
+			element("tbody", {}, (s.rows || []).map((row) => element("tr", {}, row.map(sectionCell))))));
 	}
 
 	// sourcesOfReport returns each source once, with the numbers by which the report refers to it.
