@@ -1,6 +1,10 @@
 // Command figures-of-code prints what can be counted of how readable the code of
-// a folder is, beside four projects that are read with ease. It decides nothing:
-// see package measure.
+// a folder is, beside four projects that are read with ease. It decides nothing.
+//
+// What is counted is how long functions and files are, what is documented, how names are made,
+// and where code gathers. It reads hand-written code: no test, nothing that is generated,
+// nothing that is vendored. It must not import anything of the project: it measures any folder
+// alike.
 package main
 
 import (
@@ -9,8 +13,6 @@ import (
 	"io"
 	"os"
 	"text/tabwriter"
-
-	"github.com/coditect/mapreduce/internal/dev/figures-of-code/measure"
 )
 
 func main() {
@@ -18,7 +20,7 @@ func main() {
 	largest := flag.Int("largest", 10, "how many packages, and how many types, to list")
 	flag.Parse()
 
-	code, err := measure.Folder(*dir)
+	code, err := Folder(*dir)
 	if err == nil {
 		err = write(os.Stdout, code, *largest)
 	}
@@ -28,11 +30,11 @@ func main() {
 	}
 }
 
-func write(out io.Writer, code measure.Code, largest int) error {
+func write(out io.Writer, code Code, largest int) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	columns := append([]measure.Column{measure.ColumnOf("here", code)}, measure.Models()...)
+	columns := append([]Column{ColumnOf("here", code)}, Models()...)
 
-	for _, row := range measure.Rows(columns) {
+	for _, row := range Rows(columns) {
 		for _, cell := range row {
 			fmt.Fprintf(table, "%s\t", cell)
 		}

@@ -1,7 +1,8 @@
 // Command hostile attacks a server of this repository as a hostile client and a hostile
 // worker would, while an honest tenant's jobs run, and prints what came of it. It fails
 // unless the server lived, stayed small and quick, and the honest results are equal.
-// It knows the service by its protocol alone: see package attack.
+// It knows the service by its protocol alone: what it sends is what the protocol lets a
+// stranger send, and it must not import anything else of the project.
 package main
 
 import (
@@ -12,8 +13,6 @@ import (
 	"os"
 	"os/signal"
 	"time"
-
-	"github.com/coditect/mapreduce/internal/dev/hostile/attack"
 )
 
 func main() {
@@ -42,10 +41,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 
 	if *tenant != "" {
 		// The attacker starts this program again with that flag.
-		return attack.RunTenant(ctx, *tenant, os.Stdin, stdout)
+		return RunTenant(ctx, *tenant, os.Stdin, stdout)
 	}
 
-	r, err := attack.Run(ctx, attack.Config{Program: *program, Time: *long, Settle: *settle, Seed: *seed, Only: *only, Untimed: *untimed})
+	r, err := Run(ctx, Config{Program: *program, Time: *long, Settle: *settle, Seed: *seed, Only: *only, Untimed: *untimed})
 	if r != nil {
 		r.Print(stdout)
 	}

@@ -1,5 +1,5 @@
 // Command packages prints docs/packages.md: what each package of the project is for, by its own
-// comment, and what it keeps to, by layers.txt.
+// comment, and what it keeps to, by layers.txt. Each stands above what it imports.
 package main
 
 import (
@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/coditect/mapreduce/internal/dev/packages/table"
 	"github.com/coditect/mapreduce/internal/dev/prose"
 )
 
@@ -34,9 +33,9 @@ func document(root fs.FS) (string, error) {
 		return "", fmt.Errorf("%s: %w", layersFile, err)
 	}
 
-	packages, err := table.Read(root)
+	packages, err := Read(root)
 	if err != nil {
 		return "", err
 	}
-	return table.Write(packages, layers.Reason)
+	return Write(packages, layers.Reason)
 }

@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/coditect/mapreduce/internal/dev/release/pack"
 )
 
 // A platform is one that programs are built for.
@@ -44,7 +42,7 @@ func (commands) run(ctx context.Context, env []string, name string, args ...stri
 
 // A release is a version with the commit that it is made of.
 type release struct {
-	notes  pack.Notes
+	notes  Notes
 	tag    string // v0.1.0
 	at     time.Time
 	folder string // of the files
@@ -90,7 +88,7 @@ func prepare(ctx context.Context, with runner, tag bool) (*release, error) {
 	if err != nil {
 		return nil, err
 	}
-	notes, err := pack.NewestNotes(string(log))
+	notes, err := NewestNotes(string(log))
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +135,7 @@ func (r *release) makeFiles(ctx context.Context) (err error) {
 		}
 	}
 
-	sums := pack.Checksums(files)
+	sums := Checksums(files)
 	files["SHA256SUMS"] = []byte(sums)
 	for name, data := range files {
 		if err := os.WriteFile(filepath.Join(r.folder, name), data, 0o644); err != nil { //nolint:gosec // a release is for all to read
@@ -159,18 +157,18 @@ func (r *release) makePlatform(ctx context.Context, p platform, work string, fil
 	if err != nil {
 		return err
 	}
-	members := []pack.Member{{Name: "coditect", Data: binary, IsExecutable: true}}
+	members := []Member{{Name: "coditect", Data: binary, IsExecutable: true}}
 	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md", "SECURITY.md"} {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			return err
 		}
-		members = append(members, pack.Member{Name: name, Data: text})
+		members = append(members, Member{Name: name, Data: text})
 	}
 
 	name := "coditect_" + r.notes.Version + "_" + p.os + "_" + p.arch
 	var archive bytes.Buffer
-	if err := pack.WriteArchive(&archive, name, r.at, members); err != nil {
+	if err := WriteArchive(&archive, name, r.at, members); err != nil {
 		return err
 	}
 	files[name+".tar.gz"] = archive.Bytes()

@@ -1,6 +1,9 @@
 // Command scale simulates a large fleet in virtual time, with the scheduler that
 // orchestrators run, and prints how busy its slots are and what it asks of the store.
 // docs/scale.md has the figures of a run.
+//
+// What each orchestrator does next is decided by that scheduler. Simulated are the time that
+// things take, and the store: which units wait, and which transactions conflict.
 package main
 
 import (
@@ -8,12 +11,10 @@ import (
 	"fmt"
 	"os"
 	"time"
-
-	"github.com/coditect/mapreduce/internal/dev/scale/fleet"
 )
 
 func main() {
-	var c fleet.Config
+	var c Config
 	flag.IntVar(&c.Orchestrators, "orchestrators", 100, "orchestrators")
 	flag.IntVar(&c.Workers, "workers", 10_000, "workers")
 	flag.IntVar(&c.Slots, "slots", 1, "slots of a worker")
@@ -31,7 +32,7 @@ func main() {
 	flag.Parse()
 
 	start := time.Now()
-	r, err := fleet.Run(c)
+	r, err := Run(c)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "scale:", err)
 		os.Exit(1)

@@ -1,8 +1,4 @@
-// Package fleet simulates orchestrators, workers and a store in virtual time. What each
-// orchestrator does next is decided by the scheduler that orchestrators run. Simulated
-// are the time that things take, and the store: which units wait, and which transactions
-// conflict.
-package fleet
+package main
 
 import (
 	"container/heap"

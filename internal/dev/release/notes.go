@@ -1,6 +1,4 @@
-// Package pack makes what a release consists of: its notes, out of the change log, its archives
-// and their checksums. It imports nothing of the project, and equal input gives equal bytes.
-package pack
+package main
 
 import (
 	"fmt"

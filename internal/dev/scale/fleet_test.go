@@ -1,24 +1,22 @@
-package fleet_test
+package main
 
 import (
 	"bytes"
 	"testing"
 	"time"
-
-	"github.com/coditect/mapreduce/internal/dev/scale/fleet"
 )
 
-func small() fleet.Config {
-	return fleet.Config{
+func small() Config {
+	return Config{
 		Orchestrators: 4, Workers: 80, Slots: 1, Units: 2400, Lanes: 8, Mean: 10 * time.Second, Sigma: .8,
-		Turn: fleet.Latency{Median: 5 * time.Millisecond, P99: 30 * time.Millisecond},
-		Read: fleet.Latency{Median: 2 * time.Millisecond, P99: 10 * time.Millisecond}, Network: time.Millisecond, Seed: 1,
+		Turn: Latency{Median: 5 * time.Millisecond, P99: 30 * time.Millisecond},
+		Read: Latency{Median: 2 * time.Millisecond, P99: 10 * time.Millisecond}, Network: time.Millisecond, Seed: 1,
 	}
 }
 
 // A fleet keeps its slots busy until the last unit begins, and hardly any turn conflicts.
 func TestFleetIsBusy(t *testing.T) {
-	r, err := fleet.Run(small())
+	r, err := Run(small())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,8 +35,8 @@ func TestFleetIsBusy(t *testing.T) {
 // simulation says so.
 func TestSlowStoreLeavesSlotsIdle(t *testing.T) {
 	c := small()
-	c.Turn = fleet.Latency{Median: time.Second, P99: 2 * time.Second}
-	r, err := fleet.Run(c)
+	c.Turn = Latency{Median: time.Second, P99: 2 * time.Second}
+	r, err := Run(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,15 +50,15 @@ func TestSlowStoreLeavesSlotsIdle(t *testing.T) {
 }
 
 func TestConfigIsChecked(t *testing.T) {
-	for name, change := range map[string]func(*fleet.Config){
-		"no workers": func(c *fleet.Config) { c.Workers = 0 },
-		"no time":    func(c *fleet.Config) { c.Mean = 0 },
-		"no spread":  func(c *fleet.Config) { c.Turn.P99 = c.Turn.Median },
+	for name, change := range map[string]func(*Config){
+		"no workers": func(c *Config) { c.Workers = 0 },
+		"no time":    func(c *Config) { c.Mean = 0 },
+		"no spread":  func(c *Config) { c.Turn.P99 = c.Turn.Median },
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := small()
 			change(&c)
-			if _, err := fleet.Run(c); err == nil {
+			if _, err := Run(c); err == nil {
 				t.Error("no error")
 			}
 		})

@@ -1,4 +1,4 @@
-package count_test
+package main
 
 import (
 	"strings"
@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/coditect/mapreduce/internal/dev/tally/count"
 )
 
 const events = `{"Action":"start","Package":"p"}
@@ -33,11 +31,11 @@ not an event
 
 func TestRead(t *testing.T) {
 	var rest strings.Builder
-	tally, err := count.Read(strings.NewReader(events), &rest)
+	tally, err := Read(strings.NewReader(events), &rest)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []*count.Test{
+	want := []*Test{
 		{Package: "p", Name: "TestA", Passed: 1, Failed: 1, Elapsed: 4 * time.Second, Output: "second\nthird\n"},
 		{Package: "p", Name: "TestB", Passed: 1, Elapsed: 9 * time.Second},
 		{Package: "p", Name: "TestC", Skipped: 1},
@@ -74,7 +72,7 @@ func TestPackagesFailToo(t *testing.T) {
 		`{"Action":"fail","Package":"p"}`: true,
 		`{"Action":"pass","Package":"p","Test":"TestA"}` + "\n" + `{"Action":"fail","Package":"p"}`: true,
 	} {
-		tally, err := count.Read(strings.NewReader(events), new(strings.Builder))
+		tally, err := Read(strings.NewReader(events), new(strings.Builder))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package measure_test
+package main
 
 import (
 	"os"
@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/coditect/mapreduce/internal/dev/figures-of-code/measure"
 )
 
 // files are a module of which every rule of counting says something.
@@ -78,19 +76,19 @@ func written(t *testing.T, files map[string]string) (dir string) {
 }
 
 func TestFolder(t *testing.T) {
-	got, err := measure.Folder(written(t, files))
+	got, err := Folder(written(t, files))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := measure.Code{
+	want := Code{
 		Functions: []int{1, 1, 1, 1, 1, 1, 1, 1, 1, 3, 3},
 		Files:     []int{6, 37},
 		Exported:  9, // Shelf, Till, Silent, Open, Closed, Sell, Buy, Shelf.Count, Box
 		Explained: 6, // not Silent, Buy, Box
 		Private:   3, // take, fillUp, snake_case
 		OneWord:   1, // take
-		Packages:  []measure.Package{{Path: "shop", Lines: 37}, {Path: "shop/store", Lines: 6}},
-		Types: []measure.Type{
+		Packages:  []Package{{Path: "shop", Lines: 37}, {Path: "shop/store", Lines: 6}},
+		Types: []Type{
 			{Package: "shop", Name: "Shelf", Methods: 2, Lines: 4},
 			{Package: "shop", Name: "box", Methods: 1, Lines: 1},
 			{Package: "shop", Name: "stock", Methods: 1, Lines: 1},
@@ -102,10 +100,10 @@ func TestFolder(t *testing.T) {
 }
 
 func TestFolderThatIsNoGo(t *testing.T) {
-	if _, err := measure.Folder(written(t, map[string]string{"a.go": "not Go\n"})); err == nil {
+	if _, err := Folder(written(t, map[string]string{"a.go": "not Go\n"})); err == nil {
 		t.Error("no error for a file that does not parse")
 	}
-	if _, err := measure.Folder(filepath.Join(t.TempDir(), "missing")); err == nil {
+	if _, err := Folder(filepath.Join(t.TempDir(), "missing")); err == nil {
 		t.Error("no error for a folder that is not there")
 	}
 }
@@ -127,16 +125,16 @@ func TestQuantile(t *testing.T) {
 		{hundred, 0.99, 100},
 		{hundred, 1, 100},
 	} {
-		if got := measure.Quantile(tt.numbers, tt.q); got != tt.want {
+		if got := Quantile(tt.numbers, tt.q); got != tt.want {
 			t.Errorf("Quantile(%d numbers, %v) = %d, want %d", len(tt.numbers), tt.q, got, tt.want)
 		}
 	}
 }
 
 func TestRows(t *testing.T) {
-	code := measure.Code{Functions: []int{1, 3, 9}, Files: []int{4, 20}, Exported: 3, Explained: 2, Private: 8, OneWord: 1}
-	columns := append([]measure.Column{measure.ColumnOf("here", code)}, measure.Models()...)
-	rows := measure.Rows(columns)
+	code := Code{Functions: []int{1, 3, 9}, Files: []int{4, 20}, Exported: 3, Explained: 2, Private: 8, OneWord: 1}
+	columns := append([]Column{ColumnOf("here", code)}, Models()...)
+	rows := Rows(columns)
 	for _, row := range rows {
 		if len(row) != 1+len(columns) {
 			t.Errorf("row %q has %d cells, want %d", row[0], len(row), 1+len(columns))
@@ -150,7 +148,7 @@ func TestRows(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if empty := measure.ColumnOf("nothing", measure.Code{}); empty != (measure.Column{Name: "nothing"}) {
+	if empty := ColumnOf("nothing", Code{}); empty != (Column{Name: "nothing"}) {
 		t.Errorf("of no code: %+v", empty)
 	}
 }
@@ -176,7 +174,7 @@ func TestParagraphs(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			got, err := measure.Folder(dir)
+			got, err := Folder(dir)
 			if err != nil {
 				t.Fatal(err)
 			}

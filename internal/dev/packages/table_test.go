@@ -1,4 +1,4 @@
-package table_test
+package main
 
 import (
 	"strings"
@@ -6,8 +6,6 @@ import (
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/coditect/mapreduce/internal/dev/packages/table"
 )
 
 // files returns a repository of some files, by their paths.
@@ -22,7 +20,7 @@ func files(texts map[string]string) fstest.MapFS {
 const module = "github.com/coditect/mapreduce/"
 
 func TestRead(t *testing.T) {
-	got, err := table.Read(files(map[string]string{
+	got, err := Read(files(map[string]string{
 		"store/store.go":              "// Package store keeps things.\n// It knows no jobs. Nor workers.\npackage store\nimport \"fmt\"\n",
 		"store/other.go":              "package store\nimport \"" + module + "api/clock\"\n",
 		"store/store_test.go":         "package store_test\nimport \"" + module + "worker\"\n",
@@ -38,7 +36,7 @@ func TestRead(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	want := []table.Package{
+	want := []Package{
 		{Path: "api/clock", Is: "tells the time of day; no more."},
 		{Path: "cmd/coditect", Is: "Coditect does | all."},
 		{Path: "proto/v1", Is: "generated from the .proto file beside it."},
@@ -50,7 +48,7 @@ func TestRead(t *testing.T) {
 }
 
 func TestReadWithoutComment(t *testing.T) {
-	_, err := table.Read(files(map[string]string{"store/store.go": "package store\n"}))
+	_, err := Read(files(map[string]string{"store/store.go": "package store\n"}))
 	if err == nil || !strings.Contains(err.Error(), "store: no file has a package comment") {
 		t.Errorf("got %v, want an error that names the package", err)
 	}
@@ -58,7 +56,7 @@ func TestReadWithoutComment(t *testing.T) {
 
 // Each package stands above what it imports, in its room and among the rooms.
 func TestWrite(t *testing.T) {
-	got, err := table.Write([]table.Package{
+	got, err := Write([]Package{
 		{Path: "api/a", Is: "is low."},
 		{Path: "api/b", Is: "is above c | and a.", Imports: []string{"api/a", "api/c"}},
 		{Path: "api/c", Is: "is above a.", Imports: []string{"api/a"}},
@@ -88,7 +86,7 @@ func TestWrite(t *testing.T) {
 }
 
 func TestWriteWithAnArrowUp(t *testing.T) {
-	_, err := table.Write([]table.Package{{Path: "store", Imports: []string{"worker/step"}}}, func(string) string { return "" })
+	_, err := Write([]Package{{Path: "store", Imports: []string{"worker/step"}}}, func(string) string { return "" })
 	if err == nil || !strings.Contains(err.Error(), "store imports worker/step, which is in a room above it") {
 		t.Errorf("got %v, want an error that names both packages", err)
 	}

@@ -1,10 +1,4 @@
-// Package measure counts in Go source what can be counted of how readable it is:
-// how long functions and files are, what is documented, how names are made, and
-// where code gathers. It reads hand-written code: no test, nothing that is
-// generated, nothing that is vendored.
-//
-// It must not import anything of the project: it measures any folder alike.
-package measure
+package main
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package pack
+package main
 
 import (
 	"archive/tar"

@@ -1,6 +1,4 @@
-// Package table lists the packages of the project as a document: what each is for and what it
-// keeps to, so that each stands above what it imports. It imports only the reader of layers.txt.
-package table
+package main
 
 import (
 	"errors"

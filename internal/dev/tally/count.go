@@ -1,8 +1,4 @@
-// Package count adds up what `go test -json` says: how often each test ran, how
-// often it passed, and how long it took.
-//
-// It must not import anything of the project: it counts the tests of any module.
-package count
+package main
 
 import (
 	"bufio"

@@ -1,4 +1,4 @@
-package pack_test
+package main
 
 import (
 	"archive/tar"
@@ -12,26 +12,24 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/coditect/mapreduce/internal/dev/release/pack"
 )
 
 func TestNewestNotes(t *testing.T) {
 	for _, test := range []struct {
 		name, log   string
-		want        pack.Notes
+		want        Notes
 		wantRefused string
 	}{
-		{"one version", "# Changelog\n\n## Unreleased\n\n## 0.1.0\n\nIt is there.\n\n### Results\n\n- One.\n", pack.Notes{Version: "0.1.0", Text: "It is there.\n\n### Results\n\n- One.\n"}, ""},
-		{"the newest of two", "## 1.2.0-rc.1\nNew.\n## 1.1.0\nOld.\n", pack.Notes{Version: "1.2.0-rc.1", Text: "New.\n"}, ""},
-		{"changes without a version", "## Unreleased\n- One.\n## 0.1.0\nOld.\n", pack.Notes{}, "changes stand under Unreleased"},
-		{"no version", "# Changelog\n\n## Unreleased\n", pack.Notes{}, "no heading names a version"},
-		{"another heading", "## Next\nNew.\n", pack.Notes{}, `"Next" is neither`},
-		{"a leading v", "## v0.1.0\nNew.\n", pack.Notes{}, `"v0.1.0" is neither`},
-		{"nothing below", "## 0.1.0\n\n## 0.0.9\nOld.\n", pack.Notes{}, "nothing stands under 0.1.0"},
+		{"one version", "# Changelog\n\n## Unreleased\n\n## 0.1.0\n\nIt is there.\n\n### Results\n\n- One.\n", Notes{Version: "0.1.0", Text: "It is there.\n\n### Results\n\n- One.\n"}, ""},
+		{"the newest of two", "## 1.2.0-rc.1\nNew.\n## 1.1.0\nOld.\n", Notes{Version: "1.2.0-rc.1", Text: "New.\n"}, ""},
+		{"changes without a version", "## Unreleased\n- One.\n## 0.1.0\nOld.\n", Notes{}, "changes stand under Unreleased"},
+		{"no version", "# Changelog\n\n## Unreleased\n", Notes{}, "no heading names a version"},
+		{"another heading", "## Next\nNew.\n", Notes{}, `"Next" is neither`},
+		{"a leading v", "## v0.1.0\nNew.\n", Notes{}, `"v0.1.0" is neither`},
+		{"nothing below", "## 0.1.0\n\n## 0.0.9\nOld.\n", Notes{}, "nothing stands under 0.1.0"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := pack.NewestNotes(test.log)
+			got, err := NewestNotes(test.log)
 			if test.wantRefused != "" {
 				if err == nil || !strings.Contains(err.Error(), test.wantRefused) {
 					t.Errorf("got the error %v, want one with %q", err, test.wantRefused)
@@ -46,12 +44,12 @@ func TestNewestNotes(t *testing.T) {
 }
 
 func TestWriteArchive(t *testing.T) {
-	members := []pack.Member{{Name: "coditect", Data: []byte("program"), IsExecutable: true}, {Name: "LICENSE", Data: []byte("text")}}
+	members := []Member{{Name: "coditect", Data: []byte("program"), IsExecutable: true}, {Name: "LICENSE", Data: []byte("text")}}
 	// A place on earth and parts of a second make no difference.
 	at := time.Date(2026, 11, 29, 1, 2, 3, 456, time.FixedZone("", 3600))
 	var first, second bytes.Buffer
 	for out, when := range map[*bytes.Buffer]time.Time{&first: at, &second: at.UTC().Truncate(time.Second)} {
-		if err := pack.WriteArchive(out, "coditect_0.1.0", when, members); err != nil {
+		if err := WriteArchive(out, "coditect_0.1.0", when, members); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -88,7 +86,7 @@ func TestWriteArchive(t *testing.T) {
 }
 
 func TestChecksums(t *testing.T) {
-	got := pack.Checksums(map[string][]byte{"b": nil, "a": []byte("abc")})
+	got := Checksums(map[string][]byte{"b": nil, "a": []byte("abc")})
 	want := "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad  a\n" +
 		"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855  b\n"
 	if got != want {

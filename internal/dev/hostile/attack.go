@@ -1,7 +1,4 @@
-// Package attack is a hostile client, a hostile worker and an honest tenant. It knows of
-// the service what its protocol says, and must not import anything else of the project:
-// what it sends is what the protocol lets a stranger send.
-package attack
+package main
 
 import (
 	"context"
