@@ -16,8 +16,7 @@ import (
 	"github.com/coditect/mapreduce/api/server"
 	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/internal/document/html"
-	"github.com/coditect/mapreduce/internal/document/markdown"
-	"github.com/coditect/mapreduce/internal/document/text"
+	"github.com/coditect/mapreduce/internal/document/plain"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
@@ -140,7 +139,7 @@ func (c *testCluster) worker(a agent.Agent, config worker.Config, nodes ...*node
 // byRules returns what runs the units of jobs by rules, those that parse as well.
 func byRules() step.Runner {
 	t := rules.New()
-	formats, err := document.NewRegistry(text.Format(), markdown.Format(), html.Format())
+	formats, err := document.NewRegistry(plain.TextFormat(), plain.MarkdownFormat(), html.Format())
 	if err != nil {
 		panic(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/internal/document/html"
 	"github.com/coditect/mapreduce/internal/document/internal/subtitles"
-	"github.com/coditect/mapreduce/internal/document/text"
+	"github.com/coditect/mapreduce/internal/document/plain"
 )
 
 const film = "1\r\n00:00:01,000 --> 00:00:04,000\r\nGrüß Gott!\r\n\r\n2\r\n00:00:05,000 --> 00:00:09,000\r\nTwo coffees,\r\nplease.\r\n"
@@ -15,7 +15,7 @@ const film = "1\r\n00:00:01,000 --> 00:00:04,000\r\nGrüß Gott!\r\n\r\n2\r\n00:
 // TestAddedFormat reads a document of a format that the program does not have. The
 // format is a package and one more argument of NewRegistry.
 func TestAddedFormat(t *testing.T) {
-	r, err := document.NewRegistry(text.Format(), html.Format(), subtitles.Format())
+	r, err := document.NewRegistry(plain.TextFormat(), html.Format(), subtitles.Format())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestAddedFormat(t *testing.T) {
 		}
 	}
 	// What its bytes exclude is not of the format, whatever its name.
-	if kind, err := r.Detect("film.srt", []byte("a film"), ""); err != nil || kind != text.Kind {
+	if kind, err := r.Detect("film.srt", []byte("a film"), ""); err != nil || kind != plain.TextKind {
 		t.Errorf("got %s, %v for a text of such a name", kind, err)
 	}
 }

@@ -14,14 +14,12 @@ import (
 
 	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/internal/document/html"
-	"github.com/coditect/mapreduce/internal/document/jsonl"
-	"github.com/coditect/mapreduce/internal/document/markdown"
-	"github.com/coditect/mapreduce/internal/document/text"
+	"github.com/coditect/mapreduce/internal/document/plain"
 )
 
 // formats returns all formats of the program.
 func formats() *document.Registry {
-	r, err := document.NewRegistry(text.Format(), markdown.Format(), html.Format(), jsonl.Format())
+	r, err := document.NewRegistry(plain.TextFormat(), plain.MarkdownFormat(), html.Format(), plain.JSONLinesFormat())
 	if err != nil {
 		panic(err)
 	}
@@ -42,18 +40,18 @@ func TestDetect(t *testing.T) {
 		want      document.Kind
 		refused   string // a part of the reason
 	}{
-		{"text", "a.txt", "text", "", text.Kind, ""},
-		{"unknown extension", "LICENSE-2.0", "text", "", text.Kind, ""},
-		{"markdown", "README.MD", "# text", "", markdown.Kind, ""},
+		{"text", "a.txt", "text", "", plain.TextKind, ""},
+		{"unknown extension", "LICENSE-2.0", "text", "", plain.TextKind, ""},
+		{"markdown", "README.MD", "# text", "", plain.MarkdownKind, ""},
 		{"web page", "index.htm", "x", "", html.Kind, ""},
 		{"web page by its beginning", "index.php", "\ufeff \n<!DocType HTML><p>", "", html.Kind, ""},
-		{"text of that beginning", "page.txt", "<!doctype html>", "", text.Kind, ""},
-		{"JSON lines", "a.ndjson", "{}", "", jsonl.Kind, ""},
-		{"JSON lines by their beginning", "stdin", "{\"id\": 1, \"text\": \"x\"}\n", "", jsonl.Kind, ""},
-		{"JSON", "a.json", `{"text": 1}`, "", text.Kind, ""},
+		{"text of that beginning", "page.txt", "<!doctype html>", "", plain.TextKind, ""},
+		{"JSON lines", "a.ndjson", "{}", "", plain.JSONLinesKind, ""},
+		{"JSON lines by their beginning", "stdin", "{\"id\": 1, \"text\": \"x\"}\n", "", plain.JSONLinesKind, ""},
+		{"JSON", "a.json", `{"text": 1}`, "", plain.TextKind, ""},
 		{"declared", "a.txt", "x", "text/html; charset=utf-8", html.Kind, ""},
 		{"declared as anything", "a.html", "x", "application/octet-stream", html.Kind, ""},
-		{"declared as JSON", "a", "{}", "application/vnd.x+json", text.Kind, ""},
+		{"declared as JSON", "a", "{}", "application/vnd.x+json", plain.TextKind, ""},
 		{"declared as an image", "a.txt", "x", "image/png", "", "declared as image/png, not text"},
 		{"declared nonsense", "a.txt", "x", "a b c", "", "not a media type"},
 		{"PDF", "a.txt", "%PDF-1.4\n", "", "", "a PDF file, not text"},

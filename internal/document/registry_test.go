@@ -13,7 +13,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/document"
-	"github.com/coditect/mapreduce/internal/document/text"
+	"github.com/coditect/mapreduce/internal/document/plain"
 	"github.com/coditect/mapreduce/internal/text/layout"
 )
 
@@ -31,7 +31,7 @@ func boxes(parse func(context.Context, document.Input) (*document.Document, erro
 }
 
 func TestBytesDecide(t *testing.T) {
-	r, err := document.NewRegistry(text.Format(), boxes(text.Parse))
+	r, err := document.NewRegistry(plain.TextFormat(), boxes(plain.ParseText))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestBytesDecide(t *testing.T) {
 		{"certain", "", "BOX", "", "box", ""},
 		{"certain of another name", "a.txt", "BOX", "", "box", ""},
 		{"certain of another type", "", "BOX", "image/png", "box", ""},
-		{"excluded by name", "a.box", "x", "", text.Kind, ""},
+		{"excluded by name", "a.box", "x", "", plain.TextKind, ""},
 		{"excluded and declared", "", "x", "application/x-box", "", "declared as application/x-box, but its first bytes are not of that format"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestBytesDecide(t *testing.T) {
 			checkRefused(t, err, test.refused)
 		})
 	}
-	only, err := document.NewRegistry(boxes(text.Parse))
+	only, err := document.NewRegistry(boxes(plain.ParseText))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestBytesDecide(t *testing.T) {
 
 func TestRegistryRefuses(t *testing.T) {
 	for name, formats := range map[string][]document.Format{
-		"twice":         {text.Format(), text.Format()},
+		"twice":         {plain.TextFormat(), plain.TextFormat()},
 		"no kind":       {{MediaTypes: []string{"a/b"}}},
 		"no media type": {{Kind: "a"}},
 	} {
@@ -128,7 +128,7 @@ func TestParsersGetAllOfTheInput(t *testing.T) {
 // TestSignatures: what begins with the signature of another format is not text, whatever its
 // name says.
 func TestSignatures(t *testing.T) {
-	r, err := document.NewRegistry(text.Format(), boxes(text.Parse))
+	r, err := document.NewRegistry(plain.TextFormat(), boxes(plain.ParseText))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/coditect/mapreduce/api/server/servertest"
 	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/internal/document/html"
-	"github.com/coditect/mapreduce/internal/document/text"
+	"github.com/coditect/mapreduce/internal/document/plain"
 )
 
 // A folder of documents is submitted with a schema, and its records and result.json are
@@ -35,7 +35,7 @@ func Example() {
 	must(os.WriteFile(filepath.Join(folder, "a.txt"), []byte("Seller: Acme"), 0o600))
 	must(os.WriteFile(filepath.Join(folder, "b.html"), []byte("<p>Seller: Bolt</p>"), 0o600))
 	must(os.WriteFile(filepath.Join(folder, "c.pdf"), []byte("%PDF-1.7"), 0o600))
-	formats, err := document.NewRegistry(text.Format(), html.Format())
+	formats, err := document.NewRegistry(plain.TextFormat(), html.Format())
 	must(err)
 
 	ctx := context.Background()

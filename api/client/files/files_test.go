@@ -18,8 +18,7 @@ import (
 	"github.com/coditect/mapreduce/api/server/servertest"
 	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/internal/document/html"
-	"github.com/coditect/mapreduce/internal/document/jsonl"
-	"github.com/coditect/mapreduce/internal/document/text"
+	"github.com/coditect/mapreduce/internal/document/plain"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -34,7 +33,7 @@ func jobOf(t *testing.T, content map[string]string) files.Job {
 			t.Fatal(err)
 		}
 	}
-	formats, err := document.NewRegistry(text.Format(), html.Format(), jsonl.Format())
+	formats, err := document.NewRegistry(plain.TextFormat(), html.Format(), plain.JSONLinesFormat())
 	if err != nil {
 		t.Fatal(err)
 	}

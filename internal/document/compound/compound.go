@@ -1,5 +1,6 @@
-// Package compound reads the container of Office files of before 2007 and of messages of
-// Outlook (MS-CFB): a file system within a file. A damaged one costs no more than its size.
+// Package compound is the format of Office files of before 2007 and of messages of Outlook, which
+// have one container (MS-CFB): a file system within a file. A damaged one costs no more than its
+// size. Nothing is computed, and no macro is run.
 package compound
 
 import (

@@ -10,7 +10,7 @@ import (
 	"encoding/xml"
 	"strings"
 
-	"github.com/coditect/mapreduce/internal/document/runs"
+	"github.com/coditect/mapreduce/internal/document/richtext"
 	"github.com/coditect/mapreduce/internal/document/xmlread"
 )
 
@@ -25,7 +25,7 @@ const maxDepth = 50
 //
 // An equation has a few bytes for each element, and up to three for a character of them. An
 // array of equations has a line for each, and so has a paragraph.
-func Write(text **runs.Text, d *xmlread.Decoder, e xml.StartElement, inline func(xml.StartElement) error) error {
+func Write(text **richtext.Runs, d *xmlread.Decoder, e xml.StartElement, inline func(xml.StartElement) error) error {
 	if e.Name.Local == "oMath" {
 		r := &reader{xml: d, text: text, inline: inline}
 		t, err := r.readTerm()
@@ -43,7 +43,7 @@ func Write(text **runs.Text, d *xmlread.Decoder, e xml.StartElement, inline func
 // A reader reads one equation.
 type reader struct {
 	xml    *xmlread.Decoder
-	text   **runs.Text
+	text   **richtext.Runs
 	inline func(xml.StartElement) error
 	depth  int // objects within each other
 }
@@ -114,7 +114,7 @@ func (r *reader) readRun() (string, error) {
 func (r *reader) readInline(e xml.StartElement) (string, error) {
 	whole := *r.text
 	defer func() { *r.text = whole }()
-	*r.text = new(runs.Text)
+	*r.text = new(richtext.Runs)
 	err := r.inline(e)
 	return (*r.text).String(), err
 }

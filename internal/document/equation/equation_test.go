@@ -9,7 +9,7 @@ import (
 
 	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/internal/document/equation"
-	"github.com/coditect/mapreduce/internal/document/runs"
+	"github.com/coditect/mapreduce/internal/document/richtext"
 	"github.com/coditect/mapreduce/internal/document/xmlread"
 )
 
@@ -19,7 +19,7 @@ func read(content string) (string, error) { return write("oMath", content) }
 // write returns the text of an element.
 func write(name, content string) (string, error) {
 	d := xmlread.New("equation", strings.NewReader(`<m:`+name+` xmlns:m="m" xmlns:w="w">`+content+`</m:`+name+`>`), document.Limits{})
-	whole := new(runs.Text)
+	whole := new(richtext.Runs)
 	text := whole
 	var inline func(e xml.StartElement) error
 	inline = func(e xml.StartElement) error {

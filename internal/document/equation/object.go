@@ -5,7 +5,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/coditect/mapreduce/internal/document/runs"
+	"github.com/coditect/mapreduce/internal/document/richtext"
 )
 
 // written has how each object is written, by the name of its element.
@@ -98,9 +98,9 @@ func withScripts(base, sub, sup term) term {
 	}
 
 	if sub.text != "" {
-		form, ok := runs.Form(sub.text, runs.Lowered)
+		form, ok := richtext.Form(sub.text, richtext.Lowered)
 		if !ok || t.open {
-			form, t.open = marked(sub.text, runs.Lowered)
+			form, t.open = marked(sub.text, richtext.Lowered)
 		}
 		t.text += form
 	}
@@ -113,7 +113,7 @@ func withScripts(base, sub, sup term) term {
 
 	form, ok := raisedForm(sup.text)
 	if !ok || t.open {
-		form, t.open = marked(sup.text, runs.Raised)
+		form, t.open = marked(sup.text, richtext.Raised)
 	}
 	t.text += form
 
@@ -152,19 +152,19 @@ func raisedForm(text string) (string, bool) {
 	if strings.Trim(text, "′″‴'°") == "" {
 		return text, true
 	}
-	return runs.Form(text, runs.Raised)
+	return richtext.Form(text, richtext.Raised)
 }
 
 // marked returns a script behind its sign, and whether it lacks parentheses.
-func marked(text string, at runs.Position) (script string, open bool) {
-	script, bracketed := runs.Marked(text, at)
+func marked(text string, at richtext.Position) (script string, open bool) {
+	script, bracketed := richtext.Marked(text, at)
 	return script, !bracketed
 }
 
 // prescripts are those in front of a term, as of isotopes.
 func (o *object) prescripts() term {
-	sub, lowered := runs.Form(o.part("sub").text, runs.Lowered)
-	sup, raised := runs.Form(o.part("sup").text, runs.Raised)
+	sub, lowered := richtext.Form(o.part("sub").text, richtext.Lowered)
+	sup, raised := richtext.Form(o.part("sup").text, richtext.Raised)
 	base := o.base().grouped(script)
 	if lowered && raised {
 		return term{text: sub + sup + base, kind: script, raised: true, apart: true}
@@ -174,9 +174,9 @@ func (o *object) prescripts() term {
 
 // limit is a term with another below or above it. That is no power of it, and not raised.
 func (o *object) limit() term {
-	base, at := o.base(), runs.Lowered
+	base, at := o.base(), richtext.Lowered
 	if o.name == "limUpp" {
-		at = runs.Raised
+		at = richtext.Raised
 	}
 
 	t := term{text: groupedBase(base, term{}), kind: script, raised: true, limit: true, apart: base.word && base.apart}

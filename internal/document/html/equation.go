@@ -8,7 +8,7 @@ import (
 	xhtml "golang.org/x/net/html"
 
 	"github.com/coditect/mapreduce/internal/document/equation"
-	"github.com/coditect/mapreduce/internal/document/runs"
+	"github.com/coditect/mapreduce/internal/document/richtext"
 )
 
 // startEquation begins the equation of the tag at pos of the page, if it is the tag of one.
@@ -52,10 +52,10 @@ func (p *htmlParser) endEquation(end int) {
 	before := p.out.Len()
 	p.flushHeld(p.equationPos)
 
-	text = runs.Written(p.out.String(), text, p.script.at)
+	text = richtext.Written(p.out.String(), text, p.script.at)
 	last, _ := utf8.DecodeLastRuneInString(p.out.String())
 	first, _ := utf8.DecodeRuneInString(text)
-	if p.script.at == runs.OnLine && unicode.IsDigit(last) && unicode.IsDigit(first) {
+	if p.script.at == richtext.OnLine && unicode.IsDigit(last) && unicode.IsDigit(first) {
 		p.insert(" ", p.equationPos) // they are not one number
 	}
 

@@ -1,6 +1,7 @@
-// Package html is the format of web pages. Their text is what a screen would show, on the
-// lines on which it would stand. Navigation and advertisements beside the main text are
-// left out, and a note says so.
+// Package html is the formats of web pages and of e-books, and writes the HTML that is in books and
+// mail. The text of a page is what a screen would show, on the lines on which it would stand.
+// Navigation and advertisements beside the main text are left out, and a note says so. Nothing
+// that a page refers to is fetched.
 package html
 
 import (
@@ -20,8 +21,8 @@ import (
 	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/internal/document/charset"
 	"github.com/coditect/mapreduce/internal/document/equation"
-	"github.com/coditect/mapreduce/internal/document/runs"
-	"github.com/coditect/mapreduce/internal/document/text"
+	"github.com/coditect/mapreduce/internal/document/plain"
+	"github.com/coditect/mapreduce/internal/document/richtext"
 	"github.com/coditect/mapreduce/internal/text/offset"
 )
 
@@ -95,7 +96,7 @@ func parse(in document.Input, full bool) (*document.Document, error) {
 		return nil, fmt.Errorf("document: %w", err)
 	}
 
-	declared := cmp.Or(text.DeclaredCharset(in.MediaType), metaCharset(data[:min(len(data), document.SniffBytes)]))
+	declared := cmp.Or(plain.DeclaredCharset(in.MediaType), metaCharset(data[:min(len(data), document.SniffBytes)]))
 
 	if n := bytes.Count(data, []byte("&")); n > maxReferences {
 		return nil, document.Refuse("a page of more than %d character references", maxReferences)
@@ -574,7 +575,7 @@ func (p *htmlParser) writeText(pos, end int) {
 		case strings.HasPrefix(s, noBreakSpace):
 			size = len(noBreakSpace)
 			p.holdSpace(pos, size) // written as a space, which rules match
-		case p.script.at != runs.OnLine:
+		case p.script.at != richtext.OnLine:
 			size = p.writeScript(s, pos)
 		default:
 			size = plainRun(s)
@@ -667,7 +668,7 @@ func (p *htmlParser) writeReference(s string, pos int) int {
 	}
 
 	p.flushHeld(pos)
-	if form, ok := runs.Form(decoded, p.script.at); ok {
+	if form, ok := richtext.Form(decoded, p.script.at); ok {
 		decoded = form
 	}
 	p.out.WriteString(decoded)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/internal/document/html"
-	"github.com/coditect/mapreduce/internal/document/runs"
+	"github.com/coditect/mapreduce/internal/document/richtext"
 )
 
 // read returns the document that a page is.
@@ -116,8 +116,8 @@ func checkPage(t *testing.T, page string, d *document.Document) {
 			t.Fatalf("%q at %d comes from [%d, %d) of %d, behind %d", r, i, from, to, len(page), last)
 		}
 		last = [2]int{from, to}
-		raised, _ := runs.Form(page[from:to], runs.Raised)
-		lowered, _ := runs.Form(page[from:to], runs.Lowered)
+		raised, _ := richtext.Form(page[from:to], richtext.Raised)
+		lowered, _ := richtext.Form(page[from:to], richtext.Lowered)
 		switch source := page[from:to]; {
 		case isEquation(source):
 		case source == string(r), raised == string(r), lowered == string(r), strings.HasPrefix(source, "&"):

@@ -6,22 +6,22 @@ import (
 
 	xhtml "golang.org/x/net/html"
 
-	"github.com/coditect/mapreduce/internal/document/runs"
+	"github.com/coditect/mapreduce/internal/document/richtext"
 )
 
 // A script is raised or lowered text that is being read. It is looked through before it is
 // read, as all of it decides how it is written.
 type script struct {
-	at     runs.Position // if it is written in raised or lowered characters
-	end    int           // of its text, in the page
-	closes bool          // a parenthesis closes it
+	at     richtext.Position // if it is written in raised or lowered characters
+	end    int               // of its text, in the page
+	closes bool              // a parenthesis closes it
 }
 
 // maxScript bounds a script, in bytes of the page. What is longer stands for no number.
 const maxScript = 300
 
 // startScript begins the text of an element, sup or sub, at pos of the page. It is written
-// as package runs has it. A link in it leads to a note, or is a text of its own.
+// as richtext.Runs has it. A link in it leads to a note, or is a text of its own.
 func (p *htmlParser) startScript(element string, pos int) {
 	p.endScript(pos)
 
@@ -30,23 +30,23 @@ func (p *htmlParser) startScript(element string, pos int) {
 		return
 	}
 
-	at := runs.Raised
+	at := richtext.Raised
 	if element == "sub" {
-		at = runs.Lowered
+		at = richtext.Lowered
 	}
 
 	core := strings.TrimSpace(text)
-	if _, ok := runs.Form(core, at); ok {
+	if _, ok := richtext.Form(core, at); ok {
 		p.script = script{at: at, end: pos + size}
 		return
 	}
 
 	// A sign is needed only where the script would lengthen a number or a word.
-	if p.breaks+p.tabs+p.space > 0 || !strings.HasPrefix(text, core) || !runs.Lengthens(p.out.String(), core) {
+	if p.breaks+p.tabs+p.space > 0 || !strings.HasPrefix(text, core) || !richtext.Lengthens(p.out.String(), core) {
 		return
 	}
 
-	marked, bracketed := runs.Marked(core, at)
+	marked, bracketed := richtext.Marked(core, at)
 	sign, _, _ := strings.Cut(marked, core)
 	p.insert(sign, pos)
 	p.script = script{end: pos + size, closes: bracketed}
@@ -106,7 +106,7 @@ func scriptText(page, element string) (text string, size int, ok bool) {
 // that is raised or lowered, and returns its length.
 func (p *htmlParser) writeScript(s string, pos int) int {
 	c, size := utf8.DecodeRuneInString(s)
-	form, ok := runs.FormOf(c, p.script.at)
+	form, ok := richtext.FormOf(c, p.script.at)
 	if !ok {
 		form = c
 	}

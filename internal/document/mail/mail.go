@@ -18,7 +18,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/internal/document/charset"
-	"github.com/coditect/mapreduce/internal/document/markup"
+	"github.com/coditect/mapreduce/internal/document/html"
 	"github.com/coditect/mapreduce/internal/document/richtext"
 )
 
@@ -291,7 +291,7 @@ func writePart(ctx context.Context, w *richtext.Writer, p *enmime.Part) error {
 	}
 
 	if p.ContentType == "text/html" {
-		return markup.Write(ctx, w, strings.NewReader(content), markup.Options{Place: func() *mapreduce.Location { return where }})
+		return html.Write(ctx, w, strings.NewReader(content), html.Options{Place: func() *mapreduce.Location { return where }})
 	}
 
 	for line := range strings.SplitSeq(strings.ReplaceAll(content, "\r\n", "\n"), "\n") {

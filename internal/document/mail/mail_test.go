@@ -14,7 +14,7 @@ import (
 	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/internal/document/internal/zipmake"
 	"github.com/coditect/mapreduce/internal/document/mail"
-	"github.com/coditect/mapreduce/internal/document/text"
+	"github.com/coditect/mapreduce/internal/document/plain"
 )
 
 const head = "From: =?utf-8?q?Ann_G=C3=B6?= <ann@example.org>\r\nTo: bob@example.org,\r\n carl@example.org\r\nDate: Mon, 4 Mar 2024 05:06:07 +0100\r\nSubject: =?iso-8859-1?q?Gr=FC=DFe?=\r\nMessage-ID: <2@example.org>\r\nReferences: <1@example.org> <9@example.org>\r\nMIME-Version: 1.0\r\n"
@@ -191,7 +191,7 @@ func TestWideMessage(t *testing.T) {
 		"little": "\xff\xfe" + string(little), "big": "\xfe\xff" + string(big), "without a mark": string(little), "big without a mark": string(big),
 		"cut off": string(little) + "x",
 	} {
-		r, err := document.NewRegistry(text.Format(), mail.Format())
+		r, err := document.NewRegistry(plain.TextFormat(), mail.Format())
 		if err != nil {
 			t.Fatal(err)
 		}

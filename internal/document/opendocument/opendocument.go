@@ -11,7 +11,6 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/document"
-	"github.com/coditect/mapreduce/internal/document/dublincore"
 	"github.com/coditect/mapreduce/internal/document/richtext"
 	"github.com/coditect/mapreduce/internal/document/xmlread"
 	"github.com/coditect/mapreduce/internal/document/zipfile"
@@ -68,7 +67,7 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 
 	d, err := r.writer.Document()
 	if err == nil {
-		d.Title = dublincore.Title(z, dublincore.OpenDocument)
+		d.Title = xmlread.CoreTitle(z, xmlread.OpenDocument)
 	}
 
 	return d, err

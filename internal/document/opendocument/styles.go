@@ -8,7 +8,6 @@ import (
 
 	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/internal/document/richtext"
-	"github.com/coditect/mapreduce/internal/document/runs"
 	"github.com/coditect/mapreduce/internal/document/xmlread"
 )
 
@@ -21,7 +20,7 @@ type listStyle struct {
 // A font is what counts of how the characters of a style look.
 type font struct {
 	base     string // the style that it is based on
-	position runs.Position
+	position richtext.Position
 	placed   bool // the position is said
 }
 
@@ -78,26 +77,26 @@ func (r *reader) readStyle(d *xmlread.Decoder, e xml.StartElement) error {
 
 // positionOf returns where characters stand: by a name, or by how far they are raised, as a
 // percentage.
-func positionOf(rise string) runs.Position {
+func positionOf(rise string) richtext.Position {
 	switch rise {
 	case "super":
-		return runs.Raised
+		return richtext.Raised
 	case "sub":
-		return runs.Lowered
+		return richtext.Lowered
 	}
 
 	percent, err := strconv.ParseFloat(strings.TrimSuffix(rise, "%"), 64)
 	if err != nil {
-		return runs.OnLine
+		return richtext.OnLine
 	}
-	return runs.PositionAt(percent)
+	return richtext.PositionAt(percent)
 }
 
 // maxBases bounds the styles that are based on each other.
 const maxBases = 20
 
 // positionOf returns where the characters of a style stand, if that is said.
-func (r *reader) positionOf(style string) (at runs.Position, said bool) {
+func (r *reader) positionOf(style string) (at richtext.Position, said bool) {
 	for range maxBases {
 		f, ok := r.fonts[style]
 		if !ok || f.placed {
@@ -105,7 +104,7 @@ func (r *reader) positionOf(style string) (at runs.Position, said bool) {
 		}
 		style = f.base
 	}
-	return runs.OnLine, false
+	return richtext.OnLine, false
 }
 
 // readMargin reads a header or footer of pages.

@@ -9,7 +9,6 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/internal/document/richtext"
-	"github.com/coditect/mapreduce/internal/document/runs"
 	"github.com/coditect/mapreduce/internal/document/xmlread"
 )
 
@@ -18,10 +17,10 @@ type parser struct {
 	*reader
 	xml   *xmlread.Decoder
 	list  *listStyle // of the list that is open
-	text  *runs.Text
-	at    runs.Position // of the characters that are read
-	space bool          // the text ends with white space, which counts once
-	boxed []line        // of text boxes in the paragraph that is read
+	text  *richtext.Runs
+	at    richtext.Position // of the characters that are read
+	space bool              // the text ends with white space, which counts once
+	boxed []line            // of text boxes in the paragraph that is read
 }
 
 // readBlocks calls take for the paragraphs and tables within the element that began. They
@@ -125,7 +124,7 @@ func (p *parser) nextMark(depth int) string {
 // its text boxes.
 func (p *parser) readParagraph(e xml.StartElement, l line, take func(line) error) error {
 	text, at, space, boxed := p.text, p.at, p.space, p.boxed
-	p.text, p.at, p.space, p.boxed = new(runs.Text), runs.OnLine, true, nil
+	p.text, p.at, p.space, p.boxed = new(richtext.Runs), richtext.OnLine, true, nil
 
 	if e.Name.Local == "h" {
 		l.heading = max(1, atoi(xmlread.Attr(e, "outline-level")))

@@ -1,6 +1,7 @@
 // Package program runs programs that others wrote, which read documents or pictures of them: in a
 // process group of their own, without the keys of models in the environment of this process, and
-// with bounds of what they write.
+// with bounds of what they write. One of them is LibreOffice, which converts documents that no
+// parser of this program reads.
 package program
 
 import (

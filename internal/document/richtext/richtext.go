@@ -2,6 +2,9 @@
 // writes Markdown: a heading begins with number signs, an item with its mark, and a table
 // stands as package internal/text/table reads it. Paragraphs stand on lines of their own, so that a
 // document of short lines reads like a text file of them.
+//
+// Runs writes the text of a paragraph out of runs of characters. Characters that stand raised or
+// lowered have a meaning there that letters on the line do not: 10 with a raised 6 is not 106.
 package richtext
 
 import (

@@ -14,7 +14,6 @@ import (
 	"golang.org/x/text/encoding/traditionalchinese"
 
 	"github.com/coditect/mapreduce/internal/document/richtext"
-	"github.com/coditect/mapreduce/internal/document/runs"
 )
 
 // control reads what follows a backslash.
@@ -163,13 +162,13 @@ func (r *reader) property(word string, n int, given bool) {
 	case "deleted":
 		r.state.deleted = on
 	case "super":
-		r.state.at = positionIf(on, runs.Raised)
+		r.state.at = positionIf(on, richtext.Raised)
 	case "sub":
-		r.state.at = positionIf(on, runs.Lowered)
+		r.state.at = positionIf(on, richtext.Lowered)
 	case "nosupersub":
-		r.state.at = runs.OnLine
+		r.state.at = richtext.OnLine
 	case "plain":
-		r.state.hidden, r.state.deleted, r.state.at = false, false, runs.OnLine
+		r.state.hidden, r.state.deleted, r.state.at = false, false, richtext.OnLine
 	case "pard":
 		r.state.inTable, r.state.style, r.state.outline, r.state.level = false, 0, -1, 0
 	case "intbl":
@@ -192,11 +191,11 @@ func (r *reader) property(word string, n int, given bool) {
 }
 
 // positionIf returns where characters stand if what places them is on.
-func positionIf(on bool, at runs.Position) runs.Position {
+func positionIf(on bool, at richtext.Position) richtext.Position {
 	if on {
 		return at
 	}
-	return runs.OnLine
+	return richtext.OnLine
 }
 
 // structure obeys words that end paragraphs, cells and rows.

@@ -16,7 +16,6 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/internal/document/richtext"
-	"github.com/coditect/mapreduce/internal/document/runs"
 )
 
 // Kind is the name of the format.
@@ -79,7 +78,7 @@ type reader struct {
 	fallback int    // characters to skip, as they stand for one that was read
 
 	frames []*frame // texts beside the one that is read, such as a footnote's
-	text   runs.Text
+	text   richtext.Runs
 	mark   string // of the item of a list
 	boxed  []string
 
@@ -107,7 +106,7 @@ type state struct {
 	skip        int // characters that stand for a \u behind it
 	font        int
 	hidden      bool
-	at          runs.Position // of its characters
+	at          richtext.Position // of its characters
 	deleted     bool
 	frame       *frame // that ends with the group; nil if none does
 
@@ -130,7 +129,7 @@ const (
 
 // A frame is a text beside the one that is read.
 type frame struct {
-	text runs.Text
+	text richtext.Runs
 	done func(text string) // takes the text at the end of the group
 }
 
@@ -224,11 +223,11 @@ func (r *reader) beginFrame(done func(string)) {
 	f := &frame{done: done}
 	r.frames = append(r.frames, f)
 	r.state.frame, r.state.destination = f, body
-	r.state.hidden, r.state.at = false, runs.OnLine
+	r.state.hidden, r.state.at = false, richtext.OnLine
 }
 
 // out returns where text goes.
-func (r *reader) out() *runs.Text {
+func (r *reader) out() *richtext.Runs {
 	if n := len(r.frames); n > 0 {
 		return &r.frames[n-1].text
 	}
@@ -301,7 +300,7 @@ func (r *reader) endParagraph() {
 	}
 
 	if len(r.frames) > 0 {
-		r.out().At(runs.OnLine)
+		r.out().At(richtext.OnLine)
 		r.out().WriteRune('\n')
 		return
 	}
@@ -367,7 +366,7 @@ func (r *reader) endCell() {
 	r.flush()
 
 	if len(r.frames) > 0 || r.state.destination != body {
-		r.out().At(runs.OnLine)
+		r.out().At(richtext.OnLine)
 		r.out().WriteRune('\n')
 		return
 	}

@@ -1,5 +1,6 @@
 // Package sheet writes the sheets of workbooks as tables. It tells titles above a table
-// from its header, and values as they are shown from those that are stored.
+// from its header, and values as they are shown from those that are stored. Numbers are written as
+// the formats of a sheet show them.
 package sheet
 
 import (

@@ -10,7 +10,6 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/document"
-	"github.com/coditect/mapreduce/internal/document/cellform"
 	"github.com/coditect/mapreduce/internal/document/richtext"
 	"github.com/coditect/mapreduce/internal/document/sheet"
 )
@@ -32,7 +31,7 @@ type workbook struct {
 	w        *writer
 	sheets   *sheet.Writer
 	styles   map[string]*node // by id
-	numbers  cellform.Formatter
+	numbers  sheet.Formatter
 	comments []cellComment
 	unknown  int // formulas without a stored result
 }
@@ -184,7 +183,7 @@ func (b *workbook) date(stored, format string) string {
 		number++
 	}
 
-	if cellform.IsDate(format) {
+	if sheet.IsDateFormat(format) {
 		return b.numbers.Value(number, format, false)
 	}
 	if number >= 0 && number < 1 {
@@ -215,29 +214,29 @@ func formatNamed(name string) string {
 	case "General Number":
 		return ""
 	case "General Date":
-		return cellform.Builtin("22")
+		return sheet.BuiltinFormat("22")
 	case "Long Date":
 		return "dddd, mmmm dd, yyyy"
 	case "Medium Date":
-		return cellform.Builtin("15")
+		return sheet.BuiltinFormat("15")
 	case "Short Date":
-		return cellform.Builtin("14")
+		return sheet.BuiltinFormat("14")
 	case "Long Time":
-		return cellform.Builtin("19")
+		return sheet.BuiltinFormat("19")
 	case "Medium Time":
-		return cellform.Builtin("18")
+		return sheet.BuiltinFormat("18")
 	case "Short Time":
-		return cellform.Builtin("20")
+		return sheet.BuiltinFormat("20")
 	case "Fixed":
-		return cellform.Builtin("2")
+		return sheet.BuiltinFormat("2")
 	case "Standard", "Currency": // the currency is that of the computer on which it is shown
-		return cellform.Builtin("4")
+		return sheet.BuiltinFormat("4")
 	case "Euro Currency":
 		return `"€"#,##0.00`
 	case "Percent":
-		return cellform.Builtin("10")
+		return sheet.BuiltinFormat("10")
 	case "Scientific":
-		return cellform.Builtin("11")
+		return sheet.BuiltinFormat("11")
 	case "Yes/No":
 		return `"Yes";"Yes";"No"`
 	case "True/False":

@@ -7,7 +7,6 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/internal/document/richtext"
-	"github.com/coditect/mapreduce/internal/document/runs"
 )
 
 // A writer writes the text of a file.
@@ -125,7 +124,7 @@ func isBlock(name string) bool {
 
 // writeBlocks writes what an element holds: text as paragraphs, and what stands apart.
 func (w *writer) writeBlocks(n *node, level int) {
-	var line runs.Text
+	var line richtext.Runs
 	flush := func() {
 		w.paragraph(squeeze(line.String()))
 		line.Reset()
@@ -232,7 +231,7 @@ func plainText(n *node) string {
 	if n == nil {
 		return ""
 	}
-	var line runs.Text
+	var line richtext.Runs
 	addInline(&line, n)
 	return squeeze(line.String())
 }
@@ -257,7 +256,7 @@ func rawText(n *node) string {
 
 // addInline adds the text of a node to a line. White space stands between elements that are
 // blocks elsewhere.
-func addInline(line *runs.Text, n *node) {
+func addInline(line *richtext.Runs, n *node) {
 	switch {
 	case n.name == "":
 		line.WriteString(n.text)
@@ -268,11 +267,11 @@ func addInline(line *runs.Text, n *node) {
 		line.Equation(n.children[0].text)
 		return
 	case n.name == "sup" || n.name == "superscript":
-		line.At(runs.Raised)
-		defer line.At(runs.OnLine)
+		line.At(richtext.Raised)
+		defer line.At(richtext.OnLine)
 	case n.name == "sub" || n.name == "subscript":
-		line.At(runs.Lowered)
-		defer line.At(runs.OnLine)
+		line.At(richtext.Lowered)
+		defer line.At(richtext.OnLine)
 	case n.name == "break" || n.name == "br" || n.name == "lb" || isBlock(n.name):
 		line.WriteString(" ")
 		defer line.WriteString(" ")

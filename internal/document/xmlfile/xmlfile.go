@@ -16,8 +16,8 @@ import (
 
 	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/internal/document/charset"
+	"github.com/coditect/mapreduce/internal/document/plain"
 	"github.com/coditect/mapreduce/internal/document/richtext"
-	"github.com/coditect/mapreduce/internal/document/text"
 )
 
 // Kind is the name of the format.
@@ -136,7 +136,7 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 // readAsText returns a file whose XML is not well-formed as it stands, and says so.
 func readAsText(ctx context.Context, in document.Input, data []byte, syntax *xml.SyntaxError) (*document.Document, error) {
 	in.Content = bytes.NewReader(data)
-	d, err := text.Parse(ctx, in)
+	d, err := plain.ParseText(ctx, in)
 	if err == nil {
 		d.Notes = append(d.Notes, fmt.Sprintf("its XML is not well-formed (line %d: %.200s), so its tags are part of the text", syntax.Line, syntax.Msg))
 	}
@@ -146,7 +146,7 @@ func readAsText(ctx context.Context, in document.Input, data []byte, syntax *xml
 // declaredCharset returns the charset that a file declares, or its media type. Behind a byte
 // order mark neither counts.
 func declaredCharset(data []byte, mediaType string) string {
-	if declared := text.DeclaredCharset(mediaType); declared != "" {
+	if declared := plain.DeclaredCharset(mediaType); declared != "" {
 		return declared
 	}
 

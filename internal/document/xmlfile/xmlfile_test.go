@@ -11,13 +11,13 @@ import (
 
 	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/internal/document/html"
-	"github.com/coditect/mapreduce/internal/document/text"
+	"github.com/coditect/mapreduce/internal/document/plain"
 	"github.com/coditect/mapreduce/internal/document/xmlfile"
 )
 
 func read(t testing.TB, name, content string) (*document.Document, error) {
 	t.Helper()
-	r, err := document.NewRegistry(text.Format(), html.Format(), xmlfile.Format())
+	r, err := document.NewRegistry(plain.TextFormat(), html.Format(), xmlfile.Format())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestFormatOfXML(t *testing.T) {
 		`<?xml version="1.0"?><!-- c --><!DOCTYPE html><html>x</html>`: html.Kind,
 		`<html xmlns="http://www.w3.org/1999/xhtml">x</html>`:          html.Kind,
 		`<svg xmlns="http://www.w3.org/2000/svg"><text>x</text></svg>`: xmlfile.Kind,
-		`<a>x</a> is a link`: text.Kind,
+		`<a>x</a> is a link`: plain.TextKind,
 	} {
 		if d, err := read(t, "", content); err != nil || d.Kind != want {
 			t.Errorf("%s: %+v, %v; want %s", content, d, err, want)

@@ -1,5 +1,6 @@
 // Package xmlread reads XML of documents, token by token and within bounds. Entities that
-// a document declares are never expanded, and nothing that it refers to is fetched.
+// a document declares are never expanded, and nothing that it refers to is fetched. It also reads
+// what packed documents say of themselves by Dublin Core, beside their text.
 package xmlread
 
 import (

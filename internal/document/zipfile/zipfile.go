@@ -1,5 +1,6 @@
 // Package zipfile reads zip files within bounds. Formats whose files are zip files (DOCX,
-// XLSX, ODT, EPUB) rest on it, and so do archives. Nothing is ever written to a disk, and
+// XLSX, ODT, EPUB) rest on it, and so do the formats of archives, which it has: zip and tar files,
+// the latter also packed by gzip, whose members are documents of their own. Nothing is ever written to a disk, and
 // names of entries are only compared.
 package zipfile
 

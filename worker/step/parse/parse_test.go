@@ -9,7 +9,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/internal/document/html"
-	"github.com/coditect/mapreduce/internal/document/text"
+	"github.com/coditect/mapreduce/internal/document/plain"
 	"github.com/coditect/mapreduce/internal/outcome/output/payload"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/agenttest"
@@ -17,7 +17,7 @@ import (
 )
 
 func run(ctx context.Context, name, mediaType, content string) (*agent.Result, error) {
-	formats, err := document.NewRegistry(text.Format(), html.Format())
+	formats, err := document.NewRegistry(plain.TextFormat(), html.Format())
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func TestParse(t *testing.T) {
 // TestReadingOfTheJob: a document is read as its job says.
 func TestReadingOfTheJob(t *testing.T) {
 	page := "<body><nav>Basket</nav><main>" + strings.Repeat("The supplier delivers the goods. ", 20) + "</main></body>"
-	formats, err := document.NewRegistry(text.Format(), html.Format())
+	formats, err := document.NewRegistry(plain.TextFormat(), html.Format())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 
 	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/internal/document/html"
-	"github.com/coditect/mapreduce/internal/document/text"
+	"github.com/coditect/mapreduce/internal/document/plain"
 	"github.com/coditect/mapreduce/worker/tool"
 	"github.com/coditect/mapreduce/worker/tool/browser"
 	"github.com/coditect/mapreduce/worker/tool/policy"
@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 }
 
 func config(network *policy.Policy) browser.Config {
-	formats, err := document.NewRegistry(text.Format(), html.Format())
+	formats, err := document.NewRegistry(plain.TextFormat(), html.Format())
 	if err != nil {
 		panic(err)
 	}

@@ -21,13 +21,11 @@ import (
 	"golang.org/x/text/encoding/charmap"
 
 	"github.com/coditect/mapreduce/internal/document"
-	"github.com/coditect/mapreduce/internal/document/archive"
 	"github.com/coditect/mapreduce/internal/document/html"
-	"github.com/coditect/mapreduce/internal/document/jsonl"
-	"github.com/coditect/mapreduce/internal/document/markdown"
+	"github.com/coditect/mapreduce/internal/document/ooxml"
 	"github.com/coditect/mapreduce/internal/document/pdf"
-	plaintext "github.com/coditect/mapreduce/internal/document/text"
-	"github.com/coditect/mapreduce/internal/document/xlsx"
+	"github.com/coditect/mapreduce/internal/document/plain"
+	"github.com/coditect/mapreduce/internal/document/zipfile"
 	"github.com/coditect/mapreduce/worker/tool"
 	"github.com/coditect/mapreduce/worker/tool/fetch"
 	"github.com/coditect/mapreduce/worker/tool/policy"
@@ -36,7 +34,7 @@ import (
 // formats returns a registry with formats of each sort.
 func formats(t testing.TB) *document.Registry {
 	t.Helper()
-	r, err := document.NewRegistry(plaintext.Format(), markdown.Format(), html.Format(), jsonl.Format(), xlsx.Format(), archive.ZipFormat(), pdf.New(pdf.Config{}).Format())
+	r, err := document.NewRegistry(plain.TextFormat(), plain.MarkdownFormat(), html.Format(), plain.JSONLinesFormat(), ooxml.XlsxFormat(), zipfile.ZipFormat(), pdf.New(pdf.Config{}).Format())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,12 +18,10 @@ import (
 	"github.com/xuri/excelize/v2"
 
 	"github.com/coditect/mapreduce/internal/document"
-	"github.com/coditect/mapreduce/internal/document/archive"
 	"github.com/coditect/mapreduce/internal/document/html"
-	"github.com/coditect/mapreduce/internal/document/jsonl"
-	"github.com/coditect/mapreduce/internal/document/markdown"
-	plaintext "github.com/coditect/mapreduce/internal/document/text"
-	"github.com/coditect/mapreduce/internal/document/xlsx"
+	"github.com/coditect/mapreduce/internal/document/ooxml"
+	"github.com/coditect/mapreduce/internal/document/plain"
+	"github.com/coditect/mapreduce/internal/document/zipfile"
 	"github.com/coditect/mapreduce/worker/tool"
 	"github.com/coditect/mapreduce/worker/tool/files"
 )
@@ -68,7 +66,7 @@ func (p place) link(t testing.TB, to, name string) {
 // open returns a session over the root.
 func (p place) open(t testing.TB, c files.Config) tool.Session {
 	t.Helper()
-	formats, err := document.NewRegistry(plaintext.Format(), markdown.Format(), html.Format(), jsonl.Format(), xlsx.Format(), archive.ZipFormat())
+	formats, err := document.NewRegistry(plain.TextFormat(), plain.MarkdownFormat(), html.Format(), plain.JSONLinesFormat(), ooxml.XlsxFormat(), zipfile.ZipFormat())
 	if err != nil {
 		t.Fatal(err)
 	}

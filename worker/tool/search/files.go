@@ -21,7 +21,7 @@ import (
 	"github.com/coditect/mapreduce/api/shorten"
 
 	"github.com/coditect/mapreduce/internal/document"
-	"github.com/coditect/mapreduce/internal/document/jsonl"
+	"github.com/coditect/mapreduce/internal/document/plain"
 )
 
 // freshTime is how long after its last change a file is read again: two changes within the
@@ -175,7 +175,7 @@ func (r *folderReader) documents(ctx context.Context, f *file, name string, data
 
 	format, _ := r.formats.Format(kind)
 	switch {
-	case kind == jsonl.Kind:
+	case kind == plain.JSONLinesKind:
 		return r.lines(ctx, f, name, data)
 	case format.Archive:
 		return nil, document.Refuse("an archive, which stays closed: put its files into the folder")
@@ -202,7 +202,7 @@ func (r *folderReader) parse(ctx context.Context, name string, data []byte, medi
 // lines returns the documents of a file that has one on each line.
 func (r *folderReader) lines(ctx context.Context, f *file, name string, data []byte) ([]*stored, error) {
 	var all []*stored
-	for rec, err := range jsonl.Lines(bytes.NewReader(data), jsonl.Options{Name: name}) {
+	for rec, err := range plain.JSONLines(bytes.NewReader(data), plain.LineOptions{Name: name}) {
 		switch {
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)

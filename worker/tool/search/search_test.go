@@ -18,10 +18,8 @@ import (
 
 	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/internal/document/html"
-	"github.com/coditect/mapreduce/internal/document/jsonl"
 	"github.com/coditect/mapreduce/internal/document/mail"
-	"github.com/coditect/mapreduce/internal/document/markdown"
-	"github.com/coditect/mapreduce/internal/document/text"
+	"github.com/coditect/mapreduce/internal/document/plain"
 	"github.com/coditect/mapreduce/worker/tool"
 	"github.com/coditect/mapreduce/worker/tool/search"
 )
@@ -30,7 +28,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func formats(t testing.TB) *document.Registry {
 	t.Helper()
-	r, err := document.NewRegistry(text.Format(), markdown.Format(), html.Format(), jsonl.Format(), mail.Format())
+	r, err := document.NewRegistry(plain.TextFormat(), plain.MarkdownFormat(), html.Format(), plain.JSONLinesFormat(), mail.Format())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,20 +17,20 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/coditect/mapreduce/internal/document"
-	"github.com/coditect/mapreduce/internal/document/text"
+	"github.com/coditect/mapreduce/internal/document/plain"
 	"github.com/coditect/mapreduce/worker/tool/search"
 )
 
 // counting returns formats whose parser counts its calls, and calls before each of them.
 func counting(t testing.TB, calls *atomic.Int64, before func(name string)) *document.Registry {
 	t.Helper()
-	f := text.Format()
+	f := plain.TextFormat()
 	f.Parse = func(ctx context.Context, in document.Input) (*document.Document, error) {
 		calls.Add(1)
 		if before != nil {
 			before(in.Name)
 		}
-		return text.Parse(ctx, in)
+		return plain.ParseText(ctx, in)
 	}
 	r, err := document.NewRegistry(f)
 	if err != nil {

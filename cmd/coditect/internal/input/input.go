@@ -27,7 +27,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/document"
-	"github.com/coditect/mapreduce/internal/document/jsonl"
+	"github.com/coditect/mapreduce/internal/document/plain"
 )
 
 // Config holds what to read, and how.
@@ -273,7 +273,7 @@ func (r *reader) readEntry(ctx context.Context, e folder.Entry, take func(source
 	}
 
 	// A file of several documents is read at once.
-	if format, _ := r.config.Formats.Format(kind); kind == jsonl.Kind || format.Members != nil {
+	if format, _ := r.config.Formats.Format(kind); kind == plain.JSONLinesKind || format.Members != nil {
 		defer f.Close()
 		return r.readMany(ctx, e, format, f, take)
 	}
@@ -406,7 +406,7 @@ func (r *reader) readStdin(ctx context.Context, e folder.Entry, take func(source
 	}
 
 	kind, err := r.config.Formats.Detect(e.Name, begin, "")
-	if format, _ := r.config.Formats.Format(kind); err == nil && (kind == jsonl.Kind || format.Members != nil) {
+	if format, _ := r.config.Formats.Format(kind); err == nil && (kind == plain.JSONLinesKind || format.Members != nil) {
 		return r.readMany(ctx, e, format, in, take)
 	}
 	return r.addSource(e, take, func() *mapreduce.Document { return r.readWhole(ctx, e, in) })
@@ -421,13 +421,13 @@ func (r *reader) readLines(ctx context.Context, e folder.Entry, in io.Reader, ta
 	}
 
 	file := r.roster.addFile(e.Name)
-	options := jsonl.Options{Name: e.Name, MaxBytes: int(r.config.MaxBytes)}
-	for rec, err := range jsonl.Lines(in, options) {
+	options := plain.LineOptions{Name: e.Name, MaxBytes: int(r.config.MaxBytes)}
+	for rec, err := range plain.JSONLines(in, options) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 
-		var line *jsonl.LineError
+		var line *plain.LineError
 		if err != nil && !errors.As(err, &line) {
 			return fmt.Errorf("input: %w", err)
 		}
@@ -456,7 +456,7 @@ func (r *reader) readLines(ctx context.Context, e folder.Entry, in io.Reader, ta
 }
 
 // recordDocument returns the document of a line.
-func (r *reader) recordDocument(e folder.Entry, rec jsonl.Record) *mapreduce.Document {
+func (r *reader) recordDocument(e folder.Entry, rec plain.LineRecord) *mapreduce.Document {
 	id := rec.ID
 	if len(r.config.files) > 1 && rec.Name != "" {
 		base, _, _ := strings.Cut(e.Name, "/")

@@ -22,14 +22,12 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/input"
 	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/internal/document/html"
-	"github.com/coditect/mapreduce/internal/document/jsonl"
-	"github.com/coditect/mapreduce/internal/document/markdown"
-	"github.com/coditect/mapreduce/internal/document/text"
+	"github.com/coditect/mapreduce/internal/document/plain"
 )
 
 // formats are those that the command reads.
 func formats() *document.Registry {
-	r, err := document.NewRegistry(text.Format(), markdown.Format(), html.Format(), jsonl.Format())
+	r, err := document.NewRegistry(plain.TextFormat(), plain.MarkdownFormat(), html.Format(), plain.JSONLinesFormat())
 	if err != nil {
 		panic(err)
 	}

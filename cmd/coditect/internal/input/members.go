@@ -11,8 +11,8 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/document"
-	"github.com/coditect/mapreduce/internal/document/jsonl"
 	"github.com/coditect/mapreduce/internal/document/mail"
+	"github.com/coditect/mapreduce/internal/document/plain"
 )
 
 // notOpened is the reason why an archive is skipped.
@@ -21,7 +21,7 @@ const notOpened = "an archive; --archives opens it"
 // readMany passes on the documents of a file that holds several.
 func (r *reader) readMany(ctx context.Context, e folder.Entry, f document.Format, in io.Reader, take func(source) error) error {
 	switch {
-	case f.Kind == jsonl.Kind:
+	case f.Kind == plain.JSONLinesKind:
 		return r.readLines(ctx, e, in, take)
 	case f.Archive && !r.config.Archives:
 		return r.addSource(e, take, func() *mapreduce.Document { return skippedDocument(e, notOpened) })
@@ -112,7 +112,7 @@ func (m *memberReader) readMember(ctx context.Context, e folder.Entry, member do
 	switch {
 	case err != nil:
 	case member.Name == "", f.Parse != nil && member.MediaType == f.MediaTypes[0]: // what its format has split already
-	case kind == jsonl.Kind:
+	case kind == plain.JSONLinesKind:
 		return m.readLines(ctx, e, content, m.take)
 	case f.Archive && (of.archive || !m.config.Archives):
 		reason := notOpened

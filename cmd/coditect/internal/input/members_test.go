@@ -14,18 +14,15 @@ import (
 
 	"github.com/coditect/mapreduce/cmd/coditect/internal/input"
 	"github.com/coditect/mapreduce/internal/document"
-	"github.com/coditect/mapreduce/internal/document/archive"
-	"github.com/coditect/mapreduce/internal/document/csv"
-	"github.com/coditect/mapreduce/internal/document/jsonl"
 	"github.com/coditect/mapreduce/internal/document/mail"
-	"github.com/coditect/mapreduce/internal/document/markdown"
-	"github.com/coditect/mapreduce/internal/document/text"
+	"github.com/coditect/mapreduce/internal/document/plain"
+	"github.com/coditect/mapreduce/internal/document/zipfile"
 )
 
 // manyFormats are formats of files of several documents, and some of what is in them.
 func manyFormats(t *testing.T) *document.Registry {
 	t.Helper()
-	r, err := document.NewRegistry(text.Format(), jsonl.Format(), csv.Format(), mail.Format(), mail.MailboxFormat(), archive.ZipFormat(), archive.TarFormat())
+	r, err := document.NewRegistry(plain.TextFormat(), plain.JSONLinesFormat(), plain.CSVFormat(), mail.Format(), mail.MailboxFormat(), zipfile.ZipFormat(), zipfile.TarFormat())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +124,7 @@ func TestDamagedBehindMembers(t *testing.T) {
 			}
 		},
 	}
-	formats, err := document.NewRegistry(text.Format(), broken)
+	formats, err := document.NewRegistry(plain.TextFormat(), broken)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +155,7 @@ func TestTitlesOfMembers(t *testing.T) {
 
 func markdownInArchives(t *testing.T) *document.Registry {
 	t.Helper()
-	r, err := document.NewRegistry(text.Format(), markdown.Format(), archive.ZipFormat())
+	r, err := document.NewRegistry(plain.TextFormat(), plain.MarkdownFormat(), zipfile.ZipFormat())
 	if err != nil {
 		t.Fatal(err)
 	}

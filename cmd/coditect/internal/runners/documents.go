@@ -14,23 +14,17 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/internal/document"
-	"github.com/coditect/mapreduce/internal/document/archive"
-	"github.com/coditect/mapreduce/internal/document/convert"
-	"github.com/coditect/mapreduce/internal/document/csv"
-	"github.com/coditect/mapreduce/internal/document/docx"
-	"github.com/coditect/mapreduce/internal/document/epub"
+	"github.com/coditect/mapreduce/internal/document/compound"
 	"github.com/coditect/mapreduce/internal/document/html"
-	"github.com/coditect/mapreduce/internal/document/jsonl"
 	"github.com/coditect/mapreduce/internal/document/mail"
-	"github.com/coditect/mapreduce/internal/document/markdown"
-	"github.com/coditect/mapreduce/internal/document/msg"
+	"github.com/coditect/mapreduce/internal/document/ooxml"
 	"github.com/coditect/mapreduce/internal/document/opendocument"
 	"github.com/coditect/mapreduce/internal/document/pdf"
-	"github.com/coditect/mapreduce/internal/document/pptx"
+	"github.com/coditect/mapreduce/internal/document/plain"
+	"github.com/coditect/mapreduce/internal/document/program"
 	"github.com/coditect/mapreduce/internal/document/rtf"
-	plaintext "github.com/coditect/mapreduce/internal/document/text"
-	"github.com/coditect/mapreduce/internal/document/xlsx"
 	"github.com/coditect/mapreduce/internal/document/xmlfile"
+	"github.com/coditect/mapreduce/internal/document/zipfile"
 )
 
 // documentFlags are the flags that say how documents are read, and what each may take.
@@ -254,9 +248,9 @@ func (r *Runners) DocumentFormats() (*document.Registry, error) {
 	}
 
 	formats := []document.Format{
-		plaintext.Format(), markdown.Format(), pages, xmlfile.Format(), jsonl.Format(), csv.Format(),
-		docx.Format(), xlsx.Format(), pptx.Format(), opendocument.Format(), rtf.Format(), epub.Format(), mail.Format(), mail.MailboxFormat(), msg.Format(),
-		archive.ZipFormat(), archive.TarFormat(), convert.Format(),
+		plain.TextFormat(), plain.MarkdownFormat(), pages, xmlfile.Format(), plain.JSONLinesFormat(), plain.CSVFormat(),
+		ooxml.DocxFormat(), ooxml.XlsxFormat(), ooxml.PptxFormat(), opendocument.Format(), rtf.Format(), html.EpubFormat(), mail.Format(), mail.MailboxFormat(), compound.Format(),
+		zipfile.ZipFormat(), zipfile.TarFormat(), program.OlderFormat(),
 	}
 
 	all, err := document.NewRegistry(append(formats, r.pdfs.Format())...)
@@ -264,7 +258,7 @@ func (r *Runners) DocumentFormats() (*document.Registry, error) {
 		return nil, err
 	}
 	if d.convert == "auto" {
-		all = all.Converting(convert.New(convert.Config{}))
+		all = all.Converting(program.NewLibreOffice(program.Config{}))
 	}
 	return all.Within(d.limits(), r.turns), nil
 }

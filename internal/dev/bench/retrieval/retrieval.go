@@ -14,8 +14,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/internal/document"
-	"github.com/coditect/mapreduce/internal/document/jsonl"
-	"github.com/coditect/mapreduce/internal/document/text"
+	"github.com/coditect/mapreduce/internal/document/plain"
 	"github.com/coditect/mapreduce/worker/tool/search"
 	"github.com/coditect/mapreduce/worker/tool/search/passage"
 )
@@ -29,7 +28,7 @@ type Recall struct {
 
 // open returns the kit of one store, prepared. The caller closes the kit.
 func open(ctx context.Context, folder, cache string) (*search.Kit, error) {
-	formats, err := document.NewRegistry(text.Format(), jsonl.Format())
+	formats, err := document.NewRegistry(plain.TextFormat(), plain.JSONLinesFormat())
 	if err != nil {
 		return nil, err
 	}

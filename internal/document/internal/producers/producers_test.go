@@ -19,26 +19,22 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/internal/document"
-	"github.com/coditect/mapreduce/internal/document/archive"
-	"github.com/coditect/mapreduce/internal/document/csv"
-	"github.com/coditect/mapreduce/internal/document/docx"
-	"github.com/coditect/mapreduce/internal/document/epub"
+	"github.com/coditect/mapreduce/internal/document/compound"
 	"github.com/coditect/mapreduce/internal/document/html"
 	"github.com/coditect/mapreduce/internal/document/mail"
-	"github.com/coditect/mapreduce/internal/document/msg"
+	"github.com/coditect/mapreduce/internal/document/ooxml"
 	"github.com/coditect/mapreduce/internal/document/opendocument"
 	"github.com/coditect/mapreduce/internal/document/pdf"
-	"github.com/coditect/mapreduce/internal/document/pptx"
+	"github.com/coditect/mapreduce/internal/document/plain"
 	"github.com/coditect/mapreduce/internal/document/rtf"
-	plaintext "github.com/coditect/mapreduce/internal/document/text"
-	"github.com/coditect/mapreduce/internal/document/xlsx"
+	"github.com/coditect/mapreduce/internal/document/zipfile"
 )
 
 // formats returns the formats of office programs.
 func formats(t testing.TB) *document.Registry {
 	t.Helper()
-	r, err := document.NewRegistry(plaintext.Format(), html.Format(), docx.Format(), xlsx.Format(), pptx.Format(), opendocument.Format(),
-		rtf.Format(), epub.Format(), csv.Format(), mail.Format(), mail.MailboxFormat(), msg.Format(), archive.ZipFormat(), archive.TarFormat())
+	r, err := document.NewRegistry(plain.TextFormat(), html.Format(), ooxml.DocxFormat(), ooxml.XlsxFormat(), ooxml.PptxFormat(), opendocument.Format(),
+		rtf.Format(), html.EpubFormat(), plain.CSVFormat(), mail.Format(), mail.MailboxFormat(), compound.Format(), zipfile.ZipFormat(), zipfile.TarFormat())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,183 @@
+package plain
+
+import (
+	"bytes"
+	"context"
+	stdcsv "encoding/csv"
+	"errors"
+	"io"
+	"path"
+	"strings"
+
+	"github.com/coditect/mapreduce/internal/document"
+	"github.com/coditect/mapreduce/internal/document/charset"
+	"github.com/coditect/mapreduce/internal/document/richtext"
+	"github.com/coditect/mapreduce/internal/document/sheet"
+)
+
+// CSVKind is the name of the format.
+const CSVKind document.Kind = "csv"
+
+// CSVFormat returns the format of tables as text: one row a line, with commas, semicolons, tabs or
+// bars between the cells. Their text is a table whose first row is the header.
+func CSVFormat() document.Format {
+	return document.Format{
+		Kind: CSVKind, Parse: parseCSV,
+		Extensions: []string{".csv", ".tsv", ".tab"},
+		MediaTypes: []string{"text/csv", "text/tab-separated-values", "application/csv"},
+	}
+}
+
+// parseCSV implements the Parse of document.Format.
+func parseCSV(ctx context.Context, in document.Input) (*document.Document, error) {
+	declared := DeclaredCharset(in.MediaType)
+	content, _, name, err := charset.Read(in.Content, declared)
+	if err != nil {
+		return nil, err
+	}
+
+	separator := Separator(in.Name, in.MediaType, content)
+
+	above := 0
+	if line, rest, _ := strings.Cut(content, "\n"); strings.HasPrefix(line, "sep=") { // what Excel writes above
+		content, above = rest, 1
+	}
+
+	for line := range strings.Lines(content) { // the library reads a line whole, and a cell takes far more memory than its comma
+		if strings.Count(line, string(separator)) > 2*sheet.MaxColumns {
+			return nil, document.Refuse("a line of more than %d cells", 2*sheet.MaxColumns)
+		}
+	}
+
+	rows := stdcsv.NewReader(strings.NewReader(content))
+	rows.Comma, rows.LazyQuotes, rows.FieldsPerRecord, rows.ReuseRecord = separator, true, -1, true
+
+	writer := &richtext.Writer{MaxBytes: in.Limits.Bytes}
+	table := rowWriter{text: writer}
+
+	for n := 0; ; n++ {
+		if n%1024 == 0 && ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+
+		row, err := rows.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, document.Refuse("not a table: %v", err)
+		}
+
+		line, _ := rows.FieldPos(0)
+		if err := table.write(line+above, row); err != nil {
+			return nil, err
+		}
+	}
+
+	writer.EndTable()
+
+	d, err := writer.Document()
+	if err != nil {
+		return nil, err
+	}
+
+	if d.Charset = name; declared == "" && !strings.HasPrefix(name, "utf-") {
+		d.Notes = append(d.Notes, "it says no charset, and was read as "+name)
+	}
+	return d, nil
+}
+
+// A rowWriter writes the rows of one table.
+type rowWriter struct {
+	text  *richtext.Writer
+	begun bool
+}
+
+// write writes the row on a line of the file.
+func (w *rowWriter) write(line int, row []string) error {
+	if len(row) > sheet.MaxColumns {
+		return document.Refuse("more than %d cells in line %d", sheet.MaxColumns, line)
+	}
+
+	cells := make([]richtext.Cell, len(row))
+	blank := true
+	for i, s := range row {
+		// An empty cell needs no place.
+		if s = strings.TrimSpace(s); s == "" {
+			continue
+		}
+		cells[i] = richtext.Cell{Text: s, Place: cellPlace(line, i)}
+		blank = false
+	}
+
+	switch {
+	case blank:
+	case !w.begun:
+		w.begun = true
+		w.text.BeginTable(cells)
+	default:
+		w.text.Row(cells)
+	}
+
+	return w.text.Err()
+}
+
+// separatorSample is how much of a text tells its separator.
+const separatorSample = 16 << 10
+
+// Separator returns the character between the cells of a text: by its name or media type
+// a tab, by a first line "sep=;" that one, else the one that parts the most first lines
+// into the same number of cells.
+func Separator(name, mediaType, content string) rune {
+	switch strings.ToLower(path.Ext(name)) {
+	case ".tsv", ".tab":
+		return '\t'
+	}
+
+	if strings.HasPrefix(mediaType, "text/tab-separated-values") {
+		return '\t'
+	}
+
+	sample := content[:min(len(content), separatorSample)]
+	if first, _, _ := strings.Cut(sample, "\n"); strings.HasPrefix(first, "sep=") && len(strings.TrimSpace(first)) == len("sep=;") {
+		return rune(first[len("sep=")])
+	}
+
+	// Nothing says it, so the lines tell.
+	best, most := ',', 0
+	for _, separator := range ",;\t|" {
+		if n := alike([]byte(sample), separator); n > most {
+			best, most = separator, n
+		}
+	}
+
+	return best
+}
+
+// sampleLines is how many lines tell the separator.
+const sampleLines = 50
+
+// alike returns how many cells a separator makes in lines that have as many cells as the
+// first; 0 if it makes one cell of each.
+func alike(sample []byte, separator rune) int {
+	r := stdcsv.NewReader(bytes.NewReader(sample))
+	r.Comma, r.LazyQuotes, r.FieldsPerRecord = separator, true, -1
+
+	width, cells := 0, 0
+	for range sampleLines {
+		row, err := r.Read()
+		if err != nil {
+			break
+		}
+
+		if width == 0 {
+			width = len(row)
+		}
+		// Lines of another width, such as a title above the table, say nothing.
+		if width > 1 && len(row) == width {
+			cells += width
+		}
+	}
+
+	return cells
+}

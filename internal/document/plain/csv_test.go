@@ -1,0 +1,72 @@
+package plain_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coditect/mapreduce/internal/document"
+	"github.com/coditect/mapreduce/internal/document/internal/zipmake"
+	"github.com/coditect/mapreduce/internal/document/plain"
+)
+
+func TestText(t *testing.T) {
+	for _, test := range []struct{ name, file, data, want, charset string }{
+		{"commas", "a.csv", "name,size\r\n\"a, b\",1\r\nc|d,\"2\"\"\"\r\n", "| name | size |\n| --- | --- |\n| a, b | 1 |\n| c\\|d | 2\" |\n", "utf-8"},
+		{"semicolons", "a.csv", "name;price\na;1,50\nb;2,50\n", "| name | price |\n| --- | --- |\n| a | 1,50 |\n| b | 2,50 |\n", "utf-8"},
+		{"tabs", "a.tsv", "name\tsize\na,b\t1\n", "| name | size |\n| --- | --- |\n| a,b | 1 |\n", "utf-8"},
+		{"bars", "a.csv", "name|size\na|1\n", "| name | size |\n| --- | --- |\n| a | 1 |\n", "utf-8"},
+		{"said by Excel", "a.csv", "sep=;\nname,x;size\na;1\n", "| name,x | size |\n| --- | --- |\n| a | 1 |\n", "utf-8"},
+		{"lines in cells", "a.csv", "a,b\n\"x\ny\",2\n", "| a | b |\n| --- | --- |\n| x y | 2 |\n", "utf-8"},
+		{"stray quotes", "a.csv", "a,b\n5\" pipe,\"x\" y\n", "| a | b |\n| --- | --- |\n| 5\" pipe | x\" y |\n", "utf-8"},
+		{"widths", "a.csv", "a,b\n1\n1,2,3\n\n,\n", "| a | b |\n| --- | --- |\n| 1 |  |\n| 1 | 2 | 3 |\n", "utf-8"},
+		{"UTF-16", "a.csv", "\xff\xfea\x00,\x00b\x00", "| a | b |\n| --- | --- |\n", "utf-16le"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			d, err := zipmake.Parse(t, plain.CSVFormat(), test.file, []byte(test.data))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, d.Text); diff != "" || d.Charset != test.charset {
+				t.Errorf("in %s (-want +got):\n%s", d.Charset, diff)
+			}
+		})
+	}
+}
+
+func TestRefused(t *testing.T) {
+	for want, data := range map[string]string{
+		"a line of more than 32768 cells": strings.Repeat("x,", 40_000),
+		"more than 16384 cells in line 2": "a,b\n" + strings.Repeat("x,", 20_000),
+	} {
+		_, err := zipmake.Parse(t, plain.CSVFormat(), "a.csv", []byte(data))
+		if refused, ok := errors.AsType[*document.RefusedError](err); !ok || !strings.Contains(refused.Reason, want) {
+			t.Errorf("got %v, want one that refuses for %q", err, want)
+		}
+	}
+}
+
+func TestPlaces(t *testing.T) {
+	d, err := zipmake.Parse(t, plain.CSVFormat(), "", []byte("sep=;\na;b\n\"1\n2\";3\n4;5\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for word, cell := range map[string]string{"a": "A2", "1 2": "A3", "5": "B5"} {
+		at := strings.Index(d.Text, word)
+		if l := d.Layout.Locate(at, at+1); l == nil || l.Cell != cell {
+			t.Errorf("%q is at %+v, want %s", word, l, cell)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte("a,b\n\"1\"\"\n2\";3\n"))
+	f.Add([]byte("sep=\"\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if _, err := zipmake.Parse(t, plain.CSVFormat(), "a.csv", data); err != nil && !errors.As(err, new(*document.RefusedError)) {
+			t.Errorf("got %v, which does not refuse the file", err)
+		}
+	})
+}

@@ -1,0 +1,207 @@
+package sheet
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/xuri/excelize/v2"
+)
+
+// BuiltinFormat returns the format of numbers with an id that workbooks do not list; "" if there is
+// none.
+func BuiltinFormat(id string) string {
+	n, err := strconv.Atoi(id)
+	if err != nil || n <= 0 || n > maxBuiltin {
+		return ""
+	}
+	return builtinMark + id
+}
+
+// builtinMark begins the name of a format that is known by its number.
+const (
+	builtinMark = "\x00"
+	maxBuiltin  = 81
+)
+
+// maxFormat is more than the bytes of any format that Excel keeps.
+const maxFormat = 300
+
+// A Formatter writes numbers as a sheet shows them. The zero Formatter is ready. It has a
+// workbook of its own with a cell for each format, as the library formats the values of
+// cells alone. No part of a user's file but its formats and numbers ever reaches the
+// library.
+type Formatter struct {
+	file  *excelize.File
+	cells map[string]string // by format; empty for formats that cannot be used
+}
+
+const formatterSheet = "Sheet1"
+
+// Value returns a number as a format shows it, and as it is stored if that says more.
+func (f *Formatter) Value(number float64, code string, from1904 bool) string {
+	exact := strconv.FormatFloat(number, 'f', -1, 64)
+	if math.Abs(number) >= 1e15 || number != 0 && math.Abs(number) < 1e-9 {
+		exact = strconv.FormatFloat(number, 'g', -1, 64)
+	} else if rounded := strconv.FormatFloat(number, 'g', 15, 64); !strings.Contains(rounded, "e") {
+		exact = rounded // as Excel keeps no more digits
+	}
+
+	if code == "" || code == "General" || code == "@" || len(code) > maxFormat {
+		return exact
+	}
+
+	shown := exact
+	if section, ok := chosen(code, number); ok {
+		code = section
+		if s, ok := f.shown(number, section, from1904); ok {
+			shown = s
+		}
+	}
+
+	// What is shown may leave out a part of a date, such as the year.
+	switch {
+	case isElapsed(code):
+		return Date(shown, Duration(number*24*3600))
+	case IsDateFormat(code):
+		return Date(shown, isoDate(number, from1904))
+	}
+	return Number(shown, number)
+}
+
+// shown returns a number as a format shows it.
+func (f *Formatter) shown(number float64, code string, from1904 bool) (shown string, ok bool) {
+	defer func() {
+		if recover() != nil { // the library indexes some formats out of range
+			shown, ok = "", false
+		}
+	}()
+
+	if f.file == nil {
+		f.file, f.cells = excelize.NewFile(), map[string]string{}
+		if err := f.file.SetWorkbookProps(&excelize.WorkbookPropsOptions{Date1904: &from1904}); err != nil {
+			return "", false
+		}
+	}
+
+	cell, known := f.cells[code]
+	if !known {
+		cell = f.newCell(code)
+		f.cells[code] = cell
+	}
+
+	if cell == "" || f.file.SetCellValue(formatterSheet, cell, number) != nil {
+		return "", false
+	}
+
+	shown, err := f.file.GetCellValue(formatterSheet, cell)
+	return shown, err == nil
+}
+
+// newCell returns a cell that has a format; "" if the library does not take it.
+func (f *Formatter) newCell(code string) string {
+	style := &excelize.Style{CustomNumFmt: &code}
+	if id, builtin := strings.CutPrefix(code, builtinMark); builtin {
+		n, err := strconv.Atoi(id)
+		if err != nil {
+			return ""
+		}
+		style = &excelize.Style{NumFmt: n}
+	}
+
+	id, err := f.file.NewStyle(style)
+	if err != nil {
+		return ""
+	}
+
+	// Each format has a cell of its own, in one column.
+	cell := "A" + strconv.Itoa(len(f.cells)+1)
+	if err := f.file.SetCellStyle(formatterSheet, cell, cell, id); err != nil {
+		return ""
+	}
+
+	return cell
+}
+
+// IsDateFormat reports whether a format shows dates or times.
+func IsDateFormat(code string) bool {
+	if id, builtin := strings.CutPrefix(code, builtinMark); builtin {
+		n, err := strconv.Atoi(id)
+		return err == nil && (14 <= n && n <= 22 || 27 <= n && n <= 36 || 45 <= n && n <= 47 || 50 <= n && n <= 58)
+	}
+
+	quoted := false
+
+	// Letters of dates count outside of texts in quotes, escaped characters and brackets.
+	for i := 0; i < len(code); i++ {
+		switch c := code[i]; {
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '\\' || c == '_' || c == '*':
+			i++
+		case c == '[':
+			end := strings.IndexByte(code[i:], ']')
+			if end < 0 {
+				return false
+			}
+			if strings.Trim(strings.ToLower(code[i+1:i+end]), "hms") == "" { // hours beyond a day
+				return true
+			}
+			i += end
+		case strings.IndexByte("yYmMdDhHsS", c) >= 0:
+			return true
+		}
+	}
+
+	return false
+}
+
+// isElapsed reports whether a format shows how long something takes, in hours, minutes or
+// seconds beyond a day, an hour or a minute.
+func isElapsed(code string) bool {
+	if id, builtin := strings.CutPrefix(code, builtinMark); builtin {
+		return id == "46"
+	}
+
+	code = strings.ToLower(code)
+	for {
+		begin := strings.IndexByte(code, '[')
+		end := begin + 1 + strings.IndexByte(code[begin+1:], ']')
+		if begin < 0 || end <= begin {
+			return false
+		}
+		if unit := code[begin+1 : end]; unit != "" && (strings.Trim(unit, "h") == "" || strings.Trim(unit, "m") == "" || strings.Trim(unit, "s") == "") {
+			return true
+		}
+		code = code[end+1:]
+	}
+}
+
+// lastDay is the number of the last day that Excel knows, in the year 9999.
+const lastDay = 2_958_466
+
+// isoDate returns the date and time of a number in ISO 8601; of times of no day the time
+// alone, and "" if it is none.
+func isoDate(number float64, from1904 bool) string {
+	if number < 0 || number >= lastDay || math.IsNaN(number) {
+		return ""
+	}
+
+	t, err := excelize.ExcelDateToTime(number, from1904)
+	if err != nil {
+		return ""
+	}
+
+	// Days are floats, which are off by some milliseconds.
+	t = t.Round(time.Second)
+
+	switch {
+	case number < 1:
+		return t.Format("15:04:05")
+	case t.Hour() == 0 && t.Minute() == 0 && t.Second() == 0:
+		return t.Format("2006-01-02")
+	}
+	return t.Format("2006-01-02T15:04:05")
+}

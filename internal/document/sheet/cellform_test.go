@@ -1,0 +1,49 @@
+package sheet_test
+
+import (
+	"testing"
+
+	"github.com/coditect/mapreduce/internal/document/sheet"
+)
+
+// TestConditions: the section of a format whose condition a number meets shows it. Where programs
+// differ in what they choose, the number stands as it is stored.
+func TestConditions(t *testing.T) {
+	const large, equal, three = `[>=100000]0.000\ \<;[Red]0.000\ \>`, `[Red][=50]General;[Blue]000`, `[<=-25]"low ;"0;[>=25]"high "0;"none "0`
+	var f sheet.Formatter
+	for _, test := range []struct {
+		number float64
+		code   string
+		want   string
+	}{
+		{12345.6789, large, "12345.679 > (=12345.6789)"},
+		{123456.789, large, "123456.789 <"},
+		{12345.6789, `[>=100000]0.000\ \";[Red]0.000\ \<\ \>\ \"\ \&\ \'\ `, `12345.679 < > " & ' (=12345.6789)`},
+		{50, equal, "50"},
+		{51, equal, "051"},
+		{50, `[<>50]General;000`, "050"},
+		{51, `[<>50]General;000`, "51"},
+		{30, three, "high 30"},
+		{25, three, "high 25"},
+		{24, three, "none 24"},
+		{1500000, `[>=1000000]0.0,,"M";[>=1000]0.0,"K";0`, "1.5M (=1500000)"},
+		{2500, `[>=1000000]0.0,,"M";[>=1000]0.0,"K";0`, "2.5K (=2500)"},
+		{7, `[>=1000000]0.0,,"M";[>=1000]0.0,"K";0`, "7"},
+		{7, `[>100]"much "0;"debt "0;"little "0`, "7"}, // second or third section, as the program has it
+		{200, `[>100]"much "0;"debt "0;"little "0`, "much 200"},
+		{7, `[>100]0.00`, "7"}, // shown as ####
+		{5, `[Red]0.00;[<0]0.0`, "5"},
+		{1, `"[more; >5] "0;"less"`, "1"}, // a text
+		{12345.5, `[$-409]#,##0.00`, "12,345.50"},
+		{0.5, `[<1]h:mm;d/m/yyyy`, "12:00 (=12:00:00)"},
+		{44197, `[<1]h:mm;d/m/yyyy`, "1/1/2021 (=2021-01-01)"},
+		{3, `[=3];0`, "3"}, // which is not shown
+		{7, `[>5`, "7"},
+		{7, `[>5]`, "7"},
+		{7, `[>5]\`, "7"},
+	} {
+		if got := f.Value(test.number, test.code, false); got != test.want {
+			t.Errorf("%v by %s: got %q, want %q", test.number, test.code, got, test.want)
+		}
+	}
+}
