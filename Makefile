@@ -47,64 +47,10 @@ build-fdb: ## build bin/coditect-fdb, with FoundationDB; needs cgo and libfdb_c 
 	CGO_ENABLED=1 go build -tags fdb $(TRIM) -ldflags '-s -w -X main.version=$(VERSION)' -o bin/coditect-fdb ./cmd/coditect
 
 # The race detector makes a test five to fifteen times as dear, and finds races only
-# where something runs at once. So it is left out of
-# - packages in which nothing begins a goroutine, in code or in tests: locks alone show no
-#   race;
-# - LARGE tests, which are about sizes, counts and formats: what runs at once in them
-#   runs at once in others too;
-# - VARIANTS of tests of which some run with it, and differ in numbers or in contents;
-# - LONG tests, of minutes of virtual time in which nothing new runs at once;
-# - tests APART, which start the program that users have, and look at what it leaves:
-#   some of TestScripts and tests with models start a program that looks for races;
-# - PROPERTIES of store/jobs, each of which runs in one goroutine;
-# - STORMS, but for one of each kind.
-# `make test-race` runs all of it with the race detector.
-LARGE := TestPackages$$|TestSchemasAtRandom|TestLargeLevel|TestLargestDocument|TestMergedRecordsLargerThanAnOutput|TestUnitsWithManyInputs
-LARGE := $(LARGE)|TestDocumentsWithMuchMetadata|TestChunkingKeeps|TestResultDoesNotDependOnTheTree|TestHostileTexts|TestLongText
-LARGE := $(LARGE)|TestTheFleetKeeps|TestTheFleetLearns|TestFiftyCalls
-LARGE := $(LARGE)|TestNeighbour$$|TestAThousandCitations|TestModels$$|TestReducing$$|TestHostile$$
-LARGE := $(LARGE)|TestAnswersThatDoNotFit|TestOutputsThatDoNotPair|TestReduceFoldsThatAreNotDecided
-LARGE := $(LARGE)|TestTheResultIsStoredWithTheEndOfItsJob/too_large|TestPartialResults$$|TestOrchestratorsGoOneAfterTheOther
-LARGE := $(LARGE)|TestALevelInManyStepsIsPlannedByOne|TestAPlanThatIsLeftInPartIsGoneOnWith
-LARGE := $(LARGE)|TestMemory$$|TestPacked$$|TestDraw$$|TestPrintedReceipts$$|TestOCR|TestRe3d(Perturbed|Invented)|TestWholeText$$
-LARGE := $(LARGE)|TestTextsOfTheProgram|TestDocuments$$|TestMatrix$$|TestLyingServers/(floods|enormous)|TestLargePages
-LARGE := $(LARGE)|TestAWorkerThatDoesNotReadIsGivenLittle|TestManySubmissionsOfADeadServerAreRemoved
-LARGE := $(LARGE)|TestD8The|TestD9Few|TestReceiptsByAModel|TestC1Estimate|TestC2C3C9C15|TestC7Invented|TestC11Batch|TestC13Report|TestC15Joined
-LARGE := $(LARGE)|TestBadCitations|TestReferencesThatGoWrong|TestReportsBesideExperts|TestSumsAfterResumes|TestDocsOfTools|TestDoctorOfACopy
-LARGE := $(LARGE)|TestCostByThePrices|TestOnlyWholeAnswers|TestReplayIsRefused|TestWorkersSayWhatIsWrong
-LARGE := $(LARGE)|TestD4Compare|TestJobsShareAnswers|TestPowerLoss$$|TestHTTPAnswers/bomb|TestUnitsWithLargeItems
-VARIANTS := TestMatrixOfFaults/(openai|ollama)|TestMatrixOfFaults/anthropic/(_always$$|[b-z].*_at_a_fifth$$)
-VARIANTS := $(VARIANTS)|TestNobodyIsLostInAnOutage/(short|^long|very_long|^two_nodes$$|break$$)|TestNobodyIsLostInAnOutage/.*/3.37s
-VARIANTS := $(VARIANTS)|TestTheFleetSharesItsBreaker/parallelism_(100|1)$$|TestAModelThatRefusesAll
-VARIANTS := $(VARIANTS)|TestTheFirstUnitRunsAlone/(it_is_answered$$|it_fails|it_takes|nothing)|TestSoakBudgets/(calm|faults)
-VARIANTS := $(VARIANTS)|TestSlotsAreBusyAndNeverMore/(20|9)_units|TestSlotsOfTheDeadAreSoonFree/(many_documents|a_budget)
-VARIANTS := $(VARIANTS)|TestSlotsFollowTheLimitsOfAModel/of_the_model|TestConformanceWithoutFaults
-VARIANTS := $(VARIANTS)|TestConformanceWithFaults/.*/[12]$$|TestSlotsOfTheDeadAreSoonFree/.*/[12][.]|TestNoUnitIsHandedBackForEver/parked
-VARIANTS := $(VARIANTS)|TestADamagedResultIsNotGiven/(changed|one)|TestReportsThatNoWorkerSends/(a_|an_output_in|tokens|what)
-VARIANTS := $(VARIANTS)|TestDocumentsAreGathered/(batches$$|one|sorted|agents$$)|TestLiesThatAreStored/^a|TestForgedEvidenceIsRefused/^a
-VARIANTS := $(VARIANTS)|TestHostileReducers/(drop|rewrite)$$|TestKilledWhileAgentsWork/(22|34)|TestNoUnitSurvivesAWrongKey/(no_|spend|unknown|web)
-VARIANTS := $(VARIANTS)|TestScripts$$/(config|documents|encoding|eval|everyday|exit|formats|html|input|large|local|models)
-VARIANTS := $(VARIANTS)|TestScripts$$/(owner|pdf|pipeline|plan|reading|records|run$$|schema|search|stages|tools|usage)|TestScriptsSecured/(encoding|records)
-LONG := TestSharesOfTheDeadComeBack|TestNoCallWaitsBesideAFreeSlot|TestAJobWhoseUnitsAreParked|TestParkedUnitsOutliveOrchestrators|TestParkedUnitsHoldNoSlot|TestKillsLoseNoPlace|TestTokensRestWhileABreakerIsOpen
-LONG := $(LONG)|TestParkedUnitsGoOnThough|TestABreakerClosesThough|TestUnitsThatSkipAnOpenBreaker
-APART := TestKilledAtEveryPoint|TestSoakDamage|TestKilledAtEveryEvent|TestKilledAgainAndAgain|TestUnknownPoint|TestSoakKills|TestSoakWorkers|TestSoakStopped|TestStoppedWorker
-APART := $(APART)|TestPoisonIn|TestRollingRestart|TestDoctorOfADamagedStore|TestLookingLeavesTheStoreAlone|TestExamplesGiveTheSameOnEveryStore
-APART := $(APART)|TestRotation$$|TestIdleAndSlow|TestD2CompareThrough|TestD7CompareBrowses|TestE2Research|TestE4One
-PROPERTIES := TestAgainstModel|TestTheFleetKeepsToWhatIsConfigured|TestAnIdleWorkerIsTimedOut|TestASlowWorkerIsNotTimedOut|TestBudgetIsNeverOverspent|TestTreesInAnyOrder|SlotsAreNeverExceeded
-PROPERTIES := $(PROPERTIES)|TestCheckGoesOnWhereDamageEnds|TestCheckFindsEveryBreach|TestManyDroppedUnits|TestEvidenceBounds|TestB13TreesAreKnown|TestBinsArePlannedInSteps
-PROPERTIES := $(PROPERTIES)|TestResumeDropsALevelPlanned|ThatTakeTooLong
-STORMS := TestSoak(Storms|Trees|Budgets)|TestSoak$$|TestBudgetWhileWorkersDie
-UNRACED := $(LARGE)|$(VARIANTS)|$(LONG)|$(APART)|$(PROPERTIES)
-
-# Tests that need the most of a processor, and the packages that have them. `make test`
-# leaves them out; CI and `make test-all` run them.
-LENGTHY    := TestKilledAtEveryPoint$$|TestSoakKillsOfOneProcess$$|TestSoakDamage$$|TestExamplesGiveTheSameOnEveryStore$$
-LENGTHY    := $(LENGTHY)|TestTextsThatCostMuch$$|TestPackages$$|TestKilledAgainAndAgain$$|TestSoakKillsInEachTurn$$
-LENGTHY    := $(LENGTHY)|TestAThousandCitations$$|TestC2C3C9C15Shapes$$|TestSoakKillsOfServerAndWorkers$$
-LENGTHY    := $(LENGTHY)|TestSoakStormOfKills$$|TestSoakStormOfAFleet$$|TestPoisonInOneProcess$$|TestPoisonInAFleet$$
-LENGTHY    := $(LENGTHY)|TestRollingRestart$$|TestRotation$$|TestMatrixOfFaults/(openai|ollama)
-LENGTHY    := $(LENGTHY)|TestTenThousandRandomChangesAreFound$$|TestTablesThatCostMuch$$
-OF_LENGTHY := ./cmd/coditect ./cmd/coditect/internal/auditfile ./orchestrator ./internal/document/html ./internal/text/rules
+# where something runs at once. So it is left out of packages in which nothing begins a
+# goroutine, in code or in tests: locks alone show no race. In the others a test says by
+# internal/dev/testenv that it runs without, and why, or that it takes minutes. That counts
+# where -short is given. `make test-race` runs all of it with the race detector.
 
 # How often processes are killed in each soak test.
 export CODITECT_SOAK_TRIALS ?= 5
@@ -119,10 +65,14 @@ LONGEST   := ./cmd/coditect ./orchestrator ./store/jobs ./internal/text/rules
 ALONE      = $(filter-out $(CONCURRENT),$(TESTED))
 SEQUENTIAL = $(filter $(LONGEST),$(ALONE)) $(filter-out $(LONGEST),$(ALONE))
 RACED      = $(filter $(LONGEST),$(CONCURRENT)) $(filter-out $(LONGEST),$(CONCURRENT))
-# NAMES leaves the names of the tests that are left out, as their functions begin.
-NAMES     := s@/(\([^)]*\)|[^|(])*@@g; s@\bTest@ Test@g; s@\$$@\\(@g
-LEFT_OUT   = ^func.*($(shell echo '$(UNRACED)|$(STORMS)' | sed -E '$(NAMES)'))
-PLAIN_ALL  = $(patsubst %/,%,$(sort $(dir $(shell grep -lE '$(LEFT_OUT)' $(CONCURRENT:=/*_test.go)))))
+# saying is a pattern for the tests of packages $(2) that name $(1) of testenv, and
+# packages-of are those packages.
+saying      = ^($(shell awk '/^func / { test = $$2; sub(/[^A-Za-z0-9_].*/, "", test) } /testenv\.($(1))/ { print test }' $(2:=/*_test.go) | sort -u | paste -sd '|'))$$
+packages-of = $(patsubst %/,%,$(sort $(dir $(shell grep -lE 'testenv\.($(1))' $(2:=/*_test.go)))))
+
+# What PLAIN has of tests that are left out with the race detector, wholly or in part.
+LEFT_OUT  := Unraced|Variant|Storms
+PLAIN_ALL  = $(eval PLAIN_ALL := $(call packages-of,$(LEFT_OUT),$(CONCURRENT)))$(PLAIN_ALL)
 PLAIN      = $(filter $(LONGEST),$(PLAIN_ALL)) $(filter-out $(LONGEST),$(PLAIN_ALL))
 
 .PHONY: memory
@@ -166,28 +116,29 @@ test: ## run the tests, but for those of minutes, what runs at once with the rac
 
 .PHONY: test-raced
 test-raced:
-	$(if $(CONCURRENT),CODITECT_STORM_TRIALS=1 CGO_ENABLED=1 $(QUICK_RACE) $(TEST) -p 2 -race -timeout 45m -skip '$(UNRACED)' $(RACED))
+	$(if $(CONCURRENT),CGO_ENABLED=1 $(QUICK_RACE) $(TEST) -short -p 2 -race -timeout 45m $(RACED))
 
 .PHONY: test-plain
 test-plain:
 	rc=0; \
-	$(if $(PLAIN),$(TEST) -p 2 -timeout 45m -run '$(UNRACED)|$(STORMS)' -skip '$(LENGTHY)' $(PLAIN) || rc=$$?;) \
-	$(if $(SEQUENTIAL),$(TEST) -p 2 -skip '$(LENGTHY)' $(SEQUENTIAL) || rc=$$?;) \
+	$(if $(PLAIN),$(TEST) -short -p 2 -timeout 45m -run '$(call saying,$(LEFT_OUT),$(PLAIN))' $(PLAIN) || rc=$$?;) \
+	$(if $(SEQUENTIAL),$(TEST) -short -p 2 $(SEQUENTIAL) || rc=$$?;) \
 	exit $$rc
 
 .PHONY: test-long
 test-long: ## run the tests of minutes that `make test` leaves out: kills, damage, restarts, and texts that cost much
-	@$(IN_MEMORY) set -x; $(TEST) -p 2 -timeout 45m -run '$(LENGTHY)' $(OF_LENGTHY)
+	@$(IN_MEMORY) set -x; $(TEST) -p 2 -timeout 45m -run '$(call saying,Lengthy,$(TESTED))' $(call packages-of,Lengthy,$(TESTED))
 
 .PHONY: test-race
 test-race: ## run all tests with the race detector, and properties in full: CHECKS=100
 	@$(IN_MEMORY) set -x; RAPID_CHECKS=$(CHECKS) CGO_ENABLED=1 $(TEST) -race -timeout 120m $(PKG)
 
-# Tests of all packages in which something runs at once: of time, processes and chance.
+# Tests of all packages in which something runs at once: of time, processes and chance, so
+# none that is about sizes.
 .PHONY: flaky
 flaky: ## run tests of time, processes and chance over and over, and count: TIMES=50 FLAKY=pattern PKG=package
 	@$(IN_MEMORY) set -x; CODITECT_SOAK_TRIALS=1 $(TEST) -json -timeout 0 -count $(TIMES) \
-		-run '$(FLAKY)' -skip '$(LARGE)' $(RACED) | go run ./internal/dev/tally
+		-run '$(FLAKY)' -skip '$(call saying,Sizes,$(RACED))' $(RACED) | go run ./internal/dev/tally
 
 .PHONY: test-all
 test-all: test test-long test-race test-oracle test-secured test-clients check-breaking soak flaky fuzz ## run all there is on one machine, at length: hours

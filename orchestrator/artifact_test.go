@@ -13,6 +13,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
@@ -96,6 +97,8 @@ func TestTheResultIsStoredWithTheEndOfItsJob(t *testing.T) {
 		{"too large to be small", 1500, true, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			testenv.Variant(t, tt.stored < 2)
+
 			_, n, id, steps := assembled(t, tt.documents, tt.small)
 			got, err := n.parts(id, false)
 			if err != nil {
@@ -140,6 +143,8 @@ func TestADamagedResultIsNotGiven(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			testenv.Variant(t, name == "gone")
+
 			c, n, id, _ := assembled(t, 200, false)
 			err := store.NewDB(c.store, store.Config{}).Update(t.Context(), func(tx store.Tx) error {
 				value, err := tx.Get(t.Context(), keys.New().Outputs(id).ResultChunk(mapreduce.ResultUnit, 1, 1))

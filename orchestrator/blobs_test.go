@@ -13,6 +13,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/store"
@@ -340,6 +341,8 @@ func TestAUnitThatCannotBeHandedOutIsSetAside(t *testing.T) {
 // TestLargestDocument: an HTML document as large as is taken goes through, and is
 // extracted from; no message has grown with it.
 func TestLargestDocument(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	const size = 64 << 20
 	n := ruled(t)
 	head, tail := "<html><body><!--", "--><p>ORDER: K-17</p><p>TOTAL: 12.50</p></body></html>"

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/store/fault"
 	"github.com/coditect/mapreduce/worker"
 )
@@ -39,7 +40,7 @@ func TestSoakStorms(t *testing.T) {
 		"everything":    {rates: fault.Retryable(0.01), outages: true, nodes: true, drains: true, kills: true, freezes: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for seed := range trials(t, 3) {
+			for seed := range testenv.Storms(t, 3) {
 				t.Run(fmt.Sprint(seed), func(t *testing.T) {
 					virtually(t, func(t *testing.T) { weather(t, uint64(seed), s) })
 				})

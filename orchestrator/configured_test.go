@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
@@ -18,6 +19,8 @@ import (
 // than there is can ask once or twice too often each as the vendor's bucket runs dry
 // for the first time; with the refusal, all of them know.
 func TestTheFleetKeepsToWhatIsConfigured(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	const units = 900
 	minutes := func(rate float64) time.Duration { // a full bucket at first, and then what flows in
 		return time.Duration((units - rate) / rate * float64(time.Minute))
@@ -77,6 +80,8 @@ func TestTheFleetKeepsToWhatIsConfigured(t *testing.T) {
 // Where workers have hardly more slots than the fleet may make calls, none of these
 // is spent on a unit that waits at one worker while another has a slot.
 func TestNoCallWaitsBesideAFreeSlot(t *testing.T) {
+	testenv.Unraced(t, testenv.VirtualTime)
+
 	virtually(t, func(t *testing.T) {
 		c := newCluster(t)
 		v := &vendor{latency: time.Second, random: rand.New(rand.NewPCG(1, 2))}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 )
 
 // A worker that hands its unit back each time, or parks it each time for no time at all,
@@ -22,6 +23,8 @@ func TestNoUnitIsHandedBackForEver(t *testing.T) {
 		"parked":      {parked},
 	} {
 		t.Run(name, func(t *testing.T) {
+			testenv.Variant(t, name == "handed back")
+
 			virtually(t, func(t *testing.T) {
 				f := newFleet(t, 0, 1, nil, steady())
 				n := f.any()

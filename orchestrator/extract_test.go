@@ -12,6 +12,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/worker"
 )
@@ -264,6 +265,8 @@ func keyed(n int) (map[string]string, []string) {
 }
 
 func TestResultDoesNotDependOnTheTree(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	n := ruled(t)
 	docs, order := keyed(120)
 	var first []map[string]any

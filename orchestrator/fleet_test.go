@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -24,16 +22,6 @@ import (
 	"github.com/coditect/mapreduce/worker/agent/scripted"
 	"github.com/coditect/mapreduce/worker/step"
 )
-
-// trials returns how many seeds a soak test tries.
-func trials(t *testing.T, otherwise int) int {
-	t.Helper()
-	n, err := strconv.Atoi(os.Getenv("CODITECT_STORM_TRIALS"))
-	if err != nil {
-		return otherwise
-	}
-	return n
-}
 
 // A gate is a store that a process loses when it dies: from then on nothing it
 // does has any effect. While it is frozen, as a process is that is stopped,

@@ -15,6 +15,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/store/failpoint"
 )
 
@@ -70,6 +71,8 @@ func TestDocumentsAreGathered(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			testenv.Variant(t, tt.name == "batches of pages too" || tt.name == "agents with pages")
+
 			docs, order := ordersOf(9, tt.pages)
 			spec := extracting(t, orders+"x-coditect: {key: [order]}\n")
 			piped(tt.file)(&spec)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
@@ -57,6 +58,8 @@ func (n *node) units(id mapreduce.JobID) map[mapreduce.UnitID]*mapreduce.Unit {
 // TestUnitsWithManyInputs lists a reduce over units whose names together are
 // larger than a page should be.
 func TestUnitsWithManyInputs(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	const documents = 2500
 	_, n := one(t, &scripted.Agent{})
 	spec := script(map[string]string{"script.output_bytes": "0"})

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 )
 
 const letters = `
@@ -33,6 +34,8 @@ func largeLetters(n, senders, size int) (map[string]string, []string) {
 // one output may be. Records for which a reduce has no room go on as names, and
 // the result is the same.
 func TestMergedRecordsLargerThanAnOutput(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	const documents, size, mostOutput = 360, 16 << 10, 5 << 20
 	n := ruled(t)
 	for _, tt := range []struct {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/worker"
@@ -97,6 +98,8 @@ func TestAJobThatRestsBetweenTwoLevelsIsNotStuck(t *testing.T) {
 }
 
 func TestDocumentsWithMuchMetadata(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	c := newCluster(t)
 	n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
 	drain := c.worker(&scripted.Agent{}, worker.Config{Slots: 64, Prefetch: 64}, n)

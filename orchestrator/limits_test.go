@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/fault"
 	"github.com/coditect/mapreduce/worker"
@@ -20,7 +21,11 @@ func TestSoakBudgets(t *testing.T) {
 		"everything": {rates: fault.Retryable(0.01), outages: true, nodes: true, drains: true, kills: true, freezes: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for seed := range trials(t, 2) {
+			if name != "everything" {
+				testenv.Unraced(t, testenv.Alike)
+			}
+
+			for seed := range testenv.Storms(t, 2) {
 				t.Run(fmt.Sprint(seed), func(t *testing.T) {
 					virtually(t, func(t *testing.T) { frugal(t, uint64(seed), s) })
 				})
@@ -87,6 +92,8 @@ func TestSlotsAreBusyAndNeverMore(t *testing.T) {
 	} {
 		name := fmt.Sprintf("%d units on %d workers of %d slots and %d orchestrators", tt.parallelism, tt.workers, tt.slots, tt.nodes)
 		t.Run(name, func(t *testing.T) {
+			testenv.Variant(t, tt.nodes == 3)
+
 			virtually(t, func(t *testing.T) {
 				f := newFleet(t, 1, tt.nodes, nil, steady())
 				for i := range tt.workers {

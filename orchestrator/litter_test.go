@@ -9,6 +9,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
 )
@@ -57,6 +58,8 @@ func TestSubmissionsThatOnlyBeginLeaveNothing(t *testing.T) {
 // However many submissions a server had under way when it was killed, the next removes
 // all of them.
 func TestManySubmissionsOfADeadServerAreRemoved(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	virtually(t, func(t *testing.T) {
 		c := newCluster(t)
 		dead := c.orchestrator(quick(orchestrator.Config{Adopt: true}))

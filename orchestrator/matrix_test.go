@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/fault"
@@ -326,7 +327,20 @@ func troubles() []trouble {
 }
 
 func TestMatrixOfFaults(t *testing.T) {
-	for _, provider := range []string{"anthropic", "openai", "ollama"} {
+	for _, trouble := range troubles() {
+		t.Run("anthropic/"+trouble.name, func(t *testing.T) {
+			testenv.Variant(t, !strings.HasSuffix(trouble.name, " always") && !strings.HasSuffix(trouble.name, " at a fifth"))
+
+			virtually(t, func(t *testing.T) { trouble.befalls(t, "anthropic") })
+		})
+	}
+}
+
+// The other providers go the same ways through what is the worker's.
+func TestMatrixOfFaultsOfOtherProviders(t *testing.T) {
+	testenv.Lengthy(t)
+
+	for _, provider := range []string{"openai", "ollama"} {
 		for _, trouble := range troubles() {
 			t.Run(provider+"/"+trouble.name, func(t *testing.T) {
 				virtually(t, func(t *testing.T) { trouble.befalls(t, provider) })
@@ -376,7 +390,7 @@ func (x trouble) befalls(t *testing.T, provider string) {
 // reserved: whatever is killed and when, all that the model has told, of the lost
 // calls too, is within the budget.
 func TestBudgetWhileWorkersDie(t *testing.T) {
-	for seed := range trials(t, 6) {
+	for seed := range testenv.Storms(t, 6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			virtually(t, func(t *testing.T) { killed(t, uint64(seed)) })
 		})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/worker"
 )
 
@@ -49,6 +50,8 @@ func (i *idler) hear() {
 // the unit's timeout allows. The attempt counts as failed, and what the worker says of it
 // later comes too late.
 func TestAnIdleWorkerIsTimedOut(t *testing.T) {
+	testenv.Unraced(t, testenv.OneGoroutine)
+
 	const timeout = time.Minute
 	for name, tt := range map[string]struct {
 		say  func(i *idler, t *testing.T, second int)
@@ -125,6 +128,8 @@ func TestAnIdleWorkerIsTimedOut(t *testing.T) {
 // TestASlowWorkerIsNotTimedOut: a unit that takes all the time that it may, and waits at
 // its worker before, is not taken from it.
 func TestASlowWorkerIsNotTimedOut(t *testing.T) {
+	testenv.Unraced(t, testenv.OneGoroutine)
+
 	virtually(t, func(t *testing.T) {
 		f := newFleet(t, 0, 1, nil, steady())
 		f.join(worker.Config{Slots: 1, Prefetch: 4})

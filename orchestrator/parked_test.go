@@ -7,6 +7,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
@@ -36,6 +37,8 @@ func (n *node) wakeAll(id mapreduce.JobID, answer string) {
 // Units that wait leave their slots to others, and their reservations: one slot, and a
 // budget that three units reserve are enough for all of them to wait at once.
 func TestParkedUnitsHoldNoSlot(t *testing.T) {
+	testenv.Unraced(t, testenv.VirtualTime)
+
 	virtually(t, func(t *testing.T) {
 		c := newCluster(t)
 		n := c.orchestrator(orchestrator.Config{Adopt: true}) // as users have it: minutes pass
@@ -126,6 +129,8 @@ func TestUnitsAreWokenByCalls(t *testing.T) {
 // The node that parked a unit dies. Another, and a third that comes later, take off what
 // has passed.
 func TestParkedUnitsOutliveOrchestrators(t *testing.T) {
+	testenv.Unraced(t, testenv.VirtualTime)
+
 	virtually(t, func(t *testing.T) {
 		c := newCluster(t)
 		a, b := c.orchestrator(fleetConfig()), c.orchestrator(fleetConfig())
@@ -151,6 +156,8 @@ func TestParkedUnitsOutliveOrchestrators(t *testing.T) {
 
 // Units go on after their time though no node is there for as long.
 func TestParkedUnitsGoOnThoughNodesKeepGoingDown(t *testing.T) {
+	testenv.Unraced(t, testenv.VirtualTime)
+
 	virtually(t, func(t *testing.T) {
 		c := newCluster(t)
 		n := c.orchestrator(fleetConfig())
@@ -175,6 +182,8 @@ func TestParkedUnitsGoOnThoughNodesKeepGoingDown(t *testing.T) {
 // A job whose units are all parked is not stuck, though no worker could run them. Once
 // they are woken it is, counted from then.
 func TestAJobWhoseUnitsAreParkedIsNotStuck(t *testing.T) {
+	testenv.Unraced(t, testenv.VirtualTime)
+
 	virtually(t, func(t *testing.T) {
 		c := newCluster(t)
 		config := steady()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent"
@@ -43,6 +44,8 @@ func (n *node) partial(id mapreduce.JobID) *collected {
 // A partial result is the one that the job would have if it ended now: that of a
 // job over the documents which are mapped.
 func TestPartialResults(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	const all, mapped = 120, 70
 	docs, order := keyed(all)
 	for _, tt := range []struct {

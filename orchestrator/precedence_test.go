@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
@@ -61,6 +62,8 @@ func TestSlotsAreKeptFromLevelToLevel(t *testing.T) {
 
 // An orchestrator that dies while it plans a level is not waited for.
 func TestAPlanThatIsLeftInPartIsGoneOnWith(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	virtually(t, func(t *testing.T) {
 		c := newCluster(t)
 		var steps atomic.Int64
@@ -95,6 +98,8 @@ func TestAPlanThatIsLeftInPartIsGoneOnWith(t *testing.T) {
 // sees at the same moment that it is due may begin too; it finds out in its first
 // step, which may have to run twice, as it meets that of the first.
 func TestALevelInManyStepsIsPlannedByOne(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	virtually(t, func(t *testing.T) {
 		c := newCluster(t)
 		var steps [4]atomic.Int64
@@ -133,6 +138,8 @@ func TestALevelInManyStepsIsPlannedByOne(t *testing.T) {
 // Orchestrators that see what is due at the same time go to it one after the other:
 // few transactions meet those of others, or find it done.
 func TestOrchestratorsGoOneAfterTheOther(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	virtually(t, func(t *testing.T) {
 		const fleet, jobs, levels = 8, 20, 4
 		most := map[failpoint.Step]int64{ // without regard for each other, it would be

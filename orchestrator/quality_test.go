@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/internal/outcome/eval"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/worker"
@@ -99,6 +100,8 @@ func joined(t *testing.T, numbered bool) (source string, docs map[string]string,
 // TestChunkingKeepsReceipts: receipts joined twenty to a document are found as well
 // in chunks that are smaller than most of them as in whole documents.
 func TestChunkingKeepsReceipts(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	for _, numbered := range []bool{true, false} {
 		t.Run(fmt.Sprintf("numbered %v", numbered), func(t *testing.T) {
 			source, docs, order, truth := joined(t, numbered)
@@ -162,6 +165,8 @@ func values(records []map[string]any) []map[string]any {
 // TestChunkingKeepsLicences: licence files give equal records whatever they are cut
 // at.
 func TestChunkingKeepsLicences(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	cache := os.Getenv("GOMODCACHE")
 	if cache == "" {
 		cache = filepath.Join(build.Default.GOPATH, "pkg", "mod")

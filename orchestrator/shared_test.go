@@ -14,6 +14,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/worker"
@@ -174,6 +175,8 @@ func submitAsking(n *node, units int) mapreduce.JobID {
 // A fleet of two orchestrators and four workers keeps to the limits of a vendor
 // that tells them, wherever the units run, and uses them.
 func TestTheFleetKeepsToWhatAVendorTells(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	virtually(t, func(t *testing.T) {
 		c := newCluster(t)
 		v := &vendor{latency: 500 * time.Millisecond, requests: 600, headers: true}
@@ -205,6 +208,8 @@ func TestTheFleetKeepsToWhatAVendorTells(t *testing.T) {
 // A vendor that tells nothing but that it has enough is asked less, by all, and
 // then a little more again; no attempt is lost by that.
 func TestTheFleetLearnsHowMuchAVendorTakes(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	virtually(t, func(t *testing.T) {
 		c := newCluster(t)
 		v := &vendor{latency: time.Second, most: 12}
@@ -235,6 +240,8 @@ func TestTheFleetLearnsHowMuchAVendorTakes(t *testing.T) {
 // A job is paused whose model refuses every call for long. One whose calls take long is
 // not, be it that the model refused one just now, or long ago.
 func TestAModelThatRefusesAll(t *testing.T) {
+	testenv.Unraced(t, testenv.Alike)
+
 	for _, just := range []bool{true, false} {
 		t.Run(fmt.Sprint("just now ", just), func(t *testing.T) {
 			virtually(t, func(t *testing.T) { refusesAll(t, just) })
@@ -282,6 +289,8 @@ func refusesAll(t *testing.T, just bool) {
 func TestTheFleetSharesItsBreaker(t *testing.T) {
 	for _, parallelism := range []int{100, 20, 1} {
 		t.Run(fmt.Sprint("parallelism ", parallelism), func(t *testing.T) {
+			testenv.Variant(t, parallelism == 20)
+
 			virtually(t, func(t *testing.T) { breakerIsShared(t, parallelism) })
 		})
 	}
@@ -328,6 +337,8 @@ func breakerIsShared(t *testing.T, parallelism int) {
 
 // The breaker of the fleet closes though no orchestrator is there for as long as it is open.
 func TestABreakerClosesThoughNodesKeepGoingDown(t *testing.T) {
+	testenv.Unraced(t, testenv.VirtualTime)
+
 	virtually(t, func(t *testing.T) {
 		c := newCluster(t)
 		nodes := []*node{c.orchestrator(fleetConfig()), c.orchestrator(fleetConfig())}
@@ -399,6 +410,8 @@ func TestAWorkerThatWasAwayLearnsThatABreakerHasClosed(t *testing.T) {
 // Units that do not wait for a breaker end while it is open. They make no call, except a few
 // that find out whether calls work again: one at once at each worker of the node that probes.
 func TestUnitsThatSkipAnOpenBreakerMakeFewCalls(t *testing.T) {
+	testenv.Unraced(t, testenv.VirtualTime)
+
 	virtually(t, func(t *testing.T) {
 		c := newCluster(t)
 		a, b := c.orchestrator(fleetConfig()), c.orchestrator(fleetConfig())
@@ -467,6 +480,8 @@ func TestABreakerClosesForJobsThatAreMorePatient(t *testing.T) {
 // While nobody may ask a model, nodes do not take tokens of its jobs and give them
 // back over and over.
 func TestTokensRestWhileABreakerIsOpen(t *testing.T) {
+	testenv.Unraced(t, testenv.VirtualTime)
+
 	virtually(t, func(t *testing.T) {
 		c := newCluster(t)
 		var moved atomic.Int64
@@ -508,6 +523,8 @@ func TestSlotsFollowTheLimitsOfAModel(t *testing.T) {
 		"of all models": func(c *orchestrator.Config) { c.MaxCalls = 4 },
 	} {
 		t.Run(name, func(t *testing.T) {
+			testenv.Variant(t, name == "of all models")
+
 			virtually(t, func(t *testing.T) {
 				c := newCluster(t)
 				v := &vendor{latency: time.Second}
@@ -542,6 +559,8 @@ func TestSlotsFollowTheLimitsOfAModel(t *testing.T) {
 // Orchestrators die with shares of a model's limits. Others have them after the
 // lease, and the fleet goes on as fast as before.
 func TestSharesOfTheDeadComeBack(t *testing.T) {
+	testenv.Unraced(t, testenv.VirtualTime)
+
 	virtually(t, func(t *testing.T) {
 		c := newCluster(t)
 		v := &vendor{latency: time.Second, most: 8}
@@ -572,6 +591,8 @@ func TestSharesOfTheDeadComeBack(t *testing.T) {
 // 2,000 units whose calls take two seconds on average, some far longer, by four
 // workers: never more than fifty calls at once, and all of the fifty are used.
 func TestFiftyCallsAtOnceAndNeverMore(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	virtually(t, func(t *testing.T) {
 		const units, most = 2000, 50
 		c := newCluster(t)
@@ -603,6 +624,8 @@ func TestFiftyCallsAtOnceAndNeverMore(t *testing.T) {
 // Workers are killed a hundred times with calls under way. No place is lost by
 // that, and none is given twice.
 func TestKillsLoseNoPlace(t *testing.T) {
+	testenv.Unraced(t, testenv.VirtualTime)
+
 	virtually(t, func(t *testing.T) {
 		const most, slots = 10, 4
 		c := newCluster(t)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/worker"
 )
@@ -35,6 +36,8 @@ func TestSlotsOfTheDeadAreSoonFree(t *testing.T) {
 			for i := range 10 {
 				at := time.Second + time.Duration(i)*170*time.Millisecond
 				t.Run(fmt.Sprint(at), func(t *testing.T) {
+					testenv.Variant(t, i == 0 && (name == "many levels" || tt.worker))
+
 					virtually(t, func(t *testing.T) { heirs(t, tt.spec, tt.docs, at, tt.worker) })
 				})
 			}

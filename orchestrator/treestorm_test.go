@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/fault"
@@ -93,7 +94,7 @@ func TestSoakTrees(t *testing.T) {
 		"batches":  {batches(1, 3)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for seed := range trials(t, 2) {
+			for seed := range testenv.Storms(t, 2) {
 				t.Run(fmt.Sprint(seed), func(t *testing.T) {
 					virtually(t, func(t *testing.T) { growTree(t, uint64(seed), tree) })
 				})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
@@ -19,6 +20,8 @@ import (
 // A worker that asks for very many units and reads none of them is given few: what it
 // does not read would be held for it. A worker that reads gets the others.
 func TestAWorkerThatDoesNotReadIsGivenLittle(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	c := newCluster(t)
 	config := quick(orchestrator.Config{Adopt: true})
 	config.Lease, config.MaxCalls = 2*time.Second, 1000

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
@@ -53,6 +54,8 @@ func TestTheFirstUnitRunsAlone(t *testing.T) {
 		"nothing is to be kept": {2, nil, false, 0, 4 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
+			testenv.Variant(t, name == "it is answered at each orchestrator")
+
 			virtually(t, func(t *testing.T) {
 				c, g := newCluster(t), newGauge()
 				s := &starter{Agent: g, first: tt.first}

@@ -3,8 +3,6 @@ package worker_test
 import (
 	"context"
 	"fmt"
-	"os"
-	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
@@ -56,10 +55,7 @@ func (g *gauge) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*
 // unit ends as its script says, whoever ran it; no call of an attempt is made
 // twice; no worker runs more than it has slots; and nothing is left behind.
 func TestSoak(t *testing.T) {
-	seeds, err := strconv.Atoi(os.Getenv("CODITECT_STORM_TRIALS"))
-	if err != nil {
-		seeds = 20
-	}
+	seeds := testenv.Storms(t, 20)
 	var met worker.Stats // in all runs
 	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -32,6 +32,7 @@ import (
 	"github.com/coditect/mapreduce/api/transport"
 	"github.com/coditect/mapreduce/api/transport/authority"
 	"github.com/coditect/mapreduce/api/web"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator/access"
 )
 
@@ -399,6 +400,8 @@ func documented(t *testing.T) map[string]row {
 // is another tenant's, by each way to show who calls, by gRPC, gRPC-Web and REST: what
 // comes of it is what docs/security.md says. A method that has no line there fails the test.
 func TestMatrix(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	l := newLaboratory(t)
 	table, all := documented(t), methods(t)
 	if len(table) == 0 || len(all) == 0 {

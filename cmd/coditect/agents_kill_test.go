@@ -15,6 +15,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/store/failpoint"
 	unitagent "github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
@@ -173,6 +174,8 @@ func (p *posts) goOn(t *testing.T, want *wholeRun) (twice int64) {
 // and what is paid twice is no more than one interval of the journal, with the turn under way.
 // Two turns are tried, or all if trials are asked for.
 func TestSoakKillsInEachTurn(t *testing.T) {
+	testenv.Lengthy(t)
+
 	want := runWhole(t)
 	most, kills := int64(0), 0
 	for turn := 1; turn <= agentTurns; turn++ {
@@ -242,6 +245,8 @@ func agentPoints() []string {
 // posted twice; and what is paid for twice is no more than one interval of the journal, with
 // the turn under way. Six points are tried, or as many as trials are asked for.
 func TestSoakKillsOfAgents(t *testing.T) {
+	testenv.Unraced(t, testenv.Processes)
+
 	want := runWhole(t)
 	points := agentPoints()
 	n := 6

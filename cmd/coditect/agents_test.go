@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 )
 
@@ -296,6 +297,8 @@ func TestKilledWhileAgentsWork(t *testing.T) {
 	}
 	for _, at := range []int{7, 22, 34} {
 		t.Run(fmt.Sprint(at), func(t *testing.T) {
+			testenv.Variant(t, at == 7)
+
 			reached, hold := make(chan struct{}), make(chan struct{})
 			s := newBridges(t, fakellm.Config{Model: func(c fakellm.Call) fakellm.Reply {
 				if c.N == at {

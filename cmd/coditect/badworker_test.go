@@ -5,12 +5,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 )
 
 // A worker that is set up wrongly says what is wrong in the first line that is no plain
 // note, and where it stays alive, in its readiness: an operator sees it without a trace.
 func TestWorkersSayWhatIsWrong(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	s := newStudio(t, fakellm.Config{Key: modelKey})
 	for dir, names := range map[string][]string{"certs": {"worker", "stranger"}, "other": {"worker"}} {
 		args := []string{"certs", "--output", s.path(dir), "--host", "localhost,127.0.0.1"}

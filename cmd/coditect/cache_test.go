@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 )
 
@@ -61,6 +62,8 @@ func (s *studio) metrics(output string) (m struct {
 // A job costs what the prices say that it was given, in all that shows it, be it
 // a command that knows nothing of them, or a price of nothing.
 func TestCostByThePricesOfTheJob(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	for name, tt := range map[string]struct {
 		prices string
 		cost   func(in, out int64) float64
@@ -95,6 +98,8 @@ func show(cost *float64) string {
 // Jobs that share answers pay for what is new: another document, another
 // instruction, another model; and for nothing else.
 func TestJobsShareAnswers(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	s := newStudio(t, fakellm.Config{Model: obedient, Key: modelKey})
 	for i := range 4 {
 		s.write(fmt.Sprintf("docs/%d.txt", i), shopText(i))
@@ -157,6 +162,8 @@ func TestJobsShareAnswers(t *testing.T) {
 
 // What is no whole answer is asked for again by the next job.
 func TestOnlyWholeAnswersAreShared(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	for _, fault := range []fakellm.Fault{fakellm.Refusal, fakellm.Truncated, fakellm.WrongShape, fakellm.Prose} {
 		t.Run(string(fault), func(t *testing.T) {
 			bad := true

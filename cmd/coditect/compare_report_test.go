@@ -8,12 +8,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 )
 
 // D8: the report has a file of its own, whose name follows from what it says: written again it
 // is the same file, and beside the report of another comparison it is another one.
 func TestD8TheReportHasAFileOfItsOwn(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	site := newNewsSite(t, readKinds)
 	s := newStudio(t, fakellm.Config{})
 	s.write("sources.jsonl", site.sources(7))
@@ -57,6 +60,8 @@ func TestD8TheReportHasAFileOfItsOwn(t *testing.T) {
 
 // D9: with fewer than three sources the direct way is suggested, before the run and by it.
 func TestD9FewSourcesAreBetterReadDirectly(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	site := newNewsSite(t, readKinds)
 	s := newStudio(t, fakellm.Config{})
 	for _, count := range []int{2, 3} {

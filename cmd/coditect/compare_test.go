@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 )
 
@@ -182,6 +183,8 @@ type heldEvidence struct {
 // own, and the table is what the sources say: that one is silent is no error, and that one
 // cannot be read is.
 func TestD4CompareGivesWhatSourcesSay(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	site := newNewsSite(t, readKinds)
 	s := newStudio(t, fakellm.Config{})
 	s.write("sources.jsonl", site.sources(50))

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/storetest/driver"
 )
@@ -120,6 +121,8 @@ func newShelf(t *testing.T) *shelf {
 // Whatever happens to a file of the store, and whenever, no command shows a wrong result
 // as if it were right, none dies of it, and no job is gone without a word.
 func TestSoakDamage(t *testing.T) {
+	testenv.Lengthy(t)
+
 	t.Parallel()
 	if _, shared := driver.Cluster(t); shared {
 		t.Skip("a cluster keeps its own files")

@@ -13,11 +13,14 @@ import (
 	"github.com/spf13/pflag"
 
 	main "github.com/coditect/mapreduce/cmd/coditect"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 )
 
 // TestDocsOfTools runs what docs/tools.md shows, and compares the output with what it shows. A
 // file that is shown by cat is made before.
 func TestDocsOfTools(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	text, err := os.ReadFile("../../docs/tools.md")
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"unicode"
 
 	main "github.com/coditect/mapreduce/cmd/coditect"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 )
 
 // smallJob returns a folder with a schema, and the arguments that run a job with it.
@@ -197,6 +198,8 @@ func TestControlCharactersAreEscaped(t *testing.T) {
 
 // Doctor checks a copy of a store that nobody may write to, with its lock and without.
 func TestDoctorOfACopyForReadingOnly(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	base, err := os.MkdirTemp("", "readonly")
 	if err != nil {
 		t.Fatal(err)

@@ -9,16 +9,17 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 )
 
 // TestExamplesGiveTheSameOnEveryStore runs the examples on the embedded store, one
 // unit at a time there, and on a cluster if these tests have one: the files that
 // depend on the input alone are equal.
 func TestExamplesGiveTheSameOnEveryStore(t *testing.T) {
+	testenv.Lengthy(t)
+
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("a few seconds of work")
-	}
 	c := &corpus{program: build(t)}
 	for _, e := range []struct {
 		name  string

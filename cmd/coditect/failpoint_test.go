@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/store/failpoint"
 )
 
@@ -34,6 +35,8 @@ type killing struct {
 //
 // Most of its time processes wait for units that failed, so many run at once.
 func TestKilledAtEveryPoint(t *testing.T) {
+	testenv.Lengthy(t)
+
 	t.Parallel()
 	covered := make(map[failpoint.Step]bool)
 	for _, k := range killings(t, build(t)) {
@@ -376,6 +379,8 @@ func killings(t *testing.T, program string) []killing {
 
 // A process is killed at one point, and the next one at another, and so on.
 func TestKilledAgainAndAgain(t *testing.T) {
+	testenv.Lengthy(t)
+
 	t.Parallel()
 	c := newCorpus(t, build(t), 12, costly()...)
 	want := reference(t, c, 0)
@@ -410,6 +415,8 @@ func TestKilledAgainAndAgain(t *testing.T) {
 
 // A point that no step has is refused before anything is done.
 func TestUnknownPoint(t *testing.T) {
+	testenv.Unraced(t, testenv.Processes)
+
 	c := newCorpus(t, build(t), 1)
 	o := newHouse(t, c).try([]string{failpoint.Variable + "=turn.during"}, c.run("--output", "out")...)
 	if o.code != 2 || !strings.Contains(o.stderr, `no point is called "turn.during"`) {

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -22,6 +23,7 @@ import (
 	"golang.org/x/text/encoding/charmap"
 
 	main "github.com/coditect/mapreduce/cmd/coditect"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/store/storetest/driver"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
 )
@@ -64,7 +66,38 @@ func (s suite) Run() (code int) {
 	return code
 }
 
-func TestScripts(t *testing.T) { testscript.Run(t, scriptParams(t)) }
+// withRaces are the scripts that run with the race detector: those in which several commands,
+// or several processes, run at once. They are of the process, the server and the workers.
+var withRaces = []string{
+	"agents", "cluster", "interrupt", "parallel", "paused", "serve", "tls", "trace", "unended",
+}
+
+func TestScripts(t *testing.T) {
+	p := scriptParams(t)
+	p.Dir = ""
+	for _, name := range scripts(t) {
+		if testenv.VariantRuns(slices.Contains(withRaces, name)) {
+			p.Files = append(p.Files, scriptFile(name))
+		}
+	}
+	testscript.Run(t, p)
+}
+
+// scripts returns the names of the scripts in testdata.
+func scripts(t *testing.T) (names []string) {
+	t.Helper()
+
+	files, err := filepath.Glob(scriptFile("*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		names = append(names, strings.TrimSuffix(filepath.Base(file), ".txtar"))
+	}
+	return names
+}
+
+func scriptFile(name string) string { return filepath.Join("testdata", name+".txtar") }
 
 // scriptParams returns what the scripts in testdata run with.
 func scriptParams(t *testing.T) testscript.Params {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 )
 
@@ -30,6 +31,8 @@ func refusals(s *fakellm.Server) (n int) {
 // a worker that comes later is told, and the store keeps it for the next orchestrator. Only units that
 // are under way at the same time may be refused each, as none can wait for what it does not know of.
 func TestTheFleetLearnsWhatAServerRefuses(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	s := newStudio(t, fakellm.Config{Model: obedient, Lax: true, Rebuff: refusesUsage})
 	s.shops(6)
 	serve := func() (*daemon, string) {

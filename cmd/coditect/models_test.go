@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/pebble"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
@@ -276,6 +277,8 @@ func TestNoUnitSurvivesAWrongKey(t *testing.T) {
 		fakellm.UnknownModel: {"not found", "--model"}, fakellm.WebPage: {"something else answers", "--base-url"},
 	} {
 		t.Run(string(fault), func(t *testing.T) {
+			testenv.Variant(t, fault == fakellm.Unauthorized)
+
 			s := newStudio(t, fakellm.Config{Model: obedient, Fault: func(fakellm.Call) fakellm.Fault { return fault }})
 			for i := range 60 {
 				s.write(fmt.Sprintf("docs/%d.txt", i), shopText(i))

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 )
 
 // The tests of this file have one unit that ends every process that runs it, in three ways,
@@ -107,6 +109,8 @@ func checkUnstalled(t *testing.T, h *house) {
 
 // In one process: the user resumes the job as often as its process ends, which is not often.
 func TestPoisonInOneProcess(t *testing.T) {
+	testenv.Lengthy(t)
+
 	t.Parallel()
 	for how, seen := range poisons {
 		t.Run(how, func(t *testing.T) {
@@ -196,6 +200,8 @@ func (k *keeper) end() {
 
 // In a fleet: workers that end are started again, which is not often.
 func TestPoisonInAFleet(t *testing.T) {
+	testenv.Lengthy(t)
+
 	t.Parallel()
 	for how, seen := range poisons {
 		t.Run(how, func(t *testing.T) {

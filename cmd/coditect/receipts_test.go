@@ -15,6 +15,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/internal/text/ground"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 )
@@ -117,6 +118,8 @@ func (h *honest) answer(c fakellm.Call) fakellm.Reply {
 // TestReceiptsByAModel has receipts extracted by a model that answers from the
 // truth, with noise: requirement A11 for real inputs.
 func TestReceiptsByAModel(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	data := os.Getenv("CODITECT_TESTDATA")
 	if data == "" {
 		t.Skip("CODITECT_TESTDATA is not set")

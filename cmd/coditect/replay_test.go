@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/keys"
@@ -135,6 +136,8 @@ func (s *studio) lose(job, unit string) {
 
 // What cannot be repeated is refused, with the reason.
 func TestReplayIsRefused(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	s := newStudio(t, fakellm.Config{Model: obedient})
 	s.write("docs/1.txt", shopText(1))
 	job := s.spent(s.ask("out", "-o", "json"))

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/store/storetest/driver"
 )
 
@@ -22,6 +23,8 @@ const grace = 40 * time.Second
 // units runs, as in an upgrade: told to stop, and killed if they take too long. No call is
 // made again, none is lost, and the results are those of a run without interruption.
 func TestRollingRestart(t *testing.T) {
+	testenv.Lengthy(t)
+
 	units := rollingUnits
 	if n, err := strconv.Atoi(os.Getenv("CODITECT_ROLLING_UNITS")); err == nil {
 		units = n

@@ -22,6 +22,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/transport"
 	"github.com/coditect/mapreduce/api/transport/authority"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 )
 
@@ -39,6 +40,8 @@ const cutOffWithin = 5 * time.Second
 //
 // A model answers as many calls as each replacement has, so the job runs on after each.
 func TestRotation(t *testing.T) {
+	testenv.Lengthy(t)
+
 	units := rotationUnits
 	if text := os.Getenv("CODITECT_ROTATION_UNITS"); text != "" {
 		var err error

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 )
 
 // A random draws schemas and documents.
@@ -288,6 +290,8 @@ func breaches(schema map[string]any, result []byte) (values int, broken error, e
 // Whatever the schema and the documents are, no value of a record breaks the schema, and a
 // second run gives the same bytes. `make schemas` tries often.
 func TestSchemasAtRandom(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	trials, err := strconv.Atoi(os.Getenv("CODITECT_SCHEMA_TRIALS"))
 	if err != nil {
 		trials = 12

@@ -15,6 +15,7 @@ import (
 	"github.com/coditect/mapreduce/api/auth/oidc/oidctest"
 	"github.com/coditect/mapreduce/api/transport/authority"
 	main "github.com/coditect/mapreduce/cmd/coditect"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 )
 
 // brief are the scripts that every run of the tests has time for.
@@ -41,13 +42,8 @@ var serving = map[string]bool{"agents": true, "large": true, "reading": true, "s
 // has itself, stands behind [!secured].
 func remote(t *testing.T) (names []string) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join("testdata", "*.txtar"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	found := make(map[string]bool)
-	for _, file := range files {
-		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
+	for _, name := range scripts(t) {
 		found[name] = true
 		if own[name] == "" {
 			names = append(names, name)
@@ -67,13 +63,15 @@ func remote(t *testing.T) (names []string) {
 func TestScriptsSecured(t *testing.T) {
 	chosen := remote(t)
 	if os.Getenv("CODITECT_SECURED") != "all" {
-		chosen = brief
+		chosen = slices.DeleteFunc(slices.Clone(brief), func(name string) bool {
+			return !testenv.VariantRuns(name == "everyday")
+		})
 	}
 	h := newSecuredServer(t, chosen)
 	p := scriptParams(t)
 	p.Dir, p.UpdateScripts = "", false
 	for _, name := range chosen {
-		p.Files = append(p.Files, filepath.Join("testdata", name+".txtar"))
+		p.Files = append(p.Files, scriptFile(name))
 	}
 	setup := p.Setup
 	p.Setup = func(e *testscript.Env) error {

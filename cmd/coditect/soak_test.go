@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
 )
 
@@ -22,6 +23,8 @@ import (
 // The process that does everything is killed, and what goes on with its job is
 // killed, and so on.
 func TestSoakKillsOfOneProcess(t *testing.T) {
+	testenv.Lengthy(t)
+
 	t.Parallel()
 	program := build(t)
 	scriptedJob := newCorpus(t, program, 12, append(costly(), "--var", "script.latency=lognormal:20ms,1")...)
@@ -235,6 +238,8 @@ func (s *service) client(args ...string) *client {
 // Server and workers are killed at random until the job has ended, and for no
 // longer than a while.
 func TestSoakKillsOfServerAndWorkers(t *testing.T) {
+	testenv.Lengthy(t)
+
 	flags := append(costly(), "--var", "script.latency=lognormal:60ms,1")
 	working := newCorpus(t, build(t), 12, flags...)
 	parking := newCorpus(t, build(t), 12, append(flags, "--var", "script.parks=2", "--var", "script.park_for=200ms")...)
@@ -353,6 +358,8 @@ func (s *service) verifyFleet(want map[string]string) {
 // A worker is stopped, as a suspended machine is. Its unit is given to another
 // and completed; when the first wakes up, what it has changes nothing.
 func TestStoppedWorkerIsRefused(t *testing.T) {
+	testenv.Unraced(t, testenv.Processes)
+
 	c := newCorpus(t, build(t), 1, "--var", "script.latency=600ms")
 	c.flags = append(c.flags, "--include", "*.txt")
 	s := newService(t, c, "zombie", "other")

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 )
 
 // The tests of this file kill processes at random while they work on jobs of every kind. A
@@ -167,6 +169,8 @@ func countKills(t *testing.T) *atomic.Int64 {
 
 // TestSoakStormOfKills kills the only process that works on jobs of every kind.
 func TestSoakStormOfKills(t *testing.T) {
+	testenv.Lengthy(t)
+
 	t.Parallel()
 	all, killed := kinds(t), countKills(t)
 	for seed := range trials(t) {
@@ -189,6 +193,8 @@ func TestSoakStormOfKills(t *testing.T) {
 // TestSoakStormOfAFleet kills a server and its workers, and the worker that runs one unit
 // again and again, while they work on jobs of every kind.
 func TestSoakStormOfAFleet(t *testing.T) {
+	testenv.Lengthy(t)
+
 	t.Parallel()
 	all, killed := kinds(t), countKills(t)
 	for seed := range trials(t) {

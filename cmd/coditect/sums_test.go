@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 )
 
 // An expense is what was spent, as trace.json has it of a task or in a sum.
@@ -107,6 +109,8 @@ func (h *house) addsUp() (superseded expense) {
 // Reduces that a resume drops and plans anew were paid: sums over levels show it,
 // and come to what the job has spent, over several resumes.
 func TestSumsAfterResumes(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	c := newCorpus(t, program(t), 9, "--var", "script.poison.004.txt=permanent",
 		"--var", "script.tokens_in=900", "--var", "script.tokens_out=70", "--var", "script.cost=1100")
 	for name, of := range map[string]*corpus{

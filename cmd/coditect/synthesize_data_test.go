@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/internal/text/claims"
 	"github.com/coditect/mapreduce/internal/text/prose"
 )
@@ -18,6 +19,8 @@ import (
 // of the references left out, made up, exchanged and rewritten at each level: each that is
 // shown is a passage, none that was made up stays, and each that is gone is listed.
 func TestReferencesThatGoWrong(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	t.Parallel()
 	dir := os.Getenv("CODITECT_TESTDATA")
 	if dir == "" {
@@ -122,6 +125,8 @@ func (y *tally) addReport(s *synthesised) {
 // far as the experts' own answers are by the same check. As many questions are asked as
 // there are trials, and at most all.
 func TestReportsBesideExperts(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	t.Parallel()
 	dir := os.Getenv("CODITECT_TESTDATA")
 	if dir == "" {

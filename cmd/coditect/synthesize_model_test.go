@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 )
 
@@ -155,6 +156,8 @@ func (a *author) inputs(t *testing.T) (all []batchOutput) {
 // TestC11BatchIDs: a batch cites references of its own alone, whatever its model cites, and
 // its number, its citations and their ids are those that it was given.
 func TestC11BatchIDs(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	t.Parallel()
 	a := &author{}
 	s := newAuthorship(t, a)
@@ -204,6 +207,8 @@ func unjoined(t *testing.T, source string) string {
 // TestC15JoinedThemes: themes of several batches that are spelled alike come to the report
 // as one, with the findings and the references of all.
 func TestC15JoinedThemes(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	t.Parallel()
 	a := &author{}
 	s := newAuthorship(t, a)
@@ -236,6 +241,8 @@ func TestC15JoinedThemes(t *testing.T) {
 // failure that says what is missing. What came before it is kept: a resume writes the report
 // alone.
 func TestC13ReportWithoutSection(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	t.Parallel()
 	for _, section := range []string{"introduction", "evidence_discussion"} {
 		t.Run(section, func(t *testing.T) {

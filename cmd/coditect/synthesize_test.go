@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	main "github.com/coditect/mapreduce/cmd/coditect"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/internal/text/refs"
 )
 
@@ -234,6 +235,8 @@ func passagesOf(lines string) func(string) string {
 
 // TestC2C3C9C15Shapes: which units a job has by the number and the size of its citations.
 func TestC2C3C9C15Shapes(t *testing.T) {
+	testenv.Lengthy(t)
+
 	t.Parallel()
 	// C1: title and passage, and 100 characters for each; the title has 6 characters.
 	exactly := func(tokens int) string { // in two citations
@@ -287,6 +290,8 @@ func TestC2C3C9C15Shapes(t *testing.T) {
 // passage, and 100 more, and all of them together as a fourth of that. As many tokens as
 // that are not too many, and one less is too few.
 func TestC1Estimate(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	t.Parallel()
 	for name, fields := range map[string][3]any{ // title, summary and passage
 		"all fields":       {"Sand", "On the sand of rivers.", "Rivers carry sand to the sea each year."},
@@ -378,6 +383,8 @@ func TestC5C6C8C10C11C14Synthesis(t *testing.T) {
 
 // TestC7InventedReferences: what nobody issued gets no number, is marked and reported.
 func TestC7InventedReferences(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	t.Parallel()
 	input := citations(10, 80)
 	s := synthesise(t, input, "--provider", "scripted", "--var", "script.invent_refs_rate=0.5")
@@ -419,6 +426,8 @@ func TestC12FailedBatches(t *testing.T) {
 
 // TestBadCitations: what is wrong with lines is said, and the rest is read.
 func TestBadCitations(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	t.Parallel()
 	good := citations(2, 80)
 	input := good + strings.SplitN(good, "\n", 2)[0] + "\n" +
@@ -453,6 +462,8 @@ func TestBadCitations(t *testing.T) {
 
 // TestAThousandCitations: all of many citations are read, and each is used or listed.
 func TestAThousandCitations(t *testing.T) {
+	testenv.Lengthy(t)
+
 	t.Parallel()
 	input := citations(1000, 80)
 	s := synthesise(t, input)

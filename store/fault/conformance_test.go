@@ -6,6 +6,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/fault"
 	"github.com/coditect/mapreduce/store/pebble"
@@ -29,6 +30,8 @@ func drivers() map[string]func(*testing.T) store.Store {
 
 // TestConformanceWithoutFaults: a wrapper that does nothing changes nothing.
 func TestConformanceWithoutFaults(t *testing.T) {
+	testenv.Unraced(t, testenv.Alike)
+
 	for name, inner := range drivers() {
 		t.Run(name, func(t *testing.T) {
 			storetest.Run(t, func(t *testing.T) store.Store { return fault.New(inner(t), fault.Config{}) })
@@ -42,6 +45,8 @@ func TestConformanceWithFaults(t *testing.T) {
 	for name, inner := range drivers() {
 		for seed := range uint64(3) {
 			t.Run(fmt.Sprint(name, "/", seed), func(t *testing.T) {
+				testenv.Variant(t, seed == 0)
+
 				storetest.RunWith(t, func(t *testing.T) store.Store {
 					return fault.New(inner(t), fault.Config{Seed: seed, Rates: fault.Retryable(0.002)})
 				}, storetest.Options{Faulty: true})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/levels"
 	"github.com/coditect/mapreduce/store/storetest/driver"
@@ -70,6 +71,8 @@ func TestUnitsOfSeveralJobsKeepToTheQuota(t *testing.T) {
 // Units of a list have items, which can be large. However large those are together that a
 // lost worker held, they go back: if they did not, no server would start again.
 func TestUnitsWithLargeItemsGoBack(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	w := newWorld(t, open(t), 1)
 	j := w.nodes[0]
 	docs := withLargeItems(400)
@@ -97,6 +100,8 @@ func withLargeItems(n int) []document {
 // However large the items and the errors of units that failed are together, all of them are
 // tried again.
 func TestUnitsWithLargeItemsAreTriedAgain(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	w := newWorld(t, open(t), 1)
 	j := w.nodes[0]
 	docs := withLargeItems(400)

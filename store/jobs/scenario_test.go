@@ -17,6 +17,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/fault"
@@ -67,6 +68,8 @@ func TestDeleteLeavesNothing(t *testing.T) {
 }
 
 func TestLargeLevelIsPlannedByManyNodes(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	w := newWorld(t, open(t), 3)
 	id := w.submit(w.nodes[0], spec(), texts(5000))
 	status := w.mapAll(w.nodes[0], id)
@@ -95,6 +98,8 @@ func TestLargeLevelIsPlannedByManyNodes(t *testing.T) {
 }
 
 func TestResumeDropsALevelPlannedInPart(t *testing.T) {
+	testenv.Unraced(t, testenv.OneGoroutine)
+
 	w := newWorld(t, open(t), 1)
 	j := w.nodes[0]
 	id := w.submit(j, spec(), texts(2000))
@@ -638,6 +643,8 @@ func claimsAreLinearizable(t *testing.T, seed uint64) {
 // However nodes ask, claim, spend, take over and die, what they were granted is
 // within the budget, and what they used is within what they were granted.
 func TestBudgetIsNeverOverspent(t *testing.T) {
+	testenv.Unraced(t, testenv.OneGoroutine)
+
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, open(t), 3)
 		sp := spec()

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/pebble"
 )
@@ -164,6 +165,8 @@ func expected(all map[string]string, logged map[string]store.Versionstamp, last 
 }
 
 func TestPowerLoss(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	crashes, acknowledged := 0, 0
 	for seed := range uint64(20) {
 		l := newLab(seed)

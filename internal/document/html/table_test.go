@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/internal/document/html"
 )
@@ -58,6 +59,8 @@ func TestTablesOfMainText(t *testing.T) {
 // TestTablesThatCostMuch reads tables that say much in few bytes: in time, and within their
 // bounds, or they are refused.
 func TestTablesThatCostMuch(t *testing.T) {
+	testenv.Lengthy(t)
+
 	for name, page := range map[string]string{
 		"a million columns":    "<table><tr><th>a<th>b<tr>" + strings.Repeat("<td>", 1_000_000),
 		"wide and long":        "<table><tr>" + strings.Repeat("<td colspan=1000>", 3000) + strings.Repeat("<tr><td>x", 100_000),

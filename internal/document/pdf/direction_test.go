@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/internal/document/pdf"
 )
 
@@ -201,6 +202,8 @@ func TestRightToLeft(t *testing.T) {
 
 // TestOCRFromRightToLeft has a program recognise text, which it writes as it is read.
 func TestOCRFromRightToLeft(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	letters := alphabets["Hebrew"]
 	const head = "level\tpage_num\tblock_num\tpar_num\tline_num\tword_num\tleft\ttop\twidth\theight\tconf\ttext\n"
 	word := func(left int, text string) string {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/internal/document/pdf"
 )
@@ -30,6 +31,8 @@ func darkest(m image.Image, p document.Picture, left, top, right, bottom float64
 // TestDraw: where the box of a word is, its picture is dark; around it, it is white. So it is
 // on pages that are turned or cropped.
 func TestDraw(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	total := sheet{lines: []line{{100, 700, "Total"}}}
 	turned, cropped := total, total
 	turned.more, cropped.more = "/Rotate 90", "/CropBox [50 400 550 760]"

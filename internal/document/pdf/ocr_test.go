@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/internal/document/pdf"
 )
 
@@ -29,6 +30,8 @@ func closing(t *testing.T, program ...string) *pdf.Reader {
 
 // TestOCREnvironment has a program write what it sees of the environment.
 func TestOCREnvironment(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	t.Setenv("CODITECT_TEST_KEY", "secret")
 	t.Setenv("TESSDATA_PREFIX", "/languages")
 	got := read(t, closing(t, "env"), makeFile("", sheet{})).Text
@@ -42,6 +45,8 @@ func TestOCREnvironment(t *testing.T) {
 // TestOCRCanceled ends the reading while a program waits for one that it has started. Both
 // hold the writing end of a pipe, which ends with the last of them.
 func TestOCRCanceled(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)

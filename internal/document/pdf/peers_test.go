@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/internal/document/pdf"
 )
 
@@ -57,6 +58,8 @@ func wordF1(got, want string) float64 {
 // TestPrintedReceipts prints receipts by LibreOffice, and compares what is read of them
 // with their text, and the boxes of words with those of Poppler.
 func TestPrintedReceipts(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	data := os.Getenv("CODITECT_TESTDATA")
 	if data == "" {
 		t.Skip("CODITECT_TESTDATA is not set: the receipts are there")
@@ -146,6 +149,8 @@ func compareBoxes(t *testing.T, text string, box func(from, to int) []float64, b
 
 // TestOCR reads a page that is a picture by tesseract.
 func TestOCR(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	peer(t, "tesseract")
 	toPicture := peer(t, "pdftoppm")
 	file := filepath.Join(t.TempDir(), "a.pdf")

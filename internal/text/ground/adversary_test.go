@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/internal/text/ground"
 )
 
@@ -106,6 +107,8 @@ func TestSeenThrough(t *testing.T) {
 
 // TestWholeText finds a text in itself, however long.
 func TestWholeText(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	text := strings.Repeat("The firm paid 1,500 dollars … 漢字 👨\u200d👩\u200d👧 e\u0301.\r\n", 2000)
 	g := ground.New(text)
 	for _, test := range []struct {

@@ -9,12 +9,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/internal/text/ground"
 )
 
 // TestHostile finds quotes that match at very many places, or nearly do. What
 // would be quadratic does not end before the test is given up.
 func TestHostile(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	again := func(s string, size int) string { return strings.Repeat(s, size/len(s)) }
 	const size = 1 << 18
 	for _, test := range []struct {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"unicode"
 
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/internal/text/ground"
 )
 
@@ -229,6 +230,8 @@ func plainWords(s string) []string {
 
 // TestRe3dInvented makes up quotes of each kind; none may pass for verified.
 func TestRe3dInvented(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	documents, _ := re3d(t)
 	v := newInventor(rand.New(rand.NewPCG(2, 2)), documents)
 	texts, words := prepared(documents), map[*document][]string{}

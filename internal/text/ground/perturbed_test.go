@@ -9,6 +9,7 @@ import (
 	"testing"
 	"unicode"
 
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/internal/text/ground"
 )
 
@@ -125,6 +126,8 @@ func tellingWords() []string {
 // and white space. All must be found at the right place; those that say the same
 // must be verified, and those that lack what tells must not be.
 func TestRe3dPerturbed(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	documents, _ := re3d(t)
 	r := rand.New(rand.NewPCG(1, 1))
 	all, texts := windows(r, documents), prepared(documents)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/internal/text/rules"
 )
 
@@ -61,6 +62,8 @@ func TestManyFieldsAtOneLabel(t *testing.T) {
 // TestTextsThatCostMuch runs on texts that make careless matching quadratic: it would not
 // end in time.
 func TestTextsThatCostMuch(t *testing.T) {
+	testenv.Lengthy(t)
+
 	const size = 32 << 10
 	programs := map[string]*rules.Program{
 		"record":  compile(t, everyHint),

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/internal/outcome/eval"
 	"github.com/coditect/mapreduce/internal/text/rules"
 )
@@ -115,9 +116,8 @@ func TestLicences(t *testing.T) {
 // TestPackages reads every tenth package that the package index of this machine
 // knows, and all of them where CODITECT_TESTDATA asks for tests on real data.
 func TestPackages(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a few seconds of work")
-	}
+	testenv.Lengthy(t)
+
 	if _, err := exec.LookPath("apt-cache"); err != nil {
 		t.Skip("there is no apt-cache")
 	}

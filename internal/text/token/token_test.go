@@ -10,6 +10,7 @@ import (
 	"github.com/tiktoken-go/tokenizer/codec"
 	"pgregory.net/rapid"
 
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/internal/text/token"
 )
 
@@ -80,6 +81,8 @@ func FuzzAgreesWithTheTokenizer(f *testing.F) {
 // TestLongText compares texts of many words with what the tokenizer says of
 // them whole.
 func TestLongText(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	whole, counter := codec.NewO200kBase(), token.New()
 	texts := rapid.StringMatching(`([A-Z]?[a-zéß]{1,12}('s|'LL|n't)?[,.;!)"/]{0,2}[ \n\t]{1,4}[0-9]{0,5}){1,40}`)
 	rapid.Check(t, func(t *rapid.T) {
@@ -145,6 +148,8 @@ var hostile = []struct{ name, unit string }{
 
 // TestHostileTexts counts texts for which the tokenizer alone would need hours.
 func TestHostileTexts(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	counter := token.New()
 	for _, test := range hostile {
 		t.Run(test.name, func(t *testing.T) {

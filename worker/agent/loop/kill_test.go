@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
@@ -72,6 +73,8 @@ func (r *rig) finish(t *testing.T, next func(attempt int) int) (value string, de
 // what is paid for twice is no more than one interval of the journal, with the turn that was
 // under way.
 func TestKilledAtEveryEvent(t *testing.T) {
+	testenv.Unraced(t, testenv.Processes)
+
 	var want string
 	var events int
 	var cost, largest int64

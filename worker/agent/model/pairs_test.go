@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/internal/text/token"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
@@ -20,6 +21,8 @@ var chapterName = regexp.MustCompile(`In chapter (\d+) the company`)
 // tokens each, of which no two fit a budget of 10,000. The final reduce compares
 // all of them, in calls that are each within the budget.
 func TestOutputsThatDoNotPair(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	const outputs, size, budget = 100, 5100, 10_000
 	counter := token.New()
 	long := strings.Repeat("built rockets and sold springs ", 2*size/31) // a value and its quote

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/model/settings"
@@ -374,6 +375,8 @@ func TestReduceFolds(t *testing.T) {
 // Options that are asked about in several calls, one of which tells none of its options
 // from the others: no option was compared with all, and the model has not decided.
 func TestReduceFoldsThatAreNotDecided(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	sixtyStatements(t)
 	var values []any
 	for _, undecided := range []int{1, 2, 1000} { // the call of a fold that chooses none

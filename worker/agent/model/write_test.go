@@ -11,6 +11,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/outcome/output/check"
@@ -309,6 +310,8 @@ func TestGivenIsNotAsked(t *testing.T) {
 
 // TestAnswersThatDoNotFit are mended once.
 func TestAnswersThatDoNotFit(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	in, _ := extracted(t)
 	good := `{"topics":[{"title":"t","refs":[]}],"total":1}`
 	t.Run("mended", func(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/internal/document/html"
 	"github.com/coditect/mapreduce/internal/document/plain"
@@ -245,6 +246,8 @@ func TestPages(t *testing.T) {
 
 // A page of many elements is read, and used, by what can be used of it.
 func TestLargePages(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	host := site(t, map[string]http.HandlerFunc{
 		"/": says(`<title>Large</title><h1>The first</h1><a href=/next>To the next</a><label>Name <input aria-label="Your name" oninput="said.textContent = 'Hello ' + value"></label><p id=said></p>` +
 			strings.Repeat("<p>Weather and <b>stars</b>.", 20_000)),

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/worker/tool"
 	"github.com/coditect/mapreduce/worker/tool/fetch"
 	"github.com/coditect/mapreduce/worker/tool/policy"
@@ -137,6 +138,8 @@ func bomb(t testing.TB, size int64) []byte {
 
 // TestPacked: pages may be packed; a bomb is told from a page, and named.
 func TestPacked(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	packed := bomb(t, 64<<20)
 	w := newSite(t)
 	w.mux.HandleFunc("/packed", func(rw http.ResponseWriter, r *http.Request) {
@@ -238,6 +241,8 @@ func TestServersThatNeverEnd(t *testing.T) {
 // TestMemory reads bodies of 1 GB, plain and packed, many at a time, and prints what that
 // takes at most.
 func TestMemory(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	const size, readers = 1 << 30, 8
 	packed := bomb(t, 64<<20)
 	w := newSite(t)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/worker/tool"
 	"github.com/coditect/mapreduce/worker/tool/mcp"
 )
@@ -349,6 +350,8 @@ func TestLyingServers(t *testing.T) {
 	})
 	for mode, want := range map[string]string{"malformed": "test_a: ", "floods": "the server wrote more than 67108864 bytes", "unknown": "test_a: ", "deep": "test_a: "} {
 		t.Run(mode, func(t *testing.T) {
+			testenv.Variant(t, mode != "floods")
+
 			patient := func(s *mcp.Server) { s.Timeout = 5 * time.Minute } // many bytes have to come
 			s := unit(t, open(t, server(mode, patient), config()))
 			refused(t, s, "test_a", `{}`, want)
@@ -369,6 +372,8 @@ func TestLyingServers(t *testing.T) {
 		}
 	})
 	t.Run("enormous", func(t *testing.T) {
+		testenv.Variant(t, false)
+
 		s := unit(t, open(t, server("good"), config()))
 		refused(t, s, "test_enormous", `{}`, "exceeded the configured maximum line length")
 		call(t, s, "test_count", `{}`)

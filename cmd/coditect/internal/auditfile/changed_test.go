@@ -14,6 +14,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/auditfile"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
@@ -22,7 +23,11 @@ import (
 func TestRandomChangesAreFound(t *testing.T) { findChanges(t, 1000) }
 
 // TestTenThousandRandomChangesAreFound is the same, for longer.
-func TestTenThousandRandomChangesAreFound(t *testing.T) { findChanges(t, 10_000) }
+func TestTenThousandRandomChangesAreFound(t *testing.T) {
+	testenv.Lengthy(t)
+
+	findChanges(t, 10_000)
+}
 
 func findChanges(t *testing.T, changes uint64) {
 	t.Helper()

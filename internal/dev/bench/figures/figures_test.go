@@ -13,6 +13,7 @@ import (
 
 	"github.com/coditect/mapreduce/internal/dev/bench/figures"
 	"github.com/coditect/mapreduce/internal/dev/bench/rig"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 )
 
 // TestMain also is the program that figures start again: as a worker to be
@@ -148,6 +149,8 @@ func TestPending(t *testing.T) {
 }
 
 func TestReducing(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	r, err := figures.MeasureReducing(t.Context(), tiny(t))
 	if err != nil {
 		t.Fatal(err)
@@ -169,6 +172,8 @@ func TestReducing(t *testing.T) {
 }
 
 func TestNeighbour(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	l := tiny(t)
 	l.Size, l.Nap = 10_000, 2*time.Second // enough to last
 	n, err := figures.MeasureNeighbour(t.Context(), l)
@@ -233,6 +238,8 @@ func TestIdle(t *testing.T) {
 }
 
 func TestModels(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
 	m, err := figures.MeasureModels(t.Context(), tiny(t))
 	if err != nil {
 		t.Fatal(err)
