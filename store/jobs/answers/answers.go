@@ -15,6 +15,18 @@ import (
 	"github.com/coditect/mapreduce/store/keys"
 )
 
+// Records reads and writes answers inside a transaction of its caller.
+type Records struct{ *records.Records }
+
+// A Store keeps what models answered, for other jobs of the same tenant.
+type Store struct {
+	db *records.DB
+	Records
+}
+
+// New returns the operations on the records of db.
+func New(db *records.DB, r *records.Records) *Store { return &Store{db, Records{r}} }
+
 // Answers of models are kept for other jobs of the same tenant, under the hash
 // of all that decides an answer. Each answer carries a hash of its own, over its
 // key and its bytes: what does not agree with it is none. They are worth no more

@@ -13,6 +13,18 @@ import (
 	"github.com/coditect/mapreduce/store/keys"
 )
 
+// Records reads and writes what is planned of a level inside a transaction of its caller.
+type Records struct{ *records.Records }
+
+// A Store plans the levels of jobs, and says how far they are.
+type Store struct {
+	db *records.DB
+	Records
+}
+
+// New returns the operations on the records of db.
+func New(db *records.DB, r *records.Records) *Store { return &Store{db, Records{r}} }
+
 // A Status is how far a job's level is.
 type Status struct {
 	State     mapreduce.JobState

@@ -18,6 +18,18 @@ import (
 	"github.com/coditect/mapreduce/store/keys"
 )
 
+// writer reads and writes what a change of a job takes inside a transaction of its caller.
+type writer struct{ *records.Records }
+
+// A Store pauses, fails, cancels, deletes and resumes jobs.
+type Store struct {
+	db *records.DB
+	writer
+}
+
+// New returns the operations on the records of db.
+func New(db *records.DB, r *records.Records) *Store { return &Store{db, writer{r}} }
+
 // Pause stops a running job's claims, if it is still at epoch, which may be
 // AnyEpoch: a node that saw it out of budget must not pause it once it was
 // resumed with more. A job that is paused stays so.

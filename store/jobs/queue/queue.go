@@ -11,6 +11,18 @@ import (
 	"github.com/coditect/mapreduce/store/keys"
 )
 
+// Records reads and writes the queues of a job inside a transaction of its caller.
+type Records struct{ *records.Records }
+
+// A Store reads the queues of jobs, and wakes units that sleep.
+type Store struct {
+	db *records.DB
+	Records
+}
+
+// New returns the operations on the records of db.
+func New(db *records.DB, r *records.Records) *Store { return &Store{db, Records{r}} }
+
 // A Stretch is a part of one of a job's queues: the entries of new work in
 // [From, To), and before them what came back, if Returned is set. At most Limit
 // entries are read; 0 means no bound.

@@ -15,10 +15,25 @@ import (
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
+	"github.com/coditect/mapreduce/store/jobs/grants"
+	"github.com/coditect/mapreduce/store/jobs/nodes"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/jobs/transition"
 	"github.com/coditect/mapreduce/store/keys"
 )
+
+// A Store binds sessions of workers to orchestrators, and takes back what lost sessions held.
+type Store struct {
+	db *records.DB
+	*records.Records
+	grants grants.Records
+	nodes  nodes.Records
+}
+
+// New returns the operations on the records of db.
+func New(db *records.DB, r *records.Records) *Store {
+	return &Store{db, r, grants.NewRecords(r), nodes.Records{Records: r}}
+}
 
 // A Binding is what a session holds once it is bound to this node.
 type Binding struct {

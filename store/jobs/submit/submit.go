@@ -20,6 +20,18 @@ import (
 	"github.com/coditect/mapreduce/store/keys"
 )
 
+// writer reads and writes submissions inside a transaction of its caller.
+type writer struct{ *records.Records }
+
+// A Store stores submissions, and makes each a job when it is whole.
+type Store struct {
+	db *records.DB
+	writer
+}
+
+// New returns the operations on the records of db.
+func New(db *records.DB, r *records.Records) *Store { return &Store{db, writer{r}} }
+
 // Begin opens a submission under an id that no job has; if one has it, Begin
 // fails with errs.Exists and the caller draws again. A tenant without a place for one more job,
 // or the tokens of its budget, is refused; the job takes both when it is published, so that a

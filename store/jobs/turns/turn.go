@@ -19,6 +19,21 @@ import (
 	"github.com/coditect/mapreduce/store/keys"
 )
 
+// reader reads what reduces wait for inside a transaction of its caller.
+type reader struct{ *records.Records }
+
+// A Store takes reports of ended attempts and claims units, and lets go reduces whose inputs have ended.
+type Store struct {
+	db *records.DB
+	reader
+	grants grants.Records
+}
+
+// New returns the operations on the records of db.
+func New(db *records.DB, r *records.Records) *Store {
+	return &Store{db, reader{r}, grants.NewRecords(r)}
+}
+
 // A Turn is what one transaction does for one job: it takes reports of ended
 // attempts, and claims units for the slots they freed.
 type Turn struct {
