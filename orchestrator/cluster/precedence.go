@@ -7,7 +7,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/store/jobs/levels"
+	"github.com/coditect/mapreduce/store/jobs/lifecycle"
 )
 
 // Some transactions read what all orchestrators hold of a job or have done for it: grants
@@ -61,7 +61,7 @@ func (m *Membership) YieldTurn(ctx context.Context, id mapreduce.JobID) error {
 
 // GiveWay returns the status of a job whose level has ended, once no other orchestrator
 // plans the next level. A planner that makes no step for maxStep is ignored.
-func (m *Membership) GiveWay(ctx context.Context, id mapreduce.JobID, s *levels.Status) (*levels.Status, error) {
+func (m *Membership) GiveWay(ctx context.Context, id mapreduce.JobID, s *lifecycle.Status) (*lifecycle.Status, error) {
 	if m.IsOnlyNode() || m.config.NoPrecedence {
 		return s, nil
 	}

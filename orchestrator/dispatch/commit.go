@@ -14,8 +14,8 @@ import (
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/store/jobs/turns"
 )
 
 // CommitterParts are the parts of an orchestrator that a Committer works with. All must be set,
@@ -131,9 +131,9 @@ func (c *Committer) commitTask(ctx context.Context, task *schedule.Task) {
 
 // beginTurn notes that a turn begins, and returns what notes that it has ended. Without
 // metrics and tracing it does nothing.
-func (c *Committer) beginTurn(ctx context.Context, task *schedule.Task) (context.Context, func(*turns.Result, error)) {
+func (c *Committer) beginTurn(ctx context.Context, task *schedule.Task) (context.Context, func(*queue.Result, error)) {
 	if c.metrics == nil && c.tracing == nil {
-		return ctx, func(*turns.Result, error) {}
+		return ctx, func(*queue.Result, error) {}
 	}
 
 	begun := time.Now()
@@ -146,7 +146,7 @@ func (c *Committer) beginTurn(ctx context.Context, task *schedule.Task) (context
 	}
 
 	ctx, endSpan := c.tracing.BeginTurn(ctx, task.Job.ID, task.Spec, held, len(task.Turn.Reports))
-	return ctx, func(res *turns.Result, err error) {
+	return ctx, func(res *queue.Result, err error) {
 		claimed := 0
 		if err == nil {
 			claimed = len(res.Claimed)
@@ -159,7 +159,7 @@ func (c *Committer) beginTurn(ctx context.Context, task *schedule.Task) (context
 }
 
 // countAttempts counts the attempts that a turn has finished.
-func (c *Committer) countAttempts(ctx context.Context, task *schedule.Task, res *turns.Result) {
+func (c *Committer) countAttempts(ctx context.Context, task *schedule.Task, res *queue.Result) {
 	if c.metrics == nil || len(res.Verdicts) == 0 {
 		return
 	}
@@ -200,7 +200,7 @@ var errUntold = errs.New(errs.Unavailable, "something was not sent: connect agai
 // finishAndClaim carries out a turn until its outcome is known. While the store is away
 // it may have committed all the same: the same turn, run again, finds out, where
 // another one would claim other units beside those.
-func (c *Committer) finishAndClaim(ctx context.Context, task *schedule.Task) (*turns.Result, error) {
+func (c *Committer) finishAndClaim(ctx context.Context, task *schedule.Task) (*queue.Result, error) {
 	for pause := cluster.FirstPause; ; pause = min(2*pause, cluster.LongestPause) {
 		res, err := c.jobs.Turns.FinishAndClaim(ctx, task.Turn)
 		if !store.MaybeCommitted(err) {
@@ -220,7 +220,7 @@ func (c *Committer) delayRetry(j *schedule.Job) {
 }
 
 // sendVerdicts sends the verdicts of a turn to the sessions they are for.
-func (c *Committer) sendVerdicts(task *schedule.Task, res *turns.Result) {
+func (c *Committer) sendVerdicts(task *schedule.Task, res *queue.Result) {
 	bySession := make(map[*schedule.Session][]mapreduce.VerdictOn)
 	for i, p := range task.Sent {
 		v := mapreduce.VerdictOn{
@@ -244,7 +244,7 @@ func (c *Committer) sendVerdicts(task *schedule.Task, res *turns.Result) {
 }
 
 // handleResult does what a turn may have made due.
-func (c *Committer) handleResult(j *schedule.Job, res *turns.Result, idle bool) {
+func (c *Committer) handleResult(j *schedule.Job, res *queue.Result, idle bool) {
 	failed := res.JobError != ""
 	for _, v := range res.Verdicts {
 		failed = failed || v.State == mapreduce.UnitFailed

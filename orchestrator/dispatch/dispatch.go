@@ -12,8 +12,8 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/orchestrator/transfer"
 	"github.com/coditect/mapreduce/store/jobs/content"
+	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/store/jobs/turns"
 )
 
 // messageBytes bounds the content of one message to a worker, but for the last
@@ -22,7 +22,7 @@ const messageBytes = 1 << 20
 
 // DispatchUnits sends the units that a turn claimed to their workers, with what they
 // work on. A unit whose input cannot be read goes back.
-func (f *Fleet) DispatchUnits(ctx context.Context, t *schedule.Task, res *turns.Result) {
+func (f *Fleet) DispatchUnits(ctx context.Context, t *schedule.Task, res *queue.Result) {
 	if len(res.Claimed) == 0 {
 		return
 	}
@@ -156,7 +156,7 @@ func (b *assignmentBatch) sendBatch() {
 
 // readInputTexts reads what the claimed units work on, all together, but for what is too
 // large for an assignment.
-func (f *Fleet) readInputTexts(ctx context.Context, id mapreduce.JobID, claimed []turns.Claimed) ([][]byte, error) {
+func (f *Fleet) readInputTexts(ctx context.Context, id mapreduce.JobID, claimed []queue.Claimed) ([][]byte, error) {
 	ranges := make([]content.TextRange, len(claimed))
 	for i, c := range claimed {
 		if src := c.Unit.Source; src != nil && src.End-src.Start <= mapreduce.MaxAssigned {

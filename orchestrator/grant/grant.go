@@ -14,7 +14,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/store/jobs"
-	"github.com/coditect/mapreduce/store/jobs/grants"
+	"github.com/coditect/mapreduce/store/jobs/nodes"
 )
 
 // A Config says how a Manager works. All of it must be set.
@@ -64,7 +64,7 @@ func (m *Manager) Adjust(ctx context.Context, id mapreduce.JobID) error {
 		}
 	}
 
-	g, short, err := m.requestGrant(ctx, id, func() (grants.Request, bool) { return m.missingGrants(id) })
+	g, short, err := m.requestGrant(ctx, id, func() (nodes.GrantRequest, bool) { return m.missingGrants(id) })
 	if err != nil || short == 0 || g.Budget == 0 || g.Running > 0 {
 		return err
 	}
@@ -85,7 +85,7 @@ func (m *Manager) lockGrantRequests(ctx context.Context) (done func(), err error
 
 // requestGrant asks for a grant, if what says to, and enters it. It returns how many
 // tokens are still lacking.
-func (m *Manager) requestGrant(ctx context.Context, id mapreduce.JobID, what func() (grants.Request, bool)) (g *grants.Reply, short int64, err error) {
+func (m *Manager) requestGrant(ctx context.Context, id mapreduce.JobID, what func() (nodes.GrantRequest, bool)) (g *nodes.GrantReply, short int64, err error) {
 	done, err := m.lockGrantRequests(ctx)
 	if err != nil {
 		return nil, 0, err
@@ -106,7 +106,7 @@ func (m *Manager) requestGrant(ctx context.Context, id mapreduce.JobID, what fun
 
 // Refresh reads anew what a job was granted here.
 func (m *Manager) Refresh(ctx context.Context, id mapreduce.JobID) error {
-	_, _, err := m.requestGrant(ctx, id, func() (grants.Request, bool) { return grants.Request{}, true })
+	_, _, err := m.requestGrant(ctx, id, func() (nodes.GrantRequest, bool) { return nodes.GrantRequest{}, true })
 	return err
 }
 
@@ -148,7 +148,7 @@ func (m *Manager) AskForCalls(ctx context.Context) error {
 	return err
 }
 
-func (m *Manager) outOfBudget(ctx context.Context, id mapreduce.JobID, g *grants.Reply, short int64) error {
+func (m *Manager) outOfBudget(ctx context.Context, id mapreduce.JobID, g *nodes.GrantReply, short int64) error {
 	if !m.scheduler.Grants.HasWaitedForTokens(id, 3*m.config.Poll) {
 		beats, err := m.jobs.Nodes.Beats(ctx)
 		if err != nil || len(beats) > 1 || !m.members.IsOnlyNode() {
@@ -167,7 +167,7 @@ func (m *Manager) outOfBudget(ctx context.Context, id mapreduce.JobID, g *grants
 }
 
 // budgetText says where the budget of a job is: what it has spent, what is held back, what is left.
-func budgetText(g *grants.Reply) string {
+func budgetText(g *nodes.GrantReply) string {
 	left := max(0, g.Rest+g.Tokens-g.Used)
 	text := fmt.Sprintf("of the budget of %d tokens %d are left: %d are spent or reserved", g.Budget, left, g.Budget-g.Held-left)
 	if g.Held > 0 {
@@ -177,8 +177,8 @@ func budgetText(g *grants.Reply) string {
 }
 
 // missingGrants says what to ask for, and whether to.
-func (m *Manager) missingGrants(id mapreduce.JobID) (grants.Request, bool) {
-	ask := grants.Request{ID: m.config.NewID(), Alone: m.members.IsOnlyNode(), Doubts: m.members.SuspectNodes()}
+func (m *Manager) missingGrants(id mapreduce.JobID) (nodes.GrantRequest, bool) {
+	ask := nodes.GrantRequest{ID: m.config.NewID(), Alone: m.members.IsOnlyNode(), Doubts: m.members.SuspectNodes()}
 	wanted := m.scheduler.Grants.TakeMissing(id, &ask)
 	return ask, wanted
 }
@@ -289,8 +289,8 @@ func (m *Manager) reserveOne(ctx context.Context, session *schedule.Session, q m
 
 	more := q.Tokens - h.Reserved
 	if !m.scheduler.Grants.SpendTokens(ctx, j, more) {
-		ask := grants.Request{Tokens: more, Parallelism: int64(spec.Parallelism), Doubts: m.members.SuspectNodes()}
-		if _, _, err := m.requestGrant(ctx, q.Job, func() (grants.Request, bool) { return ask, true }); err != nil {
+		ask := nodes.GrantRequest{Tokens: more, Parallelism: int64(spec.Parallelism), Doubts: m.members.SuspectNodes()}
+		if _, _, err := m.requestGrant(ctx, q.Job, func() (nodes.GrantRequest, bool) { return ask, true }); err != nil {
 			return false, err
 		}
 		// Whether that is enough the store decides: this reservation may be in what it
@@ -300,8 +300,8 @@ func (m *Manager) reserveOne(ctx context.Context, session *schedule.Session, q m
 		}
 	}
 
-	before, err := m.jobs.Grants.Reserve(ctx, []grants.Reservation{{Held: q.Held, Tokens: q.Tokens}})
-	if err == nil && before[0] == grants.NoTokens {
+	before, err := m.jobs.Grants.Reserve(ctx, []nodes.Reservation{{Held: q.Held, Tokens: q.Tokens}})
+	if err == nil && before[0] == nodes.NoTokens {
 		m.scheduler.Grants.NoteMissingTokens(j, q.Tokens)
 		m.scheduler.Grants.MarkOverdrawn(j)
 		m.signals.MarkDue(q.Job)

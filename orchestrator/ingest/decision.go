@@ -10,14 +10,14 @@ import (
 	"github.com/coditect/mapreduce/internal/plan"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
-	"github.com/coditect/mapreduce/store/jobs/levels"
+	"github.com/coditect/mapreduce/store/jobs/lifecycle"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
 // A decision is what becomes of a direct unit once all documents are text.
 type decision struct {
-	direct   *levels.Direct            // the unit that takes all; nil if there is none
+	direct   *lifecycle.Direct         // the unit that takes all; nil if there is none
 	staged   *directInput              // documents of the unit that is staged
 	dissolve bool                      // these get units of their own
 	taken    map[mapreduce.UnitID]bool // parse units whose documents a direct unit has
@@ -88,7 +88,7 @@ func (d *decision) chooseDirect(all *directInput, c *Config, parsed int64) error
 	if err != nil {
 		return err
 	}
-	d.direct = &levels.Direct{Unit: unit, Level: jobspec.LevelOf(all.graph.First(all.graph.Bundles())), Characters: parsed}
+	d.direct = &lifecycle.Direct{Unit: unit, Level: jobspec.LevelOf(all.graph.First(all.graph.Bundles())), Characters: parsed}
 
 	for _, batch := range splitBatches(data, []*records.Unit{unit}) {
 		d.direct.Blobs = append(d.direct.Blobs, batch.Blobs...)

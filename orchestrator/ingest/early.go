@@ -8,7 +8,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/plan"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
-	"github.com/coditect/mapreduce/store/jobs/levels"
+	"github.com/coditect/mapreduce/store/jobs/lifecycle"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
@@ -33,23 +33,23 @@ func mapsEarly(spec *mapreduce.JobSpec, g *plan.Graph, bundle *directInput) bool
 // units.
 type earlyJobs struct {
 	mu   sync.Mutex // guards the map; a job's entry is used by the one goroutine that advances the job
-	jobs map[mapreduce.JobID]*levels.Planted
+	jobs map[mapreduce.JobID]*lifecycle.Planted
 }
 
 // maxEarlyJobs bounds the jobs that are remembered. Of others more is read.
 const maxEarlyJobs = 256
 
 // of returns how far a job is.
-func (e *earlyJobs) of(id mapreduce.JobID) *levels.Planted {
+func (e *earlyJobs) of(id mapreduce.JobID) *lifecycle.Planted {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 
 	p := e.jobs[id]
 	if p == nil {
 		if e.jobs == nil || len(e.jobs) >= maxEarlyJobs {
-			e.jobs = make(map[mapreduce.JobID]*levels.Planted)
+			e.jobs = make(map[mapreduce.JobID]*lifecycle.Planted)
 		}
-		p = new(levels.Planted)
+		p = new(lifecycle.Planted)
 		e.jobs[id] = p
 	}
 	return p

@@ -19,7 +19,7 @@ import (
 	"github.com/coditect/mapreduce/internal/text/pack"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
-	"github.com/coditect/mapreduce/store/jobs/levels"
+	"github.com/coditect/mapreduce/store/jobs/lifecycle"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/keys"
 )
@@ -323,7 +323,7 @@ type regathering struct {
 // returns what is to become of the unit that was staged for those which were text already.
 // Documents that have a unit keep it, from a run that a resume goes on with, or from one
 // that was cut off; the others are gathered among themselves.
-func (in *Intake) plantGathered(ctx context.Context, id mapreduce.JobID, epoch int64, c *jobspec.Compiled, d *decision) (levels.Dissolve, error) {
+func (in *Intake) plantGathered(ctx context.Context, id mapreduce.JobID, epoch int64, c *jobspec.Compiled, d *decision) (lifecycle.Dissolve, error) {
 	r := &regathering{
 		gatherer: newGatherer(in.config, c.Spec, c.Graph), intake: in, job: id,
 		staged: make(map[int64]payload.Document), parsed: make(map[int64]mapreduce.UnitID),
@@ -336,7 +336,7 @@ func (in *Intake) plantGathered(ctx context.Context, id mapreduce.JobID, epoch i
 
 	u, err := in.jobs.View.Unit(ctx, id, staged)
 	if err != nil {
-		return levels.Dissolve{}, err
+		return lifecycle.Dissolve{}, err
 	}
 
 	// The unit that was staged has the documents that were text already.
@@ -346,7 +346,7 @@ func (in *Intake) plantGathered(ctx context.Context, id mapreduce.JobID, epoch i
 		docs = d.staged.docs
 	case u != nil:
 		if docs, err = outputs.Documents(ctx, in.jobs.Reader(), id, u); err != nil {
-			return levels.Dissolve{}, err
+			return lifecycle.Dissolve{}, err
 		}
 		d.dissolve = true
 	}
@@ -357,7 +357,7 @@ func (in *Intake) plantGathered(ctx context.Context, id mapreduce.JobID, epoch i
 
 	taken, err := r.takenDocuments(ctx, staged, d)
 	if err != nil {
-		return levels.Dissolve{}, err
+		return lifecycle.Dissolve{}, err
 	}
 
 	for _, doc := range docs {
@@ -368,22 +368,22 @@ func (in *Intake) plantGathered(ctx context.Context, id mapreduce.JobID, epoch i
 	}
 
 	if err := r.addParsed(ctx, taken); err != nil {
-		return levels.Dissolve{}, err
+		return lifecycle.Dissolve{}, err
 	}
 
 	r.sortDocuments(r.docs)
 	groups := r.groups(r.docs, false)
 	if err := r.checkGroups(groups); err != nil {
-		return levels.Dissolve{}, errs.New(errs.Precondition, "%v", err)
+		return lifecycle.Dissolve{}, errs.New(errs.Precondition, "%v", err)
 	}
 
 	for _, group := range groups {
 		if err := r.plantGroup(ctx, epoch, group); err != nil {
-			return levels.Dissolve{}, err
+			return lifecycle.Dissolve{}, err
 		}
 	}
 
-	return levels.Dissolve{Staged: d.dissolve, KeepText: r.shared}, nil
+	return lifecycle.Dissolve{Staged: d.dissolve, KeepText: r.shared}, nil
 }
 
 // takenDocuments returns the documents that have units, but for the one that is staged.

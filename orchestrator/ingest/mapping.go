@@ -9,7 +9,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
 	"github.com/coditect/mapreduce/store"
-	"github.com/coditect/mapreduce/store/jobs/levels"
+	"github.com/coditect/mapreduce/store/jobs/lifecycle"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/keys"
 )
@@ -52,7 +52,7 @@ func (in *Intake) StartMapping(ctx context.Context, id mapreduce.JobID, epoch in
 	}
 
 	if cuts < 0 { // the documents that there are have their unit, or there are none
-		return in.jobs.Levels.StartMapping(ctx, id, epoch, jobspec.LevelOf(graph.First(graph.Bundles())), levels.Dissolve{})
+		return in.jobs.Levels.StartMapping(ctx, id, epoch, jobspec.LevelOf(graph.First(graph.Bundles())), lifecycle.Dissolve{})
 	}
 
 	// From here on nothing is mapped early.
@@ -63,17 +63,17 @@ func (in *Intake) StartMapping(ctx context.Context, id mapreduce.JobID, epoch in
 
 	first := jobspec.LevelOf(graph.First(cuts))
 	if tree := graph.TreeAtOnce(cuts); tree >= 0 {
-		return in.jobs.Levels.PlanTree(ctx, id, levels.TreePlan{
+		return in.jobs.Levels.PlanTree(ctx, id, lifecycle.TreePlan{
 			Epoch: epoch, First: first, Stage: tree, Name: graph.Pipeline().Stages[tree].Name, Root: graph.Root(tree),
 			Phase: graph.Phase(tree), Group: graph.TreeOf(tree).Group(),
 		})
 	}
-	return in.jobs.Levels.StartMapping(ctx, id, epoch, first, levels.Dissolve{Staged: d.dissolve})
+	return in.jobs.Levels.StartMapping(ctx, id, epoch, first, lifecycle.Dissolve{Staged: d.dissolve})
 }
 
 // parsedUnits returns what makes the units of the documents that workers have parsed,
 // except those in taken.
-func (in *Intake) parsedUnits(id mapreduce.JobID, spec *mapreduce.JobSpec, g *plan.Graph, taken map[mapreduce.UnitID]bool) levels.DocumentUnits {
+func (in *Intake) parsedUnits(id mapreduce.JobID, spec *mapreduce.JobSpec, g *plan.Graph, taken map[mapreduce.UnitID]bool) lifecycle.DocumentUnits {
 	cut := newCutter(in.config, spec, g)
 	return func(ctx context.Context, u *records.Unit) ([]records.Batch, error) {
 		if taken[u.ID] {

@@ -27,8 +27,8 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/observe"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/lifecycle"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/store/jobs/submit"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
@@ -200,7 +200,7 @@ func (in *Intake) ingestJob(ctx context.Context, spec *mapreduce.JobSpec, docs i
 
 	s := &submission{
 		intake: in, config: in.config, spec: spec, graph: compiled.Graph, begun: time.Now(),
-		publication: submit.Publication{Spec: spec, Shards: int64(in.config.Shards)},
+		publication: lifecycle.Publication{Spec: spec, Shards: int64(in.config.Shards)},
 	}
 
 	staging, giveUp := context.WithCancel(ctx)
@@ -300,7 +300,7 @@ type submission struct {
 	id          mapreduce.JobID // "" as long as nothing is stored
 	spec        *mapreduce.JobSpec
 	begun       time.Time
-	publication submit.Publication
+	publication lifecycle.Publication
 	batch       records.Batch
 	stored      chan error          // receives how the part before the batch was stored; nil if none is being stored
 	first       []records.Candidate // the first units

@@ -20,7 +20,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/store/jobs"
-	"github.com/coditect/mapreduce/store/jobs/levels"
+	"github.com/coditect/mapreduce/store/jobs/lifecycle"
 )
 
 // A Config says how a Manager works. All of it must be set.
@@ -228,7 +228,7 @@ func (m *Manager) advanceJob(ctx context.Context, id mapreduce.JobID) error {
 
 // handleStoppedJob takes a job that does not run off the scheduler, and ends what a cancel
 // has begun.
-func (m *Manager) handleStoppedJob(ctx context.Context, id mapreduce.JobID, s *levels.Status) error {
+func (m *Manager) handleStoppedJob(ctx context.Context, id mapreduce.JobID, s *lifecycle.Status) error {
 	m.scheduler.RetireJob(id)
 	m.signals.NotifyWatchers(id)
 	m.noteEnd(ctx, id, s.State)
@@ -256,7 +256,7 @@ func (m *Manager) handleStoppedJob(ctx context.Context, id mapreduce.JobID, s *l
 // mustFailFast reports whether a unit has failed whose stage, or else the job, has its job
 // fail with the first. Of a pipeline none of whose stages says so, units of all levels
 // count: those of a tree run together.
-func (m *Manager) mustFailFast(ctx context.Context, id mapreduce.JobID, s *levels.Status) (bool, error) {
+func (m *Manager) mustFailFast(ctx context.Context, id mapreduce.JobID, s *lifecycle.Status) (bool, error) {
 	if s.Failed == 0 && s.Failures == 0 || s.AtResult {
 		return false, nil
 	}
@@ -278,7 +278,7 @@ func (m *Manager) mustFailFast(ctx context.Context, id mapreduce.JobID, s *level
 	return spec.OnError == mapreduce.FailFast && s.Failed > 0, nil
 }
 
-func (m *Manager) failFast(ctx context.Context, id mapreduce.JobID, s *levels.Status) error {
+func (m *Manager) failFast(ctx context.Context, id mapreduce.JobID, s *lifecycle.Status) error {
 	why := plural.Count(max(s.Failures, s.Failed), "unit") + " failed, and the job is to fail fast"
 	if u, err := m.jobs.View.FirstFailed(ctx, id); err != nil {
 		return err
@@ -303,7 +303,7 @@ func lastOf(list []string) string {
 }
 
 // turnLevel ends a level: it plans the next, or completes the job.
-func (m *Manager) turnLevel(ctx context.Context, id mapreduce.JobID, s *levels.Status) error {
+func (m *Manager) turnLevel(ctx context.Context, id mapreduce.JobID, s *lifecycle.Status) error {
 	switch {
 	case s.Level < 0:
 		if err := m.intake.StartMapping(ctx, id, s.Epoch); err != nil {
@@ -373,7 +373,7 @@ func (m *Manager) noteEnd(ctx context.Context, id mapreduce.JobID, state mapredu
 	m.config.Ended(ctx, job)
 }
 
-func (m *Manager) failAll(ctx context.Context, id mapreduce.JobID, s *levels.Status) error {
+func (m *Manager) failAll(ctx context.Context, id mapreduce.JobID, s *lifecycle.Status) error {
 	u, err := m.jobs.View.FirstFailed(ctx, id)
 	if err != nil {
 		return err

@@ -17,9 +17,9 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/result"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/content"
-	"github.com/coditect/mapreduce/store/jobs/levels"
+	"github.com/coditect/mapreduce/store/jobs/lifecycle"
+	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/store/jobs/turns"
 )
 
 const (
@@ -50,7 +50,7 @@ type Assembler struct {
 	waiting map[mapreduce.JobID]bool // in queue
 	queue   fair.Queue[mapreduce.JobID]
 	running map[mapreduce.JobID]context.CancelCauseFunc
-	session turns.WorkerSlots // that claims the units; none yet if its epoch is 0
+	session queue.WorkerSlots // that claims the units; none yet if its epoch is 0
 }
 
 // An AssemblerConfig says how an Assembler works. All of it must be set.
@@ -77,13 +77,13 @@ var errStopped = errors.New("the job runs no more")
 
 // Finish ends a job that no stage has anything left to do for: with its result, if
 // that is small; else its result is planned.
-func (a *Assembler) Finish(ctx context.Context, id mapreduce.JobID, s *levels.Status) error {
+func (a *Assembler) Finish(ctx context.Context, id mapreduce.JobID, s *lifecycle.Status) error {
 	if len(s.Planned) == 0 || s.Planned[0].Units > a.config.SmallUnits {
 		return a.jobs.Levels.PlanResult(ctx, id, s.Epoch)
 	}
 
-	w := result.NewWriter(levels.MaxSmallResult, func([]byte) error { return result.ErrNoRoom })
-	err := a.assembleResult(ctx, id, levels.MaxSmallResult, w.Add)
+	w := result.NewWriter(lifecycle.MaxSmallResult, func([]byte) error { return result.ErrNoRoom })
+	err := a.assembleResult(ctx, id, lifecycle.MaxSmallResult, w.Add)
 	switch {
 	case errors.Is(err, result.ErrNoRoom):
 		return a.jobs.Levels.PlanResult(ctx, id, s.Epoch)
@@ -112,7 +112,7 @@ func passes(err error) bool {
 func unassembled(why error) string { return "its result cannot be assembled: " + why.Error() }
 
 // EndAssembled ends a job the unit of whose result has ended.
-func (a *Assembler) EndAssembled(ctx context.Context, id mapreduce.JobID, s *levels.Status) error {
+func (a *Assembler) EndAssembled(ctx context.Context, id mapreduce.JobID, s *lifecycle.Status) error {
 	if s.Completed > 0 {
 		return a.jobs.Levels.Complete(ctx, id, s.Epoch)
 	}
@@ -271,9 +271,9 @@ func (a *Assembler) runResultUnit(ctx, own context.Context, id mapreduce.JobID) 
 		report.Outcome, report.Class, report.Errors = mapreduce.Errored, mapreduce.PermanentUnit, []string{unassembled(err)}
 	}
 
-	_, e := a.carryOut(ctx, &turns.Turn{
-		Job: id, Release: []turns.HeldID{claim},
-		Reports: []turns.Report{{Report: report, Session: claim.Session}},
+	_, e := a.carryOut(ctx, &queue.Turn{
+		Job: id, Release: []queue.HeldID{claim},
+		Reports: []queue.Report{{Report: report, Session: claim.Session}},
 	})
 
 	if e != nil || report.Outcome == mapreduce.Returned {
@@ -284,27 +284,27 @@ func (a *Assembler) runResultUnit(ctx, own context.Context, id mapreduce.JobID) 
 
 // claimResultUnit claims the unit that assembles the result of a job. It returns nil if
 // another has it, or it has ended.
-func (a *Assembler) claimResultUnit(ctx context.Context, id mapreduce.JobID) (*records.Unit, turns.HeldID, error) {
+func (a *Assembler) claimResultUnit(ctx context.Context, id mapreduce.JobID) (*records.Unit, queue.HeldID, error) {
 	u, err := a.jobs.View.Unit(ctx, id, mapreduce.ResultUnit)
 	if err != nil || u == nil || u.Waits == nil {
-		return nil, turns.HeldID{}, err
+		return nil, queue.HeldID{}, err
 	}
 
 	// Every node sees that the unit waits, and only one can claim it.
 	if !a.members.IsOnlyNode() {
 		if err := a.members.YieldTurn(ctx, id); err != nil {
-			return nil, turns.HeldID{}, err
+			return nil, queue.HeldID{}, err
 		}
 	}
 
 	session, err := a.ownSession(ctx)
 	if err != nil {
-		return nil, turns.HeldID{}, err
+		return nil, queue.HeldID{}, err
 	}
 
-	claim := turns.HeldID{Session: session.Session, Claim: rand.Text()}
-	res, err := a.carryOut(ctx, &turns.Turn{Job: id, Claim: &turns.Claim{
-		ID: claim.Claim, Workers: []turns.WorkerSlots{session}, Candidates: []records.Candidate{*u.Waits},
+	claim := queue.HeldID{Session: session.Session, Claim: rand.Text()}
+	res, err := a.carryOut(ctx, &queue.Turn{Job: id, Claim: &queue.Claim{
+		ID: claim.Claim, Workers: []queue.WorkerSlots{session}, Candidates: []records.Candidate{*u.Waits},
 	}})
 	switch {
 	case err != nil:
@@ -321,7 +321,7 @@ func (a *Assembler) claimResultUnit(ctx context.Context, id mapreduce.JobID) (*r
 // carryOut carries out a turn of the unit that assembles a result, however long the store
 // is away: a turn whose end is not known may have given the unit to this node's session, and
 // while that lives nobody else would run the unit.
-func (a *Assembler) carryOut(ctx context.Context, t *turns.Turn) (*turns.Result, error) {
+func (a *Assembler) carryOut(ctx context.Context, t *queue.Turn) (*queue.Result, error) {
 	for {
 		res, err := a.jobs.Turns.FinishAndClaim(ctx, t)
 		if err == nil || ctx.Err() != nil || cluster.ClassOf(err) != cluster.Passing {
@@ -371,11 +371,11 @@ func (a *Assembler) putResult(ctx context.Context, held mapreduce.Held, session 
 // ownSession returns the session for which this orchestrator claims units that it runs
 // itself. It is bound with the first of them. The store may take long to answer, so
 // nothing that Stop or Begin waits for is locked meanwhile.
-func (a *Assembler) ownSession(ctx context.Context) (turns.WorkerSlots, error) {
+func (a *Assembler) ownSession(ctx context.Context) (queue.WorkerSlots, error) {
 	select {
 	case a.binding <- struct{}{}:
 	case <-ctx.Done():
-		return turns.WorkerSlots{}, context.Cause(ctx)
+		return queue.WorkerSlots{}, context.Cause(ctx)
 	}
 	defer func() { <-a.binding }()
 
@@ -383,10 +383,10 @@ func (a *Assembler) ownSession(ctx context.Context) (turns.WorkerSlots, error) {
 		return session, nil
 	}
 
-	session := turns.WorkerSlots{Session: mapreduce.SessionID("results-" + rand.Text()), Epoch: 1, Slots: 1}
+	session := queue.WorkerSlots{Session: mapreduce.SessionID("results-" + rand.Text()), Epoch: 1, Slots: 1}
 	_, err := a.jobs.Sessions.Bind(ctx, &mapreduce.Hello{Session: session.Session, Slots: maxAssemblies, Embedded: true}, "", session.Epoch)
 	if err != nil {
-		return turns.WorkerSlots{}, err
+		return queue.WorkerSlots{}, err
 	}
 
 	a.mu.Lock()
@@ -397,18 +397,18 @@ func (a *Assembler) ownSession(ctx context.Context) (turns.WorkerSlots, error) {
 
 // boundSession returns the session that was bound last; its epoch is 0 if there is
 // none.
-func (a *Assembler) boundSession() turns.WorkerSlots {
+func (a *Assembler) boundSession() queue.WorkerSlots {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.session
 }
 
 // forgetSession has another session bound with the next unit.
-func (a *Assembler) forgetSession(session turns.WorkerSlots) {
+func (a *Assembler) forgetSession(session queue.WorkerSlots) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.session == session {
-		a.session = turns.WorkerSlots{}
+		a.session = queue.WorkerSlots{}
 	}
 }
 

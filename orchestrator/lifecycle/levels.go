@@ -12,13 +12,13 @@ import (
 	"github.com/coditect/mapreduce/internal/plan"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
-	"github.com/coditect/mapreduce/store/jobs/levels"
+	"github.com/coditect/mapreduce/store/jobs/lifecycle"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 // planLevel plans the level that follows one which has ended, or ends the job with its
 // result if none does.
-func (m *Manager) planLevel(ctx context.Context, id mapreduce.JobID, s *levels.Status) error {
+func (m *Manager) planLevel(ctx context.Context, id mapreduce.JobID, s *lifecycle.Status) error {
 	compiled, err := m.specs.Job(ctx, id)
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func (m *Manager) planLevel(ctx context.Context, id mapreduce.JobID, s *levels.S
 // that see it so at the same moment, only one can make the step behind that; the
 // others find in their first step that there was one, and leave the level to it: the
 // next look at the job waits for it in GiveWay.
-func (m *Manager) planSteps(ctx context.Context, id mapreduce.JobID, next levels.Plan, seen int64) error {
+func (m *Manager) planSteps(ctx context.Context, id mapreduce.JobID, next lifecycle.Plan, seen int64) error {
 	from, done, err := m.jobs.Levels.PlanStep(ctx, id, next)
 	if from != seen {
 		return err
@@ -63,13 +63,13 @@ func (m *Manager) planSteps(ctx context.Context, id mapreduce.JobID, next levels
 }
 
 // levelPlan returns how the store is to plan a step.
-func levelPlan(s *levels.Status, step *plan.Step) levels.Plan {
-	next := levels.Plan{
+func levelPlan(s *lifecycle.Status, step *plan.Step) lifecycle.Plan {
+	next := lifecycle.Plan{
 		Epoch: s.Epoch, Number: s.Level + 1, Level: jobspec.LevelOf(step), Kind: step.Kind,
 		Group: step.Group, Bins: step.Bins, Each: step.Each, Warnings: warningTexts(step.Warnings),
 	}
 	for _, e := range step.Items {
-		next.Items = append(next.Items, levels.Item{Source: e.Source, Value: e.Value})
+		next.Items = append(next.Items, lifecycle.Item{Source: e.Source, Value: e.Value})
 	}
 	return next
 }
@@ -80,7 +80,7 @@ type planHistory struct {
 	m      *Manager
 	ctx    context.Context // of the planning, which the history does not outlive
 	job    mapreduce.JobID
-	status *levels.Status
+	status *lifecycle.Status
 	*jobspec.Compiled
 }
 
@@ -158,9 +158,9 @@ func (h *planHistory) Items(level int, path []string) ([]plan.Element, error) {
 		}
 
 		for i, value := range list {
-			if len(value) > levels.MaxItem {
+			if len(value) > lifecycle.MaxItem {
 				return errs.New(errs.Precondition, "output of unit %s: element %d of %s has %d bytes; at most %d are taken",
-					u.ID, i, strings.Join(path, "."), len(value), levels.MaxItem)
+					u.ID, i, strings.Join(path, "."), len(value), lifecycle.MaxItem)
 			}
 			all = append(all, plan.Element{Source: u.Index, Value: value})
 		}

@@ -5,9 +5,9 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/store/jobs/levels"
+	"github.com/coditect/mapreduce/store/jobs/lifecycle"
+	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/store/jobs/turns"
 )
 
 // unblockReduces lets go the reduces of a job's tree whose inputs have ended, as turns of
@@ -15,7 +15,7 @@ import (
 func (m *Manager) unblockReduces(ctx context.Context, id mapreduce.JobID) error {
 	refs := m.signals.TakeEndedInputs(id)
 	for len(refs) > 0 {
-		batch := refs[:min(len(refs), turns.MaxUnblock)]
+		batch := refs[:min(len(refs), queue.MaxUnblock)]
 		ready, told, err := m.jobs.Turns.Unblock(ctx, id, batch)
 		if err != nil {
 			if errs.KindOf(err) != errs.NotFound {
@@ -37,7 +37,7 @@ func (m *Manager) unblockReduces(ctx context.Context, id mapreduce.JobID) error 
 // unblockAll lets go the reduces that nodes which died have not let go.
 func (m *Manager) unblockAll(ctx context.Context, id mapreduce.JobID) error {
 	for at := (records.WaitRef{}); ; {
-		refs, err := m.jobs.Turns.Forgotten(ctx, id, at, turns.MaxUnblock)
+		refs, err := m.jobs.Turns.Forgotten(ctx, id, at, queue.MaxUnblock)
 		if err != nil || len(refs) == 0 {
 			return err
 		}
@@ -53,7 +53,7 @@ func (m *Manager) unblockAll(ctx context.Context, id mapreduce.JobID) error {
 
 // ascendLevel turns a tree to the next level. Whatever waited for the level that has
 // ended has to run now.
-func (m *Manager) ascendLevel(ctx context.Context, id mapreduce.JobID, s *levels.Status) error {
+func (m *Manager) ascendLevel(ctx context.Context, id mapreduce.JobID, s *lifecycle.Status) error {
 	if err := m.unblockAll(ctx, id); err != nil {
 		return err
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/orchestrator/schedule/model"
-	"github.com/coditect/mapreduce/store/jobs/grants"
+	"github.com/coditect/mapreduce/store/jobs/nodes"
+	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/store/jobs/turns"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
@@ -78,7 +78,7 @@ func (s *simulation) submit(tenant mapreduce.TenantID, units int, latency time.D
 	s.scheduler.Grants.SetInitialSlots(id, 1000)
 	spec := &mapreduce.JobSpec{Provider: "rules", Parallelism: 1000}
 	s.scheduler.PutJob(id, &records.Control{Tenant: tenant, Epoch: 1}, spec, jobspec.Stages{}, false, 0, waiting)
-	s.scheduler.Grants.Apply(id, &grants.Reply{Slots: 1000})
+	s.scheduler.Grants.Apply(id, &nodes.GrantReply{Slots: 1000})
 	s.drive()
 	return id
 }
@@ -96,9 +96,9 @@ func (s *simulation) drive() {
 // turn accepts the reports of a turn, and gives its units to the worker.
 func (s *simulation) turn(task *schedule.Task) {
 	j := s.jobs[task.Job.ID]
-	res := &turns.Result{State: mapreduce.Mapping, Epoch: 1}
+	res := &queue.Result{State: mapreduce.Mapping, Epoch: 1}
 	for range task.Turn.Reports {
-		res.Verdicts = append(res.Verdicts, turns.Settled{Verdict: mapreduce.Accepted})
+		res.Verdicts = append(res.Verdicts, queue.Settled{Verdict: mapreduce.Accepted})
 		j.done++
 	}
 	if j.done == j.units {
@@ -108,7 +108,7 @@ func (s *simulation) turn(task *schedule.Task) {
 	if c := task.Turn.Claim; c != nil {
 		res.Bound = []bool{true}
 		for _, candidate := range c.Candidates {
-			res.Claimed = append(res.Claimed, turns.Claimed{Session: "w", Unit: &records.Unit{ID: candidate.Unit, Attempt: 1}})
+			res.Claimed = append(res.Claimed, queue.Claimed{Session: "w", Unit: &records.Unit{ID: candidate.Unit, Attempt: 1}})
 		}
 	}
 

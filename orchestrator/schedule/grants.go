@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/store/jobs/grants"
+	"github.com/coditect/mapreduce/store/jobs/nodes"
 )
 
 // Grants are what this node may use of what the fleet shares: slots and tokens of jobs,
@@ -26,7 +26,7 @@ func (g *Grants) SpecOf(j *Job) *mapreduce.JobSpec {
 // IsNewHere reports whether this node lacks slots of a job and has none: so do all
 // that have just seen it.
 func (g *Grants) IsNewHere(id mapreduce.JobID) bool {
-	var ask grants.Request
+	var ask nodes.GrantRequest
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
 	j := g.sched.jobs.find(id)
@@ -35,7 +35,7 @@ func (g *Grants) IsNewHere(id mapreduce.JobID) bool {
 
 // TakeMissing fills in what to ask for of a job, and reports whether to. What is to be
 // given back is off the scheduler from then on.
-func (g *Grants) TakeMissing(id mapreduce.JobID, ask *grants.Request) bool {
+func (g *Grants) TakeMissing(id mapreduce.JobID, ask *nodes.GrantRequest) bool {
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
 	j := g.sched.jobs.find(id)
@@ -48,7 +48,7 @@ func (g *Grants) TakeMissing(id mapreduce.JobID, ask *grants.Request) bool {
 
 // fillGrantRequest fills in what to ask for of a job, which may be nil, and reports whether to.
 // The caller holds the scheduler's mu.
-func (g *Grants) fillGrantRequest(j *Job, ask *grants.Request) bool {
+func (g *Grants) fillGrantRequest(j *Job, ask *nodes.GrantRequest) bool {
 	if j == nil || !j.running {
 		return false
 	}
@@ -73,7 +73,7 @@ func (g *Grants) MarkUnsure(id mapreduce.JobID) {
 // units that others settled it knows nothing. Should a turn be under way that
 // the store has counted already, the scheduler has too many for a while, and the
 // next claim or reservation finds that out.
-func (g *Grants) Apply(id mapreduce.JobID, reply *grants.Reply) (short int64) {
+func (g *Grants) Apply(id mapreduce.JobID, reply *nodes.GrantReply) (short int64) {
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
 
@@ -212,7 +212,7 @@ func (g *Grants) endClaim(j *Job, left int64) {
 
 // CallsWanted returns how many calls this node has use for, and whether it has to
 // ask for them.
-func (g *Grants) CallsWanted() (ask grants.CallsRequest, wanted bool) {
+func (g *Grants) CallsWanted() (ask nodes.CallsRequest, wanted bool) {
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
 
@@ -222,7 +222,7 @@ func (g *Grants) CallsWanted() (ask grants.CallsRequest, wanted bool) {
 
 // ApplyCalls enters how many calls this node may have under way, and returns how many
 // may be now, and the jobs that make some if these are more than before.
-func (g *Grants) ApplyCalls(ask grants.CallsRequest, reply *grants.CallsReply) (keep int64, more []mapreduce.JobID) {
+func (g *Grants) ApplyCalls(ask nodes.CallsRequest, reply *nodes.CallsReply) (keep int64, more []mapreduce.JobID) {
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
 

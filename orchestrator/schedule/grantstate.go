@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/store/jobs/grants"
-	"github.com/coditect/mapreduce/store/jobs/turns"
+	"github.com/coditect/mapreduce/store/jobs/nodes"
+	"github.com/coditect/mapreduce/store/jobs/queue"
 )
 
 // A grantState is what this node was granted of a job: slots, and tokens of its budget. It
@@ -46,7 +46,7 @@ func (g *grantState) lacksTokens() bool { return g.needed > g.tokens || !g.known
 
 // fill fills in what to ask for of a job that holds units, and has use for so many slots. It
 // reports whether to ask.
-func (g *grantState) fill(ask *grants.Request, want, held int64, budget bool) bool {
+func (g *grantState) fill(ask *nodes.GrantRequest, want, held int64, budget bool) bool {
 	if g.slots < want && held >= g.slots {
 		ask.Slots = want
 	}
@@ -65,7 +65,7 @@ func (g *grantState) fill(ask *grants.Request, want, held int64, budget bool) bo
 
 // apply takes what the store says, and returns how many tokens are still lacking. While a
 // claim has all tokens they are not known: they are to be asked for when it has ended.
-func (g *grantState) apply(reply *grants.Reply, now time.Time) (short int64) {
+func (g *grantState) apply(reply *nodes.GrantReply, now time.Time) (short int64) {
 	g.slots, g.revocations, g.unsure = reply.Slots, reply.Taken, false
 	if g.claiming {
 		g.known = false
@@ -98,7 +98,7 @@ func (g *grantState) endClaim(left int64) {
 
 // cut takes that others have slots that this node thought to have: with less it asks for
 // more.
-func (g *grantState) cut(left turns.Share) {
+func (g *grantState) cut(left queue.Share) {
 	g.slots, g.revocations = min(g.slots, left.Slots), left.Taken
 }
 
@@ -111,9 +111,9 @@ func (g *grantState) giveUp() { g.slots, g.tokens, g.known = 0, 0, false }
 // A nodeCalls is how many units that call models this node may hold at once.
 type nodeCalls struct {
 	slots       int64
-	revocations int64               // how often others took some of them
-	asked       grants.CallsRequest // of which slots are what came
-	due         bool                // it is to be asked for them again
+	revocations int64              // how often others took some of them
+	asked       nodes.CallsRequest // of which slots are what came
+	due         bool               // it is to be asked for them again
 }
 
 // markDue has the node ask for calls again.
@@ -121,21 +121,21 @@ func (c *nodeCalls) markDue() { c.due = true }
 
 // takeDue returns whether to ask for calls, which are others than before, or are to be asked
 // for again.
-func (c *nodeCalls) takeDue(ask grants.CallsRequest) (wanted bool) {
+func (c *nodeCalls) takeDue(ask nodes.CallsRequest) (wanted bool) {
 	wanted = c.due || ask.Need != c.asked.Need || ask.Most != c.asked.Most
 	c.due = false // unless something happens meanwhile
 	return wanted
 }
 
 // apply takes what the store says, and reports whether that is more than before.
-func (c *nodeCalls) apply(ask grants.CallsRequest, reply *grants.CallsReply) (more bool) {
+func (c *nodeCalls) apply(ask nodes.CallsRequest, reply *nodes.CallsReply) (more bool) {
 	more = reply.Slots > c.slots
 	c.slots, c.revocations, c.asked = reply.Slots, reply.Taken, ask
 	return more
 }
 
 // cut takes that others have calls that this node thought to have, so that it has to ask.
-func (c *nodeCalls) cut(left turns.Share) {
+func (c *nodeCalls) cut(left queue.Share) {
 	c.slots, c.revocations, c.due = min(c.slots, left.Slots), left.Taken, true
 }
 

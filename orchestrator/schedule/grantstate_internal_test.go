@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/store/jobs/grants"
-	"github.com/coditect/mapreduce/store/jobs/turns"
+	"github.com/coditect/mapreduce/store/jobs/nodes"
+	"github.com/coditect/mapreduce/store/jobs/queue"
 )
 
 // What a node asks for of a job: slots that it can use and lacks, tokens without which nothing
@@ -19,22 +19,22 @@ func TestWhatIsAskedForOfAJob(t *testing.T) {
 		want, held int64
 		budget     bool
 		alone      bool
-		ask        grants.Request
+		ask        nodes.GrantRequest
 		wanted     bool
 	}{
-		"it has what it can use":           {grantState{slots: 4}, 4, 4, false, false, grants.Request{}, false},
-		"it lacks slots and uses its own":  {grantState{slots: 2}, 4, 2, false, false, grants.Request{Slots: 4}, true},
-		"it lacks slots that it could use": {grantState{slots: 2}, 4, 1, false, false, grants.Request{}, false},
-		"it has too many":                  {grantState{slots: 9, revocations: 3}, 4, 5, false, false, grants.Request{Give: 4, Taken: 3}, true},
-		"it has too many, and is alone":    {grantState{slots: 9}, 4, 5, false, true, grants.Request{}, false},
-		"nobody knows what it has":         {grantState{slots: 4, unsure: true}, 4, 4, false, false, grants.Request{}, true},
-		"tokens are not known":             {grantState{slots: 4}, 4, 4, true, false, grants.Request{Tokens: 1}, true},
-		"a unit needs more tokens":         {grantState{slots: 4, known: true, tokens: 10, needed: 25}, 4, 4, true, false, grants.Request{Tokens: 15}, true},
-		"tokens suffice":                   {grantState{slots: 4, known: true, tokens: 25, needed: 25}, 4, 4, true, false, grants.Request{}, false},
-		"a claim has the tokens":           {grantState{slots: 4, claiming: true}, 4, 4, true, false, grants.Request{}, false},
-		"no worker can use tokens":         {grantState{}, 0, 0, true, false, grants.Request{}, false},
+		"it has what it can use":           {grantState{slots: 4}, 4, 4, false, false, nodes.GrantRequest{}, false},
+		"it lacks slots and uses its own":  {grantState{slots: 2}, 4, 2, false, false, nodes.GrantRequest{Slots: 4}, true},
+		"it lacks slots that it could use": {grantState{slots: 2}, 4, 1, false, false, nodes.GrantRequest{}, false},
+		"it has too many":                  {grantState{slots: 9, revocations: 3}, 4, 5, false, false, nodes.GrantRequest{Give: 4, Taken: 3}, true},
+		"it has too many, and is alone":    {grantState{slots: 9}, 4, 5, false, true, nodes.GrantRequest{}, false},
+		"nobody knows what it has":         {grantState{slots: 4, unsure: true}, 4, 4, false, false, nodes.GrantRequest{}, true},
+		"tokens are not known":             {grantState{slots: 4}, 4, 4, true, false, nodes.GrantRequest{Tokens: 1}, true},
+		"a unit needs more tokens":         {grantState{slots: 4, known: true, tokens: 10, needed: 25}, 4, 4, true, false, nodes.GrantRequest{Tokens: 15}, true},
+		"tokens suffice":                   {grantState{slots: 4, known: true, tokens: 25, needed: 25}, 4, 4, true, false, nodes.GrantRequest{}, false},
+		"a claim has the tokens":           {grantState{slots: 4, claiming: true}, 4, 4, true, false, nodes.GrantRequest{}, false},
+		"no worker can use tokens":         {grantState{}, 0, 0, true, false, nodes.GrantRequest{}, false},
 	} {
-		ask := grants.Request{Alone: tt.alone}
+		ask := nodes.GrantRequest{Alone: tt.alone}
 		tt.ask.Alone = tt.alone
 		wanted := tt.grant.fill(&ask, tt.want, tt.held, tt.budget)
 		if d := cmp.Diff(tt.ask, ask); d != "" || wanted != tt.wanted {
@@ -48,14 +48,14 @@ func TestWhatIsAskedForOfAJob(t *testing.T) {
 func TestTokensWhileAClaimIsUnderWay(t *testing.T) {
 	now := time.Unix(1000, 0)
 	var g grantState
-	if short := g.apply(&grants.Reply{Slots: 4, Tokens: 100, Used: 30}, now); short != 0 || g.tokens != 70 || g.lacksTokens() {
+	if short := g.apply(&nodes.GrantReply{Slots: 4, Tokens: 100, Used: 30}, now); short != 0 || g.tokens != 70 || g.lacksTokens() {
 		t.Fatalf("short by %d, grant %+v; want 70 tokens", short, g)
 	}
 
 	if taken := g.takeAll(); taken != 70 || g.tokens != 0 {
 		t.Errorf("a claim takes %d and leaves %d tokens, want all", taken, g.tokens)
 	}
-	if short := g.apply(&grants.Reply{Slots: 2, Tokens: 100, Used: 30}, now); short != 0 || g.tokens != 0 || g.slots != 2 || !g.lacksTokens() {
+	if short := g.apply(&nodes.GrantReply{Slots: 2, Tokens: 100, Used: 30}, now); short != 0 || g.tokens != 0 || g.slots != 2 || !g.lacksTokens() {
 		t.Errorf("short by %d, grant %+v; want what the claim has counted nowhere else", short, g)
 	}
 	if g.endClaim(45); g.tokens != 45 || g.claiming {
@@ -68,11 +68,11 @@ func TestSinceWhenTokensAreLacking(t *testing.T) {
 	first := time.Unix(1000, 0)
 	g := grantState{needed: 50}
 	for i := range 3 {
-		if short := g.apply(&grants.Reply{Tokens: 20}, first.Add(time.Duration(i)*time.Second)); short != 50 || !g.blockedSince.Equal(first) {
+		if short := g.apply(&nodes.GrantReply{Tokens: 20}, first.Add(time.Duration(i)*time.Second)); short != 50 || !g.blockedSince.Equal(first) {
 			t.Errorf("short by %d since %v, want 50 since %v", short, g.blockedSince, first)
 		}
 	}
-	if short := g.apply(&grants.Reply{Tokens: 60}, first); short != 0 || !g.blockedSince.IsZero() {
+	if short := g.apply(&nodes.GrantReply{Tokens: 60}, first); short != 0 || !g.blockedSince.IsZero() {
 		t.Errorf("short by %d since %v, though there are enough", short, g.blockedSince)
 	}
 }
@@ -105,18 +105,18 @@ func TestAGrantOfAnotherSpec(t *testing.T) {
 // Calls are asked for when the node needs others than before, when it is told to, and when
 // others took some.
 func TestWhenCallsAreAskedFor(t *testing.T) {
-	ask := grants.CallsRequest{Need: 4, Most: 8}
+	ask := nodes.CallsRequest{Need: 4, Most: 8}
 	var c nodeCalls
 	if !c.takeDue(ask) {
 		t.Error("a node that needs calls does not ask")
 	}
-	if more := c.apply(ask, &grants.CallsReply{Slots: 8}); !more || c.takeDue(ask) {
+	if more := c.apply(ask, &nodes.CallsReply{Slots: 8}); !more || c.takeDue(ask) {
 		t.Errorf("more: %t; and it must not ask for what it has", more)
 	}
 	if c.markDue(); !c.takeDue(ask) || c.takeDue(ask) {
 		t.Error("it is to ask once when it is told to")
 	}
-	if c.cut(turns.Share{Slots: 3, Taken: 1}); c.slots != 3 || c.revocations != 1 || !c.takeDue(ask) {
+	if c.cut(queue.Share{Slots: 3, Taken: 1}); c.slots != 3 || c.revocations != 1 || !c.takeDue(ask) {
 		t.Errorf("others took some: %+v, and it has to ask", c)
 	}
 	if c.poll(true, 5); c.takeDue(ask) {

@@ -11,8 +11,8 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/schedule/model"
 	"github.com/coditect/mapreduce/store/jobs/limit"
+	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/store/jobs/turns"
 )
 
 func testScheduler() *Scheduler {
@@ -65,7 +65,7 @@ func TestCountsOfModelsAreThoseOfTheirJobs(t *testing.T) {
 		case 2:
 			if job != nil { // another node has paused it, cancelled it, or had it go on
 				job.turns.underWay++
-				s.Turns.Apply(&Task{Job: job, Turn: new(turns.Turn)}, &turns.Result{State: []mapreduce.JobState{mapreduce.Mapping, mapreduce.JobPaused}[r.IntN(2)]})
+				s.Turns.Apply(&Task{Job: job, Turn: new(queue.Turn)}, &queue.Result{State: []mapreduce.JobState{mapreduce.Mapping, mapreduce.JobPaused}[r.IntN(2)]})
 			}
 		case 3:
 			s.mu.Lock()

@@ -13,8 +13,8 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/schedule/model"
+	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/store/jobs/turns"
 )
 
 // A Scheduler is what an orchestrator sees of its jobs and workers, and decides what its
@@ -94,11 +94,11 @@ type Task struct {
 	Spec     *mapreduce.JobSpec // of the job, as it was then, as is the next
 	Stages   jobspec.Stages
 	Scan     bool
-	Turn     *turns.Turn
+	Turn     *queue.Turn
 	Sent     []pendingReport // the reports of the turn
 	sessions []*Session      // of the turn's claim
 	last     []*claimOf      // claims that end with the turn's reports
-	release  []turns.HeldID  // claims that had ended before
+	release  []queue.HeldID  // claims that had ended before
 	tokens   int64           // set aside for the claim
 }
 
@@ -196,7 +196,7 @@ func (s *Scheduler) taskFor(j *Job) *Task {
 		return &Task{Job: j, Scan: true}
 	}
 
-	task := &Task{Job: j, Spec: j.spec, Stages: j.stages, Turn: &turns.Turn{Job: j.ID}}
+	task := &Task{Job: j, Spec: j.spec, Stages: j.stages, Turn: &queue.Turn{Job: j.ID}}
 	task.takeReports(j)
 	if room > 0 && len(j.queue.waiting) > 0 && (j.turns.batch == 0 || len(task.Sent) == 0) { // what fails alone is all of its turn
 		s.claimSlots(j, task, room)
@@ -282,7 +282,7 @@ func (task *Task) takeReports(j *Job) {
 	task.Sent = j.turns.take()
 	last := make(map[*claimOf]int)
 	for _, p := range task.Sent {
-		task.Turn.Reports = append(task.Turn.Reports, turns.Report{Report: p.Report, Jitter: p.jitter, Session: p.Session.ID, Broke: p.broke, Overdue: p.overdue})
+		task.Turn.Reports = append(task.Turn.Reports, queue.Report{Report: p.Report, Jitter: p.jitter, Session: p.Session.ID, Broke: p.broke, Overdue: p.overdue})
 
 		h := p.Session.heldAttempt(p.Report.Job, p.Report.Unit, p.Report.Attempt)
 		if h == nil || h.taken {
@@ -303,7 +303,7 @@ func (task *Task) takeReports(j *Job) {
 // held waiting would take a place in a limit and use it for nothing.
 func (s *Scheduler) claimSlots(j *Job, task *Task, room int) {
 	want := min(room, j.turns.size(), len(j.queue.waiting), s.fairQueue.visitAllowance(j, room))
-	claim := &turns.Claim{ID: s.newID(), Share: j.share}
+	claim := &queue.Claim{ID: s.newID(), Share: j.share}
 	for want > 0 {
 		given := s.workers.setAside(j, task, claim, want, (*Session).idleSlots, s.now())
 		if given == 0 {
@@ -333,16 +333,16 @@ func (s *Scheduler) claimSlots(j *Job, task *Task, room int) {
 	}
 
 	_, slots, all := s.workers.reachable(j, s.now())
-	claim.Slots = turns.Share{Slots: int64(min(j.held, slots)), Taken: j.grant.revocations}
+	claim.Slots = queue.Share{Slots: int64(min(j.held, slots)), Taken: j.grant.revocations}
 	if j.usesFleetCalls() {
-		claim.Calls = turns.Share{Slots: min(s.jobs.calling, int64(all)), Taken: s.calls.revocations}
+		claim.Calls = queue.Share{Slots: min(s.jobs.calling, int64(all)), Taken: s.calls.revocations}
 	}
 
 	task.Turn.Claim = claim
 }
 
 // addClaimSlot adds one slot of session to the claim.
-func (task *Task) addClaimSlot(c *turns.Claim, session *Session) {
+func (task *Task) addClaimSlot(c *queue.Claim, session *Session) {
 	for i, other := range task.sessions {
 		if other == session {
 			c.Workers[i].Slots++
@@ -350,7 +350,7 @@ func (task *Task) addClaimSlot(c *turns.Claim, session *Session) {
 		}
 	}
 	task.sessions = append(task.sessions, session)
-	c.Workers = append(c.Workers, turns.WorkerSlots{Session: session.ID, Epoch: session.Epoch, Slots: 1})
+	c.Workers = append(c.Workers, queue.WorkerSlots{Session: session.ID, Epoch: session.Epoch, Slots: 1})
 }
 
 // activateAll makes the fair queue visit all jobs, as more of their units may begin. The

@@ -5,9 +5,8 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/store/jobs/nodes"
+	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/store/jobs/sessions"
-	"github.com/coditect/mapreduce/store/jobs/turns"
 )
 
 // Sessions are the sessions of workers: how their streams begin and end, what they are given
@@ -65,7 +64,7 @@ func (s *Sessions) letGo(session *Session) {
 
 // Enter puts a session with what it holds on the scheduler. It returns false if a later
 // stream of it came first.
-func (s *Sessions) Enter(session *Session, kept []sessions.Held) bool {
+func (s *Sessions) Enter(session *Session, kept []queue.Held) bool {
 	s.sched.mu.Lock()
 	defer s.sched.mu.Unlock()
 
@@ -225,7 +224,7 @@ func (s *Sessions) SlotsFor(spec *mapreduce.JobSpec) int64 {
 
 // KeepClaimed returns the session that was given a claimed unit and still has it. It
 // keeps what the unit is given. epoch is that of the job as the unit was claimed.
-func (s *Sessions) KeepClaimed(of *Task, epoch int64, c turns.Claimed, text []byte) *Session {
+func (s *Sessions) KeepClaimed(of *Task, epoch int64, c queue.Claimed, text []byte) *Session {
 	s.sched.mu.Lock()
 	defer s.sched.mu.Unlock()
 

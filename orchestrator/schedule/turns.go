@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/store/jobs/turns"
 )
 
 // Turns enter on the scheduler what became of its tasks: what was read of a queue, that a
@@ -115,7 +115,7 @@ func (t *Turns) DropReports(task *Task) {
 	j := task.Job
 	for _, p := range task.Sent {
 		j.turns.dropSpoilt(p.Report.Unit)
-		t.applyVerdict(j, p, turns.Settled{Verdict: mapreduce.Stale})
+		t.applyVerdict(j, p, queue.Settled{Verdict: mapreduce.Stale})
 		p.Session.Peer.Send(&mapreduce.ToWorker{Verdicts: []mapreduce.VerdictOn{{
 			Held:    mapreduce.Held{Job: p.Report.Job, Unit: p.Report.Unit, Attempt: p.Report.Attempt},
 			Verdict: mapreduce.Stale,
@@ -144,7 +144,7 @@ func (t *Turns) Revisit(j *Job) {
 
 // Apply enters what a turn came to, and reports whether the job has nothing under way any
 // more.
-func (t *Turns) Apply(task *Task, res *turns.Result) (idle bool) {
+func (t *Turns) Apply(task *Task, res *queue.Result) (idle bool) {
 	t.sched.mu.Lock()
 	defer t.sched.mu.Unlock()
 
@@ -212,7 +212,7 @@ func (t *Turns) reopenTenant(tenant mapreduce.TenantID) {
 }
 
 // applyVerdict enters the verdict on a report.
-func (t *Turns) applyVerdict(j *Job, p pendingReport, s turns.Settled) {
+func (t *Turns) applyVerdict(j *Job, p pendingReport, s queue.Settled) {
 	if s.Verdict == mapreduce.VerdictUnknown {
 		return
 	}
@@ -232,7 +232,7 @@ func (t *Turns) applyVerdict(j *Job, p pendingReport, s turns.Settled) {
 }
 
 // applyClaims enters the units that a turn claimed.
-func (t *Turns) applyClaims(j *Job, task *Task, res *turns.Result) {
+func (t *Turns) applyClaims(j *Job, task *Task, res *queue.Result) {
 	c := task.Turn.Claim
 
 	// All candidates have counted as held since the turn took them.
@@ -254,7 +254,7 @@ func (t *Turns) applyClaims(j *Job, task *Task, res *turns.Result) {
 
 		of := claims[got.Session]
 		if of == nil {
-			of = &claimOf{id: turns.HeldID{Session: got.Session, Claim: c.ID}}
+			of = &claimOf{id: queue.HeldID{Session: got.Session, Claim: c.ID}}
 			claims[got.Session] = of
 		}
 
@@ -280,7 +280,7 @@ func (t *Turns) applyClaims(j *Job, task *Task, res *turns.Result) {
 
 // dropLost ends the streams of the sessions of a turn that another orchestrator has: here
 // they are dead.
-func (task *Task) dropLost(res *turns.Result) {
+func (task *Task) dropLost(res *queue.Result) {
 	for i, session := range task.sessions {
 		if !res.Bound[i] {
 			session.gone = true

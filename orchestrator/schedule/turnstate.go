@@ -5,14 +5,14 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/store/jobs/turns"
 )
 
 // A turnState is what a job's next turns are made of, and how the latest ended.
 type turnState struct {
 	reports  []pendingReport // waiting for a turn
-	ended    []turns.HeldID  // claims all of whose units have ended, which are to be released
+	ended    []queue.HeldID  // claims all of whose units have ended, which are to be released
 	underWay int
 	retryAt  time.Time // no turn before: the last one failed
 	retries  int       // turns that failed in a row
@@ -59,13 +59,13 @@ func (t *turnState) take() (taken []pendingReport) {
 }
 
 // takeEnded takes the claims that are to be released.
-func (t *turnState) takeEnded() (ended []turns.HeldID) {
+func (t *turnState) takeEnded() (ended []queue.HeldID) {
 	ended, t.ended = t.ended, nil
 	return ended
 }
 
 // undo takes back a turn that failed, with what it had taken.
-func (t *turnState) undo(sent []pendingReport, ended []turns.HeldID) {
+func (t *turnState) undo(sent []pendingReport, ended []queue.HeldID) {
 	t.underWay--
 	t.reports = append(sent, t.reports...)
 	t.ended = append(t.ended, ended...)

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/store/jobs/turns"
 )
 
 // reported returns a turn state in which n reports wait, of units "0", "1", ….
@@ -33,7 +33,7 @@ func unitsOf(all []pendingReport) (units string) {
 // is answered in its order.
 func TestATurnThatFailedGivesItsReportsBackFirst(t *testing.T) {
 	s := reported(3)
-	s.ended = []turns.HeldID{{Claim: "a"}}
+	s.ended = []queue.HeldID{{Claim: "a"}}
 	sent, ended := s.take(), s.takeEnded()
 	s.underWay++
 	s.addReport(&mapreduce.Report{Unit: "new"}, nil, 0)

@@ -6,9 +6,8 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/store/jobs/sessions"
-	"github.com/coditect/mapreduce/store/jobs/turns"
 )
 
 // A Session is a worker, as the scheduler sees it.
@@ -133,7 +132,7 @@ func (session *Session) dropInput(h *HeldUnit) {
 
 // A claimOf counts the units of a claim that have not ended.
 type claimOf struct {
-	id       turns.HeldID
+	id       queue.HeldID
 	left     int
 	released bool // by the turn that ended its last units
 }
@@ -193,12 +192,12 @@ func (session *Session) hasProvider(name string) bool {
 
 // takeUp has session hold what its worker has kept, as of clocks of the same attempts: a
 // stream that begins anew gives no attempt more time. Node is the one of this scheduler.
-func (session *Session) takeUp(kept []sessions.Held, clocks map[unitKey]attemptClock, node mapreduce.NodeID) {
+func (session *Session) takeUp(kept []queue.Held, clocks map[unitKey]attemptClock, node mapreduce.NodeID) {
 	claims := make(map[string]*claimOf)
 	for _, h := range kept {
 		c := claims[h.Claim]
 		if c == nil {
-			c = &claimOf{id: turns.HeldID{Session: session.ID, Claim: h.Claim}}
+			c = &claimOf{id: queue.HeldID{Session: session.ID, Claim: h.Claim}}
 			claims[h.Claim] = c
 		}
 
@@ -214,7 +213,7 @@ func (session *Session) takeUp(kept []sessions.Held, clocks map[unitKey]attemptC
 }
 
 // clocksOf returns the clocks of those attempts that session holds.
-func (session *Session) clocksOf(kept []sessions.Held) map[unitKey]attemptClock {
+func (session *Session) clocksOf(kept []queue.Held) map[unitKey]attemptClock {
 	clocks := make(map[unitKey]attemptClock, len(kept))
 	for _, k := range kept {
 		if h := session.heldAttempt(k.Job, k.Unit, k.Attempt); h != nil {

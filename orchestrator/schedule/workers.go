@@ -6,7 +6,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/store/jobs/nodes"
-	"github.com/coditect/mapreduce/store/jobs/turns"
+	"github.com/coditect/mapreduce/store/jobs/queue"
 )
 
 // A workerTable is the sessions of workers, as far as this node sees them. The scheduler's
@@ -83,7 +83,7 @@ func (w *workerTable) stillHere(task *Task, id mapreduce.SessionID) *Session {
 
 // setAside sets a slot for a unit of j aside at each session that has places, and adds it to
 // the claim. It returns how many it has set aside, which is at most the given number.
-func (w *workerTable) setAside(j *Job, task *Task, claim *turns.Claim, most int, places func(*Session) int, now time.Time) (given int) {
+func (w *workerTable) setAside(j *Job, task *Task, claim *queue.Claim, most int, places func(*Session) int, now time.Time) (given int) {
 	for _, session := range w.rotate() {
 		if given < most && session.canRun(j, now) && places(session) > 0 {
 			session.promised++

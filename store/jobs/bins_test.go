@@ -13,15 +13,15 @@ import (
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
-	"github.com/coditect/mapreduce/store/jobs/levels"
+	"github.com/coditect/mapreduce/store/jobs/lifecycle"
+	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/store/jobs/turns"
 	"github.com/coditect/mapreduce/store/keys"
 	"github.com/coditect/mapreduce/store/storetest/driver"
 )
 
 // mapAll completes all map units of a job.
-func (w *world) mapAll(j *jobs.Jobs, id mapreduce.JobID) *levels.Status {
+func (w *world) mapAll(j *jobs.Jobs, id mapreduce.JobID) *lifecycle.Status {
 	w.Helper()
 	w.endAll(j, id, w.session(j))
 	status, err := j.Levels.Status(w.ctx, id)
@@ -40,9 +40,9 @@ func (w *world) endAll(j *jobs.Jobs, id mapreduce.JobID, s binding) {
 		if len(units) == 0 {
 			return
 		}
-		t := &turns.Turn{Job: id, Release: []turns.HeldID{{Session: s.id, Claim: units[0].Claim}}}
+		t := &queue.Turn{Job: id, Release: []queue.HeldID{{Session: s.id, Claim: units[0].Claim}}}
 		for _, u := range units {
-			t.Reports = append(t.Reports, turns.Report{Report: done(id, u)})
+			t.Reports = append(t.Reports, queue.Report{Report: done(id, u)})
 		}
 		w.turn(j, t)
 	}
@@ -215,7 +215,7 @@ func (w *world) set(key []byte, m proto.Message) {
 }
 
 // picked is level 1 of a job whose reduces pick what they take.
-func picked(epoch int64, bins [][]int64, warnings ...string) levels.Plan {
+func picked(epoch int64, bins [][]int64, warnings ...string) lifecycle.Plan {
 	next := reduceLevel(epoch, 1, int64(len(bins)))
 	next.Bins, next.Warnings = bins, warnings
 	return next

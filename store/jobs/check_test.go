@@ -16,7 +16,7 @@ import (
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/content"
-	"github.com/coditect/mapreduce/store/jobs/grants"
+	"github.com/coditect/mapreduce/store/jobs/nodes"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/keys"
 )
@@ -59,7 +59,7 @@ func newMixture(t *testing.T) *mixture {
 	m.report(j, done(m.mid, units[4]))
 	m.remember(j, m.mid, m.busy, 0, "a", "b")
 	m.find(j, m.mid, m.busy, 0, "a page", string(long[:3*store.ChunkSize/2]))
-	if _, err := j.Grants.Grant(m.ctx, m.mid, grants.Request{Slots: 10, Parallelism: 64}); err != nil {
+	if _, err := j.Grants.Grant(m.ctx, m.mid, nodes.GrantRequest{Slots: 10, Parallelism: 64}); err != nil {
 		t.Fatal(err)
 	}
 	m.seal(j, m.end, 1)

@@ -12,9 +12,9 @@ import (
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
-	"github.com/coditect/mapreduce/store/jobs/grants"
+	"github.com/coditect/mapreduce/store/jobs/nodes"
+	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/store/jobs/turns"
 	"github.com/coditect/mapreduce/store/keys"
 	"github.com/coditect/mapreduce/store/storetest/driver"
 )
@@ -95,11 +95,11 @@ func TestReportsThatCross(t *testing.T) {
 			s := open(t)
 			w := newWorld(t, s, 2)
 			id := w.submit(w.nodes[0], spec(), texts(50))
-			turn := &turns.Turn{Job: id}
+			turn := &queue.Turn{Job: id}
 			for _, u := range w.claim(w.nodes[0], id, w.session(w.nodes[0]), n) {
-				turn.Reports = append(turn.Reports, turns.Report{Report: done(id, u)})
+				turn.Reports = append(turn.Reports, queue.Report{Report: done(id, u)})
 			}
-			var first *turns.Result
+			var first *queue.Result
 			between := &crossed{Store: s, cross: func() { first = w.turn(w.nodes[1], turn) }}
 			late := jobs.New(store.NewDB(between, store.Config{}), w.space, "late", w.clock)
 			second := w.turn(late, turn)
@@ -142,15 +142,15 @@ func TestClaimsThatCross(t *testing.T) {
 				between := &crossed{Store: s}
 				db := store.NewDB(between, store.Config{})
 				late := jobs.New(db, w.space, "late", w.clock)
-				claim := func(j *jobs.Jobs, of []records.Candidate) *turns.Turn {
+				claim := func(j *jobs.Jobs, of []records.Candidate) *queue.Turn {
 					s := w.session(j)
-					return &turns.Turn{Job: id, Claim: &turns.Claim{
-						ID: w.name("claim"), Workers: []turns.WorkerSlots{{Session: s.id, Epoch: s.epoch, Slots: slots}}, Candidates: of,
+					return &queue.Turn{Job: id, Claim: &queue.Claim{
+						ID: w.name("claim"), Workers: []queue.WorkerSlots{{Session: s.id, Epoch: s.epoch, Slots: slots}}, Candidates: of,
 					}}
 				}
 				first, second := claim(w.nodes[0], theirs), claim(late, mine)
 				conflicts := db.Stats().Conflicts.Load()
-				var claimed []turns.Claimed
+				var claimed []queue.Claimed
 				between.cross = func() { claimed = w.turn(w.nodes[0], first).Claimed }
 				claimed = slices.Concat(w.turn(late, second).Claimed, claimed)
 				once := make(map[string]bool)
@@ -183,14 +183,14 @@ func TestDrawsThatCross(t *testing.T) {
 		return func(d *drawing, j *jobs.Jobs) {
 			u := d.running[i]
 			held := mapreduce.Held{Job: d.id, Unit: u.ID, Attempt: int(u.Attempt)}
-			_, err := j.Grants.Reserve(d.ctx, []grants.Reservation{{Held: held, Tokens: u.Reserved + d.free}})
+			_, err := j.Grants.Reserve(d.ctx, []nodes.Reservation{{Held: held, Tokens: u.Reserved + d.free}})
 			d.must(err)
 		}
 	}
 	claim := func(d *drawing, j *jobs.Jobs) {
 		c := d.claimOf(j, d.id, d.binding, 1)
 		c.Bounded, c.Tokens = true, d.free
-		d.turn(j, &turns.Turn{Job: d.id, Claim: c})
+		d.turn(j, &queue.Turn{Job: d.id, Claim: c})
 	}
 	for name, draw := range map[string][2]func(*drawing, *jobs.Jobs){
 		"two reservations":           {raise(0), raise(1)},
@@ -205,14 +205,14 @@ func TestDrawsThatCross(t *testing.T) {
 			sp := spec()
 			sp.Budget = 1000
 			d := &drawing{world: w, id: w.submit(j, sp, texts(9)), binding: w.session(j)}
-			g, err := j.Grants.Grant(w.ctx, d.id, grants.Request{Tokens: 1, Slots: 9, Parallelism: 9, Alone: true})
+			g, err := j.Grants.Grant(w.ctx, d.id, nodes.GrantRequest{Tokens: 1, Slots: 9, Parallelism: 9, Alone: true})
 			w.must(err)
 			c := w.claimOf(j, d.id, d.binding, 2)
 			c.Bounded, c.Tokens = true, g.Tokens
-			for _, got := range w.turn(j, &turns.Turn{Job: d.id, Claim: c}).Claimed {
+			for _, got := range w.turn(j, &queue.Turn{Job: d.id, Claim: c}).Claimed {
 				d.running = append(d.running, got.Unit)
 			}
-			g, err = j.Grants.Grant(w.ctx, d.id, grants.Request{})
+			g, err = j.Grants.Grant(w.ctx, d.id, nodes.GrantRequest{})
 			w.must(err)
 			before := g.Used
 			if d.free = g.Tokens - before; d.free <= 0 || len(d.running) != 2 {
@@ -220,7 +220,7 @@ func TestDrawsThatCross(t *testing.T) {
 			}
 			between := &crossed{Store: s, cross: func() { draw[1](d, j) }}
 			draw[0](d, jobs.New(store.NewDB(between, store.Config{}), w.space, j.Node(), w.clock))
-			g, err = j.Grants.Grant(w.ctx, d.id, grants.Request{})
+			g, err = j.Grants.Grant(w.ctx, d.id, nodes.GrantRequest{})
 			w.must(err)
 			if g.Used > g.Tokens || g.Used == before {
 				t.Errorf("of %d tokens %d are used, before %d", g.Tokens, g.Used, before)

@@ -14,10 +14,9 @@ import (
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
-	"github.com/coditect/mapreduce/store/jobs/grants"
 	"github.com/coditect/mapreduce/store/jobs/nodes"
+	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/store/jobs/turns"
 )
 
 // A believer is an orchestrator as it sees itself, which may be long ago.
@@ -26,7 +25,7 @@ type believer struct {
 	binding binding
 	slots   int64                              // that it was granted, as far as it knows
 	taken   int64                              // how often others took some of them
-	begun   []*turns.Claim                     // under way, in no order
+	begun   []*queue.Claim                     // under way, in no order
 	holds   map[mapreduce.UnitID]bool          // units that it thinks its sessions hold
 	doubts  map[mapreduce.NodeID]*nodes.Doubt  // that it has seen
 	units   map[mapreduce.UnitID]*records.Unit // of its session, in truth
@@ -42,7 +41,7 @@ func TestSlotsAreNeverExceeded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := newParish(newWorld(t, open(t), 3))
 		t.Repeat(map[string]func(*rapid.T){
-			"ask":   func(t *rapid.T) { p.ask(p.draw(t), grants.Request{Slots: parallel}) },
+			"ask":   func(t *rapid.T) { p.ask(p.draw(t), nodes.GrantRequest{Slots: parallel}) },
 			"give":  func(t *rapid.T) { p.give(p.draw(t)) },
 			"doubt": func(t *rapid.T) { p.doubts(p.draw(t), p.draw(t)) },
 			"claim": func(t *rapid.T) { p.claims(p.draw(t), rapid.Int64Range(1, parallel).Draw(t, "units")) },
@@ -69,7 +68,7 @@ func TestSlotsAreNeverExceeded(t *testing.T) {
 				if rapid.Bool().Draw(t, "late") {
 					p.claims(other, 1)
 				}
-				p.ask(b, grants.Request{Slots: parallel})
+				p.ask(b, nodes.GrantRequest{Slots: parallel})
 				p.claims(b, parallel)
 				for len(other.begun) > 0 && rapid.Bool().Draw(t, "wakes") {
 					p.end(other, 0)
@@ -120,11 +119,11 @@ func TestDoubtEnds(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newParish(newWorld(t, open(t), 3))
 			first, second, third := p.all[0], p.all[1], p.all[2]
-			p.ask(first, grants.Request{Slots: parallel})
+			p.ask(first, nodes.GrantRequest{Slots: parallel})
 			p.claims(first, 1)
 			p.doubts(second, first)
 			tt.does(p, first, second, third)
-			p.ask(second, grants.Request{Slots: parallel})
+			p.ask(second, nodes.GrantRequest{Slots: parallel})
 			if second.slots != tt.want {
 				t.Errorf("the second was granted %d slots, want %d", second.slots, tt.want)
 			}
@@ -143,21 +142,21 @@ func TestWakesUpToLess(t *testing.T) {
 	first, second := p.all[0], p.all[1]
 	for _, b := range p.all[:2] {
 		p.doubts(second, first)
-		g, err := b.Grants.Grant(p.ctx, p.job, grants.Request{Slots: 2, Tokens: 20, Parallelism: parallel, Alone: true, Doubts: b.doubts})
+		g, err := b.Grants.Grant(p.ctx, p.job, nodes.GrantRequest{Slots: 2, Tokens: 20, Parallelism: parallel, Alone: true, Doubts: b.doubts})
 		p.must(err)
 		if g.Slots != 2 || g.Tokens == 0 {
 			t.Fatalf("granted %+v", g)
 		}
-		calls, err := b.Grants.FleetSlots(p.ctx, grants.CallsRequest{Need: 2, Most: 2, Limit: 2, Doubts: b.doubts})
+		calls, err := b.Grants.FleetSlots(p.ctx, nodes.CallsRequest{Need: 2, Most: 2, Limit: 2, Doubts: b.doubts})
 		p.must(err)
 		if calls.Kept != 2 {
 			t.Fatalf("%+v calls are granted, want 2", calls)
 		}
 	}
-	for name, c := range map[string]turns.Claim{"slots": {Slots: turns.Share{Slots: 1}}, "calls": {Calls: turns.Share{Slots: 1}}, "tokens": {Bounded: true, Tokens: 20}} {
+	for name, c := range map[string]queue.Claim{"slots": {Slots: queue.Share{Slots: 1}}, "calls": {Calls: queue.Share{Slots: 1}}, "tokens": {Bounded: true, Tokens: 20}} {
 		bindings := p.claimOf(first.Jobs, p.job, first.binding, 1)
 		c.ID, c.Workers, c.Candidates = bindings.ID, bindings.Workers, bindings.Candidates
-		res := p.turn(first.Jobs, &turns.Turn{Job: p.job, Claim: &c})
+		res := p.turn(first.Jobs, &queue.Turn{Job: p.job, Claim: &c})
 		if len(res.Claimed) > 0 || res.Short == c.Bounded || len(res.Left) != len(c.Candidates) {
 			t.Errorf("%s: %d claimed, short is %t, %d left of %d", name, len(res.Claimed), res.Short, len(res.Left), len(c.Candidates))
 		}
@@ -170,11 +169,11 @@ func TestWakesUpToLess(t *testing.T) {
 func TestClaimUnderWayIsRefused(t *testing.T) {
 	p := newParish(newWorld(t, open(t), 2))
 	first, second := p.all[0], p.all[1]
-	p.ask(first, grants.Request{Slots: parallel})
+	p.ask(first, nodes.GrantRequest{Slots: parallel})
 	p.begin(first, 2)
 	p.claims(first, 2)
 	p.doubts(second, first)
-	p.ask(second, grants.Request{Slots: parallel})
+	p.ask(second, nodes.GrantRequest{Slots: parallel})
 	p.claims(second, parallel)
 	p.end(first, 0)
 	if len(first.units) != 2 || len(second.units) != 2 {
@@ -188,16 +187,16 @@ func TestClaimUnderWayIsRefused(t *testing.T) {
 func TestGivenAfterOthersTook(t *testing.T) {
 	p := newParish(newWorld(t, open(t), 2))
 	first, second := p.all[0], p.all[1]
-	p.ask(first, grants.Request{Slots: parallel})
+	p.ask(first, nodes.GrantRequest{Slots: parallel})
 	p.claims(first, 1)
 	p.doubts(second, first)
-	p.ask(second, grants.Request{Slots: parallel})
+	p.ask(second, nodes.GrantRequest{Slots: parallel})
 	p.claims(second, parallel)
 	p.give(first)
 	if first.slots != 1 {
 		t.Errorf("the first has %d slots, want the one of its unit", first.slots)
 	}
-	p.ask(second, grants.Request{Slots: parallel})
+	p.ask(second, nodes.GrantRequest{Slots: parallel})
 	p.claims(second, parallel)
 	p.check()
 	p.healthy()
@@ -226,7 +225,7 @@ func (p *parish) draw(t *rapid.T) *believer {
 	return p.all[rapid.IntRange(0, len(p.all)-1).Draw(t, "node")]
 }
 
-func (p *parish) ask(b *believer, ask grants.Request) {
+func (p *parish) ask(b *believer, ask nodes.GrantRequest) {
 	ask.Parallelism, ask.Doubts = parallel, b.doubts
 	g, err := b.Grants.Grant(p.ctx, p.job, ask)
 	p.must(err)
@@ -235,7 +234,7 @@ func (p *parish) ask(b *believer, ask grants.Request) {
 
 func (p *parish) give(b *believer) {
 	if surplus := b.slots - b.busy(); surplus > 0 {
-		ask := grants.Request{Give: surplus, Taken: b.taken, ID: p.name("ask")}
+		ask := nodes.GrantRequest{Give: surplus, Taken: b.taken, ID: p.name("ask")}
 		p.ask(b, ask)
 		p.ask(b, ask) // as after a commit of which nobody knows
 	}
@@ -278,7 +277,7 @@ func (p *parish) begin(b *believer, n int64) bool {
 	}
 	c := p.claimOf(b.Jobs, p.job, b.binding, int(n))
 	b.begun = append(b.begun, c)
-	c.Slots = turns.Share{Slots: b.busy(), Taken: b.taken}
+	c.Slots = queue.Share{Slots: b.busy(), Taken: b.taken}
 	return true
 }
 
@@ -286,7 +285,7 @@ func (p *parish) begin(b *believer, n int64) bool {
 func (p *parish) end(b *believer, i int) {
 	c := b.begun[i]
 	b.begun = slices.Delete(b.begun, i, i+1)
-	res := p.turn(b.Jobs, &turns.Turn{Job: p.job, Claim: c})
+	res := p.turn(b.Jobs, &queue.Turn{Job: p.job, Claim: c})
 	if res.Short {
 		if len(res.Claimed) > 0 {
 			p.Errorf("%d units were claimed without slots", len(res.Claimed))
@@ -350,7 +349,7 @@ func (p *parish) lose(b *believer) {
 
 // settle lets an orchestrator find out what its sessions hold.
 func (p *parish) settle(b *believer) {
-	p.ask(b, grants.Request{})
+	p.ask(b, nodes.GrantRequest{})
 	clear(b.holds)
 	for id := range b.units {
 		b.holds[id] = true

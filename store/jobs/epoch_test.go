@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/store/jobs/turns"
+	"github.com/coditect/mapreduce/store/jobs/queue"
 )
 
 // A node that saw a job out of budget, or failing, may come to say so only once
@@ -45,9 +45,9 @@ func TestATurnWithAFailureOfTheJobClaimsNothing(t *testing.T) {
 	s, _ := w.bind(j, "worker")
 	u := w.claim(j, id, s, 1)[0]
 	claim := w.claimOf(j, id, s, 3)
-	res := w.turn(j, &turns.Turn{
+	res := w.turn(j, &queue.Turn{
 		Job: id, Claim: claim,
-		Reports: []turns.Report{{Report: errored(id, u, mapreduce.PermanentJob), Session: s.id}},
+		Reports: []queue.Report{{Report: errored(id, u, mapreduce.PermanentJob), Session: s.id}},
 	})
 	if res.JobError != "it broke" || len(res.Claimed) > 0 || len(res.Left) != len(claim.Candidates) {
 		t.Errorf("error %q, %d claimed and %d left of %d", res.JobError, len(res.Claimed), len(res.Left), len(claim.Candidates))

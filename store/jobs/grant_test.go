@@ -3,7 +3,7 @@ package jobs_test
 import (
 	"testing"
 
-	"github.com/coditect/mapreduce/store/jobs/grants"
+	"github.com/coditect/mapreduce/store/jobs/nodes"
 )
 
 // What a grant says of tokens and of units that run is of one moment: that none
@@ -15,14 +15,14 @@ func TestGrantSaysWhatRuns(t *testing.T) {
 	id := w.submit(w.nodes[0], sp, texts(4))
 	granted := func(want int64) {
 		t.Helper()
-		g, err := w.nodes[1].Grants.Grant(w.ctx, id, grants.Request{})
+		g, err := w.nodes[1].Grants.Grant(w.ctx, id, nodes.GrantRequest{})
 		w.must(err)
 		if g.Running != want {
 			t.Errorf("%d units run, want %d", g.Running, want)
 		}
 	}
 	granted(0)
-	_, err := w.nodes[0].Grants.Grant(w.ctx, id, grants.Request{Tokens: 100, Slots: 5, Parallelism: 10})
+	_, err := w.nodes[0].Grants.Grant(w.ctx, id, nodes.GrantRequest{Tokens: 100, Slots: 5, Parallelism: 10})
 	w.must(err)
 	units := w.claim(w.nodes[0], id, w.session(w.nodes[0]), 3)
 	granted(3)

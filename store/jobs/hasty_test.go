@@ -13,8 +13,8 @@ import (
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/store/jobs/turns"
 	"github.com/coditect/mapreduce/store/storetest/driver"
 )
 
@@ -258,9 +258,9 @@ func TestUnitsThatTakeTooLong(t *testing.T) {
 		if len(bad) == 0 {
 			break
 		}
-		turn := &turns.Turn{Job: id}
+		turn := &queue.Turn{Job: id}
 		for _, u := range bad {
-			turn.Reports = append(turn.Reports, turns.Report{Report: errored(id, u, mapreduce.PermanentUnit)})
+			turn.Reports = append(turn.Reports, queue.Report{Report: errored(id, u, mapreduce.PermanentUnit)})
 		}
 		w.turn(j, turn)
 	}

@@ -18,19 +18,12 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
-	"github.com/coditect/mapreduce/store/jobs/answers"
-	"github.com/coditect/mapreduce/store/jobs/audit"
 	"github.com/coditect/mapreduce/store/jobs/check"
 	"github.com/coditect/mapreduce/store/jobs/content"
-	"github.com/coditect/mapreduce/store/jobs/grants"
-	"github.com/coditect/mapreduce/store/jobs/levels"
 	"github.com/coditect/mapreduce/store/jobs/lifecycle"
 	"github.com/coditect/mapreduce/store/jobs/nodes"
 	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/store/jobs/sessions"
-	"github.com/coditect/mapreduce/store/jobs/submit"
-	"github.com/coditect/mapreduce/store/jobs/turns"
 	"github.com/coditect/mapreduce/store/jobs/view"
 	"github.com/coditect/mapreduce/store/keys"
 )
@@ -38,19 +31,19 @@ import (
 // Jobs keeps the service's records in a store, in parts. Its methods, and those of
 // the parts, are safe for concurrent use.
 type Jobs struct {
-	Submit    *submit.Store    // submissions under way
-	Turns     *turns.Store     // reports and claims
-	Levels    *levels.Store    // what is planned, and how far it is
-	Lifecycle *lifecycle.Store // pause, fail, cancel, delete, resume
-	Queue     *queue.Store     // units that wait
-	Grants    *grants.Store    // budgets, slots and rates, divided among orchestrators
-	Nodes     *nodes.Store     // orchestrators, and their sessions
-	Sessions  *sessions.Store  // what sessions of workers hold
-	Content   *content.Store   // outputs, journals and texts
-	View      *view.Store      // jobs and units as they are
-	Audit     *audit.Store     // the chain of checkpoints
-	Answers   *answers.Store   // what models answered
-	Check     *check.Store     // what does not agree
+	Submit    *lifecycle.Submissions // submissions under way
+	Turns     *queue.Turns           // reports and claims
+	Levels    *lifecycle.Levels      // what is planned, and how far it is
+	Lifecycle *lifecycle.Store       // pause, fail, cancel, delete, resume
+	Queue     *queue.Store           // units that wait
+	Grants    *nodes.Grants          // budgets, slots and rates, divided among orchestrators
+	Nodes     *nodes.Store           // orchestrators, and their sessions
+	Sessions  *queue.Sessions        // what sessions of workers hold
+	Content   *content.Store         // outputs, journals and texts
+	View      *view.Store            // jobs and units as they are
+	Audit     *view.Audit            // the chain of checkpoints
+	Answers   *content.Answers       // what models answered
+	Check     *check.Store           // what does not agree
 
 	db *records.DB
 }
@@ -61,9 +54,9 @@ func New(db *store.DB, space *keys.Space, node mapreduce.NodeID, now func() time
 	r := records.New(space, node, now)
 	d := records.NewDB(db, r)
 	j := &Jobs{
-		Submit: submit.New(d, r), Turns: turns.New(d, r), Levels: levels.New(d, r), Lifecycle: lifecycle.New(d, r),
-		Queue: queue.New(d, r), Grants: grants.New(d, r), Nodes: nodes.New(d, r), Sessions: sessions.New(d, r),
-		Content: content.New(d, r), View: view.New(d, r), Audit: audit.New(d, r), Answers: answers.New(d, r), db: d,
+		Submit: lifecycle.NewSubmissions(d, r), Turns: queue.NewTurns(d, r), Levels: lifecycle.NewLevels(d, r), Lifecycle: lifecycle.New(d, r),
+		Queue: queue.New(d, r), Grants: nodes.NewGrants(d, r), Nodes: nodes.New(d, r), Sessions: queue.NewSessions(d, r),
+		Content: content.New(d, r), View: view.New(d, r), Audit: view.NewAudit(d, r), Answers: content.NewAnswers(d, r), db: d,
 	}
 	j.Check = check.New(d, r, j.Content, j.Audit)
 	return j

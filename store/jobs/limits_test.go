@@ -10,7 +10,6 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/store/jobs"
-	"github.com/coditect/mapreduce/store/jobs/grants"
 	"github.com/coditect/mapreduce/store/jobs/limit"
 	"github.com/coditect/mapreduce/store/jobs/nodes"
 )
@@ -140,20 +139,20 @@ func TestFleetSlotsAreShared(t *testing.T) {
 	}
 	for i, step := range []struct {
 		node *jobs.Jobs
-		ask  grants.CallsRequest
-		want grants.CallsReply
+		ask  nodes.CallsRequest
+		want nodes.CallsReply
 	}{
-		{a, grants.CallsRequest{Most: 80}, grants.CallsReply{Slots: 50, Kept: 50}},
-		{b, grants.CallsRequest{Most: 80}, grants.CallsReply{}},
-		{b, grants.CallsRequest{Need: 20, Most: 80}, grants.CallsReply{}},
-		{a, grants.CallsRequest{Most: 80, Keep: 50}, grants.CallsReply{Slots: 30, Kept: 50}},
-		{a, grants.CallsRequest{Most: 80, Keep: 35}, grants.CallsReply{Slots: 30, Kept: 35}},
-		{b, grants.CallsRequest{Need: 20, Most: 80}, grants.CallsReply{Slots: 15, Kept: 15}},
-		{a, grants.CallsRequest{Most: 80}, grants.CallsReply{Slots: 30, Kept: 30}},
-		{b, grants.CallsRequest{Need: 20, Most: 80}, grants.CallsReply{Slots: 20, Kept: 20}},
-		{a, grants.CallsRequest{Need: 80, Most: 80}, grants.CallsReply{Slots: 30, Kept: 30}},
-		{b, grants.CallsRequest{Need: 20, Most: 80}, grants.CallsReply{Slots: 10, Kept: 10}},
-		{a, grants.CallsRequest{Need: 80, Most: 80}, grants.CallsReply{Slots: 40, Kept: 40}},
+		{a, nodes.CallsRequest{Most: 80}, nodes.CallsReply{Slots: 50, Kept: 50}},
+		{b, nodes.CallsRequest{Most: 80}, nodes.CallsReply{}},
+		{b, nodes.CallsRequest{Need: 20, Most: 80}, nodes.CallsReply{}},
+		{a, nodes.CallsRequest{Most: 80, Keep: 50}, nodes.CallsReply{Slots: 30, Kept: 50}},
+		{a, nodes.CallsRequest{Most: 80, Keep: 35}, nodes.CallsReply{Slots: 30, Kept: 35}},
+		{b, nodes.CallsRequest{Need: 20, Most: 80}, nodes.CallsReply{Slots: 15, Kept: 15}},
+		{a, nodes.CallsRequest{Most: 80}, nodes.CallsReply{Slots: 30, Kept: 30}},
+		{b, nodes.CallsRequest{Need: 20, Most: 80}, nodes.CallsReply{Slots: 20, Kept: 20}},
+		{a, nodes.CallsRequest{Need: 80, Most: 80}, nodes.CallsReply{Slots: 30, Kept: 30}},
+		{b, nodes.CallsRequest{Need: 20, Most: 80}, nodes.CallsReply{Slots: 10, Kept: 10}},
+		{a, nodes.CallsRequest{Need: 80, Most: 80}, nodes.CallsReply{Slots: 40, Kept: 40}},
 	} {
 		step.ask.Limit = 50
 		got, err := step.node.Grants.FleetSlots(w.ctx, step.ask)
@@ -176,7 +175,7 @@ func TestFleetSlotsAreNeverExceeded(t *testing.T) {
 			_, err := n.Nodes.Beat(w.ctx, 1, nodes.News{})
 			w.must(err)
 			count := rapid.Int64Range(0, 12)
-			ask := grants.CallsRequest{Need: count.Draw(t, "need"), Most: count.Draw(t, "most"), Keep: count.Draw(t, "keep"), Limit: 10}
+			ask := nodes.CallsRequest{Need: count.Draw(t, "need"), Most: count.Draw(t, "most"), Keep: count.Draw(t, "keep"), Limit: 10}
 			kept := min(ask.Keep, has[n.Node()])
 			g, err := n.Grants.FleetSlots(w.ctx, ask)
 			w.must(err)

@@ -7,8 +7,8 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/store/jobs/turns"
 )
 
 // That workers are lost while they run a unit is held against no unit, however often it
@@ -62,7 +62,7 @@ func TestLostWorkersAreNoEvidence(t *testing.T) {
 
 			s := w.session(j)
 			u := w.claim(j, id, s, 1)[0]
-			w.turn(j, &turns.Turn{Job: id, Reports: []turns.Report{{Report: errored(id, u, mapreduce.PermanentUnit), Session: s.id}}})
+			w.turn(j, &queue.Turn{Job: id, Reports: []queue.Report{{Report: errored(id, u, mapreduce.PermanentUnit), Session: s.id}}})
 			w.must(j.Lifecycle.Fail(w.ctx, id, records.AnyEpoch, "nothing came of it"))
 			w.must(j.Lifecycle.Resume(w.ctx, id, mapreduce.Resume{}))
 			if u := w.unit(id, string(u.ID)); u.State != mapreduce.Pending || u.MustBeAlone() != (tc.alone > 0) {

@@ -15,8 +15,8 @@ import (
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/fault"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/store/jobs/turns"
 )
 
 // A munit is a unit as the contract has it.
@@ -213,7 +213,7 @@ func (m *machine) finish(t *rapid.T) {
 		m.claim(t) // so that there is something
 		return
 	}
-	var turn turns.Turn
+	var turn queue.Turn
 	var issues []issue
 	for range rapid.IntRange(1, 4).Draw(t, "reports") {
 		i := rapid.SampledFrom(m.issued).Draw(t, "attempt")
@@ -224,7 +224,7 @@ func (m *machine) finish(t *rapid.T) {
 			continue
 		}
 		issues = append(issues, i)
-		turn.Reports = append(turn.Reports, turns.Report{Report: m.draw(t, i), Jitter: 0.5, Session: i.session})
+		turn.Reports = append(turn.Reports, queue.Report{Report: m.draw(t, i), Jitter: 0.5, Session: i.session})
 	}
 	res := m.turn(m.node(t), &turn)
 	failing := false

@@ -15,8 +15,8 @@ import (
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/fault"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/store/jobs/turns"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
@@ -195,13 +195,13 @@ func TestManyParkedUnits(t *testing.T) {
 	id := w.submit(j, spec(), texts(units))
 	s := w.session(j)
 	for n := 0; n < units; n += 20 {
-		turn := &turns.Turn{Job: id}
+		turn := &queue.Turn{Job: id}
 		for i, u := range w.claim(j, id, s, 20) {
 			after := time.Duration(0)
 			if i%10 == 9 {
 				after = time.Minute
 			}
-			turn.Reports = append(turn.Reports, turns.Report{Report: parked(id, u, "x", after)})
+			turn.Reports = append(turn.Reports, queue.Report{Report: parked(id, u, "x", after)})
 		}
 		w.turn(j, turn)
 	}
@@ -303,13 +303,13 @@ func TestResumeDropsParkedReduces(t *testing.T) {
 			}
 			s := w.session(j)
 			units := w.claim(j, id, s, 9)
-			turn := &turns.Turn{Job: id}
+			turn := &queue.Turn{Job: id}
 			for i, u := range units {
 				r := done(id, u)
 				if i%3 == 0 {
 					r = errored(id, u, mapreduce.PermanentUnit)
 				}
-				turn.Reports = append(turn.Reports, turns.Report{Report: r})
+				turn.Reports = append(turn.Reports, queue.Report{Report: r})
 			}
 			w.letGo(j, id, w.turn(j, turn).Told)
 			if !tree {

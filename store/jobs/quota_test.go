@@ -19,10 +19,9 @@ import (
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/fault"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/lifecycle"
 	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/store/jobs/submit"
-	"github.com/coditect/mapreduce/store/jobs/turns"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
@@ -190,7 +189,7 @@ func (a *actor) submit(ctx context.Context) error {
 	if err := a.j.Submit.Begin(ctx, id, s); err != nil {
 		return err
 	}
-	p := &submit.Publication{Spec: s, Shards: 1, Level: mapLevel}
+	p := &lifecycle.Publication{Spec: s, Shards: 1, Level: mapLevel}
 	for n, d := range texts(1 + a.IntN(8)) {
 		b := batch(d, int64(n), 1)
 		if err := a.j.Submit.Stage(ctx, id, &b); err != nil {
@@ -214,12 +213,12 @@ func (a *actor) submit(ctx context.Context) error {
 
 // work reports what runs of a job, and claims more of it.
 func (a *actor) work(ctx context.Context, id mapreduce.JobID) error {
-	t := &turns.Turn{Job: id}
+	t := &queue.Turn{Job: id}
 	a.held = slices.DeleteFunc(a.held, func(r *mapreduce.Report) bool {
 		if r.Job != id || a.IntN(4) == 0 {
 			return false
 		}
-		t.Reports = append(t.Reports, turns.Report{Report: r, Session: a.binding.id})
+		t.Reports = append(t.Reports, queue.Report{Report: r, Session: a.binding.id})
 		return true
 	})
 	found, _, err := a.j.Queue.Scan(ctx, id, queue.Stretch{To: keys.Seq(20, 0), Returned: true})
@@ -227,8 +226,8 @@ func (a *actor) work(ctx context.Context, id mapreduce.JobID) error {
 		return err
 	}
 	if len(found) > 0 {
-		t.Claim = &turns.Claim{
-			ID: a.name("claim"), Workers: []turns.WorkerSlots{{Session: a.binding.id, Epoch: a.binding.epoch, Slots: 1 + a.IntN(6)}}, Candidates: found,
+		t.Claim = &queue.Claim{
+			ID: a.name("claim"), Workers: []queue.WorkerSlots{{Session: a.binding.id, Epoch: a.binding.epoch, Slots: 1 + a.IntN(6)}}, Candidates: found,
 		}
 	}
 	res, err := a.j.Turns.FinishAndClaim(ctx, t)
@@ -546,7 +545,7 @@ func TestUseIsCountedOnce(t *testing.T) {
 	size := int64(len(d.text))
 	used(0, 0, 1, size, 0)
 	doubt("publish", func() error {
-		_, err := j.Submit.Publish(w.ctx, id, &submit.Publication{Spec: s, Shards: 1, Level: mapLevel, Map: 1, Documents: 1, Characters: size})
+		_, err := j.Submit.Publish(w.ctx, id, &lifecycle.Publication{Spec: s, Shards: 1, Level: mapLevel, Map: 1, Documents: 1, Characters: size})
 		return err
 	})
 	used(1, 1, 1, size, 1000)
@@ -569,7 +568,7 @@ func TestHalfOpenSubmissions(t *testing.T) {
 	})
 	s := spec()
 	s.Tenant, s.Budget = "a", 1000
-	stage := func(id mapreduce.JobID) *submit.Publication {
+	stage := func(id mapreduce.JobID) *lifecycle.Publication {
 		p, err := w.stage(j, id, s, 1, texts(1))
 		w.must(err)
 		return p

@@ -11,7 +11,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/store/jobs"
-	"github.com/coditect/mapreduce/store/jobs/levels"
+	"github.com/coditect/mapreduce/store/jobs/lifecycle"
 	"github.com/coditect/mapreduce/store/storetest/driver"
 )
 
@@ -92,7 +92,7 @@ func TestUnitsWithLargeItemsGoBack(t *testing.T) {
 func withLargeItems(n int) []document {
 	docs := texts(n)
 	for i := range docs {
-		docs[i].item = bytes.Repeat([]byte{'7'}, levels.MaxItem)
+		docs[i].item = bytes.Repeat([]byte{'7'}, lifecycle.MaxItem)
 	}
 	return docs
 }

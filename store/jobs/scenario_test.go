@@ -22,11 +22,9 @@ import (
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/fault"
 	"github.com/coditect/mapreduce/store/jobs"
-	"github.com/coditect/mapreduce/store/jobs/grants"
 	"github.com/coditect/mapreduce/store/jobs/nodes"
 	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/store/jobs/turns"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
@@ -254,9 +252,9 @@ func TestProgressIsMarkedOnceAnInterval(t *testing.T) {
 		if len(units) == 0 {
 			break
 		}
-		turn := &turns.Turn{Job: id, Release: []turns.HeldID{{Session: worker.id, Claim: units[0].Claim}}}
+		turn := &queue.Turn{Job: id, Release: []queue.HeldID{{Session: worker.id, Claim: units[0].Claim}}}
 		for _, u := range units {
-			turn.Reports = append(turn.Reports, turns.Report{Report: done(id, u)})
+			turn.Reports = append(turn.Reports, queue.Report{Report: done(id, u)})
 		}
 		w.turn(w.nodes[0], turn)
 		if i%3 == 0 {
@@ -434,7 +432,7 @@ func TestLateReports(t *testing.T) {
 
 // inDoubt takes a turn of node-0 that nobody knows the result of, because of kind.
 // What the store below fails by itself, before that, is tried again.
-func (w *world) inDoubt(f *fault.Store, kind fault.Kind, turn *turns.Turn) {
+func (w *world) inDoubt(f *fault.Store, kind fault.Kind, turn *queue.Turn) {
 	w.Helper()
 	once := jobs.New(store.NewDB(f, store.Config{MaxAttempts: 1}), w.space, w.nodes[0].Node(), time.Now)
 	for {
@@ -460,7 +458,7 @@ func TestClaimThatLandsLate(t *testing.T) {
 	id := w.submit(w.nodes[0], spec(), texts(3))
 	binding := w.session(w.nodes[0])
 	claim := w.claimOf(w.nodes[0], id, binding, 3)
-	w.inDoubt(f, fault.TimedOutLate, &turns.Turn{Job: id, Claim: claim})
+	w.inDoubt(f, fault.TimedOutLate, &queue.Turn{Job: id, Claim: claim})
 	_, err := w.nodes[1].Sessions.Expire(w.ctx, binding.id, "node-0", binding.epoch, nil)
 	w.must(err)
 	f.Settle()
@@ -489,7 +487,7 @@ func TestHandBackInDoubt(t *testing.T) {
 	first := w.claim(w.nodes[0], id, w.session(w.nodes[0]), 1)[0]
 	report := returned(id, first)
 	report.Tokens = mapreduce.Tokens{In: 3}
-	w.inDoubt(f, fault.UnknownCommitted, &turns.Turn{Job: id, Reports: []turns.Report{{Report: report}}})
+	w.inDoubt(f, fault.UnknownCommitted, &queue.Turn{Job: id, Reports: []queue.Report{{Report: report}}})
 	if got := w.report(w.nodes[0], report).Verdict; got != mapreduce.Accepted {
 		t.Errorf("the report that comes again while the unit waits: %v", got)
 	}
@@ -581,15 +579,15 @@ func claimsAreLinearizable(t *testing.T, seed uint64) {
 					}
 					found = append(found, part...)
 				}
-				res, err := j.Turns.FinishAndClaim(w.ctx, &turns.Turn{Job: id, Claim: &turns.Claim{
+				res, err := j.Turns.FinishAndClaim(w.ctx, &queue.Turn{Job: id, Claim: &queue.Claim{
 					ID:      fmt.Sprintf("c-%d-%d", client, n),
-					Workers: []turns.WorkerSlots{{Session: binding.id, Epoch: binding.epoch, Slots: 2}}, Candidates: found,
+					Workers: []queue.WorkerSlots{{Session: binding.id, Epoch: binding.epoch, Slots: 2}}, Candidates: found,
 				}})
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				turn := &turns.Turn{Job: id}
+				turn := &queue.Turn{Job: id}
 				var ops []porcupine.Operation
 				to := time.Since(start).Nanoseconds()
 				for _, c := range res.Claimed {
@@ -600,7 +598,7 @@ func claimsAreLinearizable(t *testing.T, seed uint64) {
 					if give {
 						r = returned(id, u)
 					}
-					turn.Reports = append(turn.Reports, turns.Report{Report: r})
+					turn.Reports = append(turn.Reports, queue.Report{Report: r})
 				}
 				from = time.Since(start).Nanoseconds()
 				doubts := db.Stats().Unknown.Load()
@@ -658,7 +656,7 @@ func TestBudgetIsNeverOverspent(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"ask": func(t *rapid.T) {
 				i := rapid.IntRange(0, 2).Draw(t, "node")
-				ask := grants.Request{Tokens: rapid.Int64Range(0, 60).Draw(t, "tokens"), Slots: 5, Parallelism: 10, Alone: rapid.Bool().Draw(t, "alone")}
+				ask := nodes.GrantRequest{Tokens: rapid.Int64Range(0, 60).Draw(t, "tokens"), Slots: 5, Parallelism: 10, Alone: rapid.Bool().Draw(t, "alone")}
 				if rapid.IntRange(0, 3).Draw(t, "doubted") == 0 {
 					other := w.nodes[(i+1)%3].Node()
 					ask.Doubts = map[mapreduce.NodeID]*nodes.Doubt{other: w.doubt(w.nodes[i], other)}
@@ -670,7 +668,7 @@ func TestBudgetIsNeverOverspent(t *testing.T) {
 				i := rapid.IntRange(0, 2).Draw(t, "node")
 				c := w.claimOf(w.nodes[i], id, bindings[i], 3)
 				c.Bounded, c.Tokens = true, rapid.Int64Range(0, 100).Draw(t, "believed")
-				for _, got := range w.turn(w.nodes[i], &turns.Turn{Job: id, Claim: c}).Claimed {
+				for _, got := range w.turn(w.nodes[i], &queue.Turn{Job: id, Claim: c}).Claimed {
 					running = append(running, got.Unit)
 				}
 			},
@@ -705,7 +703,7 @@ func TestBudgetIsNeverOverspent(t *testing.T) {
 				}
 				u := rapid.SampledFrom(running).Draw(t, "unit")
 				held := mapreduce.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)}
-				_, err := w.nodes[rapid.IntRange(0, 2).Draw(t, "node")].Grants.Reserve(w.ctx, []grants.Reservation{
+				_, err := w.nodes[rapid.IntRange(0, 2).Draw(t, "node")].Grants.Reserve(w.ctx, []nodes.Reservation{
 					{Held: held, Tokens: rapid.Int64Range(10, 60).Draw(t, "tokens")},
 				})
 				w.must(err)

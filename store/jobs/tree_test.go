@@ -15,9 +15,9 @@ import (
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/lifecycle"
+	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/store/jobs/submit"
-	"github.com/coditect/mapreduce/store/jobs/turns"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
@@ -28,7 +28,7 @@ func (w *world) submitTree(j *jobs.Jobs, docs []document, group int64) mapreduce
 	id := mapreduce.JobID(w.name("job"))
 	s := spec()
 	w.must(j.Submit.Begin(w.ctx, id, s))
-	p := &submit.Publication{Spec: s, Shards: 2, Tree: true, Level: mapLevel}
+	p := &lifecycle.Publication{Spec: s, Shards: 2, Tree: true, Level: mapLevel}
 	for n, d := range docs {
 		b := batch(d, int64(n), 2)
 		for _, u := range b.Units {
@@ -64,9 +64,9 @@ func (w *world) plantTree(j *jobs.Jobs, id mapreduce.JobID, group int64) {
 func (w *world) letGo(j *jobs.Jobs, id mapreduce.JobID, refs []records.WaitRef) {
 	w.Helper()
 	for len(refs) > 0 {
-		_, told, err := j.Turns.Unblock(w.ctx, id, refs[:min(len(refs), turns.MaxUnblock)])
+		_, told, err := j.Turns.Unblock(w.ctx, id, refs[:min(len(refs), queue.MaxUnblock)])
 		w.must(err)
-		refs = append(refs[min(len(refs), turns.MaxUnblock):], told...)
+		refs = append(refs[min(len(refs), queue.MaxUnblock):], told...)
 	}
 }
 
@@ -212,7 +212,7 @@ func (d *runner) step(failures bool) bool {
 	order := rapid.Permutation(units).Draw(d.t, "order")
 	for len(order) > 0 {
 		n := rapid.IntRange(1, len(order)).Draw(d.t, "together")
-		turn := &turns.Turn{Job: d.id}
+		turn := &queue.Turn{Job: d.id}
 		for _, u := range order[:n] {
 			report := done(d.id, u)
 			if failures && rapid.IntRange(0, 3).Draw(d.t, "fails") == 0 {
@@ -220,7 +220,7 @@ func (d *runner) step(failures bool) bool {
 			} else {
 				d.ended[string(u.ID)]++
 			}
-			turn.Reports = append(turn.Reports, turns.Report{Report: report})
+			turn.Reports = append(turn.Reports, queue.Report{Report: report})
 		}
 		order = order[n:]
 		res := d.turn(j, turn)
@@ -310,14 +310,14 @@ func TestNoBarrier(t *testing.T) {
 			late = append(late, u)
 			continue
 		}
-		res := w.turn(j, &turns.Turn{Job: id, Reports: []turns.Report{{Report: done(id, u)}}})
+		res := w.turn(j, &queue.Turn{Job: id, Reports: []queue.Report{{Report: done(id, u)}}})
 		w.letGo(j, id, res.Told)
 	}
 	for _, want := range [][]string{{"reduce_L1_0", "reduce_L1_1"}, {"reduce_L2_0"}, nil} {
 		var got []string
 		for _, u := range w.claim(j, id, s, 8) {
 			got = append(got, string(u.ID))
-			res := w.turn(j, &turns.Turn{Job: id, Reports: []turns.Report{{Report: done(id, u)}}})
+			res := w.turn(j, &queue.Turn{Job: id, Reports: []queue.Report{{Report: done(id, u)}}})
 			w.letGo(j, id, res.Told)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -338,7 +338,7 @@ func TestNoBarrier(t *testing.T) {
 			break
 		}
 		for _, u := range claimed {
-			w.letGo(j, id, w.turn(j, &turns.Turn{Job: id, Reports: []turns.Report{{Report: done(id, u)}}}).Told)
+			w.letGo(j, id, w.turn(j, &queue.Turn{Job: id, Reports: []queue.Report{{Report: done(id, u)}}}).Told)
 		}
 	}
 	if !w.climb(j, id) || w.job(id).State != mapreduce.JobComplete {
@@ -360,7 +360,7 @@ func TestSkippedReduces(t *testing.T) {
 		if keys.Document(u.Index) < 4 {
 			r = errored(id, u, mapreduce.PermanentUnit)
 		}
-		w.letGo(j, id, w.turn(j, &turns.Turn{Job: id, Reports: []turns.Report{{Report: r}}}).Told)
+		w.letGo(j, id, w.turn(j, &queue.Turn{Job: id, Reports: []queue.Report{{Report: r}}}).Told)
 	}
 	w.healthy()
 	for unit, why := range map[string]string{
@@ -374,7 +374,7 @@ func TestSkippedReduces(t *testing.T) {
 	}
 	for units := w.claim(j, id, s, 8); len(units) > 0; units = w.claim(j, id, s, 8) {
 		for _, u := range units {
-			w.letGo(j, id, w.turn(j, &turns.Turn{Job: id, Reports: []turns.Report{{Report: done(id, u)}}}).Told)
+			w.letGo(j, id, w.turn(j, &queue.Turn{Job: id, Reports: []queue.Report{{Report: done(id, u)}}}).Told)
 		}
 	}
 	if !w.climb(j, id) || w.job(id).State != mapreduce.JobComplete || w.job(id).FailedUnits != 7 {
@@ -400,7 +400,7 @@ func TestResumeKeepsWhatDoesNotDepend(t *testing.T) {
 				if u.ID == mapreduce.UnitID(bad) {
 					r = errored(id, u, mapreduce.PermanentUnit)
 				}
-				w.letGo(j, id, w.turn(j, &turns.Turn{Job: id, Reports: []turns.Report{{Report: r}}}).Told)
+				w.letGo(j, id, w.turn(j, &queue.Turn{Job: id, Reports: []queue.Report{{Report: r}}}).Told)
 			}
 		}
 		return ran

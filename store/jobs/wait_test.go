@@ -7,8 +7,8 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/store/fault"
+	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/store/jobs/turns"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
@@ -36,8 +36,8 @@ func TestSkipsThatNobodyKnewOf(t *testing.T) {
 	var told []records.WaitRef
 	for _, u := range w.claim(j, id, w.session(j), 8) {
 		if keys.Document(u.Index) < 4 {
-			r := turns.Report{Report: errored(id, u, mapreduce.PermanentUnit)}
-			told = append(told, w.turn(j, &turns.Turn{Job: id, Reports: []turns.Report{r}}).Told...)
+			r := queue.Report{Report: errored(id, u, mapreduce.PermanentUnit)}
+			told = append(told, w.turn(j, &queue.Turn{Job: id, Reports: []queue.Report{r}}).Told...)
 		}
 	}
 	want := []records.WaitRef{{Level: 2, Index: 0}, {Level: 2, Index: 0}}

@@ -16,13 +16,10 @@ import (
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
-	"github.com/coditect/mapreduce/store/jobs/levels"
+	"github.com/coditect/mapreduce/store/jobs/lifecycle"
 	"github.com/coditect/mapreduce/store/jobs/nodes"
 	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/store/jobs/sessions"
-	"github.com/coditect/mapreduce/store/jobs/submit"
-	"github.com/coditect/mapreduce/store/jobs/turns"
 	"github.com/coditect/mapreduce/store/keys"
 	"github.com/coditect/mapreduce/store/storetest/driver"
 )
@@ -146,29 +143,29 @@ func spec() *mapreduce.JobSpec {
 var mapLevel = records.Level{Phase: mapreduce.Mapping}
 
 // rootOf reports whether a level is the last of the tree of a job.
-func rootOf(s *levels.Status) bool { return s.Planned[s.Level].Unit == mapreduce.FinalUnit }
+func rootOf(s *lifecycle.Status) bool { return s.Planned[s.Level].Unit == mapreduce.FinalUnit }
 
 // treeOver is the tree of a job whose second stage reduces groups.
-func treeOver(epoch, group int64) levels.TreePlan {
-	return levels.TreePlan{
+func treeOver(epoch, group int64) lifecycle.TreePlan {
+	return lifecycle.TreePlan{
 		Epoch: epoch, First: mapLevel, Stage: 1, Name: "reduce", Root: mapreduce.FinalUnit, Phase: mapreduce.Reducing, Group: group,
 	}
 }
 
 // reduceLevel is a level of the tree of a job whose second stage reduces groups.
-func reduceLevel(epoch, depth, units int64) levels.Plan {
-	return levels.Plan{Epoch: epoch, Number: depth, Kind: mapreduce.KindReduce, Level: records.Level{
+func reduceLevel(epoch, depth, units int64) lifecycle.Plan {
+	return lifecycle.Plan{Epoch: epoch, Number: depth, Kind: mapreduce.KindReduce, Level: records.Level{
 		Units: units, Stage: 1, Depth: int(depth), Source: depth - 1, Phase: mapreduce.Reducing,
 		Prefix: mapreduce.TreePrefix("reduce", int(depth)),
 	}}
 }
 
 // stage begins a submission and stages all of docs.
-func (w *world) stage(j *jobs.Jobs, id mapreduce.JobID, s *mapreduce.JobSpec, shards int64, docs []document) (*submit.Publication, error) {
+func (w *world) stage(j *jobs.Jobs, id mapreduce.JobID, s *mapreduce.JobSpec, shards int64, docs []document) (*lifecycle.Publication, error) {
 	if err := j.Submit.Begin(w.ctx, id, s); err != nil {
 		return nil, err
 	}
-	p := &submit.Publication{Spec: s, Shards: shards, Level: mapLevel, MapEarly: len(docs)%2 == 0}
+	p := &lifecycle.Publication{Spec: s, Shards: shards, Level: mapLevel, MapEarly: len(docs)%2 == 0}
 	for n, d := range docs {
 		b := batch(d, int64(n), shards)
 		if err := j.Submit.Stage(w.ctx, id, &b); err != nil {
@@ -202,7 +199,7 @@ type binding struct {
 	epoch int64
 }
 
-func (w *world) bind(j *jobs.Jobs, id mapreduce.SessionID, holding ...mapreduce.Held) (binding, *sessions.Binding) {
+func (w *world) bind(j *jobs.Jobs, id mapreduce.SessionID, holding ...mapreduce.Held) (binding, *queue.Binding) {
 	w.Helper()
 	epoch, _, err := j.Nodes.Epoch(w.ctx, id)
 	w.must(err)
@@ -233,7 +230,7 @@ func (w *world) waiting(j *jobs.Jobs, id mapreduce.JobID) []records.Candidate {
 	return all
 }
 
-func (w *world) turn(j *jobs.Jobs, t *turns.Turn) *turns.Result {
+func (w *world) turn(j *jobs.Jobs, t *queue.Turn) *queue.Result {
 	w.Helper()
 	res, err := j.Turns.FinishAndClaim(w.ctx, t)
 	w.must(err)
@@ -243,7 +240,7 @@ func (w *world) turn(j *jobs.Jobs, t *turns.Turn) *turns.Result {
 // claim claims up to n units of a job for a session.
 func (w *world) claim(j *jobs.Jobs, id mapreduce.JobID, s binding, n int) []*records.Unit {
 	w.Helper()
-	res := w.turn(j, &turns.Turn{Job: id, Claim: w.claimOf(j, id, s, n)})
+	res := w.turn(j, &queue.Turn{Job: id, Claim: w.claimOf(j, id, s, n)})
 	var units []*records.Unit
 	for _, c := range res.Claimed {
 		units = append(units, c.Unit)
@@ -253,10 +250,10 @@ func (w *world) claim(j *jobs.Jobs, id mapreduce.JobID, s binding, n int) []*rec
 
 // claimOf asks for units among as many of those that wait as an orchestrator asks
 // for at once.
-func (w *world) claimOf(j *jobs.Jobs, id mapreduce.JobID, s binding, n int) *turns.Claim {
+func (w *world) claimOf(j *jobs.Jobs, id mapreduce.JobID, s binding, n int) *queue.Claim {
 	found := w.waiting(j, id)
-	return &turns.Claim{
-		ID: w.name("claim"), Workers: []turns.WorkerSlots{{Session: s.id, Epoch: s.epoch, Slots: n}},
+	return &queue.Claim{
+		ID: w.name("claim"), Workers: []queue.WorkerSlots{{Session: s.id, Epoch: s.epoch, Slots: n}},
 		Candidates: found[:min(len(found), records.MaxBatch)],
 	}
 }
@@ -287,9 +284,9 @@ func parked(id mapreduce.JobID, u *records.Unit, handle string, after time.Durat
 }
 
 // report takes a report, alone in its turn.
-func (w *world) report(j *jobs.Jobs, r *mapreduce.Report) turns.Settled {
+func (w *world) report(j *jobs.Jobs, r *mapreduce.Report) queue.Settled {
 	w.Helper()
-	return w.turn(j, &turns.Turn{Job: r.Job, Reports: []turns.Report{{Report: r, Jitter: 0.5}}}).Verdicts[0]
+	return w.turn(j, &queue.Turn{Job: r.Job, Reports: []queue.Report{{Report: r, Jitter: 0.5}}}).Verdicts[0]
 }
 
 // advance plans the next level of a job whose level has ended, or ends the job.
@@ -299,7 +296,7 @@ func (w *world) advance(j *jobs.Jobs, id mapreduce.JobID) bool {
 	s, err := j.Levels.Status(w.ctx, id)
 	w.must(err)
 	if s.State.Running() && !s.Ended() && s.Level < 0 && s.MapEarly {
-		_, err := j.Levels.PlantReady(w.ctx, id, s.Epoch, new(levels.Planted), w.plant(j, id))
+		_, err := j.Levels.PlantReady(w.ctx, id, s.Epoch, new(lifecycle.Planted), w.plant(j, id))
 		w.must(err)
 	}
 	if !s.State.Running() || !s.Ended() {
@@ -308,7 +305,7 @@ func (w *world) advance(j *jobs.Jobs, id mapreduce.JobID) bool {
 	switch {
 	case s.Level < 0:
 		w.must(j.Levels.PlantParsed(w.ctx, id, s.Epoch, w.plant(j, id)))
-		w.must(j.Levels.StartMapping(w.ctx, id, s.Epoch, mapLevel, levels.Dissolve{}))
+		w.must(j.Levels.StartMapping(w.ctx, id, s.Epoch, mapLevel, lifecycle.Dissolve{}))
 	case s.Completed == 0:
 		w.must(j.Lifecycle.Fail(w.ctx, id, records.AnyEpoch, "all failed"))
 	case rootOf(s):
@@ -335,7 +332,7 @@ func (w *world) plant(j *jobs.Jobs, id mapreduce.JobID) func(context.Context, *r
 	}
 }
 
-func nextOf(s *levels.Status) levels.Plan {
+func nextOf(s *lifecycle.Status) lifecycle.Plan {
 	if s.Units > 3 {
 		next := reduceLevel(s.Epoch, s.Level+1, (s.Units+2)/3)
 		next.Group = 3
@@ -356,9 +353,9 @@ func (w *world) run(j *jobs.Jobs, id mapreduce.JobID) {
 			if len(units) == 0 {
 				break
 			}
-			t := &turns.Turn{Job: id, Release: []turns.HeldID{{Session: s.id, Claim: units[0].Claim}}}
+			t := &queue.Turn{Job: id, Release: []queue.HeldID{{Session: s.id, Claim: units[0].Claim}}}
 			for _, u := range units {
-				t.Reports = append(t.Reports, turns.Report{Report: done(id, u)})
+				t.Reports = append(t.Reports, queue.Report{Report: done(id, u)})
 			}
 			w.turn(j, t)
 		}

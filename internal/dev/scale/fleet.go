@@ -11,7 +11,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/orchestrator/schedule/model"
-	"github.com/coditect/mapreduce/store/jobs/grants"
+	"github.com/coditect/mapreduce/store/jobs/nodes"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
@@ -90,7 +90,7 @@ type simulation struct {
 	order   int64
 	waiting events
 	nodes   []*node
-	queue   *queue
+	queue   *waitingUnits
 	result  Result
 }
 
@@ -108,7 +108,7 @@ func Run(c Config) (*Result, error) {
 	}
 	s := &simulation{
 		config: c, random: rand.New(rand.NewPCG(c.Seed, 23)), //nolint:gosec // a simulation is to be repeatable
-		epoch: time.Unix(1_700_000_000, 0), queue: newQueue(c.Units),
+		epoch: time.Unix(1_700_000_000, 0), queue: newWaitingUnits(c.Units),
 	}
 	s.result.Config = c
 
@@ -144,7 +144,7 @@ func (s *simulation) submit() {
 
 	for _, n := range s.nodes {
 		n.scheduler.PutJob(job, ctl, spec, jobspec.NewStages(nil, ctl), false, 0, nil)
-		n.scheduler.Grants.Apply(job, &grants.Reply{Slots: n.slots, Epoch: 1})
+		n.scheduler.Grants.Apply(job, &nodes.GrantReply{Slots: n.slots, Epoch: 1})
 		n.drive()
 	}
 }

@@ -7,8 +7,8 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
+	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/store/jobs/turns"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
@@ -130,9 +130,9 @@ func (n *node) turn(t *schedule.Task) {
 			return
 		}
 
-		res := &turns.Result{State: mapreduce.Mapping, Epoch: 1, Verdicts: make([]turns.Settled, len(t.Turn.Reports))}
+		res := &queue.Result{State: mapreduce.Mapping, Epoch: 1, Verdicts: make([]queue.Settled, len(t.Turn.Reports))}
 		for i := range res.Verdicts {
-			res.Verdicts[i] = turns.Settled{Verdict: mapreduce.Accepted, State: mapreduce.UnitComplete}
+			res.Verdicts[i] = queue.Settled{Verdict: mapreduce.Accepted, State: mapreduce.UnitComplete}
 		}
 		n.result.Ended += len(t.Turn.Reports)
 		if c != nil {
@@ -149,7 +149,7 @@ func (n *node) turn(t *schedule.Task) {
 }
 
 // claim gives units that wait to the sessions that have free slots, in turn.
-func (n *node) claim(c *turns.Claim, res *turns.Result) {
+func (n *node) claim(c *queue.Claim, res *queue.Result) {
 	res.Bound = make([]bool, len(c.Workers))
 	free := make([]int, len(c.Workers))
 	for i, s := range c.Workers {
@@ -178,7 +178,7 @@ func (n *node) claim(c *turns.Claim, res *turns.Result) {
 
 		free[at]--
 		n.queue.take(candidate.Seq, n.now)
-		res.Claimed = append(res.Claimed, turns.Claimed{Session: c.Workers[at].Session, Unit: &records.Unit{ID: candidate.Unit, Attempt: 1}})
+		res.Claimed = append(res.Claimed, queue.Claimed{Session: c.Workers[at].Session, Unit: &records.Unit{ID: candidate.Unit, Attempt: 1}})
 		at = (at + 1) % len(free)
 	}
 }

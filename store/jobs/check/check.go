@@ -13,11 +13,10 @@ import (
 	"github.com/coditect/mapreduce/api/plural"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
-	"github.com/coditect/mapreduce/store/jobs/answers"
-	"github.com/coditect/mapreduce/store/jobs/audit"
 	"github.com/coditect/mapreduce/store/jobs/content"
-	"github.com/coditect/mapreduce/store/jobs/levels"
+	"github.com/coditect/mapreduce/store/jobs/lifecycle"
 	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/jobs/view"
 	"github.com/coditect/mapreduce/store/tuple"
 )
 
@@ -38,7 +37,7 @@ func (st *Store) Run(ctx context.Context, found func(mapreduce.Finding) error) e
 func (st *Store) RunWith(ctx context.Context, verify Verify, found func(mapreduce.Finding) error) error {
 	c := &checker{
 		Records: st.Records, db: st.db, audit: st.audit, content: st.content,
-		answers: answers.Records{Records: st.Records}, levels: levels.Records{Records: st.Records},
+		answers: content.AnswerRecords{Records: st.Records}, levels: lifecycle.LevelRecords{Records: st.Records},
 		emit: found, verify: verify,
 	}
 
@@ -91,9 +90,9 @@ type checker struct {
 	*records.Records
 	db      *records.DB
 	content *content.Store
-	audit   *audit.Store
-	answers answers.Records
-	levels  levels.Records
+	audit   *view.Audit
+	answers content.AnswerRecords
+	levels  lifecycle.LevelRecords
 	emit    func(mapreduce.Finding) error
 	verify  Verify
 	jobs    int

@@ -7,7 +7,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
-	"github.com/coditect/mapreduce/store/jobs/levels"
+	"github.com/coditect/mapreduce/store/jobs/lifecycle"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/keys"
 )
@@ -145,7 +145,7 @@ func (c *inputCheck) pickedBy(ctx context.Context, u *storagev1.Unit) error {
 	for {
 		var page []int64
 		err := c.runCheckTx(ctx, c.id, func(l *checkTx) (err error) {
-			page, err = c.levels.PicksFrom(ctx, l, c.id, records.UnitFrom(u), from, l.pageLimit(levels.PickChunk))
+			page, err = c.levels.PicksFrom(ctx, l, c.id, records.UnitFrom(u), from, l.pageLimit(lifecycle.PickChunk))
 			return err
 		})
 		if err != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/store/jobs/transition"
 	"github.com/coditect/mapreduce/store/keys"
 	"github.com/coditect/mapreduce/store/tuple"
 )
@@ -253,7 +253,7 @@ func (k *jobCheck) checkTally(ctx context.Context, l *checkTx, key []byte, d map
 	for at := int64(0); at < t.Chunks; at += checkPage {
 		var ks [][]byte
 		for i := at; i < min(t.Chunks, at+checkPage); i++ {
-			ks = append(ks, k.Keys.Job(k.id).Unit(transition.TalliedUnit(t, d, i)))
+			ks = append(ks, k.Keys.Job(k.id).Unit(queue.TalliedUnit(t, d, i)))
 		}
 
 		values, err := l.GetAll(ctx, ks)

@@ -1,9 +1,9 @@
 package check
 
 import (
-	"github.com/coditect/mapreduce/store/jobs/audit"
 	"github.com/coditect/mapreduce/store/jobs/content"
 	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/jobs/view"
 )
 
 // A Store finds what in a store does not agree.
@@ -11,10 +11,10 @@ type Store struct {
 	db *records.DB
 	*records.Records
 	content *content.Store
-	audit   *audit.Store
+	audit   *view.Audit
 }
 
 // New returns the operations on the records of db.
-func New(db *records.DB, r *records.Records, content *content.Store, audit *audit.Store) *Store {
+func New(db *records.DB, r *records.Records, content *content.Store, audit *view.Audit) *Store {
 	return &Store{db, r, content, audit}
 }

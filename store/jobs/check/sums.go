@@ -10,8 +10,8 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/store/jobs/transition"
 	"github.com/coditect/mapreduce/store/jobs/view"
 	"github.com/coditect/mapreduce/store/keys"
 )
@@ -149,7 +149,7 @@ func (s *sums) addCoverage(u *storagev1.Unit, state mapreduce.UnitState) {
 		s.add(keys.DocumentsFailed, 0, 1)
 		s.add(keys.BytesFailed, 0, u.Source.GetLength())
 	}
-	if u.Level < 0 && complete && transition.IsTextless(u) {
+	if u.Level < 0 && complete && queue.IsTextless(u) {
 		s.add(keys.DocumentsSkipped, 0, 1)
 		s.add(keys.BytesSkipped, 0, u.Source.GetLength())
 	}
@@ -168,9 +168,9 @@ func (s *sums) addCoverage(u *storagev1.Unit, state mapreduce.UnitState) {
 	case failed && cut:
 		s.chunks[1]++
 	case complete:
-		s.add(keys.DocumentsMapped, 0, transition.DocumentsOf(u))
+		s.add(keys.DocumentsMapped, 0, queue.DocumentsOf(u))
 	case failed:
-		s.add(keys.DocumentsFailed, 0, transition.DocumentsOf(u))
+		s.add(keys.DocumentsFailed, 0, queue.DocumentsOf(u))
 	}
 
 	if complete {

@@ -6,8 +6,8 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/store/jobs/transition"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
@@ -81,7 +81,7 @@ func (k *jobCheck) readSurroundings(ctx context.Context, l *checkTx, ctl *storag
 			k.Keys.Queues(k.id).Ready(shard, keys.ClassRequeued, seq), k.Keys.Queues(k.id).Ready(shard, keys.ClassNew, seq),
 			k.Keys.Queues(k.id).Delayed(name), k.Keys.Queues(k.id).Failed(u.Level, name), k.Keys.Job(k.id).Order(u.Level, u.Index),
 			k.Keys.Session(mapreduce.SessionID(u.Session)), k.Keys.Held(mapreduce.SessionID(u.Session), u.Claim),
-			k.Keys.Job(k.id).Unit(transition.ReduceAt(ctl, records.WaitRef{Level: u.Level + 1, Index: u.Parent - 1})), k.Keys.Queues(k.id).Wait(u.Level, u.Index),
+			k.Keys.Job(k.id).Unit(queue.ReduceAt(ctl, records.WaitRef{Level: u.Level + 1, Index: u.Parent - 1})), k.Keys.Queues(k.id).Wait(u.Level, u.Index),
 			k.Keys.Queues(k.id).Parked(name), k.Keys.Queues(k.id).Woken(name))
 	}
 

@@ -1,5 +1,5 @@
 // Package content stores and reads what is kept in chunks: outputs, journals of units,
-// and texts.
+// and texts; and what models answered, for other jobs of the same tenant.
 package content
 
 import (

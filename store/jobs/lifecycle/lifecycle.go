@@ -1,5 +1,7 @@
-// Package lifecycle changes what a job is to do: it is paused, fails, is cancelled,
-// deleted or resumed.
+// Package lifecycle is a job from its submission to its removal. Submissions stores a
+// submission part by part, and makes it a job at once when it is whole; Levels plans the
+// levels of a job step by step, and says how far a level is; Store changes what a job is
+// to do: it is paused, fails, is cancelled, deleted or resumed.
 package lifecycle
 
 import (
@@ -13,8 +15,8 @@ import (
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
+	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/store/jobs/transition"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
@@ -127,7 +129,7 @@ func (st *Store) SweepCancelled(ctx context.Context, id mapreduce.JobID, cursor 
 }
 
 func (rec writer) cancelUnits(tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, pairs []store.KeyValue) error {
-	changes := transition.New(rec.Records, tx, id, ctl)
+	changes := queue.NewChanges(rec.Records, tx, id, ctl)
 
 	for _, kv := range pairs {
 		u := new(storagev1.Unit)
@@ -507,7 +509,7 @@ func (st *Store) retryFailed(ctx context.Context, id mapreduce.JobID, level int6
 				return err
 			}
 
-			rest, err := transition.New(st.Records, tx, id, ctl).RetryUnits(ctx, pairs)
+			rest, err := queue.NewChanges(st.Records, tx, id, ctl).RetryUnits(ctx, pairs)
 			done = !more && !rest
 			return err
 		})

@@ -1,5 +1,6 @@
 // Package nodes keeps which orchestrators live, which are in doubt, and the sessions
-// of workers that each holds.
+// of workers that each holds; and it divides among them what the fleet may spend and
+// run at once: tokens and slots of jobs, calls of models and their rates.
 package nodes
 
 import (

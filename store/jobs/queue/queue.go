@@ -1,5 +1,12 @@
-// Package queue reads the queues of a job, and wakes units that back off or are
-// parked.
+// Package queue moves units between waiting and their end. Turns is the transaction that
+// matters: it takes reports of ended attempts and claims units for the slots that they
+// freed; it also lets go reduces whose inputs have all ended. Sessions binds a session of
+// a worker to an orchestrator, and puts back what a lost session held. Store reads the
+// queues of a job, and wakes units that back off or are parked.
+//
+// Changes is how units of a job change inside one transaction, whoever changes them:
+// they complete, fail, wait, are given back and are tried again, with the counters, the
+// ledger of documents and the reduces above them.
 package queue
 
 import (

@@ -1,4 +1,5 @@
-// Package view reads jobs and units as they are.
+// Package view reads jobs, units and events as they are. Audit also chains the
+// checkpoints of a job by hashes, and verifies the chain.
 package view
 
 import (
@@ -14,7 +15,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
-	"github.com/coditect/mapreduce/store/jobs/levels"
+	"github.com/coditect/mapreduce/store/jobs/lifecycle"
 	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/keys"
@@ -27,13 +28,13 @@ type reader struct{ *records.Records }
 type Store struct {
 	db *records.DB
 	reader
-	levels levels.Records
+	levels lifecycle.LevelRecords
 	queues queue.Records
 }
 
 // New returns the operations on the records of db.
 func New(db *records.DB, r *records.Records) *Store {
-	return &Store{db, reader{r}, levels.Records{Records: r}, queue.Records{Records: r}}
+	return &Store{db, reader{r}, lifecycle.LevelRecords{Records: r}, queue.Records{Records: r}}
 }
 
 // Job returns a job with its counters.

@@ -17,8 +17,8 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
-	"github.com/coditect/mapreduce/store/jobs/audit"
 	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/jobs/view"
 )
 
 // Versions of the format. Files of the first have no hash of their lines, and no time of
@@ -58,7 +58,7 @@ func (h *head) origin() []byte {
 	case err != nil:
 		return nil
 	}
-	return audit.ChainOrigin(h.Job, h.Tenant, created)
+	return view.ChainOrigin(h.Job, h.Tenant, created)
 }
 
 // An end ends a file.

@@ -16,7 +16,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/plural"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
-	"github.com/coditect/mapreduce/store/jobs/audit"
+	"github.com/coditect/mapreduce/store/jobs/view"
 )
 
 // A Verified is what a file that holds has.
@@ -159,7 +159,7 @@ func (v *verifier) begin(h *head) error {
 
 // checkpoint checks that what a line shows of a checkpoint is what its record says.
 func (v *verifier) checkpoint(l line) error {
-	c, err := audit.DecodeCheckpoint(l.Record)
+	c, err := view.DecodeCheckpoint(l.Record)
 	if err != nil {
 		return v.fault("has a record that cannot be read: %v", err)
 	}

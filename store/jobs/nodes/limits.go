@@ -1,4 +1,4 @@
-package grants
+package nodes
 
 import (
 	"context"
@@ -23,7 +23,7 @@ import (
 // woken for a change that they have to know at once. A note that is taken
 // twice, for its commit was unknown, comes to the same as once: but for the
 // successes, of which a few more do no harm.
-func (st *Store) NoteLimit(ctx context.Context, model string, n limit.Note, known []mapreduce.NodeID) (*limit.Scope, error) {
+func (st *Grants) NoteLimit(ctx context.Context, model string, n limit.Note, known []mapreduce.NodeID) (*limit.Scope, error) {
 	n.Node = st.Node
 	var scope *limit.Scope
 	err := st.db.Update(ctx, failpoint.Fleet, func(tx store.Tx) error {
@@ -95,7 +95,7 @@ func scopeOf(l *storagev1.Limit) *limit.Scope {
 const mannersFor = 6 * time.Hour
 
 // addManners adds what servers refuse to what the fleet knows of a model, as long as it is good for.
-func (st *Store) addManners(s *limit.Scope, l *storagev1.Limit) {
+func (st *Grants) addManners(s *limit.Scope, l *storagev1.Limit) {
 	for _, m := range l.Manners {
 		if st.PauseLeft(mannersFor, m.EndMicros) == 0 {
 			continue
@@ -109,7 +109,7 @@ func (st *Store) addManners(s *limit.Scope, l *storagev1.Limit) {
 
 // mannersOf returns what is stored of what servers refuse. What is new, or has changed, is good for
 // its time from now on.
-func (st *Store) mannersOf(s, before *limit.Scope, stored *storagev1.Limit) (all []*storagev1.Limit_Manners) {
+func (st *Grants) mannersOf(s, before *limit.Scope, stored *storagev1.Limit) (all []*storagev1.Limit_Manners) {
 	ends := make(map[string]int64)
 	for _, m := range stored.Manners {
 		if before.Manners[m.Server] == s.Manners[m.Server] {
@@ -146,7 +146,7 @@ func limitOf(s *limit.Scope) *storagev1.Limit {
 
 // deadNodes returns those of some nodes that are known to be dead, or show no sign of
 // life at all: those of nodes that are dead and hold nothing are removed.
-func (rec Records) deadNodes(ctx context.Context, tx store.Tx, some iter.Seq[mapreduce.NodeID], known []mapreduce.NodeID) (map[mapreduce.NodeID]bool, error) {
+func (rec GrantRecords) deadNodes(ctx context.Context, tx store.Tx, some iter.Seq[mapreduce.NodeID], known []mapreduce.NodeID) (map[mapreduce.NodeID]bool, error) {
 	nodes, values, err := rec.nodes.ReadSigns(ctx, tx, some)
 	dead := make(map[mapreduce.NodeID]bool)
 	for i, beat := range values {

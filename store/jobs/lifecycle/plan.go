@@ -1,4 +1,4 @@
-package levels
+package lifecycle
 
 import (
 	"bytes"
@@ -77,7 +77,7 @@ func (n *Plan) planDigest() []byte {
 // returns whether planning is done: by this call, by an earlier run, or by
 // another node. Each step begins where the one before it, of whichever node,
 // ended: from is Status.Next as the step found it.
-func (st *Store) PlanStep(ctx context.Context, id mapreduce.JobID, n Plan) (from int64, done bool, err error) {
+func (st *Levels) PlanStep(ctx context.Context, id mapreduce.JobID, n Plan) (from int64, done bool, err error) {
 	digest, tried := n.planDigest(), 0
 	err = st.db.Update(ctx, failpoint.Plan, func(tx store.Tx) error {
 		room := records.StepRoom(tried)
@@ -93,7 +93,7 @@ func (st *Store) PlanStep(ctx context.Context, id mapreduce.JobID, n Plan) (from
 			return nil
 		}
 
-		p := &planner{Records: st.Records, tx: tx, id: id, ctl: ctl, next: n, room: room}
+		p := &planner{LevelRecords: st.LevelRecords, tx: tx, id: id, ctl: ctl, next: n, room: room}
 		if err := p.readCursor(ctx, digest); err != nil {
 			return err
 		}
@@ -130,7 +130,7 @@ func plannedSoFar(p *storagev1.Plan) int64 {
 }
 
 type planner struct {
-	Records
+	LevelRecords
 	tx     store.Tx
 	id     mapreduce.JobID
 	ctl    *storagev1.Ctl
@@ -312,7 +312,7 @@ func newPicks(indexes []int64) *storagev1.Picks {
 }
 
 // LastMap returns the highest index of the units of level 0; 0 if there is none.
-func (rec Records) LastMap(ctx context.Context, r store.Reader, id mapreduce.JobID) (int64, error) {
+func (rec LevelRecords) LastMap(ctx context.Context, r store.Reader, id mapreduce.JobID) (int64, error) {
 	pairs, _, err := r.GetRange(ctx, rec.Keys.Job(id).OrderFrom(0, 0), store.RangeOptions{Limit: 1, Reverse: true})
 	if err != nil || len(pairs) == 0 {
 		return 0, err
@@ -321,7 +321,7 @@ func (rec Records) LastMap(ctx context.Context, r store.Reader, id mapreduce.Job
 }
 
 // decodeIndex returns the index that a key of the order of units ends with.
-func (rec Records) decodeIndex(key []byte) (int64, error) {
+func (rec LevelRecords) decodeIndex(key []byte) (int64, error) {
 	_, rest, err := rec.Keys.Last(key)
 	if err != nil {
 		return 0, err

@@ -1,4 +1,4 @@
-package levels
+package lifecycle
 
 import (
 	"context"
@@ -23,7 +23,7 @@ const MaxSmallResult = 8 * store.ChunkSize
 
 // CompleteWith ends a job whose last level has ended and whose result is small. In the
 // same transaction the unit of the result is planned, begun and complete.
-func (st *Store) CompleteWith(ctx context.Context, id mapreduce.JobID, epoch int64, result []byte) error {
+func (st *Levels) CompleteWith(ctx context.Context, id mapreduce.JobID, epoch int64, result []byte) error {
 	if len(result) > MaxSmallResult {
 		return errs.New(errs.Internal, "a result of %d bytes is stored with the end of its job", len(result))
 	}
@@ -35,7 +35,7 @@ func (st *Store) CompleteWith(ctx context.Context, id mapreduce.JobID, epoch int
 			return err
 		}
 
-		p := &planner{Records: st.Records, tx: tx, id: id, ctl: ctl, next: resultPlan(ctl), room: 1}
+		p := &planner{LevelRecords: st.LevelRecords, tx: tx, id: id, ctl: ctl, next: resultPlan(ctl), room: 1}
 		inputs, err := p.wholeSource(ctx)
 		if err != nil {
 			return err
@@ -59,7 +59,7 @@ func (st *Store) CompleteWith(ctx context.Context, id mapreduce.JobID, epoch int
 }
 
 // storeSmall stores a result as the output of a first attempt.
-func (st *Store) storeSmall(tx store.Tx, id mapreduce.JobID, data []byte) *storagev1.Result {
+func (st *Levels) storeSmall(tx store.Tx, id mapreduce.JobID, data []byte) *storagev1.Result {
 	sum := sha256.Sum256(data)
 	r := &storagev1.Result{Attempt: 1, Length: int64(len(data)), Sha256: sum[:]}
 	if len(data) <= mapreduce.MaxInline {
@@ -83,7 +83,7 @@ func resultPlan(ctl *storagev1.Ctl) Plan {
 
 // PlanResult plans the unit that assembles the result of a job whose last level has
 // ended.
-func (st *Store) PlanResult(ctx context.Context, id mapreduce.JobID, epoch int64) error {
+func (st *Levels) PlanResult(ctx context.Context, id mapreduce.JobID, epoch int64) error {
 	var next Plan
 	err := st.db.View(ctx, func(tx store.Tx) error {
 		ctl, err := st.ReadControl(ctx, tx, id)

@@ -1,5 +1,4 @@
-// Package answers keeps what models answered for other jobs of the same tenant.
-package answers
+package content
 
 import (
 	"context"
@@ -15,17 +14,17 @@ import (
 	"github.com/coditect/mapreduce/store/keys"
 )
 
-// Records reads and writes answers inside a transaction of its caller.
-type Records struct{ *records.Records }
+// AnswerRecords reads and writes answers inside a transaction of its caller.
+type AnswerRecords struct{ *records.Records }
 
-// A Store keeps what models answered, for other jobs of the same tenant.
-type Store struct {
+// Answers keeps what models answered, for other jobs of the same tenant.
+type Answers struct {
 	db *records.DB
-	Records
+	AnswerRecords
 }
 
-// New returns the operations on the records of db.
-func New(db *records.DB, r *records.Records) *Store { return &Store{db, Records{r}} }
+// NewAnswers returns the operations on the records of db.
+func NewAnswers(db *records.DB, r *records.Records) *Answers { return &Answers{db, AnswerRecords{r}} }
 
 // Answers of models are kept for other jobs of the same tenant, under the hash
 // of all that decides an answer. Each answer carries a hash of its own, over its
@@ -35,7 +34,7 @@ func New(db *records.DB, r *records.Records) *Store { return &Store{db, Records{
 
 // Get returns what a model answered, nil if that is not known, or if it was
 // kept before a time. An answer that is damaged is removed.
-func (st *Store) Get(ctx context.Context, t mapreduce.TenantID, key []byte, since time.Time) ([]byte, error) {
+func (st *Answers) Get(ctx context.Context, t mapreduce.TenantID, key []byte, since time.Time) ([]byte, error) {
 	var data []byte
 	err := st.db.View(ctx, func(tx store.Tx) error {
 		data = nil
@@ -56,7 +55,7 @@ func (st *Store) Get(ctx context.Context, t mapreduce.TenantID, key []byte, sinc
 
 // AnswerBytes reads the chunks of an answer. The error wraps store.ErrCorrupt if
 // they are not what was kept under that key.
-func (rec Records) AnswerBytes(ctx context.Context, r store.Reader, t mapreduce.TenantID, key []byte, a *storagev1.Answer) ([]byte, error) {
+func (rec AnswerRecords) AnswerBytes(ctx context.Context, r store.Reader, t mapreduce.TenantID, key []byte, a *storagev1.Answer) ([]byte, error) {
 	pairs, _, err := r.GetRange(ctx, rec.Keys.Tenant(t).AnswerChunks(key), store.RangeOptions{})
 	if err != nil {
 		return nil, err
@@ -80,7 +79,7 @@ func answerSum(key, data []byte) [sha256.Size]byte {
 
 // Keep keeps what a model answered. An answer to the same that was kept
 // since a time stays: two that asked at once are given the same from then on.
-func (st *Store) Keep(ctx context.Context, t mapreduce.TenantID, key, data []byte, since time.Time) error {
+func (st *Answers) Keep(ctx context.Context, t mapreduce.TenantID, key, data []byte, since time.Time) error {
 	if len(key) != sha256.Size || len(data) == 0 || len(data) > mapreduce.MaxAnswer {
 		return fmt.Errorf("answer of %d bytes under a key of %d: %w", len(data), len(key), errors.ErrUnsupported)
 	}
@@ -111,7 +110,7 @@ func (st *Store) Keep(ctx context.Context, t mapreduce.TenantID, key, data []byt
 }
 
 // clearAnswer removes an answer that was read in the same transaction.
-func (rec Records) clearAnswer(tx store.Tx, t mapreduce.TenantID, key []byte, a *storagev1.Answer) {
+func (rec AnswerRecords) clearAnswer(tx store.Tx, t mapreduce.TenantID, key []byte, a *storagev1.Answer) {
 	tx.Clear(rec.Keys.Tenant(t).Answer(key))
 	tx.ClearRange(rec.Keys.Tenant(t).AnswerChunks(key))
 	tx.Clear(rec.Keys.Tenant(t).Aged(a.KeptMicros, key))
@@ -119,7 +118,7 @@ func (rec Records) clearAnswer(tx store.Tx, t mapreduce.TenantID, key []byte, a 
 	tx.Add(rec.Keys.Tenant(t).Kept(keys.KeptBytes), -a.Length)
 }
 
-func (st *Store) removeAnswer(ctx context.Context, t mapreduce.TenantID, key []byte) error {
+func (st *Answers) removeAnswer(ctx context.Context, t mapreduce.TenantID, key []byte) error {
 	return st.db.UpdateQuietly(ctx, func(tx store.Tx) error {
 		a := new(storagev1.Answer)
 		found, err := records.Read(ctx, tx, st.Keys.Tenant(t).Answer(key), a)
@@ -135,7 +134,7 @@ const trimmed = 100
 
 // Trim removes a tenant's answers that were kept before a time, and the
 // oldest of those that are more than so many bytes together.
-func (st *Store) Trim(ctx context.Context, t mapreduce.TenantID, most int64, since time.Time) error {
+func (st *Answers) Trim(ctx context.Context, t mapreduce.TenantID, most int64, since time.Time) error {
 	for more := true; more; {
 		err := st.db.UpdateQuietly(ctx, func(tx store.Tx) (err error) {
 			more, err = st.trimAnswers(ctx, tx, t, most, since.UnixMicro())
@@ -149,7 +148,7 @@ func (st *Store) Trim(ctx context.Context, t mapreduce.TenantID, most int64, sin
 }
 
 // trimAnswers removes some answers, and reports whether there are more to remove.
-func (rec Records) trimAnswers(ctx context.Context, tx store.Tx, t mapreduce.TenantID, most, since int64) (more bool, err error) {
+func (rec AnswerRecords) trimAnswers(ctx context.Context, tx store.Tx, t mapreduce.TenantID, most, since int64) (more bool, err error) {
 	size, err := tx.Snapshot().Get(ctx, rec.Keys.Tenant(t).Kept(keys.KeptBytes))
 	if err != nil {
 		return false, err
@@ -188,7 +187,7 @@ func (rec Records) trimAnswers(ctx context.Context, tx store.Tx, t mapreduce.Ten
 }
 
 // agedKey reads a key of the list by age.
-func (rec Records) agedKey(k []byte) (micros int64, key []byte, err error) {
+func (rec AnswerRecords) agedKey(k []byte) (micros int64, key []byte, err error) {
 	_, rest, err := rec.Keys.Last(k)
 	if err != nil {
 		return 0, nil, err
@@ -199,7 +198,7 @@ func (rec Records) agedKey(k []byte) (micros int64, key []byte, err error) {
 }
 
 // Tenants returns the tenants that have answers, or had.
-func (st *Store) Tenants(ctx context.Context) ([]mapreduce.TenantID, error) {
+func (st *Answers) Tenants(ctx context.Context) ([]mapreduce.TenantID, error) {
 	var tenants []mapreduce.TenantID
 	err := st.db.View(ctx, func(tx store.Tx) error {
 		tenants = nil
@@ -225,7 +224,7 @@ func (st *Store) Tenants(ctx context.Context) ([]mapreduce.TenantID, error) {
 }
 
 // Stats says what answers a tenant has.
-func (st *Store) Stats(ctx context.Context, t mapreduce.TenantID) (c mapreduce.AnswerCache, err error) {
+func (st *Answers) Stats(ctx context.Context, t mapreduce.TenantID) (c mapreduce.AnswerCache, err error) {
 	err = st.db.View(ctx, func(tx store.Tx) error {
 		r := tx.Snapshot()
 		values, err := r.GetAll(ctx, [][]byte{st.Keys.Tenant(t).Kept(keys.KeptAnswers), st.Keys.Tenant(t).Kept(keys.KeptBytes)})
@@ -247,7 +246,7 @@ func (st *Store) Stats(ctx context.Context, t mapreduce.TenantID) (c mapreduce.A
 }
 
 // Clear removes all answers of a tenant.
-func (st *Store) Clear(ctx context.Context, t mapreduce.TenantID) error {
+func (st *Answers) Clear(ctx context.Context, t mapreduce.TenantID) error {
 	return st.db.UpdateQuietly(ctx, func(tx store.Tx) error {
 		tx.ClearRange(st.Keys.Tenant(t).Answers())
 		tx.ClearRange(st.Keys.Tenant(t).AllAged())

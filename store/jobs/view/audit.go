@@ -1,6 +1,4 @@
-// Package audit chains the checkpoints of a job by hashes, lists them, and verifies the
-// chain.
-package audit
+package view
 
 import (
 	"bytes"
@@ -23,17 +21,17 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
-// reader reads seals inside a transaction of its caller.
-type reader struct{ *records.Records }
+// auditReader reads seals inside a transaction of its caller.
+type auditReader struct{ *records.Records }
 
-// A Store chains the checkpoints of jobs by hashes, and lists and verifies them.
-type Store struct {
+// Audit chains the checkpoints of jobs by hashes, and lists and verifies them.
+type Audit struct {
 	db *records.DB
-	reader
+	auditReader
 }
 
-// New returns the operations on the records of db.
-func New(db *records.DB, r *records.Records) *Store { return &Store{db, reader{r}} }
+// NewAudit returns the operations on the records of db.
+func NewAudit(db *records.DB, r *records.Records) *Audit { return &Audit{db, auditReader{r}} }
 
 // sealLimit bounds the checkpoints that one seal covers.
 const sealLimit = 2000
@@ -41,7 +39,7 @@ const sealLimit = 2000
 // Seal chains the checkpoints since the last seal, and returns how many it
 // covered. Checkpoints are only ever added behind those that can be read, so
 // what is read by snapshot is all there is up to its last one.
-func (st *Store) Seal(ctx context.Context, id mapreduce.JobID) (covered int, err error) {
+func (st *Audit) Seal(ctx context.Context, id mapreduce.JobID) (covered int, err error) {
 	err = st.db.Update(ctx, failpoint.Seal, func(tx store.Tx) error {
 		covered = 0
 		ctl, err := st.ReadControl(ctx, tx.Snapshot(), id)
@@ -82,7 +80,7 @@ func (st *Store) Seal(ctx context.Context, id mapreduce.JobID) (covered int, err
 // recordHead notes the head of the chain in the record of a job that has come to rest:
 // else nothing would show that the end of the chain was cut off. A record that is damaged,
 // or gone, is found by itself.
-func (rec reader) recordHead(ctx context.Context, tx store.Tx, id mapreduce.JobID, head *storagev1.Seal) error {
+func (rec auditReader) recordHead(ctx context.Context, tx store.Tx, id mapreduce.JobID, head *storagev1.Seal) error {
 	job := new(storagev1.Job)
 	found, err := records.Read(ctx, tx, rec.Keys.Job(id).Record(), job)
 	if errors.Is(err, store.ErrCorrupt) || err == nil && !found {
@@ -105,7 +103,7 @@ func ChainOrigin(id mapreduce.JobID, tenant mapreduce.TenantID, created time.Tim
 
 // originOf returns the origin of a job's chain, or nil if the record of the job is damaged or
 // gone, which is found by itself.
-func (rec reader) originOf(ctx context.Context, r store.Reader, id mapreduce.JobID) ([]byte, error) {
+func (rec auditReader) originOf(ctx context.Context, r store.Reader, id mapreduce.JobID) ([]byte, error) {
 	job := new(storagev1.Job)
 	found, err := records.Read(ctx, r, rec.Keys.Job(id).Record(), job)
 	switch {
@@ -182,7 +180,7 @@ func stampOf(key []byte) []byte {
 
 // List returns a page of checkpoints, oldest first, and the seals over
 // them. With Verify it fails with errs.DataLoss at the first broken link.
-func (st *Store) List(ctx context.Context, q mapreduce.ListEventsQuery) (*mapreduce.EventPage, error) {
+func (st *Audit) List(ctx context.Context, q mapreduce.ListEventsQuery) (*mapreduce.EventPage, error) {
 	if q.Job == "" {
 		return st.Log(ctx, q)
 	}
@@ -300,7 +298,7 @@ const sealsAtOnce = 1000
 // sealsOf adds to page the seals that end within it, and the marks of its checkpoints. It
 // looks from the seal with a number on, and returns the number of the last one that it read,
 // from which the next page is to look on.
-func (rec reader) sealsOf(ctx context.Context, r store.Reader, id mapreduce.JobID, number int64, page *mapreduce.EventPage) (next int64, err error) {
+func (rec auditReader) sealsOf(ctx context.Context, r store.Reader, id mapreduce.JobID, number int64, page *mapreduce.EventPage) (next int64, err error) {
 	if len(page.Checkpoints) == 0 {
 		return number, nil
 	}
@@ -352,7 +350,7 @@ func (rec reader) sealsOf(ctx context.Context, r store.Reader, id mapreduce.JobI
 // Verify computes the chain of a job anew, and fails with errs.DataLoss at the
 // first link that is not as it was sealed, or if the chain does not lead to the head that
 // the job's record has of it.
-func (st *Store) Verify(ctx context.Context, id mapreduce.JobID) error {
+func (st *Audit) Verify(ctx context.Context, id mapreduce.JobID) error {
 	job := new(storagev1.Job)
 	err := st.db.View(ctx, func(tx store.Tx) error {
 		job.Reset()
@@ -394,7 +392,7 @@ func brokenChain(format string, args ...any) error {
 
 // verifyNext checks the seal after head, and returns it, or nil at the end. The first may lack
 // the origin of the chain.
-func (st *Store) verifyNext(ctx context.Context, id mapreduce.JobID, head *storagev1.Seal) (*storagev1.Seal, error) {
+func (st *Audit) verifyNext(ctx context.Context, id mapreduce.JobID, head *storagev1.Seal) (*storagev1.Seal, error) {
 	stored, wants := new(storagev1.Seal), []*storagev1.Seal(nil)
 	found := false
 	err := st.db.View(ctx, func(tx store.Tx) (err error) {

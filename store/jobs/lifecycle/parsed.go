@@ -1,4 +1,4 @@
-package levels
+package lifecycle
 
 import (
 	"context"
@@ -17,7 +17,7 @@ type DocumentUnits func(ctx context.Context, u *records.Unit) ([]records.Batch, 
 
 // PlantParsed inserts the units of parsed documents, in the order of their parse units,
 // until all are there.
-func (st *Store) PlantParsed(ctx context.Context, id mapreduce.JobID, epoch int64, units DocumentUnits) error {
+func (st *Levels) PlantParsed(ctx context.Context, id mapreduce.JobID, epoch int64, units DocumentUnits) error {
 	cursor := int64(0)
 	for {
 		parsed, err := st.db.OrderPage(ctx, id, -1, cursor, parsePage)
@@ -56,7 +56,7 @@ type Planted struct {
 
 // PlantReady inserts the units of documents that are parsed by now, and returns where they
 // wait. It does not look far behind a document whose parsing takes its time.
-func (st *Store) PlantReady(ctx context.Context, id mapreduce.JobID, epoch int64, p *Planted, units DocumentUnits) (waiting []records.Candidate, err error) {
+func (st *Levels) PlantReady(ctx context.Context, id mapreduce.JobID, epoch int64, p *Planted, units DocumentUnits) (waiting []records.Candidate, err error) {
 	if p.epoch != epoch || p.done == nil {
 		*p = Planted{epoch: epoch, done: make(map[int64]bool)}
 	}
@@ -107,7 +107,7 @@ func (p *Planted) note(index int64, inRow bool) {
 
 // insertDocument inserts the units of the document of a parse unit, and returns where those
 // wait that were not there.
-func (st *Store) insertDocument(ctx context.Context, id mapreduce.JobID, epoch int64, u *storagev1.Unit, units DocumentUnits) (waiting []records.Candidate, err error) {
+func (st *Levels) insertDocument(ctx context.Context, id mapreduce.JobID, epoch int64, u *storagev1.Unit, units DocumentUnits) (waiting []records.Candidate, err error) {
 	if mapreduce.UnitState(u.Status) != mapreduce.UnitComplete {
 		return nil, nil
 	}
@@ -135,7 +135,7 @@ func (st *Store) insertDocument(ctx context.Context, id mapreduce.JobID, epoch i
 
 // isPlanted reports whether all units of the n-th document are there. They come in order,
 // so the last one decides.
-func (st *Store) isPlanted(ctx context.Context, id mapreduce.JobID, n int64) (there bool, err error) {
+func (st *Levels) isPlanted(ctx context.Context, id mapreduce.JobID, n int64) (there bool, err error) {
 	of := store.Range{Begin: st.Keys.Job(id).Order(0, keys.MapIndex(n, 0)), End: st.Keys.Job(id).Order(0, keys.MapIndex(n+1, 0))}
 
 	err = st.db.View(ctx, func(tx store.Tx) error {
@@ -154,7 +154,7 @@ func (st *Store) isPlanted(ctx context.Context, id mapreduce.JobID, n int64) (th
 }
 
 // insertBatch inserts units, and returns where those wait that were not there.
-func (st *Store) insertBatch(ctx context.Context, id mapreduce.JobID, epoch int64, b *records.Batch) (waiting []records.Candidate, err error) {
+func (st *Levels) insertBatch(ctx context.Context, id mapreduce.JobID, epoch int64, b *records.Batch) (waiting []records.Candidate, err error) {
 	units := records.StoredUnits(b.Units)
 	err = st.db.Update(ctx, failpoint.Plant, func(tx store.Tx) error {
 		// An earlier run of the transaction may have filled it.

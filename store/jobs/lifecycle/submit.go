@@ -1,6 +1,4 @@
-// Package submit stores a submission part by part, and makes it a job at once when it
-// is whole.
-package submit
+package lifecycle
 
 import (
 	"bytes"
@@ -20,23 +18,25 @@ import (
 	"github.com/coditect/mapreduce/store/keys"
 )
 
-// writer reads and writes submissions inside a transaction of its caller.
-type writer struct{ *records.Records }
+// submissionWriter reads and writes submissions inside a transaction of its caller.
+type submissionWriter struct{ *records.Records }
 
-// A Store stores submissions, and makes each a job when it is whole.
-type Store struct {
+// Submissions stores submissions, and makes each a job when it is whole.
+type Submissions struct {
 	db *records.DB
-	writer
+	submissionWriter
 }
 
-// New returns the operations on the records of db.
-func New(db *records.DB, r *records.Records) *Store { return &Store{db, writer{r}} }
+// NewSubmissions returns the operations on the records of db.
+func NewSubmissions(db *records.DB, r *records.Records) *Submissions {
+	return &Submissions{db, submissionWriter{r}}
+}
 
 // Begin opens a submission under an id that no job has; if one has it, Begin
 // fails with errs.Exists and the caller draws again. A tenant without a place for one more job,
 // or the tokens of its budget, is refused; the job takes both when it is published, so that a
 // submission whose client says no more keeps no other job from them.
-func (st *Store) Begin(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec) error {
+func (st *Submissions) Begin(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec) error {
 	at := st.NowMicros()
 	return st.db.Update(ctx, failpoint.Begin, func(tx store.Tx) error {
 		values, err := tx.GetAll(ctx, [][]byte{st.Keys.Job(id).Ctl(), st.Keys.Job(id).Ingest()})
@@ -83,7 +83,7 @@ func placesOfJobs() []keys.Used { return []keys.Used{keys.UsedJobs, keys.UsedUne
 
 // takePlaces takes what Begin has only looked for. A submission that has no places yet is
 // marked as ended in what it uses; one that an earlier version began has its places.
-func (rec writer) takePlaces(ctx context.Context, tx store.Tx, t mapreduce.TenantID, in *storagev1.Ingest, budget int64) error {
+func (rec submissionWriter) takePlaces(ctx context.Context, tx store.Tx, t mapreduce.TenantID, in *storagev1.Ingest, budget int64) error {
 	if !in.Use.GetEnded() {
 		return nil
 	}
@@ -100,7 +100,7 @@ func (rec writer) takePlaces(ctx context.Context, tx store.Tx, t mapreduce.Tenan
 // id another document's unit has is refused with errs.Exists, and more than the quotas of
 // the tenant allow with errs.Exhausted. The parts of a submission are staged one after the
 // other.
-func (st *Store) Stage(ctx context.Context, id mapreduce.JobID, b *records.Batch) error {
+func (st *Submissions) Stage(ctx context.Context, id mapreduce.JobID, b *records.Batch) error {
 	units := records.StoredUnits(b.Units)
 	for _, u := range units {
 		u.Submitted = true
@@ -141,7 +141,7 @@ func (st *Store) Stage(ctx context.Context, id mapreduce.JobID, b *records.Batch
 }
 
 // chargePart counts a part of a submission as used by its tenant.
-func (rec writer) chargePart(ctx context.Context, tx store.Tx, id mapreduce.JobID, in *storagev1.Ingest, b *records.Batch) error {
+func (rec submissionWriter) chargePart(ctx context.Context, tx store.Tx, id mapreduce.JobID, in *storagev1.Ingest, b *records.Batch) error {
 	tenant, units, size := mapreduce.TenantID(in.Tenant), int64(len(b.Units)), int64(0)
 	for _, c := range b.Blobs {
 		size += int64(len(c.Data))
@@ -169,7 +169,7 @@ func (rec writer) chargePart(ctx context.Context, tx store.Tx, id mapreduce.JobI
 }
 
 // readIngest returns the record of a submission under way.
-func (rec writer) readIngest(ctx context.Context, tx store.Tx, id mapreduce.JobID) (*storagev1.Ingest, error) {
+func (rec submissionWriter) readIngest(ctx context.Context, tx store.Tx, id mapreduce.JobID) (*storagev1.Ingest, error) {
 	in := new(storagev1.Ingest)
 	found, err := records.Read(ctx, tx, rec.Keys.Job(id).Ingest(), in)
 	if err == nil && !found {
@@ -180,7 +180,7 @@ func (rec writer) readIngest(ctx context.Context, tx store.Tx, id mapreduce.JobI
 
 // checkUnique refuses units whose id is another's, and documents whose id is. A unit
 // of the same index is this batch's own, of an earlier run.
-func (rec writer) checkUnique(ctx context.Context, tx store.Tx, id mapreduce.JobID, units []*storagev1.Unit) error {
+func (rec submissionWriter) checkUnique(ctx context.Context, tx store.Tx, id mapreduce.JobID, units []*storagev1.Unit) error {
 	stored, err := rec.readNamesakes(ctx, tx, id, units)
 	if err != nil {
 		return err
@@ -204,7 +204,7 @@ func (rec writer) checkUnique(ctx context.Context, tx store.Tx, id mapreduce.Job
 }
 
 // readNamesakes returns the units that are stored under the first names of units.
-func (rec writer) readNamesakes(ctx context.Context, tx store.Tx, id mapreduce.JobID, units []*storagev1.Unit) (map[mapreduce.UnitID]*storagev1.Unit, error) {
+func (rec submissionWriter) readNamesakes(ctx context.Context, tx store.Tx, id mapreduce.JobID, units []*storagev1.Unit) (map[mapreduce.UnitID]*storagev1.Unit, error) {
 	var mapped, parsed [][]byte // apart, for each lies close together
 
 	prefix := rec.Keys.Job(id).ParseUnits()
@@ -291,7 +291,7 @@ type Publication struct {
 // Publish makes the job visible, whole, and returns its id; if an earlier
 // submission had the same request id, it returns that job's, and nothing of
 // this one becomes visible.
-func (st *Store) Publish(ctx context.Context, id mapreduce.JobID, p *Publication) (mapreduce.JobID, error) {
+func (st *Submissions) Publish(ctx context.Context, id mapreduce.JobID, p *Publication) (mapreduce.JobID, error) {
 	winner := id
 	err := st.db.Update(ctx, failpoint.Publish, func(tx store.Tx) error {
 		winner = id
@@ -368,7 +368,7 @@ func (p *Publication) toStored(id mapreduce.JobID, now int64) (*storagev1.Ctl, *
 	return ctl, job
 }
 
-func (rec writer) publishJob(ctx context.Context, tx store.Tx, id mapreduce.JobID, p *Publication, in *storagev1.Ingest) {
+func (rec submissionWriter) publishJob(ctx context.Context, tx store.Tx, id mapreduce.JobID, p *Publication, in *storagev1.Ingest) {
 	now := rec.NowMicros()
 	ctl, job := p.toStored(id, now)
 	ctl.Use = in.Use
@@ -393,7 +393,7 @@ func (rec writer) publishJob(ctx context.Context, tx store.Tx, id mapreduce.JobI
 }
 
 // Requested returns the job that a tenant's request submitted, or "".
-func (st *Store) Requested(ctx context.Context, t mapreduce.TenantID, r mapreduce.RequestID) (mapreduce.JobID, error) {
+func (st *Submissions) Requested(ctx context.Context, t mapreduce.TenantID, r mapreduce.RequestID) (mapreduce.JobID, error) {
 	var id []byte
 	err := st.db.View(ctx, func(tx store.Tx) (err error) {
 		id, err = tx.Get(ctx, st.Keys.Tenant(t).Request(r))
@@ -407,7 +407,7 @@ const abandonedAtOnce = 100
 
 // Abandon removes what submissions staged. Of those that became jobs after all nothing
 // is removed.
-func (st *Store) Abandon(ctx context.Context, ids ...mapreduce.JobID) error {
+func (st *Submissions) Abandon(ctx context.Context, ids ...mapreduce.JobID) error {
 	for some := range slices.Chunk(ids, abandonedAtOnce) {
 		if err := st.abandonSome(ctx, some); err != nil {
 			return err
@@ -416,7 +416,7 @@ func (st *Store) Abandon(ctx context.Context, ids ...mapreduce.JobID) error {
 	return nil
 }
 
-func (st *Store) abandonSome(ctx context.Context, ids []mapreduce.JobID) error {
+func (st *Submissions) abandonSome(ctx context.Context, ids []mapreduce.JobID) error {
 	marks := make([][]byte, len(ids))
 	for i, id := range ids {
 		marks[i] = st.Keys.Job(id).Ingest()
@@ -455,16 +455,16 @@ func (st *Store) abandonSome(ctx context.Context, ids []mapreduce.JobID) error {
 	})
 }
 
-// A Ref is a submission under way.
-type Ref struct {
+// A Submission is a submission under way.
+type Submission struct {
 	Job  mapreduce.JobID
 	Node mapreduce.NodeID
 }
 
 // Ingests returns the submissions under way behind one, in the order of their ids, the
 // first thousand of them; "" is before all.
-func (st *Store) Ingests(ctx context.Context, after mapreduce.JobID) ([]Ref, error) {
-	var refs []Ref
+func (st *Submissions) Ingests(ctx context.Context, after mapreduce.JobID) ([]Submission, error) {
+	var refs []Submission
 	err := st.db.View(ctx, func(tx store.Tx) error {
 		refs = nil
 
@@ -487,7 +487,7 @@ func (st *Store) Ingests(ctx context.Context, after mapreduce.JobID) ([]Ref, err
 			if err != nil {
 				return err
 			}
-			refs = append(refs, Ref{mapreduce.JobID(rest.Text()), mapreduce.NodeID(in.Node)})
+			refs = append(refs, Submission{mapreduce.JobID(rest.Text()), mapreduce.NodeID(in.Node)})
 		}
 
 		return nil

@@ -1,7 +1,4 @@
-// Package transition is how units of a job change inside one transaction: they
-// complete, fail, wait, are given back and are tried again, with the counters, the
-// ledger of documents and the reduces above them.
-package transition
+package queue
 
 import (
 	"context"
@@ -47,9 +44,9 @@ type Changes struct {
 	Told   []records.WaitRef // reduces of a tree an input of which has ended
 }
 
-// New returns the changes that tx makes to the units of a job that stands as
+// NewChanges returns the changes that tx makes to the units of a job that stands as
 // ctl says, which may be nil if the job is gone.
-func New(r *records.Records, tx store.Tx, job mapreduce.JobID, ctl *storagev1.Ctl) *Changes {
+func NewChanges(r *records.Records, tx store.Tx, job mapreduce.JobID, ctl *storagev1.Ctl) *Changes {
 	return &Changes{Records: r, Tx: tx, Job: job, Ctl: ctl, counts: make(map[count]int64)}
 }
 

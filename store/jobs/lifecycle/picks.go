@@ -1,4 +1,4 @@
-package levels
+package lifecycle
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 // ReadPicked reads up to limit of the units that a unit picked, with indexes from
 // from on, in order.
-func (rec Records) ReadPicked(ctx context.Context, r store.Reader, id mapreduce.JobID, reduce *records.Unit, from int64, limit int) ([]*storagev1.Unit, error) {
+func (rec LevelRecords) ReadPicked(ctx context.Context, r store.Reader, id mapreduce.JobID, reduce *records.Unit, from int64, limit int) ([]*storagev1.Unit, error) {
 	indexes, err := rec.PicksFrom(ctx, r, id, reduce, from, limit)
 	if err != nil || len(indexes) == 0 {
 		return nil, err
@@ -32,7 +32,7 @@ func (rec Records) ReadPicked(ctx context.Context, r store.Reader, id mapreduce.
 }
 
 // PicksFrom reads up to limit of the indexes that a reduce picked, from one on.
-func (rec Records) PicksFrom(ctx context.Context, r store.Reader, id mapreduce.JobID, reduce *records.Unit, from int64, limit int) ([]int64, error) {
+func (rec LevelRecords) PicksFrom(ctx context.Context, r store.Reader, id mapreduce.JobID, reduce *records.Unit, from int64, limit int) ([]int64, error) {
 	span := rec.Keys.Job(id).PicksOf(reduce.Level, reduce.Index)
 	before := store.Range{Begin: span.Begin, End: store.Single(rec.Keys.Job(id).Picks(reduce.Level, reduce.Index, from)).End}
 	pairs, _, err := r.GetRange(ctx, before, store.RangeOptions{Limit: 1, Reverse: true})
@@ -73,7 +73,7 @@ func (rec Records) PicksFrom(ctx context.Context, r store.Reader, id mapreduce.J
 
 // unitIDsAt returns the ids of units of a level. A unit of level 0 that is not there
 // has none.
-func (rec Records) unitIDsAt(ctx context.Context, r store.Reader, id mapreduce.JobID, level int64, indexes []int64) ([]mapreduce.UnitID, error) {
+func (rec LevelRecords) unitIDsAt(ctx context.Context, r store.Reader, id mapreduce.JobID, level int64, indexes []int64) ([]mapreduce.UnitID, error) {
 	names := make([]mapreduce.UnitID, len(indexes))
 	// The id of a reduce follows from its index; that of a map unit stands in the order.
 	if level > 0 {

@@ -1,6 +1,4 @@
-// Package sessions binds a session of a worker to an orchestrator, and puts back what
-// a lost session held.
-package sessions
+package queue
 
 import (
 	"context"
@@ -15,24 +13,22 @@ import (
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
-	"github.com/coditect/mapreduce/store/jobs/grants"
 	"github.com/coditect/mapreduce/store/jobs/nodes"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/store/jobs/transition"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
-// A Store binds sessions of workers to orchestrators, and takes back what lost sessions held.
-type Store struct {
+// Sessions binds sessions of workers to orchestrators, and takes back what lost sessions held.
+type Sessions struct {
 	db *records.DB
 	*records.Records
-	grants grants.Records
+	grants nodes.GrantRecords
 	nodes  nodes.Records
 }
 
-// New returns the operations on the records of db.
-func New(db *records.DB, r *records.Records) *Store {
-	return &Store{db, r, grants.NewRecords(r), nodes.Records{Records: r}}
+// NewSessions returns the operations on the records of db.
+func NewSessions(db *records.DB, r *records.Records) *Sessions {
+	return &Sessions{db, r, nodes.NewGrantRecords(r), nodes.Records{Records: r}}
 }
 
 // A Binding is what a session holds once it is bound to this node.
@@ -59,7 +55,7 @@ type Held struct {
 // the rest of what the session holds in the store; it goes back to the queues. The slots
 // of all attempts come to this node. A worker that is bound to a tenant keeps no unit of
 // another; tenant is empty for one that is not.
-func (st *Store) Bind(ctx context.Context, hello *mapreduce.Hello, tenant mapreduce.TenantID, epoch int64) (*Binding, error) {
+func (st *Sessions) Bind(ctx context.Context, hello *mapreduce.Hello, tenant mapreduce.TenantID, epoch int64) (*Binding, error) {
 	id, holding := hello.Session, hello.Holding
 	// The store does not say which attempts run, so they are compared without that.
 	named, running := make(map[mapreduce.Held]bool, len(holding)), make(map[mapreduce.Held]bool)
@@ -128,7 +124,7 @@ type Loss struct {
 // that nobody knows which were. That its worker was lost is held against no unit, however
 // often it happens: it is only counted, and from records.LostBeforeAlone times on the
 // unit runs in a process of its own, which shows whether the unit ends it.
-func (st *Store) Expire(ctx context.Context, id mapreduce.SessionID, node mapreduce.NodeID, epoch int64, running map[mapreduce.Held]bool) (*Loss, error) {
+func (st *Sessions) Expire(ctx context.Context, id mapreduce.SessionID, node mapreduce.NodeID, epoch int64, running map[mapreduce.Held]bool) (*Loss, error) {
 	var loss *Loss
 	// Once it has committed, nothing shows any more whose units the session held.
 	// So this is of all runs.
@@ -193,7 +189,7 @@ type sweep struct {
 
 	stay   []Held
 	back   map[mapreduce.JobID]int64 // units that go back
-	jobs   map[mapreduce.JobID]*transition.Changes
+	jobs   map[mapreduce.JobID]*Changes
 	failed map[mapreduce.JobID]bool // with the sweep
 	swept  int
 	more   bool
@@ -201,7 +197,7 @@ type sweep struct {
 
 // sweepHeld visits the session's claims, at most about limit units of them (0: all).
 func (s *sweep) sweepHeld(ctx context.Context, limit int) error {
-	s.jobs, s.back, s.failed = make(map[mapreduce.JobID]*transition.Changes), make(map[mapreduce.JobID]int64), make(map[mapreduce.JobID]bool)
+	s.jobs, s.back, s.failed = make(map[mapreduce.JobID]*Changes), make(map[mapreduce.JobID]int64), make(map[mapreduce.JobID]bool)
 	pairs, more, err := s.tx.GetRange(ctx, s.Keys.HeldBy(s.session), store.RangeOptions{Limit: limit})
 	if err != nil {
 		return err
@@ -351,7 +347,7 @@ func (s *sweep) readoptUnits(ctx context.Context, holding []mapreduce.Held, clai
 
 // roomToRun returns how many more units of a job's tenant may run: the sweep may have taken
 // back units of other jobs of it.
-func (s *sweep) roomToRun(ctx context.Context, changes *transition.Changes) (int64, error) {
+func (s *sweep) roomToRun(ctx context.Context, changes *Changes) (int64, error) {
 	room, err := changes.RoomToRun(ctx)
 	if err != nil || room == math.MaxInt64 { // no limit
 		return room, err
@@ -475,7 +471,7 @@ func (s *sweep) returnUnit(ctx context.Context, id mapreduce.Held, u *storagev1.
 
 // turnOf returns what keeps the counters of a job within this transaction, or nil if the
 // job is gone. One whose switch is damaged is as good as gone: other jobs go on.
-func (s *sweep) turnOf(ctx context.Context, id mapreduce.JobID) (*transition.Changes, error) {
+func (s *sweep) turnOf(ctx context.Context, id mapreduce.JobID) (*Changes, error) {
 	if changes, ok := s.jobs[id]; ok {
 		return changes, nil
 	}
@@ -489,7 +485,7 @@ func (s *sweep) turnOf(ctx context.Context, id mapreduce.JobID) (*transition.Cha
 		return nil, err
 	}
 
-	changes := transition.New(s.Records, s.tx, id, &ctl)
+	changes := NewChanges(s.Records, s.tx, id, &ctl)
 	s.jobs[id] = changes
 	return changes, nil
 }
@@ -522,7 +518,7 @@ func (s *sweep) droppedUnits(holding []mapreduce.Held) []mapreduce.Held {
 // Started notes that units have begun to run, so that those are known which ran when
 // their worker was lost, also if its orchestrator was lost with it. It is kept only for
 // units that were claimed before: the rest are known to their orchestrator alone.
-func (st *Store) Started(ctx context.Context, held []mapreduce.Held) error {
+func (st *Sessions) Started(ctx context.Context, held []mapreduce.Held) error {
 	return st.db.Update(ctx, failpoint.Started, func(tx store.Tx) error {
 		for _, h := range held {
 			u, err := st.ReadUnit(ctx, tx, h.Job, h.Unit)

@@ -1,4 +1,4 @@
-package audit
+package view
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 // Log returns a page of the log of a tenant, oldest first: what became of its jobs that are
 // gone. Each entry has a seal of its own. With Verify it computes the chain anew, and fails
 // with errs.DataLoss at the first link that is broken.
-func (st *Store) Log(ctx context.Context, q mapreduce.ListEventsQuery) (*mapreduce.EventPage, error) {
+func (st *Audit) Log(ctx context.Context, q mapreduce.ListEventsQuery) (*mapreduce.EventPage, error) {
 	from, err := strconv.ParseInt(q.PageToken, 10, 64)
 	if q.PageToken != "" && (err != nil || from < 1) {
 		return nil, errs.Field("page_token", "is not one that a list returned")
@@ -85,7 +85,7 @@ func decodeLogEntry(kv store.KeyValue, n int64) (*storagev1.LogEntry, *mapreduce
 
 // VerifyLog computes the log of a tenant anew, and fails with errs.DataLoss at the first
 // link that is not as it was.
-func (st *Store) VerifyLog(ctx context.Context, t mapreduce.TenantID) error {
+func (st *Audit) VerifyLog(ctx context.Context, t mapreduce.TenantID) error {
 	const pageSize = 500
 	next, hash := int64(1), []byte(nil)
 	for {

@@ -1,4 +1,4 @@
-package levels
+package lifecycle
 
 import (
 	"bytes"
@@ -26,7 +26,7 @@ type Direct struct {
 }
 
 // stagedBundle returns the unit of all documents that is staged, or nil.
-func (rec Records) stagedBundle(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) (*storagev1.Unit, error) {
+func (rec LevelRecords) stagedBundle(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) (*storagev1.Unit, error) {
 	if !records.IsBundle(ctl) {
 		return nil, nil
 	}
@@ -35,7 +35,7 @@ func (rec Records) stagedBundle(ctx context.Context, tx store.Tx, id mapreduce.J
 
 // PlanDirect turns a job to mapping whose documents are parsed, with the direct
 // unit alone. It may be called again, by whichever node, with the same unit.
-func (st *Store) PlanDirect(ctx context.Context, id mapreduce.JobID, epoch int64, d Direct) error {
+func (st *Levels) PlanDirect(ctx context.Context, id mapreduce.JobID, epoch int64, d Direct) error {
 	const most = store.TargetTxSize / store.ChunkSize
 	for at := 0; at < len(d.Blobs); at += most {
 		part := &records.Batch{Blobs: d.Blobs[at:min(at+most, len(d.Blobs))]}
@@ -72,7 +72,7 @@ func (st *Store) PlanDirect(ctx context.Context, id mapreduce.JobID, epoch int64
 
 // removeStaged removes the direct unit, which was never claimed, with its text if
 // that is not the one to keep.
-func (rec Records) removeStaged(tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, u *storagev1.Unit, keep []byte) {
+func (rec LevelRecords) removeStaged(tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, u *storagev1.Unit, keep []byte) {
 	tx.Add(rec.Keys.Job(id).Counter(keys.UnitsWaiting, 0, rec.Node), -1)
 	rec.Tenants.AddUse(tx, mapreduce.TenantID(ctl.Tenant), keys.UsedUnits, 0, -1)
 	rec.DequeueUnit(tx, id, u)
@@ -84,7 +84,7 @@ func (rec Records) removeStaged(tx store.Tx, id mapreduce.JobID, ctl *storagev1.
 }
 
 // removeDirect removes the staged direct unit, with its text unless that is to be kept.
-func (rec Records) removeDirect(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, keepText bool) error {
+func (rec LevelRecords) removeDirect(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, keepText bool) error {
 	u, err := rec.stagedBundle(ctx, tx, id, ctl)
 	if err != nil || u == nil {
 		return err
@@ -102,7 +102,7 @@ func (rec Records) removeDirect(ctx context.Context, tx store.Tx, id mapreduce.J
 
 // Plant inserts the units of documents that were submitted as text, in as many
 // transactions as there are batches.
-func (st *Store) Plant(ctx context.Context, id mapreduce.JobID, epoch int64, batches []records.Batch) error {
+func (st *Levels) Plant(ctx context.Context, id mapreduce.JobID, epoch int64, batches []records.Batch) error {
 	for i := range batches {
 		if _, err := st.insertBatch(ctx, id, epoch, &batches[i]); err != nil {
 			return err

@@ -1,4 +1,4 @@
-package turns
+package queue
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/store/jobs/transition"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
@@ -288,7 +287,7 @@ func (t *turn) claimUnit(u *storagev1.Unit, s mapreduce.SessionID) {
 	u.Put = nil
 	u.Session, u.Claim, u.Node, u.Reporter = string(s), c.ID, string(t.Node), ""
 	u.Reserved, u.Charged, u.Started = u.Estimate, 0, false
-	u.Share = c.Share / max(1, u.Source.GetChunks()) * transition.DocumentsOf(u)
+	u.Share = c.Share / max(1, u.Source.GetChunks()) * DocumentsOf(u)
 
 	t.Add(keys.Reserved, 0, u.Reserved)
 	t.Add(keys.Running, u.Level, 1)

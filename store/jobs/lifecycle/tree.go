@@ -1,4 +1,4 @@
-package levels
+package lifecycle
 
 import (
 	"context"
@@ -38,7 +38,7 @@ func (p *TreePlan) treeLevel(depth, units int64) *storagev1.Level {
 
 // PlanTree plans a tree; its last step turns the job to level 0. Each step begins
 // where the one before it, of whichever node, ended.
-func (st *Store) PlanTree(ctx context.Context, id mapreduce.JobID, t TreePlan) error {
+func (st *Levels) PlanTree(ctx context.Context, id mapreduce.JobID, t TreePlan) error {
 	for done := false; !done; {
 		var err error
 		if done, err = st.TreeStep(ctx, id, t); err != nil {
@@ -49,7 +49,7 @@ func (st *Store) PlanTree(ctx context.Context, id mapreduce.JobID, t TreePlan) e
 }
 
 // TreeStep is one step of PlanTree. It returns whether planning is done.
-func (st *Store) TreeStep(ctx context.Context, id mapreduce.JobID, t TreePlan) (done bool, err error) {
+func (st *Levels) TreeStep(ctx context.Context, id mapreduce.JobID, t TreePlan) (done bool, err error) {
 	tried := 0
 	err = st.db.Update(ctx, failpoint.Plan, func(tx store.Tx) error {
 		room := records.StepRoom(tried)
@@ -64,7 +64,7 @@ func (st *Store) TreeStep(ctx context.Context, id mapreduce.JobID, t TreePlan) (
 			return nil
 		}
 
-		p := &treePlanner{planner: planner{Records: st.Records, tx: tx, id: id, ctl: ctl, cursor: &storagev1.Plan{Level: 1}, room: room}, tree: t}
+		p := &treePlanner{planner: planner{LevelRecords: st.LevelRecords, tx: tx, id: id, ctl: ctl, cursor: &storagev1.Plan{Level: 1}, room: room}, tree: t}
 		// The tree stands on units that were staged with the job and on those of parsed
 		// documents.
 		if p.maps, err = st.ReadCounter(ctx, tx.Snapshot(), id, keys.Planted, 0); err != nil {
@@ -321,7 +321,7 @@ func (p *treePlanner) beginMapping(ctx context.Context) error {
 }
 
 // Ascend turns a job to the lowest level of its tree that has not ended.
-func (st *Store) Ascend(ctx context.Context, id mapreduce.JobID, epoch int64) error {
+func (st *Levels) Ascend(ctx context.Context, id mapreduce.JobID, epoch int64) error {
 	return st.db.ChangeControl(ctx, failpoint.Ascend, id, func(tx store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
 		if ctl.Epoch != epoch || ctl.TreeTop == 0 || ctl.Level < 0 || !mapreduce.JobState(ctl.State).Running() {
 			return "", false, nil

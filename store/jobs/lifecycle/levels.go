@@ -1,5 +1,4 @@
-// Package levels plans the levels of a job step by step, and says how far a level is.
-package levels
+package lifecycle
 
 import (
 	"context"
@@ -13,17 +12,17 @@ import (
 	"github.com/coditect/mapreduce/store/keys"
 )
 
-// Records reads and writes what is planned of a level inside a transaction of its caller.
-type Records struct{ *records.Records }
+// LevelRecords reads and writes what is planned of a level inside a transaction of its caller.
+type LevelRecords struct{ *records.Records }
 
-// A Store plans the levels of jobs, and says how far they are.
-type Store struct {
+// Levels plans the levels of jobs, and says how far they are.
+type Levels struct {
 	db *records.DB
-	Records
+	LevelRecords
 }
 
-// New returns the operations on the records of db.
-func New(db *records.DB, r *records.Records) *Store { return &Store{db, Records{r}} }
+// NewLevels returns the operations on the records of db.
+func NewLevels(db *records.DB, r *records.Records) *Levels { return &Levels{db, LevelRecords{r}} }
 
 // A Status is how far a job's level is.
 type Status struct {
@@ -55,7 +54,7 @@ func (s *Status) Ended() bool { return s.Completed+s.Failed >= s.Units }
 
 // Status reads how far a job is, without writing anything. The counters
 // are as new as the latest commit that was acknowledged before the call.
-func (st *Store) Status(ctx context.Context, id mapreduce.JobID) (*Status, error) {
+func (st *Levels) Status(ctx context.Context, id mapreduce.JobID) (*Status, error) {
 	var s *Status
 	err := st.db.View(ctx, func(tx store.Tx) error {
 		ctl, err := st.ReadControl(ctx, tx, id)
@@ -115,7 +114,7 @@ func (st *Store) Status(ctx context.Context, id mapreduce.JobID) (*Status, error
 
 // Sizes returns how many units of a level have an output, and the tokens of
 // all outputs.
-func (st *Store) Sizes(ctx context.Context, id mapreduce.JobID, level int64) (completed, tokens int64, err error) {
+func (st *Levels) Sizes(ctx context.Context, id mapreduce.JobID, level int64) (completed, tokens int64, err error) {
 	err = st.db.View(ctx, func(tx store.Tx) error {
 		if completed, err = st.ReadCounter(ctx, tx, id, keys.Completed, level); err != nil {
 			return err
@@ -127,7 +126,7 @@ func (st *Store) Sizes(ctx context.Context, id mapreduce.JobID, level int64) (co
 }
 
 // Complete ends a job whose result is assembled.
-func (st *Store) Complete(ctx context.Context, id mapreduce.JobID, epoch int64) error {
+func (st *Levels) Complete(ctx context.Context, id mapreduce.JobID, epoch int64) error {
 	return st.db.ChangeControl(ctx, failpoint.Complete, id, func(_ store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
 		if ctl.Epoch != epoch || !mapreduce.JobState(ctl.State).Running() || !records.AtResult(ctl) {
 			return "", false, nil
@@ -146,7 +145,7 @@ type Dissolve struct {
 
 // StartMapping turns a job whose units are all inserted to level 0, which is as
 // first says but for the number of its units.
-func (st *Store) StartMapping(ctx context.Context, id mapreduce.JobID, epoch int64, first records.Level, dissolve Dissolve) error {
+func (st *Levels) StartMapping(ctx context.Context, id mapreduce.JobID, epoch int64, first records.Level, dissolve Dissolve) error {
 	return st.db.ChangeControl(ctx, failpoint.Map, id, func(tx store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
 		// Another node may have done it, or the job was changed since it was seen.
 		if ctl.Epoch != epoch || ctl.Level >= 0 || !mapreduce.JobState(ctl.State).Running() {

@@ -1,6 +1,4 @@
-// Package grants divides what the fleet may spend and run at once among
-// orchestrators: tokens and slots of jobs, calls of models and their rates.
-package grants
+package nodes
 
 import (
 	"context"
@@ -12,45 +10,44 @@ import (
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/jobs/limit"
-	"github.com/coditect/mapreduce/store/jobs/nodes"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
-// Records reads and writes grants inside a transaction of its caller.
-type Records struct {
+// GrantRecords reads and writes grants inside a transaction of its caller.
+type GrantRecords struct {
 	*records.Records
-	nodes nodes.Records
+	nodes Records
 }
 
-// A Store divides budgets, slots and rates among orchestrators.
-type Store struct {
+// Grants divide budgets, slots and rates among orchestrators.
+type Grants struct {
 	db *records.DB
-	Records
+	GrantRecords
 }
 
-// New returns the operations on the records of db.
-func New(db *records.DB, r *records.Records) *Store { return &Store{db, NewRecords(r)} }
+// NewGrants returns the operations on the records of db.
+func NewGrants(db *records.DB, r *records.Records) *Grants { return &Grants{db, NewGrantRecords(r)} }
 
-// NewRecords returns the grants among r.
-func NewRecords(r *records.Records) Records { return Records{r, nodes.Records{Records: r}} }
+// NewGrantRecords returns the grants among r.
+func NewGrantRecords(r *records.Records) GrantRecords { return GrantRecords{r, Records{Records: r}} }
 
-// A Request is what a node wants to spend of a job without asking again.
-type Request struct {
-	Tokens      int64                             // at least; 0 wants none
-	Slots       int64                             // at most; units running at once
-	Give        int64                             // slots that it gives back, if others have taken none of them
-	Taken       int64                             // how often others had taken some, as far as it knows
-	ID          string                            // of what it gives: drawn once, whatever becomes of the transaction
-	Parallelism int64                             // of the job
-	Alone       bool                              // no other node is alive: take all there is
-	Doubts      map[mapreduce.NodeID]*nodes.Doubt // nodes from which what they do not use is taken
+// A GrantRequest is what a node wants to spend of a job without asking again.
+type GrantRequest struct {
+	Tokens      int64                       // at least; 0 wants none
+	Slots       int64                       // at most; units running at once
+	Give        int64                       // slots that it gives back, if others have taken none of them
+	Taken       int64                       // how often others had taken some, as far as it knows
+	ID          string                      // of what it gives: drawn once, whatever becomes of the transaction
+	Parallelism int64                       // of the job
+	Alone       bool                        // no other node is alive: take all there is
+	Doubts      map[mapreduce.NodeID]*Doubt // nodes from which what they do not use is taken
 }
 
-// A Reply holds the slots and tokens of a job that a node may use: the sums of all its
+// A GrantReply holds the slots and tokens of a job that a node may use: the sums of all its
 // grants so far. A grant of tokens covers the tokens that the node has spent, those that
 // its attempts have reserved, and those that it may still reserve.
-type Reply struct {
+type GrantReply struct {
 	Tokens int64
 	Used   int64 // of Tokens: spent, charged, and reserved
 	Slots  int64
@@ -68,8 +65,8 @@ type Reply struct {
 // never exceed its budget, less what is held back for reducing while it maps,
 // nor its parallelism. If the budget was lowered, what was granted beyond it and
 // is not used is taken away.
-func (st *Store) Grant(ctx context.Context, id mapreduce.JobID, ask Request) (*Reply, error) {
-	var g *Reply
+func (st *Grants) Grant(ctx context.Context, id mapreduce.JobID, ask GrantRequest) (*GrantReply, error) {
+	var g *GrantReply
 	err := st.db.Update(ctx, failpoint.Grant, func(tx store.Tx) error {
 		ctl, err := st.ReadControl(ctx, tx, id)
 		if err != nil {
@@ -130,7 +127,7 @@ func (st *Store) Grant(ctx context.Context, id mapreduce.JobID, ask Request) (*R
 			tx.Set(st.Keys.Grant(mapreduce.JobScope(id), st.Node), records.Encode(own))
 		}
 
-		g = &Reply{Tokens: own.Tokens, Used: used, Slots: own.Slots, Taken: own.Taken, Budget: ctl.Budget, Held: ctl.Budget - spendableTokens(ctl), Epoch: ctl.Epoch, Rest: rest - (own.Tokens - before.Tokens)}
+		g = &GrantReply{Tokens: own.Tokens, Used: used, Slots: own.Slots, Taken: own.Taken, Budget: ctl.Budget, Held: ctl.Budget - spendableTokens(ctl), Epoch: ctl.Epoch, Rest: rest - (own.Tokens - before.Tokens)}
 		if ctl.Budget > 0 {
 			g.Running, err = st.countRunning(ctx, tx.Snapshot(), id)
 		}
@@ -161,7 +158,7 @@ func spendableTokens(ctl *storagev1.Ctl) int64 {
 }
 
 // readGrants returns the grants of a scope, by node.
-func (rec Records) readGrants(ctx context.Context, tx store.Tx, of mapreduce.Scope) (map[mapreduce.NodeID]*storagev1.Grant, error) {
+func (rec GrantRecords) readGrants(ctx context.Context, tx store.Tx, of mapreduce.Scope) (map[mapreduce.NodeID]*storagev1.Grant, error) {
 	pairs, _, err := tx.GetRange(ctx, rec.Keys.Grants(of), store.RangeOptions{})
 	if err != nil {
 		return nil, err
@@ -190,7 +187,7 @@ func (rec Records) readGrants(ctx context.Context, tx store.Tx, of mapreduce.Sco
 // reduceGrant reduces a node's grant to what it has spent, was charged, and has
 // reserved for attempts that may yet end, and to the slots of units that its
 // sessions hold.
-func (rec Records) reduceGrant(ctx context.Context, tx store.Tx, id mapreduce.JobID, node mapreduce.NodeID, all map[mapreduce.NodeID]*storagev1.Grant, held int64) error {
+func (rec GrantRecords) reduceGrant(ctx context.Context, tx store.Tx, id mapreduce.JobID, node mapreduce.NodeID, all map[mapreduce.NodeID]*storagev1.Grant, held int64) error {
 	g := all[node]
 	used, err := rec.UsedTokens(ctx, tx, id, node)
 	if err != nil {
@@ -217,7 +214,7 @@ func capSlots(g *storagev1.Grant, left int64) {
 }
 
 // UsedTokens is what of a node's grant is gone, or may be.
-func (rec Records) UsedTokens(ctx context.Context, r store.Reader, id mapreduce.JobID, node mapreduce.NodeID) (int64, error) {
+func (rec GrantRecords) UsedTokens(ctx context.Context, r store.Reader, id mapreduce.JobID, node mapreduce.NodeID) (int64, error) {
 	names := []keys.Counter{keys.TokensIn, keys.TokensOut, keys.Charged, keys.Reserved}
 	ks := make([][]byte, len(names))
 	for i, c := range names {
@@ -233,7 +230,7 @@ func (rec Records) UsedTokens(ctx context.Context, r store.Reader, id mapreduce.
 }
 
 // countRunning returns how many units of a job run.
-func (rec Records) countRunning(ctx context.Context, r store.Reader, id mapreduce.JobID) (int64, error) {
+func (rec GrantRecords) countRunning(ctx context.Context, r store.Reader, id mapreduce.JobID) (int64, error) {
 	c, err := rec.ReadCounters(ctx, r, id)
 	if err != nil {
 		return 0, err
@@ -245,7 +242,7 @@ func (rec Records) countRunning(ctx context.Context, r store.Reader, id mapreduc
 // that its worker reported to before: that many fewer of their jobs must run
 // there. All of them, but no more than most, may have been calls of models, of which
 // the fleet has slots of its own; what this node has no use for it gives back.
-func (rec Records) MoveSlots(ctx context.Context, tx store.Tx, from mapreduce.NodeID, count map[mapreduce.JobID]int64, most int64) error {
+func (rec GrantRecords) MoveSlots(ctx context.Context, tx store.Tx, from mapreduce.NodeID, count map[mapreduce.JobID]int64, most int64) error {
 	if from == "" || from == rec.Node {
 		return nil
 	}
@@ -261,7 +258,7 @@ func (rec Records) MoveSlots(ctx context.Context, tx store.Tx, from mapreduce.No
 	return rec.moveSlotsOf(ctx, tx, mapreduce.FleetScope(), from, min(all, most))
 }
 
-func (rec Records) moveSlotsOf(ctx context.Context, tx store.Tx, of mapreduce.Scope, from mapreduce.NodeID, n int64) error {
+func (rec GrantRecords) moveSlotsOf(ctx context.Context, tx store.Tx, of mapreduce.Scope, from mapreduce.NodeID, n int64) error {
 	var theirs, own storagev1.Grant
 	if n == 0 {
 		return nil
@@ -288,7 +285,7 @@ func (rec Records) moveSlotsOf(ctx context.Context, tx store.Tx, of mapreduce.Sc
 
 // Return gives back what this node was granted and has neither spent nor
 // reserved, and its slots, and returns the tokens that it keeps.
-func (st *Store) Return(ctx context.Context, id mapreduce.JobID) (kept int64, err error) {
+func (st *Grants) Return(ctx context.Context, id mapreduce.JobID) (kept int64, err error) {
 	err = st.db.Update(ctx, failpoint.Return, func(tx store.Tx) error {
 		kept = 0
 		var g storagev1.Grant
@@ -320,7 +317,7 @@ type CallsRequest struct {
 	Most   int64 // calls that its workers can make: it has as many as nobody needs
 	Keep   int64 // of those it has, that may be under way: they stay, whatever its part is
 	Limit  int64 // of the whole fleet
-	Doubts map[mapreduce.NodeID]*nodes.Doubt
+	Doubts map[mapreduce.NodeID]*Doubt
 }
 
 // A CallsReply is how many model calls a node may have under way.
@@ -334,7 +331,7 @@ type CallsReply struct {
 // what all nodes need, and what nobody needs. Over all nodes together they are
 // never more than the limit. Others are woken if a need is not met, and if one gave
 // back what they need.
-func (st *Store) FleetSlots(ctx context.Context, ask CallsRequest) (g *CallsReply, err error) {
+func (st *Grants) FleetSlots(ctx context.Context, ask CallsRequest) (g *CallsReply, err error) {
 	err = st.db.Update(ctx, failpoint.Fleet, func(tx store.Tx) error {
 		all, err := st.readGrants(ctx, tx, mapreduce.FleetScope())
 		if err != nil {
@@ -404,7 +401,7 @@ func (ask *CallsRequest) usableSlots(all map[mapreduce.NodeID]*storagev1.Grant, 
 
 // lowerFleet leaves a node no more of the fleet's slots than its sessions hold
 // units. One that is forgotten holds none, and needs no record.
-func (rec Records) lowerFleet(tx store.Tx, node mapreduce.NodeID, g *storagev1.Grant, d *nodes.Doubt) {
+func (rec GrantRecords) lowerFleet(tx store.Tx, node mapreduce.NodeID, g *storagev1.Grant, d *Doubt) {
 	switch key := rec.Keys.Grant(mapreduce.FleetScope(), node); {
 	case d.ID == "":
 		g.Slots = 0
@@ -430,7 +427,7 @@ const NoTokens = -2
 // the unit reserves as much as was asked for. The tokens have to be in this node's grant.
 // If the attempt's reservation is in another node's grant, for this node took its session
 // over, what it is raised by moves there: this node's grant is less by that from then on.
-func (st *Store) Reserve(ctx context.Context, rs []Reservation) ([]int64, error) {
+func (st *Grants) Reserve(ctx context.Context, rs []Reservation) ([]int64, error) {
 	var before []int64
 	err := st.db.Update(ctx, failpoint.Reserve, func(tx store.Tx) error {
 		before = before[:0]
@@ -479,7 +476,7 @@ func (st *Store) Reserve(ctx context.Context, rs []Reservation) ([]int64, error)
 }
 
 // hasEnded reports whether a job has ended, or is gone.
-func (rec Records) hasEnded(ctx context.Context, tx store.Tx, id mapreduce.JobID) (bool, error) {
+func (rec GrantRecords) hasEnded(ctx context.Context, tx store.Tx, id mapreduce.JobID) (bool, error) {
 	ctl := new(storagev1.Ctl)
 	found, err := records.Read(ctx, tx, rec.Keys.Job(id).Ctl(), ctl)
 	return !found || mapreduce.JobState(ctl.State).Ended(), err
@@ -488,7 +485,7 @@ func (rec Records) hasEnded(ctx context.Context, tx store.Tx, id mapreduce.JobID
 // raiseEstimate has the next claim of a unit reserve at least tokens. Else units whose
 // claims reserve too little would be claimed together, refused together, and handed back
 // together without end.
-func (st *Store) raiseEstimate(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit, tokens int64) {
+func (st *Grants) raiseEstimate(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit, tokens int64) {
 	if tokens > u.Estimate {
 		u.Estimate = tokens
 		st.SetUnit(tx, id, u)
@@ -496,7 +493,7 @@ func (st *Store) raiseEstimate(tx store.Tx, id mapreduce.JobID, u *storagev1.Uni
 }
 
 // tokensLeft is how much of this node's grant is not used.
-func (rec Records) tokensLeft(ctx context.Context, tx store.Tx, id mapreduce.JobID) (int64, error) {
+func (rec GrantRecords) tokensLeft(ctx context.Context, tx store.Tx, id mapreduce.JobID) (int64, error) {
 	var g storagev1.Grant
 	if _, err := records.Read(ctx, tx, rec.Keys.Grant(mapreduce.JobScope(id), rec.Node), &g); err != nil {
 		return 0, err
@@ -508,7 +505,7 @@ func (rec Records) tokensLeft(ctx context.Context, tx store.Tx, id mapreduce.Job
 // AddSpendConflict keeps apart what transactions of this node take of its grant at the same time: of
 // two, the later runs again. What is used they read by snapshot, as reports change that
 // all the time, and mostly for the better; and the grant itself others read as well.
-func (rec Records) AddSpendConflict(tx store.Tx, id mapreduce.JobID) {
+func (rec GrantRecords) AddSpendConflict(tx store.Tx, id mapreduce.JobID) {
 	one := store.Single(rec.Keys.Job(id).Draw(rec.Node))
 	tx.AddReadConflict(one)
 	tx.AddWriteConflict(one)
@@ -516,7 +513,7 @@ func (rec Records) AddSpendConflict(tx store.Tx, id mapreduce.JobID) {
 
 // moveGrant moves tokens of this node's grant to that of another, so that what
 // each node has used stays within its grant.
-func (rec Records) moveGrant(ctx context.Context, tx store.Tx, id mapreduce.JobID, to mapreduce.NodeID, tokens int64) error {
+func (rec GrantRecords) moveGrant(ctx context.Context, tx store.Tx, id mapreduce.JobID, to mapreduce.NodeID, tokens int64) error {
 	if to == rec.Node || tokens == 0 {
 		return nil
 	}

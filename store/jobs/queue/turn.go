@@ -1,7 +1,4 @@
-// Package turns is the transaction that matters: it takes reports of ended attempts and
-// claims units for the slots that they freed. It also lets go reduces whose inputs
-// have all ended.
-package turns
+package queue
 
 import (
 	"cmp"
@@ -13,25 +10,24 @@ import (
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
-	"github.com/coditect/mapreduce/store/jobs/grants"
+	"github.com/coditect/mapreduce/store/jobs/nodes"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/store/jobs/transition"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
-// reader reads what reduces wait for inside a transaction of its caller.
-type reader struct{ *records.Records }
+// turnRecords reads what reduces wait for inside a transaction of its caller.
+type turnRecords struct{ *records.Records }
 
-// A Store takes reports of ended attempts and claims units, and lets go reduces whose inputs have ended.
-type Store struct {
+// Turns takes reports of ended attempts and claims units, and lets go reduces whose inputs have ended.
+type Turns struct {
 	db *records.DB
-	reader
-	grants grants.Records
+	turnRecords
+	grants nodes.GrantRecords
 }
 
-// New returns the operations on the records of db.
-func New(db *records.DB, r *records.Records) *Store {
-	return &Store{db, reader{r}, grants.NewRecords(r)}
+// NewTurns returns the operations on the records of db.
+func NewTurns(db *records.DB, r *records.Records) *Turns {
+	return &Turns{db, turnRecords{r}, nodes.NewGrantRecords(r)}
 }
 
 // A Turn is what one transaction does for one job: it takes reports of ended
@@ -201,10 +197,10 @@ type Claimed struct {
 //  1. nil: every verdict is durable, and every claim is;
 //  2. an error: nothing that t asked for is known to have happened; FinishAndClaim may
 //     be called again with the same t.
-func (st *Store) FinishAndClaim(ctx context.Context, t *Turn) (*Result, error) {
+func (st *Turns) FinishAndClaim(ctx context.Context, t *Turn) (*Result, error) {
 	var out *Result
 	err := st.db.Update(ctx, failpoint.Turn, func(tx store.Tx) error {
-		run := &turn{Changes: transition.New(st.Records, tx, t.Job, nil), grants: st.grants, in: t, out: &Result{}}
+		run := &turn{Changes: NewChanges(st.Records, tx, t.Job, nil), grants: st.grants, in: t, out: &Result{}}
 		out = run.out
 		return run.runTurn(ctx)
 	})
@@ -216,8 +212,8 @@ func (st *Store) FinishAndClaim(ctx context.Context, t *Turn) (*Result, error) {
 
 // turn is one run of a Turn's transaction.
 type turn struct {
-	*transition.Changes
-	grants grants.Records
+	*Changes
+	grants nodes.GrantRecords
 	in     *Turn
 	out    *Result
 }

@@ -1,4 +1,4 @@
-package grants
+package nodes
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 )
 
 // A Waiting says how many units of a job run and how many more could.
-type Waiting struct {
+type Demand struct {
 	Running int64 // held by workers
 	Ready   int64 // in the queue; at most as many as were asked for
 	// Paid is how many of the waiting units the tokens pay for that are left of the job's
@@ -23,13 +23,13 @@ type Waiting struct {
 // countedAtOnce is how many entries of a queue one read returns.
 const countedAtOnce = 1000
 
-// Waiting counts the units of a job that run, and up to most of those that wait in its
+// Demand counts the units of a job that run, and up to most of those that wait in its
 // queue. It reads one snapshot and changes nothing. A job that may not run has none.
-func (st *Store) Waiting(ctx context.Context, id mapreduce.JobID, most int64) (w Waiting, err error) {
+func (st *Grants) Waiting(ctx context.Context, id mapreduce.JobID, most int64) (w Demand, err error) {
 	err = st.db.View(ctx, func(tx store.Tx) error {
 		r := tx.Snapshot()
 		// Without a budget nothing bounds what is paid for.
-		w = Waiting{Paid: math.MaxInt64}
+		w = Demand{Paid: math.MaxInt64}
 		ctl, err := st.ReadControl(ctx, r, id)
 		if err != nil || !mapreduce.JobState(ctl.State).Running() {
 			return err
@@ -52,7 +52,7 @@ func (st *Store) Waiting(ctx context.Context, id mapreduce.JobID, most int64) (w
 }
 
 // countReady counts up to most entries of a job's queue, and returns the first unit.
-func (st *Store) countReady(ctx context.Context, r store.Reader, id mapreduce.JobID, most int64, n *int64) (first mapreduce.UnitID, err error) {
+func (st *Grants) countReady(ctx context.Context, r store.Reader, id mapreduce.JobID, most int64, n *int64) (first mapreduce.UnitID, err error) {
 	rest := st.Keys.Queues(id).AllReady()
 	for *n < most {
 		pairs, more, err := r.GetRange(ctx, rest, store.RangeOptions{Limit: int(min(most-*n, countedAtOnce))})
@@ -74,7 +74,7 @@ func (st *Store) countReady(ctx context.Context, r store.Reader, id mapreduce.Jo
 }
 
 // paidUnits returns how many units like the given one the rest of a job's budget pays for.
-func (st *Store) paidUnits(ctx context.Context, r store.Reader, id mapreduce.JobID, ctl *storagev1.Ctl, c records.Counters, first mapreduce.UnitID) (int64, error) {
+func (st *Grants) paidUnits(ctx context.Context, r store.Reader, id mapreduce.JobID, ctl *storagev1.Ctl, c records.Counters, first mapreduce.UnitID) (int64, error) {
 	left := spendableTokens(ctl)
 	for _, name := range []keys.Counter{keys.TokensIn, keys.TokensOut, keys.Charged, keys.Reserved} {
 		left -= c.SumLevels(name)

@@ -1,4 +1,4 @@
-package turns
+package queue
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/store/jobs/transition"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
@@ -20,7 +19,7 @@ const MaxUnblock = 200
 // claimed, and the reduces above those that have ended so: by this call, by an earlier run
 // of it that had committed, or by another node. A reduce that still waits, or was let go
 // before, stays as it is.
-func (st *Store) Unblock(ctx context.Context, id mapreduce.JobID, refs []records.WaitRef) (ready []records.Candidate, told []records.WaitRef, err error) {
+func (st *Turns) Unblock(ctx context.Context, id mapreduce.JobID, refs []records.WaitRef) (ready []records.Candidate, told []records.WaitRef, err error) {
 	err = st.db.Update(ctx, failpoint.Unblock, func(tx store.Tx) error {
 		// An earlier run of the transaction may have filled these.
 		ready, told = nil, nil
@@ -34,7 +33,7 @@ func (st *Store) Unblock(ctx context.Context, id mapreduce.JobID, refs []records
 			return err
 		}
 
-		changes := transition.New(st.Records, tx, id, ctl)
+		changes := NewChanges(st.Records, tx, id, ctl)
 		for _, r := range due {
 			c, err := changes.ReleaseReduce(ctx, r)
 			if err != nil {
@@ -55,7 +54,7 @@ func (st *Store) Unblock(ctx context.Context, id mapreduce.JobID, refs []records
 
 // dueReduces returns those of refs whose inputs have all ended, once each. What they
 // wait for is read by snapshot: their inputs end all the time.
-func (rec reader) dueReduces(ctx context.Context, tx store.Tx, id mapreduce.JobID, refs []records.WaitRef) ([]records.WaitRef, error) {
+func (rec turnRecords) dueReduces(ctx context.Context, tx store.Tx, id mapreduce.JobID, refs []records.WaitRef) ([]records.WaitRef, error) {
 	var found []records.WaitRef
 	ks := make([][]byte, len(refs))
 	for i, r := range refs {
@@ -77,7 +76,7 @@ func (rec reader) dueReduces(ctx context.Context, tx store.Tx, id mapreduce.JobI
 
 // Forgotten returns reduces of a tree that wait for nothing any more, from one on
 // and in order, at most limit of them: nodes died before they let them go.
-func (st *Store) Forgotten(ctx context.Context, id mapreduce.JobID, from records.WaitRef, limit int) ([]records.WaitRef, error) {
+func (st *Turns) Forgotten(ctx context.Context, id mapreduce.JobID, from records.WaitRef, limit int) ([]records.WaitRef, error) {
 	var found []records.WaitRef
 	r := st.Keys.Queues(id).Waits()
 	r.Begin = st.Keys.Queues(id).Wait(from.Level, from.Index)

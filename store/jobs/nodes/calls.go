@@ -1,4 +1,4 @@
-package grants
+package nodes
 
 import (
 	"context"
@@ -17,7 +17,7 @@ const callShare = 8
 // of which it may make so many; 0 is returned when none are left. All that nodes take of
 // one minute is never more than the limit. A transaction whose commit is unknown may have
 // taken them for nobody.
-func (st *Store) TakeCalls(ctx context.Context, t mapreduce.TenantID, minute, limit int64) (n int64, err error) {
+func (st *Grants) TakeCalls(ctx context.Context, t mapreduce.TenantID, minute, limit int64) (n int64, err error) {
 	err = st.db.Update(ctx, failpoint.Rate, func(tx store.Tx) error {
 		var r storagev1.Rate
 		if _, err := records.Read(ctx, tx, st.Keys.Tenant(t).Rate(), &r); err != nil {
