@@ -51,15 +51,12 @@ type Jobs struct {
 // New returns the records kept in db under space, as written by node, which begins now. No
 // decision rests on the clock, except those that docs/store.md lists.
 func New(db *store.DB, space *keys.Space, node mapreduce.NodeID, now func() time.Time) *Jobs {
-	r := records.New(space, node, now)
-	d := records.NewDB(db, r)
-	j := &Jobs{
-		Submit: lifecycle.NewSubmissions(d, r), Turns: queue.NewTurns(d, r), Levels: lifecycle.NewLevels(d, r), Lifecycle: lifecycle.New(d, r),
-		Queue: queue.New(d, r), Grants: nodes.NewGrants(d, r), Nodes: nodes.New(d, r), Sessions: queue.NewSessions(d, r),
-		Content: content.New(d, r), View: view.New(d, r), Audit: view.NewAudit(d, r), Answers: content.NewAnswers(d, r), db: d,
+	d := records.NewDB(db, records.New(space, node, now))
+	return &Jobs{
+		Submit: lifecycle.NewSubmissions(d), Turns: queue.NewTurns(d), Levels: lifecycle.NewLevels(d), Lifecycle: lifecycle.New(d),
+		Queue: queue.New(d), Grants: nodes.NewGrants(d), Nodes: nodes.New(d), Sessions: queue.NewSessions(d),
+		Content: content.New(d), View: view.New(d), Audit: view.NewAudit(d), Answers: content.NewAnswers(d), Check: check.New(d), db: d,
 	}
-	j.Check = check.New(d, r, j.Content, j.Audit)
-	return j
 }
 
 type (

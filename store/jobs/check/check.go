@@ -37,7 +37,7 @@ func (st *Store) Run(ctx context.Context, found func(mapreduce.Finding) error) e
 func (st *Store) RunWith(ctx context.Context, verify Verify, found func(mapreduce.Finding) error) error {
 	c := &checker{
 		Records: st.Records, db: st.db, audit: st.audit, content: st.content,
-		answers: content.AnswerRecords{Records: st.Records}, levels: lifecycle.LevelRecords{Records: st.Records},
+		answers: content.Records{Records: st.Records}, levels: lifecycle.LevelRecords{Records: st.Records},
 		emit: found, verify: verify,
 	}
 
@@ -91,7 +91,7 @@ type checker struct {
 	db      *records.DB
 	content *content.Store
 	audit   *view.Audit
-	answers content.AnswerRecords
+	answers content.Records
 	levels  lifecycle.LevelRecords
 	emit    func(mapreduce.Finding) error
 	verify  Verify

@@ -15,6 +15,6 @@ type Store struct {
 }
 
 // New returns the operations on the records of db.
-func New(db *records.DB, r *records.Records, content *content.Store, audit *view.Audit) *Store {
-	return &Store{db, r, content, audit}
+func New(db *records.DB) *Store {
+	return &Store{db, db.Records(), content.New(db), view.NewAudit(db)}
 }

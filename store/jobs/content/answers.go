@@ -14,17 +14,14 @@ import (
 	"github.com/coditect/mapreduce/store/keys"
 )
 
-// AnswerRecords reads and writes answers inside a transaction of its caller.
-type AnswerRecords struct{ *records.Records }
-
 // Answers keeps what models answered, for other jobs of the same tenant.
 type Answers struct {
 	db *records.DB
-	AnswerRecords
+	Records
 }
 
 // NewAnswers returns the operations on the records of db.
-func NewAnswers(db *records.DB, r *records.Records) *Answers { return &Answers{db, AnswerRecords{r}} }
+func NewAnswers(db *records.DB) *Answers { return &Answers{db, Records{db.Records()}} }
 
 // Answers of models are kept for other jobs of the same tenant, under the hash
 // of all that decides an answer. Each answer carries a hash of its own, over its
@@ -55,7 +52,7 @@ func (st *Answers) Get(ctx context.Context, t mapreduce.TenantID, key []byte, si
 
 // AnswerBytes reads the chunks of an answer. The error wraps store.ErrCorrupt if
 // they are not what was kept under that key.
-func (rec AnswerRecords) AnswerBytes(ctx context.Context, r store.Reader, t mapreduce.TenantID, key []byte, a *storagev1.Answer) ([]byte, error) {
+func (rec Records) AnswerBytes(ctx context.Context, r store.Reader, t mapreduce.TenantID, key []byte, a *storagev1.Answer) ([]byte, error) {
 	pairs, _, err := r.GetRange(ctx, rec.Keys.Tenant(t).AnswerChunks(key), store.RangeOptions{})
 	if err != nil {
 		return nil, err
@@ -110,7 +107,7 @@ func (st *Answers) Keep(ctx context.Context, t mapreduce.TenantID, key, data []b
 }
 
 // clearAnswer removes an answer that was read in the same transaction.
-func (rec AnswerRecords) clearAnswer(tx store.Tx, t mapreduce.TenantID, key []byte, a *storagev1.Answer) {
+func (rec Records) clearAnswer(tx store.Tx, t mapreduce.TenantID, key []byte, a *storagev1.Answer) {
 	tx.Clear(rec.Keys.Tenant(t).Answer(key))
 	tx.ClearRange(rec.Keys.Tenant(t).AnswerChunks(key))
 	tx.Clear(rec.Keys.Tenant(t).Aged(a.KeptMicros, key))
@@ -148,7 +145,7 @@ func (st *Answers) Trim(ctx context.Context, t mapreduce.TenantID, most int64, s
 }
 
 // trimAnswers removes some answers, and reports whether there are more to remove.
-func (rec AnswerRecords) trimAnswers(ctx context.Context, tx store.Tx, t mapreduce.TenantID, most, since int64) (more bool, err error) {
+func (rec Records) trimAnswers(ctx context.Context, tx store.Tx, t mapreduce.TenantID, most, since int64) (more bool, err error) {
 	size, err := tx.Snapshot().Get(ctx, rec.Keys.Tenant(t).Kept(keys.KeptBytes))
 	if err != nil {
 		return false, err
@@ -187,7 +184,7 @@ func (rec AnswerRecords) trimAnswers(ctx context.Context, tx store.Tx, t mapredu
 }
 
 // agedKey reads a key of the list by age.
-func (rec AnswerRecords) agedKey(k []byte) (micros int64, key []byte, err error) {
+func (rec Records) agedKey(k []byte) (micros int64, key []byte, err error) {
 	_, rest, err := rec.Keys.Last(k)
 	if err != nil {
 		return 0, nil, err

@@ -110,7 +110,7 @@ func (st *Store) PutParts(ctx context.Context, p *Put, end int64, visit func(par
 
 // heldUnit returns the unit that an attempt is at which stands, and which a session
 // holds. Any other is refused as errs.Precondition.
-func (rec reader) heldUnit(ctx context.Context, r store.Reader, h mapreduce.Held, s mapreduce.SessionID) (*storagev1.Unit, error) {
+func (rec Records) heldUnit(ctx context.Context, r store.Reader, h mapreduce.Held, s mapreduce.SessionID) (*storagev1.Unit, error) {
 	u, err := rec.ReadUnit(ctx, r, h.Job, h.Unit)
 	if err != nil {
 		return nil, err

@@ -22,7 +22,7 @@ type Levels struct {
 }
 
 // NewLevels returns the operations on the records of db.
-func NewLevels(db *records.DB, r *records.Records) *Levels { return &Levels{db, LevelRecords{r}} }
+func NewLevels(db *records.DB) *Levels { return &Levels{db, LevelRecords{db.Records()}} }
 
 // A Status is how far a job's level is.
 type Status struct {

@@ -20,7 +20,7 @@ import (
 	"github.com/coditect/mapreduce/store/keys"
 )
 
-// writer reads and writes what a change of a job takes inside a transaction of its caller.
+// writer reads and writes what a submission or a change of a job takes inside a transaction of its caller.
 type writer struct{ *records.Records }
 
 // A Store pauses, fails, cancels, deletes and resumes jobs.
@@ -30,7 +30,7 @@ type Store struct {
 }
 
 // New returns the operations on the records of db.
-func New(db *records.DB, r *records.Records) *Store { return &Store{db, writer{r}} }
+func New(db *records.DB) *Store { return &Store{db, writer{db.Records()}} }
 
 // Pause stops a running job's claims, if it is still at epoch, which may be
 // AnyEpoch: a node that saw it out of budget must not pause it once it was
@@ -509,7 +509,7 @@ func (st *Store) retryFailed(ctx context.Context, id mapreduce.JobID, level int6
 				return err
 			}
 
-			rest, err := queue.NewChanges(st.Records, tx, id, ctl).RetryUnits(ctx, pairs)
+			rest, err := queue.NewChanges(st.db.Records(), tx, id, ctl).RetryUnits(ctx, pairs)
 			done = !more && !rest
 			return err
 		})

@@ -18,18 +18,15 @@ import (
 	"github.com/coditect/mapreduce/store/keys"
 )
 
-// submissionWriter reads and writes submissions inside a transaction of its caller.
-type submissionWriter struct{ *records.Records }
-
 // Submissions stores submissions, and makes each a job when it is whole.
 type Submissions struct {
 	db *records.DB
-	submissionWriter
+	writer
 }
 
 // NewSubmissions returns the operations on the records of db.
-func NewSubmissions(db *records.DB, r *records.Records) *Submissions {
-	return &Submissions{db, submissionWriter{r}}
+func NewSubmissions(db *records.DB) *Submissions {
+	return &Submissions{db, writer{db.Records()}}
 }
 
 // Begin opens a submission under an id that no job has; if one has it, Begin
@@ -83,7 +80,7 @@ func placesOfJobs() []keys.Used { return []keys.Used{keys.UsedJobs, keys.UsedUne
 
 // takePlaces takes what Begin has only looked for. A submission that has no places yet is
 // marked as ended in what it uses; one that an earlier version began has its places.
-func (rec submissionWriter) takePlaces(ctx context.Context, tx store.Tx, t mapreduce.TenantID, in *storagev1.Ingest, budget int64) error {
+func (rec writer) takePlaces(ctx context.Context, tx store.Tx, t mapreduce.TenantID, in *storagev1.Ingest, budget int64) error {
 	if !in.Use.GetEnded() {
 		return nil
 	}
@@ -141,7 +138,7 @@ func (st *Submissions) Stage(ctx context.Context, id mapreduce.JobID, b *records
 }
 
 // chargePart counts a part of a submission as used by its tenant.
-func (rec submissionWriter) chargePart(ctx context.Context, tx store.Tx, id mapreduce.JobID, in *storagev1.Ingest, b *records.Batch) error {
+func (rec writer) chargePart(ctx context.Context, tx store.Tx, id mapreduce.JobID, in *storagev1.Ingest, b *records.Batch) error {
 	tenant, units, size := mapreduce.TenantID(in.Tenant), int64(len(b.Units)), int64(0)
 	for _, c := range b.Blobs {
 		size += int64(len(c.Data))
@@ -169,7 +166,7 @@ func (rec submissionWriter) chargePart(ctx context.Context, tx store.Tx, id mapr
 }
 
 // readIngest returns the record of a submission under way.
-func (rec submissionWriter) readIngest(ctx context.Context, tx store.Tx, id mapreduce.JobID) (*storagev1.Ingest, error) {
+func (rec writer) readIngest(ctx context.Context, tx store.Tx, id mapreduce.JobID) (*storagev1.Ingest, error) {
 	in := new(storagev1.Ingest)
 	found, err := records.Read(ctx, tx, rec.Keys.Job(id).Ingest(), in)
 	if err == nil && !found {
@@ -180,7 +177,7 @@ func (rec submissionWriter) readIngest(ctx context.Context, tx store.Tx, id mapr
 
 // checkUnique refuses units whose id is another's, and documents whose id is. A unit
 // of the same index is this batch's own, of an earlier run.
-func (rec submissionWriter) checkUnique(ctx context.Context, tx store.Tx, id mapreduce.JobID, units []*storagev1.Unit) error {
+func (rec writer) checkUnique(ctx context.Context, tx store.Tx, id mapreduce.JobID, units []*storagev1.Unit) error {
 	stored, err := rec.readNamesakes(ctx, tx, id, units)
 	if err != nil {
 		return err
@@ -204,7 +201,7 @@ func (rec submissionWriter) checkUnique(ctx context.Context, tx store.Tx, id map
 }
 
 // readNamesakes returns the units that are stored under the first names of units.
-func (rec submissionWriter) readNamesakes(ctx context.Context, tx store.Tx, id mapreduce.JobID, units []*storagev1.Unit) (map[mapreduce.UnitID]*storagev1.Unit, error) {
+func (rec writer) readNamesakes(ctx context.Context, tx store.Tx, id mapreduce.JobID, units []*storagev1.Unit) (map[mapreduce.UnitID]*storagev1.Unit, error) {
 	var mapped, parsed [][]byte // apart, for each lies close together
 
 	prefix := rec.Keys.Job(id).ParseUnits()
@@ -368,7 +365,7 @@ func (p *Publication) toStored(id mapreduce.JobID, now int64) (*storagev1.Ctl, *
 	return ctl, job
 }
 
-func (rec submissionWriter) publishJob(ctx context.Context, tx store.Tx, id mapreduce.JobID, p *Publication, in *storagev1.Ingest) {
+func (rec writer) publishJob(ctx context.Context, tx store.Tx, id mapreduce.JobID, p *Publication, in *storagev1.Ingest) {
 	now := rec.NowMicros()
 	ctl, job := p.toStored(id, now)
 	ctl.Use = in.Use

@@ -14,23 +14,14 @@ import (
 	"github.com/coditect/mapreduce/store/keys"
 )
 
-// GrantRecords reads and writes grants inside a transaction of its caller.
-type GrantRecords struct {
-	*records.Records
-	nodes Records
-}
-
 // Grants divide budgets, slots and rates among orchestrators.
 type Grants struct {
 	db *records.DB
-	GrantRecords
+	Records
 }
 
 // NewGrants returns the operations on the records of db.
-func NewGrants(db *records.DB, r *records.Records) *Grants { return &Grants{db, NewGrantRecords(r)} }
-
-// NewGrantRecords returns the grants among r.
-func NewGrantRecords(r *records.Records) GrantRecords { return GrantRecords{r, Records{Records: r}} }
+func NewGrants(db *records.DB) *Grants { return &Grants{db, Records{db.Records()}} }
 
 // A GrantRequest is what a node wants to spend of a job without asking again.
 type GrantRequest struct {
@@ -77,7 +68,7 @@ func (st *Grants) Grant(ctx context.Context, id mapreduce.JobID, ask GrantReques
 			return err
 		}
 
-		free, err := st.nodes.ReadIdle(ctx, tx, maps.Keys(all), ask.Doubts)
+		free, err := st.ReadIdle(ctx, tx, maps.Keys(all), ask.Doubts)
 		if err != nil {
 			return err
 		}
@@ -158,7 +149,7 @@ func spendableTokens(ctl *storagev1.Ctl) int64 {
 }
 
 // readGrants returns the grants of a scope, by node.
-func (rec GrantRecords) readGrants(ctx context.Context, tx store.Tx, of mapreduce.Scope) (map[mapreduce.NodeID]*storagev1.Grant, error) {
+func (rec Records) readGrants(ctx context.Context, tx store.Tx, of mapreduce.Scope) (map[mapreduce.NodeID]*storagev1.Grant, error) {
 	pairs, _, err := tx.GetRange(ctx, rec.Keys.Grants(of), store.RangeOptions{})
 	if err != nil {
 		return nil, err
@@ -187,7 +178,7 @@ func (rec GrantRecords) readGrants(ctx context.Context, tx store.Tx, of mapreduc
 // reduceGrant reduces a node's grant to what it has spent, was charged, and has
 // reserved for attempts that may yet end, and to the slots of units that its
 // sessions hold.
-func (rec GrantRecords) reduceGrant(ctx context.Context, tx store.Tx, id mapreduce.JobID, node mapreduce.NodeID, all map[mapreduce.NodeID]*storagev1.Grant, held int64) error {
+func (rec Records) reduceGrant(ctx context.Context, tx store.Tx, id mapreduce.JobID, node mapreduce.NodeID, all map[mapreduce.NodeID]*storagev1.Grant, held int64) error {
 	g := all[node]
 	used, err := rec.UsedTokens(ctx, tx, id, node)
 	if err != nil {
@@ -214,7 +205,7 @@ func capSlots(g *storagev1.Grant, left int64) {
 }
 
 // UsedTokens is what of a node's grant is gone, or may be.
-func (rec GrantRecords) UsedTokens(ctx context.Context, r store.Reader, id mapreduce.JobID, node mapreduce.NodeID) (int64, error) {
+func (rec Records) UsedTokens(ctx context.Context, r store.Reader, id mapreduce.JobID, node mapreduce.NodeID) (int64, error) {
 	names := []keys.Counter{keys.TokensIn, keys.TokensOut, keys.Charged, keys.Reserved}
 	ks := make([][]byte, len(names))
 	for i, c := range names {
@@ -230,7 +221,7 @@ func (rec GrantRecords) UsedTokens(ctx context.Context, r store.Reader, id mapre
 }
 
 // countRunning returns how many units of a job run.
-func (rec GrantRecords) countRunning(ctx context.Context, r store.Reader, id mapreduce.JobID) (int64, error) {
+func (rec Records) countRunning(ctx context.Context, r store.Reader, id mapreduce.JobID) (int64, error) {
 	c, err := rec.ReadCounters(ctx, r, id)
 	if err != nil {
 		return 0, err
@@ -242,7 +233,7 @@ func (rec GrantRecords) countRunning(ctx context.Context, r store.Reader, id map
 // that its worker reported to before: that many fewer of their jobs must run
 // there. All of them, but no more than most, may have been calls of models, of which
 // the fleet has slots of its own; what this node has no use for it gives back.
-func (rec GrantRecords) MoveSlots(ctx context.Context, tx store.Tx, from mapreduce.NodeID, count map[mapreduce.JobID]int64, most int64) error {
+func (rec Records) MoveSlots(ctx context.Context, tx store.Tx, from mapreduce.NodeID, count map[mapreduce.JobID]int64, most int64) error {
 	if from == "" || from == rec.Node {
 		return nil
 	}
@@ -258,7 +249,7 @@ func (rec GrantRecords) MoveSlots(ctx context.Context, tx store.Tx, from mapredu
 	return rec.moveSlotsOf(ctx, tx, mapreduce.FleetScope(), from, min(all, most))
 }
 
-func (rec GrantRecords) moveSlotsOf(ctx context.Context, tx store.Tx, of mapreduce.Scope, from mapreduce.NodeID, n int64) error {
+func (rec Records) moveSlotsOf(ctx context.Context, tx store.Tx, of mapreduce.Scope, from mapreduce.NodeID, n int64) error {
 	var theirs, own storagev1.Grant
 	if n == 0 {
 		return nil
@@ -338,7 +329,7 @@ func (st *Grants) FleetSlots(ctx context.Context, ask CallsRequest) (g *CallsRep
 			return err
 		}
 
-		free, err := st.nodes.ReadIdle(ctx, tx, maps.Keys(all), ask.Doubts)
+		free, err := st.ReadIdle(ctx, tx, maps.Keys(all), ask.Doubts)
 		if err != nil {
 			return err
 		}
@@ -401,7 +392,7 @@ func (ask *CallsRequest) usableSlots(all map[mapreduce.NodeID]*storagev1.Grant, 
 
 // lowerFleet leaves a node no more of the fleet's slots than its sessions hold
 // units. One that is forgotten holds none, and needs no record.
-func (rec GrantRecords) lowerFleet(tx store.Tx, node mapreduce.NodeID, g *storagev1.Grant, d *Doubt) {
+func (rec Records) lowerFleet(tx store.Tx, node mapreduce.NodeID, g *storagev1.Grant, d *Doubt) {
 	switch key := rec.Keys.Grant(mapreduce.FleetScope(), node); {
 	case d.ID == "":
 		g.Slots = 0
@@ -476,7 +467,7 @@ func (st *Grants) Reserve(ctx context.Context, rs []Reservation) ([]int64, error
 }
 
 // hasEnded reports whether a job has ended, or is gone.
-func (rec GrantRecords) hasEnded(ctx context.Context, tx store.Tx, id mapreduce.JobID) (bool, error) {
+func (rec Records) hasEnded(ctx context.Context, tx store.Tx, id mapreduce.JobID) (bool, error) {
 	ctl := new(storagev1.Ctl)
 	found, err := records.Read(ctx, tx, rec.Keys.Job(id).Ctl(), ctl)
 	return !found || mapreduce.JobState(ctl.State).Ended(), err
@@ -493,7 +484,7 @@ func (st *Grants) raiseEstimate(tx store.Tx, id mapreduce.JobID, u *storagev1.Un
 }
 
 // tokensLeft is how much of this node's grant is not used.
-func (rec GrantRecords) tokensLeft(ctx context.Context, tx store.Tx, id mapreduce.JobID) (int64, error) {
+func (rec Records) tokensLeft(ctx context.Context, tx store.Tx, id mapreduce.JobID) (int64, error) {
 	var g storagev1.Grant
 	if _, err := records.Read(ctx, tx, rec.Keys.Grant(mapreduce.JobScope(id), rec.Node), &g); err != nil {
 		return 0, err
@@ -505,7 +496,7 @@ func (rec GrantRecords) tokensLeft(ctx context.Context, tx store.Tx, id mapreduc
 // AddSpendConflict keeps apart what transactions of this node take of its grant at the same time: of
 // two, the later runs again. What is used they read by snapshot, as reports change that
 // all the time, and mostly for the better; and the grant itself others read as well.
-func (rec GrantRecords) AddSpendConflict(tx store.Tx, id mapreduce.JobID) {
+func (rec Records) AddSpendConflict(tx store.Tx, id mapreduce.JobID) {
 	one := store.Single(rec.Keys.Job(id).Draw(rec.Node))
 	tx.AddReadConflict(one)
 	tx.AddWriteConflict(one)
@@ -513,7 +504,7 @@ func (rec GrantRecords) AddSpendConflict(tx store.Tx, id mapreduce.JobID) {
 
 // moveGrant moves tokens of this node's grant to that of another, so that what
 // each node has used stays within its grant.
-func (rec GrantRecords) moveGrant(ctx context.Context, tx store.Tx, id mapreduce.JobID, to mapreduce.NodeID, tokens int64) error {
+func (rec Records) moveGrant(ctx context.Context, tx store.Tx, id mapreduce.JobID, to mapreduce.NodeID, tokens int64) error {
 	if to == rec.Node || tokens == 0 {
 		return nil
 	}

@@ -146,8 +146,8 @@ func limitOf(s *limit.Scope) *storagev1.Limit {
 
 // deadNodes returns those of some nodes that are known to be dead, or show no sign of
 // life at all: those of nodes that are dead and hold nothing are removed.
-func (rec GrantRecords) deadNodes(ctx context.Context, tx store.Tx, some iter.Seq[mapreduce.NodeID], known []mapreduce.NodeID) (map[mapreduce.NodeID]bool, error) {
-	nodes, values, err := rec.nodes.ReadSigns(ctx, tx, some)
+func (rec Records) deadNodes(ctx context.Context, tx store.Tx, some iter.Seq[mapreduce.NodeID], known []mapreduce.NodeID) (map[mapreduce.NodeID]bool, error) {
+	nodes, values, err := rec.ReadSigns(ctx, tx, some)
 	dead := make(map[mapreduce.NodeID]bool)
 	for i, beat := range values {
 		if beat == nil || slices.Contains(known, nodes[i]) {

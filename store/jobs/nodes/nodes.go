@@ -13,7 +13,7 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
-// Records reads and writes signs of life and doubts inside a transaction of its caller.
+// Records reads and writes signs of life, doubts and grants inside a transaction of its caller.
 type Records struct{ *records.Records }
 
 // A Store keeps which orchestrators live, and which sessions they hold.
@@ -23,7 +23,7 @@ type Store struct {
 }
 
 // New returns the operations on the records of db.
-func New(db *records.DB, r *records.Records) *Store { return &Store{db, Records{r}} }
+func New(db *records.DB) *Store { return &Store{db, Records{db.Records()}} }
 
 // Signs are what Beat returns: what it has seen of the others, and of the jobs.
 type Signs struct {

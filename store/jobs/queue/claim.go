@@ -162,7 +162,7 @@ func (t *turn) claimNew(ctx context.Context, g *storagev1.Grant) error {
 
 	slots.writeHeld(t)
 	if c.Bounded && len(t.out.Claimed) > 0 {
-		t.grants.AddSpendConflict(t.Tx, t.Job)
+		t.nodes.AddSpendConflict(t.Tx, t.Job)
 	}
 
 	return nil
@@ -248,7 +248,7 @@ func (t *turn) affordableTokens(ctx context.Context, g *storagev1.Grant) (int64,
 	if !c.Bounded {
 		return 0, nil
 	}
-	used, err := t.grants.UsedTokens(ctx, t.Tx.Snapshot(), t.Job, t.Node)
+	used, err := t.nodes.UsedTokens(ctx, t.Tx.Snapshot(), t.Job, t.Node)
 	if err != nil {
 		return 0, err
 	}

@@ -28,7 +28,7 @@ type Store struct {
 }
 
 // New returns the operations on the records of db.
-func New(db *records.DB, r *records.Records) *Store { return &Store{db, Records{r}} }
+func New(db *records.DB) *Store { return &Store{db, Records{db.Records()}} }
 
 // A Stretch is a part of one of a job's queues: the entries of new work in
 // [From, To), and before them what came back, if Returned is set. At most Limit

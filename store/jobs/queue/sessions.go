@@ -22,13 +22,12 @@ import (
 type Sessions struct {
 	db *records.DB
 	*records.Records
-	grants nodes.GrantRecords
-	nodes  nodes.Records
+	nodes nodes.Records
 }
 
 // NewSessions returns the operations on the records of db.
-func NewSessions(db *records.DB, r *records.Records) *Sessions {
-	return &Sessions{db, r, nodes.NewGrantRecords(r), nodes.Records{Records: r}}
+func NewSessions(db *records.DB) *Sessions {
+	return &Sessions{db, db.Records(), nodes.Records{Records: db.Records()}}
 }
 
 // A Binding is what a session holds once it is bound to this node.
@@ -96,7 +95,7 @@ func (st *Sessions) Bind(ctx context.Context, hello *mapreduce.Hello, tenant map
 		}
 
 		most := int64(hello.Slots)
-		if err := st.grants.MoveSlots(ctx, tx, mapreduce.NodeID(sess.Node), s.heldSlots(most), most); err != nil {
+		if err := st.nodes.MoveSlots(ctx, tx, mapreduce.NodeID(sess.Node), s.heldSlots(most), most); err != nil {
 			return err
 		}
 

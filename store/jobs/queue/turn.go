@@ -15,19 +15,16 @@ import (
 	"github.com/coditect/mapreduce/store/keys"
 )
 
-// turnRecords reads what reduces wait for inside a transaction of its caller.
-type turnRecords struct{ *records.Records }
-
 // Turns takes reports of ended attempts and claims units, and lets go reduces whose inputs have ended.
 type Turns struct {
 	db *records.DB
-	turnRecords
-	grants nodes.GrantRecords
+	Records
+	nodes nodes.Records
 }
 
 // NewTurns returns the operations on the records of db.
-func NewTurns(db *records.DB, r *records.Records) *Turns {
-	return &Turns{db, turnRecords{r}, nodes.NewGrantRecords(r)}
+func NewTurns(db *records.DB) *Turns {
+	return &Turns{db, Records{db.Records()}, nodes.Records{Records: db.Records()}}
 }
 
 // A Turn is what one transaction does for one job: it takes reports of ended
@@ -200,7 +197,7 @@ type Claimed struct {
 func (st *Turns) FinishAndClaim(ctx context.Context, t *Turn) (*Result, error) {
 	var out *Result
 	err := st.db.Update(ctx, failpoint.Turn, func(tx store.Tx) error {
-		run := &turn{Changes: NewChanges(st.Records, tx, t.Job, nil), grants: st.grants, in: t, out: &Result{}}
+		run := &turn{Changes: NewChanges(st.db.Records(), tx, t.Job, nil), nodes: st.nodes, in: t, out: &Result{}}
 		out = run.out
 		return run.runTurn(ctx)
 	})
@@ -213,9 +210,9 @@ func (st *Turns) FinishAndClaim(ctx context.Context, t *Turn) (*Result, error) {
 // turn is one run of a Turn's transaction.
 type turn struct {
 	*Changes
-	grants nodes.GrantRecords
-	in     *Turn
-	out    *Result
+	nodes nodes.Records
+	in    *Turn
+	out   *Result
 }
 
 func (t *turn) runTurn(ctx context.Context) error {

@@ -33,7 +33,7 @@ func (st *Turns) Unblock(ctx context.Context, id mapreduce.JobID, refs []records
 			return err
 		}
 
-		changes := NewChanges(st.Records, tx, id, ctl)
+		changes := NewChanges(st.db.Records(), tx, id, ctl)
 		for _, r := range due {
 			c, err := changes.ReleaseReduce(ctx, r)
 			if err != nil {
@@ -54,7 +54,7 @@ func (st *Turns) Unblock(ctx context.Context, id mapreduce.JobID, refs []records
 
 // dueReduces returns those of refs whose inputs have all ended, once each. What they
 // wait for is read by snapshot: their inputs end all the time.
-func (rec turnRecords) dueReduces(ctx context.Context, tx store.Tx, id mapreduce.JobID, refs []records.WaitRef) ([]records.WaitRef, error) {
+func (rec Records) dueReduces(ctx context.Context, tx store.Tx, id mapreduce.JobID, refs []records.WaitRef) ([]records.WaitRef, error) {
 	var found []records.WaitRef
 	ks := make([][]byte, len(refs))
 	for i, r := range refs {

@@ -21,17 +21,14 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
-// auditReader reads seals inside a transaction of its caller.
-type auditReader struct{ *records.Records }
-
 // Audit chains the checkpoints of jobs by hashes, and lists and verifies them.
 type Audit struct {
 	db *records.DB
-	auditReader
+	reader
 }
 
 // NewAudit returns the operations on the records of db.
-func NewAudit(db *records.DB, r *records.Records) *Audit { return &Audit{db, auditReader{r}} }
+func NewAudit(db *records.DB) *Audit { return &Audit{db, reader{db.Records()}} }
 
 // sealLimit bounds the checkpoints that one seal covers.
 const sealLimit = 2000
@@ -80,7 +77,7 @@ func (st *Audit) Seal(ctx context.Context, id mapreduce.JobID) (covered int, err
 // recordHead notes the head of the chain in the record of a job that has come to rest:
 // else nothing would show that the end of the chain was cut off. A record that is damaged,
 // or gone, is found by itself.
-func (rec auditReader) recordHead(ctx context.Context, tx store.Tx, id mapreduce.JobID, head *storagev1.Seal) error {
+func (rec reader) recordHead(ctx context.Context, tx store.Tx, id mapreduce.JobID, head *storagev1.Seal) error {
 	job := new(storagev1.Job)
 	found, err := records.Read(ctx, tx, rec.Keys.Job(id).Record(), job)
 	if errors.Is(err, store.ErrCorrupt) || err == nil && !found {
@@ -103,7 +100,7 @@ func ChainOrigin(id mapreduce.JobID, tenant mapreduce.TenantID, created time.Tim
 
 // originOf returns the origin of a job's chain, or nil if the record of the job is damaged or
 // gone, which is found by itself.
-func (rec auditReader) originOf(ctx context.Context, r store.Reader, id mapreduce.JobID) ([]byte, error) {
+func (rec reader) originOf(ctx context.Context, r store.Reader, id mapreduce.JobID) ([]byte, error) {
 	job := new(storagev1.Job)
 	found, err := records.Read(ctx, r, rec.Keys.Job(id).Record(), job)
 	switch {
@@ -298,7 +295,7 @@ const sealsAtOnce = 1000
 // sealsOf adds to page the seals that end within it, and the marks of its checkpoints. It
 // looks from the seal with a number on, and returns the number of the last one that it read,
 // from which the next page is to look on.
-func (rec auditReader) sealsOf(ctx context.Context, r store.Reader, id mapreduce.JobID, number int64, page *mapreduce.EventPage) (next int64, err error) {
+func (rec reader) sealsOf(ctx context.Context, r store.Reader, id mapreduce.JobID, number int64, page *mapreduce.EventPage) (next int64, err error) {
 	if len(page.Checkpoints) == 0 {
 		return number, nil
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/coditect/mapreduce/store/keys"
 )
 
-// reader reads jobs inside a transaction of its caller.
+// reader reads jobs, and reads and writes seals, inside a transaction of its caller.
 type reader struct{ *records.Records }
 
 // A Store reads jobs and units.
@@ -33,8 +33,8 @@ type Store struct {
 }
 
 // New returns the operations on the records of db.
-func New(db *records.DB, r *records.Records) *Store {
-	return &Store{db, reader{r}, lifecycle.LevelRecords{Records: r}, queue.Records{Records: r}}
+func New(db *records.DB) *Store {
+	return &Store{db, reader{db.Records()}, lifecycle.LevelRecords{Records: db.Records()}, queue.Records{Records: db.Records()}}
 }
 
 // Job returns a job with its counters.
