@@ -20,7 +20,6 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/api/reload"
 	"github.com/coditect/mapreduce/api/transport"
 )
 
@@ -69,8 +68,8 @@ type Config struct {
 // An Authenticator knows the principals. Its methods may be called at the same time.
 type Authenticator struct {
 	config Config
-	policy *reload.Files[*Policy]
-	tokens *reload.Files[*Tokens] // nil without a token file
+	policy *transport.Files[*Policy]
+	tokens *transport.Files[*Tokens] // nil without a token file
 }
 
 // New reads the files and says what is wrong with them.
@@ -90,7 +89,7 @@ func New(c Config) (*Authenticator, error) {
 
 	a := &Authenticator{config: c}
 	var err error
-	a.policy, err = reload.New(func(contents [][]byte) (*Policy, error) {
+	a.policy, err = transport.NewFiles(func(contents [][]byte) (*Policy, error) {
 		return ParsePolicy(c.Policy, contents[0])
 	}, c.noteChange("policy", c.Policy), c.Policy)
 
@@ -98,7 +97,7 @@ func New(c Config) (*Authenticator, error) {
 		return a, err
 	}
 
-	a.tokens, err = reload.New(func(contents [][]byte) (*Tokens, error) {
+	a.tokens, err = transport.NewFiles(func(contents [][]byte) (*Tokens, error) {
 		return ParseTokens(c.Tokens, contents[0])
 	}, c.noteChange("tokens", c.Tokens), c.Tokens)
 	return a, err

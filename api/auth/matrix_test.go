@@ -30,7 +30,6 @@ import (
 	"github.com/coditect/mapreduce/api/server"
 	"github.com/coditect/mapreduce/api/server/servertest"
 	"github.com/coditect/mapreduce/api/transport"
-	"github.com/coditect/mapreduce/api/transport/authority"
 	"github.com/coditect/mapreduce/api/web"
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator/access"
@@ -47,7 +46,7 @@ const (
 type laboratory struct {
 	t      testing.TB
 	dir    string
-	ca     *authority.Authority
+	ca     *transport.Authority
 	issuer *oidctest.Issuer
 	secret string // a token of the token file
 }
@@ -56,7 +55,7 @@ func newLaboratory(t testing.TB) *laboratory {
 	t.Helper()
 	l := &laboratory{t: t, dir: t.TempDir()}
 	var err error
-	if l.ca, err = authority.New("test", time.Hour, time.Now); err != nil {
+	if l.ca, err = transport.NewAuthority("test", time.Hour, time.Now); err != nil {
 		t.Fatal(err)
 	}
 	if l.issuer, err = oidctest.New(); err != nil {
@@ -64,7 +63,7 @@ func newLaboratory(t testing.TB) *laboratory {
 	}
 	t.Cleanup(l.issuer.Close)
 	l.write("ca.pem", string(l.ca.CertPEM()))
-	l.issue("server", authority.Request{Names: []string{"127.0.0.1"}, Server: true})
+	l.issue("server", transport.CertificateRequest{Names: []string{"127.0.0.1"}, Server: true})
 	secret, line, err := auth.NewToken("ci", time.Time{})
 	if err != nil {
 		t.Fatal(err)
@@ -78,19 +77,19 @@ func (l *laboratory) path(name string) string { return filepath.Join(l.dir, name
 
 func (l *laboratory) write(name, text string) {
 	l.t.Helper()
-	if err := authority.Replace(l.path(name), []byte(text), 0o600); err != nil {
+	if err := transport.ReplaceFile(l.path(name), []byte(text), 0o600); err != nil {
 		l.t.Fatal(err)
 	}
 }
 
-func (l *laboratory) issue(name string, r authority.Request) {
+func (l *laboratory) issue(name string, r transport.CertificateRequest) {
 	l.t.Helper()
 	r.Valid = time.Hour
 	cert, key, err := l.ca.Issue(r)
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	if err := authority.WritePair(l.path(name+".pem"), l.path(name+".key"), cert, key); err != nil {
+	if err := transport.WritePair(l.path(name+".pem"), l.path(name+".key"), cert, key); err != nil {
 		l.t.Fatal(err)
 	}
 }
@@ -194,11 +193,11 @@ func (h *house) dial(t testing.TB, way string) *grpc.ClientConn {
 	secret := ""
 	switch way {
 	case "spiffe":
-		l.issue(way, authority.Request{Names: []string{"spiffe://example.org/a/worker", "alice"}})
+		l.issue(way, transport.CertificateRequest{Names: []string{"spiffe://example.org/a/worker", "alice"}})
 	case "dns":
-		l.issue(way, authority.Request{Names: []string{"alice"}, CommonName: "mallory"})
+		l.issue(way, transport.CertificateRequest{Names: []string{"alice"}, CommonName: "mallory"})
 	case "cn":
-		l.issue(way, authority.Request{CommonName: "Old Program"})
+		l.issue(way, transport.CertificateRequest{CommonName: "Old Program"})
 	case "oidc":
 		var err error
 		if secret, err = l.issuer.Token("subject", audience, nil); err != nil {
@@ -533,7 +532,7 @@ func TestRevoked(t *testing.T) {
 	ends("its token was taken away", ci, codes.Unauthenticated)
 	stays("a token was taken away", subject, old)
 
-	other, err := authority.New("other", time.Hour, time.Now)
+	other, err := transport.NewAuthority("other", time.Hour, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -564,7 +563,7 @@ func TestTwoNames(t *testing.T) {
 	l := newLaboratory(t)
 	h := l.serve("two", "principals:\n- {match: 'dns:alice', tenant: a, roles: [viewer]}\n- {match: 'dns:bob', tenant: b, roles: [viewer]}\n", &servertest.Service{}, fleet{})
 	for names, want := range map[string]codes.Code{"alice": codes.OK, "alice,carol": codes.OK, "alice,bob": codes.PermissionDenied, "carol": codes.PermissionDenied} {
-		l.issue("two", authority.Request{Names: strings.Split(names, ",")})
+		l.issue("two", transport.CertificateRequest{Names: strings.Split(names, ",")})
 		secured, err := transport.NewClient(transport.ClientConfig{CA: l.path("ca.pem"), Cert: l.path("two.pem"), Key: l.path("two.key")})
 		if err != nil {
 			t.Fatal(err)

@@ -2,8 +2,11 @@
 // A Client is a Service like the one at the other end, whether that is in this
 // process, behind a Unix socket or on another machine, and it connects workers.
 // It adapts and decides nothing: it makes a call again only where the service says when,
-// and has no choice between addresses. Of the project it must import only the vocabulary
-// and the wire.
+// and has no choice between addresses.
+//
+// For programs that have folders and files, SubmitFolder submits the documents of a folder as a
+// job, Wait waits for its end, and WriteRecords writes its records. result.json is written by
+// Client.GetResultFile. Of the project the package must import only the vocabulary and the wire.
 package client
 
 import (

@@ -17,7 +17,6 @@ import (
 	"github.com/coditect/mapreduce/api/server"
 	"github.com/coditect/mapreduce/api/server/servertest"
 	"github.com/coditect/mapreduce/api/transport"
-	"github.com/coditect/mapreduce/api/transport/authority"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -113,8 +112,8 @@ func overEveryEdge(t *testing.T, service func() mapreduce.Service, fleet mapredu
 	}
 	t.Run("mutual tls", func(t *testing.T) {
 		l := newLaboratory(t)
-		l.issue(l.ca, "server", authority.Request{Names: []string{"127.0.0.1"}, Server: true})
-		l.issue(l.ca, "alice", authority.Request{Names: []string{"alice"}})
+		l.issue(l.ca, "server", transport.CertificateRequest{Names: []string{"127.0.0.1"}, Server: true})
+		l.issue(l.ca, "alice", transport.CertificateRequest{Names: []string{"alice"}})
 		s := newServer(t, service(), fleet, server.Config{MaxDocument: 8 << 20, TLS: tlsOf(t, l.serverFiles("server"))})
 		secured, err := transport.NewClient(l.clientFiles("alice"))
 		if err != nil {
@@ -137,7 +136,7 @@ func documents(docs ...*mapreduce.Document) iter.Seq2[*mapreduce.Document, error
 	}
 }
 
-func document(id mapreduce.DocumentID, content string) *mapreduce.Document {
+func aDocument(id mapreduce.DocumentID, content string) *mapreduce.Document {
 	return &mapreduce.Document{ID: id, MediaType: "text/plain", Metadata: map[string]string{"from": "test"}, Content: []byte(content)}
 }
 

@@ -64,7 +64,7 @@ func TestPatience(t *testing.T) {
 		return err
 	}
 	submit := func(ctx context.Context, c *client.Client) error {
-		_, err := c.SubmitJob(ctx, mapreduce.JobSpec{}, documents(document("a", "x")))
+		_, err := c.SubmitJob(ctx, mapreduce.JobSpec{}, documents(aDocument("a", "x")))
 		return err
 	}
 	result := func(ctx context.Context, c *client.Client) error {

@@ -43,7 +43,7 @@ func TestService(t *testing.T) {
 func exercise(t *testing.T, s mapreduce.Client, memory *servertest.Service) {
 	spec := mapreduce.JobSpec{Tenant: "t", RequestID: "r", Schema: []byte(`{"type":"object"}`), Budget: 1000, UnitTimeout: time.Minute}
 	docs := []*mapreduce.Document{
-		document("a/b.txt", "alpha"), document("é.md", "beta"), document("empty", ""),
+		aDocument("a/b.txt", "alpha"), aDocument("é.md", "beta"), aDocument("empty", ""),
 		{ID: "image.png", Skip: "binary", Size: 12345},
 	}
 	job := submitted(t, s, spec, docs...)
@@ -54,7 +54,7 @@ func exercise(t *testing.T, s mapreduce.Client, memory *servertest.Service) {
 		if diff := cmp.Diff(spec, job.Spec); diff != "" {
 			t.Errorf("spec sent (-), kept (+):\n%s", diff)
 		}
-		if again := submitted(t, s, spec, document("other", "")); again.ID != job.ID {
+		if again := submitted(t, s, spec, aDocument("other", "")); again.ID != job.ID {
 			t.Errorf("the same request id got job %s, want %s", again.ID, job.ID)
 		}
 	})
@@ -78,7 +78,7 @@ func exercise(t *testing.T, s mapreduce.Client, memory *servertest.Service) {
 
 func exercisePlan(t *testing.T, s mapreduce.Client) {
 	q := mapreduce.PlanQuery{Spec: mapreduce.JobSpec{Schema: []byte(`{}`), Parallelism: 3, Strategy: mapreduce.StrategyStatic}, Exact: true}
-	p, err := s.PlanJob(t.Context(), q, documents(document("a", "12345"), document("b", "1"), document("large", strings.Repeat("x", 600<<10))))
+	p, err := s.PlanJob(t.Context(), q, documents(aDocument("a", "12345"), aDocument("b", "1"), aDocument("large", strings.Repeat("x", 600<<10))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func exercisePlan(t *testing.T, s mapreduce.Client) {
 		t.Errorf("plan (-want +got):\n%s", diff)
 	}
 	q.Spec.Strategy = mapreduce.StrategyAdaptive
-	_, err = s.PlanJob(t.Context(), q, documents(document("a", "")))
+	_, err = s.PlanJob(t.Context(), q, documents(aDocument("a", "")))
 	wantKind(t, err, errs.Precondition)
 	broken := errors.New("broken")
 	_, err = s.PlanJob(t.Context(), q, func(yield func(*mapreduce.Document, error) bool) { yield(nil, broken) })
@@ -120,7 +120,7 @@ func exerciseControl(t *testing.T, s mapreduce.Client, id mapreduce.JobID) {
 	err := s.DeleteJob(t.Context(), id)
 	wantKind(t, err, errs.Precondition)
 
-	other := submitted(t, s, mapreduce.JobSpec{}, document("a", ""))
+	other := submitted(t, s, mapreduce.JobSpec{}, aDocument("a", ""))
 	if job, err := s.CancelJob(t.Context(), other.ID); err != nil || job.State != mapreduce.JobCancelled {
 		t.Errorf("cancel gave %v and %v", job, err)
 	}
@@ -308,11 +308,11 @@ func TestRequestsAreChecked(t *testing.T) {
 	overEveryEdge(t, memory, nil, func(t *testing.T, c *client.Client) {
 		_, err := c.GetJob(t.Context(), "job 1")
 		wantField(t, err, "job_id")
-		_, err = c.SubmitJob(t.Context(), mapreduce.JobSpec{MaxAttempts: -1}, documents(document("a", "")))
+		_, err = c.SubmitJob(t.Context(), mapreduce.JobSpec{MaxAttempts: -1}, documents(aDocument("a", "")))
 		wantField(t, err, "max_attempts")
-		_, err = c.SubmitJob(t.Context(), mapreduce.JobSpec{}, documents(document("", "")))
+		_, err = c.SubmitJob(t.Context(), mapreduce.JobSpec{}, documents(aDocument("", "")))
 		wantField(t, err, "documents.document_id")
-		_, err = c.SubmitJob(t.Context(), mapreduce.JobSpec{}, documents(document("a\xff", ""))) // which is skipped
+		_, err = c.SubmitJob(t.Context(), mapreduce.JobSpec{}, documents(aDocument("a\xff", ""))) // which is skipped
 		if err != nil {
 			t.Errorf("a document whose id is not UTF-8 refuses all: %v", err)
 		}
@@ -324,7 +324,7 @@ func TestRequestsAreChecked(t *testing.T) {
 func TestLargeDocuments(t *testing.T) {
 	overEveryEdge(t, memory, nil, func(t *testing.T, c *client.Client) {
 		large := bytes.Repeat([]byte("0123456789abcdef"), 3<<20/16)
-		docs := []*mapreduce.Document{document("small", "s"), {ID: "large", Content: large}, document("next", "n")}
+		docs := []*mapreduce.Document{aDocument("small", "s"), {ID: "large", Content: large}, aDocument("next", "n")}
 		job := submitted(t, c, mapreduce.JobSpec{}, docs...)
 		err := c.GetResult(t.Context(), job.ID, true, func(p *mapreduce.ResultPart) error {
 			if p.Citation != nil && p.Citation.Document == "large" && p.Citation.Quote != string(large) {
@@ -347,7 +347,7 @@ func TestManySmallDocuments(t *testing.T) {
 	c := inProcess(t, newServer(t, s, nil, server.Config{}))
 	job, err := c.SubmitJob(t.Context(), mapreduce.JobSpec{}, func(yield func(*mapreduce.Document, error) bool) {
 		for i := range 20_000 {
-			if !yield(document(mapreduce.DocumentID(fmt.Sprint(i)), "text"), nil) {
+			if !yield(aDocument(mapreduce.DocumentID(fmt.Sprint(i)), "text"), nil) {
 				return
 			}
 		}
@@ -369,7 +369,7 @@ func TestDocumentsThatFailSubmitNothing(t *testing.T) {
 	overEveryEdge(t, memory, nil, func(t *testing.T, c *client.Client) {
 		errDisk := errors.New("disk on fire")
 		_, err := c.SubmitJob(t.Context(), mapreduce.JobSpec{}, func(yield func(*mapreduce.Document, error) bool) {
-			if yield(document("a", strings.Repeat("x", 1<<20)), nil) {
+			if yield(aDocument("a", strings.Repeat("x", 1<<20)), nil) {
 				yield(nil, errDisk)
 			}
 		})
@@ -392,19 +392,19 @@ func TestMessagesThatAreTooLarge(t *testing.T) {
 	}
 	spec := mapreduce.JobSpec{Schema: make([]byte, 1<<20)}
 	s := new(servertest.Service)
-	job := submitted(t, near(s), spec, document("a", ""))
+	job := submitted(t, near(s), spec, aDocument("a", ""))
 
 	t.Run("by the client", func(t *testing.T) {
 		c, err := client.NewInProcess(newServer(t, s, nil, server.Config{}), client.Config{MaxSend: 1 << 19, MaxReceive: 1 << 19})
 		opened(t, c, err)
-		_, err = c.SubmitJob(t.Context(), spec, documents(document("a", "")))
+		_, err = c.SubmitJob(t.Context(), spec, documents(aDocument("a", "")))
 		tooLarge(t, err)
 		_, err = c.GetJob(t.Context(), job.ID)
 		tooLarge(t, err)
 	})
 	t.Run("by the server", func(t *testing.T) {
 		c := inProcess(t, newServer(t, s, nil, server.Config{MaxSend: 1 << 19, MaxReceive: 1 << 19}))
-		_, err := c.SubmitJob(t.Context(), spec, documents(document("a", "")))
+		_, err := c.SubmitJob(t.Context(), spec, documents(aDocument("a", "")))
 		tooLarge(t, err)
 		_, err = c.GetJob(t.Context(), job.ID)
 		tooLarge(t, err)

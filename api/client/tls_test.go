@@ -22,7 +22,6 @@ import (
 	"github.com/coditect/mapreduce/api/server"
 	"github.com/coditect/mapreduce/api/server/servertest"
 	"github.com/coditect/mapreduce/api/transport"
-	"github.com/coditect/mapreduce/api/transport/authority"
 )
 
 const day = 24 * time.Hour
@@ -31,7 +30,7 @@ const day = 24 * time.Hour
 type laboratory struct {
 	t   *testing.T
 	dir string
-	ca  *authority.Authority
+	ca  *transport.Authority
 }
 
 func newLaboratory(t *testing.T) *laboratory {
@@ -44,9 +43,9 @@ func newLaboratory(t *testing.T) *laboratory {
 func (l *laboratory) path(name string) string { return filepath.Join(l.dir, name) }
 
 // authority makes another one, and writes its certificate to a file of the name.
-func (l *laboratory) authority(name string) *authority.Authority {
+func (l *laboratory) authority(name string) *transport.Authority {
 	l.t.Helper()
-	a, err := authority.New(name, day, time.Now)
+	a, err := transport.NewAuthority(name, day, time.Now)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -56,13 +55,13 @@ func (l *laboratory) authority(name string) *authority.Authority {
 
 func (l *laboratory) write(name string, data []byte) {
 	l.t.Helper()
-	if err := authority.Replace(l.path(name), data, 0o600); err != nil {
+	if err := transport.ReplaceFile(l.path(name), data, 0o600); err != nil {
 		l.t.Fatal(err)
 	}
 }
 
 // issue writes a certificate and its key to files of the name.
-func (l *laboratory) issue(ca *authority.Authority, name string, r authority.Request) {
+func (l *laboratory) issue(ca *transport.Authority, name string, r transport.CertificateRequest) {
 	l.t.Helper()
 	if r.Valid == 0 {
 		r.Valid = day
@@ -71,7 +70,7 @@ func (l *laboratory) issue(ca *authority.Authority, name string, r authority.Req
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	if err := authority.WritePair(l.path(name+".pem"), l.path(name+".key"), cert, key); err != nil {
+	if err := transport.WritePair(l.path(name+".pem"), l.path(name+".key"), cert, key); err != nil {
 		l.t.Fatal(err)
 	}
 }
@@ -102,7 +101,7 @@ func (l *laboratory) selfSign(file, name, issuer string) {
 }
 
 // authorityName returns what an authority calls itself.
-func authorityName(t *testing.T, ca *authority.Authority) string {
+func authorityName(t *testing.T, ca *transport.Authority) string {
 	t.Helper()
 	block, _ := pem.Decode(ca.CertPEM())
 	cert, err := x509.ParseCertificate(block.Bytes)
@@ -170,13 +169,13 @@ func call(t *testing.T, address string, files transport.ClientConfig) error {
 func TestMutualTLS(t *testing.T) {
 	l := newLaboratory(t)
 	other := l.authority("other")
-	here := authority.Request{Names: []string{"127.0.0.1"}, Server: true}
+	here := transport.CertificateRequest{Names: []string{"127.0.0.1"}, Server: true}
 	l.issue(l.ca, "server", here)
 	l.issue(other, "foreign-server", here)
-	l.issue(l.ca, "elsewhere", authority.Request{Names: []string{"jobs.example.org"}, Server: true})
-	l.issue(l.ca, "client-as-server", authority.Request{Names: []string{"127.0.0.1"}})
-	l.issue(l.ca, "alice", authority.Request{Names: []string{"alice"}})
-	l.issue(other, "foreign", authority.Request{Names: []string{"alice"}})
+	l.issue(l.ca, "elsewhere", transport.CertificateRequest{Names: []string{"jobs.example.org"}, Server: true})
+	l.issue(l.ca, "client-as-server", transport.CertificateRequest{Names: []string{"127.0.0.1"}})
+	l.issue(l.ca, "alice", transport.CertificateRequest{Names: []string{"alice"}})
+	l.issue(other, "foreign", transport.CertificateRequest{Names: []string{"alice"}})
 	l.issue(l.ca, "server-as-client", here)
 	l.selfSign("self-signed", "alice", "alice")
 	l.selfSign("self-signed-as-authority", "alice", authorityName(t, l.ca))
@@ -230,8 +229,8 @@ func tlsOf(t *testing.T, files transport.ServerConfig) *tls.Config {
 // expires while it is in use.
 func TestExpiredInUse(t *testing.T) {
 	l := newLaboratory(t)
-	l.issue(l.ca, "server", authority.Request{Names: []string{"127.0.0.1"}, Server: true})
-	l.issue(l.ca, "alice", authority.Request{Names: []string{"alice"}, From: time.Now().Add(-2 * day), Valid: -day})
+	l.issue(l.ca, "server", transport.CertificateRequest{Names: []string{"127.0.0.1"}, Server: true})
+	l.issue(l.ca, "alice", transport.CertificateRequest{Names: []string{"alice"}, From: time.Now().Add(-2 * day), Valid: -day})
 	pair, err := tls.LoadX509KeyPair(l.path("alice.pem"), l.path("alice.key"))
 	if err != nil {
 		t.Fatal(err)
@@ -258,11 +257,11 @@ func TestExpiredInUse(t *testing.T) {
 // anything of a key.
 func TestFilesThatCannotBeUsed(t *testing.T) {
 	l := newLaboratory(t)
-	l.issue(l.ca, "server", authority.Request{Names: []string{"127.0.0.1"}, Server: true})
-	l.issue(l.ca, "second", authority.Request{Names: []string{"127.0.0.1"}, Server: true})
-	l.issue(l.ca, "nameless", authority.Request{CommonName: "localhost", Server: true})
-	l.issue(l.ca, "expired", authority.Request{Names: []string{"a"}, Server: true, From: time.Now().Add(-2 * day), Valid: -day})
-	l.issue(l.ca, "early", authority.Request{Names: []string{"a"}, Server: true, From: time.Now().Add(day), Valid: 2 * day})
+	l.issue(l.ca, "server", transport.CertificateRequest{Names: []string{"127.0.0.1"}, Server: true})
+	l.issue(l.ca, "second", transport.CertificateRequest{Names: []string{"127.0.0.1"}, Server: true})
+	l.issue(l.ca, "nameless", transport.CertificateRequest{CommonName: "localhost", Server: true})
+	l.issue(l.ca, "expired", transport.CertificateRequest{Names: []string{"a"}, Server: true, From: time.Now().Add(-2 * day), Valid: -day})
+	l.issue(l.ca, "early", transport.CertificateRequest{Names: []string{"a"}, Server: true, From: time.Now().Add(day), Valid: 2 * day})
 	key, err := os.ReadFile(l.path("server.key"))
 	if err != nil {
 		t.Fatal(err)
@@ -304,8 +303,8 @@ func TestFilesThatCannotBeUsed(t *testing.T) {
 // sides, and a stream that began before goes on.
 func TestReplacedCertificates(t *testing.T) {
 	l := newLaboratory(t)
-	l.issue(l.ca, "server", authority.Request{Names: []string{"127.0.0.1"}, Server: true})
-	l.issue(l.ca, "alice", authority.Request{Names: []string{"alice"}})
+	l.issue(l.ca, "server", transport.CertificateRequest{Names: []string{"127.0.0.1"}, Server: true})
+	l.issue(l.ca, "alice", transport.CertificateRequest{Names: []string{"alice"}})
 	secured, err := transport.NewServer(l.serverFiles("server"))
 	if err != nil {
 		t.Fatal(err)
@@ -326,8 +325,8 @@ func TestReplacedCertificates(t *testing.T) {
 
 	next := l.authority("next")
 	old := l.clientFiles("alice")
-	l.issue(l.ca, "alice-before", authority.Request{Names: []string{"alice"}})
-	l.issue(next, "alice", authority.Request{Names: []string{"alice"}})
+	l.issue(l.ca, "alice-before", transport.CertificateRequest{Names: []string{"alice"}})
+	l.issue(next, "alice", transport.CertificateRequest{Names: []string{"alice"}})
 	if err := call(t, address, old); err == nil || !strings.Contains(err.Error(), "no authority that is trusted there") {
 		t.Errorf("a client of an authority that is yet to come: %v", err)
 	}
@@ -338,7 +337,7 @@ func TestReplacedCertificates(t *testing.T) {
 			t.Errorf("%s, while both authorities hold: %v", name, err)
 		}
 	}
-	l.issue(next, "server", authority.Request{Names: []string{"127.0.0.1"}, Server: true})
+	l.issue(next, "server", transport.CertificateRequest{Names: []string{"127.0.0.1"}, Server: true})
 	l.write("ca.pem", next.CertPEM())
 	secured.Look()
 	if err := call(t, address, l.clientFiles("alice")); err != nil {

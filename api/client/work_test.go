@@ -337,7 +337,7 @@ func TestSubmissionWhoseDocumentsStop(t *testing.T) {
 	for range 200 { // the stream must not be ended before it is broken, whoever is faster
 		ctx, cancel := context.WithCancel(t.Context())
 		_, err := c.SubmitJob(ctx, mapreduce.JobSpec{}, func(yield func(*mapreduce.Document, error) bool) {
-			for i := 0; ctx.Err() == nil && yield(document(mapreduce.DocumentID(fmt.Sprint(i)), "text"), nil); i++ {
+			for i := 0; ctx.Err() == nil && yield(aDocument(mapreduce.DocumentID(fmt.Sprint(i)), "text"), nil); i++ {
 				cancel()
 			}
 		})

@@ -7,7 +7,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/coditect/mapreduce/api/lineage"
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
 
@@ -25,7 +24,7 @@ type Citation struct {
 	Others    int                  `json:"other_places,omitempty"` // other places that match as well
 	Coverage  float64              `json:"coverage,omitempty"`     // for fuzzy citations
 	Density   float64              `json:"density,omitempty"`
-	Via       *lineage.Via         `json:"via,omitempty"` // if the document is a record of another job
+	Via       *Via                 `json:"via,omitempty"` // if the document is a record of another job
 	Location  *Location            `json:"location,omitempty"`
 	Label     string               `json:"label,omitempty"`
 	URI       string               `json:"uri,omitempty"` // where evidence is from
@@ -77,7 +76,7 @@ func CitationOf(c *mapreduce.Citation) Citation {
 		Document: c.Document, Start: c.Start, End: c.End, ByteStart: c.ByteStart, ByteEnd: c.ByteEnd,
 		Quote: c.Quote, Grade: c.Grade, Unit: c.Unit,
 		Outside: c.Outside, Others: c.Others, Coverage: c.Coverage, Density: c.Density,
-		Via: lineage.Of(c), Location: LocationOf(c.Location), Label: c.Label, URI: c.URI,
+		Via: ViaOf(c), Location: LocationOf(c.Location), Label: c.Label, URI: c.URI,
 	}
 }
 

@@ -3,6 +3,9 @@
 //
 // The order of the parts is not that of the file, and only the last part tells whether the
 // records are a list or one object. So each section of the file has a Scratch until then.
+//
+// A Record is a record of such a result as a document of another job; a citation of that document
+// leads back, by a Via, to the citations that the record rests on.
 package resultfile
 
 import (

@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/coditect/mapreduce/api/errs"
-	"github.com/coditect/mapreduce/api/reload"
 )
 
 // SystemCA is the value of ClientConfig.CA that stands for the authorities which the
@@ -33,9 +32,9 @@ func (c ClientConfig) Enabled() bool { return c != ClientConfig{} }
 
 // A clientCredentials has what the files hold at the time of each handshake.
 type clientCredentials struct {
-	pair        *reload.Files[*tls.Certificate] // nil without one
-	authorities *reload.Files[*x509.CertPool]   // nil if it is those of the system
-	server      string                          // that certificates must be for; "" is the host that is dialled
+	pair        *Files[*tls.Certificate] // nil without one
+	authorities *Files[*x509.CertPool]   // nil if it is those of the system
+	server      string                   // that certificates must be for; "" is the host that is dialled
 }
 
 // NewClient reads the files, says what is wrong with them, and returns the credentials of
@@ -48,7 +47,7 @@ func NewClient(c ClientConfig) (credentials.TransportCredentials, error) {
 	var made clientCredentials
 	var err error
 	if c.Cert != "" {
-		made.pair, err = reload.New(func(contents [][]byte) (*tls.Certificate, error) {
+		made.pair, err = NewFiles(func(contents [][]byte) (*tls.Certificate, error) {
 			return readPair(c.Cert, contents[0], c.Key, contents[1], time.Now())
 		}, nil, c.Cert, c.Key)
 		if err != nil {
@@ -57,7 +56,7 @@ func NewClient(c ClientConfig) (credentials.TransportCredentials, error) {
 	}
 
 	if c.CA != "" && c.CA != SystemCA {
-		made.authorities, err = reload.New(func(contents [][]byte) (*x509.CertPool, error) {
+		made.authorities, err = NewFiles(func(contents [][]byte) (*x509.CertPool, error) {
 			return readAuthorities(c.CA, contents[0], time.Now())
 		}, nil, c.CA)
 		if err != nil {

@@ -10,21 +10,20 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/transport"
-	"github.com/coditect/mapreduce/api/transport/authority"
 )
 
 // Files of certificates, of keys and of authorities hold anything: they are refused with the
 // name of the file and with nothing of the key, or give what TLS can use.
 func FuzzCertificates(f *testing.F) {
-	ca, err := authority.New("fuzz", time.Hour, time.Now)
+	ca, err := transport.NewAuthority("fuzz", time.Hour, time.Now)
 	if err != nil {
 		f.Fatal(err)
 	}
-	cert, key, err := ca.Issue(authority.Request{Names: []string{"a.example.org", "127.0.0.1"}, Server: true, Valid: time.Hour})
+	cert, key, err := ca.Issue(transport.CertificateRequest{Names: []string{"a.example.org", "127.0.0.1"}, Server: true, Valid: time.Hour})
 	if err != nil {
 		f.Fatal(err)
 	}
-	_, other, err := ca.Issue(authority.Request{Names: []string{"b"}, Valid: time.Hour})
+	_, other, err := ca.Issue(transport.CertificateRequest{Names: []string{"b"}, Valid: time.Hour})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/errs"
-	"github.com/coditect/mapreduce/api/reload"
 )
 
 // A ServerConfig names the files that a server secures its connections by. Cert and Key
@@ -32,8 +31,8 @@ type ServerConfig struct {
 // same time.
 type Server struct {
 	config      ServerConfig
-	pair        *reload.Files[*tls.Certificate]
-	authorities *reload.Files[*x509.CertPool] // nil without ClientCA
+	pair        *Files[*tls.Certificate]
+	authorities *Files[*x509.CertPool] // nil without ClientCA
 }
 
 // NewServer reads the files, and says what is wrong with them.
@@ -44,7 +43,7 @@ func NewServer(c ServerConfig) (*Server, error) {
 
 	s := &Server{config: c}
 	var err error
-	s.pair, err = reload.New(func(contents [][]byte) (*tls.Certificate, error) {
+	s.pair, err = NewFiles(func(contents [][]byte) (*tls.Certificate, error) {
 		pair, err := readPair(c.Cert, contents[0], c.Key, contents[1], time.Now())
 		if err == nil && len(pair.Leaf.DNSNames)+len(pair.Leaf.IPAddresses) == 0 {
 			err = refused(c.Cert, "the certificate is for no host: it has neither a DNS name nor an IP address as a subject alternative name")
@@ -59,7 +58,7 @@ func NewServer(c ServerConfig) (*Server, error) {
 		return s, nil
 	}
 
-	s.authorities, err = reload.New(func(contents [][]byte) (*x509.CertPool, error) {
+	s.authorities, err = NewFiles(func(contents [][]byte) (*x509.CertPool, error) {
 		return readAuthorities(c.ClientCA, contents[0], time.Now())
 	}, c.noteChange("authorities of clients", c.ClientCA), c.ClientCA)
 	if err != nil {

@@ -7,17 +7,16 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/coditect/mapreduce/api/errs"
-	"github.com/coditect/mapreduce/api/reload"
 )
 
 // A bearer sends the token that a file holds with each call.
-type bearer struct{ file *reload.Files[string] }
+type bearer struct{ file *Files[string] }
 
 // NewToken returns the credentials of calls with the token that a file holds, which is read
 // again when it changes. The connection has to be one over which a token may go: who calls
 // NewToken has seen to that.
 func NewToken(file string) (credentials.PerRPCCredentials, error) {
-	f, err := reload.New(func(contents [][]byte) (string, error) {
+	f, err := NewFiles(func(contents [][]byte) (string, error) {
 		token := strings.TrimSpace(string(contents[0]))
 		if token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 			return "", errs.New(errs.Invalid, "%s: must hold one token, and nothing else", file)

@@ -1,8 +1,11 @@
 // Package transport secures connections: TLS 1.3, with certificates on one side or on
 // both, by files that are read again when they change. Connections that exist go on with
 // what they have agreed on. It decides who may connect and not who may do what: package
-// auth does. It must not import anything of the project but the error kinds and package
-// reload.
+// auth does. It must not import anything of the project but the error kinds.
+//
+// Files keep values that are made of files, such as certificates and policies, and make them again
+// when the files change. An Authority makes certificates for trying out and for tests: its key lies
+// in a file, which is good for a laboratory and bad for a company, which has an authority of its own.
 //
 // No error and no log line has anything of a key in it.
 package transport

@@ -21,7 +21,6 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/transport"
-	"github.com/coditect/mapreduce/api/transport/authority"
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 )
@@ -88,7 +87,7 @@ const (
 // A rotation is a fleet over mutual TLS and those who call it all the time.
 type rotation struct {
 	*studio
-	ca      *authority.Authority
+	ca      *transport.Authority
 	issuer  *oidctest.Issuer
 	address string
 	job     mapreduce.JobID
@@ -435,7 +434,7 @@ func (r *rotation) goesOn(why string, stream <-chan error) {
 
 func (r *rotation) writeFile(name, text string) {
 	r.t.Helper()
-	if err := authority.Replace(r.path(name), []byte(text), 0o600); err != nil {
+	if err := transport.ReplaceFile(r.path(name), []byte(text), 0o600); err != nil {
 		r.t.Fatal(err)
 	}
 }
@@ -443,18 +442,18 @@ func (r *rotation) writeFile(name, text string) {
 func (r *rotation) newAuthority(name string) {
 	r.t.Helper()
 	var err error
-	if r.ca, err = authority.New(name, time.Hour, time.Now); err != nil {
+	if r.ca, err = transport.NewAuthority(name, time.Hour, time.Now); err != nil {
 		r.t.Fatal(err)
 	}
 }
 
 // issue makes a certificate, in place of one that may be there.
-func (r *rotation) issue(name string, q authority.Request) {
+func (r *rotation) issue(name string, q transport.CertificateRequest) {
 	r.t.Helper()
 	q.Valid = time.Hour
 	cert, key, err := r.ca.Issue(q)
 	if err == nil {
-		err = authority.WritePair(r.path(name+".pem"), r.path(name+".key"), cert, key)
+		err = transport.WritePair(r.path(name+".pem"), r.path(name+".key"), cert, key)
 	}
 	if err != nil {
 		r.t.Fatal(err)
@@ -467,11 +466,11 @@ func (r *rotation) issueAll() {
 	if _, err := os.Stat(r.path("server-ca.pem")); err != nil {
 		r.writeFile("server-ca.pem", string(r.ca.CertPEM()))
 	}
-	r.issue("server", authority.Request{Names: []string{"127.0.0.1"}, Server: true})
-	r.issue("worker", authority.Request{Names: []string{"spiffe://example.org/worker"}})
-	r.issue("leaving-worker", authority.Request{Names: []string{"spiffe://example.org/leaver"}})
-	r.issue("carol", authority.Request{Names: []string{"carol"}})
-	r.issue("leaver", authority.Request{Names: []string{"leaver"}})
+	r.issue("server", transport.CertificateRequest{Names: []string{"127.0.0.1"}, Server: true})
+	r.issue("worker", transport.CertificateRequest{Names: []string{"spiffe://example.org/worker"}})
+	r.issue("leaving-worker", transport.CertificateRequest{Names: []string{"spiffe://example.org/leaver"}})
+	r.issue("carol", transport.CertificateRequest{Names: []string{"carol"}})
+	r.issue("leaver", transport.CertificateRequest{Names: []string{"leaver"}})
 }
 
 // addToken makes a token of a principal. The file of the caller with it has another name, if
@@ -529,7 +528,7 @@ func (r *rotation) leave(match string) {
 
 func (r *rotation) replaceServerCertificate() {
 	before := r.serverSerial()
-	r.issue("server", authority.Request{Names: []string{"127.0.0.1", "localhost"}, Server: true})
+	r.issue("server", transport.CertificateRequest{Names: []string{"127.0.0.1", "localhost"}, Server: true})
 	r.until("the server shows its new certificate", func() bool { return r.serverSerial() != before })
 }
 
@@ -547,9 +546,9 @@ func (r *rotation) serverSerial() string {
 func (r *rotation) replaceClientCertificates() {
 	stream := r.watch(shown{cert: "carol"})
 	for name, names := range map[string]string{"carol": "carol", "worker": "spiffe://example.org/worker"} {
-		r.issue(name+"-2", authority.Request{Names: []string{names}})
+		r.issue(name+"-2", transport.CertificateRequest{Names: []string{names}})
 		if name == "worker" { // whose process reads its files again
-			r.issue(name, authority.Request{Names: []string{names}})
+			r.issue(name, transport.CertificateRequest{Names: []string{names}})
 		}
 	}
 	r.change("certificate", shown{cert: "carol-2"})
@@ -558,7 +557,7 @@ func (r *rotation) replaceClientCertificates() {
 
 func (r *rotation) extendPolicy() {
 	r.policy = append(r.policy, "dns:dora, tenant: a, roles: [viewer]")
-	r.issue("dora", authority.Request{Names: []string{"dora"}})
+	r.issue("dora", transport.CertificateRequest{Names: []string{"dora"}})
 	r.writePolicy()
 	r.until("a new principal may call", func() bool { return r.holds(shown{cert: "dora"}) })
 }
@@ -611,13 +610,13 @@ func (r *rotation) replaceAuthority() {
 		r.writeFile(file, first+second)
 	}
 	old := r.watch(shown{cert: "carol-2"})
-	r.issue("carol-3", authority.Request{Names: []string{"carol"}})
-	r.issue("dora-2", authority.Request{Names: []string{"dora"}})
-	r.issue("leaver-2", authority.Request{Names: []string{"leaver"}})
+	r.issue("carol-3", transport.CertificateRequest{Names: []string{"carol"}})
+	r.issue("dora-2", transport.CertificateRequest{Names: []string{"dora"}})
+	r.issue("leaver-2", transport.CertificateRequest{Names: []string{"leaver"}})
 	r.until("certificates of the second authority hold", func() bool { return r.holds(shown{cert: "carol-3"}) })
 	r.change("certificate", shown{cert: "carol-3"})
 	before := r.serverSerial()
-	for name, q := range map[string]authority.Request{
+	for name, q := range map[string]transport.CertificateRequest{
 		"server": {Names: []string{"127.0.0.1"}, Server: true}, "worker": {Names: []string{"spiffe://example.org/worker"}}, "leaving-worker": {Names: []string{"spiffe://example.org/leaver"}},
 	} {
 		r.issue(name, q)

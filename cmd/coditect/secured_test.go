@@ -13,7 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/coditect/mapreduce/api/auth/oidc/oidctest"
-	"github.com/coditect/mapreduce/api/transport/authority"
+	"github.com/coditect/mapreduce/api/transport"
 	main "github.com/coditect/mapreduce/cmd/coditect"
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 )
@@ -153,16 +153,16 @@ func newSecuredServer(t *testing.T, tenants []string) *securedServer {
 	}
 	t.Cleanup(issuer.Close)
 	h.issuer = issuer.URL()
-	ca, _, err := authority.Open(h.dir, "suite", time.Hour, time.Now)
+	ca, _, err := transport.OpenAuthority(h.dir, "suite", time.Hour, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, r := range map[string]authority.Request{
+	for name, r := range map[string]transport.CertificateRequest{
 		"server": {Names: []string{"127.0.0.1"}, Server: true, Valid: time.Hour}, "client": {Names: []string{"nobody"}, Valid: time.Hour},
 	} {
 		cert, key, err := ca.Issue(r)
 		if err == nil {
-			err = authority.WritePair(h.file(name+".pem"), h.file(name+".key"), cert, key)
+			err = transport.WritePair(h.file(name+".pem"), h.file(name+".key"), cert, key)
 		}
 		if err != nil {
 			t.Fatal(err)

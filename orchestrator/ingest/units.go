@@ -8,7 +8,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/internal/plan"
-	"github.com/coditect/mapreduce/internal/text/chunk"
+	"github.com/coditect/mapreduce/internal/text/pack"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/keys"
@@ -77,12 +77,12 @@ func (c *cutter) makeUnits(d *mapreduce.Document, content []byte, n int64) ([]*r
 }
 
 // cutText cuts the text of a document, if the stage has units for parts of documents.
-func (c *cutter) cutText(id mapreduce.DocumentID, text string) ([]chunk.Piece, error) {
+func (c *cutter) cutText(id mapreduce.DocumentID, text string) ([]pack.Piece, error) {
 	if c.stage.Each == pipeline.EachDocument {
-		return []chunk.Piece{{CoreEnd: len(text), End: len(text), Tokens: c.count.Count(text), Exact: true}}, nil
+		return []pack.Piece{{CoreEnd: len(text), End: len(text), Tokens: c.count.Count(text), Exact: true}}, nil
 	}
 
-	pieces, err := chunk.Cut(text, chunk.Options{
+	pieces, err := pack.Cut(text, pack.Options{
 		MaxTokens: c.spec.MaxTokensPerUnit, Overlap: max(0, c.spec.ChunkOverlap), Counter: c.count,
 	})
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/outcome/output/jsonvalue"
-	"github.com/coditect/mapreduce/internal/text/bibliography"
 	"github.com/coditect/mapreduce/internal/text/refs"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
 	"github.com/coditect/mapreduce/store/jobs/records"
@@ -264,9 +263,9 @@ func (f *flow) writeLostOf(ctx context.Context, texts *contexts, out *output.Out
 const wholeReport = "report"
 
 // sourceOf returns how the document of a citation is described, whose unit was read last.
-func (c *contexts) sourceOf(document string) bibliography.Source {
+func (c *contexts) sourceOf(document string) refs.Source {
 	if c.unit == nil {
-		return bibliography.FromMetadata(document, nil)
+		return refs.FromMetadata(document, nil)
 	}
-	return bibliography.FromMetadata(document, c.unit.Reads().Metadata)
+	return refs.FromMetadata(document, c.unit.Reads().Metadata)
 }

@@ -13,9 +13,8 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/internal/outcome/output"
-	"github.com/coditect/mapreduce/internal/text/bibliography"
 	"github.com/coditect/mapreduce/internal/text/claims"
-	"github.com/coditect/mapreduce/internal/text/decimals"
+	"github.com/coditect/mapreduce/internal/text/derive"
 	"github.com/coditect/mapreduce/internal/text/prose"
 	"github.com/coditect/mapreduce/internal/text/refs"
 )
@@ -29,11 +28,11 @@ type Report struct {
 // A reportView is the report of a result: its text with numbers in place of ids, what the
 // numbers stand for, and how far the passages support what it claims. Texts are Markdown.
 type reportView struct {
-	Question   string               `json:"question,omitempty"`
-	Sections   []sectionView        `json:"sections"`
-	References []bibliography.Entry `json:"references"` // by number: those that are used, and no others
-	Claims     []claimView          `json:"claims"`     // in order of the text
-	Measures   measures             `json:"measures"`
+	Question   string        `json:"question,omitempty"`
+	Sections   []sectionView `json:"sections"`
+	References []refs.Entry  `json:"references"` // by number: those that are used, and no others
+	Claims     []claimView   `json:"claims"`     // in order of the text
+	Measures   measures      `json:"measures"`
 }
 
 // A sectionView is a section. Source is its text as it was written, with ids: with the
@@ -88,8 +87,8 @@ type measures struct {
 // A reporter makes the report of a result.
 type reporter struct {
 	r         *result
-	cited     map[string]output.Citation     // by name
-	sources   map[string]bibliography.Source // of the same
+	cited     map[string]output.Citation // by name
+	sources   map[string]refs.Source     // of the same
 	numbering *refs.Numbering
 	judged    map[judgedClaim]output.Judgement
 	view      reportView
@@ -105,7 +104,7 @@ type judgedClaim struct {
 
 // writeReport makes the report of the value that the job came to, of which sources are the
 // descriptions of the cited documents, by the names of the citations.
-func (r *result) writeReport(ctx context.Context, sources map[string]bibliography.Source) error {
+func (r *result) writeReport(ctx context.Context, sources map[string]refs.Source) error {
 	p := &reporter{r: r, cited: make(map[string]output.Citation), sources: sources, judged: make(map[judgedClaim]output.Judgement)}
 
 	for _, c := range r.last.Citations {
@@ -116,7 +115,7 @@ func (r *result) writeReport(ctx context.Context, sources map[string]bibliograph
 	}
 
 	p.numbering = refs.NewNumbering(p.isCited)
-	p.view = reportView{Question: r.job.Report.Question, References: []bibliography.Entry{}, Claims: []claimView{}}
+	p.view = reportView{Question: r.job.Report.Question, References: []refs.Entry{}, Claims: []claimView{}}
 	p.view.Measures.Judge = "rules"
 	if len(r.last.Judged) > 0 {
 		p.view.Measures.Judge = "rules and model"
@@ -128,7 +127,7 @@ func (r *result) writeReport(ctx context.Context, sources map[string]bibliograph
 
 	// The passages are numbered in the order in which the sections refer to them.
 	for i, name := range p.numbering.Used() {
-		p.view.References = append(p.view.References, bibliography.Entry{Number: i + 1, Ref: name, Place: p.r.places[name], Source: sources[name]})
+		p.view.References = append(p.view.References, refs.Entry{Number: i + 1, Ref: name, Place: p.r.places[name], Source: sources[name]})
 	}
 
 	p.sumUp()
@@ -247,12 +246,12 @@ func (r *reporter) quotesIn(v any) (quotes []string) {
 func decimalsOf(p *schema.Property, number string, quotes []string) string {
 	n, ok := 0, false
 	if p != nil {
-		n, ok = decimals.Of(p)
+		n, ok = derive.DecimalsOf(p)
 	}
 	for i := 0; i < len(quotes) && !ok; i++ {
-		n, ok = decimals.In(number, quotes[i])
+		n, ok = derive.DecimalsIn(number, quotes[i])
 	}
-	return decimals.Padded(number, n)
+	return derive.Padded(number, n)
 }
 
 // columnsOf returns the columns of a table of objects, by the paths of their values: in the
@@ -535,7 +534,7 @@ func (r *reporter) checkClaim(section, sentence string) {
 }
 
 // aboutSource returns what a claim may say of a source that its passage does not.
-func aboutSource(s bibliography.Source) string {
+func aboutSource(s refs.Source) string {
 	return s.Title + ". " + strings.Join(s.Authors, ", ") + ", " + s.Year + "."
 }
 

@@ -21,7 +21,6 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
 	"github.com/coditect/mapreduce/internal/outcome/output"
-	"github.com/coditect/mapreduce/internal/text/bibliography"
 	"github.com/coditect/mapreduce/internal/text/refs"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
 	"github.com/coditect/mapreduce/store/jobs/content"
@@ -252,7 +251,7 @@ func (r *result) streamValue(ctx context.Context) error {
 	}
 
 	texts := &contexts{r: r}
-	sources := make(map[string]bibliography.Source, len(ids))
+	sources := make(map[string]refs.Source, len(ids))
 	for _, id := range ids {
 		c := r.last.Citations[id]
 		if err := r.writeCitation(ctx, texts, c); err != nil {

@@ -2,7 +2,6 @@ package output
 
 import (
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/internal/text/bibliography"
 	"github.com/coditect/mapreduce/internal/text/ground"
 	"github.com/coditect/mapreduce/internal/text/refs"
 )
@@ -48,7 +47,7 @@ func (e *Evidence) Aligner() ground.Unit {
 
 // LabelOf describes a document in one line, see Citation.Label.
 func LabelOf(document string, metadata map[string]string) string {
-	source := bibliography.FromMetadata(document, metadata)
+	source := refs.FromMetadata(document, metadata)
 	return source.Label()
 }
 

@@ -1,6 +1,9 @@
 // Package render shows the DAG of a job: as text for people, as the JSON of
 // dag.json, as Mermaid, DOT and SVG for pictures. Whatever units and agents are
 // named, a name stays a name: each format escapes in its own way.
+// A Trace shows which of its units ran when, and at what cost: as the document trace.json and
+// as sums by level. A Tally adds units one by one, so that a job of any size can be traced
+// while its units are read.
 //
 // It is pure and imports the vocabulary, internal/plan and internal/text/pack.
 package render

@@ -2,6 +2,8 @@
 // shares, durations, quarters. Such a value has a formula, whose numbers and dates must stand
 // in its quotes. The package computes the formula, and says where the value is not what
 // it gives. docs/confidence.md has the rules, docs/schema.md the language of formulas.
+// It also says which decimals people expect of a number: those that a schema states or that
+// its source has.
 //
 // It is pure and imports api/schema and other pure packages of the worker alone.
 package derive

@@ -1,5 +1,7 @@
 // Package pack divides items by their sizes under a budget: outputs into the bins of
-// a level of reduction, and the input of one unit into calls of a model.
+// a level of reduction, and the input of one unit into calls of a model; and it cuts the
+// text of a document into pieces that fit a unit of work. The cores of the pieces, joined,
+// are the document. Around its core each piece holds a little of its neighbours as context.
 //
 // It is pure and imports nothing of the project. Sizes and budgets are in tokens. A
 // negative size counts as 0, a budget below 1 as 1. Whatever the sizes, no item is

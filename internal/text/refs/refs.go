@@ -1,6 +1,8 @@
 // Package refs names citations. Internally an id is a hash of the cited text; for
 // people and models it is a short REF id. The package finds REF ids in prose, and
-// turns them into the numbers of a bibliography and back.
+// turns them into the numbers of a bibliography and back. It also describes the sources
+// that a text refers to: it reads who wrote what and when out of the metadata of documents,
+// and writes the entries of a bibliography as Markdown, CSL-JSON and BibTeX.
 //
 // It is pure and imports nothing of the project.
 package refs

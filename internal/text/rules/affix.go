@@ -6,7 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/coditect/mapreduce/internal/text/rules/span"
+	"github.com/coditect/mapreduce/internal/text/rules/form"
 )
 
 // numberWords may stand between a label and its value: they say that a number follows, and
@@ -21,7 +21,7 @@ const leaders = " \t.#…·_°º\u00a0"
 // skipSeparators moves over what stands between a label and its value: the rest of the
 // label, such as a number sign, a unit in parentheses before a colon, points that lead to
 // the value, one colon or the like.
-func skipSeparators(text string, r span.Span) span.Span {
+func skipSeparators(text string, r form.Span) form.Span {
 	rest := strings.TrimLeft(text[r.Start:r.End], leaders)
 	for _, emphasis := range []string{"**", "__"} { // of Markdown, around a label
 		if after, ok := strings.CutPrefix(rest, emphasis); ok && strings.HasPrefix(after, ":") {
@@ -94,7 +94,7 @@ const wideGap = 3
 
 // endOfCell returns where the value of a text ends that begins at v.Start: at a tab or a
 // wide gap, and before the next label, be it of the schema or not.
-func endOfCell(text string, v span.Span) int {
+func endOfCell(text string, v form.Span) int {
 	for i := v.Start; i < v.End; i++ {
 		switch c := text[i]; {
 		case c == '\t':

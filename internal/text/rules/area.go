@@ -8,7 +8,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/pattern"
-	"github.com/coditect/mapreduce/internal/text/rules/span"
+	"github.com/coditect/mapreduce/internal/text/rules/form"
 )
 
 // An areaKind says how a part of a text was chosen, and so what counts in it.
@@ -26,7 +26,7 @@ const (
 
 // An area is a part of a text in which a field is looked for.
 type area struct {
-	span.Span
+	form.Span
 	kind areaKind
 }
 
@@ -119,7 +119,7 @@ func (f *field) areas(d *document, w window) ([]area, string) {
 func (f *field) withinAreas(d *document, within *schema.Within, areas []area, w window) ([]area, string) {
 	if within.Chars != nil {
 		part, reason := d.charRange(within.Chars, w)
-		if areas = intersect(areas, []span.Span{part}, charsArea); reason != "" || len(areas) == 0 {
+		if areas = intersect(areas, []form.Span{part}, charsArea); reason != "" || len(areas) == 0 {
 			return nil, orElse(reason, "the characters to look at do not exist")
 		}
 	}
@@ -132,7 +132,7 @@ func (f *field) withinAreas(d *document, within *schema.Within, areas []area, w 
 
 	// Cells are looked for only within what characters and sections have left.
 	if len(within.Columns)+len(within.Rows) > 0 {
-		var cells []span.Span
+		var cells []form.Span
 		for _, a := range areas {
 			cells = append(cells, d.cellsIn(a.Span, within.Columns, within.Rows)...)
 		}
@@ -153,17 +153,17 @@ func orElse(reason, other string) string {
 
 // intersect returns the parts of areas that are in one of spans, which are in order
 // and do not overlap.
-func intersect(areas []area, spans []span.Span, kind areaKind) []area {
+func intersect(areas []area, spans []form.Span, kind areaKind) []area {
 	var parts []area
 
 	for _, a := range areas {
 		// The spans are in order, so all in front of this one end before the area begins.
-		first, _ := slices.BinarySearchFunc(spans, a.Start, func(s span.Span, at int) int { return s.End - at })
+		first, _ := slices.BinarySearchFunc(spans, a.Start, func(s form.Span, at int) int { return s.End - at })
 		for _, s := range spans[first:] {
 			if s.Start >= a.End {
 				break
 			}
-			if part := span.New(max(a.Start, s.Start), min(a.End, s.End)); part.Start < part.End {
+			if part := form.NewSpan(max(a.Start, s.Start), min(a.End, s.End)); part.Start < part.End {
 				parts = append(parts, area{part, kind})
 			}
 		}
@@ -172,9 +172,9 @@ func intersect(areas []area, spans []span.Span, kind areaKind) []area {
 }
 
 // charRange returns the characters of w that a range allows.
-func (d *document) charRange(r *schema.Lines, w window) (span.Span, string) {
+func (d *document) charRange(r *schema.Lines, w window) (form.Span, string) {
 	if r.From < 0 && !w.last || r.From >= 0 && !w.first || r.To < 0 && !w.last {
-		return span.Span{}, "the characters to look at are not in this piece of the document"
+		return form.Span{}, "the characters to look at are not in this piece of the document"
 	}
 
 	text := d.text[w.Start:w.End]
@@ -201,7 +201,7 @@ func (d *document) charRange(r *schema.Lines, w window) (span.Span, string) {
 		return w.Start + i
 	}
 
-	return span.New(at(r.From), at(r.To)), ""
+	return form.NewSpan(at(r.From), at(r.To)), ""
 }
 
 // anchoredAreas returns the parts of areas behind one anchor, in front of another, or
@@ -229,14 +229,14 @@ func (f *field) anchoredAreas(d *document, areas []area) ([]area, string) {
 }
 
 // occurrences returns where p matches in r.
-func (d *document) occurrences(p *pattern.Pattern, r span.Span) []span.Span {
-	var all []span.Span
-	d.findAll(p, r, func(place []int) { all = append(all, span.New(place[0], place[1])) })
+func (d *document) occurrences(p *pattern.Pattern, r form.Span) []form.Span {
+	var all []form.Span
+	d.findAll(p, r, func(place []int) { all = append(all, form.NewSpan(place[0], place[1])) })
 	return all
 }
 
 // behind returns what follows each occurrence of p in r, up to the next.
-func (d *document) behind(p *pattern.Pattern, r span.Span) []area {
+func (d *document) behind(p *pattern.Pattern, r form.Span) []area {
 	all := d.occurrences(p, r)
 	var parts []area
 	for i, o := range all {
@@ -244,18 +244,18 @@ func (d *document) behind(p *pattern.Pattern, r span.Span) []area {
 		if i+1 < len(all) {
 			end = all[i+1].Start
 		}
-		parts = append(parts, area{span.New(o.End, end), afterArea})
+		parts = append(parts, area{form.NewSpan(o.End, end), afterArea})
 	}
 	return parts
 }
 
 // inFront returns what stands in front of each occurrence of p in r, from the one
 // before.
-func (d *document) inFront(p *pattern.Pattern, r span.Span) []area {
+func (d *document) inFront(p *pattern.Pattern, r form.Span) []area {
 	var parts []area
 	start := r.Start
 	for _, o := range d.occurrences(p, r) {
-		parts = append(parts, area{span.New(start, o.Start), beforeArea})
+		parts = append(parts, area{form.NewSpan(start, o.Start), beforeArea})
 		start = o.End
 	}
 	return parts
@@ -263,7 +263,7 @@ func (d *document) inFront(p *pattern.Pattern, r span.Span) []area {
 
 // between returns what stands between an occurrence of first and the next of second,
 // at most valueBytes.
-func (d *document) between(first, second *pattern.Pattern, r span.Span) []area {
+func (d *document) between(first, second *pattern.Pattern, r form.Span) []area {
 	ends := d.occurrences(second, r)
 	var parts []area
 	// What ends a part begins no second one: parts do not overlap.
@@ -273,13 +273,13 @@ func (d *document) between(first, second *pattern.Pattern, r span.Span) []area {
 			continue
 		}
 
-		i, _ := slices.BinarySearchFunc(ends, o.End, func(s span.Span, at int) int { return s.Start - at })
+		i, _ := slices.BinarySearchFunc(ends, o.End, func(s form.Span, at int) int { return s.Start - at })
 		if i == len(ends) {
 			break
 		}
 
 		if end := ends[i].Start; end-o.End <= valueBytes {
-			parts = append(parts, area{span.New(o.End, end), betweenArea})
+			parts = append(parts, area{form.NewSpan(o.End, end), betweenArea})
 			past = ends[i].Start
 		}
 	}
@@ -320,7 +320,7 @@ func (s *search) addArea() {
 
 // nearPart returns the part of an area beside its anchor: the line and the next that
 // is not blank; all of it between two anchors and in a cell.
-func (s *search) nearPart(a area) span.Span {
+func (s *search) nearPart(a area) form.Span {
 	near := a.Span
 	switch a.kind {
 	case afterArea:
@@ -359,7 +359,7 @@ func (s *search) addTextOf(a area) {
 	v, score := a.Span, scorePattern
 	switch a.kind {
 	case afterArea:
-		if rest := span.Trim(s.text, span.New(v.Start, min(v.End, s.lines[s.lineAt(v.Start)].End))); rest.Start < rest.End && !s.onlySeparators(rest) {
+		if rest := form.Trim(s.text, form.NewSpan(v.Start, min(v.End, s.lines[s.lineAt(v.Start)].End))); rest.Start < rest.End && !s.onlySeparators(rest) {
 			v = rest
 		} else {
 			v.End = min(v.End, s.endOfNextLine(v.Start))
@@ -378,18 +378,18 @@ func (s *search) addTextOf(a area) {
 		v = s.trimSeparators(v)
 	}
 
-	v = span.Trim(s.text, span.New(v.Start, clampRune(s.text, v, s.most)))
+	v = form.Trim(s.text, form.NewSpan(v.Start, clampRune(s.text, v, s.most)))
 	if v.Start < v.End {
 		s.candidates = append(s.candidates, candidate{Span: v, matchStart: v.Start, score: score, value: -1})
 	}
 }
 
-func (s *search) onlySeparators(v span.Span) bool {
+func (s *search) onlySeparators(v form.Span) bool {
 	return strings.Trim(s.text[v.Start:v.End], separators+" \t") == ""
 }
 
 // trimSeparators narrows v to what stands between separators and white space.
-func (s *search) trimSeparators(v span.Span) span.Span {
+func (s *search) trimSeparators(v form.Span) form.Span {
 	set := separators + " \t\r\n"
 	v.End = v.Start + len(strings.TrimRight(s.text[v.Start:v.End], set))
 	v.Start = v.End - len(strings.TrimLeft(s.text[v.Start:v.End], set))

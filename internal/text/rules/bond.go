@@ -9,7 +9,6 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
 	"github.com/coditect/mapreduce/internal/text/rules/form"
-	"github.com/coditect/mapreduce/internal/text/rules/span"
 )
 
 // A bond is how a label of the schema goes with the words around it. A total of charges is
@@ -72,8 +71,8 @@ func (d *document) beginOfCell(at int) int {
 }
 
 // bondAfter tells how a label goes with the words between it and a value.
-func (s *search) bondAfter(m mark, value span.Span) bond {
-	between := span.New(m.End, value.Start)
+func (s *search) bondAfter(m mark, value form.Span) bond {
+	between := form.NewSpan(m.End, value.Start)
 	if isGap(between.Of(s.text)) || s.addsNothing(between) {
 		return firm
 	}
@@ -86,7 +85,7 @@ func (s *search) bondAfter(m mark, value span.Span) bond {
 // inSentence reports whether a label and a value stand in a sentence rather than in a form:
 // other words stand in front of the label, many stand between, or the text goes on behind
 // the value. What follows a colon, and scripts without spaces, are read as sentences, too.
-func (s *search) inSentence(m mark, value span.Span) bool {
+func (s *search) inSentence(m mark, value form.Span) bool {
 	between := strings.TrimLeft(s.text[m.End:value.Start], leaders+")")
 	first, _ := utf8.DecodeRuneInString(between)
 
@@ -115,7 +114,7 @@ func (s *search) inSentence(m mark, value span.Span) bool {
 // addsNothing reports whether the words between a label and a value leave what the label
 // means: such as those of "Total for this invoice", "Total incl. 19% VAT" and "Total on 3
 // August".
-func (s *search) addsNothing(between span.Span) bool {
+func (s *search) addsNothing(between form.Span) bool {
 	text := between.Of(s.text)
 	for i, date := range dateScanner(s.text, between.Start, between.End, s.style) {
 		if i == 0 && s.element.Numeric() { // a date may stand between a label and an amount
@@ -140,7 +139,7 @@ func (s *search) addsNothing(between span.Span) bool {
 }
 
 // isPercent reports whether a word is the number of a percentage, such as a rate of tax.
-func isPercent(text string, w span.Span) bool {
+func isPercent(text string, w form.Span) bool {
 	rest := text[w.End:]
 	if fraction := strings.TrimLeft(rest, ".,"); len(rest)-len(fraction) == 1 {
 		rest = strings.TrimLeft(fraction, "0123456789")

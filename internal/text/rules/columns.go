@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coditect/mapreduce/internal/text/rules/span"
+	"github.com/coditect/mapreduce/internal/text/rules/form"
 	"github.com/coditect/mapreduce/internal/text/table"
 )
 
@@ -149,7 +149,7 @@ func (s *search) inRow(found []candidate) (counting []candidate, settled bool) {
 
 // outsideDates returns the numbers that are no parts of dates in r: a date may stand between a
 // label and its amount.
-func (s *search) outsideDates(found []candidate, r span.Span) []candidate {
+func (s *search) outsideDates(found []candidate, r form.Span) []candidate {
 	if !s.element.Numeric() || len(found) < 2 || len(s.patterns)+len(s.values) > 0 {
 		return found
 	}
@@ -161,7 +161,7 @@ func (s *search) outsideDates(found []candidate, r span.Span) []candidate {
 
 	var kept []candidate
 	for _, c := range found {
-		if !slices.ContainsFunc(dates, func(d span.Span) bool { return c.Start >= d.Start && c.Start < d.End }) {
+		if !slices.ContainsFunc(dates, func(d form.Span) bool { return c.Start >= d.Start && c.Start < d.End }) {
 			kept = append(kept, c)
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/coditect/mapreduce/api/schema/format"
 	"github.com/coditect/mapreduce/api/schema/pattern"
 	"github.com/coditect/mapreduce/internal/text/rules/form"
-	"github.com/coditect/mapreduce/internal/text/rules/span"
 )
 
 // A field is a property prepared for extraction.
@@ -251,8 +250,8 @@ func (f *field) rowFromRecord(r Record, text string) (Found, bool) {
 }
 
 // hintedArea returns the part of w that the lines hint allows, or why there is none.
-func (f *field) hintedArea(d *document, w window) (area span.Span, reason string) {
-	area = span.New(w.Start, w.End)
+func (f *field) hintedArea(d *document, w window) (area form.Span, reason string) {
+	area = form.NewSpan(w.Start, w.End)
 	l := f.property.Hints.Lines
 	if l == nil {
 		return area, ""
@@ -260,11 +259,11 @@ func (f *field) hintedArea(d *document, w window) (area span.Span, reason string
 
 	if l.From < 0 && !w.last || l.From >= 0 && l.To >= 0 && l.To != schema.End && !w.first {
 		// Lines count from the ends of the document, which other pieces of it have.
-		return span.Span{}, "the lines to look at are not in this piece of the document"
+		return form.Span{}, "the lines to look at are not in this piece of the document"
 	}
 
 	if w.Start >= w.End {
-		return span.Span{}, noSuchLines
+		return form.Span{}, noSuchLines
 	}
 
 	first, end := d.lineAt(w.Start), d.lineAt(w.End-1)+1
@@ -284,10 +283,10 @@ func (f *field) hintedArea(d *document, w window) (area span.Span, reason string
 
 	from = max(from, first)
 	if from >= to {
-		return span.Span{}, noSuchLines
+		return form.Span{}, noSuchLines
 	}
 
-	return span.New(max(d.lines[from].Start, w.Start), min(d.lines[to-1].End, w.End)), ""
+	return form.NewSpan(max(d.lines[from].Start, w.Start), min(d.lines[to-1].End, w.End)), ""
 }
 
 const noSuchLines = "the lines to look at do not exist"

@@ -8,7 +8,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
-	"github.com/coditect/mapreduce/internal/text/rules/span"
+	"github.com/coditect/mapreduce/internal/text/rules/form"
 )
 
 // identifierEnds end the names of fields and labels whose values are numbers of things, such
@@ -37,7 +37,7 @@ func (f *field) isIdentifier() bool {
 // cutIdentifier returns the part of v that is the number of a thing, if v is that of a field
 // of such numbers: what follows behind a comma, or as words in small letters with a date, is
 // none of it.
-func (s *search) cutIdentifier(v span.Span) span.Span {
+func (s *search) cutIdentifier(v form.Span) form.Span {
 	if !s.identifier {
 		return v
 	}
@@ -47,7 +47,7 @@ func (s *search) cutIdentifier(v span.Span) span.Span {
 	if code == "" || rest == "" || !isRemark(rest) {
 		return v
 	}
-	return span.New(v.Start, v.Start+len(code))
+	return form.NewSpan(v.Start, v.Start+len(code))
 }
 
 // codeOf returns the words with which a text begins that may be the number of a thing, ""
@@ -111,7 +111,7 @@ func isRemark(rest string) bool {
 
 // isNoCode reports whether v cannot be the number of a thing that is looked for: no colon
 // stands between its label and it, and it does not begin with such a number.
-func (s *search) isNoCode(m mark, v span.Span) bool {
+func (s *search) isNoCode(m mark, v form.Span) bool {
 	if !s.identifier || codeOf(v.Of(s.text)) != "" {
 		return false
 	}
@@ -121,7 +121,7 @@ func (s *search) isNoCode(m mark, v span.Span) bool {
 
 // isSplit reports whether v is a cell of a row in which a cell with nothing but a colon stands
 // in front of it, and more cells with words behind it: then v is but a part of the value.
-func (s *search) isSplit(v span.Span) bool {
+func (s *search) isSplit(v form.Span) bool {
 	line := s.lines[s.lineAt(v.Start)]
 	if !strings.HasPrefix(strings.TrimSpace(line.Of(s.text)), "|") {
 		return false

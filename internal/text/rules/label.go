@@ -9,7 +9,6 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
 	"github.com/coditect/mapreduce/internal/text/rules/form"
-	"github.com/coditect/mapreduce/internal/text/rules/span"
 )
 
 // addAfterLabel adds the candidates that stand after a label, on its line or below.
@@ -62,7 +61,7 @@ func (s *search) isRepeated(m mark) bool {
 	cell, rest, _ := strings.Cut(s.text[begin:end], "|")
 	cell = strings.TrimRight(cell, " ")
 	next, _, _ := strings.Cut(rest, "|")
-	return strings.TrimSpace(next) == cell && s.isLabelCell(span.New(begin, begin+len(cell)), m)
+	return strings.TrimSpace(next) == cell && s.isLabelCell(form.NewSpan(begin, begin+len(cell)), m)
 }
 
 // isEntry reports whether a label begins its line and a colon follows, as in a
@@ -78,7 +77,7 @@ func (d *document) beginsLine(m mark) bool {
 // or the like, a tab or several spaces, the end of the line; 0 if there is none.
 func (d *document) labelDelimiter(m mark) byte {
 	line := d.lines[d.lineAt(m.Start)]
-	r := span.New(m.End, min(max(m.End, line.End), m.End+nearBytes))
+	r := form.NewSpan(m.End, min(max(m.End, line.End), m.End+nearBytes))
 	rest := d.text[r.Start:r.End]
 	after := d.text[r.Start:skipSeparators(d.text, r).Start]
 
@@ -108,9 +107,9 @@ func (d *document) followsWord(m mark) bool {
 }
 
 // restOfLine returns what follows a label on its line, up to the next label.
-func (s *search) restOfLine(m mark) span.Span {
+func (s *search) restOfLine(m mark) form.Span {
 	line := s.lines[s.lineAt(m.Start)]
-	rest := span.New(m.End, max(min(line.End, s.area.End), m.End))
+	rest := form.NewSpan(m.End, max(min(line.End, s.area.End), m.End))
 	rest.End = clampRune(s.text, rest, s.most)
 	head := s.isEntry(m)
 
@@ -159,8 +158,8 @@ func (s *search) addTextAfter(m mark) {
 		score = scoreProse
 	}
 
-	v := span.Trim(s.text, s.withinCell(skipSeparators(s.text, s.restOfLine(m))))
-	v = span.Trim(s.text, span.New(v.Start, endOfCell(s.text, v)))
+	v := form.Trim(s.text, s.withinCell(skipSeparators(s.text, s.restOfLine(m))))
+	v = form.Trim(s.text, form.NewSpan(v.Start, endOfCell(s.text, v)))
 	if v.Start == v.End {
 		s.addTextBelow(m)
 		return
@@ -185,7 +184,7 @@ func (s *search) addTextBelow(m mark) {
 		}
 
 		line, ok := s.cellBelow(m, i)
-		v := span.Trim(s.text, span.New(line.Start, clampRune(s.text, line, s.most)))
+		v := form.Trim(s.text, form.NewSpan(line.Start, clampRune(s.text, line, s.most)))
 		if !ok || v.Start == v.End {
 			return
 		}
@@ -206,7 +205,7 @@ func (s *search) addTextBelow(m mark) {
 
 // withinCell returns the part of r up to the end of the cell in which it begins, if its line
 // is a row of a table that begins with a bar.
-func (d *document) withinCell(r span.Span) span.Span {
+func (d *document) withinCell(r form.Span) form.Span {
 	if strings.HasPrefix(strings.TrimSpace(d.lineText(d.lineAt(r.Start))), "|") {
 		if end := strings.IndexByte(d.text[r.Start:r.End], '|'); end >= 0 {
 			r.End = r.Start + end
@@ -217,7 +216,7 @@ func (d *document) withinCell(r span.Span) span.Span {
 
 // clampRune returns the end of r, at most limit bytes after its start and not
 // inside a character.
-func clampRune(text string, r span.Span, limit int) int {
+func clampRune(text string, r form.Span, limit int) int {
 	if r.End-r.Start <= limit {
 		return r.End
 	}
@@ -230,7 +229,7 @@ func clampRune(text string, r span.Span, limit int) int {
 
 // clampWord returns the end of r, at most limit bytes after its start but for the
 // rest of a word that would be cut.
-func clampWord(text string, r span.Span, limit int) int {
+func clampWord(text string, r form.Span, limit int) int {
 	end := clampRune(text, r, limit)
 	for far := min(r.End, end+form.MaxAddress); end < far && !isSpace(text[end]); {
 		end++
@@ -296,11 +295,11 @@ func (s *search) addOnLine(m mark) bool {
 
 // wholeAddress reads everything that follows a label as one address, including
 // punctuation at its end. Within a sentence such punctuation would be left out.
-func (s *search) wholeAddress(rest span.Span) (candidate, bool) {
+func (s *search) wholeAddress(rest form.Span) (candidate, bool) {
 	if len(s.patterns) > 0 || len(s.values) > 0 || s.element.Format != schema.URI {
 		return candidate{}, false
 	}
-	v := span.Trim(s.text, skipSeparators(s.text, rest))
+	v := form.Trim(s.text, skipSeparators(s.text, rest))
 	if v.End-v.Start > form.MaxAddress {
 		return candidate{}, false
 	}
@@ -343,7 +342,7 @@ func isGap(s string) bool {
 
 // coarsePenalty returns what a number without decimals loses in a field of
 // amounts, where decimals are usual.
-func (s *search) coarsePenalty(v span.Span) int {
+func (s *search) coarsePenalty(v form.Span) int {
 	if s.element.Type == schema.Number && !strings.ContainsAny(s.text[v.Start:v.End], ".,") {
 		return penaltyCoarse
 	}
@@ -355,7 +354,7 @@ func (s *search) addBelow(m mark) {
 	line := s.lineAt(m.Start)
 	rest := s.restOfLine(m)
 	near := clampWord(s.text, rest, nearBytes)
-	bond := s.bondAfter(m, span.New(near, near))
+	bond := s.bondAfter(m, form.NewSpan(near, near))
 	if bond == foreign {
 		s.passOver(m)
 		return
@@ -368,7 +367,7 @@ func (s *search) addBelow(m mark) {
 
 	seen := 0
 	for i := line + 1; i < min(len(s.lines), line+blankLines) && seen < nearLines && s.lines[i].Start < s.area.End; i++ {
-		r := span.New(s.lines[i].Start, min(s.lines[i].End, s.area.End))
+		r := form.NewSpan(s.lines[i].Start, min(s.lines[i].End, s.area.End))
 		if strings.TrimSpace(s.text[r.Start:r.End]) == "" {
 			continue
 		}
@@ -405,7 +404,7 @@ func (s *search) addFromBlock(line int, clean bool) {
 		i = s.skipEmpty(i + 1)
 	}
 
-	var numbers []span.Span
+	var numbers []form.Span
 	for len(numbers) < 2*blockLines && s.lineKindAt(i) == numberLine {
 		numbers = append(numbers, s.scan(s.text, s.lines[i].Start, s.lines[i].End, s.style)[0])
 		i = s.skipEmpty(i + 1)
@@ -469,7 +468,7 @@ func (s *search) lineKindAt(i int) lineKind {
 		return noLine
 	}
 
-	line := span.New(s.lines[i].Start, min(s.lines[i].End, s.area.End))
+	line := form.NewSpan(s.lines[i].Start, min(s.lines[i].End, s.area.End))
 	if line.End-line.Start > nearBytes {
 		return noLine
 	}

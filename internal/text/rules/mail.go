@@ -3,7 +3,7 @@ package rules
 import (
 	"strings"
 
-	"github.com/coditect/mapreduce/internal/text/rules/span"
+	"github.com/coditect/mapreduce/internal/text/rules/form"
 )
 
 // mailNames are the names of which the header of a mail has one at least.
@@ -65,7 +65,7 @@ func (d *document) endOfFolded(m mark) int {
 			break
 		}
 
-		end = span.Trim(d.text, line).End
+		end = form.Trim(d.text, line).End
 	}
 
 	return end

@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/internal/text/rules/form"
-	"github.com/coditect/mapreduce/internal/text/rules/span"
 )
 
 // labelPhrase marks a phrase as a label; a number from 0 is the value it stands for.
@@ -32,7 +31,7 @@ type phrase struct {
 
 // A mark is one occurrence of a phrase.
 type mark struct {
-	span.Span
+	form.Span
 	phrase int
 	field  int
 	value  int  // labelPhrase, or the index of the value
@@ -227,7 +226,7 @@ func (p *phrases) find(text string) []mark {
 // the phrase.
 func (p *phrases) verifyMatch(text string, index, start, end int) (mark, bool) {
 	ph := p.list[index]
-	m := mark{Span: span.New(start, end), phrase: index, field: ph.field, value: ph.value, rank: ph.rank}
+	m := mark{Span: form.NewSpan(start, end), phrase: index, field: ph.field, value: ph.value, rank: ph.rank}
 	if !wholeWords(text, start, end) {
 		return m, false
 	}
@@ -278,7 +277,7 @@ func (d *document) assignMarks(marks []mark) {
 
 	labelEnd := 0
 	valueEnd := make([]int, len(d.valueMarks))
-	var widest span.Span
+	var widest form.Span
 
 	for _, m := range marks {
 		f := m.field

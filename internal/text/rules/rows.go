@@ -12,7 +12,7 @@ import (
 	"github.com/coditect/mapreduce/api/plural"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
-	"github.com/coditect/mapreduce/internal/text/rules/span"
+	"github.com/coditect/mapreduce/internal/text/rules/form"
 	"github.com/coditect/mapreduce/internal/text/table"
 )
 
@@ -95,7 +95,7 @@ func (p *Program) tableRecords(d *document, w window) []window {
 				continue
 			}
 
-			windows = append(windows, window{Span: span.New(l.Start, l.End), first: true, last: true, table: f})
+			windows = append(windows, window{Span: form.NewSpan(l.Start, l.End), first: true, last: true, table: f})
 		}
 
 		d.reading.tookTable(p, f, len(windows)-before)
@@ -485,7 +485,7 @@ func (f *field) cellValue(cell string, d *document) (value any, shown bool, err 
 // searchCell finds the values of a field within a cell: one, or of a list any number.
 func (f *field) searchCell(d *document, index int, c table.Cell) ([]Found, string) {
 	s := search{document: d.withoutCore(), field: f, index: index, labelSeen: true}
-	s.candidates = s.candidatesIn(span.New(c.Start, c.End))
+	s.candidates = s.candidatesIn(form.NewSpan(c.Start, c.End))
 	for i := range s.candidates {
 		s.candidates[i].score = scoreEntry
 	}

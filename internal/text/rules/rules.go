@@ -17,7 +17,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
-	"github.com/coditect/mapreduce/internal/text/rules/span"
+	"github.com/coditect/mapreduce/internal/text/rules/form"
 	"github.com/coditect/mapreduce/internal/text/table"
 )
 
@@ -146,7 +146,7 @@ func (p *Program) compileFields(fields []schema.Field) error {
 // too long for one of the patterns, see pattern.MaxWork.
 func (p *Program) Extract(u Unit, stop func() error) (Output, error) {
 	d := p.readDocument(u, &reading{stop: stop})
-	out := p.extractUnit(d, window{Span: span.New(0, len(u.Text)), first: u.First, last: u.Last})
+	out := p.extractUnit(d, window{Span: form.NewSpan(0, len(u.Text)), first: u.First, last: u.Last})
 	if err := d.reading.err; err != nil {
 		return Output{}, err
 	}
@@ -228,7 +228,7 @@ func (p *Program) Values(r *Record) map[string]any {
 
 // A window is the part of a text that one record is looked for in.
 type window struct {
-	span.Span
+	form.Span
 	first, last bool // whether the window begins and ends where the document does
 	table       *fit // of which the window is a row; nil of other text
 }
@@ -240,7 +240,7 @@ type document struct {
 	text               string
 	coreStart, coreEnd int
 	first              bool // it begins where its document does
-	lines              []span.Span
+	lines              []form.Span
 	labelMarks         [][]mark           // by field, in order of position
 	valueMarks         [][]mark           // by field, in order of position
 	allLabels          []mark             // all labels, in order of position
@@ -315,18 +315,18 @@ func (d *document) withoutCore() *document {
 
 // splitLines returns the lines of text without their ends. A newline at the end
 // of the text begins no further line.
-func splitLines(text string) []span.Span {
-	var lines []span.Span
+func splitLines(text string) []form.Span {
+	var lines []form.Span
 	start := 0
 	for i := range len(text) {
 		if text[i] == '\n' {
-			lines = append(lines, span.New(start, i))
+			lines = append(lines, form.NewSpan(start, i))
 			start = i + 1
 		}
 	}
 
 	if start < len(text) {
-		lines = append(lines, span.New(start, len(text)))
+		lines = append(lines, form.NewSpan(start, len(text)))
 	}
 
 	return lines
@@ -334,7 +334,7 @@ func splitLines(text string) []span.Span {
 
 // lineAt returns the index of the line that holds byte i.
 func (d *document) lineAt(i int) int {
-	n, _ := slices.BinarySearchFunc(d.lines, i, func(l span.Span, i int) int {
+	n, _ := slices.BinarySearchFunc(d.lines, i, func(l form.Span, i int) int {
 		if l.Start <= i {
 			return -1
 		}

@@ -13,7 +13,6 @@ import (
 	"github.com/coditect/mapreduce/api/schema/pattern"
 	"github.com/coditect/mapreduce/api/shorten"
 	"github.com/coditect/mapreduce/internal/text/rules/form"
-	"github.com/coditect/mapreduce/internal/text/rules/span"
 	"github.com/coditect/mapreduce/internal/text/table"
 )
 
@@ -72,7 +71,7 @@ func longestValue(fields int) int { return min(valueBytes, recordBytes/max(1, fi
 
 // A candidate is a place that may hold the field's value.
 type candidate struct {
-	span.Span
+	form.Span
 	matchStart int // where the match begins: at its label, if it has one
 	score      int
 	rank       int       // of its label, from the best
@@ -81,7 +80,7 @@ type candidate struct {
 	byForm     bool      // its form led to it, where the hints found nothing
 	guess      bool      // a label leads to it, and to others as well
 	cell       bool      // its value is that of a cell of a table
-	whole      span.Span // the cell, whose stored form stands behind what is quoted
+	whole      form.Span // the cell, whose stored form stands behind what is quoted
 }
 
 // A search looks for one field in some areas.
@@ -140,9 +139,9 @@ func (s *search) addLabelled() {
 func (s *search) textAt(m mark) string {
 	line := s.lineAt(m.Start)
 	for ; line < min(len(s.lines), s.lineAt(m.Start)+2); line++ {
-		v := span.New(max(s.lines[line].Start, m.End), s.lines[line].End)
+		v := form.NewSpan(max(s.lines[line].Start, m.End), s.lines[line].End)
 		v.End = clampRune(s.text, v, nearBytes)
-		if v = span.Trim(s.text, skipSeparators(s.text, v)); v.Start < v.End {
+		if v = form.Trim(s.text, skipSeparators(s.text, v)); v.Start < v.End {
 			return clip(v.Of(s.text))
 		}
 	}
@@ -194,7 +193,7 @@ func (f *field) scoreAlone() int {
 
 // dateBonus returns what a date without a label gains over three small numbers:
 // for a year of four digits or a month by its name, and for a time behind it.
-func (s *search) dateBonus(v span.Span) int {
+func (s *search) dateBonus(v form.Span) int {
 	if s.element.Format != schema.Date || len(s.patterns) > 0 {
 		return 0
 	}
@@ -231,7 +230,7 @@ func (s *search) bestClass() int {
 }
 
 // candidatesIn returns the places in r that have the form of a value.
-func (s *search) candidatesIn(r span.Span) []candidate {
+func (s *search) candidatesIn(r form.Span) []candidate {
 	switch {
 	case len(s.patterns) > 0:
 		return s.patternMatches(r)
@@ -249,7 +248,7 @@ func (s *search) candidatesIn(r span.Span) []candidate {
 }
 
 // phrasesIn returns the canonical values that phrases in r stand for.
-func (s *search) phrasesIn(r span.Span) []candidate {
+func (s *search) phrasesIn(r form.Span) []candidate {
 	var found []candidate
 	for _, m := range marksBetween(s.valueMarks[s.index], r.Start, r.End) {
 		if m.End <= r.End {
@@ -261,7 +260,7 @@ func (s *search) phrasesIn(r span.Span) []candidate {
 
 // patternMatches returns what the patterns match in r. A group that took no part in
 // a match holds no value.
-func (s *search) patternMatches(r span.Span) []candidate {
+func (s *search) patternMatches(r form.Span) []candidate {
 	var found []candidate
 	for order, p := range s.patterns {
 		s.findAll(p.Pattern, r, func(m []int) {
@@ -270,7 +269,7 @@ func (s *search) patternMatches(r span.Span) []candidate {
 					continue
 				}
 
-				v := span.Trim(s.text, span.New(m[2*group], m[2*group+1]))
+				v := form.Trim(s.text, form.NewSpan(m[2*group], m[2*group+1]))
 				if v.Start >= v.End {
 					continue
 				}
@@ -294,7 +293,7 @@ func (s *search) patternMatches(r span.Span) []candidate {
 
 // findAll calls yield with each match of p in r, as places in the text. After
 // an error there are no more.
-func (d *document) findAll(p *pattern.Pattern, r span.Span, yield func(place []int)) {
+func (d *document) findAll(p *pattern.Pattern, r form.Span, yield func(place []int)) {
 	if d.reading.err != nil {
 		return
 	}
@@ -315,7 +314,7 @@ func (d *document) findAll(p *pattern.Pattern, r span.Span, yield func(place []i
 // addWholeLines takes the lines of the area that are not blank.
 func (s *search) addWholeLines() {
 	for i := s.lineAt(s.area.Start); i < len(s.lines) && s.lines[i].Start < s.area.End; i++ {
-		v := span.Trim(s.text, span.New(max(s.lines[i].Start, s.area.Start), min(s.lines[i].End, s.area.End)))
+		v := form.Trim(s.text, form.NewSpan(max(s.lines[i].Start, s.area.Start), min(s.lines[i].End, s.area.End)))
 		if v.Start < v.End {
 			s.candidates = append(s.candidates, candidate{Span: v, matchStart: v.Start, score: scoreLine, value: -1})
 		}

@@ -8,7 +8,6 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
 	"github.com/coditect/mapreduce/internal/text/rules/form"
-	"github.com/coditect/mapreduce/internal/text/rules/span"
 )
 
 // A heading is a line, or the beginning of one, that names what follows.
@@ -30,7 +29,7 @@ const (
 
 // sections returns what stands below the headings that hold one of the phrases of
 // within, up to the next heading of the same level or a higher one.
-func (d *document) sections(within *schema.Within) []span.Span {
+func (d *document) sections(within *schema.Within) []form.Span {
 	d.readHeadings()
 	if parts, ok := d.headings.sections[within]; ok {
 		return parts
@@ -43,11 +42,11 @@ func (d *document) sections(within *schema.Within) []span.Span {
 // A headingList holds the headings of a text, and the sections that were looked for.
 type headingList struct {
 	list     []heading
-	sections map[*schema.Within][]span.Span
+	sections map[*schema.Within][]form.Span
 }
 
-func (l *headingList) below(phrases []string, length int) []span.Span {
-	var parts []span.Span
+func (l *headingList) below(phrases []string, length int) []form.Span {
+	var parts []form.Span
 	for i, h := range l.list {
 		if !holdsPhrase(h.title, phrases) || len(parts) > 0 && h.at < parts[len(parts)-1].End {
 			continue
@@ -62,7 +61,7 @@ func (l *headingList) below(phrases []string, length int) []span.Span {
 			}
 		}
 
-		parts = append(parts, span.New(h.body, max(end, h.body)))
+		parts = append(parts, form.NewSpan(h.body, max(end, h.body)))
 	}
 
 	return parts
@@ -89,7 +88,7 @@ func (d *document) readHeadings() {
 	if d.headings != nil {
 		return
 	}
-	d.headings = &headingList{sections: map[*schema.Within][]span.Span{}}
+	d.headings = &headingList{sections: map[*schema.Within][]form.Span{}}
 	for i := range d.lines {
 		if h, ok := d.headingAt(i); ok {
 			d.headings.list = append(d.headings.list, h)
@@ -99,7 +98,7 @@ func (d *document) readHeadings() {
 
 // headingAt reads the heading that line i is or begins with.
 func (d *document) headingAt(i int) (heading, bool) {
-	line := span.Trim(d.text, d.lines[i])
+	line := form.Trim(d.text, d.lines[i])
 	text := d.text[line.Start:line.End]
 
 	h := heading{at: d.lines[i].Start, body: d.lines[i].End, title: text}
@@ -200,7 +199,7 @@ func (d *document) titleBelow(h heading, i int) heading {
 	if i+1 >= len(d.lines) {
 		return h
 	}
-	line := span.Trim(d.text, d.lines[i+1])
+	line := form.Trim(d.text, d.lines[i+1])
 	text := d.text[line.Start:line.End]
 	capitals := text != "" && strings.ToUpper(text) == text && strings.ContainsFunc(text, unicode.IsUpper)
 	if len(text) <= maxHeading && text != "" && !strings.HasSuffix(text, ".") && (capitals || isTitle(text)) {
@@ -215,7 +214,7 @@ func (d *document) titleBelow(h heading, i int) heading {
 func (d *document) numberedHeading(h heading, i int, rest string, level int) (heading, bool) {
 	h.level, h.title = level, rest
 
-	line := span.Trim(d.text, d.lines[i])
+	line := form.Trim(d.text, d.lines[i])
 	first, _ := utf8.DecodeRuneInString(rest)
 
 	if rest == "" {

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/api/schema"
-	"github.com/coditect/mapreduce/internal/text/rules/span"
+	"github.com/coditect/mapreduce/internal/text/rules/form"
 )
 
 // Records of a schema of many are kept apart by their anchor: the first required
@@ -51,8 +51,8 @@ func (d *document) cutWindows(starts []int, w window) []window {
 		if i+1 < len(starts) {
 			end = starts[i+1]
 		}
-		end = span.Trim(d.text, span.New(start, end)).End
-		windows[i] = window{Span: span.New(start, end), first: true, last: true}
+		end = form.Trim(d.text, form.NewSpan(start, end)).End
+		windows[i] = window{Span: form.NewSpan(start, end), first: true, last: true}
 	}
 	return windows
 }
@@ -77,7 +77,7 @@ func (p *Program) findAnchors(d *document, w window) []int {
 			break
 		}
 
-		if at := p.findOccurrences(d, i, span.New(w.Start, w.End)); len(at) > 0 {
+		if at := p.findOccurrences(d, i, form.NewSpan(w.Start, w.End)); len(at) > 0 {
 			return at
 		}
 	}
@@ -88,13 +88,13 @@ func (p *Program) findAnchors(d *document, w window) []int {
 // findOccurrences returns where field i is found with some certainty. Lines and
 // parts of a document count from the ends of a record, so a field with such a hint
 // tells nothing before records are known.
-func (p *Program) findOccurrences(d *document, i int, r span.Span) []int {
+func (p *Program) findOccurrences(d *document, i int, r form.Span) []int {
 	f := &p.fields[i]
 	if f.rowProgram != nil || f.element.Type == schema.Array || f.property.Hints.Lines != nil || f.property.Hints.Within != nil {
 		return nil
 	}
 
-	areas, reason := f.areas(d, window{Span: span.New(r.Start, r.End)})
+	areas, reason := f.areas(d, window{Span: form.NewSpan(r.Start, r.End)})
 	if reason != "" {
 		return nil
 	}
@@ -157,7 +157,7 @@ func oneAnchorEach(anchors, starts []int) bool {
 func (p *Program) occupiedParagraphs(d *document, starts []int, w window) []int {
 	var marked []int
 	for i := range p.fields {
-		marked = append(marked, p.findOccurrences(d, i, span.New(w.Start, w.End))...)
+		marked = append(marked, p.findOccurrences(d, i, form.NewSpan(w.Start, w.End))...)
 	}
 
 	slices.Sort(marked)

@@ -7,8 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/schema/format"
-	"github.com/coditect/mapreduce/internal/text/rules/span"
-	delimited "github.com/coditect/mapreduce/internal/text/rules/table"
+	"github.com/coditect/mapreduce/internal/text/rules/form"
 	"github.com/coditect/mapreduce/internal/text/table"
 )
 
@@ -22,10 +21,10 @@ const (
 // A stack is a line of labels with rows of values below it, set apart by tabs or gaps: what
 // forms in PDF files and on web pages become.
 type stack struct {
-	style delimited.Style
-	names []span.Span
+	style form.Style
+	names []form.Span
 	n     int // of the label that is asked for
-	rows  [][]span.Span
+	rows  [][]form.Span
 }
 
 // stackAt returns the stack at whose head a label stands; ok is false if it is none, or if no
@@ -36,13 +35,13 @@ func (s *search) stackAt(m mark) (t stack, ok bool) {
 		return t, false
 	}
 
-	t.style = delimited.StyleOf(s.lineText(head))
-	if t.style != delimited.Tabs && t.style != delimited.Gaps {
+	t.style = form.StyleOf(s.lineText(head))
+	if t.style != form.Tabs && t.style != form.Gaps {
 		return t, false
 	}
 
-	t.names = delimited.Split(s.text, s.lines[head], t.style)
-	t.n = slices.IndexFunc(t.names, func(c span.Span) bool { return c.Start <= m.Start && s.isLabelCell(c, m) })
+	t.names = form.Split(s.text, s.lines[head], t.style)
+	t.n = slices.IndexFunc(t.names, func(c form.Span) bool { return c.Start <= m.Start && s.isLabelCell(c, m) })
 	if t.n < 0 || !s.headsOf(t.names) {
 		return t, false
 	}
@@ -53,7 +52,7 @@ func (s *search) stackAt(m mark) (t stack, ok bool) {
 
 // stackedRows returns the rows of values from a line on. One blank line may stand in front of
 // the first, and one in front of the last, which holds the totals.
-func (s *search) stackedRows(t *stack, from int) (rows [][]span.Span) {
+func (s *search) stackedRows(t *stack, from int) (rows [][]form.Span) {
 	if s.isBlank(from) {
 		from++
 	}
@@ -85,11 +84,11 @@ func (d *document) isBlank(i int) bool {
 }
 
 // valuesAt returns the cells of line i, if they are values below the names of a stack.
-func (s *search) valuesAt(i int, t *stack) (row []span.Span, ok bool) {
-	if i >= len(s.lines) || s.lines[i].Start >= s.area.End || len(s.lineText(i)) > stackedLine || delimited.StyleOf(s.lineText(i)) != t.style {
+func (s *search) valuesAt(i int, t *stack) (row []form.Span, ok bool) {
+	if i >= len(s.lines) || s.lines[i].Start >= s.area.End || len(s.lineText(i)) > stackedLine || form.StyleOf(s.lineText(i)) != t.style {
 		return nil, false
 	}
-	row = delimited.Split(s.text, s.clipLine(i, s.area.Span), t.style)
+	row = form.Split(s.text, s.clipLine(i, s.area.Span), t.style)
 	return row, s.areValues(row, t.names, t.style)
 }
 
@@ -124,8 +123,8 @@ func (s *search) column(t *stack) (cells []table.Cell, placed bool) {
 }
 
 // isShort reports whether a row has no cell for some name, and does not show for which.
-func (t *stack) isShort(row []span.Span) bool {
-	return t.style == delimited.Tabs && len(row) < len(t.names)
+func (t *stack) isShort(row []form.Span) bool {
+	return t.style == form.Tabs && len(row) < len(t.names)
 }
 
 // cellsAt returns the cells of the rows below name n that are not empty. In rows of fewer cells
@@ -140,7 +139,7 @@ func (s *search) cellsAt(t *stack, n int, front bool) (cells []table.Cell) {
 }
 
 // placeIn returns the index of the cell of a row below name n, -1 if there is none.
-func (s *search) placeIn(t *stack, n int, row []span.Span, front bool) int {
+func (s *search) placeIn(t *stack, n int, row []form.Span, front bool) int {
 	if front {
 		return max(n-(len(t.names)-len(row)), -1)
 	}
@@ -169,7 +168,7 @@ func (s *search) fitsTypes(t *stack, front bool) bool {
 }
 
 // mayHold reports whether a cell has the form of a value of the field.
-func (f *field) mayHold(text string, cell span.Span, style format.NumberStyle) bool {
+func (f *field) mayHold(text string, cell form.Span, style format.NumberStyle) bool {
 	switch {
 	case f.scan != nil:
 		return len(f.scan(text, cell.Start, cell.End, style)) > 0
@@ -188,7 +187,7 @@ func (s *search) cellsAddUp(cells []table.Cell) bool {
 }
 
 // isLabelCell reports whether a cell holds a label and nothing but what belongs to it.
-func (s *search) isLabelCell(c span.Span, m mark) bool {
+func (s *search) isLabelCell(c form.Span, m mark) bool {
 	if m.Start < c.Start || m.End > c.End || strings.TrimFunc(s.text[c.Start:m.Start], notWord) != "" {
 		return false
 	}
@@ -198,7 +197,7 @@ func (s *search) isLabelCell(c span.Span, m mark) bool {
 
 // headsOf reports whether the cells of a line look like labels: two of them are labels of
 // fields, or one of three or more, none holds a digit, and all end with a colon or none does.
-func (s *search) headsOf(names []span.Span) bool {
+func (s *search) headsOf(names []form.Span) bool {
 	labels, colons := 0, 0
 	for _, c := range names {
 		text := c.Of(s.text)
@@ -220,7 +219,7 @@ func (s *search) headsOf(names []span.Span) bool {
 
 // areValues reports whether a row holds the values below the names: none of it is a label,
 // a cell holds a digit, and with tabs there are as many cells as names.
-func (s *search) areValues(row, names []span.Span, style delimited.Style) bool {
+func (s *search) areValues(row, names []form.Span, style form.Style) bool {
 	digits := false
 	for _, c := range row {
 		if len(marksBetween(s.allLabels, c.Start, c.Start+1)) > 0 {
@@ -230,7 +229,7 @@ func (s *search) areValues(row, names []span.Span, style delimited.Style) bool {
 		digits = digits || strings.ContainsFunc(c.Of(s.text), unicode.IsDigit)
 	}
 
-	if style == delimited.Tabs && len(row) > len(names) {
+	if style == form.Tabs && len(row) > len(names) {
 		return false
 	}
 
@@ -238,15 +237,15 @@ func (s *search) areValues(row, names []span.Span, style delimited.Style) bool {
 }
 
 // under returns the index of the cell below a name; -1 if there is none.
-func (s *search) under(name span.Span, n int, row []span.Span, style delimited.Style) int {
-	if style == delimited.Tabs {
+func (s *search) under(name form.Span, n int, row []form.Span, style form.Style) int {
+	if style == form.Tabs {
 		if n >= len(row) {
 			return -1
 		}
 		return n
 	}
 	from, to := s.columnOf(name.Start), s.columnOf(name.End)
-	return slices.IndexFunc(row, func(c span.Span) bool { return s.columnOf(c.Start) < to && s.columnOf(c.End) > from })
+	return slices.IndexFunc(row, func(c form.Span) bool { return s.columnOf(c.Start) < to && s.columnOf(c.End) > from })
 }
 
 // columnOf returns the column of a byte on its line, in characters.
@@ -257,28 +256,28 @@ func (d *document) columnOf(at int) int {
 // cellBelow returns the part of line i that stands below a label. If the label shares its line
 // with other cells and the line holds several, that is the cell in its place; ok is false if
 // there is none.
-func (s *search) cellBelow(m mark, i int) (below span.Span, ok bool) {
+func (s *search) cellBelow(m mark, i int) (below form.Span, ok bool) {
 	below = s.clipLine(i, s.area.Span)
 	head := s.lineAt(m.Start)
 	if len(s.lineText(head)) > stackedLine || len(s.lineText(i)) > stackedLine {
 		return below, true
 	}
 
-	style := delimited.StyleOf(s.lineText(i))
-	if style != delimited.Tabs && style != delimited.Gaps || delimited.StyleOf(s.lineText(head)) != style {
+	style := form.StyleOf(s.lineText(i))
+	if style != form.Tabs && style != form.Gaps || form.StyleOf(s.lineText(head)) != style {
 		return below, true
 	}
 
 	// A label that shares its line has the cell in its place; else all of the line is below
 	// it.
-	names, row := delimited.Split(s.text, s.lines[head], style), delimited.Split(s.text, below, style)
-	n := slices.IndexFunc(names, func(c span.Span) bool { return c.Start <= m.Start && m.End <= c.End })
+	names, row := form.Split(s.text, s.lines[head], style), form.Split(s.text, below, style)
+	n := slices.IndexFunc(names, func(c form.Span) bool { return c.Start <= m.Start && m.End <= c.End })
 	if n < 0 || len(names) < 2 || len(row) < 2 {
 		return below, true
 	}
 
 	at := s.under(names[n], n, row, style)
-	if at < 0 || style == delimited.Tabs && len(row) != len(names) {
+	if at < 0 || style == form.Tabs && len(row) != len(names) {
 		return below, false
 	}
 

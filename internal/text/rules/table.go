@@ -4,29 +4,28 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coditect/mapreduce/internal/text/rules/span"
-	delimited "github.com/coditect/mapreduce/internal/text/rules/table"
+	"github.com/coditect/mapreduce/internal/text/rules/form"
 	"github.com/coditect/mapreduce/internal/text/table"
 )
 
 // cellsIn returns the cells of tables in r that stand in a column with one of the
 // headings and in a row that begins with one of the names, if these are given.
-func (d *document) cellsIn(r span.Span, columns, rows []string) []span.Span {
+func (d *document) cellsIn(r form.Span, columns, rows []string) []form.Span {
 	if len(columns) == 0 {
 		return d.rowCells(r, rows)
 	}
 
-	var found []span.Span
+	var found []form.Span
 	for i := d.lineAt(r.Start); i < len(d.lines) && d.lines[i].Start < r.End; i++ {
 		line := d.clipLine(i, r)
-		style := delimited.StyleOf(d.text[line.Start:line.End])
-		if style == delimited.None {
+		style := form.StyleOf(d.text[line.Start:line.End])
+		if style == form.None {
 			continue
 		}
 
 		// Any line may be the head of a table, so each is tried.
-		cells := delimited.Split(d.text, line, style)
-		n := slices.IndexFunc(cells, func(c span.Span) bool { return isPhrase(d.text[c.Start:c.End], columns) })
+		cells := form.Split(d.text, line, style)
+		n := slices.IndexFunc(cells, func(c form.Span) bool { return isPhrase(d.text[c.Start:c.End], columns) })
 		if n >= 0 {
 			found = append(found, d.columnCells(i, n, cells[n], style, r, columns, rows)...)
 		}
@@ -36,10 +35,10 @@ func (d *document) cellsIn(r span.Span, columns, rows []string) []span.Span {
 }
 
 // clipLine returns the part of line i that is in r.
-func (d *document) clipLine(i int, r span.Span) span.Span {
+func (d *document) clipLine(i int, r form.Span) form.Span {
 	line := d.lines[i]
 	start := min(max(line.Start, r.Start), line.End)
-	return span.New(start, max(min(line.End, r.End), start))
+	return form.NewSpan(start, max(min(line.End, r.End), start))
 }
 
 func (d *document) lineText(i int) string { return d.text[d.lines[i].Start:d.lines[i].End] }
@@ -54,16 +53,16 @@ func isPhrase(s string, phrases []string) bool {
 }
 
 // rowCells returns the cells of rows that begin with one of the names.
-func (d *document) rowCells(r span.Span, rows []string) []span.Span {
-	var found []span.Span
+func (d *document) rowCells(r form.Span, rows []string) []form.Span {
+	var found []form.Span
 	for i := d.lineAt(r.Start); i < len(d.lines) && d.lines[i].Start < r.End; i++ {
 		line := d.clipLine(i, r)
-		style := delimited.StyleOf(d.text[line.Start:line.End])
-		if style == delimited.None {
+		style := form.StyleOf(d.text[line.Start:line.End])
+		if style == form.None {
 			continue
 		}
 
-		cells := delimited.Split(d.text, line, style)
+		cells := form.Split(d.text, line, style)
 		if isPhrase(d.text[cells[0].Start:cells[0].End], rows) {
 			found = append(found, cells[1:]...)
 		}
@@ -74,25 +73,25 @@ func (d *document) rowCells(r span.Span, rows []string) []span.Span {
 
 // columnCells returns the cells below a heading, up to the next such heading: those
 // with the same number, or with gaps between cells those that stand under it.
-func (d *document) columnCells(head, n int, title span.Span, style delimited.Style, r span.Span, columns, rows []string) []span.Span {
-	var found []span.Span
+func (d *document) columnCells(head, n int, title form.Span, style form.Style, r form.Span, columns, rows []string) []form.Span {
+	var found []form.Span
 	from := title.Start - d.lines[head].Start
-	under := span.New(from, from+title.End-title.Start)
+	under := form.NewSpan(from, from+title.End-title.Start)
 
 	for i := head + 1; i < len(d.lines) && d.lines[i].Start < r.End; i++ {
 		text := d.lineText(i)
 		switch {
-		case delimited.IsRule(strings.TrimSpace(text)):
+		case form.IsRule(strings.TrimSpace(text)):
 			continue
 		case strings.TrimSpace(text) == "":
 			return found
 		}
 
 		// Cells between gaps have no number to go by, as empty ones leave no trace.
-		cells := delimited.Split(d.text, d.lines[i], style)
+		cells := form.Split(d.text, d.lines[i], style)
 		at := n
-		if style == delimited.Gaps {
-			at = slices.IndexFunc(cells, func(c span.Span) bool {
+		if style == form.Gaps {
+			at = slices.IndexFunc(cells, func(c form.Span) bool {
 				return c.Start-d.lines[i].Start < under.End && c.End-d.lines[i].Start > under.Start
 			})
 		}
@@ -124,7 +123,7 @@ func (s *search) headCells(m mark) (cells []table.Cell, sure bool) {
 
 	// The row of the head that holds the label need not be the last one.
 	heads := table.Cells(s.text, head, nil)
-	n := slices.IndexFunc(heads, func(c table.Cell) bool { return s.isLabelCell(span.New(c.Start, c.End), m) })
+	n := slices.IndexFunc(heads, func(c table.Cell) bool { return s.isLabelCell(form.NewSpan(c.Start, c.End), m) })
 	if n < 0 {
 		return nil, false
 	}
@@ -155,7 +154,7 @@ func (s *search) headAt(at int) (*textTable, table.Line) {
 		return 1
 	})
 
-	if i == len(tables) || tables[i].style != delimited.None {
+	if i == len(tables) || tables[i].style != form.None {
 		return nil, table.Line{}
 	}
 
@@ -215,7 +214,7 @@ func (s *search) isHead(t *textTable, heads []table.Cell) bool {
 
 // isLabel reports whether a cell is a label of a field.
 func (s *search) isLabel(c table.Cell) bool {
-	return slices.ContainsFunc(marksBetween(s.allLabels, c.Start, c.Start+1), func(l mark) bool { return s.isLabelCell(span.New(c.Start, c.End), l) })
+	return slices.ContainsFunc(marksBetween(s.allLabels, c.Start, c.Start+1), func(l mark) bool { return s.isLabelCell(form.NewSpan(c.Start, c.End), l) })
 }
 
 // addFromCells adds the values of cells, and reports whether there are any.
@@ -235,14 +234,14 @@ func (s *search) addCell(c table.Cell) {
 	}
 
 	// A cell that is a value as a whole needs no search within it.
-	cell := candidate{Span: span.New(c.Start, c.End), matchStart: c.Start, score: scoreEntry, value: -1, cell: true}
+	cell := candidate{Span: form.NewSpan(c.Start, c.End), matchStart: c.Start, score: scoreEntry, value: -1, cell: true}
 	if len(s.patterns)+len(s.values) == 0 {
 		if _, shown, err := s.cellValue(text, s.document); err == nil {
 			if shown {
 				form, _ := table.Forms(s.text[c.Start:c.End])
 				cell.End = c.Start + len(form)
 			}
-			cell.whole = span.New(c.Start, c.End)
+			cell.whole = form.NewSpan(c.Start, c.End)
 			s.candidates = append(s.candidates, cell)
 			return
 		}
@@ -265,7 +264,7 @@ func isBlankOrHeading(line string) bool {
 
 // hasRows reports whether nearly all of the first lines below the head have as many
 // cells.
-func (d *document) hasRows(head, cells int, style delimited.Style) bool {
+func (d *document) hasRows(head, cells int, style form.Style) bool {
 	rows, even := 0, 0
 	for i := head + 1; i < len(d.lines) && rows < sampleRows; i++ {
 		if !d.isRow(i) {
@@ -273,7 +272,7 @@ func (d *document) hasRows(head, cells int, style delimited.Style) bool {
 		}
 
 		rows++
-		if len(delimited.Split(d.text, d.lines[i], style)) == cells {
+		if len(form.Split(d.text, d.lines[i], style)) == cells {
 			even++
 		}
 	}
@@ -285,7 +284,7 @@ func (d *document) hasRows(head, cells int, style delimited.Style) bool {
 // table.
 func (d *document) isRow(i int) bool {
 	line := strings.TrimSpace(d.lineText(i))
-	return line != "" && !delimited.IsRule(line)
+	return line != "" && !form.IsRule(line)
 }
 
 // isTables reports whether nothing stands in the text but tables and headings.

@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/internal/text/rules/form"
-	"github.com/coditect/mapreduce/internal/text/rules/span"
-	delimited "github.com/coditect/mapreduce/internal/text/rules/table"
 	"github.com/coditect/mapreduce/internal/text/table"
 )
 
@@ -15,15 +13,15 @@ import (
 // have tabs, commas or semicolons between their cells.
 type textTable struct {
 	table.Table
-	style delimited.Style // None of one between bars
+	style form.Style // None of one between bars
 }
 
 // cells returns the cells of a row. It appends to into.
 func (t *textTable) cells(text string, l table.Line, into []table.Cell) []table.Cell {
-	if t.style == delimited.None {
+	if t.style == form.None {
 		return table.Cells(text, l, into)
 	}
-	for _, c := range delimited.Split(text, span.Span(l), t.style) {
+	for _, c := range form.Split(text, form.Span(l), t.style) {
 		into = append(into, table.Cell{Start: c.Start, End: max(c.Start, c.End)})
 	}
 	return into
@@ -77,13 +75,13 @@ func (d *document) prependRows(t *textTable) {
 // delimitedTable returns the table that a text is as a whole, below headings, if nearly all
 // of its lines have as many cells as the first.
 func (d *document) delimitedTable() (textTable, bool) {
-	head := slices.IndexFunc(d.lines, func(l span.Span) bool { return !isBlankOrHeading(l.Of(d.text)) })
+	head := slices.IndexFunc(d.lines, func(l form.Span) bool { return !isBlankOrHeading(l.Of(d.text)) })
 	if head < 0 {
 		return textTable{}, false
 	}
 
-	style := delimited.StyleOf(d.lineText(head))
-	if style != delimited.Tabs && style != delimited.Commas && style != delimited.Semicolons {
+	style := form.StyleOf(d.lineText(head))
+	if style != form.Tabs && style != form.Commas && style != form.Semicolons {
 		return textTable{}, false
 	}
 

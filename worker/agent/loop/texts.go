@@ -9,8 +9,8 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/outcome/output"
-	"github.com/coditect/mapreduce/internal/text/bibliography"
 	"github.com/coditect/mapreduce/internal/text/ground"
+	"github.com/coditect/mapreduce/internal/text/refs"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/model/form"
 	"github.com/coditect/mapreduce/worker/agent/model/found"
@@ -142,7 +142,7 @@ func (t *texts) bundled(name string) *output.Evidence {
 func (t *texts) cite(at unit.Place) output.Citation {
 	c := unit.Cite(t.task, at)
 	if own := t.task.Text; at.Evidence == nil {
-		source := bibliography.FromMetadata(string(own.Document), own.Metadata)
+		source := refs.FromMetadata(string(own.Document), own.Metadata)
 		c.Label = source.Label()
 	}
 	return c

@@ -10,8 +10,8 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
 	"github.com/coditect/mapreduce/internal/outcome/output/check"
-	"github.com/coditect/mapreduce/internal/text/chunk"
 	"github.com/coditect/mapreduce/internal/text/ground"
+	"github.com/coditect/mapreduce/internal/text/pack"
 	"github.com/coditect/mapreduce/internal/text/token"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/model/form"
@@ -139,7 +139,7 @@ func (x *extraction) splitStretch(at stretch) (parts []stretch, why string) {
 
 	// In tokens: the parts share no more than an eighth of the text.
 	overlap := min(200, size/8)
-	pieces, err := chunk.Cut(core, chunk.Options{MaxTokens: size/2 + overlap + 1, Overlap: overlap, Counter: x.agent.count})
+	pieces, err := pack.Cut(core, pack.Options{MaxTokens: size/2 + overlap + 1, Overlap: overlap, Counter: x.agent.count})
 	if err != nil || len(pieces) < 2 {
 		return nil, fmt.Sprintf("a text of %d tokens cannot be split", size)
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/outcome/output"
-	"github.com/coditect/mapreduce/internal/text/bibliography"
 	"github.com/coditect/mapreduce/internal/text/digest"
 	"github.com/coditect/mapreduce/internal/text/ground"
 	"github.com/coditect/mapreduce/internal/text/refs"
@@ -54,7 +53,7 @@ func (Runner) Run(ctx context.Context, task *agent.Task, _ agent.Calls) (*agent.
 // Choose returns the passages of a task's text that bear most on the query of its stage, in
 // the order of the text.
 func Choose(task *agent.Task) []output.Passage {
-	c := &chooser{task: task, text: task.Text, source: bibliography.FromMetadata(string(task.Text.Document), task.Text.Metadata)}
+	c := &chooser{task: task, text: task.Text, source: refs.FromMetadata(string(task.Text.Document), task.Text.Metadata)}
 	return c.choose()
 }
 
@@ -62,7 +61,7 @@ func Choose(task *agent.Task) []output.Passage {
 type chooser struct {
 	task   *agent.Task
 	text   *mapreduce.Text
-	source bibliography.Source
+	source refs.Source
 }
 
 func (c *chooser) choose() []output.Passage {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coditect/mapreduce/api/transport/authority"
+	"github.com/coditect/mapreduce/api/transport"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
 )
@@ -64,21 +64,21 @@ func makeCertificates(p *program.Program, o options) error {
 		return err
 	}
 
-	ca, made, err := authority.Open(o.dir, "Coditect test authority", max(valid, authorityDays*24*time.Hour), time.Now)
+	ca, made, err := transport.OpenAuthority(o.dir, "Coditect test authority", max(valid, authorityDays*24*time.Hour), time.Now)
 	if err != nil {
 		return exit.RefusedError("--output: %w", err)
 	}
 	if made {
-		fmt.Fprintf(p.Stdout, "%s\n", filepath.Join(o.dir, authority.CertFile))
+		fmt.Fprintf(p.Stdout, "%s\n", filepath.Join(o.dir, transport.CertFile))
 	}
 
 	if len(o.hosts) > 0 {
-		if err := issue(p, o.dir, ca, "server", authority.Request{Names: o.hosts, CommonName: o.hosts[0], Server: true, Valid: valid}); err != nil {
+		if err := issue(p, o.dir, ca, "server", transport.CertificateRequest{Names: o.hosts, CommonName: o.hosts[0], Server: true, Valid: valid}); err != nil {
 			return exit.UsageError("--host: %w", err)
 		}
 	}
 	for i, name := range o.clients {
-		if err := issue(p, o.dir, ca, files[i], authority.Request{Names: []string{name}, Valid: valid}); err != nil {
+		if err := issue(p, o.dir, ca, files[i], transport.CertificateRequest{Names: []string{name}, Valid: valid}); err != nil {
 			return exit.UsageError("--client: %w", err)
 		}
 	}
@@ -109,13 +109,13 @@ func fileNames(o options) ([]string, error) {
 	return names, nil
 }
 
-func issue(p *program.Program, dir string, ca *authority.Authority, name string, r authority.Request) error {
+func issue(p *program.Program, dir string, ca *transport.Authority, name string, r transport.CertificateRequest) error {
 	cert, key, err := ca.Issue(r)
 	if err != nil {
 		return err
 	}
 	certFile, keyFile := filepath.Join(dir, name+".pem"), filepath.Join(dir, name+".key")
-	if err := authority.WritePair(certFile, keyFile, cert, key); err != nil {
+	if err := transport.WritePair(certFile, keyFile, cert, key); err != nil {
 		return err
 	}
 	fmt.Fprintf(p.Stdout, "%s %s\n", certFile, keyFile)

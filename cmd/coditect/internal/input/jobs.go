@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/api/errs"
-	"github.com/coditect/mapreduce/api/lineage"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/resultfile"
 )
 
 // JobPrefix marks an input that is a finished job, before its id. A file of such a name
@@ -112,7 +112,7 @@ type records struct {
 
 // A pending is a record that waits for its citations.
 type pending struct {
-	record    *lineage.Record
+	record    *resultfile.Record
 	number    int64 // in the result, from 1
 	missing   int   // citations that have not come
 	citations map[string]*mapreduce.Citation
@@ -135,7 +135,7 @@ func (r *records) addPart(p *mapreduce.ResultPart) error {
 
 func (r *records) addRecord(data []byte) error {
 	r.n++
-	record, err := lineage.ParseRecord(data)
+	record, err := resultfile.ParseRecord(data)
 	if err != nil {
 		return errs.New(errs.DataLoss, "record %d of job %s: %v", r.n, r.job, err)
 	}

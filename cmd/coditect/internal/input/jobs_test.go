@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/errs"
-	"github.com/coditect/mapreduce/api/lineage"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/resultfile"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/input"
 )
 
@@ -115,7 +115,7 @@ func TestRecordsOfJobs(t *testing.T) {
 				if "#"+d.Metadata["record"] != number || d.Metadata["job_id"] != string(chainedJob) {
 					t.Errorf("document %s has the metadata %v", d.ID, d.Metadata)
 				}
-				v := lineage.Of(&mapreduce.Citation{End: 1 << 20, Via: d.Metadata[mapreduce.MetadataVia]})
+				v := resultfile.ViaOf(&mapreduce.Citation{End: 1 << 20, Via: d.Metadata[mapreduce.MetadataVia]})
 				for _, ref := range slices.Sorted(maps.Keys(v.Citations)) {
 					via[number] = append(via[number], string(v.Citations[ref].Document))
 				}

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/api/schema"
-	"github.com/coditect/mapreduce/internal/text/decimals"
+	"github.com/coditect/mapreduce/internal/text/derive"
 )
 
 // numberForms says with how many decimals reports show numbers: as many as the schema states, or else as the
@@ -26,7 +26,7 @@ func newNumberForms(source []byte) *numberForms {
 	for _, field := range s.Fields() {
 		name := schema.RecordName(field.Path)
 		f.isText[name] = !field.Property.Numeric()
-		if n, ok := decimals.Of(field.Property); ok {
+		if n, ok := derive.DecimalsOf(field.Property); ok {
 			f.stated[name] = n
 		}
 	}
@@ -41,10 +41,10 @@ func (f *numberForms) display(field, value string, quotes []string) string {
 
 	n, ok := f.stated[field]
 	for i := 0; i < len(quotes) && !ok; i++ {
-		n, ok = decimals.In(value, quotes[i])
+		n, ok = derive.DecimalsIn(value, quotes[i])
 	}
 	f.shown[field] = max(f.shown[field], n)
-	return decimals.Padded(value, n)
+	return derive.Padded(value, n)
 }
 
 // leastOfMean is how many decimals a mean of whole numbers may have.
@@ -67,8 +67,8 @@ func (f *numberForms) displayStatistics(field string, numbers map[string]string)
 			continue
 		}
 		if column == "mean" {
-			numbers[column] = decimals.Rounded(numbers[column], max(n, leastOfMean))
+			numbers[column] = derive.Rounded(numbers[column], max(n, leastOfMean))
 		}
-		numbers[column] = decimals.Padded(numbers[column], n)
+		numbers[column] = derive.Padded(numbers[column], n)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/page"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results/folder"
-	"github.com/coditect/mapreduce/internal/text/bibliography"
+	"github.com/coditect/mapreduce/internal/text/refs"
 	"github.com/coditect/mapreduce/worker/agent/model/settings"
 )
 
@@ -340,7 +340,7 @@ func (b *pageBuilder) reportOf(written *writtenReport) *page.Report {
 }
 
 // sourceText returns all that is known of a source, on one line.
-func sourceText(s *bibliography.Source) string {
+func sourceText(s *refs.Source) string {
 	parts := []string{strings.Join(s.Authors, "; "), s.Title, s.Year, s.URL, "document " + s.ID}
 	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), ". ")
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/resultfile"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results/folder"
-	"github.com/coditect/mapreduce/internal/plan/trace"
+	"github.com/coditect/mapreduce/internal/plan/render"
 )
 
 // A Service is the part of mapreduce.Client that results are read from.
@@ -197,7 +197,7 @@ type writer struct {
 	read    chan struct{} // closed when report is set
 	printed io.ReadCloser // the records to print; set by result
 	tree    string        // the picture of the units as SVG, set by units; empty if it is large
-	traced  trace.Tally   // set by units
+	traced  render.Tally  // set by units
 	ended   endTimes      // set by audit
 	tally   unitTally     // set by units
 }

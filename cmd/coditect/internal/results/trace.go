@@ -8,7 +8,7 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results/folder"
 	"github.com/coditect/mapreduce/internal/outcome/output/payload"
 	"github.com/coditect/mapreduce/internal/plan"
-	"github.com/coditect/mapreduce/internal/plan/trace"
+	"github.com/coditect/mapreduce/internal/plan/render"
 	"github.com/coditect/mapreduce/worker/agent/model/settings"
 )
 
@@ -30,7 +30,7 @@ func newTrace(w *writer) (*traceWriter, error) {
 // addUnit adds a unit to the trace. Its start is computed from the commit of its
 // outcome and its duration, so it is a little too late.
 func (t *traceWriter) addUnit(u *mapreduce.Unit) error {
-	r := trace.Ran{Unit: u, Ended: t.w.ended.timeOf(u.ID), Unpriced: t.w.tally.prices.unitCost(u) == nil}
+	r := render.Ran{Unit: u, Ended: t.w.ended.timeOf(u.ID), Unpriced: t.w.tally.prices.unitCost(u) == nil}
 	captured := t.w.job.Spec.Capture != mapreduce.CaptureOff || u.CallSums.Tools > 0 // those of agents with tools always are
 
 	if captured && u.Kind != mapreduce.KindParse && len(u.Output) > 0 {
@@ -40,17 +40,17 @@ func (t *traceWriter) addUnit(u *mapreduce.Unit) error {
 		}
 	}
 	t.w.traced.Add(r)
-	return t.tasks.AddValue("", trace.Of(r))
+	return t.tasks.AddValue("", render.RanTaskOf(r))
 }
 
 // fitTimes corrects the times when units ended, so that no more of them seem to have
 // run at once than the job allows.
 func (w *writer) fitTimes(ctx context.Context) error {
 	var keys [][16]byte
-	var spans []trace.Span
+	var spans []render.Span
 	err := eachUnit(ctx, w.service, mapreduce.ListUnitsQuery{Job: w.config.Job}, func(u *mapreduce.Unit) error {
 		if ended := w.ended.timeOf(u.ID); !ended.IsZero() {
-			keys, spans = append(keys, endingKey(u.ID)), append(spans, trace.Span{Ended: ended, Took: u.Elapsed})
+			keys, spans = append(keys, endingKey(u.ID)), append(spans, render.Span{Ended: ended, Took: u.Elapsed})
 		}
 		return nil
 	})
@@ -58,7 +58,7 @@ func (w *writer) fitTimes(ctx context.Context) error {
 		return err
 	}
 
-	trace.FitLanes(spans, w.job.Spec.Parallelism)
+	render.FitLanes(spans, w.job.Spec.Parallelism)
 	for i, s := range spans {
 		w.ended[keys[i]] = s.Ended.UnixMicro()
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/plural"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results/folder"
-	"github.com/coditect/mapreduce/internal/text/bibliography"
+	"github.com/coditect/mapreduce/internal/text/refs"
 )
 
 // A writtenReport is the report that a job wrote, as result.json has it under report.
@@ -19,7 +19,7 @@ type writtenReport struct {
 	raw        json.RawMessage
 	Question   string
 	Sections   []writtenSection
-	References []bibliography.Entry
+	References []refs.Entry
 	Claims     []writtenClaim
 	Measures   json.RawMessage
 	measures   writtenMeasures
@@ -76,14 +76,14 @@ func (w *writer) writeBibliography(context.Context) error {
 	}
 
 	entries := w.report.written.References
-	csl, err := bibliography.CSL(entries)
+	csl, err := refs.CSL(entries)
 	if err != nil {
 		return err
 	}
 
 	for _, f := range []struct {
 		name, text string
-	}{{"bibliography.json", string(csl)}, {"bibliography.bib", bibliography.BibTeX(entries)}} {
+	}{{"bibliography.json", string(csl)}, {"bibliography.bib", refs.BibTeX(entries)}} {
 		err := w.dir.WriteFile(f.name, func(out *folder.File) error {
 			_, err := out.WriteString(f.text)
 			return err
@@ -145,7 +145,7 @@ func (m *markdownPage) writeText(r *writtenReport, v view) {
 	}
 
 	if len(r.References) > 0 {
-		m.printf("\n## References\n\n%s", bibliography.Markdown(r.References))
+		m.printf("\n## References\n\n%s", refs.ListMarkdown(r.References))
 	}
 
 	for _, line := range []string{r.silentDocuments(v), unusedCitations(v)} {

@@ -17,7 +17,6 @@ import (
 	"github.com/coditect/mapreduce/api/server"
 	"github.com/coditect/mapreduce/api/telemetry"
 	"github.com/coditect/mapreduce/api/transport"
-	"github.com/coditect/mapreduce/api/transport/authority"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/orchestrator/access"
 	"github.com/coditect/mapreduce/orchestrator/observe"
@@ -156,30 +155,30 @@ const principal = "bench"
 
 // secure makes an authority, certificates of it and, if there is to be one, a policy.
 func (s *service) secure(dir string, config *server.Config) error {
-	ca, _, err := authority.Open(dir, "bench", time.Hour, time.Now)
+	ca, _, err := transport.OpenAuthority(dir, "bench", time.Hour, time.Now)
 	if err != nil {
 		return err
 	}
 
 	path := func(name string) string { return filepath.Join(dir, name) }
-	for name, r := range map[string]authority.Request{
+	for name, r := range map[string]transport.CertificateRequest{
 		"server": {Names: []string{"127.0.0.1"}, Server: true, Valid: time.Hour}, principal: {Names: []string{principal}, Valid: time.Hour},
 	} {
 		cert, key, err := ca.Issue(r)
 		if err == nil {
-			err = authority.WritePair(path(name+".pem"), path(name+".key"), cert, key)
+			err = transport.WritePair(path(name+".pem"), path(name+".key"), cert, key)
 		}
 		if err != nil {
 			return err
 		}
 	}
 
-	own, err := transport.NewServer(transport.ServerConfig{Cert: path("server.pem"), Key: path("server.key"), ClientCA: path(authority.CertFile)})
+	own, err := transport.NewServer(transport.ServerConfig{Cert: path("server.pem"), Key: path("server.key"), ClientCA: path(transport.CertFile)})
 	if err != nil {
 		return err
 	}
 	config.TLS = own.TLS()
-	if s.dial.Credentials, err = transport.NewClient(transport.ClientConfig{CA: path(authority.CertFile), Cert: path(principal + ".pem"), Key: path(principal + ".key")}); err != nil {
+	if s.dial.Credentials, err = transport.NewClient(transport.ClientConfig{CA: path(transport.CertFile), Cert: path(principal + ".pem"), Key: path(principal + ".key")}); err != nil {
 		return err
 	}
 

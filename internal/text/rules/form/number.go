@@ -6,20 +6,19 @@ import (
 	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/schema/format"
-	"github.com/coditect/mapreduce/internal/text/rules/span"
 )
 
 // scanNumbers finds numbers that stand for themselves, see format.Numerals.
-func scanNumbers(text string, start, end int, style format.NumberStyle) []span.Span {
-	var found []span.Span
+func scanNumbers(text string, start, end int, style format.NumberStyle) []Span {
+	var found []Span
 	for from, to := range format.Numerals(text[start:end], style) {
-		found = append(found, span.New(start+from, start+to))
+		found = append(found, NewSpan(start+from, start+to))
 	}
 	return found
 }
 
 // withPercent finds numbers, each with the percent sign behind it: it tells what they are.
-func withPercent(text string, start, end int, style format.NumberStyle) []span.Span {
+func withPercent(text string, start, end int, style format.NumberStyle) []Span {
 	found := scanNumbers(text, start, end, style)
 	for i, n := range found {
 		rest := strings.TrimLeft(text[n.End:end], " \u00a0\u202f")
@@ -31,8 +30,8 @@ func withPercent(text string, start, end int, style format.NumberStyle) []span.S
 }
 
 // Amounts finds numbers that are not percentages.
-func Amounts(text string, start, end int, style format.NumberStyle) []span.Span {
-	return slices.DeleteFunc(scanNumbers(text, start, end, style), func(n span.Span) bool {
+func Amounts(text string, start, end int, style format.NumberStyle) []Span {
+	return slices.DeleteFunc(scanNumbers(text, start, end, style), func(n Span) bool {
 		return strings.HasPrefix(strings.TrimLeft(text[n.End:end], " \u00a0\u202f"), "%") || n.Start > start && text[n.Start-1] == '%'
 	})
 }

@@ -9,23 +9,22 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
-	"github.com/coditect/mapreduce/internal/text/rules/span"
 )
 
 // withWords finds what scan does, and numbers in words. Where the same number stands
 // in digits behind the words, in parentheses, both are one.
 func withWords(scan Scanner) Scanner {
-	return func(text string, start, end int, style format.NumberStyle) []span.Span {
+	return func(text string, start, end int, style format.NumberStyle) []Span {
 		digits := scan(text, start, end, style)
 
-		var found []span.Span
+		var found []Span
 		// Several words may be one number: those inside the last are passed over.
 		for _, w := range Words(text, start, end) {
 			if len(found) > 0 && w.Start < found[len(found)-1].End {
 				continue
 			}
 			if _, to, ok := format.WordsAt(text[:end], w.Start); ok && isWholeWord(text, w.Start, to) {
-				found = append(found, withDigits(text[:end], span.New(w.Start, to)))
+				found = append(found, withDigits(text[:end], NewSpan(w.Start, to)))
 			}
 		}
 
@@ -41,7 +40,7 @@ func withWords(scan Scanner) Scanner {
 			}
 		}
 
-		slices.SortFunc(found, func(a, b span.Span) int { return cmp.Compare(a.Start, b.Start) })
+		slices.SortFunc(found, func(a, b Span) int { return cmp.Compare(a.Start, b.Start) })
 		return found
 	}
 }
@@ -53,7 +52,7 @@ func isWholeWord(text string, start, end int) bool {
 }
 
 // withDigits extends a number in words over the same in parentheses.
-func withDigits(text string, words span.Span) span.Span {
+func withDigits(text string, words Span) Span {
 	rest := strings.TrimLeft(text[words.End:], " \n\r\t")
 	if !strings.HasPrefix(rest, "(") {
 		return words
@@ -64,7 +63,7 @@ func withDigits(text string, words span.Span) span.Span {
 		return words
 	}
 
-	whole := span.New(words.Start, len(text)-len(rest)+shut+1)
+	whole := NewSpan(words.Start, len(text)-len(rest)+shut+1)
 	if _, ok := format.ParseNumberWords(text[whole.Start:whole.End]); !ok {
 		return words
 	}
@@ -77,8 +76,8 @@ const maxUnitBytes = 40
 // withUnits finds those numbers beside which one of the units of p stands, and the
 // unit with them.
 func withUnits(p *schema.Property, scan Scanner) Scanner {
-	return func(text string, start, end int, style format.NumberStyle) []span.Span {
-		var found []span.Span
+	return func(text string, start, end int, style format.NumberStyle) []Span {
+		var found []Span
 		for _, n := range scan(text, start, end, style) {
 			if whole, ok := beside(p, text, n, start, end); ok {
 				found = append(found, whole)
@@ -89,7 +88,7 @@ func withUnits(p *schema.Property, scan Scanner) Scanner {
 }
 
 // beside returns a number with the unit behind or in front of it.
-func beside(p *schema.Property, text string, n span.Span, start, end int) (span.Span, bool) {
+func beside(p *schema.Property, text string, n Span, start, end int) (Span, bool) {
 	reach := min(end, n.End+maxUnitBytes)
 	// The longest unit comes first, as one may begin with another.
 	for to := reach; to > n.End; to-- {
@@ -98,7 +97,7 @@ func beside(p *schema.Property, text string, n span.Span, start, end int) (span.
 			continue
 		}
 		if number, unit := p.CutUnit(whole); unit != nil && len(number) <= n.End-n.Start {
-			return span.New(n.Start, to), true
+			return NewSpan(n.Start, to), true
 		}
 	}
 
@@ -107,16 +106,16 @@ func beside(p *schema.Property, text string, n span.Span, start, end int) (span.
 			continue
 		}
 		if number, unit := p.CutUnit(text[from:n.End]); unit != nil && len(number) <= n.End-n.Start {
-			return span.New(from, n.End), true
+			return NewSpan(from, n.End), true
 		}
 	}
 
-	return span.Span{}, false
+	return Span{}, false
 }
 
 // scanDurations finds durations.
-func scanDurations(text string, start, end int) []span.Span {
-	var found []span.Span
+func scanDurations(text string, start, end int) []Span {
+	var found []Span
 	text = text[:end]
 
 	for i := start; i < end; i++ {
@@ -124,7 +123,7 @@ func scanDurations(text string, start, end int) []span.Span {
 			continue
 		}
 		if _, to, ok := format.DurationAt(text, i); ok {
-			found = append(found, span.New(i, to))
+			found = append(found, NewSpan(i, to))
 			i = to - 1
 		}
 	}
@@ -133,8 +132,8 @@ func scanDurations(text string, start, end int) []span.Span {
 }
 
 // scanCurrencies finds the currencies that stand beside numbers.
-func scanCurrencies(text string, start, end int) []span.Span {
-	var found []span.Span
+func scanCurrencies(text string, start, end int) []Span {
+	var found []Span
 	for _, n := range scanNumbers(text, start, end, format.NumberStyle{}) {
 		if c, ok := currencyBeside(text, n, start, end); ok && !(c.Of(text) == "$" && isSection(text[:end], n.End)) {
 			found = append(found, c)
@@ -159,8 +158,8 @@ var sectionWords = strings.Fields("nr nummer abs absatz satz ziff ziffer lit buc
 
 // currencyBeside returns the sign, code or name right in front of a number or behind
 // it.
-func currencyBeside(text string, n span.Span, start, end int) (span.Span, bool) {
-	n = span.Trim(text, n)
+func currencyBeside(text string, n Span, start, end int) (Span, bool) {
+	n = Trim(text, n)
 	for n.Start < n.End && !IsDigit(text[n.Start]) {
 		_, width := utf8.DecodeRuneInString(text[n.Start:])
 		n.Start += width
@@ -172,7 +171,7 @@ func currencyBeside(text string, n span.Span, start, end int) (span.Span, bool) 
 		front++
 	}
 
-	head := span.New(front, n.Start)
+	head := NewSpan(front, n.Start)
 	head.End -= len(text[head.Start:head.End]) - len(strings.TrimRight(text[head.Start:head.End], " \t\n\u00a0)]:="))
 	if i := strings.LastIndexFunc(text[head.Start:head.End], endsCurrency); i >= 0 {
 		_, width := utf8.DecodeRuneInString(text[head.Start+i:])
@@ -198,10 +197,10 @@ func currencyBeside(text string, n span.Span, start, end int) (span.Span, bool) 
 	word = strings.TrimRight(word, ".")
 
 	if _, ok := format.ParseCurrency(word); ok {
-		return span.New(at, at+len(word)), true
+		return NewSpan(at, at+len(word)), true
 	}
 
-	return span.Span{}, false
+	return Span{}, false
 }
 
 // currencyReach is how many bytes in front of a number its currency may take; behind it the

@@ -1,5 +1,6 @@
 // Package form finds values by their form alone: dates, times, numbers in digits and
-// words, amounts, durations, addresses. It is pure.
+// words, amounts, durations, addresses, and the cells of tables in lines of text,
+// however these are set apart. It is pure.
 package form
 
 import (
@@ -11,16 +12,15 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
-	"github.com/coditect/mapreduce/internal/text/rules/span"
 )
 
 // A Scanner finds all texts of some form in text[start:end], in order and
 // without overlap. The style is that of the numbers of the text.
-type Scanner func(text string, start, end int, style format.NumberStyle) []span.Span
+type Scanner func(text string, start, end int, style format.NumberStyle) []Span
 
 // ofAnyStyle makes a Scanner of a function that finds what has no numbers in groups.
-func ofAnyStyle(scan func(text string, start, end int) []span.Span) Scanner {
-	return func(text string, start, end int, _ format.NumberStyle) []span.Span { return scan(text, start, end) }
+func ofAnyStyle(scan func(text string, start, end int) []Span) Scanner {
+	return func(text string, start, end int, _ format.NumberStyle) []Span { return scan(text, start, end) }
 }
 
 // Of returns the Scanner for values of p, nil when they have no form of
@@ -89,8 +89,8 @@ func RecognisedAnywhere(p *schema.Property) bool {
 }
 
 // scanDates finds dates.
-func scanDates(text string, start, end int) []span.Span {
-	var found []span.Span
+func scanDates(text string, start, end int) []Span {
+	var found []Span
 	text = text[:end]
 
 	for i := start; i < end; i++ {
@@ -99,7 +99,7 @@ func scanDates(text string, start, end int) []span.Span {
 		}
 
 		if _, to, ok := format.DateAt(text, i); ok {
-			date := span.New(i, to)
+			date := NewSpan(i, to)
 			if stored, ok := storedDate(text, i, to); ok {
 				date, to = stored, stored.End
 			}
@@ -118,13 +118,13 @@ var storedForm = regexp.MustCompile(`^(?: \d{1,2}:\d\d(?::\d\d)?(?: ?[APap][Mm])
 // storedDate returns the stored form of the date text[start:end], such as that of
 // "04.03.2024 (2024-03-04)", which tells the month from the day. It must be a reading of
 // what is shown.
-func storedDate(text string, start, end int) (stored span.Span, ok bool) {
+func storedDate(text string, start, end int) (stored Span, ok bool) {
 	at := storedForm.FindStringSubmatchIndex(text[end:min(len(text), end+40)])
 	if at == nil {
-		return span.Span{}, false
+		return Span{}, false
 	}
 
-	stored = span.New(end+at[2], end+at[3])
+	stored = NewSpan(end+at[2], end+at[3])
 	iso := text[stored.Start:stored.End]
 	for d := range format.NumericDates(text[start:end]) {
 		if iso == d.DayFirst || iso == d.MonthFirst || iso == d.YearFirst {
@@ -132,7 +132,7 @@ func storedDate(text string, start, end int) (stored span.Span, ok bool) {
 		}
 	}
 
-	return span.Span{}, false
+	return Span{}, false
 }
 
 // mayBeginDate reports whether i is the first digit of a run, or begins a word with
@@ -158,10 +158,10 @@ func mayBeginDate(text string, start, i int) bool {
 }
 
 // scanDateTimes finds dates with the time that follows them.
-func scanDateTimes(text string, start, end int) []span.Span {
+func scanDateTimes(text string, start, end int) []Span {
 	const reach = 40 // bytes after the date in which its time is looked for
 	p := &schema.Property{Type: schema.String, Format: schema.DateTime}
-	var found []span.Span
+	var found []Span
 
 	for _, date := range scanDates(text, start, end) {
 		times := Times(text, date.End, min(date.End+reach, end))
@@ -169,7 +169,7 @@ func scanDateTimes(text string, start, end int) []span.Span {
 			continue
 		}
 
-		whole := span.New(date.Start, times[0].End)
+		whole := NewSpan(date.Start, times[0].End)
 		if _, err := p.Normalize(text[whole.Start:whole.End]); err == nil {
 			found = append(found, whole)
 		}
@@ -180,10 +180,10 @@ func scanDateTimes(text string, start, end int) []span.Span {
 
 // Times finds times of day, with seconds, AM or PM and zone if they are
 // there.
-func Times(text string, start, end int) []span.Span {
+func Times(text string, start, end int) []Span {
 	const reach = 24 // bytes of the longest time
 	p := &schema.Property{Type: schema.String, Format: schema.Time}
-	var found []span.Span
+	var found []Span
 
 	for i := start; i < end; i++ {
 		if !IsDigit(text[i]) || i > start && (IsDigit(text[i-1]) || text[i-1] == ':') {
@@ -204,7 +204,7 @@ func Times(text string, start, end int) []span.Span {
 				continue
 			}
 			if _, err := p.Normalize(text[i:to]); err == nil {
-				found = append(found, span.New(i, to))
+				found = append(found, NewSpan(i, to))
 				i = to - 1
 				break
 			}
@@ -215,8 +215,8 @@ func Times(text string, start, end int) []span.Span {
 }
 
 // scanBooleans finds yes and no as words.
-func scanBooleans(text string, start, end int) []span.Span {
-	var found []span.Span
+func scanBooleans(text string, start, end int) []Span {
+	var found []Span
 	for _, w := range Words(text, start, end) {
 		switch strings.ToLower(text[w.Start:w.End]) {
 		case "true", "false", "yes", "no", "y", "n":
@@ -227,14 +227,14 @@ func scanBooleans(text string, start, end int) []span.Span {
 }
 
 // Words returns the runs of letters and digits.
-func Words(text string, start, end int) []span.Span {
-	var found []span.Span
+func Words(text string, start, end int) []Span {
+	var found []Span
 	for i := start; i < end; i++ {
 		if !IsWordByte(text[i]) {
 			continue
 		}
 
-		w := span.New(i, i)
+		w := NewSpan(i, i)
 		for i < end && IsWordByte(text[i]) {
 			i++
 		}
@@ -250,15 +250,15 @@ func Words(text string, start, end int) []span.Span {
 const MaxAddress = 2048
 
 // scanEmails finds email addresses.
-func scanEmails(text string, start, end int) []span.Span {
+func scanEmails(text string, start, end int) []Span {
 	p := &schema.Property{Type: schema.String, Format: schema.Email}
-	var found []span.Span
+	var found []Span
 	for at := start; at < end; at++ {
 		if text[at] != '@' {
 			continue
 		}
 
-		s := span.New(at, at+1)
+		s := NewSpan(at, at+1)
 		for s.Start > start && at-s.Start < MaxAddress && inAddress(text[s.Start-1], "._%+'-") {
 			s.Start--
 		}
@@ -277,11 +277,11 @@ func inAddress(c byte, symbols string) bool {
 }
 
 // scanURIs finds absolute URIs, and hosts that begin with www.
-func scanURIs(text string, start, end int) []span.Span {
+func scanURIs(text string, start, end int) []Span {
 	p := &schema.Property{Type: schema.String, Format: schema.URI}
-	var found []span.Span
+	var found []Span
 	for i := start; i < end; i++ {
-		s := span.New(i, i)
+		s := NewSpan(i, i)
 		switch {
 		case text[i] == ':' && strings.HasPrefix(text[i:end], "://"):
 			for s.Start > start && i-s.Start < 20 && inAddress(text[s.Start-1], "+.-") {
@@ -326,7 +326,7 @@ func endOfURI(text string, i, end int) int {
 }
 
 // appendAddress appends s without the punctuation at its end, if it is one.
-func appendAddress(found []span.Span, text string, s span.Span, p *schema.Property, punctuation string) []span.Span {
+func appendAddress(found []Span, text string, s Span, p *schema.Property, punctuation string) []Span {
 	s.End = s.Start + len(strings.TrimRight(text[s.Start:s.End], punctuation))
 	if len(found) > 0 && s.Start < found[len(found)-1].End {
 		return found

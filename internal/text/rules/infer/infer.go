@@ -15,8 +15,7 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
 	"github.com/coditect/mapreduce/api/shorten"
-	"github.com/coditect/mapreduce/internal/text/rules/span"
-	delimited "github.com/coditect/mapreduce/internal/text/rules/table"
+	"github.com/coditect/mapreduce/internal/text/rules/form"
 	"github.com/coditect/mapreduce/internal/text/table"
 )
 
@@ -173,12 +172,12 @@ func (p *Proposal) addTable(lines []string) bool {
 		return false
 	}
 
-	style := delimited.StyleOf(lines[0])
-	if style == delimited.None || style == delimited.Gaps {
+	style := form.StyleOf(lines[0])
+	if style == form.None || style == form.Gaps {
 		return false
 	}
 
-	lines = slices.DeleteFunc(lines, func(l string) bool { return delimited.IsRule(strings.TrimSpace(l)) })
+	lines = slices.DeleteFunc(lines, func(l string) bool { return form.IsRule(strings.TrimSpace(l)) })
 	if len(lines) == 0 {
 		return false
 	}
@@ -212,9 +211,9 @@ func startsWithLetter(s string) bool {
 	return unicode.IsLetter(c)
 }
 
-func cellsOf(line string, style delimited.Style) []string {
+func cellsOf(line string, style form.Style) []string {
 	var cells []string
-	for _, c := range delimited.Split(line, span.New(0, len(line)), style) {
+	for _, c := range form.Split(line, form.NewSpan(0, len(line)), style) {
 		cells = append(cells, c.Of(line))
 	}
 	return cells

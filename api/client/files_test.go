@@ -1,4 +1,4 @@
-package files_test
+package client_test
 
 import (
 	"context"
@@ -10,9 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"go.uber.org/goleak"
 
-	"github.com/coditect/mapreduce/api/client/files"
+	"github.com/coditect/mapreduce/api/client"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/server/servertest"
@@ -21,10 +20,8 @@ import (
 	"github.com/coditect/mapreduce/internal/document/plain"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
 // jobOf returns a job over a folder of files by name.
-func jobOf(t *testing.T, content map[string]string) files.Job {
+func jobOf(t *testing.T, content map[string]string) client.FolderJob {
 	t.Helper()
 	dir := t.TempDir()
 	for name, data := range content {
@@ -37,7 +34,7 @@ func jobOf(t *testing.T, content map[string]string) files.Job {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return files.Job{Folder: dir, Formats: registry{formats}, Schema: []byte(`{"type":"object","properties":{"a":{"type":"string"}}}`)}
+	return client.FolderJob{Folder: dir, Formats: registry{formats}, Schema: []byte(`{"type":"object","properties":{"a":{"type":"string"}}}`)}
 }
 
 func TestDocuments(t *testing.T) {
@@ -46,7 +43,7 @@ func TestDocuments(t *testing.T) {
 	})
 	j.MaxBytes, j.Exclude = 100, []string{"out.txt"}
 	s := new(servertest.Service)
-	job, err := files.Submit(t.Context(), servertest.Client{Service: s}, j)
+	job, err := client.SubmitFolder(t.Context(), servertest.Client{Service: s}, j)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +64,7 @@ func TestPlainText(t *testing.T) {
 	j.Formats = nil
 
 	s := new(servertest.Service)
-	job, err := files.Submit(t.Context(), servertest.Client{Service: s}, j)
+	job, err := client.SubmitFolder(t.Context(), servertest.Client{Service: s}, j)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,18 +84,18 @@ func TestPlainText(t *testing.T) {
 func TestSubmitRefuses(t *testing.T) {
 	for _, tt := range []struct {
 		name, field string
-		change      func(*files.Job)
+		change      func(*client.FolderJob)
 	}{
-		{"a schema that is none", "schema", func(j *files.Job) { j.Schema = []byte("type: [") }},
-		{"no such folder", "documents", func(j *files.Job) { j.Folder += "/none" }},
-		{"nothing to read", "documents", func(j *files.Job) { j.Include = []string{"*.md"} }},
-		{"all is skipped", "documents", func(j *files.Job) { j.MaxBytes = 1 }},
+		{"a schema that is none", "schema", func(j *client.FolderJob) { j.Schema = []byte("type: [") }},
+		{"no such folder", "documents", func(j *client.FolderJob) { j.Folder += "/none" }},
+		{"nothing to read", "documents", func(j *client.FolderJob) { j.Include = []string{"*.md"} }},
+		{"all is skipped", "documents", func(j *client.FolderJob) { j.MaxBytes = 1 }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			j := jobOf(t, map[string]string{"a.txt": "text"})
 			tt.change(&j)
 			c := servertest.Client{Service: new(servertest.Service)}
-			_, err := files.Submit(t.Context(), c, j)
+			_, err := client.SubmitFolder(t.Context(), c, j)
 			if e, ok := errors.AsType[*errs.Error](err); !ok || e.Kind != errs.Invalid || e.Field != tt.field {
 				t.Errorf("got %v, want an invalid field %s", err, tt.field)
 			}
@@ -113,19 +110,19 @@ func TestSubmitRefuses(t *testing.T) {
 func TestWait(t *testing.T) {
 	s := new(servertest.Service)
 	c := servertest.Client{Service: s}
-	job, err := files.Submit(t.Context(), c, jobOf(t, map[string]string{"a.txt": "text"}))
+	job, err := client.SubmitFolder(t.Context(), c, jobOf(t, map[string]string{"a.txt": "text"}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := files.Wait(ctx, c, job.ID); !errors.Is(err, context.Canceled) {
+	if _, err := client.Wait(ctx, c, job.ID); !errors.Is(err, context.Canceled) {
 		t.Errorf("waiting for a job that runs gave %v", err)
 	}
 	if _, err := c.CancelJob(t.Context(), job.ID); err != nil {
 		t.Fatal(err)
 	}
-	if job, err = files.Wait(t.Context(), c, job.ID); err != nil || job.State != mapreduce.JobCancelled {
+	if job, err = client.Wait(t.Context(), c, job.ID); err != nil || job.State != mapreduce.JobCancelled {
 		t.Errorf("got job %v, error %v, want one that is cancelled", job, err)
 	}
 }

@@ -1,9 +1,4 @@
-// Package trace records which units of a job ran when, and at what cost: as the
-// document trace.json and as sums by level. A Tally adds units one by one, so that a
-// job of any size can be traced while its units are read.
-//
-// It is pure and imports the vocabulary and internal/plan.
-package trace
+package render
 
 import (
 	"encoding/json"
@@ -25,7 +20,7 @@ type Trace struct {
 	Pipeline string          `json:"pipeline"`
 	Started  *Instant        `json:"started"` // of the first unit
 	Ended    *Instant        `json:"ended"`   // of the last unit
-	Tasks    []Task          `json:"tasks"`
+	Tasks    []RanTask       `json:"tasks"`
 	Levels   []Level         `json:"mapReduceLevels"`
 	// Superseded is the expense of units that a resume dropped. They have no task.
 	Superseded []Superseded `json:"superseded"`
@@ -50,7 +45,7 @@ func (i Instant) MarshalText() ([]byte, error) { return []byte(i.String()), nil 
 
 // A Task is a unit of a trace. Tokens, cost, and sums of calls are left out if they are 0:
 // a large job without a model would have more of them than of anything else.
-type Task struct {
+type RanTask struct {
 	ID       mapreduce.UnitID `json:"id"`
 	NodeType *string          `json:"nodeType"`
 	Stage    string           `json:"stage,omitempty"`
@@ -136,9 +131,9 @@ type Ran struct {
 	Unpriced bool
 }
 
-// Of returns the task of a unit. Units before the map have no type and no level.
-func Of(r Ran) Task {
-	t := Task{
+// RanTaskOf returns the task of a unit. Units before the map have no type and no level.
+func RanTaskOf(r Ran) RanTask {
+	t := RanTask{
 		ID: r.ID, Stage: r.Stage, State: r.State.String(), Attempts: r.Attempts, Duration: toMilliseconds(r.Elapsed),
 		In: r.Tokens.In, Out: r.Tokens.Out, Cost: Cost{r.CostMicros, r.Unpriced},
 		LLMCalls: r.CallSums.Calls, Latency: toMilliseconds(r.CallSums.Latency), Models: r.Models,
@@ -308,13 +303,13 @@ func (t *Tally) Head(id mapreduce.JobID, m plan.Mode, pipeline string) *Trace {
 	return out
 }
 
-// New returns the trace of a job in mode m from its units.
-func New(id mapreduce.JobID, m plan.Mode, pipeline string, units []Ran) *Trace {
+// NewTrace returns the trace of a job in mode m from its units.
+func NewTrace(id mapreduce.JobID, m plan.Mode, pipeline string, units []Ran) *Trace {
 	var tally Tally
-	tasks := make([]Task, len(units))
+	tasks := make([]RanTask, len(units))
 	for i, r := range units {
 		tally.Add(r)
-		tasks[i] = Of(r)
+		tasks[i] = RanTaskOf(r)
 	}
 	t := tally.Head(id, m, pipeline)
 	t.Tasks = tasks

@@ -1,4 +1,4 @@
-package files_test
+package client_test
 
 import (
 	"bytes"

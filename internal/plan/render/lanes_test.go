@@ -1,4 +1,4 @@
-package trace_test
+package render_test
 
 import (
 	"slices"
@@ -7,11 +7,11 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/coditect/mapreduce/internal/plan/trace"
+	"github.com/coditect/mapreduce/internal/plan/render"
 )
 
 // overlap returns how many spans overlap at most.
-func overlap(spans []trace.Span) int {
+func overlap(spans []render.Span) int {
 	type edge struct {
 		at   int64
 		open int
@@ -37,13 +37,13 @@ func overlap(spans []trace.Span) int {
 
 func TestFitLanes(t *testing.T) {
 	start := time.UnixMicro(1_000_000_000)
-	spans := []trace.Span{ // of one worker, whose outcomes were stored together
+	spans := []render.Span{ // of one worker, whose outcomes were stored together
 		{start.Add(30 * time.Millisecond), 10 * time.Millisecond},
 		{start.Add(30 * time.Millisecond), 10 * time.Millisecond},
 		{start.Add(30 * time.Millisecond), 10 * time.Millisecond},
 		{start.Add(100 * time.Millisecond), 5 * time.Millisecond},
 	}
-	trace.FitLanes(spans, 1)
+	render.FitLanes(spans, 1)
 	if got := overlap(spans); got != 1 || !spans[3].Ended.Equal(start.Add(100*time.Millisecond)) || spans[2].Ended.Before(start.Add(10*time.Millisecond)) {
 		t.Errorf("%d overlap: %v", got, spans)
 	}
@@ -52,14 +52,14 @@ func TestFitLanes(t *testing.T) {
 func TestFitLanesAlways(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 5).Draw(t, "n")
-		spans := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) trace.Span {
-			return trace.Span{
+		spans := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) render.Span {
+			return render.Span{
 				Ended: time.UnixMicro(1_000_000 + rapid.Int64Range(0, 1000).Draw(t, "end")),
 				Took:  time.Duration(rapid.Int64Range(0, 200).Draw(t, "took")) * time.Microsecond,
 			}
 		}), 0, 40).Draw(t, "spans")
 		before := slices.Clone(spans)
-		trace.FitLanes(spans, n)
+		render.FitLanes(spans, n)
 		if got := overlap(spans); got > n {
 			t.Fatalf("%d overlap, want at most %d", got, n)
 		}

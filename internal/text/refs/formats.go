@@ -1,4 +1,4 @@
-package bibliography
+package refs
 
 import (
 	"bytes"
@@ -10,10 +10,10 @@ import (
 	"unicode/utf8"
 )
 
-// Markdown returns the entries as a list in Markdown, one source a line in the order of their first
+// ListMarkdown returns the entries as a list in Markdown, one source a line in the order of their first
 // numbers, behind all of its numbers and with the place of each. Nothing of a source is read as
 // Markdown.
-func Markdown(entries []Entry) string {
+func ListMarkdown(entries []Entry) string {
 	var b strings.Builder
 	for _, all := range bySource(entries) {
 		var numbers, places []string

@@ -1,9 +1,4 @@
-// Package bibliography describes the sources that a text refers to: it reads who wrote
-// what and when out of the metadata of documents, and writes the entries of a
-// bibliography as Markdown, CSL-JSON and BibTeX.
-//
-// It is pure and imports nothing of the project.
-package bibliography
+package refs
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package files_test
+package client_test
 
 import (
 	"bytes"
@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 
 	"github.com/coditect/mapreduce/api/client"
-	"github.com/coditect/mapreduce/api/client/files"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/server"
 	"github.com/coditect/mapreduce/api/server/servertest"
@@ -21,7 +20,7 @@ import (
 
 // A folder of documents is submitted with a schema, and its records and result.json are
 // read. The server of the example is in this process; a program would call client.Dial.
-func Example() {
+func ExampleSubmitFolder() {
 	service := new(servertest.Service)
 	s, err := server.New(service, new(servertest.Fleet), server.Config{Logger: slog.New(slog.DiscardHandler)})
 	must(err)
@@ -39,7 +38,7 @@ func Example() {
 	must(err)
 
 	ctx := context.Background()
-	job, err := files.Submit(ctx, c, files.Job{
+	job, err := client.SubmitFolder(ctx, c, client.FolderJob{
 		Folder:  folder,
 		Formats: registry{formats},
 		Schema:  []byte("type: object\nproperties:\n  seller: {type: string}\n"),
@@ -48,11 +47,11 @@ func Example() {
 	must(err)
 	_, err = service.Finish(job.ID) // what workers do
 	must(err)
-	job, err = files.Wait(ctx, c, job.ID)
+	job, err = client.Wait(ctx, c, job.ID)
 	must(err)
 	fmt.Println(job.State, "documents:", job.Coverage.Documents.Mapped, "skipped:", job.Coverage.Documents.Skipped)
 
-	must(files.WriteRecords(ctx, c, job.ID, os.Stdout))
+	must(client.WriteRecords(ctx, c, job.ID, os.Stdout))
 
 	var result bytes.Buffer
 	must(c.GetResultFile(ctx, job.ID, false, &result))
@@ -68,10 +67,4 @@ func Example() {
 	// {"document":"a.txt"}
 	// {"document":"b.html"}
 	// result.json: complete 2 records, a PDF file, not text
-}
-
-func must(err error) {
-	if err != nil {
-		panic(err)
-	}
 }

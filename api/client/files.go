@@ -1,7 +1,4 @@
-// Package files is for programs that use the service with folders and files: it submits
-// the documents of a folder as a job, waits for the end of the job, and writes its records.
-// result.json is written by client.Client.GetResultFile.
-package files
+package client
 
 import (
 	"bufio"
@@ -24,7 +21,7 @@ import (
 )
 
 // A Job is a job over the documents of a folder.
-type Job struct {
+type FolderJob struct {
 	// Folder has the documents: its files, and those of folders in it, but hidden ones.
 	// Needed. It may also be the path of one file.
 	Folder string
@@ -63,10 +60,10 @@ func (PlainText) Content(_ context.Context, _ string, data []byte) (mediaType st
 	return "text/plain", bytes.TrimPrefix(data, []byte("\ufeff")), nil
 }
 
-// Submit submits a job. A file that cannot be processed is a skipped document of the job,
+// SubmitFolder submits a job. A file that cannot be processed is a skipped document of the job,
 // with the reason. Submit returns errs.Invalid, with the field, if the schema is none, if
 // there is nothing to read, or if the service refuses the job.
-func Submit(ctx context.Context, c mapreduce.Client, j Job) (*mapreduce.Job, error) {
+func SubmitFolder(ctx context.Context, c mapreduce.Client, j FolderJob) (*mapreduce.Job, error) {
 	spec := j.Spec
 	if len(j.Schema) > 0 {
 		s, err := schema.Parse("schema", j.Schema)
@@ -80,7 +77,7 @@ func Submit(ctx context.Context, c mapreduce.Client, j Job) (*mapreduce.Job, err
 
 // Documents yields the documents of the folder, sorted by name. It holds one at a time. An
 // error ends them.
-func (j Job) Documents(ctx context.Context) iter.Seq2[*mapreduce.Document, error] {
+func (j FolderJob) Documents(ctx context.Context) iter.Seq2[*mapreduce.Document, error] {
 	return func(yield func(*mapreduce.Document, error) bool) {
 		readable, why := 0, "no file was found, and hidden ones do not count"
 		for e, err := range folder.Walk(ctx, []string{j.Folder}, folder.Options{
@@ -116,7 +113,7 @@ func walkError(ctx context.Context, err error) error {
 }
 
 // read returns the document in a file, or a skipped one with the reason.
-func (j Job) read(ctx context.Context, e folder.Entry) *mapreduce.Document {
+func (j FolderJob) read(ctx context.Context, e folder.Entry) *mapreduce.Document {
 	d := &mapreduce.Document{ID: mapreduce.DocumentID(e.ID), Skip: e.Skip, Size: max(0, e.Size)}
 	if d.Skip != "" {
 		d.ID = d.ID[:min(len(d.ID), mapreduce.MaxDocumentID)]
@@ -130,7 +127,7 @@ func (j Job) read(ctx context.Context, e folder.Entry) *mapreduce.Document {
 }
 
 // fill reads a file into d.
-func (j Job) fill(ctx context.Context, e folder.Entry, d *mapreduce.Document) error {
+func (j FolderJob) fill(ctx context.Context, e folder.Entry, d *mapreduce.Document) error {
 	f, err := os.Open(e.Path)
 	if err != nil {
 		return err

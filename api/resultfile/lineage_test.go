@@ -1,4 +1,4 @@
-package lineage_test
+package resultfile_test
 
 import (
 	"encoding/json"
@@ -8,22 +8,22 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/coditect/mapreduce/api/lineage"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/resultfile"
 )
 
 const job = mapreduce.JobID("mr_20260101_a1b2c3")
 
-func parse(t *testing.T, text string) *lineage.Record {
+func parse(t *testing.T, text string) *resultfile.Record {
 	t.Helper()
-	r, err := lineage.ParseRecord([]byte(text))
+	r, err := resultfile.ParseRecord([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-func encode(t *testing.T, r *lineage.Record, citations map[string]*mapreduce.Citation) string {
+func encode(t *testing.T, r *resultfile.Record, citations map[string]*mapreduce.Citation) string {
 	t.Helper()
 	via, err := r.Encode(job, 7, citations)
 	if err != nil {
@@ -46,24 +46,24 @@ func TestQuoteLeadsToItsField(t *testing.T) {
 		citations[ref] = &mapreduce.Citation{Document: mapreduce.DocumentID(fmt.Sprint("d", i+1)), Start: 1, End: 2, ByteStart: 3, ByteEnd: 4, Quote: "q", Grade: "fuzzy"}
 	}
 	via := encode(t, r, citations)
-	quote := func(doc mapreduce.DocumentID) lineage.Quote {
-		return lineage.Quote{Document: doc, Start: 1, End: 2, ByteStart: 3, ByteEnd: 4, Quote: "q", Grade: "fuzzy"}
+	quote := func(doc mapreduce.DocumentID) resultfile.Quote {
+		return resultfile.Quote{Document: doc, Start: 1, End: 2, ByteStart: 3, ByteEnd: 4, Quote: "q", Grade: "fuzzy"}
 	}
 	for _, tt := range []struct {
 		quoted string
-		want   *lineage.Via
+		want   *resultfile.Via
 	}{
-		{"Größe", &lineage.Via{Job: job, Record: 7, Fields: []string{"name"}, Citations: map[string]lineage.Quote{"REF_00000001": quote("d1")}}},
-		{"Ulm", &lineage.Via{Job: job, Record: 7, Fields: []string{"seller.city"}, Citations: map[string]lineage.Quote{"REF_00000002": quote("d2")}}},
-		{"Ulm\n  zip: 1", &lineage.Via{Job: job, Record: 7, Fields: []string{"seller.city", "seller.zip"}, Citations: map[string]lineage.Quote{"REF_00000002": quote("d2"), "REF_00000003": quote("d3")}}},
-		{"note: n", &lineage.Via{Job: job, Record: 7, Citations: map[string]lineage.Quote{"REF_00000001": quote("d1"), "REF_00000002": quote("d2"), "REF_00000003": quote("d3")}}},
+		{"Größe", &resultfile.Via{Job: job, Record: 7, Fields: []string{"name"}, Citations: map[string]resultfile.Quote{"REF_00000001": quote("d1")}}},
+		{"Ulm", &resultfile.Via{Job: job, Record: 7, Fields: []string{"seller.city"}, Citations: map[string]resultfile.Quote{"REF_00000002": quote("d2")}}},
+		{"Ulm\n  zip: 1", &resultfile.Via{Job: job, Record: 7, Fields: []string{"seller.city", "seller.zip"}, Citations: map[string]resultfile.Quote{"REF_00000002": quote("d2"), "REF_00000003": quote("d3")}}},
+		{"note: n", &resultfile.Via{Job: job, Record: 7, Citations: map[string]resultfile.Quote{"REF_00000001": quote("d1"), "REF_00000002": quote("d2"), "REF_00000003": quote("d3")}}},
 	} {
 		before, _, found := strings.Cut(text, tt.quoted)
 		if !found {
 			t.Fatalf("%q is not in the text", tt.quoted)
 		}
 		start := int64(len([]rune(before)))
-		got := lineage.Of(&mapreduce.Citation{Start: start, End: start + int64(len([]rune(tt.quoted))), Via: via})
+		got := resultfile.ViaOf(&mapreduce.Citation{Start: start, End: start + int64(len([]rune(tt.quoted))), Via: via})
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%q leads to (-want +got):\n%s", tt.quoted, diff)
 		}
@@ -99,7 +99,7 @@ func TestEncodeFits(t *testing.T) {
 		if len(via) > 4000 {
 			t.Errorf("%d citations of %d characters take %d bytes", tt.citations, tt.quote, len(via))
 		}
-		v := lineage.Of(&mapreduce.Citation{Via: via})
+		v := resultfile.ViaOf(&mapreduce.Citation{Via: via})
 		if len(v.Citations)+v.More != tt.citations || v.More > tt.most || len(v.Citations) == 0 {
 			t.Errorf("of %d citations %d are there and %d are counted", tt.citations, len(v.Citations), v.More)
 		}
@@ -112,7 +112,7 @@ func TestEncodeFits(t *testing.T) {
 // TestOtherMetadata reads metadata that has the name and means something else.
 func TestOtherMetadata(t *testing.T) {
 	for _, via := range []string{"", "mail", "{}", `"x"`, `[]`, `{"job_id":"x","record":1}`, `{"job_id":"mr_20260101_a1b2c3"}`, `{"job_id":1}`} {
-		if v := lineage.Of(&mapreduce.Citation{End: 1, Via: via}); v != nil {
+		if v := resultfile.ViaOf(&mapreduce.Citation{End: 1, Via: via}); v != nil {
 			t.Errorf("%q leads to %+v", via, v)
 		}
 	}
@@ -120,7 +120,7 @@ func TestOtherMetadata(t *testing.T) {
 
 func TestParseRecordRefuses(t *testing.T) {
 	for _, text := range []string{"", "{", `{"a":}`, `[1,`, `{"_citations":3}`} {
-		if _, err := lineage.ParseRecord([]byte(text)); err == nil {
+		if _, err := resultfile.ParseRecord([]byte(text)); err == nil {
 			t.Errorf("%q is a record", text)
 		}
 	}

@@ -1,4 +1,4 @@
-package lineage
+package resultfile
 
 import (
 	"bytes"

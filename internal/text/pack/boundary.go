@@ -1,4 +1,4 @@
-package chunk
+package pack
 
 import (
 	"unicode"

@@ -1,8 +1,4 @@
-// Package decimals gives numbers the decimals that people expect to see: those that a schema states or that
-// the source of a number has.
-//
-// It is pure and imports nothing of the project but api/schema.
-package decimals
+package derive
 
 import (
 	"math/big"
@@ -16,9 +12,9 @@ import (
 // maxStated bounds the decimals that a schema states: a step of 1/3 has no end of them.
 const maxStated = 20
 
-// Of returns how many decimals the schema allows numbers of a property: none of an integer, 2 of multiples
+// DecimalsOf returns how many decimals the schema allows numbers of a property: none of an integer, 2 of multiples
 // of 0.01. It is not ok if the schema does not say it, or the property is no number.
-func Of(p *schema.Property) (n int, ok bool) {
+func DecimalsOf(p *schema.Property) (n int, ok bool) {
 	if p.Type == schema.Integer {
 		return 0, true
 	}
@@ -45,10 +41,10 @@ func Of(p *schema.Property) (n int, ok bool) {
 // written finds numbers of digits, with the signs that texts set between them.
 var written = regexp.MustCompile(`[0-9]+(?:[.,'’ \x{00a0}\x{202f}][0-9]+)*`)
 
-// In returns with how many decimals a text writes a number in canonical form: 2 for 1234.5 in "1.234,50 €".
+// DecimalsIn returns with how many decimals a text writes a number in canonical form: 2 for 1234.5 in "1.234,50 €".
 // It is not ok if the text does not have the number, or writes it in another way, such as with a word for
 // thousands.
-func In(number, text string) (n int, ok bool) {
+func DecimalsIn(number, text string) (n int, ok bool) {
 	whole, fraction, _ := strings.Cut(strings.TrimPrefix(number, "-"), ".")
 
 	for _, run := range written.FindAllString(text, -1) {

@@ -1,4 +1,4 @@
-package chunk_test
+package pack_test
 
 import (
 	"maps"
@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/coditect/mapreduce/internal/text/chunk"
+	"github.com/coditect/mapreduce/internal/text/pack"
 	"github.com/coditect/mapreduce/internal/text/token"
 )
 
@@ -40,9 +40,9 @@ func words(text string) int {
 
 func halves(text string) int { return (len(text) + 1) / 2 }
 
-func cut(t testing.TB, text string, o chunk.Options) []chunk.Piece {
+func cut(t testing.TB, text string, o pack.Options) []pack.Piece {
 	t.Helper()
-	pieces, err := chunk.Cut(text, o)
+	pieces, err := pack.Cut(text, o)
 	if err != nil {
 		t.Fatalf("Cut: %v", err)
 	}
@@ -55,7 +55,7 @@ func TestTextsOfAtomsWithoutTokens(t *testing.T) {
 	for _, unit := range []string{"😀", "漢字", "a\n", "\n\n", "word word.\n\n"} {
 		text := strings.Repeat(unit, 20_000/len(unit))
 		for _, each := range []float64{4, 4.9, 16} {
-			for _, o := range []chunk.Options{{MaxTokens: 16}, {MaxTokens: 16, Overlap: 4}, {MaxTokens: 100}, {MaxTokens: 100, Overlap: 25}} {
+			for _, o := range []pack.Options{{MaxTokens: 16}, {MaxTokens: 16, Overlap: 4}, {MaxTokens: 100}, {MaxTokens: 100, Overlap: 25}} {
 				o.Counter = characters(each)
 				pieces := cut(t, text, o)
 				check(t, text, o, pieces)
@@ -69,7 +69,7 @@ func TestTextsOfAtomsWithoutTokens(t *testing.T) {
 	}
 }
 
-func cores(text string, pieces []chunk.Piece) []string {
+func cores(text string, pieces []pack.Piece) []string {
 	var out []string
 	for _, p := range pieces {
 		out = append(out, text[p.CoreStart:p.CoreEnd])
@@ -82,15 +82,15 @@ func TestLimit(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		text    string
-		options chunk.Options
+		options pack.Options
 		want    int // pieces
 	}{
-		{"empty", "", chunk.Options{}, 0},
-		{"one character", "x", chunk.Options{}, 1},
-		{"exactly the default", strings.Repeat("word ", 50_000), chunk.Options{Overlap: 500, Counter: spaces}, 1},
-		{"one more than the default", strings.Repeat("word ", 50_001), chunk.Options{Overlap: 500, Counter: spaces}, 2},
-		{"exactly, in bytes", strings.Repeat("x", 100), chunk.Options{MaxTokens: 100}, 1},
-		{"one more, in bytes", strings.Repeat("x", 101), chunk.Options{MaxTokens: 100}, 2},
+		{"empty", "", pack.Options{}, 0},
+		{"one character", "x", pack.Options{}, 1},
+		{"exactly the default", strings.Repeat("word ", 50_000), pack.Options{Overlap: 500, Counter: spaces}, 1},
+		{"one more than the default", strings.Repeat("word ", 50_001), pack.Options{Overlap: 500, Counter: spaces}, 2},
+		{"exactly, in bytes", strings.Repeat("x", 100), pack.Options{MaxTokens: 100}, 1},
+		{"one more, in bytes", strings.Repeat("x", 101), pack.Options{MaxTokens: 100}, 2},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			pieces := cut(t, test.text, test.options)
@@ -114,7 +114,7 @@ func TestLimitExactTokens(t *testing.T) {
 		{"one more than allowed", n - 1, 2},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			pieces := cut(t, text, chunk.Options{MaxTokens: test.max, Overlap: 500, Counter: tokens})
+			pieces := cut(t, text, pack.Options{MaxTokens: test.max, Overlap: 500, Counter: tokens})
 			if len(pieces) != test.want {
 				t.Errorf("%d tokens with max %d: got %d pieces, want %d", n, test.max, len(pieces), test.want)
 			}
@@ -124,8 +124,8 @@ func TestLimitExactTokens(t *testing.T) {
 
 func TestShortTextIsNotCounted(t *testing.T) {
 	never := counter(func(string) int { t.Error("counted"); return 0 })
-	got := cut(t, "twelve bytes", chunk.Options{MaxTokens: 12, Counter: never})
-	want := []chunk.Piece{{End: 12, CoreEnd: 12, Tokens: 12}}
+	got := cut(t, "twelve bytes", pack.Options{MaxTokens: 12, Counter: never})
+	want := []pack.Piece{{End: 12, CoreEnd: 12, Tokens: 12}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("pieces (-want +got):\n%s", diff)
 	}
@@ -134,18 +134,18 @@ func TestShortTextIsNotCounted(t *testing.T) {
 func TestOptions(t *testing.T) {
 	for _, test := range []struct {
 		name    string
-		options chunk.Options
+		options pack.Options
 		want    string
 	}{
-		{"negative max", chunk.Options{MaxTokens: -1}, "chunk: max tokens is -1, must be at least 4"},
-		{"no room for a character", chunk.Options{MaxTokens: 3}, "chunk: max tokens is 3, must be at least 4"},
-		{"negative overlap", chunk.Options{Overlap: -1}, "chunk: overlap is -1, must not be negative"},
-		{"overlap as large as max", chunk.Options{MaxTokens: 100, Overlap: 100}, "chunk: overlap is 100, must be at most 96 with max tokens 100"},
-		{"overlap above the default max", chunk.Options{Overlap: 60_000}, "chunk: overlap is 60000, must be at most 49996 with max tokens 50000"},
-		{"least room", chunk.Options{MaxTokens: 100, Overlap: 96}, ""},
+		{"negative max", pack.Options{MaxTokens: -1}, "chunk: max tokens is -1, must be at least 4"},
+		{"no room for a character", pack.Options{MaxTokens: 3}, "chunk: max tokens is 3, must be at least 4"},
+		{"negative overlap", pack.Options{Overlap: -1}, "chunk: overlap is -1, must not be negative"},
+		{"overlap as large as max", pack.Options{MaxTokens: 100, Overlap: 100}, "chunk: overlap is 100, must be at most 96 with max tokens 100"},
+		{"overlap above the default max", pack.Options{Overlap: 60_000}, "chunk: overlap is 60000, must be at most 49996 with max tokens 50000"},
+		{"least room", pack.Options{MaxTokens: 100, Overlap: 96}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := chunk.Cut("text", test.options)
+			_, err := pack.Cut("text", test.options)
 			got := ""
 			if err != nil {
 				got = err.Error()
@@ -158,7 +158,7 @@ func TestOptions(t *testing.T) {
 }
 
 func TestCounterThatLies(t *testing.T) {
-	_, err := chunk.Cut(strings.Repeat("x", 100), chunk.Options{MaxTokens: 10, Counter: counter(func(s string) int { return 20 * len(s) })})
+	_, err := pack.Cut(strings.Repeat("x", 100), pack.Options{MaxTokens: 10, Counter: counter(func(s string) int { return 20 * len(s) })})
 	if err == nil || !strings.Contains(err.Error(), "more tokens than bytes") {
 		t.Errorf("got error %v, want one that names the breach", err)
 	}
@@ -187,7 +187,7 @@ func TestPlace(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			text := left + test.middle + right
-			got := cores(text, cut(t, text, chunk.Options{MaxTokens: 3000}))
+			got := cores(text, cut(t, text, pack.Options{MaxTokens: 3000}))
 			want := []string{left + test.want, strings.TrimPrefix(test.middle, test.want) + right}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("cores (-want +got):\n%s", diff)
@@ -205,7 +205,7 @@ func TestCharactersStayWhole(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			text := strings.Repeat(test.unit, 500)
-			for _, core := range cores(text, cut(t, text, chunk.Options{MaxTokens: 200})) {
+			for _, core := range cores(text, cut(t, text, pack.Options{MaxTokens: 200})) {
 				if strings.TrimPrefix(strings.Repeat(test.unit, 100), core) != strings.Repeat(test.unit, 100-len(core)/len(test.unit)) {
 					t.Errorf("core %q is not made of whole %q", core, test.unit)
 				}
@@ -216,7 +216,7 @@ func TestCharactersStayWhole(t *testing.T) {
 
 func TestContext(t *testing.T) {
 	text := strings.Repeat("0123456789abcde ", 1000)
-	pieces := cut(t, text, chunk.Options{MaxTokens: 2000, Overlap: 200})
+	pieces := cut(t, text, pack.Options{MaxTokens: 2000, Overlap: 200})
 	for i, p := range pieces {
 		before, behind := p.CoreStart-p.Start, p.End-p.CoreEnd
 		wantBefore, wantBehind := 80, 80
@@ -234,7 +234,7 @@ func TestContext(t *testing.T) {
 
 func TestPiecesAreOfSimilarSize(t *testing.T) {
 	text := strings.Repeat("The quick brown fox jumps over the lazy dog.\n", 2000)
-	pieces := cut(t, text, chunk.Options{MaxTokens: 10_000})
+	pieces := cut(t, text, pack.Options{MaxTokens: 10_000})
 	if want := 10; len(pieces) != want {
 		t.Errorf("got %d pieces, want %d", len(pieces), want)
 	}
@@ -246,7 +246,7 @@ func TestPiecesAreOfSimilarSize(t *testing.T) {
 }
 
 // check fails unless pieces are a sound cut of text.
-func check(t interface{ Fatalf(string, ...any) }, text string, o chunk.Options, pieces []chunk.Piece) {
+func check(t interface{ Fatalf(string, ...any) }, text string, o pack.Options, pieces []pack.Piece) {
 	at := 0
 	for i, p := range pieces {
 		if p.CoreStart != at || p.CoreEnd <= p.CoreStart || p.Start > p.CoreStart || p.End < p.CoreEnd {
@@ -293,10 +293,10 @@ func TestCutProperties(t *testing.T) {
 	)
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Repeat(texts.Draw(t, "text"), rapid.IntRange(1, 20).Draw(t, "times"))
-		o := chunk.Options{MaxTokens: rapid.IntRange(4, 400).Draw(t, "max")}
+		o := pack.Options{MaxTokens: rapid.IntRange(4, 400).Draw(t, "max")}
 		o.Overlap = rapid.IntRange(0, o.MaxTokens-4).Draw(t, "overlap")
 		o.Counter = counters[rapid.SampledFrom(names).Draw(t, "counter")]
-		pieces, err := chunk.Cut(text, o)
+		pieces, err := pack.Cut(text, o)
 		if err != nil {
 			t.Fatalf("Cut: %v", err)
 		}
@@ -308,7 +308,7 @@ func FuzzCut(f *testing.F) {
 	f.Add("One. Two.\n\nThree\r\nfour\x00\xff", 8, 2)
 	f.Add(strings.Repeat("e\u0301", 40), 20, 10)
 	f.Fuzz(func(t *testing.T, text string, limit, overlap int) {
-		o := chunk.Options{MaxTokens: limit, Overlap: overlap, Counter: counter(words)}
+		o := pack.Options{MaxTokens: limit, Overlap: overlap, Counter: counter(words)}
 		if limit < 4 || overlap < 0 || overlap > limit-4 {
 			t.Skip("options that Cut refuses")
 		}
@@ -320,7 +320,7 @@ func BenchmarkCut(b *testing.B) {
 	for _, bench := range []struct {
 		name    string
 		unit    string
-		counter chunk.Counter
+		counter pack.Counter
 	}{
 		{"prose by tokens", "The supplier shall deliver the goods to the buyer.\n", token.New()},
 		{"prose by bytes", "The supplier shall deliver the goods to the buyer.\n", counter(halves)},
@@ -335,7 +335,7 @@ func BenchmarkCut(b *testing.B) {
 				text := strings.Repeat(bench.unit, size/len(bench.unit))
 				b.SetBytes(int64(len(text)))
 				for b.Loop() {
-					cut(b, text, chunk.Options{Overlap: 500, Counter: bench.counter})
+					cut(b, text, pack.Options{Overlap: 500, Counter: bench.counter})
 				}
 			})
 		}

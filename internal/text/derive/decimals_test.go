@@ -1,10 +1,10 @@
-package decimals_test
+package derive_test
 
 import (
 	"testing"
 
 	"github.com/coditect/mapreduce/api/schema"
-	"github.com/coditect/mapreduce/internal/text/decimals"
+	"github.com/coditect/mapreduce/internal/text/derive"
 )
 
 func TestOf(t *testing.T) {
@@ -24,7 +24,7 @@ func TestOf(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, ok := decimals.Of(&s.Properties[0]); got != c.want || ok != c.ok {
+		if got, ok := derive.DecimalsOf(&s.Properties[0]); got != c.want || ok != c.ok {
 			t.Errorf("%s: %d, %t; want %d, %t", c.property, got, ok, c.want, c.ok)
 		}
 	}
@@ -50,7 +50,7 @@ func TestIn(t *testing.T) {
 		{"10", "100", 0, false},
 		{"7", "", 0, false},
 	} {
-		if got, ok := decimals.In(c.number, c.text); got != c.want || ok != c.ok {
+		if got, ok := derive.DecimalsIn(c.number, c.text); got != c.want || ok != c.ok {
 			t.Errorf("%s in %q: %d, %t; want %d, %t", c.number, c.text, got, ok, c.want, c.ok)
 		}
 	}
@@ -70,10 +70,10 @@ func TestPaddedAndRounded(t *testing.T) {
 		{"496", 0, "496", "496"},
 		{"1000.4", 0, "1000.4", "1000"},
 	} {
-		if got := decimals.Padded(c.number, c.n); got != c.padded {
+		if got := derive.Padded(c.number, c.n); got != c.padded {
 			t.Errorf("%s with %d decimals: %s, want %s", c.number, c.n, got, c.padded)
 		}
-		if got := decimals.Rounded(c.number, c.n); got != c.rounded {
+		if got := derive.Rounded(c.number, c.n); got != c.rounded {
 			t.Errorf("%s rounded to %d decimals: %s, want %s", c.number, c.n, got, c.rounded)
 		}
 	}

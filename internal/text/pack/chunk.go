@@ -1,9 +1,4 @@
-// Package chunk cuts the text of a document into pieces that fit a unit of work.
-// The cores of the pieces, joined, are the document. Around its core each piece
-// holds a little of its neighbours as context.
-//
-// It is pure and imports nothing of the project.
-package chunk
+package pack
 
 import (
 	"cmp"

@@ -1,7 +1,4 @@
-// Package authority makes a small certificate authority and certificates of it, for
-// trying out and for tests. Its key lies in a file: that is good for a laboratory and bad
-// for a company, which has an authority of its own.
-package authority
+package transport
 
 import (
 	"crypto/ecdsa"
@@ -36,8 +33,8 @@ type Authority struct {
 	now  func() time.Time
 }
 
-// New makes an authority with a key of its own. Certificates are valid by now.
-func New(name string, valid time.Duration, now func() time.Time) (*Authority, error) {
+// NewAuthority makes an authority with a key of its own. Certificates are valid by now.
+func NewAuthority(name string, valid time.Duration, now func() time.Time) (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, errs.New(errs.Internal, "key: %w", err)
@@ -71,14 +68,14 @@ func serial() *big.Int {
 	return n
 }
 
-// Open returns the authority in a folder, and makes it, with the folder, if there is none.
-func Open(dir, name string, valid time.Duration, now func() time.Time) (a *Authority, made bool, err error) {
+// OpenAuthority returns the authority in a folder, and makes it, with the folder, if there is none.
+func OpenAuthority(dir, name string, valid time.Duration, now func() time.Time) (a *Authority, made bool, err error) {
 	a, err = read(dir, now)
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return a, false, err
 	}
 
-	if a, err = New(name, valid, now); err != nil {
+	if a, err = NewAuthority(name, valid, now); err != nil {
 		return nil, false, err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -126,7 +123,7 @@ func read(dir string, now func() time.Time) (*Authority, error) {
 }
 
 // A Request says what a certificate is for.
-type Request struct {
+type CertificateRequest struct {
 	// Names are whom or what the certificate is for: the hosts of a server, or the name
 	// of a client. An IP address, a URI such as spiffe://example.org/worker, and else a
 	// DNS name.
@@ -139,7 +136,7 @@ type Request struct {
 }
 
 // Issue makes a certificate and its key. cert and key are PEM.
-func (a *Authority) Issue(r Request) (cert, key []byte, err error) {
+func (a *Authority) Issue(r CertificateRequest) (cert, key []byte, err error) {
 	template, err := a.template(r)
 	if err != nil {
 		return nil, nil, err
@@ -157,7 +154,7 @@ func (a *Authority) Issue(r Request) (cert, key []byte, err error) {
 	return encode(der, own)
 }
 
-func (a *Authority) template(r Request) (*x509.Certificate, error) {
+func (a *Authority) template(r CertificateRequest) (*x509.Certificate, error) {
 	from := r.From
 	if from.IsZero() {
 		from = a.now().Add(-clockSkew)
@@ -217,11 +214,11 @@ func (a *Authority) writePair(certFile, keyFile string, cert *x509.Certificate, 
 // owner can read. Between the two writes the pair does not fit, and programs that read the
 // files again do not take it.
 func WritePair(certFile, keyFile string, cert, key []byte) error {
-	return errors.Join(Replace(keyFile, key, 0o600), Replace(certFile, cert, 0o644))
+	return errors.Join(ReplaceFile(keyFile, key, 0o600), ReplaceFile(certFile, cert, 0o644))
 }
 
-// Replace writes a file whole, in place of one that may be there.
-func Replace(name string, data []byte, mode fs.FileMode) error {
+// ReplaceFile writes a file whole, in place of one that may be there.
+func ReplaceFile(name string, data []byte, mode fs.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(name), ".new-*")
 	if err != nil {
 		return err

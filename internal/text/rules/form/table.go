@@ -1,11 +1,7 @@
-// Package table splits lines of text into the cells of tables, however these are set
-// apart. It is pure.
-package table
+package form
 
 import (
 	"strings"
-
-	"github.com/coditect/mapreduce/internal/text/rules/span"
 )
 
 // A Style is how the cells of a line are set apart.
@@ -47,12 +43,12 @@ const maxCells = 1000
 
 // Split returns the cells of a line, without white space and quotation marks
 // around them. Empty cells count, but not where gaps set cells apart.
-func Split(text string, line span.Span, style Style) []span.Span {
+func Split(text string, line Span, style Style) []Span {
 	// A tab at either end sets an empty cell apart, so it is no white space to be trimmed.
 	if style == Tabs {
 		line.End = line.Start + len(strings.TrimRight(text[line.Start:line.End], "\r"))
 	} else {
-		line = span.Trim(text, line)
+		line = Trim(text, line)
 	}
 
 	if style == Bars {
@@ -61,10 +57,10 @@ func Split(text string, line span.Span, style Style) []span.Span {
 		line.End = line.Start + len(strings.TrimSuffix(inner, "|"))
 	}
 
-	var cells []span.Span
+	var cells []Span
 	for at := line.Start; len(cells) < maxCells; {
 		end, next := cellEnd(text[:line.End], at, style)
-		cells = append(cells, trimCell(text, span.New(at, end)))
+		cells = append(cells, trimCell(text, NewSpan(at, end)))
 
 		if next < 0 {
 			break
@@ -96,10 +92,10 @@ func cellEnd(text string, at int, style Style) (end, next int) {
 	return len(text), -1
 }
 
-func trimCell(text string, cell span.Span) span.Span {
-	cell = span.Trim(text, cell)
+func trimCell(text string, cell Span) Span {
+	cell = Trim(text, cell)
 	if s := text[cell.Start:cell.End]; len(s) >= 2 && s[0] == '"' && s[len(s)-1] == '"' {
-		cell = span.Trim(text, span.New(cell.Start+1, cell.End-1))
+		cell = Trim(text, NewSpan(cell.Start+1, cell.End-1))
 	}
 	return cell
 }

@@ -1,6 +1,4 @@
-// Package span has the half-open range of bytes that stands for a part of a text. It is
-// pure and imports nothing of the project.
-package span
+package form
 
 import (
 	"strings"
@@ -10,8 +8,8 @@ import (
 // A Span is the half-open range of bytes [Start, End) of a text.
 type Span struct{ Start, End int }
 
-// New returns the range [start, end).
-func New(start, end int) Span { return Span{start, end} }
+// NewSpan returns the range [start, end).
+func NewSpan(start, end int) Span { return Span{start, end} }
 
 // Of returns the part of text.
 func (s Span) Of(text string) string { return text[s.Start:s.End] }

@@ -1,7 +1,4 @@
-// Package reload keeps values that are made of files, such as certificates and policies,
-// and makes them again when the files change. It imports nothing of the project but the
-// error kinds.
-package reload
+package transport
 
 import (
 	"crypto/sha256"
@@ -37,10 +34,10 @@ type Files[T any] struct {
 	generation int
 }
 
-// New reads files and returns what parse makes of their contents, which are in the order
+// NewFiles reads files and returns what parse makes of their contents, which are in the order
 // of names. After each change of the files, told is called with what parse says then: nil
 // if the new value is in force. It may be nil.
-func New[T any](parse func(contents [][]byte) (T, error), told func(error), names ...string) (*Files[T], error) {
+func NewFiles[T any](parse func(contents [][]byte) (T, error), told func(error), names ...string) (*Files[T], error) {
 	if told == nil {
 		told = func(error) {}
 	}

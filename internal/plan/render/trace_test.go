@@ -1,4 +1,4 @@
-package trace_test
+package render_test
 
 import (
 	"encoding/json"
@@ -10,13 +10,13 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/plan"
-	"github.com/coditect/mapreduce/internal/plan/trace"
+	"github.com/coditect/mapreduce/internal/plan/render"
 )
 
 var start = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 
-func unit(id mapreduce.UnitID, kind mapreduce.UnitKind, level int, from, to time.Duration) trace.Ran {
-	return trace.Ran{
+func unit(id mapreduce.UnitID, kind mapreduce.UnitKind, level int, from, to time.Duration) render.Ran {
+	return render.Ran{
 		Unit: &mapreduce.Unit{
 			ID: id, Kind: kind, Level: level, State: mapreduce.UnitComplete, Attempts: 1,
 			Tokens: mapreduce.Tokens{In: 100, Out: 10}, CostMicros: 250_000, Elapsed: to - from,
@@ -32,18 +32,18 @@ func TestTrace(t *testing.T) {
 	late := unit("c", mapreduce.KindMap, 0, 0, 0)
 	late.Ended, late.State, late.Attempts = time.Time{}, mapreduce.Pending, 0
 	late.Tokens, late.CostMicros, late.CallSums = mapreduce.Tokens{}, 0, mapreduce.CallSums{}
-	units := []trace.Ran{
+	units := []render.Ran{
 		unit("a", mapreduce.KindMap, 0, time.Second, 3*time.Second), unit("b", mapreduce.KindMap, 0, 2*time.Second, 5*time.Second), late,
 		unit("reduce_L1_0", mapreduce.KindReduce, 1, 5*time.Second, 6*time.Second),
 		unit("final", mapreduce.KindFinal, 2, 6*time.Second, 8*time.Second),
 	}
-	got := trace.New("mr_20260301_aaaaaa", plan.ModeStatic, "extract", units)
-	sums := func(n int64) trace.Metrics {
-		return trace.Metrics{
-			Total: 110 * n, In: 100 * n, Out: 10 * n, Calls: 2 * n, Latency: 500 * float64(n), Tools: n, ToolTime: 20 * float64(n), Cost: trace.Cost{Micros: 250_000 * n},
+	got := render.NewTrace("mr_20260301_aaaaaa", plan.ModeStatic, "extract", units)
+	sums := func(n int64) render.Metrics {
+		return render.Metrics{
+			Total: 110 * n, In: 100 * n, Out: 10 * n, Calls: 2 * n, Latency: 500 * float64(n), Tools: n, ToolTime: 20 * float64(n), Cost: render.Cost{Micros: 250_000 * n},
 		}
 	}
-	want := []trace.Level{
+	want := []render.Level{
 		{Level: 0, Workflow: new("PARALLEL"), Tasks: 3, Duration: 4000, Metrics: sums(2)},
 		{Level: 1, Workflow: new("PARALLEL"), Tasks: 1, Duration: 1000, Metrics: sums(1)},
 		{Level: 2, Workflow: new("PARALLEL"), Tasks: 1, Duration: 2000, Metrics: sums(1)},
@@ -60,7 +60,7 @@ func TestTrace(t *testing.T) {
 	checkTasks(t, got.Tasks)
 }
 
-func checkTasks(t *testing.T, tasks []trace.Task) {
+func checkTasks(t *testing.T, tasks []render.RanTask) {
 	t.Helper()
 	types := []string{"map", "map", "map", "reduce", "final-reduce"}
 	for i, task := range tasks {
@@ -71,11 +71,11 @@ func checkTasks(t *testing.T, tasks []trace.Task) {
 }
 
 func TestTraceOfDirectAndNone(t *testing.T) {
-	direct := trace.New("j", plan.ModeAdaptive, "", []trace.Ran{unit("direct", mapreduce.KindDirect, 0, 0, time.Second)})
+	direct := render.NewTrace("j", plan.ModeAdaptive, "", []render.Ran{unit("direct", mapreduce.KindDirect, 0, 0, time.Second)})
 	if *direct.Workflow != "MAP_REDUCE_ADAPTIVE" || *direct.Tasks[0].NodeType != "direct" {
 		t.Errorf("the trace of a direct job is %+v", direct)
 	}
-	out, err := json.Marshal(trace.New("j", "", "extract", []trace.Ran{}))
+	out, err := json.Marshal(render.NewTrace("j", "", "extract", []render.Ran{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestCostsWithoutPrices(t *testing.T) {
 	unknown.Calls = []mapreduce.Call{
 		{Name: "openai/mine", Tokens: mapreduce.Tokens{In: 9}}, {Name: "openai/gpt", Tokens: mapreduce.Tokens{In: 9}, CostMicros: 7}, {Kind: mapreduce.CallTool, Name: "fetch"},
 	}
-	out, err := json.Marshal(trace.New("j", "", "", []trace.Ran{known, unknown}))
+	out, err := json.Marshal(render.NewTrace("j", "", "", []render.Ran{known, unknown}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestCostsWithoutPrices(t *testing.T) {
 
 // Units that come before the map are part of the whole, and of no level.
 func TestTraceOfParseUnits(t *testing.T) {
-	got := trace.New("j", "", "", []trace.Ran{
+	got := render.NewTrace("j", "", "", []render.Ran{
 		unit("parse_a", mapreduce.KindParse, -1, 0, time.Second), unit("a", mapreduce.KindMap, 0, time.Second, 2*time.Second),
 	})
 	if len(got.Levels) != 1 || got.Metrics.Total != 220 || got.Tasks[0].NodeType != nil || got.Tasks[0].Level != nil || !time.Time(*got.Started).Equal(start) {
@@ -139,19 +139,19 @@ func TestTraceOfParseUnits(t *testing.T) {
 // What units had spent that are no more is in the sums of the whole, and an entry
 // of its own: no level has it.
 func TestTraceOfSupersededUnits(t *testing.T) {
-	var tally trace.Tally
+	var tally render.Tally
 	tally.Add(unit("a", mapreduce.KindMap, 0, 0, time.Second))
 	tally.Supersede(mapreduce.Spent{
 		Level: 1, Units: 2, Tokens: mapreduce.Tokens{In: 200, Out: 20}, CostMicros: 500_000,
 		CallSums: mapreduce.CallSums{Calls: 4, Latency: time.Second, Tools: 2, ToolTime: 40 * time.Millisecond},
 	}, false)
-	sums := func(n int64) trace.Metrics {
-		return trace.Metrics{
-			Total: 110 * n, In: 100 * n, Out: 10 * n, Calls: 2 * n, Latency: 500 * float64(n), Tools: n, ToolTime: 20 * float64(n), Cost: trace.Cost{Micros: 250_000 * n},
+	sums := func(n int64) render.Metrics {
+		return render.Metrics{
+			Total: 110 * n, In: 100 * n, Out: 10 * n, Calls: 2 * n, Latency: 500 * float64(n), Tools: n, ToolTime: 20 * float64(n), Cost: render.Cost{Micros: 250_000 * n},
 		}
 	}
 	got := tally.Head("j", "", "")
-	if diff := cmp.Diff([]trace.Superseded{{Level: 1, Tasks: 2, Metrics: sums(2)}}, got.Superseded); diff != "" {
+	if diff := cmp.Diff([]render.Superseded{{Level: 1, Tasks: 2, Metrics: sums(2)}}, got.Superseded); diff != "" {
 		t.Errorf("superseded (-want +got):\n%s", diff)
 	}
 	if len(got.Levels) != 1 || got.Levels[0].Metrics != sums(1) || got.Metrics != sums(3) {

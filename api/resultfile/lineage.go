@@ -1,8 +1,4 @@
-// Package lineage turns a record of a finished job into a document of another job, and
-// leads a citation of that document back to the citations that the record rests on.
-//
-// It is pure: it reads no job and writes no file.
-package lineage
+package resultfile
 
 import (
 	"bytes"
@@ -128,7 +124,7 @@ func encode(c carried) (string, error) {
 func quoteOf(c *mapreduce.Citation) Quote {
 	return Quote{
 		Document: c.Document, Start: c.Start, End: c.End, ByteStart: c.ByteStart, ByteEnd: c.ByteEnd,
-		Quote: c.Quote, Grade: c.Grade, Via: Of(c),
+		Quote: c.Quote, Grade: c.Grade, Via: ViaOf(c),
 	}
 }
 
@@ -150,10 +146,10 @@ func cutQuotes(quotes map[string]Quote, length int) map[string]Quote {
 	return cut
 }
 
-// Of returns what leads on from a citation, or nil if its document is not a record of
+// ViaOf returns what leads on from a citation, or nil if its document is not a record of
 // another job. It names the fields that the quote touches, and their citations; if it
 // touches none that has citations, all citations of the record.
-func Of(cite *mapreduce.Citation) *Via {
+func ViaOf(cite *mapreduce.Citation) *Via {
 	var c carried
 	if cite.Via == "" || json.Unmarshal([]byte(cite.Via), &c) != nil || !c.Job.Valid() || c.Record < 1 {
 		return nil // metadata of the same name that means something else
