@@ -125,7 +125,7 @@ func (k *dataCheck) unlessMoved(ctx context.Context, u *storagev1.Unit, err erro
 // viewUnchanged looks at the store if u is there as it was.
 func (k *dataCheck) viewUnchanged(ctx context.Context, u *storagev1.Unit, do func(*checkTx) error) error {
 	return k.runCheckTx(ctx, k.id, func(l *checkTx) error {
-		now, err := k.ReadUnit(ctx, l, k.id, mapreduce.UnitID(u.UnitId))
+		now, err := k.Units.Read(ctx, l, k.id, mapreduce.UnitID(u.UnitId))
 		if err != nil || now == nil || now.Attempt != u.Attempt || now.Status != u.Status {
 			return err
 		}
@@ -148,7 +148,7 @@ func (k *dataCheck) checkEvidences(ctx context.Context) error {
 func (k *dataCheck) checkOwners(ctx context.Context, r store.Range, entry string, has func(*storagev1.Unit) bool) error {
 	return k.visitHeads(ctx, r, 1, func(l *checkTx, key []byte, rest tuple.Reader) error {
 		name := mapreduce.UnitID(rest.Text())
-		u, err := k.ReadUnit(ctx, l, k.id, name)
+		u, err := k.Units.Read(ctx, l, k.id, name)
 		if err == nil && !has(u) {
 			l.addFinding(key, "%s of unit %q, which is not there, or has none; "+deleteRemoves, entry, name)
 		}

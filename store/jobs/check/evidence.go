@@ -38,7 +38,7 @@ func (k *dataCheck) checkEvidence(ctx context.Context, u *storagev1.Unit) error 
 	}
 
 	return k.viewUnchanged(ctx, u, func(l *checkTx) error {
-		if now, err := k.ReadUnit(ctx, l, k.id, unit.ID); err != nil || !proto.Equal(now.GetEvidence(), u.Evidence) {
+		if now, err := k.Units.Read(ctx, l, k.id, unit.ID); err != nil || !proto.Equal(now.GetEvidence(), u.Evidence) {
 			return err // there is more of it now
 		}
 

@@ -87,7 +87,7 @@ func (c *inputCheck) checkInputPage(ctx context.Context, l *checkTx) ([]*storage
 		return nil, err
 	}
 
-	units, err := c.UnitsFrom(ctx, l, c.id, c.level, c.count, l.pageLimit(checkPage))
+	units, err := c.Units.From(ctx, l, c.id, c.level, c.count, l.pageLimit(checkPage))
 	if err != nil {
 		return nil, err
 	}
@@ -187,7 +187,7 @@ func (c *inputCheck) comparePicked(ctx context.Context) error {
 	for from, more := int64(0), true; more; {
 		var units []*storagev1.Unit
 		err := c.runCheckTx(ctx, c.id, func(l *checkTx) (err error) {
-			units, err = c.UnitsFrom(ctx, l, c.id, c.source, from, l.pageLimit(checkPage))
+			units, err = c.Units.From(ctx, l, c.id, c.source, from, l.pageLimit(checkPage))
 			return err
 		})
 		if err != nil {
@@ -222,7 +222,7 @@ func (c *inputCheck) comparePicked(ctx context.Context) error {
 // checkPicks checks that what was picked belongs to a unit that picked it.
 func (k *jobCheck) checkPicks(ctx context.Context) error {
 	return k.walkRange(ctx, k.id, k.Keys.Job(k.id).AllPicks(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
-		ctl, err := k.ReadControl(ctx, l, k.id)
+		ctl, err := k.Jobs.Control(ctx, l, k.id)
 		if err != nil {
 			return err
 		}
@@ -260,13 +260,13 @@ func (k *jobCheck) sumWaits(ctx context.Context) error {
 	return k.walkRange(ctx, k.id, k.Keys.Queues(k.id).Waits(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
 		// An earlier run of the transaction may have added to it.
 		clear(part)
-		ctl, err := k.ReadControl(ctx, l, k.id)
+		ctl, err := k.Jobs.Control(ctx, l, k.id)
 		if err != nil {
 			return err
 		}
 
 		for _, kv := range page {
-			at, err := k.WaitRef(kv.Key)
+			at, err := k.Units.WaitRef(kv.Key)
 			if err != nil {
 				return err
 			}

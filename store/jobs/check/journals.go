@@ -26,7 +26,7 @@ func (k *dataCheck) checkJournal(ctx context.Context, u *storagev1.Unit) error {
 
 	say := faultOfJournal(u, entries)
 	return k.runCheckTx(ctx, k.id, func(l *checkTx) error {
-		now, err := k.ReadUnit(ctx, l, k.id, mapreduce.UnitID(u.UnitId))
+		now, err := k.Units.Read(ctx, l, k.id, mapreduce.UnitID(u.UnitId))
 		if err != nil || now.GetJournal() == nil || now.Attempt != u.Attempt || now.Status != u.Status {
 			return err // it has moved on
 		}

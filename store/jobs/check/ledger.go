@@ -136,7 +136,7 @@ func (k *jobCheck) checkSeals(ctx context.Context) error {
 	}
 
 	return k.runCheckTx(ctx, k.id, func(l *checkTx) error {
-		head, err := k.LastSeal(ctx, l, k.id)
+		head, err := k.Jobs.LastSeal(ctx, l, k.id)
 		k.sums.seals = head.GetNumber()
 		return err
 	})

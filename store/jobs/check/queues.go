@@ -27,7 +27,7 @@ func (k *jobCheck) checkIndex(ctx context.Context, r store.Range,
 	name func(kv store.KeyValue, rest tuple.Reader) mapreduce.UnitID, agrees func(e *indexEntry) bool,
 ) error {
 	return k.walkRange(ctx, k.id, r, pageOptions(), func(l *checkTx, page []store.KeyValue) error {
-		ctl, err := k.ReadControl(ctx, l, k.id)
+		ctl, err := k.Jobs.Control(ctx, l, k.id)
 		if err != nil || ctl.Sweeping {
 			return err // the queues of a cancelled job are cleared last
 		}
@@ -183,7 +183,7 @@ func (k *jobCheck) visitHeads(ctx context.Context, r store.Range, elements int, 
 func (k *jobCheck) checkResults(ctx context.Context) error {
 	return k.visitHeads(ctx, k.Keys.Outputs(k.id).AllResults(), 2, func(l *checkTx, key []byte, rest tuple.Reader) error {
 		name, attempt := mapreduce.UnitID(rest.Text()), rest.Int()
-		u, err := k.ReadUnit(ctx, l, k.id, name)
+		u, err := k.Units.Read(ctx, l, k.id, name)
 		if err != nil {
 			return err
 		}
@@ -316,7 +316,7 @@ func (k *jobCheck) countSkipped(ctx context.Context) error {
 // checkPlans checks the cursors of planning.
 func (k *jobCheck) checkPlans(ctx context.Context) error {
 	return k.walkRange(ctx, k.id, k.Keys.Job(k.id).Plans(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
-		ctl, err := k.ReadControl(ctx, l, k.id)
+		ctl, err := k.Jobs.Control(ctx, l, k.id)
 		if err != nil {
 			return err
 		}
@@ -340,7 +340,7 @@ func (k *jobCheck) checkPlans(ctx context.Context) error {
 // checkGrants compares what nodes were granted with what there is.
 func (k *jobCheck) checkGrants(ctx context.Context) error {
 	return k.runCheckTx(ctx, k.id, func(l *checkTx) error {
-		ctl, err := k.ReadControl(ctx, l, k.id)
+		ctl, err := k.Jobs.Control(ctx, l, k.id)
 		if err != nil {
 			return err
 		}

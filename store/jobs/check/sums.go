@@ -31,7 +31,7 @@ func (k *jobCheck) readStripes(ctx context.Context, l *checkTx) (map[stripe]int6
 
 	all := make(map[stripe]int64, len(pairs))
 	for _, kv := range pairs {
-		at, node, err := k.CounterKey(kv.Key)
+		at, node, err := k.Jobs.CounterKey(kv.Key)
 		if err != nil || len(kv.Value) != 8 || at.Name < keys.Completed || at.Name > keys.LastCounter {
 			l.addFinding(kv.Key, "this is no counter: %x", kv.Value)
 			continue

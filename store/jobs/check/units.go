@@ -30,7 +30,7 @@ func (k *jobCheck) checkUnits(ctx context.Context) error {
 			page = append(page, u)
 		}
 
-		ctl, err := k.ReadControl(ctx, l, k.id)
+		ctl, err := k.Jobs.Control(ctx, l, k.id)
 		if err != nil {
 			return err
 		}

@@ -217,7 +217,7 @@ func (c *checker) countUse(ctx context.Context, id mapreduce.JobID, all uses) er
 			tenant, used = in.Tenant, in.Use
 		}
 
-		counters, err := c.ReadCounters(ctx, s, id)
+		counters, err := c.Jobs.Counters(ctx, s, id)
 		if err != nil {
 			return err
 		}

@@ -84,7 +84,7 @@ func (st *Store) putEvidencePart(ctx context.Context, tx store.Tx, p *EvidencePu
 		sum.Items, sum.Bytes, sum.Sha256, sum.Next = n+1, sum.Bytes+end, chainEntry(sum.Sha256, item), nil
 	}
 
-	st.SetUnit(tx, p.Job, u)
+	st.Units.Set(tx, p.Job, u)
 	return end, nil
 }
 

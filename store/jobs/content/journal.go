@@ -60,7 +60,7 @@ func (st *Store) AppendJournal(ctx context.Context, a *JournalAppend) error {
 		}
 
 		u.Journal.Kept = a.Kept
-		st.SetUnit(tx, a.Job, u)
+		st.Units.Set(tx, a.Job, u)
 		return nil
 	})
 }

@@ -67,9 +67,9 @@ func (st *Store) StorePut(ctx context.Context, p *Put, start int64, data []byte)
 			return errs.New(errs.Aborted, "the output of unit %s is stored up to byte %d, and is put from byte %d on: go on from the former", p.Unit, u.Put.Stored, start)
 		}
 
-		st.SetOutput(tx, p.Job, p.Unit, u.Attempt, start, data)
+		st.Units.SetOutput(tx, p.Job, p.Unit, u.Attempt, start, data)
 		u.Put.Stored = end
-		st.SetUnit(tx, p.Job, u)
+		st.Units.Set(tx, p.Job, u)
 		return nil
 	})
 }
@@ -92,9 +92,9 @@ func (st *Store) AppendPut(ctx context.Context, p *Put, start int64, data []byte
 			return errs.New(errs.Internal, "the output of unit %s is stored up to byte %d, and goes on from byte %d", p.Unit, u.Put.GetStored(), start)
 		}
 
-		st.SetOutput(tx, p.Job, p.Unit, u.Attempt, start, data)
+		st.Units.SetOutput(tx, p.Job, p.Unit, u.Attempt, start, data)
 		u.Put = &storagev1.Put{Length: end, Stored: end, Sha256: p.SHA256}
-		st.SetUnit(tx, p.Job, u)
+		st.Units.Set(tx, p.Job, u)
 		return nil
 	})
 }
@@ -111,7 +111,7 @@ func (st *Store) PutParts(ctx context.Context, p *Put, end int64, visit func(par
 // heldUnit returns the unit that an attempt is at which stands, and which a session
 // holds. Any other is refused as errs.Precondition.
 func (rec Records) heldUnit(ctx context.Context, r store.Reader, h mapreduce.Held, s mapreduce.SessionID) (*storagev1.Unit, error) {
-	u, err := rec.ReadUnit(ctx, r, h.Job, h.Unit)
+	u, err := rec.Units.Read(ctx, r, h.Job, h.Unit)
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ func (rec LevelRecords) stagedBundle(ctx context.Context, tx store.Tx, id mapred
 	if !records.IsBundle(ctl) {
 		return nil, nil
 	}
-	return rec.ReadUnit(ctx, tx, id, mapreduce.UnitID(ctl.Levels[0].Unit))
+	return rec.Units.Read(ctx, tx, id, mapreduce.UnitID(ctl.Levels[0].Unit))
 }
 
 // PlanDirect turns a job to mapping whose documents are parsed, with the direct
@@ -61,7 +61,7 @@ func (st *Levels) PlanDirect(ctx context.Context, id mapreduce.JobID, epoch int6
 			st.removeStaged(tx, id, ctl, staged, d.Unit.Source.SHA256)
 		}
 
-		st.InsertNew(tx, id, records.StoredUnit(d.Unit))
+		st.Units.Insert(tx, id, records.StoredUnit(d.Unit))
 		tx.Add(st.Keys.Job(id).Counter(keys.CharactersParsed, 0, st.Node), d.Characters)
 
 		d.Level.Units = 1
@@ -75,7 +75,7 @@ func (st *Levels) PlanDirect(ctx context.Context, id mapreduce.JobID, epoch int6
 func (rec LevelRecords) removeStaged(tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, u *storagev1.Unit, keep []byte) {
 	tx.Add(rec.Keys.Job(id).Counter(keys.UnitsWaiting, 0, rec.Node), -1)
 	rec.Tenants.AddUse(tx, mapreduce.TenantID(ctl.Tenant), keys.UsedUnits, 0, -1)
-	rec.DequeueUnit(tx, id, u)
+	rec.Units.Dequeue(tx, id, u)
 	tx.Clear(rec.Keys.Job(id).Unit(mapreduce.UnitID(u.UnitId)))
 	tx.Clear(rec.Keys.Job(id).Order(u.Level, u.Index))
 	if sum := u.Source.GetSha256(); !bytes.Equal(sum, keep) {

@@ -57,7 +57,7 @@ func (s *Status) Ended() bool { return s.Completed+s.Failed >= s.Units }
 func (st *Levels) Status(ctx context.Context, id mapreduce.JobID) (*Status, error) {
 	var s *Status
 	err := st.db.View(ctx, func(tx store.Tx) error {
-		ctl, err := st.ReadControl(ctx, tx, id)
+		ctl, err := st.Jobs.Control(ctx, tx, id)
 		if err != nil {
 			return err
 		}
@@ -71,7 +71,7 @@ func (st *Levels) Status(ctx context.Context, id mapreduce.JobID) (*Status, erro
 		}
 
 		if s.FailFast {
-			all, err := st.ReadCounters(ctx, tx, id)
+			all, err := st.Jobs.Counters(ctx, tx, id)
 			if err != nil {
 				return err
 			}
@@ -95,7 +95,7 @@ func (st *Levels) Status(ctx context.Context, id mapreduce.JobID) (*Status, erro
 			{keys.Completed, source, &s.SourceCompleted},
 			{keys.Size, source, &s.SourceSize},
 		} {
-			if *c.to, err = st.ReadCounter(ctx, tx, id, c.name, c.level); err != nil {
+			if *c.to, err = st.Jobs.Counter(ctx, tx, id, c.name, c.level); err != nil {
 				return err
 			}
 		}
@@ -116,10 +116,10 @@ func (st *Levels) Status(ctx context.Context, id mapreduce.JobID) (*Status, erro
 // all outputs.
 func (st *Levels) Sizes(ctx context.Context, id mapreduce.JobID, level int64) (completed, tokens int64, err error) {
 	err = st.db.View(ctx, func(tx store.Tx) error {
-		if completed, err = st.ReadCounter(ctx, tx, id, keys.Completed, level); err != nil {
+		if completed, err = st.Jobs.Counter(ctx, tx, id, keys.Completed, level); err != nil {
 			return err
 		}
-		tokens, err = st.ReadCounter(ctx, tx, id, keys.Size, level)
+		tokens, err = st.Jobs.Counter(ctx, tx, id, keys.Size, level)
 		return err
 	})
 	return completed, tokens, err
@@ -152,7 +152,7 @@ func (st *Levels) StartMapping(ctx context.Context, id mapreduce.JobID, epoch in
 			return "", false, nil
 		}
 
-		planted, err := st.ReadCounter(ctx, tx, id, keys.Planted, 0)
+		planted, err := st.Jobs.Counter(ctx, tx, id, keys.Planted, 0)
 		if err != nil {
 			return "", false, err
 		}

@@ -91,7 +91,7 @@ func (st *Store) Cancel(ctx context.Context, id mapreduce.JobID) error {
 func (st *Store) SweepCancelled(ctx context.Context, id mapreduce.JobID, cursor []byte) (next []byte, done bool, err error) {
 	err = st.db.Update(ctx, failpoint.Sweep, func(tx store.Tx) error {
 		next, done = nil, true
-		ctl, err := st.ReadControl(ctx, tx, id)
+		ctl, err := st.Jobs.Control(ctx, tx, id)
 		if err != nil || !ctl.Sweeping {
 			return err
 		}
@@ -123,7 +123,7 @@ func (st *Store) SweepCancelled(ctx context.Context, id mapreduce.JobID, cursor 
 		ctl.Sweeping = false
 		tx.Clear(st.Keys.Tenant(mapreduce.TenantID(ctl.Tenant)).Run(id))
 		tx.Set(st.Keys.Job(id).Ctl(), records.Encode(ctl))
-		return st.UpdateRecord(ctx, tx, id, ctl)
+		return st.Jobs.UpdateRecord(ctx, tx, id, ctl)
 	})
 	return next, done, err
 }
@@ -167,7 +167,7 @@ func (st *Store) Delete(ctx context.Context, id mapreduce.JobID) error {
 func (st *Store) deleteJob(ctx context.Context, id mapreduce.JobID) error {
 	begun := false // it was there, so what finds it gone is this delete
 	return st.db.Update(ctx, failpoint.Delete, func(tx store.Tx) error {
-		ctl, err := st.ReadControl(ctx, tx, id)
+		ctl, err := st.Jobs.Control(ctx, tx, id)
 		if err != nil {
 			if begun && errs.KindOf(err) == errs.NotFound {
 				return nil
@@ -209,12 +209,12 @@ func (rec writer) settleRemoval(ctx context.Context, tx store.Tx, id mapreduce.J
 	}
 
 	// The log keeps the head of the audit, which is removed with the job.
-	seal, err := rec.LastSeal(ctx, tx, id)
+	seal, err := rec.Jobs.LastSeal(ctx, tx, id)
 	if err != nil {
 		return removal{}, err
 	}
 
-	err = rec.AppendLog(ctx, tx, mapreduce.TenantID(ctl.Tenant), &storagev1.Checkpoint{
+	err = rec.Tenants.AppendLog(ctx, tx, mapreduce.TenantID(ctl.Tenant), &storagev1.Checkpoint{
 		Kind: uint32(mapreduce.EventDeleted), State: ctl.State, Message: "deleted",
 		Deleted: &storagev1.Deleted{
 			Job: string(id), State: ctl.State, CreatedMicros: job.CreatedAtMicros, EndedMicros: ctl.EndedMicros,
@@ -230,7 +230,7 @@ func (rec writer) settleRemoval(ctx context.Context, tx store.Tx, id mapreduce.J
 
 // clearJob clears all keys of a job.
 func (rec writer) clearJob(tx store.Tx, r removal) {
-	rec.UnlistEnd(tx, r.id, r.ctl)
+	rec.Jobs.UnlistEnd(tx, r.id, r.ctl)
 	for _, owned := range rec.Keys.Job(r.id).Owned() {
 		tx.ClearRange(owned)
 	}
@@ -279,7 +279,7 @@ type resuming struct {
 func (st *Store) resumeStep(ctx context.Context, id mapreduce.JobID, r mapreduce.Resume, at carrying) (step resuming, err error) {
 	err = st.db.Update(ctx, failpoint.Resume, func(tx store.Tx) error {
 		step = resuming{done: true}
-		ctl, err := st.ReadControl(ctx, tx, id)
+		ctl, err := st.Jobs.Control(ctx, tx, id)
 		if err != nil {
 			return err
 		}
@@ -347,7 +347,7 @@ func (rec writer) raiseBudget(ctx context.Context, tx store.Tx, id mapreduce.Job
 	if err := rec.setBudget(ctx, tx, id, r.Budget); err != nil {
 		return err
 	}
-	return rec.WriteControl(ctx, tx, id, ctl, fmt.Sprintf("budget set to %d tokens", r.Budget))
+	return rec.Jobs.WriteControl(ctx, tx, id, ctl, fmt.Sprintf("budget set to %d tokens", r.Budget))
 }
 
 func (rec writer) setBudget(ctx context.Context, tx store.Tx, id mapreduce.JobID, budget int64) error {
@@ -371,7 +371,7 @@ func (rec writer) interruptLevel(ctx context.Context, tx store.Tx, id mapreduce.
 	// The earlier result is invalid from now on, and must not be shown.
 	ctl.Resuming = true
 	ctl.State, ctl.Error = uint32(mapreduce.JobPaused), "a resume was interrupted; resume again"
-	return rec.WriteControl(ctx, tx, id, ctl, "resuming")
+	return rec.Jobs.WriteControl(ctx, tx, id, ctl, "resuming")
 }
 
 // LastKept returns the last level that a resume keeps which tries the failed units of
@@ -414,7 +414,7 @@ func (rec writer) dropAbove(ctx context.Context, tx store.Tx, id mapreduce.JobID
 	}
 
 	for l := first; l < int64(len(begun)); l++ {
-		rec.DropLevel(tx, id, l, begun[l], ctl.Shards)
+		rec.Units.DropLevel(tx, id, l, begun[l], ctl.Shards)
 	}
 	return nil, rec.returnToLevel(ctx, tx, id, ctl, level)
 }
@@ -440,7 +440,7 @@ func (rec writer) levelsBegun(ctx context.Context, r store.Reader, id mapreduce.
 // levels above those that are kept are dropped.
 func (rec writer) returnToLevel(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, level int64) error {
 	last := LastKept(ctl, level)
-	if err := rec.RecordWarnings(ctx, tx, id, last+1, nil); err != nil {
+	if err := rec.Jobs.RecordWarnings(ctx, tx, id, last+1, nil); err != nil {
 		return err
 	}
 	ctl.Levels = ctl.Levels[:min(records.CountLevels(ctl), last+1)]
@@ -454,7 +454,7 @@ func (rec writer) returnToLevel(ctx context.Context, tx store.Tx, id mapreduce.J
 // counted
 // before the level is dropped.
 func (rec writer) checkNoneRuns(ctx context.Context, tx store.Tx, id mapreduce.JobID, level int64) error {
-	running, err := rec.ReadCounter(ctx, tx, id, keys.Running, level)
+	running, err := rec.Jobs.Counter(ctx, tx, id, keys.Running, level)
 	if err != nil {
 		return err
 	}
@@ -483,7 +483,7 @@ func (rec writer) finishResume(ctx context.Context, tx store.Tx, id mapreduce.Jo
 	}
 
 	ctl.State, ctl.Error, ctl.Resuming = state, "", false
-	return rec.WriteControl(ctx, tx, id, ctl, records.Resumed)
+	return rec.Jobs.WriteControl(ctx, tx, id, ctl, records.Resumed)
 }
 
 // retryFailed puts a level's failed units back into their queue, in steps.
@@ -495,7 +495,7 @@ func (st *Store) retryFailed(ctx context.Context, id mapreduce.JobID, level int6
 			room := records.StepRoom(tried)
 			tried++
 
-			ctl, err := st.ReadControl(ctx, tx, id)
+			ctl, err := st.Jobs.Control(ctx, tx, id)
 			if err != nil {
 				return err
 			}

@@ -145,7 +145,7 @@ func (st *Levels) isPlanted(ctx context.Context, id mapreduce.JobID, n int64) (t
 			return err
 		}
 
-		u, err := st.ReadUnit(ctx, tx.Snapshot(), id, mapreduce.UnitID(pairs[0].Value))
+		u, err := st.Units.Read(ctx, tx.Snapshot(), id, mapreduce.UnitID(pairs[0].Value))
 		there = u != nil && u.Source != nil && u.Source.ChunkIndex+1 >= u.Source.Chunks && u.Source.Documents == 0
 		return err
 	})
@@ -159,7 +159,7 @@ func (st *Levels) insertBatch(ctx context.Context, id mapreduce.JobID, epoch int
 	err = st.db.Update(ctx, failpoint.Plant, func(tx store.Tx) error {
 		// An earlier run of the transaction may have filled it.
 		waiting = waiting[:0]
-		ctl, err := st.ReadControl(ctx, tx, id)
+		ctl, err := st.Jobs.Control(ctx, tx, id)
 		if err != nil || ctl.Epoch != epoch {
 			return err
 		}
@@ -182,7 +182,7 @@ func (st *Levels) insertBatch(ctx context.Context, id mapreduce.JobID, epoch int
 				if i == 0 {
 					tx.Add(st.Keys.Job(id).Counter(keys.CharactersParsed, 0, st.Node), -b.Known)
 				}
-				st.InsertNew(tx, id, u)
+				st.Units.Insert(tx, id, u)
 				waiting = append(waiting, *records.CandidateOf(u))
 				tx.Add(st.Keys.Job(id).Counter(keys.Planted, 0, st.Node), 1)
 				if b.Counted {

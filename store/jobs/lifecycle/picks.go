@@ -22,7 +22,7 @@ func (rec LevelRecords) ReadPicked(ctx context.Context, r store.Reader, id mapre
 		return nil, err
 	}
 
-	units, err := rec.UnitsNamed(ctx, r, id, names)
+	units, err := rec.Units.Named(ctx, r, id, names)
 	if err == nil && len(units) < len(indexes) {
 		return nil, records.CorruptError(rec.Keys.Job(id).Unit(reduce.ID), "unit %s of %s takes %d units of which %d are there",
 			reduce.ID, id, len(indexes), len(units))
@@ -77,7 +77,7 @@ func (rec LevelRecords) unitIDsAt(ctx context.Context, r store.Reader, id mapred
 	names := make([]mapreduce.UnitID, len(indexes))
 	// The id of a reduce follows from its index; that of a map unit stands in the order.
 	if level > 0 {
-		ctl, err := rec.ReadControl(ctx, r, id)
+		ctl, err := rec.Jobs.Control(ctx, r, id)
 		if err != nil {
 			return nil, err
 		}

@@ -84,7 +84,7 @@ func (st *Levels) PlanStep(ctx context.Context, id mapreduce.JobID, n Plan) (fro
 		tried++
 		done = true
 
-		ctl, err := st.ReadControl(ctx, tx, id)
+		ctl, err := st.Jobs.Control(ctx, tx, id)
 		if err != nil {
 			return err
 		}
@@ -148,7 +148,7 @@ func (p *planner) readCursor(ctx context.Context, digest []byte) error {
 		return err
 	}
 	if found { // none of its units can have been claimed yet
-		p.DropLevel(p.tx, p.id, p.next.Number, p.cursor.Plan, p.ctl.Shards)
+		p.Units.DropLevel(p.tx, p.id, p.next.Number, p.cursor.Plan, p.ctl.Shards)
 	}
 	p.cursor = &storagev1.Plan{Level: p.next.Number, Plan: p.next.ToStored(), Digest: digest}
 	return nil
@@ -167,10 +167,10 @@ func (p *planner) beginLevel(ctx context.Context) error {
 	}
 	message += records.WarningSuffix(n.Warnings)
 
-	if err := p.WriteControl(ctx, p.tx, p.id, p.ctl, records.ClipText(message)); err != nil {
+	if err := p.Jobs.WriteControl(ctx, p.tx, p.id, p.ctl, records.ClipText(message)); err != nil {
 		return err
 	}
-	return p.RecordWarnings(ctx, p.tx, p.id, n.Number, n.Warnings)
+	return p.Jobs.RecordWarnings(ctx, p.tx, p.id, n.Number, n.Warnings)
 }
 
 func (p *planner) planStep(ctx context.Context) error {
@@ -403,7 +403,7 @@ func (p *planner) setMapRanges(ctx context.Context, all ...*storagev1.Inputs) er
 		ids = append(ids, records.UnitAt(source, in.First), records.UnitAt(source, in.End-1))
 	}
 
-	ends, err := p.UnitsNamed(ctx, p.tx.Snapshot(), p.id, ids)
+	ends, err := p.Units.Named(ctx, p.tx.Snapshot(), p.id, ids)
 	if err != nil {
 		return err
 	}
@@ -430,7 +430,7 @@ func (p *planner) sourceLevel() *storagev1.Level {
 // insertUnit plans the next unit of the level.
 func (p *planner) insertUnit(in *storagev1.Inputs, item []byte) {
 	at := p.cursor.Planned
-	p.InsertNew(p.tx, p.id, &storagev1.Unit{
+	p.Units.Insert(p.tx, p.id, &storagev1.Unit{
 		UnitId: string(records.UnitAt(p.cursor.Plan, at)), Kind: uint32(p.next.Kind), Level: p.next.Number, Stage: int64(p.next.Stage), Index: at,
 		Inputs: in, Item: item, Queue: &storagev1.Queue{Shard: at % max(1, p.ctl.Shards)},
 	})

@@ -29,7 +29,7 @@ func (st *Levels) CompleteWith(ctx context.Context, id mapreduce.JobID, epoch in
 	}
 
 	return st.db.Update(ctx, failpoint.Complete, func(tx store.Tx) error {
-		ctl, err := st.ReadControl(ctx, tx, id)
+		ctl, err := st.Jobs.Control(ctx, tx, id)
 		// Another node may have ended the job, or have planned the unit of its result.
 		if err != nil || ctl.Epoch != epoch || !mapreduce.JobState(ctl.State).Running() || records.AtResult(ctl) {
 			return err
@@ -46,13 +46,13 @@ func (st *Levels) CompleteWith(ctx context.Context, id mapreduce.JobID, epoch in
 			Inputs: inputs, Status: uint32(mapreduce.UnitComplete), Attempt: 1, Result: st.storeSmall(tx, id, result),
 		}
 
-		st.SetUnit(tx, id, u)
+		st.Units.Set(tx, id, u)
 		tx.Add(st.Keys.Job(id).Counter(keys.Claimed, 0, st.Node), 1)
 		tx.Add(st.Keys.Job(id).Counter(keys.Completed, u.Level, st.Node), 1)
 
 		ctl.Levels = append(ctl.Levels, p.next.ToStored())
 		ctl.Level, ctl.State = u.Level, uint32(mapreduce.JobComplete)
-		return st.WriteControlWith(ctx, tx, id, ctl, &storagev1.Checkpoint{
+		return st.Jobs.WriteControlWith(ctx, tx, id, ctl, &storagev1.Checkpoint{
 			Message: "complete", CompletedUnits: []*storagev1.Outcome{{Unit: u.UnitId, Attempt: u.Attempt, Sha256: u.Result.Sha256, Level: u.Level}},
 		})
 	})
@@ -67,7 +67,7 @@ func (st *Levels) storeSmall(tx store.Tx, id mapreduce.JobID, data []byte) *stor
 		return r
 	}
 	r.Chunks = records.ChunksOf(r.Length)
-	st.SetOutput(tx, id, mapreduce.ResultUnit, r.Attempt, 0, data)
+	st.Units.SetOutput(tx, id, mapreduce.ResultUnit, r.Attempt, 0, data)
 	return r
 }
 
@@ -86,7 +86,7 @@ func resultPlan(ctl *storagev1.Ctl) Plan {
 func (st *Levels) PlanResult(ctx context.Context, id mapreduce.JobID, epoch int64) error {
 	var next Plan
 	err := st.db.View(ctx, func(tx store.Tx) error {
-		ctl, err := st.ReadControl(ctx, tx, id)
+		ctl, err := st.Jobs.Control(ctx, tx, id)
 		if err == nil {
 			next = resultPlan(ctl)
 		}

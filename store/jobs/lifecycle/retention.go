@@ -134,7 +134,7 @@ func (st *Store) DeleteExpired(ctx context.Context, some ...Expired) error {
 	return st.db.Update(ctx, failpoint.Delete, func(tx store.Tx) error {
 		var removed []removal
 		for _, e := range some {
-			ctl, err := st.ReadControl(ctx, tx, e.Job)
+			ctl, err := st.Jobs.Control(ctx, tx, e.Job)
 			switch {
 			case isGone(err):
 				continue

@@ -124,7 +124,7 @@ func (st *Submissions) Stage(ctx context.Context, id mapreduce.JobID, b *records
 		}
 
 		for _, u := range units {
-			st.InsertNew(tx, id, u)
+			st.Units.Insert(tx, id, u)
 		}
 		for _, c := range b.Blobs {
 			tx.Set(st.Keys.Job(id).BlobChunk(c.SHA256, c.Index), c.Data)
@@ -372,8 +372,8 @@ func (rec writer) publishJob(ctx context.Context, tx store.Tx, id mapreduce.JobI
 
 	tx.Set(rec.Keys.Job(id).Ctl(), records.Encode(ctl))
 	tx.Set(rec.Keys.Job(id).Record(), records.Encode(job))
-	rec.ListJob(tx, id, ctl, now)
-	rec.SetRun(tx, id, ctl)
+	rec.Jobs.List(tx, id, ctl, now)
+	rec.Jobs.SetRun(tx, id, ctl)
 
 	// No other node can have slots of a job that was not visible.
 	if p.Slots > 0 {
@@ -381,12 +381,12 @@ func (rec writer) publishJob(ctx context.Context, tx store.Tx, id mapreduce.JobI
 	}
 
 	tx.Clear(rec.Keys.Job(id).Ingest())
-	rec.AddCalled(ctx, tx, id, &storagev1.Checkpoint{
+	rec.Jobs.AddCalled(ctx, tx, id, &storagev1.Checkpoint{
 		Kind: uint32(mapreduce.EventSubmitted), State: ctl.State, Epoch: ctl.Epoch, Level: ctl.Level, Submitted: records.SubmittedSum(job),
 		Message: records.ClipText(plural.Count(p.Documents, "document") + ", " + plural.Count(p.Map+p.Parse, "unit") + records.WarningSuffix(p.Warnings)),
 	})
 
-	rec.WakeOthers(tx)
+	rec.Jobs.WakeOthers(tx)
 }
 
 // Requested returns the job that a tenant's request submitted, or "".

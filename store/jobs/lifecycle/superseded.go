@@ -40,7 +40,7 @@ func (rec writer) carrySpent(ctx context.Context, tx store.Tx, id mapreduce.JobI
 
 	room := store.RangeOptions{Limit: records.StepUnits, Bytes: store.TargetTxSize}
 	for at.level = max(at.level, first); at.level < int64(len(begun)); at.level, at.from = at.level+1, nil {
-		r := rec.UnitKeys(id, begun[at.level])
+		r := rec.Units.KeysOf(id, begun[at.level])
 		if at.from != nil {
 			r.Begin = at.from
 		}

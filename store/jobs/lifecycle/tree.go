@@ -56,7 +56,7 @@ func (st *Levels) TreeStep(ctx context.Context, id mapreduce.JobID, t TreePlan) 
 		tried++
 		done = true
 
-		ctl, err := st.ReadControl(ctx, tx, id)
+		ctl, err := st.Jobs.Control(ctx, tx, id)
 		if err != nil {
 			return err
 		}
@@ -67,7 +67,7 @@ func (st *Levels) TreeStep(ctx context.Context, id mapreduce.JobID, t TreePlan) 
 		p := &treePlanner{planner: planner{LevelRecords: st.LevelRecords, tx: tx, id: id, ctl: ctl, cursor: &storagev1.Plan{Level: 1}, room: room}, tree: t}
 		// The tree stands on units that were staged with the job and on those of parsed
 		// documents.
-		if p.maps, err = st.ReadCounter(ctx, tx.Snapshot(), id, keys.Planted, 0); err != nil {
+		if p.maps, err = st.Jobs.Counter(ctx, tx.Snapshot(), id, keys.Planted, 0); err != nil {
 			return err
 		}
 		p.maps += ctl.StagedUnits
@@ -160,7 +160,7 @@ func (p *treePlanner) planReduce(in *storagev1.Inputs) {
 		u.Kind, u.Parent = uint32(mapreduce.KindFinal), 0
 	}
 
-	p.SetUnit(p.tx, p.id, u)
+	p.Units.Set(p.tx, p.id, u)
 	c.Planned++
 	p.room--
 }
@@ -250,7 +250,7 @@ func (p *treePlanner) readChildren(ctx context.Context, places []store.KeyValue)
 		ids[i] = mapreduce.UnitID(kv.Value)
 	}
 
-	units, err := p.UnitsNamed(ctx, p.tx, p.id, ids)
+	units, err := p.Units.Named(ctx, p.tx, p.id, ids)
 	if err == nil && len(units) < len(ids) {
 		err = records.CorruptError(p.Keys.Job(p.id).Unit(ids[0]), "a unit of %s, from %s to %s, has a place in the order, and is not there",
 			p.id, ids[0], ids[len(ids)-1])
@@ -270,7 +270,7 @@ func (p *treePlanner) setParent(children []*storagev1.Unit, at int) keys.Waiting
 	u := children[at]
 	if parent := p.cursor.Planned + 1; u.Parent != parent {
 		u.Parent = parent
-		p.SetUnit(p.tx, p.id, u)
+		p.Units.Set(p.tx, p.id, u)
 	}
 
 	switch mapreduce.UnitState(u.Status) {
@@ -317,7 +317,7 @@ func (p *treePlanner) beginMapping(ctx context.Context) error {
 	p.ctl.Levels = append([]*storagev1.Level{first.ToStored()}, c.Levels...)
 	p.ctl.TreeTop = int64(len(c.Levels))
 
-	return p.WriteControl(ctx, p.tx, p.id, p.ctl, fmt.Sprintf("level 0: %s; %s above it: %s", plural.Count(p.maps, "unit"), plural.Count(len(c.Levels), "level"), plural.Count(reduces, "unit")))
+	return p.Jobs.WriteControl(ctx, p.tx, p.id, p.ctl, fmt.Sprintf("level 0: %s; %s above it: %s", plural.Count(p.maps, "unit"), plural.Count(len(c.Levels), "level"), plural.Count(reduces, "unit")))
 }
 
 // Ascend turns a job to the lowest level of its tree that has not ended.
@@ -329,11 +329,11 @@ func (st *Levels) Ascend(ctx context.Context, id mapreduce.JobID, epoch int64) e
 
 		from := ctl.Level
 		for ctl.Level < ctl.TreeTop {
-			completed, err := st.ReadCounter(ctx, tx.Snapshot(), id, keys.Completed, ctl.Level)
+			completed, err := st.Jobs.Counter(ctx, tx.Snapshot(), id, keys.Completed, ctl.Level)
 			if err != nil {
 				return "", false, err
 			}
-			failed, err := st.ReadCounter(ctx, tx.Snapshot(), id, keys.Failed, ctl.Level)
+			failed, err := st.Jobs.Counter(ctx, tx.Snapshot(), id, keys.Failed, ctl.Level)
 			if err != nil {
 				return "", false, err
 			}

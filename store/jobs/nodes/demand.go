@@ -30,12 +30,12 @@ func (st *Grants) Waiting(ctx context.Context, id mapreduce.JobID, most int64) (
 		r := tx.Snapshot()
 		// Without a budget nothing bounds what is paid for.
 		w = Demand{Paid: math.MaxInt64}
-		ctl, err := st.ReadControl(ctx, r, id)
+		ctl, err := st.Jobs.Control(ctx, r, id)
 		if err != nil || !mapreduce.JobState(ctl.State).Running() {
 			return err
 		}
 
-		c, err := st.ReadCounters(ctx, r, id)
+		c, err := st.Jobs.Counters(ctx, r, id)
 		if err != nil {
 			return err
 		}
@@ -83,7 +83,7 @@ func (st *Grants) paidUnits(ctx context.Context, r store.Reader, id mapreduce.Jo
 		return 0, nil
 	}
 
-	u, err := st.ReadUnit(ctx, r, id, first)
+	u, err := st.Units.Read(ctx, r, id, first)
 	if err != nil || u.GetEstimate() <= 0 {
 		return math.MaxInt64, err
 	}

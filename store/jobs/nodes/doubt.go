@@ -101,7 +101,7 @@ func (st *Store) addHeldBy(ctx context.Context, id mapreduce.SessionID, d *Doubt
 			all = append(all, held.Units...)
 		}
 
-		units, _, err := st.SoundUnits(ctx, tx, all)
+		units, _, err := st.Units.Sound(ctx, tx, all)
 		if err != nil {
 			return err
 		}

@@ -59,7 +59,7 @@ type GrantReply struct {
 func (st *Grants) Grant(ctx context.Context, id mapreduce.JobID, ask GrantRequest) (*GrantReply, error) {
 	var g *GrantReply
 	err := st.db.Update(ctx, failpoint.Grant, func(tx store.Tx) error {
-		ctl, err := st.ReadControl(ctx, tx, id)
+		ctl, err := st.Jobs.Control(ctx, tx, id)
 		if err != nil {
 			return err
 		}
@@ -222,7 +222,7 @@ func (rec Records) UsedTokens(ctx context.Context, r store.Reader, id mapreduce.
 
 // countRunning returns how many units of a job run.
 func (rec Records) countRunning(ctx context.Context, r store.Reader, id mapreduce.JobID) (int64, error) {
-	c, err := rec.ReadCounters(ctx, r, id)
+	c, err := rec.Jobs.Counters(ctx, r, id)
 	if err != nil {
 		return 0, err
 	}
@@ -352,7 +352,7 @@ func (st *Grants) FleetSlots(ctx context.Context, ask CallsRequest) (g *CallsRep
 		own.Slots = max(slots, min(ask.Keep, own.Slots))
 
 		if (grown && slots < ask.Need) || (own.Slots < before && needed) {
-			st.WakeOthers(tx)
+			st.Jobs.WakeOthers(tx)
 		}
 
 		if changed || own.Slots != before {
@@ -423,7 +423,7 @@ func (st *Grants) Reserve(ctx context.Context, rs []Reservation) ([]int64, error
 	err := st.db.Update(ctx, failpoint.Reserve, func(tx store.Tx) error {
 		before = before[:0]
 		for _, r := range rs {
-			u, err := st.ReadUnit(ctx, tx, r.Job, r.Unit)
+			u, err := st.Units.Read(ctx, tx, r.Job, r.Unit)
 			if err != nil {
 				return err
 			}
@@ -458,7 +458,7 @@ func (st *Grants) Reserve(ctx context.Context, rs []Reservation) ([]int64, error
 
 			tx.Add(st.Keys.Job(r.Job).Counter(keys.Reserved, 0, owner), more)
 			u.Reserved = r.Tokens
-			st.SetUnit(tx, r.Job, u)
+			st.Units.Set(tx, r.Job, u)
 		}
 
 		return nil
@@ -479,7 +479,7 @@ func (rec Records) hasEnded(ctx context.Context, tx store.Tx, id mapreduce.JobID
 func (st *Grants) raiseEstimate(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit, tokens int64) {
 	if tokens > u.Estimate {
 		u.Estimate = tokens
-		st.SetUnit(tx, id, u)
+		st.Units.Set(tx, id, u)
 	}
 }
 

@@ -63,7 +63,7 @@ func (st *Grants) NoteLimit(ctx context.Context, model string, n limit.Note, kno
 			return nil
 		}
 		if before.Pauses != scope.Pauses || before.Breaker != scope.Breaker || !maps.Equal(before.Manners, scope.Manners) {
-			st.WakeOthers(tx)
+			st.Jobs.WakeOthers(tx)
 		}
 
 		tx.Set(key, records.Encode(next))

@@ -66,7 +66,7 @@ func (st *Store) Beat(ctx context.Context, count int64, told News) (*Signs, erro
 
 		var more bool
 		// A list that is damaged does not keep a node from living.
-		if s.Runs, more, err = st.ReadRuns(ctx, tx, seenRuns); store.Retryable(err) {
+		if s.Runs, more, err = st.Jobs.Runs(ctx, tx, seenRuns); store.Retryable(err) {
 			return err
 		}
 

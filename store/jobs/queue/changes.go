@@ -14,7 +14,7 @@ import (
 
 // ReadoptUnit makes a unit run again that was given up for lost, under a claim.
 func (changes *Changes) ReadoptUnit(u *storagev1.Unit, claim string) {
-	changes.DequeueUnit(changes.Tx, changes.Job, u)
+	changes.Units.Dequeue(changes.Tx, changes.Job, u)
 	u.Status, u.Claim = uint32(mapreduce.Processing), claim
 
 	// What was charged when the worker was given up is reserved again: the report settles
@@ -29,7 +29,7 @@ func (changes *Changes) ReadoptUnit(u *storagev1.Unit, claim string) {
 	}
 
 	changes.Add(keys.Running, u.Level, 1)
-	changes.SetUnit(changes.Tx, changes.Job, u)
+	changes.Units.Set(changes.Tx, changes.Job, u)
 }
 
 // Changes are what one transaction changes of the units of a job. It writes units
@@ -82,8 +82,8 @@ func (changes *Changes) CancelUnit(u *storagev1.Unit) {
 		changes.addWaiting(u, -1)
 	}
 	u.Status = uint32(mapreduce.UnitCancelled)
-	changes.ClearJournal(changes.Tx, changes.Job, u)
-	changes.ClearEvidence(changes.Tx, changes.Job, u)
+	changes.Units.ClearJournal(changes.Tx, changes.Job, u)
+	changes.Units.ClearEvidence(changes.Tx, changes.Job, u)
 }
 
 // RoomToRun returns how many more units of the job's tenant may run.
@@ -112,7 +112,7 @@ func (changes *Changes) Counted(c keys.Counter) (n int64) {
 func (changes *Changes) RecordFailure(ctx context.Context) error {
 	changes.addCounts()
 	changes.ended.Message = changes.Ctl.Error
-	return changes.WriteControlWith(ctx, changes.Tx, changes.Job, changes.Ctl, &changes.ended)
+	return changes.Jobs.WriteControlWith(ctx, changes.Tx, changes.Job, changes.Ctl, &changes.ended)
 }
 
 // Record writes the counters and the checkpoint of what was changed.
@@ -125,7 +125,7 @@ func (changes *Changes) Record() {
 			changes.ended.Message = fmt.Sprintf("%d reduces wait for inputs that are tried again", n)
 		}
 		changes.ended.Level = changes.Ctl.Level
-		changes.AddCheckpoint(changes.Tx, changes.Job, &changes.ended)
+		changes.Jobs.AddCheckpoint(changes.Tx, changes.Job, &changes.ended)
 	}
 }
 

@@ -102,7 +102,7 @@ func (t *turn) readClaimed(ctx context.Context, values [][]byte) error {
 		}
 	}
 
-	units, err := t.HeldUnits(ctx, t.Tx, all)
+	units, err := t.Units.Held(ctx, t.Tx, all)
 	if err != nil {
 		return err
 	}
@@ -279,7 +279,7 @@ func (t *turn) waitingUnit(c records.Candidate, key, value []byte) (*storagev1.U
 // claimUnit claims u: the attempt is raised, which fences off all earlier ones, and
 // what its first call may spend is reserved.
 func (t *turn) claimUnit(u *storagev1.Unit, s mapreduce.SessionID) {
-	t.DequeueUnit(t.Tx, t.Job, u)
+	t.Units.Dequeue(t.Tx, t.Job, u)
 	c := t.in.Claim
 
 	u.Status = uint32(mapreduce.Processing)
@@ -292,7 +292,7 @@ func (t *turn) claimUnit(u *storagev1.Unit, s mapreduce.SessionID) {
 	t.Add(keys.Reserved, 0, u.Reserved)
 	t.Add(keys.Running, u.Level, 1)
 	t.Add(keys.Claimed, 0, 1)
-	t.SetUnit(t.Tx, t.Job, u)
+	t.Units.Set(t.Tx, t.Job, u)
 
 	t.out.Claimed = append(t.out.Claimed, Claimed{s, records.UnitFrom(u)})
 }

@@ -115,7 +115,7 @@ func (changes *Changes) CompleteUnit(ctx context.Context, u *storagev1.Unit, r *
 		changes.Tx.Clear(changes.Keys.Queues(changes.Job).Woken(mapreduce.UnitID(u.UnitId)))
 	}
 	if !u.Journal.GetKept() {
-		changes.ClearJournal(changes.Tx, changes.Job, u)
+		changes.Units.ClearJournal(changes.Tx, changes.Job, u)
 	}
 
 	if u.Attempt > 1 { // what earlier attempts had stored, nobody will read
@@ -143,7 +143,7 @@ func (changes *Changes) FailUnit(ctx context.Context, u *storagev1.Unit) error {
 	changes.Add(keys.Failed, u.Level, 1)
 	changes.Tx.Set(changes.Keys.Queues(changes.Job).Failed(u.Level, mapreduce.UnitID(u.UnitId)), nil)
 	changes.Tx.ClearRange(changes.Keys.Outputs(changes.Job).Results(mapreduce.UnitID(u.UnitId)))
-	changes.ClearPartEvidence(changes.Tx, changes.Job, u)
+	changes.Units.ClearPartEvidence(changes.Tx, changes.Job, u)
 	changes.ended.FailedUnits = append(changes.ended.FailedUnits, newOutcome(u, nil, mapreduce.Tokens{In: u.TokensIn, Out: u.TokensOut}))
 
 	if err := changes.tellParent(ctx, u, -keys.OneLeft); err != nil {

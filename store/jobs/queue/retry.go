@@ -45,8 +45,8 @@ func (changes *Changes) RetryUnits(ctx context.Context, failed []store.KeyValue)
 
 		// Kills stays: a unit that was set aside is tried again in a process of its own.
 		u.Failures, u.Returns, u.Parks, u.Started, u.Lasting = 0, 0, 0, false, false
-		changes.EnqueueUnit(changes.Tx, changes.Job, u, keys.ClassRequeued)
-		changes.SetUnit(changes.Tx, changes.Job, u)
+		changes.Units.Enqueue(changes.Tx, changes.Job, u, keys.ClassRequeued)
+		changes.Units.Set(changes.Tx, changes.Job, u)
 
 		if err := changes.reopenReduce(ctx, u, 0); err != nil {
 			return false, err

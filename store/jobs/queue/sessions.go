@@ -218,7 +218,7 @@ func (s *sweep) sweepHeld(ctx context.Context, limit int) error {
 	}
 
 	// Ahead: what becomes of one changes no other, and no two of a claim are the same.
-	units, damaged, err := s.SoundUnits(ctx, s.tx, all)
+	units, damaged, err := s.Units.Sound(ctx, s.tx, all)
 	if err != nil {
 		return err
 	}
@@ -277,7 +277,7 @@ func (s *sweep) recordChanges(ctx context.Context) error {
 	}
 
 	if s.swept > 0 {
-		s.WakeOthers(s.tx)
+		s.Jobs.WakeOthers(s.tx)
 	}
 	return nil
 }
@@ -461,10 +461,10 @@ func (s *sweep) returnUnit(ctx context.Context, id mapreduce.Held, u *storagev1.
 		u.Queue = nil
 		changes.CancelUnit(u)
 	} else {
-		s.EnqueueUnit(s.tx, id.Job, u, keys.ClassRequeued)
+		s.Units.Enqueue(s.tx, id.Job, u, keys.ClassRequeued)
 	}
 
-	s.SetUnit(s.tx, id.Job, u)
+	s.Units.Set(s.tx, id.Job, u)
 	return nil
 }
 
@@ -520,14 +520,14 @@ func (s *sweep) droppedUnits(holding []mapreduce.Held) []mapreduce.Held {
 func (st *Sessions) Started(ctx context.Context, held []mapreduce.Held) error {
 	return st.db.Update(ctx, failpoint.Started, func(tx store.Tx) error {
 		for _, h := range held {
-			u, err := st.ReadUnit(ctx, tx, h.Job, h.Unit)
+			u, err := st.Units.Read(ctx, tx, h.Job, h.Unit)
 			if err != nil {
 				return err
 			}
 
 			if records.AttemptStands(u, h.Attempt) && !u.Started && mapreduce.UnitState(u.Status) == mapreduce.Processing {
 				u.Started = true
-				st.SetUnit(tx, h.Job, u)
+				st.Units.Set(tx, h.Job, u)
 			}
 		}
 		return nil

@@ -48,7 +48,7 @@ func (rec Records) listDelayed(ctx context.Context, r store.Reader, id mapreduce
 		if err := records.Decode(kv.Key, kv.Value, &d); err != nil {
 			return nil, err
 		}
-		unit, err := rec.UnitOfKey(kv.Key)
+		unit, err := rec.Units.OfKey(kv.Key)
 		if err != nil {
 			return nil, err
 		}
@@ -74,7 +74,7 @@ func (rec Records) listParked(ctx context.Context, r store.Reader, id mapreduce.
 		if err := records.Decode(kv.Key, kv.Value, &p); err != nil {
 			return nil, "", err
 		}
-		unit, err := rec.UnitOfKey(kv.Key)
+		unit, err := rec.Units.OfKey(kv.Key)
 		if err != nil {
 			return nil, "", err
 		}
@@ -118,12 +118,12 @@ func (st *Store) Wakeup(ctx context.Context, id mapreduce.JobID, sleepers []reco
 	var woken []records.Candidate
 	err := st.db.Update(ctx, failpoint.Wakeup, func(tx store.Tx) error {
 		woken = nil
-		if _, err := st.ReadControl(ctx, tx, id); err != nil {
+		if _, err := st.Jobs.Control(ctx, tx, id); err != nil {
 			return err
 		}
 
 		for _, s := range sleepers {
-			u, err := st.ReadUnit(ctx, tx, id, s.Unit)
+			u, err := st.Units.Read(ctx, tx, id, s.Unit)
 			if err != nil {
 				return err
 			}
@@ -147,9 +147,9 @@ func (st *Store) Wakeup(ctx context.Context, id mapreduce.JobID, sleepers []reco
 
 // releaseUnit puts a unit that sleeps into the queue.
 func (rec Records) releaseUnit(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit) {
-	rec.DequeueUnit(tx, id, u)
-	rec.EnqueueUnit(tx, id, u, keys.ClassRequeued)
-	rec.SetUnit(tx, id, u)
+	rec.Units.Dequeue(tx, id, u)
+	rec.Units.Enqueue(tx, id, u, keys.ClassRequeued)
+	rec.Units.Set(tx, id, u)
 }
 
 // Wake makes a unit go on that is parked under a handle, and keeps the answer for
@@ -161,11 +161,11 @@ func (st *Store) Wake(ctx context.Context, id mapreduce.JobID, name mapreduce.Un
 	var u *storagev1.Unit
 	woke := int64(-1) // the attempt that an earlier run found parked: it may have committed
 	err := st.db.Update(ctx, failpoint.Wake, func(tx store.Tx) error {
-		if _, err := st.ReadControl(ctx, tx, id); err != nil {
+		if _, err := st.Jobs.Control(ctx, tx, id); err != nil {
 			return err
 		}
 		var err error
-		if u, err = st.ReadUnit(ctx, tx, id, name); err != nil {
+		if u, err = st.Units.Read(ctx, tx, id, name); err != nil {
 			return err
 		}
 
@@ -178,10 +178,10 @@ func (st *Store) Wake(ctx context.Context, id mapreduce.JobID, name mapreduce.Un
 			u.Woken = call.Handle
 			tx.Set(st.Keys.Queues(id).Woken(name), records.Encode(&storagev1.WakeCall{Handle: call.Handle, Answer: call.Answer}))
 			st.releaseUnit(tx, id, u)
-			st.AddCalled(ctx, tx, id, &storagev1.Checkpoint{
+			st.Jobs.AddCalled(ctx, tx, id, &storagev1.Checkpoint{
 				Kind: uint32(mapreduce.EventWoken), Level: u.Level, Message: records.ClipText(fmt.Sprintf("unit %s was woken under %q", name, call.Handle)),
 			})
-			st.WakeOthers(tx)
+			st.Jobs.WakeOthers(tx)
 			return nil
 		case u != nil && u.Woken == call.Handle:
 			return nil

@@ -355,7 +355,7 @@ func (t *turn) finishUnit(ctx context.Context, u *storagev1.Unit, r Report) (Set
 		if u.Session != "" { // set aside by an earlier version: the report comes too late, but what it spent is known now
 			t.SettleTokens(u, r.Report)
 			u.Session, u.Claim, u.Started = "", "", false
-			t.SetUnit(t.Tx, t.Job, u)
+			t.Units.Set(t.Tx, t.Job, u)
 			return s, nil
 		}
 
@@ -372,7 +372,7 @@ func (t *turn) finishUnit(ctx context.Context, u *storagev1.Unit, r Report) (Set
 		if u.Session == "" {
 			return t.repeatSettled(u, r), nil
 		}
-		t.DequeueUnit(t.Tx, t.Job, u)
+		t.Units.Dequeue(t.Tx, t.Job, u)
 		if u.Started && u.Kills > 0 { // the worker was given up for lost while it ran u: it lives
 			u.Kills--
 		}
@@ -388,7 +388,7 @@ func (t *turn) finishUnit(ctx context.Context, u *storagev1.Unit, r Report) (Set
 	u.Session, u.Claim, u.Started = "", "", false
 	put := u.Put
 	u.Put = nil
-	t.ClearPartEvidence(t.Tx, t.Job, u)
+	t.Units.ClearPartEvidence(t.Tx, t.Job, u)
 
 	var err error
 	if cancelled || s.State == mapreduce.UnitCancelled {
@@ -404,7 +404,7 @@ func (t *turn) finishUnit(ctx context.Context, u *storagev1.Unit, r Report) (Set
 		u.Reporter = string(r.Session)
 	}
 
-	t.SetUnit(t.Tx, t.Job, u)
+	t.Units.Set(t.Tx, t.Job, u)
 	return s, err
 }
 
@@ -523,6 +523,6 @@ func (t *turn) failAttempt(ctx context.Context, u *storagev1.Unit, r Report, why
 }
 
 func (t *turn) requeueUnit(u *storagev1.Unit, s *Settled) {
-	t.EnqueueUnit(t.Tx, t.Job, u, keys.ClassRequeued)
+	t.Units.Enqueue(t.Tx, t.Job, u, keys.ClassRequeued)
 	s.Requeued = records.CandidateOf(u)
 }

@@ -23,7 +23,7 @@ func (st *Turns) Unblock(ctx context.Context, id mapreduce.JobID, refs []records
 	err = st.db.Update(ctx, failpoint.Unblock, func(tx store.Tx) error {
 		// An earlier run of the transaction may have filled these.
 		ready, told = nil, nil
-		ctl, err := st.ReadControl(ctx, tx, id)
+		ctl, err := st.Jobs.Control(ctx, tx, id)
 		if err != nil || ctl.TreeTop == 0 || mapreduce.JobState(ctl.State) == mapreduce.JobCancelled {
 			return err
 		}
@@ -97,7 +97,7 @@ func (st *Turns) Forgotten(ctx context.Context, id mapreduce.JobID, from records
 			if len(found) == limit || !keys.Waiting(records.DecodeCount(kv.Value)).Due() {
 				continue
 			}
-			at, err := st.WaitRef(kv.Key)
+			at, err := st.Units.WaitRef(kv.Key)
 			if err != nil {
 				return nil, err
 			}

@@ -73,8 +73,8 @@ func (changes *Changes) ReleaseReduce(ctx context.Context, r records.WaitRef) (*
 		return nil, changes.skipReduce(ctx, u)
 	}
 
-	changes.EnqueueUnit(changes.Tx, changes.Job, u, keys.ClassNew)
-	changes.SetUnit(changes.Tx, changes.Job, u)
+	changes.Units.Enqueue(changes.Tx, changes.Job, u, keys.ClassNew)
+	changes.Units.Set(changes.Tx, changes.Job, u)
 	return records.CandidateOf(u), nil
 }
 
@@ -82,7 +82,7 @@ func (changes *Changes) ReleaseReduce(ctx context.Context, r records.WaitRef) (*
 func (changes *Changes) skipReduce(ctx context.Context, u *storagev1.Unit) error {
 	why := "skipped: none of its inputs has a result"
 
-	first, err := changes.UnitsIn(ctx, changes.Tx.Snapshot(), changes.Job, u.Inputs.GetLevel(), u.Inputs.GetFirst(), u.Inputs.GetEnd(), 1)
+	first, err := changes.Units.In(ctx, changes.Tx.Snapshot(), changes.Job, u.Inputs.GetLevel(), u.Inputs.GetFirst(), u.Inputs.GetEnd(), 1)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (changes *Changes) skipReduce(ctx context.Context, u *storagev1.Unit) error
 	if err := changes.FailUnit(ctx, u); err != nil {
 		return err
 	}
-	changes.SetUnit(changes.Tx, changes.Job, u)
+	changes.Units.Set(changes.Tx, changes.Job, u)
 	return nil
 }
 
@@ -109,7 +109,7 @@ func (changes *Changes) setWaits(r records.WaitRef, w keys.Waiting) {
 
 func (changes *Changes) readReduce(ctx context.Context, r records.WaitRef) (*storagev1.Unit, error) {
 	name := ReduceAt(changes.Ctl, r)
-	u, err := changes.ReadUnit(ctx, changes.Tx, changes.Job, name)
+	u, err := changes.Units.Read(ctx, changes.Tx, changes.Job, name)
 	if err == nil && u == nil {
 		err = records.CorruptError(changes.Keys.Job(changes.Job).Unit(name), "unit %s of %s is waited for, and is not there", name, changes.Job)
 	}
@@ -158,7 +158,7 @@ func (changes *Changes) blockReduce(ctx context.Context, u *storagev1.Unit) erro
 			Message: fmt.Sprintf("unit %s of job %s still runs", unit, changes.Job),
 		}
 	case mapreduce.Pending:
-		changes.DequeueUnit(changes.Tx, changes.Job, u)
+		changes.Units.Dequeue(changes.Tx, changes.Job, u)
 	case mapreduce.UnitComplete:
 		had = keys.OneSurvivor
 		changes.Add(keys.Completed, u.Level, -1)
@@ -183,9 +183,9 @@ func (changes *Changes) blockReduce(ctx context.Context, u *storagev1.Unit) erro
 		changes.Tx.Clear(changes.Keys.Queues(changes.Job).Woken(unit))
 	}
 
-	changes.ClearJournal(changes.Tx, changes.Job, u)
-	changes.ClearEvidence(changes.Tx, changes.Job, u)
-	changes.SetUnit(changes.Tx, changes.Job, u)
+	changes.Units.ClearJournal(changes.Tx, changes.Job, u)
+	changes.Units.ClearEvidence(changes.Tx, changes.Job, u)
+	changes.Units.Set(changes.Tx, changes.Job, u)
 
 	if !state.Ended() {
 		return nil

@@ -6,10 +6,10 @@ import (
 )
 
 // CheckpointsAfter returns the range of the checkpoints after the one with a stamp.
-func (rec *Records) CheckpointsAfter(id mapreduce.JobID, stamp []byte) store.Range {
-	r := rec.Keys.Job(id).Checkpoints()
+func (rec *JobRecords) CheckpointsAfter(id mapreduce.JobID, stamp []byte) store.Range {
+	r := rec.keys.Job(id).Checkpoints()
 	if len(stamp) == len(store.Versionstamp{}) {
-		r.Begin = store.Single(rec.Keys.Job(id).Checkpoint(store.Versionstamp(stamp))).End
+		r.Begin = store.Single(rec.keys.Job(id).Checkpoint(store.Versionstamp(stamp))).End
 	}
 	return r
 }

@@ -15,6 +15,15 @@ import (
 	"github.com/coditect/mapreduce/store/keys"
 )
 
+// JobRecords are the records of jobs: how each stands and what it was submitted as, its
+// counters and its events, and the lists that it is in.
+type JobRecords struct {
+	keys    *keys.Space
+	node    mapreduce.NodeID
+	clock   *Clock
+	tenants *Tenants
+}
+
 // IsListed reports whether a job has to be listed to run: it may make claims, or
 // a cancel has units left to end.
 func IsListed(ctl *storagev1.Ctl) bool {
@@ -23,14 +32,14 @@ func IsListed(ctl *storagev1.Ctl) bool {
 
 // WriteControl writes a changed control record with its epoch raised, the record for
 // display, the list of jobs that run, and the event with a message.
-func (rec *Records) WriteControl(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, message string) error {
+func (rec *JobRecords) WriteControl(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, message string) error {
 	return rec.WriteControlWith(ctx, tx, id, ctl, &storagev1.Checkpoint{Message: message})
 }
 
 // WriteControlWith is WriteControl for a change whose event says more.
-func (rec *Records) WriteControlWith(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, c *storagev1.Checkpoint) error {
-	ctl.UpdatedAtMicros = rec.NowMicros()
-	if err := rec.Tenants.ChargeState(ctx, tx, id, ctl); err != nil {
+func (rec *JobRecords) WriteControlWith(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, c *storagev1.Checkpoint) error {
+	ctl.UpdatedAtMicros = rec.clock.NowMicros()
+	if err := rec.tenants.ChargeState(ctx, tx, id, ctl); err != nil {
 		return err
 	}
 
@@ -42,10 +51,10 @@ func (rec *Records) WriteControlWith(ctx context.Context, tx store.Tx, id mapred
 	if IsListed(ctl) { // also the job that was paused: a cancel that is not done has to be seen to
 		rec.SetRun(tx, id, ctl)
 	} else {
-		tx.Clear(rec.Keys.Tenant(mapreduce.TenantID(ctl.Tenant)).Run(id))
+		tx.Clear(rec.keys.Tenant(mapreduce.TenantID(ctl.Tenant)).Run(id))
 	}
 
-	tx.Set(rec.Keys.Job(id).Ctl(), Encode(ctl))
+	tx.Set(rec.keys.Job(id).Ctl(), Encode(ctl))
 	c.Kind, c.State, c.Level, c.Epoch = uint32(mapreduce.EventState), ctl.State, ctl.Level, ctl.Epoch
 	nameCaller(ctx, c)
 	rec.AddCheckpoint(tx, id, c)
@@ -58,9 +67,9 @@ func (rec *Records) WriteControlWith(ctx context.Context, tx store.Tx, id mapred
 // has ended too, and what it writes must not be lost. The counters are read by
 // snapshot: they are for people here. A record that is damaged stays so, and does not
 // keep the job from ending.
-func (rec *Records) UpdateRecord(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) error {
+func (rec *JobRecords) UpdateRecord(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) error {
 	job := new(storagev1.Job)
-	_, err := Read(ctx, tx, rec.Keys.Job(id).Record(), job)
+	_, err := Read(ctx, tx, rec.keys.Job(id).Record(), job)
 	if errors.Is(err, store.ErrCorrupt) && !mapreduce.JobState(ctl.State).Running() {
 		return nil
 	}
@@ -68,7 +77,7 @@ func (rec *Records) UpdateRecord(ctx context.Context, tx store.Tx, id mapreduce.
 		return err
 	}
 
-	c, err := rec.ReadCounters(ctx, tx.Snapshot(), id)
+	c, err := rec.Counters(ctx, tx.Snapshot(), id)
 	if err != nil {
 		return err
 	}
@@ -77,19 +86,19 @@ func (rec *Records) UpdateRecord(ctx context.Context, tx store.Tx, id mapreduce.
 	job.TotalUnits = TotalUnits(ctl)
 	job.CompletedUnits = c.SumUnits(ctl, keys.Completed)
 	job.TotalTokens = c.SumLevels(keys.TokensIn) + c.SumLevels(keys.TokensOut)
-	tx.Set(rec.Keys.Job(id).Record(), Encode(job))
+	tx.Set(rec.keys.Job(id).Record(), Encode(job))
 
 	if job.CreatedAtMicros > 0 {
-		rec.ListJob(tx, id, ctl, job.CreatedAtMicros)
+		rec.List(tx, id, ctl, job.CreatedAtMicros)
 	}
 	return nil
 }
 
-// ListJob enters a job, with its state, into the lists of jobs by the time of their submission.
-func (rec *Records) ListJob(tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, created int64) {
+// List enters a job, with its state, into the lists of jobs by the time of their submission.
+func (rec *JobRecords) List(tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, created int64) {
 	state := []byte{byte(ctl.State)}
-	tx.Set(rec.Keys.Recent(created, id), state)
-	tx.Set(rec.Keys.Tenant(mapreduce.TenantID(ctl.Tenant)).Job(created, id), state)
+	tx.Set(rec.keys.Recent(created, id), state)
+	tx.Set(rec.keys.Tenant(mapreduce.TenantID(ctl.Tenant)).Job(created, id), state)
 }
 
 // ListedState returns the state that a list of jobs has of one, given its entry; false if an
@@ -131,19 +140,19 @@ const UnitsRunning = "UNITS_RUNNING"
 const Resumed = "resumed"
 
 // LastSeal returns the last seal of a job, an empty one if there is none.
-func (rec *Records) LastSeal(ctx context.Context, r store.Reader, id mapreduce.JobID) (*storagev1.Seal, error) {
+func (rec *JobRecords) LastSeal(ctx context.Context, r store.Reader, id mapreduce.JobID) (*storagev1.Seal, error) {
 	seal := new(storagev1.Seal)
-	pairs, _, err := r.GetRange(ctx, rec.Keys.Job(id).Seals(), store.RangeOptions{Limit: 1, Reverse: true})
+	pairs, _, err := r.GetRange(ctx, rec.keys.Job(id).Seals(), store.RangeOptions{Limit: 1, Reverse: true})
 	if err != nil || len(pairs) == 0 {
 		return seal, err
 	}
 	return seal, Decode(pairs[0].Key, pairs[0].Value, seal)
 }
 
-// ReadControl returns the control record of a job, or errs.NotFound.
-func (rec *Records) ReadControl(ctx context.Context, r store.Reader, id mapreduce.JobID) (*storagev1.Ctl, error) {
+// Control returns the control record of a job, or errs.NotFound.
+func (rec *JobRecords) Control(ctx context.Context, r store.Reader, id mapreduce.JobID) (*storagev1.Ctl, error) {
 	ctl := new(storagev1.Ctl)
-	found, err := Read(ctx, r, rec.Keys.Job(id).Ctl(), ctl)
+	found, err := Read(ctx, r, rec.keys.Job(id).Ctl(), ctl)
 	if err != nil {
 		return nil, err
 	}
@@ -162,13 +171,13 @@ func NotFound(id mapreduce.JobID) error {
 }
 
 // WakeOthers lets other orchestrators know that there is something to see.
-func (rec *Records) WakeOthers(tx store.Tx) { tx.Add(rec.Keys.Wake(), 1) }
+func (rec *JobRecords) WakeOthers(tx store.Tx) { tx.Add(rec.keys.Wake(), 1) }
 
 // AddCheckpoint records a change of the job in its ledger.
-func (rec *Records) AddCheckpoint(tx store.Tx, id mapreduce.JobID, c *storagev1.Checkpoint) {
-	c.TimestampMicros = rec.NowMicros()
-	c.Node = string(rec.Node)
-	key, offset := rec.Keys.Job(id).NextCheckpoint()
+func (rec *JobRecords) AddCheckpoint(tx store.Tx, id mapreduce.JobID, c *storagev1.Checkpoint) {
+	c.TimestampMicros = rec.clock.NowMicros()
+	c.Node = string(rec.node)
+	key, offset := rec.keys.Job(id).NextCheckpoint()
 	tx.SetVersionstampedKey(key, offset, Encode(c))
 }
 
@@ -181,7 +190,7 @@ func nameCaller(ctx context.Context, c *storagev1.Checkpoint) {
 
 // AddCalled is AddCheckpoint for an event that a call may have caused: it names the
 // principal of ctx.
-func (rec *Records) AddCalled(ctx context.Context, tx store.Tx, id mapreduce.JobID, c *storagev1.Checkpoint) {
+func (rec *JobRecords) AddCalled(ctx context.Context, tx store.Tx, id mapreduce.JobID, c *storagev1.Checkpoint) {
 	nameCaller(ctx, c)
 	rec.AddCheckpoint(tx, id, c)
 }
@@ -196,9 +205,9 @@ func WarningSuffix(texts []string) string {
 
 // RecordWarnings stores the warnings of a level in the job's record. They replace the
 // warnings of this level and of those above it.
-func (rec *Records) RecordWarnings(ctx context.Context, tx store.Tx, id mapreduce.JobID, level int64, texts []string) error {
+func (rec *JobRecords) RecordWarnings(ctx context.Context, tx store.Tx, id mapreduce.JobID, level int64, texts []string) error {
 	job := new(storagev1.Job)
-	if _, err := Read(ctx, tx, rec.Keys.Job(id).Record(), job); err != nil {
+	if _, err := Read(ctx, tx, rec.keys.Job(id).Record(), job); err != nil {
 		return err
 	}
 
@@ -209,7 +218,7 @@ func (rec *Records) RecordWarnings(ctx context.Context, tx store.Tx, id mapreduc
 	}
 
 	if before > 0 || len(texts) > 0 {
-		tx.Set(rec.Keys.Job(id).Record(), Encode(job))
+		tx.Set(rec.keys.Job(id).Record(), Encode(job))
 	}
 	return nil
 }
@@ -222,16 +231,16 @@ type RunRef struct {
 	Epoch    int64
 }
 
-// ReadRuns returns so many of the jobs that may run, or with 0 all, and whether there are
+// Runs returns so many of the jobs that may run, or with 0 all, and whether there are
 // more.
-func (rec *Records) ReadRuns(ctx context.Context, tx store.Tx, limit int) (refs []RunRef, more bool, err error) {
-	pairs, more, err := tx.Snapshot().GetRange(ctx, rec.Keys.AllTenants().Runs(), store.RangeOptions{Limit: limit})
+func (rec *JobRecords) Runs(ctx context.Context, tx store.Tx, limit int) (refs []RunRef, more bool, err error) {
+	pairs, more, err := tx.Snapshot().GetRange(ctx, rec.keys.AllTenants().Runs(), store.RangeOptions{Limit: limit})
 	if err != nil {
 		return nil, false, err
 	}
 
 	for _, kv := range pairs {
-		_, rest, err := rec.Keys.Last(kv.Key)
+		_, rest, err := rec.keys.Last(kv.Key)
 		if err != nil {
 			return nil, false, err
 		}
@@ -246,8 +255,8 @@ func (rec *Records) ReadRuns(ctx context.Context, tx store.Tx, limit int) (refs 
 }
 
 // SetRun lists a job to run.
-func (rec *Records) SetRun(tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) {
-	tx.Set(rec.Keys.Tenant(mapreduce.TenantID(ctl.Tenant)).Run(id), RunValue(ctl))
+func (rec *JobRecords) SetRun(tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) {
+	tx.Set(rec.keys.Tenant(mapreduce.TenantID(ctl.Tenant)).Run(id), RunValue(ctl))
 }
 
 // RunValue is what an orchestrator has to know to see whether a job that may run
@@ -266,20 +275,20 @@ func ParseRun(value []byte) (priority int, epoch int64, err error) {
 
 // listEnd lists a job that has ended, by its tenant, and by when it is to be deleted if it
 // has a time of its own.
-func (rec *Records) listEnd(tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) {
-	tx.Set(rec.Keys.Tenant(mapreduce.TenantID(ctl.Tenant)).Ended(ctl.EndedMicros, id), nil)
+func (rec *JobRecords) listEnd(tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) {
+	tx.Set(rec.keys.Tenant(mapreduce.TenantID(ctl.Tenant)).Ended(ctl.EndedMicros, id), nil)
 	if ctl.KeepMicros > 0 {
-		tx.Set(rec.Keys.Expires(ctl.EndedMicros+ctl.KeepMicros, id), nil)
+		tx.Set(rec.keys.Expires(ctl.EndedMicros+ctl.KeepMicros, id), nil)
 	}
 }
 
 // UnlistEnd takes a job out of the lists of those that have ended.
-func (rec *Records) UnlistEnd(tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) {
+func (rec *JobRecords) UnlistEnd(tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) {
 	if ctl.EndedMicros == 0 {
 		return
 	}
-	tx.Clear(rec.Keys.Tenant(mapreduce.TenantID(ctl.Tenant)).Ended(ctl.EndedMicros, id))
+	tx.Clear(rec.keys.Tenant(mapreduce.TenantID(ctl.Tenant)).Ended(ctl.EndedMicros, id))
 	if ctl.KeepMicros > 0 {
-		tx.Clear(rec.Keys.Expires(ctl.EndedMicros+ctl.KeepMicros, id))
+		tx.Clear(rec.keys.Expires(ctl.EndedMicros+ctl.KeepMicros, id))
 	}
 }

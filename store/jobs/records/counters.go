@@ -80,9 +80,9 @@ func (c Counters) SumLevels(name keys.Counter) (n int64) {
 	return n
 }
 
-// ReadCounters reads all counters of a job, summed over all stripes.
-func (rec *Records) ReadCounters(ctx context.Context, r store.Reader, id mapreduce.JobID) (Counters, error) {
-	pairs, _, err := r.GetRange(ctx, rec.Keys.Job(id).Counters(), store.RangeOptions{})
+// Counters reads all counters of a job, summed over all stripes.
+func (rec *JobRecords) Counters(ctx context.Context, r store.Reader, id mapreduce.JobID) (Counters, error) {
+	pairs, _, err := r.GetRange(ctx, rec.keys.Job(id).Counters(), store.RangeOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -100,8 +100,8 @@ func (rec *Records) ReadCounters(ctx context.Context, r store.Reader, id mapredu
 }
 
 // CounterKey returns which counter a key is, and whose stripe.
-func (rec *Records) CounterKey(key []byte) (CounterAt, mapreduce.NodeID, error) {
-	_, rest, err := rec.Keys.Last(key)
+func (rec *JobRecords) CounterKey(key []byte) (CounterAt, mapreduce.NodeID, error) {
+	_, rest, err := rec.keys.Last(key)
 	if err != nil {
 		return CounterAt{}, "", err
 	}
@@ -110,9 +110,9 @@ func (rec *Records) CounterKey(key []byte) (CounterAt, mapreduce.NodeID, error) 
 	return at, mapreduce.NodeID(rest.Text()), rest.Err()
 }
 
-// ReadCounter reads one counter at one level, over all stripes.
-func (rec *Records) ReadCounter(ctx context.Context, r store.Reader, id mapreduce.JobID, c keys.Counter, level int64) (int64, error) {
-	pairs, _, err := r.GetRange(ctx, rec.Keys.Job(id).CounterStripes(c, level), store.RangeOptions{})
+// Counter reads one counter at one level, over all stripes.
+func (rec *JobRecords) Counter(ctx context.Context, r store.Reader, id mapreduce.JobID, c keys.Counter, level int64) (int64, error) {
+	pairs, _, err := r.GetRange(ctx, rec.keys.Job(id).CounterStripes(c, level), store.RangeOptions{})
 	n := int64(0)
 	for _, kv := range pairs {
 		n += DecodeCount(kv.Value)

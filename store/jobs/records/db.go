@@ -17,7 +17,7 @@ import (
 // the event.
 func (d *DB) ChangeControl(ctx context.Context, s failpoint.Step, id mapreduce.JobID, fn func(tx store.Tx, ctl *storagev1.Ctl) (message string, changed bool, err error)) error {
 	return d.Update(ctx, s, func(tx store.Tx) error {
-		ctl, err := d.records.ReadControl(ctx, tx, id)
+		ctl, err := d.records.Jobs.Control(ctx, tx, id)
 		if err != nil {
 			return err
 		}
@@ -26,7 +26,7 @@ func (d *DB) ChangeControl(ctx context.Context, s failpoint.Step, id mapreduce.J
 		if err != nil || !changed {
 			return err
 		}
-		return d.records.WriteControl(ctx, tx, id, ctl, message)
+		return d.records.Jobs.WriteControl(ctx, tx, id, ctl, message)
 	})
 }
 
@@ -142,7 +142,7 @@ func explainError(err error) error {
 // fewer than limit, but only at the end there are none.
 func (d *DB) OrderPage(ctx context.Context, id mapreduce.JobID, level, from int64, limit int) ([]*storagev1.Unit, error) {
 	return d.ReadFitting(ctx, limit, func(r store.Reader, most int) ([]*storagev1.Unit, error) {
-		return d.records.UnitsFrom(ctx, r, id, level, from, most)
+		return d.records.Units.From(ctx, r, id, level, from, most)
 	})
 }
 

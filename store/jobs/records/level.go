@@ -10,51 +10,51 @@ import (
 	"github.com/coditect/mapreduce/store/keys"
 )
 
-// UnitKeys returns the range of the records of a level's units, of a level other
+// KeysOf returns the range of the records of a level's units, of a level other
 // than 0.
-func (rec *Records) UnitKeys(id mapreduce.JobID, l *storagev1.Level) store.Range {
+func (rec *UnitRecords) KeysOf(id mapreduce.JobID, l *storagev1.Level) store.Range {
 	if l.Unit != "" {
-		return store.Single(rec.Keys.Job(id).Unit(mapreduce.UnitID(l.Unit)))
+		return store.Single(rec.keys.Job(id).Unit(mapreduce.UnitID(l.Unit)))
 	}
-	return rec.Keys.Job(id).NumberedUnits(l.Prefix)
+	return rec.keys.Job(id).NumberedUnits(l.Prefix)
 }
 
 // DropLevel clears a level above 0: its units, their results and queue entries,
 // and its counters. The ids of its units share a prefix, so that takes a few range
 // clears however many there are.
-func (rec *Records) DropLevel(tx store.Tx, id mapreduce.JobID, level int64, l *storagev1.Level, shards int64) {
-	tx.ClearRange(rec.UnitKeys(id, l))
+func (rec *UnitRecords) DropLevel(tx store.Tx, id mapreduce.JobID, level int64, l *storagev1.Level, shards int64) {
+	tx.ClearRange(rec.KeysOf(id, l))
 
 	// The only unit of a level has an id of its own; the units of other levels share a
 	// prefix.
 	if unit := mapreduce.UnitID(l.Unit); unit != "" {
-		tx.Clear(rec.Keys.Queues(id).Delayed(unit))
-		tx.Clear(rec.Keys.Queues(id).Parked(unit))
-		tx.Clear(rec.Keys.Queues(id).Woken(unit))
-		tx.ClearRange(rec.Keys.Outputs(id).Results(unit))
-		tx.ClearRange(rec.Keys.Outputs(id).Journal(unit))
-		tx.ClearRange(rec.Keys.Outputs(id).EvidenceOf(unit))
+		tx.Clear(rec.keys.Queues(id).Delayed(unit))
+		tx.Clear(rec.keys.Queues(id).Parked(unit))
+		tx.Clear(rec.keys.Queues(id).Woken(unit))
+		tx.ClearRange(rec.keys.Outputs(id).Results(unit))
+		tx.ClearRange(rec.keys.Outputs(id).Journal(unit))
+		tx.ClearRange(rec.keys.Outputs(id).EvidenceOf(unit))
 	} else {
-		tx.ClearRange(rec.Keys.Outputs(id).NumberedResults(l.Prefix))
-		tx.ClearRange(rec.Keys.Queues(id).NumberedDelayed(l.Prefix))
-		tx.ClearRange(rec.Keys.Queues(id).NumberedParked(l.Prefix))
-		tx.ClearRange(rec.Keys.Queues(id).NumberedWoken(l.Prefix))
-		tx.ClearRange(rec.Keys.Outputs(id).NumberedJournals(l.Prefix))
-		tx.ClearRange(rec.Keys.Outputs(id).NumberedEvidence(l.Prefix))
+		tx.ClearRange(rec.keys.Outputs(id).NumberedResults(l.Prefix))
+		tx.ClearRange(rec.keys.Queues(id).NumberedDelayed(l.Prefix))
+		tx.ClearRange(rec.keys.Queues(id).NumberedParked(l.Prefix))
+		tx.ClearRange(rec.keys.Queues(id).NumberedWoken(l.Prefix))
+		tx.ClearRange(rec.keys.Outputs(id).NumberedJournals(l.Prefix))
+		tx.ClearRange(rec.keys.Outputs(id).NumberedEvidence(l.Prefix))
 	}
 
-	tx.ClearRange(rec.Keys.Queues(id).FailedLevel(level))
-	tx.ClearRange(rec.Keys.Job(id).PicksLevel(level))
-	tx.ClearRange(rec.Keys.Queues(id).WaitLevel(level))
-	tx.Clear(rec.Keys.Job(id).Plan(level))
+	tx.ClearRange(rec.keys.Queues(id).FailedLevel(level))
+	tx.ClearRange(rec.keys.Job(id).PicksLevel(level))
+	tx.ClearRange(rec.keys.Queues(id).WaitLevel(level))
+	tx.Clear(rec.keys.Job(id).Plan(level))
 
 	for shard := range shards {
-		tx.ClearRange(rec.Keys.Queues(id).ReadyLevel(shard, keys.ClassRequeued, level))
-		tx.ClearRange(rec.Keys.Queues(id).ReadyLevel(shard, keys.ClassNew, level))
+		tx.ClearRange(rec.keys.Queues(id).ReadyLevel(shard, keys.ClassRequeued, level))
+		tx.ClearRange(rec.keys.Queues(id).ReadyLevel(shard, keys.ClassNew, level))
 	}
 
 	for _, c := range []keys.Counter{keys.Completed, keys.Failed, keys.Size, keys.Running, keys.UnitsParked} {
-		tx.ClearRange(rec.Keys.Job(id).CounterStripes(c, level))
+		tx.ClearRange(rec.keys.Job(id).CounterStripes(c, level))
 	}
 }
 
@@ -152,8 +152,8 @@ func openLevel(level, treeTop int64, mapEarly bool) int64 {
 type WaitRef struct{ Level, Index int64 }
 
 // WaitRef returns the reduce whose inputs a key counts.
-func (rec *Records) WaitRef(key []byte) (WaitRef, error) {
-	_, rest, err := rec.Keys.Last(key)
+func (rec *UnitRecords) WaitRef(key []byte) (WaitRef, error) {
+	_, rest, err := rec.keys.Last(key)
 	if err != nil {
 		return WaitRef{}, err
 	}
@@ -164,9 +164,9 @@ func (rec *Records) WaitRef(key []byte) (WaitRef, error) {
 
 // SetOutput stores chunks of an output of an attempt, which begin at a byte of it: a
 // multiple of store.ChunkSize.
-func (rec *Records) SetOutput(tx store.Tx, id mapreduce.JobID, unit mapreduce.UnitID, attempt, start int64, data []byte) {
+func (rec *UnitRecords) SetOutput(tx store.Tx, id mapreduce.JobID, unit mapreduce.UnitID, attempt, start int64, data []byte) {
 	for i := 0; i < len(data); i += store.ChunkSize {
 		chunk := data[i:min(i+store.ChunkSize, len(data))]
-		tx.Set(rec.Keys.Outputs(id).ResultChunk(unit, attempt, (start+int64(i))/store.ChunkSize), bytes.Clone(chunk))
+		tx.Set(rec.keys.Outputs(id).ResultChunk(unit, attempt, (start+int64(i))/store.ChunkSize), bytes.Clone(chunk))
 	}
 }

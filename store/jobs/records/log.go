@@ -13,8 +13,8 @@ import (
 // AppendLog adds an event to the log of a tenant: of what becomes of a job whose own events
 // go with it. It names the principal of ctx. Entries of one tenant come one after the
 // other.
-func (rec *Records) AppendLog(ctx context.Context, tx store.Tx, tenant mapreduce.TenantID, c *storagev1.Checkpoint) error {
-	number, hash, err := rec.LogHead(ctx, tx, tenant)
+func (t *Tenants) AppendLog(ctx context.Context, tx store.Tx, tenant mapreduce.TenantID, c *storagev1.Checkpoint) error {
+	number, hash, err := t.LogHead(ctx, tx, tenant)
 	if err != nil {
 		return err
 	}
@@ -24,16 +24,16 @@ func (rec *Records) AppendLog(ctx context.Context, tx store.Tx, tenant mapreduce
 	}
 
 	nameCaller(ctx, c)
-	c.TimestampMicros, c.Node = rec.NowMicros(), string(rec.Node)
+	c.TimestampMicros, c.Node = t.clock.NowMicros(), string(t.node)
 	data := Encode(c)
-	tx.Set(rec.Keys.Tenant(tenant).LogEntry(number+1), Encode(&storagev1.LogEntry{Checkpoint: data, Hash: ChainLog(hash, data)}))
+	tx.Set(t.keys.Tenant(tenant).LogEntry(number+1), Encode(&storagev1.LogEntry{Checkpoint: data, Hash: ChainLog(hash, data)}))
 	return nil
 }
 
 // LogHead returns the number and the hash of the last entry of a tenant's log; 0 and nil if
 // there is none.
-func (rec *Records) LogHead(ctx context.Context, r store.Reader, tenant mapreduce.TenantID) (int64, []byte, error) {
-	pairs, _, err := r.GetRange(ctx, rec.Keys.Tenant(tenant).Log(), store.RangeOptions{Limit: 1, Reverse: true})
+func (t *Tenants) LogHead(ctx context.Context, r store.Reader, tenant mapreduce.TenantID) (int64, []byte, error) {
+	pairs, _, err := r.GetRange(ctx, t.keys.Tenant(tenant).Log(), store.RangeOptions{Limit: 1, Reverse: true})
 	if err != nil || len(pairs) == 0 {
 		return 0, nil, err
 	}
@@ -41,7 +41,7 @@ func (rec *Records) LogHead(ctx context.Context, r store.Reader, tenant mapreduc
 	if err := Decode(pairs[0].Key, pairs[0].Value, &last); err != nil {
 		return 0, nil, err
 	}
-	_, number, err := rec.Keys.AllTenants().LogAt(pairs[0].Key)
+	_, number, err := t.keys.AllTenants().LogAt(pairs[0].Key)
 	return number, last.Hash, err
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/coditect/mapreduce/store/keys"
 )
 
-// EnqueueUnit makes u wait in its queue, at the place it names.
-func (rec *Records) EnqueueUnit(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit, class uint32) {
+// Enqueue makes u wait in its queue, at the place it names.
+func (rec *UnitRecords) Enqueue(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit, class uint32) {
 	seq := keys.Seq(u.Level, u.Index)
 	shard := int64(0)
 	if u.Queue != nil {
@@ -18,12 +18,12 @@ func (rec *Records) EnqueueUnit(tx store.Tx, id mapreduce.JobID, u *storagev1.Un
 	}
 	u.Status = uint32(mapreduce.Pending)
 	u.Queue = &storagev1.Queue{Class: class, Seq: seq, Shard: shard}
-	tx.Set(rec.Keys.Queues(id).Ready(shard, class, seq), []byte(u.UnitId))
+	tx.Set(rec.keys.Queues(id).Ready(shard, class, seq), []byte(u.UnitId))
 }
 
-// DequeueUnit takes u off whichever queue it waits in. The shard is kept for when
+// Dequeue takes u off whichever queue it waits in. The shard is kept for when
 // it comes back.
-func (rec *Records) DequeueUnit(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit) {
+func (rec *UnitRecords) Dequeue(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit) {
 	q := u.Queue
 	if q == nil {
 		return
@@ -31,12 +31,12 @@ func (rec *Records) DequeueUnit(tx store.Tx, id mapreduce.JobID, u *storagev1.Un
 
 	switch q.Class {
 	case keys.ClassDelayed:
-		tx.Clear(rec.Keys.Queues(id).Delayed(mapreduce.UnitID(u.UnitId)))
+		tx.Clear(rec.keys.Queues(id).Delayed(mapreduce.UnitID(u.UnitId)))
 	case keys.ClassParked:
-		tx.Clear(rec.Keys.Queues(id).Parked(mapreduce.UnitID(u.UnitId)))
-		tx.Add(rec.Keys.Job(id).Counter(keys.UnitsParked, u.Level, rec.Node), -1)
+		tx.Clear(rec.keys.Queues(id).Parked(mapreduce.UnitID(u.UnitId)))
+		tx.Add(rec.keys.Job(id).Counter(keys.UnitsParked, u.Level, rec.node), -1)
 	default:
-		tx.Clear(rec.Keys.Queues(id).Ready(q.Shard, q.Class, q.Seq))
+		tx.Clear(rec.keys.Queues(id).Ready(q.Shard, q.Class, q.Seq))
 	}
 }
 
@@ -54,9 +54,9 @@ type SleeperRef struct {
 	For time.Duration
 }
 
-// UnitOfKey returns the unit that a key names behind its job.
-func (rec *Records) UnitOfKey(key []byte) (mapreduce.UnitID, error) {
-	_, rest, err := rec.Keys.Last(key)
+// OfKey returns the unit that a key names behind its job.
+func (rec *UnitRecords) OfKey(key []byte) (mapreduce.UnitID, error) {
+	_, rest, err := rec.keys.Last(key)
 	if err != nil {
 		return "", err
 	}

@@ -22,8 +22,11 @@ import (
 // Tenants are what tenants use, and how much of it they may use. Like those of Records,
 // their methods work inside a transaction that their caller began.
 type Tenants struct {
-	records *Records
-	rules   func(mapreduce.TenantID) mapreduce.TenantRule // nil: no tenant has any
+	keys  *keys.Space
+	node  mapreduce.NodeID
+	clock *Clock
+	jobs  *JobRecords
+	rules func(mapreduce.TenantID) mapreduce.TenantRule // nil: no tenant has any
 }
 
 // SetRules sets where the rules of tenants come from. It must be called before anything
@@ -72,16 +75,16 @@ var quotas = map[keys.Used]struct {
 const Day = 24 * time.Hour
 
 // Today returns the present day in UTC, counted from 1970.
-func (t *Tenants) Today() int64 { return t.records.NowMicros() / Day.Microseconds() }
+func (t *Tenants) Today() int64 { return t.clock.NowMicros() / Day.Microseconds() }
 
 // AddUse adds to what a tenant uses. Nothing is refused: see TakeUse.
 func (t *Tenants) AddUse(tx store.Tx, tenant mapreduce.TenantID, what keys.Used, day, n int64) {
 	if n == 0 {
 		return
 	}
-	tx.Add(t.records.Keys.Tenant(tenant).Use(what, day), n)
+	tx.Add(t.keys.Tenant(tenant).Use(what, day), n)
 	if n > 0 {
-		tx.AddWriteConflict(store.Single(t.records.Keys.Tenant(tenant).UseDraw(what)))
+		tx.AddWriteConflict(store.Single(t.keys.Tenant(tenant).UseDraw(what)))
 	}
 }
 
@@ -113,7 +116,7 @@ func (t *Tenants) CheckUse(ctx context.Context, tx store.Tx, tenant mapreduce.Te
 	case n > limit:
 		pause = 0 // it will never be allowed
 	case what == keys.UsedTokens:
-		pause = time.Duration((day+1)*Day.Microseconds()-t.records.NowMicros()) * time.Microsecond
+		pause = time.Duration((day+1)*Day.Microseconds()-t.clock.NowMicros()) * time.Microsecond
 	}
 
 	return &errs.Error{
@@ -125,8 +128,8 @@ func (t *Tenants) CheckUse(ctx context.Context, tx store.Tx, tenant mapreduce.Te
 // ReadUse returns what a tenant uses. The transaction runs again if another uses more
 // meanwhile.
 func (t *Tenants) ReadUse(ctx context.Context, tx store.Tx, tenant mapreduce.TenantID, what keys.Used, day int64) (int64, error) {
-	tx.AddReadConflict(store.Single(t.records.Keys.Tenant(tenant).UseDraw(what)))
-	v, err := tx.Snapshot().Get(ctx, t.records.Keys.Tenant(tenant).Use(what, day))
+	tx.AddReadConflict(store.Single(t.keys.Tenant(tenant).UseDraw(what)))
+	v, err := tx.Snapshot().Get(ctx, t.keys.Tenant(tenant).Use(what, day))
 	return DecodeCount(v), err
 }
 
@@ -144,7 +147,7 @@ func (t *Tenants) TakeTokens(ctx context.Context, tx store.Tx, tenant mapreduce.
 	}
 
 	for _, what := range []keys.Used{keys.UsedTokens, keys.UsedTokensDropped} {
-		tx.ClearRange(t.records.Keys.Tenant(tenant).UseDays(what, 0, today-1)) // which nobody asks for any more
+		tx.ClearRange(t.keys.Tenant(tenant).UseDays(what, 0, today-1)) // which nobody asks for any more
 	}
 
 	// The tokens of an earlier day stay used on that day.
@@ -161,7 +164,7 @@ func (t *Tenants) TakeTokens(ctx context.Context, tx store.Tx, tenant mapreduce.
 // dropTokens notes that no job accounts for tokens any more that stay used.
 func (t *Tenants) dropTokens(tx store.Tx, tenant mapreduce.TenantID, use *storagev1.Use) {
 	if use.Tokens != 0 && use.Day >= t.Today()-1 {
-		tx.Add(t.records.Keys.Tenant(tenant).Use(keys.UsedTokensDropped, use.Day), use.Tokens)
+		tx.Add(t.keys.Tenant(tenant).Use(keys.UsedTokensDropped, use.Day), use.Tokens)
 	}
 	use.Tokens = 0
 }
@@ -174,8 +177,8 @@ func (t *Tenants) returnTokens(ctx context.Context, tx store.Tx, id mapreduce.Jo
 		return nil
 	}
 
-	tx.AddReadConflict(t.records.Keys.Draws(id))
-	c, err := t.records.ReadCounters(ctx, tx.Snapshot(), id)
+	tx.AddReadConflict(t.keys.Draws(id))
+	c, err := t.jobs.Counters(ctx, tx.Snapshot(), id)
 	if err != nil {
 		return err
 	}
@@ -205,12 +208,12 @@ func (t *Tenants) ChargeState(ctx context.Context, tx store.Tx, id mapreduce.Job
 			return err
 		}
 		use.Ended, ctl.EndedMicros = true, ctl.UpdatedAtMicros
-		t.records.listEnd(tx, id, ctl)
+		t.jobs.listEnd(tx, id, ctl)
 	case !ended && use.Ended:
 		if err := t.TakeUse(ctx, tx, tenant, keys.UsedUnended, 0, 1); err != nil {
 			return err
 		}
-		t.records.UnlistEnd(tx, id, ctl)
+		t.jobs.UnlistEnd(tx, id, ctl)
 		use.Ended, ctl.EndedMicros = false, 0
 	}
 
@@ -225,7 +228,7 @@ func (t *Tenants) ChargeState(ctx context.Context, tx store.Tx, id mapreduce.Job
 // ReturnUse gives back what a submission or a job uses that is removed in this transaction.
 // Its counters are read before they are.
 func (t *Tenants) ReturnUse(ctx context.Context, tx store.Tx, id mapreduce.JobID, tenant mapreduce.TenantID, use *storagev1.Use) error {
-	c, err := t.records.ReadCounters(ctx, tx, id)
+	c, err := t.jobs.Counters(ctx, tx, id)
 	if err != nil {
 		return err
 	}

@@ -14,10 +14,17 @@ import (
 	"github.com/coditect/mapreduce/store/keys"
 )
 
-// ReadUnit returns a unit, or nil if it is not there.
-func (rec *Records) ReadUnit(ctx context.Context, r store.Reader, id mapreduce.JobID, u mapreduce.UnitID) (*storagev1.Unit, error) {
+// UnitRecords are the records of units, and the queues in which units wait.
+type UnitRecords struct {
+	keys *keys.Space
+	node mapreduce.NodeID
+	jobs *JobRecords
+}
+
+// Read returns a unit, or nil if it is not there.
+func (rec *UnitRecords) Read(ctx context.Context, r store.Reader, id mapreduce.JobID, u mapreduce.UnitID) (*storagev1.Unit, error) {
 	unit := new(storagev1.Unit)
-	found, err := Read(ctx, r, rec.Keys.Job(id).Unit(u), unit)
+	found, err := Read(ctx, r, rec.keys.Job(id).Unit(u), unit)
 	if err != nil || !found {
 		return nil, err
 	}
@@ -47,70 +54,70 @@ func ReadUnits(ctx context.Context, r store.Reader, ks [][]byte) ([]*storagev1.U
 }
 
 // ClearJournal forgets what attempts at u have remembered. The caller writes u.
-func (rec *Records) ClearJournal(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit) {
+func (rec *UnitRecords) ClearJournal(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit) {
 	if u.Journal == nil {
 		return // as of most units: what is not there costs nothing
 	}
-	tx.ClearRange(rec.Keys.Outputs(id).Journal(mapreduce.UnitID(u.UnitId)))
+	tx.ClearRange(rec.keys.Outputs(id).Journal(mapreduce.UnitID(u.UnitId)))
 	u.Journal = nil
 }
 
 // ClearEvidence forgets what tools have brought to u. The caller writes u.
-func (rec *Records) ClearEvidence(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit) {
+func (rec *UnitRecords) ClearEvidence(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit) {
 	if u.Evidence == nil {
 		return
 	}
-	tx.ClearRange(rec.Keys.Outputs(id).EvidenceOf(mapreduce.UnitID(u.UnitId)))
+	tx.ClearRange(rec.keys.Outputs(id).EvidenceOf(mapreduce.UnitID(u.UnitId)))
 	u.Evidence = nil
 }
 
 // ClearPartEvidence forgets evidence of u of which only a part is stored: nobody goes on
 // with it. The caller writes u.
-func (rec *Records) ClearPartEvidence(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit) {
+func (rec *UnitRecords) ClearPartEvidence(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit) {
 	if u.Evidence.GetNext() == nil {
 		return
 	}
-	tx.ClearRange(rec.Keys.Outputs(id).EvidenceFrom(mapreduce.UnitID(u.UnitId), u.Evidence.Items))
+	tx.ClearRange(rec.keys.Outputs(id).EvidenceFrom(mapreduce.UnitID(u.UnitId), u.Evidence.Items))
 	if u.Evidence.Next = nil; u.Evidence.Items == 0 {
 		u.Evidence = nil
 	}
 }
 
-// SetUnit writes a unit.
-func (rec *Records) SetUnit(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit) {
-	tx.Set(rec.Keys.Job(id).Unit(mapreduce.UnitID(u.UnitId)), Encode(u))
+// Set writes a unit.
+func (rec *UnitRecords) Set(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit) {
+	tx.Set(rec.keys.Job(id).Unit(mapreduce.UnitID(u.UnitId)), Encode(u))
 }
 
-// UnitsFrom reads up to limit units of a level from an index on, in order.
-func (rec *Records) UnitsFrom(ctx context.Context, r store.Reader, id mapreduce.JobID, level, from int64, limit int) ([]*storagev1.Unit, error) {
-	return rec.UnitsIn(ctx, r, id, level, from, math.MaxInt64, limit)
+// From reads up to limit units of a level from an index on, in order.
+func (rec *UnitRecords) From(ctx context.Context, r store.Reader, id mapreduce.JobID, level, from int64, limit int) ([]*storagev1.Unit, error) {
+	return rec.In(ctx, r, id, level, from, math.MaxInt64, limit)
 }
 
-// UnitsIn reads up to limit units of a level with indexes in [from, end), in
+// In reads up to limit units of a level with indexes in [from, end), in
 // order.
-func (rec *Records) UnitsIn(ctx context.Context, r store.Reader, id mapreduce.JobID, level, from, end int64, limit int) ([]*storagev1.Unit, error) {
-	ids, err := rec.unitIDsIn(ctx, r, id, level, from, end, limit)
+func (rec *UnitRecords) In(ctx context.Context, r store.Reader, id mapreduce.JobID, level, from, end int64, limit int) ([]*storagev1.Unit, error) {
+	ids, err := rec.idsIn(ctx, r, id, level, from, end, limit)
 	if err != nil {
 		return nil, err
 	}
-	units, err := rec.unitsSideBySide(ctx, r, id, ids)
+	units, err := rec.sideBySide(ctx, r, id, ids)
 	if err != nil || units != nil {
 		return units, err
 	}
-	return rec.UnitsNamed(ctx, r, id, ids)
+	return rec.Named(ctx, r, id, ids)
 }
 
-// unitsSideBySide reads units that stand beside each other in the store, as those of
+// sideBySide reads units that stand beside each other in the store, as those of
 // documents do that were submitted in the order of their names. One read of their range
 // costs a cluster a fraction of a read for each. It returns nil if they stand apart. It asks
 // for one more than there should be: a store that is asked for just as many as there are may
 // say that there are more.
-func (rec *Records) unitsSideBySide(ctx context.Context, r store.Reader, id mapreduce.JobID, ids []mapreduce.UnitID) ([]*storagev1.Unit, error) {
+func (rec *UnitRecords) sideBySide(ctx context.Context, r store.Reader, id mapreduce.JobID, ids []mapreduce.UnitID) ([]*storagev1.Unit, error) {
 	if len(ids) < 2 || !slices.IsSorted(ids) {
 		return nil, nil
 	}
 
-	span := store.Range{Begin: rec.Keys.Job(id).Unit(ids[0]), End: store.Single(rec.Keys.Job(id).Unit(ids[len(ids)-1])).End}
+	span := store.Range{Begin: rec.keys.Job(id).Unit(ids[0]), End: store.Single(rec.keys.Job(id).Unit(ids[len(ids)-1])).End}
 	pairs, _, err := r.GetRange(ctx, span, store.RangeOptions{Limit: len(ids) + 1})
 	if err != nil || len(pairs) != len(ids) {
 		return nil, err
@@ -119,7 +126,7 @@ func (rec *Records) unitsSideBySide(ctx context.Context, r store.Reader, id mapr
 	units := make([]*storagev1.Unit, len(ids))
 	for i, kv := range pairs {
 		// Another unit stands between them.
-		if !bytes.Equal(kv.Key, rec.Keys.Job(id).Unit(ids[i])) {
+		if !bytes.Equal(kv.Key, rec.keys.Job(id).Unit(ids[i])) {
 			return nil, nil
 		}
 		units[i] = new(storagev1.Unit)
@@ -131,20 +138,20 @@ func (rec *Records) unitsSideBySide(ctx context.Context, r store.Reader, id mapr
 	return units, nil
 }
 
-// UnitsNamed reads units, as far as they are there.
-func (rec *Records) UnitsNamed(ctx context.Context, r store.Reader, id mapreduce.JobID, ids []mapreduce.UnitID) ([]*storagev1.Unit, error) {
+// Named reads units, as far as they are there.
+func (rec *UnitRecords) Named(ctx context.Context, r store.Reader, id mapreduce.JobID, ids []mapreduce.UnitID) ([]*storagev1.Unit, error) {
 	ks := make([][]byte, len(ids))
 	for i, u := range ids {
-		ks[i] = rec.Keys.Job(id).Unit(u)
+		ks[i] = rec.keys.Job(id).Unit(u)
 	}
 	found, err := ReadUnits(ctx, r, ks)
 	return slices.DeleteFunc(found, func(u *storagev1.Unit) bool { return u == nil }), err
 }
 
-func (rec *Records) unitIDsIn(ctx context.Context, r store.Reader, id mapreduce.JobID, level, from, end int64, limit int) ([]mapreduce.UnitID, error) {
+func (rec *UnitRecords) idsIn(ctx context.Context, r store.Reader, id mapreduce.JobID, level, from, end int64, limit int) ([]mapreduce.UnitID, error) {
 	// The order has the ids of units up to level 0; those above follow from their index.
 	if level <= 0 {
-		span := store.Range{Begin: rec.Keys.Job(id).Order(level, from), End: rec.Keys.Job(id).Order(level, end)}
+		span := store.Range{Begin: rec.keys.Job(id).Order(level, from), End: rec.keys.Job(id).Order(level, end)}
 		pairs, _, err := r.GetRange(ctx, span, store.RangeOptions{Limit: limit})
 		ids := make([]mapreduce.UnitID, len(pairs))
 		for i, kv := range pairs {
@@ -153,7 +160,7 @@ func (rec *Records) unitIDsIn(ctx context.Context, r store.Reader, id mapreduce.
 		return ids, err
 	}
 
-	ctl, err := rec.ReadControl(ctx, r, id)
+	ctl, err := rec.jobs.Control(ctx, r, id)
 	if err != nil {
 		return nil, err
 	}
@@ -176,13 +183,13 @@ func isWhole(length, stored int64, sha []byte, r *mapreduce.Report) bool {
 	return length == r.Length && stored == r.Length && bytes.Equal(sha, r.SHA256)
 }
 
-// SoundUnits is HeldUnits for units of several jobs, none of which may suffer from what is
+// Sound is Held for units of several jobs, none of which may suffer from what is
 // wrong with another's: a record that is damaged is nil, with its error at the same place
 // of damaged, which is nil if none is.
-func (rec *Records) SoundUnits(ctx context.Context, r store.Reader, held []*storagev1.HeldUnit) (units []*storagev1.Unit, damaged []error, err error) {
+func (rec *UnitRecords) Sound(ctx context.Context, r store.Reader, held []*storagev1.HeldUnit) (units []*storagev1.Unit, damaged []error, err error) {
 	ks := make([][]byte, len(held))
 	for i, h := range held {
-		ks[i] = rec.Keys.Job(mapreduce.JobID(h.Job)).Unit(mapreduce.UnitID(h.Unit))
+		ks[i] = rec.keys.Job(mapreduce.JobID(h.Job)).Unit(mapreduce.UnitID(h.Unit))
 	}
 
 	values, err := r.GetAll(ctx, ks)
@@ -211,11 +218,11 @@ func (rec *Records) SoundUnits(ctx context.Context, r store.Reader, held []*stor
 	return units, damaged, nil
 }
 
-// HeldUnits reads the units that claims name, nil for those that are not there.
-func (rec *Records) HeldUnits(ctx context.Context, r store.Reader, held []*storagev1.HeldUnit) ([]*storagev1.Unit, error) {
+// Held reads the units that claims name, nil for those that are not there.
+func (rec *UnitRecords) Held(ctx context.Context, r store.Reader, held []*storagev1.HeldUnit) ([]*storagev1.Unit, error) {
 	ks := make([][]byte, len(held))
 	for i, h := range held {
-		ks[i] = rec.Keys.Job(mapreduce.JobID(h.Job)).Unit(mapreduce.UnitID(h.Unit))
+		ks[i] = rec.keys.Job(mapreduce.JobID(h.Job)).Unit(mapreduce.UnitID(h.Unit))
 	}
 	return ReadUnits(ctx, r, ks)
 }
@@ -258,12 +265,12 @@ type SkippedAt struct {
 	mapreduce.SkippedDocument
 }
 
-// InsertNew writes a new unit with its place in the queue and in the order.
-func (rec *Records) InsertNew(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit) {
-	rec.EnqueueUnit(tx, id, u, keys.ClassNew)
-	rec.SetUnit(tx, id, u)
+// Insert writes a new unit with its place in the queue and in the order.
+func (rec *UnitRecords) Insert(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit) {
+	rec.Enqueue(tx, id, u, keys.ClassNew)
+	rec.Set(tx, id, u)
 	if u.Level <= 0 {
-		tx.Set(rec.Keys.Job(id).Order(u.Level, u.Index), []byte(u.UnitId))
+		tx.Set(rec.keys.Job(id).Order(u.Level, u.Index), []byte(u.UnitId))
 	}
 }
 

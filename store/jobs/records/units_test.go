@@ -54,7 +54,7 @@ func TestNeighboursAreReadByRanges(t *testing.T) {
 	}
 	for _, limit := range []int{2, 16, units, 2 * units} {
 		r.ranges = 0
-		got, err := rec.UnitsFrom(t.Context(), r, "job", 0, 0, limit)
+		got, err := rec.Units.From(t.Context(), r, "job", 0, 0, limit)
 		if err != nil || len(got) != min(limit, units) || r.ranges != 2 {
 			t.Errorf("%d of %d units were read in %d ranges: %v", len(got), min(limit, units), r.ranges, err)
 		}

@@ -39,18 +39,18 @@ const sealLimit = 2000
 func (st *Audit) Seal(ctx context.Context, id mapreduce.JobID) (covered int, err error) {
 	err = st.db.Update(ctx, failpoint.Seal, func(tx store.Tx) error {
 		covered = 0
-		ctl, err := st.ReadControl(ctx, tx.Snapshot(), id)
+		ctl, err := st.Jobs.Control(ctx, tx.Snapshot(), id)
 		if err != nil {
 			return err
 		}
 
 		// The last seal is read serializably: of two that seal at once, one runs again.
-		head, err := st.LastSeal(ctx, tx, id)
+		head, err := st.Jobs.LastSeal(ctx, tx, id)
 		if err != nil {
 			return err
 		}
 
-		pairs, _, err := tx.Snapshot().GetRange(ctx, st.CheckpointsAfter(id, head.Last), store.RangeOptions{Limit: sealLimit, Bytes: 4 * store.TargetTxSize})
+		pairs, _, err := tx.Snapshot().GetRange(ctx, st.Jobs.CheckpointsAfter(id, head.Last), store.RangeOptions{Limit: sealLimit, Bytes: 4 * store.TargetTxSize})
 		if err != nil || len(pairs) == 0 {
 			return err
 		}
@@ -191,11 +191,11 @@ func (st *Audit) List(ctx context.Context, q mapreduce.ListEventsQuery) (*mapred
 	err = st.db.View(ctx, func(tx store.Tx) error {
 		page = &mapreduce.EventPage{}
 		s := tx.Snapshot()
-		if _, err := st.ReadControl(ctx, s, q.Job); err != nil {
+		if _, err := st.Jobs.Control(ctx, s, q.Job); err != nil {
 			return err
 		}
 
-		pairs, more, err := s.GetRange(ctx, st.CheckpointsAfter(q.Job, from), store.RangeOptions{Limit: q.PageSize, Bytes: 4 * store.TargetTxSize})
+		pairs, more, err := s.GetRange(ctx, st.Jobs.CheckpointsAfter(q.Job, from), store.RangeOptions{Limit: q.PageSize, Bytes: 4 * store.TargetTxSize})
 		if err != nil {
 			return err
 		}
@@ -400,12 +400,12 @@ func (st *Audit) verifyNext(ctx context.Context, id mapreduce.JobID, head *stora
 			return err
 		}
 		if !found { // the end of the chain, unless seals behind it are left
-			stored, err = st.LastSeal(ctx, s, id)
+			stored, err = st.Jobs.LastSeal(ctx, s, id)
 			found = stored.Number != head.Number
 			return err
 		}
 
-		pairs, _, err := s.GetRange(ctx, st.CheckpointsAfter(id, head.Last), store.RangeOptions{Limit: int(stored.Count)})
+		pairs, _, err := s.GetRange(ctx, st.Jobs.CheckpointsAfter(id, head.Last), store.RangeOptions{Limit: int(stored.Count)})
 		if err != nil {
 			return err
 		}

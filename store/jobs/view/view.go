@@ -58,7 +58,7 @@ func (st *Store) JobWithLevels(ctx context.Context, id mapreduce.JobID) (job *ma
 }
 
 func (rec reader) readJob(ctx context.Context, r store.Reader, id mapreduce.JobID) (*mapreduce.Job, []records.LevelProgress, error) {
-	ctl, err := rec.ReadControl(ctx, r, id)
+	ctl, err := rec.Jobs.Control(ctx, r, id)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -66,11 +66,11 @@ func (rec reader) readJob(ctx context.Context, r store.Reader, id mapreduce.JobI
 	if _, err := records.Read(ctx, r, rec.Keys.Job(id).Record(), record); err != nil {
 		return nil, nil, err
 	}
-	c, err := rec.ReadCounters(ctx, r, id)
+	c, err := rec.Jobs.Counters(ctx, r, id)
 	if err != nil {
 		return nil, nil, err
 	}
-	seal, err := rec.LastSeal(ctx, r, id)
+	seal, err := rec.Jobs.LastSeal(ctx, r, id)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -161,7 +161,7 @@ func JobCoverage(rec *storagev1.Job, c records.Counters) mapreduce.Coverage {
 func (st *Store) Control(ctx context.Context, id mapreduce.JobID) (*records.Control, error) {
 	var control *records.Control
 	err := st.db.View(ctx, func(tx store.Tx) error {
-		ctl, err := st.ReadControl(ctx, tx.Snapshot(), id)
+		ctl, err := st.Jobs.Control(ctx, tx.Snapshot(), id)
 		if err == nil {
 			control = records.ControlOf(ctl)
 		}
@@ -324,7 +324,7 @@ func matchesQuery(q mapreduce.ListJobsQuery, job *mapreduce.Job) bool {
 // Runs returns the jobs that may run.
 func (st *Store) Runs(ctx context.Context) (refs []records.RunRef, err error) {
 	err = st.db.View(ctx, func(tx store.Tx) (err error) {
-		refs, _, err = st.ReadRuns(ctx, tx, 0)
+		refs, _, err = st.Jobs.Runs(ctx, tx, 0)
 		return err
 	})
 	return refs, err
@@ -333,7 +333,7 @@ func (st *Store) Runs(ctx context.Context) (refs []records.RunRef, err error) {
 // Unit returns the record of a unit, or nil.
 func (st *Store) Unit(ctx context.Context, id mapreduce.JobID, name mapreduce.UnitID) (u *records.Unit, err error) {
 	err = st.db.View(ctx, func(tx store.Tx) error {
-		stored, err := st.ReadUnit(ctx, tx.Snapshot(), id, name)
+		stored, err := st.Units.Read(ctx, tx.Snapshot(), id, name)
 		u = records.UnitFrom(stored)
 		return err
 	})
@@ -360,7 +360,7 @@ func (st *Store) Inputs(ctx context.Context, id mapreduce.JobID, reduce *records
 		if in.Picked > 0 {
 			return st.levels.ReadPicked(ctx, r, id, reduce, from, most)
 		}
-		return st.UnitsIn(ctx, r, id, in.Level, from, in.End, most)
+		return st.Units.In(ctx, r, id, in.Level, from, in.End, most)
 	})
 	return records.UnitsOfStored(units), err
 }
@@ -384,7 +384,7 @@ func (st *Store) FirstFailed(ctx context.Context, id mapreduce.JobID) (u *record
 		rest.Skip()
 		rest.Skip()
 
-		stored, err := st.ReadUnit(ctx, s, id, mapreduce.UnitID(rest.Text()))
+		stored, err := st.Units.Read(ctx, s, id, mapreduce.UnitID(rest.Text()))
 		u = records.UnitFrom(stored)
 		return err
 	})
