@@ -6,6 +6,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/jobs/check/walk"
 )
 
 // checkAnswers checks that every answer is what was kept under its key, and is listed
@@ -14,7 +15,7 @@ func (c *checker) checkAnswers(ctx context.Context) error {
 	r := c.Keys.AllTenants().Answers()
 	for r.Begin != nil {
 		var next []byte
-		err := c.runCheckTx(ctx, "", func(l *checkTx) (err error) {
+		err := c.Look(ctx, "", func(l *walk.Look) (err error) {
 			next, err = c.answerFrom(ctx, l, r)
 			return err
 		})
@@ -30,7 +31,7 @@ func (c *checker) checkAnswers(ctx context.Context) error {
 
 // answerFrom checks the first answer of a range, and returns where the next one
 // begins; nil if there is none.
-func (c *checker) answerFrom(ctx context.Context, l *checkTx, r store.Range) ([]byte, error) {
+func (c *checker) answerFrom(ctx context.Context, l *walk.Look, r store.Range) ([]byte, error) {
 	pairs, _, err := l.GetRange(ctx, r, store.RangeOptions{Limit: 1})
 	if err != nil || len(pairs) == 0 {
 		return nil, err
@@ -47,23 +48,23 @@ func (c *checker) answerFrom(ctx context.Context, l *checkTx, r store.Range) ([]
 	// The record of an answer comes before its chunks, so a chunk that comes first has
 	// none.
 	if rest.Err() != nil || len(rest.Rest()) > 0 {
-		l.addFinding(kv.Key, "this is a chunk of an answer that does not exist; delete all answers with `coditect mapreduce cache --clear`")
+		l.Find(kv.Key, "this is a chunk of an answer that does not exist; delete all answers with `coditect mapreduce cache --clear`")
 		return next, nil
 	}
 
 	a := new(storagev1.Answer)
-	if !l.decode(kv.Key, kv.Value, a) {
+	if !l.Decode(kv.Key, kv.Value, a) {
 		return next, nil
 	}
-	if _, err := c.answers.AnswerBytes(ctx, l, t, sum, a); isDamage(err) {
-		l.addFinding(kv.Key, "the answer is not the one that was stored: %v; no job will get it", err)
+	if _, err := c.answers.AnswerBytes(ctx, l, t, sum, a); walk.IsDamage(err) {
+		l.Find(kv.Key, "the answer is not the one that was stored: %v; no job will get it", err)
 	} else if err != nil {
 		return nil, err
 	}
 
 	listed, err := l.Get(ctx, c.Keys.Tenant(t).Aged(a.KeptMicros, sum))
 	if err == nil && listed == nil {
-		l.addFinding(kv.Key, "the answer is not listed by its age: it would be kept for ever; delete all answers with `coditect mapreduce cache --clear`")
+		l.Find(kv.Key, "the answer is not listed by its age: it would be kept for ever; delete all answers with `coditect mapreduce cache --clear`")
 	}
 	return next, err
 }

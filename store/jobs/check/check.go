@@ -6,18 +6,12 @@ import (
 	"context"
 	"fmt"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/plural"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
-	"github.com/coditect/mapreduce/store"
-	"github.com/coditect/mapreduce/store/jobs/content"
-	"github.com/coditect/mapreduce/store/jobs/lifecycle"
+	"github.com/coditect/mapreduce/store/jobs/check/walk"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/store/jobs/view"
-	"github.com/coditect/mapreduce/store/tuple"
 )
 
 // Run reads the whole store and calls found with each invariant that does not
@@ -35,18 +29,14 @@ func (st *Store) Run(ctx context.Context, found func(mapreduce.Finding) error) e
 
 // RunWith is Run, and also calls verify with each output.
 func (st *Store) RunWith(ctx context.Context, verify Verify, found func(mapreduce.Finding) error) error {
-	c := &checker{
-		Records: st.Records, db: st.db, audit: st.audit, content: st.content,
-		answers: content.Records{Records: st.Records}, levels: lifecycle.LevelRecords{Records: st.Records},
-		emit: found, verify: verify,
-	}
+	c := &checker{Store: st, Walker: walk.New(st.db, found), verify: verify}
 
-	if err := c.checkFiles(ctx); err != nil {
+	if err := c.CheckFiles(ctx); err != nil {
 		return err
 	}
 
 	for _, s := range []checkStep{
-		{"jobs", func(ctx context.Context) error { return c.eachJob(ctx, c.Keys.Jobs(), c.checkJob) }},
+		{"jobs", func(ctx context.Context) error { return c.EachJob(ctx, c.Keys.Jobs(), c.checkJob) }},
 		{"sessions of workers", c.checkSessions},
 		{"claims of workers", c.checkClaims},
 		{"submissions under way", c.checkIngests},
@@ -60,16 +50,16 @@ func (st *Store) RunWith(ctx context.Context, verify Verify, found func(mapreduc
 		{"what tenants use", c.checkUses},
 		{"key space", c.checkSpace},
 	} {
-		if err := c.reportDamage("", s.what, s.check(ctx)); err != nil {
+		if err := c.ReportDamage("", s.what, s.check(ctx)); err != nil {
 			return err
 		}
 	}
 
-	message := plural.Count(c.jobs, "job") + " checked, " + plural.Count(c.wrongs, "finding")
-	if c.jobs == 0 && c.wrongs == 0 { // else jobs may be there that cannot be read
+	message := plural.Count(c.jobs, "job") + " checked, " + plural.Count(c.Wrongs, "finding")
+	if c.jobs == 0 && c.Wrongs == 0 { // else jobs may be there that cannot be read
 		message = "there were no jobs to check, 0 findings"
 	}
-	return c.emitFinding(mapreduce.Finding{Message: message})
+	return c.Emit(mapreduce.Finding{Message: message})
 }
 
 // A Verify says what is wrong with the output of a complete unit, or nil; or it
@@ -82,65 +72,12 @@ type checkStep struct {
 	check func(context.Context) error
 }
 
-// checkPage bounds the pairs of one transaction of a check.
-const checkPage = 200
-
 // A checker is one run of a check.
 type checker struct {
-	*records.Records
-	db      *records.DB
-	content *content.Store
-	audit   *view.Audit
-	answers content.Records
-	levels  lifecycle.LevelRecords
-	emit    func(mapreduce.Finding) error
-	verify  Verify
-	jobs    int
-	wrongs  int
-	torn    bool // something of the job that is checked cannot be read
-	failed  int  // looks that did, lately: the next looks at fewer things
-}
-
-func (c *checker) emitFinding(f mapreduce.Finding) error {
-	if f.Severity == mapreduce.Wrong {
-		c.wrongs++
-	}
-	return c.emit(f)
-}
-
-// A checkTx is one transaction of a check. Its findings count when it ends well.
-type checkTx struct {
-	store.Reader
-	*records.Records
-	job    mapreduce.JobID
-	found  []mapreduce.Finding
-	failed int // of this look and of those before it
-}
-
-// pageLimit returns how many of n things this look has time for.
-func (l *checkTx) pageLimit(n int) int { return records.ShrinkLimit(n, 1, l.failed) }
-
-// runCheckTx runs fn, which may run again, in a transaction that only reads.
-func (c *checker) runCheckTx(ctx context.Context, job mapreduce.JobID, fn func(l *checkTx) error) error {
-	var l *checkTx
-	failed := c.failed
-	err := c.db.Store().View(ctx, func(tx store.Tx) error {
-		l = &checkTx{Reader: tx.Snapshot(), Records: c.Records, job: job, failed: failed}
-		failed++
-		return fn(l)
-	})
-	if err != nil {
-		return err
-	}
-
-	// A look that went well lets the next one see a little more.
-	c.failed = max(0, l.failed-1)
-	for _, f := range l.found {
-		if err := c.emitFinding(f); err != nil {
-			return err
-		}
-	}
-	return nil
+	*Store
+	*walk.Walker
+	verify Verify
+	jobs   int
 }
 
 // Advice that findings give about entries that should not be there.
@@ -151,79 +88,14 @@ const (
 	wholeOnly = "no command corrects that: restore the store from a backup"
 )
 
-func (l *checkTx) addFinding(key []byte, format string, args ...any) {
-	l.found = append(l.found, mapreduce.Finding{
-		Severity: mapreduce.Wrong, Job: l.job, Key: keyName(key), Message: fmt.Sprintf(format, args...),
-	})
-}
-
-// keyName returns a key as people can read it.
-func keyName(key []byte) string {
-	if key == nil {
-		return ""
-	}
-	if t, err := tuple.Unpack(key); err == nil {
-		return t.String()
-	}
-	return fmt.Sprintf("%x", key)
-}
-
-// decode reports whether value is an encoded m, and finds fault if not.
-func (l *checkTx) decode(key, value []byte, m proto.Message) bool {
-	if err := proto.Unmarshal(value, m); err != nil {
-		l.addFinding(key, "the value cannot be decoded: %v; restore it from a backup, or delete the job", err)
-		return false
-	}
-	return true
-}
-
-// get decodes the value of key into m, and reports whether there is a good one.
-func (l *checkTx) get(ctx context.Context, key []byte, m proto.Message) (bool, error) {
-	value, err := l.Get(ctx, key)
-	if err != nil || value == nil {
-		return false, err
-	}
-	return l.decode(key, value, m), nil
-}
-
-// pageOptions are the bounds of a page of most walks.
-func pageOptions() store.RangeOptions {
-	return store.RangeOptions{Limit: checkPage, Bytes: store.TargetTxSize}
-}
-
-// eachJob visits the jobs whose ids are the first elements of the keys of a range.
-func (c *checker) eachJob(ctx context.Context, of store.Range, visit func(ctx context.Context, id mapreduce.JobID) error) error {
-	var ids []mapreduce.JobID
-	return c.walkRange(ctx, "", of, pageOptions(), func(_ *checkTx, page []store.KeyValue) error {
-		// A page that is read again begins anew.
-		ids = ids[:0]
-		for _, kv := range page {
-			_, rest, err := c.Keys.Last(kv.Key)
-			if err != nil {
-				return err
-			}
-			ids = append(ids, mapreduce.JobID(rest.Text()))
-		}
-
-		return nil
-	}, func() error {
-		for _, id := range ids {
-			if err := visit(ctx, id); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
 // checkJob checks one job.
 func (c *checker) checkJob(ctx context.Context, id mapreduce.JobID) error {
 	k := &jobCheck{checker: c, id: id, sums: newSums()}
 	var err error
-	c.torn = false
+	c.Torn = false
 
 	k.before, err = k.readStanding(ctx, true)
-	if err = c.reportDamage(id, "record, control record or counters, without which it cannot be checked,", err); err != nil {
+	if err = c.ReportDamage(id, "record, control record or counters, without which it cannot be checked,", err); err != nil {
 		return err
 	}
 	if k.before == nil {
@@ -232,7 +104,7 @@ func (c *checker) checkJob(ctx context.Context, id mapreduce.JobID) error {
 
 	c.jobs++
 	for _, s := range k.listSteps() {
-		err := k.reportDamage(id, s.what, s.check(ctx))
+		err := k.ReportDamage(id, s.what, s.check(ctx))
 		if err != nil && errs.KindOf(err) == errs.NotFound {
 			return nil // deleted meanwhile
 		}
@@ -245,17 +117,17 @@ func (c *checker) checkJob(ctx context.Context, id mapreduce.JobID) error {
 }
 
 func (k *jobCheck) listSteps() []checkStep {
-	data := &dataCheck{k}
+	index, data := &indexCheck{k}, &dataCheck{k}
 
 	// Units come first, for they fill the sums, which are compared last.
 	return []checkStep{
 		{"units, and what belongs to them", k.checkUnits},
-		{"queues", k.checkQueues},
-		{"units that back off", k.checkDelayed},
-		{"parked units", k.checkParked},
-		{"calls that woke units", k.checkWoken},
-		{"list of failed units", k.checkFailures},
-		{"order of the documents", k.checkOrder},
+		{"queues", index.checkQueues},
+		{"units that back off", index.checkDelayed},
+		{"parked units", index.checkParked},
+		{"calls that woke units", index.checkWoken},
+		{"list of failed units", index.checkFailures},
+		{"order of the documents", index.checkOrder},
 		{"results", k.checkResults},
 		{"journals of units", data.checkJournals},
 		{"evidence of units", data.checkEvidences},
@@ -275,7 +147,7 @@ func (k *jobCheck) listSteps() []checkStep {
 
 // compareWhole compares sums, if everything that goes into them could be read.
 func (k *jobCheck) compareWhole(ctx context.Context) error {
-	if k.torn {
+	if k.Torn {
 		return nil
 	}
 	return k.compareSums(ctx)
@@ -283,14 +155,14 @@ func (k *jobCheck) compareWhole(ctx context.Context) error {
 
 func (k *jobCheck) emitSummary() error {
 	note := ""
-	if k.torn {
+	if k.Torn {
 		note = " could be read; its sums were not compared"
 	} else if !k.still {
 		note = "; it moved meanwhile, so that its sums were not compared"
 	}
 
 	s := k.sums
-	return k.emitFinding(mapreduce.Finding{Job: k.id, Message: fmt.Sprintf(
+	return k.Emit(mapreduce.Finding{Job: k.id, Message: fmt.Sprintf(
 		"%s: %s, %d complete, %d failed, %s of %s, %s of %s, %s, %s%s",
 		mapreduce.JobState(k.before.ctl.State), plural.Count(s.sumStates(), "unit"), s.countEnded(mapreduce.UnitComplete), s.countEnded(mapreduce.UnitFailed),
 		plural.Count(s.results, "result"), plural.Count(s.resultBytes, "byte"), plural.Count(s.texts, "text"), plural.Count(s.textBytes, "byte"),
@@ -329,7 +201,7 @@ func (s *standingOf) isFinished() bool {
 // agree with the control record. It returns nil if the job is gone.
 func (k *jobCheck) readStanding(ctx context.Context, first bool) (*standingOf, error) {
 	var s *standingOf
-	err := k.runCheckTx(ctx, k.id, func(l *checkTx) error {
+	err := k.Look(ctx, k.id, func(l *walk.Look) error {
 		s = nil
 		now := &standingOf{ctl: new(storagev1.Ctl), rec: new(storagev1.Job)}
 		values, err := l.GetAll(ctx, [][]byte{k.Keys.Job(k.id).Record(), k.Keys.Job(k.id).Ctl()})
@@ -342,10 +214,10 @@ func (k *jobCheck) readStanding(ctx context.Context, first bool) (*standingOf, e
 			return nil
 		case values[0] == nil || values[1] == nil:
 			if first {
-				l.addFinding(k.Keys.Job(k.id).Record(), "a job has both a record and a control record, or neither; this one has only one of them; "+wholeOnly)
+				l.Find(k.Keys.Job(k.id).Record(), "a job has both a record and a control record, or neither; this one has only one of them; "+wholeOnly)
 			}
 			return nil
-		case !l.decode(k.Keys.Job(k.id).Record(), values[0], now.rec) || !l.decode(k.Keys.Job(k.id).Ctl(), values[1], now.ctl):
+		case !l.Decode(k.Keys.Job(k.id).Record(), values[0], now.rec) || !l.Decode(k.Keys.Job(k.id).Ctl(), values[1], now.ctl):
 			// decode has reported it.
 			return nil
 		}
@@ -368,7 +240,7 @@ func (k *jobCheck) readStanding(ctx context.Context, first bool) (*standingOf, e
 }
 
 // checkControl checks what is written in one transaction with the switch.
-func (k *jobCheck) checkControl(ctx context.Context, l *checkTx, s *standingOf) error {
+func (k *jobCheck) checkControl(ctx context.Context, l *walk.Look, s *standingOf) error {
 	ctl, rec := s.ctl, s.rec
 	tenant := mapreduce.TenantID(ctl.Tenant)
 	run, recent := k.Keys.Tenant(tenant).Run(k.id), k.Keys.Recent(rec.CreatedAtMicros, k.id)
@@ -382,47 +254,47 @@ func (k *jobCheck) checkControl(ctx context.Context, l *checkTx, s *standingOf) 
 
 	state := mapreduce.JobState(ctl.State)
 	if state == mapreduce.JobUnknown || state > mapreduce.JobPaused {
-		l.addFinding(k.Keys.Job(k.id).Ctl(), "no job state has the number %d", ctl.State)
+		l.Find(k.Keys.Job(k.id).Ctl(), "no job state has the number %d", ctl.State)
 	}
 
 	if rec.JobId != string(k.id) || rec.Status != ctl.State || rec.Error != ctl.Error {
-		l.addFinding(k.Keys.Job(k.id).Record(), "the record says that job %q is %s, its control record says that it is %s; pause and resume it, or delete it",
+		l.Find(k.Keys.Job(k.id).Record(), "the record says that job %q is %s, its control record says that it is %s; pause and resume it, or delete it",
 			rec.JobId, mapreduce.JobState(rec.Status), state)
 	}
 	if rec.TotalUnits != records.TotalUnits(ctl) && !ctl.Resuming {
-		l.addFinding(k.Keys.Job(k.id).Record(), "the record says that the job has %d units, its control record says %d", rec.TotalUnits, records.TotalUnits(ctl))
+		l.Find(k.Keys.Job(k.id).Record(), "the record says that the job has %d units, its control record says %d", rec.TotalUnits, records.TotalUnits(ctl))
 	}
 
 	if records.IsListed(ctl) != (values[0] != nil) {
-		l.addFinding(run, "the job is %s, and is listed to run: %t; pause and resume it", state, values[0] != nil)
+		l.Find(run, "the job is %s, and is listed to run: %t; pause and resume it", state, values[0] != nil)
 	}
 
 	// Entries that earlier versions wrote have no state.
 	for i, at := range map[int][]byte{1: recent, 4: listed} {
 		if said, known := records.ListedState(values[i]); known && said != state {
-			l.addFinding(at, "the job is %s, and is listed as %s; pause and resume it, or delete it", state, said)
+			l.Find(at, "the job is %s, and is listed as %s; pause and resume it, or delete it", state, said)
 		}
 	}
 
 	if values[0] != nil && !bytes.Equal(values[0], records.RunValue(ctl)) {
-		l.addFinding(run, "the job is listed to run as %q, and not as %q; pause and resume it", values[0], records.RunValue(ctl))
+		l.Find(run, "the job is listed to run as %q, and not as %q; pause and resume it", values[0], records.RunValue(ctl))
 	}
 	if values[1] == nil {
-		l.addFinding(recent, "the job is not listed by its time")
+		l.Find(recent, "the job is not listed by its time")
 	}
 	if values[4] == nil {
-		l.addFinding(listed, "the job is not in the list of its tenant %q", tenant)
+		l.Find(listed, "the job is not in the list of its tenant %q", tenant)
 	}
 
 	if has := ctl.EndedMicros > 0; has != state.Ended() || has != ctl.Use.GetEnded() || has != (values[5] != nil) {
-		l.addFinding(ended, "the job is %s; it is noted to have ended: %t, and listed so: %t; resume and cancel it, or delete it", state, has, values[5] != nil)
+		l.Find(ended, "the job is %s; it is noted to have ended: %t, and listed so: %t; resume and cancel it, or delete it", state, has, values[5] != nil)
 	}
 
 	if rec.Config.GetRequestId() != "" && string(values[2]) != string(k.id) {
-		l.addFinding(idem, "the request that submitted the job must lead to it, and leads to %q", values[2])
+		l.Find(idem, "the request that submitted the job must lead to it, and leads to %q", values[2])
 	}
 	if values[3] != nil {
-		l.addFinding(k.Keys.Job(k.id).Ingest(), "the job exists, but its submission is listed as still under way")
+		l.Find(k.Keys.Job(k.id).Ingest(), "the job exists, but its submission is listed as still under way")
 	}
 	return nil
 }

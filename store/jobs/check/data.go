@@ -7,6 +7,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/jobs/check/walk"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/keys"
 	"github.com/coditect/mapreduce/store/tuple"
@@ -20,7 +21,7 @@ type dataCheck struct{ *jobCheck }
 // unit after the other.
 func (k *dataCheck) checkData(ctx context.Context) error {
 	var page []*storagev1.Unit
-	return k.walkRange(ctx, k.id, k.Keys.Job(k.id).Units(), pageOptions(), func(_ *checkTx, pairs []store.KeyValue) error {
+	return k.WalkRange(ctx, k.id, k.Keys.Job(k.id).Units(), walk.PageOptions(), func(_ *walk.Look, pairs []store.KeyValue) error {
 		page = page[:0]
 		for _, kv := range pairs {
 			u := new(storagev1.Unit)
@@ -32,7 +33,7 @@ func (k *dataCheck) checkData(ctx context.Context) error {
 		return nil
 	}, func() error {
 		for _, u := range page {
-			if err := k.reportDamage(k.id, "text, result, journal or evidence of unit "+u.UnitId, k.dataOf(ctx, u)); err != nil {
+			if err := k.ReportDamage(k.id, "text, result, journal or evidence of unit "+u.UnitId, k.dataOf(ctx, u)); err != nil {
 				return err
 			}
 		}
@@ -71,16 +72,16 @@ func (k *dataCheck) dataOf(ctx context.Context, u *storagev1.Unit) error {
 		if whole {
 			return k.verifyOutput(ctx, u)
 		}
-		return k.runCheckTx(ctx, k.id, func(l *checkTx) error {
-			l.addFinding(k.Keys.Job(k.id).Unit(mapreduce.UnitID(u.UnitId)), "the result of unit %s is not the one that was published: its hash differs", u.UnitId)
+		return k.Look(ctx, k.id, func(l *walk.Look) error {
+			l.Find(k.Keys.Job(k.id).Unit(mapreduce.UnitID(u.UnitId)), "the result of unit %s is not the one that was published: its hash differs", u.UnitId)
 			return nil
 		})
 	}
 
 	// Only an output that is whole is worth looking into.
-	wrongs := k.wrongs
+	wrongs := k.Wrongs
 	err := k.checkHash(ctx, u, k.Keys.Outputs(k.id).Result(mapreduce.UnitID(u.UnitId), r.Attempt), r.Length, r.Sha256, "result")
-	if err != nil || k.wrongs > wrongs {
+	if err != nil || k.Wrongs > wrongs {
 		return err
 	}
 	return k.verifyOutput(ctx, u)
@@ -106,8 +107,8 @@ func (k *dataCheck) verifyOutput(ctx context.Context, u *storagev1.Unit) error {
 		return nil
 	}
 
-	return k.viewUnchanged(ctx, u, func(l *checkTx) error {
-		l.addFinding(k.Keys.Job(k.id).Unit(mapreduce.UnitID(u.UnitId)), "the output of unit %s, attempt %d, is not one that a unit can have: %v; "+
+	return k.viewUnchanged(ctx, u, func(l *walk.Look) error {
+		l.Find(k.Keys.Job(k.id).Unit(mapreduce.UnitID(u.UnitId)), "the output of unit %s, attempt %d, is not one that a unit can have: %v; "+
 			"delete the job and submit it again", u.UnitId, u.Attempt, why)
 		return nil
 	})
@@ -116,15 +117,15 @@ func (k *dataCheck) verifyOutput(ctx context.Context, u *storagev1.Unit) error {
 // unlessMoved returns err, unless u has changed meanwhile.
 func (k *dataCheck) unlessMoved(ctx context.Context, u *storagev1.Unit, err error) error {
 	moved := true
-	if e := k.viewUnchanged(ctx, u, func(*checkTx) error { moved = false; return nil }); e != nil || moved {
+	if e := k.viewUnchanged(ctx, u, func(*walk.Look) error { moved = false; return nil }); e != nil || moved {
 		return e
 	}
 	return err
 }
 
 // viewUnchanged looks at the store if u is there as it was.
-func (k *dataCheck) viewUnchanged(ctx context.Context, u *storagev1.Unit, do func(*checkTx) error) error {
-	return k.runCheckTx(ctx, k.id, func(l *checkTx) error {
+func (k *dataCheck) viewUnchanged(ctx context.Context, u *storagev1.Unit, do func(*walk.Look) error) error {
+	return k.Look(ctx, k.id, func(l *walk.Look) error {
 		now, err := k.Units.Read(ctx, l, k.id, mapreduce.UnitID(u.UnitId))
 		if err != nil || now == nil || now.Attempt != u.Attempt || now.Status != u.Status {
 			return err
@@ -146,11 +147,11 @@ func (k *dataCheck) checkEvidences(ctx context.Context) error {
 // checkOwners finds entries of a range, each below the name of its unit, whose units do
 // not have them by their records.
 func (k *dataCheck) checkOwners(ctx context.Context, r store.Range, entry string, has func(*storagev1.Unit) bool) error {
-	return k.visitHeads(ctx, r, 1, func(l *checkTx, key []byte, rest tuple.Reader) error {
+	return k.visitHeads(ctx, r, 1, func(l *walk.Look, key []byte, rest tuple.Reader) error {
 		name := mapreduce.UnitID(rest.Text())
 		u, err := k.Units.Read(ctx, l, k.id, name)
 		if err == nil && !has(u) {
-			l.addFinding(key, "%s of unit %q, which is not there, or has none; "+deleteRemoves, entry, name)
+			l.Find(key, "%s of unit %q, which is not there, or has none; "+deleteRemoves, entry, name)
 		}
 		return err
 	})
@@ -163,7 +164,7 @@ func (k *dataCheck) checkHash(ctx context.Context, u *storagev1.Unit, r store.Ra
 
 	for more := true; more; {
 		var page []store.KeyValue
-		err := k.runCheckTx(ctx, k.id, func(l *checkTx) (err error) {
+		err := k.Look(ctx, k.id, func(l *walk.Look) (err error) {
 			page, more, err = l.GetRange(ctx, r, store.RangeOptions{Limit: 16})
 			return err
 		})
@@ -193,8 +194,8 @@ func (k *dataCheck) checkHash(ctx context.Context, u *storagev1.Unit, r store.Ra
 		return nil
 	}
 
-	return k.viewUnchanged(ctx, u, func(l *checkTx) error {
-		l.addFinding(r.Begin, "the %s of unit %s is not what was stored: %d of %d bytes in %d of %d chunks, or its hash differs; "+
+	return k.viewUnchanged(ctx, u, func(l *walk.Look) error {
+		l.Find(r.Begin, "the %s of unit %s is not what was stored: %d of %d bytes in %d of %d chunks, or its hash differs; "+
 			"submit the document again", what, u.UnitId, got, length, next, chunks)
 		return nil
 	})

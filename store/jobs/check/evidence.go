@@ -9,6 +9,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/jobs/check/walk"
 	"github.com/coditect/mapreduce/store/jobs/content"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
@@ -37,13 +38,13 @@ func (k *dataCheck) checkEvidence(ctx context.Context, u *storagev1.Unit) error 
 		}
 	}
 
-	return k.viewUnchanged(ctx, u, func(l *checkTx) error {
+	return k.viewUnchanged(ctx, u, func(l *walk.Look) error {
 		if now, err := k.Units.Read(ctx, l, k.id, unit.ID); err != nil || !proto.Equal(now.GetEvidence(), u.Evidence) {
 			return err // there is more of it now
 		}
 
 		if say != "" {
-			l.addFinding(k.Keys.Job(k.id).Unit(unit.ID), "the evidence of unit %s: %s", u.UnitId, say)
+			l.Find(k.Keys.Job(k.id).Unit(unit.ID), "the evidence of unit %s: %s", u.UnitId, say)
 		}
 		if u.Evidence.Next != nil {
 			return nil // a part of the next is there
@@ -51,7 +52,7 @@ func (k *dataCheck) checkEvidence(ctx context.Context, u *storagev1.Unit) error 
 
 		pairs, _, err := l.GetRange(ctx, k.Keys.Outputs(k.id).EvidenceFrom(unit.ID, u.Evidence.Items), store.RangeOptions{Limit: 1})
 		if err == nil && len(pairs) > 0 {
-			l.addFinding(pairs[0].Key, "unit %s has %d items of evidence, and this is of another; "+deleteRemoves, u.UnitId, u.Evidence.Items)
+			l.Find(pairs[0].Key, "unit %s has %d items of evidence, and this is of another; "+deleteRemoves, u.UnitId, u.Evidence.Items)
 		}
 		return err
 	})

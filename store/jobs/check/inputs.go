@@ -7,6 +7,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/jobs/check/walk"
 	"github.com/coditect/mapreduce/store/jobs/lifecycle"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/keys"
@@ -44,7 +45,7 @@ func (c *inputCheck) run(ctx context.Context) error {
 	for more := true; more; {
 		var units []*storagev1.Unit
 		next := *c
-		err := c.runCheckTx(ctx, c.id, func(l *checkTx) error {
+		err := c.Look(ctx, c.id, func(l *walk.Look) error {
 			// The transaction may run again, from the same place.
 			next = *c
 			var err error
@@ -80,14 +81,14 @@ func (c *inputCheck) run(ctx context.Context) error {
 }
 
 // checkInputPage checks what the next units of the level take.
-func (c *inputCheck) checkInputPage(ctx context.Context, l *checkTx) ([]*storagev1.Unit, error) {
+func (c *inputCheck) checkInputPage(ctx context.Context, l *walk.Look) ([]*storagev1.Unit, error) {
 	raw, err := l.Get(ctx, c.Keys.Job(c.id).Ctl())
 	if err != nil || !bytes.Equal(raw, c.before.raw) {
 		c.moved = true
 		return nil, err
 	}
 
-	units, err := c.Units.From(ctx, l, c.id, c.level, c.count, l.pageLimit(checkPage))
+	units, err := c.Units.From(ctx, l, c.id, c.level, c.count, l.PageLimit(walk.Page))
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +97,7 @@ func (c *inputCheck) checkInputPage(ctx context.Context, l *checkTx) ([]*storage
 		c.count++
 		in := u.Inputs
 		if in.GetLevel() != c.source {
-			l.addFinding(c.Keys.Job(c.id).Unit(mapreduce.UnitID(u.UnitId)), "unit %s takes outputs of level %d, but the plan says that its level takes those of level %d", u.UnitId, in.GetLevel(), c.source)
+			l.Find(c.Keys.Job(c.id).Unit(mapreduce.UnitID(u.UnitId)), "unit %s takes outputs of level %d, but the plan says that its level takes those of level %d", u.UnitId, in.GetLevel(), c.source)
 		}
 
 		if u.Item != nil {
@@ -110,7 +111,7 @@ func (c *inputCheck) checkInputPage(ctx context.Context, l *checkTx) ([]*storage
 
 		// Reduces have their indexes in a row; those of map units have gaps.
 		if in.GetFirst() < c.end || (c.source > 0 && in.GetFirst() != c.end) || in.GetEnd() <= in.GetFirst() {
-			l.addFinding(c.Keys.Job(c.id).Unit(mapreduce.UnitID(u.UnitId)), "unit %s takes units %d to %d of level %d, but the units before it take those up to %d: some are taken twice, or by none",
+			l.Find(c.Keys.Job(c.id).Unit(mapreduce.UnitID(u.UnitId)), "unit %s takes units %d to %d of level %d, but the units before it take those up to %d: some are taken twice, or by none",
 				u.UnitId, in.GetFirst(), in.GetEnd(), c.source, c.end)
 		}
 
@@ -120,7 +121,7 @@ func (c *inputCheck) checkInputPage(ctx context.Context, l *checkTx) ([]*storage
 	return units, nil
 }
 
-func (c *inputCheck) allTaken(ctx context.Context, l *checkTx) error {
+func (c *inputCheck) allTaken(ctx context.Context, l *walk.Look) error {
 	below := records.UnitsOf(c.before.ctl, c.source)
 	// Indexes of map units have gaps, so the last of them counts.
 	if c.source == 0 {
@@ -132,7 +133,7 @@ func (c *inputCheck) allTaken(ctx context.Context, l *checkTx) error {
 	}
 
 	if c.end != below {
-		l.addFinding(c.Keys.Job(c.id).Ctl(), "level %d takes the units up to %d of level %d, which has %d", c.level, c.end, c.source, below)
+		l.Find(c.Keys.Job(c.id).Ctl(), "level %d takes the units up to %d of level %d, which has %d", c.level, c.end, c.source, below)
 	}
 	return nil
 }
@@ -144,8 +145,8 @@ func (c *inputCheck) pickedBy(ctx context.Context, u *storagev1.Unit) error {
 
 	for {
 		var page []int64
-		err := c.runCheckTx(ctx, c.id, func(l *checkTx) (err error) {
-			page, err = c.levels.PicksFrom(ctx, l, c.id, records.UnitFrom(u), from, l.pageLimit(lifecycle.PickChunk))
+		err := c.Look(ctx, c.id, func(l *walk.Look) (err error) {
+			page, err = c.levels.PicksFrom(ctx, l, c.id, records.UnitFrom(u), from, l.PageLimit(lifecycle.PickChunk))
 			return err
 		})
 		if err != nil {
@@ -173,8 +174,8 @@ func (c *inputCheck) pickedBy(ctx context.Context, u *storagev1.Unit) error {
 		return nil
 	}
 
-	return c.runCheckTx(ctx, c.id, func(l *checkTx) error {
-		l.addFinding(c.Keys.Job(c.id).PicksOf(u.Level, u.Index).Begin, "unit %s says that it takes %d units, from %d to %d, but the list of what it takes has %d, from %d to %d",
+	return c.Look(ctx, c.id, func(l *walk.Look) error {
+		l.Find(c.Keys.Job(c.id).PicksOf(u.Level, u.Index).Begin, "unit %s says that it takes %d units, from %d to %d, but the list of what it takes has %d, from %d to %d",
 			u.UnitId, in.Picked, in.First, in.End-1, count, first, last)
 		return nil
 	})
@@ -186,8 +187,8 @@ func (c *inputCheck) comparePicked(ctx context.Context) error {
 	complete, digest := int64(0), uint64(0)
 	for from, more := int64(0), true; more; {
 		var units []*storagev1.Unit
-		err := c.runCheckTx(ctx, c.id, func(l *checkTx) (err error) {
-			units, err = c.Units.From(ctx, l, c.id, c.source, from, l.pageLimit(checkPage))
+		err := c.Look(ctx, c.id, func(l *walk.Look) (err error) {
+			units, err = c.Units.From(ctx, l, c.id, c.source, from, l.PageLimit(walk.Page))
 			return err
 		})
 		if err != nil {
@@ -206,14 +207,14 @@ func (c *inputCheck) comparePicked(ctx context.Context) error {
 	if complete == c.picked && digest == c.digest {
 		return nil
 	}
-	return c.runCheckTx(ctx, c.id, func(l *checkTx) error {
+	return c.Look(ctx, c.id, func(l *walk.Look) error {
 		// The job may have been planned anew meanwhile.
 		raw, err := l.Get(ctx, c.Keys.Job(c.id).Ctl())
 		if err != nil || !bytes.Equal(raw, c.before.raw) {
 			return err
 		}
 
-		l.addFinding(c.Keys.Job(c.id).Ctl(), "the units of level %d take %d units of level %d, but must take exactly the %d that are complete",
+		l.Find(c.Keys.Job(c.id).Ctl(), "the units of level %d take %d units of level %d, but must take exactly the %d that are complete",
 			c.level, c.picked, c.source, complete)
 		return nil
 	})
@@ -221,14 +222,14 @@ func (c *inputCheck) comparePicked(ctx context.Context) error {
 
 // checkPicks checks that what was picked belongs to a unit that picked it.
 func (k *jobCheck) checkPicks(ctx context.Context) error {
-	return k.walkRange(ctx, k.id, k.Keys.Job(k.id).AllPicks(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
+	return k.WalkRange(ctx, k.id, k.Keys.Job(k.id).AllPicks(), walk.PageOptions(), func(l *walk.Look, page []store.KeyValue) error {
 		ctl, err := k.Jobs.Control(ctx, l, k.id)
 		if err != nil {
 			return err
 		}
 
 		plan := new(storagev1.Plan)
-		if _, err := l.get(ctx, k.Keys.Job(k.id).Plan(records.CountLevels(ctl)), plan); err != nil {
+		if _, err := l.Load(ctx, k.Keys.Job(k.id).Plan(records.CountLevels(ctl)), plan); err != nil {
 			return err
 		}
 
@@ -240,13 +241,13 @@ func (k *jobCheck) checkPicks(ctx context.Context) error {
 			rest.Skip() // the job
 			level, index, first := rest.Int(), rest.Int(), rest.Int()
 			var m storagev1.Picks
-			if !l.decode(kv.Key, kv.Value, &m) {
+			if !l.Decode(kv.Key, kv.Value, &m) {
 				continue
 			}
 
 			planned := index < records.UnitsOf(ctl, level) || plan.Level == level && index <= plan.Planned
 			if rest.Done() != nil || !planned || m.First != first {
-				l.addFinding(kv.Key, "the inputs from %d on are of no unit; "+deleteRemoves, m.First)
+				l.Find(kv.Key, "the inputs from %d on are of no unit; "+deleteRemoves, m.First)
 			}
 		}
 		return nil
@@ -257,7 +258,7 @@ func (k *jobCheck) checkPicks(ctx context.Context) error {
 // it has to was checked with its record.
 func (k *jobCheck) sumWaits(ctx context.Context) error {
 	part := make(map[int64]waitSum)
-	return k.walkRange(ctx, k.id, k.Keys.Queues(k.id).Waits(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
+	return k.WalkRange(ctx, k.id, k.Keys.Queues(k.id).Waits(), walk.PageOptions(), func(l *walk.Look, page []store.KeyValue) error {
 		// An earlier run of the transaction may have added to it.
 		clear(part)
 		ctl, err := k.Jobs.Control(ctx, l, k.id)
@@ -271,7 +272,7 @@ func (k *jobCheck) sumWaits(ctx context.Context) error {
 				return err
 			}
 			if ctl.Level >= 0 && at.Index >= records.UnitsOf(ctl, at.Level) || at.Level < 1 || len(kv.Value) != 8 {
-				l.addFinding(kv.Key, "no reduce of level %d has the index %d; "+deleteRemoves, at.Level, at.Index)
+				l.Find(kv.Key, "no reduce of level %d has the index %d; "+deleteRemoves, at.Level, at.Index)
 				continue
 			}
 

@@ -9,6 +9,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/jobs/check/walk"
 	"github.com/coditect/mapreduce/store/jobs/content"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
@@ -25,7 +26,7 @@ func (k *dataCheck) checkJournal(ctx context.Context, u *storagev1.Unit) error {
 	}
 
 	say := faultOfJournal(u, entries)
-	return k.runCheckTx(ctx, k.id, func(l *checkTx) error {
+	return k.Look(ctx, k.id, func(l *walk.Look) error {
 		now, err := k.Units.Read(ctx, l, k.id, mapreduce.UnitID(u.UnitId))
 		if err != nil || now.GetJournal() == nil || now.Attempt != u.Attempt || now.Status != u.Status {
 			return err // it has moved on
@@ -38,10 +39,10 @@ func (k *dataCheck) checkJournal(ctx context.Context, u *storagev1.Unit) error {
 		}
 
 		if len(pairs) > 0 {
-			l.addFinding(pairs[0].Key, "the journal of unit %s has %d entries, and this is another; "+deleteRemoves, u.UnitId, now.Journal.Entries)
+			l.Find(pairs[0].Key, "the journal of unit %s has %d entries, and this is another; "+deleteRemoves, u.UnitId, now.Journal.Entries)
 		}
 		if say != "" {
-			l.addFinding(k.Keys.Job(k.id).Unit(mapreduce.UnitID(u.UnitId)), "the journal of unit %s: %s", u.UnitId, say)
+			l.Find(k.Keys.Job(k.id).Unit(mapreduce.UnitID(u.UnitId)), "the journal of unit %s: %s", u.UnitId, say)
 		}
 		return nil
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/jobs/check/walk"
 	"github.com/coditect/mapreduce/store/jobs/lifecycle"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
@@ -36,14 +37,14 @@ func (w *ledgerWalk) run(ctx context.Context, counts func(o *storagev1.Outcome, 
 	var good, reopened []*storagev1.Outcome
 	keep, read, resumes := w.keep, int64(0), false
 
-	o := pageOptions()
+	o := walk.PageOptions()
 	o.Reverse = true
-	return w.walkRange(ctx, w.id, w.Keys.Job(w.id).Checkpoints(), o, func(l *checkTx, page []store.KeyValue) error {
+	return w.WalkRange(ctx, w.id, w.Keys.Job(w.id).Checkpoints(), o, func(l *walk.Look, page []store.KeyValue) error {
 		good, reopened, keep, read, resumes = good[:0], reopened[:0], w.keep, int64(len(page)), false
 
 		for _, kv := range page {
 			c := new(storagev1.Checkpoint)
-			if !l.decode(kv.Key, kv.Value, c) {
+			if !l.Decode(kv.Key, kv.Value, c) {
 				continue
 			}
 			if mapreduce.EventKind(c.Kind) == mapreduce.EventState && c.Message == records.Resumed {
@@ -65,7 +66,7 @@ func (w *ledgerWalk) run(ctx context.Context, counts func(o *storagev1.Outcome, 
 		}
 
 		if w.quiet {
-			l.found = nil
+			l.Forget()
 			return nil
 		}
 		return w.checkOutcomes(ctx, l, good, resumes)
@@ -87,7 +88,7 @@ func (w *ledgerWalk) run(ctx context.Context, counts func(o *storagev1.Outcome, 
 	})
 }
 
-func (w *ledgerWalk) checkOutcomes(ctx context.Context, l *checkTx, done []*storagev1.Outcome, resumes bool) error {
+func (w *ledgerWalk) checkOutcomes(ctx context.Context, l *walk.Look, done []*storagev1.Outcome, resumes bool) error {
 	raw, err := l.Get(ctx, w.Keys.Job(w.id).Ctl())
 	if err != nil || !bytes.Equal(raw, w.before.raw) {
 		return err // a resume may be dropping units
@@ -115,7 +116,7 @@ func (w *ledgerWalk) checkOutcomes(ctx context.Context, l *checkTx, done []*stor
 		}
 
 		if mapreduce.UnitState(u.Status) != mapreduce.UnitComplete || u.Result.GetAttempt() != o.Attempt || !bytes.Equal(u.Result.GetSha256(), o.Sha256) {
-			l.addFinding(ks[i], "the ledger has it that unit %s was completed by attempt %d with result %x; it is %s, attempt %d, with result %x",
+			l.Find(ks[i], "the ledger has it that unit %s was completed by attempt %d with result %x; it is %s, attempt %d, with result %x",
 				o.Unit, o.Attempt, o.Sha256, mapreduce.UnitState(u.Status), u.Attempt, u.Result.GetSha256())
 		}
 	}
@@ -126,8 +127,8 @@ func (w *ledgerWalk) checkOutcomes(ctx context.Context, l *checkTx, done []*stor
 func (k *jobCheck) checkSeals(ctx context.Context) error {
 	err := k.audit.Verify(ctx, k.id)
 	if errs.KindOf(err) == errs.DataLoss && !errors.Is(err, store.ErrCorrupt) {
-		return k.emitFinding(mapreduce.Finding{
-			Severity: mapreduce.Wrong, Job: k.id, Key: keyName(k.Keys.Job(k.id).Seals().Begin),
+		return k.Emit(mapreduce.Finding{
+			Severity: mapreduce.Wrong, Job: k.id, Key: walk.KeyName(k.Keys.Job(k.id).Seals().Begin),
 			Message: fmt.Sprintf("%v; compare with the chain's head printed in the job's result", err),
 		})
 	}
@@ -135,7 +136,7 @@ func (k *jobCheck) checkSeals(ctx context.Context) error {
 		return err
 	}
 
-	return k.runCheckTx(ctx, k.id, func(l *checkTx) error {
+	return k.Look(ctx, k.id, func(l *walk.Look) error {
 		head, err := k.Jobs.LastSeal(ctx, l, k.id)
 		k.sums.seals = head.GetNumber()
 		return err
@@ -145,7 +146,7 @@ func (k *jobCheck) checkSeals(ctx context.Context) error {
 // checkSubmitted compares what the job's record says of its submission with what the first
 // checkpoint has of it, which the audit chain holds.
 func (k *jobCheck) checkSubmitted(ctx context.Context) error {
-	return k.runCheckTx(ctx, k.id, func(l *checkTx) error {
+	return k.Look(ctx, k.id, func(l *walk.Look) error {
 		pairs, _, err := l.GetRange(ctx, k.Keys.Job(k.id).Checkpoints(), store.RangeOptions{Limit: 1})
 		if err != nil || len(pairs) == 0 {
 			return err
@@ -157,7 +158,7 @@ func (k *jobCheck) checkSubmitted(ctx context.Context) error {
 		}
 
 		if sum := records.SubmittedSum(k.before.rec); !bytes.Equal(sum, first.Submitted) {
-			l.addFinding(k.Keys.Job(k.id).Record(), "the record is not that of the job which was submitted: the SHA-256 of its specification and its documents is %x, and was %x; restore it from a backup, or delete the job",
+			l.Find(k.Keys.Job(k.id).Record(), "the record is not that of the job which was submitted: the SHA-256 of its specification and its documents is %x, and was %x; restore it from a backup, or delete the job",
 				sum, first.Submitted)
 		}
 		return nil
@@ -187,14 +188,14 @@ func (k *jobCheck) findUnrecorded(ctx context.Context) error {
 		return err
 	}
 
-	return k.walkRange(ctx, k.id, k.Keys.Job(k.id).Units(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
+	return k.WalkRange(ctx, k.id, k.Keys.Job(k.id).Units(), walk.PageOptions(), func(l *walk.Look, page []store.KeyValue) error {
 		for _, kv := range page {
 			u := new(storagev1.Unit)
 			if records.Decode(kv.Key, kv.Value, u) != nil || mapreduce.UnitState(u.Status) != mapreduce.UnitComplete || !buckets[bucketOf(u.UnitId)] {
 				continue
 			}
 			if n := times[u.UnitId]; n != 1 {
-				l.addFinding(kv.Key, "unit %s is complete, and the ledger has %d completions of it; it has to have one", u.UnitId, n)
+				l.Find(kv.Key, "unit %s is complete, and the ledger has %d completions of it; it has to have one", u.UnitId, n)
 			}
 		}
 		return nil

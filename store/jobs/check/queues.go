@@ -6,11 +6,16 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/jobs/check/walk"
 	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/keys"
 	"github.com/coditect/mapreduce/store/tuple"
 )
+
+// An indexCheck checks the indexes of the units of a job: its queues, the lists of units
+// that sleep or have failed, and the order of its documents.
+type indexCheck struct{ *jobCheck }
 
 // An indexEntry is a pair of an index, and the unit that it points at.
 type indexEntry struct {
@@ -23,10 +28,10 @@ type indexEntry struct {
 // checkIndex checks an index of the job: every entry has a unit, which agrees with
 // it. name reads the unit's id out of a pair; agrees says whether the unit
 // points back.
-func (k *jobCheck) checkIndex(ctx context.Context, r store.Range,
+func (k *indexCheck) checkIndex(ctx context.Context, r store.Range,
 	name func(kv store.KeyValue, rest tuple.Reader) mapreduce.UnitID, agrees func(e *indexEntry) bool,
 ) error {
-	return k.walkRange(ctx, k.id, r, pageOptions(), func(l *checkTx, page []store.KeyValue) error {
+	return k.WalkRange(ctx, k.id, r, walk.PageOptions(), func(l *walk.Look, page []store.KeyValue) error {
 		ctl, err := k.Jobs.Control(ctx, l, k.id)
 		if err != nil || ctl.Sweeping {
 			return err // the queues of a cancelled job are cleared last
@@ -35,7 +40,7 @@ func (k *jobCheck) checkIndex(ctx context.Context, r store.Range,
 	}, nil)
 }
 
-func (k *jobCheck) checkEntries(ctx context.Context, l *checkTx, page []store.KeyValue,
+func (k *indexCheck) checkEntries(ctx context.Context, l *walk.Look, page []store.KeyValue,
 	name func(kv store.KeyValue, rest tuple.Reader) mapreduce.UnitID, agrees func(e *indexEntry) bool,
 ) error {
 	all := make([]indexEntry, len(page))
@@ -58,13 +63,13 @@ func (k *jobCheck) checkEntries(ctx context.Context, l *checkTx, page []store.Ke
 	for i, v := range values {
 		e := &all[i]
 		if v == nil {
-			l.addFinding(e.key, "the entry is of unit %q, which is not there; "+deleteRemoves, e.unit)
+			l.Find(e.key, "the entry is of unit %q, which is not there; "+deleteRemoves, e.unit)
 			continue
 		}
 
 		e.record = new(storagev1.Unit)
 		if records.Decode(ks[i], v, e.record) == nil && !agrees(e) {
-			l.addFinding(e.key, "nothing uses the entry any more: unit %s is %s, attempt %d, waiting at %v; "+deleteRemoves,
+			l.Find(e.key, "nothing uses the entry any more: unit %s is %s, attempt %d, waiting at %v; "+deleteRemoves,
 				e.unit, mapreduce.UnitState(e.record.Status), e.record.Attempt, e.record.Queue)
 		}
 	}
@@ -90,7 +95,7 @@ func (e *indexEntry) waitsIn(class uint32) bool {
 	return mapreduce.UnitState(e.record.Status) == mapreduce.Pending && q != nil && q.Class == class
 }
 
-func (k *jobCheck) checkQueues(ctx context.Context) error {
+func (k *indexCheck) checkQueues(ctx context.Context) error {
 	return k.checkIndex(ctx, k.Keys.Queues(k.id).AllReady(), unitInValue, func(e *indexEntry) bool {
 		shard, class, seq := e.rest.Int(), uint32(e.rest.Int()), e.rest.Int()
 		q := e.record.Queue
@@ -98,14 +103,14 @@ func (k *jobCheck) checkQueues(ctx context.Context) error {
 	})
 }
 
-func (k *jobCheck) checkDelayed(ctx context.Context) error {
+func (k *indexCheck) checkDelayed(ctx context.Context) error {
 	return k.checkIndex(ctx, k.Keys.Queues(k.id).AllDelayed(), unitFirst, func(e *indexEntry) bool {
 		var d storagev1.Delay
 		return e.waitsIn(keys.ClassDelayed) && records.Decode(e.key, e.value, &d) == nil && d.Micros >= 0
 	})
 }
 
-func (k *jobCheck) checkParked(ctx context.Context) error {
+func (k *indexCheck) checkParked(ctx context.Context) error {
 	return k.checkIndex(ctx, k.Keys.Queues(k.id).AllParked(), unitFirst, func(e *indexEntry) bool {
 		var p storagev1.Parked
 		return e.waitsIn(keys.ClassParked) && records.Decode(e.key, e.value, &p) == nil &&
@@ -113,7 +118,7 @@ func (k *jobCheck) checkParked(ctx context.Context) error {
 	})
 }
 
-func (k *jobCheck) checkWoken(ctx context.Context) error {
+func (k *indexCheck) checkWoken(ctx context.Context) error {
 	return k.checkIndex(ctx, k.Keys.Queues(k.id).AllWoken(), unitFirst, func(e *indexEntry) bool {
 		var w storagev1.WakeCall
 		state := mapreduce.UnitState(e.record.Status)
@@ -122,13 +127,13 @@ func (k *jobCheck) checkWoken(ctx context.Context) error {
 	})
 }
 
-func (k *jobCheck) checkFailures(ctx context.Context) error {
+func (k *indexCheck) checkFailures(ctx context.Context) error {
 	return k.checkIndex(ctx, k.Keys.Queues(k.id).AllFailed(), unitSecond, func(e *indexEntry) bool {
 		return mapreduce.UnitState(e.record.Status) == mapreduce.UnitFailed && e.record.Level == e.rest.Int()
 	})
 }
 
-func (k *jobCheck) checkOrder(ctx context.Context) error {
+func (k *indexCheck) checkOrder(ctx context.Context) error {
 	return k.checkIndex(ctx, store.Range{
 		Begin: k.Keys.Job(k.id).OrderFrom(-1, 0).Begin, End: k.Keys.Job(k.id).OrderFrom(0, 0).End,
 	}, unitInValue, func(e *indexEntry) bool {
@@ -139,10 +144,10 @@ func (k *jobCheck) checkOrder(ctx context.Context) error {
 
 // visitHeads visits one key of each group of keys, a group being those with the same
 // elements up to the last.
-func (k *jobCheck) visitHeads(ctx context.Context, r store.Range, elements int, visit func(l *checkTx, key []byte, rest tuple.Reader) error) error {
+func (k *jobCheck) visitHeads(ctx context.Context, r store.Range, elements int, visit func(l *walk.Look, key []byte, rest tuple.Reader) error) error {
 	for r.Begin != nil {
 		next := []byte(nil)
-		err := k.runCheckTx(ctx, k.id, func(l *checkTx) error {
+		err := k.Look(ctx, k.id, func(l *walk.Look) error {
 			next = nil
 			at := r.Begin
 			for range 50 { // values of 64 KiB
@@ -181,7 +186,7 @@ func (k *jobCheck) visitHeads(ctx context.Context, r store.Range, elements int, 
 
 // checkResults finds chunks of results that belong to no attempt that may have any.
 func (k *jobCheck) checkResults(ctx context.Context) error {
-	return k.visitHeads(ctx, k.Keys.Outputs(k.id).AllResults(), 2, func(l *checkTx, key []byte, rest tuple.Reader) error {
+	return k.visitHeads(ctx, k.Keys.Outputs(k.id).AllResults(), 2, func(l *walk.Look, key []byte, rest tuple.Reader) error {
 		name, attempt := mapreduce.UnitID(rest.Text()), rest.Int()
 		u, err := k.Units.Read(ctx, l, k.id, name)
 		if err != nil {
@@ -189,7 +194,7 @@ func (k *jobCheck) checkResults(ctx context.Context) error {
 		}
 
 		if u == nil {
-			l.addFinding(key, "the chunk is of unit %q, which is not there; "+deleteRemoves, name)
+			l.Find(key, "the chunk is of unit %q, which is not there; "+deleteRemoves, name)
 			return nil
 		}
 
@@ -202,7 +207,7 @@ func (k *jobCheck) checkResults(ctx context.Context) error {
 		}
 
 		if !ok {
-			l.addFinding(key, "nobody will read this chunk: it is of attempt %d, and unit %s is %s with attempt %d; "+deleteRemoves,
+			l.Find(key, "nobody will read this chunk: it is of attempt %d, and unit %s is %s with attempt %d; "+deleteRemoves,
 				attempt, name, mapreduce.UnitState(u.Status), u.Attempt)
 		}
 		return nil
@@ -216,12 +221,12 @@ const maxTallied = 20_000
 // checkTallies compares the tally of each document that is cut with its chunks.
 func (k *jobCheck) checkTallies(ctx context.Context) error {
 	var docs []*storagev1.Tally
-	return k.walkRange(ctx, k.id, k.Keys.Job(k.id).Tallies(), store.RangeOptions{Limit: 16}, func(l *checkTx, page []store.KeyValue) error {
+	return k.WalkRange(ctx, k.id, k.Keys.Job(k.id).Tallies(), store.RangeOptions{Limit: 16}, func(l *walk.Look, page []store.KeyValue) error {
 		// A page that is read again begins anew.
 		docs = docs[:0]
 		for _, kv := range page {
 			t := new(storagev1.Tally)
-			if !l.decode(kv.Key, kv.Value, t) {
+			if !l.Decode(kv.Key, kv.Value, t) {
 				continue
 			}
 			docs = append(docs, t)
@@ -244,15 +249,15 @@ func (k *jobCheck) checkTallies(ctx context.Context) error {
 	})
 }
 
-func (k *jobCheck) checkTally(ctx context.Context, l *checkTx, key []byte, d mapreduce.DocumentID, t *storagev1.Tally) error {
+func (k *jobCheck) checkTally(ctx context.Context, l *walk.Look, key []byte, d mapreduce.DocumentID, t *storagev1.Tally) error {
 	if t.Chunks > maxTallied {
 		return nil // it is in the sums
 	}
 
 	complete, failed := int64(0), int64(0)
-	for at := int64(0); at < t.Chunks; at += checkPage {
+	for at := int64(0); at < t.Chunks; at += walk.Page {
 		var ks [][]byte
-		for i := at; i < min(t.Chunks, at+checkPage); i++ {
+		for i := at; i < min(t.Chunks, at+walk.Page); i++ {
 			ks = append(ks, k.Keys.Job(k.id).Unit(queue.TalliedUnit(t, d, i)))
 		}
 
@@ -276,7 +281,7 @@ func (k *jobCheck) checkTally(ctx context.Context, l *checkTx, key []byte, d map
 	}
 
 	if complete != t.Complete || failed != t.Failed {
-		l.addFinding(key, "the tally of document %q says %d chunks complete and %d failed, its units %d and %d",
+		l.Find(key, "the tally of document %q says %d chunks complete and %d failed, its units %d and %d",
 			d, t.Complete, t.Failed, complete, failed)
 	}
 	return nil
@@ -285,10 +290,10 @@ func (k *jobCheck) checkTally(ctx context.Context, l *checkTx, key []byte, d map
 // countSkipped counts the documents that were left out.
 func (k *jobCheck) countSkipped(ctx context.Context) error {
 	total, part := int64(0), int64(0)
-	err := k.walkRange(ctx, k.id, k.Keys.Job(k.id).SkippedDocuments(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
+	err := k.WalkRange(ctx, k.id, k.Keys.Job(k.id).SkippedDocuments(), walk.PageOptions(), func(l *walk.Look, page []store.KeyValue) error {
 		part = int64(len(page))
 		for _, kv := range page {
-			l.decode(kv.Key, kv.Value, new(storagev1.Skipped))
+			l.Decode(kv.Key, kv.Value, new(storagev1.Skipped))
 		}
 		return nil
 	}, func() error {
@@ -307,15 +312,15 @@ func (k *jobCheck) countSkipped(ctx context.Context) error {
 		return err
 	}
 
-	return k.runCheckTx(ctx, k.id, func(l *checkTx) error {
-		l.addFinding(k.Keys.Job(k.id).Record(), "%d documents are listed as skipped, the record and the counter say %d", total, want)
+	return k.Look(ctx, k.id, func(l *walk.Look) error {
+		l.Find(k.Keys.Job(k.id).Record(), "%d documents are listed as skipped, the record and the counter say %d", total, want)
 		return nil
 	})
 }
 
 // checkPlans checks the cursors of planning.
 func (k *jobCheck) checkPlans(ctx context.Context) error {
-	return k.walkRange(ctx, k.id, k.Keys.Job(k.id).Plans(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
+	return k.WalkRange(ctx, k.id, k.Keys.Job(k.id).Plans(), walk.PageOptions(), func(l *walk.Look, page []store.KeyValue) error {
 		ctl, err := k.Jobs.Control(ctx, l, k.id)
 		if err != nil {
 			return err
@@ -323,13 +328,13 @@ func (k *jobCheck) checkPlans(ctx context.Context) error {
 
 		for _, kv := range page {
 			var p storagev1.Plan
-			if !l.decode(kv.Key, kv.Value, &p) {
+			if !l.Decode(kv.Key, kv.Value, &p) {
 				continue
 			}
 
 			level := records.CountLevels(ctl)
 			if p.Level != level && len(p.Levels) == 0 || string(kv.Key) != string(k.Keys.Job(k.id).Plan(level)) || p.Planned >= p.Plan.GetUnits() {
-				l.addFinding(kv.Key, "the cursor is at %d of %d units of level %d, and %d levels are planned; "+deleteRemoves,
+				l.Find(kv.Key, "the cursor is at %d of %d units of level %d, and %d levels are planned; "+deleteRemoves,
 					p.Planned, p.Plan.GetUnits(), p.Level, level)
 			}
 		}
@@ -339,14 +344,14 @@ func (k *jobCheck) checkPlans(ctx context.Context) error {
 
 // checkGrants compares what nodes were granted with what there is.
 func (k *jobCheck) checkGrants(ctx context.Context) error {
-	return k.runCheckTx(ctx, k.id, func(l *checkTx) error {
+	return k.Look(ctx, k.id, func(l *walk.Look) error {
 		ctl, err := k.Jobs.Control(ctx, l, k.id)
 		if err != nil {
 			return err
 		}
 
 		rec := new(storagev1.Job)
-		if _, err := l.get(ctx, k.Keys.Job(k.id).Record(), rec); err != nil {
+		if _, err := l.Load(ctx, k.Keys.Job(k.id).Record(), rec); err != nil {
 			return err
 		}
 
@@ -358,12 +363,12 @@ func (k *jobCheck) checkGrants(ctx context.Context) error {
 		tokens, slots := int64(0), int64(0)
 		for _, kv := range pairs {
 			var g storagev1.Grant
-			if !l.decode(kv.Key, kv.Value, &g) {
+			if !l.Decode(kv.Key, kv.Value, &g) {
 				continue
 			}
 
 			if g.Tokens < 0 || g.Slots < 0 {
-				l.addFinding(kv.Key, "%d tokens and %d slots are granted: neither can be negative", g.Tokens, g.Slots)
+				l.Find(kv.Key, "%d tokens and %d slots are granted: neither can be negative", g.Tokens, g.Slots)
 			}
 
 			tokens += g.Tokens
@@ -373,10 +378,10 @@ func (k *jobCheck) checkGrants(ctx context.Context) error {
 		// The sum is compared with the budget at the end, if nothing has moved.
 		k.sums.granted = tokens
 		if p := rec.Config.GetParallelism(); p > 0 && slots > p {
-			l.addFinding(k.Keys.Grants(mapreduce.JobScope(k.id)).Begin, "%d slots are granted, of %d", slots, p)
+			l.Find(k.Keys.Grants(mapreduce.JobScope(k.id)).Begin, "%d slots are granted, of %d", slots, p)
 		}
 		if ctl.Budget == 0 && tokens > 0 {
-			l.addFinding(k.Keys.Grants(mapreduce.JobScope(k.id)).Begin, "%d tokens are granted, and no budget is set", tokens)
+			l.Find(k.Keys.Grants(mapreduce.JobScope(k.id)).Begin, "%d tokens are granted, and no budget is set", tokens)
 		}
 		return nil
 	})

@@ -6,15 +6,16 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/jobs/check/walk"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
 // checkSessions checks that every session's record can be read.
 func (c *checker) checkSessions(ctx context.Context) error {
-	return c.walkRange(ctx, "", c.Keys.Sessions(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
+	return c.WalkRange(ctx, "", c.Keys.Sessions(), walk.PageOptions(), func(l *walk.Look, page []store.KeyValue) error {
 		for _, kv := range page {
-			l.decode(kv.Key, kv.Value, new(storagev1.Session))
+			l.Decode(kv.Key, kv.Value, new(storagev1.Session))
 		}
 		return nil
 	}, nil)
@@ -23,7 +24,7 @@ func (c *checker) checkSessions(ctx context.Context) error {
 // checkClaims checks that every claim has a session. A claim may name units that it
 // does not hold any more: which claim holds a unit, its record says.
 func (c *checker) checkClaims(ctx context.Context) error {
-	return c.walkRange(ctx, "", c.Keys.HeldAll(), store.RangeOptions{Limit: 20}, func(l *checkTx, page []store.KeyValue) error {
+	return c.WalkRange(ctx, "", c.Keys.HeldAll(), store.RangeOptions{Limit: 20}, func(l *walk.Look, page []store.KeyValue) error {
 		for _, kv := range page {
 			_, rest, err := c.Keys.Last(kv.Key)
 			if err != nil {
@@ -38,9 +39,9 @@ func (c *checker) checkClaims(ctx context.Context) error {
 	}, nil)
 }
 
-func (c *checker) checkClaim(ctx context.Context, l *checkTx, kv store.KeyValue, session mapreduce.SessionID) error {
+func (c *checker) checkClaim(ctx context.Context, l *walk.Look, kv store.KeyValue, session mapreduce.SessionID) error {
 	var held storagev1.Held
-	if !l.decode(kv.Key, kv.Value, &held) {
+	if !l.Decode(kv.Key, kv.Value, &held) {
 		return nil
 	}
 
@@ -50,17 +51,17 @@ func (c *checker) checkClaim(ctx context.Context, l *checkTx, kv store.KeyValue,
 	}
 
 	if alive == nil {
-		l.addFinding(kv.Key, "the claim is of session %q, which is not there: its units will not come back; cancel and submit their jobs again", session)
+		l.Find(kv.Key, "the claim is of session %q, which is not there: its units will not come back; cancel and submit their jobs again", session)
 	}
 	return nil
 }
 
 // checkIngests finds submissions that nobody will end.
 func (c *checker) checkIngests(ctx context.Context) error {
-	return c.walkRange(ctx, "", c.Keys.Ingests(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
+	return c.WalkRange(ctx, "", c.Keys.Ingests(), walk.PageOptions(), func(l *walk.Look, page []store.KeyValue) error {
 		for _, kv := range page {
 			var in storagev1.Ingest
-			if !l.decode(kv.Key, kv.Value, &in) {
+			if !l.Decode(kv.Key, kv.Value, &in) {
 				continue
 			}
 
@@ -69,7 +70,7 @@ func (c *checker) checkIngests(ctx context.Context) error {
 				return err
 			}
 			if alive == nil {
-				l.addFinding(kv.Key, "node %s, which gives no sign of life, has a submission under way; an orchestrator that starts abandons it", in.Node)
+				l.Find(kv.Key, "node %s, which gives no sign of life, has a submission under way; an orchestrator that starts abandons it", in.Node)
 			}
 		}
 		return nil
@@ -78,7 +79,7 @@ func (c *checker) checkIngests(ctx context.Context) error {
 
 // checkRecents checks that every job of the list by time is there.
 func (c *checker) checkRecents(ctx context.Context) error {
-	return c.walkRange(ctx, "", c.Keys.RecentJobs(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
+	return c.WalkRange(ctx, "", c.Keys.RecentJobs(), walk.PageOptions(), func(l *walk.Look, page []store.KeyValue) error {
 		for _, kv := range page {
 			_, rest, err := c.Keys.Last(kv.Key)
 			if err != nil {
@@ -87,14 +88,14 @@ func (c *checker) checkRecents(ctx context.Context) error {
 
 			micros, id := rest.Int(), mapreduce.JobID(rest.Text())
 			rec := new(storagev1.Job)
-			found, err := l.get(ctx, c.Keys.Job(id).Record(), rec)
+			found, err := l.Load(ctx, c.Keys.Job(id).Record(), rec)
 			if err != nil {
 				return err
 			}
 
 			// Findings name the job.
-			if l.job = id; !found || rec.CreatedAtMicros != micros {
-				l.addFinding(kv.Key, "the list has a job of that time which is not there, so that `coditect mapreduce list` fails or shows it twice; "+wholeOnly)
+			if l.Job = id; !found || rec.CreatedAtMicros != micros {
+				l.Find(kv.Key, "the list has a job of that time which is not there, so that `coditect mapreduce list` fails or shows it twice; "+wholeOnly)
 			}
 		}
 		return nil
@@ -103,7 +104,7 @@ func (c *checker) checkRecents(ctx context.Context) error {
 
 // checkTenantJobs checks that every job of the lists of tenants is there, and theirs.
 func (c *checker) checkTenantJobs(ctx context.Context) error {
-	return c.walkRange(ctx, "", c.Keys.AllTenants().Jobs(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
+	return c.WalkRange(ctx, "", c.Keys.AllTenants().Jobs(), walk.PageOptions(), func(l *walk.Look, page []store.KeyValue) error {
 		for _, kv := range page {
 			_, rest, err := c.Keys.Last(kv.Key)
 			if err != nil {
@@ -112,14 +113,14 @@ func (c *checker) checkTenantJobs(ctx context.Context) error {
 
 			tenant, micros, id := rest.Text(), rest.Int(), mapreduce.JobID(rest.Text())
 			rec := new(storagev1.Job)
-			found, err := l.get(ctx, c.Keys.Job(id).Record(), rec)
+			found, err := l.Load(ctx, c.Keys.Job(id).Record(), rec)
 			if err != nil {
 				return err
 			}
 
 			// Findings name the job.
-			if l.job = id; !found || rec.CreatedAtMicros != micros || rec.Config.GetTenant() != tenant {
-				l.addFinding(kv.Key, "the list of tenant %q has a job of that time which is not there, so that `coditect mapreduce list --tenant` fails or shows one twice; "+wholeOnly, tenant)
+			if l.Job = id; !found || rec.CreatedAtMicros != micros || rec.Config.GetTenant() != tenant {
+				l.Find(kv.Key, "the list of tenant %q has a job of that time which is not there, so that `coditect mapreduce list --tenant` fails or shows one twice; "+wholeOnly, tenant)
 			}
 		}
 		return nil
@@ -128,7 +129,7 @@ func (c *checker) checkTenantJobs(ctx context.Context) error {
 
 // checkRequests checks that every request leads to the job that it submitted.
 func (c *checker) checkRequests(ctx context.Context) error {
-	return c.walkRange(ctx, "", c.Keys.AllTenants().Requests(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
+	return c.WalkRange(ctx, "", c.Keys.AllTenants().Requests(), walk.PageOptions(), func(l *walk.Look, page []store.KeyValue) error {
 		for _, kv := range page {
 			_, rest, err := c.Keys.Last(kv.Key)
 			if err != nil {
@@ -138,14 +139,14 @@ func (c *checker) checkRequests(ctx context.Context) error {
 			tenant, request := rest.Text(), rest.Text()
 			rec := new(storagev1.Job)
 			// Findings name the job.
-			l.job = mapreduce.JobID(kv.Value)
-			found, err := l.get(ctx, c.Keys.Job(l.job).Record(), rec)
+			l.Job = mapreduce.JobID(kv.Value)
+			found, err := l.Load(ctx, c.Keys.Job(l.Job).Record(), rec)
 			if err != nil {
 				return err
 			}
 
 			if !found || rec.Config.GetTenant() != tenant || rec.Config.GetRequestId() != request {
-				l.addFinding(kv.Key, "request %q leads to job %q, which it did not submit; submit with another --request-id", request, kv.Value)
+				l.Find(kv.Key, "request %q leads to job %q, which it did not submit; submit with another --request-id", request, kv.Value)
 			}
 		}
 		return nil
@@ -154,7 +155,7 @@ func (c *checker) checkRequests(ctx context.Context) error {
 
 // checkRuns checks that every job that is listed to run may.
 func (c *checker) checkRuns(ctx context.Context) error {
-	return c.walkRange(ctx, "", c.Keys.AllTenants().Runs(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
+	return c.WalkRange(ctx, "", c.Keys.AllTenants().Runs(), walk.PageOptions(), func(l *walk.Look, page []store.KeyValue) error {
 		for _, kv := range page {
 			_, rest, err := c.Keys.Last(kv.Key)
 			if err != nil {
@@ -163,19 +164,19 @@ func (c *checker) checkRuns(ctx context.Context) error {
 
 			tenant, id := rest.Text(), mapreduce.JobID(rest.Text())
 			ctl := new(storagev1.Ctl)
-			found, err := l.get(ctx, c.Keys.Job(id).Ctl(), ctl)
+			found, err := l.Load(ctx, c.Keys.Job(id).Ctl(), ctl)
 			if err != nil {
 				return err
 			}
 
 			// Findings name the job.
-			l.job = id
+			l.Job = id
 			if !found || !records.IsListed(ctl) || ctl.Tenant != tenant {
-				l.addFinding(kv.Key, "the job is listed to run for tenant %q, and does not; servers pass over it, so there is nothing to do", tenant)
+				l.Find(kv.Key, "the job is listed to run for tenant %q, and does not; servers pass over it, so there is nothing to do", tenant)
 			}
 
 			if _, _, err := records.ParseRun(kv.Value); err != nil {
-				l.addFinding(kv.Key, "%q is no priority and epoch; pause and resume the job", kv.Value)
+				l.Find(kv.Key, "%q is no priority and epoch; pause and resume the job", kv.Value)
 			}
 		}
 		return nil
@@ -188,10 +189,10 @@ func (c *checker) checkSpace(ctx context.Context) error {
 	r := c.Keys.Everything()
 	for r.Begin != nil {
 		var next []byte
-		err := c.runCheckTx(ctx, "", func(l *checkTx) error {
+		err := c.Look(ctx, "", func(l *walk.Look) error {
 			next = r.Begin
 
-			for range l.pageLimit(checkPage) {
+			for range l.PageLimit(walk.Page) {
 				pairs, _, err := l.GetRange(ctx, store.Range{Begin: next, End: r.End}, store.RangeOptions{Limit: 1})
 				if err != nil || len(pairs) == 0 {
 					next = nil
@@ -216,11 +217,11 @@ func (c *checker) checkSpace(ctx context.Context) error {
 
 // checkPrefix checks the first key of a kind, or of a kind and a job, and returns
 // where the next begins.
-func (c *checker) checkPrefix(ctx context.Context, l *checkTx, key []byte) ([]byte, error) {
+func (c *checker) checkPrefix(ctx context.Context, l *walk.Look, key []byte) ([]byte, error) {
 	name, rest, err := c.Keys.Last(key)
 	known, owned := c.Keys.Known(name)
 	if err != nil || !known {
-		l.addFinding(key, "nothing of this version writes or reads such a key; a newer one may have written it, else there is nothing to do")
+		l.Find(key, "nothing of this version writes or reads such a key; a newer one may have written it, else there is nothing to do")
 		return store.Single(key).End, nil
 	}
 
@@ -241,7 +242,7 @@ func (c *checker) checkPrefix(ctx context.Context, l *checkTx, key []byte) ([]by
 	}
 
 	if rest.Err() != nil {
-		l.addFinding(key, "the key names no job; "+wholeOnly)
+		l.Find(key, "the key names no job; "+wholeOnly)
 		return store.Single(key).End, nil
 	}
 
@@ -251,12 +252,12 @@ func (c *checker) checkPrefix(ctx context.Context, l *checkTx, key []byte) ([]by
 		return nil, err
 	}
 
-	if l.job = id; values[0] == nil && values[1] == nil && values[2] == nil {
-		l.addFinding(key, "keys %q of job %s are left, and the job is not there; nothing reads them, so there is nothing to do", name, id)
+	if l.Job = id; values[0] == nil && values[1] == nil && values[2] == nil {
+		l.Find(key, "keys %q of job %s are left, and the job is not there; nothing reads them, so there is nothing to do", name, id)
 	} else if (name == "ctl" || name == "jobs") && (values[0] == nil || values[1] == nil) {
-		l.addFinding(key, "job %s has a record or a control record, but not both; "+wholeOnly, id)
+		l.Find(key, "job %s has a record or a control record, but not both; "+wholeOnly, id)
 	}
 
-	l.job = ""
+	l.Job = ""
 	return c.Keys.After(key[:head:head]), nil
 }

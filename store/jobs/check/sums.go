@@ -10,6 +10,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/jobs/check/walk"
 	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/jobs/view"
@@ -23,7 +24,7 @@ type stripe struct {
 }
 
 // readStripes reads all counters of the job.
-func (k *jobCheck) readStripes(ctx context.Context, l *checkTx) (map[stripe]int64, error) {
+func (k *jobCheck) readStripes(ctx context.Context, l *walk.Look) (map[stripe]int64, error) {
 	pairs, _, err := l.GetRange(ctx, k.Keys.Job(k.id).Counters(), store.RangeOptions{})
 	if err != nil {
 		return nil, err
@@ -33,7 +34,7 @@ func (k *jobCheck) readStripes(ctx context.Context, l *checkTx) (map[stripe]int6
 	for _, kv := range pairs {
 		at, node, err := k.Jobs.CounterKey(kv.Key)
 		if err != nil || len(kv.Value) != 8 || at.Name < keys.Completed || at.Name > keys.LastCounter {
-			l.addFinding(kv.Key, "this is no counter: %x", kv.Value)
+			l.Find(kv.Key, "this is no counter: %x", kv.Value)
 			continue
 		}
 		all[stripe{at, node}] = records.DecodeCount(kv.Value)
@@ -218,20 +219,27 @@ func (k *jobCheck) compareSums(ctx context.Context) error {
 		return err
 	}
 
-	return k.runCheckTx(ctx, k.id, func(l *checkTx) error {
-		k.compareCounters(l)
-		k.compareLevels(l)
-		k.compareCoverage(l)
+	return k.Look(ctx, k.id, func(l *walk.Look) error {
+		c := &comparison{jobCheck: k, look: l}
+		c.compareCounters()
+		c.compareLevels()
+		c.compareCoverage()
 		return nil
 	})
 }
 
-func (k *jobCheck) compareCounters(l *checkTx) {
+// A comparison holds the sums of a job, of which nothing moved, against what is stored.
+type comparison struct {
+	*jobCheck
+	look *walk.Look
+}
+
+func (c *comparison) compareCounters() {
 	is := make(map[records.CounterAt]int64)
-	for at, n := range k.before.stripes {
+	for at, n := range c.before.stripes {
 		is[at.CounterAt] += n
 	}
-	want := k.sums.counted
+	want := c.sums.counted
 	all := maps.Clone(want)
 	maps.Copy(all, is)
 
@@ -241,48 +249,48 @@ func (k *jobCheck) compareCounters(l *checkTx) {
 		case keys.Reserved, keys.Charged, keys.Planted, keys.CharactersParsed:
 			continue // below
 		case keys.Claimed:
-			if k.sums.resumed && got >= want[at] {
+			if c.sums.resumed && got >= want[at] {
 				continue // attempts of dropped units were begun
 			}
 		case keys.TokensIn, keys.TokensOut, keys.Cost:
-			if k.mayLackSpent() && got >= want[at] {
+			if c.mayLackSpent() && got >= want[at] {
 				continue // what dropped units had spent stays spent
 			}
 		case keys.Answered, keys.AnswersSaved, keys.CacheWritten, keys.CacheRead, keys.PromptsSaved:
-			if k.mayLackSpent() {
+			if c.mayLackSpent() {
 				continue // and what they saved, saved
 			}
 		}
 
 		if got != want[at] {
-			l.addFinding(k.Keys.Job(k.id).CounterStripes(at.Name, at.Level).Begin,
+			c.look.Find(c.Keys.Job(c.id).CounterStripes(at.Name, at.Level).Begin,
 				"counter %s of level %d is %d, the units come to %d", counterName(at.Name), at.Level, got, want[at])
 		}
 	}
 
-	for at, n := range k.before.stripes {
-		lacks := at.Name == keys.Reserved && n != k.sums.holds[at] || at.Name == keys.Charged && n < k.sums.holds[at]
+	for at, n := range c.before.stripes {
+		lacks := at.Name == keys.Reserved && n != c.sums.holds[at] || at.Name == keys.Charged && n < c.sums.holds[at]
 		if lacks {
-			l.addFinding(k.Keys.Job(k.id).Counter(at.Name, at.Level, at.node), "counter %s of node %s is %d, its units come to %d",
-				counterName(at.Name), at.node, n, k.sums.holds[at])
+			c.look.Find(c.Keys.Job(c.id).Counter(at.Name, at.Level, at.node), "counter %s of node %s is %d, its units come to %d",
+				counterName(at.Name), at.node, n, c.sums.holds[at])
 		}
 	}
 
-	for at, n := range k.sums.holds {
-		if _, there := k.before.stripes[at]; !there && n != 0 {
-			l.addFinding(k.Keys.Job(k.id).Counter(at.Name, at.Level, at.node), "counter %s of node %s is missing, its units come to %d",
+	for at, n := range c.sums.holds {
+		if _, there := c.before.stripes[at]; !there && n != 0 {
+			c.look.Find(c.Keys.Job(c.id).Counter(at.Name, at.Level, at.node), "counter %s of node %s is missing, its units come to %d",
 				counterName(at.Name), at.node, n)
 		}
 	}
 
-	if budget := k.before.ctl.Budget; budget > 0 && k.sums.granted > budget && !k.sums.resumed {
-		l.addFinding(k.Keys.Grants(mapreduce.JobScope(k.id)).Begin, "%d tokens are granted, of a budget of %d", k.sums.granted, budget)
+	if budget := c.before.ctl.Budget; budget > 0 && c.sums.granted > budget && !c.sums.resumed {
+		c.look.Find(c.Keys.Grants(mapreduce.JobScope(c.id)).Begin, "%d tokens are granted, of a budget of %d", c.sums.granted, budget)
 	}
 }
 
 // mayLackSpent reports whether what dropped units had spent may be nowhere but in the
 // counters: the job was submitted before that was kept.
-func (k *jobCheck) mayLackSpent() bool { return k.sums.resumed && !k.before.rec.Carried }
+func (c *comparison) mayLackSpent() bool { return c.sums.resumed && !c.before.rec.Carried }
 
 func counterName(c keys.Counter) string {
 	names := [...]string{
@@ -295,12 +303,12 @@ func counterName(c keys.Counter) string {
 }
 
 // compareLevels compares the stored units with the planned units.
-func (k *jobCheck) compareLevels(l *checkTx) {
-	ctl := k.before.ctl
-	key := k.Keys.Job(k.id).Ctl()
+func (c *comparison) compareLevels() {
+	ctl := c.before.ctl
+	key := c.Keys.Job(c.id).Ctl()
 
 	planned, parsed := int64(0), int64(0)
-	for at, n := range k.before.stripes {
+	for at, n := range c.before.stripes {
 		switch at.Name {
 		case keys.Planted:
 			planned += n
@@ -314,9 +322,9 @@ func (k *jobCheck) compareLevels(l *checkTx) {
 		want[level] = ctl.Levels[level].Units
 	}
 
-	if k.before.plan != nil {
+	if c.before.plan != nil {
 		var p storagev1.Plan
-		if records.Decode(key, k.before.plan, &p) == nil {
+		if records.Decode(key, c.before.plan, &p) == nil {
 			want[p.Level] = p.Planned
 			for i, done := range p.Levels {
 				want[int64(i)+1] = done.Units
@@ -325,91 +333,91 @@ func (k *jobCheck) compareLevels(l *checkTx) {
 	}
 
 	// Levels that have units and were never planned are compared too.
-	for level := range k.sums.units {
+	for level := range c.sums.units {
 		want[level] += 0
 	}
 
 	for level, n := range want {
-		if got := k.sums.countLevel(level); got != n {
-			l.addFinding(key, "level %d has %d units, and %d were planned", level, got, n)
+		if got := c.sums.countLevel(level); got != n {
+			c.look.Find(key, "level %d has %d units, and %d were planned", level, got, n)
 		}
 	}
 
 	if ctl.TreeTop > 0 {
-		k.compareWaits(l)
+		c.compareWaits()
 	}
 
 	if ctl.Level >= 0 && records.UnitsOf(ctl, 0) != want[0] {
-		l.addFinding(key, "the control record says that the job has %d map units, but %d were staged or parsed", records.UnitsOf(ctl, 0), want[0])
+		c.look.Find(key, "the control record says that the job has %d map units, but %d were staged or parsed", records.UnitsOf(ctl, 0), want[0])
 	}
 
-	if chars := k.before.rec.Characters + parsed; k.sums.chars != chars {
-		l.addFinding(k.Keys.Job(k.id).Record(), "the map units have %d characters, the record and what was parsed %d", k.sums.chars, chars)
+	if chars := c.before.rec.Characters + parsed; c.sums.chars != chars {
+		c.look.Find(c.Keys.Job(c.id).Record(), "the map units have %d characters, the record and what was parsed %d", c.sums.chars, chars)
 	}
 
-	k.checkEnds(l, key)
+	c.checkEnds(key)
 }
 
 // compareWaits compares what the reduces of each level wait for with how the units of
 // the level below stand.
-func (k *jobCheck) compareWaits(l *checkTx) {
-	for level := int64(1); level <= k.before.ctl.TreeTop; level++ {
-		states := k.sums.units[level-1]
-		left := k.sums.countLevel(level-1) - states[mapreduce.UnitComplete] - states[mapreduce.UnitFailed]
-		w := k.sums.waiting[level]
-		if w.left != left || w.survivors != states[mapreduce.UnitComplete] || w.reduces != k.sums.countLevel(level) {
-			l.addFinding(k.Keys.Queues(k.id).WaitLevel(level).Begin, "%d reduces of level %d wait for %d units and have %d outputs; there are %d, %d units have not ended, and %d have an output",
-				w.reduces, level, w.left, w.survivors, k.sums.countLevel(level), left, states[mapreduce.UnitComplete])
+func (c *comparison) compareWaits() {
+	for level := int64(1); level <= c.before.ctl.TreeTop; level++ {
+		states := c.sums.units[level-1]
+		left := c.sums.countLevel(level-1) - states[mapreduce.UnitComplete] - states[mapreduce.UnitFailed]
+		w := c.sums.waiting[level]
+		if w.left != left || w.survivors != states[mapreduce.UnitComplete] || w.reduces != c.sums.countLevel(level) {
+			c.look.Find(c.Keys.Queues(c.id).WaitLevel(level).Begin, "%d reduces of level %d wait for %d units and have %d outputs; there are %d, %d units have not ended, and %d have an output",
+				w.reduces, level, w.left, w.survivors, c.sums.countLevel(level), left, states[mapreduce.UnitComplete])
 		}
 	}
 }
 
 // checkEnds checks that every unit which must have ended has ended.
-func (k *jobCheck) checkEnds(l *checkTx, key []byte) {
-	ctl, s := k.before.ctl, k.sums
+func (c *comparison) checkEnds(key []byte) {
+	ctl, s := c.before.ctl, c.sums
 	open := func(level int64) int64 {
 		states := s.units[level]
 		return s.countLevel(level) - states[mapreduce.UnitComplete] - states[mapreduce.UnitFailed] - states[mapreduce.UnitCancelled]
 	}
 
 	// In a job that has ended all units must have; in any other those below its level.
-	all := k.before.isFinished() || (k.before.isCancelled() && !ctl.Sweeping)
+	all := c.before.isFinished() || (c.before.isCancelled() && !ctl.Sweeping)
 	for level := range s.units {
 		if n := open(level); n > 0 && (level < ctl.Level || all) {
-			l.addFinding(key, "%d units of level %d have not ended, while the job is %s at level %d",
+			c.look.Find(key, "%d units of level %d have not ended, while the job is %s at level %d",
 				n, level, mapreduce.JobState(ctl.State), ctl.Level)
 		}
 	}
 
 	last := records.CountLevels(ctl) - 1
-	if k.before.isFinished() && (last != ctl.Level || !records.AtResult(ctl) || records.UnitsOf(ctl, last) != 1 || s.units[last][mapreduce.UnitComplete] != 1) {
-		l.addFinding(key, "the job is complete, and the unit that assembles its result is not; submit it again")
+	if c.before.isFinished() && (last != ctl.Level || !records.AtResult(ctl) || records.UnitsOf(ctl, last) != 1 || s.units[last][mapreduce.UnitComplete] != 1) {
+		c.look.Find(key, "the job is complete, and the unit that assembles its result is not; submit it again")
 	}
 }
 
 // compareCoverage checks the ledger of documents and characters.
-func (k *jobCheck) compareCoverage(l *checkTx) {
-	if k.sums.chunks != k.sums.tallied {
-		l.addFinding(k.Keys.Job(k.id).Tallies().Begin, "chunks of cut documents complete and failed are %v, the tallies come to %v",
-			k.sums.chunks, k.sums.tallied)
+func (c *comparison) compareCoverage() {
+	if c.sums.chunks != c.sums.tallied {
+		c.look.Find(c.Keys.Job(c.id).Tallies().Begin, "chunks of cut documents complete and failed are %v, the tallies come to %v",
+			c.sums.chunks, c.sums.tallied)
 	}
 
 	// The sums of coverage agree only once the job has ended.
-	if !k.before.isFinished() {
+	if !c.before.isFinished() {
 		return
 	}
 
-	c := make(records.Counters)
-	for at, n := range k.before.stripes {
-		c[at.CounterAt] += n
+	counters := make(records.Counters)
+	for at, n := range c.before.stripes {
+		counters[at.CounterAt] += n
 	}
-	ledger := view.JobCoverage(k.before.rec, c)
+	ledger := view.JobCoverage(c.before.rec, counters)
 
 	if d := ledger.Documents; d.Mapped+d.Failed+d.Skipped != d.Total {
-		l.addFinding(k.Keys.Job(k.id).Record(), "of %d documents %d are mapped, %d failed and %d skipped: the sum differs",
+		c.look.Find(c.Keys.Job(c.id).Record(), "of %d documents %d are mapped, %d failed and %d skipped: the sum differs",
 			d.Total, d.Mapped, d.Failed, d.Skipped)
 	}
 	if d := ledger.Characters; d.Mapped+d.Failed != d.Total {
-		l.addFinding(k.Keys.Job(k.id).Record(), "of %d characters %d are mapped and %d failed: the sum differs", d.Total, d.Mapped, d.Failed)
+		c.look.Find(c.Keys.Job(c.id).Record(), "of %d characters %d are mapped and %d failed: the sum differs", d.Total, d.Mapped, d.Failed)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/jobs/check/walk"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/keys"
 )
@@ -35,9 +36,9 @@ func (c *checker) checkUses(ctx context.Context) error {
 		return err
 	}
 
-	return c.runCheckTx(ctx, "", func(l *checkTx) error {
+	return c.Look(ctx, "", func(l *walk.Look) error {
 		for _, u := range slices.SortedFunc(maps.Keys(wrong), compareUses) {
-			l.addFinding(c.Keys.Tenant(u.tenant).Use(u.what, u.day), "tenant %q uses %s by the counter, which is %d more than its jobs and submissions come to; doctor --repair-counters corrects it",
+			l.Find(c.Keys.Tenant(u.tenant).Use(u.what, u.day), "tenant %q uses %s by the counter, which is %d more than its jobs and submissions come to; doctor --repair-counters corrects it",
 				u.tenant, useName(u.what), wrong[u])
 		}
 		return nil
@@ -47,9 +48,9 @@ func (c *checker) checkUses(ctx context.Context) error {
 // RepairUses corrects the counters of what tenants use, and calls found with each that it
 // has corrected. The service may go on meanwhile.
 func (st *Store) RepairUses(ctx context.Context, found func(mapreduce.Finding) error) error {
-	c := &checker{Records: st.Records, db: st.db, emit: found}
+	c := &checker{Store: st, Walker: walk.New(st.db, found)}
 	wrong, err := c.wrongUses(ctx)
-	if err == nil && c.wrongs > 0 {
+	if err == nil && c.Wrongs > 0 {
 		err = errs.New(errs.DataLoss, "what tenants use cannot be counted anew, for something of the store cannot be read: %w", store.ErrCorrupt)
 	}
 
@@ -78,7 +79,7 @@ func (st *Store) RepairUses(ctx context.Context, found func(mapreduce.Finding) e
 		if err != nil {
 			return err
 		}
-		if err := found(mapreduce.Finding{Key: keyName(key), Message: fmt.Sprintf("corrected by %d: what tenant %q uses: %s", -wrong[u], u.tenant, useName(u.what))}); err != nil {
+		if err := found(mapreduce.Finding{Key: walk.KeyName(key), Message: fmt.Sprintf("corrected by %d: what tenant %q uses: %s", -wrong[u], u.tenant, useName(u.what))}); err != nil {
 			return err
 		}
 	}
@@ -100,7 +101,7 @@ func useName(what keys.Used) string {
 // wrongUses returns by how much counters are above what they count, those that are right
 // left out. While things move it counts again, and returns nothing if they do not rest.
 func (c *checker) wrongUses(ctx context.Context) (uses, error) {
-	wrongs := c.wrongs
+	wrongs := c.Wrongs
 	before, err := c.readUses(ctx)
 	if err != nil {
 		return nil, err
@@ -118,7 +119,7 @@ func (c *checker) wrongUses(ctx context.Context) (uses, error) {
 			return nil, err
 		}
 
-		if c.wrongs > wrongs {
+		if c.Wrongs > wrongs {
 			return nil, nil // something cannot be read, so nothing can be compared
 		}
 
@@ -168,11 +169,11 @@ func differUses(counters, counted uses) uses {
 // readUses returns the counters.
 func (c *checker) readUses(ctx context.Context) (uses, error) {
 	all := make(uses)
-	err := c.walkRange(ctx, "", c.Keys.AllTenants().Uses(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
+	err := c.WalkRange(ctx, "", c.Keys.AllTenants().Uses(), walk.PageOptions(), func(l *walk.Look, page []store.KeyValue) error {
 		for _, kv := range page {
 			t, what, day, err := c.Keys.AllTenants().UseAt(kv.Key)
 			if err != nil || len(kv.Value) != 8 {
-				l.addFinding(kv.Key, "this is no counter of what a tenant uses; "+wholeOnly)
+				l.Find(kv.Key, "this is no counter of what a tenant uses; "+wholeOnly)
 				continue
 			}
 
@@ -187,10 +188,10 @@ func (c *checker) readUses(ctx context.Context) (uses, error) {
 func (c *checker) countUses(ctx context.Context) (uses, error) {
 	all := make(uses)
 	count := func(ctx context.Context, id mapreduce.JobID) error { return c.countUse(ctx, id, all) }
-	if err := c.eachJob(ctx, c.Keys.Jobs(), count); err != nil {
+	if err := c.EachJob(ctx, c.Keys.Jobs(), count); err != nil {
 		return nil, err
 	}
-	err := c.eachJob(ctx, c.Keys.Ingests(), count)
+	err := c.EachJob(ctx, c.Keys.Ingests(), count)
 	return all, err
 }
 
@@ -250,7 +251,7 @@ func (c *checker) countUse(ctx context.Context, id mapreduce.JobID, all uses) er
 
 // checkEnded checks that every job in the lists of those that have ended has.
 func (c *checker) checkEnded(ctx context.Context) error {
-	err := c.walkRange(ctx, "", c.Keys.AllTenants().Ended(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
+	err := c.WalkRange(ctx, "", c.Keys.AllTenants().Ended(), walk.PageOptions(), func(l *walk.Look, page []store.KeyValue) error {
 		for _, kv := range page {
 			t, ended, id, err := c.Keys.AllTenants().EndedAt(kv.Key)
 			if err != nil {
@@ -258,13 +259,13 @@ func (c *checker) checkEnded(ctx context.Context) error {
 			}
 
 			ctl := new(storagev1.Ctl)
-			found, err := l.get(ctx, c.Keys.Job(id).Ctl(), ctl)
+			found, err := l.Load(ctx, c.Keys.Job(id).Ctl(), ctl)
 			if err != nil {
 				return err
 			}
 
-			if l.job = id; !found || ctl.EndedMicros != ended || ctl.Tenant != string(t) {
-				l.addFinding(kv.Key, "the list has a job of tenant %q that ended at that time, and it is not there; nothing but the deletion of old jobs reads the entry, and passes over it", t)
+			if l.Job = id; !found || ctl.EndedMicros != ended || ctl.Tenant != string(t) {
+				l.Find(kv.Key, "the list has a job of tenant %q that ended at that time, and it is not there; nothing but the deletion of old jobs reads the entry, and passes over it", t)
 			}
 		}
 		return nil
@@ -274,7 +275,7 @@ func (c *checker) checkEnded(ctx context.Context) error {
 	}
 
 	// Some jobs are kept until a time of their own.
-	return c.walkRange(ctx, "", c.Keys.ExpiresAll(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
+	return c.WalkRange(ctx, "", c.Keys.ExpiresAll(), walk.PageOptions(), func(l *walk.Look, page []store.KeyValue) error {
 		for _, kv := range page {
 			_, rest, err := c.Keys.Last(kv.Key)
 			if err != nil {
@@ -283,17 +284,17 @@ func (c *checker) checkEnded(ctx context.Context) error {
 
 			at, id := rest.Int(), mapreduce.JobID(rest.Text())
 			ctl := new(storagev1.Ctl)
-			found, err := l.get(ctx, c.Keys.Job(id).Ctl(), ctl)
+			found, err := l.Load(ctx, c.Keys.Job(id).Ctl(), ctl)
 			if err != nil {
 				return err
 			}
 
-			l.job = id
+			l.Job = id
 			switch {
 			case !found:
-				l.addFinding(kv.Key, "the list has a job that is kept until that time, and it is not there; nothing but the deletion of old jobs reads the entry, and passes over it")
+				l.Find(kv.Key, "the list has a job that is kept until that time, and it is not there; nothing but the deletion of old jobs reads the entry, and passes over it")
 			case ctl.EndedMicros+ctl.KeepMicros != at || ctl.KeepMicros == 0:
-				l.addFinding(kv.Key, "the job is listed as one that is kept until that time, and is not; nothing but the deletion of old jobs reads the entry, and passes over it")
+				l.Find(kv.Key, "the job is listed as one that is kept until that time, and is not; nothing but the deletion of old jobs reads the entry, and passes over it")
 			}
 		}
 		return nil
@@ -326,7 +327,7 @@ func (c *checker) checkLogs(ctx context.Context) error {
 		next.Begin = c.Keys.Tenant(tenant).Log().End
 
 		if err := c.audit.VerifyLog(ctx, tenant); err != nil {
-			if err := c.emitFinding(mapreduce.Finding{Severity: mapreduce.Wrong, Key: keyName(c.Keys.Tenant(tenant).LogEntry(1)), Message: err.Error()}); err != nil {
+			if err := c.Emit(mapreduce.Finding{Severity: mapreduce.Wrong, Key: walk.KeyName(c.Keys.Tenant(tenant).LogEntry(1)), Message: err.Error()}); err != nil {
 				return err
 			}
 		}

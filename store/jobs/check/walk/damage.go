@@ -1,4 +1,4 @@
-package check
+package walk
 
 import (
 	"context"
@@ -13,9 +13,9 @@ import (
 	"github.com/coditect/mapreduce/store/tuple"
 )
 
-// checkFiles has the store check its files, if it can.
-func (c *checker) checkFiles(ctx context.Context) error {
-	v, ok := c.db.Store().Store.(store.Verifier)
+// CheckFiles has the store check its files, if it can.
+func (w *Walker) CheckFiles(ctx context.Context) error {
+	v, ok := w.db.Store().Store.(store.Verifier)
 	if !ok {
 		return nil
 	}
@@ -29,7 +29,7 @@ func (c *checker) checkFiles(ctx context.Context) error {
 			where = fmt.Sprintf("; its keys are from %s up to %s, and what of them cannot be read is said below",
 				boundName(d.Keys.Begin), boundName(d.Keys.End))
 		}
-		return c.emitFinding(mapreduce.Finding{
+		return w.Emit(mapreduce.Finding{
 			Severity: mapreduce.Wrong, Key: d.File,
 			Message: fmt.Sprintf("the file is damaged: %s%s; restore the store from a backup", errorLine(d.Err), where),
 		})
@@ -38,7 +38,7 @@ func (c *checker) checkFiles(ctx context.Context) error {
 		return err
 	}
 
-	return c.emitFinding(mapreduce.Finding{Message: fmt.Sprintf("%s of the store checked, %d damaged", plural.Count(n, "file"), damaged)})
+	return w.Emit(mapreduce.Finding{Message: fmt.Sprintf("%s of the store checked, %d damaged", plural.Count(n, "file"), damaged)})
 }
 
 // boundName returns the bound of a range as people can read it. Bounds end in a
@@ -57,7 +57,7 @@ func boundName(key []byte) string {
 	if t, err := tuple.Unpack(key[:len(key)-1]); err == nil {
 		return t.String()
 	}
-	return keyName(key)
+	return KeyName(key)
 }
 
 // errorLine returns what err says, on one line and without the advice, which was
@@ -68,24 +68,24 @@ func errorLine(err error) string {
 	return text
 }
 
-// isDamage reports whether err says that something stored cannot be read.
-func isDamage(err error) bool {
+// IsDamage reports whether err says that something stored cannot be read.
+func IsDamage(err error) bool {
 	return errors.Is(err, store.ErrCorrupt) || errs.KindOf(err) == errs.DataLoss
 }
 
-// reportDamage makes damage that kept a part from being checked a finding.
-func (c *checker) reportDamage(id mapreduce.JobID, what string, err error) error {
-	if err == nil || !isDamage(err) {
+// ReportDamage makes damage that kept a part from being checked a finding.
+func (w *Walker) ReportDamage(id mapreduce.JobID, what string, err error) error {
+	if err == nil || !IsDamage(err) {
 		return err
 	}
-	return c.reportUnreadable(id, nil, "the "+what+" cannot be read to the end", err)
+	return w.ReportUnreadable(id, nil, "the "+what+" cannot be read to the end", err)
 }
 
-// reportUnreadable says what cannot be read, and why.
-func (c *checker) reportUnreadable(id mapreduce.JobID, key []byte, what string, err error) error {
-	c.torn = true
-	return c.emitFinding(mapreduce.Finding{
-		Severity: mapreduce.Wrong, Job: id, Key: keyName(key), Message: what + ": " + errorLine(err),
+// ReportUnreadable says what cannot be read, and why.
+func (w *Walker) ReportUnreadable(id mapreduce.JobID, key []byte, what string, err error) error {
+	w.Torn = true
+	return w.Emit(mapreduce.Finding{
+		Severity: mapreduce.Wrong, Job: id, Key: KeyName(key), Message: what + ": " + errorLine(err),
 	})
 }
 
@@ -95,11 +95,11 @@ const maxUnreadable = 10
 
 // A rangeWalk is where the visit of a range stands.
 type rangeWalk struct {
-	*checker
+	*Walker
 	job     mapreduce.JobID
 	r       store.Range
 	options store.RangeOptions
-	visit   func(l *checkTx, page []store.KeyValue) error
+	visit   func(l *Look, page []store.KeyValue) error
 
 	more    bool
 	last    []byte // key of the page that was read last; nil if none could be
@@ -108,19 +108,22 @@ type rangeWalk struct {
 	why     error  // it is
 }
 
-// walkRange visits the pairs of r in pages, each in a transaction of its own. visit
+// WalkRange visits the pairs of r in pages, each in a transaction of its own. visit
 // is called for each page that holds something, again if it has to be read
 // again; then done, if it is not nil, is called once, outside the transaction.
 //
 // Pages get smaller towards what is damaged. A pair of which something cannot be read is
 // left out. A walk forwards goes around what cannot be read itself: it goes on from the
 // other end, so its visits must not rely on an order. A walk backwards ends there.
-func (c *checker) walkRange(ctx context.Context, job mapreduce.JobID, r store.Range, o store.RangeOptions,
-	visit func(l *checkTx, page []store.KeyValue) error, done func() error,
+func (w *Walker) WalkRange(ctx context.Context, job mapreduce.JobID, r store.Range, o store.RangeOptions,
+	visit func(l *Look, page []store.KeyValue) error, done func() error,
 ) error {
-	w := &rangeWalk{checker: c, job: job, r: r, options: o, visit: visit, more: true}
+	ranged := &rangeWalk{Walker: w, job: job, r: r, options: o, visit: visit, more: true}
+	return ranged.visitAll(ctx, done)
+}
 
-	limit := o.Limit
+func (w *rangeWalk) visitAll(ctx context.Context, done func() error) error {
+	limit := w.options.Limit
 
 	for w.more {
 		err := w.visitPage(ctx)
@@ -133,7 +136,7 @@ func (c *checker) walkRange(ctx context.Context, job mapreduce.JobID, r store.Ra
 			}
 			w.options.Limit = limit
 			w.advanceCursor()
-		case !isDamage(err):
+		case !IsDamage(err):
 			return err
 		case w.options.Limit != 1:
 			// Something of the page is damaged: smaller pages tell it apart.
@@ -146,18 +149,18 @@ func (c *checker) walkRange(ctx context.Context, job mapreduce.JobID, r store.Ra
 	}
 
 	if w.back {
-		return w.reportUnreadable(job, nil, "keys from "+boundName(w.r.Begin)+" up to "+boundName(w.r.End)+" cannot be read", w.why)
+		return w.ReportUnreadable(w.job, nil, "keys from "+boundName(w.r.Begin)+" up to "+boundName(w.r.End)+" cannot be read", w.why)
 	}
 	return nil
 }
 
 // visitPage visits the next page.
 func (w *rangeWalk) visitPage(ctx context.Context) error {
-	return w.runCheckTx(ctx, w.job, func(l *checkTx) error {
+	return w.Look(ctx, w.job, func(l *Look) error {
 		w.last = nil
 
 		o := w.options
-		o.Limit = l.pageLimit(o.Limit)
+		o.Limit = l.PageLimit(o.Limit)
 		page, more, err := l.GetRange(ctx, w.r, o)
 		if w.more = err != nil || more && len(page) > 0; err != nil || len(page) == 0 {
 			return err
@@ -185,7 +188,7 @@ func (w *rangeWalk) skipDamaged(err error) error {
 	case w.last != nil && w.skipped < maxUnreadable:
 		w.skipped++
 		w.advanceCursor()
-		return w.reportUnreadable(w.job, w.last, "something that belongs to this key cannot be read", err)
+		return w.ReportUnreadable(w.job, w.last, "something that belongs to this key cannot be read", err)
 	case w.last != nil || w.options.Reverse && !w.back:
 		return err
 	case w.back: // both ends of what is damaged are known
