@@ -256,7 +256,7 @@ func TestADamagedJobStopsNoOther(t *testing.T) {
 	for name, key := range map[string]func(*keys.Space, mapreduce.JobID) []byte{
 		"switch": func(s *keys.Space, id mapreduce.JobID) []byte { return s.Job(id).Ctl() },
 		"record": func(s *keys.Space, id mapreduce.JobID) []byte { return s.Job(id).Record() },
-		"grant":  func(s *keys.Space, id mapreduce.JobID) []byte { return s.Grant(mapreduce.JobScope(id), "node-1") },
+		"grant":  func(s *keys.Space, id mapreduce.JobID) []byte { return s.Nodes().Grant(mapreduce.JobScope(id), "node-1") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t)

@@ -171,15 +171,15 @@ func TestCheckFindsLostPicks(t *testing.T) {
 		name   string
 		damage func(w *world, id mapreduce.JobID)
 	}{
-		{"they are gone", func(w *world, id mapreduce.JobID) { w.clear(w.space.Job(id).Picks(1, 1, at(1))) }},
+		{"they are gone", func(w *world, id mapreduce.JobID) { w.clear(w.space.Plans(id).Picks(1, 1, at(1))) }},
 		{"one is another's", func(w *world, id mapreduce.JobID) {
-			w.set(w.space.Job(id).Picks(1, 1, at(1)), &storagev1.Picks{First: at(1), Gaps: []int64{at(3), at(1), at(1)}})
+			w.set(w.space.Plans(id).Picks(1, 1, at(1)), &storagev1.Picks{First: at(1), Gaps: []int64{at(3), at(1), at(1)}})
 		}},
 		{"they are nobody's", func(w *world, id mapreduce.JobID) {
-			w.set(w.space.Job(id).Picks(2, 1, at(1)), &storagev1.Picks{First: at(1)})
+			w.set(w.space.Plans(id).Picks(2, 1, at(1)), &storagev1.Picks{First: at(1)})
 		}},
 		{"they are no picks", func(w *world, id mapreduce.JobID) {
-			w.set(w.space.Job(id).Picks(1, 1, at(2)), &storagev1.Picks{First: at(1)})
+			w.set(w.space.Plans(id).Picks(1, 1, at(2)), &storagev1.Picks{First: at(1)})
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 // Entries of a job that should not be there go with it, as their findings say.
 func TestStrayEntriesGoWithTheirJob(t *testing.T) {
 	m := newMixture(t)
-	job, queues, outputs := m.space.Job(m.end), m.space.Queues(m.end), m.space.Outputs(m.end)
+	plans, queues, outputs := m.space.Plans(m.end), m.space.Queues(m.end), m.space.Outputs(m.end)
 	plan, err := proto.Marshal(&storagev1.Plan{Level: 7, Plan: &storagev1.Level{Units: 3}, Planned: 1})
 	m.must(err)
 	picks, err := proto.Marshal(&storagev1.Picks{First: 5})
@@ -30,16 +30,16 @@ func TestStrayEntriesGoWithTheirJob(t *testing.T) {
 		string(outputs.ResultChunk("doc-00000", 9, 0)): "nobody will read this chunk",
 		string(outputs.JournalChunk("nobody", 0, 0)):   "the entry is of the journal of unit",
 		string(outputs.EvidenceChunk("nobody", 0, 0)):  "the evidence is of unit",
-		string(job.Plan(7)):                            "the cursor is at",
-		string(job.Picks(9, 9, 5)):                     "are of no unit",
+		string(plans.Cursor(7)):                        "the cursor is at",
+		string(plans.Picks(9, 9, 5)):                   "are of no unit",
 	}
 	m.write(func(tx store.Tx) {
 		for key := range strays {
 			tx.Set([]byte(key), []byte("nobody"))
 		}
 		tx.Set(queues.Wait(9, 9), make([]byte, 8))
-		tx.Set(job.Plan(7), plan)
-		tx.Set(job.Picks(9, 9, 5), picks)
+		tx.Set(plans.Cursor(7), plan)
+		tx.Set(plans.Picks(9, 9, 5), picks)
 	})
 	found := m.findings()
 	for _, want := range strays {

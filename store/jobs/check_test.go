@@ -159,13 +159,13 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 			return func(tx store.Tx) { tx.Set(m.space.Job(m.mid).Order(0, 1<<40), []byte("nobody")) }
 		}, "which is not there"},
 		{"session lost", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Clear(m.space.Session(m.binding.id)) }
+			return func(tx store.Tx) { tx.Clear(m.space.Nodes().Session(m.binding.id)) }
 		}, "which is not there"},
 		{"claim lost", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Clear(m.space.Held(m.binding.id, m.busy.Claim)) }
+			return func(tx store.Tx) { tx.Clear(m.space.Nodes().Held(m.binding.id, m.busy.Claim)) }
 		}, "is not in claim"},
 		{"claim garbled", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Set(m.space.Held(m.binding.id, "second"), []byte{0xff}) }
+			return func(tx store.Tx) { tx.Set(m.space.Nodes().Held(m.binding.id, "second"), []byte{0xff}) }
 		}, "cannot be decoded"},
 		{"attempt raised", func(m *mixture) corruption {
 			return m.editUnit(m.mid, string(m.busy.ID), func(u *storagev1.Unit) { u.Attempt++ })
@@ -413,16 +413,16 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 			}
 		}, "not those that were sealed"},
 		{"tokens granted without a budget", func(m *mixture) corruption {
-			return edit(m, m.space.Grant(mapreduce.JobScope(m.mid), "node-0"), new(storagev1.Grant), func(g *storagev1.Grant) { g.Tokens = 5 })
+			return edit(m, m.space.Nodes().Grant(mapreduce.JobScope(m.mid), "node-0"), new(storagev1.Grant), func(g *storagev1.Grant) { g.Tokens = 5 })
 		}, "no budget is set"},
 		{"more slots than the job's", func(m *mixture) corruption {
-			return edit(m, m.space.Grant(mapreduce.JobScope(m.mid), "node-0"), new(storagev1.Grant), func(g *storagev1.Grant) { g.Slots = 65 })
+			return edit(m, m.space.Nodes().Grant(mapreduce.JobScope(m.mid), "node-0"), new(storagev1.Grant), func(g *storagev1.Grant) { g.Slots = 65 })
 		}, "65 slots are granted, of 64"},
 		{"more tokens than the budget", func(m *mixture) corruption {
 			return func(tx store.Tx) {
 				v, err := proto.Marshal(&storagev1.Grant{Tokens: 10_001})
 				m.must(err)
-				tx.Set(m.space.Grant(mapreduce.JobScope(m.end), "node-1"), v)
+				tx.Set(m.space.Nodes().Grant(mapreduce.JobScope(m.end), "node-1"), v)
 			}
 		}, "of a budget of 10000"},
 		{"not listed to run", func(m *mixture) corruption {
@@ -456,7 +456,7 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 			}
 		}, "no sign of life"},
 		{"claim without a session", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Set(m.space.Held("nobody", "claim"), nil) }
+			return func(tx store.Tx) { tx.Set(m.space.Nodes().Held("nobody", "claim"), nil) }
 		}, "which is not there"},
 		{"record lost", func(m *mixture) corruption {
 			return func(tx store.Tx) { tx.Clear(m.space.Job(m.mid).Record()) }
@@ -477,7 +477,7 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 			return func(tx store.Tx) {
 				v, err := proto.Marshal(&storagev1.Plan{Level: 7, Plan: &storagev1.Level{Units: 3}, Planned: 1})
 				m.must(err)
-				tx.Set(m.space.Job(m.end).Plan(7), v)
+				tx.Set(m.space.Plans(m.end).Cursor(7), v)
 			}
 		}, "levels are planned"},
 		{"unknown key", func(m *mixture) corruption {

@@ -369,7 +369,7 @@ func (p *parish) bury(b, other *believer) {
 func (p *parish) check() {
 	p.Helper()
 	running, granted := 0, int64(0)
-	units, grants := p.space.Job(p.job).Units(), p.space.Grants(mapreduce.JobScope(p.job))
+	units, grants := p.space.Job(p.job).Units(), p.space.Nodes().Grants(mapreduce.JobScope(p.job))
 	for _, kv := range p.world.all() {
 		var u storagev1.Unit
 		var g storagev1.Grant

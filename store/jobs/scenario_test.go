@@ -716,7 +716,7 @@ func TestBudgetIsNeverOverspent(t *testing.T) {
 				granted, used := int64(0), int64(0)
 				for _, kv := range w.all() {
 					var g storagev1.Grant
-					r := w.space.Grants(mapreduce.JobScope(id))
+					r := w.space.Nodes().Grants(mapreduce.JobScope(id))
 					if bytes.Compare(kv.Key, r.Begin) >= 0 && bytes.Compare(kv.Key, r.End) < 0 && proto.Unmarshal(kv.Value, &g) == nil {
 						granted += g.Tokens
 					}

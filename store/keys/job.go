@@ -109,37 +109,6 @@ func (j JobKeys) Seal(number int64) []byte {
 // Seals returns the range of the job's chain.
 func (j JobKeys) Seals() store.Range { return childRange(j.key("seal")) }
 
-// Plan returns the key of the cursor of planning a level.
-func (j JobKeys) Plan(level int64) []byte {
-	return tuple.AppendInt(j.key("plan"), level)
-}
-
-// Plans returns the range of the job's planning cursors.
-func (j JobKeys) Plans() store.Range { return childRange(j.key("plan")) }
-
-// Picks returns the key of the inputs that a reduce picked from the unit with
-// index first on.
-func (j JobKeys) Picks(level, index, first int64) []byte {
-	return tuple.AppendInt(j.picksOf(level, index), first)
-}
-
-func (j JobKeys) picksOf(level, index int64) []byte {
-	return tuple.AppendInt(tuple.AppendInt(j.key("picks"), level), index)
-}
-
-// PicksOf returns the range of all inputs that a reduce picked.
-func (j JobKeys) PicksOf(level, index int64) store.Range {
-	return childRange(j.picksOf(level, index))
-}
-
-// PicksLevel returns the range of the inputs that reduces of a level picked.
-func (j JobKeys) PicksLevel(level int64) store.Range {
-	return childRange(tuple.AppendInt(j.key("picks"), level))
-}
-
-// AllPicks returns the range of the inputs that reduces of the job picked.
-func (j JobKeys) AllPicks() store.Range { return childRange(j.key("picks")) }
-
 // BlobChunk returns the key of chunk i of a document's text.
 func (j JobKeys) BlobChunk(sha256 []byte, i int64) []byte {
 	return tuple.AppendInt(tuple.AppendBytes(j.key("blob"), sha256), i)
@@ -172,5 +141,5 @@ func (j JobKeys) Owned() []store.Range {
 		key := j.key(n) // some have a single value, which is there
 		all = append(all, store.Range{Begin: key, End: childRange(key).End})
 	}
-	return append(all, j.space.Grants(mapreduce.JobScope(j.job)))
+	return append(all, j.space.Nodes().Grants(mapreduce.JobScope(j.job)))
 }

@@ -269,68 +269,8 @@ func (s *Space) Recent(micros int64, j mapreduce.JobID) []byte {
 // RecentJobs returns the range of jobs by time of submission.
 func (s *Space) RecentJobs() store.Range { return childRange(s.nameKey("recent")) }
 
-// Held returns the key of one claim of a session.
-func (s *Space) Held(id mapreduce.SessionID, claim string) []byte {
-	return tuple.AppendString(tuple.AppendString(s.nameKey("held"), string(id)), claim)
-}
-
-// HeldBy returns the range of the claims of a session.
-func (s *Space) HeldBy(id mapreduce.SessionID) store.Range {
-	return childRange(tuple.AppendString(s.nameKey("held"), string(id)))
-}
-
-// HeldAll returns the range of all claims.
-func (s *Space) HeldAll() store.Range { return childRange(s.nameKey("held")) }
-
-// Session returns the key of a worker's session.
-func (s *Space) Session(id mapreduce.SessionID) []byte {
-	return tuple.AppendString(s.nameKey("sess"), string(id))
-}
-
-// Sessions returns the range of all sessions.
-func (s *Space) Sessions() store.Range { return childRange(s.nameKey("sess")) }
-
-// Beat returns the key of an orchestrator's sign of life.
-func (s *Space) Beat(o mapreduce.NodeID) []byte {
-	return tuple.AppendString(s.nameKey("beat"), string(o))
-}
-
-// Beats returns the range of all signs of life.
-func (s *Space) Beats() store.Range { return childRange(s.nameKey("beat")) }
-
-// Doubt returns the key of the doubt that an orchestrator lives.
-func (s *Space) Doubt(o mapreduce.NodeID) []byte {
-	return tuple.AppendString(s.nameKey("doubt"), string(o))
-}
-
-// Grant returns the key of what an orchestrator may spend for a scope.
-func (s *Space) Grant(of mapreduce.Scope, o mapreduce.NodeID) []byte {
-	return tuple.AppendString(s.grantKey(of), string(o))
-}
-
-func (s *Space) grantKey(of mapreduce.Scope) []byte {
-	return tuple.AppendString(tuple.AppendInt(s.nameKey("grant"), int64(of.Kind)), of.Name)
-}
-
-// GrantScope reads the scope of a grant, which comes first behind the name of its key.
-func GrantScope(r *tuple.Reader) mapreduce.Scope {
-	kind := mapreduce.ScopeKind(r.Int())
-	return mapreduce.Scope{Kind: kind, Name: r.Text()}
-}
-
 // Draws returns the range of the Draw keys of a job.
 func (s *Space) Draws(j mapreduce.JobID) store.Range { return childRange(s.jobKey("draw", j)) }
-
-// Grants returns the range of the grants of a scope.
-func (s *Space) Grants(of mapreduce.Scope) store.Range { return childRange(s.grantKey(of)) }
-
-// Limit returns the key of the fleet's limits for a model, "provider/model".
-func (s *Space) Limit(model string) []byte {
-	return tuple.AppendString(s.nameKey("limit"), model)
-}
-
-// Limits returns the range of the Limit keys of all models.
-func (s *Space) Limits() store.Range { return childRange(s.nameKey("limit")) }
 
 // The counters of a tenant's answers.
 const (

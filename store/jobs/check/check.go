@@ -226,7 +226,7 @@ func (k *jobCheck) readStanding(ctx context.Context, first bool) (*standingOf, e
 		if now.stripes, err = k.readStripes(ctx, l); err != nil {
 			return err
 		}
-		if now.plan, err = l.Get(ctx, k.Keys.Job(k.id).Plan(max(1, records.CountLevels(now.ctl)))); err != nil {
+		if now.plan, err = l.Get(ctx, k.Keys.Plans(k.id).Cursor(max(1, records.CountLevels(now.ctl)))); err != nil {
 			return err
 		}
 

@@ -175,7 +175,7 @@ func (c *inputCheck) pickedBy(ctx context.Context, u *storagev1.Unit) error {
 	}
 
 	return c.Look(ctx, c.id, func(l *walk.Look) error {
-		l.Find(c.Keys.Job(c.id).PicksOf(u.Level, u.Index).Begin, "unit %s says that it takes %d units, from %d to %d, but the list of what it takes has %d, from %d to %d",
+		l.Find(c.Keys.Plans(c.id).PicksOf(u.Level, u.Index).Begin, "unit %s says that it takes %d units, from %d to %d, but the list of what it takes has %d, from %d to %d",
 			u.UnitId, in.Picked, in.First, in.End-1, count, first, last)
 		return nil
 	})
@@ -222,14 +222,14 @@ func (c *inputCheck) comparePicked(ctx context.Context) error {
 
 // checkPicks checks that what was picked belongs to a unit that picked it.
 func (k *jobCheck) checkPicks(ctx context.Context) error {
-	return k.WalkRange(ctx, k.id, k.Keys.Job(k.id).AllPicks(), walk.PageOptions(), func(l *walk.Look, page []store.KeyValue) error {
+	return k.WalkRange(ctx, k.id, k.Keys.Plans(k.id).AllPicks(), walk.PageOptions(), func(l *walk.Look, page []store.KeyValue) error {
 		ctl, err := k.Jobs.Control(ctx, l, k.id)
 		if err != nil {
 			return err
 		}
 
 		plan := new(storagev1.Plan)
-		if _, err := l.Load(ctx, k.Keys.Job(k.id).Plan(records.CountLevels(ctl)), plan); err != nil {
+		if _, err := l.Load(ctx, k.Keys.Plans(k.id).Cursor(records.CountLevels(ctl)), plan); err != nil {
 			return err
 		}
 

@@ -320,7 +320,7 @@ func (k *jobCheck) countSkipped(ctx context.Context) error {
 
 // checkPlans checks the cursors of planning.
 func (k *jobCheck) checkPlans(ctx context.Context) error {
-	return k.WalkRange(ctx, k.id, k.Keys.Job(k.id).Plans(), walk.PageOptions(), func(l *walk.Look, page []store.KeyValue) error {
+	return k.WalkRange(ctx, k.id, k.Keys.Plans(k.id).Cursors(), walk.PageOptions(), func(l *walk.Look, page []store.KeyValue) error {
 		ctl, err := k.Jobs.Control(ctx, l, k.id)
 		if err != nil {
 			return err
@@ -333,7 +333,7 @@ func (k *jobCheck) checkPlans(ctx context.Context) error {
 			}
 
 			level := records.CountLevels(ctl)
-			if p.Level != level && len(p.Levels) == 0 || string(kv.Key) != string(k.Keys.Job(k.id).Plan(level)) || p.Planned >= p.Plan.GetUnits() {
+			if p.Level != level && len(p.Levels) == 0 || string(kv.Key) != string(k.Keys.Plans(k.id).Cursor(level)) || p.Planned >= p.Plan.GetUnits() {
 				l.Find(kv.Key, "the cursor is at %d of %d units of level %d, and %d levels are planned; "+deleteRemoves,
 					p.Planned, p.Plan.GetUnits(), p.Level, level)
 			}
@@ -355,7 +355,7 @@ func (k *jobCheck) checkGrants(ctx context.Context) error {
 			return err
 		}
 
-		pairs, _, err := l.GetRange(ctx, k.Keys.Grants(mapreduce.JobScope(k.id)), store.RangeOptions{})
+		pairs, _, err := l.GetRange(ctx, k.Keys.Nodes().Grants(mapreduce.JobScope(k.id)), store.RangeOptions{})
 		if err != nil {
 			return err
 		}
@@ -378,10 +378,10 @@ func (k *jobCheck) checkGrants(ctx context.Context) error {
 		// The sum is compared with the budget at the end, if nothing has moved.
 		k.sums.granted = tokens
 		if p := rec.Config.GetParallelism(); p > 0 && slots > p {
-			l.Find(k.Keys.Grants(mapreduce.JobScope(k.id)).Begin, "%d slots are granted, of %d", slots, p)
+			l.Find(k.Keys.Nodes().Grants(mapreduce.JobScope(k.id)).Begin, "%d slots are granted, of %d", slots, p)
 		}
 		if ctl.Budget == 0 && tokens > 0 {
-			l.Find(k.Keys.Grants(mapreduce.JobScope(k.id)).Begin, "%d tokens are granted, and no budget is set", tokens)
+			l.Find(k.Keys.Nodes().Grants(mapreduce.JobScope(k.id)).Begin, "%d tokens are granted, and no budget is set", tokens)
 		}
 		return nil
 	})

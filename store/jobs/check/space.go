@@ -13,7 +13,7 @@ import (
 
 // checkSessions checks that every session's record can be read.
 func (c *checker) checkSessions(ctx context.Context) error {
-	return c.WalkRange(ctx, "", c.Keys.Sessions(), walk.PageOptions(), func(l *walk.Look, page []store.KeyValue) error {
+	return c.WalkRange(ctx, "", c.Keys.Nodes().Sessions(), walk.PageOptions(), func(l *walk.Look, page []store.KeyValue) error {
 		for _, kv := range page {
 			l.Decode(kv.Key, kv.Value, new(storagev1.Session))
 		}
@@ -24,7 +24,7 @@ func (c *checker) checkSessions(ctx context.Context) error {
 // checkClaims checks that every claim has a session. A claim may name units that it
 // does not hold any more: which claim holds a unit, its record says.
 func (c *checker) checkClaims(ctx context.Context) error {
-	return c.WalkRange(ctx, "", c.Keys.HeldAll(), store.RangeOptions{Limit: 20}, func(l *walk.Look, page []store.KeyValue) error {
+	return c.WalkRange(ctx, "", c.Keys.Nodes().HeldAll(), store.RangeOptions{Limit: 20}, func(l *walk.Look, page []store.KeyValue) error {
 		for _, kv := range page {
 			_, rest, err := c.Keys.Last(kv.Key)
 			if err != nil {
@@ -45,7 +45,7 @@ func (c *checker) checkClaim(ctx context.Context, l *walk.Look, kv store.KeyValu
 		return nil
 	}
 
-	alive, err := l.Get(ctx, c.Keys.Session(session))
+	alive, err := l.Get(ctx, c.Keys.Nodes().Session(session))
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (c *checker) checkIngests(ctx context.Context) error {
 				continue
 			}
 
-			alive, err := l.Get(ctx, c.Keys.Beat(mapreduce.NodeID(in.Node)))
+			alive, err := l.Get(ctx, c.Keys.Nodes().Beat(mapreduce.NodeID(in.Node)))
 			if err != nil {
 				return err
 			}

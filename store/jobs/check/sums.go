@@ -284,7 +284,7 @@ func (c *comparison) compareCounters() {
 	}
 
 	if budget := c.before.ctl.Budget; budget > 0 && c.sums.granted > budget && !c.sums.resumed {
-		c.look.Find(c.Keys.Grants(mapreduce.JobScope(c.id)).Begin, "%d tokens are granted, of a budget of %d", c.sums.granted, budget)
+		c.look.Find(c.Keys.Nodes().Grants(mapreduce.JobScope(c.id)).Begin, "%d tokens are granted, of a budget of %d", c.sums.granted, budget)
 	}
 }
 

@@ -81,7 +81,7 @@ func (k *jobCheck) readSurroundings(ctx context.Context, l *walk.Look, ctl *stor
 		ks = append(ks,
 			k.Keys.Queues(k.id).Ready(shard, keys.ClassRequeued, seq), k.Keys.Queues(k.id).Ready(shard, keys.ClassNew, seq),
 			k.Keys.Queues(k.id).Delayed(name), k.Keys.Queues(k.id).Failed(u.Level, name), k.Keys.Job(k.id).Order(u.Level, u.Index),
-			k.Keys.Session(mapreduce.SessionID(u.Session)), k.Keys.Held(mapreduce.SessionID(u.Session), u.Claim),
+			k.Keys.Nodes().Session(mapreduce.SessionID(u.Session)), k.Keys.Nodes().Held(mapreduce.SessionID(u.Session), u.Claim),
 			k.Keys.Job(k.id).Unit(queue.ReduceAt(ctl, records.WaitRef{Level: u.Level + 1, Index: u.Parent - 1})), k.Keys.Queues(k.id).Wait(u.Level, u.Index),
 			k.Keys.Queues(k.id).Parked(name), k.Keys.Queues(k.id).Woken(name))
 	}
@@ -205,7 +205,7 @@ func (s *surroundings) checkClaimed(l *walk.Look, key []byte, id mapreduce.JobID
 	}
 
 	var held storagev1.Held
-	if s.held != nil && !l.Decode(l.Keys.Held(mapreduce.SessionID(u.Session), u.Claim), s.held, &held) {
+	if s.held != nil && !l.Decode(l.Keys.Nodes().Held(mapreduce.SessionID(u.Session), u.Claim), s.held, &held) {
 		return
 	}
 

@@ -105,7 +105,7 @@ func (st *Levels) Status(ctx context.Context, id mapreduce.JobID) (*Status, erro
 		}
 
 		var next storagev1.Plan // or the first, and the others of a tree
-		_, err = records.Read(ctx, tx, st.Keys.Job(id).Plan(max(1, s.Level+1)), &next)
+		_, err = records.Read(ctx, tx, st.Keys.Plans(id).Cursor(max(1, s.Level+1)), &next)
 		s.Next = plannedSoFar(&next)
 		return err
 	})

@@ -424,7 +424,7 @@ func (rec writer) dropAbove(ctx context.Context, tx store.Tx, id mapreduce.JobID
 func (rec writer) levelsBegun(ctx context.Context, r store.Reader, id mapreduce.JobID, ctl *storagev1.Ctl) ([]*storagev1.Level, error) {
 	all := slices.Clone(ctl.Levels)
 	cursor := new(storagev1.Plan)
-	found, err := records.Read(ctx, r, rec.Keys.Job(id).Plan(max(1, records.CountLevels(ctl))), cursor)
+	found, err := records.Read(ctx, r, rec.Keys.Plans(id).Cursor(max(1, records.CountLevels(ctl))), cursor)
 	if err != nil || !found {
 		return all, err
 	}

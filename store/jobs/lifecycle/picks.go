@@ -33,8 +33,8 @@ func (rec LevelRecords) ReadPicked(ctx context.Context, r store.Reader, id mapre
 
 // PicksFrom reads up to limit of the indexes that a reduce picked, from one on.
 func (rec LevelRecords) PicksFrom(ctx context.Context, r store.Reader, id mapreduce.JobID, reduce *records.Unit, from int64, limit int) ([]int64, error) {
-	span := rec.Keys.Job(id).PicksOf(reduce.Level, reduce.Index)
-	before := store.Range{Begin: span.Begin, End: store.Single(rec.Keys.Job(id).Picks(reduce.Level, reduce.Index, from)).End}
+	span := rec.Keys.Plans(id).PicksOf(reduce.Level, reduce.Index)
+	before := store.Range{Begin: span.Begin, End: store.Single(rec.Keys.Plans(id).Picks(reduce.Level, reduce.Index, from)).End}
 	pairs, _, err := r.GetRange(ctx, before, store.RangeOptions{Limit: 1, Reverse: true})
 	if err != nil {
 		return nil, err

@@ -114,7 +114,7 @@ func (st *Levels) PlanStep(ctx context.Context, id mapreduce.JobID, n Plan) (fro
 			return p.beginLevel(ctx)
 		}
 
-		tx.Set(st.Keys.Job(id).Plan(n.Number), records.Encode(p.cursor))
+		tx.Set(st.Keys.Plans(id).Cursor(n.Number), records.Encode(p.cursor))
 		return nil
 	})
 	return from, done, err
@@ -143,7 +143,7 @@ type planner struct {
 // it, as an earlier version of this program may have made, is dropped.
 func (p *planner) readCursor(ctx context.Context, digest []byte) error {
 	p.cursor = new(storagev1.Plan)
-	found, err := records.Read(ctx, p.tx, p.Keys.Job(p.id).Plan(p.next.Number), p.cursor)
+	found, err := records.Read(ctx, p.tx, p.Keys.Plans(p.id).Cursor(p.next.Number), p.cursor)
 	if err != nil || found && bytes.Equal(p.cursor.Digest, digest) {
 		return err
 	}
@@ -157,7 +157,7 @@ func (p *planner) readCursor(ctx context.Context, digest []byte) error {
 // beginLevel turns the job to the level, which is planned.
 func (p *planner) beginLevel(ctx context.Context) error {
 	n := p.next
-	p.tx.Clear(p.Keys.Job(p.id).Plan(n.Number))
+	p.tx.Clear(p.Keys.Plans(p.id).Cursor(n.Number))
 	p.ctl.Level, p.ctl.State = n.Number, uint32(n.Phase)
 	p.ctl.Levels = append(p.ctl.Levels[:n.Number], n.ToStored())
 
@@ -272,7 +272,7 @@ func (p *planner) planBins(ctx context.Context) error {
 		bin := p.next.Bins[at]
 		for c.Picked < int64(len(bin)) && left > 0 {
 			part := bin[c.Picked:min(int(c.Picked)+min(PickChunk, left), len(bin))]
-			p.tx.Set(p.Keys.Job(p.id).Picks(p.next.Number, at, part[0]), records.Encode(newPicks(part)))
+			p.tx.Set(p.Keys.Plans(p.id).Picks(p.next.Number, at, part[0]), records.Encode(newPicks(part)))
 			c.Picked += int64(len(part))
 			left -= len(part)
 		}

@@ -377,7 +377,7 @@ func (rec writer) publishJob(ctx context.Context, tx store.Tx, id mapreduce.JobI
 
 	// No other node can have slots of a job that was not visible.
 	if p.Slots > 0 {
-		tx.Set(rec.Keys.Grant(mapreduce.JobScope(id), rec.Node), records.Encode(&storagev1.Grant{Slots: p.Slots}))
+		tx.Set(rec.Keys.Nodes().Grant(mapreduce.JobScope(id), rec.Node), records.Encode(&storagev1.Grant{Slots: p.Slots}))
 	}
 
 	tx.Clear(rec.Keys.Job(id).Ingest())

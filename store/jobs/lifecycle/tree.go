@@ -72,7 +72,7 @@ func (st *Levels) TreeStep(ctx context.Context, id mapreduce.JobID, t TreePlan) 
 		}
 		p.maps += ctl.StagedUnits
 
-		if _, err := records.Read(ctx, tx, st.Keys.Job(id).Plan(1), p.cursor); err != nil {
+		if _, err := records.Read(ctx, tx, st.Keys.Plans(id).Cursor(1), p.cursor); err != nil {
 			return err
 		}
 
@@ -84,7 +84,7 @@ func (st *Levels) TreeStep(ctx context.Context, id mapreduce.JobID, t TreePlan) 
 			return p.beginMapping(ctx)
 		}
 
-		tx.Set(st.Keys.Job(id).Plan(1), records.Encode(p.cursor))
+		tx.Set(st.Keys.Plans(id).Cursor(1), records.Encode(p.cursor))
 		return nil
 	})
 	return done, err
@@ -304,7 +304,7 @@ func (p *treePlanner) blockMaps() {
 
 // beginMapping turns the job to mapping.
 func (p *treePlanner) beginMapping(ctx context.Context) error {
-	p.tx.Clear(p.Keys.Job(p.id).Plan(1))
+	p.tx.Clear(p.Keys.Plans(p.id).Cursor(1))
 
 	c, reduces := p.cursor, int64(0)
 	for _, l := range c.Levels {

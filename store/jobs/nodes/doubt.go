@@ -31,20 +31,20 @@ func (st *Store) Doubt(ctx context.Context, node mapreduce.NodeID, count int64, 
 	err := st.db.Update(ctx, failpoint.Doubt, func(tx store.Tx) error {
 		d = nil
 		var beat storagev1.Beat
-		found, err := records.Read(ctx, tx, st.Keys.Beat(node), &beat)
+		found, err := records.Read(ctx, tx, st.Keys.Nodes().Beat(node), &beat)
 		if err != nil || !found || beat.Count != count {
 			// The node has given another sign of life, or is forgotten.
 			return err
 		}
 
 		var stands storagev1.Doubt
-		if found, err = records.Read(ctx, tx, st.Keys.Doubt(node), &stands); err != nil {
+		if found, err = records.Read(ctx, tx, st.Keys.Nodes().Doubt(node), &stands); err != nil {
 			return err
 		}
 
 		if !found {
 			stands.Id = id
-			tx.Set(st.Keys.Doubt(node), records.Encode(&stands))
+			tx.Set(st.Keys.Nodes().Doubt(node), records.Encode(&stands))
 		}
 
 		d = &Doubt{ID: stands.Id, Held: make(map[mapreduce.JobID]int64)}
@@ -87,7 +87,7 @@ func (st *Store) addHeldBy(ctx context.Context, id mapreduce.SessionID, d *Doubt
 	count := make(map[mapreduce.JobID]int64)
 	err := st.db.View(ctx, func(tx store.Tx) error {
 		clear(count)
-		pairs, _, err := tx.GetRange(ctx, st.Keys.HeldBy(id), store.RangeOptions{})
+		pairs, _, err := tx.GetRange(ctx, st.Keys.Nodes().HeldBy(id), store.RangeOptions{})
 		if err != nil {
 			return err
 		}
@@ -125,27 +125,27 @@ func (st *Store) addHeldBy(ctx context.Context, id mapreduce.SessionID, d *Doubt
 // isDoubted reports whether a doubt stands.
 func (rec Records) isDoubted(ctx context.Context, r store.Reader, node mapreduce.NodeID, d *Doubt) (bool, error) {
 	var stands storagev1.Doubt
-	found, err := records.Read(ctx, r, rec.Keys.Doubt(node), &stands)
+	found, err := records.Read(ctx, r, rec.Keys.Nodes().Doubt(node), &stands)
 	return found && d != nil && stands.Id == d.ID, err
 }
 
 // EndDoubt says, in a transaction of this node that takes up a session, that it is
 // not dead: a doubt ends, and a node that was forgotten is there again.
 func (rec Records) EndDoubt(ctx context.Context, tx store.Tx) error {
-	values, err := tx.GetAll(ctx, [][]byte{rec.Keys.Doubt(rec.Node)})
+	values, err := tx.GetAll(ctx, [][]byte{rec.Keys.Nodes().Doubt(rec.Node)})
 	if err != nil {
 		return err
 	}
 
 	if values[0] != nil {
-		tx.Clear(rec.Keys.Doubt(rec.Node))
+		tx.Clear(rec.Keys.Nodes().Doubt(rec.Node))
 	}
 
 	// Only a node in doubt is forgotten, so a transaction that forgets this node meanwhile
 	// changes what was read above.
-	beat, err := tx.Snapshot().Get(ctx, rec.Keys.Beat(rec.Node))
+	beat, err := tx.Snapshot().Get(ctx, rec.Keys.Nodes().Beat(rec.Node))
 	if err == nil && beat == nil {
-		tx.Set(rec.Keys.Beat(rec.Node), records.Encode(&storagev1.Beat{}))
+		tx.Set(rec.Keys.Nodes().Beat(rec.Node), records.Encode(&storagev1.Beat{}))
 	}
 	return err
 }
@@ -156,7 +156,7 @@ func (rec Records) ReadSigns(ctx context.Context, tx store.Tx, some iter.Seq[map
 	var beats [][]byte
 	for node := range some {
 		if node != rec.Node {
-			nodes, beats = append(nodes, node), append(beats, rec.Keys.Beat(node))
+			nodes, beats = append(nodes, node), append(beats, rec.Keys.Nodes().Beat(node))
 		}
 	}
 	values, err = tx.Snapshot().GetAll(ctx, beats)
@@ -188,7 +188,7 @@ func (rec Records) ReadIdle(ctx context.Context, tx store.Tx, some iter.Seq[mapr
 		}
 
 		// That there is no sign of life must not change: the node may come back.
-		beat, err := tx.Get(ctx, rec.Keys.Beat(node))
+		beat, err := tx.Get(ctx, rec.Keys.Nodes().Beat(node))
 		if err != nil {
 			return nil, err
 		}
@@ -206,7 +206,7 @@ func (rec Records) ReadIdle(ctx context.Context, tx store.Tx, some iter.Seq[mapr
 func (st *Store) Forget(ctx context.Context, node mapreduce.NodeID, count int64, d *Doubt) error {
 	return st.db.Update(ctx, failpoint.Forget, func(tx store.Tx) error {
 		var b storagev1.Beat
-		found, err := records.Read(ctx, tx, st.Keys.Beat(node), &b)
+		found, err := records.Read(ctx, tx, st.Keys.Nodes().Beat(node), &b)
 		if err != nil || !found || b.Count != count {
 			return err
 		}
@@ -216,8 +216,8 @@ func (st *Store) Forget(ctx context.Context, node mapreduce.NodeID, count int64,
 			return err
 		}
 
-		tx.Clear(st.Keys.Beat(node))
-		tx.Clear(st.Keys.Doubt(node))
+		tx.Clear(st.Keys.Nodes().Beat(node))
+		tx.Clear(st.Keys.Nodes().Doubt(node))
 		return nil
 	})
 }

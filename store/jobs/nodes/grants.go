@@ -115,7 +115,7 @@ func (st *Grants) Grant(ctx context.Context, id mapreduce.JobID, ask GrantReques
 		own.Slots = max(0, own.Slots+min(0, slots))          // and no more than there are, if they have become fewer
 
 		if own.Tokens != before.Tokens || own.Slots != before.Slots {
-			tx.Set(st.Keys.Grant(mapreduce.JobScope(id), st.Node), records.Encode(own))
+			tx.Set(st.Keys.Nodes().Grant(mapreduce.JobScope(id), st.Node), records.Encode(own))
 		}
 
 		g = &GrantReply{Tokens: own.Tokens, Used: used, Slots: own.Slots, Taken: own.Taken, Budget: ctl.Budget, Held: ctl.Budget - spendableTokens(ctl), Epoch: ctl.Epoch, Rest: rest - (own.Tokens - before.Tokens)}
@@ -150,7 +150,7 @@ func spendableTokens(ctl *storagev1.Ctl) int64 {
 
 // readGrants returns the grants of a scope, by node.
 func (rec Records) readGrants(ctx context.Context, tx store.Tx, of mapreduce.Scope) (map[mapreduce.NodeID]*storagev1.Grant, error) {
-	pairs, _, err := tx.GetRange(ctx, rec.Keys.Grants(of), store.RangeOptions{})
+	pairs, _, err := tx.GetRange(ctx, rec.Keys.Nodes().Grants(of), store.RangeOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +192,7 @@ func (rec Records) reduceGrant(ctx context.Context, tx store.Tx, id mapreduce.Jo
 
 	g.Tokens = used
 	capSlots(g, held)
-	tx.Set(rec.Keys.Grant(mapreduce.JobScope(id), node), records.Encode(g))
+	tx.Set(rec.Keys.Nodes().Grant(mapreduce.JobScope(id), node), records.Encode(g))
 	return nil
 }
 
@@ -254,7 +254,7 @@ func (rec Records) moveSlotsOf(ctx context.Context, tx store.Tx, of mapreduce.Sc
 	if n == 0 {
 		return nil
 	}
-	if _, err := records.Read(ctx, tx, rec.Keys.Grant(of, from), &theirs); err != nil {
+	if _, err := records.Read(ctx, tx, rec.Keys.Nodes().Grant(of, from), &theirs); err != nil {
 		return err
 	}
 
@@ -263,14 +263,14 @@ func (rec Records) moveSlotsOf(ctx context.Context, tx store.Tx, of mapreduce.Sc
 		return nil
 	}
 
-	if _, err := records.Read(ctx, tx, rec.Keys.Grant(of, rec.Node), &own); err != nil {
+	if _, err := records.Read(ctx, tx, rec.Keys.Nodes().Grant(of, rec.Node), &own); err != nil {
 		return err
 	}
 
 	capSlots(&theirs, theirs.Slots-n)
 	own.Slots += n
-	tx.Set(rec.Keys.Grant(of, from), records.Encode(&theirs))
-	tx.Set(rec.Keys.Grant(of, rec.Node), records.Encode(&own))
+	tx.Set(rec.Keys.Nodes().Grant(of, from), records.Encode(&theirs))
+	tx.Set(rec.Keys.Nodes().Grant(of, rec.Node), records.Encode(&own))
 	return nil
 }
 
@@ -280,7 +280,7 @@ func (st *Grants) Return(ctx context.Context, id mapreduce.JobID) (kept int64, e
 	err = st.db.Update(ctx, failpoint.Return, func(tx store.Tx) error {
 		kept = 0
 		var g storagev1.Grant
-		found, err := records.Read(ctx, tx, st.Keys.Grant(mapreduce.JobScope(id), st.Node), &g)
+		found, err := records.Read(ctx, tx, st.Keys.Nodes().Grant(mapreduce.JobScope(id), st.Node), &g)
 		if err != nil || !found {
 			return err
 		}
@@ -295,7 +295,7 @@ func (st *Grants) Return(ctx context.Context, id mapreduce.JobID) (kept int64, e
 		}
 
 		g.Tokens, g.Slots = kept, 0
-		tx.Set(st.Keys.Grant(mapreduce.JobScope(id), st.Node), records.Encode(&g))
+		tx.Set(st.Keys.Nodes().Grant(mapreduce.JobScope(id), st.Node), records.Encode(&g))
 		return nil
 	})
 	return kept, err
@@ -356,7 +356,7 @@ func (st *Grants) FleetSlots(ctx context.Context, ask CallsRequest) (g *CallsRep
 		}
 
 		if changed || own.Slots != before {
-			tx.Set(st.Keys.Grant(mapreduce.FleetScope(), st.Node), records.Encode(own))
+			tx.Set(st.Keys.Nodes().Grant(mapreduce.FleetScope(), st.Node), records.Encode(own))
 		}
 
 		g = &CallsReply{Slots: slots, Kept: own.Slots, Taken: own.Taken}
@@ -393,7 +393,7 @@ func (ask *CallsRequest) usableSlots(all map[mapreduce.NodeID]*storagev1.Grant, 
 // lowerFleet leaves a node no more of the fleet's slots than its sessions hold
 // units. One that is forgotten holds none, and needs no record.
 func (rec Records) lowerFleet(tx store.Tx, node mapreduce.NodeID, g *storagev1.Grant, d *Doubt) {
-	switch key := rec.Keys.Grant(mapreduce.FleetScope(), node); {
+	switch key := rec.Keys.Nodes().Grant(mapreduce.FleetScope(), node); {
 	case d.ID == "":
 		g.Slots = 0
 		tx.Clear(key)
@@ -486,7 +486,7 @@ func (st *Grants) raiseEstimate(tx store.Tx, id mapreduce.JobID, u *storagev1.Un
 // tokensLeft is how much of this node's grant is not used.
 func (rec Records) tokensLeft(ctx context.Context, tx store.Tx, id mapreduce.JobID) (int64, error) {
 	var g storagev1.Grant
-	if _, err := records.Read(ctx, tx, rec.Keys.Grant(mapreduce.JobScope(id), rec.Node), &g); err != nil {
+	if _, err := records.Read(ctx, tx, rec.Keys.Nodes().Grant(mapreduce.JobScope(id), rec.Node), &g); err != nil {
 		return 0, err
 	}
 	used, err := rec.UsedTokens(ctx, tx.Snapshot(), id, rec.Node)
@@ -510,18 +510,18 @@ func (rec Records) moveGrant(ctx context.Context, tx store.Tx, id mapreduce.JobI
 	}
 
 	var from, target storagev1.Grant
-	found, err := records.Read(ctx, tx, rec.Keys.Grant(mapreduce.JobScope(id), rec.Node), &from)
+	found, err := records.Read(ctx, tx, rec.Keys.Nodes().Grant(mapreduce.JobScope(id), rec.Node), &from)
 	if err != nil || !found {
 		return err // no budget is set
 	}
 
-	if _, err := records.Read(ctx, tx, rec.Keys.Grant(mapreduce.JobScope(id), to), &target); err != nil {
+	if _, err := records.Read(ctx, tx, rec.Keys.Nodes().Grant(mapreduce.JobScope(id), to), &target); err != nil {
 		return err
 	}
 
 	from.Tokens -= tokens
 	target.Tokens += tokens
-	tx.Set(rec.Keys.Grant(mapreduce.JobScope(id), rec.Node), records.Encode(&from))
-	tx.Set(rec.Keys.Grant(mapreduce.JobScope(id), to), records.Encode(&target))
+	tx.Set(rec.Keys.Nodes().Grant(mapreduce.JobScope(id), rec.Node), records.Encode(&from))
+	tx.Set(rec.Keys.Nodes().Grant(mapreduce.JobScope(id), to), records.Encode(&target))
 	return nil
 }

@@ -27,7 +27,7 @@ func (st *Grants) NoteLimit(ctx context.Context, model string, n limit.Note, kno
 	n.Node = st.Node
 	var scope *limit.Scope
 	err := st.db.Update(ctx, failpoint.Fleet, func(tx store.Tx) error {
-		key := st.Keys.Limit(model)
+		key := st.Keys.Nodes().Limit(model)
 		stored := new(storagev1.Limit)
 		if _, err := records.Read(ctx, tx, key, stored); err != nil {
 			return err

@@ -59,7 +59,7 @@ func (st *Store) Beat(ctx context.Context, count int64, told News) (*Signs, erro
 	var s *Signs
 	err := st.db.Update(ctx, failpoint.Beat, func(tx store.Tx) (err error) {
 		s = new(Signs)
-		tx.Set(st.Keys.Beat(st.Node), records.Encode(beatOf(count, told)))
+		tx.Set(st.Keys.Nodes().Beat(st.Node), records.Encode(beatOf(count, told)))
 		if s.Beats, s.News, err = st.readBeats(ctx, tx); err != nil {
 			return err
 		}
@@ -88,7 +88,7 @@ func (st *Store) Beats(ctx context.Context) (beats map[mapreduce.NodeID]int64, e
 
 func (rec Records) readBeats(ctx context.Context, tx store.Tx) (map[mapreduce.NodeID]int64, map[mapreduce.NodeID]News, error) {
 	beats, news := make(map[mapreduce.NodeID]int64), make(map[mapreduce.NodeID]News)
-	pairs, _, err := tx.Snapshot().GetRange(ctx, rec.Keys.Beats(), store.RangeOptions{})
+	pairs, _, err := tx.Snapshot().GetRange(ctx, rec.Keys.Nodes().Beats(), store.RangeOptions{})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -14,7 +14,7 @@ func (st *Store) Epoch(ctx context.Context, id mapreduce.SessionID) (int64, mapr
 	var sess storagev1.Session
 	err := st.db.View(ctx, func(tx store.Tx) error {
 		sess.Reset()
-		_, err := records.Read(ctx, tx, st.Keys.Session(id), &sess)
+		_, err := records.Read(ctx, tx, st.Keys.Nodes().Session(id), &sess)
 		return err
 	})
 	return sess.Epoch, mapreduce.NodeID(sess.Node), err
@@ -40,9 +40,9 @@ func (st *Store) Sessions(ctx context.Context, after mapreduce.SessionID, limit 
 	err := st.db.View(ctx, func(tx store.Tx) error {
 		// An earlier run of the transaction may have filled it.
 		refs = refs[:0]
-		r := st.Keys.Sessions()
+		r := st.Keys.Nodes().Sessions()
 		if after != "" {
-			r.Begin = store.Single(st.Keys.Session(after)).End
+			r.Begin = store.Single(st.Keys.Nodes().Session(after)).End
 		}
 
 		pairs, m, err := tx.Snapshot().GetRange(ctx, r, store.RangeOptions{Limit: limit})

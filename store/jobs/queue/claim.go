@@ -56,7 +56,7 @@ func (t *turn) claimUnits(ctx context.Context, values [][]byte) error {
 
 	// The node is alive, whatever others took it for.
 	if own[0] != nil {
-		t.Tx.Clear(t.Keys.Doubt(t.Node))
+		t.Tx.Clear(t.Keys.Nodes().Doubt(t.Node))
 	}
 
 	return t.claimNew(ctx, grant)
@@ -82,7 +82,7 @@ func (t *turn) isBound(s WorkerSlots, value []byte) (bool, error) {
 	if value == nil {
 		return false, nil
 	}
-	if err := records.Decode(t.Keys.Session(s.Session), value, &sess); err != nil {
+	if err := records.Decode(t.Keys.Nodes().Session(s.Session), value, &sess); err != nil {
 		return false, err
 	}
 	return sess.Node == string(t.Node) && sess.Epoch == s.Epoch, nil
@@ -339,6 +339,6 @@ func (s *slotAssigner) writeHeld(t *turn) {
 		for _, h := range s.held[i].Units {
 			h.Job = string(t.Job)
 		}
-		t.Tx.Set(t.Keys.Held(worker.Session, t.in.Claim.ID), records.Encode(&s.held[i]))
+		t.Tx.Set(t.Keys.Nodes().Held(worker.Session, t.in.Claim.ID), records.Encode(&s.held[i]))
 	}
 }

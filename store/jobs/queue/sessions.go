@@ -68,7 +68,7 @@ func (st *Sessions) Bind(ctx context.Context, hello *mapreduce.Hello, tenant map
 	err := st.db.Update(ctx, failpoint.Bind, func(tx store.Tx) error {
 		b = &Binding{Epoch: epoch}
 		var sess storagev1.Session
-		if _, err := records.Read(ctx, tx, st.Keys.Session(id), &sess); err != nil {
+		if _, err := records.Read(ctx, tx, st.Keys.Nodes().Session(id), &sess); err != nil {
 			return err
 		}
 
@@ -76,7 +76,7 @@ func (st *Sessions) Bind(ctx context.Context, hello *mapreduce.Hello, tenant map
 			return errs.New(errs.Aborted, "session %s was taken up by another stream since", id)
 		}
 
-		tx.Set(st.Keys.Session(id), records.Encode(&storagev1.Session{
+		tx.Set(st.Keys.Nodes().Session(id), records.Encode(&storagev1.Session{
 			Node: string(st.Node), Epoch: epoch, Embedded: hello.Embedded,
 		}))
 		if err := st.nodes.EndDoubt(ctx, tx); err != nil {
@@ -135,7 +135,7 @@ func (st *Sessions) Expire(ctx context.Context, id mapreduce.SessionID, node map
 		loss = &Loss{Done: true}
 
 		var sess storagev1.Session
-		found, err := records.Read(ctx, tx, st.Keys.Session(id), &sess)
+		found, err := records.Read(ctx, tx, st.Keys.Nodes().Session(id), &sess)
 		if err != nil || !found {
 			return err
 		}
@@ -145,7 +145,7 @@ func (st *Sessions) Expire(ctx context.Context, id mapreduce.SessionID, node map
 			// A further step, of whoever takes it: several may have found the session so.
 		case sess.Node == string(node) && sess.Epoch == epoch:
 			// The first step: from here on no claim for the session commits.
-			tx.Set(st.Keys.Session(id), records.Encode(&storagev1.Session{Epoch: epoch + 1}))
+			tx.Set(st.Keys.Nodes().Session(id), records.Encode(&storagev1.Session{Epoch: epoch + 1}))
 		default:
 			return nil // it is alive elsewhere
 		}
@@ -164,7 +164,7 @@ func (st *Sessions) Expire(ctx context.Context, id mapreduce.SessionID, node map
 
 		loss.Units, loss.Done = s.swept, !s.more
 		if loss.Done {
-			tx.Clear(st.Keys.Session(id))
+			tx.Clear(st.Keys.Nodes().Session(id))
 		}
 		return nil
 	})
@@ -197,7 +197,7 @@ type sweep struct {
 // sweepHeld visits the session's claims, at most about limit units of them (0: all).
 func (s *sweep) sweepHeld(ctx context.Context, limit int) error {
 	s.jobs, s.back, s.failed = make(map[mapreduce.JobID]*Changes), make(map[mapreduce.JobID]int64), make(map[mapreduce.JobID]bool)
-	pairs, more, err := s.tx.GetRange(ctx, s.Keys.HeldBy(s.session), store.RangeOptions{Limit: limit})
+	pairs, more, err := s.tx.GetRange(ctx, s.Keys.Nodes().HeldBy(s.session), store.RangeOptions{Limit: limit})
 	if err != nil {
 		return err
 	}
@@ -338,7 +338,7 @@ func (s *sweep) readoptUnits(ctx context.Context, holding []mapreduce.Held, clai
 
 	for i := 0; i < len(taken); i += records.MaxBatch {
 		held := &storagev1.Held{Units: taken[i:min(i+records.MaxBatch, len(taken))]}
-		s.tx.Set(s.Keys.Held(s.session, name(i)), records.Encode(held))
+		s.tx.Set(s.Keys.Nodes().Held(s.session, name(i)), records.Encode(held))
 	}
 
 	return nil

@@ -236,7 +236,7 @@ func (t *turn) runTurn(ctx context.Context) error {
 	}
 
 	for _, h := range t.in.Release {
-		t.Tx.Clear(t.Keys.Held(h.Session, h.Claim))
+		t.Tx.Clear(t.Keys.Nodes().Held(h.Session, h.Claim))
 	}
 
 	t.out.Told = t.Told
@@ -282,12 +282,12 @@ func (t *turn) inputKeys() [][]byte {
 	ks := [][]byte{t.Keys.Job(t.Job).Ctl()}
 	if c := t.in.Claim; c != nil {
 		for _, s := range c.Workers {
-			ks = append(ks, t.Keys.Session(s.Session), t.Keys.Held(s.Session, c.ID))
+			ks = append(ks, t.Keys.Nodes().Session(s.Session), t.Keys.Nodes().Held(s.Session, c.ID))
 		}
 
-		ks = append(ks, t.Keys.Doubt(t.Node), t.Keys.Grant(mapreduce.JobScope(t.Job), t.Node))
+		ks = append(ks, t.Keys.Nodes().Doubt(t.Node), t.Keys.Nodes().Grant(mapreduce.JobScope(t.Job), t.Node))
 		if c.Calls.Slots > 0 {
-			ks = append(ks, t.Keys.Grant(mapreduce.FleetScope(), t.Node))
+			ks = append(ks, t.Keys.Nodes().Grant(mapreduce.FleetScope(), t.Node))
 		}
 	}
 

@@ -31,7 +31,7 @@ func (changes *Changes) tellParent(ctx context.Context, u *storagev1.Unit, n key
 		// The tree is being planned again, because a document that could not
 		// be parsed is tried again. What is planned counts u as it was.
 		var cursor storagev1.Plan
-		if _, err := records.Read(ctx, changes.Tx, changes.Keys.Job(changes.Job).Plan(1), &cursor); err != nil || u.Index >= cursor.Cursor {
+		if _, err := records.Read(ctx, changes.Tx, changes.Keys.Plans(changes.Job).Cursor(1), &cursor); err != nil || u.Index >= cursor.Cursor {
 			return err
 		}
 	}

@@ -44,9 +44,9 @@ func (rec *UnitRecords) DropLevel(tx store.Tx, id mapreduce.JobID, level int64, 
 	}
 
 	tx.ClearRange(rec.keys.Queues(id).FailedLevel(level))
-	tx.ClearRange(rec.keys.Job(id).PicksLevel(level))
+	tx.ClearRange(rec.keys.Plans(id).PicksLevel(level))
 	tx.ClearRange(rec.keys.Queues(id).WaitLevel(level))
-	tx.Clear(rec.keys.Job(id).Plan(level))
+	tx.Clear(rec.keys.Plans(id).Cursor(level))
 
 	for shard := range shards {
 		tx.ClearRange(rec.keys.Queues(id).ReadyLevel(shard, keys.ClassRequeued, level))

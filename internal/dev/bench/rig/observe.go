@@ -36,7 +36,7 @@ type Observer struct {
 func newObserver(s store.Store, space *keys.Space) *Observer {
 	checkpoint, _ := space.Job("").NextCheckpoint()
 	return &Observer{
-		Store: s, space: space, held: space.HeldAll(), runs: space.AllTenants().Runs(), Claims: new(Sample),
+		Store: s, space: space, held: space.Nodes().HeldAll(), runs: space.AllTenants().Runs(), Claims: new(Sample),
 		ctl: withoutJob(space.Job("").Ctl()), kept: withoutJob(checkpoint),
 		ready: make(map[mapreduce.JobID]time.Time), turns: make(map[mapreduce.JobID][]time.Time),
 		moved: make(map[mapreduce.JobID]time.Time),
