@@ -15,7 +15,7 @@ import (
 
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/pebble"
-	"github.com/coditect/mapreduce/store/pebble/internal/integrity"
+	"github.com/coditect/mapreduce/store/pebble/internal/files"
 )
 
 const mark = "CODITECT_SYNCED"
@@ -35,11 +35,11 @@ var damagedEnds = map[string]func(b []byte) []byte{
 // and nothing is touched. Pebble itself takes the damage for the end of the log.
 func TestDamagedLogOfAKilledStore(t *testing.T) {
 	left := killedStore(t, 80)
-	files := readFolder(t, left, "data")
-	name := nameWith(t, files, ".log")
+	held := readFolder(t, left, "data")
+	name := nameWith(t, held, ".log")
 	for what, damage := range damagedEnds {
 		t.Run(what, func(t *testing.T) {
-			writeFile(t, left, "data/"+name, string(damage([]byte(files[name]))))
+			writeFile(t, left, "data/"+name, string(damage([]byte(held[name]))))
 			before := readFolder(t, left, "data")
 			for _, readOnly := range []bool{false, true} {
 				s, err := pebble.Open("data", pebble.Config{FS: left, ReadOnly: readOnly})
@@ -55,7 +55,7 @@ func TestDamagedLogOfAKilledStore(t *testing.T) {
 			}
 		})
 	}
-	writeFile(t, left, "data/"+name, files[name])
+	writeFile(t, left, "data/"+name, held[name])
 	if got := len(contents(t, open(t, pebble.Config{FS: left}))); got != 80 {
 		t.Errorf("with the whole log there are %d keys, want 80", got)
 	}
@@ -66,8 +66,8 @@ func TestDamagedLogOfAKilledStore(t *testing.T) {
 func TestDamagedManifestOfAKilledStore(t *testing.T) {
 	const keys = 400 // memory holds a third of them at most, so that the others are in tables
 	left := flushedStore(t, keys)
-	files := readFolder(t, left, "data")
-	name := nameWith(t, files, "MANIFEST-")
+	held := readFolder(t, left, "data")
+	name := nameWith(t, held, "MANIFEST-")
 	damages := map[string]func(b []byte) []byte{
 		"cut short by a byte": func(b []byte) []byte { return b[:len(b)-1] },
 		"cut in half":         func(b []byte) []byte { return b[:len(b)/2] },
@@ -77,14 +77,14 @@ func TestDamagedManifestOfAKilledStore(t *testing.T) {
 	}
 	for what, damage := range damages {
 		t.Run(what, func(t *testing.T) {
-			writeFile(t, left, "data/"+name, string(damage([]byte(files[name]))))
+			writeFile(t, left, "data/"+name, string(damage([]byte(held[name]))))
 			before := readFolder(t, left, "data")
 			for _, readOnly := range []bool{true, false} {
 				s, err := pebble.Open("data", pebble.Config{FS: left, ReadOnly: readOnly})
 				if err == nil {
 					t.Errorf("of %d keys that were acknowledged, %d are there, and nothing is said of it", keys, len(contents(t, s)))
 					mustClose(t, s)
-				} else if !errors.Is(err, store.ErrCorrupt) || !strings.Contains(err.Error(), fmt.Sprintf("%d bytes were synced", len(files[name]))) || !strings.Contains(err.Error(), "backup") {
+				} else if !errors.Is(err, store.ErrCorrupt) || !strings.Contains(err.Error(), fmt.Sprintf("%d bytes were synced", len(held[name]))) || !strings.Contains(err.Error(), "backup") {
 					t.Errorf("Open = %v, want %v, with what is damaged and advice", err, store.ErrCorrupt)
 				}
 			}
@@ -93,7 +93,7 @@ func TestDamagedManifestOfAKilledStore(t *testing.T) {
 			}
 		})
 	}
-	writeFile(t, left, "data/"+name, files[name]+"a record that was being written")
+	writeFile(t, left, "data/"+name, held[name]+"a record that was being written")
 	if got := len(contents(t, open(t, pebble.Config{FS: left}))); got != keys {
 		t.Errorf("with the whole manifest there are %d keys, want %d", got, keys)
 	}
@@ -103,15 +103,15 @@ func TestDamagedManifestOfAKilledStore(t *testing.T) {
 // as well, then and at every later time.
 func TestLogThatIsCutWhileTheStoreIsOpened(t *testing.T) {
 	left := killedStore(t, 80)
-	files := readFolder(t, left, "data")
-	name := nameWith(t, files, ".log")
+	held := readFolder(t, left, "data")
+	name := nameWith(t, held, ".log")
 	opened := 0
 	cutting := openHookFS{FS: left, beforeOpen: func(path string) {
 		if !strings.HasSuffix(path, name) {
 			return
 		}
 		if opened++; opened == 2 { // the first time it is checked
-			writeFile(t, left, path, files[name][:len(files[name])/2])
+			writeFile(t, left, path, held[name][:len(held[name])/2])
 		}
 	}}
 	for range 2 {
@@ -161,14 +161,14 @@ func flushedStore(t *testing.T, keys int) *vfs.MemFS {
 // not may be lost without damage: the logs still have what it names.
 func isManifestMarked(t *testing.T, disk vfs.FS) bool {
 	t.Helper()
-	files := readFolder(t, disk, "data")
-	name := nameWith(t, files, "MANIFEST-")
-	number, _ := integrity.ManifestNumber(name)
-	marked, err := integrity.ReadMark(disk, "data")
+	held := readFolder(t, disk, "data")
+	name := nameWith(t, held, "MANIFEST-")
+	number, _ := files.ManifestNumber(name)
+	marked, err := files.ReadMark(disk, "data")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return marked.LengthOf(number) == uint64(len(files[name]))
+	return marked.LengthOf(number) == uint64(len(held[name]))
 }
 
 // The mark itself proves nothing that it does not hold: a store with an older mark, a
@@ -201,9 +201,9 @@ func TestMarksThatAreLost(t *testing.T) {
 				set(t, s, key, "")
 			}
 			killed := left.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))})
-			files := readFolder(t, killed, "data")
-			log := nameWith(t, files, ".log")
-			writeFile(t, killed, "data/"+log, files[log][:len(files[log])/2])
+			held := readFolder(t, killed, "data")
+			log := nameWith(t, held, ".log")
+			writeFile(t, killed, "data/"+log, held[log][:len(held[log])/2])
 			if _, err := pebble.Open("data", pebble.Config{FS: killed}); !errors.Is(err, store.ErrCorrupt) {
 				t.Errorf("the next commits are lost without a word: Open = %v", err)
 			}

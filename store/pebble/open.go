@@ -14,7 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/coditect/mapreduce/store"
-	"github.com/coditect/mapreduce/store/pebble/internal/integrity"
+	"github.com/coditect/mapreduce/store/pebble/internal/files"
 )
 
 // Open opens the store in folder, and creates the folder if necessary. It
@@ -32,6 +32,13 @@ func Open(folder string, config Config) (*Store, error) {
 	return s, err
 }
 
+// An opening is a store that is being opened: nothing runs yet, and its files are checked
+// before any is changed.
+type opening struct {
+	*Store
+	recorded files.Format // what is to be there, once the folder is locked
+}
+
 func openFolder(folder string, config Config) (*Store, error) {
 	folder, err := prepareFolder(folder, config.FS)
 	if err != nil {
@@ -39,11 +46,12 @@ func openFolder(folder string, config Config) (*Store, error) {
 	}
 
 	if config.FS == vfs.Default {
-		config.FS = privateFS{FS: config.FS, readOnly: config.ReadOnly}
+		config.FS = files.PrivateFS{FS: config.FS, ReadOnly: config.ReadOnly}
 	}
 
 	s := &Store{config: config, folder: folder, seed: maphash.MakeSeed(), queue: newQueue()}
-	if err := s.checkOwnership(); err != nil { // before the lock, for that would make a file
+	opening := &opening{Store: s}
+	if err := opening.checkOwnership(); err != nil { // before the lock, for that would make a file
 		return nil, err
 	}
 
@@ -51,7 +59,7 @@ func openFolder(folder string, config Config) (*Store, error) {
 		return nil, err
 	}
 
-	if err := s.openDatabase(); err != nil {
+	if err := opening.openDatabase(); err != nil {
 		return nil, errors.Join(err, s.lock.Close())
 	}
 	return s, nil
@@ -60,12 +68,12 @@ func openFolder(folder string, config Config) (*Store, error) {
 // prepareFolder creates folder and returns its canonical path. Pebble tracks by
 // name which folders this process has locked. Opening and closing the lock file
 // under another name would lose the lock.
-func prepareFolder(folder string, files vfs.FS) (string, error) {
-	if err := files.MkdirAll(folder, privateFolder); err != nil {
+func prepareFolder(folder string, fsys vfs.FS) (string, error) {
+	if err := fsys.MkdirAll(folder, files.PrivateFolder); err != nil {
 		return "", fmt.Errorf("store/pebble: %w", err)
 	}
 
-	if files != vfs.Default {
+	if fsys != vfs.Default {
 		return folder, nil
 	}
 
@@ -82,12 +90,12 @@ func prepareFolder(folder string, files vfs.FS) (string, error) {
 // checkOwnership returns an error unless the folder holds a store that this program
 // can read, or no files of others. Otherwise their files could be deleted together
 // with the store, or the store with their files.
-func (s *Store) checkOwnership() error {
+func (o *opening) checkOwnership() error {
 	// The names first: the format is written before all other files, so it is there if they are.
 	// The other way round, a store that another process is making would seem to have lost it.
-	names, unlisted := s.config.FS.List(s.folder)
-	recorded, err := integrity.ReadFormat(s.config.FS, s.folder)
-	if err != nil || recorded.State != integrity.StateNone {
+	names, unlisted := o.config.FS.List(o.folder)
+	recorded, err := files.ReadFormat(o.config.FS, o.folder)
+	if err != nil || recorded.State != files.StateNone {
 		return err
 	}
 
@@ -97,22 +105,22 @@ func (s *Store) checkOwnership() error {
 
 	slices.Sort(names)
 	for _, name := range names {
-		if !ofStore(name) && !slices.Contains(s.config.Beside, name) {
+		if !files.OfStore(name) && !slices.Contains(o.config.Beside, name) {
 			return fmt.Errorf("%w: %s holds %q and no store; name a folder that is new, empty, or a store's",
-				store.ErrForeign, s.folder, name)
+				store.ErrForeign, o.folder, name)
 		}
 	}
 
 	for _, name := range names { // that file is written before all others
-		if ofPebble(name) || name == integrity.MarkFile {
-			return fmt.Errorf("%w: %s holds %q, and %s is missing, which every store has; restore it from a copy", store.ErrCorrupt, s.folder, name, integrity.FormatFile)
+		if files.OfPebble(name) || name == files.MarkFile {
+			return fmt.Errorf("%w: %s holds %q, and %s is missing, which every store has; restore it from a copy", store.ErrCorrupt, o.folder, name, files.FormatFile)
 		}
 	}
 	return nil
 }
 
-func lockFolder(files vfs.FS, folder string) (*pebbledb.Lock, error) {
-	lock, err := pebbledb.LockDirectory(folder, files)
+func lockFolder(fsys vfs.FS, folder string) (*pebbledb.Lock, error) {
+	lock, err := pebbledb.LockDirectory(folder, fsys)
 	switch {
 	case err == nil:
 		return lock, nil
@@ -137,65 +145,65 @@ func isLockHeld(err error) bool {
 }
 
 // openDatabase opens the database in the locked folder and starts its goroutines.
-func (s *Store) openDatabase() error {
-	recorded, err := integrity.ReadFormat(s.config.FS, s.folder) // it may have changed before the lock
+func (o *opening) openDatabase() error {
+	var err error
+	if o.recorded, err = files.ReadFormat(o.config.FS, o.folder); err != nil { // it may have changed before the lock
+		return err
+	}
+
+	o.register = files.NewRegister(o.config.FS, o.folder, o.recorded)
+	o.config.ReadOnly = o.config.ReadOnly && o.recorded.IsComplete()
+	version, manifest, err := o.verifyFiles()
 	if err != nil {
 		return err
 	}
 
-	s.register = integrity.NewRegister(s.config.FS, s.folder, recorded)
-	s.config.ReadOnly = s.config.ReadOnly && recorded.IsComplete()
-	version, manifest, err := s.verifyFiles(recorded)
-	if err != nil {
-		return err
-	}
-
-	if s.config.ReadOnly {
-		if s.db, err = s.openReadOnly(); err == nil {
-			s.startWorkers(version)
+	if o.config.ReadOnly {
+		if o.db, err = o.openReadOnly(); err == nil {
+			o.startWorkers(version)
 		}
 		return err
 	}
 
-	if err := s.checkRoom(); err != nil {
+	if err := o.checkRoom(); err != nil {
 		return err
 	}
-	if _, onDisk := s.config.FS.(privateFS); onDisk {
-		if err := s.makeFilesPrivate(); err != nil {
+	if _, onDisk := o.config.FS.(files.PrivateFS); onDisk {
+		if err := o.makeFilesPrivate(); err != nil {
 			return fmt.Errorf("store/pebble: %w", err)
 		}
 	}
 
-	if err := s.markInUse(recorded, version); err != nil {
+	if err := o.markInUse(version); err != nil {
 		return err
 	}
-	if s.mark, err = integrity.OpenMark(s.config.FS, s.folder, version, manifest); err != nil {
+	if o.mark, err = files.OpenMark(o.config.FS, o.folder, version, manifest); err != nil {
 		return err
 	}
 
-	if s.db, err = pebbledb.Open(s.folder, s.pebbleOptions()); err != nil {
-		return errors.Join(s.openError(err), s.mark.Close())
+	if o.db, err = pebbledb.Open(o.folder, o.pebbleOptions()); err != nil {
+		return errors.Join(o.openError(err), o.mark.Close())
 	}
 
-	err = s.confirmVersion(version)
-	if err == nil && !recorded.IsComplete() {
-		err = s.register.SetState(integrity.StateOpen, 0)
+	err = o.confirmVersion(version)
+	if err == nil && !o.recorded.IsComplete() {
+		err = o.register.SetState(files.StateOpen, 0)
 	}
 	if err != nil {
-		return errors.Join(err, s.db.Close(), s.mark.Close())
+		return errors.Join(err, o.db.Close(), o.mark.Close())
 	}
 
-	s.startWorkers(version)
+	o.startWorkers(version)
 	return nil
 }
 
 // confirmVersion returns an error if the newest group of the open database is older than
 // the files had when they were checked: they have been damaged since. The mark still
 // holds the version that was checked, so that the store is refused from now on.
-func (s *Store) confirmVersion(checked uint64) error {
-	version, err := readVersion(s.db)
+func (o *opening) confirmVersion(checked uint64) error {
+	version, err := readVersion(o.db)
 	if err == nil {
-		err = s.checkVersion(version, checked)
+		err = o.checkVersion(version, checked)
 	}
 	return err
 }
@@ -203,144 +211,125 @@ func (s *Store) confirmVersion(checked uint64) error {
 // verifyFiles checks the files without changing anything, so that a damaged store
 // stays as it was found. It returns the version of the last group and the number of the
 // manifest, which are 0 if the store is not complete.
-func (s *Store) verifyFiles(recorded integrity.Format) (version, manifest uint64, err error) {
-	found, err := pebbledb.Peek(s.folder, s.config.FS)
+func (o *opening) verifyFiles() (version, manifest uint64, err error) {
+	found, err := pebbledb.Peek(o.folder, o.config.FS)
 	if err != nil {
-		return 0, 0, s.openError(err)
+		return 0, 0, o.openError(err)
 	}
 
 	switch {
-	case found.Exists && recorded.State == integrity.StateNone:
-		return 0, 0, integrity.Damaged(s.folder + " holds a database without the file " + integrity.FormatFile)
-	case !recorded.IsComplete():
+	case found.Exists && o.recorded.State == files.StateNone:
+		return 0, 0, files.Damaged(o.folder + " holds a database without the file " + files.FormatFile)
+	case !o.recorded.IsComplete():
 		return 0, 0, nil
 	case !found.Exists:
-		return 0, 0, integrity.Damaged(s.folder + " lacks its database: no MANIFEST is named by a marker file")
+		return 0, 0, files.Damaged(o.folder + " lacks its database: no MANIFEST is named by a marker file")
 	}
 
-	had, err := integrity.ReadMark(s.config.FS, s.folder)
+	had, err := files.ReadMark(o.config.FS, o.folder)
 	if err != nil {
 		return 0, 0, err
 	}
 
-	manifest, _ = integrity.ManifestNumber(s.config.FS.PathBase(found.ManifestFilename)) // Peek knows it by that name
-	if err := integrity.CheckManifest(s.config.FS, found.ManifestFilename, had.LengthOf(manifest), recorded.State == integrity.StateClosed); err != nil {
+	manifest, _ = files.ManifestNumber(o.config.FS.PathBase(found.ManifestFilename)) // Peek knows it by that name
+	if err := files.CheckManifest(o.config.FS, found.ManifestFilename, had.LengthOf(manifest), o.recorded.State == files.StateClosed); err != nil {
 		return 0, 0, err
 	}
-	if err := integrity.CheckLogs(s.config.FS, s.folder, recorded.Logs); err != nil {
+	if err := files.CheckLogs(o.config.FS, o.folder, o.recorded.Logs); err != nil {
 		return 0, 0, err
 	}
 
-	version, err = s.storedVersion()
-	if s.config.ReadOnly && errors.Is(err, store.ErrCorrupt) {
-		return recorded.Version, manifest, nil // the version is in a damaged table; opening reports any further damage
+	version, err = o.storedVersion()
+	if o.config.ReadOnly && errors.Is(err, store.ErrCorrupt) {
+		return o.recorded.Version, manifest, nil // the version is in a damaged table; opening reports any further damage
 	}
 
 	if err == nil {
-		err = s.checkVersion(version, max(had.Version, recorded.Version))
+		err = o.checkVersion(version, max(had.Version, o.recorded.Version))
 	}
 	return version, manifest, err
 }
 
 // checkVersion returns an error if version is that of the newest group, and newer
 // groups were acknowledged.
-func (s *Store) checkVersion(version, acknowledged uint64) error {
+func (o *opening) checkVersion(version, acknowledged uint64) error {
 	if version >= acknowledged {
 		return nil
 	}
-	return integrity.Damaged(fmt.Sprintf("%s holds commits up to version %d, and those up to %d were acknowledged: its newest *.log file is cut short, damaged or missing, and what was stored last is lost with it",
-		s.folder, version, acknowledged))
+	return files.Damaged(fmt.Sprintf("%s holds commits up to version %d, and those up to %d were acknowledged: its newest *.log file is cut short, damaged or missing, and what was stored last is lost with it",
+		o.folder, version, acknowledged))
 }
 
 // markInUse records that from now on a failure of the machine may leave files half
 // written.
-func (s *Store) markInUse(recorded integrity.Format, version uint64) error {
-	switch recorded.State {
-	case integrity.StateNone:
-		return s.register.Reset(integrity.StateCreating)
-	case integrity.StateCreating:
-		return s.removeUnfinished()
+func (o *opening) markInUse(version uint64) error {
+	switch o.recorded.State {
+	case files.StateNone:
+		return o.register.Reset(files.StateCreating)
+	case files.StateCreating:
+		return o.removeUnfinished()
 	default:
-		return s.register.SetState(integrity.StateOpen, version)
+		return o.register.SetState(files.StateOpen, version)
 	}
 }
 
 // storedVersion returns the version of the last group, or an error if Pebble finds
 // damage on the way to it.
-func (s *Store) storedVersion() (uint64, error) {
-	db, err := s.openReadOnly()
+func (o *opening) storedVersion() (uint64, error) {
+	db, err := o.openReadOnly()
 	if err != nil {
 		return 0, err
 	}
 	version, err := readVersion(db)
 	if e := db.Close(); err == nil && e != nil {
-		err = s.openError(e)
+		err = o.openError(e)
 	}
 	return version, err
 }
 
 // openReadOnly opens the database without changing any file. Tables may be missing
 // or damaged if the store is opened for reading only.
-func (s *Store) openReadOnly() (*pebbledb.DB, error) {
-	options := s.pebbleOptions()
+func (o *opening) openReadOnly() (*pebbledb.DB, error) {
+	options := o.pebbleOptions()
 	options.ReadOnly = true
-	options.DisableConsistencyCheck = s.config.ReadOnly
-	db, err := pebbledb.Open(s.folder, options)
+	options.DisableConsistencyCheck = o.config.ReadOnly
+	db, err := pebbledb.Open(o.folder, options)
 	if err != nil {
-		return nil, s.openError(err)
+		return nil, o.openError(err)
 	}
 	return db, nil
 }
 
 // removeUnfinished removes Pebble's files of a store whose creation was interrupted
 // by a failure of the machine. Nothing was committed before
-// integrity.StateOpen. Files that are not Pebble's stay.
-func (s *Store) removeUnfinished() error {
-	err := s.register.Reset(integrity.StateCreating)
+// files.StateOpen. Files that are not Pebble's stay.
+func (o *opening) removeUnfinished() error {
+	err := o.register.Reset(files.StateCreating)
 	if err != nil {
 		return err
 	}
 
-	names, err := s.config.FS.List(s.folder)
+	names, err := o.config.FS.List(o.folder)
 	for _, name := range names {
-		if err == nil && ofPebble(name) {
-			err = s.config.FS.Remove(s.config.FS.PathJoin(s.folder, name))
+		if err == nil && files.OfPebble(name) {
+			err = o.config.FS.Remove(o.config.FS.PathJoin(o.folder, name))
 		}
 	}
 
 	if err != nil {
-		return fmt.Errorf("store/pebble: recreate %s: %w", s.folder, err)
+		return fmt.Errorf("store/pebble: recreate %s: %w", o.folder, err)
 	}
 	return nil
 }
 
-// ofStore reports whether a file has a name as this package or Pebble gives.
-// "lost+found" is in the root of every disk.
-func ofStore(name string) bool {
-	return ofPebble(name) || integrity.Owns(name) || name == "LOCK" || name == "lost+found"
-}
-
-// ofPebble reports whether a file has a name as Pebble gives.
-func ofPebble(name string) bool {
-	for _, pattern := range []string{
-		"MANIFEST-[0-9]*", "OPTIONS-[0-9]*", "marker.*", "[0-9]*.log", "[0-9]*.sst", "[0-9]*.blob", "[0-9]*.dbtmp",
-		"temporary.[0-9]*.dbtmp",
-	} {
-		if ok, _ := filepath.Match(pattern, name); ok { // the patterns are well formed
-			return true
-		}
-	}
-	return false
-}
-
 // openError distinguishes damage, which trying again does not repair, from errors
 // of the operating system. Missing files and invalid contents count as damage.
-func (s *Store) openError(err error) error {
+func (o *opening) openError(err error) error {
 	var errno syscall.Errno
 	if errors.As(err, &errno) && errno != syscall.ENOENT || errors.Is(err, fs.ErrPermission) {
-		return fmt.Errorf("store/pebble: open %s: %w", s.folder, err)
+		return fmt.Errorf("store/pebble: open %s: %w", o.folder, err)
 	}
-	return integrity.Damaged(s.folder + ": " + err.Error())
+	return files.Damaged(o.folder + ": " + err.Error())
 }
 
 // readVersion returns the version of the last group in db.
@@ -355,7 +344,7 @@ func readVersion(db *pebbledb.DB) (uint64, error) {
 
 	defer func() { _ = closer.Close() }() // only frees memory
 	if len(value) != 8 {
-		return 0, integrity.Damaged(fmt.Sprintf("the version has %d bytes", len(value)))
+		return 0, files.Damaged(fmt.Sprintf("the version has %d bytes", len(value)))
 	}
 	return binary.BigEndian.Uint64(value), nil
 }

@@ -11,19 +11,19 @@ import (
 	pebbledb "github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
 
-	"github.com/coditect/mapreduce/store/pebble/internal/integrity"
+	"github.com/coditect/mapreduce/store/pebble/internal/files"
 )
 
 // pebbleOptions returns Pebble's settings for small writes, queues that leave many
 // tombstones, and a disk that other programs use too.
 func (s *Store) pebbleOptions() *pebbledb.Options {
-	files := s.config.FS
+	fsys := s.config.FS
 	if s.mark != nil {
-		files = integrity.MarkedFS{FS: files, Mark: s.mark, Unmarked: s.warnUnmarked}
+		fsys = files.MarkedFS{FS: fsys, Mark: s.mark, Unmarked: s.warnUnmarked}
 	}
 
 	o := &pebbledb.Options{
-		FS:                          integrity.LoggedFS{FS: integrity.OrderedFS{FS: files}, Register: s.register},
+		FS:                          files.LoggedFS{FS: files.OrderedFS{FS: fsys}, Register: s.register},
 		Lock:                        s.lock,
 		CacheSize:                   s.config.CacheSize,
 		Merger:                      s.sumMerger(),

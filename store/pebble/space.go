@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/store"
-	"github.com/coditect/mapreduce/store/pebble/internal/integrity"
 )
 
 // checkSpaceEvery is how long a measurement of the free space is used.
@@ -70,36 +69,6 @@ func (g *spaceGuard) spaceError(free uint64) error {
 
 func noSpaceError(folder string, free, need uint64) error {
 	return fmt.Errorf("%w: %d MiB are free for %s, but at least %d MiB must be free", store.ErrNoSpace, free>>20, folder, (need+1<<20-1)>>20)
-}
-
-// checkRoom returns an error if there is no space to write the contents of the logs
-// into tables. Pebble does that when it opens, and would try for ever.
-func (s *Store) checkRoom() error {
-	free, err := s.freeSpace()()
-	if err != nil || free >= s.config.MinFree {
-		return nil
-	}
-
-	names, err := s.config.FS.List(s.folder)
-	if err != nil {
-		return fmt.Errorf("store/pebble: %w", err)
-	}
-
-	// A little, and as much as the logs hold.
-	need := s.config.MinFree / 16
-	for _, name := range names {
-		if _, ok := integrity.LogNumber(name); !ok {
-			continue
-		}
-		if info, err := s.config.FS.Stat(s.config.FS.PathJoin(s.folder, name)); err == nil {
-			need += uint64(info.Size())
-		}
-	}
-
-	if need = min(need, s.config.MinFree); free < need {
-		return fmt.Errorf("%w to open it; nothing is lost: free some space", noSpaceError(s.folder, free, need))
-	}
-	return nil
 }
 
 // logChange logs that space has become short, that it still is, or that there is

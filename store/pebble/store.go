@@ -5,7 +5,7 @@
 // writes. One committer takes all waiting requests, in order, and refuses those
 // that read keys which a newer commit wrote (history). The rest become a group: one
 // Pebble batch, one version, one write to the log. A publisher waits until the log
-// is synced, and marks the version as synced (integrity.Mark). Only then it makes the
+// is synced, and marks the version as synced (files.Mark). Only then it makes the
 // group's snapshot the one that new transactions read, and acknowledges the commits. So
 // a read version is always a synced group. Nothing that anyone saw is lost when the
 // machine fails, and Open says so if damage to a file has lost it. Later groups are
@@ -29,7 +29,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/coditect/mapreduce/store"
-	"github.com/coditect/mapreduce/store/pebble/internal/integrity"
+	"github.com/coditect/mapreduce/store/pebble/internal/files"
 )
 
 // Config configures a store. The zero value works.
@@ -113,9 +113,9 @@ type Store struct {
 	lock   *pebbledb.Lock
 	seed   maphash.Seed
 
-	register *integrity.Register
-	mark     *integrity.Mark // nil before the files are checked, and if the store is opened for reading only
-	unmarked logThrottle     // of marks that cannot be written
+	register *files.Register
+	mark     *files.Mark // nil before the files are checked, and if the store is opened for reading only
+	unmarked logThrottle // of marks that cannot be written
 
 	queue   queue   // from Commit to the committer
 	views   views   // from the publisher to transactions
@@ -191,7 +191,7 @@ func (s *Store) Close() error {
 // markClosed lets the next Open check more strictly for damage. It may fail on a
 // full disk without any loss.
 func (s *Store) markClosed(version uint64) {
-	if err := s.register.SetState(integrity.StateClosed, version); err != nil {
+	if err := s.register.SetState(files.StateClosed, version); err != nil {
 		s.config.Logger.Warn("store is closed but not marked so", "error", err)
 	}
 }

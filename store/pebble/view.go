@@ -9,7 +9,7 @@ import (
 
 	pebbledb "github.com/cockroachdb/pebble/v2"
 
-	"github.com/coditect/mapreduce/store/pebble/internal/integrity"
+	"github.com/coditect/mapreduce/store/pebble/internal/files"
 )
 
 // A view is the state of the store after a group of commits.
@@ -112,7 +112,7 @@ func (v *view) withValue(key []byte, use func(value []byte)) error {
 func readError(err error) error {
 	if pebbledb.IsCorruptionError(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		text, _, _ := strings.Cut(err.Error(), "\n") // the rest are names of types
-		return integrity.Damaged(text)
+		return files.Damaged(text)
 	}
 	return fmt.Errorf("store/pebble: read: %w", err)
 }

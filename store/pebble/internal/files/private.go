@@ -1,4 +1,4 @@
-package pebble
+package files
 
 import (
 	"errors"
@@ -10,69 +10,70 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// A privateFS is the file system of the operating system. What it creates only the
+// A PrivateFS is the file system of the operating system. What it creates only the
 // owner can read and write.
-type privateFS struct {
+type PrivateFS struct {
 	vfs.FS
-	readOnly bool // a folder that cannot be written to can be locked nonetheless
+	ReadOnly bool // a folder that cannot be written to can be locked nonetheless
 }
 
+// The modes of what a PrivateFS creates.
 const (
-	privateFile   = 0o600
-	privateFolder = 0o700
+	PrivateFile   = 0o600
+	PrivateFolder = 0o700
 )
 
-// makePrivate takes the permissions of others from a file. A file system without
+// MakePrivate takes the permissions of others from a file. A file system without
 // permissions refuses that, and there is nothing to protect.
-func makePrivate(name string) { _ = os.Chmod(name, privateFile) }
+func MakePrivate(name string) { _ = os.Chmod(name, PrivateFile) }
 
 // Create creates a file.
-func (f privateFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+func (f PrivateFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	file, err := f.FS.Create(name, category)
 	if err == nil {
-		makePrivate(name)
+		MakePrivate(name)
 	}
 	return file, err
 }
 
 // OpenReadWrite opens a file, and creates it if necessary.
-func (f privateFS) OpenReadWrite(name string, category vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+func (f PrivateFS) OpenReadWrite(name string, category vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
 	file, err := f.FS.OpenReadWrite(name, category, opts...)
 	if err == nil {
-		makePrivate(name)
+		MakePrivate(name)
 	}
 	return file, err
 }
 
 // ReuseForWrite turns oldname into newname.
-func (f privateFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
+func (f PrivateFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	file, err := f.FS.ReuseForWrite(oldname, newname, category)
 	if err == nil {
-		makePrivate(newname)
+		MakePrivate(newname)
 	}
 	return file, err
 }
 
 // MkdirAll creates a folder and those above it.
-func (f privateFS) MkdirAll(dir string, _ os.FileMode) error {
-	return f.FS.MkdirAll(dir, privateFolder)
+func (f PrivateFS) MkdirAll(dir string, _ os.FileMode) error {
+	return f.FS.MkdirAll(dir, PrivateFolder)
 }
 
 // Lock locks a file, and creates it if necessary. If only reading is allowed, the lock
 // is shared with other readers, and excludes those that write.
-func (f privateFS) Lock(name string) (io.Closer, error) {
+func (f PrivateFS) Lock(name string) (io.Closer, error) {
 	lock, err := f.FS.Lock(name)
 	switch {
 	case err == nil:
-		makePrivate(name)
-	case f.readOnly && isUnwritable(err):
+		MakePrivate(name)
+	case f.ReadOnly && isUnwritable(err):
 		return lockShared(name)
 	}
 	return lock, err
 }
 
 // Unwrap returns the underlying file system.
-func (f privateFS) Unwrap() vfs.FS { return f.FS }
+func (f PrivateFS) Unwrap() vfs.FS { return f.FS }
 
 // isUnwritable reports whether err means that a file may not be created or written.
 func isUnwritable(err error) bool {
@@ -95,18 +96,4 @@ func lockShared(name string) (io.Closer, error) {
 		return nil, errors.Join(err, file.Close())
 	}
 	return file, nil
-}
-
-// makeFilesPrivate takes the permissions of others from the files of a store that was
-// made without this care.
-func (s *Store) makeFilesPrivate() error {
-	names, err := s.config.FS.List(s.folder)
-	for _, name := range names {
-		path := s.config.FS.PathJoin(s.folder, name)
-		info, statErr := os.Lstat(path)
-		if ofStore(name) && statErr == nil && info.Mode().IsRegular() && info.Mode().Perm()&^privateFile != 0 {
-			makePrivate(path)
-		}
-	}
-	return err
 }

@@ -1,4 +1,4 @@
-package integrity_test
+package files_test
 
 import (
 	"errors"
@@ -10,21 +10,21 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/store"
-	"github.com/coditect/mapreduce/store/pebble/internal/integrity"
+	"github.com/coditect/mapreduce/store/pebble/internal/files"
 )
 
 func newFolder(t *testing.T) vfs.FS {
 	t.Helper()
-	files := vfs.NewMem()
-	if err := files.MkdirAll("data", 0o700); err != nil {
+	fsys := vfs.NewMem()
+	if err := fsys.MkdirAll("data", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	return files
+	return fsys
 }
 
-func write(t *testing.T, files vfs.FS, name, text string) {
+func write(t *testing.T, fsys vfs.FS, name, text string) {
 	t.Helper()
-	f, err := files.Create("data/"+name, vfs.WriteCategoryUnspecified)
+	f, err := fsys.Create("data/"+name, vfs.WriteCategoryUnspecified)
 	if err == nil {
 		_, err = io.WriteString(f, text)
 	}
@@ -42,34 +42,34 @@ func must(t *testing.T, err error) {
 
 // The file lists each log from when it is reported until before it is removed or reused.
 func TestRegister(t *testing.T) {
-	files := newFolder(t)
-	empty, err := integrity.ReadFormat(files, "data")
+	fsys := newFolder(t)
+	empty, err := files.ReadFormat(fsys, "data")
 	must(t, err)
-	if empty.State != integrity.StateNone || empty.IsComplete() {
+	if empty.State != files.StateNone || empty.IsComplete() {
 		t.Errorf("a folder without the file reads %+v", empty)
 	}
-	r := integrity.NewRegister(files, "data", empty)
-	must(t, r.Reset(integrity.StateCreating))
-	must(t, r.SetState(integrity.StateOpen, 7))
+	r := files.NewRegister(fsys, "data", empty)
+	must(t, r.Reset(files.StateCreating))
+	must(t, r.SetState(files.StateOpen, 7))
 	for _, log := range []uint64{12, 4, 12, 8} {
 		must(t, r.AddLog(log))
 	}
-	logged := integrity.LoggedFS{FS: files, Register: r}
+	logged := files.LoggedFS{FS: fsys, Register: r}
 	for _, name := range []string{"000004.log", "000008.log", "000012.log"} {
-		write(t, files, name, "commits")
+		write(t, fsys, name, "commits")
 	}
 	must(t, logged.Remove("data/000004.log"))
 	f, err := logged.ReuseForWrite("data/000008.log", "data/000014.log", vfs.WriteCategoryUnspecified)
 	must(t, err)
 	must(t, f.Close())
-	got, err := integrity.ReadFormat(files, "data")
+	got, err := files.ReadFormat(fsys, "data")
 	must(t, err)
-	if d := cmp.Diff(integrity.Format{State: integrity.StateOpen, Version: 7, Logs: []uint64{12}}, got); d != "" {
+	if d := cmp.Diff(files.Format{State: files.StateOpen, Version: 7, Logs: []uint64{12}}, got); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
-	must(t, integrity.CheckLogs(files, "data", got.Logs))
-	must(t, files.Remove("data/000012.log"))
-	if err := integrity.CheckLogs(files, "data", got.Logs); !errors.Is(err, store.ErrCorrupt) || !strings.Contains(err.Error(), "data/000012.log is missing") {
+	must(t, files.CheckLogs(fsys, "data", got.Logs))
+	must(t, fsys.Remove("data/000012.log"))
+	if err := files.CheckLogs(fsys, "data", got.Logs); !errors.Is(err, store.ErrCorrupt) || !strings.Contains(err.Error(), "data/000012.log is missing") {
 		t.Errorf("a log that was taken away: %v", err)
 	}
 }
@@ -86,9 +86,9 @@ func TestFormatsThatAreRefused(t *testing.T) {
 		"another format 2 open 1\n":                store.ErrCorrupt,
 		"coditect store format 0 closed 1 2 3 4\n": store.ErrCorrupt,
 	} {
-		files := newFolder(t)
-		write(t, files, integrity.FormatFile, text)
-		if f, err := integrity.ReadFormat(files, "data"); !errors.Is(err, want) {
+		fsys := newFolder(t)
+		write(t, fsys, files.FormatFile, text)
+		if f, err := files.ReadFormat(fsys, "data"); !errors.Is(err, want) {
 			t.Errorf("%q reads %+v, %v, want %v", text, f, err, want)
 		}
 	}
@@ -96,10 +96,10 @@ func TestFormatsThatAreRefused(t *testing.T) {
 
 // A mark holds the newest version, and of the two newest manifests what was synced of them.
 func TestMark(t *testing.T) {
-	files := newFolder(t)
-	m, err := integrity.OpenMark(files, "data", 5, 0)
+	fsys := newFolder(t)
+	m, err := files.OpenMark(fsys, "data", 5, 0)
 	must(t, err)
-	marked := integrity.MarkedFS{FS: files, Mark: m, Unmarked: func(err error) { t.Error(err) }}
+	marked := files.MarkedFS{FS: fsys, Mark: m, Unmarked: func(err error) { t.Error(err) }}
 	for i, name := range []string{"MANIFEST-000001", "MANIFEST-000006", "MANIFEST-000009"} {
 		f, err := marked.Create("data/"+name, vfs.WriteCategoryUnspecified)
 		must(t, err)
@@ -112,7 +112,7 @@ func TestMark(t *testing.T) {
 	must(t, m.SetVersion(7))
 	must(t, m.SetVersion(6)) // the other slot
 	must(t, m.Close())
-	got, err := integrity.ReadMark(files, "data")
+	got, err := files.ReadMark(fsys, "data")
 	must(t, err)
 	if got.Version != 7 {
 		t.Errorf("version %d, want 7", got.Version)
@@ -126,10 +126,10 @@ func TestMark(t *testing.T) {
 
 func TestOwns(t *testing.T) {
 	for name, want := range map[string]bool{
-		integrity.FormatFile: true, integrity.FormatFile + ".new": true, integrity.MarkFile: true,
+		files.FormatFile: true, files.FormatFile + ".new": true, files.MarkFile: true,
 		"000004.log": false, "LOCK": false, "": false,
 	} {
-		if got := integrity.Owns(name); got != want {
+		if got := files.Owns(name); got != want {
 			t.Errorf("Owns(%q) = %v", name, got)
 		}
 	}
