@@ -11,6 +11,7 @@ import (
 	"github.com/coditect/mapreduce/store/fault"
 	"github.com/coditect/mapreduce/store/pebble"
 	"github.com/coditect/mapreduce/store/storetest"
+	"github.com/coditect/mapreduce/store/storetest/history"
 	"github.com/coditect/mapreduce/store/storetest/memory"
 )
 
@@ -68,7 +69,7 @@ func TestStorms(t *testing.T) {
 			t.Run(name+"/"+storm, func(t *testing.T) {
 				s := fault.New(inner(t), fault.Config{Rates: rates})
 				for seed := range uint64(5) {
-					if err := storetest.History(t.Context(), s, fmt.Sprintf("history/%d/", seed), seed); err != nil {
+					if err := history.Check(t.Context(), s, fmt.Sprintf("history/%d/", seed), seed); err != nil {
 						t.Error(err)
 					}
 				}

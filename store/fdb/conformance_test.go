@@ -14,6 +14,7 @@ import (
 	"github.com/coditect/mapreduce/store/fdb"
 	"github.com/coditect/mapreduce/store/storetest"
 	"github.com/coditect/mapreduce/store/storetest/driver"
+	"github.com/coditect/mapreduce/store/storetest/history"
 )
 
 // cluster returns the cluster file that tests are to use. They write under a
@@ -85,7 +86,7 @@ func TestHistoriesOfABuggyClient(t *testing.T) {
 	s := open(t)
 	defer s.Close()
 	for seed := range uint64(buggyHistories) {
-		if err := storetest.History(t.Context(), s, fmt.Sprint(below, seed, "/"), seed); err != nil {
+		if err := history.Check(t.Context(), s, fmt.Sprint(below, seed, "/"), seed); err != nil {
 			t.Error(err)
 		}
 	}

@@ -24,23 +24,31 @@ const (
 	rounds     = 25
 )
 
+// A race is a check whose transactions run at once, until they commit.
+type race struct {
+	*env
+	db *store.DB
+}
+
+func newRace(e *env) *race { return &race{env: e, db: e.retryingDB()} }
+
 // runConcurrently runs do in several goroutines, and ends the check if one fails.
-func (e *env) runConcurrently(do func(g int) error) {
+func (r *race) runConcurrently(do func(g int) error) {
 	errs := make([]error, goroutines)
 	var running sync.WaitGroup
 	for g := range goroutines {
 		running.Go(func() { errs[g] = do(g) })
 	}
 	running.Wait()
-	e.must("concurrent transactions", errors.Join(errs...))
+	r.must("concurrent transactions", errors.Join(errs...))
 }
 
 // updateOnce runs do in a transaction that sets a mark under name, so that a second
 // run after an unknown result does nothing.
-func (e *env) updateOnce(db *store.DB, name string, do func(tx store.Tx) error) error {
-	mark := e.prefixedKey("mark/" + name)
-	return db.Update(e.ctx, func(tx store.Tx) error {
-		done, err := tx.Get(e.ctx, mark)
+func (r *race) updateOnce(name string, do func(tx store.Tx) error) error {
+	mark := r.prefixedKey("mark/" + name)
+	return r.db.Update(r.ctx, func(tx store.Tx) error {
+		done, err := tx.Get(r.ctx, mark)
 		if err != nil || done != nil {
 			return err
 		}
@@ -51,11 +59,11 @@ func (e *env) updateOnce(db *store.DB, name string, do func(tx store.Tx) error) 
 }
 
 func exactCounters(e *env) {
-	db := e.retryingDB()
-	e.runConcurrently(func(g int) error {
+	r := newRace(e)
+	r.runConcurrently(func(g int) error {
 		for i := range rounds {
 			counter := e.prefixedKey(fmt.Sprint("n", i%2))
-			err := e.updateOnce(db, fmt.Sprint(g, "/", i), func(tx store.Tx) error {
+			err := r.updateOnce(fmt.Sprint(g, "/", i), func(tx store.Tx) error {
 				value, err := tx.Get(e.ctx, counter)
 				tx.Set(counter, []byte(encodeNumber(numberOf(value)+1)))
 				return err
@@ -67,14 +75,14 @@ func exactCounters(e *env) {
 		return nil
 	})
 
-	e.wantTotal(goroutines * rounds)
+	r.wantTotal(goroutines * rounds)
 }
 
 func exactAdds(e *env) {
-	db := e.retryingDB()
-	e.runConcurrently(func(g int) error {
+	r := newRace(e)
+	r.runConcurrently(func(g int) error {
 		for i := range rounds {
-			err := e.updateOnce(db, fmt.Sprint(g, "/", i), func(tx store.Tx) error {
+			err := r.updateOnce(fmt.Sprint(g, "/", i), func(tx store.Tx) error {
 				tx.Add(e.prefixedKey(fmt.Sprint("n", i%2)), 1)
 				return nil
 			})
@@ -85,21 +93,21 @@ func exactAdds(e *env) {
 		return nil
 	})
 
-	e.wantTotal(goroutines * rounds)
+	r.wantTotal(goroutines * rounds)
 }
 
 // wantTotal checks the sum over the counters.
-func (e *env) wantTotal(want int64) {
-	got, err := e.sumCounters(e.retryingDB())
-	e.must("total", err)
-	e.wantEqual("total", got, want)
+func (r *race) wantTotal(want int64) {
+	got, err := r.sumCounters()
+	r.must("total", err)
+	r.wantEqual("total", got, want)
 }
 
 // sumCounters sums the counters, some read by range and some by key.
-func (e *env) sumCounters(db *store.DB) (total int64, err error) {
-	err = db.View(e.ctx, func(tx store.Tx) error {
+func (r *race) sumCounters() (total int64, err error) {
+	err = r.db.View(r.ctx, func(tx store.Tx) error {
 		total = 0
-		first, err := tx.Get(e.ctx, e.prefixedKey("n0"))
+		first, err := tx.Get(r.ctx, r.prefixedKey("n0"))
 		if err != nil {
 			return err
 		}
@@ -107,7 +115,7 @@ func (e *env) sumCounters(db *store.DB) (total int64, err error) {
 		total += numberOf(first)
 		// Others may commit between the two reads.
 		runtime.Gosched()
-		rest, _, err := tx.GetRange(e.ctx, e.prefixedRange("n1", "o"), store.RangeOptions{})
+		rest, _, err := tx.GetRange(r.ctx, r.prefixedRange("n1", "o"), store.RangeOptions{})
 		for _, kv := range rest {
 			total += numberOf(kv.Value)
 		}
@@ -119,7 +127,7 @@ func (e *env) sumCounters(db *store.DB) (total int64, err error) {
 // wholeWorld moves amounts between accounts, by sets and by adds. Every reader must
 // see a total of zero.
 func wholeWorld(e *env) {
-	db := e.retryingDB()
+	r := newRace(e)
 
 	var moving sync.WaitGroup
 	moving.Add(goroutines / 2)
@@ -130,25 +138,25 @@ func wholeWorld(e *env) {
 		close(moved)
 	}()
 
-	e.runConcurrently(func(g int) error {
+	r.runConcurrently(func(g int) error {
 		if g%2 == 0 {
-			return e.watchTotal(db, moved)
+			return r.watchTotal(moved)
 		}
 		defer moving.Done()
-		return e.moveAmounts(db, g)
+		return r.moveAmounts(g)
 	})
 
 	<-moved
-	e.wantTotal(0)
+	r.wantTotal(0)
 }
 
 // moveAmounts moves one unit from a random account to another, many times.
-func (e *env) moveAmounts(db *store.DB, g int) error {
+func (r *race) moveAmounts(g int) error {
 	random := rand.New(rand.NewPCG(uint64(g), 0))
 	for i := range rounds {
-		from, to := e.prefixedKey(fmt.Sprint("n", random.IntN(5))), e.prefixedKey(fmt.Sprint("n", random.IntN(5)))
-		err := e.updateOnce(db, fmt.Sprint(g, "/", i), func(tx store.Tx) error {
-			value, err := tx.Get(e.ctx, from)
+		from, to := r.prefixedKey(fmt.Sprint("n", random.IntN(5))), r.prefixedKey(fmt.Sprint("n", random.IntN(5)))
+		err := r.updateOnce(fmt.Sprint(g, "/", i), func(tx store.Tx) error {
+			value, err := tx.Get(r.ctx, from)
 			tx.Set(from, []byte(encodeNumber(numberOf(value)-1)))
 			tx.Add(to, 1)
 			return err
@@ -163,9 +171,9 @@ func (e *env) moveAmounts(db *store.DB, g int) error {
 
 // watchTotal reads the total until all amounts have moved, but not for ever: in a
 // synctest bubble time would not advance for the others.
-func (e *env) watchTotal(db *store.DB, moved <-chan struct{}) error {
+func (r *race) watchTotal(moved <-chan struct{}) error {
 	for range 20 * rounds {
-		total, err := e.sumCounters(db)
+		total, err := r.sumCounters()
 		if err != nil {
 			return err
 		}
@@ -188,12 +196,12 @@ func (e *env) watchTotal(db *store.DB, moved <-chan struct{}) error {
 // stampsRace checks that the stamps of each goroutine grow from commit to commit,
 // and that all keys are found in the end.
 func stampsRace(e *env) {
-	db := e.retryingDB()
+	r := newRace(e)
 	stamps := make([][]string, goroutines)
 
-	e.runConcurrently(func(g int) error {
+	r.runConcurrently(func(g int) error {
 		for i := range rounds {
-			stamp, err := e.appendEntry(db, fmt.Sprint(g, "/", i))
+			stamp, err := r.appendEntry(fmt.Sprint(g, "/", i))
 			if err != nil {
 				return err
 			}
@@ -220,9 +228,9 @@ func stampsRace(e *env) {
 }
 
 // appendEntry appends an entry once, and returns its versionstamp.
-func (e *env) appendEntry(db *store.DB, name string) (stamp string, err error) {
-	err = e.updateOnce(db, name, func(tx store.Tx) error {
-		key := e.prefixedKey("log/" + placeholder)
+func (r *race) appendEntry(name string) (stamp string, err error) {
+	err = r.updateOnce(name, func(tx store.Tx) error {
+		key := r.prefixedKey("log/" + placeholder)
 		tx.SetVersionstampedKey(key, len(key)-len(placeholder), []byte(name))
 		return nil
 	})
@@ -230,8 +238,8 @@ func (e *env) appendEntry(db *store.DB, name string) (stamp string, err error) {
 		return "", err
 	}
 
-	err = db.View(e.ctx, func(tx store.Tx) error {
-		entries, _, err := tx.GetRange(e.ctx, store.Prefixed(e.prefixedKey("log/")), store.RangeOptions{})
+	err = r.db.View(r.ctx, func(tx store.Tx) error {
+		entries, _, err := tx.GetRange(r.ctx, store.Prefixed(r.prefixedKey("log/")), store.RangeOptions{})
 		for _, kv := range entries {
 			if string(kv.Value) == name {
 				stamp = string(kv.Key[len(kv.Key)-len(placeholder):])

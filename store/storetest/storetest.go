@@ -4,8 +4,8 @@
 // A check states one clause and fails by returning an error, so that the suite
 // itself can be tested against stores that are wrong on purpose. Two tests find
 // faults that no clause covers: Lockstep compares a driver with the reference in
-// package memory over interleaved transactions, and History lets goroutines race
-// and checks that some serial order explains what they saw.
+// package memory over interleaved transactions, and package history lets goroutines
+// race and checks that some serial order explains what they saw.
 //
 // Drivers with a clock of their own test clauses that need waiting, such as
 // store.MaxTxAge. The package is for tests only: it imports testing.
@@ -22,6 +22,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/storetest/history"
 )
 
 // Options tell what a driver is allowed to do. The zero value is the strictest.
@@ -94,7 +95,7 @@ func runHistory(t *testing.T, s store.Store, o Options) {
 		t.Fatal(err)
 	}
 	for seed := range uint64(histories) {
-		if err := History(t.Context(), s, fmt.Sprint(below, seed, "/"), seed); err != nil {
+		if err := history.Check(t.Context(), s, fmt.Sprint(below, seed, "/"), seed); err != nil {
 			t.Error(err)
 		}
 	}

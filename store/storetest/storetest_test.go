@@ -8,6 +8,7 @@ import (
 
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/storetest"
+	"github.com/coditect/mapreduce/store/storetest/history"
 	"github.com/coditect/mapreduce/store/storetest/memory"
 )
 
@@ -67,7 +68,7 @@ func wantHistoryFails(t *testing.T, wrap func(store.Store) store.Store) {
 	t.Helper()
 	const tries = 50
 	for seed := range uint64(tries) {
-		if err := storetest.History(t.Context(), wrap(new(memory.Store)), "", seed); err != nil {
+		if err := history.Check(t.Context(), wrap(new(memory.Store)), "", seed); err != nil {
 			t.Log(err)
 			return
 		}

@@ -1,4 +1,8 @@
-package storetest
+// Package history finds faults of a store that no clause of the contract covers: it lets
+// workers race, and searches for a serial order that explains what each of them saw.
+//
+// It is for tests only.
+package history
 
 import (
 	"bytes"
@@ -20,14 +24,17 @@ import (
 
 // The shape of a history.
 const (
-	historyWorkers = 6
-	historyUnits   = 3
-	historyRounds  = 30
+	workerCount = 6
+	unitCount   = 3
+	roundCount  = 30
 )
 
 // searchTime bounds the search for a serial order. Histories of this shape take
 // milliseconds.
 const searchTime = 30 * time.Second
+
+// maxBackoff keeps a check quick under faults.
+const maxBackoff = 5 * time.Millisecond
 
 // A verb is an operation of a worker on a unit.
 type verb string
@@ -89,18 +96,18 @@ type answer struct {
 	unit    unit // as the operation left it
 }
 
-// History lets workers race for a few units in random transactions. It returns an
+// Check lets workers race for a few units in random transactions. It returns an
 // error unless some serial order that agrees with real time explains all answers.
 // An operation without an answer may have happened at any later time. Keys are put
 // below prefix, which must be empty in s.
-func History(ctx context.Context, s store.Store, prefix string, seed uint64) error {
+func Check(ctx context.Context, s store.Store, prefix string, seed uint64) error {
 	// With so few attempts some results stay unknown.
 	h := &history{db: store.NewDB(s, store.Config{MaxAttempts: 10, MaxBackoff: maxBackoff}), prefix: prefix}
 
 	var workers sync.WaitGroup
-	operations := make([][]porcupine.Operation, historyWorkers)
-	errs := make([]error, historyWorkers)
-	for w := range historyWorkers {
+	operations := make([][]porcupine.Operation, workerCount)
+	errs := make([]error, workerCount)
+	for w := range workerCount {
 		workers.Go(func() {
 			random := rand.New(rand.NewPCG(seed, uint64(w)))
 			operations[w], errs[w] = h.runWorker(ctx, w, random)
@@ -133,10 +140,10 @@ type history struct {
 // seen.
 func (h *history) runWorker(ctx context.Context, worker int, random *rand.Rand) ([]porcupine.Operation, error) {
 	var done []porcupine.Operation
-	var seen [historyUnits]int
-	for round := range historyRounds {
+	var seen [unitCount]int
+	for round := range roundCount {
 		verbs := []verb{claim, claim, finish, requeue, reopen, look}
-		c := call{unit: random.IntN(historyUnits), verb: verbs[random.IntN(len(verbs))]}
+		c := call{unit: random.IntN(unitCount), verb: verbs[random.IntN(len(verbs))]}
 		c.attempt = seen[c.unit]
 
 		op := porcupine.Operation{ClientId: worker, Input: c, Call: h.clock.Add(1)}
@@ -203,7 +210,7 @@ func (h *history) runOperation(ctx context.Context, c call, id string) (a answer
 func registerModel() porcupine.Model {
 	return porcupine.Model{
 		Partition: func(all []porcupine.Operation) [][]porcupine.Operation {
-			units := make([][]porcupine.Operation, historyUnits)
+			units := make([][]porcupine.Operation, unitCount)
 			for _, op := range all {
 				u := op.Input.(call).unit
 				units[u] = append(units[u], op)
