@@ -9,6 +9,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/dev/testenv"
+	"github.com/coditect/mapreduce/orchestrator/enginetest"
 	"github.com/coditect/mapreduce/store/fault"
 	"github.com/coditect/mapreduce/worker"
 )
@@ -42,7 +43,7 @@ func TestSoakStorms(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for seed := range testenv.Storms(t, 3) {
 				t.Run(fmt.Sprint(seed), func(t *testing.T) {
-					virtually(t, func(t *testing.T) { weather(t, uint64(seed), s) })
+					enginetest.Virtually(t, func(t *testing.T) { weather(t, uint64(seed), s) })
 				})
 			}
 		})
@@ -56,7 +57,7 @@ const (
 )
 
 func stormSpec(seed uint64) mapreduce.JobSpec {
-	spec := script(map[string]string{
+	spec := enginetest.Script(map[string]string{
 		"script.seed": fmt.Sprint(seed), "script.latency": "lognormal:400ms,0.8", "script.output_bytes": "500",
 		"script.tokens_in": "300", "script.tokens_out": "100", "script.fail_rate": "0.03",
 	})
@@ -67,20 +68,20 @@ func stormSpec(seed uint64) mapreduce.JobSpec {
 
 // weather runs a job through a storm.
 func weather(t *testing.T, seed uint64, s storm) {
-	config, log := logged(steady())
+	config, log := enginetest.Logged(enginetest.Steady())
 	config.SmallResult = max(1, int64(seed%2*stormDocuments)) // of every other job the result is a unit that is claimed
-	f := newFleet(t, seed, 2, s.rates, config)
-	var members [3]*member
+	f := enginetest.NewFleet(t, seed, 2, s.rates, config)
+	var members [3]*enginetest.Member
 	for i := range members {
-		members[i] = f.join(stormWorker(i))
+		members[i] = f.Join(stormWorker(i))
 	}
 	spec := stormSpec(seed)
 	if s.parks {
 		spec.Vars["script.parks"], spec.Vars["script.park_for"] = "2", "700ms"
 	}
-	id := f.any().submit(spec, stormDocuments)
+	id := f.Any().Submit(spec, stormDocuments)
 	for end := time.Now().Add(30 * time.Minute); ; {
-		job, err := f.any().GetJob(t.Context(), id)
+		job, err := f.Any().GetJob(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,25 +94,25 @@ func weather(t *testing.T, seed uint64, s storm) {
 		if time.Now().After(end) {
 			t.Fatalf("job has not ended: %+v", job)
 		}
-		f.strike(s, &members)
+		strike(f, s, &members)
 	}
-	f.faults.Heal()
-	f.faults.Settle()
-	f.verify(id, 0)
-	if most, _ := f.counter.peak(id); most > stormParallelism || most < 2 {
+	f.Faults.Heal()
+	f.Faults.Settle()
+	verify(f, id, 0)
+	if most, _ := f.Counter.Peak(id); most > stormParallelism || most < 2 {
 		t.Errorf("%d attempts ran at once, want at most %d: %v; workers that were given up and lived: %v",
-			most, stormParallelism, f.counter.attemptsAtPeak(id), f.givenUp(log))
+			most, stormParallelism, attemptsAtPeak(f.Counter, id), givenUp(f, log))
 	}
 }
 
 // givenUp returns the sessions of workers that were taken for lost, and were alive: what
 // they run runs beside what others were given instead, until they hear of that.
-func (f *fleet) givenUp(log *logBook) map[string]bool {
+func givenUp(f *enginetest.Fleet, log *enginetest.LogBook) map[string]bool {
 	all := make(map[string]bool)
-	for _, line := range log.lines("worker lost") {
+	for _, line := range log.Lines("worker lost") {
 		_, session, _ := strings.Cut(line, " session=")
 		session, _, _ = strings.Cut(session, " ")
-		if !slices.Contains(f.killed, mapreduce.SessionID(session)) {
+		if !slices.Contains(f.Killed, mapreduce.SessionID(session)) {
 			all[session] = true
 		}
 	}
@@ -125,41 +126,41 @@ func stormWorker(i int) worker.Config {
 }
 
 // strike lets one thing happen, and waits a moment.
-func (f *fleet) strike(s storm, members *[3]*member) {
-	<-time.After(time.Duration(50+f.random.IntN(450)) * time.Millisecond)
-	out := s.outages && f.random.IntN(4) == 0
+func strike(f *enginetest.Fleet, s storm, members *[3]*enginetest.Member) {
+	<-time.After(time.Duration(50+f.Random.IntN(450)) * time.Millisecond)
+	out := s.outages && f.Random.IntN(4) == 0
 	if out {
-		f.faults.BeginOutage()
-		<-time.After(time.Duration(f.random.IntN(2500)) * time.Millisecond)
-	} else if s.outages && f.random.IntN(4) == 0 {
-		f.faults.Recover()
+		f.Faults.BeginOutage()
+		<-time.After(time.Duration(f.Random.IntN(2500)) * time.Millisecond)
+	} else if s.outages && f.Random.IntN(4) == 0 {
+		f.Faults.Recover()
 	}
 	node, drained, killed := -1, -1, -1
-	if s.freezes && f.random.IntN(3) == 0 {
-		f.zombie()
+	if s.freezes && f.Random.IntN(3) == 0 {
+		zombie(f)
 	}
-	if s.nodes && f.random.IntN(4) == 0 {
-		node = f.random.IntN(len(f.nodes))
-		f.stop(node, f.random.IntN(2) == 0)
+	if s.nodes && f.Random.IntN(4) == 0 {
+		node = f.Random.IntN(len(f.Nodes))
+		f.Stop(node, f.Random.IntN(2) == 0)
 	}
-	if s.kills && f.random.IntN(6) == 0 {
-		killed = f.random.IntN(len(members))
-		f.kill(members[killed])
+	if s.kills && f.Random.IntN(6) == 0 {
+		killed = f.Random.IntN(len(members))
+		f.Kill(members[killed])
 	}
-	if s.drains && !out && f.random.IntN(6) == 0 {
-		drained = f.random.IntN(len(members))
-		members[drained].stop()
+	if s.drains && !out && f.Random.IntN(6) == 0 {
+		drained = f.Random.IntN(len(members))
+		members[drained].Stop()
 	}
-	<-time.After(time.Duration(f.random.IntN(2500)) * time.Millisecond)
+	<-time.After(time.Duration(f.Random.IntN(2500)) * time.Millisecond)
 	if out {
-		f.faults.EndOutage()
+		f.Faults.EndOutage()
 	}
 	if node >= 0 {
-		f.start(node)
+		f.Start(node)
 	}
 	for _, i := range []int{drained, killed} {
 		if i >= 0 {
-			members[i] = f.join(stormWorker(i))
+			members[i] = f.Join(stormWorker(i))
 		}
 	}
 }
@@ -167,35 +168,35 @@ func (f *fleet) strike(s storm, members *[3]*member) {
 // zombie has an orchestrator stand still for a while. Most of the time its workers
 // notice, and go elsewhere. If not they have nobody to report to, and it must go on
 // before they are given up, or what they do is done again.
-func (f *fleet) zombie() {
-	n := f.node(f.random.IntN(len(f.nodes)))
-	n.gate.freeze()
-	still := time.Duration(f.random.IntN(2000)) * time.Millisecond
-	if f.random.IntN(4) > 0 {
+func zombie(f *enginetest.Fleet) {
+	n := f.Node(f.Random.IntN(len(f.Nodes)))
+	n.Gate.Freeze()
+	still := time.Duration(f.Random.IntN(2000)) * time.Millisecond
+	if f.Random.IntN(4) > 0 {
 		<-time.After(still / 2)
-		f.cut(n)
+		f.Cut(n)
 		still = 3 * still
 	}
 	<-time.After(still)
-	f.mend(n)
-	n.gate.thaw()
+	f.Mend(n)
+	n.Gate.Thaw()
 }
 
 // verify checks what holds after every storm.
-func (f *fleet) verify(id mapreduce.JobID, resumes int) {
-	t, n := f.t, f.any()
+func verify(f *enginetest.Fleet, id mapreduce.JobID, resumes int) {
+	t, n := f.T, f.Any()
 	t.Helper()
-	job := n.wantEnd(id, mapreduce.JobComplete)
+	job := n.WantEnd(id, mapreduce.JobComplete)
 	if job.TotalUnits != stormUnits || job.CompletedUnits != stormUnits || job.RunningUnits != 0 {
 		t.Errorf("%d units, %d complete, %d running; want all of %d complete", job.TotalUnits, job.CompletedUnits, job.RunningUnits, stormUnits)
 	}
-	units := n.units(id)
+	units := n.Units(id)
 	if len(units) != stormUnits {
 		t.Errorf("%d units are listed, want %d", len(units), stormUnits)
 	}
-	f.verifyCalls(units, resumes)
+	verifyCalls(f, units, resumes)
 	if resumes == 0 {
-		f.verifyLedger(id, units)
+		verifyLedger(f, id, units)
 	}
 	if err := n.CheckStore(t.Context(), mapreduce.CheckQuery{}, func(found mapreduce.Finding) error {
 		if found.Severity > mapreduce.Info {
@@ -209,36 +210,36 @@ func (f *fleet) verify(id mapreduce.JobID, resumes int) {
 
 // verifyCalls checks that no attempt ran twice, and that nothing that had been
 // done was done again, but for what was lost with workers.
-func (f *fleet) verifyCalls(units map[mapreduce.UnitID]*mapreduce.Unit, resumes int) {
-	t, c := f.t, f.counter
+func verifyCalls(f *enginetest.Fleet, units map[mapreduce.UnitID]*mapreduce.Unit, resumes int) {
+	t, c := f.T, f.Counter
 	t.Helper()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for h, n := range c.begun {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	for h, n := range c.Begun {
 		made := resumes > 0 && units[h.Unit].Level > 0 // anew, from inputs that changed
 		if n != 1 && !made {
 			t.Errorf("attempt %+v was begun %d times", h, n)
 		}
 	}
 	done := 0
-	for u, n := range c.done {
+	for u, n := range c.Done {
 		done += n
-		if n > 1 && f.lost == 0 {
+		if n > 1 && f.Lost == 0 {
 			t.Errorf("unit %s was done %d times, and no worker died", u, n)
 		}
 	}
 	again := resumes * (stormUnits - stormDocuments) // reduces above what was tried again
-	if done > stormUnits+f.lost+again {
-		t.Errorf("%d results for %d units, with %d lost", done, stormUnits, f.lost)
+	if done > stormUnits+f.Lost+again {
+		t.Errorf("%d results for %d units, with %d lost", done, stormUnits, f.Lost)
 	}
-	if int(c.calls) > stormUnits+f.lost+again {
-		t.Errorf("%d calls for %d units of one call, with %d lost", c.calls, stormUnits, f.lost)
+	if int(c.Calls) > stormUnits+f.Lost+again {
+		t.Errorf("%d calls for %d units of one call, with %d lost", c.Calls, stormUnits, f.Lost)
 	}
 	for id, u := range units {
 		switch {
 		case u.State != mapreduce.UnitComplete:
 			t.Errorf("unit %s is %v", id, u.State)
-		case c.done[id] == 0:
+		case c.Done[id] == 0:
 			t.Errorf("unit %s is complete and was never run", id)
 		}
 	}
@@ -246,8 +247,8 @@ func (f *fleet) verifyCalls(units map[mapreduce.UnitID]*mapreduce.Unit, resumes 
 
 // verifyLedger checks that each unit was completed by exactly one transaction,
 // by the attempt that its record names.
-func (f *fleet) verifyLedger(id mapreduce.JobID, units map[mapreduce.UnitID]*mapreduce.Unit) {
-	t, n := f.t, f.any()
+func verifyLedger(f *enginetest.Fleet, id mapreduce.JobID, units map[mapreduce.UnitID]*mapreduce.Unit) {
+	t, n := f.T, f.Any()
 	t.Helper()
 	seen := make(map[mapreduce.UnitID]int)
 	q := mapreduce.ListEventsQuery{Job: id, PageSize: 50, Verify: true}

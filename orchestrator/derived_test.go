@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/orchestrator"
+	"github.com/coditect/mapreduce/orchestrator/enginetest"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 )
@@ -32,20 +33,20 @@ func TestDerivedValuesThroughTheEngine(t *testing.T) {
 			"kind":  finding("lease", "", "Rent: 1,200.50"),
 		}})
 	}})
-	c := newCluster(t)
-	n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
-	c.workerFor("anthropic", newCashier(t, "anthropic", fake), worker.Config{}, n)
-	spec := extracting(t, `{"type":"object","properties":{"rent":{"type":"number"},
+	c := enginetest.NewCluster(t)
+	n := c.Orchestrator(enginetest.Quick(orchestrator.Config{Adopt: true}))
+	c.WorkerFor("anthropic", newCashier(t, "anthropic", fake), worker.Config{}, n)
+	spec := enginetest.Extracting(t, `{"type":"object","properties":{"rent":{"type":"number"},
 		"total":{"type":"number","x-coditect":{"derived":true}},
 		"term":{"type":"string","format":"duration","x-coditect":{"derived":true}},
 		"wrong":{"type":"number","x-coditect":{"derived":true}},
 		"kind":{"enum":["lease","sale"],"x-coditect":{"derived":true}}}}`)
 	spec.Provider, spec.Model = "anthropic", "m"
-	_, got := n.run(spec, texts(map[string]string{
+	_, got := n.Run(spec, enginetest.Texts(map[string]string{
 		"a.txt": "Rent: 1,200.50\nHeating: 300.25\nFrom 1 January 2025 to 31 December 2025.\n",
 	}, "a.txt"))
 
-	record := got.records[0]
+	record := got.Records[0]
 	if record["total"] != json.Number("1500.75") && fmt.Sprint(record["total"]) != "1500.75" || record["term"] != "P1Y" || record["wrong"] != nil || record["kind"] != "lease" {
 		t.Errorf("the record is %v", record)
 	}
@@ -73,5 +74,5 @@ func TestDerivedValuesThroughTheEngine(t *testing.T) {
 	if of := func(field string) string { return fmt.Sprint(sure[field]) }; of("total") != "0.85" || of("kind") != "0.4" {
 		t.Errorf("confidences are %v", sure)
 	}
-	n.sound()
+	n.Sound()
 }

@@ -14,83 +14,10 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator"
+	"github.com/coditect/mapreduce/orchestrator/enginetest"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 )
-
-// The tests of this file run jobs whose reduces depend on the order.
-
-const folded = `
-name: chronicle
-stages:
-- {name: map, each: chunk, agent: {role: Reader}, task: Read}
-- {name: reduce, each: group, agent: {role: Chronicler}, task: Tell it in order, fold: true}
-`
-
-// TestFoldedTreesKeepTheOrder: with the rules too each reduce of a fold takes
-// neighbours, which packing by size alone does not.
-func TestFoldedTreesKeepTheOrder(t *testing.T) {
-	n := checkedRules(t)
-	docs, order := keyed(24)
-	for i, id := range order {
-		docs[id] = strings.Repeat(fmt.Sprintf("ORDER: K-%d\nTOTAL: %d\n", i%7, i), 1+i%4*3)
-	}
-	apart := func(id mapreduce.JobID) (found bool) {
-		position := make(map[mapreduce.UnitID]int)
-		for i, u := range n.tasks(id) {
-			position[u.Unit] = i
-			for k := 1; k < len(u.DependsOn); k++ {
-				found = found || position[u.DependsOn[k]] != position[u.DependsOn[k-1]]+1
-			}
-		}
-		return found
-	}
-	var records []string
-	for _, tt := range []struct {
-		name  string
-		ask   ask
-		apart bool
-	}{
-		{"by size", ask{budget(60)}, true},
-		{"in order", ask{piped(folded), budget(60)}, false},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			spec := extracting(t, listOfOrders)
-			for _, a := range tt.ask {
-				a(&spec)
-			}
-			id, got := n.run(spec, texts(docs, order...))
-			if units := len(n.tasks(id)); units < 24+4 {
-				t.Fatalf("%d units: it shows too little", units)
-			}
-			if got := apart(id); got != tt.apart {
-				t.Errorf("reduces take what is no neighbours: %t, want %t", got, tt.apart)
-			}
-			var rows []string
-			for _, r := range got.bare() {
-				rows = append(rows, fmt.Sprint(r["order"], r["total"], r["_sources"]))
-			}
-			if records == nil {
-				records = rows
-			}
-			if diff := cmp.Diff(records, rows); diff != "" {
-				t.Errorf("records (-by size +in order):\n%s", diff)
-			}
-		})
-	}
-	n.sound()
-}
-
-const listOfOrders = `
-title: orders
-type: array
-items:
-  type: object
-  properties:
-    order: {type: string, x-coditect: {labels: [ORDER]}}
-    total: {type: number, x-coditect: {labels: [TOTAL]}}
-x-coditect: {key: [order, total]}
-`
 
 var (
 	foldMessage = regexp.MustCompile(`message (\d+) of (\d+)\.`)
@@ -133,9 +60,9 @@ func TestFoldThroughTheEngine(t *testing.T) {
 		}
 		return reply(map[string]any{"scratchpad": "seen up to " + m[1] + " [" + ref + "]", "answers": answers})
 	}})
-	c := newCluster(t)
-	n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
-	c.workerFor("anthropic", newCashier(t, "anthropic", fake), worker.Config{Slots: 4}, n)
+	c := enginetest.NewCluster(t)
+	n := c.Orchestrator(enginetest.Quick(orchestrator.Config{Adopt: true}))
+	c.WorkerFor("anthropic", newCashier(t, "anthropic", fake), worker.Config{Slots: 4}, n)
 	docs, order := make(map[string]string), []string(nil)
 	var want []string
 	for i := range 16 {
@@ -143,27 +70,27 @@ func TestFoldThroughTheEngine(t *testing.T) {
 		docs[id] = fmt.Sprintf("id: C-1\nabout: In chapter %d the company %s, and nobody ever forgot the noise that it made.\n", i, strings.Repeat("built rockets and sold springs ", 2))
 		order, want = append(order, id), append(want, strconv.Itoa(i))
 	}
-	spec := extracting(t, `{"type":"object","properties":{"id":{"type":"string"},"about":{"type":"string","description":"What it does"}},"x-coditect":{"key":["id"]}}`)
+	spec := enginetest.Extracting(t, `{"type":"object","properties":{"id":{"type":"string"},"about":{"type":"string","description":"What it does"}},"x-coditect":{"key":["id"]}}`)
 	spec.Provider, spec.Model = "anthropic", "m"
-	piped(folded)(&spec)
+	enginetest.Piped(enginetest.Folded)(&spec)
 	spec.Vars = nil
-	budget(600)(&spec)
-	id, got := n.run(spec, texts(docs, order...))
-	got.cited(t, map[string]string{})
+	enginetest.Budget(600)(&spec)
+	id, got := n.Run(spec, enginetest.Texts(docs, order...))
+	got.Cited(t, map[string]string{})
 	if broken == 0 {
 		t.Error("no attempt broke off: it shows too little")
 	}
 	if diff := cmp.Diff(want, read); diff != "" {
 		t.Errorf("chapters in the order in which they were read (-want +got):\n%s", diff)
 	}
-	if len(got.records) != 1 || !strings.HasPrefix(fmt.Sprint(got.records[0]["about"]), "It was built in the end [REF_") {
-		t.Errorf("records are %v", got.records)
+	if len(got.Records) != 1 || !strings.HasPrefix(fmt.Sprint(got.Records[0]["about"]), "It was built in the end [REF_") {
+		t.Errorf("records are %v", got.Records)
 	}
-	final := n.units(id)[mapreduce.FinalUnit]
+	final := n.Units(id)[mapreduce.FinalUnit]
 	if final == nil || final.Attempts != 2 || slices.Contains(final.Errors, "") {
 		t.Errorf("final unit: %+v, want a second attempt", final)
 	}
-	n.sound()
+	n.Sound()
 }
 
 func reply(answer any) fakellm.Reply {

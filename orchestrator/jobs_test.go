@@ -1,7 +1,6 @@
 package orchestrator_test
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -14,46 +13,10 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator"
+	"github.com/coditect/mapreduce/orchestrator/enginetest"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
 )
-
-// one returns a cluster of one orchestrator and one worker.
-func one(t *testing.T, a *scripted.Agent) (*testCluster, *node) {
-	t.Helper()
-	c := newCluster(t)
-	n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
-	c.worker(a, worker.Config{Slots: 8, Prefetch: 4}, n)
-	return c, n
-}
-
-// units returns all units of a job, by id.
-func (n *node) units(id mapreduce.JobID) map[mapreduce.UnitID]*mapreduce.Unit {
-	n.t.Helper()
-	all := make(map[mapreduce.UnitID]*mapreduce.Unit)
-	q := mapreduce.ListUnitsQuery{Job: id, PageSize: 7, Inputs: true}
-	var begun *mapreduce.Unit // goes on with the next page
-	for {
-		page, err := n.ListUnits(n.t.Context(), q)
-		if err != nil {
-			n.t.Fatal(err)
-		}
-		for _, u := range page.Units {
-			if begun != nil && begun.ID == u.ID {
-				u.DependsOn = append(begun.DependsOn, u.DependsOn...)
-			} else if all[u.ID] != nil {
-				n.t.Errorf("unit %s is listed twice", u.ID)
-			}
-			all[u.ID], begun = u, nil
-			if u.Continues {
-				begun = u
-			}
-		}
-		if q.PageToken = page.NextPageToken; q.PageToken == "" {
-			return all
-		}
-	}
-}
 
 // TestUnitsWithManyInputs lists a reduce over units whose names together are
 // larger than a page should be.
@@ -61,8 +24,8 @@ func TestUnitsWithManyInputs(t *testing.T) {
 	testenv.Unraced(t, testenv.Sizes)
 
 	const documents = 2500
-	_, n := one(t, &scripted.Agent{})
-	spec := script(map[string]string{"script.output_bytes": "0"})
+	_, n := enginetest.One(t, &scripted.Agent{})
+	spec := enginetest.Script(map[string]string{"script.output_bytes": "0"})
 	spec.ReduceContextLimit = 1 << 30
 	name := func(i int) mapreduce.DocumentID {
 		return mapreduce.DocumentID(fmt.Sprintf("%0*d", mapreduce.MaxDocumentID, i))
@@ -77,7 +40,7 @@ func TestUnitsWithManyInputs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.wantEnd(job.ID, mapreduce.JobComplete)
+	n.WantEnd(job.ID, mapreduce.JobComplete)
 	q := mapreduce.ListUnitsQuery{Job: job.ID, PageSize: 1000, Inputs: true}
 	var got []mapreduce.UnitID
 	parts := 0
@@ -105,7 +68,7 @@ func TestUnitsWithManyInputs(t *testing.T) {
 
 // TestLevelsFollowTheSizeRule runs the shapes of A10.
 func TestLevelsFollowTheSizeRule(t *testing.T) {
-	_, n := one(t, &scripted.Agent{})
+	_, n := enginetest.One(t, &scripted.Agent{})
 	for _, tt := range []struct {
 		documents   int
 		total       int64
@@ -120,21 +83,21 @@ func TestLevelsFollowTheSizeRule(t *testing.T) {
 		{101, 102, "101 final", 0},
 	} {
 		t.Run(fmt.Sprintf("%d documents of %d bytes", tt.documents, tt.outputBytes), func(t *testing.T) {
-			spec := script(map[string]string{"script.output_bytes": fmt.Sprint(tt.outputBytes)})
+			spec := enginetest.Script(map[string]string{"script.output_bytes": fmt.Sprint(tt.outputBytes)})
 			spec.ReduceContextLimit = 100 + 20*tt.documents + min(tt.outputBytes, 1)*-20*tt.documents
 			if tt.outputBytes == 0 {
 				spec.ReduceContextLimit = 1 << 30
 			}
-			id := n.submit(spec, tt.documents)
-			job := n.wantEnd(id, mapreduce.JobComplete)
+			id := n.Submit(spec, tt.documents)
+			job := n.WantEnd(id, mapreduce.JobComplete)
 			if job.TotalUnits != tt.total {
 				t.Errorf("job has %d units, want %d", job.TotalUnits, tt.total)
 			}
-			units := n.units(id)
+			units := n.Units(id)
 			if int64(len(units)) != tt.total {
 				t.Errorf("%d units are listed, want %d", len(units), tt.total)
 			}
-			if got := strings.Replace(shapeOf(t, units), "F", "final", 1); got != tt.levels {
+			if got := strings.Replace(enginetest.ShapeOf(t, units), "F", "final", 1); got != tt.levels {
 				t.Errorf("levels are %s, want %s", got, tt.levels)
 			}
 		})
@@ -142,14 +105,14 @@ func TestLevelsFollowTheSizeRule(t *testing.T) {
 }
 
 func TestFailures(t *testing.T) {
-	_, n := one(t, &scripted.Agent{})
+	_, n := enginetest.One(t, &scripted.Agent{})
 	t.Run("one unit fails, the rest is reduced", func(t *testing.T) {
-		id := n.submit(script(map[string]string{"script.poison.doc-0000003": "permanent"}), 10)
-		job := n.wantEnd(id, mapreduce.JobComplete)
+		id := n.Submit(enginetest.Script(map[string]string{"script.poison.doc-0000003": "permanent"}), 10)
+		job := n.WantEnd(id, mapreduce.JobComplete)
 		if job.FailedUnits != 1 || job.CompletedUnits != 10 {
 			t.Errorf("%d units failed, %d completed; want 1 and 10", job.FailedUnits, job.CompletedUnits)
 		}
-		u := n.units(id)["doc-0000003"]
+		u := n.Units(id)["doc-0000003"]
 		if u.State != mapreduce.UnitFailed || len(u.Errors) == 0 || u.Attempts != 1 {
 			t.Errorf("poisoned unit: %+v", u)
 		}
@@ -158,26 +121,26 @@ func TestFailures(t *testing.T) {
 		}
 	})
 	t.Run("fail-fast", func(t *testing.T) {
-		spec := script(map[string]string{"script.poison.doc-0000003": "permanent"})
+		spec := enginetest.Script(map[string]string{"script.poison.doc-0000003": "permanent"})
 		spec.OnError = mapreduce.FailFast
-		job := n.wantEnd(n.submit(spec, 10), mapreduce.JobFailed)
+		job := n.WantEnd(n.Submit(spec, 10), mapreduce.JobFailed)
 		if !strings.Contains(job.Error, "doc-0000003") {
 			t.Errorf("error is %q, want it to name the unit", job.Error)
 		}
 	})
 	t.Run("A17: all units fail, no reducer runs", func(t *testing.T) {
-		id := n.submit(script(map[string]string{"script.permanent_rate": "1"}), 5)
-		job := n.wantEnd(id, mapreduce.JobFailed)
+		id := n.Submit(enginetest.Script(map[string]string{"script.permanent_rate": "1"}), 5)
+		job := n.WantEnd(id, mapreduce.JobFailed)
 		if job.TotalUnits != 5 || job.FailedUnits != 5 {
 			t.Errorf("%d units, %d failed; want 5 and 5", job.TotalUnits, job.FailedUnits)
 		}
 	})
 	t.Run("a unit that always fails uses up its attempts", func(t *testing.T) {
-		spec := script(map[string]string{"script.poison.doc-0000000": "fail", "script.tokens_in": "7"})
+		spec := enginetest.Script(map[string]string{"script.poison.doc-0000000": "fail", "script.tokens_in": "7"})
 		spec.MaxAttempts, spec.BreakerThreshold = 2, 100
-		id := n.submit(spec, 3)
-		job := n.wantEnd(id, mapreduce.JobComplete)
-		if u := n.units(id)["doc-0000000"]; u.Attempts != 2 || u.State != mapreduce.UnitFailed {
+		id := n.Submit(spec, 3)
+		job := n.WantEnd(id, mapreduce.JobComplete)
+		if u := n.Units(id)["doc-0000000"]; u.Attempts != 2 || u.State != mapreduce.UnitFailed {
 			t.Errorf("unit: %+v", u)
 		}
 		if want := int64(7 * (2 + 1)); job.TotalTokens.In != want {
@@ -187,24 +150,24 @@ func TestFailures(t *testing.T) {
 }
 
 func TestResumeTriesFailedUnitsAgain(t *testing.T) {
-	c := newCluster(t)
-	n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
-	drain := c.worker(&scripted.Agent{}, worker.Config{Slots: 8}, n)
-	spec := script(map[string]string{
+	c := enginetest.NewCluster(t)
+	n := c.Orchestrator(enginetest.Quick(orchestrator.Config{Adopt: true}))
+	drain := c.Worker(&scripted.Agent{}, worker.Config{Slots: 8}, n)
+	spec := enginetest.Script(map[string]string{
 		"script.poison.doc-0000003": "permanent", "script.poison.doc-0000017": "permanent", "script.output_bytes": "500",
 	})
 	spec.ReduceContextLimit = 10
-	id := n.submit(spec, 30)
-	before := n.wantEnd(id, mapreduce.JobComplete)
+	id := n.Submit(spec, 30)
+	before := n.WantEnd(id, mapreduce.JobComplete)
 	if before.FailedUnits == 0 {
 		t.Fatal("no unit failed: the test shows nothing")
 	}
 	drain()
-	c.worker(heal{&scripted.Agent{}}, worker.Config{Slots: 8}, n)
+	c.Worker(enginetest.Heal{Agent: &scripted.Agent{}}, worker.Config{Slots: 8}, n)
 	if _, err := n.ResumeJob(t.Context(), id, mapreduce.Resume{}); err != nil {
 		t.Fatal(err)
 	}
-	after := n.wantEnd(id, mapreduce.JobComplete)
+	after := n.WantEnd(id, mapreduce.JobComplete)
 	if after.FailedUnits != 0 || after.CompletedUnits != 30+3+1 || after.Coverage.Documents.Mapped != 30 {
 		t.Errorf("after resume: %+v", after)
 	}
@@ -214,9 +177,9 @@ func TestResumeTriesFailedUnitsAgain(t *testing.T) {
 }
 
 func TestPauseResumeCancelDelete(t *testing.T) {
-	c := newCluster(t)
-	n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
-	id := n.submit(script(nil), 20)
+	c := enginetest.NewCluster(t)
+	n := c.Orchestrator(enginetest.Quick(orchestrator.Config{Adopt: true}))
+	id := n.Submit(enginetest.Script(nil), 20)
 	if job, err := n.PauseJob(t.Context(), id); err != nil || job.State != mapreduce.JobPaused {
 		t.Fatalf("pause: %+v, %v", job, err)
 	}
@@ -226,8 +189,8 @@ func TestPauseResumeCancelDelete(t *testing.T) {
 	if job, err := n.ResumeJob(t.Context(), id, mapreduce.Resume{}); err != nil || job.State != mapreduce.Mapping {
 		t.Fatalf("resume: %+v, %v", job, err)
 	}
-	c.worker(&scripted.Agent{}, worker.Config{Slots: 2}, n) // only now, or all might be mapped before ResumeJob looks
-	n.wantEnd(id, mapreduce.JobComplete)
+	c.Worker(&scripted.Agent{}, worker.Config{Slots: 2}, n) // only now, or all might be mapped before ResumeJob looks
+	n.WantEnd(id, mapreduce.JobComplete)
 	if _, err := n.CancelJob(t.Context(), id); errs.KindOf(err) != errs.Precondition {
 		t.Errorf("cancel of a complete job: %v", err)
 	}
@@ -240,45 +203,29 @@ func TestPauseResumeCancelDelete(t *testing.T) {
 }
 
 func TestCancelStopsWhatRuns(t *testing.T) {
-	_, n := one(t, &scripted.Agent{})
-	id := n.submit(script(map[string]string{"script.latency": "1h"}), 20)
-	n.until(id, func(j *mapreduce.Job) bool { return j.RunningUnits >= 8 })
+	_, n := enginetest.One(t, &scripted.Agent{})
+	id := n.Submit(enginetest.Script(map[string]string{"script.latency": "1h"}), 20)
+	n.Until(id, func(j *mapreduce.Job) bool { return j.RunningUnits >= 8 })
 	if _, err := n.CancelJob(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
-	n.wantEnd(id, mapreduce.JobCancelled)
-	next := n.submit(script(nil), 5) // the slots are free again
-	n.wantEnd(next, mapreduce.JobComplete)
-	for _, u := range n.units(id) {
+	n.WantEnd(id, mapreduce.JobCancelled)
+	next := n.Submit(enginetest.Script(nil), 5) // the slots are free again
+	n.WantEnd(next, mapreduce.JobComplete)
+	for _, u := range n.Units(id) {
 		if u.State != mapreduce.UnitCancelled {
 			t.Errorf("unit %s is %v", u.ID, u.State)
 		}
 	}
 }
 
-var errEnough = errors.New("seen enough")
-
-// until watches a job until seen is true of it.
-func (n *node) until(id mapreduce.JobID, seen func(*mapreduce.Job) bool) {
-	n.t.Helper()
-	err := n.WatchJob(n.t.Context(), id, func(j *mapreduce.Job) error {
-		if seen(j) {
-			return errEnough
-		}
-		return nil
-	})
-	if !errors.Is(err, errEnough) {
-		n.t.Fatalf("watch ended with %v", err)
-	}
-}
-
 func TestBudgetPausesAndIsNeverOverspent(t *testing.T) {
-	_, n := one(t, &scripted.Agent{})
-	spec := script(map[string]string{"script.tokens_in": "800", "script.tokens_out": "200"})
+	_, n := enginetest.One(t, &scripted.Agent{})
+	spec := enginetest.Script(map[string]string{"script.tokens_in": "800", "script.tokens_out": "200"})
 	spec.Budget = 100_000
 	spec.ReduceShare = 0.1
-	id := n.submit(spec, 200)
-	job := n.wantEnd(id, mapreduce.JobPaused)
+	id := n.Submit(spec, 200)
+	job := n.WantEnd(id, mapreduce.JobPaused)
 	if spent := job.TotalTokens.Total(); spent > 90_000 || spent < 50_000 {
 		t.Errorf("paused after %d tokens; the map may spend 90000 of %d", spent, spec.Budget)
 	}
@@ -288,25 +235,25 @@ func TestBudgetPausesAndIsNeverOverspent(t *testing.T) {
 	if _, err := n.ResumeJob(t.Context(), id, mapreduce.Resume{Budget: 400_000}); err != nil {
 		t.Fatal(err)
 	}
-	job = n.wantEnd(id, mapreduce.JobComplete)
+	job = n.WantEnd(id, mapreduce.JobComplete)
 	if spent := job.TotalTokens.Total(); spent != 201_000 {
 		t.Errorf("spent %d tokens, want 201000: none twice", spent)
 	}
 }
 
 func TestWorkerThatLeavesHandsBack(t *testing.T) {
-	c := newCluster(t)
-	n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
-	hanging := c.worker(&scripted.Agent{}, worker.Config{Slots: 4, DrainTimeout: 10 * time.Millisecond}, n)
-	id := n.submit(script(map[string]string{"script.latency": "1h"}), 4)
-	n.until(id, func(j *mapreduce.Job) bool { return j.RunningUnits == 4 })
+	c := enginetest.NewCluster(t)
+	n := c.Orchestrator(enginetest.Quick(orchestrator.Config{Adopt: true}))
+	hanging := c.Worker(&scripted.Agent{}, worker.Config{Slots: 4, DrainTimeout: 10 * time.Millisecond}, n)
+	id := n.Submit(enginetest.Script(map[string]string{"script.latency": "1h"}), 4)
+	n.Until(id, func(j *mapreduce.Job) bool { return j.RunningUnits == 4 })
 	hanging()
-	c.worker(heal{&scripted.Agent{}}, worker.Config{Slots: 4}, n)
-	job := n.wantEnd(id, mapreduce.JobComplete)
+	c.Worker(enginetest.Heal{Agent: &scripted.Agent{}}, worker.Config{Slots: 4}, n)
+	job := n.WantEnd(id, mapreduce.JobComplete)
 	if job.FailedUnits != 0 {
 		t.Errorf("%d units failed", job.FailedUnits)
 	}
-	for _, u := range n.units(id) {
+	for _, u := range n.Units(id) {
 		if u.Failures != 0 {
 			t.Errorf("unit %s has %d failures; being handed back is none", u.ID, u.Failures)
 		}
@@ -314,13 +261,13 @@ func TestWorkerThatLeavesHandsBack(t *testing.T) {
 }
 
 func TestRequestIDMakesSubmissionIdempotent(t *testing.T) {
-	_, n := one(t, &scripted.Agent{})
-	spec := script(nil)
+	_, n := enginetest.One(t, &scripted.Agent{})
+	spec := enginetest.Script(nil)
 	spec.RequestID = "same"
 	var ids [8]mapreduce.JobID
 	var wg sync.WaitGroup
 	for i := range ids {
-		wg.Go(func() { ids[i] = n.submit(spec, 700) })
+		wg.Go(func() { ids[i] = n.Submit(spec, 700) })
 	}
 	wg.Wait()
 	for _, id := range ids {
@@ -329,10 +276,10 @@ func TestRequestIDMakesSubmissionIdempotent(t *testing.T) {
 		}
 	}
 	// A client that was interrupted before it had the answer asks for its job so.
-	if job, err := n.SubmitJob(t.Context(), spec, documents(0)); err != nil || job.ID != ids[0] {
+	if job, err := n.SubmitJob(t.Context(), spec, enginetest.Documents(0)); err != nil || job.ID != ids[0] {
 		t.Errorf("without documents: %+v, %v; want %s", job, err, ids[0])
 	}
-	n.wantEnd(ids[0], mapreduce.JobComplete)
+	n.WantEnd(ids[0], mapreduce.JobComplete)
 	page, err := n.ListJobs(t.Context(), mapreduce.ListJobsQuery{})
 	if err != nil || len(page.Jobs) != 1 {
 		t.Errorf("list: %+v, %v; want one job", page, err)
@@ -343,26 +290,26 @@ func TestRequestIDMakesSubmissionIdempotent(t *testing.T) {
 // was begun is begun again; what was on its way to a worker just then may come a
 // second time.
 func TestAnyNodeCarriesOn(t *testing.T) {
-	c := newCluster(t)
-	config := quick(orchestrator.Config{Adopt: true})
+	c := enginetest.NewCluster(t)
+	config := enginetest.Quick(orchestrator.Config{Adopt: true})
 	config.Grace = 10 * time.Second
-	a, b := c.orchestrator(config), c.orchestrator(config)
-	made := newCounter()
-	c.worker(made, worker.Config{Slots: 4}, a, b)
-	c.worker(made, worker.Config{Slots: 4}, b, a)
-	spec := script(map[string]string{"script.latency": "5ms", "script.output_bytes": "500"})
+	a, b := c.Orchestrator(config), c.Orchestrator(config)
+	made := enginetest.NewCounter()
+	c.Worker(made, worker.Config{Slots: 4}, a, b)
+	c.Worker(made, worker.Config{Slots: 4}, b, a)
+	spec := enginetest.Script(map[string]string{"script.latency": "5ms", "script.output_bytes": "500"})
 	spec.ReduceContextLimit = 10
-	id := a.submit(spec, 300)
-	b.until(id, func(j *mapreduce.Job) bool { return j.CompletedUnits > 50 })
-	a.stop()
-	job := b.wantEnd(id, mapreduce.JobComplete)
+	id := a.Submit(spec, 300)
+	b.Until(id, func(j *mapreduce.Job) bool { return j.CompletedUnits > 50 })
+	a.Stop()
+	job := b.WantEnd(id, mapreduce.JobComplete)
 	if job.CompletedUnits != 300+30+3+1 || job.FailedUnits != 0 {
 		t.Errorf("job: %+v", job)
 	}
-	made.mu.Lock()
-	defer made.mu.Unlock()
+	made.Mu.Lock()
+	defer made.Mu.Unlock()
 	begun := make(map[mapreduce.UnitID]int)
-	for attempt, times := range made.begun {
+	for attempt, times := range made.Begun {
 		begun[attempt.Unit] += times
 	}
 	for unit, times := range begun {

@@ -16,6 +16,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator"
+	"github.com/coditect/mapreduce/orchestrator/enginetest"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/fault"
 	"github.com/coditect/mapreduce/store/storetest/driver"
@@ -175,7 +176,7 @@ const longestAnswer = 400
 
 func receiptJob(t *testing.T, provider string) mapreduce.JobSpec {
 	t.Helper()
-	spec := extracting(t, receipts)
+	spec := enginetest.Extracting(t, receipts)
 	spec.Provider, spec.Model, spec.Parallelism = provider, "m", 4
 	spec.UnitTimeout = 61_700 * time.Millisecond // not when a call begins: those begin at full seconds
 	spec.Vars = map[string]string{settings.VarAnswer: fmt.Sprint(longestAnswer)}
@@ -331,7 +332,7 @@ func TestMatrixOfFaults(t *testing.T) {
 		t.Run("anthropic/"+trouble.name, func(t *testing.T) {
 			testenv.Variant(t, !strings.HasSuffix(trouble.name, " always") && !strings.HasSuffix(trouble.name, " at a fifth"))
 
-			virtually(t, func(t *testing.T) { trouble.befalls(t, "anthropic") })
+			enginetest.Virtually(t, func(t *testing.T) { trouble.befalls(t, "anthropic") })
 		})
 	}
 }
@@ -343,7 +344,7 @@ func TestMatrixOfFaultsOfOtherProviders(t *testing.T) {
 	for _, provider := range []string{"openai", "ollama"} {
 		for _, trouble := range troubles() {
 			t.Run(provider+"/"+trouble.name, func(t *testing.T) {
-				virtually(t, func(t *testing.T) { trouble.befalls(t, provider) })
+				enginetest.Virtually(t, func(t *testing.T) { trouble.befalls(t, provider) })
 			})
 		}
 	}
@@ -353,10 +354,10 @@ func TestMatrixOfFaultsOfOtherProviders(t *testing.T) {
 func (x trouble) befalls(t *testing.T, provider string) {
 	fake := fakellm.New(fakellm.Config{Model: shopkeeper, Fault: x.fault})
 	faults := fault.New(driver.Open(t), fault.Config{Seed: 1, Rates: x.rates})
-	c := &testCluster{t: t, store: store.Store(faults)}
-	n := c.orchestrator(calm())
+	c := &enginetest.Cluster{T: t, Store: store.Store(faults)}
+	n := c.Orchestrator(calm())
 	cashier := newCashier(t, provider, fake)
-	drain := c.workerFor(provider, cashier, worker.Config{Slots: x.workers, Limits: cashier.gates}, n)
+	drain := c.WorkerFor(provider, cashier, worker.Config{Slots: x.workers, Limits: cashier.gates}, n)
 	spec := receiptJob(t, provider)
 	spec.Budget = x.budget
 	most := someDocuments
@@ -364,17 +365,17 @@ func (x trouble) befalls(t *testing.T, provider string) {
 		most = fewDocuments
 	}
 	docs, order := shops(most)
-	submitted, err := n.SubmitJob(t.Context(), spec, texts(docs, order...))
+	submitted, err := n.SubmitJob(t.Context(), spec, enginetest.Texts(docs, order...))
 	if err != nil {
 		t.Fatal(err)
 	}
-	job := n.rest(submitted.ID)
+	job := n.Rest(submitted.ID)
 	if !x.want(job) {
 		t.Errorf("the job is %v: %s", job.State, job.Error)
 	}
 	faults.Heal()
 	drain()
-	job = n.quiet(job.ID)
+	job = quiet(n, job.ID)
 	entries := fake.Entries()
 	for _, e := range entries {
 		most += again(e)
@@ -392,7 +393,7 @@ func (x trouble) befalls(t *testing.T, provider string) {
 func TestBudgetWhileWorkersDie(t *testing.T) {
 	for seed := range testenv.Storms(t, 6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			virtually(t, func(t *testing.T) { killed(t, uint64(seed)) })
+			enginetest.Virtually(t, func(t *testing.T) { killed(t, uint64(seed)) })
 		})
 	}
 }
@@ -403,23 +404,23 @@ func killed(t *testing.T, seed uint64) {
 		Model: shopkeeper, Fault: fakellm.Mix(seed, 0.1, fakellm.Cut, fakellm.MidStream, fakellm.EmptyAnswer, fakellm.ServerError),
 		Latency: fakellm.LogNormal(seed, 2*time.Second, 0.8),
 	})
-	f := newFleet(t, seed, 2, nil, steady())
-	f.works, f.counter.Agent = "anthropic", newCashier(t, "anthropic", fake)
-	members := [3]*member{}
+	f := enginetest.NewFleet(t, seed, 2, nil, enginetest.Steady())
+	f.Works, f.Counter.Agent = "anthropic", newCashier(t, "anthropic", fake)
+	members := [3]*enginetest.Member{}
 	for i := range members {
-		members[i] = f.join(stormWorker(i))
+		members[i] = f.Join(stormWorker(i))
 	}
 	spec := receiptJob(t, "anthropic")
 	spec.Budget, spec.Parallelism = budget, 9
 	docs, order := shops(60)
-	submitted, err := f.any().SubmitJob(t.Context(), spec, texts(docs, order...))
+	submitted, err := f.Any().SubmitJob(t.Context(), spec, enginetest.Texts(docs, order...))
 	if err != nil {
 		t.Fatal(err)
 	}
 	job := submitted
 	for end := time.Now().Add(30 * time.Minute); job.State.Running(); {
-		f.strike(storm{kills: true, nodes: true}, &members)
-		if job, err = f.any().GetJob(t.Context(), submitted.ID); err != nil {
+		strike(f, storm{kills: true, nodes: true}, &members)
+		if job, err = f.Any().GetJob(t.Context(), submitted.ID); err != nil {
 			t.Fatal(err)
 		}
 		if time.Now().After(end) {
@@ -427,20 +428,20 @@ func killed(t *testing.T, seed uint64) {
 		}
 	}
 	for _, m := range members {
-		m.stop()
+		m.Stop()
 	}
 	told := int64(0)
 	for _, e := range fake.Entries() {
 		told += e.In() + e.Output
 	}
-	job = f.any().quiet(submitted.ID)
+	job = quiet(f.Any(), submitted.ID)
 	if told > budget || job.TotalTokens.Total() > budget || told == 0 {
 		t.Errorf("the model told of %d tokens and the job of %+v, of a budget of %d", told, job.TotalTokens, budget)
 	}
-	if f.lost == 0 && job.State != mapreduce.JobPaused {
+	if f.Lost == 0 && job.State != mapreduce.JobPaused {
 		t.Errorf("no unit was lost and the job is %v: the budget is not for all", job.State)
 	}
-	t.Logf("%v: %d tokens told, %d reported, %d units lost", job.State, told, job.TotalTokens.Total(), f.lost)
+	t.Logf("%v: %d tokens told, %d reported, %d units lost", job.State, told, job.TotalTokens.Total(), f.Lost)
 }
 
 // calm are settings of an orchestrator of tests that last for minutes, in virtual
@@ -449,25 +450,19 @@ func calm() orchestrator.Config {
 	return orchestrator.Config{Adopt: true, Heartbeat: 2 * time.Second, Lease: 20 * time.Second, Poll: 2 * time.Second, Seal: time.Second}
 }
 
-// rest waits until a job does not run, for as long as jobs wait for models.
-func (n *node) rest(id mapreduce.JobID) *mapreduce.Job {
-	n.t.Helper()
-	return n.endWithin(id, 3*time.Hour)
-}
-
 // quiet waits until nothing of a job is under way.
-func (n *node) quiet(id mapreduce.JobID) *mapreduce.Job {
-	n.t.Helper()
+func quiet(n *enginetest.Node, id mapreduce.JobID) *mapreduce.Job {
+	n.T.Helper()
 	for range 10_000 {
-		job, err := n.GetJob(n.t.Context(), id)
+		job, err := n.GetJob(n.T.Context(), id)
 		if err != nil {
-			n.t.Fatal(err)
+			n.T.Fatal(err)
 		}
 		if job.RunningUnits == 0 {
 			return job
 		}
 		<-time.After(100 * time.Millisecond)
 	}
-	n.t.Fatal("units of the job are still under way")
+	n.T.Fatal("units of the job are still under way")
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator"
+	"github.com/coditect/mapreduce/orchestrator/enginetest"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/keys"
@@ -68,11 +69,11 @@ func TestTheEndOfTheAuditChainIsHeld(t *testing.T) {
 		"the record counts other documents":    {change(func(j *storagev1.Job) { j.Documents++; j.Characters += 5 }), "was submitted"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t)
-			n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
-			leave := c.worker(&scripted.Agent{}, worker.Config{Slots: 2}, n)
-			id := n.submit(script(nil), 3)
-			n.wantEnd(id, mapreduce.JobComplete)
+			c := enginetest.NewCluster(t)
+			n := c.Orchestrator(enginetest.Quick(orchestrator.Config{Adopt: true}))
+			leave := c.Worker(&scripted.Agent{}, worker.Config{Slots: 2}, n)
+			id := n.Submit(enginetest.Script(nil), 3)
+			n.WantEnd(id, mapreduce.JobComplete)
 			var shown string
 			err := n.GetResult(t.Context(), id, false, func(p *mapreduce.ResultPart) error {
 				if p.Job != nil {
@@ -84,9 +85,9 @@ func TestTheEndOfTheAuditChainIsHeld(t *testing.T) {
 				t.Fatal(err)
 			}
 			leave()
-			n.sound()
+			n.Sound()
 			job := new(storagev1.Job)
-			err = store.NewDB(c.store, store.Config{}).Update(t.Context(), func(tx store.Tx) error {
+			err = store.NewDB(c.Store, store.Config{}).Update(t.Context(), func(tx store.Tx) error {
 				value, err := tx.Get(t.Context(), keys.New().Job(id).Record())
 				if err != nil {
 					return err
@@ -103,7 +104,7 @@ func TestTheEndOfTheAuditChainIsHeld(t *testing.T) {
 			if got := hex.EncodeToString(job.AuditHead); got != shown || len(shown) != 64 {
 				t.Errorf("the record has the head %s, and the result %s", got, shown)
 			}
-			if found := n.findings(); !strings.Contains(strings.Join(found, "\n"), tt.why) {
+			if found := n.Findings(); !strings.Contains(strings.Join(found, "\n"), tt.why) {
 				t.Errorf("doctor finds %q, and not what %s", found, tt.why)
 			}
 			if tt.why == "was submitted" {

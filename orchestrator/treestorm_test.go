@@ -15,6 +15,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/dev/testenv"
+	"github.com/coditect/mapreduce/orchestrator/enginetest"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/fault"
@@ -52,10 +53,10 @@ func died(ctx context.Context) error {
 
 // A grove is a job whose tree grows in a storm.
 type grove struct {
-	*fleet
+	*enginetest.Fleet
 	seed    uint64
 	job     mapreduce.JobID
-	members [3]*member
+	members [3]*enginetest.Member
 	phase   atomic.Int64 // resumes so far; from the second on nothing fails by itself
 }
 
@@ -71,9 +72,9 @@ func (g *grove) calm() bool { return g.phase.Load() >= 2 }
 
 func (g *grove) agent() agent.Agent {
 	return paced{
-		collector{
-			size: func(_ *agent.Task, units []string) int64 { return int64(30 + 7*len(units)) },
-			fail: func(task *agent.Task) error {
+		enginetest.Collector{
+			Size: func(_ *agent.Task, units []string) int64 { return int64(30 + 7*len(units)) },
+			Fail: func(task *agent.Task) error {
 				if !g.calm() && g.chance(10, "fails", task) == 0 {
 					return agent.Permanent(fmt.Errorf("%s is broken", task.Unit))
 				}
@@ -87,16 +88,16 @@ func (g *grove) agent() agent.Agent {
 }
 
 func TestSoakTrees(t *testing.T) {
-	for name, tree := range map[string]ask{
-		"static":   {static(3)},
-		"pairs":    {static(2)},
-		"adaptive": {budget(250)},
-		"batches":  {batches(1, 3)},
+	for name, tree := range map[string]enginetest.Ask{
+		"static":   {enginetest.Static(3)},
+		"pairs":    {enginetest.Static(2)},
+		"adaptive": {enginetest.Budget(250)},
+		"batches":  {enginetest.Batches(1, 3)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range testenv.Storms(t, 2) {
 				t.Run(fmt.Sprint(seed), func(t *testing.T) {
-					virtually(t, func(t *testing.T) { growTree(t, uint64(seed), tree) })
+					enginetest.Virtually(t, func(t *testing.T) { growTree(t, uint64(seed), tree) })
 				})
 			}
 		})
@@ -104,61 +105,61 @@ func TestSoakTrees(t *testing.T) {
 }
 
 // growTree runs a job through a storm, and then another like it in peace.
-func growTree(t *testing.T, seed uint64, tree ask) {
-	g := &grove{fleet: newFleet(t, seed, 2, fault.Retryable(0.005), steady()), seed: seed}
-	g.counter.Agent = g.agent()
+func growTree(t *testing.T, seed uint64, tree enginetest.Ask) {
+	g := &grove{Fleet: enginetest.NewFleet(t, seed, 2, fault.Retryable(0.005), enginetest.Steady()), seed: seed}
+	g.Counter.Agent = g.agent()
 	for i := range g.members {
-		g.members[i] = g.join(stormWorker(i))
+		g.members[i] = g.Join(stormWorker(i))
 	}
-	spec, docs := asking(tree...), 8+g.random.IntN(40)
+	spec, docs := enginetest.Asking(tree...), 8+g.Random.IntN(40)
 	spec.Parallelism, spec.BreakerThreshold, spec.MaxAttempts = stormParallelism, 1<<20, 20
-	g.job = g.any().submit(spec, docs)
+	g.job = g.Any().Submit(spec, docs)
 	g.runToEnd()
-	g.killAt("") // nobody any more
+	killAt(g.Fleet, "") // nobody any more
 	g.revive(func() {})
-	g.faults.Heal()
-	g.faults.Settle()
-	n := g.any()
+	g.Faults.Heal()
+	g.Faults.Settle()
+	n := g.Any()
 	g.phase.Store(2)
-	peace := n.submit(spec, docs)
-	n.wantEnd(peace, mapreduce.JobComplete)
-	if diff := cmp.Diff(n.output(peace), n.output(g.job)); diff != "" {
+	peace := n.Submit(spec, docs)
+	n.WantEnd(peace, mapreduce.JobComplete)
+	if diff := cmp.Diff(outputOf(n, peace), outputOf(n, g.job)); diff != "" {
 		t.Errorf("result (-in peace +in the storm):\n%s", diff)
 	}
-	if diff := cmp.Diff(mapped(0, docs), n.finals(g.job)); diff != "" {
+	if diff := cmp.Diff(enginetest.Mapped(0, docs), n.Finals(g.job)); diff != "" {
 		t.Errorf("documents in the result (-want +got):\n%s", diff)
 	}
-	units := n.units(g.job)
-	if got, want := shapeOf(t, units), shapeOf(t, n.units(peace)); got != want {
+	units := n.Units(g.job)
+	if got, want := enginetest.ShapeOf(t, units), enginetest.ShapeOf(t, n.Units(peace)); got != want {
 		t.Errorf("levels are %s, and in peace %s", got, want)
 	}
 	g.begunOnce(units, spec.ChunkSize != nil)
-	n.healthy()
+	n.Healthy()
 	for _, id := range []mapreduce.JobID{g.job, peace} {
-		if _, err := n.jobs.Audit.Seal(t.Context(), id); err != nil {
+		if _, err := n.Jobs.Audit.Seal(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
 		if err := n.DeleteJob(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
 	}
-	n.healthy()
+	n.Healthy()
 	g.nothingLeft()
 }
 
-// output returns the result of a job as its agent made it.
-func (n *node) output(id mapreduce.JobID) (units []string) {
-	n.t.Helper()
-	u, err := n.jobs.View.Unit(n.t.Context(), id, mapreduce.FinalUnit)
+// outputOf returns the result of a job as its agent made it.
+func outputOf(n *enginetest.Node, id mapreduce.JobID) (units []string) {
+	n.T.Helper()
+	u, err := n.Jobs.View.Unit(n.T.Context(), id, mapreduce.FinalUnit)
 	if err != nil || u == nil {
-		n.t.Fatalf("final unit: %v, %v", u, err)
+		n.T.Fatalf("final unit: %v, %v", u, err)
 	}
-	data, err := n.jobs.Content.Output(n.t.Context(), id, u)
+	data, err := n.Jobs.Content.Output(n.T.Context(), id, u)
 	if err != nil {
-		n.t.Fatal(err)
+		n.T.Fatal(err)
 	}
-	if err := json.Unmarshal([]byte(reasonOf(data)), &units); err != nil {
-		n.t.Fatal(err)
+	if err := json.Unmarshal([]byte(enginetest.ReasonOf(data)), &units); err != nil {
+		n.T.Fatal(err)
 	}
 	return units
 }
@@ -168,18 +169,18 @@ func (n *node) output(id mapreduce.JobID) (units []string) {
 func (g *grove) runToEnd() {
 	for end := time.Now().Add(time.Hour); ; {
 		// Whoever is asked may be dead, or die.
-		job, err := g.any().GetJob(g.t.Context(), g.job)
+		job, err := g.Any().GetJob(g.T.Context(), g.job)
 		switch {
 		case err != nil:
 		case job.State == mapreduce.JobComplete && job.FailedUnits == 0:
 			return
 		case !job.State.Running():
-			if _, err := g.any().ResumeJob(g.t.Context(), g.job, mapreduce.Resume{}); err == nil && job.State != mapreduce.JobPaused {
+			if _, err := g.Any().ResumeJob(g.T.Context(), g.job, mapreduce.Resume{}); err == nil && job.State != mapreduce.JobPaused {
 				g.phase.Add(1)
 			}
 		}
 		if time.Now().After(end) {
-			g.t.Fatalf("job has not ended: %+v, %v", job, err)
+			g.T.Fatalf("job has not ended: %+v, %v", job, err)
 		}
 		g.strikeTree()
 	}
@@ -187,28 +188,28 @@ func (g *grove) runToEnd() {
 
 // strikeTree lets some things happen, and waits a moment.
 func (g *grove) strikeTree() {
-	pause := func() { <-time.After(time.Duration(50+g.random.IntN(900)) * time.Millisecond) }
-	if g.random.IntN(3) == 0 {
+	pause := func() { <-time.After(time.Duration(50+g.Random.IntN(900)) * time.Millisecond) }
+	if g.Random.IntN(3) == 0 {
 		steps := []failpoint.Step{
 			failpoint.Turn, failpoint.Unblock, failpoint.Unblock, failpoint.Ascend, failpoint.Plan, failpoint.Expire,
 			failpoint.Resume, failpoint.Retry, failpoint.Bind, failpoint.Complete, failpoint.Grant, failpoint.Forget,
 		}
-		step := steps[g.random.IntN(len(steps))]
-		g.killAt([]failpoint.Point{step.Before(), step.After()}[g.random.IntN(2)])
+		step := steps[g.Random.IntN(len(steps))]
+		killAt(g.Fleet, []failpoint.Point{step.Before(), step.After()}[g.Random.IntN(2)])
 	}
-	if g.random.IntN(8) == 0 { // it may have ended, and whoever is asked may be dead
-		_, _ = g.any().PauseJob(g.t.Context(), g.job)
+	if g.Random.IntN(8) == 0 { // it may have ended, and whoever is asked may be dead
+		_, _ = g.Any().PauseJob(g.T.Context(), g.job)
 	}
-	if g.random.IntN(10) == 0 {
-		i := g.random.IntN(len(g.nodes))
-		g.stop(i, false)
+	if g.Random.IntN(10) == 0 {
+		i := g.Random.IntN(len(g.Nodes))
+		g.Stop(i, false)
 		pause()
-		g.start(i)
+		g.Start(i)
 	}
-	if i := g.random.IntN(len(g.members)); !g.calm() && g.random.IntN(3) == 0 {
-		g.kill(g.members[i])
+	if i := g.Random.IntN(len(g.members)); !g.calm() && g.Random.IntN(3) == 0 {
+		g.Kill(g.members[i])
 		pause()
-		g.members[i] = g.join(stormWorker(i))
+		g.members[i] = g.Join(stormWorker(i))
 	}
 	pause()
 	g.revive(pause)
@@ -216,11 +217,11 @@ func (g *grove) strikeTree() {
 
 // revive replaces orchestrators that have died.
 func (g *grove) revive(pause func()) {
-	for i := range g.nodes {
-		if g.node(i).gate.dead.Load() {
-			g.stop(i, true)
+	for i := range g.Nodes {
+		if g.Node(i).Gate.Dead.Load() {
+			g.Stop(i, true)
 			pause()
-			g.start(i)
+			g.Start(i)
 		}
 	}
 }
@@ -228,44 +229,44 @@ func (g *grove) revive(pause func()) {
 // begunOnce checks that no attempt was begun twice: of a tree that stands, none at
 // all, else none but of reduces that were planned again.
 func (g *grove) begunOnce(units map[mapreduce.UnitID]*mapreduce.Unit, stands bool) {
-	g.t.Helper()
-	g.counter.mu.Lock()
-	defer g.counter.mu.Unlock()
-	for h, n := range g.counter.begun {
+	g.T.Helper()
+	g.Counter.Mu.Lock()
+	defer g.Counter.Mu.Unlock()
+	for h, n := range g.Counter.Begun {
 		u := units[h.Unit]
 		if h.Job != g.job || u == nil || !stands && u.Level > 0 {
 			continue
 		}
 		if n != 1 || h.Attempt > u.Attempts {
-			g.t.Errorf("attempt %+v was begun %d times; the unit has had %d attempts", h, n, u.Attempts)
+			g.T.Errorf("attempt %+v was begun %d times; the unit has had %d attempts", h, n, u.Attempts)
 		}
 	}
 }
 
 // nothingLeft checks that no key of a job is left.
 func (g *grove) nothingLeft() {
-	g.t.Helper()
-	err := store.NewDB(g.faults, store.Config{}).View(g.t.Context(), func(tx store.Tx) error {
-		pairs, _, err := tx.GetRange(g.t.Context(), keys.New().Everything(), store.RangeOptions{})
+	g.T.Helper()
+	err := store.NewDB(g.Faults, store.Config{}).View(g.T.Context(), func(tx store.Tx) error {
+		pairs, _, err := tx.GetRange(g.T.Context(), keys.New().Everything(), store.RangeOptions{})
 		for _, kv := range pairs {
 			if bytes.Contains(kv.Key, []byte("mr_")) {
-				g.t.Errorf("left after the delete: %q", kv.Key)
+				g.T.Errorf("left after the delete: %q", kv.Key)
 			}
 		}
 		return err
 	})
 	if err != nil {
-		g.t.Fatal(err)
+		g.T.Fatal(err)
 	}
 }
 
 // waitFor waits until an attempt of a unit has begun.
-func (f *fleet) waitFor(unit mapreduce.UnitID, attempt int) {
-	f.t.Helper()
+func waitFor(f *enginetest.Fleet, unit mapreduce.UnitID, attempt int) {
+	f.T.Helper()
 	begun := func() bool {
-		f.counter.mu.Lock()
-		defer f.counter.mu.Unlock()
-		for h := range f.counter.begun {
+		f.Counter.Mu.Lock()
+		defer f.Counter.Mu.Unlock()
+		for h := range f.Counter.Begun {
 			if h.Unit == unit && h.Attempt >= attempt {
 				return true
 			}
@@ -274,7 +275,7 @@ func (f *fleet) waitFor(unit mapreduce.UnitID, attempt int) {
 	}
 	for end := time.Now().Add(time.Minute); !begun(); {
 		if time.Now().After(end) {
-			f.t.Fatalf("attempt %d of unit %s has not begun; begun are %v", attempt, unit, f.counter.begun)
+			f.T.Fatalf("attempt %d of unit %s has not begun; begun are %v", attempt, unit, f.Counter.Begun)
 		}
 		<-time.After(100 * time.Millisecond)
 	}
@@ -285,7 +286,7 @@ func (f *fleet) waitFor(unit mapreduce.UnitID, attempt int) {
 func barred() agent.Agent {
 	var reduced atomic.Bool
 	return paced{
-		collector{fail: func(task *agent.Task) error {
+		enginetest.Collector{Fail: func(task *agent.Task) error {
 			switch {
 			case task.Unit == "reduce_L1_0":
 				reduced.Store(true)
@@ -299,7 +300,7 @@ func barred() agent.Agent {
 }
 
 func barredSpec() mapreduce.JobSpec {
-	spec := asking(static(2))
+	spec := enginetest.Asking(enginetest.Static(2))
 	spec.BreakerThreshold, spec.MaxAttempts = 1<<20, 100
 	return spec
 }
@@ -307,32 +308,32 @@ func barredSpec() mapreduce.JobSpec {
 // TestTenLostWorkersLoseNoUnit: ten workers are killed one after the other while they run
 // the same unit. It is in the result like all others, and no failure of it is counted.
 func TestTenLostWorkersLoseNoUnit(t *testing.T) {
-	virtually(t, func(t *testing.T) {
+	enginetest.Virtually(t, func(t *testing.T) {
 		const kills = 10
-		f := newFleet(t, 1, 1, nil, steady())
-		f.counter.Agent = paced{collector{}, func(task *agent.Task) time.Duration {
+		f := enginetest.NewFleet(t, 1, 1, nil, enginetest.Steady())
+		f.Counter.Agent = paced{enginetest.Collector{}, func(task *agent.Task) time.Duration {
 			if task.Unit == "doc-0000001" && task.Attempt <= kills {
 				return time.Hour
 			}
 			return time.Millisecond
 		}}
-		id := f.node(0).submit(barredSpec(), 4)
+		id := f.Node(0).Submit(barredSpec(), 4)
 		for attempt := range kills {
-			m := f.join(worker.Config{Slots: 1})
-			f.waitFor("doc-0000001", attempt+1)
+			m := f.Join(worker.Config{Slots: 1})
+			waitFor(f, "doc-0000001", attempt+1)
 			<-time.After(time.Second) // until it is known to run
-			f.kill(m)
-			<-time.After(2 * f.config.Lease) // until it is known to be lost
+			f.Kill(m)
+			<-time.After(2 * f.Config.Lease) // until it is known to be lost
 		}
-		f.join(worker.Config{Slots: 4})
-		f.node(0).wantEnd(id, mapreduce.JobComplete)
-		if diff := cmp.Diff(mapped(0, 4), f.node(0).finals(id)); diff != "" {
+		f.Join(worker.Config{Slots: 4})
+		f.Node(0).WantEnd(id, mapreduce.JobComplete)
+		if diff := cmp.Diff(enginetest.Mapped(0, 4), f.Node(0).Finals(id)); diff != "" {
 			t.Errorf("documents in the result (-want +got):\n%s", diff)
 		}
-		if u := f.node(0).units(id)["doc-0000001"]; u.Failures != 0 || u.Attempts != kills+1 {
+		if u := f.Node(0).Units(id)["doc-0000001"]; u.Failures != 0 || u.Attempts != kills+1 {
 			t.Errorf("the unit has %d attempts and %d failures, want %d and none", u.Attempts, u.Failures, kills+1)
 		}
-		f.node(0).healthy()
+		f.Node(0).Healthy()
 	})
 }
 
@@ -342,29 +343,29 @@ func TestTenLostWorkersLoseNoUnit(t *testing.T) {
 func TestReducesOfTheDeadAreLetGo(t *testing.T) {
 	for _, p := range []failpoint.Point{failpoint.Unblock.Before(), failpoint.Unblock.After()} {
 		t.Run(string(p), func(t *testing.T) {
-			virtually(t, func(t *testing.T) {
-				f := newFleet(t, 1, 2, nil, steady())
-				f.counter.Agent = barred()
-				id := f.node(0).submit(barredSpec(), 4)
+			enginetest.Virtually(t, func(t *testing.T) {
+				f := enginetest.NewFleet(t, 1, 2, nil, enginetest.Steady())
+				f.Counter.Agent = barred()
+				id := f.Node(0).Submit(barredSpec(), 4)
 				<-time.After(2 * time.Second) // until the second has the job as well
-				f.killAt(p)
-				f.join(worker.Config{Slots: 4})
-				f.join(worker.Config{Slots: 4})
+				killAt(f, p)
+				f.Join(worker.Config{Slots: 4})
+				f.Join(worker.Config{Slots: 4})
 				<-time.After(time.Second)
-				if !f.node(0).gate.dead.Load() && !f.node(1).gate.dead.Load() {
+				if !f.Node(0).Gate.Dead.Load() && !f.Node(1).Gate.Dead.Load() {
 					t.Fatal("no orchestrator has died: the test shows nothing")
 				}
-				for i := range f.nodes {
-					if f.node(i).gate.dead.Load() {
-						f.stop(i, true)
+				for i := range f.Nodes {
+					if f.Node(i).Gate.Dead.Load() {
+						f.Stop(i, true)
 					}
 				}
-				n := f.any()
-				n.wantEnd(id, mapreduce.JobComplete)
-				if diff := cmp.Diff(mapped(0, 4), n.finals(id)); diff != "" {
+				n := f.Any()
+				n.WantEnd(id, mapreduce.JobComplete)
+				if diff := cmp.Diff(enginetest.Mapped(0, 4), n.Finals(id)); diff != "" {
 					t.Errorf("documents in the result (-want +got):\n%s", diff)
 				}
-				n.healthy()
+				n.Healthy()
 			})
 		})
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/text/token"
+	"github.com/coditect/mapreduce/orchestrator/enginetest"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/tuple"
@@ -27,8 +28,8 @@ import (
 // section S1, by their numbers.
 
 func TestA1Defaults(t *testing.T) {
-	_, n := one(t, &scripted.Agent{})
-	job, err := n.GetJob(t.Context(), n.submit(script(nil), 1))
+	_, n := enginetest.One(t, &scripted.Agent{})
+	job, err := n.GetJob(t.Context(), n.Submit(enginetest.Script(nil), 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,15 +57,15 @@ func words(t *testing.T, n int) string {
 }
 
 func TestA2ChunksAndTheirNames(t *testing.T) {
-	_, n := one(t, &scripted.Agent{})
+	_, n := enginetest.One(t, &scripted.Agent{})
 	docs := map[string]string{"fits": words(t, 50_000), "cut": words(t, 50_001), "small": "a few words"}
-	job, err := n.SubmitJob(t.Context(), script(nil), texts(docs, "fits", "cut", "small"))
+	job, err := n.SubmitJob(t.Context(), enginetest.Script(nil), enginetest.Texts(docs, "fits", "cut", "small"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.wantEnd(job.ID, mapreduce.JobComplete)
+	n.WantEnd(job.ID, mapreduce.JobComplete)
 	var got []string
-	for id, u := range n.units(job.ID) {
+	for id, u := range n.Units(job.ID) {
 		got = append(got, fmt.Sprintf("%s: chunk %d of %d", id, u.ChunkIndex, u.Chunks))
 	}
 	slices.Sort(got)
@@ -75,16 +76,16 @@ func TestA2ChunksAndTheirNames(t *testing.T) {
 }
 
 func TestA3Shares(t *testing.T) {
-	_, n := one(t, &scripted.Agent{})
-	spec := script(nil)
+	_, n := enginetest.One(t, &scripted.Agent{})
+	spec := enginetest.Script(nil)
 	spec.Budget = 1_000_003
 	docs := map[string]string{"cut": words(t, 50_001), "a": "a", "b": "b"}
-	job, err := n.SubmitJob(t.Context(), spec, texts(docs, "cut", "a", "b"))
+	job, err := n.SubmitJob(t.Context(), spec, enginetest.Texts(docs, "cut", "a", "b"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.wantEnd(job.ID, mapreduce.JobComplete)
-	units, sum := n.units(job.ID), int64(0)
+	n.WantEnd(job.ID, mapreduce.JobComplete)
+	units, sum := n.Units(job.ID), int64(0)
 	for id, want := range map[mapreduce.UnitID]int64{"a": 333_334, "b": 333_334, "cut_chunk_0": 166_667, "cut_chunk_1": 166_667} {
 		if got := units[id].Share; got != want {
 			t.Errorf("share of %s is %d, want %d", id, got, want)
@@ -99,7 +100,7 @@ func TestA3Shares(t *testing.T) {
 		t.Errorf("no documents: %v, want it refused", err)
 	}
 	spec.Budget = 2
-	if _, err := n.SubmitJob(t.Context(), spec, texts(docs, "a", "b", "cut")); errs.KindOf(err) != errs.Invalid || !strings.Contains(err.Error(), "budget") {
+	if _, err := n.SubmitJob(t.Context(), spec, enginetest.Texts(docs, "a", "b", "cut")); errs.KindOf(err) != errs.Invalid || !strings.Contains(err.Error(), "budget") {
 		t.Errorf("a budget of 2 tokens for 3 documents: %v, want it refused by name", err)
 	}
 	if page, err := n.ListJobs(t.Context(), mapreduce.ListJobsQuery{}); err != nil || len(page.Jobs) != 1 {
@@ -108,8 +109,8 @@ func TestA3Shares(t *testing.T) {
 }
 
 func TestA6ProgressIsMonotone(t *testing.T) {
-	_, n := one(t, &scripted.Agent{})
-	id := n.submit(script(map[string]string{"script.latency": "5ms", "script.poison.doc-0000007": "permanent"}), 200)
+	_, n := enginetest.One(t, &scripted.Agent{})
+	id := n.Submit(enginetest.Script(map[string]string{"script.latency": "5ms", "script.poison.doc-0000007": "permanent"}), 200)
 	var last, ended int64
 	err := n.WatchJob(t.Context(), id, func(j *mapreduce.Job) error {
 		if ended = j.CompletedUnits + j.FailedUnits; ended < last || ended > j.TotalUnits {
@@ -124,20 +125,20 @@ func TestA6ProgressIsMonotone(t *testing.T) {
 }
 
 func TestA8Breaker(t *testing.T) {
-	_, n := one(t, &scripted.Agent{})
+	_, n := enginetest.One(t, &scripted.Agent{})
 	for _, tt := range []struct {
 		name    string
 		policy  mapreduce.OnBreaker
 		timeout time.Duration // nothing waits for it where units are skipped, and none may come after it
 	}{{"wait", mapreduce.BreakerWait, 200 * time.Millisecond}, {"skip", mapreduce.BreakerSkip, time.Minute}} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, n := one(t, &scripted.Agent{})
-			spec := script(map[string]string{"script.breaker": "3"})
+			_, n := enginetest.One(t, &scripted.Agent{})
+			spec := enginetest.Script(map[string]string{"script.breaker": "3"})
 			spec.Parallelism, spec.BreakerTimeout, spec.OnBreaker = 1, tt.timeout, tt.policy
-			id := n.submit(spec, 20)
-			job := n.end(id)
+			id := n.Submit(spec, 20)
+			job := n.End(id)
 			skipped := 0
-			for _, u := range n.units(id) {
+			for _, u := range n.Units(id) {
 				if slices.Contains(u.Errors, "Circuit breaker open - skipped") {
 					skipped++
 				}
@@ -150,11 +151,11 @@ func TestA8Breaker(t *testing.T) {
 		})
 	}
 	t.Run("another provider is unaffected", func(t *testing.T) {
-		bad, good := script(map[string]string{"script.poison.doc-0000000": "fail"}), script(nil)
+		bad, good := enginetest.Script(map[string]string{"script.poison.doc-0000000": "fail"}), enginetest.Script(nil)
 		bad.Model, good.Model = "bad", "good"
 		bad.BreakerThreshold, bad.BreakerTimeout = 1, time.Hour
-		stuck := n.submit(bad, 1)
-		n.wantEnd(n.submit(good, 10), mapreduce.JobComplete)
+		stuck := n.Submit(bad, 1)
+		n.WantEnd(n.Submit(good, 10), mapreduce.JobComplete)
 		if _, err := n.CancelJob(t.Context(), stuck); err != nil {
 			t.Error(err)
 		}
@@ -162,11 +163,11 @@ func TestA8Breaker(t *testing.T) {
 }
 
 func TestA14A18EveryEndIsInTheLedgerOnce(t *testing.T) {
-	_, n := one(t, &scripted.Agent{})
-	spec := script(map[string]string{"script.tokens_in": "10", "script.tokens_out": "3"})
+	_, n := enginetest.One(t, &scripted.Agent{})
+	spec := enginetest.Script(map[string]string{"script.tokens_in": "10", "script.tokens_out": "3"})
 	spec.CheckpointInterval = 7
-	id := n.submit(spec, 150)
-	job := n.wantEnd(id, mapreduce.JobComplete)
+	id := n.Submit(spec, 150)
+	job := n.WantEnd(id, mapreduce.JobComplete)
 	seen, tokens := make(map[mapreduce.UnitID]int), mapreduce.Tokens{}
 	q := mapreduce.ListEventsQuery{Job: id, Verify: true, PageSize: 3}
 	var seals, completed, marks int
@@ -199,7 +200,7 @@ func TestA14A18EveryEndIsInTheLedgerOnce(t *testing.T) {
 			break
 		}
 	}
-	for u := range n.units(id) {
+	for u := range n.Units(id) {
 		if seen[u] != 1 {
 			t.Errorf("unit %s ends %d times in the ledger", u, seen[u])
 		}
@@ -216,14 +217,14 @@ func TestA14A18EveryEndIsInTheLedgerOnce(t *testing.T) {
 }
 
 func TestA16KeysAsPublished(t *testing.T) {
-	c, n := one(t, &scripted.Agent{})
-	id := n.submit(script(map[string]string{"script.tokens_in": "5"}), 3)
-	n.wantEnd(id, mapreduce.JobComplete)
-	n.stop()
+	c, n := enginetest.One(t, &scripted.Agent{})
+	id := n.Submit(enginetest.Script(map[string]string{"script.tokens_in": "5"}), 3)
+	n.WantEnd(id, mapreduce.JobComplete)
+	n.Stop()
 	var job storagev1.Job
 	var u storagev1.Unit
 	var pairs []store.KeyValue
-	err := store.NewDB(c.store, store.Config{}).View(t.Context(), func(tx store.Tx) error {
+	err := store.NewDB(c.Store, store.Config{}).View(t.Context(), func(tx store.Tx) error {
 		job.Reset()
 		u.Reset()
 		begin, end := tuple.Tuple{"mapreduce", "checkpoints", string(id)}.Range()
@@ -264,11 +265,11 @@ func get(ctx context.Context, tx store.Tx, key tuple.Tuple, m proto.Message) err
 }
 
 func TestA19Utilisation(t *testing.T) {
-	virtually(t, func(t *testing.T) {
-		f := newFleet(t, 1, 1, nil, steady())
-		f.join(worker.Config{Slots: 20, Prefetch: 20})
+	enginetest.Virtually(t, func(t *testing.T) {
+		f := enginetest.NewFleet(t, 1, 1, nil, enginetest.Steady())
+		f.Join(worker.Config{Slots: 20, Prefetch: 20})
 		begun := time.Now()
-		job := f.any().wantEnd(f.any().submit(script(map[string]string{"script.latency": "20ms"}), 1000), mapreduce.JobComplete)
+		job := f.Any().WantEnd(f.Any().Submit(enginetest.Script(map[string]string{"script.latency": "20ms"}), 1000), mapreduce.JobComplete)
 		ideal := 1001 * 20 * time.Millisecond / 20
 		if took := time.Since(begun); float64(ideal) < 0.8*float64(took) {
 			t.Errorf("%d units took %v, ideally %v", job.CompletedUnits, took, ideal)
@@ -278,9 +279,9 @@ func TestA19Utilisation(t *testing.T) {
 
 // Bad documents each get a reason, or refuse the submission by name.
 func TestBadDocuments(t *testing.T) {
-	_, n := one(t, &scripted.Agent{})
+	_, n := enginetest.One(t, &scripted.Agent{})
 	submit := func(docs iter.Seq2[*mapreduce.Document, error]) error {
-		_, err := n.SubmitJob(t.Context(), script(nil), docs)
+		_, err := n.SubmitJob(t.Context(), enginetest.Script(nil), docs)
 		return err
 	}
 	for _, tt := range []struct {
@@ -310,26 +311,26 @@ func TestBadDocuments(t *testing.T) {
 		for _, id := range ids {
 			all[id] = "the same text"
 		}
-		job, err := n.SubmitJob(t.Context(), script(nil), textsOf(all, ids))
+		job, err := n.SubmitJob(t.Context(), enginetest.Script(nil), textsOf(all, ids))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if job := n.wantEnd(job.ID, mapreduce.JobComplete); job.CompletedUnits != 7 || job.Coverage.Documents.Mapped != 6 {
+		if job := n.WantEnd(job.ID, mapreduce.JobComplete); job.CompletedUnits != 7 || job.Coverage.Documents.Mapped != 6 {
 			t.Errorf("job: %+v", job)
 		}
 	})
 	t.Run("not text", func(t *testing.T) {
 		all := map[string]string{"bad": "abc\xff", "empty": "", "good": "text"}
-		job, err := n.SubmitJob(t.Context(), script(nil), textsOf(all, []string{"bad", "empty", "good"}))
+		job, err := n.SubmitJob(t.Context(), enginetest.Script(nil), textsOf(all, []string{"bad", "empty", "good"}))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if l := n.wantEnd(job.ID, mapreduce.JobComplete).Coverage.Documents; l != (mapreduce.Ledger{Total: 3, Mapped: 1, Skipped: 2}) {
+		if l := n.WantEnd(job.ID, mapreduce.JobComplete).Coverage.Documents; l != (mapreduce.Ledger{Total: 3, Mapped: 1, Skipped: 2}) {
 			t.Errorf("ledger: %+v", l)
 		}
 	})
 }
 
 func textsOf(all map[string]string, order []string) iter.Seq2[*mapreduce.Document, error] {
-	return texts(all, order...)
+	return enginetest.Texts(all, order...)
 }

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	job  = "mr_20261123_abc123"
-	unit = "a.txt"
+	job      = "mr_20261123_abc123"
+	unitName = "a.txt"
 )
 
 // Bounds that what was taken of a worker keeps, as its readers need them: so many reports
@@ -80,17 +80,17 @@ func FuzzReports(f *testing.F) {
 func messages() []proto.Message {
 	forever := durationpb.New(math.MaxInt64)
 	honest := &pb.Report{
-		JobId: job, UnitId: unit, Attempt: 1, Outcome: pb.Outcome(mapreduce.Done), Output: []byte("x"), PromptTokens: 7, Confidence: 0.5,
+		JobId: job, UnitId: unitName, Attempt: 1, Outcome: pb.Outcome(mapreduce.Done), Output: []byte("x"), PromptTokens: 7, Confidence: 0.5,
 		Tokens: &pb.Tokens{Input: 10, Output: 5}, CostMicros: 3, CallCount: 1, CallLatency: durationpb.New(time.Second),
 	}
 	huge := &pb.Report{
-		JobId: job, UnitId: unit, Attempt: math.MaxInt32, Outcome: pb.Outcome(mapreduce.Done), OutputBytes: math.MaxInt64, Sha256: make([]byte, sha256.Size),
+		JobId: job, UnitId: unitName, Attempt: math.MaxInt32, Outcome: pb.Outcome(mapreduce.Done), OutputBytes: math.MaxInt64, Sha256: make([]byte, sha256.Size),
 		PromptTokens: math.MaxInt64, Confidence: 1, Tokens: &pb.Tokens{Input: math.MaxInt64, Output: math.MaxInt64}, CostMicros: math.MaxInt64,
 		CallLatency: forever, ToolTime: forever, Elapsed: forever, RetryAfter: forever,
 		Savings: &pb.Savings{AnswerCount: math.MaxInt64, AnswerCostMicros: math.MaxInt64, CacheWriteTokens: math.MaxInt64, CacheReadTokens: math.MaxInt64, PromptCostMicros: math.MinInt64},
 	}
-	parked := &pb.Report{JobId: job, UnitId: unit, Attempt: 1, Outcome: pb.Outcome(mapreduce.Parked), Parking: &pb.Parking{Handle: "h", WakeAfter: forever}}
-	held := &pb.Held{JobId: job, UnitId: unit, Attempt: 1}
+	parked := &pb.Report{JobId: job, UnitId: unitName, Attempt: 1, Outcome: pb.Outcome(mapreduce.Parked), Parking: &pb.Parking{Handle: "h", WakeAfter: forever}}
+	held := &pb.Held{JobId: job, UnitId: unitName, Attempt: 1}
 	rates := &pb.Rates{Requests: math.MaxInt64, InputTokens: math.MaxInt64, OutputTokens: math.MaxInt64}
 	return []proto.Message{
 		&pb.WorkRequest{},

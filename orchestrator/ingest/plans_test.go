@@ -1,0 +1,192 @@
+package ingest_test
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/plan"
+	"github.com/coditect/mapreduce/orchestrator"
+	"github.com/coditect/mapreduce/orchestrator/enginetest"
+	"github.com/coditect/mapreduce/worker/agent/scripted"
+)
+
+// mixed are documents of which some are cut, skipped, or have names of units.
+func mixed() []*mapreduce.Document {
+	long := strings.Repeat("Words of a long document, one after the other. ", 40)
+	return []*mapreduce.Document{
+		{ID: "a.txt", Content: []byte("short")},
+		{ID: "long.txt", Content: []byte(long)},
+		{ID: "empty.txt"},
+		{ID: "picture.png", Skip: "not text"},
+		{ID: "final", Content: []byte("a document with the name of a unit")},
+		{ID: "b.md", MediaType: "text/markdown", Content: []byte(long + long)},
+	}
+}
+
+// B12: what is planned as exact is what runs, unit by unit, and nothing is
+// stored for it. The same documents give the same plan.
+func TestPlansAreWhatRuns(t *testing.T) {
+	c, n := enginetest.One(t, &scripted.Agent{})
+	for _, tt := range []struct {
+		name string
+		docs func() iter.Seq2[*mapreduce.Document, error]
+		ask  enginetest.Ask
+	}{
+		{"B13 seven by three", func() iter.Seq2[*mapreduce.Document, error] { return enginetest.Documents(7) }, enginetest.Ask{enginetest.Static(3)}},
+		{"B13 ten by three", func() iter.Seq2[*mapreduce.Document, error] { return enginetest.Documents(10) }, enginetest.Ask{enginetest.Static(3)}},
+		{"B13 one by three", func() iter.Seq2[*mapreduce.Document, error] { return enginetest.Documents(1) }, enginetest.Ask{enginetest.Static(3)}},
+		{"B13 a hundred by five", func() iter.Seq2[*mapreduce.Document, error] { return enginetest.Documents(100) }, enginetest.Ask{enginetest.Static(5)}},
+		{"one reduce", func() iter.Seq2[*mapreduce.Document, error] { return enginetest.Documents(9) }, nil},
+		{"cut and skipped", func() iter.Seq2[*mapreduce.Document, error] { return enginetest.These(mixed()...) }, enginetest.Ask{enginetest.Static(3), enginetest.Units(50, 10)}},
+		{"cut without overlap", func() iter.Seq2[*mapreduce.Document, error] { return enginetest.These(mixed()...) }, enginetest.Ask{enginetest.Static(2), enginetest.Units(30, -1)}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			q := mapreduce.PlanQuery{Spec: enginetest.Asking(tt.ask...), Exact: true}
+			before := enginetest.Pairs(t, c.Store)
+			p, err := n.PlanJob(t.Context(), q, tt.docs())
+			if err != nil {
+				t.Fatal(err)
+			}
+			again, err := orchestrator.Plan(t.Context(), orchestrator.Config{}, q, tt.docs())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := gocmp.Diff(p, again); diff != "" {
+				t.Errorf("planned here (-), without a store (+):\n%s", diff)
+			}
+			if diff := gocmp.Diff(before, enginetest.Pairs(t, c.Store)); diff != "" {
+				t.Errorf("planning stored something (-before +after):\n%s", diff)
+			}
+			job, err := n.SubmitJob(t.Context(), q.Spec, tt.docs())
+			if err != nil {
+				t.Fatal(err)
+			}
+			n.WantEnd(job.ID, mapreduce.JobComplete)
+			if diff := gocmp.Diff(enginetest.TasksOf(p), n.Tasks(job.ID), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("planned (-), ran (+):\n%s", diff)
+			}
+		})
+	}
+}
+
+// B12: the exact plan of an adaptive tree does not exist before its outputs do;
+// its estimate has the map level as it will be.
+func TestEstimatedPlans(t *testing.T) {
+	_, n := enginetest.One(t, &scripted.Agent{})
+	for _, tt := range []struct {
+		name string
+		ask  enginetest.Ask
+		docs []*mapreduce.Document
+	}{
+		{"adaptive", enginetest.Ask{enginetest.Budget(4)}, mixed()},
+		{"batches", enginetest.Ask{enginetest.Batches(10, 2)}, mixed()},
+		{"to be parsed", enginetest.Ask{enginetest.Static(2)}, []*mapreduce.Document{
+			{ID: "a", Content: []byte("a")}, {ID: "page.html", MediaType: "text/html", Content: []byte("<p>text</p>")},
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			q := mapreduce.PlanQuery{Spec: enginetest.Asking(tt.ask...)}
+			p, err := n.PlanJob(t.Context(), q, enginetest.These(tt.docs...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			last := p.Levels[len(p.Levels)-1]
+			if p.Exact || !last.Expected || p.Tasks[len(p.Tasks)-1].Unit != mapreduce.FinalUnit {
+				t.Errorf("exact is %v, the last level %+v", p.Exact, last)
+			}
+			q.Exact = true
+			if _, err = n.PlanJob(t.Context(), q, enginetest.These(tt.docs...)); !errors.Is(err, errs.Precondition) || !strings.Contains(err.Error(), "estimate") {
+				t.Errorf("its exact plan gave %v", err)
+			}
+		})
+	}
+}
+
+// Documents that need parsing have units of their own, before their maps.
+func TestPlansParse(t *testing.T) {
+	p, err := orchestrator.Plan(t.Context(), orchestrator.Config{}, mapreduce.PlanQuery{Spec: enginetest.Asking(enginetest.Static(2))}, enginetest.These(
+		&mapreduce.Document{ID: "a", Content: []byte("a")},
+		&mapreduce.Document{ID: "page.html", MediaType: "text/html", Content: []byte("<p>text of a page</p>")},
+	))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []enginetest.Task{
+		{Unit: "parse_page.html", Kind: mapreduce.KindParse, Level: -1, DependsOn: nil},
+		{Unit: "a", Kind: mapreduce.KindMap, Level: 0, DependsOn: nil},
+		{Unit: "page.html", Kind: mapreduce.KindMap, Level: 0, DependsOn: []mapreduce.UnitID{"parse_page.html"}},
+		{Unit: "final", Kind: mapreduce.KindFinal, Level: 1, DependsOn: []mapreduce.UnitID{"a", "page.html"}},
+	}
+	if diff := gocmp.Diff(want, enginetest.TasksOf(p)); diff != "" {
+		t.Errorf("tasks (-want +got):\n%s", diff)
+	}
+	if p.Tasks[0].Read == 0 || p.Tasks[0].Calls != 0 || p.Tasks[1].Calls != 1 || p.Estimate.Parses != 1 {
+		t.Errorf("tasks %+v, estimate %+v", p.Tasks, p.Estimate)
+	}
+}
+
+// What a submission would refuse a plan refuses, in the same words.
+func TestPlansRefuseWhatSubmissionsDo(t *testing.T) {
+	_, n := enginetest.One(t, &scripted.Agent{})
+	text := func(id mapreduce.DocumentID) *mapreduce.Document {
+		return &mapreduce.Document{ID: id, Content: []byte("some text")}
+	}
+	poor := func(s *mapreduce.JobSpec) { s.Budget = 1 }
+	for _, tt := range []struct {
+		name string
+		ask  enginetest.Ask
+		docs []*mapreduce.Document
+	}{
+		{"no documents", nil, nil},
+		{"nothing but skipped ones", nil, []*mapreduce.Document{{ID: "a", Skip: "not text"}, {ID: "b"}}},
+		{"two of one name", nil, []*mapreduce.Document{text("a"), text("b"), text("a")}},
+		{"a name that is none", nil, []*mapreduce.Document{text("a\x00b")}},
+		{"a tree that is none", enginetest.Ask{enginetest.Static(1)}, []*mapreduce.Document{text("a")}},
+		{"a budget that is too small", enginetest.Ask{poor}, []*mapreduce.Document{text("a"), text("b")}},
+		{"metadata that is too large", nil, []*mapreduce.Document{{ID: "a", Content: []byte("x"), Metadata: map[string]string{"k": strings.Repeat("v", 5000)}}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			spec := enginetest.Asking(tt.ask...)
+			_, submitted := n.SubmitJob(t.Context(), spec, enginetest.These(tt.docs...))
+			_, planned := n.PlanJob(t.Context(), mapreduce.PlanQuery{Spec: spec}, enginetest.These(tt.docs...))
+			if submitted == nil || fmt.Sprint(planned) != fmt.Sprint(submitted) {
+				t.Errorf("a submission gave %v, a plan %v", submitted, planned)
+			}
+		})
+	}
+	broken := errors.New("the disk is on fire")
+	_, err := n.PlanJob(t.Context(), mapreduce.PlanQuery{Spec: enginetest.Asking()}, func(yield func(*mapreduce.Document, error) bool) { yield(nil, broken) })
+	if !errors.Is(err, broken) {
+		t.Errorf("documents that cannot be read gave %v", err)
+	}
+}
+
+// What calls cost and how long they take is what the configuration says, and no
+// more run at once than the fleet makes.
+func TestPlansCost(t *testing.T) {
+	c := orchestrator.Config{MaxCalls: 2, Rates: func(*mapreduce.JobSpec) plan.Rates {
+		return plan.Rates{Model: true, Merge: plan.MergeModel, InPrice: 1_000_000, OutPrice: 2_000_000, UnitTime: 1e9, Prompt: 100, Answer: 1000}
+	}}
+	p, err := orchestrator.Plan(t.Context(), c, mapreduce.PlanQuery{Spec: enginetest.Asking(enginetest.Static(5))}, enginetest.Documents(4))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := p.Estimate
+	if e.Parallelism != 2 || e.Makespan != 3e9 {
+		t.Errorf("it takes %v, %d at a time", e.Makespan, e.Parallelism)
+	}
+	if e.Expected.Calls != 5 || e.Expected.Tokens.In < 500 || e.High.Tokens.Out != 5000 || e.High.CostMicros != e.High.Tokens.In+10_000 {
+		t.Errorf("expected %+v, at most %+v", e.Expected, e.High)
+	}
+	if e.Low.CostMicros > e.Expected.CostMicros || e.Expected.CostMicros > e.High.CostMicros {
+		t.Errorf("from %+v over %+v to %+v", e.Low, e.Expected, e.High)
+	}
+}
