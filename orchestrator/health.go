@@ -39,7 +39,9 @@ func (o *Orchestrator) observedFleet() observe.Fleet {
 			_, all := o.members.QueuePlace()
 			return all
 		},
-		Demand: func(ctx context.Context) ([]mapreduce.Demand, error) { return o.scaler.Demand(ctx) },
+		Demand: func(ctx context.Context) ([]mapreduce.Demand, error) {
+			return o.Scaler.Demand(ctx, mapreduce.Principal{})
+		},
 	}
 }
 

@@ -12,12 +12,13 @@ package orchestrator
 import (
 	"context"
 	"crypto/rand"
-	"log/slog"
+	"maps"
 	mathrand "math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/access"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/dispatch"
 	"github.com/coditect/mapreduce/orchestrator/grant"
@@ -32,29 +33,28 @@ import (
 	"github.com/coditect/mapreduce/store/jobs"
 )
 
-// An Orchestrator moves jobs. Its methods are safe for concurrent use.
+// An Orchestrator moves jobs. Its methods are safe for concurrent use. Those for clients and
+// workers believe their callers: package access stands before them, and decides who may call
+// them. Most of them are those of its rooms.
 type Orchestrator struct {
+	*lifecycle.Steering // what clients change of jobs
+	*lifecycle.Results  // what they get of them
+	*read.Reader        // what they ask of them
+	*scaler.Scaler      // what autoscalers ask
+	*access.CallRate    // of tenants
+
 	jobs       *jobs.Jobs
 	config     Config
-	log        *slog.Logger
+	signals    cluster.Signals
+	supervisor *cluster.Supervisor
+	members    *cluster.Membership // of the cluster
 	scheduler  *schedule.Scheduler
 	grants     *grant.Manager
 	fleet      *dispatch.Fleet // of workers
 	transfers  *transfer.Transfers
 	committer  *dispatch.Committer
-	signals    cluster.Signals
-	specs      *jobspec.Finder // of jobs
-	supervisor *cluster.Supervisor
-	members    *cluster.Membership // of the cluster
-	life       *lifecycle.Manager
-	results    *lifecycle.Assembler
+	life       *lifecycle.Lifecycle // of jobs
 	intake     *ingest.Intake
-	reader     *read.Reader
-	checker    *dispatch.Checker // of outputs
-	scaler     *scaler.Scaler
-	calls      *grant.CallRate // of tenants
-
-	polledLast mapreduce.JobID // of polls only
 }
 
 var (
@@ -69,9 +69,7 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	o := &Orchestrator{
-		jobs: j, config: c, log: c.Logger,
-	}
+	o := &Orchestrator{jobs: j, config: c}
 
 	m, err := observe.NewMetrics(c.Meter)
 	if err != nil {
@@ -93,39 +91,37 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 		NoReservedSlots: c.Without.ReservedSlots,
 	})
 
-	o.specs = jobspec.NewFinder(j, func(id mapreduce.JobID) *jobspec.Compiled { return o.scheduler.Compiled(id) })
-	o.checker = dispatch.NewChecker(j, o.specs, o.supervisor)
+	specs := jobspec.NewFinder(j, o.scheduler.Compiled)
+	checker := dispatch.NewChecker(j, specs, o.supervisor)
 	taking := c.ingestConfig(t)
 	taking.InitialSlots = o.initialSlots
-	o.intake = ingest.New(j, o.specs, &o.signals, o.supervisor, *taking)
-	o.results = lifecycle.NewAssembler(j, o.specs, o.members, &o.signals, o.supervisor, lifecycle.AssemblerConfig{
-		Grace: c.Grace, SmallUnits: c.SmallResult, TenantOf: o.scheduler.TenantOf,
-	})
+	o.intake = ingest.New(j, specs, &o.signals, o.supervisor, *taking)
 	o.grants = grant.New(j, o.scheduler, o.members, &o.signals, o.supervisor, grant.Config{
 		MaxCalls: c.MaxCalls, Poll: c.Poll, Stuck: c.Stuck, NewID: newID, Logger: c.Logger,
 	})
+
 	o.life = lifecycle.New(lifecycle.Parts{
-		Jobs: j, Specs: o.specs, Scheduler: o.scheduler, Grants: o.grants, Members: o.members, Intake: o.intake, Results: o.results, Signals: &o.signals, Supervisor: o.supervisor,
+		Jobs: j, Specs: specs, Scheduler: o.scheduler, Grants: o.grants, Members: o.members, Intake: o.intake, Signals: &o.signals, Supervisor: o.supervisor,
 	}, lifecycle.Config{
-		Adopt: c.Adopt, Seal: c.Seal, Retire: c.Retire, AtOnce: c.jobsAtOnce(), Logger: c.Logger, Ended: endedHook(m, t),
-		AsksModels: func(provider string) bool { return c.Provider(provider).Models }, Warms: c.Warms,
+		Adopt: c.Adopt, Poll: c.Poll, Seal: c.Seal, Retire: c.Retire, Grace: c.Grace, AtOnce: c.jobsAtOnce(), SmallResult: c.SmallResult, Logger: c.Logger,
+		AsksModels: func(provider string) bool { return c.Provider(provider).Models }, Warms: c.Warms, WarmFor: c.WarmFor, Ended: endedHook(m, t),
 	})
+	o.Steering, o.Results = o.life.Steering, o.life.Results
 
-	o.reader = read.New(j, o.specs, &o.signals, read.Config{
-		SealJob: o.life.SealAll, Verify: o.checker.VerifyOutput, Waiting: o.scheduler.Sessions.CountWaiting, Lacking: o.scheduler.Lacking, AnswerBytes: c.AnswerBytes, AnswerAge: c.AnswerAge,
+	o.Reader = read.New(j, specs, &o.signals, read.Config{
+		SealJob: o.life.Seals.SealAll, Verify: checker.VerifyOutput, Waiting: o.scheduler.Sessions.CountWaiting, Lacking: o.scheduler.Lacking, AnswerBytes: c.AnswerBytes, AnswerAge: c.AnswerAge,
 	})
+	o.CallRate = access.NewCallRate(j, time.Now)
+	o.Scaler = scaler.New(j, o.scheduler, scaler.Config{MaxCalls: int64(c.MaxCalls), Rates: c.Rates})
 
-	o.calls = grant.NewCallRate(j, time.Now)
-	o.scaler = scaler.New(j, o.scheduler, scaler.Config{MaxCalls: int64(c.MaxCalls), Rates: c.Rates})
-	o.transfers = transfer.New(j, o.scheduler, o.grants, o.specs, o.supervisor, transfer.Config{AnswerBytes: c.AnswerBytes, AnswerAge: c.AnswerAge})
+	o.transfers = transfer.New(j, o.scheduler, o.grants, specs, o.supervisor, transfer.Config{AnswerBytes: c.AnswerBytes, AnswerAge: c.AnswerAge})
 	o.fleet = dispatch.NewFleet(dispatch.FleetParts{
-		Jobs: j, Scheduler: o.scheduler, Grants: o.grants, Checker: o.checker, Transfers: o.transfers, Signals: &o.signals, Supervisor: o.supervisor, Metrics: m, Tracing: t,
+		Jobs: j, Scheduler: o.scheduler, Grants: o.grants, Checker: checker, Transfers: o.transfers, Signals: &o.signals, Supervisor: o.supervisor, Metrics: m, Tracing: t,
 	}, dispatch.FleetConfig{
-		Lease: c.Lease, Heartbeat: c.Heartbeat, Grace: c.Grace, Logger: c.Logger,
+		Lease: c.Lease, Heartbeat: c.Heartbeat, Grace: c.Grace, Poll: c.Poll, Logger: c.Logger,
 	})
-
 	o.committer = dispatch.NewCommitter(dispatch.CommitterParts{
-		Jobs: j, Scheduler: o.scheduler, Members: o.members, Fleet: o.fleet, WakeUp: o.life.ScheduleWakeUp, Signals: &o.signals, Supervisor: o.supervisor, Logger: c.Logger, Metrics: m, Tracing: t,
+		Jobs: j, Scheduler: o.scheduler, Members: o.members, Fleet: o.fleet, Signals: &o.signals, Supervisor: o.supervisor, Logger: c.Logger, Metrics: m, Tracing: t,
 	})
 
 	return o, observe.RegisterGauges(c.Meter, o.observedFleet())
@@ -162,10 +158,12 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 
 // backgroundLoops are what an orchestrator does beside committing, by name.
 func (o *Orchestrator) backgroundLoops() map[string]func(context.Context) {
-	return map[string]func(context.Context){
-		"beats": o.members.BeatLoop, "failover": o.members.FailoverLoop, "wakes": o.wakeLoop, "polls": o.pollLoop, "keepalive": o.fleet.KeepaliveLoop, "seals": o.life.SealLoop,
-		"timers": o.life.TimerLoop, "advance": o.life.AdvanceLoop, "limits": o.grants.LimitsLoop, "results": o.results.Loop, "retention": o.life.RetentionLoop, "trim answers": o.transfers.TrimAnswersLoop,
-	}
+	loops := o.life.Loops()
+	maps.Copy(loops, map[string]func(context.Context){
+		"beats": o.members.BeatLoop, "failover": o.members.FailoverLoop, "limits": o.grants.LimitsLoop,
+		"keepalive": o.fleet.KeepaliveLoop, "silence": o.fleet.SilenceLoop, "trim answers": o.transfers.TrimAnswersLoop,
+	})
+	return loops
 }
 
 // Started returns a channel that closes once the orchestrator moves jobs.

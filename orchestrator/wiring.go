@@ -8,9 +8,10 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/nodes"
 )
 
-// lookAtTrees looks at the trees of all jobs as a whole.
+// lookAtTrees has the trees of all jobs looked at as a whole.
 func (o *Orchestrator) lookAtTrees() {
-	for _, id := range o.fleet.LookAtTrees() {
+	for _, id := range o.scheduler.Running() {
+		o.signals.RequestTreeLook(id)
 		o.signals.MarkDue(id)
 	}
 }

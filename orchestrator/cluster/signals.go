@@ -305,6 +305,12 @@ func (s *Signals) SleepUntil(t time.Time, sleeper Sleeper) {
 	s.TimerSignal.Wake()
 }
 
+// WakeLater has a unit of a job woken when it has slept long enough from now, unless its
+// sleep is timed already.
+func (s *Signals) WakeLater(id mapreduce.JobID, ref records.SleeperRef) {
+	s.SleepUntil(time.Now().Add(ref.For), Sleeper{Job: id, Sleeper: ref.Sleeper})
+}
+
 // A Due is what is due at a time.
 type Due struct {
 	Calls []func(context.Context)               // to be called

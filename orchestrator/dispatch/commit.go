@@ -11,22 +11,20 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/observe"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
+	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/queue"
-	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 // CommitterParts are the parts of an orchestrator that a Committer works with. All must be set,
 // unless they say otherwise.
 type CommitterParts struct {
-	Jobs      *jobs.Jobs
-	Scheduler *schedule.Scheduler
-	Members   *cluster.Membership
-	Fleet     *Fleet
-	// WakeUp wakes a unit when it has slept long enough from now.
-	WakeUp     func(id mapreduce.JobID, ref records.SleeperRef)
+	Jobs       *jobs.Jobs
+	Scheduler  *schedule.Scheduler
+	Members    *cluster.Membership
+	Fleet      *Fleet
 	Signals    *cluster.Signals
 	Supervisor *cluster.Supervisor
 	Logger     *slog.Logger
@@ -41,7 +39,6 @@ type Committer struct {
 	scheduler  *schedule.Scheduler
 	members    *cluster.Membership
 	fleet      *Fleet
-	wakeUp     func(id mapreduce.JobID, ref records.SleeperRef)
 	signals    *cluster.Signals
 	supervisor *cluster.Supervisor
 	log        *slog.Logger
@@ -53,7 +50,7 @@ type Committer struct {
 // NewCommitter returns a committer.
 func NewCommitter(p CommitterParts) *Committer {
 	return &Committer{
-		jobs: p.Jobs, scheduler: p.Scheduler, members: p.Members, fleet: p.Fleet, wakeUp: p.WakeUp,
+		jobs: p.Jobs, scheduler: p.Scheduler, members: p.Members, fleet: p.Fleet,
 		signals: p.Signals, supervisor: p.Supervisor, log: p.Logger, metrics: p.Metrics, tracing: p.Tracing,
 	}
 }
@@ -221,7 +218,7 @@ func (c *Committer) delayRetry(j *schedule.Job) {
 
 // sendVerdicts sends the verdicts of a turn to the sessions they are for.
 func (c *Committer) sendVerdicts(task *schedule.Task, res *queue.Result) {
-	bySession := make(map[*schedule.Session][]mapreduce.VerdictOn)
+	bySession := make(map[*workers.Session][]mapreduce.VerdictOn)
 	for i, p := range task.Sent {
 		v := mapreduce.VerdictOn{
 			Held:    mapreduce.Held{Job: p.Report.Job, Unit: p.Report.Unit, Attempt: p.Report.Attempt},
@@ -234,7 +231,7 @@ func (c *Committer) sendVerdicts(task *schedule.Task, res *queue.Result) {
 				"job", v.Job, "unit", v.Unit, "attempt", v.Attempt, "session", p.Session.ID)
 		}
 		if ref := res.Verdicts[i].Sleeps; ref != nil {
-			c.wakeUp(v.Job, *ref)
+			c.signals.WakeLater(v.Job, *ref)
 		}
 	}
 

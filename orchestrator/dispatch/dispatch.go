@@ -10,6 +10,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
+	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 	"github.com/coditect/mapreduce/orchestrator/transfer"
 	"github.com/coditect/mapreduce/store/jobs/content"
 	"github.com/coditect/mapreduce/store/jobs/queue"
@@ -94,7 +95,7 @@ const unpreparedAfter = time.Second
 // had the time to recover: that is no fault of the unit's. What can never be read fails
 // the unit, and what fails for an unclear reason costs it an attempt, or it would come back
 // for ever.
-func (f *Fleet) reportUnprepared(j *schedule.Job, session *schedule.Session, u *records.Unit, why error) {
+func (f *Fleet) reportUnprepared(j *schedule.Job, session *workers.Session, u *records.Unit, why error) {
 	report := mapreduce.Report{
 		Job: j.ID, Unit: u.ID, Attempt: int(u.Attempt), Outcome: mapreduce.Returned,
 	}
@@ -113,7 +114,7 @@ func (f *Fleet) reportUnprepared(j *schedule.Job, session *schedule.Session, u *
 
 // An assignmentBatch is what goes to one worker, in messages of bounded size.
 type assignmentBatch struct {
-	session *schedule.Session
+	session *workers.Session
 	message *mapreduce.ToWorker
 	size    int
 }

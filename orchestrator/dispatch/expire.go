@@ -9,16 +9,6 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/nodes"
 )
 
-// LookAtTrees requests a look at the whole tree of each job that runs here, and returns the
-// jobs.
-func (f *Fleet) LookAtTrees() []mapreduce.JobID {
-	ids := f.scheduler.Running()
-	for _, id := range ids {
-		f.signals.RequestTreeLook(id)
-	}
-	return ids
-}
-
 // expireAfter expires a session unless it is taken up again within d.
 func (f *Fleet) expireAfter(s nodes.SessionRef, running map[mapreduce.Held]bool, d time.Duration) {
 	f.supervisor.AfterGrace(d, func(ctx context.Context) {

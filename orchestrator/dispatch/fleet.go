@@ -26,6 +26,7 @@ type FleetConfig struct {
 	Lease     time.Duration // that a silent worker has
 	Heartbeat time.Duration // between two signs of life of a worker
 	Grace     time.Duration // that a worker whose stream broke has to come back
+	Poll      time.Duration // between two searches for workers that say nothing
 	Logger    *slog.Logger
 }
 

@@ -4,13 +4,13 @@ import (
 	"testing"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/orchestrator/schedule"
+	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 )
 
 // The answers to reports of jobs that are not there must not count for others: a worker
 // that sends as many of these as of attempts that it does not hold could go on for ever.
 func TestAnswersOfJobsThatAreGoneCountForTheirOwnReports(t *testing.T) {
-	s := &workerStream{Session: new(schedule.Session), out: newOutbox(func() {})}
+	s := &workerStream{Session: new(workers.Session), out: newOutbox(func() {})}
 	s.out.noteReports(maxUnheld-1, maxUnheld-1)
 	s.dropGone(&mapreduce.FromWorker{Reports: make([]mapreduce.Report, maxUnheld-1)}, map[mapreduce.JobID]bool{"": true})
 	s.out.noteReports(maxUnheld-1, maxUnheld-1)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
+	"github.com/coditect/mapreduce/orchestrator/schedule/view"
 	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/keys"
@@ -34,7 +35,7 @@ func (c *Committer) scanQueues(ctx context.Context, j *schedule.Job) {
 	}
 
 	if s.again = cursors == nil; s.again {
-		cursors = slices.Repeat([]schedule.Cursor{{To: keys.Seq(level+1, 0)}}, int(shards))
+		cursors = slices.Repeat([]view.Cursor{{To: keys.Seq(level+1, 0)}}, int(shards))
 	}
 
 	for i := range cursors {
@@ -76,7 +77,7 @@ type scanner struct {
 }
 
 // readQueue reads on in one queue.
-func (s *scanner) readQueue(ctx context.Context, shard int64, c *schedule.Cursor) error {
+func (s *scanner) readQueue(ctx context.Context, shard int64, c *view.Cursor) error {
 	st := queue.Stretch{Shard: shard, From: c.At, To: c.To, Returned: s.again, Limit: s.limit}
 	found, more, err := s.committer.jobs.Queue.Scan(ctx, s.job, st)
 	if err != nil {
@@ -114,7 +115,7 @@ func (s *scanner) readQueue(ctx context.Context, shard int64, c *schedule.Cursor
 }
 
 // readApart reads a long queue from this orchestrator's place in it.
-func (s *scanner) readApart(ctx context.Context, st queue.Stretch, first int64, c *schedule.Cursor) error {
+func (s *scanner) readApart(ctx context.Context, st queue.Stretch, first int64, c *view.Cursor) error {
 	last, err := s.committer.jobs.Queue.Last(ctx, s.job, st)
 	if err != nil {
 		return err

@@ -15,12 +15,13 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/grant"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
+	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 	"github.com/coditect/mapreduce/store/jobs/nodes"
 )
 
 // A workerStream is the stream of a session, seen from here.
 type workerStream struct {
-	*schedule.Session
+	*workers.Session
 	out       *outbox
 	stop      context.CancelCauseFunc // ends the stream
 	life      context.Context         // ends with the stream, but holds nothing of it
@@ -216,7 +217,7 @@ func (f *Fleet) bindSession(ctx, life context.Context, first *mapreduce.FromWork
 	s := &workerStream{
 		out: newOutbox(f.scheduler.Sessions.OfferAgain), stop: stop, life: life, lookUps: newLookUps(), checking: make(chan struct{}, maxChecking),
 	}
-	s.Session = schedule.NewSession(hello, by.Tenant, b.Epoch, first.Drain, s)
+	s.Session = workers.NewSession(hello, by.Tenant, b.Epoch, first.Drain, s)
 
 	silence := f.maxWorkerSilence()
 	if hello.Embedded {
@@ -346,7 +347,7 @@ func (f *Fleet) handleStreamEnd(s *workerStream, clean bool) {
 
 // expireLostSession expires a session whose worker did not come back in time. If it did, or
 // went elsewhere, nothing is left to do here but to forget it.
-func (f *Fleet) expireLostSession(ctx context.Context, session *schedule.Session, running map[mapreduce.Held]bool) {
+func (f *Fleet) expireLostSession(ctx context.Context, session *workers.Session, running map[mapreduce.Held]bool) {
 	err := f.ExpireSession(ctx, nodes.SessionRef{Session: session.ID, Node: f.jobs.Node(), Epoch: session.Epoch}, running)
 	if err != nil {
 		f.supervisor.LogFailure(ctx, "expiring a session; trying again", err, "session", session.ID)

@@ -8,7 +8,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
-	"github.com/coditect/mapreduce/orchestrator/schedule"
+	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 )
 
 // This file detects silent workers, and sends signs of life so that workers can detect a
@@ -46,11 +46,19 @@ func (t *idleTimer) silentFor(now time.Duration) time.Duration {
 
 // streamOf returns the stream of a session: all sessions on the scheduler have one of
 // this orchestrator's.
-func streamOf(session *schedule.Session) *workerStream { return session.Peer.(*workerStream) }
+func streamOf(session *workers.Session) *workerStream { return session.Peer.(*workerStream) }
 
-// EndSilentStreams ends the streams of workers that have said nothing for the lease, or
+// SilenceLoop looks for workers that say nothing, or keep to no timeout.
+func (f *Fleet) SilenceLoop(ctx context.Context) {
+	cluster.CallEvery(ctx, cluster.WithJitter(f.config.Poll), func() {
+		f.endSilentStreams()
+		f.endOverdueAttempts()
+	})
+}
+
+// endSilentStreams ends the streams of workers that have said nothing for the lease, or
 // have read nothing of what they were sent.
-func (f *Fleet) EndSilentStreams() {
+func (f *Fleet) endSilentStreams() {
 	now := f.supervisor.StoreUptime()
 	for _, session := range f.scheduler.Sessions.All() {
 		if quiet := streamOf(session).idleTimer.silentFor(now); quiet > f.config.Lease {
@@ -74,10 +82,10 @@ const (
 	storing  = 15 * time.Minute
 )
 
-// EndOverdueAttempts fails attempts that are not over though they should long have been:
+// endOverdueAttempts fails attempts that are not over though they should long have been:
 // their workers keep to no timeout.
-func (f *Fleet) EndOverdueAttempts() {
-	slack := func(session *schedule.Session) time.Duration {
+func (f *Fleet) endOverdueAttempts() {
+	slack := func(session *workers.Session) time.Duration {
 		w := streamOf(session)
 		w.mu.Lock()
 		defer w.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/memory"
-	"github.com/coditect/mapreduce/orchestrator/schedule"
+	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 )
 
 // MaxTransfers is how many blobs a session may get at once, and how many it may
@@ -43,7 +43,7 @@ func (f *Fleet) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func
 
 // beginTransfer admits a transfer of a session whose stream is here: it ends with
 // that stream. Count is what it counts as.
-func (f *Fleet) beginTransfer(ctx context.Context, q *mapreduce.BlobRequest, count func(*workerStream) *int) (context.Context, *schedule.Session, func(), error) {
+func (f *Fleet) beginTransfer(ctx context.Context, q *mapreduce.BlobRequest, count func(*workerStream) *int) (context.Context, *workers.Session, func(), error) {
 	// A transfer that waits for memory does not count as a stream yet.
 	if err := memory.Hold(ctx, transferBytes); err != nil {
 		return nil, nil, nil, err

@@ -13,6 +13,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
+	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/nodes"
 )
@@ -243,7 +244,7 @@ func (m *Manager) allUnitsParked(ctx context.Context, job *mapreduce.Job) (bool,
 
 // RaiseReservations raises reservations that workers ask for before a call. What is
 // refused must not be spent. One message has all replies.
-func (m *Manager) RaiseReservations(ctx context.Context, session *schedule.Session, asked []mapreduce.ReserveRequest) error {
+func (m *Manager) RaiseReservations(ctx context.Context, session *workers.Session, asked []mapreduce.ReserveRequest) error {
 	var replies []mapreduce.ReserveReply
 	defer func() {
 		if len(replies) > 0 {
@@ -265,7 +266,7 @@ func (m *Manager) RaiseReservations(ctx context.Context, session *schedule.Sessi
 	return nil
 }
 
-func (m *Manager) reserveOne(ctx context.Context, session *schedule.Session, q mapreduce.ReserveRequest) (bool, error) {
+func (m *Manager) reserveOne(ctx context.Context, session *workers.Session, q mapreduce.ReserveRequest) (bool, error) {
 	h, j := m.scheduler.Sessions.FindUnit(session, q.Held)
 	if h == nil || q.Tokens < 0 {
 		return false, nil

@@ -13,8 +13,8 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/fair"
-	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/result"
+	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/content"
 	"github.com/coditect/mapreduce/store/jobs/lifecycle"
@@ -29,20 +29,22 @@ const (
 	assembleAgain = time.Second
 )
 
-// An Assembler makes the result of a job once, when no stage has anything left to do, stores
-// it, and streams what is stored. That of a small job is made in memory, and stored by the
+// An assembler makes the result of a job once, when no stage has anything left to do, stores
+// it. That of a small job is made in memory, and stored by the
 // transaction that completes the job. Any other is the output of the only unit of a last
 // level. No worker runs that unit, for it is what checks for the last time what workers have
 // reported: an orchestrator claims it for a session of its own. Attempt, claim and the loss of
 // the session are those of any unit, so if this orchestrator dies, another assembles the
 // result. Its methods are safe for concurrent use.
-type Assembler struct {
+type assembler struct {
 	jobs       *jobs.Jobs
-	specs      *jobspec.Finder
+	scheduler  *schedule.Scheduler
 	members    *cluster.Membership
 	signals    *cluster.Signals
 	supervisor *cluster.Supervisor
-	config     AssemblerConfig
+	results    *Results
+	smallUnits int64          // of level 0 that a job may have whose result is tried as a small one
+	grace      time.Duration  // to give back what was begun when it stops
 	wanted     cluster.Signal // there are more to begin
 	binding    chan struct{}  // full while the session is being bound
 
@@ -53,20 +55,11 @@ type Assembler struct {
 	session queue.WorkerSlots // that claims the units; none yet if its epoch is 0
 }
 
-// An AssemblerConfig says how an Assembler works. All of it must be set.
-type AssemblerConfig struct {
-	// SmallUnits is how many units of level 0 a job may have whose result is tried as
-	// a small one.
-	SmallUnits int64
-	Grace      time.Duration // to give back what was begun when it stops
-	// TenantOf returns whose a job is, if that is known. Tenants take turns.
-	TenantOf func(mapreduce.JobID) (t mapreduce.TenantID, known bool)
-}
-
-// NewAssembler returns an assembler. It assembles in its loop, but for small results.
-func NewAssembler(j *jobs.Jobs, specs *jobspec.Finder, members *cluster.Membership, signals *cluster.Signals, s *cluster.Supervisor, c AssemblerConfig) *Assembler {
-	return &Assembler{
-		jobs: j, specs: specs, members: members, signals: signals, supervisor: s, config: c,
+// newAssembler returns an assembler. It assembles in its loop, but for small results.
+func newAssembler(p Parts, c Config, results *Results) *assembler {
+	return &assembler{
+		jobs: p.Jobs, scheduler: p.Scheduler, members: p.Members, signals: p.Signals, supervisor: p.Supervisor, results: results,
+		smallUnits: c.SmallResult, grace: c.Grace,
 		waiting: make(map[mapreduce.JobID]bool), running: make(map[mapreduce.JobID]context.CancelCauseFunc),
 		binding: make(chan struct{}, 1),
 	}
@@ -75,15 +68,15 @@ func NewAssembler(j *jobs.Jobs, specs *jobspec.Finder, members *cluster.Membersh
 // errStopped ends the assembling of a result of a job that runs no more.
 var errStopped = errors.New("the job runs no more")
 
-// Finish ends a job that no stage has anything left to do for: with its result, if
+// finish ends a job that no stage has anything left to do for: with its result, if
 // that is small; else its result is planned.
-func (a *Assembler) Finish(ctx context.Context, id mapreduce.JobID, s *lifecycle.Status) error {
-	if len(s.Planned) == 0 || s.Planned[0].Units > a.config.SmallUnits {
+func (a *assembler) finish(ctx context.Context, id mapreduce.JobID, s *lifecycle.Status) error {
+	if len(s.Planned) == 0 || s.Planned[0].Units > a.smallUnits {
 		return a.jobs.Levels.PlanResult(ctx, id, s.Epoch)
 	}
 
 	w := result.NewWriter(lifecycle.MaxSmallResult, func([]byte) error { return result.ErrNoRoom })
-	err := a.assembleResult(ctx, id, lifecycle.MaxSmallResult, w.Add)
+	err := a.results.assemble(ctx, id, lifecycle.MaxSmallResult, w.Add)
 	switch {
 	case errors.Is(err, result.ErrNoRoom):
 		return a.jobs.Levels.PlanResult(ctx, id, s.Epoch)
@@ -111,8 +104,8 @@ func passes(err error) bool {
 // unassembled is what a job fails with whose result cannot be assembled.
 func unassembled(why error) string { return "its result cannot be assembled: " + why.Error() }
 
-// EndAssembled ends a job the unit of whose result has ended.
-func (a *Assembler) EndAssembled(ctx context.Context, id mapreduce.JobID, s *lifecycle.Status) error {
+// endAssembled ends a job the unit of whose result has ended.
+func (a *assembler) endAssembled(ctx context.Context, id mapreduce.JobID, s *lifecycle.Status) error {
 	if s.Completed > 0 {
 		return a.jobs.Levels.Complete(ctx, id, s.Epoch)
 	}
@@ -129,38 +122,21 @@ func (a *Assembler) EndAssembled(ctx context.Context, id mapreduce.JobID, s *lif
 	return a.jobs.Lifecycle.Fail(ctx, id, s.Epoch, why)
 }
 
-// assembleResult assembles the result of a job as it stands, into so much room, or any if
-// that is 0.
-func (a *Assembler) assembleResult(ctx context.Context, id mapreduce.JobID, room int, sink func(*mapreduce.ResultPart) error) error {
-	ctl, err := a.jobs.View.Control(ctx, id)
-	if err != nil {
-		return err
-	}
-	compiled, err := a.specs.Job(ctx, id)
-	if err != nil {
-		return err
-	}
-
-	job := assembledFrom(id, compiled, ctl)
-	job.Room = room
-	return result.Result(ctx, a.jobs.Reader(), job, sink)
-}
-
-// Begin queues the assembling of a job's result, unless that is under way.
-func (a *Assembler) Begin(id mapreduce.JobID) {
+// begin queues the assembling of a job's result, unless that is under way.
+func (a *assembler) begin(id mapreduce.JobID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.running[id] != nil || a.waiting[id] {
 		return
 	}
 	a.waiting[id] = true
-	tenant, _ := a.config.TenantOf(id) // others share a turn
+	tenant, _ := a.scheduler.TenantOf(id) // others share a turn
 	a.queue.Add(tenant, id)
 	a.wanted.Wake()
 }
 
-// Stop ends the assembling of a job's result, if it is under way.
-func (a *Assembler) Stop(id mapreduce.JobID) {
+// stop ends the assembling of a job's result, if it is under way.
+func (a *assembler) stop(id mapreduce.JobID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.waiting, id)
@@ -172,7 +148,7 @@ func (a *Assembler) Stop(id mapreduce.JobID) {
 
 // next returns a job whose result is to be assembled now, and the context to do so in;
 // "" if there is none, or no room.
-func (a *Assembler) next(ctx context.Context) (mapreduce.JobID, context.Context) {
+func (a *assembler) next(ctx context.Context) (mapreduce.JobID, context.Context) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 
@@ -192,7 +168,7 @@ func (a *Assembler) next(ctx context.Context) (mapreduce.JobID, context.Context)
 }
 
 // ended notes that the assembling of a job's result has ended.
-func (a *Assembler) ended(id mapreduce.JobID) {
+func (a *assembler) ended(id mapreduce.JobID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.running[id](nil)
@@ -200,9 +176,9 @@ func (a *Assembler) ended(id mapreduce.JobID) {
 	a.wanted.Wake()
 }
 
-// Loop assembles results until ctx ends. What is left goes back then, for
+// loop assembles results until ctx ends. What is left goes back then, for
 // others.
-func (a *Assembler) Loop(ctx context.Context) {
+func (a *assembler) loop(ctx context.Context) {
 	var all sync.WaitGroup
 	for ctx.Err() == nil {
 		for id, own := a.next(ctx); id != ""; id, own = a.next(ctx) {
@@ -224,7 +200,7 @@ func (a *Assembler) Loop(ctx context.Context) {
 
 // runAssembly assembles one result, and has the job looked at when that has ended. The
 // calls for it end with ctx, and the assembling ends with own, too.
-func (a *Assembler) runAssembly(ctx, own context.Context, id mapreduce.JobID) {
+func (a *assembler) runAssembly(ctx, own context.Context, id mapreduce.JobID) {
 	ran := false
 	err := a.supervisor.ContainPanic(ctx, "assembling a result", func() (err error) {
 		ran, err = a.runResultUnit(ctx, own, id)
@@ -244,7 +220,7 @@ func (a *Assembler) runAssembly(ctx, own context.Context, id mapreduce.JobID) {
 // runResultUnit claims the unit that assembles the result of a job, runs it, and
 // reports. It returns false if the unit may not be claimed: another has it, or it has
 // ended.
-func (a *Assembler) runResultUnit(ctx, own context.Context, id mapreduce.JobID) (ran bool, err error) {
+func (a *assembler) runResultUnit(ctx, own context.Context, id mapreduce.JobID) (ran bool, err error) {
 	u, claim, err := a.claimResultUnit(ctx, id)
 	if u == nil || err != nil {
 		return false, err
@@ -284,7 +260,7 @@ func (a *Assembler) runResultUnit(ctx, own context.Context, id mapreduce.JobID) 
 
 // claimResultUnit claims the unit that assembles the result of a job. It returns nil if
 // another has it, or it has ended.
-func (a *Assembler) claimResultUnit(ctx context.Context, id mapreduce.JobID) (*records.Unit, queue.HeldID, error) {
+func (a *assembler) claimResultUnit(ctx context.Context, id mapreduce.JobID) (*records.Unit, queue.HeldID, error) {
 	u, err := a.jobs.View.Unit(ctx, id, mapreduce.ResultUnit)
 	if err != nil || u == nil || u.Waits == nil {
 		return nil, queue.HeldID{}, err
@@ -321,7 +297,7 @@ func (a *Assembler) claimResultUnit(ctx context.Context, id mapreduce.JobID) (*r
 // carryOut carries out a turn of the unit that assembles a result, however long the store
 // is away: a turn whose end is not known may have given the unit to this node's session, and
 // while that lives nobody else would run the unit.
-func (a *Assembler) carryOut(ctx context.Context, t *queue.Turn) (*queue.Result, error) {
+func (a *assembler) carryOut(ctx context.Context, t *queue.Turn) (*queue.Result, error) {
 	for {
 		res, err := a.jobs.Turns.FinishAndClaim(ctx, t)
 		if err == nil || ctx.Err() != nil || cluster.ClassOf(err) != cluster.Passing {
@@ -336,7 +312,7 @@ func (a *Assembler) carryOut(ctx context.Context, t *queue.Turn) (*queue.Result,
 
 // putResult assembles the result of a job, and puts it as the output of an attempt. While
 // a block is stored, the next is assembled.
-func (a *Assembler) putResult(ctx context.Context, held mapreduce.Held, session mapreduce.SessionID) (length int64, sum []byte, err error) {
+func (a *assembler) putResult(ctx context.Context, held mapreduce.Held, session mapreduce.SessionID) (length int64, sum []byte, err error) {
 	put, at := &content.Put{Held: held, Session: session}, int64(0)
 	stored := make(chan error, 1) // what became of the block before
 	stored <- nil
@@ -358,7 +334,7 @@ func (a *Assembler) putResult(ctx context.Context, held mapreduce.Held, session 
 		return nil
 	})
 
-	err = a.assembleResult(ctx, held.Job, 0, w.Add)
+	err = a.results.assemble(ctx, held.Job, 0, w.Add)
 	if err := errors.Join(err, <-stored); err != nil {
 		return 0, nil, err
 	}
@@ -371,7 +347,7 @@ func (a *Assembler) putResult(ctx context.Context, held mapreduce.Held, session 
 // ownSession returns the session for which this orchestrator claims units that it runs
 // itself. It is bound with the first of them. The store may take long to answer, so
 // nothing that Stop or Begin waits for is locked meanwhile.
-func (a *Assembler) ownSession(ctx context.Context) (queue.WorkerSlots, error) {
+func (a *assembler) ownSession(ctx context.Context) (queue.WorkerSlots, error) {
 	select {
 	case a.binding <- struct{}{}:
 	case <-ctx.Done():
@@ -397,14 +373,14 @@ func (a *Assembler) ownSession(ctx context.Context) (queue.WorkerSlots, error) {
 
 // boundSession returns the session that was bound last; its epoch is 0 if there is
 // none.
-func (a *Assembler) boundSession() queue.WorkerSlots {
+func (a *assembler) boundSession() queue.WorkerSlots {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.session
 }
 
 // forgetSession has another session bound with the next unit.
-func (a *Assembler) forgetSession(session queue.WorkerSlots) {
+func (a *assembler) forgetSession(session queue.WorkerSlots) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.session == session {
@@ -414,13 +390,13 @@ func (a *Assembler) forgetSession(session queue.WorkerSlots) {
 
 // endOwnSession gives the units back that were claimed for the own session, and ends
 // it. If that fails, others do so as they do for an orchestrator that has died.
-func (a *Assembler) endOwnSession(ctx context.Context) {
+func (a *assembler) endOwnSession(ctx context.Context) {
 	session := a.boundSession()
 	if session.Epoch == 0 {
 		return
 	}
 
-	ctx, stop := context.WithTimeout(ctx, a.config.Grace)
+	ctx, stop := context.WithTimeout(ctx, a.grace)
 	defer stop()
 
 	for done := false; !done; {

@@ -12,14 +12,15 @@ import (
 	"github.com/coditect/mapreduce/internal/plan"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
+	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/lifecycle"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 // planLevel plans the level that follows one which has ended, or ends the job with its
 // result if none does.
-func (m *Manager) planLevel(ctx context.Context, id mapreduce.JobID, s *lifecycle.Status) error {
-	compiled, err := m.specs.Job(ctx, id)
+func (a *advancer) planLevel(ctx context.Context, id mapreduce.JobID, s *lifecycle.Status) error {
+	compiled, err := a.specs.Job(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -30,34 +31,34 @@ func (m *Manager) planLevel(ctx context.Context, id mapreduce.JobID, s *lifecycl
 		planned[i] = plan.Planned{Stage: l.Stage, Depth: l.Depth, Root: l.Unit != ""}
 	}
 
-	step, err := graph.Next(planned, &planHistory{m: m, ctx: ctx, job: id, status: s, Compiled: compiled})
+	step, err := graph.Next(planned, &planHistory{jobs: a.jobs, ctx: ctx, job: id, status: s, Compiled: compiled})
 	switch {
 	case errs.KindOf(err) == errs.Precondition: // the same whoever plans
-		return m.jobs.Lifecycle.Fail(ctx, id, s.Epoch, err.Error())
+		return a.jobs.Lifecycle.Fail(ctx, id, s.Epoch, err.Error())
 	case err != nil:
 		return err
 	case step == nil:
-		return m.results.Finish(ctx, id, s)
+		return a.assembler.finish(ctx, id, s)
 	}
 
 	next := levelPlan(s, step)
 	if step.Depth <= 1 {
 		next.Progress = graph.Pipeline().Stages[step.Stage].Progress
 	}
-	return m.planSteps(ctx, id, next, s.Next)
+	return a.planSteps(ctx, id, next, s.Next)
 }
 
 // planSteps plans a level that was seen to be planned as far as seen. Of several nodes
 // that see it so at the same moment, only one can make the step behind that; the
 // others find in their first step that there was one, and leave the level to it: the
 // next look at the job waits for it in GiveWay.
-func (m *Manager) planSteps(ctx context.Context, id mapreduce.JobID, next lifecycle.Plan, seen int64) error {
-	from, done, err := m.jobs.Levels.PlanStep(ctx, id, next)
+func (a *advancer) planSteps(ctx context.Context, id mapreduce.JobID, next lifecycle.Plan, seen int64) error {
+	from, done, err := a.jobs.Levels.PlanStep(ctx, id, next)
 	if from != seen {
 		return err
 	}
 	for err == nil && !done {
-		_, done, err = m.jobs.Levels.PlanStep(ctx, id, next)
+		_, done, err = a.jobs.Levels.PlanStep(ctx, id, next)
 	}
 	return err
 }
@@ -77,7 +78,7 @@ func levelPlan(s *lifecycle.Status, step *plan.Step) lifecycle.Plan {
 // A planHistory gives the outputs of a job's levels, from level 0 on. The levels have
 // ended, so every orchestrator gets the same outputs.
 type planHistory struct {
-	m      *Manager
+	jobs   *jobs.Jobs
 	ctx    context.Context // of the planning, which the history does not outlive
 	job    mapreduce.JobID
 	status *lifecycle.Status
@@ -99,14 +100,14 @@ func (h *planHistory) Sizes(level int) (plan.Sizes, error) {
 		}
 	}
 
-	completed, size, err := h.m.jobs.Levels.Sizes(h.ctx, h.job, int64(level))
+	completed, size, err := h.jobs.Levels.Sizes(h.ctx, h.job, int64(level))
 	return plan.Sizes{Units: units, Completed: completed, Tokens: size}, err
 }
 
 // visitCompletedUnits visits the units of a level that have an output, in order.
 func (h *planHistory) visitCompletedUnits(level int, visit func(*records.Unit) error) error {
 	for from := int64(0); ; {
-		page, err := h.m.jobs.View.UnitsFrom(h.ctx, h.job, int64(level), from, 256)
+		page, err := h.jobs.View.UnitsFrom(h.ctx, h.job, int64(level), from, 256)
 		if err != nil || len(page) == 0 {
 			return err
 		}
@@ -199,13 +200,13 @@ func (h *planHistory) Fields(level int, name string) ([]plan.Element, error) {
 
 // readUnitValue returns the output of a unit, as a stage reads it.
 func (h *planHistory) readUnitValue(u *records.Unit) ([]byte, error) {
-	out, err := outputs.Of(h.ctx, h.m.jobs.Reader(), h.job, u)
+	out, err := outputs.Of(h.ctx, h.jobs.Reader(), h.job, u)
 	if err != nil {
 		return nil, err
 	}
 
 	if u.Level > 0 && outputs.NamesRecordsOnly(out) {
-		if out, err = outputs.Resolve(h.ctx, h.m.jobs.Reader(), h.job, u, out); err != nil {
+		if out, err = outputs.Resolve(h.ctx, h.jobs.Reader(), h.job, u, out); err != nil {
 			return nil, err
 		}
 	}

@@ -2,27 +2,39 @@ package lifecycle
 
 import (
 	"context"
+	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
+	"github.com/coditect/mapreduce/store/jobs"
 	store "github.com/coditect/mapreduce/store/jobs/lifecycle"
 )
 
-// RetentionLoop deletes jobs that ended longer ago than they are kept. Some go in one
+// A retention deletes jobs whose time is over.
+type retention struct {
+	jobs       *jobs.Jobs
+	signals    *cluster.Signals
+	supervisor *cluster.Supervisor
+	log        *slog.Logger
+	every      time.Duration // such jobs are looked for
+}
+
+// loop deletes jobs that ended longer ago than they are kept. Some go in one
 // transaction, each whole, so that a loop which is interrupted has deleted some and touched no
 // other; another, of whichever orchestrator, goes on.
-func (m *Manager) RetentionLoop(ctx context.Context) {
-	cluster.CallEvery(ctx, cluster.WithJitter(m.config.Retire), func() {
-		m.supervisor.LogFailure(ctx, "deleting jobs whose time is over", m.DeleteExpired(ctx))
+func (r *retention) loop(ctx context.Context) {
+	cluster.CallEvery(ctx, cluster.WithJitter(r.every), func() {
+		r.supervisor.LogFailure(ctx, "deleting jobs whose time is over", r.deleteExpired(ctx))
 	})
 }
 
-// DeleteExpired deletes the jobs whose time is over.
-func (m *Manager) DeleteExpired(ctx context.Context) error {
+// deleteExpired deletes the jobs whose time is over.
+func (r *retention) deleteExpired(ctx context.Context) error {
 	seen := make(map[mapreduce.JobID]bool) // what is found again stays, such as what is damaged
 	for {
-		expired, err := m.jobs.Lifecycle.Expired(ctx)
+		expired, err := r.jobs.Lifecycle.Expired(ctx)
 		expired = slices.DeleteFunc(expired, func(e store.Expired) bool { return seen[e.Job] })
 		if err != nil || len(expired) == 0 {
 			return err
@@ -32,7 +44,7 @@ func (m *Manager) DeleteExpired(ctx context.Context) error {
 			for _, e := range some {
 				seen[e.Job] = true
 			}
-			if err := m.deleteSome(ctx, some); err != nil {
+			if err := r.deleteSome(ctx, some); err != nil {
 				return err
 			}
 		}
@@ -45,11 +57,11 @@ func (m *Manager) DeleteExpired(ctx context.Context) error {
 const deletedAtOnce = 200
 
 // deleteSome deletes jobs, one by one if one of them cannot be deleted with the others.
-func (m *Manager) deleteSome(ctx context.Context, some []store.Expired) error {
-	err := m.jobs.Lifecycle.DeleteExpired(ctx, some...)
+func (r *retention) deleteSome(ctx context.Context, some []store.Expired) error {
+	err := r.jobs.Lifecycle.DeleteExpired(ctx, some...)
 	if err != nil && len(some) > 1 && ctx.Err() == nil {
 		for i := range some {
-			if err := m.deleteSome(ctx, some[i:i+1]); err != nil {
+			if err := r.deleteSome(ctx, some[i:i+1]); err != nil {
 				return err
 			}
 		}
@@ -61,9 +73,9 @@ func (m *Manager) deleteSome(ctx context.Context, some []store.Expired) error {
 	}
 
 	for _, e := range some {
-		m.config.Logger.Info("a job was deleted whose time was over", "job", e.Job, "tenant", e.Tenant, "rule", e.Rule)
-		m.signals.MarkDue(e.Job)
-		m.signals.NotifyWatchers(e.Job)
+		r.log.Info("a job was deleted whose time was over", "job", e.Job, "tenant", e.Tenant, "rule", e.Rule)
+		r.signals.MarkDue(e.Job)
+		r.signals.NotifyWatchers(e.Job)
 	}
 	return nil
 }

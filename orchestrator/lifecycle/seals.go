@@ -2,29 +2,40 @@ package lifecycle
 
 import (
 	"context"
+	"time"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
+	"github.com/coditect/mapreduce/store/jobs"
 )
 
+// Seals chain the checkpoints of jobs.
+type Seals struct {
+	jobs       *jobs.Jobs
+	members    *cluster.Membership
+	signals    *cluster.Signals
+	supervisor *cluster.Supervisor
+	every      time.Duration // new checkpoints are chained
+}
+
 // SealAll chains what is left of a job's checkpoints.
-func (m *Manager) SealAll(ctx context.Context, id mapreduce.JobID) error {
+func (s *Seals) SealAll(ctx context.Context, id mapreduce.JobID) error {
 	for {
-		n, err := m.jobs.Audit.Seal(ctx, id)
+		n, err := s.jobs.Audit.Seal(ctx, id)
 		if err != nil || n == 0 {
 			return err
 		}
 	}
 }
 
-// SealLoop chains new checkpoints a few times a second.
-func (m *Manager) SealLoop(ctx context.Context) {
-	cluster.CallEvery(ctx, m.config.Seal, func() {
-		for _, id := range m.signals.TakeUnsealed(m.members.TurnToSeal) {
-			if _, err := m.jobs.Audit.Seal(ctx, id); err != nil && errs.KindOf(err) != errs.NotFound {
-				m.supervisor.LogFailure(ctx, "sealing checkpoints; trying again", err, "job", id)
-				m.signals.NotifyWatchers(id)
+// loop chains new checkpoints a few times a second.
+func (s *Seals) loop(ctx context.Context) {
+	cluster.CallEvery(ctx, s.every, func() {
+		for _, id := range s.signals.TakeUnsealed(s.members.TurnToSeal) {
+			if _, err := s.jobs.Audit.Seal(ctx, id); err != nil && errs.KindOf(err) != errs.NotFound {
+				s.supervisor.LogFailure(ctx, "sealing checkpoints; trying again", err, "job", id)
+				s.signals.NotifyWatchers(id)
 			}
 		}
 	})

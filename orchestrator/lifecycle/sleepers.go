@@ -9,56 +9,60 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
+	"github.com/coditect/mapreduce/orchestrator/schedule"
+	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
+
+// sleepers wakes units whose time has come, and calls whatever else is due at a time.
+type sleepers struct {
+	jobs       *jobs.Jobs
+	scheduler  *schedule.Scheduler
+	signals    *cluster.Signals
+	supervisor *cluster.Supervisor
+}
 
 // sleepersPage is how many units that back off, and how many parked ones, one poll
 // of a job looks at.
 const sleepersPage = 1000
 
-// FindSleepers times the units of a job that back off, and further ones of those that
+// find times the units of a job that back off, and further ones of those that
 // are parked, from now for those that are seen for the first time.
-func (m *Manager) FindSleepers(ctx context.Context, id mapreduce.JobID) error {
-	refs, next, err := m.jobs.Queue.Sleepers(ctx, id, m.scheduler.SleepersAfter(id), sleepersPage)
+func (s *sleepers) find(ctx context.Context, id mapreduce.JobID) error {
+	refs, next, err := s.jobs.Queue.Sleepers(ctx, id, s.scheduler.SleepersAfter(id), sleepersPage)
 	if err != nil {
 		return err
 	}
-	m.scheduler.SleepersSeen(id, next)
+	s.scheduler.SleepersSeen(id, next)
 	for _, ref := range refs {
-		m.ScheduleWakeUp(id, ref)
+		s.signals.WakeLater(id, ref)
 	}
 	return nil
-}
-
-// ScheduleWakeUp wakes a unit when it has slept long enough from now, unless its sleep is
-// timed already.
-func (m *Manager) ScheduleWakeUp(id mapreduce.JobID, ref records.SleeperRef) {
-	m.signals.SleepUntil(time.Now().Add(ref.For), cluster.Sleeper{Job: id, Sleeper: ref.Sleeper})
 }
 
 // wakeBatch is how many units are woken in one transaction.
 const wakeBatch = 200
 
 // wakeUnits puts units that have slept long enough into their queue.
-func (m *Manager) wakeUnits(ctx context.Context, id mapreduce.JobID, units []records.Sleeper) {
+func (s *sleepers) wakeUnits(ctx context.Context, id mapreduce.JobID, units []records.Sleeper) {
 	for batch := range slices.Chunk(units, wakeBatch) {
-		woken, err := m.jobs.Queue.Wakeup(ctx, id, batch)
+		woken, err := s.jobs.Queue.Wakeup(ctx, id, batch)
 		if err != nil && errs.KindOf(err) != errs.NotFound {
-			m.supervisor.LogFailure(ctx, "waking units; trying again", err, "job", id, "units", len(batch))
-			if cluster.IsPermanent(err) && m.supervisor.FailJob(ctx, id, err) {
+			s.supervisor.LogFailure(ctx, "waking units; trying again", err, "job", id, "units", len(batch))
+			if cluster.IsPermanent(err) && s.supervisor.FailJob(ctx, id, err) {
 				continue // a resume sees to them
 			}
-			for _, s := range batch {
-				m.ScheduleWakeUp(id, records.SleeperRef{Sleeper: s, For: time.Second})
+			for _, one := range batch {
+				s.signals.WakeLater(id, records.SleeperRef{Sleeper: one, For: time.Second})
 			}
 		}
 
-		m.scheduler.Enqueue(id, woken)
+		s.scheduler.Enqueue(id, woken)
 	}
 }
 
-// TimerLoop calls what is due.
-func (m *Manager) TimerLoop(ctx context.Context) {
+// loop calls what is due.
+func (s *sleepers) loop(ctx context.Context) {
 	var calls sync.WaitGroup
 	defer calls.Wait()
 
@@ -73,15 +77,15 @@ func (m *Manager) TimerLoop(ctx context.Context) {
 	}
 
 	for {
-		due := m.signals.TakeTimers(time.Now())
+		due := s.signals.TakeTimers(time.Now())
 		for _, fn := range due.Calls {
 			call(func() {
-				m.supervisor.LogFailure(ctx, "what was due at a time", m.supervisor.ContainPanic(ctx, "a timer", func() error { fn(ctx); return nil }))
+				s.supervisor.LogFailure(ctx, "what was due at a time", s.supervisor.ContainPanic(ctx, "a timer", func() error { fn(ctx); return nil }))
 			})
 		}
 
 		for id, units := range due.Units {
-			call(func() { m.supervisor.ForJob(ctx, id, "waking units", func() { m.wakeUnits(ctx, id, units) }) })
+			call(func() { s.supervisor.ForJob(ctx, id, "waking units", func() { s.wakeUnits(ctx, id, units) }) })
 		}
 
 		if len(due.Calls)+len(due.Units) > 0 {
@@ -93,13 +97,13 @@ func (m *Manager) TimerLoop(ctx context.Context) {
 		case <-ctx.Done():
 			t.Stop()
 			return
-		case <-m.signals.TimerSignal.C():
+		case <-s.signals.TimerSignal.C():
 		case <-t.C:
 		}
 		t.Stop()
 	}
 }
 
-// timekept is how many calls TimerLoop makes at once: many workers may be lost in one
+// timekept is how many calls loop makes at once: many workers may be lost in one
 // moment.
 const timekept = 16

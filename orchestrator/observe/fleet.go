@@ -96,12 +96,12 @@ func RegisterGauges(m metric.Meter, f Fleet) error {
 }
 
 func (g *gauges) observeFleet(o metric.Observer, s schedule.Snapshot) {
-	for state, n := range map[string]int{"connected": s.Workers - s.Draining, "draining": s.Draining, "away": s.Away} {
+	for state, n := range map[string]int{"connected": s.Workers.Here - s.Workers.Draining, "draining": s.Workers.Draining, "away": s.Workers.Away} {
 		o.ObserveInt64(g.workers, int64(n), oneLabel(stateKey, state))
 	}
 
-	o.ObserveInt64(g.slots, int64(s.Slots))
-	o.ObserveInt64(g.busy, int64(s.Busy))
+	o.ObserveInt64(g.slots, int64(s.Workers.Slots))
+	o.ObserveInt64(g.busy, int64(s.Workers.Busy))
 	o.ObserveInt64(g.calls, s.CallsGranted, oneLabel(stateKey, "granted"))
 	o.ObserveInt64(g.calls, s.CallsHeld, oneLabel(stateKey, "held"))
 

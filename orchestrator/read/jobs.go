@@ -18,8 +18,8 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
-// A Reader answers what clients ask of jobs. Its methods are those of
-// mapreduce.Service of the same names, and safe for concurrent use.
+// A Reader answers what clients ask of jobs. Its methods are those of mapreduce.Service of
+// the same names, believe their callers, and are safe for concurrent use.
 type Reader struct {
 	jobs    *jobs.Jobs
 	specs   *jobspec.Finder
@@ -50,7 +50,7 @@ func New(j *jobs.Jobs, specs *jobspec.Finder, signals *cluster.Signals, c Config
 
 // GetJob returns a job as it stands, with its stages. A job whose pipeline cannot be read
 // is returned without them: its owner must see why it failed.
-func (r *Reader) GetJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
+func (r *Reader) GetJob(ctx context.Context, _ mapreduce.Principal, id mapreduce.JobID) (*mapreduce.Job, error) {
 	job, levels, err := r.jobs.View.JobWithLevels(ctx, id)
 	if err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func stagesOf(c *jobspec.Compiled, levels []records.LevelProgress) []mapreduce.S
 const maxPage = 1000
 
 // ListJobs returns a page of jobs, 20 unless the query says how many, 1,000 at most.
-func (r *Reader) ListJobs(ctx context.Context, q mapreduce.ListJobsQuery) (*mapreduce.JobPage, error) {
+func (r *Reader) ListJobs(ctx context.Context, _ mapreduce.Principal, q mapreduce.ListJobsQuery) (*mapreduce.JobPage, error) {
 	var err error
 	if q.PageSize, err = pageSize(q.PageSize, 20); err != nil {
 		return nil, err
@@ -172,7 +172,7 @@ const watchPause = 100 * time.Millisecond
 // WatchJob calls fn with a job whenever it has changed, or units of it have said something,
 // until it does not run any more. Changes made here are seen at once, those of other
 // orchestrators within a second, and what units say there within two signs of life.
-func (r *Reader) WatchJob(ctx context.Context, id mapreduce.JobID, fn func(*mapreduce.Job) error) error {
+func (r *Reader) WatchJob(ctx context.Context, _ mapreduce.Principal, id mapreduce.JobID, fn func(*mapreduce.Job) error) error {
 	var last mapreduce.Job
 	feed := r.signals.Feeds.Follow(id)
 	defer feed.Close()
@@ -256,7 +256,7 @@ func waitUntil(ctx context.Context, d time.Duration, c <-chan struct{}) error {
 }
 
 // ListEvents returns a page of what happened to a job, 100 unless the query says how many.
-func (r *Reader) ListEvents(ctx context.Context, q mapreduce.ListEventsQuery) (*mapreduce.EventPage, error) {
+func (r *Reader) ListEvents(ctx context.Context, _ mapreduce.Principal, q mapreduce.ListEventsQuery) (*mapreduce.EventPage, error) {
 	var err error
 	if q.PageSize, err = pageSize(q.PageSize, 100); err != nil {
 		return nil, err
@@ -265,7 +265,7 @@ func (r *Reader) ListEvents(ctx context.Context, q mapreduce.ListEventsQuery) (*
 }
 
 // CheckStore checks the whole store with all outputs, and calls found for each fault.
-func (r *Reader) CheckStore(ctx context.Context, q mapreduce.CheckQuery, found func(mapreduce.Finding) error) error {
+func (r *Reader) CheckStore(ctx context.Context, _ mapreduce.Principal, q mapreduce.CheckQuery, found func(mapreduce.Finding) error) error {
 	if q.RepairCounters {
 		if err := r.jobs.Check.RepairUses(ctx, found); err != nil {
 			return err
@@ -276,7 +276,7 @@ func (r *Reader) CheckStore(ctx context.Context, q mapreduce.CheckQuery, found f
 
 // AnswerCache returns how many answers of models are kept for a tenant, and forgets them if
 // that is asked for.
-func (r *Reader) AnswerCache(ctx context.Context, t mapreduce.TenantID, forget bool) (*mapreduce.AnswerCache, error) {
+func (r *Reader) AnswerCache(ctx context.Context, _ mapreduce.Principal, t mapreduce.TenantID, forget bool) (*mapreduce.AnswerCache, error) {
 	c, err := r.jobs.Answers.Stats(ctx, t)
 	if err == nil && forget {
 		err = r.jobs.Answers.Clear(ctx, t)
@@ -289,6 +289,15 @@ func (r *Reader) AnswerCache(ctx context.Context, t mapreduce.TenantID, forget b
 }
 
 // TenantUse returns what a tenant uses of its quotas.
-func (r *Reader) TenantUse(ctx context.Context, t mapreduce.TenantID) (*mapreduce.TenantUse, error) {
+func (r *Reader) TenantUse(ctx context.Context, _ mapreduce.Principal, t mapreduce.TenantID) (*mapreduce.TenantUse, error) {
 	return r.jobs.View.Use(ctx, t)
+}
+
+// TenantOf returns the tenant of a job, or errs.NotFound.
+func (r *Reader) TenantOf(ctx context.Context, id mapreduce.JobID) (mapreduce.TenantID, error) {
+	ctl, err := r.jobs.View.Control(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	return ctl.Tenant, nil
 }

@@ -12,7 +12,7 @@ import (
 // ReadText calls sink with the text of a document that a unit read, part after part. It is
 // the whole text, also if the unit read a chunk of it. What a unit parsed are the bytes of
 // the document, as it was submitted.
-func (r *Reader) ReadText(ctx context.Context, id mapreduce.JobID, unit mapreduce.UnitID, document mapreduce.DocumentID, sink func([]byte) error) error {
+func (r *Reader) ReadText(ctx context.Context, _ mapreduce.Principal, id mapreduce.JobID, unit mapreduce.UnitID, document mapreduce.DocumentID, sink func([]byte) error) error {
 	u, err := r.jobs.View.Unit(ctx, id, unit)
 	if err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 
 // ListUnits returns a page of the units of a job, 100 unless the query says how many. A page
 // holds fewer if their outputs or inputs are large.
-func (r *Reader) ListUnits(ctx context.Context, q mapreduce.ListUnitsQuery) (*mapreduce.UnitPage, error) {
+func (r *Reader) ListUnits(ctx context.Context, _ mapreduce.Principal, q mapreduce.ListUnitsQuery) (*mapreduce.UnitPage, error) {
 	size, err := pageSize(q.PageSize, 100)
 	if err != nil {
 		return nil, err

@@ -1,7 +1,6 @@
 package result
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/coditect/mapreduce/api/errs"
@@ -38,26 +37,6 @@ func (r *result) writeDroppedCitation(d droppedCitation) error {
 		return err
 	}
 	return r.sink(&mapreduce.ResultPart{Dropped: b})
-}
-
-// removedCitationIDs yields the ids of the citations that reducers did not pass on, and of
-// those of the values that they compared.
-func (r *result) removedCitationIDs(yield func(refs.ID) bool) {
-	for _, d := range r.last.Dropped {
-		if !yield(refs.ID([]byte(d.Citation))) {
-			return
-		}
-	}
-
-	for i := range r.last.Decided {
-		for _, c := range r.last.Decided[i].Candidates {
-			for _, id := range c.Citations {
-				if !yield(refs.ID([]byte(id))) {
-					return
-				}
-			}
-		}
-	}
 }
 
 // writeDecisions tells of the conflicts that reducers decided. What speaks for values
@@ -121,14 +100,6 @@ func (r *result) reducedCitations(ctx context.Context, texts *contexts) error {
 		}
 	}
 	return nil
-}
-
-// sharedBy returns the entity of several records that a record is of, or nil.
-func (r *result) sharedBy(m *output.Member) *output.Shared {
-	if m == nil {
-		return nil
-	}
-	return cmp.Or(r.merged[*m], r.within[*m])
 }
 
 func (r *result) removedReferences() error {

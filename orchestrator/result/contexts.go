@@ -21,7 +21,7 @@ import (
 // those of the units that come next are read together; citations of a unit come together
 // too, so of all others it keeps the text of the latest.
 type contexts struct {
-	r     *result
+	r     *reading
 	page  []*records.Unit     // that come next
 	ahead map[string]unitText // of those that were read together, by name; empty where that takes much
 	name  string

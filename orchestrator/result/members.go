@@ -15,7 +15,7 @@ import (
 
 // checkOutput checks an output of the result once more, but for the citations of map
 // units, which are checked as they are shown; and notes whose records it has.
-func (r *result) checkOutput(ctx context.Context, u *records.Unit, out *output.Output) error {
+func (r *reading) checkOutput(ctx context.Context, u *records.Unit, out *output.Output) error {
 	why := check.Values(r.schema, out)
 
 	if outputs.IsBundle(u) {
@@ -49,13 +49,13 @@ func (r *result) checkOutput(ctx context.Context, u *records.Unit, out *output.O
 
 // refusedOutputError returns the error of a result with an output that no unit may have:
 // the code that made it was wrong, or the store is damaged.
-func (r *result) refusedOutputError(unit string, why error) error {
+func (r *reading) refusedOutputError(unit string, why error) error {
 	return errs.New(errs.DataLoss, "job %s: the output of %s is not one that a unit can have: %v", r.job.ID, unit, why)
 }
 
 // trueMembers checks that entities of several records stand for records that there
 // are, and cite no other documents than these are of.
-func (r *result) trueMembers() error {
+func (r *reading) trueMembers() error {
 	if err := check.Values(r.schema, r.last); err != nil {
 		return r.refusedOutputError("the last reduce", err)
 	}
@@ -82,7 +82,7 @@ func (r *result) trueMembers() error {
 
 // foreignCitation returns a citation of an entry that is of no document of its own, nor of
 // evidence of the units that made its records, or nil.
-func (r *result) foreignCitation(e *output.Entry, documents, units map[string]bool) (strange *output.Citation) {
+func (r *reading) foreignCitation(e *output.Entry, documents, units map[string]bool) (strange *output.Citation) {
 	e.Cited(func(id merge.Citation) {
 		c := r.last.Citations[id]
 		if own := mapreduce.DocumentID(c.Document).IsEvidence() && units[c.Unit]; !own && !documents[c.Document] {

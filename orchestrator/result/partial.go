@@ -17,7 +17,7 @@ const (
 // mergePartial makes of the map units that are complete what the last reduce would,
 // as far as the schema decides it, if the job ended now. More units may end
 // while the result is read, so it is noted first which ones it is of.
-func (r *result) mergePartial(ctx context.Context) error {
+func (r *reading) mergePartial(ctx context.Context) error {
 	p := &partialMerge{r: r, sum: &output.Output{}}
 	r.taken = &spans{}
 
@@ -47,7 +47,7 @@ func (r *result) mergePartial(ctx context.Context) error {
 // A partialMerge merges outputs of map units batch by batch, so that it holds what was
 // merged, and of all else names.
 type partialMerge struct {
-	r     *result
+	r     *reading
 	sum   *output.Output
 	batch []*output.Output
 }

@@ -13,7 +13,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 
@@ -83,23 +82,10 @@ func Result(ctx context.Context, s Source, job Job, sink func(*mapreduce.ResultP
 
 // A result is one that is being assembled.
 type result struct {
-	source Source
-	units  unitReader
-	job    Job
-	schema *schema.Schema // the job's
-	value  bool           // it is last.Value, and not records
-	sink   func(*mapreduce.ResultPart) error
-	// Entities of several records, by the first of these, and all the others.
-	merged  map[output.Member]*output.Shared
-	within  map[output.Member]*output.Shared
-	last    *output.Output
-	dropped spans  // map units whose reduce failed
-	taken   *spans // map units of a partial result; nil of a whole one
-	// Documents of the records that entities of several have, as the outputs of map
-	// units tell; nil once these have been looked through.
-	seen      map[output.Member]maker
+	*reading
+	value     bool // it is last.Value, and not records
+	sink      func(*mapreduce.ResultPart) error
 	names     spelling
-	habits    output.Habits // complete once all outputs were read for the first time
 	locations *outputs.Locator
 	shown     map[mapreduce.DocumentID]bool // evidence that was told of
 	places    map[string]string             // of the quotes of citations in their documents, by name, for a report
@@ -114,10 +100,9 @@ type result struct {
 
 func newResult(ctx context.Context, s Source, job Job, sink func(*mapreduce.ResultPart) error) (*result, error) {
 	r := &result{
-		source: s, units: unitReader{s, job.ID}, job: job, schema: job.Schema, sink: sink, last: &output.Output{},
-		merged: make(map[output.Member]*output.Shared), within: make(map[output.Member]*output.Shared),
-		duplicates: make(map[string]int64), broken: make(map[constraint]int64), seen: make(map[output.Member]maker), shown: make(map[mapreduce.DocumentID]bool), places: make(map[string]string),
-		statistics: merge.NewStatistics(job.Schema), locations: outputs.NewLocator(s, job.ID),
+		reading: newReading(s, job), sink: sink, locations: outputs.NewLocator(s, job.ID),
+		shown: make(map[mapreduce.DocumentID]bool), places: make(map[string]string),
+		statistics: merge.NewStatistics(job.Schema), duplicates: make(map[string]int64), broken: make(map[constraint]int64),
 	}
 
 	final, err := r.finalUnit(ctx)
@@ -148,25 +133,6 @@ func newResult(ctx context.Context, s Source, job Job, sink func(*mapreduce.Resu
 	return r, err
 }
 
-// finalUnit returns the unit that the result is of, nil if there is none yet.
-func (r *result) finalUnit(ctx context.Context) (*records.Unit, error) {
-	if r.job.Last == "" {
-		return nil, nil
-	}
-	return r.source.Unit(ctx, r.job.ID, r.job.Last)
-}
-
-// reduceTo makes an output the last reduce's.
-func (r *result) reduceTo(last *output.Output) {
-	r.last = last
-	for _, s := range last.Shared() {
-		r.merged[s.Members[0]] = s
-		for _, m := range s.Members[1:] {
-			r.within[m] = s
-		}
-	}
-}
-
 func (r *result) streamResult(ctx context.Context) error {
 	if r.value {
 		return r.streamValue(ctx)
@@ -187,7 +153,7 @@ func (r *result) streamResult(ctx context.Context) error {
 		return err
 	}
 
-	texts := &contexts{r: r}
+	texts := &contexts{r: r.reading}
 	err = r.visitEntities(ctx, texts.beginPage, func(e *output.Entry, in *output.Output) error {
 		f := r.resolveEntity(e, in)
 		if err := r.writeEntity(&f.Result); err != nil {
@@ -250,7 +216,7 @@ func (r *result) streamValue(ctx context.Context) error {
 		}
 	}
 
-	texts := &contexts{r: r}
+	texts := &contexts{r: r.reading}
 	sources := make(map[string]refs.Source, len(ids))
 	for _, id := range ids {
 		c := r.last.Citations[id]
@@ -292,162 +258,6 @@ func (r *result) valueRecords() (records []json.RawMessage, single bool, err err
 	}
 	return records, false, json.Unmarshal(value, &records)
 }
-
-// A found is an entity of the result with the output that its citations are in.
-type found struct {
-	merge.Result
-	in *output.Output
-}
-
-// resolveEntity decides the values of an entity.
-func (r *result) resolveEntity(e *output.Entry, in *output.Output) found {
-	believed := output.Believed(r.schema, e.Accumulator, in.Citations)
-	settled := r.habits.Settle(r.schema, believed, in.Citations)
-	return found{merge.Resolve(r.schema, settled), in}
-}
-
-// An entityVisitor is called with an entity of the result as it was reduced, and the output
-// that its citations are in.
-type entityVisitor func(e *output.Entry, in *output.Output) error
-
-// visitEntities visits the entities of the result, in order of the input, and after those
-// of a map unit the unit itself. Units come some at a time; some is called with them first.
-func (r *result) visitEntities(ctx context.Context, some func([]*records.Unit), visit entityVisitor, after func(*records.Unit) error) error {
-	return r.units.visitPages(ctx, 0, func(page []*records.Unit) error {
-		some(page)
-		for _, u := range page {
-			if r.includesUnit(u) {
-				if err := r.entitiesOf(ctx, u, visit); err != nil {
-					return err
-				}
-			}
-			if err := after(u); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// includesUnit reports whether a map unit is in the result.
-func (r *result) includesUnit(u *records.Unit) bool {
-	return u.State == mapreduce.UnitComplete && !r.dropped.containsNumber(u.Index) && r.taken.containsNumber(u.Index)
-}
-
-func (r *result) entitiesOf(ctx context.Context, u *records.Unit, visit entityVisitor) error {
-	out, err := outputs.Of(ctx, r.source, r.job.ID, u)
-	if err != nil {
-		return err
-	}
-
-	if r.seen != nil { // for the first time
-		if err := r.checkOutput(ctx, u, out); err != nil {
-			return err
-		}
-		r.habits.Add(r.schema, string(u.Document), out)
-	}
-
-	for i := range out.Entries {
-		e, in := &out.Entries[i], out
-		member := e.Members[0]
-		if r.within[member] != nil {
-			// The entity is shown with the first of its records.
-			continue
-		}
-
-		if s := r.merged[member]; s != nil {
-			if e, in, err = r.readSharedEntity(ctx, s); err != nil {
-				return err
-			}
-		}
-
-		if err := visit(e, in); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// readSharedEntity returns an entity of several records, and the output with its
-// citations. Records for which reduces had no room are read where they stand.
-func (r *result) readSharedEntity(ctx context.Context, s *output.Shared) (*output.Entry, *output.Output, error) {
-	if len(s.Open) == 0 {
-		return s.Held, r.last, nil
-	}
-
-	var parts []*output.Output
-	err := outputs.EachReferred(ctx, r.source, r.job.ID, s.Open, func(_ *records.Unit, out *output.Output) error {
-		parts = append(parts, out)
-		return nil
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-
-	one := s.Together(r.last, parts)
-	return &one.Entries[0], one, nil
-}
-
-// visitCitations visits the citations of an entity: those of its values, and those of
-// values that were not chosen.
-func (f *found) visitCitations(visit func(merge.Citation)) {
-	seen := make(map[merge.Citation]bool)
-	once := func(ids []merge.Citation) {
-		for _, id := range ids {
-			if !seen[id] {
-				seen[id] = true
-				visit(id)
-			}
-		}
-	}
-
-	for _, field := range slices.Sorted(maps.Keys(f.Citations)) {
-		once(f.Citations[field])
-	}
-	for _, c := range f.Conflicts {
-		for _, choice := range c.Candidates {
-			once(choice.Citations)
-		}
-	}
-
-	for _, d := range f.Dropped {
-		once([]merge.Citation{d.Citation})
-	}
-}
-
-// citationIDs returns the ids of all citations, of each value that was found: which of them
-// the result has follows later. An error is left in err.
-func (r *result) citationIDs(ctx context.Context, err *error) iter.Seq[refs.ID] {
-	return func(yield func(refs.ID) bool) {
-		none, cited := func([]*records.Unit) {}, 0
-		e := r.visitEntities(ctx, none, func(e *output.Entry, in *output.Output) error {
-			more := true
-			e.Cited(func(id merge.Citation) {
-				c := in.Citations[id]
-				cited += len(c.Quote) + len(c.Document) + len(c.Unit) // each is written with its citation
-				more = more && yield(c.ID)
-			})
-
-			switch {
-			case !more:
-				return errEnough
-			case r.job.Room > 0 && cited > r.job.Room:
-				return ErrNoRoom
-			}
-			return nil
-		}, func(*records.Unit) error { return nil })
-
-		if e != nil && !errors.Is(e, errEnough) {
-			*err = e
-		}
-		if e == nil {
-			r.removedCitationIDs(yield)
-		}
-	}
-}
-
-// errEnough ends a visit of entities whose ids nobody wants any more.
-var errEnough = errors.New("enough")
 
 // writeEntity takes an entity into the result.
 func (r *result) writeEntity(f *merge.Result) error {
@@ -654,7 +464,7 @@ func (r *result) writeUnitStatus(u *records.Unit) error {
 }
 
 func (r *result) writeSummary(ctx context.Context) error {
-	if err := r.reducedCitations(ctx, &contexts{r: r}); err != nil {
+	if err := r.reducedCitations(ctx, &contexts{r: r.reading}); err != nil {
 		return err
 	}
 	if err := r.removedReferences(); err != nil {

@@ -41,9 +41,11 @@ func New(j *jobs.Jobs, s *schedule.Scheduler, c Config) *Scaler {
 // freshFor is how long a count is good for: autoscalers ask for one pool after the other.
 const freshFor = time.Second
 
-// Demand returns the demand of each job that may run, in the order of their ids. It is
-// at most freshFor old.
-func (s *Scaler) Demand(ctx context.Context) ([]mapreduce.Demand, error) {
+// Demand implements mapreduce.Demander, for all tenants: it returns the demand of each job that
+// may run, in the order of their ids, at most freshFor old. Package access leaves to a caller
+// what it may see. The count of a tenant's own jobs shows others only by the limits that all
+// share.
+func (s *Scaler) Demand(ctx context.Context, _ mapreduce.Principal) ([]mapreduce.Demand, error) {
 	select {
 	case s.turn <- struct{}{}:
 		defer func() { <-s.turn }()
@@ -58,7 +60,7 @@ func (s *Scaler) Demand(ctx context.Context) ([]mapreduce.Demand, error) {
 		}
 		s.last, s.at = all, now
 	}
-	return s.last, nil
+	return slices.Clone(s.last), nil
 }
 
 // count reads what waits, and divides the limits among the jobs.

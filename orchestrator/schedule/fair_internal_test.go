@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
@@ -20,14 +21,15 @@ func (quietPeer) Stop(error)               {}
 // not be the only ones that are looked at when a slot is free.
 func TestJobsThatNobodyCanRunKeepNoOthersWaiting(t *testing.T) {
 	s := New(Config{Now: time.Now})
-	s.workers.bound["w"] = NewSession(&mapreduce.Hello{Session: "w", Slots: 4}, "working", 1, false, quietPeer{})
+	s.workers.Bind(workers.NewSession(&mapreduce.Hello{Session: "w", Slots: 4}, "working", 1, false, quietPeer{}), nil, s.node, s.now())
 	starve := func(tenant mapreduce.TenantID, id string) *Job {
 		j := &Job{
 			ID: mapreduce.JobID(id), tenant: tenant, spec: new(mapreduce.JobSpec), running: true,
-			queue: queueView{drained: true, waiting: make([]records.Candidate, 1)}, grant: grantState{slots: 4},
 		}
+		j.grant.Begin(4)
+		j.queue.Open(1, 1, make([]records.Candidate, 1))
 		s.jobs.byID[j.ID] = j
-		s.fairQueue.addStarved(j)
+		s.fairQueue.AddStarved(j)
 		return j
 	}
 	for i := range 20 {
@@ -36,7 +38,7 @@ func TestJobsThatNobodyCanRunKeepNoOthersWaiting(t *testing.T) {
 	working := starve("working", "working0")
 	s.jobs.addHeld(working, 1) // more than the other tenant has
 	s.requeueStarved(s.now())
-	if next := s.fairQueue.nextJob(); next != working {
+	if next, _ := s.fairQueue.Next(); next != working {
 		t.Errorf("a slot is free, and next is %v; want the job that can have it", next)
 	}
 }
@@ -47,18 +49,19 @@ func TestJobsThatNobodyCanRunKeepNoOthersWaiting(t *testing.T) {
 func TestAJobClaimsBeforeItReadsWhileOthersWait(t *testing.T) {
 	for _, contended := range []bool{false, true} {
 		s := New(Config{Now: time.Now, NewID: func() string { return "claim" }})
-		s.workers.bound["w"] = NewSession(&mapreduce.Hello{Session: "w", Slots: 4}, "t", 1, false, quietPeer{})
+		s.workers.Bind(workers.NewSession(&mapreduce.Hello{Session: "w", Slots: 4}, "t", 1, false, quietPeer{}), nil, s.node, s.now())
 		add := func(id string) *Job {
 			j := &Job{
 				ID: mapreduce.JobID(id), tenant: "t", spec: new(mapreduce.JobSpec), running: true,
-				queue: queueView{waiting: make([]records.Candidate, 1)}, grant: grantState{slots: 4},
 			}
+			j.grant.Begin(4)
+			j.queue.PutBack(make([]records.Candidate, 1))
 			s.jobs.byID[j.ID] = j
 			return j
 		}
 		j := add("few")
 		if contended {
-			s.fairQueue.addStarved(add("waits"))
+			s.fairQueue.AddStarved(add("waits"))
 		}
 		task := s.taskFor(j)
 		if task == nil || task.Scan == contended || contended && task.Turn.Claim == nil {

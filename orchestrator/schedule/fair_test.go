@@ -11,6 +11,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/orchestrator/schedule/model"
+	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 	"github.com/coditect/mapreduce/store/jobs/nodes"
 	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
@@ -23,7 +24,7 @@ type simulation struct {
 	t         *testing.T
 	now       time.Time
 	scheduler *schedule.Scheduler
-	session   *schedule.Session
+	session   *workers.Session
 	events    []event // by time
 	jobs      map[mapreduce.JobID]*simulatedJob
 }
@@ -53,7 +54,7 @@ func newSimulation(t *testing.T, slots int) *simulation {
 	})
 
 	hello := &mapreduce.Hello{Session: "w", Slots: slots, Offer: mapreduce.Offer{Providers: []string{"rules"}}}
-	s.session = schedule.NewSession(hello, "", 1, false, attentive{})
+	s.session = workers.NewSession(hello, "", 1, false, attentive{})
 	s.scheduler.Sessions.Enter(s.session, nil)
 	return s
 }

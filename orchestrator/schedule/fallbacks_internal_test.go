@@ -7,6 +7,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
+	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 	"github.com/coditect/mapreduce/store/jobs/limit"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
@@ -39,8 +40,8 @@ func TestABreakerHoldsBackNoUnitThatHasAnotherModel(t *testing.T) {
 
 	now := s.now()
 	s.Models.ApplyScope("a/m", &limit.Scope{Breaker: limit.Breaker{Open: true, For: time.Minute}, Shares: map[mapreduce.NodeID]limit.Share{"n": {Want: 1, Slots: 1}}}, now)
-	session := NewSession(&mapreduce.Hello{Session: "w", Slots: 4, Offer: mapreduce.Offer{Providers: []string{"a", "b"}}}, "", 1, false, quietPeer{})
-	session.breakers["a/m"] = now.Add(time.Minute)
+	session := workers.NewSession(&mapreduce.Hello{Session: "w", Slots: 4, Offer: mapreduce.Offer{Providers: []string{"a", "b"}}}, "", 1, false, quietPeer{})
+	session.NoteBreaker("a/m", now.Add(time.Minute))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, c := range map[string]struct {
@@ -51,7 +52,8 @@ func TestABreakerHoldsBackNoUnitThatHasAnotherModel(t *testing.T) {
 		if got := s.Models.modelRoom(c.job) > 0; got != c.room {
 			t.Errorf("%s: room %v, want %v", name, got, c.room)
 		}
-		if got := session.canRun(c.job, now); got != c.room {
+		wants := c.job.wants()
+		if got := session.CanRun(&wants, now); got != c.room {
 			t.Errorf("%s: a worker may have units: %v, want %v", name, got, c.room)
 		}
 		if got := s.Models.modelUnanswered(c.job, now); got == c.room {

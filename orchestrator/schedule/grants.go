@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 	"github.com/coditect/mapreduce/store/jobs/nodes"
 )
 
@@ -30,7 +31,7 @@ func (g *Grants) IsNewHere(id mapreduce.JobID) bool {
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
 	j := g.sched.jobs.find(id)
-	return g.fillGrantRequest(j, &ask) && ask.Slots > 0 && j.grant.slots == 0
+	return g.fillGrantRequest(j, &ask) && ask.Slots > 0 && j.grant.Slots() == 0
 }
 
 // TakeMissing fills in what to ask for of a job, and reports whether to. What is to be
@@ -41,7 +42,7 @@ func (g *Grants) TakeMissing(id mapreduce.JobID, ask *nodes.GrantRequest) bool {
 	j := g.sched.jobs.find(id)
 	wanted := g.fillGrantRequest(j, ask)
 	if ask.Give > 0 {
-		j.grant.slots -= ask.Give
+		j.grant.GiveSlots(ask.Give)
 	}
 	return wanted
 }
@@ -54,8 +55,9 @@ func (g *Grants) fillGrantRequest(j *Job, ask *nodes.GrantRequest) bool {
 	}
 
 	ask.Parallelism = int64(j.spec.Parallelism)
-	want := min(ask.Parallelism, g.sched.workers.capacity(j, g.sched.now()), g.sched.Models.mayHold(j))
-	return j.grant.fill(ask, want, int64(j.held), j.spec.Budget > 0)
+	wants := j.wants()
+	want := min(ask.Parallelism, g.sched.workers.Capacity(&wants, g.sched.now()), g.sched.Models.mayHold(j))
+	return j.grant.Fill(ask, want, int64(j.held), j.spec.Budget > 0)
 }
 
 // MarkUnsure notes that what is granted of a job may be more than the scheduler thinks:
@@ -64,7 +66,7 @@ func (g *Grants) MarkUnsure(id mapreduce.JobID) {
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
 	if j := g.sched.jobs.find(id); j != nil {
-		j.grant.unsure = true
+		j.grant.MarkUnsure()
 	}
 }
 
@@ -82,7 +84,7 @@ func (g *Grants) Apply(id mapreduce.JobID, reply *nodes.GrantReply) (short int64
 		return 0
 	}
 
-	if short = j.grant.apply(reply, g.sched.now()); short == 0 && j.grant.known {
+	if short = j.grant.Apply(reply, g.sched.now()); short == 0 && j.grant.IsKnown() {
 		g.sched.activateJob(j)
 	}
 	return short
@@ -94,10 +96,10 @@ func (g *Grants) SetInitialSlots(id mapreduce.JobID, slots int64) {
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
 	if j := g.sched.jobs.find(id); j != nil {
-		j.grant.unsure = true
+		j.grant.MarkUnsure()
 		return
 	}
-	g.sched.jobs.getOrAdd(id).grant.slots = slots
+	g.sched.jobs.getOrAdd(id).grant.Begin(slots)
 }
 
 // TakeReleasable takes a job's grants off the scheduler if nothing of it is under way here
@@ -110,16 +112,17 @@ func (g *Grants) TakeReleasable(id mapreduce.JobID) bool {
 	defer g.sched.mu.Unlock()
 
 	j := g.sched.jobs.find(id)
-	if j == nil || j.spec == nil || !j.isIdle() || j.grant.isEmpty() {
+	if j == nil || j.spec == nil || !j.isIdle() || j.grant.IsEmpty() {
 		return false
 	}
 
-	needed := j.spec.Budget == 0 || !j.queue.isEmpty() && j.grant.needed <= j.grant.tokens && g.sched.Models.mayHold(j) > 0
-	if needed && g.sched.workers.hasUsable(j, g.sched.now()) {
+	needed := j.spec.Budget == 0 || !j.queue.IsEmpty() && j.grant.MayStart() && g.sched.Models.mayHold(j) > 0
+	wants := j.wants()
+	if needed && g.sched.workers.HasUsable(&wants, g.sched.now()) {
 		return false
 	}
 
-	j.grant.giveUp()
+	j.grant.GiveUp()
 	return true
 }
 
@@ -128,7 +131,7 @@ func (g *Grants) HasWaitedForTokens(id mapreduce.JobID, d time.Duration) bool {
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
 	j := g.sched.jobs.find(id)
-	return j != nil && !j.grant.blockedSince.IsZero() && g.sched.now().Sub(j.grant.blockedSince) >= d
+	return j != nil && j.grant.LackedFor(d, g.sched.now())
 }
 
 // SpendTokens takes n tokens of a job's grant, once no claim is under way that may give
@@ -145,15 +148,11 @@ func (g *Grants) SpendTokens(ctx context.Context, j *Job, n int64) bool {
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
 
-	for j.grant.claiming && !g.sched.closed && ctx.Err() == nil {
+	for j.grant.IsClaiming() && !g.sched.closed && ctx.Err() == nil {
 		g.claimEnded.Wait() // the claim holds all tokens there are, and most go back
 	}
 
-	if j.grant.tokens < n {
-		return false
-	}
-	j.grant.tokens -= n
-	return true
+	return j.grant.Spend(n)
 }
 
 // NoteMissingTokens notes that a unit comes back which cannot go on without n tokens:
@@ -161,21 +160,21 @@ func (g *Grants) SpendTokens(ctx context.Context, j *Job, n int64) bool {
 func (g *Grants) NoteMissingTokens(j *Job, n int64) {
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
-	j.grant.needed = max(j.grant.needed, n)
+	j.grant.NoteNeed(n)
 }
 
 // IsUnknown reports whether the scheduler does not know what j was granted.
 func (g *Grants) IsUnknown(j *Job) bool {
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
-	return j.running && j.spec.Budget > 0 && !j.grant.known
+	return j.running && j.spec.Budget > 0 && !j.grant.IsKnown()
 }
 
 // MarkOverdrawn notes that the grant has less left than the scheduler thinks.
 func (g *Grants) MarkOverdrawn(j *Job) {
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
-	j.grant.tokens, j.grant.known = 0, false
+	j.grant.MarkOverdrawn()
 }
 
 // OverdrawTokens takes n tokens that the store may have, and reports whether the scheduler thinks
@@ -184,20 +183,18 @@ func (g *Grants) MarkOverdrawn(j *Job) {
 func (g *Grants) OverdrawTokens(j *Job, n int64) bool {
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
-	j.grant.tokens -= n
-	j.grant.known = j.grant.known && j.grant.tokens >= 0
-	return !j.grant.known
+	return j.grant.Overdraw(n)
 }
 
 // RefundTokens gives back tokens that were taken and not reserved.
 func (g *Grants) RefundTokens(j *Job, n int64) {
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
-	j.grant.tokens += n
+	j.grant.Refund(n)
 }
 
 // AddReservation notes that a unit has n tokens reserved.
-func (g *Grants) AddReservation(h *HeldUnit, n int64) {
+func (g *Grants) AddReservation(h *workers.Attempt, n int64) {
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
 	h.Reserved = n
@@ -206,7 +203,7 @@ func (g *Grants) AddReservation(h *HeldUnit, n int64) {
 // endClaim gives back the tokens that a claim did not reserve. The caller holds the
 // scheduler's mu.
 func (g *Grants) endClaim(j *Job, left int64) {
-	j.grant.endClaim(left)
+	j.grant.EndClaim(left)
 	g.claimEnded.Broadcast()
 }
 
@@ -216,8 +213,8 @@ func (g *Grants) CallsWanted() (ask nodes.CallsRequest, wanted bool) {
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
 
-	ask.Most, ask.Need = g.sched.workers.callSlots(g.sched.jobs.asking)
-	return ask, g.sched.calls.takeDue(ask)
+	ask.Most, ask.Need = g.sched.workers.CallSlots(g.sched.jobs.asking)
+	return ask, g.sched.calls.TakeDue(ask)
 }
 
 // ApplyCalls enters how many calls this node may have under way, and returns how many
@@ -226,11 +223,11 @@ func (g *Grants) ApplyCalls(ask nodes.CallsRequest, reply *nodes.CallsReply) (ke
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
 
-	if g.sched.calls.apply(ask, reply) {
+	if g.sched.calls.Apply(ask, reply) {
 		g.sched.activateAll()
 		more = g.sched.jobs.runningCalls()
 	}
-	return max(g.sched.calls.slots, g.sched.jobs.calling), more
+	return max(g.sched.calls.Slots(), g.sched.jobs.calling), more
 }
 
 // MarkCallsDue has the node ask anew for the calls that it may make: others may
@@ -238,7 +235,7 @@ func (g *Grants) ApplyCalls(ask nodes.CallsRequest, reply *nodes.CallsReply) (ke
 func (g *Grants) MarkCallsDue() {
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
-	g.sched.calls.markDue()
+	g.sched.calls.MarkDue()
 }
 
 // PollCalls has the node ask anew if it has fewer calls than it can make, or may have some
@@ -246,5 +243,5 @@ func (g *Grants) MarkCallsDue() {
 func (g *Grants) PollCalls(alone bool) {
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
-	g.sched.calls.poll(alone, g.sched.jobs.calling)
+	g.sched.calls.Poll(alone, g.sched.jobs.calling)
 }

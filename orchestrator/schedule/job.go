@@ -3,6 +3,8 @@ package schedule
 import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
+	"github.com/coditect/mapreduce/orchestrator/schedule/view"
+	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
@@ -31,10 +33,9 @@ type Job struct {
 	held     int // units that sessions of this node hold, or are being given
 	reported int // of these, those that were reported, and wait for a turn or its end
 
-	queue    queueView
-	grant    grantState
+	queue    view.Queue
+	grant    view.Grant
 	turns    turnState
-	place    fairPlace
 	progress progressMark
 	priming  prefixPriming
 
@@ -44,9 +45,15 @@ type Job struct {
 	parkedAfter mapreduce.UnitID
 }
 
+// Tenant implements fair.Item.
+func (j *Job) Tenant() mapreduce.TenantID { return j.tenant }
+
+// Priority implements fair.Item.
+func (j *Job) Priority() int { return j.priority }
+
 // isStarved reports whether j has units that nothing but slots keeps from running.
 func (j *Job) isStarved() bool {
-	return j.running && !j.assembles && !j.grant.claiming && !j.isFailing() && j.queue.mayHaveUnits()
+	return j.running && !j.assembles && !j.grant.IsClaiming() && !j.isFailing() && j.queue.MayHaveUnits()
 }
 
 // isIdle reports whether nothing of j is under way here.
@@ -54,6 +61,26 @@ func (j *Job) isIdle() bool { return j.held == 0 && j.turns.isIdle() }
 
 // isFailing reports whether j is about to be failed.
 func (j *Job) isFailing() bool { return j.failing != 0 && j.failing == j.epoch }
+
+// wants returns what units of j, which may run, need of a worker.
+func (j *Job) wants() workers.Wants {
+	wants := jobWants(j.ID, j.tenant, j.spec, j.models, j.needs)
+	wants.Nothing = j.assembles
+	return wants
+}
+
+// jobWants returns what the units of a job need of a worker.
+func jobWants(id mapreduce.JobID, tenant mapreduce.TenantID, spec *mapreduce.JobSpec, models []string, needs mapreduce.Requirements) workers.Wants {
+	return workers.Wants{Job: id, Tenant: tenant, Needs: needs, Models: models, SkipsBreakers: spec.OnBreaker == mapreduce.BreakerSkip}
+}
+
+// endUnit notes that a unit of a claim has ended. With the last one the claim's record is to
+// be cleared.
+func (j *Job) endUnit(c *workers.Claim) {
+	if c.EndUnit() {
+		j.turns.ended = append(j.turns.ended, c.ID)
+	}
+}
 
 // usesFleetCalls reports whether units of a job make calls that the fleet counts. Those
 // of a job that is not known yet may.
@@ -70,8 +97,8 @@ func (s *Scheduler) PutJob(id mapreduce.JobID, ctl *records.Control, spec *mapre
 		return // what stands there is no older
 	}
 
-	s.fairQueue.remove(j) // its tenant was not known if only reports had come for it
-	j.grant.adopt(j.spec, spec)
+	s.fairQueue.Remove(j) // its tenant was not known if only reports had come for it
+	j.grant.Adopt(j.spec, spec)
 
 	s.jobs.change(j, func() {
 		j.tenant, j.priority, j.spec, j.share = ctl.Tenant, ctl.Priority, spec, share
@@ -79,8 +106,8 @@ func (s *Scheduler) PutJob(id mapreduce.JobID, ctl *records.Control, spec *mapre
 	})
 
 	j.epoch, j.assembles = ctl.Epoch, ctl.AtResult()
-	j.queue.open(ctl.OpenLevel(), max(1, ctl.Shards), waiting)
-	j.queue.noteWaiting(s.now())
+	j.queue.Open(ctl.OpenLevel(), max(1, ctl.Shards), waiting)
+	j.queue.NoteWaiting(s.now())
 	s.Models.lookAgainFor(j)
 	s.activateJob(j)
 }
@@ -114,17 +141,17 @@ func (s *Scheduler) RetireJob(id mapreduce.JobID) {
 		return
 	}
 	s.jobs.stop(j)
-	j.queue.noteWaiting(s.now())
-	j.queue.restart()
+	j.queue.NoteWaiting(s.now())
+	j.queue.Restart()
 	s.dropJob(j)
 }
 
 // dropJob forgets a job that nothing is left to do for. The caller holds s.mu.
 func (s *Scheduler) dropJob(j *Job) {
 	if !j.running && j.isIdle() && len(j.turns.ended) == 0 {
-		s.fairQueue.remove(j)
+		s.fairQueue.Remove(j)
 		s.jobs.remove(j)
-		s.workers.forgetJob(j.ID)
+		s.workers.ForgetJob(j.ID)
 	}
 }
 
@@ -162,4 +189,25 @@ func (s *Scheduler) Compiled(id mapreduce.JobID) *jobspec.Compiled {
 		return j.stages.Compiled
 	}
 	return nil
+}
+
+// Enqueue puts units into a job's queue that are known to wait there.
+func (s *Scheduler) Enqueue(id mapreduce.JobID, found []records.Candidate) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if j := s.jobs.find(id); j != nil && j.running {
+		j.queue.PutBack(found)
+		j.queue.NoteWaiting(s.now())
+		s.activateJob(j)
+	}
+}
+
+// Reread makes a job's queue be read again: something may have been put into it.
+func (s *Scheduler) Reread(id mapreduce.JobID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if j := s.jobs.find(id); j != nil && j.running {
+		j.queue.Restart()
+		s.activateJob(j)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 )
 
 // A jobTable is the jobs on a scheduler, and what is counted over them: there may be
@@ -64,7 +65,8 @@ func (t *jobTable) change(j *Job, how func()) {
 // stop ends the claims of a job's units here.
 func (t *jobTable) stop(j *Job) {
 	t.addAsking(j, -1)
-	j.running, j.queue.waiting = false, nil
+	j.running = false
+	j.queue.Forget()
 }
 
 // remove forgets a job of which nothing is held.
@@ -153,9 +155,9 @@ func (t *jobTable) addReported(j *Job, n int) {
 }
 
 // forgetHeld notes that this node does not hold a unit of j any more.
-func (t *jobTable) forgetHeld(j *Job, h *HeldUnit) {
+func (t *jobTable) forgetHeld(j *Job, h *workers.Attempt) {
 	t.addHeld(j, -1)
-	if h.reported {
+	if h.IsReported() {
 		t.addReported(j, -1)
 	}
 }
@@ -213,7 +215,7 @@ func (t *jobTable) spareOf(name string) int64 {
 // hasWaiting reports whether a running job of a model has units waiting, or may have.
 func (t *jobTable) hasWaiting(model string) bool {
 	for _, j := range t.ofModel(model) {
-		if j.running && (len(j.queue.waiting) > 0 || !j.queue.drained) {
+		if j.running && !j.queue.IsEmpty() {
 			return true
 		}
 	}
@@ -221,9 +223,9 @@ func (t *jobTable) hasWaiting(model string) bool {
 }
 
 // heldBy counts what a session holds of the jobs of a model.
-func (t *jobTable) heldBy(session *Session, model string) (n int64) {
-	for key := range session.held {
-		if j := t.byID[key.job]; j != nil && slices.Contains(j.models, model) {
+func (t *jobTable) heldBy(session *workers.Session, model string) (n int64) {
+	for h := range session.Attempts() {
+		if j := t.byID[h.Job]; j != nil && slices.Contains(j.models, model) {
 			n++
 		}
 	}
@@ -231,9 +233,9 @@ func (t *jobTable) heldBy(session *Session, model string) (n int64) {
 }
 
 // longestTimeout returns the longest timeout of the units that a session holds.
-func (t *jobTable) longestTimeout(session *Session) (most time.Duration) {
-	for key := range session.held {
-		if j := t.byID[key.job]; j != nil && j.spec != nil {
+func (t *jobTable) longestTimeout(session *workers.Session) (most time.Duration) {
+	for h := range session.Attempts() {
+		if j := t.byID[h.Job]; j != nil && j.spec != nil {
 			most = max(most, j.spec.UnitTimeout)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/schedule/model"
+	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 	"github.com/coditect/mapreduce/store/jobs/limit"
 )
 
@@ -51,7 +52,7 @@ func (m *Models) forgetUnused(now time.Time) {
 	for name, s := range m.states {
 		if len(m.sched.jobs.ofModel(name)) == 0 && s.IsUnused(now) {
 			delete(m.states, name)
-			m.sched.workers.closeBreaker(name)
+			m.sched.workers.CloseBreaker(name)
 		}
 	}
 }
@@ -60,12 +61,12 @@ func (m *Models) forgetUnused(now time.Time) {
 // its job, and then has no time to ask for a share of it.
 func (m *Models) wantOf(s *model.State) int64 {
 	want := m.sched.jobs.heldOf(s.Name) + m.sched.jobs.spareOf(s.Name)
-	if m.sched.calls.slots == 0 { // nor has it use for the turn to probe
+	if m.sched.calls.Slots() == 0 { // nor has it use for the turn to probe
 		return want
 	}
 
 	if m.sched.jobs.hasWaiting(s.Name) {
-		return max(want, m.sched.workers.providerSlots(s.Provider()))
+		return max(want, m.sched.workers.ProviderSlots(s.Provider()))
 	}
 	return want
 }
@@ -110,12 +111,12 @@ func (m *Models) mayHold(j *Job) int64 {
 	for _, name := range j.models {
 		more := m.modelStateOf(name).MayHold(j.spec)
 		if more == math.MaxInt64 {
-			return m.sched.calls.slots
+			return m.sched.calls.Slots()
 		}
 		most += more
 	}
 
-	return min(m.sched.calls.slots, most)
+	return min(m.sched.calls.Slots(), most)
 }
 
 // mayHoldOf returns that of each running job of a model, as far as the job goes.
@@ -142,7 +143,7 @@ func (m *Models) hearLimits(notes []mapreduce.LimitNote, now time.Time) (urgent 
 
 // hearManners takes what a worker says that servers refuse, passes it on to the other
 // workers, and reports whether other nodes have to know.
-func (m *Models) hearManners(from *Session, all []mapreduce.ModelManners) (urgent bool) {
+func (m *Models) hearManners(from *workers.Session, all []mapreduce.ModelManners) (urgent bool) {
 	for i := range all {
 		if s := m.knownModel(all[i].Name); s != nil && s.HearManners(&all[i]) {
 			m.tellManners(s, all[i:i+1], from)
@@ -154,34 +155,34 @@ func (m *Models) hearManners(from *Session, all []mapreduce.ModelManners) (urgen
 
 // tellManners sends the workers that can ask a model what its servers refuse, but for the
 // one that said so.
-func (m *Models) tellManners(s *model.State, all []mapreduce.ModelManners, but *Session) {
+func (m *Models) tellManners(s *model.State, all []mapreduce.ModelManners, but *workers.Session) {
 	if len(all) > 0 {
-		m.sched.workers.tell(s.Provider(), &mapreduce.ToWorker{Manners: all}, but)
+		m.sched.workers.Tell(s.Provider(), &mapreduce.ToWorker{Manners: all}, but)
 	}
 }
 
 // noteMetBreaker keeps the units of a model from session, which has handed one back because a breaker
 // is open. That is not for longer than a lease: the worker tells of the breaker in its
 // heartbeats, or knows of it by this node, which may have told it meanwhile that it has closed.
-func (m *Models) noteMetBreaker(session *Session, rep *mapreduce.Report) {
-	until := session.seen.Add(min(rep.RetryAfter, m.lease))
-	if m.knownModel(rep.Breaker) != nil && until.After(session.breakers[rep.Breaker]) {
-		session.breakers[rep.Breaker] = until
+func (m *Models) noteMetBreaker(session *workers.Session, rep *mapreduce.Report) {
+	until := session.Seen().Add(min(rep.RetryAfter, m.lease))
+	if m.knownModel(rep.Breaker) != nil && until.After(session.BreakerUntil(rep.Breaker)) {
+		session.NoteBreaker(rep.Breaker, until)
 	}
 }
 
 // hearBreakers takes what a worker says of its breakers, which keep units of these models
 // from it. It reports whether the fleet's has to be opened.
-func (m *Models) hearBreakers(session *Session, breakers []mapreduce.BreakerState) (urgent bool) {
+func (m *Models) hearBreakers(session *workers.Session, breakers []mapreduce.BreakerState) (urgent bool) {
 	for _, br := range breakers {
 		s := m.knownModel(br.Name)
 		if s == nil {
 			continue
 		}
 
-		session.breakers[br.Name] = session.seen.Add(br.OpenFor)
-		if until, opened := s.HearBreaker(br.OpenFor, session.seen); opened {
-			m.sched.workers.openBreaker(s.Name, until)
+		session.NoteBreaker(br.Name, session.Seen().Add(br.OpenFor))
+		if until, opened := s.HearBreaker(br.OpenFor, session.Seen()); opened {
+			m.sched.workers.OpenBreaker(s.Name, until)
 			urgent = true
 		}
 	}
@@ -214,7 +215,7 @@ func (m *Models) noteProbeOutcome(j *Job, rep *mapreduce.Report, now time.Time) 
 
 		until, news := s.EndProbe(told, now)
 		if !until.IsZero() {
-			m.sched.workers.openBreaker(name, until)
+			m.sched.workers.OpenBreaker(name, until)
 		}
 		urgent = urgent || news
 	}
@@ -271,7 +272,7 @@ func (m *Models) TakeNote(name string, most int64) limit.Note {
 	m.sched.mu.Lock()
 	defer m.sched.mu.Unlock()
 	s := m.modelStateOf(name)
-	return s.TakeNote(most, m.wantOf(s), m.sched.jobs.heldOf(name), m.sched.calls.slots > 0, m.sched.now())
+	return s.TakeNote(most, m.wantOf(s), m.sched.jobs.heldOf(name), m.sched.calls.Slots() > 0, m.sched.now())
 }
 
 // PutBackNote keeps what could not be told.
@@ -294,9 +295,9 @@ func (m *Models) ApplyScope(name string, scope *limit.Scope, now time.Time) (aga
 	switch until, closed := s.Look(scope, now); {
 	// Units may begin: the breaker has closed, or it is this node's turn to probe.
 	case closed, s.IsProber() && !probed:
-		m.sched.workers.closeBreaker(name)
+		m.sched.workers.CloseBreaker(name)
 	case !until.IsZero():
-		m.sched.workers.openBreaker(name, until)
+		m.sched.workers.OpenBreaker(name, until)
 	}
 
 	if s.IsUrgent() {
@@ -306,7 +307,7 @@ func (m *Models) ApplyScope(name string, scope *limit.Scope, now time.Time) (aga
 	m.distributeShares(s, now)
 
 	for _, j := range m.sched.jobs.ofModel(name) {
-		m.sched.fairQueue.add(j)
+		m.sched.fairQueue.Add(j)
 	}
 	m.sched.wake.Broadcast()
 
@@ -327,14 +328,14 @@ func (m *Models) dealAll(now time.Time) {
 
 // welcome tells session, which is new, of which models there are no limits, and what their servers refuse,
 // and gives every worker its share of the others.
-func (m *Models) welcome(session *Session, now time.Time) {
+func (m *Models) welcome(session *workers.Session, now time.Time) {
 	var lifted []mapreduce.LimitShare
 	var refused []mapreduce.ModelManners
 	for _, s := range m.states {
-		if session.hasProvider(s.Provider()) {
+		if session.HasProvider(s.Provider()) {
 			refused = append(refused, s.Manners()...)
 		}
-		if share, ok := s.Lifted(now); ok && session.hasProvider(s.Provider()) {
+		if share, ok := s.Lifted(now); ok && session.HasProvider(s.Provider()) {
 			lifted = append(lifted, share)
 		}
 	}
@@ -353,10 +354,10 @@ func (m *Models) distributeShares(s *model.State, now time.Time) {
 		return
 	}
 
-	var to []*Session
+	var to []*workers.Session
 	var weights []int64
-	for _, session := range m.sched.workers.rotate() {
-		if session.hasProvider(s.Provider()) {
+	for _, session := range m.sched.workers.Rotate() {
+		if session.HasProvider(s.Provider()) {
 			to = append(to, session)
 			// Mostly by what a worker holds, and a little by its slots, as it may be given
 			// more.

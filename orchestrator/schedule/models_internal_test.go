@@ -10,6 +10,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/schedule/model"
+	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 	"github.com/coditect/mapreduce/store/jobs/limit"
 	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
@@ -22,6 +23,9 @@ func testScheduler() *Scheduler {
 	})
 }
 
+// modelOf returns the first model of a spec.
+func modelOf(spec *mapreduce.JobSpec) string { return spec.Provider + "/" + spec.Model }
+
 // countModels counts what a scheduler's counts of models are to be.
 func countModels(s *Scheduler) (uses map[string]modelUse, asking map[string]int) {
 	uses, asking = make(map[string]modelUse), make(map[string]int)
@@ -29,7 +33,7 @@ func countModels(s *Scheduler) (uses map[string]modelUse, asking map[string]int)
 		if j.spec == nil {
 			continue
 		}
-		u := uses[breakerOf(j.spec)]
+		u := uses[modelOf(j.spec)]
 		if u.jobs == nil {
 			u.jobs = make(map[mapreduce.JobID]*Job)
 		}
@@ -38,7 +42,7 @@ func countModels(s *Scheduler) (uses map[string]modelUse, asking map[string]int)
 		if j.asks {
 			u.asking++
 		}
-		uses[breakerOf(j.spec)] = u
+		uses[modelOf(j.spec)] = u
 		if j.running && j.asks {
 			asking[j.spec.Provider]++
 		}
@@ -99,27 +103,27 @@ func TestNewsOfAModelVisitItsJobsAlone(t *testing.T) {
 		spec := &mapreduce.JobSpec{Provider: "p", Model: name, Parallelism: 1}
 		s.PutJob(mapreduce.JobID(name), &records.Control{Tenant: "t", Epoch: int64(i + 1)}, spec, jobspec.Stages{}, true, 0, nil)
 	}
-	for s.fairQueue.nextJob() != nil { // all have been visited
+	for _, ok := s.fairQueue.Next(); ok; _, ok = s.fairQueue.Next() { // all have been visited
 	}
 	s.Models.ApplyScope("p/a", new(limit.Scope), s.now())
-	if j := s.fairQueue.nextJob(); j == nil || j.ID != "a" {
+	if j, _ := s.fairQueue.Next(); j == nil || j.ID != "a" {
 		t.Errorf("the job of the model is not visited")
 	}
-	if j := s.fairQueue.nextJob(); j != nil {
+	if j, _ := s.fairQueue.Next(); j != nil {
 		t.Errorf("job %s of another model is visited as well", j.ID)
 	}
 }
 
 // newSession returns a session of a worker that serves a provider.
-func newSession(id mapreduce.SessionID, provider string) *Session {
-	return NewSession(&mapreduce.Hello{Session: id, Slots: 1, Offer: mapreduce.Offer{Providers: []string{provider}}}, "", 1, false, quietPeer{})
+func newSession(id mapreduce.SessionID, provider string) *workers.Session {
+	return workers.NewSession(&mapreduce.Hello{Session: id, Slots: 1, Offer: mapreduce.Offer{Providers: []string{provider}}}, "", 1, false, quietPeer{})
 }
 
 // runnable puts a job on a scheduler that a worker can run, all of whose units are known.
 func runnable(s *Scheduler, id mapreduce.JobID) *Job {
 	spec := &mapreduce.JobSpec{Provider: "rules", Parallelism: 8}
 	s.PutJob(id, &records.Control{Tenant: "t", Epoch: 1}, spec, jobspec.Stages{}, false, 0, make([]records.Candidate, 4))
-	s.jobs.byID[id].grant.slots = 8
+	s.jobs.byID[id].grant.Begin(8)
 	return s.jobs.byID[id]
 }
 
@@ -129,9 +133,11 @@ func TestAWorkerThatHoldsTooMuchTakesNoSlotsOfOthers(t *testing.T) {
 	s := testScheduler()
 	offer := mapreduce.Offer{Providers: []string{"rules"}}
 	for _, id := range []mapreduce.SessionID{"greedy", "modest"} {
-		s.workers.bound[id] = NewSession(&mapreduce.Hello{Session: id, Slots: 1, Offer: offer}, "", 1, false, quietPeer{})
+		s.workers.Bind(workers.NewSession(&mapreduce.Hello{Session: id, Slots: 1, Offer: offer}, "", 1, false, quietPeer{}), nil, s.node, s.now())
 	}
-	s.workers.bound["greedy"].busy = 4000
+	for i := range 4000 {
+		s.workers.Bound("greedy").Hold("k", &records.Unit{ID: mapreduce.UnitID(fmt.Sprint(i))}, &workers.Claim{}, false)
+	}
 	if n := s.freeSlots(runnable(s, "j")); n != 1 {
 		t.Errorf("%d slots are free; want that of the other worker", n)
 	}
@@ -145,14 +151,15 @@ func TestAUnitThatMetAnOpenBreakerTellsOfIt(t *testing.T) {
 	now := time.Now()
 	s.now = func() time.Time { return now }
 	meets, other := newSession("w", "p"), newSession("v", "p")
-	for _, session := range []*Session{meets, other} {
-		s.workers.bound[session.ID] = session
+	for _, session := range []*workers.Session{meets, other} {
+		s.workers.Bind(session, nil, s.node, s.now())
 	}
 	s.PutJob("j", &records.Control{Tenant: "t", Epoch: 1}, &mapreduce.JobSpec{Provider: "p", Model: "m"}, jobspec.Stages{}, true, 0, nil)
 	back := mapreduce.Report{Job: "j", Unit: "u", Attempt: 1, Outcome: mapreduce.Returned, Breaker: "p/m", RetryAfter: time.Minute}
-	runs := func(session *Session, want bool, when string) {
+	runs := func(session *workers.Session, want bool, when string) {
 		t.Helper()
-		if got := session.canRun(s.jobs.byID["j"], now); got != want {
+		wants := s.jobs.byID["j"].wants()
+		if got := session.CanRun(&wants, now); got != want {
 			t.Errorf("%s, that %s may be given units is %t, want %t", when, session.ID, got, want)
 		}
 	}
@@ -163,7 +170,7 @@ func TestAUnitThatMetAnOpenBreakerTellsOfIt(t *testing.T) {
 	}
 	handBack()
 	runs(meets, true, "when it has handed back what it does not hold")
-	meets.held[unitKey{"j", "u"}] = &HeldUnit{attempt: 1, claim: &claimOf{left: 2}}
+	meets.Hold("j", &records.Unit{ID: "u", Attempt: 1}, &workers.Claim{Left: 2}, false)
 	handBack()
 	runs(meets, false, "when its unit has met an open breaker")
 	runs(other, true, "when a unit of another has met an open breaker")
@@ -178,9 +185,10 @@ func TestAUnitThatMetAnOpenBreakerTellsOfIt(t *testing.T) {
 // A queue that could not be read is read again, from its beginning.
 func TestAQueueThatCouldNotBeReadIsReadAgain(t *testing.T) {
 	s := testScheduler()
-	s.workers.bound["w"] = NewSession(&mapreduce.Hello{Session: "w", Slots: 8, Offer: mapreduce.Offer{Providers: []string{"rules"}}}, "", 1, false, quietPeer{})
+	s.workers.Bind(workers.NewSession(&mapreduce.Hello{Session: "w", Slots: 8, Offer: mapreduce.Offer{Providers: []string{"rules"}}}, "", 1, false, quietPeer{}), nil, s.node, s.now())
 	j := runnable(s, "j")
-	j.queue.waiting, j.queue.cursors, j.queue.drained = nil, nil, false
+	j.queue.Forget()
+	j.queue.Restart()
 	if task := s.TryTask(); task == nil || !task.Scan {
 		t.Fatalf("the task is %+v; want that the queue is read", task)
 	}
@@ -193,11 +201,11 @@ func TestAQueueThatCouldNotBeReadIsReadAgain(t *testing.T) {
 // A job that was stopped while a session held its last unit goes with that unit.
 func TestAStoppedJobGoesWithItsLastUnit(t *testing.T) {
 	s := testScheduler()
-	session := NewSession(&mapreduce.Hello{Session: "w", Slots: 1}, "", 1, false, quietPeer{})
-	session.texts = new(int64)
-	s.workers.away["w"] = session
+	session := workers.NewSession(&mapreduce.Hello{Session: "w", Slots: 1}, "", 1, false, quietPeer{})
+	s.workers.Bind(session, nil, s.node, s.now())
+	s.workers.Suspend(session)
 	j := runnable(s, "j")
-	session.held[unitKey{"j", "u"}] = &HeldUnit{attempt: 1, claim: &claimOf{left: 1}}
+	session.Hold("j", &records.Unit{ID: "u", Attempt: 1}, &workers.Claim{Left: 1}, false)
 	s.mu.Lock()
 	s.jobs.addHeld(j, 1)
 	s.mu.Unlock()

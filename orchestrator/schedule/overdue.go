@@ -5,29 +5,17 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 )
 
 // An Overdue is an attempt that is not over though its worker has had all the time that
 // the attempt may take: a worker that keeps to the timeout of its units has reported by
 // then, and one that only says that it lives is not believed for ever.
 type Overdue struct {
-	Session *Session
+	Session *workers.Session
 	Held    mapreduce.Held
 	// Report says so in the worker's name.
 	Report mapreduce.Report
-}
-
-// An attemptClock is since when an attempt is held, and since when it runs, on the clock
-// that runs while the store answers; each as of the first look at the attempt. A look is
-// no earlier than what it sees, so a worker has a little more time than it may take.
-type attemptClock struct {
-	looked  bool
-	given   time.Duration
-	running bool
-	began   time.Duration
-	// The most units that parse which the session held at once, at a look. They take turns at
-	// the processors, so one of them, or what waits for its slot, may wait for all of them.
-	parsing int
 }
 
 // Overdue returns the attempts that are overdue at a time of the store's uptime, and has
@@ -36,77 +24,54 @@ type attemptClock struct {
 // report. One that has not begun waits for those that were given before it. Units that parse
 // wait for the turns of others beside that, which does not count as theirs: a worker may have
 // one processor for all of its slots.
-func (s *Sessions) Overdue(now time.Duration, slack func(*Session) time.Duration) []Overdue {
+func (s *Sessions) Overdue(now time.Duration, slack func(*workers.Session) time.Duration) []Overdue {
 	s.sched.mu.Lock()
 	defer s.sched.mu.Unlock()
 
 	var all []Overdue
-	for _, session := range s.workers.bound {
-		most := slack(session)
-		rounds := time.Duration(1 + (session.prefetch+session.Slots-1)/session.Slots)
-		longest, parsing := s.sched.jobs.longestTimeout(session), session.countParsing()
-		for key, h := range session.held {
-			j := s.sched.jobs.find(key.job)
-			if h.reported || h.checking || j == nil || j.spec == nil {
+	for session := range s.workers.All() {
+		most, rounds := slack(session), time.Duration(session.Rounds())
+		longest, parsing := s.sched.jobs.longestTimeout(session), session.CountParsing()
+		for h := range session.Attempts() {
+			j := s.sched.jobs.find(h.Job)
+			if h.HasEnded() || j == nil || j.spec == nil {
 				continue
 			}
 
-			h.clock.look(now, h.running)
-			h.clock.parsing = max(h.clock.parsing, parsing)
-			turns := time.Duration(h.clock.parsing) * longest // of a unit that parses
+			clock := h.Look(now, parsing)
+			turns := time.Duration(clock.Parsing) * longest // of a unit that parses
 
 			// Its timeout counts twice, once for its inputs and once for its run.
-			limit, since := 2*j.spec.UnitTimeout+most, h.clock.began
-			if key.unit.Parses() {
+			limit, since := 2*j.spec.UnitTimeout+most, clock.Began
+			if h.Unit.Parses() {
 				limit += turns
 			}
-			if !h.running {
+			if !h.Runs() {
 				// It may have to wait for all that was given before it, in rounds of as
 				// many as the session has slots.
-				limit, since = limit+rounds*(2*longest+most+turns), h.clock.given
+				limit, since = limit+rounds*(2*longest+most+turns), clock.Given
 			}
 
 			if now-since < limit {
 				continue
 			}
 
-			held := mapreduce.Held{Job: key.job, Unit: key.unit, Attempt: h.attempt}
-			all = append(all, Overdue{Session: session, Held: held, Report: overdueReport(held, h, j, now-since)})
+			all = append(all, Overdue{Session: session, Held: h.Held, Report: overdueReport(h, j, now-since)})
 		}
 	}
 	return all
 }
 
-// countParsing returns how many of the units that a session holds parse documents.
-func (session *Session) countParsing() (n int) {
-	for key := range session.held {
-		if key.unit.Parses() {
-			n++
-		}
-	}
-	return n
-}
-
-// look notes an attempt as it is seen at a time.
-func (c *attemptClock) look(now time.Duration, running bool) {
-	if !c.looked {
-		c.looked, c.given = true, now
-	}
-	if running && !c.running {
-		c.running, c.began = true, now
-	}
-}
-
 // overdueReport is the report of an attempt that is overdue. What it has spent nobody
 // knows, so of a job with a budget it counts as all that it was allowed to.
-func overdueReport(held mapreduce.Held, h *HeldUnit, j *Job, after time.Duration) mapreduce.Report {
+func overdueReport(h *workers.Attempt, j *Job, after time.Duration) mapreduce.Report {
 	why := fmt.Sprintf("timed out: its worker has held it for %v without starting it, and sends only signs of life", after.Round(time.Second))
-	if h.running {
+	if h.Runs() {
 		why = fmt.Sprintf("timed out: it has run for %v and may take %v, and its worker sends only signs of life", after.Round(time.Second), j.spec.UnitTimeout)
 	}
 
 	rep := mapreduce.Report{
-		Job: held.Job, Unit: held.Unit, Attempt: held.Attempt, Outcome: mapreduce.Errored, Class: mapreduce.Retryable, Errors: []string{why},
+		Job: h.Job, Unit: h.Unit, Attempt: h.Held.Attempt, Outcome: mapreduce.Errored, Class: mapreduce.Retryable, Errors: []string{why},
 	}
 
 	if j.spec.Budget > 0 {
@@ -121,8 +86,7 @@ func (s *Sessions) EnterOverdue(o *Overdue) bool {
 	s.sched.mu.Lock()
 	defer s.sched.mu.Unlock()
 
-	h := o.Session.held[unitKey{o.Held.Job, o.Held.Unit}]
-	if s.workers.bound[o.Session.ID] != o.Session || h == nil || h.attempt != o.Held.Attempt || h.reported || h.checking {
+	if h := o.Session.Attempt(o.Held); h == nil || h.HasEnded() || !s.workers.Has(o.Session) {
 		return false
 	}
 

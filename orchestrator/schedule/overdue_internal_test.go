@@ -7,6 +7,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
+	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
@@ -18,14 +19,19 @@ func TestUnitsThatWaitForTheirTurnToParseAreNotOverdue(t *testing.T) {
 	s := testScheduler()
 	session := newSession("w", "p")
 	session.Slots = slots
-	s.workers.bound[session.ID] = session
+	s.workers.Bind(session, nil, s.node, s.now())
 	s.PutJob("j", &records.Control{Tenant: "t", Epoch: 1}, &mapreduce.JobSpec{Provider: "p", UnitTimeout: timeout}, jobspec.Stages{}, true, 0, nil)
-	unit := func(i int) unitKey { return unitKey{"j", mapreduce.ParseUnit(mapreduce.DocumentID(fmt.Sprint(i)))} }
+	unit := func(i int) mapreduce.UnitID { return mapreduce.ParseUnit(mapreduce.DocumentID(fmt.Sprint(i))) }
+	begin := func(id mapreduce.UnitID) {
+		session.Hold("j", &records.Unit{ID: id, Attempt: 1}, &workers.Claim{Left: slots}, false)
+		session.NoteStarted([]mapreduce.Held{{Job: "j", Unit: id, Attempt: 1}})
+	}
+	end := func(id mapreduce.UnitID) { session.Forget(mapreduce.Held{Job: "j", Unit: id, Attempt: 1}) }
 	for i := range slots {
-		session.held[unit(i)] = &HeldUnit{attempt: 1, claim: &claimOf{left: slots}, running: true}
+		begin(unit(i))
 	}
 	overdue := func(now time.Duration) []Overdue {
-		return s.Sessions.Overdue(now, func(*Session) time.Duration { return slack })
+		return s.Sessions.Overdue(now, func(*workers.Session) time.Duration { return slack })
 	}
 
 	now := time.Duration(0)
@@ -35,7 +41,7 @@ func TestUnitsThatWaitForTheirTurnToParseAreNotOverdue(t *testing.T) {
 		if late := overdue(now); len(late) > 0 {
 			t.Fatalf("after %v, in which %d documents were parsed, %d units are overdue: %v", now, i, len(late), late[0].Report.Errors)
 		}
-		delete(session.held, unit(i))
+		end(unit(i))
 	}
 	now += timeout
 	if late := overdue(now); len(late) > 0 {
@@ -46,8 +52,8 @@ func TestUnitsThatWaitForTheirTurnToParseAreNotOverdue(t *testing.T) {
 		t.Errorf("after %v, %d units are overdue, want the one that has had its turn", now, len(late))
 	}
 
-	session.held[unitKey{"j", "d"}] = &HeldUnit{attempt: 1, claim: &claimOf{left: 1}, running: true}
-	delete(session.held, unit(slots-1))
+	begin("d")
+	end(unit(slots - 1))
 	overdue(now)
 	if late := overdue(now + 2*timeout + slack); len(late) != 1 {
 		t.Errorf("%d units are overdue, want the one that takes no turns", len(late))

@@ -7,17 +7,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 func nobodyWatches(mapreduce.JobID) int64 { return 0 }
 
 // bind puts a worker of a tenant on a scheduler, which holds unit "u" of each job.
-func bind(s *Scheduler, tenant mapreduce.TenantID, holds ...mapreduce.JobID) *Session {
-	session := NewSession(&mapreduce.Hello{Session: "w", Slots: 8, Offer: mapreduce.Offer{Providers: []string{"rules"}}}, tenant, 1, false, quietPeer{})
+func bind(s *Scheduler, tenant mapreduce.TenantID, holds ...mapreduce.JobID) *workers.Session {
+	session := workers.NewSession(&mapreduce.Hello{Session: "w", Slots: 8, Offer: mapreduce.Offer{Providers: []string{"rules"}}}, tenant, 1, false, quietPeer{})
 	s.Sessions.Enter(session, nil)
 	for _, id := range holds {
-		session.holdUnit(id, &records.Unit{ID: "u", Attempt: 2}, &claimOf{left: 2}, false)
+		session.Hold(id, &records.Unit{ID: "u", Attempt: 2}, &workers.Claim{Left: 2}, false)
 	}
 	return session
 }
@@ -57,9 +58,9 @@ func TestStandingOfReportedJobs(t *testing.T) {
 
 		// What ends the worker from here on is not blamed on what it has reported, and
 		// nothing that is refused counts as ended.
-		h := session.held[unitKey{tt.job, "u"}]
-		if h != nil && h.checking != (tt.want == KnownJob) {
-			t.Errorf("%s: that its attempt has ended is %t", name, h.checking)
+		h := session.Attempt(mapreduce.Held{Job: tt.job, Unit: "u", Attempt: 2})
+		if h != nil && h.HasEnded() != (tt.want == KnownJob) {
+			t.Errorf("%s: that its attempt has ended is %t", name, h.HasEnded())
 		}
 	}
 }
@@ -77,16 +78,17 @@ func TestAMessageIsEnteredOnce(t *testing.T) {
 	if !slices.Equal(got.Suspects, started[:1]) {
 		t.Errorf("suspected: %v, want the attempt that it holds and that is not the first", got.Suspects)
 	}
-	if len(j.turns.reports) != 0 || session.draining {
+	if len(j.turns.reports) != 0 || s.workers.Count().Draining != 0 {
 		t.Error("a report is entered before it was checked")
 	}
 
-	if s.Sessions.EnterChecked(session, m); len(j.turns.reports) != 1 || !session.draining || session.busy != 0 {
-		t.Errorf("%d reports of one, %d slots are busy, drains: %t", len(j.turns.reports), session.busy, session.draining)
+	s.Sessions.EnterChecked(session, m)
+	if c := s.workers.Count(); len(j.turns.reports) != 1 || c.Draining != 1 || c.Busy != 0 {
+		t.Errorf("%d reports of one, %d slots are busy, %d drain", len(j.turns.reports), c.Busy, c.Draining)
 	}
 
 	idle := bind(s, "")
-	if s.Sessions.Receive(idle, &mapreduce.FromWorker{Drain: true}, nobodyWatches); !idle.draining {
+	if s.Sessions.Receive(idle, &mapreduce.FromWorker{Drain: true}, nobodyWatches); s.workers.Count().Draining != 1 {
 		t.Error("a message without reports is not entered at once")
 	}
 }

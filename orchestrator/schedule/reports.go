@@ -2,7 +2,7 @@ package schedule
 
 import (
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 )
 
 // A Received is what a scheduler says of a message when it comes.
@@ -16,7 +16,7 @@ type Received struct {
 type Reported struct {
 	Job   JobStanding
 	Held  bool          // the session was given the attempt and has not lost it
-	Given AssignedInput // what its output is checked against
+	Given workers.Given // what its output is checked against
 }
 
 // A JobStanding is what a scheduler knows of a job that a worker names.
@@ -32,28 +32,22 @@ const (
 	UnknownJob
 )
 
-// An AssignedInput is what a unit was given, as far as it is kept: nil is not.
-type AssignedInput struct {
-	Unit   *records.Unit
-	Text   []byte
-	Inputs []*records.Unit
-}
-
 // Receive takes a message as it comes. It enters all of a message without reports. Reports
 // have to be checked first, which takes time and may read the store, so it cannot be done
 // under the scheduler's lock: of a message with reports, Receive says what they are checked
 // against, and EnterChecked enters them, and what stands behind them in the message, once
 // they were. Feed returns the number of a job's feed, or 0 if nobody watches the job.
-func (s *Sessions) Receive(session *Session, m *mapreduce.FromWorker, feed func(mapreduce.JobID) int64) (got Received) {
+func (s *Sessions) Receive(session *workers.Session, m *mapreduce.FromWorker, feed func(mapreduce.JobID) int64) (got Received) {
 	s.sched.mu.Lock()
 	defer s.sched.mu.Unlock()
 
-	session.seen = s.sched.now()
+	now := s.sched.now()
+	session.NoteSeen(now)
 	if m.Heartbeat != nil { // before its reports: what an attempt said last is still its own
-		got.Notes = session.hearNotes(m.Heartbeat.Progress, feed, session.seen)
+		got.Notes = session.HearNotes(m.Heartbeat.Progress, feed, now)
 	}
 
-	suspects, more := session.noteStarted(m.Started)
+	suspects, more := session.NoteStarted(m.Started)
 	if got.Suspects = suspects; more {
 		s.activateFor(session)
 	}
@@ -65,11 +59,11 @@ func (s *Sessions) Receive(session *Session, m *mapreduce.FromWorker, feed func(
 
 	got.Reports = make([]Reported, len(m.Reports))
 	for i := range m.Reports {
-		got.Reports[i] = session.inspect(&m.Reports[i], s.sched.jobs.find(m.Reports[i].Job))
+		got.Reports[i] = inspect(session, &m.Reports[i], s.sched.jobs.find(m.Reports[i].Job))
 
 		// One that the worker may not report is refused, and would count as ended for ever.
 		if got.Reports[i].Job == KnownJob {
-			session.noteArrived(&m.Reports[i])
+			session.NoteArrived(heldOf(&m.Reports[i]))
 		}
 	}
 	return got
@@ -78,23 +72,27 @@ func (s *Sessions) Receive(session *Session, m *mapreduce.FromWorker, feed func(
 // Inspect says again what Receive says of reports, of which the store has told meanwhile
 // that their jobs are there, or which have waited to be checked: the job may have gone to
 // another epoch since, and what its units were given must not be that of units of before.
-func (s *Sessions) Inspect(session *Session, reports []mapreduce.Report) []Reported {
+func (s *Sessions) Inspect(session *workers.Session, reports []mapreduce.Report) []Reported {
 	s.sched.mu.Lock()
 	defer s.sched.mu.Unlock()
 
 	all := make([]Reported, len(reports))
 	for i := range reports {
-		all[i] = session.inspect(&reports[i], s.sched.jobs.find(reports[i].Job))
-		session.noteArrived(&reports[i])
+		all[i] = inspect(session, &reports[i], s.sched.jobs.find(reports[i].Job))
+		session.NoteArrived(heldOf(&reports[i]))
 	}
 	return all
 }
 
 // inspect returns what is known of the attempt of a report; j is its job, nil if that is not
 // on the scheduler. The caller holds the scheduler's mu.
-func (session *Session) inspect(rep *mapreduce.Report, j *Job) (of Reported) {
-	if h := session.heldAttempt(rep.Job, rep.Unit, rep.Attempt); h != nil {
-		of.Held, of.Given = true, h.givenInput(j)
+func inspect(session *workers.Session, rep *mapreduce.Report, j *Job) (of Reported) {
+	if h := session.Attempt(heldOf(rep)); h != nil {
+		epoch := int64(-1)
+		if j != nil {
+			epoch = j.epoch
+		}
+		of.Held, of.Given = true, h.Given(epoch)
 	}
 
 	switch {
@@ -110,7 +108,7 @@ func (session *Session) inspect(rep *mapreduce.Report, j *Job) (of Reported) {
 
 // EnterChecked enters a message whose reports were checked: those that are still in it, and
 // what it says of models and of the worker.
-func (s *Sessions) EnterChecked(session *Session, m *mapreduce.FromWorker) {
+func (s *Sessions) EnterChecked(session *workers.Session, m *mapreduce.FromWorker) {
 	s.sched.mu.Lock()
 	defer s.sched.mu.Unlock()
 	s.enterMessage(session, m)
@@ -118,13 +116,13 @@ func (s *Sessions) EnterChecked(session *Session, m *mapreduce.FromWorker) {
 
 // enterMessage enters a message but for the units that it says have begun. The caller holds
 // the scheduler's mu.
-func (s *Sessions) enterMessage(session *Session, m *mapreduce.FromWorker) {
+func (s *Sessions) enterMessage(session *workers.Session, m *mapreduce.FromWorker) {
 	urgent := false
 	for i := range m.Reports {
 		urgent = s.enterReport(session, &m.Reports[i]) || urgent
 	}
 
-	urgent = s.sched.Models.hearLimits(m.Limits, session.seen) || urgent
+	urgent = s.sched.Models.hearLimits(m.Limits, session.Seen()) || urgent
 	if s.sched.Models.hearManners(session, m.Manners) {
 		s.sched.Models.Changed.Wake()
 	}
@@ -134,56 +132,35 @@ func (s *Sessions) enterMessage(session *Session, m *mapreduce.FromWorker) {
 	}
 
 	if m.Drain {
-		session.draining = true
+		session.Drain()
 	}
 
 	if urgent {
-		s.sched.Models.dealAll(session.seen) // what is known here already
+		s.sched.Models.dealAll(session.Seen()) // what is known here already
 		s.sched.Models.Changed.Wake()
 	}
 
 	s.sched.wake.Broadcast()
 }
 
-// noteStarted notes which units have begun. It returns those of them that are suspected of
-// having brought a worker down before, and whether session may be given more units than
-// before. The caller holds the scheduler's mu.
-func (session *Session) noteStarted(started []mapreduce.Held) (suspects []mapreduce.Held, more bool) {
-	capped, heard := session.trusted() < session.Slots+session.prefetch, session.heard
-
-	for _, h := range started {
-		held := session.heldAttempt(h.Job, h.Unit, h.Attempt)
-		if held == nil {
-			continue
-		}
-
-		// Each unit that begins lets the worker be given more.
-		if !held.running {
-			session.heard++
-		}
-		held.running = true
-
-		if held.suspect {
-			suspects = append(suspects, h)
-		}
-	}
-
-	return suspects, capped && session.heard > heard
+// heldOf returns the attempt that a report is of.
+func heldOf(rep *mapreduce.Report) mapreduce.Held {
+	return mapreduce.Held{Job: rep.Job, Unit: rep.Unit, Attempt: rep.Attempt}
 }
 
 // enterReport enters a report on the scheduler. It returns whether the fleet has to know
 // what it says of the provider. A report of an attempt that the session does not hold
 // says nothing of that: the store says what becomes of it.
-func (s *Sessions) enterReport(session *Session, rep *mapreduce.Report) (urgent bool) {
+func (s *Sessions) enterReport(session *workers.Session, rep *mapreduce.Report) (urgent bool) {
 	j := s.sched.jobs.getOrAdd(rep.Job)
-	if held, first := session.noteReported(rep); held {
+	if held, first := session.NoteReported(heldOf(rep)); held {
 		if first {
 			s.sched.jobs.addReported(j, 1)
 		}
 		if first && rep.Outcome == mapreduce.Returned && rep.Breaker != "" {
 			s.sched.Models.noteMetBreaker(session, rep)
 		}
-		urgent = s.sched.Models.noteProbeOutcome(j, rep, session.seen)
+		urgent = s.sched.Models.noteProbeOutcome(j, rep, session.Seen())
 		s.sched.Models.notePace(j, rep)
 		if j.priming.noteReport(rep) {
 			s.sched.activateJob(j)
@@ -191,16 +168,16 @@ func (s *Sessions) enterReport(session *Session, rep *mapreduce.Report) (urgent 
 	}
 
 	j.turns.addReport(rep, session, s.sched.jitter())
-	s.sched.fairQueue.add(j)
+	s.sched.fairQueue.Add(j)
 	return urgent
 }
 
 // EnterReportFor enters a report in a worker's name, of a unit that it was not given, or
 // of one that broke its stream.
-func (s *Sessions) EnterReportFor(session *Session, report *mapreduce.Report, broke bool) {
+func (s *Sessions) EnterReportFor(session *workers.Session, report *mapreduce.Report, broke bool) {
 	s.sched.mu.Lock()
 	defer s.sched.mu.Unlock()
-	if s.sched.workers.bound[session.ID] != session {
+	if !s.sched.workers.Has(session) {
 		return
 	}
 	s.enterReport(session, report)
@@ -211,18 +188,18 @@ func (s *Sessions) EnterReportFor(session *Session, report *mapreduce.Report, br
 }
 
 // HoldsAttempt reports whether session was given an attempt and has not lost it.
-func (s *Sessions) HoldsAttempt(session *Session, h mapreduce.Held) bool {
+func (s *Sessions) HoldsAttempt(session *workers.Session, h mapreduce.Held) bool {
 	s.sched.mu.Lock()
 	defer s.sched.mu.Unlock()
-	return session.heldAttempt(h.Job, h.Unit, h.Attempt) != nil
+	return session.Attempt(h) != nil
 }
 
 // FindUnit returns the unit of an attempt that session was given and has not lost, and its
 // job; or nil.
-func (s *Sessions) FindUnit(session *Session, h mapreduce.Held) (*HeldUnit, *Job) {
+func (s *Sessions) FindUnit(session *workers.Session, h mapreduce.Held) (*workers.Attempt, *Job) {
 	s.sched.mu.Lock()
 	defer s.sched.mu.Unlock()
-	held, j := session.heldAttempt(h.Job, h.Unit, h.Attempt), s.sched.jobs.find(h.Job)
+	held, j := session.Attempt(h), s.sched.jobs.find(h.Job)
 	if held == nil || j == nil {
 		return nil, nil
 	}
@@ -230,9 +207,8 @@ func (s *Sessions) FindUnit(session *Session, h mapreduce.Held) (*HeldUnit, *Job
 }
 
 // CountRefused counts an output that was refused, and returns how many were of session.
-func (s *Sessions) CountRefused(session *Session) int {
+func (s *Sessions) CountRefused(session *workers.Session) int {
 	s.sched.mu.Lock()
 	defer s.sched.mu.Unlock()
-	session.refused++
-	return session.refused
+	return session.CountRefused()
 }

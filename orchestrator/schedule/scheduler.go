@@ -6,13 +6,15 @@
 package schedule
 
 import (
-	"math"
 	"sync"
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/fair"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/schedule/model"
+	"github.com/coditect/mapreduce/orchestrator/schedule/view"
+	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
@@ -37,9 +39,9 @@ type Scheduler struct {
 	wake      *sync.Cond // a committer may find something to do
 	closed    bool
 	jobs      *jobTable
-	workers   *workerTable
-	calls     nodeCalls
-	fairQueue fairQueue
+	workers   *workers.Table
+	calls     view.Calls
+	fairQueue fair.Rounds[*Job] // of jobs that may have something to do
 	mix       tenantMix
 }
 
@@ -60,7 +62,7 @@ type Config struct {
 func New(c Config) *Scheduler {
 	s := &Scheduler{
 		node: c.Node, now: c.Now, newID: c.NewID, jitter: c.Jitter, noReservedSlots: c.NoReservedSlots,
-		jobs: newJobTable(), workers: newWorkerTable(),
+		jobs: newJobTable(), workers: workers.NewTable(),
 	}
 
 	s.wake = sync.NewCond(&s.mu)
@@ -83,7 +85,7 @@ func (s *Scheduler) Close() {
 
 // activateJob makes the fair queue visit a job. The caller holds s.mu.
 func (s *Scheduler) activateJob(j *Job) {
-	s.fairQueue.add(j)
+	s.fairQueue.Add(j)
 	s.wake.Signal()
 }
 
@@ -95,11 +97,11 @@ type Task struct {
 	Stages   jobspec.Stages
 	Scan     bool
 	Turn     *queue.Turn
-	Sent     []pendingReport // the reports of the turn
-	sessions []*Session      // of the turn's claim
-	last     []*claimOf      // claims that end with the turn's reports
-	release  []queue.HeldID  // claims that had ended before
-	tokens   int64           // set aside for the claim
+	Sent     []pendingReport    // the reports of the turn
+	sessions []*workers.Session // of the turn's claim
+	last     []*workers.Claim   // claims that end with the turn's reports
+	release  []queue.HeldID     // claims that had ended before
+	tokens   int64              // set aside for the claim
 }
 
 // NextTask waits for something to do. It returns nil when the scheduler is closed.
@@ -110,7 +112,7 @@ func (s *Scheduler) NextTask() *Task {
 	for {
 		if task := s.findTask(s.now()); task != nil {
 			// A signal wakes one committer, which wakes the next if more jobs wait.
-			if s.fairQueue.hasWaiting() {
+			if s.fairQueue.HasWaiting() {
 				s.wake.Signal()
 			}
 			return task
@@ -129,8 +131,8 @@ func (s *Scheduler) findTask(now time.Time) *Task {
 	s.requeueStarved(now)
 
 	for {
-		j := s.fairQueue.nextJob()
-		if j == nil {
+		j, ok := s.fairQueue.Next()
+		if !ok {
 			return nil
 		}
 
@@ -138,50 +140,28 @@ func (s *Scheduler) findTask(now time.Time) *Task {
 			continue // its timer activates it
 		}
 		if task := s.taskFor(j); task != nil {
-			s.fairQueue.add(j) // it may have more; its next visit finds out
+			s.fairQueue.Add(j) // it may have more; its next visit finds out
 			return task
 		}
 
 		if j.isStarved() {
-			s.fairQueue.addStarved(j)
+			s.fairQueue.AddStarved(j)
 		}
 	}
 }
 
-// starvedLooks is how many jobs that lack slots are looked at in one visit.
-const starvedLooks = 8
-
-// requeueStarved lets a job that found no slot go first once there is one for it. A job
-// that frees slots would otherwise take them again and again, in the very turns that end
-// its units. It is one job, of the tenant with the fewest units at workers: so tenants
-// share the slots evenly, however many jobs each has, and however long its units take.
+// requeueStarved lets a job that found no slot go first once there is one for it, of the
+// tenant with the fewest units at workers.
 func (s *Scheduler) requeueStarved(now time.Time) {
-	starved := &s.fairQueue.starved
-	for look := range starvedLooks {
-		var j *Job
-		var ok bool
-		// Every second look goes by turn: a tenant whose jobs no worker can run has the
-		// fewest units for ever.
-		if look%2 == 0 {
-			j, ok = starved.NextBelow(math.MaxInt, s.jobs.busyUnits)
-		} else {
-			j, ok = starved.Next()
-		}
-		if !ok {
-			return
-		}
-
+	s.fairQueue.RequeueStarved(s.jobs.busyUnits, func(j *Job) fair.Look {
 		switch {
 		case !j.isStarved() || now.Before(j.turns.retryAt): // its timer activates it
-			j.place.starved = false
+			return fair.Forgets
 		case s.freeSlots(j) > 0:
-			j.place.starved = false
-			s.fairQueue.addFirst(j)
-			return
-		default:
-			starved.Add(j.tenant, j)
+			return fair.Goes
 		}
-	}
+		return fair.Waits
+	})
 }
 
 // taskFor returns what a committer can do for j. It reads on in the queue before a
@@ -190,15 +170,15 @@ func (s *Scheduler) requeueStarved(now time.Time) {
 // that its turn came and it read instead, the slots would be gone when it has read.
 func (s *Scheduler) taskFor(j *Job) *Task {
 	room := s.freeSlots(j)
-	few := len(j.queue.waiting) < min(room, records.MaxBatch)
-	if few && !j.queue.drained && !j.queue.reading && (len(j.queue.waiting) == 0 || !s.fairQueue.isContended()) {
-		j.queue.reading = true
+	few := j.queue.Len() < min(room, records.MaxBatch)
+	if few && j.queue.NeedsRead() && (j.queue.Len() == 0 || !s.fairQueue.IsContended()) {
+		j.queue.BeginRead()
 		return &Task{Job: j, Scan: true}
 	}
 
 	task := &Task{Job: j, Spec: j.spec, Stages: j.stages, Turn: &queue.Turn{Job: j.ID}}
 	task.takeReports(j)
-	if room > 0 && len(j.queue.waiting) > 0 && (j.turns.batch == 0 || len(task.Sent) == 0) { // what fails alone is all of its turn
+	if room > 0 && j.queue.Len() > 0 && (j.turns.batch == 0 || len(task.Sent) == 0) { // what fails alone is all of its turn
 		s.claimSlots(j, task, room)
 	}
 
@@ -217,27 +197,28 @@ func (s *Scheduler) taskFor(j *Job) *Task {
 
 // freeSlots returns how many more units j may have claimed now.
 func (s *Scheduler) freeSlots(j *Job) int {
-	if !j.running || j.grant.claiming || j.isFailing() || j.spec.Budget > 0 && j.grant.lacksTokens() {
+	if !j.running || j.grant.IsClaiming() || j.isFailing() || j.spec.Budget > 0 && j.grant.LacksTokens() {
 		return 0
 	}
 	if s.Turns.isFull(j.tenant) {
 		return 0
 	}
 
-	free, slots, all := s.workers.reachable(j, s.now())
+	wants := j.wants()
+	free, slots, all := s.workers.Reachable(&wants, s.now())
 	if slots == 0 {
 		return 0
 	}
 
 	// Calls are the scarcer of the two if fewer are granted than workers have slots.
-	if j.usesFleetCalls() && int64(all) > s.calls.slots {
-		free = min(free, int(s.calls.slots-s.jobs.calling))
+	if j.usesFleetCalls() && int64(all) > s.calls.Slots() {
+		free = min(free, int(s.calls.Slots()-s.jobs.calling))
 	}
 	free = j.priming.capSlots(min(free, s.Models.modelRoom(j)), j.held)
-	if int64(slots) > j.grant.slots {
+	if int64(slots) > j.grant.Slots() {
 		// The workers could run more of it at once than it may: what they
 		// hold waiting would run as well.
-		free = min(free, int(j.grant.slots)-j.held)
+		free = min(free, int(j.grant.Slots())-j.held)
 	}
 
 	// A job that holds less than the reserve may use it.
@@ -280,20 +261,19 @@ func (m *tenantMix) reserved(slots int, now time.Time) int {
 // well.
 func (task *Task) takeReports(j *Job) {
 	task.Sent = j.turns.take()
-	last := make(map[*claimOf]int)
+	last := make(map[*workers.Claim]int)
 	for _, p := range task.Sent {
 		task.Turn.Reports = append(task.Turn.Reports, queue.Report{Report: p.Report, Jitter: p.jitter, Session: p.Session.ID, Broke: p.broke, Overdue: p.overdue})
 
-		h := p.Session.heldAttempt(p.Report.Job, p.Report.Unit, p.Report.Attempt)
-		if h == nil || h.taken {
+		h := p.Session.Attempt(heldOf(p.Report))
+		if h == nil || !h.Take() {
 			continue
 		}
-		h.taken = true
 
-		if last[h.claim]++; last[h.claim] == h.claim.left {
-			task.Turn.Release = append(task.Turn.Release, h.claim.id)
-			task.last = append(task.last, h.claim)
-			h.claim.released = true
+		if last[h.Claim]++; last[h.Claim] == h.Claim.Left {
+			task.Turn.Release = append(task.Turn.Release, h.Claim.ID)
+			task.last = append(task.last, h.Claim)
+			h.Claim.Released = true
 		}
 	}
 }
@@ -302,15 +282,21 @@ func (task *Task) takeReports(j *Job) {
 // offered units in turn; those first that would run them at once, for what another
 // held waiting would take a place in a limit and use it for nothing.
 func (s *Scheduler) claimSlots(j *Job, task *Task, room int) {
-	want := min(room, j.turns.size(), len(j.queue.waiting), s.fairQueue.visitAllowance(j, room))
+	want := min(room, j.turns.size(), j.queue.Len(), s.fairQueue.Allowance(j, room, records.MaxBatch))
 	claim := &queue.Claim{ID: s.newID(), Share: j.share}
+	wants := j.wants()
 	for want > 0 {
-		given := s.workers.setAside(j, task, claim, want, (*Session).idleSlots, s.now())
-		if given == 0 {
-			given = s.workers.setAside(j, task, claim, want, (*Session).freeUnits, s.now())
+		given := s.workers.SetAside(&wants, want, (*workers.Session).IdleSlots, s.now())
+		if len(given) == 0 {
+			given = s.workers.SetAside(&wants, want, (*workers.Session).FreeUnits, s.now())
 		}
-		if want -= given; given == 0 {
+		if len(given) == 0 {
 			break
+		}
+
+		want -= len(given)
+		for _, session := range given {
+			task.addClaimSlot(claim, session)
 		}
 	}
 
@@ -323,26 +309,26 @@ func (s *Scheduler) claimSlots(j *Job, task *Task, room int) {
 	}
 
 	s.mix.noteClaim(j.tenant, s.now()) // slots are reserved for a while where tenants mix
-	claim.Candidates = j.queue.claim(n, s.now())
+	claim.Candidates = j.queue.Claim(n, s.now())
 	s.jobs.addHeld(j, n)
 
 	// The claim has all tokens of the grant, and gives back what it does not reserve.
 	if j.spec.Budget > 0 {
-		task.tokens = j.grant.takeAll()
+		task.tokens = j.grant.TakeAll()
 		claim.Bounded, claim.Tokens = true, task.tokens
 	}
 
-	_, slots, all := s.workers.reachable(j, s.now())
-	claim.Slots = queue.Share{Slots: int64(min(j.held, slots)), Taken: j.grant.revocations}
+	_, slots, all := s.workers.Reachable(&wants, s.now())
+	claim.Slots = j.grant.Share(int64(min(j.held, slots)))
 	if j.usesFleetCalls() {
-		claim.Calls = queue.Share{Slots: min(s.jobs.calling, int64(all)), Taken: s.calls.revocations}
+		claim.Calls = s.calls.Share(min(s.jobs.calling, int64(all)))
 	}
 
 	task.Turn.Claim = claim
 }
 
 // addClaimSlot adds one slot of session to the claim.
-func (task *Task) addClaimSlot(c *queue.Claim, session *Session) {
+func (task *Task) addClaimSlot(c *queue.Claim, session *workers.Session) {
 	for i, other := range task.sessions {
 		if other == session {
 			c.Workers[i].Slots++
@@ -357,7 +343,7 @@ func (task *Task) addClaimSlot(c *queue.Claim, session *Session) {
 // caller holds s.mu.
 func (s *Scheduler) activateAll() {
 	for _, j := range s.jobs.byID {
-		s.fairQueue.add(j)
+		s.fairQueue.Add(j)
 	}
 	s.wake.Broadcast()
 }

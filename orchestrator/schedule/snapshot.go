@@ -7,13 +7,12 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/schedule/model"
+	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 )
 
 // A Snapshot is what a scheduler sees at a moment.
 type Snapshot struct {
-	Workers, Draining int // sessions whose streams are here; of these, those that are given nothing more
-	Away              int // whose streams have ended a moment ago
-	Slots, Busy       int // units that the workers can run at once, and those that they have, at most as many
+	Workers workers.Count
 
 	CallsGranted, CallsHeld int64 // units that ask models: those that may run at workers of this node, and those that do
 
@@ -36,16 +35,7 @@ func (s *Scheduler) Snapshot() Snapshot {
 	defer s.mu.Unlock()
 
 	now := s.now()
-	all := Snapshot{Workers: len(s.workers.bound), Away: len(s.workers.away), CallsGranted: s.calls.slots, CallsHeld: s.jobs.calling}
-
-	for _, w := range s.workers.bound {
-		if w.draining {
-			all.Draining++
-		}
-		all.Slots += w.Slots
-		// Units that wait there for a slot do not count.
-		all.Busy += min(w.busy, w.Slots)
-	}
+	all := Snapshot{Workers: s.workers.Count(), CallsGranted: s.calls.Slots(), CallsHeld: s.jobs.calling}
 
 	tenants := make(map[mapreduce.TenantID]*TenantQueue)
 	for _, j := range s.jobs.byID {
@@ -59,9 +49,7 @@ func (s *Scheduler) Snapshot() Snapshot {
 			tenants[j.tenant] = t
 		}
 		t.Jobs++
-		if !j.queue.waitingSince.IsZero() {
-			t.Age = max(t.Age, now.Sub(j.queue.waitingSince))
-		}
+		t.Age = max(t.Age, j.queue.Age(now))
 	}
 
 	for _, t := range tenants {

@@ -93,7 +93,8 @@ func (s *Scheduler) StuckReason(id mapreduce.JobID, d time.Duration, now time.Ti
 		return 0, false, ""
 	}
 
-	if len(s.workers.bound) == 0 || !s.Models.modelUnanswered(j, now) && (j.held > 0 || s.workers.hasUsable(j, s.now())) {
+	wants := j.wants()
+	if s.workers.Len() == 0 || !s.Models.modelUnanswered(j, now) && (j.held > 0 || s.workers.HasUsable(&wants, s.now())) {
 		j.progress.noteFree()
 		return j.epoch, false, ""
 	}
@@ -103,7 +104,7 @@ func (s *Scheduler) StuckReason(id mapreduce.JobID, d time.Duration, now time.Ti
 		return j.epoch, begins, ""
 	}
 
-	if missing := s.workers.lacking(j.needs); missing != "" {
+	if missing := s.workers.Lacking(j.needs); missing != "" {
 		return j.epoch, begins, fmt.Sprintf("no worker has had the %s for %v; start one that has it, and resume", missing, d)
 	}
 
@@ -125,7 +126,7 @@ func (s *Scheduler) Lacking(id mapreduce.JobID) string {
 		return ""
 	}
 
-	return s.workers.lacking(j.needs)
+	return s.workers.Lacking(j.needs)
 }
 
 // NoteNotStuck counts anew for how long a job has been stuck.

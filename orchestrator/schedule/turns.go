@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/schedule/view"
+	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
@@ -31,20 +33,18 @@ func (t *Turns) Undo(task *Task) {
 
 	// The turn that takes these reports next releases their claims.
 	for _, c := range task.last {
-		c.released = false
+		c.Released = false
 	}
 	for _, p := range task.Sent {
-		if h := p.Session.held[unitKey{p.Report.Job, p.Report.Unit}]; h != nil {
-			h.taken = false
-		}
+		p.Session.PutBackReport(p.Report.Job, p.Report.Unit)
 	}
 
 	task.releaseSlots()
 	if c := task.Turn.Claim; c != nil {
 		t.sched.jobs.addHeld(j, -len(c.Candidates))
-		j.queue.release(c.Candidates)
-		j.queue.putBack(c.Candidates)
-		j.queue.noteWaiting(t.sched.now())
+		j.queue.Release(c.Candidates)
+		j.queue.PutBack(c.Candidates)
+		j.queue.NoteWaiting(t.sched.now())
 		if c.Bounded {
 			t.sched.Grants.endClaim(j, task.tokens)
 		}
@@ -173,11 +173,11 @@ func (t *Turns) Apply(task *Task, res *queue.Result) (idle bool) {
 	if res.JobError != "" {
 		j.failing = max(j.failing, res.Epoch)
 	}
-	j.queue.noteWaiting(t.sched.now())
+	j.queue.NoteWaiting(t.sched.now())
 
 	idle = j.isIdle()
 	if j.running || len(j.turns.reports) > 0 || len(j.turns.ended) > 0 {
-		t.sched.fairQueue.add(j)
+		t.sched.fairQueue.Add(j)
 	}
 
 	t.sched.dropJob(j)
@@ -205,7 +205,7 @@ func (t *Turns) reopenTenant(tenant mapreduce.TenantID) {
 	delete(t.full, tenant)
 	for _, j := range t.sched.jobs.byID {
 		if j.tenant == tenant && j.running {
-			t.sched.fairQueue.add(j)
+			t.sched.fairQueue.Add(j)
 		}
 	}
 	t.sched.wake.Broadcast()
@@ -217,17 +217,17 @@ func (t *Turns) applyVerdict(j *Job, p pendingReport, s queue.Settled) {
 		return
 	}
 
-	if h := p.Session.forgetAttempt(p.Report.Job, p.Report.Unit, p.Report.Attempt); h != nil {
+	if h := p.Session.Forget(heldOf(p.Report)); h != nil {
 		t.sched.jobs.forgetHeld(j, h)
 		// The part of the reservation that was not spent is free again.
-		if h.granted {
-			j.grant.tokens += h.Reserved - p.Report.Charged(h.Reserved)
+		if h.Granted {
+			j.grant.Refund(h.Reserved - p.Report.Charged(h.Reserved))
 		}
-		h.claim.endUnit(j)
+		j.endUnit(h.Claim)
 	}
 
 	if s.Requeued != nil && j.running {
-		j.queue.putBack([]records.Candidate{*s.Requeued})
+		j.queue.PutBack([]records.Candidate{*s.Requeued})
 	}
 }
 
@@ -237,13 +237,13 @@ func (t *Turns) applyClaims(j *Job, task *Task, res *queue.Result) {
 
 	// All candidates have counted as held since the turn took them.
 	t.sched.jobs.addHeld(j, len(res.Claimed)-len(c.Candidates))
-	j.queue.noteCrowding(len(c.Candidates), len(c.Candidates)-len(res.Claimed)-len(res.Left))
-	j.queue.release(c.Candidates)
-	j.queue.putBack(res.Left)
+	j.queue.NoteCrowding(len(c.Candidates), len(c.Candidates)-len(res.Claimed)-len(res.Left))
+	j.queue.Release(c.Candidates)
+	j.queue.PutBack(res.Left)
 
-	claims := make(map[mapreduce.SessionID]*claimOf, len(task.sessions))
+	claims := make(map[mapreduce.SessionID]*workers.Claim, len(task.sessions))
 	for _, got := range res.Claimed {
-		session := t.sched.workers.stillHere(task, got.Session)
+		session := task.sessionHere(t.sched.workers, got.Session)
 		if c.Bounded {
 			task.tokens -= got.Unit.Reserved
 		}
@@ -254,26 +254,28 @@ func (t *Turns) applyClaims(j *Job, task *Task, res *queue.Result) {
 
 		of := claims[got.Session]
 		if of == nil {
-			of = &claimOf{id: queue.HeldID{Session: got.Session, Claim: c.ID}}
+			of = &workers.Claim{ID: queue.HeldID{Session: got.Session, Claim: c.ID}}
 			claims[got.Session] = of
 		}
 
-		of.left++
-		session.holdUnit(j.ID, got.Unit, of, c.Bounded)
+		of.Left++
+		session.Hold(j.ID, got.Unit, of, c.Bounded)
 	}
 
 	if c.Bounded {
-		if j.grant.needed = res.Need; res.Overdrawn {
-			j.grant.known, task.tokens = false, 0
+		j.grant.SetNeed(res.Need)
+		if res.Overdrawn {
+			j.grant.MarkUnknown()
+			task.tokens = 0
 		}
 		t.sched.Grants.endClaim(j, task.tokens)
 	}
 
 	// Others have taken slots or calls that this node thought to have.
 	if res.Short {
-		j.grant.cut(res.Slots)
+		j.grant.Cut(res.Slots)
 		if c.Calls.Slots > 0 {
-			t.sched.calls.cut(res.Calls)
+			t.sched.calls.Cut(res.Calls)
 		}
 	}
 }
@@ -283,16 +285,26 @@ func (t *Turns) applyClaims(j *Job, task *Task, res *queue.Result) {
 func (task *Task) dropLost(res *queue.Result) {
 	for i, session := range task.sessions {
 		if !res.Bound[i] {
-			session.gone = true
-			session.Peer.Stop(ErrSuperseded)
+			session.EndsAs(ErrSuperseded)
 		}
 	}
+}
+
+// sessionHere returns the session of a name that a turn has set slots aside at, if it is still
+// the one whose stream is here.
+func (task *Task) sessionHere(here *workers.Table, id mapreduce.SessionID) *workers.Session {
+	for _, session := range task.sessions {
+		if session.ID == id && here.Has(session) {
+			return session
+		}
+	}
+	return nil
 }
 
 // releaseSlots gives back the slots that a turn had set aside.
 func (task *Task) releaseSlots() {
 	for i, session := range task.sessions {
-		session.promised -= task.Turn.Claim.Workers[i].Slots
+		session.Release(task.Turn.Claim.Workers[i].Slots)
 	}
 }
 
@@ -304,4 +316,23 @@ func (task *Task) CutOff(why error) {
 	for _, p := range task.Sent {
 		p.Session.Peer.Stop(why)
 	}
+}
+
+// ScanPosition returns how far a job's queues were read, of how many and up to which
+// level, and whether another orchestrator claims where this one did.
+func (t *Turns) ScanPosition(j *Job) (cursors []view.Cursor, shards, level int64, crowded bool) {
+	t.sched.mu.Lock()
+	defer t.sched.mu.Unlock()
+	return j.queue.Position()
+}
+
+// ApplyScan takes what a committer read of a job's queues. No cursors mean that it could
+// not: then they are read from the beginning.
+func (t *Turns) ApplyScan(j *Job, found []records.Candidate, cursors []view.Cursor) {
+	t.sched.mu.Lock()
+	defer t.sched.mu.Unlock()
+
+	j.queue.ApplyScan(found, cursors)
+	j.queue.NoteWaiting(t.sched.now())
+	t.sched.activateJob(j)
 }

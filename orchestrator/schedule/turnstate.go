@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
@@ -22,7 +23,7 @@ type turnState struct {
 // A pendingReport is a report that waits for its turn, or is in one.
 type pendingReport struct {
 	Report  *mapreduce.Report
-	Session *Session
+	Session *workers.Session
 	jitter  float64
 	broke   bool // the unit broke the session's stream when it was handed out
 	overdue bool // the worker did not report in time
@@ -41,7 +42,7 @@ func (t *turnState) size() int {
 func (t *turnState) isIdle() bool { return t.underWay == 0 && len(t.reports) == 0 }
 
 // addReport has a report wait for a turn.
-func (t *turnState) addReport(rep *mapreduce.Report, session *Session, jitter float64) {
+func (t *turnState) addReport(rep *mapreduce.Report, session *workers.Session, jitter float64) {
 	t.reports = append(t.reports, pendingReport{Report: rep, Session: session, jitter: jitter})
 }
 

@@ -8,12 +8,12 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
-	"github.com/coditect/mapreduce/orchestrator/schedule"
+	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 )
 
 // putAnswer keeps what a model answered a unit of a job that shares answers. They
 // are there to save calls, and are worth no failure: what goes wrong is logged.
-func (t *Transfers) putAnswer(ctx context.Context, session *schedule.Session, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
+func (t *Transfers) putAnswer(ctx context.Context, session *workers.Session, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
 	if len(q.Blob.Key) != sha256.Size {
 		return nil, errs.Field("blob.key", "is missing")
 	}
@@ -42,7 +42,7 @@ func (t *Transfers) putAnswer(ctx context.Context, session *schedule.Session, q 
 
 // sendAnswer writes what a model answered another job. One that is damaged is as
 // good as none.
-func (t *Transfers) sendAnswer(ctx context.Context, session *schedule.Session, q *mapreduce.BlobRequest, w *rangeWriter) error {
+func (t *Transfers) sendAnswer(ctx context.Context, session *workers.Session, q *mapreduce.BlobRequest, w *rangeWriter) error {
 	if len(q.Blob.Key) != sha256.Size {
 		return errs.Field("blob.key", "is missing")
 	}
@@ -69,7 +69,7 @@ func (t *Transfers) sendAnswer(ctx context.Context, session *schedule.Session, q
 // answerSharingTenant returns whose answers the job of an attempt shares, if it does. The
 // session has to hold the attempt: so no worker can read the answers of tenants
 // that it does not work for.
-func (t *Transfers) answerSharingTenant(ctx context.Context, session *schedule.Session, h mapreduce.Held) (mapreduce.TenantID, bool, error) {
+func (t *Transfers) answerSharingTenant(ctx context.Context, session *workers.Session, h mapreduce.Held) (mapreduce.TenantID, bool, error) {
 	held, j := t.scheduler.Sessions.FindUnit(session, h)
 	if held == nil {
 		return "", false, nil

@@ -6,14 +6,14 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/outcome/journal"
-	"github.com/coditect/mapreduce/orchestrator/schedule"
+	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 	"github.com/coditect/mapreduce/store/jobs/content"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 // putJournal appends entries to the journal of the unit whose attempt a session holds:
 // the store's transaction sees to it that it does.
-func (t *Transfers) putJournal(ctx context.Context, session *schedule.Session, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
+func (t *Transfers) putJournal(ctx context.Context, session *workers.Session, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
 	held, j := t.scheduler.Sessions.FindUnit(session, q.Held)
 	if held == nil {
 		return nil, notHeld(q)
@@ -106,7 +106,7 @@ func (t *Transfers) appendJournal(ctx context.Context, data []byte, id mapreduce
 }
 
 // sendJournal writes the journal that an attempt at a unit goes on from.
-func (t *Transfers) sendJournal(ctx context.Context, session *schedule.Session, q *mapreduce.BlobRequest, u *records.Unit, w *rangeWriter) error {
+func (t *Transfers) sendJournal(ctx context.Context, session *workers.Session, q *mapreduce.BlobRequest, u *records.Unit, w *rangeWriter) error {
 	held, j := t.scheduler.Sessions.FindUnit(session, q.Held)
 	if held == nil {
 		return notHeld(q)

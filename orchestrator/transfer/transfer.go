@@ -23,6 +23,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
+	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/content"
@@ -63,7 +64,7 @@ func New(j *jobs.Jobs, scheduler *schedule.Scheduler, grants *grant.Manager, spe
 
 // Get passes on a blob of a unit whose attempt a session holds, as mapreduce.Blobs.GetBlob
 // does.
-func (t *Transfers) Get(ctx context.Context, session *schedule.Session, q *mapreduce.BlobRequest, take func([]byte) error) error {
+func (t *Transfers) Get(ctx context.Context, session *workers.Session, q *mapreduce.BlobRequest, take func([]byte) error) error {
 	if !t.scheduler.Sessions.HoldsAttempt(session, q.Held) {
 		return notHeld(q)
 	}
@@ -81,7 +82,7 @@ func notHeld(q *mapreduce.BlobRequest) error {
 }
 
 // sendBlob writes a blob of the unit that a request names.
-func (t *Transfers) sendBlob(ctx context.Context, session *schedule.Session, q *mapreduce.BlobRequest, w *rangeWriter) error {
+func (t *Transfers) sendBlob(ctx context.Context, session *workers.Session, q *mapreduce.BlobRequest, w *rangeWriter) error {
 	if q.Blob.Kind == mapreduce.BlobAnswer {
 		return t.sendAnswer(ctx, session, q, w)
 	}
@@ -110,7 +111,7 @@ func (t *Transfers) sendBlob(ctx context.Context, session *schedule.Session, q *
 }
 
 // Put stores a blob of a session, as mapreduce.Blobs.PutBlob does.
-func (t *Transfers) Put(ctx context.Context, session *schedule.Session, q *mapreduce.BlobRequest, next func() ([]byte, error)) (stored *mapreduce.BlobStored, err error) {
+func (t *Transfers) Put(ctx context.Context, session *workers.Session, q *mapreduce.BlobRequest, next func() ([]byte, error)) (stored *mapreduce.BlobStored, err error) {
 	switch q.Blob.Kind {
 	case mapreduce.BlobOutput:
 		stored, err = t.putOutput(ctx, q, next)

@@ -7,6 +7,8 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
+	"github.com/coditect/mapreduce/orchestrator/schedule/view"
+	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/keys"
@@ -25,7 +27,7 @@ type node struct {
 // enter makes a worker begin a session.
 func (n *node) enter(i int) {
 	w := &worker{node: n}
-	w.session = schedule.NewSession(&mapreduce.Hello{
+	w.session = workers.NewSession(&mapreduce.Hello{
 		Session: mapreduce.SessionID(fmt.Sprintf("worker-%05d", i)), Slots: n.config.Slots, Prefetch: n.config.Prefetch,
 		Offer: mapreduce.Offer{Providers: []string{provider}},
 	}, "", 1, false, w)
@@ -69,7 +71,7 @@ func (n *node) scan(t *schedule.Task) {
 	cursors, _, level, crowded := n.scheduler.Turns.ScanPosition(t.Job)
 	again := cursors == nil
 	if again {
-		cursors = []schedule.Cursor{{To: keys.Seq(level+1, 0)}}
+		cursors = []view.Cursor{{To: keys.Seq(level+1, 0)}}
 	}
 
 	found := n.read(&cursors[0], again, crowded)
@@ -80,7 +82,7 @@ func (n *node) scan(t *schedule.Task) {
 }
 
 // read returns candidates and moves the cursor.
-func (n *node) read(c *schedule.Cursor, again, crowded bool) []records.Candidate {
+func (n *node) read(c *view.Cursor, again, crowded bool) []records.Candidate {
 	nodes := len(n.nodes)
 	if nodes == 1 {
 		found, more := n.queue.scan(c.At, c.To, refillTo)
@@ -186,7 +188,7 @@ func (n *node) claim(c *queue.Claim, res *queue.Result) {
 // A worker runs units.
 type worker struct {
 	*node
-	session *schedule.Session
+	session *workers.Session
 	running int
 	held    []mapreduce.UnitID // that wait for a slot
 }

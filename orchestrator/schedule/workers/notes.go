@@ -1,4 +1,4 @@
-package schedule
+package workers
 
 import (
 	"time"
@@ -35,13 +35,12 @@ func (n *saidNotes) hear(feed, number int64, now time.Time) bool {
 	return true
 }
 
-// hearNotes returns which notes of a worker are for those who watch jobs: they are of
+// HearNotes returns which notes of a worker are for those who watch jobs: they are of
 // attempts that session was given and has not lost, new, and no more than an attempt may say.
-// Feed returns the number of a job's feed, or 0 if nobody watches the job. The caller holds
-// the scheduler's mu.
-func (session *Session) hearNotes(all []mapreduce.Progress, feed func(mapreduce.JobID) int64, now time.Time) (heard []mapreduce.Progress) {
+// Feed returns the number of a job's feed, or 0 if nobody watches the job.
+func (session *Session) HearNotes(all []mapreduce.Progress, feed func(mapreduce.JobID) int64, now time.Time) (heard []mapreduce.Progress) {
 	for _, p := range all {
-		held := session.heldAttempt(p.Job, p.Unit, p.Attempt)
+		held := session.Attempt(mapreduce.Held{Job: p.Job, Unit: p.Unit, Attempt: p.Attempt})
 		if p.Note == "" || p.Number == 0 || held == nil {
 			continue
 		}

@@ -1,4 +1,4 @@
-package grant
+package access
 
 import (
 	"context"
@@ -36,9 +36,9 @@ func NewCallRate(j *jobs.Jobs, now func() time.Time) *CallRate {
 	return &CallRate{jobs: j, now: now, tenants: make(map[mapreduce.TenantID]*tenantCalls)}
 }
 
-// Admit lets a call of a tenant through, or refuses it as errs.Exhausted if the tenant has
+// AdmitCall lets a call of a tenant through, or refuses it as errs.Exhausted if the tenant has
 // made as many in this minute as its quota allows.
-func (r *CallRate) Admit(ctx context.Context, t mapreduce.TenantID) error {
+func (r *CallRate) AdmitCall(ctx context.Context, t mapreduce.TenantID) error {
 	limit := r.jobs.RuleOf(t).Quota.RequestsPerMinute
 	if limit == 0 {
 		return nil

@@ -1,4 +1,4 @@
-package grant_test
+package access_test
 
 import (
 	"errors"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/orchestrator/grant"
+	"github.com/coditect/mapreduce/orchestrator/access"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/keys"
@@ -22,7 +22,7 @@ func TestCallsOfATenantAreSharedByOrchestrators(t *testing.T) {
 	at := time.Unix(1_000*60+15, 0)
 	now := func() time.Time { return at }
 	shared := new(memory.Store)
-	rateOf := func(node mapreduce.NodeID) *grant.CallRate {
+	rateOf := func(node mapreduce.NodeID) *access.CallRate {
 		j := jobs.New(store.NewDB(shared, store.Config{}), keys.New(), node, now)
 		j.SetRules(func(of mapreduce.TenantID) (rule mapreduce.TenantRule) {
 			if of != "free" {
@@ -30,14 +30,14 @@ func TestCallsOfATenantAreSharedByOrchestrators(t *testing.T) {
 			}
 			return rule
 		})
-		return grant.NewCallRate(j, now)
+		return access.NewCallRate(j, now)
 	}
-	both := []*grant.CallRate{rateOf("one"), rateOf("two")}
+	both := []*access.CallRate{rateOf("one"), rateOf("two")}
 
 	// admitted is how many of many calls, made at each in turn, are let through.
 	admitted := func(of mapreduce.TenantID) (n int, last error) {
 		for i := range 4 * limit {
-			err := both[i%2].Admit(t.Context(), of)
+			err := both[i%2].AdmitCall(t.Context(), of)
 			if err == nil {
 				n++
 			} else {

@@ -1,4 +1,4 @@
-package schedule
+package workers
 
 import (
 	"testing"
@@ -8,6 +8,13 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/nodes"
 )
 
+// A quietPeer is a worker that reads all that it is told.
+type quietPeer struct{}
+
+func (quietPeer) Send(*mapreduce.ToWorker) {}
+func (quietPeer) Lags() bool               { return false }
+func (quietPeer) Stop(error)               {}
+
 func streamOf(id mapreduce.SessionID, epoch int64, slots int, providers ...string) *Session {
 	return NewSession(&mapreduce.Hello{Session: id, Slots: slots, Offer: mapreduce.Offer{Providers: providers}}, "", epoch, false, quietPeer{})
 }
@@ -15,27 +22,27 @@ func streamOf(id mapreduce.SessionID, epoch int64, slots int, providers ...strin
 // Of the streams of one session the latest counts, here or away, and what an earlier one
 // held goes back when the next has ended.
 func TestStreamsOfOneSession(t *testing.T) {
-	w := newWorkerTable()
+	w := NewTable()
 	first, second := streamOf("w", 1, 4, "p"), streamOf("w", 2, 4, "p")
 	w.bound["w"] = first
-	if earlier := w.suspend(first); earlier != nil || !first.gone || w.bound["w"] != nil {
+	if earlier := w.Suspend(first); earlier != nil || !first.gone || w.bound["w"] != nil {
 		t.Fatalf("an earlier stream %v; the first is gone: %t", earlier, first.gone)
 	}
-	if w.hasLater(second) || !w.hasLater(streamOf("w", 0, 4)) {
+	if w.HasLater(second) || !w.HasLater(streamOf("w", 0, 4)) {
 		t.Error("a stream that is away does not tell earlier from later")
 	}
 
 	w.bound["w"] = second
-	if !w.hasLater(first) || w.hasLater(second) {
+	if !w.HasLater(first) || w.HasLater(second) {
 		t.Error("a stream that is here does not tell earlier from later")
 	}
-	if earlier := w.suspend(second); earlier != first {
+	if earlier := w.Suspend(second); earlier != first {
 		t.Errorf("the stream before is %v, want the first", earlier)
 	}
 
-	w.removeAway(first) // its units are elsewhere, and the second's may come back
+	w.LetGo(first) // its units are elsewhere, and the second's may come back
 	for epoch, want := range map[int64]*Session{1: nil, 2: second, 3: second} {
-		if got := w.awaySince(nodes.SessionRef{Session: "w", Epoch: epoch}); got != want {
+		if got := w.AwaySince(nodes.SessionRef{Session: "w", Epoch: epoch}); got != want {
 			t.Errorf("away as of epoch %d: %v, want %v", epoch, got, want)
 		}
 	}
@@ -45,47 +52,47 @@ func TestStreamsOfOneSession(t *testing.T) {
 // hold something.
 func TestSlotsThatAJobCanReach(t *testing.T) {
 	now := time.Unix(1000, 0)
-	w := newWorkerTable()
+	w := NewTable()
 	able, other, away := streamOf("able", 1, 4, "p"), streamOf("other", 1, 8, "q"), streamOf("away", 1, 2, "p")
 	w.bound["able"], w.bound["other"], w.away["away"] = able, other, away
-	j := &Job{ID: "j", spec: &mapreduce.JobSpec{}, needs: mapreduce.Requirements{Provider: "p"}}
+	j := Wants{Job: "j", Needs: mapreduce.Requirements{Provider: "p"}}
 	for _, unit := range []mapreduce.UnitID{"a", "b", "c"} {
-		away.held[unitKey{"j", unit}] = &HeldUnit{}
+		away.held[unitKey{"j", unit}] = &Attempt{}
 	}
 	able.busy = 1
 
-	if free, slots, all := w.reachable(j, now); free != 3 || slots != 6 || all != 14 {
+	if free, slots, all := w.Reachable(&j, now); free != 3 || slots != 6 || all != 14 {
 		t.Errorf("%d free of %d, of %d in all; want 3 of 6, of 14", free, slots, all)
 	}
-	if all, needed := w.callSlots(map[string]int{"q": 2}); all != 12 || needed != 8 || w.providerSlots("p") != 4 {
-		t.Errorf("%d slots for calls, %d needed, %d of the provider; want 12, 8 and 4", all, needed, w.providerSlots("p"))
+	if all, needed := w.CallSlots(map[string]int{"q": 2}); all != 12 || needed != 8 || w.ProviderSlots("p") != 4 {
+		t.Errorf("%d slots for calls, %d needed, %d of the provider; want 12, 8 and 4", all, needed, w.ProviderSlots("p"))
 	}
-	if w.capacity(j, now) != 4 || !w.hasUsable(j, now) || w.lacking(j.needs) != "" {
-		t.Errorf("capacity %d, lacks %q", w.capacity(j, now), w.lacking(j.needs))
+	if w.Capacity(&j, now) != 4 || !w.HasUsable(&j, now) || w.Lacking(j.Needs) != "" {
+		t.Errorf("capacity %d, lacks %q", w.Capacity(&j, now), w.Lacking(j.Needs))
 	}
-	if missing := w.lacking(mapreduce.Requirements{Provider: "r"}); missing != `provider "r"` {
+	if missing := w.Lacking(mapreduce.Requirements{Provider: "r"}); missing != `provider "r"` {
 		t.Errorf("lacks %q, want the provider", missing)
 	}
 
 	// While the breaker of the job's model is open, its units go nowhere.
-	j.models = []string{"p/m"}
-	if w.openBreaker("p/m", now.Add(time.Minute)); w.hasUsable(j, now) || !w.hasUsable(j, now.Add(2*time.Minute)) {
+	j.Models = []string{"p/m"}
+	if w.OpenBreaker("p/m", now.Add(time.Minute)); w.HasUsable(&j, now) || !w.HasUsable(&j, now.Add(2*time.Minute)) {
 		t.Error("an open breaker does not keep units away for its time")
 	}
-	if w.closeBreaker("p/m"); !w.hasUsable(j, now) {
+	if w.CloseBreaker("p/m"); !w.HasUsable(&j, now) {
 		t.Error("a closed breaker keeps units away")
 	}
 }
 
 // Whoever is first, all sessions are there, once.
 func TestRotatedSessionsAreAllThere(t *testing.T) {
-	w := newWorkerTable()
+	w := NewTable()
 	for _, id := range []mapreduce.SessionID{"a", "b", "c"} {
 		w.bound[id] = streamOf(id, 1, 1)
 	}
 	for range 5 {
 		seen := make(map[mapreduce.SessionID]bool)
-		for _, session := range w.rotate() {
+		for _, session := range w.Rotate() {
 			seen[session.ID] = true
 		}
 		if len(seen) != 3 {

@@ -12,19 +12,59 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/result"
+	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
-// Partial assembles the result of a job of the units that are complete, while it is
+// Results are what clients get of jobs that have come to something.
+type Results struct {
+	jobs       *jobs.Jobs
+	specs      *jobspec.Finder
+	seals      *Seals
+	supervisor *cluster.Supervisor
+}
+
+// GetResult implements mapreduce.Service. The result of a complete job is stored. A
+// partial one is assembled as it is read, of the units that are complete.
+func (r *Results) GetResult(ctx context.Context, _ mapreduce.Principal, id mapreduce.JobID, partial bool, sink func(*mapreduce.ResultPart) error) error {
+	job, err := r.jobs.View.Job(ctx, id)
+	if err == nil && job.State == mapreduce.JobComplete {
+		// The job is shown with the final head of its audit chain.
+		r.supervisor.LogFailure(ctx, "sealing checkpoints", r.seals.SealAll(ctx, id), "job", id)
+		job, err = r.jobs.View.Job(ctx, id)
+	}
+
+	if err != nil {
+		return err
+	}
+
+	if job.State != mapreduce.JobComplete && !partial {
+		return &errs.Error{
+			Kind: errs.Precondition, Reason: "JOB_STATE",
+			Message: "job " + string(id) + " is " + job.State.String() + ": its result is not complete; ask for a partial one",
+		}
+	}
+
+	if err := sink(&mapreduce.ResultPart{Job: job}); err != nil {
+		return err
+	}
+
+	if partial {
+		return r.partial(ctx, id, sink)
+	}
+	return r.stream(ctx, id, sink)
+}
+
+// partial assembles the result of a job of the units that are complete, while it is
 // read.
-func (a *Assembler) Partial(ctx context.Context, id mapreduce.JobID, sink func(*mapreduce.ResultPart) error) error {
-	ctl, err := a.jobs.View.Control(ctx, id)
+func (r *Results) partial(ctx context.Context, id mapreduce.JobID, sink func(*mapreduce.ResultPart) error) error {
+	ctl, err := r.jobs.View.Control(ctx, id)
 	if err != nil {
 		return err
 	}
 
 	if last := lastUnit(ctl); last != "" { // whose output is held whole
-		u, err := a.jobs.View.Unit(ctx, id, last)
+		u, err := r.jobs.View.Unit(ctx, id, last)
 		if err != nil {
 			return err
 		}
@@ -37,7 +77,7 @@ func (a *Assembler) Partial(ctx context.Context, id mapreduce.JobID, sink func(*
 		}
 	}
 
-	return a.assembleResult(ctx, id, 0, sink)
+	return r.assemble(ctx, id, 0, sink)
 }
 
 const (
@@ -48,11 +88,11 @@ const (
 	decodedOutput = 3
 )
 
-// Stream streams the result that is stored of a complete job: some chunks at a
+// stream streams the result that is stored of a complete job: some chunks at a
 // time, as fast as sink takes them. Its last part, the summary, comes only once the
 // hash of the whole was found right: a result without a summary is none.
-func (a *Assembler) Stream(ctx context.Context, id mapreduce.JobID, sink func(*mapreduce.ResultPart) error) error {
-	u, err := a.jobs.View.Unit(ctx, id, mapreduce.ResultUnit)
+func (r *Results) stream(ctx context.Context, id mapreduce.JobID, sink func(*mapreduce.ResultPart) error) error {
+	u, err := r.jobs.View.Unit(ctx, id, mapreduce.ResultUnit)
 	if err != nil {
 		return err
 	}
@@ -60,9 +100,9 @@ func (a *Assembler) Stream(ctx context.Context, id mapreduce.JobID, sink func(*m
 		return errs.New(errs.Aborted, "job %s is being resumed, and its result assembled anew", id)
 	}
 
-	r := result.NewReader(sink)
-	if err = a.jobs.Content.OutputParts(ctx, id, u, r.Write); err == nil {
-		err = r.Close()
+	parts := result.NewReader(sink)
+	if err = r.jobs.Content.OutputParts(ctx, id, u, parts.Write); err == nil {
+		err = parts.Close()
 	}
 
 	if err == nil || !cluster.IsPermanent(err) {
@@ -70,7 +110,7 @@ func (a *Assembler) Stream(ctx context.Context, id mapreduce.JobID, sink func(*m
 	}
 
 	// A resume may have removed the result while it was read.
-	now, e := a.jobs.View.Unit(ctx, id, mapreduce.ResultUnit)
+	now, e := r.jobs.View.Unit(ctx, id, mapreduce.ResultUnit)
 	if e != nil {
 		return e
 	}
@@ -78,6 +118,23 @@ func (a *Assembler) Stream(ctx context.Context, id mapreduce.JobID, sink func(*m
 		return errs.New(errs.Aborted, "job %s was resumed while its result was read", id)
 	}
 	return errs.New(errs.DataLoss, "the stored result of job %s is damaged; ask for a partial result, which is assembled anew from the results of its units: %w", id, err)
+}
+
+// assemble assembles the result of a job as it stands, into so much room, or any if
+// that is 0.
+func (r *Results) assemble(ctx context.Context, id mapreduce.JobID, room int, sink func(*mapreduce.ResultPart) error) error {
+	ctl, err := r.jobs.View.Control(ctx, id)
+	if err != nil {
+		return err
+	}
+	compiled, err := r.specs.Job(ctx, id)
+	if err != nil {
+		return err
+	}
+
+	job := assembledFrom(id, compiled, ctl)
+	job.Room = room
+	return result.Result(ctx, r.jobs.Reader(), job, sink)
 }
 
 // assembledFrom returns a job as its result is assembled, as far as it has come.

@@ -1,11 +1,13 @@
-package schedule
+// Package view is what a node has seen of what the store holds for jobs: the units that wait in
+// their queues, and what it was granted of their slots and tokens, and of the calls of models. It
+// is pure, and takes the time as an argument.
+package view
 
 import (
 	"maps"
 	"slices"
 	"time"
 
-	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/keys"
 )
@@ -30,8 +32,8 @@ func (c *Cursor) MovePast(found []records.Candidate, more bool) {
 	}
 }
 
-// A queueView is what this node sees of a job's queues, which are in the store.
-type queueView struct {
+// A Queue is what this node sees of a job's queues, which are in the store.
+type Queue struct {
 	level, shards int64
 	waiting       []records.Candidate // seen waiting, and not claimed here
 	// waitingSince is since when units are there of which none was claimed; zero while there
@@ -47,40 +49,60 @@ type queueView struct {
 	reread  bool                       // something was put into it meanwhile
 }
 
-// open begins with the queues of a level, of which all that waits may be known.
-func (q *queueView) open(level, shards int64, waiting []records.Candidate) {
+// Open begins with the queues of a level, of which all that waits may be known.
+func (q *Queue) Open(level, shards int64, waiting []records.Candidate) {
 	q.level, q.shards = level, shards
-	q.restart()
+	q.Restart()
 	if waiting != nil {
 		q.waiting, q.cursors, q.drained = waiting, make([]Cursor, shards), true
 	}
 }
 
-// mayHaveUnits reports whether units wait, or some may that were not read.
-func (q *queueView) mayHaveUnits() bool { return len(q.waiting) > 0 || !q.drained && !q.reading }
+// Len returns how many units are seen waiting.
+func (q *Queue) Len() int { return len(q.waiting) }
 
-// isEmpty reports whether nothing waits, as was read to the end.
-func (q *queueView) isEmpty() bool { return q.drained && len(q.waiting) == 0 }
+// NeedsRead reports whether the queue was not read to its end, and is not being read.
+func (q *Queue) NeedsRead() bool { return !q.drained && !q.reading }
 
-// position returns how far the queues were read, of how many and up to which level, and
+// BeginRead notes that the queue is being read.
+func (q *Queue) BeginRead() { q.reading = true }
+
+// Forget forgets the units that wait.
+func (q *Queue) Forget() { q.waiting = nil }
+
+// Age returns since how long units have waited of which none was claimed; 0 if none waits.
+func (q *Queue) Age(now time.Time) time.Duration {
+	if q.waitingSince.IsZero() {
+		return 0
+	}
+	return now.Sub(q.waitingSince)
+}
+
+// MayHaveUnits reports whether units wait, or some may that were not read.
+func (q *Queue) MayHaveUnits() bool { return len(q.waiting) > 0 || !q.drained && !q.reading }
+
+// IsEmpty reports whether nothing waits, as was read to the end.
+func (q *Queue) IsEmpty() bool { return q.drained && len(q.waiting) == 0 }
+
+// Position returns how far the queues were read, of how many and up to which level, and
 // whether another orchestrator claims where this one did.
-func (q *queueView) position() (cursors []Cursor, shards, level int64, crowded bool) {
+func (q *Queue) Position() (cursors []Cursor, shards, level int64, crowded bool) {
 	crowded, q.crowded = q.crowded, false
 	return slices.Clone(q.cursors), q.shards, q.level, crowded
 }
 
-// claim takes the first n of the units that wait, for a turn.
-func (q *queueView) claim(n int, now time.Time) (all []records.Candidate) {
+// Claim takes the first n of the units that wait, for a turn.
+func (q *Queue) Claim(n int, now time.Time) (all []records.Candidate) {
 	all = append(all, q.waiting[:n]...)
 	q.waiting = q.waiting[n:]
 	q.waitingSince = time.Time{}
-	q.noteWaiting(now)
+	q.NoteWaiting(now)
 	q.take(all)
 	return all
 }
 
-// applyScan takes what was read. No cursors mean that nothing could be.
-func (q *queueView) applyScan(found []records.Candidate, cursors []Cursor) {
+// ApplyScan takes what was read. No cursors mean that nothing could be.
+func (q *Queue) ApplyScan(found []records.Candidate, cursors []Cursor) {
 	q.reading = false
 
 	// If something was put into the queue while it was read, it is read from the beginning.
@@ -94,28 +116,9 @@ func (q *queueView) applyScan(found []records.Candidate, cursors []Cursor) {
 	q.waiting = append(q.waiting, q.unseen(found)...)
 }
 
-// ScanPosition returns how far a job's queues were read, of how many and up to which
-// level, and whether another orchestrator claims where this one did.
-func (t *Turns) ScanPosition(j *Job) (cursors []Cursor, shards, level int64, crowded bool) {
-	t.sched.mu.Lock()
-	defer t.sched.mu.Unlock()
-	return j.queue.position()
-}
-
-// ApplyScan takes what a committer read of a job's queues. No cursors mean that it could
-// not: then they are read from the beginning.
-func (t *Turns) ApplyScan(j *Job, found []records.Candidate, cursors []Cursor) {
-	t.sched.mu.Lock()
-	defer t.sched.mu.Unlock()
-
-	j.queue.applyScan(found, cursors)
-	j.queue.noteWaiting(t.sched.now())
-	t.sched.activateJob(j)
-}
-
-// unseenCandidates returns those of found that are neither in the queue in memory nor
+// unseen returns those of found that are neither in the queue in memory nor
 // taken from it.
-func (q *queueView) unseen(found []records.Candidate) []records.Candidate {
+func (q *Queue) unseen(found []records.Candidate) []records.Candidate {
 	seen := make(map[records.Candidate]bool, len(q.waiting))
 	for _, c := range q.waiting {
 		seen[c] = true
@@ -131,8 +134,8 @@ func (q *queueView) unseen(found []records.Candidate) []records.Candidate {
 	return found
 }
 
-// takeCandidates notes that a turn is to claim candidates.
-func (q *queueView) take(all []records.Candidate) {
+// take notes that a turn is to claim candidates.
+func (q *Queue) take(all []records.Candidate) {
 	if q.taken == nil {
 		q.taken = make(map[records.Candidate]bool)
 	}
@@ -141,8 +144,8 @@ func (q *queueView) take(all []records.Candidate) {
 	}
 }
 
-// returnCandidates notes that the turn has ended.
-func (q *queueView) release(all []records.Candidate) {
+// Release notes that the turn has ended which was to claim candidates.
+func (q *Queue) Release(all []records.Candidate) {
 	for _, c := range all {
 		if q.reading {
 			q.taken[c] = false
@@ -152,57 +155,36 @@ func (q *queueView) release(all []records.Candidate) {
 	}
 }
 
-// restartScan makes the job's queues be read from the beginning.
-func (q *queueView) restart() {
+// Restart makes the job's queues be read from the beginning.
+func (q *Queue) Restart() {
 	q.cursors, q.drained = nil, false
 	q.reread = q.reading
 }
 
-// noteCrowding makes a job be read elsewhere if most of what was to be claimed had gone:
+// NoteCrowding makes a job be read elsewhere if most of what was to be claimed had gone:
 // another orchestrator is claiming just there.
-func (q *queueView) noteCrowding(candidates, gone int) {
+func (q *Queue) NoteCrowding(candidates, gone int) {
 	if candidates < 2 || 2*gone < candidates {
 		return
 	}
 	q.waiting = slices.DeleteFunc(q.waiting, func(c records.Candidate) bool { return c.Class == keys.ClassNew })
 	q.crowded = true
-	q.restart()
+	q.Restart()
 }
 
-// putBack returns candidates that are still to be claimed.
-func (q *queueView) putBack(c []records.Candidate) {
+// PutBack returns candidates that are still to be claimed.
+func (q *Queue) PutBack(c []records.Candidate) {
 	if len(c) > 0 {
 		q.waiting = append(append(make([]records.Candidate, 0, len(c)+len(q.waiting)), c...), q.waiting...)
 	}
 }
 
-// noteWaiting notes since when units wait of which none was claimed.
-func (q *queueView) noteWaiting(now time.Time) {
+// NoteWaiting notes since when units wait of which none was claimed.
+func (q *Queue) NoteWaiting(now time.Time) {
 	switch {
 	case len(q.waiting) == 0:
 		q.waitingSince = time.Time{}
 	case q.waitingSince.IsZero():
 		q.waitingSince = now
-	}
-}
-
-// Enqueue puts units into a job's queue that are known to wait there.
-func (s *Scheduler) Enqueue(id mapreduce.JobID, found []records.Candidate) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if j := s.jobs.find(id); j != nil && j.running {
-		j.queue.putBack(found)
-		j.queue.noteWaiting(s.now())
-		s.activateJob(j)
-	}
-}
-
-// Reread makes a job's queue be read again: something may have been put into it.
-func (s *Scheduler) Reread(id mapreduce.JobID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if j := s.jobs.find(id); j != nil && j.running {
-		j.queue.restart()
-		s.activateJob(j)
 	}
 }
