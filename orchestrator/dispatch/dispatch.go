@@ -40,7 +40,7 @@ func (f *Fleet) DispatchUnits(ctx context.Context, t *schedule.Task, res *queue.
 		units[i] = c.Unit
 		claims[c.Session]++
 	}
-	inputs := outputs.NewInputPages(f.jobs.Reader(), t.Job.ID, units)
+	inputs := outputs.NewInputPages(f.jobs.Reader().Inputs, t.Job.ID, units)
 
 	bySession := make(map[mapreduce.SessionID]*assignmentBatch)
 	for i, c := range res.Claimed {

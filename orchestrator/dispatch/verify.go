@@ -107,7 +107,7 @@ func (c *Checker) evidenceOf(ctx context.Context, id mapreduce.JobID, u *records
 	if stage == nil || len(stage.Tools) == 0 {
 		return nil
 	}
-	return outputs.FindEvidence(ctx, c.jobs.Content, id, u, unread)
+	return outputs.FindEvidence(ctx, c.jobs.Reader(), id, u, unread)
 }
 
 // textsOf returns the texts that a unit may cite: what it read, of which the text may be at

@@ -7,19 +7,13 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/outcome/output"
+	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
-// An EvidenceSource is where the evidence of units is read. A jobs.Reader is one, and says
-// what each method returns.
-type EvidenceSource interface {
-	Evidence(ctx context.Context, id mapreduce.JobID, u *records.Unit) ([]mapreduce.Evidence, error)
-	EvidenceText(ctx context.Context, id mapreduce.JobID, unit mapreduce.UnitID, n int, e *mapreduce.Evidence, visit func(part []byte) error) error
-}
-
 // EvidenceOf returns evidence of a unit with its text, by its document; nil if the unit has
 // none of that id.
-func EvidenceOf(ctx context.Context, s EvidenceSource, id mapreduce.JobID, u *records.Unit, document mapreduce.DocumentID) (*mapreduce.Evidence, []byte, error) {
+func EvidenceOf(ctx context.Context, s jobs.Reader, id mapreduce.JobID, u *records.Unit, document mapreduce.DocumentID) (*mapreduce.Evidence, []byte, error) {
 	if !document.IsEvidence() {
 		return nil, nil, nil
 	}
@@ -48,7 +42,7 @@ func EvidenceOf(ctx context.Context, s EvidenceSource, id mapreduce.JobID, u *re
 // FindEvidence returns what finds evidence of a unit that can be cited. What cannot be read
 // is as if it were not there, and the error is left in failed: whoever checks an output
 // looks there first.
-func FindEvidence(ctx context.Context, s EvidenceSource, id mapreduce.JobID, u *records.Unit, failed *error) output.EvidenceFinder {
+func FindEvidence(ctx context.Context, s jobs.Reader, id mapreduce.JobID, u *records.Unit, failed *error) output.EvidenceFinder {
 	return func(document string) *output.Evidence {
 		e, text, err := EvidenceOf(ctx, s, id, u, mapreduce.DocumentID(document))
 		if err != nil {

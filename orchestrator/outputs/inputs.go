@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
@@ -13,14 +14,14 @@ import (
 const pageUnits = 256
 
 // EachInput visits the units that a unit takes, in order.
-func EachInput(ctx context.Context, s Source, id mapreduce.JobID, u *records.Unit, visit func(*records.Unit) error) error {
-	return eachInputFrom(ctx, s, id, u, u.Inputs.First, visit)
+func EachInput(ctx context.Context, s jobs.Reader, id mapreduce.JobID, u *records.Unit, visit func(*records.Unit) error) error {
+	return eachInputFrom(ctx, s.Inputs, id, u, u.Inputs.First, visit)
 }
 
 // eachInputFrom visits the units that a unit takes with indexes from a first one on.
-func eachInputFrom(ctx context.Context, s Source, id mapreduce.JobID, u *records.Unit, from int64, visit func(*records.Unit) error) error {
+func eachInputFrom(ctx context.Context, read InputReader, id mapreduce.JobID, u *records.Unit, from int64, visit func(*records.Unit) error) error {
 	for from < u.Inputs.End {
-		page, err := s.Inputs(ctx, id, u, from, pageUnits)
+		page, err := read(ctx, id, u, from, pageUnits)
 		if err != nil {
 			return err
 		}
@@ -43,17 +44,21 @@ func eachInputFrom(ctx context.Context, s Source, id mapreduce.JobID, u *records
 // neighbours take is read together: ten reduces of ten outputs each cost one
 // transaction, and not ten. It holds a page of units, and is for one goroutine.
 type InputPages struct {
-	source Source
-	job    mapreduce.JobID
-	ends   map[mapreduce.UnitID]int64 // of what a unit and its neighbours behind it take
+	read InputReader
+	job  mapreduce.JobID
+	ends map[mapreduce.UnitID]int64 // of what a unit and its neighbours behind it take
 
 	level, from, end int64 // the units of a level that the page has
 	page             []*records.Unit
 }
 
+// An InputReader reads some of the units that a unit takes, with indexes from a first one on:
+// jobs.Reader.Inputs.
+type InputReader func(ctx context.Context, id mapreduce.JobID, reduce *records.Unit, from int64, limit int) ([]*records.Unit, error)
+
 // NewInputPages returns the pages of units of a job. Nothing is read yet.
-func NewInputPages(s Source, id mapreduce.JobID, units []*records.Unit) *InputPages {
-	p := &InputPages{source: s, job: id, ends: make(map[mapreduce.UnitID]int64)}
+func NewInputPages(read InputReader, id mapreduce.JobID, units []*records.Unit) *InputPages {
+	p := &InputPages{read: read, job: id, ends: make(map[mapreduce.UnitID]int64)}
 	for i, u := range slices.Backward(units) {
 		if u.Inputs == nil || u.Inputs.Picked > 0 {
 			continue
@@ -78,7 +83,7 @@ func (p *InputPages) Each(ctx context.Context, u *records.Unit, visit func(*reco
 	in := u.Inputs
 	end, known := p.ends[u.ID]
 	if !known {
-		return EachInput(ctx, p.source, p.job, u, visit)
+		return eachInputFrom(ctx, p.read, p.job, u, in.First, visit)
 	}
 
 	if p.level != in.Level || in.First < p.from || p.end < in.End {
@@ -98,13 +103,13 @@ func (p *InputPages) Each(ctx context.Context, u *records.Unit, visit func(*reco
 	}
 
 	// The other units stand behind the page.
-	return eachInputFrom(ctx, p.source, p.job, u, p.end, visit)
+	return eachInputFrom(ctx, p.read, p.job, u, p.end, visit)
 }
 
 // readPage reads the first of the units of a level with indexes in [first, end).
 func (p *InputPages) readPage(ctx context.Context, level, first, end int64) error {
 	all := &records.Unit{Inputs: &records.Inputs{Level: level, First: first, End: end}}
-	page, err := p.source.Inputs(ctx, p.job, all, first, pageUnits)
+	page, err := p.read(ctx, p.job, all, first, pageUnits)
 	if err != nil {
 		return err
 	}

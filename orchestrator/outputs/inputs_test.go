@@ -13,7 +13,6 @@ import (
 
 // levelSource has the units of one level, and counts how often they are read.
 type levelSource struct {
-	outputs.Source
 	units []*records.Unit
 	reads int
 }
@@ -66,7 +65,7 @@ func TestInputPages(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			source.reads = 0
-			pages := outputs.NewInputPages(source, "job", tt.units)
+			pages := outputs.NewInputPages(source.Inputs, "job", tt.units)
 			for _, u := range tt.units {
 				var got, want []int64
 				for _, one := range source.units {

@@ -12,20 +12,13 @@ import (
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/outcome/output/payload"
 	"github.com/coditect/mapreduce/internal/text/layout"
+	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
-// A LayoutSource is where the layouts of documents are read. A jobs.Reader is one, and says
-// what each method returns.
-type LayoutSource interface {
-	Unit(ctx context.Context, id mapreduce.JobID, name mapreduce.UnitID) (*records.Unit, error)
-	UnitsFrom(ctx context.Context, id mapreduce.JobID, level, from int64, limit int) ([]*records.Unit, error)
-	OutputRange(ctx context.Context, id mapreduce.JobID, u *records.Unit, from, to int64) ([]byte, error)
-}
-
 // Parsed returns the document that a unit parsed. Its text is empty if it has none. The
 // error is errs.DataLoss if the output is not one of such a unit.
-func Parsed(ctx context.Context, s Source, id mapreduce.JobID, u *records.Unit) (*payload.Parsed, error) {
+func Parsed(ctx context.Context, s jobs.Reader, id mapreduce.JobID, u *records.Unit) (*payload.Parsed, error) {
 	data, err := s.Output(ctx, id, u)
 	if err != nil {
 		return nil, err
@@ -38,7 +31,7 @@ func Parsed(ctx context.Context, s Source, id mapreduce.JobID, u *records.Unit) 
 }
 
 // ParsedTextLength returns how many bytes of text the document has that a unit parsed.
-func ParsedTextLength(ctx context.Context, s LayoutSource, id mapreduce.JobID, u *records.Unit) (int64, error) {
+func ParsedTextLength(ctx context.Context, s jobs.Reader, id mapreduce.JobID, u *records.Unit) (int64, error) {
 	if u.Published().Length == 0 {
 		return 0, nil
 	}
@@ -50,7 +43,7 @@ func ParsedTextLength(ctx context.Context, s LayoutSource, id mapreduce.JobID, u
 }
 
 // ParsedNotes returns what the parser of a document notes on it.
-func ParsedNotes(ctx context.Context, s LayoutSource, id mapreduce.JobID, u *records.Unit) ([]string, error) {
+func ParsedNotes(ctx context.Context, s jobs.Reader, id mapreduce.JobID, u *records.Unit) ([]string, error) {
 	if u.Published().Length == 0 {
 		return nil, nil
 	}
@@ -61,7 +54,7 @@ func ParsedNotes(ctx context.Context, s LayoutSource, id mapreduce.JobID, u *rec
 	return h.Notes, nil
 }
 
-func parsedHead(ctx context.Context, s LayoutSource, id mapreduce.JobID, u *records.Unit) (*payload.ParsedHead, error) {
+func parsedHead(ctx context.Context, s jobs.Reader, id mapreduce.JobID, u *records.Unit) (*payload.ParsedHead, error) {
 	h, err := payload.ReadParsedHead(u.Published().Length, func(from, to int64) ([]byte, error) {
 		return s.OutputRange(ctx, id, u, from, to)
 	})
@@ -75,7 +68,7 @@ func parsedHead(ctx context.Context, s LayoutSource, id mapreduce.JobID, u *reco
 // are stored: whatever a worker or a model says of places is not looked at. It is for one
 // goroutine.
 type Locator struct {
-	source LayoutSource
+	source jobs.Reader
 	job    mapreduce.JobID
 	known  bool // whether the job parses documents at all
 	parses bool
@@ -93,7 +86,7 @@ type openLayout struct {
 const maxReaders = 64
 
 // NewLocator returns a locator of a job.
-func NewLocator(s LayoutSource, job mapreduce.JobID) *Locator {
+func NewLocator(s jobs.Reader, job mapreduce.JobID) *Locator {
 	return &Locator{source: s, job: job, of: make(map[string]*openLayout)}
 }
 

@@ -11,21 +11,12 @@ import (
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/outcome/output/check"
 	"github.com/coditect/mapreduce/internal/outcome/output/payload"
+	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
-// A Source is where units, their texts and their outputs are read. A jobs.Reader is one,
-// and says what each method returns.
-type Source interface {
-	UnitsFrom(ctx context.Context, id mapreduce.JobID, level, from int64, limit int) ([]*records.Unit, error)
-	Inputs(ctx context.Context, id mapreduce.JobID, reduce *records.Unit, from int64, limit int) ([]*records.Unit, error)
-	Output(ctx context.Context, id mapreduce.JobID, u *records.Unit) ([]byte, error)
-	Text(ctx context.Context, id mapreduce.JobID, sha []byte, start, end int64) ([]byte, error)
-	EvidenceSource
-}
-
 // Of returns the decoded output of a unit; errs.DataLoss if it cannot be decoded.
-func Of(ctx context.Context, s Source, id mapreduce.JobID, u *records.Unit) (*output.Output, error) {
+func Of(ctx context.Context, s jobs.Reader, id mapreduce.JobID, u *records.Unit) (*output.Output, error) {
 	data, err := s.Output(ctx, id, u)
 	if err != nil {
 		return nil, err
@@ -39,7 +30,7 @@ func Of(ctx context.Context, s Source, id mapreduce.JobID, u *records.Unit) (*ou
 
 // EachReferred visits the map units that have certain records, which come in
 // order, with outputs of just these. It returns errs.DataLoss if one is not there.
-func EachReferred(ctx context.Context, s Source, id mapreduce.JobID, wanted []output.Open, visit func(*records.Unit, *output.Output) error) error {
+func EachReferred(ctx context.Context, s jobs.Reader, id mapreduce.JobID, wanted []output.Open, visit func(*records.Unit, *output.Output) error) error {
 	for len(wanted) > 0 {
 		// The records of one unit come in one output.
 		n := 1
@@ -80,7 +71,7 @@ func EachReferred(ctx context.Context, s Source, id mapreduce.JobID, wanted []ou
 func IsBundle(u *records.Unit) bool { return u != nil && u.Reads().Documents > 0 }
 
 // Documents returns the documents of a unit that works on several; none of a nil one.
-func Documents(ctx context.Context, s Source, id mapreduce.JobID, u *records.Unit) ([]payload.Document, error) {
+func Documents(ctx context.Context, s jobs.Reader, id mapreduce.JobID, u *records.Unit) ([]payload.Document, error) {
 	if u == nil {
 		return nil, nil
 	}

@@ -6,12 +6,13 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/outcome/output"
+	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 // EachLeaf visits the units of level 0 with an output that a reduce of records stands
 // for. A tree passes on only the names of records that it did not merge.
-func EachLeaf(ctx context.Context, s Source, id mapreduce.JobID, u *records.Unit, visit func(leaf *records.Unit) error) error {
+func EachLeaf(ctx context.Context, s jobs.Reader, id mapreduce.JobID, u *records.Unit, visit func(leaf *records.Unit) error) error {
 	in := u.Takes()
 	for from := in.MapFirst; from < in.MapEnd; {
 		page, err := s.UnitsFrom(ctx, id, 0, from, 256)
@@ -32,7 +33,7 @@ func EachLeaf(ctx context.Context, s Source, id mapreduce.JobID, u *records.Unit
 }
 
 // Resolve returns the output of a reduce with all records that it stands for.
-func Resolve(ctx context.Context, s Source, id mapreduce.JobID, u *records.Unit, out *output.Output) (*output.Output, error) {
+func Resolve(ctx context.Context, s jobs.Reader, id mapreduce.JobID, u *records.Unit, out *output.Output) (*output.Output, error) {
 	var parts []*output.Output
 	err := EachLeaf(ctx, s, id, u, func(leaf *records.Unit) error {
 		part, err := Of(ctx, s, id, leaf)
@@ -50,7 +51,7 @@ func NamesRecordsOnly(o *output.Output) bool { return len(o.Open) > 0 || len(o.E
 
 // SomeReferred visits the outputs with records that inputs name, with their
 // encoding, as many of them as a unit is sent.
-func SomeReferred(ctx context.Context, s Source, id mapreduce.JobID, wanted []output.Open, visit func(*records.Unit, *output.Output, []byte) error) error {
+func SomeReferred(ctx context.Context, s jobs.Reader, id mapreduce.JobID, wanted []output.Open, visit func(*records.Unit, *output.Output, []byte) error) error {
 	more := 0 // bytes
 	err := EachReferred(ctx, s, id, wanted, func(u *records.Unit, out *output.Output) error {
 		data, err := out.Encode()

@@ -20,7 +20,7 @@ func (r *Reader) ReadText(ctx context.Context, _ mapreduce.Principal, id mapredu
 
 	notRead := errs.New(errs.NotFound, "unit %q of job %q read no document %q", unit, id, document)
 	if document.IsEvidence() {
-		e, text, err := outputs.EvidenceOf(ctx, r.jobs.Content, id, u, document)
+		e, text, err := outputs.EvidenceOf(ctx, r.jobs.Reader(), id, u, document)
 		switch {
 		case err != nil:
 			return err

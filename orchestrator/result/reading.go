@@ -14,13 +14,14 @@ import (
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/text/refs"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
+	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 // A reading is what a result is of: the entities that map units found, as the last reduce put
 // them together, and the units that are in it. They are read from the store each time.
 type reading struct {
-	source Source
+	source jobs.Reader
 	units  unitReader
 	job    Job
 	schema *schema.Schema // the job's
@@ -36,7 +37,7 @@ type reading struct {
 	habits output.Habits // complete once all outputs were read for the first time
 }
 
-func newReading(s Source, job Job) *reading {
+func newReading(s jobs.Reader, job Job) *reading {
 	return &reading{
 		source: s, units: unitReader{s, job.ID}, job: job, schema: job.Schema, last: &output.Output{},
 		merged: make(map[output.Member]*output.Shared), within: make(map[output.Member]*output.Shared), seen: make(map[output.Member]maker),

@@ -22,19 +22,9 @@ import (
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/text/refs"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
-	"github.com/coditect/mapreduce/store/jobs/content"
+	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
-
-// A Source is what a result is assembled from. A jobs.Reader is one, and says what each
-// method returns.
-type Source interface {
-	outputs.Source
-	Unit(ctx context.Context, id mapreduce.JobID, name mapreduce.UnitID) (*records.Unit, error)
-	Texts(ctx context.Context, id mapreduce.JobID, spans []content.TextRange) ([][]byte, error)
-	Skipped(ctx context.Context, id mapreduce.JobID, n int64, limit int) ([]records.SkippedAt, error)
-	OutputRange(ctx context.Context, id mapreduce.JobID, u *records.Unit, from, to int64) ([]byte, error)
-}
 
 // A Job is a job as its result is assembled.
 type Job struct {
@@ -72,7 +62,7 @@ func (j *Job) makesRecords(level int64) bool {
 // are spelled as short as they can be told apart; and for the records with their
 // citations. So it holds the output of the last unit, a page of units, and some
 // bytes a citation, however many records there are.
-func Result(ctx context.Context, s Source, job Job, sink func(*mapreduce.ResultPart) error) error {
+func Result(ctx context.Context, s jobs.Reader, job Job, sink func(*mapreduce.ResultPart) error) error {
 	r, err := newResult(ctx, s, job, sink)
 	if err != nil {
 		return err
@@ -98,7 +88,7 @@ type result struct {
 	moreNotes  int64
 }
 
-func newResult(ctx context.Context, s Source, job Job, sink func(*mapreduce.ResultPart) error) (*result, error) {
+func newResult(ctx context.Context, s jobs.Reader, job Job, sink func(*mapreduce.ResultPart) error) (*result, error) {
 	r := &result{
 		reading: newReading(s, job), sink: sink, locations: outputs.NewLocator(s, job.ID),
 		shown: make(map[mapreduce.DocumentID]bool), places: make(map[string]string),

@@ -6,12 +6,13 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
+	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 // A unitReader reads the units of a job level by level.
 type unitReader struct {
-	source Source
+	source jobs.Reader
 	job    mapreduce.JobID
 }
 

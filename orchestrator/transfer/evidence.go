@@ -160,7 +160,7 @@ func (t *Transfers) sendEvidence(ctx context.Context, session *workers.Session, 
 		job  mapreduce.JobID
 		unit *records.Unit
 	}{{q.Job, u}, {spec.Replay, was}} {
-		e, text, err := outputs.EvidenceOf(ctx, t.jobs.Content, of.job, of.unit, q.Blob.Evidence.Document)
+		e, text, err := outputs.EvidenceOf(ctx, t.jobs.Reader(), of.job, of.unit, q.Blob.Evidence.Document)
 		if err != nil {
 			return err
 		}
