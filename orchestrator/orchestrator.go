@@ -48,6 +48,7 @@ type Orchestrator struct {
 	signals    cluster.Signals
 	supervisor *cluster.Supervisor
 	members    *cluster.Membership // of the cluster
+	seals      *cluster.Seals      // of checkpoints
 	scheduler  *schedule.Scheduler
 	grants     *grant.Manager
 	fleet      *dispatch.Fleet // of workers
@@ -86,6 +87,7 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 		Beat: c.Beat, Lease: c.Lease, Grace: c.Grace, Seal: c.Seal, Logger: c.Logger,
 		NoPrecedence: c.Without.Precedence, NoSplitReads: c.Without.SplitReads,
 	})
+	o.seals = cluster.NewSeals(j, o.members, &o.signals, o.supervisor, c.Seal)
 	o.scheduler = schedule.New(schedule.Config{
 		Node: j.Node(), Limits: c.Limits, Lease: c.Lease, Now: time.Now, NewID: newID, Jitter: mathrand.Float64,
 		NoReservedSlots: c.Without.ReservedSlots,
@@ -101,16 +103,14 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	})
 
 	o.life = lifecycle.New(lifecycle.Parts{
-		Jobs: j, Specs: specs, Scheduler: o.scheduler, Grants: o.grants, Members: o.members, Intake: o.intake, Signals: &o.signals, Supervisor: o.supervisor,
+		Jobs: j, Specs: specs, Scheduler: o.scheduler, Grants: o.grants, Members: o.members, Seals: o.seals, Intake: o.intake, Signals: &o.signals, Supervisor: o.supervisor,
 	}, lifecycle.Config{
-		Adopt: c.Adopt, Poll: c.Poll, Seal: c.Seal, Retire: c.Retire, Grace: c.Grace, AtOnce: c.jobsAtOnce(), SmallResult: c.SmallResult, Logger: c.Logger,
+		Adopt: c.Adopt, Poll: c.Poll, Retire: c.Retire, Grace: c.Grace, AtOnce: c.jobsAtOnce(), SmallResult: c.SmallResult, Logger: c.Logger,
 		AsksModels: func(provider string) bool { return c.Provider(provider).Models }, Warms: c.Warms, WarmFor: c.WarmFor, Ended: endedHook(m, t),
 	})
 	o.Steering, o.Results = o.life.Steering, o.life.Results
 
-	o.Reader = read.New(j, specs, &o.signals, read.Config{
-		SealJob: o.life.Seals.SealAll, Verify: checker.VerifyOutput, Waiting: o.scheduler.Sessions.CountWaiting, Lacking: o.scheduler.Lacking, AnswerBytes: c.AnswerBytes, AnswerAge: c.AnswerAge,
-	})
+	o.Reader = read.New(j, specs, o.scheduler, o.seals, &o.signals, read.Config{Verify: checker.VerifyOutput, AnswerBytes: c.AnswerBytes, AnswerAge: c.AnswerAge})
 	o.CallRate = access.NewCallRate(j, time.Now)
 	o.Scaler = scaler.New(j, o.scheduler, scaler.Config{MaxCalls: int64(c.MaxCalls), Rates: c.Rates})
 
@@ -160,7 +160,7 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 func (o *Orchestrator) backgroundLoops() map[string]func(context.Context) {
 	loops := o.life.Loops()
 	maps.Copy(loops, map[string]func(context.Context){
-		"beats": o.members.BeatLoop, "failover": o.members.FailoverLoop, "limits": o.grants.LimitsLoop,
+		"beats": o.members.BeatLoop, "failover": o.members.FailoverLoop, "seals": o.seals.Loop, "limits": o.grants.LimitsLoop,
 		"keepalive": o.fleet.KeepaliveLoop, "silence": o.fleet.SilenceLoop, "trim answers": o.transfers.TrimAnswersLoop,
 	})
 	return loops

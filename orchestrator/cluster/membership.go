@@ -1,7 +1,8 @@
 // Package cluster is what all parts of an orchestrator rest on: its membership among those
 // on the store (each shows signs of life, doubts those that are silent, takes over the jobs
 // of dead ones, and staggers transactions that only one can win), the signals by which the
-// parts and clients that watch learn of changes, and the supervision of what fails.
+// parts and clients that watch learn of changes, the sealing of what became of jobs, and the
+// supervision of what fails.
 package cluster
 
 import (

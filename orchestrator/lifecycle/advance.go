@@ -30,7 +30,7 @@ type advancer struct {
 	members    *cluster.Membership
 	intake     *ingest.Intake
 	roster     *Roster
-	seals      *Seals
+	seals      *cluster.Seals
 	endings    *endings
 	assembler  *assembler
 	signals    *cluster.Signals

@@ -20,7 +20,6 @@ import (
 type Config struct {
 	Adopt  bool          // every job is run that may run, and not this orchestrator's own alone
 	Poll   time.Duration // between two searches for work without a notification
-	Seal   time.Duration // between two seals
 	Retire time.Duration // between two searches for jobs whose time is over
 	Grace  time.Duration // to give back the result that was begun when the orchestrator stops
 	// AtOnce is how many jobs are looked after at once. It must not be less than 1 each.
@@ -47,6 +46,7 @@ type Parts struct {
 	Scheduler  *schedule.Scheduler
 	Grants     *grant.Manager
 	Members    *cluster.Membership
+	Seals      *cluster.Seals
 	Intake     *ingest.Intake
 	Signals    *cluster.Signals
 	Supervisor *cluster.Supervisor
@@ -58,7 +58,6 @@ type Lifecycle struct {
 	Roster   *Roster
 	Steering *Steering
 	Results  *Results
-	Seals    *Seals
 
 	advancer  *advancer
 	assembler *assembler
@@ -69,20 +68,19 @@ type Lifecycle struct {
 // New returns what looks after the jobs of a store. It does nothing on its own but in its
 // loops.
 func New(p Parts, c Config) *Lifecycle {
-	seals := &Seals{jobs: p.Jobs, members: p.Members, signals: p.Signals, supervisor: p.Supervisor, every: c.Seal}
 	asleep := &sleepers{jobs: p.Jobs, scheduler: p.Scheduler, signals: p.Signals, supervisor: p.Supervisor}
 	ended := &endings{jobs: p.Jobs, supervisor: p.Supervisor, call: c.Ended, ids: make(map[mapreduce.JobID]bool)}
-	results := &Results{jobs: p.Jobs, specs: p.Specs, seals: seals, supervisor: p.Supervisor}
+	results := &Results{jobs: p.Jobs, specs: p.Specs, seals: p.Seals, supervisor: p.Supervisor}
 	roster := newRoster(p, c, asleep)
 	finishing := newAssembler(p, c, results)
 
 	return &Lifecycle{
-		Roster: roster, Seals: seals, Results: results,
+		Roster: roster, Results: results,
 		Steering: &Steering{jobs: p.Jobs, scheduler: p.Scheduler, roster: roster, endings: ended, signals: p.Signals, supervisor: p.Supervisor},
 
 		advancer: &advancer{
 			jobs: p.Jobs, specs: p.Specs, scheduler: p.Scheduler, grants: p.Grants, members: p.Members, intake: p.Intake,
-			roster: roster, seals: seals, endings: ended, assembler: finishing, signals: p.Signals, supervisor: p.Supervisor, atOnce: c.AtOnce,
+			roster: roster, seals: p.Seals, endings: ended, assembler: finishing, signals: p.Signals, supervisor: p.Supervisor, atOnce: c.AtOnce,
 		},
 		assembler: finishing,
 		retention: &retention{jobs: p.Jobs, signals: p.Signals, supervisor: p.Supervisor, log: c.Logger, every: c.Retire},
@@ -93,7 +91,7 @@ func New(p Parts, c Config) *Lifecycle {
 // Loops returns what is done for jobs all the time, by name.
 func (l *Lifecycle) Loops() map[string]func(context.Context) {
 	return map[string]func(context.Context){
-		"wakes": l.Roster.wakeLoop, "polls": l.Roster.pollLoop, "seals": l.Seals.loop, "timers": l.sleepers.loop,
+		"wakes": l.Roster.wakeLoop, "polls": l.Roster.pollLoop, "timers": l.sleepers.loop,
 		"advance": l.advancer.loop, "results": l.assembler.loop, "retention": l.retention.loop,
 	}
 }

@@ -20,7 +20,7 @@ import (
 type Results struct {
 	jobs       *jobs.Jobs
 	specs      *jobspec.Finder
-	seals      *Seals
+	seals      *cluster.Seals
 	supervisor *cluster.Supervisor
 }
 

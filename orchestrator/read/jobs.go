@@ -13,6 +13,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
+	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/check"
 	"github.com/coditect/mapreduce/store/jobs/records"
@@ -21,22 +22,18 @@ import (
 // A Reader answers what clients ask of jobs. Its methods are those of mapreduce.Service of
 // the same names, believe their callers, and are safe for concurrent use.
 type Reader struct {
-	jobs    *jobs.Jobs
-	specs   *jobspec.Finder
-	signals *cluster.Signals
-	config  Config
+	jobs      *jobs.Jobs
+	specs     *jobspec.Finder
+	scheduler *schedule.Scheduler
+	seals     *cluster.Seals
+	signals   *cluster.Signals
+	config    Config
 }
 
 // A Config says what a Reader rests on. All of it must be set.
 type Config struct {
-	// SealJob chains what is left of a job's checkpoints.
-	SealJob func(ctx context.Context, id mapreduce.JobID) error
 	// Verify checks an output.
 	Verify check.Verify
-	// Waiting counts the units of a job that wait at a worker.
-	Waiting func(id mapreduce.JobID) int64
-	// Lacking returns what no worker has that units of a running job need, or "".
-	Lacking func(id mapreduce.JobID) string
 	// AnswerBytes bounds the answers of models that are kept for a tenant, and AnswerAge
 	// is how long one is kept.
 	AnswerBytes int64
@@ -44,8 +41,8 @@ type Config struct {
 }
 
 // New returns a reader of the jobs of a store.
-func New(j *jobs.Jobs, specs *jobspec.Finder, signals *cluster.Signals, c Config) *Reader {
-	return &Reader{jobs: j, specs: specs, signals: signals, config: c}
+func New(j *jobs.Jobs, specs *jobspec.Finder, s *schedule.Scheduler, seals *cluster.Seals, signals *cluster.Signals, c Config) *Reader {
+	return &Reader{jobs: j, specs: specs, scheduler: s, seals: seals, signals: signals, config: c}
 }
 
 // GetJob returns a job as it stands, with its stages. A job whose pipeline cannot be read
@@ -92,7 +89,7 @@ func (r *Reader) warnOfLacking(job *mapreduce.Job) {
 	if !job.State.Running() || job.RunningUnits > 0 { // workers of other nodes may have it
 		return
 	}
-	if missing := r.config.Lacking(job.ID); missing != "" {
+	if missing := r.scheduler.Lacking(job.ID); missing != "" {
 		job.Warnings = append(job.Warnings, fmt.Sprintf("no worker has the %s, which the job needs now: it waits until one does", missing))
 	}
 }
@@ -101,7 +98,7 @@ func (r *Reader) warnOfLacking(job *mapreduce.Job) {
 // both are with their worker.
 func (r *Reader) excludeWaiting(job *mapreduce.Job) {
 	if job.RunningUnits > 0 {
-		job.RunningUnits = max(0, job.RunningUnits-r.config.Waiting(job.ID))
+		job.RunningUnits = max(0, job.RunningUnits-r.scheduler.Sessions.CountWaiting(job.ID))
 	}
 }
 
@@ -226,7 +223,7 @@ func (r *Reader) watchOnce(ctx context.Context, id mapreduce.JobID, fn func(*map
 // chained: who waited for its end finds the chain whole. It reports whether the
 // job runs again.
 func (r *Reader) watchEnd(ctx context.Context, id mapreduce.JobID, fn func(*mapreduce.Job) error) (running bool, err error) {
-	if err := r.config.SealJob(ctx, id); err != nil && errs.KindOf(err) != errs.NotFound {
+	if err := r.seals.SealAll(ctx, id); err != nil && errs.KindOf(err) != errs.NotFound {
 		return false, err
 	}
 	job, err := r.jobs.View.Job(ctx, id)

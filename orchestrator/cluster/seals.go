@@ -1,4 +1,4 @@
-package lifecycle
+package cluster
 
 import (
 	"context"
@@ -6,17 +6,22 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/store/jobs"
 )
 
 // Seals chain the checkpoints of jobs.
 type Seals struct {
 	jobs       *jobs.Jobs
-	members    *cluster.Membership
-	signals    *cluster.Signals
-	supervisor *cluster.Supervisor
+	members    *Membership
+	signals    *Signals
+	supervisor *Supervisor
 	every      time.Duration // new checkpoints are chained
+}
+
+// NewSeals returns what chains new checkpoints every so often. It does nothing on its own but in
+// its loop.
+func NewSeals(j *jobs.Jobs, members *Membership, signals *Signals, s *Supervisor, every time.Duration) *Seals {
+	return &Seals{jobs: j, members: members, signals: signals, supervisor: s, every: every}
 }
 
 // SealAll chains what is left of a job's checkpoints.
@@ -29,9 +34,9 @@ func (s *Seals) SealAll(ctx context.Context, id mapreduce.JobID) error {
 	}
 }
 
-// loop chains new checkpoints a few times a second.
-func (s *Seals) loop(ctx context.Context) {
-	cluster.CallEvery(ctx, s.every, func() {
+// Loop chains new checkpoints a few times a second.
+func (s *Seals) Loop(ctx context.Context) {
+	CallEvery(ctx, s.every, func() {
 		for _, id := range s.signals.TakeUnsealed(s.members.TurnToSeal) {
 			if _, err := s.jobs.Audit.Seal(ctx, id); err != nil && errs.KindOf(err) != errs.NotFound {
 				s.supervisor.LogFailure(ctx, "sealing checkpoints; trying again", err, "job", id)
