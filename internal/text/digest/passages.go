@@ -79,8 +79,8 @@ func (q *Query) Relevance(text string) float64 {
 	return math.Round(score*1e4) / 1e4
 }
 
-// bearsOn reports whether a text has two words of the question, or the one that a question of one word has.
-func (q *Query) bearsOn(text string) bool {
+// BearsOn reports whether a text has two words of the question, or the one that a question of one word has.
+func (q *Query) BearsOn(text string) bool {
 	has := make(map[string]bool)
 	for _, w := range prose.Words(text) {
 		if q.weights[w.Stem] > 0 {

@@ -59,11 +59,11 @@ func Compose(q *Query, findings []Finding, parts Parts) Report {
 		return Report{}
 	}
 
-	nearest := !slices.ContainsFunc(ranked, func(f Finding) bool { return q.bearsOn(f.Text) })
+	nearest := !slices.ContainsFunc(ranked, func(f Finding) bool { return q.BearsOn(f.Text) })
 	if nearest {
 		ranked = ranked[:min(len(ranked), maxNearest)]
 	} else {
-		ranked = slices.DeleteFunc(ranked, func(f Finding) bool { return !q.bearsOn(f.Text) })
+		ranked = slices.DeleteFunc(ranked, func(f Finding) bool { return !q.BearsOn(f.Text) })
 	}
 
 	opening, closing, body := divide(ranked[:min(len(ranked), maxParagraphs*inParagraph)], parts)

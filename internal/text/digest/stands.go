@@ -9,10 +9,16 @@ import (
 
 // stands reports whether a sentence of a source, tidied, can stand in a report by itself: it is a whole
 // sentence that says something, and no fragment of a list or a table, no heading, no question, no
-// aside, no talk to its reader, no pointer to another place, and no markup.
+// aside, no part of a quotation, no talk to its reader, no pointer to another place, and no markup.
 func stands(sentence string) bool {
 	return prose.IsSentence(sentence) && !pointsAway(sentence) && !isQuestion(sentence) && !isAside(sentence) &&
-		!isTalk.MatchString(sentence) && !residue.MatchString(sentence) && !isFragment(sentence)
+		!isTalk.MatchString(sentence) && !residue.MatchString(sentence) && !isFragment(sentence) && !isCutQuotation(sentence)
+}
+
+// isCutQuotation reports whether a sentence has but one end of something quoted, as the first and the last one of
+// a quotation of several sentences have: by itself it does not say who speaks.
+func isCutQuotation(sentence string) bool {
+	return strings.Count(sentence, "\"")%2 == 1 || strings.Count(sentence, "“") != strings.Count(sentence, "”")
 }
 
 // isQuestion reports whether a sentence asks rather than says.

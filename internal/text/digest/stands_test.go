@@ -43,6 +43,8 @@ func TestWhatStandsInNoReport(t *testing.T) {
 		"of its own text":             "Repeating the concern about caches: a cache may reuse a stored response of the server.",
 		"question":                    "May a cache of the server reuse a stored response?",
 		"template":                    "A cache may reuse a stored response as {{storing}} says of servers.",
+		"end of a quotation":          "A cache may reuse a stored response of the server.\"",
+		"beginning of a quotation":    "“The cache may reuse a stored response of the server.",
 		"this":                        "This lets the cache reuse a stored response of the server.",
 		"further":                     "As a further refinement the cache may reuse a stored response of the server.",
 		"these":                       "The cache may reuse these responses if they were stored by the server.",

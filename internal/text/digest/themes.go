@@ -49,7 +49,7 @@ func Themes(q *Query, passages []Passage, most int) []Finding {
 		var sentences []string
 		for n, i := range group {
 			best := bestSentence(q, passages[i].Text)
-			if n == 0 || len(sentences) < maxSentences && stands(best) && !pointsBack(best) && q.bearsOn(best) {
+			if n == 0 || len(sentences) < maxSentences && stands(best) && !pointsBack(best) && q.BearsOn(best) {
 				sentences = append(sentences, cite(best, passages[i].Ref))
 			}
 			if ref := passages[i].Ref; ref != "" && !slices.Contains(f.Refs, ref) {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/coditect/mapreduce/internal/text/prose"
 )
 
 // bracketed matches the references of a text of somebody else's, which would be taken for
@@ -14,26 +16,6 @@ var bracketed = regexp.MustCompile(`\s?\[\s*[0-9?]{1,4}(?:\s*[,;–-]\s*[0-9]{1,
 
 // leadingMark matches marks of lists and headings.
 var leadingMark = regexp.MustCompile(`^(?:[-*+•#>]+|[0-9]{1,3}[.)])\s+`)
-
-// picture matches a picture of Markdown, a badge among them, also one within a link.
-var picture = regexp.MustCompile(`\[?!\[[^\[\]]*\](?:\([^()\s]*(?:\s+"[^"]*")?\)|\[[^\[\]]*\])(?:\]\([^()\s]*\)|\]\[[^\[\]]*\])?`)
-
-// link matches a link of Markdown; its first group is the text.
-var link = regexp.MustCompile(`\[([^\[\]]+)\]\([^()\s]*(?:\s+"[^"]*")?\)`)
-
-// comment matches a comment of HTML, which may be cut off; reflink a link of Markdown that names its
-// target, with the text as its first group.
-var (
-	comment = regexp.MustCompile(`<!--(?:.*?-->|.*$)`)
-	reflink = regexp.MustCompile(`\[([^\[\]]+)\]\[[^\[\]]*\]`)
-)
-
-// role matches a text that reStructuredText marks as a reference: its second group is the text, and its
-// third what it refers to.
-var role = regexp.MustCompile("(?:(:[a-z:+-]+:)`([^`<>]+?)(\\s*<[^<>`]*>)?`)|`([^`<>]+?)\\s*<[^<>`]*>`_{0,2}")
-
-// emphasis matches words between single marks of emphasis; its second group are the words.
-var emphasis = regexp.MustCompile(`(^|[\s("“])[*_]([^*_\s](?:[^*_]*[^*_\s])?)[*_]([\s.,;:!?)"”]|$)`)
 
 // anchor matches an aside that refers to a place, by a name of its author, as kramdown does, or by any
 // other: (per {{name}}), (see Tables).
@@ -49,15 +31,12 @@ var (
 // tidy returns a sentence on one line, without references, links, pictures and marks of its own text, and
 // without the label of an element of a list if a whole sentence is behind it.
 func tidy(sentence string) string {
-	sentence = picture.ReplaceAllString(comment.ReplaceAllString(sentence, ""), "")
-	sentence = reflink.ReplaceAllString(sentence, "$1")
-	sentence = role.ReplaceAllString(link.ReplaceAllString(sentence, "$1"), "$2$4")
-	sentence = strings.NewReplacer("**", "", "``", "`").Replace(sentence)
+	sentence = prose.Plain(sentence)
 	sentence = label.ReplaceAllString(source.ReplaceAllString(anchor.ReplaceAllString(sentence, ""), "$1"), "")
 	sentence = bracketed.ReplaceAllString(sentence, "")
 	sentence = strings.Join(strings.Fields(sentence), " ")
 	sentence = strings.TrimSpace(leadingMark.ReplaceAllString(sentence, ""))
-	return withoutLabel(emphasis.ReplaceAllString(sentence, "$1$2$3"))
+	return withoutLabel(sentence)
 }
 
 // maxLabel is how many words the label of an element of a list has at most.

@@ -67,5 +67,9 @@ var (
 	creditBehind = regexp.MustCompile(`^[ \t]?` + inBrackets)
 )
 
-// IsCaption reports whether a text is the caption of a picture: it ends with who took the picture.
-func IsCaption(text string) bool { return credit.MatchString(text) }
+// creditBefore matches an agency in capitals where a text begins.
+var creditBefore = regexp.MustCompile(`^\s*(?:[A-Z .'/-]{2,40} VIA )?(?:ASSOCIATED PRESS|AP PHOTO|GETTY(?: IMAGES)?|SHUTTERSTOCK|ALAMY)\b`)
+
+// IsCaption reports whether a text is the caption of a picture: it ends with who took the picture, or begins with
+// the agency that sells it.
+func IsCaption(text string) bool { return credit.MatchString(text) || creditBefore.MatchString(text) }

@@ -22,6 +22,8 @@ func TestWhatStandsBesideAText(t *testing.T) {
 		{"The house stood in water for a week (Photo by Jane Doe).", false, true},
 		{"The president-elect arrives to speak in Hershey (DON EMMERT/AFP/Getty Images).", false, true},
 		{"The river on Sunday. Photo: Jane Doe, The Paper", false, true},
+		{"ASSOCIATED PRESS The president-elect had several conversations with the president.", false, true},
+		{"CHIP SOMODEVILLA VIA GETTY IMAGES The president-elect speaks with the president.", false, true},
 
 		{"Topics: the report names three, and says that each of them was chosen by a vote.", false, false},
 		{"He came, he saw, he won, he left, and nobody said a word.", false, false},

@@ -80,6 +80,12 @@ func TestHeadlinesOfSources(t *testing.T) {
 		{"contents", "Outages", "# Outages\n\n## Table of Contents\n\n" + answer, "Outages"},
 		{"an opening", "Outages", "# Outages\n\nThe root cause of an outage affects customers in these ways:\n\n" + answer, "Outages"},
 		{"a caption", "Outages - The Paper", "Outages - The Paper\n\nCustomers affected by the outage at its root on Jan. 23, 2016. (Evan Vucci / AP)\n\n" + answer, "Outages - The Paper"},
+		{"an anchor", "", "# Outages {#outages}\n\n" + answer, "Outages"},
+		{"another part", "Outages", "# Outages\n\n## Root cause of customers\n\n" + filler + "\n\n## Disks\n\n" + answer, "Outages"},
+		{"another part, underlined", "Outages", "Outages\n=======\n\nRoot cause\n----------\n\n" + filler + "\n\nDisks\n-----\n\n" + answer, "Outages"},
+		{"the part", "Site", "# Outages\n\n## Root cause\n\n### Disks\n\n" + answer, "Root cause"},
+		{"a line among headings", "Disks", "# Disks\n\nRoot cause of the outage\n\n" + answer, "Disks"},
+		{"an element of a list", "Disks", "1. Customers are affected.\n\n" + answer + "\n\nDisks", "Disks"},
 		{"the first line", "", ".. _target:\n\n" + answer, answer},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -108,5 +114,66 @@ func TestFindingHasTheRareWords(t *testing.T) {
 	}
 	if got := gather.Finding("How does an agent retry after a validation error?", text); got != answer {
 		t.Errorf("the finding is %q, want %q", got, answer)
+	}
+}
+
+// TestFindingIsTheBestPart: of a long paragraph the finding is what bears on the question, and no question; what a
+// site lists of its other pages is none.
+func TestFindingIsTheBestPart(t *testing.T) {
+	const answer = "A full disk was the root cause of the outage, and some 40 customers in Europe were affected by it for two hours."
+	talk := strings.Repeat("The team met on Monday and went through its plans for the next quarter in some detail. ", 6)
+	for name, text := range map[string]string{
+		"behind other sentences": talk + answer,
+		"behind a question":      "What was the root cause of the outage, and how many customers of it were affected?\n\n" + talk + "\n\n" + answer,
+		"above other pages":      answer + "\n\nMost Read\n\nThe root cause of the outage that affected customers and many of their customers, at the root of each cause.\n\n" + talk,
+		"behind a credit":        "ASSOCIATED PRESS The root cause of the outage affected many customers, as this picture of customers shows.\n\n" + answer,
+	} {
+		if got := gather.Finding(question, text); !strings.HasSuffix(got, answer) || strings.Contains(got, "?") || len(got) > 400 {
+			t.Errorf("%s: the finding is %q, want %q at its end", name, got, answer)
+		}
+	}
+}
+
+// TestFoundWhereSomethingIsSaid: a page says something to a question if a part that can be shown does.
+func TestFoundWhereSomethingIsSaid(t *testing.T) {
+	for text, want := range map[string]bool{
+		"A full disk was the root cause, and some 40 customers in Europe were affected by it for two hours.": true,
+		"# Root cause of the outage\n\nCustomers can read all that there is to know about us on this page.":  false,
+		filler: false,
+	} {
+		if got := gather.IsFoundIn(question, text); got != want {
+			t.Errorf("found in %q is %t", text, got)
+		}
+	}
+}
+
+// TestDates: the date of a page has a year of four digits, stands in no code, and can be read in one way alone.
+func TestDates(t *testing.T) {
+	const us, eu = "It began on 04/25/2016 and ended later.", "It began on 25/04/2016 and ended later."
+	for _, tt := range []struct{ text, want string }{
+		{"Head\n\nBy A. Writer\n\n10/04/2016 05:07 AM EDT\n\nText.", "2016-10-04"},
+		{"Head\n\n10/04/2016 at 5:07 ET", "2016-10-04"},
+		{"Head\n\n10/04/2016\n\n" + us, "2016-10-04"},
+		{"Head\n\n10/04/2016\n\n" + eu, "2016-04-10"},
+		{"Head\n\n10/04/2016 05:07 CEST\n\nText.", ""},
+		{"Head\n\n10/04/2016\n\nUpdated October 5, 2016", "2016-10-05"},
+		{"Head\n\n10/04/2016\n\n" + us + " " + eu, "2016-04-25"},
+		{"Head\n\n04/04/2016", "2016-04-04"},
+		{"Head\n\n2016-10-04", "2016-10-04"},
+		{"* Kernel version between 2.6.33 and 3.0.x, or 3.7 or greater", ""},
+		{"```\nwhen = '2030-01-01'\n```\n\nSaid on May 3, 2024.", "2024-05-03"},
+	} {
+		if got := gather.DateOf(tt.text); got != tt.want {
+			t.Errorf("the date of %q is %q, want %q", tt.text, got, tt.want)
+		}
+	}
+}
+
+// TestPlainFinding: what is shown has no marks, and is cited as it stands.
+func TestPlainFinding(t *testing.T) {
+	const source = "The *root cause* of the [outage](outage.md#cause)\n   was a ``full disk``, as :ref:`said <disk>`, by which\n   40 customers were affected."
+	shown, quote := gather.Cited(source)
+	if want := "The root cause of the outage was a `full disk`, as said, by which 40 customers were affected."; shown != want || quote != source {
+		t.Errorf("shown is %q, want %q; the quote is %q, want %q", shown, want, quote, source)
 	}
 }

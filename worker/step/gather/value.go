@@ -1,7 +1,6 @@
 package gather
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,16 +8,13 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
-	"github.com/coditect/mapreduce/api/schema/format"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/text/digest"
 	"github.com/coditect/mapreduce/internal/text/ground"
 	"github.com/coditect/mapreduce/internal/text/prose"
-	"github.com/coditect/mapreduce/internal/text/rules/form"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/unit"
 )
@@ -49,7 +45,7 @@ func (g *gathering) isAnswered(ctx context.Context) bool {
 }
 
 // bestEvidence returns the evidence with the place that bears most on the question; nil if
-// none does. Of equal ones it is the first.
+// none does, or if what each says of it by itself has but one of its words. Of equal ones it is the first.
 func (g *gathering) bestEvidence(ctx context.Context) (best *output.Evidence, err error) {
 	most := bearsOn
 
@@ -59,12 +55,18 @@ func (g *gathering) bestEvidence(ctx context.Context) (best *output.Evidence, er
 			return nil, err
 		}
 		relevance := g.relevanceOf(e)
-		if relevance > most || best == nil && relevance >= most {
+		if (relevance > most || best == nil && relevance >= most) && g.isFoundIn(e) {
 			best, most = e, relevance
 		}
 	}
 
 	return best, nil
+}
+
+// isFoundIn reports whether a text has a paragraph that says something to the question.
+func (g *gathering) isFoundIn(e *output.Evidence) bool {
+	x := &extract{evidence: e, query: g.query}
+	return g.query.Empty() || g.query.BearsOn(x.findingSpan().In(string(e.Text)))
 }
 
 // Places of a text that say together whether it is about the question, and what one of them has to say of
@@ -190,7 +192,7 @@ func (x *extract) object(properties []schema.Property) map[string]any {
 	return object
 }
 
-// cite cites bytes of the text, and returns them.
+// cite cites bytes of the text, and returns them as a reader of the text sees them.
 func (x *extract) cite(start, end int) string {
 	text := string(x.evidence.Text)
 	chars := len([]rune(text[:start]))
@@ -200,125 +202,7 @@ func (x *extract) cite(start, end int) string {
 		ByteStart: start, ByteEnd: end, Start: chars, End: chars + len([]rune(quote)), Grade: ground.Exact, Places: 1,
 	}))
 
-	return quote
-}
-
-// title is the headline of what was found: of the title of the page and the headings above the
-// finding, the one that bears most on the question, and of equal ones the one that is part of the title;
-// or else the first line.
-func (x *extract) title() any {
-	span := x.titleSpan()
-	if span.End == 0 {
-		return nil
-	}
-	return x.cite(span.Start, span.End)
-}
-
-// titleSpan returns where the headline stands; the zero Span if there is none.
-func (x *extract) titleSpan() prose.Span {
-	text, title := string(x.evidence.Text), strings.TrimSpace(x.evidence.Metadata["title"])
-	found := x.findingSpan()
-	best, most := prose.Span{}, -1.0
-
-	consider := func(s prose.Span, more float64) {
-		if score := x.query.Relevance(s.In(text)) + more; score > most {
-			best, most = s, score
-		}
-	}
-
-	code := prose.CodeBlocks(text)
-	for at := 0; at < len(text) && at <= found.Start; {
-		end := endAt(text, at, "\n")
-		line := headingOf(text, at, end)
-		switch {
-		case line.In(text) == "" || touches(code, at, end) || contents.MatchString(line.In(text)):
-		case line.In(text) == title || !isHeading(text, at, end):
-		case strings.Contains(title, line.In(text)):
-			consider(line, partOfTitle)
-		default:
-			consider(line, 0)
-		}
-		at = end + 1
-	}
-
-	// The title of the page is worth less than a heading that is part of it.
-	if at := strings.Index(text, title); title != "" && at >= 0 {
-		consider(prose.Span{Start: at, End: at + len(title)}, partOfTitle/2)
-	}
-
-	if best.End == 0 {
-		return firstLine(text, code)
-	}
-	return best
-}
-
-// contents matches the heading above a table of contents, which is that of no part.
-var contents = regexp.MustCompile(`^(?i:(?:table of )?contents|on this page|navigation|menu)\W*$`)
-
-// headingOf returns the line [at, end) of a text without the marks of a heading, and without pictures and badges
-// at its end; it is empty if nothing else is there.
-func headingOf(text string, at, end int) prose.Span {
-	line := text[at:end]
-	for _, mark := range []string{"[![", "![", "<img", "<a "} {
-		line, _, _ = strings.Cut(line, mark)
-	}
-
-	bare := strings.Trim(line, "# \t\r*")
-	start := at + strings.Index(line, bare)
-	return prose.Span{Start: start, End: start + len(bare)}
-}
-
-// touches reports whether any of the spans, which are in order, has a byte of [start, end).
-func touches(spans []prose.Span, start, end int) bool {
-	i, _ := slices.BinarySearchFunc(spans, start, func(s prose.Span, at int) int { return cmp.Compare(s.End, at+1) })
-	return i < len(spans) && spans[i].Start < end
-}
-
-// endAt returns where the part of a text that begins at at ends: before the next mark, or with the
-// text. It copies nothing: a text may have very many lines.
-func endAt(text string, at int, mark string) int {
-	if n := strings.Index(text[at:], mark); n >= 0 {
-		return at + n
-	}
-	return len(text)
-}
-
-// isHeading reports whether the line [at, end) of a text is a heading: it is marked as one, or it is
-// short, stands by itself, and is no sentence.
-func isHeading(text string, at, end int) bool {
-	line := text[at:end]
-	if strings.HasPrefix(line, "#") || prose.IsUnderlined(text, at, end) {
-		return true
-	}
-
-	above, below := text[:at], text[end:]
-	apart := (above == "" || strings.HasSuffix(above, "\n\n")) && (strings.HasPrefix(below, "\n\n") || strings.TrimSpace(below) == "")
-	return apart && len(line) <= maxHeading && !prose.IsSentence(line) && !leadsOn(line) && !prose.IsMarked(line) && !prose.IsTags(line) && !prose.IsCaption(line)
-}
-
-// leadsOn reports whether a line is the beginning of what stands below it, or a part of it.
-func leadsOn(line string) bool {
-	last, _ := utf8.DecodeLastRuneInString(strings.TrimRight(line, " \t\r*_"))
-	return strings.ContainsRune(":,;", last)
-}
-
-// maxHeading bounds a heading without a mark, in bytes.
-const maxHeading = 200
-
-// partOfTitle is how much rather a heading is the headline if the title of the page has it.
-const partOfTitle = 0.1
-
-// firstLine returns the first line of a text that says something and is no code, without the marks of a
-// heading; the zero Span if there is none.
-func firstLine(text string, code []prose.Span) prose.Span {
-	for at := 0; at < len(text); {
-		end := endAt(text, at, "\n")
-		if line := headingOf(text, at, end); line.Start < line.End && !touches(code, at, end) {
-			return line
-		}
-		at = end + 1
-	}
-	return prose.Span{}
+	return prose.Plain(quote)
 }
 
 // finding is the paragraph that bears most on the question, or its first sentences if it is
@@ -337,16 +221,23 @@ func (x *extract) findingSpan() prose.Span {
 	code := prose.CodeBlocks(text)
 	query := x.query.Rare(strings.Split(text, "\n\n"))
 	best, most := prose.Span{}, -1.0
+	elsewhere := false // the paragraph is what other pages say
 
 	for at := 0; at < len(text); {
 		end := endAt(text, at, "\n\n")
 		start := at + len(text[at:end]) - len(strings.TrimLeft(text[at:end], " \t\r\n"))
 
-		// Whatever a paragraph without a sentence is, it says nothing.
+		// No part of a paragraph bears on the question more than the whole, and what has no sentence says nothing.
 		paragraph := prose.Span{Start: start, End: end}
-		if score := query.Relevance(paragraph.In(text)); len(paragraph.In(text)) >= leastFinding && !isHeading(text, start, end) && score > most && firstSentences(text, paragraph, code).End > 0 {
-			best, most = paragraph, score
+		isOne := len(paragraph.In(text)) >= leastFinding && !isHeading(text, start, end) && !elsewhere
+		if isOne && query.Relevance(paragraph.In(text)) > most {
+			part, score := bestSentences(text, paragraph, code, query)
+			if score > most && part.End > 0 {
+				best, most = part, score
+			}
 		}
+
+		elsewhere = toElsewhere.MatchString(strings.TrimSpace(paragraph.In(text)))
 		at = end + 2
 	}
 
@@ -357,17 +248,42 @@ func (x *extract) findingSpan() prose.Span {
 		}
 		return places[0].Span
 	}
-	return firstSentences(text, best, code)
+	return best
 }
 
-// firstSentences returns the part of a paragraph from its first whole sentence on, about findingLength long,
+// toElsewhere matches the heading of a list of other pages, as sites have it beside what they say.
+var toElsewhere = regexp.MustCompile(`^(?i:#*\s*(?:most (?:read|popular|viewed|shared|commented)|trending(?: now| stories| topics)?|popular(?: now| stories| posts)?|related(?: articles| stories| posts| content| links| coverage| news)?|` +
+	`recommended(?: for you| reading| stories)?|you (?:may|might) also like|read (?:next|more|also)|next up(?: in .{1,40})?|the latest|latest(?: news| stories)?|recent (?:posts|articles|stories)|more (?:stories|news|from .{1,40}|in .{1,40}|on .{1,40}|about .{1,40}))\W*)$`)
+
+// bestSentences returns the part of a paragraph that bears most on the question, of those that begin with a whole
+// sentence, and how much it does. Of equal ones it is the first. It is the zero Span if there is none.
+func bestSentences(text string, paragraph prose.Span, code []prose.Span, query *digest.Query) (best prose.Span, most float64) {
+	sentences := prose.Sentences(paragraph.In(text))
+	for i := range sentences {
+		sentences[i].Start += paragraph.Start
+		sentences[i].End += paragraph.Start
+	}
+
+	most = -1
+	for i := range sentences {
+		part := firstSentences(text, sentences[i:], code)
+		if part.End == 0 {
+			break
+		}
+		if score := query.Relevance(part.In(text)); score > most {
+			best, most = part, score
+		}
+	}
+	return best, most
+}
+
+// firstSentences returns the part of a text from the first whole one of some sentences on, about findingLength long,
 // up to a whole sentence or to code. The first sentence is always taken; it is the zero Span if there is none.
-func firstSentences(text string, paragraph prose.Span, code []prose.Span) prose.Span {
+func firstSentences(text string, sentences, code []prose.Span) prose.Span {
 	var part prose.Span
-	for _, s := range prose.Sentences(paragraph.In(text)) {
-		s.Start, s.End = s.Start+paragraph.Start, s.End+paragraph.Start
+	for _, s := range sentences {
 		isCode := touches(code, s.Start, s.End)
-		whole := !isCode && prose.IsSentence(s.In(text))
+		whole := !isCode && prose.IsSentence(s.In(text)) && !strings.HasSuffix(strings.TrimRight(s.In(text), "\"”’)*_"), "?")
 
 		switch {
 		case part.End > 0 && (isCode || s.End-part.Start > findingLength):
@@ -379,21 +295,4 @@ func firstSentences(text string, paragraph prose.Span, code []prose.Span) prose.
 		}
 	}
 	return part
-}
-
-// dated is how far into a text its own date is looked for, in bytes.
-const dated = 2000
-
-// date is the first date of the text, or null.
-func (x *extract) date() any {
-	text := string(x.evidence.Text)
-	day := schema.Property{Name: "date", Type: schema.String, Format: schema.Date}
-
-	for _, s := range form.Of(&day)(text, 0, min(len(text), dated), format.NumberStyle{}) {
-		if iso, ok := format.ParseDate(text[s.Start:s.End]); ok {
-			x.cite(s.Start, s.End)
-			return iso
-		}
-	}
-	return nil
 }

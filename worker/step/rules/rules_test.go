@@ -176,3 +176,21 @@ func TestCancelledBeforeItBegins(t *testing.T) {
 		}
 	}
 }
+
+// TestASummaryRepeatsNothing: what a report of one finding says stands in it once, though several parts have it.
+func TestASummaryRepeatsNothing(t *testing.T) {
+	const one, two = "Lines are found [REF_0badcafe].", "Cells are found [REF_0badcafe]."
+	for _, tt := range []struct {
+		parts []string
+		want  string
+	}{
+		{[]string{one, "", one}, one},
+		{[]string{"Nothing answers it; what is nearest to it:\n\n" + one, "", one}, "Nothing answers it; what is nearest to it:\n\n" + one},
+		{[]string{one, "", two}, one + "\n\n" + two},
+		{[]string{"", "", ""}, ""},
+	} {
+		if got := rules.JoinDistinct(tt.parts...); got != tt.want {
+			t.Errorf("%q come to %q, want %q", tt.parts, got, tt.want)
+		}
+	}
+}

@@ -290,7 +290,7 @@ func (w *writing) value() (any, error) {
 	if err != nil || w.task.StageSpec.Output == agent.Report && s.Kind != schema.KindRecord {
 		w.parts = digest.Parts{Opening: true, Closing: true}
 		r := w.composed()
-		return strings.TrimSpace(r.Opening + "\n\n" + r.Body + "\n\n" + r.Closing), nil
+		return joinDistinct(r.Opening, r.Body, r.Closing), nil
 	}
 
 	w.parts = partsOf(s)
@@ -377,9 +377,20 @@ func (w *writing) part(p *schema.Property) (any, bool) {
 // summary is what a report opens with, what its sources differ in, and its body.
 func (w *writing) summary() string {
 	r := w.composed()
-	parts := []string{r.Opening, strings.Join(digest.Differences(w.query, w.findings), " "), r.Body}
-	parts = slices.DeleteFunc(parts, func(part string) bool { return part == "" })
-	return strings.TrimSpace(strings.Join(parts, "\n\n"))
+	return joinDistinct(r.Opening, strings.Join(digest.Differences(w.query, w.findings), " "), r.Body)
+}
+
+// joinDistinct joins the parts of a text that say what no part before them says: a report of few findings
+// has the same one in several parts, for schemas that want them all.
+func joinDistinct(parts ...string) string {
+	var said []string
+	for _, part := range parts {
+		repeats := slices.ContainsFunc(said, func(before string) bool { return strings.Contains(before, part) })
+		if part != "" && !repeats {
+			said = append(said, part)
+		}
+	}
+	return strings.Join(said, "\n\n")
 }
 
 // selected returns the documents that bear most on the question, by their ids. Of documents

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/internal/text/prose"
 	"github.com/coditect/mapreduce/internal/text/refs"
 )
 
@@ -81,11 +82,11 @@ func quotesOf(object map[string]any, quote func(refs.ID) (string, bool)) (quotes
 	return quotes
 }
 
-// standsIn reports whether a text stands in one of the quotes, or in case of a date, one
-// that means the same day.
+// standsIn reports whether a text stands in one of the quotes, with or without their marks of links,
+// emphasis and the like, or in case of a date, one that means the same day.
 func (q *quotedField) standsIn(text string, quotes []string) bool {
 	for _, quote := range quotes {
-		if strings.Contains(format.Fold(quote), format.Fold(text)) {
+		if folded := format.Fold(text); strings.Contains(format.Fold(quote), folded) || strings.Contains(format.Fold(prose.Plain(quote)), folded) {
 			return true
 		}
 		if q.property.Format == schema.Date && meansDate(quote, text) {
@@ -95,8 +96,15 @@ func (q *quotedField) standsIn(text string, quotes []string) bool {
 	return false
 }
 
-// meansDate reports whether a quote has a date that is the day.
+// meansDate reports whether a quote has a date that is the day, or may be: of a date of three numbers, the
+// quote alone does not tell whether the day or the month comes first.
 func meansDate(quote, day string) bool {
+	for d := range format.NumericDates(quote) {
+		if day == d.DayFirst || day == d.MonthFirst || day == d.YearFirst {
+			return true
+		}
+	}
+
 	for i := range quote {
 		if i > 0 && isDigit(quote[i-1]) {
 			continue // within a number
