@@ -26,7 +26,7 @@ FLAKY    ?= .
 # and which tests are left out there; CI has less time than `make test-fdb`.
 CHECKS   ?= 100
 SKIP_FDB ?= ^$$
-BUGGY    ?= ./store/fdb ./orchestrator ./cmd/coditect
+BUGGY    ?= ./store/fdb ./orchestrator/... ./cmd/coditect
 BUGGY_JOBS ?= ./store/jobs
 
 TOOLS := deploy/tools
@@ -49,22 +49,24 @@ build-fdb: ## build bin/coditect-fdb, with FoundationDB; needs cgo and libfdb_c 
 # The race detector makes a test five to fifteen times as dear, and finds races only
 # where something runs at once. So it is left out of packages in which nothing begins a
 # goroutine, in code or in tests: locks alone show no race. In the others a test says by
-# internal/dev/testenv that it runs without, and why, or that it takes minutes. That counts
+# internal/dev/testenv which pass it has, and why, or that it takes minutes. That counts
 # where -short is given. `make test-race` runs all of it with the race detector.
 
 # How often processes are killed in each soak test.
 export CODITECT_SOAK_TRIALS ?= 5
 
 # Packages with tests, apart by whether something runs at once in them; the longest go
-# first, so that no core waits for them at the end. What tests of theirs are left out
-# with the race detector run in PLAIN.
+# first, so that no core waits for them at the end. Of those in FEW, tests that say so run with
+# the race detector, and all others without.
 TESTED     = $(eval TESTED := $(patsubst $(CURDIR)/%,./%,$(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' $(PKG))))$(TESTED)
-BEGINS    := ^[[:space:]]*go (func|[a-z])|\.Go\(|[a-z]\.Parallel\(\)|RunParallel|synctest|AfterFunc|oidctest|\.Serve\(
-CONCURRENT = $(eval CONCURRENT := $(filter $(TESTED),$(patsubst %/,%,$(sort $(dir $(shell grep -lE '$(BEGINS)' $(TESTED:=/*.go)))))))$(CONCURRENT)
-LONGEST   := ./cmd/coditect ./orchestrator ./store/jobs ./internal/text/rules
+BEGINS    := ^[[:space:]]*go (func|[a-z])|\.Go\(|[a-z]\.Parallel\(\)|synctest|AfterFunc|oidctest|enginetest|\.Serve\(|testenv\.Variant
+FEW        = $(eval FEW := $(call packages-of,Raced,$(TESTED)))$(FEW)
+CONCURRENT = $(eval CONCURRENT := $(filter-out $(FEW),$(filter $(TESTED),$(patsubst %/,%,$(sort $(dir $(shell grep -lE --exclude='*bench_test.go' '$(BEGINS)' $(TESTED:=/*.go))))))))$(CONCURRENT)
+LONGEST   := ./cmd/coditect ./orchestrator ./orchestrator/schedule ./orchestrator/lifecycle ./orchestrator/dispatch ./store/jobs ./internal/text/rules
 ALONE      = $(filter-out $(CONCURRENT),$(TESTED))
 SEQUENTIAL = $(filter $(LONGEST),$(ALONE)) $(filter-out $(LONGEST),$(ALONE))
 RACED      = $(filter $(LONGEST),$(CONCURRENT)) $(filter-out $(LONGEST),$(CONCURRENT))
+
 # saying is a pattern for the tests of packages $(2) that name $(1) of testenv, and
 # packages-of are those packages.
 saying      = ^($(shell awk '/^func / { test = $$2; sub(/[^A-Za-z0-9_].*/, "", test) } /testenv\.($(1))/ { print test }' $(2:=/*_test.go) | sort -u | paste -sd '|'))$$
@@ -116,13 +118,16 @@ test: ## run the tests, but for those of minutes, what runs at once with the rac
 
 .PHONY: test-raced
 test-raced:
-	$(if $(CONCURRENT),CGO_ENABLED=1 $(QUICK_RACE) $(TEST) -short -p 2 -race -timeout 45m $(RACED))
+	rc=0; export CGO_ENABLED=1 $(QUICK_RACE); \
+	$(if $(FEW),$(TEST) -short -p 2 -race -timeout 45m -run '$(call saying,Raced|Variant,$(FEW))' $(FEW) || rc=$$?;) \
+	$(if $(RACED),$(TEST) -short -p 2 -race -timeout 45m $(RACED) || rc=$$?;) \
+	exit $$rc
 
 .PHONY: test-plain
 test-plain:
 	rc=0; \
 	$(if $(PLAIN),$(TEST) -short -p 2 -timeout 45m -run '$(call saying,$(LEFT_OUT),$(PLAIN))' $(PLAIN) || rc=$$?;) \
-	$(if $(SEQUENTIAL),$(TEST) -short -p 2 $(SEQUENTIAL) || rc=$$?;) \
+	$(if $(SEQUENTIAL),$(TEST) -short -p 2 -timeout 45m $(SEQUENTIAL) || rc=$$?;) \
 	exit $$rc
 
 .PHONY: test-long
@@ -138,7 +143,7 @@ test-race: ## run all tests with the race detector, and properties in full: CHEC
 .PHONY: flaky
 flaky: ## run tests of time, processes and chance over and over, and count: TIMES=50 FLAKY=pattern PKG=package
 	@$(IN_MEMORY) set -x; CODITECT_SOAK_TRIALS=1 $(TEST) -json -timeout 0 -count $(TIMES) \
-		-run '$(FLAKY)' -skip '$(call saying,Sizes,$(RACED))' $(RACED) | go run ./internal/dev/tally
+		-run '$(FLAKY)' -skip '$(call saying,Sizes,$(FEW) $(RACED))' $(FEW) $(RACED) | go run ./internal/dev/tally
 
 .PHONY: test-all
 test-all: test test-long test-race test-oracle test-secured test-clients check-breaking soak flaky fuzz ## run all there is on one machine, at length: hours
@@ -147,7 +152,7 @@ test-all: test test-long test-race test-oracle test-secured test-clients check-b
 # own, which they clear; then again with a client that fails and dawdles at random. They
 # wait for the cluster much of the time, so more of them run at once than there are cores.
 TEST_FDB := CODITECT_TEST_FDB=require CGO_ENABLED=1 go test -vet=off -tags fdb -count 1 -timeout 120m -skip '$(SKIP_FDB)'
-ON_FDB   := ./cmd/coditect ./orchestrator ./store/jobs ./cmd/coditect/internal/auditfile ./cmd/coditect/internal/embedded ./store/fdb ./store/storetest/driver
+ON_FDB   := ./cmd/coditect ./orchestrator/... ./store/jobs ./cmd/coditect/internal/auditfile ./cmd/coditect/internal/embedded ./store/fdb ./store/storetest/driver
 
 .PHONY: test-fdb
 test-fdb: ## run the suites on FoundationDB: FDB_CLUSTER_FILE=file

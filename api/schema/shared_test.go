@@ -6,11 +6,14 @@ import (
 	"testing"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 )
 
 // There are 2^60 ways through the alternatives of these schemas: one that is gone through
 // more than once for each place where it stands is never read to its end.
 func TestAlternativesThatAreShared(t *testing.T) {
+	testenv.Raced(t)
+
 	leaves := map[string]string{
 		"nothing":  `{}`,
 		"format":   `{"type": "string", "format": "date"}`,

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 )
 
@@ -80,6 +81,8 @@ const saysAdmin = `msg="operators are served" admin=(\S+)`
 // A server and a worker tell their operators whether they live and are ready, and why they
 // are not. All of a server's metrics bear its name, and none holds a key or a document.
 func TestOperatorsAreServed(t *testing.T) {
+	testenv.Raced(t)
+
 	s := newStudio(t, fakellm.Config{Model: obedient, Key: modelKey})
 	s.shops(3)
 	serve := s.start(nil, "serve", "--listen", "127.0.0.1:0", "--workers", "0", "--admin", ":0")
@@ -158,6 +161,8 @@ func TestOperatorsAreServed(t *testing.T) {
 // Workers that die again and again show in metrics: streams that broke, workers that were
 // lost. No unit is set aside for that, and the job goes on.
 func TestLossesAreCounted(t *testing.T) {
+	testenv.Raced(t)
+
 	hold := make(chan struct{})
 	asked := make(chan struct{}, 8)
 	s := newStudio(t, fakellm.Config{Key: modelKey, Model: func(c fakellm.Call) fakellm.Reply {

@@ -245,8 +245,6 @@ func agentPoints() []string {
 // posted twice; and what is paid for twice is no more than one interval of the journal, with
 // the turn under way. Six points are tried, or as many as trials are asked for.
 func TestSoakKillsOfAgents(t *testing.T) {
-	testenv.Unraced(t, testenv.Processes)
-
 	want := runWhole(t)
 	points := agentPoints()
 	n := 6

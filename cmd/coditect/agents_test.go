@@ -136,6 +136,8 @@ func (s *studio) bridges(output string) (r bridgeResult) {
 // Agents read files through the whole program: what they cite is evidence that the server has
 // checked, and the trace has every turn and every call, those that were refused as well.
 func TestAgentsWithTools(t *testing.T) {
+	testenv.Raced(t)
+
 	s := newBridges(t, fakellm.Config{Key: modelKey, Model: scout})
 	o := s.try([]string{"ANTHROPIC_API_KEY=" + modelKey}, s.askBridges("out")...)
 	if o.code != 0 {
@@ -200,6 +202,8 @@ func TestAgentsWithTools(t *testing.T) {
 // until the watcher has shown the call before it. The trace has all of them afterwards, in
 // turns, although nothing was to be captured.
 func TestTurnsAreShownAsTheyHappen(t *testing.T) {
+	testenv.Raced(t)
+
 	begin, shown := make(chan struct{}), make(chan struct{})
 	s := newBridges(t, fakellm.Config{Key: modelKey, Model: func(c fakellm.Call) fakellm.Reply {
 		switch c.N {

@@ -14,6 +14,7 @@ import (
 	"github.com/coditect/mapreduce/api/server"
 	"github.com/coditect/mapreduce/api/server/servertest"
 	main "github.com/coditect/mapreduce/cmd/coditect"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 )
 
 // A frozen service answers nothing until its store is back.
@@ -81,6 +82,8 @@ const frozenJob = "mr_20260704_000000"
 
 // Commands that look say what is wrong with the store of their server.
 func TestLookingWhileTheStoreIsAway(t *testing.T) {
+	testenv.Raced(t)
+
 	_, address := freeze(t)
 	for _, command := range [][]string{{"status", "--job-id", frozenJob}, {"list"}} {
 		var out bytes.Buffer

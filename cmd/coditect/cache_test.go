@@ -194,6 +194,8 @@ func TestOnlyWholeAnswersAreShared(t *testing.T) {
 // Where the beginning of prompts is long enough to be kept, the first unit pays for
 // writing it, and all others read it.
 func TestTheFirstUnitWarmsTheCache(t *testing.T) {
+	testenv.Raced(t)
+
 	s := newStudio(t, fakellm.Config{Model: obedient, Latency: func(fakellm.Call) time.Duration { return 100 * time.Millisecond }})
 	for i := range 20 {
 		s.write(fmt.Sprintf("docs/%d.txt", i), shopText(i))

@@ -19,14 +19,11 @@ import (
 
 	edge "github.com/coditect/mapreduce/api/client"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/internal/dev/testenv"
 )
 
 // Many peers keep connections open over which nothing goes, and a tenth as many stop in the
 // middle of what they send. Others are served meanwhile. CODITECT_CONNECTIONS says how many.
 func TestIdleAndSlowConnections(t *testing.T) {
-	testenv.Unraced(t, testenv.Processes)
-
 	idle := 100
 	if text := os.Getenv("CODITECT_CONNECTIONS"); text != "" {
 		var err error

@@ -84,6 +84,8 @@ func TestFilesThatAreNotRead(t *testing.T) {
 
 // SIGTERM ends a command that waits for a pipe to which nobody writes.
 func TestInterruptedWaits(t *testing.T) {
+	testenv.Raced(t)
+
 	for _, test := range []struct {
 		name   string
 		schema string // written to the pipe; if empty, the pipe stays open

@@ -415,8 +415,6 @@ func TestKilledAgainAndAgain(t *testing.T) {
 
 // A point that no step has is refused before anything is done.
 func TestUnknownPoint(t *testing.T) {
-	testenv.Unraced(t, testenv.Processes)
-
 	c := newCorpus(t, build(t), 1)
 	o := newHouse(t, c).try([]string{failpoint.Variable + "=turn.during"}, c.run("--output", "out")...)
 	if o.code != 2 || !strings.Contains(o.stderr, `no point is called "turn.during"`) {

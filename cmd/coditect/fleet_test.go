@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/store/storetest/driver"
 )
 
@@ -25,8 +24,6 @@ func onlyOnCluster(t *testing.T) {
 
 // Three servers and four workers are killed at random until the job has ended.
 func TestSoakKillsInAFleet(t *testing.T) {
-	testenv.Unraced(t, testenv.Processes)
-
 	onlyOnCluster(t)
 	c := newCorpus(t, build(t), 12, append(costly(), "--var", "script.latency=lognormal:60ms,1")...)
 	want := reference(t, c, 0)
@@ -57,8 +54,6 @@ func timed() bool { return os.Getenv("CODITECT_TIMED") != "" }
 // The workers' server dies and does not come back. They finish what they have,
 // report it to the other, and go on there: no call is made again.
 func TestSoakWorkersOutliveTheirServer(t *testing.T) {
-	testenv.Unraced(t, testenv.Processes)
-
 	onlyOnCluster(t)
 	c := newCorpus(t, build(t), 30, "--var", "script.latency=700ms")
 	want := reference(t, c, 0)

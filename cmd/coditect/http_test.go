@@ -11,11 +11,14 @@ import (
 	"testing"
 
 	main "github.com/coditect/mapreduce/cmd/coditect"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 )
 
 // The commands of docs/service.md for HTTP do what the page says, one after another, with
 // curl against a server that is started as the page says.
 func TestCommandsOfHTTP(t *testing.T) {
+	testenv.Raced(t)
+
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("curl is not installed")
 	}

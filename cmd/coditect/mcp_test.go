@@ -17,6 +17,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 )
 
 // An agent is the official client of MCP, connected to the program.
@@ -94,6 +96,8 @@ properties:
 // An agent submits a job, waits for it, reads its result in pages, and searches in it. The
 // job stays when the program has ended.
 func TestMCPServesJobs(t *testing.T) {
+	testenv.Raced(t)
+
 	dir := filepath.Join(t.TempDir(), "data")
 	a := served(t, dir)
 	tools, err := a.ListTools(t.Context(), nil)
@@ -196,6 +200,8 @@ func (h withHeader) RoundTrip(r *http.Request) (*http.Response, error) {
 // Over HTTP a token is needed where the operator says so, pages of a browser get nothing,
 // progress is told, and the program ends when it is asked to.
 func TestMCPOverHTTP(t *testing.T) {
+	testenv.Raced(t)
+
 	token := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(token, []byte("0123456789abcdef\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -286,6 +292,8 @@ func TestMCPListensHereAlone(t *testing.T) {
 // The tools of servers that a file names are offered by their names, and --tool chooses
 // among them. The server is the program itself.
 func TestToolsOfMCPServers(t *testing.T) {
+	testenv.Raced(t)
+
 	dir, self := t.TempDir(), program(t)
 	file := filepath.Join(dir, "servers.json")
 	servers := fmt.Sprintf(`{"mcpServers":{

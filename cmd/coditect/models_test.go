@@ -543,6 +543,8 @@ func TestTreeBudgetOfAModel(t *testing.T) {
 
 // TestKilledWhileAModelAnswers pays again for no more than what was under way.
 func TestKilledWhileAModelAnswers(t *testing.T) {
+	testenv.Raced(t)
+
 	const shops, parallel, at = 16, 3, 8
 	reached, hold := make(chan struct{}), make(chan struct{})
 	s := newStudio(t, fakellm.Config{Key: modelKey, Model: func(c fakellm.Call) fakellm.Reply {
@@ -664,6 +666,8 @@ func (s *studio) until(what string, seen func() bool) {
 // TestKeysOfWorkers has jobs of a client run by workers: a key is sent where the
 // workers' owner says, never where a job does.
 func TestKeysOfWorkers(t *testing.T) {
+	testenv.Raced(t)
+
 	s := newStudio(t, fakellm.Config{Model: obedient, Key: modelKey})
 	s.shops(5)
 	serve := s.start(nil, "serve", "--listen", "127.0.0.1:0", "--workers", "0")

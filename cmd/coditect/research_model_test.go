@@ -14,7 +14,6 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 )
 
@@ -133,8 +132,6 @@ func scholarReport(c fakellm.Call) fakellm.Reply {
 // E2, E3, E4: the same by a model: agents have the tools of their kind alone, what it makes up
 // is left out, a tool that fails is an error that it is told, and the others go on.
 func TestE2ResearchByAModel(t *testing.T) {
-	testenv.Unraced(t, testenv.Processes)
-
 	l := newLibrary(t, fakellm.Config{Key: modelKey, Model: scholar{}.answer})
 	ask := []string{"--provider", "anthropic", "--model", "claude-haiku-4-5", "--base-url", l.url, "--capture", "full"}
 	o, r := l.research("", well, ask...)
@@ -206,8 +203,6 @@ stages:
 // E4: where tools need no model, one call says what they look for, all of them, and one
 // writes what was found.
 func TestE4OneMapAndOneReduceCall(t *testing.T) {
-	testenv.Unraced(t, testenv.Processes)
-
 	l := newLibrary(t, fakellm.Config{Key: modelKey, Model: func(c fakellm.Call) fakellm.Reply {
 		if strings.Contains(string(c.Schema), "searches") {
 			return replyOf(map[string]any{"searches": []any{map[string]string{"query": "sea dike Norden raised"}, map[string]string{"query": "sheep on the sea dike of Norden"}, map[string]string{"query": "gates in the sea dike"}}})

@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 )
 
@@ -178,8 +177,6 @@ var troubles = []struct {
 // E2, E3: agents for each kind of source find passages, every one of which is evidence that
 // the job holds. Where a kind is missing or fails, the others go on.
 func TestE2ResearchGoesOnWithoutASource(t *testing.T) {
-	testenv.Unraced(t, testenv.Processes)
-
 	l := newLibrary(t, fakellm.Config{})
 	o, r := l.research("", well)
 	if got := r.kinds(); o.code != 0 || !slices.Equal(got, sourceKinds) {

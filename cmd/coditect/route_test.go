@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 )
 
@@ -88,6 +89,8 @@ func answers(s *fakellm.Server) (n int) {
 // Whatever keeps one of two models away fails no unit: the other answers each document once, the unit
 // says which it was, and the run says in one line that it fell over.
 func TestAModelStandsForAnother(t *testing.T) {
+	testenv.Raced(t)
+
 	const documents = 8
 	for name, c := range map[string]struct {
 		fault fakellm.Fault
@@ -131,6 +134,8 @@ func TestAModelStandsForAnother(t *testing.T) {
 
 // A model that comes back is asked again, and what the other has answered is not asked once more.
 func TestAModelComesBack(t *testing.T) {
+	testenv.Raced(t)
+
 	const documents = 12
 	spent := func(c fakellm.Call) fakellm.Fault { // so that the first has to come back, however quick the second is
 		if c.N > documents/2 {

@@ -4,12 +4,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 )
 
 // Separate workers ask the next of several models as one process does: whichever of them meets the first
 // away, no unit fails, and each is answered and paid once.
 func TestWorkersAskAnotherModel(t *testing.T) {
+	testenv.Raced(t)
+
 	r := newRoute(t, fakellm.Config{Model: obedient, Fault: func(fakellm.Call) fakellm.Fault { return fakellm.NoMoney }}, fakellm.Config{Model: obedient}, 8)
 	serve := r.start(nil, "serve", "--listen", "127.0.0.1:0", "--workers", "0")
 	address := serve.said.await(t, `msg=serving address=(\S+)`)

@@ -358,8 +358,6 @@ func (s *service) verifyFleet(want map[string]string) {
 // A worker is stopped, as a suspended machine is. Its unit is given to another
 // and completed; when the first wakes up, what it has changes nothing.
 func TestStoppedWorkerIsRefused(t *testing.T) {
-	testenv.Unraced(t, testenv.Processes)
-
 	c := newCorpus(t, build(t), 1, "--var", "script.latency=600ms")
 	c.flags = append(c.flags, "--include", "*.txt")
 	s := newService(t, c, "zombie", "other")

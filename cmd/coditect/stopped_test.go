@@ -10,8 +10,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/coditect/mapreduce/internal/dev/testenv"
 )
 
 // The workers' server is stopped, as a machine is that is suspended: nothing says
@@ -19,8 +17,6 @@ import (
 // call is made again. When the stopped server goes on, with what it had in hand, it
 // changes nothing that has been settled without it.
 func TestSoakStoppedServer(t *testing.T) {
-	testenv.Unraced(t, testenv.Processes)
-
 	onlyOnCluster(t)
 	c := newCorpus(t, build(t), 30, "--var", "script.latency=lognormal:400ms,1")
 	want := reference(t, c, 0)

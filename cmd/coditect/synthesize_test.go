@@ -402,6 +402,8 @@ func TestC7InventedReferences(t *testing.T) {
 // TestC12FailedBatches: a batch that fails is listed, with what is lost by it; without any
 // batch there is no report.
 func TestC12FailedBatches(t *testing.T) {
+	testenv.Raced(t)
+
 	t.Parallel()
 	input := citations(17, 80)
 	s := synthesise(t, input, "--provider", "scripted", "--var", "script.poison.themes_1=permanent")

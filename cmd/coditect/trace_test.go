@@ -19,6 +19,7 @@ import (
 	tracev1 "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/grpc"
 
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 )
 
@@ -112,7 +113,11 @@ func (r received) attribute(key string) string {
 // command and call, the submission, claims, attempts, calls of the model, and the end. Each
 // span's parent is in the trace; the killed worker's attempt is there, as lost; the next
 // attempt has a link to it. No span holds a key, a prompt or an answer.
-func TestOneTraceOverAllProcesses(t *testing.T) { checkOneTrace(t, newCollector(t)) }
+func TestOneTraceOverAllProcesses(t *testing.T) {
+	testenv.Raced(t)
+
+	checkOneTrace(t, newCollector(t))
+}
 
 func checkOneTrace(t *testing.T, c *collector) {
 	t.Helper()

@@ -18,6 +18,8 @@ import (
 // Submissions that begin and never end leave nothing in the store: neither while they are
 // open, nor if none of their documents can be processed.
 func TestSubmissionsThatOnlyBeginLeaveNothing(t *testing.T) {
+	testenv.Raced(t)
+
 	c, n := enginetest.One(t, &scripted.Agent{})
 	before := enginetest.Pairs(t, c.Store)
 	const flood = 50

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/internal/plan"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/orchestrator/enginetest"
@@ -34,6 +35,8 @@ func mixed() []*mapreduce.Document {
 // B12: what is planned as exact is what runs, unit by unit, and nothing is
 // stored for it. The same documents give the same plan.
 func TestPlansAreWhatRuns(t *testing.T) {
+	testenv.Raced(t)
+
 	c, n := enginetest.One(t, &scripted.Agent{})
 	for _, tt := range []struct {
 		name string

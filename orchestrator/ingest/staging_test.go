@@ -12,6 +12,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/enginetest"
@@ -23,6 +24,8 @@ import (
 // While the store takes its time with a part of a submission, its next documents are read.
 // All parts are stored before the job is there.
 func TestDocumentsAreReadWhileAPartIsStored(t *testing.T) {
+	testenv.Raced(t)
+
 	enginetest.VirtuallyIfItCan(t, func(t *testing.T) {
 		c := enginetest.NewCluster(t)
 		var parts atomic.Int64
@@ -70,6 +73,8 @@ func TestDocumentsAreReadWhileAPartIsStored(t *testing.T) {
 // A submission ends with the first of its parts that cannot be stored, whatever comes
 // after that, and nothing is left of it.
 func TestAPartThatIsNotStoredEndsItsSubmission(t *testing.T) {
+	testenv.Raced(t)
+
 	gone := errs.New(errs.Cancelled, "the client has gone")
 	for _, tt := range []struct {
 		name   string

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/orchestrator/enginetest"
 	"github.com/coditect/mapreduce/store/failpoint"
@@ -57,6 +58,8 @@ func TestAPanicFailsItsJob(t *testing.T) {
 // TestAPanicEndsNoLoop: a loop that belongs to no job goes on after a panic, and the
 // log says so.
 func TestAPanicEndsNoLoop(t *testing.T) {
+	testenv.Raced(t)
+
 	c := enginetest.NewCluster(t)
 	var left atomic.Int64
 	passed := make(chan struct{}, 1)

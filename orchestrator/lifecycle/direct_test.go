@@ -14,6 +14,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/orchestrator/enginetest"
 	"github.com/coditect/mapreduce/worker"
@@ -278,6 +279,8 @@ func TestDirectThatFailsIsResumed(t *testing.T) {
 // not hold the others up. Tried again, it is mapped, and reduced with what the
 // direct unit found, which is not run again.
 func TestPagesThatComeLateAreReducedWithTheRest(t *testing.T) {
+	testenv.Raced(t)
+
 	docs, order := ordersOf(9, true)
 	f := &fussy{unit: mapreduce.ParseUnit(mapreduce.DocumentID(order[1]))}
 	n := fuss(enginetest.NewCluster(t), f)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/orchestrator/enginetest"
 	"github.com/coditect/mapreduce/worker"
@@ -66,6 +67,8 @@ func (p *patient) Run(ctx context.Context, task *agent.Task, calls agent.Calls) 
 // from the start, while one is still parsed. The result is that of a job in which nothing
 // is slow, no unit runs twice, and the store is sound meanwhile and after.
 func TestMappingNeedNotWaitForTheLastParse(t *testing.T) {
+	testenv.Raced(t)
+
 	docs, order := make(map[string]string), []string(nil)
 	for i := range 31 {
 		name := fmt.Sprintf("p%02d.html", i)

@@ -72,8 +72,6 @@ func TestDocumentsAreGathered(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			testenv.Variant(t, tt.name == "batches of pages too" || tt.name == "agents with pages")
-
 			docs, order := ordersOf(9, tt.pages)
 			spec := enginetest.Extracting(t, enginetest.Orders+"x-coditect: {key: [order]}\n")
 			enginetest.Piped(tt.file)(&spec)
@@ -276,6 +274,8 @@ func TestTextsOutlastTheUnitThatHeldThem(t *testing.T) {
 // TestGatheredUnitsArePlantedOnce: the store goes away when some of the units have been
 // planted. What is planted then goes on behind these: no document is read twice.
 func TestGatheredUnitsArePlantedOnce(t *testing.T) {
+	testenv.Raced(t)
+
 	for _, file := range []string{batched("size: 2"), council} {
 		docs, order := ordersOf(9, true)
 		c := enginetest.NewCluster(t)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/orchestrator/enginetest"
 	"github.com/coditect/mapreduce/worker"
@@ -199,6 +200,8 @@ func groupsOf(t *testing.T, units map[mapreduce.UnitID]*mapreduce.Unit, level in
 // TestStaticTreesHaveNoBarrier: a reduce runs while other documents are mapped.
 // The last document is only mapped once a reduce of the second level has run.
 func TestStaticTreesHaveNoBarrier(t *testing.T) {
+	testenv.Raced(t)
+
 	reduced := make(chan struct{})
 	n := collecting(t, enginetest.Collector{Fail: func(task *agent.Task) error {
 		switch task.Unit {
@@ -318,6 +321,8 @@ func failFast(s *mapreduce.JobSpec) { s.OnError = mapreduce.FailFast }
 // TestResumeOfTrees: whatever the strategy is, a resume tries failed units again,
 // and the result is that of a job in which none failed.
 func TestResumeOfTrees(t *testing.T) {
+	testenv.Raced(t)
+
 	for _, tt := range []struct {
 		name string
 		ask  enginetest.Ask

@@ -38,8 +38,6 @@ func wakeAll(n *enginetest.Node, id mapreduce.JobID, answer string) {
 // Units that wait leave their slots to others, and their reservations: one slot, and a
 // budget that three units reserve are enough for all of them to wait at once.
 func TestParkedUnitsHoldNoSlot(t *testing.T) {
-	testenv.Unraced(t, testenv.VirtualTime)
-
 	enginetest.Virtually(t, func(t *testing.T) {
 		c := enginetest.NewCluster(t)
 		n := c.Orchestrator(orchestrator.Config{Adopt: true}) // as users have it: minutes pass
@@ -79,6 +77,8 @@ func TestParkedUnitsHoldNoSlot(t *testing.T) {
 // A call to any orchestrator wakes a unit, whichever has its worker, and its answer
 // reaches the next attempt, on whichever worker.
 func TestUnitsAreWokenByCalls(t *testing.T) {
+	testenv.Raced(t)
+
 	enginetest.Virtually(t, func(t *testing.T) {
 		c := enginetest.NewCluster(t)
 		a, b := c.Orchestrator(enginetest.FleetConfig()), c.Orchestrator(enginetest.FleetConfig())
@@ -130,8 +130,6 @@ func TestUnitsAreWokenByCalls(t *testing.T) {
 // The node that parked a unit dies. Another, and a third that comes later, take off what
 // has passed.
 func TestParkedUnitsOutliveOrchestrators(t *testing.T) {
-	testenv.Unraced(t, testenv.VirtualTime)
-
 	enginetest.Virtually(t, func(t *testing.T) {
 		c := enginetest.NewCluster(t)
 		a, b := c.Orchestrator(enginetest.FleetConfig()), c.Orchestrator(enginetest.FleetConfig())
@@ -157,8 +155,6 @@ func TestParkedUnitsOutliveOrchestrators(t *testing.T) {
 
 // Units go on after their time though no node is there for as long.
 func TestParkedUnitsGoOnThoughNodesKeepGoingDown(t *testing.T) {
-	testenv.Unraced(t, testenv.VirtualTime)
-
 	enginetest.Virtually(t, func(t *testing.T) {
 		c := enginetest.NewCluster(t)
 		n := c.Orchestrator(enginetest.FleetConfig())
@@ -183,8 +179,6 @@ func TestParkedUnitsGoOnThoughNodesKeepGoingDown(t *testing.T) {
 // A job whose units are all parked is not stuck, though no worker could run them. Once
 // they are woken it is, counted from then.
 func TestAJobWhoseUnitsAreParkedIsNotStuck(t *testing.T) {
-	testenv.Unraced(t, testenv.VirtualTime)
-
 	enginetest.Virtually(t, func(t *testing.T) {
 		c := enginetest.NewCluster(t)
 		config := enginetest.Steady()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/orchestrator/enginetest"
 	"github.com/coditect/mapreduce/worker"
@@ -41,6 +42,8 @@ func (a *lingering) Run(ctx context.Context, task *agent.Task, calls agent.Calls
 // who asked does not, it is made when the reduce has ended, but not if the job was
 // paused again meanwhile.
 func TestResumeWithAReduceInTheWay(t *testing.T) {
+	testenv.Raced(t)
+
 	for _, tt := range []struct {
 		name   string
 		waits  time.Duration // of who asks

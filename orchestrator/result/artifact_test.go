@@ -144,8 +144,6 @@ func TestADamagedResultIsNotGiven(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			testenv.Variant(t, name == "gone")
-
 			c, n, id, _ := assembled(t, 200, false)
 			err := store.NewDB(c.Store, store.Config{}).Update(t.Context(), func(tx store.Tx) error {
 				value, err := tx.Get(t.Context(), keys.New().Outputs(id).ResultChunk(mapreduce.ResultUnit, 1, 1))
@@ -180,6 +178,8 @@ func TestADamagedResultIsNotGiven(t *testing.T) {
 // A result that would show what is not so fails its job, which names the unit, and goes
 // on once that is mended.
 func TestAResultThatCannotBeAssembledFailsItsJob(t *testing.T) {
+	testenv.Raced(t)
+
 	for _, small := range []bool{true, false} {
 		t.Run(fmt.Sprintf("small %t", small), func(t *testing.T) {
 			c := enginetest.NewCluster(t)

@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/orchestrator/enginetest"
 	"github.com/coditect/mapreduce/worker"
@@ -136,8 +135,6 @@ func TestHostileReducers(t *testing.T) {
 	}
 	for _, how := range []string{"drop", "invent", "mix", "rewrite", "drop,invent,mix,rewrite", "rewrite,mix,invent,drop"} {
 		t.Run(how, func(t *testing.T) {
-			testenv.Variant(t, how == "invent" || how == "mix")
-
 			spec.Vars = map[string]string{"script.reducer": how}
 			id, got := n.Run(spec, enginetest.Texts(docs, order...))
 			if job, err := n.GetJob(t.Context(), id); err != nil || job.Level != 3 || job.FailedUnits != 0 {

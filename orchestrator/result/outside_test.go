@@ -13,6 +13,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/orchestrator/enginetest"
 	"github.com/coditect/mapreduce/worker"
@@ -144,6 +145,8 @@ func where(c *enginetest.Collected) map[string]string {
 // TestBlobsAreForHolders: a worker gets the text of a document only while it holds a
 // unit of it, and only what there is.
 func TestBlobsAreForHolders(t *testing.T) {
+	testenv.Raced(t)
+
 	docs, order := contracts()
 	n := enginetest.NewCluster(t).Orchestrator(enginetest.Quick(orchestrator.Config{Adopt: true}))
 	s, _ := enginetest.Hello(t, n, mapreduce.Hello{Session: "w", Slots: 1})

@@ -91,6 +91,8 @@ func sameResult(t *testing.T, want, got *enginetest.Collected) {
 
 // Partial results that are read while units end are each sound, and grow.
 func TestPartialResultsGrow(t *testing.T) {
+	testenv.Raced(t)
+
 	n := enginetest.Ruled(t)
 	docs, order := enginetest.Keyed(150)
 	job, err := n.SubmitJob(t.Context(), enginetest.Extracting(t, enginetest.Orders+"x-coditect: {key: [order]}\n"), enginetest.Texts(docs, order...))

@@ -9,7 +9,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/internal/dev/testenv"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
@@ -84,8 +83,6 @@ func (w *world) taken(j *jobs.Jobs, id mapreduce.JobID, u *records.Unit, page in
 // step on another node, as when they die in between; and one bin that needs
 // several values for itself.
 func TestBinsArePlannedInSteps(t *testing.T) {
-	testenv.Unraced(t, testenv.OneGoroutine)
-
 	for _, tt := range []struct {
 		name      string
 		documents int

@@ -10,7 +10,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/internal/dev/testenv"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
@@ -36,8 +35,6 @@ const parallel = 4
 // However orchestrators claim, doubt each other, bury those who live, and go by
 // what has long ceased to be so, no more units run than the job allows.
 func TestSlotsAreNeverExceeded(t *testing.T) {
-	testenv.Unraced(t, testenv.OneGoroutine)
-
 	rapid.Check(t, func(t *rapid.T) {
 		p := newParish(newWorld(t, open(t), 3))
 		t.Repeat(map[string]func(*rapid.T){

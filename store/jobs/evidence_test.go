@@ -12,7 +12,6 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/content"
@@ -222,8 +221,6 @@ var huge = strings.Repeat("0123456789abcdef", 7*content.MaxPutBytes/16)
 
 // A unit has so much evidence and no more.
 func TestEvidenceBounds(t *testing.T) {
-	testenv.Unraced(t, testenv.OneGoroutine)
-
 	w := newWorld(t, open(t), 1)
 	j := w.nodes[0]
 	id := w.submit(j, spec(), texts(2))

@@ -10,7 +10,6 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/queue"
@@ -21,8 +20,6 @@ import (
 // Pages for which a store has no time are read all the same, in smaller parts:
 // none of their units is missing, and none comes twice.
 func TestPagesThatTakeTooLong(t *testing.T) {
-	testenv.Unraced(t, testenv.OneGoroutine)
-
 	const units = 300
 	s := open(t)
 	w := newWorld(t, s, 1)
@@ -137,8 +134,6 @@ func (r rushedReader) GetRange(ctx context.Context, in store.Range, o store.Rang
 // A check that a store has no time for goes on in smaller parts, and still sees
 // everything.
 func TestChecksThatTakeTooLong(t *testing.T) {
-	testenv.Unraced(t, testenv.OneGoroutine)
-
 	s := open(t)
 	w := newWorld(t, s, 1)
 	j := w.nodes[0]
@@ -223,8 +218,6 @@ func TestReadsThatTakeLong(t *testing.T) {
 // What a lost session held goes back, and what failed is tried again, in smaller steps
 // if a store has no time for the usual ones.
 func TestUnitsThatTakeTooLong(t *testing.T) {
-	testenv.Unraced(t, testenv.OneGoroutine)
-
 	const units, room = 300, 250
 	s := open(t)
 	w := newWorld(t, s, 1)
@@ -281,8 +274,6 @@ func TestUnitsThatTakeTooLong(t *testing.T) {
 
 // Levels for which a store has no time are planned in smaller steps.
 func TestLevelsThatTakeTooLong(t *testing.T) {
-	testenv.Unraced(t, testenv.OneGoroutine)
-
 	t.Run("levels", func(t *testing.T) {
 		s := open(t)
 		w := newWorld(t, s, 1)

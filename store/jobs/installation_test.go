@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/keys"
@@ -121,6 +122,8 @@ func keysOf(pairs []store.KeyValue) map[string]bool {
 
 // Of installations that begin at once on an empty prefix, one has it.
 func TestInstallationsAtOnce(t *testing.T) {
+	testenv.Raced(t)
+
 	s := open(t)
 	names := []string{"a", "b", "c", "d"}
 	got := make([]error, len(names))

@@ -8,7 +8,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/limit"
 	"github.com/coditect/mapreduce/store/jobs/nodes"
@@ -165,8 +164,6 @@ func TestFleetSlotsAreShared(t *testing.T) {
 
 // However nodes ask, they never have more calls than the fleet may make.
 func TestFleetSlotsAreNeverExceeded(t *testing.T) {
-	testenv.Unraced(t, testenv.OneGoroutine)
-
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, open(t), 3)
 		has := make(map[mapreduce.NodeID]int64)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/fault"
 	"github.com/coditect/mapreduce/store/jobs"
@@ -663,8 +662,6 @@ func runMachine(t *rapid.T, s, sound store.Store, after func()) {
 }
 
 func TestAgainstModel(t *testing.T) {
-	testenv.Unraced(t, testenv.OneGoroutine)
-
 	rapid.Check(t, func(t *rapid.T) {
 		s := open(t)
 		runMachine(t, s, s, func() {})
@@ -674,8 +671,6 @@ func TestAgainstModel(t *testing.T) {
 // Most transactions that write commit without knowing it, and run again: they
 // recognise their own success.
 func TestAgainstModelTwice(t *testing.T) {
-	testenv.Unraced(t, testenv.OneGoroutine)
-
 	rapid.Check(t, func(t *rapid.T) {
 		s := open(t)
 		f := fault.New(s, fault.Config{Seed: 1, Rates: fault.Rates{fault.UnknownCommitted: 0.6}})
@@ -684,8 +679,6 @@ func TestAgainstModelTwice(t *testing.T) {
 }
 
 func TestAgainstModelUnderFaults(t *testing.T) {
-	testenv.Unraced(t, testenv.OneGoroutine)
-
 	rapid.Check(t, func(t *rapid.T) {
 		s := open(t)
 		seed := rapid.Uint64().Draw(t, "seed")

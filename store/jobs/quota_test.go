@@ -15,6 +15,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/fault"
@@ -413,6 +414,8 @@ func (f *fleetOf) enough() bool {
 // tenants use is counted to the last one: never more than a quota allows, and nothing is
 // left when the jobs are gone.
 func TestQuotasAreExactUnderKills(t *testing.T) {
+	testenv.Raced(t)
+
 	f := &fleetOf{t: t, store: open(t), space: keys.New()}
 	ctx, stop := context.WithCancel(t.Context())
 	var nodes, watcher sync.WaitGroup

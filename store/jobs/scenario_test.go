@@ -96,8 +96,6 @@ func TestLargeLevelIsPlannedByManyNodes(t *testing.T) {
 }
 
 func TestResumeDropsALevelPlannedInPart(t *testing.T) {
-	testenv.Unraced(t, testenv.OneGoroutine)
-
 	w := newWorld(t, open(t), 1)
 	j := w.nodes[0]
 	id := w.submit(j, spec(), texts(2000))
@@ -547,6 +545,8 @@ type call struct {
 // However clients claim, finish and hand back under faults, each attempt of each
 // unit is claimed once and ends once.
 func TestClaimsAreLinearizable(t *testing.T) {
+	testenv.Raced(t)
+
 	for seed := range uint64(5) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { claimsAreLinearizable(t, seed) })
 	}
@@ -641,8 +641,6 @@ func claimsAreLinearizable(t *testing.T, seed uint64) {
 // However nodes ask, claim, spend, take over and die, what they were granted is
 // within the budget, and what they used is within what they were granted.
 func TestBudgetIsNeverOverspent(t *testing.T) {
-	testenv.Unraced(t, testenv.OneGoroutine)
-
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, open(t), 3)
 		sp := spec()

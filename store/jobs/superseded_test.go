@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/internal/dev/testenv"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/jobs/records"
@@ -121,8 +120,6 @@ func TestDroppedUnitsReportInVain(t *testing.T) {
 // sums that agree, and another goes on. A late report of a unit that was carried
 // settles nothing behind it.
 func TestManyDroppedUnitsAreCarriedInSteps(t *testing.T) {
-	testenv.Unraced(t, testenv.OneGoroutine)
-
 	w := newWorld(t, open(t), 1)
 	j := w.nodes[0]
 	id := w.submit(j, spec(), texts(2400))

@@ -11,7 +11,6 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/internal/dev/testenv"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
@@ -117,8 +116,6 @@ func (w *world) shape(id mapreduce.JobID) (levels []int64) {
 // TestB13TreesAreKnownBeforeTheRun: every node with its inputs is there before a
 // unit is claimed, the steps of planning it taken by several nodes.
 func TestB13TreesAreKnownBeforeTheRun(t *testing.T) {
-	testenv.Unraced(t, testenv.OneGoroutine)
-
 	for _, tt := range []struct {
 		n     int
 		group int64
@@ -258,8 +255,6 @@ func (d *runner) run(failures bool) {
 // fail; and resumes until none does. Each unit completes once, but those that
 // have to be made again because what they were made of was tried again.
 func TestTreesInAnyOrder(t *testing.T) {
-	testenv.Unraced(t, testenv.OneGoroutine)
-
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(rt, open(rt), 2)
 		docs := texts(rapid.IntRange(1, 30).Draw(rt, "documents"))

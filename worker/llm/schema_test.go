@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/vendors"
 )
@@ -329,6 +330,8 @@ func TestDeepSchemasAreWrittenOnce(t *testing.T) {
 // steps, and the answer is judged with its nulls. Without a bound the steps take longer than
 // the test may.
 func TestRecursiveSchemasEnd(t *testing.T) {
+	testenv.Raced(t)
+
 	for _, keyword := range []string{"anyOf", "oneOf", "allOf"} {
 		for name, doc := range map[string]string{
 			"value": `{"type":"object","properties":{"a":{"type":"integer"},"b":{"$ref":"#/$defs/f"}},"$defs":{"f":{"KEYWORD":[{"$ref":"#/$defs/f"},{"$ref":"#/$defs/f"}]}}}`,

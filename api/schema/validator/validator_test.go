@@ -10,6 +10,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/coditect/mapreduce/api/schema/validator"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 )
 
 func compile(t *testing.T, doc string) *validator.Schema {
@@ -89,6 +90,8 @@ func TestSchemasThatMultiply(t *testing.T) {
 // What is no attack is checked: schemas that refer to themselves for each level of a value,
 // alternatives that are many, long lists of values, and large values.
 func TestSchemasOfHonestAuthors(t *testing.T) {
+	testenv.Raced(t)
+
 	var choices, kinds []string
 	for i := range 5000 {
 		choices = append(choices, fmt.Sprintf(`"choice %d"`, i))

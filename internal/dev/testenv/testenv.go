@@ -38,9 +38,6 @@ const (
 	// what it leaves. Some scripts and tests with models start one that looks for races.
 	Processes Reason = "it starts the program that users have"
 
-	// OneGoroutine is that of a property, or of another test in which nothing runs at once.
-	OneGoroutine Reason = "it runs in one goroutine"
-
 	// Alike is that of a test that differs in numbers or contents from one that runs with
 	// the race detector.
 	Alike Reason = "it differs in numbers or contents from a test with the race detector"
@@ -52,6 +49,16 @@ func Unraced(t testing.TB, why Reason) {
 
 	if raced && testing.Short() {
 		t.Skipf("not with the race detector: %s", why)
+	}
+}
+
+// Raced lets a test run with the race detector in a package whose other tests run without, as
+// nothing runs at once in them that does not in those that call it.
+func Raced(t testing.TB) {
+	t.Helper()
+
+	if !raced && testing.Short() {
+		t.Skip("in the other pass of `make test`, with the race detector")
 	}
 }
 

@@ -81,7 +81,7 @@ func callsOfTestenv(f *ast.FuncDecl) (names []string) {
 }
 
 // Without -short everything runs; with it a variant has one pass, and what is long none.
-func TestPasses(t *testing.T) {
+func TestPassesOfTests(t *testing.T) {
 	if !testing.Short() {
 		if !testenv.VariantRuns(true) || !testenv.VariantRuns(false) {
 			t.Error("without -short, a variant does not run")
@@ -100,7 +100,7 @@ func TestPasses(t *testing.T) {
 	}
 }
 
-func TestStorms(t *testing.T) {
+func TestStormsThatAreAskedFor(t *testing.T) {
 	t.Setenv("CODITECT_STORM_TRIALS", "7")
 	if n := testenv.Storms(t, 2); n != 7 {
 		t.Errorf("%d runs, and 7 were asked for", n)

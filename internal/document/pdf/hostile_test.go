@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/internal/document/pdf"
 )
@@ -83,6 +84,8 @@ func TestCyclicTrees(t *testing.T) {
 // busy: none is refused that is read alone within the same limit, which counts the work of the
 // document and not its wait for a processor.
 func TestAtOnce(t *testing.T) {
+	testenv.Raced(t)
+
 	clause := strings.Fields(strings.Repeat(contractText+" ", 4))
 	var pages []sheet
 	for range 12 {

@@ -45,7 +45,7 @@ func TestOCREnvironment(t *testing.T) {
 // TestOCRCanceled ends the reading while a program waits for one that it has started. Both
 // hold the writing end of a pipe, which ends with the last of them.
 func TestOCRCanceled(t *testing.T) {
-	testenv.Unraced(t, testenv.Sizes)
+	testenv.Raced(t)
 
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/internal/document/pdf"
 )
 
@@ -29,6 +30,8 @@ var endless = "\x00asm\x01\x00\x00\x00" +
 
 // TestStoppable stops a function that never returns, and runs one that does.
 func TestStoppable(t *testing.T) {
+	testenv.Raced(t)
+
 	ctx := t.Context()
 	rt := wazero.NewRuntime(ctx)
 	defer func() {

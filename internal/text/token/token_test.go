@@ -100,6 +100,8 @@ func TestLongText(t *testing.T) {
 
 // TestConcurrentCounts counts the same words from several goroutines at once.
 func TestConcurrentCounts(t *testing.T) {
+	testenv.Raced(t)
+
 	counter := token.New()
 	var text strings.Builder
 	for i := range 20_000 {

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/worker/agent/checked"
 	"github.com/coditect/mapreduce/worker/agent/model"
 	"github.com/coditect/mapreduce/worker/llm"
@@ -37,6 +38,8 @@ func newRouteRig(t *testing.T, first, second fakellm.Config, patience time.Durat
 // TestASlowModelIsNotWaitedFor has the first of two models begin late, or fall silent within its answer.
 // The other is asked as soon as the first has had its time, and the first only once. Time is virtual.
 func TestASlowModelIsNotWaitedFor(t *testing.T) {
+	testenv.Raced(t)
+
 	after := func(d time.Duration) func(fakellm.Call) time.Duration {
 		return func(fakellm.Call) time.Duration { return d }
 	}
@@ -79,6 +82,8 @@ func TestASlowModelIsNotWaitedFor(t *testing.T) {
 // TestTheLastModelIsWaitedFor has a model begin late that no other stands for: where both are slow, the
 // second has the time of one that is alone.
 func TestTheLastModelIsWaitedFor(t *testing.T) {
+	testenv.Raced(t)
+
 	synctest.Test(t, func(t *testing.T) {
 		slow := fakellm.Config{Model: always(goodAnswer()), Latency: func(fakellm.Call) time.Duration { return 9 * time.Minute }}
 		r, second := newRouteRig(t, slow, slow, 0)

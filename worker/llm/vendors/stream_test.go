@@ -20,6 +20,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 	"github.com/coditect/mapreduce/worker/llm/vendors"
@@ -189,6 +190,8 @@ func (b *blocking) Read(p []byte) (int, error) {
 }
 
 func TestSilenceEndsACallAndSlownessDoesNot(t *testing.T) {
+	testenv.Raced(t)
+
 	for _, name := range vendorNames {
 		whole := recorded(t, name)
 		synctest.Test(t, func(t *testing.T) {

@@ -54,6 +54,8 @@ func check(t *testing.T, rows []figures.Row) {
 }
 
 func TestUnits(t *testing.T) {
+	testenv.Raced(t)
+
 	u, err := figures.MeasureUnits(t.Context(), tiny(t))
 	if err != nil {
 		t.Fatal(err)
@@ -200,6 +202,8 @@ func TestResume(t *testing.T) {
 }
 
 func TestKill(t *testing.T) {
+	testenv.Raced(t)
+
 	k, err := figures.MeasureKill(t.Context(), tiny(t))
 	if err != nil {
 		t.Fatal(err)
@@ -211,6 +215,8 @@ func TestKill(t *testing.T) {
 }
 
 func TestClaimers(t *testing.T) {
+	testenv.Raced(t)
+
 	c, err := figures.MeasureClaimers(t.Context(), tiny(t))
 	if err != nil {
 		t.Fatal(err)
