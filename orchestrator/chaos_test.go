@@ -41,6 +41,11 @@ func TestSoakStorms(t *testing.T) {
 		"everything":    {rates: fault.Retryable(0.01), outages: true, nodes: true, drains: true, kills: true, freezes: true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			// The other storms are parts of these two.
+			if name != "everything" && name != "parked units" {
+				testenv.Unraced(t, testenv.Alike)
+			}
+
 			for seed := range testenv.Storms(t, 3) {
 				t.Run(fmt.Sprint(seed), func(t *testing.T) {
 					enginetest.Virtually(t, func(t *testing.T) { weather(t, uint64(seed), s) })

@@ -31,6 +31,7 @@ func TestOneJobFromEndToEnd(t *testing.T) {
 // BenchmarkUnits measures units a second through the whole path.
 func BenchmarkUnits(b *testing.B) {
 	c := enginetest.NewCluster(b)
+	c.Store = driver.OpenOnDisk(b) // commits cost what they cost in production
 	n := c.Orchestrator(orchestrator.Config{Adopt: true, MaxCalls: 1000})
 	spec := enginetest.Script(nil)
 	spec.Parallelism = 64

@@ -95,6 +95,10 @@ func TestSoakTrees(t *testing.T) {
 		"batches":  {enginetest.Batches(1, 3)},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name != "adaptive" {
+				testenv.Unraced(t, testenv.Alike)
+			}
+
 			for seed := range testenv.Storms(t, 2) {
 				t.Run(fmt.Sprint(seed), func(t *testing.T) {
 					enginetest.Virtually(t, func(t *testing.T) { growTree(t, uint64(seed), tree) })

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/orchestrator/enginetest"
 	"github.com/coditect/mapreduce/worker"
@@ -18,6 +19,8 @@ func TestUnitsOutliveTheRestartOfTheirOnlyServer(t *testing.T) {
 	for i := range 8 {
 		crash := i%2 == 1
 		t.Run(fmt.Sprintf("%d crash %t", i, crash), func(t *testing.T) {
+			testenv.Variant(t, i < 2)
+
 			enginetest.Virtually(t, func(t *testing.T) {
 				f := enginetest.NewFleet(t, uint64(i), 1, nil, orchestrator.Config{Adopt: true, Exclusive: true})
 				for range 4 { // with slots for what others have

@@ -45,10 +45,11 @@ type Cluster struct {
 	Wrap  func(mapreduce.Fleet) mapreduce.Fleet // what workers talk to instead of an orchestrator; may be nil
 }
 
-// NewCluster returns a cluster over an empty store, of which nobody runs yet.
+// NewCluster returns a cluster over an empty store, of which nobody runs yet. The store is in
+// memory, so that tests do not wait for a disk.
 func NewCluster(t testing.TB) *Cluster {
 	t.Helper()
-	return &Cluster{T: t, Store: driver.OpenOnDisk(t)}
+	return &Cluster{T: t, Store: driver.Open(t)}
 }
 
 // Virtually runs a test in virtual time. That stands still while anybody waits
