@@ -22,10 +22,9 @@ CYCLONEDX_GOMOD := v1.10.0
 TRIALS   ?= 200
 TIMES    ?= 50
 FLAKY    ?= .
-# How many programs each property is tried with by test-race and on FoundationDB,
-# and which tests are left out there; CI has less time than `make test-fdb`.
+# How many programs each property is tried with by test-race and on FoundationDB.
+# CI has less time than `make test-fdb`.
 CHECKS   ?= 100
-SKIP_FDB ?= ^$$
 BUGGY    ?= ./store/fdb ./orchestrator/... ./cmd/coditect
 BUGGY_JOBS ?= ./store/jobs
 
@@ -151,7 +150,7 @@ test-all: test test-long test-race test-oracle test-secured test-clients check-b
 # Suites run on the cluster that FDB_CLUSTER_FILE names, in parts of it of their
 # own, which they clear; then again with a client that fails and dawdles at random. They
 # wait for the cluster much of the time, so more of them run at once than there are cores.
-TEST_FDB := CODITECT_TEST_FDB=require CGO_ENABLED=1 go test -vet=off -tags fdb -count 1 -timeout 120m -skip '$(SKIP_FDB)'
+TEST_FDB := CODITECT_TEST_FDB=require CGO_ENABLED=1 go test -vet=off -tags fdb -count 1 -timeout 120m
 ON_FDB   := ./cmd/coditect ./orchestrator/... ./store/jobs ./cmd/coditect/internal/auditfile ./cmd/coditect/internal/embedded ./store/fdb ./store/storetest/driver
 
 .PHONY: test-fdb

@@ -245,6 +245,8 @@ func agentPoints() []string {
 // posted twice; and what is paid for twice is no more than one interval of the journal, with
 // the turn under way. Six points are tried, or as many as trials are asked for.
 func TestSoakKillsOfAgents(t *testing.T) {
+	testenv.SlowOnFDB(t)
+
 	want := runWhole(t)
 	points := agentPoints()
 	n := 6

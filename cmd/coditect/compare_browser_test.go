@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 )
 
@@ -162,6 +163,8 @@ func needChromium(t *testing.T) {
 // they say; no context holds what another source says, and the last one holds JSON alone
 // (D1, D2, D5, D7). CODITECT_TEST_BROWSER=all reads all 50 of them, too.
 func TestD2CompareThroughChromium(t *testing.T) {
+	testenv.SlowOnFDB(t)
+
 	needChromium(t)
 	for _, most := range []int{12, 50} {
 		t.Run(fmt.Sprint(most), func(t *testing.T) {
@@ -321,6 +324,8 @@ func pageData(t *testing.T, report []byte) []byte {
 // TestD7CompareBrowsesWithRules: without a model, too, pages that scripts draw are read. What
 // stands behind a button is not: rules clicks nothing.
 func TestD7CompareBrowsesWithRules(t *testing.T) {
+	testenv.SlowOnFDB(t)
+
 	needChromium(t)
 	site := newNewsSite(t, browsedKinds)
 	s := newStudio(t, fakellm.Config{})

@@ -16,6 +16,7 @@ import (
 // is the same file, and beside the report of another comparison it is another one.
 func TestD8TheReportHasAFileOfItsOwn(t *testing.T) {
 	testenv.Unraced(t, testenv.Sizes)
+	testenv.SlowOnFDB(t)
 
 	site := newNewsSite(t, readKinds)
 	s := newStudio(t, fakellm.Config{})
@@ -61,6 +62,7 @@ func TestD8TheReportHasAFileOfItsOwn(t *testing.T) {
 // D9: with fewer than three sources the direct way is suggested, before the run and by it.
 func TestD9FewSourcesAreBetterReadDirectly(t *testing.T) {
 	testenv.Unraced(t, testenv.Sizes)
+	testenv.SlowOnFDB(t)
 
 	site := newNewsSite(t, readKinds)
 	s := newStudio(t, fakellm.Config{})

@@ -190,6 +190,10 @@ func TestD4CompareGivesWhatSourcesSay(t *testing.T) {
 	s.write("sources.jsonl", site.sources(50))
 	for _, most := range []int{12, 50} {
 		t.Run(fmt.Sprint(most), func(t *testing.T) {
+			if most == 50 {
+				testenv.SlowOnFDB(t)
+			}
+
 			r := s.compare(fmt.Sprint("out", most), most, append(site.hosts(), "--tool", "fetch")...)
 			r.check(t, site, most, site.covers)
 			s.checkThreeAtATime(fmt.Sprint("out", most), most)

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	main "github.com/coditect/mapreduce/cmd/coditect"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 )
 
 // coditect runs a command on a data directory.
@@ -75,6 +76,8 @@ func filesOf(t *testing.T, dir string) map[string]string {
 
 // Whatever happens to a file of the store, doctor names it and changes nothing.
 func TestDoctorOfADamagedStore(t *testing.T) {
+	testenv.SlowOnFDB(t)
+
 	damage := func(t *testing.T, path string) {
 		b, err := os.ReadFile(path)
 		if err != nil {
@@ -145,6 +148,8 @@ func TestDoctorOfADamagedStore(t *testing.T) {
 
 // Looking changes nothing either.
 func TestLookingLeavesTheStoreAlone(t *testing.T) {
+	testenv.SlowOnFDB(t)
+
 	dir := filled(t)
 	before := filesOf(t, dir)
 	for _, args := range [][]string{{"list"}, {"doctor"}} {

@@ -34,6 +34,10 @@ func TestExamplesGiveTheSameOnEveryStore(t *testing.T) {
 	} {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
+			if e.name == "licences" || e.name == "packages" {
+				testenv.SlowOnFDB(t)
+			}
+
 			schema, err := filepath.Abs(filepath.Join("..", "..", "examples", e.name, "schema.yaml"))
 			if err != nil {
 				t.Fatal(err)

@@ -36,6 +36,7 @@ type killing struct {
 // Most of its time processes wait for units that failed, so many run at once.
 func TestKilledAtEveryPoint(t *testing.T) {
 	testenv.Lengthy(t)
+	testenv.SlowOnFDB(t)
 
 	t.Parallel()
 	covered := make(map[failpoint.Step]bool)
@@ -380,6 +381,7 @@ func killings(t *testing.T, program string) []killing {
 // A process is killed at one point, and the next one at another, and so on.
 func TestKilledAgainAndAgain(t *testing.T) {
 	testenv.Lengthy(t)
+	testenv.SlowOnFDB(t)
 
 	t.Parallel()
 	c := newCorpus(t, build(t), 12, costly()...)
@@ -415,6 +417,8 @@ func TestKilledAgainAndAgain(t *testing.T) {
 
 // A point that no step has is refused before anything is done.
 func TestUnknownPoint(t *testing.T) {
+	testenv.SlowOnFDB(t)
+
 	c := newCorpus(t, build(t), 1)
 	o := newHouse(t, c).try([]string{failpoint.Variable + "=turn.during"}, c.run("--output", "out")...)
 	if o.code != 2 || !strings.Contains(o.stderr, `no point is called "turn.during"`) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/store/storetest/driver"
 )
 
@@ -54,6 +55,8 @@ func timed() bool { return os.Getenv("CODITECT_TIMED") != "" }
 // The workers' server dies and does not come back. They finish what they have,
 // report it to the other, and go on there: no call is made again.
 func TestSoakWorkersOutliveTheirServer(t *testing.T) {
+	testenv.SlowOnFDB(t)
+
 	onlyOnCluster(t)
 	c := newCorpus(t, build(t), 30, "--var", "script.latency=700ms")
 	want := reference(t, c, 0)

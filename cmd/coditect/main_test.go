@@ -72,11 +72,14 @@ var withRaces = []string{
 	"agents", "cluster", "interrupt", "parallel", "paused", "serve", "tls", "trace", "unended",
 }
 
+// slowOnFDB are the scripts that are left out where there is no time for them.
+var slowOnFDB = []string{"large", "plan", "usage"}
+
 func TestScripts(t *testing.T) {
 	p := scriptParams(t)
 	p.Dir = ""
 	for _, name := range scripts(t) {
-		if testenv.VariantRuns(slices.Contains(withRaces, name)) {
+		if testenv.VariantRuns(slices.Contains(withRaces, name)) && (!slices.Contains(slowOnFDB, name) || testenv.HasTime()) {
 			p.Files = append(p.Files, scriptFile(name))
 		}
 	}

@@ -271,6 +271,8 @@ func TestADocumentThatGivesOrders(t *testing.T) {
 
 // TestNoUnitSurvivesAWrongKey ends the job at once, and says what to do.
 func TestNoUnitSurvivesAWrongKey(t *testing.T) {
+	testenv.SlowOnFDB(t)
+
 	for fault, says := range map[fakellm.Fault][]string{
 		fakellm.Unauthorized: {"authentication", "set ANTHROPIC_API_KEY"}, fakellm.NoMoney: {"billing", "pay the provider"},
 		fakellm.SpendLimit:   {"billing", "pay the provider"},
@@ -370,6 +372,8 @@ func (s *studio) stored(is func(key, value []byte) bool) (n int) {
 // TestTheKeyIsNowhere runs jobs that go well, badly, and are made to dump what
 // they do, and looks for the key in all that is left.
 func TestTheKeyIsNowhere(t *testing.T) {
+	testenv.SlowOnFDB(t)
+
 	s := newStudio(t, fakellm.Config{Model: obedient, Key: modelKey, Fault: func(c fakellm.Call) fakellm.Fault {
 		switch c.N % 7 {
 		case 3:
@@ -463,6 +467,8 @@ func (s *studio) only() string {
 // TestBudgetOfAModel spends no more than it may, however close that is, and goes
 // on with what was finished when there is more.
 func TestBudgetOfAModel(t *testing.T) {
+	testenv.SlowOnFDB(t)
+
 	s := newStudio(t, fakellm.Config{Model: obedient, Key: modelKey})
 	const shops = 12
 	s.shops(shops)
@@ -544,6 +550,7 @@ func TestTreeBudgetOfAModel(t *testing.T) {
 // TestKilledWhileAModelAnswers pays again for no more than what was under way.
 func TestKilledWhileAModelAnswers(t *testing.T) {
 	testenv.Raced(t)
+	testenv.SlowOnFDB(t)
 
 	const shops, parallel, at = 16, 3, 8
 	reached, hold := make(chan struct{}), make(chan struct{})
@@ -667,6 +674,7 @@ func (s *studio) until(what string, seen func() bool) {
 // workers' owner says, never where a job does.
 func TestKeysOfWorkers(t *testing.T) {
 	testenv.Raced(t)
+	testenv.SlowOnFDB(t)
 
 	s := newStudio(t, fakellm.Config{Model: obedient, Key: modelKey})
 	s.shops(5)

@@ -119,6 +119,7 @@ func (h *honest) answer(c fakellm.Call) fakellm.Reply {
 // truth, with noise: requirement A11 for real inputs.
 func TestReceiptsByAModel(t *testing.T) {
 	testenv.Unraced(t, testenv.Sizes)
+	testenv.SlowOnFDB(t)
 
 	data := os.Getenv("CODITECT_TESTDATA")
 	if data == "" {
@@ -244,6 +245,8 @@ func (l *ledgerReader) merge(c fakellm.Call) fakellm.Reply {
 // about the same shop over levels: every receipt that the model was shown whole is
 // in the result, once, and every citation is true.
 func TestLongDocumentsByAModel(t *testing.T) {
+	testenv.SlowOnFDB(t)
+
 	data := os.Getenv("CODITECT_TESTDATA")
 	if data == "" {
 		t.Skip("CODITECT_TESTDATA is not set")

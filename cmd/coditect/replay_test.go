@@ -24,6 +24,8 @@ import (
 // be asked for again, a unit that failed, one that was read in parts, a page that
 // was parsed, and documents that were skipped; while the model refuses everything.
 func TestReplay(t *testing.T) {
+	testenv.SlowOnFDB(t)
+
 	var closed atomic.Bool
 	var seen [2]atomic.Int64
 	s := newStudio(t, fakellm.Config{
@@ -137,6 +139,7 @@ func (s *studio) lose(job, unit string) {
 // What cannot be repeated is refused, with the reason.
 func TestReplayIsRefused(t *testing.T) {
 	testenv.Unraced(t, testenv.Sizes)
+	testenv.SlowOnFDB(t)
 
 	s := newStudio(t, fakellm.Config{Model: obedient})
 	s.write("docs/1.txt", shopText(1))
@@ -160,6 +163,8 @@ func TestReplayIsRefused(t *testing.T) {
 // A job whose documents one call took is repeated too, with the page that was
 // parsed first.
 func TestReplayOfOneCallForAll(t *testing.T) {
+	testenv.SlowOnFDB(t)
+
 	var closed atomic.Bool
 	s := newStudio(t, fakellm.Config{
 		Model: func(c fakellm.Call) fakellm.Reply { return fakellm.Reply{Text: recordsOf(c.Prompt(), 4)} },

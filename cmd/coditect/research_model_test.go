@@ -14,6 +14,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 )
 
@@ -132,6 +133,8 @@ func scholarReport(c fakellm.Call) fakellm.Reply {
 // E2, E3, E4: the same by a model: agents have the tools of their kind alone, what it makes up
 // is left out, a tool that fails is an error that it is told, and the others go on.
 func TestE2ResearchByAModel(t *testing.T) {
+	testenv.SlowOnFDB(t)
+
 	l := newLibrary(t, fakellm.Config{Key: modelKey, Model: scholar{}.answer})
 	ask := []string{"--provider", "anthropic", "--model", "claude-haiku-4-5", "--base-url", l.url, "--capture", "full"}
 	o, r := l.research("", well, ask...)

@@ -24,6 +24,7 @@ import (
 // killed, and so on.
 func TestSoakKillsOfOneProcess(t *testing.T) {
 	testenv.Lengthy(t)
+	testenv.SlowOnFDB(t)
 
 	t.Parallel()
 	program := build(t)
@@ -239,6 +240,7 @@ func (s *service) client(args ...string) *client {
 // longer than a while.
 func TestSoakKillsOfServerAndWorkers(t *testing.T) {
 	testenv.Lengthy(t)
+	testenv.SlowOnFDB(t)
 
 	flags := append(costly(), "--var", "script.latency=lognormal:60ms,1")
 	working := newCorpus(t, build(t), 12, flags...)

@@ -20,6 +20,7 @@ import (
 // shown is a passage, none that was made up stays, and each that is gone is listed.
 func TestReferencesThatGoWrong(t *testing.T) {
 	testenv.Unraced(t, testenv.Sizes)
+	testenv.SlowOnFDB(t)
 
 	t.Parallel()
 	dir := os.Getenv("CODITECT_TESTDATA")
@@ -126,6 +127,7 @@ func (y *tally) addReport(s *synthesised) {
 // there are trials, and at most all.
 func TestReportsBesideExperts(t *testing.T) {
 	testenv.Unraced(t, testenv.Sizes)
+	testenv.SlowOnFDB(t)
 
 	t.Parallel()
 	dir := os.Getenv("CODITECT_TESTDATA")

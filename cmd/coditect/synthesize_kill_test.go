@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/store/failpoint"
 )
 
@@ -30,6 +31,8 @@ func synthesisPoints() []string {
 // is resumed ends with the report of a run without interruption. As many points are tried
 // as there are trials, and at most all.
 func TestSoakKillsOfSynthesis(t *testing.T) {
+	testenv.SlowOnFDB(t)
+
 	input := citations(48, 80)
 	c := newCorpus(t, build(t), 0, costly()...)
 	c.write(t, "citations.jsonl", input)

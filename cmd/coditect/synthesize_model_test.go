@@ -208,6 +208,7 @@ func unjoined(t *testing.T, source string) string {
 // as one, with the findings and the references of all.
 func TestC15JoinedThemes(t *testing.T) {
 	testenv.Unraced(t, testenv.Sizes)
+	testenv.SlowOnFDB(t)
 
 	t.Parallel()
 	a := &author{}
@@ -242,6 +243,7 @@ func TestC15JoinedThemes(t *testing.T) {
 // alone.
 func TestC13ReportWithoutSection(t *testing.T) {
 	testenv.Unraced(t, testenv.Sizes)
+	testenv.SlowOnFDB(t)
 
 	t.Parallel()
 	for _, section := range []string{"introduction", "evidence_discussion"} {

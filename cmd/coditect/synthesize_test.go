@@ -236,6 +236,7 @@ func passagesOf(lines string) func(string) string {
 // TestC2C3C9C15Shapes: which units a job has by the number and the size of its citations.
 func TestC2C3C9C15Shapes(t *testing.T) {
 	testenv.Lengthy(t)
+	testenv.SlowOnFDB(t)
 
 	t.Parallel()
 	// C1: title and passage, and 100 characters for each; the title has 6 characters.
@@ -291,6 +292,7 @@ func TestC2C3C9C15Shapes(t *testing.T) {
 // that are not too many, and one less is too few.
 func TestC1Estimate(t *testing.T) {
 	testenv.Unraced(t, testenv.Sizes)
+	testenv.SlowOnFDB(t)
 
 	t.Parallel()
 	for name, fields := range map[string][3]any{ // title, summary and passage
@@ -384,6 +386,7 @@ func TestC5C6C8C10C11C14Synthesis(t *testing.T) {
 // TestC7InventedReferences: what nobody issued gets no number, is marked and reported.
 func TestC7InventedReferences(t *testing.T) {
 	testenv.Unraced(t, testenv.Sizes)
+	testenv.SlowOnFDB(t)
 
 	t.Parallel()
 	input := citations(10, 80)
@@ -465,6 +468,7 @@ func TestBadCitations(t *testing.T) {
 // TestAThousandCitations: all of many citations are read, and each is used or listed.
 func TestAThousandCitations(t *testing.T) {
 	testenv.Lengthy(t)
+	testenv.SlowOnFDB(t)
 
 	t.Parallel()
 	input := citations(1000, 80)

@@ -258,6 +258,8 @@ func TestPutsOfOthers(t *testing.T) {
 // TestLiesThatAreStored: what was stored before outputs were checked is shown to
 // nobody, and doctor finds it.
 func TestLiesThatAreStored(t *testing.T) {
+	testenv.SlowOnFDB(t)
+
 	docs, order := enginetest.Bills()
 	for _, l := range lies(docs) {
 		t.Run(l.name, func(t *testing.T) {

@@ -101,6 +101,7 @@ func TestOnlyPagesWithoutText(t *testing.T) {
 
 func TestResultDoesNotDependOnTheTree(t *testing.T) {
 	testenv.Unraced(t, testenv.Sizes)
+	testenv.SlowOnFDB(t)
 
 	n := enginetest.Ruled(t)
 	docs, order := enginetest.Keyed(120)

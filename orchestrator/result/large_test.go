@@ -36,6 +36,7 @@ func largeLetters(n, senders, size int) (map[string]string, []string) {
 // the result is the same.
 func TestMergedRecordsLargerThanAnOutput(t *testing.T) {
 	testenv.Unraced(t, testenv.Sizes)
+	testenv.SlowOnFDB(t)
 
 	const documents, size, mostOutput = 360, 16 << 10, 5 << 20
 	n := enginetest.Ruled(t)

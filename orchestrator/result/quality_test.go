@@ -102,6 +102,7 @@ func joined(t *testing.T, numbered bool) (source string, docs map[string]string,
 // in chunks that are smaller than most of them as in whole documents.
 func TestChunkingKeepsReceipts(t *testing.T) {
 	testenv.Unraced(t, testenv.Sizes)
+	testenv.SlowOnFDB(t)
 
 	for _, numbered := range []bool{true, false} {
 		t.Run(fmt.Sprintf("numbered %v", numbered), func(t *testing.T) {
@@ -167,6 +168,7 @@ func values(records []map[string]any) []map[string]any {
 // at.
 func TestChunkingKeepsLicences(t *testing.T) {
 	testenv.Unraced(t, testenv.Sizes)
+	testenv.SlowOnFDB(t)
 
 	cache := os.Getenv("GOMODCACHE")
 	if cache == "" {

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
@@ -94,6 +95,10 @@ func TestBinsArePlannedInSteps(t *testing.T) {
 		{"one bin of many values", 4400, sifted(4400, 20), 1, 5000},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			if tt.documents > 1000 {
+				testenv.SlowOnFDB(t)
+			}
+
 			w := newWorld(t, open(t), 3)
 			id := w.submit(w.nodes[0], spec(), texts(tt.documents))
 			s := w.mapAll(w.nodes[0], id)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
@@ -99,6 +100,8 @@ func (w *world) examine(torn store.Range) (wrong, info []mapreduce.Finding) {
 // Whatever pair of a healthy store cannot be read, alone or with others behind
 // it, the check gets to its end and finds nothing else wrong.
 func TestCheckGoesOnWhereDamageEnds(t *testing.T) {
+	testenv.SlowOnFDB(t)
+
 	m := newMixture(t)
 	all := m.all()
 	for i, kv := range all {

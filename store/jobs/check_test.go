@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
@@ -125,6 +126,8 @@ func (m *mixture) clearFirst(r store.Range) func(tx store.Tx) {
 var orders = regexp.MustCompile(`\b(clear|remove) (it|them|what|the key)`)
 
 func TestCheckFindsEveryBreach(t *testing.T) {
+	testenv.SlowOnFDB(t)
+
 	type corruption func(tx store.Tx)
 	tests := []struct {
 		name string

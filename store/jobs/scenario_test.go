@@ -67,6 +67,7 @@ func TestDeleteLeavesNothing(t *testing.T) {
 
 func TestLargeLevelIsPlannedByManyNodes(t *testing.T) {
 	testenv.Unraced(t, testenv.Sizes)
+	testenv.SlowOnFDB(t)
 
 	w := newWorld(t, open(t), 3)
 	id := w.submit(w.nodes[0], spec(), texts(5000))
@@ -96,6 +97,8 @@ func TestLargeLevelIsPlannedByManyNodes(t *testing.T) {
 }
 
 func TestResumeDropsALevelPlannedInPart(t *testing.T) {
+	testenv.SlowOnFDB(t)
+
 	w := newWorld(t, open(t), 1)
 	j := w.nodes[0]
 	id := w.submit(j, spec(), texts(2000))

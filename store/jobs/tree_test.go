@@ -11,6 +11,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
@@ -137,6 +138,10 @@ func TestB13TreesAreKnownBeforeTheRun(t *testing.T) {
 	} {
 		for _, parsed := range []int{0, 3} {
 			t.Run(fmt.Sprintf("%d by %d, %d parsed", tt.n, tt.group, min(parsed, tt.n)), func(t *testing.T) {
+				if tt.n > 1000 {
+					testenv.SlowOnFDB(t)
+				}
+
 				w := newWorld(t, open(t), 3)
 				docs := texts(tt.n)
 				for i := range min(parsed, tt.n) {

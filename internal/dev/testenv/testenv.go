@@ -87,6 +87,22 @@ func Lengthy(t testing.TB) {
 	}
 }
 
+// SlowOnFDB leaves a test out on FoundationDB where CODITECT_TEST_FDB_TIME is short, as CI has
+// it: kills and large levels, of which others are left; plans that are many, which one store
+// makes as the other does; and tests of what is found in documents and written of it, which keep
+// little in the cluster. `make test-fdb` has time for them.
+func SlowOnFDB(t testing.TB) {
+	t.Helper()
+
+	if !HasTime() {
+		t.Skip("slow on FoundationDB, and CODITECT_TEST_FDB_TIME is short")
+	}
+}
+
+// HasTime tells whether what is slow on FoundationDB runs, for tests that choose before they
+// begin one.
+func HasTime() bool { return !onFDB || os.Getenv("CODITECT_TEST_FDB_TIME") != "short" }
+
 // Storms returns how many runs of virtual time a test makes, each of which draws other
 // events: one in the pass with the race detector, and otherwise usual, or as many as
 // CODITECT_STORM_TRIALS says.

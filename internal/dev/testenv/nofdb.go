@@ -1,0 +1,5 @@
+//go:build !fdb
+
+package testenv
+
+const onFDB = false
