@@ -26,7 +26,7 @@ FLAKY    ?= .
 # CI has less time than `make test-fdb`.
 CHECKS   ?= 100
 BUGGY    ?= ./store/fdb ./orchestrator/... ./cmd/coditect
-BUGGY_JOBS ?= ./store/jobs
+BUGGY_JOBS ?= ./store/jobs/...
 
 TOOLS := deploy/tools
 BUF   := bin/tools/buf
@@ -151,7 +151,7 @@ test-all: test test-long test-race test-oracle test-secured test-clients check-b
 # own, which they clear; then again with a client that fails and dawdles at random. They
 # wait for the cluster much of the time, so more of them run at once than there are cores.
 TEST_FDB := CODITECT_TEST_FDB=require CGO_ENABLED=1 go test -vet=off -tags fdb -count 1 -timeout 120m
-ON_FDB   := ./cmd/coditect ./orchestrator/... ./store/jobs ./cmd/coditect/internal/auditfile ./cmd/coditect/internal/embedded ./store/fdb ./store/storetest/driver
+ON_FDB   := ./cmd/coditect ./orchestrator/... ./store/jobs/... ./cmd/coditect/internal/auditfile ./cmd/coditect/internal/embedded ./store/fdb ./store/storetest/driver
 
 .PHONY: test-fdb
 test-fdb: ## run the suites on FoundationDB: FDB_CLUSTER_FILE=file
@@ -165,7 +165,7 @@ suites-fdb:
 buggy-fdb: export FDB_NETWORK_OPTION_CLIENT_BUGGIFY_ENABLE =
 buggy-fdb:
 	$(TEST_FDB) $(BUGGY)
-	$(if $(BUGGY_JOBS),$(TEST_FDB) $(BUGGY_JOBS) -rapid.checks=$(CHECKS))
+	$(if $(BUGGY_JOBS),RAPID_CHECKS=$(CHECKS) $(TEST_FDB) $(BUGGY_JOBS))
 
 # helm, kubectl-validate and the rest of the tools are found in CODITECT_KUBE_TOOLS or in
 # PATH; what is missing is said. docs/kubernetes.md names them.

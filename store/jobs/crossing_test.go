@@ -12,6 +12,7 @@ import (
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/jobstest"
 	"github.com/coditect/mapreduce/store/jobs/nodes"
 	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
@@ -63,25 +64,25 @@ func TestSealsThatCrossAChangeOfTheRecord(t *testing.T) {
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			s := open(t)
-			w := newWorld(t, s, 1)
-			j := w.nodes[0]
-			id := w.submit(j, spec(), texts(3))
-			w.must(tt.rest(w.ctx, j, id))
+			s := jobstest.Open(t)
+			w := jobstest.NewWorld(t, s, 1)
+			j := w.Nodes[0]
+			id := w.Submit(j, jobstest.Spec(), jobstest.Texts(3))
+			w.Must(tt.rest(w.Ctx, j, id))
 			between := &crossed{Store: s, cross: func() {
-				n, err := j.Audit.Seal(w.ctx, id)
-				if w.must(err); n == 0 {
+				n, err := j.Audit.Seal(w.Ctx, id)
+				if w.Must(err); n == 0 {
 					t.Error("there was nothing to seal")
 				}
 			}}
-			late := jobs.New(store.NewDB(between, store.Config{}), w.space, "late", w.clock)
-			w.must(tt.change(w.ctx, late, id))
+			late := jobs.New(store.NewDB(between, store.Config{}), w.Space, "late", w.Clock)
+			w.Must(tt.change(w.Ctx, late, id))
 			record := new(storagev1.Job)
-			w.must(proto.Unmarshal(w.get(w.space.Job(id).Record()), record))
+			w.Must(proto.Unmarshal(w.Get(w.Space.Job(id).Record()), record))
 			if record.AuditNumber != 1 || len(record.AuditHead) == 0 {
 				t.Errorf("the record names seal %d with the hash %x, want seal 1", record.AuditNumber, record.AuditHead)
 			}
-			w.healthy()
+			w.Healthy()
 		})
 	}
 }
@@ -92,26 +93,26 @@ func TestSealsThatCrossAChangeOfTheRecord(t *testing.T) {
 func TestReportsThatCross(t *testing.T) {
 	for _, n := range []int{1, store.MinNear - 1, store.MinNear, 40} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			s := open(t)
-			w := newWorld(t, s, 2)
-			id := w.submit(w.nodes[0], spec(), texts(50))
+			s := jobstest.Open(t)
+			w := jobstest.NewWorld(t, s, 2)
+			id := w.Submit(w.Nodes[0], jobstest.Spec(), jobstest.Texts(50))
 			turn := &queue.Turn{Job: id}
-			for _, u := range w.claim(w.nodes[0], id, w.session(w.nodes[0]), n) {
-				turn.Reports = append(turn.Reports, queue.Report{Report: done(id, u)})
+			for _, u := range w.Claim(w.Nodes[0], id, w.Session(w.Nodes[0]), n) {
+				turn.Reports = append(turn.Reports, queue.Report{Report: jobstest.Done(id, u)})
 			}
 			var first *queue.Result
-			between := &crossed{Store: s, cross: func() { first = w.turn(w.nodes[1], turn) }}
-			late := jobs.New(store.NewDB(between, store.Config{}), w.space, "late", w.clock)
-			second := w.turn(late, turn)
+			between := &crossed{Store: s, cross: func() { first = w.Turn(w.Nodes[1], turn) }}
+			late := jobs.New(store.NewDB(between, store.Config{}), w.Space, "late", w.Clock)
+			second := w.Turn(late, turn)
 			for i := range n {
 				if a, b := first.Verdicts[i].Verdict, second.Verdicts[i].Verdict; a != mapreduce.Accepted || b != mapreduce.Accepted {
 					t.Errorf("report %d: %v, and %v to who came later; want %v", i, a, b, mapreduce.Accepted)
 				}
 			}
-			if got := w.job(id).TotalTokens.Total(); got != int64(6*n) {
+			if got := w.Job(id).TotalTokens.Total(); got != int64(6*n) {
 				t.Errorf("%d tokens are counted, want %d", got, 6*n)
 			}
-			w.healthy()
+			w.Healthy()
 		})
 	}
 }
@@ -131,28 +132,28 @@ func TestClaimsThatCross(t *testing.T) {
 	} {
 		for _, same := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, the same: %t", name, same), func(t *testing.T) {
-				s := open(t)
-				w := newWorld(t, s, 1)
-				id := w.submit(w.nodes[0], spec(), texts(100))
-				mine := candidates(slices.DeleteFunc(w.waiting(w.nodes[0], id), func(c records.Candidate) bool { return c.Shard != 0 }))
+				s := jobstest.Open(t)
+				w := jobstest.NewWorld(t, s, 1)
+				id := w.Submit(w.Nodes[0], jobstest.Spec(), jobstest.Texts(100))
+				mine := candidates(slices.DeleteFunc(w.Waiting(w.Nodes[0], id), func(c records.Candidate) bool { return c.Shard != 0 }))
 				theirs := mine
 				if !same {
 					theirs = mine[slots:]
 				}
 				between := &crossed{Store: s}
 				db := store.NewDB(between, store.Config{})
-				late := jobs.New(db, w.space, "late", w.clock)
+				late := jobs.New(db, w.Space, "late", w.Clock)
 				claim := func(j *jobs.Jobs, of []records.Candidate) *queue.Turn {
-					s := w.session(j)
+					s := w.Session(j)
 					return &queue.Turn{Job: id, Claim: &queue.Claim{
-						ID: w.name("claim"), Workers: []queue.WorkerSlots{{Session: s.id, Epoch: s.epoch, Slots: slots}}, Candidates: of,
+						ID: w.Name("claim"), Workers: []queue.WorkerSlots{{Session: s.ID, Epoch: s.Epoch, Slots: slots}}, Candidates: of,
 					}}
 				}
-				first, second := claim(w.nodes[0], theirs), claim(late, mine)
+				first, second := claim(w.Nodes[0], theirs), claim(late, mine)
 				conflicts := db.Stats().Conflicts.Load()
 				var claimed []queue.Claimed
-				between.cross = func() { claimed = w.turn(w.nodes[0], first).Claimed }
-				claimed = slices.Concat(w.turn(late, second).Claimed, claimed)
+				between.cross = func() { claimed = w.Turn(w.Nodes[0], first).Claimed }
+				claimed = slices.Concat(w.Turn(late, second).Claimed, claimed)
 				once := make(map[string]bool)
 				for _, c := range claimed {
 					once[string(c.Unit.ID)] = true
@@ -163,7 +164,7 @@ func TestClaimsThatCross(t *testing.T) {
 				if n := db.Stats().Conflicts.Load() - conflicts; !same && n > 0 && !driver.Buggified() {
 					t.Errorf("%d conflicts, and no unit was taken by both", n)
 				}
-				w.healthy()
+				w.Healthy()
 			})
 		}
 	}
@@ -173,9 +174,9 @@ func TestClaimsThatCross(t *testing.T) {
 // units that run and reserve more, and claims.
 func TestDrawsThatCross(t *testing.T) {
 	type drawing struct {
-		*world
+		*jobstest.World
 		id      mapreduce.JobID
-		binding binding
+		binding jobstest.Binding
 		running []*records.Unit
 		free    int64
 	}
@@ -183,14 +184,14 @@ func TestDrawsThatCross(t *testing.T) {
 		return func(d *drawing, j *jobs.Jobs) {
 			u := d.running[i]
 			held := mapreduce.Held{Job: d.id, Unit: u.ID, Attempt: int(u.Attempt)}
-			_, err := j.Grants.Reserve(d.ctx, []nodes.Reservation{{Held: held, Tokens: u.Reserved + d.free}})
-			d.must(err)
+			_, err := j.Grants.Reserve(d.Ctx, []nodes.Reservation{{Held: held, Tokens: u.Reserved + d.free}})
+			d.Must(err)
 		}
 	}
 	claim := func(d *drawing, j *jobs.Jobs) {
-		c := d.claimOf(j, d.id, d.binding, 1)
+		c := d.ClaimOf(j, d.id, d.binding, 1)
 		c.Bounded, c.Tokens = true, d.free
-		d.turn(j, &queue.Turn{Job: d.id, Claim: c})
+		d.Turn(j, &queue.Turn{Job: d.id, Claim: c})
 	}
 	for name, draw := range map[string][2]func(*drawing, *jobs.Jobs){
 		"two reservations":           {raise(0), raise(1)},
@@ -199,29 +200,29 @@ func TestDrawsThatCross(t *testing.T) {
 		"a reservation, for a while": {raise(0), func(*drawing, *jobs.Jobs) {}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := open(t)
-			w := newWorld(t, s, 1)
-			j := w.nodes[0]
-			sp := spec()
+			s := jobstest.Open(t)
+			w := jobstest.NewWorld(t, s, 1)
+			j := w.Nodes[0]
+			sp := jobstest.Spec()
 			sp.Budget = 1000
-			d := &drawing{world: w, id: w.submit(j, sp, texts(9)), binding: w.session(j)}
-			g, err := j.Grants.Grant(w.ctx, d.id, nodes.GrantRequest{Tokens: 1, Slots: 9, Parallelism: 9, Alone: true})
-			w.must(err)
-			c := w.claimOf(j, d.id, d.binding, 2)
+			d := &drawing{World: w, id: w.Submit(j, sp, jobstest.Texts(9)), binding: w.Session(j)}
+			g, err := j.Grants.Grant(w.Ctx, d.id, nodes.GrantRequest{Tokens: 1, Slots: 9, Parallelism: 9, Alone: true})
+			w.Must(err)
+			c := w.ClaimOf(j, d.id, d.binding, 2)
 			c.Bounded, c.Tokens = true, g.Tokens
-			for _, got := range w.turn(j, &queue.Turn{Job: d.id, Claim: c}).Claimed {
+			for _, got := range w.Turn(j, &queue.Turn{Job: d.id, Claim: c}).Claimed {
 				d.running = append(d.running, got.Unit)
 			}
-			g, err = j.Grants.Grant(w.ctx, d.id, nodes.GrantRequest{})
-			w.must(err)
+			g, err = j.Grants.Grant(w.Ctx, d.id, nodes.GrantRequest{})
+			w.Must(err)
 			before := g.Used
 			if d.free = g.Tokens - before; d.free <= 0 || len(d.running) != 2 {
 				t.Fatalf("%d tokens are left beside %d units that run", d.free, len(d.running))
 			}
 			between := &crossed{Store: s, cross: func() { draw[1](d, j) }}
-			draw[0](d, jobs.New(store.NewDB(between, store.Config{}), w.space, j.Node(), w.clock))
-			g, err = j.Grants.Grant(w.ctx, d.id, nodes.GrantRequest{})
-			w.must(err)
+			draw[0](d, jobs.New(store.NewDB(between, store.Config{}), w.Space, j.Node(), w.Clock))
+			g, err = j.Grants.Grant(w.Ctx, d.id, nodes.GrantRequest{})
+			w.Must(err)
 			if g.Used > g.Tokens || g.Used == before {
 				t.Errorf("of %d tokens %d are used, before %d", g.Tokens, g.Used, before)
 			}

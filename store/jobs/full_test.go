@@ -8,6 +8,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/jobs/jobstest"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
@@ -37,23 +38,23 @@ func (tx *fullTx) Commit(ctx context.Context) error {
 
 // TestFullDisk says that the disk is full while it is, with a reason for programs.
 func TestFullDisk(t *testing.T) {
-	s := &fullStore{Store: open(t)}
-	w := newWorld(t, s, 1)
-	j := w.nodes[0]
-	id := w.submit(j, spec(), texts(1))
+	s := &fullStore{Store: jobstest.Open(t)}
+	w := jobstest.NewWorld(t, s, 1)
+	j := w.Nodes[0]
+	id := w.Submit(j, jobstest.Spec(), jobstest.Texts(1))
 	if j.IsFull() {
 		t.Error("the store is full before it is")
 	}
 	s.full = true
-	err := j.Lifecycle.Pause(w.ctx, id, records.AnyEpoch, "asked for")
+	err := j.Lifecycle.Pause(w.Ctx, id, records.AnyEpoch, "asked for")
 	if errs.KindOf(err) != errs.Exhausted || errs.ReasonOf(err) != errs.StoreFull || !j.IsFull() {
 		t.Errorf("got %v, full %t", err, j.IsFull())
 	}
-	if _, err := j.View.Job(w.ctx, id); err != nil || !j.IsFull() { // reading changes nothing
+	if _, err := j.View.Job(w.Ctx, id); err != nil || !j.IsFull() { // reading changes nothing
 		t.Errorf("error %v, full %t", err, j.IsFull())
 	}
 	s.full = false
-	w.must(j.Lifecycle.Pause(w.ctx, id, records.AnyEpoch, "asked for"))
+	w.Must(j.Lifecycle.Pause(w.Ctx, id, records.AnyEpoch, "asked for"))
 	if j.IsFull() {
 		t.Error("the store is full although it wrote")
 	}
@@ -61,18 +62,18 @@ func TestFullDisk(t *testing.T) {
 
 // TestUpdatedMoves shows each change of a running job in its time.
 func TestUpdatedMoves(t *testing.T) {
-	w := newWorld(t, open(t), 1)
-	j := w.nodes[0]
-	id := w.submit(j, spec(), texts(2))
-	before := w.job(id)
-	u := w.claim(j, id, w.session(j), 1)[0]
-	w.report(j, done(id, u))
-	after := w.job(id)
+	w := jobstest.NewWorld(t, jobstest.Open(t), 1)
+	j := w.Nodes[0]
+	id := w.Submit(j, jobstest.Spec(), jobstest.Texts(2))
+	before := w.Job(id)
+	u := w.Claim(j, id, w.Session(j), 1)[0]
+	w.Report(j, jobstest.Done(id, u))
+	after := w.Job(id)
 	if after.State != before.State || !after.Updated.After(before.Updated) {
 		t.Errorf("state %s, updated at %s, and at %s before", after.State, after.Updated, before.Updated)
 	}
-	w.must(j.Lifecycle.Pause(w.ctx, id, records.AnyEpoch, "asked for"))
-	if paused := w.job(id); paused.State != mapreduce.JobPaused || paused.Updated.Before(after.Updated) {
+	w.Must(j.Lifecycle.Pause(w.Ctx, id, records.AnyEpoch, "asked for"))
+	if paused := w.Job(id); paused.State != mapreduce.JobPaused || paused.Updated.Before(after.Updated) {
 		t.Errorf("paused: %s, updated at %s", paused.State, paused.Updated)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/jobstest"
 	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/storetest/driver"
@@ -21,27 +22,27 @@ import (
 // none of their units is missing, and none comes twice.
 func TestPagesThatTakeTooLong(t *testing.T) {
 	const units = 300
-	s := open(t)
-	w := newWorld(t, s, 1)
-	id := w.submit(w.nodes[0], spec(), texts(units))
-	w.run(w.nodes[0], id)
+	s := jobstest.Open(t)
+	w := jobstest.NewWorld(t, s, 1)
+	id := w.Submit(w.Nodes[0], jobstest.Spec(), jobstest.Texts(units))
+	w.Run(w.Nodes[0], id)
 	short := func(keys int) error { // no time to read many at once
 		if keys > 20 {
 			return store.ErrTooOld
 		}
 		return nil
 	}
-	j := jobs.New(store.NewDB(rushed{s, func() haste { return short }}, store.Config{MaxBackoff: time.Millisecond, MaxAttempts: 12}), w.space, "hasty", w.clock)
+	j := jobs.New(store.NewDB(rushed{s, func() haste { return short }}, store.Config{MaxBackoff: time.Millisecond, MaxAttempts: 12}), w.Space, "hasty", w.Clock)
 	level := func(n int64) []*records.Unit {
-		return w.paged(func(from int64) ([]*records.Unit, error) { return j.View.UnitsFrom(w.ctx, id, n, from, 256) })
+		return w.Paged(func(from int64) ([]*records.Unit, error) { return j.View.UnitsFrom(w.Ctx, id, n, from, 256) })
 	}
 	if n := len(level(0)); n != units {
 		t.Errorf("level 0 has %d units, want %d", n, units)
 	}
 	reduced := 0
 	for _, u := range level(1) {
-		reduced += len(w.paged(func(from int64) ([]*records.Unit, error) {
-			return j.View.Inputs(w.ctx, id, u, max(from, u.Inputs.First), 1024)
+		reduced += len(w.Paged(func(from int64) ([]*records.Unit, error) {
+			return j.View.Inputs(w.Ctx, id, u, max(from, u.Inputs.First), 1024)
 		}))
 	}
 	if reduced != units {
@@ -134,29 +135,29 @@ func (r rushedReader) GetRange(ctx context.Context, in store.Range, o store.Rang
 // A check that a store has no time for goes on in smaller parts, and still sees
 // everything.
 func TestChecksThatTakeTooLong(t *testing.T) {
-	s := open(t)
-	w := newWorld(t, s, 1)
-	j := w.nodes[0]
-	id := w.submit(j, spec(), texts(300))
-	w.run(j, id)
-	w.look = jobs.New(store.NewDB(rushed{s, timeFor(400)}, store.Config{MaxBackoff: time.Millisecond, MaxAttempts: 12}), w.space, "looker", w.clock)
-	w.healthy()
-	w.must(store.NewDB(s, store.Config{}).Update(w.ctx, func(tx store.Tx) error {
-		tx.Clear(w.space.Job(id).Unit("doc-00250"))
+	s := jobstest.Open(t)
+	w := jobstest.NewWorld(t, s, 1)
+	j := w.Nodes[0]
+	id := w.Submit(j, jobstest.Spec(), jobstest.Texts(300))
+	w.Run(j, id)
+	w.Look = jobs.New(store.NewDB(rushed{s, timeFor(400)}, store.Config{MaxBackoff: time.Millisecond, MaxAttempts: 12}), w.Space, "looker", w.Clock)
+	w.Healthy()
+	w.Must(store.NewDB(s, store.Config{}).Update(w.Ctx, func(tx store.Tx) error {
+		tx.Clear(w.Space.Job(id).Unit("doc-00250"))
 		return nil
 	}))
-	if found := w.findings(); len(found) == 0 {
+	if found := w.Findings(); len(found) == 0 {
 		t.Error("a unit that is gone is not found")
 	}
 }
 
 // Whichever read of a check fails, and none after it, it finds nothing wrong.
 func TestChecksOfAStoreThatFailsOnce(t *testing.T) {
-	s := open(t)
-	w := newWorld(t, s, 1)
-	w.run(w.nodes[0], w.submit(w.nodes[0], spec(), texts(5)))
-	w.submit(w.nodes[0], spec(), texts(2))
-	w.keep("a", "q", "answer", time.Time{})
+	s := jobstest.Open(t)
+	w := jobstest.NewWorld(t, s, 1)
+	w.Run(w.Nodes[0], w.Submit(w.Nodes[0], jobstest.Spec(), jobstest.Texts(5)))
+	w.Submit(w.Nodes[0], jobstest.Spec(), jobstest.Texts(2))
+	w.Keep("a", "q", "answer", time.Time{})
 	failed := 0
 	for reads := 1; reads > failed; failed++ {
 		reads = 0
@@ -167,8 +168,8 @@ func TestChecksOfAStoreThatFailsOnce(t *testing.T) {
 			return nil
 		}
 		db := store.NewDB(rushed{s, func() haste { return once }}, store.Config{MaxBackoff: time.Millisecond})
-		w.look = jobs.New(db, w.space, "looker", w.clock)
-		w.healthy()
+		w.Look = jobs.New(db, w.Space, "looker", w.Clock)
+		w.Healthy()
 	}
 	if failed < 50 {
 		t.Errorf("a check made %d reads", failed-1)
@@ -176,21 +177,21 @@ func TestChecksOfAStoreThatFailsOnce(t *testing.T) {
 }
 
 // slow is a node whose store has time for so many keys in a transaction.
-func (w *world) slow(s store.Store, keys int) *jobs.Jobs {
-	return jobs.New(store.NewDB(rushed{s, timeFor(keys)}, store.Config{MaxBackoff: time.Millisecond, MaxAttempts: 12}), w.space, "slow", w.clock)
+func slow(w *jobstest.World, s store.Store, keys int) *jobs.Jobs {
+	return jobs.New(store.NewDB(rushed{s, timeFor(keys)}, store.Config{MaxBackoff: time.Millisecond, MaxAttempts: 12}), w.Space, "slow", w.Clock)
 }
 
 // What a session holds is read together: where each read takes long, it is bound, what it
 // held goes back, is counted, and is taken back, as soon as if it were little.
 func TestReadsThatTakeLong(t *testing.T) {
 	const units = 250
-	s := open(t)
-	w := newWorld(t, s, 2)
-	id := w.submit(w.nodes[0], spec(), texts(units))
-	lost := w.session(w.nodes[0])
+	s := jobstest.Open(t)
+	w := jobstest.NewWorld(t, s, 2)
+	id := w.Submit(w.Nodes[0], jobstest.Spec(), jobstest.Texts(units))
+	lost := w.Session(w.Nodes[0])
 	var holding []mapreduce.Held
 	for len(holding) < units {
-		for _, u := range w.claim(w.nodes[0], id, lost, 50) {
+		for _, u := range w.Claim(w.Nodes[0], id, lost, 50) {
 			holding = append(holding, mapreduce.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)})
 		}
 	}
@@ -198,129 +199,129 @@ func TestReadsThatTakeLong(t *testing.T) {
 	if _, cluster := driver.Cluster(t); cluster {
 		attempts = 100 // which may fail for other reasons
 	}
-	far := jobs.New(store.NewDB(rushed{s, farAway(20)}, store.Config{MaxBackoff: time.Millisecond, MaxAttempts: attempts}), w.space, "far", w.clock)
-	if d := w.doubt(far, w.nodes[0].Node()); d.Held[id] != units {
+	far := jobs.New(store.NewDB(rushed{s, farAway(20)}, store.Config{MaxBackoff: time.Millisecond, MaxAttempts: attempts}), w.Space, "far", w.Clock)
+	if d := w.Doubt(far, w.Nodes[0].Node()); d.Held[id] != units {
 		t.Errorf("%d units are held, want %d", d.Held[id], units)
 	}
 	for _, what := range []string{"held", "lost"} {
-		bound, b := w.bind(far, lost.id, holding...)
+		bound, b := w.Bind(far, lost.ID, holding...)
 		if len(b.Kept) != units || len(b.Drop) != 0 {
 			t.Errorf("of %d units that were %s, %d are kept, and %d dropped", units, what, len(b.Kept), len(b.Drop))
 		}
-		wentBack(t, w.expire(far, bound), units)
+		jobstest.WentBack(t, w.Expire(far, bound), units)
 	}
-	if n := w.job(id).RunningUnits; n != 0 {
+	if n := w.Job(id).RunningUnits; n != 0 {
 		t.Errorf("%d units did not go back", n)
 	}
-	w.healthy()
+	w.Healthy()
 }
 
 // What a lost session held goes back, and what failed is tried again, in smaller steps
 // if a store has no time for the usual ones.
 func TestUnitsThatTakeTooLong(t *testing.T) {
 	const units, room = 300, 250
-	s := open(t)
-	w := newWorld(t, s, 1)
-	j := w.nodes[0]
-	id := w.submit(j, spec(), texts(units))
-	lost := w.session(j)
+	s := jobstest.Open(t)
+	w := jobstest.NewWorld(t, s, 1)
+	j := w.Nodes[0]
+	id := w.Submit(j, jobstest.Spec(), jobstest.Texts(units))
+	lost := w.Session(j)
 	for range units / 50 {
-		if n := len(w.claim(j, id, lost, 50)); n != 50 {
+		if n := len(w.Claim(j, id, lost, 50)); n != 50 {
 			t.Fatalf("%d units were claimed, want 50", n)
 		}
 	}
 	back, steps := 0, 0
 	for done := false; !done; steps++ {
-		loss, err := w.slow(s, room).Sessions.Expire(w.ctx, lost.id, j.Node(), lost.epoch, nil)
-		w.must(err)
+		loss, err := slow(w, s, room).Sessions.Expire(w.Ctx, lost.ID, j.Node(), lost.Epoch, nil)
+		w.Must(err)
 		back, done = back+loss.Units, loss.Done
 	}
 	if steps*room < units {
 		t.Errorf("all went back in %d steps, for which there was no time", steps)
 	}
-	wentBack(t, back, units)
-	if n := w.job(id).RunningUnits; n != 0 {
+	jobstest.WentBack(t, back, units)
+	if n := w.Job(id).RunningUnits; n != 0 {
 		t.Errorf("%d units did not go back", n)
 	}
-	w.healthy()
+	w.Healthy()
 
-	good := w.claim(j, id, w.session(j), 1)[0]
-	w.report(j, done(id, good))
+	good := w.Claim(j, id, w.Session(j), 1)[0]
+	w.Report(j, jobstest.Done(id, good))
 	for {
-		bad := w.claim(j, id, w.session(j), records.MaxBatch)
+		bad := w.Claim(j, id, w.Session(j), records.MaxBatch)
 		if len(bad) == 0 {
 			break
 		}
 		turn := &queue.Turn{Job: id}
 		for _, u := range bad {
-			turn.Reports = append(turn.Reports, queue.Report{Report: errored(id, u, mapreduce.PermanentUnit)})
+			turn.Reports = append(turn.Reports, queue.Report{Report: jobstest.Errored(id, u, mapreduce.PermanentUnit)})
 		}
-		w.turn(j, turn)
+		w.Turn(j, turn)
 	}
-	w.run(j, id)
-	if n := w.job(id).FailedUnits; n != units-1 {
+	w.Run(j, id)
+	if n := w.Job(id).FailedUnits; n != units-1 {
 		t.Fatalf("%d units failed, want %d", n, units-1)
 	}
-	w.must(w.slow(s, room).Lifecycle.Resume(w.ctx, id, mapreduce.Resume{}))
-	if n := w.job(id).FailedUnits; n != 0 {
+	w.Must(slow(w, s, room).Lifecycle.Resume(w.Ctx, id, mapreduce.Resume{}))
+	if n := w.Job(id).FailedUnits; n != 0 {
 		t.Errorf("%d units are not tried again", n)
 	}
-	w.run(j, id)
-	if job := w.job(id); job.State != mapreduce.JobComplete {
+	w.Run(j, id)
+	if job := w.Job(id); job.State != mapreduce.JobComplete {
 		t.Errorf("the job is %v, of level %d", job.State, job.Level)
 	}
-	w.healthy()
+	w.Healthy()
 }
 
 // Levels for which a store has no time are planned in smaller steps.
 func TestLevelsThatTakeTooLong(t *testing.T) {
 	t.Run("levels", func(t *testing.T) {
-		s := open(t)
-		w := newWorld(t, s, 1)
-		id := w.submit(w.nodes[0], spec(), texts(900))
-		w.mapAll(w.nodes[0], id)
-		w.advance(w.nodes[0], id) // reads the order of the map units, in one range
-		w.endAll(w.nodes[0], id, w.session(w.nodes[0]))
-		if !w.advance(w.slow(s, 100), id) {
+		s := jobstest.Open(t)
+		w := jobstest.NewWorld(t, s, 1)
+		id := w.Submit(w.Nodes[0], jobstest.Spec(), jobstest.Texts(900))
+		w.MapAll(w.Nodes[0], id)
+		w.Advance(w.Nodes[0], id) // reads the order of the map units, in one range
+		w.EndAll(w.Nodes[0], id, w.Session(w.Nodes[0]))
+		if !w.Advance(slow(w, s, 100), id) {
 			t.Error("nothing was to be planned")
 		}
-		w.run(w.nodes[0], id)
-		w.spans(id)
-		if job := w.job(id); job.State != mapreduce.JobComplete {
+		w.Run(w.Nodes[0], id)
+		spans(w, id)
+		if job := w.Job(id); job.State != mapreduce.JobComplete {
 			t.Errorf("the job is %v, of level %d", job.State, job.Level)
 		}
-		w.healthy()
+		w.Healthy()
 	})
 	t.Run("tree", func(t *testing.T) {
-		s := open(t)
-		w := newWorld(t, s, 1)
-		docs := texts(900)
-		docs[400].parse = true
-		id := w.submitTree(w.nodes[0], docs, 3)
-		w.mapAll(w.nodes[0], id)
-		status, err := w.nodes[0].Levels.Status(w.ctx, id)
-		w.must(err)
-		w.must(w.nodes[0].Levels.PlantParsed(w.ctx, id, status.Epoch, w.plant(w.nodes[0], id)))
+		s := jobstest.Open(t)
+		w := jobstest.NewWorld(t, s, 1)
+		docs := jobstest.Texts(900)
+		docs[400].Parse = true
+		id := w.SubmitTree(w.Nodes[0], docs, 3)
+		w.MapAll(w.Nodes[0], id)
+		status, err := w.Nodes[0].Levels.Status(w.Ctx, id)
+		w.Must(err)
+		w.Must(w.Nodes[0].Levels.PlantParsed(w.Ctx, id, status.Epoch, w.Plant(w.Nodes[0], id)))
 		for done := false; !done; {
-			done, err = w.slow(s, 100).Levels.TreeStep(w.ctx, id, treeOver(status.Epoch, 3))
-			w.must(err)
+			done, err = slow(w, s, 100).Levels.TreeStep(w.Ctx, id, jobstest.TreeOver(status.Epoch, 3))
+			w.Must(err)
 		}
-		w.spans(id)
-		if diff := cmp.Diff([]int64{900, 300, 100, 34, 12, 4, 2, 1}, w.shape(id)); diff != "" {
+		spans(w, id)
+		if diff := cmp.Diff([]int64{900, 300, 100, 34, 12, 4, 2, 1}, w.Shape(id)); diff != "" {
 			t.Errorf("levels (-want +got):\n%s", diff)
 		}
-		w.healthy()
+		w.Healthy()
 	})
 }
 
 // spans holds which map units each reduce stands for against its inputs.
-func (w *world) spans(id mapreduce.JobID) {
+func spans(w *jobstest.World, id mapreduce.JobID) {
 	w.Helper()
-	ctl, err := w.look.View.Control(w.ctx, id)
-	w.must(err)
+	ctl, err := w.Look.View.Control(w.Ctx, id)
+	w.Must(err)
 	for level := 1; level < len(ctl.StageLevels()); level++ {
-		for _, u := range w.level(w.look, id, int64(level)) {
-			in := w.inputs(w.look, id, u, 1000)
+		for _, u := range w.Level(w.Look, id, int64(level)) {
+			in := w.Inputs(w.Look, id, u, 1000)
 			first, end := in[0].Index, in[len(in)-1].Index+1
 			if level > 1 {
 				first, end = in[0].Inputs.MapFirst, in[len(in)-1].Inputs.MapEnd
@@ -335,11 +336,11 @@ func (w *world) spans(id mapreduce.JobID) {
 // A store that fails again and again, as one that is locked, is said to be away:
 // callers may wait for it.
 func TestAStoreThatFailsForLongIsAway(t *testing.T) {
-	s := open(t)
-	w := newWorld(t, s, 1)
-	id := w.submit(w.nodes[0], spec(), texts(1))
-	j := jobs.New(store.NewDB(rushed{s, timeFor(0)}, store.Config{MaxBackoff: time.Millisecond, MaxAttempts: 3}), w.space, "slow", w.clock)
-	_, err := j.View.Job(w.ctx, id)
+	s := jobstest.Open(t)
+	w := jobstest.NewWorld(t, s, 1)
+	id := w.Submit(w.Nodes[0], jobstest.Spec(), jobstest.Texts(1))
+	j := jobs.New(store.NewDB(rushed{s, timeFor(0)}, store.Config{MaxBackoff: time.Millisecond, MaxAttempts: 3}), w.Space, "slow", w.Clock)
+	_, err := j.View.Job(w.Ctx, id)
 	if errs.KindOf(err) != errs.Unavailable || errs.ReasonOf(err) != errs.StoreAway || !errors.Is(err, store.ErrTooOld) {
 		t.Errorf("the error is %v: %q, %v", errs.KindOf(err), errs.ReasonOf(err), err)
 	}

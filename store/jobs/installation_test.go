@@ -12,6 +12,7 @@ import (
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/jobstest"
 	"github.com/coditect/mapreduce/store/keys"
 	"github.com/coditect/mapreduce/store/tuple"
 )
@@ -85,7 +86,7 @@ func TestInstallation(t *testing.T) {
 		}, store.ErrForeign, `"another"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := open(t)
+			s := jobstest.Open(t)
 			c.before(t, s)
 			j, before := installation(s, "prod"), contents(t, s)
 			inspected := j.Inspect(t.Context(), "a name")
@@ -124,7 +125,7 @@ func keysOf(pairs []store.KeyValue) map[string]bool {
 func TestInstallationsAtOnce(t *testing.T) {
 	testenv.Raced(t)
 
-	s := open(t)
+	s := jobstest.Open(t)
 	names := []string{"a", "b", "c", "d"}
 	got := make([]error, len(names))
 	var all sync.WaitGroup

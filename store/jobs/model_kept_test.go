@@ -10,6 +10,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/store/jobs/content"
+	"github.com/coditect/mapreduce/store/jobs/jobstest"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
@@ -23,9 +24,9 @@ func (m *machine) keep(t *rapid.T) {
 	i := rapid.SampledFrom(m.issued).Draw(t, "attempt")
 	data := []byte("chunk")
 	sum := sha256.Sum256(data)
-	err := m.node(t).Content.StorePut(m.ctx, putOf(i.job, i.unit, data, sum[:]), 0, data)
+	err := m.node(t).Content.StorePut(m.Ctx, jobstest.PutOf(i.job, i.unit, data, sum[:]), 0, data)
 	if errs.KindOf(err) != errs.Precondition { // the attempt is over, or another session's
-		m.must(err)
+		m.Must(err)
 	}
 }
 
@@ -52,7 +53,7 @@ func (m *machine) append(t *rapid.T) {
 	ok := u.owner != "" && u.owner == a.Session && u.attempt == i.unit.Attempt && !u.state.Ended() && a.First <= len(had)
 	now := slices.Clone(had)
 	for n := range rapid.IntRange(1, 3).Draw(t, "entries") {
-		entry := journalEntry(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "key"), a.Attempt)
+		entry := jobstest.JournalEntry(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "key"), a.Attempt)
 		if at := a.First + n; at < len(had) && rapid.Bool().Draw(t, "the same") {
 			entry = []byte(strings.TrimSuffix(had[at], lineEnd))
 		}
@@ -63,9 +64,9 @@ func (m *machine) append(t *rapid.T) {
 			now = append(now, string(entry)+lineEnd)
 		}
 	}
-	err := m.node(t).Content.AppendJournal(m.ctx, a)
+	err := m.node(t).Content.AppendJournal(m.Ctx, a)
 	if ok {
-		m.must(err)
+		m.Must(err)
 		u.journal = strings.Join(now, "")
 		return
 	}
@@ -89,19 +90,19 @@ func (m *machine) findMore(t *rapid.T) {
 	had := strings.SplitAfter(u.found, lineEnd)
 	had = had[:len(had)-1]
 	text, number := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "text"), rapid.IntRange(max(0, len(had)-2), len(had)+1).Draw(t, "number")
-	p := found(i.job, i.unit, number, text)
+	p := jobstest.Found(i.job, i.unit, number, text)
 	if p.Session = i.session; rapid.IntRange(0, 9).Draw(t, "stranger") == 0 {
 		p.Session = "a stranger"
 	}
 	ok := u.owner != "" && u.owner == p.Session && u.attempt == i.unit.Attempt && !u.state.Ended() &&
 		(number == len(had) || number < len(had) && had[number] == text+lineEnd)
-	err := m.node(t).Content.PutEvidence(m.ctx, p, []byte(text))
+	err := m.node(t).Content.PutEvidence(m.Ctx, p, []byte(text))
 	switch {
 	case ok && number == len(had):
 		u.found += text + lineEnd
-		m.must(err)
+		m.Must(err)
 	case ok:
-		m.must(err)
+		m.Must(err)
 	case err == nil || errs.KindOf(err) != errs.Precondition:
 		t.Fatalf("item %d, %q, of session %s for %+v: %v", number, text, p.Session, u, err)
 	}
@@ -109,10 +110,10 @@ func (m *machine) findMore(t *rapid.T) {
 
 // foundOf returns the evidence of a stored unit as the model has it.
 func (m *machine) foundOf(id mapreduce.JobID, u *records.Unit) (all string) {
-	items, err := m.look.Content.Evidence(m.ctx, id, u)
-	m.must(err)
+	items, err := m.Look.Content.Evidence(m.Ctx, id, u)
+	m.Must(err)
 	for n, e := range items {
-		m.must(m.look.Content.EvidenceText(m.ctx, id, u.ID, n, &e, func(part []byte) error {
+		m.Must(m.Look.Content.EvidenceText(m.Ctx, id, u.ID, n, &e, func(part []byte) error {
 			all += string(part)
 			return nil
 		}))
@@ -126,8 +127,8 @@ const lineEnd = "\xff"
 
 // journalOf returns the journal of a stored unit as the model has it.
 func (m *machine) journalOf(id mapreduce.JobID, u *records.Unit) (all string) {
-	entries, err := m.look.Content.Journal(m.ctx, id, u)
-	m.must(err)
+	entries, err := m.Look.Content.Journal(m.Ctx, id, u)
+	m.Must(err)
 	for _, e := range entries {
 		all += string(e) + lineEnd
 	}

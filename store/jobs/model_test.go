@@ -14,6 +14,7 @@ import (
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/fault"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/jobstest"
 	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
@@ -78,10 +79,10 @@ type msession struct {
 // A machine draws operations of several nodes and sessions, and holds what they
 // come to against the model.
 type machine struct {
-	*world
+	*jobstest.World
 	jobs     map[mapreduce.JobID]*mjob
 	sessions map[mapreduce.SessionID]*msession // alive
-	stale    []binding                         // bindings that have ended
+	stale    []jobstest.Binding                // bindings that have ended
 	issued   []issue
 	deleted  int
 }
@@ -89,7 +90,7 @@ type machine struct {
 func sorted[K ~string, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
 func (m *machine) node(t *rapid.T) *jobs.Jobs {
-	return m.nodes[rapid.IntRange(0, len(m.nodes)-1).Draw(t, "node")]
+	return m.Nodes[rapid.IntRange(0, len(m.Nodes)-1).Draw(t, "node")]
 }
 
 func (m *machine) pick(t *rapid.T) *mjob {
@@ -110,17 +111,17 @@ func (m *machine) submit(t *rapid.T) {
 	if len(m.jobs) >= 3 {
 		return
 	}
-	docs := make([]document, rapid.IntRange(1, 6).Draw(t, "documents"))
+	docs := make([]jobstest.Document, rapid.IntRange(1, 6).Draw(t, "documents"))
 	for i := range docs {
-		docs[i] = document{id: fmt.Sprintf("d%d", i), text: fmt.Appendf(nil, "some text %d", i), chunks: rapid.IntRange(1, 3).Draw(t, "chunks")}
-		if docs[i].parse = rapid.IntRange(0, 5).Draw(t, "parse") == 0; docs[i].parse {
-			docs[i].chunks = 1
+		docs[i] = jobstest.Document{ID: fmt.Sprintf("d%d", i), Text: fmt.Appendf(nil, "some text %d", i), Chunks: rapid.IntRange(1, 3).Draw(t, "chunks")}
+		if docs[i].Parse = rapid.IntRange(0, 5).Draw(t, "parse") == 0; docs[i].Parse {
+			docs[i].Chunks = 1
 		}
 	}
 	j := m.node(t)
-	s := spec()
-	s.RequestID = mapreduce.RequestID(m.name("request"))
-	id := m.world.submit(j, s, docs)
+	s := jobstest.Spec()
+	s.RequestID = mapreduce.RequestID(m.Name("request"))
+	id := m.World.Submit(j, s, docs)
 	m.jobs[id] = &mjob{id: id, units: make(map[string]*munit), keeps: rapid.Bool().Draw(t, "keeps")}
 	m.adopt(id)
 }
@@ -129,8 +130,8 @@ func (m *machine) submit(t *rapid.T) {
 // store.
 func (m *machine) adopt(id mapreduce.JobID) {
 	k := m.jobs[id]
-	ctl, err := m.look.View.Control(m.ctx, id)
-	m.must(err)
+	ctl, err := m.Look.View.Control(m.Ctx, id)
+	m.Must(err)
 	k.state, k.open = mapreduce.JobState(ctl.State), ctl.OpenLevel()
 	stored := m.stored(id)
 	for name, u := range stored {
@@ -153,11 +154,11 @@ func (m *machine) adopt(id mapreduce.JobID) {
 }
 
 func (m *machine) stored(id mapreduce.JobID) map[string]*records.Unit {
-	ctl, err := m.look.View.Control(m.ctx, id)
-	m.must(err)
+	ctl, err := m.Look.View.Control(m.Ctx, id)
+	m.Must(err)
 	all := make(map[string]*records.Unit)
 	for level := int64(-1); level < int64(len(ctl.Levels)); level++ {
-		for _, u := range m.level(m.look, id, level) {
+		for _, u := range m.Level(m.Look, id, level) {
 			all[string(u.ID)] = u
 		}
 	}
@@ -168,16 +169,16 @@ func (m *machine) enter(t *rapid.T) {
 	if len(m.sessions) >= 4 {
 		return
 	}
-	n := rapid.IntRange(0, len(m.nodes)-1).Draw(t, "node")
-	s := m.session(m.nodes[n])
-	m.sessions[s.id] = &msession{n, s.epoch}
+	n := rapid.IntRange(0, len(m.Nodes)-1).Draw(t, "node")
+	s := m.Session(m.Nodes[n])
+	m.sessions[s.ID] = &msession{n, s.Epoch}
 }
 
 func (m *machine) claim(t *rapid.T) {
 	k, id := m.pick(t), m.pickSession(t)
 	s := m.sessions[id]
 	slots := rapid.IntRange(1, 4).Draw(t, "slots")
-	units := m.world.claim(m.nodes[s.node], k.id, binding{id, s.epoch}, slots)
+	units := m.World.Claim(m.Nodes[s.node], k.id, jobstest.Binding{ID: id, Epoch: s.epoch}, slots)
 	want := 0
 	if k.state.Running() {
 		want = min(slots, k.waiting())
@@ -202,7 +203,7 @@ func (m *machine) claimInVain(t *rapid.T) {
 		return
 	}
 	k, s := m.pick(t), rapid.SampledFrom(m.stale).Draw(t, "binding")
-	if units := m.world.claim(m.node(t), k.id, s, 3); len(units) > 0 {
+	if units := m.World.Claim(m.node(t), k.id, s, 3); len(units) > 0 {
 		t.Fatalf("a session that was given up claimed %v", units)
 	}
 }
@@ -225,7 +226,7 @@ func (m *machine) finish(t *rapid.T) {
 		issues = append(issues, i)
 		turn.Reports = append(turn.Reports, queue.Report{Report: m.draw(t, i), Jitter: 0.5, Session: i.session})
 	}
-	res := m.turn(m.node(t), &turn)
+	res := m.Turn(m.node(t), &turn)
 	failing := false
 	for n, i := range issues {
 		r := turn.Reports[n].Report
@@ -243,18 +244,18 @@ func (m *machine) finish(t *rapid.T) {
 func (m *machine) draw(t *rapid.T, i issue) *mapreduce.Report {
 	switch rapid.IntRange(0, 9).Draw(t, "outcome") {
 	case 0:
-		return errored(i.job, i.unit, mapreduce.Retryable)
+		return jobstest.Errored(i.job, i.unit, mapreduce.Retryable)
 	case 1:
-		return errored(i.job, i.unit, mapreduce.PermanentUnit)
+		return jobstest.Errored(i.job, i.unit, mapreduce.PermanentUnit)
 	case 2:
-		return errored(i.job, i.unit, mapreduce.PermanentJob)
+		return jobstest.Errored(i.job, i.unit, mapreduce.PermanentJob)
 	case 3:
-		return returned(i.job, i.unit)
+		return jobstest.Returned(i.job, i.unit)
 	case 4, 5:
 		handle := rapid.SampledFrom([]string{"batch", "person"}).Draw(t, "handle")
-		return parked(i.job, i.unit, handle, time.Duration(rapid.IntRange(0, 1).Draw(t, "minutes"))*time.Minute)
+		return jobstest.Parked(i.job, i.unit, handle, time.Duration(rapid.IntRange(0, 1).Draw(t, "minutes"))*time.Minute)
 	}
-	return done(i.job, i.unit)
+	return jobstest.Done(i.job, i.unit)
 }
 
 // expect applies a report to the model and returns the verdicts that it may
@@ -360,11 +361,11 @@ func (m *machine) rebind(t *rapid.T) {
 		}
 	}
 	if s := m.sessions[id]; s != nil {
-		m.stale = append(m.stale, binding{id, s.epoch})
+		m.stale = append(m.stale, jobstest.Binding{ID: id, Epoch: s.epoch})
 	}
-	n := rapid.IntRange(0, len(m.nodes)-1).Draw(t, "node")
-	s, b := m.bind(m.nodes[n], id, holding...)
-	m.sessions[id] = &msession{n, s.epoch}
+	n := rapid.IntRange(0, len(m.Nodes)-1).Draw(t, "node")
+	s, b := m.Bind(m.Nodes[n], id, holding...)
+	m.sessions[id] = &msession{n, s.Epoch}
 	if got, want := len(b.Kept), len(m.processing(id)); got != want {
 		t.Fatalf("session %s keeps %d attempts, want %d", id, got, want)
 	}
@@ -392,21 +393,21 @@ func (m *machine) expire(t *rapid.T) {
 	}
 	j := m.node(t)
 	for range 100 {
-		loss, err := j.Sessions.Expire(m.ctx, id, m.nodes[s.node].Node(), s.epoch, running)
-		m.must(err)
+		loss, err := j.Sessions.Expire(m.Ctx, id, m.Nodes[s.node].Node(), s.epoch, running)
+		m.Must(err)
 		if loss.Done {
 			break
 		}
 	}
-	m.stale = append(m.stale, binding{id, s.epoch})
+	m.stale = append(m.stale, jobstest.Binding{ID: id, Epoch: s.epoch})
 	delete(m.sessions, id)
 }
 
 func (m *machine) wakeup(t *rapid.T) {
 	k := m.pick(t)
 	j := m.node(t)
-	refs, next, err := j.Queue.Sleepers(m.ctx, k.id, "", 100)
-	m.must(err)
+	refs, next, err := j.Queue.Sleepers(m.Ctx, k.id, "", 100)
+	m.Must(err)
 	if next != "" {
 		t.Fatalf("more than 100 units are parked, behind %s", next)
 	}
@@ -428,8 +429,8 @@ func (m *machine) wakeup(t *rapid.T) {
 			t.Fatalf("unit %s backs off, and nobody is told", name)
 		}
 	}
-	_, err = j.Queue.Wakeup(m.ctx, k.id, due)
-	m.must(err)
+	_, err = j.Queue.Wakeup(m.Ctx, k.id, due)
+	m.Must(err)
 }
 
 // wake wakes a unit by a handle that it may be parked under, or may not.
@@ -438,8 +439,8 @@ func (m *machine) wake(t *rapid.T) {
 	name := rapid.SampledFrom(sorted(k.units)).Draw(t, "unit")
 	u := k.units[name]
 	handle := rapid.SampledFrom([]string{"batch", "person"}).Draw(t, "handle")
-	answer := m.name("answer")
-	got, candidate, err := m.node(t).Queue.Wake(m.ctx, k.id, mapreduce.UnitID(name), mapreduce.WakeCall{Handle: handle, Answer: []byte(answer)})
+	answer := m.Name("answer")
+	got, candidate, err := m.node(t).Queue.Wake(m.Ctx, k.id, mapreduce.UnitID(name), mapreduce.WakeCall{Handle: handle, Answer: []byte(answer)})
 	switch {
 	case u.handle == handle && u.state == mapreduce.Pending:
 		u.handle, u.woken, u.answer = "", handle, answer
@@ -450,7 +451,7 @@ func (m *machine) wake(t *rapid.T) {
 		}
 		return
 	}
-	m.must(err)
+	m.Must(err)
 	if got.ID != mapreduce.UnitID(name) || (candidate != nil) != (u.state == mapreduce.Pending && !u.sleeps()) {
 		t.Fatalf("waking %s by %q, which is %+v: returned %v, to be claimed at %v", name, handle, u, got, candidate)
 	}
@@ -458,8 +459,8 @@ func (m *machine) wake(t *rapid.T) {
 
 // answered returns the answer that attempts at a unit are given.
 func (m *machine) answered(id mapreduce.JobID, name string) string {
-	call, err := m.look.Queue.WakeCall(m.ctx, id, mapreduce.UnitID(name))
-	m.must(err)
+	call, err := m.Look.Queue.WakeCall(m.Ctx, id, mapreduce.UnitID(name))
+	m.Must(err)
 	if call == nil {
 		return ""
 	}
@@ -468,8 +469,8 @@ func (m *machine) answered(id mapreduce.JobID, name string) string {
 
 // handle returns what a stored unit is parked under.
 func (m *machine) handle(id mapreduce.JobID, u *records.Unit) string {
-	all, err := m.look.Queue.Parkings(m.ctx, id, []*records.Unit{u})
-	m.must(err)
+	all, err := m.Look.Queue.Parkings(m.Ctx, id, []*records.Unit{u})
+	m.Must(err)
 	if p := all[u.ID]; p != nil {
 		return p.Handle
 	}
@@ -478,13 +479,13 @@ func (m *machine) handle(id mapreduce.JobID, u *records.Unit) string {
 
 func (m *machine) advance(t *rapid.T) {
 	k := m.pick(t)
-	m.world.advance(m.node(t), k.id)
+	m.World.Advance(m.node(t), k.id)
 	m.adopt(k.id)
 }
 
 func (m *machine) pause(t *rapid.T) {
 	k := m.pick(t)
-	err := m.node(t).Lifecycle.Pause(m.ctx, k.id, records.AnyEpoch, "asked for")
+	err := m.node(t).Lifecycle.Pause(m.Ctx, k.id, records.AnyEpoch, "asked for")
 	if (err == nil) != (k.state.Running() || k.state == mapreduce.JobPaused) {
 		t.Fatalf("pause of a job that is %v: %v", k.state, err)
 	}
@@ -495,7 +496,7 @@ func (m *machine) pause(t *rapid.T) {
 
 func (m *machine) fail(t *rapid.T) {
 	k := m.pick(t)
-	m.must(m.node(t).Lifecycle.Fail(m.ctx, k.id, records.AnyEpoch, "it cannot go on"))
+	m.Must(m.node(t).Lifecycle.Fail(m.Ctx, k.id, records.AnyEpoch, "it cannot go on"))
 	if k.state.Running() {
 		k.state = mapreduce.JobFailed
 	}
@@ -503,7 +504,7 @@ func (m *machine) fail(t *rapid.T) {
 
 func (m *machine) resume(t *rapid.T) {
 	k := m.pick(t)
-	err := m.node(t).Lifecycle.Resume(m.ctx, k.id, mapreduce.Resume{})
+	err := m.node(t).Lifecycle.Resume(m.Ctx, k.id, mapreduce.Resume{})
 	before := k.state
 	if errs.KindOf(err) == errs.Unavailable && err != nil {
 		m.retried(k, true) // a unit still runs: what was begun stands
@@ -546,7 +547,7 @@ func (m *machine) retried(k *mjob, partly bool) {
 
 func (m *machine) cancel(t *rapid.T) {
 	k := m.pick(t)
-	err := m.node(t).Lifecycle.Cancel(m.ctx, k.id)
+	err := m.node(t).Lifecycle.Cancel(m.Ctx, k.id)
 	ok := k.state == mapreduce.JobCancelled || k.state.CanBecome(mapreduce.JobCancelled)
 	if (err == nil) != ok {
 		t.Fatalf("cancel of a job that is %v: %v", k.state, err)
@@ -562,8 +563,8 @@ func (m *machine) sweep(t *rapid.T) {
 	var cursor []byte
 	for swept := false; !swept; {
 		var err error
-		cursor, swept, err = j.Lifecycle.SweepCancelled(m.ctx, k.id, cursor)
-		m.must(err)
+		cursor, swept, err = j.Lifecycle.SweepCancelled(m.Ctx, k.id, cursor)
+		m.Must(err)
 	}
 	if k.state != mapreduce.JobCancelled {
 		return
@@ -580,7 +581,7 @@ func (m *machine) sweep(t *rapid.T) {
 
 func (m *machine) remove(t *rapid.T) {
 	k := m.pick(t)
-	err := m.node(t).Lifecycle.Delete(m.ctx, k.id)
+	err := m.node(t).Lifecycle.Delete(m.Ctx, k.id)
 	if errs.KindOf(err) == errs.NotFound && err != nil {
 		err = nil // an earlier run of it deleted the job
 	}
@@ -594,8 +595,8 @@ func (m *machine) remove(t *rapid.T) {
 }
 
 func (m *machine) seal(t *rapid.T) {
-	_, err := m.node(t).Audit.Seal(m.ctx, m.pick(t).id)
-	m.must(err)
+	_, err := m.node(t).Audit.Seal(m.Ctx, m.pick(t).id)
+	m.Must(err)
 }
 
 func (m *machine) check(t *rapid.T) {
@@ -622,7 +623,7 @@ func (m *machine) check(t *rapid.T) {
 			}
 			spent += u.spent
 		}
-		job, gone := m.job(id), int64(0)
+		job, gone := m.Job(id), int64(0)
 		if job.ParkedUnits != parkedOf(k) {
 			t.Fatalf("job %s says that %d units are parked, want %d", id, job.ParkedUnits, parkedOf(k))
 		}
@@ -634,7 +635,7 @@ func (m *machine) check(t *rapid.T) {
 				id, job.State, job.TotalTokens.Total(), gone, k.state, spent+k.gone, k.gone)
 		}
 	}
-	for _, f := range m.findings() {
+	for _, f := range m.Findings() {
 		t.Errorf("check: %s %s: %s", f.Job, f.Key, f.Message)
 	}
 }
@@ -650,9 +651,9 @@ func parkedOf(k *mjob) (n int64) {
 
 func runMachine(t *rapid.T, s, sound store.Store, after func()) {
 	m := &machine{
-		world: newWorld(t, s, 3), jobs: make(map[mapreduce.JobID]*mjob), sessions: make(map[mapreduce.SessionID]*msession),
+		World: jobstest.NewWorld(t, s, 3), jobs: make(map[mapreduce.JobID]*mjob), sessions: make(map[mapreduce.SessionID]*msession),
 	}
-	m.look = newWorld(t, sound, 1).nodes[0]
+	m.Look = jobstest.NewWorld(t, sound, 1).Nodes[0]
 	t.Repeat(map[string]func(*rapid.T){
 		"submit": m.submit, "submit again": m.submit, "enter": m.enter, "claim": m.claim, "claim again": m.claim, "claim in vain": m.claimInVain,
 		"finish": m.finish, "finish again": m.finish, "finish more": m.finish, "rebind": m.rebind, "expire": m.expire,
@@ -663,7 +664,7 @@ func runMachine(t *rapid.T, s, sound store.Store, after func()) {
 
 func TestAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := open(t)
+		s := jobstest.Open(t)
 		runMachine(t, s, s, func() {})
 	})
 }
@@ -672,7 +673,7 @@ func TestAgainstModel(t *testing.T) {
 // recognise their own success.
 func TestAgainstModelTwice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := open(t)
+		s := jobstest.Open(t)
 		f := fault.New(s, fault.Config{Seed: 1, Rates: fault.Rates{fault.UnknownCommitted: 0.6}})
 		runMachine(t, f, s, f.Settle)
 	})
@@ -680,7 +681,7 @@ func TestAgainstModelTwice(t *testing.T) {
 
 func TestAgainstModelUnderFaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := open(t)
+		s := jobstest.Open(t)
 		seed := rapid.Uint64().Draw(t, "seed")
 		rates := fault.Retryable(0.03)
 		rates[fault.Rerun] = 0.2

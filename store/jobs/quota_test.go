@@ -20,6 +20,7 @@ import (
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/fault"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/jobstest"
 	"github.com/coditect/mapreduce/store/jobs/lifecycle"
 	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
@@ -67,7 +68,7 @@ type fleetOf struct {
 
 // A bindingOf is a session that a node has bound.
 type bindingOf struct {
-	binding
+	jobstest.Binding
 	node mapreduce.NodeID
 }
 
@@ -114,7 +115,7 @@ func (f *fleetOf) life(ctx context.Context, seed uint64) {
 		f.kills.Add(1)
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if a.binding.id != "" {
+		if a.binding.ID != "" {
 			f.lost = append(f.lost, a.binding)
 		}
 	}()
@@ -127,9 +128,9 @@ func (f *fleetOf) life(ctx context.Context, seed uint64) {
 }
 
 func (a *actor) bind(ctx context.Context) error {
-	s := binding{id: mapreduce.SessionID(a.name("session")), epoch: a.now().UnixMicro()}
+	s := jobstest.Binding{ID: mapreduce.SessionID(a.name("session")), Epoch: a.now().UnixMicro()}
 	a.binding = bindingOf{s, a.j.Node()}
-	_, err := a.j.Sessions.Bind(ctx, &mapreduce.Hello{Session: s.id, Slots: 10}, "", s.epoch)
+	_, err := a.j.Sessions.Bind(ctx, &mapreduce.Hello{Session: s.ID, Slots: 10}, "", s.Epoch)
 	return err
 }
 
@@ -180,7 +181,7 @@ func (a *actor) pick() mapreduce.JobID {
 
 // submit submits some documents for one of the tenants. What is refused, it gives up.
 func (a *actor) submit(ctx context.Context) error {
-	s := spec()
+	s := jobstest.Spec()
 	s.Tenant = mapreduce.TenantID([]string{"a", "a", "b"}[a.IntN(3)])
 	s.Budget = int64(1+a.IntN(4)) * 1000
 	if a.IntN(3) == 0 {
@@ -190,15 +191,15 @@ func (a *actor) submit(ctx context.Context) error {
 	if err := a.j.Submit.Begin(ctx, id, s); err != nil {
 		return err
 	}
-	p := &lifecycle.Publication{Spec: s, Shards: 1, Level: mapLevel}
-	for n, d := range texts(1 + a.IntN(8)) {
-		b := batch(d, int64(n), 1)
+	p := &lifecycle.Publication{Spec: s, Shards: 1, Level: jobstest.MapLevel}
+	for n, d := range jobstest.Texts(1 + a.IntN(8)) {
+		b := jobstest.Batch(d, int64(n), 1)
 		if err := a.j.Submit.Stage(ctx, id, &b); err != nil {
 			return errors.Join(err, a.j.Submit.Abandon(ctx, id))
 		}
 		p.Documents++
 		p.Map += int64(len(b.Units))
-		p.Characters += int64(len(d.text))
+		p.Characters += int64(len(d.Text))
 	}
 	if a.IntN(10) == 0 {
 		return a.j.Submit.Abandon(ctx, id)
@@ -219,7 +220,7 @@ func (a *actor) work(ctx context.Context, id mapreduce.JobID) error {
 		if r.Job != id || a.IntN(4) == 0 {
 			return false
 		}
-		t.Reports = append(t.Reports, queue.Report{Report: r, Session: a.binding.id})
+		t.Reports = append(t.Reports, queue.Report{Report: r, Session: a.binding.ID})
 		return true
 	})
 	found, _, err := a.j.Queue.Scan(ctx, id, queue.Stretch{To: keys.Seq(20, 0), Returned: true})
@@ -228,7 +229,7 @@ func (a *actor) work(ctx context.Context, id mapreduce.JobID) error {
 	}
 	if len(found) > 0 {
 		t.Claim = &queue.Claim{
-			ID: a.name("claim"), Workers: []queue.WorkerSlots{{Session: a.binding.id, Epoch: a.binding.epoch, Slots: 1 + a.IntN(6)}}, Candidates: found,
+			ID: a.name("claim"), Workers: []queue.WorkerSlots{{Session: a.binding.ID, Epoch: a.binding.Epoch, Slots: 1 + a.IntN(6)}}, Candidates: found,
 		}
 	}
 	res, err := a.j.Turns.FinishAndClaim(ctx, t)
@@ -239,12 +240,12 @@ func (a *actor) work(ctx context.Context, id mapreduce.JobID) error {
 		a.refused.Store("claim", true)
 	}
 	for _, c := range res.Claimed {
-		r := done(id, c.Unit)
+		r := jobstest.Done(id, c.Unit)
 		switch a.IntN(12) {
 		case 0:
-			r = errored(id, c.Unit, mapreduce.PermanentUnit)
+			r = jobstest.Errored(id, c.Unit, mapreduce.PermanentUnit)
 		case 1:
-			r = returned(id, c.Unit)
+			r = jobstest.Returned(id, c.Unit)
 		}
 		a.held = append(a.held, r)
 	}
@@ -260,11 +261,11 @@ func (a *actor) advance(ctx context.Context, id mapreduce.JobID) error {
 	switch {
 	case s.Completed == 0:
 		return a.j.Lifecycle.Fail(ctx, id, records.AnyEpoch, "all failed")
-	case rootOf(s):
+	case jobstest.RootOf(s):
 		a.met.Store("complete", true)
 		return a.j.Levels.CompleteWith(ctx, id, s.Epoch, []byte("the result"))
 	}
-	next := nextOf(s)
+	next := jobstest.NextOf(s)
 	for finished := false; !finished && err == nil; {
 		_, finished, err = a.j.Levels.PlanStep(ctx, id, next)
 	}
@@ -312,7 +313,7 @@ func (a *actor) takeOver(ctx context.Context, back bool) error {
 	s := a.lost[a.IntN(len(a.lost))]
 	a.mu.Unlock()
 	for {
-		loss, err := a.j.Sessions.Expire(ctx, s.id, s.node, s.epoch, nil)
+		loss, err := a.j.Sessions.Expire(ctx, s.ID, s.node, s.Epoch, nil)
 		if err != nil {
 			return err
 		}
@@ -338,10 +339,10 @@ func (a *actor) takeOver(ctx context.Context, back bool) error {
 		}
 	}
 	epoch := a.now().UnixMicro()
-	_, err := a.j.Sessions.Bind(ctx, &mapreduce.Hello{Session: s.id, Slots: 10, Holding: holding[max(0, len(holding)-200):]}, "", epoch)
+	_, err := a.j.Sessions.Bind(ctx, &mapreduce.Hello{Session: s.ID, Slots: 10, Holding: holding[max(0, len(holding)-200):]}, "", epoch)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.lost = append(a.lost, bindingOf{binding{s.id, epoch}, a.j.Node()})
+	a.lost = append(a.lost, bindingOf{jobstest.Binding{ID: s.ID, Epoch: epoch}, a.j.Node()})
 	return err
 }
 
@@ -416,7 +417,7 @@ func (f *fleetOf) enough() bool {
 func TestQuotasAreExactUnderKills(t *testing.T) {
 	testenv.Raced(t)
 
-	f := &fleetOf{t: t, store: open(t), space: keys.New()}
+	f := &fleetOf{t: t, store: jobstest.Open(t), space: keys.New()}
 	ctx, stop := context.WithCancel(t.Context())
 	var nodes, watcher sync.WaitGroup
 	looks := 0
@@ -456,7 +457,7 @@ func (f *fleetOf) settle() {
 	}
 	for _, s := range f.lost {
 		for {
-			loss, err := j.Sessions.Expire(ctx, s.id, s.node, s.epoch, nil)
+			loss, err := j.Sessions.Expire(ctx, s.ID, s.node, s.Epoch, nil)
 			must("expire", err)
 			if loss.Done {
 				break
@@ -515,13 +516,13 @@ func (f *fleetOf) sound(j *jobs.Jobs, submissions bool) {
 
 // What is asked for twice, because the outcome of a commit was not known, is counted once.
 func TestUseIsCountedOnce(t *testing.T) {
-	broken := fault.New(open(t), fault.Config{})
-	w := newWorld(t, broken, 1)
-	j := w.nodes[0]
+	broken := fault.New(jobstest.Open(t), fault.Config{})
+	w := jobstest.NewWorld(t, broken, 1)
+	j := w.Nodes[0]
 	j.SetRules(quotaRules)
-	s := spec()
+	s := jobstest.Spec()
 	s.Tenant, s.Budget = "a", 1000
-	f := &fleetOf{t: t, store: w.store, space: w.space}
+	f := &fleetOf{t: t, store: w.Store, space: w.Space}
 	used := func(jobs, unended, units, bytes, tokens int64) {
 		t.Helper()
 		got, err := f.uses(t.Context())
@@ -540,77 +541,77 @@ func TestUseIsCountedOnce(t *testing.T) {
 		}
 	}
 	id := mapreduce.JobID("job-1")
-	doubt("begin", func() error { return j.Submit.Begin(w.ctx, id, s) })
+	doubt("begin", func() error { return j.Submit.Begin(w.Ctx, id, s) })
 	used(0, 0, 0, 0, 0)
-	d := texts(1)[0]
-	b := batch(d, 0, 1)
-	doubt("stage", func() error { return j.Submit.Stage(w.ctx, id, &b) })
-	size := int64(len(d.text))
+	d := jobstest.Texts(1)[0]
+	b := jobstest.Batch(d, 0, 1)
+	doubt("stage", func() error { return j.Submit.Stage(w.Ctx, id, &b) })
+	size := int64(len(d.Text))
 	used(0, 0, 1, size, 0)
 	doubt("publish", func() error {
-		_, err := j.Submit.Publish(w.ctx, id, &lifecycle.Publication{Spec: s, Shards: 1, Level: mapLevel, Map: 1, Documents: 1, Characters: size})
+		_, err := j.Submit.Publish(w.Ctx, id, &lifecycle.Publication{Spec: s, Shards: 1, Level: jobstest.MapLevel, Map: 1, Documents: 1, Characters: size})
 		return err
 	})
 	used(1, 1, 1, size, 1000)
-	doubt("cancel", func() error { return j.Lifecycle.Cancel(w.ctx, id) })
+	doubt("cancel", func() error { return j.Lifecycle.Cancel(w.Ctx, id) })
 	used(1, 0, 1, size, 0)
-	doubt("sweep", func() error { return sweepJob(w.ctx, j, id) })
+	doubt("sweep", func() error { return sweepJob(w.Ctx, j, id) })
 	used(1, 0, 0, size, 0)
-	doubt("delete", func() error { return j.Lifecycle.Delete(w.ctx, id) })
+	doubt("delete", func() error { return j.Lifecycle.Delete(w.Ctx, id) })
 	used(0, 0, 0, 0, 0)
-	w.healthy()
+	w.Healthy()
 }
 
 // A submission that goes no further costs no other its place, and what it would take is not
 // used when it is given up. One that comes too late is refused when it is published.
 func TestHalfOpenSubmissions(t *testing.T) {
-	w := newWorld(t, open(t), 1)
-	j := w.nodes[0]
+	w := jobstest.NewWorld(t, jobstest.Open(t), 1)
+	j := w.Nodes[0]
 	j.SetRules(func(mapreduce.TenantID) mapreduce.TenantRule {
 		return mapreduce.TenantRule{Quota: mapreduce.Quota{Jobs: 1, UnendedJobs: 1, TokensPerDay: 1000}}
 	})
-	s := spec()
+	s := jobstest.Spec()
 	s.Tenant, s.Budget = "a", 1000
 	stage := func(id mapreduce.JobID) *lifecycle.Publication {
-		p, err := w.stage(j, id, s, 1, texts(1))
-		w.must(err)
+		p, err := w.Stage(j, id, s, 1, jobstest.Texts(1))
+		w.Must(err)
 		return p
 	}
 	half, late := stage("job-half"), stage("job-late")
-	_, err := j.Submit.Publish(w.ctx, "job-whole", stage("job-whole"))
-	w.must(err)
+	_, err := j.Submit.Publish(w.Ctx, "job-whole", stage("job-whole"))
+	w.Must(err)
 
-	if _, err := j.Submit.Publish(w.ctx, "job-late", late); errs.KindOf(err) != errs.Exhausted || errs.ReasonOf(err) != mapreduce.QuotaExceeded {
+	if _, err := j.Submit.Publish(w.Ctx, "job-late", late); errs.KindOf(err) != errs.Exhausted || errs.ReasonOf(err) != mapreduce.QuotaExceeded {
 		t.Errorf("a second job is published: %v", err)
 	}
-	w.must(j.Submit.Abandon(w.ctx, "job-half", "job-late"))
-	if found := w.sound(); len(found) > 0 {
+	w.Must(j.Submit.Abandon(w.Ctx, "job-half", "job-late"))
+	if found := w.Sound(); len(found) > 0 {
 		t.Errorf("doctor finds %q", found)
 	}
-	if err := j.Submit.Begin(w.ctx, "job-next", s); errs.ReasonOf(err) != mapreduce.QuotaExceeded {
+	if err := j.Submit.Begin(w.Ctx, "job-next", s); errs.ReasonOf(err) != mapreduce.QuotaExceeded {
 		t.Errorf("a submission begins for which there is no place: %v", err)
 	}
-	w.must(j.Lifecycle.Cancel(w.ctx, "job-whole"))
-	w.must(sweepJob(w.ctx, j, "job-whole"))
-	w.must(j.Lifecycle.Delete(w.ctx, "job-whole"))
-	if _, err := j.Submit.Publish(w.ctx, "job-half", half); err == nil {
+	w.Must(j.Lifecycle.Cancel(w.Ctx, "job-whole"))
+	w.Must(sweepJob(w.Ctx, j, "job-whole"))
+	w.Must(j.Lifecycle.Delete(w.Ctx, "job-whole"))
+	if _, err := j.Submit.Publish(w.Ctx, "job-half", half); err == nil {
 		t.Error("a submission that was given up becomes a job")
 	}
-	_, err = j.Submit.Publish(w.ctx, "job-last", stage("job-last"))
-	w.must(err)
-	w.healthy()
+	_, err = j.Submit.Publish(w.Ctx, "job-last", stage("job-last"))
+	w.Must(err)
+	w.Healthy()
 }
 
 // What is refused says whose quota it was, how much is used and was asked for, and when to
 // try again where that helps.
 func TestWhatQuotasSay(t *testing.T) {
-	w := newWorld(t, open(t), 1)
-	j := w.nodes[0]
+	w := jobstest.NewWorld(t, jobstest.Open(t), 1)
+	j := w.Nodes[0]
 	quota := mapreduce.Quota{}
 	j.SetRules(func(mapreduce.TenantID) mapreduce.TenantRule { return mapreduce.TenantRule{Quota: quota} })
-	s := spec()
+	s := jobstest.Spec()
 	s.Tenant, s.Budget = "a", 100
-	w.submit(j, s, texts(3))
+	w.Submit(j, s, jobstest.Texts(3))
 	for _, tt := range []struct {
 		quota mapreduce.Quota
 		want  string
@@ -624,7 +625,7 @@ func TestWhatQuotasSay(t *testing.T) {
 		{mapreduce.Quota{TokensPerDay: 99}, `tenant "a" has a quota (tokens_per_day) of 99, uses 100, and asks for 100 more: set a smaller budget, or wait for the next day`, false},
 	} {
 		quota = tt.quota
-		_, err := w.stage(j, mapreduce.JobID(w.name("job")), s, 1, texts(1))
+		_, err := w.Stage(j, mapreduce.JobID(w.Name("job")), s, 1, jobstest.Texts(1))
 		known, ok := errors.AsType[*errs.Error](err)
 		if !ok || known.Kind != errs.Exhausted || known.Reason != mapreduce.QuotaExceeded || known.Message != tt.want || (known.RetryAfter > 0) != tt.waits {
 			t.Errorf("%+v: %v\nwant %s, waiting helps: %t", tt.quota, err, tt.want, tt.waits)
@@ -634,20 +635,20 @@ func TestWhatQuotasSay(t *testing.T) {
 
 // Counters that are wrong are found, and corrected by as much.
 func TestCountersAreCorrected(t *testing.T) {
-	w := newWorld(t, open(t), 1)
-	s := spec()
+	w := jobstest.NewWorld(t, jobstest.Open(t), 1)
+	s := jobstest.Spec()
 	s.Tenant = "a"
-	w.submit(w.nodes[0], s, texts(2))
-	w.healthy()
-	w.write(func(tx store.Tx) {
-		tx.Add(w.space.Tenant("a").Use(keys.UsedUnits, 0), 5)
-		tx.Add(w.space.Tenant("c").Use(keys.UsedCalls, 0), 1)
+	w.Submit(w.Nodes[0], s, jobstest.Texts(2))
+	w.Healthy()
+	w.Write(func(tx store.Tx) {
+		tx.Add(w.Space.Tenant("a").Use(keys.UsedUnits, 0), 5)
+		tx.Add(w.Space.Tenant("c").Use(keys.UsedCalls, 0), 1)
 	})
-	if found := w.findings(); len(found) != 2 {
+	if found := w.Findings(); len(found) != 2 {
 		t.Errorf("%v, want two findings", found)
 	}
 	var corrected []string
-	w.must(w.look.Check.RepairUses(w.ctx, func(f mapreduce.Finding) error {
+	w.Must(w.Look.Check.RepairUses(w.Ctx, func(f mapreduce.Finding) error {
 		corrected = append(corrected, f.Message)
 		return nil
 	}))
@@ -655,23 +656,23 @@ func TestCountersAreCorrected(t *testing.T) {
 	if !slices.Equal(corrected, want) {
 		t.Errorf("corrected: %q, want %q", corrected, want)
 	}
-	w.healthy()
+	w.Healthy()
 }
 
 // Jobs go that ended longer ago than they are kept: by the rule of their tenant or their own
 // time, whichever is shorter. The log of the tenant says so, and no other job is touched.
 func TestRetention(t *testing.T) {
-	w := newWorld(t, open(t), 1)
-	j := w.nodes[0]
+	w := jobstest.NewWorld(t, jobstest.Open(t), 1)
+	j := w.Nodes[0]
 	j.SetRules(func(t mapreduce.TenantID) mapreduce.TenantRule {
 		return map[mapreduce.TenantID]mapreduce.TenantRule{"a": {Keep: time.Hour}, "b": {}}[t]
 	})
 	submit := func(tenant mapreduce.TenantID, keep time.Duration, run bool) mapreduce.JobID {
-		s := spec()
+		s := jobstest.Spec()
 		s.Tenant, s.Keep = tenant, keep
-		id := w.submit(j, s, texts(2))
+		id := w.Submit(j, s, jobstest.Texts(2))
 		if run {
-			w.run(j, id)
+			w.Run(j, id)
 		}
 		return id
 	}
@@ -679,29 +680,29 @@ func TestRetention(t *testing.T) {
 	longer, ofB, ownOfB, runs := submit("a", 48*time.Hour, true), submit("b", 0, true), submit("b", time.Minute, true), submit("a", time.Minute, false)
 	gone := func(after time.Duration, want ...mapreduce.JobID) {
 		t.Helper()
-		w.micro += after.Microseconds()
-		expired, err := j.Lifecycle.Expired(w.ctx)
-		w.must(err)
+		w.Micro += after.Microseconds()
+		expired, err := j.Lifecycle.Expired(w.Ctx)
+		w.Must(err)
 		var got []mapreduce.JobID
 		for _, e := range expired {
 			got = append(got, e.Job)
-			w.must(j.Lifecycle.DeleteExpired(w.ctx, e))
-			w.must(j.Lifecycle.DeleteExpired(w.ctx, e)) // another node has found it, too
+			w.Must(j.Lifecycle.DeleteExpired(w.Ctx, e))
+			w.Must(j.Lifecycle.DeleteExpired(w.Ctx, e)) // another node has found it, too
 		}
 		slices.Sort(got)
 		slices.Sort(want)
 		if !slices.Equal(got, want) {
 			t.Errorf("after %v: %v expired, want %v", after, got, want)
 		}
-		w.healthy()
+		w.Healthy()
 	}
-	if at := w.job(byOwn).DeleteAfter.Sub(w.job(byOwn).Ended); at != time.Minute {
+	if at := w.Job(byOwn).DeleteAfter.Sub(w.Job(byOwn).Ended); at != time.Minute {
 		t.Errorf("a job that is to be kept a minute goes after %v", at)
 	}
-	if at := w.job(longer).DeleteAfter.Sub(w.job(longer).Ended); at != time.Hour {
+	if at := w.Job(longer).DeleteAfter.Sub(w.Job(longer).Ended); at != time.Hour {
 		t.Errorf("a job that is to be kept longer than its tenant's goes after %v", at)
 	}
-	if job := w.job(ofB); !job.DeleteAfter.IsZero() || job.Ended.IsZero() {
+	if job := w.Job(ofB); !job.DeleteAfter.IsZero() || job.Ended.IsZero() {
 		t.Errorf("a job of a tenant that keeps all goes at %v", job.DeleteAfter)
 	}
 	gone(0)
@@ -709,10 +710,10 @@ func TestRetention(t *testing.T) {
 	gone(time.Hour, byRule, longer)
 	gone(1000 * time.Hour)
 	for _, id := range []mapreduce.JobID{ofB, runs} {
-		w.job(id)
+		w.Job(id)
 	}
-	page, err := w.look.Audit.List(w.ctx, mapreduce.ListEventsQuery{Tenant: "a", Verify: true, PageSize: 10})
-	w.must(err)
+	page, err := w.Look.Audit.List(w.Ctx, mapreduce.ListEventsQuery{Tenant: "a", Verify: true, PageSize: 10})
+	w.Must(err)
 	if len(page.Checkpoints) != 3 || len(page.Seals) != 3 {
 		t.Fatalf("the log of a has %d entries, want 3", len(page.Checkpoints))
 	}
@@ -726,49 +727,49 @@ func TestRetention(t *testing.T) {
 
 // A job that goes on after it was found is not deleted.
 func TestAJobThatGoesOnIsKept(t *testing.T) {
-	w := newWorld(t, open(t), 1)
-	j := w.nodes[0]
+	w := jobstest.NewWorld(t, jobstest.Open(t), 1)
+	j := w.Nodes[0]
 	j.SetRules(func(mapreduce.TenantID) mapreduce.TenantRule { return mapreduce.TenantRule{Keep: time.Hour} })
-	id := w.submit(j, spec(), texts(1))
-	w.must(j.Lifecycle.Fail(w.ctx, id, records.AnyEpoch, "for a test"))
-	w.micro += 2 * time.Hour.Microseconds()
-	expired, err := j.Lifecycle.Expired(w.ctx)
-	w.must(err)
+	id := w.Submit(j, jobstest.Spec(), jobstest.Texts(1))
+	w.Must(j.Lifecycle.Fail(w.Ctx, id, records.AnyEpoch, "for a test"))
+	w.Micro += 2 * time.Hour.Microseconds()
+	expired, err := j.Lifecycle.Expired(w.Ctx)
+	w.Must(err)
 	if len(expired) != 1 {
 		t.Fatalf("%d expired, want 1", len(expired))
 	}
-	w.must(j.Lifecycle.Resume(w.ctx, id, mapreduce.Resume{}))
-	w.must(j.Lifecycle.DeleteExpired(w.ctx, expired[0]))
-	w.must(j.Lifecycle.Fail(w.ctx, id, records.AnyEpoch, "again"))
-	w.must(j.Lifecycle.DeleteExpired(w.ctx, expired[0]))
-	if got := w.job(id); !got.Ended.Equal(got.Updated) {
+	w.Must(j.Lifecycle.Resume(w.Ctx, id, mapreduce.Resume{}))
+	w.Must(j.Lifecycle.DeleteExpired(w.Ctx, expired[0]))
+	w.Must(j.Lifecycle.Fail(w.Ctx, id, records.AnyEpoch, "again"))
+	w.Must(j.Lifecycle.DeleteExpired(w.Ctx, expired[0]))
+	if got := w.Job(id); !got.Ended.Equal(got.Updated) {
 		t.Errorf("it ended at %v, and was changed at %v", got.Ended, got.Updated)
 	}
-	w.healthy()
+	w.Healthy()
 }
 
 // Every event that a call has caused names its principal, and no other event does.
 func TestEventsNamePrincipals(t *testing.T) {
-	w := newWorld(t, open(t), 1)
-	j := w.nodes[0]
+	w := jobstest.NewWorld(t, jobstest.Open(t), 1)
+	j := w.Nodes[0]
 	as := func(name string) {
-		w.ctx = mapreduce.WithActor(t.Context(), mapreduce.Principal{Name: name, Tenant: "a"})
+		w.Ctx = mapreduce.WithActor(t.Context(), mapreduce.Principal{Name: name, Tenant: "a"})
 	}
-	s := spec()
+	s := jobstest.Spec()
 	s.Tenant = "a"
 	as("dns:ann")
-	id := w.submit(j, s, texts(1))
+	id := w.Submit(j, s, jobstest.Texts(1))
 	as("dns:bob")
-	w.must(j.Lifecycle.Pause(w.ctx, id, records.AnyEpoch, "lunch"))
+	w.Must(j.Lifecycle.Pause(w.Ctx, id, records.AnyEpoch, "lunch"))
 	as("dns:cid")
-	w.must(j.Lifecycle.Resume(w.ctx, id, mapreduce.Resume{}))
-	w.ctx = mapreduce.WithCaller(t.Context(), mapreduce.Principal{Name: "dns:worker"}) // whose report ends it
-	w.run(j, id)
+	w.Must(j.Lifecycle.Resume(w.Ctx, id, mapreduce.Resume{}))
+	w.Ctx = mapreduce.WithCaller(t.Context(), mapreduce.Principal{Name: "dns:worker"}) // whose report ends it
+	w.Run(j, id)
 	as("dns:dan")
-	_, err := j.Audit.Seal(w.ctx, id)
-	w.must(err)
-	page, err := j.Audit.List(w.ctx, mapreduce.ListEventsQuery{Job: id, Verify: true, PageSize: 100})
-	w.must(err)
+	_, err := j.Audit.Seal(w.Ctx, id)
+	w.Must(err)
+	page, err := j.Audit.List(w.Ctx, mapreduce.ListEventsQuery{Job: id, Verify: true, PageSize: 100})
+	w.Must(err)
 	var got []string
 	for _, c := range page.Checkpoints {
 		if c.Principal != "" {
@@ -779,18 +780,18 @@ func TestEventsNamePrincipals(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("events by call: %q, want %q", got, want)
 	}
-	w.must(j.Lifecycle.Delete(w.ctx, id))
-	page, err = j.Audit.List(w.ctx, mapreduce.ListEventsQuery{Tenant: "a", Verify: true, PageSize: 100})
-	w.must(err)
+	w.Must(j.Lifecycle.Delete(w.Ctx, id))
+	page, err = j.Audit.List(w.Ctx, mapreduce.ListEventsQuery{Tenant: "a", Verify: true, PageSize: 100})
+	w.Must(err)
 	if len(page.Checkpoints) != 1 || page.Checkpoints[0].Principal != "dns:dan" || page.Checkpoints[0].Deleted.Job != id || page.Checkpoints[0].Deleted.Seals == 0 {
 		t.Errorf("the log has %+v", page.Checkpoints)
 	}
-	w.write(func(tx store.Tx) {
-		entry := w.get(w.space.Tenant("a").LogEntry(1))
+	w.Write(func(tx store.Tx) {
+		entry := w.Get(w.Space.Tenant("a").LogEntry(1))
 		entry[len(entry)/2] ^= 1
-		tx.Set(w.space.Tenant("a").LogEntry(1), entry)
+		tx.Set(w.Space.Tenant("a").LogEntry(1), entry)
 	})
-	if len(w.findings()) == 0 {
+	if len(w.Findings()) == 0 {
 		t.Error("a changed entry of a log is not found")
 	}
 }
