@@ -121,7 +121,7 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 		Lease: c.Lease, Heartbeat: c.Heartbeat, Grace: c.Grace, Poll: c.Poll, Logger: c.Logger,
 	})
 	o.committer = dispatch.NewCommitter(dispatch.CommitterParts{
-		Jobs: j, Scheduler: o.scheduler, Members: o.members, Fleet: o.fleet, Signals: &o.signals, Supervisor: o.supervisor, Logger: c.Logger, Metrics: m, Tracing: t,
+		Jobs: j, Scheduler: o.scheduler, Members: o.members, Transfers: o.transfers, Signals: &o.signals, Supervisor: o.supervisor, Logger: c.Logger, Metrics: m, Tracing: t,
 	})
 
 	return o, observe.RegisterGauges(c.Meter, o.observedFleet())

@@ -26,7 +26,7 @@ func (o *Orchestrator) askForGrants() {
 
 // expireSession gives back what a session holds whose worker is lost.
 func (o *Orchestrator) expireSession(ctx context.Context, s nodes.SessionRef, running map[mapreduce.Held]bool) error {
-	return o.fleet.ExpireSession(ctx, s, running)
+	return o.fleet.Losses.Expire(ctx, s, running)
 }
 
 // initialSlots is how many of a new job's slots this node is granted at once: all if it is

@@ -12,6 +12,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/observe"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
+	"github.com/coditect/mapreduce/orchestrator/transfer"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/jobs"
@@ -24,7 +25,7 @@ type CommitterParts struct {
 	Jobs       *jobs.Jobs
 	Scheduler  *schedule.Scheduler
 	Members    *cluster.Membership
-	Fleet      *Fleet
+	Transfers  *transfer.Transfers // of what is too large for messages
 	Signals    *cluster.Signals
 	Supervisor *cluster.Supervisor
 	Logger     *slog.Logger
@@ -38,7 +39,7 @@ type Committer struct {
 	jobs       *jobs.Jobs
 	scheduler  *schedule.Scheduler
 	members    *cluster.Membership
-	fleet      *Fleet
+	dispatcher *dispatcher
 	signals    *cluster.Signals
 	supervisor *cluster.Supervisor
 	log        *slog.Logger
@@ -50,7 +51,10 @@ type Committer struct {
 // NewCommitter returns a committer.
 func NewCommitter(p CommitterParts) *Committer {
 	return &Committer{
-		jobs: p.Jobs, scheduler: p.Scheduler, members: p.Members, fleet: p.Fleet,
+		dispatcher: &dispatcher{
+			jobs: p.Jobs, scheduler: p.Scheduler, transfers: p.Transfers, signals: p.Signals, supervisor: p.Supervisor, tracing: p.Tracing,
+		},
+		jobs: p.Jobs, scheduler: p.Scheduler, members: p.Members,
 		signals: p.Signals, supervisor: p.Supervisor, log: p.Logger, metrics: p.Metrics, tracing: p.Tracing,
 	}
 }
@@ -120,7 +124,7 @@ func (c *Committer) commitTask(ctx context.Context, task *schedule.Task) {
 	}
 
 	c.jobs.Around(failpoint.Answer, func() { c.sendVerdicts(task, res) })
-	c.jobs.Around(failpoint.Assign, func() { c.fleet.DispatchUnits(ctx, task, res) })
+	c.jobs.Around(failpoint.Assign, func() { c.dispatcher.dispatchUnits(ctx, task, res) })
 	told = true
 
 	c.handleResult(task.Job, res, gave)

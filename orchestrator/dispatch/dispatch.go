@@ -8,30 +8,42 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/outcome/output/payload"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
+	"github.com/coditect/mapreduce/orchestrator/observe"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 	"github.com/coditect/mapreduce/orchestrator/transfer"
+	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/content"
 	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
+// A dispatcher sends units to the workers that they were claimed for.
+type dispatcher struct {
+	jobs       *jobs.Jobs
+	scheduler  *schedule.Scheduler
+	transfers  *transfer.Transfers
+	signals    *cluster.Signals
+	supervisor *cluster.Supervisor
+	tracing    *observe.Tracer
+}
+
 // messageBytes bounds the content of one message to a worker, but for the last
 // assignment in it.
 const messageBytes = 1 << 20
 
-// DispatchUnits sends the units that a turn claimed to their workers, with what they
+// dispatchUnits sends the units that a turn claimed to their workers, with what they
 // work on. A unit whose input cannot be read goes back.
-func (f *Fleet) DispatchUnits(ctx context.Context, t *schedule.Task, res *queue.Result) {
+func (d *dispatcher) dispatchUnits(ctx context.Context, t *schedule.Task, res *queue.Result) {
 	if len(res.Claimed) == 0 {
 		return
 	}
 
-	texts, err := f.readInputTexts(ctx, t.Job.ID, res.Claimed)
+	texts, err := d.readInputTexts(ctx, t.Job.ID, res.Claimed)
 	if err != nil {
 		// Each unit reads its own text then, and fails alone if that cannot be read.
-		f.supervisor.LogFailure(ctx, "reading documents", err, "job", t.Job.ID)
+		d.supervisor.LogFailure(ctx, "reading documents", err, "job", t.Job.ID)
 	}
 
 	units := make([]*records.Unit, len(res.Claimed))
@@ -40,29 +52,29 @@ func (f *Fleet) DispatchUnits(ctx context.Context, t *schedule.Task, res *queue.
 		units[i] = c.Unit
 		claims[c.Session]++
 	}
-	inputs := outputs.NewInputPages(f.jobs.Reader().Inputs, t.Job.ID, units)
+	inputs := outputs.NewInputPages(d.jobs.Reader().Inputs, t.Job.ID, units)
 
 	bySession := make(map[mapreduce.SessionID]*assignmentBatch)
 	for i, c := range res.Claimed {
-		session := f.scheduler.Sessions.KeepClaimed(t, res.Epoch, c, texts[i])
+		session := d.scheduler.Sessions.KeepClaimed(t, res.Epoch, c, texts[i])
 		if session == nil {
 			continue // gone meanwhile: what expires it gives the unit back
 		}
 		b := bySession[c.Session]
 
 		if b == nil {
-			f.scheduler.Sessions.Introduce(session, t.Job)
+			d.scheduler.Sessions.Introduce(session, t.Job)
 			b = &assignmentBatch{session: session, message: &mapreduce.ToWorker{Assignments: make([]mapreduce.Assignment, 0, claims[c.Session])}}
 			bySession[c.Session] = b
 		}
 
-		err := f.supervisor.ContainPanic(ctx, "preparing a unit", func() error {
-			return f.prepareAssignment(ctx, t, c.Unit, texts[i], inputs.Each, b)
+		err := d.supervisor.ContainPanic(ctx, "preparing a unit", func() error {
+			return d.prepareAssignment(ctx, t, c.Unit, texts[i], inputs.Each, b)
 		},
 			"job", t.Job.ID, "unit", c.Unit.ID)
 		if err != nil {
-			f.supervisor.LogFailure(ctx, "preparing a unit", err, "job", t.Job.ID, "unit", c.Unit.ID)
-			f.reportUnprepared(t.Job, session, c.Unit, err)
+			d.supervisor.LogFailure(ctx, "preparing a unit", err, "job", t.Job.ID, "unit", c.Unit.ID)
+			d.reportUnprepared(t.Job, session, c.Unit, err)
 		}
 	}
 
@@ -73,16 +85,16 @@ func (f *Fleet) DispatchUnits(ctx context.Context, t *schedule.Task, res *queue.
 
 // prepareAssignment puts a unit into what its worker is sent. The units that it takes are
 // visited by inputs.
-func (f *Fleet) prepareAssignment(ctx context.Context, t *schedule.Task, u *records.Unit, text []byte, inputs transfer.InputVisitor, b *assignmentBatch) error {
-	a, taken, failed, err := f.makeAssignment(ctx, t, u, text, inputs)
+func (d *dispatcher) prepareAssignment(ctx context.Context, t *schedule.Task, u *records.Unit, text []byte, inputs transfer.InputVisitor, b *assignmentBatch) error {
+	a, taken, failed, err := d.makeAssignment(ctx, t, u, text, inputs)
 	switch {
 	case err != nil:
 		return err
 	case failed != nil:
-		f.scheduler.Sessions.EnterReportFor(b.session, failed, false)
+		d.scheduler.Sessions.EnterReportFor(b.session, failed, false)
 	default:
-		f.scheduler.Sessions.KeepInputs(b.session, mapreduce.Held{Job: t.Job.ID, Unit: u.ID, Attempt: a.Attempt}, taken)
-		a.TraceParent = f.tracing.Claim(ctx, &a, t.Spec, b.session.ID)
+		d.scheduler.Sessions.KeepInputs(b.session, mapreduce.Held{Job: t.Job.ID, Unit: u.ID, Attempt: a.Attempt}, taken)
+		a.TraceParent = d.tracing.Claim(ctx, &a, t.Spec, b.session.ID)
 		b.addAssignment(a, u.GoesApart())
 	}
 	return nil
@@ -95,7 +107,7 @@ const unpreparedAfter = time.Second
 // had the time to recover: that is no fault of the unit's. What can never be read fails
 // the unit, and what fails for an unclear reason costs it an attempt, or it would come back
 // for ever.
-func (f *Fleet) reportUnprepared(j *schedule.Job, session *workers.Session, u *records.Unit, why error) {
+func (d *dispatcher) reportUnprepared(j *schedule.Job, session *workers.Session, u *records.Unit, why error) {
 	report := mapreduce.Report{
 		Job: j.ID, Unit: u.ID, Attempt: int(u.Attempt), Outcome: mapreduce.Returned,
 	}
@@ -107,8 +119,8 @@ func (f *Fleet) reportUnprepared(j *schedule.Job, session *workers.Session, u *r
 		}
 	}
 
-	f.signals.CallAt(time.Now().Add(unpreparedAfter), func(context.Context) {
-		f.scheduler.Sessions.EnterReportFor(session, &report, false)
+	d.signals.CallAt(time.Now().Add(unpreparedAfter), func(context.Context) {
+		d.scheduler.Sessions.EnterReportFor(session, &report, false)
 	})
 }
 
@@ -157,7 +169,7 @@ func (b *assignmentBatch) sendBatch() {
 
 // readInputTexts reads what the claimed units work on, all together, but for what is too
 // large for an assignment.
-func (f *Fleet) readInputTexts(ctx context.Context, id mapreduce.JobID, claimed []queue.Claimed) ([][]byte, error) {
+func (d *dispatcher) readInputTexts(ctx context.Context, id mapreduce.JobID, claimed []queue.Claimed) ([][]byte, error) {
 	ranges := make([]content.TextRange, len(claimed))
 	for i, c := range claimed {
 		if src := c.Unit.Source; src != nil && src.End-src.Start <= mapreduce.MaxAssigned {
@@ -165,7 +177,7 @@ func (f *Fleet) readInputTexts(ctx context.Context, id mapreduce.JobID, claimed 
 		}
 	}
 
-	texts, err := f.jobs.Content.Texts(ctx, id, ranges)
+	texts, err := d.jobs.Content.Texts(ctx, id, ranges)
 	if err != nil {
 		return make([][]byte, len(claimed)), err
 	}
@@ -174,7 +186,7 @@ func (f *Fleet) readInputTexts(ctx context.Context, id mapreduce.JobID, claimed 
 
 // makeAssignment returns the assignment of a unit with the units that it takes, if their
 // outputs are in it; or of one that failed in the job that this one repeats, its report.
-func (f *Fleet) makeAssignment(ctx context.Context, t *schedule.Task, u *records.Unit, text []byte, inputs transfer.InputVisitor) (a mapreduce.Assignment, taken []*records.Unit, failed *mapreduce.Report, err error) {
+func (d *dispatcher) makeAssignment(ctx context.Context, t *schedule.Task, u *records.Unit, text []byte, inputs transfer.InputVisitor) (a mapreduce.Assignment, taken []*records.Unit, failed *mapreduce.Report, err error) {
 	a = mapreduce.Assignment{
 		Job: t.Job.ID, Unit: u.ID, Attempt: int(u.Attempt), Kind: u.Kind,
 		Level: int(u.Level), Stage: t.Stages.StageName(u.Level), Depth: t.Stages.TreeDepth(u.Level), Index: u.Index, Item: u.Item, Timeout: t.Spec.UnitTimeout, Reserved: u.Reserved, Alone: u.MustBeAlone(),
@@ -182,7 +194,7 @@ func (f *Fleet) makeAssignment(ctx context.Context, t *schedule.Task, u *records
 	}
 
 	if u.Woken != "" {
-		if a.WakeCall, err = f.jobs.Queue.WakeCall(ctx, t.Job.ID, a.Unit); err != nil {
+		if a.WakeCall, err = d.jobs.Queue.WakeCall(ctx, t.Job.ID, a.Unit); err != nil {
 			return a, nil, nil, err
 		}
 	}
@@ -195,7 +207,7 @@ func (f *Fleet) makeAssignment(ctx context.Context, t *schedule.Task, u *records
 	}
 	room = max(room, 0)
 
-	remembered, own, failed, err := f.transfers.Journal(ctx, t.Job.ID, t.Spec, u)
+	remembered, own, failed, err := d.transfers.Journal(ctx, t.Job.ID, t.Spec, u)
 	if err != nil || failed != nil {
 		return a, nil, failed, err
 	}
@@ -209,30 +221,30 @@ func (f *Fleet) makeAssignment(ctx context.Context, t *schedule.Task, u *records
 		a.Blobs = append(a.Blobs, mapreduce.Blob{Kind: mapreduce.BlobJournal, SHA256: sum[:], Length: int64(len(remembered))})
 	}
 
-	if err := f.assignEvidence(ctx, &a, t, u); err != nil {
+	if err := d.assignEvidence(ctx, &a, t, u); err != nil {
 		return a, nil, nil, err
 	}
 
 	if u.Source != nil && !outputs.IsBundle(u) {
-		if err := f.assignText(ctx, &a, u, text, room); err != nil {
+		if err := d.assignText(ctx, &a, u, text, room); err != nil {
 			return a, nil, nil, err
 		}
 		room -= len(a.Text.Content)
 	}
 
-	taken, err = f.assignInputs(ctx, &a, u, inputs, room)
+	taken, err = d.assignInputs(ctx, &a, u, inputs, room)
 	return a, taken, nil, err
 }
 
 // assignEvidence announces what tools have brought to earlier attempts, if that is
 // anything.
-func (f *Fleet) assignEvidence(ctx context.Context, a *mapreduce.Assignment, t *schedule.Task, u *records.Unit) error {
+func (d *dispatcher) assignEvidence(ctx context.Context, a *mapreduce.Assignment, t *schedule.Task, u *records.Unit) error {
 	stage := t.Stages.StageAt(u.Level)
 	if stage == nil || len(stage.Tools) == 0 {
 		return nil
 	}
 
-	list, own, err := f.transfers.Evidence(ctx, a.Job, t.Spec, u)
+	list, own, err := d.transfers.Evidence(ctx, a.Job, t.Spec, u)
 	if err != nil || len(list) == 0 {
 		return err
 	}
@@ -244,14 +256,14 @@ func (f *Fleet) assignEvidence(ctx context.Context, a *mapreduce.Assignment, t *
 }
 
 // assignText adds the text of a unit to its assignment, or announces it as a blob.
-func (f *Fleet) assignText(ctx context.Context, a *mapreduce.Assignment, u *records.Unit, text []byte, room int) (err error) {
+func (d *dispatcher) assignText(ctx context.Context, a *mapreduce.Assignment, u *records.Unit, text []byte, room int) (err error) {
 	src := u.Source
 	switch size := src.End - src.Start; {
 	case size > int64(room):
 		a.Blobs = append(a.Blobs, mapreduce.Blob{Kind: mapreduce.BlobText, SHA256: src.SHA256, Length: src.Length, Start: src.Start, End: src.End})
 		text = nil
 	case text == nil && size > 0:
-		text, err = f.jobs.Content.Text(ctx, a.Job, src.SHA256, src.Start, src.End)
+		text, err = d.jobs.Content.Text(ctx, a.Job, src.SHA256, src.Start, src.End)
 	}
 	a.Text = textOf(u, text)
 	return err
@@ -259,7 +271,7 @@ func (f *Fleet) assignText(ctx context.Context, a *mapreduce.Assignment, u *reco
 
 // assignInputs adds what a unit takes to its assignment, or announces it as a blob. It
 // returns the units that it takes, with their outputs, if it added these.
-func (f *Fleet) assignInputs(ctx context.Context, a *mapreduce.Assignment, u *records.Unit, each transfer.InputVisitor, room int) (taken []*records.Unit, err error) {
+func (d *dispatcher) assignInputs(ctx context.Context, a *mapreduce.Assignment, u *records.Unit, each transfer.InputVisitor, room int) (taken []*records.Unit, err error) {
 	if u.Inputs == nil && !outputs.IsBundle(u) { // as of most units
 		return nil, nil
 	}
@@ -270,7 +282,7 @@ func (f *Fleet) assignInputs(ctx context.Context, a *mapreduce.Assignment, u *re
 	}
 	var inputs []input // as long as they fit
 	var total int64
-	err = f.transfers.EachInput(ctx, a.Job, u, each, func(in *records.Unit, h *payload.InputHeader) error {
+	err = d.transfers.EachInput(ctx, a.Job, u, each, func(in *records.Unit, h *payload.InputHeader) error {
 		if total += h.Size(); total <= int64(room) {
 			inputs = append(inputs, input{in, h})
 		}
@@ -289,7 +301,7 @@ func (f *Fleet) assignInputs(ctx context.Context, a *mapreduce.Assignment, u *re
 		h := in.header
 		one := mapreduce.Input{Unit: h.Unit, First: h.First, End: h.End, Failed: h.Failed, Referred: h.Referred}
 		if !h.Failed {
-			err := f.transfers.InputParts(ctx, a.Job, u, in.unit, func(part []byte) error {
+			err := d.transfers.InputParts(ctx, a.Job, u, in.unit, func(part []byte) error {
 				one.Data = append(one.Data, part...)
 				return nil
 			})

@@ -50,20 +50,30 @@ type Fleet struct {
 	jobs       *jobs.Jobs
 	scheduler  *schedule.Scheduler
 	grants     *grant.Manager
-	checker    *Checker
+	reports    *reports
+	Losses     *Losses // of workers
 	signals    *cluster.Signals
 	supervisor *cluster.Supervisor
 	transfers  *transfer.Transfers
 	admission  *admission
 	metrics    *observe.Metrics
-	tracing    *observe.Tracer
 }
 
 // NewFleet returns a fleet without workers. It admits none before Open.
 func NewFleet(p FleetParts, c FleetConfig) *Fleet {
+	admission := newAdmission()
 	return &Fleet{
-		config: c, jobs: p.Jobs, scheduler: p.Scheduler, grants: p.Grants, checker: p.Checker,
-		signals: p.Signals, supervisor: p.Supervisor, transfers: p.Transfers, admission: newAdmission(), metrics: p.Metrics, tracing: p.Tracing,
+		config: c, jobs: p.Jobs, scheduler: p.Scheduler, grants: p.Grants, signals: p.Signals, supervisor: p.Supervisor,
+		transfers: p.Transfers, admission: admission, metrics: p.Metrics,
+
+		reports: &reports{
+			jobs: p.Jobs, scheduler: p.Scheduler, checker: p.Checker, signals: p.Signals, supervisor: p.Supervisor,
+			streams: &admission.streams, log: c.Logger,
+		},
+		Losses: &Losses{
+			jobs: p.Jobs, scheduler: p.Scheduler, grants: p.Grants, signals: p.Signals, supervisor: p.Supervisor,
+			metrics: p.Metrics, tracing: p.Tracing, grace: c.Grace, log: c.Logger,
+		},
 	}
 }
 

@@ -21,7 +21,7 @@ func newLookUps() *rate.Limiter { return rate.NewLimiter(lookUpsPerSecond, lookU
 
 // lookUp returns the record of a job that a worker names and the scheduler does not know,
 // or nil if there is no such job.
-func (f *Fleet) lookUp(ctx context.Context, s *workerStream, id mapreduce.JobID) (ctl *records.Control, err error) {
+func (r *reports) lookUp(ctx context.Context, s *workerStream, id mapreduce.JobID) (ctl *records.Control, err error) {
 	if err := s.lookUps.Wait(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -29,8 +29,8 @@ func (f *Fleet) lookUp(ctx context.Context, s *workerStream, id mapreduce.JobID)
 		return nil, errs.New(errs.Deadline, "the stream ends before the jobs that it names can be looked for")
 	}
 
-	err = f.supervisor.RetryStoreCall(ctx, "looking for a job that a worker names", func() (err error) {
-		ctl, err = f.jobs.View.Control(ctx, id)
+	err = r.supervisor.RetryStoreCall(ctx, "looking for a job that a worker names", func() (err error) {
+		ctl, err = r.jobs.View.Control(ctx, id)
 		return err
 	})
 

@@ -8,7 +8,7 @@ import (
 
 // passNotes passes what units of a worker say of themselves on to those who watch their
 // jobs. Nothing keeps it.
-func (f *Fleet) passNotes(heard []mapreduce.Progress) {
+func (r *reports) passNotes(heard []mapreduce.Progress) {
 	if len(heard) == 0 {
 		return
 	}
@@ -16,11 +16,11 @@ func (f *Fleet) passNotes(heard []mapreduce.Progress) {
 	now := time.Now()
 	woken := make(map[mapreduce.JobID]bool)
 	for _, p := range heard {
-		f.signals.Feeds.Add(p.Job, now, mapreduce.Activity{Unit: p.Unit, Attempt: p.Attempt, Number: p.Number, Tokens: p.Tokens, Note: p.Note})
+		r.signals.Feeds.Add(p.Job, now, mapreduce.Activity{Unit: p.Unit, Attempt: p.Attempt, Number: p.Number, Tokens: p.Tokens, Note: p.Note})
 		woken[p.Job] = true
 	}
 
 	for id := range woken {
-		f.signals.WakeWatchers(id)
+		r.signals.WakeWatchers(id)
 	}
 }

@@ -2,56 +2,70 @@ package dispatch
 
 import (
 	"context"
+	"log/slog"
 	"slices"
+	"sync"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
+	"github.com/coditect/mapreduce/store/jobs"
 )
+
+// reports enters what workers report on the scheduler, once it was checked.
+type reports struct {
+	jobs       *jobs.Jobs
+	scheduler  *schedule.Scheduler
+	checker    *Checker
+	signals    *cluster.Signals
+	supervisor *cluster.Supervisor
+	streams    *sync.WaitGroup // of workers, with what is checked beside them
+	log        *slog.Logger
+}
 
 // maxChecking is how many outputs of one worker wait to be checked before its
 // stream waits for that.
 const maxChecking = 64
 
-// hearReports enters a message on the scheduler, with those of its reports whose outputs
+// hear enters a message on the scheduler, with those of its reports whose outputs
 // were checked at once; the others follow once they were. It returns the units that have
 // begun and may have brought a worker down before.
-func (f *Fleet) hearReports(ctx context.Context, s *workerStream, m *mapreduce.FromWorker) ([]mapreduce.Held, error) {
+func (r *reports) hear(ctx context.Context, s *workerStream, m *mapreduce.FromWorker) ([]mapreduce.Held, error) {
 	BoundMessage(m)
-	got := f.scheduler.Sessions.Receive(s.Session, m, f.signals.Feeds.Number)
-	f.passNotes(got.Notes)
+	got := r.scheduler.Sessions.Receive(s.Session, m, r.signals.Feeds.Number)
+	r.passNotes(got.Notes)
 
 	if len(m.Reports) == 0 {
 		return got.Suspects, nil
 	}
 
-	reported, err := f.answerGone(ctx, s, m, got.Reports)
+	reported, err := r.answerGone(ctx, s, m, got.Reports)
 	if err != nil {
 		return nil, err
 	}
 
-	later, err := f.checkQuick(ctx, s, m, reported)
+	later, err := r.checkQuick(ctx, s, m, reported)
 	if err != nil {
 		return nil, err
 	}
 
-	f.scheduler.Sessions.EnterChecked(s.Session, m)
-	return got.Suspects, f.checkLater(ctx, s, later)
+	r.scheduler.Sessions.EnterChecked(s.Session, m)
+	return got.Suspects, r.checkLater(ctx, s, later)
 }
 
 // answerGone answers the reports of jobs that are not there, or not for this worker, and
 // takes them off the message: workers could make up any number of jobs, and the scheduler
 // would have to go through all of them. It returns what is known of the other reports, and
 // notes how many of them wait for their verdicts.
-func (f *Fleet) answerGone(ctx context.Context, s *workerStream, m *mapreduce.FromWorker, reported []schedule.Reported) ([]schedule.Reported, error) {
-	gone, err := f.findGone(ctx, s, m.Reports, reported)
+func (r *reports) answerGone(ctx context.Context, s *workerStream, m *mapreduce.FromWorker, reported []schedule.Reported) ([]schedule.Reported, error) {
+	gone, err := r.findGone(ctx, s, m.Reports, reported)
 	if err != nil {
 		return nil, err
 	}
 
 	if len(gone) > 0 { // which is seldom, and may have taken a while
 		s.dropGone(m, gone)
-		reported = f.scheduler.Sessions.Inspect(s.Session, m.Reports)
+		reported = r.scheduler.Sessions.Inspect(s.Session, m.Reports)
 	}
 
 	notHeld := 0
@@ -67,7 +81,7 @@ func (f *Fleet) answerGone(ctx context.Context, s *workerStream, m *mapreduce.Fr
 // findGone returns, of the jobs of reports that the scheduler does not know or that are
 // another tenant's, whether they are gone as far as the worker is concerned. It may have held
 // units of other tenants before it was bound to its own; to it there are no such jobs.
-func (f *Fleet) findGone(ctx context.Context, s *workerStream, reports []mapreduce.Report, reported []schedule.Reported) (map[mapreduce.JobID]bool, error) {
+func (r *reports) findGone(ctx context.Context, s *workerStream, reports []mapreduce.Report, reported []schedule.Reported) (map[mapreduce.JobID]bool, error) {
 	var gone map[mapreduce.JobID]bool
 	for i := range reports {
 		id := reports[i].Job
@@ -83,7 +97,7 @@ func (f *Fleet) findGone(ctx context.Context, s *workerStream, reports []mapredu
 			continue
 		}
 
-		ctl, err := f.lookUp(ctx, s, id)
+		ctl, err := r.lookUp(ctx, s, id)
 		if err != nil {
 			return nil, err
 		}
@@ -96,13 +110,13 @@ func (f *Fleet) findGone(ctx context.Context, s *workerStream, reports []mapredu
 // count as reports that have come, as each verdict counts as the answer to one.
 func (s *workerStream) dropGone(m *mapreduce.FromWorker, gone map[mapreduce.JobID]bool) {
 	answer := &mapreduce.ToWorker{}
-	m.Reports = slices.DeleteFunc(slices.Clone(m.Reports), func(r mapreduce.Report) bool {
-		if gone[r.Job] {
+	m.Reports = slices.DeleteFunc(slices.Clone(m.Reports), func(one mapreduce.Report) bool {
+		if gone[one.Job] {
 			answer.Verdicts = append(answer.Verdicts, mapreduce.VerdictOn{
-				Held: mapreduce.Held{Job: r.Job, Unit: r.Unit, Attempt: r.Attempt}, Verdict: mapreduce.Gone,
+				Held: mapreduce.Held{Job: one.Job, Unit: one.Unit, Attempt: one.Attempt}, Verdict: mapreduce.Gone,
 			})
 		}
-		return gone[r.Job]
+		return gone[one.Job]
 	})
 
 	if len(answer.Verdicts) > 0 {
@@ -114,7 +128,7 @@ func (s *workerStream) dropGone(m *mapreduce.FromWorker, gone map[mapreduce.JobI
 // checkQuick checks those reports of a message for which all that a check takes is at hand.
 // It takes the others off the message, and returns them. No output goes to the store
 // unchecked: what a report says of one that is refused becomes a failure.
-func (f *Fleet) checkQuick(ctx context.Context, s *workerStream, m *mapreduce.FromWorker, reported []schedule.Reported) (later []mapreduce.Report, err error) {
+func (r *reports) checkQuick(ctx context.Context, s *workerStream, m *mapreduce.FromWorker, reported []schedule.Reported) (later []mapreduce.Report, err error) {
 	now := m.Reports[:0] // in place, as nearly all stay
 	for i := range m.Reports {
 		rep := &m.Reports[i]
@@ -122,13 +136,13 @@ func (f *Fleet) checkQuick(ctx context.Context, s *workerStream, m *mapreduce.Fr
 		why := CheckReport(rep)
 		switch given := Given(reported[i].Given); {
 		case why != nil:
-			f.refuseReport(s, rep, why)
+			r.refuseReport(s, rep, why)
 		case rep.Outcome != mapreduce.Done:
 		case !given.ChecksQuickly(rep):
 			later = append(later, *rep)
 			continue
 		default:
-			if err := f.checkDone(ctx, s, rep, given); err != nil {
+			if err := r.checkDone(ctx, s, rep, given); err != nil {
 				return nil, err
 			}
 		}
@@ -142,7 +156,7 @@ func (f *Fleet) checkQuick(ctx context.Context, s *workerStream, m *mapreduce.Fr
 
 // checkLater checks reports beside the stream, so that those behind them need not
 // wait. What is not checked when the stream ends, the worker reports again.
-func (f *Fleet) checkLater(ctx context.Context, s *workerStream, reports []mapreduce.Report) error {
+func (r *reports) checkLater(ctx context.Context, s *workerStream, reports []mapreduce.Report) error {
 	for _, rep := range reports {
 		select {
 		case s.checking <- struct{}{}:
@@ -150,17 +164,17 @@ func (f *Fleet) checkLater(ctx context.Context, s *workerStream, reports []mapre
 			return context.Cause(ctx)
 		}
 
-		f.admission.streams.Go(func() {
+		r.streams.Go(func() {
 			defer func() { <-s.checking }()
-			f.checkOne(ctx, s, &rep)
+			r.checkOne(ctx, s, &rep)
 		})
 	}
 	return nil
 }
 
 // checkOne checks one report when it is its turn, and enters it on the scheduler.
-func (f *Fleet) checkOne(ctx context.Context, s *workerStream, rep *mapreduce.Report) {
-	leave, err := f.checker.WaitTurn(ctx)
+func (r *reports) checkOne(ctx context.Context, s *workerStream, rep *mapreduce.Report) {
+	leave, err := r.checker.WaitTurn(ctx)
 	if err != nil {
 		return
 	}
@@ -168,34 +182,34 @@ func (f *Fleet) checkOne(ctx context.Context, s *workerStream, rep *mapreduce.Re
 
 	// What it was given is not kept in the queue before: the scheduler bounds what is.
 	reports := []mapreduce.Report{*rep}
-	reported := f.scheduler.Sessions.Inspect(s.Session, reports)
-	if err := f.checkDone(ctx, s, &reports[0], Given(reported[0].Given)); err != nil {
+	reported := r.scheduler.Sessions.Inspect(s.Session, reports)
+	if err := r.checkDone(ctx, s, &reports[0], Given(reported[0].Given)); err != nil {
 		if ctx.Err() == nil {
 			s.stop(err) // as it would if the stream had waited
 		}
 		return
 	}
 
-	f.scheduler.Sessions.EnterChecked(s.Session, &mapreduce.FromWorker{Reports: reports})
+	r.scheduler.Sessions.EnterChecked(s.Session, &mapreduce.FromWorker{Reports: reports})
 }
 
 // checkDone checks the output of a report, and makes one that is refused a failure
 // of its attempt, which another worker may run. The error is that of the stream.
-func (f *Fleet) checkDone(ctx context.Context, s *workerStream, rep *mapreduce.Report, g Given) error {
-	why, err := f.checker.CheckReported(ctx, s.ID, rep, g)
+func (r *reports) checkDone(ctx context.Context, s *workerStream, rep *mapreduce.Report, g Given) error {
+	why, err := r.checker.CheckReported(ctx, s.ID, rep, g)
 	if err == nil && why != nil {
 		if cluster.IsDamage(why) {
-			f.supervisor.LogFailure(ctx, "an output cannot be checked", why, "job", rep.Job, "unit", rep.Unit)
+			r.supervisor.LogFailure(ctx, "an output cannot be checked", why, "job", rep.Job, "unit", rep.Unit)
 		}
-		f.refuseReport(s, rep, why)
+		r.refuseReport(s, rep, why)
 	}
 	return err
 }
 
 // refuseReport makes a report one of a failure, and notes whose it was.
-func (f *Fleet) refuseReport(s *workerStream, rep *mapreduce.Report, why error) {
+func (r *reports) refuseReport(s *workerStream, rep *mapreduce.Report, why error) {
 	if RefuseReport(s.ID, rep, why) {
-		f.config.Logger.Warn("output refused", "session", s.ID, "refused", f.scheduler.Sessions.CountRefused(s.Session),
+		r.log.Warn("output refused", "session", s.ID, "refused", r.scheduler.Sessions.CountRefused(s.Session),
 			"job", rep.Job, "unit", rep.Unit, "attempt", rep.Attempt, "err", why)
 	}
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/grant"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
-	"github.com/coditect/mapreduce/store/jobs/nodes"
 )
 
 // A workerStream is the stream of a session, seen from here.
@@ -210,7 +209,7 @@ func (f *Fleet) bindSession(ctx, life context.Context, first *mapreduce.FromWork
 	by, _ := mapreduce.CallerOf(ctx) // who has a tenant works for that alone
 	b, err := f.jobs.Sessions.Bind(ctx, hello, by.Tenant, epoch)
 	if err != nil {
-		f.handleUnbound(hello.Session, before, epoch)
+		f.Losses.handleUnbound(hello.Session, before, epoch)
 		return nil, err
 	}
 
@@ -229,7 +228,7 @@ func (f *Fleet) bindSession(ctx, life context.Context, first *mapreduce.FromWork
 	}})
 
 	if !f.scheduler.Sessions.Enter(s.Session, b.Kept) {
-		f.handleUnbound(s.ID, s.Epoch)
+		f.Losses.handleUnbound(s.ID, s.Epoch)
 	}
 
 	f.scheduler.Grants.MarkCallsDue() // some may have come with the session
@@ -248,14 +247,6 @@ func (f *Fleet) bindSession(ctx, life context.Context, first *mapreduce.FromWork
 
 	f.config.Logger.Info("worker bound", "session", s.ID, "slots", s.Slots, "kept", len(b.Kept), "dropped", len(b.Drop))
 	return s, nil
-}
-
-// handleUnbound sees to a session that could not be taken up, or not for certain: if
-// its worker does not come back, nobody else here knows of it.
-func (f *Fleet) handleUnbound(id mapreduce.SessionID, epochs ...int64) {
-	for _, e := range epochs {
-		f.expireAfter(nodes.SessionRef{Session: id, Node: f.jobs.Node(), Epoch: e}, nil, f.config.Grace)
-	}
 }
 
 // receiveMessages takes what a worker says until its stream ends, with its first message
@@ -292,7 +283,7 @@ func (f *Fleet) receiveMessages(ctx context.Context, s *workerStream, first *map
 // take long has streams of its own, such as looking for a text or an answer, or
 // storing what a unit has done: so it delays no other unit's report.
 func (f *Fleet) handleMessage(ctx context.Context, s *workerStream, m *mapreduce.FromWorker) error {
-	suspects, err := f.hearReports(ctx, s, m)
+	suspects, err := f.reports.hear(ctx, s, m)
 	if err != nil {
 		return err
 	}
@@ -342,19 +333,7 @@ func (f *Fleet) handleStreamEnd(s *workerStream, clean bool) {
 	}
 
 	f.config.Logger.Info("worker left", "session", s.ID, "clean", clean, "running", len(running))
-	f.supervisor.AfterGrace(grace, func(ctx context.Context) { f.expireLostSession(ctx, s.Session, running) })
-}
-
-// expireLostSession expires a session whose worker did not come back in time. If it did, or
-// went elsewhere, nothing is left to do here but to forget it.
-func (f *Fleet) expireLostSession(ctx context.Context, session *workers.Session, running map[mapreduce.Held]bool) {
-	err := f.ExpireSession(ctx, nodes.SessionRef{Session: session.ID, Node: f.jobs.Node(), Epoch: session.Epoch}, running)
-	if err != nil {
-		f.supervisor.LogFailure(ctx, "expiring a session; trying again", err, "session", session.ID)
-		f.supervisor.AfterGrace(time.Second, func(ctx context.Context) { f.expireLostSession(ctx, session, running) })
-		return
-	}
-	f.scheduler.Sessions.Forget(session)
+	f.supervisor.AfterGrace(grace, func(ctx context.Context) { f.Losses.expireLostSession(ctx, s.Session, running) })
 }
 
 // An outbox holds the messages for a session until its sender sends them. A worker that

@@ -28,18 +28,15 @@ type State struct {
 	Name string // "provider/model"
 	Pace Pace   // of the calls whose reports came here
 
-	node   mapreduce.NodeID
-	set    Limits
-	scope  limit.Scope // as of the latest look
-	share  limit.Share // this node's, of that
-	looked bool
+	standing
+	looked bool // the standing is what the store says
 
 	frozen  time.Time // no unit is begun before: the vendor refused some
 	until   time.Time // the breaker is open, and nobody probes
 	refused time.Time // until when the vendor is to rest that refused the latest calls from here; zero if it took one
 	told    bool      // workers were given a share that limits them
 
-	manners map[string]string // what its servers refuse, as workers here were told; by a hash of their address
+	manners manners // what its servers refuse
 
 	note   limit.Note      // since the latest look
 	urgent bool            // it is to be told at once
@@ -49,39 +46,20 @@ type State struct {
 
 // New returns what a node knows of a model of which it has not heard anything.
 func New(name string, node mapreduce.NodeID, set Limits) *State {
-	return &State{Name: name, node: node, set: set}
+	return &State{Name: name, standing: standing{node: node, set: set}}
 }
 
 // Provider returns whose model it is.
 func (s *State) Provider() string { return strings.SplitN(s.Name, "/", 2)[0] }
 
-// Rates are the lower of those that the vendor told and those that are configured.
-func (s *State) Rates() mapreduce.Rates {
-	lower := func(told, set int64) int64 {
-		if told == 0 || set == 0 {
-			return max(told, set)
-		}
-		return min(told, set)
-	}
-
-	told, set := s.scope.Rates, s.set.Rates
-	return mapreduce.Rates{
-		Requests: lower(told.Requests, set.Requests), Input: lower(told.Input, set.Input), Output: lower(told.Output, set.Output),
-	}
-}
-
-// IsProber reports whether it is this node that may make one call to see whether
-// all is well again.
-func (s *State) IsProber() bool { return s.scope.Breaker.Open && s.scope.Breaker.Prober == s.node }
-
-// HasShare reports whether this node has a share of the limits.
-func (s *State) HasShare() bool { return s.share != (limit.Share{}) }
-
 // IsUnused reports whether nothing is lost if the state is forgotten once no job asks the
 // model.
 func (s *State) IsUnused(now time.Time) bool {
-	return !s.HasShare() && s.note.IsZero() && !s.urgent && !s.told && !s.scope.Breaker.Open && !now.Before(s.frozen)
+	return !s.HasShare() && !s.hasNews() && !s.urgent && !s.told && !s.scope.Breaker.Open && !now.Before(s.frozen)
 }
+
+// hasNews reports whether there is anything to tell the fleet.
+func (s *State) hasNews() bool { return !s.note.IsZero() || len(s.manners.news) > 0 }
 
 // MayRun returns how many units of a job the limits let run here at once; math.MaxInt64 is
 // no limit.
@@ -95,32 +73,6 @@ func (s *State) MayRun(spec *mapreduce.JobSpec, now time.Time) int64 {
 		return s.share.Slots
 	}
 	return math.MaxInt64
-}
-
-// MayHold returns how many slots of a job this node has use for by the limits;
-// math.MaxInt64 is no limit. Others may have the rest: those who probe, or have more of
-// what the fleet may call at once.
-func (s *State) MayHold(spec *mapreduce.JobSpec) int64 {
-	switch {
-	case s.HoldsBack(spec):
-		return s.probes()
-	case s.scope.Room > 0 && s.share.Slots < s.share.Want: // else it has what it wants, be that little
-		return s.share.Slots
-	}
-	return math.MaxInt64
-}
-
-// probes returns how many units may probe here.
-func (s *State) probes() int64 {
-	if s.IsProber() {
-		return 1
-	}
-	return 0
-}
-
-// HoldsBack reports whether a job waits until the model's breaker is closed again.
-func (s *State) HoldsBack(spec *mapreduce.JobSpec) bool {
-	return s.scope.Breaker.Open && spec.OnBreaker != mapreduce.BreakerSkip
 }
 
 // IsRefusing reports whether the vendor has refused the latest calls from here, and the

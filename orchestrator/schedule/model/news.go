@@ -29,52 +29,27 @@ func (s *State) Hear(n *mapreduce.LimitNote, now time.Time) (urgent bool) {
 // HearManners takes what a worker says that a server refuses, and reports whether others have to
 // know.
 func (s *State) HearManners(of *mapreduce.ModelManners) (news bool) {
-	if was, known := s.manners[of.Server]; known && was == of.Refuses || !s.keepManners(of.Server, of.Refuses) {
-		return false
+	if news = s.manners.hear(of.Server, of.Refuses); news {
+		s.urgent = true
 	}
-	s.noteManners(of.Server, of.Refuses)
-	s.urgent = true
-	return true
-}
-
-// keepManners keeps what a server refuses, unless that of too many servers is known.
-func (s *State) keepManners(server, refuses string) bool {
-	if _, known := s.manners[server]; !known && len(s.manners) >= limit.MaxServers {
-		return false
-	}
-	if s.manners == nil {
-		s.manners = make(map[string]string)
-	}
-	s.manners[server] = refuses
-	return true
-}
-
-// noteManners notes for the fleet what a server refuses.
-func (s *State) noteManners(server, refuses string) {
-	if s.note.Manners == nil {
-		s.note.Manners = make(map[string]string)
-	}
-	s.note.Manners[server] = refuses
+	return news
 }
 
 // LookAtManners takes what the fleet knows of what servers refuse, and returns what workers here were
 // not told.
 func (s *State) LookAtManners(scope *limit.Scope) (news []mapreduce.ModelManners) {
 	for _, server := range slices.Sorted(maps.Keys(scope.Manners)) {
-		refuses := scope.Manners[server]
-		_, later := s.note.Manners[server] // heard here, and yet to be told
-		if later || s.manners[server] == refuses || !s.keepManners(server, refuses) {
-			continue
+		if refuses := scope.Manners[server]; s.manners.look(server, refuses) {
+			news = append(news, mapreduce.ModelManners{Name: s.Name, Server: server, Refuses: refuses})
 		}
-		news = append(news, mapreduce.ModelManners{Name: s.Name, Server: server, Refuses: refuses})
 	}
 	return news
 }
 
 // Manners returns what the servers of the model refuse, as far as is known here.
 func (s *State) Manners() (all []mapreduce.ModelManners) {
-	for _, server := range slices.Sorted(maps.Keys(s.manners)) {
-		all = append(all, mapreduce.ModelManners{Name: s.Name, Server: server, Refuses: s.manners[server]})
+	for _, server := range slices.Sorted(maps.Keys(s.manners.known)) {
+		all = append(all, mapreduce.ModelManners{Name: s.Name, Server: server, Refuses: s.manners.known[server]})
 	}
 	return all
 }
@@ -144,13 +119,14 @@ func (s *State) IsUrgent() bool { return s.urgent }
 
 // IsSilent reports whether the fleet need not be told or asked of the model, unless this
 // node has use for calls of it.
-func (s *State) IsSilent() bool { return s.looked && !s.HasShare() && s.note.IsZero() }
+func (s *State) IsSilent() bool { return s.looked && !s.HasShare() && !s.hasNews() }
 
 // TakeNote returns the note on the model for the fleet: most is how many calls at once the
 // fleet may make of all models, want is how many this node has use for, held how many of
 // the model's units it holds, and mayCall whether it may make any call.
 func (s *State) TakeNote(most, want, held int64, mayCall bool, now time.Time) limit.Note {
 	n := s.note
+	n.Manners = s.manners.takeNews()
 	n.Most, n.Set, n.Want, n.Held = most, s.set.Calls, want, held
 	n.Probe = s.scope.Breaker.Open && s.scope.Breaker.Prober == "" && n.Opened == 0 && n.Want > 0 && mayCall && !now.Before(s.until)
 	if n.Probe {
@@ -173,12 +149,7 @@ func (s *State) PutBack(n limit.Note) {
 		s.note.Told = n.Told
 	}
 
-	// The later word on a server counts.
-	for server, refuses := range n.Manners {
-		if _, newer := s.note.Manners[server]; !newer {
-			s.noteManners(server, refuses)
-		}
-	}
+	s.manners.putBack(n.Manners)
 }
 
 // Look takes what the fleet knows of the model. It reports whether the breaker is closed

@@ -91,7 +91,7 @@ func (w *Table) Len() int { return len(w.bound) }
 func (w *Table) Bind(session *Session, kept []queue.Held, node mapreduce.NodeID, now time.Time) (before *Session) {
 	session.texts, session.seen = &w.texts, now
 	before = w.away[session.ID]
-	session.takeUp(kept, before, node)
+	session.takeUp(session.ID, kept, before, node)
 	w.bound[session.ID] = session
 	return before
 }
