@@ -51,7 +51,7 @@ func (i *idler) hear() {
 // the unit's timeout allows. The attempt counts as failed, and what the worker says of it
 // later comes too late.
 func TestAnIdleWorkerIsTimedOut(t *testing.T) {
-	testenv.Unraced(t, testenv.OneGoroutine)
+	testenv.Unraced(t, testenv.VirtualTime)
 
 	const timeout = time.Minute
 	for name, tt := range map[string]struct {
@@ -129,7 +129,7 @@ func TestAnIdleWorkerIsTimedOut(t *testing.T) {
 // TestASlowWorkerIsNotTimedOut: a unit that takes all the time that it may, and waits at
 // its worker before, is not taken from it.
 func TestASlowWorkerIsNotTimedOut(t *testing.T) {
-	testenv.Unraced(t, testenv.OneGoroutine)
+	testenv.Unraced(t, testenv.VirtualTime)
 
 	enginetest.Virtually(t, func(t *testing.T) {
 		f := enginetest.NewFleet(t, 0, 1, nil, enginetest.Steady())
