@@ -51,8 +51,10 @@ build-fdb: ## build bin/coditect-fdb, with FoundationDB; needs cgo and libfdb_c 
 # internal/dev/testenv which pass it has, and why, or that it takes minutes. That counts
 # where -short is given. `make test-race` runs all of it with the race detector.
 
-# How often processes are killed in each soak test.
-export CODITECT_SOAK_TRIALS ?= 5
+# How often processes are killed in each soak test: where nobody says, less often in `make test`
+# than in `make test-long`, and 200 times in `make soak`.
+SOAK_TRIALS := $(or $(CODITECT_SOAK_TRIALS),5)
+export CODITECT_SOAK_TRIALS ?= 2
 
 # Packages with tests, apart by whether something runs at once in them; the longest go
 # first, so that no core waits for them at the end. Of those in FEW, tests that say so run with
@@ -131,7 +133,7 @@ test-plain:
 
 .PHONY: test-long
 test-long: ## run the tests of minutes that `make test` leaves out: kills, damage, restarts, and texts that cost much
-	@$(IN_MEMORY) set -x; $(TEST) -p 2 -timeout 45m -run '$(call saying,Lengthy,$(TESTED))' $(call packages-of,Lengthy,$(TESTED))
+	@$(IN_MEMORY) set -x; CODITECT_SOAK_TRIALS=$(SOAK_TRIALS) $(TEST) -p 2 -timeout 45m -run '$(call saying,Lengthy,$(TESTED))' $(call packages-of,Lengthy,$(TESTED))
 
 .PHONY: test-race
 test-race: ## run all tests with the race detector, and properties in full: CHECKS=100

@@ -42,11 +42,13 @@ func TestSoakStorms(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			// The other storms are parts of these two.
+			usual := 3
 			if name != "everything" && name != "parked units" {
 				testenv.Unraced(t, testenv.Alike)
+				usual = 1
 			}
 
-			for seed := range testenv.Storms(t, 3) {
+			for seed := range testenv.Storms(t, usual) {
 				t.Run(fmt.Sprint(seed), func(t *testing.T) {
 					enginetest.Virtually(t, func(t *testing.T) { weather(t, uint64(seed), s) })
 				})

@@ -191,6 +191,7 @@ func TestD4CompareGivesWhatSourcesSay(t *testing.T) {
 	for _, most := range []int{12, 50} {
 		t.Run(fmt.Sprint(most), func(t *testing.T) {
 			if most == 50 {
+				testenv.Lengthy(t)
 				testenv.SlowOnFDB(t)
 			}
 

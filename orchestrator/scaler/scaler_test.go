@@ -11,6 +11,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/server"
 	"github.com/coditect/mapreduce/api/server/servertest"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/internal/plan"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/orchestrator/enginetest"
@@ -150,6 +151,8 @@ func TestPoolsShareALimit(t *testing.T) {
 
 // The autoscaler is told of the first unit, and of the end of the last, without asking.
 func TestScalerTellsOfWork(t *testing.T) {
+	testenv.Raced(t)
+
 	enginetest.Virtually(t, func(t *testing.T) {
 		f := enginetest.NewFleet(t, 1, 1, nil, enginetest.Steady())
 		n := f.Any()

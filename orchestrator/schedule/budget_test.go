@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/orchestrator/enginetest"
 	"github.com/coditect/mapreduce/store/failpoint"
@@ -127,6 +128,8 @@ func TestUnitsThatNeedMoreThanTheirClaimTakeTurns(t *testing.T) {
 // Two units reserve at once what is there for one of them. The store is slow with the
 // first, of which the second then sees nothing there.
 func TestReservationsAtOnceStayWithinTheBudget(t *testing.T) {
+	testenv.Raced(t)
+
 	enginetest.Virtually(t, func(t *testing.T) {
 		c := enginetest.NewCluster(t)
 		begun, stored := make(chan struct{}), make(chan struct{})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/orchestrator/enginetest"
 	"github.com/coditect/mapreduce/store/failpoint"
@@ -58,6 +59,8 @@ func slow(provider string) mapreduce.JobSpec {
 // An orchestrator whose workers could make all the calls that the fleet may make,
 // but have none to make, leaves them to one whose workers have.
 func TestCallsGoToThoseWhoHaveUseForThem(t *testing.T) {
+	testenv.Raced(t)
+
 	enginetest.Virtually(t, func(t *testing.T) {
 		c, g := enginetest.NewCluster(t), newGauge()
 		config := enginetest.FleetConfig()
@@ -112,6 +115,8 @@ func TestCallsAreShared(t *testing.T) {
 // A job's submission grants its slots to a node that has no worker, and the node
 // sees the job before it hears of that. Another that has workers gets the slots.
 func TestSlotsOfASubmissionAreNotForgotten(t *testing.T) {
+	testenv.Raced(t)
+
 	enginetest.Virtually(t, func(t *testing.T) {
 		c := enginetest.NewCluster(t)
 		var late atomic.Bool

@@ -81,8 +81,6 @@ func TestTheFleetKeepsToWhatIsConfigured(t *testing.T) {
 // Where workers have hardly more slots than the fleet may make calls, none of these
 // is spent on a unit that waits at one worker while another has a slot.
 func TestNoCallWaitsBesideAFreeSlot(t *testing.T) {
-	testenv.Unraced(t, testenv.VirtualTime)
-
 	enginetest.Virtually(t, func(t *testing.T) {
 		c := enginetest.NewCluster(t)
 		v := &vendor{latency: time.Second, random: rand.New(rand.NewPCG(1, 2))}

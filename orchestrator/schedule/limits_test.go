@@ -24,8 +24,6 @@ func TestSlotsAreBusyAndNeverMore(t *testing.T) {
 	} {
 		name := fmt.Sprintf("%d units on %d workers of %d slots and %d orchestrators", tt.parallelism, tt.workers, tt.slots, tt.nodes)
 		t.Run(name, func(t *testing.T) {
-			testenv.Variant(t, tt.nodes == 3)
-
 			enginetest.Virtually(t, func(t *testing.T) {
 				f := enginetest.NewFleet(t, 1, tt.nodes, nil, enginetest.Steady())
 				for i := range tt.workers {
@@ -52,6 +50,8 @@ func TestSlotsAreBusyAndNeverMore(t *testing.T) {
 // The workers of one orchestrator leave. Its slots go to the other, at once and
 // not when it is dead.
 func TestSlotsAreGivenBack(t *testing.T) {
+	testenv.Raced(t)
+
 	enginetest.Virtually(t, func(t *testing.T) {
 		f := enginetest.NewFleet(t, 1, 2, nil, enginetest.Steady())
 		leaves := f.Join(worker.Config{Slots: 4})

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator/enginetest"
 	"github.com/coditect/mapreduce/worker"
 )
@@ -51,8 +50,6 @@ func (i *idler) hear() {
 // the unit's timeout allows. The attempt counts as failed, and what the worker says of it
 // later comes too late.
 func TestAnIdleWorkerIsTimedOut(t *testing.T) {
-	testenv.Unraced(t, testenv.VirtualTime)
-
 	const timeout = time.Minute
 	for name, tt := range map[string]struct {
 		say  func(i *idler, t *testing.T, second int)
@@ -129,8 +126,6 @@ func TestAnIdleWorkerIsTimedOut(t *testing.T) {
 // TestASlowWorkerIsNotTimedOut: a unit that takes all the time that it may, and waits at
 // its worker before, is not taken from it.
 func TestASlowWorkerIsNotTimedOut(t *testing.T) {
-	testenv.Unraced(t, testenv.VirtualTime)
-
 	enginetest.Virtually(t, func(t *testing.T) {
 		f := enginetest.NewFleet(t, 0, 1, nil, enginetest.Steady())
 		f.Join(worker.Config{Slots: 1, Prefetch: 4})

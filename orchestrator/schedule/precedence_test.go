@@ -30,6 +30,8 @@ func fleetOf(c *enginetest.Cluster, t *testing.T, n int) (one *enginetest.Node, 
 
 // Slots of a job without a budget are asked for once, and not at each of its levels.
 func TestSlotsAreKeptFromLevelToLevel(t *testing.T) {
+	testenv.Raced(t)
+
 	enginetest.Virtually(t, func(t *testing.T) {
 		const fleet = 8
 		var grants, returns atomic.Int64 // runs of transactions

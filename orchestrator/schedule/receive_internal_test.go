@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
@@ -68,6 +69,8 @@ func TestStandingOfReportedJobs(t *testing.T) {
 // Reports are entered once they were checked, and what is said beside them with them; what
 // comes without reports is entered at once.
 func TestAMessageIsEnteredOnce(t *testing.T) {
+	testenv.Raced(t)
+
 	s := testScheduler()
 	j := runnable(s, "j")
 	session := bind(s, "", "j")

@@ -234,8 +234,6 @@ func TestTheFleetLearnsHowMuchAVendorTakes(t *testing.T) {
 // A job is paused whose model refuses every call for long. One whose calls take long is
 // not, be it that the model refused one just now, or long ago.
 func TestAModelThatRefusesAll(t *testing.T) {
-	testenv.Unraced(t, testenv.Alike)
-
 	for _, just := range []bool{true, false} {
 		t.Run(fmt.Sprint("just now ", just), func(t *testing.T) {
 			enginetest.Virtually(t, func(t *testing.T) { refusesAll(t, just) })
@@ -283,8 +281,6 @@ func refusesAll(t *testing.T, just bool) {
 func TestTheFleetSharesItsBreaker(t *testing.T) {
 	for _, parallelism := range []int{100, 20, 1} {
 		t.Run(fmt.Sprint("parallelism ", parallelism), func(t *testing.T) {
-			testenv.Variant(t, parallelism == 20)
-
 			enginetest.Virtually(t, func(t *testing.T) { breakerIsShared(t, parallelism) })
 		})
 	}
@@ -331,8 +327,6 @@ func breakerIsShared(t *testing.T, parallelism int) {
 
 // The breaker of the fleet closes though no orchestrator is there for as long as it is open.
 func TestABreakerClosesThoughNodesKeepGoingDown(t *testing.T) {
-	testenv.Unraced(t, testenv.VirtualTime)
-
 	enginetest.Virtually(t, func(t *testing.T) {
 		c := enginetest.NewCluster(t)
 		nodes := []*enginetest.Node{c.Orchestrator(enginetest.FleetConfig()), c.Orchestrator(enginetest.FleetConfig())}
@@ -361,6 +355,8 @@ func TestABreakerClosesThoughNodesKeepGoingDown(t *testing.T) {
 // A worker was told of an open breaker, and is away while that closes. The orchestrator to which
 // it comes then tells it that nothing limits the model: what another one said is over.
 func TestAWorkerThatWasAwayLearnsThatABreakerHasClosed(t *testing.T) {
+	testenv.Raced(t)
+
 	enginetest.Virtually(t, func(t *testing.T) {
 		c := enginetest.NewCluster(t)
 		a, b := c.Orchestrator(enginetest.FleetConfig()), c.Orchestrator(enginetest.FleetConfig())
@@ -404,8 +400,6 @@ func TestAWorkerThatWasAwayLearnsThatABreakerHasClosed(t *testing.T) {
 // Units that do not wait for a breaker end while it is open. They make no call, except a few
 // that find out whether calls work again: one at once at each worker of the node that probes.
 func TestUnitsThatSkipAnOpenBreakerMakeFewCalls(t *testing.T) {
-	testenv.Unraced(t, testenv.VirtualTime)
-
 	enginetest.Virtually(t, func(t *testing.T) {
 		c := enginetest.NewCluster(t)
 		a, b := c.Orchestrator(enginetest.FleetConfig()), c.Orchestrator(enginetest.FleetConfig())
@@ -440,6 +434,8 @@ func TestUnitsThatSkipAnOpenBreakerMakeFewCalls(t *testing.T) {
 // When the breaker of the fleet closes, workers call again, though a job's own would stay open
 // for longer. Until then no unit is handed out over and over.
 func TestABreakerClosesForJobsThatAreMorePatient(t *testing.T) {
+	testenv.Raced(t)
+
 	enginetest.Virtually(t, func(t *testing.T) {
 		c := enginetest.NewCluster(t)
 		n := c.Orchestrator(enginetest.FleetConfig())
@@ -474,8 +470,6 @@ func TestABreakerClosesForJobsThatAreMorePatient(t *testing.T) {
 // While nobody may ask a model, nodes do not take tokens of its jobs and give them
 // back over and over.
 func TestTokensRestWhileABreakerIsOpen(t *testing.T) {
-	testenv.Unraced(t, testenv.VirtualTime)
-
 	enginetest.Virtually(t, func(t *testing.T) {
 		c := enginetest.NewCluster(t)
 		var moved atomic.Int64
@@ -517,8 +511,6 @@ func TestSlotsFollowTheLimitsOfAModel(t *testing.T) {
 		"of all models": func(c *orchestrator.Config) { c.MaxCalls = 4 },
 	} {
 		t.Run(name, func(t *testing.T) {
-			testenv.Variant(t, name == "of all models")
-
 			enginetest.Virtually(t, func(t *testing.T) {
 				c := enginetest.NewCluster(t)
 				v := &vendor{latency: time.Second}
@@ -553,8 +545,6 @@ func TestSlotsFollowTheLimitsOfAModel(t *testing.T) {
 // Orchestrators die with shares of a model's limits. Others have them after the
 // lease, and the fleet goes on as fast as before.
 func TestSharesOfTheDeadComeBack(t *testing.T) {
-	testenv.Unraced(t, testenv.VirtualTime)
-
 	enginetest.Virtually(t, func(t *testing.T) {
 		c := enginetest.NewCluster(t)
 		v := &vendor{latency: time.Second, most: 8}
@@ -618,8 +608,6 @@ func TestFiftyCallsAtOnceAndNeverMore(t *testing.T) {
 // Workers are killed a hundred times with calls under way. No place is lost by
 // that, and none is given twice.
 func TestKillsLoseNoPlace(t *testing.T) {
-	testenv.Unraced(t, testenv.VirtualTime)
-
 	enginetest.Virtually(t, func(t *testing.T) {
 		const most, slots = 10, 4
 		c := enginetest.NewCluster(t)

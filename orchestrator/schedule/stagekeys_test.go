@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/orchestrator/enginetest"
 	"github.com/coditect/mapreduce/worker"
@@ -54,6 +55,8 @@ func (g *stageGauge) Run(ctx context.Context, task *agent.Task, calls agent.Call
 // TestAStageRunsNoMoreUnitsThanItSays, on one node and on several that were granted more
 // before.
 func TestAStageRunsNoMoreUnitsThanItSays(t *testing.T) {
+	testenv.Raced(t)
+
 	for _, nodes := range []int{1, 3} {
 		enginetest.Virtually(t, func(t *testing.T) {
 			c := enginetest.NewCluster(t)

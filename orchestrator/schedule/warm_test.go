@@ -91,6 +91,8 @@ func TestTheFirstUnitRunsAlone(t *testing.T) {
 // TestTheFirstUnitIsLost stops the only orchestrator that runs the first unit of a job:
 // the other one does not wait for that unit.
 func TestTheFirstUnitIsLost(t *testing.T) {
+	testenv.Raced(t)
+
 	enginetest.Virtually(t, func(t *testing.T) {
 		c := enginetest.NewCluster(t)
 		config := enginetest.FleetConfig()

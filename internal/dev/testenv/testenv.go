@@ -31,9 +31,6 @@ const (
 	// chance, `make flaky` leaves it out too.
 	Sizes Reason = "it is about sizes, counts or formats; what runs at once in it runs at once in other tests"
 
-	// VirtualTime is that of a test of minutes or hours of virtual time.
-	VirtualTime Reason = "in its long virtual time nothing runs at once that does not in other tests"
-
 	// Processes is that of a test that starts the program that users have, and looks at
 	// what it leaves. Some scripts and tests with models start one that looks for races.
 	Processes Reason = "it starts the program that users have"
