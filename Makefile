@@ -62,7 +62,7 @@ export CODITECT_SOAK_TRIALS ?= 2
 TESTED     = $(eval TESTED := $(patsubst $(CURDIR)/%,./%,$(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' $(PKG))))$(TESTED)
 BEGINS    := ^[[:space:]]*go (func|[a-z])|\.Go\(|[a-z]\.Parallel\(\)|synctest|AfterFunc|oidctest|enginetest|\.Serve\(|testenv\.Variant
 FEW        = $(eval FEW := $(call packages-of,Raced,$(TESTED)))$(FEW)
-CONCURRENT = $(eval CONCURRENT := $(filter-out $(FEW),$(filter $(TESTED),$(patsubst %/,%,$(sort $(dir $(shell grep -lE --exclude='*bench_test.go' '$(BEGINS)' $(TESTED:=/*.go))))))))$(CONCURRENT)
+CONCURRENT = $(eval CONCURRENT := $(filter-out $(FEW),$(filter $(TESTED),$(patsubst %/,%,$(sort $(dir $(shell grep -lE --exclude='*bench_test.go' '$(BEGINS)' $(TESTED:=/*.go) /dev/null)))))))$(CONCURRENT)
 LONGEST   := ./cmd/coditect ./orchestrator ./orchestrator/schedule ./orchestrator/lifecycle ./orchestrator/dispatch ./store/jobs ./internal/text/rules
 ALONE      = $(filter-out $(CONCURRENT),$(TESTED))
 SEQUENTIAL = $(filter $(LONGEST),$(ALONE)) $(filter-out $(LONGEST),$(ALONE))
@@ -70,8 +70,8 @@ RACED      = $(filter $(LONGEST),$(CONCURRENT)) $(filter-out $(LONGEST),$(CONCUR
 
 # saying is a pattern for the tests of packages $(2) that name $(1) of testenv, and
 # packages-of are those packages.
-saying      = ^($(shell awk '/^func / { test = $$2; sub(/[^A-Za-z0-9_].*/, "", test) } /testenv\.($(1))/ { print test }' $(2:=/*_test.go) | sort -u | paste -sd '|'))$$
-packages-of = $(patsubst %/,%,$(sort $(dir $(shell grep -lE 'testenv\.($(1))' $(2:=/*_test.go)))))
+saying      = ^($(shell awk '/^func / { test = $$2; sub(/[^A-Za-z0-9_].*/, "", test) } /testenv\.($(1))/ { print test }' $(2:=/*_test.go) /dev/null | sort -u | paste -sd '|'))$$
+packages-of = $(patsubst %/,%,$(sort $(dir $(shell grep -lE 'testenv\.($(1))' $(2:=/*_test.go) /dev/null))))
 
 # What PLAIN has of tests that are left out with the race detector, wholly or in part.
 LEFT_OUT  := Unraced|Variant|Storms
@@ -121,14 +121,14 @@ test: ## run the tests, but for those of minutes, what runs at once with the rac
 test-raced:
 	rc=0; export CGO_ENABLED=1 $(QUICK_RACE); \
 	$(if $(FEW),$(TEST) -short -p 2 -race -timeout 45m -run '$(call saying,Raced|Variant,$(FEW))' $(FEW) || rc=$$?;) \
-	$(if $(RACED),$(TEST) -short -p 2 -race -timeout 45m $(RACED) || rc=$$?;) \
+	$(if $(strip $(RACED)),$(TEST) -short -p 2 -race -timeout 45m $(RACED) || rc=$$?;) \
 	exit $$rc
 
 .PHONY: test-plain
 test-plain:
 	rc=0; \
-	$(if $(PLAIN),$(TEST) -short -p 2 -timeout 45m -run '$(call saying,$(LEFT_OUT),$(PLAIN))' $(PLAIN) || rc=$$?;) \
-	$(if $(SEQUENTIAL),$(TEST) -short -p 2 -timeout 45m $(SEQUENTIAL) || rc=$$?;) \
+	$(if $(strip $(SEQUENTIAL)),$(TEST) -short -p 2 -timeout 45m $(SEQUENTIAL) || rc=$$?;) \
+	$(if $(strip $(PLAIN)),$(TEST) -short -p 2 -timeout 45m -run '$(call saying,$(LEFT_OUT),$(PLAIN))' $(PLAIN) || rc=$$?;) \
 	exit $$rc
 
 .PHONY: test-long
