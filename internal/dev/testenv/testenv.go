@@ -72,7 +72,13 @@ func Variant(t testing.TB, withRaces bool) {
 // VariantRuns tells whether a subtest for which withRaces is said runs in this pass, for tests
 // that choose before they begin one.
 func VariantRuns(withRaces bool) bool {
-	return !testing.Short() || withRaces == raced
+	if !testing.Short() {
+		return true
+	}
+	if raced {
+		return withRaces
+	}
+	return !withRaces
 }
 
 // Lengthy leaves a test out of `make test`, as it needs minutes of a processor.
