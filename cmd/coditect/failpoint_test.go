@@ -157,7 +157,7 @@ func killings(t *testing.T, program string) []killing {
 			steps: []failpoint.Step{
 				failpoint.Begin, failpoint.Stage, failpoint.Publish, failpoint.Bind, failpoint.Turn, failpoint.Started,
 				failpoint.Chunk, failpoint.Journal, failpoint.Wakeup, failpoint.Grant, failpoint.Fleet, failpoint.Reserve,
-				failpoint.Plant, failpoint.Map, failpoint.Plan, failpoint.Complete, failpoint.Beat, failpoint.Seal,
+				failpoint.Insert, failpoint.Map, failpoint.Plan, failpoint.Complete, failpoint.Beat, failpoint.Seal,
 				failpoint.Answer, failpoint.Assign,
 			},
 			victim: func(*house) []string { return whole.run("--output", "out") },
@@ -200,7 +200,7 @@ func killings(t *testing.T, program string) []killing {
 			name:   "a static tree",
 			corpus: static,
 			steps: []failpoint.Step{
-				failpoint.Publish, failpoint.Plant, failpoint.Plan, failpoint.Turn, failpoint.Unblock, failpoint.Ascend, failpoint.Complete,
+				failpoint.Publish, failpoint.Insert, failpoint.Plan, failpoint.Turn, failpoint.Unblock, failpoint.Ascend, failpoint.Complete,
 			},
 			victim: func(*house) []string { return static.run("--output", "out") },
 			after: func(h *house) {
@@ -225,7 +225,7 @@ func killings(t *testing.T, program string) []killing {
 		{
 			name:   "a direct unit",
 			corpus: direct,
-			steps:  []failpoint.Step{failpoint.Stage, failpoint.Publish, failpoint.Plant, failpoint.Map, failpoint.Turn, failpoint.Journal, failpoint.Complete},
+			steps:  []failpoint.Step{failpoint.Stage, failpoint.Publish, failpoint.Insert, failpoint.Map, failpoint.Turn, failpoint.Journal, failpoint.Complete},
 			victim: func(*house) []string { return direct.run("--output", "out") },
 			after: func(h *house) {
 				h.carryThrough(direct)
@@ -235,7 +235,7 @@ func killings(t *testing.T, program string) []killing {
 		{
 			name:   "a direct unit that is dissolved",
 			corpus: dissolved,
-			steps:  []failpoint.Step{failpoint.Stage, failpoint.Publish, failpoint.Plant, failpoint.Map, failpoint.Turn},
+			steps:  []failpoint.Step{failpoint.Stage, failpoint.Publish, failpoint.Insert, failpoint.Map, failpoint.Turn},
 			victim: func(*house) []string { return dissolved.run("--output", "out") },
 			after: func(h *house) {
 				h.carryThrough(dissolved)
@@ -247,7 +247,7 @@ func killings(t *testing.T, program string) []killing {
 			corpus: stages,
 			steps: []failpoint.Step{
 				failpoint.Begin, failpoint.Stage, failpoint.Publish, failpoint.Bind, failpoint.Turn, failpoint.Journal, failpoint.Plan,
-				failpoint.Map, failpoint.Plant, failpoint.Complete, failpoint.Assign, failpoint.Answer, failpoint.Seal,
+				failpoint.Map, failpoint.Insert, failpoint.Complete, failpoint.Assign, failpoint.Answer, failpoint.Seal,
 			},
 			victim: func(*house) []string { return stages.run("--output", "out") },
 			after: func(h *house) {
@@ -394,7 +394,7 @@ func TestKilledAgainAndAgain(t *testing.T) {
 		{"chunk.after", "chunk.after", "chunk.after"},
 		{"journal.after", "turn.after:3", "reserve.after"},
 		{"plan.before", "plan.after", "plan.before", "turn.after"},
-		{"plant.after", "map.before", "map.after"},
+		{"insert.after", "map.before", "map.after"},
 		{"seal.after:2", "seal.before", "answer.before:3"},
 		{"complete.before", "complete.before", "complete.after"},
 	} {

@@ -142,7 +142,7 @@ func (in *Intake) splitDirectUnit(ctx context.Context, id mapreduce.JobID, epoch
 		for i := range all {
 			all[i].Counted = true
 		}
-		if err := in.jobs.Levels.Plant(ctx, id, epoch, all); err != nil {
+		if err := in.jobs.Levels.Insert(ctx, id, epoch, all); err != nil {
 			return err
 		}
 	}

@@ -33,23 +33,23 @@ func mapsEarly(spec *mapreduce.JobSpec, g *plan.Graph, bundle *directInput) bool
 // units.
 type earlyJobs struct {
 	mu   sync.Mutex // guards the map; a job's entry is used by the one goroutine that advances the job
-	jobs map[mapreduce.JobID]*lifecycle.Planted
+	jobs map[mapreduce.JobID]*lifecycle.Inserted
 }
 
 // maxEarlyJobs bounds the jobs that are remembered. Of others more is read.
 const maxEarlyJobs = 256
 
 // of returns how far a job is.
-func (e *earlyJobs) of(id mapreduce.JobID) *lifecycle.Planted {
+func (e *earlyJobs) of(id mapreduce.JobID) *lifecycle.Inserted {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 
 	p := e.jobs[id]
 	if p == nil {
 		if e.jobs == nil || len(e.jobs) >= maxEarlyJobs {
-			e.jobs = make(map[mapreduce.JobID]*lifecycle.Planted)
+			e.jobs = make(map[mapreduce.JobID]*lifecycle.Inserted)
 		}
-		p = new(lifecycle.Planted)
+		p = new(lifecycle.Inserted)
 		e.jobs[id] = p
 	}
 	return p
@@ -62,13 +62,13 @@ func (e *earlyJobs) forget(id mapreduce.JobID) {
 	delete(e.jobs, id)
 }
 
-// PlantEarly adds the units of the documents that workers have parsed by now, of a job that
+// InsertEarly adds the units of the documents that workers have parsed by now, of a job that
 // still parses others, and returns where they wait. One goroutine at a time does so for a
 // job.
-func (in *Intake) PlantEarly(ctx context.Context, id mapreduce.JobID, epoch int64) ([]records.Candidate, error) {
+func (in *Intake) InsertEarly(ctx context.Context, id mapreduce.JobID, epoch int64) ([]records.Candidate, error) {
 	compiled, err := in.specs.Job(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	return in.jobs.Levels.PlantReady(ctx, id, epoch, in.early.of(id), in.parsedUnits(id, compiled.Spec, compiled.Graph, nil))
+	return in.jobs.Levels.InsertReady(ctx, id, epoch, in.early.of(id), in.parsedUnits(id, compiled.Spec, compiled.Graph, nil))
 }

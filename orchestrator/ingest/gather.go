@@ -319,11 +319,11 @@ type regathering struct {
 	parsed map[int64]mapreduce.UnitID // the parse units of the others, by number
 }
 
-// plantGathered adds the units of documents that are gathered, once all are text. It
+// insertGathered adds the units of documents that are gathered, once all are text. It
 // returns what is to become of the unit that was staged for those which were text already.
 // Documents that have a unit keep it, from a run that a resume goes on with, or from one
 // that was cut off; the others are gathered among themselves.
-func (in *Intake) plantGathered(ctx context.Context, id mapreduce.JobID, epoch int64, c *jobspec.Compiled, d *decision) (lifecycle.Dissolve, error) {
+func (in *Intake) insertGathered(ctx context.Context, id mapreduce.JobID, epoch int64, c *jobspec.Compiled, d *decision) (lifecycle.Dissolve, error) {
 	r := &regathering{
 		gatherer: newGatherer(in.config, c.Spec, c.Graph), intake: in, job: id,
 		staged: make(map[int64]payload.Document), parsed: make(map[int64]mapreduce.UnitID),
@@ -378,7 +378,7 @@ func (in *Intake) plantGathered(ctx context.Context, id mapreduce.JobID, epoch i
 	}
 
 	for _, group := range groups {
-		if err := r.plantGroup(ctx, epoch, group); err != nil {
+		if err := r.insertGroup(ctx, epoch, group); err != nil {
 			return lifecycle.Dissolve{}, err
 		}
 	}
@@ -461,8 +461,8 @@ func (r *regathering) addParsed(ctx context.Context, taken map[mapreduce.Documen
 	}
 }
 
-// plantGroup adds the units of documents that are gathered together.
-func (r *regathering) plantGroup(ctx context.Context, epoch int64, group []gathered) error {
+// insertGroup adds the units of documents that are gathered together.
+func (r *regathering) insertGroup(ctx context.Context, epoch int64, group []gathered) error {
 	docs, counted := make([]payload.Document, len(group)), int64(0)
 	for i, d := range group {
 		if doc, ok := r.staged[d.number]; ok {
@@ -499,7 +499,7 @@ func (r *regathering) plantGroup(ctx context.Context, epoch int64, group []gathe
 
 	// Documents that were text already were counted when they were submitted.
 	all[len(all)-1].Known = counted
-	return r.intake.jobs.Levels.Plant(ctx, r.job, epoch, all)
+	return r.intake.jobs.Levels.Insert(ctx, r.job, epoch, all)
 }
 
 // gatherItems returns the units that a plan has of documents which are gathered.

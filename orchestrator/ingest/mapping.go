@@ -41,7 +41,7 @@ func (in *Intake) StartMapping(ctx context.Context, id mapreduce.JobID, epoch in
 
 	cuts := graph.Cuts()
 	if graph.Gathers() {
-		dissolve, err := in.plantGathered(ctx, id, epoch, compiled, d)
+		dissolve, err := in.insertGathered(ctx, id, epoch, compiled, d)
 		switch {
 		case errs.KindOf(err) == errs.Precondition:
 			return in.jobs.Lifecycle.Fail(ctx, id, epoch, err.Error())
@@ -57,7 +57,7 @@ func (in *Intake) StartMapping(ctx context.Context, id mapreduce.JobID, epoch in
 
 	// From here on nothing is mapped early.
 	in.early.forget(id)
-	if err := in.jobs.Levels.PlantParsed(ctx, id, epoch, in.parsedUnits(id, spec, graph, d.taken)); err != nil {
+	if err := in.jobs.Levels.InsertParsed(ctx, id, epoch, in.parsedUnits(id, spec, graph, d.taken)); err != nil {
 		return err
 	}
 

@@ -171,7 +171,7 @@ func (a *advancer) advanceJob(ctx context.Context, id mapreduce.JobID) error {
 	}
 
 	if s.Level < 0 && s.MapEarly {
-		waiting, err := a.intake.PlantEarly(ctx, id, s.Epoch)
+		waiting, err := a.intake.InsertEarly(ctx, id, s.Epoch)
 		a.scheduler.Enqueue(id, waiting) // before units that parse: no model is to wait for these
 		if err != nil {
 			return err

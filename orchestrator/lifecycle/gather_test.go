@@ -271,9 +271,9 @@ func TestTextsOutlastTheUnitThatHeldThem(t *testing.T) {
 	n.Sound()
 }
 
-// TestGatheredUnitsArePlantedOnce: the store goes away when some of the units have been
-// planted. What is planted then goes on behind these: no document is read twice.
-func TestGatheredUnitsArePlantedOnce(t *testing.T) {
+// TestGatheredUnitsAreInsertedOnce: the store goes away when some of the units have been
+// inserted. What is inserted then goes on behind these: no document is read twice.
+func TestGatheredUnitsAreInsertedOnce(t *testing.T) {
 	testenv.Raced(t)
 
 	for _, file := range []string{batched("size: 2"), council} {
@@ -281,10 +281,10 @@ func TestGatheredUnitsArePlantedOnce(t *testing.T) {
 		c := enginetest.NewCluster(t)
 		g := &enginetest.Gate{Store: c.Store}
 		c.Store = g
-		var planted atomic.Int64
+		var inserted atomic.Int64
 		back := make(chan struct{})
 		c.Hook = func(p failpoint.Point) {
-			if p == failpoint.Plant.After() && planted.Add(1) == 2 { // the text of the first, and the first
+			if p == failpoint.Insert.After() && inserted.Add(1) == 2 { // the text of the first, and the first
 				g.Dead.Store(true)
 				time.AfterFunc(100*time.Millisecond, func() { g.Dead.Store(false); close(back) })
 			}

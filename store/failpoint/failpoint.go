@@ -37,7 +37,7 @@ const (
 	Rate     Step = "rate"     // a node is given calls of a tenant
 	Fleet    Step = "fleet"    // a node is given a part of the model calls of all
 	Reserve  Step = "reserve"  // an attempt reserves more
-	Plant    Step = "plant"    // a part of a parsed document becomes units
+	Insert   Step = "insert"   // a part of a parsed document becomes units
 	Plan     Step = "plan"     // a part of a level is planned; the last part turns the job to it
 	Unblock  Step = "unblock"  // reduces of a tree whose inputs have ended go to their queue
 	Ascend   Step = "ascend"   // a tree turns to the next level that has not ended
@@ -68,7 +68,7 @@ const (
 func Steps() []Step {
 	return []Step{
 		Begin, Stage, Publish, Abandon, Bind, Turn, Started, Chunk, Journal, Evidence, Wakeup, Wake, Grant, Return, Rate, Fleet, Reserve,
-		Plant, Plan, Unblock, Ascend, Map, Assemble, Complete, Pause, Fail, Resume, Retry, Cancel, Sweep, Delete, Expire, Beat, Doubt, Forget, Seal,
+		Insert, Plan, Unblock, Ascend, Map, Assemble, Complete, Pause, Fail, Resume, Retry, Cancel, Sweep, Delete, Expire, Beat, Doubt, Forget, Seal,
 		Answer, Assign,
 	}
 }

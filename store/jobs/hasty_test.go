@@ -301,7 +301,7 @@ func TestLevelsThatTakeTooLong(t *testing.T) {
 		w.MapAll(w.Nodes[0], id)
 		status, err := w.Nodes[0].Levels.Status(w.Ctx, id)
 		w.Must(err)
-		w.Must(w.Nodes[0].Levels.PlantParsed(w.Ctx, id, status.Epoch, w.Plant(w.Nodes[0], id)))
+		w.Must(w.Nodes[0].Levels.InsertParsed(w.Ctx, id, status.Epoch, w.DocumentUnits(w.Nodes[0], id)))
 		for done := false; !done; {
 			done, err = slow(w, s, 100).Levels.TreeStep(w.Ctx, id, jobstest.TreeOver(status.Epoch, 3))
 			w.Must(err)

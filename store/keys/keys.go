@@ -134,7 +134,7 @@ const (
 	CharactersFailed                    // code points
 	Claimed                             // attempts begun
 	CharactersParsed                    // code points of documents that had to be parsed
-	Planted                             // map units planned after their documents were parsed
+	Inserted                            // map units planned after their documents were parsed
 	DocumentsSkipped                    // documents that were parsed and skipped
 	Answered                            // calls of models that were not made: see mapreduce.Savings
 	AnswersSaved                        // millionths of a US dollar, which those would have cost

@@ -246,7 +246,7 @@ func (c *comparison) compareCounters() {
 	for at := range all {
 		got := is[at]
 		switch at.Name {
-		case keys.Reserved, keys.Charged, keys.Planted, keys.CharactersParsed:
+		case keys.Reserved, keys.Charged, keys.Inserted, keys.CharactersParsed:
 			continue // below
 		case keys.Claimed:
 			if c.sums.resumed && got >= want[at] {
@@ -296,7 +296,7 @@ func counterName(c keys.Counter) string {
 	names := [...]string{
 		"", "completed", "failed", "running", "size", "tokens in", "tokens out", "reserved", "charged", "cost",
 		"documents mapped", "documents failed", "characters mapped", "characters failed", "claimed",
-		"characters parsed", "planted", "documents skipped",
+		"characters parsed", "inserted", "documents skipped",
 		"answered", "answers saved", "cache written", "cache read", "prompts saved", "parked", "waiting",
 	}
 	return names[c]
@@ -310,7 +310,7 @@ func (c *comparison) compareLevels() {
 	planned, parsed := int64(0), int64(0)
 	for at, n := range c.before.stripes {
 		switch at.Name {
-		case keys.Planted:
+		case keys.Inserted:
 			planned += n
 		case keys.CharactersParsed:
 			parsed += n

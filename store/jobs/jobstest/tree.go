@@ -41,12 +41,12 @@ func (w *World) SubmitTree(j *jobs.Jobs, docs []Document, group int64) mapreduce
 	return id
 }
 
-// PlantTree plans a tree once all documents are parsed.
-func (w *World) PlantTree(j *jobs.Jobs, id mapreduce.JobID, group int64) {
+// PlanTree plans a tree once all documents are parsed.
+func (w *World) PlanTree(j *jobs.Jobs, id mapreduce.JobID, group int64) {
 	w.Helper()
 	s, err := j.Levels.Status(w.Ctx, id)
 	w.Must(err)
-	w.Must(j.Levels.PlantParsed(w.Ctx, id, s.Epoch, w.Plant(j, id)))
+	w.Must(j.Levels.InsertParsed(w.Ctx, id, s.Epoch, w.DocumentUnits(j, id)))
 	w.Must(j.Levels.PlanTree(w.Ctx, id, TreeOver(s.Epoch, group)))
 }
 

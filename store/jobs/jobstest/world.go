@@ -314,7 +314,7 @@ func (w *World) Advance(j *jobs.Jobs, id mapreduce.JobID) bool {
 	w.Must(err)
 
 	if s.State.Running() && !s.Ended() && s.Level < 0 && s.MapEarly {
-		_, err := j.Levels.PlantReady(w.Ctx, id, s.Epoch, new(lifecycle.Planted), w.Plant(j, id))
+		_, err := j.Levels.InsertReady(w.Ctx, id, s.Epoch, new(lifecycle.Inserted), w.DocumentUnits(j, id))
 		w.Must(err)
 	}
 	if !s.State.Running() || !s.Ended() {
@@ -323,7 +323,7 @@ func (w *World) Advance(j *jobs.Jobs, id mapreduce.JobID) bool {
 
 	switch {
 	case s.Level < 0:
-		w.Must(j.Levels.PlantParsed(w.Ctx, id, s.Epoch, w.Plant(j, id)))
+		w.Must(j.Levels.InsertParsed(w.Ctx, id, s.Epoch, w.DocumentUnits(j, id)))
 		w.Must(j.Levels.StartMapping(w.Ctx, id, s.Epoch, MapLevel, lifecycle.Dissolve{}))
 	case s.Completed == 0:
 		w.Must(j.Lifecycle.Fail(w.Ctx, id, records.AnyEpoch, "all failed"))
@@ -339,9 +339,9 @@ func (w *World) Advance(j *jobs.Jobs, id mapreduce.JobID) bool {
 	return true
 }
 
-// Plant returns the map unit of a parsed document: its text is what the parse
+// DocumentUnits returns the map unit of a parsed document: its text is what the parse
 // unit returned.
-func (w *World) Plant(j *jobs.Jobs, id mapreduce.JobID) func(context.Context, *records.Unit) ([]records.Batch, error) {
+func (w *World) DocumentUnits(j *jobs.Jobs, id mapreduce.JobID) func(context.Context, *records.Unit) ([]records.Batch, error) {
 	return func(ctx context.Context, u *records.Unit) ([]records.Batch, error) {
 		text, err := j.Content.Output(ctx, id, u)
 		if err != nil {

@@ -56,7 +56,7 @@ func (st *Levels) PlanDirect(ctx context.Context, id mapreduce.JobID, epoch int6
 		}
 
 		if staged == nil {
-			tx.Add(st.Keys.Job(id).Counter(keys.Planted, 0, st.Node), 1)
+			tx.Add(st.Keys.Job(id).Counter(keys.Inserted, 0, st.Node), 1)
 		} else {
 			st.removeStaged(tx, id, ctl, staged, d.Unit.Source.SHA256)
 		}
@@ -100,9 +100,9 @@ func (rec LevelRecords) removeDirect(ctx context.Context, tx store.Tx, id mapred
 	return nil
 }
 
-// Plant inserts the units of documents that were submitted as text, in as many
+// Insert inserts the units of documents that were submitted as text, in as many
 // transactions as there are batches.
-func (st *Levels) Plant(ctx context.Context, id mapreduce.JobID, epoch int64, batches []records.Batch) error {
+func (st *Levels) Insert(ctx context.Context, id mapreduce.JobID, epoch int64, batches []records.Batch) error {
 	for i := range batches {
 		if _, err := st.insertBatch(ctx, id, epoch, &batches[i]); err != nil {
 			return err

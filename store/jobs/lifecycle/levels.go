@@ -152,7 +152,7 @@ func (st *Levels) StartMapping(ctx context.Context, id mapreduce.JobID, epoch in
 			return "", false, nil
 		}
 
-		planted, err := st.Jobs.Counter(ctx, tx, id, keys.Planted, 0)
+		inserted, err := st.Jobs.Counter(ctx, tx, id, keys.Inserted, 0)
 		if err != nil {
 			return "", false, err
 		}
@@ -163,7 +163,7 @@ func (st *Levels) StartMapping(ctx context.Context, id mapreduce.JobID, epoch in
 			}
 		}
 
-		first.Units = ctl.StagedUnits + planted
+		first.Units = ctl.StagedUnits + inserted
 		ctl.Level, ctl.State = 0, uint32(first.Phase)
 		ctl.Levels = []*storagev1.Level{first.ToStored()}
 		return "level 0: " + plural.Count(first.Units, "unit"), true, nil

@@ -15,9 +15,9 @@ import (
 // none if the document has no text. It returns the same for the same unit, always.
 type DocumentUnits func(ctx context.Context, u *records.Unit) ([]records.Batch, error)
 
-// PlantParsed inserts the units of parsed documents, in the order of their parse units,
+// InsertParsed inserts the units of parsed documents, in the order of their parse units,
 // until all are there.
-func (st *Levels) PlantParsed(ctx context.Context, id mapreduce.JobID, epoch int64, units DocumentUnits) error {
+func (st *Levels) InsertParsed(ctx context.Context, id mapreduce.JobID, epoch int64, units DocumentUnits) error {
 	cursor := int64(0)
 	for {
 		parsed, err := st.db.OrderPage(ctx, id, -1, cursor, parsePage)
@@ -39,26 +39,26 @@ func (st *Levels) PlantParsed(ctx context.Context, id mapreduce.JobID, epoch int
 }
 
 // parsePage is how many parse units are read at once, and parseReach how far behind the
-// first that has not ended PlantReady looks for others that have.
+// first that has not ended InsertReady looks for others that have.
 const (
 	parsePage  = 64
 	parseReach = 256
 )
 
-// Planted is how far the units of a job's documents are inserted while other documents are
+// Inserted is how far the units of a job's documents are inserted while other documents are
 // still being parsed. Its zero value is of a job of which nothing is known. It only saves
 // reads: a document whose units are there gets no others.
-type Planted struct {
+type Inserted struct {
 	epoch int64          // of the job, to which the rest applies
 	next  int64          // parse units with lower indexes need no more looks
 	done  map[int64]bool // nor do these
 }
 
-// PlantReady inserts the units of documents that are parsed by now, and returns where they
+// InsertReady inserts the units of documents that are parsed by now, and returns where they
 // wait. It does not look far behind a document whose parsing takes its time.
-func (st *Levels) PlantReady(ctx context.Context, id mapreduce.JobID, epoch int64, p *Planted, units DocumentUnits) (waiting []records.Candidate, err error) {
+func (st *Levels) InsertReady(ctx context.Context, id mapreduce.JobID, epoch int64, p *Inserted, units DocumentUnits) (waiting []records.Candidate, err error) {
 	if p.epoch != epoch || p.done == nil {
-		*p = Planted{epoch: epoch, done: make(map[int64]bool)}
+		*p = Inserted{epoch: epoch, done: make(map[int64]bool)}
 	}
 
 	cursor, inRow := p.next, true
@@ -96,7 +96,7 @@ func (st *Levels) PlantReady(ctx context.Context, id mapreduce.JobID, epoch int6
 
 // note notes that the units of the document of a parse unit are inserted. inRow says that
 // those of all before it are.
-func (p *Planted) note(index int64, inRow bool) {
+func (p *Inserted) note(index int64, inRow bool) {
 	if !inRow {
 		p.done[index] = true
 		return
@@ -113,7 +113,7 @@ func (st *Levels) insertDocument(ctx context.Context, id mapreduce.JobID, epoch 
 	}
 
 	// An earlier call, or one of another node, may have been here.
-	if there, err := st.isPlanted(ctx, id, keys.Document(u.Index)); err != nil || there {
+	if there, err := st.isInserted(ctx, id, keys.Document(u.Index)); err != nil || there {
 		return nil, err
 	}
 
@@ -133,9 +133,9 @@ func (st *Levels) insertDocument(ctx context.Context, id mapreduce.JobID, epoch 
 	return waiting, nil
 }
 
-// isPlanted reports whether all units of the n-th document are there. They come in order,
+// isInserted reports whether all units of the n-th document are there. They come in order,
 // so the last one decides.
-func (st *Levels) isPlanted(ctx context.Context, id mapreduce.JobID, n int64) (there bool, err error) {
+func (st *Levels) isInserted(ctx context.Context, id mapreduce.JobID, n int64) (there bool, err error) {
 	of := store.Range{Begin: st.Keys.Job(id).Order(0, keys.MapIndex(n, 0)), End: st.Keys.Job(id).Order(0, keys.MapIndex(n+1, 0))}
 
 	err = st.db.View(ctx, func(tx store.Tx) error {
@@ -156,7 +156,7 @@ func (st *Levels) isPlanted(ctx context.Context, id mapreduce.JobID, n int64) (t
 // insertBatch inserts units, and returns where those wait that were not there.
 func (st *Levels) insertBatch(ctx context.Context, id mapreduce.JobID, epoch int64, b *records.Batch) (waiting []records.Candidate, err error) {
 	units := records.StoredUnits(b.Units)
-	err = st.db.Update(ctx, failpoint.Plant, func(tx store.Tx) error {
+	err = st.db.Update(ctx, failpoint.Insert, func(tx store.Tx) error {
 		// An earlier run of the transaction may have filled it.
 		waiting = waiting[:0]
 		ctl, err := st.Jobs.Control(ctx, tx, id)
@@ -178,13 +178,13 @@ func (st *Levels) insertBatch(ctx context.Context, id mapreduce.JobID, epoch int
 		}
 
 		for i, u := range units {
-			if old == nil || old[i] == nil { // else planted before: by an earlier run, or before a resume
+			if old == nil || old[i] == nil { // else inserted before: by an earlier run, or before a resume
 				if i == 0 {
 					tx.Add(st.Keys.Job(id).Counter(keys.CharactersParsed, 0, st.Node), -b.Known)
 				}
 				st.Units.Insert(tx, id, u)
 				waiting = append(waiting, *records.CandidateOf(u))
-				tx.Add(st.Keys.Job(id).Counter(keys.Planted, 0, st.Node), 1)
+				tx.Add(st.Keys.Job(id).Counter(keys.Inserted, 0, st.Node), 1)
 				if b.Counted {
 					continue
 				}

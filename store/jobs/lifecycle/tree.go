@@ -67,7 +67,7 @@ func (st *Levels) TreeStep(ctx context.Context, id mapreduce.JobID, t TreePlan) 
 		p := &treePlanner{planner: planner{LevelRecords: st.LevelRecords, tx: tx, id: id, ctl: ctl, cursor: &storagev1.Plan{Level: 1}, room: room}, tree: t}
 		// The tree stands on units that were staged with the job and on those of parsed
 		// documents.
-		if p.maps, err = st.Jobs.Counter(ctx, tx.Snapshot(), id, keys.Planted, 0); err != nil {
+		if p.maps, err = st.Jobs.Counter(ctx, tx.Snapshot(), id, keys.Inserted, 0); err != nil {
 			return err
 		}
 		p.maps += ctl.StagedUnits

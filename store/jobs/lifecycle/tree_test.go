@@ -87,7 +87,7 @@ func TestB13TreesAreKnownBeforeTheRun(t *testing.T) {
 				w.MapAll(w.Nodes[0], id) // the parse units
 				s, err := w.Nodes[0].Levels.Status(w.Ctx, id)
 				w.Must(err)
-				w.Must(w.Nodes[0].Levels.PlantParsed(w.Ctx, id, s.Epoch, w.Plant(w.Nodes[0], id)))
+				w.Must(w.Nodes[0].Levels.InsertParsed(w.Ctx, id, s.Epoch, w.DocumentUnits(w.Nodes[0], id)))
 				for step, finished := 0, false; !finished; step++ {
 					finished, err = w.Nodes[step%3].Levels.TreeStep(w.Ctx, id, jobstest.TreeOver(s.Epoch, tt.group))
 					w.Must(err)
@@ -207,7 +207,7 @@ func TestTreesInAnyOrder(t *testing.T) {
 		group := rapid.Int64Range(2, 6).Draw(rt, "group")
 		id := w.SubmitTree(w.Nodes[0], docs, group)
 		w.MapAll(w.Nodes[0], id)
-		w.PlantTree(w.Nodes[1], id, group)
+		w.PlanTree(w.Nodes[1], id, group)
 		w.Healthy()
 		d := &runner{World: w, id: id, binding: w.Session(w.Nodes[0]), t: rt, ended: make(map[string]int)}
 		d.run(true)
@@ -237,7 +237,7 @@ func TestNoBarrier(t *testing.T) {
 	w := jobstest.NewWorld(t, jobstest.Open(t), 1)
 	j := w.Nodes[0]
 	id := w.SubmitTree(j, jobstest.Texts(8), 2)
-	w.PlantTree(j, id, 2)
+	w.PlanTree(j, id, 2)
 	s := w.Session(j)
 	units := w.Claim(j, id, s, 8)
 	var late []*records.Unit
@@ -289,7 +289,7 @@ func TestSkippedReduces(t *testing.T) {
 	w := jobstest.NewWorld(t, jobstest.Open(t), 1)
 	j := w.Nodes[0]
 	id := w.SubmitTree(j, jobstest.Texts(8), 2)
-	w.PlantTree(j, id, 2)
+	w.PlanTree(j, id, 2)
 	s := w.Session(j)
 	for _, u := range w.Claim(j, id, s, 8) {
 		r := jobstest.Done(id, u)
@@ -325,7 +325,7 @@ func TestResumeKeepsWhatDoesNotDepend(t *testing.T) {
 	w := jobstest.NewWorld(t, jobstest.Open(t), 1)
 	j := w.Nodes[0]
 	id := w.SubmitTree(j, jobstest.Texts(8), 2)
-	w.PlantTree(j, id, 2)
+	w.PlanTree(j, id, 2)
 	s := w.Session(j)
 	bad := "doc-00003"
 	run := func() (ran []string) {
@@ -402,7 +402,7 @@ func TestCheckFindsLostWaits(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			w := jobstest.NewWorld(t, jobstest.Open(t), 1)
 			id := w.SubmitTree(w.Nodes[0], jobstest.Texts(8), 2)
-			w.PlantTree(w.Nodes[0], id, 2)
+			w.PlanTree(w.Nodes[0], id, 2)
 			w.Healthy()
 			tt.damage(w, id)
 			if len(w.Findings()) == 0 {

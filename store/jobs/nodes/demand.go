@@ -11,7 +11,7 @@ import (
 	"github.com/coditect/mapreduce/store/keys"
 )
 
-// A Waiting says how many units of a job run and how many more could.
+// A Demand says how many units of a job run and how many more could.
 type Demand struct {
 	Running int64 // held by workers
 	Ready   int64 // in the queue; at most as many as were asked for
@@ -23,7 +23,7 @@ type Demand struct {
 // countedAtOnce is how many entries of a queue one read returns.
 const countedAtOnce = 1000
 
-// Demand counts the units of a job that run, and up to most of those that wait in its
+// Waiting counts the units of a job that run, and up to most of those that wait in its
 // queue. It reads one snapshot and changes nothing. A job that may not run has none.
 func (st *Grants) Waiting(ctx context.Context, id mapreduce.JobID, most int64) (w Demand, err error) {
 	err = st.db.View(ctx, func(tx store.Tx) error {

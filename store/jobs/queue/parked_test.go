@@ -298,7 +298,7 @@ func TestResumeDropsParkedReduces(t *testing.T) {
 			var id mapreduce.JobID
 			if tree {
 				id = w.SubmitTree(j, jobstest.Texts(9), 3)
-				w.PlantTree(j, id, 3)
+				w.PlanTree(j, id, 3)
 			} else {
 				id = w.Submit(j, jobstest.Spec(), jobstest.Texts(9))
 			}

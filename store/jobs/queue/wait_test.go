@@ -33,7 +33,7 @@ func TestSkipsThatNobodyKnewOf(t *testing.T) {
 	w, fail := once(t, 2)
 	j := w.Nodes[0]
 	id := w.SubmitTree(j, jobstest.Texts(8), 2)
-	w.PlantTree(j, id, 2)
+	w.PlanTree(j, id, 2)
 	var told []records.WaitRef
 	for _, u := range w.Claim(j, id, w.Session(j), 8) {
 		if keys.Document(u.Index) < 4 {

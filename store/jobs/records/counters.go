@@ -58,7 +58,7 @@ func (c Counters) MappedEarly(ctl *storagev1.Ctl) int64 {
 	if ctl.Level >= 0 || !ctl.MapEarly {
 		return 0
 	}
-	return ctl.StagedUnits + c[CounterAt{keys.Planted, 0}] - UnitsOf(ctl, 0)
+	return ctl.StagedUnits + c[CounterAt{keys.Inserted, 0}] - UnitsOf(ctl, 0)
 }
 
 // SumUnits returns a counter of units, summed over all levels of the job's stages.
