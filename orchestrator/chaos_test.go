@@ -108,7 +108,7 @@ func weather(t *testing.T, seed uint64, s storm) {
 	verify(f, id, 0)
 	if most, _ := f.Counter.Peak(id); most > stormParallelism || most < 2 {
 		t.Errorf("%d attempts ran at once, want at most %d: %v; workers that were given up and lived: %v",
-			most, stormParallelism, attemptsAtPeak(f.Counter, id), givenUp(f, log))
+			most, stormParallelism, f.Counter.AttemptsAtPeak(id), givenUp(f, log))
 	}
 }
 

@@ -119,7 +119,7 @@ func growTree(t *testing.T, seed uint64, tree enginetest.Ask) {
 	spec.Parallelism, spec.BreakerThreshold, spec.MaxAttempts = stormParallelism, 1<<20, 20
 	g.job = g.Any().Submit(spec, docs)
 	g.runToEnd()
-	killAt(g.Fleet, "") // nobody any more
+	g.KillAt("") // nobody any more
 	g.revive(func() {})
 	g.Faults.Heal()
 	g.Faults.Settle()
@@ -199,7 +199,7 @@ func (g *grove) strikeTree() {
 			failpoint.Resume, failpoint.Retry, failpoint.Bind, failpoint.Complete, failpoint.Grant, failpoint.Forget,
 		}
 		step := steps[g.Random.IntN(len(steps))]
-		killAt(g.Fleet, []failpoint.Point{step.Before(), step.After()}[g.Random.IntN(2)])
+		g.KillAt([]failpoint.Point{step.Before(), step.After()}[g.Random.IntN(2)])
 	}
 	if g.Random.IntN(8) == 0 { // it may have ended, and whoever is asked may be dead
 		_, _ = g.Any().PauseJob(g.T.Context(), g.job)
@@ -352,7 +352,7 @@ func TestReducesOfTheDeadAreLetGo(t *testing.T) {
 				f.Counter.Agent = barred()
 				id := f.Node(0).Submit(barredSpec(), 4)
 				<-time.After(2 * time.Second) // until the second has the job as well
-				killAt(f, p)
+				f.KillAt(p)
 				f.Join(worker.Config{Slots: 4})
 				f.Join(worker.Config{Slots: 4})
 				<-time.After(time.Second)

@@ -161,7 +161,7 @@ func TestAResultIsReportedAfterAnOutage(t *testing.T) {
 	enginetest.Virtually(t, func(t *testing.T) {
 		f := enginetest.NewFleet(t, 1, 1, nil, orchestrator.Config{Adopt: true, SmallResult: 1})
 		f.Join(worker.Config{Slots: 4})
-		beginOutageAt(f, failpoint.Assemble.After())
+		f.BeginOutageAt(failpoint.Assemble.After())
 		id := f.Any().Submit(wordy(), 6)
 		<-time.After(30 * time.Minute)
 		if f.HasPassed(failpoint.Assemble.After()) == 0 {

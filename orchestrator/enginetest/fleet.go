@@ -99,7 +99,7 @@ type Counter struct {
 	Mu        sync.Mutex              // guards the fields below
 	now, most map[mapreduce.JobID]int // attempts under way
 	running   map[mapreduce.Held]bool
-	AtPeak    map[mapreduce.JobID][]mapreduce.Held // attempts that ran when most did
+	atPeak    map[mapreduce.JobID][]mapreduce.Held // attempts that ran when most did
 	busy      time.Duration                        // sum over attempts
 	Begun     map[mapreduce.Held]int               // how often each attempt was begun
 	Done      map[mapreduce.UnitID]int             // results made
@@ -111,7 +111,7 @@ func NewCounter() *Counter {
 	c := &Counter{
 		now: make(map[mapreduce.JobID]int), most: make(map[mapreduce.JobID]int),
 		Begun: make(map[mapreduce.Held]int), Done: make(map[mapreduce.UnitID]int),
-		running: make(map[mapreduce.Held]bool), AtPeak: make(map[mapreduce.JobID][]mapreduce.Held),
+		running: make(map[mapreduce.Held]bool), atPeak: make(map[mapreduce.JobID][]mapreduce.Held),
 	}
 	c.Agent = &scripted.Agent{Ledger: c}
 	return c
@@ -133,6 +133,13 @@ func (c *Counter) Peak(id mapreduce.JobID) (most int, busy time.Duration) {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
 	return c.most[id], c.busy
+}
+
+// AttemptsAtPeak returns the attempts at units of a job that ran when most did.
+func (c *Counter) AttemptsAtPeak(id mapreduce.JobID) []mapreduce.Held {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	return c.atPeak[id]
 }
 
 // Attempts returns how many were begun.
@@ -160,10 +167,10 @@ func (c *Counter) Run(ctx context.Context, task *agent.Task, calls agent.Calls) 
 	held := mapreduce.Held{Job: task.Job, Unit: task.Unit, Attempt: task.Attempt}
 	c.running[held] = true
 	if c.now[task.Job] > c.most[task.Job] {
-		c.most[task.Job], c.AtPeak[task.Job] = c.now[task.Job], nil
+		c.most[task.Job], c.atPeak[task.Job] = c.now[task.Job], nil
 		for h := range c.running {
 			if h.Job == task.Job {
-				c.AtPeak[task.Job] = append(c.AtPeak[task.Job], h)
+				c.atPeak[task.Job] = append(c.atPeak[task.Job], h)
 			}
 		}
 	}
@@ -197,11 +204,11 @@ type Fleet struct {
 	sessions int
 	Lost     int // units that workers held when they died
 
-	Mu     sync.Mutex  // guards the variables below
+	mu     sync.Mutex  // guards the variables below
 	Nodes  []*Standing // by address; nil while none is there
 	passed map[failpoint.Point]int
-	Fatal  failpoint.Point // at which the next orchestrator dies; empty if none does
-	Outage failpoint.Point // at which the store goes away; empty if it does not
+	fatal  failpoint.Point // at which the next orchestrator dies; empty if none does
+	outage failpoint.Point // at which the store goes away; empty if it does not
 }
 
 // A Standing is an orchestrator at an address.
@@ -242,24 +249,38 @@ func NewFleet(t *testing.T, seed uint64, nodes int, rates fault.Rates, config or
 
 // pass counts a point, and lets the orchestrator die there that is to.
 func (f *Fleet) pass(n *Standing, p failpoint.Point) {
-	f.Mu.Lock()
-	defer f.Mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.passed[p]++
-	if p == f.Outage {
-		f.Outage = ""
+	if p == f.outage {
+		f.outage = ""
 		f.Faults.BeginOutage()
 	}
-	if p == f.Fatal && slices.Contains(f.Nodes, n) {
-		f.Fatal = ""
+	if p == f.fatal && slices.Contains(f.Nodes, n) {
+		f.fatal = ""
 		n.Gate.Dead.Store(true)
 		n.sever()
 	}
 }
 
+// BeginOutageAt has the store go away once an orchestrator passes a point.
+func (f *Fleet) BeginOutageAt(p failpoint.Point) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.outage = p
+}
+
+// KillAt has the orchestrator die that passes a point next.
+func (f *Fleet) KillAt(p failpoint.Point) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.fatal = p
+}
+
 // HasPassed returns how often orchestrators came by a point.
 func (f *Fleet) HasPassed(p failpoint.Point) int {
-	f.Mu.Lock()
-	defer f.Mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	return f.passed[p]
 }
 
@@ -269,36 +290,36 @@ func (f *Fleet) Start(i int) {
 	n.ctx, n.sever = context.WithCancel(context.Background())
 	f.Store, f.Hook = n.Gate, func(p failpoint.Point) { f.pass(n, p) }
 	n.Node = f.Orchestrator(f.Config)
-	f.Mu.Lock()
-	defer f.Mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.Nodes[i] = n
 }
 
 // Node returns the orchestrator at an address.
 func (f *Fleet) Node(i int) *Standing {
-	f.Mu.Lock()
-	defer f.Mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	return f.Nodes[i]
 }
 
 // streamsOf returns the context of an orchestrator's streams.
 func (f *Fleet) streamsOf(n *Standing) context.Context {
-	f.Mu.Lock()
-	defer f.Mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	return n.ctx
 }
 
 // Cut ends all streams of an orchestrator, and lets none in until it is mended.
 func (f *Fleet) Cut(n *Standing) {
-	f.Mu.Lock()
-	defer f.Mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	n.sever()
 }
 
 // Mend lets streams to an orchestrator in again.
 func (f *Fleet) Mend(n *Standing) {
-	f.Mu.Lock()
-	defer f.Mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if n.ctx.Err() != nil {
 		n.ctx, n.sever = context.WithCancel(context.Background())
 	}
@@ -318,10 +339,10 @@ func (f *Fleet) Any() *Node {
 
 // Stop ends the orchestrator at an address: in order, or as a crash does.
 func (f *Fleet) Stop(i int, crash bool) {
-	f.Mu.Lock()
+	f.mu.Lock()
 	n := f.Nodes[i]
 	f.Nodes[i] = nil
-	f.Mu.Unlock()
+	f.mu.Unlock()
 	if n == nil {
 		return
 	}
