@@ -159,8 +159,17 @@ func openClient(target string, config Config, more ...grpc.DialOption) (*Client,
 	}, nil
 }
 
+// Over returns a client that calls over a connection of somebody else's. Its Close leaves that
+// open, and it has no sessions of workers.
+func Over(conn grpc.ClientConnInterface) *Client {
+	return &Client{jobs: pb.NewMapReduceServiceClient(conn), admin: pb.NewAdminServiceClient(conn)}
+}
+
 // Close ends the connection and the calls on it.
 func (c *Client) Close() error {
+	if c.conn == nil {
+		return nil
+	}
 	err := c.conn.Close()
 	if c.after != nil {
 		c.after()

@@ -65,11 +65,18 @@ func (o *origins) admit(w http.ResponseWriter, r *http.Request) bool {
 	case origin != "" && !isOwn(origin, r):
 		writeError(w, status.Errorf(codes.PermissionDenied, "web pages of the origin %s may not call this server; --cors-origin names the origins that may", origin))
 		return false
+	case isVisit(r): // somebody follows a link, which does nothing
 	case origin == "" && strings.HasSuffix(r.Header.Get("Sec-Fetch-Site"), "-site"): // same-site is another host
 		writeError(w, status.Error(codes.PermissionDenied, "a web page of another origin may not call this server"))
 		return false
 	}
 	return true
+}
+
+// isVisit reports whether a browser opens a page for its user, wherever the link stood. Pages that
+// stand within others are no visits.
+func isVisit(r *http.Request) bool {
+	return r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
 }
 
 // isOwn reports whether an origin is the one that a request has come to.

@@ -20,6 +20,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/coditect/mapreduce/api/client"
+	"github.com/coditect/mapreduce/api/dashboard"
 	"github.com/coditect/mapreduce/api/server"
 )
 
@@ -58,6 +60,10 @@ type Config struct {
 	// Idle is how long a peer may take for each part of what it sends or reads, while it
 	// is awaited. Defaults to a minute.
 	Idle time.Duration
+
+	// Dashboard has pages served for people below the root, beside what programs call; nil has
+	// none. Its Jobs, Context and Logger are those of the edge.
+	Dashboard *dashboard.Config
 
 	// Logger defaults to slog.Default().
 	Logger *slog.Logger
@@ -108,10 +114,9 @@ func New(c Config) (*Edge, error) {
 	e.routes.Handle("/v1/", methods.before(answerHeads(rest)))
 	e.routes.HandleFunc("/openapi.json", serveOpenAPI)
 	addConnect(e.routes)
-	// All that no other route takes.
-	e.routes.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		writeError(w, status.Errorf(codes.NotFound, "there is nothing at %s; /openapi.json lists what there is", r.URL.Path))
-	})
+	if err := e.addRest(); err != nil {
+		return nil, err
+	}
 
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
@@ -128,6 +133,26 @@ func New(c Config) (*Edge, error) {
 		ErrorLog: slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug), // a peer could fill it
 	}
 	return e, nil
+}
+
+// addRest adds what answers requests that no call of a program takes: the pages for people, if
+// there are some.
+func (e *Edge) addRest() error {
+	if e.config.Dashboard == nil {
+		e.routes.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+			writeError(w, status.Errorf(codes.NotFound, "there is nothing at %s; /openapi.json lists what there is", r.URL.Path))
+		})
+		return nil
+	}
+
+	c := *e.config.Dashboard
+	c.Jobs, c.Logger = client.Over(relay{}), e.config.Logger
+	c.Context = func(r *http.Request) context.Context { return outgoing(r.Context(), r.Header) }
+	pages, err := dashboard.New(c)
+	if err == nil {
+		e.routes.Handle("/", pages)
+	}
+	return err
 }
 
 // Serve takes connections from a listener until Shutdown or Close, or until the listener

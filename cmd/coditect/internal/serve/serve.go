@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/coditect/mapreduce/api/auth"
+	"github.com/coditect/mapreduce/api/dashboard"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/memory"
 	"github.com/coditect/mapreduce/api/web"
@@ -307,8 +308,14 @@ func (cmds *commands) serveHTTP(node *embedded.Node, o serveOptions, secured *se
 	}
 
 	public, err := isPublic(o.http)
+	var pages *dashboard.Config
 	if err == nil {
-		err = node.ServeHTTP(l, web.Config{TLS: secured.webTLS(), Origins: o.origins, LocalOnly: !public && !secured.asked()})
+		pages, err = cmds.pages(secured)
+	}
+	if err == nil {
+		err = node.ServeHTTP(l, web.Config{
+			TLS: secured.webTLS(), Origins: o.origins, LocalOnly: !public && !secured.asked(), Dashboard: pages,
+		})
 	}
 	if err != nil {
 		_ = l.Close() // nobody has used it

@@ -1,0 +1,65 @@
+package dashboard
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
+
+// maxForm bounds a form that has no files, in bytes.
+const maxForm = 256 << 10
+
+// act returns what does something with a job, and leads back to its page. The service keeps who
+// did it.
+func (d *Dashboard) act(name string) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		if err := r.ParseForm(); err != nil {
+			return errs.Field("form", "cannot be read: %w", err)
+		}
+
+		v := d.visit(r)
+		id, err := v.job()
+		if err != nil {
+			return err
+		}
+		if err := d.do(v, r, name, id); err != nil {
+			return err
+		}
+
+		to := v.jobPath(id)
+		switch name {
+		case "delete":
+			to = d.config.Prefix + "/"
+		case "wake":
+			to = v.jobPath(id, "units", r.PostFormValue("at"))
+		}
+		http.Redirect(w, r, to, http.StatusSeeOther)
+		return nil
+	}
+}
+
+func (d *Dashboard) do(v *visit, r *http.Request, name string, id mapreduce.JobID) error {
+	var err error
+	switch name {
+	case "pause":
+		_, err = v.jobs.PauseJob(v, id)
+	case "cancel":
+		_, err = v.jobs.CancelJob(v, id)
+	case "delete":
+		err = v.jobs.DeleteJob(v, id)
+	case "wake":
+		_, err = v.jobs.WakeUnit(v, id, mapreduce.UnitID(r.PostFormValue("unit")), r.PostFormValue("handle"), []byte(r.PostFormValue("answer")))
+	case "resume":
+		var budget int64
+		if text := r.PostFormValue("budget"); text != "" {
+			if budget, err = strconv.ParseInt(text, 10, 64); err != nil || budget < 0 {
+				return errs.Field("budget", "%q is no number of tokens", text)
+			}
+		}
+		_, err = v.jobs.ResumeJob(v, id, mapreduce.Resume{Budget: budget})
+	}
+	return err
+}

@@ -1,0 +1,174 @@
+// What pages do beside showing: asking before what cannot be undone, saved views of lists, and the
+// grid of a job's units.
+"use strict";
+(() => {
+	document.addEventListener("submit", (event) => {
+		const question = event.target.dataset.confirm;
+		if (question && !window.confirm(question)) event.preventDefault();
+	});
+
+	// ---- saved views: names for the addresses of lists, kept in this browser
+
+	for (const place of document.querySelectorAll("[data-views]")) showViews(place);
+
+	function showViews(place) {
+		const key = "coditect.views." + place.dataset.views;
+		let views = [];
+		try { views = JSON.parse(localStorage.getItem(key)) || []; } catch { views = []; }
+		const keep = () => { try { localStorage.setItem(key, JSON.stringify(views)); } catch { /* a browser may keep nothing */ } };
+		place.replaceChildren();
+		for (const view of views) {
+			const link = document.createElement("a");
+			link.href = location.pathname + view.query;
+			link.textContent = view.name;
+			const forget = document.createElement("button");
+			forget.type = "button";
+			forget.textContent = "×";
+			forget.setAttribute("aria-label", place.dataset.forget + " " + view.name);
+			forget.addEventListener("click", () => { views = views.filter((v) => v !== view); keep(); showViews(place); });
+			place.append(link, " ", forget, " ");
+		}
+		const save = document.createElement("button");
+		save.type = "button";
+		save.textContent = place.dataset.save;
+		save.addEventListener("click", () => {
+			const name = window.prompt(place.dataset.name);
+			if (!name) return;
+			views.push({ name, query: location.search });
+			keep();
+			showViews(place);
+		});
+		place.append(save);
+	}
+
+	// ---- the grid of units
+
+	const canvas = document.getElementById("grid");
+	if (!canvas) return;
+	const note = document.getElementById("grid-note");
+	const order = "?bwprcfx";
+	const names = ["", "blocked", "pending", "parked", "processing", "complete", "failed", "cancelled"];
+	const mostDots = 100000;
+
+	// The states of all units, a byte for each, and where pages of them begin.
+	let states = new Uint8Array(0);
+	let pages = []; // {first, token}
+	let here = 0; // the unit that the keyboard is at
+
+	async function load() {
+		const answer = await fetch(canvas.dataset.grid, { headers: { Accept: "application/jsonl" } });
+		if (!answer.ok) { note.textContent = await answer.text(); return; }
+		const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+		let fresh = new Uint8Array(Math.max(1024, states.length));
+		let n = 0;
+		let rest = "";
+		const freshPages = [];
+		const first = states.length === 0;
+		for (;;) {
+			const { done, value } = await reader.read();
+			if (done) break;
+			rest += value;
+			const lines = rest.split("\n");
+			rest = lines.pop();
+			for (const line of lines) {
+				const part = JSON.parse(line);
+				if (n + part.states.length > fresh.length) {
+					const larger = new Uint8Array(Math.max(2 * fresh.length, n + part.states.length));
+					larger.set(fresh);
+					fresh = larger;
+				}
+				freshPages.push({ first: n, token: part.at });
+				for (let i = 0; i < part.states.length; i++) fresh[n++] = Math.max(0, order.indexOf(part.states[i]));
+			}
+			if (first) { states = fresh.subarray(0, n); pages = freshPages; draw(); }
+		}
+		states = fresh.subarray(0, n);
+		pages = freshPages;
+		draw();
+	}
+
+	let layout = { columns: 1, size: 1, each: 1 };
+	function draw() {
+		const ratio = window.devicePixelRatio || 1;
+		const width = canvas.clientWidth;
+		const each = Math.max(1, Math.ceil(states.length / mostDots));
+		const dots = Math.ceil(states.length / each);
+		let size = 14;
+		while (size > 3 && Math.ceil(dots / Math.floor(width / size)) * size > 420) size--;
+		const columns = Math.max(1, Math.floor(width / size));
+		const rows = Math.max(1, Math.ceil(dots / columns));
+		layout = { columns, size, each };
+		canvas.style.height = rows * size + 8 + "px";
+		canvas.width = width * ratio;
+		canvas.height = (rows * size + 8) * ratio;
+		const g = canvas.getContext("2d");
+		g.scale(ratio, ratio);
+		const style = getComputedStyle(document.documentElement);
+		const colors = names.map((name) => name ? style.getPropertyValue("--" + name).trim() : "#000");
+		const gap = size > 5 ? 2 : size > 3 ? 1 : 0;
+		for (let d = 0; d < dots; d++) {
+			g.fillStyle = colors[worst(d * each, Math.min(states.length, (d + 1) * each))];
+			g.fillRect((d % columns) * size + 4, Math.floor(d / columns) * size + 4, size - gap, size - gap);
+		}
+		if (document.activeElement === canvas && states.length) {
+			const d = Math.floor(here / each);
+			g.strokeStyle = style.getPropertyValue("--text");
+			g.lineWidth = 2;
+			g.strokeRect((d % columns) * size + 3, Math.floor(d / columns) * size + 3, size, size);
+		}
+		canvas.dataset.drawn = String(states.length);
+	}
+
+	// worst is the state that a dot of several units shows: a failed one is seen among thousands.
+	const weight = [0, 2, 3, 5, 6, 1, 7, 4];
+	function worst(from, to) {
+		let state = 0;
+		for (let i = from; i < to; i++) if (weight[states[i]] > weight[state] || state === 0) state = states[i];
+		return state;
+	}
+
+	function go(unit) {
+		if (unit < 0 || unit >= states.length) return;
+		let page = pages[0];
+		for (const p of pages) if (p.first <= unit) page = p; else break;
+		const to = new URL(canvas.dataset.units, location.href);
+		if (page.token) to.searchParams.set("page", page.token);
+		to.searchParams.set("skip", String(unit - page.first));
+		location.href = to.href;
+	}
+	canvas.addEventListener("click", (event) => {
+		const box = canvas.getBoundingClientRect();
+		const column = Math.floor((event.clientX - box.left - 4) / layout.size);
+		const row = Math.floor((event.clientY - box.top - 4) / layout.size);
+		if (column >= 0 && column < layout.columns) go((row * layout.columns + column) * layout.each);
+	});
+	canvas.addEventListener("keydown", (event) => {
+		const step = { ArrowRight: layout.each, ArrowLeft: -layout.each, ArrowDown: layout.columns * layout.each, ArrowUp: -layout.columns * layout.each }[event.key];
+		if (event.key === "Enter") { go(here); return; }
+		if (step === undefined) return;
+		event.preventDefault();
+		here = Math.min(Math.max(0, here + step), Math.max(0, states.length - 1));
+		draw();
+		note.textContent = "#" + (here + 1) + ": " + (names[states[here]] || "");
+	});
+	canvas.addEventListener("focus", draw);
+	canvas.addEventListener("blur", draw);
+	window.addEventListener("resize", draw);
+	window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+
+	// The states are read again when the job has moved: at once if that is quick, and else after ten
+	// times as long as it takes.
+	let version = "";
+	let busy = false;
+	async function refresh() {
+		const head = document.getElementById("part-head");
+		if (busy || !head || head.dataset.version === version) return;
+		busy = true;
+		version = head.dataset.version;
+		const began = performance.now();
+		try { await load(); } catch { version = ""; }
+		setTimeout(() => { busy = false; refresh(); }, Math.max(200, 10 * (performance.now() - began)));
+	}
+	document.addEventListener("patched", refresh);
+	refresh();
+})();

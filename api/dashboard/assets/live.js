@@ -1,0 +1,117 @@
+// Keeps an open page up to date: the server sends its parts, each whole, and here each is made
+// what the server says, without touching what is the same already. So the focus, what was typed
+// and what was opened stay.
+"use strict";
+(() => {
+	const main = document.getElementById("main");
+	const pause = document.getElementById("pause");
+	const connection = document.getElementById("connection");
+	const announce = document.getElementById("announce");
+	showTimes(document);
+	if (!main.dataset.live) return;
+
+	let source = null;
+	let lostAt = null;
+	const paused = () => pause.getAttribute("aria-pressed") === "true";
+
+	function open() {
+		source = new EventSource(main.dataset.live);
+		source.addEventListener("part", (event) => {
+			found();
+			const part = JSON.parse(event.data);
+			const old = document.getElementById("part-" + part.name);
+			const parsed = new DOMParser().parseFromString(part.html, "text/html");
+			const fresh = parsed.getElementById("part-" + part.name);
+			if (!old || !fresh) return;
+			patch(old, fresh);
+			showTimes(old);
+			old.dispatchEvent(new CustomEvent("patched", { bubbles: true }));
+			say(old);
+		});
+		source.addEventListener("failed", (event) => {
+			connection.textContent = main.dataset.failed + " " + JSON.parse(event.data);
+		});
+		source.addEventListener("open", found);
+		source.addEventListener("error", () => {
+			if (lostAt === null) lostAt = new Date();
+			connection.textContent = main.dataset.lost.replace("%s", lostAt.toLocaleTimeString());
+			// The browser gives up where the answer is no stream, as a proxy's is while the server is away.
+			if (source.readyState === EventSource.CLOSED && !paused()) setTimeout(() => { if (!paused()) open(); }, 1000);
+		});
+	}
+	function found() {
+		if (lostAt !== null) connection.textContent = "";
+		lostAt = null;
+	}
+
+	pause.hidden = false;
+	pause.addEventListener("click", () => {
+		pause.setAttribute("aria-pressed", String(!paused()));
+		if (paused()) {
+			source.close();
+			connection.textContent = main.dataset.paused.replace("%s", new Date().toLocaleTimeString());
+		} else {
+			connection.textContent = "";
+			open();
+		}
+	});
+	window.addEventListener("pagehide", () => source.close());
+	window.addEventListener("pageshow", (event) => { if (event.persisted && !paused()) open(); });
+	open();
+
+	// say tells readers that cannot see the page what has changed, every few seconds at most.
+	let nextSay = 0;
+	let waiting = null;
+	function say(part) {
+		const text = part.querySelector("[data-say]");
+		if (!text || text.textContent === announce.textContent) return;
+		clearTimeout(waiting);
+		waiting = setTimeout(() => {
+			announce.textContent = text.textContent;
+			nextSay = Date.now() + 5000;
+		}, Math.max(0, nextSay - Date.now()));
+	}
+
+	// patch makes an element what another is.
+	function patch(old, fresh) {
+		for (const { name } of [...old.attributes]) {
+			if (!fresh.hasAttribute(name) && !(name === "open" && old.tagName === "DETAILS")) old.removeAttribute(name);
+		}
+		for (const { name, value } of fresh.attributes) {
+			if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+		}
+		const keyed = new Map();
+		for (const child of old.children) if (child.dataset && child.dataset.key) keyed.set(child.dataset.key, child);
+		let at = old.firstChild;
+		for (const want of [...fresh.childNodes]) {
+			const key = want.nodeType === Node.ELEMENT_NODE && want.dataset ? want.dataset.key : undefined;
+			const known = key !== undefined ? keyed.get(key) : undefined;
+			if (known && known !== at) old.insertBefore(known, at);
+			const have = known || at;
+			if (!have || have.nodeName !== want.nodeName || (!known && keyOf(have) !== keyOf(want))) {
+				old.insertBefore(document.importNode(want, true), at);
+				continue;
+			}
+			if (have.nodeType === Node.ELEMENT_NODE) patch(have, want);
+			else if (have.nodeValue !== want.nodeValue) have.nodeValue = want.nodeValue;
+			at = have.nextSibling;
+		}
+		while (at) {
+			const next = at.nextSibling;
+			at.remove();
+			at = next;
+		}
+	}
+	function keyOf(node) {
+		return node.nodeType === Node.ELEMENT_NODE && node.dataset ? node.dataset.key || "" : "";
+	}
+
+	// showTimes writes the times of a part in the time of the reader.
+	function showTimes(part) {
+		for (const time of part.querySelectorAll("time[datetime]")) {
+			const at = time.getAttribute("datetime");
+			if (at && time.textContent === at) time.textContent = new Date(at).toLocaleString();
+			if (at) time.title = at;
+		}
+	}
+})();

@@ -1,0 +1,161 @@
+// Package dashboard shows jobs to people in a browser, and lets them steer these: lists of
+// jobs, a job with its units and stages, a unit with its document and its output, records
+// with the passages that they rest on, and the log of a job.
+//
+// Pages are made by the server. A page whose job moves is kept up to date by a stream of
+// its parts: the server makes the page again, and sends those parts that differ. So what a
+// page shows is what the service says, and what is sent twice changes nothing.
+//
+// A Dashboard is an http.Handler. It asks the service as the caller of a request, through
+// the client and the context that Config names, and knows no more than that caller may see.
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
+
+// A Config says what a dashboard shows. Jobs is needed.
+type Config struct {
+	// Jobs answers for the caller that the context of a call names.
+	Jobs mapreduce.Client
+
+	// Context returns the context of the calls that a request leads to, with what tells the
+	// service who calls. Defaults to the context of the request.
+	Context func(*http.Request) context.Context
+
+	// Prefix is the path below which the pages stand, such as /ui. Empty is the root.
+	Prefix string
+
+	// SignIn has callers sign in with a token, which a session then adds to their requests as
+	// Authorization. Without it requests reach Context as they come.
+	SignIn bool
+
+	// Decode reads the output of a unit for the page of the unit. Without it that page shows
+	// no output.
+	Decode func(*mapreduce.Job, *mapreduce.Unit) (*Output, error)
+
+	// Content says what files are that somebody uploads. Defaults to plain text.
+	Content Content
+
+	// Exports are the forms in which records can be downloaded beside result.json, by the
+	// ending of the file.
+	Exports map[string]Export
+
+	// Version is that of the program, for the foot of each page.
+	Version string
+
+	// Tick is how often a page asks for what changes without notice. Defaults to half a second.
+	Tick time.Duration
+
+	// Now defaults to time.Now.
+	Now func() time.Time
+
+	// Logger defaults to slog.Default().
+	Logger *slog.Logger
+}
+
+// A Dashboard serves pages. It is safe for use by several goroutines.
+type Dashboard struct {
+	config   Config
+	routes   *http.ServeMux
+	views    views
+	assets   *assets
+	sessions *sessions
+	origins  *http.CrossOriginProtection
+}
+
+// New returns a dashboard. It starts nothing.
+func New(c Config) (*Dashboard, error) {
+	if c.Context == nil {
+		c.Context = (*http.Request).Context
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Content == nil {
+		c.Content = func(_ context.Context, _ string, data []byte) (string, []byte, error) { return "text/plain", data, nil }
+	}
+	c.Tick = cmp.Or(c.Tick, 500*time.Millisecond)
+	c.Logger = cmp.Or(c.Logger, slog.Default())
+
+	if c.Prefix != "" && (!strings.HasPrefix(c.Prefix, "/") || strings.HasSuffix(c.Prefix, "/") || (&url.URL{Path: c.Prefix}).String() != c.Prefix) {
+		return nil, errs.Field("prefix", "%q is no path such as /ui", c.Prefix)
+	}
+
+	d := &Dashboard{config: c, sessions: newSessions(c.Now), origins: http.NewCrossOriginProtection(), routes: http.NewServeMux()}
+	d.assets = newAssets(c.Prefix)
+	var err error
+	if d.views, err = newViews(d); err != nil {
+		return nil, err
+	}
+	d.route()
+	return d, nil
+}
+
+// route says what stands where.
+func (d *Dashboard) route() {
+	for path, p := range map[string]page{
+		"/{$}":                   {name: "jobs", load: loadJobs, parts: []string{"jobs"}},
+		"/jobs/{job}":            {name: "job", load: loadJob, parts: []string{"head", "progress", "stages", "notes"}, watches: true},
+		"/jobs/{job}/units":      {name: "units", load: loadUnits, parts: []string{"head", "units"}, watches: true},
+		"/jobs/{job}/units/{at}": {name: "unit", load: d.loadUnit, parts: []string{"head", "unit"}, watches: true},
+		"/jobs/{job}/records":    {name: "records", load: d.loadRecords, parts: []string{"head"}, watches: true},
+		"/jobs/{job}/document":   {name: "document", load: loadDocument},
+		"/jobs/{job}/history":    {name: "history", load: loadHistory, parts: []string{"head"}, watches: true},
+		"/jobs/{job}/events":     {name: "events", load: loadEvents, parts: []string{"head"}, watches: true},
+		"/use":                   {name: "use", load: loadUse, parts: []string{"use"}},
+		"/new":                   {name: "new", load: loadNew},
+	} {
+		d.routes.HandleFunc("GET "+path, d.show(p))
+	}
+
+	d.routes.HandleFunc("GET /jobs/{job}/grid", d.call(d.sendGrid))
+	d.routes.HandleFunc("GET /jobs/{job}/files/{file}", d.call(d.sendFile))
+	for _, action := range []string{"pause", "resume", "cancel", "delete", "wake"} {
+		d.routes.HandleFunc("POST /jobs/{job}/"+action, d.call(d.act(action)))
+	}
+	d.routes.HandleFunc("POST /new/plan", d.call(d.planNew))
+	d.routes.HandleFunc("POST /new", d.call(d.submitNew))
+
+	d.routes.HandleFunc("GET /sign-in", d.showSignIn)
+	d.routes.HandleFunc("POST /sign-in", d.signIn)
+	d.routes.HandleFunc("POST /sign-out", d.signOut)
+	d.routes.Handle("GET /assets/", d.assets)
+	d.routes.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		d.fail(w, r, errs.New(errs.NotFound, "there is no page at %s", r.URL.Path))
+	})
+}
+
+// policy allows a page what comes from its own server, and nothing that stands in it: no
+// text that somebody else has written can become a script or reach another server.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// ServeHTTP implements http.Handler.
+func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+
+	if err := d.origins.Check(r); err != nil {
+		d.fail(w, r, errs.New(errs.Denied, "another web page has sent this request; nothing was done"))
+		return
+	}
+
+	d.sessions.admit(r)
+	http.StripPrefix(d.config.Prefix, d.routes).ServeHTTP(w, r)
+}

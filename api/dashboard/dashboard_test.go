@@ -1,0 +1,407 @@
+package dashboard_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+
+	"github.com/coditect/mapreduce/api/dashboard"
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
+
+// get returns a page and its status.
+func get(t testing.TB, address string) (int, string, http.Header) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Accept", "text/html")
+	answer, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(body), answer.Header
+}
+
+// Every page shows numbers of the service whole, also those that a browser would round.
+func TestPagesShowWhatTheServiceSays(t *testing.T) {
+	server := open(t, newStub("plain"), nil)
+	for _, page := range pagesOfAJob {
+		status, body, header := get(t, server.URL+page)
+		if status != http.StatusOK {
+			t.Errorf("%s: status %d: %s", page, status, body)
+		}
+		if policy := header.Get("Content-Security-Policy"); !strings.Contains(policy, "script-src 'self';") || strings.Contains(policy, "unsafe") {
+			t.Errorf("%s: the policy is %q", page, policy)
+		}
+	}
+
+	for page, wants := range map[string][]string{
+		"/":                                     {"1 / 3", "9\u202f007\u202f199\u202f254\u202f741\u202f000", "$1.23"},
+		"/jobs/" + string(jobID):                {"9\u202f007\u202f199\u202f254\u202f740\u202f993 + 7", "33.3 %", "mapping"},
+		"/jobs/" + string(jobID) + "/units/0.2": {"parked", "Wake the unit"},
+		"/jobs/" + string(jobID) + "/records":   {"12.5", "0.40", "2 of 2 records"},
+		"/jobs/" + string(jobID) + "/document?unit=u&document=d&start=6&end=11": {`<mark id="here" class="here">12.50</mark>`},
+		"/jobs/" + string(jobID) + "/events?check=1":                            {"The chain is unbroken"},
+	} {
+		_, body, _ := get(t, server.URL+page)
+		for _, want := range wants {
+			if !strings.Contains(body, want) {
+				t.Errorf("%s does not show %q", page, want)
+			}
+		}
+	}
+}
+
+// hostile are texts that would do something if a page took them for more than text.
+var hostile = []string{
+	`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `'-alert(1)-'`, `</textarea><script>alert(1)</script>`,
+	`javascript:alert(1)`, `{{.}}${alert(1)}`, `<svg onload=alert(1)>`, `</title><base href=//evil.example>`, "\u202etxt.exe", `<!--`, `]]>`,
+	`" style="x" onfocus="alert(1)" autofocus="`, `<form action=//evil.example><button>`, `<meta http-equiv=refresh content=0>`,
+}
+
+// shape lists the elements of a page with the names of their attributes, and the schemes of its
+// links.
+func shape(t testing.TB, page string) []string {
+	t.Helper()
+	root, err := html.Parse(strings.NewReader(page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for n := range root.Descendants() {
+		switch n.Type {
+		case html.ElementNode:
+			names := make([]string, 0, len(n.Attr))
+			for _, a := range n.Attr {
+				names = append(names, a.Key)
+				if u, err := url.Parse(a.Val); slices.Contains([]string{"href", "src", "action"}, a.Key) && (err != nil || u.Scheme != "" || u.Host != "") {
+					t.Errorf("a link leads to %s", a.Val)
+				}
+			}
+			all = append(all, n.Data+" "+strings.Join(names, ","))
+		case html.CommentNode:
+			t.Errorf("a page has a comment: %s", n.Data)
+		}
+	}
+	return all
+}
+
+// No text of documents, models, tenants or callers becomes more than text: with each of them every
+// page has the elements and attributes that it has with a plain one.
+func TestTextsOfOthersStayTexts(t *testing.T) {
+	plain := open(t, newStub("plain"), nil)
+	for _, text := range hostile {
+		server := open(t, newStub(text), nil)
+		for _, page := range pagesOfAJob {
+			_, want, _ := get(t, plain.URL+page)
+			_, got, _ := get(t, server.URL+page)
+			if w, g := shape(t, want), shape(t, got); !slices.Equal(w, g) {
+				t.Errorf("%s is another page with %q", page, text)
+			}
+		}
+		for _, query := range []string{"q", "tenant", "in", "sort", "facet", "is", "to"} {
+			for _, page := range []string{"/", "/jobs/" + string(jobID) + "/records", "/jobs/" + string(jobID) + "/units", "/sign-in"} {
+				_, got, _ := get(t, server.URL+page+"?"+url.Values{query: {text}}.Encode())
+				if strings.Contains(text, "<") && strings.Contains(got, text) {
+					t.Errorf("%s with %s=%s has it as it is", page, query, text)
+				}
+				shape(t, got)
+			}
+		}
+	}
+}
+
+// Below a prefix every link of every page begins with it.
+func TestPrefix(t *testing.T) {
+	server := open(t, newStub("plain"), func(c *dashboard.Config) { c.Prefix = "/ui" })
+	link := regexp.MustCompile(`(?:href|src|action|data-live|data-grid|data-units|data-plan)="([^"]*)"`)
+	for _, page := range pagesOfAJob {
+		status, body, _ := get(t, server.URL+"/ui"+page)
+		if status != http.StatusOK {
+			t.Errorf("/ui%s: status %d", page, status)
+		}
+		for _, found := range link.FindAllStringSubmatch(body, -1) {
+			if !strings.HasPrefix(found[1], "/ui/") && !strings.HasPrefix(found[1], "#") {
+				t.Errorf("/ui%s leads to %s", page, found[1])
+			}
+		}
+	}
+	if _, err := dashboard.New(dashboard.Config{Prefix: "ui/"}); errs.KindOf(err) != errs.Invalid {
+		t.Errorf("a prefix that is no path: %v", err)
+	}
+}
+
+// post sends a form, with a header.
+func post(t testing.TB, address string, form url.Values, header http.Header) *http.Response {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, strings.NewReader(form.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header = header.Clone()
+	if r.Header == nil {
+		r.Header = make(http.Header)
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	answer, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = answer.Body.Close() })
+	return answer
+}
+
+// What somebody asks for on a page is done, and what another page asks for is not.
+func TestActions(t *testing.T) {
+	s := newStub("plain")
+	server := open(t, s, nil)
+	job := server.URL + "/jobs/" + string(jobID)
+	for action, form := range map[string]url.Values{
+		"pause": nil, "cancel": nil, "delete": nil, "resume": {"budget": {"500"}},
+		"wake": {"unit": {"u2"}, "handle": {"h"}, "answer": {"yes"}, "at": {"0.2"}},
+	} {
+		for name, header := range map[string]http.Header{
+			"another site": {"Sec-Fetch-Site": {"cross-site"}}, "another origin": {"Origin": {"https://evil.example"}}, "a hidden origin": {"Origin": {"null"}},
+		} {
+			if answer := post(t, job+"/"+action, form, header); answer.StatusCode != http.StatusForbidden {
+				t.Errorf("%s by a page of %s: status %d", action, name, answer.StatusCode)
+			}
+		}
+		if got := s.noted(); strings.Contains(got, action) {
+			t.Errorf("another page has done: %s", got)
+		}
+		if answer := post(t, job+"/"+action, form, http.Header{"Sec-Fetch-Site": {"same-origin"}}); answer.StatusCode != http.StatusSeeOther {
+			t.Errorf("%s: status %d", action, answer.StatusCode)
+		}
+		if got := s.noted(); !strings.Contains(got, action+" "+string(jobID)) {
+			t.Errorf("%s was not done: %s", action, got)
+		}
+	}
+	if !strings.Contains(s.noted(), "resume "+string(jobID)+" 500") || !strings.Contains(s.noted(), "wake "+string(jobID)+" u2 h yes") {
+		t.Errorf("it was done otherwise than asked for: %s", s.noted())
+	}
+	if answer := post(t, job+"/resume", url.Values{"budget": {"much"}}, nil); answer.StatusCode != http.StatusBadRequest {
+		t.Errorf("a budget that is no number: status %d", answer.StatusCode)
+	}
+	for _, action := range []string{"pause", "delete"} { // a link does nothing
+		if status, _, _ := get(t, job+"/"+action); status != http.StatusNotFound && status != http.StatusMethodNotAllowed {
+			t.Errorf("a link to %s: status %d", action, status)
+		}
+	}
+}
+
+// What goes wrong is said on a page, with what to do.
+func TestFailures(t *testing.T) {
+	s := newStub("plain")
+	server := open(t, s, nil)
+	for address, want := range map[string]int{
+		"/nothing": 404, "/jobs/x": 404, "/jobs/mr_20260131_zzzzzz": 404, "/jobs/" + string(jobID) + "/units/9.9": 404,
+		"/jobs/" + string(jobID) + "/units/x": 404, "/?state=new": 400, "/jobs/" + string(jobID) + "/records?page=-1": 400,
+		"/jobs/" + string(jobID) + "/records?show=x": 400, "/jobs/" + string(jobID) + "/files/passwd": 404, "/assets/dashboard.go": 404,
+	} {
+		status, body, _ := get(t, server.URL+address)
+		if status != want {
+			t.Errorf("%s: status %d, want %d: %s", address, status, want, body)
+		}
+	}
+	for kind, want := range map[errs.Kind]int{errs.Unavailable: 503, errs.Denied: 403, errs.Exhausted: 429, errs.Internal: 500, errs.DataLoss: 500} {
+		s.err = errs.New(kind, "the store is away")
+		status, body, _ := get(t, server.URL+"/")
+		if status != want || !strings.Contains(body, "the store is away") {
+			t.Errorf("%s: status %d: %s", kind, status, body)
+		}
+	}
+}
+
+// A session stands for the token of its caller, ends by time and by signing out, and leads nowhere
+// else.
+func TestSessions(t *testing.T) {
+	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+	s := newStub("plain")
+	server := open(t, s, func(c *dashboard.Config) {
+		c.SignIn, c.Now = true, func() time.Time { return now }
+		c.Context = func(r *http.Request) context.Context {
+			s.err = nil
+			if r.Header.Get("Authorization") != "Bearer right" {
+				s.err = errs.New(errs.Unauthenticated, "who are you?")
+			}
+			return r.Context()
+		}
+	})
+	status, _, header := get(t, server.URL+"/jobs/"+string(jobID)+"?x=1")
+	if to := header.Get("Location"); status != http.StatusSeeOther || to != "/sign-in?to=%2Fjobs%2F"+string(jobID)+"%3Fx%3D1" {
+		t.Errorf("without a session: status %d, to %s", status, to)
+	}
+	if answer := post(t, server.URL+"/sign-in", url.Values{"token": {"wrong"}}, nil); answer.StatusCode != http.StatusUnauthorized || len(answer.Cookies()) > 0 {
+		t.Errorf("a wrong token: status %d, %v", answer.StatusCode, answer.Cookies())
+	}
+
+	for to, want := range map[string]string{
+		"/jobs/x": "/jobs/x", "//evil.example": "/", "https://evil.example": "/", `/\evil.example`: "/", "": "/", "/\t/evil.example": "/",
+	} {
+		answer := post(t, server.URL+"/sign-in", url.Values{"token": {"right"}, "to": {to}}, nil)
+		if got := answer.Header.Get("Location"); answer.StatusCode != http.StatusSeeOther || got != want {
+			t.Errorf("signed in from %q: status %d, to %q", to, answer.StatusCode, got)
+		}
+	}
+
+	cookie := post(t, server.URL+"/sign-in", url.Values{"token": {"right"}}, nil).Cookies()[0]
+	if !cookie.HttpOnly || cookie.SameSite != http.SameSiteLaxMode || strings.Contains(cookie.Value, "right") {
+		t.Errorf("the cookie is %+v", cookie)
+	}
+	with := func(value string) int {
+		r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/", nil)
+		r.Header.Set("Accept", "text/html")
+		r.AddCookie(&http.Cookie{Name: cookie.Name, Value: value})
+		answer, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		return answer.StatusCode
+	}
+	if got := with(cookie.Value); got != http.StatusOK {
+		t.Errorf("with the session: status %d", got)
+	}
+	if got := with("guessed"); got != http.StatusSeeOther {
+		t.Errorf("with a guessed session: status %d", got)
+	}
+	now = now.Add(13 * time.Hour)
+	if got := with(cookie.Value); got != http.StatusSeeOther {
+		t.Errorf("with a session that has ended: status %d", got)
+	}
+	now = now.Add(-13 * time.Hour)
+	post(t, server.URL+"/sign-out", nil, http.Header{"Cookie": {cookie.Name + "=" + cookie.Value}})
+	if got := with(cookie.Value); got != http.StatusSeeOther {
+		t.Errorf("after signing out: status %d", got)
+	}
+}
+
+// A stream sends each part once, and again when it differs, within a second of the change.
+func TestStream(t *testing.T) {
+	s := newStub("plain")
+	server := open(t, s, func(c *dashboard.Config) { c.Tick = time.Hour })
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/jobs/"+string(jobID)+"?live=1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+
+	lines := bufio.NewScanner(answer.Body)
+	next := func() (part struct{ Name, HTML string }) {
+		for lines.Scan() {
+			if data, found := strings.CutPrefix(lines.Text(), "data: "); found {
+				if err := json.Unmarshal([]byte(data), &part); err != nil {
+					t.Fatal(err)
+				}
+				return part
+			}
+		}
+		t.Fatal("the stream has ended")
+		return part
+	}
+	var names []string
+	for range 4 {
+		names = append(names, next().Name)
+	}
+	if !slices.Equal(names, []string{"head", "progress", "stages", "notes"}) {
+		t.Errorf("the parts are %v", names)
+	}
+
+	changed := time.Now()
+	s.change(func(j *mapreduce.Job) { j.CompletedUnits = 2 })
+	if part := next(); part.Name != "head" || !strings.Contains(part.HTML, "2 of 3 units are complete") {
+		t.Errorf("the first part that differs is %+v", part)
+	}
+	if part := next(); part.Name != "progress" || !strings.Contains(part.HTML, "2 / 3") {
+		t.Errorf("the second part that differs is %+v", part)
+	}
+	if took := time.Since(changed); took > time.Second {
+		t.Errorf("the change showed after %v", took)
+	}
+
+	// What has gone wrong ends the stream with words.
+	s.mu.Lock()
+	s.err = errs.New(errs.Unavailable, "the store is away")
+	s.mu.Unlock()
+	s.change(func(*mapreduce.Job) {})
+	rest, err := io.ReadAll(answer.Body)
+	if err != nil || !bytes.Contains(rest, []byte("event: failed\ndata: \"the store is away\"")) {
+		t.Errorf("the stream ended with %q, %v", rest, err)
+	}
+}
+
+// A new job takes the files of the form, and the same press twice is one request.
+func TestNewJob(t *testing.T) {
+	s := newStub("plain")
+	server := open(t, s, nil)
+	send := func(path string, fields map[string]string, files map[string]string) (int, string) {
+		var body bytes.Buffer
+		form := multipart.NewWriter(&body)
+		for name, value := range fields {
+			_ = form.WriteField(name, value)
+		}
+		for name, content := range files {
+			w, _ := form.CreateFormFile("documents", name)
+			_, _ = io.WriteString(w, content)
+		}
+		_ = form.Close()
+		r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+path, &body)
+		r.Header.Set("Content-Type", form.FormDataContentType())
+		answer, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		text, _ := io.ReadAll(answer.Body)
+		return answer.StatusCode, string(text)
+	}
+
+	schema := `{"type": "object", "properties": {"total": {"type": "number"}}}`
+	fields := map[string]string{"provider": "rules", "schema": schema, "request": "r1"}
+	status, text := send("/new/plan", fields, map[string]string{"a.txt": "one"})
+	if status != http.StatusOK || !strings.Contains(text, `"cost":"$0.50"`) {
+		t.Errorf("the plan: status %d: %s", status, text)
+	}
+	status, text = send("/new", fields, map[string]string{"a.txt": "one"})
+	if status != http.StatusOK || !strings.Contains(text, "/jobs/"+string(jobID)) || !strings.Contains(s.noted(), "submit a.txt 3 r1 ") {
+		t.Errorf("the job: status %d: %s; %s", status, text, s.noted())
+	}
+
+	for name, wrong := range map[string]map[string]string{
+		"schema": {"provider": "rules", "schema": `{"type": "object", "properties": [`}, "budget": {"provider": "rules", "schema": schema, "budget": "-1"},
+	} {
+		if status, text := send("/new", wrong, map[string]string{"a.txt": "one"}); status != http.StatusBadRequest {
+			t.Errorf("a wrong %s: status %d: %s", name, status, text)
+		}
+	}
+	if status, text := send("/new", fields, nil); status != http.StatusBadRequest || !strings.Contains(text, "choose at least one document") {
+		t.Errorf("no documents: status %d: %s", status, text)
+	}
+}

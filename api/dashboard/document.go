@@ -1,0 +1,128 @@
+package dashboard
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
+
+// A documentPage is the text of a document with a passage marked.
+type documentPage struct {
+	Document string
+	Unit     string
+	Pieces   []piece
+	Place    string // where the passage is, in words
+	Cut      bool   // the text is longer than what is shown
+	Title    string
+}
+
+// A piece is some text, marked or not.
+type piece struct {
+	Text   string
+	Marked bool // it is quoted by a value
+	Here   bool // it is the passage that was asked for
+}
+
+// documentPath returns the address of a document with a passage: start to end, in characters.
+func documentPath(prefix string, job mapreduce.JobID, unit mapreduce.UnitID, document mapreduce.DocumentID, start, end int64) string {
+	query := url.Values{
+		"unit": {string(unit)}, "document": {string(document)},
+		"start": {strconv.FormatInt(start, 10)}, "end": {strconv.FormatInt(end, 10)},
+	}
+	return address(jobPath(prefix, job, "document"), query) + "#here"
+}
+
+const (
+	maxText   = 400_000 // characters of a text on a page
+	maxBytes  = 64 << 20
+	maxQuotes = 5_000 // that are marked
+)
+
+// loadDocument makes the page of a document, as the unit read it.
+func loadDocument(v *visit) (any, error) {
+	p, err := openJob(v, "records")
+	if err != nil {
+		return nil, err
+	}
+
+	unit, document := mapreduce.UnitID(v.query.Get("unit")), mapreduce.DocumentID(v.query.Get("document"))
+	start, err := v.number("start", 0)
+	if err != nil {
+		return nil, err
+	}
+	end, err := v.number("end", 0)
+	if err != nil {
+		return nil, err
+	}
+
+	var text []byte
+	err = v.jobs.ReadText(v, p.ID, unit, document, func(part []byte) error {
+		if len(text)+len(part) > maxBytes {
+			return errs.New(errs.Exhausted, "the text is larger than the %d bytes that a page shows; result.json has its passages", maxBytes)
+		}
+		text = append(text, part...)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !utf8.Valid(text) {
+		return nil, errs.New(errs.Precondition, "the unit %s was given a file that is no text", unit)
+	}
+
+	d := &documentPage{Document: string(document), Unit: string(unit), Title: string(document)}
+	d.Pieces, d.Cut = mark([]rune(string(text)), passage{start, end}, nil)
+	p.Content = d
+	return p, nil
+}
+
+// A passage is a part of a text, in characters, half-open.
+type passage struct{ start, end int }
+
+// mark cuts a text into pieces at its passages. Of a text that is too long it leaves what is far
+// from the passage that was asked for, and reports that.
+func mark(text []rune, here passage, others []passage) (pieces []piece, cut bool) {
+	from, to := 0, len(text)
+	if len(text) > maxText {
+		cut = true
+		from = max(0, min(here.start, len(text))-maxText/2)
+		to = min(len(text), from+maxText)
+	}
+
+	edges := []int{from, to}
+	add := func(p passage) {
+		if p.start < p.end && p.end > from && p.start < to {
+			edges = append(edges, max(p.start, from), min(p.end, to))
+		}
+	}
+	add(here)
+	for _, p := range others[:min(len(others), maxQuotes)] {
+		add(p)
+	}
+	slices.Sort(edges)
+	edges = slices.Compact(edges)
+
+	within := func(p passage, a, b int) bool { return p.start <= a && b <= p.end && p.start < p.end }
+	for i := 0; i+1 < len(edges); i++ {
+		a, b := edges[i], edges[i+1]
+		one := piece{Text: visibleRunes(text[a:b]), Here: within(here, a, b)}
+		one.Marked = one.Here || slices.ContainsFunc(others, func(p passage) bool { return within(p, a, b) })
+		pieces = append(pieces, one)
+	}
+	return pieces, cut
+}
+
+// visibleRunes is visible without a bound: the text is bounded before.
+func visibleRunes(text []rune) string {
+	var all string
+	for len(text) > 0 {
+		n := min(len(text), maxShown)
+		all += visible(string(text[:n]))
+		text = text[n:]
+	}
+	return all
+}

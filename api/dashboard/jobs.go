@@ -1,0 +1,187 @@
+package dashboard
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
+
+// A jobList is what the page of all jobs shows.
+type jobList struct {
+	Rows     []jobRow
+	Filter   jobFilter
+	States   []choice
+	Next     string // address of the page of older jobs; empty at the last
+	First    string // address of the newest ones; empty there
+	Searched int    // how many jobs were looked at for what is searched; 0 if nothing is
+	More     bool   // older jobs were not looked at
+}
+
+// A jobFilter is what somebody looks for.
+type jobFilter struct {
+	Text   string // part of an id, a tenant, a pipeline, a model or an error
+	Tenant string
+	States []mapreduce.JobState
+}
+
+// A choice is a state with what its box says.
+type choice struct {
+	Name   string
+	Chosen bool
+}
+
+// A jobRow is a job in a list.
+type jobRow struct {
+	*jobView
+	Path string
+}
+
+// A jobView is what pages show of a job.
+type jobView struct {
+	*mapreduce.Job
+	State    string
+	Running  bool
+	Progress progress
+	Cost     string
+	Age      string // since it was submitted
+	Took     time.Duration
+	Rate     string // units per second, while it runs
+	Pipeline string
+	Model    string
+}
+
+// progress is how far something is: of all units, those that are done, failed, running and parked;
+// the rest waits.
+type progress struct {
+	Total, Done, Failed, Running, Parked, Waiting int64
+}
+
+func viewJob(j *mapreduce.Job, now time.Time) *jobView {
+	v := &jobView{
+		Job: j, State: j.State.String(), Running: j.State.Running(), Cost: money(j.CostMicros), Age: age(j.Created, now),
+		Pipeline: j.Spec.Pipeline, Model: j.Spec.Provider,
+		Progress: progress{Total: j.TotalUnits, Done: j.CompletedUnits, Failed: j.FailedUnits, Running: j.RunningUnits, Parked: j.ParkedUnits},
+	}
+	if j.Spec.Model != "" {
+		v.Model += "/" + j.Spec.Model
+	}
+
+	p := &v.Progress
+	p.Waiting = max(0, p.Total-p.Done-p.Failed-p.Running-p.Parked)
+
+	end := now
+	if !j.Ended.IsZero() {
+		end = j.Ended
+	}
+	v.Took = max(0, end.Sub(j.Created)).Truncate(time.Second)
+	if v.Running {
+		v.Rate = rate(p.Done, v.Took)
+	}
+	return v
+}
+
+// rate writes how many of something came in a time; nothing where that says nothing.
+func rate(n int64, in time.Duration) string {
+	if n == 0 || in < time.Second {
+		return ""
+	}
+	tenths := n * 10 / int64(in/time.Second)
+	if tenths >= 100 {
+		return count(tenths/10) + "/s"
+	}
+	if tenths > 0 {
+		return count(tenths/10) + "." + string(rune('0'+tenths%10)) + "/s"
+	}
+	return count(n*60/max(1, int64(in/time.Second))) + "/min"
+}
+
+const (
+	jobsOnPage  = 50
+	maxSearched = 5000 // jobs that one search looks at
+)
+
+// loadJobs makes the list of jobs, newest first.
+func loadJobs(v *visit) (any, error) {
+	filter, err := readJobFilter(v)
+	if err != nil {
+		return nil, err
+	}
+
+	list := &jobList{Filter: filter, States: choices(filter.States)}
+	query := mapreduce.ListJobsQuery{
+		States: filter.States, Tenant: mapreduce.TenantID(filter.Tenant), PageSize: jobsOnPage, PageToken: v.query.Get("page"),
+	}
+	if filter.Text != "" {
+		query.PageSize = 1000
+	}
+
+	for {
+		found, err := v.jobs.ListJobs(v, query)
+		if err != nil {
+			return nil, err
+		}
+
+		list.take(v, found.Jobs)
+		query.PageToken = found.NextPageToken
+		if filter.Text == "" || query.PageToken == "" || len(list.Rows) >= jobsOnPage || list.Searched >= maxSearched {
+			break
+		}
+	}
+
+	if query.PageToken != "" {
+		list.More = filter.Text != ""
+		list.Next = v.with("page", query.PageToken)
+	}
+	if v.query.Get("page") != "" {
+		list.First = v.with()
+	}
+	return list, nil
+}
+
+// take adds those of some jobs to the list that are looked for.
+func (l *jobList) take(v *visit, jobs []*mapreduce.Job) {
+	text := strings.ToLower(l.Filter.Text)
+	for _, j := range jobs {
+		if text != "" {
+			l.Searched++
+		}
+		if strings.Contains(searchable(j), text) {
+			l.Rows = append(l.Rows, jobRow{viewJob(j, v.now), v.jobPath(j.ID)})
+		}
+	}
+}
+
+// searchable is the text of a job in which words are looked for.
+func searchable(j *mapreduce.Job) string {
+	return strings.ToLower(strings.Join([]string{
+		string(j.ID), string(j.Spec.Tenant), j.Spec.Pipeline, j.Spec.Provider, j.Spec.Model, string(j.Spec.RequestID), j.Error,
+	}, "\n"))
+}
+
+func readJobFilter(v *visit) (jobFilter, error) {
+	f := jobFilter{Text: strings.TrimSpace(v.query.Get("q")), Tenant: strings.TrimSpace(v.query.Get("tenant"))}
+	for _, name := range v.query["state"] {
+		state, err := mapreduce.ParseJobState(name)
+		if err != nil || state == mapreduce.JobUnknown {
+			return f, errs.Field("state", "%q is no state of a job", name)
+		}
+		f.States = append(f.States, state)
+	}
+	return f, nil
+}
+
+func choices(chosen []mapreduce.JobState) []choice {
+	var all []choice
+	for s := mapreduce.Decomposition; s <= mapreduce.JobPaused; s++ {
+		all = append(all, choice{s.String(), slices.Contains(chosen, s)})
+	}
+	return all
+}
+
+// loadUse makes the page of what the caller's tenant uses of its quotas.
+func loadUse(v *visit) (any, error) {
+	return v.jobs.TenantUse(v, mapreduce.TenantID(v.query.Get("tenant")))
+}

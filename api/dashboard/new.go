@@ -1,0 +1,195 @@
+package dashboard
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"iter"
+	"mime/multipart"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/schema"
+)
+
+// A newPage is the form for a new job, filled in like an earlier one if its address names that.
+type newPage struct {
+	Like                             string
+	Schema                           string
+	Provider, Model, Pipeline, Label string
+	Budget                           string
+	Missing                          string // why the earlier job could not be looked at
+}
+
+// loadNew makes the form for a new job.
+func loadNew(v *visit) (any, error) {
+	p := &newPage{Provider: "rules"}
+	like := mapreduce.JobID(v.query.Get("like"))
+	if like == "" {
+		return p, nil
+	}
+
+	j, err := v.jobs.GetJob(v, like)
+	if err != nil {
+		p.Missing = err.Error()
+		return p, nil //nolint:nilerr // the form says it
+	}
+	p.Like, p.Schema = string(like), string(j.Spec.Schema)
+	p.Provider, p.Model, p.Pipeline = j.Spec.Provider, j.Spec.Model, j.Spec.Pipeline
+	if j.Spec.Budget > 0 {
+		p.Budget = strconv.FormatInt(j.Spec.Budget, 10)
+	}
+	return p, nil
+}
+
+const (
+	maxUpload   = 256 << 20 // bytes of a form with its files
+	maxInMemory = 8 << 20   // of these, before they go to files
+)
+
+// A request is a form for a new job that has come.
+type request struct {
+	spec  mapreduce.JobSpec
+	files []*multipart.FileHeader
+	form  *multipart.Form
+}
+
+// readNew reads the form for a new job. The caller calls close.
+func (d *Dashboard) readNew(w http.ResponseWriter, r *http.Request) (*request, error) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxUpload)
+	if err := r.ParseMultipartForm(maxInMemory); err != nil {
+		if _, large := errors.AsType[*http.MaxBytesError](err); large {
+			return nil, errs.Field("documents", "the documents are larger than %d MiB together; submit large folders with coditect mapreduce run --server", maxUpload>>20)
+		}
+		return nil, errs.Field("form", "the upload broke off or cannot be read: %w", err)
+	}
+
+	q := &request{form: r.MultipartForm, files: r.MultipartForm.File["documents"]}
+	s := &q.spec
+	s.Provider, s.Model, s.Pipeline = r.FormValue("provider"), r.FormValue("model"), r.FormValue("pipeline")
+
+	if text := strings.TrimSpace(r.FormValue("schema")); text != "" {
+		parsed, err := schema.Parse("schema", []byte(text))
+		if err != nil {
+			return q, errs.Field("schema", "%w", err)
+		}
+		s.Schema = parsed.Canonical()
+	}
+	if text := strings.TrimSpace(r.FormValue("budget")); text != "" {
+		budget, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || budget <= 0 {
+			return q, errs.Field("budget", "%q is no number of tokens above 0", text)
+		}
+		s.Budget = budget
+	}
+	if len(q.files) == 0 {
+		return q, errs.Field("documents", "choose at least one document")
+	}
+	return q, nil
+}
+
+func (q *request) close() {
+	if q != nil {
+		_ = q.form.RemoveAll() // files of its own in the folder for such
+	}
+}
+
+// documents are the files of the form, each read when its turn has come.
+func (q *request) documents(ctx context.Context, content Content) iter.Seq2[*mapreduce.Document, error] {
+	return func(yield func(*mapreduce.Document, error) bool) {
+		for _, f := range q.files {
+			doc := &mapreduce.Document{ID: mapreduce.DocumentID(f.Filename), Size: f.Size}
+			data, err := readUpload(f)
+			if err == nil {
+				doc.MediaType, doc.Content, err = content(ctx, f.Filename, data)
+			}
+			if err != nil {
+				doc.Skip, doc.Content = err.Error(), nil
+			}
+			if !yield(doc, nil) {
+				return
+			}
+		}
+	}
+}
+
+func readUpload(f *multipart.FileHeader) ([]byte, error) {
+	file, err := f.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(file)
+}
+
+// Content says what a file is by its name and its bytes, and returns what a service is sent of it.
+// An error is the reason to skip the file.
+type Content func(ctx context.Context, name string, data []byte) (mediaType string, content []byte, err error)
+
+// planned is what the form shows of a plan.
+type planned struct {
+	Units     int      `json:"units"`
+	Calls     string   `json:"calls"`
+	Tokens    string   `json:"tokens"`
+	Cost      string   `json:"cost"`
+	MostCost  string   `json:"most_cost"`
+	Time      string   `json:"time"`
+	Warnings  []string `json:"warnings"`
+	Documents int      `json:"documents"`
+}
+
+// planNew says what a new job would do and cost. Nothing is stored.
+func (d *Dashboard) planNew(w http.ResponseWriter, r *http.Request) error {
+	q, err := d.readNew(w, r)
+	defer q.close()
+	if err != nil {
+		return err
+	}
+
+	v := d.visit(r)
+	plan, err := v.jobs.PlanJob(v, mapreduce.PlanQuery{Spec: q.spec}, q.documents(v, d.config.Content))
+	if err != nil {
+		return err
+	}
+
+	e := plan.Estimate
+	answer := planned{
+		Units: e.Parses + e.Maps + e.Reduces, Calls: count(e.Expected.Calls), Tokens: count(e.Expected.Tokens.Total()),
+		Cost: money(e.Expected.CostMicros), MostCost: money(e.High.CostMicros), Documents: len(q.files), Warnings: []string{},
+	}
+	if e.Makespan > 0 {
+		answer.Time = duration(e.Makespan)
+	}
+	for _, warning := range plan.Warnings {
+		answer.Warnings = append(answer.Warnings, warning.Message)
+	}
+	return sendJSON(w, answer)
+}
+
+// submitNew submits a new job. The form names the request, so that a second press of the button
+// gets the first one's job.
+func (d *Dashboard) submitNew(w http.ResponseWriter, r *http.Request) error {
+	q, err := d.readNew(w, r)
+	defer q.close()
+	if err != nil {
+		return err
+	}
+
+	q.spec.RequestID = mapreduce.RequestID(r.FormValue("request"))
+	v := d.visit(r)
+	j, err := v.jobs.SubmitJob(v, q.spec, q.documents(v, d.config.Content))
+	if err != nil {
+		return err
+	}
+	return sendJSON(w, map[string]string{"job": v.jobPath(j.ID)})
+}
+
+func sendJSON(w http.ResponseWriter, value any) error {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(value) // a browser that is gone cannot be told
+	return nil
+}

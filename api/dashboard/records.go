@@ -1,0 +1,347 @@
+package dashboard
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/resultfile"
+)
+
+// A recordList is the page of a job's records.
+type recordList struct {
+	Fields    []column
+	Rows      []*record
+	Filter    recordFilter
+	Matches   int
+	Total     int
+	Partial   bool   // the job has not ended: there may be more
+	Before    string // addresses of other pages; empty where there is none
+	After     string
+	Unordered bool // too many records match for the order that was asked for
+	Facets    []facet
+	Facet     string // field of which the values are counted
+	Files     []string
+	Report    bool // the job wrote a report, and no records
+}
+
+// A column is a field of the records.
+type column struct {
+	Name  string
+	Sort  string // address of the page sorted by it
+	Order string // ascending or descending; empty if the page is not sorted by it
+	Facet string // address that counts its values
+}
+
+// A facet is a value of a field and how many records have it.
+type facet struct {
+	Value, Path string
+	Records     int
+}
+
+// A recordFilter is what somebody looks for among records.
+type recordFilter struct {
+	Text, In   string
+	Show       string // unverified, missing, unsure or warned
+	Is         string // of the facet: the value
+	Sort       string
+	Descending bool
+	Page       int
+}
+
+const (
+	recordsOnPage = 100
+	maxSorted     = 50_000 // records that are sorted for one page
+	maxFacets     = 30
+	maxCounted    = 5_000 // values that are told apart for facets
+)
+
+// ErrEnough ends the reading of a result of which no more is needed.
+var errEnough = errors.New("no more is needed")
+
+// loadRecords makes the page of a job's records. Sorting and counting read the whole result,
+// record by record, and keep of it what the page needs.
+func (d *Dashboard) loadRecords(v *visit) (any, error) {
+	p, err := openJob(v, "records")
+	if err != nil {
+		return nil, err
+	}
+
+	filter, err := readRecordFilter(v)
+	if err != nil {
+		return nil, err
+	}
+
+	s := &recordScan{filter: filter, facet: v.query.Get("facet"), counts: make(map[string]int), places: make(map[string]string)}
+	s.passage = func(c *mapreduce.Citation) string {
+		return documentPath(v.prefix, p.ID, c.Unit, c.Document, c.Start, c.End)
+	}
+
+	partial := p.Job.State != mapreduce.JobComplete
+	if err := v.jobs.GetResult(v, p.ID, partial, s.take); err != nil && !errors.Is(err, errEnough) {
+		return nil, err
+	}
+
+	list := s.list(v)
+	list.Partial = partial
+	list.Files = d.filesOf(v, p.ID)
+	p.Content = list
+	return p, nil
+}
+
+func (d *Dashboard) filesOf(v *visit, id mapreduce.JobID) []string {
+	files := []string{v.jobPath(id, "files", "result.json")}
+	for ending := range d.config.Exports {
+		files = append(files, v.jobPath(id, "files", "records."+ending))
+	}
+	slices.Sort(files)
+	return files
+}
+
+func readRecordFilter(v *visit) (recordFilter, error) {
+	page, err := v.number("page", 0)
+	if err != nil {
+		return recordFilter{}, err
+	}
+	f := recordFilter{
+		Text: strings.TrimSpace(v.query.Get("q")), In: v.query.Get("in"), Show: v.query.Get("show"), Is: v.query.Get("is"),
+		Sort: v.query.Get("sort"), Descending: v.query.Get("order") == "descending", Page: page,
+	}
+	if !slices.Contains([]string{"", "unverified", "missing", "unsure", "warned"}, f.Show) {
+		return f, errs.Field("show", "%q is none of unverified, missing, unsure and warned", f.Show)
+	}
+	return f, nil
+}
+
+// A recordScan reads a result and keeps what a page shows.
+type recordScan struct {
+	filter  recordFilter
+	facet   string
+	passage func(*mapreduce.Citation) string
+
+	total, matches int
+	fields         []string
+	kept           []*record // that match: all of them if they are sorted, else those of the page
+	last           *record   // whose citations come next
+	counts         map[string]int
+	places         map[string]string // of passages, by reference
+	report         bool
+}
+
+// take takes the next part of the result.
+func (s *recordScan) take(part *mapreduce.ResultPart) error {
+	switch {
+	case part.Record != nil:
+		s.total++
+		r, fields, err := readRecord(s.total, part.Record)
+		if err != nil {
+			return errs.New(errs.DataLoss, "the result cannot be shown: %w", err)
+		}
+		s.addFields(fields)
+		s.consider(r)
+	case part.Citation != nil:
+		if s.last != nil {
+			s.places[part.Citation.Ref] = s.passage(part.Citation)
+		}
+	case part.Report != nil:
+		s.report = true
+	}
+	return nil
+}
+
+// addFields adds fields that no record before had.
+func (s *recordScan) addFields(fields []string) {
+	for _, f := range fields {
+		if !slices.Contains(s.fields, f) {
+			s.fields = append(s.fields, f)
+		}
+	}
+}
+
+// consider keeps a record if it is looked for and belongs on the page.
+func (s *recordScan) consider(r *record) {
+	s.last = nil
+	if !r.has(s.filter.Text, s.filter.In) || !r.isOf(s.filter.Show) {
+		return
+	}
+
+	if s.facet != "" {
+		value := r.text(s.facet)
+		if _, known := s.counts[value]; known || len(s.counts) < maxCounted {
+			s.counts[value]++
+		}
+		if s.filter.Is != "" && value != s.filter.Is {
+			return
+		}
+	}
+
+	s.matches++
+	first := s.filter.Page * recordsOnPage
+	onPage := s.matches > first && s.matches <= first+recordsOnPage
+	if s.sorts() || onPage {
+		s.kept = append(s.kept, r)
+		s.last = r
+	}
+}
+
+// sorts reports whether the records are sorted: not if they are too many.
+func (s *recordScan) sorts() bool { return s.filter.Sort != "" && s.matches <= maxSorted }
+
+// list makes the page of what was kept.
+func (s *recordScan) list(v *visit) *recordList {
+	list := &recordList{
+		Filter: s.filter, Matches: s.matches, Total: s.total, Facet: s.facet, Report: s.report,
+		Unordered: s.filter.Sort != "" && s.matches > maxSorted,
+	}
+
+	rows := s.kept
+	if s.filter.Sort != "" {
+		slices.SortStableFunc(rows, s.compare)
+		first := min(s.filter.Page*recordsOnPage, len(rows))
+		rows = rows[first:min(first+recordsOnPage, len(rows))]
+	}
+	for _, r := range rows {
+		r.fill(s.fields, func(ref string) string { return s.places[ref] })
+	}
+	list.Rows = rows
+
+	for _, f := range s.fields {
+		list.Fields = append(list.Fields, s.column(v, f))
+	}
+	list.Facets = s.facets(v)
+	if s.filter.Page > 0 {
+		list.Before = v.with("page", pageName(s.filter.Page-1))
+	}
+	if (s.filter.Page+1)*recordsOnPage < s.matches {
+		list.After = v.with("page", pageName(s.filter.Page+1))
+	}
+	return list
+}
+
+// pageName writes the number of a page; the first needs none.
+func pageName(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
+
+func (s *recordScan) column(v *visit, field string) column {
+	c := column{Name: field, Sort: v.with("sort", field, "order", ""), Facet: v.with("facet", field, "is", "")}
+	if s.filter.Sort == field {
+		c.Order = "ascending"
+		c.Sort = v.with("sort", field, "order", "descending")
+		if s.filter.Descending {
+			c.Order, c.Sort = "descending", v.with("sort", "", "order", "")
+		}
+	}
+	return c
+}
+
+// compare orders records by the field that they are sorted by: numbers before texts, and what is
+// missing last in both directions.
+func (s *recordScan) compare(a, b *record) int {
+	x, y := a.text(s.filter.Sort), b.text(s.filter.Sort)
+	if x == "" || y == "" {
+		return cmp.Compare(btoi(x == ""), btoi(y == ""))
+	}
+
+	order := 0
+	n, errX := strconv.ParseFloat(x, 64)
+	m, errY := strconv.ParseFloat(y, 64)
+	switch {
+	case errX == nil && errY == nil:
+		order = cmp.Compare(n, m)
+	case errX == nil || errY == nil:
+		order = cmp.Compare(btoi(errX != nil), btoi(errY != nil))
+	default:
+		order = cmp.Or(cmp.Compare(strings.ToLower(x), strings.ToLower(y)), cmp.Compare(x, y))
+	}
+	if s.filter.Descending {
+		order = -order
+	}
+	return order
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// facets are the values that most records have.
+func (s *recordScan) facets(v *visit) []facet {
+	all := make([]facet, 0, len(s.counts))
+	for value, n := range s.counts {
+		all = append(all, facet{value, v.with("is", value), n})
+	}
+	slices.SortFunc(all, func(a, b facet) int {
+		return cmp.Or(cmp.Compare(b.Records, a.Records), cmp.Compare(a.Value, b.Value))
+	})
+	return all[:min(len(all), maxFacets)]
+}
+
+// An Export writes the records of a result in a form of its own.
+type Export func(out io.Writer, job *mapreduce.Job, read resultfile.Reader) error
+
+// sendFile sends the result of a job as a file.
+func (d *Dashboard) sendFile(w http.ResponseWriter, r *http.Request) error {
+	v := d.visit(r)
+	id, err := v.job()
+	if err != nil {
+		return err
+	}
+
+	j, err := v.jobs.GetJob(v, id)
+	if err != nil {
+		return err
+	}
+
+	name := v.names("file")
+	read := func(sink func(*mapreduce.ResultPart) error) error {
+		return v.jobs.GetResult(v, id, j.State != mapreduce.JobComplete, sink)
+	}
+	export := d.config.Exports[strings.TrimPrefix(name, "records.")]
+	switch {
+	case name == "result.json":
+		export = func(out io.Writer, _ *mapreduce.Job, read resultfile.Reader) error {
+			return resultfile.Write(out, read)
+		}
+	case !strings.HasPrefix(name, "records.") || export == nil:
+		return errs.New(errs.NotFound, "there is no file %s of a job", name)
+	}
+
+	out := &download{w: w, name: string(id) + "-" + name}
+	if err := export(out, j, read); err != nil {
+		if !out.began {
+			return err
+		}
+		panic(http.ErrAbortHandler) // the browser must see that the file is not whole
+	}
+	return nil
+}
+
+// A download is a file that begins with its first bytes, so that what goes wrong before is said on
+// a page.
+type download struct {
+	w     http.ResponseWriter
+	name  string
+	began bool
+}
+
+// Write implements io.Writer.
+func (d *download) Write(p []byte) (int, error) {
+	if !d.began {
+		d.began = true
+		d.w.Header().Set("Content-Type", "application/octet-stream")
+		d.w.Header().Set("Content-Disposition", `attachment; filename="`+d.name+`"`)
+	}
+	return d.w.Write(p)
+}

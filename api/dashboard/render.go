@@ -1,0 +1,199 @@
+package dashboard
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/wire"
+)
+
+//go:embed templates
+var templates embed.FS
+
+// A page says how one kind of page is made.
+type page struct {
+	name    string                      // of its template
+	load    func(v *visit) (any, error) // what it shows
+	parts   []string                    // templates of it that are sent again while it is open
+	watches bool                        // it is about a job that may move
+}
+
+// A frame is what a page stands in.
+type frame struct {
+	Page   string // name
+	Path   string // of this page, with its parameters
+	Live   string // address of the stream of its parts; empty if it does not change
+	Prefix string
+	Signed bool // the caller has signed in, and may sign out
+	Data   any
+}
+
+// views are the templates of all pages, by name.
+type views map[string]*template.Template
+
+func newViews(d *Dashboard) (views, error) {
+	words, err := readWords()
+	if err != nil {
+		return nil, err
+	}
+
+	functions := template.FuncMap{
+		"word": words.say, "asset": d.assets.path, "version": func() string { return d.config.Version },
+		"link":  func(below string) string { return d.config.Prefix + below },
+		"count": countAny, "money": money, "percent": percent, "duration": duration, "moment": moment, "age": age, "text": visible,
+		"list": func(all ...any) []any { return all }, "base": path.Base, "sub": func(a, b int) int { return a - b },
+	}
+
+	base, err := template.New("").Funcs(functions).ParseFS(templates, "templates/parts/*.tmpl")
+	if err != nil {
+		return nil, err
+	}
+
+	files, err := fs.Glob(templates, "templates/*.tmpl")
+	if err != nil {
+		return nil, err
+	}
+
+	all := make(views, len(files))
+	for _, file := range files {
+		own, err := base.Clone()
+		if err != nil {
+			return nil, err
+		}
+		if own, err = own.ParseFS(templates, file); err != nil {
+			return nil, err
+		}
+		all[strings.TrimSuffix(path.Base(file), ".tmpl")] = own
+	}
+	return all, nil
+}
+
+// write makes a template of a page.
+func (v views) write(page, part string, data any) ([]byte, error) {
+	t := v[page]
+	if t == nil {
+		return nil, fmt.Errorf("there is no template of the page %s", page)
+	}
+	var out bytes.Buffer
+	err := t.ExecuteTemplate(&out, part, data)
+	return out.Bytes(), err
+}
+
+// show returns what answers requests for a page: with the page, or with the stream of its
+// parts.
+func (d *Dashboard) show(p page) http.HandlerFunc {
+	return d.call(func(w http.ResponseWriter, r *http.Request) error {
+		if r.URL.Query().Has("live") && len(p.parts) > 0 {
+			return d.stream(w, r, p)
+		}
+
+		data, err := p.load(d.visit(r))
+		if err != nil {
+			return err
+		}
+
+		f := d.frame(r, p.name, data)
+		if len(p.parts) > 0 {
+			query := r.URL.Query()
+			query.Set("live", "1")
+			f.Live = address(d.config.Prefix+r.URL.Path, query)
+		}
+		return d.send(w, http.StatusOK, f)
+	})
+}
+
+func (d *Dashboard) frame(r *http.Request, page string, data any) *frame {
+	return &frame{
+		Page: page, Path: d.config.Prefix + r.URL.RequestURI(), Prefix: d.config.Prefix,
+		Signed: d.config.SignIn && d.sessions.find(r) != nil, Data: data,
+	}
+}
+
+// send answers with a page.
+func (d *Dashboard) send(w http.ResponseWriter, status int, f *frame) error {
+	body, err := d.views.write(f.Page, "page", f)
+	if err != nil {
+		return errs.New(errs.Internal, "make the page: %w", err)
+	}
+
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // a browser that is gone cannot be told
+	return nil
+}
+
+// call returns what answers a request by a function that may fail.
+func (d *Dashboard) call(do func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if err := do(w, r); err != nil {
+			d.fail(w, r, err)
+		}
+	}
+}
+
+// statuses are those of HTTP for kinds of errors; all others are the server's fault.
+var statuses = map[errs.Kind]int{
+	errs.Invalid: http.StatusBadRequest, errs.NotFound: http.StatusNotFound, errs.Exists: http.StatusConflict,
+	errs.Precondition: http.StatusConflict, errs.Aborted: http.StatusConflict, errs.Exhausted: http.StatusTooManyRequests,
+	errs.Unavailable: http.StatusServiceUnavailable, errs.Deadline: http.StatusGatewayTimeout,
+	errs.Unauthenticated: http.StatusUnauthorized, errs.Denied: http.StatusForbidden,
+}
+
+// A failure is what the page of an error says.
+type failure struct {
+	Kind    string // of package errs: the page says what to do by it
+	Field   string
+	Message string
+	Again   string // address of what was asked for, if it may be asked for again
+}
+
+// fail answers a request with what went wrong: a page, or text for a script. A caller whom
+// the service does not know is asked to sign in.
+func (d *Dashboard) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if errors.Is(r.Context().Err(), r.Context().Err()) && r.Context().Err() != nil {
+		return // nobody waits for the answer
+	}
+
+	err = wire.Error(err)
+	kind := errs.KindOf(err)
+	asks := strings.Contains(r.Header.Get("Accept"), "text/html")
+	if kind == errs.Unauthenticated && d.config.SignIn && asks && r.Method == http.MethodGet {
+		to := url.Values{"to": {r.URL.RequestURI()}}
+		http.Redirect(w, r, address(d.config.Prefix+"/sign-in", to), http.StatusSeeOther)
+		return
+	}
+
+	status, known := statuses[kind]
+	if !known {
+		status = http.StatusInternalServerError
+		d.config.Logger.Warn("A page could not be made.", "path", r.URL.Path, "error", err)
+	}
+
+	f := failure{Kind: kind.String(), Message: err.Error()}
+	if e, ok := errors.AsType[*errs.Error](err); ok {
+		f.Field = e.Field
+		if e.Message != "" {
+			f.Message = e.Message
+		}
+	}
+	if r.Method == http.MethodGet {
+		f.Again = d.config.Prefix + r.URL.RequestURI()
+	}
+
+	if !asks {
+		http.Error(w, f.Message, status)
+		return
+	}
+	if err := d.send(w, status, d.frame(r, "error", f)); err != nil {
+		http.Error(w, f.Message, status)
+	}
+}

@@ -1,0 +1,254 @@
+package dashboard_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coditect/mapreduce/api/dashboard"
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
+
+const jobID = mapreduce.JobID("mr_20260131_1a2b3c")
+
+// A stub answers as a service would that has one job.
+type stub struct {
+	mapreduce.Client // nil: what is not answered here is not asked
+
+	mu      sync.Mutex // guards the variables below
+	job     mapreduce.Job
+	units   []*mapreduce.Unit
+	parts   []*mapreduce.ResultPart
+	events  []*mapreduce.Checkpoint
+	text    string
+	err     error
+	done    []string // what was asked to be done
+	changed chan struct{}
+}
+
+// newStub returns a service whose job has some units, records and events, in all of which a text
+// of somebody else's stands.
+func newStub(text string) *stub {
+	created := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+	s := &stub{text: "Total 12.50 EUR, " + text, changed: make(chan struct{}, 1)}
+	s.job = mapreduce.Job{
+		ID: jobID, State: mapreduce.Mapping, Phase: mapreduce.Mapping, Created: created, Updated: created,
+		Spec:       mapreduce.JobSpec{Tenant: mapreduce.TenantID(text), Pipeline: text, Provider: text, Model: text, Budget: 9_007_199_254_740_993},
+		TotalUnits: 3, CompletedUnits: 1, FailedUnits: 1, Error: text, Warnings: []string{text},
+		TotalTokens: mapreduce.Tokens{In: 9_007_199_254_740_993, Out: 7}, CostMicros: 1_234_567,
+		Coverage: mapreduce.Coverage{Documents: mapreduce.Ledger{Total: 3, Mapped: 1, Failed: 1, Skipped: 1}},
+		Stages:   []mapreduce.StageProgress{{Name: text, Phase: mapreduce.Mapping, Units: 3, Completed: 1, Failed: 1}},
+		Skipped:  []mapreduce.SkippedDocument{{Document: mapreduce.DocumentID(text), Reason: text}},
+	}
+	for i, state := range []mapreduce.UnitState{mapreduce.UnitComplete, mapreduce.UnitFailed, mapreduce.Pending} {
+		u := &mapreduce.Unit{
+			ID: mapreduce.UnitID(fmt.Sprint("u", i, text)), Job: jobID, Document: mapreduce.DocumentID(text), Kind: mapreduce.KindMap,
+			Index: int64(i), State: state, Stage: text, Models: []string{text}, Errors: []string{text}, End: 5,
+		}
+		if state == mapreduce.Pending {
+			u.Parking = &mapreduce.Parking{Handle: text, Note: text}
+		}
+		if state == mapreduce.UnitComplete {
+			u.Output = []byte(text)
+		}
+		s.units = append(s.units, u)
+	}
+
+	value := fmt.Sprintf("%q", text)
+	s.parts = []*mapreduce.ResultPart{
+		{Record: []byte(`{"total": 12.5, ` + value + `: ` + value + `, "_citations": {"total": ["REF_1"]}, "_confidence": {"total": 0.4}, "_missing": {` + value + `: ` + value + `}, "_warnings": [` + value + `]}`)},
+		{Citation: &mapreduce.Citation{Ref: "REF_1", Document: mapreduce.DocumentID(text), Unit: mapreduce.UnitID(text), Start: 6, End: 11, Quote: text}},
+		{Record: []byte(`{"total": 3, ` + value + `: null, "_unverified": {` + value + `: ` + value + `}}`)},
+	}
+	s.events = []*mapreduce.Checkpoint{{
+		ID: "00", Time: created, Kind: mapreduce.EventFinished, Node: mapreduce.NodeID(text), Message: text, Principal: text,
+		Completed: []mapreduce.UnitRef{{Unit: mapreduce.UnitID(text)}}, Tokens: mapreduce.Tokens{In: 3},
+	}}
+	return s
+}
+
+// change changes the job, and tells those that watch it.
+func (s *stub) change(do func(*mapreduce.Job)) {
+	s.mu.Lock()
+	do(&s.job)
+	s.mu.Unlock()
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+func (s *stub) note(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.done = append(s.done, fmt.Sprintf(format, args...))
+}
+
+func (s *stub) noted() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(s.done, "\n")
+}
+
+func (s *stub) GetJob(_ context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return nil, s.err
+	}
+	if id != jobID {
+		return nil, errs.New(errs.NotFound, "there is no job %s", id)
+	}
+	job := s.job
+	return &job, nil
+}
+
+func (s *stub) ListJobs(ctx context.Context, q mapreduce.ListJobsQuery) (*mapreduce.JobPage, error) {
+	job, err := s.GetJob(ctx, jobID)
+	if err != nil {
+		return nil, err
+	}
+	page := &mapreduce.JobPage{}
+	if len(q.States) == 0 || q.States[0] == job.State {
+		page.Jobs = append(page.Jobs, job)
+	}
+	return page, nil
+}
+
+func (s *stub) WatchJob(ctx context.Context, _ mapreduce.JobID, fn func(*mapreduce.Job) error) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.changed:
+			if err := fn(nil); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (s *stub) ListUnits(_ context.Context, q mapreduce.ListUnitsQuery) (*mapreduce.UnitPage, error) {
+	var level, from int
+	if q.PageToken != "" {
+		if _, err := fmt.Sscanf(q.PageToken, "%d:%d:0", &level, &from); err != nil {
+			return nil, errs.Field("page_token", "is not one that a list returned")
+		}
+	}
+	page := &mapreduce.UnitPage{}
+	for _, u := range s.units[min(from, len(s.units)):] {
+		if len(q.States) > 0 && u.State != q.States[0] {
+			continue
+		}
+		if len(page.Units) == max(1, q.PageSize) {
+			page.NextPageToken = fmt.Sprintf("0:%d:0", u.Index)
+			break
+		}
+		page.Units = append(page.Units, u)
+	}
+	return page, nil
+}
+
+func (s *stub) GetResult(_ context.Context, _ mapreduce.JobID, _ bool, sink func(*mapreduce.ResultPart) error) error {
+	for _, p := range s.parts {
+		if err := sink(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *stub) ReadText(_ context.Context, _ mapreduce.JobID, _ mapreduce.UnitID, _ mapreduce.DocumentID, sink func([]byte) error) error {
+	return sink([]byte(s.text))
+}
+
+func (s *stub) ListEvents(context.Context, mapreduce.ListEventsQuery) (*mapreduce.EventPage, error) {
+	return &mapreduce.EventPage{Checkpoints: s.events}, nil
+}
+
+func (s *stub) TenantUse(context.Context, mapreduce.TenantID) (*mapreduce.TenantUse, error) {
+	return &mapreduce.TenantUse{Tenant: s.job.Spec.Tenant, Quotas: []mapreduce.QuotaUse{{Name: "jobs", Used: 1, Limit: 2}}}, nil
+}
+
+func (s *stub) PauseJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
+	s.note("pause %s", id)
+	return s.GetJob(ctx, id)
+}
+
+func (s *stub) CancelJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
+	s.note("cancel %s", id)
+	return s.GetJob(ctx, id)
+}
+
+func (s *stub) ResumeJob(ctx context.Context, id mapreduce.JobID, r mapreduce.Resume) (*mapreduce.Job, error) {
+	s.note("resume %s %d", id, r.Budget)
+	return s.GetJob(ctx, id)
+}
+
+func (s *stub) DeleteJob(_ context.Context, id mapreduce.JobID) error {
+	s.note("delete %s", id)
+	return nil
+}
+
+func (s *stub) WakeUnit(_ context.Context, id mapreduce.JobID, unit mapreduce.UnitID, handle string, answer []byte) (*mapreduce.Unit, error) {
+	s.note("wake %s %s %s %s", id, unit, handle, answer)
+	return s.units[2], nil
+}
+
+func (s *stub) PlanJob(_ context.Context, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Plan, error) {
+	for doc, err := range docs {
+		if err != nil {
+			return nil, err
+		}
+		s.note("plan %s %d %s", doc.ID, len(doc.Content), q.Spec.Provider)
+	}
+	return &mapreduce.Plan{Estimate: mapreduce.PlanEstimate{Maps: 2, Expected: mapreduce.PlanSpend{Calls: 2, CostMicros: 500_000}}}, nil
+}
+
+func (s *stub) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Job, error) {
+	for doc, err := range docs {
+		if err != nil {
+			return nil, err
+		}
+		s.note("submit %s %d %s %s", doc.ID, len(doc.Content), spec.RequestID, spec.Schema)
+	}
+	return s.GetJob(ctx, jobID)
+}
+
+// open serves the pages of a stub, below a prefix.
+func open(t testing.TB, s *stub, change func(*dashboard.Config)) *httptest.Server {
+	t.Helper()
+	c := dashboard.Config{
+		Jobs: s, Tick: 50 * time.Millisecond,
+		Decode: func(_ *mapreduce.Job, u *mapreduce.Unit) (*dashboard.Output, error) {
+			text := string(u.Output)
+			return &dashboard.Output{Records: text, Notes: []string{text}, Calls: []mapreduce.Call{{Name: text, Prompt: text, Answer: text, Error: text}}}, nil
+		},
+	}
+	if change != nil {
+		change(&c)
+	}
+	d, err := dashboard.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(d)
+	t.Cleanup(server.Close)
+	return server
+}
+
+// pagesOfAJob are the addresses of all pages that show something of the stub's job.
+var pagesOfAJob = []string{
+	"/", "/use", "/new?like=" + string(jobID), "/jobs/" + string(jobID), "/jobs/" + string(jobID) + "/units", "/jobs/" + string(jobID) + "/units/0.0",
+	"/jobs/" + string(jobID) + "/units/0.1", "/jobs/" + string(jobID) + "/units/0.2", "/jobs/" + string(jobID) + "/records",
+	"/jobs/" + string(jobID) + "/document?unit=u&document=d&start=6&end=11", "/jobs/" + string(jobID) + "/history", "/jobs/" + string(jobID) + "/events?check=1",
+}
+
+var _ http.Handler = (*dashboard.Dashboard)(nil)
