@@ -112,6 +112,8 @@ func (d *Dashboard) route() {
 		"/jobs/{job}/document":   {name: "document", load: loadDocument},
 		"/jobs/{job}/history":    {name: "history", load: loadHistory, parts: []string{"head"}, watches: true},
 		"/jobs/{job}/events":     {name: "events", load: loadEvents, parts: []string{"head"}, watches: true},
+		"/jobs/{job}/errors":     {name: "errors", load: loadErrors, parts: []string{"head", "errors"}, watches: true},
+		"/compare":               {name: "compare", load: loadComparison},
 		"/use":                   {name: "use", load: loadUse, parts: []string{"use"}},
 		"/new":                   {name: "new", load: loadNew},
 	} {
@@ -119,6 +121,7 @@ func (d *Dashboard) route() {
 	}
 
 	d.routes.HandleFunc("GET /jobs/{job}/grid", d.call(d.sendGrid))
+	d.routes.HandleFunc("GET /jobs/{job}/proofs", d.call(d.sendProofs))
 	d.routes.HandleFunc("GET /jobs/{job}/files/{file}", d.call(d.sendFile))
 	for _, action := range []string{"pause", "resume", "cancel", "delete", "wake"} {
 		d.routes.HandleFunc("POST /jobs/{job}/"+action, d.call(d.act(action)))

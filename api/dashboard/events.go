@@ -11,7 +11,8 @@ type eventList struct {
 	First    string
 	Verified string // what a check of the chain came to; empty if none was asked for
 	Broken   string // what is wrong with the chain
-	Check    string // address of the page that checks the chain
+	Check    string // address of the page that has the service check the chain
+	Proofs   string // address of what a browser needs to check it
 }
 
 // An eventRow is what one transaction did.
@@ -32,7 +33,7 @@ func loadEvents(v *visit) (any, error) {
 		return nil, err
 	}
 
-	list := &eventList{Check: v.with("check", "1")}
+	list := &eventList{Check: v.with("check", "1"), Proofs: v.jobPath(p.ID, "proofs")}
 	if v.query.Has("check") {
 		if err := list.verify(v, p.ID); err != nil {
 			return nil, err

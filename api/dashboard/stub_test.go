@@ -27,6 +27,7 @@ type stub struct {
 	units   []*mapreduce.Unit
 	parts   []*mapreduce.ResultPart
 	events  []*mapreduce.Checkpoint
+	seals   []*mapreduce.Seal
 	text    string
 	err     error
 	done    []string // what was asked to be done
@@ -170,7 +171,7 @@ func (s *stub) ReadText(_ context.Context, _ mapreduce.JobID, _ mapreduce.UnitID
 }
 
 func (s *stub) ListEvents(context.Context, mapreduce.ListEventsQuery) (*mapreduce.EventPage, error) {
-	return &mapreduce.EventPage{Checkpoints: s.events}, nil
+	return &mapreduce.EventPage{Checkpoints: s.events, Seals: s.seals}, nil
 }
 
 func (s *stub) TenantUse(context.Context, mapreduce.TenantID) (*mapreduce.TenantUse, error) {
@@ -248,7 +249,8 @@ func open(t testing.TB, s *stub, change func(*dashboard.Config)) *httptest.Serve
 var pagesOfAJob = []string{
 	"/", "/use", "/new?like=" + string(jobID), "/jobs/" + string(jobID), "/jobs/" + string(jobID) + "/units", "/jobs/" + string(jobID) + "/units/0.0",
 	"/jobs/" + string(jobID) + "/units/0.1", "/jobs/" + string(jobID) + "/units/0.2", "/jobs/" + string(jobID) + "/records",
-	"/jobs/" + string(jobID) + "/document?unit=u&document=d&start=6&end=11", "/jobs/" + string(jobID) + "/history", "/jobs/" + string(jobID) + "/events?check=1",
+	"/jobs/" + string(jobID) + "/document?unit=u&document=d&start=6&end=11", "/jobs/" + string(jobID) + "/history", "/jobs/" + string(jobID) + "/errors",
+	"/compare?a=" + string(jobID) + "&b=" + string(jobID), "/jobs/" + string(jobID) + "/events?check=1",
 }
 
 var _ http.Handler = (*dashboard.Dashboard)(nil)
