@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"errors"
 	"net/url"
 	"slices"
 	"strconv"
@@ -17,7 +18,16 @@ type documentPage struct {
 	Pieces   []piece
 	Place    string // where the passage is, in words
 	Cut      bool   // the text is longer than what is shown
-	Title    string
+	Values   []foundValue
+	More     bool // the result was not read to its end: other values may rest on the document
+}
+
+// A foundValue is a value of a record that rests on the document.
+type foundValue struct {
+	Record      int
+	Field, Text string
+	Path        string // of the document with its passage
+	Here        bool
 }
 
 // A piece is some text, marked or not.
@@ -36,10 +46,70 @@ func documentPath(prefix string, job mapreduce.JobID, unit mapreduce.UnitID, doc
 	return address(jobPath(prefix, job, "document"), query) + "#here"
 }
 
+// A documentScan reads a result for the values that rest on a document.
+type documentScan struct {
+	document mapreduce.DocumentID
+	here     passage
+	path     func(*mapreduce.Citation) string
+
+	parts    int
+	records  int
+	last     *record
+	fields   []string
+	cited    map[string]*mapreduce.Citation // of the last record in the document
+	values   []foundValue
+	passages []passage
+}
+
+// take takes the next part of the result.
+func (s *documentScan) take(part *mapreduce.ResultPart) error {
+	if s.parts++; s.parts > maxScanned {
+		return errEnough
+	}
+
+	switch {
+	case part.Record != nil:
+		s.finish()
+		s.records++
+		var err error
+		s.last, s.fields, err = readRecord(s.records, part.Record)
+		if err != nil {
+			return errs.New(errs.DataLoss, "the result cannot be shown: %w", err)
+		}
+		s.cited = make(map[string]*mapreduce.Citation)
+	case part.Citation != nil && part.Citation.Document == s.document && s.last != nil:
+		s.cited[part.Citation.Ref] = part.Citation
+	}
+	return nil
+}
+
+// finish takes the values of the last record, whose citations have all come.
+func (s *documentScan) finish() {
+	if s.last == nil || len(s.cited) == 0 {
+		s.last = nil
+		return
+	}
+
+	for _, field := range s.fields {
+		for _, ref := range s.last.refs(field) {
+			c := s.cited[ref]
+			if c == nil || len(s.passages) == maxQuotes {
+				continue
+			}
+			one := passage{int(c.Start), int(c.End)}
+			s.passages = append(s.passages, one)
+			s.values = append(s.values, foundValue{s.last.Number, field, s.last.text(field), s.path(c), one == s.here})
+			break
+		}
+	}
+	s.last = nil
+}
+
 const (
-	maxText   = 400_000 // characters of a text on a page
-	maxBytes  = 64 << 20
-	maxQuotes = 5_000 // that are marked
+	maxScanned = 50_000  // parts of a result that are read for the values of one document
+	maxText    = 400_000 // characters of a text on a page
+	maxBytes   = 64 << 20
+	maxQuotes  = 5_000 // that are marked
 )
 
 // loadDocument makes the page of a document, as the unit read it.
@@ -74,8 +144,16 @@ func loadDocument(v *visit) (any, error) {
 		return nil, errs.New(errs.Precondition, "the unit %s was given a file that is no text", unit)
 	}
 
-	d := &documentPage{Document: string(document), Unit: string(unit), Title: string(document)}
-	d.Pieces, d.Cut = mark([]rune(string(text)), passage{start, end}, nil)
+	s := &documentScan{document: document, here: passage{start, end}, path: func(c *mapreduce.Citation) string {
+		return documentPath(v.prefix, p.ID, unit, document, c.Start, c.End)
+	}}
+	if err := v.jobs.GetResult(v, p.ID, p.Job.State != mapreduce.JobComplete, s.take); err != nil && !errors.Is(err, errEnough) {
+		return nil, err
+	}
+	s.finish()
+
+	d := &documentPage{Document: string(document), Unit: string(unit), Values: s.values, More: s.parts > maxScanned}
+	d.Pieces, d.Cut = mark([]rune(string(text)), s.here, s.passages)
 	p.Content = d
 	return p, nil
 }

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"slices"
 	"time"
 
 	"github.com/coditect/mapreduce/api/errs"
@@ -15,6 +16,21 @@ type history struct {
 	Tokens     int64 // in one step, at most
 	Width      int   // of the pictures, in their own units
 	Cut        bool  // there are more events than were read
+	Slots      *slots
+}
+
+// A slots is the picture of which units were at work at the same time; nil if they are many.
+type slots struct {
+	Lanes, Height int
+	Bars          []bar
+}
+
+// A bar is the last attempt of a unit that has ended.
+type bar struct {
+	X, Y, Width int
+	ID, State   string
+	Path        string
+	Took        time.Duration
 }
 
 // A step is a part of the time of a job.
@@ -60,6 +76,11 @@ func loadHistory(v *visit) (any, error) {
 	}
 	h := newHistory(p.Created, end, events)
 	h.Cut = query.PageToken != ""
+	if p.TotalUnits <= maxBars {
+		if h.Slots, err = loadSlots(v, p.ID, h, events); err != nil {
+			return nil, err
+		}
+	}
 	p.Content = h
 	return p, nil
 }
@@ -94,6 +115,69 @@ func newHistory(begin, end time.Time, events []*mapreduce.Checkpoint) *history {
 	}
 	return h
 }
+
+// loadSlots draws the units of a job by when they ended and how long their last attempts took.
+func loadSlots(v *visit, id mapreduce.JobID, h *history, events []*mapreduce.Checkpoint) (*slots, error) {
+	ended := make(map[mapreduce.UnitID]time.Time)
+	for _, e := range events {
+		for _, u := range e.Completed {
+			ended[u.Unit] = e.Time
+		}
+		for _, u := range e.Failed {
+			ended[u.Unit] = e.Time
+		}
+	}
+
+	var units []*mapreduce.Unit
+	query := mapreduce.ListUnitsQuery{Job: id, PageSize: unitsOfRequest}
+	for {
+		page, err := v.jobs.ListUnits(v, query)
+		if err != nil {
+			return nil, err
+		}
+		for _, u := range page.Units {
+			if _, found := ended[u.ID]; found && u.State.Ended() {
+				units = append(units, u)
+			}
+		}
+		query.PageToken = page.NextPageToken
+		if query.PageToken == "" || len(units) >= maxBars {
+			break
+		}
+	}
+	return drawSlots(v, h, units, ended), nil
+}
+
+// drawSlots puts each unit into the first lane that is free when it begins.
+func drawSlots(v *visit, h *history, units []*mapreduce.Unit, ended map[mapreduce.UnitID]time.Time) *slots {
+	begin := func(u *mapreduce.Unit) time.Time { return ended[u.ID].Add(-u.Elapsed) }
+	slices.SortFunc(units, func(a, b *mapreduce.Unit) int { return begin(a).Compare(begin(b)) })
+
+	s := &slots{}
+	whole := max(h.End.Sub(h.Begin), time.Millisecond)
+	at := func(t time.Time) int { return int(max(0, t.Sub(h.Begin)) * historyWidth / whole) }
+	var free []time.Time // when each lane is free again
+	for _, u := range units {
+		lane := slices.IndexFunc(free, func(t time.Time) bool { return !t.After(begin(u)) })
+		if lane < 0 {
+			lane = len(free)
+			free = append(free, time.Time{})
+		}
+		free[lane] = ended[u.ID]
+		x := at(begin(u))
+		s.Bars = append(s.Bars, bar{
+			X: x, Y: lane * laneHeight, Width: max(1, at(ended[u.ID])-x), ID: string(u.ID), State: stateOf(u),
+			Path: v.jobPath(u.Job, "units", unitAt(u)), Took: u.Elapsed,
+		})
+	}
+	s.Lanes, s.Height = len(free), len(free)*laneHeight
+	return s
+}
+
+const (
+	maxBars    = 2000 // units that are drawn
+	laneHeight = 8
+)
 
 // isDamage reports whether an error says that what is stored is not what was stored.
 func isDamage(err error) bool { return errs.KindOf(err) == errs.DataLoss }
