@@ -14,6 +14,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/dashboard"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/input"
@@ -27,6 +28,7 @@ func (cmds *commands) runCommand() *cobra.Command {
 		flags  jobFlags
 		out    outputFlags
 		detach bool
+		ui     bool
 	)
 
 	cmd := &cobra.Command{
@@ -59,7 +61,7 @@ units (with --fail-on-skipped also with skipped documents), 4 paused, 5 cancelle
 			if err := out.apply(cmds.Program); err != nil {
 				return err
 			}
-			r := &runner{app: cmds.Program, output: &out, flags: &flags, begun: time.Now()}
+			r := &runner{app: cmds.Program, output: &out, flags: &flags, begun: time.Now(), ui: ui}
 			return r.runJob(cmd, detach)
 		},
 	}
@@ -73,6 +75,7 @@ units (with --fail-on-skipped also with skipped documents), 4 paused, 5 cancelle
 		out.addFlags(cmd)
 		out.addSkipped(cmd)
 		cmd.Flags().BoolVar(&detach, "detach", false, "do not wait for the job; needs --server")
+		cmd.Flags().BoolVar(&ui, "ui", false, "show the job on a page, whose address is printed, until the command is interrupted")
 	})
 	return cmd
 }
@@ -84,11 +87,15 @@ type runner struct {
 	output *outputFlags // nil for replay
 	s      *program.Session
 	begun  time.Time // of the command
+	ui     bool      // the job is shown on a page
 }
 
 // runJob makes all checks that need no store, and then runs the job.
 func (r *runner) runJob(cmd *cobra.Command, detach bool) (err error) {
 	ctx, p := cmd.Context(), r.app
+	if detach && r.ui {
+		return exit.UsageError("--ui: shows the job while this command waits for it, so not with --detach")
+	}
 	if detach && p.Global.Server == "" {
 		return exit.UsageError("--detach: needs --server; without it this process is the service and must not end")
 	}
@@ -164,8 +171,34 @@ func (r *runner) runJob(cmd *cobra.Command, detach bool) (err error) {
 		if detach {
 			return p.PrintData(show.StatusOf(job), func() { fmt.Fprintln(p.Stdout, job.ID) })
 		}
+		if r.ui {
+			return r.followOnPage(ctx, job.ID)
+		}
 		return r.followAndWrite(ctx, job.ID)
 	})
+}
+
+// followOnPage follows a job with a page on which people see it, and keeps the page after the end of
+// the job until the command is interrupted.
+func (r *runner) followOnPage(ctx context.Context, id mapreduce.JobID) error {
+	formats, err := r.app.Runners.DocumentFormats()
+	if err != nil {
+		return err
+	}
+
+	pages, err := dashboard.Listen(r.s.Client, dashboard.Config(r.app.Version, formats))
+	if err != nil {
+		return exit.RefusedError("--ui: %w", err)
+	}
+	defer pages.Close()
+	r.s.Meter.Note("the job is shown at %s", pages.Address(id))
+
+	err = r.followAndWrite(ctx, id)
+	if ctx.Err() == nil {
+		r.s.Meter.Note("the page stays until you interrupt this command")
+		<-ctx.Done()
+	}
+	return err
 }
 
 // checkReaders refuses flags of reading documents that have no effect because another
