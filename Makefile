@@ -212,9 +212,13 @@ test-browser: ## check the browser of agents against hostile pages and 50 source
 	CODITECT_TEST_BROWSER=all go test -count 1 -v -run 'Compare(ThroughChromium|BrowsesWithRules)' ./cmd/coditect
 
 .PHONY: test-page
-test-page: build ## check report.html in Chromium for what keeps people out, with axe-core, and pages of runs over CODITECT_TESTDATA; needs npm
+test-page: build ## check report.html and the pages of a server in Chromium for what keeps people out, with axe-core, and pages of runs over CODITECT_TESTDATA; needs npm
 	npm install --silent --no-audit --no-fund --prefix bin/axe axe-core@4.14.1
-	CODITECT_AXE=$(CURDIR)/bin/axe/node_modules/axe-core/axe.min.js CODITECT_PROGRAM=$(CURDIR)/bin/coditect go test -count 1 -v -run 'Accessible|PagesOfRuns' ./cmd/coditect/internal/page
+	CODITECT_AXE=$(CURDIR)/bin/axe/node_modules/axe-core/axe.min.js CODITECT_PROGRAM=$(CURDIR)/bin/coditect go test -count 1 -v -run 'Accessible|PagesOfRuns' ./cmd/coditect/internal/page ./api/dashboard
+
+.PHONY: pictures
+pictures: build ## make the pictures of docs/page.md anew; needs Chromium
+	go run ./internal/dev/pictures -program bin/coditect -out docs/images
 
 .PHONY: lint
 lint: $(LINT) $(BUF) spell ## run the linters, on Go, on .proto files and on texts

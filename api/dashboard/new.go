@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,7 +21,7 @@ import (
 type newPage struct {
 	Like                             string
 	Schema                           string
-	Provider, Model, Pipeline, Label string
+	Provider, Model, Pipeline string
 	Budget                           string
 	Missing                          string // why the earlier job could not be looked at
 }
@@ -38,7 +39,11 @@ func loadNew(v *visit) (any, error) {
 		p.Missing = err.Error()
 		return p, nil //nolint:nilerr // the form says it
 	}
-	p.Like, p.Schema = string(like), string(j.Spec.Schema)
+	var indented bytes.Buffer
+	if json.Indent(&indented, j.Spec.Schema, "", "  ") == nil {
+		p.Schema = indented.String()
+	}
+	p.Like = string(like)
 	p.Provider, p.Model, p.Pipeline = j.Spec.Provider, j.Spec.Model, j.Spec.Pipeline
 	if j.Spec.Budget > 0 {
 		p.Budget = strconv.FormatInt(j.Spec.Budget, 10)

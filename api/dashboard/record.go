@@ -97,9 +97,8 @@ func plainValue(raw json.RawMessage) string {
 			return text
 		}
 	case raw[0] == '[':
-		var items []json.RawMessage
-		if json.Unmarshal(raw, &items) == nil && len(items) == 0 {
-			return ""
+		if text, plain := plainList(raw); plain {
+			return text
 		}
 	}
 
@@ -108,6 +107,23 @@ func plainValue(raw json.RawMessage) string {
 		return compact.String()
 	}
 	return string(raw)
+}
+
+// plainList writes a list of texts, numbers and the like for people, and reports whether it is one.
+func plainList(raw json.RawMessage) (string, bool) {
+	var items []json.RawMessage
+	if json.Unmarshal(raw, &items) != nil {
+		return "", false
+	}
+
+	texts := make([]string, 0, len(items))
+	for _, item := range items {
+		if item = bytes.TrimSpace(item); item[0] == '{' || item[0] == '[' {
+			return "", false
+		}
+		texts = append(texts, plainValue(item))
+	}
+	return strings.Join(texts, "; "), true
 }
 
 // has reports whether a text stands in a field of the record, or in any, in any case of letters.
