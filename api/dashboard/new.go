@@ -19,11 +19,11 @@ import (
 
 // A newPage is the form for a new job, filled in like an earlier one if its address names that.
 type newPage struct {
-	Like                             string
-	Schema                           string
+	Like                      string
+	Schema                    string
 	Provider, Model, Pipeline string
-	Budget                           string
-	Missing                          string // why the earlier job could not be looked at
+	Budget                    string
+	Missing                   string // why the earlier job could not be looked at
 }
 
 // loadNew makes the form for a new job.
