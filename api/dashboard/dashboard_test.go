@@ -151,8 +151,15 @@ func TestPrefix(t *testing.T) {
 	}
 }
 
+// posted is what a form was answered by.
+type posted struct {
+	StatusCode int
+	Header     http.Header
+	Cookies    []*http.Cookie
+}
+
 // post sends a form, with a header.
-func post(t testing.TB, address string, form url.Values, header http.Header) *http.Response {
+func post(t testing.TB, address string, form url.Values, header http.Header) posted {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, strings.NewReader(form.Encode()))
 	if err != nil {
@@ -167,8 +174,8 @@ func post(t testing.TB, address string, form url.Values, header http.Header) *ht
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = answer.Body.Close() })
-	return answer
+	_ = answer.Body.Close()
+	return posted{answer.StatusCode, answer.Header, answer.Cookies()}
 }
 
 // What somebody asks for on a page is done, and what another page asks for is not.
@@ -252,8 +259,8 @@ func TestSessions(t *testing.T) {
 	if to := header.Get("Location"); status != http.StatusSeeOther || to != "/sign-in?to=%2Fjobs%2F"+string(jobID)+"%3Fx%3D1" {
 		t.Errorf("without a session: status %d, to %s", status, to)
 	}
-	if answer := post(t, server.URL+"/sign-in", url.Values{"token": {"wrong"}}, nil); answer.StatusCode != http.StatusUnauthorized || len(answer.Cookies()) > 0 {
-		t.Errorf("a wrong token: status %d, %v", answer.StatusCode, answer.Cookies())
+	if answer := post(t, server.URL+"/sign-in", url.Values{"token": {"wrong"}}, nil); answer.StatusCode != http.StatusUnauthorized || len(answer.Cookies) > 0 {
+		t.Errorf("a wrong token: status %d, %v", answer.StatusCode, answer.Cookies)
 	}
 
 	for to, want := range map[string]string{
@@ -265,7 +272,7 @@ func TestSessions(t *testing.T) {
 		}
 	}
 
-	cookie := post(t, server.URL+"/sign-in", url.Values{"token": {"right"}}, nil).Cookies()[0]
+	cookie := post(t, server.URL+"/sign-in", url.Values{"token": {"right"}}, nil).Cookies[0]
 	if !cookie.HttpOnly || cookie.SameSite != http.SameSiteLaxMode || strings.Contains(cookie.Value, "right") {
 		t.Errorf("the cookie is %+v", cookie)
 	}

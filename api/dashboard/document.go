@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/errs"
@@ -196,11 +197,11 @@ func mark(text []rune, here passage, others []passage) (pieces []piece, cut bool
 
 // visibleRunes is visible without a bound: the text is bounded before.
 func visibleRunes(text []rune) string {
-	var all string
+	var all strings.Builder
 	for len(text) > 0 {
 		n := min(len(text), maxShown)
-		all += visible(string(text[:n]))
+		all.WriteString(visible(string(text[:n])))
 		text = text[n:]
 	}
-	return all
+	return all.String()
 }

@@ -1,6 +1,8 @@
 package dashboard
 
 import (
+	"slices"
+
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
 
@@ -88,7 +90,7 @@ func viewEvent(c *mapreduce.Checkpoint) eventRow {
 	}
 
 	const shown = 3
-	for i, u := range append(c.Completed[:len(c.Completed):len(c.Completed)], c.Failed...) {
+	for i, u := range append(slices.Clip(c.Completed), c.Failed...) {
 		if i == shown {
 			row.Units += " +" + count(len(c.Completed)+len(c.Failed)-shown)
 			break

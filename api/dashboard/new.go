@@ -66,7 +66,7 @@ type request struct {
 // readNew reads the form for a new job. The caller calls close.
 func (d *Dashboard) readNew(w http.ResponseWriter, r *http.Request) (*request, error) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxUpload)
-	if err := r.ParseMultipartForm(maxInMemory); err != nil {
+	if err := r.ParseMultipartForm(maxInMemory); err != nil { //nolint:gosec // the body is bounded above
 		if _, large := errors.AsType[*http.MaxBytesError](err); large {
 			return nil, errs.Field("documents", "the documents are larger than %d MiB together; submit large folders with coditect mapreduce run --server", maxUpload>>20)
 		}

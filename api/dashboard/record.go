@@ -131,10 +131,12 @@ func (r *record) has(text, field string) bool {
 	if text == "" {
 		return true
 	}
+
 	text = strings.ToLower(text)
 	if field != "" {
 		return strings.Contains(strings.ToLower(r.text(field)), text)
 	}
+
 	for name := range r.values {
 		if strings.Contains(strings.ToLower(r.text(name)), text) {
 			return true

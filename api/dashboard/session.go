@@ -56,7 +56,7 @@ func (s *sessions) open(r *http.Request, path, token string) (*http.Cookie, erro
 }
 
 func sessionNamed(r *http.Request, path, name string, seconds int) *http.Cookie {
-	return &http.Cookie{
+	return &http.Cookie{ //nolint:gosec // without TLS there is no secure cookie
 		Name: sessionCookie, Value: name, Path: path + "/", MaxAge: seconds,
 		HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteLaxMode,
 	}
@@ -128,7 +128,7 @@ func (d *Dashboard) signIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	http.SetCookie(w, cookie)
-	http.Redirect(w, r, d.config.Prefix+to, http.StatusSeeOther)
+	http.Redirect(w, r, d.config.Prefix+to, http.StatusSeeOther) //nolint:gosec // see ownPath
 }
 
 func (d *Dashboard) signOut(w http.ResponseWriter, r *http.Request) {

@@ -79,11 +79,11 @@ func (v *visit) jobPath(id mapreduce.JobID, below ...string) string {
 }
 
 func jobPath(prefix string, id mapreduce.JobID, below ...string) string {
-	path := prefix + "/jobs/" + url.PathEscape(string(id))
+	names := []string{prefix, "jobs", url.PathEscape(string(id))}
 	for _, name := range below {
-		path += "/" + url.PathEscape(name)
+		names = append(names, url.PathEscape(name))
 	}
-	return path
+	return strings.Join(names, "/")
 }
 
 // address returns a path with a query.

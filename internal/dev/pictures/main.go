@@ -83,7 +83,7 @@ var served = regexp.MustCompile(`HTTP is served" http=(\S+)`)
 
 // serve starts a server and returns its address.
 func serve(ctx context.Context, program, dir string) (address string, stop func(), err error) {
-	cmd := exec.CommandContext(ctx, program, "serve", "--data-dir", filepath.Join(dir, "data"), "--http", "127.0.0.1:0")
+	cmd := exec.CommandContext(ctx, program, "serve", "--data-dir", filepath.Join(dir, "data"), "--http", "127.0.0.1:0") //nolint:gosec // the program is named by whoever starts this one
 	log, err := cmd.StderrPipe()
 	if err != nil {
 		return "", nil, err
@@ -112,8 +112,11 @@ func run(ctx context.Context, program, dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	out, err := exec.CommandContext(ctx, program, "mapreduce", "run", "--data-dir", filepath.Join(dir, "data"),
-		"--input", strings.TrimSpace(string(cache)), "--include", "**/LICENSE*", "--schema", "examples/licences/schema.yaml", "--output", filepath.Join(dir, "results")).CombinedOutput()
+	args := []string{
+		"mapreduce", "run", "--data-dir", filepath.Join(dir, "data"), "--input", strings.TrimSpace(string(cache)), "--include", "**/LICENSE*",
+		"--schema", "examples/licences/schema.yaml", "--output", filepath.Join(dir, "results"),
+	}
+	out, err := exec.CommandContext(ctx, program, args...).CombinedOutput() //nolint:gosec // the program is named by whoever starts this one
 	if err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}
@@ -128,11 +131,13 @@ func firstPassage(ctx context.Context, address, job string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
 		return "", err
 	}
 	defer answer.Body.Close()
+
 	body, err := io.ReadAll(answer.Body)
 	if err != nil {
 		return "", err

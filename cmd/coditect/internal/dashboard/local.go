@@ -6,6 +6,8 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/url"
+	"path"
 	"strconv"
 	"time"
 
@@ -63,8 +65,8 @@ func (l *Local) guard(pages http.Handler) http.Handler {
 		if query := r.URL.Query(); l.opens(query.Get("key")) {
 			http.SetCookie(w, &http.Cookie{Name: name, Value: l.key, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode}) //nolint:gosec // there is no TLS
 			query.Del("key")
-			r.URL.RawQuery = query.Encode()
-			http.Redirect(w, r, r.URL.RequestURI(), http.StatusSeeOther)
+			to := url.URL{Path: path.Clean("/" + r.URL.Path), RawQuery: query.Encode()} // two slashes would lead to another host
+			http.Redirect(w, r, to.RequestURI(), http.StatusSeeOther)
 			return
 		}
 
