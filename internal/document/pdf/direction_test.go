@@ -172,7 +172,7 @@ func TestDirectionsKeepCharacters(t *testing.T) {
 	})
 }
 
-// rightToLeft is a page, for PDFium, of a font whose capital letters are Hebrew ones.
+// RightToLeft is a page, for PDFium, of a font whose capital letters are Hebrew ones.
 func rightToLeft(lines ...line) sheet {
 	return sheet{lines: lines, hebrew: true}
 }

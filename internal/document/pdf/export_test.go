@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/document/pdf/arrange"
 	"github.com/coditect/mapreduce/internal/text/layout"
 )
 
@@ -23,30 +24,30 @@ type Shown struct {
 // ReadShown returns the text of a page with some lines. backwards has PDFium give the
 // characters of each line with a letter from right to left, from right to left.
 func ReadShown(backwards bool, lines ...Shown) (string, layout.Layout) {
-	var words []word
+	var words []arrange.Word
 	for i, s := range lines {
-		if g := s.glyphLine(backwards); hasRightToLeft([]rune(s.Text)) && g.isLegible() {
+		if g := s.glyphLine(backwards); arrange.HasRightToLeft([]rune(s.Text)) && g.isLegible() {
 			words = append(words, g.words(i)...)
 		} else {
 			words = append(words, s.words(i)...)
 		}
 	}
-	var b textBuilder
-	b.addPage(1, arrange(words, nil), nil)
-	return b.String(), b.layout
+	var b arrange.Text
+	b.AddPage(1, arrange.Rows(words, nil), nil)
+	return b.String(), b.Layout
 }
 
 func (s Shown) box(from, to int) mapreduce.Box {
 	return mapreduce.Box{Page: 1, Left: s.Left + 6*float64(from), Top: s.Top, Right: s.Left + 6*float64(to), Bottom: s.Top + 10}
 }
 
-func (s Shown) words(line int) []word {
-	var words []word
+func (s Shown) words(line int) []arrange.Word {
+	var words []arrange.Word
 	at := 0
 	for text := range strings.SplitSeq(s.Text, " ") {
 		end := at + len([]rune(text))
 		if text != "" {
-			words = append(words, word{text: text, line: line, box: s.box(at, end)})
+			words = append(words, arrange.Word{Text: text, Line: line, Box: s.box(at, end)})
 		}
 		at = end + 1
 	}
@@ -58,7 +59,7 @@ func (s Shown) glyphLine(backwards bool) (l glyphLine) {
 	at := 0
 	for _, c := range s.Text {
 		g := glyph{char: c, box: s.box(at, at+1), x: s.Left + 6*float64(at), y: s.Top + 8}
-		if directionOf(c) == attached {
+		if arrange.DirectionOf(c) == arrange.Attached {
 			g.box, g.x = all[len(all)-1].box, all[len(all)-1].x
 		} else {
 			at++

@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/document/pdf/arrange"
 )
 
 // A glyph is a character with its place on the page.
@@ -70,7 +71,7 @@ func (r *wordReader) glyph(i, shift int) (g glyph, ok bool) {
 func (l *glyphLine) box() mapreduce.Box {
 	box := l.glyphs[0].box
 	for _, g := range l.glyphs {
-		box = union(box, g.box)
+		box = arrange.Union(box, g.box)
 	}
 	return box
 }
@@ -99,14 +100,14 @@ func (l *glyphLine) isLegible() bool {
 }
 
 // words returns the words of the line, from left to right.
-func (l *glyphLine) words(line int) []word {
+func (l *glyphLine) words(line int) []arrange.Word {
 	l.sort()
 
 	l.attachMarks()
 	l.stretch()
 
 	box := l.box()
-	var words []word
+	var words []arrange.Word
 	from := 0
 	starts := l.starts((box.Bottom - box.Top) / 10)
 
@@ -151,7 +152,7 @@ func (l *glyphLine) attachMarks() {
 	var bases []glyph
 
 	for _, g := range l.glyphs {
-		if directionOf(g.char) == attached {
+		if arrange.DirectionOf(g.char) == arrange.Attached {
 			marks = append(marks, g)
 		} else {
 			bases = append(bases, g)
@@ -165,7 +166,7 @@ func (l *glyphLine) attachMarks() {
 	l.glyphs = bases
 	for _, m := range slices.Backward(marks) { // in the order of the text, as far as they share a place
 		b := l.base(m)
-		b.marks, b.box = append(b.marks, m.char), union(b.box, m.box)
+		b.marks, b.box = append(b.marks, m.char), arrange.Union(b.box, m.box)
 	}
 }
 
@@ -191,7 +192,7 @@ func (l *glyphLine) starts(least float64) []bool {
 	starts := make([]bool, len(l.glyphs))
 	for from := 0; from < len(l.glyphs); {
 		to := from + 1
-		for to < len(l.glyphs) && directionOf(l.glyphs[to].char) == neutral {
+		for to < len(l.glyphs) && arrange.DirectionOf(l.glyphs[to].char) == arrange.Neutral {
 			to++
 		}
 
@@ -234,11 +235,11 @@ func (l *glyphLine) gaps(from, to int) []gap {
 }
 
 // wordOf returns the word that glyphs make, from left to right.
-func wordOf(glyphs []glyph, line int) word {
-	var parts []word
+func wordOf(glyphs []glyph, line int) arrange.Word {
+	var parts []arrange.Word
 	from := 0
 	for i := 1; i <= len(glyphs); i++ {
-		if i == len(glyphs) || directionOf(glyphs[i].char) == neutral || directionOf(glyphs[i].char) != directionOf(glyphs[i-1].char) {
+		if i == len(glyphs) || arrange.DirectionOf(glyphs[i].char) == arrange.Neutral || arrange.DirectionOf(glyphs[i].char) != arrange.DirectionOf(glyphs[i-1].char) {
 			parts = append(parts, partOf(glyphs[from:i], line))
 			from = i
 		}
@@ -248,19 +249,19 @@ func wordOf(glyphs []glyph, line int) word {
 		return parts[0]
 	}
 
-	w := word{box: parts[0].box, line: line, parts: parts}
+	w := arrange.Word{Box: parts[0].Box, Line: line, Parts: parts}
 	for _, p := range parts {
-		w.text, w.box = w.text+p.text, union(w.box, p.box)
+		w.Text, w.Box = w.Text+p.Text, arrange.Union(w.Box, p.Box)
 	}
 
 	return w
 }
 
 // partOf returns the text of glyphs that run in one direction.
-func partOf(glyphs []glyph, line int) word {
-	w := word{box: glyphs[0].box, line: line}
+func partOf(glyphs []glyph, line int) arrange.Word {
+	w := arrange.Word{Box: glyphs[0].box, Line: line}
 	// The glyphs come from left to right; these are read from right to left.
-	if directionOf(glyphs[0].char) == rightToLeft {
+	if arrange.DirectionOf(glyphs[0].char) == arrange.RightToLeft {
 		glyphs = slices.Clone(glyphs)
 		slices.Reverse(glyphs)
 		orderLigatures(glyphs)
@@ -270,10 +271,10 @@ func partOf(glyphs []glyph, line int) word {
 	for _, g := range glyphs {
 		text.WriteRune(g.char)
 		text.WriteString(string(g.marks))
-		w.box = union(w.box, g.box)
+		w.Box = arrange.Union(w.Box, g.box)
 	}
 
-	w.text = text.String()
+	w.Text = text.String()
 	return w
 }
 

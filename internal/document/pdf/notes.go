@@ -4,14 +4,8 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/document/pdf/arrange"
 )
-
-// A note is a text beside that of the page: the value of a field, or an annotation.
-type note struct {
-	name string // of the field; may be empty
-	text string
-	box  mapreduce.Box
-}
 
 // maxNotes bounds the fields and annotations of a page.
 const maxNotes = 2000
@@ -32,10 +26,10 @@ const (
 )
 
 // notes returns the fields and annotations of a page that say something: first the fields.
-func (d *reading) notes(p *page) ([]note, error) {
+func (d *reading) notes(p *page) ([]arrange.Note, error) {
 	count := min(asInteger(d.pdfium.call("FPDFPage_GetAnnotCount", p.handle)), maxNotes)
 
-	var said, fields []note
+	var said, fields []arrange.Note
 
 	var form *formPage
 	for i := range count {
@@ -55,7 +49,7 @@ func (d *reading) notes(p *page) ([]note, error) {
 		case linkAnnotation, popupAnnotation:
 		default:
 			if text := d.annotationText(a); text != "" {
-				said = append(said, note{text: text, box: p.annotationBox(a)})
+				said = append(said, arrange.Note{Text: text, Box: p.annotationBox(a)})
 			}
 		}
 
@@ -105,13 +99,13 @@ func (d *reading) openForm(p *page) *formPage {
 }
 
 // add adds a field, if it has a value, to others. Radio buttons of one name are one field.
-func (f *formPage) add(fields []note, widget uint64, box mapreduce.Box) []note {
+func (f *formPage) add(fields []arrange.Note, widget uint64, box mapreduce.Box) []arrange.Note {
 	if f.form == 0 {
 		return fields
 	}
 
 	kind := asInteger(f.pdfium.call("FPDFAnnot_GetFormFieldType", f.form, widget))
-	one := note{name: cleanLines(f.text("FPDFAnnot_GetFormFieldName", widget)), box: box}
+	one := arrange.Note{Name: cleanLines(f.text("FPDFAnnot_GetFormFieldName", widget)), Box: box}
 
 	switch kind {
 	case checkBox, radioButton:
@@ -119,26 +113,26 @@ func (f *formPage) add(fields []note, widget uint64, box mapreduce.Box) []note {
 			return fields
 		}
 		if kind == radioButton {
-			one.text = cleanLines(f.text("FPDFAnnot_GetFormFieldValue", widget))
+			one.Text = cleanLines(f.text("FPDFAnnot_GetFormFieldValue", widget))
 		}
-		if one.text == "" {
-			one.text = "yes"
+		if one.Text == "" {
+			one.Text = "yes"
 		}
 	case comboBox, listBox:
-		one.text = cleanLines(strings.Join(f.chosen(widget), ", "))
+		one.Text = cleanLines(strings.Join(f.chosen(widget), ", "))
 	default:
-		one.text = cleanLines(f.text("FPDFAnnot_GetFormFieldValue", widget))
+		one.Text = cleanLines(f.text("FPDFAnnot_GetFormFieldValue", widget))
 	}
 
-	if one.text == "" {
+	if one.Text == "" {
 		return fields
 	}
 
 	if kind == radioButton {
-		if f.radios[one.name] {
+		if f.radios[one.Name] {
 			return fields
 		}
-		f.radios[one.name] = true
+		f.radios[one.Name] = true
 	}
 
 	return append(fields, one)

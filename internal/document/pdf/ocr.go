@@ -13,6 +13,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/document"
+	"github.com/coditect/mapreduce/internal/document/pdf/arrange"
 	"github.com/coditect/mapreduce/internal/document/program"
 )
 
@@ -28,7 +29,7 @@ const (
 // its standard input. On its standard output it writes a table of tab separated values
 // as tesseract does (with the columns level, left, top, width, height, conf and text), or
 // plain text, of which no boxes are known but that of the page.
-func (d *reading) recognise(p *page) ([]word, error) {
+func (d *reading) recognise(p *page) ([]arrange.Word, error) {
 	picture, scale, err := d.picture(p)
 	if err != nil {
 		return nil, err
@@ -74,7 +75,7 @@ func (d *reading) picture(p *page) ([]byte, float64, error) {
 }
 
 // recognised returns the words that the program wrote.
-func (d *reading) recognised(p *page, out string, scale float64) []word {
+func (d *reading) recognised(p *page, out string, scale float64) []arrange.Word {
 	lines := strings.Split(strings.ToValidUTF8(out, ""), "\n")
 	column := make(map[string]int)
 	for i, name := range strings.Split(strings.TrimRight(lines[0], "\r"), "\t") {
@@ -88,7 +89,7 @@ func (d *reading) recognised(p *page, out string, scale float64) []word {
 		}
 	}
 
-	var words []word
+	var words []arrange.Word
 
 	line, before := 0, ""
 	for _, l := range lines[1:] {
@@ -117,8 +118,8 @@ func (d *reading) recognised(p *page, out string, scale float64) []word {
 		}
 
 		left, top := number("left")/scale, number("top")/scale
-		words = append(words, word{text: text, line: line, box: mapreduce.Box{
-			Page: p.number, Left: within(left), Top: within(top), Right: within(left + number("width")/scale), Bottom: within(top + number("height")/scale),
+		words = append(words, arrange.Word{Text: text, Line: line, Box: mapreduce.Box{
+			Page: p.number, Left: arrange.Within(left), Top: arrange.Within(top), Right: arrange.Within(left + number("width")/scale), Bottom: arrange.Within(top + number("height")/scale),
 		}})
 		d.sure.add(min(conf/100, 1))
 	}
@@ -127,14 +128,14 @@ func (d *reading) recognised(p *page, out string, scale float64) []word {
 }
 
 // plainLines returns the words of lines, each of which is as high as its part of the page.
-func (d *reading) plainLines(p *page, lines []string) []word {
-	var words []word
+func (d *reading) plainLines(p *page, lines []string) []arrange.Word {
+	var words []arrange.Word
 	height := p.height / float64(len(lines))
 	for i, l := range lines {
 		for text := range strings.FieldsSeq(l) {
 			if text = clean([]rune(text)); text != "" {
-				words = append(words, word{text: text, line: i, box: mapreduce.Box{
-					Page: p.number, Top: within(float64(i) * height), Right: within(p.width), Bottom: within(float64(i+1) * height),
+				words = append(words, arrange.Word{Text: text, Line: i, Box: mapreduce.Box{
+					Page: p.number, Top: arrange.Within(float64(i) * height), Right: arrange.Within(p.width), Bottom: arrange.Within(float64(i+1) * height),
 				}})
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/document/pdf/arrange"
 )
 
 // A page is a page that is loaded.
@@ -65,21 +66,12 @@ func (p *page) shown(left, top, right, bottom float64) mapreduce.Box {
 	x1, y1 := p.a*left+p.b*top+p.c, p.d*left+p.e*top+p.f
 	x2, y2 := p.a*right+p.b*bottom+p.c, p.d*right+p.e*bottom+p.f
 	return mapreduce.Box{
-		Page: p.number, Left: within(min(x1, x2)), Top: within(min(y1, y2)), Right: within(max(x1, x2)), Bottom: within(max(y1, y2)),
+		Page: p.number, Left: arrange.Within(min(x1, x2)), Top: arrange.Within(min(y1, y2)), Right: arrange.Within(max(x1, x2)), Bottom: arrange.Within(max(y1, y2)),
 	}
-}
-
-// within keeps a length within what a layout may have, to a tenth of a point.
-func within(points float64) float64 {
-	const most = 20_000
-	if !(points > -most) { // which no number is not, either
-		return -most
-	}
-	return math.Round(min(points, most)*10) / 10
 }
 
 // words returns the words of a page in the order of the file. Lines of lattices part words.
-func (p *page) words(lattices []*lattice) ([]word, error) {
+func (p *page) words(lattices []*arrange.Lattice) ([]arrange.Word, error) {
 	text := p.pdfium.call("FPDFText_LoadPage", p.handle)
 	if text == 0 {
 		return nil, p.pdfium.gone
@@ -99,7 +91,7 @@ func (p *page) words(lattices []*lattice) ([]word, error) {
 	chars := utf16.Decode(unitsOf(p.pdfium.filled(2 * units)))
 	r := wordReader{page: p, pdfium: p.pdfium, text: text, chars: chars, same: len(chars) == n, lattices: lattices}
 	r.read()
-	findPitches(r.words)
+	arrange.FindPitches(r.words)
 	p.lies, p.askew = lies(chars), p.quarters(text, n)
 	return r.words, p.pdfium.gone
 }
@@ -111,10 +103,10 @@ type wordReader struct {
 	text   uint64
 	chars  []rune
 	same   bool // characters of the text have the numbers of those of the page
-	words  []word
+	words  []arrange.Word
 	line   int
 	// lattices are those of the page, whose lines part words.
-	lattices []*lattice
+	lattices []*arrange.Lattice
 }
 
 // isSoftHyphen tells what PDFium makes of a hyphen at which it joins two lines.
@@ -135,7 +127,7 @@ func (r *wordReader) read() {
 // addLine adds the words of characters [from, to) of the text, which are a line.
 func (r *wordReader) addLine(from, to int) {
 	// The order of such a line is found from the places of its glyphs, if they say it.
-	if hasRightToLeft(r.chars[from:to]) {
+	if arrange.HasRightToLeft(r.chars[from:to]) {
 		if l := r.glyphLine(from, to); l.isLegible() {
 			r.words = append(r.words, l.words(r.line)...)
 			return
@@ -187,9 +179,9 @@ func (r *wordReader) addWord(from, to int) {
 		return
 	}
 
-	w := word{text: text, box: box, line: r.line}
+	w := arrange.Word{Text: text, Box: box, Line: r.line}
 	if x, _, ok := r.origin(from + r.shift(from)); ok {
-		w.pen, w.letters = x, to-from
+		w.Pen, w.Letters = x, to-from
 	}
 
 	r.words = append(r.words, w)
@@ -199,7 +191,7 @@ func (r *wordReader) addWord(from, to int) {
 // text of its own, or to: PDFium takes texts of cells that almost touch for one word.
 func (r *wordReader) wall(from, to int, box mapreduce.Box) int {
 	for _, l := range r.lattices {
-		x, ok := l.wallIn(box)
+		x, ok := l.WallIn(box)
 		if !ok {
 			continue
 		}
@@ -283,7 +275,7 @@ func (r *wordReader) box(from, to int) (box mapreduce.Box, across bool) {
 
 		if i > 0 {
 			across = across || one.Top >= box.Bottom || one.Bottom <= box.Top
-			one = union(box, one)
+			one = arrange.Union(box, one)
 		}
 		box = one
 	}
@@ -309,9 +301,9 @@ func (r *wordReader) penBox(from, to int) (box mapreduce.Box) {
 			size = 1
 		}
 
-		one := mapreduce.Box{Page: r.page.number, Left: within(x), Top: within(y - 0.8*size), Right: within(x + size/2), Bottom: within(y + 0.2*size)}
+		one := mapreduce.Box{Page: r.page.number, Left: arrange.Within(x), Top: arrange.Within(y - 0.8*size), Right: arrange.Within(x + size/2), Bottom: arrange.Within(y + 0.2*size)}
 		if box.Page > 0 {
-			one = union(box, one)
+			one = arrange.Union(box, one)
 		}
 		box = one
 	}
@@ -319,7 +311,7 @@ func (r *wordReader) penBox(from, to int) (box mapreduce.Box) {
 	if box.Page == 0 { // it follows on what was before
 		box.Page = r.page.number
 		if n := len(r.words); n > 0 {
-			box = r.words[n-1].box
+			box = r.words[n-1].Box
 			box.Left = box.Right
 		}
 	}
@@ -348,10 +340,4 @@ func (r *wordReader) shift(from int) (by int) {
 		return at - from
 	}
 	return 0
-}
-
-func union(a, b mapreduce.Box) mapreduce.Box {
-	return mapreduce.Box{
-		Page: a.Page, Left: min(a.Left, b.Left), Top: min(a.Top, b.Top), Right: max(a.Right, b.Right), Bottom: max(a.Bottom, b.Bottom),
-	}
 }

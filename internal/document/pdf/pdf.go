@@ -1,6 +1,6 @@
 // Package pdf is the format of PDF files. PDFium reads them, in WebAssembly: without file
 // system, within bounds of memory and time, an instance a document. The text is in
-// reading order. Its layout has a box for each word, as a viewer shows the page. Fields
+// reading order, which package arrange finds. Its layout has a box for each word, as a viewer shows the page. Fields
 // of forms and annotations follow on the text of their page. Pages that are pictures are
 // read by a program that recognises text, if there is one.
 package pdf
@@ -14,8 +14,8 @@ import (
 	"io"
 	"time"
 
-	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/document"
+	"github.com/coditect/mapreduce/internal/document/pdf/arrange"
 )
 
 // Kind is the name of the format.
@@ -161,14 +161,14 @@ type reading struct {
 
 	contents uint64 // address of the name of what annotations say; 0 at first
 
-	text     textBuilder
-	before   []row // of the page before
-	empty    []int // pages without text
-	pictures []int // pages that OCR has read
-	lying    []int // pages whose fonts do not say what their glyphs are, and that OCR has not read
-	certain  int   // words of the other pages
-	outside  int   // words that stand outside of their pages
-	undrawn  []int // pages of whose lines some were not looked at
+	text     arrange.Text
+	before   []arrange.Row // of the page before
+	empty    []int         // pages without text
+	pictures []int         // pages that OCR has read
+	lying    []int         // pages whose fonts do not say what their glyphs are, and that OCR has not read
+	certain  int           // words of the other pages
+	outside  int           // words that stand outside of their pages
+	undrawn  []int         // pages of whose lines some were not looked at
 	sure     confidence
 }
 
@@ -276,15 +276,15 @@ func (d *reading) readPage() error {
 		d.empty = append(d.empty, d.page)
 	}
 
-	rows := arrange(words, lattices)
+	rows := arrange.Rows(words, lattices)
 	// A table that goes on from the page before takes its heads, so this is done before the
 	// rows are written.
-	goOn(d.before, rows)
+	arrange.GoOn(d.before, rows)
 	d.before = rows
 
-	from := len(d.text.layout)
-	d.text.addPage(d.page, rows, notes)
-	p.turnBack(d.text.layout[from:])
+	from := len(d.text.Layout)
+	d.text.AddPage(d.page, rows, notes)
+	p.turnBack(d.text.Layout[from:])
 
 	if int64(d.text.Len()) > d.limits.Bytes {
 		return document.Refuse("a PDF file with more than %d bytes of text (--document-bytes), on page %d of %d", d.limits.Bytes, d.page, d.pages)
@@ -294,18 +294,18 @@ func (d *reading) readPage() error {
 }
 
 // readWords returns the words and the tables with lines of a page, which it turns if its text is.
-func (d *reading) readWords(p *page) (words []word, lattices []*lattice, err error) {
+func (d *reading) readWords(p *page) (words []arrange.Word, lattices []*arrange.Lattice, err error) {
 	lines := p.rulings()
-	words, err = p.words(lines.lattices())
+	words, err = p.words(lines.Lattices())
 	if err == nil && p.askew > 0 && !p.lies {
 		p.turn(p.askew)
 		lines = p.rulings()
 	}
-	if lines.cut {
+	if lines.Cut {
 		d.undrawn = append(d.undrawn, d.page)
 	}
 
-	lattices = lines.lattices()
+	lattices = lines.Lattices()
 	if p.turned > 0 {
 		words, err = p.words(lattices)
 	}
@@ -314,7 +314,7 @@ func (d *reading) readWords(p *page) (words []word, lattices []*lattice, err err
 
 // readPicture has OCR read a page without text, and one whose fonts lie. It returns the words of
 // the page, which are those of the file if there is no program for OCR, or if it finds none.
-func (d *reading) readPicture(p *page, words []word) ([]word, error) {
+func (d *reading) readPicture(p *page, words []arrange.Word) ([]arrange.Word, error) {
 	if len(d.reader.config.OCR) > 0 && (p.lies || len(words) == 0) {
 		seen, err := d.recognise(p)
 		if err != nil {
@@ -359,7 +359,7 @@ func (d *reading) result() (*document.Document, error) {
 		return nil, document.Refuse("a PDF file of %s without text: they may be pictures, which a program can read (--ocr COMMAND)", countPages(d.pages))
 	}
 
-	doc := &document.Document{Text: d.text.String(), Layout: d.text.layout, Confidence: d.confidence(), Title: d.title}
+	doc := &document.Document{Text: d.text.String(), Layout: d.text.Layout, Confidence: d.confidence(), Title: d.title}
 
 	if n := len(d.empty); n > 0 {
 		doc.Notes = append(doc.Notes, fmt.Sprintf("%d of %s have no text, page %d first", n, countPages(d.pages), d.empty[0]))
@@ -401,19 +401,4 @@ func (c *confidence) mean() float64 {
 		return 0
 	}
 	return max(c.sum/float64(c.words), 0.01)
-}
-
-// A word is a word with its box on the page.
-type word struct {
-	text string
-	box  mapreduce.Box
-	line int // words of one line of the file have the same, and lines follow each other
-	// The parts, from left to right, of a word that does not run in one direction.
-	parts  []word
-	before string // what parts it from the word before it in its row
-	grid   *grid  // the table for which it stands, in a line of its own; or nil
-	// Where the pen stood before it, and how often it moved; 0 letters if that is not known.
-	pen     float64
-	letters int
-	pitch   float64 // of a font of one pitch; 0 of others
 }

@@ -4,21 +4,8 @@ import (
 	"math"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/document/pdf/arrange"
 )
-
-// A ruling is a line of a page that is level or upright, as a viewer shows it, in points.
-type ruling struct {
-	at       float64 // how far from the top it is if it is level, from the left if it is upright
-	from, to float64 // what it covers in the other direction
-}
-
-// Rulings are the lines of a page.
-type rulings struct {
-	level, upright []ruling
-	// The sides of what is filled, which give cells a colour.
-	levelSides, uprightSides []ruling
-	cut                      bool // there are more than are looked at
-}
 
 // Bounds of what is drawn on a page.
 const (
@@ -59,17 +46,17 @@ func (m matrix) times(n matrix) matrix {
 type ruler struct {
 	page     *page
 	pdfium   *instance
-	lines    rulings
+	lines    arrange.Rulings
 	objects  int // that may still be looked at
 	segments int
 }
 
 // rulings returns the lines of a page. It must be called before its text is read: see widen.
-func (p *page) rulings() rulings {
+func (p *page) rulings() arrange.Rulings {
 	r := ruler{page: p, pdfium: p.pdfium, objects: maxObjects, segments: maxSegments}
 	toPage := matrix{p.a, p.d, p.b, p.e, p.c, p.f}
 	r.read(asInteger(p.pdfium.call("FPDFPage_CountObjects", p.handle)), "FPDFPage_GetObject", p.handle, toPage, 0)
-	r.lines.cut = r.lines.cut || r.objects == 0 || r.segments == 0
+	r.lines.Cut = r.lines.Cut || r.objects == 0 || r.segments == 0
 	return r.lines
 }
 
@@ -151,7 +138,7 @@ func (r *ruler) bounds(object uint64, to matrix) (b mapreduce.Box, ok bool) {
 // that give cells a colour.
 func (r *ruler) addPath(path uint64, to matrix) {
 	b, ok := r.bounds(path, to)
-	if !ok || max(b.Right-b.Left, b.Bottom-b.Top) < shortest {
+	if !ok || max(b.Right-b.Left, b.Bottom-b.Top) < arrange.Shortest {
 		return
 	}
 
@@ -239,9 +226,9 @@ func (r *ruler) addStroke(points []point, drawn bool) {
 		switch {
 		case b.curved:
 		case math.Abs(a.y-b.y) <= slant:
-			r.add(&r.lines.level, (a.y+b.y)/2, a.x, b.x)
+			r.add(&r.lines.Level, (a.y+b.y)/2, a.x, b.x)
 		case math.Abs(a.x-b.x) <= slant:
-			r.add(&r.lines.upright, (a.x+b.x)/2, a.y, b.y)
+			r.add(&r.lines.Upright, (a.x+b.x)/2, a.y, b.y)
 		}
 	}
 }
@@ -269,21 +256,21 @@ func rectangle(points []point) (b mapreduce.Box, ok bool) {
 func (r *ruler) addBox(b mapreduce.Box) {
 	switch {
 	case b.Bottom-b.Top <= thin && b.Bottom-b.Top <= b.Right-b.Left:
-		r.add(&r.lines.level, (b.Top+b.Bottom)/2, b.Left, b.Right)
+		r.add(&r.lines.Level, (b.Top+b.Bottom)/2, b.Left, b.Right)
 	case b.Right-b.Left <= thin:
-		r.add(&r.lines.upright, (b.Left+b.Right)/2, b.Top, b.Bottom)
+		r.add(&r.lines.Upright, (b.Left+b.Right)/2, b.Top, b.Bottom)
 	default:
-		r.add(&r.lines.levelSides, b.Top, b.Left, b.Right)
-		r.add(&r.lines.levelSides, b.Bottom, b.Left, b.Right)
-		r.add(&r.lines.uprightSides, b.Left, b.Top, b.Bottom)
-		r.add(&r.lines.uprightSides, b.Right, b.Top, b.Bottom)
+		r.add(&r.lines.LevelSides, b.Top, b.Left, b.Right)
+		r.add(&r.lines.LevelSides, b.Bottom, b.Left, b.Right)
+		r.add(&r.lines.UprightSides, b.Left, b.Top, b.Bottom)
+		r.add(&r.lines.UprightSides, b.Right, b.Top, b.Bottom)
 	}
 }
 
 // add adds a line, as far as it is on the page.
-func (r *ruler) add(to *[]ruling, at, from, end float64) {
+func (r *ruler) add(to *[]arrange.Ruling, at, from, end float64) {
 	across, along := r.page.height, r.page.width
-	if to == &r.lines.upright || to == &r.lines.uprightSides {
+	if to == &r.lines.Upright || to == &r.lines.UprightSides {
 		across, along = along, across
 	}
 
@@ -295,9 +282,9 @@ func (r *ruler) add(to *[]ruling, at, from, end float64) {
 	}
 
 	if len(*to) == maxRulings {
-		r.lines.cut = true
+		r.lines.Cut = true
 		return
 	}
 
-	*to = append(*to, ruling{at, from, end})
+	*to = append(*to, arrange.Ruling{At: at, From: from, To: end})
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/document/pdf/arrange"
 	"github.com/coditect/mapreduce/internal/text/layout"
 )
 
@@ -76,7 +77,7 @@ func (p *page) turnBack(parts layout.Layout) {
 		for range p.turned {
 			b := parts[i].Box
 			parts[i].Box = mapreduce.Box{
-				Page: b.Page, Left: b.Top, Right: b.Bottom, Top: within(width - b.Right), Bottom: within(width - b.Left),
+				Page: b.Page, Left: b.Top, Right: b.Bottom, Top: arrange.Within(width - b.Right), Bottom: arrange.Within(width - b.Left),
 			}
 			width, height = height, width
 		}

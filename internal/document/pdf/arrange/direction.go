@@ -1,4 +1,4 @@
-package pdf
+package arrange
 
 import (
 	"cmp"
@@ -10,15 +10,15 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
 
-// A direction is that in which a text runs.
-type direction int
+// A Direction is that in which a text runs.
+type Direction int
 
 const (
-	neutral     direction = iota // spaces and punctuation: that of what stands around them
+	Neutral     Direction = iota // spaces and punctuation: that of what stands around them
 	leftToRight                  // Latin letters, for one
-	rightToLeft                  // Hebrew and Arabic letters, for two
+	RightToLeft                  // Hebrew and Arabic letters, for two
 	number                       // left to right, within a text of either direction
-	attached                     // marks: that of their letter
+	Attached                     // marks: that of their letter
 )
 
 // classOf returns the class of a character in UAX #9.
@@ -27,39 +27,39 @@ func classOf(c rune) bidi.Class {
 	return properties.Class()
 }
 
-// directionOf returns the direction of a character.
-func directionOf(c rune) direction {
+// DirectionOf returns the direction of a character.
+func DirectionOf(c rune) Direction {
 	switch classOf(c) {
 	case bidi.L:
 		return leftToRight
 	case bidi.R, bidi.AL:
-		return rightToLeft
+		return RightToLeft
 	case bidi.EN, bidi.AN:
 		return number
 	case bidi.NSM, bidi.BN:
-		return attached
+		return Attached
 	}
-	return neutral
+	return Neutral
 }
 
 // firstRightToLeft is where the characters begin that may run from right to left.
 const firstRightToLeft = '\u0590'
 
 // directionOfLetter returns the direction of a letter; neutral of another character.
-func directionOfLetter(c rune) direction {
+func directionOfLetter(c rune) Direction {
 	switch {
 	case !unicode.IsLetter(c):
-		return neutral
+		return Neutral
 	case c < firstRightToLeft:
 		return leftToRight
 	}
-	return directionOf(c)
+	return DirectionOf(c)
 }
 
-// hasRightToLeft reports whether one of the characters is a letter that runs from right to
+// HasRightToLeft reports whether one of the characters is a letter that runs from right to
 // left.
-func hasRightToLeft(chars []rune) bool {
-	return slices.ContainsFunc(chars, func(c rune) bool { return directionOfLetter(c) == rightToLeft })
+func HasRightToLeft(chars []rune) bool {
+	return slices.ContainsFunc(chars, func(c rune) bool { return directionOfLetter(c) == RightToLeft })
 }
 
 // A tally is how many words run in a direction. Some run in both.
@@ -68,20 +68,20 @@ type tally struct {
 	leftAtEnds               bool // the first and the last of them run from left to right alone
 }
 
-func tallyOf(words []word) (t tally) {
-	first, last := neutral, neutral
+func tallyOf(words []Word) (t tally) {
+	first, last := Neutral, Neutral
 	for _, w := range words {
 		var left, right bool
-		for _, c := range w.text {
+		for _, c := range w.Text {
 			d := directionOfLetter(c)
-			left, right = left || d == leftToRight, right || d == rightToLeft
+			left, right = left || d == leftToRight, right || d == RightToLeft
 		}
 
 		switch {
 		// A word with letters of both directions counts for both, and ends from right to
 		// left.
 		case right:
-			last = rightToLeft
+			last = RightToLeft
 			t.rightToLeft++
 		case left:
 			last = leftToRight
@@ -101,23 +101,23 @@ func tallyOf(words []word) (t tally) {
 // direction returns the direction of words that stand in a text of another direction, or
 // beside it: that of most of them. But in a text from right to left, more than half of a
 // line may be names and terms of Latin letters; it has words of its own at one end, then.
-func (t tally) direction(around direction) direction {
+func (t tally) direction(around Direction) Direction {
 	switch {
-	case around == rightToLeft && t.rightToLeft > 0 && !t.leftAtEnds:
-		return rightToLeft
+	case around == RightToLeft && t.rightToLeft > 0 && !t.leftAtEnds:
+		return RightToLeft
 	case t.leftToRight > t.rightToLeft:
 		return leftToRight
 	case t.rightToLeft > t.leftToRight:
-		return rightToLeft
+		return RightToLeft
 	}
 	return around
 }
 
 // mirror turns boxes about the left side of the page, so that a page which is read from
 // right to left can be arranged as one that is read from left to right.
-func mirror(words []word) {
+func mirror(words []Word) {
 	for i := range words {
-		words[i].box = mirrored(words[i].box)
+		words[i].Box = mirrored(words[i].Box)
 	}
 }
 
@@ -127,7 +127,7 @@ func mirrored(b mapreduce.Box) mapreduce.Box {
 }
 
 // mirror turns a row back again.
-func (r *row) mirror() {
+func (r *Row) mirror() {
 	r.box = mirrored(r.box)
 	mirror(r.words)
 	sortWords(r.words) // they were from right to left
@@ -135,10 +135,10 @@ func (r *row) mirror() {
 
 // sortLines sorts the words of lines from left to right, as far as the lines are level. If
 // not all lines are sorted, only those with words that run from right to left are.
-func sortLines(words []word, all bool) {
+func sortLines(words []Word, all bool) {
 	for from := 0; from < len(words); {
 		to := from + 1
-		for to < len(words) && words[to].line == words[from].line && beside(words[to-1].box, words[to].box) {
+		for to < len(words) && words[to].Line == words[from].Line && beside(words[to-1].Box, words[to].Box) {
 			to++
 		}
 		if all || tallyOf(words[from:to]).rightToLeft > 0 {
@@ -148,8 +148,8 @@ func sortLines(words []word, all bool) {
 	}
 }
 
-func sortWords(words []word) {
-	slices.SortStableFunc(words, func(a, b word) int { return cmp.Compare(a.box.Left, b.box.Left) })
+func sortWords(words []Word) {
+	slices.SortStableFunc(words, func(a, b Word) int { return cmp.Compare(a.Box.Left, b.Box.Left) })
 }
 
 // read brings the words of a row, which are from left to right, into the order in which
@@ -157,11 +157,11 @@ func sortWords(words []word) {
 //
 // The cells of a row follow each other in the direction of the page, as they do in the
 // rows above and below; from right to left also if most words of the row run so.
-func (r *row) read(page direction, usual float64) {
+func (r *Row) read(page Direction, usual float64) {
 	t := tallyOf(r.words)
 	direction := t.direction(page)
 
-	var cells [][]word
+	var cells [][]Word
 	for from := 0; from < len(r.words); {
 		to := from + 1
 		for to < len(r.words) && !apart(&r.words[to-1], &r.words[to], usual) {
@@ -171,14 +171,14 @@ func (r *row) read(page direction, usual float64) {
 		from = to
 	}
 
-	if direction == rightToLeft || page == rightToLeft {
+	if direction == RightToLeft || page == RightToLeft {
 		slices.Reverse(cells)
 	}
 
 	r.words = nil
 
 	for _, cell := range cells {
-		if t.rightToLeft > 0 || direction == rightToLeft {
+		if t.rightToLeft > 0 || direction == RightToLeft {
 			cell = logical(cell, direction)
 		} else {
 			space(cell)
@@ -193,7 +193,7 @@ func (r *row) read(page direction, usual float64) {
 }
 
 // space parts words by spaces.
-func space(words []word) {
+func space(words []Word) {
 	for i := range words {
 		words[i].before = " "
 	}

@@ -1,4 +1,4 @@
-package pdf
+package arrange
 
 import (
 	"cmp"
@@ -23,7 +23,7 @@ const (
 
 // tabulate takes the words of tables with lines out of the words of a page, and puts a word in
 // place of each table that stands for it.
-func tabulate(words []word, lattices []*lattice, page direction) []word {
+func tabulate(words []Word, lattices []*Lattice, page Direction) []Word {
 	tables := make(map[int]*grid) // by the first word of each
 	taken := make([]bool, len(words))
 	for _, l := range lattices {
@@ -43,10 +43,10 @@ func tabulate(words []word, lattices []*lattice, page direction) []word {
 		return words
 	}
 
-	out := make([]word, 0, len(words))
+	out := make([]Word, 0, len(words))
 	for i, w := range words {
 		if g := tables[i]; g != nil {
-			out = append(out, word{box: g.box, line: -1 - i, grid: g})
+			out = append(out, Word{Box: g.box, Line: -1 - i, grid: g})
 		}
 
 		if !taken[i] {
@@ -58,7 +58,7 @@ func tabulate(words []word, lattices []*lattice, page direction) []word {
 
 // A ruledTable is some rows of a lattice with the words that stand in them.
 type ruledTable struct {
-	lattice *lattice
+	lattice *Lattice
 	from    int     // the first row
 	to      int     // the row behind the last
 	words   [][]int // by cells of the lattice, the numbers of its words
@@ -67,10 +67,10 @@ type ruledTable struct {
 
 // tables returns the tables of a lattice: what stands between rows of running text. taken says
 // which words another table has.
-func (l *lattice) tables(words []word, taken []bool) []*ruledTable {
+func (l *Lattice) tables(words []Word, taken []bool) []*ruledTable {
 	in := make([][]int, len(l.spans))
 	for i, w := range words {
-		if r, c, ok := l.field((w.box.Left+w.box.Right)/2, (w.box.Top+w.box.Bottom)/2); ok && !taken[i] {
+		if r, c, ok := l.field((w.Box.Left+w.Box.Right)/2, (w.Box.Top+w.Box.Bottom)/2); ok && !taken[i] {
 			n := l.cells[r*l.columns()+c]
 			in[n] = append(in[n], i)
 		}
@@ -92,7 +92,7 @@ func (l *lattice) tables(words []word, taken []bool) []*ruledTable {
 }
 
 // isText reports whether a row is running text: one cell of many words.
-func (l *lattice) isText(row int, in [][]int) bool {
+func (l *Lattice) isText(row int, in [][]int) bool {
 	n := l.cells[row*l.columns()]
 	s := l.spans[n]
 	return s.right-s.left == l.columns() && len(in[n]) > wordsOfTitle
@@ -100,7 +100,7 @@ func (l *lattice) isText(row int, in [][]int) bool {
 
 // table returns rows [from, to) as a table, without those at the begin and the end that are one
 // cell, as a title is; nil if nothing is left.
-func (l *lattice) table(from, to int, in [][]int) *ruledTable {
+func (l *Lattice) table(from, to int, in [][]int) *ruledTable {
 	oneCell := func(row int) bool {
 		s := l.spans[l.cells[row*l.columns()]]
 		return s.right-s.left == l.columns()
@@ -128,14 +128,14 @@ func (l *lattice) table(from, to int, in [][]int) *ruledTable {
 }
 
 // grid returns the table; nil if it is none.
-func (t *ruledTable) grid(words []word, page direction) *grid {
+func (t *ruledTable) grid(words []Word, page Direction) *grid {
 	rows, columns := t.filled()
 	if len(columns) < 2 || len(columns) > mostColumns || len(rows) > maxGridRows || !t.isDense(len(rows), len(columns)) {
 		return nil
 	}
 
 	heads := t.countHeads(rows, columns)
-	if page == rightToLeft {
+	if page == RightToLeft {
 		slices.Reverse(columns)
 	}
 
@@ -161,8 +161,8 @@ func (t *ruledTable) grid(words []word, page direction) *grid {
 
 	b := t.lattice.box()
 	g.box = mapreduce.Box{
-		Page: words[t.all[0]].box.Page, Left: within(b.Left), Right: within(b.Right),
-		Top: within(t.lattice.ys[t.from]), Bottom: within(t.lattice.ys[t.to]),
+		Page: words[t.all[0]].Box.Page, Left: Within(b.Left), Right: Within(b.Right),
+		Top: Within(t.lattice.ys[t.from]), Bottom: Within(t.lattice.ys[t.to]),
 	}
 	return g
 }
@@ -220,7 +220,7 @@ func (t *ruledTable) isDense(rows, columns int) bool {
 }
 
 // row returns a row of the table.
-func (t *ruledTable) row(r int, columns []int, words []word, page direction) gridRow {
+func (t *ruledTable) row(r int, columns []int, words []Word, page Direction) gridRow {
 	l := t.lattice
 	row := gridRow{cells: make([]gridCell, len(columns)), box: mapreduce.Box{Top: l.ys[r], Bottom: l.ys[r+1]}}
 
@@ -271,12 +271,12 @@ func (t *ruledTable) countHeads(rows, columns []int) int {
 }
 
 // arrangeCell returns some of the words of a page as they are read in a cell.
-func arrangeCell(words []word, which []int, page direction) []word {
-	in := make([]word, len(which))
+func arrangeCell(words []Word, which []int, page Direction) []Word {
+	in := make([]Word, len(which))
 	upright := 0
 	for i, n := range which {
 		in[i] = words[n]
-		if b := in[i].box; b.Bottom-b.Top > 2*(b.Right-b.Left) && len(in[i].text) > 2 {
+		if b := in[i].Box; b.Bottom-b.Top > 2*(b.Right-b.Left) && len(in[i].Text) > 2 {
 			upright++
 		}
 	}
@@ -286,7 +286,7 @@ func arrangeCell(words []word, which []int, page direction) []word {
 		return in
 	}
 
-	var out []word
+	var out []Word
 	for _, r := range joinBeside(downwards(linesOf(in))) {
 		if tallyOf(r.words).rightToLeft > 0 {
 			sortWords(r.words)
@@ -296,7 +296,7 @@ func arrangeCell(words []word, which []int, page direction) []word {
 	}
 
 	for i := range out {
-		if out[i].before == "\t" || i > 0 && out[i].line != out[i-1].line {
+		if out[i].before == "\t" || i > 0 && out[i].Line != out[i-1].Line {
 			out[i].before = " "
 		}
 	}
@@ -311,22 +311,22 @@ func (t *ruledTable) standsAbove(cell, r int) bool {
 
 // linesOf splits the words of a cell, in the order of the file, where a line ends. A comma stands
 // in the line of the words before it, though it is lower than they are.
-func linesOf(words []word) []row {
-	var rows []row
+func linesOf(words []Word) []Row {
+	var rows []Row
 	for i, w := range words {
 		if i > 0 {
-			a, b := words[i-1].box, w.box
+			a, b := words[i-1].Box, w.Box
 			height := max(a.Bottom-a.Top, b.Bottom-b.Top)
 
 			// Within a line of the file, a word at the left, or one above or below by a
 			// quarter of its height, begins another line of the cell.
-			if w.line == words[i-1].line && b.Left >= a.Left && max(a.Top, b.Top)-min(a.Bottom, b.Bottom) < height/4 {
+			if w.Line == words[i-1].Line && b.Left >= a.Left && max(a.Top, b.Top)-min(a.Bottom, b.Bottom) < height/4 {
 				rows[len(rows)-1].add(w)
 				continue
 			}
 		}
 
-		rows = append(rows, row{})
+		rows = append(rows, Row{})
 		rows[len(rows)-1].add(w)
 	}
 
@@ -344,7 +344,7 @@ func (g *grid) isCoarse() bool {
 		for i := range g.rows {
 			c := g.rows[i].cells[at]
 			for k := range c.words {
-				if k == 0 || !beside(c.words[k-1].box, c.words[k].box) {
+				if k == 0 || !beside(c.words[k-1].Box, c.words[k].Box) {
 					lines++
 				}
 			}
@@ -366,7 +366,7 @@ func (c *gridCell) gaps() (all []interval) {
 	}
 	least := cellGap * max(medianWordHeight(c.words), 1)
 	for i := 1; i < len(c.words); i++ {
-		if a, b := c.words[i-1].box, c.words[i].box; beside(a, b) && b.Left-a.Right > least && !isBullet(c.words[i-1].text) {
+		if a, b := c.words[i-1].Box, c.words[i].Box; beside(a, b) && b.Left-a.Right > least && !isBullet(c.words[i-1].Text) {
 			all = append(all, interval{a.Right, b.Left})
 		}
 	}

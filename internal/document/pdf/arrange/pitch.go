@@ -1,4 +1,4 @@
-package pdf
+package arrange
 
 import (
 	"math"
@@ -24,7 +24,7 @@ const (
 
 // A pitchLine is the words of a line of the file.
 type pitchLine struct {
-	words   []word
+	words   []Word
 	least   float64 // the pitch if there is one, and a single blank anywhere; 0 if unknown
 	decided bool
 }
@@ -40,12 +40,12 @@ func (l *pitchLine) gaps(pitch float64) (n int) {
 }
 
 // blanksBetween returns how many letters of a pitch have room between two words.
-func blanksBetween(a, b *word, pitch float64) float64 {
-	return (b.pen-a.pen)/pitch - float64(a.letters)
+func blanksBetween(a, b *Word, pitch float64) float64 {
+	return (b.Pen-a.Pen)/pitch - float64(a.Letters)
 }
 
-// findPitches sets the pitch of words that stand in lines of one pitch.
-func findPitches(words []word) {
+// FindPitches sets the pitch of words that stand in lines of one pitch.
+func FindPitches(words []Word) {
 	lines := pitchLines(words)
 	for range mostPitchs {
 		pitch := commonPitch(lines)
@@ -57,10 +57,10 @@ func findPitches(words []word) {
 }
 
 // pitchLines returns the lines of several words.
-func pitchLines(words []word) (lines []pitchLine) {
+func pitchLines(words []Word) (lines []pitchLine) {
 	for from := 0; from < len(words); {
 		to := from + 1
-		for to < len(words) && words[to].line == words[from].line {
+		for to < len(words) && words[to].Line == words[from].Line {
 			to++
 		}
 
@@ -81,10 +81,10 @@ func pitchLines(words []word) (lines []pitchLine) {
 func (l *pitchLine) leastAdvance() (least float64) {
 	for i := 1; i < len(l.words); i++ {
 		a, b := &l.words[i-1], &l.words[i]
-		if a.letters == 0 || b.letters == 0 || !(b.pen > a.pen) {
+		if a.Letters == 0 || b.Letters == 0 || !(b.Pen > a.Pen) {
 			return 0
 		}
-		if by := (b.pen - a.pen) / float64(a.letters+1); least == 0 || by < least {
+		if by := (b.Pen - a.Pen) / float64(a.Letters+1); least == 0 || by < least {
 			least = by
 		}
 	}
@@ -152,8 +152,8 @@ func (l *pitchLine) fits(pitch float64) bool {
 	}
 
 	for i := range l.words {
-		wide := (l.words[i].box.Right - l.words[i].box.Left) / pitch
-		if n := float64(l.words[i].letters); wide < n-bearings-offPitch || wide > n+offPitch {
+		wide := (l.words[i].Box.Right - l.words[i].Box.Left) / pitch
+		if n := float64(l.words[i].Letters); wide < n-bearings-offPitch || wide > n+offPitch {
 			return false
 		}
 	}
@@ -183,11 +183,11 @@ func (l *pitchLine) set(pitch float64) {
 
 // partsWords reports whether what stands between two words of one pitch, which follow each other,
 // is what parts words: a blank, or two behind the end of a sentence. It is false of other words.
-func partsWords(a, b *word) bool {
+func partsWords(a, b *Word) bool {
 	if a.pitch == 0 || a.pitch != b.pitch {
 		return false
 	}
 	blanks := math.Round(blanksBetween(a, b, a.pitch))
-	last, _ := utf8.DecodeLastRuneInString(a.text)
+	last, _ := utf8.DecodeLastRuneInString(a.Text)
 	return blanks == 1 || blanks == 2 && strings.ContainsRune(".:;!?", last)
 }

@@ -1,4 +1,4 @@
-package pdf
+package arrange
 
 import (
 	"cmp"
@@ -28,7 +28,7 @@ type gridRow struct {
 
 // A gridCell is the words of a cell, which may be none.
 type gridCell struct {
-	words  []word
+	words  []Word
 	joined bool // it belongs to the cell at its left
 }
 
@@ -47,8 +47,8 @@ const (
 
 // findGrids returns rows of a page, from top to bottom, with a row in place of those that are
 // a table.
-func findGrids(rows []row) []row {
-	var out []row
+func findGrids(rows []Row) []Row {
+	var out []Row
 	for from := 0; from < len(rows); {
 		if rows[from].grid != nil {
 			out = append(out, rows[from])
@@ -64,7 +64,7 @@ func findGrids(rows []row) []row {
 			continue
 		}
 
-		out = append(out, row{box: boxOf(rows[from:to]), grid: g})
+		out = append(out, Row{box: boxOf(rows[from:to]), grid: g})
 		from = to
 	}
 
@@ -73,8 +73,8 @@ func findGrids(rows []row) []row {
 
 // gridAt returns the table that begins with a row, and the number of the row behind it. If none
 // begins there, that is nil, and the number of the first row with which one may begin.
-func gridAt(rows []row, from int) (*grid, int) {
-	var cells [][]row
+func gridAt(rows []Row, from int) (*grid, int) {
+	var cells [][]Row
 	to, last, lone := from, from, 0
 	for ; to < len(rows) && len(cells) < maxGridRows; to++ {
 		if rows[to].grid != nil || to > from && !follows(&rows[to-1], &rows[to]) {
@@ -122,19 +122,19 @@ func gridAt(rows []row, from int) (*grid, int) {
 const maxGridRows = 2000
 
 // follows reports whether b stands below a as a row of the same table does.
-func follows(a, b *row) bool {
+func follows(a, b *Row) bool {
 	gap := b.box.Top - a.box.Bottom
 	height := max(min(a.height(), b.height()), 1)
 	return gap > -0.5*height && gap < rowGap*height
 }
 
 // cellsOf splits a row where a gap is wider than one between words.
-func cellsOf(r *row) []row {
+func cellsOf(r *Row) []Row {
 	gap := cellGap * max(medianWordHeight(r.words), 1)
-	var cells []row
+	var cells []Row
 	for i, w := range r.words {
 		if i == 0 || partsCells(&r.words[i-1], &w, gap) {
-			cells = append(cells, row{})
+			cells = append(cells, Row{})
 		}
 		cells[len(cells)-1].add(w)
 	}
@@ -142,19 +142,19 @@ func cellsOf(r *row) []row {
 }
 
 // partsCells reports whether more is free between words beside each other than a gap.
-func partsCells(a, b *word, gap float64) bool {
+func partsCells(a, b *Word, gap float64) bool {
 	const leaders = ".…" // lead from a label to its value
-	return b.box.Left-a.box.Right > gap && strings.Trim(b.text, leaders) != "" && !partsWords(a, b)
+	return b.Box.Left-a.Box.Right > gap && strings.Trim(b.Text, leaders) != "" && !partsWords(a, b)
 }
 
 // medianWordHeight returns how high words are mostly; 0 of none.
-func medianWordHeight(words []word) float64 {
+func medianWordHeight(words []Word) float64 {
 	if len(words) == 0 {
 		return 0
 	}
 	heights := make([]float64, len(words))
 	for i, w := range words {
-		heights[i] = w.box.Bottom - w.box.Top
+		heights[i] = w.Box.Bottom - w.Box.Top
 	}
 	slices.Sort(heights)
 	return heights[len(heights)/2]
@@ -163,7 +163,7 @@ func medianWordHeight(words []word) float64 {
 // newGrid returns the table of rows of cells: the columns are what cells cover that stand
 // below each other. Rows of many cells come first: what covers several of their columns is a
 // head of these, or a line across the table.
-func newGrid(rows [][]row) *grid {
+func newGrid(rows [][]Row) *grid {
 	g := new(grid)
 
 	order := make([]int, len(rows))
@@ -212,7 +212,7 @@ func (g *grid) extend(from, to int, by interval) {
 }
 
 // add adds a row of cells.
-func (g *grid) add(cells []row) {
+func (g *grid) add(cells []Row) {
 	r := gridRow{cells: make([]gridCell, len(g.columns)), box: boxOf(cells)}
 	for _, c := range cells {
 		from, to := g.covered(c.box)
@@ -226,7 +226,7 @@ func (g *grid) add(cells []row) {
 }
 
 // isTable reports whether the rows are a table.
-func (g *grid) isTable(rows [][]row) bool {
+func (g *grid) isTable(rows [][]Row) bool {
 	if len(g.columns) < leastColumns || len(g.columns) > mostColumns {
 		return false
 	}
@@ -296,9 +296,9 @@ func (g *grid) flushCells(at int) (flush, cells int) {
 			continue
 		}
 
-		left, right := c.words[0].box.Left, c.words[len(c.words)-1].box.Right
+		left, right := c.words[0].Box.Left, c.words[len(c.words)-1].Box.Right
 		lefts, rights, middles = append(lefts, left), append(rights, right), append(middles, (left+right)/2)
-		if strings.ContainsFunc(c.words[0].text, unicode.IsDigit) {
+		if strings.ContainsFunc(c.words[0].Text, unicode.IsDigit) {
 			numbers++
 		}
 	}
@@ -327,8 +327,8 @@ func atOnePlace(places []float64) (most int) {
 func (g *grid) leaders() (n int) {
 	for _, r := range g.rows {
 		if slices.ContainsFunc(r.cells, func(c gridCell) bool {
-			return slices.ContainsFunc(c.words, func(w word) bool {
-				return strings.Contains(w.text, "....") || strings.Trim(w.text, ". …") == "" && len(w.text) > 3
+			return slices.ContainsFunc(c.words, func(w Word) bool {
+				return strings.Contains(w.Text, "....") || strings.Trim(w.Text, ". …") == "" && len(w.Text) > 3
 			})
 		}) {
 			n++
@@ -394,7 +394,7 @@ func (g *grid) isForm() bool {
 			cells++
 
 			// The first row may be the heads of a table, which end with colons, too.
-			if strings.HasSuffix(c.words[len(c.words)-1].text, ":") && (i > 0 || at+1 < len(r.cells) && !labelled(r)) {
+			if strings.HasSuffix(c.words[len(c.words)-1].Text, ":") && (i > 0 || at+1 < len(r.cells) && !labelled(r)) {
 				labels++
 			}
 		}
@@ -406,7 +406,7 @@ func (g *grid) isForm() bool {
 // labelled reports whether each cell of a row ends with a colon, as heads may.
 func labelled(r gridRow) bool {
 	for _, c := range r.cells {
-		if len(c.words) > 0 && !strings.HasSuffix(c.words[len(c.words)-1].text, ":") {
+		if len(c.words) > 0 && !strings.HasSuffix(c.words[len(c.words)-1].Text, ":") {
 			return false
 		}
 	}
@@ -454,7 +454,7 @@ func (r *gridRow) cellCount() (n int) {
 }
 
 // addGrid adds a table.
-func (b *textBuilder) addGrid(place *mapreduce.Location, g *grid) {
+func (b *Text) addGrid(place *mapreduce.Location, g *grid) {
 	if g.above != nil {
 		b.addHeads(g.above)
 	}
@@ -484,14 +484,14 @@ func (b *textBuilder) addGrid(place *mapreduce.Location, g *grid) {
 
 // addHeads adds the heads of a table of a page before once more. They have no place, as they do
 // not stand here.
-func (b *textBuilder) addHeads(g *grid) {
+func (b *Text) addHeads(g *grid) {
 	for i := range g.rows[:g.heads] {
 		for at, c := range g.rows[i].cells {
 			if c.joined {
 				c.words = g.headOf(i, at)
 			}
 
-			var cell textBuilder
+			var cell Text
 			cell.addCell(nil, c.words)
 			b.WriteString("| " + cell.String() + " ")
 		}
@@ -503,24 +503,24 @@ func (b *textBuilder) addHeads(g *grid) {
 }
 
 // addCell adds the words of a cell, of which a hyphen at the end of a line may part two.
-func (b *textBuilder) addCell(place *mapreduce.Location, words []word) {
+func (b *Text) addCell(place *mapreduce.Location, words []Word) {
 	joined := false
 	for i, w := range words {
 		if i > 0 && !joined {
 			b.WriteString(w.before)
 		}
 
-		text, hyphen := strings.CutSuffix(w.text, "\u00ad")
-		if joined = hyphen && i+1 < len(words) && continues(text, words[i+1].text); hyphen && !joined {
+		text, hyphen := strings.CutSuffix(w.Text, "\u00ad")
+		if joined = hyphen && i+1 < len(words) && continues(text, words[i+1].Text); hyphen && !joined {
 			text += "-"
 		}
 
-		b.addText(place, strings.ReplaceAll(text, "|", `\|`), w.box)
+		b.addText(place, strings.ReplaceAll(text, "|", `\|`), w.Box)
 	}
 }
 
 // headOf returns the words of the cell to which a cell belongs.
-func (g *grid) headOf(row, column int) []word {
+func (g *grid) headOf(row, column int) []Word {
 	for g.rows[row].cells[column].joined {
 		column--
 	}

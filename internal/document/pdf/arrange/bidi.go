@@ -1,4 +1,4 @@
-package pdf
+package arrange
 
 import (
 	"slices"
@@ -15,9 +15,9 @@ import (
 // what stands beside it, there is more than one text that is shown so; then the nearest
 // one is taken. row is the direction of the row, which the cell has if it has no other. A
 // cell without letters, as of numbers, stays as it is.
-func logical(words []word, row direction) []word {
+func logical(words []Word, row Direction) []Word {
 	t := tallyOf(words)
-	isKnown := len(words) == 1 || words[0].box != words[len(words)-1].box // where they stand; not of OCR that says only what it has read
+	isKnown := len(words) == 1 || words[0].Box != words[len(words)-1].Box // where they stand; not of OCR that says only what it has read
 
 	if t.leftToRight > 0 && t.rightToLeft == 0 || !isKnown {
 		space(words)
@@ -29,7 +29,7 @@ func logical(words []word, row direction) []word {
 
 	switch {
 	case t.rightToLeft == 0:
-	case t.direction(row) == rightToLeft:
+	case t.direction(row) == RightToLeft:
 		l.levelRightToLeft()
 	default:
 		l.levelLeftToRight()
@@ -44,23 +44,23 @@ func logical(words []word, row direction) []word {
 type bidiLine []bidiPart
 
 type bidiPart struct {
-	word
-	direction direction
+	Word
+	direction Direction
 	level     int // as in UAX #9: the odd ones run from right to left
 	at        int // counted from the left
 }
 
 // newBidiLine returns the line of words that are from left to right.
-func newBidiLine(words []word) bidiLine {
+func newBidiLine(words []Word) bidiLine {
 	var l bidiLine
-	add := func(w word, d direction) { l = append(l, bidiPart{word: w, direction: d, at: len(l)}) }
+	add := func(w Word, d Direction) { l = append(l, bidiPart{Word: w, direction: d, at: len(l)}) }
 
 	for i, w := range words {
 		if i > 0 {
-			add(word{text: " "}, neutral)
+			add(Word{Text: " "}, Neutral)
 		}
 		for _, p := range w.split() {
-			add(p, directionOfText(p.text))
+			add(p, directionOfText(p.Text))
 		}
 	}
 	return l
@@ -68,18 +68,18 @@ func newBidiLine(words []word) bidiLine {
 
 // split returns the parts of a word. Those of one without letters are its characters:
 // there may be brackets among them.
-func (w word) split() []word {
-	if len(w.parts) > 0 {
-		return w.parts
+func (w Word) split() []Word {
+	if len(w.Parts) > 0 {
+		return w.Parts
 	}
 
-	if strings.ContainsFunc(w.text, unicode.IsLetter) {
-		return []word{w}
+	if strings.ContainsFunc(w.Text, unicode.IsLetter) {
+		return []Word{w}
 	}
 
-	var parts []word
-	for _, c := range w.text {
-		parts = append(parts, word{text: string(c), box: w.box, line: w.line})
+	var parts []Word
+	for _, c := range w.Text {
+		parts = append(parts, Word{Text: string(c), Box: w.Box, Line: w.Line})
 	}
 
 	return parts
@@ -87,11 +87,11 @@ func (w word) split() []word {
 
 // directionOfText returns the direction of the first letter of a text; of one that has
 // none, whether it has a number.
-func directionOfText(text string) direction {
-	found := neutral
+func directionOfText(text string) Direction {
+	found := Neutral
 	for _, c := range text {
-		switch d := directionOf(c); d {
-		case leftToRight, rightToLeft:
+		switch d := DirectionOf(c); d {
+		case leftToRight, RightToLeft:
 			return d
 		case number:
 			found = number
@@ -109,8 +109,8 @@ func (l bidiLine) joinNumbers() {
 	// What is read before a part from right to left stands at its right, so the letter
 	// before it is looked for from there.
 	for i, arabic := len(l)-1, false; i >= 0; i-- {
-		if d := l[i].direction; d == leftToRight || d == rightToLeft {
-			c, _ := utf8.DecodeRuneInString(l[i].text)
+		if d := l[i].direction; d == leftToRight || d == RightToLeft {
+			c, _ := utf8.DecodeRuneInString(l[i].Text)
 			arabic = classOf(c) == bidi.AL
 		}
 		isArabic[i] = arabic
@@ -134,12 +134,12 @@ func (l bidiLine) joinNumbers() {
 func (l bidiLine) isNumber(i int) bool { return i >= 0 && i < len(l) && l[i].direction == number }
 
 // isSpace reports whether part i is a space, or beyond the line.
-func (l bidiLine) isSpace(i int) bool { return i < 0 || i >= len(l) || l[i].text == " " }
+func (l bidiLine) isSpace(i int) bool { return i < 0 || i >= len(l) || l[i].Text == " " }
 
 // class returns the class of a part that is one character; of another, that of neutrals.
 func (p *bidiPart) class() bidi.Class {
-	c, size := utf8.DecodeRuneInString(p.text)
-	if size < len(p.text) || size == 0 {
+	c, size := utf8.DecodeRuneInString(p.Text)
+	if size < len(p.Text) || size == 0 {
 		return bidi.ON
 	}
 	return classOf(c)
@@ -164,7 +164,7 @@ func (l bidiLine) levelRightToLeft() {
 
 // levelLeftToRight sets the levels of a line that runs from left to right.
 func (l bidiLine) levelLeftToRight() {
-	l.eachRun(rightToLeft, func(from, to int) {
+	l.eachRun(RightToLeft, func(from, to int) {
 		for i := from; i < to; i++ {
 			l[i].level = 1
 			if l[i].direction == number {
@@ -177,8 +177,8 @@ func (l bidiLine) levelLeftToRight() {
 // eachRun calls f with the runs [from, to) of a direction: from its first letter to its
 // last one without one of the other direction between. Numbers beside a run from left to
 // right, and brackets of which the run has the other one, belong to it.
-func (l bidiLine) eachRun(d direction, f func(from, to int)) {
-	other := leftToRight + rightToLeft - d
+func (l bidiLine) eachRun(d Direction, f func(from, to int)) {
+	other := leftToRight + RightToLeft - d
 	for from := 0; from < len(l); from++ {
 		if l[from].direction != d {
 			continue
@@ -198,7 +198,7 @@ func (l bidiLine) eachRun(d direction, f func(from, to int)) {
 }
 
 // extend returns the run [from, to) with the numbers and brackets that belong to it.
-func (l bidiLine) extend(from, to int, d direction) (first, last int) {
+func (l bidiLine) extend(from, to int, d Direction) (first, last int) {
 	if d == leftToRight {
 		for i := l.beyondSpace(from-1, -1); l.isNumber(i); i = l.beyondSpace(from-1, -1) {
 			from = i
@@ -231,7 +231,7 @@ func (l bidiLine) completes(i, from, to int) bool {
 	if i < 0 || i >= len(l) {
 		return false
 	}
-	pair := pairOf(l[i].text)
+	pair := pairOf(l[i].Text)
 	return pair != "" && l[from:to].unpaired(pair)
 }
 
@@ -239,7 +239,7 @@ func (l bidiLine) completes(i, from, to int) bool {
 func (l bidiLine) unpaired(pair string) bool {
 	odd := false
 	for i := range l {
-		if pairOf(l[i].text) == pair {
+		if pairOf(l[i].Text) == pair {
 			odd = !odd
 		}
 	}
@@ -286,16 +286,16 @@ func (l bidiLine) turnBrackets() {
 	// Whether a space stands before part i, or only brackets are between.
 	before, behind := make([]bool, len(l)), make([]bool, len(l))
 	for i := range l {
-		before[i] = l.isSpace(i-1) || pairOf(l[i-1].text) != "" && before[i-1]
+		before[i] = l.isSpace(i-1) || pairOf(l[i-1].Text) != "" && before[i-1]
 	}
 
 	for i := range slices.Backward(l) {
-		behind[i] = l.isSpace(i+1) || pairOf(l[i+1].text) != "" && behind[i+1]
+		behind[i] = l.isSpace(i+1) || pairOf(l[i+1].Text) != "" && behind[i+1]
 	}
 
 	open := make(map[string]int)
 	for i := range l {
-		pair := pairOf(l[i].text)
+		pair := pairOf(l[i].Text)
 		if pair == "" {
 			continue
 		}
@@ -308,28 +308,28 @@ func (l bidiLine) turnBrackets() {
 		}
 
 		if size := len(pair) / 2; opens {
-			l[i].text, open[pair] = pair[:size], open[pair]+1
+			l[i].Text, open[pair] = pair[:size], open[pair]+1
 		} else {
-			l[i].text, open[pair] = pair[size:], max(0, open[pair]-1)
+			l[i].Text, open[pair] = pair[size:], max(0, open[pair]-1)
 		}
 	}
 }
 
 // words returns the words of the line. Parts of a word that stand beside each other are
 // one, in one box.
-func (l bidiLine) words() []word {
-	var words []word
+func (l bidiLine) words() []Word {
+	var words []Word
 	for i := range l {
-		w := l[i].word
-		if w.text == " " {
+		w := l[i].Word
+		if w.Text == " " {
 			continue
 		}
 
-		switch joined := i > 0 && l[i-1].text != " "; {
+		switch joined := i > 0 && l[i-1].Text != " "; {
 		// Parts that were beside each other before they were reordered are still one word.
 		case joined && (l[i].at-l[i-1].at == 1 || l[i].at-l[i-1].at == -1):
 			last := &words[len(words)-1]
-			last.text, last.box = last.text+w.text, union(last.box, w.box)
+			last.Text, last.Box = last.Text+w.Text, Union(last.Box, w.Box)
 			continue
 		case !joined:
 			w.before = " "

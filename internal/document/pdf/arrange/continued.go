@@ -1,4 +1,4 @@
-package pdf
+package arrange
 
 import (
 	"math"
@@ -17,11 +17,11 @@ const (
 	highestYear = 2099
 )
 
-// goOn has the first table of a page go on with the last one of the page before, if it has no
+// GoOn has the first table of a page go on with the last one of the page before, if it has no
 // head of its own: its columns have the same edges, and its first row has numbers where that
 // table has some below words. A table whose columns have no numbers keeps its first row as its
 // head, as nothing tells a head from a row.
-func goOn(before, rows []row) {
+func GoOn(before, rows []Row) {
 	a, b := lastGrid(before), firstGrid(rows)
 	if a == nil || b == nil || !sameColumns(a, b) || !a.typesFit(b) {
 		return
@@ -33,7 +33,7 @@ func goOn(before, rows []row) {
 }
 
 // lastGrid returns the table at the end of a page; nil if there is none.
-func lastGrid(rows []row) *grid {
+func lastGrid(rows []Row) *grid {
 	for i := len(rows) - 1; i >= max(0, len(rows)-1-rowsAside); i-- {
 		if rows[i].grid != nil {
 			return rows[i].grid
@@ -43,7 +43,7 @@ func lastGrid(rows []row) *grid {
 }
 
 // firstGrid returns the table at the begin of a page; nil if there is none.
-func firstGrid(rows []row) *grid {
+func firstGrid(rows []Row) *grid {
 	for i := range rows[:min(len(rows), 1+rowsAside)] {
 		if rows[i].grid != nil {
 			return rows[i].grid
@@ -128,18 +128,18 @@ func (c *gridCell) isNumber() bool {
 	if len(c.words) == 0 {
 		return false
 	}
-	first, _ := utf8.DecodeRuneInString(strings.TrimLeft(c.words[0].text, "-+(−$€£¥"))
+	first, _ := utf8.DecodeRuneInString(strings.TrimLeft(c.words[0].Text, "-+(−$€£¥"))
 	return unicode.IsDigit(first)
 }
 
 // isYear reports whether the cell is a year, as heads of numbers may be.
 func (c *gridCell) isYear() bool {
-	if len(c.words) != 1 || len(c.words[0].text) != 4 {
+	if len(c.words) != 1 || len(c.words[0].Text) != 4 {
 		return false
 	}
 
 	year := 0
-	for _, digit := range c.words[0].text {
+	for _, digit := range c.words[0].Text {
 		if digit < '0' || digit > '9' {
 			return false
 		}

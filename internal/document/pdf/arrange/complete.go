@@ -1,9 +1,9 @@
-package pdf
+package arrange
 
 // complete parts cells that cover several columns, if their words stand in these as those of
 // other rows do: lines part not every row of a table, as where every second row is a coloured bar.
 // in is the numbers of the words of each cell, which it returns as the cells are then.
-func (l *lattice) complete(words []word, in [][]int) [][]int {
+func (l *Lattice) complete(words []Word, in [][]int) [][]int {
 	for n := range in {
 		s := l.spans[n]
 		if s.right-s.left < 2 || len(in[n]) < 2 || len(in[n]) > wordsRepeated {
@@ -18,7 +18,7 @@ func (l *lattice) complete(words []word, in [][]int) [][]int {
 
 // cuts returns the columns with which parts of a cell begin: those that other rows have, where no
 // word stands across. None if nowhere the gap is as wide as between cells.
-func (l *lattice) cuts(s span, words []word, in []int) (cuts []int) {
+func (l *Lattice) cuts(s span, words []Word, in []int) (cuts []int) {
 	wide := false
 	for c := s.left + 1; c < s.right; c++ {
 		least, beside, crossed := l.gapAt(l.xs[c], words, in)
@@ -38,7 +38,7 @@ func (l *lattice) cuts(s span, words []word, in []int) (cuts []int) {
 }
 
 // hasWall reports whether a row has a line at the left of a column.
-func (l *lattice) hasWall(column int) bool {
+func (l *Lattice) hasWall(column int) bool {
 	for r := range l.rows() {
 		if l.walls[r*l.columns()+column-1] {
 			return true
@@ -49,9 +49,9 @@ func (l *lattice) hasWall(column int) bool {
 
 // gapAt returns the least gap, in heights of words, between words beside each other at both sides
 // of a place, whether there are such, and whether a word stands across it.
-func (l *lattice) gapAt(x float64, words []word, in []int) (least float64, pairs, crossed bool) {
+func (l *Lattice) gapAt(x float64, words []Word, in []int) (least float64, pairs, crossed bool) {
 	for _, i := range in {
-		a := words[i].box
+		a := words[i].Box
 
 		// A word may reach a point beyond the place without standing across it.
 		if a.Left < x-1 && a.Right > x+1 {
@@ -63,7 +63,7 @@ func (l *lattice) gapAt(x float64, words []word, in []int) (least float64, pairs
 		}
 
 		for _, k := range in {
-			if b := words[k].box; b.Left >= x-1 && beside(a, b) {
+			if b := words[k].Box; b.Left >= x-1 && beside(a, b) {
 				gap := (b.Left - a.Right) / max(min(a.Bottom-a.Top, b.Bottom-b.Top), 1)
 				if partsWords(&words[i], &words[k]) {
 					gap = 0
@@ -79,7 +79,7 @@ func (l *lattice) gapAt(x float64, words []word, in []int) (least float64, pairs
 }
 
 // cut makes several cells of one.
-func (l *lattice) cut(n int, cuts []int, words []word, in [][]int) [][]int {
+func (l *Lattice) cut(n int, cuts []int, words []Word, in [][]int) [][]int {
 	s := l.spans[n]
 	all := in[n]
 	in[n] = nil
@@ -100,8 +100,8 @@ func (l *lattice) cut(n int, cuts []int, words []word, in [][]int) [][]int {
 	}
 
 	for _, i := range all {
-		middle := (words[i].box.Left + words[i].box.Right) / 2
-		r, c, ok := l.field(middle, (words[i].box.Top+words[i].box.Bottom)/2)
+		middle := (words[i].Box.Left + words[i].Box.Right) / 2
+		r, c, ok := l.field(middle, (words[i].Box.Top+words[i].Box.Bottom)/2)
 		if ok {
 			at := l.cells[r*l.columns()+c]
 			in[at] = append(in[at], i)

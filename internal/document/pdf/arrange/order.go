@@ -1,4 +1,4 @@
-package pdf
+package arrange
 
 import (
 	"cmp"
@@ -12,24 +12,24 @@ import (
 	"github.com/coditect/mapreduce/internal/text/layout"
 )
 
-// A row is words that stand beside each other: from left to right, and once the page is
+// A Row is words that stand beside each other: from left to right, and once the page is
 // arranged in the order in which people read them.
-type row struct {
-	words []word
+type Row struct {
+	words []Word
 	box   mapreduce.Box
 	grid  *grid // the table that stands in place of words, or nil
 }
 
-func (r *row) height() float64 { return r.box.Bottom - r.box.Top }
+func (r *Row) height() float64 { return r.box.Bottom - r.box.Top }
 
-func (r *row) add(w word) {
+func (r *Row) add(w Word) {
 	if len(r.words) == 0 {
-		r.box = w.box
+		r.box = w.Box
 	}
-	r.words, r.box = append(r.words, w), union(r.box, w.box)
+	r.words, r.box = append(r.words, w), Union(r.box, w.Box)
 }
 
-// arrange returns the words of a page as rows in the order in which people read them.
+// Rows returns the words of a page as rows in the order in which people read them.
 //
 // Producers mostly write a page in that order, and know better than its geometry what
 // belongs together. Their order is kept, but for blocks that stand above all that is
@@ -39,7 +39,7 @@ func (r *row) add(w word) {
 // A page most words of which run from right to left is read in a mirror.
 //
 // Tables with lines stand in place of their words.
-func arrange(words []word, lattices []*lattice) []row {
+func Rows(words []Word, lattices []*Lattice) []Row {
 	t := tallyOf(words)
 	page := t.direction(leftToRight)
 
@@ -47,12 +47,12 @@ func arrange(words []word, lattices []*lattice) []row {
 		words = tabulate(words, lattices, page)
 	}
 
-	if page == rightToLeft {
+	if page == RightToLeft {
 		mirror(words)
 	}
 
 	if t.rightToLeft > 0 {
-		sortLines(words, page == rightToLeft)
+		sortLines(words, page == RightToLeft)
 	}
 
 	usual := medianWordHeight(words)
@@ -68,7 +68,7 @@ func arrange(words []word, lattices []*lattice) []row {
 			continue
 		}
 
-		if page == rightToLeft {
+		if page == RightToLeft {
 			rows[i].mirror()
 		}
 		rows[i].read(page, usual)
@@ -82,7 +82,7 @@ func arrange(words []word, lattices []*lattice) []row {
 }
 
 // arrangeRows returns the words of a page that is read from left to right as rows.
-func arrangeRows(words []word, usual float64) []row {
+func arrangeRows(words []Word, usual float64) []Row {
 	rows := rowsOf(words, usual)
 	if jumps(rows) || interleaves(rows) {
 		rows = byGeometry(rows, 0)
@@ -100,7 +100,7 @@ const (
 // upperFirst moves blocks of rows that are written late though they stand above what is
 // written before, such as the title of a page whose columns are written first, in front of
 // that. A block beside what is written before, as a second column is, stays behind it.
-func upperFirst(rows []row) []row {
+func upperFirst(rows []Row) []Row {
 	blocks := blocksOf(rows)
 	if len(blocks) > maxBlocks {
 		return rows
@@ -125,8 +125,8 @@ func upperFirst(rows []row) []row {
 }
 
 // blocksOf splits rows where one stands above the one before it, or far below.
-func blocksOf(rows []row) [][]row {
-	var blocks [][]row
+func blocksOf(rows []Row) [][]Row {
+	var blocks [][]Row
 	for i, r := range rows {
 		if i == 0 || goesUp(rows[i-1].box, r.box) || r.box.Top-rows[i-1].box.Bottom > farBelow*min(r.height(), rows[i-1].height()) {
 			blocks = append(blocks, nil)
@@ -142,7 +142,7 @@ const maxPairs = 200
 // pairBlocks makes one block of blocks that stand beside each other line by line, as labels and
 // their values, or the columns of a table, do that are written one after the other. Columns of
 // running text stay apart.
-func pairBlocks(rows []row) []row {
+func pairBlocks(rows []Row) []Row {
 	blocks := blocksOf(rows)
 	if len(blocks) < 2 || len(blocks) > maxPairs {
 		return rows
@@ -161,7 +161,7 @@ func pairBlocks(rows []row) []row {
 
 // paired reports whether two blocks stand beside each other, and most rows of one are level
 // with a row of the other.
-func paired(a, b []row) bool {
+func paired(a, b []Row) bool {
 	if len(a) > len(b) {
 		a, b = b, a
 	}
@@ -173,7 +173,7 @@ func paired(a, b []row) bool {
 
 	level := 0
 	for i := range a {
-		if slices.ContainsFunc(b, func(r row) bool { return isLevel(a[i].box, r.box) }) {
+		if slices.ContainsFunc(b, func(r Row) bool { return isLevel(a[i].box, r.box) }) {
 			level++
 		}
 	}
@@ -190,21 +190,21 @@ func isLevel(a, b mapreduce.Box) bool {
 func goesUp(a, b mapreduce.Box) bool { return b.Bottom < a.Top }
 
 // boxOf returns the box around rows.
-func boxOf(rows []row) mapreduce.Box {
+func boxOf(rows []Row) mapreduce.Box {
 	box := rows[0].box
 	for _, r := range rows[1:] {
-		box = union(box, r.box)
+		box = Union(box, r.box)
 	}
 	return box
 }
 
 // rowsOf splits words, in the order of the file, where a line ends or a gap is as wide
 // as one between columns. Words are mostly as high as usual.
-func rowsOf(words []word, usual float64) []row {
-	var rows []row
+func rowsOf(words []Word, usual float64) []Row {
+	var rows []Row
 	for i, w := range words {
-		if i == 0 || w.line != words[i-1].line || apart(&words[i-1], &w, usual) {
-			rows = append(rows, row{})
+		if i == 0 || w.Line != words[i-1].Line || apart(&words[i-1], &w, usual) {
+			rows = append(rows, Row{})
 		}
 		rows[len(rows)-1].add(w)
 		rows[len(rows)-1].grid = w.grid
@@ -214,8 +214,8 @@ func rowsOf(words []word, usual float64) []row {
 
 // apart reports whether b does not follow on a in the same line. How wide a gap is, their heights
 // tell, but not that of a word without tall letters, such as "or": it is as high as usual then.
-func apart(before, w *word, usual float64) bool {
-	a, b := before.box, w.box
+func apart(before, w *Word, usual float64) bool {
+	a, b := before.Box, w.Box
 	if partsWords(before, w) {
 		return false
 	}
@@ -231,7 +231,7 @@ func beside(a, b mapreduce.Box) bool {
 
 // jumps reports whether rows go up again, other than to a column at the right, more
 // often than a page that is written in reading order does.
-func jumps(rows []row) bool {
+func jumps(rows []Row) bool {
 	count := 0
 	for i := 1; i < len(rows); i++ {
 		a, b := rows[i-1].box, rows[i].box
@@ -248,7 +248,7 @@ func jumps(rows []row) bool {
 
 // interleaves reports whether many rows stand beside the one before: the cells of a
 // table, or columns that are written line by line.
-func interleaves(rows []row) bool {
+func interleaves(rows []Row) bool {
 	count := 0
 	for i := 1; i < len(rows); i++ {
 		if beside(rows[i-1].box, rows[i].box) {
@@ -264,7 +264,7 @@ const maxCuts = 24
 // byGeometry orders rows by cutting the page where nothing stands: into columns where a
 // gutter parts much text, else into an upper and a lower part, and at last from top to
 // bottom. (The recursive X-Y cut of Nagy and Seth.)
-func byGeometry(rows []row, depth int) []row {
+func byGeometry(rows []Row, depth int) []Row {
 	if len(rows) < 2 || depth > maxCuts {
 		return rows
 	}
@@ -282,7 +282,7 @@ func byGeometry(rows []row, depth int) []row {
 	return downwards(rows)
 }
 
-func part(rows []row, first func(mapreduce.Box) bool) (a, b []row) {
+func part(rows []Row, first func(mapreduce.Box) bool) (a, b []Row) {
 	for _, r := range rows {
 		if first(r.box) {
 			a = append(a, r)
@@ -294,16 +294,16 @@ func part(rows []row, first func(mapreduce.Box) bool) (a, b []row) {
 }
 
 // downwards sorts rows from top to bottom, and those of one line from left to right.
-func downwards(rows []row) []row {
+func downwards(rows []Row) []Row {
 	rows = slices.Clone(rows)
-	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(a.box.Top+a.box.Bottom, b.box.Top+b.box.Bottom) })
+	slices.SortStableFunc(rows, func(a, b Row) int { return cmp.Compare(a.box.Top+a.box.Bottom, b.box.Top+b.box.Bottom) })
 
 	for from := 0; from < len(rows); {
 		to := from + 1
 		for to < len(rows) && inLine(rows[from:to], rows[to].box) {
 			to++
 		}
-		slices.SortStableFunc(rows[from:to], func(a, b row) int { return cmp.Compare(a.box.Left, b.box.Left) })
+		slices.SortStableFunc(rows[from:to], func(a, b Row) int { return cmp.Compare(a.box.Left, b.box.Left) })
 		from = to
 	}
 	return rows
@@ -311,8 +311,8 @@ func downwards(rows []row) []row {
 
 // inLine reports whether a box is in the line of rows: beside the first, or as high up as one of
 // them, of which a letter may go below the line.
-func inLine(rows []row, b mapreduce.Box) bool {
-	return beside(rows[0].box, b) || slices.ContainsFunc(rows, func(r row) bool { return math.Abs(r.box.Top-b.Top) < 0.5 })
+func inLine(rows []Row, b mapreduce.Box) bool {
+	return beside(rows[0].box, b) || slices.ContainsFunc(rows, func(r Row) bool { return math.Abs(r.box.Top-b.Top) < 0.5 })
 }
 
 // An interval is what a row covers in one direction.
@@ -333,7 +333,7 @@ func widestGap(all []interval) (at, width float64) {
 
 // gutter returns where a gap from the top of the rows to their bottom parts them into
 // columns of running text. A table has such gaps too, but short cells.
-func gutter(rows []row) (float64, bool) {
+func gutter(rows []Row) (float64, bool) {
 	all := make([]interval, len(rows))
 	for i, r := range rows {
 		all[i] = interval{r.box.Left, r.box.Right}
@@ -347,7 +347,7 @@ func gutter(rows []row) (float64, bool) {
 }
 
 // runs reports whether rows are running text: at least three, most of several words.
-func runs(rows []row) bool {
+func runs(rows []Row) bool {
 	long := 0
 	for _, r := range rows {
 		if len(r.words) >= 3 {
@@ -359,7 +359,7 @@ func runs(rows []row) bool {
 
 // band returns where a gap from the left of the rows to their right parts them, if it is
 // wider than one between lines.
-func band(rows []row) (float64, bool) {
+func band(rows []Row) (float64, bool) {
 	all := make([]interval, len(rows))
 	for i, r := range rows {
 		all[i] = interval{r.box.Top, r.box.Bottom}
@@ -368,7 +368,7 @@ func band(rows []row) (float64, bool) {
 	return at, width > medianHeight(rows)/2
 }
 
-func medianHeight(rows []row) float64 {
+func medianHeight(rows []Row) float64 {
 	heights := make([]float64, len(rows))
 	for i := range rows {
 		heights[i] = rows[i].height()
@@ -379,8 +379,8 @@ func medianHeight(rows []row) float64 {
 
 // joinBeside makes one row of rows that follow each other in one line, if they are short
 // as the cells of a table are: running text in columns stays apart.
-func joinBeside(rows []row) []row {
-	var out []row
+func joinBeside(rows []Row) []Row {
+	var out []Row
 	for _, r := range rows {
 		if n := len(out); n > 0 && r.grid == nil && out[n-1].grid == nil && beside(out[n-1].box, r.box) && r.box.Left >= out[n-1].box.Right {
 			for _, w := range r.words {
@@ -395,15 +395,15 @@ func joinBeside(rows []row) []row {
 	return out
 }
 
-// A textBuilder puts the text of pages together, with its layout.
-type textBuilder struct {
+// A Text puts the text of pages together, with its layout.
+type Text struct {
 	strings.Builder
-	layout layout.Layout
+	Layout layout.Layout
 }
 
-// addPage adds the rows of a page, and behind them its notes. Between pages and
+// AddPage adds the rows of a page, and behind them its notes. Between pages and
 // paragraphs stands an empty line, between the cells of a row a tab.
-func (b *textBuilder) addPage(number int, rows []row, notes []note) {
+func (b *Text) AddPage(number int, rows []Row, notes []Note) {
 	place := &mapreduce.Location{Page: number}
 
 	if len(rows)+len(notes) > 0 && b.Len() > 0 {
@@ -432,23 +432,23 @@ func (b *textBuilder) addPage(number int, rows []row, notes []note) {
 	}
 
 	for _, n := range notes {
-		if n.name != "" {
-			b.WriteString(n.name + ": ")
+		if n.Name != "" {
+			b.WriteString(n.Name + ": ")
 		}
-		b.addText(place, n.text, n.box)
+		b.addText(place, n.Text, n.Box)
 		b.WriteByte('\n')
 	}
 }
 
 // addRow adds the words of a row; without the hyphen at its end if it is joined with the
 // next.
-func (b *textBuilder) addRow(place *mapreduce.Location, r *row, joined bool) {
+func (b *Text) addRow(place *mapreduce.Location, r *Row, joined bool) {
 	for i, w := range r.words {
 		if i > 0 {
 			b.WriteString(w.before)
 		}
 
-		text := w.text
+		text := w.Text
 		if last := i == len(r.words)-1; strings.HasSuffix(text, "\u00ad") {
 			text = strings.TrimSuffix(text, "\u00ad")
 			if !last || !joined {
@@ -458,28 +458,28 @@ func (b *textBuilder) addRow(place *mapreduce.Location, r *row, joined bool) {
 			text = strings.TrimRight(text, "-\u2010")
 		}
 
-		w.box.Top, w.box.Bottom = r.box.Top, r.box.Bottom // as a marker of the line would cover it
-		b.addText(place, text, w.box)
+		w.Box.Top, w.Box.Bottom = r.box.Top, r.box.Bottom // as a marker of the line would cover it
+		b.addText(place, text, w.Box)
 	}
 }
 
 // addText adds a text that stands in a box.
-func (b *textBuilder) addText(place *mapreduce.Location, text string, box mapreduce.Box) {
+func (b *Text) addText(place *mapreduce.Location, text string, box mapreduce.Box) {
 	if text == "" {
 		return
 	}
 	from := b.Len()
 	b.WriteString(text)
-	b.layout = append(b.layout, layout.Part{Start: from, End: b.Len(), Location: place, Box: box})
+	b.Layout = append(b.Layout, layout.Part{Start: from, End: b.Len(), Location: place, Box: box})
 }
 
 // hyphenated reports whether the last word of a is continued by the first of b, and the
 // hyphen stands only for that.
-func hyphenated(a, b *row) bool {
+func hyphenated(a, b *Row) bool {
 	if a.grid != nil || b.grid != nil {
 		return false
 	}
-	before, after := a.words[len(a.words)-1].text, b.words[0].text
+	before, after := a.words[len(a.words)-1].Text, b.words[0].Text
 	stem := strings.TrimRight(before, "-\u00ad\u2010")
 	if stem == before || stem == "" || strings.ContainsAny(stem, "-\u2010") {
 		return false
@@ -496,7 +496,7 @@ func continues(a, b string) bool {
 
 // newParagraph reports whether b begins a paragraph: it stands farther below a than a
 // line would, or elsewhere. A table is one, and ends with a line of its own.
-func newParagraph(a, b *row) bool {
+func newParagraph(a, b *Row) bool {
 	if a.grid != nil || b.grid != nil {
 		return a.grid == nil
 	}

@@ -1,4 +1,4 @@
-package pdf
+package arrange
 
 import "math"
 
@@ -15,7 +15,7 @@ const (
 )
 
 // partBlocks parts cells by tabs in blocks of rows.
-func partBlocks(rows []row) {
+func partBlocks(rows []Row) {
 	for from := 0; from < len(rows); {
 		to := from + 1
 		for to < len(rows) && rows[to].grid == nil && rows[from].grid == nil && inBlock(&rows[to-1], &rows[to]) {
@@ -29,14 +29,14 @@ func partBlocks(rows []row) {
 }
 
 // inBlock reports whether b stands directly below a, and begins or ends with it.
-func inBlock(a, b *row) bool {
+func inBlock(a, b *Row) bool {
 	return follows(a, b) && (math.Abs(a.box.Left-b.box.Left) < flush || math.Abs(a.box.Right-b.box.Right) < flush)
 }
 
 // partBlock parts the rows of a block where each has a gap at the same place.
-func partBlock(rows []row) {
+func partBlock(rows []Row) {
 	for i := 1; i < len(rows[0].words); i++ {
-		gap := interval{rows[0].words[i-1].box.Right, rows[0].words[i].box.Left}
+		gap := interval{rows[0].words[i-1].Box.Right, rows[0].words[i].Box.Left}
 
 		at := []int{i}
 
@@ -59,9 +59,9 @@ func partBlock(rows []row) {
 
 // gapIn returns the word of the row behind a gap, which it narrows to what is free in the row; 0
 // if a word stands there.
-func (r *row) gapIn(gap *interval) int {
+func (r *Row) gapIn(gap *interval) int {
 	for i := 1; i < len(r.words); i++ {
-		from, to := max(gap.from, r.words[i-1].box.Right), min(gap.to, r.words[i].box.Left)
+		from, to := max(gap.from, r.words[i-1].Box.Right), min(gap.to, r.words[i].Box.Left)
 		if to > from && to-from >= blockGap*r.height()/2 {
 			gap.from, gap.to = from, to
 			return i
@@ -72,7 +72,7 @@ func (r *row) gapIn(gap *interval) int {
 
 // partWords reports whether most of the gaps are what parts words of a font of one pitch, which may
 // stand below each other by chance.
-func partWords(rows []row, at []int) bool {
+func partWords(rows []Row, at []int) bool {
 	blanks := 0
 	for k, n := range at {
 		if partsWords(&rows[k].words[n-1], &rows[k].words[n]) {
@@ -87,10 +87,10 @@ func partWords(rows []row, at []int) bool {
 const mostWords = 3
 
 // areFlush reports whether what is behind the gaps begins at one place, or ends at one.
-func areFlush(rows []row, at []int) bool {
+func areFlush(rows []Row, at []int) bool {
 	left, right := true, true
 	for k := range rows {
-		left = left && math.Abs(rows[k].words[at[k]].box.Left-rows[0].words[at[0]].box.Left) < flush
+		left = left && math.Abs(rows[k].words[at[k]].Box.Left-rows[0].words[at[0]].Box.Left) < flush
 		right = right && len(rows[k].words)-at[k] <= mostWords && math.Abs(rows[k].box.Right-rows[0].box.Right) < flush
 	}
 	return left || right

@@ -1,4 +1,4 @@
-package pdf
+package arrange
 
 import (
 	"cmp"
@@ -9,10 +9,10 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
 
-// A lattice is lines that cross: they part what they enclose into rows and columns. Where a
+// A Lattice is lines that cross: they part what they enclose into rows and columns. Where a
 // line between two fields is missing, the fields are one cell. (What camelot, tabula and
 // pdfplumber call a table with lines, or a spreadsheet.)
-type lattice struct {
+type Lattice struct {
 	xs, ys []float64 // of its upright and level lines, from left to right and from top to bottom
 	// cells has the number of the cell of each field, row by row. The fields of a cell are a
 	// rectangle.
@@ -28,33 +28,33 @@ type span struct{ top, bottom, left, right int }
 const (
 	snap      = 2.0 // lines that are not farther from each other are one
 	reach     = 3.0 // lines that end this near to each other, or to one that they meet, touch
-	shortest  = 4.0 // line
+	Shortest  = 4.0 // line
 	maxLines  = 4000
 	maxFields = 100_000 // of a lattice
 )
 
-// lattices returns the lattices of a page, the smallest first, which may stand in a cell of
+// Lattices returns the lattices of a page, the smallest first, which may stand in a cell of
 // another: those of its lines, and beside these those of its lines and of the sides of what has a
 // colour.
-func (r *rulings) lattices() []*lattice {
-	all := latticesOf(r.level, r.upright)
-	if len(r.levelSides) > 0 {
+func (r *Rulings) Lattices() []*Lattice {
+	all := latticesOf(r.Level, r.Upright)
+	if len(r.LevelSides) > 0 {
 		lines := len(all)
 		// Sides of colours count only where lines alone give no table of more than three
 		// cells.
-		for _, l := range latticesOf(slices.Concat(r.level, r.levelSides), slices.Concat(r.upright, r.uprightSides)) {
-			if !slices.ContainsFunc(all[:lines], func(o *lattice) bool { return len(o.spans) > 3 && overlap(o.box(), l.box()) }) {
+		for _, l := range latticesOf(slices.Concat(r.Level, r.LevelSides), slices.Concat(r.Upright, r.UprightSides)) {
+			if !slices.ContainsFunc(all[:lines], func(o *Lattice) bool { return len(o.spans) > 3 && overlap(o.box(), l.box()) }) {
 				all = append(all, l)
 			}
 		}
 	}
 
-	slices.SortStableFunc(all, func(a, b *lattice) int { return cmp.Compare(a.area(), b.area()) })
+	slices.SortStableFunc(all, func(a, b *Lattice) int { return cmp.Compare(a.area(), b.area()) })
 	return all
 }
 
 // area returns how much of the page the lattice covers, in square points.
-func (l *lattice) area() float64 {
+func (l *Lattice) area() float64 {
 	b := l.box()
 	return (b.Right - b.Left) * (b.Bottom - b.Top)
 }
@@ -64,7 +64,7 @@ func overlap(a, b mapreduce.Box) bool {
 }
 
 // latticesOf returns the lattices of lines.
-func latticesOf(level, upright []ruling) (all []*lattice) {
+func latticesOf(level, upright []Ruling) (all []*Lattice) {
 	level, upright = join(level), join(upright)
 	if len(level) < 2 || len(upright) == 0 {
 		return nil
@@ -72,7 +72,7 @@ func latticesOf(level, upright []ruling) (all []*lattice) {
 
 	for _, part := range connected(level, upright) {
 		part.close()
-		if l := newLattice(part.level, part.upright); l != nil {
+		if l := newLattice(part.Level, part.Upright); l != nil {
 			all = append(all, l)
 		}
 	}
@@ -82,42 +82,42 @@ func latticesOf(level, upright []ruling) (all []*lattice) {
 
 // join makes one line of lines on each other, or in one line that touch, and leaves out short
 // ones.
-func join(lines []ruling) []ruling {
+func join(lines []Ruling) []Ruling {
 	lines = slices.Clone(lines)
-	slices.SortFunc(lines, func(a, b ruling) int { return cmp.Compare(a.at, b.at) })
+	slices.SortFunc(lines, func(a, b Ruling) int { return cmp.Compare(a.At, b.At) })
 
-	var out []ruling
+	var out []Ruling
 	for from := 0; from < len(lines); {
 		// Lines at nearly one place are one line, at their middle.
 		to, sum := from, 0.0
-		for to < len(lines) && lines[to].at-lines[from].at <= snap {
-			sum += lines[to].at
+		for to < len(lines) && lines[to].At-lines[from].At <= snap {
+			sum += lines[to].At
 			to++
 		}
 
 		group := lines[from:to]
 		at := sum / float64(len(group))
 
-		slices.SortFunc(group, func(a, b ruling) int { return cmp.Compare(a.from, b.from) })
+		slices.SortFunc(group, func(a, b Ruling) int { return cmp.Compare(a.From, b.From) })
 
 		first := len(out)
 		for _, l := range group {
-			if last := len(out) - 1; last >= first && l.from <= out[last].to+reach {
-				out[last].to = max(out[last].to, l.to)
+			if last := len(out) - 1; last >= first && l.From <= out[last].To+reach {
+				out[last].To = max(out[last].To, l.To)
 				continue
 			}
-			out = append(out, ruling{at, l.from, l.to})
+			out = append(out, Ruling{at, l.From, l.To})
 		}
 
 		from = to
 	}
 
-	out = slices.DeleteFunc(out, func(l ruling) bool { return l.to-l.from < shortest })
+	out = slices.DeleteFunc(out, func(l Ruling) bool { return l.To-l.From < Shortest })
 	return out[:min(len(out), maxLines)]
 }
 
 // connected returns the groups of lines that are connected by crossings.
-func connected(level, upright []ruling) []rulings {
+func connected(level, upright []Ruling) []Rulings {
 	group := make([]int, len(level)+len(upright)) // a line of the same group; its own number if it is the first
 	for i := range group {
 		group[i] = i
@@ -134,28 +134,28 @@ func connected(level, upright []ruling) []rulings {
 	// Only the level lines at the height of an upright one can cross it; these are in
 	// order.
 	for i, u := range upright {
-		first := sort.Search(len(level), func(k int) bool { return level[k].at >= u.from-reach })
-		for k := first; k < len(level) && level[k].at <= u.to+reach; k++ {
-			if l := level[k]; l.from-reach <= u.at && u.at <= l.to+reach {
+		first := sort.Search(len(level), func(k int) bool { return level[k].At >= u.From-reach })
+		for k := first; k < len(level) && level[k].At <= u.To+reach; k++ {
+			if l := level[k]; l.From-reach <= u.At && u.At <= l.To+reach {
 				group[root(len(level)+i)] = root(k)
 			}
 		}
 	}
 
 	number := make(map[int]int)
-	var parts []rulings
+	var parts []Rulings
 	for i := range group {
 		at, ok := number[root(i)]
 		if !ok {
 			at = len(parts)
 			number[root(i)] = at
-			parts = append(parts, rulings{})
+			parts = append(parts, Rulings{})
 		}
 
 		if i < len(level) {
-			parts[at].level = append(parts[at].level, level[i])
+			parts[at].Level = append(parts[at].Level, level[i])
 		} else {
-			parts[at].upright = append(parts[at].upright, upright[i-len(level)])
+			parts[at].Upright = append(parts[at].Upright, upright[i-len(level)])
 		}
 	}
 
@@ -163,36 +163,36 @@ func connected(level, upright []ruling) []rulings {
 }
 
 // close adds the sides of a table that are not drawn: where most lines end that run to it.
-func (r *rulings) close() {
-	if len(r.upright) > 0 && len(r.level) > 2 {
-		r.upright = append(r.upright, missingSides(r.level, r.upright)...)
+func (r *Rulings) close() {
+	if len(r.Upright) > 0 && len(r.Level) > 2 {
+		r.Upright = append(r.Upright, missingSides(r.Level, r.Upright)...)
 	}
-	if len(r.level) > 0 && len(r.upright) > 2 {
-		r.level = append(r.level, missingSides(r.upright, r.level)...)
+	if len(r.Level) > 0 && len(r.Upright) > 2 {
+		r.Level = append(r.Level, missingSides(r.Upright, r.Level)...)
 	}
 }
 
 // missingSides returns the sides across lines that run to it, of which the others are no sides.
-func missingSides(lines, others []ruling) (sides []ruling) {
-	first, last := lines[0].from, lines[0].to
-	top, bottom := lines[0].at, lines[0].at
+func missingSides(lines, others []Ruling) (sides []Ruling) {
+	first, last := lines[0].From, lines[0].To
+	top, bottom := lines[0].At, lines[0].At
 	for _, l := range lines {
-		first, last, top, bottom = min(first, l.from), max(last, l.to), min(top, l.at), max(bottom, l.at)
+		first, last, top, bottom = min(first, l.From), max(last, l.To), min(top, l.At), max(bottom, l.At)
 	}
 
 	for _, at := range []float64{first, last} {
 		ends := 0
 		for _, l := range lines {
-			if near(l.from, at) || near(l.to, at) {
+			if near(l.From, at) || near(l.To, at) {
 				ends++
 			}
 		}
 
-		drawn := slices.ContainsFunc(others, func(o ruling) bool { return near(o.at, at) })
+		drawn := slices.ContainsFunc(others, func(o Ruling) bool { return near(o.At, at) })
 		// A side is missing if at least half of the lines end at one place, and none is
 		// drawn there.
 		if !drawn && ends > 2 && 2*ends >= len(lines) {
-			sides = append(sides, ruling{at, top, bottom})
+			sides = append(sides, Ruling{at, top, bottom})
 		}
 	}
 
@@ -202,8 +202,8 @@ func missingSides(lines, others []ruling) (sides []ruling) {
 func near(a, b float64) bool { return a-b <= reach && b-a <= reach }
 
 // newLattice returns the lattice of lines; nil if they enclose no two fields.
-func newLattice(level, upright []ruling) *lattice {
-	l := &lattice{xs: positions(upright), ys: positions(level)}
+func newLattice(level, upright []Ruling) *Lattice {
+	l := &Lattice{xs: positions(upright), ys: positions(level)}
 	if l.columns() < 1 || l.rows() < 1 || l.columns()*l.rows() < 2 || l.columns()*l.rows() > maxFields {
 		return nil
 	}
@@ -212,7 +212,7 @@ func newLattice(level, upright []ruling) *lattice {
 	floors := make([]bool, l.rows()*l.columns()) // whether a line is below each field
 
 	for _, u := range upright {
-		if c := index(l.xs, u.at) - 1; c >= 0 {
+		if c := index(l.xs, u.At) - 1; c >= 0 {
 			for r := range l.rows() {
 				l.walls[r*l.columns()+c] = l.walls[r*l.columns()+c] || covers(u, l.ys[r], l.ys[r+1])
 			}
@@ -220,7 +220,7 @@ func newLattice(level, upright []ruling) *lattice {
 	}
 
 	for _, v := range level {
-		if r := index(l.ys, v.at) - 1; r >= 0 {
+		if r := index(l.ys, v.At) - 1; r >= 0 {
 			for c := range l.columns() {
 				floors[r*l.columns()+c] = floors[r*l.columns()+c] || covers(v, l.xs[c], l.xs[c+1])
 			}
@@ -231,14 +231,14 @@ func newLattice(level, upright []ruling) *lattice {
 	return l
 }
 
-func (l *lattice) columns() int { return len(l.xs) - 1 }
-func (l *lattice) rows() int    { return len(l.ys) - 1 }
+func (l *Lattice) columns() int { return len(l.xs) - 1 }
+func (l *Lattice) rows() int    { return len(l.ys) - 1 }
 
 // positions returns where lines are, sorted, each place once.
-func positions(lines []ruling) []float64 {
+func positions(lines []Ruling) []float64 {
 	at := make([]float64, len(lines))
 	for i, l := range lines {
-		at[i] = l.at
+		at[i] = l.At
 	}
 	slices.Sort(at)
 	return slices.CompactFunc(at, func(a, b float64) bool { return math.Abs(b-a) <= snap })
@@ -255,13 +255,13 @@ func index(places []float64, x float64) int {
 
 // covers reports whether a line is the side of a field: it goes from one end to the other. What
 // is below the words of a field alone underlines them.
-func covers(l ruling, from, to float64) bool {
+func covers(l Ruling, from, to float64) bool {
 	most := min(reach, (to-from)/3)
-	return l.from <= from+most && l.to >= to-most
+	return l.From <= from+most && l.To >= to-most
 }
 
 // findCells makes cells of the fields between which there are no lines.
-func (l *lattice) findCells(floors []bool) {
+func (l *Lattice) findCells(floors []bool) {
 	columns, rows := l.columns(), l.rows()
 	area := make([]int, rows*columns) // the number of the open area of a field; 0 of none yet
 	for i := range area {
@@ -284,7 +284,7 @@ func (l *lattice) findCells(floors []bool) {
 }
 
 // fill gives a number to a field and all that are open to it.
-func (l *lattice) fill(area []int, field, number int, floors []bool) {
+func (l *Lattice) fill(area []int, field, number int, floors []bool) {
 	columns := l.columns()
 
 	area[field] = number
@@ -318,7 +318,7 @@ func (l *lattice) fill(area []int, field, number int, floors []bool) {
 
 // addCell adds the cell that begins with a field: as far to the right as the area goes, and as
 // far down as it goes so wide. An area that is no rectangle becomes several cells.
-func (l *lattice) addCell(area []int, r, c int) {
+func (l *Lattice) addCell(area []int, r, c int) {
 	columns := l.columns()
 	number := area[r*columns+c]
 
@@ -350,19 +350,19 @@ down:
 }
 
 // box returns what the lattice covers.
-func (l *lattice) box() mapreduce.Box {
+func (l *Lattice) box() mapreduce.Box {
 	return mapreduce.Box{Left: l.xs[0], Top: l.ys[0], Right: l.xs[l.columns()], Bottom: l.ys[l.rows()]}
 }
 
 // field returns the row and the column in which a point is.
-func (l *lattice) field(x, y float64) (row, column int, ok bool) {
+func (l *Lattice) field(x, y float64) (row, column int, ok bool) {
 	column = sort.Search(len(l.xs), func(i int) bool { return l.xs[i] > x }) - 1
 	row = sort.Search(len(l.ys), func(i int) bool { return l.ys[i] > y }) - 1
 	return row, column, column >= 0 && column < l.columns() && row >= 0 && row < l.rows()
 }
 
-// wallIn returns the first upright line within a box, if there is one.
-func (l *lattice) wallIn(b mapreduce.Box) (x float64, ok bool) {
+// WallIn returns the first upright line within a box, if there is one.
+func (l *Lattice) WallIn(b mapreduce.Box) (x float64, ok bool) {
 	r, c, ok := l.field(b.Left+1, (b.Top+b.Bottom)/2)
 	if !ok {
 		return 0, false

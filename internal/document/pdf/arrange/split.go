@@ -1,4 +1,4 @@
-package pdf
+package arrange
 
 import "slices"
 
@@ -22,10 +22,10 @@ func (r *gridRow) lines() []gridRow {
 	var rows []gridRow
 	for at, c := range r.cells {
 		for _, w := range c.words {
-			i := slices.IndexFunc(rows, func(o gridRow) bool { return beside(o.box, w.box) })
+			i := slices.IndexFunc(rows, func(o gridRow) bool { return beside(o.box, w.Box) })
 			if i < 0 {
 				i = len(rows)
-				rows = append(rows, gridRow{cells: make([]gridCell, len(r.cells)), box: w.box})
+				rows = append(rows, gridRow{cells: make([]gridCell, len(r.cells)), box: w.Box})
 				for k := range r.cells {
 					rows[i].cells[k].joined = r.cells[k].joined
 				}
