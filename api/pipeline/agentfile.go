@@ -309,7 +309,7 @@ func ParseWith(file string, data []byte, find func(name string) (*Agent, error),
 }
 
 // findAgents adds the agents that stages name and the file does not define.
-func (p *Pipeline) findAgents(find func(name string) (*Agent, error), given []*Agent) error {
+func (p draft) findAgents(find func(name string) (*Agent, error), given []*Agent) error {
 	add := func(name string) (string, error) {
 		if name == "" || p.Agents[name] != nil {
 			return name, nil
@@ -347,7 +347,7 @@ func (p *Pipeline) findAgents(find func(name string) (*Agent, error), given []*A
 
 // giveAll gives a stage with each: agent that names no agents all that there are: those of the
 // pipeline, or else those of the run, with their tools.
-func (p *Pipeline) giveAll(s *Stage, given []*Agent) {
+func (p draft) giveAll(s *Stage, given []*Agent) {
 	if s.Each != EachAgent || len(s.Agents) > 0 {
 		return
 	}

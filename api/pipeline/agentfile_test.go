@@ -223,7 +223,7 @@ stages:
 	if err != nil {
 		t.Fatal(err)
 	}
-	told, err := chosen.Fixed("look", map[string]string{"question": "who pays"})
+	told, err := chosen.Texts(map[string]string{"question": "who pays"}).Fixed("look")
 	if err != nil || !strings.Contains(told, "choose among critic (finds faults), judge (judges)") {
 		t.Errorf("%v: %s", err, told)
 	}
@@ -231,7 +231,7 @@ stages:
 	if e, ok := errors.AsType[*errs.Error](err); !ok || !strings.Contains(e.Message, "no stage look has each: agent") {
 		t.Errorf("agents of a stage that has none: %v", err)
 	}
-	fixed, err := p.Fixed("look", map[string]string{"question": "who pays"})
+	fixed, err := p.Texts(map[string]string{"question": "who pays"}).Fixed("look")
 	if err != nil || !strings.Contains(fixed, "INSTRUCTIONS OF THE AGENT: You look through law books for who pays.") {
 		t.Errorf("%v: %s", err, fixed)
 	}

@@ -682,11 +682,28 @@ func (c *checker) checkTexts() error {
 		if err != nil {
 			return c.fieldError(one.field, "%s", err)
 		}
-		if err := c.checkVariables(c.Stage, one.field, t); err != nil {
+		if err := c.checkVariables(one.field, t); err != nil {
 			return err
 		}
 		c.templates[one.field] = t
 	}
+	return nil
+}
+
+// checkVariables refuses variables that the templates of the stage cannot have.
+func (c *checker) checkVariables(field string, t Template) error {
+	for _, v := range t.Variables() {
+		if !slices.Contains(c.variableSpaces(), v.Space) {
+			return c.fieldError(field, "names %s, and templates of the stage %s know %s alone", v, c.Stage.Name, strings.Join(c.variableSpaces(), " and "))
+		}
+		if _, ok := c.Inputs[v.Name]; v.Space == Input && !ok {
+			return c.fieldError(field, "names %s, which is not among inputs: %s", v, filetree.ListNames(slices.Sorted(maps.Keys(c.Inputs))))
+		}
+		if of := c.Pipeline.Stage(v.Name); v.Space == OfAgents && (of == nil || of.Each != EachAgent) {
+			return c.fieldError(field, "names %s, and no stage %s has each: agent", v, v.Name)
+		}
+	}
+
 	return nil
 }
 

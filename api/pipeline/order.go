@@ -69,15 +69,3 @@ func (s *Stage) Kept(text []byte) int {
 func (s *Stage) Gathers() bool {
 	return s.From == Documents && (s.Each == EachBatch || s.Each == EachAgent)
 }
-
-// AgentTexts renders the texts of the agent of a name in a stage that has a unit for each
-// agent: who it is, and its task.
-func (p *Pipeline) AgentTexts(stage, agent string, vars map[string]string) (string, error) {
-	a := p.Agents[agent]
-	i := p.Stages.Index(stage)
-	if a == nil || i < 0 {
-		return "", p.fieldError("agents", "there is no agent %.80q", agent)
-	}
-	parts := append(agentParts("agents."+agent, a), p.stageParts(i)...)
-	return p.renderParts(parts, vars, nil)
-}

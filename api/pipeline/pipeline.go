@@ -320,14 +320,15 @@ func parseFound(file string, data []byte, find func(name string) (*Agent, error)
 		return nil, r.Err
 	}
 
+	made := draft{p}
 	if find != nil {
-		if err := p.findAgents(find, given); err != nil {
+		if err := made.findAgents(find, given); err != nil {
 			return nil, err
 		}
 	}
 
 	// All agents are known now, so stages can take defaults from theirs.
-	p.fillDefaults()
+	made.fillDefaults()
 	if err := p.bindDefaults(); err != nil {
 		return nil, err
 	}
@@ -363,8 +364,11 @@ func (p *Pipeline) Locate(err error) (located error, ok bool) {
 	return p.fieldError(e.Field, "%s", e.Message), true
 }
 
+// A draft is a pipeline as its file has it, which is yet to be completed.
+type draft struct{ *Pipeline }
+
 // fillDefaults sets the keys that the file leaves out to their defaults.
-func (p *Pipeline) fillDefaults() {
+func (p draft) fillDefaults() {
 	for i, s := range p.Stages {
 		if s.From == "" {
 			s.From = Documents
@@ -391,7 +395,7 @@ func (p *Pipeline) fillDefaults() {
 
 // completeOutput sets a missing output: for a group to the output of its source, and
 // for any other stage to records.
-func (p *Pipeline) completeOutput(s *Stage) {
+func (p draft) completeOutput(s *Stage) {
 	source := p.Stage(s.Sources()[0])
 	if s.Each == EachGroup && source != nil && s.Output.Schema == nil {
 		if s.Output.Kind == "" || s.Output.Kind == source.Output.Kind {
@@ -409,7 +413,7 @@ func (p *Pipeline) completeOutput(s *Stage) {
 
 // completeReport sets who writes a report, and how, if the stage says neither: the sections are
 // in its schema, and the rest is the same for every report.
-func (p *Pipeline) completeReport(s *Stage) {
+func (p draft) completeReport(s *Stage) {
 	if s.Output.Kind != OutputReport || s.Agent != nil || s.Task != nil || s.Each == EachAgent || s.Merge != "" {
 		return
 	}
@@ -543,34 +547,6 @@ func splitPath(text string) (stage string, path []string, ok bool) {
 		return "", nil, false
 	}
 	return parts[0], parts[1:], true
-}
-
-// List returns the elements of the list at a path in an output.
-func List(value json.RawMessage, path []string) ([]json.RawMessage, error) {
-	for i, key := range path {
-		var object map[string]json.RawMessage
-		if err := json.Unmarshal(value, &object); err != nil || object == nil {
-			return nil, errs.New(errs.Precondition, "the output has no object at %s", placeName(path[:i]))
-		}
-		inner, ok := object[key]
-		if !ok {
-			return nil, errs.New(errs.Precondition, "the output has no %q at %s", key, placeName(path[:i]))
-		}
-		value = inner
-	}
-
-	var list []json.RawMessage
-	if err := json.Unmarshal(value, &list); err != nil {
-		return nil, errs.New(errs.Precondition, "the output has no list at %s", placeName(path))
-	}
-	return list, nil
-}
-
-func placeName(path []string) string {
-	if len(path) == 0 {
-		return "its top"
-	}
-	return strings.Join(path, ".")
 }
 
 // Reserves reports whether the id of a document equals, or begins like, the id of a

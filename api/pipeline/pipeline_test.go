@@ -144,11 +144,11 @@ func TestTemplatesAreRendered(t *testing.T) {
 		{"direct", "direct", "ROLE: Head Chef\n", "TASK: Plan 2 dishes: Risotto, Tagine {{input.restaurant}} ROLE: nobody\n", docs},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			fixed, err := p.Fixed(tt.stage, vars)
+			fixed, err := p.Texts(vars).Fixed(tt.stage)
 			if err != nil {
 				t.Fatal(err)
 			}
-			own, err := p.Own(tt.stage, vars, tt.docs)
+			own, err := p.Texts(vars).Own(tt.stage, tt.docs)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -157,10 +157,10 @@ func TestTemplatesAreRendered(t *testing.T) {
 			}
 		})
 	}
-	if role, err := p.Role("map", vars, docs[0]); err != nil || role != "Risotto Chef of The Blue Door" {
+	if role, err := p.Texts(vars).Role("map", docs[0]); err != nil || role != "Risotto Chef of The Blue Door" {
 		t.Errorf("the role is %q, error %v", role, err)
 	}
-	if _, err := p.Fixed("nowhere", vars); err == nil {
+	if _, err := p.Texts(vars).Fixed("nowhere"); err == nil {
 		t.Error("a stage that there is not was rendered")
 	}
 }
@@ -357,32 +357,6 @@ func TestReservedNames(t *testing.T) {
 	}
 }
 
-func TestLists(t *testing.T) {
-	const output = `{"scope": {"sources": [1, {"a": 2}], "none": null, "word": "x"}, "": [3]}`
-	for _, tt := range []struct {
-		path, want, rule string
-	}{
-		{"scope.sources", `1|{"a": 2}`, ""},
-		{"scope.none", "", ""},
-		{"scope.word", "", "no list at scope.word"},
-		{"scope.away", "", `no "away" at scope`},
-		{"away", "", `no "away" at its top`},
-		{"scope.sources.a", "", "no object at scope.sources"},
-	} {
-		list, err := pipeline.List([]byte(output), strings.Split(tt.path, "."))
-		var got []string
-		for _, e := range list {
-			got = append(got, string(e))
-		}
-		if strings.Join(got, "|") != tt.want || (err == nil) != (tt.rule == "") || err != nil && !strings.Contains(err.Error(), tt.rule) {
-			t.Errorf("%s: got %q, error %v", tt.path, got, err)
-		}
-	}
-	if _, err := pipeline.List([]byte("[1"), nil); err == nil {
-		t.Error("broken JSON has a list")
-	}
-}
-
 func TestPresets(t *testing.T) {
 	for _, info := range pipeline.Presets() {
 		p, err := pipeline.Preset(info.Name)
@@ -405,7 +379,7 @@ func TestPresets(t *testing.T) {
 	if len(p.Stages) != 2 || p.Stages[0].Each != "chunk" || p.Stages[1].Each != "group" || p.Stages[1].From != "map" {
 		t.Errorf("extract is %s", p.Canonical())
 	}
-	if fixed, err := p.Fixed("map", nil); fixed != "" || err != nil {
+	if fixed, err := p.Texts(nil).Fixed("map"); fixed != "" || err != nil {
 		t.Errorf("a stage without an agent says %q, %v", fixed, err)
 	}
 	for _, name := range []string{"collect", "", "../presets/extract"} {
@@ -508,8 +482,8 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("the canonical form is read otherwise: %v", err)
 		}
 		for i, s := range p.Stages {
-			_, _ = p.Fixed(s.Name, nil)
-			_, _ = p.Own(s.Name, nil, []pipeline.Document{{ID: "a"}})
+			_, _ = p.Texts(nil).Fixed(s.Name)
+			_, _ = p.Texts(nil).Own(s.Name, []pipeline.Document{{ID: "a"}})
 			if p.Stages.Phase(i) < pipeline.Decomposition || p.Stages.Phase(i) > pipeline.Reducing {
 				t.Errorf("stage %s is in no phase", s.Name)
 			}

@@ -55,47 +55,75 @@ func (p *Pipeline) agentField(i int) string {
 	return stageField(i, "agent")
 }
 
+// Texts are the texts of a pipeline's stages in a run: what its agents are told.
+type Texts struct {
+	of   *Pipeline
+	vars map[string]string // of the run, by input
+}
+
+// Texts returns the texts of the stages in a run with these variables.
+func (p *Pipeline) Texts(vars map[string]string) Texts { return Texts{p, vars} }
+
 // Fixed renders the texts that are the same for every unit of a stage: those without a
 // variable of an item. It returns "" for a stage without agent and task.
-func (p *Pipeline) Fixed(stage string, vars map[string]string) (string, error) {
-	return p.renderStage(stage, false, vars, nil)
+func (t Texts) Fixed(stage string) (string, error) {
+	return t.renderStage(stage, false, nil)
 }
 
 // Own renders the texts that differ between units, for a unit that works on the given
 // documents. It returns "" if no text has a variable of an item.
-func (p *Pipeline) Own(stage string, vars map[string]string, docs []Document) (string, error) {
-	return p.renderStage(stage, true, vars, docs)
+func (t Texts) Own(stage string, docs []Document) (string, error) {
+	return t.renderStage(stage, true, docs)
 }
 
 // Role renders who runs a unit of a stage that works on certain documents; empty for a
 // stage without an agent.
-func (p *Pipeline) Role(stage string, vars map[string]string, docs ...Document) (string, error) {
-	i := p.Stages.Index(stage)
-	if i < 0 || p.Stages[i].Agent == nil {
+func (t Texts) Role(stage string, docs ...Document) (string, error) {
+	i := t.of.Stages.Index(stage)
+	if i < 0 || t.of.Stages[i].Agent == nil {
 		return "", nil
 	}
-	t := p.templates[p.agentField(i)+".role"]
-	return t.renderTemplate(func(v Variable) (string, bool) { return p.variableValue(v, vars, docs) })
+	role := t.of.templates[t.of.agentField(i)+".role"]
+	return role.renderTemplate(func(v Variable) (string, bool) { return t.variableValue(v, docs) })
 }
 
-func (p *Pipeline) renderStage(stage string, own bool, vars map[string]string, docs []Document) (string, error) {
-	i := p.Stages.Index(stage)
-	if i < 0 {
-		return "", errs.New(errs.Internal, "the pipeline %s has no stage %.80q", p.Name, stage)
+// OfAgent renders the texts of the agent of a name in a stage that has a unit for each
+// agent: who it is, and its task.
+func (t Texts) OfAgent(stage, agent string) (string, error) {
+	a := t.of.Agents[agent]
+	i := t.of.Stages.Index(stage)
+	if a == nil || i < 0 {
+		return "", t.of.fieldError("agents", "there is no agent %.80q", agent)
 	}
-	parts := slices.DeleteFunc(p.stageParts(i), func(one part) bool {
-		t := p.templates[one.field]
-		return own != (t.namesSpace(Item) || t.namesSpace(Items))
+	parts := append(agentParts("agents."+agent, a), t.of.stageParts(i)...)
+	return t.renderParts(parts, nil)
+}
+
+// Query returns what a stage chooses passages for. It may be as long as the variables are.
+func (t Texts) Query(s *Stage) string {
+	return inputName.ReplaceAllStringFunc(s.Query, func(v string) string {
+		text, _ := t.variableValue(Variable{Input, inputName.FindStringSubmatch(v)[1]}, nil)
+		return text
 	})
-	return p.renderParts(parts, vars, docs)
+}
+
+func (t Texts) renderStage(stage string, own bool, docs []Document) (string, error) {
+	i := t.of.Stages.Index(stage)
+	if i < 0 {
+		return "", errs.New(errs.Internal, "the pipeline %s has no stage %.80q", t.of.Name, stage)
+	}
+	parts := slices.DeleteFunc(t.of.stageParts(i), func(one part) bool {
+		text := t.of.templates[one.field]
+		return own != (text.namesSpace(Item) || text.namesSpace(Items))
+	})
+	return t.renderParts(parts, docs)
 }
 
 // renderParts renders texts, each behind its title.
-func (p *Pipeline) renderParts(parts []part, vars map[string]string, docs []Document) (string, error) {
+func (t Texts) renderParts(parts []part, docs []Document) (string, error) {
 	var b strings.Builder
 	for _, one := range parts {
-		t := p.templates[one.field]
-		text, err := t.renderTemplate(func(v Variable) (string, bool) { return p.variableValue(v, vars, docs) })
+		text, err := t.of.templates[one.field].renderTemplate(func(v Variable) (string, bool) { return t.variableValue(v, docs) })
 		if err != nil {
 			return "", errs.Field(one.field, "%s", err)
 		}
@@ -104,18 +132,18 @@ func (p *Pipeline) renderParts(parts []part, vars map[string]string, docs []Docu
 	return b.String(), nil
 }
 
-func (p *Pipeline) variableValue(v Variable, vars map[string]string, docs []Document) (string, bool) {
+func (t Texts) variableValue(v Variable, docs []Document) (string, bool) {
 	switch v.Space {
 	case Input:
-		if text, ok := vars[v.Name]; ok {
+		if text, ok := t.vars[v.Name]; ok {
 			return text, true
 		}
-		if text := p.Inputs[v.Name]; text != nil {
+		if text := t.of.Inputs[v.Name]; text != nil {
 			return *text, true
 		}
 		return "", false
 	case OfAgents:
-		return p.describeAgents(v.Name), true
+		return t.of.describeAgents(v.Name), true
 	case Item:
 		if len(docs) == 0 {
 			return "", false

@@ -161,12 +161,3 @@ func (p *Pipeline) Bind(vars map[string]string) (bound *Pipeline, warnings []str
 	slices.SortStableFunc(warnings, cmp.Compare[string])
 	return &of, slices.Compact(warnings)
 }
-
-// QueryOf returns what a stage chooses passages for, in a run with these variables. It may
-// be as long as the variables are.
-func (p *Pipeline) QueryOf(s *Stage, vars map[string]string) string {
-	return inputName.ReplaceAllStringFunc(s.Query, func(v string) string {
-		text, _ := p.variableValue(Variable{Input, inputName.FindStringSubmatch(v)[1]}, vars, nil)
-		return text
-	})
-}

@@ -142,23 +142,6 @@ func (t Template) renderTemplate(value func(Variable) (string, bool)) (string, e
 	return b.String(), nil
 }
 
-// checkVariables refuses variables that the templates of a stage cannot have.
-func (p *Pipeline) checkVariables(s *Stage, field string, t Template) error {
-	for _, v := range t.Variables() {
-		if !slices.Contains(s.variableSpaces(), v.Space) {
-			return p.fieldError(field, "names %s, and templates of the stage %s know %s alone", v, s.Name, strings.Join(s.variableSpaces(), " and "))
-		}
-		if _, ok := p.Inputs[v.Name]; v.Space == Input && !ok {
-			return p.fieldError(field, "names %s, which is not among inputs: %s", v, filetree.ListNames(slices.Sorted(maps.Keys(p.Inputs))))
-		}
-		if of := p.Stage(v.Name); v.Space == OfAgents && (of == nil || of.Each != EachAgent) {
-			return p.fieldError(field, "names %s, and no stage %s has each: agent", v, v.Name)
-		}
-	}
-
-	return nil
-}
-
 // CheckInputs refuses a run that does not set an input without a default.
 func (p *Pipeline) CheckInputs(vars map[string]string) error {
 	for _, in := range slices.Sorted(maps.Keys(p.Inputs)) {

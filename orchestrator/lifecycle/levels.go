@@ -9,6 +9,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/internal/outcome/output/jsonvalue"
 	"github.com/coditect/mapreduce/internal/plan"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
@@ -153,7 +154,7 @@ func (h *planHistory) Items(level int, path []string) ([]plan.Element, error) {
 			return err
 		}
 
-		list, err := pipeline.List(value, path)
+		list, err := jsonvalue.List(value, path)
 		if err != nil {
 			return errs.New(errs.Precondition, "output of unit %s: %v", u.ID, err)
 		}
@@ -220,7 +221,7 @@ func (h *planHistory) readUnitValue(u *records.Unit) ([]byte, error) {
 // roleOf returns the role of the agent that ran a unit of a stage, or "" if it
 // cannot be told.
 func roleOf(p *pipeline.Pipeline, stage int, u *records.Unit, vars map[string]string) string {
-	role, err := p.Role(p.Stages[stage].Name, vars, pipeline.Document{ID: string(u.Document), Metadata: u.Reads().Metadata})
+	role, err := p.Texts(vars).Role(p.Stages[stage].Name, pipeline.Document{ID: string(u.Document), Metadata: u.Reads().Metadata})
 	if err != nil {
 		return "" // the warning names the unit too
 	}

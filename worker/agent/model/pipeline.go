@@ -73,7 +73,7 @@ func (p *program) fixedOf(s *pipeline.Stage, vars map[string]string, then, other
 	if s.Agent == nil {
 		return otherwise, nil
 	}
-	fixed, err := p.pipeline.Fixed(s.Name, vars)
+	fixed, err := p.pipeline.Texts(vars).Fixed(s.Name)
 	return fixed + then, err
 }
 
@@ -81,14 +81,14 @@ func (p *program) fixedOf(s *pipeline.Stage, vars map[string]string, then, other
 // several agents, it returns those of the unit's agent.
 func (s *session) ownPrompt(stage *pipeline.Stage, docs []pipeline.Document) (string, error) {
 	if stage.Each == pipeline.EachAgent {
-		text, err := s.pipeline.AgentTexts(stage.Name, itemOf(s.task.Item)[0].Metadata["agent"], s.task.Spec.Vars)
+		text, err := s.pipeline.Texts(s.task.Spec.Vars).OfAgent(stage.Name, itemOf(s.task.Item)[0].Metadata["agent"])
 		if err != nil {
 			return "", agent.Permanent(err)
 		}
 		return text, nil
 	}
 
-	text, err := s.pipeline.Own(stage.Name, s.task.Spec.Vars, docs)
+	text, err := s.pipeline.Texts(s.task.Spec.Vars).Own(stage.Name, docs)
 	if err != nil {
 		return "", agent.Permanent(err) // another attempt has the same document
 	}

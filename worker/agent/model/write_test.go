@@ -205,7 +205,7 @@ func TestWritesAboutAnItem(t *testing.T) {
 		t.Fatal(err)
 	}
 	task.Inputs = []mapreduce.Input{{Unit: "plan", Data: data, Referred: true}} // it has the citations of the item
-	items, err := pipeline.List(plan.Value, []string{"topics"})
+	items, err := jsonvalue.List(plan.Value, []string{"topics"})
 	if err != nil {
 		t.Fatal(err)
 	}
