@@ -6,7 +6,6 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -56,14 +55,7 @@ func ParseAgent(file string, data []byte) (a *Agent, notes []string, err error) 
 
 	a = &Agent{}
 	front := append([]byte("#"), data[marks[0][1]:marks[1][0]]...) // a comment in place of the fence: lines keep their numbers
-	root := r.ReadYAML(front)
-	if r.Err != nil {
-		if loose := quoteFront(front); loose != nil { // many programs take lines for keys and texts
-			r.Err = nil
-			root = r.ReadYAML(loose)
-		}
-	}
-
+	root := r.ReadFront(front)
 	if r.Err == nil {
 		r.readFront(root, a)
 	}
@@ -90,37 +82,6 @@ type agentReader struct {
 
 func (r *agentReader) note(format string, args ...any) {
 	r.notes = append(r.notes, fmt.Sprintf(format, args...))
-}
-
-// frontKey matches a line of front matter that begins with a key.
-var frontKey = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9_-]*):(?:[ \t]+(.*?))?[ \t]*\r?$`)
-
-// quoteFront returns front matter that is no YAML, because its texts have colons or quotation
-// marks in them, with the rest of each line as the text of its key. A line without a key
-// belongs to the one before it. It returns nil if the front matter has no keys.
-func quoteFront(front []byte) []byte {
-	var out []string
-	last, text := -1, ""
-
-	for i, line := range strings.Split(string(front), "\n") {
-		// A line of its own for each, so that lines keep their numbers.
-		out = append(out, "")
-		key := frontKey.FindStringSubmatch(line)
-		switch {
-		case key != nil:
-			last, text = i, key[2]
-			out[i] = key[1] + ": " + strconv.Quote(text)
-		case last >= 0 && strings.TrimSpace(line) != "":
-			text += "\n" + strings.TrimSpace(line)
-			name, _, _ := strings.Cut(out[last], ":")
-			out[last] = name + ": " + strconv.Quote(strings.TrimSpace(text))
-		}
-	}
-
-	if last < 0 {
-		return nil
-	}
-	return []byte(strings.Join(out, "\n"))
 }
 
 // ignored are keys of other programs' files that say nothing here.
