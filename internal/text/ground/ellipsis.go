@@ -3,6 +3,8 @@ package ground
 import (
 	"slices"
 	"strings"
+
+	"github.com/coditect/mapreduce/internal/text/prose"
 )
 
 // maxElided bounds the bytes of the text that one ellipsis stands for.
@@ -177,5 +179,5 @@ func (p place) quoteCoverage() float64 {
 // quote changes the meaning.
 func changesMeaning(s string) bool {
 	s = normalQuote(s, hyphensJoined)
-	return slices.ContainsFunc(splitTokens(s), func(k token) bool { return isNegative(s[k.start:k.end]) })
+	return slices.ContainsFunc(splitTokens(s), func(k token) bool { return prose.IsNegative(s[k.start:k.end]) })
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/coditect/mapreduce/internal/text/prose"
 )
 
 // A reading holds what the search for one quote, word by word, in one form of the
@@ -73,22 +75,22 @@ func (t *Text) newReading(quote string, q *normal, f form) *reading {
 
 		// A light word may be missing from the text; the spelling in the quote, before
 		// normalisation, tells a name from an article.
-		w.light = isLightWord(w.text) && (i == 0 && w.text == "a" || isSpareWord(quote, at, w.text))
+		w.light = prose.IsLightWord(w.text) && (i == 0 && w.text == "a" || isSpareWord(quote, at, w.text))
 		w.ids = []int{-1}
 		if id, ok := r.index.ids[w.text]; ok {
 			w.ids[0] = id
 		}
 
 		if k.kind == letter && !w.light {
-			for _, id := range groups[nounStem(w.text)] {
-				if id != w.ids[0] && sameNoun(w.text, r.vocabularyWord(id)) {
+			for _, id := range groups[prose.NounStem(w.text)] {
+				if id != w.ids[0] && prose.SameNoun(w.text, r.vocabularyWord(id)) {
 					w.ids = append(w.ids, id)
 				}
 			}
 		}
 
 		r.words = append(r.words, w)
-		if i > 0 && articleQuantifies(r.words[i-1].text, w.text) {
+		if i > 0 && prose.ArticleQuantifies(r.words[i-1].text, w.text) {
 			r.words[i-1].light = false
 		}
 	}
@@ -286,7 +288,7 @@ func (r *reading) extendPaths(anchor, i, step int) []path {
 // tokenChangesMeaning reports whether token i of the text changes the meaning of
 // the words beside it. A quote must not have an article at its end in its place.
 func (r *reading) tokenChangesMeaning(i int) bool {
-	return r.hasToken(i) && (isEssential(r.wordAt(i)) || r.index.nearNegation(i))
+	return r.hasToken(i) && (prose.IsEssential(r.wordAt(i)) || r.index.nearNegation(i))
 }
 
 // followPath appends to paths the continuations of p by word w. A plain word that
@@ -383,7 +385,7 @@ func (r *reading) sourceOffset(i int) int {
 // maySkipLight reports whether token i of the text, a light word, may be left out.
 func (r *reading) maySkipLight(i int) bool {
 	word := r.wordAt(i)
-	return !articleQuantifies(word, r.wordAt(i+1)) && isSpareWord(r.text.text, r.sourceOffset(i), word)
+	return !prose.ArticleQuantifies(word, r.wordAt(i+1)) && isSpareWord(r.text.text, r.sourceOffset(i), word)
 }
 
 // maySkipPlain reports whether token i of the text, which is neither light nor

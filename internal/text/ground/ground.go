@@ -15,12 +15,14 @@
 // two gates, coverage and density, without its fallback to common prefixes. The
 // time is linear in the length of text and quote, plus a constant for each quote.
 //
-// It is pure and imports nothing of the project but internal/text/offset.
+// It is pure and imports nothing of the project but internal/text/offset and internal/text/prose.
 package ground
 
 import (
 	"sync"
 	"unicode/utf8"
+
+	"github.com/coditect/mapreduce/internal/text/prose"
 )
 
 // A Grade rates how well a quote agrees with the text it was found in.
@@ -230,7 +232,7 @@ func (t *Text) nounGroups(f form) map[string][]int {
 	l.groupsOnce.Do(func() {
 		l.groups = make(map[string][]int, len(x.ids))
 		for s, id := range x.ids {
-			g := nounStem(s)
+			g := prose.NounStem(s)
 			l.groups[g] = append(l.groups[g], id)
 		}
 	})

@@ -1,16 +1,20 @@
 package ground
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/coditect/mapreduce/internal/text/prose"
+)
 
 // A sense is a set of bits that tell how a word affects the words around it.
 type sense uint32
 
 const (
 	isKnown   sense = 1 << iota // the other bits are valid
-	isLight                     // see isLightWord
-	isKept                      // it must not be left out: see isEssential and isBindingWord
+	isLight                     // see IsLightWord
+	isKept                      // it must not be left out: see IsEssential and isBindingWord
 	isCounted                   // it is a number or a quantity
-	isTurning                   // it negates the words around it: see isNegative
+	isTurning                   // it negates the words around it: see IsNegative
 	isScoping                   // see isScopeWord
 	isLinking                   // see isLinkWord
 )
@@ -79,10 +83,10 @@ func senseOf(word string, k kind) sense {
 		sense sense
 		yes   bool
 	}{
-		{isLight, isLightWord(word)},
-		{isKept, k != letter || isEssential(word) || isBindingWord(word)},
-		{isCounted, k == digit || k == symbol || k == letter && isQuantity(word)},
-		{isTurning, k == letter && isNegative(word) && word != "un" && word != "non"},
+		{isLight, prose.IsLightWord(word)},
+		{isKept, k != letter || prose.IsEssential(word) || isBindingWord(word)},
+		{isCounted, k == digit || k == symbol || k == letter && prose.IsQuantity(word)},
+		{isTurning, k == letter && prose.IsNegative(word) && word != "un" && word != "non"},
 		{isScoping, isScopeWord(word)},
 		{isLinking, isLinkWord(word)},
 	} {

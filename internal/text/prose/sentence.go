@@ -1,5 +1,6 @@
 // Package prose takes texts of people apart: into sentences, and these into words with
-// their stems, numbers and names. It knows English, and of other languages no more than
+// their stems, numbers and names; and says which words turn or carry the meaning of a sentence,
+// and which may be missing. It knows English, and of other languages no more than
 // where sentences end.
 //
 // It is pure and imports nothing of the project.

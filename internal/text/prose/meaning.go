@@ -1,10 +1,10 @@
-package ground
+package prose
 
 import "strings"
 
-// isLightWord reports whether a word, in small letters, may be missing from a
+// IsLightWord reports whether a word, in small letters, may be missing from a
 // quote or from the text without a change of meaning.
-func isLightWord(s string) bool {
+func IsLightWord(s string) bool {
 	switch s {
 	case "a", "an", "the", "of", "that", "s", "的", "了":
 		return true
@@ -12,14 +12,14 @@ func isLightWord(s string) bool {
 	return false
 }
 
-// articleQuantifies reports whether an article changes the meaning of the word
+// ArticleQuantifies reports whether an article changes the meaning of the word
 // behind it: "a few" are some, "few" are hardly any.
-func articleQuantifies(article, word string) bool {
+func ArticleQuantifies(article, word string) bool {
 	return article == "a" && (word == "few" || word == "little")
 }
 
-// isNegative reports whether a word, in small letters, negates a sentence.
-func isNegative(s string) bool {
+// IsNegative reports whether a word, in small letters, negates a sentence.
+func IsNegative(s string) bool {
 	switch s {
 	case "not", "no", "never", "neither", "nor", "none", "nobody", "nothing", "nowhere", "cannot", "without",
 		"except", "unless", "false", "falsely", "deny", "denies", "denied", "denying", "refuse", "refuses", "refused",
@@ -32,7 +32,7 @@ func isNegative(s string) bool {
 	return isNegativeForeign(s) || strings.HasSuffix(s, "n't") || strings.HasSuffix(s, "n’t")
 }
 
-// isNegativeForeign is isNegative for the most frequent words of languages other
+// isNegativeForeign is IsNegative for the most frequent words of languages other
 // than English that put spaces between words.
 func isNegativeForeign(s string) bool {
 	switch s {
@@ -48,10 +48,10 @@ func isNegativeForeign(s string) bool {
 	return false
 }
 
-// isEssential reports whether a word, in small letters, must not be left out,
+// IsEssential reports whether a word, in small letters, must not be left out,
 // because it negates, hedges or quantifies.
-func isEssential(s string) bool {
-	return isNegative(s) || isHedge(s) || isQuantity(s)
+func IsEssential(s string) bool {
+	return IsNegative(s) || isHedge(s) || IsQuantity(s)
 }
 
 // isHedge reports whether a word weakens a statement or makes it conditional.
@@ -71,8 +71,8 @@ func isHedge(s string) bool {
 	return false
 }
 
-// isQuantity reports whether a word tells how much or how many.
-func isQuantity(s string) bool {
+// IsQuantity reports whether a word tells how much or how many.
+func IsQuantity(s string) bool {
 	switch s {
 	case "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
 		"thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty", "thirty", "forty",
@@ -88,8 +88,8 @@ func isQuantity(s string) bool {
 	return false
 }
 
-// nounStem returns the stem that the singular and the plural of a noun share.
-func nounStem(s string) string {
+// NounStem returns the stem that the singular and the plural of a noun share.
+func NounStem(s string) string {
 	switch {
 	case strings.HasSuffix(s, "men"):
 		return s[:len(s)-3] + "man"
@@ -111,15 +111,15 @@ func nounStem(s string) string {
 	return s
 }
 
-// sameNoun reports whether one of two words is the plural of the other, as far
+// SameNoun reports whether one of two words is the plural of the other, as far
 // as English endings tell.
-func sameNoun(a, b string) bool {
+func SameNoun(a, b string) bool {
 	// The longer one has to be the plural.
 	if len(a) > len(b) {
 		a, b = b, a
 	}
 
-	if len(a) < 3 || isEssential(a) || isEssential(b) {
+	if len(a) < 3 || IsEssential(a) || IsEssential(b) {
 		return false
 	}
 
