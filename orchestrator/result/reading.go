@@ -10,6 +10,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/internal/outcome/habits"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/text/refs"
@@ -34,7 +35,7 @@ type reading struct {
 	// Documents of the records that entities of several have, as the outputs of map
 	// units tell; nil once these have been looked through.
 	seen   map[output.Member]maker
-	habits output.Habits // complete once all outputs were read for the first time
+	habits habits.Habits // complete once all outputs were read for the first time
 }
 
 func newReading(s jobs.Reader, job Job) *reading {

@@ -14,44 +14,15 @@ import (
 // Derived returns what is known of an entity with what its derived values come to by their
 // formulas and quotes: those that do not follow are refused when the entity is resolved.
 // Citations are those of the output. Whoever resolves an entity calls it, Believed or
-// Habits.Settle before.
+// habits.Habits.Settle before.
 func Derived(s *schema.Schema, a merge.Accumulator, citations map[merge.Citation]Citation) merge.Accumulator {
-	return deriveBy(s, a, func(p *schema.Property, value any, m *merge.Mention) derive.Derivation {
-		return derive.Of(p, value, m.Formula, quotesOf(m, citations, nil), false)
+	return DeriveBy(s, a, func(p *schema.Property, value any, m *merge.Mention) derive.Derivation {
+		return derive.Of(p, value, m.Formula, QuotesOf(m, citations, nil), false)
 	})
 }
 
-// Derive is Derived with the dates and numbers of quotes read as the documents tell. What they
-// leave open is refused then.
-func (h *Habits) Derive(s *schema.Schema, a merge.Accumulator, citations map[merge.Citation]Citation) merge.Accumulator {
-	for i := range a.Fields {
-		field := a.Fields[i].Path
-		style := func(q *derive.Quote, document string) {
-			q.Numbers = h.numbers.styleIn(document, field, s)
-			q.Dates = h.dates.orderIn(document, s)
-			if p := s.Field(field); p != nil && p.Hints.DateOrder != "" {
-				q.Dates = p.Hints.DateOrder
-			}
-		}
-
-		// The style depends on the field, so each is derived by itself.
-		one := merge.Accumulator{Fields: a.Fields[i : i+1]}
-		one = deriveBy(s, one, func(p *schema.Property, value any, m *merge.Mention) derive.Derivation {
-			return derive.Of(p, value, m.Formula, quotesOf(m, citations, style), true)
-		})
-
-		// deriveBy returns the same fields if nothing was derived.
-		if &one.Fields[0] != &a.Fields[i] {
-			a.Fields = slices.Clone(a.Fields)
-			a.Fields[i] = one.Fields[0]
-		}
-	}
-
-	return a
-}
-
-// deriveBy returns an entity whose mentions of derived values have what came of them.
-func deriveBy(s *schema.Schema, a merge.Accumulator, judge func(*schema.Property, any, *merge.Mention) derive.Derivation) merge.Accumulator {
+// DeriveBy returns an entity whose mentions of derived values have what came of them.
+func DeriveBy(s *schema.Schema, a merge.Accumulator, judge func(*schema.Property, any, *merge.Mention) derive.Derivation) merge.Accumulator {
 	if !s.HasDerived() || !slices.ContainsFunc(a.Fields, func(f merge.Field) bool { return isDerived(s, f.Path) }) {
 		return a
 	}
@@ -83,9 +54,9 @@ func isDerived(s *schema.Schema, path string) bool {
 	return p != nil && p.Hints.Derived
 }
 
-// quotesOf returns the quotes that a mention rests on. style, if any, adds what is known of the
+// QuotesOf returns the quotes that a mention rests on. style, if any, adds what is known of the
 // document of one.
-func quotesOf(m *merge.Mention, citations map[merge.Citation]Citation, style func(q *derive.Quote, document string)) []derive.Quote {
+func QuotesOf(m *merge.Mention, citations map[merge.Citation]Citation, style func(q *derive.Quote, document string)) []derive.Quote {
 	quotes := make([]derive.Quote, 0, len(m.Citations))
 	for _, id := range m.Citations {
 		cite := citations[id]
@@ -109,7 +80,7 @@ func mostOfDerived(p *schema.Property, c *merge.Candidate, m *merge.Mention, cit
 		worst = min(worst, confidence.OfGrade(ground.Grade(citations[id].Grade)))
 	}
 
-	d := derive.Of(p, c.Value, m.Formula, quotesOf(m, citations, nil), false)
+	d := derive.Of(p, c.Value, m.Formula, QuotesOf(m, citations, nil), false)
 	return merge.NewMention(nil, d.Confidence(worst), 0).Confidence
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/internal/outcome/habits"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/text/ground"
@@ -108,7 +109,7 @@ func TestFormulasOfDocumentsAsTheyAreWritten(t *testing.T) {
 		{"nothing tells", "nothing", "1500 + 300", "1800", "nothing tells which is meant"},
 	} {
 		o, a := outputOf("total", json.Number(tt.value), tt.formula, []string{"1.500", "300"})
-		var habits output.Habits
+		var habits habits.Habits
 		habits.AddText("d", format.CountOrders(tt.text), format.CountNumbers(tt.text))
 		r := merge.Resolve(s, habits.Settle(s, a, o.Citations))
 		if refusal := r.Refused["total"]; (refusal.Message == "") != (tt.refused == "") || !strings.Contains(refusal.Message, tt.refused) {

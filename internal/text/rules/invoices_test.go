@@ -10,6 +10,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/internal/outcome/habits"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/text/confidence"
@@ -223,7 +224,7 @@ func TestInvoices(t *testing.T) {
 
 		// The values are those of a run: settled, with the confidence of one reading.
 		var out output.Output
-		var habits output.Habits
+		var habits habits.Habits
 		habits.AddText("d", format.CountOrders(d.text), format.CountNumbers(d.text))
 		record := merge.Record{Document: "d"}
 		for _, f := range one(t, p, d.text).Found {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/internal/outcome/habits"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/text/refs"
@@ -22,7 +23,7 @@ import (
 func settle(t *testing.T, s *schema.Schema, p *rules.Program, text string) merge.Result {
 	t.Helper()
 	var out output.Output
-	var habits output.Habits
+	var habits habits.Habits
 	habits.AddText("d", format.CountOrders(text), format.CountNumbers(text))
 	record := merge.Record{Document: "d"}
 	hash := output.HashDocument("d", []byte(text))

@@ -8,6 +8,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/resultfile"
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/internal/outcome/habits"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/outcome/output/payload"
@@ -85,7 +86,7 @@ func (p *Unpacker) Unpack(u *mapreduce.Unit) (Extract, error) {
 func (p *Unpacker) recordsOf(out *output.Output, names *refs.Spelling) (json.RawMessage, error) {
 	list := make([]map[string]any, 0, len(out.Entries))
 
-	var habits output.Habits // as far as the unit can tell
+	var habits habits.Habits // as far as the unit can tell
 	habits.Add(p.schema, "", out)
 
 	for i := range out.Entries {

@@ -6,6 +6,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/internal/outcome/habits"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/text/refs"
@@ -18,7 +19,7 @@ import (
 type trial struct {
 	schema    *schema.Schema
 	fields    []string
-	habits    output.Habits
+	habits    habits.Habits
 	documents []tried
 	records   []triedRecord // of all documents
 }

@@ -1,4 +1,4 @@
-package output
+package habits
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
+	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/text/table"
 )
 
@@ -48,7 +49,7 @@ func (d *DateOrders) orderIn(document string, s *schema.Schema) format.DateOrder
 // 4/5/2001, read in the order that its property states or that the documents tell. Where
 // nothing tells the order, the value has both readings, and no record will have it.
 // citations are those of the entity.
-func (d *DateOrders) Settle(s *schema.Schema, a merge.Accumulator, citations map[merge.Citation]Citation) merge.Accumulator {
+func (d *DateOrders) Settle(s *schema.Schema, a merge.Accumulator, citations map[merge.Citation]output.Citation) merge.Accumulator {
 	if !s.HasDates() {
 		return a
 	}
@@ -81,7 +82,7 @@ func (d *DateOrders) Settle(s *schema.Schema, a merge.Accumulator, citations map
 
 // settleDate reads a date in the order that its quote, its documents or the schema tell,
 // and reports whether the value has changed.
-func (d *DateOrders) settleDate(s *schema.Schema, p *schema.Property, c *merge.Candidate, citations map[merge.Citation]Citation) bool {
+func (d *DateOrders) settleDate(s *schema.Schema, p *schema.Property, c *merge.Candidate, citations map[merge.Citation]output.Citation) bool {
 	value, ok := c.Value.(string)
 	if !ok || len(value) < len(isoForm) {
 		return false

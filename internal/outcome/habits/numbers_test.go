@@ -1,4 +1,4 @@
-package output_test
+package habits_test
 
 import (
 	"encoding/json"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/internal/outcome/habits"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/text/refs"
@@ -39,7 +40,7 @@ func TestNumbersOfObjects(t *testing.T) {
 				cited[merge.Citation(id[:])] = output.Citation{ID: id, Document: "d", Quote: quote}
 				value.Citations = append(value.Citations, merge.Citation(id[:]))
 			}
-			var numbers output.NumberStyles
+			var numbers habits.NumberStyles
 			numbers.Add("d", format.NumberCount{Brackets: 5})
 
 			a := merge.Accumulate(s, merge.Record{Document: "d", Values: []merge.Value{value}})

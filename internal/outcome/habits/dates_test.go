@@ -1,4 +1,4 @@
-package output_test
+package habits_test
 
 import (
 	"testing"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/internal/outcome/habits"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 )
@@ -41,7 +42,7 @@ func TestSettle(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var orders output.DateOrders
+			var orders habits.DateOrders
 			for document, c := range tt.texts {
 				orders.Add(document, c)
 			}

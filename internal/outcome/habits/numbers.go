@@ -1,4 +1,4 @@
-package output
+package habits
 
 import (
 	"encoding/json"
@@ -9,6 +9,7 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
+	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/text/table"
 )
 
@@ -83,7 +84,7 @@ func (n *NumberStyles) styleIn(document, field string, s *schema.Schema) format.
 // Settle returns what is known of an entity with each number read as the documents tell.
 // Where nothing tells how a number such as 1.500 is to be read, the value has all of its
 // readings, and no record will have it. citations are those of the entity.
-func (n *NumberStyles) Settle(s *schema.Schema, a merge.Accumulator, citations map[merge.Citation]Citation) merge.Accumulator {
+func (n *NumberStyles) Settle(s *schema.Schema, a merge.Accumulator, citations map[merge.Citation]output.Citation) merge.Accumulator {
 	if !s.HasNumbers() {
 		return a
 	}
@@ -115,7 +116,7 @@ func (n *NumberStyles) Settle(s *schema.Schema, a merge.Accumulator, citations m
 
 // settle reads the numbers of a value in the style of the first document that it was
 // found in and that shows one, and reports whether the value has changed.
-func (n *NumberStyles) settle(s *schema.Schema, field string, p *schema.Property, c *merge.Candidate, citations map[merge.Citation]Citation) bool {
+func (n *NumberStyles) settle(s *schema.Schema, field string, p *schema.Property, c *merge.Candidate, citations map[merge.Citation]output.Citation) bool {
 	var open []any
 	written := ""
 	for _, m := range c.Mentions {
@@ -157,8 +158,8 @@ func (n *NumberStyles) settle(s *schema.Schema, field string, p *schema.Property
 
 // evidenceOf returns the citations of a mention that are known. Those of an object are one, as each
 // may have another of its numbers, and all together say how it is read.
-func evidenceOf(p *schema.Property, m merge.Mention, citations map[merge.Citation]Citation) []Citation {
-	var all []Citation
+func evidenceOf(p *schema.Property, m merge.Mention, citations map[merge.Citation]output.Citation) []output.Citation {
+	var all []output.Citation
 	for _, id := range m.Citations {
 		cite, ok := citations[id]
 		switch {
