@@ -20,9 +20,9 @@ func (w *World) Keep(t mapreduce.TenantID, question, answer string, since time.T
 }
 
 // Sound reports what a check finds wrong.
-func (w *World) Sound() (wrong []string) {
-	w.Helper()
-	w.Must(w.Look.Check.Run(w.Ctx, func(f mapreduce.Finding) error {
+func (k *Kept) Sound() (wrong []string) {
+	k.Helper()
+	k.Must(k.Look.Check.Run(k.Ctx, func(f mapreduce.Finding) error {
 		if f.Severity == mapreduce.Wrong {
 			wrong = append(wrong, f.Key+": "+f.Message)
 		}

@@ -40,9 +40,9 @@ func (w *World) EndAll(j *jobs.Jobs, id mapreduce.JobID, s Binding) {
 }
 
 // Set stores a message.
-func (w *World) Set(key []byte, m proto.Message) {
-	w.Helper()
+func (k *Kept) Set(key []byte, m proto.Message) {
+	k.Helper()
 	value, err := proto.Marshal(m)
-	w.Must(err)
-	w.Write(func(tx store.Tx) { tx.Set(key, value) })
+	k.Must(err)
+	k.Write(func(tx store.Tx) { tx.Set(key, value) })
 }

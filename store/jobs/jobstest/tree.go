@@ -61,14 +61,14 @@ func (w *World) LetGo(j *jobs.Jobs, id mapreduce.JobID, refs []records.WaitRef) 
 }
 
 // Shape returns how many units each level has.
-func (w *World) Shape(id mapreduce.JobID) (levels []int64) {
-	w.Helper()
-	ctl, err := w.Look.View.Control(w.Ctx, id)
-	w.Must(err)
+func (k *Kept) Shape(id mapreduce.JobID) (levels []int64) {
+	k.Helper()
+	ctl, err := k.Look.View.Control(k.Ctx, id)
+	k.Must(err)
 	for level := range ctl.Levels {
-		units := w.Level(w.Look, id, int64(level))
+		units := k.Level(k.Look, id, int64(level))
 		if int64(len(units)) != ctl.Levels[level].Units {
-			w.Errorf("level %d has %d units, and %d were planned", level, len(units), ctl.Levels[level].Units)
+			k.Errorf("level %d has %d units, and %d were planned", level, len(units), ctl.Levels[level].Units)
 		}
 		levels = append(levels, int64(len(units)))
 	}

@@ -40,22 +40,27 @@ func Open(t driver.Test) store.Store {
 	return driver.Open(t)
 }
 
-// A World is a store with nodes that work on it.
-type World struct {
+// Kept is what is kept in a store, as one sees it who looks without faults.
+type Kept struct {
 	Failer
 	Ctx   context.Context
 	Store store.Store
 	Space *keys.Space
+	Look  *jobs.Jobs // on the store without faults
+}
+
+// A World is a store with nodes that work on it.
+type World struct {
+	Kept
 	Nodes []*jobs.Jobs
 	Micro int64
-	Look  *jobs.Jobs // on the store without faults
-	Made  int        // jobs, claims and sessions so far
+	Made  int // jobs, claims and sessions so far
 }
 
 // NewWorld returns a world of so many nodes on a store, each of which has given a sign of
 // life.
 func NewWorld(t Failer, s store.Store, count int) *World {
-	w := &World{Failer: t, Ctx: context.Background(), Store: s, Space: keys.New(), Micro: 1_700_000_000_000_000}
+	w := &World{Kept: Kept{Failer: t, Ctx: context.Background(), Store: s, Space: keys.New()}, Micro: 1_700_000_000_000_000}
 	for i := range count {
 		w.Nodes = append(w.Nodes, jobs.New(store.NewDB(s, store.Config{MaxBackoff: time.Millisecond}), w.Space,
 			mapreduce.NodeID(fmt.Sprintf("node-%d", i)), w.Clock))
@@ -75,10 +80,10 @@ func (w *World) Clock() time.Time {
 }
 
 // Must ends the test if there is an error.
-func (w *World) Must(err error) {
-	w.Helper()
+func (k *Kept) Must(err error) {
+	k.Helper()
 	if err != nil {
-		w.Fatalf("unexpected: %v", err)
+		k.Fatalf("unexpected: %v", err)
 	}
 }
 
@@ -387,10 +392,10 @@ func (w *World) Run(j *jobs.Jobs, id mapreduce.JobID) {
 }
 
 // Findings are what a check finds wrong.
-func (w *World) Findings() []mapreduce.Finding {
-	w.Helper()
+func (k *Kept) Findings() []mapreduce.Finding {
+	k.Helper()
 	var wrong []mapreduce.Finding
-	w.Must(w.Look.Check.Run(w.Ctx, func(f mapreduce.Finding) error {
+	k.Must(k.Look.Check.Run(k.Ctx, func(f mapreduce.Finding) error {
 		if f.Severity == mapreduce.Wrong {
 			wrong = append(wrong, f)
 		}
@@ -400,45 +405,45 @@ func (w *World) Findings() []mapreduce.Finding {
 }
 
 // Healthy checks that a check finds nothing wrong.
-func (w *World) Healthy() {
-	w.Helper()
-	for i, f := range w.Findings() {
+func (k *Kept) Healthy() {
+	k.Helper()
+	for i, f := range k.Findings() {
 		if i == 10 {
 			break
 		}
-		w.Errorf("check: %s %s: %s", f.Job, f.Key, f.Message)
+		k.Errorf("check: %s %s: %s", f.Job, f.Key, f.Message)
 	}
 }
 
 // Job returns a job as it is.
-func (w *World) Job(id mapreduce.JobID) *mapreduce.Job {
-	w.Helper()
-	job, err := w.Look.View.Job(w.Ctx, id)
-	w.Must(err)
+func (k *Kept) Job(id mapreduce.JobID) *mapreduce.Job {
+	k.Helper()
+	job, err := k.Look.View.Job(k.Ctx, id)
+	k.Must(err)
 	return job
 }
 
 // Unit returns a unit as it is.
-func (w *World) Unit(id mapreduce.JobID, u string) *records.Unit {
-	w.Helper()
-	unit, err := w.Look.View.Unit(w.Ctx, id, mapreduce.UnitID(u))
-	w.Must(err)
+func (k *Kept) Unit(id mapreduce.JobID, u string) *records.Unit {
+	k.Helper()
+	unit, err := k.Look.View.Unit(k.Ctx, id, mapreduce.UnitID(u))
+	k.Must(err)
 	return unit
 }
 
 // Paged returns the units of all pages. Those of a store that fails at times are
 // short.
-func (w *World) Paged(page func(from int64) ([]*records.Unit, error)) (all []*records.Unit) {
-	w.Helper()
+func (k *Kept) Paged(page func(from int64) ([]*records.Unit, error)) (all []*records.Unit) {
+	k.Helper()
 	for from := int64(0); ; {
 		units, err := page(from)
-		w.Must(err)
+		k.Must(err)
 		if len(units) == 0 {
 			return all
 		}
 		for _, u := range units {
 			if u.Index < from {
-				w.Fatalf("unit %d is on a page from %d on", u.Index, from)
+				k.Fatalf("unit %d is on a page from %d on", u.Index, from)
 			}
 			from = u.Index + 1
 		}
@@ -447,62 +452,62 @@ func (w *World) Paged(page func(from int64) ([]*records.Unit, error)) (all []*re
 }
 
 // Level returns all units of a level.
-func (w *World) Level(j *jobs.Jobs, id mapreduce.JobID, level int64) []*records.Unit {
-	w.Helper()
-	return w.Paged(func(from int64) ([]*records.Unit, error) { return j.View.UnitsFrom(w.Ctx, id, level, from, 1000) })
+func (k *Kept) Level(j *jobs.Jobs, id mapreduce.JobID, level int64) []*records.Unit {
+	k.Helper()
+	return k.Paged(func(from int64) ([]*records.Unit, error) { return j.View.UnitsFrom(k.Ctx, id, level, from, 1000) })
 }
 
 // Inputs returns all units that a reduce takes, read so many at a time.
-func (w *World) Inputs(j *jobs.Jobs, id mapreduce.JobID, u *records.Unit, page int) []*records.Unit {
-	w.Helper()
-	return w.Paged(func(from int64) ([]*records.Unit, error) {
-		return j.View.Inputs(w.Ctx, id, u, max(from, u.Inputs.First), page)
+func (k *Kept) Inputs(j *jobs.Jobs, id mapreduce.JobID, u *records.Unit, page int) []*records.Unit {
+	k.Helper()
+	return k.Paged(func(from int64) ([]*records.Unit, error) {
+		return j.View.Inputs(k.Ctx, id, u, max(from, u.Inputs.First), page)
 	})
 }
 
 // Write changes the store behind everyone's back.
-func (w *World) Write(fn func(tx store.Tx)) {
-	w.Helper()
-	w.Must(store.NewDB(w.Store, store.Config{}).Update(w.Ctx, func(tx store.Tx) error {
+func (k *Kept) Write(fn func(tx store.Tx)) {
+	k.Helper()
+	k.Must(store.NewDB(k.Store, store.Config{}).Update(k.Ctx, func(tx store.Tx) error {
 		fn(tx)
 		return nil
 	}))
 }
 
 // All returns every pair of the installation.
-func (w *World) All() (pairs []store.KeyValue) {
-	w.Helper()
-	w.Must(store.NewDB(w.Store, store.Config{}).View(w.Ctx, func(tx store.Tx) (err error) {
-		pairs, _, err = tx.GetRange(w.Ctx, w.Space.Everything(), store.RangeOptions{})
+func (k *Kept) All() (pairs []store.KeyValue) {
+	k.Helper()
+	k.Must(store.NewDB(k.Store, store.Config{}).View(k.Ctx, func(tx store.Tx) (err error) {
+		pairs, _, err = tx.GetRange(k.Ctx, k.Space.Everything(), store.RangeOptions{})
 		return err
 	}))
 	return pairs
 }
 
 // Value reads a key, nil if it has none.
-func (w *World) Value(key []byte) (v []byte) {
-	w.Helper()
-	w.Must(store.NewDB(w.Store, store.Config{}).View(w.Ctx, func(tx store.Tx) (err error) {
-		v, err = tx.Get(w.Ctx, key)
+func (k *Kept) Value(key []byte) (v []byte) {
+	k.Helper()
+	k.Must(store.NewDB(k.Store, store.Config{}).View(k.Ctx, func(tx store.Tx) (err error) {
+		v, err = tx.Get(k.Ctx, key)
 		return err
 	}))
 	return v
 }
 
 // Get reads a key that has a value.
-func (w *World) Get(key []byte) []byte {
-	w.Helper()
-	v := w.Value(key)
+func (k *Kept) Get(key []byte) []byte {
+	k.Helper()
+	v := k.Value(key)
 	if v == nil {
-		w.Fatalf("nothing is under %x", key)
+		k.Fatalf("nothing is under %x", key)
 	}
 	return v
 }
 
 // Number reads a counter.
-func (w *World) Number(key []byte) int64 {
-	w.Helper()
-	v := w.Value(key)
+func (k *Kept) Number(key []byte) int64 {
+	k.Helper()
+	v := k.Value(key)
 	if v == nil {
 		return 0
 	}
