@@ -301,8 +301,6 @@ func TestKilledWhileAgentsWork(t *testing.T) {
 	}
 	for _, at := range []int{7, 22, 34} {
 		t.Run(fmt.Sprint(at), func(t *testing.T) {
-			testenv.Variant(t, at == 7)
-
 			reached, hold := make(chan struct{}), make(chan struct{})
 			s := newBridges(t, fakellm.Config{Model: func(c fakellm.Call) fakellm.Reply {
 				if c.N == at {

@@ -66,11 +66,9 @@ func (s suite) Run() (code int) {
 	return code
 }
 
-// withRaces are the scripts that run with the race detector: those in which several commands,
-// or several processes, run at once. They are of the process, the server and the workers.
-var withRaces = []string{
-	"agents", "cluster", "interrupt", "parallel", "paused", "serve", "tls", "trace", "unended",
-}
+// withRaces are the scripts that run with the race detector: those of agents, of a process that is
+// interrupted, of many units at once, and of a server with workers. TestScriptsSecured has TLS.
+var withRaces = []string{"agents", "interrupt", "parallel", "serve"}
 
 // slowOnFDB are the scripts that are left out where there is no time for them.
 var slowOnFDB = []string{"large", "plan", "usage"}
