@@ -14,6 +14,7 @@ import (
 func TestWorkersSayWhatIsWrong(t *testing.T) {
 	testenv.Unraced(t, testenv.Sizes)
 
+	t.Parallel()
 	s := newStudio(t, fakellm.Config{Key: modelKey})
 	for dir, names := range map[string][]string{"certs": {"worker", "stranger"}, "other": {"worker"}} {
 		args := []string{"certs", "--output", s.path(dir), "--host", "localhost,127.0.0.1"}

@@ -64,6 +64,7 @@ func (s *studio) metrics(output string) (m struct {
 func TestCostByThePricesOfTheJob(t *testing.T) {
 	testenv.Unraced(t, testenv.Sizes)
 
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		prices string
 		cost   func(in, out int64) float64
@@ -100,6 +101,7 @@ func show(cost *float64) string {
 func TestJobsShareAnswers(t *testing.T) {
 	testenv.Unraced(t, testenv.Sizes)
 
+	t.Parallel()
 	s := newStudio(t, fakellm.Config{Model: obedient, Key: modelKey})
 	for i := range 4 {
 		s.write(fmt.Sprintf("docs/%d.txt", i), shopText(i))

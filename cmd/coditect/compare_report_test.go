@@ -18,6 +18,7 @@ func TestD8TheReportHasAFileOfItsOwn(t *testing.T) {
 	testenv.Unraced(t, testenv.Sizes)
 	testenv.SlowOnFDB(t)
 
+	t.Parallel()
 	site := newNewsSite(t, readKinds)
 	s := newStudio(t, fakellm.Config{})
 	s.write("sources.jsonl", site.sources(7))
@@ -64,6 +65,7 @@ func TestD9FewSourcesAreBetterReadDirectly(t *testing.T) {
 	testenv.Unraced(t, testenv.Sizes)
 	testenv.SlowOnFDB(t)
 
+	t.Parallel()
 	site := newNewsSite(t, readKinds)
 	s := newStudio(t, fakellm.Config{})
 	for _, count := range []int{2, 3} {

@@ -185,6 +185,7 @@ type heldEvidence struct {
 func TestD4CompareGivesWhatSourcesSay(t *testing.T) {
 	testenv.Unraced(t, testenv.Sizes)
 
+	t.Parallel()
 	site := newNewsSite(t, readKinds)
 	s := newStudio(t, fakellm.Config{})
 	s.write("sources.jsonl", site.sources(50))
