@@ -51,7 +51,10 @@ func TestNobodyIsLostInAnOutage(t *testing.T) {
 			for i := range 2 {
 				at := 3*time.Second + time.Duration(i)*370*time.Millisecond
 				t.Run(fmt.Sprint(at), func(t *testing.T) {
-					testenv.Variant(t, i == 0 && strings.HasPrefix(name, "streams break, two nodes"))
+					if i > 0 {
+						testenv.Lengthy(t)
+					}
+					testenv.Variant(t, strings.HasPrefix(name, "streams break, two nodes"))
 
 					enginetest.Virtually(t, func(t *testing.T) { outlive(t, tt.nodes, at, tt.away, tt.breaks) })
 				})

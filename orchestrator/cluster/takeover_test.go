@@ -37,6 +37,9 @@ func TestSlotsOfTheDeadAreSoonFree(t *testing.T) {
 			for i := range 10 {
 				at := time.Second + time.Duration(i)*170*time.Millisecond
 				t.Run(fmt.Sprint(at), func(t *testing.T) {
+					if i > 3 {
+						testenv.Lengthy(t)
+					}
 					testenv.Variant(t, i == 0 && (name == "many levels" || tt.worker))
 
 					enginetest.Virtually(t, func(t *testing.T) { heirs(t, tt.spec, tt.docs, at, tt.worker) })

@@ -151,6 +151,7 @@ func TestPending(t *testing.T) {
 }
 
 func TestReducing(t *testing.T) {
+	testenv.Lengthy(t)
 	testenv.Unraced(t, testenv.Sizes)
 
 	r, err := figures.MeasureReducing(t.Context(), tiny(t))
@@ -174,6 +175,7 @@ func TestReducing(t *testing.T) {
 }
 
 func TestNeighbour(t *testing.T) {
+	testenv.Lengthy(t)
 	testenv.Unraced(t, testenv.Sizes)
 
 	l := tiny(t)
@@ -233,6 +235,8 @@ func TestClaimers(t *testing.T) {
 }
 
 func TestIdle(t *testing.T) {
+	testenv.Lengthy(t)
+
 	i, err := figures.MeasureIdle(t.Context(), tiny(t))
 	if err != nil {
 		t.Fatal(err)
@@ -244,6 +248,7 @@ func TestIdle(t *testing.T) {
 }
 
 func TestModels(t *testing.T) {
+	testenv.Lengthy(t)
 	testenv.Unraced(t, testenv.Sizes)
 
 	m, err := figures.MeasureModels(t.Context(), tiny(t))
