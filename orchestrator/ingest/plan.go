@@ -12,26 +12,21 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/internal/plan"
 	"github.com/coditect/mapreduce/internal/text/pack"
-	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 // PlanJob goes through the documents as a submission does, cuts them into the very
 // units that a run would have, and keeps of each unit its name and size.
 func (c *Config) PlanJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Plan, error) {
-	spec, err := c.Rules.Complete(q.Spec)
+	completed, err := c.Rules.Complete(q.Spec)
 	if err != nil {
 		return nil, err
 	}
 
-	graph, err := jobspec.GraphOf(&spec)
-	if err != nil {
-		return nil, err
-	}
-
-	p := &planning{submission: submission{config: c, spec: &spec, graph: graph}, numbers: make(map[mapreduce.DocumentID]int64)}
-	p.count = c.Rules.Counter(&spec)
-	p.cut, p.bundle, p.gather = newCutter(c, &spec, graph), newBundle(graph, &spec, p.count), newGatherer(c, &spec, graph)
+	spec, graph := completed.Spec, completed.Graph
+	p := &planning{submission: submission{config: c, spec: spec, graph: graph}, numbers: make(map[mapreduce.DocumentID]int64)}
+	p.count = c.Rules.Counter(spec)
+	p.cut, p.bundle, p.gather = newCutter(c, spec, graph), newBundle(graph, spec, p.count), newGatherer(c, spec, graph)
 
 	for doc, err := range docs {
 		if err == nil {
@@ -59,7 +54,7 @@ func (c *Config) PlanJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.S
 	if err != nil {
 		return nil, err
 	}
-	dag, err := graph.Build(stage, p.items, c.planRates(&spec))
+	dag, err := graph.Build(stage, p.items, c.planRates(spec))
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +63,7 @@ func (c *Config) PlanJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.S
 		return nil, err
 	}
 
-	advice := append(c.Rules.Warnings(&spec), graph.Pipeline().AdviceFor(p.publication.Documents-p.publication.Skipped)...)
+	advice := append(c.Rules.Warnings(completed), graph.Pipeline().AdviceFor(p.publication.Documents-p.publication.Skipped)...)
 	for _, text := range advice {
 		dag.Warnings = append(dag.Warnings, plan.Warning{Kind: plan.Advised, Text: text})
 	}

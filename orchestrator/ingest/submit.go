@@ -110,7 +110,7 @@ func (in *Intake) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, docs it
 		}
 	}
 
-	spec, err := in.config.Rules.Complete(spec)
+	completed, err := in.config.Rules.Complete(spec)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (in *Intake) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, docs it
 		}
 	}
 
-	staged, accepted, err := in.ingestJob(ctx, &spec, docs)
+	staged, accepted, err := in.ingestJob(ctx, completed, docs)
 	// Another submission of the same request may have made the job before.
 	if staged != "" && (err != nil || accepted.New == nil) {
 		in.abandonJob(ctx, staged)
@@ -188,28 +188,27 @@ func (in *Intake) abandonLeft(ctx context.Context) {
 
 // ingestJob stages a job and makes it visible. It returns the id under which the job is
 // staged, which is "" as long as nothing is stored, and what became of it.
-func (in *Intake) ingestJob(ctx context.Context, spec *mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (staged mapreduce.JobID, accepted *Accepted, err error) {
-	compiled, err := in.specs.Compile(spec)
-	if err != nil {
-		return "", nil, err
-	}
-
+func (in *Intake) ingestJob(ctx context.Context, completed *jobspec.Completed, docs iter.Seq2[*mapreduce.Document, error]) (staged mapreduce.JobID, accepted *Accepted, err error) {
+	spec := completed.Spec
 	if in.jobs.RuleOf(spec.Tenant).Quota.TokensPerDay > 0 && spec.Budget == 0 && in.config.Rules.Provider(spec.Provider).Models {
 		return "", nil, errs.Field("budget", "is missing: tenant %q has a quota of tokens a day, of which each job that asks a model takes its budget", spec.Tenant)
 	}
 
 	s := &submission{
-		intake: in, config: in.config, spec: spec, graph: compiled.Graph, begun: time.Now(),
+		intake: in, config: in.config, spec: spec, graph: completed.Graph, begun: time.Now(),
 		publication: lifecycle.Publication{Spec: spec, Shards: int64(in.config.Shards)},
 	}
 
 	staging, giveUp := context.WithCancel(ctx)
-	err = in.supervisor.ContainPanic(ctx, "taking a submission", func() error { return s.stageAll(staging, docs) }, "tenant", spec.Tenant)
+	err = in.supervisor.ContainPanic(ctx, "taking a submission", func() error {
+		s.publication.Warnings = in.config.Rules.Warnings(completed)
+		return s.stageAll(staging, docs)
+	}, "tenant", spec.Tenant)
 	giveUp()          // if that failed, a part may be being stored
 	_ = s.awaitPart() // err says why that is given up
 
 	if err == nil {
-		accepted, err = s.publish(ctx, compiled)
+		accepted, err = s.publish(ctx, in.specs.Compile(spec, completed.Graph))
 	}
 
 	return s.id, accepted, err
@@ -219,7 +218,6 @@ func (in *Intake) ingestJob(ctx context.Context, spec *mapreduce.JobSpec, docs i
 func (s *submission) stageAll(ctx context.Context, docs iter.Seq2[*mapreduce.Document, error]) error {
 	in, spec, graph := s.intake, s.spec, s.graph
 	s.count = in.config.Rules.Counter(spec)
-	s.publication.Warnings = in.config.Rules.Warnings(spec)
 
 	if s.count.IsEstimate() {
 		s.publication.Warnings = append(s.publication.Warnings, plan.Warning{Kind: plan.GuessedSize}.String())

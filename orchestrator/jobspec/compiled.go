@@ -15,14 +15,9 @@ type Compiled struct {
 	Schemas []*schema.Schema // by stage; nil of one that makes no records
 }
 
-// Compile compiles a job. Its spec was checked when it was submitted. Jobs at hand whose
-// schemas are equal share what these come to.
-func (f *Finder) Compile(spec *mapreduce.JobSpec) (*Compiled, error) {
-	graph, err := GraphOf(spec)
-	if err != nil {
-		return nil, err
-	}
-
+// Compile compiles a job with the graph of its pipeline. Jobs at hand whose schemas are equal
+// share what these come to.
+func (f *Finder) Compile(spec *mapreduce.JobSpec, graph *plan.Graph) *Compiled {
 	stages := graph.Pipeline().Stages
 	c := &Compiled{Spec: spec, Graph: graph, Schemas: make([]*schema.Schema, len(stages))}
 	for i, stage := range stages {
@@ -35,11 +30,12 @@ func (f *Finder) Compile(spec *mapreduce.JobSpec) (*Compiled, error) {
 			text = stage.Output.Schema
 		}
 
+		var err error
 		if c.Schemas[i], err = f.schemas.parse(text); err != nil {
 			c.Schemas[i] = new(schema.Schema) // no record fits it, and workers say what is wrong with it
 		}
 	}
-	return c, nil
+	return c
 }
 
 // DirectUnit returns the id of the unit that takes all documents, if the pipeline may

@@ -42,11 +42,11 @@ func (f *Finder) Compiled(id mapreduce.JobID, spec *mapreduce.JobSpec) (*Compile
 	if c := f.kept(id); c != nil {
 		return c, nil
 	}
-	c, err := f.Compile(spec)
+	graph, err := graphOf(spec)
 	if err != nil {
 		return nil, errs.New(errs.DataLoss, "pipeline of job %s: %v", id, err)
 	}
-	return c, nil
+	return f.Compile(spec, graph), nil
 }
 
 // PipelineOf returns the pipeline of a job.

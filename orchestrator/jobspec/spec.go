@@ -53,11 +53,34 @@ func withDefaults(s mapreduce.JobSpec) mapreduce.JobSpec {
 	s.BreakerThreshold = cmp.Or(s.BreakerThreshold, mapreduce.DefaultBreakerThreshold)
 	s.BreakerTimeout = cmp.Or(s.BreakerTimeout, mapreduce.DefaultBreakerTimeout)
 	s.CheckpointInterval = cmp.Or(s.CheckpointInterval, mapreduce.DefaultCheckpointInterval)
-
-	if g, err := GraphOf(&s); err == nil { // else checkSpec says so
-		defaultTree(&s, g.Tree().Strategy())
-	}
 	return s
+}
+
+// A draft is a spec with the defaults of what a client left open, and its pipeline, which is
+// parsed once.
+type draft struct {
+	spec     mapreduce.JobSpec
+	pipeline *pipeline.Pipeline
+	warnings []string // of what the run sets wrongly
+	err      error    // why there is no pipeline; checkSpec says so
+}
+
+func newDraft(s mapreduce.JobSpec) *draft {
+	d := &draft{spec: withDefaults(s)}
+	if d.pipeline, d.warnings, d.err = boundPipeline(&d.spec); d.err != nil {
+		return d
+	}
+
+	// The strategy of the tree decides which of its fields have defaults.
+	if g, err := d.graph(); err == nil { // else checkSpec says so
+		defaultTree(&d.spec, g.Tree().Strategy())
+	}
+	return d
+}
+
+// graph returns the graph of the pipeline, as the spec sets its tree now.
+func (d *draft) graph() (*plan.Graph, error) {
+	return plan.NewGraph(d.pipeline, plan.ConfigOf(&d.spec))
 }
 
 // defaultTree sets the fields that a strategy leaves open, so that the tree stays the
@@ -81,22 +104,30 @@ func defaultTree(s *mapreduce.JobSpec, strategy plan.Strategy) {
 
 // CheckOpen returns what would be refused of a spec, whatever the documents are, as
 // far as its client has filled it in.
-func (r *Rules) CheckOpen(s mapreduce.JobSpec) error {
-	s = withDefaults(s)
-	return r.checkSpec(&s)
+func (r *Rules) CheckOpen(s mapreduce.JobSpec) error { return r.checkSpec(newDraft(s)) }
+
+// A Completed is a spec that can be carried out with all that its client left open, as every
+// node and worker is to see it, and the graph of its pipeline.
+type Completed struct {
+	Spec     *mapreduce.JobSpec
+	Graph    *plan.Graph
+	warnings []string // of what the run sets wrongly
 }
 
-// Complete returns a spec that can be carried out with all that its client left
-// open, as every node and worker is to see it; or an error that names the field.
-// The same spec is planned as is run.
-func (r *Rules) Complete(s mapreduce.JobSpec) (mapreduce.JobSpec, error) {
-	s = withDefaults(s)
-	if err := r.checkSpec(&s); err != nil {
-		return s, err
+// Complete fills in what the client of a spec left open, or returns an error that names the
+// field. The same spec is planned as is run.
+func (r *Rules) Complete(s mapreduce.JobSpec) (*Completed, error) {
+	d := newDraft(s)
+	if err := r.checkSpec(d); err != nil {
+		return nil, err
 	}
-	r.takeOff(&s)
-	_, err := GraphOf(&s)
-	return s, err
+
+	r.takeOff(&d.spec)
+	graph, err := d.graph()
+	if err != nil {
+		return nil, err
+	}
+	return &Completed{Spec: &d.spec, Graph: graph, warnings: d.warnings}, nil
 }
 
 // takeOff fills in what calls take of the budget of their reduces beside what they
@@ -140,20 +171,17 @@ func boundPipeline(s *mapreduce.JobSpec) (p *pipeline.Pipeline, warnings []strin
 
 // Warnings returns what the owner of a job should know of what the job asks for: values
 // that cannot be used, in place of which defaults are, and what workers do otherwise.
-func (r *Rules) Warnings(s *mapreduce.JobSpec) []string {
-	_, warnings, err := boundPipeline(s)
-	if err != nil {
-		return nil // the job is refused
-	}
-	if r.Advise != nil && s.Replay == "" { // which asks no model
-		warnings = append(warnings, r.Advise(s)...)
+func (r *Rules) Warnings(c *Completed) []string {
+	warnings := slices.Clone(c.warnings)
+	if r.Advise != nil && c.Spec.Replay == "" { // which asks no model
+		warnings = append(warnings, r.Advise(c.Spec)...)
 	}
 	return warnings
 }
 
-// GraphOf returns the graph of a job's pipeline. A job that asks for no tree gets
+// graphOf returns the graph of the pipeline of a job whose spec was completed. A job that asks for no tree gets
 // ADR-028's batches.
-func GraphOf(s *mapreduce.JobSpec) (*plan.Graph, error) {
+func graphOf(s *mapreduce.JobSpec) (*plan.Graph, error) {
 	p, err := pipelineOf(s)
 	if err != nil {
 		return nil, err
@@ -256,10 +284,10 @@ func (r *Rules) checkStages(p *pipeline.Pipeline, s *mapreduce.JobSpec) error {
 
 // checkPipeline refuses a pipeline that cannot be carried out, or that lacks what
 // the run should give it, naming the field and the rule.
-func (r *Rules) checkPipeline(s *mapreduce.JobSpec) error {
-	p, err := pipelineOf(s)
-	if err != nil {
-		return err
+func (r *Rules) checkPipeline(d *draft) error {
+	p, s := d.pipeline, &d.spec
+	if d.err != nil {
+		return d.err
 	}
 
 	if p.Name != s.Pipeline {
@@ -292,7 +320,8 @@ const (
 )
 
 // checkSpec refuses a spec that cannot be carried out, naming the field.
-func (r *Rules) checkSpec(s *mapreduce.JobSpec) error {
+func (r *Rules) checkSpec(d *draft) error {
+	s := &d.spec
 	if err := s.SpreadModels(); err != nil {
 		return err
 	}
@@ -307,10 +336,8 @@ func (r *Rules) checkSpec(s *mapreduce.JobSpec) error {
 		}
 	}
 
-	if len(s.Definition) == 0 {
-		if _, err := pipeline.Preset(s.Pipeline); err != nil {
-			return err
-		}
+	if len(s.Definition) == 0 && d.err != nil {
+		return d.err // there is no such preset
 	}
 
 	for _, f := range []struct {
@@ -344,13 +371,13 @@ func (r *Rules) checkSpec(s *mapreduce.JobSpec) error {
 		}
 	}
 
-	if err := r.checkPipeline(s); err != nil {
+	if err := r.checkPipeline(d); err != nil {
 		return err
 	}
 	if _, err := token.Named(s.Estimator, nil); err != nil {
 		return errs.Field("estimator", "%s", err)
 	}
-	if _, err := GraphOf(s); err != nil {
+	if _, err := d.graph(); err != nil {
 		return err
 	}
 
