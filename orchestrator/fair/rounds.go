@@ -13,6 +13,14 @@ type Item interface {
 	// Tenant and Priority must not change while the item is in the rounds.
 	Tenant() mapreduce.TenantID
 	Priority() int
+	// Place returns where the item keeps its place, which is of one Rounds only.
+	Place() *Place
+}
+
+// A Place is where an item is in its rounds. The zero value is that of one which is not there.
+type Place struct {
+	queued  bool // it waits for its turn
+	starved bool // it waits for a place
 }
 
 // Rounds decide whose turn it is, by round robin on two levels: tenants first, then the items
@@ -22,9 +30,7 @@ type Item interface {
 // empty.
 type Rounds[T Item] struct {
 	tenants []*round[T] // in round-robin order
-	queued  map[T]bool
-	starved Queue[T] // that found no place when they were visited
-	waiting map[T]bool
+	starved Queue[T]    // that found no place when they were visited
 }
 
 // A round is a tenant's part of the rounds.
@@ -38,10 +44,10 @@ const quantum = 32
 
 // Add puts an item into the rounds unless it is there.
 func (r *Rounds[T]) Add(item T) {
-	if r.queued[item] {
+	if item.Place().queued {
 		return
 	}
-	r.queue(item)
+	item.Place().queued = true
 
 	s := r.roundOf(item.Tenant())
 	if s == nil {
@@ -61,7 +67,7 @@ func (r *Rounds[T]) Add(item T) {
 // tenant next of all.
 func (r *Rounds[T]) AddFirst(item T) {
 	r.Remove(item)
-	r.queue(item)
+	item.Place().queued = true
 
 	s := r.roundOf(item.Tenant())
 	if s == nil {
@@ -78,22 +84,12 @@ func (r *Rounds[T]) AddFirst(item T) {
 	s.items = slices.Insert(s.items, at, item)
 }
 
-func (r *Rounds[T]) queue(item T) {
-	if r.queued == nil {
-		r.queued = make(map[T]bool)
-	}
-	r.queued[item] = true
-}
-
 // AddStarved has an item wait for a place, behind those of its tenant that wait already.
 func (r *Rounds[T]) AddStarved(item T) {
-	if r.waiting[item] {
+	if item.Place().starved {
 		return
 	}
-	if r.waiting == nil {
-		r.waiting = make(map[T]bool)
-	}
-	r.waiting[item] = true
+	item.Place().starved = true
 	r.starved.Add(item.Tenant(), item)
 }
 
@@ -131,9 +127,9 @@ func (r *Rounds[T]) RequeueStarved(load func(mapreduce.TenantID) int, look func(
 
 		switch look(item) {
 		case Forgets:
-			delete(r.waiting, item)
+			item.Place().starved = false
 		case Goes:
-			delete(r.waiting, item)
+			item.Place().starved = false
 			r.AddFirst(item)
 			return
 		default:
@@ -160,7 +156,7 @@ func (r *Rounds[T]) Next() (item T, ok bool) {
 
 	s := r.tenants[0]
 	item = s.items[0]
-	delete(r.queued, item)
+	item.Place().queued = false
 	clear(s.items[:1])
 	s.items = s.items[1:] // there may be thousands
 
@@ -179,10 +175,10 @@ func (r *Rounds[T]) IsContended() bool { return r.HasWaiting() || r.starved.HasI
 
 // Remove takes an item out of the rounds, unless it waits for a place beside them.
 func (r *Rounds[T]) Remove(item T) {
-	if !r.queued[item] {
+	if !item.Place().queued {
 		return
 	}
-	delete(r.queued, item)
+	item.Place().queued = false
 
 	for i, s := range r.tenants {
 		if at := slices.Index(s.items, item); at >= 0 {

@@ -26,6 +26,7 @@ func TestJobsThatNobodyCanRunKeepNoOthersWaiting(t *testing.T) {
 		j := &Job{
 			ID: mapreduce.JobID(id), tenant: tenant, spec: new(mapreduce.JobSpec), running: true,
 		}
+		j.setWants()
 		j.grant.Begin(4)
 		j.queue.Open(1, 1, make([]records.Candidate, 1))
 		s.jobs.byID[j.ID] = j
@@ -54,6 +55,7 @@ func TestAJobClaimsBeforeItReadsWhileOthersWait(t *testing.T) {
 			j := &Job{
 				ID: mapreduce.JobID(id), tenant: "t", spec: new(mapreduce.JobSpec), running: true,
 			}
+			j.setWants()
 			j.grant.Begin(4)
 			j.queue.PutBack(make([]records.Candidate, 1))
 			s.jobs.byID[j.ID] = j

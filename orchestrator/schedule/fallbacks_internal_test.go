@@ -52,8 +52,7 @@ func TestABreakerHoldsBackNoUnitThatHasAnotherModel(t *testing.T) {
 		if got := s.Models.modelRoom(c.job) > 0; got != c.room {
 			t.Errorf("%s: room %v, want %v", name, got, c.room)
 		}
-		wants := c.job.wants()
-		if got := session.CanRun(&wants, now); got != c.room {
+		if got := session.CanRun(&c.job.wants, now); got != c.room {
 			t.Errorf("%s: a worker may have units: %v, want %v", name, got, c.room)
 		}
 		if got := s.Models.modelUnanswered(c.job, now); got == c.room {

@@ -55,8 +55,7 @@ func (g *Grants) fillGrantRequest(j *Job, ask *nodes.GrantRequest) bool {
 	}
 
 	ask.Parallelism = int64(j.spec.Parallelism)
-	wants := j.wants()
-	want := min(ask.Parallelism, g.sched.workers.Capacity(&wants, g.sched.now()), g.sched.Models.mayHold(j))
+	want := min(ask.Parallelism, g.sched.workers.Capacity(&j.wants, g.sched.now()), g.sched.Models.mayHold(j))
 	return j.grant.Fill(ask, want, int64(j.held), j.spec.Budget > 0)
 }
 
@@ -117,8 +116,7 @@ func (g *Grants) TakeReleasable(id mapreduce.JobID) bool {
 	}
 
 	needed := j.spec.Budget == 0 || !j.queue.IsEmpty() && j.grant.MayStart() && g.sched.Models.mayHold(j) > 0
-	wants := j.wants()
-	if needed && g.sched.workers.HasUsable(&wants, g.sched.now()) {
+	if needed && g.sched.workers.HasUsable(&j.wants, g.sched.now()) {
 		return false
 	}
 

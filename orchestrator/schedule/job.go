@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/fair"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/schedule/view"
 	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
@@ -38,6 +39,8 @@ type Job struct {
 	turns    turnState
 	progress progressMark
 	priming  prefixPriming
+	place    fair.Place
+	wants    workers.Wants // what its units need of a worker, once its spec is known
 
 	// Reserving is held while what runs reserves more: at once, only one would commit.
 	Reserving chan struct{}
@@ -51,6 +54,9 @@ func (j *Job) Tenant() mapreduce.TenantID { return j.tenant }
 // Priority implements fair.Item.
 func (j *Job) Priority() int { return j.priority }
 
+// Place implements fair.Item.
+func (j *Job) Place() *fair.Place { return &j.place }
+
 // isStarved reports whether j has units that nothing but slots keeps from running.
 func (j *Job) isStarved() bool {
 	return j.running && !j.assembles && !j.grant.IsClaiming() && !j.isFailing() && j.queue.MayHaveUnits()
@@ -62,11 +68,10 @@ func (j *Job) isIdle() bool { return j.held == 0 && j.turns.isIdle() }
 // isFailing reports whether j is about to be failed.
 func (j *Job) isFailing() bool { return j.failing != 0 && j.failing == j.epoch }
 
-// wants returns what units of j, which may run, need of a worker.
-func (j *Job) wants() workers.Wants {
-	wants := jobWants(j.ID, j.tenant, j.spec, j.models, j.needs)
-	wants.Nothing = j.assembles
-	return wants
+// setWants enters what units of j need of a worker, once its spec was set.
+func (j *Job) setWants() {
+	j.wants = jobWants(j.ID, j.tenant, j.spec, j.models, j.needs)
+	j.wants.Nothing = j.assembles
 }
 
 // jobWants returns what the units of a job need of a worker.
@@ -106,6 +111,7 @@ func (s *Scheduler) PutJob(id mapreduce.JobID, ctl *records.Control, spec *mapre
 	})
 
 	j.epoch, j.assembles = ctl.Epoch, ctl.AtResult()
+	j.setWants()
 	j.queue.Open(ctl.OpenLevel(), max(1, ctl.Shards), waiting)
 	j.queue.NoteWaiting(s.now())
 	s.Models.lookAgainFor(j)

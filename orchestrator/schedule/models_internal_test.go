@@ -158,8 +158,7 @@ func TestAUnitThatMetAnOpenBreakerTellsOfIt(t *testing.T) {
 	back := mapreduce.Report{Job: "j", Unit: "u", Attempt: 1, Outcome: mapreduce.Returned, Breaker: "p/m", RetryAfter: time.Minute}
 	runs := func(session *workers.Session, want bool, when string) {
 		t.Helper()
-		wants := s.jobs.byID["j"].wants()
-		if got := session.CanRun(&wants, now); got != want {
+		if got := session.CanRun(&s.jobs.byID["j"].wants, now); got != want {
 			t.Errorf("%s, that %s may be given units is %t, want %t", when, session.ID, got, want)
 		}
 	}

@@ -204,8 +204,7 @@ func (s *Scheduler) freeSlots(j *Job) int {
 		return 0
 	}
 
-	wants := j.wants()
-	free, slots, all := s.workers.Reachable(&wants, s.now())
+	free, slots, all := s.workers.Reachable(&j.wants, s.now())
 	if slots == 0 {
 		return 0
 	}
@@ -284,11 +283,10 @@ func (task *Task) takeReports(j *Job) {
 func (s *Scheduler) claimSlots(j *Job, task *Task, room int) {
 	want := min(room, j.turns.size(), j.queue.Len(), s.fairQueue.Allowance(j, room, records.MaxBatch))
 	claim := &queue.Claim{ID: s.newID(), Share: j.share}
-	wants := j.wants()
 	for want > 0 {
-		given := s.workers.SetAside(&wants, want, (*workers.Session).IdleSlots, s.now())
+		given := s.workers.SetAside(&j.wants, want, (*workers.Session).IdleSlots, s.now())
 		if len(given) == 0 {
-			given = s.workers.SetAside(&wants, want, (*workers.Session).FreeUnits, s.now())
+			given = s.workers.SetAside(&j.wants, want, (*workers.Session).FreeUnits, s.now())
 		}
 		if len(given) == 0 {
 			break
@@ -318,7 +316,7 @@ func (s *Scheduler) claimSlots(j *Job, task *Task, room int) {
 		claim.Bounded, claim.Tokens = true, task.tokens
 	}
 
-	_, slots, all := s.workers.Reachable(&wants, s.now())
+	_, slots, all := s.workers.Reachable(&j.wants, s.now())
 	claim.Slots = j.grant.Share(int64(min(j.held, slots)))
 	if j.usesFleetCalls() {
 		claim.Calls = s.calls.Share(min(s.jobs.calling, int64(all)))

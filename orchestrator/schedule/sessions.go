@@ -95,7 +95,7 @@ func (s *Sessions) activateFor(session *workers.Session) {
 		if !j.running {
 			continue
 		}
-		if wants := j.wants(); session.CanRun(&wants, session.Seen()) {
+		if session.CanRun(&j.wants, session.Seen()) {
 			s.sched.fairQueue.Add(j)
 		}
 	}

@@ -93,8 +93,7 @@ func (s *Scheduler) StuckReason(id mapreduce.JobID, d time.Duration, now time.Ti
 		return 0, false, ""
 	}
 
-	wants := j.wants()
-	if s.workers.Len() == 0 || !s.Models.modelUnanswered(j, now) && (j.held > 0 || s.workers.HasUsable(&wants, s.now())) {
+	if s.workers.Len() == 0 || !s.Models.modelUnanswered(j, now) && (j.held > 0 || s.workers.HasUsable(&j.wants, s.now())) {
 		j.progress.noteFree()
 		return j.epoch, false, ""
 	}
