@@ -35,6 +35,7 @@ func largeLetters(n, senders, size int) (map[string]string, []string) {
 // one output may be. Records for which a reduce has no room go on as names, and
 // the result is the same.
 func TestMergedRecordsLargerThanAnOutput(t *testing.T) {
+	testenv.Lengthy(t)
 	testenv.Unraced(t, testenv.Sizes)
 	testenv.SlowOnFDB(t)
 

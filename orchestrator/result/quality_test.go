@@ -101,6 +101,7 @@ func joined(t *testing.T, numbered bool) (source string, docs map[string]string,
 // TestChunkingKeepsReceipts: receipts joined twenty to a document are found as well
 // in chunks that are smaller than most of them as in whole documents.
 func TestChunkingKeepsReceipts(t *testing.T) {
+	testenv.Lengthy(t)
 	testenv.Unraced(t, testenv.Sizes)
 	testenv.SlowOnFDB(t)
 

@@ -43,6 +43,10 @@ func TestTheFleetKeepsToWhatIsConfigured(t *testing.T) {
 		"at once": {&vendor{most: 7}, orchestrator.ModelLimits{Calls: 7}, (units + 6) / 7 * 500 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name != "more than are told" && name != "at once" {
+				testenv.Lengthy(t)
+			}
+
 			enginetest.Virtually(t, func(t *testing.T) {
 				c, v := enginetest.NewCluster(t), tt.vendor
 				v.latency = 500 * time.Millisecond
