@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode"
 
 	"golang.org/x/text/language"
 
@@ -15,10 +14,9 @@ import (
 
 // A hintReader reads the hints of a schema.
 type hintReader struct {
-	*views
-	hinted       map[*node]bool   // the hints that were read
-	instructions int              // of the patterns so far
-	derived      map[string]*node // by name of the property
+	*placeReader
+	hinted  map[*node]bool   // the hints that were read
+	derived map[string]*node // by name of the property
 }
 
 // strayHints refuses hints at places where nothing reads them: a hint that is
@@ -461,38 +459,6 @@ func (p *Property) isComposite() bool {
 	default:
 		return false
 	}
-}
-
-// readPhrases reads a list of phrases, or a single one.
-func (r *hintReader) readPhrases(n *node, path string) []string {
-	if n.kind == nodeString {
-		return r.appendPhrase(nil, n, path)
-	}
-
-	if n.kind != nodeList || len(n.items) == 0 {
-		r.recordFault(n, path, "must be a list of phrases")
-		return nil
-	}
-
-	var list []string
-	for i, item := range n.items {
-		list = r.appendPhrase(list, item, fmt.Sprintf("%s[%d]", path, i))
-	}
-
-	return list
-}
-
-func (r *hintReader) appendPhrase(list []string, n *node, path string) []string {
-	text := n.text
-	switch {
-	case n.kind != nodeString && n.kind != nodeNumber:
-		r.recordFault(n, path, "must be a phrase, not %s", n.kind)
-		return list
-	case !strings.ContainsFunc(text, func(c rune) bool { return unicode.IsLetter(c) || unicode.IsDigit(c) }):
-		r.recordFault(n, path, "a phrase must hold a letter or a digit")
-		return list
-	}
-	return append(list, text)
 }
 
 // readValues reads the canonical values and their phrases, in the order of the file.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/coditect/mapreduce/api/schema/pattern"
 )
@@ -16,8 +17,15 @@ func (p *Property) element() *Property {
 	return p
 }
 
+// A placeReader reads the hints that say where values stand: texts around them, patterns, lines
+// and parts of a document.
+type placeReader struct {
+	*views
+	instructions int // of the patterns so far
+}
+
 // readTexts reads a text or a list of texts.
-func (r *hintReader) readTexts(n *node, path string) []string {
+func (r *placeReader) readTexts(n *node, path string) []string {
 	items := []*node{n}
 	if n.kind == nodeList {
 		items = n.items
@@ -41,7 +49,7 @@ func (r *hintReader) readTexts(n *node, path string) []string {
 
 // readPatterns reads a regular expression, or several in order of preference. Lines
 // are matched as in a text editor: ^ and $ stand for their ends.
-func (r *hintReader) readPatterns(n *node, path string, p *Property) []string {
+func (r *placeReader) readPatterns(n *node, path string, p *Property) []string {
 	items := []*node{n}
 	if n.kind == nodeList && len(n.items) > 0 {
 		items = n.items
@@ -81,7 +89,7 @@ func (r *hintReader) readPatterns(n *node, path string, p *Property) []string {
 // maxInstructions bounds the compiled patterns of a schema together.
 const maxInstructions = 50_000
 
-func (r *hintReader) countInstructions(n *node, path string, more int) {
+func (r *placeReader) countInstructions(n *node, path string, more int) {
 	if r.instructions <= maxInstructions && r.instructions+more > maxInstructions {
 		r.recordFault(n, path, "the patterns of the schema are together too large: more than %d instructions", maxInstructions)
 	}
@@ -90,10 +98,10 @@ func (r *hintReader) countInstructions(n *node, path string, more int) {
 
 // readLines reads a range of lines: [from, to), [from] (to the end) or a single
 // number.
-func (r *hintReader) readLines(n *node, path string) *Lines { return r.readRange(n, path, "line") }
+func (r *placeReader) readLines(n *node, path string) *Lines { return r.readRange(n, path, "line") }
 
 // readRange reads a range of lines or characters.
-func (r *hintReader) readRange(n *node, path, what string) *Lines {
+func (r *placeReader) readRange(n *node, path, what string) *Lines {
 	items := n.items
 	if n.kind != nodeList {
 		items = []*node{n}
@@ -134,7 +142,7 @@ func (r *hintReader) readRange(n *node, path, what string) *Lines {
 }
 
 // readWithin reads the part of a document to look in.
-func (r *hintReader) readWithin(n *node, path string) *Within {
+func (r *placeReader) readWithin(n *node, path string) *Within {
 	if n.kind != nodeMap || len(n.keys) == 0 {
 		r.recordFault(n, path, "must be a mapping of section, chars, column or row")
 		return nil
@@ -160,7 +168,7 @@ func (r *hintReader) readWithin(n *node, path string) *Within {
 }
 
 // readBetween reads the two anchors of a value.
-func (r *hintReader) readBetween(n *node, path string, h *Hints) {
+func (r *placeReader) readBetween(n *node, path string, h *Hints) {
 	if n.kind != nodeList || len(n.items) != 2 {
 		r.recordFault(n, path, "must be [text in front, text behind]; each may be a list")
 		return
@@ -173,7 +181,7 @@ func (r *hintReader) readBetween(n *node, path string, h *Hints) {
 const maxReplacement = 1000
 
 // readReplace reads what is replaced by what, in the order of the file.
-func (r *hintReader) readReplace(n *node, path string) []Replacement {
+func (r *placeReader) readReplace(n *node, path string) []Replacement {
 	if n.kind != nodeMap || len(n.keys) == 0 {
 		r.recordFault(n, path, "must map each regular expression to the text that replaces it")
 		return nil
@@ -202,7 +210,7 @@ func (r *hintReader) readReplace(n *node, path string) []Replacement {
 }
 
 // readYes reads a hint that is either on or off.
-func (r *hintReader) readYes(n *node, path string) bool {
+func (r *placeReader) readYes(n *node, path string) bool {
 	if n.kind != nodeBool {
 		r.recordFault(n, path, "must be true or false, not %s", n.kind)
 	}
@@ -210,7 +218,7 @@ func (r *hintReader) readYes(n *node, path string) bool {
 }
 
 // checkPlaces refuses hints that contradict each other.
-func (r *hintReader) checkPlaces(n *node, path string) {
+func (r *placeReader) checkPlaces(n *node, path string) {
 	both := func(a, b string) {
 		if n.get(a) != nil && n.get(b) != nil {
 			r.recordFault(n.get(b), joinPath(path, b), "%s is given as well; give one of them", a)
@@ -219,4 +227,36 @@ func (r *hintReader) checkPlaces(n *node, path string) {
 	both("between", "after")
 	both("between", "before")
 	both("lines", "within")
+}
+
+// readPhrases reads a list of phrases, or a single one.
+func (r *placeReader) readPhrases(n *node, path string) []string {
+	if n.kind == nodeString {
+		return r.appendPhrase(nil, n, path)
+	}
+
+	if n.kind != nodeList || len(n.items) == 0 {
+		r.recordFault(n, path, "must be a list of phrases")
+		return nil
+	}
+
+	var list []string
+	for i, item := range n.items {
+		list = r.appendPhrase(list, item, fmt.Sprintf("%s[%d]", path, i))
+	}
+
+	return list
+}
+
+func (r *placeReader) appendPhrase(list []string, n *node, path string) []string {
+	text := n.text
+	switch {
+	case n.kind != nodeString && n.kind != nodeNumber:
+		r.recordFault(n, path, "must be a phrase, not %s", n.kind)
+		return list
+	case !strings.ContainsFunc(text, func(c rune) bool { return unicode.IsLetter(c) || unicode.IsDigit(c) }):
+		r.recordFault(n, path, "a phrase must hold a letter or a digit")
+		return list
+	}
+	return append(list, text)
 }

@@ -26,7 +26,7 @@ func ParseIn(locale, file string, data []byte) (*Schema, error) {
 	}
 
 	all := newViews(found, root)
-	r := &shaper{views: all, hints: &hintReader{views: all, hinted: map[*node]bool{}}}
+	r := &shaper{views: all, hints: &hintReader{placeReader: &placeReader{views: all}, hinted: map[*node]bool{}}}
 	s := r.readSchema()
 
 	// The work is bounded in looks, as short schemas may refer to each other very often.

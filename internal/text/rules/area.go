@@ -337,19 +337,19 @@ func (s *search) nearPart(a area) form.Span {
 
 // endOfNextLine returns where the line after that of byte i ends, blank ones not
 // counted.
-func (d *document) endOfNextLine(i int) int {
-	if len(d.lines) == 0 {
+func (t *linedText) endOfNextLine(i int) int {
+	if len(t.lines) == 0 {
 		return i
 	}
 
-	line := d.lineAt(i)
-	for line+1 < len(d.lines) {
+	line := t.lineAt(i)
+	for line+1 < len(t.lines) {
 		line++
-		if strings.TrimSpace(d.text[d.lines[line].Start:d.lines[line].End]) != "" {
+		if strings.TrimSpace(t.text[t.lines[line].Start:t.lines[line].End]) != "" {
 			break
 		}
 	}
-	return d.lines[line].End
+	return t.lines[line].End
 }
 
 // addTextOf adds the text of an area as a candidate: all of it between two anchors,

@@ -46,8 +46,8 @@ func (s *search) bondBefore(m mark) bond {
 }
 
 // inBars reports whether a label stands in a row of a table between bars.
-func (d *document) inBars(m mark) bool {
-	return strings.HasPrefix(strings.TrimSpace(d.lineText(d.lineAt(m.Start))), "|")
+func (t *linedText) inBars(m mark) bool {
+	return strings.HasPrefix(strings.TrimSpace(t.lineText(t.lineAt(m.Start))), "|")
 }
 
 // passOver notes that a label is a part of another one.
@@ -62,10 +62,10 @@ func (s *search) passOver(m mark) {
 
 // beginOfCell returns where the cell begins that byte at stands in: behind a tab, a bar, a
 // gap or the beginning of the line.
-func (d *document) beginOfCell(at int) int {
-	line := d.lines[d.lineAt(at)]
+func (t *linedText) beginOfCell(at int) int {
+	line := t.lines[t.lineAt(at)]
 	start := max(line.Start, at-nearBytes)
-	before := d.text[start:at]
+	before := t.text[start:at]
 	cut := max(strings.LastIndexAny(before, "\t|"), strings.LastIndex(before, "  ")+1)
 	return start + max(cut, 0)
 }

@@ -68,18 +68,18 @@ func (s *search) isRepeated(m mark) bool {
 // list of names and values.
 func (d *document) isEntry(m mark) bool { return d.beginsLine(m) && d.labelDelimiter(m) == ':' }
 
-func (d *document) beginsLine(m mark) bool {
-	before := d.text[d.lines[d.lineAt(m.Start)].Start:m.Start]
+func (t *linedText) beginsLine(m mark) bool {
+	before := t.text[t.lines[t.lineAt(m.Start)].Start:m.Start]
 	return len(before) <= nearBytes && strings.TrimSpace(before) == ""
 }
 
 // labelDelimiter returns the sign that sets a label off from its value: a colon
 // or the like, a tab or several spaces, the end of the line; 0 if there is none.
-func (d *document) labelDelimiter(m mark) byte {
-	line := d.lines[d.lineAt(m.Start)]
+func (t *linedText) labelDelimiter(m mark) byte {
+	line := t.lines[t.lineAt(m.Start)]
 	r := form.NewSpan(m.End, min(max(m.End, line.End), m.End+nearBytes))
-	rest := d.text[r.Start:r.End]
-	after := d.text[r.Start:skipSeparators(d.text, r).Start]
+	rest := t.text[r.Start:r.End]
+	after := t.text[r.Start:skipSeparators(t.text, r).Start]
 
 	switch {
 	case strings.TrimSpace(rest) == "":
@@ -95,9 +95,9 @@ func (d *document) labelDelimiter(m mark) byte {
 
 // followsWord reports whether a plain word stands right before a label, so that
 // the two may mean something else together: TAX INCLUDED IN TOTAL.
-func (d *document) followsWord(m mark) bool {
-	line := d.lines[d.lineAt(m.Start)]
-	before := d.text[line.Start:m.Start]
+func (t *linedText) followsWord(m mark) bool {
+	line := t.lines[t.lineAt(m.Start)]
+	before := t.text[line.Start:m.Start]
 	word := strings.TrimRight(before, " ")
 	if len(before)-len(word) != 1 || word == "" {
 		return false
@@ -205,9 +205,9 @@ func (s *search) addTextBelow(m mark) {
 
 // withinCell returns the part of r up to the end of the cell in which it begins, if its line
 // is a row of a table that begins with a bar.
-func (d *document) withinCell(r form.Span) form.Span {
-	if strings.HasPrefix(strings.TrimSpace(d.lineText(d.lineAt(r.Start))), "|") {
-		if end := strings.IndexByte(d.text[r.Start:r.End], '|'); end >= 0 {
+func (t *linedText) withinCell(r form.Span) form.Span {
+	if strings.HasPrefix(strings.TrimSpace(t.lineText(t.lineAt(r.Start))), "|") {
+		if end := strings.IndexByte(t.text[r.Start:r.End], '|'); end >= 0 {
 			r.End = r.Start + end
 		}
 	}

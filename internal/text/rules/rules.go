@@ -236,11 +236,10 @@ type window struct {
 // A document is a text with its lines and the places where labels and
 // phrases stand in it.
 type document struct {
+	linedText
 	fields             []field // of the schema; read only
-	text               string
 	coreStart, coreEnd int
-	first              bool // it begins where its document does
-	lines              []form.Span
+	first              bool               // it begins where its document does
 	labelMarks         [][]mark           // by field, in order of position
 	valueMarks         [][]mark           // by field, in order of position
 	allLabels          []mark             // all labels, in order of position
@@ -285,7 +284,7 @@ func (r *reading) stopped() bool {
 
 func (p *Program) readDocument(u Unit, r *reading) *document {
 	d := &document{
-		fields: p.fields, text: u.Text, coreStart: u.CoreStart, coreEnd: u.CoreEnd, lines: splitLines(u.Text),
+		linedText: linedText{u.Text, splitLines(u.Text)}, fields: p.fields, coreStart: u.CoreStart, coreEnd: u.CoreEnd,
 		labelMarks: make([][]mark, len(p.fields)), valueMarks: make([][]mark, len(p.fields)),
 		entryLabels: make([]bool, len(p.fields)), rowDocuments: make([]*document, len(p.fields)),
 		first: u.First, style: format.CountNumbers(u.Text).Style(), reading: r,
@@ -311,36 +310,6 @@ func (d *document) withoutCore() *document {
 	free := *d
 	free.coreStart, free.coreEnd = 0, len(d.text)+1
 	return &free
-}
-
-// splitLines returns the lines of text without their ends. A newline at the end
-// of the text begins no further line.
-func splitLines(text string) []form.Span {
-	var lines []form.Span
-	start := 0
-	for i := range len(text) {
-		if text[i] == '\n' {
-			lines = append(lines, form.NewSpan(start, i))
-			start = i + 1
-		}
-	}
-
-	if start < len(text) {
-		lines = append(lines, form.NewSpan(start, len(text)))
-	}
-
-	return lines
-}
-
-// lineAt returns the index of the line that holds byte i.
-func (d *document) lineAt(i int) int {
-	n, _ := slices.BinarySearchFunc(d.lines, i, func(l form.Span, i int) int {
-		if l.Start <= i {
-			return -1
-		}
-		return 1
-	})
-	return max(n-1, 0)
 }
 
 // inCore reports whether a match at byte i is this unit's own.

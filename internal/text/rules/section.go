@@ -97,11 +97,11 @@ func (d *document) readHeadings() {
 }
 
 // headingAt reads the heading that line i is or begins with.
-func (d *document) headingAt(i int) (heading, bool) {
-	line := form.Trim(d.text, d.lines[i])
-	text := d.text[line.Start:line.End]
+func (t *linedText) headingAt(i int) (heading, bool) {
+	line := form.Trim(t.text, t.lines[i])
+	text := t.text[line.Start:line.End]
 
-	h := heading{at: d.lines[i].Start, body: d.lines[i].End, title: text}
+	h := heading{at: t.lines[i].Start, body: t.lines[i].End, title: text}
 	if text == "" || !strings.ContainsFunc(text, unicode.IsLetter) {
 		return h, false
 	}
@@ -113,10 +113,10 @@ func (d *document) headingAt(i int) (heading, bool) {
 	}
 
 	if rest, level, ok := cutHeadingNumber(text); ok {
-		return d.numberedHeading(h, i, rest, level)
+		return t.numberedHeading(h, i, rest, level)
 	}
 
-	if len(text) > maxHeading || strings.ContainsAny(text[len(text)-1:], ".,;") || !d.setApart(i) {
+	if len(text) > maxHeading || strings.ContainsAny(text[len(text)-1:], ".,;") || !t.setApart(i) {
 		return h, false
 	}
 
@@ -133,8 +133,8 @@ func (d *document) headingAt(i int) (heading, bool) {
 }
 
 // setApart reports whether line i has a blank line above it, or is the first one.
-func (d *document) setApart(i int) bool {
-	return i == 0 || strings.TrimSpace(d.text[d.lines[i-1].Start:d.lines[i-1].End]) == ""
+func (t *linedText) setApart(i int) bool {
+	return i == 0 || strings.TrimSpace(t.text[t.lines[i-1].Start:t.lines[i-1].End]) == ""
 }
 
 // isTitle reports whether the words of s are capitalised, but for short ones.
@@ -195,15 +195,15 @@ func cutHeadingNumber(text string) (rest string, level int, ok bool) {
 
 // titleBelow adds the title to a heading whose number stands on line i alone: the next line,
 // if it looks like one.
-func (d *document) titleBelow(h heading, i int) heading {
-	if i+1 >= len(d.lines) {
+func (t *linedText) titleBelow(h heading, i int) heading {
+	if i+1 >= len(t.lines) {
 		return h
 	}
-	line := form.Trim(d.text, d.lines[i+1])
-	text := d.text[line.Start:line.End]
+	line := form.Trim(t.text, t.lines[i+1])
+	text := t.text[line.Start:line.End]
 	capitals := text != "" && strings.ToUpper(text) == text && strings.ContainsFunc(text, unicode.IsUpper)
 	if len(text) <= maxHeading && text != "" && !strings.HasSuffix(text, ".") && (capitals || isTitle(text)) {
-		h.title, h.body = text, d.lines[i+1].End
+		h.title, h.body = text, t.lines[i+1].End
 	}
 	return h
 }
@@ -211,14 +211,14 @@ func (d *document) titleBelow(h heading, i int) heading {
 // numberedHeading reads the title behind the number of a heading. If more than a title
 // stands on the line, the title ends with its sentence: "7. Governing Law. This
 // Agreement …".
-func (d *document) numberedHeading(h heading, i int, rest string, level int) (heading, bool) {
+func (t *linedText) numberedHeading(h heading, i int, rest string, level int) (heading, bool) {
 	h.level, h.title = level, rest
 
-	line := form.Trim(d.text, d.lines[i])
+	line := form.Trim(t.text, t.lines[i])
 	first, _ := utf8.DecodeRuneInString(rest)
 
 	if rest == "" {
-		return d.titleBelow(h, i), true
+		return t.titleBelow(h, i), true
 	}
 
 	if !unicode.IsUpper(first) && !unicode.Is(unicode.Lo, first) {
@@ -231,6 +231,6 @@ func (d *document) numberedHeading(h heading, i int, rest string, level int) (he
 		return h, isTitle(h.title) || strings.ToUpper(h.title) == h.title
 	}
 	// A line of text that goes on below is no heading.
-	alone := i+1 >= len(d.lines) || strings.TrimSpace(d.lineText(i+1)) == ""
+	alone := i+1 >= len(t.lines) || strings.TrimSpace(t.lineText(i+1)) == ""
 	return h, len(rest) <= maxHeading && !strings.ContainsAny(rest[len(rest)-1:], ",;") && (alone || isTitle(rest) || strings.ToUpper(rest) == rest)
 }

@@ -121,12 +121,12 @@ func (p *Program) findOccurrences(d *document, i int, r form.Span) []int {
 
 // paragraphStarts returns where paragraphs begin: at lines that are not blank
 // and have none but blank lines right before them.
-func (d *document) paragraphStarts(w window) []int {
+func (t *linedText) paragraphStarts(w window) []int {
 	var starts []int
 	blank := true
-	for i := d.lineAt(w.Start); i < len(d.lines) && d.lines[i].Start < w.End; i++ {
-		start := max(d.lines[i].Start, w.Start)
-		if strings.TrimSpace(d.text[start:d.lines[i].End]) == "" {
+	for i := t.lineAt(w.Start); i < len(t.lines) && t.lines[i].Start < w.End; i++ {
+		start := max(t.lines[i].Start, w.Start)
+		if strings.TrimSpace(t.text[start:t.lines[i].End]) == "" {
 			blank = true
 			continue
 		}
@@ -181,14 +181,14 @@ func (p *Program) occupiedParagraphs(d *document, starts []int, w window) []int 
 
 // lineStarts returns where the lines of anchors begin, or the anchors themselves
 // where one follows another on a line.
-func (d *document) lineStarts(anchors []int, w window) []int {
+func (t *linedText) lineStarts(anchors []int, w window) []int {
 	starts := make([]int, 0, len(anchors))
 	last := -1
 
 	for _, at := range anchors {
-		line := d.lineAt(at)
+		line := t.lineAt(at)
 		if line != last {
-			at = max(d.lines[line].Start, w.Start)
+			at = max(t.lines[line].Start, w.Start)
 		}
 
 		last = line

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/schema/format"
 	"github.com/coditect/mapreduce/internal/text/rules/form"
@@ -76,11 +75,6 @@ func (s *search) stackedRows(t *stack, from int) (rows [][]form.Span) {
 	}
 
 	return rows
-}
-
-// isBlank reports whether line i is there and blank.
-func (d *document) isBlank(i int) bool {
-	return i < len(d.lines) && strings.TrimSpace(d.lineText(i)) == ""
 }
 
 // valuesAt returns the cells of line i, if they are values below the names of a stack.
@@ -246,11 +240,6 @@ func (s *search) under(name form.Span, n int, row []form.Span, style form.Style)
 	}
 	from, to := s.columnOf(name.Start), s.columnOf(name.End)
 	return slices.IndexFunc(row, func(c form.Span) bool { return s.columnOf(c.Start) < to && s.columnOf(c.End) > from })
-}
-
-// columnOf returns the column of a byte on its line, in characters.
-func (d *document) columnOf(at int) int {
-	return utf8.RuneCountInString(d.text[d.lines[d.lineAt(max(at-1, 0))].Start:at])
 }
 
 // cellBelow returns the part of line i that stands below a label. If the label shares its line

@@ -34,15 +34,6 @@ func (d *document) cellsIn(r form.Span, columns, rows []string) []form.Span {
 	return found
 }
 
-// clipLine returns the part of line i that is in r.
-func (d *document) clipLine(i int, r form.Span) form.Span {
-	line := d.lines[i]
-	start := min(max(line.Start, r.Start), line.End)
-	return form.NewSpan(start, max(min(line.End, r.End), start))
-}
-
-func (d *document) lineText(i int) string { return d.text[d.lines[i].Start:d.lines[i].End] }
-
 // isPhrase reports whether s is one of the phrases, perhaps with the mark of a note.
 func isPhrase(s string, phrases []string) bool {
 	folded, bare := foldStrictly(s), foldStrictly(withoutMarks(s))
@@ -264,15 +255,15 @@ func isBlankOrHeading(line string) bool {
 
 // hasRows reports whether nearly all of the first lines below the head have as many
 // cells.
-func (d *document) hasRows(head, cells int, style form.Style) bool {
+func (t *linedText) hasRows(head, cells int, style form.Style) bool {
 	rows, even := 0, 0
-	for i := head + 1; i < len(d.lines) && rows < sampleRows; i++ {
-		if !d.isRow(i) {
+	for i := head + 1; i < len(t.lines) && rows < sampleRows; i++ {
+		if !t.isRow(i) {
 			continue
 		}
 
 		rows++
-		if len(form.Split(d.text, d.lines[i], style)) == cells {
+		if len(form.Split(t.text, t.lines[i], style)) == cells {
 			even++
 		}
 	}
@@ -282,8 +273,8 @@ func (d *document) hasRows(head, cells int, style form.Style) bool {
 
 // isRow reports whether line i is neither blank nor a rule, as stands below the head of a
 // table.
-func (d *document) isRow(i int) bool {
-	line := strings.TrimSpace(d.lineText(i))
+func (t *linedText) isRow(i int) bool {
+	line := strings.TrimSpace(t.lineText(i))
 	return line != "" && !form.IsRule(line)
 }
 
