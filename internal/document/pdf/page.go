@@ -91,7 +91,7 @@ func (p *page) words(lattices []*arrange.Lattice) ([]arrange.Word, error) {
 	chars := utf16.Decode(unitsOf(p.pdfium.filled(2 * units)))
 	r := wordReader{page: p, pdfium: p.pdfium, text: text, chars: chars, same: len(chars) == n, lattices: lattices}
 	r.read()
-	arrange.FindPitches(r.words)
+	findPitches(r.words)
 	p.lies, p.askew = lies(chars), p.quarters(text, n)
 	return r.words, p.pdfium.gone
 }

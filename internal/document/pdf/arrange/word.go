@@ -6,6 +6,8 @@ package arrange
 
 import (
 	"math"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
@@ -22,7 +24,7 @@ type Word struct {
 	// Where the pen stood before it, and how often it moved; 0 letters if that is not known.
 	Pen     float64
 	Letters int
-	pitch   float64 // of a font of one pitch; 0 of others
+	Pitch   float64 // of a font of one pitch; 0 of others
 }
 
 // A Note is a text beside that of the page: the value of a field, or an annotation.
@@ -60,4 +62,20 @@ func Within(points float64) float64 {
 		return -most
 	}
 	return math.Round(min(points, most)*10) / 10
+}
+
+// BlanksBetween returns how many letters of a pitch have room between two words.
+func BlanksBetween(a, b *Word, pitch float64) float64 {
+	return (b.Pen-a.Pen)/pitch - float64(a.Letters)
+}
+
+// partsWords reports whether what stands between two words of one pitch, which follow each other,
+// is what parts words: a blank, or two behind the end of a sentence. It is false of other words.
+func partsWords(a, b *Word) bool {
+	if a.Pitch == 0 || a.Pitch != b.Pitch {
+		return false
+	}
+	blanks := math.Round(BlanksBetween(a, b, a.Pitch))
+	last, _ := utf8.DecodeLastRuneInString(a.Text)
+	return blanks == 1 || blanks == 2 && strings.ContainsRune(".:;!?", last)
 }

@@ -1,10 +1,10 @@
-package arrange
+package pdf
 
 import (
 	"math"
 	"slices"
-	"strings"
-	"unicode/utf8"
+
+	"github.com/coditect/mapreduce/internal/document/pdf/arrange"
 )
 
 // All letters of a font of one pitch, as of a typewriter, are equally wide, and so is its blank:
@@ -24,7 +24,7 @@ const (
 
 // A pitchLine is the words of a line of the file.
 type pitchLine struct {
-	words   []Word
+	words   []arrange.Word
 	least   float64 // the pitch if there is one, and a single blank anywhere; 0 if unknown
 	decided bool
 }
@@ -32,20 +32,15 @@ type pitchLine struct {
 // gaps returns how many gaps of the line are between words of one cell, if it has a pitch.
 func (l *pitchLine) gaps(pitch float64) (n int) {
 	for i := 1; i < len(l.words); i++ {
-		if blanksBetween(&l.words[i-1], &l.words[i], pitch) < cellBlanks {
+		if arrange.BlanksBetween(&l.words[i-1], &l.words[i], pitch) < cellBlanks {
 			n++
 		}
 	}
 	return n
 }
 
-// blanksBetween returns how many letters of a pitch have room between two words.
-func blanksBetween(a, b *Word, pitch float64) float64 {
-	return (b.Pen-a.Pen)/pitch - float64(a.Letters)
-}
-
-// FindPitches sets the pitch of words that stand in lines of one pitch.
-func FindPitches(words []Word) {
+// findPitches sets the pitch of words that stand in lines of one pitch.
+func findPitches(words []arrange.Word) {
 	lines := pitchLines(words)
 	for range mostPitchs {
 		pitch := commonPitch(lines)
@@ -57,7 +52,7 @@ func FindPitches(words []Word) {
 }
 
 // pitchLines returns the lines of several words.
-func pitchLines(words []Word) (lines []pitchLine) {
+func pitchLines(words []arrange.Word) (lines []pitchLine) {
 	for from := 0; from < len(words); {
 		to := from + 1
 		for to < len(words) && words[to].Line == words[from].Line {
@@ -159,7 +154,7 @@ func (l *pitchLine) fits(pitch float64) bool {
 	}
 
 	for i := 1; i < len(l.words); i++ {
-		blanks := blanksBetween(&l.words[i-1], &l.words[i], pitch)
+		blanks := arrange.BlanksBetween(&l.words[i-1], &l.words[i], pitch)
 		if blanks >= cellBlanks {
 			continue // another cell
 		}
@@ -177,17 +172,6 @@ func (l *pitchLine) fits(pitch float64) bool {
 func (l *pitchLine) set(pitch float64) {
 	l.decided = true
 	for i := range l.words {
-		l.words[i].pitch = pitch
+		l.words[i].Pitch = pitch
 	}
-}
-
-// partsWords reports whether what stands between two words of one pitch, which follow each other,
-// is what parts words: a blank, or two behind the end of a sentence. It is false of other words.
-func partsWords(a, b *Word) bool {
-	if a.pitch == 0 || a.pitch != b.pitch {
-		return false
-	}
-	blanks := math.Round(blanksBetween(a, b, a.pitch))
-	last, _ := utf8.DecodeLastRuneInString(a.Text)
-	return blanks == 1 || blanks == 2 && strings.ContainsRune(".:;!?", last)
 }
