@@ -69,11 +69,11 @@ type Given struct {
 // is nothing once the job has changed: a resume drops levels and plans them anew, and then
 // another unit may have the same name, and another attempt the same number. epoch is that of
 // the job now, and negative if the job is not known.
-func (h *Attempt) Given(epoch int64) Given {
-	if h.unit != nil && h.unit.Inputs != nil && epoch != h.epoch {
+func (a *Attempt) Given(epoch int64) Given {
+	if a.unit != nil && a.unit.Inputs != nil && epoch != a.epoch {
 		return Given{}
 	}
-	return Given{Unit: h.unit, Text: h.text, Inputs: h.inputs}
+	return Given{Unit: a.unit, Text: a.text, Inputs: a.inputs}
 }
 
 // A Claim counts the units of a claim that have not ended.

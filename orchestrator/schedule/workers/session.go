@@ -81,12 +81,12 @@ func (session *Session) CanRun(w *Wants, now time.Time) bool {
 	})
 }
 
-// FreeUnits is how many more units session may be given, and IdleSlots how many of them it would
-// run at once.
+// FreeUnits is how many more units session may be given.
 func (session *Session) FreeUnits() int {
 	return min(session.Slots+session.prefetch, session.trusted()) - session.busy - session.promised
 }
 
+// IdleSlots is how many more units session may be given that it would run at once.
 func (session *Session) IdleSlots() int {
 	return min(session.Slots, session.trusted()) - session.busy - session.promised
 }

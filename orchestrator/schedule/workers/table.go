@@ -209,6 +209,7 @@ func (w *Table) OpenBreaker(model string, until time.Time) {
 	}
 }
 
+// CloseBreaker lets the units of a model be given to workers again.
 func (w *Table) CloseBreaker(model string) {
 	for _, session := range w.bound {
 		delete(session.breakers, model)
