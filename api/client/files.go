@@ -20,7 +20,7 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 )
 
-// A Job is a job over the documents of a folder.
+// A FolderJob is a job over the documents of a folder.
 type FolderJob struct {
 	// Folder has the documents: its files, and those of folders in it, but hidden ones.
 	// Needed. It may also be the path of one file.

@@ -122,7 +122,7 @@ func read(dir string, now func() time.Time) (*Authority, error) {
 	return &Authority{cert: cert, key: key, now: now}, nil
 }
 
-// A Request says what a certificate is for.
+// A CertificateRequest says what a certificate is for.
 type CertificateRequest struct {
 	// Names are whom or what the certificate is for: the hosts of a server, or the name
 	// of a client. An IP address, a URI such as spiffe://example.org/worker, and else a

@@ -60,7 +60,7 @@ type LineOptions struct {
 	MaxBytes int
 }
 
-// A Record is a document of a file of JSON lines.
+// A LineRecord is a document of a file of JSON lines.
 type LineRecord struct {
 	ID       string         // see folder.ID; made from its name, or from the file's name, # and the line
 	Name     string         // as the file gives it; empty if it does not

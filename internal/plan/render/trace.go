@@ -43,7 +43,7 @@ func (i Instant) String() string { return time.Time(i).UTC().Format("2006-01-02T
 // MarshalText implements encoding.TextMarshaler.
 func (i Instant) MarshalText() ([]byte, error) { return []byte(i.String()), nil }
 
-// A Task is a unit of a trace. Tokens, cost, and sums of calls are left out if they are 0:
+// A RanTask is a unit of a trace. Tokens, cost, and sums of calls are left out if they are 0:
 // a large job without a model would have more of them than of anything else.
 type RanTask struct {
 	ID       mapreduce.UnitID `json:"id"`

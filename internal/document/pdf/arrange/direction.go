@@ -13,6 +13,7 @@ import (
 // A Direction is that in which a text runs.
 type Direction int
 
+// The directions of characters.
 const (
 	Neutral     Direction = iota // spaces and punctuation: that of what stands around them
 	leftToRight                  // Latin letters, for one
