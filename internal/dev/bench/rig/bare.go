@@ -168,7 +168,9 @@ func (b *bareStore) runLane(ctx context.Context, lane, n int, next *atomic.Int64
 
 func (b *bareStore) finishAndClaim(ctx context.Context, lane, turn int, finish, claim []int) error {
 	session := mapreduce.SessionID(fmt.Sprintf("w_%d", lane))
-	held := func(turn int) []byte { return b.space.Nodes().Held(session, fmt.Sprintf("ABCDEFGHIJKLMNOPQRST%06d", turn)) }
+	held := func(turn int) []byte {
+		return b.space.Nodes().Held(session, fmt.Sprintf("ABCDEFGHIJKLMNOPQRST%06d", turn))
+	}
 
 	return b.Update(ctx, func(tx store.Tx) error {
 		queue := store.Range{Begin: b.readyKey(0), End: b.readyKey(1 << 30)}

@@ -32,7 +32,7 @@ func TestQuoted(t *testing.T) {
 		{"on May 3, 2024", `{"date": "2024-05-03"}`, true},
 		{"on May 3, 2024", `{"date": "2024-03-05"}`, false},
 	} {
-		v, err := jsonvalue.Decode([]byte(tt.value[:len(tt.value)-1] + `, "refs": ["`+refs.ID{1}.Full()+`"]}`))
+		v, err := jsonvalue.Decode([]byte(tt.value[:len(tt.value)-1] + `, "refs": ["` + refs.ID{1}.Full() + `"]}`))
 		if err != nil {
 			t.Fatal(err)
 		}
