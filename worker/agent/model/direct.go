@@ -160,7 +160,7 @@ func (p *program) directRequest(told string, docs []payload.Document) *llm.Reque
 	}
 
 	return &llm.Request{
-		Model: p.Model, System: p.directSystem, Schema: p.form.Direct, MaxTokens: p.MaxAnswer,
+		Model: p.Model, System: p.directSystem, Schema: p.directAnswer, MaxTokens: p.MaxAnswer,
 		Messages: []llm.Message{llm.Say(llm.User, b.String())},
 	}
 }

@@ -41,7 +41,8 @@ type program struct {
 	system string // of map units
 	fixed  int64  // tokens of their prompt without its document
 
-	directSystem string // of a direct unit; empty if the pipeline has none
+	directSystem string      // of a direct unit; empty if the pipeline has none
+	directAnswer *llm.Schema // of its answers
 
 	mergeSystem string // of reduces
 	decisions   *llm.Schema
@@ -331,6 +332,9 @@ func (p *program) writeInstructions(spec *mapreduce.JobSpec) error {
 
 	if p.stages.direct != nil {
 		if p.directSystem, err = p.directSystemOf(spec.Vars, examples); err != nil {
+			return err
+		}
+		if p.directAnswer, err = p.form.Direct(); err != nil {
 			return err
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/worker/llm"
@@ -26,9 +27,9 @@ import (
 type Form struct {
 	schema *schema.Schema
 	Answer *llm.Schema // of an answer about one document
-	Direct *llm.Schema // of an answer about several documents
 	Fields []Field     // in the order of the schema
 	byKey  map[string]*Field
+	direct func() (*llm.Schema, error)
 }
 
 // A Field is a field as the model knows it.
@@ -66,9 +67,13 @@ func New(s *schema.Schema) (*Form, error) {
 		return nil, err
 	}
 
-	f.Direct, err = f.directForm(raw)
-	return f, err
+	// Few jobs read several documents at once, and a large schema takes a second to compile.
+	f.direct = sync.OnceValues(func() (*llm.Schema, error) { return f.directForm(raw) })
+	return f, nil
 }
+
+// Direct returns the schema of an answer about several documents. It is compiled when it is first asked for.
+func (f *Form) Direct() (*llm.Schema, error) { return f.direct() }
 
 // foundValue matches the place of a value in an answer. If the value does not fit the
 // user's schema the answer can be used all the same: the value is none of the record's,
