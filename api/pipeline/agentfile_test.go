@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"errors"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -239,5 +240,24 @@ stages:
 	_, err = pipeline.ParseWith("law.yaml", []byte(text), find)
 	if e, ok := errors.AsType[*errs.Error](err); !ok || e.Field != "stages[1].agents[1]" || e.Op != "law.yaml:6" {
 		t.Errorf("an agent that nobody has: %v", err)
+	}
+}
+
+// TestTooManyAgents: agents of a folder that are too long together are refused with what to do.
+func TestTooManyAgents(t *testing.T) {
+	const file = `
+name: ask
+stages:
+- {name: look, from: documents, each: agent, agents: [a, b], tools: [files], task: Look, output: passages}
+- {name: report, from: look, each: all, agent: {role: Writer}, task: Write, output: report}
+`
+	find := func(name string) (*pipeline.Agent, error) {
+		body := strings.Repeat("Look at each page. ", map[string]int{"a": 1200, "b": 1600}[name])
+		return parseAgent(t, name+".md", "---\nname: "+name+"\ndescription: looks\n---\n"+body+"\n"), nil
+	}
+
+	_, err := pipeline.ParseWith("ask.yaml", []byte(file), find)
+	if err == nil || !regexp.MustCompile(`at most 49152 are accepted: 5\d{4} are of its 2 agents, so name fewer in agents, or shorten the longest, b \(30\d{3} bytes\)`).MatchString(err.Error()) {
+		t.Errorf("%v, want the number of agents and the longest", err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -337,10 +338,30 @@ func parseFound(file string, data []byte, find func(name string) (*Agent, error)
 	}
 
 	if n := len(p.Canonical()); n > MaxBytes {
-		return nil, p.fieldError("pipeline", "has %d bytes as JSON; at most %d are accepted", n, MaxBytes)
+		return nil, p.fieldError("pipeline", "has %d bytes as JSON; at most %d are accepted%s", n, MaxBytes, p.adviseShorter())
 	}
 
 	return p, nil
+}
+
+// adviseShorter says what to do about a pipeline that is too long for its agents: the instructions of each are
+// stored with the job. It is empty if they are less than half of it.
+func (p *Pipeline) adviseShorter() string {
+	longest, most, total := "", 0, 0
+	for _, name := range slices.Sorted(maps.Keys(p.Agents)) {
+		raw, err := json.Marshal(p.Agents[name])
+		if err != nil {
+			return ""
+		}
+		if total += len(raw); len(raw) > most {
+			longest, most = name, len(raw)
+		}
+	}
+
+	if total < MaxBytes/2 {
+		return ""
+	}
+	return fmt.Sprintf(": %d are of its %d agents, so name fewer in agents, or shorten the longest, %s (%d bytes)", total, len(p.Agents), longest, most)
 }
 
 // fieldError returns an error about a field of the pipeline, with the line of the file.
