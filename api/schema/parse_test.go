@@ -529,6 +529,8 @@ func TestSchemasThatAreTooMuch(t *testing.T) {
 	for name, tt := range map[string]struct{ text, want string }{
 		"bytes":        {`{"properties":{"a":{"description":"` + strings.Repeat("x", 10<<20) + `"}}}`, "s.json:1:1: the schema has 10485799 bytes, of 4194304 at most"},
 		"alternatives": {`{"properties":{"a":{"anyOf":[` + strings.TrimSuffix(many, ",") + `]}}}`, "the schema has more than 100000 values"},
+		"small ones":   {"{\"properties\":{\"a\":{\"anyOf\":[\n" + strings.Repeat("{},\n", 40_000) + `{}]}}}`, "s.json:6999:1: the schema has more than 7000 parts"},
+		"booleans":     {`{"properties":{"a":{"anyOf":[` + strings.Repeat("true,", 40_000) + `true]}}}`, "the schema has more than 7000 parts"},
 		"network":      {`{"properties":{"a":{"$ref":"http://169.254.169.254/latest"}}}`, "s.json:1:28: properties.a.$ref: only references within the file (#/…) are followed, not \"http://169.254.169.254/latest\""},
 		"no base":      {`{"allOf":[{"$ref":"#"}],"properties":{"a":{}}}`, "refers to itself"},
 		"groups":       {`{"properties":{"a":{"pattern":"` + strings.Repeat("(?=", 300) + strings.Repeat(")", 300) + `"}}}`, "the pattern has more than 200 groups in groups"},
