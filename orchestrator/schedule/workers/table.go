@@ -201,8 +201,7 @@ func (w *Table) Lacking(needs mapreduce.Requirements) (missing string) {
 	return missing
 }
 
-// OpenBreaker keeps the units of a model from workers until then, and CloseBreaker lets them
-// be given to workers again.
+// OpenBreaker keeps the units of a model from workers until then.
 func (w *Table) OpenBreaker(model string, until time.Time) {
 	for _, session := range w.bound {
 		session.breakers[model] = until
