@@ -86,6 +86,7 @@ func (cmds *commands) acceptRunFlags(cmd *cobra.Command) {
 	cmds.Runners.Tools.AddFlags(f)
 	f.String("output", "", "as run has it; nothing is written")
 	f.Bool("detach", false, "as run has it; nothing is waited for")
+	f.Bool("ui", false, "as run has it; nothing is shown")
 	f.Bool("citations", false, "as run has it; nothing is written")
 	f.Bool("no-report", false, "as run has it; nothing is written")
 	f.Bool("fail-on-skipped", false, "as run has it; nothing is run")
