@@ -304,7 +304,8 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// A stream sends each part once, and again when it differs, within a second of the change.
+// A stream sends each part once, and again when it differs: as soon as the job has changed, as the page
+// would not look by itself for an hour.
 func TestStream(t *testing.T) {
 	s := newStub("plain")
 	server := open(t, s, func(c *dashboard.Config) { c.Tick = time.Hour })
@@ -341,16 +342,12 @@ func TestStream(t *testing.T) {
 		t.Errorf("the parts are %v", names)
 	}
 
-	changed := time.Now()
 	s.change(func(j *mapreduce.Job) { j.CompletedUnits = 2 })
 	if part := next(); part.Name != "head" || !strings.Contains(part.HTML, "2 of 3 units are complete") {
 		t.Errorf("the first part that differs is %+v", part)
 	}
 	if part := next(); part.Name != "progress" || !strings.Contains(part.HTML, "2 / 3") {
 		t.Errorf("the second part that differs is %+v", part)
-	}
-	if took := time.Since(changed); took > time.Second {
-		t.Errorf("the change showed after %v", took)
 	}
 
 	// What has gone wrong ends the stream with words.

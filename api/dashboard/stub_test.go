@@ -32,13 +32,14 @@ type stub struct {
 	err     error
 	done    []string // what was asked to be done
 	changed chan struct{}
+	left    chan struct{} // gets something when somebody watches the job no more
 }
 
 // newStub returns a service whose job has some units, records and events, in all of which a text
 // of somebody else's stands.
 func newStub(text string) *stub {
 	created := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
-	s := &stub{text: "Total 12.50 EUR, " + text, changed: make(chan struct{}, 1)}
+	s := &stub{text: "Total 12.50 EUR, " + text, changed: make(chan struct{}, 1), left: make(chan struct{}, 1)}
 	s.job = mapreduce.Job{
 		ID: jobID, State: mapreduce.Mapping, Phase: mapreduce.Mapping, Created: created, Updated: created,
 		Spec:       mapreduce.JobSpec{Tenant: mapreduce.TenantID(text), Pipeline: text, Provider: text, Model: text, Budget: 9_007_199_254_740_993},
@@ -124,6 +125,12 @@ func (s *stub) ListJobs(ctx context.Context, q mapreduce.ListJobsQuery) (*mapred
 }
 
 func (s *stub) WatchJob(ctx context.Context, _ mapreduce.JobID, fn func(*mapreduce.Job) error) error {
+	defer func() {
+		select {
+		case s.left <- struct{}{}:
+		default:
+		}
+	}()
 	for {
 		select {
 		case <-ctx.Done():
