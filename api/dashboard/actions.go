@@ -53,13 +53,20 @@ func (d *Dashboard) do(v *visit, r *http.Request, name string, id mapreduce.JobI
 	case "wake":
 		_, err = v.jobs.WakeUnit(v, id, mapreduce.UnitID(r.PostFormValue("unit")), r.PostFormValue("handle"), []byte(r.PostFormValue("answer")))
 	case "resume":
-		var budget int64
-		if text := r.PostFormValue("budget"); text != "" {
-			if budget, err = strconv.ParseInt(text, 10, 64); err != nil || budget < 0 {
-				return errs.Field("budget", "%q is no number of tokens", text)
-			}
-		}
-		_, err = v.jobs.ResumeJob(v, id, mapreduce.Resume{Budget: budget})
+		err = resume(v, id, r.PostFormValue("budget"))
 	}
+	return err
+}
+
+// resume resumes a job, with a new budget if somebody has typed one.
+func resume(v *visit, id mapreduce.JobID, budget string) error {
+	var how mapreduce.Resume
+	if budget != "" {
+		var err error
+		if how.Budget, err = strconv.ParseInt(budget, 10, 64); err != nil || how.Budget < 0 {
+			return errs.Field("budget", "%q is no number of tokens", budget)
+		}
+	}
+	_, err := v.jobs.ResumeJob(v, id, how)
 	return err
 }

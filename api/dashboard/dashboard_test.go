@@ -361,6 +361,37 @@ func TestStream(t *testing.T) {
 	}
 }
 
+// An open page of a result or a log reads neither again, and that of errors reads units again only when
+// some have moved.
+func TestStreamsReadLittle(t *testing.T) {
+	for page, want := range map[string]int{"records": 0, "history": 0, "events": 0, "errors": 2} {
+		s := newStub("plain")
+		server := open(t, s, func(c *dashboard.Config) { c.Tick = time.Millisecond })
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/jobs/"+string(jobID)+"/"+page+"?live=1", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		// Each look ends with a comment.
+		lines, looks := bufio.NewScanner(answer.Body), 0
+		for looks < 20 && lines.Scan() {
+			if lines.Text() == ":" {
+				if looks++; looks == 10 {
+					s.change(func(j *mapreduce.Job) { j.CompletedUnits++ })
+				}
+			}
+		}
+		_ = answer.Body.Close()
+		if got := strings.Count(s.noted(), "read "); looks < 20 || got != want {
+			t.Errorf("%s: after %d looks %d readings, want %d: %s", page, looks, got, want, s.noted())
+		}
+	}
+}
+
 // A new job takes the files of the form, and the same press twice is one request.
 func TestNewJob(t *testing.T) {
 	s := newStub("plain")

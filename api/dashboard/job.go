@@ -73,6 +73,11 @@ func openJob(v *visit, here string) (*jobPage, error) {
 	return p, nil
 }
 
+// loadHead returns what makes the head of a page of a job alone.
+func loadHead(here string) func(v *visit) (any, error) {
+	return func(v *visit) (any, error) { return openJob(v, here) }
+}
+
 // loadJob makes the first page of a job.
 func loadJob(v *visit) (any, error) {
 	p, err := openJob(v, "job")

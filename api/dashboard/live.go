@@ -42,9 +42,9 @@ func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request, p page) error
 		go d.watch(r, changed)
 	}
 
-	sums := make(map[string]uint64, len(p.parts))
+	sent := &sentParts{sums: make(map[string]uint64, len(p.parts))}
 	for {
-		if err := d.sendParts(w, r, p, sums); err != nil {
+		if err := d.sendParts(w, r, p, sent); err != nil {
 			return nil //nolint:nilerr // it has been sent
 		}
 		if control.Flush() != nil {
@@ -98,28 +98,55 @@ func (d *Dashboard) watch(r *http.Request, changed chan<- struct{}) {
 
 var seed = maphash.MakeSeed()
 
+// sentParts are what an open page has been sent.
+type sentParts struct {
+	sums    map[string]uint64 // of parts, by name
+	version string            // of the job, as of a page that is still while its units are
+}
+
+// make makes what the parts of a page show; nil if nothing of it has changed.
+func (s *sentParts) make(v *visit, p page) (any, error) {
+	load := p.load
+	if p.again != nil {
+		load = p.again
+	}
+	if !p.still {
+		return load(v)
+	}
+
+	head, err := openJob(v, p.name)
+	if err != nil || head.Version == s.version {
+		return nil, err
+	}
+	s.version = head.Version
+	return load(v)
+}
+
 // sendParts makes the page again and sends the parts that differ from those of before.
-func (d *Dashboard) sendParts(w http.ResponseWriter, r *http.Request, p page, sums map[string]uint64) error {
-	data, err := p.load(d.visit(r))
+func (d *Dashboard) sendParts(w http.ResponseWriter, r *http.Request, p page, sent *sentParts) error {
+	data, err := sent.make(d.visit(r), p)
 	if err != nil {
 		return errors.Join(err, sendEvent(w, "failed", wire.Error(err).Error()), http.NewResponseController(w).Flush())
 	}
 
 	f := d.frame(r, p.name, data)
 	for _, name := range p.parts {
+		if data == nil {
+			break
+		}
 		html, err := d.views.write(p.name, name, f)
 		if err != nil {
 			return errs.New(errs.Internal, "make a part of the page: %w", err)
 		}
 
 		sum := maphash.Bytes(seed, html)
-		if sums[name] == sum {
+		if sent.sums[name] == sum {
 			continue
 		}
 		if err := sendEvent(w, "part", part{name, string(html)}); err != nil {
 			return err
 		}
-		sums[name] = sum
+		sent.sums[name] = sum
 	}
 
 	// A comment shows both ends that the other is there.

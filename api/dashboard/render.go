@@ -25,6 +25,12 @@ type page struct {
 	load    func(v *visit) (any, error) // what it shows
 	parts   []string                    // templates of it that are sent again while it is open
 	watches bool                        // it is about a job that may move
+
+	// again makes what the parts show while the page is open, if that is less than load does: whole
+	// results and logs are not read again and again.
+	again func(v *visit) (any, error)
+	// still says that the parts differ only when units of the job have moved.
+	still bool
 }
 
 // A frame is what a page stands in.

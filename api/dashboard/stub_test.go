@@ -150,6 +150,7 @@ func (s *stub) ListUnits(_ context.Context, q mapreduce.ListUnitsQuery) (*mapred
 			return nil, errs.Field("page_token", "is not one that a list returned")
 		}
 	}
+	s.note("read units")
 	page := &mapreduce.UnitPage{}
 	for _, u := range s.units[min(from, len(s.units)):] {
 		if len(q.States) > 0 && u.State != q.States[0] {
@@ -165,6 +166,7 @@ func (s *stub) ListUnits(_ context.Context, q mapreduce.ListUnitsQuery) (*mapred
 }
 
 func (s *stub) GetResult(_ context.Context, _ mapreduce.JobID, _ bool, sink func(*mapreduce.ResultPart) error) error {
+	s.note("read the result")
 	for _, p := range s.parts {
 		if err := sink(p); err != nil {
 			return err
@@ -178,6 +180,7 @@ func (s *stub) ReadText(_ context.Context, _ mapreduce.JobID, _ mapreduce.UnitID
 }
 
 func (s *stub) ListEvents(context.Context, mapreduce.ListEventsQuery) (*mapreduce.EventPage, error) {
+	s.note("read the log")
 	return &mapreduce.EventPage{Checkpoints: s.events, Seals: s.seals}, nil
 }
 
