@@ -8,6 +8,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/wire"
+	"github.com/coditect/mapreduce/api/wire/fault"
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
 
@@ -27,7 +28,7 @@ func (b blobs) GetBlob(ctx context.Context, q *mapreduce.BlobRequest, take func(
 
 	stream, err := b.workers.GetBlob(ctx, wire.EncodeGetBlob(q))
 	if err != nil {
-		return wire.Error(err)
+		return fault.Error(err)
 	}
 
 	checker, whole := wire.NewPartChecker(q.Blob.Start), false
@@ -39,7 +40,7 @@ func (b blobs) GetBlob(ctx context.Context, q *mapreduce.BlobRequest, take func(
 		case errors.Is(err, io.EOF):
 			return errs.New(errs.Unavailable, "the stream of a blob ended before its last part")
 		case err != nil:
-			return wire.Error(err)
+			return fault.Error(err)
 		case whole:
 			return errs.Field("part", "comes after the last part of the blob")
 		}
@@ -65,7 +66,7 @@ func (b blobs) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func(
 
 	stream, err := b.workers.PutBlob(ctx)
 	if err != nil {
-		return nil, wire.Error(err)
+		return nil, fault.Error(err)
 	}
 
 	cutter := wire.NewPartCutter(q.Blob.Start, func(p *pb.BlobPart) error {
@@ -81,12 +82,12 @@ func (b blobs) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func(
 	}
 
 	if !errors.Is(err, io.EOF) { // of next or of the stream, whose reply says why
-		return nil, wire.Error(err)
+		return nil, fault.Error(err)
 	}
 
 	reply, err := stream.CloseAndRecv()
 	if err != nil {
-		return nil, wire.Error(err)
+		return nil, fault.Error(err)
 	}
 	return wire.DecodeBlobStored(reply), nil
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/wire"
+	"github.com/coditect/mapreduce/api/wire/fault"
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
 
@@ -174,7 +175,7 @@ func (c *Client) Close() error {
 	if c.after != nil {
 		c.after()
 	}
-	return wire.Error(err)
+	return fault.Error(err)
 }
 
 // A WorkerStream is a worker's end of a session. Send and Recv may be called at
@@ -201,7 +202,7 @@ type WorkerStream interface {
 func (c *Client) Connect(ctx context.Context) (WorkerStream, error) {
 	stream, err := c.workers.Work(ctx)
 	if err != nil {
-		return nil, wire.Error(err)
+		return nil, fault.Error(err)
 	}
 	return workerStream{blobs{c.workers}, stream, c.split}, nil
 }
@@ -215,7 +216,7 @@ type workerStream struct {
 func (s workerStream) Send(m *mapreduce.FromWorker) error {
 	for p := range wire.SplitRequest(wire.EncodeFromWorker(m), s.split) {
 		if err := s.stream.Send(p); err != nil {
-			return wire.Error(err)
+			return fault.Error(err)
 		}
 	}
 	return nil
@@ -224,9 +225,9 @@ func (s workerStream) Send(m *mapreduce.FromWorker) error {
 func (s workerStream) Recv() (*mapreduce.ToWorker, error) {
 	p, err := s.stream.Recv()
 	if err != nil {
-		return nil, wire.Error(err)
+		return nil, fault.Error(err)
 	}
 	return wire.DecodeToWorker(p)
 }
 
-func (s workerStream) CloseSend() error { return wire.Error(s.stream.CloseSend()) }
+func (s workerStream) CloseSend() error { return fault.Error(s.stream.CloseSend()) }

@@ -13,6 +13,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/wire"
+	"github.com/coditect/mapreduce/api/wire/fault"
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
 
@@ -33,7 +34,7 @@ func jobAfter[R jobReply](ctx context.Context, c *Client, call func() (R, error)
 func jobOf(p *pb.Job, err error) (*mapreduce.Job, error) {
 	switch {
 	case err != nil:
-		return nil, wire.Error(err)
+		return nil, fault.Error(err)
 	case p == nil:
 		return nil, errs.New(errs.Internal, "the server's reply holds no job")
 	}
@@ -72,7 +73,7 @@ func (c *Client) ResumeJob(ctx context.Context, id mapreduce.JobID, r mapreduce.
 func (c *Client) DeleteJob(ctx context.Context, id mapreduce.JobID) error {
 	return c.again(ctx, func() error {
 		_, err := c.jobs.DeleteJob(ctx, &pb.DeleteJobRequest{JobId: string(id)})
-		return wire.Error(err)
+		return fault.Error(err)
 	})
 }
 
@@ -83,7 +84,7 @@ func (c *Client) ListJobs(ctx context.Context, q mapreduce.ListJobsQuery) (page 
 		if err == nil {
 			page = wire.DecodeJobs(p)
 		}
-		return wire.Error(err)
+		return fault.Error(err)
 	})
 	return page, err
 }
@@ -96,7 +97,7 @@ func (c *Client) ListUnits(ctx context.Context, q mapreduce.ListUnitsQuery) (pag
 		if err == nil {
 			page = wire.DecodeUnits(p)
 		}
-		return wire.Error(err)
+		return fault.Error(err)
 	})
 	return page, err
 }
@@ -106,7 +107,7 @@ func (c *Client) WakeUnit(ctx context.Context, job mapreduce.JobID, unit mapredu
 	var p *pb.WakeUnitResponse
 	err := c.again(ctx, func() (err error) {
 		p, err = c.jobs.WakeUnit(ctx, &pb.WakeUnitRequest{JobId: string(job), UnitId: string(unit), Handle: handle, Answer: answer})
-		return wire.Error(err)
+		return fault.Error(err)
 	})
 
 	switch {
@@ -125,7 +126,7 @@ func (c *Client) ListEvents(ctx context.Context, q mapreduce.ListEventsQuery) (p
 		if err == nil {
 			page = wire.DecodeEvents(p)
 		}
-		return wire.Error(err)
+		return fault.Error(err)
 	})
 	return page, err
 }
@@ -182,16 +183,16 @@ func (c *Client) ReadText(ctx context.Context, job mapreduce.JobID, unit mapredu
 func (c *Client) AnswerCache(ctx context.Context, t mapreduce.TenantID, forget bool) (*mapreduce.AnswerCache, error) {
 	if !forget {
 		p, err := c.admin.GetAnswerCache(ctx, &pb.GetAnswerCacheRequest{TenantId: string(t)})
-		return wire.DecodeAnswerCache(p.GetCache()), wire.Error(err)
+		return wire.DecodeAnswerCache(p.GetCache()), fault.Error(err)
 	}
 	p, err := c.admin.ClearAnswerCache(ctx, &pb.ClearAnswerCacheRequest{TenantId: string(t)})
-	return wire.DecodeAnswerCache(p.GetCleared()), wire.Error(err)
+	return wire.DecodeAnswerCache(p.GetCleared()), fault.Error(err)
 }
 
 // TenantUse implements mapreduce.Client.
 func (c *Client) TenantUse(ctx context.Context, t mapreduce.TenantID) (*mapreduce.TenantUse, error) {
 	p, err := c.jobs.GetTenantUse(ctx, &pb.GetTenantUseRequest{TenantId: string(t)})
-	return wire.DecodeTenantUse(p), wire.Error(err)
+	return wire.DecodeTenantUse(p), fault.Error(err)
 }
 
 // CheckStore implements mapreduce.Client.
@@ -213,7 +214,7 @@ func drainStream[P any](ctx context.Context, c *Client, open func(context.Contex
 
 		stream, err := open(ctx)
 		if err != nil {
-			return wire.Error(err)
+			return fault.Error(err)
 		}
 
 		for first := true; ; first = false {
@@ -222,9 +223,9 @@ func drainStream[P any](ctx context.Context, c *Client, open func(context.Contex
 			case errors.Is(err, io.EOF):
 				return nil
 			case err != nil && first:
-				return wire.Error(err)
+				return fault.Error(err)
 			case err != nil:
-				begun = wire.Error(err)
+				begun = fault.Error(err)
 				return nil
 			}
 
@@ -257,7 +258,7 @@ func (c *Client) submit(ctx context.Context, spec mapreduce.JobSpec, docs iter.S
 	defer cancel()
 	stream, err := c.jobs.SubmitJob(ctx)
 	if err != nil {
-		return nil, wire.Error(err)
+		return nil, fault.Error(err)
 	}
 
 	asked := wire.EncodeSpec(&spec)
@@ -290,7 +291,7 @@ func (c *Client) plan(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2
 	defer cancel()
 	stream, err := c.jobs.PlanJob(ctx)
 	if err != nil {
-		return nil, wire.Error(err)
+		return nil, fault.Error(err)
 	}
 
 	asked := wire.EncodePlanQuery(&q)
@@ -307,7 +308,7 @@ func (c *Client) plan(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2
 	}
 
 	if err := stream.CloseSend(); err != nil {
-		return nil, wire.Error(err)
+		return nil, fault.Error(err)
 	}
 
 	whole, err := wire.JoinPlan(func() (*pb.Plan, error) {
@@ -315,7 +316,7 @@ func (c *Client) plan(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2
 		if errors.Is(err, io.EOF) {
 			return nil, nil
 		}
-		return p.GetPlan(), wire.Error(err)
+		return p.GetPlan(), fault.Error(err)
 	})
 	if err != nil {
 		return nil, err
@@ -340,7 +341,7 @@ type submission struct {
 func (s *submission) sendWhole(ctx context.Context, docs iter.Seq2[*mapreduce.Document, error]) error {
 	err := s.sendAll(docs)
 	if err == nil && ctx.Err() != nil {
-		err = wire.Error(ctx.Err())
+		err = fault.Error(ctx.Err())
 	}
 	return err
 }
@@ -388,5 +389,5 @@ func (s *submission) flushPieces() error {
 	if errors.Is(err, io.EOF) {
 		return errEnded
 	}
-	return wire.Error(err)
+	return fault.Error(err)
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/server"
 	"github.com/coditect/mapreduce/api/server/servertest"
-	"github.com/coditect/mapreduce/api/wire"
+	"github.com/coditect/mapreduce/api/wire/fault"
 )
 
 // TestService runs one suite on the service itself and through every edge: a
@@ -386,7 +386,7 @@ func TestMessagesThatAreTooLarge(t *testing.T) {
 	tooLarge := func(t *testing.T, err error) {
 		t.Helper()
 		var e *errs.Error
-		if !errors.As(err, &e) || e.Kind != errs.Invalid || e.Reason != wire.ReasonTooLarge || !strings.Contains(e.Message, "larger than max") {
+		if !errors.As(err, &e) || e.Kind != errs.Invalid || e.Reason != fault.ReasonTooLarge || !strings.Contains(e.Message, "larger than max") {
 			t.Errorf("got %v, want the message to be refused as too large", err)
 		}
 	}

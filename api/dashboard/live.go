@@ -11,7 +11,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/api/wire"
+	"github.com/coditect/mapreduce/api/wire/fault"
 )
 
 // A part is a piece of an open page as it is now. It stands for all of what the piece was, so
@@ -126,7 +126,7 @@ func (s *sentParts) make(v *visit, p page) (any, error) {
 func (d *Dashboard) sendParts(w http.ResponseWriter, r *http.Request, p page, sent *sentParts) error {
 	data, err := sent.make(d.visit(r), p)
 	if err != nil {
-		return errors.Join(err, sendEvent(w, "failed", wire.Error(err).Error()), http.NewResponseController(w).Flush())
+		return errors.Join(err, sendEvent(w, "failed", fault.Error(err).Error()), http.NewResponseController(w).Flush())
 	}
 
 	f := d.frame(r, p.name, data)

@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/api/errs"
-	"github.com/coditect/mapreduce/api/wire"
+	"github.com/coditect/mapreduce/api/wire/fault"
 )
 
 //go:embed templates
@@ -169,7 +169,7 @@ func (d *Dashboard) fail(w http.ResponseWriter, r *http.Request, err error) {
 		return // nobody waits for the answer
 	}
 
-	err = wire.Error(err)
+	err = fault.Error(err)
 	kind := errs.KindOf(err)
 	asks := strings.Contains(r.Header.Get("Accept"), "text/html")
 	if kind == errs.Unauthenticated && d.config.SignIn && asks && r.Method == http.MethodGet {

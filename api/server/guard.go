@@ -16,7 +16,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/memory"
-	"github.com/coditect/mapreduce/api/wire"
+	"github.com/coditect/mapreduce/api/wire/fault"
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
 
@@ -137,7 +137,7 @@ func (s *Server) guardCall(ctx context.Context, method string, call func(context
 
 	e := classifyError(ctx, err)
 	s.logFailure(ctx, method, e)
-	return wire.Status(e).Err()
+	return fault.Status(e).Err()
 }
 
 // carryOut makes a call, when it is its turn among those of its connection.
@@ -216,12 +216,12 @@ func (s *Server) recoverPanic(ctx context.Context, method string, call func(cont
 // classifyError finds the kind of err. Once the caller has gone, an internal error is most
 // likely a layer that wrapped the end of the context as its own failure.
 func classifyError(ctx context.Context, err error) *errs.Error {
-	e := wire.Classify(err)
+	e := fault.Classify(err)
 	if e.Kind != errs.Internal || ctx.Err() == nil {
 		return e
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return wire.Classify(ctx.Err())
+		return fault.Classify(ctx.Err())
 	}
 	return e
 }

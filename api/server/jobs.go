@@ -15,6 +15,7 @@ import (
 	"github.com/coditect/mapreduce/api/memory"
 	"github.com/coditect/mapreduce/api/resultfile"
 	"github.com/coditect/mapreduce/api/wire"
+	"github.com/coditect/mapreduce/api/wire/fault"
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
 
@@ -178,7 +179,7 @@ func (j *jobs) WatchJob(req *pb.WatchJobRequest, stream grpc.ServerStreamingServ
 	}
 	return whileServing(stream.Context(), j.leaving, func(ctx context.Context) error {
 		return j.service.WatchJob(ctx, callerOf(ctx), id, func(job *mapreduce.Job) error {
-			return wire.Error(stream.Send(&pb.WatchJobResponse{Job: wire.EncodeJob(job)}))
+			return fault.Error(stream.Send(&pb.WatchJobResponse{Job: wire.EncodeJob(job)}))
 		})
 	})
 }
@@ -236,7 +237,7 @@ func (j *jobs) ReadText(req *pb.ReadTextRequest, stream grpc.ServerStreamingServ
 	return j.service.ReadText(stream.Context(), callerOf(stream.Context()), id, unit, document, func(part []byte) error {
 		for some := range slices.Chunk(part, resultBatch) {
 			if err := stream.Send(&pb.ReadTextResponse{Text: some}); err != nil {
-				return wire.Error(err)
+				return fault.Error(err)
 			}
 		}
 		return nil
@@ -267,7 +268,7 @@ func (w *resultWriter) flushParts() error {
 	}
 	err := w.send(&pb.GetResultResponse{Parts: w.parts})
 	w.parts, w.size = nil, 0
-	return wire.Error(err)
+	return fault.Error(err)
 }
 
 // GetResultFile sends result.json. It needs no files for that: package resultfile reads
@@ -310,7 +311,7 @@ type fileSender struct {
 func (s fileSender) Write(p []byte) (int, error) {
 	for some := range slices.Chunk(p, resultBatch) {
 		if err := s.stream.Send(&pb.GetResultFileResponse{Data: some}); err != nil {
-			return 0, wire.Error(err)
+			return 0, fault.Error(err)
 		}
 	}
 	return len(p), nil
@@ -388,7 +389,7 @@ func (a *admin) answerCache(ctx context.Context, tenant string, forget bool) (*p
 func (a *admin) CheckStore(req *pb.CheckStoreRequest, stream grpc.ServerStreamingServer[pb.CheckStoreResponse]) error {
 	return whileServing(stream.Context(), a.leaving, func(ctx context.Context) error {
 		return a.service.CheckStore(ctx, callerOf(ctx), mapreduce.CheckQuery{RepairCounters: req.GetRepairCounters()}, func(f mapreduce.Finding) error {
-			return wire.Error(stream.Send(&pb.CheckStoreResponse{Finding: wire.EncodeFinding(f)}))
+			return fault.Error(stream.Send(&pb.CheckStoreResponse{Finding: wire.EncodeFinding(f)}))
 		})
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/memory"
 	"github.com/coditect/mapreduce/api/wire"
+	"github.com/coditect/mapreduce/api/wire/fault"
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
 
@@ -38,7 +39,7 @@ func (j *jobs) SubmitJob(stream submitStream) error {
 		return err
 	}
 
-	return wire.Error(stream.SendAndClose(&pb.SubmitJobResponse{Job: wire.EncodeJob(job)}))
+	return fault.Error(stream.SendAndClose(&pb.SubmitJobResponse{Job: wire.EncodeJob(job)}))
 }
 
 // PlanJob says what a job would do. Documents are read as they come, and none
@@ -62,7 +63,7 @@ func (j *jobs) PlanJob(stream grpc.BidiStreamingServer[pb.PlanJobRequest, pb.Pla
 
 	for part := range wire.SplitPlan(wire.EncodePlan(p), planBatch) {
 		if err := stream.Send(&pb.PlanJobResponse{Plan: part}); err != nil {
-			return wire.Error(err)
+			return fault.Error(err)
 		}
 	}
 	return nil
@@ -95,7 +96,7 @@ func beginSubmission[M message](ctx context.Context, j *jobs, receive func() (M,
 	case errors.Is(err, io.EOF):
 		return first, nil, errs.Field("spec", "is missing: nothing was sent")
 	case err != nil:
-		return first, nil, wire.Error(err)
+		return first, nil, fault.Error(err)
 	}
 
 	first = m.(M)
@@ -239,7 +240,7 @@ func (s *submission) receivePieces() error {
 		}
 		return io.EOF
 	case err != nil:
-		return wire.Error(err)
+		return fault.Error(err)
 	case req.GetSpec() != nil:
 		return errs.Field("spec", "was sent twice; only the first message may have it")
 	}

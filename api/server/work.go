@@ -12,6 +12,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/wire"
+	"github.com/coditect/mapreduce/api/wire/fault"
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
 
@@ -48,7 +49,7 @@ type workStream struct {
 func (s workStream) Send(m *mapreduce.ToWorker) error {
 	for p := range wire.SplitResponse(wire.EncodeToWorker(m), s.split) {
 		if err := s.stream.Send(p); err != nil {
-			return wire.Error(err)
+			return fault.Error(err)
 		}
 	}
 	return nil
@@ -58,7 +59,7 @@ func (s workStream) Send(m *mapreduce.ToWorker) error {
 func (s workStream) Recv() (*mapreduce.FromWorker, error) {
 	p, err := s.stream.Recv()
 	if err != nil {
-		return nil, wire.Error(err)
+		return nil, fault.Error(err)
 	}
 	return wire.DecodeFromWorker(p)
 }
@@ -169,5 +170,5 @@ type turn struct {
 func (t *turn) waitFor(call func() error) error {
 	t.timer.Reset(t.most)
 	defer t.timer.Stop()
-	return wire.Error(call())
+	return fault.Error(call())
 }

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/coditect/mapreduce/api/errs"
-	"github.com/coditect/mapreduce/api/wire"
+	"github.com/coditect/mapreduce/api/wire/fault"
 )
 
 // asStatus returns the status of an error. One that does not come from the server gets the
@@ -29,7 +29,7 @@ func asStatus(err error) *status.Status {
 		field, message, _ := strings.Cut(marked, fieldMark)
 		return fieldStatus(field, message)
 	}
-	return wire.Status(err)
+	return fault.Status(err)
 }
 
 // A fieldError is about one field of a request, by its name in JSON. What is generated for
@@ -51,7 +51,7 @@ func fieldStatus(field, message string) *status.Status {
 	reason := strings.ToUpper(errs.Invalid.String())
 	field, message = strings.ToValidUTF8(field, "?"), strings.ToValidUTF8(message, "?")
 	s := status.New(codes.InvalidArgument, field+": "+message)
-	detailed, err := s.WithDetails(&errdetails.ErrorInfo{Domain: wire.Domain, Reason: reason},
+	detailed, err := s.WithDetails(&errdetails.ErrorInfo{Domain: fault.Domain, Reason: reason},
 		&errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: field, Description: message, Reason: reason}}})
 	if err != nil {
 		return s // it has no details then

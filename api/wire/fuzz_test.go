@@ -9,6 +9,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/wire"
+	"github.com/coditect/mapreduce/api/wire/fault"
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
 
@@ -152,7 +153,7 @@ func FuzzError(f *testing.F) {
 	f.Add(1, "m", "field", "REASON", "op")
 	f.Fuzz(func(t *testing.T, kind int, message, field, reason, op string) {
 		sent := &errs.Error{Kind: errs.Kind(kind), Message: message, Field: field, Reason: reason, Op: op}
-		if got, want := errs.KindOf(wire.Error(wire.Status(sent).Err())), sent.Kind; got != want && want <= errs.DataLoss {
+		if got, want := errs.KindOf(fault.Error(fault.Status(sent).Err())), sent.Kind; got != want && want <= errs.DataLoss {
 			t.Fatalf("%v became %v", want, got)
 		}
 	})

@@ -1,6 +1,6 @@
 // Package wire turns the vocabulary of package mapreduce into the messages of
-// the v1 API and back, and errors into statuses and back. It is pure; it knows
-// nothing of streams or connections, and imports of the project only the
+// the v1 API and back; package fault below it does so with errors and statuses. It is
+// pure; it knows nothing of streams or connections, and imports of the project only the
 // vocabulary, the error kinds and the generated messages.
 //
 // Messages from outside are checked while they are decoded: requests, and both

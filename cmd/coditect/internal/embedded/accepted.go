@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/stats"
 
 	"github.com/coditect/mapreduce/api/errs"
-	"github.com/coditect/mapreduce/api/wire"
+	"github.com/coditect/mapreduce/api/wire/fault"
 )
 
 // notAccepted is the reason of an error of a call that was not made.
@@ -58,7 +58,7 @@ func (departures) HandleConn(context.Context, stats.ConnStats) {}
 
 // mark returns err, with the reason notAccepted if the call has not left.
 func (d *departure) mark(err error) error {
-	e, ok := wire.Error(err).(*errs.Error) //nolint:errorlint // an error of a call is one, or io.EOF
+	e, ok := fault.Error(err).(*errs.Error) //nolint:errorlint // an error of a call is one, or io.EOF
 	if !ok || e.Kind != errs.Unavailable || d.left.Load() {
 		return err
 	}

@@ -1,4 +1,4 @@
-package wire_test
+package fault_test
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coditect/mapreduce/api/errs"
-	"github.com/coditect/mapreduce/api/wire"
+	"github.com/coditect/mapreduce/api/wire/fault"
 )
 
 // seen is what callers act on.
@@ -39,19 +39,19 @@ func seenOf(err error) seen {
 
 func TestErrorsSurvive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		f := drawn(t)
 		sent := &errs.Error{
-			Kind:       errs.Kind(f.between(1, int64(errs.DataLoss))), // all but Internal
-			Message:    f.text(),
-			RetryAfter: time.Duration(f.between(0, int64(time.Hour))),
+			Kind:       errs.Kind(rapid.Int64Range(1, int64(errs.DataLoss)).Draw(t, "kind")), // all but Internal
+			Message:    rapid.String().Draw(t, "message"),
+			RetryAfter: time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "wait")),
 			Err:        io.ErrUnexpectedEOF,
 		}
 		for _, field := range []*string{&sent.Op, &sent.Field, &sent.Reason} {
-			if f.maybe() {
-				*field = f.text()
+			if rapid.Bool().Draw(t, "has it") {
+				*field = rapid.String().Draw(t, "field")
 			}
 		}
-		got := wire.Error(wire.Status(fmt.Errorf("wrapped: %w", sent)).Err())
+
+		got := fault.Error(fault.Status(fmt.Errorf("wrapped: %w", sent)).Err())
 		if diff := cmp.Diff(seenOf(sent), seenOf(got)); diff != "" {
 			t.Fatalf("sent (-), got (+):\n%s", diff)
 		}
@@ -67,15 +67,15 @@ func TestErrorsSurvive(t *testing.T) {
 func TestEveryKindHasItsCode(t *testing.T) {
 	used := map[codes.Code]errs.Kind{}
 	for kind := errs.Internal; kind <= errs.DataLoss; kind++ {
-		s := wire.Status(kind) // a bare kind is an error as well
+		s := fault.Status(kind) // a bare kind is an error as well
 		if other, ok := used[s.Code()]; ok || s.Code() == codes.OK || s.Code() == codes.Unknown {
 			t.Errorf("%v has code %v, like %v", kind, s.Code(), other)
 		}
 		used[s.Code()] = kind
-		if got := errs.KindOf(wire.Error(s.Err())); got != kind {
+		if got := errs.KindOf(fault.Error(s.Err())); got != kind {
 			t.Errorf("%v came back as %v", kind, got)
 		}
-		if got := info(t, s); got.GetDomain() != wire.Domain || got.GetReason() != strings.ToUpper(kind.String()) {
+		if got := info(t, s); got.GetDomain() != fault.Domain || got.GetReason() != strings.ToUpper(kind.String()) {
 			t.Errorf("%v has info %v, want a stable reason", kind, got)
 		}
 	}
@@ -114,7 +114,7 @@ func TestStatus(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s := wire.Status(tt.err)
+			s := fault.Status(tt.err)
 			if s.Code() != tt.code || s.Message() != tt.message {
 				t.Errorf("got %v %q, want %v %q", s.Code(), s.Message(), tt.code, tt.message)
 			}
@@ -123,7 +123,7 @@ func TestStatus(t *testing.T) {
 			}
 		})
 	}
-	if s := wire.Status(nil); s != nil {
+	if s := fault.Status(nil); s != nil {
 		t.Errorf("no error has status %v", s)
 	}
 }
@@ -131,19 +131,19 @@ func TestStatus(t *testing.T) {
 func TestError(t *testing.T) {
 	t.Run("contexts", func(t *testing.T) {
 		for _, want := range []error{context.Canceled, context.DeadlineExceeded} {
-			if got := wire.Error(status.FromContextError(want).Err()); !errors.Is(got, want) {
+			if got := fault.Error(status.FromContextError(want).Err()); !errors.Is(got, want) {
 				t.Errorf("%v came back as %v", want, got)
 			}
 		}
 	})
 	t.Run("end of stream and no error stay", func(t *testing.T) {
-		if !errors.Is(wire.Error(io.EOF), io.EOF) || wire.Error(nil) != nil {
+		if !errors.Is(fault.Error(io.EOF), io.EOF) || fault.Error(nil) != nil {
 			t.Error("changed")
 		}
 	})
 	t.Run("every code is known", func(t *testing.T) {
 		for c := codes.Canceled; c <= codes.Unauthenticated; c++ {
-			got := seenOf(wire.Error(status.Error(c, "m")))
+			got := seenOf(fault.Error(status.Error(c, "m")))
 			if got.Message != "m" {
 				t.Errorf("%v became %+v", c, got)
 			}
@@ -156,11 +156,11 @@ func TestError(t *testing.T) {
 		}{
 			{
 				status.Error(codes.ResourceExhausted, "grpc: received message larger than max (9 vs. 8)"),
-				seen{Kind: errs.Invalid, Reason: wire.ReasonTooLarge, Message: "grpc: received message larger than max (9 vs. 8)"},
+				seen{Kind: errs.Invalid, Reason: fault.ReasonTooLarge, Message: "grpc: received message larger than max (9 vs. 8)"},
 			},
 			{
 				status.Error(codes.Unimplemented, "unknown method"),
-				seen{Kind: errs.Precondition, Reason: wire.ReasonUnimplemented, Message: "unknown method"},
+				seen{Kind: errs.Precondition, Reason: fault.ReasonUnimplemented, Message: "unknown method"},
 			},
 			{
 				status.Error(codes.Unavailable, "connection refused"),
@@ -168,14 +168,14 @@ func TestError(t *testing.T) {
 			},
 		}
 		for _, tt := range tests {
-			if diff := cmp.Diff(tt.want, seenOf(wire.Error(tt.err))); diff != "" {
+			if diff := cmp.Diff(tt.want, seenOf(fault.Error(tt.err))); diff != "" {
 				t.Errorf("want (-), got (+):\n%s", diff)
 			}
 		}
 	})
 	t.Run("our own exhaustion stays", func(t *testing.T) {
 		e := errs.New(errs.Exhausted, "the queue is larger than max")
-		if got := errs.KindOf(wire.Error(wire.Status(e).Err())); got != errs.Exhausted {
+		if got := errs.KindOf(fault.Error(fault.Status(e).Err())); got != errs.Exhausted {
 			t.Errorf("got %v", got)
 		}
 	})
@@ -184,7 +184,7 @@ func TestError(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := seenOf(wire.Error(s.Err())); got.Reason != "" {
+		if got := seenOf(fault.Error(s.Err())); got.Reason != "" {
 			t.Errorf("got reason %q", got.Reason)
 		}
 	})

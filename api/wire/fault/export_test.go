@@ -1,4 +1,4 @@
-package wire
+package fault
 
 // SpecFields is specFields.
 var SpecFields = specFields

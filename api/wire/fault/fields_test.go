@@ -1,4 +1,4 @@
-package wire_test
+package fault_test
 
 import (
 	"testing"
@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/coditect/mapreduce/api/errs"
-	"github.com/coditect/mapreduce/api/wire"
+	"github.com/coditect/mapreduce/api/wire/fault"
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
 
@@ -19,7 +19,7 @@ func TestFieldsOfASpec(t *testing.T) {
 		"budget": "spec.budget_tokens", "circuit_breaker_timeout": "spec.breaker_timeout", "vars.glean": "spec.vars.glean",
 		"stages[1].model": "spec.pipeline_definition.stages[1].model", "documents": "documents", "page_token": "page_token",
 	} {
-		s := wire.Status(errs.Field(name, "is wrong"))
+		s := fault.Status(errs.Field(name, "is wrong"))
 		got := ""
 		for _, d := range s.Details() {
 			if b, ok := d.(*errdetails.BadRequest); ok {
@@ -29,7 +29,7 @@ func TestFieldsOfASpec(t *testing.T) {
 		if got != want || s.Message() != want+": is wrong" {
 			t.Errorf("%s is told as %q in %q, want %q", name, got, s.Message(), want)
 		}
-		if e := wire.Classify(wire.Error(s.Err())); e.Field != name || e.Message != "is wrong" {
+		if e := fault.Classify(fault.Error(s.Err())); e.Field != name || e.Message != "is wrong" {
 			t.Errorf("%s arrives as %q: %q", name, e.Field, e.Message)
 		}
 	}
@@ -38,7 +38,7 @@ func TestFieldsOfASpec(t *testing.T) {
 // TestFieldsAreOfTheMessage finds names of fields that the message does not have.
 func TestFieldsAreOfTheMessage(t *testing.T) {
 	fields := (&pb.JobSpec{}).ProtoReflect().Descriptor().Fields()
-	for name, field := range wire.SpecFields {
+	for name, field := range fault.SpecFields {
 		if fields.ByName(protoreflect.Name(field)) == nil && name != "stages" {
 			t.Errorf("%s stands for %s, which a spec does not have", name, field)
 		}

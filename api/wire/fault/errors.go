@@ -1,4 +1,7 @@
-package wire
+// Package fault turns errors of the service into statuses of gRPC, with the details
+// that tell a client what was wrong and where, and back. It knows the names of fields
+// in messages, and else nothing of these: package wire has them.
+package fault
 
 import (
 	"context"
@@ -99,7 +102,7 @@ func Status(err error) *status.Status {
 	if e == nil {
 		return nil
 	}
-	s := status.New(codeFor(e), validText(publicMessage(e)))
+	s := status.New(codeFor(e), validUTF8(publicMessage(e)))
 	if detailed, err := s.WithDetails(errorDetails(e)...); err == nil {
 		return detailed
 	}
@@ -127,19 +130,19 @@ func publicMessage(e *errs.Error) string {
 }
 
 func errorDetails(e *errs.Error) []protoadapt.MessageV1 {
-	info := &errdetails.ErrorInfo{Domain: Domain, Reason: validText(e.Reason)}
+	info := &errdetails.ErrorInfo{Domain: Domain, Reason: validUTF8(e.Reason)}
 	if info.Reason == "" {
 		info.Reason = strings.ToUpper(e.Kind.String())
 	}
 	if e.Op != "" {
-		info.Metadata = map[string]string{opKey: validText(e.Op)}
+		info.Metadata = map[string]string{opKey: validUTF8(e.Op)}
 	}
 
 	all := []protoadapt.MessageV1{info}
 
 	if e.Field != "" {
 		all = append(all, &errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{
-			{Field: validText(encodeField(e.Field)), Description: validText(e.Message), Reason: info.Reason},
+			{Field: validUTF8(encodeField(e.Field)), Description: validUTF8(e.Message), Reason: info.Reason},
 		}})
 	}
 	if e.RetryAfter > 0 {
@@ -211,3 +214,6 @@ func explainTransport(e *errs.Error, s *status.Status) {
 		e.Kind, e.Reason = errs.Invalid, ReasonTooLarge
 	}
 }
+
+// validUTF8 returns a text that a message may hold.
+func validUTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
