@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"cmp"
 	"sync"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -58,7 +57,7 @@ func newJobs(breakers *breaker.Set) *jobs {
 
 // learn takes what an orchestrator says of a job, for the units that follow.
 func (js *jobs) learn(info mapreduce.JobInfo) {
-	spec := withDefaults(info.Spec)
+	spec := info.Spec.WithDefaults() // of a service that left some open
 	j := &job{spec: &spec, stages: make(map[string]stage), breaker: js.breakers.Of(&spec, "")}
 	j.estimate, _ = token.Named(spec.Estimator, js.tokens.Count) // one that only a later version knows is a guess
 
@@ -88,13 +87,4 @@ func (js *jobs) forgetAll() {
 	js.mu.Lock()
 	defer js.mu.Unlock()
 	clear(js.all)
-}
-
-// withDefaults returns spec with the defaults of the fields that a worker uses.
-func withDefaults(spec mapreduce.JobSpec) mapreduce.JobSpec {
-	spec.Provider = cmp.Or(spec.Provider, mapreduce.DefaultProvider)
-	spec.UnitTimeout = cmp.Or(spec.UnitTimeout, mapreduce.DefaultUnitTimeout)
-	spec.BreakerThreshold = cmp.Or(spec.BreakerThreshold, mapreduce.DefaultBreakerThreshold)
-	spec.BreakerTimeout = cmp.Or(spec.BreakerTimeout, mapreduce.DefaultBreakerTimeout)
-	return spec
 }

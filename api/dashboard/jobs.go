@@ -25,6 +25,8 @@ type jobFilter struct {
 	Text   string // part of an id, a tenant, a pipeline, a model or an error
 	Tenant string
 	States []mapreduce.JobState
+	Labels string // each KEY=VALUE or KEY, between blanks
+	labels []mapreduce.LabelFilter
 }
 
 // A choice is a state with what its box says.
@@ -51,6 +53,7 @@ type jobView struct {
 	Rate     string // units per second, while it runs
 	Pipeline string
 	Model    string
+	Labels   []string // each KEY=VALUE
 }
 
 // progress is how far something is: of all units, those that are done, failed, running and parked;
@@ -62,7 +65,7 @@ type progress struct {
 func viewJob(j *mapreduce.Job, now time.Time) *jobView {
 	v := &jobView{
 		Job: j, State: j.State.String(), Running: j.State.Running(), Cost: money(j.CostMicros), Age: age(j.Created, now),
-		Pipeline: j.Spec.Pipeline, Model: j.Spec.Provider,
+		Pipeline: j.Spec.Pipeline, Model: j.Spec.Provider, Labels: mapreduce.LabelTexts(j.Spec.Labels),
 		Progress: progress{Total: j.TotalUnits, Done: j.CompletedUnits, Failed: j.FailedUnits, Running: j.RunningUnits, Parked: j.ParkedUnits},
 	}
 	if j.Spec.Model != "" {
@@ -112,7 +115,7 @@ func loadJobs(v *visit) (any, error) {
 
 	list := &jobList{Filter: filter, States: choices(filter.States)}
 	query := mapreduce.ListJobsQuery{
-		States: filter.States, Tenant: mapreduce.TenantID(filter.Tenant), PageSize: jobsOnPage, PageToken: v.query.Get("page"),
+		States: filter.States, Tenant: mapreduce.TenantID(filter.Tenant), Labels: filter.labels, PageSize: jobsOnPage, PageToken: v.query.Get("page"),
 	}
 	if filter.Text != "" {
 		query.PageSize = 1000
@@ -163,6 +166,15 @@ func searchable(j *mapreduce.Job) string {
 
 func readJobFilter(v *visit) (jobFilter, error) {
 	f := jobFilter{Text: strings.TrimSpace(v.query.Get("q")), Tenant: strings.TrimSpace(v.query.Get("tenant"))}
+
+	// One field of the form has all labels, and a link may give each of its own.
+	texts := strings.Fields(strings.Join(v.query["label"], " "))
+	var err error
+	if f.labels, err = mapreduce.ParseLabelFilters(texts); err != nil {
+		return f, err
+	}
+	f.Labels = strings.Join(texts, " ")
+
 	for _, name := range v.query["state"] {
 		state, err := mapreduce.ParseJobState(name)
 		if err != nil || state == mapreduce.JobUnknown {

@@ -133,6 +133,8 @@ type JobSpec struct {
 	Models    map[string]string // what aliases of models stand for: provider/model
 	Vars      map[string]string // template variables, and settings of the provider
 
+	Labels map[string]string // by which jobs are told apart and counted: see CheckLabels
+
 	Parallelism      int // units running at once
 	MaxTokensPerUnit int // tokens
 	ChunkOverlap     int // tokens; negative means none

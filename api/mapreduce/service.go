@@ -100,9 +100,10 @@ type AnswerCache struct {
 
 // A ListJobsQuery chooses jobs.
 type ListJobsQuery struct {
-	States    []JobState // none means all
-	Tenant    TenantID   // empty means all
-	PageSize  int        // at most 1000; 0 means 20
+	States    []JobState    // none means all
+	Tenant    TenantID      // empty means all
+	Labels    []LabelFilter // all of which a job must have
+	PageSize  int           // at most 1000; 0 means 20
 	PageToken string
 }
 

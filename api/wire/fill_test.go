@@ -1,6 +1,7 @@
 package wire_test
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"reflect"
@@ -114,6 +115,8 @@ func (f filler) special(v reflect.Value, field string) bool {
 		*p = mapreduce.NewJobID(f.time(), func(n int) int { return int(f.between(0, int64(n-1))) })
 	case *time.Time:
 		*p = f.time()
+	case *mapreduce.LabelFilter: // of a text that labels may have
+		*p = mapreduce.LabelFilter{Key: fmt.Sprintf("key-%d", f.between(1, 9)), Value: fmt.Sprint(f.between(1, 9))}
 	case *mapreduce.ResultPart:
 		f.oneField(v)
 	case *mapreduce.Text:

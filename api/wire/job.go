@@ -19,6 +19,7 @@ func EncodeSpec(s *mapreduce.JobSpec) *pb.JobSpec {
 
 		ModelAliases:   textMap(s.Models),
 		FallbackModels: validTexts(s.Fallbacks),
+		Labels:         textMap(s.Labels),
 
 		Parallelism:        clampInt32(s.Parallelism),
 		MaxUnitTokens:      clampInt32(s.MaxTokensPerUnit),
@@ -136,6 +137,7 @@ func decodeSpec(d *decoder, p *pb.JobSpec) mapreduce.JobSpec {
 		Models:   p.GetModelAliases(),
 
 		Fallbacks: p.GetFallbackModels(),
+		Labels:    p.GetLabels(),
 
 		Parallelism:      d.decodeCount("parallelism", p.GetParallelism()),
 		MaxTokensPerUnit: d.decodeCount("max_unit_tokens", p.GetMaxUnitTokens()),

@@ -1,6 +1,9 @@
 package wire
 
 import (
+	"errors"
+
+	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
@@ -17,6 +20,7 @@ func EncodeListJobs(q *mapreduce.ListJobsQuery) *pb.ListJobsRequest {
 	return &pb.ListJobsRequest{
 		States:    encodeJobStates(q.States),
 		TenantId:  string(q.Tenant),
+		Labels:    encodeLabelFilters(q.Labels),
 		PageSize:  clampInt32(q.PageSize),
 		PageToken: q.PageToken,
 	}
@@ -28,10 +32,23 @@ func DecodeListJobs(p *pb.ListJobsRequest) (mapreduce.ListJobsQuery, error) {
 	q := mapreduce.ListJobsQuery{
 		States:    decodeEnums(&d, "states", p.GetStates(), lastJobState),
 		Tenant:    mapreduce.TenantID(d.decodeName("tenant_id", p.GetTenantId(), MaxNames)),
+		Labels:    decodeLabelFilters(&d, p.GetLabels()),
 		PageSize:  d.pageSize(p.GetPageSize()),
 		PageToken: p.GetPageToken(),
 	}
 	return q, d.firstError()
+}
+
+func encodeLabelFilters(all []mapreduce.LabelFilter) []string {
+	return convertEach(all, func(f mapreduce.LabelFilter) string { return validText(f.String()) })
+}
+
+func decodeLabelFilters(d *decoder, texts []string) []mapreduce.LabelFilter {
+	all, err := mapreduce.ParseLabelFilters(texts)
+	if e, ok := errors.AsType[*errs.Error](err); ok {
+		d.refuseField("labels", "%s", e.Message)
+	}
+	return all
 }
 
 // EncodeJobs encodes a page of jobs.

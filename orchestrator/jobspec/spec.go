@@ -37,25 +37,6 @@ type Rules struct {
 	Advise func(spec *mapreduce.JobSpec) []string
 }
 
-// withDefaults fills in what a client left open.
-func withDefaults(s mapreduce.JobSpec) mapreduce.JobSpec {
-	_ = s.SpreadModels() // what is wrong with a list is told by checkSpec
-
-	s.Pipeline = cmp.Or(s.Pipeline, "extract")
-	s.Provider = cmp.Or(s.Provider, mapreduce.DefaultProvider)
-	s.Parallelism = cmp.Or(s.Parallelism, mapreduce.DefaultParallelism)
-	s.MaxTokensPerUnit = cmp.Or(s.MaxTokensPerUnit, mapreduce.DefaultMaxTokensPerUnit)
-	s.ChunkOverlap = cmp.Or(s.ChunkOverlap, min(mapreduce.DefaultChunkOverlap, s.MaxTokensPerUnit/4))
-	s.Estimator = cmp.Or(s.Estimator, token.O200kBase)
-	s.ReduceShare = cmp.Or(s.ReduceShare, mapreduce.DefaultReduceShare)
-	s.MaxAttempts = cmp.Or(s.MaxAttempts, mapreduce.DefaultMaxAttempts)
-	s.UnitTimeout = cmp.Or(s.UnitTimeout, mapreduce.DefaultUnitTimeout)
-	s.BreakerThreshold = cmp.Or(s.BreakerThreshold, mapreduce.DefaultBreakerThreshold)
-	s.BreakerTimeout = cmp.Or(s.BreakerTimeout, mapreduce.DefaultBreakerTimeout)
-	s.CheckpointInterval = cmp.Or(s.CheckpointInterval, mapreduce.DefaultCheckpointInterval)
-	return s
-}
-
 // A draft is a spec with the defaults of what a client left open, and its pipeline, which is
 // parsed once.
 type draft struct {
@@ -66,7 +47,8 @@ type draft struct {
 }
 
 func newDraft(s mapreduce.JobSpec) *draft {
-	d := &draft{spec: withDefaults(s)}
+	_ = s.SpreadModels() // what is wrong with a list is told by checkSpec
+	d := &draft{spec: s.WithDefaults()}
 	if d.pipeline, d.warnings, d.err = boundPipeline(&d.spec); d.err != nil {
 		return d
 	}
@@ -158,7 +140,7 @@ func pipelineOf(s *mapreduce.JobSpec) (*pipeline.Pipeline, error) {
 // boundPipeline is pipelineOf with what the run sets wrongly.
 func boundPipeline(s *mapreduce.JobSpec) (p *pipeline.Pipeline, warnings []string, err error) {
 	if len(s.Definition) == 0 {
-		p, err = pipeline.Preset(cmp.Or(s.Pipeline, "extract"))
+		p, err = pipeline.Preset(cmp.Or(s.Pipeline, mapreduce.DefaultPipeline))
 	} else {
 		p, err = pipeline.Parse("definition", s.Definition)
 	}
@@ -371,6 +353,9 @@ func (r *Rules) checkSpec(d *draft) error {
 		}
 	}
 
+	if err := mapreduce.CheckLabels(s.Labels); err != nil {
+		return err
+	}
 	if err := r.checkPipeline(d); err != nil {
 		return err
 	}

@@ -315,10 +315,8 @@ func (st *Store) listSome(ctx context.Context, r store.Range, q mapreduce.ListJo
 }
 
 func matchesQuery(q mapreduce.ListJobsQuery, job *mapreduce.Job) bool {
-	if slices.Contains(q.States, job.State) {
-		return true
-	}
-	return len(q.States) == 0
+	wanted := len(q.States) == 0 || slices.Contains(q.States, job.State)
+	return wanted && mapreduce.MatchLabels(q.Labels, job.Spec.Labels)
 }
 
 // Runs returns the jobs that may run.

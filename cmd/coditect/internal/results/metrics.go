@@ -165,24 +165,25 @@ func supersededOf(job *mapreduce.Job, prices Pricing) []supersededMetrics {
 
 // jobMetrics is metrics.json's job.
 type jobMetrics struct {
-	ID          mapreduce.JobID `json:"job_id"`
-	Provider    string          `json:"provider"`
-	Model       string          `json:"model,omitempty"`
-	Fallbacks   []string        `json:"fallback_models,omitempty"`
-	Parameters  parameters.Set  `json:"parameters,omitzero"` // of answers, that the run gave
-	Parallelism int             `json:"parallelism"`
-	Seconds     float64         `json:"seconds"`
-	Documents   int64           `json:"documents"`
-	Units       int64           `json:"units"`
-	Failed      int64           `json:"failed_units"`
-	Budget      int64           `json:"budget"`
-	In          int64           `json:"tokens_in"`
-	Out         int64           `json:"tokens_out"`
-	Total       int64           `json:"total_tokens"`
-	Cost        *float64        `json:"cost"` // null if it is not known
-	Unpriced    []string        `json:"unpriced_models,omitempty"`
-	AuditHead   string          `json:"audit_head"`
-	Prompt      int64           `json:"largest_prompt_bytes,omitempty"` // of all calls of models
+	ID          mapreduce.JobID   `json:"job_id"`
+	Provider    string            `json:"provider"`
+	Model       string            `json:"model,omitempty"`
+	Fallbacks   []string          `json:"fallback_models,omitempty"`
+	Parameters  parameters.Set    `json:"parameters,omitzero"` // of answers, that the run gave
+	Parallelism int               `json:"parallelism"`
+	Seconds     float64           `json:"seconds"`
+	Documents   int64             `json:"documents"`
+	Units       int64             `json:"units"`
+	Failed      int64             `json:"failed_units"`
+	Budget      int64             `json:"budget"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	In          int64             `json:"tokens_in"`
+	Out         int64             `json:"tokens_out"`
+	Total       int64             `json:"total_tokens"`
+	Cost        *float64          `json:"cost"` // null if it is not known
+	Unpriced    []string          `json:"unpriced_models,omitempty"`
+	AuditHead   string            `json:"audit_head"`
+	Prompt      int64             `json:"largest_prompt_bytes,omitempty"` // of all calls of models
 }
 
 // writeMetrics writes metrics.json.
@@ -275,7 +276,7 @@ func (w *writer) jobMetrics(seconds float64, documents, prompt int64) jobMetrics
 	return jobMetrics{
 		ID: job.ID, Provider: job.Spec.Provider, Model: job.Spec.Model, Fallbacks: job.Spec.Fallbacks,
 		Parameters: settings.RunParameters(&job.Spec), Parallelism: job.Spec.Parallelism,
-		Seconds: seconds, Documents: documents, Units: job.TotalUnits, Failed: job.FailedUnits, Budget: job.Spec.Budget,
+		Seconds: seconds, Documents: documents, Units: job.TotalUnits, Failed: job.FailedUnits, Budget: job.Spec.Budget, Labels: job.Spec.Labels,
 		In: job.TotalTokens.In, Out: job.TotalTokens.Out, Total: job.TotalTokens.Total(), Cost: w.jobCost(), Unpriced: w.tally.prices.Unpriced,
 		AuditHead: job.AuditHead, Prompt: prompt,
 	}

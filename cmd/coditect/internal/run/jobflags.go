@@ -92,6 +92,7 @@ type jobFlags struct {
 	keep               time.Duration
 
 	requestID string
+	labels    []string
 }
 
 // addFlags adds the flags to a command, by the groups in which its help shows them.
@@ -174,6 +175,7 @@ func (j *jobFlags) addKept(f *pflag.FlagSet) {
 	f.Var(&j.capture, "capture", "what the trace keeps of calls of models: only sums (off), each call (standard), or also prompts and answers (full)")
 	f.IntVar(&j.checkpointInterval, "checkpoint-interval", mapreduce.DefaultCheckpointInterval, "number of completed units between two entries of progress in the audit trail; each unit is durable at once")
 	f.DurationVar(&j.keep, "keep", 0, "time for which the job is kept after its end, if that is less than the service keeps jobs; 0 keeps it as long as the service keeps jobs")
+	f.StringArrayVar(&j.labels, "label", nil, "`KEY=VALUE` by which the job is found (list --label) and its cost is counted; may be repeated")
 	f.StringVar(&j.requestID, "request-id", "", "`name` of this submission; a second submission with the same name returns the same job")
 }
 
@@ -280,7 +282,7 @@ func (j *jobFlags) jobSpec(ctx context.Context, flags *pflag.FlagSet) (mapreduce
 
 	j.setReduce(flags, &s)
 	if err := runners.SpreadModels(&s); err != nil {
-		return s, modelFault(err)
+		return s, flagFault("model", err)
 	}
 
 	if s.RequestID == "" {
@@ -307,6 +309,9 @@ func (j *jobFlags) jobSpec(ctx context.Context, flags *pflag.FlagSet) (mapreduce
 	}
 
 	var err error
+	if s.Labels, err = mapreduce.ParseLabels(j.labels); err != nil {
+		return s, flagFault("label", err)
+	}
 	if s.Vars, err = j.parseVariables(); err != nil {
 		return s, err
 	}
@@ -498,10 +503,10 @@ func (j *jobFlags) checkInputs(flags *pflag.FlagSet, p *pipeline.Pipeline) error
 	return nil
 }
 
-// modelFault is the error of --model for one about the field of the job.
-func modelFault(err error) error {
+// flagFault is the error of a flag for one about the field of the job.
+func flagFault(flag string, err error) error {
 	if e, ok := errors.AsType[*errs.Error](err); ok {
-		return exit.UsageError("--model: %s", e.Message)
+		return exit.UsageError("--%s: %s", flag, e.Message)
 	}
 	return err
 }

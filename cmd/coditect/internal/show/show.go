@@ -4,12 +4,14 @@ package show
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/plural"
 	"github.com/coditect/mapreduce/api/resultfile"
@@ -96,6 +98,9 @@ func (cmds *commands) printStatus(j *mapreduce.Job, idle bool) {
 	if s.DeletedAt != "" {
 		rows = append(rows, [2]string{"kept until", s.DeletedAt})
 	}
+	if len(s.Labels) > 0 {
+		rows = append(rows, [2]string{"labels", strings.Join(mapreduce.LabelTexts(s.Labels), ", ")})
+	}
 	if !s.Parameters.IsZero() {
 		rows = append(rows, [2]string{"parameters", console.VisibleText(s.Parameters.String())})
 	}
@@ -161,6 +166,7 @@ type jobList struct {
 func (cmds *commands) listCommand() *cobra.Command {
 	var (
 		states []string
+		labels []string
 		q      mapreduce.ListJobsQuery
 	)
 
@@ -168,11 +174,15 @@ func (cmds *commands) listCommand() *cobra.Command {
 		Use:   "list",
 		Short: "Show all jobs, the newest first",
 		Example: `  coditect mapreduce list --limit 5
-  coditect mapreduce list --status running -o json`,
+  coditect mapreduce list --status running -o json
+  coditect mapreduce list --label team=billing --label urgent`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
 			if q.States, err = parseStates(states); err != nil {
+				return err
+			}
+			if q.Labels, err = parseLabelFilters(labels); err != nil {
 				return err
 			}
 			if q.PageSize < 1 || q.PageSize > 1000 {
@@ -197,10 +207,20 @@ func (cmds *commands) listCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringSliceVar(&states, "status", nil, "only jobs that are running, completed, failed, cancelled or paused")
 	f.StringVar((*string)(&q.Tenant), "tenant", "", "only jobs of this `tenant`")
+	f.StringArrayVar(&labels, "label", nil, "only jobs with this label: `KEY=VALUE`, or KEY for any value; of several, with all of them")
 	f.IntVar(&q.PageSize, "limit", 20, "largest number of jobs to show")
 	f.StringVar(&q.PageToken, "page-token", "", "`token` that an earlier page ended with")
 	console.OfferWords(cmd, "status", "running", "completed", "failed", "cancelled", "paused")
 	return cmd
+}
+
+// parseLabelFilters returns the filters of --label.
+func parseLabelFilters(texts []string) ([]mapreduce.LabelFilter, error) {
+	filters, err := mapreduce.ParseLabelFilters(texts)
+	if e, ok := errors.AsType[*errs.Error](err); ok {
+		return nil, exit.UsageError("--label: %s", e.Message)
+	}
+	return filters, err
 }
 
 // parseStates returns the states for the words that users give.
@@ -239,13 +259,17 @@ func (cmds *commands) printJobs(page *mapreduce.JobPage) error {
 	})
 }
 
-// printJobTable prints a line for each job, with when it will be deleted if that is set for
-// any of them.
+// printJobTable prints a line for each job, with when it will be deleted and with its labels, if
+// any of them has such.
 func (cmds *commands) printJobTable(jobs []JobStatus) {
 	header := "JOB STATUS UNITS FAILED TOKENS CREATED"
 	expires := slices.ContainsFunc(jobs, func(j JobStatus) bool { return j.DeletedAt != "" })
 	if expires {
 		header += " KEPT-UNTIL"
+	}
+	labelled := slices.ContainsFunc(jobs, func(j JobStatus) bool { return len(j.Labels) > 0 })
+	if labelled {
+		header += " LABELS"
 	}
 
 	cmds.PrintTable(header, func(row func(...any)) {
@@ -253,6 +277,9 @@ func (cmds *commands) printJobTable(jobs []JobStatus) {
 			cells := []any{j.ID, j.Status, fmt.Sprintf("%d/%d", j.Completed, j.Total), j.Failed, j.Tokens, j.Created}
 			if expires {
 				cells = append(cells, cmp.Or(j.DeletedAt, "-"))
+			}
+			if labelled {
+				cells = append(cells, cmp.Or(strings.Join(mapreduce.LabelTexts(j.Labels), ","), "-"))
 			}
 			row(cells...)
 		}

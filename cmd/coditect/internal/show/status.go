@@ -35,6 +35,7 @@ type JobStatus struct {
 	Error      *string                      `json:"error"`
 	Level      int                          `json:"level"`
 	Budget     int64                        `json:"budget"`
+	Labels     map[string]string            `json:"labels,omitempty"`
 	Created    string                       `json:"created_at"`
 	Updated    string                       `json:"updated_at"`
 	Coverage   resultfile.Coverage          `json:"coverage"`
@@ -90,7 +91,7 @@ func StatusOf(j *mapreduce.Job) JobStatus {
 	s := JobStatus{
 		ID: j.ID, Status: j.State.String(), Phase: j.Phase.String(),
 		Total: j.TotalUnits, Completed: j.CompletedUnits, Failed: j.FailedUnits, Running: j.RunningUnits, Parked: j.ParkedUnits,
-		Tokens: j.TotalTokens.Total(), Cost: prices.Cost(j.TotalTokens, j.CostMicros), Unpriced: prices.Unpriced, Level: j.Level, Budget: j.Spec.Budget,
+		Tokens: j.TotalTokens.Total(), Cost: prices.Cost(j.TotalTokens, j.CostMicros), Unpriced: prices.Unpriced, Level: j.Level, Budget: j.Spec.Budget, Labels: j.Spec.Labels,
 		Created: console.FormatTime(j.Created), Updated: console.FormatTime(j.Updated),
 		Coverage: resultfile.CoverageOf(j.Coverage), AuditHead: j.AuditHead, Warnings: j.Warnings,
 		Parameters: settings.RunParameters(&j.Spec),

@@ -597,8 +597,12 @@ type JobSpec struct {
 	Output *Output `protobuf:"bytes,67,opt,name=output,proto3" json:"output,omitempty"`
 	// Models that are asked while the model is away, in this order: each "provider/model".
 	FallbackModels []string `protobuf:"bytes,75,rep,name=fallback_models,json=fallbackModels,proto3" json:"fallback_models,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// By which jobs are told apart and counted: at most 16. Keys have 1 to 63 and values at most 63
+	// letters, digits, "-", "_" and "." of ASCII, keys also "/", and begin and end with a letter or a
+	// digit.
+	Labels        map[string]string `protobuf:"bytes,80,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JobSpec) Reset() {
@@ -921,6 +925,13 @@ func (x *JobSpec) GetOutput() *Output {
 func (x *JobSpec) GetFallbackModels() []string {
 	if x != nil {
 		return x.FallbackModels
+	}
+	return nil
+}
+
+func (x *JobSpec) GetLabels() map[string]string {
+	if x != nil {
+		return x.Labels
 	}
 	return nil
 }
@@ -1911,7 +1922,7 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\tmax_ratio\x18\a \x01(\x03R\bmaxRatio\x12\x1f\n" +
 	"\vmax_nesting\x18\b \x01(\x05R\n" +
 	"maxNesting\x12\x1b\n" +
-	"\tmax_cells\x18\t \x01(\x05R\bmaxCells\"\xd3\x10\n" +
+	"\tmax_cells\x18\t \x01(\x05R\bmaxCells\"\xd2\x11\n" +
 	"\aJobSpec\x12\x1b\n" +
 	"\ttenant_id\x18\x01 \x01(\tR\btenantId\x12\x1d\n" +
 	"\n" +
@@ -1958,11 +1969,15 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\x04keep\x18A \x01(\v2\x19.google.protobuf.DurationR\x04keep\x128\n" +
 	"\areading\x18B \x01(\v2\x1e.coditect.mapreduce.v1.ReadingR\areading\x125\n" +
 	"\x06output\x18C \x01(\v2\x1d.coditect.mapreduce.v1.OutputR\x06output\x12'\n" +
-	"\x0ffallback_models\x18K \x03(\tR\x0efallbackModels\x1a7\n" +
+	"\x0ffallback_models\x18K \x03(\tR\x0efallbackModels\x12B\n" +
+	"\x06labels\x18P \x03(\v2*.coditect.mapreduce.v1.JobSpec.LabelsEntryR\x06labels\x1a7\n" +
 	"\tVarsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a?\n" +
 	"\x11ModelAliasesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a9\n" +
+	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\r\n" +
 	"\v_chunk_sizeB\x16\n" +
@@ -2110,7 +2125,7 @@ func file_coditect_mapreduce_v1_job_proto_rawDescGZIP() []byte {
 }
 
 var file_coditect_mapreduce_v1_job_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_coditect_mapreduce_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_coditect_mapreduce_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_coditect_mapreduce_v1_job_proto_goTypes = []any{
 	(JobState)(0),                 // 0: coditect.mapreduce.v1.JobState
 	(OnError)(0),                  // 1: coditect.mapreduce.v1.OnError
@@ -2132,51 +2147,53 @@ var file_coditect_mapreduce_v1_job_proto_goTypes = []any{
 	(*StageProgress)(nil),         // 17: coditect.mapreduce.v1.StageProgress
 	nil,                           // 18: coditect.mapreduce.v1.JobSpec.VarsEntry
 	nil,                           // 19: coditect.mapreduce.v1.JobSpec.ModelAliasesEntry
-	(*durationpb.Duration)(nil),   // 20: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 21: google.protobuf.Timestamp
+	nil,                           // 20: coditect.mapreduce.v1.JobSpec.LabelsEntry
+	(*durationpb.Duration)(nil),   // 21: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 22: google.protobuf.Timestamp
 }
 var file_coditect_mapreduce_v1_job_proto_depIdxs = []int32{
 	5,  // 0: coditect.mapreduce.v1.Reading.page_text:type_name -> coditect.mapreduce.v1.PageText
-	20, // 1: coditect.mapreduce.v1.Reading.max_time:type_name -> google.protobuf.Duration
+	21, // 1: coditect.mapreduce.v1.Reading.max_time:type_name -> google.protobuf.Duration
 	18, // 2: coditect.mapreduce.v1.JobSpec.vars:type_name -> coditect.mapreduce.v1.JobSpec.VarsEntry
 	1,  // 3: coditect.mapreduce.v1.JobSpec.on_error:type_name -> coditect.mapreduce.v1.OnError
 	2,  // 4: coditect.mapreduce.v1.JobSpec.on_breaker:type_name -> coditect.mapreduce.v1.OnBreaker
-	20, // 5: coditect.mapreduce.v1.JobSpec.unit_timeout:type_name -> google.protobuf.Duration
-	20, // 6: coditect.mapreduce.v1.JobSpec.breaker_timeout:type_name -> google.protobuf.Duration
+	21, // 5: coditect.mapreduce.v1.JobSpec.unit_timeout:type_name -> google.protobuf.Duration
+	21, // 6: coditect.mapreduce.v1.JobSpec.breaker_timeout:type_name -> google.protobuf.Duration
 	3,  // 7: coditect.mapreduce.v1.JobSpec.strategy:type_name -> coditect.mapreduce.v1.ReduceStrategy
 	4,  // 8: coditect.mapreduce.v1.JobSpec.capture:type_name -> coditect.mapreduce.v1.Capture
 	19, // 9: coditect.mapreduce.v1.JobSpec.model_aliases:type_name -> coditect.mapreduce.v1.JobSpec.ModelAliasesEntry
-	20, // 10: coditect.mapreduce.v1.JobSpec.keep:type_name -> google.protobuf.Duration
+	21, // 10: coditect.mapreduce.v1.JobSpec.keep:type_name -> google.protobuf.Duration
 	6,  // 11: coditect.mapreduce.v1.JobSpec.reading:type_name -> coditect.mapreduce.v1.Reading
 	8,  // 12: coditect.mapreduce.v1.JobSpec.output:type_name -> coditect.mapreduce.v1.Output
-	10, // 13: coditect.mapreduce.v1.Spent.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	9,  // 14: coditect.mapreduce.v1.Spent.savings:type_name -> coditect.mapreduce.v1.Savings
-	20, // 15: coditect.mapreduce.v1.Spent.call_latency:type_name -> google.protobuf.Duration
-	20, // 16: coditect.mapreduce.v1.Spent.tool_time:type_name -> google.protobuf.Duration
-	12, // 17: coditect.mapreduce.v1.Coverage.documents:type_name -> coditect.mapreduce.v1.Ledger
-	12, // 18: coditect.mapreduce.v1.Coverage.characters:type_name -> coditect.mapreduce.v1.Ledger
-	12, // 19: coditect.mapreduce.v1.Coverage.unread_bytes:type_name -> coditect.mapreduce.v1.Ledger
-	7,  // 20: coditect.mapreduce.v1.Job.spec:type_name -> coditect.mapreduce.v1.JobSpec
-	0,  // 21: coditect.mapreduce.v1.Job.state:type_name -> coditect.mapreduce.v1.JobState
-	0,  // 22: coditect.mapreduce.v1.Job.phase:type_name -> coditect.mapreduce.v1.JobState
-	21, // 23: coditect.mapreduce.v1.Job.create_time:type_name -> google.protobuf.Timestamp
-	21, // 24: coditect.mapreduce.v1.Job.update_time:type_name -> google.protobuf.Timestamp
-	10, // 25: coditect.mapreduce.v1.Job.total_tokens:type_name -> coditect.mapreduce.v1.Tokens
-	13, // 26: coditect.mapreduce.v1.Job.coverage:type_name -> coditect.mapreduce.v1.Coverage
-	11, // 27: coditect.mapreduce.v1.Job.superseded:type_name -> coditect.mapreduce.v1.Spent
-	17, // 28: coditect.mapreduce.v1.Job.stages:type_name -> coditect.mapreduce.v1.StageProgress
-	16, // 29: coditect.mapreduce.v1.Job.activity:type_name -> coditect.mapreduce.v1.Activity
-	9,  // 30: coditect.mapreduce.v1.Job.savings:type_name -> coditect.mapreduce.v1.Savings
-	21, // 31: coditect.mapreduce.v1.Job.end_time:type_name -> google.protobuf.Timestamp
-	21, // 32: coditect.mapreduce.v1.Job.delete_time:type_name -> google.protobuf.Timestamp
-	14, // 33: coditect.mapreduce.v1.Job.skipped_documents:type_name -> coditect.mapreduce.v1.SkippedDocument
-	10, // 34: coditect.mapreduce.v1.Activity.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	0,  // 35: coditect.mapreduce.v1.StageProgress.phase:type_name -> coditect.mapreduce.v1.JobState
-	36, // [36:36] is the sub-list for method output_type
-	36, // [36:36] is the sub-list for method input_type
-	36, // [36:36] is the sub-list for extension type_name
-	36, // [36:36] is the sub-list for extension extendee
-	0,  // [0:36] is the sub-list for field type_name
+	20, // 13: coditect.mapreduce.v1.JobSpec.labels:type_name -> coditect.mapreduce.v1.JobSpec.LabelsEntry
+	10, // 14: coditect.mapreduce.v1.Spent.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	9,  // 15: coditect.mapreduce.v1.Spent.savings:type_name -> coditect.mapreduce.v1.Savings
+	21, // 16: coditect.mapreduce.v1.Spent.call_latency:type_name -> google.protobuf.Duration
+	21, // 17: coditect.mapreduce.v1.Spent.tool_time:type_name -> google.protobuf.Duration
+	12, // 18: coditect.mapreduce.v1.Coverage.documents:type_name -> coditect.mapreduce.v1.Ledger
+	12, // 19: coditect.mapreduce.v1.Coverage.characters:type_name -> coditect.mapreduce.v1.Ledger
+	12, // 20: coditect.mapreduce.v1.Coverage.unread_bytes:type_name -> coditect.mapreduce.v1.Ledger
+	7,  // 21: coditect.mapreduce.v1.Job.spec:type_name -> coditect.mapreduce.v1.JobSpec
+	0,  // 22: coditect.mapreduce.v1.Job.state:type_name -> coditect.mapreduce.v1.JobState
+	0,  // 23: coditect.mapreduce.v1.Job.phase:type_name -> coditect.mapreduce.v1.JobState
+	22, // 24: coditect.mapreduce.v1.Job.create_time:type_name -> google.protobuf.Timestamp
+	22, // 25: coditect.mapreduce.v1.Job.update_time:type_name -> google.protobuf.Timestamp
+	10, // 26: coditect.mapreduce.v1.Job.total_tokens:type_name -> coditect.mapreduce.v1.Tokens
+	13, // 27: coditect.mapreduce.v1.Job.coverage:type_name -> coditect.mapreduce.v1.Coverage
+	11, // 28: coditect.mapreduce.v1.Job.superseded:type_name -> coditect.mapreduce.v1.Spent
+	17, // 29: coditect.mapreduce.v1.Job.stages:type_name -> coditect.mapreduce.v1.StageProgress
+	16, // 30: coditect.mapreduce.v1.Job.activity:type_name -> coditect.mapreduce.v1.Activity
+	9,  // 31: coditect.mapreduce.v1.Job.savings:type_name -> coditect.mapreduce.v1.Savings
+	22, // 32: coditect.mapreduce.v1.Job.end_time:type_name -> google.protobuf.Timestamp
+	22, // 33: coditect.mapreduce.v1.Job.delete_time:type_name -> google.protobuf.Timestamp
+	14, // 34: coditect.mapreduce.v1.Job.skipped_documents:type_name -> coditect.mapreduce.v1.SkippedDocument
+	10, // 35: coditect.mapreduce.v1.Activity.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	0,  // 36: coditect.mapreduce.v1.StageProgress.phase:type_name -> coditect.mapreduce.v1.JobState
+	37, // [37:37] is the sub-list for method output_type
+	37, // [37:37] is the sub-list for method input_type
+	37, // [37:37] is the sub-list for extension type_name
+	37, // [37:37] is the sub-list for extension extendee
+	0,  // [0:37] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_job_proto_init() }
@@ -2191,7 +2208,7 @@ func file_coditect_mapreduce_v1_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_v1_job_proto_rawDesc), len(file_coditect_mapreduce_v1_job_proto_rawDesc)),
 			NumEnums:      6,
-			NumMessages:   14,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -69,6 +69,7 @@ type Spec struct {
 	Reading              *DocumentReading       `protobuf:"bytes,66,opt,name=reading,proto3" json:"reading,omitempty"`                                                                         // how documents are read; absent where the workers decide all of it
 	Output               *ResultOutput          `protobuf:"bytes,67,opt,name=output,proto3" json:"output,omitempty"`                                                                           // where the client writes the result; absent where it did not say
 	Fallbacks            []string               `protobuf:"bytes,75,rep,name=fallbacks,proto3" json:"fallbacks,omitempty"`                                                                     // models that are asked while the model is away: each "provider/model"
+	Labels               map[string]string      `protobuf:"bytes,80,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // by which jobs are told apart and counted
 	unknownFields        protoimpl.UnknownFields
 	sizeCache            protoimpl.SizeCache
 }
@@ -393,6 +394,13 @@ func (x *Spec) GetOutput() *ResultOutput {
 func (x *Spec) GetFallbacks() []string {
 	if x != nil {
 		return x.Fallbacks
+	}
+	return nil
+}
+
+func (x *Spec) GetLabels() map[string]string {
+	if x != nil {
+		return x.Labels
 	}
 	return nil
 }
@@ -4393,7 +4401,7 @@ type Limit_Share struct {
 
 func (x *Limit_Share) Reset() {
 	*x = Limit_Share{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[48]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4405,7 +4413,7 @@ func (x *Limit_Share) String() string {
 func (*Limit_Share) ProtoMessage() {}
 
 func (x *Limit_Share) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[48]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4461,7 +4469,7 @@ type Limit_Manners struct {
 
 func (x *Limit_Manners) Reset() {
 	*x = Limit_Manners{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[49]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4473,7 +4481,7 @@ func (x *Limit_Manners) String() string {
 func (*Limit_Manners) ProtoMessage() {}
 
 func (x *Limit_Manners) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[49]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4514,7 +4522,7 @@ var File_coditect_mapreduce_storage_v1_records_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\n" +
-	"+coditect/mapreduce/storage/v1/records.proto\x12\x1dcoditect.mapreduce.storage.v1\"\xfb\x0e\n" +
+	"+coditect/mapreduce/storage/v1/records.proto\x12\x1dcoditect.mapreduce.storage.v1\"\xff\x0f\n" +
 	"\x04Spec\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1d\n" +
 	"\n" +
@@ -4562,11 +4570,15 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"keepMicros\x12H\n" +
 	"\areading\x18B \x01(\v2..coditect.mapreduce.storage.v1.DocumentReadingR\areading\x12C\n" +
 	"\x06output\x18C \x01(\v2+.coditect.mapreduce.storage.v1.ResultOutputR\x06output\x12\x1c\n" +
-	"\tfallbacks\x18K \x03(\tR\tfallbacks\x1a7\n" +
+	"\tfallbacks\x18K \x03(\tR\tfallbacks\x12G\n" +
+	"\x06labels\x18P \x03(\v2/.coditect.mapreduce.storage.v1.Spec.LabelsEntryR\x06labels\x1a7\n" +
 	"\tVarsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a9\n" +
 	"\vModelsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a9\n" +
+	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\r\n" +
 	"\v_chunk_sizeB\x16\n" +
@@ -4995,7 +5007,7 @@ func file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_storage_v1_records_proto_rawDescData
 }
 
-var file_coditect_mapreduce_storage_v1_records_proto_msgTypes = make([]protoimpl.MessageInfo, 50)
+var file_coditect_mapreduce_storage_v1_records_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
 var file_coditect_mapreduce_storage_v1_records_proto_goTypes = []any{
 	(*Spec)(nil),            // 0: coditect.mapreduce.storage.v1.Spec
 	(*ResultOutput)(nil),    // 1: coditect.mapreduce.storage.v1.ResultOutput
@@ -5043,52 +5055,54 @@ var file_coditect_mapreduce_storage_v1_records_proto_goTypes = []any{
 	(*Mark)(nil),            // 43: coditect.mapreduce.storage.v1.Mark
 	nil,                     // 44: coditect.mapreduce.storage.v1.Spec.VarsEntry
 	nil,                     // 45: coditect.mapreduce.storage.v1.Spec.ModelsEntry
-	nil,                     // 46: coditect.mapreduce.storage.v1.Source.MetadataEntry
-	nil,                     // 47: coditect.mapreduce.storage.v1.Bundled.MetadataEntry
-	(*Limit_Share)(nil),     // 48: coditect.mapreduce.storage.v1.Limit.Share
-	(*Limit_Manners)(nil),   // 49: coditect.mapreduce.storage.v1.Limit.Manners
+	nil,                     // 46: coditect.mapreduce.storage.v1.Spec.LabelsEntry
+	nil,                     // 47: coditect.mapreduce.storage.v1.Source.MetadataEntry
+	nil,                     // 48: coditect.mapreduce.storage.v1.Bundled.MetadataEntry
+	(*Limit_Share)(nil),     // 49: coditect.mapreduce.storage.v1.Limit.Share
+	(*Limit_Manners)(nil),   // 50: coditect.mapreduce.storage.v1.Limit.Manners
 }
 var file_coditect_mapreduce_storage_v1_records_proto_depIdxs = []int32{
 	44, // 0: coditect.mapreduce.storage.v1.Spec.vars:type_name -> coditect.mapreduce.storage.v1.Spec.VarsEntry
 	45, // 1: coditect.mapreduce.storage.v1.Spec.models:type_name -> coditect.mapreduce.storage.v1.Spec.ModelsEntry
 	2,  // 2: coditect.mapreduce.storage.v1.Spec.reading:type_name -> coditect.mapreduce.storage.v1.DocumentReading
 	1,  // 3: coditect.mapreduce.storage.v1.Spec.output:type_name -> coditect.mapreduce.storage.v1.ResultOutput
-	0,  // 4: coditect.mapreduce.storage.v1.Job.config:type_name -> coditect.mapreduce.storage.v1.Spec
-	7,  // 5: coditect.mapreduce.storage.v1.Job.warnings:type_name -> coditect.mapreduce.storage.v1.Warning
-	6,  // 6: coditect.mapreduce.storage.v1.Job.superseded:type_name -> coditect.mapreduce.storage.v1.Spent
-	3,  // 7: coditect.mapreduce.storage.v1.Spent.savings:type_name -> coditect.mapreduce.storage.v1.Savings
-	10, // 8: coditect.mapreduce.storage.v1.Ctl.levels:type_name -> coditect.mapreduce.storage.v1.Level
-	9,  // 9: coditect.mapreduce.storage.v1.Ctl.use:type_name -> coditect.mapreduce.storage.v1.Use
-	9,  // 10: coditect.mapreduce.storage.v1.Ingest.use:type_name -> coditect.mapreduce.storage.v1.Use
-	46, // 11: coditect.mapreduce.storage.v1.Source.metadata:type_name -> coditect.mapreduce.storage.v1.Source.MetadataEntry
-	14, // 12: coditect.mapreduce.storage.v1.Bundle.documents:type_name -> coditect.mapreduce.storage.v1.Bundled
-	47, // 13: coditect.mapreduce.storage.v1.Bundled.metadata:type_name -> coditect.mapreduce.storage.v1.Bundled.MetadataEntry
-	12, // 14: coditect.mapreduce.storage.v1.Unit.source:type_name -> coditect.mapreduce.storage.v1.Source
-	15, // 15: coditect.mapreduce.storage.v1.Unit.inputs:type_name -> coditect.mapreduce.storage.v1.Inputs
-	17, // 16: coditect.mapreduce.storage.v1.Unit.result:type_name -> coditect.mapreduce.storage.v1.Result
-	22, // 17: coditect.mapreduce.storage.v1.Unit.queue:type_name -> coditect.mapreduce.storage.v1.Queue
-	3,  // 18: coditect.mapreduce.storage.v1.Unit.savings:type_name -> coditect.mapreduce.storage.v1.Savings
-	19, // 19: coditect.mapreduce.storage.v1.Unit.put:type_name -> coditect.mapreduce.storage.v1.Put
-	20, // 20: coditect.mapreduce.storage.v1.Unit.journal:type_name -> coditect.mapreduce.storage.v1.Journal
-	21, // 21: coditect.mapreduce.storage.v1.Unit.evidence:type_name -> coditect.mapreduce.storage.v1.EvidenceSum
-	19, // 22: coditect.mapreduce.storage.v1.EvidenceSum.next:type_name -> coditect.mapreduce.storage.v1.Put
-	27, // 23: coditect.mapreduce.storage.v1.Held.units:type_name -> coditect.mapreduce.storage.v1.HeldUnit
-	30, // 24: coditect.mapreduce.storage.v1.Beat.notes:type_name -> coditect.mapreduce.storage.v1.Note
-	48, // 25: coditect.mapreduce.storage.v1.Limit.shares:type_name -> coditect.mapreduce.storage.v1.Limit.Share
-	49, // 26: coditect.mapreduce.storage.v1.Limit.manners:type_name -> coditect.mapreduce.storage.v1.Limit.Manners
-	10, // 27: coditect.mapreduce.storage.v1.Plan.plan:type_name -> coditect.mapreduce.storage.v1.Level
-	10, // 28: coditect.mapreduce.storage.v1.Plan.levels:type_name -> coditect.mapreduce.storage.v1.Level
-	37, // 29: coditect.mapreduce.storage.v1.Checkpoint.completed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	37, // 30: coditect.mapreduce.storage.v1.Checkpoint.failed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	37, // 31: coditect.mapreduce.storage.v1.Checkpoint.reopened_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	41, // 32: coditect.mapreduce.storage.v1.Checkpoint.deleted:type_name -> coditect.mapreduce.storage.v1.Deleted
-	43, // 33: coditect.mapreduce.storage.v1.Seal.progress:type_name -> coditect.mapreduce.storage.v1.Mark
-	43, // 34: coditect.mapreduce.storage.v1.Seal.marks:type_name -> coditect.mapreduce.storage.v1.Mark
-	35, // [35:35] is the sub-list for method output_type
-	35, // [35:35] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	46, // 4: coditect.mapreduce.storage.v1.Spec.labels:type_name -> coditect.mapreduce.storage.v1.Spec.LabelsEntry
+	0,  // 5: coditect.mapreduce.storage.v1.Job.config:type_name -> coditect.mapreduce.storage.v1.Spec
+	7,  // 6: coditect.mapreduce.storage.v1.Job.warnings:type_name -> coditect.mapreduce.storage.v1.Warning
+	6,  // 7: coditect.mapreduce.storage.v1.Job.superseded:type_name -> coditect.mapreduce.storage.v1.Spent
+	3,  // 8: coditect.mapreduce.storage.v1.Spent.savings:type_name -> coditect.mapreduce.storage.v1.Savings
+	10, // 9: coditect.mapreduce.storage.v1.Ctl.levels:type_name -> coditect.mapreduce.storage.v1.Level
+	9,  // 10: coditect.mapreduce.storage.v1.Ctl.use:type_name -> coditect.mapreduce.storage.v1.Use
+	9,  // 11: coditect.mapreduce.storage.v1.Ingest.use:type_name -> coditect.mapreduce.storage.v1.Use
+	47, // 12: coditect.mapreduce.storage.v1.Source.metadata:type_name -> coditect.mapreduce.storage.v1.Source.MetadataEntry
+	14, // 13: coditect.mapreduce.storage.v1.Bundle.documents:type_name -> coditect.mapreduce.storage.v1.Bundled
+	48, // 14: coditect.mapreduce.storage.v1.Bundled.metadata:type_name -> coditect.mapreduce.storage.v1.Bundled.MetadataEntry
+	12, // 15: coditect.mapreduce.storage.v1.Unit.source:type_name -> coditect.mapreduce.storage.v1.Source
+	15, // 16: coditect.mapreduce.storage.v1.Unit.inputs:type_name -> coditect.mapreduce.storage.v1.Inputs
+	17, // 17: coditect.mapreduce.storage.v1.Unit.result:type_name -> coditect.mapreduce.storage.v1.Result
+	22, // 18: coditect.mapreduce.storage.v1.Unit.queue:type_name -> coditect.mapreduce.storage.v1.Queue
+	3,  // 19: coditect.mapreduce.storage.v1.Unit.savings:type_name -> coditect.mapreduce.storage.v1.Savings
+	19, // 20: coditect.mapreduce.storage.v1.Unit.put:type_name -> coditect.mapreduce.storage.v1.Put
+	20, // 21: coditect.mapreduce.storage.v1.Unit.journal:type_name -> coditect.mapreduce.storage.v1.Journal
+	21, // 22: coditect.mapreduce.storage.v1.Unit.evidence:type_name -> coditect.mapreduce.storage.v1.EvidenceSum
+	19, // 23: coditect.mapreduce.storage.v1.EvidenceSum.next:type_name -> coditect.mapreduce.storage.v1.Put
+	27, // 24: coditect.mapreduce.storage.v1.Held.units:type_name -> coditect.mapreduce.storage.v1.HeldUnit
+	30, // 25: coditect.mapreduce.storage.v1.Beat.notes:type_name -> coditect.mapreduce.storage.v1.Note
+	49, // 26: coditect.mapreduce.storage.v1.Limit.shares:type_name -> coditect.mapreduce.storage.v1.Limit.Share
+	50, // 27: coditect.mapreduce.storage.v1.Limit.manners:type_name -> coditect.mapreduce.storage.v1.Limit.Manners
+	10, // 28: coditect.mapreduce.storage.v1.Plan.plan:type_name -> coditect.mapreduce.storage.v1.Level
+	10, // 29: coditect.mapreduce.storage.v1.Plan.levels:type_name -> coditect.mapreduce.storage.v1.Level
+	37, // 30: coditect.mapreduce.storage.v1.Checkpoint.completed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	37, // 31: coditect.mapreduce.storage.v1.Checkpoint.failed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	37, // 32: coditect.mapreduce.storage.v1.Checkpoint.reopened_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	41, // 33: coditect.mapreduce.storage.v1.Checkpoint.deleted:type_name -> coditect.mapreduce.storage.v1.Deleted
+	43, // 34: coditect.mapreduce.storage.v1.Seal.progress:type_name -> coditect.mapreduce.storage.v1.Mark
+	43, // 35: coditect.mapreduce.storage.v1.Seal.marks:type_name -> coditect.mapreduce.storage.v1.Mark
+	36, // [36:36] is the sub-list for method output_type
+	36, // [36:36] is the sub-list for method input_type
+	36, // [36:36] is the sub-list for extension type_name
+	36, // [36:36] is the sub-list for extension extendee
+	0,  // [0:36] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_storage_v1_records_proto_init() }
@@ -5103,7 +5117,7 @@ func file_coditect_mapreduce_storage_v1_records_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_storage_v1_records_proto_rawDesc), len(file_coditect_mapreduce_storage_v1_records_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   50,
+			NumMessages:   51,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,98 @@
+package mapreduce_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
+
+func TestLabels(t *testing.T) {
+	long := strings.Repeat("a", mapreduce.MaxLabelSize)
+	for _, tt := range []struct {
+		name    string
+		texts   []string
+		refused string // a part of the reason; empty if they are taken
+	}{
+		{"none", nil, ""},
+		{"plain", []string{"team=billing", "env=prod"}, ""},
+		{"no value", []string{"urgent="}, ""},
+		{"as Kubernetes has them", []string{"app.kubernetes.io/name=web-1.2_x"}, ""},
+		{"as long as can be", []string{long + "=" + long}, ""},
+		{"no sign of equality", []string{"team"}, "is not KEY=VALUE"},
+		{"no key", []string{"=billing"}, `the key "" must be`},
+		{"twice", []string{"team=a", "team=b"}, "team is given twice"},
+		{"key too long", []string{long + "a=1"}, "must be 1 to 63"},
+		{"value too long", []string{"a=" + long + "a"}, "must be at most 63"},
+		{"a blank", []string{"team=two words"}, `the value "two words" of team`},
+		{"a second sign of equality", []string{"a=b=c"}, `the value "b=c"`},
+		{"a slash in a value", []string{"a=b/c"}, `the value "b/c"`},
+		{"begins with a dash", []string{"-a=b"}, "begin and end"},
+		{"ends with a point", []string{"a=b."}, "begin and end"},
+		{"a letter outside of ASCII", []string{"größe=1"}, "of ASCII"},
+		{"control character", []string{"a=\x00"}, "of ASCII"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			labels, err := mapreduce.ParseLabels(tt.texts)
+			if tt.refused == "" {
+				if err != nil || len(labels) != len(tt.texts) {
+					t.Errorf("%v, %v; want all taken", labels, err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), tt.refused) {
+				t.Errorf("error %v, want one with %q", err, tt.refused)
+			}
+		})
+	}
+
+	many := make(map[string]string)
+	for i := range mapreduce.MaxLabels + 1 {
+		many[strings.Repeat("k", i+1)] = ""
+	}
+	if err := mapreduce.CheckLabels(many); err == nil {
+		t.Errorf("%d labels are taken", len(many))
+	}
+}
+
+func TestLabelFilters(t *testing.T) {
+	labels := map[string]string{"team": "billing", "urgent": ""}
+	for _, tt := range []struct {
+		filters []string
+		want    bool
+	}{
+		{nil, true},
+		{[]string{"team"}, true},
+		{[]string{"team=billing"}, true},
+		{[]string{"team=billing", "urgent"}, true},
+		{[]string{"urgent="}, true},
+		{[]string{"team="}, false},
+		{[]string{"team=Billing"}, false},
+		{[]string{"team=billing", "env"}, false},
+		{[]string{"env="}, false},
+	} {
+		filters, err := mapreduce.ParseLabelFilters(tt.filters)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := mapreduce.MatchLabels(filters, labels); got != tt.want {
+			t.Errorf("%v: matches %v, want %v", tt.filters, got, tt.want)
+		}
+
+		var texts []string
+		for _, f := range filters {
+			texts = append(texts, f.String())
+		}
+		if diff := cmp.Diff(tt.filters, texts); diff != "" {
+			t.Errorf("filters as texts (-want +got):\n%s", diff)
+		}
+	}
+
+	for _, text := range []string{"", "=x", "a b", "a=b c"} {
+		if _, err := mapreduce.ParseLabelFilters([]string{text}); err == nil {
+			t.Errorf("the filter %q is taken", text)
+		}
+	}
+}
