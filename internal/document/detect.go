@@ -122,10 +122,15 @@ var foreignFormats = [...]struct{ magic, name string }{
 	{"\x00\x01\x00\x00\x00", "a font"},
 }
 
+// cameraBrands are the main brands of files in the form of MP4 that are pictures.
+var cameraBrands = [...]string{"heic", "heix", "heim", "heis", "hevc", "mif1", "msf1", "avif", "avis"}
+
 // binaryName returns the name of a foreign format that a beginning without text has; "" if it
 // has none.
 func binaryName(begin []byte) string {
 	switch {
+	case len(begin) > 12 && string(begin[4:8]) == "ftyp" && slices.Contains(cameraBrands[:], string(begin[8:12])):
+		return "a HEIC or AVIF picture, which is not read (save it as JPEG or PNG)"
 	case len(begin) > 12 && string(begin[4:8]) == "ftyp":
 		return "a video, or a picture of a camera"
 	case bytes.HasPrefix(begin, []byte("MZ")) && bytes.IndexByte(begin, 0) >= 0:

@@ -84,7 +84,8 @@ func (t *Turns) run(ctx context.Context, turns int64, limit time.Duration, wait 
 func within(ctx context.Context, limit time.Duration, work func(ctx context.Context)) (over bool) {
 	runtime.LockOSThread() // so that the time of the thread is that of the work
 	defer runtime.UnlockOSThread()
-	within, cancel := context.WithCancelCause(ctx)
+	more := new(atomic.Int64) // granted to the work, in nanoseconds
+	within, cancel := context.WithCancelCause(context.WithValue(ctx, granted{}, more))
 	defer cancel(nil)
 
 	used := processorTime()
@@ -92,7 +93,7 @@ func within(ctx context.Context, limit time.Duration, work func(ctx context.Cont
 	armed := make(chan struct{}) // closed when timer is set
 	timer = time.AfterFunc(limit, func() {
 		<-armed
-		if left := limit - used(); left > 0 { // others had the processor meanwhile
+		if left := limit + time.Duration(more.Load()) - used(); left > 0 { // others had the processor meanwhile, or more was granted
 			timer.Reset(max(left, time.Millisecond))
 			return
 		}
@@ -106,4 +107,16 @@ func within(ctx context.Context, limit time.Duration, work func(ctx context.Cont
 	}
 	work(within)
 	return ctx.Err() == nil && errors.Is(context.Cause(within), ErrTime)
+}
+
+// granted is the key of the time that was granted to work, in its context.
+type granted struct{}
+
+// GrantTime adds to the time that the work of a context has: a document whose pages take much work
+// by their nature, as pictures do, has as much time for each of them. It does nothing for work that
+// is not done in a turn.
+func GrantTime(ctx context.Context, more time.Duration) {
+	if to, ok := ctx.Value(granted{}).(*atomic.Int64); ok {
+		to.Add(int64(more))
+	}
 }

@@ -152,3 +152,22 @@ func TestParseOverTime(t *testing.T) {
 		}
 	}
 }
+
+// TestGrantedTime lets work go on that has been granted more time than its limit, and ends other work.
+func TestGrantedTime(t *testing.T) {
+	turns := document.NewTurns(2)
+	for _, granted := range []bool{true, false} {
+		ended := false
+		err := turns.Once(t.Context(), 20*time.Millisecond, func(ctx context.Context) {
+			if granted {
+				document.GrantTime(ctx, time.Hour)
+			}
+			burn(ctx, 400_000_000) // some 400 ms
+			ended = ctx.Err() != nil
+		})
+		if ended == granted || err != nil {
+			t.Errorf("granted more: %v; ended: %v, %v", granted, ended, err)
+		}
+	}
+	document.GrantTime(t.Context(), time.Hour) // which is no work of a turn
+}

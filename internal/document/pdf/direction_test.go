@@ -14,6 +14,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/internal/document/pdf"
+	"github.com/coditect/mapreduce/internal/document/recognise"
 )
 
 // An alphabet is letters that run from right to left. Tests write them as capital letters,
@@ -218,7 +219,7 @@ func TestOCRFromRightToLeft(t *testing.T) {
 			if err := os.WriteFile(file, []byte(letters.of(out)), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			r := pdf.New(pdf.Config{OCR: []string{"cat", file}})
+			r := pdf.New(pdf.Config{OCR: recognise.NewCommand([]string{"cat", file})})
 			defer func() {
 				if err := r.Close(); err != nil {
 					t.Error(err)

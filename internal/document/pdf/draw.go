@@ -98,7 +98,7 @@ func (d *reading) draw() (*document.Picture, error) {
 
 // draw returns a picture of a page on white, of a size in pixels, with the fields of a form if
 // it is not 0.
-func (p *page) draw(width, height int, form uint64) (image.Image, error) {
+func (p *page) draw(width, height int, form uint64) (*image.RGBA, error) {
 	const redFirst = 0x10 // FPDF_REVERSE_BYTE_ORDER
 	const white = 0xffffffff
 

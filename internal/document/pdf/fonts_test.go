@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/coditect/mapreduce/internal/document/pdf"
+	"github.com/coditect/mapreduce/internal/document/recognise"
 )
 
 const contractText = "This agreement is made between the supplier and the customer and begins on the day of signature"
@@ -46,7 +47,7 @@ func TestFontsThatLie(t *testing.T) {
 	if err := os.WriteFile(program, []byte("#!/bin/sh\ncat >/dev/null\necho what the page shows\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	seeing := pdf.New(pdf.Config{OCR: []string{program}})
+	seeing := pdf.New(pdf.Config{OCR: recognise.NewCommand([]string{program})})
 	defer func() {
 		if err := seeing.Close(); err != nil {
 			t.Error(err)

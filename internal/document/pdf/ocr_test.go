@@ -15,11 +15,12 @@ import (
 
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/internal/document/pdf"
+	"github.com/coditect/mapreduce/internal/document/recognise"
 )
 
 // closing returns a reader with a program for OCR that the test closes.
 func closing(t *testing.T, program ...string) *pdf.Reader {
-	r := pdf.New(pdf.Config{OCR: program})
+	r := pdf.New(pdf.Config{OCR: recognise.NewCommand(program)})
 	t.Cleanup(func() {
 		if err := r.Close(); err != nil {
 			t.Error(err)

@@ -1,8 +1,8 @@
 // Package pdf is the format of PDF files. PDFium reads them, in WebAssembly: without file
 // system, within bounds of memory and time, an instance a document. The text is in
 // reading order, which package arrange finds. Its layout has a box for each word, as a viewer shows the page. Fields
-// of forms and annotations follow on the text of their page. Pages that are pictures are
-// read by a program that recognises text, if there is one.
+// of forms and annotations follow on the text of their page. An engine of package recognise reads
+// pages that are pictures, if there is one.
 package pdf
 
 import (
@@ -16,6 +16,7 @@ import (
 
 	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/internal/document/pdf/arrange"
+	"github.com/coditect/mapreduce/internal/document/recognise"
 )
 
 // Kind is the name of the format.
@@ -23,14 +24,14 @@ const Kind document.Kind = "pdf"
 
 // A Config bounds what a document may take. Zero fields take the defaults.
 type Config struct {
-	Password  string        // of encrypted documents
-	OCR       []string      // program with arguments that reads pictures; see recognise
-	MaxBytes  int64         // of a document. Defaults to 256 MiB
-	MaxPages  int           // of a document. Defaults to 10,000
-	MaxText   int64         // bytes of text of a document. Defaults to 64 MiB
-	MaxMemory int64         // bytes that PDFium may use for a document. Defaults to 256 MiB
-	MaxTime   time.Duration // of a processor, to draw pages of a document. Defaults to 30 s
-	CacheDir  string        // of compiled code. Defaults to a folder in the user's cache
+	Password  string           // of encrypted documents
+	OCR       recognise.Engine // reads pages that are pictures. Nil if none is to
+	MaxBytes  int64            // of a document. Defaults to 256 MiB
+	MaxPages  int              // of a document. Defaults to 10,000
+	MaxText   int64            // bytes of text of a document. Defaults to 64 MiB
+	MaxMemory int64            // bytes that PDFium may use for a document. Defaults to 256 MiB
+	MaxTime   time.Duration    // of a processor, to draw pages of a document. Defaults to 30 s
+	CacheDir  string           // of compiled code. Defaults to a folder in the user's cache
 	// Turns are those in which pages are drawn: documents are read in those of their registry.
 	// Defaults to turns of its own.
 	Turns *document.Turns
@@ -100,7 +101,7 @@ func (r *Reader) Parse(ctx context.Context, in document.Input) (*document.Docume
 	}
 
 	limits := in.Limits.Within(r.config.limits())
-	d := &reading{reader: r, ctx: ctx, limits: limits, name: in.Name}
+	d := &reading{reader: r, ctx: ctx, limits: limits, name: in.Name, wait: in.Wait}
 	err = d.read(data)
 	if why := d.refusal(err); why != nil {
 		return nil, why
@@ -152,6 +153,7 @@ type reading struct {
 	limits document.Limits // bytes of text, time and pages
 	name   string
 	ctx    context.Context // of the reading, which is one task
+	wait   document.Waiter // runs waits for OCR; may be nil
 	pdfium *instance
 	handle uint64 // of the document
 	form   uint64 // what knows the fields of its forms; 0 if none was asked for yet
@@ -315,7 +317,8 @@ func (d *reading) readWords(p *page) (words []arrange.Word, lattices []*arrange.
 // readPicture has OCR read a page without text, and one whose fonts lie. It returns the words of
 // the page, which are those of the file if there is no program for OCR, or if it finds none.
 func (d *reading) readPicture(p *page, words []arrange.Word) ([]arrange.Word, error) {
-	if len(d.reader.config.OCR) > 0 && (p.lies || len(words) == 0) {
+	if d.sees() && (p.lies || len(words) == 0) {
+		document.GrantTime(d.ctx, timeOfPicture)
 		seen, err := d.recognise(p)
 		if err != nil {
 			return nil, err
@@ -338,6 +341,23 @@ func (d *reading) readPicture(p *page, words []arrange.Word) ([]arrange.Word, er
 	return words, nil
 }
 
+// timeOfPicture is the time of a processor that a page which is a picture adds to that of the
+// document: to draw it takes longer than to read a page of text.
+const timeOfPicture = 5 * time.Second
+
+// sees reports whether there is what reads pictures.
+func (d *reading) sees() bool {
+	return d.reader.config.OCR != nil && d.reader.config.OCR.Missing() == ""
+}
+
+// advice says why pages that are pictures were not read, and what to do.
+func (d *reading) advice() string {
+	if engine := d.reader.config.OCR; engine != nil {
+		return engine.Missing()
+	}
+	return "no text is to be recognised (--ocr never)"
+}
+
 // sureOfLies is how sure the text of a page is whose fonts lie.
 const sureOfLies = 0.05
 
@@ -353,10 +373,10 @@ func (d *reading) confidence() float64 {
 // result returns the document.
 func (d *reading) result() (*document.Document, error) {
 	switch {
-	case len(d.empty) == d.pages && len(d.reader.config.OCR) > 0:
+	case len(d.empty) == d.pages && d.sees():
 		return nil, document.Refuse("a PDF file of %s without text, in which OCR found none", countPages(d.pages))
 	case len(d.empty) == d.pages:
-		return nil, document.Refuse("a PDF file of %s without text: they may be pictures, which a program can read (--ocr COMMAND)", countPages(d.pages))
+		return nil, document.Refuse("a PDF file of %s without text: they may be pictures, but %s", countPages(d.pages), d.advice())
 	}
 
 	doc := &document.Document{Text: d.text.String(), Layout: d.text.Layout, Confidence: d.confidence(), Title: d.title}
@@ -368,7 +388,7 @@ func (d *reading) result() (*document.Document, error) {
 		doc.Notes = append(doc.Notes, fmt.Sprintf("%d of %s were read by OCR, page %d first, with a confidence of %.2f", n, countPages(d.pages), d.pictures[0], doc.Confidence))
 	}
 	if n := len(d.lying); n > 0 {
-		doc.Notes = append(doc.Notes, fmt.Sprintf("the fonts of %d of %s do not say what their letters are, so that their text is that of no language, page %d first: a program can read the pages as pictures (--ocr COMMAND)", n, countPages(d.pages), d.lying[0]))
+		doc.Notes = append(doc.Notes, fmt.Sprintf("the fonts of %d of %s do not say what their letters are, so that their text is that of no language, page %d first: they can be read as pictures, but %s", n, countPages(d.pages), d.lying[0], d.advice()))
 	}
 	if n := d.outside; n > 0 {
 		doc.Notes = append(doc.Notes, fmt.Sprintf("%d words that stand outside of their pages are left out", n))

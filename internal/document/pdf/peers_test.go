@@ -16,6 +16,7 @@ import (
 
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/internal/document/pdf"
+	"github.com/coditect/mapreduce/internal/document/recognise"
 )
 
 // peer returns the path of a program that others wrote, or skips the test.
@@ -161,7 +162,7 @@ func TestOCR(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := pdf.New(pdf.Config{OCR: []string{"tesseract", "-", "-", "tsv"}})
+	r := pdf.New(pdf.Config{OCR: recognise.NewCommand([]string{"tesseract", "-", "-", "tsv"})})
 	defer func() {
 		if err := r.Close(); err != nil {
 			t.Error(err)
@@ -176,7 +177,7 @@ func TestOCR(t *testing.T) {
 	if len(got.Boxes) != 1 || got.Boxes[0].Top < 100 || got.Boxes[0].Bottom > 118 || got.Boxes[0].Left < 120 {
 		t.Errorf("the total is at %v", got.Boxes)
 	}
-	broken := pdf.New(pdf.Config{OCR: []string{"false"}})
+	broken := pdf.New(pdf.Config{OCR: recognise.NewCommand([]string{"false"})})
 	if why := refusal(t, broken, pictureFile(drawn)); !strings.Contains(why, "did not read it") {
 		t.Errorf("of a program that fails: %q", why)
 	}

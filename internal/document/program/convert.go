@@ -71,7 +71,8 @@ func (l *LibreOffice) Convert(ctx context.Context, c document.Conversion, data [
 	defer cancel()
 	most := limits.WithDefaults().Bytes
 	out, said, failed := Run{
-		Command: l.command(dir, c, most), Dir: dir, Env: []string{"HOME=" + dir, "TMPDIR=" + dir}, Most: 1 << 10,
+		Command: l.command(dir, c), Dir: dir, Env: []string{"HOME=" + dir, "TMPDIR=" + dir}, Most: 1 << 10,
+		Busy: l.config.Time, Memory: l.config.Memory, File: max(most, leastFile),
 	}.Output(within)
 	switch {
 	case ctx.Err() != nil:
@@ -114,13 +115,13 @@ const settings = `<?xml version="1.0" encoding="UTF-8"?>
 </oor:items>
 `
 
-// command returns the command of a conversion that writes files of some bytes at most.
-func (l *LibreOffice) command(dir string, c document.Conversion, most int64) []string {
+// command returns the command of a conversion.
+func (l *LibreOffice) command(dir string, c document.Conversion) []string {
 	profile := "file:///" + strings.TrimPrefix(filepath.ToSlash(filepath.Join(dir, profileName)), "/")
-	return bounded([]string{
+	return []string{
 		l.config.Program, "-env:UserInstallation=" + profile, "--headless", "--norestore", "--nologo", "--nodefault", "--nolockcheck",
 		"--convert-to", strings.TrimPrefix(c.To, "."), "--outdir", outName, inName + c.From,
-	}, l.config.Memory, max(most, leastFile), l.config.Time)
+	}
 }
 
 // leastFile is how large a file may be at least that LibreOffice writes, in bytes: its profile has

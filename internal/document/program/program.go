@@ -20,6 +20,9 @@ type Run struct {
 	Dir     string    // in which it runs; empty is that of this process
 	Env     []string  // in addition to what Environment returns; may be nil
 	Most    int       // bytes of its standard output that are kept
+	// Bounds of each of its processes, where the system can set them; 0 of all three sets none.
+	Busy         time.Duration // of a processor
+	Memory, File int64         // bytes of addresses, and of a file that it writes
 }
 
 // said bounds what is kept of the standard error, in bytes.
@@ -28,9 +31,13 @@ const said = 1 << 10
 // Output runs the program, and returns the beginnings of its standard output and standard error.
 // When it ends, or ctx does, all that it started is killed.
 func (r Run) Output(ctx context.Context) (out, errors string, err error) {
-	run := exec.CommandContext(ctx, r.Command[0], r.Command[1:]...) //nolint:gosec // the program is the worker's own configuration
+	command := r.Command
+	if r.Busy > 0 {
+		command = bounded(command, r.Memory, r.File, r.Busy)
+	}
+	run := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // the program is the worker's own configuration
 	run.WaitDelay = time.Second
-	run.Dir, run.Env, run.Stdin = r.Dir, append(Environment(), r.Env...), r.Stdin
+	run.Dir, run.Env, run.Stdin = r.Dir, append(Environment(), r.Env...), r.Stdin // of two values of a name the last counts
 	ownGroup(run)
 	defer killGroup(run) // what the program started and left behind ends with it
 

@@ -15,6 +15,7 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/internal/document/pdf"
+	"github.com/coditect/mapreduce/internal/document/picture"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent/model"
@@ -67,9 +68,10 @@ type Runners struct {
 	askers map[string]*model.Agent // set by StepRegistry; those of agents that ask models
 	Gates  *decorator.Gates        // set by StepRegistry; of their calls
 	// Manners is set by StepRegistry: what servers of models refuse.
-	Manners worker.MannersKeeper
-	pdfs    *pdf.Reader     // set by DocumentFormats
-	turns   *document.Turns // at reading documents, of all registries; set by DocumentFormats
+	Manners  worker.MannersKeeper
+	pdfs     *pdf.Reader     // set by DocumentFormats
+	pictures *picture.Reader // set by DocumentFormats
+	turns    *document.Turns // at reading documents, of all registries; set by DocumentFormats
 }
 
 // StepRegistry returns the steps that workers run units with, made once.

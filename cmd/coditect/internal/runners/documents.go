@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,8 +21,10 @@ import (
 	"github.com/coditect/mapreduce/internal/document/ooxml"
 	"github.com/coditect/mapreduce/internal/document/opendocument"
 	"github.com/coditect/mapreduce/internal/document/pdf"
+	"github.com/coditect/mapreduce/internal/document/picture"
 	"github.com/coditect/mapreduce/internal/document/plain"
 	"github.com/coditect/mapreduce/internal/document/program"
+	"github.com/coditect/mapreduce/internal/document/recognise"
 	"github.com/coditect/mapreduce/internal/document/rtf"
 	"github.com/coditect/mapreduce/internal/document/xmlfile"
 	"github.com/coditect/mapreduce/internal/document/zipfile"
@@ -31,6 +34,7 @@ import (
 type documentFlags struct {
 	password string
 	ocr      string
+	ocrLang  string
 	convert  string
 	html     string
 	pages    int
@@ -47,12 +51,13 @@ type documentFlags struct {
 // AddFlags adds the flags of commands whose process may parse documents.
 func (d *documentFlags) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&d.password, "password", "", "password of encrypted PDF files")
-	f.StringVar(&d.ocr, "ocr", "", "`command` for optical character recognition of pages without text, such as \"tesseract - - tsv\": it gets a PNG on standard input, and writes text or Tesseract's TSV to standard output")
+	f.StringVar(&d.ocr, "ocr", ocrAuto, "`what` recognises text in pictures and scanned pages: \"auto\" (Tesseract, where it is installed), \"tesseract\" (which must be), \"never\", or a command such as \"tesseract - - tsv\", which gets a PNG on standard input, and writes text or Tesseract's TSV to standard output")
+	f.StringVar(&d.ocrLang, "ocr-lang", "", "`languages` of text in pictures, as Tesseract names them, such as \"deu\" or \"eng+fra\" (default eng)")
 	f.StringVar(&d.convert, "convert", "never", "`when` LibreOffice converts documents that are not read otherwise, such as .ppt: \"auto\" (where it is installed) or \"never\"")
 	f.StringVar(&d.html, "html", "main", "`part` of web pages to read: \"main\" (without navigation and advertisements) or \"full\"")
 	f.IntVar(&d.pages, "document-pages", 10_000, "largest number of pages of a document")
 	f.Int64Var(&d.memory, "document-memory", 256, "largest amount of memory for reading a document, in MiB")
-	f.DurationVar(&d.time, "document-time", 30*time.Second, "longest time of a processor for reading a document, without waits and the time of the --ocr command")
+	f.DurationVar(&d.time, "document-time", 30*time.Second, "longest time of a processor for reading a document, without waits and the work of --ocr")
 	f.Int64Var(&d.bytes, "document-bytes", mostBytes, "largest size of a document, and of its text, in MiB")
 	f.IntVar(&d.entries, "document-entries", 10_000, "largest number of entries of a packed document, such as DOCX")
 	f.Int64Var(&d.unpacked, "document-unpacked", 256, "largest size of a packed document when it is unpacked, in MiB")
@@ -90,28 +95,72 @@ func (d *documentFlags) check() error {
 	case d.cells < 1 || d.cells > 100_000_000:
 		return exit.UsageError("--document-cells: must be from 1 to 100000000")
 	}
-	return d.checkOCR()
-}
-
-// checkOCR returns an error if there is no such program for OCR: documents would be read for long
-// before the first picture shows it.
-func (d *documentFlags) checkOCR() error {
-	command := strings.Fields(d.ocr)
-	if len(command) == 0 {
-		return nil
-	}
-	if _, err := exec.LookPath(command[0]); err != nil {
-		return exit.UsageError("--ocr: %q is no program that can be run here: install it, or name its path", command[0])
-	}
 	return nil
 }
+
+// Values of --ocr that are no commands.
+const (
+	ocrAuto      = "auto"
+	ocrTesseract = "tesseract"
+	ocrNever     = "never"
+)
+
+// engine returns what recognises text in pictures; nil if nothing is to. It returns an error if
+// there is no such program, or no data of a language: documents would be read for long before the
+// first picture shows it.
+func (d *documentFlags) engine() (recognise.Engine, error) {
+	switch d.ocr {
+	case ocrNever, "":
+		return nil, nil
+	case ocrAuto, ocrTesseract:
+		return d.tesseract()
+	}
+
+	command := strings.Fields(d.ocr)
+	if len(command) == 0 {
+		return nil, exit.UsageError("--ocr: must be auto, tesseract, never or a command")
+	}
+	if d.ocrLang != "" {
+		return nil, exit.UsageError("--ocr-lang: is for Tesseract as --ocr auto runs it; name the languages in the command of --ocr")
+	}
+	if _, err := exec.LookPath(command[0]); err != nil {
+		return nil, exit.UsageError("--ocr: %q is no program that can be run here: install it, or name its path", command[0])
+	}
+	return recognise.NewCommand(command), nil
+}
+
+// tesseract returns Tesseract as an engine. Without flags that ask for it nobody looks for it before
+// the first picture.
+func (d *documentFlags) tesseract() (recognise.Engine, error) {
+	t := recognise.NewTesseract(d.ocrLang)
+	if why := t.Missing(); d.ocr == ocrTesseract && why != "" {
+		return nil, exit.UsageError("--ocr: %s", why)
+	}
+	if d.ocrLang == "" {
+		return t, nil
+	}
+
+	within, cancel := context.WithTimeout(context.Background(), languagesTime)
+	defer cancel()
+	if err := t.CheckLanguages(within); err != nil {
+		return nil, exit.UsageError("--ocr-lang: %v", err)
+	}
+	return t, nil
+}
+
+// languagesTime is how long Tesseract may take to say of which languages it has data.
+const languagesTime = 30 * time.Second
 
 // reading returns what the text of documents depends on beside their bytes, with a hash in
 // place of the password.
 func (d *documentFlags) reading() string {
 	password, limits := sha256.Sum256([]byte(d.password)), d.limits()
 	limits.Time = 0 // a document that takes longer has no text
-	return fmt.Sprintf("html %s, ocr %q, convert %s, limits %v, password %x", d.html, d.ocr, d.convert, limits, password[:8])
+	engine := d.ocr
+	if engine == ocrAuto { // what it reads depends on whether it is there
+		engine += " " + recognise.NewTesseract("").Path()
+	}
+	return fmt.Sprintf("html %s, ocr %q %q, convert %s, limits %v, password %x", d.html, engine, d.ocrLang, d.convert, limits, password[:8])
 }
 
 // limits returns what reading one document may take.
@@ -129,7 +178,7 @@ var (
 		"html", "document-bytes", "document-time", "document-pages", "document-entries", "document-unpacked", "document-ratio",
 		"document-nesting", "document-cells",
 	}
-	readersFlags = []string{"password", "ocr", "convert", "document-memory"}
+	readersFlags = []string{"password", "ocr", "ocr-lang", "convert", "document-memory"}
 )
 
 // Reading returns how the documents of a job are read, as far as flags say it: the job
@@ -235,9 +284,14 @@ func (r *Runners) DocumentFormats() (*document.Registry, error) {
 	// One reader and its turns serve all registries, so that together they stay within what
 	// may be read at a time.
 	if r.pdfs == nil {
+		engine, err := d.engine()
+		if err != nil {
+			return nil, err
+		}
 		r.turns = document.NewTurns(0)
+		r.pictures = picture.New(picture.Config{Engine: engine, MaxBytes: d.bytes << 20, MaxMemory: d.memory << 20})
 		r.pdfs = pdf.New(pdf.Config{
-			Password: d.password, OCR: strings.Fields(d.ocr), MaxPages: d.pages, MaxMemory: d.memory << 20, MaxTime: d.time,
+			Password: d.password, OCR: engine, MaxPages: d.pages, MaxMemory: d.memory << 20, MaxTime: d.time,
 			MaxText: d.bytes << 20, Turns: r.turns,
 		})
 	}
@@ -253,7 +307,7 @@ func (r *Runners) DocumentFormats() (*document.Registry, error) {
 		zipfile.ZipFormat(), zipfile.TarFormat(), program.OlderFormat(),
 	}
 
-	all, err := document.NewRegistry(append(formats, r.pdfs.Format())...)
+	all, err := document.NewRegistry(slices.Concat(formats, []document.Format{r.pdfs.Format()}, r.pictures.Formats())...)
 	if err != nil {
 		return nil, err
 	}

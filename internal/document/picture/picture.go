@@ -1,0 +1,225 @@
+// Package picture is the formats of pictures: JPEG, PNG, TIFF of many pages, WebP, GIF and BMP. An
+// engine of package recognise finds the words in them; the text is in the order in which people
+// read it, which package arrange finds. Its layout has a box for each word, in pixels of the
+// picture as a viewer shows it, that is turned as its EXIF data say.
+//
+// A picture is decoded only if its header says that it has no more pixels, and needs no more
+// memory, than the configuration allows. What decodes them is Go, so no picture reaches memory that
+// is not its own; the engine sees nothing but the shades of decoded pixels.
+package picture
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/document"
+	"github.com/coditect/mapreduce/internal/document/pdf/arrange"
+	"github.com/coditect/mapreduce/internal/document/recognise"
+)
+
+// A Config bounds what a picture may take. Zero fields take the defaults.
+type Config struct {
+	// Engine reads pictures. Nil refuses all.
+	Engine    recognise.Engine
+	MaxBytes  int64 // of a file. Defaults to 64 MiB
+	MaxPixels int64 // of a page. Defaults to 64 million
+	MaxMemory int64 // bytes that a page takes while it is decoded. Defaults to 256 MiB
+}
+
+func (c Config) withDefaults() Config {
+	c.MaxBytes, c.MaxPixels, c.MaxMemory = cmp.Or(c.MaxBytes, document.DefaultMaxBytes), cmp.Or(c.MaxPixels, 64_000_000), cmp.Or(c.MaxMemory, 256<<20)
+	return c
+}
+
+// A Reader reads pictures. It is safe for concurrent use.
+type Reader struct{ config Config }
+
+// New returns a reader of pictures.
+func New(c Config) *Reader { return &Reader{c.withDefaults()} }
+
+// Formats returns the formats, whose documents r reads.
+func (r *Reader) Formats() []document.Format {
+	all := make([]document.Format, 0, len(codecs))
+	for i := range codecs {
+		c := &codecs[i]
+		all = append(all, document.Format{
+			Kind: c.kind, MediaTypes: c.mediaTypes, Extensions: c.extensions, Sniff: c.sniff,
+			Parse: func(ctx context.Context, in document.Input) (*document.Document, error) { return r.parse(ctx, c, in) },
+		})
+	}
+	return all
+}
+
+// parse reads one document.
+func (r *Reader) parse(ctx context.Context, c *codec, in document.Input) (*document.Document, error) {
+	switch engine := r.config.Engine; {
+	case engine == nil:
+		return nil, document.Refuse("%s, whose text is not to be recognised (--ocr never)", c.name)
+	case engine.Missing() != "":
+		return nil, document.Refuse("%s, whose text is to be recognised, but %s", c.name, engine.Missing())
+	}
+
+	data, err := io.ReadAll(io.LimitReader(in.Content, r.config.MaxBytes+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("picture: %w", err)
+	case int64(len(data)) > r.config.MaxBytes:
+		return nil, document.Refuse("%s of more than %d bytes (--document-bytes)", c.name, r.config.MaxBytes)
+	}
+
+	d := &reading{reader: r, codec: c, in: in, limits: in.Limits.WithDefaults()}
+	if err := d.read(ctx, data); err != nil {
+		return nil, err
+	}
+	return d.result()
+}
+
+// A reading is one document that is being read.
+type reading struct {
+	reader *Reader
+	codec  *codec
+	in     document.Input
+	limits document.Limits
+
+	text    arrange.Text
+	pages   int
+	empty   []int // pages without text
+	damaged []int // pages that were not decoded
+	why     error // of the first of them
+	moves   bool  // it is the first picture of several that are shown after each other
+	words   []recognise.Word
+}
+
+// read reads all pages.
+func (d *reading) read(ctx context.Context, data []byte) error {
+	pages, err := d.codec.pages(data, d.limits.Pages)
+	if err != nil {
+		return err
+	}
+
+	d.pages, d.moves = len(pages), d.codec.kind == "gif" && isAnimation(data)
+	for i, p := range pages {
+		if err := d.readPage(ctx, i+1, p); err != nil {
+			return err
+		}
+		if int64(d.text.Len()) > d.limits.Bytes {
+			return document.Refuse("%s with more than %d bytes of text (--document-bytes), on page %d of %d", d.codec.name, d.limits.Bytes, i+1, d.pages)
+		}
+	}
+	return nil
+}
+
+// timeOfPage is the time of a processor that each page adds to that of the document: to decode and
+// straighten a picture takes longer than to read a page of text.
+const timeOfPage = 5 * time.Second
+
+// readPage adds the text of a page. One that is damaged is left out, as the others may be sound.
+func (d *reading) readPage(ctx context.Context, number int, from source) error {
+	document.GrantTime(ctx, timeOfPage)
+	shades, err := d.reader.decode(ctx, d.codec, from)
+	if refused := new(document.RefusedError); errors.As(err, &refused) || ctx.Err() != nil {
+		return cmp.Or(d.outOfTime(ctx, number), err)
+	}
+	if err != nil {
+		d.damaged, d.why = append(d.damaged, number), cmp.Or(d.why, err)
+		return nil
+	}
+
+	engine := d.reader.config.Engine
+	page := recognise.Page{Picture: shades}
+	if d.in.Wait != nil {
+		page.Wait = d.in.Wait
+	}
+	words, err := recognise.Read(ctx, engine, page)
+	switch {
+	case ctx.Err() != nil:
+		return d.outOfTime(ctx, number)
+	case err != nil && d.pages > 1:
+		return document.Refuse("%s whose page %d %s did not read: %v", d.codec.name, number, engine.Name(), err)
+	case err != nil:
+		return document.Refuse("%s, which %s did not read: %v", d.codec.name, engine.Name(), err)
+	case len(words) == 0:
+		d.empty = append(d.empty, number)
+		return nil
+	}
+
+	d.words = append(d.words, words...)
+	d.addPage(number, words)
+	return nil
+}
+
+// outOfTime returns why ctx has ended; nil if it has not.
+func (d *reading) outOfTime(ctx context.Context, number int) error {
+	switch cause := context.Cause(ctx); {
+	case cause == nil:
+		return nil
+	case errors.Is(cause, document.ErrTime):
+		return document.Refuse("%s that takes longer than %v to read (--document-time), up to page %d of %d", d.codec.name, d.limits.Time, number, d.pages)
+	default:
+		return cause
+	}
+}
+
+// usual is how high a word is, in points, of a page for which package arrange is made.
+const usual = 9
+
+// addPage adds the words of a page in the order in which people read them. Package arrange has
+// points in mind, so the page has a size at which its words are as high as those of most documents.
+func (d *reading) addPage(number int, words []recognise.Word) {
+	heights := make([]float64, len(words))
+	for i, w := range words {
+		heights[i] = w.Box.Bottom - w.Box.Top
+	}
+	slices.Sort(heights)
+	scale := usual / heights[len(heights)/2]
+
+	all := make([]arrange.Word, len(words))
+	for i, w := range words {
+		all[i] = arrange.Word{Text: w.Text, Line: w.Line, Box: mapreduce.Box{
+			Page: number, Left: arrange.Within(w.Box.Left * scale), Top: arrange.Within(w.Box.Top * scale),
+			Right: arrange.Within(w.Box.Right * scale), Bottom: arrange.Within(w.Box.Bottom * scale),
+		}}
+	}
+
+	from := len(d.text.Layout)
+	d.text.AddPage(number, arrange.Rows(all, nil), nil)
+	for i := range d.text.Layout[from:] {
+		box := &d.text.Layout[from+i].Box
+		box.Left, box.Top, box.Right, box.Bottom = box.Left/scale, box.Top/scale, box.Right/scale, box.Bottom/scale
+	}
+}
+
+// doubtful is the confidence of a document below which a note says what may be the reason.
+const doubtful = 0.5
+
+// result returns the document.
+func (d *reading) result() (*document.Document, error) {
+	switch n := len(d.damaged); {
+	case n == d.pages:
+		return nil, document.Refuse("%s that is damaged, or of a kind that is not read: %v", d.codec.name, d.why)
+	case len(d.words) == 0:
+		return nil, document.Refuse("%s in which %s found no text", d.codec.name, d.reader.config.Engine.Name())
+	}
+
+	doc := &document.Document{Text: d.text.String(), Layout: d.text.Layout, Confidence: max(recognise.Sure(d.words), 0.01)}
+	doc.Notes = append(doc.Notes, fmt.Sprintf("read by %s, with a confidence of %.2f", d.reader.config.Engine.Name(), doc.Confidence))
+	if doc.Confidence < doubtful {
+		doc.Notes[0] += ": the picture may be blurred, or its text of a language that was not named (--ocr-lang)"
+	}
+	if n := len(d.empty); n > 0 {
+		doc.Notes = append(doc.Notes, fmt.Sprintf("no text was found on %d of %d pages, page %d first", n, d.pages, d.empty[0]))
+	}
+	if n := len(d.damaged); n > 0 {
+		doc.Notes = append(doc.Notes, fmt.Sprintf("%d of %d pages are damaged, or of a kind that is not read, page %d first: %v", n, d.pages, d.damaged[0], d.why))
+	}
+	if d.moves {
+		doc.Notes = append(doc.Notes, "of an animation the first picture was read, and none of the others")
+	}
+	return doc, nil
+}

@@ -1,0 +1,4 @@
+package recognise
+
+// Parse is parse, for tests.
+var Parse = parse
