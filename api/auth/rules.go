@@ -68,6 +68,7 @@ var rules = map[string]Rule{
 	pb.MapReduceService_GetTenantUse_FullMethodName:  viewers,
 
 	pb.AdminService_CheckStore_FullMethodName:       admins,
+	pb.AdminService_GetFleet_FullMethodName:         admins,
 	pb.AdminService_GetAnswerCache_FullMethodName:   operators,
 	pb.AdminService_ClearAnswerCache_FullMethodName: operators,
 

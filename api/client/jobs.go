@@ -204,6 +204,15 @@ func (c *Client) CheckStore(ctx context.Context, q mapreduce.CheckQuery, found f
 	})
 }
 
+// FleetStatus implements mapreduce.Client.
+func (c *Client) FleetStatus(ctx context.Context) (*mapreduce.FleetStatus, error) {
+	p, err := c.admin.GetFleet(ctx, &pb.GetFleetRequest{})
+	if err != nil {
+		return nil, fault.Error(err)
+	}
+	return wire.DecodeFleetStatus(p), nil
+}
+
 // drainStream opens a stream and takes what it brings until it ends. It opens the stream
 // again only if nothing has come.
 func drainStream[P any](ctx context.Context, c *Client, open func(context.Context) (grpc.ServerStreamingClient[P], error), take func(*P) error) error {

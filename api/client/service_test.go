@@ -67,6 +67,7 @@ func exercise(t *testing.T, s mapreduce.Client, memory *servertest.Service) {
 	t.Run("parked units", func(t *testing.T) { exerciseWake(t, s, job.ID, memory) })
 	t.Run("answers", func(t *testing.T) { exerciseAnswers(t, s) })
 	t.Run("use", func(t *testing.T) { exerciseUse(t, s) })
+	t.Run("fleet", func(t *testing.T) { exerciseFleet(t, s, memory) })
 	t.Run("delete", func(t *testing.T) {
 		if err := s.DeleteJob(t.Context(), job.ID); err != nil {
 			t.Fatal(err)
@@ -252,6 +253,24 @@ func exerciseUse(t *testing.T, s mapreduce.Client) {
 	want := &mapreduce.TenantUse{Tenant: "nobody", Quotas: []mapreduce.QuotaUse{{Name: "jobs", Limit: 10}}, Keep: time.Hour}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// exerciseFleet wants every field of what the service says of its fleet.
+func exerciseFleet(t *testing.T, s mapreduce.Client, memory *servertest.Service) {
+	got, err := s.FleetStatus(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := memory.FleetStatus(t.Context(), mapreduce.Principal{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if len(got.Tenants) == 0 || len(got.Workers) != 3 {
+		t.Errorf("got %+v, want what waits of a tenant, and three workers", got)
 	}
 }
 

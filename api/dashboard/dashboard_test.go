@@ -62,6 +62,11 @@ func TestPagesShowWhatTheServiceSays(t *testing.T) {
 		"/jobs/" + string(jobID) + "/records":   {"12.5", "0.40", "2 of 2 records"},
 		"/jobs/" + string(jobID) + "/document?unit=u&document=d&start=6&end=11": {`<mark id="here" class="here">12.50</mark>`},
 		"/jobs/" + string(jobID) + "/events?check=1":                            {"The chain is unbroken"},
+		"/fleet": {
+			"dead: others take over", "at another server", "lost: its units are put back", "7 more workers", "9\u202f007\u202f199\u202f254\u202f740\u202f993",
+			"open: its calls failed", "The disk is nearly full", "1ms", "Check the whole store",
+		},
+		"/fleet?check=1": {"100 things are wrong in the store", "400 more are not shown", "What was checked"},
 	} {
 		_, body, _ := get(t, server.URL+page)
 		for _, want := range wants {

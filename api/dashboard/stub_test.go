@@ -188,6 +188,45 @@ func (s *stub) TenantUse(context.Context, mapreduce.TenantID) (*mapreduce.Tenant
 	return &mapreduce.TenantUse{Tenant: s.job.Spec.Tenant, Quotas: []mapreduce.QuotaUse{{Name: "jobs", Used: 1, Limit: 2}}}, nil
 }
 
+func (s *stub) FleetStatus(context.Context) (*mapreduce.FleetStatus, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return nil, s.err
+	}
+	text := s.units[0].Stage
+	return &mapreduce.FleetStatus{
+		Node: mapreduce.NodeID(text), Time: s.job.Created,
+		Servers: []mapreduce.ServerStatus{{Node: mapreduce.NodeID(text)}, {Node: "n2", Silent: time.Minute, Dead: true}},
+		Workers: []mapreduce.WorkerStatus{
+			{
+				Session: mapreduce.SessionID(text), Node: mapreduce.NodeID(text), Known: true, Version: text, Tenant: mapreduce.TenantID(text), Slots: 4, Held: 3,
+				Offer: mapreduce.Offer{Providers: []string{text}, Tools: []string{text}, Parsers: []string{text}}, Breakers: []string{text}, Seen: s.job.Created,
+			},
+			{Session: "w2", Node: "n2"},
+			{Session: "w3"},
+		},
+		MoreWorkers: 7,
+		Tenants:     []mapreduce.TenantQueue{{Tenant: mapreduce.TenantID(text), Jobs: 2, Running: 3, Ready: 9_007_199_254_740_993, Age: time.Minute}},
+		Models:      []mapreduce.ModelStatus{{Name: text, BreakerOpen: true, Pause: time.Second, Calls: 5}},
+		Store:       mapreduce.StoreStatus{Answers: true, Full: true, Read: time.Millisecond, Write: time.Second, Commits: 11},
+	}, nil
+}
+
+func (s *stub) CheckStore(_ context.Context, _ mapreduce.CheckQuery, found func(mapreduce.Finding) error) error {
+	s.note("check the store")
+	text := s.units[0].Stage
+	for i := range maxStubFindings {
+		if err := found(mapreduce.Finding{Severity: mapreduce.Severity(i % 2), Job: mapreduce.JobID(text), Key: text, Message: text}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxStubFindings are more than a page shows.
+const maxStubFindings = 1000
+
 func (s *stub) PauseJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
 	s.note("pause %s", id)
 	return s.GetJob(ctx, id)
@@ -260,7 +299,7 @@ var pagesOfAJob = []string{
 	"/", "/use", "/new?like=" + string(jobID), "/jobs/" + string(jobID), "/jobs/" + string(jobID) + "/units", "/jobs/" + string(jobID) + "/units/0.0",
 	"/jobs/" + string(jobID) + "/units/0.1", "/jobs/" + string(jobID) + "/units/0.2", "/jobs/" + string(jobID) + "/records",
 	"/jobs/" + string(jobID) + "/document?unit=u&document=d&start=6&end=11", "/jobs/" + string(jobID) + "/history", "/jobs/" + string(jobID) + "/errors",
-	"/compare?a=" + string(jobID) + "&b=" + string(jobID), "/jobs/" + string(jobID) + "/events?check=1",
+	"/compare?a=" + string(jobID) + "&b=" + string(jobID), "/jobs/" + string(jobID) + "/events?check=1", "/fleet?check=1",
 }
 
 var _ http.Handler = (*dashboard.Dashboard)(nil)

@@ -25,4 +25,5 @@ type Client interface {
 	AnswerCache(ctx context.Context, t TenantID, forget bool) (*AnswerCache, error)
 	TenantUse(ctx context.Context, t TenantID) (*TenantUse, error)
 	CheckStore(ctx context.Context, q CheckQuery, found func(Finding) error) error
+	FleetStatus(ctx context.Context) (*FleetStatus, error)
 }

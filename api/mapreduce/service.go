@@ -80,6 +80,9 @@ type Service interface {
 	// CheckStore reads the whole store and calls found with each thing that
 	// is wrong in it. Progress lines go to found with Severity Info.
 	CheckStore(ctx context.Context, by Principal, q CheckQuery, found func(Finding) error) error
+
+	// FleetStatus returns the fleet as this server sees it. It stores nothing.
+	FleetStatus(ctx context.Context, by Principal) (*FleetStatus, error)
 }
 
 // A CheckQuery says what a check of the store does beside it.

@@ -176,6 +176,7 @@ var prompt = map[string]bool{
 	pb.MapReduceService_GetJob_FullMethodName:       true,
 	pb.MapReduceService_ListJobs_FullMethodName:     true,
 	pb.MapReduceService_GetTenantUse_FullMethodName: true,
+	pb.AdminService_GetFleet_FullMethodName:         true,
 }
 
 // shortenDeadline takes the margin off the caller's deadline, and gives a call that has none

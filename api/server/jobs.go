@@ -385,6 +385,15 @@ func (a *admin) answerCache(ctx context.Context, tenant string, forget bool) (*p
 	return wire.EncodeAnswerCache(c), nil
 }
 
+// GetFleet says how the fleet stands.
+func (a *admin) GetFleet(ctx context.Context, _ *pb.GetFleetRequest) (*pb.FleetStatus, error) {
+	f, err := a.service.FleetStatus(ctx, callerOf(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return wire.EncodeFleetStatus(f), nil
+}
+
 // CheckStore sends the findings of a check of the store.
 func (a *admin) CheckStore(req *pb.CheckStoreRequest, stream grpc.ServerStreamingServer[pb.CheckStoreResponse]) error {
 	return whileServing(stream.Context(), a.leaving, func(ctx context.Context) error {

@@ -225,3 +225,12 @@ func (s *Service) CheckStore(ctx context.Context, by mapreduce.Principal, q mapr
 	})
 	return err
 }
+
+// FleetStatus implements mapreduce.Service.
+func (s *Service) FleetStatus(ctx context.Context, by mapreduce.Principal) (fleet *mapreduce.FleetStatus, err error) {
+	s.observe(ctx, "FleetStatus", by, "", func(ctx context.Context) error {
+		fleet, err = s.next.FleetStatus(ctx, by)
+		return err
+	})
+	return fleet, err
+}

@@ -172,3 +172,11 @@ func (s *Service) CheckStore(ctx context.Context, by mapreduce.Principal, q mapr
 	}
 	return s.next.CheckStore(ctx, by, q, found)
 }
+
+// FleetStatus implements mapreduce.Service. The fleet is that of all tenants.
+func (s *Service) FleetStatus(ctx context.Context, by mapreduce.Principal) (*mapreduce.FleetStatus, error) {
+	if err := needs(by, mapreduce.Admin); err != nil {
+		return nil, err
+	}
+	return s.next.FleetStatus(ctx, by)
+}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -61,6 +62,7 @@ type Membership struct {
 	liveNodes       int                               // orchestrators alive beside this one
 	rank            int                               // how many of those have ids before this one's
 	transactionPace time.Duration                     // of a transaction, of late
+	beatTook        time.Duration                     // the latest sign of life
 	knownNodes      map[mapreduce.NodeID]int64        // orchestrators of which there was a sign of life
 	runs            []records.RunRef                  // that may run
 	runsSeen        bool                              // by a beat, and not read since
@@ -246,6 +248,29 @@ func (m *Membership) watchNodes(seen map[mapreduce.NodeID]nodeSighting, beats ma
 	if len(silent) > 0 {
 		m.nodesSuspected.Wake()
 	}
+}
+
+// Servers returns what is known of all orchestrators, by their ids, and what the latest sign of
+// life of this one took.
+func (m *Membership) Servers() (all []mapreduce.ServerStatus, took time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	known := maps.Clone(m.knownNodes)
+	if known == nil {
+		known = make(map[mapreduce.NodeID]int64)
+	}
+	known[m.jobs.Node()] = 0 // also before its first sign of life was read again
+
+	for _, node := range slices.Sorted(maps.Keys(known)) {
+		s := mapreduce.ServerStatus{Node: node}
+		if seen, silent := m.silentNodes[node]; silent {
+			s.Silent = m.silentFor(seen)
+			s.Dead = s.Silent >= m.config.Lease
+		}
+		all = append(all, s)
+	}
+	return all, m.beatTook
 }
 
 // DeadNodes returns those without a sign of life for the lease.

@@ -30,7 +30,7 @@ const (
 func (m *Membership) keepPace(took time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.transactionPace = min(took, maxPace)
+	m.transactionPace, m.beatTook = min(took, maxPace), took
 }
 
 // turnPrecedence returns how many other orchestrators go first with a job, and how many

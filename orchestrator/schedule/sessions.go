@@ -109,6 +109,13 @@ func (s *Sessions) activateFor(session *workers.Session) {
 	s.sched.wake.Broadcast()
 }
 
+// Statuses returns what is known of each worker of this node, in no order.
+func (s *Sessions) Statuses() []mapreduce.WorkerStatus {
+	s.sched.mu.Lock()
+	defer s.sched.mu.Unlock()
+	return s.workers.Statuses(s.sched.now())
+}
+
 // CountWaiting returns how many units of a job wait at workers of this node for a slot
 // there: those that a worker holds beyond its slots.
 func (s *Sessions) CountWaiting(id mapreduce.JobID) (waiting int64) {

@@ -99,3 +99,8 @@ func (c Client) TenantUse(ctx context.Context, t mapreduce.TenantID) (*mapreduce
 func (c Client) CheckStore(ctx context.Context, q mapreduce.CheckQuery, found func(mapreduce.Finding) error) error {
 	return c.Service.CheckStore(ctx, c.By, q, found)
 }
+
+// FleetStatus implements mapreduce.Client.
+func (c Client) FleetStatus(ctx context.Context) (*mapreduce.FleetStatus, error) {
+	return c.Service.FleetStatus(ctx, c.By)
+}

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -502,6 +503,38 @@ func (s *Service) CheckStore(ctx context.Context, _ mapreduce.Principal, _ mapre
 		}
 	}
 	return ctx.Err()
+}
+
+// FleetStatus implements mapreduce.Service. There is a server with one worker, for which the jobs
+// wait.
+func (s *Service) FleetStatus(ctx context.Context, _ mapreduce.Principal) (*mapreduce.FleetStatus, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	at := time.Unix(1_700_000_000, 0).UTC()
+	f := &mapreduce.FleetStatus{
+		Node: "n1", Time: at, Servers: []mapreduce.ServerStatus{{Node: "n0", Silent: time.Minute, Dead: true}, {Node: "n1"}},
+		Workers: []mapreduce.WorkerStatus{
+			{
+				Session: "w1", Node: "n1", Known: true, Version: "v1", Tenant: "acme", Slots: 4, Prefetch: 2, Held: 3, Draining: true, Seen: at,
+				Offer: mapreduce.Offer{Providers: []string{"rules"}, Tools: []string{"fetch"}, Parsers: []string{"pdf"}}, Refused: 1, Breakers: []string{"openai/m"},
+			},
+			{Session: "w2", Node: "n0", Embedded: true},
+			{Session: "w3", Known: true, Away: true},
+		},
+		MoreWorkers: 5,
+		Models:      []mapreduce.ModelStatus{{Name: "openai/m", BreakerOpen: true, Pause: time.Second, Calls: 7, Rates: mapreduce.Rates{Requests: 1, Input: 2, Output: 3}}},
+		Store:       mapreduce.StoreStatus{Answers: true, Full: true, Read: time.Millisecond, Write: 2 * time.Millisecond, Commits: 1, Reads: 2, Conflicts: 3, TooOld: 4, Unknown: 5},
+	}
+
+	tenants := make(map[mapreduce.TenantID]int64)
+	for _, r := range s.jobs {
+		tenants[r.job.Spec.Tenant]++
+	}
+	for _, t := range slices.Sorted(maps.Keys(tenants)) {
+		f.Tenants = append(f.Tenants, mapreduce.TenantQueue{Tenant: t, Jobs: tenants[t], Running: 1, Ready: 2, Age: time.Second})
+	}
+	return f, ctx.Err()
 }
 
 // PlanJob implements mapreduce.Service: a map for each document, and a final

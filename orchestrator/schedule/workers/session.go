@@ -18,6 +18,8 @@ type Session struct {
 	Slots    int
 	prefetch int
 	offer    mapreduce.Offer
+	version  string             // of the worker's program
+	embedded bool               // it shares this process
 	Tenant   mapreduce.TenantID // whose units alone it is given; empty for all
 	Peer     Peer
 
@@ -46,6 +48,7 @@ type Peer interface {
 func NewSession(hello *mapreduce.Hello, tenant mapreduce.TenantID, epoch int64, draining bool, p Peer) *Session {
 	return &Session{
 		ID: hello.Session, Epoch: epoch, Slots: hello.Slots, prefetch: hello.Prefetch, offer: hello.Offer, Tenant: tenant, Peer: p,
+		version: hello.Version, embedded: hello.Embedded,
 		attempts: attempts{held: make(map[unitKey]*Attempt)}, breakers: make(map[string]time.Time), knows: make(map[mapreduce.JobID]int64), draining: draining,
 	}
 }
@@ -79,6 +82,22 @@ func (session *Session) CanRun(w *Wants, now time.Time) bool {
 		until, open := session.breakers[name]
 		return !open || now.After(until)
 	})
+}
+
+// status is what is known of the worker now.
+func (session *Session) status(now time.Time) mapreduce.WorkerStatus {
+	s := mapreduce.WorkerStatus{
+		Session: session.ID, Embedded: session.embedded, Known: true, Version: session.version, Tenant: session.Tenant,
+		Slots: session.Slots, Prefetch: session.prefetch, Held: session.busy, Draining: session.draining, Seen: session.seen,
+		Offer: session.offer, Refused: session.refused,
+	}
+	for name, until := range session.breakers {
+		if !now.After(until) {
+			s.Breakers = append(s.Breakers, name)
+		}
+	}
+	slices.Sort(s.Breakers)
+	return s
 }
 
 // FreeUnits is how many more units session may be given.

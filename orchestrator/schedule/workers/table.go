@@ -240,6 +240,21 @@ type Count struct {
 	Slots, Busy          int // units that the workers can run at once, and those that they have, at most as many
 }
 
+// Statuses returns what is known of each worker, in no order: of those whose streams are here, and
+// of those whose streams have ended a moment ago.
+func (w *Table) Statuses(now time.Time) []mapreduce.WorkerStatus {
+	all := make([]mapreduce.WorkerStatus, 0, len(w.bound)+len(w.away))
+	for _, session := range w.bound {
+		all = append(all, session.status(now))
+	}
+	for _, session := range w.away {
+		s := session.status(now)
+		s.Away = true
+		all = append(all, s)
+	}
+	return all
+}
+
 // Count counts what there is of workers. Units that wait there for a slot do not count.
 func (w *Table) Count() Count {
 	all := Count{Here: len(w.bound), Away: len(w.away)}

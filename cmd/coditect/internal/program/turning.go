@@ -117,6 +117,11 @@ func (t turning) CheckStore(ctx context.Context, q mapreduce.CheckQuery, found f
 	})
 }
 
+// FleetStatus implements mapreduce.Client.
+func (t turning) FleetStatus(ctx context.Context) (*mapreduce.FleetStatus, error) {
+	return turn(ctx, t, isLost, func(c mapreduce.Client) (*mapreduce.FleetStatus, error) { return c.FleetStatus(ctx) })
+}
+
 // PauseJob implements mapreduce.Client.
 func (t turning) PauseJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
 	return turn(ctx, t, embedded.NotAccepted, func(c mapreduce.Client) (*mapreduce.Job, error) { return c.PauseJob(ctx, id) })

@@ -507,11 +507,677 @@ func (x *Finding) GetMessage() string {
 	return ""
 }
 
+// Asks how the fleet stands.
+type GetFleetRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetFleetRequest) Reset() {
+	*x = GetFleetRequest{}
+	mi := &file_coditect_mapreduce_v1_admin_service_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetFleetRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetFleetRequest) ProtoMessage() {}
+
+func (x *GetFleetRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_admin_service_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetFleetRequest.ProtoReflect.Descriptor instead.
+func (*GetFleetRequest) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_admin_service_proto_rawDescGZIP(), []int{8}
+}
+
+// The fleet as one server sees it at a moment. A server knows of the workers of others no more
+// than where they are.
+type FleetStatus struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The server that answers.
+	NodeId string `protobuf:"bytes,1,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
+	// When it looked.
+	Time *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
+	// Servers that share the store, by their ids.
+	Servers []*ServerStatus `protobuf:"bytes,3,rep,name=servers,proto3" json:"servers,omitempty"`
+	// Workers; those of the server that answers first.
+	Workers []*WorkerStatus `protobuf:"bytes,4,rep,name=workers,proto3" json:"workers,omitempty"`
+	// Workers that are left out, as there are many.
+	MoreWorkers int64 `protobuf:"varint,5,opt,name=more_workers,json=moreWorkers,proto3" json:"more_workers,omitempty"`
+	// Tenants that have jobs which may run, by their ids.
+	Tenants []*TenantQueue `protobuf:"bytes,6,rep,name=tenants,proto3" json:"tenants,omitempty"`
+	// Models that jobs ask or asked, by their names.
+	Models []*ModelStatus `protobuf:"bytes,7,rep,name=models,proto3" json:"models,omitempty"`
+	// How the store answers.
+	Store         *StoreStatus `protobuf:"bytes,8,opt,name=store,proto3" json:"store,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FleetStatus) Reset() {
+	*x = FleetStatus{}
+	mi := &file_coditect_mapreduce_v1_admin_service_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FleetStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FleetStatus) ProtoMessage() {}
+
+func (x *FleetStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_admin_service_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FleetStatus.ProtoReflect.Descriptor instead.
+func (*FleetStatus) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_admin_service_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *FleetStatus) GetNodeId() string {
+	if x != nil {
+		return x.NodeId
+	}
+	return ""
+}
+
+func (x *FleetStatus) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *FleetStatus) GetServers() []*ServerStatus {
+	if x != nil {
+		return x.Servers
+	}
+	return nil
+}
+
+func (x *FleetStatus) GetWorkers() []*WorkerStatus {
+	if x != nil {
+		return x.Workers
+	}
+	return nil
+}
+
+func (x *FleetStatus) GetMoreWorkers() int64 {
+	if x != nil {
+		return x.MoreWorkers
+	}
+	return 0
+}
+
+func (x *FleetStatus) GetTenants() []*TenantQueue {
+	if x != nil {
+		return x.Tenants
+	}
+	return nil
+}
+
+func (x *FleetStatus) GetModels() []*ModelStatus {
+	if x != nil {
+		return x.Models
+	}
+	return nil
+}
+
+func (x *FleetStatus) GetStore() *StoreStatus {
+	if x != nil {
+		return x.Store
+	}
+	return nil
+}
+
+// What is known of a server, by its signs of life.
+type ServerStatus struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The server.
+	NodeId string `protobuf:"bytes,1,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
+	// For how long no new sign of life of it was seen; none of the server that answers.
+	Silent *durationpb.Duration `protobuf:"bytes,2,opt,name=silent,proto3" json:"silent,omitempty"`
+	// It is silent for so long that others take over what it had.
+	Dead          bool `protobuf:"varint,3,opt,name=dead,proto3" json:"dead,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServerStatus) Reset() {
+	*x = ServerStatus{}
+	mi := &file_coditect_mapreduce_v1_admin_service_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServerStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServerStatus) ProtoMessage() {}
+
+func (x *ServerStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_admin_service_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServerStatus.ProtoReflect.Descriptor instead.
+func (*ServerStatus) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_admin_service_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ServerStatus) GetNodeId() string {
+	if x != nil {
+		return x.NodeId
+	}
+	return ""
+}
+
+func (x *ServerStatus) GetSilent() *durationpb.Duration {
+	if x != nil {
+		return x.Silent
+	}
+	return nil
+}
+
+func (x *ServerStatus) GetDead() bool {
+	if x != nil {
+		return x.Dead
+	}
+	return false
+}
+
+// What is known of a worker.
+type WorkerStatus struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its session.
+	SessionId string `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	// The server that it has its stream with; empty if it is lost, and what it held is put back.
+	NodeId string `protobuf:"bytes,2,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
+	// It shares the process of its server.
+	Embedded bool `protobuf:"varint,3,opt,name=embedded,proto3" json:"embedded,omitempty"`
+	// The server that answers has its stream; otherwise the fields below are empty.
+	Known bool `protobuf:"varint,4,opt,name=known,proto3" json:"known,omitempty"`
+	// Version of its program.
+	Version string `protobuf:"bytes,5,opt,name=version,proto3" json:"version,omitempty"`
+	// The tenant whose units alone it runs; empty for those of all.
+	TenantId string `protobuf:"bytes,6,opt,name=tenant_id,json=tenantId,proto3" json:"tenant_id,omitempty"`
+	// Units that it may run at once.
+	Slots int32 `protobuf:"varint,7,opt,name=slots,proto3" json:"slots,omitempty"`
+	// Units that it may hold beside those.
+	Prefetch int32 `protobuf:"varint,8,opt,name=prefetch,proto3" json:"prefetch,omitempty"`
+	// Units that it holds and has not reported.
+	Held int32 `protobuf:"varint,9,opt,name=held,proto3" json:"held,omitempty"`
+	// It leaves, and takes no more units.
+	Draining bool `protobuf:"varint,10,opt,name=draining,proto3" json:"draining,omitempty"`
+	// Its stream has ended a moment ago.
+	Away bool `protobuf:"varint,11,opt,name=away,proto3" json:"away,omitempty"`
+	// Time of its latest message.
+	SeenTime *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=seen_time,json=seenTime,proto3" json:"seen_time,omitempty"`
+	// What it has that units may need.
+	Offer *Offer `protobuf:"bytes,13,opt,name=offer,proto3" json:"offer,omitempty"`
+	// Outputs of it that were refused.
+	Refused int32 `protobuf:"varint,14,opt,name=refused,proto3" json:"refused,omitempty"`
+	// Models, provider/model, that it asks nothing now, as their calls failed.
+	Breakers      []string `protobuf:"bytes,15,rep,name=breakers,proto3" json:"breakers,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkerStatus) Reset() {
+	*x = WorkerStatus{}
+	mi := &file_coditect_mapreduce_v1_admin_service_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkerStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkerStatus) ProtoMessage() {}
+
+func (x *WorkerStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_admin_service_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkerStatus.ProtoReflect.Descriptor instead.
+func (*WorkerStatus) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_admin_service_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *WorkerStatus) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *WorkerStatus) GetNodeId() string {
+	if x != nil {
+		return x.NodeId
+	}
+	return ""
+}
+
+func (x *WorkerStatus) GetEmbedded() bool {
+	if x != nil {
+		return x.Embedded
+	}
+	return false
+}
+
+func (x *WorkerStatus) GetKnown() bool {
+	if x != nil {
+		return x.Known
+	}
+	return false
+}
+
+func (x *WorkerStatus) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *WorkerStatus) GetTenantId() string {
+	if x != nil {
+		return x.TenantId
+	}
+	return ""
+}
+
+func (x *WorkerStatus) GetSlots() int32 {
+	if x != nil {
+		return x.Slots
+	}
+	return 0
+}
+
+func (x *WorkerStatus) GetPrefetch() int32 {
+	if x != nil {
+		return x.Prefetch
+	}
+	return 0
+}
+
+func (x *WorkerStatus) GetHeld() int32 {
+	if x != nil {
+		return x.Held
+	}
+	return 0
+}
+
+func (x *WorkerStatus) GetDraining() bool {
+	if x != nil {
+		return x.Draining
+	}
+	return false
+}
+
+func (x *WorkerStatus) GetAway() bool {
+	if x != nil {
+		return x.Away
+	}
+	return false
+}
+
+func (x *WorkerStatus) GetSeenTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.SeenTime
+	}
+	return nil
+}
+
+func (x *WorkerStatus) GetOffer() *Offer {
+	if x != nil {
+		return x.Offer
+	}
+	return nil
+}
+
+func (x *WorkerStatus) GetRefused() int32 {
+	if x != nil {
+		return x.Refused
+	}
+	return 0
+}
+
+func (x *WorkerStatus) GetBreakers() []string {
+	if x != nil {
+		return x.Breakers
+	}
+	return nil
+}
+
+// What waits of a tenant.
+type TenantQueue struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The tenant; empty for the default tenant.
+	TenantId string `protobuf:"bytes,1,opt,name=tenant_id,json=tenantId,proto3" json:"tenant_id,omitempty"`
+	// Jobs that may run.
+	Jobs int64 `protobuf:"varint,2,opt,name=jobs,proto3" json:"jobs,omitempty"`
+	// Units that workers hold.
+	Running int64 `protobuf:"varint,3,opt,name=running,proto3" json:"running,omitempty"`
+	// Units that wait for nothing but a slot.
+	Ready int64 `protobuf:"varint,4,opt,name=ready,proto3" json:"ready,omitempty"`
+	// For how long a job of it has had waiting units of which the server that answers claimed
+	// none.
+	Age           *durationpb.Duration `protobuf:"bytes,5,opt,name=age,proto3" json:"age,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TenantQueue) Reset() {
+	*x = TenantQueue{}
+	mi := &file_coditect_mapreduce_v1_admin_service_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TenantQueue) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TenantQueue) ProtoMessage() {}
+
+func (x *TenantQueue) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_admin_service_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TenantQueue.ProtoReflect.Descriptor instead.
+func (*TenantQueue) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_admin_service_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *TenantQueue) GetTenantId() string {
+	if x != nil {
+		return x.TenantId
+	}
+	return ""
+}
+
+func (x *TenantQueue) GetJobs() int64 {
+	if x != nil {
+		return x.Jobs
+	}
+	return 0
+}
+
+func (x *TenantQueue) GetRunning() int64 {
+	if x != nil {
+		return x.Running
+	}
+	return 0
+}
+
+func (x *TenantQueue) GetReady() int64 {
+	if x != nil {
+		return x.Ready
+	}
+	return 0
+}
+
+func (x *TenantQueue) GetAge() *durationpb.Duration {
+	if x != nil {
+		return x.Age
+	}
+	return nil
+}
+
+// What the fleet knows of the limits of a model.
+type ModelStatus struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name, provider/model.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Its calls failed: none begins but one that probes.
+	BreakerOpen bool `protobuf:"varint,2,opt,name=breaker_open,json=breakerOpen,proto3" json:"breaker_open,omitempty"`
+	// How long no call may begin, as the vendor asked for.
+	Pause *durationpb.Duration `protobuf:"bytes,3,opt,name=pause,proto3" json:"pause,omitempty"`
+	// Calls at once by the whole fleet; 0 is no limit.
+	Calls int64 `protobuf:"varint,4,opt,name=calls,proto3" json:"calls,omitempty"`
+	// Limits a minute for the whole fleet.
+	Rates         *Rates `protobuf:"bytes,5,opt,name=rates,proto3" json:"rates,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ModelStatus) Reset() {
+	*x = ModelStatus{}
+	mi := &file_coditect_mapreduce_v1_admin_service_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModelStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModelStatus) ProtoMessage() {}
+
+func (x *ModelStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_admin_service_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModelStatus.ProtoReflect.Descriptor instead.
+func (*ModelStatus) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_admin_service_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *ModelStatus) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ModelStatus) GetBreakerOpen() bool {
+	if x != nil {
+		return x.BreakerOpen
+	}
+	return false
+}
+
+func (x *ModelStatus) GetPause() *durationpb.Duration {
+	if x != nil {
+		return x.Pause
+	}
+	return nil
+}
+
+func (x *ModelStatus) GetCalls() int64 {
+	if x != nil {
+		return x.Calls
+	}
+	return 0
+}
+
+func (x *ModelStatus) GetRates() *Rates {
+	if x != nil {
+		return x.Rates
+	}
+	return nil
+}
+
+// How the store answers one server.
+type StoreStatus struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The latest sign of life was stored.
+	Answers bool `protobuf:"varint,1,opt,name=answers,proto3" json:"answers,omitempty"`
+	// The last write found no room.
+	Full bool `protobuf:"varint,2,opt,name=full,proto3" json:"full,omitempty"`
+	// What a small read took for this answer.
+	Read *durationpb.Duration `protobuf:"bytes,3,opt,name=read,proto3" json:"read,omitempty"`
+	// What the latest sign of life took.
+	Write *durationpb.Duration `protobuf:"bytes,4,opt,name=write,proto3" json:"write,omitempty"`
+	// Transactions that wrote and committed, since the server began.
+	Commits int64 `protobuf:"varint,5,opt,name=commits,proto3" json:"commits,omitempty"`
+	// Transactions that only read.
+	Reads int64 `protobuf:"varint,6,opt,name=reads,proto3" json:"reads,omitempty"`
+	// Runs that failed in favour of another.
+	Conflicts int64 `protobuf:"varint,7,opt,name=conflicts,proto3" json:"conflicts,omitempty"`
+	// Runs that took too long.
+	TooOld int64 `protobuf:"varint,8,opt,name=too_old,json=tooOld,proto3" json:"too_old,omitempty"`
+	// Runs whose outcome was unknown.
+	Unknown       int64 `protobuf:"varint,9,opt,name=unknown,proto3" json:"unknown,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StoreStatus) Reset() {
+	*x = StoreStatus{}
+	mi := &file_coditect_mapreduce_v1_admin_service_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StoreStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StoreStatus) ProtoMessage() {}
+
+func (x *StoreStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_admin_service_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StoreStatus.ProtoReflect.Descriptor instead.
+func (*StoreStatus) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_admin_service_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *StoreStatus) GetAnswers() bool {
+	if x != nil {
+		return x.Answers
+	}
+	return false
+}
+
+func (x *StoreStatus) GetFull() bool {
+	if x != nil {
+		return x.Full
+	}
+	return false
+}
+
+func (x *StoreStatus) GetRead() *durationpb.Duration {
+	if x != nil {
+		return x.Read
+	}
+	return nil
+}
+
+func (x *StoreStatus) GetWrite() *durationpb.Duration {
+	if x != nil {
+		return x.Write
+	}
+	return nil
+}
+
+func (x *StoreStatus) GetCommits() int64 {
+	if x != nil {
+		return x.Commits
+	}
+	return 0
+}
+
+func (x *StoreStatus) GetReads() int64 {
+	if x != nil {
+		return x.Reads
+	}
+	return 0
+}
+
+func (x *StoreStatus) GetConflicts() int64 {
+	if x != nil {
+		return x.Conflicts
+	}
+	return 0
+}
+
+func (x *StoreStatus) GetTooOld() int64 {
+	if x != nil {
+		return x.TooOld
+	}
+	return 0
+}
+
+func (x *StoreStatus) GetUnknown() int64 {
+	if x != nil {
+		return x.Unknown
+	}
+	return 0
+}
+
 var File_coditect_mapreduce_v1_admin_service_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_admin_service_proto_rawDesc = "" +
 	"\n" +
-	")coditect/mapreduce/v1/admin_service.proto\x12\x15coditect.mapreduce.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xdf\x01\n" +
+	")coditect/mapreduce/v1/admin_service.proto\x12\x15coditect.mapreduce.v1\x1a*coditect/mapreduce/v1/worker_service.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xdf\x01\n" +
 	"\vAnswerCache\x12!\n" +
 	"\fanswer_count\x18\x01 \x01(\x03R\vanswerCount\x12\x1f\n" +
 	"\vtotal_bytes\x18\x02 \x01(\x03R\n" +
@@ -536,16 +1202,71 @@ const file_coditect_mapreduce_v1_admin_service_proto_rawDesc = "" +
 	"\bseverity\x18\x01 \x01(\x0e2\x1f.coditect.mapreduce.v1.SeverityR\bseverity\x12\x15\n" +
 	"\x06job_id\x18\x02 \x01(\tR\x05jobId\x12\x10\n" +
 	"\x03key\x18\x03 \x01(\tR\x03key\x12\x18\n" +
-	"\amessage\x18\x04 \x01(\tR\amessage*K\n" +
+	"\amessage\x18\x04 \x01(\tR\amessage\"\x11\n" +
+	"\x0fGetFleetRequest\"\xab\x03\n" +
+	"\vFleetStatus\x12\x17\n" +
+	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12.\n" +
+	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12=\n" +
+	"\aservers\x18\x03 \x03(\v2#.coditect.mapreduce.v1.ServerStatusR\aservers\x12=\n" +
+	"\aworkers\x18\x04 \x03(\v2#.coditect.mapreduce.v1.WorkerStatusR\aworkers\x12!\n" +
+	"\fmore_workers\x18\x05 \x01(\x03R\vmoreWorkers\x12<\n" +
+	"\atenants\x18\x06 \x03(\v2\".coditect.mapreduce.v1.TenantQueueR\atenants\x12:\n" +
+	"\x06models\x18\a \x03(\v2\".coditect.mapreduce.v1.ModelStatusR\x06models\x128\n" +
+	"\x05store\x18\b \x01(\v2\".coditect.mapreduce.v1.StoreStatusR\x05store\"n\n" +
+	"\fServerStatus\x12\x17\n" +
+	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x121\n" +
+	"\x06silent\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x06silent\x12\x12\n" +
+	"\x04dead\x18\x03 \x01(\bR\x04dead\"\xc8\x03\n" +
+	"\fWorkerStatus\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x17\n" +
+	"\anode_id\x18\x02 \x01(\tR\x06nodeId\x12\x1a\n" +
+	"\bembedded\x18\x03 \x01(\bR\bembedded\x12\x14\n" +
+	"\x05known\x18\x04 \x01(\bR\x05known\x12\x18\n" +
+	"\aversion\x18\x05 \x01(\tR\aversion\x12\x1b\n" +
+	"\ttenant_id\x18\x06 \x01(\tR\btenantId\x12\x14\n" +
+	"\x05slots\x18\a \x01(\x05R\x05slots\x12\x1a\n" +
+	"\bprefetch\x18\b \x01(\x05R\bprefetch\x12\x12\n" +
+	"\x04held\x18\t \x01(\x05R\x04held\x12\x1a\n" +
+	"\bdraining\x18\n" +
+	" \x01(\bR\bdraining\x12\x12\n" +
+	"\x04away\x18\v \x01(\bR\x04away\x127\n" +
+	"\tseen_time\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\bseenTime\x122\n" +
+	"\x05offer\x18\r \x01(\v2\x1c.coditect.mapreduce.v1.OfferR\x05offer\x12\x18\n" +
+	"\arefused\x18\x0e \x01(\x05R\arefused\x12\x1a\n" +
+	"\bbreakers\x18\x0f \x03(\tR\bbreakers\"\x9b\x01\n" +
+	"\vTenantQueue\x12\x1b\n" +
+	"\ttenant_id\x18\x01 \x01(\tR\btenantId\x12\x12\n" +
+	"\x04jobs\x18\x02 \x01(\x03R\x04jobs\x12\x18\n" +
+	"\arunning\x18\x03 \x01(\x03R\arunning\x12\x14\n" +
+	"\x05ready\x18\x04 \x01(\x03R\x05ready\x12+\n" +
+	"\x03age\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x03age\"\xbf\x01\n" +
+	"\vModelStatus\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12!\n" +
+	"\fbreaker_open\x18\x02 \x01(\bR\vbreakerOpen\x12/\n" +
+	"\x05pause\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x05pause\x12\x14\n" +
+	"\x05calls\x18\x04 \x01(\x03R\x05calls\x122\n" +
+	"\x05rates\x18\x05 \x01(\v2\x1c.coditect.mapreduce.v1.RatesR\x05rates\"\x9c\x02\n" +
+	"\vStoreStatus\x12\x18\n" +
+	"\aanswers\x18\x01 \x01(\bR\aanswers\x12\x12\n" +
+	"\x04full\x18\x02 \x01(\bR\x04full\x12-\n" +
+	"\x04read\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x04read\x12/\n" +
+	"\x05write\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x05write\x12\x18\n" +
+	"\acommits\x18\x05 \x01(\x03R\acommits\x12\x14\n" +
+	"\x05reads\x18\x06 \x01(\x03R\x05reads\x12\x1c\n" +
+	"\tconflicts\x18\a \x01(\x03R\tconflicts\x12\x17\n" +
+	"\atoo_old\x18\b \x01(\x03R\x06tooOld\x12\x18\n" +
+	"\aunknown\x18\t \x01(\x03R\aunknown*K\n" +
 	"\bSeverity\x12\x18\n" +
 	"\x14SEVERITY_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rSEVERITY_INFO\x10\x01\x12\x12\n" +
-	"\x0eSEVERITY_WRONG\x10\x022\xdd\x02\n" +
+	"\x0eSEVERITY_WRONG\x10\x022\xb7\x03\n" +
 	"\fAdminService\x12e\n" +
 	"\n" +
 	"CheckStore\x12(.coditect.mapreduce.v1.CheckStoreRequest\x1a).coditect.mapreduce.v1.CheckStoreResponse\"\x000\x01\x12o\n" +
 	"\x0eGetAnswerCache\x12,.coditect.mapreduce.v1.GetAnswerCacheRequest\x1a-.coditect.mapreduce.v1.GetAnswerCacheResponse\"\x00\x12u\n" +
-	"\x10ClearAnswerCache\x12..coditect.mapreduce.v1.ClearAnswerCacheRequest\x1a/.coditect.mapreduce.v1.ClearAnswerCacheResponse\"\x00BGZEgithub.com/coditect/mapreduce/proto/coditect/mapreduce/v1;mapreducev1b\x06proto3"
+	"\x10ClearAnswerCache\x12..coditect.mapreduce.v1.ClearAnswerCacheRequest\x1a/.coditect.mapreduce.v1.ClearAnswerCacheResponse\"\x00\x12X\n" +
+	"\bGetFleet\x12&.coditect.mapreduce.v1.GetFleetRequest\x1a\".coditect.mapreduce.v1.FleetStatus\"\x00BGZEgithub.com/coditect/mapreduce/proto/coditect/mapreduce/v1;mapreducev1b\x06proto3"
 
 var (
 	file_coditect_mapreduce_v1_admin_service_proto_rawDescOnce sync.Once
@@ -560,7 +1281,7 @@ func file_coditect_mapreduce_v1_admin_service_proto_rawDescGZIP() []byte {
 }
 
 var file_coditect_mapreduce_v1_admin_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_coditect_mapreduce_v1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_coditect_mapreduce_v1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_coditect_mapreduce_v1_admin_service_proto_goTypes = []any{
 	(Severity)(0),                    // 0: coditect.mapreduce.v1.Severity
 	(*AnswerCache)(nil),              // 1: coditect.mapreduce.v1.AnswerCache
@@ -571,27 +1292,52 @@ var file_coditect_mapreduce_v1_admin_service_proto_goTypes = []any{
 	(*CheckStoreRequest)(nil),        // 6: coditect.mapreduce.v1.CheckStoreRequest
 	(*CheckStoreResponse)(nil),       // 7: coditect.mapreduce.v1.CheckStoreResponse
 	(*Finding)(nil),                  // 8: coditect.mapreduce.v1.Finding
-	(*timestamppb.Timestamp)(nil),    // 9: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 10: google.protobuf.Duration
+	(*GetFleetRequest)(nil),          // 9: coditect.mapreduce.v1.GetFleetRequest
+	(*FleetStatus)(nil),              // 10: coditect.mapreduce.v1.FleetStatus
+	(*ServerStatus)(nil),             // 11: coditect.mapreduce.v1.ServerStatus
+	(*WorkerStatus)(nil),             // 12: coditect.mapreduce.v1.WorkerStatus
+	(*TenantQueue)(nil),              // 13: coditect.mapreduce.v1.TenantQueue
+	(*ModelStatus)(nil),              // 14: coditect.mapreduce.v1.ModelStatus
+	(*StoreStatus)(nil),              // 15: coditect.mapreduce.v1.StoreStatus
+	(*timestamppb.Timestamp)(nil),    // 16: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 17: google.protobuf.Duration
+	(*Offer)(nil),                    // 18: coditect.mapreduce.v1.Offer
+	(*Rates)(nil),                    // 19: coditect.mapreduce.v1.Rates
 }
 var file_coditect_mapreduce_v1_admin_service_proto_depIdxs = []int32{
-	9,  // 0: coditect.mapreduce.v1.AnswerCache.oldest_time:type_name -> google.protobuf.Timestamp
-	10, // 1: coditect.mapreduce.v1.AnswerCache.max_age:type_name -> google.protobuf.Duration
+	16, // 0: coditect.mapreduce.v1.AnswerCache.oldest_time:type_name -> google.protobuf.Timestamp
+	17, // 1: coditect.mapreduce.v1.AnswerCache.max_age:type_name -> google.protobuf.Duration
 	1,  // 2: coditect.mapreduce.v1.GetAnswerCacheResponse.cache:type_name -> coditect.mapreduce.v1.AnswerCache
 	1,  // 3: coditect.mapreduce.v1.ClearAnswerCacheResponse.cleared:type_name -> coditect.mapreduce.v1.AnswerCache
 	8,  // 4: coditect.mapreduce.v1.CheckStoreResponse.finding:type_name -> coditect.mapreduce.v1.Finding
 	0,  // 5: coditect.mapreduce.v1.Finding.severity:type_name -> coditect.mapreduce.v1.Severity
-	6,  // 6: coditect.mapreduce.v1.AdminService.CheckStore:input_type -> coditect.mapreduce.v1.CheckStoreRequest
-	2,  // 7: coditect.mapreduce.v1.AdminService.GetAnswerCache:input_type -> coditect.mapreduce.v1.GetAnswerCacheRequest
-	4,  // 8: coditect.mapreduce.v1.AdminService.ClearAnswerCache:input_type -> coditect.mapreduce.v1.ClearAnswerCacheRequest
-	7,  // 9: coditect.mapreduce.v1.AdminService.CheckStore:output_type -> coditect.mapreduce.v1.CheckStoreResponse
-	3,  // 10: coditect.mapreduce.v1.AdminService.GetAnswerCache:output_type -> coditect.mapreduce.v1.GetAnswerCacheResponse
-	5,  // 11: coditect.mapreduce.v1.AdminService.ClearAnswerCache:output_type -> coditect.mapreduce.v1.ClearAnswerCacheResponse
-	9,  // [9:12] is the sub-list for method output_type
-	6,  // [6:9] is the sub-list for method input_type
-	6,  // [6:6] is the sub-list for extension type_name
-	6,  // [6:6] is the sub-list for extension extendee
-	0,  // [0:6] is the sub-list for field type_name
+	16, // 6: coditect.mapreduce.v1.FleetStatus.time:type_name -> google.protobuf.Timestamp
+	11, // 7: coditect.mapreduce.v1.FleetStatus.servers:type_name -> coditect.mapreduce.v1.ServerStatus
+	12, // 8: coditect.mapreduce.v1.FleetStatus.workers:type_name -> coditect.mapreduce.v1.WorkerStatus
+	13, // 9: coditect.mapreduce.v1.FleetStatus.tenants:type_name -> coditect.mapreduce.v1.TenantQueue
+	14, // 10: coditect.mapreduce.v1.FleetStatus.models:type_name -> coditect.mapreduce.v1.ModelStatus
+	15, // 11: coditect.mapreduce.v1.FleetStatus.store:type_name -> coditect.mapreduce.v1.StoreStatus
+	17, // 12: coditect.mapreduce.v1.ServerStatus.silent:type_name -> google.protobuf.Duration
+	16, // 13: coditect.mapreduce.v1.WorkerStatus.seen_time:type_name -> google.protobuf.Timestamp
+	18, // 14: coditect.mapreduce.v1.WorkerStatus.offer:type_name -> coditect.mapreduce.v1.Offer
+	17, // 15: coditect.mapreduce.v1.TenantQueue.age:type_name -> google.protobuf.Duration
+	17, // 16: coditect.mapreduce.v1.ModelStatus.pause:type_name -> google.protobuf.Duration
+	19, // 17: coditect.mapreduce.v1.ModelStatus.rates:type_name -> coditect.mapreduce.v1.Rates
+	17, // 18: coditect.mapreduce.v1.StoreStatus.read:type_name -> google.protobuf.Duration
+	17, // 19: coditect.mapreduce.v1.StoreStatus.write:type_name -> google.protobuf.Duration
+	6,  // 20: coditect.mapreduce.v1.AdminService.CheckStore:input_type -> coditect.mapreduce.v1.CheckStoreRequest
+	2,  // 21: coditect.mapreduce.v1.AdminService.GetAnswerCache:input_type -> coditect.mapreduce.v1.GetAnswerCacheRequest
+	4,  // 22: coditect.mapreduce.v1.AdminService.ClearAnswerCache:input_type -> coditect.mapreduce.v1.ClearAnswerCacheRequest
+	9,  // 23: coditect.mapreduce.v1.AdminService.GetFleet:input_type -> coditect.mapreduce.v1.GetFleetRequest
+	7,  // 24: coditect.mapreduce.v1.AdminService.CheckStore:output_type -> coditect.mapreduce.v1.CheckStoreResponse
+	3,  // 25: coditect.mapreduce.v1.AdminService.GetAnswerCache:output_type -> coditect.mapreduce.v1.GetAnswerCacheResponse
+	5,  // 26: coditect.mapreduce.v1.AdminService.ClearAnswerCache:output_type -> coditect.mapreduce.v1.ClearAnswerCacheResponse
+	10, // 27: coditect.mapreduce.v1.AdminService.GetFleet:output_type -> coditect.mapreduce.v1.FleetStatus
+	24, // [24:28] is the sub-list for method output_type
+	20, // [20:24] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_admin_service_proto_init() }
@@ -599,13 +1345,14 @@ func file_coditect_mapreduce_v1_admin_service_proto_init() {
 	if File_coditect_mapreduce_v1_admin_service_proto != nil {
 		return
 	}
+	file_coditect_mapreduce_v1_worker_service_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_v1_admin_service_proto_rawDesc), len(file_coditect_mapreduce_v1_admin_service_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   8,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -22,6 +22,7 @@ const (
 	AdminService_CheckStore_FullMethodName       = "/coditect.mapreduce.v1.AdminService/CheckStore"
 	AdminService_GetAnswerCache_FullMethodName   = "/coditect.mapreduce.v1.AdminService/GetAnswerCache"
 	AdminService_ClearAnswerCache_FullMethodName = "/coditect.mapreduce.v1.AdminService/ClearAnswerCache"
+	AdminService_GetFleet_FullMethodName         = "/coditect.mapreduce.v1.AdminService/GetFleet"
 )
 
 // AdminServiceClient is the client API for AdminService service.
@@ -37,6 +38,8 @@ type AdminServiceClient interface {
 	GetAnswerCache(ctx context.Context, in *GetAnswerCacheRequest, opts ...grpc.CallOption) (*GetAnswerCacheResponse, error)
 	// Deletes the answers of models that are stored for a tenant, and says how many they were.
 	ClearAnswerCache(ctx context.Context, in *ClearAnswerCacheRequest, opts ...grpc.CallOption) (*ClearAnswerCacheResponse, error)
+	// Says how the fleet stands: servers, workers, what waits, limits of models, and the store.
+	GetFleet(ctx context.Context, in *GetFleetRequest, opts ...grpc.CallOption) (*FleetStatus, error)
 }
 
 type adminServiceClient struct {
@@ -86,6 +89,16 @@ func (c *adminServiceClient) ClearAnswerCache(ctx context.Context, in *ClearAnsw
 	return out, nil
 }
 
+func (c *adminServiceClient) GetFleet(ctx context.Context, in *GetFleetRequest, opts ...grpc.CallOption) (*FleetStatus, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(FleetStatus)
+	err := c.cc.Invoke(ctx, AdminService_GetFleet_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // AdminServiceServer is the server API for AdminService service.
 // All implementations must embed UnimplementedAdminServiceServer
 // for forward compatibility.
@@ -99,6 +112,8 @@ type AdminServiceServer interface {
 	GetAnswerCache(context.Context, *GetAnswerCacheRequest) (*GetAnswerCacheResponse, error)
 	// Deletes the answers of models that are stored for a tenant, and says how many they were.
 	ClearAnswerCache(context.Context, *ClearAnswerCacheRequest) (*ClearAnswerCacheResponse, error)
+	// Says how the fleet stands: servers, workers, what waits, limits of models, and the store.
+	GetFleet(context.Context, *GetFleetRequest) (*FleetStatus, error)
 	mustEmbedUnimplementedAdminServiceServer()
 }
 
@@ -117,6 +132,9 @@ func (UnimplementedAdminServiceServer) GetAnswerCache(context.Context, *GetAnswe
 }
 func (UnimplementedAdminServiceServer) ClearAnswerCache(context.Context, *ClearAnswerCacheRequest) (*ClearAnswerCacheResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ClearAnswerCache not implemented")
+}
+func (UnimplementedAdminServiceServer) GetFleet(context.Context, *GetFleetRequest) (*FleetStatus, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetFleet not implemented")
 }
 func (UnimplementedAdminServiceServer) mustEmbedUnimplementedAdminServiceServer() {}
 func (UnimplementedAdminServiceServer) testEmbeddedByValue()                      {}
@@ -186,6 +204,24 @@ func _AdminService_ClearAnswerCache_Handler(srv interface{}, ctx context.Context
 	return interceptor(ctx, in, info, handler)
 }
 
+func _AdminService_GetFleet_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetFleetRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).GetFleet(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_GetFleet_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).GetFleet(ctx, req.(*GetFleetRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // AdminService_ServiceDesc is the grpc.ServiceDesc for AdminService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -200,6 +236,10 @@ var AdminService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ClearAnswerCache",
 			Handler:    _AdminService_ClearAnswerCache_Handler,
+		},
+		{
+			MethodName: "GetFleet",
+			Handler:    _AdminService_GetFleet_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{
