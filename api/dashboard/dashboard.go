@@ -19,6 +19,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coditect/mapreduce/api/auth/oidc"
+	"github.com/coditect/mapreduce/api/dashboard/session"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
@@ -38,6 +40,10 @@ type Config struct {
 	// SignIn has callers sign in with a token, which a session then adds to their requests as
 	// Authorization. Without it requests reach Context as they come.
 	SignIn bool
+
+	// Login lets people sign in at an issuer, beside those who have a token. Without SignIn it
+	// means nothing.
+	Login *oidc.Login
 
 	// Decode reads the output of a unit for the page of the unit. Without it that page shows
 	// no output.
@@ -69,7 +75,7 @@ type Dashboard struct {
 	routes   *http.ServeMux
 	views    views
 	assets   *assets
-	sessions *sessions
+	sessions *session.Sessions
 	origins  *http.CrossOriginProtection
 }
 
@@ -91,7 +97,8 @@ func New(c Config) (*Dashboard, error) {
 		return nil, errs.Field("prefix", "%q is no path such as /ui", c.Prefix)
 	}
 
-	d := &Dashboard{config: c, sessions: newSessions(c.Now), origins: http.NewCrossOriginProtection(), routes: http.NewServeMux()}
+	d := &Dashboard{config: c, origins: http.NewCrossOriginProtection(), routes: http.NewServeMux()}
+	d.sessions = session.New(session.Config{Path: c.Prefix, Login: c.Login, Now: c.Now})
 	d.assets = newAssets(c.Prefix)
 	var err error
 	if d.views, err = newViews(d); err != nil {
@@ -132,6 +139,8 @@ func (d *Dashboard) route() {
 
 	d.routes.HandleFunc("GET /sign-in", d.showSignIn)
 	d.routes.HandleFunc("POST /sign-in", d.signIn)
+	d.routes.HandleFunc("GET /sign-in/issuer", d.beginSignIn)
+	d.routes.HandleFunc("GET "+SignInCallback, d.finishSignIn)
 	d.routes.HandleFunc("POST /sign-out", d.signOut)
 	d.routes.Handle("GET /assets/", d.assets)
 	d.routes.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -160,6 +169,6 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 
-	d.sessions.admit(r)
+	d.sessions.Admit(r)
 	http.StripPrefix(d.config.Prefix, d.routes).ServeHTTP(w, r)
 }

@@ -120,7 +120,7 @@ func (d *Dashboard) show(p page) http.HandlerFunc {
 func (d *Dashboard) frame(r *http.Request, page string, data any) *frame {
 	return &frame{
 		Page: page, Path: d.config.Prefix + r.URL.RequestURI(), Prefix: d.config.Prefix,
-		Signed: d.config.SignIn && d.sessions.find(r) != nil, Data: data,
+		Signed: d.config.SignIn && d.sessions.Signed(r), Data: data,
 	}
 }
 
@@ -178,9 +178,8 @@ func (d *Dashboard) fail(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 
-	status, known := statuses[kind]
-	if !known {
-		status = http.StatusInternalServerError
+	status := statusOf(err)
+	if status == http.StatusInternalServerError {
 		d.config.Logger.Warn("A page could not be made.", "path", r.URL.Path, "error", err)
 	}
 
@@ -202,4 +201,12 @@ func (d *Dashboard) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if err := d.send(w, status, d.frame(r, "error", f)); err != nil {
 		http.Error(w, f.Message, status)
 	}
+}
+
+// statusOf returns the status that says what kind an error is of.
+func statusOf(err error) int {
+	if status, known := statuses[errs.KindOf(err)]; known {
+		return status
+	}
+	return http.StatusInternalServerError
 }

@@ -1,110 +1,34 @@
 package dashboard
 
 import (
-	"crypto/rand"
 	"net/http"
+	"net/url"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
 
-// sessions are those of callers that have signed in with a token. The token stays here: the
-// browser holds a name that means nothing elsewhere, and that signing out makes worthless.
-type sessions struct {
-	now func() time.Time
-
-	mu  sync.Mutex
-	all map[string]*session // by what the cookie holds
-}
-
-type session struct {
-	token string
-	ends  time.Time
-}
-
-const (
-	sessionCookie = "coditect_session"
-	sessionTime   = 12 * time.Hour
-	maxSessions   = 10_000
-)
-
-func newSessions(now func() time.Time) *sessions {
-	return &sessions{now: now, all: make(map[string]*session)}
-}
-
-// open keeps a token, and returns the cookie that stands for it.
-func (s *sessions) open(r *http.Request, path, token string) (*http.Cookie, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	now := s.now()
-	for name, old := range s.all {
-		if !now.Before(old.ends) {
-			delete(s.all, name)
-		}
-	}
-	if len(s.all) >= maxSessions {
-		return nil, errs.New(errs.Exhausted, "%d callers have signed in, as many as there may be; try again later", len(s.all))
-	}
-
-	name := rand.Text()
-	s.all[name] = &session{token, now.Add(sessionTime)}
-	return sessionNamed(r, path, name, int(sessionTime.Seconds())), nil
-}
-
-func sessionNamed(r *http.Request, path, name string, seconds int) *http.Cookie {
-	return &http.Cookie{ //nolint:gosec // without TLS there is no secure cookie
-		Name: sessionCookie, Value: name, Path: path + "/", MaxAge: seconds,
-		HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteLaxMode,
-	}
-}
-
-// find returns the session of a request, or nil.
-func (s *sessions) find(r *http.Request) *session {
-	cookie, err := r.Cookie(sessionCookie)
-	if err != nil {
-		return nil
-	}
-
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	found := s.all[cookie.Value]
-	if found == nil || !s.now().Before(found.ends) {
-		return nil
-	}
-	return found
-}
-
-// close ends the session of a request.
-func (s *sessions) close(r *http.Request) {
-	if cookie, err := r.Cookie(sessionCookie); err == nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.all, cookie.Value)
-	}
-}
-
-// admit adds the token of its session to a request that names no caller itself.
-func (s *sessions) admit(r *http.Request) {
-	if found := s.find(r); found != nil && r.Header.Get("Authorization") == "" {
-		r.Header.Set("Authorization", "Bearer "+found.token)
-	}
-}
+// SignInCallback is where, below the prefix, an issuer sends browsers back to.
+const SignInCallback = "/sign-in/callback"
 
 // A signIn is what the page for signing in shows.
 type signIn struct {
 	To      string // where the caller wants to go
-	Refused string // why the token was not taken
+	Issuer  string // address at which a sign-in at the issuer begins; empty without one
+	Refused string // why the caller was not taken
 }
 
 func (d *Dashboard) showSignIn(w http.ResponseWriter, r *http.Request) {
-	d.askForToken(w, r, http.StatusOK, signIn{To: ownPath(r.URL.Query().Get("to"))})
+	d.askWho(w, r, http.StatusOK, ownPath(r.URL.Query().Get("to")), "")
 }
 
-func (d *Dashboard) askForToken(w http.ResponseWriter, r *http.Request, status int, s signIn) {
+// askWho shows the page for signing in.
+func (d *Dashboard) askWho(w http.ResponseWriter, r *http.Request, status int, to, refused string) {
+	s := signIn{To: to, Refused: refused}
+	if d.sessions.Issuer() {
+		s.Issuer = address(d.config.Prefix+"/sign-in/issuer", url.Values{"to": {to}})
+	}
 	if err := d.send(w, status, d.frame(r, "sign-in", s)); err != nil {
 		d.config.Logger.Warn("A page could not be made.", "path", r.URL.Path, "error", err)
 	}
@@ -118,11 +42,11 @@ func (d *Dashboard) signIn(w http.ResponseWriter, r *http.Request) {
 	r.Header.Set("Authorization", "Bearer "+token)
 	v := d.visit(r)
 	if _, err := v.jobs.ListJobs(v, mapreduce.ListJobsQuery{PageSize: 1}); err != nil && errs.KindOf(err) != errs.Denied {
-		d.askForToken(w, r, http.StatusUnauthorized, signIn{to, err.Error()})
+		d.askWho(w, r, http.StatusUnauthorized, to, err.Error())
 		return
 	}
 
-	cookie, err := d.sessions.open(r, d.config.Prefix, token)
+	cookie, err := d.sessions.Open(r, token)
 	if err != nil {
 		d.fail(w, r, err)
 		return
@@ -131,9 +55,38 @@ func (d *Dashboard) signIn(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, d.config.Prefix+to, http.StatusSeeOther) //nolint:gosec // see ownPath
 }
 
+// beginSignIn sends a browser to the issuer.
+func (d *Dashboard) beginSignIn(w http.ResponseWriter, r *http.Request) {
+	if !d.sessions.Issuer() {
+		d.fail(w, r, errs.New(errs.NotFound, "this service has no issuer at which people sign in"))
+		return
+	}
+
+	to := ownPath(r.URL.Query().Get("to"))
+	at, cookie, err := d.sessions.Begin(r, to)
+	if err != nil {
+		d.askWho(w, r, statusOf(err), to, err.Error())
+		return
+	}
+	http.SetCookie(w, cookie)
+	http.Redirect(w, r, at, http.StatusSeeOther) //nolint:gosec // an address that the issuer says
+}
+
+// finishSignIn opens the session of somebody whom the issuer has sent back.
+func (d *Dashboard) finishSignIn(w http.ResponseWriter, r *http.Request) {
+	cookies, to, err := d.sessions.Finish(r)
+	for _, cookie := range cookies {
+		http.SetCookie(w, cookie)
+	}
+	if err != nil {
+		d.askWho(w, r, statusOf(err), ownPath(to), err.Error())
+		return
+	}
+	http.Redirect(w, r, d.config.Prefix+ownPath(to), http.StatusSeeOther) //nolint:gosec // see ownPath
+}
+
 func (d *Dashboard) signOut(w http.ResponseWriter, r *http.Request) {
-	d.sessions.close(r)
-	http.SetCookie(w, sessionNamed(r, d.config.Prefix, "", -1))
+	http.SetCookie(w, d.sessions.Close(r, r.PostFormValue("everywhere") != ""))
 	http.Redirect(w, r, d.config.Prefix+"/sign-in", http.StatusSeeOther)
 }
 

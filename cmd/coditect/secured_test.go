@@ -118,7 +118,9 @@ func TestScriptsSecured(t *testing.T) {
 type securedServer struct {
 	dir     string
 	issuer  string // its URL
+	signIns *oidctest.SignIns
 	address string
+	said    *output
 }
 
 func (h *securedServer) file(name string) string { return filepath.Join(h.dir, name) }
@@ -143,8 +145,9 @@ func (h *securedServer) server() map[string]string {
 const admin = "admin"
 
 // newSecuredServer serves until the test ends. Each of the tenants has a submitter and
-// operator, whose token is in the file TENANT.token. Workers use it too.
-func newSecuredServer(t *testing.T, tenants []string) *securedServer {
+// operator, whose token is in the file TENANT.token. Workers use it too. Other arguments of serve
+// come after those that it has anyway.
+func newSecuredServer(t *testing.T, tenants []string, args ...string) *securedServer {
 	t.Helper()
 	h := &securedServer{dir: t.TempDir()}
 	issuer, err := oidctest.New()
@@ -152,7 +155,8 @@ func newSecuredServer(t *testing.T, tenants []string) *securedServer {
 		t.Fatal(err)
 	}
 	t.Cleanup(issuer.Close)
-	h.issuer = issuer.URL()
+	issuer.SignIns = &oidctest.SignIns{Client: "pages", Callback: "https://jobs.example.org/sign-in/callback"}
+	h.issuer, h.signIns = issuer.URL(), issuer.SignIns
 	ca, _, err := transport.OpenAuthority(h.dir, "suite", time.Hour, time.Now)
 	if err != nil {
 		t.Fatal(err)
@@ -187,10 +191,10 @@ func newSecuredServer(t *testing.T, tenants []string) *securedServer {
 	ctx, stop := context.WithCancel(context.Background())
 	said, served := &output{more: make(chan struct{})}, make(chan int, 1)
 	go func() {
-		served <- main.Run(ctx, []string{
+		served <- main.Run(ctx, append([]string{
 			"serve", "--listen", "127.0.0.1:0", "--data-dir", h.file("data"), "--tls-cert", h.file("server.pem"), "--tls-key", h.file("server.key"),
 			"--client-ca", h.file("ca.pem"), "--policy", h.file("policy.yaml"), "--oidc-issuer", issuer.URL(), "--oidc-audience", "coditect",
-		}, said)
+		}, args...), said)
 	}()
 	t.Cleanup(func() {
 		stop()
@@ -201,6 +205,6 @@ func newSecuredServer(t *testing.T, tenants []string) *securedServer {
 			t.Logf("the server said:\n%s", said)
 		}
 	})
-	h.address = said.await(t, `msg=serving address=(\S+)`)
+	h.address, h.said = said.await(t, `msg=serving address=(\S+)`), said
 	return h
 }

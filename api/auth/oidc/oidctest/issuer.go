@@ -24,6 +24,9 @@ type Issuer struct {
 	Asked  atomic.Int64 // how often its keys were asked for
 	Away   atomic.Bool  // it answers nothing but errors
 
+	// SignIns is how it lets people sign in; nil for not at all. It is set before the first.
+	SignIns *SignIns
+
 	mu   sync.Mutex // guards the variable below
 	keys []key      // the last one signs
 }
@@ -73,9 +76,14 @@ func (i *Issuer) answer(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/.well-known/openid-configuration":
 		_ = json.NewEncoder(w).Encode(map[string]any{
-			"issuer": i.URL(), "jwks_uri": i.URL() + "/keys", "authorization_endpoint": i.URL() + "/none", "token_endpoint": i.URL() + "/none",
-			"id_token_signing_alg_values_supported": []string{"RS256", "HS256", "none"},
+			"issuer": i.URL(), "jwks_uri": i.URL() + "/keys", "authorization_endpoint": i.URL() + "/authorize", "token_endpoint": i.URL() + "/token",
+			"id_token_signing_alg_values_supported": []string{"RS256", "HS256", "none"}, "scopes_supported": []string{"openid", "offline_access"},
+			"token_endpoint_auth_methods_supported": []string{"client_secret_basic", "client_secret_post", "none"},
 		})
+	case "/authorize":
+		i.authorize(w, r)
+	case "/token":
+		i.exchange(w, r)
 	case "/keys":
 		i.Asked.Add(1)
 		var set jose.JSONWebKeySet

@@ -12,6 +12,6 @@ func (cmds *commands) pages(secured *security) (*dashboard.Config, error) {
 		return nil, err
 	}
 	c := fitted.Config(cmds.Version, formats)
-	c.SignIn = secured.asked()
+	c.SignIn, c.Login = secured.asked(), secured.login
 	return c, nil
 }

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"log/slog"
@@ -13,9 +14,11 @@ import (
 
 	"github.com/coditect/mapreduce/api/auth"
 	"github.com/coditect/mapreduce/api/auth/oidc"
+	"github.com/coditect/mapreduce/api/dashboard"
 	"github.com/coditect/mapreduce/api/transport"
 	"github.com/coditect/mapreduce/api/web"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
 )
 
 // securityOptions are the flags of serve that say who may connect. The certificate of the
@@ -25,6 +28,9 @@ type securityOptions struct {
 	policy   string
 	tokens   string
 	issuer   oidc.Config
+	client   string // by which the issuer knows the pages
+	secret   string // file
+	public   string // address of --http for browsers
 	open     []string
 	insecure times
 }
@@ -36,6 +42,9 @@ func (o *securityOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.issuer.Issuer, "oidc-issuer", "", "`URL` of an OpenID Connect issuer whose tokens authenticate callers")
 	f.StringVar(&o.issuer.Audience, "oidc-audience", "", "`audience` that tokens of --oidc-issuer must have")
 	f.StringVar(&o.issuer.CA, "oidc-ca", "", "PEM `file` of the authorities for the issuer's certificate (default those of the operating system)")
+	f.StringVar(&o.client, "oidc-client", "", "`id` by which --oidc-issuer knows the pages of --http, where people then sign in with their account")
+	f.StringVar(&o.secret, "oidc-secret", "", "`file` with the secret of --oidc-client, if the issuer gave one")
+	f.StringVar(&o.public, "public-url", "", "`URL` under which browsers reach --http; the issuer must know URL"+dashboard.SignInCallback+" as where it sends people back to")
 	f.StringSliceVar(&o.open, "open", nil, "`services` that callers may use without authentication: health, reflection")
 	f.Var(&o.insecure, "insecure", "given twice: allow an address that other machines can reach without TLS and authentication; anyone who can reach it has full control of all jobs")
 	f.Lookup("insecure").NoOptDefVal = "true"
@@ -108,6 +117,8 @@ func (cmds *commands) checkAddresses(o serveOptions) error {
 	switch public, err := isPublic(o.http); {
 	case o.http == "" && len(o.origins) > 0:
 		return exit.UsageError("--cors-origin: there is no HTTP without --http")
+	case o.http == "" && o.security.client != "":
+		return exit.UsageError("--oidc-client: there are no pages to sign in to without --http")
 	case o.http == "":
 		return nil
 	case web.CheckOrigins(o.origins) != nil:
@@ -161,6 +172,12 @@ func (o *securityOptions) check(own *transport.ClientConfig) error {
 		return exit.UsageError("--oidc-issuer is missing")
 	case o.issuer.Issuer != "" && o.issuer.Audience == "":
 		return exit.UsageError("--oidc-audience is missing: without it, tokens that the issuer made for other services would be accepted")
+	case o.client == "" && (o.secret != "" || o.public != ""):
+		return exit.UsageError("--oidc-client is missing: --oidc-secret and --public-url are for people who sign in at an issuer")
+	case o.client != "" && o.issuer.Issuer == "":
+		return exit.UsageError("--oidc-client: there is no issuer without --oidc-issuer")
+	case o.client != "" && o.public == "":
+		return exit.UsageError("--public-url is missing: the issuer has to send people back to where their browser has come from")
 	case o.policy == "" && (o.tokens != "" || o.issuer.Issuer != ""):
 		return exit.UsageError("--policy is missing: it says what a caller with a token may do")
 	case o.policy == "" && len(o.open) > 0:
@@ -176,11 +193,16 @@ type security struct {
 	server *transport.Server // nil without TLS
 	guard  *auth.Guard       // nil if calls are not authenticated
 	peers  bool              // whether all peers need certificates
+	login  *oidc.Login       // nil if people do not sign in at an issuer
 }
 
-func (cmds *commands) secure(o securityOptions, log *slog.Logger) (*security, error) {
-	s := &security{}
-	var err error
+func (cmds *commands) secure(ctx context.Context, o securityOptions, log *slog.Logger) (*security, error) {
+	login, err := o.login(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	s := &security{login: login}
 	if own := cmds.Global.TLS; own.Cert != "" {
 		byToken := o.tokens != "" || o.issuer.Issuer != ""
 		s.peers = o.clientCA != "" && !byToken
@@ -210,6 +232,30 @@ func (cmds *commands) secure(o securityOptions, log *slog.Logger) (*security, er
 	}
 	s.guard = auth.NewGuard(known)
 	return s, nil
+}
+
+// login returns how people sign in at the issuer, or nil.
+func (o *securityOptions) login(ctx context.Context) (*oidc.Login, error) {
+	if o.client == "" {
+		return nil, nil //nolint:nilnil // nobody signs in at an issuer, which is no error
+	}
+
+	c := oidc.LoginConfig{Config: o.issuer, ClientID: o.client, Callback: strings.TrimSuffix(o.public, "/") + dashboard.SignInCallback}
+	if o.secret != "" {
+		secret, err := files.ReadBounded(ctx, o.secret, files.MaxConfigFile)
+		if err != nil {
+			return nil, files.UnreadableFlag(ctx, "--oidc-secret", err)
+		}
+		if c.Secret = strings.TrimSpace(string(secret)); c.Secret == "" {
+			return nil, exit.RefusedError("--oidc-secret: %s is empty", o.secret)
+		}
+	}
+
+	l, err := oidc.NewLogin(c)
+	if err != nil {
+		return nil, exit.RefusedError("--%w", err)
+	}
+	return l, nil
 }
 
 // tls returns the configuration of TLS, or nil.

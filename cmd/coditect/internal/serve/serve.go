@@ -96,7 +96,9 @@ in the policy are ended.
 
 --http serves the same methods to browsers and to programs without gRPC: REST, described by
 /openapi.json, Connect and gRPC-Web. Callers authenticate in the same ways. Scripts of web
-pages may call it only if --cors-origin names the origin of the page.
+pages may call it only if --cors-origin names the origin of the page. At / it serves pages for
+people. They sign in with a token, or with their account at the issuer (--oidc-client,
+--public-url).
 
 A policy has a list of principals. Each has a name to match (spiffe://…, dns:NAME, cn:NAME,
 oidc:SUBJECT, token:NAME or uid:NUMBER), a tenant, and roles: viewer, submitter, operator,
@@ -187,7 +189,7 @@ func (cmds *commands) serveUntil(ctx context.Context, o serveOptions) (err error
 		return err
 	}
 
-	secured, err := cmds.secure(o.security, log)
+	secured, err := cmds.secure(ctx, o.security, log)
 	if err != nil {
 		return err
 	}
