@@ -148,9 +148,9 @@ func (p *policyParser) addEntry(at string, n *yaml.Node) error {
 
 	switch {
 	// Roles within a tenant need it, and roles over all tenants must not name one.
-	case by.Tenant == "" && by.Has(mapreduce.Viewer) && !by.Has(mapreduce.Admin):
+	case by.Tenant == "" && by.Has(mapreduce.Observer) && !by.Has(mapreduce.Admin):
 		return p.faultAt(n, "%s.tenant: is missing: the roles are those of a tenant", at)
-	case by.Tenant != "" && !by.Has(mapreduce.Viewer) && !by.Has(mapreduce.Worker):
+	case by.Tenant != "" && !by.Has(mapreduce.Observer) && !by.Has(mapreduce.Worker):
 		return p.faultAt(fields["tenant"], "%s.tenant: must be left out: its roles are for all tenants", at)
 	}
 

@@ -31,6 +31,7 @@ const (
 )
 
 var (
+	observers  = Rule{Roles: []mapreduce.Role{mapreduce.Observer}}
 	viewers    = Rule{Roles: []mapreduce.Role{mapreduce.Viewer}}
 	submitters = Rule{Roles: []mapreduce.Role{mapreduce.Submitter}}
 	operators  = Rule{Roles: []mapreduce.Role{mapreduce.Operator}}
@@ -52,20 +53,20 @@ func lasting(r Rule) Rule {
 var rules = map[string]Rule{
 	pb.MapReduceService_SubmitJob_FullMethodName:     submitters,
 	pb.MapReduceService_PlanJob_FullMethodName:       submitters,
-	pb.MapReduceService_GetJob_FullMethodName:        viewers,
-	pb.MapReduceService_ListJobs_FullMethodName:      viewers,
-	pb.MapReduceService_WatchJob_FullMethodName:      lasting(viewers),
+	pb.MapReduceService_GetJob_FullMethodName:        observers,
+	pb.MapReduceService_ListJobs_FullMethodName:      observers,
+	pb.MapReduceService_WatchJob_FullMethodName:      lasting(observers),
 	pb.MapReduceService_ResumeJob_FullMethodName:     operators,
 	pb.MapReduceService_PauseJob_FullMethodName:      operators,
 	pb.MapReduceService_CancelJob_FullMethodName:     operators,
 	pb.MapReduceService_DeleteJob_FullMethodName:     operators,
-	pb.MapReduceService_ListUnits_FullMethodName:     viewers,
+	pb.MapReduceService_ListUnits_FullMethodName:     observers,
 	pb.MapReduceService_WakeUnit_FullMethodName:      operators,
 	pb.MapReduceService_GetResult_FullMethodName:     viewers,
 	pb.MapReduceService_GetResultFile_FullMethodName: viewers,
 	pb.MapReduceService_ReadText_FullMethodName:      viewers,
-	pb.MapReduceService_ListEvents_FullMethodName:    viewers,
-	pb.MapReduceService_GetTenantUse_FullMethodName:  viewers,
+	pb.MapReduceService_ListEvents_FullMethodName:    observers,
+	pb.MapReduceService_GetTenantUse_FullMethodName:  observers,
 
 	pb.AdminService_CheckStore_FullMethodName:       admins,
 	pb.AdminService_GetFleet_FullMethodName:         admins,

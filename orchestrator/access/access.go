@@ -98,7 +98,7 @@ func (r Rules) ListedTenant(ctx context.Context, by mapreduce.Principal, named m
 	if by.Has(mapreduce.Admin) {
 		return named, nil
 	}
-	t, err := r.TenantFor(ctx, by, mapreduce.Viewer, named)
+	t, err := r.TenantFor(ctx, by, mapreduce.Observer, named)
 	if err == nil && t == "" {
 		err = errs.New(errs.Denied, "%s has no tenant whose jobs it could list", by.Name) // it would list the jobs of all
 	}

@@ -46,10 +46,14 @@ func (s *Service) PlanJob(ctx context.Context, by mapreduce.Principal, q mapredu
 
 // GetJob implements mapreduce.Service.
 func (s *Service) GetJob(ctx context.Context, by mapreduce.Principal, id mapreduce.JobID) (*mapreduce.Job, error) {
-	if err := s.rules.UseJob(ctx, by, mapreduce.Viewer, id); err != nil {
+	if err := s.rules.UseJob(ctx, by, mapreduce.Observer, id); err != nil {
 		return nil, err
 	}
-	return s.next.GetJob(ctx, by, id)
+	job, err := s.next.GetJob(ctx, by, id)
+	if err != nil || by.Has(mapreduce.Viewer) {
+		return job, err
+	}
+	return job.WithoutContents(), nil
 }
 
 // ListJobs implements mapreduce.Service.
@@ -58,15 +62,34 @@ func (s *Service) ListJobs(ctx context.Context, by mapreduce.Principal, q mapred
 	if q.Tenant, err = s.rules.ListedTenant(ctx, by, q.Tenant); err != nil {
 		return nil, err
 	}
-	return s.next.ListJobs(ctx, by, q)
+
+	page, err := s.next.ListJobs(ctx, by, q)
+	if err != nil || by.Has(mapreduce.Viewer) {
+		return page, err
+	}
+	seen := *page
+	seen.Jobs = withoutContents(page.Jobs)
+	return &seen, nil
+}
+
+// withoutContents returns copies for an observer.
+func withoutContents[T interface{ WithoutContents() T }](all []T) []T {
+	seen := make([]T, len(all))
+	for i, one := range all {
+		seen[i] = one.WithoutContents()
+	}
+	return seen
 }
 
 // WatchJob implements mapreduce.Service.
 func (s *Service) WatchJob(ctx context.Context, by mapreduce.Principal, id mapreduce.JobID, fn func(*mapreduce.Job) error) error {
-	if err := s.rules.UseJob(ctx, by, mapreduce.Viewer, id); err != nil {
+	if err := s.rules.UseJob(ctx, by, mapreduce.Observer, id); err != nil {
 		return err
 	}
-	return s.next.WatchJob(ctx, by, id, fn)
+	if by.Has(mapreduce.Viewer) {
+		return s.next.WatchJob(ctx, by, id, fn)
+	}
+	return s.next.WatchJob(ctx, by, id, func(job *mapreduce.Job) error { return fn(job.WithoutContents()) })
 }
 
 // ResumeJob implements mapreduce.Service.
@@ -103,10 +126,21 @@ func (s *Service) DeleteJob(ctx context.Context, by mapreduce.Principal, id mapr
 
 // ListUnits implements mapreduce.Service.
 func (s *Service) ListUnits(ctx context.Context, by mapreduce.Principal, q mapreduce.ListUnitsQuery) (*mapreduce.UnitPage, error) {
-	if err := s.rules.UseJob(ctx, by, mapreduce.Viewer, q.Job); err != nil {
+	if err := s.rules.UseJob(ctx, by, mapreduce.Observer, q.Job); err != nil {
 		return nil, err
 	}
-	return s.next.ListUnits(ctx, by, q)
+	if by.Has(mapreduce.Viewer) {
+		return s.next.ListUnits(ctx, by, q)
+	}
+
+	q.Outputs = false
+	page, err := s.next.ListUnits(ctx, by, q)
+	if err != nil {
+		return nil, err
+	}
+	seen := *page
+	seen.Units = withoutContents(page.Units)
+	return &seen, nil
 }
 
 // WakeUnit implements mapreduce.Service.
@@ -133,18 +167,30 @@ func (s *Service) GetResult(ctx context.Context, by mapreduce.Principal, id mapr
 	return s.next.GetResult(ctx, by, id, partial, sink)
 }
 
-// ListEvents implements mapreduce.Service.
+// ListEvents implements mapreduce.Service. Records as they are stored are for viewers.
 func (s *Service) ListEvents(ctx context.Context, by mapreduce.Principal, q mapreduce.ListEventsQuery) (*mapreduce.EventPage, error) {
+	role := mapreduce.Observer
+	if q.Proofs {
+		role = mapreduce.Viewer
+	}
+
 	var err error
 	if q.Job == "" {
-		q.Tenant, err = s.rules.TenantFor(ctx, by, mapreduce.Viewer, q.Tenant)
+		q.Tenant, err = s.rules.TenantFor(ctx, by, role, q.Tenant)
 	} else {
-		err = s.rules.UseJob(ctx, by, mapreduce.Viewer, q.Job)
+		err = s.rules.UseJob(ctx, by, role, q.Job)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return s.next.ListEvents(ctx, by, q)
+
+	page, err := s.next.ListEvents(ctx, by, q)
+	if err != nil || by.Has(mapreduce.Viewer) {
+		return page, err
+	}
+	seen := *page
+	seen.Checkpoints = withoutContents(page.Checkpoints)
+	return &seen, nil
 }
 
 // AnswerCache implements mapreduce.Service.
@@ -158,7 +204,7 @@ func (s *Service) AnswerCache(ctx context.Context, by mapreduce.Principal, t map
 
 // TenantUse implements mapreduce.Service.
 func (s *Service) TenantUse(ctx context.Context, by mapreduce.Principal, t mapreduce.TenantID) (*mapreduce.TenantUse, error) {
-	t, err := s.rules.TenantFor(ctx, by, mapreduce.Viewer, t)
+	t, err := s.rules.TenantFor(ctx, by, mapreduce.Observer, t)
 	if err != nil {
 		return nil, err
 	}
