@@ -8,6 +8,7 @@ import (
 	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/internal/document/pdf/arrange"
 	"github.com/coditect/mapreduce/internal/document/recognise"
+	"github.com/coditect/mapreduce/internal/text/layout"
 )
 
 // Bounds of pictures of pages that OCR reads.
@@ -24,7 +25,7 @@ func (d *reading) recognise(p *page) ([]arrange.Word, error) {
 	}
 
 	engine := d.reader.config.OCR
-	words, err := recognise.Read(d.ctx, engine, recognise.Page{Picture: picture, DPI: int(math.Round(scale * 72)), Wait: d.wait})
+	found, err := recognise.Read(d.ctx, engine, recognise.Page{Picture: picture, DPI: int(math.Round(scale * 72)), Wait: d.wait})
 	switch {
 	case d.ctx.Err() != nil:
 		return nil, d.ctx.Err()
@@ -32,15 +33,37 @@ func (d *reading) recognise(p *page) ([]arrange.Word, error) {
 		return nil, document.Refuse("a PDF file whose page %d is a picture, and the program for OCR (%s) did not read it: %v", p.number, engine.Name(), err)
 	}
 
-	all := make([]arrange.Word, len(words))
-	for i, w := range words {
-		all[i] = arrange.Word{Text: w.Text, Line: w.Line, Box: mapreduce.Box{
-			Page: p.number, Left: arrange.Within(w.Box.Left / scale), Top: arrange.Within(w.Box.Top / scale),
-			Right: arrange.Within(w.Box.Right / scale), Bottom: arrange.Within(w.Box.Bottom / scale),
-		}}
+	all := make([]arrange.Word, len(found.Words))
+	for i, w := range found.Words {
+		all[i] = arrange.Word{Text: w.Text, Line: w.Line, Box: inPoints(w.Box, p.number, scale)}
 		d.sure.add(w.Sure)
 	}
+	p.place = func(b mapreduce.Box) mapreduce.Box {
+		return inPoints(found.Place(recognise.Box{Left: b.Left * scale, Top: b.Top * scale, Right: b.Right * scale, Bottom: b.Bottom * scale}), p.number, scale)
+	}
 	return all, nil
+}
+
+// placeBack has boxes of a page that was straightened before it was read stand where a viewer shows
+// them. Those of notes, which are last, do so already.
+func (p *page) placeBack(parts layout.Layout, notes []arrange.Note) {
+	words := len(parts)
+	for _, n := range notes {
+		if n.Text != "" {
+			words--
+		}
+	}
+	for i := range parts[:words] {
+		parts[i].Box = p.place(parts[i].Box)
+	}
+}
+
+// inPoints returns a box of a page in points, of each of which the picture has some pixels.
+func inPoints(b recognise.Box, page int, scale float64) mapreduce.Box {
+	return mapreduce.Box{
+		Page: page, Left: arrange.Within(b.Left / scale), Top: arrange.Within(b.Top / scale),
+		Right: arrange.Within(b.Right / scale), Bottom: arrange.Within(b.Bottom / scale),
+	}
 }
 
 // picture returns a page in shades of grey, and how many pixels a point has.

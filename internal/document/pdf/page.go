@@ -22,6 +22,8 @@ type page struct {
 	lies             bool // its fonts do not say what its glyphs are; known once its words are
 	askew            int  // quarters of a circle by which it must be turned clockwise, so that it can be read; known as lies is
 	turned           int  // quarters by which it was turned, and by which all of the above is, too
+	// Where a box of the page is that was read as a picture and straightened before; nil of others.
+	place func(mapreduce.Box) mapreduce.Box
 }
 
 // maxPageChars bounds the characters of a page that are looked at.

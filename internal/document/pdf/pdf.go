@@ -287,6 +287,9 @@ func (d *reading) readPage() error {
 	from := len(d.text.Layout)
 	d.text.AddPage(d.page, rows, notes)
 	p.turnBack(d.text.Layout[from:])
+	if p.place != nil {
+		p.placeBack(d.text.Layout[from:], notes)
+	}
 
 	if int64(d.text.Len()) > d.limits.Bytes {
 		return document.Refuse("a PDF file with more than %d bytes of text (--document-bytes), on page %d of %d", d.limits.Bytes, d.page, d.pages)

@@ -22,6 +22,19 @@ type source struct {
 // decode returns a page in shades of grey, upright, on white. The error is a RefusedError if the page
 // is beyond bounds.
 func (r *Reader) decode(ctx context.Context, c *codec, from source) (*image.Gray, error) {
+	picture, err := r.open(ctx, c, from)
+	if err != nil {
+		return nil, err
+	}
+	shades, err := shadesOf(ctx, picture)
+	if err != nil {
+		return nil, err
+	}
+	return upright(shades, c.orientation(from)), nil
+}
+
+// open returns a page as it is in its file. The error is a RefusedError if the page is beyond bounds.
+func (r *Reader) open(ctx context.Context, c *codec, from source) (image.Image, error) {
 	config, err := guarded(func() (image.Config, error) { return c.config(from.reader(ctx)) })
 	if err != nil {
 		return nil, err
@@ -37,12 +50,7 @@ func (r *Reader) decode(ctx context.Context, c *codec, from source) (*image.Gray
 	if got := picture.Bounds(); got.Dx() > config.Width || got.Dy() > config.Height || got.Empty() {
 		return nil, errors.New("its header says another size than its data")
 	}
-
-	shades, err := shadesOf(ctx, picture)
-	if err != nil {
-		return nil, err
-	}
-	return upright(shades, c.orientation(from)), nil
+	return picture, nil
 }
 
 // allow refuses a page that is beyond bounds, by what its header says.
@@ -185,11 +193,21 @@ func luminance(r, g, b uint32) uint32 { return (19595*r + 38470*g + 7471*b + 1<<
 
 // upright returns a picture as a viewer shows it that has an orientation as EXIF numbers it.
 func upright(m *image.Gray, orientation int) *image.Gray {
-	switch orientation {
-	case 2, 4, 5, 7: // it is mirrored
+	quarters, mirrored := turnsOf(orientation)
+	if mirrored {
 		mirror(m)
 	}
-	return recognise.Turn(m, [...]int{1: 0, 2: 0, 3: 2, 4: 2, 5: 3, 6: 1, 7: 1, 8: 3}[orientation])
+	return recognise.Turn(m, quarters)
+}
+
+// turnsOf returns by how many quarters of a circle a viewer turns a picture of an orientation
+// clockwise, and whether it exchanges left and right before.
+func turnsOf(orientation int) (quarters int, mirrored bool) {
+	switch orientation {
+	case 2, 4, 5, 7:
+		mirrored = true
+	}
+	return [...]int{1: 0, 2: 0, 3: 2, 4: 2, 5: 3, 6: 1, 7: 1, 8: 3}[orientation], mirrored
 }
 
 // mirror exchanges left and right.

@@ -136,7 +136,7 @@ func (d *reading) readPage(ctx context.Context, number int, from source) error {
 	if d.in.Wait != nil {
 		page.Wait = d.in.Wait
 	}
-	words, err := recognise.Read(ctx, engine, page)
+	found, err := recognise.Read(ctx, engine, page)
 	switch {
 	case ctx.Err() != nil:
 		return d.outOfTime(ctx, number)
@@ -144,13 +144,13 @@ func (d *reading) readPage(ctx context.Context, number int, from source) error {
 		return document.Refuse("%s whose page %d %s did not read: %v", d.codec.name, number, engine.Name(), err)
 	case err != nil:
 		return document.Refuse("%s, which %s did not read: %v", d.codec.name, engine.Name(), err)
-	case len(words) == 0:
+	case len(found.Words) == 0:
 		d.empty = append(d.empty, number)
 		return nil
 	}
 
-	d.words = append(d.words, words...)
-	d.addPage(number, words)
+	d.words = append(d.words, found.Words...)
+	d.addPage(number, found)
 	return nil
 }
 
@@ -171,7 +171,8 @@ const usual = 9
 
 // addPage adds the words of a page in the order in which people read them. Package arrange has
 // points in mind, so the page has a size at which its words are as high as those of most documents.
-func (d *reading) addPage(number int, words []recognise.Word) {
+func (d *reading) addPage(number int, found *recognise.Found) {
+	words := found.Words
 	heights := make([]float64, len(words))
 	for i, w := range words {
 		heights[i] = w.Box.Bottom - w.Box.Top
@@ -191,7 +192,8 @@ func (d *reading) addPage(number int, words []recognise.Word) {
 	d.text.AddPage(number, arrange.Rows(all, nil), nil)
 	for i := range d.text.Layout[from:] {
 		box := &d.text.Layout[from+i].Box
-		box.Left, box.Top, box.Right, box.Bottom = box.Left/scale, box.Top/scale, box.Right/scale, box.Bottom/scale
+		at := found.Place(recognise.Box{Left: box.Left / scale, Top: box.Top / scale, Right: box.Right / scale, Bottom: box.Bottom / scale})
+		box.Left, box.Top, box.Right, box.Bottom = at.Left, at.Top, at.Right, at.Bottom
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"image/gif"
 	"image/jpeg"
 	"image/png"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -316,5 +317,61 @@ func TestTime(t *testing.T) {
 		if got := reasonOf(t, err); !strings.Contains(got, "longer than 1s to read (--document-time), up to page 1 of 1") {
 			t.Errorf("got %q", got)
 		}
+	}
+}
+
+// TestDraw draws the pages of a picture as a viewer shows them, small enough for a report.
+func TestDraw(t *testing.T) {
+	large := image.NewGray(image.Rect(0, 0, 3000, 1500))
+	for y := range 1500 {
+		for x := range 3000 {
+			large.SetGray(x, y, color.Gray{Y: 255})
+			if x < 300 && y < 300 {
+				large.SetGray(x, y, color.Gray{})
+			}
+		}
+	}
+	photo := withExif(must(t, func(b *bytes.Buffer) error { return jpeg.Encode(b, large, nil) }), exif(6))
+	for _, test := range []struct {
+		name          string
+		data          []byte
+		pages         []int
+		drawn         []int
+		width, height float64
+		size          image.Point
+		dark          image.Point // a pixel of the picture that is dark, unlike its counterpart
+	}{
+		{"a photograph that is turned", photo, []int{1}, []int{1}, 1500, 3000, image.Pt(585, 1170), image.Pt(560, 20)},
+		{"pages", pagesOf(t, 3, -1), []int{0, 1, 3, 4}, []int{1, 3}, 60, 40, image.Pt(60, 40), image.Pt(10, 8)},
+		{"a damaged one", photo[:2000], []int{1}, nil, 0, 0, image.Point{}, image.Point{}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if !picture.Is(test.data) {
+				t.Fatal("it is no picture")
+			}
+			var drawn []int
+			err := picture.New(picture.Config{}).Draw(t.Context(), test.data, test.pages, func(p document.Picture) error {
+				drawn = append(drawn, p.Page)
+				m, err := jpeg.Decode(bytes.NewReader(p.Data))
+				if err != nil {
+					return err
+				}
+				if p.Width != test.width || p.Height != test.height || m.Bounds().Size() != test.size || p.MediaType != "image/jpeg" {
+					t.Errorf("got %v by %v as %v, want %v by %v as %v", p.Width, p.Height, m.Bounds().Size(), test.width, test.height, test.size)
+				}
+				dark, _, _, _ := m.At(test.dark.X, test.dark.Y).RGBA()
+				light, _, _, _ := m.At(test.size.X-test.dark.X, test.size.Y-test.dark.Y).RGBA()
+				if dark > 0x4000 || light < 0xc000 {
+					t.Errorf("the shades are %x and %x", dark, light)
+				}
+				return nil
+			})
+			if err != nil || !slices.Equal(drawn, test.drawn) {
+				t.Errorf("drew %v, %v, want %v", drawn, err, test.drawn)
+			}
+		})
+	}
+	if picture.Is([]byte("%PDF-1.7")) {
+		t.Error("a PDF file is no picture")
 	}
 }

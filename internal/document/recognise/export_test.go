@@ -1,4 +1,7 @@
 package recognise
 
-// Parse is parse, for tests.
-var Parse = parse
+// For tests.
+var (
+	Parse = parse
+	Skew  = skew
+)

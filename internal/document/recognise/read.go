@@ -13,36 +13,66 @@ type turner interface {
 	turn(ctx context.Context, page Page) (quarters int, err error)
 }
 
-// Read returns the words of a page, whose boxes are those of the picture as it was given.
+// Found is what was found in a page.
+type Found struct {
+	// Words are those of the page as it was read: straightened, in which their boxes are.
+	Words []Word
+	from  place
+	size  image.Point // of the page as it was given
+}
+
+// Place returns what a box of the page as it was read covers of the page as it was given.
+func (f *Found) Place(b Box) Box { return f.from.box(b).within(f.size) }
+
+// Read returns the words of a page.
 //
-// A page that an engine reads badly may lie on its side, or be upside down, as nothing says how
-// somebody held a camera. Then it is turned, and read once more.
-func Read(ctx context.Context, e Engine, page Page) ([]Word, error) {
+// The page is prepared first. One that an engine reads badly may lie on its side, or be upside
+// down, as nothing says how somebody held a camera. Then it is turned, and read once more.
+func Read(ctx context.Context, e Engine, page Page) (*Found, error) {
+	f := &Found{from: same, size: size(page.Picture)}
+	if err := f.prepare(ctx, &page); err != nil {
+		return nil, err
+	}
+
 	words, err := e.Words(ctx, page)
 	if err != nil {
 		return nil, err
 	}
+	f.Words = words
 
 	t, ok := e.(turner)
-	if !ok || len(words) == 0 || Sure(words) > poor {
-		return words, nil
+	if !ok || len(words) > 0 && Sure(words) > poor {
+		return f, nil
 	}
-
 	quarters, err := t.turn(ctx, page)
 	if err != nil || quarters == 0 {
-		return words, err
+		return f, err
 	}
 
-	turned := page
-	turned.Picture = Turn(page.Picture, quarters)
-	again, err := e.Words(ctx, turned)
-	if err != nil || Sure(again) <= Sure(words) {
-		return words, err
+	turned := &Found{from: f.from.then(quarter(quarters, size(page.Picture))), size: f.size}
+	page.Picture = Turn(page.Picture, quarters)
+	if turned.Words, err = e.Words(ctx, page); err != nil {
+		return nil, err
 	}
-	for i := range again {
-		again[i].Box = again[i].Box.turned(4-quarters, size(turned.Picture)).within(size(page.Picture))
+	if Sure(turned.Words) <= Sure(words) {
+		return f, nil
 	}
-	return again, nil
+	return turned, nil
+}
+
+// prepare makes of a page what engines are made for.
+func (f *Found) prepare(ctx context.Context, page *Page) error {
+	picture, from := shrink(page.Picture)
+	if from != same {
+		page.DPI = int(float64(page.DPI) / from.a)
+	}
+
+	picture, turned, err := straighten(ctx, even(picture))
+	if err != nil {
+		return err
+	}
+	page.Picture, f.from = picture, from.then(turned)
+	return nil
 }
 
 // Turn returns a picture that is turned clockwise by quarters of a circle.
@@ -76,19 +106,4 @@ func Turn(m *image.Gray, quarters int) *image.Gray {
 		}
 	}
 	return out
-}
-
-// turned returns a box of a picture of a size, as it lies once the picture is turned clockwise by
-// quarters of a circle.
-func (b Box) turned(quarters int, size image.Point) Box {
-	x, y := float64(size.X), float64(size.Y)
-	switch quarters & 3 {
-	case 1:
-		return Box{y - b.Bottom, b.Left, y - b.Top, b.Right}
-	case 2:
-		return Box{x - b.Right, y - b.Bottom, x - b.Left, y - b.Top}
-	case 3:
-		return Box{b.Top, x - b.Right, b.Bottom, x - b.Left}
-	}
-	return b
 }

@@ -83,10 +83,11 @@ func TestTesseract(t *testing.T) {
 	page, ink := printed(t, 32, lines...)
 	for quarters := range 4 {
 		turned := recognise.Turn(page, quarters)
-		words, err := recognise.Read(t.Context(), e, recognise.Page{Picture: turned})
+		found, err := recognise.Read(t.Context(), e, recognise.Page{Picture: turned})
 		if err != nil {
 			t.Fatal(err)
 		}
+		words := found.Words
 		if got, want := textOf(words), strings.Join(lines, "\n"); got != want {
 			t.Errorf("turned by %d: got %q, want %q", quarters, got, want)
 			continue
@@ -100,7 +101,7 @@ func TestTesseract(t *testing.T) {
 			var got recognise.Box
 			for _, w := range words {
 				if w.Line == words[0].Line+i {
-					got = unite(got, w.Box)
+					got = unite(got, found.Place(w.Box))
 				}
 			}
 			if want := turn(want, quarters, page.Rect.Size()); !near(got, want, 3) {
@@ -139,9 +140,12 @@ func near(a, b recognise.Box, by float64) bool {
 func TestFewWords(t *testing.T) {
 	e := installed(t)
 	page, _ := printed(t, 20, "779")
-	words, err := recognise.Read(t.Context(), e, recognise.Page{Picture: page})
-	if got := textOf(words); got != "779" || err != nil {
-		t.Errorf("got %q, %v", got, err)
+	found, err := recognise.Read(t.Context(), e, recognise.Page{Picture: page})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := textOf(found.Words); got != "779" {
+		t.Errorf("got %q", got)
 	}
 }
 
@@ -200,7 +204,11 @@ func TestCommand(t *testing.T) {
 		{"fails", "echo out of paper >&2; exit 3", nil, "exit status 3: out of paper"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := recognise.Read(t.Context(), recognise.NewCommand([]string{"sh", "-c", test.script}), page)
+			found, err := recognise.Read(t.Context(), recognise.NewCommand([]string{"sh", "-c", test.script}), page)
+			var got []recognise.Word
+			if err == nil {
+				got = found.Words
+			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("words (-want +got):\n%s", diff)
 			}

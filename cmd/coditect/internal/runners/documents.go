@@ -317,16 +317,30 @@ func (r *Runners) DocumentFormats() (*document.Registry, error) {
 	return all.Within(d.limits(), r.turns), nil
 }
 
-// PageDrawer returns what draws pages of documents for reports, or nil if it would take
-// long to begin.
+// PageDrawer returns what draws pages of documents for reports: of PDF files only if it would not
+// take long to begin.
 func (r *Runners) PageDrawer() (PageDrawer, error) {
-	if _, err := r.DocumentFormats(); err != nil || !r.pdfs.CanDraw() {
+	if _, err := r.DocumentFormats(); err != nil {
 		return nil, err
 	}
-	return r.pdfs, nil
+	return drawer{r}, nil
 }
 
-// A PageDrawer draws pages of PDF files; see pdf.Reader.
+// A PageDrawer draws pages of PDF files and pictures; see pdf.Reader.
 type PageDrawer interface {
 	Draw(ctx context.Context, data []byte, pages []int, drawn func(document.Picture) error) error
+}
+
+// A drawer draws pages with the readers that read them.
+type drawer struct{ runners *Runners }
+
+// Draw implements PageDrawer. Of a document that is not drawn it draws no page.
+func (d drawer) Draw(ctx context.Context, data []byte, pages []int, drawn func(document.Picture) error) error {
+	switch {
+	case picture.Is(data):
+		return d.runners.pictures.Draw(ctx, data, pages, drawn)
+	case d.runners.pdfs.CanDraw():
+		return d.runners.pdfs.Draw(ctx, data, pages, drawn)
+	}
+	return nil
 }
