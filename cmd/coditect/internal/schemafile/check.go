@@ -3,7 +3,6 @@ package schemafile
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,7 +14,7 @@ import (
 	"github.com/coditect/mapreduce/api/shorten"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
-	"github.com/coditect/mapreduce/internal/text/rules"
+	"github.com/coditect/mapreduce/internal/outcome/trial"
 )
 
 func (c *commands) checkCommand() *cobra.Command {
@@ -53,46 +52,8 @@ records each field was found. It stores nothing.`,
 
 // A checked is what check prints.
 type checked struct {
-	Schema    string       `json:"schema"`
-	Documents []tried      `json:"documents,omitempty"`
-	Fields    []fieldCount `json:"fields"`
-}
-
-// A tried is what was found in a document.
-type tried struct {
-	Document string       `json:"document"`
-	Skipped  string       `json:"skipped,omitempty"`
-	Records  []found      `json:"records,omitempty"`
-	Reason   string       `json:"reason,omitempty"`   // why there are no records
-	Tables   []takenTable `json:"tables,omitempty"`   // whose rows are records or elements of lists
-	LeftOut  []string     `json:"left_out,omitempty"` // rows of these that are none, and why
-}
-
-// A found is the fields of a record.
-type found []foundField
-
-// A foundField is one field of a record: its values, or why there are none.
-type foundField struct {
-	Field   string       `json:"field"`
-	Values  []foundValue `json:"values,omitempty"`
-	Refused string       `json:"refused,omitempty"` // the constraint that a value breaks, and how
-	Reason  string       `json:"reason,omitempty"`
-}
-
-// A foundValue is a value and the words that it was read from, at bytes of the text.
-type foundValue struct {
-	Value any    `json:"value"`
-	Quote string `json:"quote"`
-	Start int    `json:"start"`
-	End   int    `json:"end"`
-}
-
-// A fieldCount says in how many records a field was found.
-type fieldCount struct {
-	Field   string         `json:"field"`
-	Found   int            `json:"found"`
-	Records int            `json:"records"`
-	Reasons map[string]int `json:"reasons,omitempty"` // why it was not
+	Schema string `json:"schema"`
+	trial.Report
 }
 
 func (c *commands) check(ctx context.Context, file, locale string, paths []string, flags *inputFlags) error {
@@ -102,31 +63,22 @@ func (c *commands) check(ctx context.Context, file, locale string, paths []strin
 	}
 
 	files.PrintWarnings(c.Stderr, s.Warnings)
-	program, err := rules.Compile(s)
+	tried, err := trial.New(s)
 	if err != nil {
 		return exit.RefusedError("%s: %w", file, err)
 	}
-
-	result := checked{Schema: cmp.Or(s.Title, file)}
-	for _, f := range s.Fields() {
-		result.Fields = append(result.Fields, fieldCount{Field: f.Path, Reasons: map[string]int{}})
-	}
-
 	if len(paths) > 0 {
-		trial := newTrial(s)
-		if err := c.tryAll(ctx, program, paths, flags, trial); err != nil {
+		if err := c.tryAll(ctx, paths, flags, tried); err != nil {
 			return err
 		}
-		// How a date is read depends on all documents, so the values are judged at the end.
-		result.Documents = trial.documents
-		result.countAll(trial.judgeAll())
 	}
 
+	result := checked{Schema: cmp.Or(s.Title, file), Report: *tried.Report()}
 	return c.PrintData(result, func() { c.printChecked(&result, len(paths) > 0) })
 }
 
 // tryAll runs the rules on all documents.
-func (c *commands) tryAll(ctx context.Context, p *rules.Program, paths []string, flags *inputFlags, all *trial) error {
+func (c *commands) tryAll(ctx context.Context, paths []string, flags *inputFlags, all *trial.Trial) error {
 	texts, err := c.texts(ctx, paths, flags)
 	if err != nil {
 		return err
@@ -136,39 +88,11 @@ func (c *commands) tryAll(ctx context.Context, p *rules.Program, paths []string,
 		if err != nil {
 			return err
 		}
-		var out rules.Output
-		if t.skip == "" {
-			// An error is that of the document, unless the command was interrupted.
-			if out, err = p.Extract(rules.Document(t.content), ctx.Err); ctx.Err() != nil {
-				return context.Cause(ctx)
-			} else if err != nil {
-				t.skip = err.Error()
-			}
+		if err := all.Add(trial.Document{Name: t.name, Text: t.content, Skip: t.skip}, ctx.Err); err != nil {
+			return context.Cause(ctx)
 		}
-
-		all.addDocument(t, &out)
 	}
 	return nil
-}
-
-// countAll counts what was found in all records, and why nothing was.
-func (r *checked) countAll(accepted map[*foundField]bool) {
-	for _, d := range r.Documents {
-		for _, record := range d.Records {
-			for i := range record {
-				f, count := &record[i], &r.Fields[i]
-				count.Records++
-				switch {
-				case accepted[f]:
-					count.Found++
-				case f.Refused != "":
-					count.Reasons[f.Refused]++
-				case f.Reason != "":
-					count.Reasons[f.Reason]++
-				}
-			}
-		}
-	}
 }
 
 // printChecked prints what was found as text.
@@ -207,7 +131,7 @@ func (c *commands) printChecked(r *checked, tried bool) {
 }
 
 // printTaken prints from which tables of a document records were taken, and by what.
-func (c *commands) printTaken(d *tried) {
+func (c *commands) printTaken(d *trial.Tried) {
 	for _, t := range d.Tables {
 		fmt.Fprintf(c.Stdout, "%s: the table in line %d has %s: %s\n", d.Document, t.Line, plural.Count(t.Rows, "record"), strings.Join(t.Columns, ", "))
 	}
@@ -216,7 +140,7 @@ func (c *commands) printTaken(d *tried) {
 	}
 }
 
-func (c *commands) printRecord(record found) {
+func (c *commands) printRecord(record trial.Found) {
 	c.PrintTable(" FIELD VALUE QUOTE", func(row func(...any)) {
 		for _, f := range record {
 			if len(f.Values) == 0 {
@@ -228,7 +152,7 @@ func (c *commands) printRecord(record found) {
 				if i > 0 {
 					name = ""
 				}
-				row("", name, shorten.Text(valueText(v.Value), maxCell), `"`+shorten.Text(v.Quote, maxCell)+`"`)
+				row("", name, shorten.Text(trial.ValueText(v.Value), maxCell), `"`+shorten.Text(v.Quote, maxCell)+`"`)
 			}
 			if f.Refused != "" {
 				row("", "", "refused", "("+f.Refused+")")
@@ -237,18 +161,6 @@ func (c *commands) printRecord(record found) {
 	})
 
 	fmt.Fprintln(c.Stdout)
-}
-
-// valueText returns a value as JSON, without the quotation marks of a text.
-func valueText(v any) string {
-	if s, ok := v.(string); ok {
-		return s
-	}
-	data, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Sprint(v)
-	}
-	return string(data)
 }
 
 // mostFrequent returns the reasons, the most frequent first.
