@@ -316,7 +316,8 @@ func TestAccessible(t *testing.T) {
 		b.emulate(scheme)
 		for _, path := range append([]string{"/sign-in", "/nothing", "/new"}, pagesOfAJob...) {
 			b.open(path)
-			b.await(`document.readyState === "complete"`)
+			b.await(`document.readyState === "complete" && (!document.getElementById("try") || document.getElementById("try").dataset.ready === "1")`)
+			b.eval(`document.querySelectorAll("#try details").forEach((d) => { d.open = true; }); ""`)
 			b.run(chromedp.Evaluate[chromedp.Void](string(axe)))
 			const violations = `axe.run().then((r) => r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html + " " + n.failureSummary).join("; ")).join("\n"))`
 			if found := b.eval(violations); found != "" {

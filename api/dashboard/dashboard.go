@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/auth/oidc"
+	"github.com/coditect/mapreduce/api/dashboard/bench"
 	"github.com/coditect/mapreduce/api/dashboard/session"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -52,6 +53,9 @@ type Config struct {
 	// Content says what files are that somebody uploads. Defaults to plain text.
 	Content Content
 
+	// Bench is what the page for trying a schema works with. Without it there is none.
+	Bench bench.Tools
+
 	// Exports are the forms in which records can be downloaded beside result.json, by the
 	// ending of the file.
 	Exports map[string]Export
@@ -75,6 +79,7 @@ type Dashboard struct {
 	routes   *http.ServeMux
 	views    views
 	assets   *assets
+	bench    *bench.Bench
 	sessions *session.Sessions
 	origins  *http.CrossOriginProtection
 }
@@ -97,7 +102,7 @@ func New(c Config) (*Dashboard, error) {
 		return nil, errs.Field("prefix", "%q is no path such as /ui", c.Prefix)
 	}
 
-	d := &Dashboard{config: c, origins: http.NewCrossOriginProtection(), routes: http.NewServeMux()}
+	d := &Dashboard{config: c, bench: bench.New(c.Bench), origins: http.NewCrossOriginProtection(), routes: http.NewServeMux()}
 	d.sessions = session.New(session.Config{Path: c.Prefix, Login: c.Login, Now: c.Now})
 	d.assets = newAssets(c.Prefix)
 	var err error
@@ -136,6 +141,8 @@ func (d *Dashboard) route() {
 	}
 	d.routes.HandleFunc("POST /new/plan", d.call(d.planNew))
 	d.routes.HandleFunc("POST /new", d.call(d.submitNew))
+
+	d.routeTry()
 
 	d.routes.HandleFunc("GET /sign-in", d.showSignIn)
 	d.routes.HandleFunc("POST /sign-in", d.signIn)

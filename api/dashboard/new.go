@@ -39,16 +39,22 @@ func loadNew(v *visit) (any, error) {
 		p.Missing = err.Error()
 		return p, nil //nolint:nilerr // the form says it
 	}
-	var indented bytes.Buffer
-	if json.Indent(&indented, j.Spec.Schema, "", "  ") == nil {
-		p.Schema = indented.String()
-	}
+	p.Schema = indented(j.Spec.Schema)
 	p.Like = string(like)
 	p.Provider, p.Model, p.Pipeline = j.Spec.Provider, j.Spec.Model, j.Spec.Pipeline
 	if j.Spec.Budget > 0 {
 		p.Budget = strconv.FormatInt(j.Spec.Budget, 10)
 	}
 	return p, nil
+}
+
+// indented is a schema for people; empty if it is no JSON.
+func indented(data []byte) string {
+	var out bytes.Buffer
+	if json.Indent(&out, data, "", "  ") != nil {
+		return ""
+	}
+	return out.String()
 }
 
 const (
@@ -161,10 +167,15 @@ func (d *Dashboard) planNew(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 
+	return sendJSON(w, describePlan(plan, len(q.files)))
+}
+
+// describePlan is what the form shows of a plan.
+func describePlan(plan *mapreduce.Plan, documents int) *planned {
 	e := plan.Estimate
-	answer := planned{
+	answer := &planned{
 		Units: e.Parses + e.Maps + e.Reduces, Calls: count(e.Expected.Calls), Tokens: count(e.Expected.Tokens.Total()),
-		Cost: money(e.Expected.CostMicros), MostCost: money(e.High.CostMicros), Documents: len(q.files), Warnings: []string{},
+		Cost: money(e.Expected.CostMicros), MostCost: money(e.High.CostMicros), Documents: documents, Warnings: []string{},
 	}
 	if e.Makespan > 0 {
 		answer.Time = duration(e.Makespan)
@@ -172,7 +183,7 @@ func (d *Dashboard) planNew(w http.ResponseWriter, r *http.Request) error {
 	for _, warning := range plan.Warnings {
 		answer.Warnings = append(answer.Warnings, warning.Message)
 	}
-	return sendJSON(w, answer)
+	return answer
 }
 
 // submitNew submits a new job. The form names the request, so that a second press of the button

@@ -53,10 +53,11 @@ func newViews(d *Dashboard) (views, error) {
 	}
 
 	functions := template.FuncMap{
-		"word": words.say, "asset": d.assets.path, "version": func() string { return d.config.Version },
+		"word": words.say, "asset": d.assets.path, "version": func() string { return d.config.Version }, "tries": d.bench.CanTry,
 		"link":  func(below string) string { return d.config.Prefix + below },
 		"count": countAny, "money": money, "percent": percent, "duration": duration, "moment": moment, "age": age, "text": visible,
-		"list": func(all ...any) []any { return all }, "base": path.Base, "sub": func(a, b int) int { return a - b },
+		"list": func(all ...any) []any { return all }, "base": path.Base, "sub": func(a, b int) int { return a - b }, "plus": func(a, b int) int { return a + b },
+		"line": func(s string) string { return visibleRunes([]rune(s)) }, "share": func(part float64) string { return fmt.Sprintf("%.1f %%", 100*part) },
 	}
 
 	base, err := template.New("").Funcs(functions).ParseFS(templates, "templates/parts/*.tmpl")

@@ -2,6 +2,7 @@ package dashboard_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"net/http"
@@ -12,8 +13,10 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/dashboard"
+	"github.com/coditect/mapreduce/api/dashboard/bench"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/schema"
 )
 
 const jobID = mapreduce.JobID("mr_20260131_1a2b3c")
@@ -30,6 +33,7 @@ type stub struct {
 	seals   []*mapreduce.Seal
 	text    string
 	err     error
+	planErr error
 	done    []string // what was asked to be done
 	changed chan struct{}
 	left    chan struct{} // gets something when somebody watches the job no more
@@ -40,9 +44,11 @@ type stub struct {
 func newStub(text string) *stub {
 	created := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	s := &stub{text: "Total 12.50 EUR, " + text, changed: make(chan struct{}, 1), left: make(chan struct{}, 1)}
+	title, _ := json.Marshal(text)
+	schema := fmt.Appendf(nil, `{"title": %s, "type": "object", "properties": {"total": {"type": "number", "title": %s}}}`, title, title)
 	s.job = mapreduce.Job{
 		ID: jobID, State: mapreduce.Mapping, Phase: mapreduce.Mapping, Created: created, Updated: created,
-		Spec:       mapreduce.JobSpec{Tenant: mapreduce.TenantID(text), Pipeline: text, Provider: text, Model: text, Budget: 9_007_199_254_740_993},
+		Spec:       mapreduce.JobSpec{Tenant: mapreduce.TenantID(text), Pipeline: text, Provider: text, Model: text, Schema: schema, Budget: 9_007_199_254_740_993},
 		TotalUnits: 3, CompletedUnits: 1, FailedUnits: 1, Error: text, Warnings: []string{text},
 		TotalTokens: mapreduce.Tokens{In: 9_007_199_254_740_993, Out: 7}, CostMicros: 1_234_567,
 		Coverage: mapreduce.Coverage{Documents: mapreduce.Ledger{Total: 3, Mapped: 1, Failed: 1, Skipped: 1}},
@@ -253,6 +259,9 @@ func (s *stub) WakeUnit(_ context.Context, id mapreduce.JobID, unit mapreduce.Un
 }
 
 func (s *stub) PlanJob(_ context.Context, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Plan, error) {
+	if s.planErr != nil {
+		return nil, s.planErr
+	}
 	for doc, err := range docs {
 		if err != nil {
 			return nil, err
@@ -272,11 +281,45 @@ func (s *stub) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, docs iter.
 	return s.GetJob(ctx, jobID)
 }
 
+// stubBench finds the first word of each document in each field, and does not look at the schema.
+var stubBench = bench.Tools{
+	Try: func(ctx context.Context, s *schema.Schema, sample *bench.Sample) (*bench.Report, error) {
+		r := &bench.Report{}
+		for _, f := range s.Fields() {
+			r.Fields = append(r.Fields, bench.Count{Field: f.Path, Found: len(sample.Documents), Records: len(sample.Documents), Reasons: []string{s.Title}})
+		}
+		for _, d := range sample.Documents {
+			if d.Text == "slow" {
+				<-ctx.Done()
+				return nil, context.Cause(ctx)
+			}
+			word, _, _ := strings.Cut(d.Text, " ")
+			record := bench.Record{}
+			for _, f := range s.Fields() {
+				field := bench.Field{Name: f.Path, Accepted: true, Values: []bench.Value{{Text: word, Quote: word, End: len(word), Basis: "hint", Rivals: 1}}}
+				record.Fields = append(record.Fields, field)
+			}
+			record.Fields = append(record.Fields, bench.Field{Name: s.Title, Refused: s.Title}, bench.Field{Name: s.Title, Reason: s.Title})
+			r.Documents = append(r.Documents, bench.Tried{Document: d.Name, Records: []bench.Record{record}, Notes: []string{s.Title}, Reason: s.Title, Skipped: s.Title})
+		}
+		if sample.Truth != "" {
+			r.Score = &bench.Score{Fields: []bench.FieldScore{{Field: s.Title, F1: 0.5, Support: 2, Wrong: []string{sample.Truth}}}, All: bench.FieldScore{F1: 0.5}}
+		}
+		return r, nil
+	},
+	Infer: func(docs []bench.Document) (string, error) { return "# " + docs[0].Name + "\n" + triedSchema, nil },
+	Read: func(_ context.Context, name string, data []byte) (bench.Document, error) {
+		return bench.Document{Name: name, Text: string(data)}, nil
+	},
+}
+
+const triedSchema = "title: plain\ntype: object\nproperties:\n  total: {type: number, x-coditect: {labels: [Total]}}\n"
+
 // open serves the pages of a stub, below a prefix.
 func open(t testing.TB, s *stub, change func(*dashboard.Config)) *httptest.Server {
 	t.Helper()
 	c := dashboard.Config{
-		Jobs: s, Tick: 50 * time.Millisecond,
+		Jobs: s, Tick: 50 * time.Millisecond, Bench: stubBench,
 		Decode: func(_ *mapreduce.Job, u *mapreduce.Unit) (*dashboard.Output, error) {
 			text := string(u.Output)
 			return &dashboard.Output{Records: text, Notes: []string{text}, Calls: []mapreduce.Call{{Name: text, Prompt: text, Answer: text, Error: text}}}, nil
@@ -299,7 +342,7 @@ var pagesOfAJob = []string{
 	"/", "/use", "/new?like=" + string(jobID), "/jobs/" + string(jobID), "/jobs/" + string(jobID) + "/units", "/jobs/" + string(jobID) + "/units/0.0",
 	"/jobs/" + string(jobID) + "/units/0.1", "/jobs/" + string(jobID) + "/units/0.2", "/jobs/" + string(jobID) + "/records",
 	"/jobs/" + string(jobID) + "/document?unit=u&document=d&start=6&end=11", "/jobs/" + string(jobID) + "/history", "/jobs/" + string(jobID) + "/errors",
-	"/compare?a=" + string(jobID) + "&b=" + string(jobID), "/jobs/" + string(jobID) + "/events?check=1", "/fleet?check=1",
+	"/compare?a=" + string(jobID) + "&b=" + string(jobID), "/jobs/" + string(jobID) + "/events?check=1", "/fleet?check=1", "/try", "/try?job=" + string(jobID),
 }
 
 var _ http.Handler = (*dashboard.Dashboard)(nil)

@@ -8,6 +8,7 @@
 	const connection = document.getElementById("connection");
 	const announce = document.getElementById("announce");
 	showTimes(document);
+	window.coditectPatch = patch;
 	if (!main.dataset.live) return;
 
 	let source = null;

@@ -40,6 +40,16 @@
 		}
 		outcome.replaceChildren(p, ul);
 	}));
+	// What was tried comes with its documents, as they were chosen.
+	if (new URLSearchParams(location.search).get("from") === "try") {
+		coditectKept.read().then((kept) => {
+			if (!kept) return;
+			form.elements.schema.value = kept.schema || "";
+			const chosen = new DataTransfer();
+			for (const d of kept.documents || []) chosen.items.add(d.file || new File([d.text], d.name, { type: "text/plain" }));
+			form.elements.documents.files = chosen.files;
+		}, () => fail(form.dataset.broken));
+	}
 	form.addEventListener("submit", (event) => {
 		event.preventDefault();
 		send(form.action, (answer) => { location.href = answer.job; });

@@ -71,6 +71,7 @@ func draw(ctx context.Context, program, out string) (err error) {
 	for name, path := range map[string]string{
 		"page-jobs": "/", "page-job": "/jobs/" + job, "page-units": "/jobs/" + job + "/units", "page-records": "/jobs/" + job + "/records",
 		"page-document": passage, "page-history": "/jobs/" + job + "/history", "page-log": "/jobs/" + job + "/events", "page-new": "/new?like=" + job,
+		"page-try": "/try?job=" + job, "page-fleet": "/fleet",
 	} {
 		if err := shoot(ctx, address+path, filepath.Join(out, name+".png")); err != nil {
 			return err
@@ -153,9 +154,14 @@ func firstPassage(ctx context.Context, address, job string) (string, error) {
 func shoot(ctx context.Context, address, file string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	if err := chromedp.Do(ctx, chromedp.Navigate(address), chromedp.WaitReady(chromedp.CSS("#main"))); err != nil {
+	shown := "#main"
+	if strings.Contains(address, "/try") {
+		shown = "#try[data-ready]" // once it has tried the schema
+	}
+	if err := chromedp.Do(ctx, chromedp.Navigate(address), chromedp.WaitReady(chromedp.CSS(shown))); err != nil {
 		return err
 	}
+
 	// What scripts draw is there two frames later.
 	if _, err := chromedp.Run(ctx, chromedp.Evaluate[string](`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(""))))`, chromedp.EvalAwaitPromise)); err != nil {
 		return err

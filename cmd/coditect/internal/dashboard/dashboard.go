@@ -20,10 +20,11 @@ import (
 	"github.com/coditect/mapreduce/internal/outcome/output/payload"
 )
 
-// Config returns the configuration of the pages, but for who answers them.
-func Config(version string, formats *document.Registry) *dashboard.Config {
+// Config returns the configuration of the pages, but for who answers them. Parses says that this
+// process has workers, which parse files in it.
+func Config(version string, formats *document.Registry, parses bool) *dashboard.Config {
 	c := &dashboard.Config{
-		Version: version, Decode: decode,
+		Version: version, Decode: decode, Bench: benchTools(formats, parses),
 		Content: func(ctx context.Context, name string, data []byte) (string, []byte, error) {
 			return content(ctx, formats, name, data)
 		},

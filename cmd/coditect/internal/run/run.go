@@ -186,7 +186,7 @@ func (r *runner) followOnPage(ctx context.Context, id mapreduce.JobID) error {
 		return err
 	}
 
-	pages, err := dashboard.Listen(r.s.Client, dashboard.Config(r.app.Version, formats))
+	pages, err := dashboard.Listen(r.s.Client, dashboard.Config(r.app.Version, formats, true))
 	if err != nil {
 		return exit.RefusedError("--ui: %w", err)
 	}

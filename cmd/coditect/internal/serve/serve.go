@@ -312,7 +312,7 @@ func (cmds *commands) serveHTTP(node *embedded.Node, o serveOptions, secured *se
 	public, err := isPublic(o.http)
 	var pages *dashboard.Config
 	if err == nil {
-		pages, err = cmds.pages(secured)
+		pages, err = cmds.pages(secured, o.workers > 0)
 	}
 	if err == nil {
 		err = node.ServeHTTP(l, web.Config{
