@@ -132,8 +132,10 @@ func TestFormHasWhatTheTextSays(t *testing.T) {
 		got = append(got, short{r.Name, r.Type, r.Description, r.Labels, r.Required})
 	}
 	want := []short{
-		{"seller", "string", "who: sells", "Shop\nSeller", true}, {"lines", "array", "", "", true},
-		{"name", "string", "", "", false}, {"a/b", "string", "", "", false},
+		{"seller", "string", "who: sells", "Shop\nSeller", true},
+		{"lines", "array", "", "", true},
+		{"name", "string", "", "", false},
+		{"a/b", "string", "", "", false},
 	}
 	if d := cmp.Diff(want, got); d != "" || out.Broken {
 		t.Errorf("broken: %t; -want +got:\n%s", out.Broken, d)

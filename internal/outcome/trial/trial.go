@@ -199,14 +199,17 @@ func (t *Trial) newRecord(document string, hash refs.DocumentHash, from *rules.R
 }
 
 // Report judges the values of all records, and returns what was found. It is called once, behind
-// all documents.
-func (t *Trial) Report() *Report {
+// all documents. The error is that of stop, which is asked before each record.
+func (t *Trial) Report(stop func() error) (*Report, error) {
 	report := &Report{Documents: t.documents}
 	for _, field := range t.fields {
 		report.Fields = append(report.Fields, FieldCount{Field: field, Reasons: map[string]int{}})
 	}
 
 	for i := range t.records {
+		if err := stop(); err != nil {
+			return nil, err
+		}
 		values := t.judge(&t.records[i])
 		report.Results = append(report.Results, eval.Result{Documents: []string{t.records[i].document}, Values: t.schema.Nest(values)})
 	}
@@ -215,7 +218,7 @@ func (t *Trial) Report() *Report {
 			report.count(record)
 		}
 	}
-	return report
+	return report, nil
 }
 
 // judge judges the values of a record, marks the fields that have one which the schema accepts,

@@ -42,7 +42,10 @@ func try(ctx context.Context, s *schema.Schema, sample *bench.Sample) (*bench.Re
 		}
 	}
 
-	found := t.Report()
+	found, err := t.Report(ctx.Err)
+	if err != nil {
+		return nil, err
+	}
 	report := &bench.Report{}
 	for _, d := range found.Documents {
 		report.Documents = append(report.Documents, benchTried(&d))

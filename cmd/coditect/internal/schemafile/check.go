@@ -73,7 +73,11 @@ func (c *commands) check(ctx context.Context, file, locale string, paths []strin
 		}
 	}
 
-	result := checked{Schema: cmp.Or(s.Title, file), Report: *tried.Report()}
+	report, err := tried.Report(ctx.Err)
+	if err != nil {
+		return context.Cause(ctx)
+	}
+	result := checked{Schema: cmp.Or(s.Title, file), Report: *report}
 	return c.PrintData(result, func() { c.printChecked(&result, len(paths) > 0) })
 }
 
