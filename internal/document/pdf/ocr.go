@@ -24,13 +24,9 @@ func (d *reading) recognise(p *page) ([]arrange.Word, error) {
 		return nil, err
 	}
 
-	engine := d.reader.config.OCR
-	found, err := recognise.Read(d.ctx, engine, recognise.Page{Picture: picture, DPI: int(math.Round(scale * 72)), Wait: d.wait})
-	switch {
-	case d.ctx.Err() != nil:
-		return nil, d.ctx.Err()
-	case err != nil:
-		return nil, document.Refuse("a PDF file whose page %d is a picture, and the program for OCR (%s) did not read it: %v", p.number, engine.Name(), err)
+	found, err := d.recogniseIn(p, picture, scale)
+	if err != nil {
+		return nil, err
 	}
 
 	all := make([]arrange.Word, len(found.Words))
@@ -42,6 +38,19 @@ func (d *reading) recognise(p *page) ([]arrange.Word, error) {
 		return inPoints(found.Place(recognise.Box{Left: b.Left * scale, Top: b.Top * scale, Right: b.Right * scale, Bottom: b.Bottom * scale}), p.number, scale)
 	}
 	return all, nil
+}
+
+// recogniseIn has the engine for OCR read a picture of a page, or of a part of it.
+func (d *reading) recogniseIn(p *page, picture *image.Gray, scale float64) (*recognise.Found, error) {
+	engine := d.reader.config.OCR
+	found, err := recognise.Read(d.ctx, engine, recognise.Page{Picture: picture, DPI: int(math.Round(scale * 72)), Wait: d.wait})
+	switch {
+	case d.ctx.Err() != nil:
+		return nil, d.ctx.Err()
+	case err != nil:
+		return nil, document.Refuse("a PDF file whose page %d is a picture, and the program for OCR (%s) did not read it: %v", p.number, engine.Name(), err)
+	}
+	return found, nil
 }
 
 // placeBack has boxes of a page that was straightened before it was read stand where a viewer shows

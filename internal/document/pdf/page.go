@@ -19,9 +19,10 @@ type page struct {
 	width, height float64 // points, as a viewer shows it
 	// The point (x, y) of the file is shown at (a·x + b·y + c, d·x + e·y + f).
 	a, b, c, d, e, f float64
-	lies             bool // its fonts do not say what its glyphs are; known once its words are
-	askew            int  // quarters of a circle by which it must be turned clockwise, so that it can be read; known as lies is
-	turned           int  // quarters by which it was turned, and by which all of the above is, too
+	lies             bool            // its fonts do not say what its glyphs are; known once its words are
+	askew            int             // quarters of a circle by which it must be turned clockwise, so that it can be read; known as lies is
+	turned           int             // quarters by which it was turned, and by which all of the above is, too
+	images           []mapreduce.Box // pictures within the page; known once its lines are
 	// Where a box of the page is that was read as a picture and straightened before; nil of others.
 	place func(mapreduce.Box) mapreduce.Box
 }

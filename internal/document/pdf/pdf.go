@@ -24,14 +24,17 @@ const Kind document.Kind = "pdf"
 
 // A Config bounds what a document may take. Zero fields take the defaults.
 type Config struct {
-	Password  string           // of encrypted documents
-	OCR       recognise.Engine // reads pages that are pictures. Nil if none is to
-	MaxBytes  int64            // of a document. Defaults to 256 MiB
-	MaxPages  int              // of a document. Defaults to 10,000
-	MaxText   int64            // bytes of text of a document. Defaults to 64 MiB
-	MaxMemory int64            // bytes that PDFium may use for a document. Defaults to 256 MiB
-	MaxTime   time.Duration    // of a processor, to draw pages of a document. Defaults to 30 s
-	CacheDir  string           // of compiled code. Defaults to a folder in the user's cache
+	Password string           // of encrypted documents
+	OCR      recognise.Engine // reads pages that are pictures. Nil if none is to
+	// Pictures is the share of a page that a picture covers, at least, to be read beside the text
+	// of the page. Defaults to half of it; what is above 1 reads none.
+	Pictures  float64
+	MaxBytes  int64         // of a document. Defaults to 256 MiB
+	MaxPages  int           // of a document. Defaults to 10,000
+	MaxText   int64         // bytes of text of a document. Defaults to 64 MiB
+	MaxMemory int64         // bytes that PDFium may use for a document. Defaults to 256 MiB
+	MaxTime   time.Duration // of a processor, to draw pages of a document. Defaults to 30 s
+	CacheDir  string        // of compiled code. Defaults to a folder in the user's cache
 	// Turns are those in which pages are drawn: documents are read in those of their registry.
 	// Defaults to turns of its own.
 	Turns *document.Turns
@@ -43,6 +46,7 @@ func (c Config) withDefaults() Config {
 	c.MaxText = cmp.Or(c.MaxText, 64<<20)
 	c.MaxMemory = cmp.Or(c.MaxMemory, 256<<20)
 	c.MaxTime = cmp.Or(c.MaxTime, 30*time.Second)
+	c.Pictures = cmp.Or(c.Pictures, 0.5)
 	if c.Turns == nil {
 		c.Turns = document.NewTurns(0)
 	}
@@ -167,6 +171,7 @@ type reading struct {
 	before   []arrange.Row // of the page before
 	empty    []int         // pages without text
 	pictures []int         // pages that OCR has read
+	mixed    []int         // pages of which OCR has read pictures beside text
 	lying    []int         // pages whose fonts do not say what their glyphs are, and that OCR has not read
 	certain  int           // words of the other pages
 	outside  int           // words that stand outside of their pages
@@ -337,11 +342,11 @@ func (d *reading) readPicture(p *page, words []arrange.Word) ([]arrange.Word, er
 		for range words {
 			d.sure.add(sureOfLies)
 		}
-	} else {
-		d.certain += len(words)
+		return words, nil
 	}
 
-	return words, nil
+	d.certain += len(words)
+	return d.readImages(p, words)
 }
 
 // timeOfPicture is the time of a processor that a page which is a picture adds to that of the
@@ -389,6 +394,9 @@ func (d *reading) result() (*document.Document, error) {
 	}
 	if n := len(d.pictures); n > 0 {
 		doc.Notes = append(doc.Notes, fmt.Sprintf("%d of %s were read by OCR, page %d first, with a confidence of %.2f", n, countPages(d.pages), d.pictures[0], doc.Confidence))
+	}
+	if n := len(d.mixed); n > 0 {
+		doc.Notes = append(doc.Notes, fmt.Sprintf("pictures on %d of %s were read by OCR beside their text, page %d first, with a confidence of %.2f", n, countPages(d.pages), d.mixed[0], doc.Confidence))
 	}
 	if n := len(d.lying); n > 0 {
 		doc.Notes = append(doc.Notes, fmt.Sprintf("the fonts of %d of %s do not say what their letters are, so that their text is that of no language, page %d first: they can be read as pictures, but %s", n, countPages(d.pages), d.lying[0], d.advice()))

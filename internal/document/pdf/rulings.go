@@ -51,8 +51,12 @@ type ruler struct {
 	segments int
 }
 
-// rulings returns the lines of a page. It must be called before its text is read: see widen.
+// maxImages bounds the pictures within a page that are looked at.
+const maxImages = 256
+
+// rulings returns the lines of a page, and notes its pictures. It must be called before its text is read: see widen.
 func (p *page) rulings() arrange.Rulings {
+	p.images = nil
 	r := ruler{page: p, pdfium: p.pdfium, objects: maxObjects, segments: maxSegments}
 	toPage := matrix{p.a, p.d, p.b, p.e, p.c, p.f}
 	r.read(asInteger(p.pdfium.call("FPDFPage_CountObjects", p.handle)), "FPDFPage_GetObject", p.handle, toPage, 0)
@@ -79,8 +83,11 @@ func (r *ruler) read(count int, get string, of uint64, to matrix, depth int) {
 		case pathObject:
 			r.addPath(object, to)
 		case imageObject:
-			if b, ok := r.bounds(object, to); ok && min(b.Right-b.Left, b.Bottom-b.Top) <= thin {
+			switch b, ok := r.bounds(object, to); {
+			case ok && min(b.Right-b.Left, b.Bottom-b.Top) <= thin:
 				r.addBox(b)
+			case ok && len(r.page.images) < maxImages:
+				r.page.images = append(r.page.images, b)
 			}
 		case formObject:
 			if m, ok := r.matrix(object); ok && depth < maxForms {

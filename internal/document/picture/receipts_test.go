@@ -139,7 +139,7 @@ func TestReceipts(t *testing.T) {
 }
 
 // photographed is how many receipts each kind of photograph is taken of.
-const photographed = 10
+const photographed = 5
 
 // photograph reads photographs of some receipts.
 func (r *receipts) photograph(t *testing.T, shot photo.Shot) *score {

@@ -35,6 +35,7 @@ type documentFlags struct {
 	password string
 	ocr      string
 	ocrLang  string
+	images   string
 	convert  string
 	html     string
 	pages    int
@@ -53,6 +54,7 @@ func (d *documentFlags) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&d.password, "password", "", "password of encrypted PDF files")
 	f.StringVar(&d.ocr, "ocr", ocrAuto, "`what` recognises text in pictures and scanned pages: \"auto\" (Tesseract, where it is installed), \"tesseract\" (which must be), \"never\", or a command such as \"tesseract - - tsv\", which gets a PNG on standard input, and writes text or Tesseract's TSV to standard output")
 	f.StringVar(&d.ocrLang, "ocr-lang", "", "`languages` of text in pictures, as Tesseract names them, such as \"deu\" or \"eng+fra\" (default eng)")
+	f.StringVar(&d.images, "images", "scans", "`which` pictures within PDF pages that have text are read, too: \"scans\" (those that cover most of the page), \"all\" (but for small ones) or \"never\"")
 	f.StringVar(&d.convert, "convert", "never", "`when` LibreOffice converts documents that are not read otherwise, such as .ppt: \"auto\" (where it is installed) or \"never\"")
 	f.StringVar(&d.html, "html", "main", "`part` of web pages to read: \"main\" (without navigation and advertisements) or \"full\"")
 	f.IntVar(&d.pages, "document-pages", 10_000, "largest number of pages of a document")
@@ -76,6 +78,8 @@ func (d *documentFlags) check() error {
 		return exit.UsageError("--convert: must be never or auto")
 	case d.html != "main" && d.html != "full":
 		return exit.UsageError("--html: must be main or full")
+	case imageShares[d.images] == 0:
+		return exit.UsageError("--images: must be scans, all or never")
 	case d.pages < 1:
 		return exit.UsageError("--document-pages: must be at least 1")
 	case d.memory < 32 || d.memory > 4096:
@@ -97,6 +101,10 @@ func (d *documentFlags) check() error {
 	}
 	return nil
 }
+
+// imageShares are the values of --images, and the share of a page that a picture has at least which is
+// read beside the text of the page.
+var imageShares = map[string]float64{"scans": 0.5, "all": 0.01, "never": 2}
 
 // Values of --ocr that are no commands.
 const (
@@ -160,7 +168,7 @@ func (d *documentFlags) reading() string {
 	if engine == ocrAuto { // what it reads depends on whether it is there
 		engine += " " + recognise.NewTesseract("").Path()
 	}
-	return fmt.Sprintf("html %s, ocr %q %q, convert %s, limits %v, password %x", d.html, engine, d.ocrLang, d.convert, limits, password[:8])
+	return fmt.Sprintf("html %s, ocr %q %q, images %s, convert %s, limits %v, password %x", d.html, engine, d.ocrLang, d.images, d.convert, limits, password[:8])
 }
 
 // limits returns what reading one document may take.
@@ -178,7 +186,7 @@ var (
 		"html", "document-bytes", "document-time", "document-pages", "document-entries", "document-unpacked", "document-ratio",
 		"document-nesting", "document-cells",
 	}
-	readersFlags = []string{"password", "ocr", "ocr-lang", "convert", "document-memory"}
+	readersFlags = []string{"password", "ocr", "ocr-lang", "images", "convert", "document-memory"}
 )
 
 // Reading returns how the documents of a job are read, as far as flags say it: the job
@@ -291,7 +299,7 @@ func (r *Runners) DocumentFormats() (*document.Registry, error) {
 		r.turns = document.NewTurns(0)
 		r.pictures = picture.New(picture.Config{Engine: engine, MaxBytes: d.bytes << 20, MaxMemory: d.memory << 20})
 		r.pdfs = pdf.New(pdf.Config{
-			Password: d.password, OCR: engine, MaxPages: d.pages, MaxMemory: d.memory << 20, MaxTime: d.time,
+			Password: d.password, OCR: engine, Pictures: imageShares[d.images], MaxPages: d.pages, MaxMemory: d.memory << 20, MaxTime: d.time,
 			MaxText: d.bytes << 20, Turns: r.turns,
 		})
 	}
