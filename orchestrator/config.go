@@ -72,7 +72,10 @@ type Config struct {
 	// the names of providers. Defaults to one that has every kind of step and asks
 	// models, unless it is mapreduce.DefaultProvider.
 	Provider func(name string) mapreduce.Provider
-	// Estimate returns how many tokens the first call of a unit may spend at
+	// Cost returns what tokens cost by the dearest model of a job, in millionths of a US
+	// dollar, as far as prices are known. Defaults to nothing.
+	Cost func(spec *mapreduce.JobSpec, t mapreduce.Tokens) int64
+	// Estimate returns what of its budget the first call of a unit may spend at
 	// worst, given the tokens of its text. Defaults to none for the rules
 	// provider, and for others the text, the schema and 8,192 for the answer.
 	Estimate func(spec *mapreduce.JobSpec, tokens int64) int64
@@ -178,6 +181,9 @@ func (c Config) withDefaults() Config {
 	if c.Overhead == nil {
 		c.Overhead = func(*mapreduce.JobSpec) (prompt, answer int64) { return 0, 0 }
 	}
+	if c.Cost == nil {
+		c.Cost = func(*mapreduce.JobSpec, mapreduce.Tokens) int64 { return 0 }
+	}
 	if c.Answer == nil {
 		c.Answer = func(*mapreduce.JobSpec) int64 { return 0 }
 	}
@@ -232,7 +238,12 @@ func (c *Config) estimateReservation(spec *mapreduce.JobSpec, tokens int64) int6
 	if !c.Provider(spec.Provider).Models {
 		return 0
 	}
-	return min(tokens+int64(len(spec.Schema))/4+cmp.Or(c.Answer(spec), ingest.AnswerTokens), mapreduce.MaxUnitDraw)
+	in := min(tokens+int64(len(spec.Schema))/4, mapreduce.MaxUnitDraw)
+	out := cmp.Or(c.Answer(spec), ingest.AnswerTokens)
+	if spec.BudgetIn == mapreduce.InDollars {
+		return c.Cost(spec, mapreduce.Tokens{In: in, Out: out})
+	}
+	return min(in+out, mapreduce.MaxUnitDraw)
 }
 
 // jobsAtOnce is how many jobs are looked after at once. Looking after jobs mostly waits for

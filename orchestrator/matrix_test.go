@@ -83,8 +83,8 @@ type till struct {
 }
 
 // Reserve implements agent.Calls.
-func (t *till) Reserve(ctx context.Context, tokens int64) error {
-	err := t.Calls.Reserve(ctx, tokens)
+func (t *till) Reserve(ctx context.Context, tokens, cost int64) error {
+	err := t.Calls.Reserve(ctx, tokens, cost)
 	if err == nil {
 		t.reserved = tokens
 	}
@@ -107,7 +107,7 @@ func newCashier(t *testing.T, provider string, fake *fakellm.Server) *cashier {
 	t.Helper()
 	gates := decorator.NewGates(func(string) decorator.Rates { return decorator.Rates{} })
 	a, err := model.New(model.Config{
-		Provider: provider, Random: func() float64 { return 0.5 },
+		Provider: provider, Random: func() float64 { return 0.5 }, Prices: shopPrices(t),
 		LLM: llm.Config{
 			Key: llm.NewKey("sk-of-a-test-0123456789"), BaseURL: "http://vendor.test", SendTrace: true,
 			Transport: fake.Transport(), Idle: 5 * time.Second,
@@ -393,13 +393,22 @@ func (x trouble) befalls(t *testing.T, provider string) {
 func TestBudgetWhileWorkersDie(t *testing.T) {
 	for seed := range testenv.Storms(t, 6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			enginetest.Virtually(t, func(t *testing.T) { killed(t, uint64(seed)) })
+			enginetest.Virtually(t, func(t *testing.T) { killed(t, uint64(seed), 60_000, mapreduce.InTokens) })
 		})
 	}
 }
 
-func killed(t *testing.T, seed uint64) {
-	const budget = 60_000
+// TestMoneyWhileWorkersDie is the same of a budget in dollars: nobody has to pay more, by the prices of
+// what the model has told.
+func TestMoneyWhileWorkersDie(t *testing.T) {
+	for seed := range testenv.Storms(t, 6) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			enginetest.Virtually(t, func(t *testing.T) { killed(t, uint64(seed), 300_000, mapreduce.InDollars) })
+		})
+	}
+}
+
+func killed(t *testing.T, seed uint64, budget int64, in mapreduce.Currency) {
 	fake := fakellm.New(fakellm.Config{
 		Model: shopkeeper, Fault: fakellm.Mix(seed, 0.1, fakellm.Cut, fakellm.MidStream, fakellm.EmptyAnswer, fakellm.ServerError),
 		Latency: fakellm.LogNormal(seed, 2*time.Second, 0.8),
@@ -411,7 +420,7 @@ func killed(t *testing.T, seed uint64) {
 		members[i] = f.Join(stormWorker(i))
 	}
 	spec := receiptJob(t, "anthropic")
-	spec.Budget, spec.Parallelism = budget, 9
+	spec.Budget, spec.BudgetIn, spec.Parallelism = budget, in, 9
 	docs, order := shops(60)
 	submitted, err := f.Any().SubmitJob(t.Context(), spec, enginetest.Texts(docs, order...))
 	if err != nil {
@@ -432,16 +441,28 @@ func killed(t *testing.T, seed uint64) {
 	}
 	told := int64(0)
 	for _, e := range fake.Entries() {
-		told += e.In() + e.Output
+		cost, _ := shopPrices(t).Cost("anthropic", "any", llm.Usage{Input: e.In(), Output: e.Output}, false)
+		told += in.Of(mapreduce.Tokens{In: e.In(), Out: e.Output}, cost)
 	}
 	job = quiet(f.Any(), submitted.ID)
-	if told > budget || job.TotalTokens.Total() > budget || told == 0 {
-		t.Errorf("the model told of %d tokens and the job of %+v, of a budget of %d", told, job.TotalTokens, budget)
+	spent := in.Of(job.TotalTokens, job.CostMicros)
+	if told > budget || spent > budget || told == 0 || spent == 0 {
+		t.Errorf("the model told of %s and the job of %s, of a budget of %s", in.Text(told), in.Text(spent), in.Text(budget))
 	}
 	if f.Lost == 0 && job.State != mapreduce.JobPaused {
 		t.Errorf("no unit was lost and the job is %v: the budget is not for all", job.State)
 	}
-	t.Logf("%v: %d tokens told, %d reported, %d units lost", job.State, told, job.TotalTokens.Total(), f.Lost)
+	t.Logf("%v: %s told, %s reported, %d units lost", job.State, in.Text(told), in.Text(spent), f.Lost)
+}
+
+// shopPrices are the prices of the cashier's models.
+func shopPrices(t *testing.T) *llm.Prices {
+	t.Helper()
+	prices, err := new(llm.Prices).With([]byte("anthropic: {'*': {input: 3, output: 15}}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return prices
 }
 
 // calm are settings of an orchestrator of tests that last for minutes, in virtual

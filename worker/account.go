@@ -14,12 +14,14 @@ import (
 // said of itself so far. Its exported methods are a part of agent.Calls. The agent writes it,
 // and reports and signs of life read it, so it has a lock of its own.
 type account struct {
-	most    int64 // tokens that its stage gives a unit; 0 is no limit. Set before the agent runs
-	bounded bool  // its job has a budget. Set before the agent runs
+	most     int64              // tokens that its stage gives a unit; 0 is no limit. Set before the agent runs
+	bounded  bool               // its job has a budget. Set before the agent runs
+	currency mapreduce.Currency // of that. Set before the agent runs
 
 	mu       sync.Mutex // guards the fields below; taken after session.mu
-	granted  int64      // tokens reserved for this attempt
-	promises []int64    // tokens set aside for calls under way, ascending
+	granted  int64      // of the budget, reserved for this attempt
+	tokens   promises   // of calls under way, where most or a budget in tokens bounds them
+	money    promises   // likewise, of a budget in dollars
 	spent    mapreduce.Tokens
 	cost     int64 // millionths of a US dollar
 	savings  mapreduce.Savings
@@ -36,15 +38,48 @@ type account struct {
 	keptAt   int64    // tokens that were spent when entries of the journal were last sent
 }
 
-// A reserveQuestion is a request for tokens that waits for its answer.
+// newAccount returns the account of an attempt at a unit of a job, which may be nil.
+func newAccount(j *job, granted int64) account {
+	if j == nil {
+		return account{granted: granted}
+	}
+	return account{granted: granted, bounded: j.spec.Budget > 0, currency: j.spec.BudgetIn}
+}
+
+// promises are amounts that are set aside for calls under way, ascending.
+type promises []int64
+
+func (p *promises) add(amount int64) {
+	i, _ := slices.BinarySearch(*p, amount)
+	*p = slices.Insert(*p, i, amount)
+}
+
+func (p promises) sum() (all int64) {
+	for _, amount := range p {
+		all += amount
+	}
+	return all
+}
+
+// settle takes off the smallest promise that could have paid for what a call took. So the sum of the
+// others is never below what the calls may take that are truly under way.
+func (p *promises) settle(took int64) {
+	if n := len(*p); n > 0 {
+		i, _ := slices.BinarySearch(*p, took)
+		i = min(i, n-1)
+		*p = slices.Delete(*p, i, i+1)
+	}
+}
+
+// A reserveQuestion is a request for a part of the budget that waits for its answer.
 type reserveQuestion struct {
-	tokens  int64         // the reservation in all that is asked for
+	amount  int64         // the reservation in all that is asked for
 	done    chan struct{} // closed when answered
 	granted bool          // valid once done is closed
 }
 
 // checkLimit refuses a call that might take the attempt above what its stage gives a
-// unit. Without a budget it also sets the tokens aside, which nobody else does.
+// unit. Without a budget in tokens it also sets the tokens aside, which nobody else does.
 func (a *account) checkLimit(tokens int64) error {
 	if a.most == 0 {
 		return nil
@@ -54,48 +89,43 @@ func (a *account) checkLimit(tokens int64) error {
 	defer a.mu.Unlock()
 
 	// What calls under way may still spend counts as spent.
-	held := a.spent.Total()
-	for _, p := range a.promises {
-		held += p
-	}
-
+	held := a.spent.Total() + a.tokens.sum()
 	if held+tokens > a.most {
 		return agent.Permanent(fmt.Errorf("a call of up to %d tokens is not made: limits.tokens of the stage gives a unit %d, and %d are spent or set aside",
 			tokens, a.most, held))
 	}
-	if !a.bounded {
-		a.promise(tokens)
+	if !a.bounded || a.currency != mapreduce.InTokens {
+		a.tokens.add(tokens)
 	}
 	return nil
 }
 
-// promise sets tokens aside for a call. mu is held.
-func (a *account) promise(tokens int64) {
-	i, _ := slices.BinarySearch(a.promises, tokens)
-	a.promises = slices.Insert(a.promises, i, tokens)
+// budgeted returns the promises of the budget's currency. mu is held.
+func (a *account) budgeted() *promises {
+	if a.currency == mapreduce.InDollars {
+		return &a.money
+	}
+	return &a.tokens
 }
 
-// setAside promises tokens to a call if the reservation holds them. Else it
+// setAside promises an amount of the budget to a call if the reservation holds it. Else it
 // returns the question that is open, and whether it was put by this call: one
 // at a time is under way for a unit.
-func (a *account) setAside(tokens int64) (q *reserveQuestion, mine bool) {
+func (a *account) setAside(amount int64) (q *reserveQuestion, mine bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 
-	free := a.granted - a.spent.Total()
-	for _, p := range a.promises {
-		free -= p
-	}
-
-	if tokens <= free {
-		a.promise(tokens)
+	promised := a.budgeted()
+	free := a.granted - a.currency.Of(a.spent, a.cost) - promised.sum()
+	if amount <= free {
+		promised.add(amount)
 		return nil, false
 	}
 
 	// The question is for the reservation in all, so a grant also covers the calls under
 	// way.
 	if a.asking == nil {
-		a.asking = &reserveQuestion{tokens: a.granted - free + tokens, done: make(chan struct{})}
+		a.asking = &reserveQuestion{amount: a.granted - free + amount, done: make(chan struct{})}
 		return a.asking, true
 	}
 	return a.asking, false
@@ -114,7 +144,7 @@ func (a *account) answerQuestion(granted bool) {
 	a.asking = nil
 	q.granted = granted
 	if granted {
-		a.granted = max(a.granted, q.tokens)
+		a.granted = max(a.granted, q.amount)
 	}
 	close(q.done)
 }
@@ -127,23 +157,19 @@ func (a *account) openReserve() int64 {
 		return 0
 	}
 
-	return a.asking.tokens
+	return a.asking.amount
 }
 
-// Spent implements agent.Calls. The agent does not say which promise the call settles.
-// Spent settles the smallest promise that could have paid for the call. So the sum of
-// the other promises is never below the calls truly under way, and nothing is overspent.
+// Spent implements agent.Calls. The agent does not say which promise the call settles: see
+// promises.settle.
 func (a *account) Spent(in, out, costMicros int64) {
 	t := mapreduce.Tokens{In: max(in, 0), Out: max(out, 0)}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.spent = a.spent.Add(t)
 	a.cost += max(costMicros, 0)
-	if n := len(a.promises); n > 0 {
-		i, _ := slices.BinarySearch(a.promises, t.Total())
-		i = min(i, n-1)
-		a.promises = slices.Delete(a.promises, i, i+1)
-	}
+	a.tokens.settle(t.Total())
+	a.money.settle(max(costMicros, 0))
 }
 
 // Saved implements agent.Calls.
@@ -260,17 +286,21 @@ func (a *account) followReport(r *mapreduce.Report) {
 func (a *account) chargeReserved() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.bounded {
-		a.spent.In += max(0, a.granted-a.spent.Total())
+	switch left := max(0, a.granted-a.currency.Of(a.spent, a.cost)); {
+	case !a.bounded:
+	case a.currency == mapreduce.InDollars:
+		a.cost += left
+	default:
+		a.spent.In += left
 	}
 }
 
-// askFor returns the open question for a reservation, or one for so many tokens in all.
-func (a *account) askFor(tokens int64) *reserveQuestion {
+// askFor returns the open question for a reservation, or one for so much in all.
+func (a *account) askFor(amount int64) *reserveQuestion {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.asking == nil {
-		a.asking = &reserveQuestion{tokens: tokens, done: make(chan struct{})}
+		a.asking = &reserveQuestion{amount: amount, done: make(chan struct{})}
 	}
 	return a.asking
 }

@@ -207,7 +207,7 @@ func TestApartReachesItsOrchestrator(t *testing.T) {
 			if _, err := calls.Do(ctx, "first", func(context.Context) ([]byte, error) { return []byte("one"), nil }); err != nil {
 				return nil, err
 			}
-			if err := calls.Reserve(ctx, 500); err != nil {
+			if err := calls.Reserve(ctx, 500, 0); err != nil {
 				return nil, err
 			}
 			calls.Spent(12_000, 0, 0)

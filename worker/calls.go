@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -32,7 +33,7 @@ type calls struct {
 var _ agent.Calls = (*calls)(nil)
 
 // Reserve implements agent.Calls.
-func (c *calls) Reserve(ctx context.Context, tokens int64) error {
+func (c *calls) Reserve(ctx context.Context, tokens, costMicros int64) error {
 	if err := c.storeBefore(ctx, tokens); err != nil {
 		return err
 	}
@@ -41,10 +42,17 @@ func (c *calls) Reserve(ctx context.Context, tokens int64) error {
 		return err
 	}
 
+	amount := tokens
+	if c.currency == mapreduce.InDollars {
+		if amount = costMicros; amount < 0 {
+			return agent.PermanentJob(errNoPrice)
+		}
+	}
+
 	// The answer may be to the question of another call of this unit, or too small for this
 	// one as well, so what is reserved is looked at again after each.
 	for {
-		q, mine := c.setAside(tokens)
+		q, mine := c.setAside(amount)
 		if q == nil {
 			return nil
 		}
@@ -55,7 +63,7 @@ func (c *calls) Reserve(ctx context.Context, tokens int64) error {
 		select {
 		case <-q.done:
 			if mine && !q.granted {
-				return fmt.Errorf("reservation of %d tokens: %w", q.tokens, agent.ErrBudget)
+				return fmt.Errorf("reservation of %s: %w", c.currency.Text(q.amount), agent.ErrBudget)
 			}
 		case <-c.ctx.Done():
 			return context.Cause(c.ctx)
@@ -64,6 +72,9 @@ func (c *calls) Reserve(ctx context.Context, tokens int64) error {
 		}
 	}
 }
+
+// errNoPrice is why no call is made under a budget in dollars: what it costs nobody would know.
+var errNoPrice = errors.New("the job has a budget in dollars (--max-cost), and this worker knows no price of the model; start workers with --prices FILE that has it")
 
 // Call implements agent.Calls.
 func (c *calls) Call(ctx context.Context, name string, call func(context.Context) error) error {

@@ -48,7 +48,7 @@ func TestReserve(t *testing.T) {
 				refused := 0
 				run := func(ctx context.Context, _ *agent.Task, calls agent.Calls) (*agent.Result, error) {
 					for _, n := range tc.reserve {
-						switch err := calls.Reserve(ctx, n); {
+						switch err := calls.Reserve(ctx, n, 0); {
 						case errors.Is(err, agent.ErrBudget):
 							refused++
 						case err != nil:
@@ -94,7 +94,7 @@ func TestReserveConcurrently(t *testing.T) {
 		granted = 500
 		call := func(ctx context.Context, calls agent.Calls, i int64) error {
 			worst := 40 + i*37%200
-			if err := calls.Reserve(ctx, worst); err != nil {
+			if err := calls.Reserve(ctx, worst, 0); err != nil {
 				return err
 			}
 			mu.Lock()

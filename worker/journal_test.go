@@ -76,7 +76,7 @@ func TestJournalIsStoredBeforeACallThatIsLarge(t *testing.T) {
 			run := func(ctx context.Context, _ *agent.Task, calls agent.Calls) (*agent.Result, error) {
 				for i, worst := range []int64{agent.KeepEvery, 7000, 3001, agent.KeepEvery + 1} {
 					_, err := calls.Do(ctx, fmt.Sprint("call ", i), func(ctx context.Context) ([]byte, error) {
-						if err := calls.Reserve(ctx, worst); err != nil {
+						if err := calls.Reserve(ctx, worst, 0); err != nil {
 							return nil, err
 						}
 						seen = append(seen, fmt.Sprintf("%d %v", i, r.appended()))

@@ -26,7 +26,7 @@ func TestReconnect(t *testing.T) {
 		run := func(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
 			switch task.Unit {
 			case "asks":
-				if err := calls.Reserve(ctx, 70); err != nil {
+				if err := calls.Reserve(ctx, 70, 0); err != nil {
 					return nil, err
 				}
 				calls.Spent(70, 0, 0)

@@ -113,7 +113,7 @@ func (s *session) newEntry(a *mapreduce.Assignment) *entry {
 	e := &entry{mu: &s.mu, held: held, alone: a.Alone, deadline: deadline{end: end}}
 
 	job := s.jobs.find(a.Job)
-	c := &calls{session: s, entry: e, held: held, job: job, ctx: ctx, account: account{granted: a.Reserved, bounded: job != nil && job.spec.Budget > 0}}
+	c := &calls{session: s, entry: e, held: held, job: job, ctx: ctx, account: newAccount(job, a.Reserved)}
 	e.calls = c
 	e.reports = reporter{held: held, job: job, ctx: ctx, account: &c.account, maxOutput: s.cfg.MaxOutput}
 	e.attempt = newAttempt(s, e, a)

@@ -121,7 +121,7 @@ func (c Config) validate() error {
 
 // workerOffer returns what the worker offers to units.
 func (c Config) workerOffer() mapreduce.Offer {
-	return mapreduce.Offer{Providers: c.Steps.Names(), Tools: slices.Sorted(slices.Values(c.Tools)), Parsers: slices.Sorted(slices.Values(c.Parsers))}
+	return mapreduce.Offer{Providers: c.Steps.Names(), Tools: slices.Sorted(slices.Values(c.Tools)), Parsers: slices.Sorted(slices.Values(c.Parsers)), Dollars: true}
 }
 
 // A Worker runs units for orchestrators.

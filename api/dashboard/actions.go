@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"net/http"
-	"strconv"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -63,8 +62,8 @@ func resume(v *visit, id mapreduce.JobID, budget string) error {
 	var how mapreduce.Resume
 	if budget != "" {
 		var err error
-		if how.Budget, err = strconv.ParseInt(budget, 10, 64); err != nil || how.Budget < 0 {
-			return errs.Field("budget", "%q is no number of tokens", budget)
+		if how.Budget, how.BudgetIn, err = mapreduce.ParseBudget(budget); err != nil {
+			return errs.Field("budget", "%w", err)
 		}
 	}
 	_, err := v.jobs.ResumeJob(v, id, how)

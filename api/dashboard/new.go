@@ -9,7 +9,6 @@ import (
 	"iter"
 	"mime/multipart"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"github.com/coditect/mapreduce/api/errs"
@@ -43,7 +42,7 @@ func loadNew(v *visit) (any, error) {
 	p.Like = string(like)
 	p.Provider, p.Model, p.Pipeline = j.Spec.Provider, j.Spec.Model, j.Spec.Pipeline
 	if j.Spec.Budget > 0 {
-		p.Budget = strconv.FormatInt(j.Spec.Budget, 10)
+		p.Budget = j.Spec.BudgetIn.BudgetText(j.Spec.Budget)
 	}
 	return p, nil
 }
@@ -91,11 +90,13 @@ func (d *Dashboard) readNew(w http.ResponseWriter, r *http.Request) (*request, e
 		s.Schema = parsed.Canonical()
 	}
 	if text := strings.TrimSpace(r.FormValue("budget")); text != "" {
-		budget, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || budget <= 0 {
-			return q, errs.Field("budget", "%q is no number of tokens above 0", text)
+		var err error
+		if s.Budget, s.BudgetIn, err = mapreduce.ParseBudget(text); err != nil {
+			return q, errs.Field("budget", "%w", err)
 		}
-		s.Budget = budget
+		if s.Budget == 0 {
+			return q, errs.Field("budget", "%q is nothing; leave it empty for no budget", text)
+		}
 	}
 	if len(q.files) == 0 {
 		return q, errs.Field("documents", "choose at least one document")

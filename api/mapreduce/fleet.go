@@ -117,12 +117,13 @@ type Report struct {
 	Parking    *Parking      // what the unit waits for, for Parked
 }
 
-// Charged returns how many tokens are charged for the attempt, given what it had reserved.
-func (r *Report) Charged(reserved int64) int64 {
+// Charged returns what of a budget in a currency is charged for the attempt, given what it had
+// reserved.
+func (r *Report) Charged(in Currency, reserved int64) int64 {
 	if r.Unmeasured {
 		return reserved
 	}
-	return r.Tokens.Total()
+	return in.Of(r.Tokens, r.CostMicros)
 }
 
 // A Parking is what a unit waits for outside of the system: a batch at a vendor,

@@ -157,8 +157,9 @@ type JobSpec struct {
 	PromptOverhead     *int64   // tokens of a prompt beside outputs; taken off every budget of reduces
 	ReservedOutput     *int64   // tokens kept free for an answer; likewise
 
-	Budget      int64   // tokens, in and out, over all attempts; 0 means none is set
-	ReduceShare float64 // part of the budget held back for reducing
+	Budget      int64    // over all attempts, as BudgetIn says: tokens, in and out, or money; 0 means none is set
+	BudgetIn    Currency // of the budget
+	ReduceShare float64  // part of the budget held back for reducing
 
 	OnError   OnError
 	OnBreaker OnBreaker

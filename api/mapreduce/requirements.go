@@ -34,6 +34,7 @@ type Requirements struct {
 	Model    string   // of the provider; a worker that has the provider can ask all its models
 	Tools    []string // all of these
 	Parser   string   // empty if the unit parses nothing
+	Dollars  bool     // the job has a budget in dollars, which the worker has to keep to
 	Weight   int      // slots that the unit takes; 0 means one
 }
 
@@ -42,6 +43,7 @@ type Offer struct {
 	Providers []string
 	Tools     []string
 	Parsers   []string
+	Dollars   bool // it reserves money before calls; earlier versions reserve tokens alone
 }
 
 // MetBy reports whether the offer has all that the unit requires.
@@ -66,6 +68,10 @@ func (r Requirements) firstMissing(o Offer) (kind, name string) {
 	}
 	if r.Parser != "" && !slices.Contains(o.Parsers, r.Parser) {
 		return "parser", r.Parser
+	}
+
+	if r.Dollars && !o.Dollars {
+		return "a version that keeps", "--max-cost"
 	}
 
 	for _, tool := range r.Tools {

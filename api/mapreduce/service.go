@@ -118,7 +118,8 @@ type JobPage struct {
 
 // Resume holds the options of a resume.
 type Resume struct {
-	Budget int64 // tokens in all, replacing the job's; 0 keeps it
+	Budget   int64    // in all, replacing the job's; 0 keeps it
+	BudgetIn Currency // of Budget; that of the job's budget
 }
 
 // A ListUnitsQuery chooses units of a job.

@@ -57,6 +57,7 @@ var enums = map[reflect.Type][2]int64{
 	reflect.TypeFor[mapreduce.FailureClass](): {0, int64(mapreduce.PermanentJob)},
 	reflect.TypeFor[mapreduce.OnError]():      {0, int64(mapreduce.FailFast)},
 	reflect.TypeFor[mapreduce.OnBreaker]():    {0, int64(mapreduce.BreakerSkip)},
+	reflect.TypeFor[mapreduce.Currency]():     {0, int64(mapreduce.InDollars)},
 	reflect.TypeFor[mapreduce.Capture]():      {0, int64(mapreduce.CaptureFull)},
 	// No text: the core of its unit has to be within its range.
 	reflect.TypeFor[mapreduce.BlobKind](): {int64(mapreduce.BlobInputs), int64(mapreduce.BlobEvidenceList)},

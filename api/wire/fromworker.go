@@ -70,7 +70,7 @@ func decodeHello(d *decoder, p *pb.Hello) mapreduce.Hello {
 }
 
 func encodeOffer(o mapreduce.Offer) *pb.Offer {
-	return &pb.Offer{Providers: validTexts(o.Providers), Tools: validTexts(o.Tools), Parsers: validTexts(o.Parsers)}
+	return &pb.Offer{Providers: validTexts(o.Providers), Tools: validTexts(o.Tools), Parsers: validTexts(o.Parsers), Dollars: o.Dollars}
 }
 
 func decodeOffer(d *decoder, p *pb.Offer) mapreduce.Offer {
@@ -82,7 +82,7 @@ func decodeOffer(d *decoder, p *pb.Offer) mapreduce.Offer {
 			d.refuseField(f.name, "has more than %d entries", MaxParts)
 		}
 	}
-	return mapreduce.Offer{Providers: p.GetProviders(), Tools: p.GetTools(), Parsers: p.GetParsers()}
+	return mapreduce.Offer{Providers: p.GetProviders(), Tools: p.GetTools(), Parsers: p.GetParsers(), Dollars: p.GetDollars()}
 }
 
 func fillHeld(p *pb.Held, h *mapreduce.Held) {

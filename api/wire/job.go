@@ -29,8 +29,9 @@ func EncodeSpec(s *mapreduce.JobSpec) *pb.JobSpec {
 		ReduceContextTokens: clampInt32(s.ReduceContextLimit),
 		ReduceBatchSize:     clampInt32(s.ReduceBatchSize),
 
-		BudgetTokens: s.Budget,
-		ReduceShare:  s.ReduceShare,
+		BudgetTokens:  s.TokenBudget(),
+		MaxCostMicros: s.MaxCost(),
+		ReduceShare:   s.ReduceShare,
 
 		OnError:            encodeChoice[pb.OnError](s.OnError),
 		OnBreaker:          encodeChoice[pb.OnBreaker](s.OnBreaker),
@@ -125,6 +126,7 @@ func decodeSpec(d *decoder, p *pb.JobSpec) mapreduce.JobSpec {
 	if p == nil {
 		p = new(pb.JobSpec)
 	}
+	budget, currency := decodeBudget(d, p)
 	return mapreduce.JobSpec{
 		Tenant:    mapreduce.TenantID(d.decodeName("tenant_id", p.GetTenantId(), MaxNames)),
 		RequestID: mapreduce.RequestID(d.decodeName("request_id", p.GetRequestId(), MaxNames)),
@@ -147,7 +149,8 @@ func decodeSpec(d *decoder, p *pb.JobSpec) mapreduce.JobSpec {
 		ReduceContextLimit: d.decodeCount("reduce_context_tokens", p.GetReduceContextTokens()),
 		ReduceBatchSize:    d.decodeCount("reduce_batch_size", p.GetReduceBatchSize()),
 
-		Budget:      d.decodeCount64("budget_tokens", p.GetBudgetTokens()),
+		Budget:      budget,
+		BudgetIn:    currency,
 		ReduceShare: d.decodeFraction("reduce_share", p.GetReduceShare()),
 
 		OnError:            decodeEnumOrDefault(d, "on_error", p.GetOnError(), lastOnError),
@@ -178,6 +181,25 @@ func decodeSpec(d *decoder, p *pb.JobSpec) mapreduce.JobSpec {
 		Reading: decodePart(d, "reading", p.GetReading(), decodeReading),
 		Output:  decodePart(d, "output", p.GetOutput(), decodeOutput),
 	}
+}
+
+// A budgeted is a message with a budget, of which one field at most is set.
+type budgeted interface {
+	GetBudgetTokens() int64
+	GetMaxCostMicros() int64
+}
+
+// decodeBudget decodes a budget. It is in tokens, or in money.
+func decodeBudget(d *decoder, p budgeted) (int64, mapreduce.Currency) {
+	tokens := d.decodeCount64("budget_tokens", p.GetBudgetTokens())
+	micros := d.decodeCount64("max_cost_micros", p.GetMaxCostMicros())
+	switch {
+	case tokens > 0 && micros > 0:
+		d.refuseField("max_cost_micros", "a job has one budget, in tokens or in money: leave out budget_tokens or max_cost_micros")
+	case micros > 0:
+		return micros, mapreduce.InDollars
+	}
+	return tokens, mapreduce.InTokens
 }
 
 // EncodeJob encodes a job.

@@ -69,6 +69,9 @@ func DecodeJobs(p *pb.ListJobsResponse) *mapreduce.JobPage {
 
 // EncodeResume encodes a resume of a job.
 func EncodeResume(id mapreduce.JobID, r mapreduce.Resume) *pb.ResumeJobRequest {
+	if r.BudgetIn == mapreduce.InDollars {
+		return &pb.ResumeJobRequest{JobId: string(id), MaxCostMicros: r.Budget}
+	}
 	return &pb.ResumeJobRequest{JobId: string(id), BudgetTokens: r.Budget}
 }
 
@@ -76,7 +79,8 @@ func EncodeResume(id mapreduce.JobID, r mapreduce.Resume) *pb.ResumeJobRequest {
 func DecodeResume(p *pb.ResumeJobRequest) (mapreduce.JobID, mapreduce.Resume, error) {
 	var d decoder
 	id := d.jobID("job_id", p.GetJobId())
-	r := mapreduce.Resume{Budget: d.decodeCount64("budget_tokens", p.GetBudgetTokens())}
+	var r mapreduce.Resume
+	r.Budget, r.BudgetIn = decodeBudget(&d, p)
 	return id, r, d.firstError()
 }
 

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -157,8 +158,8 @@ func (m *Manager) outOfBudget(ctx context.Context, id mapreduce.JobID, g *nodes.
 		}
 	}
 
-	why := fmt.Sprintf("the next unit may need %d tokens, and %s; "+
-		"continue with a larger budget: `coditect mapreduce resume --job-id %s --budget N`", short, budgetText(g), id)
+	why := fmt.Sprintf("the next unit may need %s, and %s; "+
+		"continue with a larger budget: `coditect mapreduce resume --job-id %s %s N`", g.In.Text(short), budgetText(g), id, g.In.Flag())
 	if err := m.jobs.Lifecycle.Pause(ctx, id, g.Epoch, why); err != nil {
 		return err
 	}
@@ -170,9 +171,10 @@ func (m *Manager) outOfBudget(ctx context.Context, id mapreduce.JobID, g *nodes.
 // budgetText says where the budget of a job is: what it has spent, what is held back, what is left.
 func budgetText(g *nodes.GrantReply) string {
 	left := max(0, g.Rest+g.Tokens-g.Used)
-	text := fmt.Sprintf("of the budget of %d tokens %d are left: %d are spent or reserved", g.Budget, left, g.Budget-g.Held-left)
+	number := func(n int64) string { return strings.TrimSuffix(g.In.Text(n), " tokens") }
+	text := fmt.Sprintf("of the budget of %s %s are left: %s are spent or reserved", g.In.Text(g.Budget), number(left), number(g.Budget-g.Held-left))
 	if g.Held > 0 {
-		text += fmt.Sprintf(", and %d are held back for reducing (--reduce-share)", g.Held)
+		text += fmt.Sprintf(", and %s are held back for reducing (--reduce-share)", number(g.Held))
 	}
 	return text
 }

@@ -43,7 +43,7 @@ type Config struct {
 	MaxDocument int64
 	// MaxCalls is how many units that call models may run at once over the whole fleet.
 	MaxCalls int
-	// Estimate returns how many tokens the first call of a unit may spend at worst, given
+	// Estimate returns what of its budget the first call of a unit may spend at worst, given
 	// the tokens of its text.
 	Estimate func(spec *mapreduce.JobSpec, tokens int64) int64
 	// Rates returns what the plan of a job assumes of its calls.
@@ -190,8 +190,8 @@ func (in *Intake) abandonLeft(ctx context.Context) {
 // staged, which is "" as long as nothing is stored, and what became of it.
 func (in *Intake) ingestJob(ctx context.Context, completed *jobspec.Completed, docs iter.Seq2[*mapreduce.Document, error]) (staged mapreduce.JobID, accepted *Accepted, err error) {
 	spec := completed.Spec
-	if in.jobs.RuleOf(spec.Tenant).Quota.TokensPerDay > 0 && spec.Budget == 0 && in.config.Rules.Provider(spec.Provider).Models {
-		return "", nil, errs.Field("budget", "is missing: tenant %q has a quota of tokens a day, of which each job that asks a model takes its budget", spec.Tenant)
+	if in.jobs.RuleOf(spec.Tenant).Quota.TokensPerDay > 0 && spec.TokenBudget() == 0 && in.config.Rules.Provider(spec.Provider).Models {
+		return "", nil, errs.Field("budget", "is missing: tenant %q has a quota of tokens a day, of which each job that asks a model takes its budget in tokens", spec.Tenant)
 	}
 
 	s := &submission{
@@ -618,19 +618,19 @@ func (s *submission) checkBudget() error {
 		return errs.Field("documents", "none of the %d can be processed; the first is %s", f.Documents, s.why)
 	}
 
-	budget := s.spec.Budget
+	budget, in := s.spec.Budget, s.spec.BudgetIn
 	if budget == 0 {
 		return nil
 	}
 
 	if share := budget / documents / max(1, s.maxChunks); share == 0 {
-		return errs.Field("budget", "is %d tokens, which leaves none for each of %d documents in up to %d chunks; raise it",
-			budget, documents, max(1, s.maxChunks))
+		return errs.Field(in.Field(), "is %s, which leaves none for each of %d documents in up to %d chunks; raise it",
+			in.Text(budget), documents, max(1, s.maxChunks))
 	}
 
 	if mapping := budget - int64(float64(budget)*s.spec.ReduceShare); s.least > mapping {
-		return errs.Field("budget", "is %d tokens, %d of them for mapping, but the smallest unit may need %d; raise it",
-			budget, mapping, s.least)
+		return errs.Field(in.Field(), "is %s, %s of it for mapping, but the smallest unit may need %s; raise it",
+			in.Text(budget), in.Text(mapping), in.Text(s.least))
 	}
 	return nil
 }

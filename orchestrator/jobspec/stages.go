@@ -53,7 +53,7 @@ func NewStages(c *Compiled, ctl *records.Control) Stages {
 
 // Requirements returns what units of a stage need of a worker.
 func Requirements(spec *mapreduce.JobSpec, stage *pipeline.Stage) mapreduce.Requirements {
-	needs := mapreduce.Requirements{Provider: spec.Provider, Model: spec.Model}
+	needs := mapreduce.Requirements{Provider: spec.Provider, Model: spec.Model, Dollars: spec.MaxCost() > 0}
 	if stage != nil {
 		needs.Tools = stage.RequiredTools()
 	}

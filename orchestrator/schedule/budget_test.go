@@ -59,7 +59,7 @@ type steadyCalls struct {
 
 func (a steadyCalls) Run(ctx context.Context, _ *agent.Task, calls agent.Calls) (*agent.Result, error) {
 	for range a.calls {
-		if err := calls.Reserve(ctx, a.each); err != nil {
+		if err := calls.Reserve(ctx, a.each, 0); err != nil {
 			return nil, err
 		}
 		calls.Spent(a.each, 0, 0)
@@ -97,7 +97,7 @@ func (a *greedyAgent) Run(ctx context.Context, task *agent.Task, calls agent.Cal
 	if a.runs.Add(1) > 1000 {
 		return nil, agent.PermanentJob(errors.New("units are claimed and handed back without end"))
 	}
-	if err := calls.Reserve(ctx, a.most); err != nil {
+	if err := calls.Reserve(ctx, a.most, 0); err != nil {
 		return nil, err
 	}
 	select { // the call takes its time, while the other unit asks

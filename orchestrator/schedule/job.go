@@ -48,6 +48,14 @@ type Job struct {
 	parkedAfter mapreduce.UnitID
 }
 
+// currency returns what the job's budget is in; tokens while its spec is not known.
+func (j *Job) currency() mapreduce.Currency {
+	if j.spec == nil {
+		return mapreduce.InTokens
+	}
+	return j.spec.BudgetIn
+}
+
 // Tenant implements fair.Item.
 func (j *Job) Tenant() mapreduce.TenantID { return j.tenant }
 

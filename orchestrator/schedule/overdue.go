@@ -74,7 +74,11 @@ func overdueReport(h *workers.Attempt, j *Job, after time.Duration) mapreduce.Re
 		Job: h.Job, Unit: h.Unit, Attempt: h.Held.Attempt, Outcome: mapreduce.Errored, Class: mapreduce.Retryable, Errors: []string{why},
 	}
 
-	if j.spec.Budget > 0 {
+	switch {
+	case j.spec.Budget == 0:
+	case j.spec.BudgetIn == mapreduce.InDollars:
+		rep.CostMicros = h.Reserved
+	default:
 		rep.Tokens.In = h.Reserved
 	}
 	return rep

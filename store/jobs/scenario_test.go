@@ -643,12 +643,13 @@ func claimsAreLinearizable(t *testing.T, seed uint64) {
 }
 
 // However nodes ask, claim, spend, take over and die, what they were granted is
-// within the budget, and what they used is within what they were granted.
+// within the budget, and what they used is within what they were granted, be it in tokens or in money.
 func TestBudgetIsNeverOverspent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := jobstest.NewWorld(t, jobstest.Open(t), 3)
 		sp := jobstest.Spec()
 		sp.Budget = rapid.Int64Range(20, 300).Draw(t, "budget")
+		sp.BudgetIn = rapid.SampledFrom([]mapreduce.Currency{mapreduce.InTokens, mapreduce.InDollars}).Draw(t, "currency")
 		id := w.Submit(w.Nodes[0], sp, jobstest.Texts(20))
 		bindings := make([]jobstest.Binding, 3)
 		for i := range bindings {
@@ -679,7 +680,18 @@ func TestBudgetIsNeverOverspent(t *testing.T) {
 					t.Skip("nothing runs")
 				}
 				u := rapid.SampledFrom(running).Draw(t, "unit")
-				w.Report(w.Nodes[rapid.IntRange(0, 2).Draw(t, "node")], jobstest.Done(id, u))
+				rep := jobstest.Done(id, u)
+				if rapid.Bool().Draw(t, "fails") {
+					rep = jobstest.Errored(id, u, mapreduce.Retryable)
+				}
+				// What the other currency counts bounds nothing.
+				spent := rapid.Int64Range(0, jobstest.Estimate).Draw(t, "spent")
+				rep.Tokens, rep.CostMicros = mapreduce.Tokens{In: spent}, 1000
+				if sp.BudgetIn == mapreduce.InDollars {
+					rep.Tokens, rep.CostMicros = mapreduce.Tokens{In: 1000}, spent
+				}
+				rep.Unmeasured = rapid.Bool().Draw(t, "unmeasured")
+				w.Report(w.Nodes[rapid.IntRange(0, 2).Draw(t, "node")], rep)
 			},
 			"expire": func(t *rapid.T) {
 				i := rapid.IntRange(0, 2).Draw(t, "node")
@@ -724,15 +736,15 @@ func TestBudgetIsNeverOverspent(t *testing.T) {
 					}
 				}
 				if granted > sp.Budget {
-					t.Fatalf("%d tokens are granted, of %d", granted, sp.Budget)
+					t.Fatalf("%s are granted, of %d", sp.BudgetIn.Text(granted), sp.Budget)
 				}
 				for _, n := range w.Nodes {
-					for _, c := range []keys.Counter{keys.TokensIn, keys.TokensOut, keys.Reserved, keys.Charged} {
+					for _, c := range records.BudgetCounters(sp.BudgetIn) {
 						used += w.Number(w.Space.Job(id).Counter(c, 0, n.Node()))
 					}
 				}
 				if used > granted {
-					t.Fatalf("%d tokens are spent, reserved or charged, of %d that were granted", used, granted)
+					t.Fatalf("%s are spent, reserved or charged, of %d that were granted", sp.BudgetIn.Text(used), granted)
 				}
 				for _, f := range w.Findings() {
 					t.Errorf("check: %s: %s", f.Key, f.Message)

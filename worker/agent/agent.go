@@ -130,8 +130,8 @@ type Calls interface {
 	Journal
 	EvidenceKeeper
 
-	// Reserve sets tokens aside for the worst case of a call about to be made,
-	// in and out. It asks the orchestrator only for what the unit's
+	// Reserve sets aside the worst case of a call about to be made: its tokens, in and out,
+	// and what they cost, in millionths of a US dollar, negative if no price is known. It asks the orchestrator only for what the unit's
 	// reservation lacks, and may block while there is no connection. It
 	// returns an error that wraps ErrBudget when refused: the call must not be
 	// made then. Without a budget it grants everything. It waits until the journal is
@@ -139,7 +139,7 @@ type Calls interface {
 	// the process died during the call.
 	//
 	// Every Reserve that returns nil is followed by one Spent.
-	Reserve(ctx context.Context, tokens int64) error
+	Reserve(ctx context.Context, tokens, costMicros int64) error
 
 	// Spent reports what a call took, failed ones included: zeros if it was
 	// never made. Cost is in millionths of a US dollar.

@@ -163,6 +163,24 @@ func (p *Prices) Cost(provider string, model Model, u Usage, batch bool) (micros
 	return t.usageCost(u.clampTo(math.MaxInt64), share), true
 }
 
+// Most returns no less than any call can cost that reads and writes no more than so many tokens,
+// whatever of them its vendor keeps in a cache or reads from there. It is false for a model whose price
+// is not known.
+func (p *Prices) Most(provider string, model Model, in, out int64) (micros int64, known bool) {
+	t, ok := p.Tariff(provider, model)
+	if !ok {
+		return 0, false
+	}
+
+	write := orPrice(t.CacheWrite, t.Input)
+	t.Input = max(t.Input, write, orPrice(t.CacheWrite1h, write), orPrice(t.CacheRead, t.Input))
+	if t.OutputAbove != nil { // which a list may set below the other
+		t.OutputAbove = new(max(*t.OutputAbove, t.Output))
+	}
+	u := Usage{Input: in, Output: out}
+	return t.usageCost(u.clampTo(math.MaxInt64), 100), true
+}
+
 // usageCost multiplies in 128 bits: tokens × price × share has the unit 10⁻⁸ of the
 // result's.
 func (t Tariff) usageCost(u Usage, share uint64) int64 {

@@ -1,6 +1,7 @@
 package llm_test
 
 import (
+	"fmt"
 	"math"
 	"math/big"
 	"strings"
@@ -188,4 +189,38 @@ func TestFaultsOfPrices(t *testing.T) {
 			t.Errorf("%q: %v, want %q in it", file, err, want)
 		}
 	}
+}
+
+// TestNothingCostsMoreThanMost: whatever a vendor makes of the tokens of a call, what was set aside for
+// it is enough.
+func TestNothingCostsMoreThanMost(t *testing.T) {
+	price := rapid.Custom(func(t *rapid.T) string {
+		return fmt.Sprintf("%d.%06d", rapid.IntRange(0, 99).Draw(t, "dollars"), rapid.IntRange(0, 999_999).Draw(t, "rest"))
+	})
+	tokens := rapid.Int64Range(0, 1<<20)
+	rapid.Check(t, func(t *rapid.T) {
+		file := "v: {m: {input: " + price.Draw(t, "input") + ", output: " + price.Draw(t, "output")
+		for _, key := range []string{"cache_write", "cache_write_1h", "cache_read"} {
+			if rapid.Bool().Draw(t, key) {
+				file += ", " + key + ": " + price.Draw(t, key)
+			}
+		}
+		if rapid.Bool().Draw(t, "long") {
+			file += fmt.Sprintf(", above: %d, times: %d", rapid.Int64Range(1, 1<<20).Draw(t, "above"), rapid.IntRange(1, 5).Draw(t, "times"))
+			if rapid.Bool().Draw(t, "output_above") {
+				file += ", output_above: " + price.Draw(t, "output_above")
+			}
+		}
+		prices, err := (&llm.Prices{}).With([]byte(file + "}}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		u := llm.Usage{Input: tokens.Draw(t, "in"), CacheWrite: tokens.Draw(t, "write"), CacheWrite1h: tokens.Draw(t, "hour"), CacheRead: tokens.Draw(t, "read"), Output: tokens.Draw(t, "out")}
+		in, out := u.In()+tokens.Draw(t, "fewer in"), u.Output+tokens.Draw(t, "fewer out")
+		most, known := prices.Most("v", "m", in, out)
+		if cost, _ := prices.Cost("v", "m", u, false); !known || cost > most {
+			t.Fatalf("%s: %v costs %d, and %d was set aside for %d and %d", file, u, cost, most, in, out)
+		}
+	})
 }

@@ -11,7 +11,7 @@ var specFields = map[string]string{ //nolint:gosec // names of fields, and no cr
 	"provider": "provider", "model": "model", "fallback_models": "fallback_models", "model_aliases": "model_aliases", "schema": "schema", "vars": "vars",
 	"parallelism": "parallelism", "max_tokens_per_unit": "max_unit_tokens", "chunk_overlap": "chunk_overlap_tokens", "priority": "priority",
 	"reduce_context_limit": "reduce_context_tokens", "reduce_batch_size": "reduce_batch_size",
-	"budget": "budget_tokens", "reduce_share": "reduce_share",
+	"budget": "budget_tokens", "max_cost": "max_cost_micros", "reduce_share": "reduce_share",
 	"on_error": "on_error", "on_breaker": "on_breaker", "max_attempts": "max_attempts", "unit_timeout": "unit_timeout",
 	"circuit_breaker_threshold": "breaker_threshold", "circuit_breaker_timeout": "breaker_timeout",
 	"checkpoint_interval": "checkpoint_interval", "capture": "capture",

@@ -91,7 +91,7 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 		}, "counter reserved of node"},
 		{"reservation of a unit that ended", func(m *jobstest.Mixture) corruption {
 			return m.EditUnit(m.End, "doc-00000", func(u *storagev1.Unit) { u.Reserved = 1 })
-		}, "tokens are reserved for it"},
+		}, "of the budget are reserved for it"},
 		{"tokens changed", func(m *jobstest.Mixture) corruption {
 			return m.EditUnit(m.End, "doc-00000", func(u *storagev1.Unit) { u.TokensIn++ })
 		}, "counter tokens in"},

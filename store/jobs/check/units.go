@@ -237,7 +237,7 @@ func checkNumbers(l *walk.Look, key []byte, ctl *storagev1.Ctl, u *storagev1.Uni
 	// A cancelled unit keeps its reservation until the report of its attempt settles it.
 	holds := state == mapreduce.Processing || (state == mapreduce.UnitCancelled && u.Session != "")
 	if u.Reserved > 0 && !holds {
-		l.Find(key, "unit %s is %s, and %d tokens are reserved for it", u.UnitId, state, u.Reserved)
+		l.Find(key, "unit %s is %s, and %d of the budget are reserved for it", u.UnitId, state, u.Reserved)
 	}
 
 	if u.Level > records.OpenLevel(ctl) && u.Level > 0 && (u.Attempt > 0 || state == mapreduce.Processing) {

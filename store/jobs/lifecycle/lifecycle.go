@@ -294,6 +294,9 @@ func (st *Store) resumeStep(ctx context.Context, id mapreduce.JobID, r mapreduce
 			return err
 		}
 
+		if err := checkCurrency(id, ctl, r); err != nil {
+			return err
+		}
 		if r.Budget > 0 {
 			ctl.Budget = r.Budget
 		}
@@ -340,6 +343,19 @@ func checkResumable(id mapreduce.JobID, s mapreduce.JobState, failures, resuming
 	return nil
 }
 
+// checkCurrency refuses a budget in another currency than the job's: what its units have reserved, and
+// what was granted of it, is in that.
+func checkCurrency(id mapreduce.JobID, ctl *storagev1.Ctl, r mapreduce.Resume) error {
+	in := records.CurrencyOf(ctl)
+	if r.Budget == 0 || r.BudgetIn == in {
+		return nil
+	}
+	if ctl.Budget == 0 {
+		return errs.New(errs.Precondition, "job %s was submitted without %s: give %s, or submit it anew", id, r.BudgetIn.Flag(), in.Flag())
+	}
+	return errs.New(errs.Precondition, "the budget of job %s is %s: give %s", id, in.Text(ctl.Budget), in.Flag())
+}
+
 func (rec writer) raiseBudget(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, r mapreduce.Resume) error {
 	if r.Budget == 0 {
 		return nil
@@ -347,7 +363,7 @@ func (rec writer) raiseBudget(ctx context.Context, tx store.Tx, id mapreduce.Job
 	if err := rec.setBudget(ctx, tx, id, r.Budget); err != nil {
 		return err
 	}
-	return rec.Jobs.WriteControl(ctx, tx, id, ctl, fmt.Sprintf("budget set to %d tokens", r.Budget))
+	return rec.Jobs.WriteControl(ctx, tx, id, ctl, "budget set to "+r.BudgetIn.Text(r.Budget))
 }
 
 func (rec writer) setBudget(ctx context.Context, tx store.Tx, id mapreduce.JobID, budget int64) error {

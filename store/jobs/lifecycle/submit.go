@@ -66,7 +66,7 @@ func (st *Submissions) Begin(ctx context.Context, id mapreduce.JobID, spec *mapr
 				return err
 			}
 		}
-		if err := st.Tenants.CheckUse(ctx, tx, spec.Tenant, keys.UsedTokens, st.Tenants.Today(), spec.Budget); err != nil {
+		if err := st.Tenants.CheckUse(ctx, tx, spec.Tenant, keys.UsedTokens, st.Tenants.Today(), spec.TokenBudget()); err != nil {
 			return err
 		}
 
@@ -317,7 +317,7 @@ func (st *Submissions) Publish(ctx context.Context, id mapreduce.JobID, p *Publi
 			tx.Set(key, []byte(id))
 		}
 
-		if err := st.takePlaces(ctx, tx, p.Spec.Tenant, in, p.Spec.Budget); err != nil {
+		if err := st.takePlaces(ctx, tx, p.Spec.Tenant, in, p.Spec.TokenBudget()); err != nil {
 			return err
 		}
 		st.publishJob(ctx, tx, id, p, in)
@@ -346,7 +346,7 @@ func (p *Publication) toStored(id mapreduce.JobID, now int64) (*storagev1.Ctl, *
 
 	ctl := &storagev1.Ctl{
 		State: uint32(state), Phase: uint32(state), Epoch: 1, Level: level, Levels: []*storagev1.Level{first.ToStored()},
-		UpdatedAtMicros: now, MaxAttempts: spec.MaxAttempts, Budget: spec.Budget,
+		UpdatedAtMicros: now, MaxAttempts: spec.MaxAttempts, Budget: spec.Budget, BudgetIn: spec.BudgetIn,
 		FailFast: spec.OnError == uint32(mapreduce.FailFast), ParseUnits: p.Parse, Shards: p.Shards, StagedUnits: p.Map,
 		Tenant: spec.Tenant, Priority: spec.Priority, ReduceShare: spec.ReduceShare,
 		CheckpointInterval: spec.CheckpointInterval, MapEarly: p.MapEarly && p.Parse > 0, KeepMicros: spec.KeepMicros,

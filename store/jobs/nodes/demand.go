@@ -76,7 +76,7 @@ func (st *Grants) countReady(ctx context.Context, r store.Reader, id mapreduce.J
 // paidUnits returns how many units like the given one the rest of a job's budget pays for.
 func (st *Grants) paidUnits(ctx context.Context, r store.Reader, id mapreduce.JobID, ctl *storagev1.Ctl, c records.Counters, first mapreduce.UnitID) (int64, error) {
 	left := spendableTokens(ctl)
-	for _, name := range []keys.Counter{keys.TokensIn, keys.TokensOut, keys.Charged, keys.Reserved} {
+	for _, name := range records.BudgetCounters(records.CurrencyOf(ctl)) {
 		left -= c.SumLevels(name)
 	}
 	if left <= 0 {

@@ -42,11 +42,12 @@ type GrantReply struct {
 	Tokens int64
 	Used   int64 // of Tokens: spent, charged, and reserved
 	Slots  int64
-	Taken  int64 // how often others took some of Slots
-	Budget int64 // 0 if none is set
-	Epoch  int64 // of the job
-	Held   int64 // tokens of Budget that are held back for reducing, while the job maps
-	Rest   int64 // tokens that nobody was granted, of those this phase may spend
+	Taken  int64              // how often others took some of Slots
+	Budget int64              // 0 if none is set
+	In     mapreduce.Currency // of all that are tokens here, if the budget is in another
+	Epoch  int64              // of the job
+	Held   int64              // tokens of Budget that are held back for reducing, while the job maps
+	Rest   int64              // tokens that nobody was granted, of those this phase may spend
 	// Running are the units that run, of all nodes, if a budget is set: what
 	// they have reserved and do not spend comes back.
 	Running int64
@@ -73,7 +74,7 @@ func (st *Grants) Grant(ctx context.Context, id mapreduce.JobID, ask GrantReques
 			return err
 		}
 		for node, d := range free {
-			if err := st.reduceGrant(ctx, tx, id, node, all, d.Held[id]); err != nil {
+			if err := st.reduceGrant(ctx, tx, id, records.CurrencyOf(ctl), node, all, d.Held[id]); err != nil {
 				return err
 			}
 		}
@@ -101,7 +102,7 @@ func (st *Grants) Grant(ctx context.Context, id mapreduce.JobID, ask GrantReques
 		if rest < 0 {
 			r = tx // what is used must not grow while the rest is taken away
 		}
-		used, err := st.UsedTokens(ctx, r, id, st.Node)
+		used, err := st.Used(ctx, r, id, records.CurrencyOf(ctl), st.Node)
 		if err != nil {
 			return err
 		}
@@ -118,7 +119,7 @@ func (st *Grants) Grant(ctx context.Context, id mapreduce.JobID, ask GrantReques
 			tx.Set(st.Keys.Nodes().Grant(mapreduce.JobScope(id), st.Node), records.Encode(own))
 		}
 
-		g = &GrantReply{Tokens: own.Tokens, Used: used, Slots: own.Slots, Taken: own.Taken, Budget: ctl.Budget, Held: ctl.Budget - spendableTokens(ctl), Epoch: ctl.Epoch, Rest: rest - (own.Tokens - before.Tokens)}
+		g = &GrantReply{Tokens: own.Tokens, Used: used, Slots: own.Slots, Taken: own.Taken, Budget: ctl.Budget, In: records.CurrencyOf(ctl), Held: ctl.Budget - spendableTokens(ctl), Epoch: ctl.Epoch, Rest: rest - (own.Tokens - before.Tokens)}
 		if ctl.Budget > 0 {
 			g.Running, err = st.countRunning(ctx, tx.Snapshot(), id)
 		}
@@ -178,9 +179,9 @@ func (rec Records) readGrants(ctx context.Context, tx store.Tx, of mapreduce.Sco
 // reduceGrant reduces a node's grant to what it has spent, was charged, and has
 // reserved for attempts that may yet end, and to the slots of units that its
 // sessions hold.
-func (rec Records) reduceGrant(ctx context.Context, tx store.Tx, id mapreduce.JobID, node mapreduce.NodeID, all map[mapreduce.NodeID]*storagev1.Grant, held int64) error {
+func (rec Records) reduceGrant(ctx context.Context, tx store.Tx, id mapreduce.JobID, in mapreduce.Currency, node mapreduce.NodeID, all map[mapreduce.NodeID]*storagev1.Grant, held int64) error {
 	g := all[node]
-	used, err := rec.UsedTokens(ctx, tx, id, node)
+	used, err := rec.Used(ctx, tx, id, in, node)
 	if err != nil {
 		return err
 	}
@@ -204,9 +205,9 @@ func capSlots(g *storagev1.Grant, left int64) {
 	}
 }
 
-// UsedTokens is what of a node's grant is gone, or may be.
-func (rec Records) UsedTokens(ctx context.Context, r store.Reader, id mapreduce.JobID, node mapreduce.NodeID) (int64, error) {
-	names := []keys.Counter{keys.TokensIn, keys.TokensOut, keys.Charged, keys.Reserved}
+// Used is what of a node's grant is gone, or may be, of a budget in a currency.
+func (rec Records) Used(ctx context.Context, r store.Reader, id mapreduce.JobID, in mapreduce.Currency, node mapreduce.NodeID) (int64, error) {
+	names := records.BudgetCounters(in)
 	ks := make([][]byte, len(names))
 	for i, c := range names {
 		ks[i] = rec.Keys.Job(id).Counter(c, 0, node)
@@ -285,7 +286,11 @@ func (st *Grants) Return(ctx context.Context, id mapreduce.JobID) (kept int64, e
 			return err
 		}
 
-		if kept, err = st.UsedTokens(ctx, tx, id, st.Node); err != nil {
+		ctl := new(storagev1.Ctl)
+		if _, err := records.Read(ctx, tx, st.Keys.Job(id).Ctl(), ctl); err != nil {
+			return err
+		}
+		if kept, err = st.Used(ctx, tx, id, records.CurrencyOf(ctl), st.Node); err != nil {
 			return err
 		}
 
@@ -433,14 +438,18 @@ func (st *Grants) Reserve(ctx context.Context, rs []Reservation) ([]int64, error
 			}
 
 			owner, more := mapreduce.NodeID(u.Node), r.Tokens-u.Reserved
-			if ended, err := st.hasEnded(ctx, tx, r.Job); err != nil {
+			ctl := new(storagev1.Ctl)
+			found, err := records.Read(ctx, tx, st.Keys.Job(r.Job).Ctl(), ctl)
+			if err != nil {
 				return err
-			} else if more > 0 && ended { // what it has not spent was given back
+			}
+			ended := !found || mapreduce.JobState(ctl.State).Ended()
+			if more > 0 && ended { // what it has not spent was given back
 				before = append(before, -1)
 				continue
 			}
 
-			if left, err := st.tokensLeft(ctx, tx, r.Job); err != nil {
+			if left, err := st.amountLeft(ctx, tx, r.Job, records.CurrencyOf(ctl)); err != nil {
 				return err
 			} else if more > 0 && left < more {
 				before = append(before, NoTokens)
@@ -466,13 +475,6 @@ func (st *Grants) Reserve(ctx context.Context, rs []Reservation) ([]int64, error
 	return before, err
 }
 
-// hasEnded reports whether a job has ended, or is gone.
-func (rec Records) hasEnded(ctx context.Context, tx store.Tx, id mapreduce.JobID) (bool, error) {
-	ctl := new(storagev1.Ctl)
-	found, err := records.Read(ctx, tx, rec.Keys.Job(id).Ctl(), ctl)
-	return !found || mapreduce.JobState(ctl.State).Ended(), err
-}
-
 // raiseEstimate has the next claim of a unit reserve at least tokens. Else units whose
 // claims reserve too little would be claimed together, refused together, and handed back
 // together without end.
@@ -483,13 +485,13 @@ func (st *Grants) raiseEstimate(tx store.Tx, id mapreduce.JobID, u *storagev1.Un
 	}
 }
 
-// tokensLeft is how much of this node's grant is not used.
-func (rec Records) tokensLeft(ctx context.Context, tx store.Tx, id mapreduce.JobID) (int64, error) {
+// amountLeft is how much of this node's grant is not used.
+func (rec Records) amountLeft(ctx context.Context, tx store.Tx, id mapreduce.JobID, in mapreduce.Currency) (int64, error) {
 	var g storagev1.Grant
 	if _, err := records.Read(ctx, tx, rec.Keys.Nodes().Grant(mapreduce.JobScope(id), rec.Node), &g); err != nil {
 		return 0, err
 	}
-	used, err := rec.UsedTokens(ctx, tx.Snapshot(), id, rec.Node)
+	used, err := rec.Used(ctx, tx.Snapshot(), id, in, rec.Node)
 	return g.Tokens - used, err
 }
 

@@ -248,7 +248,7 @@ func (t *turn) affordableTokens(ctx context.Context, g *storagev1.Grant) (int64,
 	if !c.Bounded {
 		return 0, nil
 	}
-	used, err := t.nodes.UsedTokens(ctx, t.Tx.Snapshot(), t.Job, t.Node)
+	used, err := t.nodes.Used(ctx, t.Tx.Snapshot(), t.Job, records.CurrencyOf(t.Ctl), t.Node)
 	if err != nil {
 		return 0, err
 	}

@@ -52,9 +52,13 @@ func (changes *Changes) addSavings(u *storagev1.Unit, owner mapreduce.NodeID, s 
 // SettleTokens replaces the reservation or the charge of an attempt by what it spent. If
 // nobody knows what it spent, that is what was reserved.
 func (changes *Changes) SettleTokens(u *storagev1.Unit, r *mapreduce.Report) {
-	spent := r.Tokens
-	if r.Unmeasured {
-		spent = mapreduce.Tokens{In: u.Reserved + u.Charged}
+	spent, cost := r.Tokens, r.CostMicros
+	switch most := u.Reserved + u.Charged; {
+	case !r.Unmeasured:
+	case records.CurrencyOf(changes.Ctl) == mapreduce.InDollars:
+		cost = most
+	default:
+		spent = mapreduce.Tokens{In: most}
 	}
 
 	// Counters are kept by node: what a node has reserved is taken off its own.
@@ -67,12 +71,12 @@ func (changes *Changes) SettleTokens(u *storagev1.Unit, r *mapreduce.Report) {
 	changes.AddFor(owner, keys.Charged, 0, -u.Charged)
 	changes.AddFor(owner, keys.TokensIn, 0, spent.In)
 	changes.AddFor(owner, keys.TokensOut, 0, spent.Out)
-	changes.AddFor(owner, keys.Cost, 0, r.CostMicros)
+	changes.AddFor(owner, keys.Cost, 0, cost)
 
 	u.Reserved, u.Charged = 0, 0
 	u.TokensIn += spent.In
 	u.TokensOut += spent.Out
-	u.CostMicros += r.CostMicros
+	u.CostMicros += cost
 	u.Calls += int64(r.Calls)
 	if len(r.Models) > 0 {
 		u.Models = r.Models

@@ -3,6 +3,7 @@ package records
 import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store/keys"
 )
 
 // A Control is the control record of a job at an epoch: its state and its progress.
@@ -17,7 +18,8 @@ type Control struct {
 
 	Tenant   mapreduce.TenantID
 	Priority int
-	Budget   int64 // tokens; 0 if none is set
+	Budget   int64 // in BudgetIn; 0 if none is set
+	BudgetIn mapreduce.Currency
 	Shards   int64 // of its queue
 
 	ParseUnits, StagedUnits int64 // units that parse documents, and those of level 0 that were submitted
@@ -31,13 +33,29 @@ func ControlOf(c *storagev1.Ctl) *Control {
 	out := &Control{
 		State: mapreduce.JobState(c.State), Phase: mapreduce.JobState(c.Phase), Epoch: c.Epoch, Level: c.Level,
 		Levels: make([]Level, len(c.Levels)), TreeTop: c.TreeTop, Error: c.Error,
-		Tenant: mapreduce.TenantID(c.Tenant), Priority: int(c.Priority), Budget: c.Budget, Shards: c.Shards,
+		Tenant: mapreduce.TenantID(c.Tenant), Priority: int(c.Priority), Budget: c.Budget, BudgetIn: CurrencyOf(c), Shards: c.Shards,
 		ParseUnits: c.ParseUnits, StagedUnits: c.StagedUnits, MapEarly: c.MapEarly, Resuming: c.Resuming, Sweeping: c.Sweeping,
 	}
 	for i, l := range c.Levels {
 		out.Levels[i] = LevelFrom(l)
 	}
 	return out
+}
+
+// CurrencyOf returns what a job's budget, grants and reservations are in.
+func CurrencyOf(c *storagev1.Ctl) mapreduce.Currency { return mapreduce.Currency(c.GetBudgetIn()) }
+
+// spentCounters are the counters of what was spent of a budget.
+func spentCounters(in mapreduce.Currency) []keys.Counter {
+	if in == mapreduce.InDollars {
+		return []keys.Counter{keys.Cost}
+	}
+	return []keys.Counter{keys.TokensIn, keys.TokensOut}
+}
+
+// BudgetCounters are the counters whose sum is what of a budget is gone, or may be.
+func BudgetCounters(in mapreduce.Currency) []keys.Counter {
+	return append(spentCounters(in), keys.Charged, keys.Reserved)
 }
 
 // OpenLevel returns the highest level whose units may be claimed: of a tree that was

@@ -222,6 +222,9 @@ func (t *Tenants) ChargeState(ctx context.Context, tx store.Tx, id mapreduce.Job
 	}
 
 	// A job that goes on may have a larger budget than is covered.
+	if CurrencyOf(ctl) != mapreduce.InTokens {
+		return nil
+	}
 	return t.TakeTokens(ctx, tx, tenant, ctl.Use, ctl.Budget)
 }
 

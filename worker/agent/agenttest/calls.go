@@ -17,7 +17,7 @@ type Calls struct{ Keeper }
 var _ agent.Calls = (*Calls)(nil)
 
 // Reserve implements agent.Calls.
-func (*Calls) Reserve(context.Context, int64) error { return nil }
+func (*Calls) Reserve(_ context.Context, _, _ int64) error { return nil }
 
 // Spent implements agent.Calls.
 func (*Calls) Spent(_, _, _ int64) {}

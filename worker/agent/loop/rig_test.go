@@ -168,7 +168,7 @@ func (a *attempt) isDead() bool {
 }
 
 // Reserve has the journal stored first where a worker does.
-func (a *attempt) Reserve(ctx context.Context, tokens int64) error {
+func (a *attempt) Reserve(ctx context.Context, tokens, cost int64) error {
 	a.mu.Lock()
 	due := a.own-a.sentAt+tokens > agent.KeepEvery && a.journal.Waiting() > 0
 	a.mu.Unlock()

@@ -58,7 +58,7 @@ type purse struct {
 	pledges  []int64
 }
 
-func (p *purse) Reserve(_ context.Context, tokens int64) error {
+func (p *purse) Reserve(_ context.Context, tokens, _ int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.limit > 0 && p.spent.Total()+p.reserved+tokens > p.limit {

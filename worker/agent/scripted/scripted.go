@@ -236,7 +236,7 @@ func (r *run) makeCall(ctx context.Context, i int) error {
 // callModel does as a call of a model does: it reserves, waits and spends.
 func (r *run) callModel(ctx context.Context, i int) error {
 	s := r.script
-	if err := r.calls.Reserve(ctx, s.tokensIn+s.tokensOut); err != nil {
+	if err := r.calls.Reserve(ctx, s.tokensIn+s.tokensOut, s.cost); err != nil {
 		return err
 	}
 

@@ -30,7 +30,7 @@ type meter struct {
 
 var _ agent.Calls = (*meter)(nil)
 
-func (m *meter) Reserve(_ context.Context, tokens int64) error {
+func (m *meter) Reserve(_ context.Context, tokens, _ int64) error {
 	m.reserved += tokens
 	return nil
 }

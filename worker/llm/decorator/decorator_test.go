@@ -107,7 +107,7 @@ type purse struct {
 	log    []string
 }
 
-func (p *purse) Reserve(_ context.Context, tokens int64) error {
+func (p *purse) Reserve(_ context.Context, tokens, _ int64) error {
 	if p.refuse {
 		return fmt.Errorf("no: %w", agent.ErrBudget)
 	}

@@ -14,7 +14,7 @@ import (
 // A Purse is what calls are paid from, and where they are written down. agent.Calls is one:
 // see there.
 type Purse interface {
-	Reserve(ctx context.Context, tokens int64) error
+	Reserve(ctx context.Context, tokens, costMicros int64) error
 	Spent(in, out, costMicros int64)
 	Saved(s mapreduce.Savings)
 	Captures() mapreduce.Capture
@@ -39,7 +39,11 @@ type Meter struct {
 // Complete implements Provider.
 func (m *Meter) Complete(ctx context.Context, req *llm.Request) (*llm.Response, error) {
 	prompt := m.Count(req)
-	if err := m.Purse.Reserve(ctx, prompt+req.AnswerBound()); err != nil {
+	most, known := m.Prices.Most(m.Name(), req.Model, prompt, req.AnswerBound())
+	if !known {
+		most = -1
+	}
+	if err := m.Purse.Reserve(ctx, prompt+req.AnswerBound(), most); err != nil {
 		return nil, err
 	}
 

@@ -72,7 +72,7 @@ type purse struct {
 	budget, spent int64
 }
 
-func (p *purse) Reserve(_ context.Context, tokens int64) error {
+func (p *purse) Reserve(_ context.Context, tokens, _ int64) error {
 	if p.spent+tokens > p.budget {
 		return agent.ErrBudget
 	}

@@ -79,8 +79,9 @@ type Config struct {
 	Rates func(*mapreduce.JobSpec) plan.Rates
 	// Overhead is that of orchestrator.Config, and has its default.
 	Overhead func(*mapreduce.JobSpec) (prompt, answer int64)
-	// Answer is that of orchestrator.Config, and has its default.
+	// Answer and Cost are those of orchestrator.Config, and have their defaults.
 	Answer func(*mapreduce.JobSpec) int64
+	Cost   func(*mapreduce.JobSpec, mapreduce.Tokens) int64
 	// Check is that of orchestrator.Config, and has its default.
 	Check func(*mapreduce.JobSpec) error
 	// Advise is that of orchestrator.Config, and has its default.
@@ -183,7 +184,7 @@ func (n *Node) wireService() (err error) {
 	n.orch, err = orchestrator.New(n.jobs, orchestrator.Config{
 		Adopt: n.config.Adopt, Exclusive: !n.config.isShared(), Logger: n.config.Logger,
 		Lease: n.config.Lease, Heartbeat: n.config.Heartbeat, Grace: n.config.Grace, Rates: n.config.Rates, Warms: n.config.Warms,
-		Overhead: n.config.Overhead, Answer: n.config.Answer, Check: n.config.Check, Advise: n.config.Advise, MaxCalls: n.config.MaxCalls, Limits: n.config.ModelLimits, Meter: n.config.Meter, Tracer: n.config.Tracer,
+		Overhead: n.config.Overhead, Answer: n.config.Answer, Cost: n.config.Cost, Check: n.config.Check, Advise: n.config.Advise, MaxCalls: n.config.MaxCalls, Limits: n.config.ModelLimits, Meter: n.config.Meter, Tracer: n.config.Tracer,
 		Rules: n.config.Rules,
 	})
 	if err != nil {

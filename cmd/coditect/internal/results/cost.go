@@ -27,7 +27,7 @@ type Pricing struct {
 // PricingOf returns the prices that are known of a job's models. It reads the job's own prices, so ask for
 // it once for all that is shown of a job.
 func PricingOf(spec *mapreduce.JobSpec) (p Pricing) {
-	names := modelsOf(spec)
+	names := steps.ModelsOf(spec)
 	p.models = len(names)
 
 	prices, err := embeddedPrices()
@@ -46,39 +46,12 @@ func PricingOf(spec *mapreduce.JobSpec) (p Pricing) {
 	return p
 }
 
-// modelsOf returns the models that a job, its stages and its agents name.
-func modelsOf(spec *mapreduce.JobSpec) (all []string) {
-	add := func(names []string) {
-		for _, name := range names {
-			provider, model, _ := strings.Cut(name, "/")
-			if provider != mapreduce.DefaultProvider && model != "" && !slices.Contains(all, name) {
-				all = append(all, name)
-			}
-		}
+// MaxCost returns the budget of a job in US dollars; nil if it has none in dollars.
+func MaxCost(spec *mapreduce.JobSpec) *float64 {
+	if spec.MaxCost() == 0 {
+		return nil
 	}
-
-	add(spec.ModelNames())
-	p, err := steps.PipelineOf(spec)
-	if err != nil {
-		return all // such a job is refused
-	}
-	// Stages and agents may name lists of models.
-	lists := make([]string, 0, len(p.Stages))
-	for _, s := range p.Stages {
-		lists = append(lists, s.Model)
-	}
-	for _, a := range p.Agents {
-		lists = append(lists, a.Model)
-	}
-
-	slices.Sort(lists)
-	for _, list := range lists {
-		if names, err := spec.StageModels(list); err == nil {
-			add(names)
-		}
-	}
-
-	return all
+	return new(USD(spec.MaxCost()))
 }
 
 // Cost returns the cost of tokens in US dollars; nil if it is not known, because a vendor's model

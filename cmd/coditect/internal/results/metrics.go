@@ -176,6 +176,7 @@ type jobMetrics struct {
 	Units       int64             `json:"units"`
 	Failed      int64             `json:"failed_units"`
 	Budget      int64             `json:"budget"`
+	MaxCost     *float64          `json:"max_cost,omitempty"` // the budget, if it is in dollars
 	Labels      map[string]string `json:"labels,omitempty"`
 	In          int64             `json:"tokens_in"`
 	Out         int64             `json:"tokens_out"`
@@ -276,7 +277,7 @@ func (w *writer) jobMetrics(seconds float64, documents, prompt int64) jobMetrics
 	return jobMetrics{
 		ID: job.ID, Provider: job.Spec.Provider, Model: job.Spec.Model, Fallbacks: job.Spec.Fallbacks,
 		Parameters: settings.RunParameters(&job.Spec), Parallelism: job.Spec.Parallelism,
-		Seconds: seconds, Documents: documents, Units: job.TotalUnits, Failed: job.FailedUnits, Budget: job.Spec.Budget, Labels: job.Spec.Labels,
+		Seconds: seconds, Documents: documents, Units: job.TotalUnits, Failed: job.FailedUnits, Budget: job.Spec.TokenBudget(), MaxCost: MaxCost(&job.Spec), Labels: job.Spec.Labels,
 		In: job.TotalTokens.In, Out: job.TotalTokens.Out, Total: job.TotalTokens.Total(), Cost: w.jobCost(), Unpriced: w.tally.prices.Unpriced,
 		AuditHead: job.AuditHead, Prompt: prompt,
 	}

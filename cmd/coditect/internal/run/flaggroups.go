@@ -20,6 +20,6 @@ const (
 // groupFlags has the help of a command show its flags by subject, and the dozen that people need
 // above them all.
 func groupFlags(cmd *cobra.Command) *console.FlagGroups {
-	first := []string{"job-id", "input", "schema", "pipeline", "question", "provider", "model", "sample", "budget", "output", "format", "print", "help"}
+	first := []string{"job-id", "input", "schema", "pipeline", "question", "provider", "model", "sample", "budget", "max-cost", "output", "format", "print", "help"}
 	return console.GroupFlags(cmd, first, groupInput, groupSchema, groupModel, groupLimits, groupTree, groupTools, groupOutput)
 }

@@ -75,7 +75,7 @@ type jobFlags struct {
 	reduceContextLimit int
 	reduceBatchSize    int
 
-	budget      int64
+	budget      budgetFlags
 	reduceShare float64
 
 	onError            console.Choice
@@ -145,7 +145,7 @@ func (j *jobFlags) addPipeline(f *pflag.FlagSet) {
 // addLimits adds the flags that bound what a job takes at once and in all, and say what becomes
 // of it if something fails.
 func (j *jobFlags) addLimits(f *pflag.FlagSet) {
-	f.Int64Var(&j.budget, "budget", 0, "largest number of tokens that the whole job may spend (default no limit)")
+	j.budget.addFlags(f, "")
 	f.Float64Var(&j.reduceShare, "reduce-share", mapreduce.DefaultReduceShare, "part of the budget, from 0 to 1, that is reserved for reducing")
 	f.BoolVar(&j.cache, "cache", false, "use stored answers of models to the same questions, and store the answers of this job for others")
 	f.IntVar(&j.parallelism, "parallelism", mapreduce.DefaultParallelism, "number of units that run at the same time")
@@ -272,9 +272,9 @@ func (j *jobFlags) jobSpec(ctx context.Context, flags *pflag.FlagSet) (mapreduce
 	s := mapreduce.JobSpec{
 		RequestID: mapreduce.RequestID(j.requestID), Provider: j.provider, Model: j.model,
 		Parallelism: j.parallelism, MaxTokensPerUnit: j.maxTokensPerUnit, ChunkOverlap: j.chunkOverlap, Priority: j.priority,
-		Estimator: j.estimator,
-		Budget:    j.budget, ReduceShare: j.reduceShare,
-		OnError: mapreduce.OnError(j.onError.ValueIndex()), OnBreaker: mapreduce.OnBreaker(j.onBreaker.ValueIndex()),
+		Estimator:   j.estimator,
+		ReduceShare: j.reduceShare,
+		OnError:     mapreduce.OnError(j.onError.ValueIndex()), OnBreaker: mapreduce.OnBreaker(j.onBreaker.ValueIndex()),
 		MaxAttempts: j.maxAttempts, UnitTimeout: j.unitTimeout, Keep: j.keep, BreakerThreshold: j.breakerThreshold,
 		BreakerTimeout: j.breakerTimeout, CheckpointInterval: j.checkpointInterval,
 		Capture: mapreduce.Capture(j.capture.ValueIndex()), Cache: j.cache, StrictSchema: j.strictSchema,
@@ -309,6 +309,9 @@ func (j *jobFlags) jobSpec(ctx context.Context, flags *pflag.FlagSet) (mapreduce
 	}
 
 	var err error
+	if s.Budget, s.BudgetIn, err = j.budget.read(flags); err != nil {
+		return s, err
+	}
 	if s.Labels, err = mapreduce.ParseLabels(j.labels); err != nil {
 		return s, flagFault("label", err)
 	}
@@ -370,7 +373,6 @@ func (j *jobFlags) checkMinimums(flags *pflag.FlagSet) error {
 		{"circuit-breaker-threshold", int64(j.breakerThreshold), 1},
 		{"circuit-breaker-timeout", int64(j.breakerTimeout), 1},
 		{"checkpoint-interval", int64(j.checkpointInterval), 1},
-		{"budget", j.budget, 1},
 		{"sample", int64(j.sample), 1},
 	} {
 		if flags.Changed(f.name) && f.value < f.least {

@@ -143,6 +143,10 @@ func (p *planner) runPlan(cmd *cobra.Command) error {
 	if err != nil {
 		return exit.Cause(ctx, p.flags.locateFault(err))
 	}
+	if most := spec.MaxCost(); planned.Estimate.Low.CostMicros > most && most > 0 {
+		return exit.RefusedError("--max-cost: the job would cost %s at least, and %s as expected, which is more than %s",
+			mapreduce.DollarText(planned.Estimate.Low.CostMicros), mapreduce.DollarText(planned.Estimate.Expected.CostMicros), mapreduce.DollarText(most))
+	}
 	dag, err := plan.From(planned)
 	if err != nil {
 		return err

@@ -387,7 +387,7 @@ func (cmds *commands) resumeCommand() *cobra.Command {
 	var (
 		id     string
 		out    outputFlags
-		budget int64
+		budget budgetFlags
 	)
 
 	cmd := &cobra.Command{
@@ -402,8 +402,10 @@ otherwise.`,
 		Example: `  coditect mapreduce resume last
   coditect mapreduce resume mr_20260101_a1b2c3 --budget 500000`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("budget") && budget < 1 {
-				return exit.UsageError("--budget: must be at least 1")
+			var how mapreduce.Resume
+			var err error
+			if how.Budget, how.BudgetIn, err = budget.read(cmd.Flags()); err != nil {
+				return err
 			}
 
 			if err := out.apply(cmds.Program); err != nil {
@@ -415,7 +417,7 @@ otherwise.`,
 			if err != nil {
 				return err
 			}
-			return r.resumeJob(cmd, name, mapreduce.Resume{Budget: budget})
+			return r.resumeJob(cmd, name, how)
 		},
 	}
 
@@ -423,7 +425,7 @@ otherwise.`,
 	groups := groupFlags(cmd)
 	cmds.addRunnerFlags(cmd, groups)
 	groups.Add(groupLimits, func() {
-		cmd.Flags().Int64Var(&budget, "budget", 0, "new budget: largest number of tokens that the whole job may spend")
+		budget.addFlags(cmd.Flags(), "new budget: ")
 	})
 	groups.Add(groupOutput, func() {
 		cmds.AddJobID(cmd, &id)

@@ -82,8 +82,29 @@ func (r *Runners) SpecCheck() (func(*mapreduce.JobSpec) error, error) {
 			}
 		}
 
-		return CheckParameters(spec, prices, endpoints)
+		return cmp.Or(CheckParameters(spec, prices, endpoints), CheckPriced(spec, prices))
 	}, nil
+}
+
+// CheckPriced refuses a budget in dollars if a model that the job may ask has no known price: nobody
+// would know what its calls cost.
+func CheckPriced(spec *mapreduce.JobSpec, prices *llm.Prices) error {
+	if spec.MaxCost() == 0 {
+		return nil
+	}
+
+	prices, err := prices.With([]byte(spec.Vars[settings.VarPrices]))
+	if err != nil {
+		return errs.Field("vars."+settings.VarPrices, "%w", err)
+	}
+	for _, name := range step.ModelsOf(spec) {
+		provider, model, _ := strings.Cut(name, "/")
+		if _, known := prices.Tariff(provider, llm.Model(model)); !known {
+			return errs.Field("max_cost", "is %s, and no price of %s is known; set it with --prices FILE, or give the budget in tokens with --budget",
+				mapreduce.DollarText(spec.MaxCost()), name)
+		}
+	}
+	return nil
 }
 
 // SpecAdvice returns the function whose lines tell the owner of a job what its models will not do

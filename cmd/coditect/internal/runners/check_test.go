@@ -100,6 +100,14 @@ func TestSpecCheck(t *testing.T) {
 			spec.Model = "claude-haiku-4-5"
 			return spec
 		}(), "vars.window"},
+		{"dollars for a model with a price", mapreduce.JobSpec{Schema: []byte(good), Provider: "anthropic", Model: "claude-haiku-4-5", Budget: 1_000_000, BudgetIn: mapreduce.InDollars}, ""},
+		{"dollars for a model without a price", mapreduce.JobSpec{Schema: []byte(good), Provider: "openai", Model: "gpt-of-tomorrow", Budget: 1_000_000, BudgetIn: mapreduce.InDollars}, "max_cost"},
+		{"dollars for a model whose price the job brings", mapreduce.JobSpec{
+			Schema: []byte(good), Provider: "openai", Model: "gpt-of-tomorrow", Budget: 1_000_000, BudgetIn: mapreduce.InDollars,
+			Vars: map[string]string{"prices": "openai: {gpt-of-tomorrow: {input: 1, output: 2}}"},
+		}, ""},
+		{"dollars, and a model without a price stands for the other", mapreduce.JobSpec{Schema: []byte(good), Model: "anthropic/claude-haiku-4-5,openai/gpt-of-tomorrow", Budget: 1, BudgetIn: mapreduce.InDollars}, "max_cost"},
+		{"tokens for a model without a price", mapreduce.JobSpec{Schema: []byte(good), Provider: "openai", Model: "gpt-of-tomorrow", Budget: 1_000_000}, ""},
 		{"an alias for nothing", mapreduce.JobSpec{Schema: []byte(good), Models: map[string]string{"cheap": "haiku"}}, "model_aliases"},
 		{"an unknown pipeline", mapreduce.JobSpec{Schema: []byte(good), Pipeline: "magic"}, "pipeline"},
 		{"a tree with two budgets", mapreduce.JobSpec{Schema: []byte(good), TargetTokenBudget: new(int64(9)), ContextWindow: new(int64(9))}, "context_window"},

@@ -228,7 +228,7 @@ func (m *modelFlags) PriceList() (*llm.Prices, error) {
 // SetPrices stores the prices of the job's models from --prices in the job, so that
 // every process that runs or shows the job uses that price.
 func (m *modelFlags) SetPrices(spec *mapreduce.JobSpec) error {
-	if _, said := spec.Vars[settings.VarPrices]; m.prices == "" || said || keyVariables[spec.Provider] == "" {
+	if _, said := spec.Vars[settings.VarPrices]; m.prices == "" || said {
 		return nil
 	}
 
@@ -237,7 +237,7 @@ func (m *modelFlags) SetPrices(spec *mapreduce.JobSpec) error {
 		return err
 	}
 
-	file, err := prices.For(spec.ModelNames()...)
+	file, err := prices.For(step.ModelsOf(spec)...)
 	if err == nil && file != nil {
 		spec.Vars[settings.VarPrices] = string(file)
 	}

@@ -3,6 +3,7 @@ package runners
 import (
 	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -68,6 +69,38 @@ func MostAnswer(spec *mapreduce.JobSpec) int64 {
 		return 0
 	}
 	return settings.AnswerOf(spec)
+}
+
+// JobCost returns the function that gives what tokens cost at most by the dearest model of a job. The
+// function is called for each unit, so the prices that a job brings with it are read once.
+func (r *Runners) JobCost() (func(*mapreduce.JobSpec, mapreduce.Tokens) int64, error) {
+	listed, err := r.Models.PriceList()
+	if err != nil {
+		return nil, err
+	}
+
+	var mu sync.Mutex // guards the others
+	file, own := "", listed
+	pricesOf := func(spec *mapreduce.JobSpec) *llm.Prices {
+		mu.Lock()
+		defer mu.Unlock()
+		if brought := spec.Vars[settings.VarPrices]; brought != file {
+			if with, err := listed.With([]byte(brought)); err == nil { // else the job is refused elsewhere
+				file, own = brought, with
+			}
+		}
+		return own
+	}
+
+	return func(spec *mapreduce.JobSpec, t mapreduce.Tokens) (most int64) {
+		prices := pricesOf(spec)
+		for _, name := range spec.ModelNames() {
+			provider, model, _ := strings.Cut(name, "/")
+			cost, _ := prices.Most(provider, llm.Model(model), t.In, t.Out)
+			most = max(most, cost)
+		}
+		return most
+	}, nil
 }
 
 // NeedsPriming returns the function that reports whether the first unit of a job must

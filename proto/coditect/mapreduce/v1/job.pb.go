@@ -600,7 +600,10 @@ type JobSpec struct {
 	// By which jobs are told apart and counted: at most 16. Keys have 1 to 63 and values at most 63
 	// letters, digits, "-", "_" and "." of ASCII, keys also "/", and begin and end with a letter or a
 	// digit.
-	Labels        map[string]string `protobuf:"bytes,80,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Labels map[string]string `protobuf:"bytes,80,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Millionths of a US dollar that all attempts together may cost; 0 sets no such budget. A job
+	// has a budget in tokens or one in money. All models that it may ask need known prices then.
+	MaxCostMicros int64 `protobuf:"varint,81,opt,name=max_cost_micros,json=maxCostMicros,proto3" json:"max_cost_micros,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -934,6 +937,13 @@ func (x *JobSpec) GetLabels() map[string]string {
 		return x.Labels
 	}
 	return nil
+}
+
+func (x *JobSpec) GetMaxCostMicros() int64 {
+	if x != nil {
+		return x.MaxCostMicros
+	}
+	return 0
 }
 
 // Where a client writes the result of a job, and in which forms.
@@ -1922,7 +1932,7 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\tmax_ratio\x18\a \x01(\x03R\bmaxRatio\x12\x1f\n" +
 	"\vmax_nesting\x18\b \x01(\x05R\n" +
 	"maxNesting\x12\x1b\n" +
-	"\tmax_cells\x18\t \x01(\x05R\bmaxCells\"\xd2\x11\n" +
+	"\tmax_cells\x18\t \x01(\x05R\bmaxCells\"\xfa\x11\n" +
 	"\aJobSpec\x12\x1b\n" +
 	"\ttenant_id\x18\x01 \x01(\tR\btenantId\x12\x1d\n" +
 	"\n" +
@@ -1970,7 +1980,8 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\areading\x18B \x01(\v2\x1e.coditect.mapreduce.v1.ReadingR\areading\x125\n" +
 	"\x06output\x18C \x01(\v2\x1d.coditect.mapreduce.v1.OutputR\x06output\x12'\n" +
 	"\x0ffallback_models\x18K \x03(\tR\x0efallbackModels\x12B\n" +
-	"\x06labels\x18P \x03(\v2*.coditect.mapreduce.v1.JobSpec.LabelsEntryR\x06labels\x1a7\n" +
+	"\x06labels\x18P \x03(\v2*.coditect.mapreduce.v1.JobSpec.LabelsEntryR\x06labels\x12&\n" +
+	"\x0fmax_cost_micros\x18Q \x01(\x03R\rmaxCostMicros\x1a7\n" +
 	"\tVarsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a?\n" +

@@ -630,7 +630,10 @@ type ResumeJobRequest struct {
 	// The job.
 	JobId string `protobuf:"bytes,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
 	// New budget, in tokens over all attempts; 0 keeps the old one.
-	BudgetTokens  int64 `protobuf:"varint,2,opt,name=budget_tokens,json=budgetTokens,proto3" json:"budget_tokens,omitempty"`
+	BudgetTokens int64 `protobuf:"varint,2,opt,name=budget_tokens,json=budgetTokens,proto3" json:"budget_tokens,omitempty"`
+	// New budget of a job whose budget is in money, in millionths of a US dollar; 0 keeps the old
+	// one.
+	MaxCostMicros int64 `protobuf:"varint,3,opt,name=max_cost_micros,json=maxCostMicros,proto3" json:"max_cost_micros,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -675,6 +678,13 @@ func (x *ResumeJobRequest) GetJobId() string {
 func (x *ResumeJobRequest) GetBudgetTokens() int64 {
 	if x != nil {
 		return x.BudgetTokens
+	}
+	return 0
+}
+
+func (x *ResumeJobRequest) GetMaxCostMicros() int64 {
+	if x != nil {
+		return x.MaxCostMicros
 	}
 	return 0
 }
@@ -1911,10 +1921,11 @@ const file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc = "" +
 	"\x0fWatchJobRequest\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\"@\n" +
 	"\x10WatchJobResponse\x12,\n" +
-	"\x03job\x18\x01 \x01(\v2\x1a.coditect.mapreduce.v1.JobR\x03job\"N\n" +
+	"\x03job\x18\x01 \x01(\v2\x1a.coditect.mapreduce.v1.JobR\x03job\"v\n" +
 	"\x10ResumeJobRequest\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12#\n" +
-	"\rbudget_tokens\x18\x02 \x01(\x03R\fbudgetTokens\"A\n" +
+	"\rbudget_tokens\x18\x02 \x01(\x03R\fbudgetTokens\x12&\n" +
+	"\x0fmax_cost_micros\x18\x03 \x01(\x03R\rmaxCostMicros\"A\n" +
 	"\x11ResumeJobResponse\x12,\n" +
 	"\x03job\x18\x01 \x01(\v2\x1a.coditect.mapreduce.v1.JobR\x03job\"(\n" +
 	"\x0fPauseJobRequest\x12\x15\n" +

@@ -494,7 +494,9 @@ type Offer struct {
 	// Names of tools.
 	Tools []string `protobuf:"bytes,2,rep,name=tools,proto3" json:"tools,omitempty"`
 	// Names of parsers.
-	Parsers       []string `protobuf:"bytes,3,rep,name=parsers,proto3" json:"parsers,omitempty"`
+	Parsers []string `protobuf:"bytes,3,rep,name=parsers,proto3" json:"parsers,omitempty"`
+	// It reserves money before calls, for jobs whose budget is in money.
+	Dollars       bool `protobuf:"varint,4,opt,name=dollars,proto3" json:"dollars,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -548,6 +550,13 @@ func (x *Offer) GetParsers() []string {
 		return x.Parsers
 	}
 	return nil
+}
+
+func (x *Offer) GetDollars() bool {
+	if x != nil {
+		return x.Dollars
+	}
+	return false
 }
 
 // An attempt that a worker holds.
@@ -2812,11 +2821,12 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\bprefetch\x18\x04 \x01(\x05R\bprefetch\x125\n" +
 	"\aholding\x18\x06 \x03(\v2\x1b.coditect.mapreduce.v1.HeldR\aholding\x12\x1a\n" +
 	"\bembedded\x18\a \x01(\bR\bembedded\x122\n" +
-	"\x05offer\x18\b \x01(\v2\x1c.coditect.mapreduce.v1.OfferR\x05offerJ\x04\b\x05\x10\x06R\x06agents\"U\n" +
+	"\x05offer\x18\b \x01(\v2\x1c.coditect.mapreduce.v1.OfferR\x05offerJ\x04\b\x05\x10\x06R\x06agents\"o\n" +
 	"\x05Offer\x12\x1c\n" +
 	"\tproviders\x18\x01 \x03(\tR\tproviders\x12\x14\n" +
 	"\x05tools\x18\x02 \x03(\tR\x05tools\x12\x18\n" +
-	"\aparsers\x18\x03 \x03(\tR\aparsers\"j\n" +
+	"\aparsers\x18\x03 \x03(\tR\aparsers\x12\x18\n" +
+	"\adollars\x18\x04 \x01(\bR\adollars\"j\n" +
 	"\x04Held\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x17\n" +
 	"\aunit_id\x18\x02 \x01(\tR\x06unitId\x12\x18\n" +

@@ -70,6 +70,7 @@ type Spec struct {
 	Output               *ResultOutput          `protobuf:"bytes,67,opt,name=output,proto3" json:"output,omitempty"`                                                                           // where the client writes the result; absent where it did not say
 	Fallbacks            []string               `protobuf:"bytes,75,rep,name=fallbacks,proto3" json:"fallbacks,omitempty"`                                                                     // models that are asked while the model is away: each "provider/model"
 	Labels               map[string]string      `protobuf:"bytes,80,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // by which jobs are told apart and counted
+	BudgetIn             uint32                 `protobuf:"varint,81,opt,name=budget_in,json=budgetIn,proto3" json:"budget_in,omitempty"`                                                      // what budget is in: 0 tokens, 1 millionths of a US dollar
 	unknownFields        protoimpl.UnknownFields
 	sizeCache            protoimpl.SizeCache
 }
@@ -403,6 +404,13 @@ func (x *Spec) GetLabels() map[string]string {
 		return x.Labels
 	}
 	return nil
+}
+
+func (x *Spec) GetBudgetIn() uint32 {
+	if x != nil {
+		return x.BudgetIn
+	}
+	return 0
 }
 
 // ResultOutput is where a client writes the result of a job, and in which forms.
@@ -1118,10 +1126,11 @@ type Ctl struct {
 	TreeTop            int64 `protobuf:"varint,20,opt,name=tree_top,json=treeTop,proto3" json:"tree_top,omitempty"`
 	CheckpointInterval int64 `protobuf:"varint,22,opt,name=checkpoint_interval,json=checkpointInterval,proto3" json:"checkpoint_interval,omitempty"` // completions between two marks of progress
 	// Units of documents that are text may run while others are parsed.
-	MapEarly      bool  `protobuf:"varint,23,opt,name=map_early,json=mapEarly,proto3" json:"map_early,omitempty"`
-	Use           *Use  `protobuf:"bytes,26,opt,name=use,proto3" json:"use,omitempty"`                                     // of the quotas of its tenant
-	EndedMicros   int64 `protobuf:"varint,24,opt,name=ended_micros,json=endedMicros,proto3" json:"ended_micros,omitempty"` // since 1970: when it ended; 0 while it has not
-	KeepMicros    int64 `protobuf:"varint,25,opt,name=keep_micros,json=keepMicros,proto3" json:"keep_micros,omitempty"`    // for how long it asks to be kept after its end; 0: as its tenant's jobs are
+	MapEarly      bool   `protobuf:"varint,23,opt,name=map_early,json=mapEarly,proto3" json:"map_early,omitempty"`
+	Use           *Use   `protobuf:"bytes,26,opt,name=use,proto3" json:"use,omitempty"`                                     // of the quotas of its tenant
+	EndedMicros   int64  `protobuf:"varint,24,opt,name=ended_micros,json=endedMicros,proto3" json:"ended_micros,omitempty"` // since 1970: when it ended; 0 while it has not
+	BudgetIn      uint32 `protobuf:"varint,30,opt,name=budget_in,json=budgetIn,proto3" json:"budget_in,omitempty"`          // what budget is in: 0 tokens, 1 millionths of a US dollar; so are grants and reservations
+	KeepMicros    int64  `protobuf:"varint,25,opt,name=keep_micros,json=keepMicros,proto3" json:"keep_micros,omitempty"`    // for how long it asks to be kept after its end; 0: as its tenant's jobs are
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1313,6 +1322,13 @@ func (x *Ctl) GetUse() *Use {
 func (x *Ctl) GetEndedMicros() int64 {
 	if x != nil {
 		return x.EndedMicros
+	}
+	return 0
+}
+
+func (x *Ctl) GetBudgetIn() uint32 {
+	if x != nil {
+		return x.BudgetIn
 	}
 	return 0
 }
@@ -2110,11 +2126,11 @@ type Unit struct {
 	Parks         int64                  `protobuf:"varint,68,opt,name=parks,proto3" json:"parks,omitempty"`      // attempts that ended as the unit was parked, since one failed last
 	Session       string                 `protobuf:"bytes,10,opt,name=session,proto3" json:"session,omitempty"`   // that holds it, while processing
 	Claim         string                 `protobuf:"bytes,11,opt,name=claim,proto3" json:"claim,omitempty"`
-	Reserved      int64                  `protobuf:"varint,12,opt,name=reserved,proto3" json:"reserved,omitempty"` // tokens reserved for the attempt
-	Charged       int64                  `protobuf:"varint,13,opt,name=charged,proto3" json:"charged,omitempty"`   // tokens charged for a lost attempt that still stands
+	Reserved      int64                  `protobuf:"varint,12,opt,name=reserved,proto3" json:"reserved,omitempty"` // of the budget, reserved for the attempt, in its currency
+	Charged       int64                  `protobuf:"varint,13,opt,name=charged,proto3" json:"charged,omitempty"`   // of the budget, charged for a lost attempt that still stands
 	Node          string                 `protobuf:"bytes,14,opt,name=node,proto3" json:"node,omitempty"`          // whose grant holds the reservation
 	Share         int64                  `protobuf:"varint,15,opt,name=share,proto3" json:"share,omitempty"`
-	Estimate      int64                  `protobuf:"varint,16,opt,name=estimate,proto3" json:"estimate,omitempty"` // tokens of its first call, in and out, at worst
+	Estimate      int64                  `protobuf:"varint,16,opt,name=estimate,proto3" json:"estimate,omitempty"` // of the budget, for its first call at worst
 	TokensIn      int64                  `protobuf:"varint,17,opt,name=tokens_in,json=tokensIn,proto3" json:"tokens_in,omitempty"`
 	TokensOut     int64                  `protobuf:"varint,18,opt,name=tokens_out,json=tokensOut,proto3" json:"tokens_out,omitempty"`
 	CostMicros    int64                  `protobuf:"varint,19,opt,name=cost_micros,json=costMicros,proto3" json:"cost_micros,omitempty"`
@@ -4522,7 +4538,7 @@ var File_coditect_mapreduce_storage_v1_records_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\n" +
-	"+coditect/mapreduce/storage/v1/records.proto\x12\x1dcoditect.mapreduce.storage.v1\"\xff\x0f\n" +
+	"+coditect/mapreduce/storage/v1/records.proto\x12\x1dcoditect.mapreduce.storage.v1\"\x9c\x10\n" +
 	"\x04Spec\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1d\n" +
 	"\n" +
@@ -4571,7 +4587,8 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\areading\x18B \x01(\v2..coditect.mapreduce.storage.v1.DocumentReadingR\areading\x12C\n" +
 	"\x06output\x18C \x01(\v2+.coditect.mapreduce.storage.v1.ResultOutputR\x06output\x12\x1c\n" +
 	"\tfallbacks\x18K \x03(\tR\tfallbacks\x12G\n" +
-	"\x06labels\x18P \x03(\v2/.coditect.mapreduce.storage.v1.Spec.LabelsEntryR\x06labels\x1a7\n" +
+	"\x06labels\x18P \x03(\v2/.coditect.mapreduce.storage.v1.Spec.LabelsEntryR\x06labels\x12\x1b\n" +
+	"\tbudget_in\x18Q \x01(\rR\bbudgetIn\x1a7\n" +
 	"\tVarsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a9\n" +
@@ -4662,7 +4679,7 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x0elargest_prompt\x18\v \x01(\x03R\rlargestPrompt\"3\n" +
 	"\aWarning\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\x03R\x05level\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\tR\x04text\"\x83\x06\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\"\xa0\x06\n" +
 	"\x03Ctl\x12\x14\n" +
 	"\x05state\x18\x01 \x01(\rR\x05state\x12\x14\n" +
 	"\x05phase\x18\x02 \x01(\rR\x05phase\x12\x14\n" +
@@ -4688,7 +4705,8 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x13checkpoint_interval\x18\x16 \x01(\x03R\x12checkpointInterval\x12\x1b\n" +
 	"\tmap_early\x18\x17 \x01(\bR\bmapEarly\x124\n" +
 	"\x03use\x18\x1a \x01(\v2\".coditect.mapreduce.storage.v1.UseR\x03use\x12!\n" +
-	"\fended_micros\x18\x18 \x01(\x03R\vendedMicros\x12\x1f\n" +
+	"\fended_micros\x18\x18 \x01(\x03R\vendedMicros\x12\x1b\n" +
+	"\tbudget_in\x18\x1e \x01(\rR\bbudgetIn\x12\x1f\n" +
 	"\vkeep_micros\x18\x19 \x01(\x03R\n" +
 	"keepMicros\"\x8b\x01\n" +
 	"\x03Use\x12\x14\n" +
