@@ -20,7 +20,7 @@ func (*spotter) Name() string    { return "a test" }
 func (*spotter) Missing() string { return "" }
 
 func (s *spotter) Words(_ context.Context, page recognise.Page) ([]recognise.Word, error) {
-	const thick = 60
+	const thick = 30
 
 	s.seen++
 	box, m := image.Rectangle{}, page.Picture
