@@ -4,7 +4,6 @@ package read
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -66,7 +65,7 @@ func (r *Reader) GetJob(ctx context.Context, _ mapreduce.Principal, id mapreduce
 		job.Warnings = append(job.Warnings, diskFull)
 	}
 
-	r.warnOfLacking(job)
+	r.warnOfWaits(job)
 	r.excludeWaiting(job)
 	return job, nil
 }
@@ -84,13 +83,13 @@ func (r *Reader) firstSkipped(ctx context.Context, id mapreduce.JobID) ([]mapred
 	return list, nil
 }
 
-// warnOfLacking warns of what a running job waits for that no worker has.
-func (r *Reader) warnOfLacking(job *mapreduce.Job) {
-	if !job.State.Running() || job.RunningUnits > 0 { // workers of other nodes may have it
+// warnOfWaits warns of what keeps a running job from going on.
+func (r *Reader) warnOfWaits(job *mapreduce.Job) {
+	if !job.State.Running() || job.RunningUnits > 0 { // workers of other nodes may have what it needs
 		return
 	}
-	if missing := r.scheduler.Lacking(job.ID); missing != "" {
-		job.Warnings = append(job.Warnings, fmt.Sprintf("no worker has the %s, which the job needs now: it waits until one does", missing))
+	if why := r.scheduler.Waits(job.ID); why != "" {
+		job.Warnings = append(job.Warnings, why)
 	}
 }
 
@@ -207,7 +206,7 @@ func (r *Reader) watchOnce(ctx context.Context, id mapreduce.JobID, fn func(*map
 		return r.watchEnd(ctx, id, fn)
 	}
 
-	r.warnOfLacking(job)
+	r.warnOfWaits(job)
 	r.excludeWaiting(job)
 	if err := fn(job); err != nil {
 		return false, err

@@ -114,20 +114,6 @@ func (s *Scheduler) StuckReason(id mapreduce.JobID, d time.Duration, now time.Ti
 	return j.epoch, begins, fmt.Sprintf("the circuit breaker of %s has been open for %v, after failed calls; resume when the provider answers again", j.model, d)
 }
 
-// Lacking returns what units of a job need and no worker that is connected here has, in
-// words such as `tool "browser"`; "" if one has it, or none is connected.
-func (s *Scheduler) Lacking(id mapreduce.JobID) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	j := s.jobs.find(id)
-	if j == nil || !j.running || j.assembles || j.held > 0 {
-		return ""
-	}
-
-	return s.workers.Lacking(j.needs)
-}
-
 // NoteNotStuck counts anew for how long a job has been stuck.
 func (s *Scheduler) NoteNotStuck(id mapreduce.JobID) {
 	s.mu.Lock()
