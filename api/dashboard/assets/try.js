@@ -50,7 +50,8 @@
 			last = answer;
 			stale = null;
 			show(answer);
-			if (answer.broken) say(words.stale, false);
+			if (!state.schema.trim()) say(words.nothing);
+			else if (answer.broken) say(words.stale);
 			else if (state.documents.length) say(words.figures.replace("%found", answer.found).replace("%wanted", answer.wanted) + score(answer.f1));
 			else say("");
 		} catch (error) {

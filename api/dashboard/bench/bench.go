@@ -78,6 +78,7 @@ type Outcome struct {
 	Report   *Report   // nil without documents
 	Failed   string    // why there is no report although schema and documents are there
 	Shown    *Shown    // the document with its passages
+	Index    int       // of that document among those of the sample
 	Took     time.Duration
 }
 
@@ -103,7 +104,7 @@ func (b *Bench) Run(ctx context.Context, s *Sample) (*Outcome, error) {
 	ctx, stop := context.WithTimeout(ctx, maxTime)
 	defer stop()
 
-	out := &Outcome{Rows: readRows(s.Schema)}
+	out := &Outcome{Rows: readRows(s.Schema), Index: s.Shown}
 	parsed, err := schema.Parse("schema", []byte(s.Schema))
 	if err != nil {
 		out.Problems, out.Broken = problems(err), true

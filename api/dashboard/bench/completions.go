@@ -21,7 +21,7 @@ func Completions() map[string][]string {
 		"otherwise":    {"form"},
 		"match":        {"exact", "near"},
 		"date_order":   {"dmy", "mdy", "ymd"},
-		"number_words": {"true"}, "between": {"true"}, "derived": {"true"}, "uniqueItems": {"true"}, "additionalProperties": {"false"},
+		"number_words": {"true"}, "derived": {"true"}, "uniqueItems": {"true"}, "additionalProperties": {"false"},
 	}
 }
 

@@ -276,7 +276,7 @@ func (r *requests) showJob(ctx context.Context, q *jobQuery, parsed *schema.Sche
 	if err != nil {
 		return nil, err
 	}
-	out := &Outcome{Report: report, Failed: strings.TrimSpace(job.Error)}
+	out := &Outcome{Report: report, Index: q.Shown, Failed: strings.TrimSpace(job.Error)}
 	out.Shown = Show(&q.Sample, report)
 	return r.show(out, "results", "shown")
 }
