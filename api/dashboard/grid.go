@@ -17,7 +17,7 @@ type gridLine struct {
 // are parked.
 const stateLetters = "?bwrcfx"
 
-// sendGrid sends the states of all units of a job, line by line, so that a browser draws the first
+// sendGrid sends the states of all units of a job, or of those in some states, line by line, so that a browser draws the first
 // ones while the others are read.
 func (d *Dashboard) sendGrid(w http.ResponseWriter, r *http.Request) error {
 	v := d.visit(r)
@@ -26,7 +26,12 @@ func (d *Dashboard) sendGrid(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 
-	query := mapreduce.ListUnitsQuery{Job: id, PageSize: unitsOfRequest}
+	states, err := readUnitStates(v)
+	if err != nil {
+		return err
+	}
+
+	query := mapreduce.ListUnitsQuery{Job: id, States: states, PageSize: unitsOfRequest}
 	lines, control := json.NewEncoder(w), http.NewResponseController(w)
 	for sent := false; ; sent = true {
 		page, err := v.jobs.ListUnits(v, query)

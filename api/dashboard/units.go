@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"net/url"
 	"strings"
 
 	"github.com/coditect/mapreduce/api/errs"
@@ -15,6 +16,10 @@ type unitList struct {
 	Text   string // part of the id, the document, the stage or the error
 	Next   string // address of the units after these; empty at the last
 	First  string
+
+	// Of a list of all units that fills more than a page: where the browser reads how many there are and
+	// where they begin, and the address of the list.
+	Index, All string
 }
 
 // A unitRow is a unit in a list.
@@ -85,6 +90,9 @@ func loadUnits(v *visit) (any, error) {
 	}
 	if v.query.Get("page") != "" {
 		list.First = v.with()
+	} else if list.Text == "" && list.Next != "" {
+		list.All = v.with()
+		list.Index = address(v.jobPath(p.ID, "grid"), url.Values{"state": v.query["state"]})
 	}
 	p.Content = list
 	return p, nil

@@ -1,0 +1,162 @@
+// A table of all units of a job, of which the page holds some hundred rows: those in sight, and some
+// before and behind them. Without this script it is a list of pages.
+"use strict";
+(() => {
+	const part = document.getElementById("part-units");
+	const scroll = part && part.querySelector("[data-index]");
+	if (!scroll) return;
+
+	const ofBlock = 100; // rows that are read at once: those of a page of the list
+	const ofLine = 1000; // units for which the index says where they begin
+	const kept = 30; // blocks that are kept
+	const tallest = 30000000; // pixels: browsers draw nothing that is taller
+
+	const table = scroll.querySelector("table");
+	const body = table.tBodies[0];
+	const columns = table.tHead.rows[0].cells.length;
+	const before = gap();
+	const behind = gap();
+	let tokens = []; // where each ofLine units begin
+	let total = 0;
+	let height = 0; // of a row, in pixels
+	let blocks = new Map(); // rows by number of the block, those used last at the end
+	let asked = new Set();
+
+	function gap() {
+		const row = document.createElement("tr");
+		row.setAttribute("aria-hidden", "true");
+		row.append(document.createElement("td"));
+		row.firstChild.colSpan = columns;
+		row.className = "gap";
+		return row;
+	}
+
+	// readIndex reads where units begin, and how many there are.
+	async function readIndex() {
+		const answer = await fetch(scroll.dataset.index, { headers: { Accept: "application/jsonl" } });
+		if (!answer.ok) throw new Error(await answer.text());
+		const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+		const fresh = [];
+		let count = 0;
+		let rest = "";
+		for (;;) {
+			const { done, value } = await reader.read();
+			if (done) break;
+			const lines = (rest + value).split("\n");
+			rest = lines.pop();
+			for (const line of lines) {
+				const { states, at } = JSON.parse(line);
+				fresh.push(at);
+				count += states.length;
+			}
+		}
+		tokens = fresh;
+		total = count;
+	}
+
+	async function readBlock(block) {
+		const to = new URL(scroll.dataset.rows, location.href);
+		const first = block * ofBlock;
+		const token = tokens[Math.floor(first / ofLine)];
+		if (token) to.searchParams.set("page", token);
+		if (first % ofLine) to.searchParams.set("skip", String(first % ofLine));
+		const answer = await fetch(to.href, { headers: { Accept: "text/html" } });
+		if (!answer.ok) throw new Error(String(answer.status));
+		const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+		const rows = [...fresh.querySelectorAll("#part-units tbody tr")].map((row) => document.importNode(row, true));
+		rows.forEach((row, i) => row.setAttribute("aria-rowindex", String(first + i + 2)));
+		return rows;
+	}
+
+	// want returns the rows of a block if they are there, and else asks for them.
+	function want(block) {
+		const rows = blocks.get(block);
+		if (rows) {
+			blocks.delete(block);
+			blocks.set(block, rows);
+			return rows;
+		}
+		if (!asked.has(block)) {
+			asked.add(block);
+			const of = blocks;
+			readBlock(block).then((read) => {
+				if (of !== blocks) return; // the job has moved meanwhile
+				blocks.set(block, read);
+				for (const old of blocks.keys()) if (blocks.size > kept) blocks.delete(old); else break;
+				show();
+			}, () => {}).finally(() => { if (of === blocks) asked.delete(block); });
+		}
+		return null;
+	}
+
+	// show puts the rows in sight into the table. Where a table of all rows would be too tall, each
+	// pixel stands for several rows.
+	function show() {
+		const whole = Math.min(total * height, tallest);
+		const sight = scroll.clientHeight - table.tHead.offsetHeight; // the head stays in sight
+		const inSight = Math.max(1, Math.floor(sight / height));
+		const room = Math.max(1, whole - sight);
+		const top = Math.round((Math.min(scroll.scrollTop, room) / room) * Math.max(0, total - inSight));
+		const firstBlock = Math.max(0, Math.floor(top / ofBlock) - (top % ofBlock < inSight ? 1 : 0));
+		const lastBlock = Math.min(Math.ceil(total / ofBlock) - 1, Math.floor((top + 2 * inSight) / ofBlock));
+
+		const rows = [];
+		let missing = false;
+		let first = firstBlock * ofBlock;
+		for (let b = firstBlock; b <= lastBlock; b++) {
+			const read = want(b);
+			if (read) rows.push(...read);
+			else if (rows.length === 0) first = (b + 1) * ofBlock;
+			else { missing = true; break; }
+		}
+		scroll.setAttribute("aria-busy", String(missing || rows.length === 0));
+		if (rows.length === 0) return; // what was shown stays until they are there
+
+		// The row at the top of the sight stands where the scroll bar says.
+		const above = Math.max(0, Math.min(scroll.scrollTop, room) - (top - first) * height);
+		before.firstChild.style.height = above + "px";
+		behind.firstChild.style.height = Math.max(0, whole - above - rows.length * height) + "px";
+		const had = document.activeElement && body.contains(document.activeElement) ? document.activeElement.closest("tr").dataset.key : "";
+		body.replaceChildren(before, ...rows, behind);
+		if (had) for (const row of rows) if (row.dataset.key === had) row.querySelector("a").focus({ preventScroll: true });
+		scroll.dataset.shown = first + "-" + (first + rows.length);
+	}
+
+	// The table is read again when the job has moved, after ten times as long as the index takes.
+	let version = "";
+	let busy = false;
+	let first = true;
+	async function refresh() {
+		const head = document.getElementById("part-head");
+		if (busy || !head || head.dataset.version === version) return;
+		busy = true;
+		version = head.dataset.version;
+		const began = performance.now();
+		try {
+			await readIndex();
+			// The rows that came with the page are those of the first block.
+			blocks = new Map(first ? [[0, [...body.rows]]] : []);
+			asked = new Set();
+			first = false;
+			show();
+			table.setAttribute("aria-rowcount", String(total + 1));
+		} catch { version = ""; }
+		setTimeout(() => { busy = false; refresh(); }, Math.max(200, 10 * (performance.now() - began)));
+	}
+
+	// From here on the table is this script's: what the server sends of the part finds none.
+	part.id = "table-units";
+	part.querySelector(".pages").hidden = true;
+	scroll.classList.add("tall", "even");
+	[...body.rows].forEach((row, i) => row.setAttribute("aria-rowindex", String(i + 2)));
+	height = body.rows[0].getBoundingClientRect().height;
+	let drawing = false;
+	scroll.addEventListener("scroll", () => {
+		if (drawing) return;
+		drawing = true;
+		requestAnimationFrame(() => { drawing = false; show(); });
+	});
+	window.addEventListener("resize", show);
+	document.addEventListener("patched", refresh);
+	refresh();
+})();

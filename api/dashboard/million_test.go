@@ -1,0 +1,132 @@
+package dashboard_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/coditect/mapreduce/api/dashboard"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
+)
+
+// A large is a job of many units, each made when it is asked for.
+type large struct {
+	*stub
+	total int
+}
+
+func (l large) GetJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
+	job, err := l.stub.GetJob(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	seen := *job
+	seen.TotalUnits, seen.CompletedUnits = int64(l.total), int64(l.total)
+	return &seen, nil
+}
+
+// The token is that of the service: LEVEL:INDEX:0. Every tenth unit has failed.
+func (l large) ListUnits(_ context.Context, q mapreduce.ListUnitsQuery) (*mapreduce.UnitPage, error) {
+	var level, from int
+	if q.PageToken != "" {
+		if _, err := fmt.Sscanf(q.PageToken, "%d:%d:0", &level, &from); err != nil {
+			return nil, err
+		}
+	}
+
+	page := &mapreduce.UnitPage{}
+	for i := from; i < l.total; i++ {
+		state := mapreduce.UnitComplete
+		if i%10 == 9 {
+			state = mapreduce.UnitFailed
+		}
+		if len(q.States) > 0 && state != q.States[0] {
+			continue
+		}
+		if len(page.Units) == max(1, q.PageSize) {
+			page.NextPageToken = fmt.Sprintf("0:%d:0", i)
+			break
+		}
+		page.Units = append(page.Units, &mapreduce.Unit{
+			ID: mapreduce.UnitID("unit-" + strconv.Itoa(i)), Job: q.Job, Index: int64(i), State: state, Stage: "extract", Attempts: 1,
+		})
+	}
+	return page, nil
+}
+
+// TestAMillionUnits: the table of a job of a million units leads to each of them, and the browser holds
+// few of them.
+func TestAMillionUnits(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
+	s := newStub("plain")
+	server := open(t, s, func(c *dashboard.Config) { c.Jobs, c.Tick = large{s, 1_000_000}, time.Hour })
+	b := newBrowser(t, server.URL)
+	const shown = `document.querySelector("[data-index]").dataset.shown`
+	const visible = `(() => { const box = document.querySelector("[data-index]").getBoundingClientRect();
+		return [...document.querySelectorAll("#table-units tbody tr[data-key]")].filter((r) => {
+			const at = r.getBoundingClientRect(); return at.top >= box.top && at.bottom <= box.bottom; }).map((r) => r.querySelector("bdi").textContent).join(" "); })()`
+
+	b.open("/jobs/" + string(jobID) + "/units")
+	b.await(`document.querySelector("table").getAttribute("aria-rowcount") === "1000001"`)
+	b.await(shown + ` === "0-200" || ` + shown + ` === "0-100"`)
+
+	for name, c := range map[string]struct{ scroll, want string }{
+		"the end":    {"s.scrollHeight", "unit-999999"},
+		"the middle": {"(s.scrollHeight - s.clientHeight) / 2", "unit-500000"},
+		"near":       {"2000", "unit-70"},
+		"the top":    {"0", "unit-0"},
+	} {
+		b.eval(`(() => { const s = document.querySelector("[data-index]"); s.scrollTop = ` + c.scroll + `; return ""; })()`)
+		b.await(`(` + visible + ` + " ").includes("` + c.want + ` ")`)
+		if rows, _ := strconv.Atoi(b.eval(`String(document.querySelectorAll("tr").length)`)); rows > 1000 {
+			t.Errorf("at %s the page holds %d rows", name, rows)
+		}
+	}
+
+	// By keyboard alone.
+	b.run(chromedp.Focus(chromedp.CSS("[data-index]")), chromedp.KeyEvent(kb.End))
+	b.await(`(` + visible + ` + " ").includes("unit-999999 ")`)
+
+	heap := b.heap()
+	t.Logf("the page holds %d kB", heap>>10)
+	if heap > 200<<20 {
+		t.Errorf("the page holds %d MB", heap>>20)
+	}
+
+	// Only some states.
+	b.open("/jobs/" + string(jobID) + "/units?state=failed")
+	b.await(`document.querySelector("table").getAttribute("aria-rowcount") === "100001"`)
+	b.run(chromedp.Focus(chromedp.CSS("[data-index]")), chromedp.KeyEvent(kb.End))
+	b.await(`(` + visible + ` + " ").includes("unit-999999 ")`)
+
+	// The grid has a dot for some units each.
+	b.open("/jobs/" + string(jobID))
+	b.await(`document.getElementById("grid").dataset.drawn === "1000000"`)
+	if heap := b.heap(); heap > 200<<20 {
+		t.Errorf("the page of the job holds %d MB", heap>>20)
+	}
+	b.checkQuiet()
+}
+
+// heap returns what the page and its scripts hold, in bytes.
+func (b *browser) heap() int64 {
+	b.t.Helper()
+	var used float64
+	b.run(chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+		got, err := chromedp.Call(ctx, runtime.GetHeapUsage, cdp.Empty{})
+		if err == nil {
+			used = got.UsedSize + got.EmbedderHeapUsedSize + got.BackingStorageSize
+		}
+		return err
+	}))
+	return int64(used)
+}
