@@ -21,6 +21,8 @@ type Client interface {
 	WakeUnit(ctx context.Context, job JobID, unit UnitID, handle string, answer []byte) (*Unit, error)
 	ReadText(ctx context.Context, job JobID, unit UnitID, document DocumentID, sink func([]byte) error) error
 	GetResult(ctx context.Context, id JobID, partial bool, sink func(*ResultPart) error) error
+	DecideValue(ctx context.Context, d NewDecision) (*Decision, error)
+	ListDecisions(ctx context.Context, q ListDecisionsQuery) (*DecisionPage, error)
 	ListEvents(ctx context.Context, q ListEventsQuery) (*EventPage, error)
 	AnswerCache(ctx context.Context, t TenantID, forget bool) (*AnswerCache, error)
 	TenantUse(ctx context.Context, t TenantID) (*TenantUse, error)

@@ -457,6 +457,7 @@ const (
 	EventRetried             // units failed and will be tried again
 	EventWoken               // a call woke a parked unit
 	EventDeleted             // the job was deleted: an event of the log of its tenant
+	EventDecided             // somebody decided about a value of the result
 )
 
 var eventKindNames = [...]string{"unknown", "submitted", "finished", "state", "reclaimed", "retried", "woken", "deleted"}

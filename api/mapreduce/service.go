@@ -66,6 +66,18 @@ type Service interface {
 	// the job is not complete, partial must be true.
 	GetResult(ctx context.Context, by Principal, id JobID, partial bool, sink func(*ResultPart) error) error
 
+	// DecideValue keeps what the caller has decided about a value of a complete job's
+	// result, beside that value. These things might happen:
+	//  1. the decision: it is stored, now or by an earlier call of the same request;
+	//  2. errs.NotFound: there is no such job, or its result has no such record;
+	//  3. errs.Invalid: the record has no such field, the schema refuses the value, the
+	//     passage is not in the text, or the verdict does not go with the value;
+	//  4. errs.Precondition: the job is not complete, or the value is not d.Model any more.
+	DecideValue(ctx context.Context, by Principal, d NewDecision) (*Decision, error)
+
+	// ListDecisions returns a page of what was decided about values of a job's result.
+	ListDecisions(ctx context.Context, by Principal, q ListDecisionsQuery) (*DecisionPage, error)
+
 	// ListEvents returns a page of a job's checkpoints, oldest first, or of the log of a
 	// tenant.
 	ListEvents(ctx context.Context, by Principal, q ListEventsQuery) (*EventPage, error)
@@ -170,6 +182,7 @@ type Seal struct {
 type ResultPart struct {
 	Job      *Job           // first
 	Record   []byte         // JSON of one entry of aggregated_data
+	RecordID RecordID       // of Record; empty if nobody can decide about it, as it is no record of a schema
 	Citation *Citation      // of a record before it; may come again with another
 	Source   *Source        // every map unit that was reduced, or failed; every parse unit that failed
 	Summary  *Summary       // last
@@ -258,6 +271,8 @@ type Summary struct {
 	Broken        []BrokenConstraint // by field, then constraint
 	Notes         []DocumentNote     // in input order, at most MaxDocumentNotes
 	MoreNotes     int64              // that are left out
+	// Reviewed counts what people have decided about values; nil if nobody has.
+	Reviewed *ReviewCount
 }
 
 // MaxDocumentNotes bounds the notes of a result.

@@ -14,7 +14,8 @@ const (
 	lastJobState     = mapreduce.JobPaused
 	lastUnitState    = mapreduce.UnitCancelled
 	lastUnitKind     = mapreduce.KindDirect
-	lastEventKind    = mapreduce.EventDeleted
+	lastEventKind    = mapreduce.EventDecided
+	lastReview       = mapreduce.ReviewWithdraw
 	lastOutcome      = mapreduce.Parked
 	lastVerdict      = mapreduce.Gone
 	lastFailureClass = mapreduce.PermanentJob

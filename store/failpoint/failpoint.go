@@ -56,6 +56,7 @@ const (
 	Doubt    Step = "doubt"    // others see no sign of life of it
 	Forget   Step = "forget"   // one that is dead is forgotten
 	Seal     Step = "seal"     // checkpoints are chained
+	Decide   Step = "decide"   // somebody's decision about a value is kept
 )
 
 // The steps of an orchestrator: what it sends to workers once a turn is durable.
@@ -68,7 +69,7 @@ const (
 func Steps() []Step {
 	return []Step{
 		Begin, Stage, Publish, Abandon, Bind, Turn, Started, Chunk, Journal, Evidence, Wakeup, Wake, Grant, Return, Rate, Fleet, Reserve,
-		Insert, Plan, Unblock, Ascend, Map, Assemble, Complete, Pause, Fail, Resume, Retry, Cancel, Sweep, Delete, Expire, Beat, Doubt, Forget, Seal,
+		Insert, Plan, Unblock, Ascend, Map, Assemble, Complete, Pause, Fail, Resume, Retry, Cancel, Sweep, Delete, Expire, Beat, Doubt, Forget, Seal, Decide,
 		Answer, Assign,
 	}
 }

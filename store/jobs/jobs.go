@@ -24,6 +24,7 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/nodes"
 	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/jobs/review"
 	"github.com/coditect/mapreduce/store/jobs/view"
 	"github.com/coditect/mapreduce/store/keys"
 )
@@ -43,6 +44,7 @@ type Jobs struct {
 	View      *view.Store            // jobs and units as they are
 	Audit     *view.Audit            // the chain of checkpoints
 	Answers   *content.Answers       // what models answered
+	Review    *review.Store          // what people decided about results
 	Check     *check.Store           // what does not agree
 
 	db *records.DB
@@ -55,7 +57,7 @@ func New(db *store.DB, space *keys.Space, node mapreduce.NodeID, now func() time
 	return &Jobs{
 		Submit: lifecycle.NewSubmissions(d), Turns: queue.NewTurns(d), Levels: lifecycle.NewLevels(d), Lifecycle: lifecycle.New(d),
 		Queue: queue.New(d), Grants: nodes.NewGrants(d), Nodes: nodes.New(d), Sessions: queue.NewSessions(d),
-		Content: content.New(d), View: view.New(d), Audit: view.NewAudit(d), Answers: content.NewAnswers(d), Check: check.New(d), db: d,
+		Content: content.New(d), View: view.New(d), Audit: view.NewAudit(d), Answers: content.NewAnswers(d), Review: review.New(d), Check: check.New(d), db: d,
 	}
 }
 

@@ -47,6 +47,8 @@
 //	('mapreduce','evidence',J,U,n)               Evidence: item n of what tools brought to
 //	                                             a unit
 //	('mapreduce','evidence',J,U,n,i)             bytes: chunk i of its text
+//	('mapreduce','decision',J,index,r,field,n)   Decision: the n-th about the value of a field in
+//	                                             record r of the map unit with that index
 //	('mapreduce','blob',J,sha256,i)              bytes: chunk i of a document's text
 //	('mapreduce','skipped',J,n)                  Skipped: a document left out
 //	('mapreduce','idem',T,request)               id of the job it submitted
@@ -195,7 +197,7 @@ type Space struct {
 
 var names = []string{
 	"format", "jobs", "units", "checkpoints", "ctl", "order", "recent", "tenantjobs", "ready", "delayed", "parked", "woken", "failed",
-	"run", "held", "sess", "beat", "doubt", "grant", "draw", "ctr", "tally", "seal", "plan", "picks", "wait", "result", "journal", "evidence", "blob",
+	"run", "held", "sess", "beat", "doubt", "grant", "draw", "ctr", "tally", "seal", "plan", "picks", "wait", "result", "journal", "evidence", "decision", "blob",
 	"skipped", "idem", "ingest", "wake", "limit", "answer", "aged", "kept", "use", "usedraw", "rate", "ended", "expires", "log",
 }
 
@@ -301,7 +303,7 @@ func (s *Space) Wake() []byte { return s.nameKey("wake") }
 // ownedNames lists the kinds of keys that belong to one job.
 var ownedNames = []string{
 	"units", "order", "ready", "delayed", "parked", "woken", "failed", "ctr", "tally",
-	"checkpoints", "seal", "plan", "picks", "wait", "result", "journal", "evidence", "blob", "skipped",
+	"checkpoints", "seal", "plan", "picks", "wait", "result", "journal", "evidence", "decision", "blob", "skipped",
 }
 
 // Known reports whether keys of that name are of this key space, and whether

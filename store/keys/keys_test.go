@@ -30,6 +30,7 @@ var number = rapid.OneOf(rapid.Int64Range(-2, 300), rapid.Int64Range(0, 1<<60))
 func draw(t *rapid.T, s *keys.Space) drawn {
 	a, b, c := id.Draw(t, "a"), id.Draw(t, "b"), id.Draw(t, "c")
 	m, n := number.Draw(t, "m"), number.Draw(t, "n")
+	index, record := max(0, m), max(0, n) // ids of records have no others
 	j, u := mapreduce.JobID(a), mapreduce.UnitID(b)
 	class := uint32(rapid.IntRange(0, 1).Draw(t, "class"))
 	stamp := store.Versionstamp(rapid.SliceOfN(rapid.Byte(), 10, 10).Draw(t, "stamp"))
@@ -71,6 +72,7 @@ func draw(t *rapid.T, s *keys.Space) drawn {
 		{"journal", []any{a, b, m, n}, s.Outputs(j).JournalChunk(u, m, n)},
 		{"evidence", []any{a, b, n}, s.Outputs(j).Evidence(u, n)},
 		{"evidence", []any{a, b, m, n}, s.Outputs(j).EvidenceChunk(u, m, n)},
+		{"decision", []any{a, index, record, b, m}, s.Decisions(j).Key(keys.DecisionAt{Record: mapreduce.NewRecordID(index, record), Field: b, Number: m})},
 		{"blob", []any{a, sha, n}, s.Job(j).BlobChunk(sha, n)},
 		{"skipped", []any{a, n}, s.Job(j).Skipped(n)},
 		{"idem", []any{a, b}, s.Tenant(mapreduce.TenantID(a)).Request(mapreduce.RequestID(b))},
@@ -205,6 +207,9 @@ func TestRangesHoldWhatTheyShould(t *testing.T) {
 			{"evidence", s.Outputs(j).EvidenceOf(mapreduce.UnitID(b)), of("evidence", 2, a, b)},
 			{"text of evidence", s.Outputs(j).EvidenceText(mapreduce.UnitID(b), level), of("evidence", 3, a, b, level)},
 			{"evidence with prefix", s.Outputs(j).NumberedEvidence(b), text("evidence")},
+			{"decisions", s.Decisions(j).All(), of("decision", 1, a)},
+			{"decisions of a record", s.Decisions(j).OfRecord(mapreduce.NewRecordID(max(0, level), 1)), of("decision", 3, a, max(0, level), int64(1))},
+			{"decisions of a value", s.Decisions(j).OfValue(mapreduce.NewRecordID(max(0, level), 1), b), of("decision", 4, a, max(0, level), int64(1), b)},
 			{"delayed with prefix", s.Queues(j).NumberedDelayed(b), text("delayed")},
 			{"parked with prefix", s.Queues(j).NumberedParked(b), text("parked")},
 			{"woken with prefix", s.Queues(j).NumberedWoken(b), text("woken")},

@@ -140,6 +140,7 @@ func (k *jobCheck) listSteps() []checkStep {
 		{"inputs that reduces picked", k.checkPicks},
 		{"ledger of completions", k.checkLedger},
 		{"audit chain", k.checkSeals},
+		{"decisions about values", data.checkDecisions},
 		{"record of the submission", k.checkSubmitted},
 		{"sums", k.compareWhole},
 	}

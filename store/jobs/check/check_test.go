@@ -161,6 +161,28 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 		{"parked units counted wrong", func(m *jobstest.Mixture) corruption {
 			return func(tx store.Tx) { tx.Add(m.Space.Job(m.Mid).Counter(keys.UnitsParked, 0, "node-0"), 1) }
 		}, "counter parked of level 0 is 2"},
+		{"decision lost", func(m *jobstest.Mixture) corruption { return m.ClearFirst(m.Space.Decisions(m.End).All()) }, "2 decisions about values, and its events are of 3"},
+		{"all decisions lost", func(m *jobstest.Mixture) corruption {
+			return func(tx store.Tx) { tx.ClearRange(m.Space.Decisions(m.End).All()) }
+		}, "0 decisions about values, and its events are of 3"},
+		{"decision changed", func(m *jobstest.Mixture) corruption {
+			return jobstest.Edit(m, m.First(m.Space.Decisions(m.End).All()).Key, new(storagev1.Decision), func(d *storagev1.Decision) { d.Principal = "eve" })
+		}, "a decision was lost, added or changed"},
+		{"decision of no call", func(m *jobstest.Mixture) corruption {
+			value := m.First(m.Space.Decisions(m.End).All()).Value
+			return func(tx store.Tx) {
+				tx.Set(m.Space.Decisions(m.End).Key(keys.DecisionAt{Record: "7.0", Field: "total", Number: 1}), value)
+			}
+		}, "4 decisions about values"},
+		{"decision of a job that is gone", func(m *jobstest.Mixture) corruption {
+			value := m.First(m.Space.Decisions(m.End).All()).Value
+			return func(tx store.Tx) {
+				tx.Set(m.Space.Decisions("mr_20200101_000000_gone").Key(keys.DecisionAt{Record: "7.0", Field: "total", Number: 1}), value)
+			}
+		}, "mr_20200101_000000_gone"},
+		{"decision without a verdict", func(m *jobstest.Mixture) corruption {
+			return jobstest.Edit(m, m.First(m.Space.Decisions(m.End).All()).Key, new(storagev1.Decision), func(d *storagev1.Decision) { d.Verdict = 99 })
+		}, "no verdict has the number 99"},
 		{"answer lost", func(m *jobstest.Mixture) corruption { return m.ClearFirst(m.Space.Queues(m.Mid).AllWoken()) }, "is not there"},
 		{"answer of another call", func(m *jobstest.Mixture) corruption {
 			return jobstest.Edit(m, m.Space.Queues(m.Mid).Woken(m.Woken.ID), new(storagev1.WakeCall), func(w *storagev1.WakeCall) { w.Handle = "batch" })

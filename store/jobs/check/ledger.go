@@ -21,7 +21,9 @@ import (
 // each completion that still counts is there, with the hash that was recorded.
 func (k *jobCheck) checkLedger(ctx context.Context) error {
 	w := &ledgerWalk{jobCheck: k, keep: 1 << 62}
-	return w.run(ctx, func(o *storagev1.Outcome, times int) { k.sums.recorded.put(o.Unit, o.Attempt, times) })
+	err := w.run(ctx, func(o *storagev1.Outcome, times int) { k.sums.recorded.put(o.Unit, o.Attempt, times) })
+	k.sums.decided = w.decided
+	return err
 }
 
 // A ledgerWalk goes back through the checkpoints of a job. A resume dropped the
@@ -31,16 +33,20 @@ type ledgerWalk struct {
 	*jobCheck
 	keep  int64 // units of levels up to this one were not dropped later
 	quiet bool  // says nothing
+
+	decided decisionSum // of the events of decisions
 }
 
 func (w *ledgerWalk) run(ctx context.Context, counts func(o *storagev1.Outcome, times int)) error {
 	var good, reopened []*storagev1.Outcome
 	keep, read, resumes := w.keep, int64(0), false
+	var decided decisionSum
 
 	o := walk.PageOptions()
 	o.Reverse = true
 	return w.WalkRange(ctx, w.id, w.Keys.Job(w.id).Checkpoints(), o, func(l *walk.Look, page []store.KeyValue) error {
 		good, reopened, keep, read, resumes = good[:0], reopened[:0], w.keep, int64(len(page)), false
+		decided = decisionSum{}
 
 		for _, kv := range page {
 			c := new(storagev1.Checkpoint)
@@ -50,6 +56,10 @@ func (w *ledgerWalk) run(ctx context.Context, counts func(o *storagev1.Outcome, 
 			if mapreduce.EventKind(c.Kind) == mapreduce.EventState && c.Message == records.Resumed {
 				resumes = true
 				keep = min(keep, lifecycle.LastKept(w.before.ctl, c.Level)) // a tree that was planned at once was not dropped
+			}
+
+			if mapreduce.EventKind(c.Kind) == mapreduce.EventDecided {
+				decided.add(c.Decided)
 			}
 
 			for _, again := range c.ReopenedUnits {
@@ -73,6 +83,7 @@ func (w *ledgerWalk) run(ctx context.Context, counts func(o *storagev1.Outcome, 
 	}, func() error {
 		// The page was read whole, so now it counts.
 		w.keep = keep
+		w.decided.join(decided)
 		if !w.quiet {
 			w.sums.checkpoints += read
 			w.sums.resumed = w.sums.resumed || resumes

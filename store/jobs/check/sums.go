@@ -56,9 +56,10 @@ type sums struct {
 
 	results, resultBytes, texts, textBytes int64
 	checkpoints, seals                     int64
-	resumed                                bool      // what came before may have been dropped
-	complete                               *multiset // units that are complete
-	recorded                               *multiset // completions in the ledger
+	resumed                                bool        // what came before may have been dropped
+	complete                               *multiset   // units that are complete
+	recorded                               *multiset   // completions in the ledger
+	decided                                decisionSum // events of decisions in the ledger
 }
 
 // A waitSum is what all reduces of a level wait for.

@@ -40,6 +40,9 @@ func NewMixture(t *testing.T) *Mixture {
 	s.RequestID, s.Budget = "request-1", 10_000
 	m.End = m.Submit(j, s, append(Texts(7), Document{ID: "cut", Text: []byte("a longer text"), Chunks: 3}))
 	m.Run(j, m.End)
+	m.Decide(j, m.End, NewDecision("0.0", "total", mapreduce.ReviewCorrect, "request-1"))
+	m.Decide(j, m.End, NewDecision("0.0", "total", mapreduce.ReviewWithdraw, "request-2"))
+	m.Decide(j, m.End, NewDecision("1048576.0", "total", mapreduce.ReviewAccept, ""))
 
 	long := bytes.Repeat([]byte("0123456789abcdef"), 10_000)
 	m.Mid = m.Submit(j, Spec(), append(Texts(9), Document{ID: "long", Text: long, Chunks: 2}))

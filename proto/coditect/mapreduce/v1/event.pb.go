@@ -42,6 +42,8 @@ const (
 	EventKind_EVENT_KIND_WOKEN EventKind = 6
 	// The job was deleted: an event of the log of its tenant.
 	EventKind_EVENT_KIND_DELETED EventKind = 7
+	// Somebody decided about a value of the job's result.
+	EventKind_EVENT_KIND_DECIDED EventKind = 8
 )
 
 // Enum value maps for EventKind.
@@ -55,6 +57,7 @@ var (
 		5: "EVENT_KIND_RETRIED",
 		6: "EVENT_KIND_WOKEN",
 		7: "EVENT_KIND_DELETED",
+		8: "EVENT_KIND_DECIDED",
 	}
 	EventKind_value = map[string]int32{
 		"EVENT_KIND_UNSPECIFIED": 0,
@@ -65,6 +68,7 @@ var (
 		"EVENT_KIND_RETRIED":     5,
 		"EVENT_KIND_WOKEN":       6,
 		"EVENT_KIND_DELETED":     7,
+		"EVENT_KIND_DECIDED":     8,
 	}
 )
 
@@ -665,7 +669,7 @@ const file_coditect_mapreduce_v1_event_proto_rawDesc = "" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\x12)\n" +
 	"\x10checkpoint_count\x18\x02 \x01(\x05R\x0fcheckpointCount\x12,\n" +
 	"\x12last_checkpoint_id\x18\x03 \x01(\tR\x10lastCheckpointId\x12\x12\n" +
-	"\x04hash\x18\x04 \x01(\fR\x04hash*\xd0\x01\n" +
+	"\x04hash\x18\x04 \x01(\fR\x04hash*\xe8\x01\n" +
 	"\tEventKind\x12\x1a\n" +
 	"\x16EVENT_KIND_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14EVENT_KIND_SUBMITTED\x10\x01\x12\x17\n" +
@@ -674,7 +678,8 @@ const file_coditect_mapreduce_v1_event_proto_rawDesc = "" +
 	"\x14EVENT_KIND_RECLAIMED\x10\x04\x12\x16\n" +
 	"\x12EVENT_KIND_RETRIED\x10\x05\x12\x14\n" +
 	"\x10EVENT_KIND_WOKEN\x10\x06\x12\x16\n" +
-	"\x12EVENT_KIND_DELETED\x10\aBGZEgithub.com/coditect/mapreduce/proto/coditect/mapreduce/v1;mapreducev1b\x06proto3"
+	"\x12EVENT_KIND_DELETED\x10\a\x12\x16\n" +
+	"\x12EVENT_KIND_DECIDED\x10\bBGZEgithub.com/coditect/mapreduce/proto/coditect/mapreduce/v1;mapreducev1b\x06proto3"
 
 var (
 	file_coditect_mapreduce_v1_event_proto_rawDescOnce sync.Once

@@ -1543,6 +1543,300 @@ func (x *ReadTextResponse) GetText() []byte {
 	return nil
 }
 
+// Asks that a decision be kept.
+type DecideValueRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The job.
+	JobId string `protobuf:"bytes,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
+	// The record, as its part of the result names it.
+	RecordId string `protobuf:"bytes,2,opt,name=record_id,json=recordId,proto3" json:"record_id,omitempty"`
+	// Path of a field of the schema.
+	Field string `protobuf:"bytes,3,opt,name=field,proto3" json:"field,omitempty"`
+	// Makes the decision idempotent: a second one of the same value with the same request is
+	// the first.
+	RequestId string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// What was decided.
+	Verdict ReviewVerdict `protobuf:"varint,5,opt,name=verdict,proto3,enum=coditect.mapreduce.v1.ReviewVerdict" json:"verdict,omitempty"`
+	// JSON of the right value, if the verdict is to correct it.
+	Value string `protobuf:"bytes,6,opt,name=value,proto3" json:"value,omitempty"`
+	// The passage on which that value rests; none if it was typed.
+	Passage *Passage `protobuf:"bytes,7,opt,name=passage,proto3" json:"passage,omitempty"`
+	// For people; at most 2 KiB.
+	Note string `protobuf:"bytes,8,opt,name=note,proto3" json:"note,omitempty"`
+	// JSON of the value that was decided about; null if there was none. If it is given and
+	// another value stands there, the call fails with FAILED_PRECONDITION.
+	ModelValue    string `protobuf:"bytes,9,opt,name=model_value,json=modelValue,proto3" json:"model_value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DecideValueRequest) Reset() {
+	*x = DecideValueRequest{}
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DecideValueRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DecideValueRequest) ProtoMessage() {}
+
+func (x *DecideValueRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DecideValueRequest.ProtoReflect.Descriptor instead.
+func (*DecideValueRequest) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *DecideValueRequest) GetJobId() string {
+	if x != nil {
+		return x.JobId
+	}
+	return ""
+}
+
+func (x *DecideValueRequest) GetRecordId() string {
+	if x != nil {
+		return x.RecordId
+	}
+	return ""
+}
+
+func (x *DecideValueRequest) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
+func (x *DecideValueRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *DecideValueRequest) GetVerdict() ReviewVerdict {
+	if x != nil {
+		return x.Verdict
+	}
+	return ReviewVerdict_REVIEW_VERDICT_UNSPECIFIED
+}
+
+func (x *DecideValueRequest) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
+func (x *DecideValueRequest) GetPassage() *Passage {
+	if x != nil {
+		return x.Passage
+	}
+	return nil
+}
+
+func (x *DecideValueRequest) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
+}
+
+func (x *DecideValueRequest) GetModelValue() string {
+	if x != nil {
+		return x.ModelValue
+	}
+	return ""
+}
+
+// The answer to DecideValue.
+type DecideValueResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The decision as it is kept.
+	Decision      *Decision `protobuf:"bytes,1,opt,name=decision,proto3" json:"decision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DecideValueResponse) Reset() {
+	*x = DecideValueResponse{}
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DecideValueResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DecideValueResponse) ProtoMessage() {}
+
+func (x *DecideValueResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DecideValueResponse.ProtoReflect.Descriptor instead.
+func (*DecideValueResponse) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *DecideValueResponse) GetDecision() *Decision {
+	if x != nil {
+		return x.Decision
+	}
+	return nil
+}
+
+// Asks for a page of decisions.
+type ListDecisionsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The job.
+	JobId string `protobuf:"bytes,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
+	// Only decisions about this record; empty means all.
+	RecordId string `protobuf:"bytes,2,opt,name=record_id,json=recordId,proto3" json:"record_id,omitempty"`
+	// Most decisions to return; larger numbers are taken as 1,000. Defaults to 100.
+	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// next_page_token of the page before, with all else unchanged.
+	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListDecisionsRequest) Reset() {
+	*x = ListDecisionsRequest{}
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListDecisionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListDecisionsRequest) ProtoMessage() {}
+
+func (x *ListDecisionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListDecisionsRequest.ProtoReflect.Descriptor instead.
+func (*ListDecisionsRequest) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *ListDecisionsRequest) GetJobId() string {
+	if x != nil {
+		return x.JobId
+	}
+	return ""
+}
+
+func (x *ListDecisionsRequest) GetRecordId() string {
+	if x != nil {
+		return x.RecordId
+	}
+	return ""
+}
+
+func (x *ListDecisionsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListDecisionsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// A page of decisions.
+type ListDecisionsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The decisions.
+	Decisions []*Decision `protobuf:"bytes,1,rep,name=decisions,proto3" json:"decisions,omitempty"`
+	// Empty at the last page.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListDecisionsResponse) Reset() {
+	*x = ListDecisionsResponse{}
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListDecisionsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListDecisionsResponse) ProtoMessage() {}
+
+func (x *ListDecisionsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListDecisionsResponse.ProtoReflect.Descriptor instead.
+func (*ListDecisionsResponse) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *ListDecisionsResponse) GetDecisions() []*Decision {
+	if x != nil {
+		return x.Decisions
+	}
+	return nil
+}
+
+func (x *ListDecisionsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
 // Asks for a page of checkpoints.
 type ListEventsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1566,7 +1860,7 @@ type ListEventsRequest struct {
 
 func (x *ListEventsRequest) Reset() {
 	*x = ListEventsRequest{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[27]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1578,7 +1872,7 @@ func (x *ListEventsRequest) String() string {
 func (*ListEventsRequest) ProtoMessage() {}
 
 func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[27]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1591,7 +1885,7 @@ func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsRequest.ProtoReflect.Descriptor instead.
 func (*ListEventsRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{27}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ListEventsRequest) GetJobId() string {
@@ -1651,7 +1945,7 @@ type ListEventsResponse struct {
 
 func (x *ListEventsResponse) Reset() {
 	*x = ListEventsResponse{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[28]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1663,7 +1957,7 @@ func (x *ListEventsResponse) String() string {
 func (*ListEventsResponse) ProtoMessage() {}
 
 func (x *ListEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[28]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1676,7 +1970,7 @@ func (x *ListEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsResponse.ProtoReflect.Descriptor instead.
 func (*ListEventsResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{28}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ListEventsResponse) GetCheckpoints() []*Checkpoint {
@@ -1711,7 +2005,7 @@ type GetTenantUseRequest struct {
 
 func (x *GetTenantUseRequest) Reset() {
 	*x = GetTenantUseRequest{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[29]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1723,7 +2017,7 @@ func (x *GetTenantUseRequest) String() string {
 func (*GetTenantUseRequest) ProtoMessage() {}
 
 func (x *GetTenantUseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[29]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1736,7 +2030,7 @@ func (x *GetTenantUseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTenantUseRequest.ProtoReflect.Descriptor instead.
 func (*GetTenantUseRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{29}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *GetTenantUseRequest) GetTenantId() string {
@@ -1761,7 +2055,7 @@ type TenantUse struct {
 
 func (x *TenantUse) Reset() {
 	*x = TenantUse{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[30]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1773,7 +2067,7 @@ func (x *TenantUse) String() string {
 func (*TenantUse) ProtoMessage() {}
 
 func (x *TenantUse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[30]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1786,7 +2080,7 @@ func (x *TenantUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TenantUse.ProtoReflect.Descriptor instead.
 func (*TenantUse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{30}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *TenantUse) GetTenantId() string {
@@ -1826,7 +2120,7 @@ type QuotaUse struct {
 
 func (x *QuotaUse) Reset() {
 	*x = QuotaUse{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[31]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1838,7 +2132,7 @@ func (x *QuotaUse) String() string {
 func (*QuotaUse) ProtoMessage() {}
 
 func (x *QuotaUse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[31]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1851,7 +2145,7 @@ func (x *QuotaUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaUse.ProtoReflect.Descriptor instead.
 func (*QuotaUse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{31}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *QuotaUse) GetName() string {
@@ -1879,7 +2173,7 @@ var File_coditect_mapreduce_v1_mapreduce_service_proto protoreflect.FileDescript
 
 const file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc = "" +
 	"\n" +
-	"-coditect/mapreduce/v1/mapreduce_service.proto\x12\x15coditect.mapreduce.v1\x1a!coditect/mapreduce/v1/event.proto\x1a\x1fcoditect/mapreduce/v1/job.proto\x1a coditect/mapreduce/v1/plan.proto\x1a\"coditect/mapreduce/v1/result.proto\x1a coditect/mapreduce/v1/unit.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1bgoogle/protobuf/empty.proto\"\x8a\x01\n" +
+	"-coditect/mapreduce/v1/mapreduce_service.proto\x12\x15coditect.mapreduce.v1\x1a!coditect/mapreduce/v1/event.proto\x1a\x1fcoditect/mapreduce/v1/job.proto\x1a coditect/mapreduce/v1/plan.proto\x1a\"coditect/mapreduce/v1/result.proto\x1a\"coditect/mapreduce/v1/review.proto\x1a coditect/mapreduce/v1/unit.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1bgoogle/protobuf/empty.proto\"\x8a\x01\n" +
 	"\x10SubmitJobRequest\x122\n" +
 	"\x04spec\x18\x01 \x01(\v2\x1e.coditect.mapreduce.v1.JobSpecR\x04spec\x12B\n" +
 	"\tdocuments\x18\x02 \x03(\v2$.coditect.mapreduce.v1.DocumentPieceR\tdocuments\"\xca\x02\n" +
@@ -1972,7 +2266,30 @@ const file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc = "" +
 	"\vdocument_id\x18\x03 \x01(\tR\n" +
 	"documentId\"&\n" +
 	"\x10ReadTextResponse\x12\x12\n" +
-	"\x04text\x18\x01 \x01(\fR\x04text\"\xb3\x01\n" +
+	"\x04text\x18\x01 \x01(\fR\x04text\"\xc2\x02\n" +
+	"\x12DecideValueRequest\x12\x15\n" +
+	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x1b\n" +
+	"\trecord_id\x18\x02 \x01(\tR\brecordId\x12\x14\n" +
+	"\x05field\x18\x03 \x01(\tR\x05field\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x04 \x01(\tR\trequestId\x12>\n" +
+	"\averdict\x18\x05 \x01(\x0e2$.coditect.mapreduce.v1.ReviewVerdictR\averdict\x12\x14\n" +
+	"\x05value\x18\x06 \x01(\tR\x05value\x128\n" +
+	"\apassage\x18\a \x01(\v2\x1e.coditect.mapreduce.v1.PassageR\apassage\x12\x12\n" +
+	"\x04note\x18\b \x01(\tR\x04note\x12\x1f\n" +
+	"\vmodel_value\x18\t \x01(\tR\n" +
+	"modelValue\"R\n" +
+	"\x13DecideValueResponse\x12;\n" +
+	"\bdecision\x18\x01 \x01(\v2\x1f.coditect.mapreduce.v1.DecisionR\bdecision\"\x86\x01\n" +
+	"\x14ListDecisionsRequest\x12\x15\n" +
+	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x1b\n" +
+	"\trecord_id\x18\x02 \x01(\tR\brecordId\x12\x1b\n" +
+	"\tpage_size\x18\x03 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x04 \x01(\tR\tpageToken\"~\n" +
+	"\x15ListDecisionsResponse\x12=\n" +
+	"\tdecisions\x18\x01 \x03(\v2\x1f.coditect.mapreduce.v1.DecisionR\tdecisions\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xb3\x01\n" +
 	"\x11ListEventsRequest\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x16\n" +
 	"\x06verify\x18\x02 \x01(\bR\x06verify\x12\x1b\n" +
@@ -1994,7 +2311,7 @@ const file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc = "" +
 	"\bQuotaUse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04used\x18\x02 \x01(\x03R\x04used\x12\x14\n" +
-	"\x05limit\x18\x03 \x01(\x03R\x05limit2\x92\f\n" +
+	"\x05limit\x18\x03 \x01(\x03R\x05limit2\xe8\r\n" +
 	"\x10MapReduceService\x12b\n" +
 	"\tSubmitJob\x12'.coditect.mapreduce.v1.SubmitJobRequest\x1a(.coditect.mapreduce.v1.SubmitJobResponse\"\x00(\x01\x12^\n" +
 	"\aPlanJob\x12%.coditect.mapreduce.v1.PlanJobRequest\x1a&.coditect.mapreduce.v1.PlanJobResponse\"\x00(\x010\x01\x12L\n" +
@@ -2009,7 +2326,9 @@ const file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc = "" +
 	"\bWakeUnit\x12&.coditect.mapreduce.v1.WakeUnitRequest\x1a'.coditect.mapreduce.v1.WakeUnitResponse\"\x00\x12b\n" +
 	"\tGetResult\x12'.coditect.mapreduce.v1.GetResultRequest\x1a(.coditect.mapreduce.v1.GetResultResponse\"\x000\x01\x12n\n" +
 	"\rGetResultFile\x12+.coditect.mapreduce.v1.GetResultFileRequest\x1a,.coditect.mapreduce.v1.GetResultFileResponse\"\x000\x01\x12_\n" +
-	"\bReadText\x12&.coditect.mapreduce.v1.ReadTextRequest\x1a'.coditect.mapreduce.v1.ReadTextResponse\"\x000\x01\x12c\n" +
+	"\bReadText\x12&.coditect.mapreduce.v1.ReadTextRequest\x1a'.coditect.mapreduce.v1.ReadTextResponse\"\x000\x01\x12f\n" +
+	"\vDecideValue\x12).coditect.mapreduce.v1.DecideValueRequest\x1a*.coditect.mapreduce.v1.DecideValueResponse\"\x00\x12l\n" +
+	"\rListDecisions\x12+.coditect.mapreduce.v1.ListDecisionsRequest\x1a,.coditect.mapreduce.v1.ListDecisionsResponse\"\x00\x12c\n" +
 	"\n" +
 	"ListEvents\x12(.coditect.mapreduce.v1.ListEventsRequest\x1a).coditect.mapreduce.v1.ListEventsResponse\"\x00\x12^\n" +
 	"\fGetTenantUse\x12*.coditect.mapreduce.v1.GetTenantUseRequest\x1a .coditect.mapreduce.v1.TenantUse\"\x00BGZEgithub.com/coditect/mapreduce/proto/coditect/mapreduce/v1;mapreducev1b\x06proto3"
@@ -2026,7 +2345,7 @@ func file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescData
 }
 
-var file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
+var file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
 var file_coditect_mapreduce_v1_mapreduce_service_proto_goTypes = []any{
 	(*SubmitJobRequest)(nil),      // 0: coditect.mapreduce.v1.SubmitJobRequest
 	(*DocumentPiece)(nil),         // 1: coditect.mapreduce.v1.DocumentPiece
@@ -2055,83 +2374,98 @@ var file_coditect_mapreduce_v1_mapreduce_service_proto_goTypes = []any{
 	(*GetResultFileResponse)(nil), // 24: coditect.mapreduce.v1.GetResultFileResponse
 	(*ReadTextRequest)(nil),       // 25: coditect.mapreduce.v1.ReadTextRequest
 	(*ReadTextResponse)(nil),      // 26: coditect.mapreduce.v1.ReadTextResponse
-	(*ListEventsRequest)(nil),     // 27: coditect.mapreduce.v1.ListEventsRequest
-	(*ListEventsResponse)(nil),    // 28: coditect.mapreduce.v1.ListEventsResponse
-	(*GetTenantUseRequest)(nil),   // 29: coditect.mapreduce.v1.GetTenantUseRequest
-	(*TenantUse)(nil),             // 30: coditect.mapreduce.v1.TenantUse
-	(*QuotaUse)(nil),              // 31: coditect.mapreduce.v1.QuotaUse
-	nil,                           // 32: coditect.mapreduce.v1.DocumentPiece.MetadataEntry
-	(*JobSpec)(nil),               // 33: coditect.mapreduce.v1.JobSpec
-	(*Job)(nil),                   // 34: coditect.mapreduce.v1.Job
-	(*Plan)(nil),                  // 35: coditect.mapreduce.v1.Plan
-	(JobState)(0),                 // 36: coditect.mapreduce.v1.JobState
-	(UnitState)(0),                // 37: coditect.mapreduce.v1.UnitState
-	(*Unit)(nil),                  // 38: coditect.mapreduce.v1.Unit
-	(*ResultPart)(nil),            // 39: coditect.mapreduce.v1.ResultPart
-	(*Checkpoint)(nil),            // 40: coditect.mapreduce.v1.Checkpoint
-	(*Seal)(nil),                  // 41: coditect.mapreduce.v1.Seal
-	(*durationpb.Duration)(nil),   // 42: google.protobuf.Duration
-	(*emptypb.Empty)(nil),         // 43: google.protobuf.Empty
+	(*DecideValueRequest)(nil),    // 27: coditect.mapreduce.v1.DecideValueRequest
+	(*DecideValueResponse)(nil),   // 28: coditect.mapreduce.v1.DecideValueResponse
+	(*ListDecisionsRequest)(nil),  // 29: coditect.mapreduce.v1.ListDecisionsRequest
+	(*ListDecisionsResponse)(nil), // 30: coditect.mapreduce.v1.ListDecisionsResponse
+	(*ListEventsRequest)(nil),     // 31: coditect.mapreduce.v1.ListEventsRequest
+	(*ListEventsResponse)(nil),    // 32: coditect.mapreduce.v1.ListEventsResponse
+	(*GetTenantUseRequest)(nil),   // 33: coditect.mapreduce.v1.GetTenantUseRequest
+	(*TenantUse)(nil),             // 34: coditect.mapreduce.v1.TenantUse
+	(*QuotaUse)(nil),              // 35: coditect.mapreduce.v1.QuotaUse
+	nil,                           // 36: coditect.mapreduce.v1.DocumentPiece.MetadataEntry
+	(*JobSpec)(nil),               // 37: coditect.mapreduce.v1.JobSpec
+	(*Job)(nil),                   // 38: coditect.mapreduce.v1.Job
+	(*Plan)(nil),                  // 39: coditect.mapreduce.v1.Plan
+	(JobState)(0),                 // 40: coditect.mapreduce.v1.JobState
+	(UnitState)(0),                // 41: coditect.mapreduce.v1.UnitState
+	(*Unit)(nil),                  // 42: coditect.mapreduce.v1.Unit
+	(*ResultPart)(nil),            // 43: coditect.mapreduce.v1.ResultPart
+	(ReviewVerdict)(0),            // 44: coditect.mapreduce.v1.ReviewVerdict
+	(*Passage)(nil),               // 45: coditect.mapreduce.v1.Passage
+	(*Decision)(nil),              // 46: coditect.mapreduce.v1.Decision
+	(*Checkpoint)(nil),            // 47: coditect.mapreduce.v1.Checkpoint
+	(*Seal)(nil),                  // 48: coditect.mapreduce.v1.Seal
+	(*durationpb.Duration)(nil),   // 49: google.protobuf.Duration
+	(*emptypb.Empty)(nil),         // 50: google.protobuf.Empty
 }
 var file_coditect_mapreduce_v1_mapreduce_service_proto_depIdxs = []int32{
-	33, // 0: coditect.mapreduce.v1.SubmitJobRequest.spec:type_name -> coditect.mapreduce.v1.JobSpec
+	37, // 0: coditect.mapreduce.v1.SubmitJobRequest.spec:type_name -> coditect.mapreduce.v1.JobSpec
 	1,  // 1: coditect.mapreduce.v1.SubmitJobRequest.documents:type_name -> coditect.mapreduce.v1.DocumentPiece
-	32, // 2: coditect.mapreduce.v1.DocumentPiece.metadata:type_name -> coditect.mapreduce.v1.DocumentPiece.MetadataEntry
-	34, // 3: coditect.mapreduce.v1.SubmitJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	33, // 4: coditect.mapreduce.v1.PlanJobRequest.spec:type_name -> coditect.mapreduce.v1.JobSpec
+	36, // 2: coditect.mapreduce.v1.DocumentPiece.metadata:type_name -> coditect.mapreduce.v1.DocumentPiece.MetadataEntry
+	38, // 3: coditect.mapreduce.v1.SubmitJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	37, // 4: coditect.mapreduce.v1.PlanJobRequest.spec:type_name -> coditect.mapreduce.v1.JobSpec
 	1,  // 5: coditect.mapreduce.v1.PlanJobRequest.documents:type_name -> coditect.mapreduce.v1.DocumentPiece
-	35, // 6: coditect.mapreduce.v1.PlanJobResponse.plan:type_name -> coditect.mapreduce.v1.Plan
-	36, // 7: coditect.mapreduce.v1.ListJobsRequest.states:type_name -> coditect.mapreduce.v1.JobState
-	34, // 8: coditect.mapreduce.v1.ListJobsResponse.jobs:type_name -> coditect.mapreduce.v1.Job
-	34, // 9: coditect.mapreduce.v1.WatchJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	34, // 10: coditect.mapreduce.v1.ResumeJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	34, // 11: coditect.mapreduce.v1.PauseJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	34, // 12: coditect.mapreduce.v1.CancelJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	37, // 13: coditect.mapreduce.v1.ListUnitsRequest.states:type_name -> coditect.mapreduce.v1.UnitState
-	38, // 14: coditect.mapreduce.v1.ListUnitsResponse.units:type_name -> coditect.mapreduce.v1.Unit
-	38, // 15: coditect.mapreduce.v1.WakeUnitResponse.unit:type_name -> coditect.mapreduce.v1.Unit
-	39, // 16: coditect.mapreduce.v1.GetResultResponse.parts:type_name -> coditect.mapreduce.v1.ResultPart
-	40, // 17: coditect.mapreduce.v1.ListEventsResponse.checkpoints:type_name -> coditect.mapreduce.v1.Checkpoint
-	41, // 18: coditect.mapreduce.v1.ListEventsResponse.seals:type_name -> coditect.mapreduce.v1.Seal
-	31, // 19: coditect.mapreduce.v1.TenantUse.quotas:type_name -> coditect.mapreduce.v1.QuotaUse
-	42, // 20: coditect.mapreduce.v1.TenantUse.keep:type_name -> google.protobuf.Duration
-	0,  // 21: coditect.mapreduce.v1.MapReduceService.SubmitJob:input_type -> coditect.mapreduce.v1.SubmitJobRequest
-	3,  // 22: coditect.mapreduce.v1.MapReduceService.PlanJob:input_type -> coditect.mapreduce.v1.PlanJobRequest
-	5,  // 23: coditect.mapreduce.v1.MapReduceService.GetJob:input_type -> coditect.mapreduce.v1.GetJobRequest
-	6,  // 24: coditect.mapreduce.v1.MapReduceService.ListJobs:input_type -> coditect.mapreduce.v1.ListJobsRequest
-	8,  // 25: coditect.mapreduce.v1.MapReduceService.WatchJob:input_type -> coditect.mapreduce.v1.WatchJobRequest
-	10, // 26: coditect.mapreduce.v1.MapReduceService.ResumeJob:input_type -> coditect.mapreduce.v1.ResumeJobRequest
-	12, // 27: coditect.mapreduce.v1.MapReduceService.PauseJob:input_type -> coditect.mapreduce.v1.PauseJobRequest
-	14, // 28: coditect.mapreduce.v1.MapReduceService.CancelJob:input_type -> coditect.mapreduce.v1.CancelJobRequest
-	16, // 29: coditect.mapreduce.v1.MapReduceService.DeleteJob:input_type -> coditect.mapreduce.v1.DeleteJobRequest
-	17, // 30: coditect.mapreduce.v1.MapReduceService.ListUnits:input_type -> coditect.mapreduce.v1.ListUnitsRequest
-	19, // 31: coditect.mapreduce.v1.MapReduceService.WakeUnit:input_type -> coditect.mapreduce.v1.WakeUnitRequest
-	21, // 32: coditect.mapreduce.v1.MapReduceService.GetResult:input_type -> coditect.mapreduce.v1.GetResultRequest
-	23, // 33: coditect.mapreduce.v1.MapReduceService.GetResultFile:input_type -> coditect.mapreduce.v1.GetResultFileRequest
-	25, // 34: coditect.mapreduce.v1.MapReduceService.ReadText:input_type -> coditect.mapreduce.v1.ReadTextRequest
-	27, // 35: coditect.mapreduce.v1.MapReduceService.ListEvents:input_type -> coditect.mapreduce.v1.ListEventsRequest
-	29, // 36: coditect.mapreduce.v1.MapReduceService.GetTenantUse:input_type -> coditect.mapreduce.v1.GetTenantUseRequest
-	2,  // 37: coditect.mapreduce.v1.MapReduceService.SubmitJob:output_type -> coditect.mapreduce.v1.SubmitJobResponse
-	4,  // 38: coditect.mapreduce.v1.MapReduceService.PlanJob:output_type -> coditect.mapreduce.v1.PlanJobResponse
-	34, // 39: coditect.mapreduce.v1.MapReduceService.GetJob:output_type -> coditect.mapreduce.v1.Job
-	7,  // 40: coditect.mapreduce.v1.MapReduceService.ListJobs:output_type -> coditect.mapreduce.v1.ListJobsResponse
-	9,  // 41: coditect.mapreduce.v1.MapReduceService.WatchJob:output_type -> coditect.mapreduce.v1.WatchJobResponse
-	11, // 42: coditect.mapreduce.v1.MapReduceService.ResumeJob:output_type -> coditect.mapreduce.v1.ResumeJobResponse
-	13, // 43: coditect.mapreduce.v1.MapReduceService.PauseJob:output_type -> coditect.mapreduce.v1.PauseJobResponse
-	15, // 44: coditect.mapreduce.v1.MapReduceService.CancelJob:output_type -> coditect.mapreduce.v1.CancelJobResponse
-	43, // 45: coditect.mapreduce.v1.MapReduceService.DeleteJob:output_type -> google.protobuf.Empty
-	18, // 46: coditect.mapreduce.v1.MapReduceService.ListUnits:output_type -> coditect.mapreduce.v1.ListUnitsResponse
-	20, // 47: coditect.mapreduce.v1.MapReduceService.WakeUnit:output_type -> coditect.mapreduce.v1.WakeUnitResponse
-	22, // 48: coditect.mapreduce.v1.MapReduceService.GetResult:output_type -> coditect.mapreduce.v1.GetResultResponse
-	24, // 49: coditect.mapreduce.v1.MapReduceService.GetResultFile:output_type -> coditect.mapreduce.v1.GetResultFileResponse
-	26, // 50: coditect.mapreduce.v1.MapReduceService.ReadText:output_type -> coditect.mapreduce.v1.ReadTextResponse
-	28, // 51: coditect.mapreduce.v1.MapReduceService.ListEvents:output_type -> coditect.mapreduce.v1.ListEventsResponse
-	30, // 52: coditect.mapreduce.v1.MapReduceService.GetTenantUse:output_type -> coditect.mapreduce.v1.TenantUse
-	37, // [37:53] is the sub-list for method output_type
-	21, // [21:37] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	39, // 6: coditect.mapreduce.v1.PlanJobResponse.plan:type_name -> coditect.mapreduce.v1.Plan
+	40, // 7: coditect.mapreduce.v1.ListJobsRequest.states:type_name -> coditect.mapreduce.v1.JobState
+	38, // 8: coditect.mapreduce.v1.ListJobsResponse.jobs:type_name -> coditect.mapreduce.v1.Job
+	38, // 9: coditect.mapreduce.v1.WatchJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	38, // 10: coditect.mapreduce.v1.ResumeJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	38, // 11: coditect.mapreduce.v1.PauseJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	38, // 12: coditect.mapreduce.v1.CancelJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	41, // 13: coditect.mapreduce.v1.ListUnitsRequest.states:type_name -> coditect.mapreduce.v1.UnitState
+	42, // 14: coditect.mapreduce.v1.ListUnitsResponse.units:type_name -> coditect.mapreduce.v1.Unit
+	42, // 15: coditect.mapreduce.v1.WakeUnitResponse.unit:type_name -> coditect.mapreduce.v1.Unit
+	43, // 16: coditect.mapreduce.v1.GetResultResponse.parts:type_name -> coditect.mapreduce.v1.ResultPart
+	44, // 17: coditect.mapreduce.v1.DecideValueRequest.verdict:type_name -> coditect.mapreduce.v1.ReviewVerdict
+	45, // 18: coditect.mapreduce.v1.DecideValueRequest.passage:type_name -> coditect.mapreduce.v1.Passage
+	46, // 19: coditect.mapreduce.v1.DecideValueResponse.decision:type_name -> coditect.mapreduce.v1.Decision
+	46, // 20: coditect.mapreduce.v1.ListDecisionsResponse.decisions:type_name -> coditect.mapreduce.v1.Decision
+	47, // 21: coditect.mapreduce.v1.ListEventsResponse.checkpoints:type_name -> coditect.mapreduce.v1.Checkpoint
+	48, // 22: coditect.mapreduce.v1.ListEventsResponse.seals:type_name -> coditect.mapreduce.v1.Seal
+	35, // 23: coditect.mapreduce.v1.TenantUse.quotas:type_name -> coditect.mapreduce.v1.QuotaUse
+	49, // 24: coditect.mapreduce.v1.TenantUse.keep:type_name -> google.protobuf.Duration
+	0,  // 25: coditect.mapreduce.v1.MapReduceService.SubmitJob:input_type -> coditect.mapreduce.v1.SubmitJobRequest
+	3,  // 26: coditect.mapreduce.v1.MapReduceService.PlanJob:input_type -> coditect.mapreduce.v1.PlanJobRequest
+	5,  // 27: coditect.mapreduce.v1.MapReduceService.GetJob:input_type -> coditect.mapreduce.v1.GetJobRequest
+	6,  // 28: coditect.mapreduce.v1.MapReduceService.ListJobs:input_type -> coditect.mapreduce.v1.ListJobsRequest
+	8,  // 29: coditect.mapreduce.v1.MapReduceService.WatchJob:input_type -> coditect.mapreduce.v1.WatchJobRequest
+	10, // 30: coditect.mapreduce.v1.MapReduceService.ResumeJob:input_type -> coditect.mapreduce.v1.ResumeJobRequest
+	12, // 31: coditect.mapreduce.v1.MapReduceService.PauseJob:input_type -> coditect.mapreduce.v1.PauseJobRequest
+	14, // 32: coditect.mapreduce.v1.MapReduceService.CancelJob:input_type -> coditect.mapreduce.v1.CancelJobRequest
+	16, // 33: coditect.mapreduce.v1.MapReduceService.DeleteJob:input_type -> coditect.mapreduce.v1.DeleteJobRequest
+	17, // 34: coditect.mapreduce.v1.MapReduceService.ListUnits:input_type -> coditect.mapreduce.v1.ListUnitsRequest
+	19, // 35: coditect.mapreduce.v1.MapReduceService.WakeUnit:input_type -> coditect.mapreduce.v1.WakeUnitRequest
+	21, // 36: coditect.mapreduce.v1.MapReduceService.GetResult:input_type -> coditect.mapreduce.v1.GetResultRequest
+	23, // 37: coditect.mapreduce.v1.MapReduceService.GetResultFile:input_type -> coditect.mapreduce.v1.GetResultFileRequest
+	25, // 38: coditect.mapreduce.v1.MapReduceService.ReadText:input_type -> coditect.mapreduce.v1.ReadTextRequest
+	27, // 39: coditect.mapreduce.v1.MapReduceService.DecideValue:input_type -> coditect.mapreduce.v1.DecideValueRequest
+	29, // 40: coditect.mapreduce.v1.MapReduceService.ListDecisions:input_type -> coditect.mapreduce.v1.ListDecisionsRequest
+	31, // 41: coditect.mapreduce.v1.MapReduceService.ListEvents:input_type -> coditect.mapreduce.v1.ListEventsRequest
+	33, // 42: coditect.mapreduce.v1.MapReduceService.GetTenantUse:input_type -> coditect.mapreduce.v1.GetTenantUseRequest
+	2,  // 43: coditect.mapreduce.v1.MapReduceService.SubmitJob:output_type -> coditect.mapreduce.v1.SubmitJobResponse
+	4,  // 44: coditect.mapreduce.v1.MapReduceService.PlanJob:output_type -> coditect.mapreduce.v1.PlanJobResponse
+	38, // 45: coditect.mapreduce.v1.MapReduceService.GetJob:output_type -> coditect.mapreduce.v1.Job
+	7,  // 46: coditect.mapreduce.v1.MapReduceService.ListJobs:output_type -> coditect.mapreduce.v1.ListJobsResponse
+	9,  // 47: coditect.mapreduce.v1.MapReduceService.WatchJob:output_type -> coditect.mapreduce.v1.WatchJobResponse
+	11, // 48: coditect.mapreduce.v1.MapReduceService.ResumeJob:output_type -> coditect.mapreduce.v1.ResumeJobResponse
+	13, // 49: coditect.mapreduce.v1.MapReduceService.PauseJob:output_type -> coditect.mapreduce.v1.PauseJobResponse
+	15, // 50: coditect.mapreduce.v1.MapReduceService.CancelJob:output_type -> coditect.mapreduce.v1.CancelJobResponse
+	50, // 51: coditect.mapreduce.v1.MapReduceService.DeleteJob:output_type -> google.protobuf.Empty
+	18, // 52: coditect.mapreduce.v1.MapReduceService.ListUnits:output_type -> coditect.mapreduce.v1.ListUnitsResponse
+	20, // 53: coditect.mapreduce.v1.MapReduceService.WakeUnit:output_type -> coditect.mapreduce.v1.WakeUnitResponse
+	22, // 54: coditect.mapreduce.v1.MapReduceService.GetResult:output_type -> coditect.mapreduce.v1.GetResultResponse
+	24, // 55: coditect.mapreduce.v1.MapReduceService.GetResultFile:output_type -> coditect.mapreduce.v1.GetResultFileResponse
+	26, // 56: coditect.mapreduce.v1.MapReduceService.ReadText:output_type -> coditect.mapreduce.v1.ReadTextResponse
+	28, // 57: coditect.mapreduce.v1.MapReduceService.DecideValue:output_type -> coditect.mapreduce.v1.DecideValueResponse
+	30, // 58: coditect.mapreduce.v1.MapReduceService.ListDecisions:output_type -> coditect.mapreduce.v1.ListDecisionsResponse
+	32, // 59: coditect.mapreduce.v1.MapReduceService.ListEvents:output_type -> coditect.mapreduce.v1.ListEventsResponse
+	34, // 60: coditect.mapreduce.v1.MapReduceService.GetTenantUse:output_type -> coditect.mapreduce.v1.TenantUse
+	43, // [43:61] is the sub-list for method output_type
+	25, // [25:43] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_mapreduce_service_proto_init() }
@@ -2143,6 +2477,7 @@ func file_coditect_mapreduce_v1_mapreduce_service_proto_init() {
 	file_coditect_mapreduce_v1_job_proto_init()
 	file_coditect_mapreduce_v1_plan_proto_init()
 	file_coditect_mapreduce_v1_result_proto_init()
+	file_coditect_mapreduce_v1_review_proto_init()
 	file_coditect_mapreduce_v1_unit_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2150,7 +2485,7 @@ func file_coditect_mapreduce_v1_mapreduce_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc), len(file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   33,
+			NumMessages:   37,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -44,6 +44,8 @@ const (
 	MapReduceService_GetResult_FullMethodName     = "/coditect.mapreduce.v1.MapReduceService/GetResult"
 	MapReduceService_GetResultFile_FullMethodName = "/coditect.mapreduce.v1.MapReduceService/GetResultFile"
 	MapReduceService_ReadText_FullMethodName      = "/coditect.mapreduce.v1.MapReduceService/ReadText"
+	MapReduceService_DecideValue_FullMethodName   = "/coditect.mapreduce.v1.MapReduceService/DecideValue"
+	MapReduceService_ListDecisions_FullMethodName = "/coditect.mapreduce.v1.MapReduceService/ListDecisions"
 	MapReduceService_ListEvents_FullMethodName    = "/coditect.mapreduce.v1.MapReduceService/ListEvents"
 	MapReduceService_GetTenantUse_FullMethodName  = "/coditect.mapreduce.v1.MapReduceService/GetTenantUse"
 )
@@ -97,6 +99,13 @@ type MapReduceServiceClient interface {
 	// in this text. For a unit that parsed a document, it sends the document as it was
 	// submitted.
 	ReadText(ctx context.Context, in *ReadTextRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReadTextResponse], error)
+	// Keeps what the caller has decided about a value of a complete job's result, beside that
+	// value. Results have the value as it was decided.
+	// AIP-136.
+	DecideValue(ctx context.Context, in *DecideValueRequest, opts ...grpc.CallOption) (*DecideValueResponse, error)
+	// Returns a page of what was decided about values of a job's result: by record in input
+	// order, field and number.
+	ListDecisions(ctx context.Context, in *ListDecisionsRequest, opts ...grpc.CallOption) (*ListDecisionsResponse, error)
 	// Returns a page of a job's checkpoints, oldest first, or of the log of a tenant.
 	ListEvents(ctx context.Context, in *ListEventsRequest, opts ...grpc.CallOption) (*ListEventsResponse, error)
 	// Says what a tenant uses of its quotas, and how long its jobs are kept.
@@ -295,6 +304,26 @@ func (c *mapReduceServiceClient) ReadText(ctx context.Context, in *ReadTextReque
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type MapReduceService_ReadTextClient = grpc.ServerStreamingClient[ReadTextResponse]
 
+func (c *mapReduceServiceClient) DecideValue(ctx context.Context, in *DecideValueRequest, opts ...grpc.CallOption) (*DecideValueResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DecideValueResponse)
+	err := c.cc.Invoke(ctx, MapReduceService_DecideValue_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *mapReduceServiceClient) ListDecisions(ctx context.Context, in *ListDecisionsRequest, opts ...grpc.CallOption) (*ListDecisionsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListDecisionsResponse)
+	err := c.cc.Invoke(ctx, MapReduceService_ListDecisions_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *mapReduceServiceClient) ListEvents(ctx context.Context, in *ListEventsRequest, opts ...grpc.CallOption) (*ListEventsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListEventsResponse)
@@ -364,6 +393,13 @@ type MapReduceServiceServer interface {
 	// in this text. For a unit that parsed a document, it sends the document as it was
 	// submitted.
 	ReadText(*ReadTextRequest, grpc.ServerStreamingServer[ReadTextResponse]) error
+	// Keeps what the caller has decided about a value of a complete job's result, beside that
+	// value. Results have the value as it was decided.
+	// AIP-136.
+	DecideValue(context.Context, *DecideValueRequest) (*DecideValueResponse, error)
+	// Returns a page of what was decided about values of a job's result: by record in input
+	// order, field and number.
+	ListDecisions(context.Context, *ListDecisionsRequest) (*ListDecisionsResponse, error)
 	// Returns a page of a job's checkpoints, oldest first, or of the log of a tenant.
 	ListEvents(context.Context, *ListEventsRequest) (*ListEventsResponse, error)
 	// Says what a tenant uses of its quotas, and how long its jobs are kept.
@@ -421,6 +457,12 @@ func (UnimplementedMapReduceServiceServer) GetResultFile(*GetResultFileRequest, 
 }
 func (UnimplementedMapReduceServiceServer) ReadText(*ReadTextRequest, grpc.ServerStreamingServer[ReadTextResponse]) error {
 	return status.Error(codes.Unimplemented, "method ReadText not implemented")
+}
+func (UnimplementedMapReduceServiceServer) DecideValue(context.Context, *DecideValueRequest) (*DecideValueResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DecideValue not implemented")
+}
+func (UnimplementedMapReduceServiceServer) ListDecisions(context.Context, *ListDecisionsRequest) (*ListDecisionsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListDecisions not implemented")
 }
 func (UnimplementedMapReduceServiceServer) ListEvents(context.Context, *ListEventsRequest) (*ListEventsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListEvents not implemented")
@@ -651,6 +693,42 @@ func _MapReduceService_ReadText_Handler(srv interface{}, stream grpc.ServerStrea
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type MapReduceService_ReadTextServer = grpc.ServerStreamingServer[ReadTextResponse]
 
+func _MapReduceService_DecideValue_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DecideValueRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MapReduceServiceServer).DecideValue(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MapReduceService_DecideValue_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MapReduceServiceServer).DecideValue(ctx, req.(*DecideValueRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MapReduceService_ListDecisions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListDecisionsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MapReduceServiceServer).ListDecisions(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MapReduceService_ListDecisions_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MapReduceServiceServer).ListDecisions(ctx, req.(*ListDecisionsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _MapReduceService_ListEvents_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListEventsRequest)
 	if err := dec(in); err != nil {
@@ -725,6 +803,14 @@ var MapReduceService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "WakeUnit",
 			Handler:    _MapReduceService_WakeUnit_Handler,
+		},
+		{
+			MethodName: "DecideValue",
+			Handler:    _MapReduceService_DecideValue_Handler,
+		},
+		{
+			MethodName: "ListDecisions",
+			Handler:    _MapReduceService_ListDecisions_Handler,
 		},
 		{
 			MethodName: "ListEvents",

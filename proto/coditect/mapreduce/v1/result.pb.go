@@ -39,7 +39,9 @@ type ResultPart struct {
 	//	*ResultPart_Removed
 	//	*ResultPart_Report
 	//	*ResultPart_Evidence
-	Part          isResultPart_Part `protobuf_oneof:"part"`
+	Part isResultPart_Part `protobuf_oneof:"part"`
+	// Names the record, of a part that is one; empty if nobody can decide about its values.
+	RecordId      string `protobuf:"bytes,11,opt,name=record_id,json=recordId,proto3" json:"record_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -169,6 +171,13 @@ func (x *ResultPart) GetEvidence() *CitedEvidence {
 		}
 	}
 	return nil
+}
+
+func (x *ResultPart) GetRecordId() string {
+	if x != nil {
+		return x.RecordId
+	}
+	return ""
 }
 
 type isResultPart_Part interface {
@@ -730,6 +739,8 @@ type Summary struct {
 	Notes []*DocumentNote `protobuf:"bytes,9,rep,name=notes,proto3" json:"notes,omitempty"`
 	// How many more notes there are.
 	MoreNoteCount int64 `protobuf:"varint,10,opt,name=more_note_count,json=moreNoteCount,proto3" json:"more_note_count,omitempty"`
+	// What people have decided about values; none if nobody has.
+	Reviewed      *ReviewCount `protobuf:"bytes,11,opt,name=reviewed,proto3" json:"reviewed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -813,6 +824,96 @@ func (x *Summary) GetMoreNoteCount() int64 {
 	return 0
 }
 
+func (x *Summary) GetReviewed() *ReviewCount {
+	if x != nil {
+		return x.Reviewed
+	}
+	return nil
+}
+
+// Counts the values of a result that people have decided about.
+type ReviewCount struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Values that are right as they are.
+	AcceptedCount int64 `protobuf:"varint,1,opt,name=accepted_count,json=acceptedCount,proto3" json:"accepted_count,omitempty"`
+	// Values in whose place another one stands.
+	CorrectedCount int64 `protobuf:"varint,2,opt,name=corrected_count,json=correctedCount,proto3" json:"corrected_count,omitempty"`
+	// Values that are wrong.
+	RejectedCount int64 `protobuf:"varint,3,opt,name=rejected_count,json=rejectedCount,proto3" json:"rejected_count,omitempty"`
+	// Values that the document does not have.
+	AbsentCount int64 `protobuf:"varint,4,opt,name=absent_count,json=absentCount,proto3" json:"absent_count,omitempty"`
+	// Decisions that are not in the result: its record is gone, its value is another by now,
+	// or the schema refuses what was decided.
+	UnfittingCount int64 `protobuf:"varint,5,opt,name=unfitting_count,json=unfittingCount,proto3" json:"unfitting_count,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *ReviewCount) Reset() {
+	*x = ReviewCount{}
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReviewCount) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReviewCount) ProtoMessage() {}
+
+func (x *ReviewCount) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReviewCount.ProtoReflect.Descriptor instead.
+func (*ReviewCount) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_result_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ReviewCount) GetAcceptedCount() int64 {
+	if x != nil {
+		return x.AcceptedCount
+	}
+	return 0
+}
+
+func (x *ReviewCount) GetCorrectedCount() int64 {
+	if x != nil {
+		return x.CorrectedCount
+	}
+	return 0
+}
+
+func (x *ReviewCount) GetRejectedCount() int64 {
+	if x != nil {
+		return x.RejectedCount
+	}
+	return 0
+}
+
+func (x *ReviewCount) GetAbsentCount() int64 {
+	if x != nil {
+		return x.AbsentCount
+	}
+	return 0
+}
+
+func (x *ReviewCount) GetUnfittingCount() int64 {
+	if x != nil {
+		return x.UnfittingCount
+	}
+	return 0
+}
+
 // Counts the records of a result in which a value was refused because it breaks a
 // constraint of the schema, or which lack a value that the schema requires.
 type BrokenConstraint struct {
@@ -829,7 +930,7 @@ type BrokenConstraint struct {
 
 func (x *BrokenConstraint) Reset() {
 	*x = BrokenConstraint{}
-	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[6]
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -841,7 +942,7 @@ func (x *BrokenConstraint) String() string {
 func (*BrokenConstraint) ProtoMessage() {}
 
 func (x *BrokenConstraint) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[6]
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -854,7 +955,7 @@ func (x *BrokenConstraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BrokenConstraint.ProtoReflect.Descriptor instead.
 func (*BrokenConstraint) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_result_proto_rawDescGZIP(), []int{6}
+	return file_coditect_mapreduce_v1_result_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *BrokenConstraint) GetField() string {
@@ -891,7 +992,7 @@ type DocumentNote struct {
 
 func (x *DocumentNote) Reset() {
 	*x = DocumentNote{}
-	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[7]
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -903,7 +1004,7 @@ func (x *DocumentNote) String() string {
 func (*DocumentNote) ProtoMessage() {}
 
 func (x *DocumentNote) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[7]
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -916,7 +1017,7 @@ func (x *DocumentNote) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocumentNote.ProtoReflect.Descriptor instead.
 func (*DocumentNote) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_result_proto_rawDescGZIP(), []int{7}
+	return file_coditect_mapreduce_v1_result_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *DocumentNote) GetDocumentId() string {
@@ -963,7 +1064,7 @@ type Location struct {
 
 func (x *Location) Reset() {
 	*x = Location{}
-	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[8]
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -975,7 +1076,7 @@ func (x *Location) String() string {
 func (*Location) ProtoMessage() {}
 
 func (x *Location) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[8]
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -988,7 +1089,7 @@ func (x *Location) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Location.ProtoReflect.Descriptor instead.
 func (*Location) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_result_proto_rawDescGZIP(), []int{8}
+	return file_coditect_mapreduce_v1_result_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Location) GetPlace() string {
@@ -1081,7 +1182,7 @@ type Box struct {
 
 func (x *Box) Reset() {
 	*x = Box{}
-	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[9]
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1093,7 +1194,7 @@ func (x *Box) String() string {
 func (*Box) ProtoMessage() {}
 
 func (x *Box) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[9]
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1106,7 +1207,7 @@ func (x *Box) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Box.ProtoReflect.Descriptor instead.
 func (*Box) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_result_proto_rawDescGZIP(), []int{9}
+	return file_coditect_mapreduce_v1_result_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Box) GetPage() int32 {
@@ -1148,7 +1249,7 @@ var File_coditect_mapreduce_v1_result_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_result_proto_rawDesc = "" +
 	"\n" +
-	"\"coditect/mapreduce/v1/result.proto\x12\x15coditect.mapreduce.v1\x1a\x1fcoditect/mapreduce/v1/job.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc6\x03\n" +
+	"\"coditect/mapreduce/v1/result.proto\x12\x15coditect.mapreduce.v1\x1a\x1fcoditect/mapreduce/v1/job.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe3\x03\n" +
 	"\n" +
 	"ResultPart\x12.\n" +
 	"\x03job\x18\x01 \x01(\v2\x1a.coditect.mapreduce.v1.JobH\x00R\x03job\x12\x18\n" +
@@ -1161,7 +1262,8 @@ const file_coditect_mapreduce_v1_result_proto_rawDesc = "" +
 	"\aremoved\x18\b \x01(\tH\x00R\aremoved\x12\x18\n" +
 	"\x06report\x18\t \x01(\tH\x00R\x06report\x12B\n" +
 	"\bevidence\x18\n" +
-	" \x01(\v2$.coditect.mapreduce.v1.CitedEvidenceH\x00R\bevidenceB\x06\n" +
+	" \x01(\v2$.coditect.mapreduce.v1.CitedEvidenceH\x00R\bevidence\x12\x1b\n" +
+	"\trecord_id\x18\v \x01(\tR\brecordIdB\x06\n" +
 	"\x04part\"\x97\x04\n" +
 	"\bCitation\x12\x10\n" +
 	"\x03ref\x18\x01 \x01(\tR\x03ref\x12\x1f\n" +
@@ -1214,7 +1316,7 @@ const file_coditect_mapreduce_v1_result_proto_rawDesc = "" +
 	"\x06errors\x18\x02 \x03(\tR\x06errors\x12\x1f\n" +
 	"\vdocument_id\x18\x03 \x01(\tR\n" +
 	"documentId\x12\x18\n" +
-	"\alasting\x18\x04 \x01(\bR\alasting\"\xfc\x02\n" +
+	"\alasting\x18\x04 \x01(\bR\alasting\"\xbc\x03\n" +
 	"\aSummary\x12\x16\n" +
 	"\x06single\x18\x01 \x01(\bR\x06single\x12$\n" +
 	"\rdeduplication\x18\x03 \x01(\tR\rdeduplication\x12\x1e\n" +
@@ -1225,7 +1327,14 @@ const file_coditect_mapreduce_v1_result_proto_rawDesc = "" +
 	"\x06broken\x18\b \x03(\v2'.coditect.mapreduce.v1.BrokenConstraintR\x06broken\x129\n" +
 	"\x05notes\x18\t \x03(\v2#.coditect.mapreduce.v1.DocumentNoteR\x05notes\x12&\n" +
 	"\x0fmore_note_count\x18\n" +
-	" \x01(\x03R\rmoreNoteCountJ\x04\b\x02\x10\x03J\x04\b\x06\x10\aJ\x04\b\a\x10\bR\tconflictsR\adroppedR\aremoved\"k\n" +
+	" \x01(\x03R\rmoreNoteCount\x12>\n" +
+	"\breviewed\x18\v \x01(\v2\".coditect.mapreduce.v1.ReviewCountR\breviewedJ\x04\b\x02\x10\x03J\x04\b\x06\x10\aJ\x04\b\a\x10\bR\tconflictsR\adroppedR\aremoved\"\xd0\x01\n" +
+	"\vReviewCount\x12%\n" +
+	"\x0eaccepted_count\x18\x01 \x01(\x03R\racceptedCount\x12'\n" +
+	"\x0fcorrected_count\x18\x02 \x01(\x03R\x0ecorrectedCount\x12%\n" +
+	"\x0erejected_count\x18\x03 \x01(\x03R\rrejectedCount\x12!\n" +
+	"\fabsent_count\x18\x04 \x01(\x03R\vabsentCount\x12'\n" +
+	"\x0funfitting_count\x18\x05 \x01(\x03R\x0eunfittingCount\"k\n" +
 	"\x10BrokenConstraint\x12\x14\n" +
 	"\x05field\x18\x01 \x01(\tR\x05field\x12\x1e\n" +
 	"\n" +
@@ -1267,7 +1376,7 @@ func file_coditect_mapreduce_v1_result_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_v1_result_proto_rawDescData
 }
 
-var file_coditect_mapreduce_v1_result_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_coditect_mapreduce_v1_result_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_coditect_mapreduce_v1_result_proto_goTypes = []any{
 	(*ResultPart)(nil),            // 0: coditect.mapreduce.v1.ResultPart
 	(*Citation)(nil),              // 1: coditect.mapreduce.v1.Citation
@@ -1275,34 +1384,36 @@ var file_coditect_mapreduce_v1_result_proto_goTypes = []any{
 	(*Evidence)(nil),              // 3: coditect.mapreduce.v1.Evidence
 	(*Source)(nil),                // 4: coditect.mapreduce.v1.Source
 	(*Summary)(nil),               // 5: coditect.mapreduce.v1.Summary
-	(*BrokenConstraint)(nil),      // 6: coditect.mapreduce.v1.BrokenConstraint
-	(*DocumentNote)(nil),          // 7: coditect.mapreduce.v1.DocumentNote
-	(*Location)(nil),              // 8: coditect.mapreduce.v1.Location
-	(*Box)(nil),                   // 9: coditect.mapreduce.v1.Box
-	nil,                           // 10: coditect.mapreduce.v1.Evidence.MetadataEntry
-	(*Job)(nil),                   // 11: coditect.mapreduce.v1.Job
-	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
-	(*SkippedDocument)(nil),       // 13: coditect.mapreduce.v1.SkippedDocument
+	(*ReviewCount)(nil),           // 6: coditect.mapreduce.v1.ReviewCount
+	(*BrokenConstraint)(nil),      // 7: coditect.mapreduce.v1.BrokenConstraint
+	(*DocumentNote)(nil),          // 8: coditect.mapreduce.v1.DocumentNote
+	(*Location)(nil),              // 9: coditect.mapreduce.v1.Location
+	(*Box)(nil),                   // 10: coditect.mapreduce.v1.Box
+	nil,                           // 11: coditect.mapreduce.v1.Evidence.MetadataEntry
+	(*Job)(nil),                   // 12: coditect.mapreduce.v1.Job
+	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
+	(*SkippedDocument)(nil),       // 14: coditect.mapreduce.v1.SkippedDocument
 }
 var file_coditect_mapreduce_v1_result_proto_depIdxs = []int32{
-	11, // 0: coditect.mapreduce.v1.ResultPart.job:type_name -> coditect.mapreduce.v1.Job
+	12, // 0: coditect.mapreduce.v1.ResultPart.job:type_name -> coditect.mapreduce.v1.Job
 	1,  // 1: coditect.mapreduce.v1.ResultPart.citation:type_name -> coditect.mapreduce.v1.Citation
 	4,  // 2: coditect.mapreduce.v1.ResultPart.source:type_name -> coditect.mapreduce.v1.Source
 	5,  // 3: coditect.mapreduce.v1.ResultPart.summary:type_name -> coditect.mapreduce.v1.Summary
 	2,  // 4: coditect.mapreduce.v1.ResultPart.evidence:type_name -> coditect.mapreduce.v1.CitedEvidence
-	8,  // 5: coditect.mapreduce.v1.Citation.location:type_name -> coditect.mapreduce.v1.Location
+	9,  // 5: coditect.mapreduce.v1.Citation.location:type_name -> coditect.mapreduce.v1.Location
 	3,  // 6: coditect.mapreduce.v1.CitedEvidence.evidence:type_name -> coditect.mapreduce.v1.Evidence
-	12, // 7: coditect.mapreduce.v1.Evidence.retrieve_time:type_name -> google.protobuf.Timestamp
-	10, // 8: coditect.mapreduce.v1.Evidence.metadata:type_name -> coditect.mapreduce.v1.Evidence.MetadataEntry
-	13, // 9: coditect.mapreduce.v1.Summary.skipped:type_name -> coditect.mapreduce.v1.SkippedDocument
-	6,  // 10: coditect.mapreduce.v1.Summary.broken:type_name -> coditect.mapreduce.v1.BrokenConstraint
-	7,  // 11: coditect.mapreduce.v1.Summary.notes:type_name -> coditect.mapreduce.v1.DocumentNote
-	9,  // 12: coditect.mapreduce.v1.Location.boxes:type_name -> coditect.mapreduce.v1.Box
-	13, // [13:13] is the sub-list for method output_type
-	13, // [13:13] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	13, // 7: coditect.mapreduce.v1.Evidence.retrieve_time:type_name -> google.protobuf.Timestamp
+	11, // 8: coditect.mapreduce.v1.Evidence.metadata:type_name -> coditect.mapreduce.v1.Evidence.MetadataEntry
+	14, // 9: coditect.mapreduce.v1.Summary.skipped:type_name -> coditect.mapreduce.v1.SkippedDocument
+	7,  // 10: coditect.mapreduce.v1.Summary.broken:type_name -> coditect.mapreduce.v1.BrokenConstraint
+	8,  // 11: coditect.mapreduce.v1.Summary.notes:type_name -> coditect.mapreduce.v1.DocumentNote
+	6,  // 12: coditect.mapreduce.v1.Summary.reviewed:type_name -> coditect.mapreduce.v1.ReviewCount
+	10, // 13: coditect.mapreduce.v1.Location.boxes:type_name -> coditect.mapreduce.v1.Box
+	14, // [14:14] is the sub-list for method output_type
+	14, // [14:14] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_result_proto_init() }
@@ -1329,7 +1440,7 @@ func file_coditect_mapreduce_v1_result_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_v1_result_proto_rawDesc), len(file_coditect_mapreduce_v1_result_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   11,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1705,6 +1705,7 @@ type ResultPart struct {
 	//	*ResultPart_Report
 	//	*ResultPart_Evidence
 	Part          isResultPart_Part `protobuf_oneof:"part"`
+	RecordId      string            `protobuf:"bytes,10,opt,name=record_id,json=recordId,proto3" json:"record_id,omitempty"` // of record: what names it; empty of records without a schema
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1825,6 +1826,13 @@ func (x *ResultPart) GetEvidence() *CitedEvidence {
 		}
 	}
 	return nil
+}
+
+func (x *ResultPart) GetRecordId() string {
+	if x != nil {
+		return x.RecordId
+	}
+	return ""
 }
 
 type isResultPart_Part interface {
@@ -2861,6 +2869,116 @@ func (x *SkippedDocument) GetReason() string {
 	return ""
 }
 
+// Decision is what somebody has decided about a value of a job's result. Its key names the
+// value and the decision.
+type Decision struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Verdict       uint32                 `protobuf:"varint,1,opt,name=verdict,proto3" json:"verdict,omitempty"`
+	Value         []byte                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`     // JSON; of a correction alone
+	Passage       *ShownCitation         `protobuf:"bytes,3,opt,name=passage,proto3" json:"passage,omitempty"` // on which that value rests; none if it was typed
+	Note          string                 `protobuf:"bytes,4,opt,name=note,proto3" json:"note,omitempty"`
+	Model         []byte                 `protobuf:"bytes,5,opt,name=model,proto3" json:"model,omitempty"`                              // JSON of the value that was decided about; null if there was none
+	Principal     string                 `protobuf:"bytes,6,opt,name=principal,proto3" json:"principal,omitempty"`                      // who decided
+	Tenant        string                 `protobuf:"bytes,7,opt,name=tenant,proto3" json:"tenant,omitempty"`                            // that the principal called for
+	TimeMicros    int64                  `protobuf:"varint,8,opt,name=time_micros,json=timeMicros,proto3" json:"time_micros,omitempty"` // since 1970
+	Request       string                 `protobuf:"bytes,9,opt,name=request,proto3" json:"request,omitempty"`                          // that made it; empty if it had no id
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Decision) Reset() {
+	*x = Decision{}
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Decision) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Decision) ProtoMessage() {}
+
+func (x *Decision) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Decision.ProtoReflect.Descriptor instead.
+func (*Decision) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *Decision) GetVerdict() uint32 {
+	if x != nil {
+		return x.Verdict
+	}
+	return 0
+}
+
+func (x *Decision) GetValue() []byte {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+func (x *Decision) GetPassage() *ShownCitation {
+	if x != nil {
+		return x.Passage
+	}
+	return nil
+}
+
+func (x *Decision) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
+}
+
+func (x *Decision) GetModel() []byte {
+	if x != nil {
+		return x.Model
+	}
+	return nil
+}
+
+func (x *Decision) GetPrincipal() string {
+	if x != nil {
+		return x.Principal
+	}
+	return ""
+}
+
+func (x *Decision) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *Decision) GetTimeMicros() int64 {
+	if x != nil {
+		return x.TimeMicros
+	}
+	return 0
+}
+
+func (x *Decision) GetRequest() string {
+	if x != nil {
+		return x.Request
+	}
+	return ""
+}
+
 var File_coditect_mapreduce_storage_v1_output_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
@@ -3014,7 +3132,7 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\x03R\aattempt\x12\x14\n" +
 	"\x05begun\x18\x03 \x01(\bR\x05begun\x12\x16\n" +
-	"\x06result\x18\x04 \x01(\fR\x06result\"\xbf\x03\n" +
+	"\x06result\x18\x04 \x01(\fR\x06result\"\xdc\x03\n" +
 	"\n" +
 	"ResultPart\x12\x18\n" +
 	"\x06record\x18\x01 \x01(\fH\x00R\x06record\x12J\n" +
@@ -3025,7 +3143,9 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\aremoved\x18\x06 \x01(\fH\x00R\aremoved\x12B\n" +
 	"\asummary\x18\a \x01(\v2&.coditect.mapreduce.storage.v1.SummaryH\x00R\asummary\x12\x18\n" +
 	"\x06report\x18\b \x01(\fH\x00R\x06report\x12J\n" +
-	"\bevidence\x18\t \x01(\v2,.coditect.mapreduce.storage.v1.CitedEvidenceH\x00R\bevidenceB\x06\n" +
+	"\bevidence\x18\t \x01(\v2,.coditect.mapreduce.storage.v1.CitedEvidenceH\x00R\bevidence\x12\x1b\n" +
+	"\trecord_id\x18\n" +
+	" \x01(\tR\brecordIdB\x06\n" +
 	"\x04part\"h\n" +
 	"\rCitedEvidence\x12\x12\n" +
 	"\x04unit\x18\x01 \x01(\tR\x04unit\x12C\n" +
@@ -3116,7 +3236,18 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\x04note\x18\x02 \x01(\tR\x04note\"E\n" +
 	"\x0fSkippedDocument\x12\x1a\n" +
 	"\bdocument\x18\x01 \x01(\tR\bdocument\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reasonBMZKgithub.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1;storagev1b\x06proto3"
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x9d\x02\n" +
+	"\bDecision\x12\x18\n" +
+	"\averdict\x18\x01 \x01(\rR\averdict\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value\x12F\n" +
+	"\apassage\x18\x03 \x01(\v2,.coditect.mapreduce.storage.v1.ShownCitationR\apassage\x12\x12\n" +
+	"\x04note\x18\x04 \x01(\tR\x04note\x12\x14\n" +
+	"\x05model\x18\x05 \x01(\fR\x05model\x12\x1c\n" +
+	"\tprincipal\x18\x06 \x01(\tR\tprincipal\x12\x16\n" +
+	"\x06tenant\x18\a \x01(\tR\x06tenant\x12\x1f\n" +
+	"\vtime_micros\x18\b \x01(\x03R\n" +
+	"timeMicros\x12\x18\n" +
+	"\arequest\x18\t \x01(\tR\arequestBMZKgithub.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1;storagev1b\x06proto3"
 
 var (
 	file_coditect_mapreduce_storage_v1_output_proto_rawDescOnce sync.Once
@@ -3130,7 +3261,7 @@ func file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_storage_v1_output_proto_rawDescData
 }
 
-var file_coditect_mapreduce_storage_v1_output_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
+var file_coditect_mapreduce_storage_v1_output_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_coditect_mapreduce_storage_v1_output_proto_goTypes = []any{
 	(*Output)(nil),           // 0: coditect.mapreduce.storage.v1.Output
 	(*NumberCount)(nil),      // 1: coditect.mapreduce.storage.v1.NumberCount
@@ -3166,7 +3297,8 @@ var file_coditect_mapreduce_storage_v1_output_proto_goTypes = []any{
 	(*BrokenConstraint)(nil), // 31: coditect.mapreduce.storage.v1.BrokenConstraint
 	(*DocumentNote)(nil),     // 32: coditect.mapreduce.storage.v1.DocumentNote
 	(*SkippedDocument)(nil),  // 33: coditect.mapreduce.storage.v1.SkippedDocument
-	nil,                      // 34: coditect.mapreduce.storage.v1.Evidence.MetadataEntry
+	(*Decision)(nil),         // 34: coditect.mapreduce.storage.v1.Decision
+	nil,                      // 35: coditect.mapreduce.storage.v1.Evidence.MetadataEntry
 }
 var file_coditect_mapreduce_storage_v1_output_proto_depIdxs = []int32{
 	8,  // 0: coditect.mapreduce.storage.v1.Output.entries:type_name -> coditect.mapreduce.storage.v1.Entry
@@ -3193,7 +3325,7 @@ var file_coditect_mapreduce_storage_v1_output_proto_depIdxs = []int32{
 	30, // 21: coditect.mapreduce.storage.v1.ResultPart.summary:type_name -> coditect.mapreduce.storage.v1.Summary
 	21, // 22: coditect.mapreduce.storage.v1.ResultPart.evidence:type_name -> coditect.mapreduce.storage.v1.CitedEvidence
 	22, // 23: coditect.mapreduce.storage.v1.CitedEvidence.evidence:type_name -> coditect.mapreduce.storage.v1.Evidence
-	34, // 24: coditect.mapreduce.storage.v1.Evidence.metadata:type_name -> coditect.mapreduce.storage.v1.Evidence.MetadataEntry
+	35, // 24: coditect.mapreduce.storage.v1.Evidence.metadata:type_name -> coditect.mapreduce.storage.v1.Evidence.MetadataEntry
 	16, // 25: coditect.mapreduce.storage.v1.ShownCitation.citation:type_name -> coditect.mapreduce.storage.v1.Citation
 	24, // 26: coditect.mapreduce.storage.v1.ShownCitation.location:type_name -> coditect.mapreduce.storage.v1.Location
 	27, // 27: coditect.mapreduce.storage.v1.LayoutBlock.places:type_name -> coditect.mapreduce.storage.v1.LayoutPlace
@@ -3201,11 +3333,12 @@ var file_coditect_mapreduce_storage_v1_output_proto_depIdxs = []int32{
 	33, // 29: coditect.mapreduce.storage.v1.Summary.skipped:type_name -> coditect.mapreduce.storage.v1.SkippedDocument
 	31, // 30: coditect.mapreduce.storage.v1.Summary.broken:type_name -> coditect.mapreduce.storage.v1.BrokenConstraint
 	32, // 31: coditect.mapreduce.storage.v1.Summary.notes:type_name -> coditect.mapreduce.storage.v1.DocumentNote
-	32, // [32:32] is the sub-list for method output_type
-	32, // [32:32] is the sub-list for method input_type
-	32, // [32:32] is the sub-list for extension type_name
-	32, // [32:32] is the sub-list for extension extendee
-	0,  // [0:32] is the sub-list for field type_name
+	23, // 32: coditect.mapreduce.storage.v1.Decision.passage:type_name -> coditect.mapreduce.storage.v1.ShownCitation
+	33, // [33:33] is the sub-list for method output_type
+	33, // [33:33] is the sub-list for method input_type
+	33, // [33:33] is the sub-list for extension type_name
+	33, // [33:33] is the sub-list for extension extendee
+	0,  // [0:33] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_storage_v1_output_proto_init() }
@@ -3230,7 +3363,7 @@ func file_coditect_mapreduce_storage_v1_output_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_storage_v1_output_proto_rawDesc), len(file_coditect_mapreduce_storage_v1_output_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   35,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -3904,6 +3904,7 @@ type Checkpoint struct {
 	Principal       string                 `protobuf:"bytes,13,opt,name=principal,proto3" json:"principal,omitempty"`                              // whose call caused it; empty if none did
 	Tenant          string                 `protobuf:"bytes,14,opt,name=tenant,proto3" json:"tenant,omitempty"`                                    // that the principal called for
 	Deleted         *Deleted               `protobuf:"bytes,15,opt,name=deleted,proto3" json:"deleted,omitempty"`                                  // of the log of a tenant: the job that was deleted
+	Decided         []byte                 `protobuf:"bytes,16,opt,name=decided,proto3" json:"decided,omitempty"`                                  // SHA-256 of the Decision that was stored with it
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -4039,6 +4040,13 @@ func (x *Checkpoint) GetTenant() string {
 func (x *Checkpoint) GetDeleted() *Deleted {
 	if x != nil {
 		return x.Deleted
+	}
+	return nil
+}
+
+func (x *Checkpoint) GetDecided() []byte {
+	if x != nil {
+		return x.Decided
 	}
 	return nil
 }
@@ -4960,7 +4968,7 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\ttokens_in\x18\x04 \x01(\x03R\btokensIn\x12\x1d\n" +
 	"\n" +
 	"tokens_out\x18\x05 \x01(\x03R\ttokensOut\x12\x14\n" +
-	"\x05level\x18\x06 \x01(\x03R\x05level\"\xe1\x04\n" +
+	"\x05level\x18\x06 \x01(\x03R\x05level\"\xfb\x04\n" +
 	"\n" +
 	"Checkpoint\x12#\n" +
 	"\rcheckpoint_id\x18\x01 \x01(\tR\fcheckpointId\x12)\n" +
@@ -4978,7 +4986,8 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\tsubmitted\x18\f \x01(\fR\tsubmitted\x12\x1c\n" +
 	"\tprincipal\x18\r \x01(\tR\tprincipal\x12\x16\n" +
 	"\x06tenant\x18\x0e \x01(\tR\x06tenant\x12@\n" +
-	"\adeleted\x18\x0f \x01(\v2&.coditect.mapreduce.storage.v1.DeletedR\adeleted\">\n" +
+	"\adeleted\x18\x0f \x01(\v2&.coditect.mapreduce.storage.v1.DeletedR\adeleted\x12\x18\n" +
+	"\adecided\x18\x10 \x01(\fR\adecided\">\n" +
 	"\bLogEntry\x12\x1e\n" +
 	"\n" +
 	"checkpoint\x18\x01 \x01(\fR\n" +

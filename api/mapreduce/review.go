@@ -1,0 +1,135 @@
+package mapreduce
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Bounds of a decision, in bytes.
+const (
+	MaxReviewedValue  = 32 << 10 // of a value that is decided about, or stands in its place, as JSON
+	MaxReviewPassage  = 16 << 10 // of the passage that is marked for it
+	MaxReviewNote     = 2 << 10  // of the note on it
+	MaxValueDecisions = 1000     // decisions of one value: all are kept
+)
+
+// A RecordID names a record of a result: by the index of the map unit that made the first of the
+// records that it stands for, a dot, and the number of that record among those of the unit. It
+// stays the same for as long as the job does not map that document anew.
+type RecordID string
+
+// NewRecordID returns the id of a record of a map unit.
+func NewRecordID(unit, record int64) RecordID {
+	return RecordID(strconv.FormatInt(unit, 10) + "." + strconv.FormatInt(record, 10))
+}
+
+// Parse returns the index of the map unit and the number of the record; false if id is none.
+func (id RecordID) Parse() (unit, record int64, ok bool) {
+	u, r, _ := strings.Cut(string(id), ".")
+	unit, e1 := strconv.ParseInt(u, 10, 64)
+	record, e2 := strconv.ParseInt(r, 10, 64)
+
+	// A number has many spellings, and a record one id.
+	ok = e1 == nil && e2 == nil && unit >= 0 && record >= 0 && NewRecordID(unit, record) == id
+	return unit, record, ok
+}
+
+// A ReviewVerdict is what somebody has decided about a value of a result.
+type ReviewVerdict uint8
+
+// The verdicts of a review.
+const (
+	ReviewUnknown  ReviewVerdict = iota
+	ReviewAccept                 // the value is right as it is
+	ReviewCorrect                // another value is right
+	ReviewReject                 // the value is wrong, and nobody said what is right
+	ReviewAbsent                 // the document has no such value
+	ReviewWithdraw               // what was decided before counts no more
+)
+
+var reviewNames = [...]string{"unknown", "accept", "correct", "reject", "absent", "withdraw"}
+
+// String returns the verdict as results and commands have it.
+func (v ReviewVerdict) String() string {
+	if int(v) < len(reviewNames) {
+		return reviewNames[v]
+	}
+	return fmt.Sprintf("verdict %d", uint8(v))
+}
+
+// ReviewVerdictOf returns the verdict of a name; ReviewUnknown if there is none.
+func ReviewVerdictOf(name string) ReviewVerdict {
+	for v := ReviewAccept; v <= ReviewWithdraw; v++ {
+		if v.String() == name {
+			return v
+		}
+	}
+	return ReviewUnknown
+}
+
+// A Passage is a part of a document that somebody has marked.
+type Passage struct {
+	Document           DocumentID
+	Unit               UnitID // a unit that read the document; empty for the one that made the record
+	ByteStart, ByteEnd int64  // of the document's text, half-open
+}
+
+// A NewDecision is a decision that is to be taken.
+type NewDecision struct {
+	Job    JobID
+	Record RecordID
+	Field  string // path of a field of the schema
+	// Request makes the decision idempotent: a second one of the same value with the same
+	// request is the first. Empty for one that is never sent again.
+	Request RequestID
+	Verdict ReviewVerdict
+	Value   []byte   // JSON; of ReviewCorrect alone
+	Passage *Passage // on which the value rests; of ReviewCorrect alone, nil if it was typed
+	Note    string
+	// Model is JSON of the value that was decided about, so that none is decided about unseen.
+	// Empty decides about whatever stands there.
+	Model []byte
+}
+
+// A Decision is what was decided about a value. Decisions are never changed: of several, the
+// last one counts.
+type Decision struct {
+	Record  RecordID
+	Field   string
+	Number  int64 // among those of the value, from 1
+	Request RequestID
+	Time    time.Time // by the clock of the orchestrator that stored it
+	By      string    // name of the principal
+	Verdict ReviewVerdict
+	Value   []byte    // JSON; of ReviewCorrect alone
+	Passage *Citation // that the server found in the text; nil if there is none
+	Note    string
+	Model   []byte // JSON of the value that was decided about: null if there was none
+}
+
+// A ListDecisionsQuery chooses decisions of a job.
+type ListDecisionsQuery struct {
+	Job       JobID
+	Record    RecordID // empty means all
+	PageSize  int      // at most 1000; 0 means 100
+	PageToken string
+}
+
+// A DecisionPage is a page of decisions: by record in input order, field and number.
+type DecisionPage struct {
+	Decisions     []*Decision
+	NextPageToken string
+}
+
+// A ReviewCount counts the values of a result that somebody has decided about.
+type ReviewCount struct {
+	Accepted, Corrected, Rejected, Absent int64
+	// Unfitting are decisions that are not in the result: its record is gone, its value is
+	// another by now, or the schema refuses what was decided.
+	Unfitting int64
+}
+
+// Decided returns how many values are as somebody has decided.
+func (c ReviewCount) Decided() int64 { return c.Accepted + c.Corrected + c.Rejected + c.Absent }
