@@ -27,6 +27,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/lifecycle"
 	"github.com/coditect/mapreduce/orchestrator/observe"
 	"github.com/coditect/mapreduce/orchestrator/read"
+	"github.com/coditect/mapreduce/orchestrator/review"
 	"github.com/coditect/mapreduce/orchestrator/scaler"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/orchestrator/transfer"
@@ -40,6 +41,7 @@ type Orchestrator struct {
 	*lifecycle.Steering // what clients change of jobs
 	*lifecycle.Results  // what they get of them
 	*read.Reader        // what they ask of them
+	*review.Reviewer    // what they decide about values of their results
 	*scaler.Scaler      // what autoscalers ask
 	*access.CallRate    // of tenants
 
@@ -111,6 +113,7 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	o.Steering, o.Results = o.life.Steering, o.life.Results
 
 	o.Reader = read.New(j, specs, o.scheduler, o.seals, &o.signals, read.Config{Verify: checker.VerifyOutput, AnswerBytes: c.AnswerBytes, AnswerAge: c.AnswerAge})
+	o.Reviewer = review.New(j, &o.signals, review.Sources{Stored: o.Stored, Schema: o.Schema, Text: o.ReadText})
 	o.CallRate = access.NewCallRate(j, time.Now)
 	o.Scaler = scaler.New(j, o.scheduler, scaler.Config{MaxCalls: int64(c.MaxCalls), Rates: c.Rates})
 

@@ -331,8 +331,12 @@ func requestFor(d protoreflect.MessageDescriptor, job, tenant string) (proto.Mes
 			m.Set(f, protoreflect.ValueOfString(job))
 		case "tenant_id":
 			m.Set(f, protoreflect.ValueOfString(tenant))
-		case "unit_id", "document_id", "handle":
+		case "unit_id", "document_id", "handle", "field":
 			m.Set(f, protoreflect.ValueOfString("x"))
+		case "record_id":
+			m.Set(f, protoreflect.ValueOfString("0.0"))
+		case "verdict":
+			m.Set(f, protoreflect.ValueOfEnum(1))
 		case "spec", "hello", "attempt", "held", "blob", "scaledObjectRef":
 			if f.Kind() != protoreflect.MessageKind {
 				continue

@@ -65,6 +65,8 @@ var rules = map[string]Rule{
 	pb.MapReduceService_GetResult_FullMethodName:     viewers,
 	pb.MapReduceService_GetResultFile_FullMethodName: viewers,
 	pb.MapReduceService_ReadText_FullMethodName:      viewers,
+	pb.MapReduceService_DecideValue_FullMethodName:   operators,
+	pb.MapReduceService_ListDecisions_FullMethodName: viewers,
 	pb.MapReduceService_ListEvents_FullMethodName:    observers,
 	pb.MapReduceService_GetTenantUse_FullMethodName:  observers,
 

@@ -3,6 +3,7 @@ package client
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"io"
 	"iter"
@@ -117,6 +118,40 @@ func (c *Client) WakeUnit(ctx context.Context, job mapreduce.JobID, unit mapredu
 		return nil, errs.New(errs.Internal, "the server's reply holds no unit")
 	}
 	return wire.DecodeUnit(p.GetUnit()), nil
+}
+
+// DecideValue implements mapreduce.Client. A decision without a request is given one, so that it is kept
+// once however often it has to be sent.
+func (c *Client) DecideValue(ctx context.Context, d mapreduce.NewDecision) (*mapreduce.Decision, error) {
+	if d.Request == "" {
+		d.Request = mapreduce.RequestID(rand.Text())
+	}
+
+	var p *pb.DecideValueResponse
+	err := c.again(ctx, func() (err error) {
+		p, err = c.jobs.DecideValue(ctx, wire.EncodeNewDecision(&d))
+		return wire.Error(err)
+	})
+
+	switch {
+	case err != nil:
+		return nil, err
+	case p.GetDecision() == nil:
+		return nil, errs.New(errs.Internal, "the server's reply holds no decision")
+	}
+	return wire.DecodeDecision(p.GetDecision()), nil
+}
+
+// ListDecisions implements mapreduce.Client.
+func (c *Client) ListDecisions(ctx context.Context, q mapreduce.ListDecisionsQuery) (page *mapreduce.DecisionPage, err error) {
+	err = c.again(ctx, func() error {
+		p, err := c.jobs.ListDecisions(ctx, wire.EncodeListDecisions(&q))
+		if err == nil {
+			page = wire.DecodeDecisions(p)
+		}
+		return wire.Error(err)
+	})
+	return page, err
 }
 
 // ListEvents implements mapreduce.Client.

@@ -34,7 +34,9 @@ func TestService(t *testing.T) {
 	for _, e := range edges {
 		t.Run(e.name, func(t *testing.T) {
 			s := new(servertest.Service)
-			exercise(t, e.open(t, newServer(t, s, nil, server.Config{})), s)
+			c := e.open(t, newServer(t, s, nil, server.Config{}))
+			exercise(t, c, s)
+			exerciseWrongDecisions(t, c)
 		})
 	}
 }
@@ -65,6 +67,7 @@ func exercise(t *testing.T, s mapreduce.Client, memory *servertest.Service) {
 	t.Run("lists", func(t *testing.T) { exerciseLists(t, s, job.ID) })
 	t.Run("check", func(t *testing.T) { exerciseCheck(t, s) })
 	t.Run("parked units", func(t *testing.T) { exerciseWake(t, s, job.ID, memory) })
+	t.Run("decisions", func(t *testing.T) { exerciseDecisions(t, s, job.ID) })
 	t.Run("answers", func(t *testing.T) { exerciseAnswers(t, s) })
 	t.Run("use", func(t *testing.T) { exerciseUse(t, s) })
 	t.Run("fleet", func(t *testing.T) { exerciseFleet(t, s, memory) })
@@ -518,5 +521,69 @@ func TestAServerThatWasAway(t *testing.T) {
 	}
 	if took := time.Since(begun); took > 15*time.Second { // gRPC's own waits would take 20 s at least
 		t.Errorf("a server that could be reached at the seventh attempt was reached after %v", took)
+	}
+}
+
+func exerciseDecisions(t *testing.T, s mapreduce.Client, id mapreduce.JobID) {
+	d := mapreduce.NewDecision{
+		Job: id, Record: "0.0", Field: "total", Request: "r1", Verdict: mapreduce.ReviewCorrect, Value: []byte(`"2.50"`), Note: "typed wrong", Model: []byte("null"),
+		Passage: &mapreduce.Passage{Document: "a/b.txt", Unit: "a/b.txt", ByteStart: 3, ByteEnd: 7},
+	}
+	kept, err := s.DecideValue(t.Context(), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := mapreduce.Decision{
+		Record: "0.0", Field: "total", Number: 1, Request: "r1", By: kept.By, Time: kept.Time, Verdict: mapreduce.ReviewCorrect, Value: d.Value, Note: d.Note, Model: d.Model,
+		Passage: &mapreduce.Citation{Document: "a/b.txt", Unit: "a/b.txt", ByteStart: 3, ByteEnd: 7},
+	}
+	if diff := cmp.Diff(&want, kept); diff != "" {
+		t.Errorf("kept, want (-), got (+):\n%s", diff)
+	}
+
+	// The same request is the same decision, and none at all is a new one each time.
+	if again, err := s.DecideValue(t.Context(), d); err != nil || again.Number != 1 {
+		t.Errorf("again: %+v, %v", again, err)
+	}
+	for want := range int64(2) {
+		other, err := s.DecideValue(t.Context(), mapreduce.NewDecision{Job: id, Record: "0.0", Field: "total", Verdict: mapreduce.ReviewAbsent})
+		if err != nil || other.Number != want+2 {
+			t.Errorf("without a request: %+v, %v", other, err)
+		}
+	}
+
+	page, err := s.ListDecisions(t.Context(), mapreduce.ListDecisionsQuery{Job: id, Record: "0.0", PageSize: 2})
+	if err != nil || len(page.Decisions) != 2 || page.NextPageToken == "" {
+		t.Fatalf("a page of two: %+v, %v", page, err)
+	}
+	if diff := cmp.Diff(kept, page.Decisions[0]); diff != "" {
+		t.Errorf("listed, want (-), got (+):\n%s", diff)
+	}
+	if page, err = s.ListDecisions(t.Context(), mapreduce.ListDecisionsQuery{Job: id, PageToken: page.NextPageToken}); err != nil || len(page.Decisions) != 1 {
+		t.Errorf("the next page: %+v, %v", page, err)
+	}
+}
+
+// exerciseWrongDecisions sends decisions that no edge lets through.
+func exerciseWrongDecisions(t *testing.T, s mapreduce.Client) {
+	d := mapreduce.NewDecision{
+		Job: "mr_20260704_aaaaaa", Record: "0.0", Field: "total", Verdict: mapreduce.ReviewCorrect, Value: []byte("1"),
+		Passage: &mapreduce.Passage{Document: "a", ByteStart: 3, ByteEnd: 7},
+	}
+	for field, change := range map[string]func(*mapreduce.NewDecision){
+		"job_id":              func(d *mapreduce.NewDecision) { d.Job = "x" },
+		"record_id":           func(d *mapreduce.NewDecision) { d.Record = "" },
+		"field":               func(d *mapreduce.NewDecision) { d.Field = "" },
+		"verdict":             func(d *mapreduce.NewDecision) { d.Verdict = 0 },
+		"value":               func(d *mapreduce.NewDecision) { d.Value = make([]byte, mapreduce.MaxReviewedValue+1) },
+		"note":                func(d *mapreduce.NewDecision) { d.Note = strings.Repeat("n", mapreduce.MaxReviewNote+1) },
+		"passage.start_byte":  func(d *mapreduce.NewDecision) { d.Passage.ByteStart = -1 },
+		"passage.document_id": func(d *mapreduce.NewDecision) { d.Passage.Document = "" },
+	} {
+		wrong, passage := d, *d.Passage
+		wrong.Passage = &passage
+		change(&wrong)
+		_, err := s.DecideValue(t.Context(), wrong)
+		wantField(t, err, field)
 	}
 }

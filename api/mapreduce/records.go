@@ -460,7 +460,7 @@ const (
 	EventDecided             // somebody decided about a value of the result
 )
 
-var eventKindNames = [...]string{"unknown", "submitted", "finished", "state", "reclaimed", "retried", "woken", "deleted"}
+var eventKindNames = [...]string{"unknown", "submitted", "finished", "state", "reclaimed", "retried", "woken", "deleted", "decided"}
 
 // String returns the kind's name.
 func (k EventKind) String() string { return stateName(eventKindNames[:], k) }

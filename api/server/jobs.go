@@ -143,6 +143,35 @@ func (j *jobs) WakeUnit(ctx context.Context, req *pb.WakeUnitRequest) (*pb.WakeU
 	return &pb.WakeUnitResponse{Unit: wire.EncodeUnit(unit)}, nil
 }
 
+// DecideValue keeps a decision about a value of a result.
+func (j *jobs) DecideValue(ctx context.Context, req *pb.DecideValueRequest) (*pb.DecideValueResponse, error) {
+	d, err := wire.DecodeNewDecision(req)
+	if err != nil {
+		return nil, err
+	}
+	kept, err := j.service.DecideValue(ctx, callerOf(ctx), d)
+	if err != nil {
+		return nil, err
+	}
+	return &pb.DecideValueResponse{Decision: wire.EncodeDecision(kept)}, nil
+}
+
+// ListDecisions returns a page of decisions about values of a result.
+func (j *jobs) ListDecisions(ctx context.Context, req *pb.ListDecisionsRequest) (*pb.ListDecisionsResponse, error) {
+	q, err := wire.DecodeListDecisions(req)
+	if err != nil {
+		return nil, err
+	}
+
+	return fitPage(j.maxPage, &q.PageSize, func() (*pb.ListDecisionsResponse, int, error) {
+		page, err := j.service.ListDecisions(ctx, callerOf(ctx), q)
+		if err != nil {
+			return nil, 0, err
+		}
+		return wire.EncodeDecisions(page), len(page.Decisions), nil
+	})
+}
+
 // ListEvents returns a page of checkpoints.
 func (j *jobs) ListEvents(ctx context.Context, req *pb.ListEventsRequest) (*pb.ListEventsResponse, error) {
 	q, err := wire.DecodeListEvents(req)

@@ -190,6 +190,24 @@ func (s *Service) ReadText(ctx context.Context, by mapreduce.Principal, job mapr
 	return err
 }
 
+// DecideValue implements mapreduce.Service.
+func (s *Service) DecideValue(ctx context.Context, by mapreduce.Principal, d mapreduce.NewDecision) (kept *mapreduce.Decision, err error) {
+	s.observe(ctx, "DecideValue", by, d.Job, func(ctx context.Context) error {
+		kept, err = s.next.DecideValue(ctx, by, d)
+		return err
+	})
+	return kept, err
+}
+
+// ListDecisions implements mapreduce.Service.
+func (s *Service) ListDecisions(ctx context.Context, by mapreduce.Principal, q mapreduce.ListDecisionsQuery) (page *mapreduce.DecisionPage, err error) {
+	s.observe(ctx, "ListDecisions", by, q.Job, func(ctx context.Context) error {
+		page, err = s.next.ListDecisions(ctx, by, q)
+		return err
+	})
+	return page, err
+}
+
 // ListEvents implements mapreduce.Service.
 func (s *Service) ListEvents(ctx context.Context, by mapreduce.Principal, q mapreduce.ListEventsQuery) (page *mapreduce.EventPage, err error) {
 	s.observe(ctx, "ListEvents", by, q.Job, func(ctx context.Context) error {

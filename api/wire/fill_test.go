@@ -48,17 +48,18 @@ func filled[T any](f filler) *T {
 // The enumerations by the last of their values; those with a default in zero
 // have 0 as their first.
 var enums = map[reflect.Type][2]int64{
-	reflect.TypeFor[mapreduce.JobState]():     {1, int64(mapreduce.JobPaused)},
-	reflect.TypeFor[mapreduce.UnitState]():    {1, int64(mapreduce.UnitCancelled)},
-	reflect.TypeFor[mapreduce.UnitKind]():     {1, int64(mapreduce.KindDirect)},
-	reflect.TypeFor[mapreduce.EventKind]():    {1, int64(mapreduce.EventRetried)},
-	reflect.TypeFor[mapreduce.Outcome]():      {1, int64(mapreduce.Parked)},
-	reflect.TypeFor[mapreduce.Verdict]():      {1, int64(mapreduce.Gone)},
-	reflect.TypeFor[mapreduce.FailureClass](): {0, int64(mapreduce.PermanentJob)},
-	reflect.TypeFor[mapreduce.OnError]():      {0, int64(mapreduce.FailFast)},
-	reflect.TypeFor[mapreduce.OnBreaker]():    {0, int64(mapreduce.BreakerSkip)},
-	reflect.TypeFor[mapreduce.Currency]():     {0, int64(mapreduce.InDollars)},
-	reflect.TypeFor[mapreduce.Capture]():      {0, int64(mapreduce.CaptureFull)},
+	reflect.TypeFor[mapreduce.JobState]():      {1, int64(mapreduce.JobPaused)},
+	reflect.TypeFor[mapreduce.UnitState]():     {1, int64(mapreduce.UnitCancelled)},
+	reflect.TypeFor[mapreduce.UnitKind]():      {1, int64(mapreduce.KindDirect)},
+	reflect.TypeFor[mapreduce.EventKind]():     {1, int64(mapreduce.EventRetried)},
+	reflect.TypeFor[mapreduce.Outcome]():       {1, int64(mapreduce.Parked)},
+	reflect.TypeFor[mapreduce.Verdict]():       {1, int64(mapreduce.Gone)},
+	reflect.TypeFor[mapreduce.ReviewVerdict](): {1, int64(mapreduce.ReviewWithdraw)},
+	reflect.TypeFor[mapreduce.FailureClass]():  {0, int64(mapreduce.PermanentJob)},
+	reflect.TypeFor[mapreduce.OnError]():       {0, int64(mapreduce.FailFast)},
+	reflect.TypeFor[mapreduce.OnBreaker]():     {0, int64(mapreduce.BreakerSkip)},
+	reflect.TypeFor[mapreduce.Capture]():       {0, int64(mapreduce.CaptureFull)},
+	reflect.TypeFor[mapreduce.Currency]():      {0, int64(mapreduce.InDollars)},
 	// No text: the core of its unit has to be within its range.
 	reflect.TypeFor[mapreduce.BlobKind](): {int64(mapreduce.BlobInputs), int64(mapreduce.BlobEvidenceList)},
 	reflect.TypeFor[mapreduce.Severity](): {0, int64(mapreduce.Wrong)},
@@ -128,7 +129,7 @@ func (f filler) special(v reflect.Value, field string) bool {
 		f.evidence(p)
 	case *[]byte: // JSON goes over the wire as text
 		switch field {
-		case "Item", "Definition", "Schema", "Record", "Conflict", "Dropped", "Removed", "Report", "Deduplication", "Statistics":
+		case "Item", "Definition", "Schema", "Record", "Conflict", "Dropped", "Removed", "Report", "Deduplication", "Statistics", "Value", "Model":
 			*p = []byte(strings.ReplaceAll(f.text(), "\x00", "0"))
 		default:
 			return false
@@ -155,7 +156,17 @@ func (f filler) special(v reflect.Value, field string) bool {
 // oneField sets just one field of a struct of which only one may be set.
 func (f filler) oneField(v reflect.Value) {
 	i := int(f.between(0, int64(v.NumField()-1)))
-	f.fill(v.Field(i), v.Type().Field(i).Name)
+	name := v.Type().Field(i).Name
+	f.fill(v.Field(i), name)
+
+	// A record and its id come together.
+	part, _ := v.Addr().Interface().(*mapreduce.ResultPart)
+	switch name {
+	case "Record":
+		f.fill(reflect.ValueOf(&part.RecordID).Elem(), "RecordID")
+	case "RecordID":
+		f.fill(reflect.ValueOf(&part.Record).Elem(), "Record")
+	}
 }
 
 func (f filler) textWithCore(p *mapreduce.Text) {

@@ -29,7 +29,7 @@ func EncodeResultPart(r *mapreduce.ResultPart) *pb.ResultPart {
 			UnitId: string(r.Evidence.Unit), Evidence: encodeEvidence(&r.Evidence.Evidence),
 		}}}
 	default:
-		return &pb.ResultPart{Part: &pb.ResultPart_Record{Record: encodeJSON(r.Record)}}
+		return &pb.ResultPart{Part: &pb.ResultPart_Record{Record: encodeJSON(r.Record)}, RecordId: string(r.RecordID)}
 	}
 }
 
@@ -40,7 +40,7 @@ func DecodeResultPart(p *pb.ResultPart) *mapreduce.ResultPart {
 	case *pb.ResultPart_Job:
 		return &mapreduce.ResultPart{Job: DecodeJob(v.Job)}
 	case *pb.ResultPart_Record:
-		return &mapreduce.ResultPart{Record: decodeJSON(v.Record)}
+		return &mapreduce.ResultPart{Record: decodeJSON(v.Record), RecordID: mapreduce.RecordID(p.GetRecordId())}
 	case *pb.ResultPart_Citation:
 		return &mapreduce.ResultPart{Citation: decodeCitation(v.Citation)}
 	case *pb.ResultPart_Source:
@@ -132,6 +132,7 @@ func encodeSummary(s *mapreduce.Summary) *pb.Summary {
 			p.DocumentId, p.Note = string(n.Document), validText(n.Note)
 		}),
 		MoreNoteCount: s.MoreNotes,
+		Reviewed:      encodeReviewed(s.Reviewed),
 	}
 }
 
@@ -148,6 +149,7 @@ func decodeSummary(p *pb.Summary) *mapreduce.Summary {
 			return mapreduce.DocumentNote{Document: mapreduce.DocumentID(n.GetDocumentId()), Note: n.GetNote()}
 		}),
 		MoreNotes: p.GetMoreNoteCount(),
+		Reviewed:  decodeReviewed(p.GetReviewed()),
 	}
 }
 

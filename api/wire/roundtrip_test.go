@@ -70,9 +70,13 @@ var trips = map[string]trip{
 	"finding": over(
 		func(f *mapreduce.Finding) *pb.Finding { return wire.EncodeFinding(*f) },
 		byValue(func(p *pb.Finding) (mapreduce.Finding, error) { return wire.DecodeFinding(p), nil })),
-	"list jobs":   over(wire.EncodeListJobs, byValue(wire.DecodeListJobs)),
-	"list units":  over(wire.EncodeListUnits, byValue(wire.DecodeListUnits)),
-	"list events": over(wire.EncodeListEvents, byValue(wire.DecodeListEvents)),
+	"list jobs":      over(wire.EncodeListJobs, byValue(wire.DecodeListJobs)),
+	"list units":     over(wire.EncodeListUnits, byValue(wire.DecodeListUnits)),
+	"list events":    over(wire.EncodeListEvents, byValue(wire.DecodeListEvents)),
+	"new decision":   over(wire.EncodeNewDecision, byValue(wire.DecodeNewDecision)),
+	"decision":       over(wire.EncodeDecision, sure(wire.DecodeDecision)),
+	"list decisions": over(wire.EncodeListDecisions, byValue(wire.DecodeListDecisions)),
+	"decisions":      over(wire.EncodeDecisions, sure(wire.DecodeDecisions)),
 	"resume": over(
 		func(r *resume) *pb.ResumeJobRequest { return wire.EncodeResume(r.ID, r.Resume) },
 		func(p *pb.ResumeJobRequest) (*resume, error) {
@@ -128,6 +132,7 @@ var madeElsewhere = map[protoreflect.FullName]bool{
 	"coditect.mapreduce.v1.PlanTask.continues":       true,
 	"coditect.mapreduce.v1.PlanJobRequest.documents": true,
 	"coditect.mapreduce.v1.PutBlobRequest.part":      true,
+	"coditect.mapreduce.v1.ResultPart.record_id":     true, // of records alone
 
 	// Of these one alone is set, as the budget is in tokens or in money: TestRoundTrip has both.
 	"coditect.mapreduce.v1.JobSpec.budget_tokens":            true,

@@ -167,6 +167,22 @@ func (s *Service) GetResult(ctx context.Context, by mapreduce.Principal, id mapr
 	return s.next.GetResult(ctx, by, id, partial, sink)
 }
 
+// DecideValue implements mapreduce.Service.
+func (s *Service) DecideValue(ctx context.Context, by mapreduce.Principal, d mapreduce.NewDecision) (*mapreduce.Decision, error) {
+	if err := s.rules.UseJob(ctx, by, mapreduce.Operator, d.Job); err != nil {
+		return nil, err
+	}
+	return s.next.DecideValue(ctx, by, d)
+}
+
+// ListDecisions implements mapreduce.Service.
+func (s *Service) ListDecisions(ctx context.Context, by mapreduce.Principal, q mapreduce.ListDecisionsQuery) (*mapreduce.DecisionPage, error) {
+	if err := s.rules.UseJob(ctx, by, mapreduce.Viewer, q.Job); err != nil {
+		return nil, err
+	}
+	return s.next.ListDecisions(ctx, by, q)
+}
+
 // ListEvents implements mapreduce.Service. Records as they are stored are for viewers.
 func (s *Service) ListEvents(ctx context.Context, by mapreduce.Principal, q mapreduce.ListEventsQuery) (*mapreduce.EventPage, error) {
 	role := mapreduce.Observer

@@ -9,9 +9,11 @@ import (
 	"github.com/coditect/mapreduce/api/memory"
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/schema"
+	outcome "github.com/coditect/mapreduce/internal/outcome/review"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/result"
+	"github.com/coditect/mapreduce/orchestrator/review"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
@@ -49,10 +51,33 @@ func (r *Results) GetResult(ctx context.Context, _ mapreduce.Principal, id mapre
 		return err
 	}
 
-	if partial {
-		return r.partial(ctx, id, sink)
+	s, err := r.Schema(ctx, id)
+	if err != nil {
+		return err
 	}
-	return r.stream(ctx, id, sink)
+	applied, err := outcome.NewApplier(s, review.Decisions(ctx, r.jobs, id, ""), sink)
+	if err != nil {
+		return err
+	}
+	defer applied.Close()
+
+	if partial {
+		return r.partial(ctx, id, applied.Take)
+	}
+	return r.Stored(ctx, id, applied.Take)
+}
+
+// Schema returns the schema of the records that a job makes of its documents.
+func (r *Results) Schema(ctx context.Context, id mapreduce.JobID) (*schema.Schema, error) {
+	ctl, err := r.jobs.View.Control(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	compiled, err := r.specs.Job(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return recordsSchema(compiled.Spec, jobspec.NewStages(compiled, ctl)), nil
 }
 
 // partial assembles the result of a job of the units that are complete, while it is
@@ -88,10 +113,10 @@ const (
 	decodedOutput = 3
 )
 
-// stream streams the result that is stored of a complete job: some chunks at a
+// Stored streams the result that is stored of a complete job, as it was made: some chunks at a
 // time, as fast as sink takes them. Its last part, the summary, comes only once the
 // hash of the whole was found right: a result without a summary is none.
-func (r *Results) stream(ctx context.Context, id mapreduce.JobID, sink func(*mapreduce.ResultPart) error) error {
+func (r *Results) Stored(ctx context.Context, id mapreduce.JobID, sink func(*mapreduce.ResultPart) error) error {
 	u, err := r.jobs.View.Unit(ctx, id, mapreduce.ResultUnit)
 	if err != nil {
 		return err

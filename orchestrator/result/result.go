@@ -146,7 +146,7 @@ func (r *result) streamResult(ctx context.Context) error {
 	texts := &contexts{r: r.reading}
 	err = r.visitEntities(ctx, texts.beginPage, func(e *output.Entry, in *output.Output) error {
 		f := r.resolveEntity(e, in)
-		if err := r.writeEntity(&f.Result); err != nil {
+		if err := r.writeEntity(&f.Result, mapreduce.NewRecordID(e.Members[0].Unit, e.Members[0].Record)); err != nil {
 			return err
 		}
 		if err := r.writeCitations(ctx, texts, &f); err != nil {
@@ -249,8 +249,8 @@ func (r *result) valueRecords() (records []json.RawMessage, single bool, err err
 	return records, false, json.Unmarshal(value, &records)
 }
 
-// writeEntity takes an entity into the result.
-func (r *result) writeEntity(f *merge.Result) error {
+// writeEntity takes an entity into the result, under the id of its first record.
+func (r *result) writeEntity(f *merge.Result, id mapreduce.RecordID) error {
 	r.names.respellEntity(f)
 	r.statistics.Add(f.Values)
 	for field, n := range f.Duplicates {
@@ -262,7 +262,7 @@ func (r *result) writeEntity(f *merge.Result) error {
 	if err != nil {
 		return err
 	}
-	return r.sink(&mapreduce.ResultPart{Record: b})
+	return r.sink(&mapreduce.ResultPart{Record: b, RecordID: id})
 }
 
 // writeDecision tells how an entity's conflicts were resolved, and which citations

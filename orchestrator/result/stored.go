@@ -134,7 +134,7 @@ var errStored = errs.New(errs.DataLoss, "the stored bytes are not a result")
 func storedPart(p *mapreduce.ResultPart) *storagev1.ResultPart {
 	switch {
 	case p.Citation != nil:
-		return &storagev1.ResultPart{Part: &storagev1.ResultPart_Citation{Citation: storedCitation(p.Citation)}}
+		return &storagev1.ResultPart{Part: &storagev1.ResultPart_Citation{Citation: StoredCitation(p.Citation)}}
 	case p.Source != nil:
 		return &storagev1.ResultPart{Part: &storagev1.ResultPart_Source{Source: &storagev1.SourceUnit{
 			Unit: string(p.Source.Unit), Errors: p.Source.Errors, Document: string(p.Source.Document), Lasting: p.Source.Lasting,
@@ -154,10 +154,11 @@ func storedPart(p *mapreduce.ResultPart) *storagev1.ResultPart {
 	case p.Report != nil:
 		return &storagev1.ResultPart{Part: &storagev1.ResultPart_Report{Report: p.Report}}
 	}
-	return &storagev1.ResultPart{Part: &storagev1.ResultPart_Record{Record: p.Record}}
+	return &storagev1.ResultPart{Part: &storagev1.ResultPart_Record{Record: p.Record}, RecordId: string(p.RecordID)}
 }
 
-func storedCitation(c *mapreduce.Citation) *storagev1.ShownCitation {
+// StoredCitation returns a citation as it is stored.
+func StoredCitation(c *mapreduce.Citation) *storagev1.ShownCitation {
 	return &storagev1.ShownCitation{
 		Ref: c.Ref, Before: c.Before, After: c.After, Via: c.Via, Location: layout.StoredLocation(c.Location), Label: c.Label, Uri: c.URI,
 		Citation: &storagev1.Citation{
@@ -185,7 +186,7 @@ func storedSummary(s *mapreduce.Summary) *storagev1.Summary {
 func partOf(p *storagev1.ResultPart) *mapreduce.ResultPart {
 	switch v := p.Part.(type) {
 	case *storagev1.ResultPart_Citation:
-		return &mapreduce.ResultPart{Citation: shownCitation(v.Citation)}
+		return &mapreduce.ResultPart{Citation: ShownCitation(v.Citation)}
 	case *storagev1.ResultPart_Source:
 		return &mapreduce.ResultPart{Source: &mapreduce.Source{
 			Unit: mapreduce.UnitID(v.Source.Unit), Errors: v.Source.Errors, Document: mapreduce.DocumentID(v.Source.Document), Lasting: v.Source.Lasting,
@@ -205,10 +206,11 @@ func partOf(p *storagev1.ResultPart) *mapreduce.ResultPart {
 	case *storagev1.ResultPart_Report:
 		return &mapreduce.ResultPart{Report: v.Report}
 	}
-	return &mapreduce.ResultPart{Record: p.GetRecord()}
+	return &mapreduce.ResultPart{Record: p.GetRecord(), RecordID: mapreduce.RecordID(p.RecordId)}
 }
 
-func shownCitation(s *storagev1.ShownCitation) *mapreduce.Citation {
+// ShownCitation returns a stored citation.
+func ShownCitation(s *storagev1.ShownCitation) *mapreduce.Citation {
 	c := s.GetCitation()
 	return &mapreduce.Citation{
 		Ref: s.Ref, Before: s.Before, After: s.After, Via: s.Via, Location: layout.LocationOf(s.Location), Label: s.Label, URI: s.Uri,

@@ -80,6 +80,16 @@ func (c Client) GetResult(ctx context.Context, id mapreduce.JobID, partial bool,
 	return c.Service.GetResult(ctx, c.By, id, partial, sink)
 }
 
+// DecideValue implements mapreduce.Client.
+func (c Client) DecideValue(ctx context.Context, d mapreduce.NewDecision) (*mapreduce.Decision, error) {
+	return c.Service.DecideValue(ctx, c.By, d)
+}
+
+// ListDecisions implements mapreduce.Client.
+func (c Client) ListDecisions(ctx context.Context, q mapreduce.ListDecisionsQuery) (*mapreduce.DecisionPage, error) {
+	return c.Service.ListDecisions(ctx, c.By, q)
+}
+
 // ListEvents implements mapreduce.Client.
 func (c Client) ListEvents(ctx context.Context, q mapreduce.ListEventsQuery) (*mapreduce.EventPage, error) {
 	return c.Service.ListEvents(ctx, c.By, q)

@@ -36,6 +36,8 @@ type record struct {
 	docs   []*mapreduce.Document
 	units  []*mapreduce.Unit
 	events []*mapreduce.Checkpoint
+
+	decisions []*mapreduce.Decision
 }
 
 // epoch is when the first job is created; each later one is a second later.

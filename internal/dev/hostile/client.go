@@ -93,6 +93,11 @@ func clientCalls(job string) []call {
 		{pb.MapReduceService_WatchJob_FullMethodName, &pb.WatchJobRequest{JobId: job}, newReply[pb.WatchJobResponse], false},
 		{pb.MapReduceService_ListUnits_FullMethodName, &pb.ListUnitsRequest{JobId: job, Outputs: true, Inputs: true, PageSize: 10}, newReply[pb.ListUnitsResponse], false},
 		{pb.MapReduceService_WakeUnit_FullMethodName, &pb.WakeUnitRequest{JobId: job, UnitId: "map:order00000.txt", Handle: "h"}, newReply[pb.WakeUnitResponse], false},
+		{pb.MapReduceService_DecideValue_FullMethodName, &pb.DecideValueRequest{
+			JobId: job, RecordId: "0.0", Field: "order", RequestId: "r", Verdict: pb.ReviewVerdict_REVIEW_VERDICT_CORRECT, Value: `"K-1"`, Note: "n", ModelValue: `"K-0"`,
+			Passage: &pb.Passage{DocumentId: "order00000.txt", UnitId: "map:order00000.txt", StartByte: 7, EndByte: 10},
+		}, newReply[pb.DecideValueResponse], false},
+		{pb.MapReduceService_ListDecisions_FullMethodName, &pb.ListDecisionsRequest{JobId: job, RecordId: "0.0", PageSize: 10}, newReply[pb.ListDecisionsResponse], false},
 		{pb.MapReduceService_GetResult_FullMethodName, &pb.GetResultRequest{JobId: job, Partial: true}, newReply[pb.GetResultResponse], false},
 		{pb.MapReduceService_GetResultFile_FullMethodName, &pb.GetResultFileRequest{JobId: job, Partial: true}, newReply[pb.GetResultFileResponse], false},
 		{pb.MapReduceService_ListEvents_FullMethodName, &pb.ListEventsRequest{JobId: job, Verify: true, PageSize: 10}, newReply[pb.ListEventsResponse], false},

@@ -177,9 +177,9 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 		{"decision of a job that is gone", func(m *jobstest.Mixture) corruption {
 			value := m.First(m.Space.Decisions(m.End).All()).Value
 			return func(tx store.Tx) {
-				tx.Set(m.Space.Decisions("mr_20200101_000000_gone").Key(keys.DecisionAt{Record: "7.0", Field: "total", Number: 1}), value)
+				tx.Set(m.Space.Decisions("mr_20200101_aaaaaa").Key(keys.DecisionAt{Record: "7.0", Field: "total", Number: 1}), value)
 			}
-		}, "mr_20200101_000000_gone"},
+		}, "mr_20200101_aaaaaa"},
 		{"decision without a verdict", func(m *jobstest.Mixture) corruption {
 			return jobstest.Edit(m, m.First(m.Space.Decisions(m.End).All()).Key, new(storagev1.Decision), func(d *storagev1.Decision) { d.Verdict = 99 })
 		}, "no verdict has the number 99"},

@@ -108,7 +108,7 @@ func TestDecideRefused(t *testing.T) {
 			t.Errorf("token %q: %v", token, err)
 		}
 	}
-	if _, _, err := j.Review.List(w.Ctx, mapreduce.ListDecisionsQuery{Job: "mr_20200101_000000_gone"}); errs.KindOf(err) != errs.NotFound {
+	if _, _, err := j.Review.List(w.Ctx, mapreduce.ListDecisionsQuery{Job: "mr_20200101_aaaaaa"}); errs.KindOf(err) != errs.NotFound {
 		t.Errorf("of no job: %v", err)
 	}
 	if got := listed(w, id, ""); got != nil {

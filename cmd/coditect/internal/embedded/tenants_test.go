@@ -540,9 +540,13 @@ func readJob(ctx context.Context, by *client.Client, id mapreduce.JobID, c *cage
 			c.add("events", *e)
 		}
 	}
+	decisions, err := by.ListDecisions(ctx, mapreduce.ListDecisionsQuery{Job: id})
+	c.add("decisions", decisions, err)
 	if own {
 		return
 	}
+	_, err = by.DecideValue(ctx, mapreduce.NewDecision{Job: id, Record: "0.0", Field: "name", Verdict: mapreduce.ReviewAccept})
+	c.add("decide", err)
 	_, err = by.PauseJob(ctx, id)
 	c.add("pause", err)
 	_, err = by.ResumeJob(ctx, id, mapreduce.Resume{})

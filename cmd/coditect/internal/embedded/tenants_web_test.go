@@ -109,6 +109,7 @@ func (r *webReader) ask(what, verb, path, kind string, body []byte) {
 func request(d protoreflect.MessageDescriptor, job mapreduce.JobID, tenant mapreduce.TenantID) map[string]any {
 	values := map[string]any{
 		"jobId": job, "tenantId": tenant, "unitId": canaryUnit, "documentId": canaryUnit, "handle": "h",
+		"recordId": "0.0", "field": "name", "verdict": "REVIEW_VERDICT_ACCEPT",
 		"partial": true, "verify": true, "proofs": true, "outputs": true, "inputs": true, "pageSize": 3,
 		"spec":      map[string]any{"tenantId": tenant, "schema": personSchema, "requestId": "request-1"}, // which both have used
 		"documents": []any{map[string]any{"documentId": "p", "content": base64.StdEncoding.EncodeToString([]byte("Name: Pat\n"))}},
@@ -123,7 +124,7 @@ func request(d protoreflect.MessageDescriptor, job mapreduce.JobID, tenant mapre
 }
 
 // changing are the methods that change a job: they are tried on others' alone.
-var changing = []protoreflect.Name{"PauseJob", "ResumeJob", "CancelJob", "DeleteJob", "WakeUnit"}
+var changing = []protoreflect.Name{"PauseJob", "ResumeJob", "CancelJob", "DeleteJob", "WakeUnit", "DecideValue"}
 
 // readWeb calls each method that HTTP offers, by REST, Connect and gRPC-Web, about jobs of
 // the caller's own and of others, and for each tenant.

@@ -2,6 +2,7 @@ package program
 
 import (
 	"context"
+	"crypto/rand"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/embedded"
@@ -141,6 +142,19 @@ func (t turning) ResumeJob(ctx context.Context, id mapreduce.JobID, r mapreduce.
 func (t turning) DeleteJob(ctx context.Context, id mapreduce.JobID) error {
 	_, err := turn(ctx, t, embedded.NotAccepted, func(c mapreduce.Client) (struct{}, error) { return struct{}{}, c.DeleteJob(ctx, id) })
 	return err
+}
+
+// DecideValue implements mapreduce.Client.
+func (t turning) DecideValue(ctx context.Context, d mapreduce.NewDecision) (*mapreduce.Decision, error) {
+	if d.Request == "" { // so that it may be sent again
+		d.Request = mapreduce.RequestID(rand.Text())
+	}
+	return turn(ctx, t, isLost, func(c mapreduce.Client) (*mapreduce.Decision, error) { return c.DecideValue(ctx, d) })
+}
+
+// ListDecisions implements mapreduce.Client.
+func (t turning) ListDecisions(ctx context.Context, q mapreduce.ListDecisionsQuery) (*mapreduce.DecisionPage, error) {
+	return turn(ctx, t, isLost, func(c mapreduce.Client) (*mapreduce.DecisionPage, error) { return c.ListDecisions(ctx, q) })
 }
 
 // WakeUnit implements mapreduce.Client.

@@ -1,0 +1,63 @@
+package servertest
+
+import (
+	"context"
+	"time"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
+
+// DecideValue implements mapreduce.Service. Decisions are kept in order, a second after each other; a
+// marked passage is not looked for.
+func (s *Service) DecideValue(_ context.Context, by mapreduce.Principal, d mapreduce.NewDecision) (*mapreduce.Decision, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	r, err := s.findRecord(d.Job)
+	if err != nil {
+		return nil, err
+	}
+	if r.job.State != mapreduce.JobComplete {
+		return nil, errs.New(errs.Precondition, "job %s is %v, not complete", d.Job, r.job.State)
+	}
+
+	kept := &mapreduce.Decision{
+		Record: d.Record, Field: d.Field, Number: 1, Request: d.Request, Time: epoch.Add(time.Duration(len(r.decisions)) * time.Second), By: by.Name,
+		Verdict: d.Verdict, Value: d.Value, Note: d.Note, Model: d.Model,
+	}
+	if p := d.Passage; p != nil {
+		kept.Passage = &mapreduce.Citation{Document: p.Document, Unit: p.Unit, ByteStart: p.ByteStart, ByteEnd: p.ByteEnd}
+	}
+	for _, had := range r.decisions {
+		if had.Record != d.Record || had.Field != d.Field {
+			continue
+		}
+		if kept.Number++; had.Request == d.Request && d.Request != "" {
+			return copyOf(had), nil
+		}
+	}
+
+	r.decisions = append(r.decisions, kept)
+	return copyOf(kept), nil
+}
+
+// ListDecisions implements mapreduce.Service, in the order in which they were taken.
+func (s *Service) ListDecisions(_ context.Context, _ mapreduce.Principal, q mapreduce.ListDecisionsQuery) (*mapreduce.DecisionPage, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	r, err := s.findRecord(q.Job)
+	if err != nil {
+		return nil, err
+	}
+
+	var chosen []*mapreduce.Decision
+	for _, d := range r.decisions {
+		if q.Record == "" || d.Record == q.Record {
+			chosen = append(chosen, d)
+		}
+	}
+	page, next, err := cutPage(chosen, q.PageToken, q.PageSize, 100)
+	return &mapreduce.DecisionPage{Decisions: page, NextPageToken: next}, err
+}
