@@ -130,6 +130,12 @@ func (a *Applier) takeRecord(p *mapreduce.ResultPart) error {
 	if err != nil {
 		return errs.New(errs.DataLoss, "record %s of the result cannot be read: %v", p.RecordID, err)
 	}
+
+	if len(after.reviewed) == 0 { // none of them fits
+		a.count.Unfitting += int64(len(refused))
+		a.statistics.Add(before.values)
+		return a.sink(p)
+	}
 	return a.pass(p.RecordID, before, after, decisions, refused)
 }
 
