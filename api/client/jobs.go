@@ -130,7 +130,7 @@ func (c *Client) DecideValue(ctx context.Context, d mapreduce.NewDecision) (*map
 	var p *pb.DecideValueResponse
 	err := c.again(ctx, func() (err error) {
 		p, err = c.jobs.DecideValue(ctx, wire.EncodeNewDecision(&d))
-		return wire.Error(err)
+		return fault.Error(err)
 	})
 
 	switch {
@@ -149,7 +149,7 @@ func (c *Client) ListDecisions(ctx context.Context, q mapreduce.ListDecisionsQue
 		if err == nil {
 			page = wire.DecodeDecisions(p)
 		}
-		return wire.Error(err)
+		return fault.Error(err)
 	})
 	return page, err
 }

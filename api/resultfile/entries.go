@@ -230,3 +230,15 @@ type Coverage struct {
 func CoverageOf(c mapreduce.Coverage) Coverage {
 	return Coverage{Documents: Ledger(c.Documents), Characters: Ledger(c.Characters), Unread: Ledger(c.Unread)}
 }
+
+// A Review counts the values that people have decided about.
+type Review struct {
+	Accepted  int64 `json:"accepted"`
+	Corrected int64 `json:"corrected"`
+	Rejected  int64 `json:"rejected"`
+	Absent    int64 `json:"absent"`
+	Unfitting int64 `json:"unfitting_decisions"` // that are not in the result
+}
+
+// ReviewOf returns the JSON form of what was counted.
+func ReviewOf(c *mapreduce.ReviewCount) Review { return Review(*c) }

@@ -164,6 +164,10 @@ func (s *Sections) WriteFile(out io.Writer, job *mapreduce.Job) error {
 		members = append(members, member("document_notes", NotesOf(summary)))
 	}
 
+	if summary.Reviewed != nil {
+		members = append(members, member("review", ReviewOf(summary.Reviewed)))
+	}
+
 	if s.evidence.n > 0 {
 		members = slices.Insert(members, 4, list("evidence", "[", &s.evidence, "]"))
 	} else if err := s.evidence.Out.MoveTo(io.Discard); err != nil { // nothing is in it; this lets go of it

@@ -158,7 +158,7 @@ func (r *Reviewer) find(ctx context.Context, id mapreduce.JobID, record mapreduc
 	if found.record == nil {
 		return nil, &errs.Error{
 			Kind: errs.NotFound, Reason: "RECORD_NOT_FOUND",
-			Message: fmt.Sprintf("the result of job %s has no record %q; `coditect mapreduce review %s` lists those there are", id, record, id),
+			Message: fmt.Sprintf("the result of job %s has no record %q; the parts of the result name those there are, if they are records of a schema", id, record),
 		}
 	}
 	return found, nil
