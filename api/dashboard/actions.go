@@ -52,14 +52,15 @@ func (d *Dashboard) do(v *visit, r *http.Request, name string, id mapreduce.JobI
 	case "wake":
 		_, err = v.jobs.WakeUnit(v, id, mapreduce.UnitID(r.PostFormValue("unit")), r.PostFormValue("handle"), []byte(r.PostFormValue("answer")))
 	case "resume":
-		err = resume(v, id, r.PostFormValue("budget"))
+		err = resume(v, id, r.PostFormValue("budget"), r.PostFormValue("cause"))
 	}
 	return err
 }
 
-// resume resumes a job, with a new budget if somebody has typed one.
-func resume(v *visit, id mapreduce.JobID, budget string) error {
-	var how mapreduce.Resume
+// resume resumes a job, with a new budget if somebody has typed one: all of it, or the units that
+// failed for a cause.
+func resume(v *visit, id mapreduce.JobID, budget, cause string) error {
+	how := mapreduce.Resume{Cause: cause}
 	if budget != "" {
 		var err error
 		if how.Budget, how.BudgetIn, err = mapreduce.ParseBudget(budget); err != nil {

@@ -212,6 +212,10 @@ func TestActions(t *testing.T) {
 	if !strings.Contains(s.noted(), "resume "+string(jobID)+" 500") || !strings.Contains(s.noted(), "wake "+string(jobID)+" u2 h yes") {
 		t.Errorf("it was done otherwise than asked for: %s", s.noted())
 	}
+	post(t, job+"/resume", url.Values{"cause": {"host … is away"}}, nil)
+	if !strings.Contains(s.noted(), "resume "+string(jobID)+" 0host … is away") {
+		t.Errorf("the units of one cause were not tried again: %s", s.noted())
+	}
 	if answer := post(t, job+"/resume", url.Values{"budget": {"much"}}, nil); answer.StatusCode != http.StatusBadRequest {
 		t.Errorf("a budget that is no number: status %d", answer.StatusCode)
 	}

@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -72,7 +71,7 @@ func loadErrors(v *visit) (any, error) {
 
 // addCause counts a unit under what it failed for.
 func addCause(causes map[string]*cause, u unitRow) {
-	name := causeOf(u.Error)
+	name := mapreduce.CauseOf(u.Error)
 	c := causes[name]
 	if c == nil {
 		c = &cause{Text: name, Advice: resultfile.FailAdvice(u.Lasting, u.Errors)}
@@ -86,9 +85,3 @@ func addCause(causes map[string]*cause, u unitRow) {
 		c.Shown = append(c.Shown, u)
 	}
 }
-
-// varying are the parts of errors that differ from unit to unit: numbers, ids, and what is quoted.
-var varying = regexp.MustCompile(`"[^"]{0,200}"|\b[0-9a-f]{8,}\b|\d+([.,:]\d+)*`)
-
-// causeOf returns an error without what is its unit's own.
-func causeOf(text string) string { return varying.ReplaceAllString(text, "…") }

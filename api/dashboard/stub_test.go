@@ -207,7 +207,7 @@ func (s *stub) FleetStatus(context.Context) (*mapreduce.FleetStatus, error) {
 		Workers: []mapreduce.WorkerStatus{
 			{
 				Session: mapreduce.SessionID(text), Node: mapreduce.NodeID(text), Known: true, Version: text, Tenant: mapreduce.TenantID(text), Slots: 4, Held: 3,
-				Offer: mapreduce.Offer{Providers: []string{text}, Tools: []string{text}, Parsers: []string{text}}, Breakers: []string{text}, Seen: s.job.Created,
+				Offer: mapreduce.Offer{Providers: []string{text}, Tools: []string{text}, Parsers: []string{text}}, Breakers: []string{text}, Seen: s.job.Created.Add(-time.Minute),
 			},
 			{Session: "w2", Node: "n2"},
 			{Session: "w3"},
@@ -244,7 +244,7 @@ func (s *stub) CancelJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Jo
 }
 
 func (s *stub) ResumeJob(ctx context.Context, id mapreduce.JobID, r mapreduce.Resume) (*mapreduce.Job, error) {
-	s.note("resume %s %d", id, r.Budget)
+	s.note("resume %s %d%s", id, r.Budget, r.Cause)
 	return s.GetJob(ctx, id)
 }
 

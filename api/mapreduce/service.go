@@ -132,6 +132,10 @@ type JobPage struct {
 type Resume struct {
 	Budget   int64    // in all, replacing the job's; 0 keeps it
 	BudgetIn Currency // of Budget; that of the job's budget
+
+	// Cause tries only those failed units again that failed for it, as CauseOf has it; "" tries all.
+	// It is errs.Precondition if there are none.
+	Cause string
 }
 
 // A ListUnitsQuery chooses units of a job.

@@ -69,10 +69,13 @@ func DecodeJobs(p *pb.ListJobsResponse) *mapreduce.JobPage {
 
 // EncodeResume encodes a resume of a job.
 func EncodeResume(id mapreduce.JobID, r mapreduce.Resume) *pb.ResumeJobRequest {
+	p := &pb.ResumeJobRequest{JobId: string(id), Cause: validText(r.Cause)}
 	if r.BudgetIn == mapreduce.InDollars {
-		return &pb.ResumeJobRequest{JobId: string(id), MaxCostMicros: r.Budget}
+		p.MaxCostMicros = r.Budget
+	} else {
+		p.BudgetTokens = r.Budget
 	}
-	return &pb.ResumeJobRequest{JobId: string(id), BudgetTokens: r.Budget}
+	return p
 }
 
 // DecodeResume decodes a resume of a job.
@@ -81,6 +84,9 @@ func DecodeResume(p *pb.ResumeJobRequest) (mapreduce.JobID, mapreduce.Resume, er
 	id := d.jobID("job_id", p.GetJobId())
 	var r mapreduce.Resume
 	r.Budget, r.BudgetIn = decodeBudget(&d, p)
+	if r.Cause = p.GetCause(); len(r.Cause) > mapreduce.MaxCause {
+		d.refuseField("cause", "is longer than %d bytes", mapreduce.MaxCause)
+	}
 	return id, r, d.firstError()
 }
 

@@ -252,8 +252,24 @@ func (rec writer) clearJob(tx store.Tx, r removal) {
 // by the next. A running job is left as it is.
 func (st *Store) Resume(ctx context.Context, id mapreduce.JobID, r mapreduce.Resume) error {
 	var at carrying
+	caused := func() (int64, error) { return noneFailed, nil } // whose level is looked for in each step
+	if r.Cause != "" {
+		level, err := st.lowestCaused(ctx, id, r.Cause)
+		if err != nil {
+			return err
+		}
+		if level == noneFailed {
+			return st.noneCaused(ctx, id)
+		}
+		caused = func() (int64, error) { return st.lowestCaused(ctx, id, r.Cause) }
+	}
+
 	for {
-		step, err := st.resumeStep(ctx, id, r, at)
+		level, err := caused()
+		if err != nil {
+			return err
+		}
+		step, err := st.resumeStep(ctx, id, r, level, at)
 		switch {
 		case err != nil || step.done:
 			return err
@@ -262,10 +278,80 @@ func (st *Store) Resume(ctx context.Context, id mapreduce.JobID, r mapreduce.Res
 			continue
 		}
 
-		if err := st.retryFailed(ctx, id, step.level); err != nil {
+		if err := st.retryFailed(ctx, id, step.level, r.Cause); err != nil {
 			return err
 		}
 	}
+}
+
+// noneCaused is what a resume comes to whose cause no failed unit has: a job that runs is left as
+// it is, as by any resume.
+func (st *Store) noneCaused(ctx context.Context, id mapreduce.JobID) error {
+	return st.db.View(ctx, func(tx store.Tx) error {
+		ctl, err := st.Jobs.Control(ctx, tx, id)
+		if err != nil || mapreduce.JobState(ctl.State).Running() {
+			return err
+		}
+		return errs.New(errs.Precondition, "no unit of job %s has failed for this cause", id)
+	})
+}
+
+// lowestCaused returns the lowest level with a unit that failed for a cause, or noneFailed.
+func (st *Store) lowestCaused(ctx context.Context, id mapreduce.JobID, cause string) (level int64, err error) {
+	level = noneFailed
+	rest := st.Keys.Queues(id).AllFailed()
+	for more := true; more && level == noneFailed; {
+		err := st.db.View(ctx, func(tx store.Tx) error {
+			pairs, further, err := tx.Snapshot().GetRange(ctx, rest, store.RangeOptions{Limit: records.StepUnits})
+			if err != nil {
+				return err
+			}
+
+			found, err := st.causedBy(ctx, tx.Snapshot(), id, pairs, cause)
+			if err != nil {
+				return err
+			}
+			if len(found) > 0 {
+				_, name, err := st.Keys.Last(found[0].Key)
+				if err != nil {
+					return err
+				}
+				name.Skip()
+				level = name.Int()
+			}
+
+			if more = further; len(pairs) > 0 {
+				rest.Begin = store.Single(pairs[len(pairs)-1].Key).End
+			}
+			return nil
+		})
+		if err != nil {
+			return noneFailed, err
+		}
+	}
+	return level, nil
+}
+
+// causedBy returns those entries of the list of failed units whose units failed for a cause.
+func (rec writer) causedBy(ctx context.Context, r store.Reader, id mapreduce.JobID, failed []store.KeyValue, cause string) (found []store.KeyValue, err error) {
+	ks := make([][]byte, len(failed))
+	for i, kv := range failed {
+		_, name, err := rec.Keys.Last(kv.Key)
+		if err != nil {
+			return nil, err
+		}
+		name.Skip()
+		name.Skip()
+		ks[i] = rec.Keys.Job(id).Unit(mapreduce.UnitID(name.Text()))
+	}
+
+	units, err := records.ReadUnits(ctx, r, ks)
+	for i, u := range units {
+		if u != nil && mapreduce.CauseOfAll(u.Errors) == cause {
+			found = append(found, failed[i])
+		}
+	}
+	return found, err
 }
 
 // A resuming is the result of one step of a resume.
@@ -275,8 +361,9 @@ type resuming struct {
 	level   int64     // else: whose failed units are to be tried again
 }
 
-// resumeStep is one step of a resume. Levels that it drops were carried up to at.
-func (st *Store) resumeStep(ctx context.Context, id mapreduce.JobID, r mapreduce.Resume, at carrying) (step resuming, err error) {
+// resumeStep is one step of a resume. Levels that it drops were carried up to at. Of a resume for
+// one cause, caused is the lowest level with units that failed for it, or noneFailed.
+func (st *Store) resumeStep(ctx context.Context, id mapreduce.JobID, r mapreduce.Resume, caused int64, at carrying) (step resuming, err error) {
 	err = st.db.Update(ctx, failpoint.Resume, func(tx store.Tx) error {
 		step = resuming{done: true}
 		ctl, err := st.Jobs.Control(ctx, tx, id)
@@ -292,6 +379,9 @@ func (st *Store) resumeStep(ctx context.Context, id mapreduce.JobID, r mapreduce
 
 		if err := checkResumable(id, state, failed != noneFailed, ctl.Resuming); err != nil {
 			return err
+		}
+		if r.Cause != "" {
+			failed = caused // units that failed for others stay as they are
 		}
 
 		if err := checkCurrency(id, ctl, r); err != nil {
@@ -502,10 +592,13 @@ func (rec writer) finishResume(ctx context.Context, tx store.Tx, id mapreduce.Jo
 	return rec.Jobs.WriteControl(ctx, tx, id, ctl, records.Resumed)
 }
 
-// retryFailed puts a level's failed units back into their queue, in steps.
-func (st *Store) retryFailed(ctx context.Context, id mapreduce.JobID, level int64) error {
+// retryFailed puts a level's failed units back into their queue, in steps: all, or those that failed
+// for a cause.
+func (st *Store) retryFailed(ctx context.Context, id mapreduce.JobID, level int64, cause string) error {
+	left := st.Keys.Queues(id).FailedLevel(level)
 	for done := false; !done; {
 		tried := 0
+		var next store.Range // what is left behind this step
 		err := st.db.Update(ctx, failpoint.Retry, func(tx store.Tx) error {
 			// Each run that fails asks for fewer units.
 			room := records.StepRoom(tried)
@@ -520,18 +613,31 @@ func (st *Store) retryFailed(ctx context.Context, id mapreduce.JobID, level int6
 				return errs.New(errs.Aborted, "job %s is being changed by another request; try again", id)
 			}
 
-			pairs, more, err := tx.GetRange(ctx, st.Keys.Queues(id).FailedLevel(level), store.RangeOptions{Limit: room})
+			pairs, more, err := tx.GetRange(ctx, left, store.RangeOptions{Limit: room})
 			if err != nil {
 				return err
 			}
 
+			// Units that failed for something else are passed over, once all others before them are back.
+			next = left
+			if cause != "" && len(pairs) > 0 {
+				next.Begin = store.Single(pairs[len(pairs)-1].Key).End
+				if pairs, err = st.causedBy(ctx, tx, id, pairs, cause); err != nil {
+					return err
+				}
+			}
+
 			rest, err := queue.NewChanges(st.db.Records(), tx, id, ctl).RetryUnits(ctx, pairs)
 			done = !more && !rest
+			if rest {
+				next = left
+			}
 			return err
 		})
 		if err != nil {
 			return err
 		}
+		left = next
 	}
 
 	return nil

@@ -634,6 +634,10 @@ type ResumeJobRequest struct {
 	// New budget of a job whose budget is in money, in millionths of a US dollar; 0 keeps the old
 	// one.
 	MaxCostMicros int64 `protobuf:"varint,3,opt,name=max_cost_micros,json=maxCostMicros,proto3" json:"max_cost_micros,omitempty"`
+	// Try only those failed units again whose latest error is this one, but for what differs from
+	// unit to unit: numbers, ids of eight and more hexadecimal digits, and what stands in quotation
+	// marks is "…" each. Empty tries all.
+	Cause         string `protobuf:"bytes,4,opt,name=cause,proto3" json:"cause,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -687,6 +691,13 @@ func (x *ResumeJobRequest) GetMaxCostMicros() int64 {
 		return x.MaxCostMicros
 	}
 	return 0
+}
+
+func (x *ResumeJobRequest) GetCause() string {
+	if x != nil {
+		return x.Cause
+	}
+	return ""
 }
 
 // The answer to ResumeJob.
@@ -2215,11 +2226,12 @@ const file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc = "" +
 	"\x0fWatchJobRequest\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\"@\n" +
 	"\x10WatchJobResponse\x12,\n" +
-	"\x03job\x18\x01 \x01(\v2\x1a.coditect.mapreduce.v1.JobR\x03job\"v\n" +
+	"\x03job\x18\x01 \x01(\v2\x1a.coditect.mapreduce.v1.JobR\x03job\"\x8c\x01\n" +
 	"\x10ResumeJobRequest\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12#\n" +
 	"\rbudget_tokens\x18\x02 \x01(\x03R\fbudgetTokens\x12&\n" +
-	"\x0fmax_cost_micros\x18\x03 \x01(\x03R\rmaxCostMicros\"A\n" +
+	"\x0fmax_cost_micros\x18\x03 \x01(\x03R\rmaxCostMicros\x12\x14\n" +
+	"\x05cause\x18\x04 \x01(\tR\x05cause\"A\n" +
 	"\x11ResumeJobResponse\x12,\n" +
 	"\x03job\x18\x01 \x01(\v2\x1a.coditect.mapreduce.v1.JobR\x03job\"(\n" +
 	"\x0fPauseJobRequest\x12\x15\n" +
