@@ -127,7 +127,7 @@ func (d *Dashboard) route() {
 		"/jobs/{job}/errors":     {name: "errors", load: loadErrors, parts: []string{"head", "errors"}, watches: true, still: true},
 		"/compare":               {name: "compare", load: loadComparison},
 		"/use":                   {name: "use", load: loadUse, parts: []string{"use"}},
-		"/fleet":                 {name: "fleet", load: loadFleet, again: loadFleetAgain, parts: []string{"fleet"}},
+		"/fleet":                 {name: "fleet", load: loadFleet, again: loadFleetAgain, parts: []string{"store", "fleet"}},
 		"/new":                   {name: "new", load: loadNew},
 	} {
 		d.routes.HandleFunc("GET "+path, d.show(p))

@@ -51,6 +51,15 @@ func (p *fleetPage) State(w mapreduce.WorkerStatus) string {
 	return "connected"
 }
 
+// Quiet reports whether a worker has said nothing for so long that a reader should know since when.
+// Of others the page would change with every sign of life.
+func (p *fleetPage) Quiet(w mapreduce.WorkerStatus) bool {
+	return !w.Seen.IsZero() && p.Time.Sub(w.Seen) > quietFor
+}
+
+// quietFor is some signs of life, and as long as a server waits for one by default.
+const quietFor = 10 * time.Second
+
 // Rounded returns a duration as people read it, and short ones to the microsecond.
 func (*fleetPage) Rounded(d time.Duration) string {
 	if d < time.Second {

@@ -32,7 +32,7 @@ func (s *Scheduler) Waits(id mapreduce.JobID) string {
 		return why
 	}
 	if budget := j.spec.Budget; budget > 0 && j.grant.LackedFor(0, now) {
-		return fmt.Sprintf("what is left of the budget of %d tokens is not enough for the next unit, or is reserved for others: it goes on when they end, or with a larger budget", budget)
+		return fmt.Sprintf("what is left of the budget of %s is not enough for the next unit, or is reserved for others: it goes on when they end, or with a larger budget", j.spec.BudgetIn.Text(budget))
 	}
 	if calls := s.calls.Slots(); j.asks && calls > 0 && s.jobs.calling >= calls {
 		return fmt.Sprintf("all %d calls of models that this server may make at once are made for other jobs", calls)
