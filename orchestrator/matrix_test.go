@@ -441,7 +441,7 @@ func killed(t *testing.T, seed uint64, budget int64, in mapreduce.Currency) {
 	}
 	told := int64(0)
 	for _, e := range fake.Entries() {
-		cost, _ := shopPrices(t).Cost("anthropic", "any", llm.Usage{Input: e.In(), Output: e.Output}, false)
+		cost, _ := shopPrices(t).Cost("anthropic", "any", llm.Usage{Input: e.In(), Output: e.Output}, "")
 		told += in.Of(mapreduce.Tokens{In: e.In(), Out: e.Output}, cost)
 	}
 	job = quiet(f.Any(), submitted.ID)

@@ -17,6 +17,7 @@ type Limits struct {
 	Either         bool     // an effort or a budget, and not both
 	MaxTemperature float64  // 0 is not known
 	MaxStops       int      // 0 is not known
+	Tiers          []string // that it has; nil is all
 }
 
 // Refusal returns the first of the parameters that a model does not take, and the rule that it
@@ -62,6 +63,10 @@ func (l Limits) refuse(n Name, s Set) string {
 	case Stop:
 		if l.MaxStops > 0 && len(s.Stop) > l.MaxStops {
 			return fmt.Sprintf("with %d texts is not taken; it takes %d", len(s.Stop), l.MaxStops)
+		}
+	case Tier:
+		if len(l.Tiers) > 0 && !slices.Contains(l.Tiers, s.Tier) {
+			return fmt.Sprintf("it has no tier %s; it has %s", s.Tier, strings.Join(l.Tiers, ", "))
 		}
 	}
 

@@ -28,10 +28,11 @@ const (
 	TopP        Name = "top_p"           // above 0 to 1: the share of likely words that it chooses from
 	Seed        Name = "seed"            // 0 to 2,147,483,647: the same choices each time, as far as the server can
 	Stop        Name = "stop"            // texts that end an answer
+	Tier        Name = "tier"            // at which price and how soon it is answered: one of Tiers
 )
 
 // Names returns all names, in order.
-func Names() []Name { return []Name{Effort, Thinking, Verbosity, Temperature, TopP, Seed, Stop} }
+func Names() []Name { return []Name{Effort, Thinking, Verbosity, Temperature, TopP, Seed, Stop, Tier} }
 
 // Flag returns the name of the parameter's flag, without dashes before it.
 func (n Name) Flag() string { return strings.ReplaceAll(string(n), "_", "-") }
@@ -50,6 +51,16 @@ const (
 // Efforts returns the levels of effort, the least first.
 func Efforts() []string { return []string{NoEffort, Minimal, Low, Medium, High, XHigh, Max} }
 
+// The tiers in which vendors answer.
+const (
+	Standard = "standard"
+	Flex     = "flex"     // for less, later, and refused while there is no room
+	Priority = "priority" // sooner, for more
+)
+
+// Tiers returns the tiers, the cheapest first.
+func Tiers() []string { return []string{Flex, Standard, Priority} }
+
 // A Set is parameters with their values. What is empty or nil is left to the model. A Set is not
 // changed once it is used.
 type Set struct {
@@ -60,6 +71,7 @@ type Set struct {
 	TopP        *float64 `json:"top_p,omitempty"`
 	Seed        *int64   `json:"seed,omitempty"`
 	Stop        []string `json:"stop,omitempty"`
+	Tier        string   `json:"tier,omitempty"`
 }
 
 // Bounds of values.
@@ -110,6 +122,8 @@ func (s *Set) Put(name Name, text string) error {
 		s.Seed, err = wholeNumber(text, math.MaxInt32)
 	case Stop:
 		s.Stop, err = stopTexts(text)
+	case Tier:
+		s.Tier, err = text, checkWord(text, Tiers())
 	default:
 		err = fmt.Errorf("is no parameter; there are %s", joinNames(Names()))
 	}
@@ -191,6 +205,8 @@ func (s Set) has(n Name) bool {
 		return s.Seed != nil
 	case Stop:
 		return len(s.Stop) > 0
+	case Tier:
+		return s.Tier != ""
 	}
 	return false
 }
@@ -205,6 +221,7 @@ func (s Set) Over(other Set) Set {
 	out := Set{
 		Effort: cmp.Or(s.Effort, other.Effort), Thinking: cmp.Or(s.Thinking, other.Thinking), Verbosity: cmp.Or(s.Verbosity, other.Verbosity),
 		Temperature: cmp.Or(s.Temperature, other.Temperature), TopP: cmp.Or(s.TopP, other.TopP), Seed: cmp.Or(s.Seed, other.Seed), Stop: s.Stop,
+		Tier: cmp.Or(s.Tier, other.Tier),
 	}
 	if len(out.Stop) == 0 {
 		out.Stop = other.Stop
@@ -230,6 +247,8 @@ func (s Set) Without(names ...Name) Set {
 			s.Seed = nil
 		case Stop:
 			s.Stop = nil
+		case Tier:
+			s.Tier = ""
 		}
 	}
 	return s
@@ -254,6 +273,8 @@ func (s Set) Value(n Name) string {
 		return strconv.FormatFloat(*s.TopP, 'g', -1, 64)
 	case Seed:
 		return strconv.FormatInt(*s.Seed, 10)
+	case Tier:
+		return s.Tier
 	}
 	return stopText(s.Stop)
 }

@@ -243,10 +243,25 @@ type Response struct {
 	Stop      Stop            `json:"stop"`
 	Reason    string          `json:"reason,omitempty"` // why it refused, in its words
 	Usage     Usage           `json:"usage"`
+	Tier      string          `json:"tier,omitempty"`    // that the vendor answered in, as parameters.Tiers has it; "" if it did not say
 	Written   *int64          `json:"written,omitempty"` // tokens of Parts by the vendor's count, without thinking; nil if it gave none
 	Asked     Usage           `json:"-"`                 // of the call that brought it, be it in an earlier attempt; zero if that is not known
 	Limits    Limits          `json:"-"`                 // what the vendor says is left
 	Cached    bool            `json:"-"`                 // from our own cache: nothing was asked
+}
+
+// TierNamed returns the tier that a vendor's word for it means: "default" of OpenAI and "on_demand" of
+// Groq are the standard one. A word that is not known says nothing.
+func TierNamed(word string) string {
+	switch word = strings.ToLower(word); word {
+	case parameters.Flex, parameters.Priority, parameters.Standard:
+		return word
+	case "default", "on_demand":
+		return parameters.Standard
+	case "fast": // another name of OpenAI's
+		return parameters.Priority
+	}
+	return ""
 }
 
 // Text returns the text of all parts.

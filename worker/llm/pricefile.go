@@ -16,7 +16,7 @@ import (
 
 // tariffKeys are the keys of a model in a file of prices.
 func tariffKeys() []string {
-	return []string{"input", "output", "cache_write", "cache_write_1h", "cache_read", "batch", "above", "times", "output_above", "cache_from", "window"}
+	return []string{"input", "output", "cache_write", "cache_write_1h", "cache_read", "batch", "flex", "priority", "above", "times", "output_above", "cache_from", "window"}
 }
 
 // readTariffs reads a file of prices: a mapping of providers to mappings of models to their
@@ -115,7 +115,11 @@ func (t *Tariff) setPrice(path, key string, n *yaml.Node) error {
 	case "output":
 		return readPrice(path, n, &t.Output)
 	case "batch":
-		return readPercent(path, n, &t.Batch)
+		return readPercent(path, n, &t.Batch, 100)
+	case "flex":
+		return readPercent(path, n, &t.Flex, 100)
+	case "priority":
+		return readPercent(path, n, &t.Priority, maxPercent)
 	case "times":
 		v, err := strconv.ParseUint(n.Value, 10, 16)
 		if err != nil {
@@ -150,11 +154,14 @@ func readPrice(path string, n *yaml.Node, p *Price) error {
 	return err
 }
 
-// readPercent reads "50%".
-func readPercent(path string, n *yaml.Node, p *Percent) error {
-	v, err := strconv.ParseUint(strings.TrimSuffix(n.Value, "%"), 10, 7)
-	if err != nil || v > 100 || !strings.HasSuffix(n.Value, "%") {
-		return faultOfPrices(n, path, "%q is no share from 0%% to 100%%, such as 50%%", n.Value)
+// maxPercent bounds how much more a tier may cost, so that costs are reckoned in 128 bits.
+const maxPercent = 1000
+
+// readPercent reads "50%", up to most.
+func readPercent(path string, n *yaml.Node, p *Percent, most uint64) error {
+	v, err := strconv.ParseUint(strings.TrimSuffix(n.Value, "%"), 10, 16)
+	if err != nil || v > most || !strings.HasSuffix(n.Value, "%") {
+		return faultOfPrices(n, path, "%q is no share from 0%% to %d%%, such as 50%%", n.Value, most)
 	}
 	*p = Percent(v)
 	return nil

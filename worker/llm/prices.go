@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/coditect/mapreduce/api/parameters"
 )
 
 //go:embed prices.yaml
@@ -34,6 +36,8 @@ type Tariff struct {
 	CacheWrite1h *Price  `yaml:"cache_write_1h"` // nil: as cache_write
 	CacheRead    *Price  `yaml:"cache_read"`     // nil: as input
 	Batch        Percent `yaml:"batch"`          // of all these; 0: no batches, so all of it
+	Flex         Percent `yaml:"flex"`           // likewise, in the tier flex
+	Priority     Percent `yaml:"priority"`       // likewise, in the tier priority; 0: not known
 	Above        int64   `yaml:"above"`          // tokens of a prompt, beyond which a call costs
 	Times        uint16  `yaml:"times"`          // so many times as much
 	OutputAbove  *Price  `yaml:"output_above"`   // what the output of such a call costs. nil: as often as the rest
@@ -148,27 +152,62 @@ func (p *Prices) Tariff(provider string, model Model) (Tariff, bool) {
 	return t, ok
 }
 
-// Cost returns what usage costs in millionths of a US dollar, rounded up once at
-// the end, so that a sum of calls is never short. It is false for a model whose
-// price is not known.
-func (p *Prices) Cost(provider string, model Model, u Usage, batch bool) (micros int64, known bool) {
+// Batch is the tier of calls that a batch has made.
+const Batch = "batch"
+
+// share returns what of the prices is charged in a tier, in hundredths. It is false if that is not
+// known: of a cheaper tier all of it is charged then, and of priority nobody knows how much.
+func (t Tariff) share(tier string) (share uint64, known bool) {
+	switch of := map[string]Percent{Batch: t.Batch, parameters.Flex: t.Flex, parameters.Priority: t.Priority}[tier]; {
+	case of > 0:
+		return uint64(of), true
+	default:
+		return 100, tier != parameters.Priority
+	}
+}
+
+// Share returns what of the prices is charged in a tier, in hundredths; 0 if that is not known.
+func (t Tariff) Share(tier string) int64 {
+	share, known := t.share(tier)
+	if !known {
+		return 0
+	}
+	return int64(share)
+}
+
+// Has reports whether a price of a model is known in a tier: that of the standard one is, of each model
+// that has a tariff, and none is higher in flex or a batch.
+func (t Tariff) Has(tier string) bool {
+	_, known := t.share(tier)
+	return known
+}
+
+// In returns the tariff with the prices of input and output in a tier, rounded up.
+func (t Tariff) In(tier string) Tariff {
+	share, _ := t.share(tier)
+	part := func(p Price) Price { return Price((int64(p)*int64(share) + 99) / 100) }
+	t.Input, t.Output = part(t.Input), part(t.Output)
+	return t
+}
+
+// Cost returns what usage costs in a tier, in millionths of a US dollar, rounded up once at the end, so
+// that a sum of calls is never short. It is false for a model whose price is not known.
+func (p *Prices) Cost(provider string, model Model, u Usage, tier string) (micros int64, known bool) {
 	t, ok := p.Tariff(provider, model)
 	if !ok {
 		return 0, false
 	}
-	share := uint64(100)
-	if batch && t.Batch > 0 {
-		share = uint64(t.Batch)
-	}
+	share, _ := t.share(tier)
 	return t.usageCost(u.clampTo(math.MaxInt64), share), true
 }
 
 // Most returns no less than any call can cost that reads and writes no more than so many tokens,
-// whatever of them its vendor keeps in a cache or reads from there. It is false for a model whose price
-// is not known.
-func (p *Prices) Most(provider string, model Model, in, out int64) (micros int64, known bool) {
+// whatever of them its vendor keeps in a cache or reads from there. A call that is to be cheaper in its
+// tier may be answered in the standard one. It is false for a model whose price is not known in the tier.
+func (p *Prices) Most(provider string, model Model, in, out int64, tier string) (micros int64, known bool) {
 	t, ok := p.Tariff(provider, model)
-	if !ok {
+	share, priced := t.share(tier)
+	if !ok || !priced {
 		return 0, false
 	}
 
@@ -178,7 +217,7 @@ func (p *Prices) Most(provider string, model Model, in, out int64) (micros int64
 		t.OutputAbove = new(max(*t.OutputAbove, t.Output))
 	}
 	u := Usage{Input: in, Output: out}
-	return t.usageCost(u.clampTo(math.MaxInt64), 100), true
+	return t.usageCost(u.clampTo(math.MaxInt64), max(share, 100)), true
 }
 
 // usageCost multiplies in 128 bits: tokens × price × share has the unit 10⁻⁸ of the

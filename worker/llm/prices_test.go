@@ -30,32 +30,36 @@ func TestCost(t *testing.T) {
 		name, provider string
 		model          llm.Model
 		usage          llm.Usage
-		batch          bool
+		tier           string
 		want           int64
 	}{
-		{"every kind of token", "anthropic", "claude-sonnet-4-5", llm.Usage{Input: 1000, CacheWrite: 1000, CacheWrite1h: 1000, CacheRead: 1000, Output: 1000}, false, 3000 + 3750 + 6000 + 300 + 15000},
-		{"half in a batch", "anthropic", "claude-sonnet-4", llm.Usage{Input: 1000, Output: 1000}, true, 9000},
-		{"a date", "anthropic", "claude-sonnet-4-5-20250929", llm.Usage{Input: 1000}, false, 3000},
-		{"a fraction is rounded up, once", "openai", "gpt-4o-mini", llm.Usage{Input: 1, CacheRead: 1}, false, 1},
-		{"exactly one", "openai", "gpt-4o-mini", llm.Usage{CacheRead: 40, Output: 5}, false, 6},
-		{"overridden", "openai", "gpt-4o-2024-08-06", llm.Usage{Input: 10, CacheRead: 10}, false, 20},
-		{"no batches", "openai", "mine", llm.Usage{Input: 1_000_000}, true, 1},
-		{"a short prompt", "anthropic", "claude-haiku-5-5", llm.Usage{Input: 90_000, CacheRead: 10_000, Output: 1000}, false, 9000 + 100 + 500},
-		{"a long prompt", "anthropic", "claude-haiku-5-5", llm.Usage{Input: 90_000, CacheRead: 10_001, Output: 1000}, false, 45_000 + 501 + 2500},
-		{"a prompt that is not long", "openai", "gpt-6.1-terra", llm.Usage{Input: 172_000, CacheWrite: 100_000, Output: 1000}, false, 172_000 + 125_000 + 5000},
-		{"a long prompt, whose output costs more by less", "openai", "gpt-6.1-terra", llm.Usage{Input: 172_001, CacheWrite: 100_000, Output: 1000}, false, 344_002 + 250_000 + 7500},
-		{"half of that in a batch", "openai", "gpt-6.1-terra", llm.Usage{Input: 172_001, CacheWrite: 100_000, Output: 1000}, true, 172_001 + 125_000 + 3750},
-		{"any model", "ollama", "qwen3:8b", llm.Usage{Input: 1_000_000}, false, 0},
-		{"no credit", "openai", "gpt-5", llm.Usage{Input: -5_000_000, Output: 1}, false, 10},
-		{"too much to count", "anthropic", "claude-opus-4-1", llm.Usage{Output: math.MaxInt64}, false, math.MaxInt64},
+		{"every kind of token", "anthropic", "claude-sonnet-4-5", llm.Usage{Input: 1000, CacheWrite: 1000, CacheWrite1h: 1000, CacheRead: 1000, Output: 1000}, "", 3000 + 3750 + 6000 + 300 + 15000},
+		{"half in a batch", "anthropic", "claude-sonnet-4", llm.Usage{Input: 1000, Output: 1000}, llm.Batch, 9000},
+		{"a date", "anthropic", "claude-sonnet-4-5-20250929", llm.Usage{Input: 1000}, "", 3000},
+		{"a fraction is rounded up, once", "openai", "gpt-4o-mini", llm.Usage{Input: 1, CacheRead: 1}, "", 1},
+		{"exactly one", "openai", "gpt-4o-mini", llm.Usage{CacheRead: 40, Output: 5}, "", 6},
+		{"overridden", "openai", "gpt-4o-2024-08-06", llm.Usage{Input: 10, CacheRead: 10}, "", 20},
+		{"no batches", "openai", "mine", llm.Usage{Input: 1_000_000}, llm.Batch, 1},
+		{"a short prompt", "anthropic", "claude-haiku-5-5", llm.Usage{Input: 90_000, CacheRead: 10_000, Output: 1000}, "", 9000 + 100 + 500},
+		{"a long prompt", "anthropic", "claude-haiku-5-5", llm.Usage{Input: 90_000, CacheRead: 10_001, Output: 1000}, "", 45_000 + 501 + 2500},
+		{"a prompt that is not long", "openai", "gpt-6.1-terra", llm.Usage{Input: 172_000, CacheWrite: 100_000, Output: 1000}, "", 172_000 + 125_000 + 5000},
+		{"a long prompt, whose output costs more by less", "openai", "gpt-6.1-terra", llm.Usage{Input: 172_001, CacheWrite: 100_000, Output: 1000}, "", 344_002 + 250_000 + 7500},
+		{"half of that in a batch", "openai", "gpt-6.1-terra", llm.Usage{Input: 172_001, CacheWrite: 100_000, Output: 1000}, llm.Batch, 172_001 + 125_000 + 3750},
+		{"flex", "openai", "gpt-5.5", llm.Usage{Input: 1000, CacheRead: 1000, Output: 1000}, "flex", 2500 + 250 + 15_000},
+		{"priority", "openai", "gpt-5-mini", llm.Usage{Input: 1000, CacheRead: 1000, Output: 1000}, "priority", 450 + 45 + 3600},
+		{"standard", "openai", "gpt-5-mini", llm.Usage{Input: 1000}, "standard", 250},
+		{"a tier that is not known", "openai", "gpt-5-mini", llm.Usage{Input: 1000}, "flex", 250},
+		{"any model", "ollama", "qwen3:8b", llm.Usage{Input: 1_000_000}, "", 0},
+		{"no credit", "openai", "gpt-5", llm.Usage{Input: -5_000_000, Output: 1}, "", 10},
+		{"too much to count", "anthropic", "claude-opus-4-1", llm.Usage{Output: math.MaxInt64}, "", math.MaxInt64},
 	} {
-		got, known := p.Cost(c.provider, c.model, c.usage, c.batch)
+		got, known := p.Cost(c.provider, c.model, c.usage, c.tier)
 		if got != c.want || !known {
 			t.Errorf("%s: %d (known %v), want %d", c.name, got, known, c.want)
 		}
 	}
 	for _, model := range []llm.Model{"gpt-4o-realtime", "gpt-4", "claude-sonnet-4-5"} {
-		if _, known := p.Cost("openai", model, llm.Usage{}, false); known {
+		if _, known := p.Cost("openai", model, llm.Usage{}, ""); known {
 			t.Errorf("the price of openai's %s is not known", model)
 		}
 	}
@@ -125,7 +129,7 @@ func TestCostAgreesWithRationals(t *testing.T) {
 			want.Add(want, r.Mul(r, new(big.Rat).SetInt64(n)))
 		}
 		want.Mul(want, big.NewRat(1, 2))
-		got, _ := p.Cost("x", "m", u, true)
+		got, _ := p.Cost("x", "m", u, llm.Batch)
 		over := new(big.Rat).Sub(new(big.Rat).SetInt64(got), want)
 		if over.Sign() < 0 || over.Cmp(big.NewRat(1, 1)) >= 0 {
 			t.Fatalf("%v costs %d, want %s rounded up", u, got, want.FloatString(3))
@@ -135,7 +139,7 @@ func TestCostAgreesWithRationals(t *testing.T) {
 
 // What a job carries along of a file of prices says the same.
 func TestPricesOfOneModel(t *testing.T) {
-	p := prices(t, "x: {m: {input: 0.1, output: 10, cache_write: 3.125, cache_read: 0.000001, batch: 50%, above: 9, times: 2, output_above: 12.5}, free: {input: 0, output: 0}}")
+	p := prices(t, "x: {m: {input: 0.1, output: 10, cache_write: 3.125, cache_read: 0.000001, batch: 50%, flex: 40%, priority: 175%, above: 9, times: 2, output_above: 12.5}, free: {input: 0, output: 0}}")
 	u := llm.Usage{Input: 1_000_003, CacheWrite: 77, CacheRead: 50_000_001, Output: 13}
 	for _, model := range []llm.Model{"m", "m-2026-01-01", "free"} {
 		file, err := p.For("x/" + string(model))
@@ -146,9 +150,9 @@ func TestPricesOfOneModel(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v in\n%s", err, file)
 		}
-		for _, batch := range []bool{false, true} {
-			want, _ := p.Cost("x", model, u, batch)
-			if got, known := one.Cost("x", model, u, batch); got != want || !known {
+		for _, tier := range []string{"", llm.Batch, "flex", "priority"} {
+			want, _ := p.Cost("x", model, u, tier)
+			if got, known := one.Cost("x", model, u, tier); got != want || !known {
 				t.Errorf("%s costs %d (known: %t), want %d by\n%s", model, got, known, want, file)
 			}
 		}
@@ -163,6 +167,7 @@ func TestBadPrices(t *testing.T) {
 		"openai: {m: {input: -1}}", "openai: {m: {input: 1e3}}", "openai: {m: {input: 1.1234567}}",
 		"openai: {m: {inputs: 1}}", "openai: {m: {input: 1, batch: 0.5}}", "openai: {m: {batch: 101%}}", "[]",
 		"openai: {m: {input: 1, above: 10}}", "openai: {m: {input: 1, times: 2}}", "openai: {m: {input: 1, above: -1, times: 2}}",
+		"openai: {m: {input: 1, output: 1, flex: 101%}}", "openai: {m: {input: 1, output: 1, priority: 1001%}}",
 		"openai: {m: {input: 1, output_above: 2}}", "openai: {m: {input: 1, window: -1}}",
 	} {
 		if _, err := (&llm.Prices{}).With([]byte(file)); err == nil {
@@ -211,15 +216,19 @@ func TestNothingCostsMoreThanMost(t *testing.T) {
 				file += ", output_above: " + price.Draw(t, "output_above")
 			}
 		}
+		file += fmt.Sprintf(", flex: %d%%, priority: %d%%", rapid.IntRange(0, 100).Draw(t, "flex"), rapid.IntRange(1, 1000).Draw(t, "priority"))
 		prices, err := (&llm.Prices{}).With([]byte(file + "}}"))
 		if err != nil {
 			t.Fatal(err)
 		}
 
+		// An answer may be in the tier that was asked for, or in the standard one.
+		asked := rapid.SampledFrom([]string{"", "flex", "standard", "priority"}).Draw(t, "asked")
+		tier := rapid.SampledFrom([]string{asked, "standard"}).Draw(t, "tier")
 		u := llm.Usage{Input: tokens.Draw(t, "in"), CacheWrite: tokens.Draw(t, "write"), CacheWrite1h: tokens.Draw(t, "hour"), CacheRead: tokens.Draw(t, "read"), Output: tokens.Draw(t, "out")}
 		in, out := u.In()+tokens.Draw(t, "fewer in"), u.Output+tokens.Draw(t, "fewer out")
-		most, known := prices.Most("v", "m", in, out)
-		if cost, _ := prices.Cost("v", "m", u, false); !known || cost > most {
+		most, known := prices.Most("v", "m", in, out, asked)
+		if cost, _ := prices.Cost("v", "m", u, tier); !known || cost > most {
 			t.Fatalf("%s: %v costs %d, and %d was set aside for %d and %d", file, u, cost, most, in, out)
 		}
 	})

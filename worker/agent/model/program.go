@@ -210,7 +210,13 @@ func (a *Agent) newProgram(spec *mapreduce.JobSpec, stage *agent.StageSpec) (*pr
 		set.Parameters = stage.Parameters.Over(set.Parameters)
 	}
 
-	set.Parameters = a.limitsOf(set).Keep(set.Parameters)
+	limits := a.limitsOf(set)
+	set.Parameters = limits.Keep(set.Parameters)
+	// An account may be set to be answered in a dearer tier where none is asked for, and what a budget in
+	// dollars sets aside is the price of the standard one.
+	if spec.MaxCost() > 0 && set.Parameters.Tier == "" && slices.Contains(limits.Tiers, parameters.Priority) {
+		set.Parameters.Tier = parameters.Standard
+	}
 	p := &program{Settings: set, stage: stage}
 	if err := a.findVendor(p, spec); err != nil {
 		return nil, err

@@ -21,6 +21,8 @@ type Server struct {
 	Think      func(parameters.Set) chat.Thinking // see chat.Server, as for the next
 	RandomSeed bool
 
+	StandardTier string // see chat.Server
+
 	// Local is a program on one's own machine. It needs no key, it holds answers to their schema by
 	// a grammar, and its models are told of the schema by nobody but us.
 	Local bool
@@ -32,7 +34,7 @@ func (s Server) New(cfg llm.Config) (llm.Provider, error) {
 	if cfg.Key.IsZero() && !s.Local && cfg.BaseURL == "" {
 		return nil, llm.NewError(llm.Auth, "there is no key for %s: set %s", s.Name, s.KeyVariable)
 	}
-	server := chat.Server{Name: s.Name, URL: s.URL, Known: s.Known, ListPath: s.ListPath, PropsPath: s.PropsPath, Think: s.Think, RandomSeed: s.RandomSeed}
+	server := chat.Server{Name: s.Name, URL: s.URL, Known: s.Known, ListPath: s.ListPath, PropsPath: s.PropsPath, Think: s.Think, RandomSeed: s.RandomSeed, StandardTier: s.StandardTier}
 	if s.Local {
 		server.Dialect, server.Untold = grammar(s.Name), true
 	}

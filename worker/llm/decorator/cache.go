@@ -68,7 +68,7 @@ func (c *Cache) Complete(ctx context.Context, req *llm.Request) (*llm.Response, 
 	}
 
 	if res := recallAnswer(req, key, raw); res != nil {
-		cost, _ := c.Prices.Cost(c.Name(), req.Model, res.Usage.IfPossible(), false)
+		cost, _ := c.Prices.Cost(c.Name(), req.Model, res.Usage.IfPossible(), chargedTier(req, res))
 		c.Saved(mapreduce.Savings{Answers: 1, AnswerMicros: min(cost, mostSaved)})
 		// The usage of the call that made the answer is not charged a second time.
 		res.Cached, res.Usage = true, llm.Usage{Reported: true}
@@ -124,7 +124,7 @@ func AnswerKey(o Origin, req *llm.Request) ([]byte, error) {
 		Parameters    parameters.Set `json:",omitzero"`
 	}{
 		Version: 1, Origin: o, Model: req.Model, System: req.System, Force: req.Force, MaxTokens: req.AnswerBound(), NoCalls: req.NoCalls,
-		Parameters: req.Parameters,
+		Parameters: req.Parameters.Without(parameters.Tier), // which says when it is answered, and not what
 	}
 
 	if req.Schema != nil {

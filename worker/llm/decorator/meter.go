@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/worker/llm"
 )
 
@@ -39,7 +40,7 @@ type Meter struct {
 // Complete implements Provider.
 func (m *Meter) Complete(ctx context.Context, req *llm.Request) (*llm.Response, error) {
 	prompt := m.Count(req)
-	most, known := m.Prices.Most(m.Name(), req.Model, prompt, req.AnswerBound())
+	most, known := m.Prices.Most(m.Name(), req.Model, prompt, req.AnswerBound(), req.Parameters.Tier)
 	if !known {
 		most = -1
 	}
@@ -54,7 +55,7 @@ func (m *Meter) Complete(ctx context.Context, req *llm.Request) (*llm.Response, 
 	var res *llm.Response
 	var err error
 	// A call is charged however it ends, also if the provider panics.
-	defer func() { m.recordCall(req, start, m.settleCall(req.Model, usage), usage, res, err) }()
+	defer func() { m.recordCall(req, start, m.settleCall(req, res, usage), usage, res, err) }()
 	res, err = m.Provider.Complete(ctx, req)
 
 	switch {
@@ -85,12 +86,26 @@ func failedUsage(err error, worst llm.Usage) llm.Usage {
 	return worst
 }
 
+// chargedTier returns the tier whose price a call is charged: the one that its answer names. Without one
+// nobody knows whether a cheaper tier was kept to.
+func chargedTier(req *llm.Request, res *llm.Response) string {
+	switch asked := req.Parameters.Tier; {
+	case res != nil && res.Tier != "":
+		return res.Tier
+	case asked == parameters.Flex:
+		return parameters.Standard
+	default:
+		return asked
+	}
+}
+
 // settleCall charges a call, and returns its cost.
-func (m *Meter) settleCall(model llm.Model, u llm.Usage) (cost int64) {
-	cost, _ = m.Prices.Cost(m.Name(), model, u, false)
+func (m *Meter) settleCall(req *llm.Request, res *llm.Response, u llm.Usage) (cost int64) {
+	model, tier := req.Model, chargedTier(req, res)
+	cost, _ = m.Prices.Cost(m.Name(), model, u, tier)
 	m.Purse.Spent(u.In(), u.Output, cost)
 	if u.In() > u.Input {
-		plain, _ := m.Prices.Cost(m.Name(), model, llm.Usage{Input: u.In(), Output: u.Output}, false)
+		plain, _ := m.Prices.Cost(m.Name(), model, llm.Usage{Input: u.In(), Output: u.Output}, tier)
 		m.Purse.Saved(mapreduce.Savings{CacheWrite: u.CacheWrite + u.CacheWrite1h, CacheRead: u.CacheRead, PromptMicros: plain - cost})
 	}
 	return cost

@@ -208,7 +208,7 @@ func (o *observed) describe(ctx context.Context, span trace.Span, req *llm.Reque
 		attribute.Int64("gen_ai.usage.cache_read.input_tokens", u.CacheRead), attribute.Int64(cacheWrite, u.CacheWrite+u.CacheWrite1h))
 
 	if o.prices != nil {
-		if cost, known := o.prices.Cost(o.Name(), req.Model, u, false); known {
+		if cost, known := o.prices.Cost(o.Name(), req.Model, u, chargedTier(req, res)); known {
 			span.SetAttributes(attribute.Float64("gen_ai.usage.cost", float64(cost)/1e6))
 		}
 	}

@@ -41,6 +41,7 @@ const (
 	topP      = parameters.TopP
 	seed      = parameters.Seed
 	stop      = parameters.Stop
+	tier      = parameters.Tier
 )
 
 // limitsOf returns what is known of a vendor's models: what the vendor's interface has no field for
@@ -65,6 +66,9 @@ func limitsOf(vendor string) func(string, llm.Model) parameters.Limits {
 			if out.MaxStops == 0 {
 				out.MaxStops = fields.MaxStops
 			}
+			if out.Tiers == nil {
+				out.Tiers = fields.Tiers
+			}
 		}
 		if vendor == "openai" && strings.HasSuffix(strings.TrimSuffix(baseURL, "/"), "/responses") {
 			out.Not = append(slices.Clip(out.Not), seed, stop)
@@ -77,24 +81,32 @@ func limitsOf(vendor string) func(string, llm.Model) parameters.Limits {
 func fieldLimits(vendor string) parameters.Limits {
 	switch vendor {
 	case "anthropic":
-		return parameters.Limits{Not: without(verbosity, seed, warmth, topP)} // as of version 2026-10-21
+		return parameters.Limits{Not: without(verbosity, seed, warmth, topP), Tiers: withoutFlex()} // as of version 2026-10-21
 	case "vertex-claude", "bedrock":
-		return parameters.Limits{Not: without(verbosity, seed), MaxTemperature: 1}
-	case "gemini", "vertex":
-		return parameters.Limits{Not: without(verbosity), MaxTemperature: 2, MaxStops: 5, Either: true}
+		return parameters.Limits{Not: without(verbosity, seed, tier), MaxTemperature: 1}
+	case "gemini":
+		return parameters.Limits{Not: without(verbosity), Tiers: parameters.Tiers(), MaxTemperature: 2, MaxStops: 5, Either: true}
+	case "vertex":
+		return parameters.Limits{Not: without(verbosity, tier), MaxTemperature: 2, MaxStops: 5, Either: true}
 	case "openai", "azure":
-		return parameters.Limits{Not: without(thinking), MaxTemperature: 2, MaxStops: 4}
+		return parameters.Limits{Not: without(thinking), Tiers: parameters.Tiers(), MaxTemperature: 2, MaxStops: 4}
 	case "mistral":
-		return parameters.Limits{Not: without(thinking, verbosity), MaxTemperature: 1.5}
+		return parameters.Limits{Not: without(thinking, verbosity, tier), MaxTemperature: 1.5}
 	case "deepseek":
-		return parameters.Limits{Not: without(thinking, verbosity, seed), Efforts: []string{parameters.NoEffort, parameters.High, parameters.Max}, MaxTemperature: 2}
+		return parameters.Limits{Not: without(thinking, verbosity, seed, tier), Efforts: []string{parameters.NoEffort, parameters.High, parameters.Max}, MaxTemperature: 2}
 	case "openrouter":
-		return parameters.Limits{MaxTemperature: 2, Either: true}
+		return parameters.Limits{Not: without(tier), MaxTemperature: 2, Either: true}
 	case "vllm", "llamacpp":
-		return parameters.Limits{Not: without(verbosity)}
+		return parameters.Limits{Not: without(verbosity, tier)}
+	case "groq":
+		return parameters.Limits{Not: without(thinking, verbosity), Tiers: []string{parameters.Flex, parameters.Standard}}
 	}
-	return parameters.Limits{Not: without(thinking, verbosity)} // groq, together, fireworks, cerebras, xai, lmstudio, ollama
+	return parameters.Limits{Not: without(thinking, verbosity, tier)} // together, fireworks, cerebras, xai, lmstudio, ollama
 }
+
+// withoutFlex are the tiers of models that have no flex. OpenAI has it of newer ones alone, as
+// developers.openai.com/api/docs/guides/flex-processing says.
+func withoutFlex() []string { return []string{parameters.Standard, parameters.Priority} }
 
 // modelLimits are of models.
 func modelLimits(vendor string) []modelLimit {
@@ -127,8 +139,8 @@ func modelLimits(vendor string) []modelLimit {
 func openAILimits() []modelLimit {
 	fixed := without(warmth, topP) // a model that always thinks takes no other than its own
 	return []modelLimit{
-		models(`^(gpt-3|gpt-4|chatgpt-)`, parameters.Limits{Not: without(effort, verbosity)}),
-		models(`^o1`, parameters.Limits{Not: append(fixed, verbosity)}),
+		models(`^(gpt-3|gpt-4|chatgpt-)`, parameters.Limits{Not: without(effort, verbosity), Tiers: withoutFlex()}),
+		models(`^o1`, parameters.Limits{Not: append(fixed, verbosity), Tiers: []string{parameters.Standard}}),
 		models(`^o\d`, parameters.Limits{Not: append(fixed, verbosity, stop)}),
 		models(`^gpt-5-chat`, parameters.Limits{Not: without(effort)}),
 		models(`^gpt-5-pro`, parameters.Limits{Not: append(fixed, stop), Efforts: []string{parameters.High}}),

@@ -70,7 +70,7 @@ func alikes() []alike.Server {
 	return []alike.Server{
 		{Name: "mistral", URL: "https://api.mistral.ai/v1/", KeyVariable: "MISTRAL_API_KEY", RandomSeed: true, Known: manners.Manners{NoUsage: true}}, // it tells usage unasked
 		{Name: "deepseek", URL: "https://api.deepseek.com/v1/", KeyVariable: "DEEPSEEK_API_KEY", Think: chat.ThinkBySwitch, Known: manners.Manners{Form: manners.ByTool, NoStrict: true}},
-		{Name: "groq", URL: "https://api.groq.com/openai/v1/", KeyVariable: "GROQ_API_KEY"},
+		{Name: "groq", URL: "https://api.groq.com/openai/v1/", KeyVariable: "GROQ_API_KEY", StandardTier: "on_demand"},
 		{Name: "openrouter", URL: "https://openrouter.ai/api/v1/", KeyVariable: "OPENROUTER_API_KEY", Think: chat.ThinkByRouter},
 		{Name: "together", URL: "https://api.together.xyz/v1/", KeyVariable: "TOGETHER_API_KEY"},
 		{Name: "fireworks", URL: "https://api.fireworks.ai/inference/v1/", KeyVariable: "FIREWORKS_API_KEY"},

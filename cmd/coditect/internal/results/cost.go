@@ -1,12 +1,14 @@
 package results
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/worker/agent/model/settings"
 	"github.com/coditect/mapreduce/worker/llm"
 	steps "github.com/coditect/mapreduce/worker/step" // step is a type here
@@ -44,6 +46,29 @@ func PricingOf(spec *mapreduce.JobSpec) (p Pricing) {
 		}
 	}
 	return p
+}
+
+// TierCosts returns a line for each tier of a job's model whose price is known, with what the job is
+// expected to cost in it, given what it is in the job's own; none if the model has no other tier, or others
+// may be asked as well.
+func TierCosts(spec *mapreduce.JobSpec, expected int64) (lines []string) {
+	prices, err := embeddedPrices()
+	if err == nil {
+		prices, err = prices.With([]byte(spec.Vars[settings.VarPrices]))
+	}
+	t, known := prices.Tariff(spec.Provider, llm.Model(spec.Model))
+	if err != nil || !known || len(steps.ModelsOf(spec)) != 1 || t.Flex == 0 && t.Priority == 0 {
+		return nil
+	}
+
+	own := cmp.Or(spec.Vars[string(parameters.Tier)], parameters.Standard)
+	for _, tier := range parameters.Tiers() {
+		if t.Share(tier) == 0 || tier == parameters.Flex && t.Flex == 0 {
+			continue
+		}
+		lines = append(lines, fmt.Sprintf("in the tier %s: %s expected", tier, mapreduce.DollarText(expected*t.Share(tier)/max(1, t.Share(own)))))
+	}
+	return lines
 }
 
 // MaxCost returns the budget of a job in US dollars; nil if it has none in dollars.

@@ -161,6 +161,11 @@ func (p *planner) runPlan(cmd *cobra.Command) error {
 	if unpriced := results.PricingOf(&spec).Unpriced; len(unpriced) > 0 {
 		fmt.Fprintf(a.Stderr, "note: the cost is without that of models whose prices are unknown: %s\n", console.VisibleText(results.PriceAdvice(unpriced)))
 	}
+	if p.format.Value == "text" {
+		for _, line := range results.TierCosts(&spec, planned.Estimate.Expected.CostMicros) {
+			fmt.Fprintf(a.Stdout, "%s\n", line)
+		}
+	}
 	if set := settings.RunParameters(&spec); p.format.Value == "text" && !set.IsZero() {
 		fmt.Fprintf(a.Stdout, "parameters: %s\n", console.VisibleText(set.String()))
 	}

@@ -82,13 +82,13 @@ func (r *Runners) SpecCheck() (func(*mapreduce.JobSpec) error, error) {
 			}
 		}
 
-		return cmp.Or(CheckParameters(spec, prices, endpoints), CheckPriced(spec, prices))
+		return cmp.Or(CheckParameters(spec, prices, endpoints), CheckPriced(spec, prices, endpoints))
 	}, nil
 }
 
-// CheckPriced refuses a budget in dollars if a model that the job may ask has no known price: nobody
-// would know what its calls cost.
-func CheckPriced(spec *mapreduce.JobSpec, prices *llm.Prices) error {
+// CheckPriced refuses a budget in dollars if a model that the job may ask has no known price in the tier
+// that it is asked in: nobody would know what its calls cost. endpoints has the addresses of providers.
+func CheckPriced(spec *mapreduce.JobSpec, prices *llm.Prices, endpoints map[string]string) error {
 	if spec.MaxCost() == 0 {
 		return nil
 	}
@@ -97,11 +97,28 @@ func CheckPriced(spec *mapreduce.JobSpec, prices *llm.Prices) error {
 	if err != nil {
 		return errs.Field("vars."+settings.VarPrices, "%w", err)
 	}
+	run, stages, err := parametersOf(spec, endpoints)
+	if err != nil {
+		return err
+	}
+
+	refused := func(name, of string) error {
+		return errs.Field("max_cost", "is %s, and no price of %s is known%s; set it with --prices FILE, or give the budget in tokens with --budget",
+			mapreduce.DollarText(spec.MaxCost()), name, of)
+	}
 	for _, name := range step.ModelsOf(spec) {
 		provider, model, _ := strings.Cut(name, "/")
 		if _, known := prices.Tariff(provider, llm.Model(model)); !known {
-			return errs.Field("max_cost", "is %s, and no price of %s is known; set it with --prices FILE, or give the budget in tokens with --budget",
-				mapreduce.DollarText(spec.MaxCost()), name)
+			return refused(name, "")
+		}
+	}
+
+	for _, a := range stages {
+		for _, m := range append([]asked{a}, a.others...) {
+			tier := m.limits.Keep(a.own.Over(run)).Tier
+			if t, known := prices.Tariff(m.provider, m.model); known && !t.Has(tier) {
+				return refused(m.provider+"/"+string(m.model), " in the tier "+tier)
+			}
 		}
 	}
 	return nil

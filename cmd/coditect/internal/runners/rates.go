@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/internal/plan"
 	"github.com/coditect/mapreduce/worker/agent/model"
 	"github.com/coditect/mapreduce/worker/agent/model/settings"
@@ -96,7 +97,7 @@ func (r *Runners) JobCost() (func(*mapreduce.JobSpec, mapreduce.Tokens) int64, e
 		prices := pricesOf(spec)
 		for _, name := range spec.ModelNames() {
 			provider, model, _ := strings.Cut(name, "/")
-			cost, _ := prices.Most(provider, llm.Model(model), t.In, t.Out)
+			cost, _ := prices.Most(provider, llm.Model(model), t.In, t.Out, spec.Vars[string(parameters.Tier)])
 			most = max(most, cost)
 		}
 		return most
@@ -130,6 +131,7 @@ func dearestTariff(spec *mapreduce.JobSpec, prices *llm.Prices) (most llm.Tariff
 	for _, name := range spec.ModelNames() {
 		provider, model, _ := strings.Cut(name, "/")
 		t, _ := prices.Tariff(provider, llm.Model(model))
+		t = t.In(spec.Vars[string(parameters.Tier)])
 		most.Input, most.Output = max(most.Input, t.Input), max(most.Output, t.Output)
 	}
 	return most

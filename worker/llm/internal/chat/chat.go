@@ -4,6 +4,7 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"slices"
@@ -54,6 +55,10 @@ type Server struct {
 	// CacheKeys says that it takes the key of what requests have in common.
 	CacheKeys bool
 
+	// StandardTier is its word for the tier that is neither cheaper nor dearer. Defaults to the
+	// vendor's "default".
+	StandardTier string
+
 	// Known is what it is known not to take.
 	Known manners.Manners
 }
@@ -76,6 +81,7 @@ func New(cfg llm.Config, server Server) (llm.Provider, error) {
 	if server.Think == nil {
 		server.Think = thinkByEffort
 	}
+	server.StandardTier = cmp.Or(server.StandardTier, "default")
 	if server.Dialect == nil {
 		server.Dialect = strictDialect()
 	}

@@ -78,6 +78,11 @@ func (p *provider) addParameters(b *body, req *llm.Request, with manners.Manners
 	b.Thinking = p.server.Think(set)
 	b.Verbosity, b.Temperature, b.TopP, b.Stop = set.Verbosity, set.Temperature, set.TopP, set.Stop
 
+	b.ServiceTier = set.Tier
+	if set.Tier == parameters.Standard {
+		b.ServiceTier = p.server.StandardTier
+	}
+
 	if p.server.RandomSeed {
 		b.RandomSeed = set.Seed
 	} else {

@@ -31,6 +31,7 @@ type (
 		Seed                *int64    `json:"seed,omitempty"`
 		RandomSeed          *int64    `json:"random_seed,omitempty"` // the same for Mistral
 		Stop                []string  `json:"stop,omitempty"`
+		ServiceTier         string    `json:"service_tier,omitempty"`
 		Thinking
 	}
 	tool struct {

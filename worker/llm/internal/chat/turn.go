@@ -17,6 +17,7 @@ type (
 		Model   string          `json:"model"`
 		Choices []choice        `json:"choices"`
 		Usage   *usage          `json:"usage"`
+		Tier    string          `json:"service_tier"`
 		Error   json.RawMessage `json:"error"`
 	}
 	choice struct {
@@ -86,6 +87,7 @@ func (c *chunk) hasError() bool { return len(c.Error) > 0 && string(c.Error) != 
 // A turn is put together from the chunks of a stream.
 type turn struct {
 	model   string
+	tier    string // in the server's word
 	text    strings.Builder
 	refusal strings.Builder
 	calls   []toolCall
@@ -111,6 +113,9 @@ const maxCalls = 256
 func (t *turn) takeChunk(c chunk) error {
 	if c.Model != "" {
 		t.model = c.Model
+	}
+	if c.Tier != "" {
+		t.tier = c.Tier
 	}
 	t.takeUsage(c.Usage)
 
@@ -196,7 +201,7 @@ func (t *turn) noteWaste(e *llm.Error) *llm.Error {
 func (t *turn) toResponse(c *wire.Call, tool bool) (*llm.Response, error) {
 	r := &llm.Response{
 		Model: llm.Model(t.model), RequestID: c.RequestID(), Stop: stopOf(t.finish),
-		Usage: t.usage, Limits: c.ParseLimits(),
+		Usage: t.usage, Limits: c.ParseLimits(), Tier: llm.TierNamed(t.tier),
 	}
 	// What was written can be told from what was thought only if either is counted or
 	// absent.

@@ -19,6 +19,7 @@ type (
 		Tools      []toolset  `json:"tools,omitempty"`
 		ToolConfig *toolRules `json:"toolConfig,omitempty"`
 		Generation generation `json:"generationConfig"`
+		Tier       string     `json:"serviceTier,omitempty"`
 	}
 	content struct {
 		Role  string            `json:"role,omitempty"`
@@ -93,6 +94,7 @@ func newBody(req *llm.Request, with manners.Manners) (*body, error) {
 	}
 	b := &body{Generation: generation{MaxOutputTokens: wire.AnswerBound(req, with)}}
 	b.Generation.addParameters(req, with)
+	b.Tier = wire.ParametersOf(req, with).Tier
 
 	messages := req.Messages
 	system := req.System + wire.TellForm(req, with)

@@ -217,7 +217,7 @@ func (t *turn) noteWaste(e *llm.Error) *llm.Error {
 func (t *turn) toResponse(c *wire.Call, tool bool) *llm.Response {
 	r := &llm.Response{
 		Model: llm.Model(t.model), RequestID: c.CleanText(t.id), Parts: t.parts, Stop: stopOf(t.finish),
-		Usage: t.usage.count(), Limits: c.ParseLimits(),
+		Usage: t.usage.count(), Limits: c.ParseLimits(), Tier: llm.TierNamed(c.Header("x-gemini-service-tier")),
 	}
 
 	if t.blocked != "" {

@@ -27,6 +27,7 @@ type (
 		Temperature  *float64      `json:"temperature,omitempty"`
 		TopP         *float64      `json:"top_p,omitempty"`
 		Stop         []string      `json:"stop_sequences,omitempty"`
+		ServiceTier  string        `json:"service_tier,omitempty"`
 	}
 	outputConfig struct {
 		Format any    `json:"format,omitempty"`
@@ -117,6 +118,13 @@ func (b *body) addParameters(req *llm.Request, with manners.Manners) {
 	set := wire.ParametersOf(req, with)
 	b.Temperature, b.TopP, b.Stop = set.Temperature, set.TopP, set.Stop
 	b.Thinking = thinkingFor(req.Model, set)
+	// What an account has bought ahead is used as far as it goes, or not at all.
+	switch set.Tier {
+	case parameters.Standard:
+		b.ServiceTier = "standard_only"
+	case parameters.Priority:
+		b.ServiceTier = "auto"
+	}
 	if set.Effort != "" && set.Effort != parameters.NoEffort {
 		b.outputConfig().Effort = set.Effort
 	}

@@ -51,12 +51,14 @@ type (
 		CacheCreation struct {
 			Hour wire.Count `json:"ephemeral_1h_input_tokens"`
 		} `json:"cache_creation"`
+		Tier string `json:"service_tier"`
 	}
 )
 
 // A turn is put together from the events of a stream.
 type turn struct {
 	model   string
+	tier    string // in the vendor's word
 	blocks  []block
 	stop    string
 	reason  string
@@ -109,6 +111,7 @@ func (t *turn) takeEvent(e event) error {
 	switch e.Type {
 	case "message_start":
 		t.model = e.Message.Model
+		t.tier = e.Message.Usage.Tier
 		t.usage = usageOf(e.Message.Usage)
 	// Blocks come in order, each whole before the next begins.
 	case "content_block_start":
@@ -252,7 +255,7 @@ func (t *turn) noteWaste(e *llm.Error) *llm.Error {
 func (t *turn) toResponse(c *wire.Call, tool bool) (*llm.Response, error) {
 	r := &llm.Response{
 		Model: llm.Model(t.model), RequestID: c.RequestID(), Stop: stopOf(t.stop),
-		Reason: c.CleanText(t.reason), Usage: t.usage, Limits: c.ParseLimits(),
+		Reason: c.CleanText(t.reason), Usage: t.usage, Limits: c.ParseLimits(), Tier: llm.TierNamed(t.tier),
 	}
 
 	if t.usage.Reported && !t.hasThinking() {

@@ -3,6 +3,7 @@ package responses
 import (
 	"fmt"
 
+	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/internal/wire"
 	"github.com/coditect/mapreduce/worker/llm/manners"
@@ -26,6 +27,7 @@ type (
 		Temperature       *float64  `json:"temperature,omitempty"`
 		TopP              *float64  `json:"top_p,omitempty"`
 		PromptCacheKey    string    `json:"prompt_cache_key,omitempty"`
+		ServiceTier       string    `json:"service_tier,omitempty"`
 	}
 	textForm struct {
 		Format    any    `json:"format,omitempty"`
@@ -95,6 +97,9 @@ func (p *provider) newBody(req *llm.Request, with manners.Manners) (*body, error
 func (b *body) addParameters(req *llm.Request, with manners.Manners) {
 	set := wire.ParametersOf(req, with)
 	b.Temperature, b.TopP, b.PromptCacheKey = set.Temperature, set.TopP, wire.CacheKeyOf(req, with)
+	if b.ServiceTier = set.Tier; set.Tier == parameters.Standard {
+		b.ServiceTier = "default"
+	}
 	if set.Effort != "" {
 		b.Reasoning = map[string]string{"effort": set.Effort}
 	}

@@ -23,6 +23,7 @@ type (
 		Error      json.RawMessage `json:"error"`
 		Output     []item          `json:"output"`
 		Usage      usage           `json:"usage"`
+		Tier       string          `json:"service_tier"`
 		Incomplete struct {
 			Reason string `json:"reason"`
 		} `json:"incomplete_details"`
@@ -84,7 +85,7 @@ func (t *turn) usage() llm.Usage {
 // toResponse is the finished turn.
 func (t *turn) toResponse(c *wire.Call, tool bool) (*llm.Response, error) {
 	r := &llm.Response{
-		Model: llm.Model(t.end.Model), RequestID: c.RequestID(), Stop: t.stop(), Usage: t.usage(), Limits: c.ParseLimits(),
+		Model: llm.Model(t.end.Model), RequestID: c.RequestID(), Stop: t.stop(), Usage: t.usage(), Limits: c.ParseLimits(), Tier: llm.TierNamed(t.end.Tier),
 	}
 	thinking, thought := t.end.Usage.OutputDetails.Reasoning, false
 	var refusal strings.Builder

@@ -257,5 +257,8 @@ func (c *Call) EndsWith(with string) bool { return c.body.endsWith(with) }
 // too long.
 func (c *Call) CleanText(text string) string { return c.cleanText(text) }
 
+// Header returns a header of the response.
+func (c *Call) Header(name string) string { return c.header.Get(name) }
+
 // ParseLimits returns the limits that the response states.
 func (c *Call) ParseLimits() llm.Limits { return c.d.format.Limits(c.header, time.Now()) }

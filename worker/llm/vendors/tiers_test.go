@@ -1,0 +1,144 @@
+package vendors_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/parameters"
+	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/decorator"
+	"github.com/coditect/mapreduce/worker/llm/vendors"
+)
+
+// The answers are in the forms of the vendors' descriptions, with 1,000 tokens read and 100 written.
+const (
+	tieredChat      = `{"id":"1","object":"chat.completion","model":"m",TIER"choices":[{"index":0,"message":{"role":"assistant","content":"yes"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1000,"completion_tokens":100,"total_tokens":1100}}`
+	tieredResponses = `{"id":"1","object":"response","status":"completed","model":"m",TIER"output":[{"type":"message","id":"a","role":"assistant","content":[{"type":"output_text","text":"yes"}]}],"usage":{"input_tokens":1000,"output_tokens":100,"total_tokens":1100}}`
+	tieredMessages  = `{"id":"1","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"yes"}],"stop_reason":"end_turn","usage":{TIER"input_tokens":1000,"output_tokens":100}}`
+	tieredGenerate  = `{"candidates":[{"content":{"role":"model","parts":[{"text":"yes"}]},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":1000,"candidatesTokenCount":100,"totalTokenCount":1100},"modelVersion":"m","responseId":"1"}`
+)
+
+// A till keeps what calls set aside, and what they cost.
+type till struct{ most, cost int64 }
+
+func (s *till) Reserve(_ context.Context, _, cost int64) error { s.most = cost; return nil }
+func (s *till) Spent(_, _, cost int64)                         { s.cost = cost }
+func (s *till) Saved(mapreduce.Savings)                        {}
+func (s *till) Captures() mapreduce.Capture                    { return mapreduce.CaptureOff }
+func (s *till) Record(mapreduce.Call)                          {}
+
+// A call is charged by the tier that its answer names, and no more than was set aside for the tier that
+// was asked for.
+func TestCallsAreChargedByTheTierOfTheAnswer(t *testing.T) {
+	prices, err := new(llm.Prices).With([]byte(`
+openai: &all {m: {input: 1, output: 10, flex: 50%, priority: 200%}}
+anthropic: *all
+gemini: *all
+groq: *all
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	const responses = "https://api.openai.com/v1/responses"
+	for _, c := range []struct {
+		name, vendor, base, asked string
+		answer, tier              string // as the vendor says it
+		want                      string
+		cost                      int64
+	}{
+		{"flex", "openai", "", "flex", tieredChat, "flex", "flex", 1000},
+		{"standard in place of flex", "openai", "", "flex", tieredChat, "default", "standard", 2000},
+		{"flex that is not confirmed", "openai", "", "flex", tieredChat, "", "", 2000},
+		{"priority", "openai", "", "priority", tieredChat, "priority", "priority", 4000},
+		{"priority by its other name", "openai", responses, "priority", tieredResponses, "fast", "priority", 4000},
+		{"priority that came as standard", "openai", responses, "priority", tieredResponses, "default", "standard", 2000},
+		{"a tier that nobody knows", "openai", responses, "priority", tieredResponses, "scale", "", 4000},
+		{"no tier", "openai", "", "", tieredChat, "default", "standard", 2000},
+		{"Claude", "anthropic", "", "standard", tieredMessages, "standard", "standard", 2000},
+		{"Claude by what was bought ahead", "anthropic", "", "priority", tieredMessages, "priority", "priority", 4000},
+		{"Gemini's flex", "gemini", "", "flex", tieredGenerate, "flex", "flex", 1000},
+		{"Gemini's priority beyond its limit", "gemini", "", "priority", tieredGenerate, "standard", "standard", 2000},
+		{"Groq", "groq", "", "standard", tieredChat, "on_demand", "standard", 2000},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			header := http.Header{"Content-Type": {"application/json"}}
+			field := ""
+			if c.tier != "" {
+				field = `"service_tier":"` + c.tier + `",`
+				header.Set("X-Gemini-Service-Tier", c.tier)
+			}
+			provider := offlineAt(t, c.vendor, c.base, roundTrip(func(r *http.Request) (*http.Response, error) {
+				body := io.NopCloser(strings.NewReader(strings.Replace(c.answer, "TIER", field, 1)))
+				return &http.Response{StatusCode: http.StatusOK, Header: header, Body: body, Request: r}, nil
+			}))
+
+			paid := new(till)
+			meter := &decorator.Meter{Provider: provider, Purse: paid, Prices: prices, Count: func(*llm.Request) int64 { return 1000 }}
+			req := &llm.Request{Model: "m", Messages: []llm.Message{llm.Say(llm.User, "yes?")}, MaxTokens: 100, Parameters: parameters.Set{Tier: c.asked}}
+			res, err := meter.Complete(t.Context(), req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if res.Tier != c.want || paid.cost != c.cost || paid.cost > paid.most {
+				t.Errorf("tier %q for %d, and %d set aside; want %q for %d", res.Tier, paid.cost, paid.most, c.want, c.cost)
+			}
+		})
+	}
+}
+
+// What refuses a call of flex for want of room says nothing of the request: it is made again later.
+func TestNoRoomInFlexIsWaitedFor(t *testing.T) {
+	for _, c := range []struct {
+		vendor string
+		status int
+		body   string
+	}{
+		{"openai", 429, `{"error":{"message":"Resource Unavailable","type":"resource_unavailable","param":null,"code":"resource_unavailable"}}`},
+		{"groq", 498, `{"error":{"message":"Flex tier capacity exceeded","type":"capacity_exceeded","code":"capacity_exceeded"}}`},
+		{"gemini", 503, `{"error":{"code":503,"message":"The model is overloaded.","status":"UNAVAILABLE"}}`},
+	} {
+		p := offlineAt(t, c.vendor, "", roundTrip(func(r *http.Request) (*http.Response, error) {
+			body := io.NopCloser(strings.NewReader(c.body))
+			return &http.Response{StatusCode: c.status, Header: http.Header{"Content-Type": {"application/json"}}, Body: body, Request: r}, nil
+		}))
+		_, err := p.Complete(t.Context(), &llm.Request{Model: "m", Messages: []llm.Message{llm.Say(llm.User, "yes?")}, Parameters: parameters.Set{Tier: "flex"}})
+		e, ok := err.(*llm.Error) //nolint:errorlint // providers return it as it is
+		if !ok || e.Class != mapreduce.Retryable || !slices.Contains([]llm.Kind{llm.RateLimited, llm.Overloaded}, e.Kind) || e.Usage != (llm.Usage{}) {
+			t.Errorf("%s: %v, want a want of room that costs nothing", c.vendor, err)
+		}
+	}
+}
+
+// Each vendor's models have the tiers that are known of them.
+func TestTiersOfModels(t *testing.T) {
+	for _, c := range []struct {
+		vendor string
+		model  llm.Model
+		want   []string
+	}{
+		{"openai", "gpt-5.6-terra", []string{"flex", "standard", "priority"}},
+		{"openai", "gpt-4.1", []string{"standard", "priority"}},
+		{"openai", "o1", []string{"standard"}},
+		{"anthropic", "claude-opus-5", []string{"standard", "priority"}},
+		{"gemini", "gemini-3.5-flash", []string{"flex", "standard", "priority"}},
+		{"groq", "llama-3.3-70b-versatile", []string{"flex", "standard"}},
+		{"mistral", "mistral-large", nil},
+		{"ollama", "qwen3:4b", nil},
+	} {
+		all := vendors.All()
+		i := slices.IndexFunc(all, func(v vendors.Vendor) bool { return v.Name == c.vendor })
+		limits := all[i].Limits("", c.model)
+		for _, tier := range parameters.Tiers() {
+			_, rule := limits.Refusal(parameters.Set{Tier: tier})
+			if taken := rule == ""; taken != slices.Contains(c.want, tier) {
+				t.Errorf("%s/%s and %s: %q", c.vendor, c.model, tier, rule)
+			}
+		}
+	}
+}
