@@ -20,10 +20,13 @@ type Location struct {
 	Part      string // of a message
 	Header    string // of the message or its part, such as "Subject"
 	Chapter   string // of a book
+	// Recognised is how sure the program was of the word that it was least sure of, in (0, 1], if the
+	// text was recognised in a picture; else 0.
+	Recognised float64
 }
 
-// A Box is a rectangle on a page as a viewer shows it. Lengths are in points, 72 an inch,
-// from the page's top left corner. The zero Box is none.
+// A Box is a rectangle on a page as a viewer shows it. Lengths are in points, 72 an inch, and in
+// pixels of a picture, from the page's top left corner. The zero Box is none.
 type Box struct {
 	Page                     int // counted from 1
 	Left, Top, Right, Bottom float64

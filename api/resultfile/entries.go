@@ -42,9 +42,11 @@ type Location struct {
 	Part      string `json:"part,omitempty"`
 	Header    string `json:"header,omitempty"`
 	Chapter   string `json:"chapter,omitempty"`
+	// Recognised is how sure recognition was of its least sure word, of a text in a picture.
+	Recognised float64 `json:"recognised,omitempty"`
 }
 
-// A Box is a box of a location, in points from the top left corner of its page.
+// A Box is a box of a location, in points, or in pixels of a picture, from the top left corner of its page.
 type Box struct {
 	Page   int     `json:"page"`
 	Left   float64 `json:"left"`
@@ -61,7 +63,7 @@ func LocationOf(l *mapreduce.Location) *Location {
 
 	out := &Location{
 		Place: l.String(), Page: l.Page, Sheet: l.Sheet, Cell: l.Cell, Slide: l.Slide, Paragraph: l.Paragraph,
-		Part: l.Part, Header: l.Header, Chapter: l.Chapter,
+		Part: l.Part, Header: l.Header, Chapter: l.Chapter, Recognised: l.Recognised,
 	}
 	for _, b := range l.Boxes {
 		out.Boxes = append(out.Boxes, Box(b))

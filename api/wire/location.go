@@ -24,6 +24,8 @@ func encodeLocation(l *mapreduce.Location) *pb.Location {
 		Part:      validText(l.Part),
 		Header:    validText(l.Header),
 		Chapter:   validText(l.Chapter),
+
+		Recognised: l.Recognised,
 		Boxes: encodeEach(l.Boxes, func(p *pb.Box, b *mapreduce.Box) {
 			p.Page, p.Left, p.Top, p.Right, p.Bottom = clampInt32(b.Page), b.Left, b.Top, b.Right, b.Bottom
 		}),
@@ -46,6 +48,8 @@ func decodeLocation(p *pb.Location) *mapreduce.Location {
 		Part:      p.GetPart(),
 		Header:    p.GetHeader(),
 		Chapter:   p.GetChapter(),
+
+		Recognised: p.GetRecognised(),
 		Boxes: convertEach(p.GetBoxes(), func(b *pb.Box) mapreduce.Box {
 			return mapreduce.Box{Page: int(b.GetPage()), Left: b.GetLeft(), Top: b.GetTop(), Right: b.GetRight(), Bottom: b.GetBottom()}
 		}),

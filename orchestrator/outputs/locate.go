@@ -94,6 +94,27 @@ func NewLocator(s jobs.Reader, job mapreduce.JobID) *Locator {
 // text. It returns nil if they have no place, and errs.DataLoss if what is stored is no
 // layout of the document.
 func (l *Locator) Locate(ctx context.Context, document string, start, end int64) (*mapreduce.Location, error) {
+	r, err := l.layoutOf(ctx, document)
+	if err != nil || r == nil {
+		return nil, err
+	}
+
+	at, err := r.Locate(l.fetch(ctx, r), int(start), int(end))
+	return at, l.layoutError(document, err)
+}
+
+// IsRecognised reports whether some text of a document may have been recognised in pictures: it says so
+// itself, as nobody is certain of that.
+func (l *Locator) IsRecognised(ctx context.Context, document string) (bool, error) {
+	r, err := l.layoutOf(ctx, document)
+	if err != nil || r == nil || r.unit.Result == nil {
+		return false, err
+	}
+	return r.unit.Result.Confidence < 1, nil
+}
+
+// layoutOf returns the layout of a document, which stays open for a while; nil if it has none.
+func (l *Locator) layoutOf(ctx context.Context, document string) (*openLayout, error) {
 	if parses, err := l.jobParses(ctx); err != nil || !parses {
 		return nil, err
 	}
@@ -109,13 +130,7 @@ func (l *Locator) Locate(ctx context.Context, document string, start, end int64)
 		}
 		l.of[document] = r
 	}
-
-	if r == nil {
-		return nil, nil
-	}
-
-	at, err := r.Locate(l.fetch(ctx, r), int(start), int(end))
-	return at, l.layoutError(document, err)
+	return r, nil
 }
 
 // OfOutput returns where the citations of the output of a unit are, by their ids; those

@@ -146,6 +146,9 @@ func (r *result) streamResult(ctx context.Context) error {
 	texts := &contexts{r: r.reading}
 	err = r.visitEntities(ctx, texts.beginPage, func(e *output.Entry, in *output.Output) error {
 		f := r.resolveEntity(e, in)
+		if err := r.weighRecognition(ctx, &f); err != nil {
+			return err
+		}
 		if err := r.writeEntity(&f.Result, mapreduce.NewRecordID(e.Members[0].Unit, e.Members[0].Record)); err != nil {
 			return err
 		}

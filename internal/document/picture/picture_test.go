@@ -141,7 +141,7 @@ func TestFormats(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if d.Kind != test.kind || d.Text != "at5x3\n" || d.Confidence != 0.8 {
+			if d.Layout.Locate(0, 5).Recognised != 0.8 || d.Kind != test.kind || d.Text != "at5x3\n" || d.Confidence != 0.8 {
 				t.Errorf("got %s %q with a confidence of %v", d.Kind, d.Text, d.Confidence)
 			}
 			want := mapreduce.Box{Page: 1, Left: 5, Top: 3, Right: 25, Bottom: 12}

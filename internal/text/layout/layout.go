@@ -92,6 +92,10 @@ func checkLocation(l *mapreduce.Location) error {
 		}
 	}
 
+	if !(l.Recognised >= 0 && l.Recognised <= 1) {
+		return invalidError("it was recognised with a confidence of %v", l.Recognised)
+	}
+
 	for _, n := range []int{l.Page, l.Slide, l.Paragraph} {
 		if n < 0 || n > mapreduce.MaxPage {
 			return invalidError("%d is no number of a page, slide or paragraph", n)
@@ -114,6 +118,7 @@ func (l Layout) Locate(start, end int) *mapreduce.Location {
 // A span is the parts that a range of a text touches.
 type span struct {
 	first, last *mapreduce.Location
+	sure        float64 // the least of those of parts that were recognised; 0 of none
 	boxes       []mapreduce.Box
 }
 
@@ -122,6 +127,9 @@ func (s *span) add(p *Part) {
 		s.first = p.Location
 	}
 	s.last = p.Location
+	if sure := p.Location.Recognised; sure > 0 && (s.sure == 0 || sure < s.sure) {
+		s.sure = sure
+	}
 
 	if p.Box == (mapreduce.Box{}) {
 		return
@@ -159,7 +167,7 @@ func (s *span) location() *mapreduce.Location {
 	}
 
 	l := *s.first
-	l.Boxes = s.boxes
+	l.Boxes, l.Recognised = s.boxes, s.sure
 
 	if from, to := s.first.String(), s.last.String(); from != to {
 		if l.Place = from + " to " + to; l.Sheet != "" && l.Sheet == s.last.Sheet && l.Cell != "" && s.last.Cell != "" {

@@ -21,7 +21,7 @@ func drawLayout(t *rapid.T) (layout.Layout, int) {
 	chance := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 	end := 0
 	for range rapid.IntRange(0, 2500).Draw(t, "parts") {
-		p := layout.Part{Start: end + chance.IntN(3), Location: &mapreduce.Location{Page: 1 + chance.IntN(3), Sheet: []string{"", "A"}[chance.IntN(2)]}}
+		p := layout.Part{Start: end + chance.IntN(3), Location: &mapreduce.Location{Page: 1 + chance.IntN(3), Sheet: []string{"", "A"}[chance.IntN(2)], Recognised: float64(max(chance.IntN(150)-50, 0)) / 100}}
 		p.End = p.Start + 1 + chance.IntN(9)
 		if chance.IntN(2) == 0 {
 			at := chance.IntN(9000) - 100
@@ -108,6 +108,11 @@ func TestLocate(t *testing.T) {
 		{Start: 12, End: 14, Location: page(1), Box: box(1, 300, 22, 320, 32)}, // in another column
 		{Start: 15, End: 20, Location: page(2), Box: box(2, 300, 22, 320, 32)},
 	}
+	recognised := layout.Layout{
+		{Start: 0, End: 4, Location: &mapreduce.Location{Page: 1, Recognised: 0.9}},
+		{Start: 5, End: 9, Location: &mapreduce.Location{Page: 1, Recognised: 0.4}},
+		{Start: 10, End: 14, Location: page(1)},
+	}
 	leftwards := layout.Layout{
 		{Start: 0, End: 4, Location: page(1), Box: box(1, 70, 10, 90, 20)},
 		{Start: 5, End: 9, Location: page(1), Box: box(1, 50, 9, 66, 20)},    // at its left
@@ -129,6 +134,9 @@ func TestLocate(t *testing.T) {
 		{"behind all", pages, 20, 30, nil},
 		{"a cell", cells, 0, 1, &mapreduce.Location{Place: "sheet Sales, cell A1", Sheet: "Sales", Cell: "A1"}},
 		{"cells", cells, 0, 5, &mapreduce.Location{Place: "sheet Sales, cells A1:B1", Sheet: "Sales", Cell: "A1:B1"}},
+		{"recognised, the least sure of it", recognised, 0, 9, &mapreduce.Location{Place: "page 1", Page: 1, Recognised: 0.4}},
+		{"recognised, beside text", recognised, 0, 4, &mapreduce.Location{Place: "page 1", Page: 1, Recognised: 0.9}},
+		{"text beside what was recognised", recognised, 10, 14, &mapreduce.Location{Place: "page 1", Page: 1}},
 		{"no layout", nil, 0, 5, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {

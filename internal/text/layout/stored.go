@@ -68,6 +68,7 @@ func Encode(l Layout) ([]byte, error) {
 type placeKey struct {
 	place, sheet, cell, part, header, chapter string
 	page, slide, paragraph                    int
+	recognised                                int64
 	boxed                                     bool
 }
 
@@ -80,7 +81,7 @@ func encodeBlock(parts []Part, end int) *storagev1.LayoutBlock {
 	for i := range parts {
 		p, l := &parts[i], parts[i].Location
 		boxed := p.Box != mapreduce.Box{}
-		key := placeKey{l.Place, l.Sheet, l.Cell, l.Part, l.Header, l.Chapter, l.Page, l.Slide, l.Paragraph, boxed}
+		key := placeKey{l.Place, l.Sheet, l.Cell, l.Part, l.Header, l.Chapter, l.Page, l.Slide, l.Paragraph, hundredths(l.Recognised), boxed}
 
 		n, known := places[key]
 		if !known {
@@ -158,6 +159,14 @@ func decodeBlock(data []byte, end, text int) ([]Part, error) {
 		return nil, invalidError("a block has boxes of no parts")
 	}
 	return parts, nil
+}
+
+// hundredths returns how sure recognition was as a number of hundredths, which is not 0 if any was.
+func hundredths(sure float64) int64 {
+	if sure <= 0 {
+		return 0
+	}
+	return max(int64(math.Round(sure*100)), 1)
 }
 
 func points(tenths int64) float64 { return float64(tenths) / 10 }
@@ -319,7 +328,7 @@ func StoredLocation(l *mapreduce.Location) *storagev1.Location {
 
 	m := &storagev1.Location{
 		Place: l.Place, Page: int64(l.Page), Sheet: l.Sheet, Cell: l.Cell, Slide: int64(l.Slide), Paragraph: int64(l.Paragraph),
-		Part: l.Part, Header: l.Header, Chapter: l.Chapter,
+		Part: l.Part, Header: l.Header, Chapter: l.Chapter, Recognised: hundredths(l.Recognised),
 	}
 
 	for _, b := range l.Boxes {
@@ -336,7 +345,7 @@ func LocationOf(m *storagev1.Location) *mapreduce.Location {
 
 	l := &mapreduce.Location{
 		Place: m.Place, Page: int(m.Page), Sheet: m.Sheet, Cell: m.Cell, Slide: int(m.Slide), Paragraph: int(m.Paragraph),
-		Part: m.Part, Header: m.Header, Chapter: m.Chapter,
+		Part: m.Part, Header: m.Header, Chapter: m.Chapter, Recognised: float64(m.Recognised) / 100,
 	}
 
 	for b := m.Boxes; len(b) >= 5; b = b[5:] {

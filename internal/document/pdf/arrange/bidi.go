@@ -79,7 +79,7 @@ func (w Word) split() []Word {
 
 	var parts []Word
 	for _, c := range w.Text {
-		parts = append(parts, Word{Text: string(c), Box: w.Box, Line: w.Line})
+		parts = append(parts, Word{Text: string(c), Box: w.Box, Line: w.Line, Sure: w.Sure})
 	}
 
 	return parts

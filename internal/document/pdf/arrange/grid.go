@@ -515,7 +515,7 @@ func (b *Text) addCell(place *mapreduce.Location, words []Word) {
 			text += "-"
 		}
 
-		b.addText(place, strings.ReplaceAll(text, "|", `\|`), w.Box)
+		b.addText(place, strings.ReplaceAll(text, "|", `\|`), w.Box, w.Sure)
 	}
 }
 

@@ -399,12 +399,15 @@ func joinBeside(rows []Row) []Row {
 type Text struct {
 	strings.Builder
 	Layout layout.Layout
+	// The places of the page for words that were recognised, by how sure they are, in hundredths.
+	recognised map[int]*mapreduce.Location
 }
 
 // AddPage adds the rows of a page, and behind them its notes. Between pages and
 // paragraphs stands an empty line, between the cells of a row a tab.
 func (b *Text) AddPage(number int, rows []Row, notes []Note) {
 	place := &mapreduce.Location{Page: number}
+	clear(b.recognised)
 
 	if len(rows)+len(notes) > 0 && b.Len() > 0 {
 		b.WriteByte('\n')
@@ -435,7 +438,7 @@ func (b *Text) AddPage(number int, rows []Row, notes []Note) {
 		if n.Name != "" {
 			b.WriteString(n.Name + ": ")
 		}
-		b.addText(place, n.Text, n.Box)
+		b.addText(place, n.Text, n.Box, 0)
 		b.WriteByte('\n')
 	}
 }
@@ -459,18 +462,35 @@ func (b *Text) addRow(place *mapreduce.Location, r *Row, joined bool) {
 		}
 
 		w.Box.Top, w.Box.Bottom = r.box.Top, r.box.Bottom // as a marker of the line would cover it
-		b.addText(place, text, w.Box)
+		b.addText(place, text, w.Box, w.Sure)
 	}
 }
 
-// addText adds a text that stands in a box.
-func (b *Text) addText(place *mapreduce.Location, text string, box mapreduce.Box) {
+// addText adds a text that stands in a box, and how sure it is if it was recognised.
+func (b *Text) addText(place *mapreduce.Location, text string, box mapreduce.Box, sure float64) {
 	if text == "" {
 		return
 	}
 	from := b.Len()
 	b.WriteString(text)
-	b.Layout = append(b.Layout, layout.Part{Start: from, End: b.Len(), Location: place, Box: box})
+	b.Layout = append(b.Layout, layout.Part{Start: from, End: b.Len(), Location: b.sureOf(place, sure), Box: box})
+}
+
+// sureOf returns a place for a text that is as sure. Parts share it, as there are many.
+func (b *Text) sureOf(place *mapreduce.Location, sure float64) *mapreduce.Location {
+	if sure <= 0 || place == nil {
+		return place
+	}
+	hundredths := max(int(math.Round(100*min(sure, 1))), 1)
+	if b.recognised == nil {
+		b.recognised = make(map[int]*mapreduce.Location)
+	}
+	at, ok := b.recognised[hundredths]
+	if !ok {
+		at = &mapreduce.Location{Page: place.Page, Recognised: float64(hundredths) / 100}
+		b.recognised[hundredths] = at
+	}
+	return at
 }
 
 // hyphenated reports whether the last word of a is continued by the first of b, and the

@@ -17,6 +17,8 @@ type Word struct {
 	Text string
 	Box  mapreduce.Box
 	Line int // words of one line of the file have the same, and lines follow each other
+	// Sure is how sure it is, in (0, 1], of a word that was recognised in a picture; else 0.
+	Sure float64
 	// The parts, from left to right, of a word that does not run in one direction.
 	Parts  []Word
 	before string // what parts it from the word before it in its row

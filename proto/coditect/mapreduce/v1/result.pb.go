@@ -1057,7 +1057,10 @@ type Location struct {
 	// Header of a message or its part.
 	Header string `protobuf:"bytes,9,opt,name=header,proto3" json:"header,omitempty"`
 	// Chapter of a book.
-	Chapter       string `protobuf:"bytes,10,opt,name=chapter,proto3" json:"chapter,omitempty"`
+	Chapter string `protobuf:"bytes,10,opt,name=chapter,proto3" json:"chapter,omitempty"`
+	// How sure the program was of the word that it was least sure of, from 0 to 1, if the
+	// text was recognised in a picture. 0 of other text.
+	Recognised    float64 `protobuf:"fixed64,11,opt,name=recognised,proto3" json:"recognised,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1162,8 +1165,15 @@ func (x *Location) GetChapter() string {
 	return ""
 }
 
-// A rectangle on a page as a viewer shows it. Lengths are in points, 72 an inch, from
-// the page's top left corner.
+func (x *Location) GetRecognised() float64 {
+	if x != nil {
+		return x.Recognised
+	}
+	return 0
+}
+
+// A rectangle on a page as a viewer shows it. Lengths are in points, 72 an inch, or
+// in pixels of a picture, from the page's top left corner.
 type Box struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Page, counted from 1.
@@ -1344,7 +1354,7 @@ const file_coditect_mapreduce_v1_result_proto_rawDesc = "" +
 	"\fDocumentNote\x12\x1f\n" +
 	"\vdocument_id\x18\x01 \x01(\tR\n" +
 	"documentId\x12\x12\n" +
-	"\x04note\x18\x02 \x01(\tR\x04note\"\x8a\x02\n" +
+	"\x04note\x18\x02 \x01(\tR\x04note\"\xaa\x02\n" +
 	"\bLocation\x12\x14\n" +
 	"\x05place\x18\x01 \x01(\tR\x05place\x12\x12\n" +
 	"\x04page\x18\x02 \x01(\x05R\x04page\x120\n" +
@@ -1356,7 +1366,10 @@ const file_coditect_mapreduce_v1_result_proto_rawDesc = "" +
 	"\x04part\x18\b \x01(\tR\x04part\x12\x16\n" +
 	"\x06header\x18\t \x01(\tR\x06header\x12\x18\n" +
 	"\achapter\x18\n" +
-	" \x01(\tR\achapter\"m\n" +
+	" \x01(\tR\achapter\x12\x1e\n" +
+	"\n" +
+	"recognised\x18\v \x01(\x01R\n" +
+	"recognised\"m\n" +
 	"\x03Box\x12\x12\n" +
 	"\x04page\x18\x01 \x01(\x05R\x04page\x12\x12\n" +
 	"\x04left\x18\x02 \x01(\x01R\x04left\x12\x10\n" +

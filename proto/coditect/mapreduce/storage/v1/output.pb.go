@@ -2179,6 +2179,7 @@ type Location struct {
 	// Boxes are five numbers each: the page, and the left, top, right and bottom in
 	// tenths of a point from the top left corner of the page.
 	Boxes         []int64 `protobuf:"zigzag64,10,rep,packed,name=boxes,proto3" json:"boxes,omitempty"`
+	Recognised    int64   `protobuf:"varint,11,opt,name=recognised,proto3" json:"recognised,omitempty"` // hundredths; 0 of text that was not recognised in a picture
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2281,6 +2282,13 @@ func (x *Location) GetBoxes() []int64 {
 		return x.Boxes
 	}
 	return nil
+}
+
+func (x *Location) GetRecognised() int64 {
+	if x != nil {
+		return x.Recognised
+	}
+	return 0
 }
 
 // LayoutIndex lists the blocks of a layout.
@@ -3176,7 +3184,7 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\x03via\x18\x05 \x01(\tR\x03via\x12C\n" +
 	"\blocation\x18\x06 \x01(\v2'.coditect.mapreduce.storage.v1.LocationR\blocation\x12\x14\n" +
 	"\x05label\x18\a \x01(\tR\x05label\x12\x10\n" +
-	"\x03uri\x18\b \x01(\tR\x03uri\"\xee\x01\n" +
+	"\x03uri\x18\b \x01(\tR\x03uri\"\x8e\x02\n" +
 	"\bLocation\x12\x14\n" +
 	"\x05place\x18\x01 \x01(\tR\x05place\x12\x12\n" +
 	"\x04page\x18\x02 \x01(\x03R\x04page\x12\x14\n" +
@@ -3188,7 +3196,10 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\x06header\x18\b \x01(\tR\x06header\x12\x18\n" +
 	"\achapter\x18\t \x01(\tR\achapter\x12\x14\n" +
 	"\x05boxes\x18\n" +
-	" \x03(\x12R\x05boxes\";\n" +
+	" \x03(\x12R\x05boxes\x12\x1e\n" +
+	"\n" +
+	"recognised\x18\v \x01(\x03R\n" +
+	"recognised\";\n" +
 	"\vLayoutIndex\x12\x12\n" +
 	"\x04ends\x18\x01 \x03(\x03R\x04ends\x12\x18\n" +
 	"\alengths\x18\x02 \x03(\x03R\alengths\"}\n" +
