@@ -1,9 +1,13 @@
 package dashboard_test
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"net/http"
+	goruntime "runtime"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,6 +25,18 @@ import (
 type large struct {
 	*stub
 	total int
+	moved chan struct{} // closed when the job has moved, for all that watch it
+}
+
+func (l large) WatchJob(ctx context.Context, _ mapreduce.JobID, fn func(*mapreduce.Job) error) error {
+	select {
+	case <-l.moved:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	err := fn(nil)
+	<-ctx.Done()
+	return err
 }
 
 func (l large) GetJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
@@ -68,7 +84,7 @@ func TestAMillionUnits(t *testing.T) {
 	testenv.Unraced(t, testenv.Sizes)
 
 	s := newStub("plain")
-	server := open(t, s, func(c *dashboard.Config) { c.Jobs, c.Tick = large{s, 1_000_000}, time.Hour })
+	server := open(t, s, func(c *dashboard.Config) { c.Jobs, c.Tick = large{s, 1_000_000, nil}, time.Hour })
 	b := newBrowser(t, server.URL)
 	const shown = `document.querySelector("[data-index]").dataset.shown`
 	const visible = `(() => { const box = document.querySelector("[data-index]").getBoundingClientRect();
@@ -115,6 +131,75 @@ func TestAMillionUnits(t *testing.T) {
 		t.Errorf("the page of the job holds %d MB", heap>>20)
 	}
 	b.checkQuiet()
+}
+
+// TestAHundredPages: a hundred open pages of such a job cost a server little memory, and one that reads
+// nothing holds up no other.
+func TestAHundredPages(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
+	s := newStub("plain")
+	moved := make(chan struct{})
+	server := open(t, s, func(c *dashboard.Config) { c.Jobs, c.Tick = large{s, 1_000_000, moved}, time.Hour })
+	stuck := follow(t, server.URL+"/jobs/"+string(jobID)+"?live=1")
+	before := memoryInUse()
+
+	var pages []*bufio.Reader
+	for range 50 {
+		for _, page := range []string{"?live=1", "/units?live=1"} {
+			pages = append(pages, follow(t, server.URL+"/jobs/"+string(jobID)+page))
+		}
+	}
+	awaitLine := func(of *bufio.Reader, part string) {
+		t.Helper()
+		for {
+			line, err := of.ReadString('\n')
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(line, part) {
+				return
+			}
+		}
+	}
+	for i, page := range pages {
+		awaitLine(page, `{"name":"`+[]string{"notes", "units"}[i%2])
+	}
+	if more := memoryInUse() - before; more > 64<<20 {
+		t.Errorf("100 pages cost %d MiB, of their clients and the server", more>>20)
+	} else {
+		t.Logf("100 pages cost %d KiB, of their clients and the server", more>>10)
+	}
+
+	s.change(func(j *mapreduce.Job) { j.Error = "it has moved" })
+	close(moved)
+	for _, page := range pages {
+		awaitLine(page, "it has moved")
+	}
+	awaitLine(stuck, "it has moved")
+}
+
+// follow opens a stream of a page, of which nothing is read yet.
+func follow(t *testing.T, address string) *bufio.Reader {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = answer.Body.Close() })
+	return bufio.NewReader(answer.Body)
+}
+
+// memoryInUse returns the bytes of this process's heap and stacks that are in use.
+func memoryInUse() int64 {
+	var m goruntime.MemStats
+	goruntime.GC()
+	goruntime.ReadMemStats(&m)
+	return int64(m.HeapAlloc + m.StackInuse)
 }
 
 // heap returns what the page and its scripts hold, in bytes.
