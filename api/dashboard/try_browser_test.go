@@ -134,7 +134,7 @@ func TestTryThenStart(t *testing.T) {
 	b.await(`document.getElementById("try-paid").textContent.includes("The model found 2 of 2 values")`)
 
 	b.run(chromedp.Click(chromedp.CSS("#try-start")), chromedp.WaitReady(chromedp.CSS("#new")))
-	b.await(`location.pathname === "/new" && document.getElementById("new").elements.documents.files.length === 1 && document.getElementById("new").elements.schema.value.includes("total: {type: number")`)
+	b.await(`location.pathname === "/new" && document.getElementById("new").dataset.filled && document.getElementById("new").elements.documents.files.length === 1 && document.getElementById("new").elements.schema.value.includes("total: {type: number")`)
 	b.eval(`document.getElementById("new").elements.provider.value = "rules"; ""`)
 	b.run(chromedp.Click(chromedp.CSS("#plan")))
 	b.await(`document.getElementById("outcome").textContent.includes("2 units")`)

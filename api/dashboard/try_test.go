@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -124,6 +125,24 @@ func TestTryingIsRefused(t *testing.T) {
 		if status, answer := asked(t, server.URL+path, &bench.Sample{Schema: triedSchema}); status != http.StatusForbidden {
 			t.Errorf("%s: status %d: %s", path, status, answer)
 		}
+	}
+}
+
+// An upload that breaks off is no document.
+func TestUploadsThatBreakOff(t *testing.T) {
+	server := open(t, newStub("plain"), nil)
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	fmt.Fprintf(conn, "POST /try/read?name=a.txt HTTP/1.1\r\nHost: %s\r\nContent-Length: 100\r\n\r\nTotal", server.Listener.Addr())
+	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := io.ReadAll(conn)
+	if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 ") || strings.Contains(string(answer), "Total") {
+		t.Errorf("got %v and %q", err, answer)
 	}
 }
 

@@ -48,6 +48,7 @@
 			const chosen = new DataTransfer();
 			for (const d of kept.documents || []) chosen.items.add(d.file || new File([d.text], d.name, { type: "text/plain" }));
 			form.elements.documents.files = chosen.files;
+			form.dataset.filled = "1";
 		}, () => fail(form.dataset.broken));
 	}
 	form.addEventListener("submit", (event) => {
