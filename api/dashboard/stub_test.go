@@ -34,9 +34,11 @@ type stub struct {
 	text    string
 	err     error
 	planErr error
-	done    []string // what was asked to be done
-	changed chan struct{}
-	left    chan struct{} // gets something when somebody watches the job no more
+
+	decisions []*mapreduce.Decision
+	done      []string // what was asked to be done
+	changed   chan struct{}
+	left      chan struct{} // gets something when somebody watches the job no more
 }
 
 // newStub returns a service whose job has some units, records and events, in all of which a text
@@ -232,6 +234,10 @@ func (s *stub) CheckStore(_ context.Context, _ mapreduce.CheckQuery, found func(
 
 // maxStubFindings are more than a page shows.
 const maxStubFindings = 1000
+
+func (s *stub) ListDecisions(context.Context, mapreduce.ListDecisionsQuery) (*mapreduce.DecisionPage, error) {
+	return &mapreduce.DecisionPage{Decisions: s.decisions}, nil
+}
 
 func (s *stub) PauseJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
 	s.note("pause %s", id)

@@ -2,10 +2,13 @@ package dashboard
 
 import (
 	"encoding/json"
+	"errors"
 	"net/url"
+	"slices"
 
 	"github.com/coditect/mapreduce/api/dashboard/bench"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/schema"
 )
 
 // A tryPage is the workbench: the form that a browser fills from what it has kept, and what was
@@ -15,6 +18,7 @@ type tryPage struct {
 	Schema      string // of the job that the page is about
 	Job         string
 	Texts       []string // addresses of texts of documents of that job
+	Truth       string   // what people have decided about its values
 	Completions string   // JSON
 	Types       []string
 	Formats     []string
@@ -62,18 +66,69 @@ func loadTry(v *visit) (any, error) {
 		return nil, err
 	}
 	p.Job, p.Schema = string(id), indented(j.Spec.Schema)
-	units, err := v.jobs.ListUnits(v, mapreduce.ListUnitsQuery{Job: id, PageSize: 20 * maxJobSamples})
+	truth, err := reviewed(v, j)
+	if err != nil {
+		return nil, err
+	}
+	p.Truth = truth.Lines
+	p.Texts, err = textsOf(v, id, truth.Documents)
+	return p, err
+}
+
+// reviewed returns what people have decided about the values of a job that is complete.
+func reviewed(v *visit, j *mapreduce.Job) (*bench.Truth, error) {
+	none := &bench.Truth{}
+	if j.State != mapreduce.JobComplete {
+		return none, nil
+	}
+	decisions, err := v.jobs.ListDecisions(v, mapreduce.ListDecisionsQuery{Job: j.ID, PageSize: 1})
+	if err != nil || len(decisions.Decisions) == 0 {
+		return none, err
+	}
+	s, err := schema.Parse("schema", j.Spec.Schema)
+	if err != nil {
+		return none, nil //nolint:nilerr // the page shows the schema with its faults
+	}
+
+	parts := 0
+	truth, err := bench.TruthOf(s, func(sink func(*mapreduce.ResultPart) error) error {
+		err := v.jobs.GetResult(v, j.ID, false, func(part *mapreduce.ResultPart) error {
+			if parts++; parts > maxScanned {
+				return errEnough
+			}
+			return sink(part)
+		})
+		if errors.Is(err, errEnough) {
+			return nil
+		}
+		return err
+	})
+	return truth, err
+}
+
+// textsOf returns the addresses of texts of some documents of a job, those of which the truth is known
+// first.
+func textsOf(v *visit, id mapreduce.JobID, known []string) ([]string, error) {
+	units, err := v.jobs.ListUnits(v, mapreduce.ListUnitsQuery{Job: id, PageSize: unitsOfRequest})
 	if err != nil {
 		return nil, err
 	}
 
+	var first, others []string
 	seen := make(map[mapreduce.DocumentID]bool)
 	for _, u := range units.Units {
-		if u.Kind != mapreduce.KindMap || u.Document == "" || seen[u.Document] || len(p.Texts) == maxJobSamples {
+		if u.Kind != mapreduce.KindMap || u.Document == "" || seen[u.Document] {
 			continue
 		}
 		seen[u.Document] = true
-		p.Texts = append(p.Texts, address(v.prefix+"/try/text", url.Values{"job": {string(id)}, "unit": {string(u.ID)}, "document": {string(u.Document)}}))
+		text := address(v.prefix+"/try/text", url.Values{"job": {string(id)}, "unit": {string(u.ID)}, "document": {string(u.Document)}})
+		if slices.Contains(known, string(u.Document)) {
+			first = append(first, text)
+		} else {
+			others = append(others, text)
+		}
 	}
-	return p, nil
+
+	all := append(first, others...)
+	return all[:min(len(all), maxJobSamples)], nil
 }

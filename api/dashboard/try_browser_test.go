@@ -144,6 +144,22 @@ func TestTryThenStart(t *testing.T) {
 	b.checkQuiet()
 }
 
+// What people have decided about the values of a job is compared with.
+func TestTryAgainstReviews(t *testing.T) {
+	s := newStub("plain")
+	s.decisions = []*mapreduce.Decision{{}}
+	s.job.State = mapreduce.JobComplete
+	s.parts = []*mapreduce.ResultPart{{Record: []byte(`{"total": 12.5, "_sources": ["plain"], "_reviewed": {"total": {"verdict": "accept"}}}`)}}
+	server := open(t, s, nil)
+	b := newBrowser(t, server.URL)
+	b.openTry("/try?job=" + string(jobID))
+	if got := b.eval(`document.getElementById("try-truth").value`); got != `{"document":"plain","total":12.5}` {
+		t.Errorf("the true values are %q", got)
+	}
+	b.await(`document.getElementById("try-status").textContent.includes("F1 by the true values: 50.0 %")`)
+	b.checkQuiet()
+}
+
 // A server that goes away while somebody types costs them nothing.
 func TestTryWithoutItsServer(t *testing.T) {
 	d, err := dashboard.New(dashboard.Config{Jobs: newStub("plain"), Bench: stubBench})

@@ -334,7 +334,7 @@
 	// ---- completion
 
 	const choices = at("choices");
-	const known = JSON.parse(words.completions);
+	const proposals = JSON.parse(words.completions);
 	let chosen = -1;
 	// context says what may stand where the cursor is, and how much of it is typed.
 	function context() {
@@ -352,12 +352,12 @@
 	}
 	function entryOf(part, parent, lines, line) {
 		const value = /^\s*"?([\w$-]+)"?\s*:\s+\[?"?([\w-]*)$/.exec(part);
-		if (value) return known[value[1]] && value[1] !== "within" ? { list: known[value[1]], typed: value[2], value: true } : null;
+		if (value) return proposals[value[1]] && value[1] !== "within" ? { list: proposals[value[1]], typed: value[2], value: true } : null;
 		const key = /^\s*"?([\w$-]*)$/.exec(part);
 		if (!key || ["properties", "$defs", "definitions", "enum", "labels", "required", "values"].includes(parent)) return null;
-		let list = known.keywords;
-		if (parent === "within") list = known.within;
-		else if (parent === "x-coditect") list = parentOf(lines.slice(0, -1), indent(line) - 1) === "" && indent(line) <= 4 && !line.includes("{") ? known.top : known.hints;
+		let list = proposals.keywords;
+		if (parent === "within") list = proposals.within;
+		else if (parent === "x-coditect") list = parentOf(lines.slice(0, -1), indent(line) - 1) === "" && indent(line) <= 4 && !line.includes("{") ? proposals.top : proposals.hints;
 		return { list, typed: key[1], value: false };
 	}
 	const indent = (line) => line.length - line.trimStart().length;
@@ -473,6 +473,10 @@
 
 	// ---- what was there when the page was left
 
+	// known are the lines of true values that are of the documents here.
+	function known(lines) {
+		return lines.split("\n").filter((line) => line && state.documents.some((d) => d.name === JSON.parse(line).document)).join("\n");
+	}
 	async function begin() {
 		try {
 			const kept = await coditectKept.read();
@@ -492,6 +496,7 @@
 					add(JSON.parse(text));
 				} catch (error) { say(why(error), true); }
 			}
+			state.truth = known(words.truth);
 			state.job = words.job;
 			keep();
 		}

@@ -58,6 +58,20 @@ func TestTry(t *testing.T) {
 	}
 }
 
+// Fields within objects are true by their paths, and fields that a truth does not name are not judged.
+func TestTruthByPath(t *testing.T) {
+	s, err := schema.Parse("schema", []byte("type: object\nproperties:\n  total: {type: number}\n  shop: {type: object, properties: {name: {type: string}, city: {type: string}}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := try(t.Context(), s, &bench.Sample{
+		Documents: []bench.Document{{Name: "a", Text: "Total: 3\nName: Corner\nCity: Bern\n"}}, Truth: `{"document": "a", "shop.name": "Corner"}`,
+	})
+	if err != nil || r.Score.Failed != "" || len(r.Score.Fields) != 1 || r.Score.Fields[0].Field != "shop.name" || r.Score.All.F1 != 1 {
+		t.Errorf("got %+v and %v", r.Score, err)
+	}
+}
+
 // True values that cannot be compared with are said to be wrong, and what was found is shown all the same.
 func TestTruthThatIsWrong(t *testing.T) {
 	for truth, want := range map[string]string{
