@@ -65,8 +65,10 @@ func (l Limits) refuse(n Name, s Set) string {
 			return fmt.Sprintf("with %d texts is not taken; it takes %d", len(s.Stop), l.MaxStops)
 		}
 	case Tier:
-		if len(l.Tiers) > 0 && !slices.Contains(l.Tiers, s.Tier) {
-			return fmt.Sprintf("it has no tier %s; it has %s", s.Tier, strings.Join(l.Tiers, ", "))
+		for tier := range strings.SplitSeq(s.Tier, ",") {
+			if len(l.Tiers) > 0 && !slices.Contains(l.Tiers, tier) {
+				return fmt.Sprintf("it has no tier %s; it has %s", tier, strings.Join(l.Tiers, ", "))
+			}
 		}
 	}
 

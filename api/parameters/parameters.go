@@ -28,7 +28,7 @@ const (
 	TopP        Name = "top_p"           // above 0 to 1: the share of likely words that it chooses from
 	Seed        Name = "seed"            // 0 to 2,147,483,647: the same choices each time, as far as the server can
 	Stop        Name = "stop"            // texts that end an answer
-	Tier        Name = "tier"            // at which price and how soon it is answered: one of Tiers
+	Tier        Name = "tier"            // at which price and how soon it is answered: one of Tiers, or FlexFirst
 )
 
 // Names returns all names, in order.
@@ -56,6 +56,9 @@ const (
 	Standard = "standard"
 	Flex     = "flex"     // for less, later, and refused while there is no room
 	Priority = "priority" // sooner, for more
+
+	// FlexFirst is flex where there is room, and otherwise standard.
+	FlexFirst = Flex + "," + Standard
 )
 
 // Tiers returns the tiers, the cheapest first.
@@ -123,7 +126,7 @@ func (s *Set) Put(name Name, text string) error {
 	case Stop:
 		s.Stop, err = stopTexts(text)
 	case Tier:
-		s.Tier, err = text, checkWord(text, Tiers())
+		s.Tier, err = text, checkWord(text, append(Tiers(), FlexFirst))
 	default:
 		err = fmt.Errorf("is no parameter; there are %s", joinNames(Names()))
 	}

@@ -118,7 +118,7 @@ const (
 // stackOf returns the model of a program as a session asks it: paid, watched over, repeated and
 // checked. elsewhere says that there is another to be asked next.
 func (a *Agent) stackOf(s *session, p *program, reserve *decorator.Reserve, elsewhere bool) llm.Provider {
-	ask := a.cfg.Limited(a.doubt.Around(p.vendor, a.sizes), a.sizes.Prompt)
+	ask := a.cfg.Limited(a.doubt.Around(decorator.NextTier{Provider: p.vendor}, a.sizes), a.sizes.Prompt)
 	retry := &decorator.Retry{Random: a.cfg.Random}
 	if limit, ok := ask.(*decorator.Limit); ok && elsewhere {
 		limit.Elsewhere, limit.Patience = true, elsewherePatience

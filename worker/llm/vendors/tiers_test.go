@@ -2,6 +2,7 @@ package vendors_test
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"slices"
@@ -87,6 +88,56 @@ groq: *all
 			}
 			if res.Tier != c.want || paid.cost != c.cost || paid.cost > paid.most {
 				t.Errorf("tier %q for %d, and %d set aside; want %q for %d", res.Tier, paid.cost, paid.most, c.want, c.cost)
+			}
+		})
+	}
+}
+
+// Where flex has no room, the call is made in the standard tier if that is asked for, under the reservation
+// of the one call that it is.
+func TestFlexFirst(t *testing.T) {
+	prices, err := new(llm.Prices).With([]byte("openai: {m: {input: 1, output: 10, flex: 50%}}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	const refusal = `{"error":{"message":"Resource Unavailable","type":"resource_unavailable","code":"resource_unavailable"}}`
+	for _, c := range []struct {
+		name, asked string
+		refused     map[string]int // status by tier
+		tiers       []string       // that were asked, as the vendor calls them
+		cost        int64          // -1 if there is no answer
+	}{
+		{"room", "flex,standard", nil, []string{"flex"}, 1000},
+		{"no room", "flex,standard", map[string]int{"flex": 429}, []string{"flex", "default"}, 2000},
+		{"no room anywhere", "flex,standard", map[string]int{"flex": 429, "default": 429}, []string{"flex", "default"}, -1},
+		{"a wrong key", "flex,standard", map[string]int{"flex": 401}, []string{"flex"}, -1},
+		{"flex alone", "flex", map[string]int{"flex": 429}, []string{"flex"}, -1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var asked []string
+			header := http.Header{"Content-Type": {"application/json"}}
+			provider := offlineAt(t, "openai", "", roundTrip(func(r *http.Request) (*http.Response, error) {
+				var body struct {
+					Tier string `json:"service_tier"`
+				}
+				if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+					return nil, err
+				}
+				asked = append(asked, body.Tier)
+
+				status, text := http.StatusOK, strings.Replace(tieredChat, "TIER", `"service_tier":"`+body.Tier+`",`, 1)
+				if refused := c.refused[body.Tier]; refused > 0 {
+					status, text = refused, refusal
+				}
+				return &http.Response{StatusCode: status, Header: header, Body: io.NopCloser(strings.NewReader(text)), Request: r}, nil
+			}))
+
+			paid := new(till)
+			meter := &decorator.Meter{Provider: decorator.NextTier{Provider: provider}, Purse: paid, Prices: prices, Count: func(*llm.Request) int64 { return 1000 }}
+			_, err := meter.Complete(t.Context(), &llm.Request{Model: "m", Messages: []llm.Message{llm.Say(llm.User, "yes?")}, MaxTokens: 100, Parameters: set(t, "tier", c.asked)})
+			if !slices.Equal(asked, c.tiers) || (err != nil) != (c.cost < 0) || paid.cost != max(c.cost, 0) || paid.cost > paid.most {
+				t.Errorf("%q were asked, %v, for %d of %d that were set aside; want %q for %d", asked, err, paid.cost, paid.most, c.tiers, c.cost)
 			}
 		})
 	}

@@ -205,7 +205,7 @@ func (j *jobFlags) addParameters(f *pflag.FlagSet) {
 		{parameters.Verbosity, "`LEVEL` of how much the model says: low, medium or high"},
 		{parameters.Temperature, "`number` from 0 to 2: how often the model takes words that are less likely"},
 		{parameters.TopP, "`number` above 0 and up to 1: the share of likely words that the model chooses from"},
-		{parameters.Tier, "`TIER` of the vendor: flex, which costs less, answers later and may have no room; standard; or priority, which costs more and answers sooner"},
+		{parameters.Tier, "`TIER` of the vendor: flex, which costs less, answers later and may have no room; standard; priority, which costs more and answers sooner; or flex,standard for flex where it has room"},
 		{parameters.Seed, "whole `number`: the same choices each time, as far as the server can make them"},
 	} {
 		j.parameters[p.name] = f.String(p.name.Flag(), "", p.usage)

@@ -112,6 +112,8 @@ func TestSpecCheck(t *testing.T) {
 		{"flex of a vendor that has none", anthropic(map[string]string{"tier": "flex"}), "vars.tier"},
 		{"a tier of rules", mapreduce.JobSpec{Schema: []byte(good), Vars: map[string]string{"tier": "flex"}}, "vars.tier"},
 		{"flex of a model that has it", mapreduce.JobSpec{Schema: []byte(good), Provider: "openai", Model: "gpt-5.5", Vars: map[string]string{"tier": "flex"}}, ""},
+		{"flex where it has room", mapreduce.JobSpec{Schema: []byte(good), Provider: "openai", Model: "gpt-5.5", Vars: map[string]string{"tier": "flex,standard"}}, ""},
+		{"flex where it has room, of an older model", mapreduce.JobSpec{Schema: []byte(good), Provider: "openai", Model: "gpt-4.1", Vars: map[string]string{"tier": "flex,standard"}}, "vars.tier"},
 		{"flex of an older model", mapreduce.JobSpec{Schema: []byte(good), Provider: "openai", Model: "gpt-4.1", Vars: map[string]string{"tier": "flex"}}, "vars.tier"},
 		{"a stage's flex of a model without it", staged("{tier: flex}", "small"), "stages[1].parameters.tier"},
 		{"a stage's flex of a model that has it", staged("{tier: flex}", "google"), ""},
