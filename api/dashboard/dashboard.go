@@ -121,6 +121,7 @@ func (d *Dashboard) route() {
 		"/jobs/{job}/units":      {name: "units", load: loadUnits, parts: []string{"head", "units"}, watches: true},
 		"/jobs/{job}/units/{at}": {name: "unit", load: d.loadUnit, parts: []string{"head", "unit"}, watches: true},
 		"/jobs/{job}/records":    {name: "records", load: d.loadRecords, again: loadHead("records"), parts: []string{"head"}, watches: true},
+		"/jobs/{job}/review":     {name: "review", load: loadReview, again: loadHead("review"), parts: []string{"head"}, watches: true},
 		"/jobs/{job}/document":   {name: "document", load: loadDocument},
 		"/jobs/{job}/history":    {name: "history", load: loadHistory, again: loadHead("history"), parts: []string{"head"}, watches: true},
 		"/jobs/{job}/events":     {name: "events", load: loadEvents, again: loadHead("events"), parts: []string{"head"}, watches: true},
@@ -135,6 +136,9 @@ func (d *Dashboard) route() {
 
 	d.routes.HandleFunc("GET /jobs/{job}/grid", d.call(d.sendGrid))
 	d.routes.HandleFunc("GET /jobs/{job}/proofs", d.call(d.sendProofs))
+	d.routes.HandleFunc("GET /jobs/{job}/review/queue", d.call(d.sendQueue))
+	d.routes.HandleFunc("GET /jobs/{job}/review/text", d.call(d.sendText))
+	d.routes.HandleFunc("POST /jobs/{job}/review", d.call(d.decide))
 	d.routes.HandleFunc("GET /jobs/{job}/files/{file}", d.call(d.sendFile))
 	for _, action := range []string{"pause", "resume", "cancel", "delete", "wake"} {
 		d.routes.HandleFunc("POST /jobs/{job}/"+action, d.call(d.act(action)))

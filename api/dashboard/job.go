@@ -54,7 +54,7 @@ func openJob(v *visit, here string) (*jobPage, error) {
 
 	p := &jobPage{jobView: viewJob(j, v.now), Grid: v.jobPath(id, "grid"), Units: v.jobPath(id, "units")}
 	for _, t := range []struct{ name, below string }{
-		{"job", ""}, {"units", "units"}, {"records", "records"}, {"errors", "errors"}, {"history", "history"}, {"events", "events"},
+		{"job", ""}, {"units", "units"}, {"records", "records"}, {"review", "review"}, {"errors", "errors"}, {"history", "history"}, {"events", "events"},
 	} {
 		path := v.jobPath(id)
 		if t.below != "" {

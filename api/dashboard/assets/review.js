@@ -1,0 +1,228 @@
+// A review: one value at a time beside its document. A decision is kept in the browser until the server
+// has stored it, so none is lost while the server is away.
+"use strict";
+(() => {
+	const page = document.getElementById("review");
+	const at = (id) => document.getElementById(id);
+	const words = page.dataset;
+	const word = (name) => words[name.replace(/-(.)/g, (_, c) => c.toUpperCase())];
+	const store = "coditect.review." + words.decide;
+	const around = 100000; // bytes of a text on either side of a passage
+	let queue = null, now = 0, shown = null, selected = null, sending = false;
+	const history = [];
+	const texts = new Map();
+	let outbox = JSON.parse(localStorage.getItem(store) || "[]");
+
+	const key = () => crypto.randomUUID ? crypto.randomUUID() : Array.from(crypto.getRandomValues(new Uint32Array(4)), (n) => n.toString(16)).join("");
+	const trouble = (text) => { at("trouble").textContent = text; at("trouble").hidden = !text; };
+	const fill = (text, values) => text.replace(/%(\w+)/g, (_, name) => values[name]);
+	// The numbers of a script are not exact, so values are kept as they are written, as JSON.
+	const plain = (json) => json === "null" ? words.none : json.startsWith("\"") ? JSON.parse(json) : json;
+	const missing = (item) => item.model === "null";
+
+	async function load() {
+		const answer = await fetch(words.queue);
+		if (!answer.ok) return trouble(await answer.text());
+		queue = await answer.json();
+		queue.items = queue.items || [];
+		for (const sent of outbox) apply(sent);
+		at("desk").hidden = queue.items.length === 0;
+		if (queue.items.length === 0) return void (at("progress").textContent = words.empty);
+		now = Math.max(0, queue.items.findIndex((item) => !item.verdict));
+		show();
+		send();
+	}
+
+	function apply(sent) {
+		const item = queue.items.find((i) => i.record === sent.record && i.field === sent.field);
+		if (!item) return;
+		item.verdict = sent.verdict === "withdraw" ? "" : sent.verdict;
+		item.right = sent.value;
+	}
+
+	async function show() {
+		const item = queue.items[now];
+		selected = null;
+		shown = item;
+		at("field").textContent = item.field;
+		at("number").textContent = "#" + item.number;
+		at("document").textContent = item.document;
+		at("value").textContent = plain(item.model);
+		at("why").textContent = word("why-" + item.why) + (item.confidence === undefined ? "" : " · " + item.confidence.toFixed(2));
+		at("right").value = "";
+		const rubric = Array.from(at("rubrics").children).find((li) => li.dataset.field === item.field);
+		at("rubric").textContent = rubric ? rubric.textContent : "";
+		status();
+		await showText(item);
+	}
+
+	function status() {
+		const item = queue.items[now];
+		at("decided").textContent = item.verdict ? (word("done-" + item.verdict) || item.verdict) + (item.right ? ": " + plain(item.right) : "") : "";
+		const decided = queue.items.filter((i) => i.verdict).length;
+		at("progress").textContent = fill(words.progress, { now: now + 1, decided, all: queue.items.length }) + (outbox.length ? " · " + fill(words.waiting, { n: outbox.length }) : "");
+		at("progress").dataset.waiting = outbox.length;
+		at("progress").dataset.decided = decided;
+		const s = queue.sample, a = queue.agreement, parts = [];
+		if (s.decided) parts.push(fill(words.share, { right: s.right, decided: s.decided, chosen: s.chosen, low: Math.round(100 * s.low), high: Math.round(100 * s.high) }));
+		if (a.values) parts.push(fill(words.agree, { same: a.same, values: a.values, kappa: a.kappa.toFixed(2) }));
+		at("figures").textContent = parts.join(" · ");
+	}
+
+	async function showText(item) {
+		const name = item.unit + "\u0000" + item.document;
+		if (!texts.has(name)) {
+			if (texts.size > 20) texts.clear();
+			texts.set(name, fetch(words.text + "?" + new URLSearchParams({ unit: item.unit, document: item.document })).then(async (answer) => answer.ok ? new Uint8Array(await answer.arrayBuffer()) : Promise.reject(new Error(await answer.text()))));
+		}
+		let bytes;
+		try {
+			bytes = await texts.get(name);
+		} catch (e) {
+			texts.delete(name);
+			if (shown === item) at("text").textContent = e.message;
+			return;
+		}
+		if (shown !== item) return; // another value is shown by now
+		const from = edge(bytes, Math.max(0, item.start - around)), to = edge(bytes, Math.min(bytes.length, Math.max(item.end, from) + around));
+		const cut = (a, b) => new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes.subarray(a, b));
+		const mark = document.createElement("mark");
+		mark.className = "here";
+		mark.textContent = cut(item.start, item.end);
+		const text = at("text");
+		text.dataset.from = from;
+		text.replaceChildren(cut(from, item.end ? item.start : to), ...(item.end ? [mark, cut(item.end, to)] : []));
+		text.dataset.item = item.record + " " + item.field;
+		if (item.end) mark.scrollIntoView({ block: "center" });
+	}
+	const edge = (bytes, i) => { while (i > 0 && i < bytes.length && (bytes[i] & 0xc0) === 0x80) i--; return i; };
+
+	// The marked passage of the text: what it says, and which bytes of the document it is.
+	function marked() {
+		const choice = getSelection();
+		if (!choice.rangeCount || choice.isCollapsed) return null;
+		const range = choice.getRangeAt(0);
+		if (!at("text").contains(range.commonAncestorContainer)) return null;
+		const before = document.createRange();
+		before.setStart(at("text"), 0);
+		before.setEnd(range.startContainer, range.startOffset);
+		const length = (s) => new TextEncoder().encode(s).length;
+		const text = range.toString(), trimmed = text.trim();
+		if (!trimmed) return null;
+		const start = Number(at("text").dataset.from) + length(before.toString()) + length(text.slice(0, text.indexOf(trimmed)));
+		return { text: trimmed, start, end: start + length(trimmed) };
+	}
+
+	function decide(verdict, item, value, passage) {
+		const sent = { record: item.record, field: item.field, verdict, request: key(), was: item.verdict || "" };
+		if (verdict !== "withdraw") sent.model = item.model;
+		if (value !== undefined) sent.value = value;
+		if (passage) Object.assign(sent, { document: item.document, unit: item.unit, start: passage.start, end: passage.end });
+		outbox.push(sent);
+		keep();
+		apply(sent);
+		if (verdict !== "withdraw") {
+			history.push(now);
+			move(1);
+		} else {
+			status();
+		}
+		send();
+	}
+	const keep = () => localStorage.setItem(store, JSON.stringify(outbox));
+
+	// Decisions are sent in order, one after the other, and again until the server has said what became of each.
+	async function send() {
+		if (sending) return;
+		sending = true;
+		for (let wait = 100; outbox.length > 0;) {
+			const { was, ...sent } = outbox[0];
+			let answer = null;
+			try {
+				answer = await fetch(words.decide, { method: "POST", body: new URLSearchParams(sent), headers: { Accept: "application/json" } });
+			} catch { /* the server is away */ }
+			if (!answer || answer.status >= 500 || answer.status === 429 || answer.status === 401) {
+				trouble(words.failed);
+				await new Promise((resolve) => { setTimeout(resolve, wait); });
+				wait = Math.min(2000, 2 * wait);
+				continue;
+			}
+			outbox.shift();
+			keep();
+			if (answer.ok) {
+				trouble("");
+			} else {
+				trouble(sent.field + " #" + sent.record + ": " + await answer.text());
+				const item = queue.items.find((i) => i.record === sent.record && i.field === sent.field);
+				if (item) item.verdict = was;
+			}
+			wait = 100;
+			status();
+		}
+		sending = false;
+	}
+
+	function move(by) {
+		now = Math.min(queue.items.length - 1, Math.max(0, now + by));
+		show();
+	}
+
+	function correct(item, text, passage) {
+		let value = JSON.stringify(text);
+		if (!item.texts && !passage && /^[[{\-0-9]/.test(text)) {
+			try {
+				JSON.parse(text);
+				value = text; // a number stays as it is written
+			} catch { /* it is a text that the service reads as a value of the field */ }
+		}
+		decide("correct", item, value, passage);
+	}
+
+	const does = {
+		accept: (item) => decide(missing(item) ? "absent" : "accept", item),
+		reject: (item) => decide(missing(item) ? "absent" : "reject", item),
+		absent: (item) => decide("absent", item),
+		correct: (item) => {
+			const passage = marked();
+			if (passage) return correct(item, passage.text, passage);
+			at("right").value = missing(item) ? "" : plain(item.model);
+			at("right").focus();
+			at("right").select();
+		},
+		undo: () => {
+			if (history.length) now = history.pop();
+			const item = queue.items[now];
+			if (item.verdict) decide("withdraw", item);
+			show();
+		},
+		next: () => move(1),
+		back: () => move(-1),
+		help: () => { at("keys").hidden = !at("keys").hidden; },
+	};
+	const byKey = { a: "accept", c: "correct", r: "reject", n: "absent", u: "undo", j: "next", s: "next", ArrowRight: "next", k: "back", ArrowLeft: "back", "?": "help" };
+
+	const act = (name) => { if (queue && queue.items.length) does[name](queue.items[now]); };
+	document.addEventListener("keydown", (e) => {
+		if (e.ctrlKey || e.metaKey || e.altKey) return;
+		if (e.target === at("right")) {
+			if (e.key === "Escape") at("right").blur();
+			return;
+		}
+		if (/^(INPUT|TEXTAREA|SELECT)$/.test(e.target.tagName) || !byKey[e.key]) return;
+		if (e.target === at("text") && e.shiftKey && e.key.startsWith("Arrow")) return; // marks a passage
+		e.preventDefault();
+		act(byKey[e.key]);
+	});
+	page.querySelectorAll("[data-key]").forEach((b) => {
+		b.addEventListener("mousedown", (e) => e.preventDefault()); // what is marked stays so
+		b.addEventListener("click", () => act(b.dataset.key));
+	});
+	at("correction").addEventListener("submit", (e) => {
+		e.preventDefault();
+		const text = at("right").value.trim();
+		if (!text) return;
+		at("right").blur();
+		correct(queue.items[now], text);
+	});
+	load().catch(() => trouble(words.failed));
+})();

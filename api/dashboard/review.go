@@ -1,0 +1,190 @@
+package dashboard
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/coditect/mapreduce/api/dashboard/review"
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/schema"
+)
+
+// sampleSize is how many values chance chooses for a review, unless its address says another number:
+// they bound the share of right values to within 14 hundredths or less.
+const sampleSize = 50
+
+// A reviewPage is where people decide about values of a result.
+type reviewPage struct {
+	Queue, Text, Decide string // addresses
+	Rubric              []rubric
+	Keys                []string
+	Part                string // i/n, if the records are divided among several people
+}
+
+// A rubric says what a field is to hold.
+type rubric struct{ Field, Title, Text string }
+
+// reviewKeys are the keys of the page, by the word for what each does.
+var reviewKeys = []string{"accept", "correct", "reject", "absent", "undo", "next", "back", "help"}
+
+// loadReview makes the page of a review. The browser asks for the queue by itself.
+func loadReview(v *visit) (any, error) {
+	p, err := openJob(v, "review")
+	if err != nil {
+		return nil, err
+	}
+	if _, err := choiceOf(v); err != nil {
+		return nil, err
+	}
+
+	r := &reviewPage{Text: v.jobPath(p.ID, "review", "text"), Decide: v.jobPath(p.ID, "review"), Keys: reviewKeys, Part: v.query.Get("part")}
+	r.Queue = address(v.jobPath(p.ID, "review", "queue"), v.query)
+	s, err := schema.Parse("schema", p.Spec.Schema)
+	if err != nil {
+		s = new(schema.Schema) // a job without one has no records to review
+	}
+	for _, f := range s.Fields() {
+		one := rubric{f.Path, f.Property.Title, f.Property.Description}
+		if labels := f.Property.Hints.Labels; len(labels) > 0 {
+			one.Text = strings.TrimSpace(one.Text + " [" + strings.Join(labels, ", ") + "]")
+		}
+		r.Rubric = append(r.Rubric, one)
+	}
+	p.Content = r
+	return p, nil
+}
+
+// choiceOf returns which values of a job the address of a page asks for.
+func choiceOf(v *visit) (review.Choice, error) {
+	c := review.Choice{Seed: 1}
+	var err error
+	if c.Sample, err = v.number("sample", sampleSize); err != nil {
+		return c, err
+	}
+	if seed, err := v.number("seed", 1); err != nil {
+		return c, err
+	} else if seed > 0 {
+		c.Seed = uint64(seed)
+	}
+
+	if part := v.query.Get("part"); part != "" {
+		i, n, found := strings.Cut(part, "/")
+		var e1, e2 error
+		c.Part, e1 = strconv.Atoi(i)
+		c.Parts, e2 = strconv.Atoi(n)
+		if !found || e1 != nil || e2 != nil || c.Part < 1 || c.Part > c.Parts || c.Parts > 1000 {
+			return c, errs.Field("part", "%q is no part such as 1/3", part)
+		}
+	}
+	return c, nil
+}
+
+// sendQueue sends the queue of a job as JSON.
+func (d *Dashboard) sendQueue(w http.ResponseWriter, r *http.Request) error {
+	v := d.visit(r)
+	id, err := v.job()
+	if err != nil {
+		return err
+	}
+	choice, err := choiceOf(v)
+	if err != nil {
+		return err
+	}
+	j, err := v.jobs.GetJob(v, id)
+	if err != nil {
+		return err
+	}
+	s, err := schema.Parse("schema", j.Spec.Schema)
+	if err != nil {
+		return errs.New(errs.Precondition, "job %s has no schema, so there are no values to review", id)
+	}
+
+	decisions, err := allDecisions(v, id)
+	if err != nil {
+		return err
+	}
+	b := review.NewBuilder(s, decisions, choice)
+	if err := v.jobs.GetResult(v, id, false, b.Take); err != nil {
+		return err
+	}
+	q, err := b.Queue()
+	if err != nil {
+		return errs.New(errs.DataLoss, "the result cannot be shown: %w", err)
+	}
+	return sendJSON(w, q)
+}
+
+// allDecisions returns what was decided about values of a job.
+func allDecisions(v *visit, id mapreduce.JobID) (all []*mapreduce.Decision, err error) {
+	q := mapreduce.ListDecisionsQuery{Job: id, PageSize: 1000}
+	for {
+		page, err := v.jobs.ListDecisions(v, q)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page.Decisions...)
+		if q.PageToken = page.NextPageToken; q.PageToken == "" {
+			return all, nil
+		}
+	}
+}
+
+// sendText sends the text of a document as it is.
+func (d *Dashboard) sendText(w http.ResponseWriter, r *http.Request) error {
+	v := d.visit(r)
+	id, err := v.job()
+	if err != nil {
+		return err
+	}
+
+	var text []byte
+	err = v.jobs.ReadText(v, id, mapreduce.UnitID(v.query.Get("unit")), mapreduce.DocumentID(v.query.Get("document")), func(part []byte) error {
+		if len(text)+len(part) > maxBytes {
+			return errs.New(errs.Exhausted, "the text is larger than the %d bytes that a page shows", maxBytes)
+		}
+		text = append(text, part...)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Content-Disposition", "attachment") // it is for the script of the page alone
+	_, _ = w.Write(text)
+	return nil
+}
+
+// decide keeps a decision, and answers with it.
+func (d *Dashboard) decide(w http.ResponseWriter, r *http.Request) error {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := r.ParseForm(); err != nil {
+		return errs.Field("form", "cannot be read: %w", err)
+	}
+	v := d.visit(r)
+	id, err := v.job()
+	if err != nil {
+		return err
+	}
+
+	n := mapreduce.NewDecision{
+		Job: id, Record: mapreduce.RecordID(r.PostFormValue("record")), Field: r.PostFormValue("field"), Request: mapreduce.RequestID(r.PostFormValue("request")),
+		Verdict: mapreduce.ReviewVerdictOf(r.PostFormValue("verdict")), Value: []byte(r.PostFormValue("value")), Model: []byte(r.PostFormValue("model")),
+	}
+	if document := r.PostFormValue("document"); document != "" {
+		n.Passage = &mapreduce.Passage{Document: mapreduce.DocumentID(document), Unit: mapreduce.UnitID(r.PostFormValue("unit"))}
+		for name, into := range map[string]*int64{"start": &n.Passage.ByteStart, "end": &n.Passage.ByteEnd} {
+			if *into, err = strconv.ParseInt(r.PostFormValue(name), 10, 64); err != nil {
+				return errs.Field(name, "%q is no number of bytes", r.PostFormValue(name))
+			}
+		}
+	}
+
+	kept, err := v.jobs.DecideValue(v, n)
+	if err != nil {
+		return err
+	}
+	return sendJSON(w, map[string]any{"verdict": kept.Verdict.String(), "by": kept.By, "number": kept.Number})
+}
