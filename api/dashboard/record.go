@@ -31,6 +31,9 @@ type cell struct {
 	Low        bool   // it is below a half
 	Number     bool
 	Derived    string // how it follows from its quotes
+	Verdict    string // of a review; empty if nobody has decided
+	By         string // who decided
+	Model      string // what the job found, if the record has another value now
 }
 
 // recordMarks are the members of a record that are about its fields.
@@ -40,8 +43,13 @@ type recordMarks struct {
 	Missing    map[string]string          `json:"_missing"`
 	Unverified map[string]json.RawMessage `json:"_unverified"`
 	Derived    map[string]json.RawMessage `json:"_derived"`
-	Warnings   []string                   `json:"_warnings"`
-	Sources    []string                   `json:"_sources"`
+	Reviewed   map[string]struct {
+		Verdict string          `json:"verdict"`
+		By      string          `json:"by"`
+		Model   json.RawMessage `json:"model"`
+	} `json:"_reviewed"`
+	Warnings []string `json:"_warnings"`
+	Sources  []string `json:"_sources"`
 }
 
 // readRecord reads one entry of aggregated_data, and the names of its fields in their order.
@@ -78,7 +86,7 @@ func readRecord(number int, data []byte) (*record, []string, error) {
 
 // markNames are the members of a record that are no fields.
 var markNames = map[string]struct{}{
-	"_citations": {}, "_confidence": {}, "_missing": {}, "_unverified": {}, "_derived": {}, "_warnings": {}, "_sources": {}, "_said": {},
+	"_citations": {}, "_confidence": {}, "_missing": {}, "_unverified": {}, "_derived": {}, "_warnings": {}, "_sources": {}, "_said": {}, "_reviewed": {},
 	"_record": {}, "_support": {}, "_lineage": {},
 }
 
@@ -189,6 +197,12 @@ func (r *record) fill(fields []string, passage func(ref string) string) {
 
 		if raw, found := r.marks.Derived[field]; found {
 			c.Derived = plainValue(raw)
+		}
+		if e, found := r.marks.Reviewed[field]; found {
+			c.Verdict, c.By = e.Verdict, e.By
+			if model := plainValue(e.Model); model != c.Text {
+				c.Model = model
+			}
 		}
 		if confidence, found := r.marks.Confidence[field]; found && c.Text != "" {
 			c.Confidence = strconv.FormatFloat(confidence, 'f', 2, 64)

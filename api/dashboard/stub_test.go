@@ -73,9 +73,9 @@ func newStub(text string) *stub {
 
 	value := fmt.Sprintf("%q", text)
 	s.parts = []*mapreduce.ResultPart{
-		{Record: []byte(`{"total": 12.5, ` + value + `: ` + value + `, "_citations": {"total": ["REF_1"]}, "_confidence": {"total": 0.4}, "_missing": {` + value + `: ` + value + `}, "_warnings": [` + value + `]}`)},
+		{RecordID: "0.0", Record: []byte(`{"_sources": [` + value + `], "_reviewed": {` + value + `: {"verdict": ` + value + `, "by": ` + value + `, "model": ` + value + `}}, "total": 12.5, ` + value + `: ` + value + `, "_citations": {"total": ["REF_1"]}, "_confidence": {"total": 0.4}, "_missing": {` + value + `: ` + value + `}, "_warnings": [` + value + `]}`)},
 		{Citation: &mapreduce.Citation{Ref: "REF_1", Document: mapreduce.DocumentID(text), Unit: mapreduce.UnitID(text), Start: 6, End: 11, Quote: text}},
-		{Record: []byte(`{"total": 3, ` + value + `: null, "_unverified": {` + value + `: ` + value + `}}`)},
+		{RecordID: "1.0", Record: []byte(`{"total": 3, ` + value + `: null, "_unverified": {` + value + `: ` + value + `}}`)},
 	}
 	s.events = []*mapreduce.Checkpoint{{
 		ID: "00", Time: created, Kind: mapreduce.EventFinished, Node: mapreduce.NodeID(text), Message: text, Principal: text,
@@ -254,6 +254,10 @@ func (s *stub) ResumeJob(ctx context.Context, id mapreduce.JobID, r mapreduce.Re
 	return s.GetJob(ctx, id)
 }
 
+func (s *stub) ListDecisions(context.Context, mapreduce.ListDecisionsQuery) (*mapreduce.DecisionPage, error) {
+	return &mapreduce.DecisionPage{}, nil
+}
+
 func (s *stub) DeleteJob(_ context.Context, id mapreduce.JobID) error {
 	s.note("delete %s", id)
 	return nil
@@ -346,7 +350,7 @@ func open(t testing.TB, s *stub, change func(*dashboard.Config)) *httptest.Serve
 // pagesOfAJob are the addresses of all pages that show something of the stub's job.
 var pagesOfAJob = []string{
 	"/", "/use", "/new?like=" + string(jobID), "/jobs/" + string(jobID), "/jobs/" + string(jobID) + "/units", "/jobs/" + string(jobID) + "/units/0.0",
-	"/jobs/" + string(jobID) + "/units/0.1", "/jobs/" + string(jobID) + "/units/0.2", "/jobs/" + string(jobID) + "/records",
+	"/jobs/" + string(jobID) + "/units/0.1", "/jobs/" + string(jobID) + "/units/0.2", "/jobs/" + string(jobID) + "/records", "/jobs/" + string(jobID) + "/review",
 	"/jobs/" + string(jobID) + "/document?unit=u&document=d&start=6&end=11", "/jobs/" + string(jobID) + "/history", "/jobs/" + string(jobID) + "/errors",
 	"/compare?a=" + string(jobID) + "&b=" + string(jobID), "/jobs/" + string(jobID) + "/events?check=1", "/fleet?check=1", "/try", "/try?job=" + string(jobID),
 }

@@ -23,6 +23,8 @@ type Result struct {
 	Quotes map[string][]string
 	// Unverified are the values that were found and are not in Values, by field path.
 	Unverified map[string]Unverified
+
+	decided map[string]any // what people have decided is right, by field path; null where there is nothing
 }
 
 // An Unverified is a value that was found and is no value of the record: its quote is not in

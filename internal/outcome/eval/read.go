@@ -512,6 +512,10 @@ func newResult(values map[string]any) (Result, error) {
 		}
 	}
 
+	// What a result is compared for is what the job found, whatever people have decided since.
+	if reviewed, ok := values["_reviewed"].(map[string]any); ok {
+		r.undo(reviewed)
+	}
 	return r, nil
 }
 

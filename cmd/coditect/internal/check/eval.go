@@ -27,7 +27,7 @@ import (
 type evalFlags struct {
 	result, truth, schema, baseline string
 	normalise, html                 string
-	list                            bool
+	list, reviewed                  bool
 }
 
 func (cmds *commands) evalCommand() *cobra.Command {
@@ -47,14 +47,23 @@ values beside the truth. --baseline names the result of an earlier run, and show
 values became right or wrong. Its p is the probability of so large a difference by chance
 alone (McNemar's exact test).
 
+A result is compared with what its job found. With --reviewed, what people have decided about values
+(see _reviewed in result.json) is the truth, and other values do not count.
+
 The reliability table shows whether confidences can be trusted. For each range of
 confidence it has the mean confidence beside the share of values that are right.`,
 		Example: `  coditect mapreduce eval --result results/result.json --truth truth.jsonl --schema schema.yaml
   coditect mapreduce eval --result new/result.json --baseline old/result.json --truth truth.jsonl --errors`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := program.RequireFlags(cmd, "result", "truth"); err != nil {
+			if f.reviewed && f.truth == "" {
+				f.truth = f.result
+			}
+			if err := program.RequireFlags(cmd, "result"); err != nil {
 				return err
+			}
+			if f.truth == "" {
+				return exit.UsageError("--truth: is missing; give a file with the true values, or --reviewed for what people have decided")
 			}
 			return cmds.evaluate(cmd.Context(), &f)
 		},
@@ -66,6 +75,7 @@ confidence it has the mean confidence beside the share of values that are right.
 	flags.StringVar(&f.schema, "schema", "", "`file` with the schema of the job")
 	flags.StringVar(&f.baseline, "baseline", "", "`file` result.json to compare the result with")
 	flags.StringVar(&f.normalise, "normalise", "default", "rules by which texts are compared: default, squad or kleister")
+	flags.BoolVar(&f.reviewed, "reviewed", false, "the truth is what people have decided about values of a result.json: that of --truth, or of --result itself")
 	flags.BoolVar(&f.list, "errors", false, "list the values that are wrong, missing, unverified or spurious")
 	flags.StringVar(&f.html, "html", "", "`file` for a page that shows these values beside the truth")
 
@@ -97,21 +107,25 @@ func (cmds *commands) evaluate(ctx context.Context, f *evalFlags) error {
 
 	var truth []eval.Truth
 	err := openBounded("--truth", f.truth, func(r io.Reader) (err error) {
-		truth, err = eval.ReadTruth(f.truth, r)
+		if f.reviewed {
+			truth, err = eval.ReadReviewed(f.truth, r)
+		} else {
+			truth, err = eval.ReadTruth(f.truth, r)
+		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
 
-	report, err := compareResult("--result", f.result, s, truth, normalise)
+	report, err := compareResult("--result", f.result, s, truth, normalise, f.reviewed)
 	if err != nil {
 		return err
 	}
 
 	e := evaluation{Report: report}
 	if f.baseline != "" {
-		first, err := compareResult("--baseline", f.baseline, s, truth, normalise)
+		first, err := compareResult("--baseline", f.baseline, s, truth, normalise, f.reviewed)
 		if err != nil {
 			return err
 		}
@@ -161,7 +175,7 @@ func openBounded(flag, name string, read func(io.Reader) error) error {
 }
 
 // compareResult reads a result and compares it with the truth.
-func compareResult(flag, name string, s *schema.Schema, truth []eval.Truth, normalise eval.Normalisation) (report eval.Report, err error) {
+func compareResult(flag, name string, s *schema.Schema, truth []eval.Truth, normalise eval.Normalisation, some bool) (report eval.Report, err error) {
 	var results []eval.Result
 	var others []string
 	err = openBounded(flag, name, func(r io.Reader) (err error) {
@@ -174,6 +188,9 @@ func compareResult(flag, name string, s *schema.Schema, truth []eval.Truth, norm
 
 	if err := eval.CheckNames(s, results, others, truth); err != nil {
 		return report, exit.RefusedError("--truth: %w", err)
+	}
+	if some { // only values that people have decided about have a truth
+		results = eval.Within(results, truth)
 	}
 	return eval.CompareBy(s, results, truth, normalise), nil
 }
