@@ -254,10 +254,6 @@ func (s *stub) ResumeJob(ctx context.Context, id mapreduce.JobID, r mapreduce.Re
 	return s.GetJob(ctx, id)
 }
 
-func (s *stub) ListDecisions(context.Context, mapreduce.ListDecisionsQuery) (*mapreduce.DecisionPage, error) {
-	return &mapreduce.DecisionPage{}, nil
-}
-
 func (s *stub) DeleteJob(_ context.Context, id mapreduce.JobID) error {
 	s.note("delete %s", id)
 	return nil
