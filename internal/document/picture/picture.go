@@ -197,14 +197,21 @@ func (d *reading) addPage(number int, found *recognise.Found) {
 	}
 }
 
-// doubtful is the confidence of a document below which a note says what may be the reason.
-const doubtful = 0.5
+// How sure words of a document are together below which a note says what may be the reason, and below
+// which they are what an engine makes up of photographs without text: fewer than one word in five is right.
+const (
+	doubtful = 0.5
+	madeUp   = 0.3
+)
 
 // result returns the document.
 func (d *reading) result() (*document.Document, error) {
 	switch n := len(d.damaged); {
 	case n == d.pages:
 		return nil, document.Refuse("%s that is damaged, or of a kind that is not read: %v", d.codec.name, d.why)
+	case len(d.words) > 0 && recognise.Sure(d.words) < madeUp:
+		return nil, document.Refuse("%s in which %s found no text that it is sure of (%.2f): it may be blurred, or its text of a language that was not named (--ocr-lang)",
+			d.codec.name, d.reader.config.Engine.Name(), recognise.Sure(d.words))
 	case len(d.words) == 0:
 		return nil, document.Refuse("%s in which %s found no text", d.codec.name, d.reader.config.Engine.Name())
 	}

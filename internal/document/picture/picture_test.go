@@ -2,6 +2,7 @@ package picture_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -29,6 +30,7 @@ import (
 type spotter struct {
 	missing string
 	err     error
+	sure    float64       // of each word. 0 is 0.8
 	pages   []*image.Gray // that it has seen
 }
 
@@ -48,7 +50,7 @@ func (s *spotter) Words(_ context.Context, page recognise.Page) ([]recognise.Wor
 	if box.Empty() || s.err != nil {
 		return nil, s.err
 	}
-	word := recognise.Word{Text: fmt.Sprintf("at%dx%d", box.Min.X, box.Min.Y), Sure: 0.8}
+	word := recognise.Word{Text: fmt.Sprintf("at%dx%d", box.Min.X, box.Min.Y), Sure: cmp.Or(s.sure, 0.8)}
 	word.Box = recognise.Box{Left: float64(box.Min.X), Top: float64(box.Min.Y), Right: float64(box.Max.X), Bottom: float64(box.Max.Y)}
 	return []recognise.Word{word}, nil
 }
@@ -282,6 +284,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"nobody reads", whole, nil, picture.Config{}, "a PNG picture, whose text is not to be recognised (--ocr never)"},
 		{"not installed", whole, &spotter{missing: "there is no engine: install it"}, picture.Config{}, "a PNG picture, whose text is to be recognised, but there is no engine: install it"},
+		{"made up", whole, &spotter{sure: 0.29}, picture.Config{}, "a PNG picture in which a test found no text that it is sure of (0.29): it may be blurred, or"},
 		{"fails", whole, &spotter{err: errors.New("it burns")}, picture.Config{}, "a PNG picture, which a test did not read: it burns"},
 		{"white", must(t, func(b *bytes.Buffer) error {
 			return png.Encode(b, drawn(color.White).SubImage(image.Rect(30, 20, 60, 40)))

@@ -6,6 +6,7 @@ import (
 	"image"
 	"image/color"
 	"image/draw"
+	"math/rand/v2"
 	"os"
 	"runtime"
 	"strings"
@@ -146,6 +147,24 @@ func TestFewWords(t *testing.T) {
 	}
 	if got := textOf(found.Words); got != "779" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestNoWords finds no text in pictures of which an engine makes up words.
+func TestNoWords(t *testing.T) {
+	e := installed(t)
+	random := rand.New(rand.NewPCG(1, 2))
+	noise := image.NewGray(image.Rect(0, 0, 300, 200))
+	for i := range noise.Pix {
+		noise.Pix[i] = uint8(random.IntN(256))
+	}
+	for name, m := range map[string]*image.Gray{"noise": noise, "black": image.NewGray(image.Rect(0, 0, 300, 200)), "a pixel": image.NewGray(image.Rect(0, 0, 1, 1))} {
+		found, err := recognise.Read(t.Context(), e, recognise.Page{Picture: m})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		} else if sure := recognise.Sure(found.Words); sure >= 0.5 {
+			t.Errorf("%s: it is sure of %q by %v", name, textOf(found.Words), sure)
+		}
 	}
 }
 

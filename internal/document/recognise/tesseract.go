@@ -78,18 +78,27 @@ func (t *Tesseract) CheckLanguages(ctx context.Context) error {
 
 // Words implements Engine.
 func (t *Tesseract) Words(ctx context.Context, page Page) (words []Word, err error) {
-	// Tesseract looks for columns and blocks first, and finds none in a picture of a few words. Of
-	// a larger picture without blocks, such as that of a landscape, it would make up words.
-	for _, mode := range []string{wholePage, oneBlock} {
-		out, err := t.run(ctx, page, "--psm", mode, "-c", "tessedit_create_tsv=1")
-		if err != nil {
-			return nil, err
-		}
-		if words = parse(out, size(page.Picture)); len(words) > 0 || page.Picture.Rect.Dx()*page.Picture.Rect.Dy() > mostOfBlock {
-			break
-		}
+	words, err = t.words(ctx, page, wholePage)
+	if err != nil || len(words) > 0 || page.Picture.Rect.Dx()*page.Picture.Rect.Dy() > mostOfBlock {
+		return words, err
+	}
+
+	// Tesseract looks for columns and blocks first, and finds none in a picture of a few words. Of a
+	// picture without text, such as that of a landscape, it makes up words, of which it is not sure.
+	words, err = t.words(ctx, page, oneBlock)
+	if err != nil || Sure(words) < leastOfBlock {
+		return nil, err
 	}
 	return words, nil
+}
+
+// words returns the words of a page, which Tesseract divides in a mode.
+func (t *Tesseract) words(ctx context.Context, page Page, mode string) ([]Word, error) {
+	out, err := t.run(ctx, page, "--psm", mode, "-c", "tessedit_create_tsv=1")
+	if err != nil {
+		return nil, err
+	}
+	return parse(out, size(page.Picture)), nil
 }
 
 // Modes in which Tesseract divides a page (--psm).
@@ -99,8 +108,11 @@ const (
 	oneBlock  = "6"
 )
 
-// mostOfBlock is how many pixels a picture has, at most, that may be one block of text.
-const mostOfBlock = 300_000
+// Bounds of pictures that may be one block of text.
+const (
+	mostOfBlock  = 300_000 // pixels
+	leastOfBlock = 0.5     // how sure its words are together
+)
 
 // leastForTurn is how sure Tesseract is at least by how much a page is turned.
 const leastForTurn = 2
