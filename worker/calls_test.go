@@ -85,6 +85,46 @@ func TestReserve(t *testing.T) {
 	}
 }
 
+// In a job with a budget in dollars, what calls may cost is reserved, whatever their tokens are; and a call
+// whose price nobody knows is not made.
+func TestReserveInDollars(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		run := func(ctx context.Context, _ *agent.Task, calls agent.Calls) (*agent.Result, error) {
+			for _, call := range []struct{ most, cost int64 }{{300, 200}, {500, 450}, {250, 250}} {
+				if err := calls.Reserve(ctx, 1_000_000, call.most); err != nil {
+					return nil, err
+				}
+				calls.Spent(900_000, 0, call.cost)
+			}
+			return nil, calls.Reserve(ctx, 1, -1)
+		}
+		r := start(t, run, worker.Config{})
+		a := unitOf("u")
+		a.Reserved = 600
+		inDollars := budgeted()
+		inDollars.BudgetIn = mapreduce.InDollars
+		r.assign(inDollars, a)
+
+		var asks []int64
+		got := r.take()
+		for ; len(got.Reports) == 0; got = r.take() {
+			asks = append(asks, got.Reserve[0].Tokens)
+			r.send(&mapreduce.ToWorker{Reserved: []mapreduce.ReserveReply{{Held: got.Reserve[0].Held, Granted: true}}})
+		}
+
+		// 200 are spent of 600 when 500 more are wanted, and 650 of 700 when 250 more are.
+		if diff := cmp.Diff([]int64{700, 900}, asks); diff != "" {
+			t.Errorf("asked for reservations of (-want +got):\n%s", diff)
+		}
+		rep := got.Reports[0]
+		if rep.Class != mapreduce.PermanentJob || !strings.Contains(rep.Errors[0], "knows no price") || rep.CostMicros != 900 {
+			t.Errorf("report %+v, want one that ends the job, with what was spent", rep)
+		}
+		r.verdicts(mapreduce.Accepted, got.Reports...)
+		r.finish()
+	})
+}
+
 // Calls that overlap never spend more than was reserved at the time, whatever
 // order they end in.
 func TestReserveConcurrently(t *testing.T) {

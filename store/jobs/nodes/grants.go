@@ -36,7 +36,8 @@ type GrantRequest struct {
 }
 
 // A GrantReply holds the slots and tokens of a job that a node may use: the sums of all its
-// grants so far. A grant of tokens covers the tokens that the node has spent, those that
+// grants so far. Tokens are millionths of a dollar where the budget is in dollars, here and in what
+// is asked for and reserved. A grant of tokens covers the tokens that the node has spent, those that
 // its attempts have reserved, and those that it may still reserve.
 type GrantReply struct {
 	Tokens int64
@@ -44,7 +45,7 @@ type GrantReply struct {
 	Slots  int64
 	Taken  int64              // how often others took some of Slots
 	Budget int64              // 0 if none is set
-	In     mapreduce.Currency // of all that are tokens here, if the budget is in another
+	In     mapreduce.Currency // of Budget, and of what are tokens of it here
 	Epoch  int64              // of the job
 	Held   int64              // tokens of Budget that are held back for reducing, while the job maps
 	Rest   int64              // tokens that nobody was granted, of those this phase may spend

@@ -959,7 +959,8 @@ type ReserveRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The attempt.
 	Held *Held `protobuf:"bytes,1,opt,name=held,proto3" json:"held,omitempty"`
-	// The new reservation in all: spent so far, and the call at worst.
+	// The new reservation in all: spent so far, and the call at worst. It is in millionths of a US
+	// dollar if the job's budget is in money.
 	Tokens        int64 `protobuf:"varint,2,opt,name=tokens,proto3" json:"tokens,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1488,7 +1489,7 @@ type Assignment struct {
 	Index int64 `protobuf:"varint,6,opt,name=index,proto3" json:"index,omitempty"`
 	// Longest time for this attempt.
 	Timeout *durationpb.Duration `protobuf:"bytes,7,opt,name=timeout,proto3" json:"timeout,omitempty"`
-	// Tokens reserved for this attempt.
+	// Tokens reserved for this attempt; millionths of a US dollar if the job's budget is in money.
 	ReservedTokens int64 `protobuf:"varint,8,opt,name=reserved_tokens,json=reservedTokens,proto3" json:"reserved_tokens,omitempty"`
 	// The journal of the unit: entries, each behind its length as a varint.
 	Journal []byte `protobuf:"bytes,9,opt,name=journal,proto3" json:"journal,omitempty"`

@@ -3329,7 +3329,7 @@ func (x *Doubt) GetId() string {
 // Grant is what an orchestrator may spend for a job without asking.
 type Grant struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Tokens        int64                  `protobuf:"varint,1,opt,name=tokens,proto3" json:"tokens,omitempty"` // in all, since the job began
+	Tokens        int64                  `protobuf:"varint,1,opt,name=tokens,proto3" json:"tokens,omitempty"` // of the budget, in its currency; in all, since the job began
 	Slots         int64                  `protobuf:"varint,2,opt,name=slots,proto3" json:"slots,omitempty"`
 	Taken         int64                  `protobuf:"varint,3,opt,name=taken,proto3" json:"taken,omitempty"` // how often others took slots of it
 	Given         string                 `protobuf:"bytes,4,opt,name=given,proto3" json:"given,omitempty"`  // by which request it last gave slots back
