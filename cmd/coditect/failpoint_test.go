@@ -16,7 +16,7 @@ import (
 // unreachable are the steps that one process on its own does not take, and why.
 var unreachable = map[failpoint.Step]string{
 	failpoint.Rate:   "calls are counted of tenants with a quota, which a process on its own has not: TestQuotasThroughTheWire",
-	failpoint.Decide: "a server takes decisions, and no command: TestDecideInDoubt in package store/jobs/review",
+	failpoint.Decide: "a server takes decisions, and no command: TestDecisionsSurviveKills",
 	failpoint.Return: "slots are given back to other orchestrators: TestSlotsAreGivenBack in package orchestrator",
 }
 

@@ -1,0 +1,169 @@
+package main_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coditect/mapreduce/internal/dev/testenv"
+	"github.com/coditect/mapreduce/store/failpoint"
+)
+
+const reviewedSchema = `
+title: receipt
+type: object
+properties:
+  number: {type: string, x-coditect: {labels: [NUMBER]}}
+  shop: {type: string, x-coditect: {labels: [SHOP]}}
+  city: {type: string, x-coditect: {labels: [CITY]}}
+  total: {type: number, x-coditect: {labels: [TOTAL]}}
+  paid: {type: number, x-coditect: {labels: [PAID]}}
+`
+
+var reviewedFields = []string{"number", "shop", "city", "total", "paid"}
+
+// A desk is a server that is killed again and again, and somebody who decides about values of its job.
+type desk struct {
+	h       *house
+	job     string
+	address string
+	serve   func() // starts the server anew
+	deaths  int
+}
+
+// post sends a decision until the server has answered: it is killed after some, before or behind the
+// transaction that keeps one, and started again.
+func (d *desk) post(decision map[string]any) {
+	d.h.t.Helper()
+	body, err := json.Marshal(decision)
+	if err != nil {
+		d.h.t.Fatal(err)
+	}
+	for {
+		answer, err := http.Post("http://"+d.address+"/v1/jobs/"+d.job+"/decisions", "application/json", strings.NewReader(string(body)))
+		if err != nil {
+			d.deaths++
+			d.serve()
+			continue
+		}
+		text, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if err != nil {
+			d.deaths++
+			d.serve()
+			continue
+		}
+		if answer.StatusCode != http.StatusOK {
+			d.h.t.Fatalf("%s: %s\n%s", body, answer.Status, text)
+		}
+		return
+	}
+}
+
+// Of 500 values that are decided about while the server is killed at each end of the transaction that
+// keeps a decision, none is lost and none is there twice; result, eval and audit agree about them, and a
+// job over the records has the corrected values.
+func TestDecisionsSurviveKills(t *testing.T) {
+	testenv.Lengthy(t)
+	testenv.SlowOnFDB(t)
+
+	h := newHouse(t, &corpus{program: build(t)})
+	const documents = 100
+	if err := os.Mkdir(h.path("docs"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for i := range documents {
+		text := fmt.Sprintf("NUMBER: N-%03d\nSHOP: Shop %d\nCITY: City %d\nTOTAL: %d.50\nPAID: %d\n", i, i, i, i, i)
+		if err := os.WriteFile(h.path(filepath.Join("docs", fmt.Sprintf("%03d.txt", i))), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(h.path("schema.yaml"), []byte(reviewedSchema), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.want(0, "run", "--input", "docs", "--schema", "schema.yaml", "--output", "out")
+	job, _ := h.job()
+
+	d := &desk{h: h, job: job.JobID}
+	stop := func() {}
+	d.serve = func() {
+		stop()
+		at := []string{"decide.before:90", "decide.after:80"}[d.deaths%2]
+		said := &output{more: make(chan struct{})}
+		cmd := h.command([]string{failpoint.Variable + "=" + at}, "serve", "--listen", "unix", "--http", "127.0.0.1:0")
+		cmd.Stdout, cmd.Stderr = said, said
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		stop = func() {
+			_ = cmd.Process.Kill() // it may be dead
+			_ = cmd.Wait()
+		}
+		d.address = said.await(t, `msg="HTTP is served" http=(\S+)`)
+	}
+	d.serve()
+	defer func() { stop() }()
+
+	// Every fifth value is corrected, every fifth is not in its document, and the others are right.
+	for i := range documents {
+		for n, field := range reviewedFields {
+			decision := map[string]any{"recordId": fmt.Sprintf("%d.0", int64(i)<<20), "field": field, "requestId": fmt.Sprintf("%d-%s", i, field), "verdict": "REVIEW_VERDICT_ACCEPT"}
+			switch n {
+			case 3:
+				decision["verdict"], decision["value"] = "REVIEW_VERDICT_CORRECT", fmt.Sprintf("%d.75", i)
+			case 2:
+				decision["verdict"] = "REVIEW_VERDICT_ABSENT"
+			}
+			d.post(decision)
+		}
+	}
+	if d.deaths < 5 {
+		t.Errorf("the server was killed %d times", d.deaths)
+	}
+	stop()
+
+	h.want(0, "result", d.job, "--output", "after")
+	var result struct {
+		Records []map[string]any `json:"aggregated_data"`
+		Review  map[string]int   `json:"review"`
+	}
+	written, err := os.ReadFile(h.path(filepath.Join("after", "result.json")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.decode(string(written), &result)
+	if want := map[string]int{"accepted": 300, "corrected": 100, "rejected": 0, "absent": 100, "unfitting_decisions": 0}; fmt.Sprint(result.Review) != fmt.Sprint(want) {
+		t.Errorf("the result has %v, want %v", result.Review, want)
+	}
+	for i, r := range result.Records {
+		if r["total"] != float64(i)+0.75 || r["city"] != nil || r["number"] != fmt.Sprintf("N-%03d", i) {
+			t.Errorf("record %d: %v", i, r)
+		}
+	}
+
+	// What the job found is right where it was accepted: eval says the same.
+	var scores struct {
+		Fields map[string]struct{ Precision, Recall float64 } `json:"fields"`
+	}
+	h.decode(h.want(0, "eval", "--result", filepath.Join("after", "result.json"), "--reviewed", "--schema", "schema.yaml", "-o", "json"), &scores)
+	for field, want := range map[string]float64{"number": 1, "shop": 1, "paid": 1, "total": 0, "city": 0} {
+		if got := scores.Fields[field].Precision; got != want {
+			t.Errorf("eval: precision of %s is %g, want %g", field, got, want)
+		}
+	}
+
+	if events := strings.Count(h.want(0, "audit", d.job, "--verify", "--limit", "1000", "-o", "json"), `"decided"`); events != 500 {
+		t.Errorf("the log has %d decisions", events)
+	}
+	h.want(0, "run", "--input", "job:"+d.job, "--schema", "schema.yaml", "--output", "chained")
+	chained, err := os.ReadFile(h.path(filepath.Join("chained", "result.json")))
+	if err != nil || !strings.Contains(string(chained), "42.75") || strings.Contains(string(chained), "42.5,") || strings.Contains(string(chained), "City 42") {
+		t.Errorf("a job over the records does not have the corrected values: %v", err)
+	}
+	h.healthy()
+}
