@@ -58,10 +58,11 @@ func fillTexts(v reflect.Value) {
 	case reflect.String:
 		v.SetString(secret)
 	case reflect.Struct:
-		for i := range v.NumField() {
-			if v.Type() != reflect.TypeFor[time.Time]() {
-				fillTexts(v.Field(i))
-			}
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			return
+		}
+		for _, field := range v.Fields() {
+			fillTexts(field)
 		}
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
@@ -91,10 +92,11 @@ func findTexts(v reflect.Value, place string, found *[]string) {
 			*found = append(*found, place)
 		}
 	case reflect.Struct:
-		for i := range v.NumField() {
-			if v.Type() != reflect.TypeFor[time.Time]() {
-				findTexts(v.Field(i), place+"."+v.Type().Field(i).Name, found)
-			}
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			return
+		}
+		for of, field := range v.Fields() {
+			findTexts(field, place+"."+of.Name, found)
 		}
 	case reflect.Pointer:
 		if !v.IsNil() {

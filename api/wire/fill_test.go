@@ -160,7 +160,7 @@ func (f filler) oneField(v reflect.Value) {
 	f.fill(v.Field(i), name)
 
 	// A record and its id come together.
-	part, _ := v.Addr().Interface().(*mapreduce.ResultPart)
+	part, _ := reflect.TypeAssert[*mapreduce.ResultPart](v.Addr())
 	switch name {
 	case "Record":
 		f.fill(reflect.ValueOf(&part.RecordID).Elem(), "RecordID")

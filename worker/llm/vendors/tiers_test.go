@@ -159,7 +159,7 @@ func TestNoRoomInFlexIsWaitedFor(t *testing.T) {
 			return &http.Response{StatusCode: c.status, Header: http.Header{"Content-Type": {"application/json"}}, Body: body, Request: r}, nil
 		}))
 		_, err := p.Complete(t.Context(), &llm.Request{Model: "m", Messages: []llm.Message{llm.Say(llm.User, "yes?")}, Parameters: parameters.Set{Tier: "flex"}})
-		e, ok := err.(*llm.Error) //nolint:errorlint // providers return it as it is
+		e, ok := err.(*llm.Error)
 		if !ok || e.Class != mapreduce.Retryable || !slices.Contains([]llm.Kind{llm.RateLimited, llm.Overloaded}, e.Kind) || e.Usage != (llm.Usage{}) {
 			t.Errorf("%s: %v, want a want of room that costs nothing", c.vendor, err)
 		}
