@@ -96,7 +96,7 @@ func (d *reading) readImage(p *page, picture *image.Gray, scale float64, at mapr
 	for i, w := range found.Words {
 		b := found.Place(w.Box)
 		b = recognise.Box{Left: b.Left + float64(part.Min.X), Top: b.Top + float64(part.Min.Y), Right: b.Right + float64(part.Min.X), Bottom: b.Bottom + float64(part.Min.Y)}
-		all[i] = arrange.Word{Text: w.Text, Line: w.Line, Sure: recognised(w.Sure), Box: inPoints(b, p.number, scale)}
+		all[i] = arrange.Word{Text: w.Text, Line: w.Line, Sure: w.Certainty(), Box: inPoints(b, p.number, scale)}
 		d.sure.add(w.Sure)
 	}
 	return all, nil

@@ -31,7 +31,7 @@ func (d *reading) recognise(p *page) ([]arrange.Word, error) {
 
 	all := make([]arrange.Word, len(found.Words))
 	for i, w := range found.Words {
-		all[i] = arrange.Word{Text: w.Text, Line: w.Line, Sure: recognised(w.Sure), Box: inPoints(w.Box, p.number, scale)}
+		all[i] = arrange.Word{Text: w.Text, Line: w.Line, Sure: w.Certainty(), Box: inPoints(w.Box, p.number, scale)}
 		d.sure.add(w.Sure)
 	}
 	p.place = func(b mapreduce.Box) mapreduce.Box {
@@ -39,9 +39,6 @@ func (d *reading) recognise(p *page) ([]arrange.Word, error) {
 	}
 	return all, nil
 }
-
-// recognised returns how sure a word is that was recognised, which is never the 0 of words that were not.
-func recognised(sure float64) float64 { return max(sure, 0.01) }
 
 // recogniseIn has the engine for OCR read a picture of a page, or of a part of it.
 func (d *reading) recogniseIn(p *page, picture *image.Gray, scale float64) (*recognise.Found, error) {

@@ -182,7 +182,7 @@ func (d *reading) addPage(number int, found *recognise.Found) {
 
 	all := make([]arrange.Word, len(words))
 	for i, w := range words {
-		all[i] = arrange.Word{Text: w.Text, Line: w.Line, Sure: max(w.Sure, 0.01), Box: mapreduce.Box{
+		all[i] = arrange.Word{Text: w.Text, Line: w.Line, Sure: w.Certainty(), Box: mapreduce.Box{
 			Page: number, Left: arrange.Within(w.Box.Left * scale), Top: arrange.Within(w.Box.Top * scale),
 			Right: arrange.Within(w.Box.Right * scale), Bottom: arrange.Within(w.Box.Bottom * scale),
 		}}

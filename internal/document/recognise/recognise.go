@@ -34,6 +34,15 @@ type Word struct {
 	Sure float64 // how sure the engine is, in [0, 1]
 }
 
+// Certainty returns how sure a text with the word can be, in (0, 1]. A mark without a letter or a digit,
+// such as a colon, is often misread, and says nothing of a value.
+func (w *Word) Certainty() float64 {
+	if !strings.ContainsFunc(w.Text, func(c rune) bool { return unicode.IsLetter(c) || unicode.IsDigit(c) }) {
+		return 1
+	}
+	return max(w.Sure, 0.01)
+}
+
 // A Page is a picture of a page that is to be read.
 type Page struct {
 	Picture *image.Gray // whose bounds begin at (0, 0)

@@ -242,6 +242,18 @@ func TestCommand(t *testing.T) {
 	}
 }
 
+// TestCertainty: marks make no text less sure, and no word that was recognised is like one that was not.
+func TestCertainty(t *testing.T) {
+	for _, test := range []struct {
+		word recognise.Word
+		want float64
+	}{{recognise.Word{Text: "12.50", Sure: 0.4}, 0.4}, {recognise.Word{Text: "été", Sure: 0}, 0.01}, {recognise.Word{Text: ":", Sure: 0.1}, 1}, {recognise.Word{Text: "—", Sure: 0}, 1}} {
+		if got := test.word.Certainty(); got != test.want {
+			t.Errorf("%+v: got %v, want %v", test.word, got, test.want)
+		}
+	}
+}
+
 // TestWaits runs a program within the wait of the page, and ends it with its context.
 func TestWaits(t *testing.T) {
 	waits := 0
