@@ -146,6 +146,15 @@ func TestDecisionsSurviveKills(t *testing.T) {
 		}
 	}
 
+	report, err := os.ReadFile(h.path(filepath.Join("after", "report.md")))
+	if err != nil || !strings.Contains(string(report), "1.75 (reviewed: correct by local; the job found 1.5)") {
+		t.Errorf("report.md does not mark the corrected value: %v", err)
+	}
+	page, err := os.ReadFile(h.path(filepath.Join("after", "report.html")))
+	if err != nil || !strings.Contains(string(page), "reviewed: correct by local") {
+		t.Errorf("report.html does not mark the corrected value: %v", err)
+	}
+
 	// What the job found is right where it was accepted: eval says the same.
 	var scores struct {
 		Fields map[string]struct{ Precision, Recall float64 } `json:"fields"`

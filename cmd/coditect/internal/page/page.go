@@ -103,6 +103,8 @@ type Record struct {
 	Unverified map[string]string `json:"u,omitempty"`
 	// Derived says of values that stand in no quote how they follow from some, by field.
 	Derived map[string]Derived `json:"d,omitempty"`
+	// Reviewed says what somebody has decided about values, by field.
+	Reviewed map[string]string `json:"x,omitempty"`
 }
 
 // Derived is how a value follows from quotes.

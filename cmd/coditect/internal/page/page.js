@@ -139,12 +139,13 @@
 		const value = entry(record.v, field);
 		if (value !== undefined) {
 			const k = entry(record.k, field);
-			const derived = entry(record.d, field);
+			const derived = entry(record.d, field), reviewed = entry(record.x, field);
 			const quotes = (entry(record.c, field) || (derived && derived.c) || []).length;
-			const label = visible(value) + (derived ? ", derived" : "") + ", " + visible(field) + " of record " + record.n + ", " + plural(quotes, "quote", "quotes");
+			const label = visible(value) + (derived ? ", derived" : "") + (reviewed ? ", reviewed" : "") + ", " + visible(field) + " of record " + record.n + ", " + plural(quotes, "quote", "quotes");
 			return [
 				element("button", { type: "button", class: "link", "aria-label": label, click: () => openValue(record, field) }, quoted(value)),
 				derived ? element("span", { class: "derived", title: visible(derived.t) }, " derived") : null,
+				reviewed ? element("span", { class: "derived", title: visible(reviewed) }, " reviewed") : null,
 				k === undefined ? null : confidenceBar(k),
 			];
 		}
@@ -334,7 +335,8 @@
 		open([quoted(field), " of record " + record.n],
 			element("p", {}, element("strong", {}, quoted(entry(record.v, field))), " ", element("span", { class: "dim" }, confidenceText(record, field))),
 			derived ? element("p", { class: "note" }, quoted(derived.t)) : null,
-			refs.length ? refs.map(citation) : element("p", { class: "note" }, "This value has no quote: it was computed from other values."));
+			entry(record.x, field) ? element("p", { class: "note" }, quoted(entry(record.x, field))) : null,
+			refs.length ? refs.map(citation) : entry(record.x, field) ? null : element("p", { class: "note" }, "This value has no quote: it was computed from other values."));
 	}
 
 	function openRecord(record) {

@@ -135,6 +135,12 @@ func sourcesOf(r recordView) string {
 }
 
 func valueOf(f fieldView) string {
+	if f.Reviewed != "" {
+		plain := f
+		plain.Reviewed = ""
+		return valueOf(plain) + " (" + f.Reviewed + ")"
+	}
+
 	switch {
 	case f.Unverified != "":
 		return "unverified: " + f.Unverified

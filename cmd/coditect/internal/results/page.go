@@ -104,6 +104,14 @@ func (b *pageBuilder) addRecord(rec record, size int) {
 		p.Unverified = setEntry(p.Unverified, name, displayJSON(raw))
 	}
 
+	for _, path := range slices.Sorted(maps.Keys(rec.reviewed)) {
+		for _, name := range rec.names {
+			if isInField(path, name) {
+				p.Reviewed = setEntry(p.Reviewed, name, strings.TrimPrefix(p.Reviewed[name]+"; "+rec.reviewed[path].text(), "; "))
+			}
+		}
+	}
+
 	// Paths lead to values inside fields; the page shows them with their field.
 	for _, path := range slices.Sorted(maps.Keys(rec.citations)) {
 		for _, name := range rec.names {

@@ -62,6 +62,7 @@ type fieldView struct {
 	Said       string // confidence that the extractor states
 	Quotes     []quoteView
 	Derived    string // how the value follows from the quotes, if it stands in none
+	Reviewed   string // what somebody has decided about it
 }
 
 type quoteView struct {
@@ -216,6 +217,11 @@ func (r *report) fieldView(name string, rec record) fieldView {
 
 	if raw, ok := rec.unverified[name]; ok {
 		f.Unverified = displayUnverified(raw)
+	}
+	for _, path := range slices.Sorted(maps.Keys(rec.reviewed)) {
+		if isInField(path, name) {
+			f.Reviewed = strings.TrimPrefix(f.Reviewed+"; "+rec.reviewed[path].text(), "; ")
+		}
 	}
 	if c, ok := rec.confidence[name]; ok && !f.Null {
 		f.Confidence = fmt.Sprintf("%.2f", c)

@@ -216,6 +216,23 @@ type record struct {
 	said       map[string]float64
 	missing    map[string]string
 	unverified map[string]json.RawMessage
+	reviewed   map[string]reviewedValue
+}
+
+// A reviewedValue says what somebody has decided about a value, and what the job found.
+type reviewedValue struct {
+	Verdict string          `json:"verdict"`
+	By      string          `json:"by"`
+	Model   json.RawMessage `json:"model"`
+}
+
+// text says it for people.
+func (v reviewedValue) text() string {
+	text := "reviewed: " + v.Verdict + " by " + v.By
+	if v.Verdict == mapreduce.ReviewAccept.String() {
+		return text
+	}
+	return text + "; the job found " + displayJSON(v.Model)
 }
 
 // parseRecord reads a record. A value that is no object, as the text of a report, is
@@ -234,7 +251,7 @@ func parseRecord(data []byte) (record, error) {
 
 	for name, into := range map[string]any{
 		"_sources": &r.sources, "_citations": &r.citations, "_derived": &r.derived, "_confidence": &r.confidence, "_said": &r.said,
-		"_missing": &r.missing, "_unverified": &r.unverified,
+		"_missing": &r.missing, "_unverified": &r.unverified, "_reviewed": &r.reviewed,
 	} {
 		if m, ok := members[name]; ok {
 			if err := json.Unmarshal(m, into); err != nil {
