@@ -222,6 +222,8 @@ func TestREST(t *testing.T) {
 	if want := l.resultFile(id); file.body != want || file.header.Get("Content-Type") != "application/json" {
 		t.Errorf("result.json is %s\n%s\nwant\n%s", file.header.Get("Content-Type"), file.body, want)
 	}
+	l.want("POST "+job+"/decisions", `{"recordId":"0.0","field":"total","verdict":"REVIEW_VERDICT_ACCEPT","note":"as printed"}`, `"decision":{`, `"recordId":"0.0"`, `"note":"as printed"`)
+	l.want("GET "+job+"/decisions?record_id=0.0", "", `{"decisions":[{`, `"verdict":"REVIEW_VERDICT_ACCEPT"`)
 	l.want("GET "+job+"/events?verify=true", "", `"checkpoints"`, `"seals"`)
 	l.want("POST "+job+":cancel", "", "400", "cannot become cancelled")
 	l.want("GET /v1/answers?tenant_id=abc", "", `"answerCount":"3"`)
