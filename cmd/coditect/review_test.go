@@ -52,7 +52,7 @@ func (d *desk) post(decision map[string]any) {
 			continue
 		}
 		text, err := io.ReadAll(answer.Body)
-		answer.Body.Close()
+		_ = answer.Body.Close()
 		if err != nil {
 			d.deaths++
 			d.serve()
