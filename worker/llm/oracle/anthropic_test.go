@@ -97,6 +97,9 @@ func anthropicParams(req *llm.Request, with manners.Manners) (sdk.MessageNewPara
 func addAnthropicParameters(req *llm.Request, with manners.Manners, params *sdk.MessageNewParams) {
 	set := wire.ParametersOf(req, with)
 	params.StopSequences = set.Stop
+	params.ServiceTier = map[string]sdk.MessageNewParamsServiceTier{
+		parameters.Standard: sdk.MessageNewParamsServiceTierStandardOnly, parameters.Priority: sdk.MessageNewParamsServiceTierAuto,
+	}[set.Tier]
 	if set.Effort != parameters.NoEffort {
 		params.OutputConfig.Effort = sdk.OutputConfigEffort(set.Effort)
 	}

@@ -126,7 +126,7 @@ func drawTurn(t *rapid.T, turn int, opaque []string) []llm.Message {
 func drawParameters(t *rapid.T, req *llm.Request, names ...parameters.Name) {
 	values := map[parameters.Name][]string{
 		parameters.Effort: parameters.Efforts(), parameters.Thinking: {"0", "1024", "20000"}, parameters.Verbosity: {"low", "medium", "high"}, parameters.Temperature: {"0", "0.7", "2"},
-		parameters.TopP: {"0.01", "1"}, parameters.Seed: {"0", "2147483647"}, parameters.Stop: {"END", `["<a>","\n"]`},
+		parameters.TopP: {"0.01", "1"}, parameters.Seed: {"0", "2147483647"}, parameters.Stop: {"END", `["<a>","\n"]`}, parameters.Tier: parameters.Tiers(),
 	}
 	for _, name := range names {
 		if !rapid.Bool().Draw(t, string(name)) {

@@ -14,6 +14,7 @@ import (
 	"github.com/openai/openai-go/v3/shared"
 	"pgregory.net/rapid"
 
+	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/internal/wire"
 	"github.com/coditect/mapreduce/worker/llm/manners"
@@ -89,6 +90,9 @@ func addOpenAIParameters(req *llm.Request, with manners.Manners, own bool, param
 	if set.Temperature != nil {
 		params.Temperature = param.NewOpt(*set.Temperature)
 	}
+	params.ServiceTier = map[string]sdk.ChatCompletionNewParamsServiceTier{
+		parameters.Flex: sdk.ChatCompletionNewParamsServiceTierFlex, parameters.Standard: sdk.ChatCompletionNewParamsServiceTierDefault, parameters.Priority: sdk.ChatCompletionNewParamsServiceTierPriority,
+	}[set.Tier]
 	if set.TopP != nil {
 		params.TopP = param.NewOpt(*set.TopP)
 	}

@@ -100,7 +100,7 @@ func TestRequestsToAnthropic(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		req := drawRequest(t, opaque)
-		drawParameters(t, req, parameters.Effort, parameters.Thinking, parameters.Stop)
+		drawParameters(t, req, parameters.Effort, parameters.Thinking, parameters.Stop, parameters.Tier)
 		with := drawManners(t, manners.BySchema, manners.ByTool, manners.ByPrompt)
 		compare(t, sendOurs(t, "anthropic", base, req, with), sendByAnthropic(t, base, req, with))
 	})
@@ -129,7 +129,7 @@ func TestRequestsToOpenAI(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		at := rapid.SampledFrom([]string{base, "", "https://api.openai.com/v1"}).Draw(t, "base")
 		req := drawRequest(t, opaque)
-		drawParameters(t, req, parameters.Effort, parameters.Verbosity, parameters.Temperature, parameters.TopP, parameters.Seed, parameters.Stop)
+		drawParameters(t, req, parameters.Effort, parameters.Verbosity, parameters.Temperature, parameters.TopP, parameters.Seed, parameters.Stop, parameters.Tier)
 		with := drawManners(t, manners.BySchema, manners.ByTool, manners.ByObject, manners.ByPrompt)
 		compare(t, sendOurs(t, "openai", at, req, with), sendByOpenAI(t, at, req, with))
 	})

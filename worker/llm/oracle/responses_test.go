@@ -51,6 +51,9 @@ func responsesParams(req *llm.Request, with manners.Manners) (sdk.ResponseNewPar
 	if set.TopP != nil {
 		params.TopP = param.NewOpt(*set.TopP)
 	}
+	params.ServiceTier = map[string]sdk.ResponseNewParamsServiceTier{
+		parameters.Flex: sdk.ResponseNewParamsServiceTierFlex, parameters.Standard: sdk.ResponseNewParamsServiceTierDefault, parameters.Priority: sdk.ResponseNewParamsServiceTierPriority,
+	}[set.Tier]
 	if name := wire.CacheKeyOf(req, with); name != "" {
 		params.PromptCacheKey = param.NewOpt(name)
 	}
