@@ -121,7 +121,7 @@ func (d *Dashboard) route() {
 		"/jobs/{job}/units":      {name: "units", load: loadUnits, parts: []string{"head", "units"}, watches: true},
 		"/jobs/{job}/units/{at}": {name: "unit", load: d.loadUnit, parts: []string{"head", "unit"}, watches: true},
 		"/jobs/{job}/records":    {name: "records", load: d.loadRecords, again: loadHead("records"), parts: []string{"head"}, watches: true},
-		"/jobs/{job}/review":     {name: "review", load: loadReview, again: loadHead("review"), parts: []string{"head"}, watches: true},
+		"/jobs/{job}/review":     {name: "review", load: d.loadReview, again: loadHead("review"), parts: []string{"head"}, watches: true},
 		"/jobs/{job}/document":   {name: "document", load: loadDocument},
 		"/jobs/{job}/history":    {name: "history", load: loadHistory, again: loadHead("history"), parts: []string{"head"}, watches: true},
 		"/jobs/{job}/events":     {name: "events", load: loadEvents, again: loadHead("events"), parts: []string{"head"}, watches: true},

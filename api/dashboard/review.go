@@ -18,6 +18,7 @@ const sampleSize = 50
 // A reviewPage is where people decide about values of a result.
 type reviewPage struct {
 	Queue, Text, Decide string // addresses
+	Records, Table      string // addresses of the records, and of their file
 	Rubric              []rubric
 	Keys                []string
 	Part                string // i/n, if the records are divided among several people
@@ -30,7 +31,7 @@ type rubric struct{ Field, Title, Text string }
 var reviewKeys = []string{"accept", "correct", "reject", "absent", "undo", "next", "back", "help"}
 
 // loadReview makes the page of a review. The browser asks for the queue by itself.
-func loadReview(v *visit) (any, error) {
+func (d *Dashboard) loadReview(v *visit) (any, error) {
 	p, err := openJob(v, "review")
 	if err != nil {
 		return nil, err
@@ -40,6 +41,10 @@ func loadReview(v *visit) (any, error) {
 	}
 
 	r := &reviewPage{Text: v.jobPath(p.ID, "review", "text"), Decide: v.jobPath(p.ID, "review"), Keys: reviewKeys, Part: v.query.Get("part")}
+	r.Records = v.jobPath(p.ID, "records")
+	if _, exported := d.config.Exports["csv"]; exported {
+		r.Table = v.jobPath(p.ID, "files", "records.csv")
+	}
 	r.Queue = address(v.jobPath(p.ID, "review", "queue"), v.query)
 	s, err := schema.Parse("schema", p.Spec.Schema)
 	if err != nil {

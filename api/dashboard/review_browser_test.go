@@ -181,9 +181,11 @@ func TestReviewCorrects(t *testing.T) {
 
 	b.eval(fmt.Sprintf(pressed, "c") + ` + ""`)
 	b.run(chromedp.SendKeys("#right", "bad\r"))
-	b.await(`!document.getElementById("trouble").hidden && document.getElementById("progress").dataset.decided === "1"`)
-	b.eval(fmt.Sprintf(pressed, "k") + ` + ""`)
-	b.eval(fmt.Sprintf(pressed, "c") + ` + ""`)
+	// The page stays at the value that was refused, with what was typed.
+	b.await(`document.getElementById("trouble").textContent.startsWith("total #2: ") && document.getElementById("progress").dataset.decided === "1" &&
+		document.activeElement.id === "right" && document.getElementById("right").value === "bad" && document.getElementById("number").textContent === "#2" &&
+		document.getElementById("decided").textContent === ""`)
+	b.eval(`(() => { document.getElementById("right").select(); return ""; })()`)
 	b.run(chromedp.SendKeys("#right", "7.10\r"))
 	b.await(`document.getElementById("progress").dataset.waiting === "0" && document.getElementById("progress").dataset.decided === "2"`)
 	b.eval(fmt.Sprintf(pressed, "u") + ` + ""`)

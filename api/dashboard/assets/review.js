@@ -60,7 +60,9 @@
 		const item = queue.items[now];
 		at("decided").textContent = item.verdict ? (word("done-" + item.verdict) || item.verdict) + (item.right ? ": " + plain(item.right) : "") : "";
 		const decided = queue.items.filter((i) => i.verdict).length;
-		at("progress").textContent = fill(words.progress, { now: now + 1, decided, all: queue.items.length }) + (outbox.length ? " · " + fill(words.waiting, { n: outbox.length }) : "");
+		const doubtful = queue.items.filter((i) => !i.verdict && i.why !== "sample").length;
+		at("done").hidden = decided < queue.items.length;
+		at("progress").textContent = fill(words.progress, { now: now + 1, decided, all: queue.items.length, doubtful }) + (outbox.length ? " · " + fill(words.waiting, { n: outbox.length }) : "");
 		at("progress").dataset.waiting = outbox.length;
 		at("progress").dataset.decided = decided;
 		const s = queue.sample, a = queue.agreement, parts = [];
@@ -114,7 +116,7 @@
 	}
 
 	function decide(verdict, item, value, passage) {
-		const sent = { record: item.record, field: item.field, verdict, request: key(), was: item.verdict || "" };
+		const sent = { record: item.record, field: item.field, verdict, request: key(), was: { verdict: item.verdict || "", right: item.right } };
 		if (verdict !== "withdraw") sent.model = item.model;
 		if (value !== undefined) sent.value = value;
 		if (passage) Object.assign(sent, { document: item.document, unit: item.unit, start: passage.start, end: passage.end });
@@ -149,17 +151,39 @@
 			}
 			outbox.shift();
 			keep();
-			if (answer.ok) {
-				trouble("");
-			} else {
-				trouble(sent.field + " #" + sent.record + ": " + await answer.text());
-				const item = queue.items.find((i) => i.record === sent.record && i.field === sent.field);
-				if (item) item.verdict = was;
-			}
+			if (answer.ok) trouble("");
+			else refused(sent, was, await answer.text());
 			wait = 100;
 			status();
 		}
 		sending = false;
+		if (queue.items.every((i) => i.verdict)) await readFigures();
+	}
+
+	// refused goes back to a value whose decision the service does not take, and keeps what was typed.
+	function refused(sent, was, why) {
+		const index = queue.items.findIndex((i) => i.record === sent.record && i.field === sent.field);
+		if (index < 0) return trouble(sent.field + ": " + why);
+		const item = queue.items[index];
+		item.verdict = was.verdict;
+		item.right = was.right;
+		trouble(sent.field + " #" + item.number + ": " + why);
+		if (document.activeElement === at("right")) return; // the next correction is being typed
+		now = index;
+		show();
+		if (sent.verdict !== "correct" || sent.start !== undefined) return;
+		at("right").value = plain(sent.value);
+		at("right").focus();
+	}
+
+	// readFigures reads how good the values are, as soon as all are decided.
+	async function readFigures() {
+		const answer = await fetch(words.queue).catch(() => null);
+		if (!answer || !answer.ok) return; // they are those of before
+		const fresh = await answer.json();
+		queue.sample = fresh.sample;
+		queue.agreement = fresh.agreement;
+		status();
 	}
 
 	function move(by) {
