@@ -508,10 +508,14 @@ func TestWarnings(t *testing.T) {
 		"enum":     {"properties:\n  a: {type: string, enum: [1, 2]}", "s.yaml:2:27: properties.a.enum: no value fits: none of those that are allowed is of the type that is asked for"},
 		"no enum": {"properties:\n  a: {type: string, enum: []}\n  b: {}", "s.yaml:2:6: properties.a: no value but null is allowed here, so nothing is extracted\n" +
 			"s.yaml:2:27: properties.a.enum: no value fits: the list of those that are allowed is empty"},
-		"null":  {"properties:\n  a: {type: 'null'}\n  b: {}", "s.yaml:2:6: properties.a: no value but null is allowed here, so nothing is extracted"},
-		"draft": {"$schema: https://example.org/mine\nproperties: {a: {}}", "s.yaml:1:10: $schema: \"https://example.org/mine\" is no draft of JSON Schema that is known, from 4 to 2020-12; the schema is read as one of these"},
-		"meta":  {"properties:\n  a: {$ref: 'http://json-schema.org/draft-07/schema#'}", "s.yaml:2:13: properties.a.$ref: schemas of schemas are taken as values of any kind"},
-		"none":  {"properties: {a: {anyOf: [{type: string}, {type: number}]}}", ""},
+		"null":               {"properties:\n  a: {type: 'null'}\n  b: {}", "s.yaml:2:6: properties.a: no value but null is allowed here, so nothing is extracted"},
+		"draft":              {"$schema: https://example.org/mine\nproperties: {a: {}}", "s.yaml:1:10: $schema: \"https://example.org/mine\" is no draft of JSON Schema that is known, from 4 to 2020-12; the schema is read as one of these"},
+		"meta":               {"properties:\n  a: {$ref: 'http://json-schema.org/draft-07/schema#'}", "s.yaml:2:13: properties.a.$ref: schemas of schemas are taken as values of any kind"},
+		"typo":               {"properties:\n  a: {typ: number}", "s.yaml:2:7: properties.a.typ: \"typ\" has no effect; did you mean \"type\"?"},
+		"changed letters":    {"requierd: [a]\nproperties: {a: {}}", "s.yaml:1:1: requierd: \"requierd\" has no effect; did you mean \"required\"?"},
+		"format":             {"properties:\n  a: {type: string, format: datetime}", "s.yaml:2:29: properties.a.format: \"datetime\" is no format that is checked; did you mean \"date-time\"?"},
+		"names, data, notes": {"properties: {typ: {example: {typ: a}, note: b, default: {formt: c}}}\nx-notes: {typ: d}\n$defs: {enmu: {}}", ""},
+		"none":               {"properties: {a: {anyOf: [{type: string}, {type: number}]}}", ""},
 	} {
 		if got := parse(t, tt.text).Warnings.Error(); got != tt.want {
 			t.Errorf("%s: got  %s\nwant %s", name, got, tt.want)

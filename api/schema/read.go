@@ -47,6 +47,7 @@ func ParseIn(locale, file string, data []byte) (*Schema, error) {
 		}
 		r.hints.checkPlacesOfDerived(s)
 		r.hints.strayHints(root, "")
+		r.warnOfTypos(root, keywords, "")
 		r.compileSchema(s, root)
 	}
 
