@@ -39,6 +39,7 @@ type AdminServiceClient interface {
 	// Deletes the answers of models that are stored for a tenant, and says how many they were.
 	ClearAnswerCache(ctx context.Context, in *ClearAnswerCacheRequest, opts ...grpc.CallOption) (*ClearAnswerCacheResponse, error)
 	// Says how the fleet stands: servers, workers, what waits, limits of models, and the store.
+	// buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
 	GetFleet(ctx context.Context, in *GetFleetRequest, opts ...grpc.CallOption) (*FleetStatus, error)
 }
 
@@ -113,6 +114,7 @@ type AdminServiceServer interface {
 	// Deletes the answers of models that are stored for a tenant, and says how many they were.
 	ClearAnswerCache(context.Context, *ClearAnswerCacheRequest) (*ClearAnswerCacheResponse, error)
 	// Says how the fleet stands: servers, workers, what waits, limits of models, and the store.
+	// buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
 	GetFleet(context.Context, *GetFleetRequest) (*FleetStatus, error)
 	mustEmbedUnimplementedAdminServiceServer()
 }
