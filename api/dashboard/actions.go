@@ -10,13 +10,21 @@ import (
 // maxForm bounds a form that has no files, in bytes.
 const maxForm = 256 << 10
 
+// readForm reads a form of a page, within its bounds.
+func readForm(w http.ResponseWriter, r *http.Request) error {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := r.ParseForm(); err != nil {
+		return errs.Field("form", "cannot be read: %w", err)
+	}
+	return nil
+}
+
 // act returns what does something with a job, and leads back to its page. The service keeps who
 // did it.
 func (d *Dashboard) act(name string) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-		if err := r.ParseForm(); err != nil {
-			return errs.Field("form", "cannot be read: %w", err)
+		if err := readForm(w, r); err != nil {
+			return err
 		}
 
 		v := d.visit(r)

@@ -164,10 +164,10 @@ func (d *Dashboard) sendText(w http.ResponseWriter, r *http.Request) error {
 
 // decide keeps a decision, and answers with it.
 func (d *Dashboard) decide(w http.ResponseWriter, r *http.Request) error {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	if err := r.ParseForm(); err != nil {
-		return errs.Field("form", "cannot be read: %w", err)
+	if err := readForm(w, r); err != nil {
+		return err
 	}
+
 	v := d.visit(r)
 	id, err := v.job()
 	if err != nil {

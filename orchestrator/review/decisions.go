@@ -27,11 +27,13 @@ func Decisions(ctx context.Context, j *jobs.Jobs, id mapreduce.JobID, record map
 				yield(nil, err)
 				return
 			}
+
 			for _, d := range page {
 				if !yield(decisionOf(d), nil) {
 					return
 				}
 			}
+
 			if q.PageToken = next; next == "" {
 				return
 			}

@@ -161,6 +161,7 @@ func (d *draft) require(path []string, name, to string, needed bool) error {
 	return d.change(path[:len(path)-2], func(object *yaml.Node) error {
 		list := valueOf(object, "required")
 		has := slices.Index(texts(list), name)
+
 		switch {
 		case list != nil && list.Kind != yaml.SequenceNode:
 			return errText
@@ -178,6 +179,7 @@ func (d *draft) require(path []string, name, to string, needed bool) error {
 		default:
 			list.Content = slices.Delete(list.Content, has, has+1)
 		}
+
 		return nil
 	}, "required")
 }
@@ -421,6 +423,7 @@ func appendJSON(out *bytes.Buffer, n *yaml.Node) {
 			appendJSON(out, n.Content[i+1])
 		}
 		out.WriteByte('}')
+
 	case yaml.SequenceNode:
 		out.WriteByte('[')
 		for i, item := range n.Content {
@@ -430,6 +433,7 @@ func appendJSON(out *bytes.Buffer, n *yaml.Node) {
 			appendJSON(out, item)
 		}
 		out.WriteByte(']')
+
 	default:
 		if n.Tag != "!!str" && json.Valid([]byte(n.Value)) {
 			out.WriteString(n.Value) // a number, true, false or null, as it was written

@@ -119,6 +119,7 @@ func (r *resultFold) valuesOf(value string, refs []string, place *int) []Value {
 		if c == nil {
 			continue
 		}
+
 		at, known := r.at[string(c.Document)]
 		if known && *place < 0 {
 			*place = at
@@ -128,6 +129,7 @@ func (r *resultFold) valuesOf(value string, refs []string, place *int) []Value {
 		}
 		all = append(all, Value{Text: value, Quote: c.Quote, Start: int(c.ByteStart), End: int(c.ByteEnd)})
 	}
+
 	if len(all) == 0 {
 		all = append(all, Value{Text: value})
 	}

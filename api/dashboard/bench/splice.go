@@ -166,6 +166,7 @@ func deepest(root *yaml.Node, lines []string, path []string) (e entry, found boo
 			n = find(n, []string{step})
 			continue
 		}
+
 		at := indexOf(n, step)
 		if at < 0 || n.Style&yaml.FlowStyle != 0 {
 			return e, found
@@ -174,6 +175,7 @@ func deepest(root *yaml.Node, lines []string, path []string) (e entry, found boo
 		if !ok {
 			return e, found
 		}
+
 		e, found, n = one, true, n.Content[at+1]
 	}
 	return e, found

@@ -143,8 +143,10 @@ func (b *Builder) Take(p *mapreduce.ResultPart) error {
 		if p.RecordID != "" {
 			b.last = &pending{p.RecordID, bytes.Clone(p.Record), make(map[string]*mapreduce.Citation)}
 		}
+
 	case p.Citation != nil && b.last != nil:
 		b.last.cited[p.Citation.Ref] = p.Citation
+
 	case p.Conflict != nil && b.last != nil:
 		var c struct {
 			Field string `json:"field"`

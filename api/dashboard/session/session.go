@@ -12,6 +12,7 @@ package session
 import (
 	"context"
 	"crypto/rand"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -92,11 +93,7 @@ func (s *Sessions) open(r *http.Request, made *session) (*http.Cookie, error) {
 	defer s.mu.Unlock()
 
 	now := s.config.Now()
-	for name, old := range s.all {
-		if !now.Before(old.ends) {
-			delete(s.all, name)
-		}
-	}
+	maps.DeleteFunc(s.all, func(_ string, old *session) bool { return !now.Before(old.ends) })
 	if len(s.all) >= maxKept {
 		return nil, errs.New(errs.Exhausted, "%d callers have signed in, as many as there may be; try again later", len(s.all))
 	}
@@ -177,11 +174,7 @@ func (s *Sessions) Begin(r *http.Request, to string) (string, *http.Cookie, erro
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.config.Now()
-	for state, old := range s.pending {
-		if !now.Before(old.ends) {
-			delete(s.pending, state)
-		}
-	}
+	maps.DeleteFunc(s.pending, func(_ string, old *pending) bool { return !now.Before(old.ends) })
 	if len(s.pending) >= maxKept {
 		return "", nil, errs.New(errs.Exhausted, "%d people are signing in, as many as there may be at once; try again later", len(s.pending))
 	}

@@ -173,6 +173,8 @@ func shaderOf(m image.Image) func(out []uint8, y int) {
 			}
 		}
 	}
+
+	// Every other model of colours, by the interface that all of them have.
 	return func(out []uint8, y int) {
 		for x := range out {
 			r, g, blue, a := m.At(b.Min.X+x, b.Min.Y+y).RGBA() // with alpha in it, so white is added

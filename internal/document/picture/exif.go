@@ -103,6 +103,7 @@ func chunkOf(data []byte, name string, png bool) []byte {
 	if png {
 		at, step = 8, 12
 	}
+
 	for at+8 <= len(data) {
 		size, its := int64(binary.BigEndian.Uint32(data[at:])), string(data[at+4:at+8])
 		if !png {
@@ -114,6 +115,7 @@ func chunkOf(data []byte, name string, png bool) []byte {
 		if its == name {
 			return data[at+8:][:size]
 		}
+
 		at += step + int(size)
 		if !png {
 			at += int(size & 1) // chunks of RIFF have an even length

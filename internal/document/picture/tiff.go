@@ -66,15 +66,18 @@ func entryOf(data []byte, order binary.ByteOrder, at int64, tag uint16) (value i
 	if !ok {
 		return 0, false
 	}
+
 	for i := range count {
 		entry := at + 2 + 12*int64(i)
 		if entry+12 > int64(len(data)) {
 			return 0, false
 		}
+
 		e := data[entry:]
 		if order.Uint16(e) != tag {
 			continue
 		}
+
 		switch order.Uint16(e[2:]) {
 		case 3: // a short
 			return int64(order.Uint16(e[8:])), true

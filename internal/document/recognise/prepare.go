@@ -74,6 +74,7 @@ func reduce(m *image.Gray, by int) *image.Gray {
 	width, height := max(m.Rect.Dx()/by, 1), max(m.Rect.Dy()/by, 1)
 	out := image.NewGray(image.Rect(0, 0, width, height))
 	sums := make([]int, width)
+
 	for y := range height {
 		clear(sums)
 		rows := min(by, m.Rect.Dy()-y*by)
@@ -86,6 +87,7 @@ func reduce(m *image.Gray, by int) *image.Gray {
 				}
 			}
 		}
+
 		for x, sum := range sums {
 			out.Pix[y*out.Stride+x] = uint8(sum / (rows * columns))
 		}
@@ -144,6 +146,7 @@ func between(pixel, blocks int) (before, behind int, share float64) {
 func lightsOf(m *image.Gray) (lights []float64, columns, rows int) {
 	columns, rows = (m.Rect.Dx()+blockSize-1)/blockSize, (m.Rect.Dy()+blockSize-1)/blockSize
 	lights = make([]float64, 0, columns*rows)
+
 	for j := range rows {
 		for i := range columns {
 			var counts [256]int
@@ -154,6 +157,8 @@ func lightsOf(m *image.Gray) (lights []float64, columns, rows int) {
 					n++
 				}
 			}
+
+			// The paper is lighter than most of its block, but less so than its brightest spots.
 			shade, left := 0, int(paper*float64(n))
 			for ; shade < 255 && left >= counts[shade]; shade++ {
 				left -= counts[shade]
