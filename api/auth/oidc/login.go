@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -39,10 +38,6 @@ type Login struct {
 	config   LoginConfig
 	accepted *Verifier
 	client   *http.Client
-
-	mu       sync.Mutex // guards the variables below
-	provider *oidc.Provider
-	found    time.Time // when it was asked for
 }
 
 // NewLogin returns a login. It asks the issuer nothing yet.
@@ -209,9 +204,9 @@ func (l *Login) take(ctx context.Context, got *oauth2.Token) (*Tokens, error) {
 
 // flow returns the endpoints of the issuer, as it says them now.
 func (l *Login) flow(ctx context.Context) (*oauth2.Config, *oidc.Provider, error) {
-	provider, err := l.current(ctx)
+	provider, _, err := l.accepted.current(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, issuerAway(err)
 	}
 
 	var said struct {
@@ -237,23 +232,6 @@ func (l *Login) flow(ctx context.Context) (*oauth2.Config, *oidc.Provider, error
 	return &oauth2.Config{
 		ClientID: l.config.ClientID, ClientSecret: l.config.Secret, RedirectURL: l.config.Callback, Endpoint: endpoint, Scopes: scopes,
 	}, provider, nil
-}
-
-func (l *Login) current(ctx context.Context) (*oidc.Provider, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-
-	now := l.accepted.config.Now()
-	if l.provider != nil && now.Sub(l.found) < keysAge {
-		return l.provider, nil
-	}
-
-	provider, err := oidc.NewProvider(l.asking(context.WithoutCancel(ctx)), l.config.Issuer)
-	if err != nil {
-		return nil, issuerAway(err)
-	}
-	l.provider, l.found = provider, now
-	return provider, nil
 }
 
 // asking returns a context whose requests go to the issuer.

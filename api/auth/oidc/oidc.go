@@ -65,8 +65,9 @@ type Verifier struct {
 	client *http.Client
 
 	mu       sync.Mutex // guards the variables below
+	provider *oidc.Provider
 	verifier *oidc.IDTokenVerifier
-	found    time.Time // when it was made
+	found    time.Time // when they were made
 }
 
 // New returns a verifier. It asks the issuer nothing yet, which may start after this
@@ -140,7 +141,7 @@ func (v *Verifier) Verify(ctx context.Context, raw string) (subject string, expi
 		return "", expires, err
 	}
 
-	verifier, err := v.current(ctx)
+	_, verifier, err := v.current(ctx)
 	if err != nil {
 		return "", expires, err
 	}
@@ -173,30 +174,32 @@ func checkForm(raw string) error {
 	return nil
 }
 
-// current returns what checks signatures by the keys that the issuer has now.
-func (v *Verifier) current(ctx context.Context) (*oidc.IDTokenVerifier, error) {
+// current returns what the issuer says of itself now, and what checks signatures by the keys that it
+// has now.
+func (v *Verifier) current(ctx context.Context) (*oidc.Provider, *oidc.IDTokenVerifier, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 
 	now := v.config.Now()
 	if v.verifier != nil && now.Sub(v.found) < keysAge {
-		return v.verifier, nil
+		return v.provider, v.verifier, nil
 	}
 
 	// The keys are asked for when a token needs them, maybe after this call.
 	provider, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), v.client), v.config.Issuer)
 	if err != nil {
-		return nil, &errs.Error{
+		return nil, nil, &errs.Error{
 			Kind: errs.Unavailable, RetryAfter: time.Second, Err: err,
 			Message: "tokens cannot be checked now, as the issuer does not say what its keys are",
 		}
 	}
 
+	v.provider = provider
 	v.verifier, v.found = provider.VerifierContext(oidc.ClientContext(context.WithoutCancel(ctx), v.client), &oidc.Config{
 		SupportedSigningAlgs: algorithms, Now: v.config.Now,
 		SkipClientIDCheck: true, SkipExpiryCheck: true, // see checkClaims
 	}), now
-	return v.verifier, nil
+	return v.provider, v.verifier, nil
 }
 
 // explain says what is wrong with a token without what would be right, which the library
