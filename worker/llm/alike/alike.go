@@ -5,6 +5,8 @@ package alike
 import (
 	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/batch"
+	"github.com/coditect/mapreduce/worker/llm/internal/batchfile"
 	"github.com/coditect/mapreduce/worker/llm/internal/chat"
 	"github.com/coditect/mapreduce/worker/llm/manners"
 )
@@ -23,6 +25,9 @@ type Server struct {
 
 	StandardTier string // see chat.Server
 
+	// Batches says that it makes batches as OpenAI does, with the same limits.
+	Batches bool
+
 	// Local is a program on one's own machine. It needs no key, it holds answers to their schema by
 	// a grammar, and its models are told of the schema by nobody but us.
 	Local bool
@@ -31,14 +36,36 @@ type Server struct {
 // New returns the provider of the server. The error is an *llm.Error of the kind Auth if another's
 // server is to be asked without a key, and Invalid if the address is no address.
 func (s Server) New(cfg llm.Config) (llm.Provider, error) {
-	if cfg.Key.IsZero() && !s.Local && cfg.BaseURL == "" {
-		return nil, llm.NewError(llm.Auth, "there is no key for %s: set %s", s.Name, s.KeyVariable)
+	if err := s.checkKey(cfg); err != nil {
+		return nil, err
 	}
+	return chat.New(cfg, s.chat())
+}
+
+// NewBatches returns what makes batches at the server, which has OpenAI's: see New.
+func (s Server) NewBatches(cfg llm.Config) (batch.Vendor, error) {
+	if err := s.checkKey(cfg); err != nil {
+		return nil, err
+	}
+	limits := batchfile.OpenAI()
+	limits.CreatesPerHour = 0
+	return chat.NewBatches(cfg, s.chat(), limits, nil)
+}
+
+func (s Server) checkKey(cfg llm.Config) error {
+	if cfg.Key.IsZero() && !s.Local && cfg.BaseURL == "" {
+		return llm.NewError(llm.Auth, "there is no key for %s: set %s", s.Name, s.KeyVariable)
+	}
+	return nil
+}
+
+// chat returns the server as its interface has it.
+func (s Server) chat() chat.Server {
 	server := chat.Server{Name: s.Name, URL: s.URL, Known: s.Known, ListPath: s.ListPath, PropsPath: s.PropsPath, Think: s.Think, RandomSeed: s.RandomSeed, StandardTier: s.StandardTier}
 	if s.Local {
 		server.Dialect, server.Untold = grammar(s.Name), true
 	}
-	return chat.New(cfg, server)
+	return server
 }
 
 // grammar returns the dialect of the grammars that local servers make of schemas. What one of them

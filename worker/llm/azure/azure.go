@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/batch"
+	"github.com/coditect/mapreduce/worker/llm/internal/batchfile"
 	"github.com/coditect/mapreduce/worker/llm/internal/chat"
 	"github.com/coditect/mapreduce/worker/llm/internal/wire"
 )
@@ -20,22 +22,57 @@ import (
 // findTokens. The error is an *llm.Error of the kind Auth if there are neither, and Invalid if the
 // address is none.
 func New(cfg llm.Config) (llm.Provider, error) {
-	cfg.BaseURL = cmp.Or(cfg.BaseURL, cfg.Setting("AZURE_OPENAI_ENDPOINT"))
-	if cfg.BaseURL == "" && cfg.Getenv != nil {
-		return nil, llm.NewError(llm.Invalid, "no resource is named for azure: set AZURE_OPENAI_ENDPOINT, such as to https://NAME.openai.azure.com")
-	}
-	cfg.BaseURL = cmp.Or(cfg.BaseURL, "https://resource.openai.azure.com") // of a check: nobody asks it
-	version := cmp.Or(cfg.Setting("OPENAI_API_VERSION"), cfg.Setting("AZURE_OPENAI_API_VERSION"))
-	if version != "" && !validVersion.MatchString(version) {
-		return nil, llm.NewError(llm.Invalid, "OPENAI_API_VERSION is %q, which is no date such as 2024-10-21", version)
-	}
-	sign, err := signFor(cfg)
+	cfg, server, _, err := serverFor(cfg)
 	if err != nil {
 		return nil, err
 	}
+	return chat.New(cfg, server)
+}
+
+// NewBatches returns what makes batches of a deployment for batches: see New.
+func NewBatches(cfg llm.Config) (batch.Vendor, error) {
+	cfg, server, version, err := serverFor(cfg)
+	if err != nil {
+		return nil, err
+	}
+	limits := batchfile.OpenAI()
+	limits.Lines, limits.CreatesPerHour = 100_000, 0
+	return chat.NewBatches(cfg, server, limits, batchPath(version))
+}
+
+// batchPath returns where files and batches are, by their names at the vendor.
+func batchPath(version string) func(string) string {
+	if !isDated(version) {
+		return func(path string) string { return "openai/v1/" + path }
+	}
+	return func(path string) string {
+		mark := "?"
+		if strings.Contains(path, "?") {
+			mark = "&"
+		}
+		return "openai/" + path + mark + "api-version=" + url.QueryEscape(version)
+	}
+}
+
+// serverFor returns the server of a configuration, and the version of its interface.
+func serverFor(cfg llm.Config) (_ llm.Config, server chat.Server, version string, err error) {
+	cfg.BaseURL = cmp.Or(cfg.BaseURL, cfg.Setting("AZURE_OPENAI_ENDPOINT"))
+	if cfg.BaseURL == "" && cfg.Getenv != nil {
+		return cfg, server, "", llm.NewError(llm.Invalid, "no resource is named for azure: set AZURE_OPENAI_ENDPOINT, such as to https://NAME.openai.azure.com")
+	}
+	cfg.BaseURL = cmp.Or(cfg.BaseURL, "https://resource.openai.azure.com") // of a check: nobody asks it
+	version = cmp.Or(cfg.Setting("OPENAI_API_VERSION"), cfg.Setting("AZURE_OPENAI_API_VERSION"))
+	if version != "" && !validVersion.MatchString(version) {
+		return cfg, server, "", llm.NewError(llm.Invalid, "OPENAI_API_VERSION is %q, which is no date such as 2024-10-21", version)
+	}
+	sign, err := signFor(cfg)
+	if err != nil {
+		return cfg, server, "", err
+	}
 
 	cfg.BaseURL = resourceOf(cfg.BaseURL)
-	return chat.New(cfg, chat.Server{Name: "azure", Sign: sign, Path: pathOf(version), EmbedPath: embedPathOf(version), ListPath: "openai/v1/models", NewBound: true, CacheKeys: true})
+	server = chat.Server{Name: "azure", Sign: sign, Path: pathOf(version), EmbedPath: embedPathOf(version), ListPath: "openai/v1/models", NewBound: true, CacheKeys: true}
+	return cfg, server, version, nil
 }
 
 // validVersion is how versions of the interface are named.
@@ -58,12 +95,17 @@ func embedPathOf(version string) func(llm.Model) string { return methodOf(versio
 
 // methodOf returns where a method of a deployment is. Version 1 names the deployment in the body.
 func methodOf(version, method string) func(llm.Model) string {
-	if version == "" || !strings.ContainsAny(version, "0123456789") || version == "v1" {
+	if !isDated(version) {
 		return func(llm.Model) string { return "openai/v1/" + method }
 	}
 	return func(model llm.Model) string {
 		return "openai/deployments/" + url.PathEscape(string(model)) + "/" + method + "?api-version=" + url.QueryEscape(version)
 	}
+}
+
+// isDated reports whether a version of the interface is one by its date.
+func isDated(version string) bool {
+	return version != "" && strings.ContainsAny(version, "0123456789") && version != "v1"
 }
 
 // signFor returns what proves who asks: the key of the resource, or a token of Entra.

@@ -61,7 +61,8 @@ func (x *exchange) isWhole() bool {
 		return x.whole || x.style.Whole
 	}
 	var in struct{ Stream bool }
-	return (x.Wire == OpenAI || x.Wire == Responses) && (x.style.Whole || json.Unmarshal(x.Body, &in) == nil && !in.Stream)
+	asked := json.Unmarshal(x.Body, &in) == nil && !in.Stream
+	return (x.Wire == OpenAI || x.Wire == Responses) && (x.style.Whole || asked) || x.Wire == Anthropic && asked
 }
 
 // writeWhole writes an answer at once: of OpenAI's, if the format has no way of its own.

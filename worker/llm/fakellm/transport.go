@@ -13,9 +13,12 @@ import (
 // Transport carries requests to the server within the process, so that tests may
 // run in virtual time: no network is waited for. A call that is called off, or
 // whose response is closed, has ended when that returns.
-func (s *Server) Transport() http.RoundTripper { return transport{s} }
+func (s *Server) Transport() http.RoundTripper { return Transport(s) }
 
-type transport struct{ server *Server }
+// Transport carries requests to a server of any kind: see Server.Transport.
+func Transport(server http.Handler) http.RoundTripper { return transport{server} }
+
+type transport struct{ server http.Handler }
 
 // RoundTrip implements http.RoundTripper.
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -97,7 +100,7 @@ func newAnswer(ctx context.Context, cancel context.CancelFunc) *answer {
 }
 
 // serveRequest has a request answered. A server that panics breaks the connection.
-func (a *answer) serveRequest(s *Server, r *http.Request) {
+func (a *answer) serveRequest(s http.Handler, r *http.Request) {
 	defer close(a.done)
 	// It is what the client reads at the end: that of a whole answer if the server returns.
 	err := io.ErrUnexpectedEOF

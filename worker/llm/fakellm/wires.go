@@ -128,7 +128,13 @@ func (anthropicWire) readCall(c *Call, body []byte) error {
 	}
 
 	c.MaxTokens = *in.MaxTokens
-	return checkRequest(in.Model, len(in.Messages), in.Stream)
+	if err := checkRequest(in.Model, len(in.Messages), true); err != nil {
+		return err
+	}
+	if !in.Stream {
+		return errStrict
+	}
+	return nil
 }
 
 // version is that of Anthropic's interface which refuses what checkVersion does. Others
@@ -271,6 +277,40 @@ func (anthropicWire) closeAnswer(x *exchange, r Reply) {
 
 	x.writeEvent("message_delta", fields{"type": "message_delta", "delta": delta, "usage": usage})
 	x.writeEvent("message_stop", fields{"type": "message_stop"})
+}
+
+// writeWhole writes an answer that was not asked for as a stream.
+func (anthropicWire) writeWhole(x *exchange, parts []part, r Reply) {
+	content := make([]any, 0, len(parts))
+	for _, p := range parts {
+		switch p.kind {
+		case "tool":
+			var input any = fields{}
+			_ = json.Unmarshal([]byte(p.text), &input) // what is none stays empty
+			content = append(content, fields{"type": "tool_use", "id": p.id, "name": p.name, "input": orderedInput(p.text, input)})
+		case "thinking":
+			content = append(content, fields{"type": "thinking", "thinking": p.text, "signature": sign(p.text)})
+		default:
+			content = append(content, fields{"type": "text", "text": p.text})
+		}
+	}
+
+	var details any
+	if r.Why != "" {
+		details = fields{"type": "refusal", "category": "cyber", "explanation": r.Why}
+	}
+	x.Output = r.tokens()
+	raw, err := json.Marshal(fields{
+		"id": "msg_" + x.RequestID, "type": "message", "role": "assistant", "model": x.Model, "content": content,
+		"stop_reason": r.Stop, "stop_sequence": nil, "stop_details": details, "usage": anthropicUsage(x),
+	})
+	if err != nil {
+		panic(err) // maps of strings and numbers
+	}
+
+	x.w.Header().Set("Content-Type", "application/json")
+	x.w.WriteHeader(http.StatusOK)
+	x.write(string(raw))
 }
 
 func (w anthropicWire) writeBroken(x *exchange) {

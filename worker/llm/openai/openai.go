@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/batch"
+	"github.com/coditect/mapreduce/worker/llm/internal/batchfile"
 	"github.com/coditect/mapreduce/worker/llm/internal/chat"
 	"github.com/coditect/mapreduce/worker/llm/internal/responses"
 )
@@ -17,17 +19,12 @@ const vendorURL = "https://api.openai.com/v1/"
 // *llm.Error of the kind Auth if the vendor itself is to be asked without a key, and Invalid if the
 // address is no address.
 func New(cfg llm.Config) (llm.Provider, error) {
-	own := cfg.BaseURL == "" || strings.HasPrefix(cfg.BaseURL, "https://api.openai.com/")
-	if cfg.Key.IsZero() && own {
-		return nil, llm.NewError(llm.Auth, "there is no key for openai: set OPENAI_API_KEY")
+	cfg, server, byResponses, err := serverFor(cfg)
+	if err != nil {
+		return nil, err
 	}
 
-	base, byResponses := strings.CutSuffix(strings.TrimSuffix(cfg.BaseURL, "/"), "/responses")
-	if byResponses {
-		cfg.BaseURL = base
-	}
-
-	completions, err := chat.New(cfg, chat.Server{Name: "openai", URL: vendorURL, NewBound: own, CacheKeys: own})
+	completions, err := chat.New(cfg, server)
 	if err != nil || !byResponses {
 		return completions, err
 	}
@@ -37,4 +34,37 @@ func New(cfg llm.Config) (llm.Provider, error) {
 	return responses.New(cfg, responses.Server{
 		Name: "openai", URL: vendorURL, Dialect: completions.Can().Dialect, Embedder: embedder,
 	})
+}
+
+// NewBatches returns what makes batches: see New. A server that is only alike may have none, and says
+// so when it is asked.
+func NewBatches(cfg llm.Config) (batch.Vendor, error) {
+	cfg, server, byResponses, err := serverFor(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if !byResponses {
+		return chat.NewBatches(cfg, server, batchfile.OpenAI(), nil)
+	}
+
+	completions, err := chat.New(cfg, server)
+	if err != nil {
+		return nil, err
+	}
+	return responses.NewBatches(cfg, responses.Server{Name: "openai", URL: vendorURL, Dialect: completions.Can().Dialect}, batchfile.OpenAI())
+}
+
+// serverFor returns the server of a configuration, with the base of both interfaces, and whether
+// Responses is to be asked.
+func serverFor(cfg llm.Config) (_ llm.Config, server chat.Server, byResponses bool, err error) {
+	own := cfg.BaseURL == "" || strings.HasPrefix(cfg.BaseURL, "https://api.openai.com/")
+	if cfg.Key.IsZero() && own {
+		return cfg, server, false, llm.NewError(llm.Auth, "there is no key for openai: set OPENAI_API_KEY")
+	}
+
+	base, byResponses := strings.CutSuffix(strings.TrimSuffix(cfg.BaseURL, "/"), "/responses")
+	if byResponses {
+		cfg.BaseURL = base
+	}
+	return cfg, chat.Server{Name: "openai", URL: vendorURL, NewBound: own, CacheKeys: own}, byResponses, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/coditect/mapreduce/worker/llm/alike"
 	"github.com/coditect/mapreduce/worker/llm/anthropic"
 	"github.com/coditect/mapreduce/worker/llm/azure"
+	"github.com/coditect/mapreduce/worker/llm/batch"
 	"github.com/coditect/mapreduce/worker/llm/bedrock"
 	"github.com/coditect/mapreduce/worker/llm/gemini"
 	"github.com/coditect/mapreduce/worker/llm/internal/chat"
@@ -26,6 +27,9 @@ type Vendor struct {
 	Name        string // as users call it
 	KeyVariable string // the environment variable that holds its key
 	New         func(llm.Config) (llm.Provider, error)
+
+	// NewBatches returns what makes batches, with the errors of New; nil if it has none.
+	NewBatches func(llm.Config) (batch.Vendor, error)
 
 	// Limits returns what is known of the parameters of answers that a model takes at an address,
 	// which is "" for the vendor's own. Nil knows nothing.
@@ -43,10 +47,10 @@ type Table []Vendor
 // row here; one whose interface is OpenAI's is a row of alike alone.
 func All() Table {
 	all := Table{
-		{Name: "anthropic", KeyVariable: "ANTHROPIC_API_KEY", New: anthropic.New},
-		{Name: "openai", KeyVariable: "OPENAI_API_KEY", New: openai.New},
-		{Name: "gemini", KeyVariable: "GEMINI_API_KEY", New: gemini.New},
-		{Name: "azure", KeyVariable: "AZURE_OPENAI_API_KEY", New: azure.New},
+		{Name: "anthropic", KeyVariable: "ANTHROPIC_API_KEY", New: anthropic.New, NewBatches: anthropic.NewBatches},
+		{Name: "openai", KeyVariable: "OPENAI_API_KEY", New: openai.New, NewBatches: openai.NewBatches},
+		{Name: "gemini", KeyVariable: "GEMINI_API_KEY", New: gemini.New, NewBatches: gemini.NewBatches},
+		{Name: "azure", KeyVariable: "AZURE_OPENAI_API_KEY", New: azure.New, NewBatches: azure.NewBatches},
 		{Name: "bedrock", KeyVariable: "AWS_BEARER_TOKEN_BEDROCK", New: bedrock.New},
 		{Name: "vertex", KeyVariable: "GOOGLE_OAUTH_ACCESS_TOKEN", New: vertex.New},
 		{Name: "vertex-claude", KeyVariable: "GOOGLE_OAUTH_ACCESS_TOKEN", New: vertex.NewClaude},
@@ -54,7 +58,11 @@ func All() Table {
 	}
 
 	for _, s := range alikes() {
-		all = append(all, Vendor{Name: s.Name, KeyVariable: s.KeyVariable, New: s.New, Started: s.Local})
+		v := Vendor{Name: s.Name, KeyVariable: s.KeyVariable, New: s.New, Started: s.Local}
+		if s.Batches {
+			v.NewBatches = s.NewBatches
+		}
+		all = append(all, v)
 	}
 
 	for i := range all {
@@ -70,7 +78,7 @@ func alikes() []alike.Server {
 	return []alike.Server{
 		{Name: "mistral", URL: "https://api.mistral.ai/v1/", KeyVariable: "MISTRAL_API_KEY", RandomSeed: true, Known: manners.Manners{NoUsage: true}}, // it tells usage unasked
 		{Name: "deepseek", URL: "https://api.deepseek.com/v1/", KeyVariable: "DEEPSEEK_API_KEY", Think: chat.ThinkBySwitch, Known: manners.Manners{Form: manners.ByTool, NoStrict: true}},
-		{Name: "groq", URL: "https://api.groq.com/openai/v1/", KeyVariable: "GROQ_API_KEY", StandardTier: "on_demand"},
+		{Name: "groq", URL: "https://api.groq.com/openai/v1/", KeyVariable: "GROQ_API_KEY", StandardTier: "on_demand", Batches: true},
 		{Name: "openrouter", URL: "https://openrouter.ai/api/v1/", KeyVariable: "OPENROUTER_API_KEY", Think: chat.ThinkByRouter},
 		{Name: "together", URL: "https://api.together.xyz/v1/", KeyVariable: "TOGETHER_API_KEY"},
 		{Name: "fireworks", URL: "https://api.fireworks.ai/inference/v1/", KeyVariable: "FIREWORKS_API_KEY"},
@@ -89,23 +97,64 @@ func New(name string, cfg llm.Config) (llm.Provider, error) { return All().New(n
 // New returns the provider of a name, without its decorators. The error is an *llm.Error
 // of the kind Invalid if the table has no such vendor, and Auth if the key is that of another.
 func (t Table) New(name string, cfg llm.Config) (llm.Provider, error) {
+	v, err := t.find(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := v.checkKey(cfg); err != nil {
+		return nil, err
+	}
+	return v.New(cfg)
+}
+
+// NewBatches returns what makes batches at the vendor of a name. The error is an *llm.Error: see New;
+// its kind is Invalid, too, if the vendor has no batches.
+func (t Table) NewBatches(name string, cfg llm.Config) (batch.Vendor, error) {
+	v, err := t.find(name)
+	if err != nil {
+		return nil, err
+	}
+	if v.NewBatches == nil {
+		return nil, llm.NewError(llm.Invalid, "the provider %s makes no batches; %s do", name, listed(t.batching()))
+	}
+	if err := v.checkKey(cfg); err != nil {
+		return nil, err
+	}
+	return v.NewBatches(cfg)
+}
+
+// batching returns the names of the vendors that make batches.
+func (t Table) batching() (names []string) {
+	for _, v := range t {
+		if v.NewBatches != nil {
+			names = append(names, v.Name)
+		}
+	}
+	return names
+}
+
+// find returns the vendor of a name. The error says which there are.
+func (t Table) find(name string) (Vendor, error) {
 	names := make([]string, len(t))
 	for i, v := range t {
 		if v.Name == name {
-			if err := v.checkKey(cfg); err != nil {
-				return nil, err
-			}
-			return v.New(cfg)
+			return v, nil
 		}
 		names[i] = v.Name
 	}
+	return Vendor{}, llm.NewError(llm.Invalid, "no provider is called %q; there are %s", name, listed(names))
+}
 
-	if len(names) == 0 {
-		return nil, llm.NewError(llm.Invalid, "no provider is called %q; there are none", name)
+// listed returns names as a sentence has them.
+func listed(names []string) string {
+	switch last := len(names) - 1; {
+	case last < 0:
+		return "none"
+	case last == 0:
+		return names[0]
+	default:
+		return strings.Join(names[:last], ", ") + " and " + names[last]
 	}
-
-	last := len(names) - 1
-	return nil, llm.NewError(llm.Invalid, "no provider is called %q; there are %s and %s", name, strings.Join(names[:last], ", "), names[last])
 }
 
 // keyMarks are how the keys of some vendors begin, or what stands within them, and of no others.

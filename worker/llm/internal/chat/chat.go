@@ -72,6 +72,14 @@ type provider struct {
 // New returns the provider of a server. It is an llm.Embedder, too. The error is an *llm.Error of
 // the kind Invalid, if the address is no address.
 func New(cfg llm.Config, server Server) (llm.Provider, error) {
+	p, err := newProvider(cfg, server)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func newProvider(cfg llm.Config, server Server) (*provider, error) {
 	if server.Path == nil {
 		server.Path = func(llm.Model) string { return "chat/completions" }
 	}

@@ -31,15 +31,22 @@ type provider struct {
 // New returns the provider of a server, which is an llm.Embedder if the server embeds. The
 // error is an *llm.Error of the kind Invalid, if the address is no address.
 func New(cfg llm.Config, server Server) (llm.Provider, error) {
-	d, err := wire.NewDialer(cfg, server.URL, wire.Format{Judge: judgeError, Pause: pauseOf, Whole: wholeEvents, Sign: server.Sign})
+	p, err := newProvider(cfg, server)
 	if err != nil {
 		return nil, err
 	}
-	p := &provider{d, server}
 	if server.Embeds {
 		return embedder{p}, nil
 	}
 	return p, nil
+}
+
+func newProvider(cfg llm.Config, server Server) (*provider, error) {
+	d, err := wire.NewDialer(cfg, server.URL, wire.Format{Judge: judgeError, Pause: pauseOf, Whole: wholeEvents, Sign: server.Sign})
+	if err != nil {
+		return nil, err
+	}
+	return &provider{d, server}, nil
 }
 
 // Name implements llm.Provider.

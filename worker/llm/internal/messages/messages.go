@@ -39,6 +39,17 @@ type counter struct{ *provider }
 // New returns the provider of a server. The error is an *llm.Error of the kind Invalid, if the
 // address is no address.
 func New(cfg llm.Config, server Server) (llm.Provider, error) {
+	p, err := newProvider(cfg, server)
+	if err != nil {
+		return nil, err
+	}
+	if server.Uncounted {
+		return p, nil
+	}
+	return counter{p}, nil
+}
+
+func newProvider(cfg llm.Config, server Server) (*provider, error) {
 	if server.Path == nil {
 		server.Path = func(llm.Model) string { return "v1/messages" }
 	}
@@ -50,11 +61,7 @@ func New(cfg llm.Config, server Server) (llm.Provider, error) {
 		return nil, err
 	}
 
-	p := &provider{Dialer: d, server: server}
-	if server.Uncounted {
-		return p, nil
-	}
-	return counter{p}, nil
+	return &provider{Dialer: d, server: server}, nil
 }
 
 // Name implements llm.Provider.

@@ -42,15 +42,22 @@ type embedding struct {
 // New returns the provider of a server. The error is an *llm.Error of the kind Invalid, if the
 // address is no address.
 func New(cfg llm.Config, server Server) (llm.Provider, error) {
-	d, err := wire.NewDialer(cfg, server.URL, wire.Format{Whole: wholeEvents, Sign: server.Sign})
+	p, err := newProvider(cfg, server)
 	if err != nil {
 		return nil, err
 	}
-	p := &provider{Dialer: d, server: server}
 	if server.Embedder == nil {
 		return p, nil
 	}
 	return embedding{p, server.Embedder}, nil
+}
+
+func newProvider(cfg llm.Config, server Server) (*provider, error) {
+	d, err := wire.NewDialer(cfg, server.URL, wire.Format{Whole: wholeEvents, Sign: server.Sign})
+	if err != nil {
+		return nil, err
+	}
+	return &provider{Dialer: d, server: server}, nil
 }
 
 // Name implements llm.Provider.

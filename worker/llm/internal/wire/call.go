@@ -33,6 +33,7 @@ type Call struct {
 	trace  llm.Trace
 	most   int64 // bytes of the response
 
+	opened atomic.Bool  // there was a connection for the request; written by the transport
 	sent   atomic.Bool  // the request was, whole; written by the transport
 	proofs []redact.Key // other than the key of the configuration, which the request was sent with
 	header http.Header  // of the response; nil before there is one
@@ -63,8 +64,15 @@ func (c *Call) EndCall() {
 
 // A Request is what a call sends.
 type Request struct {
-	Path string // below the base, escaped as in an address; it may have a query
-	Body any    // is posted as JSON; nil gets without one
+	Path   string      // below the base, escaped as in an address; it may have a query
+	Body   any         // is posted as JSON
+	Raw    []byte      // is posted as it is, in place of Body; not nil
+	Type   string      // the media type of Raw. Defaults to JSON
+	Header http.Header // besides those of all requests
+	Post   bool        // without a body, too, of which there is none if both are nil
+
+	// Address is absolute, and stands in place of Path. The server named it; it has to be its own.
+	Address string
 }
 
 // SendStream sends a request whose answer comes in pieces, and returns these, once. It returns them
@@ -76,7 +84,7 @@ type Request struct {
 func (c *Call) SendStream(r Request) (iter.Seq2[Event, error], error) {
 	body, whole, err := c.send(r, c.d.format.Stream)
 	if err != nil || whole != nil {
-		return oneByOne(whole), err
+		return OneByOne(whole), err
 	}
 	return c.d.format.Events(body), nil
 }
@@ -119,7 +127,7 @@ func (c *Call) send(r Request, want string) (io.Reader, []Event, error) {
 	if res.StatusCode != http.StatusOK {
 		return nil, nil, c.refusedError()
 	}
-	if got, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); got != want {
+	if got, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); got != want && want != anyType {
 		return c.readOtherType(got, want)
 	}
 	return c.body, nil, nil
@@ -127,46 +135,81 @@ func (c *Call) send(r Request, want string) (io.Reader, []Event, error) {
 
 // newRequest returns a request and its body.
 func (c *Call) newRequest(r Request, want string) (*http.Request, []byte, error) {
-	at, err := c.d.addressOf(r.Path)
+	at, err := c.d.placeOf(r)
 	if err != nil {
-		return nil, nil, llm.WrapError(llm.Invalid, err)
+		return nil, nil, err
 	}
-	method, payload := http.MethodGet, []byte{}
-	if r.Body != nil {
-		method = http.MethodPost
-		if payload, err = json.Marshal(r.Body); err != nil {
-			return nil, nil, llm.WrapError(llm.Invalid, err)
-		}
+	method, payload, err := r.payload()
+	if err != nil {
+		return nil, nil, err
 	}
 
 	// Whether the request was sent decides whether the vendor may have charged it.
 	traced := httptrace.WithClientTrace(c.ctx, &httptrace.ClientTrace{
-		GotConn:      func(httptrace.GotConnInfo) { c.d.reached.Store(true) },
+		GotConn:      func(httptrace.GotConnInfo) { c.d.reached.Store(true); c.opened.Store(true) },
 		WroteRequest: func(w httptrace.WroteRequestInfo) { c.sent.Store(w.Err == nil) },
 	})
 	req, err := http.NewRequestWithContext(traced, method, at.String(), bytes.NewReader(payload))
 	if err != nil {
 		return nil, nil, llm.WrapError(llm.Invalid, err)
 	}
-	c.setHeader(req, want)
+	c.setHeader(req, want, r)
 	return req, payload, nil
+}
+
+// payload returns how a request is made, and its body, which is empty but not nil without one.
+func (r *Request) payload() (method string, payload []byte, err error) {
+	switch {
+	case r.Raw != nil:
+		return http.MethodPost, r.Raw, nil
+	case r.Body != nil:
+		if payload, err = json.Marshal(r.Body); err != nil {
+			return "", nil, llm.WrapError(llm.Invalid, err)
+		}
+		return http.MethodPost, payload, nil
+	case r.Post:
+		return http.MethodPost, []byte{}, nil
+	}
+	return http.MethodGet, []byte{}, nil
 }
 
 // userAgent names the program: gateways refuse what they take for a script.
 const userAgent = "coditect-mapreduce"
 
 // setHeader sets the headers of requests to all vendors.
-func (c *Call) setHeader(req *http.Request, want string) {
+func (c *Call) setHeader(req *http.Request, want string, r Request) {
+	for name, values := range r.Header {
+		req.Header[name] = values
+	}
+
 	req.Header.Set("Accept", want)
 	req.Header.Set("User-Agent", userAgent)
 	if req.Method == http.MethodPost {
-		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Content-Type", cmp.Or(r.Type, "application/json"))
 	}
 	if c.d.Config.SendTrace && c.trace != (llm.Trace{}) {
 		req.Header.Set("X-Coditect-Unit", url.QueryEscape(c.trace.Unit))
 		req.Header.Set("X-Coditect-Attempt", strconv.Itoa(c.trace.Attempt))
 		req.Header.Set("X-Coditect-Fence", strconv.FormatInt(c.trace.Fence, 10))
 	}
+}
+
+// placeOf returns where a request goes. An address that is not the server's own is refused: it would
+// get the key.
+func (d *Dialer) placeOf(r Request) (*url.URL, error) {
+	if r.Address == "" {
+		at, err := d.addressOf(r.Path)
+		if err != nil {
+			return nil, llm.WrapError(llm.Invalid, err)
+		}
+		return at, nil
+	}
+
+	at, err := url.Parse(r.Address)
+	if err != nil || at.Scheme != d.Base.Scheme || at.Host != d.Base.Host {
+		return nil, llm.NewError(llm.NotAPI, "the server names an address that is not its own, and keys are not sent there")
+	}
+	return at, nil
 }
 
 // addressOf returns the address of a path below the base. A query of the base is kept.

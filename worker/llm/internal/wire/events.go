@@ -73,8 +73,8 @@ func Lines(r io.Reader) iter.Seq2[Event, error] {
 	}
 }
 
-// oneByOne returns events that are known.
-func oneByOne(events []Event) iter.Seq2[Event, error] {
+// OneByOne returns events that are known.
+func OneByOne(events []Event) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		for _, e := range events {
 			if !yield(e, nil) {

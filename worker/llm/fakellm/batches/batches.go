@@ -1,0 +1,513 @@
+// Package batches is a scripted server of batches behind HTTP, for tests: Anthropic's Message Batches,
+// OpenAI's files and batches, and Gemini's. It keeps the vendors' limits, takes its time by a clock,
+// loses answers, hides batches for a while after their creation, ends lines in every way, gives results
+// in any order, and keeps an account of its own of what it charges. What a model says is a function of
+// the test: see fakellm.
+//
+// It is written from the vendors' formats alone, and imports nothing of the project but fakellm, so that
+// a mistake in a client cannot be repeated here.
+package batches
+
+import (
+	"cmp"
+	"crypto/subtle"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coditect/mapreduce/worker/llm/fakellm"
+)
+
+// Config says what the server does. The zero Config but for Wire answers "{}" to each line, an hour
+// after a batch was made.
+type Config struct {
+	Wire  fakellm.Wire // Anthropic, OpenAI, Responses or Gemini
+	Key   string       // that requests need; "" takes any
+	Model func(fakellm.Call) fakellm.Reply
+
+	// Fault is how the answer to a line goes wrong. Faults of connections and streams, which a line does
+	// not have, are those of the server.
+	Fault func(fakellm.Call) fakellm.Fault
+
+	// Fate is what becomes of a line besides, by its place and its id. Gemini's lines have none: its
+	// results are in the order of the lines.
+	Fate func(n int, id string) Fate
+
+	// Takes is how long the nth batch takes, from 1. Its lines are done one after the other. Defaults to
+	// an hour.
+	Takes func(n int) time.Duration
+
+	// Fails is the code with which the nth batch fails as a whole; "" lets it be.
+	Fails func(n int) string
+
+	// Creates is what becomes of the nth request to make a batch, or to upload a file for one.
+	Creates func(n int, upload bool) Loss
+
+	Hidden  time.Duration // after its creation a batch is not found, nor listed
+	Cancels time.Duration // a batch is being cancelled. Defaults to five minutes
+	Limits  Limits        // Defaults to the vendor's
+	Seed    uint64        // of the order of results
+	Now     func() time.Time
+
+	// Price is what a line costs, in millionths of a dollar, from the tokens that the journal tells of.
+	Price func(fakellm.Entry) int64
+}
+
+// Limits are those that the server keeps.
+type Limits struct {
+	Lines, Bytes   int
+	Waiting        int           // lines in batches that have not ended
+	CreatesPerHour int           // of batches
+	Window         time.Duration // in which a batch has to end
+	Kept           time.Duration // results, from the creation on
+}
+
+// Fate is what becomes of a line besides being answered.
+type Fate string
+
+// The fates of lines.
+const (
+	Answered Fate = ""
+	Dropped  Fate = "dropped" // no result tells of it
+	Twice    Fate = "twice"   // it has two results
+)
+
+// Loss is what becomes of a request to make something.
+type Loss string
+
+// The ways in which such a request goes wrong.
+const (
+	Kept     Loss = ""
+	Refused  Loss = "refused"   // 429, and nothing is made
+	Before   Loss = "before"    // the connection breaks, and nothing is made
+	After    Loss = "after"     // it is made, and the connection breaks
+	ErrAfter Loss = "err_after" // it is made, and the answer is a 500
+)
+
+// A Charge is a line that was charged.
+type Charge struct {
+	Batch, CustomID string
+	Micros          int64 // by Config.Price
+	Entry           fakellm.Entry
+}
+
+// A Server has the batches. It is an http.Handler.
+type Server struct {
+	cfg  Config
+	wire format
+
+	mu      sync.Mutex // guards the fields below
+	creates int        // requests to make a batch
+	uploads int        // requests to upload a file
+	serial  int
+	made    []*made // in the order of creation
+	files   map[string]file
+	times   []time.Time // of creations
+	bill    []Charge
+}
+
+// A file is what was uploaded, or came of a batch.
+type file struct {
+	name    string
+	content []byte
+}
+
+// A line is one request of a batch.
+type line struct {
+	id   string
+	body json.RawMessage
+}
+
+// A result is what became of a line.
+type result struct {
+	id        string
+	status    int // 200 if it was answered, more if it was refused, 0 if it was not asked
+	body      json.RawMessage
+	requestID string
+	fate      Fate
+}
+
+// made is a batch.
+type made struct {
+	n         int
+	id        string
+	model     string
+	mark      string // display name
+	metadata  map[string]string
+	input     string // file
+	endpoint  string
+	lines     []line
+	at        time.Time
+	takes     time.Duration
+	cancelled time.Time
+	failed    string // code
+	results   []result
+	done      bool // results are there
+	output    string
+	errors    string
+}
+
+// New returns a server.
+func New(cfg Config) *Server {
+	cfg.Cancels = cmp.Or(cfg.Cancels, 5*time.Minute)
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Takes == nil {
+		cfg.Takes = func(int) time.Duration { return time.Hour }
+	}
+
+	s := &Server{cfg: cfg, files: make(map[string]file)}
+	var usual Limits
+	switch cfg.Wire {
+	case fakellm.Anthropic:
+		s.wire = anthropic{s}
+		usual = Limits{Lines: 100_000, Bytes: 256_000_000, Waiting: 200_000, Window: 24 * time.Hour, Kept: 29 * 24 * time.Hour}
+	case fakellm.OpenAI, fakellm.Responses:
+		s.wire = openai{s}
+		usual = Limits{Lines: 50_000, Bytes: 200_000_000, CreatesPerHour: 2000, Window: 24 * time.Hour, Kept: 30 * 24 * time.Hour}
+	case fakellm.Gemini:
+		s.wire = gemini{s}
+		usual = Limits{Bytes: 2_000_000_000, Window: 48 * time.Hour, Kept: 48 * time.Hour}
+	default:
+		panic("batches: no server of " + string(cfg.Wire))
+	}
+	if s.cfg.Limits == (Limits{}) {
+		s.cfg.Limits = usual
+	}
+	return s
+}
+
+// Transport carries requests to the server within the process: see fakellm.Transport.
+func (s *Server) Transport() http.RoundTripper { return fakellm.Transport(s) }
+
+// Made returns how many batches there are.
+func (s *Server) Made() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.made)
+}
+
+// Bill returns what was charged until now, in the order in which batches ended.
+func (s *Server) Bill() []Charge {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.made {
+		s.settle(m)
+	}
+	return slices.Clone(s.bill)
+}
+
+// A format is a vendor's: it answers requests, and says that something is wrong.
+type format interface {
+	serve(w http.ResponseWriter, r *http.Request, body []byte) (known bool)
+	fail(w http.ResponseWriter, status int, kind, message string)
+}
+
+// maxBody bounds a request, in bytes.
+const maxBody = 1 << 30
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
+		return
+	}
+	if !s.isAuthorised(r.Header) {
+		s.wire.fail(w, http.StatusUnauthorized, "authentication_error", "invalid key")
+		return
+	}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.made {
+		s.settle(m)
+	}
+	if !s.wire.serve(w, r, body) {
+		s.wire.fail(w, http.StatusNotFound, "not_found_error", "no such address: "+r.Method+" "+r.URL.Path)
+	}
+}
+
+func (s *Server) isAuthorised(h http.Header) bool {
+	got := cmp.Or(h.Get("X-Api-Key"), h.Get("X-Goog-Api-Key"), strings.TrimPrefix(h.Get("Authorization"), "Bearer "))
+	return s.cfg.Key == "" || subtle.ConstantTimeCompare([]byte(got), []byte(s.cfg.Key)) == 1
+}
+
+// make makes a batch, or does what becomes of the request instead. It returns nil if there is nothing to
+// answer any more.
+func (s *Server) make(w http.ResponseWriter, m *made) *made {
+	s.creates++
+	loss := s.lossOf(w, s.creates, false)
+	if loss == Refused {
+		return nil
+	}
+
+	now := s.cfg.Now()
+	if why := s.crowded(now, len(m.lines)); why != "" {
+		s.wire.fail(w, http.StatusTooManyRequests, "rate_limit_error", why)
+		return nil
+	}
+
+	s.times = append(s.times, now)
+	m.n, m.at = len(s.made)+1, now
+	m.takes = s.cfg.Takes(m.n)
+	if s.cfg.Fails != nil {
+		m.failed = cmp.Or(m.failed, s.cfg.Fails(m.n))
+	}
+	s.made = append(s.made, m)
+	return s.answered(w, m, loss)
+}
+
+// lossOf does what becomes of a request before it is looked at.
+func (s *Server) lossOf(w http.ResponseWriter, n int, upload bool) Loss {
+	if s.cfg.Creates == nil {
+		return Kept
+	}
+	loss := s.cfg.Creates(n, upload)
+	switch loss {
+	case Refused:
+		w.Header().Set("Retry-After", "60")
+		s.wire.fail(w, http.StatusTooManyRequests, "rate_limit_error", "too many requests")
+	case Before:
+		panic(http.ErrAbortHandler)
+	}
+	return loss
+}
+
+// answered returns m if its maker is to hear of it.
+func (s *Server) answered(w http.ResponseWriter, m *made, loss Loss) *made {
+	switch loss {
+	case After:
+		panic(http.ErrAbortHandler)
+	case ErrAfter:
+		s.wire.fail(w, http.StatusInternalServerError, "api_error", "Internal server error")
+		return nil
+	}
+	return m
+}
+
+// crowded says which limit a new batch would pass; "" if none.
+func (s *Server) crowded(now time.Time, lines int) string {
+	recent := 0
+	for _, at := range s.times {
+		if now.Sub(at) < time.Hour {
+			recent++
+		}
+	}
+	if most := s.cfg.Limits.CreatesPerHour; most > 0 && recent >= most {
+		return fmt.Sprintf("%d batches were made within an hour, and that is the limit", recent)
+	}
+
+	waiting := lines
+	for _, m := range s.made {
+		if !m.done && m.failed == "" {
+			waiting += len(m.lines)
+		}
+	}
+	if most := s.cfg.Limits.Waiting; most > 0 && waiting > most {
+		return fmt.Sprintf("%d requests would wait, and %d may", waiting, most)
+	}
+	return ""
+}
+
+// name returns a new id.
+func (s *Server) name(prefix string) string {
+	s.serial++
+	return fmt.Sprintf("%s%08d", prefix, s.serial)
+}
+
+// find returns the batch of an id, if it is shown already.
+func (s *Server) find(id string) *made {
+	for _, m := range s.made {
+		if m.id == id && s.shown(m) {
+			return m
+		}
+	}
+	return nil
+}
+
+func (s *Server) shown(m *made) bool { return s.cfg.Now().Sub(m.at) >= s.cfg.Hidden }
+
+// newest returns the batches that are shown, the newest first.
+func (s *Server) newest() []*made {
+	var all []*made
+	for _, m := range s.made {
+		if s.shown(m) {
+			all = append(all, m)
+		}
+	}
+	slices.Reverse(all)
+	return all
+}
+
+// endsAt returns when a batch ends, and whether its lines had to end by then.
+func (s *Server) endsAt(m *made) time.Time {
+	end := m.at.Add(min(m.takes, s.cfg.Limits.Window))
+	if !m.cancelled.IsZero() {
+		if by := m.cancelled.Add(s.cfg.Cancels); by.Before(end) {
+			end = by
+		}
+	}
+	return end
+}
+
+// expired reports whether a batch was ended by its window.
+func (s *Server) expired(m *made) bool {
+	return m.takes > s.cfg.Limits.Window && (m.cancelled.IsZero() || m.cancelled.Add(s.cfg.Cancels).After(m.at.Add(s.cfg.Limits.Window)))
+}
+
+// settle ends a batch whose time has come: its lines are asked, and those that are answered charged.
+func (s *Server) settle(m *made) {
+	end := s.endsAt(m)
+	if m.done || m.failed != "" || s.cfg.Now().Before(end) {
+		return
+	}
+	m.done = true
+
+	until := m.at.Add(s.cfg.Limits.Window)
+	if !m.cancelled.IsZero() && m.cancelled.Before(until) {
+		until = m.cancelled
+	}
+	if s.cfg.Wire == fakellm.Gemini && s.expired(m) {
+		until = m.at // nothing of it is told, or charged
+	}
+	for i, l := range m.lines {
+		at := m.at.Add(m.takes / time.Duration(len(m.lines)) * time.Duration(i+1))
+		r := result{id: l.id}
+		if !at.After(until) {
+			r = s.ask(m, l)
+		}
+		if s.cfg.Fate != nil && s.cfg.Wire != fakellm.Gemini {
+			r.fate = s.cfg.Fate(i, l.id)
+		}
+		m.results = append(m.results, r)
+	}
+
+	if s.cfg.Wire == fakellm.Gemini {
+		return // its results are in order
+	}
+	random := rand.New(rand.NewPCG(s.cfg.Seed, uint64(m.n)))
+	random.Shuffle(len(m.results), func(i, j int) { m.results[i], m.results[j] = m.results[j], m.results[i] })
+}
+
+// ask has the model answer a line, at once.
+func (s *Server) ask(m *made, l line) result {
+	one := fakellm.New(fakellm.Config{
+		Model: s.cfg.Model, Lax: true, Forgets: true, Fault: s.faultOf,
+		Usage: func(_ fakellm.Call, told map[string]any) {
+			if _, has := told["service_tier"]; has {
+				told["service_tier"] = "batch"
+			}
+		},
+	})
+	path := map[fakellm.Wire]string{
+		fakellm.Anthropic: "/v1/messages", fakellm.OpenAI: "/v1/chat/completions", fakellm.Responses: "/v1/responses",
+		fakellm.Gemini: "/v1beta/models/" + m.model + ":generateContent",
+	}[s.cfg.Wire]
+	req := httptest.NewRequest(http.MethodPost, path, strings.NewReader(string(l.body)))
+	req.Header.Set("Anthropic-Version", "2026-10-21")
+	w := httptest.NewRecorder()
+	one.ServeHTTP(w, req)
+
+	entry := one.Entries()[0]
+	r := result{id: l.id, status: w.Code, body: w.Body.Bytes(), requestID: fmt.Sprintf("req_%s_%s", m.id, l.id)}
+	if w.Code == http.StatusOK {
+		c := Charge{Batch: m.id, CustomID: l.id, Entry: entry}
+		if s.cfg.Price != nil {
+			c.Micros = s.cfg.Price(entry)
+		}
+		s.bill = append(s.bill, c)
+	}
+	return r
+}
+
+// faultOf returns the fault of a line.
+func (s *Server) faultOf(c fakellm.Call) fakellm.Fault {
+	if s.cfg.Fault == nil {
+		return fakellm.None
+	}
+	switch f := s.cfg.Fault(c); f {
+	case fakellm.WebPage, fakellm.BadGateway, fakellm.Redirect, fakellm.Hangup, fakellm.MidStream, fakellm.Cut, fakellm.Reset, fakellm.Stall, fakellm.Drip, fakellm.NotJSON:
+		return fakellm.ServerError
+	default:
+		return f
+	}
+}
+
+// told returns the results that the server tells of.
+func (m *made) told() []result {
+	var all []result
+	for _, r := range m.results {
+		switch r.fate {
+		case Dropped:
+		case Twice:
+			all = append(all, r, r)
+		default:
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// counts returns how many lines were answered, refused, and not asked.
+func (m *made) counts() (succeeded, errored, undone int) {
+	for _, r := range m.results {
+		switch r.status {
+		case 0:
+			undone++
+		case http.StatusOK:
+			succeeded++
+		default:
+			errored++
+		}
+	}
+	return succeeded, errored, undone
+}
+
+type fields = map[string]any
+
+// writeJSON writes an answer.
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // maps of strings and numbers
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(raw) // a client that left is noticed elsewhere
+}
+
+// writeLines writes JSON documents, one a line.
+func writeLines(w http.ResponseWriter, media string, all []any) {
+	w.Header().Set("Content-Type", media)
+	w.WriteHeader(http.StatusOK)
+	_, _ = w.Write(encodeLines(all)) // see above
+}
+
+func encodeLines(all []any) []byte {
+	var out []byte
+	for _, v := range all {
+		raw, err := json.Marshal(v)
+		if err != nil {
+			panic(err) // maps of strings and numbers
+		}
+		out = append(append(out, raw...), '\n')
+	}
+	return out
+}
+
+// stamp returns a time as RFC 3339 has it; nil if there is none.
+func stamp(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}

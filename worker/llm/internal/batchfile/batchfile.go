@@ -1,0 +1,404 @@
+// Package batchfile makes batches as OpenAI has them, wherever that is served: a file of requests is
+// uploaded, a batch is made of it, and two files come of that, one of answers and one of errors. What a
+// line asks, and how its answer is read, the package of its format says.
+package batchfile
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"iter"
+	"mime/multipart"
+	"net/textproto"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/batch"
+	"github.com/coditect/mapreduce/worker/llm/internal/wire"
+)
+
+// A Server serves batches of one format.
+type Server struct {
+	Dialer *wire.Dialer
+	Limits batch.Limits
+
+	// Path returns where files and batches are, below the base, from their names at the vendor:
+	// "files/ID", "batches?limit=100". Defaults to the same.
+	Path func(string) string
+
+	// Endpoint is the path of the vendor's that each line is for: "/v1/chat/completions".
+	Endpoint string
+
+	// Body returns the body of the request of a line.
+	Body func(batch.Line) (any, error)
+
+	// Read reads the answer to a line, which came whole.
+	Read func(*wire.Call, json.RawMessage) (*llm.Response, error)
+}
+
+var _ batch.Vendor = (*vendor)(nil)
+
+type vendor struct{ Server }
+
+// New returns what makes batches at a server.
+func New(s Server) batch.Vendor {
+	if s.Path == nil {
+		s.Path = func(path string) string { return path }
+	}
+	return &vendor{s}
+}
+
+// OpenAI are the limits of the vendor. How many tokens may wait at once depends on the account.
+func OpenAI() batch.Limits {
+	return batch.Limits{
+		Lines: 50_000, Bytes: 200_000_000, CreatesPerHour: 2000, LongestID: 64,
+		Within: 24 * time.Hour, Kept: 30 * 24 * time.Hour, Settle: 10 * time.Minute,
+	}
+}
+
+// markKey is where a batch has the mark of its order among its metadata.
+const markKey = "coditect_mark"
+
+// Limits implements batch.Vendor.
+func (v *vendor) Limits(llm.Model) batch.Limits { return v.Server.Limits }
+
+// lineEnd ends each line of a file.
+const lineEnd = "\n"
+
+// Size implements batch.Vendor.
+func (v *vendor) Size(line batch.Line) (int64, error) {
+	return wire.LineSize(line, len(lineEnd), v.encode)
+}
+
+// encode returns a line of an order.
+func (v *vendor) encode(sentID string, line batch.Line) ([]byte, error) {
+	body, err := v.Body(line)
+	if err != nil {
+		return nil, err
+	}
+
+	return json.Marshal(struct {
+		CustomID string `json:"custom_id"`
+		Method   string `json:"method"`
+		URL      string `json:"url"`
+		Body     any    `json:"body"`
+	}{sentID, "POST", v.Endpoint, body})
+}
+
+// Create implements batch.Vendor. A file whose batch was never made is left at the vendor, which
+// deletes it in time and charges nothing for it.
+func (v *vendor) Create(ctx context.Context, order batch.Order) (batch.Batch, error) {
+	lines, err := wire.EncodeLines(order, v.Server.Limits, lineEnd, v.encode)
+	if err != nil {
+		return batch.Batch{}, err
+	}
+	file, err := v.upload(ctx, order.Mark, append(lines, lineEnd...))
+	if err != nil {
+		return batch.Batch{}, err
+	}
+
+	c := v.Dialer.BeginCall(ctx, new(llm.Request))
+	defer c.EndCall()
+	var made state
+	err = c.SendFor(wire.Request{Path: v.Path("batches"), Body: map[string]any{
+		"input_file_id": file, "endpoint": v.Endpoint, "completion_window": "24h",
+		"metadata": map[string]string{markKey: order.Mark},
+	}}, &made)
+	if err == nil && made.ID == "" {
+		err = llm.NewError(llm.Garbled, "the answer names no batch")
+	}
+	if err != nil {
+		return batch.Batch{}, c.Lost(err)
+	}
+
+	out := v.batchOf(ctx, &made)
+	out.Mark = order.Mark
+	return out, nil
+}
+
+// upload uploads the file of an order, and returns its id.
+func (v *vendor) upload(ctx context.Context, mark string, lines []byte) (string, error) {
+	form, media, err := formOf(mark, lines)
+	if err != nil {
+		return "", llm.WrapError(llm.Invalid, err)
+	}
+
+	c := v.Dialer.BeginCall(ctx, new(llm.Request))
+	defer c.EndCall()
+	var file struct {
+		ID string `json:"id"`
+	}
+	if err := c.SendFor(wire.Request{Path: v.Path("files"), Raw: form, Type: media}, &file); err != nil {
+		return "", err
+	}
+	if file.ID == "" {
+		return "", c.FailError(llm.NewError(llm.Garbled, "the answer names no file"))
+	}
+	return file.ID, nil
+}
+
+// formOf returns a file as it is uploaded, and the media type of that. No line of JSON is the boundary.
+func formOf(mark string, lines []byte) (form []byte, media string, err error) {
+	var b bytes.Buffer
+	w := multipart.NewWriter(&b)
+	if err := w.SetBoundary("part-of-" + mark); err != nil {
+		return nil, "", err
+	}
+	if err := w.WriteField("purpose", "batch"); err != nil {
+		return nil, "", err
+	}
+
+	header := make(textproto.MIMEHeader)
+	header.Set("Content-Disposition", `form-data; name="file"; filename="`+mark+`.jsonl"`)
+	header.Set("Content-Type", "application/jsonl")
+	part, err := w.CreatePart(header)
+	if err != nil {
+		return nil, "", err
+	}
+	if _, err := part.Write(lines); err != nil {
+		return nil, "", err
+	}
+
+	err = w.Close()
+	return b.Bytes(), w.FormDataContentType(), err
+}
+
+// A state is a batch as the vendor tells of it.
+type state struct {
+	ID         string            `json:"id"`
+	Status     string            `json:"status"`
+	Metadata   map[string]string `json:"metadata"`
+	OutputFile string            `json:"output_file_id"`
+	ErrorFile  string            `json:"error_file_id"`
+	Created    unix              `json:"created_at"`
+	Expires    unix              `json:"expires_at"`
+	Completed  unix              `json:"completed_at"`
+	Failed     unix              `json:"failed_at"`
+	Expired    unix              `json:"expired_at"`
+	Cancelled  unix              `json:"cancelled_at"`
+	Counts     struct {
+		Total     int `json:"total"`
+		Completed int `json:"completed"`
+		Failed    int `json:"failed"`
+	} `json:"request_counts"`
+	Errors struct {
+		Data []failure `json:"data"`
+	} `json:"errors"`
+}
+
+// unix is a time in seconds; some servers write it with a fraction, and none as null.
+type unix float64
+
+func (u unix) time() time.Time {
+	if u <= 0 {
+		return time.Time{}
+	}
+	return time.Unix(int64(u), 0)
+}
+
+// A failure is why a batch was refused.
+type failure struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Line    *int64 `json:"line"`
+}
+
+// batchOf returns the batch.
+func (v *vendor) batchOf(ctx context.Context, s *state) batch.Batch {
+	out := batch.Batch{
+		ID: s.ID, Mark: s.Metadata[markKey], Word: s.Status, Status: batch.Running, Rest: batch.Errored,
+		Created: s.Created.time(), Expires: s.Expires.time(),
+		Ended:  cmp.Or(s.Completed, s.Failed, s.Expired, s.Cancelled).time(),
+		Counts: batch.Counts{Total: s.Counts.Total, Succeeded: s.Counts.Completed, Errored: s.Counts.Failed},
+	}
+
+	rest := max(s.Counts.Total-s.Counts.Completed-s.Counts.Failed, 0)
+	switch s.Status {
+	case "completed":
+		out.Status = batch.Ended
+	case "expired":
+		out.Status, out.Rest, out.Counts.Expired = batch.Ended, batch.Expired, rest
+	case "cancelled":
+		out.Status, out.Rest, out.Counts.Cancelled = batch.Ended, batch.Cancelled, rest
+	case "cancelling":
+		out.Status = batch.Cancelling
+	case "failed":
+		out.Status, out.Err = batch.Failed, v.failureOf(ctx, s.Errors.Data)
+		// Some servers fail a batch after lines of it were done, which are paid for.
+		if s.OutputFile != "" {
+			out.Status = batch.Ended
+		}
+	}
+	return out
+}
+
+// failureOf returns why a batch failed, by the first reason that is given.
+func (v *vendor) failureOf(ctx context.Context, all []failure) *llm.Error {
+	if len(all) == 0 {
+		return llm.NewError(llm.Server, "the batch failed, and the vendor does not say why")
+	}
+
+	first := all[0]
+	raw, err := json.Marshal(map[string]any{"error": map[string]string{"message": first.Message, "code": first.Code}})
+	if err != nil {
+		return llm.WrapError(llm.Garbled, err)
+	}
+	e := v.Dialer.BeginLine(ctx, 400, "").LineError(raw)
+	// More waits than the account may have: it passes when other batches end.
+	if first.Code == "token_limit_exceeded" {
+		e = llm.NewError(llm.RateLimited, "%s", e.Message)
+	}
+	e.Status = 0
+	return e
+}
+
+// onePath is where a batch is.
+func (v *vendor) onePath(id, method string) string {
+	return v.Path("batches/" + url.PathEscape(id) + method)
+}
+
+// Get implements batch.Vendor.
+func (v *vendor) Get(ctx context.Context, id string) (batch.Batch, error) {
+	var s state
+	if err := v.Dialer.Get(ctx, v.onePath(id, ""), &s); err != nil {
+		return batch.Batch{}, err
+	}
+	return v.batchOf(ctx, &s), nil
+}
+
+// Cancel implements batch.Vendor. The vendor refuses it of some that have ended.
+func (v *vendor) Cancel(ctx context.Context, id string) error {
+	c := v.Dialer.BeginCall(ctx, new(llm.Request))
+	defer c.EndCall()
+	var s state
+	err := c.SendFor(wire.Request{Path: v.onePath(id, "/cancel"), Post: true}, &s)
+	if err == nil {
+		return nil
+	}
+
+	if now, also := v.Get(ctx, id); also == nil && now.Status.Over() {
+		return nil
+	}
+	return err
+}
+
+// Find implements batch.Vendor.
+func (v *vendor) Find(ctx context.Context, mark string, since time.Time) ([]batch.Batch, error) {
+	var out []batch.Batch
+	after := ""
+	for {
+		var page struct {
+			Data []state `json:"data"`
+			More bool    `json:"has_more"`
+			Last string  `json:"last_id"`
+		}
+		if err := v.Dialer.Get(ctx, v.Path("batches?limit=100"+after), &page); err != nil {
+			return nil, err
+		}
+
+		for i := range page.Data {
+			s := &page.Data[i]
+			page.Last = s.ID
+			if s.Created.time().Before(since.Truncate(time.Second)) {
+				return out, nil // the newest come first
+			}
+			if s.Metadata[markKey] == mark {
+				out = append(out, v.batchOf(ctx, s))
+			}
+		}
+		if !page.More || len(page.Data) == 0 {
+			return out, nil
+		}
+		after = "&after=" + url.QueryEscape(page.Last)
+	}
+}
+
+// A resultLine is a line of either file.
+type resultLine struct {
+	CustomID string `json:"custom_id"`
+	Response *struct {
+		Status    int             `json:"status_code"`
+		RequestID string          `json:"request_id"`
+		Body      json.RawMessage `json:"body"`
+	} `json:"response"`
+	Error *struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
+// Results implements batch.Vendor: those of the file of answers, and then those of the other.
+func (v *vendor) Results(ctx context.Context, id string) iter.Seq2[batch.Result, error] {
+	return func(yield func(batch.Result, error) bool) {
+		c := v.Dialer.BeginDownload(ctx)
+		defer c.EndCall()
+		var s state
+		if err := c.SendFor(wire.Request{Path: v.onePath(id, "")}, &s); err != nil {
+			yield(batch.Result{}, err)
+			return
+		}
+
+		wire.Results(v.filesOf(ctx, &s), c, func(raw json.RawMessage) (string, batch.Result, error) {
+			var line resultLine
+			if err := json.Unmarshal(raw, &line); err != nil {
+				return "", batch.Result{}, err
+			}
+			return line.CustomID, v.resultOf(ctx, &line), nil
+		})(yield)
+	}
+}
+
+// filesOf returns the lines of the files of a batch, of which either may be missing.
+func (v *vendor) filesOf(ctx context.Context, s *state) iter.Seq2[wire.Event, error] {
+	return func(yield func(wire.Event, error) bool) {
+		for _, file := range []string{s.OutputFile, s.ErrorFile} {
+			if file != "" && !v.fileOf(ctx, file, yield) {
+				return
+			}
+		}
+	}
+}
+
+// fileOf yields the lines of a file. It is false once nobody wants more.
+func (v *vendor) fileOf(ctx context.Context, id string, yield func(wire.Event, error) bool) bool {
+	c := v.Dialer.BeginDownload(ctx)
+	defer c.EndCall()
+	lines, err := c.SendLines(wire.Request{Path: v.Path("files/" + url.PathEscape(id) + "/content")})
+	if err != nil {
+		yield(wire.Event{}, err)
+		return false
+	}
+
+	for e, err := range lines {
+		if !yield(e, err) || err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// resultOf returns what became of a line.
+func (v *vendor) resultOf(ctx context.Context, line *resultLine) batch.Result {
+	r, e := line.Response, line.Error
+	switch {
+	case r != nil && r.Status/100 == 2:
+		return wire.LineResult(v.Read(v.Dialer.BeginLine(ctx, r.Status, r.RequestID), r.Body))
+	case r != nil && r.Status > 0:
+		return wire.FailedLine(v.Dialer.BeginLine(ctx, r.Status, r.RequestID).LineError(r.Body))
+	case e == nil:
+		return wire.FailedLine(llm.NewError(llm.Garbled, "a line of results has neither an answer nor an error"))
+	case e.Code == "batch_expired":
+		return wire.Undone(batch.Expired)
+	case strings.HasPrefix(e.Code, "batch_cancel"), e.Code == "cancelled":
+		return wire.Undone(batch.Cancelled)
+	}
+
+	raw, err := json.Marshal(map[string]any{"error": map[string]string{"message": e.Message, "code": e.Code}})
+	if err != nil {
+		return wire.FailedLine(llm.WrapError(llm.Garbled, err))
+	}
+	return wire.FailedLine(v.Dialer.BeginLine(ctx, 200, "").LineError(raw))
+}
