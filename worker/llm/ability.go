@@ -12,6 +12,7 @@ import (
 type Need struct {
 	Tools  bool  // it has to call tools
 	Embeds bool  // it has to turn texts into vectors, and nothing else
+	Sees   bool  // it has to see pictures
 	Window int64 // tokens that prompt and answer have to fit into; 0 if that is not known
 }
 
@@ -38,6 +39,26 @@ var (
 	toollessGoogle  = regexp.MustCompile(`^gemma-[123]`)
 )
 
+// Models that answer, and see no pictures, by their vendors' own tables. What a vendor has beside these
+// is taken for able.
+var (
+	blindOpenAI = regexp.MustCompile(`^(?:gpt-3\.5|gpt-4(?:-\d{4}|-32k)?(?:-\d{4})?$|o1-mini|o1-preview|o3-mini|gpt-oss)`)
+	blindOthers = regexp.MustCompile(`^(?:claude-(?:instant|2)|deepseek-(?:chat|reasoner|coder|v[123]|r1)|gpt-oss|codestral|devstral|mistral-(?:7b|nemo|tiny)|` +
+		`(?:open-)?mixtral|open-mistral|llama-?(?:2|3|3\.[13])(?:[-:]|$)|qwen-?(?:2|2\.5|3)(?:[-:](?:coder|\d)|$)|phi-?[34](?:[-:]mini)?(?:$|:)|kimi-k2|glm-4\.[56](?:$|-air)|nova-micro|titan-text)`)
+)
+
+// seesNothing reports whether a model is known to see no pictures.
+func seesNothing(provider string, model Model) bool {
+	name := lastPart(model)
+	switch provider {
+	case "azure": // where a deployment may have any name
+		return false
+	case "openai":
+		return blindOpenAI.MatchString(name)
+	}
+	return blindOthers.MatchString(name)
+}
+
 // kindsOfModels are tried in order.
 func kindsOfModels() []kindOfModel {
 	return []kindOfModel{
@@ -57,6 +78,8 @@ func kindsOfModels() []kindOfModel {
 func Lacks(provider string, model Model, n Need) string {
 	kind := kindOf(provider, model)
 	switch {
+	case kind == nil && n.Sees && seesNothing(provider, model):
+		return "sees no pictures"
 	case kind == nil:
 		if n.Embeds && knownToAnswer(provider, model) {
 			return "answers, and turns no texts into vectors"
@@ -117,6 +140,8 @@ func LacksOf(o Offer, n Need) string {
 		return "turns no texts into vectors"
 	case n.Tools && o.Told && !slices.Contains(o.Abilities, CanTools):
 		return "calls no tools"
+	case n.Sees && o.Told && !slices.Contains(o.Abilities, CanImages):
+		return "sees no pictures"
 	}
 
 	return ""

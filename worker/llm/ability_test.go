@@ -12,6 +12,7 @@ import (
 // able: nobody is refused a model that nothing is known of.
 func TestWhatNamesOfModelsTell(t *testing.T) {
 	answers, tools, embeds := llm.Need{}, llm.Need{Tools: true}, llm.Need{Embeds: true}
+	sees := llm.Need{Sees: true}
 	for _, c := range []struct {
 		provider string
 		model    llm.Model
@@ -46,6 +47,33 @@ func TestWhatNamesOfModelsTell(t *testing.T) {
 		{"azure", "my-embeddings", answers, ""},      // a deployment may have any name
 		{"ollama", "qwen2.5:7b", tools, ""},
 		{"vllm", "nobody/knows-it", embeds, ""},
+		{"openai", "gpt-3.5-turbo", sees, "no pictures"},
+		{"openai", "gpt-4", sees, "no pictures"},
+		{"openai", "gpt-4-0613", sees, "no pictures"},
+		{"openai", "o3-mini", sees, "no pictures"},
+		{"openai", "gpt-4o", sees, ""},
+		{"openai", "gpt-4.1-mini", sees, ""},
+		{"openai", "o3", sees, ""},
+		{"openai", "gpt-6.2-sol", sees, ""},
+		{"openai", "text-embedding-3-small", sees, "vectors"},
+		{"anthropic", "claude-haiku-4-5", sees, ""},
+		{"anthropic", "claude-instant-1.2", sees, "no pictures"},
+		{"deepseek", "deepseek-chat", sees, "no pictures"},
+		{"bedrock", "openai.gpt-oss-120b-1:0", sees, "no pictures"},
+		{"bedrock", "amazon.nova-micro-v1:0", sees, "no pictures"},
+		{"bedrock", "amazon.nova-lite-v1:0", sees, ""},
+		{"groq", "openai/gpt-oss-20b", sees, "no pictures"},
+		{"groq", "llama-3.3-70b-versatile", sees, "no pictures"},
+		{"groq", "meta-llama/llama-4-scout-17b-16e-instruct", sees, ""},
+		{"ollama", "llama3.2-vision:11b", sees, ""},
+		{"ollama", "llama3.1:8b", sees, "no pictures"},
+		{"ollama", "qwen2.5:7b", sees, "no pictures"},
+		{"ollama", "qwen2.5vl:7b", sees, ""},
+		{"ollama", "qwen3-vl:8b", sees, ""},
+		{"ollama", "gemma3:12b", sees, ""},
+		{"mistral", "codestral-latest", sees, "no pictures"},
+		{"mistral", "mistral-small-2506", sees, ""},
+		{"azure", "gpt-3.5-turbo", sees, ""},
 	} {
 		got := llm.Lacks(c.provider, c.model, c.need)
 		if got != "" != (c.lacks != "") || !strings.Contains(got, c.lacks) {
@@ -68,6 +96,8 @@ func TestWhatServersTellOfAbilities(t *testing.T) {
 		"vectors alone":      {llm.Offer{Abilities: []llm.Ability{llm.CanEmbed}}, llm.Need{}, true},
 		"vectors wanted":     {llm.Offer{Abilities: []llm.Ability{llm.CanEmbed}}, llm.Need{Embeds: true}, false},
 		"no vectors":         {llm.Offer{Told: true, Abilities: []llm.Ability{llm.CanTools}}, llm.Need{Embeds: true}, true},
+		"pictures":           {llm.Offer{Told: true, Abilities: []llm.Ability{llm.CanImages}}, llm.Need{Sees: true}, false},
+		"no pictures":        {llm.Offer{Told: true, Abilities: []llm.Ability{llm.CanTools}}, llm.Need{Sees: true}, true},
 		"answers by a model": {llm.Offer{Told: true}, llm.Need{}, false},
 	} {
 		if got := llm.LacksOf(c.offer, c.need); got != "" != c.lacks {

@@ -118,7 +118,7 @@ func (r *Request) Check() error {
 		}
 	}
 
-	return nil
+	return r.checkPictures()
 }
 
 // validName reports whether every vendor takes name for a tool or a schema.
@@ -168,11 +168,12 @@ func Say(role Role, text string) Message {
 
 // A Part is a piece of a message: text, or exactly one of the others.
 type Part struct {
-	Text   string          `json:"text,omitempty"`
-	Call   *ToolCall       `json:"call,omitempty"`
-	Result *ToolResult     `json:"result,omitempty"`
-	Opaque json.RawMessage `json:"opaque,omitempty"` // of a vendor, to be handed back as it is: thinking, calls of its own tools
-	Of     string          `json:"of,omitempty"`     // the provider whose Opaque that is, or that gave Call its id; "" where no other could be asked
+	Text    string          `json:"text,omitempty"`
+	Call    *ToolCall       `json:"call,omitempty"`
+	Result  *ToolResult     `json:"result,omitempty"`
+	Picture *Picture        `json:"picture,omitempty"` // of a user's message
+	Opaque  json.RawMessage `json:"opaque,omitempty"`  // of a vendor, to be handed back as it is: thinking, calls of its own tools
+	Of      string          `json:"of,omitempty"`      // the provider whose Opaque that is, or that gave Call its id; "" where no other could be asked
 
 	// Cache marks the end of a prefix that requests have in common.
 	Cache TTL `json:"cache,omitempty"`

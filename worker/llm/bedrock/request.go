@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/internal/wire"
@@ -35,10 +36,17 @@ type (
 	// A block has exactly one field.
 	block struct {
 		Text       string          `json:"text,omitempty"`
+		Image      *imageBlock     `json:"image,omitempty"`
 		ToolUse    *toolUse        `json:"toolUse,omitempty"`
 		ToolResult *toolResult     `json:"toolResult,omitempty"`
 		Reasoning  json.RawMessage `json:"reasoningContent,omitempty"`
 		CachePoint *cachePoint     `json:"cachePoint,omitempty"`
+	}
+	imageBlock struct {
+		Format string `json:"format"`
+		Source struct {
+			Bytes []byte `json:"bytes"`
+		} `json:"source"`
 	}
 	toolUse struct {
 		ID    string          `json:"toolUseId"`
@@ -157,6 +165,10 @@ func contentOf(m llm.Message, with manners.Manners) []block {
 			if json.Unmarshal(p.Opaque, &kept) == nil && kept.Reasoning != nil { // else it is another vendor's
 				out = append(out, block{Reasoning: kept.Reasoning})
 			}
+		case p.Picture != nil:
+			shown := &imageBlock{Format: strings.TrimPrefix(p.Picture.MediaType, "image/")}
+			shown.Source.Bytes = p.Picture.Data
+			out = append(out, block{Image: shown})
 		case p.Call != nil:
 			out = append(out, block{ToolUse: &toolUse{p.Call.ID, p.Call.Name, p.Call.Input}})
 		case p.Result != nil:

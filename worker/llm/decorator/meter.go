@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -157,6 +158,9 @@ func renderResponse(r *llm.Response) string {
 func writeParts(b *strings.Builder, parts []llm.Part) {
 	for _, p := range parts {
 		b.WriteString(p.Text)
+		if p.Picture != nil {
+			fmt.Fprintf(b, "[a picture: %s, %d×%d pixels, SHA-256 %s]\n", p.Picture.MediaType, p.Picture.Width, p.Picture.Height, p.Picture.SHA256)
+		}
 		if p.Call == nil && p.Result == nil {
 			continue
 		}

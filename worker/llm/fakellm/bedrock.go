@@ -58,6 +58,10 @@ type (
 			Text struct{ Text, Signature string } `json:"reasoningText"`
 		} `json:"reasoningContent"`
 		CachePoint *struct{} `json:"cachePoint"`
+		Image      *struct {
+			Format string
+			Source struct{ Bytes string }
+		}
 	}
 )
 
@@ -171,6 +175,11 @@ func (l *ledger) readBedrock(c *Call, role string, blocks []bedrockBlock) (text 
 		switch {
 		case b.CachePoint != nil:
 			c.markPrefix()
+			continue
+		case b.Image != nil:
+			if err := c.show("image/"+b.Image.Format, b.Image.Source.Bytes); err != nil {
+				return "", err
+			}
 			continue
 		case b.Text != nil && strings.TrimSpace(*b.Text) == "":
 			return "", errors.New("The text field in the ContentBlock object is blank. Add text to the text field, and try again.")

@@ -106,7 +106,7 @@ func (x *exchange) countInput() {
 	keys := make([]string, len(x.prompt))
 	sizes := make([]int64, len(x.prompt))
 	for i, s := range x.prompt {
-		size += Tokens(s.text)
+		size += s.tokens()
 		io.WriteString(all, s.text+"\x00") //nolint:errcheck // a hash takes everything
 		keys[i], sizes[i] = fmt.Sprintf("%s %x", x.Model, all.Sum(nil)), size
 		if s.marked && size >= x.s.cfg.Cached {

@@ -70,6 +70,7 @@ type Call struct {
 
 	System    string          `json:"-"`
 	Turns     []Turn          `json:"-"`
+	Pictures  []Picture       `json:"-"`                  // of all messages, in order
 	Tool      string          `json:"tool,omitempty"`     // that it has to call
 	Tools     []string        `json:"tools,omitempty"`    // that it may call
 	NoCalls   bool            `json:"no_calls,omitempty"` // though it may call none of them now
@@ -302,6 +303,15 @@ func (s *Server) isAuthorised(h http.Header) bool {
 type section struct {
 	text   string
 	marked bool
+	size   int64 // tokens of a picture, whose text is its bytes; 0 of a text
+}
+
+// tokens is how many tokens the server takes a section for.
+func (s section) tokens() int64 {
+	if s.size > 0 {
+		return s.size
+	}
+	return Tokens(s.text)
 }
 
 // Tokens is how many tokens the server takes a text for.
@@ -310,7 +320,7 @@ func Tokens(text string) int64 { return int64(len(text)+3) / 4 }
 func countTokens(prompt []section) int64 {
 	var n int64
 	for _, s := range prompt {
-		n += Tokens(s.text)
+		n += s.tokens()
 	}
 	return n
 }

@@ -42,7 +42,11 @@ type (
 	geminiPart struct {
 		Text      string
 		Signature string `json:"thoughtSignature"`
-		Call      *struct {
+		Inline    *struct {
+			MediaType string `json:"mimeType"`
+			Data      string
+		} `json:"inlineData"`
+		Call *struct {
 			ID, Name string
 			Args     json.RawMessage
 		} `json:"functionCall"`
@@ -104,6 +108,14 @@ func (geminiWire) readCall(c *Call, body []byte) error {
 			return err
 		}
 		c.prompt = append(c.prompt, section{text: text})
+		for _, p := range m.Parts {
+			if p.Inline == nil {
+				continue
+			}
+			if err := c.show(p.Inline.MediaType, p.Inline.Data); err != nil {
+				return err
+			}
+		}
 		c.Turns = append(c.Turns, Turn{m.Role, text})
 	}
 	if err := l.settled(); err != nil {

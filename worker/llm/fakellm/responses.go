@@ -106,6 +106,9 @@ func (c *Call) readItems(items []responsesItem) error {
 	for _, it := range items {
 		text := it.Content.joinText()
 		c.prompt = append(c.prompt, section{text: text + it.Arguments + it.Output + it.Sealed})
+		if err := c.showAll(it.Content); err != nil {
+			return err
+		}
 		if it.Type == "function_call" {
 			calls = append(calls, Use{ID: it.CallID, Name: it.Name, Input: json.RawMessage(it.Arguments)})
 			continue

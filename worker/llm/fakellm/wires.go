@@ -24,6 +24,12 @@ type block struct {
 	Input   json.RawMessage `json:"input"`
 	Content content         `json:"content"`
 
+	Source struct {
+		MediaType string `json:"media_type"`
+		Data      string `json:"data"`
+	} `json:"source"`
+	Image blockImage `json:"image_url"`
+
 	ID        string `json:"id"`
 	Name      string `json:"name"`
 	ToolUseID string `json:"tool_use_id"`
@@ -87,7 +93,7 @@ func (anthropicWire) readCall(c *Call, body []byte) error {
 	c.Model, c.System, c.Schema = in.Model, in.System.joinText(), in.Output.Format.Schema
 
 	for _, t := range in.Tools {
-		c.prompt = append(c.prompt, section{t.Name + string(t.Schema), t.Cache != nil})
+		c.prompt = append(c.prompt, section{text: t.Name + string(t.Schema), marked: t.Cache != nil})
 		c.Tools = append(c.Tools, t.Name)
 		if t.Name == in.ToolChoice.Name {
 			c.Tool, c.Schema = t.Name, t.Schema
@@ -99,7 +105,7 @@ func (anthropicWire) readCall(c *Call, body []byte) error {
 	c.prompt = append(c.prompt, section{text: string(in.Output.Format.Schema)})
 	add := func(blocks content) {
 		for _, b := range blocks {
-			c.prompt = append(c.prompt, section{content{b}.joinText(), b.Cache != nil})
+			c.prompt = append(c.prompt, section{text: content{b}.joinText(), marked: b.Cache != nil})
 		}
 	}
 	add(in.System)
@@ -108,6 +114,9 @@ func (anthropicWire) readCall(c *Call, body []byte) error {
 	l := ledger{checkID: checkAnthropicID}
 	for _, m := range in.Messages {
 		add(m.Content)
+		if err := c.showAll(m.Content); err != nil {
+			return err
+		}
 		c.Turns = append(c.Turns, Turn{m.Role, m.Content.joinText()})
 		if err := l.readBlocks(m.Role, m.Content); err != nil {
 			return err
@@ -406,6 +415,9 @@ func (openaiWire) readCall(c *Call, body []byte) error {
 		// Everything counts as the prompt, also what the model thought and the input of its
 		// calls.
 		c.prompt = append(c.prompt, section{text: m.Reasoning + text + said.String()})
+		if err := c.showAll(m.Content); err != nil {
+			return err
+		}
 		if m.Role == "system" || m.Role == "developer" {
 			c.System += text
 			continue
@@ -596,6 +608,7 @@ func (ollamaWire) readCall(c *Call, body []byte) error {
 		Stream   bool
 		Messages []struct {
 			Role, Content, Thinking string
+			Images                  []string
 			ToolName                string `json:"tool_name"`
 			ToolCalls               []struct {
 				Function struct {
@@ -628,6 +641,11 @@ func (ollamaWire) readCall(c *Call, body []byte) error {
 			continue
 		}
 
+		for _, data := range m.Images {
+			if err := c.show("", data); err != nil {
+				return err
+			}
+		}
 		c.Turns = append(c.Turns, Turn{m.Role, m.Content})
 		if m.Role == "assistant" {
 			turn++

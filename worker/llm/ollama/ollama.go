@@ -110,6 +110,7 @@ type (
 		Role      string     `json:"role"`
 		Content   string     `json:"content"`
 		Thinking  string     `json:"thinking,omitempty"`
+		Images    [][]byte   `json:"images,omitempty"`
 		ToolName  string     `json:"tool_name,omitempty"`
 		ToolCalls []toolCall `json:"tool_calls,omitempty"`
 	}
@@ -242,6 +243,9 @@ func chatMessages(m llm.Message) []chatMessage {
 	var out []chatMessage
 	for _, p := range m.Parts {
 		said.Content += p.Text
+		if p.Picture != nil {
+			said.Images = append(said.Images, p.Picture.Data)
+		}
 		if p.Opaque != nil {
 			var t thought
 			if json.Unmarshal(p.Opaque, &t) == nil {
@@ -259,7 +263,7 @@ func chatMessages(m llm.Message) []chatMessage {
 	}
 
 	// Results stand before what the user says besides.
-	if said.Content != "" || said.ToolCalls != nil {
+	if said.Content != "" || said.ToolCalls != nil || said.Images != nil {
 		out = append(out, said)
 	}
 	return out
@@ -322,7 +326,8 @@ func (t *chatAnswer) readLines(lines iter.Seq2[wire.Event, error]) error {
 // the prompt: it read far less than there was.
 func (t *chatAnswer) toResponse(c *wire.Call, req *llm.Request) (*llm.Response, error) {
 	usage := llm.Usage{Input: t.last.PromptEvalCount.N, Output: t.last.EvalCount.N, Reported: true}.IfPossible()
-	if req.Prompt > 0 && usage.Input > 0 && usage.Input < req.Prompt/2 {
+	// What a picture takes differs from model to model, so the texts alone are held against it.
+	if texts := req.Prompt - req.PictureTokens(); texts > 0 && usage.Input > 0 && usage.Input < texts/2 {
 		e := c.FailError(llm.NewError(llm.TooLarge, "the server read %d of about %d tokens of the prompt: its context window is smaller than that", usage.Input, req.Prompt))
 		e.Usage = usage
 		return nil, e

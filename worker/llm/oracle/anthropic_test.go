@@ -2,6 +2,7 @@ package oracle_test
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"net/http"
 
@@ -186,6 +187,10 @@ func blockParam(part llm.Part) sdk.ContentBlockParamUnion {
 	switch {
 	case part.Opaque != nil:
 		return param.Override[sdk.ContentBlockParamUnion](part.Opaque)
+	case part.Picture != nil:
+		block := sdk.NewImageBlockBase64(part.Picture.MediaType, base64.StdEncoding.EncodeToString(part.Picture.Data))
+		block.OfImage.CacheControl = cacheControl(part.Cache)
+		return block
 	case part.Call != nil:
 		return sdk.NewToolUseBlock(part.Call.ID, part.Call.Input, part.Call.Name)
 	case part.Result != nil:

@@ -89,6 +89,10 @@ func drawTexts(t *rapid.T) []llm.Part {
 	var parts []llm.Part
 	for _, text := range rapid.SliceOfN(texts, 1, 3).Draw(t, "texts") {
 		parts = append(parts, llm.Part{Text: text, Cache: drawTTL(t)})
+		if rapid.IntRange(0, 3).Draw(t, "shown") == 0 {
+			data := rapid.SliceOfN(rapid.Byte(), 1, 20).Draw(t, "picture")
+			parts = append(parts, llm.Part{Cache: drawTTL(t), Picture: llm.NewPicture(rapid.SampledFrom([]string{"image/jpeg", "image/png"}).Draw(t, "type"), 3, 4, 50, data)})
+		}
 	}
 	return parts
 }

@@ -168,7 +168,9 @@ func openaiMessages(m llm.Message) []sdk.ChatCompletionMessageParamUnion {
 			}})
 		}
 	}
-	switch {
+	switch shown := openaiContent(m.Parts); {
+	case shown != nil:
+		out = append(out, sdk.UserMessage(shown))
 	case m.Role == llm.Assistant:
 		said := sdk.ChatCompletionAssistantMessageParam{ToolCalls: calls}
 		if len(calls) > 0 {
@@ -182,6 +184,24 @@ func openaiMessages(m llm.Message) []sdk.ChatCompletionMessageParamUnion {
 		out = append(out, sdk.UserMessage(text.String()))
 	}
 	return out
+}
+
+// openaiContent returns what a message with pictures holds; nil of one without.
+func openaiContent(parts []llm.Part) (shown []sdk.ChatCompletionContentPartUnionParam) {
+	pictures := false
+	for _, p := range parts {
+		switch {
+		case p.Picture != nil:
+			pictures = true
+			shown = append(shown, sdk.ImageContentPart(sdk.ChatCompletionContentPartImageImageURLParam{URL: p.Picture.URL(), Detail: "high"}))
+		case p.Text != "":
+			shown = append(shown, sdk.TextContentPart(p.Text))
+		}
+	}
+	if !pictures {
+		return nil
+	}
+	return shown
 }
 
 func thinkingOf(parts []llm.Part) map[string]any {

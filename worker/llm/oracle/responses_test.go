@@ -62,24 +62,45 @@ func responsesParams(req *llm.Request, with manners.Manners) (sdk.ResponseNewPar
 
 // responsesItems returns a message as items of the input.
 func responsesItems(m llm.Message) (items []sdk.ResponseInputItemUnionParam) {
-	for i, p := range m.Parts {
+	var list sdk.ResponseInputMessageContentListParam
+	pictures, text := false, ""
+	say := func() { // texts that follow each other are one
+		if text != "" {
+			list = append(list, sdk.ResponseInputContentParamOfInputText(text))
+		}
+		text = ""
+	}
+	flush := func() {
+		if pictures {
+			say()
+			items = append(items, sdk.ResponseInputItemParamOfMessage(list, sdk.EasyInputMessageRole(m.Role)))
+		} else if text != "" {
+			items = append(items, sdk.ResponseInputItemParamOfMessage(text, sdk.EasyInputMessageRole(m.Role)))
+		}
+		list, pictures, text = nil, false, ""
+	}
+	for _, p := range m.Parts {
 		switch {
+		case p.Picture != nil:
+			say()
+			pictures = true
+			list = append(list, sdk.ResponseInputContentUnionParam{OfInputImage: &sdk.ResponseInputImageParam{Detail: sdk.ResponseInputImageDetailHigh, ImageURL: param.NewOpt(p.Picture.URL())}})
 		case p.Opaque != nil:
+			flush()
 			items = append(items, param.Override[sdk.ResponseInputItemUnionParam](p.Opaque))
 		case p.Call != nil:
+			flush()
 			items = append(items, sdk.ResponseInputItemParamOfFunctionCall(string(p.Call.Input), p.Call.ID, p.Call.Name))
 		case p.Result != nil:
+			flush()
 			result := sdk.ResponseInputItemParamOfFunctionCallOutput(p.Result.Text)
 			result.OfFunctionCallOutput.CallID = param.NewOpt(p.Result.ID)
 			items = append(items, result)
 		default:
-			if last := len(items) - 1; i > 0 && last >= 0 && items[last].OfMessage != nil { // texts that follow each other are one
-				p.Text = items[last].OfMessage.Content.OfString.Value + p.Text
-				items = items[:last]
-			}
-			items = append(items, sdk.ResponseInputItemParamOfMessage(p.Text, sdk.EasyInputMessageRole(m.Role)))
+			text += p.Text
 		}
 	}
+	flush()
 	return slices.Clip(items)
 }
 

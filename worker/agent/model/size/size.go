@@ -41,7 +41,11 @@ var sizeSeed = maphash.MakeSeed()
 
 // Prompt counts a request's prompt, by a vocabulary that is not quite any model's own.
 func (c *Counter) Prompt(req *llm.Request) int64 {
-	n := int64(0)
+	return c.promptText(req) + req.PictureTokens()
+}
+
+// promptText counts what a prompt says.
+func (c *Counter) promptText(req *llm.Request) (n int64) {
 	for _, text := range promptTexts(req) {
 		n += c.countText(text) + 8 // for what stands around it
 	}
@@ -50,14 +54,14 @@ func (c *Counter) Prompt(req *llm.Request) int64 {
 
 // Worst is no fewer tokens than any model's vocabulary makes of a prompt: there
 // are none that need twice as many as another for a text of any length, nor more
-// than one for two bytes.
+// than one for two bytes. What pictures count as is published, and counted as it is.
 func (c *Counter) Worst(req *llm.Request) int64 {
-	return max(2*c.Prompt(req), Bytes(req)/2) + 256
+	return max(2*c.promptText(req), Bytes(req)/2) + 256 + req.PictureTokens()
 }
 
 // Least is no more tokens than any model's vocabulary makes of what a prompt says, by the
 // same measure. Schemas and tools are left out: some servers hold an answer to its schema
-// without showing it to the model.
+// without showing it to the model. So are pictures, which some servers do not count.
 func (c *Counter) Least(req *llm.Request) int64 {
 	n := c.countText(req.System)
 	for _, m := range req.Messages {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/coditect/mapreduce/worker/llm"
@@ -160,7 +161,10 @@ func messagesOf(m llm.Message, with manners.Manners) []message {
 	}
 
 	said := message{"role": m.Role}
-	if text.Len() > 0 {
+	switch shown := contentOf(m.Parts); {
+	case shown != nil:
+		said["content"] = shown
+	case text.Len() > 0:
 		said["content"] = text.String()
 	}
 	if len(calls) > 0 && m.Role == llm.Assistant {
@@ -170,10 +174,28 @@ func messagesOf(m llm.Message, with manners.Manners) []message {
 		}
 	}
 	// What held nothing but results is no message of its own.
-	if text.Len() > 0 || m.Role == llm.Assistant {
+	if said["content"] != nil || m.Role == llm.Assistant {
 		out = append(out, said)
 	}
 	return out
+}
+
+// contentOf returns what a message with pictures says and shows, in its order; nil of one without:
+// many servers take nothing but a text where there is no picture.
+func contentOf(parts []llm.Part) (shown []any) {
+	if !slices.ContainsFunc(parts, func(p llm.Part) bool { return p.Picture != nil }) {
+		return nil
+	}
+
+	for _, p := range parts {
+		switch {
+		case p.Picture != nil:
+			shown = append(shown, map[string]any{"type": "image_url", "image_url": map[string]string{"url": p.Picture.URL(), "detail": llm.PictureDetail}})
+		case p.Text != "":
+			shown = append(shown, map[string]string{"type": "text", "text": p.Text})
+		}
+	}
+	return shown
 }
 
 // thinkingOf returns what a model thought before it called tools, under the name that its

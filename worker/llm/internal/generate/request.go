@@ -55,10 +55,15 @@ type (
 	}
 	part struct {
 		Text      *string         `json:"text,omitempty"`
+		Inline    *inlineData     `json:"inlineData,omitempty"`
 		Call      *functionCall   `json:"functionCall,omitempty"`
 		Response  *functionResult `json:"functionResponse,omitempty"`
 		Thought   bool            `json:"thought,omitempty"`
 		Signature string          `json:"thoughtSignature,omitempty"`
+	}
+	inlineData struct {
+		MediaType string `json:"mimeType"`
+		Data      []byte `json:"data"`
 	}
 	functionCall struct {
 		ID   string          `json:"id,omitempty"`
@@ -216,6 +221,8 @@ func contentParts(m llm.Message, unsigned bool) []json.RawMessage {
 			default:
 				signature = k
 			}
+		case p.Picture != nil:
+			out = append(out, encodePart(part{Inline: &inlineData{p.Picture.MediaType, p.Picture.Data}}))
 		case p.Call != nil:
 			sent := part{Call: &functionCall{ID: sentID(p.Call.ID), Name: p.Call.Name, Args: p.Call.Input}}
 			// Without a signature for its call the vendor refuses a turn of a model that

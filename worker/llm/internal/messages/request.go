@@ -66,6 +66,16 @@ type (
 		Text         string        `json:"text"`
 		CacheControl *cacheControl `json:"cache_control,omitempty"`
 	}
+	imageBlock struct {
+		Type         string        `json:"type"`
+		Source       imageSource   `json:"source"`
+		CacheControl *cacheControl `json:"cache_control,omitempty"`
+	}
+	imageSource struct {
+		Type      string `json:"type"`
+		MediaType string `json:"media_type"`
+		Data      []byte `json:"data"`
+	}
 	useBlock struct {
 		Type  string          `json:"type"`
 		ID    string          `json:"id"`
@@ -222,6 +232,8 @@ func blockOf(part llm.Part) any {
 	switch {
 	case part.Opaque != nil:
 		return part.Opaque
+	case part.Picture != nil:
+		return imageBlock{"image", imageSource{"base64", part.Picture.MediaType, part.Picture.Data}, cacheFor(part.Cache)}
 	case part.Call != nil:
 		return useBlock{"tool_use", part.Call.ID, part.Call.Name, part.Call.Input}
 	case part.Result != nil:

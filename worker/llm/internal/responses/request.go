@@ -46,7 +46,16 @@ type (
 type (
 	messageItem struct {
 		Role    llm.Role `json:"role"`
-		Content string   `json:"content"`
+		Content any      `json:"content"` // a text, or a list with pictures
+	}
+	inputText struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	inputImage struct {
+		Type     string `json:"type"`
+		Detail   string `json:"detail"`
+		ImageURL string `json:"image_url"`
 	}
 	callItem struct {
 		Type      string `json:"type"`
@@ -116,21 +125,35 @@ func (b *body) setFormat(form any) {
 	b.Text.Format = form
 }
 
-// itemsOf returns the items of a message, in its order. Texts that follow each other are one.
+// itemsOf returns the items of a message, in its order. Texts that follow each other are one, and one
+// item with the pictures beside them.
 func itemsOf(m llm.Message) []any {
-	var items []any
+	var items, shown []any
 	text := ""
-	// A text ends before each item of another kind, so that the order stays.
+	// What was said and shown ends before each item of another kind, so that the order stays.
 	flush := func() {
-		if text != "" {
-			items = append(items, messageItem{m.Role, text})
+		if text != "" && shown != nil {
+			shown = append(shown, inputText{"input_text", text})
 			text = ""
 		}
+		switch {
+		case shown != nil:
+			items = append(items, messageItem{m.Role, shown})
+		case text != "":
+			items = append(items, messageItem{m.Role, text})
+		}
+		text, shown = "", nil
 	}
 
 	for _, p := range m.Parts {
 		text += p.Text
 		switch {
+		case p.Picture != nil:
+			if text != "" {
+				shown = append(shown, inputText{"input_text", text})
+				text = ""
+			}
+			shown = append(shown, inputImage{"input_image", llm.PictureDetail, p.Picture.URL()})
 		case p.Opaque != nil:
 			flush()
 			items = append(items, p.Opaque)
