@@ -1,0 +1,400 @@
+package certify_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/coditect/mapreduce/internal/dev/testenv"
+	"github.com/coditect/mapreduce/internal/outcome/certify"
+)
+
+// TestLabels compares how many labels certify a thousand items that are all right with what
+// the formulas of the papers give, computed apart from this package.
+func TestLabels(t *testing.T) {
+	for _, c := range []struct {
+		target      float64
+		ninety, all int // labels with a confidence of 0.9 and of 0.95
+	}{
+		{0.8, 14, 18}, {0.9, 29, 37}, {0.95, 58, 75}, {0.98, 141, 179}, {0.99, 263, 328},
+	} {
+		need := int(math.Round(c.target * 1000))
+		if n := certify.Labels(1000, need, 0.1); n != c.ninety {
+			t.Errorf("target %v, confidence 0.9: %d labels, want %d", c.target, n, c.ninety)
+		}
+		if n := certify.Labels(1000, need, 0.05); n != c.all {
+			t.Errorf("target %v, confidence 0.95: %d labels, want %d", c.target, n, c.all)
+		}
+	}
+}
+
+// A curve says which of n items are right, the one with the highest score first.
+type curve struct {
+	name  string
+	right func(n int, target float64, r *rand.Rand) []bool
+}
+
+// byChance are items that are right with a probability by their rank, from 0 to 1.
+func byChance(name string, p func(rank float64) float64) curve {
+	return curve{name, func(n int, _ float64, r *rand.Rand) []bool {
+		all := make([]bool, n)
+		for i := range all {
+			all[i] = r.Float64() < p(float64(i)/float64(n))
+		}
+		return all
+	}}
+}
+
+// curves are good, bad and adversarial.
+var curves = []curve{
+	byChance("always right", func(float64) float64 { return 1 }),
+	byChance("99 of 100 right", func(float64) float64 { return 0.99 }),
+	byChance("worse from 1 to 0.6", func(x float64) float64 { return 1 - 0.4*x }),
+	byChance("good half", func(x float64) float64 { return []float64{0.99, 0.5}[int(2*x)] }),
+	byChance("scores say nothing", func(float64) float64 { return 0.9 }),
+	byChance("scores are upside down", func(x float64) float64 { return 0.5 + 0.5*x }),
+	byChance("never right", func(float64) float64 { return 0 }),
+	{"one short of the target, spread", func(n int, target float64, r *rand.Rand) []bool {
+		all := firstRight(n, int(math.Ceil(target*float64(n)))-1)
+		r.Shuffle(n, func(i, j int) { all[i], all[j] = all[j], all[i] })
+		return all
+	}},
+	{"one short of the target, the wrong ones last", func(n int, target float64, _ *rand.Rand) []bool {
+		return firstRight(n, int(math.Ceil(target*float64(n)))-1)
+	}},
+	{"one short of the target, the wrong ones first", func(n int, target float64, _ *rand.Rand) []bool {
+		all := firstRight(n, int(math.Ceil(target*float64(n)))-1)
+		slices.Reverse(all)
+		return all
+	}},
+	{"a wrong block in the middle", func(n int, target float64, _ *rand.Rand) []bool {
+		all := firstRight(n, n)
+		for i := range int((1-target)*float64(n)) + 1 {
+			all[n/2+i] = false
+		}
+		return all
+	}},
+}
+
+// firstRight returns n items of which the first are right.
+func firstRight(n, right int) []bool {
+	all := make([]bool, n)
+	for i := range right {
+		all[i] = true
+	}
+	return all
+}
+
+// A tally is what came of some runs.
+type tally struct {
+	runs, short, false, labels, accepted, labelsAsPaper, acceptedAsPaper int
+}
+
+// run certifies items once, and adds what came of it.
+func (c *tally) run(t testing.TB, rules certify.Rules, right []bool) {
+	t.Helper()
+	n := len(right)
+	scores := make([]certify.Score, n)
+	for i := range scores {
+		scores[i] = certify.Score(n - i)
+	}
+	trial, err := certify.New(rules, scores)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	drawn := make([]bool, n)
+	var s certify.Step
+	for {
+		s = trial.Next(func(item, _ int) certify.Label {
+			if !drawn[item] {
+				return certify.Unknown
+			}
+			return labelOf(right[item])
+		})
+		if s.Done() {
+			break
+		}
+		for _, item := range s.Draw {
+			if drawn[item] {
+				t.Fatalf("item %d is drawn twice", item)
+			}
+			drawn[item] = true
+		}
+	}
+
+	c.runs++
+	asOracle, inFirst := 0, 0
+	for i := range n {
+		accepted := !drawn[i] && trial.Accepts(s.Verdicts, i)
+		switch {
+		case drawn[i]:
+			c.labels++
+		case accepted:
+			c.accepted++
+		}
+		if right[i] || !accepted {
+			asOracle++
+		}
+		if i < s.Verdicts[0].First && right[i] {
+			inFirst++
+		}
+	}
+
+	need := int(math.Ceil(rules.Target*float64(n) - 1e-9))
+	if asOracle < need {
+		c.short++
+	}
+	if first := s.Verdicts[0].First; inFirst < need-(n-first) {
+		c.false++
+	}
+	labels, accepted := trial.AsPaper(func(item, _ int) certify.Label { return labelOf(right[item]) })
+	c.labelsAsPaper, c.acceptedAsPaper = c.labelsAsPaper+labels, c.acceptedAsPaper+accepted
+}
+
+func labelOf(right bool) certify.Label {
+	if right {
+		return certify.Right
+	}
+	return certify.Wrong
+}
+
+// confidence is that of the trials below.
+const confidence = 0.95
+
+// targets are those of the trials below.
+var targets = []float64{0.8, 0.9, 0.95, 0.99}
+
+// TestCoverage runs trials of items whose right answers are known. In at most the share of runs
+// that the confidence leaves may more be accepted than is right, whatever the items are. The
+// answers as they come out are better yet: what was labelled is the oracle's.
+func TestCoverage(t *testing.T) { cover(t, 100, 300) }
+
+// TestCoverageAtLength has runs enough to see a failure in a hundred too many. The benchmark
+// has those of more items.
+func TestCoverageAtLength(t *testing.T) {
+	testenv.Lengthy(t)
+	cover(t, 10_000, 100, 300, 1_000)
+}
+
+// cover runs trials of each curve so often.
+func cover(t *testing.T, runs int, sizes ...int) {
+	t.Helper()
+	var table strings.Builder
+	fmt.Fprintf(&table, "%-46s %7s %6s %7s %7s %8s %8s %8s %8s\n", "curve", "items", "target", "short", "false", "labels", "paper's", "saved", "paper's")
+
+	for _, c := range curves {
+		for _, n := range sizes {
+			for _, target := range targets {
+				sum := c.runs(t, n, target, runs)
+				all := float64(runs) * float64(n)
+				fmt.Fprintf(&table, "%-46s %7d %6v %7.4f %7.4f %8.1f %8.1f %7.1f%% %7.1f%%\n", c.name, n, target, float64(sum.short)/float64(runs),
+					float64(sum.false)/float64(runs), float64(sum.labels)/float64(runs), float64(sum.labelsAsPaper)/float64(runs), 100*float64(sum.accepted)/all, 100*float64(sum.acceptedAsPaper)/all)
+
+				// Four deviations of a share of (1-confidence) in so many runs.
+				most := (1 - confidence) + 4*math.Sqrt(confidence*(1-confidence)/float64(runs))
+				if share := float64(sum.false) / float64(runs); share > most {
+					t.Errorf("%s, %d items, target %v: %.4f of the runs certify what is not so, at most %.4f may", c.name, n, target, share, most)
+				}
+			}
+		}
+	}
+	t.Logf("%d runs each; short: the result misses the target; false: a certificate does; saved: of the oracle's answers; paper's: where it gives up\n%s", runs, table.String())
+}
+
+// runs certifies items of the curve so often.
+func (c curve) runs(t testing.TB, n int, target float64, runs int) (sum tally) {
+	for i := range runs {
+		r := rand.New(rand.NewPCG(uint64(i), uint64(n)))
+		sum.run(t, certify.Rules{Target: target, Confidence: confidence, Seed: r.Uint64()}, c.right(n, target, r))
+	}
+	return sum
+}
+
+// BenchmarkCoverage is TestCoverage with many items: -benchtime 10000x runs as many trials of
+// each curve.
+func BenchmarkCoverage(b *testing.B) {
+	for _, n := range []int{10_000, 100_000} {
+		for _, c := range curves {
+			for _, target := range targets {
+				b.Run(fmt.Sprintf("%d/%s/%v", n, strings.ReplaceAll(c.name, " ", "_"), target), func(b *testing.B) {
+					sum := c.runs(b, n, target, b.N)
+					b.ReportMetric(float64(sum.short)/float64(b.N), "short")
+					b.ReportMetric(float64(sum.false)/float64(b.N), "false")
+					b.ReportMetric(float64(sum.labels)/float64(b.N), "labels")
+					b.ReportMetric(float64(sum.accepted)/float64(b.N)/float64(n), "saved")
+				})
+			}
+		}
+	}
+}
+
+// TestManyMeasures holds each measure to the target by itself.
+func TestManyMeasures(t *testing.T) {
+	const n, runs = 400, 300
+	rules := certify.Rules{Target: 0.9, Confidence: 0.9}
+	short := 0
+	for run := range runs {
+		r := rand.New(rand.NewPCG(uint64(run), 7))
+		rules.Seed = r.Uint64()
+		scores, right := make([][]certify.Score, 3), make([][]bool, 3)
+		for m := range scores {
+			scores[m], right[m] = make([]certify.Score, n), make([]bool, n)
+			for i := range n {
+				scores[m][i] = certify.Score(r.IntN(5)) // many are equal
+				right[m][i] = r.Float64() < 0.8+0.05*float64(scores[m][i])
+			}
+		}
+
+		trial, err := certify.New(rules, scores...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		drawn := make(map[int]bool)
+		var s certify.Step
+		for {
+			s = trial.Next(func(item, m int) certify.Label {
+				if !drawn[item] {
+					return certify.Unknown
+				}
+				return labelOf(right[m][item])
+			})
+			if s.Done() {
+				break
+			}
+			for _, item := range s.Draw {
+				drawn[item] = true
+			}
+		}
+
+		for m := range right {
+			asOracle := 0
+			for i := range n {
+				if right[m][i] || drawn[i] || !trial.Accepts(s.Verdicts, i) {
+					asOracle++
+				}
+			}
+			if float64(asOracle) < rules.Target*n {
+				short++
+			}
+		}
+	}
+	if short > 3*runs/10 {
+		t.Errorf("%d of %d measures are short of the target, at most a tenth may be", short, 3*runs)
+	}
+}
+
+// TestLabelsMayComeInAnyOrder gives labels in parts, as they come when workers are killed:
+// the draws and the decision are those of a run that is not disturbed.
+func TestLabelsMayComeInAnyOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(0, 300).Draw(t, "items")
+		rules := certify.Rules{
+			Target: rapid.Float64Range(0.5, 0.99).Draw(t, "target"), Confidence: rapid.Float64Range(0.5, 0.99).Draw(t, "confidence"),
+			Seed: rapid.Uint64().Draw(t, "seed"),
+		}
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "labels"), 1))
+		scores, right := make([]certify.Score, n), make([]bool, n)
+		for i := range n {
+			scores[i], right[i] = certify.Score(r.IntN(50)), r.Float64() < 0.95
+		}
+
+		decide := func(inParts bool) (drawn map[int]bool, v certify.Verdict) {
+			drawn = make(map[int]bool)
+			for {
+				trial, err := certify.New(rules, scores) // as another process would
+				if err != nil {
+					t.Fatal(err)
+				}
+				s := trial.Next(func(item, _ int) certify.Label {
+					if !drawn[item] {
+						return certify.Unknown
+					}
+					return labelOf(right[item])
+				})
+				if s.Done() {
+					return drawn, s.Verdicts[0]
+				}
+				some := s.Draw
+				if inParts {
+					r.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] })
+					some = some[:1+r.IntN(len(some))]
+				}
+				for _, item := range some {
+					drawn[item] = true
+				}
+			}
+		}
+
+		whole, first := decide(false)
+		parts, second := decide(true)
+		if first != second || len(whole) != len(parts) {
+			t.Fatalf("%+v after %d draws, and in parts %+v after %d", first, len(whole), second, len(parts))
+		}
+		for item := range whole {
+			if !parts[item] {
+				t.Fatalf("item %d is drawn in one run alone", item)
+			}
+		}
+	})
+}
+
+func TestFewest(t *testing.T) {
+	for _, c := range []struct {
+		target           float64
+		n, labels, saved int
+	}{
+		{0.95, 100, 59, 41},
+		{0.95, 200, 69, 131},
+		{0.95, 1_000, 85, 915},
+		{0.99, 1_000, 341, 659},
+		{0.99, 10_000, 391, 9_609},
+		{0.8, 50, 16, 34},
+		{0.95, 0, 0, 0},
+		{0.95, 1, 1, 0},
+	} {
+		labels, saved, err := certify.Fewest(certify.Rules{Target: c.target, Confidence: 0.95, Seed: 1}, c.n)
+		if err != nil || labels != c.labels || saved != c.saved {
+			t.Errorf("target %v of %d items: %d labels save %d, %v; want %d and %d", c.target, c.n, labels, saved, err, c.labels, c.saved)
+		}
+	}
+}
+
+func TestRefused(t *testing.T) {
+	for _, bad := range []certify.Rules{
+		{Target: 0, Confidence: 0.95},
+		{Target: 1, Confidence: 0.95},
+		{Target: 0.9, Confidence: 1},
+		{Target: 0.9, Confidence: -1},
+		{Target: math.NaN(), Confidence: 0.9},
+		{Target: 0.9, Confidence: math.Inf(1)},
+		{Target: 95, Confidence: 0.95},
+	} {
+		if _, err := certify.New(bad, make([]certify.Score, 3)); err == nil || !strings.Contains(err.Error(), "more than 0 and less than 1") {
+			t.Errorf("%+v: %v", bad, err)
+		}
+	}
+	if _, err := certify.New(certify.Rules{Target: 0.9, Confidence: 0.9}); err == nil {
+		t.Error("a trial without a measure was made")
+	}
+	if _, err := certify.New(certify.Rules{Target: 0.9, Confidence: 0.9}, make([]certify.Score, 3), make([]certify.Score, 2)); err == nil {
+		t.Error("measures of different items were taken")
+	}
+}
+
+func BenchmarkTrial(b *testing.B) {
+	for _, n := range []int{1_000, 100_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			for b.Loop() {
+				if _, _, err := certify.Fewest(certify.Rules{Target: 0.95, Confidence: 0.95}, n); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
