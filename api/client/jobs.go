@@ -230,6 +230,15 @@ func (c *Client) TenantUse(ctx context.Context, t mapreduce.TenantID) (*mapreduc
 	return wire.DecodeTenantUse(p), fault.Error(err)
 }
 
+// Caller implements mapreduce.Client.
+func (c *Client) Caller(ctx context.Context) (*mapreduce.Principal, error) {
+	p, err := c.jobs.GetCaller(ctx, &pb.GetCallerRequest{})
+	if err != nil {
+		return nil, fault.Error(err)
+	}
+	return wire.DecodeCaller(p), nil
+}
+
 // CheckStore implements mapreduce.Client.
 func (c *Client) CheckStore(ctx context.Context, q mapreduce.CheckQuery, found func(mapreduce.Finding) error) error {
 	return drainStream(ctx, c, func(ctx context.Context) (grpc.ServerStreamingClient[pb.CheckStoreResponse], error) {

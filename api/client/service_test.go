@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -249,6 +250,13 @@ func exerciseAnswers(t *testing.T, s mapreduce.Client) {
 }
 
 func exerciseUse(t *testing.T, s mapreduce.Client) {
+	caller, err := s.Caller(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(caller.Roles) == 0 || !caller.Has(mapreduce.Viewer) || !slices.Equal(caller.Roles, caller.AllRoles()) {
+		t.Errorf("the caller is %+v", caller)
+	}
 	got, err := s.TenantUse(t.Context(), "nobody")
 	if err != nil {
 		t.Fatal(err)

@@ -233,7 +233,8 @@ func TestFailures(t *testing.T) {
 	for address, want := range map[string]int{
 		"/nothing": 404, "/jobs/x": 404, "/jobs/mr_20260131_zzzzzz": 404, "/jobs/" + string(jobID) + "/units/9.9": 404,
 		"/jobs/" + string(jobID) + "/units/x": 404, "/?state=new": 400, "/jobs/" + string(jobID) + "/records?page=-1": 400,
-		"/jobs/" + string(jobID) + "/records?show=x": 400, "/jobs/" + string(jobID) + "/files/passwd": 404, "/assets/dashboard.go": 404,
+		"/jobs/" + string(jobID) + "/records?show=x": 400, "/jobs/" + string(jobID) + "/files/passwd": 404,
+		"/jobs/" + string(jobID) + "/files/truth.jsonl": 409, "/jobs/" + string(jobID) + "/files/examples.yaml": 409, "/assets/dashboard.go": 404,
 	} {
 		status, body, _ := get(t, server.URL+address)
 		if status != want {

@@ -56,6 +56,9 @@ func openJob(v *visit, here string) (*jobPage, error) {
 	for _, t := range []struct{ name, below string }{
 		{"job", ""}, {"units", "units"}, {"records", "records"}, {"review", "review"}, {"errors", "errors"}, {"history", "history"}, {"events", "events"},
 	} {
+		if (t.name == "records" || t.name == "review") && !v.known().Has(mapreduce.Viewer) {
+			continue // they are contents
+		}
 		path := v.jobPath(id)
 		if t.below != "" {
 			path = v.jobPath(id, t.below)
@@ -88,8 +91,11 @@ func loadJob(v *visit) (any, error) {
 	return p, err
 }
 
-// actionsFor are those that the state of a job allows. The service decides who may do them.
+// actionsFor are those that the state of a job and the roles of the caller allow.
 func actionsFor(v *visit, j *mapreduce.Job) []action {
+	if !v.known().Has(mapreduce.Operator) {
+		return nil
+	}
 	var all []action
 	add := func(name string, confirm bool) { all = append(all, action{name, v.jobPath(j.ID, name), confirm}) }
 

@@ -124,12 +124,13 @@ func (s *sentParts) make(v *visit, p page) (any, error) {
 
 // sendParts makes the page again and sends the parts that differ from those of before.
 func (d *Dashboard) sendParts(w http.ResponseWriter, r *http.Request, p page, sent *sentParts) error {
-	data, err := sent.make(d.visit(r), p)
+	v := d.visit(r)
+	data, err := sent.make(v, p)
 	if err != nil {
 		return errors.Join(err, sendEvent(w, "failed", fault.Error(err).Error()), http.NewResponseController(w).Flush())
 	}
 
-	f := d.frame(r, p.name, data)
+	f := d.frame(v, r, p.name, data)
 	for _, name := range p.parts {
 		if data == nil {
 			break

@@ -314,6 +314,8 @@ func (d *Dashboard) sendFile(w http.ResponseWriter, r *http.Request) error {
 		export = func(out io.Writer, _ *mapreduce.Job, read resultfile.Reader) error {
 			return resultfile.Write(out, read)
 		}
+	case name == truthFile || name == examplesFile:
+		export = reviewExport(v, name)
 	case !strings.HasPrefix(name, "records.") || export == nil:
 		return errs.New(errs.NotFound, "there is no file %s of a job", name)
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/wire/fault"
 )
 
@@ -39,8 +40,21 @@ type frame struct {
 	Path   string // of this page, with its parameters
 	Live   string // address of the stream of its parts; empty if it does not change
 	Prefix string
-	Signed bool // the caller has signed in, and may sign out
+	SignIn string // address at which a caller signs in; empty if the server asks nobody to
+	Signed bool   // the caller has signed in, and may sign out
+	Caller string // name of the caller
+	May    rights
 	Data   any
+}
+
+// rights are what a caller may do, so that a page shows no button that would be refused. The service
+// decides.
+type rights struct{ View, Submit, Operate, Administer bool }
+
+func rightsOf(by *mapreduce.Principal) rights {
+	return rights{
+		View: by.Has(mapreduce.Viewer), Submit: by.Has(mapreduce.Submitter), Operate: by.Has(mapreduce.Operator), Administer: by.Has(mapreduce.Admin),
+	}
 }
 
 // views are the templates of all pages, by name.
@@ -103,12 +117,13 @@ func (d *Dashboard) show(p page) http.HandlerFunc {
 			return d.stream(w, r, p)
 		}
 
-		data, err := p.load(d.visit(r))
+		v := d.visit(r)
+		data, err := p.load(v)
 		if err != nil {
 			return err
 		}
 
-		f := d.frame(r, p.name, data)
+		f := d.frame(v, r, p.name, data)
 		if len(p.parts) > 0 {
 			query := r.URL.Query()
 			query.Set("live", "1")
@@ -118,11 +133,16 @@ func (d *Dashboard) show(p page) http.HandlerFunc {
 	})
 }
 
-func (d *Dashboard) frame(r *http.Request, page string, data any) *frame {
-	return &frame{
+func (d *Dashboard) frame(v *visit, r *http.Request, page string, data any) *frame {
+	by := v.known()
+	f := &frame{
 		Page: page, Path: d.config.Prefix + r.URL.RequestURI(), Prefix: d.config.Prefix,
-		Signed: d.config.SignIn && d.sessions.Signed(r), Data: data,
+		Signed: d.config.SignIn && d.sessions.Signed(r), Caller: by.Name, May: rightsOf(by), Data: data,
 	}
+	if d.config.SignIn {
+		f.SignIn = d.config.Prefix + "/sign-in"
+	}
+	return f
 }
 
 // send answers with a page.
@@ -199,7 +219,7 @@ func (d *Dashboard) fail(w http.ResponseWriter, r *http.Request, err error) {
 		http.Error(w, f.Message, status)
 		return
 	}
-	if err := d.send(w, status, d.frame(r, "error", f)); err != nil {
+	if err := d.send(w, status, d.frame(d.visit(r), r, "error", f)); err != nil {
 		http.Error(w, f.Message, status)
 	}
 }

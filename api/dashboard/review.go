@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -8,6 +9,8 @@ import (
 	"github.com/coditect/mapreduce/api/dashboard/review"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/resultfile"
+	"github.com/coditect/mapreduce/api/reviewfile"
 	"github.com/coditect/mapreduce/api/schema"
 )
 
@@ -17,18 +20,24 @@ const sampleSize = 50
 
 // A reviewPage is where people decide about values of a result.
 type reviewPage struct {
-	Queue, Text, Decide string // addresses
-	Records, Table      string // addresses of the records, and of their file
-	Rubric              []rubric
-	Keys                []string
-	Part                string // i/n, if the records are divided among several people
+	Queue, Text     string // addresses
+	Decide          string // address; empty for a caller who may look and not decide
+	Caller          string // whose decisions the browser keeps until the server has them
+	Records, Table  string // addresses of the records, and of their file
+	Truth, Examples string // addresses of the files of what was decided
+	Rubric          []rubric
+	Keys            []string
+	Part            string // i/n, if the records are divided among several people
 }
 
 // A rubric says what a field is to hold.
 type rubric struct{ Field, Title, Text string }
 
 // reviewKeys are the keys of the page, by the word for what each does.
-var reviewKeys = []string{"accept", "correct", "reject", "absent", "undo", "next", "back", "help"}
+var (
+	reviewKeys  = []string{"accept", "correct", "reject", "absent", "undo", "next", "back", "help"}
+	lookingKeys = []string{"next", "back", "help"} // of those who may not decide
+)
 
 // loadReview makes the page of a review. The browser asks for the queue by itself.
 func (d *Dashboard) loadReview(v *visit) (any, error) {
@@ -40,8 +49,12 @@ func (d *Dashboard) loadReview(v *visit) (any, error) {
 		return nil, err
 	}
 
-	r := &reviewPage{Text: v.jobPath(p.ID, "review", "text"), Decide: v.jobPath(p.ID, "review"), Keys: reviewKeys, Part: v.query.Get("part")}
+	r := &reviewPage{Text: v.jobPath(p.ID, "review", "text"), Keys: lookingKeys, Caller: v.known().Name, Part: v.query.Get("part")}
+	if v.known().Has(mapreduce.Operator) {
+		r.Decide, r.Keys = v.jobPath(p.ID, "review"), reviewKeys
+	}
 	r.Records = v.jobPath(p.ID, "records")
+	r.Truth, r.Examples = v.jobPath(p.ID, "files", truthFile), v.jobPath(p.ID, "files", examplesFile)
 	if _, exported := d.config.Exports["csv"]; exported {
 		r.Table = v.jobPath(p.ID, "files", "records.csv")
 	}
@@ -74,16 +87,8 @@ func choiceOf(v *visit) (review.Choice, error) {
 		c.Seed = uint64(seed)
 	}
 
-	if part := v.query.Get("part"); part != "" {
-		i, n, found := strings.Cut(part, "/")
-		var e1, e2 error
-		c.Part, e1 = strconv.Atoi(i)
-		c.Parts, e2 = strconv.Atoi(n)
-		if !found || e1 != nil || e2 != nil || c.Part < 1 || c.Part > c.Parts || c.Parts > 1000 {
-			return c, errs.Field("part", "%q is no part such as 1/3", part)
-		}
-	}
-	return c, nil
+	c.Part, c.Parts, err = review.ParsePart(v.query.Get("part"))
+	return c, err
 }
 
 // sendQueue sends the queue of a job as JSON.
@@ -123,17 +128,13 @@ func (d *Dashboard) sendQueue(w http.ResponseWriter, r *http.Request) error {
 
 // allDecisions returns what was decided about values of a job.
 func allDecisions(v *visit, id mapreduce.JobID) (all []*mapreduce.Decision, err error) {
-	q := mapreduce.ListDecisionsQuery{Job: id, PageSize: 1000}
-	for {
-		page, err := v.jobs.ListDecisions(v, q)
+	for d, err := range mapreduce.Decisions(v, v.jobs, id) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, page.Decisions...)
-		if q.PageToken = page.NextPageToken; q.PageToken == "" {
-			return all, nil
-		}
+		all = append(all, d)
 	}
+	return all, nil
 }
 
 // sendText sends the text of a document as it is.
@@ -192,4 +193,25 @@ func (d *Dashboard) decide(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return sendJSON(w, map[string]any{"verdict": kept.Verdict.String(), "by": kept.By, "number": kept.Number})
+}
+
+// The files of what people have decided.
+const (
+	truthFile    = "truth.jsonl"
+	examplesFile = "examples.yaml"
+)
+
+// reviewExport returns what writes a file of what people have decided.
+func reviewExport(v *visit, name string) Export {
+	return func(out io.Writer, j *mapreduce.Job, read resultfile.Reader) error {
+		if name == examplesFile {
+			_, err := reviewfile.WriteExamples(v, out, v.jobs, j)
+			return err
+		}
+		s, err := schema.Parse("schema", j.Spec.Schema)
+		if err != nil {
+			return errs.New(errs.Precondition, "job %s has no schema, so nothing of it is true or false", j.ID)
+		}
+		return reviewfile.WriteTruth(out, s, read)
+	}
 }

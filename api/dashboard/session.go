@@ -29,7 +29,7 @@ func (d *Dashboard) askWho(w http.ResponseWriter, r *http.Request, status int, t
 	if d.sessions.Issuer() {
 		s.Issuer = address(d.config.Prefix+"/sign-in/issuer", url.Values{"to": {to}})
 	}
-	if err := d.send(w, status, d.frame(r, "sign-in", s)); err != nil {
+	if err := d.send(w, status, d.frame(d.visit(r), r, "sign-in", s)); err != nil {
 		d.config.Logger.Warn("A page could not be made.", "path", r.URL.Path, "error", err)
 	}
 }

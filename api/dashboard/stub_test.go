@@ -35,6 +35,7 @@ type stub struct {
 	err     error
 	planErr error
 
+	roles     []mapreduce.Role // of the caller
 	decisions []*mapreduce.Decision
 	done      []string // what was asked to be done
 	changed   chan struct{}
@@ -45,7 +46,7 @@ type stub struct {
 // of somebody else's stands.
 func newStub(text string) *stub {
 	created := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
-	s := &stub{text: "Total 12.50 EUR, " + text, changed: make(chan struct{}, 1), left: make(chan struct{}, 1)}
+	s := &stub{text: "Total 12.50 EUR, " + text, roles: mapreduce.Roles(), changed: make(chan struct{}, 1), left: make(chan struct{}, 1)}
 	title, _ := json.Marshal(text)
 	schema := fmt.Appendf(nil, `{"title": %s, "type": "object", "properties": {"total": {"type": "number", "title": %s}}}`, title, title)
 	s.job = mapreduce.Job{
@@ -219,6 +220,15 @@ func (s *stub) FleetStatus(context.Context) (*mapreduce.FleetStatus, error) {
 		Models:      []mapreduce.ModelStatus{{Name: text, BreakerOpen: true, Pause: time.Second, Calls: 5}},
 		Store:       mapreduce.StoreStatus{Answers: true, Full: true, Read: time.Millisecond, Write: time.Second, Commits: 11},
 	}, nil
+}
+
+func (s *stub) Caller(context.Context) (*mapreduce.Principal, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if errs.KindOf(s.err) == errs.Unauthenticated {
+		return nil, s.err
+	}
+	return &mapreduce.Principal{Name: s.units[0].Stage, Roles: s.roles}, nil
 }
 
 func (s *stub) CheckStore(_ context.Context, _ mapreduce.CheckQuery, found func(mapreduce.Finding) error) error {

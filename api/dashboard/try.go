@@ -8,6 +8,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/dashboard/bench"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/reviewfile"
 	"github.com/coditect/mapreduce/api/schema"
 )
 
@@ -76,8 +77,8 @@ func loadTry(v *visit) (any, error) {
 }
 
 // reviewed returns what people have decided about the values of a job that is complete.
-func reviewed(v *visit, j *mapreduce.Job) (*bench.Truth, error) {
-	none := &bench.Truth{}
+func reviewed(v *visit, j *mapreduce.Job) (*reviewfile.Truth, error) {
+	none := &reviewfile.Truth{}
 	if j.State != mapreduce.JobComplete {
 		return none, nil
 	}
@@ -91,7 +92,7 @@ func reviewed(v *visit, j *mapreduce.Job) (*bench.Truth, error) {
 	}
 
 	parts := 0
-	truth, err := bench.TruthOf(s, func(sink func(*mapreduce.ResultPart) error) error {
+	truth, err := reviewfile.TruthOf(s, func(sink func(*mapreduce.ResultPart) error) error {
 		err := v.jobs.GetResult(v, j.ID, false, func(part *mapreduce.ResultPart) error {
 			if parts++; parts > maxScanned {
 				return errEnough

@@ -191,7 +191,7 @@ func (d *Dashboard) viewUnitPage(v *visit, job *mapreduce.Job, u *mapreduce.Unit
 		p.Inputs = append(p.Inputs, string(id))
 	}
 
-	if u.Parking != nil {
+	if u.Parking != nil && v.known().Has(mapreduce.Operator) {
 		p.Wake = v.jobPath(u.Job, "wake")
 	}
 	if u.Document != "" && !u.ID.Parses() {

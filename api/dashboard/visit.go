@@ -20,7 +20,8 @@ type visit struct {
 	prefix string
 	path   string // of the page, with the prefix
 	query  url.Values
-	names  func(string) string // of the wildcards of the page's path
+	names  func(string) string  // of the wildcards of the page's path
+	caller *mapreduce.Principal // nil until somebody asks
 }
 
 func (d *Dashboard) visit(r *http.Request) *visit {
@@ -38,6 +39,24 @@ func (v *visit) job() (mapreduce.JobID, error) {
 		return "", errs.New(errs.NotFound, "%q is no id of a job; these look like mr_20260131_1a2b3c", id)
 	}
 	return id, nil
+}
+
+// known returns the caller as the service knows it. Where the service does not say, as an older one does
+// not, it has all roles: pages show everything, and the service decides.
+func (v *visit) known() *mapreduce.Principal {
+	if v.caller != nil {
+		return v.caller
+	}
+
+	by, err := v.jobs.Caller(v)
+	if err != nil {
+		by = &mapreduce.Principal{}
+		if errs.KindOf(err) != errs.Unauthenticated {
+			by.Roles = mapreduce.Roles()
+		}
+	}
+	v.caller = by
+	return by
 }
 
 // number returns a parameter of the page that is a number from 0 on, or its default.

@@ -52,6 +52,11 @@ func (p Principal) Has(r Role) bool {
 	return false
 }
 
+// AllRoles returns the roles that p has, with those that others of them include.
+func (p Principal) AllRoles() []Role {
+	return slices.DeleteFunc(Roles(), func(r Role) bool { return !p.Has(r) })
+}
+
 // ActsFor reports whether p may call for a tenant.
 func (p Principal) ActsFor(t TenantID) bool { return p.Tenant == t || p.Has(Admin) }
 

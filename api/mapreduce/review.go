@@ -1,7 +1,9 @@
 package mapreduce
 
 import (
+	"context"
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
 	"time"
@@ -121,6 +123,28 @@ type ListDecisionsQuery struct {
 type DecisionPage struct {
 	Decisions     []*Decision
 	NextPageToken string
+}
+
+// Decisions returns all that was decided about values of a job's result, page after page.
+func Decisions(ctx context.Context, jobs Client, id JobID) iter.Seq2[*Decision, error] {
+	return func(yield func(*Decision, error) bool) {
+		q := ListDecisionsQuery{Job: id, PageSize: 1000}
+		for {
+			page, err := jobs.ListDecisions(ctx, q)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, d := range page.Decisions {
+				if !yield(d, nil) {
+					return
+				}
+			}
+			if q.PageToken = page.NextPageToken; q.PageToken == "" {
+				return
+			}
+		}
+	}
 }
 
 // A ReviewCount counts the values of a result that somebody has decided about.

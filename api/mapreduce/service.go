@@ -89,6 +89,9 @@ type Service interface {
 	// TenantUse returns what a tenant uses of its quotas, or of what could have one.
 	TenantUse(ctx context.Context, by Principal, t TenantID) (*TenantUse, error)
 
+	// Caller returns the caller itself, with all roles that it has.
+	Caller(ctx context.Context, by Principal) (*Principal, error)
+
 	// CheckStore reads the whole store and calls found with each thing that
 	// is wrong in it. Progress lines go to found with Severity Info.
 	CheckStore(ctx context.Context, by Principal, q CheckQuery, found func(Finding) error) error

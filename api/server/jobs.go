@@ -130,6 +130,15 @@ func (j *jobs) GetTenantUse(ctx context.Context, req *pb.GetTenantUseRequest) (*
 	return wire.EncodeTenantUse(use), nil
 }
 
+// GetCaller says who calls.
+func (j *jobs) GetCaller(ctx context.Context, _ *pb.GetCallerRequest) (*pb.Caller, error) {
+	caller, err := j.service.Caller(ctx, callerOf(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return wire.EncodeCaller(caller), nil
+}
+
 // WakeUnit makes a parked unit go on.
 func (j *jobs) WakeUnit(ctx context.Context, req *pb.WakeUnitRequest) (*pb.WakeUnitResponse, error) {
 	id, name, call, err := wire.DecodeWakeUnit(req)

@@ -235,6 +235,15 @@ func (s *Service) TenantUse(ctx context.Context, by mapreduce.Principal, t mapre
 	return use, err
 }
 
+// Caller implements mapreduce.Service.
+func (s *Service) Caller(ctx context.Context, by mapreduce.Principal) (caller *mapreduce.Principal, err error) {
+	s.observe(ctx, "Caller", by, "", func(ctx context.Context) error {
+		caller, err = s.next.Caller(ctx, by)
+		return err
+	})
+	return caller, err
+}
+
 // CheckStore implements mapreduce.Service.
 func (s *Service) CheckStore(ctx context.Context, by mapreduce.Principal, q mapreduce.CheckQuery, found func(mapreduce.Finding) error) (err error) {
 	s.observe(ctx, "CheckStore", by, "", func(ctx context.Context) error {

@@ -22,3 +22,21 @@ func DecodeTenantUse(p *pb.TenantUse) *mapreduce.TenantUse {
 	}
 	return u
 }
+
+// EncodeCaller encodes the caller of a service.
+func EncodeCaller(by *mapreduce.Principal) *pb.Caller {
+	p := &pb.Caller{Name: validText(by.Name), TenantId: string(by.Tenant)}
+	for _, r := range by.Roles {
+		p.Roles = append(p.Roles, string(r))
+	}
+	return p
+}
+
+// DecodeCaller decodes the reply that says who the caller is.
+func DecodeCaller(p *pb.Caller) *mapreduce.Principal {
+	by := &mapreduce.Principal{Name: p.GetName(), Tenant: mapreduce.TenantID(p.GetTenantId())}
+	for _, r := range p.GetRoles() {
+		by.Roles = append(by.Roles, mapreduce.Role(r))
+	}
+	return by
+}

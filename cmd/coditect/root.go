@@ -15,6 +15,7 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/mcp"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/review"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/run"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/schemafile"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/serve"
@@ -109,7 +110,7 @@ func mapreduceCommand(p *program.Program) *cobra.Command {
 	}{
 		{groupWork, run.Commands(p)},
 		{groupLook, append(show.Commands(p), run.ResultCommand(p))},
-		{groupSteer, steer.Commands(p)},
+		{groupSteer, append(steer.Commands(p), review.Commands(p)...)},
 		{groupCheck, append(check.Commands(p), schemaCommand(p), schemafile.TextCommand(p))},
 	} {
 		for _, c := range g.commands {

@@ -227,6 +227,11 @@ func (s *Service) TenantUse(ctx context.Context, by mapreduce.Principal, t mapre
 	return s.next.TenantUse(ctx, by, t)
 }
 
+// Caller implements mapreduce.Service. Whoever is known may ask, so no quota counts it.
+func (s *Service) Caller(ctx context.Context, by mapreduce.Principal) (*mapreduce.Principal, error) {
+	return s.next.Caller(ctx, by)
+}
+
 // CheckStore implements mapreduce.Service. The store is that of all tenants.
 func (s *Service) CheckStore(ctx context.Context, by mapreduce.Principal, q mapreduce.CheckQuery, found func(mapreduce.Finding) error) error {
 	if err := needs(by, mapreduce.Admin); err != nil {

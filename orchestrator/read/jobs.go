@@ -284,6 +284,12 @@ func (r *Reader) AnswerCache(ctx context.Context, _ mapreduce.Principal, t mapre
 	return &c, nil
 }
 
+// Caller returns the caller itself, with all roles that it has.
+func (r *Reader) Caller(_ context.Context, by mapreduce.Principal) (*mapreduce.Principal, error) {
+	by.Roles = by.AllRoles()
+	return &by, nil
+}
+
 // TenantUse returns what a tenant uses of its quotas.
 func (r *Reader) TenantUse(ctx context.Context, _ mapreduce.Principal, t mapreduce.TenantID) (*mapreduce.TenantUse, error) {
 	return r.jobs.View.Use(ctx, t)

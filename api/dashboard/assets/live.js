@@ -9,6 +9,13 @@
 	const announce = document.getElementById("announce");
 	showTimes(document);
 	window.coditectPatch = patch;
+	// What a script asks for in vain as nobody is signed in any more leads to where one signs in, and back. It
+	// reports whether there is such a place.
+	window.coditectSignIn = () => {
+		if (!main.dataset.signIn) return false;
+		location.href = main.dataset.signIn + "?to=" + encodeURIComponent(location.pathname.slice(main.dataset.prefix.length) + location.search);
+		return true;
+	};
 	if (!main.dataset.live) return;
 
 	let source = null;

@@ -15,7 +15,8 @@
 		try {
 			const answer = await fetch(path, { method: "POST", body: data, headers: { Accept: "application/json" } });
 			const text = await answer.text();
-			if (answer.ok) show(JSON.parse(text));
+			if (answer.status === 401) signIn(text);
+			else if (answer.ok) show(JSON.parse(text));
 			else fail(text);
 		} catch {
 			fail(form.dataset.broken);
@@ -27,6 +28,18 @@
 		p.className = "bad";
 		p.textContent = text;
 		outcome.replaceChildren(p);
+	}
+	// signIn leads to where one signs in, in another tab: the files that were chosen stay here.
+	function signIn(text) {
+		fail(text);
+		const to = document.getElementById("main").dataset.signIn;
+		if (!to) return;
+		const link = document.createElement("a");
+		link.href = to;
+		link.target = "_blank";
+		link.rel = "noopener";
+		link.textContent = form.dataset.signIn;
+		outcome.append(link);
 	}
 	document.getElementById("plan").addEventListener("click", () => send(form.dataset.plan, (plan) => {
 		const p = document.createElement("p");

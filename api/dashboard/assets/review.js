@@ -6,7 +6,8 @@
 	const at = (id) => document.getElementById(id);
 	const words = page.dataset;
 	const word = (name) => words[name.replace(/-(.)/g, (_, c) => c.toUpperCase())];
-	const store = "coditect.review." + words.decide;
+	// Of each caller there are decisions of its own: nobody sends those of somebody else.
+	const store = "coditect.review." + words.decide + "." + words.caller;
 	const around = 100000; // bytes of a text on either side of a passage
 	let queue = null, now = 0, shown = null, selected = null, sending = false;
 	const history = [];
@@ -22,6 +23,7 @@
 
 	async function load() {
 		const answer = await fetch(words.queue);
+		if (answer.status === 401 && leave()) return;
 		if (!answer.ok) return trouble(await answer.text());
 		queue = await answer.json();
 		queue.items = queue.items || [];
@@ -29,8 +31,26 @@
 		at("desk").hidden = queue.items.length === 0;
 		if (queue.items.length === 0) return void (at("progress").textContent = words.empty);
 		now = Math.max(0, queue.items.findIndex((item) => !item.verdict));
-		show();
+		resumeTyping();
+		if (!words.decide) return trouble(words.looking);
 		send();
+	}
+
+	// leave goes to where one signs in, with what was being typed. Decisions are kept already.
+	function leave() {
+		const item = queue && queue.items[now];
+		if (item && at("right").value) sessionStorage.setItem(store, JSON.stringify({ record: item.record, field: item.field, text: at("right").value }));
+		return coditectSignIn();
+	}
+	function resumeTyping() {
+		const typed = JSON.parse(sessionStorage.getItem(store) || "null");
+		sessionStorage.removeItem(store);
+		const index = typed ? queue.items.findIndex((i) => i.record === typed.record && i.field === typed.field) : -1;
+		if (index >= 0) now = index;
+		show();
+		if (index < 0) return;
+		at("right").value = typed.text;
+		at("right").focus();
 	}
 
 	function apply(sent) {
@@ -143,6 +163,7 @@
 			try {
 				answer = await fetch(words.decide, { method: "POST", body: new URLSearchParams(sent), headers: { Accept: "application/json" } });
 			} catch { /* the server is away */ }
+			if (answer && answer.status === 401 && leave()) break;
 			if (!answer || answer.status >= 500 || answer.status === 429 || answer.status === 401) {
 				trouble(words.failed);
 				await new Promise((resolve) => { setTimeout(resolve, wait); });
@@ -157,7 +178,7 @@
 			status();
 		}
 		sending = false;
-		if (queue.items.every((i) => i.verdict)) await readFigures();
+		if (outbox.length === 0 && queue.items.every((i) => i.verdict)) await readFigures();
 	}
 
 	// refused goes back to a value whose decision the service does not take, and keeps what was typed.
@@ -225,7 +246,8 @@
 	};
 	const byKey = { a: "accept", c: "correct", r: "reject", n: "absent", u: "undo", j: "next", s: "next", ArrowRight: "next", k: "back", ArrowLeft: "back", "?": "help" };
 
-	const act = (name) => { if (queue && queue.items.length) does[name](queue.items[now]); };
+	const looks = ["next", "back", "help"]; // what those do who may not decide
+	const act = (name) => { if (queue && queue.items.length && (words.decide || looks.includes(name))) does[name](queue.items[now]); };
 	document.addEventListener("keydown", (e) => {
 		if (e.ctrlKey || e.metaKey || e.altKey) return;
 		if (e.target === at("right")) {

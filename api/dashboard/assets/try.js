@@ -6,7 +6,8 @@
 	const page = document.getElementById("try");
 	const words = page.dataset;
 	const editor = at("schema");
-	const state = { schema: "", documents: [], truth: "", shown: 0, versions: [], job: "" };
+	const state = { schema: "", documents: [], unread: [], truth: "", shown: 0, versions: [], job: "", typed: {} };
+	const typing = ["paste-name", "paste-text", "field", "provider", "name"]; // fields whose values are kept as they stand
 	let last = null; // what the latest answer said
 	let stale = null; // why what is shown is not of what stands there
 
@@ -16,6 +17,11 @@
 		const answer = await fetch(words.base + "/" + name, {
 			method: "POST", body: plain ? body : JSON.stringify(body), headers: { Accept: "application/json" },
 		});
+		if (answer.status === 401 && document.getElementById("main").dataset.signIn) {
+			await keepNow();
+			coditectSignIn();
+			return new Promise(() => {}); // the page is left
+		}
 		const text = await answer.text();
 		if (!answer.ok) throw new Refused(text.trim());
 		return JSON.parse(text);
@@ -111,6 +117,7 @@
 	}
 	async function keepNow() {
 		clearTimeout(keeping);
+		state.typed = Object.fromEntries(typing.map((name) => [name, at(name).value]));
 		try { await coditectKept.write(state); page.dataset.unkeptNow = ""; }
 		catch { if (!page.dataset.unkeptNow) { page.dataset.unkeptNow = "1"; say(words.unkept, true); } }
 	}
@@ -180,9 +187,11 @@
 	async function readFiles(files) {
 		const refused = [];
 		say(words.busy);
+		state.unread = [...files];
 		for (const file of files) {
 			try { add(await ask("read?name=" + encodeURIComponent(file.name), file, true), file); }
 			catch (error) { refused.push(error instanceof Refused ? error.message : file.name + ": " + words.broken); }
+			state.unread.shift();
 		}
 		drawDocuments();
 		keep();
@@ -209,6 +218,7 @@
 		keep();
 		run();
 	});
+	for (const name of typing) at(name).addEventListener("input", keep);
 	at("truth").addEventListener("input", () => { state.truth = at("truth").value; keep(); soon(500); });
 
 	// ---- buttons
@@ -504,8 +514,10 @@
 		at("truth").value = state.truth;
 		drawDocuments();
 		drawVersions();
+		for (const name of typing) at(name).value = state.typed[name] || at(name).value;
 		drawLines([]);
-		await run();
+		if (state.unread.length) await readFiles(state.unread); // nobody was signed in when they were chosen
+		else await run();
 		page.dataset.ready = "1";
 	}
 	begin();

@@ -12,8 +12,10 @@ import (
 	"encoding/json"
 	"hash/fnv"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
 )
@@ -69,6 +71,20 @@ type Choice struct {
 	Seed        uint64 // of the sample
 	Sample      int    // values that chance chooses
 	Part, Parts int    // records of this part, from 1, of so many; 0 has all: so two people do not meet
+}
+
+// ParsePart reads a part of the records, such as 1/3; an empty text is all of them.
+func ParsePart(text string) (part, parts int, err error) {
+	if text == "" {
+		return 0, 0, nil
+	}
+	i, n, found := strings.Cut(text, "/")
+	part, e1 := strconv.Atoi(i)
+	parts, e2 := strconv.Atoi(n)
+	if !found || e1 != nil || e2 != nil || part < 1 || part > parts || parts > 1000 {
+		return 0, 0, errs.Field("part", "%q is no part such as 1/3", text)
+	}
+	return part, parts, nil
 }
 
 // part reports whether a record is of the chosen part.

@@ -105,6 +105,11 @@ func (c Client) TenantUse(ctx context.Context, t mapreduce.TenantID) (*mapreduce
 	return c.Service.TenantUse(ctx, c.By, t)
 }
 
+// Caller implements mapreduce.Client.
+func (c Client) Caller(ctx context.Context) (*mapreduce.Principal, error) {
+	return c.Service.Caller(ctx, c.By)
+}
+
 // CheckStore implements mapreduce.Client.
 func (c Client) CheckStore(ctx context.Context, q mapreduce.CheckQuery, found func(mapreduce.Finding) error) error {
 	return c.Service.CheckStore(ctx, c.By, q, found)

@@ -489,6 +489,12 @@ func (s *Service) TenantUse(ctx context.Context, _ mapreduce.Principal, t mapred
 	return &mapreduce.TenantUse{Tenant: t, Quotas: []mapreduce.QuotaUse{jobs}, Keep: time.Hour}, ctx.Err()
 }
 
+// Caller implements mapreduce.Service.
+func (s *Service) Caller(ctx context.Context, by mapreduce.Principal) (*mapreduce.Principal, error) {
+	by.Roles = by.AllRoles()
+	return &by, ctx.Err()
+}
+
 // CheckStore implements mapreduce.Service. A job without documents is wrong.
 func (s *Service) CheckStore(ctx context.Context, _ mapreduce.Principal, _ mapreduce.CheckQuery, found func(mapreduce.Finding) error) error {
 	s.mu.Lock()

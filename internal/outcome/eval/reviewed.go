@@ -1,6 +1,8 @@
 package eval
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -69,9 +71,14 @@ func setValue(values map[string]any, field string, v any) {
 }
 
 // ReadReviewed reads what people have decided about values of a result.json as the truth: of each
-// record that they have decided about, the fields of which they said what is right.
+// record that they have decided about, the fields of which they said what is right. It also reads a truth file,
+// in which such decisions were kept.
 func ReadReviewed(name string, r io.Reader) ([]Truth, error) {
-	results, err := ReadResult(name, r)
+	in := bufio.NewReader(r)
+	if isTruth(in) {
+		return ReadTruth(name, in)
+	}
+	results, err := ReadResult(name, in)
 	if err != nil {
 		return nil, err
 	}
@@ -144,4 +151,14 @@ func Within(results []Result, truth []Truth) []Result {
 		all = append(all, one)
 	}
 	return all
+}
+
+// isTruth reports whether a file is of JSON lines that name their documents: result.json has several lines.
+func isTruth(in *bufio.Reader) bool {
+	head, _ := in.Peek(in.Size()) // a short file is one as well
+	line, _, whole := bytes.Cut(bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\ufeff")), "\r\n\t "), []byte("\n"))
+	if _, err := readLine(bytes.TrimSpace(line)); err == nil {
+		return true
+	}
+	return !whole && len(head) == in.Size() && bytes.HasPrefix(line, []byte(`{"document":`)) // a long line
 }

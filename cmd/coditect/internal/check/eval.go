@@ -48,7 +48,8 @@ values became right or wrong. Its p is the probability of so large a difference 
 alone (McNemar's exact test).
 
 A result is compared with what its job found. With --reviewed, what people have decided about values
-(see _reviewed in result.json) is the truth, and other values do not count.
+(see _reviewed in result.json) is the truth, and other values do not count. --truth then names another
+result.json, or a file that "review --truth" has written.
 
 The reliability table shows whether confidences can be trusted. For each range of
 confidence it has the mean confidence beside the share of values that are right.`,
@@ -75,7 +76,7 @@ confidence it has the mean confidence beside the share of values that are right.
 	flags.StringVar(&f.schema, "schema", "", "`file` with the schema of the job")
 	flags.StringVar(&f.baseline, "baseline", "", "`file` result.json to compare the result with")
 	flags.StringVar(&f.normalise, "normalise", "default", "rules by which texts are compared: default, squad or kleister")
-	flags.BoolVar(&f.reviewed, "reviewed", false, "the truth is what people have decided about values of a result.json: that of --truth, or of --result itself")
+	flags.BoolVar(&f.reviewed, "reviewed", false, "the truth is what people have decided about values: those of --truth, or of --result itself; no others count")
 	flags.BoolVar(&f.list, "errors", false, "list the values that are wrong, missing, unverified or spurious")
 	flags.StringVar(&f.html, "html", "", "`file` for a page that shows these values beside the truth")
 

@@ -84,6 +84,11 @@ func (t turning) TenantUse(ctx context.Context, tenant mapreduce.TenantID) (*map
 	return turn(ctx, t, isLost, func(c mapreduce.Client) (*mapreduce.TenantUse, error) { return c.TenantUse(ctx, tenant) })
 }
 
+// Caller implements mapreduce.Client.
+func (t turning) Caller(ctx context.Context) (*mapreduce.Principal, error) {
+	return turn(ctx, t, isLost, func(c mapreduce.Client) (*mapreduce.Principal, error) { return c.Caller(ctx) })
+}
+
 // AnswerCache implements mapreduce.Client.
 func (t turning) AnswerCache(ctx context.Context, tenant mapreduce.TenantID, forget bool) (*mapreduce.AnswerCache, error) {
 	return turn(ctx, t, unless(forget), func(c mapreduce.Client) (*mapreduce.AnswerCache, error) { return c.AnswerCache(ctx, tenant, forget) })

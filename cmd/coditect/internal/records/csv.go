@@ -67,7 +67,7 @@ func (w *csvWriter) WriteRecord(r *Record) error {
 		return err
 	}
 
-	row := []string{safeCell(strings.Join(f.sources, separator))}
+	row := []string{SafeCell(strings.Join(f.sources, separator))}
 
 	// Without a schema, a record is one cell.
 	if len(w.columns) == 0 {
@@ -113,7 +113,7 @@ func citationCells(f *flat, col column) []string {
 	}
 
 	return []string{
-		safeCell(c.Quote), safeCell(string(c.Document)), strconv.FormatInt(c.Start, 10), strconv.FormatInt(c.End, 10), c.Grade,
+		SafeCell(c.Quote), SafeCell(string(c.Document)), strconv.FormatInt(c.Start, 10), strconv.FormatInt(c.End, 10), c.Grade,
 		strconv.FormatFloat(f.confidence[col.name], 'g', -1, 64),
 	}
 }
@@ -124,7 +124,7 @@ func derivedCells(f *flat, col column) []string {
 		return make([]string, len(derivedColumns))
 	}
 	formula, quotes := f.derivation(col)
-	return []string{safeCell(formula), safeCell(quotes), strconv.FormatFloat(f.confidence[col.name], 'g', -1, 64)}
+	return []string{SafeCell(formula), SafeCell(quotes), strconv.FormatFloat(f.confidence[col.name], 'g', -1, 64)}
 }
 
 // cellOf returns a value as the text of a cell: a list of single values with separators,
@@ -134,19 +134,19 @@ func cellOf(v any) (string, error) {
 	case nil:
 		return "", nil
 	case string:
-		return safeCell(v), nil
+		return SafeCell(v), nil
 	case json.Number:
 		return v.String(), nil
 	case bool:
 		return strconv.FormatBool(v), nil
 	case []any:
 		if texts, ok := textsOf(v); ok {
-			return safeCell(strings.Join(texts, separator)), nil
+			return SafeCell(strings.Join(texts, separator)), nil
 		}
 	}
 
 	data, err := encode(v)
-	return safeCell(string(data)), err
+	return SafeCell(string(data)), err
 }
 
 // textsOf returns the elements of a list as texts, if none is a list or an object.
@@ -168,11 +168,11 @@ func textsOf(list []any) ([]string, bool) {
 	return texts, true
 }
 
-// safeCell returns a text that no spreadsheet takes for a formula: one that begins like
+// SafeCell returns a text that no spreadsheet takes for a formula: one that begins like
 // a formula gets an apostrophe before it. Documents are not to be trusted, and a formula
 // can send the content of other cells away. Spreadsheets take full-width signs for others, and
 // pass over what does not show. Numbers and phone numbers stay as they are.
-func safeCell(s string) string {
+func SafeCell(s string) string {
 	shown := strings.TrimLeftFunc(s, isUnseen)
 	first, size := utf8.DecodeRuneInString(shown)
 

@@ -2180,6 +2180,108 @@ func (x *QuotaUse) GetLimit() int64 {
 	return 0
 }
 
+// Asks who the caller is.
+type GetCallerRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetCallerRequest) Reset() {
+	*x = GetCallerRequest{}
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetCallerRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetCallerRequest) ProtoMessage() {}
+
+func (x *GetCallerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetCallerRequest.ProtoReflect.Descriptor instead.
+func (*GetCallerRequest) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{36}
+}
+
+// The caller of a service.
+type Caller struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The name that the audit trail has.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The tenant for which it calls; empty is the default one.
+	TenantId string `protobuf:"bytes,2,opt,name=tenant_id,json=tenantId,proto3" json:"tenant_id,omitempty"`
+	// Its roles, with those that others of them include: observer, viewer, submitter, operator,
+	// worker, scaler and admin.
+	Roles         []string `protobuf:"bytes,3,rep,name=roles,proto3" json:"roles,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Caller) Reset() {
+	*x = Caller{}
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Caller) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Caller) ProtoMessage() {}
+
+func (x *Caller) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Caller.ProtoReflect.Descriptor instead.
+func (*Caller) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *Caller) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Caller) GetTenantId() string {
+	if x != nil {
+		return x.TenantId
+	}
+	return ""
+}
+
+func (x *Caller) GetRoles() []string {
+	if x != nil {
+		return x.Roles
+	}
+	return nil
+}
+
 var File_coditect_mapreduce_v1_mapreduce_service_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc = "" +
@@ -2323,7 +2425,12 @@ const file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc = "" +
 	"\bQuotaUse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04used\x18\x02 \x01(\x03R\x04used\x12\x14\n" +
-	"\x05limit\x18\x03 \x01(\x03R\x05limit2\xe8\r\n" +
+	"\x05limit\x18\x03 \x01(\x03R\x05limit\"\x12\n" +
+	"\x10GetCallerRequest\"O\n" +
+	"\x06Caller\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n" +
+	"\ttenant_id\x18\x02 \x01(\tR\btenantId\x12\x14\n" +
+	"\x05roles\x18\x03 \x03(\tR\x05roles2\xbf\x0e\n" +
 	"\x10MapReduceService\x12b\n" +
 	"\tSubmitJob\x12'.coditect.mapreduce.v1.SubmitJobRequest\x1a(.coditect.mapreduce.v1.SubmitJobResponse\"\x00(\x01\x12^\n" +
 	"\aPlanJob\x12%.coditect.mapreduce.v1.PlanJobRequest\x1a&.coditect.mapreduce.v1.PlanJobResponse\"\x00(\x010\x01\x12L\n" +
@@ -2343,7 +2450,8 @@ const file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc = "" +
 	"\rListDecisions\x12+.coditect.mapreduce.v1.ListDecisionsRequest\x1a,.coditect.mapreduce.v1.ListDecisionsResponse\"\x00\x12c\n" +
 	"\n" +
 	"ListEvents\x12(.coditect.mapreduce.v1.ListEventsRequest\x1a).coditect.mapreduce.v1.ListEventsResponse\"\x00\x12^\n" +
-	"\fGetTenantUse\x12*.coditect.mapreduce.v1.GetTenantUseRequest\x1a .coditect.mapreduce.v1.TenantUse\"\x00BGZEgithub.com/coditect/mapreduce/proto/coditect/mapreduce/v1;mapreducev1b\x06proto3"
+	"\fGetTenantUse\x12*.coditect.mapreduce.v1.GetTenantUseRequest\x1a .coditect.mapreduce.v1.TenantUse\"\x00\x12U\n" +
+	"\tGetCaller\x12'.coditect.mapreduce.v1.GetCallerRequest\x1a\x1d.coditect.mapreduce.v1.Caller\"\x00BGZEgithub.com/coditect/mapreduce/proto/coditect/mapreduce/v1;mapreducev1b\x06proto3"
 
 var (
 	file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescOnce sync.Once
@@ -2357,7 +2465,7 @@ func file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescData
 }
 
-var file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
+var file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
 var file_coditect_mapreduce_v1_mapreduce_service_proto_goTypes = []any{
 	(*SubmitJobRequest)(nil),      // 0: coditect.mapreduce.v1.SubmitJobRequest
 	(*DocumentPiece)(nil),         // 1: coditect.mapreduce.v1.DocumentPiece
@@ -2395,48 +2503,50 @@ var file_coditect_mapreduce_v1_mapreduce_service_proto_goTypes = []any{
 	(*GetTenantUseRequest)(nil),   // 33: coditect.mapreduce.v1.GetTenantUseRequest
 	(*TenantUse)(nil),             // 34: coditect.mapreduce.v1.TenantUse
 	(*QuotaUse)(nil),              // 35: coditect.mapreduce.v1.QuotaUse
-	nil,                           // 36: coditect.mapreduce.v1.DocumentPiece.MetadataEntry
-	(*JobSpec)(nil),               // 37: coditect.mapreduce.v1.JobSpec
-	(*Job)(nil),                   // 38: coditect.mapreduce.v1.Job
-	(*Plan)(nil),                  // 39: coditect.mapreduce.v1.Plan
-	(JobState)(0),                 // 40: coditect.mapreduce.v1.JobState
-	(UnitState)(0),                // 41: coditect.mapreduce.v1.UnitState
-	(*Unit)(nil),                  // 42: coditect.mapreduce.v1.Unit
-	(*ResultPart)(nil),            // 43: coditect.mapreduce.v1.ResultPart
-	(ReviewVerdict)(0),            // 44: coditect.mapreduce.v1.ReviewVerdict
-	(*Passage)(nil),               // 45: coditect.mapreduce.v1.Passage
-	(*Decision)(nil),              // 46: coditect.mapreduce.v1.Decision
-	(*Checkpoint)(nil),            // 47: coditect.mapreduce.v1.Checkpoint
-	(*Seal)(nil),                  // 48: coditect.mapreduce.v1.Seal
-	(*durationpb.Duration)(nil),   // 49: google.protobuf.Duration
-	(*emptypb.Empty)(nil),         // 50: google.protobuf.Empty
+	(*GetCallerRequest)(nil),      // 36: coditect.mapreduce.v1.GetCallerRequest
+	(*Caller)(nil),                // 37: coditect.mapreduce.v1.Caller
+	nil,                           // 38: coditect.mapreduce.v1.DocumentPiece.MetadataEntry
+	(*JobSpec)(nil),               // 39: coditect.mapreduce.v1.JobSpec
+	(*Job)(nil),                   // 40: coditect.mapreduce.v1.Job
+	(*Plan)(nil),                  // 41: coditect.mapreduce.v1.Plan
+	(JobState)(0),                 // 42: coditect.mapreduce.v1.JobState
+	(UnitState)(0),                // 43: coditect.mapreduce.v1.UnitState
+	(*Unit)(nil),                  // 44: coditect.mapreduce.v1.Unit
+	(*ResultPart)(nil),            // 45: coditect.mapreduce.v1.ResultPart
+	(ReviewVerdict)(0),            // 46: coditect.mapreduce.v1.ReviewVerdict
+	(*Passage)(nil),               // 47: coditect.mapreduce.v1.Passage
+	(*Decision)(nil),              // 48: coditect.mapreduce.v1.Decision
+	(*Checkpoint)(nil),            // 49: coditect.mapreduce.v1.Checkpoint
+	(*Seal)(nil),                  // 50: coditect.mapreduce.v1.Seal
+	(*durationpb.Duration)(nil),   // 51: google.protobuf.Duration
+	(*emptypb.Empty)(nil),         // 52: google.protobuf.Empty
 }
 var file_coditect_mapreduce_v1_mapreduce_service_proto_depIdxs = []int32{
-	37, // 0: coditect.mapreduce.v1.SubmitJobRequest.spec:type_name -> coditect.mapreduce.v1.JobSpec
+	39, // 0: coditect.mapreduce.v1.SubmitJobRequest.spec:type_name -> coditect.mapreduce.v1.JobSpec
 	1,  // 1: coditect.mapreduce.v1.SubmitJobRequest.documents:type_name -> coditect.mapreduce.v1.DocumentPiece
-	36, // 2: coditect.mapreduce.v1.DocumentPiece.metadata:type_name -> coditect.mapreduce.v1.DocumentPiece.MetadataEntry
-	38, // 3: coditect.mapreduce.v1.SubmitJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	37, // 4: coditect.mapreduce.v1.PlanJobRequest.spec:type_name -> coditect.mapreduce.v1.JobSpec
+	38, // 2: coditect.mapreduce.v1.DocumentPiece.metadata:type_name -> coditect.mapreduce.v1.DocumentPiece.MetadataEntry
+	40, // 3: coditect.mapreduce.v1.SubmitJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	39, // 4: coditect.mapreduce.v1.PlanJobRequest.spec:type_name -> coditect.mapreduce.v1.JobSpec
 	1,  // 5: coditect.mapreduce.v1.PlanJobRequest.documents:type_name -> coditect.mapreduce.v1.DocumentPiece
-	39, // 6: coditect.mapreduce.v1.PlanJobResponse.plan:type_name -> coditect.mapreduce.v1.Plan
-	40, // 7: coditect.mapreduce.v1.ListJobsRequest.states:type_name -> coditect.mapreduce.v1.JobState
-	38, // 8: coditect.mapreduce.v1.ListJobsResponse.jobs:type_name -> coditect.mapreduce.v1.Job
-	38, // 9: coditect.mapreduce.v1.WatchJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	38, // 10: coditect.mapreduce.v1.ResumeJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	38, // 11: coditect.mapreduce.v1.PauseJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	38, // 12: coditect.mapreduce.v1.CancelJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	41, // 13: coditect.mapreduce.v1.ListUnitsRequest.states:type_name -> coditect.mapreduce.v1.UnitState
-	42, // 14: coditect.mapreduce.v1.ListUnitsResponse.units:type_name -> coditect.mapreduce.v1.Unit
-	42, // 15: coditect.mapreduce.v1.WakeUnitResponse.unit:type_name -> coditect.mapreduce.v1.Unit
-	43, // 16: coditect.mapreduce.v1.GetResultResponse.parts:type_name -> coditect.mapreduce.v1.ResultPart
-	44, // 17: coditect.mapreduce.v1.DecideValueRequest.verdict:type_name -> coditect.mapreduce.v1.ReviewVerdict
-	45, // 18: coditect.mapreduce.v1.DecideValueRequest.passage:type_name -> coditect.mapreduce.v1.Passage
-	46, // 19: coditect.mapreduce.v1.DecideValueResponse.decision:type_name -> coditect.mapreduce.v1.Decision
-	46, // 20: coditect.mapreduce.v1.ListDecisionsResponse.decisions:type_name -> coditect.mapreduce.v1.Decision
-	47, // 21: coditect.mapreduce.v1.ListEventsResponse.checkpoints:type_name -> coditect.mapreduce.v1.Checkpoint
-	48, // 22: coditect.mapreduce.v1.ListEventsResponse.seals:type_name -> coditect.mapreduce.v1.Seal
+	41, // 6: coditect.mapreduce.v1.PlanJobResponse.plan:type_name -> coditect.mapreduce.v1.Plan
+	42, // 7: coditect.mapreduce.v1.ListJobsRequest.states:type_name -> coditect.mapreduce.v1.JobState
+	40, // 8: coditect.mapreduce.v1.ListJobsResponse.jobs:type_name -> coditect.mapreduce.v1.Job
+	40, // 9: coditect.mapreduce.v1.WatchJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	40, // 10: coditect.mapreduce.v1.ResumeJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	40, // 11: coditect.mapreduce.v1.PauseJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	40, // 12: coditect.mapreduce.v1.CancelJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	43, // 13: coditect.mapreduce.v1.ListUnitsRequest.states:type_name -> coditect.mapreduce.v1.UnitState
+	44, // 14: coditect.mapreduce.v1.ListUnitsResponse.units:type_name -> coditect.mapreduce.v1.Unit
+	44, // 15: coditect.mapreduce.v1.WakeUnitResponse.unit:type_name -> coditect.mapreduce.v1.Unit
+	45, // 16: coditect.mapreduce.v1.GetResultResponse.parts:type_name -> coditect.mapreduce.v1.ResultPart
+	46, // 17: coditect.mapreduce.v1.DecideValueRequest.verdict:type_name -> coditect.mapreduce.v1.ReviewVerdict
+	47, // 18: coditect.mapreduce.v1.DecideValueRequest.passage:type_name -> coditect.mapreduce.v1.Passage
+	48, // 19: coditect.mapreduce.v1.DecideValueResponse.decision:type_name -> coditect.mapreduce.v1.Decision
+	48, // 20: coditect.mapreduce.v1.ListDecisionsResponse.decisions:type_name -> coditect.mapreduce.v1.Decision
+	49, // 21: coditect.mapreduce.v1.ListEventsResponse.checkpoints:type_name -> coditect.mapreduce.v1.Checkpoint
+	50, // 22: coditect.mapreduce.v1.ListEventsResponse.seals:type_name -> coditect.mapreduce.v1.Seal
 	35, // 23: coditect.mapreduce.v1.TenantUse.quotas:type_name -> coditect.mapreduce.v1.QuotaUse
-	49, // 24: coditect.mapreduce.v1.TenantUse.keep:type_name -> google.protobuf.Duration
+	51, // 24: coditect.mapreduce.v1.TenantUse.keep:type_name -> google.protobuf.Duration
 	0,  // 25: coditect.mapreduce.v1.MapReduceService.SubmitJob:input_type -> coditect.mapreduce.v1.SubmitJobRequest
 	3,  // 26: coditect.mapreduce.v1.MapReduceService.PlanJob:input_type -> coditect.mapreduce.v1.PlanJobRequest
 	5,  // 27: coditect.mapreduce.v1.MapReduceService.GetJob:input_type -> coditect.mapreduce.v1.GetJobRequest
@@ -2455,26 +2565,28 @@ var file_coditect_mapreduce_v1_mapreduce_service_proto_depIdxs = []int32{
 	29, // 40: coditect.mapreduce.v1.MapReduceService.ListDecisions:input_type -> coditect.mapreduce.v1.ListDecisionsRequest
 	31, // 41: coditect.mapreduce.v1.MapReduceService.ListEvents:input_type -> coditect.mapreduce.v1.ListEventsRequest
 	33, // 42: coditect.mapreduce.v1.MapReduceService.GetTenantUse:input_type -> coditect.mapreduce.v1.GetTenantUseRequest
-	2,  // 43: coditect.mapreduce.v1.MapReduceService.SubmitJob:output_type -> coditect.mapreduce.v1.SubmitJobResponse
-	4,  // 44: coditect.mapreduce.v1.MapReduceService.PlanJob:output_type -> coditect.mapreduce.v1.PlanJobResponse
-	38, // 45: coditect.mapreduce.v1.MapReduceService.GetJob:output_type -> coditect.mapreduce.v1.Job
-	7,  // 46: coditect.mapreduce.v1.MapReduceService.ListJobs:output_type -> coditect.mapreduce.v1.ListJobsResponse
-	9,  // 47: coditect.mapreduce.v1.MapReduceService.WatchJob:output_type -> coditect.mapreduce.v1.WatchJobResponse
-	11, // 48: coditect.mapreduce.v1.MapReduceService.ResumeJob:output_type -> coditect.mapreduce.v1.ResumeJobResponse
-	13, // 49: coditect.mapreduce.v1.MapReduceService.PauseJob:output_type -> coditect.mapreduce.v1.PauseJobResponse
-	15, // 50: coditect.mapreduce.v1.MapReduceService.CancelJob:output_type -> coditect.mapreduce.v1.CancelJobResponse
-	50, // 51: coditect.mapreduce.v1.MapReduceService.DeleteJob:output_type -> google.protobuf.Empty
-	18, // 52: coditect.mapreduce.v1.MapReduceService.ListUnits:output_type -> coditect.mapreduce.v1.ListUnitsResponse
-	20, // 53: coditect.mapreduce.v1.MapReduceService.WakeUnit:output_type -> coditect.mapreduce.v1.WakeUnitResponse
-	22, // 54: coditect.mapreduce.v1.MapReduceService.GetResult:output_type -> coditect.mapreduce.v1.GetResultResponse
-	24, // 55: coditect.mapreduce.v1.MapReduceService.GetResultFile:output_type -> coditect.mapreduce.v1.GetResultFileResponse
-	26, // 56: coditect.mapreduce.v1.MapReduceService.ReadText:output_type -> coditect.mapreduce.v1.ReadTextResponse
-	28, // 57: coditect.mapreduce.v1.MapReduceService.DecideValue:output_type -> coditect.mapreduce.v1.DecideValueResponse
-	30, // 58: coditect.mapreduce.v1.MapReduceService.ListDecisions:output_type -> coditect.mapreduce.v1.ListDecisionsResponse
-	32, // 59: coditect.mapreduce.v1.MapReduceService.ListEvents:output_type -> coditect.mapreduce.v1.ListEventsResponse
-	34, // 60: coditect.mapreduce.v1.MapReduceService.GetTenantUse:output_type -> coditect.mapreduce.v1.TenantUse
-	43, // [43:61] is the sub-list for method output_type
-	25, // [25:43] is the sub-list for method input_type
+	36, // 43: coditect.mapreduce.v1.MapReduceService.GetCaller:input_type -> coditect.mapreduce.v1.GetCallerRequest
+	2,  // 44: coditect.mapreduce.v1.MapReduceService.SubmitJob:output_type -> coditect.mapreduce.v1.SubmitJobResponse
+	4,  // 45: coditect.mapreduce.v1.MapReduceService.PlanJob:output_type -> coditect.mapreduce.v1.PlanJobResponse
+	40, // 46: coditect.mapreduce.v1.MapReduceService.GetJob:output_type -> coditect.mapreduce.v1.Job
+	7,  // 47: coditect.mapreduce.v1.MapReduceService.ListJobs:output_type -> coditect.mapreduce.v1.ListJobsResponse
+	9,  // 48: coditect.mapreduce.v1.MapReduceService.WatchJob:output_type -> coditect.mapreduce.v1.WatchJobResponse
+	11, // 49: coditect.mapreduce.v1.MapReduceService.ResumeJob:output_type -> coditect.mapreduce.v1.ResumeJobResponse
+	13, // 50: coditect.mapreduce.v1.MapReduceService.PauseJob:output_type -> coditect.mapreduce.v1.PauseJobResponse
+	15, // 51: coditect.mapreduce.v1.MapReduceService.CancelJob:output_type -> coditect.mapreduce.v1.CancelJobResponse
+	52, // 52: coditect.mapreduce.v1.MapReduceService.DeleteJob:output_type -> google.protobuf.Empty
+	18, // 53: coditect.mapreduce.v1.MapReduceService.ListUnits:output_type -> coditect.mapreduce.v1.ListUnitsResponse
+	20, // 54: coditect.mapreduce.v1.MapReduceService.WakeUnit:output_type -> coditect.mapreduce.v1.WakeUnitResponse
+	22, // 55: coditect.mapreduce.v1.MapReduceService.GetResult:output_type -> coditect.mapreduce.v1.GetResultResponse
+	24, // 56: coditect.mapreduce.v1.MapReduceService.GetResultFile:output_type -> coditect.mapreduce.v1.GetResultFileResponse
+	26, // 57: coditect.mapreduce.v1.MapReduceService.ReadText:output_type -> coditect.mapreduce.v1.ReadTextResponse
+	28, // 58: coditect.mapreduce.v1.MapReduceService.DecideValue:output_type -> coditect.mapreduce.v1.DecideValueResponse
+	30, // 59: coditect.mapreduce.v1.MapReduceService.ListDecisions:output_type -> coditect.mapreduce.v1.ListDecisionsResponse
+	32, // 60: coditect.mapreduce.v1.MapReduceService.ListEvents:output_type -> coditect.mapreduce.v1.ListEventsResponse
+	34, // 61: coditect.mapreduce.v1.MapReduceService.GetTenantUse:output_type -> coditect.mapreduce.v1.TenantUse
+	37, // 62: coditect.mapreduce.v1.MapReduceService.GetCaller:output_type -> coditect.mapreduce.v1.Caller
+	44, // [44:63] is the sub-list for method output_type
+	25, // [25:44] is the sub-list for method input_type
 	25, // [25:25] is the sub-list for extension type_name
 	25, // [25:25] is the sub-list for extension extendee
 	0,  // [0:25] is the sub-list for field type_name
@@ -2497,7 +2609,7 @@ func file_coditect_mapreduce_v1_mapreduce_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc), len(file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   37,
+			NumMessages:   39,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

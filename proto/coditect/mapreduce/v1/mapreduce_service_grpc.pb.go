@@ -48,6 +48,7 @@ const (
 	MapReduceService_ListDecisions_FullMethodName = "/coditect.mapreduce.v1.MapReduceService/ListDecisions"
 	MapReduceService_ListEvents_FullMethodName    = "/coditect.mapreduce.v1.MapReduceService/ListEvents"
 	MapReduceService_GetTenantUse_FullMethodName  = "/coditect.mapreduce.v1.MapReduceService/GetTenantUse"
+	MapReduceService_GetCaller_FullMethodName     = "/coditect.mapreduce.v1.MapReduceService/GetCaller"
 )
 
 // MapReduceServiceClient is the client API for MapReduceService service.
@@ -112,6 +113,10 @@ type MapReduceServiceClient interface {
 	// AIP-131: the resource itself.
 	// buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
 	GetTenantUse(ctx context.Context, in *GetTenantUseRequest, opts ...grpc.CallOption) (*TenantUse, error)
+	// Says as whom the service knows its caller, and what that may do.
+	// AIP-131: the resource itself.
+	// buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+	GetCaller(ctx context.Context, in *GetCallerRequest, opts ...grpc.CallOption) (*Caller, error)
 }
 
 type mapReduceServiceClient struct {
@@ -344,6 +349,16 @@ func (c *mapReduceServiceClient) GetTenantUse(ctx context.Context, in *GetTenant
 	return out, nil
 }
 
+func (c *mapReduceServiceClient) GetCaller(ctx context.Context, in *GetCallerRequest, opts ...grpc.CallOption) (*Caller, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Caller)
+	err := c.cc.Invoke(ctx, MapReduceService_GetCaller_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // MapReduceServiceServer is the server API for MapReduceService service.
 // All implementations must embed UnimplementedMapReduceServiceServer
 // for forward compatibility.
@@ -406,6 +421,10 @@ type MapReduceServiceServer interface {
 	// AIP-131: the resource itself.
 	// buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
 	GetTenantUse(context.Context, *GetTenantUseRequest) (*TenantUse, error)
+	// Says as whom the service knows its caller, and what that may do.
+	// AIP-131: the resource itself.
+	// buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+	GetCaller(context.Context, *GetCallerRequest) (*Caller, error)
 	mustEmbedUnimplementedMapReduceServiceServer()
 }
 
@@ -469,6 +488,9 @@ func (UnimplementedMapReduceServiceServer) ListEvents(context.Context, *ListEven
 }
 func (UnimplementedMapReduceServiceServer) GetTenantUse(context.Context, *GetTenantUseRequest) (*TenantUse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetTenantUse not implemented")
+}
+func (UnimplementedMapReduceServiceServer) GetCaller(context.Context, *GetCallerRequest) (*Caller, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetCaller not implemented")
 }
 func (UnimplementedMapReduceServiceServer) mustEmbedUnimplementedMapReduceServiceServer() {}
 func (UnimplementedMapReduceServiceServer) testEmbeddedByValue()                          {}
@@ -765,6 +787,24 @@ func _MapReduceService_GetTenantUse_Handler(srv interface{}, ctx context.Context
 	return interceptor(ctx, in, info, handler)
 }
 
+func _MapReduceService_GetCaller_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetCallerRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MapReduceServiceServer).GetCaller(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MapReduceService_GetCaller_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MapReduceServiceServer).GetCaller(ctx, req.(*GetCallerRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // MapReduceService_ServiceDesc is the grpc.ServiceDesc for MapReduceService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -819,6 +859,10 @@ var MapReduceService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetTenantUse",
 			Handler:    _MapReduceService_GetTenantUse_Handler,
+		},
+		{
+			MethodName: "GetCaller",
+			Handler:    _MapReduceService_GetCaller_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

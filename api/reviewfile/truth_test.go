@@ -1,12 +1,12 @@
-package bench_test
+package reviewfile_test
 
 import (
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/coditect/mapreduce/api/dashboard/bench"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/reviewfile"
 	"github.com/coditect/mapreduce/api/schema"
 )
 
@@ -26,7 +26,7 @@ func TestTruthOfReviews(t *testing.T) {
 		`{"total": 6, "_sources": ["e"]}`,
 		`{"total": 7, "shop": {"name": "W"}, "_sources": ["f", "g"], "_reviewed": {"total": {"verdict": "accept"}, "shop.name": {"verdict": "accept"}}}`,
 	}
-	got, err := bench.TruthOf(s, func(sink func(*mapreduce.ResultPart) error) error {
+	got, err := reviewfile.TruthOf(s, func(sink func(*mapreduce.ResultPart) error) error {
 		for _, r := range records {
 			if err := sink(&mapreduce.ResultPart{Record: []byte(r)}); err != nil {
 				return err
@@ -42,7 +42,7 @@ func TestTruthOfReviews(t *testing.T) {
 		t.Errorf("got %q of %v, want\n%s", got.Lines, got.Documents, want)
 	}
 
-	if none, err := bench.TruthOf(s, func(func(*mapreduce.ResultPart) error) error { return nil }); err != nil || strings.TrimSpace(none.Lines) != "" {
+	if none, err := reviewfile.TruthOf(s, func(func(*mapreduce.ResultPart) error) error { return nil }); err != nil || strings.TrimSpace(none.Lines) != "" {
 		t.Errorf("of nothing: %+v, %v", none, err)
 	}
 }
