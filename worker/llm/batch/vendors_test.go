@@ -52,6 +52,9 @@ func each(t *testing.T, test func(t *testing.T, p place)) {
 	}
 }
 
+// pass lets virtual time pass.
+func pass(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // in a synctest bubble
+
 // start returns a vendor whose server is scripted, and what its requests were.
 func start(t *testing.T, p place, script batches.Config) (batch.Vendor, *batches.Server, *recorder) {
 	t.Helper()
@@ -195,7 +198,7 @@ func TestLinesAreAskedAsInRealTime(t *testing.T) {
 			}
 		}
 
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		got := results(t, v, made.ID)
 		for _, line := range o.Lines {
 			r := got[line.CustomID]
@@ -237,7 +240,7 @@ func TestEachOutcome(t *testing.T) {
 			return map[int]batches.Fate{7: batches.Twice, 8: batches.Dropped}[n]
 		}})
 		made := create(t, v, o)
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		now, err := v.Get(t.Context(), made.ID)
 		if err != nil || now.Status != batch.Ended || now.Rest != batch.Errored || now.Counts.Total != 45 || now.Counts.Succeeded != 15 || now.Counts.Errored != 30 || now.Ended.IsZero() {
 			t.Errorf("%+v, %v", now, err)
@@ -278,7 +281,7 @@ func TestUsageIsTheVendors(t *testing.T) {
 	each(t, func(t *testing.T, p place) {
 		v, fake, _ := start(t, p, batches.Config{Model: echo, Seed: 1})
 		made := create(t, v, rich(t))
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		got := results(t, v, made.ID)
 		for _, c := range fake.Bill() {
 			_, id, _ := batch.CutID(c.CustomID)
@@ -311,7 +314,7 @@ func TestALostAnswerMakesNoSecondBatch(t *testing.T) {
 			}
 
 			// It may be hidden until the vendor settles, and some vendors tell whose it is only then.
-			time.Sleep(max(v.Limits("m-1").Settle, time.Hour))
+			pass(max(v.Limits("m-1").Settle, time.Hour))
 			found, err := v.Find(t.Context(), mark, began)
 			want := 1
 			if loss == batches.Before {
@@ -394,7 +397,7 @@ func TestNewBatchesMayBeHidden(t *testing.T) {
 		if e, ok := errors.AsType[*llm.Error](err); !ok || e.Kind != llm.NotFound || v.Limits("m-1").Settle < 5*time.Minute {
 			t.Errorf("error %v", err)
 		}
-		time.Sleep(4 * time.Minute)
+		pass(4 * time.Minute)
 		if now, err := v.Get(t.Context(), made.ID); err != nil || now.Status != batch.Running || now.Expires.Before(time.Now()) {
 			t.Errorf("%+v, %v", now, err)
 		}
@@ -411,7 +414,7 @@ func TestBatchesThatDoNotFinish(t *testing.T) {
 			if p.wire == fakellm.Gemini {
 				want = 0 // its batches expire after two days, without a result
 			}
-			time.Sleep(23 * time.Hour)
+			pass(23 * time.Hour)
 			if cancel {
 				rest, want = batch.Cancelled, 11
 				if err := v.Cancel(t.Context(), made.ID); err != nil {
@@ -421,7 +424,7 @@ func TestBatchesThatDoNotFinish(t *testing.T) {
 					t.Errorf("%+v, %v, want it to end later", now, err)
 				}
 			}
-			time.Sleep(30 * time.Hour)
+			pass(30 * time.Hour)
 
 			now, err := v.Get(t.Context(), made.ID)
 			if err != nil || now.Status != batch.Ended || now.Rest != rest && p.wire != fakellm.Anthropic {
@@ -507,7 +510,7 @@ func TestBatchesThatFail(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(time.Minute)
+			pass(time.Minute)
 			now, err := v.Get(t.Context(), made.ID)
 			if err != nil || now.Status != batch.Failed || now.Err == nil || !strings.Contains(now.Err.Message, code) || len(fake.Bill()) > 0 {
 				t.Fatalf("%+v, %v", now, err)
@@ -528,16 +531,16 @@ func TestFindLooksThroughPages(t *testing.T) {
 	each(t, func(t *testing.T, p place) {
 		v, _, sent := start(t, p, batches.Config{Takes: func(int) time.Duration { return time.Minute }, Limits: batches.Limits{Lines: 10, Bytes: 1 << 20, Window: 24 * time.Hour, Kept: 100 * 24 * time.Hour}})
 		create(t, v, order(1)) // of an earlier run, with the same mark
-		time.Sleep(48 * time.Hour)
+		pass(48 * time.Hour)
 		began := time.Now()
 		made := create(t, v, order(1))
 		for i := range 130 {
-			time.Sleep(time.Second)
+			pass(time.Second)
 			other := order(1)
 			other.Mark = fmt.Sprintf("other%07d", i)
 			create(t, v, other)
 		}
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		sent.paths = nil
 		found, err := v.Find(t.Context(), mark, began)
 		if err != nil || len(found) != 1 || found[0].ID != made.ID || found[0].Mark != mark {
@@ -598,6 +601,22 @@ func TestUnknownWords(t *testing.T) {
 	}
 }
 
+// A line's error has two envelopes, or, from gateways, one.
+func TestEnvelopesOfErrors(t *testing.T) {
+	s := script{`{"custom_id":"job7unitA1b2-u","result":{"type":"errored","error":{"type":"error","request_id":"req_1","error":{"type":"overloaded_error","message":"busy"}}}}` + "\n" +
+		`{"custom_id":"job7unitA1b2-v","result":{"type":"errored","error":{"type":"overloaded_error","message":"busy"}}}`}
+	v, err := vendors.All().NewBatches("anthropic", places[0].config(&s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := results(t, v, "b")
+	for id, request := range map[string]string{"u": "req_1", "v": ""} {
+		if r := got[id]; r.Err == nil || r.Err.Kind != llm.Overloaded || r.Err.Message != "busy" || r.Err.RequestID != request {
+			t.Errorf("line %q: %+v, %v", id, r, r.Err)
+		}
+	}
+}
+
 // Results that break off are an error, and what came before it stands.
 func TestResultsThatBreakOff(t *testing.T) {
 	s := script{`{"custom_id":"job7unitA1b2-u","result":{"type":"expired"}}` + "\n" + `{"custom_id":"job7unitA1b2-v","resu`}
@@ -617,17 +636,24 @@ func TestResultsThatBreakOff(t *testing.T) {
 	}
 }
 
-// What is called off says why.
+// What is called off says why, and makes no batch that was not asked for.
 func TestCalledOff(t *testing.T) {
-	each(t, func(t *testing.T, p place) {
-		v, _, _ := start(t, p, batches.Config{})
+	for _, p := range places {
 		why := errors.New("the worker drains")
 		ctx, cancel := context.WithCancelCause(t.Context())
-		cancel(why)
-		if _, err := v.Get(ctx, "b"); !errors.Is(err, why) {
-			t.Errorf("error %v", err)
+		waits := transport(func(r *http.Request) (*http.Response, error) {
+			cancel(why)
+			<-r.Context().Done()
+			return nil, context.Cause(r.Context())
+		})
+		v, err := vendors.All().NewBatches(p.vendor, p.config(waits))
+		if err != nil {
+			t.Fatal(err)
 		}
-	})
+		if _, err := v.Create(ctx, order(1)); !errors.Is(err, why) || batch.Lost(err) {
+			t.Errorf("%s: error %v, lost: %v", p.wire, err, batch.Lost(err))
+		}
+	}
 }
 
 // A key is not sent to an address that the server names, unless it is the server's own.

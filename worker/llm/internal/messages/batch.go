@@ -206,13 +206,27 @@ func (b batches) resultOf(ctx context.Context, line *resultLine) batch.Result {
 	case "succeeded":
 		return wire.LineResult(readMessage(c, line.Result.Message))
 	case "errored":
-		return wire.FailedLine(c.LineError(line.Result.Error))
+		return wire.FailedLine(c.LineError(enveloped(line.Result.Error)))
 	case "expired":
 		return wire.Undone(batch.Expired)
 	case "canceled":
 		return wire.Undone(batch.Cancelled)
 	}
 	return wire.FailedLine(llm.NewError(llm.Server, "the vendor says of the line that it is %q", c.CleanText(line.Result.Type)))
+}
+
+// enveloped returns an error as the vendor writes all its errors. That of a line has an envelope of its
+// own; gateways leave it out.
+func enveloped(raw json.RawMessage) json.RawMessage {
+	var e struct{ Error json.RawMessage }
+	if json.Unmarshal(raw, &e) == nil && len(e.Error) > 0 {
+		return raw
+	}
+	out, err := json.Marshal(map[string]json.RawMessage{"error": raw})
+	if err != nil {
+		return raw
+	}
+	return out
 }
 
 // requestOf returns the id of the request in whose answer an error came.

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"maps"
 	"mime"
 	"net/http"
 	"net/http/httptrace"
@@ -178,10 +179,7 @@ const userAgent = "coditect-mapreduce"
 
 // setHeader sets the headers of requests to all vendors.
 func (c *Call) setHeader(req *http.Request, want string, r Request) {
-	for name, values := range r.Header {
-		req.Header[name] = values
-	}
-
+	maps.Copy(req.Header, r.Header)
 	req.Header.Set("Accept", want)
 	req.Header.Set("User-Agent", userAgent)
 	if req.Method == http.MethodPost {
