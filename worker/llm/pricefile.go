@@ -16,7 +16,7 @@ import (
 
 // tariffKeys are the keys of a model in a file of prices.
 func tariffKeys() []string {
-	return []string{"input", "output", "cache_write", "cache_write_1h", "cache_read", "batch", "flex", "priority", "above", "times", "output_above", "cache_from", "window"}
+	return []string{"input", "output", "cache_write", "cache_write_1h", "cache_read", "batch", "batch_cache", "flex", "priority", "above", "times", "output_above", "cache_from", "window"}
 }
 
 // readTariffs reads a file of prices: a mapping of providers to mappings of models to their
@@ -116,6 +116,8 @@ func (t *Tariff) setPrice(path, key string, n *yaml.Node) error {
 		return readPrice(path, n, &t.Output)
 	case "batch":
 		return readPercent(path, n, &t.Batch, 100)
+	case "batch_cache":
+		return readPercent(path, n, &t.BatchCache, 100)
 	case "flex":
 		return readPercent(path, n, &t.Flex, 100)
 	case "priority":

@@ -36,6 +36,7 @@ type Tariff struct {
 	CacheWrite1h *Price  `yaml:"cache_write_1h"` // nil: as cache_write
 	CacheRead    *Price  `yaml:"cache_read"`     // nil: as input
 	Batch        Percent `yaml:"batch"`          // of all these; 0: no batches, so all of it
+	BatchCache   Percent `yaml:"batch_cache"`    // of CacheRead in a batch; 0: as Batch
 	Flex         Percent `yaml:"flex"`           // likewise, in the tier flex
 	Priority     Percent `yaml:"priority"`       // likewise, in the tier priority; 0: not known
 	Above        int64   `yaml:"above"`          // tokens of a prompt, beyond which a call costs
@@ -198,6 +199,11 @@ func (p *Prices) Cost(provider string, model Model, u Usage, tier string) (micro
 		return 0, false
 	}
 	share, _ := t.share(tier)
+	if tier == Batch && t.BatchCache > 0 && t.Batch > 0 {
+		// What is read costs so much in a batch that its share of that is what it is to cost.
+		read := uint64(orPrice(t.CacheRead, t.Input)) * uint64(t.BatchCache)
+		t.CacheRead = new(Price((read + share - 1) / share))
+	}
 	return t.usageCost(u.clampTo(math.MaxInt64), share), true
 }
 

@@ -45,6 +45,9 @@ func TestCost(t *testing.T) {
 		{"a prompt that is not long", "openai", "gpt-6.1-terra", llm.Usage{Input: 172_000, CacheWrite: 100_000, Output: 1000}, "", 172_000 + 125_000 + 5000},
 		{"a long prompt, whose output costs more by less", "openai", "gpt-6.1-terra", llm.Usage{Input: 172_001, CacheWrite: 100_000, Output: 1000}, "", 344_002 + 250_000 + 7500},
 		{"half of that in a batch", "openai", "gpt-6.1-terra", llm.Usage{Input: 172_001, CacheWrite: 100_000, Output: 1000}, llm.Batch, 172_001 + 125_000 + 3750},
+		{"what is read from the cache costs half in a batch, too", "anthropic", "claude-haiku-4-5", llm.Usage{Input: 1000, CacheRead: 1000, Output: 1000}, llm.Batch, 500 + 50 + 2500},
+		{"or all of it", "gemini", "gemini-2.5-flash", llm.Usage{Input: 1000, CacheRead: 1000, Output: 1000}, llm.Batch, 150 + 30 + 1250},
+		{"but nowhere else", "gemini", "gemini-2.5-flash", llm.Usage{Input: 1000, CacheRead: 1000, Output: 1000}, "flex", 150 + 15 + 1250},
 		{"flex", "openai", "gpt-5.5", llm.Usage{Input: 1000, CacheRead: 1000, Output: 1000}, "flex", 2500 + 250 + 15_000},
 		{"priority", "openai", "gpt-5-mini", llm.Usage{Input: 1000, CacheRead: 1000, Output: 1000}, "priority", 450 + 45 + 3600},
 		{"standard", "openai", "gpt-5-mini", llm.Usage{Input: 1000}, "standard", 250},
@@ -139,7 +142,7 @@ func TestCostAgreesWithRationals(t *testing.T) {
 
 // What a job carries along of a file of prices says the same.
 func TestPricesOfOneModel(t *testing.T) {
-	p := prices(t, "x: {m: {input: 0.1, output: 10, cache_write: 3.125, cache_read: 0.000001, batch: 50%, flex: 40%, priority: 175%, above: 9, times: 2, output_above: 12.5}, free: {input: 0, output: 0}}")
+	p := prices(t, "x: {m: {input: 0.1, output: 10, cache_write: 3.125, cache_read: 0.000001, batch: 50%, batch_cache: 75%, flex: 40%, priority: 175%, above: 9, times: 2, output_above: 12.5}, free: {input: 0, output: 0}}")
 	u := llm.Usage{Input: 1_000_003, CacheWrite: 77, CacheRead: 50_000_001, Output: 13}
 	for _, model := range []llm.Model{"m", "m-2026-01-01", "free"} {
 		file, err := p.For("x/" + string(model))
@@ -167,7 +170,7 @@ func TestBadPrices(t *testing.T) {
 		"openai: {m: {input: -1}}", "openai: {m: {input: 1e3}}", "openai: {m: {input: 1.1234567}}",
 		"openai: {m: {inputs: 1}}", "openai: {m: {input: 1, batch: 0.5}}", "openai: {m: {batch: 101%}}", "[]",
 		"openai: {m: {input: 1, above: 10}}", "openai: {m: {input: 1, times: 2}}", "openai: {m: {input: 1, above: -1, times: 2}}",
-		"openai: {m: {input: 1, output: 1, flex: 101%}}", "openai: {m: {input: 1, output: 1, priority: 1001%}}",
+		"openai: {m: {input: 1, output: 1, flex: 101%}}", "openai: {m: {input: 1, output: 1, batch_cache: 101%}}", "openai: {m: {input: 1, output: 1, priority: 1001%}}",
 		"openai: {m: {input: 1, output_above: 2}}", "openai: {m: {input: 1, window: -1}}",
 	} {
 		if _, err := (&llm.Prices{}).With([]byte(file)); err == nil {
