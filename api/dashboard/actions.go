@@ -59,6 +59,8 @@ func (d *Dashboard) do(v *visit, r *http.Request, name string, id mapreduce.JobI
 		err = v.jobs.DeleteJob(v, id)
 	case "wake":
 		_, err = v.jobs.WakeUnit(v, id, mapreduce.UnitID(r.PostFormValue("unit")), r.PostFormValue("handle"), []byte(r.PostFormValue("answer")))
+	case "budget":
+		err = setBudget(v, id, r.PostFormValue("budget"))
 	case "resume":
 		err = resume(v, id, r.PostFormValue("budget"), r.PostFormValue("cause"))
 	}
@@ -77,4 +79,19 @@ func resume(v *visit, id mapreduce.JobID, budget, cause string) error {
 	}
 	_, err := v.jobs.ResumeJob(v, id, how)
 	return err
+}
+
+// setBudget gives a job that runs another budget. One that has stopped meanwhile stays as it is: somebody resumes it
+// with that budget, or not.
+func setBudget(v *visit, id mapreduce.JobID, budget string) error {
+	j, err := v.jobs.GetJob(v, id)
+	switch {
+	case err != nil:
+		return err
+	case !j.State.Running():
+		return errs.New(errs.Precondition, "job %s does not run any more: resume it with the new budget", id)
+	case budget == "":
+		return errs.Field("budget", "is missing")
+	}
+	return resume(v, id, budget, "")
 }

@@ -193,8 +193,8 @@ func TestOpenPage(t *testing.T) {
 
 	// The reader is about to type a budget for a paused job.
 	s.change(func(j *mapreduce.Job) { j.State = mapreduce.JobPaused })
-	b.await(`document.querySelector("input[name=budget]")`)
-	b.run(chromedp.SendKeys(chromedp.CSS("input[name=budget]"), "12"))
+	b.await(`document.querySelector("form[action$='/resume'] input[name=budget]")`)
+	b.run(chromedp.SendKeys(chromedp.CSS("form[action$='/resume'] input[name=budget]"), "12"))
 	s.change(func(j *mapreduce.Job) { j.CompletedUnits = 2 })
 	b.await(done + ` === "2 / 3"`)
 	if got := b.eval(`document.activeElement.name + " " + document.activeElement.value`); got != "budget 12" {

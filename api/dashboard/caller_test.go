@@ -236,3 +236,21 @@ func TestHostileCaller(t *testing.T) {
 	}
 	shape(t, body)
 }
+
+// A view of the list is kept in the browser under a name, leads back to its filters, and can be forgotten.
+func TestSavedViews(t *testing.T) {
+	server := open(t, newStub("plain"), nil)
+	b := newBrowser(t, server.URL)
+	b.open("/?state=mapping")
+	b.eval(`window.prompt = () => "<b>mine</b>"; document.querySelector("[data-views] button:last-child").click(); ""`)
+	b.open("/")
+	if got := b.eval(`(() => { const link = document.querySelector("[data-views] a"); return link.textContent + " " + link.search + link.childElementCount; })()`); got != "<b>mine</b> ?state=mapping0" {
+		t.Errorf("the view is %q", got)
+	}
+	b.eval(`document.querySelector("[data-views] a + button").click(); ""`)
+	b.open("/")
+	if got := b.eval(`String(document.querySelectorAll("[data-views] a").length)`); got != "0" {
+		t.Errorf("%s views are left", got)
+	}
+	b.checkQuiet()
+}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"mime/multipart"
 	"net/http"
@@ -189,7 +190,7 @@ func TestActions(t *testing.T) {
 	server := open(t, s, nil)
 	job := server.URL + "/jobs/" + string(jobID)
 	for action, form := range map[string]url.Values{
-		"pause": nil, "cancel": nil, "delete": nil, "resume": {"budget": {"500"}},
+		"pause": nil, "cancel": nil, "delete": nil, "resume": {"budget": {"500"}}, "budget": {"budget": {"700"}},
 		"wake": {"unit": {"u2"}, "handle": {"h"}, "answer": {"yes"}, "at": {"0.2"}},
 	} {
 		for name, header := range map[string]http.Header{
@@ -205,7 +206,11 @@ func TestActions(t *testing.T) {
 		if answer := post(t, job+"/"+action, form, http.Header{"Sec-Fetch-Site": {"same-origin"}}); answer.StatusCode != http.StatusSeeOther {
 			t.Errorf("%s: status %d", action, answer.StatusCode)
 		}
-		if got := s.noted(); !strings.Contains(got, action+" "+string(jobID)) {
+		done := action
+		if action == "budget" {
+			done = "resume" // that is how a job that runs gets another budget
+		}
+		if got := s.noted(); !strings.Contains(got, done+" "+string(jobID)) {
 			t.Errorf("%s was not done: %s", action, got)
 		}
 	}
@@ -219,6 +224,14 @@ func TestActions(t *testing.T) {
 	if answer := post(t, job+"/resume", url.Values{"budget": {"much"}}, nil); answer.StatusCode != http.StatusBadRequest {
 		t.Errorf("a budget that is no number: status %d", answer.StatusCode)
 	}
+	if !strings.Contains(s.noted(), "resume "+string(jobID)+" 700") {
+		t.Errorf("the running job got no other budget: %s", s.noted())
+	}
+	s.change(func(j *mapreduce.Job) { j.State = mapreduce.JobPaused })
+	if answer := post(t, job+"/budget", url.Values{"budget": {"900"}}, nil); answer.StatusCode != http.StatusConflict || strings.Contains(s.noted(), " 900") {
+		t.Errorf("a budget of a job that does not run: status %d, done %s", answer.StatusCode, s.noted())
+	}
+	s.change(func(j *mapreduce.Job) { j.State = mapreduce.Mapping })
 	for _, action := range []string{"pause", "delete"} { // a link does nothing
 		if status, _, _ := get(t, job+"/"+action); status != http.StatusNotFound && status != http.StatusMethodNotAllowed {
 			t.Errorf("a link to %s: status %d", action, status)
@@ -446,6 +459,16 @@ func TestNewJob(t *testing.T) {
 			t.Errorf("a wrong %s: status %d: %s", name, status, text)
 		}
 	}
+	// A job that is run again has the documents of the earlier one, but for those that are chosen anew.
+	fields["again"] = string(jobID)
+	if status, text := send("/new", fields, map[string]string{"b.txt": "two"}); status != http.StatusOK || !strings.Contains(s.noted(), fmt.Sprintf("submit plain %d r1 ", len(s.text))) || !strings.Contains(s.noted(), "submit b.txt 3 ") {
+		t.Errorf("run again: status %d: %s; %s", status, text, s.noted())
+	}
+	before := len(s.noted())
+	if status, text := send("/new", fields, map[string]string{"plain": "new"}); status != http.StatusOK || !strings.Contains(s.noted()[before:], "submit plain 3 ") || strings.Count(s.noted()[before:], "submit ") != 1 {
+		t.Errorf("run again with another text: status %d: %s; %s", status, text, s.noted()[before:])
+	}
+	delete(fields, "again")
 	if status, text := send("/new", fields, nil); status != http.StatusBadRequest || !strings.Contains(text, "choose at least one document") {
 		t.Errorf("no documents: status %d: %s", status, text)
 	}

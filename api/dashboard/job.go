@@ -19,6 +19,7 @@ type jobPage struct {
 	Grid    string // address of the states of its units
 	Units   string // address of the list of its units
 	Version string // changes with what the grid shows
+	Reviews string // address at which its values are reviewed; empty as long as that cannot be
 
 	Content any // of a page other than the first
 }
@@ -67,6 +68,9 @@ func openJob(v *visit, here string) (*jobPage, error) {
 	}
 
 	p.Actions = actionsFor(v, j)
+	if j.State == mapreduce.JobComplete && len(j.Spec.Schema) > 0 && v.known().Has(mapreduce.Operator) {
+		p.Reviews = v.jobPath(id, "review")
+	}
 	p.Advice = adviceFor(j)
 	p.Ends = forecast(p.jobView, v.now)
 	p.Version = count(j.Epoch) + "." + count(j.CompletedUnits) + "." + count(j.FailedUnits) + "." + count(j.RunningUnits) + "." + count(j.TotalUnits)
@@ -102,6 +106,9 @@ func actionsFor(v *visit, j *mapreduce.Job) []action {
 	switch {
 	case j.State.Running():
 		add("pause", false)
+		if j.Spec.Budget > 0 {
+			add("budget", false)
+		}
 	case j.State == mapreduce.JobPaused, j.State == mapreduce.JobFailed, j.State == mapreduce.JobComplete && j.FailedUnits > 0:
 		add("resume", false)
 	}

@@ -18,6 +18,7 @@ type jobList struct {
 	First    string // address of the newest ones; empty there
 	Searched int    // how many jobs were looked at for what is searched; 0 if nothing is
 	More     bool   // older jobs were not looked at
+	Tenants  bool   // some job is of a tenant that has a name
 }
 
 // A jobFilter is what somebody looks for.
@@ -153,6 +154,7 @@ func (l *jobList) take(v *visit, jobs []*mapreduce.Job) {
 		}
 		if strings.Contains(searchable(j), text) {
 			l.Rows = append(l.Rows, jobRow{viewJob(j, v.now), v.jobPath(j.ID)})
+			l.Tenants = l.Tenants || j.Spec.Tenant != ""
 		}
 	}
 }

@@ -65,6 +65,7 @@ const (
 type request struct {
 	spec  mapreduce.JobSpec
 	files []*multipart.FileHeader
+	again mapreduce.JobID // whose documents the new job has as well; empty for none
 	form  *multipart.Form
 }
 
@@ -78,7 +79,7 @@ func (d *Dashboard) readNew(w http.ResponseWriter, r *http.Request) (*request, e
 		return nil, errs.Field("form", "the upload broke off or cannot be read: %w", err)
 	}
 
-	q := &request{form: r.MultipartForm, files: r.MultipartForm.File["documents"]}
+	q := &request{form: r.MultipartForm, files: r.MultipartForm.File["documents"], again: mapreduce.JobID(r.FormValue("again"))}
 	s := &q.spec
 	s.Provider, s.Model, s.Pipeline = r.FormValue("provider"), r.FormValue("model"), r.FormValue("pipeline")
 
@@ -98,7 +99,7 @@ func (d *Dashboard) readNew(w http.ResponseWriter, r *http.Request) (*request, e
 			return q, errs.Field("budget", "%q is nothing; leave it empty for no budget", text)
 		}
 	}
-	if len(q.files) == 0 {
+	if len(q.files) == 0 && q.again == "" {
 		return q, errs.Field("documents", "choose at least one document")
 	}
 	return q, nil
@@ -110,23 +111,92 @@ func (q *request) close() {
 	}
 }
 
-// documents are the files of the form, each read when its turn has come.
-func (q *request) documents(ctx context.Context, content Content) iter.Seq2[*mapreduce.Document, error] {
+// documents are those of the earlier job, and the files of the form, each read when its turn has come. A file
+// takes the place of a document of the same name.
+func (q *request) documents(v *visit, content Content) iter.Seq2[*mapreduce.Document, error] {
 	return func(yield func(*mapreduce.Document, error) bool) {
+		chosen := make(map[mapreduce.DocumentID]bool, len(q.files))
 		for _, f := range q.files {
-			doc := &mapreduce.Document{ID: mapreduce.DocumentID(f.Filename), Size: f.Size}
+			chosen[mapreduce.DocumentID(f.Filename)] = true
+		}
+		if q.again != "" {
+			for old, err := range documentsOf(v, q.again) {
+				if err != nil {
+					yield(nil, err)
+					return
+				}
+				if !chosen[old.ID] && !yield(describe(v, content, old.ID, old.Content, nil), nil) {
+					return
+				}
+			}
+		}
+
+		for _, f := range q.files {
 			data, err := readUpload(f)
-			if err == nil {
-				doc.MediaType, doc.Content, err = content(ctx, f.Filename, data)
-			}
-			if err != nil {
-				doc.Skip, doc.Content = err.Error(), nil
-			}
-			if !yield(doc, nil) {
+			if !yield(describe(v, content, mapreduce.DocumentID(f.Filename), data, err), nil) {
 				return
 			}
 		}
 	}
+}
+
+// describe returns a file as a document; one that cannot be read is skipped.
+func describe(ctx context.Context, content Content, name mapreduce.DocumentID, data []byte, err error) *mapreduce.Document {
+	doc := &mapreduce.Document{ID: name, Size: int64(len(data))}
+	if err == nil {
+		doc.MediaType, doc.Content, err = content(ctx, string(name), data)
+	}
+	if err != nil {
+		doc.Skip, doc.Content = err.Error(), nil
+	}
+	return doc
+}
+
+// documentsOf returns the documents of a job as they were submitted, of plain texts the text. Those that were
+// skipped are no part of a job.
+func documentsOf(v *visit, id mapreduce.JobID) iter.Seq2[*mapreduce.Document, error] {
+	return func(yield func(*mapreduce.Document, error) bool) {
+		seen := make(map[mapreduce.DocumentID]bool)
+		total := 0
+		query := mapreduce.ListUnitsQuery{Job: id, PageSize: unitsOfRequest}
+		for {
+			page, err := v.jobs.ListUnits(v, query)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+
+			for _, u := range page.Units {
+				if u.Level > 0 {
+					return // units of higher levels read what others made
+				}
+				if u.Document == "" || seen[u.Document] {
+					continue
+				}
+				seen[u.Document] = true
+				data, err := readWhole(v, u, maxUpload-total)
+				total += len(data)
+				if !yield(&mapreduce.Document{ID: u.Document, Content: data}, err) || err != nil {
+					return
+				}
+			}
+			if query.PageToken = page.NextPageToken; query.PageToken == "" {
+				return
+			}
+		}
+	}
+}
+
+// readWhole returns what a unit read.
+func readWhole(v *visit, u *mapreduce.Unit, most int) (data []byte, err error) {
+	err = v.jobs.ReadText(v, u.Job, u.ID, u.Document, func(part []byte) error {
+		if len(data)+len(part) > most {
+			return errs.Field("documents", "those of job %s are larger than %d MiB together; run the job again with coditect mapreduce run", u.Job, maxUpload>>20)
+		}
+		data = append(data, part...)
+		return nil
+	})
+	return data, err
 }
 
 func readUpload(f *multipart.FileHeader) ([]byte, error) {

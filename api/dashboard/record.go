@@ -16,6 +16,8 @@ type record struct {
 	Number int // in the result, from 1
 	Cells  []cell
 	Notes  []string // warnings of the record
+	Source string   // the end of the name of its document, which tells it from others; of the first of several
+	Others int      // documents that it is of beside that
 	values map[string]json.RawMessage
 	marks  recordMarks
 }
@@ -59,6 +61,9 @@ func readRecord(number int, data []byte) (*record, []string, error) {
 		return nil, nil, fmt.Errorf("record %d: %w", number, err)
 	}
 	r.Notes = r.marks.Warnings
+	if n := len(r.marks.Sources); n > 0 {
+		r.Source, r.Others = endOf(r.marks.Sources[0]), n-1
+	}
 
 	d := json.NewDecoder(bytes.NewReader(data))
 	if _, err := d.Token(); err != nil { // {
@@ -82,6 +87,18 @@ func readRecord(number int, data []byte) (*record, []string, error) {
 		}
 	}
 	return r, fields, nil
+}
+
+// maxName is how many characters of the name of a document a row shows.
+const maxName = 40
+
+// endOf returns the end of a long name.
+func endOf(name string) string {
+	runes := []rune(name)
+	if len(runes) <= maxName {
+		return name
+	}
+	return "…" + string(runes[len(runes)-maxName+1:])
 }
 
 // markNames are the members of a record that are no fields.

@@ -71,7 +71,7 @@ func draw(ctx context.Context, program, out string) (err error) {
 	for name, path := range map[string]string{
 		"page-jobs": "/", "page-job": "/jobs/" + job, "page-units": "/jobs/" + job + "/units", "page-records": "/jobs/" + job + "/records",
 		"page-document": passage, "page-history": "/jobs/" + job + "/history", "page-log": "/jobs/" + job + "/events", "page-new": "/new?like=" + job,
-		"page-try": "/try?job=" + job, "page-fleet": "/fleet",
+		"page-try": "/try?job=" + job, "page-fleet": "/fleet", "page-review": "/jobs/" + job + "/review",
 	} {
 		if err := shoot(ctx, address+path, filepath.Join(out, name+".png")); err != nil {
 			return err
@@ -155,8 +155,11 @@ func shoot(ctx context.Context, address, file string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	shown := "#main"
-	if strings.Contains(address, "/try") {
+	switch {
+	case strings.Contains(address, "/try"):
 		shown = "#try[data-ready]" // once it has tried the schema
+	case strings.HasSuffix(address, "/review"):
+		shown = "#text[data-item]" // once the first value has its document
 	}
 	if err := chromedp.Do(ctx, chromedp.Navigate(address), chromedp.WaitReady(chromedp.CSS(shown))); err != nil {
 		return err
