@@ -43,7 +43,8 @@ type Config struct {
 	// what it was granted and does not use once two of them are missing.
 	// Defaults to Heartbeat, and 1 s at most.
 	Beat time.Duration
-	// Grace is how long a worker whose stream broke has to come back.
+	// Grace is how long a worker whose stream broke has to come back: 0.3 s at most if its own
+	// system closed the connection, as it does when a process ends.
 	// Defaults to 1.5 s.
 	Grace time.Duration
 	// Poll is the approximate interval of the search for work without a notification.

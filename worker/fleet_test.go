@@ -114,6 +114,8 @@ func (f far) Send(m *mapreduce.ToWorker) error {
 	return errBroken
 }
 
+func (f far) ClosedByWorker() bool { return false }
+
 func (f far) Recv() (*mapreduce.FromWorker, error) {
 	select {
 	case m := <-f.up:

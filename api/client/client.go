@@ -23,6 +23,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/peer"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -204,16 +205,32 @@ func (c *Client) Connect(ctx context.Context) (WorkerStream, error) {
 	if err != nil {
 		return nil, fault.Error(err)
 	}
-	return workerStream{blobs{c.workers}, stream, c.split}, nil
+	return workerStream{blobs{c.workers}, stream, c.split, localAddress(stream.Context())}, nil
+}
+
+// localAddress returns this end of the connection of a call, or "" if it has no address.
+func localAddress(ctx context.Context) string {
+	if p, ok := peer.FromContext(ctx); ok && p.LocalAddr != nil {
+		return p.LocalAddr.String()
+	}
+	return ""
 }
 
 type workerStream struct {
 	blobs
-	stream grpc.BidiStreamingClient[pb.WorkRequest, pb.WorkResponse]
-	split  int // bytes
+	stream  grpc.BidiStreamingClient[pb.WorkRequest, pb.WorkResponse]
+	split   int    // bytes
+	address string // of this end, for the greeting
 }
 
 func (s workerStream) Send(m *mapreduce.FromWorker) error {
+	if m.Hello != nil {
+		greeting, hello := *m, *m.Hello // which are the caller's
+		hello.Address = s.address
+		greeting.Hello = &hello
+		m = &greeting
+	}
+
 	for p := range wire.SplitRequest(wire.EncodeFromWorker(m), s.split) {
 		if err := s.stream.Send(p); err != nil {
 			return fault.Error(err)

@@ -28,6 +28,11 @@ type Fleet interface {
 type WorkStream interface {
 	Send(*ToWorker) error
 	Recv() (*FromWorker, error) // io.EOF once the worker has closed its side
+
+	// ClosedByWorker reports whether the stream has ended because the worker's own system closed
+	// its connection, as it does for a process that was killed. It is false whenever that is not
+	// certain: when the network broke, and when a proxy stands between.
+	ClosedByWorker() bool
 }
 
 // FromWorker is one message of a worker; any of its parts may be set, and they
@@ -50,7 +55,8 @@ type Hello struct {
 	Slots    int    // units that may run at once
 	Prefetch int    // units it may hold beside those
 	Offer    Offer
-	Embedded bool // it shares the orchestrator's process, and dies with it
+	Embedded bool   // it shares the orchestrator's process, and dies with it
+	Address  string // of its end of the connection, as it sees it; "" if unknown
 	Holding  []Held
 }
 

@@ -2,9 +2,13 @@ package server
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"google.golang.org/grpc/stats"
@@ -43,6 +47,9 @@ type connection struct {
 	used       atomic.Int64 // when a byte last came or went, in Unix nanoseconds
 	wrote      atomic.Int64 // when a byte last went
 	unfinished atomic.Int64 // since when the peer has a frame or a block of headers unfinished; 0 if it has none
+
+	came   int64       // when a byte last came, in Unix nanoseconds. Of the goroutine that reads
+	closed atomic.Bool // by the peer's system, while the peer was heard
 }
 
 // An address is that of a peer, with the connection that it is of: gRPC hands on nothing
@@ -76,6 +83,7 @@ func (c *connection) Read(p []byte) (int, error) {
 	if n > 0 {
 		now := time.Now().UnixNano()
 		c.used.Store(now)
+		c.came = now
 		whole := c.in.add(p[:n])
 
 		switch {
@@ -88,7 +96,39 @@ func (c *connection) Read(p []byte) (int, error) {
 		c.charge()
 	}
 
+	if isHangUp(err) && time.Now().UnixNano()-c.came < int64(heardWithin) {
+		c.closed.Store(true)
+	}
 	return n, err
+}
+
+// heardWithin is how long ago a peer may have been heard that is said to have closed its
+// connection. One that could not be heard for longer, as the network was broken, may close a
+// connection that it gave up for a new one, and be well.
+const heardWithin = 5 * time.Second
+
+// isHangUp reports whether an error of reading says that the other end has closed the
+// connection, rather than that this end has, or that the network took too long.
+func isHangUp(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)
+}
+
+// reaches reports whether the connection has its other end at the address that the peer says
+// it has there, so that nothing is between the two. A socket of this machine has no address.
+func (c *connection) reaches(said string) bool {
+	if c == nil || !c.isSocket() {
+		return false
+	}
+	if c.Conn.RemoteAddr().Network() == "unix" {
+		return true
+	}
+
+	seen, err := netip.ParseAddrPort(c.Conn.RemoteAddr().String())
+	if err != nil {
+		return false
+	}
+	own, err := netip.ParseAddrPort(said)
+	return err == nil && seen.Port() == own.Port() && seen.Addr().Unmap().WithZone("") == own.Addr().Unmap().WithZone("")
 }
 
 // Write implements net.Conn.

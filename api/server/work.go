@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -18,7 +19,7 @@ import (
 
 var (
 	_ pb.WorkerServiceServer = (*workers)(nil)
-	_ mapreduce.WorkStream   = workStream{}
+	_ mapreduce.WorkStream   = (*workStream)(nil)
 )
 
 // workers serves the sessions of workers, and their transfers of blobs.
@@ -35,18 +36,19 @@ type bidiStream = grpc.BidiStreamingServer[pb.WorkRequest, pb.WorkResponse]
 
 // Work carries one session.
 func (w *workers) Work(stream bidiStream) error {
-	return w.fleet.Work(stream.Context(), workStream{stream, w.split})
+	return w.fleet.Work(stream.Context(), &workStream{stream: stream, split: w.split})
 }
 
 // A workStream is a session's stream in the words of the Fleet.
 type workStream struct {
 	stream bidiStream
-	split  int // bytes
+	split  int         // bytes
+	direct atomic.Bool // nothing is between the worker and this server
 }
 
 // Send sends m, in several messages if it is large. It waits while the worker
 // is slow to read.
-func (s workStream) Send(m *mapreduce.ToWorker) error {
+func (s *workStream) Send(m *mapreduce.ToWorker) error {
 	for p := range wire.SplitResponse(wire.EncodeToWorker(m), s.split) {
 		if err := s.stream.Send(p); err != nil {
 			return fault.Error(err)
@@ -56,12 +58,23 @@ func (s workStream) Send(m *mapreduce.ToWorker) error {
 }
 
 // Recv returns the worker's next message.
-func (s workStream) Recv() (*mapreduce.FromWorker, error) {
+func (s *workStream) Recv() (*mapreduce.FromWorker, error) {
 	p, err := s.stream.Recv()
 	if err != nil {
 		return nil, fault.Error(err)
 	}
-	return wire.DecodeFromWorker(p)
+
+	m, err := wire.DecodeFromWorker(p)
+	if err == nil && m.Hello != nil {
+		s.direct.Store(connectionFrom(s.stream.Context()).reaches(m.Hello.Address))
+	}
+	return m, err
+}
+
+// ClosedByWorker implements mapreduce.WorkStream.
+func (s *workStream) ClosedByWorker() bool {
+	c := connectionFrom(s.stream.Context())
+	return c != nil && c.closed.Load() && s.direct.Load()
 }
 
 // GetBlob sends a blob as fast as the worker reads it, and holds no more of it

@@ -53,6 +53,7 @@ func encodeHello(h *mapreduce.Hello) *pb.Hello {
 		Prefetch:  clampInt32(h.Prefetch),
 		Offer:     encodeOffer(h.Offer),
 		Embedded:  h.Embedded,
+		Address:   validText(h.Address),
 		Holding:   encodeEach(h.Holding, fillHeld),
 	}
 }
@@ -65,6 +66,7 @@ func decodeHello(d *decoder, p *pb.Hello) mapreduce.Hello {
 		Prefetch: d.decodeCount("prefetch", p.GetPrefetch()),
 		Offer:    decodePart(d, "offer", p.GetOffer(), decodeOffer),
 		Embedded: p.GetEmbedded(),
+		Address:  d.decodeName("address", p.GetAddress(), MaxNames),
 		Holding:  decodeList(d, "holding", p.GetHolding(), decodeHeld),
 	}
 }

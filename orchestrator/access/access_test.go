@@ -146,6 +146,8 @@ func (g greeting) Recv() (*mapreduce.FromWorker, error) {
 	return &mapreduce.FromWorker{Hello: &mapreduce.Hello{Session: mapreduce.SessionID(g)}}, nil
 }
 
+func (g greeting) ClosedByWorker() bool { return false }
+
 // A session is of the worker that has taken it up, and of no other while its stream lasts.
 func TestSessionsAreKeptApart(t *testing.T) {
 	next := fleet{greeted: make(chan *mapreduce.Hello), end: make(chan struct{})}

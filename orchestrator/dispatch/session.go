@@ -75,7 +75,7 @@ func (f *Fleet) Work(ctx context.Context, stream mapreduce.WorkStream) error {
 
 	// The session is kept for a while, and would keep the messages that were not sent.
 	s.out.discard()
-	f.handleStreamEnd(s, clean)
+	f.handleStreamEnd(s, clean, stream.ClosedByWorker())
 	return err
 }
 
@@ -319,20 +319,28 @@ func (f *Fleet) takeBackUnsent(s *workerStream, m *mapreduce.ToWorker, err error
 	}
 }
 
+// closedGrace is how long a worker has to come back that has closed its connection itself. It
+// needs one way to this orchestrator and back for that, and no more of the network's time-outs.
+const closedGrace = 300 * time.Millisecond
+
 // handleStreamEnd deals with a stream that has ended: the worker has the grace period to
-// come back, unless it said goodbye and holds nothing.
-func (f *Fleet) handleStreamEnd(s *workerStream, clean bool) {
+// come back, unless it said goodbye and holds nothing. A worker whose own system closed the
+// connection has most likely ended; one that lives makes the next connection at once.
+func (f *Fleet) handleStreamEnd(s *workerStream, clean, closed bool) {
 	running, done, ok := f.scheduler.Sessions.Leave(s.Session)
 	if !ok {
 		return // taken up again already
 	}
 
 	grace := f.config.Grace
-	if clean && done {
+	switch {
+	case clean && done:
 		grace = 0
+	case closed:
+		grace = min(grace, closedGrace)
 	}
 
-	f.config.Logger.Info("worker left", "session", s.ID, "clean", clean, "running", len(running))
+	f.config.Logger.Info("worker left", "session", s.ID, "clean", clean, "closed", closed, "running", len(running))
 	f.supervisor.AfterGrace(grace, func(ctx context.Context) { f.Losses.expireLostSession(ctx, s.Session, running) })
 }
 

@@ -128,6 +128,9 @@ func (s quietStream) Recv() (*mapreduce.FromWorker, error) {
 	}
 }
 
+// ClosedByWorker implements mapreduce.WorkStream.
+func (s quietStream) ClosedByWorker() bool { return false }
+
 type unreadKey struct{}
 
 // A session waits for its worker to come back, and then for its units to be elsewhere. Its

@@ -402,7 +402,11 @@ type Hello struct {
 	// It shares the orchestrator's process, and dies with it.
 	Embedded bool `protobuf:"varint,7,opt,name=embedded,proto3" json:"embedded,omitempty"`
 	// What it can run.
-	Offer         *Offer `protobuf:"bytes,8,opt,name=offer,proto3" json:"offer,omitempty"`
+	Offer *Offer `protobuf:"bytes,8,opt,name=offer,proto3" json:"offer,omitempty"`
+	// Address and port of its end of the connection, as it sees them. If the orchestrator sees the
+	// same, nothing is between them, and a connection that is closed was closed by the worker's
+	// own system: its process has ended. Empty if it is not known.
+	Address       string `protobuf:"bytes,9,opt,name=address,proto3" json:"address,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -484,6 +488,13 @@ func (x *Hello) GetOffer() *Offer {
 		return x.Offer
 	}
 	return nil
+}
+
+func (x *Hello) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
 }
 
 // What a worker has that units may need.
@@ -2813,7 +2824,7 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x05drain\x18\b \x01(\bR\x05drain\x128\n" +
 	"\x06limits\x18\n" +
 	" \x03(\v2 .coditect.mapreduce.v1.LimitNoteR\x06limits\x12=\n" +
-	"\amanners\x18\v \x03(\v2#.coditect.mapreduce.v1.ModelMannersR\amannersJ\x04\b\x06\x10\aR\x06states\"\x87\x02\n" +
+	"\amanners\x18\v \x03(\v2#.coditect.mapreduce.v1.ModelMannersR\amannersJ\x04\b\x06\x10\aR\x06states\"\xa1\x02\n" +
 	"\x05Hello\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x18\n" +
@@ -2822,7 +2833,8 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\bprefetch\x18\x04 \x01(\x05R\bprefetch\x125\n" +
 	"\aholding\x18\x06 \x03(\v2\x1b.coditect.mapreduce.v1.HeldR\aholding\x12\x1a\n" +
 	"\bembedded\x18\a \x01(\bR\bembedded\x122\n" +
-	"\x05offer\x18\b \x01(\v2\x1c.coditect.mapreduce.v1.OfferR\x05offerJ\x04\b\x05\x10\x06R\x06agents\"o\n" +
+	"\x05offer\x18\b \x01(\v2\x1c.coditect.mapreduce.v1.OfferR\x05offer\x12\x18\n" +
+	"\aaddress\x18\t \x01(\tR\aaddressJ\x04\b\x05\x10\x06R\x06agents\"o\n" +
 	"\x05Offer\x12\x1c\n" +
 	"\tproviders\x18\x01 \x03(\tR\tproviders\x12\x14\n" +
 	"\x05tools\x18\x02 \x03(\tR\x05tools\x12\x18\n" +
