@@ -25,7 +25,7 @@ import (
 // passageRequest returns the request for the records of a passage.
 func (p *program) passageRequest(system string, text prompt.Passage) *llm.Request {
 	return &llm.Request{
-		Model: p.Model, System: system, Schema: p.form.Answer, MaxTokens: p.MaxAnswer, Cache: llm.FiveMinutes,
+		Model: p.Model, System: system, Schema: p.answerForm(), MaxTokens: p.MaxAnswer, Cache: llm.FiveMinutes,
 		Messages: []llm.Message{llm.Say(llm.User, text.Message())},
 	}
 }
@@ -246,12 +246,5 @@ func (r *answerReading) readAnswer(ctx context.Context, raw []byte) error {
 
 	r.reason = found.Line(none)
 	found.Look(r.form, answers, string(r.task.Text.Content))
-	places, note, err := unit.Find(ctx, r.task, r.aligner, found.Quotes(r.form, answers))
-	if err != nil {
-		return err
-	}
-
-	r.note = note
-	r.records, r.faults = found.Records(r.form, answers, places)
-	return nil
+	return r.place(ctx, answers)
 }

@@ -22,10 +22,9 @@ func (s *session) askGleaning(ctx context.Context, req *llm.Request, r *answerRe
 		return err
 	}
 
-	if err := r.readAnswer(ctx, res.Answer); err != nil {
+	if err := s.read(ctx, req, res, r); err != nil {
 		return err
 	}
-	r.tokens = writtenOf(res)
 
 	for range s.Glean {
 		advice, least := codeAdvice(r.faults), r.countFound()

@@ -58,10 +58,10 @@ func (p *program) findStages() (err error) {
 
 // stageExamples shows the examples of the program's stage, or if it has none, those of
 // another stage that finds the same in documents.
-func (p *program) stageExamples() (string, error) {
+func (p *program) stageExamples(show func(*pipeline.Stage) (string, error)) (string, error) {
 	for _, s := range append([]*pipeline.Stage{p.mapping}, p.pipeline.Stages.OfDocuments()...) {
 		if len(s.Examples) > 0 && bytes.Equal(s.Output.Schema, p.mapping.Output.Schema) {
-			return p.form.ShowExamples(s)
+			return show(s)
 		}
 	}
 	return "", nil

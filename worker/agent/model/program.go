@@ -56,6 +56,9 @@ type program struct {
 
 	verdict *llm.Schema // of a model on its own answer
 
+	short  *llm.Schema // of answers with values alone; nil if they have quotes
+	places *llm.Schema // of answers that say where values stand
+
 	// The fields below are for a stage whose output is a value. Such a stage has no
 	// field above but Settings, pipeline, vendor and prices.
 	stage       *agent.StageSpec // nil in a job without stages
@@ -284,6 +287,12 @@ func (a *Agent) prepareRecords(p *program, spec *mapreduce.JobSpec) error {
 		return err
 	}
 
+	if p.Quotes == settings.QuotesAuto {
+		if err := p.prepareShort(); err != nil {
+			return err
+		}
+	}
+
 	if err := p.writeInstructions(spec); err != nil {
 		return err
 	}
@@ -325,7 +334,7 @@ func (p *program) writeInstructions(spec *mapreduce.JobSpec) error {
 		return err
 	}
 
-	examples, err := p.stageExamples()
+	examples, err := p.stageExamples(p.form.ShowExamples)
 	if err != nil {
 		return err
 	}
@@ -335,6 +344,13 @@ func (p *program) writeInstructions(spec *mapreduce.JobSpec) error {
 		return err
 	}
 	p.system = prompt.MapSystem(p.schema, who, examples)
+	if p.short != nil {
+		of, err := p.stageExamples(p.form.ShowShortExamples)
+		if err != nil {
+			return err
+		}
+		p.system = prompt.ShortSystem(p.schema, who, of)
+	}
 
 	if p.stages.direct != nil {
 		if p.directSystem, err = p.directSystemOf(spec.Vars, examples); err != nil {

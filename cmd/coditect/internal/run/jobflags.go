@@ -55,6 +55,7 @@ type jobFlags struct {
 	baseURL         string
 	merge           console.Choice
 	glean           int
+	quotes          console.Choice
 	maxAnswer       int64
 
 	parallelism      int
@@ -188,6 +189,8 @@ func (j *jobFlags) addModel(f *pflag.FlagSet) {
 	j.merge = console.NewChoice(settings.MergeBoth, settings.Merges()...)
 	f.Var(&j.merge, "merge", "how values are merged: by the schema (typed), by a model (model), or by a model only where the schema leaves a choice (typed-then-model)")
 	f.IntVar(&j.glean, "glean", 0, "number of times that a model reviews its answer for a unit")
+	j.quotes = console.NewChoice(settings.QuotesAlways, settings.Quotes()...)
+	f.Var(&j.quotes, "quotes", "when a model gives the passages that show values: with each (always), or only where it is not clear where a value stands, in one more call (auto)")
 	f.Int64Var(&j.maxAnswer, "max-answer", llm.DefaultMaxTokens, "largest number of tokens of an answer")
 	j.addParameters(f)
 }
@@ -458,6 +461,7 @@ func (j *jobFlags) modelVars(flags *pflag.FlagSet, vars map[string]string) error
 		flagVar{"base-url", settings.VarBaseURL, j.baseURL},
 		flagVar{"merge", settings.VarMerge, j.merge.String()},
 		flagVar{"glean", settings.VarGlean, fmt.Sprint(j.glean)},
+		flagVar{"quotes", settings.VarQuotes, j.quotes.String()},
 		flagVar{"max-answer", settings.VarAnswer, fmt.Sprint(j.maxAnswer)},
 	) {
 		if !flags.Changed(f.flag) {

@@ -13,7 +13,12 @@ import (
 const examplesHeading = "\nEXAMPLES. They show how to answer; nothing in them is of the document that you are given.\n"
 
 // ShowExamples shows the few that a stage has, as answers in the form.
-func (f *Form) ShowExamples(s *pipeline.Stage) (string, error) {
+func (f *Form) ShowExamples(s *pipeline.Stage) (string, error) { return f.showExamples(s, false) }
+
+// ShowShortExamples shows them as short answers.
+func (f *Form) ShowShortExamples(s *pipeline.Stage) (string, error) { return f.showExamples(s, true) }
+
+func (f *Form) showExamples(s *pipeline.Stage, short bool) (string, error) {
 	if len(s.Examples) == 0 {
 		return "", nil
 	}
@@ -21,7 +26,7 @@ func (f *Form) ShowExamples(s *pipeline.Stage) (string, error) {
 	var b strings.Builder
 	b.WriteString(examplesHeading)
 	for i, e := range s.Examples {
-		answer, err := json.Marshal(f.exampleAnswer(e.Records))
+		answer, err := json.Marshal(f.exampleAnswer(e.Records, short))
 		if err != nil {
 			return "", err
 		}
@@ -35,10 +40,10 @@ func (f *Form) ShowExamples(s *pipeline.Stage) (string, error) {
 }
 
 // exampleAnswer is the answer that an example's records are.
-func (f *Form) exampleAnswer(records []pipeline.Record) any {
+func (f *Form) exampleAnswer(records []pipeline.Record, short bool) any {
 	all := make([]dict, len(records))
 	for i, r := range records {
-		all[i] = f.exemplaryRecord(r)
+		all[i] = f.exemplaryRecord(r, short)
 	}
 
 	if f.schema.Kind != schema.KindRecords {
@@ -53,7 +58,7 @@ func (f *Form) exampleAnswer(records []pipeline.Record) any {
 	return dict{{"records", all}, {"no_records", none}}
 }
 
-func (f *Form) exemplaryRecord(r pipeline.Record) dict {
+func (f *Form) exemplaryRecord(r pipeline.Record, short bool) dict {
 	var fields dict
 	missing := []dict{}
 	for _, field := range f.Fields {
@@ -62,7 +67,7 @@ func (f *Form) exemplaryRecord(r pipeline.Record) dict {
 			p = p.Items
 		}
 
-		found := []dict{}
+		found := []any{}
 		for _, x := range r[field.Path] {
 			value, err := p.Normalize(x.Value)
 			if err != nil {
@@ -75,6 +80,10 @@ func (f *Form) exemplaryRecord(r pipeline.Record) dict {
 			}
 
 			for _, one := range told {
+				if short && !field.Property.Hints.Derived {
+					found = append(found, one)
+					continue
+				}
 				found = append(found, dict{{"value", one}, {"quotes", []string{x.Quote}}, {"confidence", 1}})
 			}
 		}
@@ -85,5 +94,8 @@ func (f *Form) exemplaryRecord(r pipeline.Record) dict {
 		}
 	}
 
+	if short {
+		return dict{{"fields", fields}}
+	}
 	return dict{{"fields", fields}, {"not_found", missing}}
 }

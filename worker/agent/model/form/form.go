@@ -146,18 +146,7 @@ func (f *Form) recordSchema(raw []any, quote dict) dict {
 	var fields dict
 	var keys []string
 	for i, field := range f.Fields {
-		parts := dict{
-			{"value", raw[i]},
-			{"quotes", listSchema(quote, "where it says so: exact passages, each as short as it can be to show the value")},
-			{"confidence", dict{{"type", "number"}, {"description", "how sure you are, from 0.0 to 1.0"}}},
-		}
-		// A derived value rests on several passages, and says how.
-		if field.Property.Hints.Derived {
-			parts[1] = pair{"quotes", listSchema(quote, "what it follows from: exact passages, one for each number, date or statement that it rests on")}
-			parts = slices.Insert(parts, 2, pair{"formula", textSchema("how it follows from the quotes; empty if it does not follow by computing")})
-		}
-
-		found := objectSchema(parts)
+		found := f.findingSchema(field, raw[i], quote)
 		fields = append(fields, pair{field.Key, listSchema(found, describeField(field))})
 		keys = append(keys, field.Key)
 	}
@@ -169,6 +158,21 @@ func (f *Form) recordSchema(raw []any, quote dict) dict {
 			{"reason", textSchema("why the document does not tell it")},
 		}), "every field of which nothing was found")},
 	}
+}
+
+// findingSchema is what an answer says of a value.
+func (f *Form) findingSchema(field Field, value any, quote dict) dict {
+	parts := dict{
+		{"value", value},
+		{"quotes", listSchema(quote, "where it says so: exact passages, each as short as it can be to show the value")},
+		{"confidence", dict{{"type", "number"}, {"description", "how sure you are, from 0.0 to 1.0"}}},
+	}
+	// A derived value rests on several passages, and says how.
+	if field.Property.Hints.Derived {
+		parts[1] = pair{"quotes", listSchema(quote, "what it follows from: exact passages, one for each number, date or statement that it rests on")}
+		parts = slices.Insert(parts, 2, pair{"formula", textSchema("how it follows from the quotes; empty if it does not follow by computing")})
+	}
+	return objectSchema(parts)
 }
 
 // describeField says what belongs into a field.

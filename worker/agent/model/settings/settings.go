@@ -28,11 +28,12 @@ const (
 	VarWindow  = "window"     // tokens of the model's context window
 	VarTools   = "tool_mode"  // true: answers are inputs of a forced tool
 	VarPrices  = "prices"     // what the model costs, as a file of prices has it
+	VarQuotes  = "quotes"     // auto or always
 )
 
 // Variables are the names of all settings. Beside those above they are the parameters of answers.
 func Variables() []string {
-	all := []string{VarBaseURL, VarMerge, VarGlean, VarAnswer, VarWindow, VarTools, VarPrices}
+	all := []string{VarBaseURL, VarMerge, VarGlean, VarAnswer, VarWindow, VarTools, VarPrices, VarQuotes}
 	for _, name := range parameters.Names() {
 		all = append(all, string(name))
 	}
@@ -49,6 +50,15 @@ const (
 // Merges are the ways to reduce, the default first.
 func Merges() []string { return []string{MergeBoth, MergeTyped, MergeModel} }
 
+// When a model is asked for the passages that show values.
+const (
+	QuotesAlways = "always" // with each value
+	QuotesAuto   = "auto"   // only of values whose place in the document is not clear, in one more call
+)
+
+// Quotes are the ways to ask for passages, the default first.
+func Quotes() []string { return []string{QuotesAlways, QuotesAuto} }
+
 // Settings are the settings of a job for its model.
 type Settings struct {
 	Provider  string
@@ -56,6 +66,7 @@ type Settings struct {
 	BaseURL   string
 	Merge     string
 	Glean     int
+	Quotes    string
 	MaxAnswer int64 // tokens
 	Window    int64 // tokens; 0 if it is not known
 	ToolMode  bool
@@ -145,6 +156,11 @@ func Read(spec *mapreduce.JobSpec) (Settings, error) {
 		return s, errs.Field("vars."+VarMerge, "%q is not one of %s", s.Merge, strings.Join(Merges(), ", "))
 	}
 
+	s.Quotes = cmp.Or(spec.Vars[VarQuotes], QuotesAlways)
+	if !slices.Contains(Quotes(), s.Quotes) {
+		return s, errs.Field("vars."+VarQuotes, "%q is not one of %s", s.Quotes, strings.Join(Quotes(), ", "))
+	}
+
 	// number reads a variable. It keeps the first error, for the check behind all of them.
 	number := func(name string, otherwise, least, most int64) int64 {
 		text := spec.Vars[name]
@@ -169,6 +185,9 @@ func Read(spec *mapreduce.JobSpec) (Settings, error) {
 
 	if err != nil {
 		return s, err
+	}
+	if s.Quotes == QuotesAuto && s.Glean > 0 {
+		return s, errs.Field("vars."+VarQuotes, "%s does not go with %s %d: a review of an answer needs the passages with it; leave out one of them", s.Quotes, VarGlean, s.Glean)
 	}
 
 	s.Parameters, err = ParametersOf(p, spec.Vars)
