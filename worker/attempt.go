@@ -41,7 +41,7 @@ func newAttempt(s *session, e *entry, a *mapreduce.Assignment) *attempt {
 	c := e.calls
 	t := &attempt{
 		session: s, entry: e, calls: c, reports: e.reports, held: e.held, job: c.job, ctx: c.ctx,
-		task: &agent.Task{Assignment: *a, Whole: c.wholeText(a.Text)},
+		task: &agent.Task{Assignment: *a, Whole: c.wholeText(a.Text), Pictures: c.picturesOf(a.Text)},
 	}
 	if t.job != nil {
 		t.task.Spec = t.job.spec

@@ -61,9 +61,11 @@ type Config struct {
 	// StartApart starts processes for units that are to run alone, because workers were lost
 	// while they ran them. Defaults to none: such a unit then has all slots to itself.
 	StartApart StartApart
-	Logger     *slog.Logger // Defaults to none.
-	Meter      metric.Meter // Asks for the worker's counts. Defaults to none.
-	Tracer     trace.Tracer // Is told of attempts that their orchestrators trace. Defaults to none.
+	// DrawPages draws pages of documents for models that are shown them. Defaults to none.
+	DrawPages DrawPages
+	Logger    *slog.Logger // Defaults to none.
+	Meter     metric.Meter // Asks for the worker's counts. Defaults to none.
+	Tracer    trace.Tracer // Is told of attempts that their orchestrators trace. Defaults to none.
 
 	Heartbeat    time.Duration // Unless the orchestrator wishes another. Defaults to 3 s.
 	DrainTimeout time.Duration // How long units may run on while draining. Defaults to 25 s.

@@ -103,7 +103,7 @@ func endOf(name string) string {
 
 // markNames are the members of a record that are no fields.
 var markNames = map[string]struct{}{
-	"_citations": {}, "_confidence": {}, "_missing": {}, "_unverified": {}, "_derived": {}, "_warnings": {}, "_sources": {}, "_said": {}, "_reviewed": {},
+	"_citations": {}, "_confidence": {}, "_missing": {}, "_unverified": {}, "_derived": {}, "_warnings": {}, "_sources": {}, "_said": {}, "_reviewed": {}, "_seen": {},
 	"_record": {}, "_support": {}, "_lineage": {},
 }
 

@@ -49,6 +49,7 @@ const (
 	BlobOutput                // the output of the attempt; it can only be put
 	BlobEvidence              // the text of evidence of the unit, by Blob.Evidence
 	BlobEvidenceList          // all evidence of the unit, as a JSON list of Evidence; it can only be got
+	BlobOriginal              // the document as it was submitted that the unit's text was read from; it can only be got
 )
 
 // A Blob names bytes that are too large for a message.

@@ -288,7 +288,20 @@ type Text struct {
 	ChunkIndex int
 	Chunks     int
 	Length     int64 // bytes of the document's text
+
+	// Shown are pages whose pictures a model may be shown beside the content; nil if none is.
+	Shown *ShownPages
 }
+
+// ShownPages are pages of a document as it was submitted: a blob of the kind BlobOriginal.
+type ShownPages struct {
+	SHA256 []byte // of the document as it was submitted
+	Length int64  // bytes of it
+	Pages  []int  // counted from 1, in their order; at most MaxShownPages
+}
+
+// MaxShownPages bounds the pages that one unit shows a model.
+const MaxShownPages = 100
 
 // An Input is the output of a unit, for the unit that reads it.
 type Input struct {

@@ -307,11 +307,18 @@ const Required = "required"
 // kind are wrong nine times out of ten. It is none of the schema.
 const LeastConfidence = "least_confidence"
 
+// SeenOnly is the constraint of a value that is no value because a model saw it in a picture, and nobody
+// found it in the text that was recognised there.
+const SeenOnly = "seen"
+
 // FaultText says, for people and behind a noun, why a value was refused: which constraint it breaks and what
-// that asks for, or that it is a guess.
+// that asks for, or that it is a guess, or was seen and not found.
 func FaultText(constraint, message string) string {
-	if constraint == LeastConfidence {
+	switch constraint {
+	case LeastConfidence:
 		return "is " + message
+	case SeenOnly:
+		return message
 	}
 	return "breaks " + constraint + ": " + message
 }
@@ -323,6 +330,9 @@ func (b BrokenConstraint) String() string {
 	}
 	if b.Constraint == LeastConfidence {
 		return fmt.Sprintf("%s: records with a guess that is most likely wrong, under _unverified: %d; give the field labels, or ask a model", b.Field, b.Records)
+	}
+	if b.Constraint == SeenOnly {
+		return fmt.Sprintf("%s: records with a value that a model saw in a picture, and recognition did not read, under _seen: %d; look at the pages, and decide in a review", b.Field, b.Records)
 	}
 	if b.Field == "" {
 		return fmt.Sprintf("records break %s as a whole; those with such values, under _unverified: %d", b.Constraint, b.Records)

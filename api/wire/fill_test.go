@@ -61,7 +61,7 @@ var enums = map[reflect.Type][2]int64{
 	reflect.TypeFor[mapreduce.Capture]():       {0, int64(mapreduce.CaptureFull)},
 	reflect.TypeFor[mapreduce.Currency]():      {0, int64(mapreduce.InDollars)},
 	// No text: the core of its unit has to be within its range.
-	reflect.TypeFor[mapreduce.BlobKind](): {int64(mapreduce.BlobInputs), int64(mapreduce.BlobEvidenceList)},
+	reflect.TypeFor[mapreduce.BlobKind](): {int64(mapreduce.BlobInputs), int64(mapreduce.BlobOriginal)},
 	reflect.TypeFor[mapreduce.Severity](): {0, int64(mapreduce.Wrong)},
 	reflect.TypeFor[mapreduce.Strategy](): {1, int64(mapreduce.StrategyAdaptive)},
 	reflect.TypeFor[mapreduce.PageText](): {1, int64(mapreduce.PageTextFull)},
@@ -174,6 +174,12 @@ func (f filler) textWithCore(p *mapreduce.Text) {
 	f.fill(reflect.ValueOf((*plain)(p)).Elem(), "")
 	p.CoreEnd = int(f.between(1, int64(len(p.Content))))
 	p.CoreStart = int(f.between(0, int64(p.CoreEnd)))
+	if p.Shown != nil {
+		p.Shown.SHA256 = make([]byte, 32)
+		for i := range p.Shown.SHA256 {
+			p.Shown.SHA256[i] = byte(f.between(1, 255))
+		}
+	}
 }
 
 func (f filler) blob(p *mapreduce.Blob) {

@@ -184,7 +184,7 @@ func TestEnumerators(t *testing.T) {
 		{"blob kind", pb.BlobKind(0), []string{
 			mapreduce.BlobText: "text", mapreduce.BlobInputs: "inputs", mapreduce.BlobReferred: "referred",
 			mapreduce.BlobJournal: "journal", mapreduce.BlobAnswer: "answer", mapreduce.BlobOutput: "output",
-			mapreduce.BlobEvidence: "evidence", mapreduce.BlobEvidenceList: "evidence_list",
+			mapreduce.BlobEvidence: "evidence", mapreduce.BlobEvidenceList: "evidence_list", mapreduce.BlobOriginal: "original",
 		}},
 		{"failure class", pb.FailureClass(0), []string{
 			1 + mapreduce.Retryable: "retryable", 1 + mapreduce.PermanentUnit: "permanent_unit", 1 + mapreduce.PermanentJob: "permanent_job",

@@ -170,7 +170,25 @@ func encodeText(t *mapreduce.Text) *pb.Text {
 		ChunkCount: clampInt32(t.Chunks),
 
 		DocumentBytes: t.Length,
+		Shown:         encodeShown(t.Shown),
 	}
+}
+
+func encodeShown(s *mapreduce.ShownPages) *pb.ShownPages {
+	if s == nil {
+		return nil
+	}
+	return &pb.ShownPages{Sha256: s.SHA256, SizeBytes: s.Length, Pages: convertEach(s.Pages, clampInt32)}
+}
+
+func decodeShown(d *decoder, p *pb.ShownPages) mapreduce.ShownPages {
+	s := mapreduce.ShownPages{SHA256: d.decodeHash("sha256", p.GetSha256()), Length: d.decodeCount64("size_bytes", p.GetSizeBytes())}
+	if n := len(p.GetPages()); n > mapreduce.MaxShownPages {
+		d.refuseField("pages", "has %d pages; at most %d are shown", n, mapreduce.MaxShownPages)
+		return s
+	}
+	s.Pages = convertEach(p.GetPages(), func(n int32) int { return d.decodeCount("pages", n) })
+	return s
 }
 
 func decodeText(d *decoder, p *pb.Text) mapreduce.Text {
@@ -187,6 +205,7 @@ func decodeText(d *decoder, p *pb.Text) mapreduce.Text {
 		ChunkIndex: d.decodeCount("chunk_index", p.GetChunkIndex()),
 		Chunks:     d.decodeCount("chunk_count", p.GetChunkCount()),
 		Length:     d.decodeCount64("document_bytes", p.GetDocumentBytes()),
+		Shown:      decodeOptional(d, "shown", p.GetShown(), decodeShown),
 	}
 }
 

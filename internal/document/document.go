@@ -86,6 +86,9 @@ type Input struct {
 	Wait Waiter
 	// PageText is which text of a web page is wanted. The default leaves it to the format.
 	PageText mapreduce.PageText
+	// Shown says that models are shown pages that are pictures. A page in which no text is recognised
+	// has a line that says so then, and a document of such pages is not refused.
+	Shown bool
 	// Members bound what Format.Members reads.
 	Members MemberLimits
 }

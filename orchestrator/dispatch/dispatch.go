@@ -230,6 +230,9 @@ func (d *dispatcher) makeAssignment(ctx context.Context, t *schedule.Task, u *re
 			return a, nil, nil, err
 		}
 		room -= len(a.Text.Content)
+		if err := d.assignPages(ctx, &a, t, u); err != nil {
+			return a, nil, nil, err
+		}
 	}
 
 	taken, err = d.assignInputs(ctx, &a, u, inputs, room)
@@ -267,6 +270,26 @@ func (d *dispatcher) assignText(ctx context.Context, a *mapreduce.Assignment, u 
 	}
 	a.Text = textOf(u, text)
 	return err
+}
+
+// assignPages names the pages that a model may be shown beside the text of a unit, if the job has models
+// see pages. A page is no input of a unit that parses, which reads all of them.
+func (d *dispatcher) assignPages(ctx context.Context, a *mapreduce.Assignment, t *schedule.Task, u *records.Unit) error {
+	if t.Spec.See() == mapreduce.SeeNever || u.Kind == mapreduce.KindParse {
+		return nil
+	}
+
+	locations, src := outputs.NewLocator(d.jobs.Reader(), a.Job), u.Source
+	pages, err := locations.Pages(ctx, string(u.Document), src.Start, src.End, mapreduce.MaxShownPages)
+	if err != nil || len(pages) == 0 {
+		return err
+	}
+	parse, err := locations.Submitted(ctx, string(u.Document))
+	if err != nil || parse == nil || parse.Source == nil {
+		return err
+	}
+	a.Text.Shown = &mapreduce.ShownPages{SHA256: parse.Source.SHA256, Length: parse.Source.Length, Pages: pages}
+	return nil
 }
 
 // assignInputs adds what a unit takes to its assignment, or announces it as a blob. It

@@ -113,6 +113,55 @@ func (l *Locator) IsRecognised(ctx context.Context, document string) (bool, erro
 	return r.unit.Result.Confidence < 1, nil
 }
 
+// Pages returns pages of a document that a model may be shown beside bytes [start, end) of its text:
+// those whose text was recognised in a picture, and those between that have no text. They are in their
+// order, and no more than most.
+func (l *Locator) Pages(ctx context.Context, document string, start, end int64, most int) ([]int, error) {
+	r, err := l.layoutOf(ctx, document)
+	if err != nil || r == nil {
+		return nil, err
+	}
+
+	var pages []int
+	add := func(page int) {
+		if n := len(pages); n < most && (n == 0 || pages[n-1] < page) {
+			pages = append(pages, page)
+		}
+	}
+
+	// What stands before the first text of a document is its own; of a later piece nobody knows.
+	covered := 0
+	if start > 0 {
+		covered = -1
+	}
+	err = r.Visit(l.fetch(ctx, r), int(start), int(end), func(at *mapreduce.Location) {
+		if at.Page == 0 {
+			return
+		}
+		if covered < 0 {
+			covered = at.Page - 1
+		}
+		for page := covered + 1; page < at.Page && len(pages) < most; page++ {
+			add(page)
+		}
+		if at.Recognised > 0 {
+			add(at.Page)
+		}
+		covered = max(covered, at.Page)
+	})
+	return pages, l.layoutError(document, err)
+}
+
+// Submitted returns the unit that parsed a document, whose source is the document as it was submitted;
+// nil if no unit did.
+func (l *Locator) Submitted(ctx context.Context, document string) (*records.Unit, error) {
+	r, err := l.layoutOf(ctx, document)
+	if err != nil || r == nil {
+		return nil, err
+	}
+	return r.unit, nil
+}
+
 // layoutOf returns the layout of a document, which stays open for a while; nil if it has none.
 func (l *Locator) layoutOf(ctx context.Context, document string) (*openLayout, error) {
 	if parses, err := l.jobParses(ctx); err != nil || !parses {

@@ -44,6 +44,25 @@ type refusal struct {
 	Citations  []string `json:"citations"`
 }
 
+// A sighting is where a model saw a value, in _seen.
+type sighting struct {
+	Document string `json:"document_id"`
+	Page     int    `json:"page"`
+	Quote    string `json:"quote"`                // as the model read it
+	Read     string `json:"recognised,omitempty"` // what recognition has next to it
+}
+
+// seen returns where models saw values that stand in _unverified for that alone, by field.
+func seen(f *merge.Result) map[string][]sighting {
+	all := make(map[string][]sighting)
+	for field, v := range f.Refused {
+		for _, s := range v.Seen {
+			all[field] = append(all[field], sighting{s.Document, s.Page, s.Quote, s.Read})
+		}
+	}
+	return all
+}
+
 // unverified returns the values that were found and are not in the record: as they are
 // if no citation supports them, and with the constraint that they break if the schema
 // does not allow them.

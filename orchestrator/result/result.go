@@ -312,6 +312,9 @@ func (r *result) encodeRecord(f *merge.Result) ([]byte, error) {
 	}
 	b.addField("_missing", f.Missing)
 	b.addField("_unverified", r.unverified(f))
+	if all := seen(f); len(all) > 0 {
+		b.addField("_seen", all)
+	}
 	if len(f.Lacking) > 0 {
 		b.addField("_warnings", f.Warnings())
 	}

@@ -96,6 +96,8 @@ func (t *Transfers) sendBlob(ctx context.Context, session *workers.Session, q *m
 		return notHeld(q)
 	case q.Blob.Kind == mapreduce.BlobText:
 		return t.sendText(ctx, q, u, w)
+	case q.Blob.Kind == mapreduce.BlobOriginal:
+		return t.sendOriginal(ctx, q, u, w)
 	case q.Blob.Kind == mapreduce.BlobInputs:
 		return t.sendInputs(ctx, q.Job, u, w)
 	case q.Blob.Kind == mapreduce.BlobReferred && u.Inputs != nil:
@@ -217,6 +219,22 @@ func (t *Transfers) sendText(ctx context.Context, q *mapreduce.BlobRequest, u *r
 
 	w.at = w.start // only what is wanted is read
 	return t.jobs.Content.TextParts(ctx, q.Job, content.TextRange{SHA256: src.SHA256, Start: q.Blob.Start, End: end, Length: src.Length}, w.write)
+}
+
+// sendOriginal writes the document as it was submitted that the text of a unit was read from, and no
+// other: the source of the unit that parsed it.
+func (t *Transfers) sendOriginal(ctx context.Context, q *mapreduce.BlobRequest, u *records.Unit, w *rangeWriter) error {
+	if u.Source == nil || outputs.IsBundle(u) {
+		return errs.Field("blob.kind", "unit %s works on no text of a document", q.Unit)
+	}
+	parse, err := t.jobs.View.Unit(ctx, q.Job, mapreduce.ParseUnit(u.Document))
+	switch {
+	case err != nil:
+		return err
+	case parse == nil || parse.Source == nil:
+		return errs.New(errs.NotFound, "the document of unit %s was submitted as text", q.Unit)
+	}
+	return t.sendText(ctx, q, parse, w)
 }
 
 // sendInputs writes what a unit takes: the outputs of others, or the documents of a

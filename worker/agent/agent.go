@@ -52,6 +52,21 @@ type Task struct {
 	// use, if the text is longer than mapreduce.MaxWholeText: that depends on
 	// nothing but the document.
 	Whole func(ctx context.Context, use func(*ground.Text)) error
+
+	// Pictures draws the pages of the document that a model may be shown beside Text, each as large
+	// as fit says of its own size in pixels: those of Text.Shown, but for pages that cannot be drawn.
+	// It is nil if no page is to be shown. It may have to fetch the document, and may block while
+	// there is no connection. It returns an error that wraps ErrNoPages where nothing draws pages.
+	// The same document and fit give the same bytes, on every worker of one version.
+	Pictures func(ctx context.Context, fit func(width, height int) (int, int)) ([]Picture, error)
+}
+
+// A Picture is a page of a document as a viewer shows it.
+type Picture struct {
+	Page          int // counted from 1
+	Width, Height int // pixels
+	MediaType     string
+	Data          []byte
 }
 
 // An OutputKind is the kind of output of a stage's units.

@@ -19,6 +19,9 @@ var ErrTooLong = errors.New("the document is too long to be looked through")
 // evidence as it may have.
 var ErrNoRoom = errors.New("the unit has no room for more evidence")
 
+// ErrNoPages is why no pages of a document are drawn: nothing here draws any.
+var ErrNoPages = errors.New("nothing draws pages of documents here")
+
 // A BreakerError is why Calls.Call did not run a call, or why one that the vendor took
 // too long to have room for was given up.
 type BreakerError struct {

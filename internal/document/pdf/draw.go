@@ -14,18 +14,17 @@ import (
 	"github.com/coditect/mapreduce/internal/document"
 )
 
-// drawPixels is how wide and high pictures of pages are at most: a page of A4 has 100
-// pixels an inch.
-const drawPixels = 1170
+// drawDPI is how many pixels an inch has of a page at its own size, which nobody asks for more than.
+const drawDPI = 300
 
 // CanDraw reports whether pages can be drawn without PDFium being compiled first, which
 // takes longer than pictures are worth.
 func (r *Reader) CanDraw() bool { return r.engine.isCompiled() }
 
 // Draw calls drawn with pictures of pages of a document, whose numbers count from 1, in
-// their order, once it is its turn. A page that cannot be drawn is left out. All together have
+// their order, each as large as fit says, once it is its turn. A page that cannot be drawn is left out. All together have
 // the time of the configuration, and the error is that of Parse if the document cannot be read.
-func (r *Reader) Draw(ctx context.Context, data []byte, pages []int, drawn func(document.Picture) error) error {
+func (r *Reader) Draw(ctx context.Context, data []byte, pages []int, fit document.Fit, drawn func(document.Picture) error) error {
 	if err := r.engine.open(); err != nil {
 		return err
 	}
@@ -33,13 +32,13 @@ func (r *Reader) Draw(ctx context.Context, data []byte, pages []int, drawn func(
 	waited := r.config.Turns.Once(ctx, r.config.MaxTime, func(within context.Context) {
 		d := &reading{reader: r, ctx: within, limits: r.config.limits()}
 		d.limits.Time = r.config.MaxTime
-		err = d.drawPages(data, pages, drawn)
+		err = d.drawPages(data, pages, fit, drawn)
 	})
 	return cmp.Or(waited, err)
 }
 
 // drawPages draws pages of a document.
-func (d *reading) drawPages(data []byte, pages []int, drawn func(document.Picture) error) error {
+func (d *reading) drawPages(data []byte, pages []int, fit document.Fit, drawn func(document.Picture) error) error {
 	end, err := d.open(data)
 	if err != nil {
 		return d.refusal(err)
@@ -52,7 +51,7 @@ func (d *reading) drawPages(data []byte, pages []int, drawn func(document.Pictur
 			continue
 		}
 
-		picture, err := d.draw()
+		picture, err := d.draw(fit)
 		if err != nil {
 			// A page that cannot be drawn is left out, unless the time is over.
 			if d.ctx.Err() != nil {
@@ -70,7 +69,7 @@ func (d *reading) drawPages(data []byte, pages []int, drawn func(document.Pictur
 }
 
 // draw returns the picture of the page.
-func (d *reading) draw() (*document.Picture, error) {
+func (d *reading) draw(fit document.Fit) (*document.Picture, error) {
 	p := load(d.pdfium, d.handle, d.page)
 	if p == nil {
 		return nil, errPage
@@ -85,13 +84,15 @@ func (d *reading) draw() (*document.Picture, error) {
 		d.form = d.pdfium.call("FPDFDOC_InitFormFillEnvironment", d.handle, d.pdfium.call("FPDF_FORMFILLINFO_Create"))
 	}
 
-	scale := drawPixels / max(p.width, p.height)
-	drawn, err := p.draw(max(1, int(math.Round(p.width*scale))), max(1, int(math.Round(p.height*scale))), d.form)
+	// A page that says it is larger than any that is printed is drawn with fewer pixels to the inch.
+	scale := min(drawDPI/72., ocrPixels/max(p.width, p.height))
+	across, down := fit(max(1, int(math.Round(p.width*scale))), max(1, int(math.Round(p.height*scale))))
+	drawn, err := p.draw(across, down, d.form)
 	if err != nil {
 		return nil, err
 	}
 
-	picture := &document.Picture{Page: d.page, Width: p.width, Height: p.height}
+	picture := &document.Picture{Page: d.page, Width: p.width, Height: p.height, Across: across, Down: down}
 	picture.MediaType, picture.Data, err = encodePicture(drawn)
 	return picture, err
 }

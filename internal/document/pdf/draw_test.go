@@ -39,7 +39,7 @@ func TestDraw(t *testing.T) {
 	data := makeFile("", total, turned, sheet{}, cropped)
 	d := read(t, shared, data)
 	var drawn []int
-	err := shared.Draw(t.Context(), data, []int{1, 2, 4, 5, 0}, func(p document.Picture) error {
+	err := shared.Draw(t.Context(), data, []int{1, 2, 4, 5, 0}, document.Within(1170), func(p document.Picture) error {
 		drawn = append(drawn, p.Page)
 		m, format, err := image.Decode(bytes.NewReader(p.Data))
 		if err != nil {
@@ -71,10 +71,10 @@ func TestDraw(t *testing.T) {
 		t.Errorf("drew pages %v, and error %v", drawn, err)
 	}
 	stop := errors.New("enough")
-	if err := shared.Draw(t.Context(), data, []int{1}, func(document.Picture) error { return stop }); !errors.Is(err, stop) {
+	if err := shared.Draw(t.Context(), data, []int{1}, document.Within(1170), func(document.Picture) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("got %v, want the error of what takes the pictures", err)
 	}
-	if err := shared.Draw(t.Context(), []byte("%PDF-1.7 nothing"), []int{1}, nil); !errors.As(err, new(*document.RefusedError)) {
+	if err := shared.Draw(t.Context(), []byte("%PDF-1.7 nothing"), []int{1}, document.Within(1170), nil); !errors.As(err, new(*document.RefusedError)) {
 		t.Errorf("got %v, want a refusal", err)
 	}
 	if !shared.CanDraw() || pdf.New(pdf.Config{CacheDir: t.TempDir()}).CanDraw() {
@@ -90,7 +90,7 @@ func BenchmarkDrawPages(b *testing.B) {
 	}
 	data, bytes := makeFile("", text, text, text, text, text), 0
 	for b.Loop() {
-		err := shared.Draw(b.Context(), data, []int{1, 2, 3, 4, 5}, func(p document.Picture) error {
+		err := shared.Draw(b.Context(), data, []int{1, 2, 3, 4, 5}, document.Within(1170), func(p document.Picture) error {
 			bytes = len(p.Data)
 			return nil
 		})

@@ -81,6 +81,11 @@ func (r *Reader) Format() document.Format {
 	}
 }
 
+// Is reports whether data begin as a PDF file does.
+func Is(data []byte) bool {
+	return sniff(data[:min(len(data), document.SniffBytes)]) == document.Certain
+}
+
 // sniff finds the beginning of a PDF file, before which some producers write other bytes.
 func sniff(begin []byte) document.Match {
 	switch at := bytes.Index(begin[:min(len(begin), 1024)], []byte("%PDF-")); {
@@ -105,7 +110,7 @@ func (r *Reader) Parse(ctx context.Context, in document.Input) (*document.Docume
 	}
 
 	limits := in.Limits.Within(r.config.limits())
-	d := &reading{reader: r, ctx: ctx, limits: limits, name: in.Name, wait: in.Wait}
+	d := &reading{reader: r, ctx: ctx, limits: limits, name: in.Name, wait: in.Wait, shown: in.Shown}
 	err = d.read(data)
 	if why := d.refusal(err); why != nil {
 		return nil, why
@@ -158,6 +163,7 @@ type reading struct {
 	name   string
 	ctx    context.Context // of the reading, which is one task
 	wait   document.Waiter // runs waits for OCR; may be nil
+	shown  bool            // models are shown its pages
 	pdfium *instance
 	handle uint64 // of the document
 	form   uint64 // what knows the fields of its forms; 0 if none was asked for yet
@@ -281,6 +287,9 @@ func (d *reading) readPage() error {
 
 	if len(words)+len(notes) == 0 {
 		d.empty = append(d.empty, d.page)
+		if d.shown {
+			d.text.AddUnread(d.page)
+		}
 	}
 
 	rows := arrange.Rows(words, lattices)
@@ -381,6 +390,7 @@ func (d *reading) confidence() float64 {
 // result returns the document.
 func (d *reading) result() (*document.Document, error) {
 	switch {
+	case d.shown && d.text.Len() > 0: // whoever is shown its pages reads them
 	case len(d.empty) == d.pages && d.sees():
 		return nil, document.Refuse("a PDF file of %s without text, in which OCR found none", countPages(d.pages))
 	case len(d.empty) == d.pages:

@@ -6,18 +6,14 @@ import (
 	"fmt"
 	"image"
 	"image/jpeg"
-	"math"
 
 	"golang.org/x/image/draw"
 
 	"github.com/coditect/mapreduce/internal/document"
 )
 
-// Pictures for reports: their text stays readable.
-const (
-	drawPixels  = 1170 // how wide and high they are at most
-	jpegQuality = 70
-)
+// jpegQuality is that of pictures that are drawn: their text stays readable.
+const jpegQuality = 70
 
 // Is reports whether data begin as a picture does.
 func Is(data []byte) bool {
@@ -29,9 +25,9 @@ func Is(data []byte) bool {
 	return false
 }
 
-// Draw calls drawn with pages of a picture, whose numbers count from 1, as a viewer shows them. A
-// page that cannot be drawn is left out.
-func (r *Reader) Draw(ctx context.Context, data []byte, pages []int, drawn func(document.Picture) error) error {
+// Draw calls drawn with pages of a picture, whose numbers count from 1, as a viewer shows them, each
+// as large as fit says. A page that cannot be drawn is left out.
+func (r *Reader) Draw(ctx context.Context, data []byte, pages []int, fit document.Fit, drawn func(document.Picture) error) error {
 	for i := range codecs {
 		c := &codecs[i]
 		if c.sniff(data[:min(len(data), document.SniffBytes)]) != document.Certain {
@@ -41,13 +37,13 @@ func (r *Reader) Draw(ctx context.Context, data []byte, pages []int, drawn func(
 		if err != nil {
 			return err
 		}
-		return r.drawPages(ctx, c, all, pages, drawn)
+		return r.drawPages(ctx, c, all, pages, fit, drawn)
 	}
 	return document.Refuse("no picture")
 }
 
 // drawPages draws pages, of all that there are.
-func (r *Reader) drawPages(ctx context.Context, c *codec, all []source, pages []int, drawn func(document.Picture) error) error {
+func (r *Reader) drawPages(ctx context.Context, c *codec, all []source, pages []int, fit document.Fit, drawn func(document.Picture) error) error {
 	for _, n := range pages {
 		if n < 1 || n > len(all) {
 			continue
@@ -60,12 +56,12 @@ func (r *Reader) drawPages(ctx context.Context, c *codec, all []source, pages []
 			continue
 		}
 
-		shown, size := scaled(m, c.orientation(all[n-1]))
+		shown, size := scaled(m, c.orientation(all[n-1]), fit)
 		var b bytes.Buffer
 		if err := jpeg.Encode(&b, shown, &jpeg.Options{Quality: jpegQuality}); err != nil {
 			return fmt.Errorf("picture: %w", err)
 		}
-		p := document.Picture{Page: n, Width: float64(size.X), Height: float64(size.Y), MediaType: "image/jpeg", Data: b.Bytes()}
+		p := document.Picture{Page: n, Width: float64(size.X), Height: float64(size.Y), Across: shown.Rect.Dx(), Down: shown.Rect.Dy(), MediaType: "image/jpeg", Data: b.Bytes()}
 		if err := drawn(p); err != nil {
 			return err
 		}
@@ -73,12 +69,11 @@ func (r *Reader) drawPages(ctx context.Context, c *codec, all []source, pages []
 	return nil
 }
 
-// scaled returns a picture on white as a viewer shows it, small enough for a report, and its size
+// scaled returns a picture on white as a viewer shows it, as large as fit says, and its size
 // before it was made smaller. Its orientation is as EXIF numbers it.
-func scaled(m image.Image, orientation int) (*image.RGBA, image.Point) {
+func scaled(m image.Image, orientation int, fit document.Fit) (*image.RGBA, image.Point) {
 	size := m.Bounds().Size()
-	scale := math.Min(1, drawPixels/float64(max(size.X, size.Y)))
-	width, height := max(int(float64(size.X)*scale), 1), max(int(float64(size.Y)*scale), 1)
+	width, height := fit(size.X, size.Y)
 	small := image.NewRGBA(image.Rect(0, 0, width, height))
 	draw.Draw(small, small.Rect, image.White, image.Point{}, draw.Src)
 	draw.ApproxBiLinear.Scale(small, small.Rect, m, m.Bounds(), draw.Over, nil)

@@ -59,6 +59,7 @@ func (r *Reader) Formats() []document.Format {
 // parse reads one document.
 func (r *Reader) parse(ctx context.Context, c *codec, in document.Input) (*document.Document, error) {
 	switch engine := r.config.Engine; {
+	case in.Shown: // to whoever is to read it
 	case engine == nil:
 		return nil, document.Refuse("%s, whose text is not to be recognised (--ocr never)", c.name)
 	case engine.Missing() != "":
@@ -132,6 +133,10 @@ func (d *reading) readPage(ctx context.Context, number int, from source) error {
 	}
 
 	engine := d.reader.config.Engine
+	if engine == nil || engine.Missing() != "" {
+		d.addUnread(number)
+		return nil
+	}
 	page := recognise.Page{Picture: shades}
 	if d.in.Wait != nil {
 		page.Wait = d.in.Wait
@@ -145,13 +150,21 @@ func (d *reading) readPage(ctx context.Context, number int, from source) error {
 	case err != nil:
 		return document.Refuse("%s, which %s did not read: %v", d.codec.name, engine.Name(), err)
 	case len(found.Words) == 0:
-		d.empty = append(d.empty, number)
+		d.addUnread(number)
 		return nil
 	}
 
 	d.words = append(d.words, found.Words...)
 	d.addPage(number, found)
 	return nil
+}
+
+// addUnread notes a page in which no text was recognised.
+func (d *reading) addUnread(number int) {
+	d.empty = append(d.empty, number)
+	if d.in.Shown {
+		d.text.AddUnread(number)
+	}
 }
 
 // outOfTime returns why ctx has ended; nil if it has not.
@@ -209,6 +222,8 @@ func (d *reading) result() (*document.Document, error) {
 	switch n := len(d.damaged); {
 	case n == d.pages:
 		return nil, document.Refuse("%s that is damaged, or of a kind that is not read: %v", d.codec.name, d.why)
+	case d.in.Shown && (len(d.words) == 0 || recognise.Sure(d.words) < madeUp):
+		return d.unread(), nil
 	case len(d.words) > 0 && recognise.Sure(d.words) < madeUp:
 		return nil, document.Refuse("%s in which %s found no text that it is sure of (%.2f): it may be blurred, or its text of a language that was not named (--ocr-lang)",
 			d.codec.name, d.reader.config.Engine.Name(), recognise.Sure(d.words))
@@ -231,4 +246,19 @@ func (d *reading) result() (*document.Document, error) {
 		doc.Notes = append(doc.Notes, "of an animation the first picture was read, and none of the others")
 	}
 	return doc, nil
+}
+
+// unread returns a document in which no text was recognised, for whoever is shown its pages. Words that
+// an engine makes up of a photograph would only mislead them.
+func (d *reading) unread() *document.Document {
+	var text arrange.Text
+	for page := range d.pages {
+		if !slices.Contains(d.damaged, page+1) {
+			text.AddUnread(page + 1)
+		}
+	}
+	return &document.Document{
+		Text: text.String(), Layout: text.Layout, Confidence: 0.01,
+		Notes: []string{"no text was recognised in it; a model may be shown its pages (--see)"},
+	}
 }

@@ -353,7 +353,7 @@ func TestDraw(t *testing.T) {
 				t.Fatal("it is no picture")
 			}
 			var drawn []int
-			err := picture.New(picture.Config{}).Draw(t.Context(), test.data, test.pages, func(p document.Picture) error {
+			err := picture.New(picture.Config{}).Draw(t.Context(), test.data, test.pages, document.Within(1170), func(p document.Picture) error {
 				drawn = append(drawn, p.Page)
 				m, err := jpeg.Decode(bytes.NewReader(p.Data))
 				if err != nil {

@@ -24,7 +24,22 @@ type Mention struct {
 	// Derived is what came of the formula. It is known only once the quotes were looked at,
 	// and never stored.
 	Derived *derive.Derivation
+
+	// Seen is where a model saw what stands in no text; nil of a mention with citations.
+	Seen *Sighting
 }
+
+// A Sighting is where a model read in a picture what recognition did not. It is no citation: nobody has
+// found the words but the model.
+type Sighting struct {
+	Document string
+	Page     int    // counted from 1
+	Quote    string // as the model read it
+	Read     string // what recognition read that comes next to it; empty if nothing does
+}
+
+// MaxSighting bounds each text of a sighting, in bytes.
+const MaxSighting = 500
 
 // A Reading is the result of one unit at a place. For a unit that cites the place
 // without having read it, it is 0 of 0 passes.
@@ -51,6 +66,9 @@ func (m Mention) ReadAs(other Mention) Mention {
 func mentionOf(v Value, order Order) Mention {
 	m := NewMention(v.Citations, v.Confidence, v.Said)
 	m.First, m.Formula = order, v.Formula
+	if len(m.Citations) == 0 {
+		m.Seen = v.Seen
+	}
 	m.Readings = []Reading{{Unit: order.Unit, Found: 1, Of: 1}}
 
 	switch {
@@ -95,7 +113,15 @@ func joinMentions(a, b Mention) Mention {
 	if a.Formula == "" || b.Formula != "" && cmp.Or(cmp.Compare(len(b.Formula), len(a.Formula)), strings.Compare(b.Formula, a.Formula)) < 0 {
 		a.Formula, a.Derived = b.Formula, b.Derived // of two, the shorter one
 	}
+	if a.Seen == nil || b.Seen != nil && compareSightings(b.Seen, a.Seen) < 0 {
+		a.Seen = b.Seen
+	}
 	return a.ReadAs(b)
+}
+
+// compareSightings orders sightings by their places.
+func compareSightings(a, b *Sighting) int {
+	return cmp.Or(strings.Compare(a.Document, b.Document), cmp.Compare(a.Page, b.Page), strings.Compare(a.Quote, b.Quote), strings.Compare(a.Read, b.Read))
 }
 
 // joinReadings keeps one reading of each unit: a unit that repeats a value counts

@@ -58,6 +58,7 @@ type Value struct {
 	Found, Of  int64      // how many of the unit's passes found it here; 0 of 0 stands for 1 of 1
 	Unread     bool       // the unit cites a place that it did not read
 	Formula    string     // of a derived value, see package derive
+	Seen       *Sighting  // where a model saw it, if it has no citations
 }
 
 // A Missing is a field that was not found, and why.

@@ -56,10 +56,11 @@ type Choice struct {
 // of its elements that are refused.
 type Refusal struct {
 	Value      any
-	Constraint string // the keyword of JSON Schema that is broken first, DateOrder, NumberForm, DerivedFalsely or mapreduce.LeastConfidence
+	Constraint string // the keyword of JSON Schema that is broken first, DateOrder, NumberForm, DerivedFalsely, mapreduce.LeastConfidence or mapreduce.SeenOnly
 	Message    string
 	Readings   []any      // what an ambiguous value may mean
 	Citations  []Citation // sorted
+	Seen       []Sighting // where a model saw it, if it was not found; the constraint is mapreduce.SeenOnly then
 }
 
 // DateOrder is the constraint that a date breaks of which nothing tells whether day or
@@ -174,6 +175,12 @@ func (r *Result) resolveField(s *schema.Schema, sf schema.Field, f *Field) {
 		r.Derived[sf.Path] = *d.derived
 	}
 
+	// Of a list the elements that were found do not stand for those that a model saw.
+	if hasParts(sf.Property) {
+		allowed, _ := judgeOptions(s, sf, unverified)
+		r.resolveSeen(sf, allowed)
+	}
+
 	if len(verified)+len(unverified) == 1 {
 		return
 	}
@@ -192,6 +199,9 @@ func (r *Result) resolveUncited(s *schema.Schema, sf schema.Field, all []option)
 		r.refuseOptions(sf, refused, false)
 		return
 	}
+	if r.resolveSeen(sf, allowed) {
+		return
+	}
 	r.Unverified[sf.Path] = chooser{sf.Property, allowed}.runStrategy().value.display
 	r.Missing[sf.Path] = "no citation supports what was found"
 }
@@ -208,8 +218,9 @@ type option struct {
 	Citations []Citation // sorted, each once
 	readings  []any      // of a date or a number of which nothing tells how it is read
 	derived   *derive.Derivation
-	said      int64 // sum of the confidence that extractors state
-	saidCount int64 // how many places state one
+	seen      *Sighting // where a model saw it first, of an option without citations; nil if none did
+	said      int64     // sum of the confidence that extractors state
+	saidCount int64     // how many places state one
 }
 
 // splitVerified separates candidates with citations from those without, which never
@@ -271,6 +282,9 @@ func (c *Candidate) tallyMentions(cited bool) option {
 		}
 
 		o.Citations = append(o.Citations, m.Citations...)
+		if o.seen == nil {
+			o.seen = m.Seen
+		}
 		if m.Said > 0 {
 			o.said += m.Said
 			o.saidCount++

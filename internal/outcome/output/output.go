@@ -325,6 +325,9 @@ func (e *encoder) encodeCandidate(c *merge.Candidate) (*storagev1.Candidate, err
 	m := &storagev1.Candidate{Key: c.Key, Value: value}
 	for _, mention := range c.Mentions {
 		stored := &storagev1.Mention{Confidence: mention.Confidence, Said: mention.Said, First: toPosition(mention.First), Formula: mention.Formula}
+		if s := mention.Seen; s != nil {
+			stored.Seen = &storagev1.Sighting{Document: s.Document, Page: int64(s.Page), Quote: s.Quote, Read: s.Read}
+		}
 		for _, id := range mention.Citations {
 			if _, ok := e.output.Citations[id]; !ok {
 				return nil, ErrUncited
@@ -467,6 +470,9 @@ func decodeCandidate(m *storagev1.Candidate, keys []merge.Citation) (merge.Candi
 
 	for _, stored := range m.Mentions {
 		mention := merge.Mention{Confidence: stored.Confidence, Said: stored.Said, First: toOrder(stored.First), Formula: stored.Formula}
+		if s := stored.Seen; s != nil {
+			mention.Seen = &merge.Sighting{Document: s.Document, Page: int(s.Page), Quote: s.Quote, Read: s.Read}
+		}
 
 		for _, i := range stored.Citations {
 			if int(i) >= len(keys) {

@@ -122,10 +122,12 @@ func (c *Citation) isBetter(than *Citation) bool {
 func gradeRank(grade string) int {
 	switch ground.Grade(grade) {
 	case ground.Exact:
-		return 3
+		return 4
 	case ground.Normalised:
-		return 2
+		return 3
 	case ground.Fuzzy:
+		return 2
+	case ground.Lookalike:
 		return 1
 	default:
 		return 0

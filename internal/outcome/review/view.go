@@ -13,7 +13,7 @@ import (
 )
 
 // sections are the members of a record that say something about its values by field, in their order.
-var sections = []string{"_citations", "_derived", "_confidence", "_said", "_missing", "_unverified"}
+var sections = []string{"_citations", "_derived", "_confidence", "_said", "_missing", "_unverified", "_seen"}
 
 // A view is a record that decisions are applied to.
 type view struct {
@@ -178,7 +178,7 @@ func (v *view) encode() ([]byte, error) {
 		add("_sources", v.sources)
 	}
 	for _, name := range sections {
-		if v.has[name] && (name != "_derived" && name != "_said" || len(v.about[name]) > 0) {
+		if v.has[name] && (name != "_derived" && name != "_said" && name != "_seen" || len(v.about[name]) > 0) {
 			add(name, v.about[name])
 		}
 	}

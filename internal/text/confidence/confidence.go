@@ -13,6 +13,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/internal/text/ground"
+	"github.com/coditect/mapreduce/internal/text/lookalike"
 )
 
 // Evidence describes one value that was read at one place.
@@ -57,7 +58,17 @@ func Of(e Evidence) float64 {
 	if e.Property == nil {
 		return OfGrade(e.Grade) * (1 - initialDoubt)
 	}
-	return of(e, Support(e.Property, e.Value, e.Quote))
+	return of(e, supportOf(e))
+}
+
+// supportOf returns how a quote supports a value. Of a place that only looks like what was looked for,
+// the letters that look like digits may be these.
+func supportOf(e Evidence) Verdict {
+	support := Support(e.Property, e.Value, e.Quote)
+	if e.Grade == ground.Lookalike && support == Contradicts {
+		return Support(e.Property, e.Value, lookalike.Numbers(e.Quote))
+	}
+	return support
 }
 
 // of is Of for evidence with a property, of which it is known how the quote supports the value.
@@ -80,7 +91,7 @@ func Most(e Evidence) float64 {
 		e.Before = e.Property.Hints.Labels[0]
 	}
 
-	most, support := 0.0, Support(e.Property, e.Value, e.Quote) // the same whatever led to the value
+	most, support := 0.0, supportOf(e) // the same whatever led to the value
 	for _, basis := range []Basis{ByReading, ByEntry, ByName} {
 		e.Basis = basis
 		most = max(most, of(e, support))
@@ -97,6 +108,8 @@ func OfGrade(g ground.Grade) float64 {
 		return 0.98
 	case ground.Fuzzy:
 		return 0.8
+	case ground.Lookalike: // not measured: between a quote with a word changed, and none
+		return 0.6
 	default:
 		return 0
 	}

@@ -44,6 +44,11 @@ const (
 	// the package comment. A quote with an ellipsis is at best Fuzzy.
 	Fuzzy Grade = "fuzzy"
 
+	// Lookalike means that what stands in the text looks like the quote: letters that
+	// recognition takes for others differ (O for 0), or a word is cut in two. It is found by
+	// package lookalike, in texts that were recognised in pictures, and not here.
+	Lookalike Grade = "lookalike"
+
 	// Near means that the quote is not in the text, and that this place differs
 	// from it least: by a word or two, which may change the meaning. It tells a
 	// reader where to look, and is never verified.

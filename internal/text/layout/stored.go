@@ -287,6 +287,24 @@ func (r *Reader) Locate(fetch Fetch, start, end int) (*mapreduce.Location, error
 	return s.location(), nil
 }
 
+// Visit calls take with the location of each part that bytes [start, end) of the text touch, in order.
+func (r *Reader) Visit(fetch Fetch, start, end int, take func(*mapreduce.Location)) error {
+	for b := sort.Search(len(r.ends), func(i int) bool { return r.ends[i] > int64(start) }); b < len(r.ends); b++ {
+		if err := r.load(fetch, b); err != nil {
+			return err
+		}
+
+		from := sort.Search(len(r.parts), func(i int) bool { return r.parts[i].End > start })
+		for i := from; i < len(r.parts); i++ {
+			if r.parts[i].Start >= end {
+				return nil
+			}
+			take(r.parts[i].Location)
+		}
+	}
+	return nil
+}
+
 // Check reads all of a stored layout, and returns an error if it is not one of a text of
 // so many bytes.
 func Check(data []byte, text int) error {

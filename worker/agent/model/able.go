@@ -14,14 +14,14 @@ func (a *Agent) NeedOf(spec *mapreduce.JobSpec) (llm.Need, error) {
 	all, err := a.programsOf(spec)
 	for _, p := range all {
 		n := p.need()
-		most.Tools, most.Window = most.Tools || n.Tools, max(most.Window, n.Window)
+		most.Tools, most.Sees, most.Window = most.Tools || n.Tools, most.Sees || n.Sees, max(most.Window, n.Window)
 	}
 	return most, err
 }
 
 // need returns what a program asks of its model. Its window is 0 until the prompt is counted.
 func (p *program) need() llm.Need {
-	n := llm.Need{Tools: p.ToolMode || p.stage != nil && len(p.stage.Tools) > 0}
+	n := llm.Need{Tools: p.ToolMode || p.stage != nil && len(p.stage.Tools) > 0, Sees: p.See == mapreduce.SeeAlways && p.readsDocuments()}
 	if p.fixed > 0 {
 		n.Window = p.fixed + p.AnswerBound() + minDocument
 	}

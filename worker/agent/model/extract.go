@@ -22,11 +22,14 @@ import (
 	"github.com/coditect/mapreduce/worker/llm"
 )
 
-// passageRequest returns the request for the records of a passage.
-func (p *program) passageRequest(system string, text prompt.Passage) *llm.Request {
+// passageRequest returns the request for the records of a passage. Pages come before the text, as
+// vendors advise.
+func (p *program) passageRequest(system string, text prompt.Passage, shown pages) *llm.Request {
+	text.Pages = shown.numbers
+	said := llm.Message{Role: llm.User, Parts: append(slices.Clip(shown.parts), llm.Part{Text: text.Message()})}
 	return &llm.Request{
 		Model: p.Model, System: system, Schema: p.answerForm(), MaxTokens: p.MaxAnswer, Cache: llm.FiveMinutes,
-		Messages: []llm.Message{llm.Say(llm.User, text.Message())},
+		Messages: []llm.Message{said},
 	}
 }
 
@@ -56,6 +59,7 @@ type extraction struct {
 	calls   int
 	tokens  int64  // of all answers that were taken; token.Unknown if one was not counted
 	told    string // what the pipeline says of the document
+	shown   pages  // that the model sees beside the text
 }
 
 // runExtract runs a map unit.
@@ -67,6 +71,9 @@ func (s *session) runExtract(ctx context.Context) (*agent.Result, error) {
 		return nil, err
 	}
 
+	if x.shown, err = s.showPages(ctx); err != nil {
+		return nil, err
+	}
 	if err := x.readAll(ctx); err != nil {
 		return nil, err
 	}
@@ -86,9 +93,15 @@ func (s *session) runExtract(ctx context.Context) (*agent.Result, error) {
 // readAll has all of the unit's text read.
 func (x *extraction) readAll(ctx context.Context) error {
 	t := x.task.Text
-	if err := x.readStretch(ctx, stretch{end: len(t.Content), coreStart: t.CoreStart, coreEnd: t.CoreEnd}); err != nil {
+	all := stretch{end: len(t.Content), coreStart: t.CoreStart, coreEnd: t.CoreEnd}
+	err := x.readStretch(ctx, all)
+	if x.hideRefused(err) {
+		err = x.readStretch(ctx, all)
+	}
+	if err != nil {
 		return err
 	}
+
 	if x.whole != nil {
 		x.mapper.Add(0, *x.whole)
 	}
@@ -165,8 +178,8 @@ func (x *extraction) takeStretch(ctx context.Context, at stretch) error {
 		text.Part = fmt.Sprintf("%d of %d", x.task.Text.ChunkIndex+1, n)
 	}
 
-	r := &answerReading{form: x.form, task: x.task, aligner: unit.Aligner(x.task.Text, at.start, at.end)}
-	if err := x.askGleaning(ctx, x.passageRequest(x.system, text), r); err != nil {
+	r := &answerReading{form: x.form, task: x.task, aligner: unit.Aligner(x.task.Text, at.start, at.end), shown: x.shown.numbers}
+	if err := x.askGleaning(ctx, x.passageRequest(x.system, text, x.shown), r); err != nil {
 		return err
 	}
 
@@ -222,6 +235,7 @@ type answerReading struct {
 	reason  string   // why there are none
 	note    string   // why quotes were looked for in the chunk alone, if so
 	faults  []string // what is wrong with the answer, for its author
+	shown   []int    // pages that the model saw
 	tokens  int64    // of the answer, see llm.Response.Written
 }
 
@@ -247,4 +261,17 @@ func (r *answerReading) readAnswer(ctx context.Context, raw []byte) error {
 	r.reason = found.Line(none)
 	found.Look(r.form, answers, string(r.task.Text.Content))
 	return r.place(ctx, answers)
+}
+
+// lineOf returns the line of the unit's text that a place begins in; what stands there if the unit did
+// not read the place.
+func (r *answerReading) lineOf(at unit.Place) string {
+	content := string(r.task.Text.Content)
+	from := at.ByteStart - int(r.task.Text.ByteOffset)
+	if from < 0 || from > len(content) {
+		return at.Quote
+	}
+	line := content[strings.LastIndexByte(content[:from], '\n')+1:]
+	line, _, _ = strings.Cut(line, "\n")
+	return strings.Join(strings.Fields(line), " ")
 }

@@ -41,7 +41,7 @@ func (s *session) askGleaning(ctx context.Context, req *llm.Request, r *answerRe
 			return s.dropGleanError(ctx, err)
 		}
 
-		better := &answerReading{form: r.form, task: r.task, aligner: r.aligner}
+		better := &answerReading{form: r.form, task: r.task, aligner: r.aligner, shown: r.shown}
 		if err := better.readAnswer(ctx, next.Answer); err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -19,6 +20,7 @@ import (
 	"github.com/coditect/mapreduce/worker/agent/model/prompt"
 	"github.com/coditect/mapreduce/worker/agent/model/settings"
 	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/sight"
 	"github.com/coditect/mapreduce/worker/llm/vendors"
 	"github.com/coditect/mapreduce/worker/step"
 )
@@ -58,6 +60,8 @@ type program struct {
 
 	short  *llm.Schema // of answers with values alone; nil if they have quotes
 	places *llm.Schema // of answers that say where values stand
+	sight  *sight.Rule // of pictures that all of the models may be shown; nil if none is shown any
+	blind  atomic.Bool // the server of a model has refused a picture
 
 	// The fields below are for a stage whose output is a value. Such a stage has no
 	// field above but Settings, pipeline, vendor and prices.
@@ -228,6 +232,8 @@ func (a *Agent) newProgram(spec *mapreduce.JobSpec, stage *agent.StageSpec) (*pr
 		return nil, err
 	}
 
+	p.setSight()
+
 	switch {
 	case stage != nil && len(stage.Tools) > 0:
 		return p, a.prepareAgent(p, spec.Vars)
@@ -283,11 +289,16 @@ func (a *Agent) prepareRecords(p *program, spec *mapreduce.JobSpec) error {
 	if p.schema, err = schema.Parse("schema", source); err != nil {
 		return err
 	}
-	if p.form, err = form.New(p.schema); err != nil {
+	derive := form.New
+	if p.sight != nil {
+		derive = form.NewSeeing
+	}
+	if p.form, err = derive(p.schema); err != nil {
 		return err
 	}
 
-	if p.Quotes == settings.QuotesAuto {
+	// What a model sees in a picture is believed by its quote and its page alone.
+	if p.Quotes == settings.QuotesAuto && p.sight == nil {
 		if err := p.prepareShort(); err != nil {
 			return err
 		}
@@ -308,7 +319,7 @@ func (a *Agent) prepareRecords(p *program, spec *mapreduce.JobSpec) error {
 		return err
 	}
 
-	p.fixed = a.withForm(p, p.passageRequest(p.system, prompt.Passage{})).Prompt
+	p.fixed = a.withForm(p, p.passageRequest(p.system, prompt.Passage{}, pages{})).Prompt
 	p.overhead = a.promptOverhead(p)
 	return p.hasRoom()
 }
@@ -350,6 +361,9 @@ func (p *program) writeInstructions(spec *mapreduce.JobSpec) error {
 			return err
 		}
 		p.system = prompt.ShortSystem(p.schema, who, of)
+	}
+	if p.sight != nil {
+		p.system += prompt.SeeingInstructions
 	}
 
 	if p.stages.direct != nil {

@@ -42,6 +42,7 @@ func (a *Agent) addOthers(p *program, spec *mapreduce.JobSpec, stage *agent.Stag
 
 		p.fixed, p.overhead = max(p.fixed, other.program.fixed), max(p.overhead, other.program.overhead)
 		p.most = max(p.most, other.program.most)
+		p.joinSight(other.program)
 
 		// Of two models, the one counts that leaves less room for a prompt beside its
 		// answer.

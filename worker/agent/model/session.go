@@ -55,6 +55,13 @@ func (s *session) completeRequest(ctx context.Context, req *llm.Request) (*llm.R
 		return nil, tooLarge("prompt and answer take %d tokens, and the context window has %d", need, s.window)
 	}
 
+	// Nothing is spent on pictures that the vendor would refuse.
+	if s.sight != nil {
+		if err := s.sight.Check(req); err != nil {
+			return nil, err
+		}
+	}
+
 	bytes := size.Bytes(req)
 	if most := s.mostContext(); most > 0 && bytes > most {
 		return nil, tooLarge("the prompt has %d bytes, and limits.context of the stage %s allows %d", bytes, s.task.StageSpec.Name, most)

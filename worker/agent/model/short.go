@@ -72,7 +72,13 @@ func (r *answerReading) place(ctx context.Context, answers []form.Record) error 
 		return err
 	}
 	r.note = note
-	r.records, r.faults = found.Records(r.form, answers, places)
+
+	// Where pages were shown the text was recognised, and may differ from what the model reads.
+	if len(r.shown) > 0 {
+		unit.Resemble(r.task.Text, r.aligner, found.Quotes(r.form, answers), places)
+	}
+	shown := found.Pages{Document: string(r.task.Text.Document), Shown: r.shown, Line: r.lineOf}
+	r.records, r.faults = found.SeenRecords(r.form, answers, places, shown)
 	return nil
 }
 

@@ -83,6 +83,9 @@ type Value struct {
 	Rivals int // see confidence.Evidence
 
 	Formula string // of a derived value, see package derive
+
+	// Seen is where a model saw the value in a picture; nil if it did not, or if the value has places.
+	Seen *merge.Sighting
 }
 
 // A Place is where a quote stands.
@@ -141,6 +144,9 @@ func (m *Mapper) Accumulate(n int64, values []Value, missing []merge.Missing) me
 
 	for _, found := range values {
 		v := merge.Value{Field: found.Field, Value: found.Value, Said: found.Said, Formula: found.Formula}
+		if len(found.Places) == 0 {
+			v.Seen = found.Seen
+		}
 		// A value counts as unread if none of its places is in what the unit read.
 		v.Unread = len(found.Places) > 0 && !found.Whole
 		for _, at := range found.Places {

@@ -147,7 +147,7 @@ func (r Rule) Fit(width, height int) (int, int) {
 func (r Rule) Check(req *llm.Request) error {
 	all := req.Pictures()
 	if len(all) > r.Most {
-		return llm.NewError(llm.TooLarge, "a request has %d pictures, and %s takes %d at once; read fewer pages in one call, by smaller chunks", len(all), r.Vendor, r.Most)
+		return llm.NewError(llm.Invalid, "a request has %d pictures, and %s takes %d at once; read fewer pages in one call, by smaller chunks", len(all), r.Vendor, r.Most)
 	}
 
 	var total int64
@@ -156,13 +156,13 @@ func (r Rule) Check(req *llm.Request) error {
 		total += size
 		switch {
 		case size > r.Bytes:
-			return llm.NewError(llm.TooLarge, "picture %d has %d bytes in Base64, and %s takes %d; make it smaller, or leave it out with --see never", i+1, size, r.Vendor, r.Bytes)
+			return llm.NewError(llm.Invalid, "picture %d has %d bytes in Base64, and %s takes %d; make it smaller, or leave it out with --see never", i+1, size, r.Vendor, r.Bytes)
 		case max(p.Width, p.Height) > r.Edge:
-			return llm.NewError(llm.TooLarge, "picture %d has %d×%d pixels, and models of %s see %d; make it smaller", i+1, p.Width, p.Height, r.Vendor, r.Edge)
+			return llm.NewError(llm.Invalid, "picture %d has %d×%d pixels, and models of %s see %d; make it smaller", i+1, p.Width, p.Height, r.Vendor, r.Edge)
 		}
 	}
 	if total > r.Total {
-		return llm.NewError(llm.TooLarge, "the pictures of a request have %d bytes in Base64, and %s takes %d; read fewer pages in one call, by smaller chunks", total, r.Vendor, r.Total)
+		return llm.NewError(llm.Invalid, "the pictures of a request have %d bytes in Base64, and %s takes %d; read fewer pages in one call, by smaller chunks", total, r.Vendor, r.Total)
 	}
 	return nil
 }

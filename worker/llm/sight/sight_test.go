@@ -138,7 +138,7 @@ func TestCheck(t *testing.T) {
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
-		if e, ok := errors.AsType[*llm.Error](err); err != nil && (!ok || e.Kind != llm.TooLarge) {
+		if e, ok := errors.AsType[*llm.Error](err); err != nil && (!ok || e.Kind != llm.Invalid) {
 			t.Errorf("%s: the error is %T of another kind", name, err)
 		}
 	}

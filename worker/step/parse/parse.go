@@ -9,6 +9,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/internal/outcome/output/payload"
 	"github.com/coditect/mapreduce/internal/text/layout"
@@ -40,6 +41,7 @@ func (r Runner) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*
 	}
 	if task.Spec != nil {
 		in.PageText, in.Limits = task.Spec.Reading.PageText, document.Limits(task.Spec.Reading.Limits)
+		in.Shown = task.Spec.See() != mapreduce.SeeNever
 	}
 
 	d, err := r.Formats.Parse(ctx, in)

@@ -47,7 +47,7 @@ func Run(ctx context.Context, version, whose string, r *runners.Runners) (err er
 	}
 
 	w, err := worker.New(worker.Config{
-		Version: version, Steps: all, Parsers: formats.Parsers(), Tools: r.OfferedTools(), Limits: r.Gates, Manners: r.Manners, Slots: 1,
+		Version: version, Steps: all, Parsers: formats.Parsers(), Tools: r.OfferedTools(), Limits: r.Gates, Manners: r.Manners, DrawPages: r.DrawPages, Slots: 1,
 		Connect: []worker.Connect{func(ctx context.Context) (worker.Stream, error) { return starter.Connect(ctx) }},
 	})
 	if err != nil {

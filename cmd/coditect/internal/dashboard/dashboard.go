@@ -101,7 +101,7 @@ func plainReason(err error) error {
 
 // export writes the records of a job in one of the forms of the command line.
 func export(format string, out io.Writer, job *mapreduce.Job, read resultfile.Reader) error {
-	var c records.Config
+	c := records.Config{Seen: job.Spec.See() != mapreduce.SeeNever}
 	if len(job.Spec.Schema) > 0 {
 		var err error
 		if c.Schema, err = schema.Parse("schema", job.Spec.Schema); err != nil {

@@ -61,6 +61,8 @@ type Config struct {
 	Manners worker.MannersKeeper
 	// StartApart is that of worker.Config, and has its default.
 	StartApart worker.StartApart
+	// DrawPages is that of worker.Config, and has its default.
+	DrawPages worker.DrawPages
 	// Version of the program; for display.
 	Version string
 	// ReadOnly opens the store of Dir so that nothing in it changes. A node
@@ -247,7 +249,7 @@ func (n *Node) Start(ctx context.Context) error {
 // them.
 func (n *Node) Work(slots, prefetch int) error {
 	w, err := worker.New(worker.Config{
-		Version: n.config.Version, Steps: n.config.Steps, Parsers: n.config.Parsers, Tools: n.config.Tools, Limits: n.config.Limits, Manners: n.config.Manners, StartApart: n.config.StartApart, Slots: slots, Prefetch: prefetch,
+		Version: n.config.Version, Steps: n.config.Steps, Parsers: n.config.Parsers, Tools: n.config.Tools, Limits: n.config.Limits, Manners: n.config.Manners, StartApart: n.config.StartApart, DrawPages: n.config.DrawPages, Slots: slots, Prefetch: prefetch,
 		Embedded: true, Logger: n.config.Logger, Meter: n.config.Meter, Tracer: n.config.Tracer, DrainTimeout: n.config.Drain, Grace: time.Second,
 		Addresses: []string{"this process"},
 		Connect:   []worker.Connect{func(ctx context.Context) (worker.Stream, error) { return n.Connect(ctx) }},

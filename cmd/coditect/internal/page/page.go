@@ -101,10 +101,19 @@ type Record struct {
 	// Unverified are the values that no quote supports, or that break their schema, by
 	// field.
 	Unverified map[string]string `json:"u,omitempty"`
+	// Seen are the values that a model saw in pictures and recognition did not read, by field, with the
+	// pages where they stand.
+	Seen map[string]Seen `json:"l,omitempty"`
 	// Derived says of values that stand in no quote how they follow from some, by field.
 	Derived map[string]Derived `json:"d,omitempty"`
 	// Reviewed says what somebody has decided about values, by field.
 	Reviewed map[string]string `json:"x,omitempty"`
+}
+
+// Seen is a value that a model saw in a picture.
+type Seen struct {
+	Value string `json:"v"`
+	Where string `json:"w"` // the page, what the model read there, and what recognition has next to it
 }
 
 // Derived is how a value follows from quotes.
@@ -120,7 +129,7 @@ type Citation struct {
 	Start    int64   `json:"s"` // code points of the document's text, half-open
 	End      int64   `json:"e"`
 	Quote    string  `json:"q"`
-	Grade    string  `json:"g"` // exact, normalised or fuzzy
+	Grade    string  `json:"g"` // exact, normalised, fuzzy or lookalike
 	Before   string  `json:"b,omitempty"`
 	After    string  `json:"a,omitempty"`
 	Place    string  `json:"p,omitempty"` // where a reader would look, such as "page 3"

@@ -57,6 +57,7 @@
 	const view = { query: "", column: "", show: "", sort: "", descending: false, page: 0, matching: [], hidden: new Set() };
 	const conditions = {
 		unverified: (record) => record.u !== undefined,
+		seen: (record) => record.l !== undefined,
 		missing: (record) => record.m !== undefined,
 		unsure: (record) => Object.values(record.k || {}).some((k) => k < 0.5),
 	};
@@ -149,6 +150,8 @@
 				k === undefined ? null : confidenceBar(k),
 			];
 		}
+		const seen = entry(record.l, field);
+		if (seen) return [element("a", { class: "bad", href: "#seen" }, "seen, not found"), " ", element("span", { class: "dim" }, quoted(seen.v))];
 		if (entry(record.u, field) !== undefined) return [element("a", { class: "bad", href: "#unverified" }, "not verified")];
 		const why = entry(record.m, field);
 		return [element("span", { class: "dim" }, "–", why ? element("span", {}, " ", quoted(why)) : null)];
@@ -340,7 +343,7 @@
 	}
 
 	function openRecord(record) {
-		const fields = data.fields.filter((field) => [record.v, record.m, record.u].some((part) => entry(part, field) !== undefined));
+		const fields = data.fields.filter((field) => [record.v, record.m, record.u, record.l].some((part) => entry(part, field) !== undefined));
 		open("Record " + record.n,
 			element("p", {}, "From ", quoted((record.s || []).map(documentName).join(", ")), "."),
 			element("table", {}, element("tbody", {}, fields.map((field) =>
@@ -469,6 +472,16 @@
 			const { record, field, value } = list[i];
 			return [element("button", { type: "button", class: "link", click: () => openRecord(record) }, "record " + record.n),
 				quoted(field), quoted(value), quoted(entry(record.m, field) || "no quote supports it")];
+		});
+	}
+
+	function seenSection() {
+		const list = records.flatMap((record) => Object.entries(record.l || {}).map(([field, seen]) => ({ record, field, seen })));
+		if (!list.length) return;
+		listSection("seen", "Seen in pictures, and not found", ["record", "field", "value that a model read", "where"], list.length, 0, (i) => {
+			const { record, field, seen } = list[i];
+			return [element("button", { type: "button", class: "link", click: () => openRecord(record) }, "record " + record.n),
+				quoted(field), quoted(seen.v), quoted(seen.w)];
 		});
 	}
 

@@ -4,6 +4,7 @@
 	else setUpRecords();
 	setUpDocuments();
 	picturesSection();
+	seenSection();
 	unverifiedSection();
 	conflictsSection();
 	for (const list of data.lists) {

@@ -396,8 +396,8 @@ func (p *Program) NodeConfig(all *step.Registry, log *slog.Logger) (embedded.Con
 		Dir: g.Location.Dir, Cluster: g.Location.cluster, Steps: all, Parsers: formats.Parsers(), Tools: p.Runners.OfferedTools(), Limits: p.Runners.Gates, Manners: p.Runners.Manners, Version: p.Version, Rates: rates, Hook: hook, Logger: log,
 		Overhead: runners.PromptOverhead(askers), Answer: runners.MostAnswer, Cost: cost, Check: check, Advise: advise, Warms: runners.NeedsPriming(askers),
 		Lease: g.Timing.lease, Heartbeat: g.Timing.heartbeat, Grace: g.Timing.grace,
-		StartApart: p.Self.Starter(apart.Whose(p.Runners.Models.Fleet)),
-		Meter:      p.Telemetry.Meter(), Tracer: p.Telemetry.Tracer(), Dial: p.Telemetry.DialOptions(), Serve: p.Telemetry.ServerOptions(),
+		StartApart: p.Self.Starter(apart.Whose(p.Runners.Models.Fleet)), DrawPages: p.Runners.DrawPages,
+		Meter: p.Telemetry.Meter(), Tracer: p.Telemetry.Tracer(), Dial: p.Telemetry.DialOptions(), Serve: p.Telemetry.ServerOptions(),
 	}, nil
 }
 

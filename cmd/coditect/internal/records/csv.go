@@ -14,6 +14,9 @@ import (
 // sourcesColumn is the column of the documents that a record comes from.
 const sourcesColumn = "_sources"
 
+// seenColumn is the last column, of values that a model saw in pictures and nobody found, as JSON.
+const seenColumn = "_seen"
+
 // valueColumn is the only column of records without a schema.
 const valueColumn = "value"
 
@@ -57,6 +60,9 @@ func newCSV(out io.Writer, c Config) (*csvWriter, error) {
 		}
 	}
 
+	if c.Seen {
+		header = append(header, seenColumn)
+	}
 	return w, w.out.Write(header)
 }
 
@@ -87,6 +93,18 @@ func (w *csvWriter) WriteRecord(r *Record) error {
 		if w.config.Citations {
 			row = append(row, citationCells(f, col)...)
 		}
+	}
+
+	if w.config.Seen {
+		cell := ""
+		if len(f.seen) > 0 {
+			data, err := encode(f.seen)
+			if err != nil {
+				return err
+			}
+			cell = SafeCell(string(data))
+		}
+		row = append(row, cell)
 	}
 
 	return w.out.Write(row)

@@ -37,6 +37,9 @@ type Config struct {
 	Schema *schema.Schema
 	// Citations adds where each value stands: see docs/results.md.
 	Citations bool
+	// Seen says that models were shown pages: a table has a column of what they saw there and
+	// nobody found.
+	Seen bool
 }
 
 // A Writer writes records in one format. Its Close must be called once, and writes the
@@ -372,6 +375,7 @@ type flat struct {
 	citations  map[string][]string
 	derived    map[string]derivedValue
 	confidence map[string]float64
+	seen       map[string]json.RawMessage // by names of fields
 	record     *Record
 }
 
@@ -387,15 +391,31 @@ func flatten(r *Record) (*flat, error) {
 		Citations  map[string][]string     `json:"_citations"`
 		Derived    map[string]derivedValue `json:"_derived"`
 		Confidence map[string]float64      `json:"_confidence"`
+
+		Seen       map[string]json.RawMessage `json:"_seen"`
+		Unverified map[string]json.RawMessage `json:"_unverified"`
 	}
 	if err := json.Unmarshal(r.JSON, &about); err != nil {
 		return nil, err
 	}
 	f.sources, f.citations, f.derived, f.confidence = about.Sources, about.Citations, about.Derived, about.Confidence
+	f.seen = seenValues(about.Seen, about.Unverified)
 
 	d := json.NewDecoder(bytes.NewReader(r.JSON))
 	d.UseNumber()
 	return f, d.Decode(&f.values)
+}
+
+// seenValues returns the values that models saw, by field, without where they stand.
+func seenValues(seen, unverified map[string]json.RawMessage) map[string]json.RawMessage {
+	values := make(map[string]json.RawMessage, len(seen))
+	for field := range seen {
+		var refused struct{ Value json.RawMessage }
+		if json.Unmarshal(unverified[field], &refused) == nil && refused.Value != nil {
+			values[field] = refused.Value
+		}
+	}
+	return values
 }
 
 // valueOf returns the value of a column: nil, a string, a bool, a json.Number, a list or

@@ -17,7 +17,7 @@ import (
 // A PageDrawer draws pages of documents. It calls drawn with each that can be drawn, in
 // the order of their numbers, which count from 1.
 type PageDrawer interface {
-	Draw(ctx context.Context, data []byte, pages []int, drawn func(document.Picture) error) error
+	Draw(ctx context.Context, data []byte, pages []int, fit document.Fit, drawn func(document.Picture) error) error
 }
 
 // Bounds of the pictures of pages in report.html.
@@ -26,6 +26,7 @@ const (
 	maxPagesBytes    = 16 << 20 // of all, as text of the page
 	maxPagesTime     = 20 * time.Second
 	maxDrawnDocument = 64 << 20 // of a document
+	drawnPixels      = 1170     // how wide and high a picture is: a page of A4 has 100 pixels an inch
 )
 
 // maxBoxes is how many boxes of a citation are marked.
@@ -82,7 +83,7 @@ func (w *writer) addDrawnPages(ctx context.Context, b *pageBuilder) error {
 		}
 
 		slices.Sort(pages)
-		err = w.config.Pages.Draw(within, data, pages, func(p document.Picture) error {
+		err = w.config.Pages.Draw(within, data, pages, document.Within(drawnPixels), func(p document.Picture) error {
 			url := "data:" + p.MediaType + ";base64," + base64.StdEncoding.EncodeToString(p.Data)
 			if room -= len(url); room < 0 {
 				return errNoRoom

@@ -25,7 +25,7 @@ func (s hurriedStore) ReadText(ctx context.Context, id mapreduce.JobID, unit map
 // A slowDrawer draws one page and has no time for the next.
 type slowDrawer struct{ left int }
 
-func (d *slowDrawer) Draw(_ context.Context, _ []byte, pages []int, drawn func(document.Picture) error) error {
+func (d *slowDrawer) Draw(_ context.Context, _ []byte, pages []int, _ document.Fit, drawn func(document.Picture) error) error {
 	if d.left--; d.left < 0 {
 		return context.DeadlineExceeded
 	}

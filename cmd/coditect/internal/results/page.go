@@ -101,6 +101,10 @@ func (b *pageBuilder) addRecord(rec record, size int) {
 	}
 
 	for name, raw := range rec.unverified {
+		if value, where, ok := seenIn(raw); ok {
+			p.Seen = setEntry(p.Seen, name, page.Seen{Value: value, Where: where})
+			continue
+		}
 		p.Unverified = setEntry(p.Unverified, name, displayJSON(raw))
 	}
 

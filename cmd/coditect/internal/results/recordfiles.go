@@ -61,7 +61,7 @@ func (w *writer) newRecordFiles() (*recordFiles, error) {
 
 // recordConfig returns what to write of the records of a job.
 func recordConfig(job *mapreduce.Job, citations bool) (records.Config, error) {
-	c := records.Config{Citations: citations}
+	c := records.Config{Citations: citations, Seen: job.Spec.See() != mapreduce.SeeNever}
 	if len(job.Spec.Schema) == 0 {
 		return c, nil
 	}

@@ -192,6 +192,19 @@ func (r *report) recordView(n int, rec record, order map[string]int, forms *numb
 	return v
 }
 
+// seenIn returns a value that a model saw in a picture, and where, if an entry of _unverified is of one.
+func seenIn(raw json.RawMessage) (value, where string, ok bool) {
+	var refused struct {
+		Value      json.RawMessage `json:"value"`
+		Constraint string          `json:"constraint"`
+		Message    string          `json:"message"`
+	}
+	if json.Unmarshal(raw, &refused) != nil || refused.Constraint != mapreduce.SeenOnly {
+		return "", "", false
+	}
+	return displayJSON(refused.Value), refused.Message, true
+}
+
 // displayUnverified returns a value that is not in its record, with the constraint that
 // it breaks if the schema does not allow it, or that it is a guess.
 func displayUnverified(raw json.RawMessage) string {
@@ -205,8 +218,11 @@ func displayUnverified(raw json.RawMessage) string {
 	}
 
 	why := "breaks " + refused.Constraint
-	if refused.Constraint == mapreduce.LeastConfidence {
+	switch refused.Constraint {
+	case mapreduce.LeastConfidence:
 		why = "a guess"
+	case mapreduce.SeenOnly:
+		why = "seen in a picture by the model, and not found by recognition"
 	}
 	return displayJSON(refused.Value) + " (" + why + ")"
 }

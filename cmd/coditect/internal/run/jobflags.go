@@ -56,6 +56,7 @@ type jobFlags struct {
 	merge           console.Choice
 	glean           int
 	quotes          console.Choice
+	see             console.Choice
 	maxAnswer       int64
 
 	parallelism      int
@@ -191,6 +192,8 @@ func (j *jobFlags) addModel(f *pflag.FlagSet) {
 	f.IntVar(&j.glean, "glean", 0, "number of times that a model reviews its answer for a unit")
 	j.quotes = console.NewChoice(settings.QuotesAlways, settings.Quotes()...)
 	f.Var(&j.quotes, "quotes", "when a model gives the passages that show values: with each (always), or only where it is not clear where a value stands, in one more call (auto)")
+	j.see = console.NewChoice(string(mapreduce.SeeNever), mapreduce.Sees()...)
+	f.Var(&j.see, "see", "when a model is shown pictures of pages whose text was recognised: never, if it sees pictures (auto), or always, which refuses a model that sees none")
 	f.Int64Var(&j.maxAnswer, "max-answer", llm.DefaultMaxTokens, "largest number of tokens of an answer")
 	j.addParameters(f)
 }
@@ -249,7 +252,7 @@ func (j *jobFlags) setReduce(flags *pflag.FlagSet, s *mapreduce.JobSpec) {
 }
 
 func (j *jobFlags) addCompletions(cmd *cobra.Command) {
-	for name, list := range map[string][]string{"on-error": j.onError.Of, "on-breaker": j.onBreaker.Of, "provider": append([]string{runners.RulesProvider}, runners.ModelProviders()...), "merge": j.merge.Of, "strategy": j.strategy.Of, "capture": j.capture.Of} {
+	for name, list := range map[string][]string{"on-error": j.onError.Of, "on-breaker": j.onBreaker.Of, "provider": append([]string{runners.RulesProvider}, runners.ModelProviders()...), "merge": j.merge.Of, "strategy": j.strategy.Of, "capture": j.capture.Of, "see": j.see.Of} {
 		console.OfferWords(cmd, name, list...)
 	}
 	_ = cmd.MarkFlagFilename("schema", "yaml", "yml", "json")   // the flag exists
@@ -462,6 +465,7 @@ func (j *jobFlags) modelVars(flags *pflag.FlagSet, vars map[string]string) error
 		flagVar{"merge", settings.VarMerge, j.merge.String()},
 		flagVar{"glean", settings.VarGlean, fmt.Sprint(j.glean)},
 		flagVar{"quotes", settings.VarQuotes, j.quotes.String()},
+		flagVar{"see", settings.VarSee, j.see.String()},
 		flagVar{"max-answer", settings.VarAnswer, fmt.Sprint(j.maxAnswer)},
 	) {
 		if !flags.Changed(f.flag) {

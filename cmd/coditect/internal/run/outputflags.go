@@ -211,7 +211,9 @@ func (o *outputFlags) printEnd(p *program.Program, j *mapreduce.Job, end show.En
 // strict job fail. A guess breaks nothing: the record lacks a value.
 func (o *outputFlags) exitCode(j *mapreduce.Job, broken []mapreduce.BrokenConstraint) int {
 	code := exit.OfJob(j)
-	breaksSchema := func(b mapreduce.BrokenConstraint) bool { return b.Constraint != mapreduce.LeastConfidence }
+	breaksSchema := func(b mapreduce.BrokenConstraint) bool {
+		return b.Constraint != mapreduce.LeastConfidence && b.Constraint != mapreduce.SeenOnly
+	}
 	if code == exit.Complete && j.Spec.StrictSchema && slices.ContainsFunc(broken, breaksSchema) {
 		return exit.Partly
 	}

@@ -262,6 +262,7 @@ func CheckModelless(spec *mapreduce.JobSpec) error {
 		{"vars." + settings.VarMerge, spec.Vars[settings.VarMerge] == settings.MergeModel},
 		{"vars." + settings.VarGlean, spec.Vars[settings.VarGlean] != "" && spec.Vars[settings.VarGlean] != "0"},
 		{"vars." + settings.VarQuotes, spec.Vars[settings.VarQuotes] == settings.QuotesAuto},
+		{"vars." + settings.VarSee, spec.See() != mapreduce.SeeNever},
 	} {
 		if f.set {
 			return errs.Field(f.field, "the provider rules asks no model: name another provider, or leave this out")

@@ -2,6 +2,7 @@ package arrange
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -441,6 +442,21 @@ func (b *Text) AddPage(number int, rows []Row, notes []Note) {
 		b.addText(place, n.Text, n.Box, 0)
 		b.WriteByte('\n')
 	}
+}
+
+// notRecognised is how sure recognition is of a page in which it found nothing: not at all.
+const notRecognised = 0.01
+
+// AddUnread adds a line for a page that is a picture in which no text was recognised, so that whoever is
+// shown pages is shown that too.
+func (b *Text) AddUnread(number int) {
+	if b.Len() > 0 {
+		b.WriteByte('\n')
+	}
+	start := b.Len()
+	fmt.Fprintf(b, "[page %d is a picture in which no text was recognised]", number)
+	b.Layout = append(b.Layout, layout.Part{Start: start, End: b.Len(), Location: &mapreduce.Location{Page: number, Recognised: notRecognised}})
+	b.WriteByte('\n')
 }
 
 // addRow adds the words of a row; without the hyphen at its end if it is joined with the

@@ -210,6 +210,9 @@ func ownRecords(unit string, index int64, read func(document string) bool, o *ou
 				return breachError("%s names the source %s, which it did not read", unit, s.Document)
 			}
 		}
+		if err := sightings(unit, read, e); err != nil {
+			return err
+		}
 	}
 
 	return nil
@@ -293,7 +296,7 @@ func isShare(x float64) bool { return x >= 0 && x <= 1 }
 // isGrade reports whether a citation may have a grade.
 func isGrade(grade string) bool {
 	switch ground.Grade(grade) {
-	case ground.Exact, ground.Normalised, ground.Fuzzy:
+	case ground.Exact, ground.Normalised, ground.Fuzzy, ground.Lookalike:
 		return true
 	default:
 		return false

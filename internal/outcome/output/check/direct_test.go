@@ -62,6 +62,16 @@ func TestDirectUnitsMayNotMakeThingsUp(t *testing.T) {
 		{"another place", func(o *output.Output) { cite(o, "2", func(c *output.Citation) { c.Start, c.End = c.Start+1, c.End+1 }) }, "stands at characters"},
 		{"another unit's citation", func(o *output.Output) { cite(o, "2", func(c *output.Citation) { c.Unit = "a.txt" }) }, "as found by"},
 		{"more dates than the documents have room for", func(o *output.Output) { o.Dates.MonthFirst = 4 }, "dates in a text"},
+		{"a page of another document", saw(merge.Sighting{Document: "c.txt", Page: 1}), "which it did not read"},
+		{"no page", saw(merge.Sighting{Document: "a.txt"}), "saw page 0"},
+		{"a long text of a page", saw(merge.Sighting{Document: "a.txt", Page: 1, Quote: strings.Repeat("x", 600)}), "a text of 600 bytes"},
+		{"what it cites, as seen", func(o *output.Output) {
+			o.Entries[0].Fields[0].Candidates[0].Mentions[0].Seen = &merge.Sighting{Document: "a.txt", Page: 1}
+		}, "saw what it cites"},
+		{"how sure it is of what was seen", func(o *output.Output) {
+			saw(merge.Sighting{Document: "a.txt", Page: 1})(o)
+			o.Entries[0].Fields[0].Candidates[1].Mentions[0].Confidence = 1
+		}, "saw what it cites"},
 		{"a name for later", func(o *output.Output) { o.Open = []output.Open{{Entity: "x"}} }, "only a reduce"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -72,6 +82,28 @@ func TestDirectUnitsMayNotMakeThingsUp(t *testing.T) {
 				t.Errorf("got %v, want a breach: %s", err, tt.want)
 			}
 		})
+	}
+}
+
+// saw adds a value that a model saw.
+func saw(at merge.Sighting) func(*output.Output) {
+	return func(o *output.Output) {
+		f := &o.Entries[0].Fields[0]
+		f.Candidates = append(f.Candidates, merge.Candidate{Key: "9", Value: "9", Mentions: []merge.Mention{{Seen: &at}}})
+	}
+}
+
+// A reduce passes on what a model saw, and adds nothing to it.
+func TestReducesSeeNothing(t *testing.T) {
+	in, out := direct(), direct()
+	saw(merge.Sighting{Document: "a.txt", Page: 1, Quote: "9"})(in)
+	saw(merge.Sighting{Document: "a.txt", Page: 1, Quote: "9"})(out)
+	if err := check.Reduce([]*output.Output{in}, out); err != nil {
+		t.Errorf("what an input says: %v", err)
+	}
+	out.Entries[0].Fields[0].Candidates[1].Mentions[0].Seen = &merge.Sighting{Document: "a.txt", Page: 2, Quote: "9"}
+	if err := check.Reduce([]*output.Output{in}, out); !errors.Is(err, check.ErrBreach) || !strings.Contains(err.Error(), "none of its inputs says") {
+		t.Errorf("another page: %v", err)
 	}
 }
 

@@ -41,8 +41,8 @@ func Strict(s *schema.Schema, chunks int64, o *output.Output) error {
 
 		for _, path := range slices.Sorted(maps.Keys(r.Refused)) {
 			f := r.Refused[path]
-			if f.Constraint == mapreduce.LeastConfidence {
-				continue // a guess breaks nothing: the record lacks a value
+			if breaksNothing(&f) {
+				continue
 			}
 			broken = append(broken, fmt.Sprintf("%s%s: %s breaks %s: %s", name, path, schema.Shown(f.Value), f.Constraint, f.Message))
 		}
@@ -54,7 +54,7 @@ func Strict(s *schema.Schema, chunks int64, o *output.Output) error {
 		// A field whose value was refused is not reported as missing as well.
 		for j := range r.Lacking {
 			lacking := &r.Lacking[j]
-			if f, refused := r.Refused[lacking.Field]; !refused || f.Constraint == mapreduce.LeastConfidence {
+			if f, refused := r.Refused[lacking.Field]; !refused || breaksNothing(&f) {
 				broken = append(broken, name+r.Warning(lacking))
 			}
 		}
@@ -69,4 +69,10 @@ func Strict(s *schema.Schema, chunks int64, o *output.Output) error {
 	}
 
 	return fmt.Errorf("%w: %s", ErrSchema, strings.Join(broken, "; "))
+}
+
+// breaksNothing reports whether a value was refused, and breaks no rule of the schema: a guess, and what
+// a model saw in a picture, are none of the record's, which lacks a value.
+func breaksNothing(f *merge.Refusal) bool {
+	return f.Constraint == mapreduce.LeastConfidence || f.Constraint == mapreduce.SeenOnly
 }

@@ -221,6 +221,8 @@ const (
 	BlobKind_BLOB_KIND_EVIDENCE BlobKind = 7
 	// All evidence of a unit without its texts, in order, as JSON.
 	BlobKind_BLOB_KIND_EVIDENCE_LIST BlobKind = 8
+	// The document as it was submitted that the text of a unit was read from.
+	BlobKind_BLOB_KIND_ORIGINAL BlobKind = 9
 )
 
 // Enum value maps for BlobKind.
@@ -235,6 +237,7 @@ var (
 		6: "BLOB_KIND_OUTPUT",
 		7: "BLOB_KIND_EVIDENCE",
 		8: "BLOB_KIND_EVIDENCE_LIST",
+		9: "BLOB_KIND_ORIGINAL",
 	}
 	BlobKind_value = map[string]int32{
 		"BLOB_KIND_UNSPECIFIED":   0,
@@ -246,6 +249,7 @@ var (
 		"BLOB_KIND_OUTPUT":        6,
 		"BLOB_KIND_EVIDENCE":      7,
 		"BLOB_KIND_EVIDENCE_LIST": 8,
+		"BLOB_KIND_ORIGINAL":      9,
 	}
 )
 
@@ -1739,6 +1743,8 @@ type Text struct {
 	ChunkCount int32 `protobuf:"varint,11,opt,name=chunk_count,json=chunkCount,proto3" json:"chunk_count,omitempty"`
 	// Length of the document's text, in bytes.
 	DocumentBytes int64 `protobuf:"varint,12,opt,name=document_bytes,json=documentBytes,proto3" json:"document_bytes,omitempty"`
+	// Pages of the document that a model may be shown beside the content; absent if none is.
+	Shown         *ShownPages `protobuf:"bytes,13,opt,name=shown,proto3" json:"shown,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1857,6 +1863,77 @@ func (x *Text) GetDocumentBytes() int64 {
 	return 0
 }
 
+func (x *Text) GetShown() *ShownPages {
+	if x != nil {
+		return x.Shown
+	}
+	return nil
+}
+
+// Pages of a document as it was submitted, whose pictures a model is shown.
+type ShownPages struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// SHA-256 of the document as it was submitted.
+	Sha256 []byte `protobuf:"bytes,1,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	// Its length in bytes.
+	SizeBytes int64 `protobuf:"varint,2,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"`
+	// Numbers of the pages, from 1, in their order.
+	Pages         []int32 `protobuf:"varint,3,rep,packed,name=pages,proto3" json:"pages,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ShownPages) Reset() {
+	*x = ShownPages{}
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ShownPages) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ShownPages) ProtoMessage() {}
+
+func (x *ShownPages) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ShownPages.ProtoReflect.Descriptor instead.
+func (*ShownPages) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *ShownPages) GetSha256() []byte {
+	if x != nil {
+		return x.Sha256
+	}
+	return nil
+}
+
+func (x *ShownPages) GetSizeBytes() int64 {
+	if x != nil {
+		return x.SizeBytes
+	}
+	return 0
+}
+
+func (x *ShownPages) GetPages() []int32 {
+	if x != nil {
+		return x.Pages
+	}
+	return nil
+}
+
 // The output of a unit, for the unit that reads it.
 type Input struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1878,7 +1955,7 @@ type Input struct {
 
 func (x *Input) Reset() {
 	*x = Input{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[15]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1890,7 +1967,7 @@ func (x *Input) String() string {
 func (*Input) ProtoMessage() {}
 
 func (x *Input) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[15]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1903,7 +1980,7 @@ func (x *Input) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Input.ProtoReflect.Descriptor instead.
 func (*Input) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{15}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Input) GetUnitId() string {
@@ -1961,7 +2038,7 @@ type ReportVerdict struct {
 
 func (x *ReportVerdict) Reset() {
 	*x = ReportVerdict{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[16]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1973,7 +2050,7 @@ func (x *ReportVerdict) String() string {
 func (*ReportVerdict) ProtoMessage() {}
 
 func (x *ReportVerdict) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[16]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1986,7 +2063,7 @@ func (x *ReportVerdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportVerdict.ProtoReflect.Descriptor instead.
 func (*ReportVerdict) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{16}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ReportVerdict) GetHeld() *Held {
@@ -2016,7 +2093,7 @@ type ReserveReply struct {
 
 func (x *ReserveReply) Reset() {
 	*x = ReserveReply{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[17]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2028,7 +2105,7 @@ func (x *ReserveReply) String() string {
 func (*ReserveReply) ProtoMessage() {}
 
 func (x *ReserveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[17]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2041,7 +2118,7 @@ func (x *ReserveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReserveReply.ProtoReflect.Descriptor instead.
 func (*ReserveReply) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{17}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ReserveReply) GetHeld() *Held {
@@ -2073,7 +2150,7 @@ type Rates struct {
 
 func (x *Rates) Reset() {
 	*x = Rates{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[18]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2085,7 +2162,7 @@ func (x *Rates) String() string {
 func (*Rates) ProtoMessage() {}
 
 func (x *Rates) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[18]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2098,7 +2175,7 @@ func (x *Rates) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rates.ProtoReflect.Descriptor instead.
 func (*Rates) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{18}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Rates) GetRequests() int64 {
@@ -2143,7 +2220,7 @@ type LimitNote struct {
 
 func (x *LimitNote) Reset() {
 	*x = LimitNote{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[19]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2155,7 +2232,7 @@ func (x *LimitNote) String() string {
 func (*LimitNote) ProtoMessage() {}
 
 func (x *LimitNote) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[19]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2168,7 +2245,7 @@ func (x *LimitNote) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LimitNote.ProtoReflect.Descriptor instead.
 func (*LimitNote) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{19}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *LimitNote) GetName() string {
@@ -2228,7 +2305,7 @@ type ModelManners struct {
 
 func (x *ModelManners) Reset() {
 	*x = ModelManners{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[20]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2240,7 +2317,7 @@ func (x *ModelManners) String() string {
 func (*ModelManners) ProtoMessage() {}
 
 func (x *ModelManners) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[20]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2253,7 +2330,7 @@ func (x *ModelManners) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelManners.ProtoReflect.Descriptor instead.
 func (*ModelManners) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{20}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ModelManners) GetName() string {
@@ -2305,7 +2382,7 @@ type LimitShare struct {
 
 func (x *LimitShare) Reset() {
 	*x = LimitShare{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[21]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2317,7 +2394,7 @@ func (x *LimitShare) String() string {
 func (*LimitShare) ProtoMessage() {}
 
 func (x *LimitShare) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[21]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2330,7 +2407,7 @@ func (x *LimitShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LimitShare.ProtoReflect.Descriptor instead.
 func (*LimitShare) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{21}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *LimitShare) GetName() string {
@@ -2422,7 +2499,7 @@ type Blob struct {
 
 func (x *Blob) Reset() {
 	*x = Blob{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[22]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2434,7 +2511,7 @@ func (x *Blob) String() string {
 func (*Blob) ProtoMessage() {}
 
 func (x *Blob) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[22]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2447,7 +2524,7 @@ func (x *Blob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Blob.ProtoReflect.Descriptor instead.
 func (*Blob) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{22}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Blob) GetKind() BlobKind {
@@ -2519,7 +2596,7 @@ type BlobPart struct {
 
 func (x *BlobPart) Reset() {
 	*x = BlobPart{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[23]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2531,7 +2608,7 @@ func (x *BlobPart) String() string {
 func (*BlobPart) ProtoMessage() {}
 
 func (x *BlobPart) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[23]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2544,7 +2621,7 @@ func (x *BlobPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobPart.ProtoReflect.Descriptor instead.
 func (*BlobPart) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{23}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *BlobPart) GetStartByte() int64 {
@@ -2576,7 +2653,7 @@ type GetBlobRequest struct {
 
 func (x *GetBlobRequest) Reset() {
 	*x = GetBlobRequest{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[24]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2588,7 +2665,7 @@ func (x *GetBlobRequest) String() string {
 func (*GetBlobRequest) ProtoMessage() {}
 
 func (x *GetBlobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[24]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2601,7 +2678,7 @@ func (x *GetBlobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBlobRequest.ProtoReflect.Descriptor instead.
 func (*GetBlobRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{24}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GetBlobRequest) GetSessionId() string {
@@ -2639,7 +2716,7 @@ type GetBlobResponse struct {
 
 func (x *GetBlobResponse) Reset() {
 	*x = GetBlobResponse{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[25]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2651,7 +2728,7 @@ func (x *GetBlobResponse) String() string {
 func (*GetBlobResponse) ProtoMessage() {}
 
 func (x *GetBlobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[25]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2664,7 +2741,7 @@ func (x *GetBlobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBlobResponse.ProtoReflect.Descriptor instead.
 func (*GetBlobResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{25}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *GetBlobResponse) GetPart() *BlobPart {
@@ -2699,7 +2776,7 @@ type PutBlobRequest struct {
 
 func (x *PutBlobRequest) Reset() {
 	*x = PutBlobRequest{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[26]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2711,7 +2788,7 @@ func (x *PutBlobRequest) String() string {
 func (*PutBlobRequest) ProtoMessage() {}
 
 func (x *PutBlobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[26]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2724,7 +2801,7 @@ func (x *PutBlobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutBlobRequest.ProtoReflect.Descriptor instead.
 func (*PutBlobRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{26}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *PutBlobRequest) GetSessionId() string {
@@ -2768,7 +2845,7 @@ type PutBlobResponse struct {
 
 func (x *PutBlobResponse) Reset() {
 	*x = PutBlobResponse{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[27]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2780,7 +2857,7 @@ func (x *PutBlobResponse) String() string {
 func (*PutBlobResponse) ProtoMessage() {}
 
 func (x *PutBlobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[27]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2793,7 +2870,7 @@ func (x *PutBlobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutBlobResponse.ProtoReflect.Descriptor instead.
 func (*PutBlobResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{27}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *PutBlobResponse) GetStoredBytes() int64 {
@@ -2939,7 +3016,7 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x04item\x18\x0f \x01(\tR\x04item\x12<\n" +
 	"\twake_call\x18\x14 \x01(\v2\x1f.coditect.mapreduce.v1.WakeCallR\bwakeCall\x12!\n" +
 	"\ftrace_parent\x18\x18 \x01(\tR\vtraceParent\x12\x12\n" +
-	"\x04last\x18\x19 \x01(\bR\x04last\"\xe1\x03\n" +
+	"\x04last\x18\x19 \x01(\bR\x04last\"\x9a\x04\n" +
 	"\x04Text\x12\x1f\n" +
 	"\vdocument_id\x18\x01 \x01(\tR\n" +
 	"documentId\x12\x16\n" +
@@ -2960,10 +3037,17 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"chunkIndex\x12\x1f\n" +
 	"\vchunk_count\x18\v \x01(\x05R\n" +
 	"chunkCount\x12%\n" +
-	"\x0edocument_bytes\x18\f \x01(\x03R\rdocumentBytes\x1a;\n" +
+	"\x0edocument_bytes\x18\f \x01(\x03R\rdocumentBytes\x127\n" +
+	"\x05shown\x18\r \x01(\v2!.coditect.mapreduce.v1.ShownPagesR\x05shown\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa2\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"Y\n" +
+	"\n" +
+	"ShownPages\x12\x16\n" +
+	"\x06sha256\x18\x01 \x01(\fR\x06sha256\x12\x1d\n" +
+	"\n" +
+	"size_bytes\x18\x02 \x01(\x03R\tsizeBytes\x12\x14\n" +
+	"\x05pages\x18\x03 \x03(\x05R\x05pages\"\xa2\x01\n" +
 	"\x05Input\x12\x17\n" +
 	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12\x1d\n" +
 	"\n" +
@@ -3052,7 +3136,7 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x13VERDICT_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10VERDICT_ACCEPTED\x10\x01\x12\x11\n" +
 	"\rVERDICT_STALE\x10\x02\x12\x10\n" +
-	"\fVERDICT_GONE\x10\x03*\xdf\x01\n" +
+	"\fVERDICT_GONE\x10\x03*\xf7\x01\n" +
 	"\bBlobKind\x12\x19\n" +
 	"\x15BLOB_KIND_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eBLOB_KIND_TEXT\x10\x01\x12\x14\n" +
@@ -3062,7 +3146,8 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x10BLOB_KIND_ANSWER\x10\x05\x12\x14\n" +
 	"\x10BLOB_KIND_OUTPUT\x10\x06\x12\x16\n" +
 	"\x12BLOB_KIND_EVIDENCE\x10\a\x12\x1b\n" +
-	"\x17BLOB_KIND_EVIDENCE_LIST\x10\b2\xa2\x02\n" +
+	"\x17BLOB_KIND_EVIDENCE_LIST\x10\b\x12\x16\n" +
+	"\x12BLOB_KIND_ORIGINAL\x10\t2\xa2\x02\n" +
 	"\rWorkerService\x12U\n" +
 	"\x04Work\x12\".coditect.mapreduce.v1.WorkRequest\x1a#.coditect.mapreduce.v1.WorkResponse\"\x00(\x010\x01\x12\\\n" +
 	"\aGetBlob\x12%.coditect.mapreduce.v1.GetBlobRequest\x1a&.coditect.mapreduce.v1.GetBlobResponse\"\x000\x01\x12\\\n" +
@@ -3081,7 +3166,7 @@ func file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP() []byte {
 }
 
 var file_coditect_mapreduce_v1_worker_service_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_coditect_mapreduce_v1_worker_service_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_coditect_mapreduce_v1_worker_service_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_coditect_mapreduce_v1_worker_service_proto_goTypes = []any{
 	(Outcome)(0),                // 0: coditect.mapreduce.v1.Outcome
 	(FailureClass)(0),           // 1: coditect.mapreduce.v1.FailureClass
@@ -3102,27 +3187,28 @@ var file_coditect_mapreduce_v1_worker_service_proto_goTypes = []any{
 	(*JobInfo)(nil),             // 16: coditect.mapreduce.v1.JobInfo
 	(*Assignment)(nil),          // 17: coditect.mapreduce.v1.Assignment
 	(*Text)(nil),                // 18: coditect.mapreduce.v1.Text
-	(*Input)(nil),               // 19: coditect.mapreduce.v1.Input
-	(*ReportVerdict)(nil),       // 20: coditect.mapreduce.v1.ReportVerdict
-	(*ReserveReply)(nil),        // 21: coditect.mapreduce.v1.ReserveReply
-	(*Rates)(nil),               // 22: coditect.mapreduce.v1.Rates
-	(*LimitNote)(nil),           // 23: coditect.mapreduce.v1.LimitNote
-	(*ModelManners)(nil),        // 24: coditect.mapreduce.v1.ModelManners
-	(*LimitShare)(nil),          // 25: coditect.mapreduce.v1.LimitShare
-	(*Blob)(nil),                // 26: coditect.mapreduce.v1.Blob
-	(*BlobPart)(nil),            // 27: coditect.mapreduce.v1.BlobPart
-	(*GetBlobRequest)(nil),      // 28: coditect.mapreduce.v1.GetBlobRequest
-	(*GetBlobResponse)(nil),     // 29: coditect.mapreduce.v1.GetBlobResponse
-	(*PutBlobRequest)(nil),      // 30: coditect.mapreduce.v1.PutBlobRequest
-	(*PutBlobResponse)(nil),     // 31: coditect.mapreduce.v1.PutBlobResponse
-	nil,                         // 32: coditect.mapreduce.v1.Text.MetadataEntry
-	(*Tokens)(nil),              // 33: coditect.mapreduce.v1.Tokens
-	(*durationpb.Duration)(nil), // 34: google.protobuf.Duration
-	(*Parking)(nil),             // 35: coditect.mapreduce.v1.Parking
-	(*Savings)(nil),             // 36: coditect.mapreduce.v1.Savings
-	(*JobSpec)(nil),             // 37: coditect.mapreduce.v1.JobSpec
-	(UnitKind)(0),               // 38: coditect.mapreduce.v1.UnitKind
-	(*Evidence)(nil),            // 39: coditect.mapreduce.v1.Evidence
+	(*ShownPages)(nil),          // 19: coditect.mapreduce.v1.ShownPages
+	(*Input)(nil),               // 20: coditect.mapreduce.v1.Input
+	(*ReportVerdict)(nil),       // 21: coditect.mapreduce.v1.ReportVerdict
+	(*ReserveReply)(nil),        // 22: coditect.mapreduce.v1.ReserveReply
+	(*Rates)(nil),               // 23: coditect.mapreduce.v1.Rates
+	(*LimitNote)(nil),           // 24: coditect.mapreduce.v1.LimitNote
+	(*ModelManners)(nil),        // 25: coditect.mapreduce.v1.ModelManners
+	(*LimitShare)(nil),          // 26: coditect.mapreduce.v1.LimitShare
+	(*Blob)(nil),                // 27: coditect.mapreduce.v1.Blob
+	(*BlobPart)(nil),            // 28: coditect.mapreduce.v1.BlobPart
+	(*GetBlobRequest)(nil),      // 29: coditect.mapreduce.v1.GetBlobRequest
+	(*GetBlobResponse)(nil),     // 30: coditect.mapreduce.v1.GetBlobResponse
+	(*PutBlobRequest)(nil),      // 31: coditect.mapreduce.v1.PutBlobRequest
+	(*PutBlobResponse)(nil),     // 32: coditect.mapreduce.v1.PutBlobResponse
+	nil,                         // 33: coditect.mapreduce.v1.Text.MetadataEntry
+	(*Tokens)(nil),              // 34: coditect.mapreduce.v1.Tokens
+	(*durationpb.Duration)(nil), // 35: google.protobuf.Duration
+	(*Parking)(nil),             // 36: coditect.mapreduce.v1.Parking
+	(*Savings)(nil),             // 37: coditect.mapreduce.v1.Savings
+	(*JobSpec)(nil),             // 38: coditect.mapreduce.v1.JobSpec
+	(UnitKind)(0),               // 39: coditect.mapreduce.v1.UnitKind
+	(*Evidence)(nil),            // 40: coditect.mapreduce.v1.Evidence
 }
 var file_coditect_mapreduce_v1_worker_service_proto_depIdxs = []int32{
 	5,  // 0: coditect.mapreduce.v1.WorkRequest.hello:type_name -> coditect.mapreduce.v1.Hello
@@ -3130,74 +3216,75 @@ var file_coditect_mapreduce_v1_worker_service_proto_depIdxs = []int32{
 	7,  // 2: coditect.mapreduce.v1.WorkRequest.started:type_name -> coditect.mapreduce.v1.Held
 	10, // 3: coditect.mapreduce.v1.WorkRequest.reserve:type_name -> coditect.mapreduce.v1.ReserveRequest
 	11, // 4: coditect.mapreduce.v1.WorkRequest.heartbeat:type_name -> coditect.mapreduce.v1.Heartbeat
-	23, // 5: coditect.mapreduce.v1.WorkRequest.limits:type_name -> coditect.mapreduce.v1.LimitNote
-	24, // 6: coditect.mapreduce.v1.WorkRequest.manners:type_name -> coditect.mapreduce.v1.ModelManners
+	24, // 5: coditect.mapreduce.v1.WorkRequest.limits:type_name -> coditect.mapreduce.v1.LimitNote
+	25, // 6: coditect.mapreduce.v1.WorkRequest.manners:type_name -> coditect.mapreduce.v1.ModelManners
 	7,  // 7: coditect.mapreduce.v1.Hello.holding:type_name -> coditect.mapreduce.v1.Held
 	6,  // 8: coditect.mapreduce.v1.Hello.offer:type_name -> coditect.mapreduce.v1.Offer
 	0,  // 9: coditect.mapreduce.v1.Report.outcome:type_name -> coditect.mapreduce.v1.Outcome
-	33, // 10: coditect.mapreduce.v1.Report.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	34, // 11: coditect.mapreduce.v1.Report.elapsed:type_name -> google.protobuf.Duration
+	34, // 10: coditect.mapreduce.v1.Report.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	35, // 11: coditect.mapreduce.v1.Report.elapsed:type_name -> google.protobuf.Duration
 	1,  // 12: coditect.mapreduce.v1.Report.failure_class:type_name -> coditect.mapreduce.v1.FailureClass
-	34, // 13: coditect.mapreduce.v1.Report.retry_after:type_name -> google.protobuf.Duration
-	34, // 14: coditect.mapreduce.v1.Report.call_latency:type_name -> google.protobuf.Duration
-	34, // 15: coditect.mapreduce.v1.Report.tool_time:type_name -> google.protobuf.Duration
-	35, // 16: coditect.mapreduce.v1.Report.parking:type_name -> coditect.mapreduce.v1.Parking
-	36, // 17: coditect.mapreduce.v1.Report.savings:type_name -> coditect.mapreduce.v1.Savings
+	35, // 13: coditect.mapreduce.v1.Report.retry_after:type_name -> google.protobuf.Duration
+	35, // 14: coditect.mapreduce.v1.Report.call_latency:type_name -> google.protobuf.Duration
+	35, // 15: coditect.mapreduce.v1.Report.tool_time:type_name -> google.protobuf.Duration
+	36, // 16: coditect.mapreduce.v1.Report.parking:type_name -> coditect.mapreduce.v1.Parking
+	37, // 17: coditect.mapreduce.v1.Report.savings:type_name -> coditect.mapreduce.v1.Savings
 	7,  // 18: coditect.mapreduce.v1.ReserveRequest.held:type_name -> coditect.mapreduce.v1.Held
 	12, // 19: coditect.mapreduce.v1.Heartbeat.progress:type_name -> coditect.mapreduce.v1.Progress
 	13, // 20: coditect.mapreduce.v1.Heartbeat.breakers:type_name -> coditect.mapreduce.v1.BreakerState
 	7,  // 21: coditect.mapreduce.v1.Progress.held:type_name -> coditect.mapreduce.v1.Held
-	33, // 22: coditect.mapreduce.v1.Progress.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	34, // 23: coditect.mapreduce.v1.BreakerState.open_for:type_name -> google.protobuf.Duration
+	34, // 22: coditect.mapreduce.v1.Progress.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	35, // 23: coditect.mapreduce.v1.BreakerState.open_for:type_name -> google.protobuf.Duration
 	15, // 24: coditect.mapreduce.v1.WorkResponse.welcome:type_name -> coditect.mapreduce.v1.Welcome
 	16, // 25: coditect.mapreduce.v1.WorkResponse.jobs:type_name -> coditect.mapreduce.v1.JobInfo
 	17, // 26: coditect.mapreduce.v1.WorkResponse.assignments:type_name -> coditect.mapreduce.v1.Assignment
-	20, // 27: coditect.mapreduce.v1.WorkResponse.verdicts:type_name -> coditect.mapreduce.v1.ReportVerdict
-	21, // 28: coditect.mapreduce.v1.WorkResponse.reserved:type_name -> coditect.mapreduce.v1.ReserveReply
+	21, // 27: coditect.mapreduce.v1.WorkResponse.verdicts:type_name -> coditect.mapreduce.v1.ReportVerdict
+	22, // 28: coditect.mapreduce.v1.WorkResponse.reserved:type_name -> coditect.mapreduce.v1.ReserveReply
 	7,  // 29: coditect.mapreduce.v1.WorkResponse.cancel:type_name -> coditect.mapreduce.v1.Held
-	25, // 30: coditect.mapreduce.v1.WorkResponse.limits:type_name -> coditect.mapreduce.v1.LimitShare
-	24, // 31: coditect.mapreduce.v1.WorkResponse.manners:type_name -> coditect.mapreduce.v1.ModelManners
-	34, // 32: coditect.mapreduce.v1.Welcome.heartbeat_interval:type_name -> google.protobuf.Duration
+	26, // 30: coditect.mapreduce.v1.WorkResponse.limits:type_name -> coditect.mapreduce.v1.LimitShare
+	25, // 31: coditect.mapreduce.v1.WorkResponse.manners:type_name -> coditect.mapreduce.v1.ModelManners
+	35, // 32: coditect.mapreduce.v1.Welcome.heartbeat_interval:type_name -> google.protobuf.Duration
 	7,  // 33: coditect.mapreduce.v1.Welcome.drop:type_name -> coditect.mapreduce.v1.Held
-	34, // 34: coditect.mapreduce.v1.Welcome.silence:type_name -> google.protobuf.Duration
-	37, // 35: coditect.mapreduce.v1.JobInfo.spec:type_name -> coditect.mapreduce.v1.JobSpec
-	38, // 36: coditect.mapreduce.v1.Assignment.kind:type_name -> coditect.mapreduce.v1.UnitKind
-	34, // 37: coditect.mapreduce.v1.Assignment.timeout:type_name -> google.protobuf.Duration
-	26, // 38: coditect.mapreduce.v1.Assignment.blobs:type_name -> coditect.mapreduce.v1.Blob
+	35, // 34: coditect.mapreduce.v1.Welcome.silence:type_name -> google.protobuf.Duration
+	38, // 35: coditect.mapreduce.v1.JobInfo.spec:type_name -> coditect.mapreduce.v1.JobSpec
+	39, // 36: coditect.mapreduce.v1.Assignment.kind:type_name -> coditect.mapreduce.v1.UnitKind
+	35, // 37: coditect.mapreduce.v1.Assignment.timeout:type_name -> google.protobuf.Duration
+	27, // 38: coditect.mapreduce.v1.Assignment.blobs:type_name -> coditect.mapreduce.v1.Blob
 	18, // 39: coditect.mapreduce.v1.Assignment.text:type_name -> coditect.mapreduce.v1.Text
-	19, // 40: coditect.mapreduce.v1.Assignment.inputs:type_name -> coditect.mapreduce.v1.Input
+	20, // 40: coditect.mapreduce.v1.Assignment.inputs:type_name -> coditect.mapreduce.v1.Input
 	9,  // 41: coditect.mapreduce.v1.Assignment.wake_call:type_name -> coditect.mapreduce.v1.WakeCall
-	32, // 42: coditect.mapreduce.v1.Text.metadata:type_name -> coditect.mapreduce.v1.Text.MetadataEntry
-	7,  // 43: coditect.mapreduce.v1.ReportVerdict.held:type_name -> coditect.mapreduce.v1.Held
-	2,  // 44: coditect.mapreduce.v1.ReportVerdict.verdict:type_name -> coditect.mapreduce.v1.Verdict
-	7,  // 45: coditect.mapreduce.v1.ReserveReply.held:type_name -> coditect.mapreduce.v1.Held
-	34, // 46: coditect.mapreduce.v1.LimitNote.pause:type_name -> google.protobuf.Duration
-	22, // 47: coditect.mapreduce.v1.LimitNote.told:type_name -> coditect.mapreduce.v1.Rates
-	22, // 48: coditect.mapreduce.v1.LimitNote.left:type_name -> coditect.mapreduce.v1.Rates
-	34, // 49: coditect.mapreduce.v1.LimitShare.valid_for:type_name -> google.protobuf.Duration
-	22, // 50: coditect.mapreduce.v1.LimitShare.rates:type_name -> coditect.mapreduce.v1.Rates
-	22, // 51: coditect.mapreduce.v1.LimitShare.left:type_name -> coditect.mapreduce.v1.Rates
-	34, // 52: coditect.mapreduce.v1.LimitShare.pause:type_name -> google.protobuf.Duration
-	34, // 53: coditect.mapreduce.v1.LimitShare.open_for:type_name -> google.protobuf.Duration
-	3,  // 54: coditect.mapreduce.v1.Blob.kind:type_name -> coditect.mapreduce.v1.BlobKind
-	39, // 55: coditect.mapreduce.v1.Blob.evidence:type_name -> coditect.mapreduce.v1.Evidence
-	7,  // 56: coditect.mapreduce.v1.GetBlobRequest.held:type_name -> coditect.mapreduce.v1.Held
-	26, // 57: coditect.mapreduce.v1.GetBlobRequest.blob:type_name -> coditect.mapreduce.v1.Blob
-	27, // 58: coditect.mapreduce.v1.GetBlobResponse.part:type_name -> coditect.mapreduce.v1.BlobPart
-	7,  // 59: coditect.mapreduce.v1.PutBlobRequest.held:type_name -> coditect.mapreduce.v1.Held
-	26, // 60: coditect.mapreduce.v1.PutBlobRequest.blob:type_name -> coditect.mapreduce.v1.Blob
-	27, // 61: coditect.mapreduce.v1.PutBlobRequest.part:type_name -> coditect.mapreduce.v1.BlobPart
-	4,  // 62: coditect.mapreduce.v1.WorkerService.Work:input_type -> coditect.mapreduce.v1.WorkRequest
-	28, // 63: coditect.mapreduce.v1.WorkerService.GetBlob:input_type -> coditect.mapreduce.v1.GetBlobRequest
-	30, // 64: coditect.mapreduce.v1.WorkerService.PutBlob:input_type -> coditect.mapreduce.v1.PutBlobRequest
-	14, // 65: coditect.mapreduce.v1.WorkerService.Work:output_type -> coditect.mapreduce.v1.WorkResponse
-	29, // 66: coditect.mapreduce.v1.WorkerService.GetBlob:output_type -> coditect.mapreduce.v1.GetBlobResponse
-	31, // 67: coditect.mapreduce.v1.WorkerService.PutBlob:output_type -> coditect.mapreduce.v1.PutBlobResponse
-	65, // [65:68] is the sub-list for method output_type
-	62, // [62:65] is the sub-list for method input_type
-	62, // [62:62] is the sub-list for extension type_name
-	62, // [62:62] is the sub-list for extension extendee
-	0,  // [0:62] is the sub-list for field type_name
+	33, // 42: coditect.mapreduce.v1.Text.metadata:type_name -> coditect.mapreduce.v1.Text.MetadataEntry
+	19, // 43: coditect.mapreduce.v1.Text.shown:type_name -> coditect.mapreduce.v1.ShownPages
+	7,  // 44: coditect.mapreduce.v1.ReportVerdict.held:type_name -> coditect.mapreduce.v1.Held
+	2,  // 45: coditect.mapreduce.v1.ReportVerdict.verdict:type_name -> coditect.mapreduce.v1.Verdict
+	7,  // 46: coditect.mapreduce.v1.ReserveReply.held:type_name -> coditect.mapreduce.v1.Held
+	35, // 47: coditect.mapreduce.v1.LimitNote.pause:type_name -> google.protobuf.Duration
+	23, // 48: coditect.mapreduce.v1.LimitNote.told:type_name -> coditect.mapreduce.v1.Rates
+	23, // 49: coditect.mapreduce.v1.LimitNote.left:type_name -> coditect.mapreduce.v1.Rates
+	35, // 50: coditect.mapreduce.v1.LimitShare.valid_for:type_name -> google.protobuf.Duration
+	23, // 51: coditect.mapreduce.v1.LimitShare.rates:type_name -> coditect.mapreduce.v1.Rates
+	23, // 52: coditect.mapreduce.v1.LimitShare.left:type_name -> coditect.mapreduce.v1.Rates
+	35, // 53: coditect.mapreduce.v1.LimitShare.pause:type_name -> google.protobuf.Duration
+	35, // 54: coditect.mapreduce.v1.LimitShare.open_for:type_name -> google.protobuf.Duration
+	3,  // 55: coditect.mapreduce.v1.Blob.kind:type_name -> coditect.mapreduce.v1.BlobKind
+	40, // 56: coditect.mapreduce.v1.Blob.evidence:type_name -> coditect.mapreduce.v1.Evidence
+	7,  // 57: coditect.mapreduce.v1.GetBlobRequest.held:type_name -> coditect.mapreduce.v1.Held
+	27, // 58: coditect.mapreduce.v1.GetBlobRequest.blob:type_name -> coditect.mapreduce.v1.Blob
+	28, // 59: coditect.mapreduce.v1.GetBlobResponse.part:type_name -> coditect.mapreduce.v1.BlobPart
+	7,  // 60: coditect.mapreduce.v1.PutBlobRequest.held:type_name -> coditect.mapreduce.v1.Held
+	27, // 61: coditect.mapreduce.v1.PutBlobRequest.blob:type_name -> coditect.mapreduce.v1.Blob
+	28, // 62: coditect.mapreduce.v1.PutBlobRequest.part:type_name -> coditect.mapreduce.v1.BlobPart
+	4,  // 63: coditect.mapreduce.v1.WorkerService.Work:input_type -> coditect.mapreduce.v1.WorkRequest
+	29, // 64: coditect.mapreduce.v1.WorkerService.GetBlob:input_type -> coditect.mapreduce.v1.GetBlobRequest
+	31, // 65: coditect.mapreduce.v1.WorkerService.PutBlob:input_type -> coditect.mapreduce.v1.PutBlobRequest
+	14, // 66: coditect.mapreduce.v1.WorkerService.Work:output_type -> coditect.mapreduce.v1.WorkResponse
+	30, // 67: coditect.mapreduce.v1.WorkerService.GetBlob:output_type -> coditect.mapreduce.v1.GetBlobResponse
+	32, // 68: coditect.mapreduce.v1.WorkerService.PutBlob:output_type -> coditect.mapreduce.v1.PutBlobResponse
+	66, // [66:69] is the sub-list for method output_type
+	63, // [63:66] is the sub-list for method input_type
+	63, // [63:63] is the sub-list for extension type_name
+	63, // [63:63] is the sub-list for extension extendee
+	0,  // [0:63] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_worker_service_proto_init() }
@@ -3214,7 +3301,7 @@ func file_coditect_mapreduce_v1_worker_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_v1_worker_service_proto_rawDesc), len(file_coditect_mapreduce_v1_worker_service_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   29,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

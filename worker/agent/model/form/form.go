@@ -29,6 +29,7 @@ type Form struct {
 	Answer *llm.Schema // of an answer about one document
 	Fields []Field     // in the order of the schema
 	byKey  map[string]*Field
+	sees   bool // an answer says on which page a value is seen
 	direct func() (*llm.Schema, error)
 }
 
@@ -42,8 +43,14 @@ type Field struct {
 var plainKey = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
 // New derives the form from a schema.
-func New(s *schema.Schema) (*Form, error) {
-	f := &Form{schema: s, byKey: make(map[string]*Field)}
+func New(s *schema.Schema) (*Form, error) { return newForm(s, false) }
+
+// NewSeeing derives the form of answers of a model that is shown pages: each value says on which page
+// it is seen, if it stands in a picture alone.
+func NewSeeing(s *schema.Schema) (*Form, error) { return newForm(s, true) }
+
+func newForm(s *schema.Schema, sees bool) (*Form, error) {
+	f := &Form{schema: s, byKey: make(map[string]*Field), sees: sees}
 	raw := valueSchemas(s)
 	for i, field := range s.Fields() {
 		key := field.Path
@@ -102,6 +109,7 @@ var answerHints = answer.Hints{
 		{Place: regexp.MustCompile(`^/no_records$|/not_found/[0-9]+/reason$`), Value: ""},
 		{Place: regexp.MustCompile(`/fields/[^/]+/[0-9]+/confidence$`), Value: json.Number("0")},
 		{Place: regexp.MustCompile(`/fields/[^/]+/[0-9]+/formula$`), Value: ""},
+		{Place: regexp.MustCompile(`/fields/[^/]+/[0-9]+/page$`), Value: json.Number("0")},
 	},
 	Remarks: regexp.MustCompile(`^(/records/[0-9]+)?/not_found$`),
 	Shares:  regexp.MustCompile(`^(/records/[0-9]+)?/fields/[^/]+/[0-9]+/confidence$`),
@@ -172,6 +180,9 @@ func (f *Form) findingSchema(field Field, value any, quote dict) dict {
 		parts[1] = pair{"quotes", listSchema(quote, "what it follows from: exact passages, one for each number, date or statement that it rests on")}
 		parts = slices.Insert(parts, 2, pair{"formula", textSchema("how it follows from the quotes; empty if it does not follow by computing")})
 	}
+	if f.sees {
+		parts = append(parts, pair{"page", dict{{"type", "integer"}, {"description", "the page whose picture shows it, if the text does not have it; else 0"}}})
+	}
 	return objectSchema(parts)
 }
 
@@ -224,6 +235,7 @@ type (
 		Quotes     []string `json:"quotes"`
 		Confidence float64  `json:"confidence"`
 		Formula    string   `json:"formula"` // of a derived value
+		Page       int      `json:"page"`    // on which it is seen; 0 if it stands in the text
 	}
 
 	// An Absence is a field, by its key, of which nothing was found.

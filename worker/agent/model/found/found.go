@@ -16,6 +16,8 @@ import (
 	"github.com/coditect/mapreduce/api/shorten"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
 	"github.com/coditect/mapreduce/internal/text/confidence"
+	"github.com/coditect/mapreduce/internal/text/ground"
+	"github.com/coditect/mapreduce/internal/text/lookalike"
 	"github.com/coditect/mapreduce/worker/agent/model/form"
 	"github.com/coditect/mapreduce/worker/agent/unit"
 )
@@ -44,7 +46,22 @@ func (r Record) BeginsWithin(start, end int) bool {
 // Records returns the records of an answer. Places holds those of all its quotes, in the
 // order of Quotes. The faults tell the author of the answer what is wrong with it.
 func Records(f *form.Form, answers []form.Record, places []unit.Place) (records []Record, faults []string) {
-	r := &reading{form: f}
+	return SeenRecords(f, answers, places, Pages{})
+}
+
+// Pages are those that a model was shown of a document.
+type Pages struct {
+	Document string
+	Shown    []int
+
+	// Line returns the line of the text that a place is in. It is required where pages were shown.
+	Line func(unit.Place) string
+}
+
+// SeenRecords is Records for an answer of a model that was shown pages. A value whose quotes do not
+// stand in the text is seen if the model says on which of the pages, and its own quotes say it.
+func SeenRecords(f *form.Form, answers []form.Record, places []unit.Place, shown Pages) (records []Record, faults []string) {
+	r := &reading{form: f, shown: shown}
 
 	next := 0
 	for _, a := range answers {
@@ -86,7 +103,8 @@ func Quotes(f *form.Form, answers []form.Record) []string {
 // A reading is an answer that is being read.
 type reading struct {
 	form   *form.Form
-	faults []string          // what is wrong with the answer, for its author
+	faults []string // what is wrong with the answer, for its author
+	shown  Pages
 	unfit  map[string]string // by field, why what was answered is no value of it
 }
 
@@ -118,8 +136,12 @@ func (r *reading) placeFinding(f form.Field, found form.Finding, places []unit.P
 	}
 
 	v := unit.Value{Field: f.Path, Value: value, Said: shareOf(found.Confidence), Formula: formulaOf(found.Formula)}
+	v.Seen = r.sightingOf(p, value, found, places)
 	for i, at := range places {
 		if !at.Verified() {
+			if v.Seen != nil {
+				continue
+			}
 			r.faults = append(r.faults, f.Key+": "+absentMessage(found.Quotes[i], at))
 			continue
 		}
@@ -128,7 +150,7 @@ func (r *reading) placeFinding(f form.Field, found form.Finding, places []unit.P
 		}
 	}
 
-	if len(places) == 0 {
+	if len(places) == 0 && v.Seen == nil {
 		r.faults = append(r.faults, fmt.Sprintf("%s: the value %v has no quote", f.Key, value))
 	}
 
@@ -198,6 +220,28 @@ func absentMessage(quote string, at unit.Place) string {
 	return s
 }
 
+// sightingOf returns where the model saw a value that does not stand in the text; nil if it does, or if
+// the model was not shown the page that it names, or its own quotes say something else.
+func (r *reading) sightingOf(p *schema.Property, value any, found form.Finding, places []unit.Place) *merge.Sighting {
+	isVerified := func(at unit.Place) bool { return at.Verified() }
+	if len(found.Quotes) == 0 || !slices.Contains(r.shown.Shown, found.Page) || slices.ContainsFunc(places, isVerified) || p.Hints.Derived {
+		return nil
+	}
+
+	said := strings.Join(found.Quotes, "\n")
+	if confidence.Refuted(p, value, said) {
+		return nil
+	}
+	s := &merge.Sighting{Document: r.shown.Document, Page: found.Page, Quote: shorten.MarkedBytes(strings.ToValidUTF8(said, ""), merge.MaxSighting)}
+	// What recognition read nearby helps whoever looks at the page.
+	for _, at := range places {
+		if at.Found() && s.Read == "" {
+			s.Read = shorten.MarkedBytes(r.shown.Line(at), merge.MaxSighting)
+		}
+	}
+	return s
+}
+
 // isContradicted reports whether the quotes of a value say that it is wrong: they are true,
 // but have another number, another choice or another name.
 func isContradicted(p *schema.Property, value any, places []unit.Place) bool {
@@ -205,7 +249,15 @@ func isContradicted(p *schema.Property, value any, places []unit.Place) bool {
 	for _, at := range places {
 		all = append(all, at.Quote)
 	}
-	return confidence.Refuted(p, value, strings.Join(all, "\n"))
+	if !confidence.Refuted(p, value, strings.Join(all, "\n")) {
+		return false
+	}
+
+	// Letters that look like digits may be these, where words look like the quote and are not it.
+	if !slices.ContainsFunc(places, func(at unit.Place) bool { return at.Grade == ground.Lookalike }) {
+		return true
+	}
+	return confidence.Refuted(p, value, lookalike.Numbers(strings.Join(all, "\n")))
 }
 
 // missingFields says why fields have no value.

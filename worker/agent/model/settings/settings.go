@@ -29,11 +29,12 @@ const (
 	VarTools   = "tool_mode"  // true: answers are inputs of a forced tool
 	VarPrices  = "prices"     // what the model costs, as a file of prices has it
 	VarQuotes  = "quotes"     // auto or always
+	VarSee     = mapreduce.VarSee
 )
 
 // Variables are the names of all settings. Beside those above they are the parameters of answers.
 func Variables() []string {
-	all := []string{VarBaseURL, VarMerge, VarGlean, VarAnswer, VarWindow, VarTools, VarPrices, VarQuotes}
+	all := []string{VarBaseURL, VarMerge, VarGlean, VarAnswer, VarWindow, VarTools, VarPrices, VarQuotes, VarSee}
 	for _, name := range parameters.Names() {
 		all = append(all, string(name))
 	}
@@ -70,6 +71,7 @@ type Settings struct {
 	MaxAnswer int64 // tokens
 	Window    int64 // tokens; 0 if it is not known
 	ToolMode  bool
+	See       mapreduce.See // whether it is shown pages
 
 	Parameters parameters.Set // of answers
 }
@@ -134,7 +136,7 @@ func RunParameters(spec *mapreduce.JobSpec) parameters.Set {
 func Read(spec *mapreduce.JobSpec) (Settings, error) {
 	s := Settings{
 		Provider: spec.Provider, Model: llm.Model(spec.Model), BaseURL: spec.Vars[VarBaseURL],
-		Merge: spec.Vars[VarMerge], ToolMode: spec.Vars[VarTools] == "true",
+		Merge: spec.Vars[VarMerge], ToolMode: spec.Vars[VarTools] == "true", See: spec.See(),
 	}
 
 	p, err := step.PipelineOf(spec)
@@ -159,6 +161,9 @@ func Read(spec *mapreduce.JobSpec) (Settings, error) {
 	s.Quotes = cmp.Or(spec.Vars[VarQuotes], QuotesAlways)
 	if !slices.Contains(Quotes(), s.Quotes) {
 		return s, errs.Field("vars."+VarQuotes, "%q is not one of %s", s.Quotes, strings.Join(Quotes(), ", "))
+	}
+	if !slices.Contains(mapreduce.Sees(), string(s.See)) {
+		return s, errs.Field("vars."+VarSee, "%q is not one of %s", s.See, strings.Join(mapreduce.Sees(), ", "))
 	}
 
 	// number reads a variable. It keeps the first error, for the check behind all of them.

@@ -1170,7 +1170,9 @@ type Mention struct {
 	Readings []*Reading `protobuf:"bytes,5,rep,name=readings,proto3" json:"readings,omitempty"`
 	// The formula of a derived value, which says how it follows from what stands at its
 	// citations; empty of other values, and of derived ones that follow by no computation.
-	Formula       string `protobuf:"bytes,6,opt,name=formula,proto3" json:"formula,omitempty"`
+	Formula string `protobuf:"bytes,6,opt,name=formula,proto3" json:"formula,omitempty"`
+	// Where a model saw the value that stands in no text, if it did: then there are no citations.
+	Seen          *Sighting `protobuf:"bytes,7,opt,name=seen,proto3" json:"seen,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1247,6 +1249,82 @@ func (x *Mention) GetFormula() string {
 	return ""
 }
 
+func (x *Mention) GetSeen() *Sighting {
+	if x != nil {
+		return x.Seen
+	}
+	return nil
+}
+
+// Sighting is where a model read what recognition did not.
+type Sighting struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Document      string                 `protobuf:"bytes,1,opt,name=document,proto3" json:"document,omitempty"`
+	Page          int64                  `protobuf:"varint,2,opt,name=page,proto3" json:"page,omitempty"`  // counted from 1
+	Quote         string                 `protobuf:"bytes,3,opt,name=quote,proto3" json:"quote,omitempty"` // as the model read it
+	Read          string                 `protobuf:"bytes,4,opt,name=read,proto3" json:"read,omitempty"`   // what recognition read that comes next to it; empty if nothing does
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Sighting) Reset() {
+	*x = Sighting{}
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Sighting) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Sighting) ProtoMessage() {}
+
+func (x *Sighting) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Sighting.ProtoReflect.Descriptor instead.
+func (*Sighting) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *Sighting) GetDocument() string {
+	if x != nil {
+		return x.Document
+	}
+	return ""
+}
+
+func (x *Sighting) GetPage() int64 {
+	if x != nil {
+		return x.Page
+	}
+	return 0
+}
+
+func (x *Sighting) GetQuote() string {
+	if x != nil {
+		return x.Quote
+	}
+	return ""
+}
+
+func (x *Sighting) GetRead() string {
+	if x != nil {
+		return x.Read
+	}
+	return ""
+}
+
 // Reading is what a unit made of a place.
 type Reading struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1259,7 +1337,7 @@ type Reading struct {
 
 func (x *Reading) Reset() {
 	*x = Reading{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[15]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1271,7 +1349,7 @@ func (x *Reading) String() string {
 func (*Reading) ProtoMessage() {}
 
 func (x *Reading) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[15]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1284,7 +1362,7 @@ func (x *Reading) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reading.ProtoReflect.Descriptor instead.
 func (*Reading) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{15}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Reading) GetUnit() int64 {
@@ -1331,7 +1409,7 @@ type Citation struct {
 
 func (x *Citation) Reset() {
 	*x = Citation{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[16]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1343,7 +1421,7 @@ func (x *Citation) String() string {
 func (*Citation) ProtoMessage() {}
 
 func (x *Citation) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[16]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1356,7 +1434,7 @@ func (x *Citation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Citation.ProtoReflect.Descriptor instead.
 func (*Citation) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{16}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Citation) GetId() []byte {
@@ -1469,7 +1547,7 @@ type Open struct {
 
 func (x *Open) Reset() {
 	*x = Open{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[17]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1481,7 +1559,7 @@ func (x *Open) String() string {
 func (*Open) ProtoMessage() {}
 
 func (x *Open) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[17]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1494,7 +1572,7 @@ func (x *Open) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Open.ProtoReflect.Descriptor instead.
 func (*Open) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{17}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Open) GetEntity() string {
@@ -1535,7 +1613,7 @@ type InputHeader struct {
 
 func (x *InputHeader) Reset() {
 	*x = InputHeader{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[18]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1547,7 +1625,7 @@ func (x *InputHeader) String() string {
 func (*InputHeader) ProtoMessage() {}
 
 func (x *InputHeader) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[18]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1560,7 +1638,7 @@ func (x *InputHeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputHeader.ProtoReflect.Descriptor instead.
 func (*InputHeader) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{18}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *InputHeader) GetUnit() string {
@@ -1632,7 +1710,7 @@ type JournalEntry struct {
 
 func (x *JournalEntry) Reset() {
 	*x = JournalEntry{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[19]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1644,7 +1722,7 @@ func (x *JournalEntry) String() string {
 func (*JournalEntry) ProtoMessage() {}
 
 func (x *JournalEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[19]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1657,7 +1735,7 @@ func (x *JournalEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
 func (*JournalEntry) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{19}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *JournalEntry) GetKey() string {
@@ -1712,7 +1790,7 @@ type ResultPart struct {
 
 func (x *ResultPart) Reset() {
 	*x = ResultPart{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[20]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1724,7 +1802,7 @@ func (x *ResultPart) String() string {
 func (*ResultPart) ProtoMessage() {}
 
 func (x *ResultPart) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[20]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1737,7 +1815,7 @@ func (x *ResultPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResultPart.ProtoReflect.Descriptor instead.
 func (*ResultPart) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{20}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ResultPart) GetPart() isResultPart_Part {
@@ -1904,7 +1982,7 @@ type CitedEvidence struct {
 
 func (x *CitedEvidence) Reset() {
 	*x = CitedEvidence{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[21]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1916,7 +1994,7 @@ func (x *CitedEvidence) String() string {
 func (*CitedEvidence) ProtoMessage() {}
 
 func (x *CitedEvidence) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[21]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1929,7 +2007,7 @@ func (x *CitedEvidence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CitedEvidence.ProtoReflect.Descriptor instead.
 func (*CitedEvidence) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{21}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *CitedEvidence) GetUnit() string {
@@ -1965,7 +2043,7 @@ type Evidence struct {
 
 func (x *Evidence) Reset() {
 	*x = Evidence{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[22]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1977,7 +2055,7 @@ func (x *Evidence) String() string {
 func (*Evidence) ProtoMessage() {}
 
 func (x *Evidence) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[22]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1990,7 +2068,7 @@ func (x *Evidence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Evidence.ProtoReflect.Descriptor instead.
 func (*Evidence) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{22}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Evidence) GetDocument() string {
@@ -2080,7 +2158,7 @@ type ShownCitation struct {
 
 func (x *ShownCitation) Reset() {
 	*x = ShownCitation{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[23]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2092,7 +2170,7 @@ func (x *ShownCitation) String() string {
 func (*ShownCitation) ProtoMessage() {}
 
 func (x *ShownCitation) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[23]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2105,7 +2183,7 @@ func (x *ShownCitation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShownCitation.ProtoReflect.Descriptor instead.
 func (*ShownCitation) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{23}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ShownCitation) GetCitation() *Citation {
@@ -2186,7 +2264,7 @@ type Location struct {
 
 func (x *Location) Reset() {
 	*x = Location{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[24]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2198,7 +2276,7 @@ func (x *Location) String() string {
 func (*Location) ProtoMessage() {}
 
 func (x *Location) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[24]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2211,7 +2289,7 @@ func (x *Location) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Location.ProtoReflect.Descriptor instead.
 func (*Location) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{24}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Location) GetPlace() string {
@@ -2302,7 +2380,7 @@ type LayoutIndex struct {
 
 func (x *LayoutIndex) Reset() {
 	*x = LayoutIndex{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[25]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2314,7 +2392,7 @@ func (x *LayoutIndex) String() string {
 func (*LayoutIndex) ProtoMessage() {}
 
 func (x *LayoutIndex) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[25]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2327,7 +2405,7 @@ func (x *LayoutIndex) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LayoutIndex.ProtoReflect.Descriptor instead.
 func (*LayoutIndex) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{25}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *LayoutIndex) GetEnds() []int64 {
@@ -2360,7 +2438,7 @@ type LayoutBlock struct {
 
 func (x *LayoutBlock) Reset() {
 	*x = LayoutBlock{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[26]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2372,7 +2450,7 @@ func (x *LayoutBlock) String() string {
 func (*LayoutBlock) ProtoMessage() {}
 
 func (x *LayoutBlock) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[26]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2385,7 +2463,7 @@ func (x *LayoutBlock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LayoutBlock.ProtoReflect.Descriptor instead.
 func (*LayoutBlock) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{26}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *LayoutBlock) GetPlaces() []*LayoutPlace {
@@ -2420,7 +2498,7 @@ type LayoutPlace struct {
 
 func (x *LayoutPlace) Reset() {
 	*x = LayoutPlace{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[27]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2432,7 +2510,7 @@ func (x *LayoutPlace) String() string {
 func (*LayoutPlace) ProtoMessage() {}
 
 func (x *LayoutPlace) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[27]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2445,7 +2523,7 @@ func (x *LayoutPlace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LayoutPlace.ProtoReflect.Descriptor instead.
 func (*LayoutPlace) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{27}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *LayoutPlace) GetLocation() *Location {
@@ -2478,7 +2556,7 @@ type ParsedHead struct {
 
 func (x *ParsedHead) Reset() {
 	*x = ParsedHead{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[28]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2490,7 +2568,7 @@ func (x *ParsedHead) String() string {
 func (*ParsedHead) ProtoMessage() {}
 
 func (x *ParsedHead) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[28]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2503,7 +2581,7 @@ func (x *ParsedHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ParsedHead.ProtoReflect.Descriptor instead.
 func (*ParsedHead) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{28}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ParsedHead) GetFormat() string {
@@ -2561,7 +2639,7 @@ type SourceUnit struct {
 
 func (x *SourceUnit) Reset() {
 	*x = SourceUnit{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[29]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2573,7 +2651,7 @@ func (x *SourceUnit) String() string {
 func (*SourceUnit) ProtoMessage() {}
 
 func (x *SourceUnit) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[29]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2586,7 +2664,7 @@ func (x *SourceUnit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SourceUnit.ProtoReflect.Descriptor instead.
 func (*SourceUnit) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{29}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *SourceUnit) GetUnit() string {
@@ -2633,7 +2711,7 @@ type Summary struct {
 
 func (x *Summary) Reset() {
 	*x = Summary{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[30]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2645,7 +2723,7 @@ func (x *Summary) String() string {
 func (*Summary) ProtoMessage() {}
 
 func (x *Summary) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[30]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2658,7 +2736,7 @@ func (x *Summary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Summary.ProtoReflect.Descriptor instead.
 func (*Summary) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{30}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Summary) GetSingle() bool {
@@ -2722,7 +2800,7 @@ type BrokenConstraint struct {
 
 func (x *BrokenConstraint) Reset() {
 	*x = BrokenConstraint{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[31]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2734,7 +2812,7 @@ func (x *BrokenConstraint) String() string {
 func (*BrokenConstraint) ProtoMessage() {}
 
 func (x *BrokenConstraint) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[31]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2747,7 +2825,7 @@ func (x *BrokenConstraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BrokenConstraint.ProtoReflect.Descriptor instead.
 func (*BrokenConstraint) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{31}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *BrokenConstraint) GetField() string {
@@ -2782,7 +2860,7 @@ type DocumentNote struct {
 
 func (x *DocumentNote) Reset() {
 	*x = DocumentNote{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[32]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2794,7 +2872,7 @@ func (x *DocumentNote) String() string {
 func (*DocumentNote) ProtoMessage() {}
 
 func (x *DocumentNote) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[32]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2807,7 +2885,7 @@ func (x *DocumentNote) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocumentNote.ProtoReflect.Descriptor instead.
 func (*DocumentNote) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{32}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *DocumentNote) GetDocument() string {
@@ -2835,7 +2913,7 @@ type SkippedDocument struct {
 
 func (x *SkippedDocument) Reset() {
 	*x = SkippedDocument{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[33]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2847,7 +2925,7 @@ func (x *SkippedDocument) String() string {
 func (*SkippedDocument) ProtoMessage() {}
 
 func (x *SkippedDocument) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[33]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2860,7 +2938,7 @@ func (x *SkippedDocument) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SkippedDocument.ProtoReflect.Descriptor instead.
 func (*SkippedDocument) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{33}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *SkippedDocument) GetDocument() string {
@@ -2896,7 +2974,7 @@ type Decision struct {
 
 func (x *Decision) Reset() {
 	*x = Decision{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[34]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2908,7 +2986,7 @@ func (x *Decision) String() string {
 func (*Decision) ProtoMessage() {}
 
 func (x *Decision) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[34]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2921,7 +2999,7 @@ func (x *Decision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decision.ProtoReflect.Descriptor instead.
 func (*Decision) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{34}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Decision) GetVerdict() uint32 {
@@ -3092,7 +3170,7 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\tCandidate\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value\x12B\n" +
-	"\bmentions\x18\x03 \x03(\v2&.coditect.mapreduce.storage.v1.MentionR\bmentions\"\xf8\x01\n" +
+	"\bmentions\x18\x03 \x03(\v2&.coditect.mapreduce.storage.v1.MentionR\bmentions\"\xb5\x02\n" +
 	"\aMention\x12\x1c\n" +
 	"\tcitations\x18\x01 \x03(\rR\tcitations\x12\x1e\n" +
 	"\n" +
@@ -3101,7 +3179,13 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\x04said\x18\x03 \x01(\x03R\x04said\x12=\n" +
 	"\x05first\x18\x04 \x01(\v2'.coditect.mapreduce.storage.v1.PositionR\x05first\x12B\n" +
 	"\breadings\x18\x05 \x03(\v2&.coditect.mapreduce.storage.v1.ReadingR\breadings\x12\x18\n" +
-	"\aformula\x18\x06 \x01(\tR\aformula\"C\n" +
+	"\aformula\x18\x06 \x01(\tR\aformula\x12;\n" +
+	"\x04seen\x18\a \x01(\v2'.coditect.mapreduce.storage.v1.SightingR\x04seen\"d\n" +
+	"\bSighting\x12\x1a\n" +
+	"\bdocument\x18\x01 \x01(\tR\bdocument\x12\x12\n" +
+	"\x04page\x18\x02 \x01(\x03R\x04page\x12\x14\n" +
+	"\x05quote\x18\x03 \x01(\tR\x05quote\x12\x12\n" +
+	"\x04read\x18\x04 \x01(\tR\x04read\"C\n" +
 	"\aReading\x12\x12\n" +
 	"\x04unit\x18\x01 \x01(\x03R\x04unit\x12\x14\n" +
 	"\x05found\x18\x02 \x01(\x03R\x05found\x12\x0e\n" +
@@ -3272,7 +3356,7 @@ func file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_storage_v1_output_proto_rawDescData
 }
 
-var file_coditect_mapreduce_storage_v1_output_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_coditect_mapreduce_storage_v1_output_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
 var file_coditect_mapreduce_storage_v1_output_proto_goTypes = []any{
 	(*Output)(nil),           // 0: coditect.mapreduce.storage.v1.Output
 	(*NumberCount)(nil),      // 1: coditect.mapreduce.storage.v1.NumberCount
@@ -3289,32 +3373,33 @@ var file_coditect_mapreduce_storage_v1_output_proto_goTypes = []any{
 	(*Position)(nil),         // 12: coditect.mapreduce.storage.v1.Position
 	(*Candidate)(nil),        // 13: coditect.mapreduce.storage.v1.Candidate
 	(*Mention)(nil),          // 14: coditect.mapreduce.storage.v1.Mention
-	(*Reading)(nil),          // 15: coditect.mapreduce.storage.v1.Reading
-	(*Citation)(nil),         // 16: coditect.mapreduce.storage.v1.Citation
-	(*Open)(nil),             // 17: coditect.mapreduce.storage.v1.Open
-	(*InputHeader)(nil),      // 18: coditect.mapreduce.storage.v1.InputHeader
-	(*JournalEntry)(nil),     // 19: coditect.mapreduce.storage.v1.JournalEntry
-	(*ResultPart)(nil),       // 20: coditect.mapreduce.storage.v1.ResultPart
-	(*CitedEvidence)(nil),    // 21: coditect.mapreduce.storage.v1.CitedEvidence
-	(*Evidence)(nil),         // 22: coditect.mapreduce.storage.v1.Evidence
-	(*ShownCitation)(nil),    // 23: coditect.mapreduce.storage.v1.ShownCitation
-	(*Location)(nil),         // 24: coditect.mapreduce.storage.v1.Location
-	(*LayoutIndex)(nil),      // 25: coditect.mapreduce.storage.v1.LayoutIndex
-	(*LayoutBlock)(nil),      // 26: coditect.mapreduce.storage.v1.LayoutBlock
-	(*LayoutPlace)(nil),      // 27: coditect.mapreduce.storage.v1.LayoutPlace
-	(*ParsedHead)(nil),       // 28: coditect.mapreduce.storage.v1.ParsedHead
-	(*SourceUnit)(nil),       // 29: coditect.mapreduce.storage.v1.SourceUnit
-	(*Summary)(nil),          // 30: coditect.mapreduce.storage.v1.Summary
-	(*BrokenConstraint)(nil), // 31: coditect.mapreduce.storage.v1.BrokenConstraint
-	(*DocumentNote)(nil),     // 32: coditect.mapreduce.storage.v1.DocumentNote
-	(*SkippedDocument)(nil),  // 33: coditect.mapreduce.storage.v1.SkippedDocument
-	(*Decision)(nil),         // 34: coditect.mapreduce.storage.v1.Decision
-	nil,                      // 35: coditect.mapreduce.storage.v1.Evidence.MetadataEntry
+	(*Sighting)(nil),         // 15: coditect.mapreduce.storage.v1.Sighting
+	(*Reading)(nil),          // 16: coditect.mapreduce.storage.v1.Reading
+	(*Citation)(nil),         // 17: coditect.mapreduce.storage.v1.Citation
+	(*Open)(nil),             // 18: coditect.mapreduce.storage.v1.Open
+	(*InputHeader)(nil),      // 19: coditect.mapreduce.storage.v1.InputHeader
+	(*JournalEntry)(nil),     // 20: coditect.mapreduce.storage.v1.JournalEntry
+	(*ResultPart)(nil),       // 21: coditect.mapreduce.storage.v1.ResultPart
+	(*CitedEvidence)(nil),    // 22: coditect.mapreduce.storage.v1.CitedEvidence
+	(*Evidence)(nil),         // 23: coditect.mapreduce.storage.v1.Evidence
+	(*ShownCitation)(nil),    // 24: coditect.mapreduce.storage.v1.ShownCitation
+	(*Location)(nil),         // 25: coditect.mapreduce.storage.v1.Location
+	(*LayoutIndex)(nil),      // 26: coditect.mapreduce.storage.v1.LayoutIndex
+	(*LayoutBlock)(nil),      // 27: coditect.mapreduce.storage.v1.LayoutBlock
+	(*LayoutPlace)(nil),      // 28: coditect.mapreduce.storage.v1.LayoutPlace
+	(*ParsedHead)(nil),       // 29: coditect.mapreduce.storage.v1.ParsedHead
+	(*SourceUnit)(nil),       // 30: coditect.mapreduce.storage.v1.SourceUnit
+	(*Summary)(nil),          // 31: coditect.mapreduce.storage.v1.Summary
+	(*BrokenConstraint)(nil), // 32: coditect.mapreduce.storage.v1.BrokenConstraint
+	(*DocumentNote)(nil),     // 33: coditect.mapreduce.storage.v1.DocumentNote
+	(*SkippedDocument)(nil),  // 34: coditect.mapreduce.storage.v1.SkippedDocument
+	(*Decision)(nil),         // 35: coditect.mapreduce.storage.v1.Decision
+	nil,                      // 36: coditect.mapreduce.storage.v1.Evidence.MetadataEntry
 }
 var file_coditect_mapreduce_storage_v1_output_proto_depIdxs = []int32{
 	8,  // 0: coditect.mapreduce.storage.v1.Output.entries:type_name -> coditect.mapreduce.storage.v1.Entry
-	16, // 1: coditect.mapreduce.storage.v1.Output.citations:type_name -> coditect.mapreduce.storage.v1.Citation
-	17, // 2: coditect.mapreduce.storage.v1.Output.open:type_name -> coditect.mapreduce.storage.v1.Open
+	17, // 1: coditect.mapreduce.storage.v1.Output.citations:type_name -> coditect.mapreduce.storage.v1.Citation
+	18, // 2: coditect.mapreduce.storage.v1.Output.open:type_name -> coditect.mapreduce.storage.v1.Open
 	4,  // 3: coditect.mapreduce.storage.v1.Output.dropped:type_name -> coditect.mapreduce.storage.v1.Dropped
 	5,  // 4: coditect.mapreduce.storage.v1.Output.removed:type_name -> coditect.mapreduce.storage.v1.Removed
 	3,  // 5: coditect.mapreduce.storage.v1.Output.calls:type_name -> coditect.mapreduce.storage.v1.Call
@@ -3330,26 +3415,27 @@ var file_coditect_mapreduce_storage_v1_output_proto_depIdxs = []int32{
 	12, // 15: coditect.mapreduce.storage.v1.Field.missing_at:type_name -> coditect.mapreduce.storage.v1.Position
 	14, // 16: coditect.mapreduce.storage.v1.Candidate.mentions:type_name -> coditect.mapreduce.storage.v1.Mention
 	12, // 17: coditect.mapreduce.storage.v1.Mention.first:type_name -> coditect.mapreduce.storage.v1.Position
-	15, // 18: coditect.mapreduce.storage.v1.Mention.readings:type_name -> coditect.mapreduce.storage.v1.Reading
-	23, // 19: coditect.mapreduce.storage.v1.ResultPart.citation:type_name -> coditect.mapreduce.storage.v1.ShownCitation
-	29, // 20: coditect.mapreduce.storage.v1.ResultPart.source:type_name -> coditect.mapreduce.storage.v1.SourceUnit
-	30, // 21: coditect.mapreduce.storage.v1.ResultPart.summary:type_name -> coditect.mapreduce.storage.v1.Summary
-	21, // 22: coditect.mapreduce.storage.v1.ResultPart.evidence:type_name -> coditect.mapreduce.storage.v1.CitedEvidence
-	22, // 23: coditect.mapreduce.storage.v1.CitedEvidence.evidence:type_name -> coditect.mapreduce.storage.v1.Evidence
-	35, // 24: coditect.mapreduce.storage.v1.Evidence.metadata:type_name -> coditect.mapreduce.storage.v1.Evidence.MetadataEntry
-	16, // 25: coditect.mapreduce.storage.v1.ShownCitation.citation:type_name -> coditect.mapreduce.storage.v1.Citation
-	24, // 26: coditect.mapreduce.storage.v1.ShownCitation.location:type_name -> coditect.mapreduce.storage.v1.Location
-	27, // 27: coditect.mapreduce.storage.v1.LayoutBlock.places:type_name -> coditect.mapreduce.storage.v1.LayoutPlace
-	24, // 28: coditect.mapreduce.storage.v1.LayoutPlace.location:type_name -> coditect.mapreduce.storage.v1.Location
-	33, // 29: coditect.mapreduce.storage.v1.Summary.skipped:type_name -> coditect.mapreduce.storage.v1.SkippedDocument
-	31, // 30: coditect.mapreduce.storage.v1.Summary.broken:type_name -> coditect.mapreduce.storage.v1.BrokenConstraint
-	32, // 31: coditect.mapreduce.storage.v1.Summary.notes:type_name -> coditect.mapreduce.storage.v1.DocumentNote
-	23, // 32: coditect.mapreduce.storage.v1.Decision.passage:type_name -> coditect.mapreduce.storage.v1.ShownCitation
-	33, // [33:33] is the sub-list for method output_type
-	33, // [33:33] is the sub-list for method input_type
-	33, // [33:33] is the sub-list for extension type_name
-	33, // [33:33] is the sub-list for extension extendee
-	0,  // [0:33] is the sub-list for field type_name
+	16, // 18: coditect.mapreduce.storage.v1.Mention.readings:type_name -> coditect.mapreduce.storage.v1.Reading
+	15, // 19: coditect.mapreduce.storage.v1.Mention.seen:type_name -> coditect.mapreduce.storage.v1.Sighting
+	24, // 20: coditect.mapreduce.storage.v1.ResultPart.citation:type_name -> coditect.mapreduce.storage.v1.ShownCitation
+	30, // 21: coditect.mapreduce.storage.v1.ResultPart.source:type_name -> coditect.mapreduce.storage.v1.SourceUnit
+	31, // 22: coditect.mapreduce.storage.v1.ResultPart.summary:type_name -> coditect.mapreduce.storage.v1.Summary
+	22, // 23: coditect.mapreduce.storage.v1.ResultPart.evidence:type_name -> coditect.mapreduce.storage.v1.CitedEvidence
+	23, // 24: coditect.mapreduce.storage.v1.CitedEvidence.evidence:type_name -> coditect.mapreduce.storage.v1.Evidence
+	36, // 25: coditect.mapreduce.storage.v1.Evidence.metadata:type_name -> coditect.mapreduce.storage.v1.Evidence.MetadataEntry
+	17, // 26: coditect.mapreduce.storage.v1.ShownCitation.citation:type_name -> coditect.mapreduce.storage.v1.Citation
+	25, // 27: coditect.mapreduce.storage.v1.ShownCitation.location:type_name -> coditect.mapreduce.storage.v1.Location
+	28, // 28: coditect.mapreduce.storage.v1.LayoutBlock.places:type_name -> coditect.mapreduce.storage.v1.LayoutPlace
+	25, // 29: coditect.mapreduce.storage.v1.LayoutPlace.location:type_name -> coditect.mapreduce.storage.v1.Location
+	34, // 30: coditect.mapreduce.storage.v1.Summary.skipped:type_name -> coditect.mapreduce.storage.v1.SkippedDocument
+	32, // 31: coditect.mapreduce.storage.v1.Summary.broken:type_name -> coditect.mapreduce.storage.v1.BrokenConstraint
+	33, // 32: coditect.mapreduce.storage.v1.Summary.notes:type_name -> coditect.mapreduce.storage.v1.DocumentNote
+	24, // 33: coditect.mapreduce.storage.v1.Decision.passage:type_name -> coditect.mapreduce.storage.v1.ShownCitation
+	34, // [34:34] is the sub-list for method output_type
+	34, // [34:34] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_storage_v1_output_proto_init() }
@@ -3357,7 +3443,7 @@ func file_coditect_mapreduce_storage_v1_output_proto_init() {
 	if File_coditect_mapreduce_storage_v1_output_proto != nil {
 		return
 	}
-	file_coditect_mapreduce_storage_v1_output_proto_msgTypes[20].OneofWrappers = []any{
+	file_coditect_mapreduce_storage_v1_output_proto_msgTypes[21].OneofWrappers = []any{
 		(*ResultPart_Record)(nil),
 		(*ResultPart_Citation)(nil),
 		(*ResultPart_Source)(nil),
@@ -3374,7 +3460,7 @@ func file_coditect_mapreduce_storage_v1_output_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_storage_v1_output_proto_rawDesc), len(file_coditect_mapreduce_storage_v1_output_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   36,
+			NumMessages:   37,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
