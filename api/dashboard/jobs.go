@@ -162,7 +162,7 @@ func (l *jobList) take(v *visit, jobs []*mapreduce.Job) {
 // searchable is the text of a job in which words are looked for.
 func searchable(j *mapreduce.Job) string {
 	return strings.ToLower(strings.Join([]string{
-		string(j.ID), string(j.Spec.Tenant), j.Spec.Pipeline, j.Spec.Provider, j.Spec.Model, string(j.Spec.RequestID), j.Error,
+		string(j.ID), j.Spec.Name, string(j.Spec.Tenant), j.Spec.Pipeline, j.Spec.Provider, j.Spec.Model, string(j.Spec.RequestID), j.Error,
 	}, "\n"))
 }
 

@@ -21,6 +21,7 @@ type newPage struct {
 	Like                      string
 	Schema                    string
 	Provider, Model, Pipeline string
+	Name                      string
 	Budget                    string
 	Missing                   string // why the earlier job could not be looked at
 }
@@ -39,7 +40,7 @@ func loadNew(v *visit) (any, error) {
 		return p, nil //nolint:nilerr // the form says it
 	}
 	p.Schema = indented(j.Spec.Schema)
-	p.Like = string(like)
+	p.Like, p.Name = string(like), j.Spec.Name
 	p.Provider, p.Model, p.Pipeline = j.Spec.Provider, j.Spec.Model, j.Spec.Pipeline
 	if j.Spec.Budget > 0 {
 		p.Budget = j.Spec.BudgetIn.BudgetText(j.Spec.Budget)
@@ -82,6 +83,10 @@ func (d *Dashboard) readNew(w http.ResponseWriter, r *http.Request) (*request, e
 	q := &request{form: r.MultipartForm, files: r.MultipartForm.File["documents"], again: mapreduce.JobID(r.FormValue("again"))}
 	s := &q.spec
 	s.Provider, s.Model, s.Pipeline = r.FormValue("provider"), r.FormValue("model"), r.FormValue("pipeline")
+	s.Name = strings.TrimSpace(r.FormValue("name"))
+	if s.Name == "" && len(q.files) > 0 {
+		s.Name = mapreduce.NameOf(q.files[0].Filename, len(q.files))
+	}
 
 	if text := strings.TrimSpace(r.FormValue("schema")); text != "" {
 		parsed, err := schema.Parse("schema", []byte(text))

@@ -51,7 +51,7 @@ func newStub(text string) *stub {
 	schema := fmt.Appendf(nil, `{"title": %s, "type": "object", "properties": {"total": {"type": "number", "title": %s}}}`, title, title)
 	s.job = mapreduce.Job{
 		ID: jobID, State: mapreduce.Mapping, Phase: mapreduce.Mapping, Created: created, Updated: created,
-		Spec:       mapreduce.JobSpec{Tenant: mapreduce.TenantID(text), Pipeline: text, Provider: text, Model: text, Schema: schema, Budget: 9_007_199_254_740_993},
+		Spec:       mapreduce.JobSpec{Name: text, Tenant: mapreduce.TenantID(text), Pipeline: text, Provider: text, Model: text, Schema: schema, Budget: 9_007_199_254_740_993},
 		TotalUnits: 3, CompletedUnits: 1, FailedUnits: 1, Error: text, Warnings: []string{text},
 		TotalTokens: mapreduce.Tokens{In: 9_007_199_254_740_993, Out: 7}, CostMicros: 1_234_567,
 		Coverage: mapreduce.Coverage{Documents: mapreduce.Ledger{Total: 3, Mapped: 1, Failed: 1, Skipped: 1}},

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
 
@@ -94,5 +95,34 @@ func TestLabelFilters(t *testing.T) {
 		if _, err := mapreduce.ParseLabelFilters([]string{text}); err == nil {
 			t.Errorf("the filter %q is taken", text)
 		}
+	}
+}
+
+// A job that nobody gives a name is called by its inputs, within the bounds of names.
+func TestNames(t *testing.T) {
+	for _, tt := range []struct {
+		first  string
+		inputs int
+		want   string
+	}{
+		{"docs", 1, "docs"},
+		{"docs", 3, "docs +2"},
+		{"", 2, ""},
+		{"a\x00\nb", 1, "ab"},
+		{"bad\xff", 1, "bad\ufffd"},
+		{strings.Repeat("ü", 100), 2, strings.Repeat("ü", 31) + "… +1"},
+	} {
+		got := mapreduce.NameOf(tt.first, tt.inputs)
+		if got != tt.want || mapreduce.CheckName(got) != nil {
+			t.Errorf("%q of %d is called %q, want %q: %v", tt.first, tt.inputs, got, tt.want, mapreduce.CheckName(got))
+		}
+	}
+	for _, name := range []string{strings.Repeat("x", mapreduce.MaxName+1), "a\nb", "bad\xff", "\x1b[31m"} {
+		if err := mapreduce.CheckName(name); errs.KindOf(err) != errs.Invalid {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	if err := mapreduce.CheckName(strings.Repeat("x", mapreduce.MaxName)); err != nil {
+		t.Error(err)
 	}
 }

@@ -133,6 +133,7 @@ type JobSpec struct {
 	Models    map[string]string // what aliases of models stand for: provider/model
 	Vars      map[string]string // template variables, and settings of the provider
 
+	Name   string            // what people call the job; may be empty, and that of others too: see CheckName
 	Labels map[string]string // by which jobs are told apart and counted: see CheckLabels
 
 	Parallelism      int // units running at once

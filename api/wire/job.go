@@ -20,6 +20,7 @@ func EncodeSpec(s *mapreduce.JobSpec) *pb.JobSpec {
 		ModelAliases:   textMap(s.Models),
 		FallbackModels: validTexts(s.Fallbacks),
 		Labels:         textMap(s.Labels),
+		DisplayName:    validText(s.Name),
 
 		Parallelism:        clampInt32(s.Parallelism),
 		MaxUnitTokens:      clampInt32(s.MaxTokensPerUnit),
@@ -140,6 +141,7 @@ func decodeSpec(d *decoder, p *pb.JobSpec) mapreduce.JobSpec {
 
 		Fallbacks: p.GetFallbackModels(),
 		Labels:    p.GetLabels(),
+		Name:      p.GetDisplayName(),
 
 		Parallelism:      d.decodeCount("parallelism", p.GetParallelism()),
 		MaxTokensPerUnit: d.decodeCount("max_unit_tokens", p.GetMaxUnitTokens()),

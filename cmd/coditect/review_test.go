@@ -74,18 +74,7 @@ func TestDecisionsSurviveKills(t *testing.T) {
 
 	h := newHouse(t, &corpus{program: build(t)})
 	const documents = 100
-	if err := os.Mkdir(h.path("docs"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for i := range documents {
-		text := fmt.Sprintf("NUMBER: N-%03d\nSHOP: Shop %d\nCITY: City %d\nTOTAL: %d.50\nPAID: %d\n", i, i, i, i, i)
-		if err := os.WriteFile(h.path(filepath.Join("docs", fmt.Sprintf("%03d.txt", i))), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.WriteFile(h.path("schema.yaml"), []byte(reviewedSchema), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	receiptsToReview(t, h, documents)
 	h.want(0, "run", "--input", "docs", "--schema", "schema.yaml", "--output", "out")
 	job, _ := h.job()
 
@@ -127,25 +116,7 @@ func TestDecisionsSurviveKills(t *testing.T) {
 	}
 	stop()
 
-	h.want(0, "result", d.job, "--output", "after")
-	var result struct {
-		Records []map[string]any `json:"aggregated_data"`
-		Review  map[string]int   `json:"review"`
-	}
-	written, err := os.ReadFile(h.path(filepath.Join("after", "result.json")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.decode(string(written), &result)
-	if want := map[string]int{"accepted": 300, "corrected": 100, "rejected": 0, "absent": 100, "unfitting_decisions": 0}; fmt.Sprint(result.Review) != fmt.Sprint(want) {
-		t.Errorf("the result has %v, want %v", result.Review, want)
-	}
-	for i, r := range result.Records {
-		if r["total"] != float64(i)+0.75 || r["city"] != nil || r["number"] != fmt.Sprintf("N-%03d", i) {
-			t.Errorf("record %d: %v", i, r)
-		}
-	}
-
+	wantReviewed(t, h, d.job, documents)
 	report, err := os.ReadFile(h.path(filepath.Join("after", "report.md")))
 	if err != nil || !strings.Contains(string(report), "1.75 (reviewed: correct by local; the job found 1.5)") {
 		t.Errorf("report.md does not mark the corrected value: %v", err)
@@ -155,20 +126,6 @@ func TestDecisionsSurviveKills(t *testing.T) {
 		t.Errorf("report.html does not mark the corrected value: %v", err)
 	}
 
-	// What the job found is right where it was accepted: eval says the same.
-	var scores struct {
-		Fields map[string]struct{ Precision, Recall float64 } `json:"fields"`
-	}
-	h.decode(h.want(0, "eval", "--result", filepath.Join("after", "result.json"), "--reviewed", "--schema", "schema.yaml", "-o", "json"), &scores)
-	for field, want := range map[string]float64{"number": 1, "shop": 1, "paid": 1, "total": 0, "city": 0} {
-		if got := scores.Fields[field].Precision; got != want {
-			t.Errorf("eval: precision of %s is %g, want %g", field, got, want)
-		}
-	}
-
-	if events := strings.Count(h.want(0, "audit", d.job, "--verify", "--limit", "1000", "-o", "json"), `"decided"`); events != 500 {
-		t.Errorf("the log has %d decisions", events)
-	}
 	h.want(0, "run", "--input", "job:"+d.job, "--schema", "schema.yaml", "--output", "chained")
 	chained, err := os.ReadFile(h.path(filepath.Join("chained", "result.json")))
 	if err != nil || !strings.Contains(string(chained), "42.75") || strings.Contains(string(chained), "42.5,") || strings.Contains(string(chained), "City 42") {

@@ -34,7 +34,7 @@ func (in *Intake) replayInput(ctx context.Context, asked mapreduce.JobSpec, docs
 
 	spec := job.Spec
 	spec.Tenant, spec.RequestID, spec.Replay = asked.Tenant, asked.RequestID, job.ID
-	spec.Labels = asked.Labels
+	spec.Name, spec.Labels = asked.Name, asked.Labels
 	spec.Budget, spec.BudgetIn, spec.Cache, spec.Capture = 0, mapreduce.InTokens, false, mapreduce.CaptureOff
 	return spec, replayDocuments(ctx, in.jobs, job.ID), nil
 }

@@ -353,6 +353,9 @@ func (r *Rules) checkSpec(d *draft) error {
 		}
 	}
 
+	if err := mapreduce.CheckName(s.Name); err != nil {
+		return err
+	}
 	if err := mapreduce.CheckLabels(s.Labels); err != nil {
 		return err
 	}

@@ -23,22 +23,12 @@
 	async function verify() {
 		if (!window.isSecureContext) { say("insecure"); return; }
 		say("busy");
-		const answer = await fetch(button.dataset.proofs, { headers: { Accept: "application/jsonl" } });
-		if (!answer.ok) { outcome.textContent = await answer.text(); return; }
-		const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-		let rest = "";
 		let before = null;
 		let covered = [];
 		let events = 0;
 		let seals = 0;
-		for (;;) {
-			const { done, value } = await reader.read();
-			if (done) break;
-			rest += value;
-			const lines = rest.split("\n");
-			rest = lines.pop();
-			for (const text of lines) {
-				const line = JSON.parse(text);
+		for await (const lines of coditectLines(button.dataset.proofs)) {
+			for (const line of lines) {
 				if (line.origin) before = bytes(line.origin);
 				else if (line.seal) {
 					const parts = [before];
@@ -60,5 +50,5 @@
 		say("unbroken", String(events - covered.length), String(seals), String(covered.length));
 	}
 	button.hidden = false;
-	button.addEventListener("click", () => verify().catch((e) => { outcome.textContent = String(e); }));
+	button.addEventListener("click", () => verify().catch((e) => { outcome.textContent = e.message; }));
 })();

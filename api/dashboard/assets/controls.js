@@ -56,31 +56,26 @@
 	let here = 0; // the unit that the keyboard is at
 
 	async function load() {
-		const answer = await fetch(canvas.dataset.grid, { headers: { Accept: "application/jsonl" } });
-		if (!answer.ok) { note.textContent = await answer.text(); return; }
-		const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
 		let fresh = new Uint8Array(Math.max(1024, states.length));
 		let n = 0;
-		let rest = "";
 		const freshPages = [];
 		const first = states.length === 0;
-		for (;;) {
-			const { done, value } = await reader.read();
-			if (done) break;
-			rest += value;
-			const lines = rest.split("\n");
-			rest = lines.pop();
-			for (const line of lines) {
-				const part = JSON.parse(line);
-				if (n + part.states.length > fresh.length) {
-					const larger = new Uint8Array(Math.max(2 * fresh.length, n + part.states.length));
-					larger.set(fresh);
-					fresh = larger;
+		try {
+			for await (const parts of coditectLines(canvas.dataset.grid)) {
+				for (const part of parts) {
+					if (n + part.states.length > fresh.length) {
+						const larger = new Uint8Array(Math.max(2 * fresh.length, n + part.states.length));
+						larger.set(fresh);
+						fresh = larger;
+					}
+					freshPages.push({ first: n, token: part.at });
+					for (let i = 0; i < part.states.length; i++) fresh[n++] = Math.max(0, order.indexOf(part.states[i]));
 				}
-				freshPages.push({ first: n, token: part.at });
-				for (let i = 0; i < part.states.length; i++) fresh[n++] = Math.max(0, order.indexOf(part.states[i]));
+				if (first) { states = fresh.subarray(0, n); pages = freshPages; draw(); }
 			}
-			if (first) { states = fresh.subarray(0, n); pages = freshPages; draw(); }
+		} catch (error) {
+			note.textContent = error.message;
+			throw error;
 		}
 		states = fresh.subarray(0, n);
 		pages = freshPages;
@@ -156,19 +151,5 @@
 	window.addEventListener("resize", draw);
 	window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 
-	// The states are read again when the job has moved: at once if that is quick, and else after ten
-	// times as long as it takes.
-	let version = "";
-	let busy = false;
-	async function refresh() {
-		const head = document.getElementById("part-head");
-		if (busy || !head || head.dataset.version === version) return;
-		busy = true;
-		version = head.dataset.version;
-		const began = performance.now();
-		try { await load(); } catch { version = ""; }
-		setTimeout(() => { busy = false; refresh(); }, Math.max(200, 10 * (performance.now() - began)));
-	}
-	document.addEventListener("patched", refresh);
-	refresh();
+	coditectFollow(load);
 })();

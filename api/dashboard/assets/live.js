@@ -16,6 +16,41 @@
 		location.href = main.dataset.signIn + "?to=" + encodeURIComponent(location.pathname.slice(main.dataset.prefix.length) + location.search);
 		return true;
 	};
+	// coditectLines yields what an address answers, a value of JSON a line, and a list of them at a time, as they come.
+	window.coditectLines = async function* (address) {
+		const answer = await fetch(address, { headers: { Accept: "application/jsonl" } });
+		if (!answer.ok) throw new Error(await answer.text());
+		const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+		let rest = "";
+		try {
+			for (;;) {
+				const { done, value } = await reader.read();
+				if (done) return;
+				const lines = (rest + value).split("\n");
+				rest = lines.pop();
+				yield lines.map((line) => JSON.parse(line));
+			}
+		} finally {
+			reader.cancel().catch(() => {}); // whoever reads has enough
+		}
+	};
+	// coditectFollow reads something of a job again when that has moved: at once if that is quick, and else after
+	// ten times as long as it takes.
+	window.coditectFollow = (read) => {
+		let version = "";
+		let busy = false;
+		async function refresh() {
+			const head = document.getElementById("part-head");
+			if (busy || !head || head.dataset.version === version) return;
+			busy = true;
+			version = head.dataset.version;
+			const began = performance.now();
+			try { await read(); } catch { version = ""; }
+			setTimeout(() => { busy = false; refresh(); }, Math.max(200, 10 * (performance.now() - began)));
+		}
+		document.addEventListener("patched", refresh);
+		refresh();
+	};
 	if (!main.dataset.live) return;
 
 	let source = null;

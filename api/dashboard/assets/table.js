@@ -33,19 +33,10 @@
 
 	// readIndex reads where units begin, and how many there are.
 	async function readIndex() {
-		const answer = await fetch(scroll.dataset.index, { headers: { Accept: "application/jsonl" } });
-		if (!answer.ok) throw new Error(await answer.text());
-		const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
 		const fresh = [];
 		let count = 0;
-		let rest = "";
-		for (;;) {
-			const { done, value } = await reader.read();
-			if (done) break;
-			const lines = (rest + value).split("\n");
-			rest = lines.pop();
-			for (const line of lines) {
-				const { states, at } = JSON.parse(line);
+		for await (const lines of coditectLines(scroll.dataset.index)) {
+			for (const { states, at } of lines) {
 				fresh.push(at);
 				count += states.length;
 			}
@@ -122,26 +113,16 @@
 		scroll.dataset.shown = first + "-" + (first + rows.length);
 	}
 
-	// The table is read again when the job has moved, after ten times as long as the index takes.
-	let version = "";
-	let busy = false;
+	// The table is read again when the job has moved.
 	let first = true;
 	async function refresh() {
-		const head = document.getElementById("part-head");
-		if (busy || !head || head.dataset.version === version) return;
-		busy = true;
-		version = head.dataset.version;
-		const began = performance.now();
-		try {
-			await readIndex();
-			// The rows that came with the page are those of the first block.
-			blocks = new Map(first ? [[0, [...body.rows]]] : []);
-			asked = new Set();
-			first = false;
-			show();
-			table.setAttribute("aria-rowcount", String(total + 1));
-		} catch { version = ""; }
-		setTimeout(() => { busy = false; refresh(); }, Math.max(200, 10 * (performance.now() - began)));
+		await readIndex();
+		// The rows that came with the page are those of the first block.
+		blocks = new Map(first ? [[0, [...body.rows]]] : []);
+		asked = new Set();
+		first = false;
+		show();
+		table.setAttribute("aria-rowcount", String(total + 1));
 	}
 
 	// From here on the table is this script's: what the server sends of the part finds none.
@@ -157,6 +138,5 @@
 		requestAnimationFrame(() => { drawing = false; show(); });
 	});
 	window.addEventListener("resize", show);
-	document.addEventListener("patched", refresh);
-	refresh();
+	coditectFollow(refresh);
 })();

@@ -224,7 +224,9 @@ func (r *requests) job(ctx context.Context, q *jobQuery) (any, error) {
 		return r.showJob(ctx, q, parsed)
 	}
 
-	spec := mapreduce.JobSpec{Provider: q.Provider, Model: q.Model, Schema: parsed.Canonical()}
+	spec := mapreduce.JobSpec{
+		Provider: q.Provider, Model: q.Model, Schema: parsed.Canonical(), Name: mapreduce.NameOf(q.Documents[0].Name, len(q.Documents)),
+	}
 	if q.Plan {
 		plan, err := r.Jobs.PlanJob(ctx, mapreduce.PlanQuery{Spec: spec}, q.documents())
 		if err != nil {

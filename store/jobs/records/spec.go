@@ -15,7 +15,7 @@ func SpecOf(s *storagev1.Spec) mapreduce.JobSpec {
 
 	return mapreduce.JobSpec{
 		Tenant: mapreduce.TenantID(s.GetTenant()), RequestID: mapreduce.RequestID(s.GetRequestId()),
-		Pipeline: s.GetPipeline(), Definition: s.GetPipelineDefinition(), Provider: s.GetProvider(), Model: s.GetModel(), Schema: s.GetSchema(), Vars: s.GetVars(), Models: s.GetModels(), Fallbacks: s.GetFallbacks(), Labels: s.GetLabels(),
+		Pipeline: s.GetPipeline(), Definition: s.GetPipelineDefinition(), Provider: s.GetProvider(), Model: s.GetModel(), Schema: s.GetSchema(), Vars: s.GetVars(), Models: s.GetModels(), Fallbacks: s.GetFallbacks(), Labels: s.GetLabels(), Name: s.GetName(),
 		Parallelism: int(s.GetParallelism()), MaxTokensPerUnit: int(s.GetMaxTokensPerUnit()),
 		ChunkOverlap: int(s.GetChunkOverlap()), Priority: int(s.GetPriority()),
 		ReduceContextLimit: int(s.GetReduceContextLimit()), ReduceBatchSize: int(s.GetReduceBatchSize()),
@@ -35,7 +35,7 @@ func SpecOf(s *storagev1.Spec) mapreduce.JobSpec {
 // StoredSpec returns the stored form of a spec.
 func StoredSpec(s *mapreduce.JobSpec) *storagev1.Spec {
 	return &storagev1.Spec{
-		Tenant: string(s.Tenant), RequestId: string(s.RequestID), Pipeline: s.Pipeline, PipelineDefinition: s.Definition, Provider: s.Provider, Models: s.Models, Fallbacks: s.Fallbacks, Labels: s.Labels,
+		Tenant: string(s.Tenant), RequestId: string(s.RequestID), Pipeline: s.Pipeline, PipelineDefinition: s.Definition, Provider: s.Provider, Models: s.Models, Fallbacks: s.Fallbacks, Labels: s.Labels, Name: s.Name,
 		Model: s.Model, Schema: s.Schema, Vars: s.Vars, Parallelism: int64(s.Parallelism),
 		MaxTokensPerUnit: int64(s.MaxTokensPerUnit), ChunkOverlap: int64(s.ChunkOverlap), Priority: int64(s.Priority),
 		ReduceContextLimit: int64(s.ReduceContextLimit), ReduceBatchSize: int64(s.ReduceBatchSize),

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -94,6 +95,7 @@ type jobFlags struct {
 	keep               time.Duration
 
 	requestID string
+	name      string
 	labels    []string
 }
 
@@ -177,6 +179,7 @@ func (j *jobFlags) addKept(f *pflag.FlagSet) {
 	f.Var(&j.capture, "capture", "what the trace keeps of calls of models: only sums (off), each call (standard), or also prompts and answers (full)")
 	f.IntVar(&j.checkpointInterval, "checkpoint-interval", mapreduce.DefaultCheckpointInterval, "number of completed units between two entries of progress in the audit trail; each unit is durable at once")
 	f.DurationVar(&j.keep, "keep", 0, "time for which the job is kept after its end, if that is less than the service keeps jobs; 0 keeps it as long as the service keeps jobs")
+	f.StringVar(&j.name, "name", "", "what the job is called in lists (default the name of the first input)")
 	f.StringArrayVar(&j.labels, "label", nil, "`KEY=VALUE` by which the job is found (list --label) and its cost is counted; may be repeated")
 	f.StringVar(&j.requestID, "request-id", "", "`name` of this submission; a second submission with the same name returns the same job")
 }
@@ -277,7 +280,7 @@ func (j *jobFlags) inputConfig(ctx context.Context, p *program.Program) (input.C
 // So jobSpec refuses a flag that is set to zero, or encodes the zero as another value.
 func (j *jobFlags) jobSpec(ctx context.Context, flags *pflag.FlagSet) (mapreduce.JobSpec, error) {
 	s := mapreduce.JobSpec{
-		RequestID: mapreduce.RequestID(j.requestID), Provider: j.provider, Model: j.model,
+		RequestID: mapreduce.RequestID(j.requestID), Name: j.name, Provider: j.provider, Model: j.model,
 		Parallelism: j.parallelism, MaxTokensPerUnit: j.maxTokensPerUnit, ChunkOverlap: j.chunkOverlap, Priority: j.priority,
 		Estimator:   j.estimator,
 		ReduceShare: j.reduceShare,
@@ -318,6 +321,12 @@ func (j *jobFlags) jobSpec(ctx context.Context, flags *pflag.FlagSet) (mapreduce
 	var err error
 	if s.Budget, s.BudgetIn, err = j.budget.read(flags); err != nil {
 		return s, err
+	}
+	if s.Name == "" {
+		s.Name = defaultName(j.inputs)
+	}
+	if err := mapreduce.CheckName(s.Name); err != nil {
+		return s, flagFault("name", err)
 	}
 	if s.Labels, err = mapreduce.ParseLabels(j.labels); err != nil {
 		return s, flagFault("label", err)
@@ -512,6 +521,24 @@ func (j *jobFlags) checkInputs(flags *pflag.FlagSet, p *pipeline.Pipeline) error
 		}
 	}
 	return nil
+}
+
+// defaultName returns what a job is called that the user gives no name: as its first input.
+func defaultName(inputs []string) string {
+	if len(inputs) == 0 {
+		return ""
+	}
+	first := inputs[0]
+	switch {
+	case first == "-":
+		first = "standard input"
+	case !strings.HasPrefix(first, "job:"):
+		if whole, err := filepath.Abs(first); err == nil {
+			first = whole
+		}
+		first = filepath.Base(first)
+	}
+	return mapreduce.NameOf(first, len(inputs))
 }
 
 // flagFault is the error of a flag for one about the field of the job.

@@ -98,6 +98,9 @@ func (cmds *commands) printStatus(j *mapreduce.Job, idle bool) {
 	if s.DeletedAt != "" {
 		rows = append(rows, [2]string{"kept until", s.DeletedAt})
 	}
+	if s.Name != "" {
+		rows = append(rows, [2]string{"name", console.VisibleText(s.Name)})
+	}
 	if len(s.Labels) > 0 {
 		rows = append(rows, [2]string{"labels", strings.Join(mapreduce.LabelTexts(s.Labels), ", ")})
 	}
@@ -259,7 +262,7 @@ func (cmds *commands) printJobs(page *mapreduce.JobPage) error {
 	})
 }
 
-// printJobTable prints a line for each job, with when it will be deleted and with its labels, if
+// printJobTable prints a line for each job, with when it will be deleted, with its labels and its name, if
 // any of them has such.
 func (cmds *commands) printJobTable(jobs []JobStatus) {
 	header := "JOB STATUS UNITS FAILED TOKENS CREATED"
@@ -271,6 +274,10 @@ func (cmds *commands) printJobTable(jobs []JobStatus) {
 	if labelled {
 		header += " LABELS"
 	}
+	named := slices.ContainsFunc(jobs, func(j JobStatus) bool { return j.Name != "" })
+	if named {
+		header += " NAME"
+	}
 
 	cmds.PrintTable(header, func(row func(...any)) {
 		for _, j := range jobs {
@@ -280,6 +287,9 @@ func (cmds *commands) printJobTable(jobs []JobStatus) {
 			}
 			if labelled {
 				cells = append(cells, cmp.Or(strings.Join(mapreduce.LabelTexts(j.Labels), ","), "-"))
+			}
+			if named {
+				cells = append(cells, cmp.Or(console.VisibleText(j.Name), "-"))
 			}
 			row(cells...)
 		}

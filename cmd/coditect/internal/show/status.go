@@ -36,6 +36,7 @@ type JobStatus struct {
 	Level      int                          `json:"level"`
 	Budget     int64                        `json:"budget"`             // in tokens
 	MaxCost    *float64                     `json:"max_cost,omitempty"` // the budget, if it is in dollars
+	Name       string                       `json:"name,omitempty"`     // what people call it
 	Labels     map[string]string            `json:"labels,omitempty"`
 	Created    string                       `json:"created_at"`
 	Updated    string                       `json:"updated_at"`
@@ -92,7 +93,7 @@ func StatusOf(j *mapreduce.Job) JobStatus {
 	s := JobStatus{
 		ID: j.ID, Status: j.State.String(), Phase: j.Phase.String(),
 		Total: j.TotalUnits, Completed: j.CompletedUnits, Failed: j.FailedUnits, Running: j.RunningUnits, Parked: j.ParkedUnits,
-		Tokens: j.TotalTokens.Total(), Cost: prices.Cost(j.TotalTokens, j.CostMicros), Unpriced: prices.Unpriced, Level: j.Level, Budget: j.Spec.TokenBudget(), MaxCost: results.MaxCost(&j.Spec), Labels: j.Spec.Labels,
+		Tokens: j.TotalTokens.Total(), Cost: prices.Cost(j.TotalTokens, j.CostMicros), Unpriced: prices.Unpriced, Level: j.Level, Budget: j.Spec.TokenBudget(), MaxCost: results.MaxCost(&j.Spec), Labels: j.Spec.Labels, Name: j.Spec.Name,
 		Created: console.FormatTime(j.Created), Updated: console.FormatTime(j.Updated),
 		Coverage: resultfile.CoverageOf(j.Coverage), AuditHead: j.AuditHead, Warnings: j.Warnings,
 		Parameters: settings.RunParameters(&j.Spec),

@@ -604,6 +604,9 @@ type JobSpec struct {
 	// Millionths of a US dollar that all attempts together may cost; 0 sets no such budget. A job
 	// has a budget in tokens or one in money. All models that it may ask need known prices then.
 	MaxCostMicros int64 `protobuf:"varint,81,opt,name=max_cost_micros,json=maxCostMicros,proto3" json:"max_cost_micros,omitempty"`
+	// What people call the job in lists: at most 200 bytes of text without control characters. It
+	// need not be unique, and nothing is found by it alone.
+	DisplayName   string `protobuf:"bytes,83,opt,name=display_name,json=displayName,proto3" json:"display_name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -944,6 +947,13 @@ func (x *JobSpec) GetMaxCostMicros() int64 {
 		return x.MaxCostMicros
 	}
 	return 0
+}
+
+func (x *JobSpec) GetDisplayName() string {
+	if x != nil {
+		return x.DisplayName
+	}
+	return ""
 }
 
 // Where a client writes the result of a job, and in which forms.
@@ -1932,7 +1942,7 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\tmax_ratio\x18\a \x01(\x03R\bmaxRatio\x12\x1f\n" +
 	"\vmax_nesting\x18\b \x01(\x05R\n" +
 	"maxNesting\x12\x1b\n" +
-	"\tmax_cells\x18\t \x01(\x05R\bmaxCells\"\xfa\x11\n" +
+	"\tmax_cells\x18\t \x01(\x05R\bmaxCells\"\x9d\x12\n" +
 	"\aJobSpec\x12\x1b\n" +
 	"\ttenant_id\x18\x01 \x01(\tR\btenantId\x12\x1d\n" +
 	"\n" +
@@ -1981,7 +1991,8 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\x06output\x18C \x01(\v2\x1d.coditect.mapreduce.v1.OutputR\x06output\x12'\n" +
 	"\x0ffallback_models\x18K \x03(\tR\x0efallbackModels\x12B\n" +
 	"\x06labels\x18P \x03(\v2*.coditect.mapreduce.v1.JobSpec.LabelsEntryR\x06labels\x12&\n" +
-	"\x0fmax_cost_micros\x18Q \x01(\x03R\rmaxCostMicros\x1a7\n" +
+	"\x0fmax_cost_micros\x18Q \x01(\x03R\rmaxCostMicros\x12!\n" +
+	"\fdisplay_name\x18S \x01(\tR\vdisplayName\x1a7\n" +
 	"\tVarsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a?\n" +

@@ -71,6 +71,7 @@ type Spec struct {
 	Fallbacks            []string               `protobuf:"bytes,75,rep,name=fallbacks,proto3" json:"fallbacks,omitempty"`                                                                     // models that are asked while the model is away: each "provider/model"
 	Labels               map[string]string      `protobuf:"bytes,80,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // by which jobs are told apart and counted
 	BudgetIn             uint32                 `protobuf:"varint,81,opt,name=budget_in,json=budgetIn,proto3" json:"budget_in,omitempty"`                                                      // what budget is in: 0 tokens, 1 millionths of a US dollar
+	Name                 string                 `protobuf:"bytes,83,opt,name=name,proto3" json:"name,omitempty"`                                                                               // what people call the job
 	unknownFields        protoimpl.UnknownFields
 	sizeCache            protoimpl.SizeCache
 }
@@ -411,6 +412,13 @@ func (x *Spec) GetBudgetIn() uint32 {
 		return x.BudgetIn
 	}
 	return 0
+}
+
+func (x *Spec) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
 }
 
 // ResultOutput is where a client writes the result of a job, and in which forms.
@@ -4546,7 +4554,7 @@ var File_coditect_mapreduce_storage_v1_records_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\n" +
-	"+coditect/mapreduce/storage/v1/records.proto\x12\x1dcoditect.mapreduce.storage.v1\"\x9c\x10\n" +
+	"+coditect/mapreduce/storage/v1/records.proto\x12\x1dcoditect.mapreduce.storage.v1\"\xb0\x10\n" +
 	"\x04Spec\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1d\n" +
 	"\n" +
@@ -4596,7 +4604,8 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x06output\x18C \x01(\v2+.coditect.mapreduce.storage.v1.ResultOutputR\x06output\x12\x1c\n" +
 	"\tfallbacks\x18K \x03(\tR\tfallbacks\x12G\n" +
 	"\x06labels\x18P \x03(\v2/.coditect.mapreduce.storage.v1.Spec.LabelsEntryR\x06labels\x12\x1b\n" +
-	"\tbudget_in\x18Q \x01(\rR\bbudgetIn\x1a7\n" +
+	"\tbudget_in\x18Q \x01(\rR\bbudgetIn\x12\x12\n" +
+	"\x04name\x18S \x01(\tR\x04name\x1a7\n" +
 	"\tVarsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a9\n" +
