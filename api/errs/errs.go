@@ -94,6 +94,9 @@ func (e *Error) Is(target error) bool {
 // does not.
 const StoreAway = "STORE_AWAY"
 
+// LineOpen is the reason of a Precondition error if a unit waits for a batch to answer another request.
+const LineOpen = "LINE_OPEN"
+
 // StoreFull is the reason of an Exhausted error if the disk of the store is full. The
 // store logs that itself, and goes on when there is room again.
 const StoreFull = "STORE_FULL"

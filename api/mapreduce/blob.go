@@ -50,12 +50,23 @@ const (
 	BlobEvidence              // the text of evidence of the unit, by Blob.Evidence
 	BlobEvidenceList          // all evidence of the unit, as a JSON list of Evidence; it can only be got
 	BlobOriginal              // the document as it was submitted that the unit's text was read from; it can only be got
+	BlobLine                  // the Line of the unit, as JSON; it can only be put
+	BlobLineReply             // the LineReply to it, as JSON, by its key; it can only be got
+	BlobBatches               // the batches that the session is to see to, as a JSON list of BatchOrder; it can only be got
+	BlobBatchLines            // the lines of a batch, each a BatchLine as JSON; they can only be got
+	BlobBatchReport           // a BatchReport as JSON; it can only be put
 )
+
+// OfBatch reports whether a blob is of a batch that a session sees to, or of all of them: for these it
+// holds no attempt.
+func (k BlobKind) OfBatch() bool {
+	return k == BlobBatches || k == BlobBatchLines || k == BlobBatchReport
+}
 
 // A Blob names bytes that are too large for a message.
 type Blob struct {
 	Kind   BlobKind
-	Key    []byte // of BlobAnswer: SHA-256 of all that decides the answer
+	Key    []byte // of BlobAnswer and BlobLineReply: SHA-256 of all that decides the answer
 	SHA256 []byte // of all of it; empty if that is not known beforehand
 	Length int64  // bytes of all of it; 0 if that is not known beforehand
 
@@ -64,7 +75,8 @@ type Blob struct {
 	Start, End int64
 
 	// FirstEntry is, of BlobJournal that is put, the number of its first entry; of
-	// BlobEvidence that is put, its number. Both count from 0.
+	// BlobEvidence that is put, its number. Both count from 0. Of BlobBatchLines and
+	// BlobBatchReport it is the number of the batch.
 	FirstEntry int
 	// Evidence is, of BlobEvidence, which it is: its Document of one that is got. One that
 	// is put has all fields, and those that follow from the text are checked.

@@ -133,7 +133,7 @@ func (r *Report) Charged(in Currency, reserved int64) int64 {
 }
 
 // A Parking is what a unit waits for outside of the system: a batch at a vendor,
-// or a person. Meanwhile it holds no slot, no session and no reservation.
+// or a person. Meanwhile it holds no slot and no session, and of its reservation Kept alone.
 type Parking struct {
 	// Handle names what is waited for: a call wakes the unit by it. It has 1 to
 	// MaxHandle bytes. A unit that waits again for something else should do so
@@ -143,6 +143,12 @@ type Parking struct {
 	// An orchestrator that comes later takes off what has passed since.
 	WakeAfter time.Duration
 	Note      string // for people
+
+	// Line is the key of the unit's Line that it waits for, which was put before; nil if it waits for
+	// something else. Kept is what of the budget stays reserved until that is answered, in the currency
+	// of the budget: no more than the attempt has reserved and not spent.
+	Line []byte
+	Kept int64
 }
 
 // Bounds of the texts of a parked unit, in bytes.

@@ -43,7 +43,8 @@ type Offer struct {
 	Providers []string
 	Tools     []string
 	Parsers   []string
-	Dollars   bool // it reserves money before calls; earlier versions reserve tokens alone
+	Dollars   bool     // it reserves money before calls; earlier versions reserve tokens alone
+	Batches   []string // names of providers whose batches it can make
 }
 
 // MetBy reports whether the offer has all that the unit requires.

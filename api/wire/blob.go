@@ -11,7 +11,7 @@ import (
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
 
-const lastBlobKind = mapreduce.BlobOriginal
+const lastBlobKind = mapreduce.BlobBatchReport
 
 func fillBlob(p *pb.Blob, b *mapreduce.Blob) {
 	p.Kind, p.Key, p.Sha256 = pb.BlobKind(b.Kind), b.Key, b.SHA256
@@ -88,8 +88,15 @@ func decodeBlobRequest(p interface {
 	d := new(decoder)
 	q := &mapreduce.BlobRequest{
 		Session: mapreduce.SessionID(d.decodeID("session_id", p.GetSessionId(), MaxNames)),
-		Held:    decodePart(d, "held", p.GetHeld(), decodeHeld),
 		Blob:    decodePart(d, "blob", p.GetBlob(), decodeBlob),
+	}
+
+	// No attempt is held for batches: all but the list of them are of a job.
+	switch kind := q.Blob.Kind; {
+	case !kind.OfBatch():
+		q.Held = decodePart(d, "held", p.GetHeld(), decodeHeld)
+	case kind != mapreduce.BlobBatches:
+		q.Job = d.jobID("held.job_id", p.GetHeld().GetJobId())
 	}
 
 	if d.err == nil && q.Blob.Kind == mapreduce.BlobUnknown {

@@ -61,7 +61,7 @@ var enums = map[reflect.Type][2]int64{
 	reflect.TypeFor[mapreduce.Capture]():       {0, int64(mapreduce.CaptureFull)},
 	reflect.TypeFor[mapreduce.Currency]():      {0, int64(mapreduce.InDollars)},
 	// No text: the core of its unit has to be within its range.
-	reflect.TypeFor[mapreduce.BlobKind](): {int64(mapreduce.BlobInputs), int64(mapreduce.BlobOriginal)},
+	reflect.TypeFor[mapreduce.BlobKind](): {int64(mapreduce.BlobInputs), int64(mapreduce.BlobLineReply)},
 	reflect.TypeFor[mapreduce.Severity](): {0, int64(mapreduce.Wrong)},
 	reflect.TypeFor[mapreduce.Strategy](): {1, int64(mapreduce.StrategyAdaptive)},
 	reflect.TypeFor[mapreduce.PageText](): {1, int64(mapreduce.PageTextFull)},

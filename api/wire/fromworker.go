@@ -72,19 +72,19 @@ func decodeHello(d *decoder, p *pb.Hello) mapreduce.Hello {
 }
 
 func encodeOffer(o mapreduce.Offer) *pb.Offer {
-	return &pb.Offer{Providers: validTexts(o.Providers), Tools: validTexts(o.Tools), Parsers: validTexts(o.Parsers), Dollars: o.Dollars}
+	return &pb.Offer{Providers: validTexts(o.Providers), Tools: validTexts(o.Tools), Parsers: validTexts(o.Parsers), Dollars: o.Dollars, Batches: validTexts(o.Batches)}
 }
 
 func decodeOffer(d *decoder, p *pb.Offer) mapreduce.Offer {
 	for _, f := range []struct {
 		name string
 		list []string
-	}{{"providers", p.GetProviders()}, {"tools", p.GetTools()}, {"parsers", p.GetParsers()}} {
+	}{{"providers", p.GetProviders()}, {"tools", p.GetTools()}, {"parsers", p.GetParsers()}, {"batches", p.GetBatches()}} {
 		if len(f.list) > MaxParts {
 			d.refuseField(f.name, "has more than %d entries", MaxParts)
 		}
 	}
-	return mapreduce.Offer{Providers: p.GetProviders(), Tools: p.GetTools(), Parsers: p.GetParsers(), Dollars: p.GetDollars()}
+	return mapreduce.Offer{Providers: p.GetProviders(), Tools: p.GetTools(), Parsers: p.GetParsers(), Dollars: p.GetDollars(), Batches: p.GetBatches()}
 }
 
 func fillHeld(p *pb.Held, h *mapreduce.Held) {

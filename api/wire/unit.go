@@ -92,7 +92,7 @@ func encodeParking(p *mapreduce.Parking) *pb.Parking {
 	if p == nil {
 		return nil
 	}
-	return &pb.Parking{Handle: validText(p.Handle), WakeAfter: encodeDuration(p.WakeAfter), Note: validText(p.Note)}
+	return &pb.Parking{Handle: validText(p.Handle), WakeAfter: encodeDuration(p.WakeAfter), Note: validText(p.Note), Line: p.Line, Kept: p.Kept}
 }
 
 func decodeParking(d *decoder, p *pb.Parking) mapreduce.Parking {
@@ -100,6 +100,8 @@ func decodeParking(d *decoder, p *pb.Parking) mapreduce.Parking {
 		Handle:    d.decodeID("handle", p.GetHandle(), mapreduce.MaxHandle),
 		WakeAfter: d.decodeDuration("wake_after", p.GetWakeAfter()),
 		Note:      p.GetNote(),
+		Line:      p.GetLine(),
+		Kept:      d.decodeCount64("kept", p.GetKept()),
 	}
 }
 
@@ -108,7 +110,7 @@ func believedParking(p *pb.Parking) *mapreduce.Parking {
 	if p == nil {
 		return nil
 	}
-	return &mapreduce.Parking{Handle: p.GetHandle(), WakeAfter: p.GetWakeAfter().AsDuration(), Note: p.GetNote()}
+	return &mapreduce.Parking{Handle: p.GetHandle(), WakeAfter: p.GetWakeAfter().AsDuration(), Note: p.GetNote(), Line: p.GetLine(), Kept: p.GetKept()}
 }
 
 // EncodeUnits encodes a page of units.

@@ -17,6 +17,10 @@ import (
 var unreachable = map[failpoint.Step]string{
 	failpoint.Rate:   "calls are counted of tenants with a quota, which a process on its own has not: TestQuotasThroughTheWire",
 	failpoint.Decide: "a server takes decisions, and no command: TestDecisionsSurviveKills",
+	failpoint.Ask:    "calls go by batch where a vendor has batches: TestSoakBatchStorms in package orchestrator",
+	failpoint.Group:  "as Ask",
+	failpoint.Take:   "as Ask",
+	failpoint.Tell:   "as Ask",
 	failpoint.Return: "slots are given back to other orchestrators: TestSlotsAreGivenBack in package orchestrator",
 }
 

@@ -221,7 +221,7 @@ func (t *Turns) applyVerdict(j *Job, p pendingReport, s queue.Settled) {
 		t.sched.jobs.forgetHeld(j, h)
 		// The part of the reservation that was not spent is free again.
 		if h.Granted {
-			j.grant.Refund(h.Reserved - p.Report.Charged(j.currency(), h.Reserved))
+			j.grant.Refund(h.Reserved - p.Report.Charged(j.currency(), h.Reserved) - s.Kept)
 		}
 		j.endUnit(h.Claim)
 	}

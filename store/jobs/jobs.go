@@ -18,6 +18,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
+	"github.com/coditect/mapreduce/store/jobs/batches"
 	"github.com/coditect/mapreduce/store/jobs/check"
 	"github.com/coditect/mapreduce/store/jobs/content"
 	"github.com/coditect/mapreduce/store/jobs/lifecycle"
@@ -45,6 +46,7 @@ type Jobs struct {
 	Audit     *view.Audit            // the chain of checkpoints
 	Answers   *content.Answers       // what models answered
 	Review    *review.Store          // what people decided about results
+	Batches   *batches.Store         // calls of models that go by batch
 	Check     *check.Store           // what does not agree
 
 	db *records.DB
@@ -57,7 +59,7 @@ func New(db *store.DB, space *keys.Space, node mapreduce.NodeID, now func() time
 	return &Jobs{
 		Submit: lifecycle.NewSubmissions(d), Turns: queue.NewTurns(d), Levels: lifecycle.NewLevels(d), Lifecycle: lifecycle.New(d),
 		Queue: queue.New(d), Grants: nodes.NewGrants(d), Nodes: nodes.New(d), Sessions: queue.NewSessions(d),
-		Content: content.New(d), View: view.New(d), Audit: view.NewAudit(d), Answers: content.NewAnswers(d), Review: review.New(d), Check: check.New(d), db: d,
+		Content: content.New(d), View: view.New(d), Audit: view.NewAudit(d), Answers: content.NewAnswers(d), Review: review.New(d), Batches: batches.New(d), Check: check.New(d), db: d,
 	}
 }
 

@@ -21,6 +21,14 @@
 //	                                             handle, with when to go on without a call
 //	('mapreduce','woken',J,U)                    WakeCall: the last call that woke the unit,
 //	                                             until the unit is complete
+//	('mapreduce','asked',J,U)                    Asked: the request of a unit that goes by batch
+//	('mapreduce','asked',J,U,i)                  bytes: chunk i of it
+//	('mapreduce','batchable',J,U)                empty: units that wait for a batch to be made
+//	('mapreduce','batch',J,n)                    Batch: a batch at a vendor
+//	('mapreduce','batchline',J,n,i)              id of the unit whose request is line i of it
+//	('mapreduce','reply',J,U,i)                  bytes: chunk i of what became of the request
+//	('mapreduce','batching',J)                   empty: the job has units that wait for a batch, or
+//	                                             batches
 //	('mapreduce','failed',J,level,U)             empty: units that failed for good
 //	('mapreduce','run',T,J)                      priority: the job may run
 //	('mapreduce','held',S,claim)                 Held: the units of one claim
@@ -147,10 +155,11 @@ const (
 	UnitsWaiting                        // units that were submitted and have not ended
 	BytesFailed                         // bytes of documents whose reading failed
 	BytesSkipped                        // bytes of documents that were parsed and skipped
+	LinesOpen                           // units whose request waits for a batch, or in one
 )
 
 // LastCounter is the last of them.
-const LastCounter = BytesSkipped
+const LastCounter = LinesOpen
 
 // A Used is something that the jobs of a tenant use, of which it may have a quota.
 type Used int64
@@ -197,7 +206,7 @@ type Space struct {
 
 var names = []string{
 	"format", "jobs", "units", "checkpoints", "ctl", "order", "recent", "tenantjobs", "ready", "delayed", "parked", "woken", "failed",
-	"run", "held", "sess", "beat", "doubt", "grant", "draw", "ctr", "tally", "seal", "plan", "picks", "wait", "result", "journal", "evidence", "decision", "blob",
+	"asked", "batchable", "batch", "batchline", "reply", "batching", "run", "held", "sess", "beat", "doubt", "grant", "draw", "ctr", "tally", "seal", "plan", "picks", "wait", "result", "journal", "evidence", "decision", "blob",
 	"skipped", "idem", "ingest", "wake", "limit", "answer", "aged", "kept", "use", "usedraw", "rate", "ended", "expires", "log",
 }
 
@@ -302,7 +311,7 @@ func (s *Space) Wake() []byte { return s.nameKey("wake") }
 
 // ownedNames lists the kinds of keys that belong to one job.
 var ownedNames = []string{
-	"units", "order", "ready", "delayed", "parked", "woken", "failed", "ctr", "tally",
+	"units", "order", "ready", "delayed", "parked", "woken", "failed", "asked", "batchable", "batch", "batchline", "reply", "batching", "ctr", "tally",
 	"checkpoints", "seal", "plan", "picks", "wait", "result", "journal", "evidence", "decision", "blob", "skipped",
 }
 

@@ -212,6 +212,15 @@ type Calls interface {
 	// Share keeps an answer, unless it is longer than mapreduce.MaxAnswer. The
 	// callee owns it from here on. It may be lost.
 	Share(key, answer []byte)
+
+	// PutLine stores a line of the unit, which a batch is to answer once the agent has parked the unit
+	// with its key. An error of kind errs.Precondition and reason errs.LineOpen says that the unit waits
+	// for another line already.
+	PutLine(ctx context.Context, line *mapreduce.Line) error
+
+	// LineReply returns what became of a line of the unit, by its key; nil while it is not answered, or
+	// if there is none.
+	LineReply(ctx context.Context, key []byte) (*mapreduce.LineReply, error)
 }
 
 // A Journal is the part of Calls that remembers what attempts at a unit have done: package

@@ -130,6 +130,12 @@ func (s *sums) addUnit(u *storagev1.Unit) {
 	// What is reserved and charged is counted by the node whose grant holds it.
 	s.holds[stripe{records.CounterAt{Name: keys.Reserved, Level: 0}, mapreduce.NodeID(u.Node)}] += u.Reserved
 	s.holds[stripe{records.CounterAt{Name: keys.Charged, Level: 0}, mapreduce.NodeID(u.Node)}] += u.Charged
+	if u.Line != nil {
+		s.holds[stripe{records.CounterAt{Name: keys.Reserved, Level: 0}, mapreduce.NodeID(u.Line.Node)}] += u.Line.Reserved
+	}
+	if u.Line != nil && !u.Line.Answered {
+		s.add(keys.LinesOpen, u.Level, 1)
+	}
 
 	s.addCoverage(u, state)
 }
@@ -298,7 +304,7 @@ func counterName(c keys.Counter) string {
 		"", "completed", "failed", "running", "size", "tokens in", "tokens out", "reserved", "charged", "cost",
 		"documents mapped", "documents failed", "characters mapped", "characters failed", "claimed",
 		"characters parsed", "inserted", "documents skipped",
-		"answered", "answers saved", "cache written", "cache read", "prompts saved", "parked", "waiting",
+		"answered", "answers saved", "cache written", "cache read", "prompts saved", "parked", "waiting", "bytes failed", "bytes skipped", "lines open",
 	}
 	return names[c]
 }

@@ -105,7 +105,7 @@ func (st *Store) SweepCancelled(ctx context.Context, id mapreduce.JobID, cursor 
 		if err != nil {
 			return err
 		}
-		if err := st.cancelUnits(tx, id, ctl, pairs); err != nil {
+		if err := st.cancelUnits(ctx, tx, id, ctl, pairs); err != nil {
 			return err
 		}
 
@@ -128,7 +128,7 @@ func (st *Store) SweepCancelled(ctx context.Context, id mapreduce.JobID, cursor 
 	return next, done, err
 }
 
-func (rec writer) cancelUnits(tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, pairs []store.KeyValue) error {
+func (rec writer) cancelUnits(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, pairs []store.KeyValue) error {
 	changes := queue.NewChanges(rec.Records, tx, id, ctl)
 
 	for _, kv := range pairs {
@@ -149,6 +149,9 @@ func (rec writer) cancelUnits(tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ct
 		}
 
 		u.Queue = nil
+		if err := changes.WithdrawLine(ctx, u); err != nil {
+			return err
+		}
 		changes.CancelUnit(u)
 		tx.Set(kv.Key, records.Encode(u))
 	}
@@ -190,6 +193,34 @@ func (rec writer) removeJob(ctx context.Context, tx store.Tx, id mapreduce.JobID
 	return nil
 }
 
+// checkNoBatch refuses to remove a job while a worker sees to a batch of it that its vendor may have:
+// without its record nobody would cancel it, and it would be paid for.
+func (rec writer) checkNoBatch(ctx context.Context, tx store.Tx, id mapreduce.JobID) error {
+	pairs, _, err := tx.GetRange(ctx, rec.Keys.Batches(id).All(), store.RangeOptions{})
+	if err != nil {
+		return err
+	}
+
+	for _, kv := range pairs {
+		b, holder := new(storagev1.Batch), new(storagev1.Session)
+		if err := records.Decode(kv.Key, kv.Value, b); err != nil {
+			return err
+		}
+		if mapreduce.BatchState(b.State) == mapreduce.BatchPlanned || b.Holder == "" {
+			continue
+		}
+		if _, err := records.Read(ctx, tx, rec.Keys.Nodes().Session(mapreduce.SessionID(b.Holder)), holder); err != nil {
+			return err
+		}
+		if holder.Node != "" {
+			err := errs.New(errs.Unavailable, "batch %s of job %s is open at %s: cancel the job, and delete it once the batch has ended", b.Id, id, b.Provider)
+			err.RetryAfter = time.Minute
+			return err
+		}
+	}
+	return nil
+}
+
 // A removal is a job that is about to be removed.
 type removal struct {
 	id  mapreduce.JobID
@@ -202,6 +233,11 @@ type removal struct {
 func (rec writer) settleRemoval(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, rule string) (removal, error) {
 	if state := mapreduce.JobState(ctl.State); !state.Ended() && state != mapreduce.JobPaused {
 		return removal{}, records.WrongState("delete", id, state)
+	}
+	if rule == "" {
+		if err := rec.checkNoBatch(ctx, tx, id); err != nil {
+			return removal{}, err
+		}
 	}
 	job := new(storagev1.Job)
 	if _, err := records.Read(ctx, tx, rec.Keys.Job(id).Record(), job); err != nil {
@@ -572,7 +608,12 @@ func (rec writer) checkNoneRuns(ctx context.Context, tx store.Tx, id mapreduce.J
 		}
 	}
 
-	return nil
+	// What a batch answers is settled with the unit that asked.
+	open, err := rec.Jobs.Counter(ctx, tx, id, keys.LinesOpen, level)
+	if err == nil && open > 0 {
+		err = errs.New(errs.Precondition, "%d units of level %d of job %s wait for batches at the vendor of their model, and what they read is to be made anew; resume it once these have ended", open, level, id)
+	}
+	return err
 }
 
 // finishResume is the last step of a resume.

@@ -528,3 +528,20 @@ func (rec Records) moveGrant(ctx context.Context, tx store.Tx, id mapreduce.JobI
 	tx.Set(rec.Keys.Nodes().Grant(mapreduce.JobScope(id), to), records.Encode(&target))
 	return nil
 }
+
+// TakeUnspent takes tokens off the grant of another node that were reserved of it, and were not spent:
+// nobody there counts them. What this node has it keeps.
+func (rec Records) TakeUnspent(ctx context.Context, tx store.Tx, id mapreduce.JobID, node mapreduce.NodeID, tokens int64) error {
+	if node == rec.Node || tokens <= 0 {
+		return nil
+	}
+
+	var g storagev1.Grant
+	found, err := records.Read(ctx, tx, rec.Keys.Nodes().Grant(mapreduce.JobScope(id), node), &g)
+	if err != nil || !found || g.Tokens == 0 {
+		return err // no budget is set
+	}
+	g.Tokens = max(0, g.Tokens-tokens)
+	tx.Set(rec.Keys.Nodes().Grant(mapreduce.JobScope(id), node), records.Encode(&g))
+	return nil
+}

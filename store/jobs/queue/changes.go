@@ -84,6 +84,9 @@ func (changes *Changes) CancelUnit(u *storagev1.Unit) {
 	u.Status = uint32(mapreduce.UnitCancelled)
 	changes.Units.ClearJournal(changes.Tx, changes.Job, u)
 	changes.Units.ClearEvidence(changes.Tx, changes.Job, u)
+	if u.Line.GetAnswered() {
+		changes.clearLine(u)
+	}
 }
 
 // RoomToRun returns how many more units of the job's tenant may run.

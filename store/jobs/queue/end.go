@@ -121,6 +121,9 @@ func (changes *Changes) CompleteUnit(ctx context.Context, u *storagev1.Unit, r *
 	if !u.Journal.GetKept() {
 		changes.Units.ClearJournal(changes.Tx, changes.Job, u)
 	}
+	if u.Line.GetAnswered() {
+		changes.clearLine(u)
+	}
 
 	if u.Attempt > 1 { // what earlier attempts had stored, nobody will read
 		unit := mapreduce.UnitID(u.UnitId)

@@ -48,6 +48,8 @@ type Report struct {
 	// Overdue says that it was made in the worker's name, for the worker did not report in
 	// time. What the worker may still report of the attempt comes too late.
 	Overdue bool
+
+	unspent int64 // of what the attempt had reserved; set by the turn
 }
 
 // The pause before another attempt is drawn between nothing and a bound that
@@ -182,6 +184,7 @@ type Settled struct {
 	Requeued *records.Candidate  // where the unit waits, if it may be claimed at once
 	Sleeps   *records.SleeperRef // how long it waits first, if it does not wait for a call alone
 	Alone    bool                // the unit ran in a process of its own: workers were lost that ran it
+	Kept     int64               // of what the attempt had reserved, for a line that is to be answered by a batch
 }
 
 // Claimed is a unit that was claimed for a session.
@@ -384,6 +387,7 @@ func (t *turn) finishUnit(ctx context.Context, u *storagev1.Unit, r Report) (Set
 
 	// The report ends its attempt: what it spent is settled, and the session lets go of the
 	// unit.
+	r.unspent = max(0, u.Reserved-r.Charged(records.CurrencyOf(t.Ctl), u.Reserved))
 	t.SettleTokens(u, r.Report)
 	u.Session, u.Claim, u.Started = "", "", false
 	put := u.Put
@@ -438,6 +442,9 @@ func (t *turn) repeatSettled(u *storagev1.Unit, r Report) Settled {
 		s.Requeued = records.CandidateOf(u)
 	case r.Outcome == mapreduce.Parked && u.Parks > 0:
 		s.Sleeps = r.parkedRef(r.parking(u.Parks))
+		if r.Parking.Line != nil {
+			s.Kept = u.Line.GetReserved()
+		}
 	case r.Outcome == mapreduce.Returned && u.Returns > 0:
 		s.Sleeps = r.returnedRef(u.Returns)
 	default:
@@ -504,6 +511,19 @@ func (t *turn) parkUnit(ctx context.Context, u *storagev1.Unit, r Report, s *Set
 		return t.failAttempt(ctx, u, r, []string{fmt.Sprintf("it was parked %d times without a result", u.Parks)}, s)
 	}
 	p := r.parking(u.Parks)
+
+	// The batch may have answered while the unit was on its way here.
+	if p.Line != nil {
+		waits, err := t.openLine(ctx, u, p, r.unspent, s)
+		if err != nil {
+			return err
+		}
+		if !waits {
+			t.requeueUnit(u, s)
+			return nil
+		}
+	}
+
 	t.ParkUnit(u, p)
 	s.Sleeps = r.parkedRef(p)
 	return nil

@@ -151,6 +151,13 @@ func (changes *Changes) blockReduce(ctx context.Context, u *storagev1.Unit) erro
 	unit := mapreduce.UnitID(u.UnitId)
 	state := mapreduce.UnitState(u.Status)
 
+	switch {
+	case u.Line.GetAnswered():
+		changes.clearLine(u) // it was about other inputs
+	case u.Line != nil:
+		return LineOpenError(changes.Job, u)
+	}
+
 	switch state {
 	case mapreduce.Processing:
 		return &errs.Error{

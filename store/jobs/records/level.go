@@ -34,6 +34,7 @@ func (rec *UnitRecords) DropLevel(tx store.Tx, id mapreduce.JobID, level int64, 
 		tx.ClearRange(rec.keys.Outputs(id).Results(unit))
 		tx.ClearRange(rec.keys.Outputs(id).Journal(unit))
 		tx.ClearRange(rec.keys.Outputs(id).EvidenceOf(unit))
+		rec.ClearAsked(tx, id, unit)
 	} else {
 		tx.ClearRange(rec.keys.Outputs(id).NumberedResults(l.Prefix))
 		tx.ClearRange(rec.keys.Queues(id).NumberedDelayed(l.Prefix))
@@ -41,6 +42,8 @@ func (rec *UnitRecords) DropLevel(tx store.Tx, id mapreduce.JobID, level int64, 
 		tx.ClearRange(rec.keys.Queues(id).NumberedWoken(l.Prefix))
 		tx.ClearRange(rec.keys.Outputs(id).NumberedJournals(l.Prefix))
 		tx.ClearRange(rec.keys.Outputs(id).NumberedEvidence(l.Prefix))
+		tx.ClearRange(rec.keys.Batches(id).NumberedAsked(l.Prefix))
+		tx.ClearRange(rec.keys.Batches(id).NumberedReplies(l.Prefix))
 	}
 
 	tx.ClearRange(rec.keys.Queues(id).FailedLevel(level))
@@ -53,7 +56,7 @@ func (rec *UnitRecords) DropLevel(tx store.Tx, id mapreduce.JobID, level int64, 
 		tx.ClearRange(rec.keys.Queues(id).ReadyLevel(shard, keys.ClassNew, level))
 	}
 
-	for _, c := range []keys.Counter{keys.Completed, keys.Failed, keys.Size, keys.Running, keys.UnitsParked} {
+	for _, c := range []keys.Counter{keys.Completed, keys.Failed, keys.Size, keys.Running, keys.UnitsParked, keys.LinesOpen} {
 		tx.ClearRange(rec.keys.Job(id).CounterStripes(c, level))
 	}
 }

@@ -68,6 +68,12 @@ func (*Calls) Answer(context.Context, []byte) ([]byte, error) { return nil, nil 
 // Share implements agent.Calls.
 func (*Calls) Share(_, _ []byte) {}
 
+// PutLine implements agent.Calls. It keeps nothing.
+func (*Calls) PutLine(context.Context, *mapreduce.Line) error { return nil }
+
+// LineReply implements agent.Calls. No line is ever answered.
+func (*Calls) LineReply(context.Context, []byte) (*mapreduce.LineReply, error) { return nil, nil }
+
 // Do implements agent.Journal. It does what is asked each time.
 func (*Calls) Do(ctx context.Context, _ string, fn func(context.Context) ([]byte, error)) ([]byte, error) {
 	return fn(ctx)

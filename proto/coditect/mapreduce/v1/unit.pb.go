@@ -558,7 +558,11 @@ type Parking struct {
 	// After how long the unit goes on without a call; 0 means never.
 	WakeAfter *durationpb.Duration `protobuf:"bytes,2,opt,name=wake_after,json=wakeAfter,proto3" json:"wake_after,omitempty"`
 	// For people.
-	Note          string `protobuf:"bytes,3,opt,name=note,proto3" json:"note,omitempty"`
+	Note string `protobuf:"bytes,3,opt,name=note,proto3" json:"note,omitempty"`
+	// Of a call that goes by batch: SHA-256 of what decides its answer.
+	Line []byte `protobuf:"bytes,4,opt,name=line,proto3" json:"line,omitempty"`
+	// What stays reserved of the budget while the unit waits, in its currency.
+	Kept          int64 `protobuf:"varint,5,opt,name=kept,proto3" json:"kept,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -614,6 +618,20 @@ func (x *Parking) GetNote() string {
 	return ""
 }
 
+func (x *Parking) GetLine() []byte {
+	if x != nil {
+		return x.Line
+	}
+	return nil
+}
+
+func (x *Parking) GetKept() int64 {
+	if x != nil {
+		return x.Kept
+	}
+	return 0
+}
+
 var File_coditect_mapreduce_v1_unit_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_unit_proto_rawDesc = "" +
@@ -666,12 +684,14 @@ const file_coditect_mapreduce_v1_unit_proto_rawDesc = "" +
 	"\rCitedLocation\x12\x1f\n" +
 	"\vcitation_id\x18\x01 \x01(\fR\n" +
 	"citationId\x12;\n" +
-	"\blocation\x18\x02 \x01(\v2\x1f.coditect.mapreduce.v1.LocationR\blocation\"o\n" +
+	"\blocation\x18\x02 \x01(\v2\x1f.coditect.mapreduce.v1.LocationR\blocation\"\x97\x01\n" +
 	"\aParking\x12\x16\n" +
 	"\x06handle\x18\x01 \x01(\tR\x06handle\x128\n" +
 	"\n" +
 	"wake_after\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\twakeAfter\x12\x12\n" +
-	"\x04note\x18\x03 \x01(\tR\x04note*\xbc\x01\n" +
+	"\x04note\x18\x03 \x01(\tR\x04note\x12\x12\n" +
+	"\x04line\x18\x04 \x01(\fR\x04line\x12\x12\n" +
+	"\x04kept\x18\x05 \x01(\x03R\x04kept*\xbc\x01\n" +
 	"\tUnitState\x12\x1a\n" +
 	"\x16UNIT_STATE_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12UNIT_STATE_BLOCKED\x10\x01\x12\x16\n" +

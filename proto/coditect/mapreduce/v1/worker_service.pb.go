@@ -223,21 +223,37 @@ const (
 	BlobKind_BLOB_KIND_EVIDENCE_LIST BlobKind = 8
 	// The document as it was submitted that the text of a unit was read from.
 	BlobKind_BLOB_KIND_ORIGINAL BlobKind = 9
+	// A request of a unit's model that is to go by batch, as JSON.
+	BlobKind_BLOB_KIND_LINE BlobKind = 10
+	// What became of that, as JSON.
+	BlobKind_BLOB_KIND_LINE_REPLY BlobKind = 11
+	// The batches that the session is to see to, as JSON. No attempt is held for this and the
+	// following two.
+	BlobKind_BLOB_KIND_BATCHES BlobKind = 12
+	// The lines of a batch of the job, one JSON value behind the other.
+	BlobKind_BLOB_KIND_BATCH_LINES BlobKind = 13
+	// What became of a batch of the job, and of lines of it, as JSON.
+	BlobKind_BLOB_KIND_BATCH_REPORT BlobKind = 14
 )
 
 // Enum value maps for BlobKind.
 var (
 	BlobKind_name = map[int32]string{
-		0: "BLOB_KIND_UNSPECIFIED",
-		1: "BLOB_KIND_TEXT",
-		2: "BLOB_KIND_INPUTS",
-		3: "BLOB_KIND_REFERRED",
-		4: "BLOB_KIND_JOURNAL",
-		5: "BLOB_KIND_ANSWER",
-		6: "BLOB_KIND_OUTPUT",
-		7: "BLOB_KIND_EVIDENCE",
-		8: "BLOB_KIND_EVIDENCE_LIST",
-		9: "BLOB_KIND_ORIGINAL",
+		0:  "BLOB_KIND_UNSPECIFIED",
+		1:  "BLOB_KIND_TEXT",
+		2:  "BLOB_KIND_INPUTS",
+		3:  "BLOB_KIND_REFERRED",
+		4:  "BLOB_KIND_JOURNAL",
+		5:  "BLOB_KIND_ANSWER",
+		6:  "BLOB_KIND_OUTPUT",
+		7:  "BLOB_KIND_EVIDENCE",
+		8:  "BLOB_KIND_EVIDENCE_LIST",
+		9:  "BLOB_KIND_ORIGINAL",
+		10: "BLOB_KIND_LINE",
+		11: "BLOB_KIND_LINE_REPLY",
+		12: "BLOB_KIND_BATCHES",
+		13: "BLOB_KIND_BATCH_LINES",
+		14: "BLOB_KIND_BATCH_REPORT",
 	}
 	BlobKind_value = map[string]int32{
 		"BLOB_KIND_UNSPECIFIED":   0,
@@ -250,6 +266,11 @@ var (
 		"BLOB_KIND_EVIDENCE":      7,
 		"BLOB_KIND_EVIDENCE_LIST": 8,
 		"BLOB_KIND_ORIGINAL":      9,
+		"BLOB_KIND_LINE":          10,
+		"BLOB_KIND_LINE_REPLY":    11,
+		"BLOB_KIND_BATCHES":       12,
+		"BLOB_KIND_BATCH_LINES":   13,
+		"BLOB_KIND_BATCH_REPORT":  14,
 	}
 )
 
@@ -511,7 +532,9 @@ type Offer struct {
 	// Names of parsers.
 	Parsers []string `protobuf:"bytes,3,rep,name=parsers,proto3" json:"parsers,omitempty"`
 	// It reserves money before calls, for jobs whose budget is in money.
-	Dollars       bool `protobuf:"varint,4,opt,name=dollars,proto3" json:"dollars,omitempty"`
+	Dollars bool `protobuf:"varint,4,opt,name=dollars,proto3" json:"dollars,omitempty"`
+	// Names of providers whose batches it can make.
+	Batches       []string `protobuf:"bytes,5,rep,name=batches,proto3" json:"batches,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -572,6 +595,13 @@ func (x *Offer) GetDollars() bool {
 		return x.Dollars
 	}
 	return false
+}
+
+func (x *Offer) GetBatches() []string {
+	if x != nil {
+		return x.Batches
+	}
+	return nil
 }
 
 // An attempt that a worker holds.
@@ -2489,7 +2519,7 @@ type Blob struct {
 	// One past the last byte that is meant; 0 means the end of the blob.
 	EndByte int64 `protobuf:"varint,6,opt,name=end_byte,json=endByte,proto3" json:"end_byte,omitempty"`
 	// Of a journal that is put: the number of its first entry, counted from 0. Of
-	// evidence that is put: its number.
+	// evidence that is put: its number. Of the lines and the report of a batch: its number.
 	FirstEntry int64 `protobuf:"varint,7,opt,name=first_entry,json=firstEntry,proto3" json:"first_entry,omitempty"`
 	// Of evidence that is put: where it is from. Of one that is got: its document_id.
 	Evidence      *Evidence `protobuf:"bytes,8,opt,name=evidence,proto3" json:"evidence,omitempty"`
@@ -2911,12 +2941,13 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\aholding\x18\x06 \x03(\v2\x1b.coditect.mapreduce.v1.HeldR\aholding\x12\x1a\n" +
 	"\bembedded\x18\a \x01(\bR\bembedded\x122\n" +
 	"\x05offer\x18\b \x01(\v2\x1c.coditect.mapreduce.v1.OfferR\x05offer\x12\x18\n" +
-	"\aaddress\x18\t \x01(\tR\aaddressJ\x04\b\x05\x10\x06R\x06agents\"o\n" +
+	"\aaddress\x18\t \x01(\tR\aaddressJ\x04\b\x05\x10\x06R\x06agents\"\x89\x01\n" +
 	"\x05Offer\x12\x1c\n" +
 	"\tproviders\x18\x01 \x03(\tR\tproviders\x12\x14\n" +
 	"\x05tools\x18\x02 \x03(\tR\x05tools\x12\x18\n" +
 	"\aparsers\x18\x03 \x03(\tR\aparsers\x12\x18\n" +
-	"\adollars\x18\x04 \x01(\bR\adollars\"j\n" +
+	"\adollars\x18\x04 \x01(\bR\adollars\x12\x18\n" +
+	"\abatches\x18\x05 \x03(\tR\abatches\"j\n" +
 	"\x04Held\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x17\n" +
 	"\aunit_id\x18\x02 \x01(\tR\x06unitId\x12\x18\n" +
@@ -3136,7 +3167,7 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x13VERDICT_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10VERDICT_ACCEPTED\x10\x01\x12\x11\n" +
 	"\rVERDICT_STALE\x10\x02\x12\x10\n" +
-	"\fVERDICT_GONE\x10\x03*\xf7\x01\n" +
+	"\fVERDICT_GONE\x10\x03*\xf3\x02\n" +
 	"\bBlobKind\x12\x19\n" +
 	"\x15BLOB_KIND_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eBLOB_KIND_TEXT\x10\x01\x12\x14\n" +
@@ -3147,7 +3178,13 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x10BLOB_KIND_OUTPUT\x10\x06\x12\x16\n" +
 	"\x12BLOB_KIND_EVIDENCE\x10\a\x12\x1b\n" +
 	"\x17BLOB_KIND_EVIDENCE_LIST\x10\b\x12\x16\n" +
-	"\x12BLOB_KIND_ORIGINAL\x10\t2\xa2\x02\n" +
+	"\x12BLOB_KIND_ORIGINAL\x10\t\x12\x12\n" +
+	"\x0eBLOB_KIND_LINE\x10\n" +
+	"\x12\x18\n" +
+	"\x14BLOB_KIND_LINE_REPLY\x10\v\x12\x15\n" +
+	"\x11BLOB_KIND_BATCHES\x10\f\x12\x19\n" +
+	"\x15BLOB_KIND_BATCH_LINES\x10\r\x12\x1a\n" +
+	"\x16BLOB_KIND_BATCH_REPORT\x10\x0e2\xa2\x02\n" +
 	"\rWorkerService\x12U\n" +
 	"\x04Work\x12\".coditect.mapreduce.v1.WorkRequest\x1a#.coditect.mapreduce.v1.WorkResponse\"\x00(\x010\x01\x12\\\n" +
 	"\aGetBlob\x12%.coditect.mapreduce.v1.GetBlobRequest\x1a&.coditect.mapreduce.v1.GetBlobResponse\"\x000\x01\x12\\\n" +

@@ -1,0 +1,354 @@
+// Package batches keeps the calls of models that go by batch: the requests of parked units, the batches
+// at vendors that they are put together in, and what became of them.
+//
+// What always holds, and what keeps it:
+//
+//  1. A request is paid for once. While a line is open its unit can put no other, and no attempt asks
+//     the model; what a batch made of it is settled, kept, and taken off its batch in one transaction,
+//     so the second report of it finds nothing to settle.
+//  2. A batch is made once. Its mark is stored before anybody begins to create it, and so is that
+//     somebody begins; its vendor's id is stored before it is asked how far it is. Whoever finds a batch
+//     that was begun looks for its mark at the vendor, and creates it again only when the vendor has had
+//     the time to show it and has none.
+//  3. One worker sees to a batch: the session that its record names. It is given to another only when
+//     that session is dead, by the same record that ends its claims. A report of any other session
+//     changes nothing.
+//  4. Every line ends in exactly one of the outcomes of mapreduce.LineOutcome, and a batch is gone only
+//     when all of its lines have.
+//  5. What a line may cost at most stays reserved from the end of the attempt that put it until it is
+//     settled, in the grant of the node that had reserved it, whoever claims its unit meanwhile.
+//  6. A batch is of one job: what is cancelled or deleted with a job takes nothing from another.
+//
+// Which lines go together is decided by nextGroup, which reads nothing.
+package batches
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/failpoint"
+	"github.com/coditect/mapreduce/store/jobs/nodes"
+	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// A Store keeps calls that go by batch.
+type Store struct {
+	db *records.DB
+	*records.Records
+	nodes nodes.Records
+}
+
+// New returns the operations on the records of db.
+func New(db *records.DB) *Store {
+	return &Store{db, db.Records(), nodes.Records{Records: db.Records()}}
+}
+
+// PutLine stores a line of the unit whose attempt a session holds. The unit waits for it once it is
+// parked with its key. The same line may be put again, whatever has become of it. It returns
+// errs.Precondition if the session does not hold the attempt, or another line of the unit is open.
+func (st *Store) PutLine(ctx context.Context, h mapreduce.Held, session mapreduce.SessionID, line *mapreduce.Line) error {
+	sum := sha256.Sum256(line.Request)
+	return st.db.Update(ctx, failpoint.Ask, func(tx store.Tx) error {
+		u, err := st.Units.Read(ctx, tx, h.Job, h.Unit)
+		if err != nil {
+			return err
+		}
+		if !records.AttemptStands(u, h.Attempt) || u.Session != string(session) {
+			return errs.New(errs.Precondition, "session %s does not hold attempt %d of unit %s", session, h.Attempt, h.Unit)
+		}
+
+		switch {
+		case u.Line != nil && bytes.Equal(u.Line.Key, line.Key):
+			return nil
+		case u.Line != nil && !u.Line.Answered:
+			return &errs.Error{Kind: errs.Precondition, Reason: errs.LineOpen, Message: fmt.Sprintf("unit %s waits for a batch to answer another request", h.Unit)}
+		case u.Line != nil: // whose reply was used, or is of no use any more
+			u.Line = nil
+			st.Units.Set(tx, h.Job, u)
+		}
+
+		st.Units.ClearAsked(tx, h.Job, h.Unit)
+		st.Units.SetAsked(tx, h.Job, h.Unit, line.Request)
+		tx.Set(st.Keys.Batches(h.Job).Asked(h.Unit), records.Encode(&storagev1.Asked{
+			Key: line.Key, Provider: line.Provider, Model: line.Model, Size: line.Size, Length: int64(len(line.Request)), Sha256: sum[:],
+			MostLines: line.MostLines, MostBytes: line.MostBytes, Fewest: line.Fewest,
+		}))
+		return nil
+	})
+}
+
+// Reply returns what became of the line of a unit that has a key, encoded. These things might happen:
+//  1. nil: a mapreduce.LineReply as JSON;
+//  2. errs.Unavailable: a batch is to answer it;
+//  3. errs.NotFound: the unit waits for no such line;
+//  4. errs.DataLoss: what is stored is not that which was.
+func (st *Store) Reply(ctx context.Context, h mapreduce.Held, key []byte) (data []byte, err error) {
+	err = st.db.View(ctx, func(tx store.Tx) error {
+		u, err := st.Units.Read(ctx, tx.Snapshot(), h.Job, h.Unit)
+		switch {
+		case err != nil:
+			return err
+		case u == nil || u.Line == nil || !bytes.Equal(u.Line.Key, key):
+			return errs.New(errs.NotFound, "unit %s waits for no such line", h.Unit)
+		case !u.Line.Answered:
+			return errs.New(errs.Unavailable, "the line of unit %s is not answered yet", h.Unit)
+		}
+
+		all := st.Keys.Batches(h.Job).ReplyChunks(h.Unit)
+		if data, err = readChunks(ctx, tx, all); err != nil {
+			return err
+		}
+		if sum := sha256.Sum256(data); int64(len(data)) != u.Line.Length || !bytes.Equal(sum[:], u.Line.Sha256) {
+			return records.CorruptError(all.Begin, "what became of the line of unit %s is not the %d bytes that were stored", h.Unit, u.Line.Length)
+		}
+		return nil
+	})
+	return data, err
+}
+
+func readChunks(ctx context.Context, tx store.Tx, all store.Range) ([]byte, error) {
+	pairs, _, err := tx.Snapshot().GetRange(ctx, all, store.RangeOptions{})
+	var data []byte
+	for _, kv := range pairs {
+		data = append(data, kv.Value...)
+	}
+	return data, err
+}
+
+// Batching returns the jobs that have batches, or lines that wait for one.
+func (st *Store) Batching(ctx context.Context) (ids []mapreduce.JobID, err error) {
+	err = st.db.View(ctx, func(tx store.Tx) error {
+		ids = nil
+		pairs, _, err := tx.Snapshot().GetRange(ctx, st.Keys.Batching(), store.RangeOptions{})
+		if err != nil {
+			return err
+		}
+
+		for _, kv := range pairs {
+			_, rest, err := st.Keys.Last(kv.Key)
+			if err != nil {
+				return err
+			}
+			ids = append(ids, mapreduce.JobID(rest.Text()))
+		}
+		return nil
+	})
+	return ids, err
+}
+
+// A Standing is how the batches of a job stand.
+type Standing struct {
+	State   mapreduce.JobState
+	Tenant  mapreduce.TenantID
+	Waiting int  // lines that are in no batch, of which at most MostLines are counted
+	Coming  bool // units of the job run, or wait to
+	Batches []Held
+}
+
+// A Held is a batch, and the session that sees to it; empty if none does.
+type Held struct {
+	mapreduce.Batch
+	Session mapreduce.SessionID
+}
+
+// Look returns how the batches of a job stand. A job without any is taken off the list of those that
+// have some.
+func (st *Store) Look(ctx context.Context, id mapreduce.JobID) (*Standing, error) {
+	var s *Standing
+	err := st.db.View(ctx, func(tx store.Tx) (err error) {
+		s, err = st.look(ctx, tx.Snapshot(), id)
+		return err
+	})
+	if err != nil || s.Waiting > 0 || len(s.Batches) > 0 {
+		return s, err
+	}
+	return s, st.unlist(ctx, id)
+}
+
+func (st *Store) look(ctx context.Context, r store.Reader, id mapreduce.JobID) (*Standing, error) {
+	ctl, err := st.Jobs.Control(ctx, r, id)
+	if err != nil {
+		return nil, err
+	}
+
+	s := &Standing{State: mapreduce.JobState(ctl.State), Tenant: mapreduce.TenantID(ctl.Tenant)}
+	waits, _, err := r.GetRange(ctx, st.Keys.Batches(id).AllBatchable(), store.RangeOptions{Limit: MostLines})
+	if err != nil {
+		return nil, err
+	}
+	s.Waiting = len(waits)
+
+	all, err := st.readBatches(ctx, r, id)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range all {
+		s.Batches = append(s.Batches, Held{describe(id, b), mapreduce.SessionID(b.Holder)})
+	}
+
+	// Whether more lines may come soon: those of units that back off may take long.
+	counts, err := st.Jobs.Counters(ctx, r, id)
+	if err != nil {
+		return nil, err
+	}
+	ready, _, err := r.GetRange(ctx, st.Keys.Queues(id).AllReady(), store.RangeOptions{Limit: 1})
+	s.Coming = len(ready) > 0 || counts.SumLevels(keys.Running) > 0
+	return s, err
+}
+
+func (st *Store) readBatches(ctx context.Context, r store.Reader, id mapreduce.JobID) ([]*storagev1.Batch, error) {
+	pairs, _, err := r.GetRange(ctx, st.Keys.Batches(id).All(), store.RangeOptions{})
+	if err != nil {
+		return nil, err
+	}
+
+	all := make([]*storagev1.Batch, len(pairs))
+	for i, kv := range pairs {
+		all[i] = new(storagev1.Batch)
+		if err := records.Decode(kv.Key, kv.Value, all[i]); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// describe returns a batch as others see it.
+func describe(id mapreduce.JobID, b *storagev1.Batch) mapreduce.Batch {
+	out := mapreduce.Batch{
+		Job: id, Number: b.Number, Mark: b.Mark, Provider: b.Provider, Model: b.Model, Lines: b.Lines, State: mapreduce.BatchState(b.State),
+		Vendor: b.Id, Answered: b.Answered, Done: b.Done, Tries: b.Tries, Trouble: b.Trouble,
+	}
+	if b.CreatedMicros > 0 {
+		out.Begun = time.UnixMicro(b.CreatedMicros).UTC()
+	}
+	return out
+}
+
+// unlist takes a job off the list of those with batches, unless it has some now.
+func (st *Store) unlist(ctx context.Context, id mapreduce.JobID) error {
+	return st.db.UpdateQuietly(ctx, func(tx store.Tx) error {
+		if _, err := st.Jobs.Control(ctx, tx, id); err != nil {
+			return err
+		}
+		for _, r := range []store.Range{st.Keys.Batches(id).AllBatchable(), st.Keys.Batches(id).All()} {
+			pairs, _, err := tx.GetRange(ctx, r, store.RangeOptions{Limit: 1})
+			if err != nil || len(pairs) > 0 {
+				return err
+			}
+		}
+		tx.Clear(st.Keys.Batches(id).Batching())
+		return nil
+	})
+}
+
+// Lines visits the lines of a batch that have no outcome yet, in order.
+func (st *Store) Lines(ctx context.Context, id mapreduce.JobID, number int64, visit func(mapreduce.BatchLine) error) error {
+	var lines []store.KeyValue
+	err := st.db.View(ctx, func(tx store.Tx) (err error) {
+		lines, _, err = tx.Snapshot().GetRange(ctx, st.Keys.Batches(id).Lines(number), store.RangeOptions{})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+
+	for _, kv := range lines {
+		i, err := st.numberOf(kv.Key)
+		if err != nil {
+			return err
+		}
+		request, err := st.request(ctx, id, mapreduce.UnitID(kv.Value))
+		if err != nil {
+			return err
+		}
+		if err := visit(mapreduce.BatchLine{Number: i, Request: json.RawMessage(request)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// numberOf returns which line of its batch a key names.
+func (st *Store) numberOf(key []byte) (int64, error) {
+	_, rest, err := st.Keys.Last(key)
+	if err != nil {
+		return 0, err
+	}
+	rest.Skip() // the job
+	rest.Skip() // the batch
+	n := rest.Int()
+	return n, rest.Err()
+}
+
+// request returns what a unit has asked.
+func (st *Store) request(ctx context.Context, id mapreduce.JobID, unit mapreduce.UnitID) (data []byte, err error) {
+	err = st.db.View(ctx, func(tx store.Tx) error {
+		var asked storagev1.Asked
+		key := st.Keys.Batches(id).Asked(unit)
+		if _, err := records.Read(ctx, tx.Snapshot(), key, &asked); err != nil {
+			return err
+		}
+		if data, err = readChunks(ctx, tx, st.Keys.Batches(id).AskedChunks(unit)); err != nil {
+			return err
+		}
+		if sum := sha256.Sum256(data); int64(len(data)) != asked.Length || !bytes.Equal(sum[:], asked.Sha256) {
+			return records.CorruptError(key, "the request of unit %s is not the %d bytes that were stored", unit, asked.Length)
+		}
+		return nil
+	})
+	return data, err
+}
+
+// Of returns the batches that units of a job wait in, by unit; the zero Batch but for its provider of one
+// that is in none yet. Units that wait for no batch are left out.
+func (st *Store) Of(ctx context.Context, id mapreduce.JobID, units []mapreduce.UnitID) (map[mapreduce.UnitID]mapreduce.Batch, error) {
+	of := st.Keys.Batches(id)
+	ks := make([][]byte, len(units))
+	for i, u := range units {
+		ks[i] = of.Asked(u)
+	}
+
+	found := make(map[mapreduce.UnitID]mapreduce.Batch)
+	err := st.db.View(ctx, func(tx store.Tx) error {
+		clear(found)
+		r := tx.Snapshot()
+		values, err := r.GetAll(ctx, ks)
+		if err != nil {
+			return err
+		}
+		all, err := st.readBatches(ctx, r, id)
+		if err != nil {
+			return err
+		}
+		byNumber := make(map[int64]mapreduce.Batch, len(all))
+		for _, b := range all {
+			byNumber[b.Number] = describe(id, b)
+		}
+
+		for i, v := range values {
+			var asked storagev1.Asked
+			if v == nil {
+				continue
+			}
+			if err := records.Decode(ks[i], v, &asked); err != nil {
+				return err
+			}
+			b, ok := byNumber[asked.Batch]
+			if !ok {
+				b.Provider = asked.Provider
+			}
+			found[units[i]] = b
+		}
+		return nil
+	})
+	return found, err
+}

@@ -1,0 +1,319 @@
+package batches_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store/fault"
+	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/batches"
+	"github.com/coditect/mapreduce/store/jobs/jobstest"
+	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// A waiter is a job whose units wait for batches.
+type waiter struct {
+	*jobstest.World
+	j    *jobs.Jobs
+	id   mapreduce.JobID
+	s    jobstest.Binding
+	mark int
+}
+
+// kept is what of a unit's reservation stays while it waits for a batch.
+const kept = 6
+
+func newWaiter(t *testing.T, units int) *waiter {
+	w := &waiter{World: jobstest.NewWorld(t, jobstest.Open(t), 2)}
+	w.j = w.Nodes[0]
+	spec := jobstest.Spec()
+	w.id = w.Submit(w.j, spec, jobstest.Texts(units))
+	w.s = w.Session(w.j)
+	return w
+}
+
+// reserved returns what of the budget is reserved by all units.
+func (w *waiter) reserved() int64 {
+	return w.Number(keys.New().Job(w.id).Counter(keys.Reserved, 0, w.j.Node()))
+}
+
+func key(u mapreduce.UnitID) []byte { return jobstest.KeyOf("line of " + string(u)) }
+
+func (w *waiter) put(u *records.Unit, s jobstest.Binding, key []byte) error {
+	request, err := json.Marshal("asked by " + string(u.ID))
+	w.Must(err)
+	held := mapreduce.Held{Job: w.id, Unit: u.ID, Attempt: int(u.Attempt)}
+	return w.j.Batches.PutLine(w.Ctx, held, s.ID, &mapreduce.Line{
+		Key: key, Provider: "scripted", Model: "m", Request: request, Size: 10,
+	})
+}
+
+// park has an attempt put its line and end.
+func (w *waiter) park(u *records.Unit) {
+	w.Helper()
+	w.Must(w.put(u, w.s, key(u.ID)))
+	r := jobstest.Parked(w.id, u, mapreduce.LineHandle(key(u.ID)), 0)
+	r.Parking.Line, r.Parking.Kept = key(u.ID), kept
+	if got := w.Report(w.j, r); got.Verdict != mapreduce.Accepted || got.State != mapreduce.Pending {
+		w.Fatalf("parking %s came to %+v", u.ID, got)
+	}
+}
+
+// plan makes a batch of all lines that wait.
+func (w *waiter) plan() mapreduce.Batch {
+	w.Helper()
+	w.mark++
+	res, err := w.j.Batches.Plan(w.Ctx, w.id, fmt.Sprintf("mark%016d", w.mark), true)
+	w.Must(err)
+	s, err := w.j.Batches.Look(w.Ctx, w.id)
+	w.Must(err)
+	if !res.Changed || len(s.Batches) == 0 {
+		w.Fatalf("no batch was made: %+v, %+v", res, s)
+	}
+	return s.Batches[len(s.Batches)-1].Batch
+}
+
+func (w *waiter) take(b mapreduce.Batch, s jobstest.Binding) bool {
+	w.Helper()
+	_, taken, err := w.j.Batches.Take(w.Ctx, w.id, b.Number, s.ID, s.Epoch)
+	w.Must(err)
+	return taken
+}
+
+func (w *waiter) report(b mapreduce.Batch, s jobstest.Binding, r mapreduce.BatchReport) (*batches.Result, error) {
+	r.Mark = b.Mark
+	return w.j.Batches.Report(w.Ctx, w.id, b.Number, s.ID, &r)
+}
+
+// create takes a batch to where its vendor has it.
+func (w *waiter) create(b mapreduce.Batch) {
+	w.Helper()
+	if !w.take(b, w.s) {
+		w.Fatalf("the batch %d cannot be had", b.Number)
+	}
+	for _, r := range []mapreduce.BatchReport{{State: mapreduce.BatchCreating}, {State: mapreduce.BatchCreated, Vendor: "b_1"}} {
+		_, err := w.report(b, w.s, r)
+		w.Must(err)
+	}
+}
+
+func answered(n int64) mapreduce.LineReply {
+	return mapreduce.LineReply{
+		Number: n, Outcome: mapreduce.LineSucceeded, Response: json.RawMessage(`{"n":1}`), Tokens: mapreduce.Tokens{In: 30, Out: 5}, CostMicros: 7,
+	}
+}
+
+// What a batch answers is settled once, whoever says it how often, and the unit that waited for it goes on
+// with it. Nothing of it is left when the unit is complete.
+func TestLineIsAnsweredOnce(t *testing.T) {
+	w := newWaiter(t, 2)
+	units := w.Claim(w.j, w.id, w.s, 2)
+	for _, u := range units {
+		w.park(u)
+	}
+	w.Healthy()
+
+	now := w.Unit(w.id, string(units[0].ID))
+	if now.Reserved != 0 || now.Session != "" || !now.Parked {
+		t.Errorf("the unit that waits is %+v", now)
+	}
+	if _, err := w.j.Batches.Reply(w.Ctx, mapreduce.Held{Job: w.id, Unit: units[0].ID, Attempt: 1}, key(units[0].ID)); errs.KindOf(err) != errs.Unavailable {
+		t.Errorf("what became of a line that is not answered: %v", err)
+	}
+
+	b := w.plan()
+	if b.Lines != 2 || b.State != mapreduce.BatchPlanned {
+		t.Fatalf("the batch is %+v", b)
+	}
+	var lines []mapreduce.BatchLine
+	w.Must(w.j.Batches.Lines(w.Ctx, w.id, b.Number, func(l mapreduce.BatchLine) error { lines = append(lines, l); return nil }))
+	if len(lines) != 2 || string(lines[1].Request) != fmt.Sprintf("%q", "asked by "+string(units[1].ID)) {
+		t.Fatalf("its lines are %v", lines)
+	}
+	w.create(b)
+	w.Healthy()
+
+	for i := range 3 { // the answer to the first report may be lost
+		res, err := w.report(b, w.s, mapreduce.BatchReport{Replies: []mapreduce.LineReply{answered(0)}})
+		w.Must(err)
+		if want := i == 0; (len(res.Woken) == 1) != want {
+			t.Errorf("report %d woke %v", i, res.Woken)
+		}
+	}
+	now = w.Unit(w.id, string(units[0].ID))
+	if now.Tokens != (mapreduce.Tokens{In: 31, Out: 6}) || now.CostMicros != 7 || now.CallSums.Calls != 1 || now.Parked {
+		t.Errorf("the unit whose line was answered is %+v", now)
+	}
+	w.Healthy()
+
+	// The other line has no result: it is told so, and the batch is gone.
+	res, err := w.report(b, w.s, mapreduce.BatchReport{Over: true, Rest: mapreduce.LineExpired})
+	w.Must(err)
+	if len(res.Woken) != 1 {
+		t.Errorf("the end of the batch woke %v", res.Woken)
+	}
+	if s, err := w.j.Batches.Look(w.Ctx, w.id); err != nil || len(s.Batches)+s.Waiting > 0 {
+		t.Errorf("what is left of batches: %+v, %v", s, err)
+	}
+	if ids, err := w.j.Batches.Batching(w.Ctx); err != nil || len(ids) > 0 {
+		t.Errorf("jobs with batches: %v, %v", ids, err)
+	}
+	if _, err := w.report(b, w.s, mapreduce.BatchReport{Over: true}); errs.KindOf(err) != errs.Precondition {
+		t.Errorf("another report of it: %v", err)
+	}
+
+	again := w.Claim(w.j, w.id, w.s, 2)
+	for i, want := range []mapreduce.LineOutcome{mapreduce.LineSucceeded, mapreduce.LineExpired} {
+		var reply mapreduce.LineReply
+		data, err := w.j.Batches.Reply(w.Ctx, mapreduce.Held{Job: w.id, Unit: units[i].ID}, key(units[i].ID))
+		w.Must(err)
+		w.Must(json.Unmarshal(data, &reply))
+		if reply.Outcome != want {
+			t.Errorf("unit %d is told %+v, want %s", i, reply, want)
+		}
+	}
+	for _, u := range again {
+		w.Report(w.j, jobstest.Done(w.id, u))
+	}
+	w.Healthy()
+	for _, u := range units {
+		if v := w.Value(keys.New().Batches(w.id).Asked(u.ID)); v != nil {
+			t.Errorf("what %s has asked is kept when it is complete", u.ID)
+		}
+	}
+}
+
+// A unit that waits keeps of its reservation what its line may cost, and gives back the rest; the line
+// gives back what it did not cost.
+func TestWaitingKeepsReservation(t *testing.T) {
+	w := newWaiter(t, 1)
+	u := w.Claim(w.j, w.id, w.s, 1)[0]
+	reserved := u.Reserved
+	if reserved <= kept+2 {
+		t.Fatalf("units of these jobs reserve %d", reserved)
+	}
+	w.park(u)
+	if got := w.reserved(); got != kept {
+		t.Errorf("%d are reserved while it waits, want %d", got, kept)
+	}
+
+	// Somebody wakes it before its time: the line stays paid for, and the attempt has a reservation of its own.
+	_, _, err := w.j.Queue.Wake(w.Ctx, w.id, u.ID, mapreduce.WakeCall{Handle: mapreduce.LineHandle(key(u.ID))})
+	w.Must(err)
+	u = w.Claim(w.j, w.id, w.s, 1)[0]
+	if got := w.reserved(); got != kept+u.Reserved {
+		t.Errorf("%d are reserved while it runs beside its line, want %d", got, kept+u.Reserved)
+	}
+	w.Healthy()
+	if err := w.put(u, w.s, jobstest.KeyOf("another")); errs.KindOf(err) != errs.Precondition {
+		t.Errorf("another line beside one that is open: %v", err)
+	}
+	w.park(u)
+	if got := w.reserved(); got != kept {
+		t.Errorf("%d are reserved when it waits again, want %d", got, kept)
+	}
+
+	b := w.plan()
+	w.create(b)
+	_, err = w.report(b, w.s, mapreduce.BatchReport{Replies: []mapreduce.LineReply{answered(0)}})
+	w.Must(err)
+	if got := w.reserved(); got != 0 {
+		t.Errorf("%d are reserved when it was answered", got)
+	}
+	w.Healthy()
+}
+
+// One living session sees to a batch. When it is dead another may, and its reports change nothing any more.
+func TestOneSessionSeesToABatch(t *testing.T) {
+	w := newWaiter(t, 1)
+	w.park(w.Claim(w.j, w.id, w.s, 1)[0])
+	b := w.plan()
+	other := w.Session(w.j)
+	if !w.take(b, w.s) || w.take(b, other) || !w.take(b, w.s) {
+		t.Error("two living sessions see to a batch, or none")
+	}
+	if _, err := w.report(b, other, mapreduce.BatchReport{State: mapreduce.BatchCreating}); errs.KindOf(err) != errs.Precondition {
+		t.Errorf("a report of a session that does not see to it: %v", err)
+	}
+	w.create(b)
+
+	w.Expire(w.j, w.s)
+	if !w.take(b, other) {
+		t.Fatal("nobody sees to the batch of a dead session")
+	}
+	if _, err := w.report(b, w.s, mapreduce.BatchReport{Replies: []mapreduce.LineReply{answered(0)}}); errs.KindOf(err) != errs.Precondition {
+		t.Errorf("a report of the dead session: %v", err)
+	}
+	_, err := w.report(b, other, mapreduce.BatchReport{State: mapreduce.BatchCreated, Vendor: "b_2"})
+	if errs.KindOf(err) != errs.Invalid {
+		t.Errorf("the batch got another id: %v", err)
+	}
+	_, err = w.report(b, other, mapreduce.BatchReport{Replies: []mapreduce.LineReply{answered(0)}, Over: true})
+	w.Must(err)
+	w.Healthy()
+}
+
+// A cancelled job gives back what lines reserved that are in no batch, and keeps what may still be paid for.
+func TestCancelKeepsWhatIsPaidFor(t *testing.T) {
+	w := newWaiter(t, 2)
+	units := w.Claim(w.j, w.id, w.s, 1)
+	w.park(units[0])
+	b := w.plan()
+	w.create(b)
+	second := w.Claim(w.j, w.id, w.s, 1)
+	w.park(second[0])
+
+	w.Must(w.j.Lifecycle.Cancel(w.Ctx, w.id))
+	_, _, err := w.j.Lifecycle.SweepCancelled(w.Ctx, w.id, nil)
+	w.Must(err)
+	w.Healthy()
+	s, err := w.j.Batches.Look(w.Ctx, w.id)
+	w.Must(err)
+	if s.Waiting != 0 || len(s.Batches) != 1 {
+		t.Errorf("after the cancel there are %+v", s)
+	}
+	if err := w.j.Lifecycle.Delete(w.Ctx, w.id); errs.KindOf(err) != errs.Unavailable {
+		t.Errorf("deleting the job while its batch is open: %v", err)
+	}
+
+	_, err = w.report(b, w.s, mapreduce.BatchReport{Replies: []mapreduce.LineReply{answered(0)}, Over: true})
+	w.Must(err)
+	if job := w.Job(w.id); job.TotalTokens.In != 32 || job.CostMicros != 7 {
+		t.Errorf("the job has spent %+v and %d", job.TotalTokens, job.CostMicros)
+	}
+	w.Healthy()
+	w.Must(w.j.Lifecycle.Delete(w.Ctx, w.id))
+	for _, kv := range w.All() {
+		if name, _, _ := keys.New().Last(kv.Key); name == "asked" || name == "batch" || name == "reply" || name == "batching" || name == "batchline" || name == "batchable" {
+			t.Errorf("the key %x is left", kv.Key)
+		}
+	}
+}
+
+// Every step may run twice, for its first answer may have been lost.
+func TestStepsMayRunTwice(t *testing.T) {
+	s := fault.New(jobstest.Open(t), fault.Config{Seed: 1, Rates: fault.Rates{fault.Rerun: 0.5}})
+	w := &waiter{World: jobstest.NewWorld(t, s, 1)}
+	w.j = w.Nodes[0]
+	w.id = w.Submit(w.j, jobstest.Spec(), jobstest.Texts(5))
+	w.s = w.Session(w.j)
+	for _, u := range w.Claim(w.j, w.id, w.s, 5) {
+		w.park(u)
+	}
+	b := w.plan()
+	w.create(b)
+	for i := range int64(4) {
+		_, err := w.report(b, w.s, mapreduce.BatchReport{Replies: []mapreduce.LineReply{answered(i)}})
+		w.Must(err)
+	}
+	_, err := w.report(b, w.s, mapreduce.BatchReport{Over: true})
+	w.Must(err)
+	if job := w.Job(w.id); job.TotalTokens.In != 5+4*30 || job.CostMicros != 4*7 {
+		t.Errorf("the job has spent %+v and %d", job.TotalTokens, job.CostMicros)
+	}
+	w.Healthy()
+}

@@ -1,0 +1,352 @@
+package batches
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/failpoint"
+	"github.com/coditect/mapreduce/store/jobs/queue"
+	"github.com/coditect/mapreduce/store/jobs/records"
+)
+
+// A Result is what a step has changed, beside batches.
+type Result struct {
+	Changed bool
+	Woken   []records.Candidate // units that may be claimed
+	Settled bool                // of a budget: there may be more to be granted
+}
+
+// Plan puts lines of a job that runs together in its next batch, if one is due: see nextGroup. mark is
+// drawn once, whatever becomes of the transaction. Lines that are too few for a batch of their vendor are
+// answered: they are asked in real time.
+func (st *Store) Plan(ctx context.Context, id mapreduce.JobID, mark string, hurry bool) (*Result, error) {
+	var out *Result
+	err := st.db.Update(ctx, failpoint.Group, func(tx store.Tx) error {
+		out = new(Result)
+		ctl, err := st.Jobs.Control(ctx, tx, id)
+		if err != nil || !mapreduce.JobState(ctl.State).Running() {
+			return err
+		}
+
+		before, err := st.readBatches(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		number := int64(1)
+		for _, b := range before {
+			if out.Changed = b.Mark == mark; out.Changed {
+				return nil // by an earlier run of this transaction
+			}
+			number = b.Number + 1
+		}
+
+		all, asked, err := st.readWaiting(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		g := nextGroup(all, hurry)
+		if g == nil {
+			return nil
+		}
+
+		out.Changed = true
+		if g.few {
+			return st.answerFew(ctx, tx, id, ctl, g, out)
+		}
+		st.plan(tx, id, number, mark, g, asked)
+		return nil
+	})
+	return out, err
+}
+
+// readWaiting returns lines of a job that are in no batch, in order, and their records. A line that another
+// transaction changes meanwhile is a conflict; one that comes behind is none.
+func (st *Store) readWaiting(ctx context.Context, tx store.Tx, id mapreduce.JobID) ([]waiting, map[mapreduce.UnitID]*storagev1.Asked, error) {
+	of := st.Keys.Batches(id)
+	pairs, _, err := tx.Snapshot().GetRange(ctx, of.AllBatchable(), store.RangeOptions{Limit: MostLines})
+	if err != nil {
+		return nil, nil, err
+	}
+
+	ks := make([][]byte, len(pairs))
+	all := make([]waiting, 0, len(pairs))
+	for i, kv := range pairs {
+		unit, err := st.Units.OfKey(kv.Key)
+		if err != nil {
+			return nil, nil, err
+		}
+		ks[i] = of.Asked(unit)
+		all = append(all, waiting{unit: unit})
+		tx.AddReadConflict(store.Single(kv.Key))
+	}
+
+	values, err := tx.GetAll(ctx, ks)
+	if err != nil {
+		return nil, nil, err
+	}
+	asked := make(map[mapreduce.UnitID]*storagev1.Asked, len(values))
+	for i, v := range values {
+		a := new(storagev1.Asked)
+		if v == nil {
+			return nil, nil, records.CorruptError(ks[i], "unit %s waits for a batch, and what it has asked is not there", all[i].unit)
+		}
+		if err := records.Decode(ks[i], v, a); err != nil {
+			return nil, nil, err
+		}
+		asked[all[i].unit] = a
+		all[i].provider, all[i].model, all[i].size = a.Provider, a.Model, a.Size
+		all[i].mostLines, all[i].mostBytes, all[i].fewest = a.MostLines, a.MostBytes, a.Fewest
+	}
+	return all, asked, nil
+}
+
+// plan stores a batch of a group.
+func (st *Store) plan(tx store.Tx, id mapreduce.JobID, number int64, mark string, g *group, asked map[mapreduce.UnitID]*storagev1.Asked) {
+	of, first := st.Keys.Batches(id), g.lines[0]
+	for i, w := range g.lines {
+		a := asked[w.unit]
+		a.Batch = number
+		tx.Set(of.Asked(w.unit), records.Encode(a))
+		tx.Set(of.Line(number, int64(i)), []byte(w.unit))
+		tx.Clear(of.Batchable(w.unit))
+	}
+
+	tx.Set(of.Batch(number), records.Encode(&storagev1.Batch{
+		Number: number, Mark: mark, Provider: first.provider, Model: first.model, Lines: int64(len(g.lines)), Bytes: g.bytes,
+		State: uint32(mapreduce.BatchPlanned),
+	}))
+	tx.Set(of.Batching(), nil)
+	st.Jobs.WakeOthers(tx) // whose workers may have the key of its vendor
+}
+
+// answerFew answers lines that are too few for a batch, as many as one transaction takes.
+func (st *Store) answerFew(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, g *group, out *Result) error {
+	changes := queue.NewChanges(st.Records, tx, id, ctl)
+	lines := g.lines[:min(len(g.lines), mapreduce.MaxReplies)]
+	for _, w := range lines {
+		tx.Clear(st.Keys.Batches(id).Batchable(w.unit))
+		reply := mapreduce.LineReply{Outcome: mapreduce.LineErrored, Error: "there are too few calls for a batch of their vendor"}
+		if err := st.answer(ctx, changes, w.unit, &reply, out); err != nil {
+			return err
+		}
+	}
+	changes.Record()
+	return nil
+}
+
+// answer settles what became of the line of a unit. One that is not open has been settled.
+func (st *Store) answer(ctx context.Context, changes *queue.Changes, unit mapreduce.UnitID, r *mapreduce.LineReply, out *Result) error {
+	u, err := st.Units.Read(ctx, changes.Tx, changes.Job, unit)
+	if err != nil || u == nil || u.Line == nil || u.Line.Answered {
+		return err
+	}
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+
+	owner := mapreduce.NodeID(u.Line.Node)
+	woken, unspent, err := changes.AnswerLine(ctx, u, r, data)
+	if err != nil {
+		return err
+	}
+	if woken != nil {
+		out.Woken = append(out.Woken, *woken)
+	}
+	out.Settled = out.Settled || changes.Ctl.Budget > 0
+	st.Units.Set(changes.Tx, changes.Job, u)
+	return st.nodes.TakeUnspent(ctx, changes.Tx, changes.Job, owner, unspent)
+}
+
+// Take gives a batch to a session of this orchestrator to see to, unless another one that lives does.
+// It reports whether the session has it, and the batch as it stands.
+func (st *Store) Take(ctx context.Context, id mapreduce.JobID, number int64, session mapreduce.SessionID, epoch int64) (b mapreduce.Batch, taken bool, err error) {
+	err = st.db.Update(ctx, failpoint.Take, func(tx store.Tx) error {
+		taken = false
+		if _, err := st.Jobs.Control(ctx, tx, id); err != nil {
+			return err
+		}
+		stored := new(storagev1.Batch)
+		key := st.Keys.Batches(id).Batch(number)
+		found, err := records.Read(ctx, tx, key, stored)
+		if err != nil || !found {
+			return err
+		}
+
+		own, err := st.session(ctx, tx, session)
+		if err != nil || own.GetNode() != string(st.Node) || own.GetEpoch() != epoch {
+			return err // it is bound elsewhere, or has been declared dead
+		}
+		if holder := mapreduce.SessionID(stored.Holder); holder != session {
+			other, err := st.session(ctx, tx, holder)
+			if err != nil || other.GetNode() != "" {
+				return err
+			}
+			stored.Holder = string(session)
+			tx.Set(key, records.Encode(stored))
+		}
+		b, taken = describe(id, stored), true
+		return nil
+	})
+	return b, taken, err
+}
+
+// session reads the record of a session; nil if it is gone.
+func (st *Store) session(ctx context.Context, tx store.Tx, id mapreduce.SessionID) (*storagev1.Session, error) {
+	if id == "" {
+		return nil, nil
+	}
+	s := new(storagev1.Session)
+	found, err := records.Read(ctx, tx, st.Keys.Nodes().Session(id), s)
+	if !found {
+		s = nil
+	}
+	return s, err
+}
+
+// Report takes what a session says of a batch that it sees to. These things might happen:
+//  1. nil: all of it is stored, now or before;
+//  2. errs.Precondition: the session does not see to the batch, or it is not one of that mark;
+//  3. errs.Invalid: a batch cannot become that.
+func (st *Store) Report(ctx context.Context, id mapreduce.JobID, number int64, session mapreduce.SessionID, r *mapreduce.BatchReport) (*Result, error) {
+	all := &Result{}
+	for {
+		out, more, err := st.report(ctx, id, number, session, r)
+		if err != nil {
+			return all, err
+		}
+		all.Woken, all.Settled, all.Changed = append(all.Woken, out.Woken...), all.Settled || out.Settled, true
+		if !more {
+			return all, nil
+		}
+	}
+}
+
+// report is one transaction of Report. Of a batch that is over, some of the lines may be left.
+func (st *Store) report(ctx context.Context, id mapreduce.JobID, number int64, session mapreduce.SessionID, r *mapreduce.BatchReport) (out *Result, more bool, err error) {
+	now := st.NowMicros() // the same in each run
+	gone := false         // it was there, so what finds it gone is this report
+	err = st.db.Update(ctx, failpoint.Tell, func(tx store.Tx) error {
+		out, more = new(Result), false
+		ctl, err := st.Jobs.Control(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		key := st.Keys.Batches(id).Batch(number)
+		b := new(storagev1.Batch)
+		found, err := records.Read(ctx, tx, key, b)
+		switch {
+		case err != nil:
+			return err
+		case !found && gone && r.Over:
+			return nil
+		case !found || b.Mark != r.Mark || b.Holder != string(session):
+			return errs.New(errs.Precondition, "session %s does not see to batch %d of job %s", session, number, id)
+		}
+
+		gone = true
+		changes := queue.NewChanges(st.Records, tx, id, ctl)
+		if err := st.move(b, r, now); err != nil {
+			return err
+		}
+		if err := st.takeReplies(ctx, changes, b, r, out); err != nil {
+			return err
+		}
+
+		switch {
+		case !r.Over:
+		default:
+			if more, err = st.takeRest(ctx, changes, b, r, out); err != nil {
+				return err
+			}
+		}
+		if r.Over && !more {
+			tx.Clear(key)
+		} else {
+			tx.Set(key, records.Encode(b))
+		}
+		if len(out.Woken) > 0 {
+			st.Jobs.WakeOthers(tx)
+		}
+		changes.Record()
+		return nil
+	})
+	return out, more, err
+}
+
+// move enters how far a batch is.
+func (st *Store) move(b *storagev1.Batch, r *mapreduce.BatchReport, now int64) error {
+	from, to := mapreduce.BatchState(b.State), r.State
+	switch {
+	case to == mapreduce.BatchUnknown || to == from && (to != mapreduce.BatchCreated || r.Vendor == b.Id):
+	case from == mapreduce.BatchPlanned && to == mapreduce.BatchCreating:
+		b.CreatedMicros = cmp.Or(b.CreatedMicros, now)
+	case from == mapreduce.BatchCreating && to == mapreduce.BatchPlanned:
+		b.Tries++
+		b.Trouble = records.ClipText(r.Trouble)
+	case from == mapreduce.BatchCreating && to == mapreduce.BatchCreated && r.Vendor != "":
+		b.Id, b.Trouble = r.Vendor, ""
+	default:
+		return errs.New(errs.Invalid, "batch %d is in state %d, and cannot become %d with the id %q", b.Number, from, to, r.Vendor)
+	}
+
+	if to != mapreduce.BatchUnknown {
+		b.State = uint32(to)
+	}
+	b.Done = min(max(b.Done, r.Done), b.Lines)
+	return nil
+}
+
+// takeReplies settles what became of lines.
+func (st *Store) takeReplies(ctx context.Context, changes *queue.Changes, b *storagev1.Batch, r *mapreduce.BatchReport, out *Result) error {
+	if len(r.Replies) > mapreduce.MaxReplies {
+		return errs.New(errs.Invalid, "a report has %d replies; at most %d are taken", len(r.Replies), mapreduce.MaxReplies)
+	}
+	for i := range r.Replies {
+		if err := st.takeReply(ctx, changes, b, &r.Replies[i], out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeReply settles what became of one line. A line that is no more in its batch was settled before.
+func (st *Store) takeReply(ctx context.Context, changes *queue.Changes, b *storagev1.Batch, r *mapreduce.LineReply, out *Result) error {
+	key := st.Keys.Batches(changes.Job).Line(b.Number, r.Number)
+	unit, err := changes.Tx.Get(ctx, key)
+	if err != nil || unit == nil {
+		return err
+	}
+	changes.Tx.Clear(key)
+	b.Answered++
+	return st.answer(ctx, changes, mapreduce.UnitID(unit), r, out)
+}
+
+// takeRest gives the lines of a batch that is over and has nothing about them their outcome, as many as
+// one transaction takes, and reports whether there are more.
+func (st *Store) takeRest(ctx context.Context, changes *queue.Changes, b *storagev1.Batch, r *mapreduce.BatchReport, out *Result) (more bool, err error) {
+	lines, _, err := changes.Tx.GetRange(ctx, st.Keys.Batches(changes.Job).Lines(b.Number), store.RangeOptions{Limit: mapreduce.MaxReplies + 1})
+	if err != nil {
+		return false, err
+	}
+
+	for i, kv := range lines {
+		if i == mapreduce.MaxReplies {
+			return true, nil
+		}
+		n, err := st.numberOf(kv.Key)
+		if err != nil {
+			return false, err
+		}
+		reply := mapreduce.LineReply{Number: n, Outcome: cmp.Or(r.Rest, mapreduce.LineLost), Error: r.Why}
+		if err := st.takeReply(ctx, changes, b, &reply, out); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,51 @@
+package worker
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
+
+// PutLine implements agent.Calls.
+func (c *calls) PutLine(ctx context.Context, line *mapreduce.Line) error {
+	ctx, stop := c.attemptContext(ctx)
+	defer stop()
+
+	data, err := json.Marshal(line)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(data)
+	return c.session.transfers.Put(ctx, c.held, mapreduce.Blob{Kind: mapreduce.BlobLine, Key: line.Key, SHA256: sum[:]}, data, 0)
+}
+
+// LineReply implements agent.Calls.
+func (c *calls) LineReply(ctx context.Context, key []byte) (*mapreduce.LineReply, error) {
+	ctx, stop := c.attemptContext(ctx)
+	defer stop()
+
+	var data []byte
+	err := c.session.transfers.Get(ctx, c.held, mapreduce.Blob{Kind: mapreduce.BlobLineReply, Key: key}, func(part []byte) error {
+		if len(data)+len(part) > 2*mapreduce.MaxLine {
+			return errs.New(errs.DataLoss, "what became of a line has more than %d bytes", 2*mapreduce.MaxLine)
+		}
+		data = append(data, part...)
+		return nil
+	})
+	if errors.Is(err, errs.NotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+
+	var reply mapreduce.LineReply
+	if err := json.Unmarshal(data, &reply); err != nil {
+		return nil, errs.New(errs.DataLoss, "what became of a line cannot be read: %v", err)
+	}
+	return &reply, nil
+}
