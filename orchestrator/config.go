@@ -55,6 +55,12 @@ type Config struct {
 	// Stuck is how long a job may have nothing that can run before it is
 	// paused. Defaults to 10 minutes.
 	Stuck time.Duration
+	// BatchLinger is how long no call of a job may have come that goes by batch, before a batch is made
+	// that is not full, if none is on its way. Defaults to 10 s.
+	BatchLinger time.Duration
+	// BatchWait is how long such calls wait at most until a batch is made of them, whatever else of their
+	// job is on its way. Defaults to 5 minutes.
+	BatchWait time.Duration
 	// MaxCalls is how many units that call models may run at once over the
 	// whole fleet. Defaults to 50.
 	MaxCalls int
@@ -162,6 +168,8 @@ func (c Config) withDefaults() Config {
 	c.Poll = cmp.Or(c.Poll, 2*time.Second)
 	c.Seal = cmp.Or(c.Seal, 250*time.Millisecond)
 	c.Stuck = cmp.Or(c.Stuck, 10*time.Minute)
+	c.BatchLinger = cmp.Or(c.BatchLinger, 10*time.Second)
+	c.BatchWait = cmp.Or(c.BatchWait, 5*time.Minute)
 	c.MaxCalls = cmp.Or(c.MaxCalls, mapreduce.MaxFleetCalls)
 	c.MaxDocument = cmp.Or(c.MaxDocument, 64<<20)
 	c.WarmFor = cmp.Or(c.WarmFor, 30*time.Second)

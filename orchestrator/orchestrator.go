@@ -19,6 +19,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/access"
+	"github.com/coditect/mapreduce/orchestrator/batches"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/dispatch"
 	"github.com/coditect/mapreduce/orchestrator/grant"
@@ -118,8 +119,9 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	o.Scaler = scaler.New(j, o.scheduler, scaler.Config{MaxCalls: int64(c.MaxCalls), Rates: c.Rates})
 
 	o.transfers = transfer.New(j, o.scheduler, o.grants, specs, o.supervisor, transfer.Config{AnswerBytes: c.AnswerBytes, AnswerAge: c.AnswerAge})
+	b := batches.New(j, o.scheduler, o.grants, specs, &o.signals, o.supervisor, batches.Config{Linger: c.BatchLinger, Most: c.BatchWait, NewMark: newMark})
 	o.fleet = dispatch.NewFleet(dispatch.FleetParts{
-		Jobs: j, Scheduler: o.scheduler, Grants: o.grants, Checker: checker, Transfers: o.transfers, Signals: &o.signals, Supervisor: o.supervisor, Metrics: m, Tracing: t,
+		Jobs: j, Scheduler: o.scheduler, Grants: o.grants, Checker: checker, Transfers: o.transfers, Batches: b, Signals: &o.signals, Supervisor: o.supervisor, Metrics: m, Tracing: t,
 	}, dispatch.FleetConfig{
 		Lease: c.Lease, Heartbeat: c.Heartbeat, Grace: c.Grace, Poll: c.Poll, Logger: c.Logger,
 	})
@@ -174,3 +176,6 @@ func (o *Orchestrator) Started() <-chan struct{} { return o.fleet.Opened() }
 
 // newID draws an identifier: of claims, sessions and orchestrators.
 func newID() string { return rand.Text() }
+
+// newMark draws the mark of a batch: letters and digits, as few as are never drawn twice.
+func newMark() string { return rand.Text()[:20] }

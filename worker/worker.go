@@ -58,6 +58,7 @@ type Config struct {
 	Prefetch  int            // Units held beside those that run. Defaults to 0, none.
 	Limits    Limiter        // Of calls to models. Defaults to none.
 	Manners   MannersKeeper  // Of servers of models. Defaults to none.
+	Batches   Batcher        // Sees to batches at vendors. Defaults to none.
 	// StartApart starts processes for units that are to run alone, because workers were lost
 	// while they ran them. Defaults to none: such a unit then has all slots to itself.
 	StartApart StartApart
@@ -123,7 +124,15 @@ func (c Config) validate() error {
 
 // workerOffer returns what the worker offers to units.
 func (c Config) workerOffer() mapreduce.Offer {
-	return mapreduce.Offer{Providers: c.Steps.Names(), Tools: slices.Sorted(slices.Values(c.Tools)), Parsers: slices.Sorted(slices.Values(c.Parsers)), Dollars: true}
+	return mapreduce.Offer{Providers: c.Steps.Names(), Tools: slices.Sorted(slices.Values(c.Tools)), Parsers: slices.Sorted(slices.Values(c.Parsers)), Dollars: true, Batches: c.batchProviders()}
+}
+
+// batchProviders returns the providers whose batches can be made here.
+func (c Config) batchProviders() []string {
+	if c.Batches == nil {
+		return nil
+	}
+	return slices.Sorted(slices.Values(c.Batches.Providers()))
 }
 
 // A Worker runs units for orchestrators.
@@ -181,6 +190,10 @@ func (w *Worker) Run(ctx context.Context) error {
 	s := w.session
 	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	s.deliveries.life = life
+
+	if w.session.cfg.Batches != nil {
+		s.slots.Go(func() { s.cfg.Batches.Run(life, batchDesk{s}) })
+	}
 
 	retired := make(chan struct{})
 	go func() {

@@ -18,6 +18,7 @@ type Limits struct {
 	MaxTemperature float64  // 0 is not known
 	MaxStops       int      // 0 is not known
 	Tiers          []string // that it has; nil is all
+	Batches        bool     // it can be asked in batches
 }
 
 // Refusal returns the first of the parameters that a model does not take, and the rule that it
@@ -65,6 +66,12 @@ func (l Limits) refuse(n Name, s Set) string {
 			return fmt.Sprintf("with %d texts is not taken; it takes %d", len(s.Stop), l.MaxStops)
 		}
 	case Tier:
+		if s.Tier == Batch {
+			if !l.Batches {
+				return "is not taken: its provider makes no batches here"
+			}
+			return ""
+		}
 		for tier := range strings.SplitSeq(s.Tier, ",") {
 			if len(l.Tiers) > 0 && !slices.Contains(l.Tiers, tier) {
 				return fmt.Sprintf("it has no tier %s; it has %s", tier, strings.Join(l.Tiers, ", "))

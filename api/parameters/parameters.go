@@ -28,7 +28,7 @@ const (
 	TopP        Name = "top_p"           // above 0 to 1: the share of likely words that it chooses from
 	Seed        Name = "seed"            // 0 to 2,147,483,647: the same choices each time, as far as the server can
 	Stop        Name = "stop"            // texts that end an answer
-	Tier        Name = "tier"            // at which price and how soon it is answered: one of Tiers, or FlexFirst
+	Tier        Name = "tier"            // at which price and how soon it is answered: one of Tiers, FlexFirst or Batch
 )
 
 // Names returns all names, in order.
@@ -56,6 +56,9 @@ const (
 	Standard = "standard"
 	Flex     = "flex"     // for less, later, and refused while there is no room
 	Priority = "priority" // sooner, for more
+
+	// Batch is many calls together, for less, within a day or so. It is no tier of a single call.
+	Batch = "batch"
 
 	// FlexFirst is flex where there is room, and otherwise standard.
 	FlexFirst = Flex + "," + Standard
@@ -126,7 +129,7 @@ func (s *Set) Put(name Name, text string) error {
 	case Stop:
 		s.Stop, err = stopTexts(text)
 	case Tier:
-		s.Tier, err = text, checkWord(text, append(Tiers(), FlexFirst))
+		s.Tier, err = text, checkWord(text, append(Tiers(), FlexFirst, Batch))
 	default:
 		err = fmt.Errorf("is no parameter; there are %s", joinNames(Names()))
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/batches"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/grant"
 	"github.com/coditect/mapreduce/orchestrator/observe"
@@ -38,6 +39,7 @@ type FleetParts struct {
 	Grants     *grant.Manager
 	Checker    *Checker
 	Transfers  *transfer.Transfers // of what is too large for messages
+	Batches    *batches.Batches    // of calls of models, that workers see to
 	Signals    *cluster.Signals
 	Supervisor *cluster.Supervisor
 	Metrics    *observe.Metrics // may be nil
@@ -55,6 +57,7 @@ type Fleet struct {
 	signals    *cluster.Signals
 	supervisor *cluster.Supervisor
 	transfers  *transfer.Transfers
+	batches    *batches.Batches
 	admission  *admission
 	metrics    *observe.Metrics
 }
@@ -64,7 +67,7 @@ func NewFleet(p FleetParts, c FleetConfig) *Fleet {
 	admission := newAdmission()
 	return &Fleet{
 		config: c, jobs: p.Jobs, scheduler: p.Scheduler, grants: p.Grants, signals: p.Signals, supervisor: p.Supervisor,
-		transfers: p.Transfers, admission: admission, metrics: p.Metrics,
+		transfers: p.Transfers, batches: p.Batches, admission: admission, metrics: p.Metrics,
 
 		reports: &reports{
 			jobs: p.Jobs, scheduler: p.Scheduler, checker: p.Checker, signals: p.Signals, supervisor: p.Supervisor,

@@ -28,6 +28,9 @@ func (f *Fleet) GetBlob(ctx context.Context, q *mapreduce.BlobRequest, take func
 		return err
 	}
 	defer end()
+	if q.Blob.Kind.OfBatch() {
+		return f.batches.Get(ctx, session, q, take)
+	}
 	return f.transfers.Get(ctx, session, q, take)
 }
 
@@ -38,6 +41,9 @@ func (f *Fleet) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func
 		return nil, err
 	}
 	defer end()
+	if q.Blob.Kind.OfBatch() {
+		return f.batches.Put(ctx, session, q, next)
+	}
 	return f.transfers.Put(ctx, session, q, next)
 }
 

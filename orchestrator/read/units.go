@@ -59,6 +59,9 @@ func (r *Reader) ListUnits(ctx context.Context, _ mapreduce.Principal, q mapredu
 		}
 
 		parked, err := r.jobs.Queue.Parkings(ctx, q.Job, some)
+		if err == nil {
+			err = r.noteBatches(ctx, q.Job, parked)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -94,6 +97,25 @@ func (r *Reader) ListUnits(ctx context.Context, _ mapreduce.Principal, q mapredu
 		}
 	}
 	return page, nil
+}
+
+// noteBatches says of parked units which batch they wait for, and how far it is.
+func (r *Reader) noteBatches(ctx context.Context, id mapreduce.JobID, parked map[mapreduce.UnitID]*mapreduce.Parking) error {
+	var waiting []mapreduce.UnitID
+	for unit, p := range parked {
+		if mapreduce.IsLineHandle(p.Handle) {
+			waiting = append(waiting, unit)
+		}
+	}
+	if len(waiting) == 0 {
+		return nil
+	}
+
+	all, err := r.jobs.Batches.Of(ctx, id, waiting)
+	for unit, b := range all {
+		parked[unit].Note = b.WaitNote()
+	}
+	return err
 }
 
 // pageBytes bounds the ids and outputs of a page of units, but for the last unit in it.

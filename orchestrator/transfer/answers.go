@@ -26,7 +26,7 @@ func (t *Transfers) putAnswer(ctx context.Context, session *workers.Session, q *
 		return nil, errs.New(errs.Precondition, "session %s holds no attempt at unit %s of a job that shares answers", q.Session, q.Unit)
 	}
 
-	data, err := collectPut(&q.Blob, mapreduce.MaxAnswer, "an answer that is put", next)
+	data, err := CollectPut(&q.Blob, mapreduce.MaxAnswer, "an answer that is put", next)
 	if err != nil {
 		return nil, err
 	}

@@ -46,7 +46,7 @@ func (t *Transfers) putEvidence(ctx context.Context, session *workers.Session, q
 	}
 	defer release()
 
-	text, err := collectPut(&q.Blob, mapreduce.MaxEvidenceText, "a text of evidence that is put", next)
+	text, err := CollectPut(&q.Blob, mapreduce.MaxEvidenceText, "a text of evidence that is put", next)
 	if err != nil {
 		return nil, err
 	}

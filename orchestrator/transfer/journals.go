@@ -24,7 +24,7 @@ func (t *Transfers) putJournal(ctx context.Context, session *workers.Session, q 
 		return nil, err
 	}
 
-	data, err := collectPut(&q.Blob, mapreduce.MaxJournalAppend, "what is put of a journal", next)
+	data, err := CollectPut(&q.Blob, mapreduce.MaxJournalAppend, "what is put of a journal", next)
 	if err != nil {
 		return nil, err
 	}

@@ -83,8 +83,11 @@ func notHeld(q *mapreduce.BlobRequest) error {
 
 // sendBlob writes a blob of the unit that a request names.
 func (t *Transfers) sendBlob(ctx context.Context, session *workers.Session, q *mapreduce.BlobRequest, w *rangeWriter) error {
-	if q.Blob.Kind == mapreduce.BlobAnswer {
+	switch q.Blob.Kind {
+	case mapreduce.BlobAnswer:
 		return t.sendAnswer(ctx, session, q, w)
+	case mapreduce.BlobLineReply:
+		return t.sendReply(ctx, q, w)
 	}
 
 	u, err := t.jobs.View.Unit(ctx, q.Job, q.Unit)
@@ -123,6 +126,8 @@ func (t *Transfers) Put(ctx context.Context, session *workers.Session, q *mapred
 		stored, err = t.putJournal(ctx, session, q, next)
 	case mapreduce.BlobEvidence:
 		stored, err = t.putEvidence(ctx, session, q, next)
+	case mapreduce.BlobLine:
+		stored, err = t.putLine(ctx, session, q, next)
 	default:
 		err = errs.Field("blob.kind", "a blob of kind %d cannot be put", q.Blob.Kind)
 	}
@@ -603,9 +608,9 @@ func (p *outputPut) storeRest(ctx context.Context) error {
 	return nil
 }
 
-// collectPut returns all of a blob that is put at once, of a length and hash that are
+// CollectPut returns all of a blob that is put at once, of a length and hash that are
 // said beforehand: 1 to most bytes. What names it in errors.
-func collectPut(b *mapreduce.Blob, most int64, what string, next func() ([]byte, error)) ([]byte, error) {
+func CollectPut(b *mapreduce.Blob, most int64, what string, next func() ([]byte, error)) ([]byte, error) {
 	if b.Length <= 0 || b.Length > most || b.Start != 0 {
 		return nil, errs.Field("blob.size_bytes", "is %d from byte %d on; %s has 1 to %d bytes", b.Length, b.Start, what, most)
 	}

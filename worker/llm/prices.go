@@ -154,7 +154,7 @@ func (p *Prices) Tariff(provider string, model Model) (Tariff, bool) {
 }
 
 // Batch is the tier of calls that a batch has made.
-const Batch = "batch"
+const Batch = parameters.Batch
 
 // share returns what of the prices is charged in a tier, in hundredths. It is false if that is not
 // known: of a cheaper tier all of it is charged then, and of priority nobody knows how much.
@@ -209,7 +209,7 @@ func (p *Prices) Cost(provider string, model Model, u Usage, tier string) (micro
 
 // Most returns no less than any call can cost that reads and writes no more than so many tokens,
 // whatever of them its vendor keeps in a cache or reads from there. A call that is to be cheaper in its
-// tier may be answered in the standard one. It is false for a model whose price is not known in the tier.
+// tier may be answered in the standard one, unless a batch makes it. It is false for a model whose price is not known in the tier.
 func (p *Prices) Most(provider string, model Model, in, out int64, tier string) (micros int64, known bool) {
 	t, ok := p.Tariff(provider, model)
 	share, priced := t.share(tier)
@@ -223,7 +223,10 @@ func (p *Prices) Most(provider string, model Model, in, out int64, tier string) 
 		t.OutputAbove = new(max(*t.OutputAbove, t.Output))
 	}
 	u := Usage{Input: in, Output: out}
-	return t.usageCost(u.clampTo(math.MaxInt64), max(share, 100)), true
+	if tier != Batch { // whose vendor never answers in another
+		share = max(share, 100)
+	}
+	return t.usageCost(u.clampTo(math.MaxInt64), share), true
 }
 
 // usageCost multiplies in 128 bits: tokens × price × share has the unit 10⁻⁸ of the

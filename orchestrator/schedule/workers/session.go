@@ -100,6 +100,9 @@ func (session *Session) status(now time.Time) mapreduce.WorkerStatus {
 	return s
 }
 
+// Batches returns the providers whose batches the worker can make.
+func (session *Session) Batches() []string { return session.offer.Batches }
+
 // FreeUnits is how many more units session may be given.
 func (session *Session) FreeUnits() int {
 	return min(session.Slots+session.prefetch, session.trusted()) - session.busy - session.promised

@@ -29,6 +29,7 @@ import (
 	"github.com/coditect/mapreduce/worker/agent/model/settings"
 	"github.com/coditect/mapreduce/worker/agent/model/size"
 	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/batch"
 	"github.com/coditect/mapreduce/worker/llm/decorator"
 	"github.com/coditect/mapreduce/worker/llm/vendors"
 	"github.com/coditect/mapreduce/worker/step"
@@ -289,25 +290,62 @@ func (a *Agent) Warms(spec *mapreduce.JobSpec) (bool, error) {
 	all, err := a.programsOf(spec)
 	for _, p := range all {
 		t, _ := p.prices.Tariff(p.Provider, p.Model)
-		if t.CacheFrom > 0 && int64(a.count.Count(p.system)) >= t.CacheFrom {
+		if p.batches == nil && t.CacheFrom > 0 && int64(a.count.Count(p.system)) >= t.CacheFrom {
 			return true, nil
 		}
 	}
 	return false, err
 }
 
-// vendorOf returns the provider that a job asks; elsewhere says that other models stand for its model.
-func (a *Agent) vendorOf(s settings.Settings, elsewhere bool) (llm.Provider, error) {
+// configOf returns how the provider of a job is reached.
+func (a *Agent) configOf(s settings.Settings) (llm.Config, error) {
 	cfg := a.cfg.LLM
 	if s.BaseURL != "" && s.BaseURL != cfg.BaseURL {
 		if !a.cfg.Trusted {
-			return nil, fmt.Errorf("this worker does not call %s at the address that the job names, for its key would go there; "+
+			return cfg, fmt.Errorf("this worker does not call %s at the address that the job names, for its key would go there; "+
 				"start workers with --endpoint %s=URL and the job without --base-url", s.Provider, s.Provider)
 		}
 		cfg.BaseURL = s.BaseURL
 	}
-
 	cfg.Window, cfg.ToolMode = s.Window, s.ToolMode
+	return cfg, nil
+}
+
+// batchesOf returns what makes the batches of a job.
+func (a *Agent) batchesOf(s settings.Settings) (batch.Vendor, error) {
+	cfg, err := a.configOf(s)
+	if err != nil {
+		return nil, err
+	}
+	return a.cfg.Vendors.NewBatches(s.Provider, cfg)
+}
+
+// Batches returns what makes a batch of an order.
+func (a *Agent) Batches(order *mapreduce.BatchOrder) (batch.Vendor, error) {
+	s := settings.Settings{Provider: order.Provider, Model: llm.Model(order.Model)}
+	if order.Own {
+		s.BaseURL, s.ToolMode = order.Vars[settings.VarBaseURL], order.Vars[settings.VarTools] == "true"
+	}
+	return a.batchesOf(s)
+}
+
+// BatchPrices returns the prices of the models of an order.
+func (a *Agent) BatchPrices(order *mapreduce.BatchOrder) (*llm.Prices, error) {
+	return a.cfg.Prices.With([]byte(order.Vars[settings.VarPrices]))
+}
+
+// CanBatch reports whether batches of the provider can be made here: it has some, and there is a key.
+func (a *Agent) CanBatch() bool {
+	_, err := a.batchesOf(settings.Settings{Provider: a.cfg.Provider})
+	return err == nil
+}
+
+// vendorOf returns the provider that a job asks; elsewhere says that other models stand for its model.
+func (a *Agent) vendorOf(s settings.Settings, elsewhere bool) (llm.Provider, error) {
+	cfg, err := a.configOf(s)
+	if err != nil {
+		return nil, err
+	}
 	if elsewhere {
 		cfg.First = min(cmp.Or(cfg.First, llm.DefaultFirst), a.cfg.FirstElsewhere)
 	}

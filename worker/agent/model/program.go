@@ -20,6 +20,7 @@ import (
 	"github.com/coditect/mapreduce/worker/agent/model/prompt"
 	"github.com/coditect/mapreduce/worker/agent/model/settings"
 	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/batch"
 	"github.com/coditect/mapreduce/worker/llm/sight"
 	"github.com/coditect/mapreduce/worker/llm/vendors"
 	"github.com/coditect/mapreduce/worker/step"
@@ -34,7 +35,8 @@ type program struct {
 	form     *form.Form
 	vendor   llm.Provider
 	prices   *llm.Prices
-	others   []alternate // models that stand for its own, in the order in which they are asked
+	batches  batch.Vendor // makes the calls in batches; nil if each is made at once
+	others   []alternate  // models that stand for its own, in the order in which they are asked
 
 	window int64 // tokens of the window of the model that leaves the least room for prompts; 0 if none is known
 	bound  int64 // tokens that this model may write
@@ -219,6 +221,11 @@ func (a *Agent) newProgram(spec *mapreduce.JobSpec, stage *agent.StageSpec) (*pr
 
 	limits := a.limitsOf(set)
 	set.Parameters = limits.Keep(set.Parameters)
+	// What goes by batch is asked in no tier, and so is what a batch does not answer.
+	batched := set.Parameters.Tier == parameters.Batch
+	if batched {
+		set.Parameters.Tier = ""
+	}
 	// An account may be set to be answered in a dearer tier where none is asked for, and what a budget in
 	// dollars sets aside is the price of the standard one.
 	if spec.MaxCost() > 0 && set.Parameters.Tier == "" && slices.Contains(limits.Tiers, parameters.Priority) {
@@ -233,6 +240,13 @@ func (a *Agent) newProgram(spec *mapreduce.JobSpec, stage *agent.StageSpec) (*pr
 	}
 
 	p.setSight()
+
+	// The turns of an agent with tools wait for each other: they are asked in real time.
+	if batched && spec.Replay == "" && (stage == nil || len(stage.Tools) == 0) {
+		if p.batches, err = a.batchesOf(p.Settings); err != nil {
+			return nil, err
+		}
+	}
 
 	switch {
 	case stage != nil && len(stage.Tools) > 0:
@@ -327,10 +341,10 @@ func (a *Agent) prepareRecords(p *program, spec *mapreduce.JobSpec) error {
 // limitsOf returns what is known of the parameters that the model of a job takes.
 func (a *Agent) limitsOf(s settings.Settings) parameters.Limits {
 	i := slices.IndexFunc(a.cfg.Vendors, func(v vendors.Vendor) bool { return v.Name == s.Provider })
-	if i < 0 || a.cfg.Vendors[i].Limits == nil {
+	if i < 0 {
 		return parameters.Limits{}
 	}
-	return a.cfg.Vendors[i].Limits(cmp.Or(s.BaseURL, a.cfg.LLM.BaseURL), s.Model)
+	return a.cfg.Vendors[i].LimitsOf(cmp.Or(s.BaseURL, a.cfg.LLM.BaseURL), s.Model)
 }
 
 // cacheKeyOf returns what the requests of a job have in common, without telling the vendor its name.

@@ -131,13 +131,31 @@ func (a *Agent) stackOf(s *session, p *program, reserve *decorator.Reserve, else
 	// Each stands around the one before, in the order that package decorator gives.
 	ask = &decorator.Guard{Provider: ask, Caller: s.calls, Elsewhere: elsewhere}
 	retry.Provider = &decorator.Meter{Provider: ask, Purse: s.calls, Prices: p.prices, Count: a.sizes.Worst}
-	ask = &decorator.Structured{Provider: retry, Unchecked: p.role != "", Reserve: reserve}
+	ask = retry
+	if p.batches != nil {
+		ask = &decorator.Batched{
+			Provider: retry, Vendor: p.batches, Desk: s.calls, Prices: p.prices, Count: a.sizes.Worst, Kept: s.keptFor,
+			Origin: decorator.Origin{Scope: string(s.task.Job), Provider: p.Provider, Again: memory.CountRefused(s.calls)},
+		}
+	}
+	ask = &decorator.Structured{Provider: ask, Unchecked: p.role != "", Reserve: reserve}
 	if s.calls.Shares() {
 		origin := a.answerOrigin(p, s.task.Spec.Tenant)
 		origin.Again = memory.CountRefused(s.calls)
 		ask = &decorator.Cache{Provider: ask, Answers: s.calls, Origin: origin, Prices: p.prices, Saved: s.calls.Saved}
 	}
 	return ask
+}
+
+// keptFor returns what of the job's budget stays reserved for a call that waits for a batch.
+func (s *session) keptFor(tokens, costMicros int64) int64 {
+	switch {
+	case s.task.Spec.Budget == 0:
+		return 0
+	case s.task.Spec.BudgetIn == mapreduce.InDollars:
+		return costMicros
+	}
+	return tokens
 }
 
 // adaptRequest returns a request for the model of a program: under its name, with the form

@@ -40,6 +40,15 @@ type Vendor struct {
 	Started bool
 }
 
+// LimitsOf returns what is known of the parameters that a model takes at an address.
+func (v *Vendor) LimitsOf(baseURL string, model llm.Model) (l parameters.Limits) {
+	if v.Limits != nil {
+		l = v.Limits(baseURL, model)
+	}
+	l.Batches = v.NewBatches != nil
+	return l
+}
+
 // A Table is vendors, each with a name of its own.
 type Table []Vendor
 

@@ -183,10 +183,10 @@ func (a *asked) findLimits(spec *mapreduce.JobSpec, endpoints map[string]string)
 func limitsFor(provider, baseURL string, model llm.Model) parameters.Limits {
 	all := vendors.All()
 	i := slices.IndexFunc(all, func(v vendors.Vendor) bool { return v.Name == provider })
-	if i < 0 || all[i].Limits == nil {
+	if i < 0 {
 		return parameters.Limits{}
 	}
-	return all[i].Limits(baseURL, model)
+	return all[i].LimitsOf(baseURL, model)
 }
 
 // checkOwn refuses parameters that the stage itself has.

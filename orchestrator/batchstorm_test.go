@@ -1,0 +1,318 @@
+package orchestrator_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
+	"github.com/coditect/mapreduce/orchestrator/enginetest"
+	"github.com/coditect/mapreduce/store/failpoint"
+	"github.com/coditect/mapreduce/store/fault"
+	"github.com/coditect/mapreduce/worker"
+	"github.com/coditect/mapreduce/worker/agent/model"
+	"github.com/coditect/mapreduce/worker/batching"
+	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/batch"
+	"github.com/coditect/mapreduce/worker/llm/fakellm"
+	"github.com/coditect/mapreduce/worker/llm/fakellm/batches"
+	"github.com/coditect/mapreduce/worker/llm/openai"
+	"github.com/coditect/mapreduce/worker/llm/vendors"
+)
+
+// The tests of this file run jobs whose calls go by batch, in virtual time, while workers and orchestrators
+// die. What the vendor charges is the measure of all of them.
+
+const (
+	batchModel = "gpt-4.1-mini"
+	batchKey   = "sk-test-0123456789abcdefghij"
+)
+
+// A vendorFleet is a fleet whose workers ask a scripted vendor.
+type vendorFleet struct {
+	*enginetest.Fleet
+	server *batches.Server // of batches
+	live   *fakellm.Server // of calls in real time
+	agent  *model.Agent
+	prices *llm.Prices
+}
+
+// newVendorFleet returns one with so many orchestrators and no worker. A batch takes most lines.
+func newVendorFleet(t *testing.T, seed uint64, nodes, most int, rates fault.Rates, script batches.Config) *vendorFleet {
+	t.Helper()
+	prices, err := llm.ListPrices()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	answer := func(fakellm.Call) fakellm.Reply {
+		return fakellm.Reply{Text: `{"fields":{"company":[],"total":[]},"not_found":["company","total"]}`}
+	}
+	script.Wire, script.Key, script.Model, script.Seed = fakellm.OpenAI, batchKey, answer, seed
+	script.Price = func(e fakellm.Entry) int64 {
+		cost, _ := prices.Cost("openai", batchModel, llm.Usage{Input: e.Input, CacheWrite: e.CacheWrite, CacheRead: e.CacheRead, Output: e.Output}, llm.Batch)
+		return cost
+	}
+	f := &vendorFleet{
+		Fleet: enginetest.NewFleet(t, seed, nodes, rates, enginetest.Steady()), prices: prices,
+		server: batches.New(script), live: fakellm.New(fakellm.Config{Key: batchKey, Model: answer}),
+	}
+
+	table := vendors.Table{{Name: "openai", New: openai.New, NewBatches: func(cfg llm.Config) (batch.Vendor, error) {
+		v, err := openai.NewBatches(cfg)
+		return few{v, most}, err
+	}}}
+	if f.agent, err = model.New(model.Config{
+		Provider: "openai", Vendors: table, Prices: prices, Random: rand.Float64,
+		LLM: llm.Config{Key: llm.NewKey(batchKey), BaseURL: "http://vendor.test/v1", Transport: f},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	f.Counter.Agent, f.Works = f.agent, "openai"
+	return f
+}
+
+// few is a vendor whose batches take few lines, and are shown soon.
+type few struct {
+	batch.Vendor
+	most int
+}
+
+// Limits implements batch.Vendor.
+func (f few) Limits(m llm.Model) batch.Limits {
+	l := f.Vendor.Limits(m)
+	l.Lines, l.Settle = f.most, 2*time.Minute
+	return l
+}
+
+// RoundTrip implements http.RoundTripper: what is of batches and files goes to one server, and the rest to
+// the other.
+func (f *vendorFleet) RoundTrip(r *http.Request) (*http.Response, error) {
+	if strings.Contains(r.URL.Path, "/batches") || strings.Contains(r.URL.Path, "/files") {
+		return f.server.Transport().RoundTrip(r)
+	}
+	return f.live.Transport().RoundTrip(r)
+}
+
+// join runs a worker that makes batches too.
+func (f *vendorFleet) join() *enginetest.Member {
+	return f.Join(worker.Config{Slots: stormSlots, DrainTimeout: time.Minute, Batches: batching.New(batching.Config{
+		Names: []string{"openai"}, Create: time.Minute,
+		Vendor: func(o *mapreduce.BatchOrder) (batch.Vendor, error) { return f.agent.Batches(o) },
+		Prices: func(o *mapreduce.BatchOrder) (*llm.Prices, error) { return f.agent.BatchPrices(o) },
+	})})
+}
+
+// batchedSpec is of a job whose documents are asked by batch, and whose records are merged without a model.
+func batchedSpec() mapreduce.JobSpec {
+	return mapreduce.JobSpec{
+		Pipeline: "extract", Provider: "openai", Model: batchModel, Parallelism: stormParallelism, MaxAttempts: 20, BreakerThreshold: 1 << 20,
+		Schema: []byte(`{"type":"object","properties":{"company":{"type":"string"},"total":{"type":"number"}}}`),
+		Vars:   map[string]string{"tier": "batch", "merge": "typed"},
+	}
+}
+
+// bill is what the vendor has charged for batches, and for how many lines; each line is of another batch or
+// has another id, or the batch was made twice.
+func (f *vendorFleet) bill() (micros int64, lines int) {
+	seen := make(map[string]bool)
+	for _, c := range f.server.Bill() {
+		micros += c.Micros
+		lines++
+		if seen[c.CustomID] {
+			f.T.Errorf("line %s was charged twice: its batch was made twice", c.CustomID)
+		}
+		seen[c.CustomID] = true
+	}
+	return micros, lines
+}
+
+// paid is what the vendor has charged for calls in real time.
+func (f *vendorFleet) paid() (micros int64, calls int) {
+	for _, e := range f.live.Entries() {
+		if e.Status == http.StatusOK {
+			cost, _ := f.prices.Cost("openai", batchModel, llm.Usage{Input: e.Input, CacheWrite: e.CacheWrite, CacheRead: e.CacheRead, Output: e.Output}, "")
+			micros, calls = micros+cost, calls+1
+		}
+	}
+	return micros, calls
+}
+
+// verifyMoney checks that a job has spent what the vendor has charged.
+func (f *vendorFleet) verifyMoney(id mapreduce.JobID, units int) {
+	f.T.Helper()
+	batched, lines := f.bill()
+	live, calls := f.paid()
+	job, err := f.Any().GetJob(f.T.Context(), id)
+	if err != nil {
+		f.T.Fatal(err)
+	}
+	if job.CostMicros != batched+live {
+		f.T.Errorf("the job has spent %d, and the vendor has charged %d for %d lines and %d for %d calls", job.CostMicros, batched, lines, live, calls)
+	}
+	if lines+calls != units {
+		f.T.Errorf("the vendor has answered %d lines and %d calls, for %d units", lines, calls, units)
+	}
+	if err := f.Any().CheckStore(f.T.Context(), mapreduce.CheckQuery{}, func(found mapreduce.Finding) error {
+		if found.Severity > mapreduce.Info {
+			f.T.Errorf("doctor: %+v", found)
+		}
+		return nil
+	}); err != nil {
+		f.T.Error(err)
+	}
+}
+
+// A job whose calls go by batch is one batch, in which each document is one line at half the price, and
+// while it waits no slot is held.
+func TestJobGoesByBatch(t *testing.T) {
+	enginetest.Virtually(t, func(t *testing.T) {
+		f := newVendorFleet(t, 1, 1, 1000, nil, batches.Config{Takes: func(int) time.Duration { return 10 * time.Minute }})
+		f.join()
+		const documents = 30
+		begun := time.Now()
+		id := f.Any().Submit(batchedSpec(), documents)
+		f.Any().Until(id, func(j *mapreduce.Job) bool { return j.ParkedUnits == documents })
+		if took := time.Since(begun); took > time.Minute {
+			t.Errorf("%d units were on their way to a batch for %v", documents, took)
+		}
+		job := f.Any().EndWithin(id, 48*time.Hour)
+		if job.State != mapreduce.JobComplete || job.FailedUnits > 0 {
+			t.Fatalf("the job is %v with %d failed units: %s", job.State, job.FailedUnits, job.Error)
+		}
+		if n := f.server.Made(); n != 1 {
+			t.Errorf("%d batches were made, want 1", n)
+		}
+		if took := time.Since(begun); took < 10*time.Minute || took > 15*time.Minute {
+			t.Errorf("a batch of ten minutes took %v", took)
+		}
+		f.verifyMoney(id, documents)
+	})
+}
+
+// Jobs whose calls go by batch survive all of it: each document is answered once, no batch is made twice,
+// and the money agrees with the vendor's own account.
+func TestSoakBatchStorms(t *testing.T) {
+	for seed := range testenv.Storms(t, 2) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			enginetest.Virtually(t, func(t *testing.T) { batchStorm(t, uint64(seed)) })
+		})
+	}
+}
+
+// batchPoints are where orchestrators die while calls go by batch.
+var batchPoints = []failpoint.Step{failpoint.Ask, failpoint.Group, failpoint.Take, failpoint.Tell, failpoint.Turn, failpoint.Bind, failpoint.Expire}
+
+func batchStorm(t *testing.T, seed uint64) {
+	random := rand.New(rand.NewPCG(seed, 7))
+	const documents = 60
+	losses := []batches.Loss{batches.Kept, batches.Refused, batches.Before, batches.After, batches.ErrAfter}
+	f := newVendorFleet(t, seed, 2, 7, fault.Retryable(0.01), batches.Config{
+		Takes:   func(int) time.Duration { return time.Duration(1+random.IntN(8)) * time.Minute },
+		Creates: func(int, bool) batches.Loss { return losses[random.IntN(len(losses))] },
+		Hidden:  time.Duration(random.IntN(100)) * time.Second,
+		Limits:  batches.Limits{Lines: 50_000, Bytes: 200_000_000, Window: 24 * time.Hour, Kept: 30 * 24 * time.Hour},
+	})
+	members := []*enginetest.Member{f.join(), f.join(), f.join()}
+	spec := batchedSpec()
+	spec.Budget, spec.BudgetIn = 1_000_000, mapreduce.InDollars
+	id := f.Any().Submit(spec, documents)
+	hits, begun := 0, time.Now()
+
+	for end := time.Now().Add(30 * 24 * time.Hour); ; {
+		job, err := f.Any().GetJob(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if job.State == mapreduce.JobComplete && job.FailedUnits == 0 {
+			break
+		}
+		if !job.State.Running() {
+			t.Fatalf("job is %v with %d failed units: %s", job.State, job.FailedUnits, job.Error)
+		}
+		if time.Now().After(end) {
+			t.Fatalf("job has not ended: %+v", job)
+		}
+
+		// A quiet time now and then lets it get further.
+		<-time.After(time.Duration(1+random.IntN(40)) * time.Second)
+		if random.IntN(3) == 0 {
+			continue
+		}
+		f.hit(random, members)
+		hits++
+	}
+
+	f.Faults.Heal()
+	f.Faults.Settle()
+	f.verifyMoney(id, documents)
+	t.Logf("%d batches were made while %d things happened: %s", f.server.Made(), hits, time.Since(begun))
+}
+
+// hit lets one thing happen: a worker dies, or leaves; an orchestrator dies, at a point of the path or
+// wherever it is; or stands still.
+func (f *vendorFleet) hit(random *rand.Rand, members []*enginetest.Member) {
+	switch i := random.IntN(len(members)); random.IntN(5) {
+	case 0:
+		f.Kill(members[i])
+		<-time.After(time.Duration(random.IntN(20)) * time.Second)
+		members[i] = f.join()
+	case 1:
+		members[i].Stop()
+		members[i] = f.join()
+	case 2:
+		node := random.IntN(len(f.Nodes))
+		f.Stop(node, random.IntN(2) == 0)
+		<-time.After(time.Duration(random.IntN(10)) * time.Second)
+		f.Start(node)
+	case 3:
+		zombie(f.Fleet)
+	default:
+		step := batchPoints[random.IntN(len(batchPoints))]
+		point := step.Before()
+		if random.IntN(2) == 0 {
+			point = step.After()
+		}
+		f.KillAt(point)
+		<-time.After(time.Duration(5+random.IntN(30)) * time.Second)
+		for node, n := range f.Nodes {
+			if n != nil && n.Gate.Dead.Load() {
+				f.Stop(node, true)
+				f.Start(node)
+			}
+		}
+		f.KillAt("")
+	}
+}
+
+// A job that is cancelled has its batch cancelled, and has spent what its vendor charged for lines that were
+// done by then.
+func TestCancelledJobCancelsItsBatches(t *testing.T) {
+	enginetest.Virtually(t, func(t *testing.T) {
+		f := newVendorFleet(t, 1, 1, 1000, nil, batches.Config{Takes: func(int) time.Duration { return 10 * time.Minute }})
+		f.join()
+		const documents = 40
+		id := f.Any().Submit(batchedSpec(), documents)
+		f.Any().Until(id, func(j *mapreduce.Job) bool { return j.ParkedUnits == documents })
+		<-time.After(5 * time.Minute)
+		if _, err := f.Any().CancelJob(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(10 * time.Minute)
+		micros, lines := f.bill()
+		job, err := f.Any().GetJob(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lines == 0 || lines == documents || job.CostMicros != micros {
+			t.Errorf("after a cancel the vendor has charged %d for %d of %d lines, and the job has spent %d", micros, lines, documents, job.CostMicros)
+		}
+		if err := f.Any().DeleteJob(t.Context(), id); err != nil {
+			t.Errorf("deleting the job once its batch has ended: %v", err)
+		}
+	})
+}

@@ -1,0 +1,296 @@
+package batching
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/batch"
+)
+
+// mostTries bounds the creations of a batch that its vendor refuses for now. Then its lines are asked in
+// real time.
+const mostTries = 100
+
+// clockSkew is by how much clocks may differ: of this process, of the one that began to create a batch,
+// and of the vendor.
+const clockSkew = time.Hour
+
+// goneFor is how long a vendor has to say that it has no such batch, after it had one, to be believed.
+const goneFor = time.Hour
+
+// step does what is next. It returns over if that was the last.
+func (w *work) step(ctx context.Context) (over bool, err error) {
+	switch {
+	case w.createdAs != "" && w.order.State != mapreduce.BatchCreated:
+		// It is there, and its id comes before all else.
+		return false, w.moveTo(ctx, &mapreduce.BatchReport{State: mapreduce.BatchCreated, Vendor: w.createdAs})
+	case w.order.State == mapreduce.BatchPlanned && w.isCancelled():
+		return w.close(ctx, mapreduce.LineCancelled, "the job was cancelled before the batch was made")
+	case w.order.State == mapreduce.BatchPlanned:
+		return w.create(ctx)
+	case w.order.State == mapreduce.BatchCreating:
+		return false, w.find(ctx)
+	case w.order.State == mapreduce.BatchCreated:
+		return w.follow(ctx)
+	}
+	return true, fmt.Errorf("the batch is in state %d, which this version does not know", w.order.State)
+}
+
+// create makes the batch.
+func (w *work) create(ctx context.Context) (over bool, err error) {
+	order, err := w.readOrder(ctx)
+	if err != nil {
+		return false, err
+	}
+	if err := w.moveTo(ctx, &mapreduce.BatchReport{State: mapreduce.BatchCreating}); err != nil {
+		return false, err
+	}
+
+	limited, stop := context.WithTimeout(ctx, w.holder.config.Create)
+	defer stop()
+	made, err := w.vendor.Create(limited, *order)
+	switch {
+	case err == nil:
+		w.createdAs = made.ID
+		return w.step(ctx)
+	case batch.Lost(err) || ctx.Err() != nil:
+		w.lost, w.since = true, time.Now()
+		return false, err
+	}
+
+	// There is no such batch. What the vendor will refuse again is asked in real time, where it is told
+	// apart which call it was, and whether the job can go on.
+	e, ok := errors.AsType[*llm.Error](err)
+	if w.order.Tries++; ok && e.Class != mapreduce.Retryable || w.order.Tries >= mostTries {
+		return w.close(ctx, mapreduce.LineErrored, "the batch could not be made: "+err.Error())
+	}
+	return false, errors.Join(err, w.moveTo(ctx, &mapreduce.BatchReport{State: mapreduce.BatchPlanned, Trouble: err.Error()}))
+}
+
+// readOrder returns what the batch is made of. The id of a line is its number.
+func (w *work) readOrder(ctx context.Context) (*batch.Order, error) {
+	lines, err := w.desk.Lines(ctx, w.order.Job, w.order.Number)
+	if err != nil {
+		return nil, err
+	}
+
+	order := &batch.Order{Mark: w.order.Mark, Model: llm.Model(w.order.Model)}
+	for _, l := range lines {
+		req, err := llm.DecodeRequest(l.Request)
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", l.Number, err)
+		}
+		order.Lines = append(order.Lines, batch.Line{CustomID: strconv.FormatInt(l.Number, 10), Request: *req})
+	}
+	return order, nil
+}
+
+// find looks for a batch that was begun, and perhaps made.
+func (w *work) find(ctx context.Context) error {
+	limits := w.vendor.Limits(llm.Model(w.order.Model))
+	begun := w.order.Begun
+	if begun.IsZero() {
+		begun = w.since
+	}
+	all, err := w.vendor.Find(ctx, w.order.Mark, begun.Add(-clockSkew))
+	if err != nil {
+		return err
+	}
+
+	unclear := 0
+	for _, b := range all {
+		switch b.Mark {
+		case w.order.Mark:
+			w.createdAs = b.ID
+			_, err := w.step(ctx)
+			return err
+		case "":
+			// It may be this one: that is known once it has ended, unless its size or the store tells.
+			if !slices.Contains(w.order.Others, b.ID) && (b.Counts.Total == 0 || int64(b.Counts.Total) == w.order.Lines) {
+				unclear++
+			}
+		}
+	}
+
+	// Another process may have been making it until a moment ago, and still be.
+	settle := limits.Settle
+	if !w.lost {
+		settle += w.holder.config.Create
+	}
+	if unclear > 0 || time.Since(w.since) < settle {
+		return nil
+	}
+	w.lost = false
+	return w.moveTo(ctx, &mapreduce.BatchReport{State: mapreduce.BatchPlanned, Trouble: "it was begun, and its vendor has none of its mark"})
+}
+
+// follow asks how far the batch is, and reads what became of its lines once it has ended.
+func (w *work) follow(ctx context.Context) (over bool, err error) {
+	if w.isCancelled() && !w.cancelled {
+		if err := w.vendor.Cancel(ctx, w.order.Vendor); err != nil {
+			return false, err
+		}
+		w.cancelled = true
+	}
+
+	b, err := w.vendor.Get(ctx, w.order.Vendor)
+	if e, ok := errors.AsType[*llm.Error](err); ok && e.Kind == llm.NotFound {
+		settle := w.vendor.Limits(llm.Model(w.order.Model)).Settle
+		if time.Since(w.since) < settle+goneFor {
+			return false, err
+		}
+		return w.close(ctx, mapreduce.LineLost, "its vendor has no such batch any more")
+	}
+	if err != nil {
+		return false, err
+	}
+
+	w.since = time.Now()
+	if !b.Status.Over() {
+		return false, w.tell(ctx, b.Counts)
+	}
+	if err := w.readResults(ctx); err != nil {
+		return false, err
+	}
+	rest, why := restOf(b)
+	return w.close(ctx, rest, why)
+}
+
+// tell reports how many lines are done, if there are more than before.
+func (w *work) tell(ctx context.Context, c batch.Counts) error {
+	done := int64(c.Succeeded + c.Errored + c.Expired + c.Cancelled)
+	if done <= w.told {
+		return nil
+	}
+	if err := w.report(ctx, &mapreduce.BatchReport{Done: done}); err != nil {
+		return err
+	}
+	w.told = done
+	return nil
+}
+
+// restOf returns what became of lines of a batch that have no result.
+func restOf(b batch.Batch) (mapreduce.LineOutcome, string) {
+	why := ""
+	if b.Err != nil {
+		why = b.Err.Error()
+	}
+	switch b.Rest {
+	case batch.Expired:
+		return mapreduce.LineExpired, why
+	case batch.Cancelled:
+		return mapreduce.LineCancelled, why
+	}
+	if b.Err != nil {
+		return mapreduce.LineErrored, why
+	}
+	return mapreduce.LineLost, "its batch has ended without a result for it"
+}
+
+// reportBytes is how many bytes of replies go in one report, about.
+const reportBytes = 256 << 10
+
+// readResults reports what became of the lines. Those that were reported before are passed over by the
+// store.
+func (w *work) readResults(ctx context.Context) error {
+	var replies []mapreduce.LineReply
+	size := 0
+	flush := func() error {
+		if len(replies) == 0 {
+			return nil
+		}
+		err := w.report(ctx, &mapreduce.BatchReport{Replies: replies})
+		replies, size = nil, 0
+		return err
+	}
+
+	for res, err := range w.vendor.Results(ctx, w.order.Vendor) {
+		if err != nil {
+			return errors.Join(err, flush())
+		}
+		reply, ok := w.replyOf(&res)
+		if !ok {
+			continue
+		}
+
+		replies = append(replies, reply)
+		if size += len(reply.Response) + len(reply.Error) + 256; len(replies) == mapreduce.MaxReplies || size >= reportBytes {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return flush()
+}
+
+// replyOf returns what became of a line, and what it took at the price of batches. It is false of a result
+// that is none of this batch's lines.
+func (w *work) replyOf(res *batch.Result) (mapreduce.LineReply, bool) {
+	number := int64(res.N)
+	if res.CustomID != "" {
+		n, err := strconv.ParseInt(res.CustomID, 10, 64)
+		if err != nil {
+			return mapreduce.LineReply{}, false
+		}
+		number = n
+	}
+	if number < 0 || number >= w.order.Lines || res.Mark != "" && res.Mark != w.order.Mark {
+		return mapreduce.LineReply{}, false
+	}
+
+	r := mapreduce.LineReply{Number: number}
+	var usage llm.Usage
+	switch {
+	case res.Outcome == batch.Succeeded && res.Response != nil:
+		usage = res.Response.Usage
+		r.Outcome, r.Unmeasured = mapreduce.LineSucceeded, !usage.Reported
+		w.enterResponse(&r, res.Response)
+	case res.Outcome == batch.Expired:
+		r.Outcome = mapreduce.LineExpired
+	case res.Outcome == batch.Cancelled:
+		r.Outcome = mapreduce.LineCancelled
+	default:
+		r.Outcome = mapreduce.LineErrored
+	}
+
+	if e := res.Err; e != nil {
+		usage = e.Usage
+		r.Error, r.Kind = e.Error(), int(e.Kind)
+		// What is refused as it stands may be taken in real time, where a provider leaves out what its
+		// server does not take.
+		if r.Outcome == mapreduce.LineErrored && e.Class == mapreduce.PermanentUnit && e.Kind != llm.Invalid {
+			r.Outcome = mapreduce.LineRefused
+		}
+	}
+	w.price(&r, usage.IfPossible())
+	return r, true
+}
+
+// enterResponse enters an answer in its reply, if it is not too long to be kept.
+func (w *work) enterResponse(r *mapreduce.LineReply, res *llm.Response) {
+	raw, err := json.Marshal(res)
+	if err == nil && len(raw) <= mapreduce.MaxLine*3/4 {
+		r.Response = raw
+		return
+	}
+	r.Outcome, r.Kind = mapreduce.LineRefused, int(llm.TooLarge)
+	r.Error = fmt.Sprintf("the answer has %d bytes; %d are kept", len(raw), mapreduce.MaxLine*3/4)
+}
+
+// price enters what a call took.
+func (w *work) price(r *mapreduce.LineReply, u llm.Usage) {
+	model := llm.Model(w.order.Model)
+	r.Tokens = mapreduce.Tokens{In: u.In(), Out: u.Output}
+	r.CostMicros, _ = w.prices.Cost(w.order.Provider, model, u, llm.Batch)
+	if u.In() > u.Input {
+		plain, _ := w.prices.Cost(w.order.Provider, model, llm.Usage{Input: u.In(), Output: u.Output}, llm.Batch)
+		r.Savings = mapreduce.Savings{CacheWrite: u.CacheWrite + u.CacheWrite1h, CacheRead: u.CacheRead, PromptMicros: plain - r.CostMicros}
+	}
+}

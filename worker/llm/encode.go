@@ -1,0 +1,86 @@
+package llm
+
+import (
+	"encoding/json"
+
+	"github.com/coditect/mapreduce/api/parameters"
+)
+
+// encodedRequest is a request as it is kept until somebody else asks it.
+type encodedRequest struct {
+	Model      Model          `json:"model"`
+	System     string         `json:"system,omitempty"`
+	Tools      []encodedTool  `json:"tools,omitempty"`
+	Force      string         `json:"force,omitempty"`
+	NoCalls    bool           `json:"no_calls,omitempty"`
+	Messages   []Message      `json:"messages"`
+	Schema     *encodedSchema `json:"schema,omitempty"`
+	MaxTokens  int64          `json:"max_tokens,omitempty"`
+	Prompt     int64          `json:"prompt,omitempty"`
+	Cache      TTL            `json:"cache,omitempty"`
+	Parameters parameters.Set `json:"parameters,omitzero"`
+	CacheKey   string         `json:"cache_key,omitempty"`
+}
+
+type encodedTool struct {
+	Name        string         `json:"name"`
+	Description string         `json:"description,omitempty"`
+	Schema      *encodedSchema `json:"schema,omitempty"`
+}
+
+type encodedSchema struct {
+	Name     string          `json:"name"`
+	Document json.RawMessage `json:"document"`
+}
+
+func encodeSchema(s *Schema) *encodedSchema {
+	if s == nil {
+		return nil
+	}
+	return &encodedSchema{s.Name(), json.RawMessage(s.Document())}
+}
+
+func (e *encodedSchema) decode() (*Schema, error) {
+	if e == nil {
+		return nil, nil
+	}
+	return NewSchema(e.Name, e.Document)
+}
+
+// EncodeRequest returns a request as JSON, without its Trace: whoever asks it has one of its own. Its
+// schemas are those that a model sees; what they tolerate in answers is left out.
+func EncodeRequest(r *Request) ([]byte, error) {
+	e := encodedRequest{
+		Model: r.Model, System: r.System, Force: r.Force, NoCalls: r.NoCalls, Messages: r.Messages, Schema: encodeSchema(r.Schema),
+		MaxTokens: r.MaxTokens, Prompt: r.Prompt, Cache: r.Cache, Parameters: r.Parameters, CacheKey: r.CacheKey,
+	}
+	for _, t := range r.Tools {
+		e.Tools = append(e.Tools, encodedTool{t.Name, t.Description, encodeSchema(t.Schema)})
+	}
+	return json.Marshal(e)
+}
+
+// DecodeRequest returns a request that EncodeRequest has encoded.
+func DecodeRequest(data []byte) (*Request, error) {
+	var e encodedRequest
+	if err := json.Unmarshal(data, &e); err != nil {
+		return nil, NewError(Invalid, "what was kept is no request: %v", err)
+	}
+
+	r := &Request{
+		Model: e.Model, System: e.System, Force: e.Force, NoCalls: e.NoCalls, Messages: e.Messages,
+		MaxTokens: e.MaxTokens, Prompt: e.Prompt, Cache: e.Cache, Parameters: e.Parameters, CacheKey: e.CacheKey,
+	}
+	var err error
+	if r.Schema, err = e.Schema.decode(); err != nil {
+		return nil, err
+	}
+	for _, t := range e.Tools {
+		schema, err := t.Schema.decode()
+		if err != nil {
+			return nil, err
+		}
+		r.Tools = append(r.Tools, Tool{Name: t.Name, Description: t.Description, Schema: schema})
+	}
+	return r, nil
+}
