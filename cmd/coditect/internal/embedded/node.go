@@ -59,6 +59,8 @@ type Config struct {
 	Limits worker.Limiter
 	// Manners are what servers of models refuse. Defaults to nothing known.
 	Manners worker.MannersKeeper
+	// Batches sees to batches at vendors. Defaults to none.
+	Batches worker.Batcher
 	// StartApart is that of worker.Config, and has its default.
 	StartApart worker.StartApart
 	// DrawPages is that of worker.Config, and has its default.
@@ -249,7 +251,7 @@ func (n *Node) Start(ctx context.Context) error {
 // them.
 func (n *Node) Work(slots, prefetch int) error {
 	w, err := worker.New(worker.Config{
-		Version: n.config.Version, Steps: n.config.Steps, Parsers: n.config.Parsers, Tools: n.config.Tools, Limits: n.config.Limits, Manners: n.config.Manners, StartApart: n.config.StartApart, DrawPages: n.config.DrawPages, Slots: slots, Prefetch: prefetch,
+		Version: n.config.Version, Steps: n.config.Steps, Parsers: n.config.Parsers, Tools: n.config.Tools, Limits: n.config.Limits, Manners: n.config.Manners, Batches: n.config.Batches, StartApart: n.config.StartApart, DrawPages: n.config.DrawPages, Slots: slots, Prefetch: prefetch,
 		Embedded: true, Logger: n.config.Logger, Meter: n.config.Meter, Tracer: n.config.Tracer, DrainTimeout: n.config.Drain, Grace: time.Second,
 		Addresses: []string{"this process"},
 		Connect:   []worker.Connect{func(ctx context.Context) (worker.Stream, error) { return n.Connect(ctx) }},

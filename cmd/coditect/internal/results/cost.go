@@ -57,13 +57,13 @@ func TierCosts(spec *mapreduce.JobSpec, expected int64) (lines []string) {
 		prices, err = prices.With([]byte(spec.Vars[settings.VarPrices]))
 	}
 	t, known := prices.Tariff(spec.Provider, llm.Model(spec.Model))
-	if err != nil || !known || len(steps.ModelsOf(spec)) != 1 || t.Flex == 0 && t.Priority == 0 {
+	if err != nil || !known || len(steps.ModelsOf(spec)) != 1 || t.Flex == 0 && t.Priority == 0 && t.Batch == 0 {
 		return nil
 	}
 
 	own := cmp.Or(spec.Vars[string(parameters.Tier)], parameters.Standard)
-	for _, tier := range parameters.Tiers() {
-		if t.Share(tier) == 0 || tier == parameters.Flex && t.Flex == 0 {
+	for _, tier := range append([]string{parameters.Batch}, parameters.Tiers()...) {
+		if t.Share(tier) == 0 || tier == parameters.Flex && t.Flex == 0 || tier == parameters.Batch && t.Batch == 0 {
 			continue
 		}
 		lines = append(lines, fmt.Sprintf("in the tier %s: %s expected", tier, mapreduce.DollarText(expected*t.Share(tier)/max(1, t.Share(own)))))

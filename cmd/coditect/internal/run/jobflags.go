@@ -68,6 +68,7 @@ type jobFlags struct {
 
 	parameters map[parameters.Name]*string // of answers
 	stop       []string
+	batch      bool // calls go by batch
 
 	strategy           console.Choice
 	chunkSize          int64
@@ -214,12 +215,13 @@ func (j *jobFlags) addParameters(f *pflag.FlagSet) {
 		{parameters.Verbosity, "`LEVEL` of how much the model says: low, medium or high"},
 		{parameters.Temperature, "`number` from 0 to 2: how often the model takes words that are less likely"},
 		{parameters.TopP, "`number` above 0 and up to 1: the share of likely words that the model chooses from"},
-		{parameters.Tier, "`TIER` of the vendor: flex, which costs less, answers later and may have no room; standard; priority, which costs more and answers sooner; or flex,standard for flex where it has room"},
+		{parameters.Tier, "`TIER` of the vendor: flex, which costs less, answers later and may have no room; standard; priority, which costs more and answers sooner; or flex,standard for flex where it has room; or batch, as --batch"},
 		{parameters.Seed, "whole `number`: the same choices each time, as far as the server can make them"},
 	} {
 		j.parameters[p.name] = f.String(p.name.Flag(), "", p.usage)
 	}
 	f.StringArrayVar(&j.stop, parameters.Stop.Flag(), nil, "`text` that ends an answer; may be repeated")
+	f.BoolVar(&j.batch, "batch", false, "have the vendor answer calls in batches: for half the price with most, within minutes to a day")
 }
 
 // addReduce adds the flags for reducing outputs. The service chooses what no flag
@@ -510,7 +512,13 @@ func (j *jobFlags) parameterVars(flags *pflag.FlagSet) ([]flagVar, error) {
 		all = append(all, flagVar{name.Flag(), string(name), value})
 	}
 
-	return all, nil
+	if !j.batch {
+		return all, nil
+	}
+	if flags.Changed(parameters.Tier.Flag()) {
+		return nil, exit.UsageError("--batch: calls that go by batch have no other tier; leave out --tier")
+	}
+	return append(all, flagVar{"batch", string(parameters.Tier), parameters.Batch}), nil
 }
 
 // checkInputs refuses flags whose variable is an input of the pipeline: it would not reach the model.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
@@ -168,6 +169,9 @@ func (p *planner) runPlan(cmd *cobra.Command) error {
 	}
 	if set := settings.RunParameters(&spec); p.format.Value == "text" && !set.IsZero() {
 		fmt.Fprintf(a.Stdout, "parameters: %s\n", console.VisibleText(set.String()))
+		if set.Tier == parameters.Batch {
+			fmt.Fprintln(a.Stdout, "a batch is answered within minutes as a rule, and within a day or two at the latest; the time above is without that wait, one for each level that asks a model")
+		}
 	}
 	return nil
 }

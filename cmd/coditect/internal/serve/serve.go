@@ -422,8 +422,13 @@ func (cmds *commands) workUntil(ctx context.Context, servers []string, slots int
 	}
 	defer func() { err = errors.Join(err, closeAll()) }()
 
+	batches, err := cmds.Runners.Batches()
+	if err != nil {
+		return err
+	}
+
 	c := worker.Config{
-		Version: cmds.Version, Steps: all, Parsers: formats.Parsers(), Tools: cmds.Runners.OfferedTools(), Limits: cmds.Runners.Gates, Manners: cmds.Runners.Manners, StartApart: cmds.Self.Starter(apart.Whose(true)), DrawPages: cmds.Runners.DrawPages, Slots: slots, Prefetch: aheadOf(slots), Logger: log, Meter: cmds.Telemetry.Meter(), Tracer: cmds.Telemetry.Tracer(), DrainTimeout: drain,
+		Version: cmds.Version, Steps: all, Parsers: formats.Parsers(), Tools: cmds.Runners.OfferedTools(), Limits: cmds.Runners.Gates, Manners: cmds.Runners.Manners, Batches: batches, StartApart: cmds.Self.Starter(apart.Whose(true)), DrawPages: cmds.Runners.DrawPages, Slots: slots, Prefetch: aheadOf(slots), Logger: log, Meter: cmds.Telemetry.Meter(), Tracer: cmds.Telemetry.Tracer(), DrainTimeout: drain,
 	}
 
 	for _, target := range servers {
