@@ -20,7 +20,8 @@ type documentPage struct {
 	Place    string // where the passage is, in words
 	Cut      bool   // the text is longer than what is shown
 	Values   []foundValue
-	More     bool // the result was not read to its end: other values may rest on the document
+	More     bool          // the result was not read to its end: other values may rest on the document
+	Picture  *shownPicture // that the passage stands in; nil if it stands in none
 }
 
 // A foundValue is a value of a record that rests on the document.
@@ -60,6 +61,7 @@ type documentScan struct {
 	cited    map[string]*mapreduce.Citation // of the last record in the document
 	values   []foundValue
 	passages []passage
+	cite     *mapreduce.Citation // of the passage that was asked for; nil if no value rests on it
 }
 
 // take takes the next part of the result.
@@ -80,6 +82,9 @@ func (s *documentScan) take(part *mapreduce.ResultPart) error {
 		s.cited = make(map[string]*mapreduce.Citation)
 	case part.Citation != nil && part.Citation.Document == s.document && s.last != nil:
 		s.cited[part.Citation.Ref] = part.Citation
+		if s.here == (passage{int(part.Citation.Start), int(part.Citation.End)}) {
+			s.cite = part.Citation
+		}
 	}
 	return nil
 }
@@ -154,6 +159,9 @@ func loadDocument(v *visit) (any, error) {
 	s.finish()
 
 	d := &documentPage{Document: string(document), Unit: string(unit), Values: s.values, More: s.parts > maxScanned}
+	if d.Picture, err = pictureOf(v, p.ID, document, s.cite); err != nil {
+		return nil, err
+	}
 	d.Pieces, d.Cut = mark([]rune(string(text)), s.here, s.passages)
 	p.Content = d
 	return p, nil

@@ -25,15 +25,16 @@ const jobID = mapreduce.JobID("mr_20260131_1a2b3c")
 type stub struct {
 	mapreduce.Client // nil: what is not answered here is not asked
 
-	mu      sync.Mutex // guards the variables below
-	job     mapreduce.Job
-	units   []*mapreduce.Unit
-	parts   []*mapreduce.ResultPart
-	events  []*mapreduce.Checkpoint
-	seals   []*mapreduce.Seal
-	text    string
-	err     error
-	planErr error
+	mu        sync.Mutex // guards the variables below
+	job       mapreduce.Job
+	units     []*mapreduce.Unit
+	parts     []*mapreduce.ResultPart
+	events    []*mapreduce.Checkpoint
+	seals     []*mapreduce.Seal
+	text      string
+	submitted []byte // each document as it was submitted; nil if as text
+	err       error
+	planErr   error
 
 	roles     []mapreduce.Role // of the caller
 	decisions []*mapreduce.Decision
@@ -184,8 +185,14 @@ func (s *stub) GetResult(_ context.Context, _ mapreduce.JobID, _ bool, sink func
 	return nil
 }
 
-func (s *stub) ReadText(_ context.Context, _ mapreduce.JobID, _ mapreduce.UnitID, _ mapreduce.DocumentID, sink func([]byte) error) error {
-	return sink([]byte(s.text))
+func (s *stub) ReadText(_ context.Context, _ mapreduce.JobID, unit mapreduce.UnitID, document mapreduce.DocumentID, sink func([]byte) error) error {
+	if unit != mapreduce.ParseUnit(document) {
+		return sink([]byte(s.text))
+	}
+	if s.submitted == nil {
+		return errs.New(errs.NotFound, "the document was submitted as text")
+	}
+	return sink(s.submitted)
 }
 
 func (s *stub) ListEvents(context.Context, mapreduce.ListEventsQuery) (*mapreduce.EventPage, error) {
