@@ -24,11 +24,11 @@ import (
 
 // passageRequest returns the request for the records of a passage. Pages come before the text, as
 // vendors advise.
-func (p *program) passageRequest(system string, text prompt.Passage, shown pages) *llm.Request {
+func (p *program) passageRequest(system string, answer *llm.Schema, text prompt.Passage, shown pages) *llm.Request {
 	text.Pages = shown.numbers
 	said := llm.Message{Role: llm.User, Parts: append(slices.Clip(shown.parts), llm.Part{Text: text.Message()})}
 	return &llm.Request{
-		Model: p.Model, System: system, Schema: p.answerForm(), MaxTokens: p.MaxAnswer, Cache: llm.FiveMinutes,
+		Model: p.Model, System: system, Schema: answer, MaxTokens: p.MaxAnswer, Cache: llm.FiveMinutes,
 		Messages: []llm.Message{said},
 	}
 }
@@ -179,7 +179,11 @@ func (x *extraction) takeStretch(ctx context.Context, at stretch) error {
 	}
 
 	r := &answerReading{form: x.form, task: x.task, aligner: unit.Aligner(x.task.Text, at.start, at.end), shown: x.shown.numbers}
-	if err := x.askGleaning(ctx, x.passageRequest(x.system, text, x.shown), r); err != nil {
+	system, answer := x.system, x.form.Answer
+	if r.short = x.isShort(text, x.shown); r.short {
+		system, answer = x.shortSystem, x.short
+	}
+	if err := x.askGleaning(ctx, x.passageRequest(system, answer, text, x.shown), r); err != nil {
 		return err
 	}
 
@@ -231,6 +235,7 @@ type answerReading struct {
 	form    *form.Form
 	task    *agent.Task
 	aligner ground.Unit
+	short   bool // it has values alone
 	records []found.Record
 	reason  string   // why there are none
 	note    string   // why quotes were looked for in the chunk alone, if so

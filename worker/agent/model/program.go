@@ -60,10 +60,11 @@ type program struct {
 
 	verdict *llm.Schema // of a model on its own answer
 
-	short  *llm.Schema // of answers with values alone; nil if they have quotes
-	places *llm.Schema // of answers that say where values stand
-	sight  *sight.Rule // of pictures that all of the models may be shown; nil if none is shown any
-	blind  atomic.Bool // the server of a model has refused a picture
+	short       *llm.Schema // of answers with values alone; nil if all have quotes
+	shortSystem string      // of map units that give these
+	places      *llm.Schema // of answers that say where values stand
+	sight       *sight.Rule // of pictures that all of the models may be shown; nil if none is shown any
+	blind       atomic.Bool // the server of a model has refused a picture
 
 	// The fields below are for a stage whose output is a value. Such a stage has no
 	// field above but Settings, pipeline, vendor and prices.
@@ -333,7 +334,7 @@ func (a *Agent) prepareRecords(p *program, spec *mapreduce.JobSpec) error {
 		return err
 	}
 
-	p.fixed = a.withForm(p, p.passageRequest(p.system, prompt.Passage{}, pages{})).Prompt
+	p.fixed = a.withForm(p, p.passageRequest(p.system, p.form.Answer, prompt.Passage{}, pages{})).Prompt
 	p.overhead = a.promptOverhead(p)
 	return p.hasRoom()
 }
@@ -374,7 +375,7 @@ func (p *program) writeInstructions(spec *mapreduce.JobSpec) error {
 		if err != nil {
 			return err
 		}
-		p.system = prompt.ShortSystem(p.schema, who, of)
+		p.shortSystem = prompt.ShortSystem(p.schema, who, of)
 	}
 	if p.sight != nil {
 		p.system += prompt.SeeingInstructions

@@ -10,6 +10,7 @@ import (
 	"github.com/coditect/mapreduce/api/shorten"
 	"github.com/coditect/mapreduce/worker/agent/model/form"
 	"github.com/coditect/mapreduce/worker/agent/model/found"
+	"github.com/coditect/mapreduce/worker/agent/model/prompt"
 	"github.com/coditect/mapreduce/worker/agent/unit"
 	"github.com/coditect/mapreduce/worker/llm"
 )
@@ -34,18 +35,40 @@ func (p *program) prepareShort() (err error) {
 	return err
 }
 
-// answerForm returns the form of answers about a passage.
-func (p *program) answerForm() *llm.Schema {
-	if p.short != nil {
-		return p.short
+// What short answers come to, on receipts: a value with its passage and confidence has so many tokens
+// more than by itself, and so many of a hundred documents are read once more.
+const (
+	tokensOfPassage = 20
+	askedAgain      = 67
+)
+
+// isShort reports whether an answer about a passage is to have values alone: if what that is likely to
+// save of the answer costs more than to read the passage once more. How long a list of records is nobody
+// knows before. Pages that are shown are read once.
+func (s *session) isShort(text prompt.Passage, shown pages) bool {
+	if s.short == nil || len(shown.parts) > 0 {
+		return false
 	}
-	return p.form.Answer
+	if s.form.Many() {
+		return true
+	}
+
+	in, out := int64(1), int64(5) // as most models cost
+	if t, ok := s.prices.Tariff(s.Provider, s.Model); ok && t.Input > 0 {
+		in, out = int64(t.Input), int64(t.Output)
+	}
+	count := s.agent.count
+	again := int64(count.Count(text.Before) + count.Count(text.Core) + count.Count(text.After) + questionTokens)
+	return tokensOfPassage*int64(len(s.form.Fields))*out > again*in*askedAgain/100
 }
+
+// questionTokens is how long a call is that asks where values stand, beside the document.
+const questionTokens = 100
 
 // read takes an answer about a passage. Of one with values alone it finds where these stand, and asks,
 // once for all, where those stand whose place is not clear.
 func (s *session) read(ctx context.Context, req *llm.Request, res *llm.Response, r *answerReading) error {
-	if s.short == nil {
+	if !r.short {
 		r.tokens = writtenOf(res)
 		return r.readAnswer(ctx, res.Answer)
 	}

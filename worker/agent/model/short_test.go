@@ -116,6 +116,17 @@ func TestPlacesThatAreNone(t *testing.T) {
 	}
 }
 
+// A document that is long beside its answer is read once: to read it again would cost more than quotes do.
+func TestLongDocumentsAreReadOnce(t *testing.T) {
+	r := newRig(t, "anthropic", fakellm.Config{Model: always(goodAnswer())})
+	r.spec.Vars[settings.VarQuotes] = settings.QuotesAuto
+	got := r.quotesOf(t, document+strings.Repeat("Goods that were sold are not taken back without this slip.\n", 200))
+	want := []string{"19/10/2018", "INDAH GIFT & HOME DECO", "TOTAL RM 60.30"}
+	if diff := cmp.Diff(want, got); diff != "" || len(r.fake.Entries()) != 1 {
+		t.Errorf("%d calls, quotes (-want +got):\n%s", len(r.fake.Entries()), diff)
+	}
+}
+
 func TestQuotesAreOneOfTwo(t *testing.T) {
 	for _, vars := range []map[string]string{
 		{settings.VarQuotes: "never"}, {settings.VarQuotes: settings.QuotesAuto, settings.VarGlean: "1"},

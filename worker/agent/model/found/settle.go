@@ -284,7 +284,7 @@ func countShared(words, among []string) (n int) {
 const longestPassage = 4000 // bytes
 
 // Between returns the passage of the text that begins and ends with some words, as it stands there; begin
-// alone is all of a short one. It is "" if there is none, or if there are several.
+// alone is all of a short one. It is "" if there is none, or if there are several that differ.
 func (x Text) Between(begin, end string) string {
 	begin, end = strings.TrimSpace(begin), strings.TrimSpace(end)
 	if begin == "" || end == "" || strings.HasSuffix(begin, end) && strings.Contains(x.text, begin) {
@@ -299,7 +299,7 @@ func (x Text) Between(begin, end string) string {
 			}
 			if size := e.end - b.start; best.end == 0 || size < best.end-best.start {
 				best, ties = span{b.start, e.end}, 0
-			} else if size == best.end-best.start {
+			} else if size == best.end-best.start && x.text[b.start:e.end] != x.text[best.start:best.end] {
 				ties++
 			}
 			break // the nearest
