@@ -558,6 +558,33 @@ func TestFindLooksThroughPages(t *testing.T) {
 	})
 }
 
+// A batch that has ended, and whose results are not there yet, may be anybody's: it is neither taken for
+// another's nor an error.
+func TestResultsThatAreNotThereYet(t *testing.T) {
+	gone := true
+	away := transport(func(r *http.Request) (*http.Response, error) {
+		status, body := 200, `{"data":[{"id":"msgbatch_1","processing_status":"ended","created_at":"2026-11-29T12:00:00Z","request_counts":{"succeeded":1}}],"has_more":false}`
+		if strings.HasSuffix(r.URL.Path, "/results") {
+			body = `{"custom_id":"anotherOrder-u","result":{"type":"expired"}}`
+			if gone {
+				status, body = 404, `{"type":"error","error":{"type":"not_found_error","message":"Message Batch msgbatch_1 has no available results."}}`
+			}
+		}
+		return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+	})
+	v, err := vendors.All().NewBatches("anthropic", places[0].config(away))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found, err := v.Find(t.Context(), mark, time.Time{}); err != nil || len(found) != 1 || found[0].Mark != "" {
+		t.Errorf("found %+v, %v", found, err)
+	}
+	gone = false
+	if found, err := v.Find(t.Context(), mark, time.Time{}); err != nil || len(found) != 0 {
+		t.Errorf("found %+v, %v, of another order", found, err)
+	}
+}
+
 // script answers requests one after the other, whatever they ask.
 type script []string
 

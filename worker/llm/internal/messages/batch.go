@@ -3,6 +3,7 @@ package messages
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"iter"
 	"net/url"
 	"time"
@@ -268,24 +269,30 @@ func (b batches) Find(ctx context.Context, mark string, since time.Time) ([]batc
 		}
 
 		if one.Status == batch.Ended {
-			if one.Mark, err = b.markOf(ctx, one.ID); err != nil {
+			of, known, err := b.markOf(ctx, one.ID)
+			if err != nil {
 				return nil, err
 			}
-			if one.Mark != mark && (one.Mark != "" || one.Counts.Total > 0) {
+			if known && of != mark {
 				continue
 			}
+			one.Mark = of
 		}
 		out = append(out, one)
 	}
 	return out, nil
 }
 
-// markOf returns the mark in the first result of a batch; "" if it is of no order of ours, or has none.
-func (b batches) markOf(ctx context.Context, id string) (string, error) {
+// markOf returns the mark in the first result of a batch; "" if it is of no order of ours. It is not known
+// of one that has no results, or whose results are not there: they may be in a moment.
+func (b batches) markOf(ctx context.Context, id string) (mark string, known bool, err error) {
 	for r, err := range b.Results(ctx, id) {
-		return r.Mark, err
+		if e, ok := errors.AsType[*llm.Error](err); ok && e.Kind == llm.NotFound {
+			return "", false, nil
+		}
+		return r.Mark, err == nil, err
 	}
-	return "", nil
+	return "", false, nil
 }
 
 // list returns all batches, the newest first.
