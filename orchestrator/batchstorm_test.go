@@ -194,6 +194,27 @@ func TestJobGoesByBatch(t *testing.T) {
 	})
 }
 
+// A budget that holds the calls of few units at a time is kept, and is enough for all of them: what a batch did
+// not cost is there for the next, and the job is not paused for want of what comes back.
+func TestBatchesKeepTheBudget(t *testing.T) {
+	enginetest.Virtually(t, func(t *testing.T) {
+		f := newVendorFleet(t, 1, 1, 1000, nil, batches.Config{Takes: func(int) time.Duration { return 2 * time.Minute }})
+		f.join()
+		const documents = 12
+		spec := batchedSpec()
+		spec.Budget, spec.BudgetIn = 30_000, mapreduce.InDollars // a call may cost some 6,600 by batch, and costs 130
+		id := f.Any().Submit(spec, documents)
+		job := f.Any().EndWithin(id, 48*time.Hour)
+		if job.State != mapreduce.JobComplete || job.FailedUnits > 0 {
+			t.Fatalf("the job is %v with %d failed units: %s", job.State, job.FailedUnits, job.Error)
+		}
+		if n := f.server.Made(); n < 2 {
+			t.Errorf("%d batches were made: the budget held back nothing", n)
+		}
+		f.verifyMoney(id, documents)
+	})
+}
+
 // Jobs whose calls go by batch survive all of it: each document is answered once, no batch is made twice,
 // and the money agrees with the vendor's own account.
 func TestSoakBatchStorms(t *testing.T) {

@@ -49,7 +49,7 @@ type GrantReply struct {
 	Epoch  int64              // of the job
 	Held   int64              // tokens of Budget that are held back for reducing, while the job maps
 	Rest   int64              // tokens that nobody was granted, of those this phase may spend
-	// Running are the units that run, of all nodes, if a budget is set: what
+	// Running are the units that run or wait for a batch, of all nodes, if a budget is set: what
 	// they have reserved and do not spend comes back.
 	Running int64
 }
@@ -222,13 +222,14 @@ func (rec Records) Used(ctx context.Context, r store.Reader, id mapreduce.JobID,
 	return n, err
 }
 
-// countRunning returns how many units of a job run.
+// countRunning returns how many units of a job run, or have a call in a batch, or on its way to one: all that
+// have something reserved.
 func (rec Records) countRunning(ctx context.Context, r store.Reader, id mapreduce.JobID) (int64, error) {
 	c, err := rec.Jobs.Counters(ctx, r, id)
 	if err != nil {
 		return 0, err
 	}
-	return c.SumLevels(keys.Running), nil
+	return c.SumLevels(keys.Running) + c.SumLevels(keys.LinesOpen), nil
 }
 
 // MoveSlots moves the slots of units that a session held, by job, from the node
