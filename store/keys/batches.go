@@ -78,6 +78,9 @@ func (b BatchKeys) lines(n int64) []byte { return tuple.AppendInt(b.key("batchli
 // Lines returns the range of the lines of a batch.
 func (b BatchKeys) Lines(n int64) store.Range { return childRange(b.lines(n)) }
 
+// AllLines returns the range of the lines of all batches of the job.
+func (b BatchKeys) AllLines() store.Range { return childRange(b.key("batchline")) }
+
 // Batching returns the key that lists the job as one with batches, or requests for them.
 func (b BatchKeys) Batching() []byte { return b.key("batching") }
 

@@ -2,7 +2,6 @@ package batching
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -275,7 +274,7 @@ func (w *work) replyOf(res *batch.Result) (mapreduce.LineReply, bool) {
 
 // enterResponse enters an answer in its reply, if it is not too long to be kept.
 func (w *work) enterResponse(r *mapreduce.LineReply, res *llm.Response) {
-	raw, err := json.Marshal(res)
+	raw, err := llm.EncodeResponse(res)
 	if err == nil && len(raw) <= mapreduce.MaxLine*3/4 {
 		r.Response = raw
 		return

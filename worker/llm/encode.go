@@ -84,3 +84,32 @@ func DecodeRequest(data []byte) (*Request, error) {
 	}
 	return r, nil
 }
+
+// encodedResponse is a response as it is kept. What a model wrote as its answer may be no JSON.
+type encodedResponse struct {
+	Response *Response `json:"response"`
+	Written  *string   `json:"written,omitempty"` // the Answer, if it is no JSON
+}
+
+// EncodeResponse returns a response as JSON, as far as the vendor brought it.
+func EncodeResponse(r *Response) ([]byte, error) {
+	e := encodedResponse{Response: r}
+	if r.Answer != nil && !json.Valid(r.Answer) {
+		bare := *r
+		bare.Answer = nil
+		e.Response, e.Written = &bare, new(string(r.Answer))
+	}
+	return json.Marshal(e)
+}
+
+// DecodeResponse returns a response that EncodeResponse has encoded.
+func DecodeResponse(data []byte) (*Response, error) {
+	var e encodedResponse
+	if err := json.Unmarshal(data, &e); err != nil || e.Response == nil {
+		return nil, NewError(Garbled, "what was kept is no answer of a model: %v", err)
+	}
+	if e.Written != nil {
+		e.Response.Answer = json.RawMessage(*e.Written)
+	}
+	return e.Response, nil
+}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/fault"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/batches"
@@ -316,4 +317,36 @@ func TestStepsMayRunTwice(t *testing.T) {
 		t.Errorf("the job has spent %+v and %d", job.TotalTokens, job.CostMicros)
 	}
 	w.Healthy()
+}
+
+// The check of a store finds units that wait for nothing, and batches whose lines are gone.
+func TestCheckFindsStrayLines(t *testing.T) {
+	for name, damage := range map[string]func(w *waiter, b mapreduce.Batch, tx store.Tx){
+		"a unit waits for no batch": func(w *waiter, b mapreduce.Batch, tx store.Tx) { tx.Clear(keys.New().Batches(w.id).Line(b.Number, 0)) },
+		"a unit that does not wait": func(w *waiter, _ mapreduce.Batch, tx store.Tx) {
+			tx.Set(keys.New().Batches(w.id).Batchable("doc-00001"), nil)
+		},
+		"a batch that is no record": func(w *waiter, b mapreduce.Batch, tx store.Tx) { tx.Set(keys.New().Batches(w.id).Batch(b.Number), nil) },
+		"a line of a unit that ends": func(w *waiter, b mapreduce.Batch, tx store.Tx) {
+			tx.Set(keys.New().Batches(w.id).Line(b.Number, 7), []byte("doc-00001"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWaiter(t, 2)
+			w.park(w.Claim(w.j, w.id, w.s, 1)[0])
+			b := w.plan()
+			w.create(b)
+			w.Healthy()
+			w.Write(func(tx store.Tx) { damage(w, b, tx) })
+			wrong := 0
+			for _, f := range w.Findings() {
+				if f.Severity > mapreduce.Info {
+					wrong++
+				}
+			}
+			if wrong == 0 {
+				t.Error("nothing was found")
+			}
+		})
+	}
 }

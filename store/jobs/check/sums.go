@@ -52,6 +52,7 @@ type sums struct {
 	chunks  [2]int64                                // of cut documents: complete, failed
 	tallied [2]int64
 	granted int64
+	lines   int64             // listed as waiting for a batch, or in one
 	waiting map[int64]waitSum // by level
 
 	results, resultBytes, texts, textBytes int64
@@ -231,6 +232,7 @@ func (k *jobCheck) compareSums(ctx context.Context) error {
 		c.compareCounters()
 		c.compareLevels()
 		c.compareCoverage()
+		c.compareLines()
 		return nil
 	})
 }

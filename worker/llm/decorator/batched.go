@@ -3,7 +3,6 @@ package decorator
 import (
 	"context"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -128,12 +127,12 @@ func (b *Batched) wait(ctx context.Context, req *llm.Request, name string, line 
 func (b *Batched) take(ctx context.Context, req *llm.Request, reply *mapreduce.LineReply) (*llm.Response, error) {
 	switch reply.Outcome {
 	case mapreduce.LineSucceeded:
-		var res llm.Response
-		if err := json.Unmarshal(reply.Response, &res); err != nil {
-			return nil, agent.Permanent(fmt.Errorf("what a batch answered is no answer: %w", err))
+		res, err := llm.DecodeResponse(reply.Response)
+		if err != nil {
+			return nil, err
 		}
-		b.record(req, reply, &res, nil)
-		return &res, nil
+		b.record(req, reply, res, nil)
+		return res, nil
 	case mapreduce.LineRefused:
 		kind := llm.Kind(reply.Kind)
 		err := &llm.Error{Kind: kind, Class: mapreduce.PermanentUnit, Message: reply.Error}

@@ -1,0 +1,70 @@
+package check
+
+import (
+	"context"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/jobs/check/walk"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// checkBatchable checks that each unit that is listed as waiting for a batch does.
+func (k *indexCheck) checkBatchable(ctx context.Context) error {
+	return k.checkIndex(ctx, k.Keys.Batches(k.id).AllBatchable(), unitFirst, k.hasOpenLine)
+}
+
+// checkLines checks that each line of a batch is of a unit that waits for it.
+func (k *indexCheck) checkLines(ctx context.Context) error {
+	return k.checkIndex(ctx, k.Keys.Batches(k.id).AllLines(), unitInValue, k.hasOpenLine)
+}
+
+// hasOpenLine reports whether the unit of an entry has a line that is not answered, and counts it.
+func (k *indexCheck) hasOpenLine(e *indexEntry) bool {
+	k.sums.lines++
+	return e.record.Line != nil && !e.record.Line.Answered
+}
+
+// checkBatches checks that each batch has a mark, is in a state that batches have, and has as many lines as
+// were not answered.
+func (k *jobCheck) checkBatches(ctx context.Context) error {
+	return k.WalkRange(ctx, k.id, k.Keys.Batches(k.id).All(), walk.PageOptions(), func(l *walk.Look, page []store.KeyValue) error {
+		for _, kv := range page {
+			b := new(storagev1.Batch)
+			if !l.Decode(kv.Key, kv.Value, b) {
+				continue
+			}
+			lines, _, err := l.GetRange(ctx, k.Keys.Batches(k.id).Lines(b.Number), store.RangeOptions{})
+			if err != nil {
+				return err
+			}
+
+			state := mapreduce.BatchState(b.State)
+			if b.Mark == "" || state < mapreduce.BatchPlanned || state > mapreduce.BatchCreated || (state == mapreduce.BatchCreated) != (b.Id != "") {
+				l.Find(kv.Key, "batch %d has the mark %q, is in state %d, and its vendor's id is %q", b.Number, b.Mark, b.State, b.Id)
+			}
+			if open := int64(len(lines)); open+b.Answered != b.Lines {
+				l.Find(kv.Key, "batch %d has %d lines, of which %d are answered and %d are not", b.Number, b.Lines, b.Answered, open)
+			}
+		}
+		return nil
+	}, nil)
+}
+
+// compareLines holds how many units wait for a batch against the lists of those that do.
+func (c *comparison) compareLines() {
+	if c.before.ctl.Sweeping {
+		return // the lists of a cancelled job are cleared with its units
+	}
+
+	open := int64(0)
+	for at, n := range c.sums.counted {
+		if at.Name == keys.LinesOpen {
+			open += n
+		}
+	}
+	if open != c.sums.lines {
+		c.look.Find(c.Keys.Batches(c.id).AllBatchable().Begin, "%d units wait for a batch to answer them, and %d are listed or in one", open, c.sums.lines)
+	}
+}

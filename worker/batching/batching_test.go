@@ -1,0 +1,289 @@
+package batching_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/batching"
+	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/batch"
+	"github.com/coditect/mapreduce/worker/llm/fakellm"
+	"github.com/coditect/mapreduce/worker/llm/fakellm/batches"
+	"github.com/coditect/mapreduce/worker/llm/vendors"
+)
+
+const lines = 6
+
+// A desk has one batch, as an orchestrator and its store would.
+type desk struct {
+	mu      sync.Mutex // guards the fields below
+	order   mapreduce.BatchOrder
+	replies map[int64]mapreduce.LineReply
+	rest    mapreduce.LineOutcome // of lines without a reply, once the batch is over
+	over    bool
+	moves   []mapreduce.BatchState
+	refuse  bool // reports, as of a batch that another sees to
+}
+
+func newDesk(provider, model string) *desk {
+	return &desk{
+		order: mapreduce.BatchOrder{Batch: mapreduce.Batch{
+			Job: "mr_20260101_aaaaaa", Number: 1, Mark: "MARKOFTHISBATCH2345", Provider: provider, Model: model, Lines: lines, State: mapreduce.BatchPlanned,
+		}},
+		replies: make(map[int64]mapreduce.LineReply),
+	}
+}
+
+func (d *desk) Orders(context.Context) ([]mapreduce.BatchOrder, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.over {
+		return nil, nil
+	}
+	return []mapreduce.BatchOrder{d.order}, nil
+}
+
+func (d *desk) Lines(_ context.Context, _ mapreduce.JobID, _ int64) (all []mapreduce.BatchLine, err error) {
+	for i := range int64(lines) {
+		raw, err := llm.EncodeRequest(&llm.Request{
+			Model: llm.Model(d.order.Model), Messages: []llm.Message{llm.Say(llm.User, fmt.Sprint("question ", i))}, MaxTokens: 100,
+		})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, mapreduce.BatchLine{Number: i, Request: raw})
+	}
+	return all, nil
+}
+
+func (d *desk) Report(_ context.Context, _ mapreduce.JobID, _ int64, r *mapreduce.BatchReport) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.refuse || d.over || r.Mark != d.order.Mark {
+		return errs.New(errs.Precondition, "another sees to it")
+	}
+	if r.State != mapreduce.BatchUnknown {
+		d.order.State = r.State
+		d.moves = append(d.moves, r.State)
+	}
+	if r.State == mapreduce.BatchCreating && d.order.Begun.IsZero() {
+		d.order.Begun = time.Now()
+	}
+	d.order.Vendor = r.Vendor
+	for _, one := range r.Replies {
+		if _, twice := d.replies[one.Number]; !twice {
+			d.replies[one.Number] = one
+		}
+	}
+	d.over, d.rest = r.Over, r.Rest
+	return nil
+}
+
+func (d *desk) isOver() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.over
+}
+
+// A place is a vendor, its format and a model of it.
+type place struct {
+	provider, base, model string
+	wire                  fakellm.Wire
+}
+
+var places = []place{
+	{"openai", "http://vendor.test/v1", "gpt-4.1-mini", fakellm.OpenAI},
+	{"anthropic", "http://vendor.test/", "claude-haiku-4-5", fakellm.Anthropic},
+	{"gemini", "http://vendor.test/v1beta", "gemini-2.5-flash", fakellm.Gemini},
+}
+
+// A house is a scripted vendor, a desk, and workers that see to its batch.
+type house struct {
+	*desk
+	t      *testing.T
+	server *batches.Server
+	vendor batch.Vendor
+	prices *llm.Prices
+}
+
+// each runs a test for each vendor, in virtual time.
+func each(t *testing.T, script func() batches.Config, test func(h *house)) {
+	t.Helper()
+	for _, p := range places {
+		t.Run(p.provider, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				config := script()
+				config.Wire, config.Model = p.wire, func(fakellm.Call) fakellm.Reply { return fakellm.Reply{Text: "said"} }
+				h := &house{desk: newDesk(p.provider, p.model), t: t, server: batches.New(config)}
+				var err error
+				if h.vendor, err = vendors.All().NewBatches(p.provider, llm.Config{Key: llm.NewKey("sk-test-0123456789abcdefghij"), BaseURL: p.base, Transport: h.server.Transport()}); err != nil {
+					t.Fatal(err)
+				}
+				if h.prices, err = llm.ListPrices(); err != nil {
+					t.Fatal(err)
+				}
+				test(h)
+			})
+		})
+	}
+}
+
+// work sees to the batch until stop is called, as a worker does.
+func (h *house) work() (stop func()) {
+	holder := batching.New(batching.Config{
+		Names:  []string{h.order.Provider},
+		Vendor: func(*mapreduce.BatchOrder) (batch.Vendor, error) { return h.vendor, nil },
+		Prices: func(*mapreduce.BatchOrder) (*llm.Prices, error) { return h.prices, nil },
+	})
+	ctx, cancel := context.WithCancel(h.t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { holder.Run(ctx, h.desk) })
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+// untilOver waits until nothing is left of the batch.
+func (h *house) untilOver() {
+	h.t.Helper()
+	for range 24 * 60 * 2 {
+		if h.isOver() {
+			return
+		}
+		<-time.After(time.Minute)
+	}
+	h.t.Fatalf("the batch is not over after two days: %+v", h.order)
+}
+
+// want checks how many batches were made, and how many lines have which outcome.
+func (h *house) want(made int, outcomes map[mapreduce.LineOutcome]int) {
+	h.t.Helper()
+	if got := h.server.Made(); got != made {
+		h.t.Errorf("%d batches were made, want %d; it was %v", got, made, h.moves)
+	}
+	got := make(map[mapreduce.LineOutcome]int)
+	for _, r := range h.replies {
+		got[r.Outcome]++
+	}
+	if n := lines - len(h.replies); n > 0 {
+		got[h.rest] += n
+	}
+	for outcome, n := range outcomes {
+		if got[outcome] != n {
+			h.t.Errorf("%d lines %s, want %d: %v", got[outcome], outcome, n, got)
+		}
+	}
+}
+
+// A batch whose creation nobody has heard of is found, and made again only if it was not made; whether the
+// worker that began it goes on, or another takes over.
+func TestLostCreations(t *testing.T) {
+	for _, loss := range []batches.Loss{batches.Before, batches.After, batches.ErrAfter, batches.Refused} {
+		for _, takenOver := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, taken over %t", loss, takenOver), func(t *testing.T) {
+				var mu sync.Mutex
+				first := true
+				script := func() batches.Config {
+					first = true
+					return batches.Config{Hidden: 3 * time.Minute, Creates: func(_ int, upload bool) batches.Loss {
+						mu.Lock()
+						defer mu.Unlock()
+						if upload || !first {
+							return batches.Kept
+						}
+						first = false
+						return loss
+					}}
+				}
+				each(t, script, func(h *house) {
+					stop := h.work()
+					if takenOver {
+						<-time.After(20 * time.Second)
+						stop()
+						stop = h.work()
+					}
+					h.untilOver()
+					stop()
+					h.want(1, map[mapreduce.LineOutcome]int{mapreduce.LineSucceeded: lines})
+				})
+			})
+		}
+	}
+}
+
+// Each line has one outcome, whatever its vendor says of it, and how often.
+func TestEveryLineHasAnOutcome(t *testing.T) {
+	script := func() batches.Config {
+		return batches.Config{Fate: func(n int, _ string) batches.Fate {
+			return map[int]batches.Fate{1: batches.Dropped, 2: batches.Twice}[n]
+		}}
+	}
+	each(t, script, func(h *house) {
+		defer h.work()()
+		h.untilOver()
+		if h.order.Provider == "gemini" { // whose results have the order of the lines, so one that is missing shifts those behind it
+			return
+		}
+		h.want(1, map[mapreduce.LineOutcome]int{mapreduce.LineSucceeded: lines - 1, mapreduce.LineLost: 1})
+	})
+}
+
+// What a batch cost is what its vendor charges.
+func TestCostIsThatOfBatches(t *testing.T) {
+	each(t, func() batches.Config { return batches.Config{} }, func(h *house) {
+		defer h.work()()
+		h.untilOver()
+		var cost, want int64
+		for _, r := range h.replies {
+			cost += r.CostMicros
+		}
+		for _, c := range h.server.Bill() {
+			e := c.Entry
+			one, _ := h.prices.Cost(h.order.Provider, llm.Model(h.order.Model), llm.Usage{Input: e.Input, CacheWrite: e.CacheWrite, CacheRead: e.CacheRead, Output: e.Output}, llm.Batch)
+			want += one
+		}
+		if cost != want || cost == 0 {
+			t.Errorf("the replies cost %d, and the vendor charges %d", cost, want)
+		}
+	})
+}
+
+// A batch of a job that was cancelled is not made; one that was made is cancelled.
+func TestCancelled(t *testing.T) {
+	each(t, func() batches.Config { return batches.Config{} }, func(h *house) {
+		h.order.Cancel = true
+		defer h.work()()
+		h.untilOver()
+		h.want(0, map[mapreduce.LineOutcome]int{mapreduce.LineCancelled: lines})
+	})
+	each(t, func() batches.Config { return batches.Config{} }, func(h *house) {
+		defer h.work()()
+		<-time.After(25 * time.Minute) // of an hour
+		h.mu.Lock()
+		h.order.Cancel = true
+		h.mu.Unlock()
+		begun := time.Now()
+		h.untilOver()
+		if took := time.Since(begun); took > 15*time.Minute {
+			t.Errorf("the batch ended %v after it was to be cancelled", took)
+		}
+	})
+}
+
+// A worker whose reports are refused leaves the batch to another.
+func TestRefusedReportsEndTheWork(t *testing.T) {
+	each(t, func() batches.Config { return batches.Config{} }, func(h *house) {
+		h.refuse = true
+		stop := h.work()
+		<-time.After(10 * time.Minute)
+		stop()
+		h.want(0, nil)
+	})
+}

@@ -1,0 +1,64 @@
+package llm_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/coditect/mapreduce/api/parameters"
+	"github.com/coditect/mapreduce/worker/llm"
+)
+
+// A request that was kept is the same request, and so is an answer, whatever the model wrote.
+func TestKeptRequestsAndResponses(t *testing.T) {
+	schema, err := llm.NewSchema("answer", []byte(`{"type":"object","properties":{"b":{"type":"number"},"a":{"type":"string"}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req := &llm.Request{
+		Model: "m", System: "instructions", Tools: []llm.Tool{{Name: "fetch", Description: "gets a page", Schema: schema}}, NoCalls: true,
+		Messages: []llm.Message{
+			llm.Say(llm.User, "question"),
+			{Role: llm.Assistant, Parts: []llm.Part{{Call: &llm.ToolCall{ID: "1", Name: "fetch", Input: json.RawMessage(`{"a":"x"}`)}}, {Opaque: json.RawMessage(`{"t":1}`), Of: "v"}}},
+			{Role: llm.User, Parts: []llm.Part{{Result: &llm.ToolResult{ID: "1", Name: "fetch", Text: "page", Error: true}, Cache: llm.OneHour}}},
+		},
+		Schema: schema, MaxTokens: 7, Prompt: 8, Cache: llm.FiveMinutes, Parameters: parameters.Set{Effort: "low", Stop: []string{"x"}}, CacheKey: "k",
+	}
+	raw, err := llm.EncodeRequest(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := llm.DecodeRequest(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same := cmp.Comparer(func(a, b *llm.Schema) bool { return a.Name() == b.Name() && a.Document() == b.Document() })
+	if diff := cmp.Diff(req, got, same); diff != "" {
+		t.Errorf("the request, want (-), got (+):\n%s", diff)
+	}
+
+	for _, answer := range []string{``, `{"a":1}`, `this is no JSON`, `{"a":`} {
+		res := &llm.Response{Model: "m", Parts: []llm.Part{{Text: answer}}, Stop: llm.StopEnd, Usage: llm.Usage{Input: 1, Output: 2, Reported: true}, Tier: llm.Batch}
+		if answer != "" {
+			res.Answer = json.RawMessage(answer)
+		}
+		raw, err := llm.EncodeResponse(res)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := llm.DecodeResponse(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(res, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("the answer %q, want (-), got (+):\n%s", answer, diff)
+		}
+	}
+	for _, wrong := range []string{``, `null`, `[]`, `{}`} {
+		if _, err := llm.DecodeResponse([]byte(wrong)); err == nil {
+			t.Errorf("%q became an answer", wrong)
+		}
+	}
+}
