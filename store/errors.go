@@ -28,6 +28,8 @@ var (
 	ErrUsed = errors.New("store: transaction used after its end")
 	// ErrNoSpace: the store refuses writes until there is disk space.
 	ErrNoSpace = errors.New("store: no space left")
+	// ErrReadOnly: the store was opened for reading alone.
+	ErrReadOnly = errors.New("store: open for reading only")
 	// ErrCorrupt: what is stored cannot be what was written.
 	ErrCorrupt = errors.New("store: corrupt")
 	// ErrInUse: another process holds the store.

@@ -32,11 +32,12 @@ type Examples struct {
 
 // String says how many there are, and why not more.
 func (e Examples) String() string {
-	text := fmt.Sprintf("examples: %d", e.Count)
+	var text strings.Builder
+	fmt.Fprintf(&text, "examples: %d", e.Count)
 	for _, why := range slices.Sorted(maps.Keys(e.Left)) {
-		text += fmt.Sprintf("; left out: %d, %s", e.Left[why], why)
+		fmt.Fprintf(&text, "; left out: %d, %s", e.Left[why], why)
 	}
-	return text
+	return text.String()
 }
 
 // WriteExamples writes documents of a complete job as examples for a stage of a pipeline, in YAML: those of

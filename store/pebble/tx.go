@@ -172,8 +172,6 @@ func (t *tx) Commit(ctx context.Context) error {
 	return nil
 }
 
-var errReadOnly = errors.New("store/pebble: the store is open for reading only")
-
 // checkCommit returns the reason why t cannot be committed, or nil.
 func (t *tx) checkCommit(ctx context.Context) error {
 	size := t.writes.size + t.reads.limitSize() + t.writeConflicts.limitSize()
@@ -188,7 +186,7 @@ func (t *tx) checkCommit(ctx context.Context) error {
 	case size > store.MaxTxSize:
 		return store.ErrTxTooLarge
 	case t.store.config.ReadOnly:
-		return errReadOnly
+		return store.ErrReadOnly
 	case t.tooOld():
 		return store.ErrTooOld
 	}
