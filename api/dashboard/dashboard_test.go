@@ -468,6 +468,11 @@ func TestNewJob(t *testing.T) {
 	if status, text := send("/new", fields, map[string]string{"plain": "new"}); status != http.StatusOK || !strings.Contains(s.noted()[before:], "submit plain 3 ") || strings.Count(s.noted()[before:], "submit ") != 1 {
 		t.Errorf("run again with another text: status %d: %s; %s", status, text, s.noted()[before:])
 	}
+	s.units = s.units[:1]
+	s.units[0].Document = "" // it has read all documents together
+	if status, text := send("/new", fields, nil); status != http.StatusBadRequest || !strings.Contains(text, "choose the files") {
+		t.Errorf("documents that are not kept one by one: status %d: %s", status, text)
+	}
 	delete(fields, "again")
 	if status, text := send("/new", fields, nil); status != http.StatusBadRequest || !strings.Contains(text, "choose at least one document") {
 		t.Errorf("no documents: status %d: %s", status, text)

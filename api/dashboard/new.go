@@ -125,14 +125,20 @@ func (q *request) documents(v *visit, content Content) iter.Seq2[*mapreduce.Docu
 			chosen[mapreduce.DocumentID(f.Filename)] = true
 		}
 		if q.again != "" {
+			found := false
 			for old, err := range documentsOf(v, q.again) {
 				if err != nil {
 					yield(nil, err)
 					return
 				}
+				found = true
 				if !chosen[old.ID] && !yield(describe(v, content, old.ID, old.Content, nil), nil) {
 					return
 				}
+			}
+			if !found { // one unit has read all of them together
+				yield(nil, errs.Field("documents", "the documents of job %s are not kept one by one; choose the files", q.again))
+				return
 			}
 		}
 

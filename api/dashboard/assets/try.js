@@ -492,6 +492,7 @@
 			const kept = await coditectKept.read();
 			if (kept) for (const name of Object.keys(state)) if (kept[name] !== undefined) state[name] = kept[name];
 		} catch { /* a browser may keep nothing */ }
+		for (const name of typing) at(name).value = state.typed[name] || at(name).value;
 		const texts = [...page.querySelectorAll("[data-text]")];
 		if (words.job && words.job !== state.job) {
 			if (state.schema.trim()) keepVersion();
@@ -514,7 +515,6 @@
 		at("truth").value = state.truth;
 		drawDocuments();
 		drawVersions();
-		for (const name of typing) at(name).value = state.typed[name] || at(name).value;
 		drawLines([]);
 		if (state.unread.length) await readFiles(state.unread); // nobody was signed in when they were chosen
 		else await run();

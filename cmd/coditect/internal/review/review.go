@@ -143,7 +143,7 @@ func (cmds *commands) review(ctx context.Context, s *program.Session, id mapredu
 	return cmds.list(ctx, s, id, parsed, f)
 }
 
-// replaceFile writes a file whole or not at all.
+// replaceFile writes a file once all of it is known: what goes wrong before leaves the old one.
 func replaceFile(name string, write func(io.Writer) error) error {
 	var out bytes.Buffer
 	if err := write(&out); err != nil {
