@@ -111,6 +111,18 @@ type Document struct {
 	Title string
 }
 
+// A Recognised is what was recognised in a picture.
+type Recognised struct {
+	Lines []RecognisedLine // in reading order; none of a picture without text
+	Sure  float64          // how sure its words are together, in (0, 1]
+}
+
+// A RecognisedLine is a line of text that was recognised in a picture.
+type RecognisedLine struct {
+	Text string
+	Sure float64 // how sure the word is that is least so, in (0, 1]
+}
+
 // A RefusedError tells why bytes are not a document.
 type RefusedError struct {
 	Reason string // as people read it

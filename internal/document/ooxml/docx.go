@@ -19,11 +19,11 @@ import (
 const DocxKind document.Kind = "docx"
 
 // DocxFormat returns the format of Word documents. Their text has headings, lists with their
-// numbers, tables, headers and footers, text boxes, footnotes and comments. Changes that are
-// tracked read as accepted: what is inserted is text, what is deleted is not.
-func DocxFormat() document.Format {
+// numbers, tables, headers and footers, text boxes, the text of pictures that p reads, footnotes and
+// comments. Changes that are tracked read as accepted: what is inserted is text, what is deleted is not.
+func DocxFormat(p Pictures) document.Format {
 	return document.Format{
-		Kind: DocxKind, Parse: parseDocx,
+		Kind: DocxKind, Parse: func(ctx context.Context, in document.Input) (*document.Document, error) { return parseDocx(ctx, p, in) },
 		Sniff:      func(begin []byte) document.Match { return zipfile.SniffFolder(begin, "word/") },
 		Extensions: []string{".docx", ".docm", ".dotx", ".dotm"},
 		MediaTypes: []string{
@@ -35,7 +35,7 @@ func DocxFormat() document.Format {
 }
 
 // parseDocx implements the Parse of document.Format.
-func parseDocx(ctx context.Context, in document.Input) (*document.Document, error) {
+func parseDocx(ctx context.Context, p Pictures, in document.Input) (*document.Document, error) {
 	z, err := zipfile.Open(ctx, in)
 	if err != nil {
 		return nil, err
@@ -46,7 +46,10 @@ func parseDocx(ctx context.Context, in document.Input) (*document.Document, erro
 		return nil, err
 	}
 
-	r := &docxReader{zip: z, folder: path.Dir(main), writer: &richtext.Writer{MaxBytes: in.Limits.Bytes, MaxCells: in.Limits.Cells}}
+	r := &docxReader{
+		zip: z, folder: path.Dir(main), writer: &richtext.Writer{MaxBytes: in.Limits.Bytes, MaxCells: in.Limits.Cells},
+		shelf: newShelf(ctx, p, in, z),
+	}
 
 	if err := r.readStyles(); err != nil {
 		return nil, err
@@ -66,9 +69,13 @@ func parseDocx(ctx context.Context, in document.Input) (*document.Document, erro
 	r.writeMargins("footer*.xml")
 	r.writeNotes()
 
+	if ctx.Err() != nil { // a margin may have been left out for that
+		return nil, context.Cause(ctx)
+	}
 	d, err := r.writer.Document()
 	if err == nil {
 		d.Title = xmlread.CoreTitle(z, xmlread.OfficeCore)
+		r.shelf.note(d)
 	}
 	return d, err
 }
@@ -114,6 +121,7 @@ type docxReader struct {
 	zip       *zipfile.Reader
 	folder    string // of the entries
 	writer    *richtext.Writer
+	shelf     *pictureShelf
 	styles    map[string]style
 	numbering numbering
 	notes     map[string][]string // paragraphs of footnotes and endnotes, by kind and id
@@ -152,7 +160,7 @@ func (r *docxReader) readPart(name string, take func(block) error) error {
 	defer e.Close()
 
 	d := xmlread.New(name, e, r.zip.Limits())
-	p := &docxParser{docxReader: r, xml: d}
+	p := &docxParser{docxReader: r, xml: d, entry: name}
 	return d.Document(func(xml.StartElement) error { return p.readBlocks(take) })
 }
 

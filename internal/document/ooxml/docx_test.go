@@ -145,7 +145,7 @@ func TestText(t *testing.T) {
 		{"a frame", `<w:tbl><w:tr><w:tc>` + p("one") + p("two") + `</w:tc></w:tr></w:tbl>`, nil, "one\ntwo\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			d, err := zipmake.Parse(t, ooxml.DocxFormat(), "a.docx", body(t, test.body, test.more...))
+			d, err := zipmake.Parse(t, ooxml.DocxFormat(ooxml.Pictures{}), "a.docx", body(t, test.body, test.more...))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -157,7 +157,7 @@ func TestText(t *testing.T) {
 }
 
 func TestPlaces(t *testing.T) {
-	d, err := zipmake.Parse(t, ooxml.DocxFormat(), "", body(t, p("one")+`<w:tbl><w:tr><w:tc>`+p("two")+`</w:tc><w:tc>`+p("three")+`</w:tc></w:tr></w:tbl>`+p("four")))
+	d, err := zipmake.Parse(t, ooxml.DocxFormat(ooxml.Pictures{}), "", body(t, p("one")+`<w:tbl><w:tr><w:tc>`+p("two")+`</w:tc><w:tc>`+p("three")+`</w:tc></w:tr></w:tbl>`+p("four")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func TestRefused(t *testing.T) {
 		{"expands", body(t, strings.Repeat(p("xxxxxxxxxxxxxxxx"), 100_000)), "expands to more than 300 times its size"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := zipmake.Parse(t, ooxml.DocxFormat(), "a.docx", test.data)
+			_, err := zipmake.Parse(t, ooxml.DocxFormat(ooxml.Pictures{}), "a.docx", test.data)
 			if refused, ok := errors.AsType[*document.RefusedError](err); !ok || !strings.Contains(refused.Reason, test.want) {
 				t.Errorf("got %v, want one that refuses for %q", err, test.want)
 			}
@@ -202,7 +202,7 @@ func TestMainPart(t *testing.T) {
 	data := zipmake.Zip(t,
 		zipmake.File{Name: "_rels/.rels", Content: `<Relationships><Relationship Type="http://x/officeDocument" Target="/word/document2.xml"/></Relationships>`},
 		zipmake.File{Name: "word/document2.xml", Content: `<w:document ` + w + `><w:body>` + p("found") + `</w:body></w:document>`})
-	d, err := zipmake.Parse(t, ooxml.DocxFormat(), "", data)
+	d, err := zipmake.Parse(t, ooxml.DocxFormat(ooxml.Pictures{}), "", data)
 	if err != nil || d.Text != "found\n" {
 		t.Errorf("got %+v, %v", d, err)
 	}
@@ -215,7 +215,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		// Packed bytes hide the text from the fuzzer, so it may write the entry itself.
 		for _, data := range [][]byte{data, body(t, string(data), numbering, styles)} {
-			if _, err := zipmake.Parse(t, ooxml.DocxFormat(), "a.docx", data); err != nil && !errors.As(err, new(*document.RefusedError)) {
+			if _, err := zipmake.Parse(t, ooxml.DocxFormat(ooxml.Pictures{}), "a.docx", data); err != nil && !errors.As(err, new(*document.RefusedError)) {
 				t.Errorf("got %v, which does not refuse the file", err)
 			}
 		}

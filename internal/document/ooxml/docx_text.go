@@ -32,7 +32,8 @@ type cell struct {
 type docxParagraph struct {
 	text       string
 	properties properties
-	number     int // counted from 1
+	number     int     // counted from 1
+	sure       float64 // how sure recognition is of it, of a line in a picture; else 0
 }
 
 // properties are what counts of a paragraph's.
@@ -49,6 +50,9 @@ type docxParser struct {
 	xml     *xmlread.Decoder
 	carried string // text of a paragraph whose mark was deleted
 	boxed   []block
+	entry   string         // that is read
+	shown   []pictureRef   // pictures of the paragraph that is read
+	extent  int64          // of the drawing that is read, in square EMU
 	text    *richtext.Runs // of the paragraph that is read
 }
 
@@ -76,8 +80,8 @@ func (p *docxParser) readBlocks(take func(block) error) error {
 // readParagraph calls take with a paragraph, and behind it with those of its text boxes.
 func (p *docxParser) readParagraph(take func(block) error) error {
 	var text richtext.Runs
-	before, boxed := p.text, p.boxed
-	p.text, p.boxed = &text, nil
+	before, boxed, shown := p.text, p.boxed, p.shown
+	p.text, p.boxed, p.shown = &text, nil, nil
 
 	var props properties
 	props.outline = -1
@@ -91,6 +95,7 @@ func (p *docxParser) readParagraph(take func(block) error) error {
 	}, nil)
 
 	boxed, p.boxed = p.boxed, boxed
+	shown, p.shown = p.shown, shown
 	p.text = before
 
 	if err != nil {
@@ -111,6 +116,26 @@ func (p *docxParser) readParagraph(take func(block) error) error {
 	for _, b := range boxed {
 		if err := take(b); err != nil {
 			return err
+		}
+	}
+	return p.readPictures(shown, take)
+}
+
+// readPictures calls take with the lines of pictures, which stand behind their paragraph.
+func (p *docxParser) readPictures(shown []pictureRef, take func(block) error) error {
+	for _, ref := range shown {
+		text, err := p.shelf.textOf(p.entry, ref)
+		if err != nil || text == nil {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		for _, line := range text.Lines {
+			one := docxParagraph{text: line.Text, properties: properties{outline: -1}, number: max(p.paragraphs, 1), sure: line.Sure}
+			if err := take(block{paragraph: one}); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -135,6 +160,10 @@ func (p *docxParser) readInline(e xml.StartElement) error {
 		p.refer(strings.TrimSuffix(e.Name.Local, "Reference"), xmlread.Attr(e, "id"))
 	case "commentReference":
 		p.commented = append(p.commented, xmlread.Attr(e, "id"))
+	case "extent":
+		p.extent = areaOf(e)
+	case "blip":
+		p.shown = append(p.shown, pictureRef{xmlread.Attr(e, "embed"), p.extent})
 	case "txbxContent":
 		return p.readBlocks(func(b block) error { p.boxed = append(p.boxed, b); return nil })
 	case "rPr":
@@ -400,6 +429,25 @@ func number(blocks []block) int {
 	return 0
 }
 
+// leastSure returns how sure the line of pictures among blocks is that is least so; 0 if there is none.
+func leastSure(blocks []block) float64 {
+	least := 0.0
+	add := func(sure float64) {
+		if sure > 0 && (least == 0 || sure < least) {
+			least = sure
+		}
+	}
+	for _, b := range blocks {
+		add(b.paragraph.sure)
+		for _, row := range b.table {
+			for _, c := range row {
+				add(leastSure(c.blocks))
+			}
+		}
+	}
+	return least
+}
+
 // place returns the location of a paragraph.
 func place(number int) *mapreduce.Location {
 	if number == 0 {
@@ -415,6 +463,11 @@ func (r *docxReader) writeBlock(b block) error {
 	}
 
 	p := b.paragraph
+	if p.sure > 0 {
+		r.writer.Paragraph(p.text, &mapreduce.Location{Paragraph: min(p.number, mapreduce.MaxPage), Part: partOfPicture, Recognised: p.sure})
+		return r.writer.Err()
+	}
+
 	s := r.styleOf(p.properties.style)
 	if p.properties.outline >= 0 {
 		s.heading = p.properties.outline
@@ -473,6 +526,9 @@ func (r *docxReader) writeTable(rows [][]cell) error {
 			blocks, tables := withoutTables(c.blocks)
 			inner = append(inner, tables...)
 			one := richtext.Cell{Text: plainText(blocks), Place: place(number(c.blocks)), Span: c.columns}
+			if one.Place != nil {
+				one.Place.Recognised = leastSure(blocks)
+			}
 			if before, ok := above[column]; c.continues && ok && before.Span == c.columns {
 				one = before
 			}
@@ -527,7 +583,7 @@ func isOfValues(rows [][]cell) bool {
 
 // writeMargin writes a block of a header or footer, which is no part of the outline.
 func (r *docxReader) writeMargin(b block) {
-	where := &mapreduce.Location{Place: "the margin of pages"}
+	where := &mapreduce.Location{Place: "the margin of pages", Recognised: leastSure([]block{b})}
 	for line := range strings.SplitSeq(plainText([]block{b}), "\n") {
 		r.writer.Paragraph(line, where)
 	}

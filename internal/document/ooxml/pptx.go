@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/xml"
 	"fmt"
-	"path"
 	"strconv"
 	"strings"
 
@@ -20,10 +19,11 @@ import (
 const PptxKind document.Kind = "pptx"
 
 // PptxFormat returns the format of presentations. Their text is that of the slides in their order:
-// the title as a heading, paragraphs, tables, diagrams, and the notes of the speaker.
-func PptxFormat() document.Format {
+// the title as a heading, paragraphs, tables, diagrams, the text of pictures that p reads, and the notes
+// of the speaker.
+func PptxFormat(p Pictures) document.Format {
 	return document.Format{
-		Kind: PptxKind, Parse: parsePptx,
+		Kind: PptxKind, Parse: func(ctx context.Context, in document.Input) (*document.Document, error) { return parsePptx(ctx, p, in) },
 		Sniff:      func(begin []byte) document.Match { return zipfile.SniffFolder(begin, "ppt/") },
 		Extensions: []string{".pptx", ".pptm", ".ppsx", ".ppsm", ".potx", ".potm"},
 		MediaTypes: []string{
@@ -38,13 +38,13 @@ func PptxFormat() document.Format {
 const presentation = "ppt/presentation.xml"
 
 // parsePptx implements the Parse of document.Format.
-func parsePptx(ctx context.Context, in document.Input) (*document.Document, error) {
+func parsePptx(ctx context.Context, p Pictures, in document.Input) (*document.Document, error) {
 	z, err := zipfile.Open(ctx, in)
 	if err != nil {
 		return nil, err
 	}
 
-	r := &pptxReader{zip: z, writer: &richtext.Writer{MaxBytes: in.Limits.Bytes}}
+	r := &pptxReader{zip: z, writer: &richtext.Writer{MaxBytes: in.Limits.Bytes}, shelf: newShelf(ctx, p, in, z)}
 
 	slides, err := r.readOrder()
 	if err != nil {
@@ -67,6 +67,7 @@ func parsePptx(ctx context.Context, in document.Input) (*document.Document, erro
 	d, err := r.writer.Document()
 	if err == nil {
 		d.Title = xmlread.CoreTitle(z, xmlread.OfficeCore)
+		r.shelf.note(d)
 	}
 
 	return d, err
@@ -76,6 +77,7 @@ func parsePptx(ctx context.Context, in document.Input) (*document.Document, erro
 type pptxReader struct {
 	zip    *zipfile.Reader
 	writer *richtext.Writer
+	shelf  *pictureShelf
 }
 
 // open calls root within the outermost element of an entry.
@@ -89,38 +91,9 @@ func (r *pptxReader) open(name string, root func(*xmlread.Decoder) error) error 
 	return d.Document(func(xml.StartElement) error { return root(d) })
 }
 
-// A relation is what an entry refers to.
-type relation struct{ kind, target string }
-
-// relations returns what an entry refers to within the file, by id.
-func (r *pptxReader) relations(name string) (map[string]relation, error) {
-	folder, file := path.Split(name)
-	rels := path.Join(folder, "_rels", file+".rels")
-	found := map[string]relation{}
-
-	if !r.zip.Has(rels) {
-		return found, nil
-	}
-
-	return found, r.open(rels, func(d *xmlread.Decoder) error {
-		return d.Each(func(e xml.StartElement) error {
-			if xmlread.Attr(e, "TargetMode") != "External" {
-				// Targets are relative to the folder of the entry, unless they begin with a
-				// slash.
-				target := xmlread.Attr(e, "Target")
-				if !strings.HasPrefix(target, "/") {
-					target = path.Join(folder, target)
-				}
-				found[xmlread.Attr(e, "Id")] = relation{path.Base(xmlread.Attr(e, "Type")), strings.TrimPrefix(target, "/")}
-			}
-			return d.Skip()
-		}, nil)
-	})
-}
-
 // readOrder returns the entries of the slides in the order in which they are shown.
 func (r *pptxReader) readOrder() ([]string, error) {
-	relations, err := r.relations(presentation)
+	relations, err := relationsOf(r.zip, presentation)
 	if err != nil {
 		return nil, err
 	}
@@ -129,6 +102,9 @@ func (r *pptxReader) readOrder() ([]string, error) {
 	err = r.open(presentation, func(d *xmlread.Decoder) error {
 		var child func(xml.StartElement) error
 		child = func(e xml.StartElement) error {
+			if area := areaOf(e); e.Name.Local == "sldSz" && area > 0 {
+				r.shelf.page = area
+			}
 			if e.Name.Local != "sldId" {
 				return d.Each(child, nil)
 			}
@@ -150,6 +126,7 @@ type shape struct {
 	role       string // title, body and others, as the layout of the slide has it
 	paragraphs []pptxParagraph
 	table      *richtext.Table
+	picture    *document.Recognised
 }
 
 // A paragraph is a line of a shape.
@@ -160,7 +137,7 @@ type pptxParagraph struct {
 
 // readSlide reads a slide and its notes.
 func (r *pptxReader) readSlide(number int, name string) error {
-	relations, err := r.relations(name)
+	relations, err := relationsOf(r.zip, name)
 	if err != nil {
 		return err
 	}
@@ -225,6 +202,12 @@ func (s shape) text() string {
 }
 
 func (r *pptxReader) writeShape(s shape, where *mapreduce.Location) {
+	if s.picture != nil {
+		for _, line := range s.picture.Lines {
+			r.writer.Paragraph(line.Text, &mapreduce.Location{Slide: where.Slide, Part: partOfPicture, Recognised: line.Sure})
+		}
+		return
+	}
 	if s.table != nil {
 		for _, row := range s.table.Rows {
 			for i := range row {
@@ -264,18 +247,32 @@ func (r *pptxReader) readShapes(name string, relations map[string]relation) ([]s
 			}
 			return nil
 		}
+		p.picture = func(ref pictureRef) error {
+			if relations == nil { // of notes, which show their slide
+				return nil
+			}
+			text, err := r.shelf.textOf(name, ref)
+			if text != nil {
+				shapes = append(shapes, shape{picture: text})
+			}
+			return err
+		}
 		return d.Each(p.child, nil)
 	})
 
 	return shapes, err
 }
 
+// partOfPicture is the part of a place that a picture is.
+const partOfPicture = "picture"
+
 // A parser reads one entry.
 type pptxParser struct {
 	xml     *xmlread.Decoder
 	add     func(shape)
-	diagram func(id string) error // reads the text of a diagram
-	text    *richtext.Runs        // of the paragraph that is read
+	diagram func(id string) error  // reads the text of a diagram
+	picture func(pictureRef) error // reads that of a picture
+	text    *richtext.Runs         // of the paragraph that is read
 }
 
 // child reads an element that may have shapes in it.
@@ -303,10 +300,35 @@ func (p *pptxParser) child(e xml.StartElement) error {
 			}
 		}
 		return p.xml.Skip()
+	case "pic", "bg":
+		return p.readPicture()
 	case "Fallback", "extLst", "timing", "transition":
 		return p.xml.Skip()
 	}
 	return p.xml.Each(p.child, nil)
+}
+
+// readPicture reads a picture on a slide, or behind it.
+func (p *pptxParser) readPicture() error {
+	var ref pictureRef
+	var child func(xml.StartElement) error
+	child = func(e xml.StartElement) error {
+		switch e.Name.Local {
+		case "blip":
+			ref.id = xmlread.Attr(e, "embed")
+		case "ext":
+			if area := areaOf(e); area > 0 {
+				ref.area = area
+			}
+		case "extLst", "Fallback":
+			return p.xml.Skip()
+		}
+		return p.xml.Each(child, nil)
+	}
+	if err := p.xml.Each(child, nil); err != nil {
+		return err
+	}
+	return p.picture(ref)
 }
 
 // readShape reads a shape with its role.

@@ -41,7 +41,7 @@ func TestPptxText(t *testing.T) {
 	table := `<p:graphicFrame><a:tbl><a:tr><a:tc gridSpan="2"><a:txBody>` + line("0", "wide") + `</a:txBody></a:tc><a:tc hMerge="1"><a:txBody/></a:tc></a:tr><a:tr><a:tc><a:txBody>` + line("0", "a") + line("0", "b") + `</a:txBody></a:tc><a:tc><a:txBody>` + line("0", "c") + `</a:txBody></a:tc></a:tr></a:tbl></p:graphicFrame>`
 	first := shape("body", line("0", "one")+line("1", "two")) + shape("ctrTitle", line("0", "The")+line("0", "title")) + shape("sldNum", line("0", "1")) + table +
 		`<p:graphicFrame><dgm:relIds xmlns:dgm="dgm" r:dm="d1"/></p:graphicFrame><p:grpSp>` + shape("subTitle", line("0", "single")+line("0", " ")) + `</p:grpSp>`
-	d, err := zipmake.Parse(t, ooxml.PptxFormat(), "", presentation(t, first, shape("obj", line("0", "alone"))))
+	d, err := zipmake.Parse(t, ooxml.PptxFormat(ooxml.Pictures{}), "", presentation(t, first, shape("obj", line("0", "alone"))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestScripts(t *testing.T) {
 		{"equations on lines", shape("obj", `<a:p><a14:m><m:oMathPara>`+root+root+`</m:oMathPara></a14:m></a:p>`), "√(b)\n√(b)"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			d, err := zipmake.Parse(t, ooxml.PptxFormat(), "", presentation(t, shape("title", line("0", "T"))+test.shapes, ""))
+			d, err := zipmake.Parse(t, ooxml.PptxFormat(ooxml.Pictures{}), "", presentation(t, shape("title", line("0", "T"))+test.shapes, ""))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -86,7 +86,7 @@ func FuzzPptxParse(f *testing.F) {
 	f.Add([]byte(shape("obj", `<a:p><a:r><a:rPr baseline="1"/><a:t>2</a:t></a:r><m:oMathPara><m:oMath><m:f><m:num/><m:r><m:t>x</m:t></m:r></m:f></m:oMath></m:oMathPara></a:p>`)))
 	f.Add([]byte(`<a:tbl><a:tc/><a:tr><a:tc/></a:tr></a:tbl><relIds r:dm="d1"/>`))
 	f.Fuzz(func(t *testing.T, shapes []byte) {
-		_, err := zipmake.Parse(t, ooxml.PptxFormat(), "", presentation(t, string(shapes), ""))
+		_, err := zipmake.Parse(t, ooxml.PptxFormat(ooxml.Pictures{}), "", presentation(t, string(shapes), ""))
 		if err != nil && !errors.As(err, new(*document.RefusedError)) {
 			t.Errorf("got %v, which does not refuse the file", err)
 		}

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -79,6 +80,61 @@ func (r *Reader) parse(ctx context.Context, c *codec, in document.Input) (*docum
 		return nil, err
 	}
 	return d.result()
+}
+
+// Recognise returns the text of a picture within a document: of its first page, if it has several. What an
+// engine makes up of a photograph is none. A picture that is not read is a document.RefusedError.
+func (r *Reader) Recognise(ctx context.Context, data []byte, wait document.Waiter) (*document.Recognised, error) {
+	at := slices.IndexFunc(codecs[:], func(c codec) bool { return c.begins(data) })
+	switch engine := r.config.Engine; {
+	case at < 0:
+		return nil, document.Refuse("a picture of a format that is not read")
+	case engine == nil:
+		return nil, document.Refuse("text is not to be recognised (--ocr never)")
+	case engine.Missing() != "":
+		return nil, document.Refuse("%s", engine.Missing())
+	}
+
+	d := &reading{reader: r, codec: &codecs[at], in: document.Input{Wait: wait}, limits: document.Limits{}.WithDefaults()}
+	pages, err := d.codec.pages(data, d.limits.Pages)
+	if err != nil {
+		return nil, err
+	}
+	if len(pages) == 0 {
+		return nil, document.Refuse("%s without a page", d.codec.name)
+	}
+	d.pages = 1
+	if err := d.readPage(ctx, 1, pages[0]); err != nil {
+		return nil, err
+	}
+	if len(d.damaged) > 0 {
+		return nil, document.Refuse("%s that is damaged, or of a kind that is not read: %v", d.codec.name, d.why)
+	}
+
+	found := &document.Recognised{Sure: recognise.Sure(d.words)}
+	if found.Sure >= madeUp {
+		found.Lines = d.lines()
+	}
+	return found, nil
+}
+
+// lines returns the lines of the text, each as sure as its word that is least so.
+func (d *reading) lines() []document.RecognisedLine {
+	var lines []document.RecognisedLine
+	at, parts := 0, d.text.Layout
+	for text := range strings.Lines(d.text.String()) {
+		line := document.RecognisedLine{Text: strings.TrimSpace(text), Sure: 1}
+		at += len(text)
+		for ; len(parts) > 0 && parts[0].Start < at; parts = parts[1:] {
+			if sure := parts[0].Location.Recognised; sure > 0 {
+				line.Sure = min(line.Sure, sure)
+			}
+		}
+		if line.Text != "" {
+			lines = append(lines, line)
+		}
+	}
+	return lines
 }
 
 // A reading is one document that is being read.

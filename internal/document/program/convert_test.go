@@ -142,7 +142,7 @@ const wordPerfect = "\xffWPC\x10\x00\x00\x00 of which nobody reads more"
 // registry returns formats, of which some are read only if they are converted.
 func registry(t *testing.T) *document.Registry {
 	t.Helper()
-	r, err := document.NewRegistry(plain.TextFormat(), plain.CSVFormat(), ooxml.DocxFormat(), program.OlderFormat())
+	r, err := document.NewRegistry(plain.TextFormat(), plain.CSVFormat(), ooxml.DocxFormat(ooxml.Pictures{}), program.OlderFormat())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -231,6 +231,15 @@ func (r *Reader) ReadAll(name string, max int64) ([]byte, error) {
 	return data, nil
 }
 
+// ReadAside is ReadAll for an entry that the text of the document does without, such as a picture: what
+// it has does not count as unpacked, as none of it is kept.
+func (r *Reader) ReadAside(name string, max int64) ([]byte, error) {
+	left := r.left
+	defer func() { r.left = left }()
+	r.left = max + 1
+	return r.ReadAll(name, max)
+}
+
 // An entry is one that is open.
 type entry struct {
 	reader  *Reader

@@ -55,7 +55,7 @@ func (d *documentFlags) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&d.password, "password", "", "password of encrypted PDF files")
 	f.StringVar(&d.ocr, "ocr", ocrAuto, "`what` recognises text in pictures and scanned pages: \"auto\" (Tesseract, where it is installed), \"tesseract\" (which must be), \"never\", or a command such as \"tesseract - - tsv\", which gets a PNG on standard input, and writes text or Tesseract's TSV to standard output")
 	f.StringVar(&d.ocrLang, "ocr-lang", "", "`languages` of text in pictures, as Tesseract names them, such as \"deu\" or \"eng+fra\" (default eng)")
-	f.StringVar(&d.images, "images", "scans", "`which` pictures within PDF pages that have text are read, too: \"scans\" (those that cover most of the page), \"all\" (but for small ones) or \"never\"")
+	f.StringVar(&d.images, "images", "scans", "`which` pictures within PDF pages that have text, DOCX documents and slides are read, too: \"scans\" (those that cover most of the page), \"all\" (but for small ones) or \"never\"")
 	f.StringVar(&d.convert, "convert", "never", "`when` LibreOffice converts documents that are not read otherwise, such as .ppt: \"auto\" (where it is installed) or \"never\"")
 	f.StringVar(&d.html, "html", "main", "`part` of web pages to read: \"main\" (without navigation and advertisements) or \"full\"")
 	f.IntVar(&d.pages, "document-pages", 10_000, "largest number of pages of a document")
@@ -305,6 +305,12 @@ func (r *Runners) DocumentFormats() (*document.Registry, error) {
 		})
 	}
 
+	// Pictures within office documents are read if text is recognised at all.
+	within := ooxml.Pictures{Share: imageShares[d.images]}
+	if d.ocr != ocrNever && d.ocr != "" && d.images != "never" {
+		within.Read = r.pictures.Recognise
+	}
+
 	pages := html.Format()
 	if d.html == "full" {
 		pages = html.FullFormat()
@@ -312,7 +318,7 @@ func (r *Runners) DocumentFormats() (*document.Registry, error) {
 
 	formats := []document.Format{
 		plain.TextFormat(), plain.MarkdownFormat(), pages, xmlfile.Format(), plain.JSONLinesFormat(), plain.CSVFormat(),
-		ooxml.DocxFormat(), ooxml.XlsxFormat(), ooxml.PptxFormat(), opendocument.Format(), rtf.Format(), html.EpubFormat(), mail.Format(), mail.MailboxFormat(), compound.Format(),
+		ooxml.DocxFormat(within), ooxml.XlsxFormat(), ooxml.PptxFormat(within), opendocument.Format(), rtf.Format(), html.EpubFormat(), mail.Format(), mail.MailboxFormat(), compound.Format(),
 		zipfile.ZipFormat(), zipfile.TarFormat(), program.OlderFormat(),
 	}
 

@@ -33,7 +33,7 @@ import (
 // formats returns the formats of office programs.
 func formats(t testing.TB) *document.Registry {
 	t.Helper()
-	r, err := document.NewRegistry(plain.TextFormat(), html.Format(), ooxml.DocxFormat(), ooxml.XlsxFormat(), ooxml.PptxFormat(), opendocument.Format(),
+	r, err := document.NewRegistry(plain.TextFormat(), html.Format(), ooxml.DocxFormat(ooxml.Pictures{}), ooxml.XlsxFormat(), ooxml.PptxFormat(ooxml.Pictures{}), opendocument.Format(),
 		rtf.Format(), html.EpubFormat(), plain.CSVFormat(), mail.Format(), mail.MailboxFormat(), compound.Format(), zipfile.ZipFormat(), zipfile.TarFormat())
 	if err != nil {
 		t.Fatal(err)
