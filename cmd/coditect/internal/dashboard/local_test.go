@@ -20,6 +20,10 @@ func (stub) GetJob(_ context.Context, id mapreduce.JobID) (*mapreduce.Job, error
 	return &mapreduce.Job{ID: id, State: mapreduce.JobComplete}, nil
 }
 
+func (stub) Caller(context.Context) (*mapreduce.Principal, error) {
+	return new(mapreduce.Principal), nil
+}
+
 func (stub) ListUnits(context.Context, mapreduce.ListUnitsQuery) (*mapreduce.UnitPage, error) {
 	return &mapreduce.UnitPage{}, nil
 }
