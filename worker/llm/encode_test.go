@@ -39,6 +39,12 @@ func TestKeptRequestsAndResponses(t *testing.T) {
 		t.Errorf("the request, want (-), got (+):\n%s", diff)
 	}
 
+	// A picture is never kept, so a request without it is not the same.
+	seen := &llm.Request{Model: "m", Messages: []llm.Message{{Role: llm.User, Parts: []llm.Part{{Picture: llm.NewPicture("image/png", 1, 1, 1, []byte("x"))}}}}}
+	if _, err := llm.EncodeRequest(seen); err == nil {
+		t.Error("a request with a picture is kept")
+	}
+
 	for _, answer := range []string{``, `{"a":1}`, `this is no JSON`, `{"a":`} {
 		res := &llm.Response{Model: "m", Parts: []llm.Part{{Text: answer}}, Stop: llm.StopEnd, Usage: llm.Usage{Input: 1, Output: 2, Reported: true}, Tier: llm.Batch}
 		if answer != "" {
