@@ -149,7 +149,17 @@ type Parking struct {
 	// of the budget: no more than the attempt has reserved and not spent.
 	Line []byte
 	Kept int64
+
+	// Scores say, by measure and in millionths, how sure an answer is that waits to be
+	// accepted in place of a dearer one. There are at most MaxScores.
+	Scores []uint32
 }
+
+// Bounds of the scores of a parked unit.
+const (
+	MaxScores = 64
+	MaxScore  = 1_000_000
+)
 
 // Bounds of the texts of a parked unit, in bytes.
 const (

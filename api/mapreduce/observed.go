@@ -39,7 +39,7 @@ func (u *Unit) WithoutContents() *Unit {
 	seen.Errors = slices.Repeat([]string{Hidden}, len(u.Errors))
 	if u.Parking != nil {
 		// Whoever knows the handle can wake the unit.
-		seen.Parking = &Parking{Handle: hide(u.Parking.Handle), WakeAfter: u.Parking.WakeAfter, Note: hide(u.Parking.Note)}
+		seen.Parking = &Parking{Handle: hide(u.Parking.Handle), WakeAfter: u.Parking.WakeAfter, Note: hide(u.Parking.Note), Scores: u.Parking.Scores}
 	}
 	return &seen
 }

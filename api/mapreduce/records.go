@@ -456,7 +456,7 @@ const (
 	EventState               // the job's state or level changed
 	EventReclaimed           // units of a lost or leaving worker went back
 	EventRetried             // units failed and will be tried again
-	EventWoken               // a call woke a parked unit
+	EventWoken               // a call woke a parked unit, or units of a cascade go on
 	EventDeleted             // the job was deleted: an event of the log of its tenant
 	EventDecided             // somebody decided about a value of the result
 )

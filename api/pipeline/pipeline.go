@@ -116,6 +116,8 @@ type Stage struct {
 	// Parameters are those of the model's answers. What they leave out is the run's.
 	Parameters parameters.Set `json:"parameters,omitzero"`
 
+	Cascade // who does the units, where several may
+
 	Output Output   `json:"output"`
 	Tools  []string `json:"tools,omitempty"` // the names of the tools that an agent may use; one with OptionalTool where a worker has it
 	Limits Limits   `json:"limits,omitzero"`
@@ -411,6 +413,7 @@ func (p draft) fillDefaults() {
 
 		p.completeOutput(s)
 		p.completeReport(s)
+		s.setCascade(s.Cascade)
 	}
 }
 

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"bytes"
 	"errors"
+	"strconv"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -105,6 +106,8 @@ func (r reader) readStage(n *filetree.Node, at string) *Stage {
 			r.ReadList(n, at, func(n *filetree.Node, at string) { s.Examples = append(s.Examples, r.readExample(n, at)) })
 		},
 		"model": r.ReadText(&s.Model), "parameters": func(n *filetree.Node, at string) { r.readParameters(n, at, &s.Parameters) },
+		"cascade": r.ReadTexts(&s.Members), "target": r.readShare(&s.Target), "confidence": r.readShare(&s.Confidence),
+		"per": r.ReadText(&s.Per), "seed": r.ReadNumber(&s.Seed, 1),
 		"output": func(n *filetree.Node, at string) { r.readOutput(n, at, s) },
 		"tools":  r.ReadTexts(&s.Tools), "limits": func(n *filetree.Node, at string) { r.readLimits(n, at, s) },
 		"parallel": r.ReadNumber(&s.Parallel, 1), "on_error": r.ReadText(&s.OnError),
@@ -116,6 +119,18 @@ func (r reader) readStage(n *filetree.Node, at string) *Stage {
 	})
 
 	return s
+}
+
+// readShare reads a number above 0 and below 1.
+func (r reader) readShare(to *float64) filetree.Entry {
+	return func(n *filetree.Node, at string) {
+		v, err := strconv.ParseFloat(n.Text, 64)
+		if n.Tag != "!!int" && n.Tag != "!!float" || err != nil || !(v > 0 && v < 1) {
+			r.RecordFault(at, n.Line, "must be more than 0 and less than 1, such as 0.95, and is %s", n)
+			return
+		}
+		*to = v
+	}
 }
 
 // stageAgent reads an agent, or the name of one.

@@ -99,6 +99,8 @@ func (f filler) fill(v reflect.Value, field string) {
 		v.SetInt(f.between(1, math.MaxInt64))
 	case reflect.Uint8:
 		v.SetUint(uint64(f.between(1, 255)))
+	case reflect.Uint32:
+		v.SetUint(uint64(f.between(1, mapreduce.MaxScore)))
 	case reflect.Float64:
 		v.SetFloat(float64(f.between(1, 1000)) / 1000)
 	default:

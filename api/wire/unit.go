@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"slices"
+
 	"github.com/coditect/mapreduce/api/mapreduce"
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
@@ -92,16 +94,23 @@ func encodeParking(p *mapreduce.Parking) *pb.Parking {
 	if p == nil {
 		return nil
 	}
-	return &pb.Parking{Handle: validText(p.Handle), WakeAfter: encodeDuration(p.WakeAfter), Note: validText(p.Note), Line: p.Line, Kept: p.Kept}
+	return &pb.Parking{Handle: validText(p.Handle), WakeAfter: encodeDuration(p.WakeAfter), Note: validText(p.Note), Line: p.Line, Kept: p.Kept, Scores: p.Scores}
 }
 
 func decodeParking(d *decoder, p *pb.Parking) mapreduce.Parking {
+	scores := p.GetScores()
+	if len(scores) > mapreduce.MaxScores || slices.ContainsFunc(scores, func(s uint32) bool { return s > mapreduce.MaxScore }) {
+		d.refuseField("scores", "has %d numbers; at most %d are taken, each of at most %d", len(scores), mapreduce.MaxScores, mapreduce.MaxScore)
+		scores = nil
+	}
+
 	return mapreduce.Parking{
 		Handle:    d.decodeID("handle", p.GetHandle(), mapreduce.MaxHandle),
 		WakeAfter: d.decodeDuration("wake_after", p.GetWakeAfter()),
 		Note:      p.GetNote(),
 		Line:      p.GetLine(),
 		Kept:      d.decodeCount64("kept", p.GetKept()),
+		Scores:    scores,
 	}
 }
 
@@ -110,7 +119,7 @@ func believedParking(p *pb.Parking) *mapreduce.Parking {
 	if p == nil {
 		return nil
 	}
-	return &mapreduce.Parking{Handle: p.GetHandle(), WakeAfter: p.GetWakeAfter().AsDuration(), Note: p.GetNote(), Line: p.GetLine(), Kept: p.GetKept()}
+	return &mapreduce.Parking{Handle: p.GetHandle(), WakeAfter: p.GetWakeAfter().AsDuration(), Note: p.GetNote(), Line: p.GetLine(), Kept: p.GetKept(), Scores: p.GetScores()}
 }
 
 // EncodeUnits encodes a page of units.

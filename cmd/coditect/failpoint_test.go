@@ -144,6 +144,8 @@ func killings(t *testing.T, program string) []killing {
 	parking := newCorpus(t, program, 12, append(costly(), "--var", "script.parks=2", "--var", "script.park_for=20ms")...)
 	asking := newCorpus(t, program, 1, "--var", "script.parks=1", "--var", "script.answer=granted")
 	wantedAsking := withUnitsOnce(newCorpus(t, program, 1), `"unit_id":"000.txt"`, `"unit_id":"final"`)
+	cascading := newCorpus(t, program, 24, "--model", "m", "--cascade", "rules,scripted/m", "--target", "0.5", "--var", "cascade_seed=7", "--var", "script.tokens_in=1000")
+	wantedCascading := withUnitsOnce(cascading, `"unit_id":"000.txt"`, `"unit_id":"final"`)
 	searching := newCorpus(t, program, 6, "--tool", "read", "--tool-root", ".", "--var", "script.pages=2", "--var", "script.page_bytes=600000").searching(t)
 	wantedSearching := withUnitsOnce(searching, `"unit_id":"000.txt"`, `"unit_id":"table"`, `"quote":"what the script found"`)
 	id := func(h *house) string {
@@ -187,6 +189,16 @@ func killings(t *testing.T, program string) []killing {
 			after: func(h *house) {
 				h.carryThrough(parking)
 				h.verify(wanted(h.t))
+			},
+		},
+		{
+			name:   "a cascade",
+			corpus: cascading,
+			steps:  []failpoint.Step{failpoint.Census, failpoint.Certify, failpoint.Judge},
+			victim: func(*house) []string { return cascading.run("--output", "out") },
+			after: func(h *house) {
+				h.carryThrough(cascading)
+				h.verify(wantedCascading(h.t))
 			},
 		},
 		{

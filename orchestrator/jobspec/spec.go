@@ -237,6 +237,10 @@ func (r *Rules) checkStages(p *pipeline.Pipeline, s *mapreduce.JobSpec) error {
 			return errs.Field(field("model"), "%s", err)
 		}
 
+		if key, err := r.checkMembers(stage, s); err != nil {
+			return errs.Field(field(key), "%s", err)
+		}
+
 		own := ForStage(*s, stage)
 		provider := r.Provider(own.Provider)
 
@@ -277,6 +281,9 @@ func (r *Rules) checkPipeline(d *draft) error {
 	}
 
 	if err := p.CheckInputs(s.Vars); err != nil {
+		return err
+	}
+	if err := checkCascade(p, s); err != nil {
 		return err
 	}
 	if err := r.checkStages(p, s); err != nil {

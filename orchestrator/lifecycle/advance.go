@@ -161,6 +161,9 @@ func (a *advancer) advanceJob(ctx context.Context, id mapreduce.JobID) error {
 		return a.failFast(ctx, id, s)
 	}
 
+	if err := a.judge(ctx, id, s); err != nil {
+		return err
+	}
 	if s.Ended() {
 		return a.turnLevel(ctx, id, s)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/jobs/batches"
+	"github.com/coditect/mapreduce/store/jobs/cascade"
 	"github.com/coditect/mapreduce/store/jobs/check"
 	"github.com/coditect/mapreduce/store/jobs/content"
 	"github.com/coditect/mapreduce/store/jobs/lifecycle"
@@ -47,6 +48,7 @@ type Jobs struct {
 	Answers   *content.Answers       // what models answered
 	Review    *review.Store          // what people decided about results
 	Batches   *batches.Store         // calls of models that go by batch
+	Cascade   *cascade.Store         // which answers of cheaper members are accepted
 	Check     *check.Store           // what does not agree
 
 	db *records.DB
@@ -59,23 +61,25 @@ func New(db *store.DB, space *keys.Space, node mapreduce.NodeID, now func() time
 	return &Jobs{
 		Submit: lifecycle.NewSubmissions(d), Turns: queue.NewTurns(d), Levels: lifecycle.NewLevels(d), Lifecycle: lifecycle.New(d),
 		Queue: queue.New(d), Grants: nodes.NewGrants(d), Nodes: nodes.New(d), Sessions: queue.NewSessions(d),
-		Content: content.New(d), View: view.New(d), Audit: view.NewAudit(d), Answers: content.NewAnswers(d), Review: review.New(d), Batches: batches.New(d), Check: check.New(d), db: d,
+		Content: content.New(d), View: view.New(d), Audit: view.NewAudit(d), Answers: content.NewAnswers(d), Review: review.New(d), Batches: batches.New(d), Cascade: cascade.New(d), Check: check.New(d), db: d,
 	}
 }
 
 type (
 	viewStore    = view.Store
 	contentStore = content.Store
+	cascadeStore = cascade.Store
 )
 
 // A Reader reads units, the units whose outputs they take, outputs, and texts.
 type Reader struct {
 	*viewStore
 	*contentStore
+	*cascadeStore
 }
 
 // Reader returns what reads units, outputs and texts.
-func (j *Jobs) Reader() Reader { return Reader{j.View, j.Content} }
+func (j *Jobs) Reader() Reader { return Reader{j.View, j.Content, j.Cascade} }
 
 // SetRules sets where the rules of tenants come from: their quotas, and for how long their
 // jobs are kept. It must be called before anything else; without it no tenant has any.

@@ -26,7 +26,7 @@ func ModelsOf(spec *mapreduce.JobSpec) (all []string) {
 	// Stages and agents may name lists of models.
 	lists := make([]string, 0, len(p.Stages))
 	for _, s := range p.Stages {
-		lists = append(lists, s.Model)
+		lists = append(append(lists, s.Model), s.Members...)
 	}
 	for _, a := range p.Agents {
 		lists = append(lists, a.Model)

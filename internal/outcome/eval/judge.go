@@ -220,6 +220,10 @@ func (j judge) comparisonKey(p *schema.Property, v any) string {
 	return p.Identity(normal)
 }
 
+// KeyOf returns a text that is equal for values of a property that count as equal, as eval
+// compares them.
+func KeyOf(p *schema.Property, v any) string { return judge{property: p}.comparisonKey(p, v) }
+
 func (j judge) foldText(text string) string {
 	if j.normalise != nil {
 		return j.normalise(text)

@@ -53,10 +53,24 @@ type Output struct {
 	// computed.
 	Judged []Judgement
 
+	// Ascent says how the output came about in a cascade; nil of stages without one, and of
+	// reduces.
+	Ascent *Ascent
+
 	// Value is what the unit came to if it does not make records: canonical JSON,
 	// with references in full. Citations has all of them. There are no Entries
 	// beside it.
 	Value []byte
+}
+
+// An Ascent is how an output came about in a cascade.
+type Ascent struct {
+	Member string // whose output it is
+	// Alike says by measure whether the answer of the member before was like that of the last
+	// one. It is empty of a unit that was not drawn.
+	Alike      []bool
+	Tokens     int64 // that the last member took, if the output is its
+	CostMicros int64 // likewise, in millionths of a US dollar
 }
 
 // A Judgement is what a model found of a claim and one of its references.
@@ -160,6 +174,9 @@ func (o *Output) Encode() ([]byte, error) {
 		Numbers: encodeNumbers(o.Numbers),
 	}}
 
+	if a := o.Ascent; a != nil {
+		e.m.Ascent = &storagev1.Ascent{Member: a.Member, Alike: a.Alike, Tokens: a.Tokens, CostMicros: a.CostMicros}
+	}
 	for _, j := range o.Judged {
 		e.m.Judged = append(e.m.Judged, &storagev1.Judgement{Claim: j.Claim, Citation: j.Citation[:], Grade: j.Grade, Reason: j.Reason})
 	}
@@ -393,6 +410,10 @@ func Decode(data []byte) (*Output, error) {
 			return nil, fmt.Errorf("output: the citation of a judgement has an id of %d bytes", len(j.Citation))
 		}
 		o.Judged = append(o.Judged, Judgement{Claim: j.Claim, Citation: refs.ID(j.Citation), Grade: j.Grade, Reason: j.Reason})
+	}
+
+	if a := m.Ascent; a != nil {
+		o.Ascent = &Ascent{Member: a.Member, Alike: a.Alike, Tokens: a.Tokens, CostMicros: a.CostMicros}
 	}
 
 	// Everything after this names citations by their places in keys.

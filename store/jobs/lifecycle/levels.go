@@ -33,6 +33,7 @@ type Status struct {
 	Units     int64 // planned in this level
 	Completed int64
 	Failed    int64
+	Parked    int64 // wait for something outside
 	Size      int64 // tokens of the outputs
 	// Completed and Size of the level whose outputs this one takes, if there is one.
 	SourceCompleted, SourceSize int64
@@ -51,6 +52,10 @@ func (s *Status) InTree() bool { return s.Level >= 0 && s.Level < s.TreeTop }
 
 // Ended reports whether no unit of the level can move any more.
 func (s *Status) Ended() bool { return s.Completed+s.Failed >= s.Units }
+
+// Waits reports whether units of the level are left, and all of them wait for something
+// outside.
+func (s *Status) Waits() bool { return s.Parked > 0 && s.Completed+s.Failed+s.Parked >= s.Units }
 
 // Status reads how far a job is, without writing anything. The counters
 // are as new as the latest commit that was acknowledged before the call.
@@ -91,6 +96,7 @@ func (st *Levels) Status(ctx context.Context, id mapreduce.JobID) (*Status, erro
 		}{
 			{keys.Completed, ctl.Level, &s.Completed},
 			{keys.Failed, ctl.Level, &s.Failed},
+			{keys.UnitsParked, ctl.Level, &s.Parked},
 			{keys.Size, ctl.Level, &s.Size},
 			{keys.Completed, source, &s.SourceCompleted},
 			{keys.Size, source, &s.SourceSize},

@@ -21,7 +21,7 @@ func (changes *Changes) ParkUnit(u *storagev1.Unit, p *mapreduce.Parking) {
 	u.Queue = &storagev1.Queue{Class: keys.ClassParked, Seq: keys.Seq(u.Level, u.Index), Shard: u.Queue.GetShard()}
 	changes.Add(keys.UnitsParked, u.Level, 1)
 	parked := &storagev1.Parked{
-		Handle: p.Handle, WakeMicros: wakeMicros(p.WakeAfter), Note: records.ClipText(p.Note), Attempt: u.Attempt,
+		Handle: p.Handle, WakeMicros: wakeMicros(p.WakeAfter), Note: records.ClipText(p.Note), Attempt: u.Attempt, Scores: p.Scores,
 	}
 	if parked.WakeMicros > 0 {
 		parked.EndMicros = changes.PauseEnd(p.WakeAfter)

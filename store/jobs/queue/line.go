@@ -83,11 +83,11 @@ func (changes *Changes) AnswerLine(ctx context.Context, u *storagev1.Unit, r *ma
 	changes.Units.SetReply(changes.Tx, changes.Job, mapreduce.UnitID(u.UnitId), data)
 
 	q := Records{changes.Records}
-	parked, err := q.parkedUnder(ctx, changes.Tx, changes.Job, u, mapreduce.LineHandle(line.Key))
+	parked, err := q.Units.IsParkedUnder(ctx, changes.Tx, changes.Job, u, mapreduce.LineHandle(line.Key))
 	if err != nil || !parked {
 		return nil, unspent, err
 	}
-	q.releaseUnit(changes.Tx, changes.Job, u)
+	q.Units.Release(changes.Tx, changes.Job, u)
 	return records.CandidateOf(u), unspent, nil
 }
 

@@ -134,7 +134,7 @@ func (st *Store) Wakeup(ctx context.Context, id mapreduce.JobID, sleepers []reco
 
 			switch {
 			case u.Queue.Class == keys.ClassDelayed && s.Attempt == 0, u.Queue.Class == keys.ClassParked && s.Attempt == u.Attempt:
-				st.releaseUnit(tx, id, u)
+				st.Units.Release(tx, id, u)
 			case !records.IsClaimable(u):
 				continue // it sleeps for another reason than that which has ended
 			}
@@ -143,13 +143,6 @@ func (st *Store) Wakeup(ctx context.Context, id mapreduce.JobID, sleepers []reco
 		return nil
 	})
 	return woken, err
-}
-
-// releaseUnit puts a unit that sleeps into the queue.
-func (rec Records) releaseUnit(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit) {
-	rec.Units.Dequeue(tx, id, u)
-	rec.Units.Enqueue(tx, id, u, keys.ClassRequeued)
-	rec.Units.Set(tx, id, u)
 }
 
 // Wake makes a unit go on that is parked under a handle, and keeps the answer for
@@ -169,7 +162,7 @@ func (st *Store) Wake(ctx context.Context, id mapreduce.JobID, name mapreduce.Un
 			return err
 		}
 
-		parked, err := st.parkedUnder(ctx, tx, id, u, call.Handle)
+		parked, err := st.Units.IsParkedUnder(ctx, tx, id, u, call.Handle)
 		switch {
 		case err != nil:
 			return err
@@ -177,7 +170,7 @@ func (st *Store) Wake(ctx context.Context, id mapreduce.JobID, name mapreduce.Un
 			woke = u.Attempt
 			u.Woken = call.Handle
 			tx.Set(st.Keys.Queues(id).Woken(name), records.Encode(&storagev1.WakeCall{Handle: call.Handle, Answer: call.Answer}))
-			st.releaseUnit(tx, id, u)
+			st.Units.Release(tx, id, u)
 			st.Jobs.AddCalled(ctx, tx, id, &storagev1.Checkpoint{
 				Kind: uint32(mapreduce.EventWoken), Level: u.Level, Message: records.ClipText(fmt.Sprintf("unit %s was woken under %q", name, call.Handle)),
 			})
@@ -200,16 +193,6 @@ func (st *Store) Wake(ctx context.Context, id mapreduce.JobID, name mapreduce.Un
 		return records.UnitFrom(u), records.CandidateOf(u), nil
 	}
 	return records.UnitFrom(u), nil, nil
-}
-
-// parkedUnder reports whether a unit, which may be nil, is parked under a handle.
-func (rec Records) parkedUnder(ctx context.Context, r store.Reader, id mapreduce.JobID, u *storagev1.Unit, handle string) (bool, error) {
-	if !records.IsParked(u) {
-		return false, nil
-	}
-	var p storagev1.Parked
-	_, err := records.Read(ctx, r, rec.Keys.Queues(id).Parked(mapreduce.UnitID(u.UnitId)), &p)
-	return p.Handle == handle, err
 }
 
 // WakeCall returns the last call that woke a unit, nil if there is none.
@@ -252,7 +235,7 @@ func (st *Store) Parkings(ctx context.Context, id mapreduce.JobID, units []*reco
 				return err
 			}
 			found[names[i]] = &mapreduce.Parking{
-				Handle: p.Handle, WakeAfter: time.Duration(p.WakeMicros) * time.Microsecond, Note: p.Note,
+				Handle: p.Handle, WakeAfter: time.Duration(p.WakeMicros) * time.Microsecond, Note: p.Note, Scores: p.Scores,
 			}
 		}
 		return err

@@ -1,6 +1,7 @@
 package records
 
 import (
+	"context"
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -92,4 +93,21 @@ func CandidateOf(u *storagev1.Unit) *Candidate {
 	return &Candidate{
 		Unit: mapreduce.UnitID(u.UnitId), Class: u.Queue.Class, Shard: u.Queue.Shard, Seq: u.Queue.Seq,
 	}
+}
+
+// Release puts a unit that sleeps into its queue.
+func (rec *UnitRecords) Release(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit) {
+	rec.Dequeue(tx, id, u)
+	rec.Enqueue(tx, id, u, keys.ClassRequeued)
+	rec.Set(tx, id, u)
+}
+
+// IsParkedUnder reports whether a unit, which may be nil, is parked under a handle.
+func (rec *UnitRecords) IsParkedUnder(ctx context.Context, r store.Reader, id mapreduce.JobID, u *storagev1.Unit, handle string) (bool, error) {
+	if !IsParked(u) {
+		return false, nil
+	}
+	var p storagev1.Parked
+	_, err := Read(ctx, r, rec.keys.Queues(id).Parked(mapreduce.UnitID(u.UnitId)), &p)
+	return p.Handle == handle, err
 }

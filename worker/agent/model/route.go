@@ -2,7 +2,6 @@ package model
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -61,10 +60,7 @@ func (a *Agent) alternateOf(name string, spec *mapreduce.JobSpec, stage *agent.S
 	other := alternate{asked: name, agent: a}
 	if own.Provider != spec.Provider {
 		other.agent = a.cfg.Others(own.Provider)
-		own.Vars = maps.Clone(spec.Vars) // without what is said of the first provider
-		for _, of := range []string{settings.VarBaseURL, settings.VarWindow, settings.VarTools} {
-			delete(own.Vars, of)
-		}
+		own.Vars = settings.WithoutServer(spec.Vars)
 	}
 
 	if other.agent == nil {

@@ -69,6 +69,7 @@ type jobFlags struct {
 	parameters map[parameters.Name]*string // of answers
 	stop       []string
 	batch      bool // calls go by batch
+	cascade    cascadeFlags
 
 	strategy           console.Choice
 	chunkSize          int64
@@ -199,6 +200,7 @@ func (j *jobFlags) addModel(f *pflag.FlagSet) {
 	j.see = console.NewChoice(string(mapreduce.SeeNever), mapreduce.Sees()...)
 	f.Var(&j.see, "see", "when a model is shown pictures of pages whose text was recognised: never, if it sees pictures (auto), or always, which refuses a model that sees none")
 	f.Int64Var(&j.maxAnswer, "max-answer", llm.DefaultMaxTokens, "largest number of tokens of an answer")
+	j.cascade.addFlags(f)
 	j.addParameters(f)
 }
 
@@ -257,7 +259,7 @@ func (j *jobFlags) setReduce(flags *pflag.FlagSet, s *mapreduce.JobSpec) {
 }
 
 func (j *jobFlags) addCompletions(cmd *cobra.Command) {
-	for name, list := range map[string][]string{"on-error": j.onError.Of, "on-breaker": j.onBreaker.Of, "provider": append([]string{runners.RulesProvider}, runners.ModelProviders()...), "merge": j.merge.Of, "strategy": j.strategy.Of, "capture": j.capture.Of, "see": j.see.Of} {
+	for name, list := range map[string][]string{"on-error": j.onError.Of, "on-breaker": j.onBreaker.Of, "provider": append([]string{runners.RulesProvider}, runners.ModelProviders()...), "merge": j.merge.Of, "strategy": j.strategy.Of, "capture": j.capture.Of, "see": j.see.Of, "cascade-per": j.cascade.per.Of} {
 		console.OfferWords(cmd, name, list...)
 	}
 	_ = cmd.MarkFlagFilename("schema", "yaml", "yml", "json")   // the flag exists
@@ -340,6 +342,9 @@ func (j *jobFlags) jobSpec(ctx context.Context, flags *pflag.FlagSet) (mapreduce
 		return s, err
 	}
 	if err = j.modelVars(flags, s.Vars); err != nil {
+		return s, err
+	}
+	if err = j.cascade.fill(flags, &s); err != nil {
 		return s, err
 	}
 

@@ -167,6 +167,18 @@ func (p *planner) runPlan(cmd *cobra.Command) error {
 			fmt.Fprintf(a.Stdout, "%s\n", line)
 		}
 	}
+	cascades, err := cascadesOf(&spec, planned)
+	if err != nil {
+		return err
+	}
+	for _, c := range cascades {
+		if p.format.Value == "text" {
+			fmt.Fprintf(a.Stdout, "%s\n", console.VisibleText(c.line()))
+		}
+		if why := c.warning(); why != "" {
+			fmt.Fprintf(a.Stderr, "warning: %s\n", console.VisibleText(why))
+		}
+	}
 	if set := settings.RunParameters(&spec); p.format.Value == "text" && !set.IsZero() {
 		fmt.Fprintf(a.Stdout, "parameters: %s\n", console.VisibleText(set.String()))
 		if set.Tier == parameters.Batch {

@@ -21,6 +21,7 @@ import (
 	"github.com/coditect/mapreduce/worker/agent/model"
 	"github.com/coditect/mapreduce/worker/llm/decorator"
 	"github.com/coditect/mapreduce/worker/step"
+	"github.com/coditect/mapreduce/worker/step/cascade"
 	"github.com/coditect/mapreduce/worker/step/gather"
 	"github.com/coditect/mapreduce/worker/step/parse"
 	"github.com/coditect/mapreduce/worker/step/passages"
@@ -102,6 +103,7 @@ func (r *Runners) StepRegistry() (*step.Registry, error) {
 		if r.steps, err = r.offeredSteps(all); err != nil {
 			return nil, err
 		}
+		cascade.Add(r.steps) // of what is offered
 	}
 	return r.steps, nil
 }

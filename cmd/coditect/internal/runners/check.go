@@ -189,6 +189,11 @@ func providersOf(spec *mapreduce.JobSpec) (map[string]string, error) {
 		if names, err := spec.StageModels(s.Model); err == nil { // else the service says so
 			addProviders(all, "stages."+s.Name+".model", names)
 		}
+		for i, member := range s.Members {
+			if names, err := spec.StageModels(member); err == nil { // likewise
+				addProviders(all, fmt.Sprintf("stages.%s.cascade[%d]", s.Name, i), names)
+			}
+		}
 	}
 	for name, by := range p.Agents {
 		if names, err := spec.StageModels(by.Model); err == nil { // likewise

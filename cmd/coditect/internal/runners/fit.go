@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -14,7 +15,10 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
+	"github.com/coditect/mapreduce/internal/text/rules"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/worker/agent/model"
 	"github.com/coditect/mapreduce/worker/agent/model/settings"
@@ -71,6 +75,9 @@ func checkStages(spec *mapreduce.JobSpec, askers func(provider string) (*model.A
 
 	for _, s := range p.Stages {
 		own := jobspec.ForStage(*spec, s)
+		if err := checkMembers(&own, s, askers); err != nil {
+			return err
+		}
 		if keyVariables[own.Provider] == "" {
 			continue
 		}
@@ -94,6 +101,59 @@ func checkStages(spec *mapreduce.JobSpec, askers func(provider string) (*model.A
 	}
 
 	return nil
+}
+
+// checkMembers refuses a cascade of whose members one could not do the units of the stage: rules need a
+// schema that they can search for, and a model has to take the schema and the settings. own is the spec as
+// units of the stage run with it.
+func checkMembers(own *mapreduce.JobSpec, stage *pipeline.Stage, askers func(provider string) (*model.Agent, error)) error {
+	for i, member := range stage.Members[:max(0, len(stage.Members)-1)] {
+		field := fmt.Sprintf("stages.%s.cascade[%d]", stage.Name, i)
+		if member == pipeline.CascadeRules {
+			text := own.Schema
+			if stage.Output.Schema != nil {
+				text = stage.Output.Schema
+			}
+			parsed, err := schema.Parse("schema", text)
+			if err == nil {
+				_, err = rules.Compile(parsed)
+			}
+			if err != nil {
+				return errs.Field(field, "rules cannot work by the schema of the stage: %s", err)
+			}
+			continue
+		}
+
+		spec, err := memberSpec(own, member)
+		if err != nil || keyVariables[spec.Provider] == "" {
+			continue // the service says so
+		}
+		asker, err := askers(spec.Provider)
+		if err != nil {
+			return err
+		}
+		if err := asker.CheckStage(spec, stage.Name); err != nil {
+			return errs.Field(field, "%s: %w", member, err)
+		}
+	}
+	return nil
+}
+
+// memberSpec returns the spec of a job as a cheaper member of a cascade runs with it, given that of the
+// last one.
+func memberSpec(last *mapreduce.JobSpec, member string) (*mapreduce.JobSpec, error) {
+	names, err := last.StageModels(member)
+	if err != nil {
+		return nil, err
+	}
+
+	own := *last
+	own.Provider, own.Model, _ = strings.Cut(names[0], "/")
+	own.Fallbacks = nil
+	if own.Provider != last.Provider {
+		own.Vars = settings.WithoutServer(last.Vars)
+	}
+	return &own, nil
 }
 
 // ofModel gives the error of the model of a stage or an agent the field that names it.

@@ -562,7 +562,10 @@ type Parking struct {
 	// Of a call that goes by batch: SHA-256 of what decides its answer.
 	Line []byte `protobuf:"bytes,4,opt,name=line,proto3" json:"line,omitempty"`
 	// What stays reserved of the budget while the unit waits, in its currency.
-	Kept          int64 `protobuf:"varint,5,opt,name=kept,proto3" json:"kept,omitempty"`
+	Kept int64 `protobuf:"varint,5,opt,name=kept,proto3" json:"kept,omitempty"`
+	// Of an answer that waits to be accepted in place of a dearer one: how sure it is, by
+	// measure, in millionths.
+	Scores        []uint32 `protobuf:"varint,6,rep,packed,name=scores,proto3" json:"scores,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -632,6 +635,13 @@ func (x *Parking) GetKept() int64 {
 	return 0
 }
 
+func (x *Parking) GetScores() []uint32 {
+	if x != nil {
+		return x.Scores
+	}
+	return nil
+}
+
 var File_coditect_mapreduce_v1_unit_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_unit_proto_rawDesc = "" +
@@ -684,14 +694,15 @@ const file_coditect_mapreduce_v1_unit_proto_rawDesc = "" +
 	"\rCitedLocation\x12\x1f\n" +
 	"\vcitation_id\x18\x01 \x01(\fR\n" +
 	"citationId\x12;\n" +
-	"\blocation\x18\x02 \x01(\v2\x1f.coditect.mapreduce.v1.LocationR\blocation\"\x97\x01\n" +
+	"\blocation\x18\x02 \x01(\v2\x1f.coditect.mapreduce.v1.LocationR\blocation\"\xaf\x01\n" +
 	"\aParking\x12\x16\n" +
 	"\x06handle\x18\x01 \x01(\tR\x06handle\x128\n" +
 	"\n" +
 	"wake_after\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\twakeAfter\x12\x12\n" +
 	"\x04note\x18\x03 \x01(\tR\x04note\x12\x12\n" +
 	"\x04line\x18\x04 \x01(\fR\x04line\x12\x12\n" +
-	"\x04kept\x18\x05 \x01(\x03R\x04kept*\xbc\x01\n" +
+	"\x04kept\x18\x05 \x01(\x03R\x04kept\x12\x16\n" +
+	"\x06scores\x18\x06 \x03(\rR\x06scores*\xbc\x01\n" +
 	"\tUnitState\x12\x1a\n" +
 	"\x16UNIT_STATE_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12UNIT_STATE_BLOCKED\x10\x01\x12\x16\n" +

@@ -7,6 +7,7 @@ package settings
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,6 +40,16 @@ func Variables() []string {
 		all = append(all, string(name))
 	}
 	return all
+}
+
+// WithoutServer returns variables of a job without what is said of its provider alone, for a model of
+// another one.
+func WithoutServer(vars map[string]string) map[string]string {
+	own := maps.Clone(vars)
+	for _, of := range []string{VarBaseURL, VarWindow, VarTools} {
+		delete(own, of)
+	}
+	return own
 }
 
 // How outputs are reduced.

@@ -55,7 +55,9 @@ type Output struct {
 	// Numbers is what the numbers of that text tell of how they are written.
 	Numbers *NumberCount `protobuf:"bytes,20,opt,name=numbers,proto3" json:"numbers,omitempty"`
 	// Judged is what a model found of the claims of a report.
-	Judged        []*Judgement `protobuf:"bytes,13,rep,name=judged,proto3" json:"judged,omitempty"`
+	Judged []*Judgement `protobuf:"bytes,13,rep,name=judged,proto3" json:"judged,omitempty"`
+	// Ascent says which member of a cascade the output is of. None stands in stages without one.
+	Ascent        *Ascent `protobuf:"bytes,21,opt,name=ascent,proto3" json:"ascent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -181,6 +183,84 @@ func (x *Output) GetJudged() []*Judgement {
 	return nil
 }
 
+func (x *Output) GetAscent() *Ascent {
+	if x != nil {
+		return x.Ascent
+	}
+	return nil
+}
+
+// Ascent is how an output came about in a cascade.
+type Ascent struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Member string                 `protobuf:"bytes,1,opt,name=member,proto3" json:"member,omitempty"` // whose output it is
+	// The answers of one member were compared with those of the last one: by measure, whether
+	// they are alike. There is nothing of a unit that was not drawn.
+	Alike         []bool `protobuf:"varint,2,rep,packed,name=alike,proto3" json:"alike,omitempty"`
+	Tokens        int64  `protobuf:"varint,3,opt,name=tokens,proto3" json:"tokens,omitempty"`                           // that the last member took, if the output is its
+	CostMicros    int64  `protobuf:"varint,4,opt,name=cost_micros,json=costMicros,proto3" json:"cost_micros,omitempty"` // likewise, in millionths of a US dollar
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Ascent) Reset() {
+	*x = Ascent{}
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Ascent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Ascent) ProtoMessage() {}
+
+func (x *Ascent) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Ascent.ProtoReflect.Descriptor instead.
+func (*Ascent) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Ascent) GetMember() string {
+	if x != nil {
+		return x.Member
+	}
+	return ""
+}
+
+func (x *Ascent) GetAlike() []bool {
+	if x != nil {
+		return x.Alike
+	}
+	return nil
+}
+
+func (x *Ascent) GetTokens() int64 {
+	if x != nil {
+		return x.Tokens
+	}
+	return 0
+}
+
+func (x *Ascent) GetCostMicros() int64 {
+	if x != nil {
+		return x.CostMicros
+	}
+	return 0
+}
+
 // NumberCount counts numbers of a text by what they tell of how all are written.
 type NumberCount struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -197,7 +277,7 @@ type NumberCount struct {
 
 func (x *NumberCount) Reset() {
 	*x = NumberCount{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[1]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -209,7 +289,7 @@ func (x *NumberCount) String() string {
 func (*NumberCount) ProtoMessage() {}
 
 func (x *NumberCount) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[1]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -222,7 +302,7 @@ func (x *NumberCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NumberCount.ProtoReflect.Descriptor instead.
 func (*NumberCount) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{1}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *NumberCount) GetPoints() int64 {
@@ -287,7 +367,7 @@ type Judgement struct {
 
 func (x *Judgement) Reset() {
 	*x = Judgement{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[2]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -299,7 +379,7 @@ func (x *Judgement) String() string {
 func (*Judgement) ProtoMessage() {}
 
 func (x *Judgement) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[2]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -312,7 +392,7 @@ func (x *Judgement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Judgement.ProtoReflect.Descriptor instead.
 func (*Judgement) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{2}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Judgement) GetClaim() string {
@@ -364,7 +444,7 @@ type Call struct {
 
 func (x *Call) Reset() {
 	*x = Call{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[3]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -376,7 +456,7 @@ func (x *Call) String() string {
 func (*Call) ProtoMessage() {}
 
 func (x *Call) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[3]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -389,7 +469,7 @@ func (x *Call) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Call.ProtoReflect.Descriptor instead.
 func (*Call) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{3}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Call) GetName() string {
@@ -490,7 +570,7 @@ type Dropped struct {
 
 func (x *Dropped) Reset() {
 	*x = Dropped{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[4]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -502,7 +582,7 @@ func (x *Dropped) String() string {
 func (*Dropped) ProtoMessage() {}
 
 func (x *Dropped) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[4]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -515,7 +595,7 @@ func (x *Dropped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Dropped.ProtoReflect.Descriptor instead.
 func (*Dropped) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{4}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Dropped) GetCitation() uint32 {
@@ -566,7 +646,7 @@ type Removed struct {
 
 func (x *Removed) Reset() {
 	*x = Removed{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[5]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -578,7 +658,7 @@ func (x *Removed) String() string {
 func (*Removed) ProtoMessage() {}
 
 func (x *Removed) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[5]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -591,7 +671,7 @@ func (x *Removed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Removed.ProtoReflect.Descriptor instead.
 func (*Removed) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{5}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Removed) GetName() string {
@@ -637,7 +717,7 @@ type Decided struct {
 
 func (x *Decided) Reset() {
 	*x = Decided{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[6]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -649,7 +729,7 @@ func (x *Decided) String() string {
 func (*Decided) ProtoMessage() {}
 
 func (x *Decided) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[6]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -662,7 +742,7 @@ func (x *Decided) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decided.ProtoReflect.Descriptor instead.
 func (*Decided) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{6}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Decided) GetField() string {
@@ -720,7 +800,7 @@ type Compared struct {
 
 func (x *Compared) Reset() {
 	*x = Compared{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[7]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -732,7 +812,7 @@ func (x *Compared) String() string {
 func (*Compared) ProtoMessage() {}
 
 func (x *Compared) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[7]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -745,7 +825,7 @@ func (x *Compared) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Compared.ProtoReflect.Descriptor instead.
 func (*Compared) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{7}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Compared) GetValue() []byte {
@@ -790,7 +870,7 @@ type Entry struct {
 
 func (x *Entry) Reset() {
 	*x = Entry{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[8]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -802,7 +882,7 @@ func (x *Entry) String() string {
 func (*Entry) ProtoMessage() {}
 
 func (x *Entry) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[8]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -815,7 +895,7 @@ func (x *Entry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entry.ProtoReflect.Descriptor instead.
 func (*Entry) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{8}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Entry) GetMembers() []*Member {
@@ -864,7 +944,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[9]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -876,7 +956,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[9]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -889,7 +969,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{9}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Member) GetUnit() int64 {
@@ -918,7 +998,7 @@ type SourceOf struct {
 
 func (x *SourceOf) Reset() {
 	*x = SourceOf{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[10]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -930,7 +1010,7 @@ func (x *SourceOf) String() string {
 func (*SourceOf) ProtoMessage() {}
 
 func (x *SourceOf) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[10]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -943,7 +1023,7 @@ func (x *SourceOf) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SourceOf.ProtoReflect.Descriptor instead.
 func (*SourceOf) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{10}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SourceOf) GetDocument() string {
@@ -980,7 +1060,7 @@ type Field struct {
 
 func (x *Field) Reset() {
 	*x = Field{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[11]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -992,7 +1072,7 @@ func (x *Field) String() string {
 func (*Field) ProtoMessage() {}
 
 func (x *Field) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[11]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1005,7 +1085,7 @@ func (x *Field) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Field.ProtoReflect.Descriptor instead.
 func (*Field) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{11}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Field) GetPath() string {
@@ -1048,7 +1128,7 @@ type Position struct {
 
 func (x *Position) Reset() {
 	*x = Position{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[12]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1060,7 +1140,7 @@ func (x *Position) String() string {
 func (*Position) ProtoMessage() {}
 
 func (x *Position) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[12]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1073,7 +1153,7 @@ func (x *Position) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Position.ProtoReflect.Descriptor instead.
 func (*Position) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{12}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Position) GetUnit() int64 {
@@ -1109,7 +1189,7 @@ type Candidate struct {
 
 func (x *Candidate) Reset() {
 	*x = Candidate{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[13]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1121,7 +1201,7 @@ func (x *Candidate) String() string {
 func (*Candidate) ProtoMessage() {}
 
 func (x *Candidate) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[13]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1134,7 +1214,7 @@ func (x *Candidate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Candidate.ProtoReflect.Descriptor instead.
 func (*Candidate) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{13}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Candidate) GetKey() string {
@@ -1179,7 +1259,7 @@ type Mention struct {
 
 func (x *Mention) Reset() {
 	*x = Mention{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[14]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1191,7 +1271,7 @@ func (x *Mention) String() string {
 func (*Mention) ProtoMessage() {}
 
 func (x *Mention) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[14]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1204,7 +1284,7 @@ func (x *Mention) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mention.ProtoReflect.Descriptor instead.
 func (*Mention) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{14}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Mention) GetCitations() []uint32 {
@@ -1269,7 +1349,7 @@ type Sighting struct {
 
 func (x *Sighting) Reset() {
 	*x = Sighting{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[15]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1281,7 +1361,7 @@ func (x *Sighting) String() string {
 func (*Sighting) ProtoMessage() {}
 
 func (x *Sighting) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[15]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1294,7 +1374,7 @@ func (x *Sighting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sighting.ProtoReflect.Descriptor instead.
 func (*Sighting) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{15}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Sighting) GetDocument() string {
@@ -1337,7 +1417,7 @@ type Reading struct {
 
 func (x *Reading) Reset() {
 	*x = Reading{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[16]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1349,7 +1429,7 @@ func (x *Reading) String() string {
 func (*Reading) ProtoMessage() {}
 
 func (x *Reading) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[16]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1362,7 +1442,7 @@ func (x *Reading) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reading.ProtoReflect.Descriptor instead.
 func (*Reading) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{16}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Reading) GetUnit() int64 {
@@ -1409,7 +1489,7 @@ type Citation struct {
 
 func (x *Citation) Reset() {
 	*x = Citation{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[17]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1421,7 +1501,7 @@ func (x *Citation) String() string {
 func (*Citation) ProtoMessage() {}
 
 func (x *Citation) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[17]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1434,7 +1514,7 @@ func (x *Citation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Citation.ProtoReflect.Descriptor instead.
 func (*Citation) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{17}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Citation) GetId() []byte {
@@ -1547,7 +1627,7 @@ type Open struct {
 
 func (x *Open) Reset() {
 	*x = Open{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[18]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1559,7 +1639,7 @@ func (x *Open) String() string {
 func (*Open) ProtoMessage() {}
 
 func (x *Open) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[18]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1572,7 +1652,7 @@ func (x *Open) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Open.ProtoReflect.Descriptor instead.
 func (*Open) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{18}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Open) GetEntity() string {
@@ -1613,7 +1693,7 @@ type InputHeader struct {
 
 func (x *InputHeader) Reset() {
 	*x = InputHeader{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[19]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1625,7 +1705,7 @@ func (x *InputHeader) String() string {
 func (*InputHeader) ProtoMessage() {}
 
 func (x *InputHeader) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[19]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1638,7 +1718,7 @@ func (x *InputHeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputHeader.ProtoReflect.Descriptor instead.
 func (*InputHeader) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{19}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *InputHeader) GetUnit() string {
@@ -1710,7 +1790,7 @@ type JournalEntry struct {
 
 func (x *JournalEntry) Reset() {
 	*x = JournalEntry{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[20]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1722,7 +1802,7 @@ func (x *JournalEntry) String() string {
 func (*JournalEntry) ProtoMessage() {}
 
 func (x *JournalEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[20]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1735,7 +1815,7 @@ func (x *JournalEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
 func (*JournalEntry) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{20}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *JournalEntry) GetKey() string {
@@ -1790,7 +1870,7 @@ type ResultPart struct {
 
 func (x *ResultPart) Reset() {
 	*x = ResultPart{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[21]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1802,7 +1882,7 @@ func (x *ResultPart) String() string {
 func (*ResultPart) ProtoMessage() {}
 
 func (x *ResultPart) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[21]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1815,7 +1895,7 @@ func (x *ResultPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResultPart.ProtoReflect.Descriptor instead.
 func (*ResultPart) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{21}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ResultPart) GetPart() isResultPart_Part {
@@ -1982,7 +2062,7 @@ type CitedEvidence struct {
 
 func (x *CitedEvidence) Reset() {
 	*x = CitedEvidence{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[22]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1994,7 +2074,7 @@ func (x *CitedEvidence) String() string {
 func (*CitedEvidence) ProtoMessage() {}
 
 func (x *CitedEvidence) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[22]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2007,7 +2087,7 @@ func (x *CitedEvidence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CitedEvidence.ProtoReflect.Descriptor instead.
 func (*CitedEvidence) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{22}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *CitedEvidence) GetUnit() string {
@@ -2043,7 +2123,7 @@ type Evidence struct {
 
 func (x *Evidence) Reset() {
 	*x = Evidence{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[23]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2055,7 +2135,7 @@ func (x *Evidence) String() string {
 func (*Evidence) ProtoMessage() {}
 
 func (x *Evidence) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[23]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2068,7 +2148,7 @@ func (x *Evidence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Evidence.ProtoReflect.Descriptor instead.
 func (*Evidence) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{23}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Evidence) GetDocument() string {
@@ -2158,7 +2238,7 @@ type ShownCitation struct {
 
 func (x *ShownCitation) Reset() {
 	*x = ShownCitation{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[24]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2170,7 +2250,7 @@ func (x *ShownCitation) String() string {
 func (*ShownCitation) ProtoMessage() {}
 
 func (x *ShownCitation) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[24]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2183,7 +2263,7 @@ func (x *ShownCitation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShownCitation.ProtoReflect.Descriptor instead.
 func (*ShownCitation) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{24}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ShownCitation) GetCitation() *Citation {
@@ -2264,7 +2344,7 @@ type Location struct {
 
 func (x *Location) Reset() {
 	*x = Location{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[25]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2276,7 +2356,7 @@ func (x *Location) String() string {
 func (*Location) ProtoMessage() {}
 
 func (x *Location) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[25]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2289,7 +2369,7 @@ func (x *Location) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Location.ProtoReflect.Descriptor instead.
 func (*Location) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{25}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Location) GetPlace() string {
@@ -2380,7 +2460,7 @@ type LayoutIndex struct {
 
 func (x *LayoutIndex) Reset() {
 	*x = LayoutIndex{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[26]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2392,7 +2472,7 @@ func (x *LayoutIndex) String() string {
 func (*LayoutIndex) ProtoMessage() {}
 
 func (x *LayoutIndex) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[26]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2405,7 +2485,7 @@ func (x *LayoutIndex) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LayoutIndex.ProtoReflect.Descriptor instead.
 func (*LayoutIndex) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{26}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *LayoutIndex) GetEnds() []int64 {
@@ -2438,7 +2518,7 @@ type LayoutBlock struct {
 
 func (x *LayoutBlock) Reset() {
 	*x = LayoutBlock{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[27]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2450,7 +2530,7 @@ func (x *LayoutBlock) String() string {
 func (*LayoutBlock) ProtoMessage() {}
 
 func (x *LayoutBlock) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[27]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2463,7 +2543,7 @@ func (x *LayoutBlock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LayoutBlock.ProtoReflect.Descriptor instead.
 func (*LayoutBlock) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{27}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *LayoutBlock) GetPlaces() []*LayoutPlace {
@@ -2498,7 +2578,7 @@ type LayoutPlace struct {
 
 func (x *LayoutPlace) Reset() {
 	*x = LayoutPlace{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[28]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2510,7 +2590,7 @@ func (x *LayoutPlace) String() string {
 func (*LayoutPlace) ProtoMessage() {}
 
 func (x *LayoutPlace) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[28]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2523,7 +2603,7 @@ func (x *LayoutPlace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LayoutPlace.ProtoReflect.Descriptor instead.
 func (*LayoutPlace) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{28}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *LayoutPlace) GetLocation() *Location {
@@ -2556,7 +2636,7 @@ type ParsedHead struct {
 
 func (x *ParsedHead) Reset() {
 	*x = ParsedHead{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[29]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2568,7 +2648,7 @@ func (x *ParsedHead) String() string {
 func (*ParsedHead) ProtoMessage() {}
 
 func (x *ParsedHead) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[29]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2581,7 +2661,7 @@ func (x *ParsedHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ParsedHead.ProtoReflect.Descriptor instead.
 func (*ParsedHead) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{29}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ParsedHead) GetFormat() string {
@@ -2639,7 +2719,7 @@ type SourceUnit struct {
 
 func (x *SourceUnit) Reset() {
 	*x = SourceUnit{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[30]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2651,7 +2731,7 @@ func (x *SourceUnit) String() string {
 func (*SourceUnit) ProtoMessage() {}
 
 func (x *SourceUnit) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[30]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2664,7 +2744,7 @@ func (x *SourceUnit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SourceUnit.ProtoReflect.Descriptor instead.
 func (*SourceUnit) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{30}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SourceUnit) GetUnit() string {
@@ -2711,7 +2791,7 @@ type Summary struct {
 
 func (x *Summary) Reset() {
 	*x = Summary{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[31]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2723,7 +2803,7 @@ func (x *Summary) String() string {
 func (*Summary) ProtoMessage() {}
 
 func (x *Summary) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[31]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2736,7 +2816,7 @@ func (x *Summary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Summary.ProtoReflect.Descriptor instead.
 func (*Summary) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{31}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Summary) GetSingle() bool {
@@ -2800,7 +2880,7 @@ type BrokenConstraint struct {
 
 func (x *BrokenConstraint) Reset() {
 	*x = BrokenConstraint{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[32]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2812,7 +2892,7 @@ func (x *BrokenConstraint) String() string {
 func (*BrokenConstraint) ProtoMessage() {}
 
 func (x *BrokenConstraint) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[32]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2825,7 +2905,7 @@ func (x *BrokenConstraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BrokenConstraint.ProtoReflect.Descriptor instead.
 func (*BrokenConstraint) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{32}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *BrokenConstraint) GetField() string {
@@ -2860,7 +2940,7 @@ type DocumentNote struct {
 
 func (x *DocumentNote) Reset() {
 	*x = DocumentNote{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[33]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2872,7 +2952,7 @@ func (x *DocumentNote) String() string {
 func (*DocumentNote) ProtoMessage() {}
 
 func (x *DocumentNote) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[33]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2885,7 +2965,7 @@ func (x *DocumentNote) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocumentNote.ProtoReflect.Descriptor instead.
 func (*DocumentNote) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{33}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *DocumentNote) GetDocument() string {
@@ -2913,7 +2993,7 @@ type SkippedDocument struct {
 
 func (x *SkippedDocument) Reset() {
 	*x = SkippedDocument{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[34]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2925,7 +3005,7 @@ func (x *SkippedDocument) String() string {
 func (*SkippedDocument) ProtoMessage() {}
 
 func (x *SkippedDocument) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[34]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2938,7 +3018,7 @@ func (x *SkippedDocument) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SkippedDocument.ProtoReflect.Descriptor instead.
 func (*SkippedDocument) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{34}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *SkippedDocument) GetDocument() string {
@@ -2974,7 +3054,7 @@ type Decision struct {
 
 func (x *Decision) Reset() {
 	*x = Decision{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[35]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2986,7 +3066,7 @@ func (x *Decision) String() string {
 func (*Decision) ProtoMessage() {}
 
 func (x *Decision) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[35]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2999,7 +3079,7 @@ func (x *Decision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decision.ProtoReflect.Descriptor instead.
 func (*Decision) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{35}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Decision) GetVerdict() uint32 {
@@ -3069,7 +3149,7 @@ var File_coditect_mapreduce_storage_v1_output_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\n" +
-	"*coditect/mapreduce/storage/v1/output.proto\x12\x1dcoditect.mapreduce.storage.v1\"\xbd\x05\n" +
+	"*coditect/mapreduce/storage/v1/output.proto\x12\x1dcoditect.mapreduce.storage.v1\"\xfc\x05\n" +
 	"\x06Output\x12>\n" +
 	"\aentries\x18\x01 \x03(\v2$.coditect.mapreduce.storage.v1.EntryR\aentries\x12E\n" +
 	"\tcitations\x18\x02 \x03(\v2'.coditect.mapreduce.storage.v1.CitationR\tcitations\x127\n" +
@@ -3085,7 +3165,14 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\vmonth_first\x18\x13 \x01(\x03R\n" +
 	"monthFirst\x12D\n" +
 	"\anumbers\x18\x14 \x01(\v2*.coditect.mapreduce.storage.v1.NumberCountR\anumbers\x12@\n" +
-	"\x06judged\x18\r \x03(\v2(.coditect.mapreduce.storage.v1.JudgementR\x06judged\"\xbd\x01\n" +
+	"\x06judged\x18\r \x03(\v2(.coditect.mapreduce.storage.v1.JudgementR\x06judged\x12=\n" +
+	"\x06ascent\x18\x15 \x01(\v2%.coditect.mapreduce.storage.v1.AscentR\x06ascent\"o\n" +
+	"\x06Ascent\x12\x16\n" +
+	"\x06member\x18\x01 \x01(\tR\x06member\x12\x14\n" +
+	"\x05alike\x18\x02 \x03(\bR\x05alike\x12\x16\n" +
+	"\x06tokens\x18\x03 \x01(\x03R\x06tokens\x12\x1f\n" +
+	"\vcost_micros\x18\x04 \x01(\x03R\n" +
+	"costMicros\"\xbd\x01\n" +
 	"\vNumberCount\x12\x16\n" +
 	"\x06points\x18\x01 \x01(\x03R\x06points\x12\x16\n" +
 	"\x06commas\x18\x02 \x01(\x03R\x06commas\x12\x16\n" +
@@ -3356,86 +3443,88 @@ func file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_storage_v1_output_proto_rawDescData
 }
 
-var file_coditect_mapreduce_storage_v1_output_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
+var file_coditect_mapreduce_storage_v1_output_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
 var file_coditect_mapreduce_storage_v1_output_proto_goTypes = []any{
 	(*Output)(nil),           // 0: coditect.mapreduce.storage.v1.Output
-	(*NumberCount)(nil),      // 1: coditect.mapreduce.storage.v1.NumberCount
-	(*Judgement)(nil),        // 2: coditect.mapreduce.storage.v1.Judgement
-	(*Call)(nil),             // 3: coditect.mapreduce.storage.v1.Call
-	(*Dropped)(nil),          // 4: coditect.mapreduce.storage.v1.Dropped
-	(*Removed)(nil),          // 5: coditect.mapreduce.storage.v1.Removed
-	(*Decided)(nil),          // 6: coditect.mapreduce.storage.v1.Decided
-	(*Compared)(nil),         // 7: coditect.mapreduce.storage.v1.Compared
-	(*Entry)(nil),            // 8: coditect.mapreduce.storage.v1.Entry
-	(*Member)(nil),           // 9: coditect.mapreduce.storage.v1.Member
-	(*SourceOf)(nil),         // 10: coditect.mapreduce.storage.v1.SourceOf
-	(*Field)(nil),            // 11: coditect.mapreduce.storage.v1.Field
-	(*Position)(nil),         // 12: coditect.mapreduce.storage.v1.Position
-	(*Candidate)(nil),        // 13: coditect.mapreduce.storage.v1.Candidate
-	(*Mention)(nil),          // 14: coditect.mapreduce.storage.v1.Mention
-	(*Sighting)(nil),         // 15: coditect.mapreduce.storage.v1.Sighting
-	(*Reading)(nil),          // 16: coditect.mapreduce.storage.v1.Reading
-	(*Citation)(nil),         // 17: coditect.mapreduce.storage.v1.Citation
-	(*Open)(nil),             // 18: coditect.mapreduce.storage.v1.Open
-	(*InputHeader)(nil),      // 19: coditect.mapreduce.storage.v1.InputHeader
-	(*JournalEntry)(nil),     // 20: coditect.mapreduce.storage.v1.JournalEntry
-	(*ResultPart)(nil),       // 21: coditect.mapreduce.storage.v1.ResultPart
-	(*CitedEvidence)(nil),    // 22: coditect.mapreduce.storage.v1.CitedEvidence
-	(*Evidence)(nil),         // 23: coditect.mapreduce.storage.v1.Evidence
-	(*ShownCitation)(nil),    // 24: coditect.mapreduce.storage.v1.ShownCitation
-	(*Location)(nil),         // 25: coditect.mapreduce.storage.v1.Location
-	(*LayoutIndex)(nil),      // 26: coditect.mapreduce.storage.v1.LayoutIndex
-	(*LayoutBlock)(nil),      // 27: coditect.mapreduce.storage.v1.LayoutBlock
-	(*LayoutPlace)(nil),      // 28: coditect.mapreduce.storage.v1.LayoutPlace
-	(*ParsedHead)(nil),       // 29: coditect.mapreduce.storage.v1.ParsedHead
-	(*SourceUnit)(nil),       // 30: coditect.mapreduce.storage.v1.SourceUnit
-	(*Summary)(nil),          // 31: coditect.mapreduce.storage.v1.Summary
-	(*BrokenConstraint)(nil), // 32: coditect.mapreduce.storage.v1.BrokenConstraint
-	(*DocumentNote)(nil),     // 33: coditect.mapreduce.storage.v1.DocumentNote
-	(*SkippedDocument)(nil),  // 34: coditect.mapreduce.storage.v1.SkippedDocument
-	(*Decision)(nil),         // 35: coditect.mapreduce.storage.v1.Decision
-	nil,                      // 36: coditect.mapreduce.storage.v1.Evidence.MetadataEntry
+	(*Ascent)(nil),           // 1: coditect.mapreduce.storage.v1.Ascent
+	(*NumberCount)(nil),      // 2: coditect.mapreduce.storage.v1.NumberCount
+	(*Judgement)(nil),        // 3: coditect.mapreduce.storage.v1.Judgement
+	(*Call)(nil),             // 4: coditect.mapreduce.storage.v1.Call
+	(*Dropped)(nil),          // 5: coditect.mapreduce.storage.v1.Dropped
+	(*Removed)(nil),          // 6: coditect.mapreduce.storage.v1.Removed
+	(*Decided)(nil),          // 7: coditect.mapreduce.storage.v1.Decided
+	(*Compared)(nil),         // 8: coditect.mapreduce.storage.v1.Compared
+	(*Entry)(nil),            // 9: coditect.mapreduce.storage.v1.Entry
+	(*Member)(nil),           // 10: coditect.mapreduce.storage.v1.Member
+	(*SourceOf)(nil),         // 11: coditect.mapreduce.storage.v1.SourceOf
+	(*Field)(nil),            // 12: coditect.mapreduce.storage.v1.Field
+	(*Position)(nil),         // 13: coditect.mapreduce.storage.v1.Position
+	(*Candidate)(nil),        // 14: coditect.mapreduce.storage.v1.Candidate
+	(*Mention)(nil),          // 15: coditect.mapreduce.storage.v1.Mention
+	(*Sighting)(nil),         // 16: coditect.mapreduce.storage.v1.Sighting
+	(*Reading)(nil),          // 17: coditect.mapreduce.storage.v1.Reading
+	(*Citation)(nil),         // 18: coditect.mapreduce.storage.v1.Citation
+	(*Open)(nil),             // 19: coditect.mapreduce.storage.v1.Open
+	(*InputHeader)(nil),      // 20: coditect.mapreduce.storage.v1.InputHeader
+	(*JournalEntry)(nil),     // 21: coditect.mapreduce.storage.v1.JournalEntry
+	(*ResultPart)(nil),       // 22: coditect.mapreduce.storage.v1.ResultPart
+	(*CitedEvidence)(nil),    // 23: coditect.mapreduce.storage.v1.CitedEvidence
+	(*Evidence)(nil),         // 24: coditect.mapreduce.storage.v1.Evidence
+	(*ShownCitation)(nil),    // 25: coditect.mapreduce.storage.v1.ShownCitation
+	(*Location)(nil),         // 26: coditect.mapreduce.storage.v1.Location
+	(*LayoutIndex)(nil),      // 27: coditect.mapreduce.storage.v1.LayoutIndex
+	(*LayoutBlock)(nil),      // 28: coditect.mapreduce.storage.v1.LayoutBlock
+	(*LayoutPlace)(nil),      // 29: coditect.mapreduce.storage.v1.LayoutPlace
+	(*ParsedHead)(nil),       // 30: coditect.mapreduce.storage.v1.ParsedHead
+	(*SourceUnit)(nil),       // 31: coditect.mapreduce.storage.v1.SourceUnit
+	(*Summary)(nil),          // 32: coditect.mapreduce.storage.v1.Summary
+	(*BrokenConstraint)(nil), // 33: coditect.mapreduce.storage.v1.BrokenConstraint
+	(*DocumentNote)(nil),     // 34: coditect.mapreduce.storage.v1.DocumentNote
+	(*SkippedDocument)(nil),  // 35: coditect.mapreduce.storage.v1.SkippedDocument
+	(*Decision)(nil),         // 36: coditect.mapreduce.storage.v1.Decision
+	nil,                      // 37: coditect.mapreduce.storage.v1.Evidence.MetadataEntry
 }
 var file_coditect_mapreduce_storage_v1_output_proto_depIdxs = []int32{
-	8,  // 0: coditect.mapreduce.storage.v1.Output.entries:type_name -> coditect.mapreduce.storage.v1.Entry
-	17, // 1: coditect.mapreduce.storage.v1.Output.citations:type_name -> coditect.mapreduce.storage.v1.Citation
-	18, // 2: coditect.mapreduce.storage.v1.Output.open:type_name -> coditect.mapreduce.storage.v1.Open
-	4,  // 3: coditect.mapreduce.storage.v1.Output.dropped:type_name -> coditect.mapreduce.storage.v1.Dropped
-	5,  // 4: coditect.mapreduce.storage.v1.Output.removed:type_name -> coditect.mapreduce.storage.v1.Removed
-	3,  // 5: coditect.mapreduce.storage.v1.Output.calls:type_name -> coditect.mapreduce.storage.v1.Call
-	6,  // 6: coditect.mapreduce.storage.v1.Output.decided:type_name -> coditect.mapreduce.storage.v1.Decided
-	1,  // 7: coditect.mapreduce.storage.v1.Output.numbers:type_name -> coditect.mapreduce.storage.v1.NumberCount
-	2,  // 8: coditect.mapreduce.storage.v1.Output.judged:type_name -> coditect.mapreduce.storage.v1.Judgement
-	9,  // 9: coditect.mapreduce.storage.v1.Dropped.record:type_name -> coditect.mapreduce.storage.v1.Member
-	7,  // 10: coditect.mapreduce.storage.v1.Decided.candidates:type_name -> coditect.mapreduce.storage.v1.Compared
-	9,  // 11: coditect.mapreduce.storage.v1.Entry.members:type_name -> coditect.mapreduce.storage.v1.Member
-	10, // 12: coditect.mapreduce.storage.v1.Entry.sources:type_name -> coditect.mapreduce.storage.v1.SourceOf
-	11, // 13: coditect.mapreduce.storage.v1.Entry.fields:type_name -> coditect.mapreduce.storage.v1.Field
-	13, // 14: coditect.mapreduce.storage.v1.Field.candidates:type_name -> coditect.mapreduce.storage.v1.Candidate
-	12, // 15: coditect.mapreduce.storage.v1.Field.missing_at:type_name -> coditect.mapreduce.storage.v1.Position
-	14, // 16: coditect.mapreduce.storage.v1.Candidate.mentions:type_name -> coditect.mapreduce.storage.v1.Mention
-	12, // 17: coditect.mapreduce.storage.v1.Mention.first:type_name -> coditect.mapreduce.storage.v1.Position
-	16, // 18: coditect.mapreduce.storage.v1.Mention.readings:type_name -> coditect.mapreduce.storage.v1.Reading
-	15, // 19: coditect.mapreduce.storage.v1.Mention.seen:type_name -> coditect.mapreduce.storage.v1.Sighting
-	24, // 20: coditect.mapreduce.storage.v1.ResultPart.citation:type_name -> coditect.mapreduce.storage.v1.ShownCitation
-	30, // 21: coditect.mapreduce.storage.v1.ResultPart.source:type_name -> coditect.mapreduce.storage.v1.SourceUnit
-	31, // 22: coditect.mapreduce.storage.v1.ResultPart.summary:type_name -> coditect.mapreduce.storage.v1.Summary
-	22, // 23: coditect.mapreduce.storage.v1.ResultPart.evidence:type_name -> coditect.mapreduce.storage.v1.CitedEvidence
-	23, // 24: coditect.mapreduce.storage.v1.CitedEvidence.evidence:type_name -> coditect.mapreduce.storage.v1.Evidence
-	36, // 25: coditect.mapreduce.storage.v1.Evidence.metadata:type_name -> coditect.mapreduce.storage.v1.Evidence.MetadataEntry
-	17, // 26: coditect.mapreduce.storage.v1.ShownCitation.citation:type_name -> coditect.mapreduce.storage.v1.Citation
-	25, // 27: coditect.mapreduce.storage.v1.ShownCitation.location:type_name -> coditect.mapreduce.storage.v1.Location
-	28, // 28: coditect.mapreduce.storage.v1.LayoutBlock.places:type_name -> coditect.mapreduce.storage.v1.LayoutPlace
-	25, // 29: coditect.mapreduce.storage.v1.LayoutPlace.location:type_name -> coditect.mapreduce.storage.v1.Location
-	34, // 30: coditect.mapreduce.storage.v1.Summary.skipped:type_name -> coditect.mapreduce.storage.v1.SkippedDocument
-	32, // 31: coditect.mapreduce.storage.v1.Summary.broken:type_name -> coditect.mapreduce.storage.v1.BrokenConstraint
-	33, // 32: coditect.mapreduce.storage.v1.Summary.notes:type_name -> coditect.mapreduce.storage.v1.DocumentNote
-	24, // 33: coditect.mapreduce.storage.v1.Decision.passage:type_name -> coditect.mapreduce.storage.v1.ShownCitation
-	34, // [34:34] is the sub-list for method output_type
-	34, // [34:34] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	9,  // 0: coditect.mapreduce.storage.v1.Output.entries:type_name -> coditect.mapreduce.storage.v1.Entry
+	18, // 1: coditect.mapreduce.storage.v1.Output.citations:type_name -> coditect.mapreduce.storage.v1.Citation
+	19, // 2: coditect.mapreduce.storage.v1.Output.open:type_name -> coditect.mapreduce.storage.v1.Open
+	5,  // 3: coditect.mapreduce.storage.v1.Output.dropped:type_name -> coditect.mapreduce.storage.v1.Dropped
+	6,  // 4: coditect.mapreduce.storage.v1.Output.removed:type_name -> coditect.mapreduce.storage.v1.Removed
+	4,  // 5: coditect.mapreduce.storage.v1.Output.calls:type_name -> coditect.mapreduce.storage.v1.Call
+	7,  // 6: coditect.mapreduce.storage.v1.Output.decided:type_name -> coditect.mapreduce.storage.v1.Decided
+	2,  // 7: coditect.mapreduce.storage.v1.Output.numbers:type_name -> coditect.mapreduce.storage.v1.NumberCount
+	3,  // 8: coditect.mapreduce.storage.v1.Output.judged:type_name -> coditect.mapreduce.storage.v1.Judgement
+	1,  // 9: coditect.mapreduce.storage.v1.Output.ascent:type_name -> coditect.mapreduce.storage.v1.Ascent
+	10, // 10: coditect.mapreduce.storage.v1.Dropped.record:type_name -> coditect.mapreduce.storage.v1.Member
+	8,  // 11: coditect.mapreduce.storage.v1.Decided.candidates:type_name -> coditect.mapreduce.storage.v1.Compared
+	10, // 12: coditect.mapreduce.storage.v1.Entry.members:type_name -> coditect.mapreduce.storage.v1.Member
+	11, // 13: coditect.mapreduce.storage.v1.Entry.sources:type_name -> coditect.mapreduce.storage.v1.SourceOf
+	12, // 14: coditect.mapreduce.storage.v1.Entry.fields:type_name -> coditect.mapreduce.storage.v1.Field
+	14, // 15: coditect.mapreduce.storage.v1.Field.candidates:type_name -> coditect.mapreduce.storage.v1.Candidate
+	13, // 16: coditect.mapreduce.storage.v1.Field.missing_at:type_name -> coditect.mapreduce.storage.v1.Position
+	15, // 17: coditect.mapreduce.storage.v1.Candidate.mentions:type_name -> coditect.mapreduce.storage.v1.Mention
+	13, // 18: coditect.mapreduce.storage.v1.Mention.first:type_name -> coditect.mapreduce.storage.v1.Position
+	17, // 19: coditect.mapreduce.storage.v1.Mention.readings:type_name -> coditect.mapreduce.storage.v1.Reading
+	16, // 20: coditect.mapreduce.storage.v1.Mention.seen:type_name -> coditect.mapreduce.storage.v1.Sighting
+	25, // 21: coditect.mapreduce.storage.v1.ResultPart.citation:type_name -> coditect.mapreduce.storage.v1.ShownCitation
+	31, // 22: coditect.mapreduce.storage.v1.ResultPart.source:type_name -> coditect.mapreduce.storage.v1.SourceUnit
+	32, // 23: coditect.mapreduce.storage.v1.ResultPart.summary:type_name -> coditect.mapreduce.storage.v1.Summary
+	23, // 24: coditect.mapreduce.storage.v1.ResultPart.evidence:type_name -> coditect.mapreduce.storage.v1.CitedEvidence
+	24, // 25: coditect.mapreduce.storage.v1.CitedEvidence.evidence:type_name -> coditect.mapreduce.storage.v1.Evidence
+	37, // 26: coditect.mapreduce.storage.v1.Evidence.metadata:type_name -> coditect.mapreduce.storage.v1.Evidence.MetadataEntry
+	18, // 27: coditect.mapreduce.storage.v1.ShownCitation.citation:type_name -> coditect.mapreduce.storage.v1.Citation
+	26, // 28: coditect.mapreduce.storage.v1.ShownCitation.location:type_name -> coditect.mapreduce.storage.v1.Location
+	29, // 29: coditect.mapreduce.storage.v1.LayoutBlock.places:type_name -> coditect.mapreduce.storage.v1.LayoutPlace
+	26, // 30: coditect.mapreduce.storage.v1.LayoutPlace.location:type_name -> coditect.mapreduce.storage.v1.Location
+	35, // 31: coditect.mapreduce.storage.v1.Summary.skipped:type_name -> coditect.mapreduce.storage.v1.SkippedDocument
+	33, // 32: coditect.mapreduce.storage.v1.Summary.broken:type_name -> coditect.mapreduce.storage.v1.BrokenConstraint
+	34, // 33: coditect.mapreduce.storage.v1.Summary.notes:type_name -> coditect.mapreduce.storage.v1.DocumentNote
+	25, // 34: coditect.mapreduce.storage.v1.Decision.passage:type_name -> coditect.mapreduce.storage.v1.ShownCitation
+	35, // [35:35] is the sub-list for method output_type
+	35, // [35:35] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_storage_v1_output_proto_init() }
@@ -3443,7 +3532,7 @@ func file_coditect_mapreduce_storage_v1_output_proto_init() {
 	if File_coditect_mapreduce_storage_v1_output_proto != nil {
 		return
 	}
-	file_coditect_mapreduce_storage_v1_output_proto_msgTypes[21].OneofWrappers = []any{
+	file_coditect_mapreduce_storage_v1_output_proto_msgTypes[22].OneofWrappers = []any{
 		(*ResultPart_Record)(nil),
 		(*ResultPart_Citation)(nil),
 		(*ResultPart_Source)(nil),
@@ -3460,7 +3549,7 @@ func file_coditect_mapreduce_storage_v1_output_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_storage_v1_output_proto_rawDesc), len(file_coditect_mapreduce_storage_v1_output_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   37,
+			NumMessages:   38,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
