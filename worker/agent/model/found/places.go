@@ -31,6 +31,7 @@ type places struct {
 	offsets []int // in text of each byte of folded, and of its end
 	dates   []canonical
 	numbers []canonical
+	parts   map[string]bool // numbers that stand within more, such as a date, a code, or 1 234 567
 }
 
 func newPlaces(of *ground.Text) *places {
@@ -43,7 +44,7 @@ func newPlaces(of *ground.Text) *places {
 	}
 	x.fold()
 	x.dates = datesIn(text)
-	x.numbers = numbersIn(text, x.dates)
+	x.readNumbers()
 	return x
 }
 
@@ -107,40 +108,78 @@ func datesIn(text string) (all []canonical) {
 // isNumberRune reports whether a character can be part of a number.
 func isNumberRune(r rune) bool { return unicode.IsDigit(r) || strings.ContainsRune(".,'", r) }
 
-// numbersIn returns the numbers of a text that are neither parts of its dates nor below zero.
-func numbersIn(text string, dates []canonical) (all []canonical) {
-	for i := 0; i < len(text); {
-		r, size := utf8.DecodeRuneInString(text[i:])
+// readNumbers finds the numbers of the text that stand by themselves, and those that are parts of more.
+func (x *places) readNumbers() {
+	x.parts = make(map[string]bool)
+	for i := 0; i < len(x.text); {
+		r, size := utf8.DecodeRuneInString(x.text[i:])
 		if !unicode.IsDigit(r) {
 			i += size
 			continue
 		}
 
 		end := i
-		for end < len(text) {
-			r, size := utf8.DecodeRuneInString(text[end:])
+		for end < len(x.text) {
+			r, size := utf8.DecodeRuneInString(x.text[end:])
 			if !isNumberRune(r) {
 				break
 			}
 			end += size
 		}
-		word := strings.TrimRight(text[i:end], ".,'")
-		n, ok := format.ParseNumber(word)
+
+		word := strings.TrimRight(x.text[i:end], ".,'")
 		s := span{i, i + len(word)}
-		if ok && !isSigned(text, s) && !overlaps(dates, s) {
-			all = append(all, canonical{s, n})
+		n, ok := format.ParseNumber(word)
+		switch {
+		case ok && !overlaps(x.dates, s) && !isPart(x.text, s):
+			x.numbers = append(x.numbers, canonical{s, n})
+		case ok:
+			x.parts[n] = true
+		}
+		for _, part := range strings.FieldsFunc(word, func(r rune) bool { return !unicode.IsDigit(r) }) {
+			if part != word && overlaps(x.dates, s) { // as the year is of a date
+				n, _ := format.ParseNumber(part)
+				x.parts[n] = true
+			}
 		}
 		i = end
 	}
-	return all
 }
 
-// isSigned reports whether a number is below zero, or part of a code: whoever means such a place has to
-// say so.
-func isSigned(text string, s span) bool {
-	before, _ := utf8.DecodeLastRuneInString(text[:s.start])
-	after, _ := utf8.DecodeRuneInString(text[s.end:])
-	return strings.ContainsRune("-−–/#", before) || before == '(' && after == ')' || strings.ContainsRune("-/", after) && after != utf8.RuneError
+// isPart reports whether a number is below zero, or part of a code, of a share or of a larger number:
+// whoever means such a place has to say so.
+func isPart(text string, s span) bool {
+	before, size := utf8.DecodeLastRuneInString(text[:s.start])
+	after, width := utf8.DecodeRuneInString(text[s.end:])
+	switch {
+	case strings.ContainsRune("-−–/#", before) || before == '(' && after == ')' || strings.ContainsRune("-/%²³½¼¾", after) && after != utf8.RuneError:
+		return true
+	case unicode.IsLetter(before) && !format.EndsWithCurrency(text, s.start) || unicode.IsLetter(after) && !startsWithCurrency(text[s.end:]):
+		return true
+	case format.MagnitudeEnd(text, s.end, true) > s.end:
+		return true
+	}
+
+	// 300:12 is a time, and 1 234 567 or 555 300 1234 is one number.
+	if before != ':' && after != ':' && !isBlank(before) && !isBlank(after) || strings.Trim(text[s.start:s.end], "0123456789") != "" {
+		return false
+	}
+	left, _ := utf8.DecodeLastRuneInString(text[:s.start-size])
+	right, _ := utf8.DecodeRuneInString(text[s.end+width:])
+	return (before == ':' || isBlank(before)) && unicode.IsDigit(left) || (after == ':' || isBlank(after)) && unicode.IsDigit(right)
+}
+
+// isBlank reports whether a character is a space as it stands within numbers.
+func isBlank(r rune) bool { return r == ' ' || r == '\u00a0' || r == '\u2009' || r == '\u202f' }
+
+// startsWithCurrency reports whether the first word of a text is the name of a currency.
+func startsWithCurrency(text string) bool {
+	end := strings.IndexFunc(text, func(r rune) bool { return !unicode.IsLetter(r) })
+	if end < 0 {
+		end = len(text)
+	}
+	_, ok := format.ParseCurrency(text[:end])
+	return ok
 }
 
 // overlaps reports whether a span is within one of a list in their order.
@@ -180,10 +219,27 @@ func (x *places) spotsOf(p *schema.Property, v any) (spots []span, weak bool) {
 	if len(word) > longestPassage {
 		return nil, false
 	}
-	if spots = x.find(word); spots == nil && p.Enum == nil {
+	spots = x.find(word)
+	all := len(spots)
+	spots = slices.DeleteFunc(spots, x.isWithin)
+	if all == 0 && p.Enum == nil {
 		spots = x.align(word)
 	}
-	return spots, strong < leastStrong || p.Enum != nil
+	return spots, strong < leastStrong || p.Enum != nil || len(spots) < all
+}
+
+// isWithin reports whether a word is part of a longer code or number, as 10115 is of 030-10115-22.
+func (x *places) isWithin(s span) bool {
+	glued := func(inner, mark, outer rune) bool {
+		return unicode.IsDigit(inner) && strings.ContainsRune(".,:/-'+", mark) && unicode.IsDigit(outer)
+	}
+	before, size := utf8.DecodeLastRuneInString(x.text[:s.start])
+	after, width := utf8.DecodeRuneInString(x.text[s.end:])
+	left, _ := utf8.DecodeLastRuneInString(x.text[:s.start-size])
+	right, _ := utf8.DecodeRuneInString(x.text[s.end+width:])
+	first, _ := utf8.DecodeRuneInString(x.text[s.start:])
+	last, _ := utf8.DecodeLastRuneInString(x.text[:s.end])
+	return glued(first, before, left) || glued(last, after, right)
 }
 
 // leastAligned is how many words a text has that is found although it differs in marks, or a little.
@@ -225,7 +281,7 @@ func (x *places) numberSpots(v any) (spots []span, weak bool) {
 			digits++
 		}
 	}
-	return spots, digits < 3
+	return spots, digits < 3 || x.parts[want]
 }
 
 // lineOf returns the number of the line of an offset.
@@ -249,9 +305,9 @@ func (x *places) line(n int) span {
 // maxAbove bounds how many lines above a place are looked at for what heads it.
 const maxAbove = 60
 
-// labelsOf returns what may say what a place means: the words before it in its line, or the line above if
-// there are none; in a table, the head of its column and the first cell of its row.
-func (x *places) labelsOf(s span) []string {
+// labelOf returns what may say what a place means: the words before it in its line, or the line above if
+// the value is alone in its own; in a table, the head of its column, and what stands in its row before it.
+func (x *places) labelOf(s span) (label, row string) {
 	n := x.lineOf(s.start)
 	l := x.line(n)
 	for _, mark := range []string{"|", "\t"} {
@@ -261,21 +317,22 @@ func (x *places) labelsOf(s span) []string {
 	}
 
 	if before := x.text[l.start:s.start]; hasLetters(before) {
-		return []string{before}
+		return before, ""
 	}
-	if n == 0 {
-		return nil
+	// With others in its line, it need not be the one that is meant by what stands above.
+	if n == 0 || strings.ContainsFunc(x.text[l.start:s.start], unicode.IsDigit) || len(wordsOf(x.text[min(s.end, l.end):l.end])) > 0 {
+		return "", ""
 	}
 	above := x.line(n - 1)
-	return []string{x.text[above.start:above.end]}
+	return x.text[above.start:above.end], ""
 }
 
-// cellLabels returns the head of the column and the first cell of the row of a place in a table.
-func (x *places) cellLabels(s span, n int, mark string) (labels []string) {
+// cellLabels returns the head of the column and the first cell of the row of a place in a table. Without a
+// head the cell says what the place means.
+func (x *places) cellLabels(s span, n int, mark string) (label, row string) {
 	l := x.line(n)
 	column := strings.Count(x.text[l.start:s.start], mark)
 	first, _, _ := strings.Cut(strings.Trim(x.text[l.start:s.start], mark), mark)
-	labels = append(labels, first)
 
 	head := ""
 	for above := n - 1; above >= 0 && above >= n-maxAbove; above-- {
@@ -288,7 +345,10 @@ func (x *places) cellLabels(s span, n int, mark string) (labels []string) {
 			head = cells[column]
 		}
 	}
-	return append(labels, head)
+	if head == "" {
+		return first, ""
+	}
+	return head, first
 }
 
 func hasLetters(s string) bool { return strings.ContainsFunc(s, unicode.IsLetter) }

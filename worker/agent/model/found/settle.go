@@ -1,11 +1,13 @@
 package found
 
 import (
+	"maps"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/schema/format"
 	"github.com/coditect/mapreduce/internal/text/ground"
 	"github.com/coditect/mapreduce/worker/agent/model/form"
 )
@@ -28,22 +30,68 @@ func NewText(text *ground.Text) Text { return Text{newPlaces(text)} }
 // leaves no doubt, and returns the others: values that do not stand in it, that stand in it more than
 // once and not with the same meaning, or that are so short that they stand anywhere.
 //
-// Of several places, one counts that alone has words of the field beside it, and no others: before it in
-// its line, above it, or at the head of its column. A subtotal is no total. Of many records, one counts
-// that alone stands in a line with another value of its record. Places in lines that are the same mean the
-// same. A wrong place that looks right is worse than to ask.
+// Of several places, one counts that alone has the name of the field beside it, and no other words: before
+// it in its line, above it, or at the head of its column. A subtotal is no total, and a date no due date. Of
+// many records, one counts that alone stands in a line with another value of its record, and none that
+// stands alone in the line of another record. Places in lines that are the same mean the same. A wrong place
+// that looks right is worse than to ask.
 func (x Text) Settle(f *form.Form, answers []form.Record) []Open {
 	var open []Open
+	var settled []*pending
 	for i, a := range answers {
-		open = append(open, x.settleRecord(f, a, i)...)
+		asked, clear := x.settleRecord(f, a, i)
+		open, settled = append(open, asked...), append(settled, clear...)
+	}
+
+	if f.Many() {
+		for _, p := range x.strangers(settled) {
+			answers[p.open.Record].Fields[p.open.Field.Key][p.open.Finding].Quotes = nil
+			open = append(open, p.open)
+		}
 	}
 	return open
 }
 
+// strangers returns the findings in lines where more of another record stand than of their own: they are
+// of its row, and whether theirs has them too is not clear.
+func (x *places) strangers(settled []*pending) (all []*pending) {
+	type row struct{ line, record int }
+	values := make(map[row]int)
+	busiest := make(map[int]int) // by line, how many values of one record
+	for _, p := range settled {
+		for line := range x.linesOf(p) {
+			at := row{line, p.open.Record}
+			values[at]++
+			busiest[line] = max(busiest[line], values[at])
+		}
+	}
+
+	for _, p := range settled {
+		for line := range x.linesOf(p) {
+			if values[row{line, p.open.Record}] < busiest[line] {
+				all = append(all, p)
+				break
+			}
+		}
+	}
+	return all
+}
+
+// linesOf returns the lines in which the chosen places of a finding stand.
+func (x *places) linesOf(p *pending) map[int]bool {
+	lines := make(map[int]bool)
+	for _, c := range p.chosen {
+		lines[x.lineOf(c.start)] = true
+	}
+	return lines
+}
+
 // A leaf is a value, or a part of one, with the places at which it stands.
 type leaf struct {
-	words []string // of its field
-	weak  bool     // it stands anywhere: words beside it have to say that it is meant
+	words []string // of its field, and of what that is part of
+	name  []string // of its field alone
+	title []string
+	weak  bool // it stands anywhere: words beside it have to say that it is meant
 	spots []span
 }
 
@@ -62,9 +110,14 @@ type choice struct {
 
 // settleRecord settles the findings of one record. Those whose place is clear by themselves come first:
 // the others of the record are likely beside them.
-func (x *places) settleRecord(f *form.Form, a form.Record, n int) (open []Open) {
+func (x *places) settleRecord(f *form.Form, a form.Record, n int) (open []Open, settled []*pending) {
 	var waiting []*pending
-	beside := make(map[int]bool) // lines in which values of the record stand
+	// The lines in which values of the record stand. A document that is one record has all its values
+	// beside each other.
+	var beside map[int]bool
+	if f.Many() {
+		beside = make(map[int]bool)
+	}
 	for _, field := range f.Fields {
 		for i, one := range a.Fields[field.Key] {
 			if len(one.Quotes) > 0 || field.Property.Hints.Derived || one.Value == nil || one.Value == "" {
@@ -72,34 +125,34 @@ func (x *places) settleRecord(f *form.Form, a form.Record, n int) (open []Open) 
 			}
 
 			p := &pending{open: Open{n, field, i, one.Value}}
-			if !x.addLeaves(p, elementOf(field.Property), one.Value, fieldWords(field)) {
+			name := field.Path[strings.LastIndex(field.Path, ".")+1:]
+			if !x.addLeaves(p, elementOf(field.Property), one.Value, leaf{words: fieldWords(field), name: wordsOf(name), title: wordsOf(field.Property.Title)}) {
 				open = append(open, p.open)
 				continue
 			}
-			if !x.choose(p, nil) || !x.quote(a, p) {
+			if !x.choose(p, beside) || !x.quote(a, p) {
 				waiting = append(waiting, p)
 				continue
 			}
-			for _, s := range p.chosen {
-				beside[x.lineOf(s.start)] = true
+			settled = append(settled, p)
+			if f.Many() {
+				maps.Copy(beside, x.linesOf(p))
 			}
 		}
 	}
 
-	// A document that is one record has all its values beside each other.
-	if !f.Many() {
-		beside = nil
-	}
 	for _, p := range waiting {
-		if !x.choose(p, beside) || !x.quote(a, p) {
-			open = append(open, p.open)
+		if x.choose(p, beside) && x.quote(a, p) {
+			settled = append(settled, p)
+			continue
 		}
+		open = append(open, p.open)
 	}
-	return open
+	return open, settled
 }
 
 // addLeaves adds the parts of a value. It is false if one of them can stand nowhere.
-func (x *places) addLeaves(p *pending, of *schema.Property, v any, words []string) bool {
+func (x *places) addLeaves(p *pending, of *schema.Property, v any, l leaf) bool {
 	if m, ok := v.(map[string]any); ok {
 		if of.Type != schema.Object {
 			return false
@@ -110,14 +163,14 @@ func (x *places) addLeaves(p *pending, of *schema.Property, v any, words []strin
 			if one == nil || one == "" {
 				continue
 			}
-			if !x.addLeaves(p, elementOf(inner), one, append(wordsOf(inner.Name+" "+inner.Title), words...)) {
+			part := leaf{words: append(wordsOf(inner.Name+" "+inner.Title), l.words...), name: wordsOf(inner.Name), title: wordsOf(inner.Title)}
+			if !x.addLeaves(p, elementOf(inner), one, part) {
 				return false
 			}
 		}
 		return len(p.leaves) > 0
 	}
 
-	l := leaf{words: words}
 	l.spots, l.weak = x.spotsOf(of, v)
 	if len(l.spots) == 0 {
 		return false
@@ -144,7 +197,7 @@ func (x *places) chooseSpot(l leaf, beside map[int]bool) (choice, bool) {
 	if len(l.spots) == 1 && !l.weak {
 		return choice{l.spots[0], false}, true
 	}
-	if s, ok := x.labelled(l); ok {
+	if s, ok := x.labelled(l, beside); ok {
 		return choice{s, false}, true
 	}
 	if !l.weak && x.sameMeaning(l.spots) {
@@ -163,16 +216,18 @@ func (x *places) chooseSpot(l leaf, beside map[int]bool) (choice, bool) {
 	return choice{}, false
 }
 
-// labelled returns the place that alone has words of its field beside it, and no others.
-func (x *places) labelled(l leaf) (span, bool) {
+// labelled returns the place that alone has the name of its field beside it, and no other words. In a table
+// of many records it stands in the row of its own, and in that of one record no other word heads the row.
+func (x *places) labelled(l leaf, beside map[int]bool) (span, bool) {
 	best, at, ties := 0, span{}, 0
 	for _, s := range l.spots {
-		n := 0
-		for _, label := range x.labelsOf(s) {
-			words := wordsOf(label)
-			if shared := countShared(l.words, words); shared == len(words) { // it says nothing else besides
-				n = max(n, shared)
-			}
+		label, row := x.labelOf(s)
+		n := l.namedBy(label)
+		switch {
+		case beside != nil && row != "" && !beside[x.lineOf(s.start)]:
+			n = 0
+		case beside == nil && countShared(l.words, wordsOf(row)) < len(wordsOf(row)):
+			n = 0
 		}
 		switch {
 		case n > best:
@@ -182,6 +237,28 @@ func (x *places) labelled(l leaf) (span, bool) {
 		}
 	}
 	return at, best > 0 && ties == 0
+}
+
+// namedBy returns how many words a label has that are of the field; 0 if it has others, or not all of the
+// field's name or title.
+func (l leaf) namedBy(label string) int {
+	words := wordsOf(label)
+	isAll := func(name []string) bool { return len(name) > 0 && countShared(name, words) == len(name) }
+	if countShared(l.words, words) < len(words) || !isAll(l.name) && !isAll(l.title) || hasShort(label) {
+		return 0
+	}
+	return len(words)
+}
+
+// hasShort reports whether a label has words too short to be told by, such as ex or b/f, that are not
+// currencies.
+func hasShort(label string) bool {
+	for _, w := range strings.FieldsFunc(label, func(r rune) bool { return !unicode.IsLetter(r) }) {
+		if _, ok := format.ParseCurrency(w); utf8.RuneCountInString(w) < 3 && !ok {
+			return true
+		}
+	}
+	return false
 }
 
 // tellingWords is how many words a line has beside a value that says what it means.

@@ -89,11 +89,16 @@ func TestSettle(t *testing.T) {
 			nil,
 		},
 		{
-			"the head of a column", "|item|total|tax|\n|---|---|---|\n|bread|60.30|60.30|\n",
+			"the head of a column", "|total|tax|\n|---|---|\n|60.30|60.30|\n",
 			map[string]any{"total": n("60.3")},
-			map[string][]string{"total": {"|bread|60.30"}},
+			map[string][]string{"total": {"|60.30|60.30|"}},
 			nil,
 		},
+		{"a row of something else", "|item|total|\n|---|---|\n|shipping|60.30|\nto be paid: 60.30\n", map[string]any{"total": n("60.3")}, nil, []string{"total"}},
+		{"a date is no due date", "Delivered: 25/12/2018\nDate: 25/12/2018\n", map[string]any{"due_date": "2018-12-25"}, nil, []string{"due_date"}},
+		{"short words say something else too", "TOTAL B/F 60.30\nDUE 60.30", map[string]any{"total": n("60.3")}, nil, []string{"total"}},
+		{"words behind a value are its own label", "Cash\n60.30 Tax\n60.30 Cash", map[string]any{"cash": n("60.3")}, nil, []string{"cash"}},
+		{"letters before a number are currencies", "RM60.30", map[string]any{"total": n("60.3")}, map[string][]string{"total": {"RM60.30"}}, nil},
 		{
 			"a number of two digits stands anywhere", "QUANTITY 12 of 2012",
 			map[string]any{"quantity": n("12"), "total": n("12")},
@@ -104,7 +109,7 @@ func TestSettle(t *testing.T) {
 		{"a choice without the name of its field", "in MYR", map[string]any{"currency": "MYR"}, nil, []string{"currency"}},
 		{"yes and no stand nowhere", "paid: true", map[string]any{"paid": true}, nil, []string{"paid"}},
 		{"below zero is asked about", "TOTAL -60.30 (60.30)", map[string]any{"total": n("-60.3"), "cash": n("60.3")}, nil, []string{"total", "cash"}},
-		{"a date is no number", "25/12/2018 and 2018", map[string]any{"total": n("2018")}, map[string][]string{"total": {"25/12/2018 and 2018"}}, nil},
+		{"a date is no number", "25/12/2018 and 2018", map[string]any{"total": n("2018")}, nil, []string{"total"}},
 	} {
 		got, open := settled(t, bill, tt.text, tt.values)
 		if diff := cmp.Diff(tt.open, open); diff != "" {
@@ -116,6 +121,51 @@ func TestSettle(t *testing.T) {
 		if diff := cmp.Diff(tt.quotes, got); diff != "" {
 			t.Errorf("%s: quotes (-want +got):\n%s", tt.name, diff)
 		}
+	}
+}
+
+// What is part of a longer number or code is not what a value says.
+func TestPartsStandForNothing(t *testing.T) {
+	for text, v := range map[string]any{
+		"Ref TX300": json.Number("300"), "$300k": json.Number("300"), "Tel 555 300 1234": json.Number("300"), "Population 1 234 567": json.Number("567"),
+		"300% of it": json.Number("300"), "125 million": json.Number("125"), "300:12 hours": json.Number("300"), "300½": json.Number("300"), "1.5e300": json.Number("300"),
+		"Date: 25/12/2018\nModel 2018": json.Number("2018"), "Tel 030-10115-22": "10115", "Sum 51.1234": "1234", "at 1234:5678": "1234",
+	} {
+		field := "total"
+		if _, isText := v.(string); isText {
+			field = "company"
+		}
+		if quotes, open := settled(t, bill, text, map[string]any{field: v}); len(open) != 1 {
+			t.Errorf("%v in %q: %q", v, text, quotes)
+		}
+	}
+}
+
+// A value that stands in the row of another record alone is not this one's, however many such it has.
+func TestRowsOfOthers(t *testing.T) {
+	const rows = `{"type":"array","items":{"type":"object","properties":{"swimmer":{"type":"string"},"time":{"type":"string"},"laps":{"type":"integer"},"day":{"type":"string","format":"date"}}}}`
+	s, err := schema.Parse("s.json", []byte(rows))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := form.New(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := func(name, time, laps string) form.Record {
+		return form.Record{Fields: map[string][]form.Finding{"swimmer": {{Value: name}}, "time": {{Value: time}}, "laps": {{Value: json.Number(laps)}}, "day": {{Value: "2018-12-25"}}}}
+	}
+	answers := []form.Record{record("Ann Lee", "1:59.20", "12"), record("Bea Roe", "1:59.20", "12"), record("Eve Poe", "2:05.00", "14")}
+	const text = "On 25/12/2018\n\n|swimmer|time|laps|\n|---|---|---|\n|Ann Lee|1:59.20|12|\n|Bea Roe|2:01.10|13|\n|Eve Poe|2:05.00|14|\n"
+	var open []string
+	for _, o := range found.NewText(ground.New(text)).Settle(f, answers) {
+		open = append(open, answers[o.Record].Fields["swimmer"][0].Value.(string)+" "+o.Field.Key)
+		if q := answers[o.Record].Fields[o.Field.Key][o.Finding].Quotes; q != nil {
+			t.Errorf("%s is asked about, and has %q", o.Field.Key, q)
+		}
+	}
+	if diff := cmp.Diff([]string{"Bea Roe time", "Bea Roe laps"}, open); diff != "" {
+		t.Errorf("open (-want +got):\n%s", diff)
 	}
 }
 
