@@ -52,6 +52,9 @@ func newVendorFleet(t *testing.T, seed uint64, nodes, most int, rates fault.Rate
 	answer := func(fakellm.Call) fakellm.Reply {
 		return fakellm.Reply{Text: `{"fields":{"company":[],"total":[]},"not_found":["company","total"]}`}
 	}
+	if script.Model != nil {
+		answer = script.Model
+	}
 	script.Wire, script.Key, script.Model, script.Seed = fakellm.OpenAI, batchKey, answer, seed
 	script.Price = func(e fakellm.Entry) int64 {
 		cost, _ := prices.Cost("openai", batchModel, llm.Usage{Input: e.Input, CacheWrite: e.CacheWrite, CacheRead: e.CacheRead, Output: e.Output}, llm.Batch)
@@ -335,5 +338,28 @@ func TestCancelledJobCancelsItsBatches(t *testing.T) {
 		if err := f.Any().DeleteJob(t.Context(), id); err != nil {
 			t.Errorf("deleting the job once its batch has ended: %v", err)
 		}
+	})
+}
+
+// An answer that does not fit is mended by another line: neither is paid for twice.
+func TestAnswersOfBatchesAreMended(t *testing.T) {
+	enginetest.Virtually(t, func(t *testing.T) {
+		f := newVendorFleet(t, 1, 1, 1000, nil, batches.Config{
+			Takes: func(int) time.Duration { return 10 * time.Minute },
+			Model: func(c fakellm.Call) fakellm.Reply {
+				if len(c.Turns) == 1 {
+					return fakellm.Reply{Text: "Let me think about that."}
+				}
+				return fakellm.Reply{Text: `{"fields":{"company":[],"total":[]},"not_found":["company","total"]}`}
+			},
+		})
+		f.join()
+		const documents = 4
+		id := f.Any().Submit(batchedSpec(), documents)
+		job := f.Any().EndWithin(id, 48*time.Hour)
+		if job.State != mapreduce.JobComplete || job.FailedUnits > 0 {
+			t.Fatalf("the job is %v with %d failed units: %s", job.State, job.FailedUnits, job.Error)
+		}
+		f.verifyMoney(id, 2*documents)
 	})
 }

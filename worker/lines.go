@@ -10,10 +10,16 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
 
-// PutLine implements agent.Calls.
+// PutLine implements agent.Calls. What an earlier line came to, which was paid for, is in the journal alone
+// once this one is put.
 func (c *calls) PutLine(ctx context.Context, line *mapreduce.Line) error {
 	ctx, stop := c.attemptContext(ctx)
 	defer stop()
+	if c.journal.Waiting() > 0 {
+		if err := c.journal.Sync(ctx); err != nil && ctx.Err() != nil {
+			return err
+		}
+	}
 
 	data, err := json.Marshal(line)
 	if err != nil {

@@ -3,6 +3,7 @@ package decorator
 import (
 	"context"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -53,14 +54,12 @@ func (b *Batched) Complete(ctx context.Context, req *llm.Request) (*llm.Response
 	}
 
 	name := "line " + hex.EncodeToString(key)
-	if _, put := b.Desk.Recall(name); put {
-		reply, err := b.Desk.LineReply(ctx, key)
-		if err != nil {
-			return nil, err
-		}
-		if reply != nil {
-			return b.take(ctx, req, reply)
-		}
+	reply, err := b.reply(ctx, req, key, name)
+	if err != nil {
+		return nil, err
+	}
+	if reply != nil {
+		return b.take(ctx, req, reply)
 	}
 
 	line, err := b.newLine(key, req)
@@ -68,6 +67,35 @@ func (b *Batched) Complete(ctx context.Context, req *llm.Request) (*llm.Response
 		return b.Provider.Complete(ctx, req)
 	}
 	return b.wait(ctx, req, name, line)
+}
+
+// reply returns what a batch made of a call, which was put under a name; nil if that is not known. It is
+// remembered, because the store forgets it with the next line of the unit: an answer that is mended takes
+// several, and each attempt begins with the first.
+func (b *Batched) reply(ctx context.Context, req *llm.Request, key []byte, name string) (*mapreduce.LineReply, error) {
+	if _, put := b.Desk.Recall(name); !put {
+		return nil, nil
+	}
+
+	var reply *mapreduce.LineReply
+	kept := "reply to " + name
+	raw, known := b.Desk.Recall(kept)
+	if !known {
+		var err error
+		if reply, err = b.Desk.LineReply(ctx, key); err != nil || reply == nil {
+			return nil, err
+		}
+		if _, err := b.Desk.Do(ctx, kept, func(context.Context) ([]byte, error) { return json.Marshal(reply) }); err != nil {
+			return nil, err
+		}
+		b.record(req, reply)
+		return reply, nil
+	}
+
+	if err := json.Unmarshal(raw, &reply); err != nil {
+		return nil, fmt.Errorf("journal: what became of a line: %w", err)
+	}
+	return reply, nil
 }
 
 // newLine returns the line of a request. The error says why it cannot go by batch.
@@ -108,13 +136,15 @@ func (b *Batched) wait(ctx context.Context, req *llm.Request, name string, line 
 	}
 	defer b.Desk.Spent(0, 0, 0) // by this attempt
 
-	_, err := b.Desk.Do(ctx, name, func(ctx context.Context) ([]byte, error) {
-		return []byte("{}"), b.Desk.PutLine(ctx, line)
-	})
+	// It is put even if an earlier attempt has: the unit may have put another since.
+	err := b.Desk.PutLine(ctx, line)
 	if e, ok := errors.AsType[*errs.Error](err); ok && e.Reason == errs.LineOpen {
 		return b.Provider.Complete(ctx, req) // the unit was woken before its time, and does something else now
 	}
 	if err != nil {
+		return nil, err
+	}
+	if _, err := b.Desk.Do(ctx, name, func(context.Context) ([]byte, error) { return []byte("{}"), nil }); err != nil {
 		return nil, err
 	}
 
@@ -127,35 +157,33 @@ func (b *Batched) wait(ctx context.Context, req *llm.Request, name string, line 
 func (b *Batched) take(ctx context.Context, req *llm.Request, reply *mapreduce.LineReply) (*llm.Response, error) {
 	switch reply.Outcome {
 	case mapreduce.LineSucceeded:
-		res, err := llm.DecodeResponse(reply.Response)
-		if err != nil {
-			return nil, err
-		}
-		b.record(req, reply, res, nil)
-		return res, nil
+		return llm.DecodeResponse(reply.Response)
 	case mapreduce.LineRefused:
-		kind := llm.Kind(reply.Kind)
-		err := &llm.Error{Kind: kind, Class: mapreduce.PermanentUnit, Message: reply.Error}
-		b.record(req, reply, nil, err)
-		return nil, err
+		return nil, refusal(reply)
 	}
 	return b.Provider.Complete(ctx, req)
 }
 
-// record captures a call that a batch made, for the trace of its job, if that wants it.
-func (b *Batched) record(req *llm.Request, reply *mapreduce.LineReply, res *llm.Response, err error) {
+// refusal is the error of a call that was refused for good.
+func refusal(reply *mapreduce.LineReply) *llm.Error {
+	return &llm.Error{Kind: llm.Kind(reply.Kind), Class: mapreduce.PermanentUnit, Message: reply.Error}
+}
+
+// record captures a call that a batch made, for the trace of its job, if that wants it. What a batch did not
+// do is made in real time, and captured there.
+func (b *Batched) record(req *llm.Request, reply *mapreduce.LineReply) {
 	captures := b.Desk.Captures()
-	if captures == mapreduce.CaptureOff {
+	if captures == mapreduce.CaptureOff || reply.Outcome != mapreduce.LineSucceeded && reply.Outcome != mapreduce.LineRefused {
 		return
 	}
 
 	c := mapreduce.Call{Turn: req.Trace.Turn, Name: BreakerName(b.Name(), req.Model), Tokens: reply.Tokens, CostMicros: reply.CostMicros}
-	if err != nil {
-		c.Error = err.Error()
+	if reply.Outcome == mapreduce.LineRefused {
+		c.Error = refusal(reply).Error()
 	}
 	if captures == mapreduce.CaptureFull {
 		c.Prompt = renderRequest(req)
-		if res != nil {
+		if res, err := llm.DecodeResponse(reply.Response); err == nil && reply.Outcome == mapreduce.LineSucceeded {
 			c.Answer = renderResponse(res)
 		}
 	}
