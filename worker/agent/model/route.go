@@ -128,13 +128,17 @@ func (a *Agent) stackOf(s *session, p *program, reserve *decorator.Reserve, else
 	ask = &decorator.Guard{Provider: ask, Caller: s.calls, Elsewhere: elsewhere}
 	retry.Provider = &decorator.Meter{Provider: ask, Purse: s.calls, Prices: p.prices, Count: a.sizes.Worst}
 	ask = retry
-	if p.batches != nil {
+	byBatch := p.batches != nil && !memory.HasSpoiled(s.calls)
+	if byBatch {
 		ask = &decorator.Batched{
 			Provider: retry, Vendor: p.batches, Desk: s.calls, Prices: p.prices, Count: a.sizes.Worst, Kept: s.keptFor,
 			Origin: decorator.Origin{Scope: string(s.task.Job), Provider: p.Provider, Again: memory.CountRefused(s.calls)},
 		}
 	}
 	ask = &decorator.Structured{Provider: ask, Unchecked: p.role != "", Reserve: reserve}
+	if byBatch {
+		ask = memory.Spoiling(ask, s.calls)
+	}
 	if s.calls.Shares() {
 		origin := a.answerOrigin(p, s.task.Spec.Tenant)
 		origin.Again = memory.CountRefused(s.calls)

@@ -3,9 +3,9 @@ package decorator
 import (
 	"context"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -18,6 +18,7 @@ import (
 type BatchDesk interface {
 	Purse
 	Do(ctx context.Context, key string, fn func(context.Context) ([]byte, error)) ([]byte, error)
+	DoOnce(ctx context.Context, key string, fn func(context.Context) ([]byte, error)) ([]byte, error)
 	Recall(key string) ([]byte, bool)
 	PutLine(ctx context.Context, line *mapreduce.Line) error
 	LineReply(ctx context.Context, key []byte) (*mapreduce.LineReply, error)
@@ -44,6 +45,8 @@ type Batched struct {
 
 	// Count returns no fewer tokens than a request's prompt has. It is required.
 	Count func(*llm.Request) int64
+
+	taken atomic.Bool // a line of the unit was answered, and the journal has the answer
 }
 
 // Complete implements llm.Provider.
@@ -53,13 +56,21 @@ func (b *Batched) Complete(ctx context.Context, req *llm.Request) (*llm.Response
 		return nil, llm.WrapError(llm.Invalid, err)
 	}
 
-	name := "line " + hex.EncodeToString(key)
-	reply, err := b.reply(ctx, req, key, name)
-	if err != nil {
-		return nil, err
+	// The next line of the unit takes the place of this one, so what came of it is the unit's own to
+	// remember.
+	name := hex.EncodeToString(key)
+	if raw, taken := b.Desk.Recall("reply " + name); taken {
+		b.taken.Store(true)
+		return llm.DecodeResponse(raw)
 	}
-	if reply != nil {
-		return b.take(ctx, req, reply)
+	if _, put := b.Desk.Recall("line " + name); put {
+		reply, err := b.Desk.LineReply(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		if reply != nil {
+			return b.remember(ctx, name, func(ctx context.Context) (*llm.Response, error) { return b.take(ctx, req, reply) })
+		}
 	}
 
 	line, err := b.newLine(key, req)
@@ -67,35 +78,6 @@ func (b *Batched) Complete(ctx context.Context, req *llm.Request) (*llm.Response
 		return b.Provider.Complete(ctx, req)
 	}
 	return b.wait(ctx, req, name, line)
-}
-
-// reply returns what a batch made of a call, which was put under a name; nil if that is not known. It is
-// remembered, because the store forgets it with the next line of the unit: an answer that is mended takes
-// several, and each attempt begins with the first.
-func (b *Batched) reply(ctx context.Context, req *llm.Request, key []byte, name string) (*mapreduce.LineReply, error) {
-	if _, put := b.Desk.Recall(name); !put {
-		return nil, nil
-	}
-
-	var reply *mapreduce.LineReply
-	kept := "reply to " + name
-	raw, known := b.Desk.Recall(kept)
-	if !known {
-		var err error
-		if reply, err = b.Desk.LineReply(ctx, key); err != nil || reply == nil {
-			return nil, err
-		}
-		if _, err := b.Desk.Do(ctx, kept, func(context.Context) ([]byte, error) { return json.Marshal(reply) }); err != nil {
-			return nil, err
-		}
-		b.record(req, reply)
-		return reply, nil
-	}
-
-	if err := json.Unmarshal(raw, &reply); err != nil {
-		return nil, fmt.Errorf("journal: what became of a line: %w", err)
-	}
-	return reply, nil
 }
 
 // newLine returns the line of a request. The error says why it cannot go by batch.
@@ -136,7 +118,14 @@ func (b *Batched) wait(ctx context.Context, req *llm.Request, name string, line 
 	}
 	defer b.Desk.Spent(0, 0, 0) // by this attempt
 
-	// It is put even if an earlier attempt has: the unit may have put another since.
+	// What earlier lines came to is stored before the store forgets it. Whether the action was begun before
+	// does not matter: it does nothing.
+	if b.taken.Load() {
+		if _, err := b.Desk.DoOnce(ctx, "before "+name, func(context.Context) ([]byte, error) { return nil, nil }); err != nil && ctx.Err() != nil {
+			return nil, err
+		}
+	}
+
 	err := b.Desk.PutLine(ctx, line)
 	if e, ok := errors.AsType[*errs.Error](err); ok && e.Reason == errs.LineOpen {
 		return b.Provider.Complete(ctx, req) // the unit was woken before its time, and does something else now
@@ -144,7 +133,7 @@ func (b *Batched) wait(ctx context.Context, req *llm.Request, name string, line 
 	if err != nil {
 		return nil, err
 	}
-	if _, err := b.Desk.Do(ctx, name, func(context.Context) ([]byte, error) { return []byte("{}"), nil }); err != nil {
+	if _, err := b.Desk.Do(ctx, "line "+name, func(context.Context) ([]byte, error) { return []byte("{}"), nil }); err != nil {
 		return nil, err
 	}
 
@@ -153,37 +142,52 @@ func (b *Batched) wait(ctx context.Context, req *llm.Request, name string, line 
 	return nil, &agent.ParkedError{Parking: parked}
 }
 
+// remember returns what ask does, and has the unit remember it.
+func (b *Batched) remember(ctx context.Context, name string, ask func(context.Context) (*llm.Response, error)) (*llm.Response, error) {
+	var res *llm.Response
+	_, err := b.Desk.Do(ctx, "reply "+name, func(ctx context.Context) (raw []byte, err error) {
+		if res, err = ask(ctx); err != nil {
+			return nil, err
+		}
+		return llm.EncodeResponse(res)
+	})
+	b.taken.Store(true)
+	return res, err
+}
+
 // take returns what a batch made of a call.
 func (b *Batched) take(ctx context.Context, req *llm.Request, reply *mapreduce.LineReply) (*llm.Response, error) {
 	switch reply.Outcome {
 	case mapreduce.LineSucceeded:
-		return llm.DecodeResponse(reply.Response)
+		res, err := llm.DecodeResponse(reply.Response)
+		if err != nil {
+			return nil, err
+		}
+		b.record(req, reply, res, nil)
+		return res, nil
 	case mapreduce.LineRefused:
-		return nil, refusal(reply)
+		kind := llm.Kind(reply.Kind)
+		err := &llm.Error{Kind: kind, Class: mapreduce.PermanentUnit, Message: reply.Error}
+		b.record(req, reply, nil, err)
+		return nil, err
 	}
 	return b.Provider.Complete(ctx, req)
 }
 
-// refusal is the error of a call that was refused for good.
-func refusal(reply *mapreduce.LineReply) *llm.Error {
-	return &llm.Error{Kind: llm.Kind(reply.Kind), Class: mapreduce.PermanentUnit, Message: reply.Error}
-}
-
-// record captures a call that a batch made, for the trace of its job, if that wants it. What a batch did not
-// do is made in real time, and captured there.
-func (b *Batched) record(req *llm.Request, reply *mapreduce.LineReply) {
+// record captures a call that a batch made, for the trace of its job, if that wants it.
+func (b *Batched) record(req *llm.Request, reply *mapreduce.LineReply, res *llm.Response, err error) {
 	captures := b.Desk.Captures()
-	if captures == mapreduce.CaptureOff || reply.Outcome != mapreduce.LineSucceeded && reply.Outcome != mapreduce.LineRefused {
+	if captures == mapreduce.CaptureOff {
 		return
 	}
 
 	c := mapreduce.Call{Turn: req.Trace.Turn, Name: BreakerName(b.Name(), req.Model), Tokens: reply.Tokens, CostMicros: reply.CostMicros}
-	if reply.Outcome == mapreduce.LineRefused {
-		c.Error = refusal(reply).Error()
+	if err != nil {
+		c.Error = err.Error()
 	}
 	if captures == mapreduce.CaptureFull {
 		c.Prompt = renderRequest(req)
-		if res, err := llm.DecodeResponse(reply.Response); err == nil && reply.Outcome == mapreduce.LineSucceeded {
+		if res != nil {
 			c.Answer = renderResponse(res)
 		}
 	}
