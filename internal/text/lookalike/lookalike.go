@@ -2,7 +2,8 @@
 // others that look like them (O for 0, l for 1, rn for m) and words are cut in two or run together.
 //
 // It keeps to these rules. Two different digits are never alike, so that no quote lends a number to
-// a place where another stands. What is found begins and ends with words of the text. Nothing is found
+// a place where another stands. A word is no number: where one of them has a number, the other has at least
+// half of its digits, in one line and one cell. What is found begins and ends with words of the text. Nothing is found
 // that has fewer than MinLength letters and digits. It is pure, and imports nothing of the project.
 package lookalike
 
@@ -91,7 +92,8 @@ type Place struct{ Start, End int }
 
 // Find returns the places of what looks like a quote, in order and at most so many.
 func (t *Text) Find(quote string, most int) []Place {
-	want := skeletonOf(quote).text
+	quoted := skeletonOf(quote)
+	want := quoted.text
 	if utf8.RuneCountInString(want) < MinLength {
 		return nil
 	}
@@ -104,7 +106,7 @@ func (t *Text) Find(quote string, most int) []Place {
 		}
 		i += at
 		at = i + 1
-		if p, ok := t.placeOf(i, i+len(want)); ok && sameDigits(quote, t.source[p.Start:p.End]) {
+		if p, ok := t.placeOf(i, i+len(want)); ok && sameDigits(quote, t.source[p.Start:p.End]) && t.sameNumbers(quote, quoted, i, p) {
 			all = append(all, p)
 		}
 	}
@@ -143,6 +145,54 @@ func inWord(r rune) bool { return r != utf8.RuneError && (unicode.IsLetter(r) ||
 // sameDigits reports whether two texts with the same skeleton have no digits that differ: where both
 // have one it is the same, and nowhere has one a point or comma between digits that the other has not.
 func sameDigits(a, b string) bool { return numberMarks(a) == numberMarks(b) }
+
+// sameNumbers reports whether a quote and the place that looks like it, from a byte of the skeleton on, have
+// numbers where the other does, and whether no number of the quote is of several cells or lines.
+func (t *Text) sameNumbers(quote string, quoted skeleton, from int, at Place) bool {
+	isBreak := func(r rune) bool { return r == '\n' || r == '\t' || r == '|' }
+	if strings.ContainsFunc(t.source[at.Start:at.End], isBreak) && strings.ContainsFunc(quote, unicode.IsDigit) && !strings.ContainsFunc(quote, unicode.IsSpace) {
+		return false
+	}
+
+	var mine, theirs tally
+	for i := range quoted.text {
+		a, b := quoted.from[i], t.skeleton.from[from+i]
+		both := isDigitAt(quote, a) && isDigitAt(t.source, b)
+		if !mine.add(quote, a, both) || !theirs.add(t.source, b, both) {
+			return false
+		}
+	}
+	return mine.holds() && theirs.holds()
+}
+
+// A tally counts the letters and digits of the word that is being read.
+type tally struct{ last, all, digits, both int }
+
+// add counts what stands at a byte of a text; it is false if the word that ends before it does not hold.
+func (y *tally) add(text string, at int, both bool) bool {
+	held := true
+	if strings.ContainsFunc(text[min(y.last, at):at], unicode.IsSpace) {
+		held = y.holds()
+		*y = tally{}
+	}
+	y.last = at
+	y.all++
+	if isDigitAt(text, at) {
+		y.digits++
+	}
+	if both {
+		y.both++
+	}
+	return held
+}
+
+// holds reports whether the word is no number, or at least half of its digits are digits in the other text.
+func (y *tally) holds() bool { return y.digits < 2 || 2*y.digits < y.all || 2*y.both >= y.digits }
+
+func isDigitAt(text string, at int) bool {
+	r, _ := utf8.DecodeRuneInString(text[at:])
+	return unicode.IsDigit(r)
+}
 
 // numberMarks returns the marks that stand between digits, or what looks like them, each with how many
 // of these stand behind it: "1,234.5O" has ",3.2".

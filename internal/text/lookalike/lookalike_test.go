@@ -28,7 +28,14 @@ func TestFind(t *testing.T) {
 		{"total 12.50", "total 125.0", ""},    // it stands elsewhere
 		{"total 12.505", "total 12.50", ""},   // a word is cut
 		{"subtotal 12.50", "total 12.50", ""}, // a word is cut at its beginning
-		{"ab 12", "ab1", ""},                  // short
+		{"is of GOODS sold", "90005", ""},     // a word is no number
+		{"see 8111 there", "Bill", ""},        // nor is a number a word
+		{"to 8111 Oslo", "Bill 0510", ""},     // one by one
+		{"code ASBB", "A5B8", ""},             // whoever reads so many digits saw something else
+		{"|12|345|", "12345", ""},             // two cells
+		{"12\n345", "12345", ""},              // two lines
+		{"Tel 0171\n2345", "0171 2345", "0171\n2345"},
+		{"ab 12", "ab1", ""}, // short
 		{"", "total 12.50", ""},
 	} {
 		got := ""
