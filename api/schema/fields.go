@@ -136,7 +136,7 @@ func flattenFields(prefix string, properties []Property, must bool) []Field {
 
 // ofRecords matches the names under which a record says something about its values, and
 // the names that are written like them.
-var ofRecords = regexp.MustCompile(`^_+(sources|citations|confidence|said|missing|unverified|warnings|derived|reviewed)$`)
+var ofRecords = regexp.MustCompile(`^_+(sources|citations|confidence|said|missing|unverified|warnings|derived|reviewed|seen)$`)
 
 // RecordName returns the name under which a value stands in a record of the schema: with
 // one more underscore if a record says something else under its own.

@@ -137,6 +137,16 @@ func TestFieldsBeyondTheSchema(t *testing.T) {
 	}
 }
 
+// What a record says about its values is none of them: what a model saw in a picture above all, which
+// nobody found.
+func TestWhatIsSaidOfValuesIsNone(t *testing.T) {
+	results, err := eval.ReadResult("result.json", strings.NewReader(`{"aggregated_data": [{"v": "x", "_sources": ["d"], "_citations": {}, "_confidence": {},
+		"_said": {}, "_missing": {}, "_unverified": {}, "_seen": {"w": [{"page": 1, "quote": "PAID"}]}, "_warnings": [], "_derived": {}}]}`))
+	if err != nil || len(results) != 1 || len(results[0].Values) != 1 {
+		t.Errorf("%+v, %v: one value is read", results, err)
+	}
+}
+
 func TestDocuments(t *testing.T) {
 	for _, tt := range []struct {
 		name, result, truth string
