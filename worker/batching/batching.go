@@ -45,8 +45,15 @@ type Config struct {
 	Logger  *slog.Logger  // Defaults to none
 }
 
+// atOnce bounds the batches that are made at once: each may have some 32 MiB of requests, which are held
+// in several forms.
+const atOnce = 4
+
 // A Holder sees to batches.
-type Holder struct{ config Config }
+type Holder struct {
+	config Config
+	making chan struct{} // full while atOnce batches are being made
+}
 
 // New returns a holder of no batch.
 func New(c Config) *Holder {
@@ -55,7 +62,7 @@ func New(c Config) *Holder {
 	c.Slowest = max(c.Poll, cmp.Or(c.Slowest, 2*time.Minute))
 	c.Create = cmp.Or(c.Create, 10*time.Minute)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
-	return &Holder{c}
+	return &Holder{config: c, making: make(chan struct{}, atOnce)}
 }
 
 // Providers returns the providers whose batches can be made.

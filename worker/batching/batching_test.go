@@ -3,6 +3,7 @@ package batching_test
 import (
 	"context"
 	"fmt"
+	"iter"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -29,6 +30,8 @@ type desk struct {
 	over    bool
 	moves   []mapreduce.BatchState
 	refuse  bool // reports, as of a batch that another sees to
+
+	late time.Duration // that the first word of a creation takes on its way back
 }
 
 func newDesk(provider, model string) *desk {
@@ -62,7 +65,26 @@ func (d *desk) Lines(_ context.Context, _ mapreduce.JobID, _ int64) (all []mapre
 	return all, nil
 }
 
-func (d *desk) Report(_ context.Context, _ mapreduce.JobID, _ int64, r *mapreduce.BatchReport) error {
+func (d *desk) Report(ctx context.Context, _ mapreduce.JobID, _ int64, r *mapreduce.BatchReport) error {
+	err := d.take(r)
+	d.mu.Lock()
+	wait := d.late
+	if r.State == mapreduce.BatchCreating {
+		d.late = 0
+	}
+	d.mu.Unlock()
+	if err != nil || r.State != mapreduce.BatchCreating {
+		return err
+	}
+	select {
+	case <-time.After(wait):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (d *desk) take(r *mapreduce.BatchReport) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.refuse || d.over || r.Mark != d.order.Mark {
@@ -232,6 +254,63 @@ func TestEveryLineHasAnOutcome(t *testing.T) {
 			return
 		}
 		h.want(1, map[mapreduce.LineOutcome]int{mapreduce.LineSucceeded: lines - 1, mapreduce.LineLost: 1})
+	})
+}
+
+// A forgetful vendor leaves out a result, and the names of all of those that have a place.
+type forgetful struct{ batch.Vendor }
+
+// Results implements batch.Vendor. Those behind the one that is left out take its place.
+func (f forgetful) Results(ctx context.Context, id string) iter.Seq2[batch.Result, error] {
+	return func(yield func(batch.Result, error) bool) {
+		n := 0
+		for r, err := range f.Vendor.Results(ctx, id) {
+			if n++; n == 2 {
+				continue
+			}
+			if r.N >= 0 {
+				r.CustomID, r.Mark = "", ""
+			}
+			if n > 2 && r.N > 0 {
+				r.N--
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+// Answers that may be to other lines are not used, and what they took counts.
+func TestDisplacedAnswersAreNotUsed(t *testing.T) {
+	each(t, func() batches.Config { return batches.Config{} }, func(h *house) {
+		h.vendor = forgetful{h.vendor}
+		defer h.work()()
+		h.untilOver()
+		if h.order.Provider != "gemini" { // whose results have a place
+			h.want(1, map[mapreduce.LineOutcome]int{mapreduce.LineSucceeded: lines - 1, mapreduce.LineLost: 1})
+			return
+		}
+		h.want(1, map[mapreduce.LineOutcome]int{mapreduce.LineErrored: lines - 1, mapreduce.LineLost: 1})
+		for n, r := range h.replies {
+			if r.Response != nil || r.Tokens.In == 0 {
+				t.Errorf("line %d has the answer %s, and took %+v", n, r.Response, r.Tokens)
+			}
+		}
+	})
+}
+
+// A worker that learns late that it may create a batch leaves that to the one that has it by then.
+func TestLateWordDoesNotCreateTwice(t *testing.T) {
+	each(t, func() batches.Config { return batches.Config{} }, func(h *house) {
+		h.late = 25 * time.Minute
+		first := h.work()
+		<-time.After(time.Minute)
+		second := h.work()
+		<-time.After(3 * time.Hour)
+		first()
+		second()
+		h.want(1, nil)
 	})
 }
 

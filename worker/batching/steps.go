@@ -44,16 +44,26 @@ func (w *work) step(ctx context.Context) (over bool, err error) {
 
 // create makes the batch.
 func (w *work) create(ctx context.Context) (over bool, err error) {
+	// All of a batch is in memory while it is made.
+	select {
+	case w.holder.making <- struct{}{}:
+		defer func() { <-w.holder.making }()
+	case <-ctx.Done():
+		return false, ctx.Err()
+	case <-w.cancel:
+		return false, nil
+	}
 	order, err := w.readOrder(ctx)
 	if err != nil {
 		return false, err
 	}
-	if err := w.moveTo(ctx, &mapreduce.BatchReport{State: mapreduce.BatchCreating}); err != nil {
-		return false, err
-	}
 
+	// The time begins before the store hears of it: whoever takes the batch over counts from there on.
 	limited, stop := context.WithTimeout(ctx, w.holder.config.Create)
 	defer stop()
+	if err := w.moveTo(limited, &mapreduce.BatchReport{State: mapreduce.BatchCreating}); err != nil {
+		return false, err
+	}
 	made, err := w.vendor.Create(limited, *order)
 	switch {
 	case err == nil:
@@ -199,8 +209,8 @@ const reportBytes = 256 << 10
 // readResults reports what became of the lines. Those that were reported before are passed over by the
 // store.
 func (w *work) readResults(ctx context.Context) error {
-	var replies []mapreduce.LineReply
-	size := 0
+	var replies, placed []mapreduce.LineReply
+	size, places := 0, int64(0)
 	flush := func() error {
 		if len(replies) == 0 {
 			return nil
@@ -209,24 +219,49 @@ func (w *work) readResults(ctx context.Context) error {
 		replies, size = nil, 0
 		return err
 	}
+	add := func(reply mapreduce.LineReply) error {
+		replies = append(replies, reply)
+		if size += len(reply.Response) + len(reply.Error) + 256; len(replies) == mapreduce.MaxReplies || size >= reportBytes {
+			return flush()
+		}
+		return nil
+	}
 
 	for res, err := range w.vendor.Results(ctx, w.order.Vendor) {
 		if err != nil {
 			return errors.Join(err, flush())
 		}
 		reply, ok := w.replyOf(&res)
-		if !ok {
+		if res.CustomID == "" { // whose it is, its place says, if there is one for each line
+			if places++; ok {
+				placed = append(placed, reply)
+			}
 			continue
 		}
-
-		replies = append(replies, reply)
-		if size += len(reply.Response) + len(reply.Error) + 256; len(replies) == mapreduce.MaxReplies || size >= reportBytes {
-			if err := flush(); err != nil {
+		if ok {
+			if err := add(reply); err != nil {
 				return err
 			}
 		}
 	}
+
+	for _, reply := range placed {
+		if places != w.order.Lines {
+			reply = w.displaced(reply, places)
+		}
+		if err := add(reply); err != nil {
+			return err
+		}
+	}
 	return flush()
+}
+
+// displaced returns the reply to a line of a batch that has more or fewer results than lines, and does not
+// say whose they are. What it took counts; the answer may be to another line, and is not used.
+func (w *work) displaced(r mapreduce.LineReply, results int64) mapreduce.LineReply {
+	r.Outcome, r.Response, r.Kind = mapreduce.LineErrored, nil, 0
+	r.Error = fmt.Sprintf("its batch has %d results for %d lines, which do not say whose they are", results, w.order.Lines)
+	return r
 }
 
 // replyOf returns what became of a line, and what it took at the price of batches. It is false of a result
