@@ -111,7 +111,7 @@ func (b *Batch) WaitNote() string {
 type BatchOrder struct {
 	Batch
 	Cancel bool              `json:"cancel,omitempty"` // its job was cancelled
-	Others []string          `json:"others,omitempty"` // ids at vendors of the job's other batches
+	Others []string          `json:"others,omitempty"` // ids at vendors of the job's other batches, of one that is looked for
 	Own    bool              `json:"own,omitempty"`    // its provider is that of its job, whose Vars may say where it is
 	Vars   map[string]string `json:"vars,omitempty"`   // of the job: where its models are, and what they cost
 }
@@ -149,7 +149,8 @@ type BatchDesk interface {
 	// Orders returns the batches that the worker is to see to.
 	Orders(ctx context.Context) ([]BatchOrder, error)
 
-	// Lines returns the lines of a batch that have no outcome yet, in order.
+	// Lines returns the lines of a batch that have no outcome yet, in order. It returns errs.Precondition
+	// if the worker does not see to it.
 	Lines(ctx context.Context, job JobID, number int64) ([]BatchLine, error)
 
 	// Report says what became of a batch. It returns errs.Precondition if the worker does not see to it

@@ -69,7 +69,7 @@ func (b *Batches) Get(ctx context.Context, session *workers.Session, q *mapreduc
 		if err != nil {
 			return err
 		}
-	} else if err := b.jobs.Batches.Lines(ctx, q.Job, int64(q.Blob.FirstEntry), func(l mapreduce.BatchLine) error { return enc.Encode(l) }); err != nil {
+	} else if err := b.jobs.Batches.Lines(ctx, q.Job, int64(q.Blob.FirstEntry), session.ID, func(l mapreduce.BatchLine) error { return enc.Encode(l) }); err != nil {
 		return err
 	}
 
@@ -191,9 +191,12 @@ func (b *Batches) ordersOf(ctx context.Context, session *workers.Session, id map
 			continue // what was not begun is not paid for yet
 		}
 
-		now, taken, err := b.jobs.Batches.Take(ctx, id, one.Number, session.ID, session.Epoch)
-		if err != nil {
-			return nil, err
+		// Only those that nobody sees to take a transaction: each worker asks, and a job may have many.
+		now, taken := one.Batch, one.Session == session.ID
+		if one.Session == "" {
+			if now, taken, err = b.jobs.Batches.Take(ctx, id, one.Number, session.ID, session.Epoch); err != nil {
+				return nil, err
+			}
 		}
 		if taken {
 			orders = append(orders, mapreduce.BatchOrder{Batch: now, Cancel: cancelled})
@@ -206,6 +209,9 @@ func (b *Batches) ordersOf(ctx context.Context, session *workers.Session, id map
 	job, err := b.specs.Job(ctx, id)
 	for i := range orders {
 		for _, other := range s.Batches {
+			if orders[i].State != mapreduce.BatchCreating {
+				break // it is not looked for
+			}
 			if other.Vendor != "" && other.Number != orders[i].Number {
 				orders[i].Others = append(orders[i].Others, other.Vendor)
 			}

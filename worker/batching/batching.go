@@ -18,6 +18,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coditect/mapreduce/api/clock"
@@ -102,12 +103,14 @@ func (h *Holder) follow(ctx context.Context, desk mapreduce.BatchDesk, orders []
 
 		if w := held[key]; w != nil && !w.isOver() {
 			w.tellCancelled(o.Cancel)
+			w.others.Store(&o.Others)
 			continue
 		}
 
 		own, end := context.WithCancel(ctx)
 		w := &work{holder: h, desk: desk, order: *o, end: end, cancel: make(chan struct{}), over: make(chan struct{})}
 		w.tellCancelled(o.Cancel)
+		w.others.Store(&o.Others)
 		held[key] = w
 		working.Go(func() { w.run(own) })
 	}
@@ -128,7 +131,8 @@ type work struct {
 	over   chan struct{}      // closed when it has ended
 
 	asked  sync.Once
-	cancel chan struct{} // closed once the job was cancelled
+	cancel chan struct{}            // closed once the job was cancelled
+	others atomic.Pointer[[]string] // ids at the vendor of the job's other batches, while this one is looked for
 
 	// What follows is the goroutine's own.
 	order     mapreduce.BatchOrder

@@ -122,7 +122,7 @@ func (w *work) find(ctx context.Context) error {
 			return err
 		case "":
 			// It may be this one: that is known once it has ended, unless its size or the store tells.
-			if !slices.Contains(w.order.Others, b.ID) && (b.Counts.Total == 0 || int64(b.Counts.Total) == w.order.Lines) {
+			if !slices.Contains(*w.others.Load(), b.ID) && (b.Counts.Total == 0 || int64(b.Counts.Total) == w.order.Lines) {
 				unclear++
 			}
 		}

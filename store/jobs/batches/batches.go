@@ -154,7 +154,7 @@ type Standing struct {
 	Batches []Held
 }
 
-// A Held is a batch, and the session that sees to it; empty if none does.
+// A Held is a batch, and the living session that sees to it; empty if none does.
 type Held struct {
 	mapreduce.Batch
 	Session mapreduce.SessionID
@@ -191,8 +191,16 @@ func (st *Store) look(ctx context.Context, r store.Reader, id mapreduce.JobID) (
 	if err != nil {
 		return nil, err
 	}
+	living, err := st.livingHolders(ctx, r, all)
+	if err != nil {
+		return nil, err
+	}
 	for _, b := range all {
-		s.Batches = append(s.Batches, Held{describe(id, b), mapreduce.SessionID(b.Holder)})
+		h := Held{Batch: describe(id, b)}
+		if living[b.Holder] {
+			h.Session = mapreduce.SessionID(b.Holder)
+		}
+		s.Batches = append(s.Batches, h)
 	}
 
 	// Whether more lines may come soon: those of units that back off may take long.
@@ -203,6 +211,23 @@ func (st *Store) look(ctx context.Context, r store.Reader, id mapreduce.JobID) (
 	ready, _, err := r.GetRange(ctx, st.Keys.Queues(id).AllReady(), store.RangeOptions{Limit: 1})
 	s.Coming = len(ready) > 0 || counts.SumLevels(keys.Running) > 0
 	return s, err
+}
+
+// livingHolders returns the sessions that see to batches and have not been declared dead: few, however many
+// batches there are.
+func (st *Store) livingHolders(ctx context.Context, r store.Reader, all []*storagev1.Batch) (map[string]bool, error) {
+	living := make(map[string]bool)
+	for _, b := range all {
+		if _, known := living[b.Holder]; known {
+			continue
+		}
+		s, err := st.session(ctx, r, mapreduce.SessionID(b.Holder))
+		if err != nil {
+			return nil, err
+		}
+		living[b.Holder] = s.GetNode() != ""
+	}
+	return living, nil
 }
 
 func (st *Store) readBatches(ctx context.Context, r store.Reader, id mapreduce.JobID) ([]*storagev1.Batch, error) {
@@ -250,10 +275,19 @@ func (st *Store) unlist(ctx context.Context, id mapreduce.JobID) error {
 	})
 }
 
-// Lines visits the lines of a batch that have no outcome yet, in order.
-func (st *Store) Lines(ctx context.Context, id mapreduce.JobID, number int64, visit func(mapreduce.BatchLine) error) error {
+// Lines visits the lines of a batch that have no outcome yet, in order. It returns errs.Precondition if the
+// session does not see to the batch: what they ask has the documents of the job.
+func (st *Store) Lines(ctx context.Context, id mapreduce.JobID, number int64, session mapreduce.SessionID, visit func(mapreduce.BatchLine) error) error {
 	var lines []store.KeyValue
-	err := st.db.View(ctx, func(tx store.Tx) (err error) {
+	err := st.db.View(ctx, func(tx store.Tx) error {
+		var b storagev1.Batch
+		found, err := records.Read(ctx, tx.Snapshot(), st.Keys.Batches(id).Batch(number), &b)
+		if err != nil {
+			return err
+		}
+		if !found || b.Holder != string(session) {
+			return errs.New(errs.Precondition, "session %s does not see to batch %d of job %s", session, number, id)
+		}
 		lines, _, err = tx.Snapshot().GetRange(ctx, st.Keys.Batches(id).Lines(number), store.RangeOptions{})
 		return err
 	})

@@ -131,7 +131,12 @@ func TestLineIsAnsweredOnce(t *testing.T) {
 		t.Fatalf("the batch is %+v", b)
 	}
 	var lines []mapreduce.BatchLine
-	w.Must(w.j.Batches.Lines(w.Ctx, w.id, b.Number, func(l mapreduce.BatchLine) error { lines = append(lines, l); return nil }))
+	visit := func(l mapreduce.BatchLine) error { lines = append(lines, l); return nil }
+	if err := w.j.Batches.Lines(w.Ctx, w.id, b.Number, w.s.ID, visit); errs.KindOf(err) != errs.Precondition {
+		t.Errorf("a session that does not see to the batch reads what it asks: %v", err)
+	}
+	w.take(b, w.s)
+	w.Must(w.j.Batches.Lines(w.Ctx, w.id, b.Number, w.s.ID, visit))
 	if len(lines) != 2 || string(lines[1].Request) != fmt.Sprintf("%q", "asked by "+string(units[1].ID)) {
 		t.Fatalf("its lines are %v", lines)
 	}
@@ -242,7 +247,18 @@ func TestOneSessionSeesToABatch(t *testing.T) {
 	}
 	w.create(b)
 
+	holder := func() mapreduce.SessionID {
+		s, err := w.j.Batches.Look(w.Ctx, w.id)
+		w.Must(err)
+		return s.Batches[0].Session
+	}
+	if got := holder(); got != w.s.ID {
+		t.Errorf("%q sees to the batch, want %q", got, w.s.ID)
+	}
 	w.Expire(w.j, w.s)
+	if got := holder(); got != "" {
+		t.Errorf("%q sees to the batch, and is dead", got)
+	}
 	if !w.take(b, other) {
 		t.Fatal("nobody sees to the batch of a dead session")
 	}

@@ -197,12 +197,12 @@ func (st *Store) Take(ctx context.Context, id mapreduce.JobID, number int64, ses
 }
 
 // session reads the record of a session; nil if it is gone.
-func (st *Store) session(ctx context.Context, tx store.Tx, id mapreduce.SessionID) (*storagev1.Session, error) {
+func (st *Store) session(ctx context.Context, r store.Reader, id mapreduce.SessionID) (*storagev1.Session, error) {
 	if id == "" {
 		return nil, nil
 	}
 	s := new(storagev1.Session)
-	found, err := records.Read(ctx, tx, st.Keys.Nodes().Session(id), s)
+	found, err := records.Read(ctx, r, st.Keys.Nodes().Session(id), s)
 	if !found {
 		s = nil
 	}
