@@ -58,7 +58,7 @@ func TestPagesShowWhatTheServiceSays(t *testing.T) {
 
 	for page, wants := range map[string][]string{
 		"/":                                     {"1 / 3", "9\u202f007\u202f199\u202f254\u202f741\u202f000", "$1.23"},
-		"/jobs/" + string(jobID):                {"9\u202f007\u202f199\u202f254\u202f740\u202f993 + 7", "33.3 %", "mapping"},
+		"/jobs/" + string(jobID):                {"9\u202f007\u202f199\u202f254\u202f740\u202f993 + 7", "33.3 %", "mapping", "The plan beside what happened", "75.0 %", "66.6 %", "100.0 %", "50.0 %", "123.4 %"},
 		"/jobs/" + string(jobID) + "/units/0.2": {"parked", "Wake the unit"},
 		"/jobs/" + string(jobID) + "/records":   {"12.5", "0.40", "2 of 2 records"},
 		"/jobs/" + string(jobID) + "/document?unit=u&document=d&start=6&end=11": {`<mark id="here" class="here">12.50</mark>`},
@@ -75,6 +75,24 @@ func TestPagesShowWhatTheServiceSays(t *testing.T) {
 				t.Errorf("%s does not show %q", page, want)
 			}
 		}
+	}
+}
+
+// A job that has ended says by how much it differs from its plan, and one without a plan nothing.
+func TestPlanBesideWhatHappened(t *testing.T) {
+	s := newStub("plain")
+	server := open(t, s, nil)
+	s.change(func(j *mapreduce.Job) { j.State, j.Ended = mapreduce.JobComplete, j.Created })
+	_, body, _ := get(t, server.URL+"/jobs/"+string(jobID))
+	for _, want := range []string{"−25.0 %", "−33.3 %", ">0 %<", "−50.0 %", "&#43;23.5 %", "$1.00"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the page does not show %q", want)
+		}
+	}
+
+	s.change(func(j *mapreduce.Job) { j.Plan = nil })
+	if _, body, _ = get(t, server.URL+"/jobs/"+string(jobID)); strings.Contains(body, "The plan beside") {
+		t.Error("the page of a job without a plan compares it with one")
 	}
 }
 

@@ -57,7 +57,10 @@ func percent(part, whole int64) string {
 	if whole <= 0 {
 		return "–"
 	}
-	tenths := part * 1000 / whole
+	tenths := int64(float64(part) / float64(whole) * 1000)
+	if tenths >= 1000 && part < whole {
+		tenths = 999
+	}
 	return fmt.Sprintf("%d.%d %%", tenths/10, tenths%10)
 }
 

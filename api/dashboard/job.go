@@ -18,6 +18,7 @@ type jobPage struct {
 	Ends    string // when it ends, and what it costs by then, as far as that can be said
 	Grid    string // address of the states of its units
 	Units   string // address of the list of its units
+	Planned []plannedRow
 	Version string // changes with what the grid shows
 	Reviews string // address at which its values are reviewed; empty as long as that cannot be
 
@@ -72,6 +73,7 @@ func openJob(v *visit, here string) (*jobPage, error) {
 		p.Reviews = v.jobPath(id, "review")
 	}
 	p.Advice = adviceFor(j)
+	p.Planned = plannedRows(p.jobView)
 	p.Ends = forecast(p.jobView, v.now)
 	p.Version = count(j.Epoch) + "." + count(j.CompletedUnits) + "." + count(j.FailedUnits) + "." + count(j.RunningUnits) + "." + count(j.TotalUnits)
 	for _, s := range j.Skipped {

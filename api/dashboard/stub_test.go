@@ -55,6 +55,8 @@ func newStub(text string) *stub {
 		Spec:       mapreduce.JobSpec{Name: text, Tenant: mapreduce.TenantID(text), Pipeline: text, Provider: text, Model: text, Schema: schema, Budget: 9_007_199_254_740_993},
 		TotalUnits: 3, CompletedUnits: 1, FailedUnits: 1, Error: text, Warnings: []string{text},
 		TotalTokens: mapreduce.Tokens{In: 9_007_199_254_740_993, Out: 7}, CostMicros: 1_234_567,
+		Plan:     &mapreduce.JobPlan{Units: 4, PlanSpend: mapreduce.PlanSpend{Calls: 3, Tokens: mapreduce.Tokens{In: 9_007_199_254_740_991, Out: 14}, CostMicros: 1_000_000}},
+		Calls:    2,
 		Coverage: mapreduce.Coverage{Documents: mapreduce.Ledger{Total: 3, Mapped: 1, Failed: 1, Skipped: 1}},
 		Stages:   []mapreduce.StageProgress{{Name: text, Phase: mapreduce.Mapping, Units: 3, Completed: 1, Failed: 1}},
 		Skipped:  []mapreduce.SkippedDocument{{Document: mapreduce.DocumentID(text), Reason: text}},

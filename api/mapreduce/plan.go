@@ -1,6 +1,9 @@
 package mapreduce
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // PlanVersion is the version of the JSON document of a plan.
 const PlanVersion = "1.1"
@@ -59,6 +62,21 @@ type PlanSpend struct {
 	Calls      int64
 	Tokens     Tokens
 	CostMicros int64 // millionths of a US dollar
+}
+
+// A JobPlan is what a job was expected to take when it was submitted, without retries.
+type JobPlan struct {
+	Units int64 // at all levels
+	PlanSpend
+}
+
+// Deviation returns by how many percent something differs from what was planned, to a tenth;
+// false if none of it was planned.
+func Deviation(planned, actual int64) (percent float64, ok bool) {
+	if planned <= 0 {
+		return 0, false
+	}
+	return math.Round((float64(actual)/float64(planned)-1)*1000) / 10, true
 }
 
 // A PlanWarning is a problem that does not stop a job, but that its owner should know.

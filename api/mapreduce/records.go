@@ -259,9 +259,14 @@ type Job struct {
 	TotalTokens    Tokens
 	CostMicros     int64 // millionths of a US dollar
 	Savings        Savings
-	Coverage       Coverage
-	AuditHead      string    // hex; the head of the sealed chain of events
-	Ended          time.Time // zero while it has not ended
+	// Plan is what the job was expected to take when it was submitted; nil if no plan was
+	// made, as of jobs with very many units and of those of earlier versions.
+	Plan *JobPlan
+	// Calls counts those of models by all attempts, of jobs that have a plan.
+	Calls     int64
+	Coverage  Coverage
+	AuditHead string    // hex; the head of the sealed chain of events
+	Ended     time.Time // zero while it has not ended
 	// DeleteAfter is when the service deletes the job, by its present rules; zero if it
 	// does not.
 	DeleteAfter time.Time

@@ -241,7 +241,25 @@ func EncodeJob(j *mapreduce.Job) *pb.Job {
 		Stages:           convertEach(j.Stages, encodeStage),
 		SkippedDocuments: encodeEach(j.Skipped, encodeSkipped),
 		Activity:         convertEach(j.Activity, encodeActivity),
+		Plan:             encodeJobPlan(j.Plan),
+		CallCount:        j.Calls,
 	}
+}
+
+func encodeJobPlan(p *mapreduce.JobPlan) *pb.JobPlan {
+	if p == nil {
+		return nil
+	}
+	return &pb.JobPlan{TotalUnits: p.Units, CallCount: p.Calls, Tokens: encodeTokens(p.Tokens), CostMicros: p.CostMicros}
+}
+
+func decodeJobPlan(p *pb.JobPlan) *mapreduce.JobPlan {
+	if p == nil {
+		return nil
+	}
+	return &mapreduce.JobPlan{Units: p.GetTotalUnits(), PlanSpend: mapreduce.PlanSpend{
+		Calls: p.GetCallCount(), Tokens: decodeTokens(p.GetTokens()), CostMicros: p.GetCostMicros(),
+	}}
 }
 
 // DecodeJob decodes a job of a reply; nil stays nil.
@@ -282,6 +300,8 @@ func DecodeJob(p *pb.Job) *mapreduce.Job {
 		Stages:      convertEach(p.GetStages(), decodeStage),
 		Skipped:     convertEach(p.GetSkippedDocuments(), decodeSkipped),
 		Activity:    convertEach(p.GetActivity(), decodeActivity),
+		Plan:        decodeJobPlan(p.GetPlan()),
+		Calls:       p.GetCallCount(),
 	}
 }
 

@@ -19,7 +19,7 @@ func (d *DAG) Plan() *mapreduce.Plan {
 		Tasks: make([]mapreduce.PlanTask, len(d.Nodes)),
 		Estimate: mapreduce.PlanEstimate{
 			Parses: e.Parses, Maps: e.Maps, Reduces: e.Reduces, Levels: e.Levels,
-			Low: e.Low.wireSpend(), Expected: e.Expected.wireSpend(), High: e.High.wireSpend(), Parallelism: e.Parallelism, Makespan: e.Makespan,
+			Low: e.Low.Spent(), Expected: e.Expected.Spent(), High: e.High.Spent(), Parallelism: e.Parallelism, Makespan: e.Makespan,
 		},
 	}
 
@@ -41,7 +41,8 @@ func (d *DAG) Plan() *mapreduce.Plan {
 
 var strategies = map[Mode]mapreduce.Strategy{ModeStatic: mapreduce.StrategyStatic, ModeAdaptive: mapreduce.StrategyAdaptive}
 
-func (s Spend) wireSpend() mapreduce.PlanSpend {
+// Spent returns what a job takes in the form of the vocabulary.
+func (s Spend) Spent() mapreduce.PlanSpend {
 	return mapreduce.PlanSpend{Calls: s.Calls, Tokens: mapreduce.Tokens{In: s.In, Out: s.Out}, CostMicros: s.CostMicros}
 }
 

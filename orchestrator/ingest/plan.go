@@ -26,6 +26,7 @@ func (c *Config) PlanJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.S
 	spec, graph := completed.Spec, completed.Graph
 	p := &planning{submission: submission{config: c, spec: spec, graph: graph}, numbers: make(map[mapreduce.DocumentID]int64)}
 	p.count = c.Rules.Counter(spec)
+	p.size = func(text string) int64 { return int64(p.count.Count(text)) }
 	p.cut, p.bundle, p.gather = newCutter(c, spec, graph), newBundle(graph, spec, p.count), newGatherer(c, spec, graph)
 
 	for doc, err := range docs {
@@ -128,6 +129,7 @@ func withSchemaYields(r plan.Rates, spec *mapreduce.JobSpec, field int) plan.Rat
 // A planning is a submission of which only the units are wanted.
 type planning struct {
 	submission
+	size    func(text string) int64        // tokens of a text
 	items   []plan.Item                    // of the stage that cuts documents
 	gather  *gatherer                      // of a stage that gathers them; else nil
 	held    []gathered                     // documents that it takes
@@ -179,7 +181,7 @@ func (p *planning) holdGathered(d *mapreduce.Document, it plan.Item) error {
 		return err
 	}
 
-	it.Tokens, it.Guessed = int64(p.count.Count(string(one.text))), p.count.IsEstimate()
+	it.Tokens, it.Guessed = p.size(string(one.text)), p.count.IsEstimate()
 	p.tokens = pack.Sum(p.tokens, it.Tokens)
 	one.text, one.item = nil, it
 	p.held = append(p.held, one)
@@ -192,7 +194,7 @@ func (p *planning) joinDirect(id mapreduce.DocumentID, text string, it plan.Item
 		return nil
 	}
 
-	it.Unit, it.Tokens, it.Guessed = mapreduce.MapUnit(id), int64(p.count.Count(text)), p.count.IsEstimate()
+	it.Unit, it.Tokens, it.Guessed = mapreduce.MapUnit(id), p.size(text), p.count.IsEstimate()
 	p.bundle.tokens = pack.Sum(p.bundle.tokens, it.Tokens)
 	p.bundle.bytes += len(text)
 	p.all = append(p.all, it)
@@ -255,16 +257,11 @@ func (p *planning) planTextUnits(d *mapreduce.Document) error {
 	}
 
 	if p.graph.Measures(p.graph.Cuts()) {
-		p.tokens = pack.Sum(p.tokens, int64(p.count.Count(text)))
+		p.tokens = pack.Sum(p.tokens, p.size(text))
 	}
 
-	for i, piece := range pieces {
-		tokens := piece.Tokens
-		if !piece.Exact {
-			tokens = p.count.Count(text[piece.Start:piece.End])
-		}
-
-		p.items = append(p.items, plan.Item{Unit: mapUnit(id, i, len(pieces)), Tokens: int64(tokens), Guessed: p.count.IsEstimate()})
+	p.addPieces(id, text, pieces)
+	for _, piece := range pieces {
 		p.noteUnit(&records.Unit{
 			Estimate: p.config.Estimate(&p.cut.spec, int64(piece.Tokens)), Source: &records.Source{Chunks: int64(len(pieces))},
 		})
@@ -272,10 +269,21 @@ func (p *planning) planTextUnits(d *mapreduce.Document) error {
 	return nil
 }
 
+// addPieces takes the units of the pieces that a document's text is cut into.
+func (p *planning) addPieces(id mapreduce.DocumentID, text string, pieces []pack.Piece) {
+	for i, piece := range pieces {
+		tokens := int64(piece.Tokens)
+		if !piece.Exact {
+			tokens = p.size(text[piece.Start:piece.End])
+		}
+		p.items = append(p.items, plan.Item{Unit: mapUnit(id, i, len(pieces)), Tokens: tokens, Guessed: p.count.IsEstimate()})
+	}
+}
+
 // planUnparsed takes a document whose text is not known before it is parsed, as if all
 // of it were text.
 func (p *planning) planUnparsed(id mapreduce.DocumentID, d *mapreduce.Document) error {
-	tokens := int64(p.count.Count(string(d.Content)))
+	tokens := p.size(string(d.Content))
 	items, err := plan.Items(id, tokens, p.count.IsEstimate(), int64(p.spec.MaxTokensPerUnit), int64(max(0, p.spec.ChunkOverlap)))
 	if err != nil {
 		return err

@@ -72,12 +72,54 @@ func TestPlansAreWhatRuns(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if diff := gocmp.Diff(planOf(p), job.Plan); diff != "" {
+				t.Errorf("planned (-), kept with the job (+):\n%s", diff)
+			}
 			n.WantEnd(job.ID, mapreduce.JobComplete)
 			if diff := gocmp.Diff(enginetest.TasksOf(p), n.Tasks(job.ID), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("planned (-), ran (+):\n%s", diff)
 			}
 		})
 	}
+}
+
+// The plan of a submission with much text guesses what was not counted by what was; one that may
+// have too many units keeps none, and is taken all the same.
+func TestPlansOfLargeSubmissions(t *testing.T) {
+	c := enginetest.NewCluster(t)
+	n := c.Orchestrator(enginetest.Quick(orchestrator.Config{Adopt: true, Rates: func(*mapreduce.JobSpec) plan.Rates {
+		return plan.Rates{Model: true, InPrice: 1_000_000, Prompt: 100, Answer: 1000}
+	}}))
+
+	spec := enginetest.Asking(enginetest.Static(3))
+	var large []*mapreduce.Document
+	for i := range 4 {
+		text := strings.Repeat("A line of a large document, like all others in it.\n", 8_000+i)
+		large = append(large, &mapreduce.Document{ID: mapreduce.DocumentID(fmt.Sprint("large", i)), Content: []byte(text)})
+	}
+	want, err := n.PlanJob(t.Context(), mapreduce.PlanQuery{Spec: spec}, enginetest.These(large...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	job, err := n.SubmitJob(t.Context(), spec, enginetest.These(large...))
+	if err != nil || job.Plan == nil {
+		t.Fatalf("submitted %+v, %v, want a plan", job, err)
+	}
+	off, ok := mapreduce.Deviation(want.Estimate.Expected.Tokens.In, job.Plan.Tokens.In)
+	if e := want.Estimate.Expected; !ok || off < -1 || off > 1 || job.Plan.Calls != e.Calls || job.Plan.Units != int64(len(want.Tasks)) || job.Plan.CostMicros == 0 {
+		t.Errorf("the job keeps %+v, planned are %d tasks with %+v", *job.Plan, len(want.Tasks), e)
+	}
+
+	many := &mapreduce.Document{ID: "many", MediaType: "text/html", Content: []byte(strings.Repeat("a ", 350_000))}
+	job, err = n.SubmitJob(t.Context(), enginetest.Asking(enginetest.Static(3), enginetest.Units(16, -1)), enginetest.These(many))
+	if err != nil || job.Plan != nil {
+		t.Errorf("a document that may have very many units gave %+v, %v, want a job without a plan", job, err)
+	}
+}
+
+// planOf is what is kept of a plan with its job.
+func planOf(p *mapreduce.Plan) *mapreduce.JobPlan {
+	return &mapreduce.JobPlan{Units: int64(len(p.Tasks)), PlanSpend: p.Estimate.Expected}
 }
 
 // B12: the exact plan of an adaptive tree does not exist before its outputs do;
@@ -104,6 +146,13 @@ func TestEstimatedPlans(t *testing.T) {
 			last := p.Levels[len(p.Levels)-1]
 			if p.Exact || !last.Expected || p.Tasks[len(p.Tasks)-1].Unit != mapreduce.FinalUnit {
 				t.Errorf("exact is %v, the last level %+v", p.Exact, last)
+			}
+			job, err := n.SubmitJob(t.Context(), q.Spec, enginetest.These(tt.docs...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := gocmp.Diff(planOf(p), job.Plan); diff != "" {
+				t.Errorf("planned (-), kept with the job (+):\n%s", diff)
 			}
 			q.Exact = true
 			if _, err = n.PlanJob(t.Context(), q, enginetest.These(tt.docs...)); !errors.Is(err, errs.Precondition) || !strings.Contains(err.Error(), "estimate") {

@@ -237,6 +237,7 @@ func (s *submission) stageAll(ctx context.Context, docs iter.Seq2[*mapreduce.Doc
 		s.gather = &gathering{gatherer: g, meta: make(map[int64]map[string]string), ids: make(map[mapreduce.DocumentID]int64)}
 	}
 
+	s.sketch = newSketch(s)
 	for doc, err := range docs {
 		if err != nil {
 			return err
@@ -250,6 +251,8 @@ func (s *submission) stageAll(ctx context.Context, docs iter.Seq2[*mapreduce.Doc
 	if err := s.finishIngest(ctx); err != nil {
 		return err
 	}
+
+	s.publication.Plan = s.sketch.plan(s)
 
 	// All units are known by now, so that the budget can be compared with them.
 	if err := s.checkBudget(); err != nil {
@@ -314,6 +317,7 @@ type submission struct {
 	why       string       // the first document was skipped
 	least     int64        // tokens that the cheapest unit may need
 	maxChunks int64
+	sketch    *sketch
 	unranked  int // citations whose relevance is no number
 }
 
@@ -353,6 +357,7 @@ func (s *submission) stageDocument(ctx context.Context, d *mapreduce.Document) e
 		return err
 	}
 
+	s.sketch.addDocument(d, n)
 	switch {
 	case needsParsing(d.MediaType):
 		return s.stageParseUnit(ctx, d, n)
@@ -406,10 +411,13 @@ func (s *submission) stageDocumentUnits(ctx context.Context, d *mapreduce.Docume
 		return s.gatherDocument(ctx, d, n)
 	}
 
-	units, err := s.cut.makeUnits(d, d.Content, n)
+	text := string(d.Content)
+	pieces, err := s.cut.cutText(d.ID, text)
 	if err != nil {
 		return err
 	}
+	units := s.cut.unitsOf(d, text, n, pieces)
+	s.sketch.addPieces(d.ID, text, pieces)
 
 	if s.graph.Measures(s.graph.Cuts()) {
 		s.tokens = pack.Sum(s.tokens, int64(s.count.Count(string(d.Content))))

@@ -46,8 +46,12 @@ func (c *cutter) makeUnits(d *mapreduce.Document, content []byte, n int64) ([]*r
 	if err != nil {
 		return nil, err
 	}
+	return c.unitsOf(d, text, n, pieces), nil
+}
 
-	sum := sha256.Sum256(content)
+// unitsOf makes the units of the n-th document, whose text is cut into pieces.
+func (c *cutter) unitsOf(d *mapreduce.Document, text string, n int64, pieces []pack.Piece) []*records.Unit {
+	sum := sha256.Sum256([]byte(text))
 	units := make([]*records.Unit, len(pieces))
 	chars, at := int64(0), 0
 	count := func(to int) int64 { // code points before byte to; called with growing offsets
@@ -73,7 +77,7 @@ func (c *cutter) makeUnits(d *mapreduce.Document, content []byte, n int64) ([]*r
 		}
 	}
 
-	return units, nil
+	return units
 }
 
 // cutText cuts the text of a document, if the stage has units for parts of documents.

@@ -159,10 +159,11 @@ const (
 	BytesFailed                         // bytes of documents whose reading failed
 	BytesSkipped                        // bytes of documents that were parsed and skipped
 	LinesOpen                           // units whose request waits for a batch, or in one
+	Calls                               // of models, as far as this version or a later one settled them
 )
 
 // LastCounter is the last of them.
-const LastCounter = LinesOpen
+const LastCounter = Calls
 
 // A Used is something that the jobs of a tenant use, of which it may have a quota.
 type Used int64

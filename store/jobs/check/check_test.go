@@ -113,6 +113,9 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 		{"counter claimed", func(m *jobstest.Mixture) corruption {
 			return func(tx store.Tx) { tx.Add(m.Space.Job(m.Mid).Counter(keys.Claimed, 0, "node-1"), 1) }
 		}, "counter claimed"},
+		{"counter of calls", func(m *jobstest.Mixture) corruption {
+			return func(tx store.Tx) { tx.Add(m.Space.Job(m.End).Counter(keys.Calls, 0, "node-0"), 1) }
+		}, "counter calls"},
 		{"counter of documents", func(m *jobstest.Mixture) corruption {
 			return func(tx store.Tx) { tx.Add(m.Space.Job(m.End).Counter(keys.DocumentsMapped, 0, "node-0"), -1) }
 		}, "counter documents mapped"},

@@ -126,7 +126,7 @@ func (s *sums) addUnit(u *storagev1.Unit) {
 		s.add(keys.Failed, u.Level, 1)
 	}
 
-	s.addSpent(u.TokensIn, u.TokensOut, u.CostMicros, u.Savings)
+	s.addSpent(u.TokensIn, u.TokensOut, u.CostMicros, u.Calls, u.Savings)
 	s.add(keys.Claimed, 0, u.Attempt)
 	// What is reserved and charged is counted by the node whose grant holds it.
 	s.holds[stripe{records.CounterAt{Name: keys.Reserved, Level: 0}, mapreduce.NodeID(u.Node)}] += u.Reserved
@@ -142,10 +142,11 @@ func (s *sums) addUnit(u *storagev1.Unit) {
 }
 
 // addSpent enters what a unit has spent, or units had that are superseded.
-func (s *sums) addSpent(in, out, cost int64, savings *storagev1.Savings) {
+func (s *sums) addSpent(in, out, cost, calls int64, savings *storagev1.Savings) {
 	s.add(keys.TokensIn, 0, in)
 	s.add(keys.TokensOut, 0, out)
 	s.add(keys.Cost, 0, cost)
+	s.add(keys.Calls, 0, calls)
 	for c, n := range records.SavingsByCounter(savings) {
 		s.add(c, 0, n)
 	}
@@ -221,7 +222,7 @@ func (k *jobCheck) compareSums(ctx context.Context) error {
 
 	// What a resume carried off stays spent.
 	for _, s := range b.rec.Superseded {
-		k.sums.addSpent(s.TokensIn, s.TokensOut, s.CostMicros, s.Savings)
+		k.sums.addSpent(s.TokensIn, s.TokensOut, s.CostMicros, s.Calls, s.Savings)
 	}
 	if err := k.findUnrecorded(ctx); err != nil {
 		return err
@@ -265,6 +266,10 @@ func (c *comparison) compareCounters() {
 			if c.mayLackSpent() && got >= want[at] {
 				continue // what dropped units had spent stays spent
 			}
+		case keys.Calls:
+			if got <= want[at] || c.mayLackSpent() {
+				continue // earlier versions counted calls of units alone
+			}
 		case keys.Answered, keys.AnswersSaved, keys.CacheWritten, keys.CacheRead, keys.PromptsSaved:
 			if c.mayLackSpent() {
 				continue // and what they saved, saved
@@ -306,7 +311,7 @@ func counterName(c keys.Counter) string {
 		"", "completed", "failed", "running", "size", "tokens in", "tokens out", "reserved", "charged", "cost",
 		"documents mapped", "documents failed", "characters mapped", "characters failed", "claimed",
 		"characters parsed", "inserted", "documents skipped",
-		"answered", "answers saved", "cache written", "cache read", "prompts saved", "parked", "waiting", "bytes failed", "bytes skipped", "lines open",
+		"answered", "answers saved", "cache written", "cache read", "prompts saved", "parked", "waiting", "bytes failed", "bytes skipped", "lines open", "calls",
 	}
 	return names[c]
 }

@@ -180,7 +180,7 @@ func (w *World) Stage(j *jobs.Jobs, id mapreduce.JobID, s *mapreduce.JobSpec, sh
 	if err := j.Submit.Begin(w.Ctx, id, s); err != nil {
 		return nil, err
 	}
-	p := &lifecycle.Publication{Spec: s, Shards: shards, Level: MapLevel, MapEarly: len(docs)%2 == 0}
+	p := &lifecycle.Publication{Spec: s, Shards: shards, Level: MapLevel, MapEarly: len(docs)%2 == 0, Plan: &mapreduce.JobPlan{Units: int64(len(docs))}}
 	for n, d := range docs {
 		b := Batch(d, int64(n), shards)
 		if err := j.Submit.Stage(w.Ctx, id, &b); err != nil {

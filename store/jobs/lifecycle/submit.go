@@ -277,12 +277,13 @@ type Publication struct {
 	Documents    int64 // processed and skipped
 	Characters   int64
 	Skipped      int64
-	SkippedBytes int64         // of the documents that are skipped
-	Slots        int64         // granted to this node at once; nobody can have any yet
-	Tree         bool          // a tree of reduces is planned before anything is mapped
-	MapEarly     bool          // of documents that are parsed each may be mapped before the others are text
-	Level        records.Level // level 0, but for the number of its units
-	Warnings     []string      // for the job's owner
+	SkippedBytes int64              // of the documents that are skipped
+	Slots        int64              // granted to this node at once; nobody can have any yet
+	Tree         bool               // a tree of reduces is planned before anything is mapped
+	MapEarly     bool               // of documents that are parsed each may be mapped before the others are text
+	Level        records.Level      // level 0, but for the number of its units
+	Warnings     []string           // for the job's owner
+	Plan         *mapreduce.JobPlan // what the job is expected to take; nil if that is not known
 }
 
 // Publish makes the job visible, whole, and returns its id; if an earlier
@@ -355,7 +356,7 @@ func (p *Publication) toStored(id mapreduce.JobID, now int64) (*storagev1.Ctl, *
 	job := &storagev1.Job{
 		JobId: string(id), Status: uint32(state), CreatedAtMicros: now, UpdatedAtMicros: now, Config: spec,
 		TotalUnits: p.Map + p.Parse, Shards: p.Shards, Documents: p.Documents, Characters: p.Characters,
-		SkippedDocuments: p.Skipped, SkippedBytes: p.SkippedBytes, Carried: true,
+		SkippedDocuments: p.Skipped, SkippedBytes: p.SkippedBytes, Carried: true, Plan: records.StoredPlan(p.Plan),
 	}
 
 	for _, text := range p.Warnings {

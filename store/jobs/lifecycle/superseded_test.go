@@ -89,6 +89,9 @@ func TestDroppedUnitsStayPaid(t *testing.T) {
 	if diff := cmp.Diff(want, w.Job(id).Superseded); diff != "" {
 		t.Errorf("superseded twice (-want +got):\n%s", diff)
 	}
+	if job := w.Job(id); job.Calls != 2 {
+		t.Errorf("the job has made %d calls, want the 2 of a unit that was dropped", job.Calls)
+	}
 	w.Run(j, id)
 	addsUp(w, id)
 }

@@ -72,6 +72,7 @@ func (changes *Changes) SettleTokens(u *storagev1.Unit, r *mapreduce.Report) {
 	changes.AddFor(owner, keys.TokensIn, 0, spent.In)
 	changes.AddFor(owner, keys.TokensOut, 0, spent.Out)
 	changes.AddFor(owner, keys.Cost, 0, cost)
+	changes.AddFor(owner, keys.Calls, 0, int64(r.Calls))
 
 	u.Reserved, u.Charged = 0, 0
 	u.TokensIn += spent.In

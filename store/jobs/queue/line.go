@@ -69,6 +69,7 @@ func (changes *Changes) AnswerLine(ctx context.Context, u *storagev1.Unit, r *ma
 	u.CostMicros += cost
 	if r.Outcome == mapreduce.LineSucceeded {
 		u.Calls++
+		changes.AddFor(owner, keys.Calls, 0, 1)
 	}
 	changes.addSavings(u, owner, r.Savings)
 

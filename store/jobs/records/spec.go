@@ -86,6 +86,24 @@ func storedReading(r mapreduce.Reading) *storagev1.DocumentReading {
 	}
 }
 
+// PlanOf returns the domain's form of what a job was expected to take; of none nil.
+func PlanOf(p *storagev1.JobPlan) *mapreduce.JobPlan {
+	if p == nil {
+		return nil
+	}
+	return &mapreduce.JobPlan{Units: p.Units, PlanSpend: mapreduce.PlanSpend{
+		Calls: p.Calls, Tokens: mapreduce.Tokens{In: p.TokensIn, Out: p.TokensOut}, CostMicros: p.CostMicros,
+	}}
+}
+
+// StoredPlan returns the stored form of what a job is expected to take; nil of nil.
+func StoredPlan(p *mapreduce.JobPlan) *storagev1.JobPlan {
+	if p == nil {
+		return nil
+	}
+	return &storagev1.JobPlan{Units: p.Units, Calls: p.Calls, TokensIn: p.Tokens.In, TokensOut: p.Tokens.Out, CostMicros: p.CostMicros}
+}
+
 // SpentOf returns the domain's form of what units had spent.
 func SpentOf(s *storagev1.Spent) mapreduce.Spent {
 	return mapreduce.Spent{

@@ -101,6 +101,9 @@ func (rec reader) readJob(ctx context.Context, r store.Reader, id mapreduce.JobI
 		job.Superseded = append(job.Superseded, records.SpentOf(s))
 	}
 
+	if job.Plan = records.PlanOf(record.Plan); job.Plan != nil {
+		job.Calls = c.SumLevels(keys.Calls)
+	}
 	job.Coverage = JobCoverage(record, c)
 	if job.State == mapreduce.JobComplete {
 		job.Phase = mapreduce.JobComplete

@@ -240,6 +240,9 @@ func (w *writer) writeMetrics(ctx context.Context) error {
 		}
 
 		// Parts that a job does not have are left out.
+		if planned := PlannedOf(job, w.tally.prices, w.jobCost()); planned != nil {
+			members = append(members, func() error { return resultfile.WriteMember(out, "planned", planned) })
+		}
 		if len(w.tally.models) > 0 {
 			members = append(members, func() error { return resultfile.WriteMember(out, "models", w.tally.models) })
 		}

@@ -92,6 +92,9 @@ func (cmds *commands) printStatus(j *mapreduce.Job, idle bool) {
 	}
 
 	// Rows without a value are left out.
+	if s.Planned != nil {
+		rows = append(rows, [2]string{"planned", plannedText(s.Planned)})
+	}
 	if s.Ended != "" {
 		rows = append(rows, [2]string{"ended", s.Ended})
 	}
@@ -127,6 +130,29 @@ func (cmds *commands) printStatus(j *mapreduce.Job, idle bool) {
 		fmt.Fprintf(cmds.Stdout, "%-10s  %s\n", r[0], r[1])
 	}
 	cmds.printStages(s.Stages)
+}
+
+// plannedText returns what a job was expected to take, and by how much it differs.
+func plannedText(p *results.Planned) string {
+	parts := []string{plural.Count(p.Units.Planned, "unit") + differenceText(p.Units.Difference)}
+	if p.Calls.Planned > 0 {
+		parts = append(
+			parts,
+			plural.Count(p.Calls.Planned, "call")+differenceText(p.Calls.Difference),
+			plural.Count(p.In.Planned, "token")+" read"+differenceText(p.In.Difference),
+			plural.Count(p.Out.Planned, "token")+" written"+differenceText(p.Out.Difference),
+			formatDollars(p.Cost.Planned)+differenceText(p.Cost.Difference),
+		)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// differenceText says by how much something differs from its plan, if that is known.
+func differenceText(percent *float64) string {
+	if percent == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (%+.1f %%)", *percent)
 }
 
 // printStages prints a line for each stage of a job.

@@ -31,7 +31,8 @@ type JobStatus struct {
 	Cost       *float64                     `json:"cost"` // null if it is not known
 	Unpriced   []string                     `json:"unpriced_models,omitempty"`
 	Savings    *results.Savings             `json:"savings,omitempty"`
-	Reason     *string                      `json:"reason,omitempty"` // why it is paused
+	Planned    *results.Planned             `json:"planned,omitempty"` // beside what happened
+	Reason     *string                      `json:"reason,omitempty"`  // why it is paused
 	Error      *string                      `json:"error"`
 	Level      int                          `json:"level"`
 	Budget     int64                        `json:"budget"`             // in tokens
@@ -100,6 +101,7 @@ func StatusOf(j *mapreduce.Job) JobStatus {
 		Stages:     stageStatuses(j.Stages), Activity: unitActivities(j.Activity),
 	}
 
+	s.Planned = results.PlannedOf(j, prices, s.Cost)
 	switch {
 	case j.Error == "":
 	case j.State == mapreduce.JobPaused:

@@ -1544,8 +1544,13 @@ type Job struct {
 	DeleteTime *timestamppb.Timestamp `protobuf:"bytes,62,opt,name=delete_time,json=deleteTime,proto3" json:"delete_time,omitempty"`
 	// The first of the documents that were skipped, at most 20. Only GetJob returns them.
 	SkippedDocuments []*SkippedDocument `protobuf:"bytes,63,rep,name=skipped_documents,json=skippedDocuments,proto3" json:"skipped_documents,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// What it was expected to take when it was submitted; unset if no plan was made: by an
+	// earlier version, or of a job with very many units.
+	Plan *JobPlan `protobuf:"bytes,64,opt,name=plan,proto3" json:"plan,omitempty"`
+	// Calls of models by all attempts; 0 if it has no plan.
+	CallCount     int64 `protobuf:"varint,65,opt,name=call_count,json=callCount,proto3" json:"call_count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Job) Reset() {
@@ -1760,6 +1765,93 @@ func (x *Job) GetSkippedDocuments() []*SkippedDocument {
 	return nil
 }
 
+func (x *Job) GetPlan() *JobPlan {
+	if x != nil {
+		return x.Plan
+	}
+	return nil
+}
+
+func (x *Job) GetCallCount() int64 {
+	if x != nil {
+		return x.CallCount
+	}
+	return 0
+}
+
+// JobPlan is what a job was expected to take when it was submitted, without retries.
+type JobPlan struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Units at all levels.
+	TotalUnits int64 `protobuf:"varint,1,opt,name=total_units,json=totalUnits,proto3" json:"total_units,omitempty"`
+	// Calls of models.
+	CallCount int64 `protobuf:"varint,2,opt,name=call_count,json=callCount,proto3" json:"call_count,omitempty"`
+	// Tokens of these calls.
+	Tokens *Tokens `protobuf:"bytes,3,opt,name=tokens,proto3" json:"tokens,omitempty"`
+	// Money, in millionths of a US dollar.
+	CostMicros    int64 `protobuf:"varint,4,opt,name=cost_micros,json=costMicros,proto3" json:"cost_micros,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JobPlan) Reset() {
+	*x = JobPlan{}
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JobPlan) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JobPlan) ProtoMessage() {}
+
+func (x *JobPlan) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JobPlan.ProtoReflect.Descriptor instead.
+func (*JobPlan) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *JobPlan) GetTotalUnits() int64 {
+	if x != nil {
+		return x.TotalUnits
+	}
+	return 0
+}
+
+func (x *JobPlan) GetCallCount() int64 {
+	if x != nil {
+		return x.CallCount
+	}
+	return 0
+}
+
+func (x *JobPlan) GetTokens() *Tokens {
+	if x != nil {
+		return x.Tokens
+	}
+	return nil
+}
+
+func (x *JobPlan) GetCostMicros() int64 {
+	if x != nil {
+		return x.CostMicros
+	}
+	return 0
+}
+
 // Activity is what a running unit says of itself: a turn of its agent, a call of a tool. It
 // is stored nowhere.
 type Activity struct {
@@ -1781,7 +1873,7 @@ type Activity struct {
 
 func (x *Activity) Reset() {
 	*x = Activity{}
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[10]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1793,7 +1885,7 @@ func (x *Activity) String() string {
 func (*Activity) ProtoMessage() {}
 
 func (x *Activity) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[10]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1806,7 +1898,7 @@ func (x *Activity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Activity.ProtoReflect.Descriptor instead.
 func (*Activity) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{10}
+	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Activity) GetUnitId() string {
@@ -1863,7 +1955,7 @@ type StageProgress struct {
 
 func (x *StageProgress) Reset() {
 	*x = StageProgress{}
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[11]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1875,7 +1967,7 @@ func (x *StageProgress) String() string {
 func (*StageProgress) ProtoMessage() {}
 
 func (x *StageProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[11]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1888,7 +1980,7 @@ func (x *StageProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StageProgress.ProtoReflect.Descriptor instead.
 func (*StageProgress) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{11}
+	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *StageProgress) GetStage() string {
@@ -2052,7 +2144,8 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\x0fSkippedDocument\x12\x1f\n" +
 	"\vdocument_id\x18\x01 \x01(\tR\n" +
 	"documentId\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xc6\t\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x99\n" +
+	"\n" +
 	"\x03Job\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x122\n" +
 	"\x04spec\x18\x02 \x01(\v2\x1e.coditect.mapreduce.v1.JobSpecR\x04spec\x125\n" +
@@ -2088,7 +2181,18 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\bend_time\x18= \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12;\n" +
 	"\vdelete_time\x18> \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"deleteTime\x12S\n" +
-	"\x11skipped_documents\x18? \x03(\v2&.coditect.mapreduce.v1.SkippedDocumentR\x10skippedDocuments\"\xa9\x01\n" +
+	"\x11skipped_documents\x18? \x03(\v2&.coditect.mapreduce.v1.SkippedDocumentR\x10skippedDocuments\x122\n" +
+	"\x04plan\x18@ \x01(\v2\x1e.coditect.mapreduce.v1.JobPlanR\x04plan\x12\x1d\n" +
+	"\n" +
+	"call_count\x18A \x01(\x03R\tcallCount\"\xa1\x01\n" +
+	"\aJobPlan\x12\x1f\n" +
+	"\vtotal_units\x18\x01 \x01(\x03R\n" +
+	"totalUnits\x12\x1d\n" +
+	"\n" +
+	"call_count\x18\x02 \x01(\x03R\tcallCount\x125\n" +
+	"\x06tokens\x18\x03 \x01(\v2\x1d.coditect.mapreduce.v1.TokensR\x06tokens\x12\x1f\n" +
+	"\vcost_micros\x18\x04 \x01(\x03R\n" +
+	"costMicros\"\xa9\x01\n" +
 	"\bActivity\x12\x17\n" +
 	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\x05R\aattempt\x12\x1f\n" +
@@ -2147,7 +2251,7 @@ func file_coditect_mapreduce_v1_job_proto_rawDescGZIP() []byte {
 }
 
 var file_coditect_mapreduce_v1_job_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_coditect_mapreduce_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_coditect_mapreduce_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_coditect_mapreduce_v1_job_proto_goTypes = []any{
 	(JobState)(0),                 // 0: coditect.mapreduce.v1.JobState
 	(OnError)(0),                  // 1: coditect.mapreduce.v1.OnError
@@ -2165,57 +2269,60 @@ var file_coditect_mapreduce_v1_job_proto_goTypes = []any{
 	(*Coverage)(nil),              // 13: coditect.mapreduce.v1.Coverage
 	(*SkippedDocument)(nil),       // 14: coditect.mapreduce.v1.SkippedDocument
 	(*Job)(nil),                   // 15: coditect.mapreduce.v1.Job
-	(*Activity)(nil),              // 16: coditect.mapreduce.v1.Activity
-	(*StageProgress)(nil),         // 17: coditect.mapreduce.v1.StageProgress
-	nil,                           // 18: coditect.mapreduce.v1.JobSpec.VarsEntry
-	nil,                           // 19: coditect.mapreduce.v1.JobSpec.ModelAliasesEntry
-	nil,                           // 20: coditect.mapreduce.v1.JobSpec.LabelsEntry
-	(*durationpb.Duration)(nil),   // 21: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 22: google.protobuf.Timestamp
+	(*JobPlan)(nil),               // 16: coditect.mapreduce.v1.JobPlan
+	(*Activity)(nil),              // 17: coditect.mapreduce.v1.Activity
+	(*StageProgress)(nil),         // 18: coditect.mapreduce.v1.StageProgress
+	nil,                           // 19: coditect.mapreduce.v1.JobSpec.VarsEntry
+	nil,                           // 20: coditect.mapreduce.v1.JobSpec.ModelAliasesEntry
+	nil,                           // 21: coditect.mapreduce.v1.JobSpec.LabelsEntry
+	(*durationpb.Duration)(nil),   // 22: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 23: google.protobuf.Timestamp
 }
 var file_coditect_mapreduce_v1_job_proto_depIdxs = []int32{
 	5,  // 0: coditect.mapreduce.v1.Reading.page_text:type_name -> coditect.mapreduce.v1.PageText
-	21, // 1: coditect.mapreduce.v1.Reading.max_time:type_name -> google.protobuf.Duration
-	18, // 2: coditect.mapreduce.v1.JobSpec.vars:type_name -> coditect.mapreduce.v1.JobSpec.VarsEntry
+	22, // 1: coditect.mapreduce.v1.Reading.max_time:type_name -> google.protobuf.Duration
+	19, // 2: coditect.mapreduce.v1.JobSpec.vars:type_name -> coditect.mapreduce.v1.JobSpec.VarsEntry
 	1,  // 3: coditect.mapreduce.v1.JobSpec.on_error:type_name -> coditect.mapreduce.v1.OnError
 	2,  // 4: coditect.mapreduce.v1.JobSpec.on_breaker:type_name -> coditect.mapreduce.v1.OnBreaker
-	21, // 5: coditect.mapreduce.v1.JobSpec.unit_timeout:type_name -> google.protobuf.Duration
-	21, // 6: coditect.mapreduce.v1.JobSpec.breaker_timeout:type_name -> google.protobuf.Duration
+	22, // 5: coditect.mapreduce.v1.JobSpec.unit_timeout:type_name -> google.protobuf.Duration
+	22, // 6: coditect.mapreduce.v1.JobSpec.breaker_timeout:type_name -> google.protobuf.Duration
 	3,  // 7: coditect.mapreduce.v1.JobSpec.strategy:type_name -> coditect.mapreduce.v1.ReduceStrategy
 	4,  // 8: coditect.mapreduce.v1.JobSpec.capture:type_name -> coditect.mapreduce.v1.Capture
-	19, // 9: coditect.mapreduce.v1.JobSpec.model_aliases:type_name -> coditect.mapreduce.v1.JobSpec.ModelAliasesEntry
-	21, // 10: coditect.mapreduce.v1.JobSpec.keep:type_name -> google.protobuf.Duration
+	20, // 9: coditect.mapreduce.v1.JobSpec.model_aliases:type_name -> coditect.mapreduce.v1.JobSpec.ModelAliasesEntry
+	22, // 10: coditect.mapreduce.v1.JobSpec.keep:type_name -> google.protobuf.Duration
 	6,  // 11: coditect.mapreduce.v1.JobSpec.reading:type_name -> coditect.mapreduce.v1.Reading
 	8,  // 12: coditect.mapreduce.v1.JobSpec.output:type_name -> coditect.mapreduce.v1.Output
-	20, // 13: coditect.mapreduce.v1.JobSpec.labels:type_name -> coditect.mapreduce.v1.JobSpec.LabelsEntry
+	21, // 13: coditect.mapreduce.v1.JobSpec.labels:type_name -> coditect.mapreduce.v1.JobSpec.LabelsEntry
 	10, // 14: coditect.mapreduce.v1.Spent.tokens:type_name -> coditect.mapreduce.v1.Tokens
 	9,  // 15: coditect.mapreduce.v1.Spent.savings:type_name -> coditect.mapreduce.v1.Savings
-	21, // 16: coditect.mapreduce.v1.Spent.call_latency:type_name -> google.protobuf.Duration
-	21, // 17: coditect.mapreduce.v1.Spent.tool_time:type_name -> google.protobuf.Duration
+	22, // 16: coditect.mapreduce.v1.Spent.call_latency:type_name -> google.protobuf.Duration
+	22, // 17: coditect.mapreduce.v1.Spent.tool_time:type_name -> google.protobuf.Duration
 	12, // 18: coditect.mapreduce.v1.Coverage.documents:type_name -> coditect.mapreduce.v1.Ledger
 	12, // 19: coditect.mapreduce.v1.Coverage.characters:type_name -> coditect.mapreduce.v1.Ledger
 	12, // 20: coditect.mapreduce.v1.Coverage.unread_bytes:type_name -> coditect.mapreduce.v1.Ledger
 	7,  // 21: coditect.mapreduce.v1.Job.spec:type_name -> coditect.mapreduce.v1.JobSpec
 	0,  // 22: coditect.mapreduce.v1.Job.state:type_name -> coditect.mapreduce.v1.JobState
 	0,  // 23: coditect.mapreduce.v1.Job.phase:type_name -> coditect.mapreduce.v1.JobState
-	22, // 24: coditect.mapreduce.v1.Job.create_time:type_name -> google.protobuf.Timestamp
-	22, // 25: coditect.mapreduce.v1.Job.update_time:type_name -> google.protobuf.Timestamp
+	23, // 24: coditect.mapreduce.v1.Job.create_time:type_name -> google.protobuf.Timestamp
+	23, // 25: coditect.mapreduce.v1.Job.update_time:type_name -> google.protobuf.Timestamp
 	10, // 26: coditect.mapreduce.v1.Job.total_tokens:type_name -> coditect.mapreduce.v1.Tokens
 	13, // 27: coditect.mapreduce.v1.Job.coverage:type_name -> coditect.mapreduce.v1.Coverage
 	11, // 28: coditect.mapreduce.v1.Job.superseded:type_name -> coditect.mapreduce.v1.Spent
-	17, // 29: coditect.mapreduce.v1.Job.stages:type_name -> coditect.mapreduce.v1.StageProgress
-	16, // 30: coditect.mapreduce.v1.Job.activity:type_name -> coditect.mapreduce.v1.Activity
+	18, // 29: coditect.mapreduce.v1.Job.stages:type_name -> coditect.mapreduce.v1.StageProgress
+	17, // 30: coditect.mapreduce.v1.Job.activity:type_name -> coditect.mapreduce.v1.Activity
 	9,  // 31: coditect.mapreduce.v1.Job.savings:type_name -> coditect.mapreduce.v1.Savings
-	22, // 32: coditect.mapreduce.v1.Job.end_time:type_name -> google.protobuf.Timestamp
-	22, // 33: coditect.mapreduce.v1.Job.delete_time:type_name -> google.protobuf.Timestamp
+	23, // 32: coditect.mapreduce.v1.Job.end_time:type_name -> google.protobuf.Timestamp
+	23, // 33: coditect.mapreduce.v1.Job.delete_time:type_name -> google.protobuf.Timestamp
 	14, // 34: coditect.mapreduce.v1.Job.skipped_documents:type_name -> coditect.mapreduce.v1.SkippedDocument
-	10, // 35: coditect.mapreduce.v1.Activity.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	0,  // 36: coditect.mapreduce.v1.StageProgress.phase:type_name -> coditect.mapreduce.v1.JobState
-	37, // [37:37] is the sub-list for method output_type
-	37, // [37:37] is the sub-list for method input_type
-	37, // [37:37] is the sub-list for extension type_name
-	37, // [37:37] is the sub-list for extension extendee
-	0,  // [0:37] is the sub-list for field type_name
+	16, // 35: coditect.mapreduce.v1.Job.plan:type_name -> coditect.mapreduce.v1.JobPlan
+	10, // 36: coditect.mapreduce.v1.JobPlan.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	10, // 37: coditect.mapreduce.v1.Activity.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	0,  // 38: coditect.mapreduce.v1.StageProgress.phase:type_name -> coditect.mapreduce.v1.JobState
+	39, // [39:39] is the sub-list for method output_type
+	39, // [39:39] is the sub-list for method input_type
+	39, // [39:39] is the sub-list for extension type_name
+	39, // [39:39] is the sub-list for extension extendee
+	0,  // [0:39] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_job_proto_init() }
@@ -2230,7 +2337,7 @@ func file_coditect_mapreduce_v1_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_v1_job_proto_rawDesc), len(file_coditect_mapreduce_v1_job_proto_rawDesc)),
 			NumEnums:      6,
-			NumMessages:   15,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
