@@ -265,7 +265,16 @@ func TestBatchesKeepTheBudget(t *testing.T) {
 func TestSoakBatchStorms(t *testing.T) {
 	for seed := range testenv.Storms(t, 2) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			enginetest.Virtually(t, func(t *testing.T) { batchStorm(t, uint64(seed)) })
+			enginetest.Virtually(t, func(t *testing.T) { batchStorm(t, uint64(seed), 0) })
+		})
+	}
+}
+
+// The same holds where lines go wrong besides, one in twenty, and are told twice.
+func TestSoakBatchStormsOfBadLines(t *testing.T) {
+	for seed := range testenv.Storms(t, 2) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			enginetest.Virtually(t, func(t *testing.T) { batchStorm(t, uint64(seed), 20) })
 		})
 	}
 }
@@ -280,8 +289,8 @@ var batchPoints = []failpoint.Step{failpoint.Ask, failpoint.Group, failpoint.Tak
 // minutes, in which it may die as well.
 const mostHits = 60
 
-// batchStorm runs a job through a storm.
-func batchStorm(t *testing.T, seed uint64) {
+// batchStorm runs a job through a storm, in which one line in so many goes wrong, or none if that is 0.
+func batchStorm(t *testing.T, seed uint64, bad int) {
 	random := rand.New(rand.NewPCG(seed, 7))
 	const documents = 60
 	losses := []batches.Loss{batches.Kept, batches.Kept, batches.Kept, batches.Refused, batches.Before, batches.After, batches.ErrAfter}
@@ -291,6 +300,12 @@ func batchStorm(t *testing.T, seed uint64) {
 		Hidden:  time.Duration(random.IntN(100)) * time.Second,
 		Limits:  batches.Limits{Lines: 50_000, Bytes: 200_000_000, Window: 24 * time.Hour, Kept: 30 * 24 * time.Hour},
 	})
+	answers := documents
+	if bad > 0 {
+		f.spoil(random, bad)
+		answers = anyCalls
+	}
+
 	members := []*enginetest.Member{f.join(), f.join(), f.join()}
 	spec := batchedSpec()
 	spec.Budget, spec.BudgetIn = 1_000_000, mapreduce.InDollars
@@ -328,7 +343,7 @@ func batchStorm(t *testing.T, seed uint64) {
 
 	f.Faults.Heal()
 	f.Faults.Settle()
-	f.verifyMoney(id, documents)
+	f.verifyMoney(id, answers)
 	t.Logf("%d batches were made while %d things happened: %s", f.server.Made(), hits, time.Since(begun))
 }
 

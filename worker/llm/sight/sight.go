@@ -102,8 +102,8 @@ func Of(provider string, model llm.Model) Rule {
 
 // afterVendor returns the name of a model of Bedrock without those of a continent and a vendor.
 func afterVendor(name string) string {
-	if i := strings.Index(name, "anthropic."); i >= 0 {
-		return name[i+len("anthropic."):]
+	if _, own, ok := strings.Cut(name, "anthropic."); ok {
+		return own
 	}
 	return name
 }
