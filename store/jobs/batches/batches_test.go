@@ -233,6 +233,39 @@ func TestWaitingKeepsReservation(t *testing.T) {
 	w.Healthy()
 }
 
+// A unit that was woken before its time and ended without a batch takes its line back.
+func TestEndedUnitWaitsForNoBatch(t *testing.T) {
+	for name, end := range map[string]func(w *waiter, u *records.Unit){
+		"complete": func(w *waiter, u *records.Unit) { w.Report(w.j, jobstest.Done(w.id, u)) },
+		"cancelled": func(w *waiter, u *records.Unit) {
+			w.Must(w.j.Lifecycle.Cancel(w.Ctx, w.id))
+			w.Report(w.j, jobstest.Done(w.id, u))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWaiter(t, 2)
+			u := w.Claim(w.j, w.id, w.s, 1)[0]
+			w.park(u)
+			_, _, err := w.j.Queue.Wake(w.Ctx, w.id, u.ID, mapreduce.WakeCall{Handle: mapreduce.LineHandle(key(u.ID))})
+			w.Must(err)
+			for _, again := range w.Claim(w.j, w.id, w.s, 2) {
+				if again.ID == u.ID {
+					end(w, again)
+				} else {
+					w.Report(w.j, jobstest.Done(w.id, again))
+				}
+			}
+			if got := w.reserved(); got != 0 {
+				t.Errorf("%d are reserved when it has ended", got)
+			}
+			if s, err := w.j.Batches.Look(w.Ctx, w.id); err != nil || s.Waiting > 0 {
+				t.Errorf("what waits for a batch: %+v, %v", s, err)
+			}
+			w.Healthy()
+		})
+	}
+}
+
 // One living session sees to a batch. When it is dead another may, and its reports change nothing any more.
 func TestOneSessionSeesToABatch(t *testing.T) {
 	w := newWaiter(t, 1)

@@ -125,6 +125,9 @@ func (changes *Changes) CompleteUnit(ctx context.Context, u *storagev1.Unit, r *
 	if u.Line.GetAnswered() {
 		changes.clearLine(u)
 	}
+	if err := changes.WithdrawLine(ctx, u); err != nil { // it went on without its batch, which would be paid for in vain
+		return err
+	}
 
 	if u.Attempt > 1 { // what earlier attempts had stored, nobody will read
 		unit := mapreduce.UnitID(u.UnitId)

@@ -397,6 +397,7 @@ func (t *turn) finishUnit(ctx context.Context, u *storagev1.Unit, r Report) (Set
 	var err error
 	if cancelled || s.State == mapreduce.UnitCancelled {
 		s.Verdict = mapreduce.Gone
+		err = t.WithdrawLine(ctx, u)
 		t.CancelUnit(u)
 	} else {
 		s.Verdict = mapreduce.Accepted
