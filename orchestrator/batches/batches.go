@@ -228,11 +228,14 @@ const maxPlans = 32
 
 // plan makes batches of lines of a job that are due, and reports whether it made any.
 func (b *Batches) plan(ctx context.Context, id mapreduce.JobID, s *kept.Standing) (planned bool, err error) {
-	if s.Waiting == 0 || !s.State.Running() {
+	if !s.State.Running() {
+		return false, nil
+	}
+	hurry := b.see(id, s.Waiting, s.Coming, time.Now())
+	if s.Waiting == 0 {
 		return false, nil
 	}
 
-	hurry := b.see(id, s.Waiting, s.Coming, time.Now())
 	for range maxPlans {
 		mark := b.config.NewMark()
 		var res *kept.Result

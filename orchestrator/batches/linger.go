@@ -21,6 +21,12 @@ func (b *Batches) see(id mapreduce.JobID, count int, coming bool, now time.Time)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
+	// Those that come once there are none have waited for nothing yet.
+	if count == 0 {
+		delete(b.lines, id)
+		return false
+	}
+
 	s, known := b.lines[id]
 	if !known {
 		s.coming = now
