@@ -2,6 +2,7 @@ package found
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -368,23 +369,23 @@ func (x Text) Between(begin, end string) string {
 		return begin
 	}
 
-	best, ties := span{}, 0
+	// From each beginning to the nearest end. Of those with one end, the shortest is meant.
+	var all []span
 	for _, b := range x.find(begin) {
 		for _, e := range x.find(end) {
 			if e.end < b.end || e.start < b.start || e.end-b.start > longestPassage {
 				continue
 			}
-			if size := e.end - b.start; best.end == 0 || size < best.end-best.start {
-				best, ties = span{b.start, e.end}, 0
-			} else if size == best.end-best.start && x.text[b.start:e.end] != x.text[best.start:best.end] {
-				ties++
+			if n := len(all); n > 0 && all[n-1].end == e.end {
+				all = all[:n-1]
 			}
-			break // the nearest
+			all = append(all, span{b.start, e.end})
+			break
 		}
 	}
 
-	if best.end == 0 || ties > 0 {
+	if len(all) == 0 || slices.ContainsFunc(all, func(s span) bool { return x.text[s.start:s.end] != x.text[all[0].start:all[0].end] }) {
 		return ""
 	}
-	return x.text[best.start:best.end]
+	return x.text[all[0].start:all[0].end]
 }

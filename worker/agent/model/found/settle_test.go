@@ -202,6 +202,8 @@ func TestBetween(t *testing.T) {
 		{"white space and case are of no account", "THE TENANT shall pay the rent", "FIRST day", "The tenant shall pay\n  the rent on the first day"},
 		{"the nearest end", "tenant shall pay all", "each month", "tenant shall pay all costs. The end of each month"},
 		{"the same at both ends", "all costs", "costs", "all costs"},
+		{"several that differ", "the tenant shall pay", "month", ""},
+		{"two beginnings of one end", "the", "costs.", "The tenant shall pay all costs."},
 		{"no such beginning", "the landlord", "each month", ""},
 		{"no such end", "the rent", "each year", ""},
 		{"too far away", "the rent on", "far away", ""},
