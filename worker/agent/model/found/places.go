@@ -310,10 +310,8 @@ const maxAbove = 60
 func (x *places) labelOf(s span) (label, row string) {
 	n := x.lineOf(s.start)
 	l := x.line(n)
-	for _, mark := range []string{"|", "\t"} {
-		if strings.Contains(x.text[l.start:l.end], mark) {
-			return x.cellLabels(s, n, mark)
-		}
+	if mark := x.markOf(n); mark != "" {
+		return x.cellLabels(s, n, mark)
 	}
 
 	if before := x.text[l.start:s.start]; hasLetters(before) {
@@ -327,6 +325,17 @@ func (x *places) labelOf(s span) (label, row string) {
 	return x.text[above.start:above.end], ""
 }
 
+// markOf returns what stands between the cells of a line; "" if it is no row of a table.
+func (x *places) markOf(n int) string {
+	l := x.line(n)
+	for _, mark := range []string{"|", "\t"} {
+		if strings.Contains(x.text[l.start:l.end], mark) {
+			return mark
+		}
+	}
+	return ""
+}
+
 // cellLabels returns the head of the column and the first cell of the row of a place in a table. Without a
 // head the cell says what the place means.
 func (x *places) cellLabels(s span, n int, mark string) (label, row string) {
@@ -335,11 +344,14 @@ func (x *places) cellLabels(s span, n int, mark string) (label, row string) {
 	first, _, _ := strings.Cut(strings.Trim(x.text[l.start:s.start], mark), mark)
 
 	head := ""
-	for above := n - 1; above >= 0 && above >= n-maxAbove; above-- {
+	for above := n - 1; above >= 0; above-- {
 		one := x.line(above)
 		cells := strings.Split(x.text[one.start:one.end], mark)
 		if len(cells) < 2 {
 			break
+		}
+		if above < n-maxAbove { // what heads the table is too far away to say
+			return "", first
 		}
 		if column < len(cells) && hasLetters(cells[column]) {
 			head = cells[column]

@@ -222,12 +222,12 @@ func (x *places) chooseSpot(l leaf, beside map[int]bool) (choice, bool) {
 func (x *places) labelled(l leaf, beside map[int]bool) (span, bool) {
 	best, at, ties := 0, span{}, 0
 	for _, s := range l.spots {
+		if line := x.lineOf(s.start); beside != nil && !beside[line] && x.markOf(line) != "" {
+			continue
+		}
 		label, row := x.labelOf(s)
 		n := l.namedBy(label)
-		switch {
-		case beside != nil && row != "" && !beside[x.lineOf(s.start)]:
-			n = 0
-		case beside == nil && countShared(l.words, wordsOf(row)) < len(wordsOf(row)):
+		if beside == nil && countShared(l.words, wordsOf(row)) < len(wordsOf(row)) {
 			n = 0
 		}
 		switch {
@@ -371,17 +371,19 @@ func (x Text) Between(begin, end string) string {
 
 	// From each beginning to the nearest end. Of those with one end, the shortest is meant.
 	var all []span
+	ends := x.find(end)
 	for _, b := range x.find(begin) {
-		for _, e := range x.find(end) {
-			if e.end < b.end || e.start < b.start || e.end-b.start > longestPassage {
-				continue
-			}
-			if n := len(all); n > 0 && all[n-1].end == e.end {
-				all = all[:n-1]
-			}
-			all = append(all, span{b.start, e.end})
-			break
+		// Both are in their order, so that an end before this beginning is before all that follow.
+		for len(ends) > 0 && (ends[0].end < b.end || ends[0].start < b.start) {
+			ends = ends[1:]
 		}
+		if len(ends) == 0 || ends[0].end-b.start > longestPassage {
+			continue
+		}
+		if n := len(all); n > 0 && all[n-1].end == ends[0].end {
+			all = all[:n-1]
+		}
+		all = append(all, span{b.start, ends[0].end})
 	}
 
 	if len(all) == 0 || slices.ContainsFunc(all, func(s span) bool { return x.text[s.start:s.end] != x.text[all[0].start:all[0].end] }) {

@@ -94,6 +94,12 @@ func TestSettle(t *testing.T) {
 			map[string][]string{"total": {"|60.30|60.30|"}},
 			nil,
 		},
+		{
+			"a cell far below the head of its column is none", "|kind|sum|\n|---|---|\n" + strings.Repeat("|1|2|\n", 70) + "|1|total|\n|3|60.30|\n60.30\n",
+			map[string]any{"total": n("60.3")},
+			nil,
+			[]string{"total"},
+		},
 		{"a row of something else", "|item|total|\n|---|---|\n|shipping|60.30|\nto be paid: 60.30\n", map[string]any{"total": n("60.3")}, nil, []string{"total"}},
 		{"a date is no due date", "Delivered: 25/12/2018\nDate: 25/12/2018\n", map[string]any{"due_date": "2018-12-25"}, nil, []string{"due_date"}},
 		{"short words say something else too", "TOTAL B/F 60.30\nDUE 60.30", map[string]any{"total": n("60.3")}, nil, []string{"total"}},
