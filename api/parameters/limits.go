@@ -46,7 +46,10 @@ func (l Limits) Keep(s Set) Set {
 
 // refuse returns the rule that one parameter of a set breaks, or "".
 func (l Limits) refuse(n Name, s Set) string {
-	if slices.Contains(l.Not, n) {
+	switch {
+	case n == Tier && s.Tier == Batch && !l.Batches:
+		return "batch is not taken: its provider makes no batches here"
+	case slices.Contains(l.Not, n):
 		return "is not taken"
 	}
 
@@ -67,9 +70,6 @@ func (l Limits) refuse(n Name, s Set) string {
 		}
 	case Tier:
 		if s.Tier == Batch {
-			if !l.Batches {
-				return "is not taken: its provider makes no batches here"
-			}
 			return ""
 		}
 		for tier := range strings.SplitSeq(s.Tier, ",") {

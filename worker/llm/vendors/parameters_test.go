@@ -324,6 +324,7 @@ func TestLimitsOfModels(t *testing.T) {
 		{"xai/grok-4-0709", []string{"effort", "low"}, "effort: is not taken"},
 		{"xai/grok-4.3", []string{"effort", "low", "seed", "1"}, ""},
 		{"ollama/qwen3:4b", []string{"effort", "low"}, "effort: low is not taken; it takes none, high"},
+		{"ollama/qwen3:4b", []string{"tier", "batch"}, "tier: batch is not taken: its provider makes no batches here"},
 		{"ollama/gpt-oss:20b", []string{"effort", "low", "seed", "1"}, ""},
 		{"vllm/anything", []string{"thinking_budget", "1", "effort", "low"}, ""},
 	} {
