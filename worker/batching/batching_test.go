@@ -300,6 +300,41 @@ func TestDisplacedAnswersAreNotUsed(t *testing.T) {
 	})
 }
 
+// A full vendor fails its first batches: more waits there than the account may have.
+type fullVendor struct {
+	batch.Vendor
+	fails int
+
+	mu     sync.Mutex // guards the variable below
+	failed map[string]bool
+}
+
+// Get implements batch.Vendor.
+func (f *fullVendor) Get(ctx context.Context, id string) (batch.Batch, error) {
+	b, err := f.Vendor.Get(ctx, id)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err == nil && (f.failed[id] || len(f.failed) < f.fails) {
+		f.failed[id] = true
+		b.Status, b.Err = batch.Failed, llm.NewError(llm.RateLimited, "enqueued token limit reached")
+	}
+	return b, err
+}
+
+// A batch for which its vendor has no room is made again once it has, and not asked for the price of real time.
+func TestFullVendorIsAskedAgain(t *testing.T) {
+	each(t, func() batches.Config { return batches.Config{} }, func(h *house) {
+		h.vendor = &fullVendor{Vendor: h.vendor, fails: 20, failed: make(map[string]bool)}
+		begun := time.Now()
+		defer h.work()()
+		h.untilOver()
+		h.want(21, map[mapreduce.LineOutcome]int{mapreduce.LineSucceeded: lines})
+		if took := time.Since(begun); took < 3*time.Hour || took > 7*time.Hour {
+			t.Errorf("21 creations took %v", took)
+		}
+	})
+}
+
 // A worker that learns late that it may create a batch leaves that to the one that has it by then.
 func TestLateWordDoesNotCreateTwice(t *testing.T) {
 	each(t, func() batches.Config { return batches.Config{} }, func(h *house) {

@@ -17,6 +17,10 @@ import (
 // real time.
 const mostTries = 100
 
+// slowestTry bounds the time between two creations. All of mostTries take about a day: by then what
+// waits at the vendor has ended.
+const slowestTry = 15 * time.Minute
+
 // clockSkew is by how much clocks may differ: of this process, of the one that began to create a batch,
 // and of the vendor.
 const clockSkew = time.Hour
@@ -115,6 +119,9 @@ func (w *work) find(ctx context.Context) error {
 
 	unclear := 0
 	for _, b := range all {
+		if b.Status == batch.Failed {
+			continue // no line of it was done, and its mark is that of the next
+		}
 		switch b.Mark {
 		case w.order.Mark:
 			w.createdAs = b.ID
@@ -164,6 +171,15 @@ func (w *work) follow(ctx context.Context) (over bool, err error) {
 	w.since = time.Now()
 	if !b.Status.Over() {
 		return false, w.tell(ctx, b.Counts)
+	}
+	if waits := b.Status == batch.Failed && b.Err != nil && b.Err.Kind == llm.RateLimited; waits && w.order.Tries+1 < mostTries {
+		// More waits than the account may have, and no line of this one was done: it is made again, later.
+		if err := w.moveTo(ctx, &mapreduce.BatchReport{State: mapreduce.BatchPlanned, Trouble: b.Err.Error()}); err != nil {
+			return false, err
+		}
+		w.createdAs, w.order.Vendor = "", ""
+		w.order.Tries++
+		return false, nil
 	}
 	if err := w.readResults(ctx); err != nil {
 		return false, err

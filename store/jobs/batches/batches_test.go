@@ -233,6 +233,33 @@ func TestWaitingKeepsReservation(t *testing.T) {
 	w.Healthy()
 }
 
+// A batch that its vendor gave up before it began is made again, and one of which something is paid for is not.
+func TestGivenUpBatchIsMadeAgain(t *testing.T) {
+	w := newWaiter(t, 2)
+	for _, u := range w.Claim(w.j, w.id, w.s, 2) {
+		w.park(u)
+	}
+	b := w.plan()
+	w.create(b)
+	again := mapreduce.BatchReport{State: mapreduce.BatchPlanned, Trouble: "too much waits"}
+	_, err := w.report(b, w.s, again)
+	w.Must(err)
+	s, err := w.j.Batches.Look(w.Ctx, w.id)
+	w.Must(err)
+	if got := s.Batches[0]; got.State != mapreduce.BatchPlanned || got.Vendor != "" || got.Tries != 1 || got.Trouble != again.Trouble {
+		t.Errorf("the batch is %+v", got)
+	}
+	w.Healthy()
+
+	w.create(b)
+	_, err = w.report(b, w.s, mapreduce.BatchReport{Replies: []mapreduce.LineReply{answered(0)}})
+	w.Must(err)
+	if _, err = w.report(b, w.s, again); errs.KindOf(err) != errs.Invalid {
+		t.Errorf("a batch of which a line was answered is to be made again: %v", err)
+	}
+	w.Healthy()
+}
+
 // A unit that was woken before its time and ended without a batch takes its line back.
 func TestEndedUnitWaitsForNoBatch(t *testing.T) {
 	for name, end := range map[string]func(w *waiter, u *records.Unit){

@@ -291,6 +291,9 @@ func (st *Store) move(b *storagev1.Batch, r *mapreduce.BatchReport, now int64) e
 		b.Trouble = records.ClipText(r.Trouble)
 	case from == mapreduce.BatchCreating && to == mapreduce.BatchCreated && r.Vendor != "":
 		b.Id, b.Trouble = r.Vendor, ""
+	case from == mapreduce.BatchCreated && to == mapreduce.BatchPlanned && b.Answered == 0: // its vendor gave it up before it began
+		b.Id, b.Trouble = "", records.ClipText(r.Trouble)
+		b.Tries++
 	default:
 		return errs.New(errs.Invalid, "batch %d is in state %d, and cannot become %d with the id %q", b.Number, from, to, r.Vendor)
 	}
