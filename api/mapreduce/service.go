@@ -274,6 +274,7 @@ type Summary struct {
 	Single        bool   // aggregated_data is one object, not a list
 	Deduplication []byte // JSON of deduplication_stats
 	Statistics    []byte // JSON of statistics
+	Cascades      []byte // JSON of cascades: what was certified of each cheaper member; empty without a cascade
 	Skipped       []SkippedDocument
 	Broken        []BrokenConstraint // by field, then constraint
 	Notes         []DocumentNote     // in input order, at most MaxDocumentNotes

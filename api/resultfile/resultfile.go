@@ -164,6 +164,10 @@ func (s *Sections) WriteFile(out io.Writer, job *mapreduce.Job) error {
 		members = append(members, member("document_notes", NotesOf(summary)))
 	}
 
+	if len(summary.Cascades) > 0 {
+		members = append(members, member("cascades", OrEmpty(summary.Cascades, "[]")))
+	}
+
 	if summary.Reviewed != nil {
 		members = append(members, member("review", ReviewOf(summary.Reviewed)))
 	}

@@ -131,7 +131,7 @@ func (f filler) special(v reflect.Value, field string) bool {
 		f.evidence(p)
 	case *[]byte: // JSON goes over the wire as text
 		switch field {
-		case "Item", "Definition", "Schema", "Record", "Conflict", "Dropped", "Removed", "Report", "Deduplication", "Statistics", "Value", "Model":
+		case "Item", "Definition", "Schema", "Record", "Conflict", "Dropped", "Removed", "Report", "Deduplication", "Statistics", "Cascades", "Value", "Model":
 			*p = []byte(strings.ReplaceAll(f.text(), "\x00", "0"))
 		default:
 			return false

@@ -124,6 +124,7 @@ func encodeSummary(s *mapreduce.Summary) *pb.Summary {
 		Single:        s.Single,
 		Deduplication: encodeJSON(s.Deduplication),
 		Statistics:    encodeJSON(s.Statistics),
+		Cascades:      encodeJSON(s.Cascades),
 		Skipped:       encodeEach(s.Skipped, encodeSkipped),
 		Broken: encodeEach(s.Broken, func(p *pb.BrokenConstraint, b *mapreduce.BrokenConstraint) {
 			p.Field, p.Constraint, p.RecordCount = validText(b.Field), validText(b.Constraint), b.Records
@@ -141,6 +142,7 @@ func decodeSummary(p *pb.Summary) *mapreduce.Summary {
 		Single:        p.GetSingle(),
 		Deduplication: decodeJSON(p.GetDeduplication()),
 		Statistics:    decodeJSON(p.GetStatistics()),
+		Cascades:      decodeJSON(p.GetCascades()),
 		Skipped:       convertEach(p.GetSkipped(), decodeSkipped),
 		Broken: convertEach(p.GetBroken(), func(b *pb.BrokenConstraint) mapreduce.BrokenConstraint {
 			return mapreduce.BrokenConstraint{Field: b.GetField(), Constraint: b.GetConstraint(), Records: b.GetRecordCount()}

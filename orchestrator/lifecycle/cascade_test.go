@@ -184,6 +184,9 @@ func TestCascade(t *testing.T) {
 				if want := int64(len(got.asked)) * 2_000; job.CostMicros != want || job.ParkedUnits != 0 || len(result.Records) != tt.docs {
 					t.Errorf("the job has cost %d, want %d; %d units are parked; it has %d records", job.CostMicros, want, job.ParkedUnits, len(result.Records))
 				}
+				if want := fmt.Sprintf(`"labels":%d,"accepted":%d,`, got.drawn, got.accepted); !bytes.Contains(result.Summary.Cascades, []byte(want)) {
+					t.Errorf("the result says %s, want %s", result.Summary.Cascades, want)
+				}
 				result.Cited(t, docs)
 				f.Any().Sound()
 			})

@@ -485,6 +485,12 @@ func (r *result) writeSummary(ctx context.Context) error {
 		*part.to = b
 	}
 
+	cascades, err := r.cascades(ctx)
+	if err != nil {
+		return err
+	}
+	s.Cascades = cascades
+
 	for n := int64(0); ; {
 		page, err := r.source.Skipped(ctx, r.job.ID, n, 1000)
 		if err != nil {

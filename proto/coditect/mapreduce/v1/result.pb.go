@@ -740,7 +740,9 @@ type Summary struct {
 	// How many more notes there are.
 	MoreNoteCount int64 `protobuf:"varint,10,opt,name=more_note_count,json=moreNoteCount,proto3" json:"more_note_count,omitempty"`
 	// What people have decided about values; none if nobody has.
-	Reviewed      *ReviewCount `protobuf:"bytes,11,opt,name=reviewed,proto3" json:"reviewed,omitempty"`
+	Reviewed *ReviewCount `protobuf:"bytes,11,opt,name=reviewed,proto3" json:"reviewed,omitempty"`
+	// JSON of cascades: what was certified of each cheaper member; empty without a cascade.
+	Cascades      string `protobuf:"bytes,12,opt,name=cascades,proto3" json:"cascades,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -829,6 +831,13 @@ func (x *Summary) GetReviewed() *ReviewCount {
 		return x.Reviewed
 	}
 	return nil
+}
+
+func (x *Summary) GetCascades() string {
+	if x != nil {
+		return x.Cascades
+	}
+	return ""
 }
 
 // Counts the values of a result that people have decided about.
@@ -1326,7 +1335,7 @@ const file_coditect_mapreduce_v1_result_proto_rawDesc = "" +
 	"\x06errors\x18\x02 \x03(\tR\x06errors\x12\x1f\n" +
 	"\vdocument_id\x18\x03 \x01(\tR\n" +
 	"documentId\x12\x18\n" +
-	"\alasting\x18\x04 \x01(\bR\alasting\"\xbc\x03\n" +
+	"\alasting\x18\x04 \x01(\bR\alasting\"\xd8\x03\n" +
 	"\aSummary\x12\x16\n" +
 	"\x06single\x18\x01 \x01(\bR\x06single\x12$\n" +
 	"\rdeduplication\x18\x03 \x01(\tR\rdeduplication\x12\x1e\n" +
@@ -1338,7 +1347,8 @@ const file_coditect_mapreduce_v1_result_proto_rawDesc = "" +
 	"\x05notes\x18\t \x03(\v2#.coditect.mapreduce.v1.DocumentNoteR\x05notes\x12&\n" +
 	"\x0fmore_note_count\x18\n" +
 	" \x01(\x03R\rmoreNoteCount\x12>\n" +
-	"\breviewed\x18\v \x01(\v2\".coditect.mapreduce.v1.ReviewCountR\breviewedJ\x04\b\x02\x10\x03J\x04\b\x06\x10\aJ\x04\b\a\x10\bR\tconflictsR\adroppedR\aremoved\"\xd0\x01\n" +
+	"\breviewed\x18\v \x01(\v2\".coditect.mapreduce.v1.ReviewCountR\breviewed\x12\x1a\n" +
+	"\bcascades\x18\f \x01(\tR\bcascadesJ\x04\b\x02\x10\x03J\x04\b\x06\x10\aJ\x04\b\a\x10\bR\tconflictsR\adroppedR\aremoved\"\xd0\x01\n" +
 	"\vReviewCount\x12%\n" +
 	"\x0eaccepted_count\x18\x01 \x01(\x03R\racceptedCount\x12'\n" +
 	"\x0fcorrected_count\x18\x02 \x01(\x03R\x0ecorrectedCount\x12%\n" +

@@ -2785,6 +2785,7 @@ type Summary struct {
 	Broken        []*BrokenConstraint    `protobuf:"bytes,5,rep,name=broken,proto3" json:"broken,omitempty"`
 	Notes         []*DocumentNote        `protobuf:"bytes,6,rep,name=notes,proto3" json:"notes,omitempty"`
 	MoreNotes     int64                  `protobuf:"varint,7,opt,name=more_notes,json=moreNotes,proto3" json:"more_notes,omitempty"`
+	Cascades      []byte                 `protobuf:"bytes,8,opt,name=cascades,proto3" json:"cascades,omitempty"` // JSON of cascades; empty without one
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2866,6 +2867,13 @@ func (x *Summary) GetMoreNotes() int64 {
 		return x.MoreNotes
 	}
 	return 0
+}
+
+func (x *Summary) GetCascades() []byte {
+	if x != nil {
+		return x.Cascades
+	}
+	return nil
 }
 
 // BrokenConstraint counts the records that break a constraint of the schema.
@@ -3395,7 +3403,7 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\x04unit\x18\x01 \x01(\tR\x04unit\x12\x16\n" +
 	"\x06errors\x18\x02 \x03(\tR\x06errors\x12\x1a\n" +
 	"\bdocument\x18\x03 \x01(\tR\bdocument\x12\x18\n" +
-	"\alasting\x18\x04 \x01(\bR\alasting\"\xdc\x02\n" +
+	"\alasting\x18\x04 \x01(\bR\alasting\"\xf8\x02\n" +
 	"\aSummary\x12\x16\n" +
 	"\x06single\x18\x01 \x01(\bR\x06single\x12$\n" +
 	"\rdeduplication\x18\x02 \x01(\fR\rdeduplication\x12\x1e\n" +
@@ -3406,7 +3414,8 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\x06broken\x18\x05 \x03(\v2/.coditect.mapreduce.storage.v1.BrokenConstraintR\x06broken\x12A\n" +
 	"\x05notes\x18\x06 \x03(\v2+.coditect.mapreduce.storage.v1.DocumentNoteR\x05notes\x12\x1d\n" +
 	"\n" +
-	"more_notes\x18\a \x01(\x03R\tmoreNotes\"b\n" +
+	"more_notes\x18\a \x01(\x03R\tmoreNotes\x12\x1a\n" +
+	"\bcascades\x18\b \x01(\fR\bcascades\"b\n" +
 	"\x10BrokenConstraint\x12\x14\n" +
 	"\x05field\x18\x01 \x01(\tR\x05field\x12\x1e\n" +
 	"\n" +
