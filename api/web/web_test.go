@@ -232,6 +232,7 @@ func TestREST(t *testing.T) {
 	l.want("DELETE "+job, "", "{}")
 	l.want("GET /v1/events?tenant_id=a", "", "404", `"code":5`) // the service of this test keeps no log
 	l.want("GET /v1/fleet", "", `"nodeId":"n1"`, `"breakerOpen":true`, `"write":"0.002s"`)
+	l.want("GET /v1/caller", "", `"roles":[`)
 	l.want("GET /v1/use?tenant_id=a", "", `{"tenantId":"a","quotas":[{"name":"jobs","used":"`, `"limit":"10"}],"keep":"3600s"}`)
 	l.want("GET "+job, "", "404", `"code":5`, `"@type":"type.googleapis.com/google.rpc.ErrorInfo"`, `"domain":"coditect.mapreduce"`)
 
