@@ -8,7 +8,7 @@ import (
 
 // A plannedRow is something that a job was expected to take, beside what it took.
 type plannedRow struct {
-	Name            string // of the catalogue
+	Name            string // of the catalogue, without "plan."
 	Planned, Actual string
 	Compared        string // by how much it differs; of a job that runs, how much of the plan it is
 }
@@ -40,7 +40,7 @@ func plannedRows(j *jobView) []plannedRow {
 		if !j.Running {
 			compared = deviation(r.planned, r.actual)
 		}
-		rows = append(rows, plannedRow{"plan." + r.name, r.write(r.planned), r.write(r.actual), compared})
+		rows = append(rows, plannedRow{r.name, r.write(r.planned), r.write(r.actual), compared})
 	}
 	return rows
 }

@@ -289,8 +289,9 @@ func TestManyMeasures(t *testing.T) {
 	}
 }
 
-// TestLabelsMayComeInAnyOrder gives labels in parts, as they come when workers are killed:
-// the draws and the decision are those of a run that is not disturbed.
+// TestLabelsMayComeInAnyOrder gives labels in parts, as they come when workers are killed: the
+// decision is that of a run that is not disturbed, and no item is drawn that it did not draw. Where
+// the first labels of a look decide already, the rest of them need not be drawn.
 func TestLabelsMayComeInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 300).Draw(t, "items")
@@ -333,12 +334,12 @@ func TestLabelsMayComeInAnyOrder(t *testing.T) {
 
 		whole, first := decide(false)
 		parts, second := decide(true)
-		if first != second || len(whole) != len(parts) {
+		if first != second {
 			t.Fatalf("%+v after %d draws, and in parts %+v after %d", first, len(whole), second, len(parts))
 		}
-		for item := range whole {
-			if !parts[item] {
-				t.Fatalf("item %d is drawn in one run alone", item)
+		for item := range parts {
+			if !whole[item] {
+				t.Fatalf("item %d is drawn only if labels come in parts", item)
 			}
 		}
 	})
