@@ -135,15 +135,16 @@ type work struct {
 	others atomic.Pointer[[]string] // ids at the vendor of the job's other batches, while this one is looked for
 
 	// What follows is the goroutine's own.
-	order     mapreduce.BatchOrder
-	vendor    batch.Vendor
-	prices    *llm.Prices
-	createdAs string        // the id of a batch that was made, and whose id is perhaps not stored
-	since     time.Time     // that it is looked for, or asked for
-	lost      bool          // this process has begun to create it, and does not know what came of that
-	cancelled bool          // its vendor was told
-	told      int64         // lines that were reported as done
-	pause     time.Duration // before the next question
+	order      mapreduce.BatchOrder
+	vendor     batch.Vendor
+	prices     *llm.Prices
+	createdAs  string        // the id of a batch that was made, and whose id is perhaps not stored
+	since      time.Time     // that it is looked for, or asked for
+	lost       bool          // this process has begun to create it, and does not know what came of that
+	cancelled  bool          // its vendor was told
+	told       int64         // lines that were reported as done
+	unreadable time.Time     // since when its results cannot be read; zero if they can
+	pause      time.Duration // before the next question
 }
 
 func (w *work) isOver() bool {

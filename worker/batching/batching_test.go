@@ -300,6 +300,56 @@ func TestDisplacedAnswersAreNotUsed(t *testing.T) {
 	})
 }
 
+// A lossy vendor loses results after the first of them, or cannot tell them any more.
+type lossy struct {
+	batch.Vendor
+	kind llm.Kind
+}
+
+// Results implements batch.Vendor.
+func (l lossy) Results(ctx context.Context, id string) iter.Seq2[batch.Result, error] {
+	return func(yield func(batch.Result, error) bool) {
+		for r, err := range l.Vendor.Results(ctx, id) {
+			if !yield(r, err) {
+				return
+			}
+			yield(batch.Result{}, llm.NewError(l.kind, "there is nothing more"))
+			return
+		}
+	}
+}
+
+// Results that cannot be read for long are lost, and the units go on without them; what could be read stands.
+// A vendor that cannot be reached loses nothing.
+func TestResultsThatCannotBeRead(t *testing.T) {
+	for _, kind := range []llm.Kind{llm.NotFound, llm.Garbled} {
+		t.Run(kind.String(), func(t *testing.T) {
+			each(t, func() batches.Config { return batches.Config{} }, func(h *house) {
+				h.vendor = lossy{h.vendor, kind}
+				begun := time.Now()
+				defer h.work()()
+				h.untilOver()
+				h.want(1, map[mapreduce.LineOutcome]int{mapreduce.LineSucceeded: 1, mapreduce.LineLost: lines - 1})
+				if took := time.Since(begun); took < time.Hour {
+					t.Errorf("results were given up after %v", took)
+				}
+			})
+		})
+	}
+
+	t.Run("unreachable", func(t *testing.T) {
+		each(t, func() batches.Config { return batches.Config{} }, func(h *house) {
+			h.vendor = lossy{h.vendor, llm.Network}
+			stop := h.work()
+			<-time.After(48 * time.Hour)
+			stop()
+			if h.isOver() {
+				t.Error("a batch whose vendor cannot be reached was given up")
+			}
+		})
+	})
+}
+
 // A full vendor fails its first batches: more waits there than the account may have.
 type fullVendor struct {
 	batch.Vendor

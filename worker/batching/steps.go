@@ -25,7 +25,8 @@ const slowestTry = 15 * time.Minute
 // and of the vendor.
 const clockSkew = time.Hour
 
-// goneFor is how long a vendor has to say that it has no such batch, after it had one, to be believed.
+// goneFor is how long a vendor has to say that it has no such batch, or no results of it, after it had some,
+// to be believed.
 const goneFor = time.Hour
 
 // step does what is next. It returns over if that was the last.
@@ -182,10 +183,27 @@ func (w *work) follow(ctx context.Context) (over bool, err error) {
 		return false, nil
 	}
 	if err := w.readResults(ctx); err != nil {
-		return false, err
+		if !w.areLost(err) {
+			return false, err
+		}
+		return w.close(ctx, mapreduce.LineLost, "what became of it cannot be read: "+err.Error())
 	}
 	rest, why := restOf(b)
 	return w.close(ctx, rest, why)
+}
+
+// areLost reports whether results that could not be read will not be there another time either: the
+// vendor has said for long that there are none, or sends what nobody can read.
+func (w *work) areLost(err error) bool {
+	e, ok := errors.AsType[*llm.Error](err)
+	if !ok || e.Kind != llm.NotFound && e.Kind != llm.Garbled {
+		w.unreadable = time.Time{}
+		return false
+	}
+	if w.unreadable.IsZero() {
+		w.unreadable = time.Now()
+	}
+	return time.Since(w.unreadable) >= w.vendor.Limits(llm.Model(w.order.Model)).Settle+goneFor
 }
 
 // tell reports how many lines are done, if there are more than before.
