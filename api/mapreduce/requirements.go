@@ -35,6 +35,7 @@ type Requirements struct {
 	Tools    []string // all of these
 	Parser   string   // empty if the unit parses nothing
 	Dollars  bool     // the job has a budget in dollars, which the worker has to keep to
+	Batched  bool     // its calls of the provider go by batch, which earlier versions do not know
 	Weight   int      // slots that the unit takes; 0 means one
 }
 
@@ -73,6 +74,10 @@ func (r Requirements) firstMissing(o Offer) (kind, name string) {
 
 	if r.Dollars && !o.Dollars {
 		return "a version that keeps", "--max-cost"
+	}
+
+	if r.Batched && !slices.Contains(o.Batches, r.Provider) {
+		return "a version that makes batches of", r.Provider
 	}
 
 	for _, tool := range r.Tools {

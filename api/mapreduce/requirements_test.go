@@ -7,7 +7,7 @@ import (
 )
 
 func TestRequirementsMetBy(t *testing.T) {
-	offer := mapreduce.Offer{Providers: []string{"rules", "openai"}, Tools: []string{"grep", "read"}, Parsers: []string{"text"}}
+	offer := mapreduce.Offer{Providers: []string{"rules", "openai"}, Tools: []string{"grep", "read"}, Parsers: []string{"text"}, Batches: []string{"openai"}}
 	for _, tt := range []struct {
 		name  string
 		needs mapreduce.Requirements
@@ -23,6 +23,8 @@ func TestRequirementsMetBy(t *testing.T) {
 		{"another parser", mapreduce.Requirements{Parser: "pdf"}, offer, `parser "pdf"`},
 		{"tools", mapreduce.Requirements{Provider: "rules", Tools: []string{"read", "grep"}}, offer, ""},
 		{"one tool of several", mapreduce.Requirements{Tools: []string{"read", "browser", "fetch"}}, offer, `tool "browser"`},
+		{"batches", mapreduce.Requirements{Provider: "openai", Batched: true}, offer, ""},
+		{"batches of a worker that makes none", mapreduce.Requirements{Provider: "rules", Batched: true}, offer, `a version that makes batches of "rules"`},
 		{"the provider first", mapreduce.Requirements{Provider: "x", Tools: []string{"y"}, Parser: "z"}, offer, `provider "x"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -10,6 +10,7 @@ package pipeline
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -600,4 +601,10 @@ const OptionalTool = "?"
 // RequiredTools returns the tools without which units of the stage cannot run.
 func (s *Stage) RequiredTools() []string {
 	return slices.DeleteFunc(slices.Clone(s.Tools), func(name string) bool { return strings.HasSuffix(name, OptionalTool) })
+}
+
+// GoesByBatch reports whether calls of units of the stage go by batch, in a job with the given
+// variables, which say so for stages that say nothing.
+func (s *Stage) GoesByBatch(vars map[string]string) bool {
+	return cmp.Or(s.Parameters.Tier, vars[string(parameters.Tier)]) == parameters.Batch
 }

@@ -56,6 +56,7 @@ func Requirements(spec *mapreduce.JobSpec, stage *pipeline.Stage) mapreduce.Requ
 	needs := mapreduce.Requirements{Provider: spec.Provider, Model: spec.Model, Dollars: spec.MaxCost() > 0}
 	if stage != nil {
 		needs.Tools = stage.RequiredTools()
+		needs.Batched = stage.GoesByBatch(spec.Vars)
 	}
 	return needs
 }
