@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -44,7 +46,7 @@ type vendorFleet struct {
 }
 
 // spoil has one line in so many go wrong.
-func (f *vendorFleet) spoil(random *rand.Rand, one int) {
+func (f *vendorFleet) spoil(random *die, one int) {
 	f.fault = func(fakellm.Call) fakellm.Fault {
 		if random.IntN(one) > 0 {
 			return fakellm.None
@@ -225,7 +227,7 @@ func TestJobGoesByBatch(t *testing.T) {
 func TestLinesThatGoWrong(t *testing.T) {
 	enginetest.Virtually(t, func(t *testing.T) {
 		f := newVendorFleet(t, 1, 1, 9, nil, batches.Config{Takes: func(int) time.Duration { return 2 * time.Minute }})
-		f.spoil(rand.New(rand.NewPCG(1, 2)), 4)
+		f.spoil(newDie(1), 4)
 		f.join()
 		id := f.Any().Submit(batchedSpec(), 40)
 		job := f.Any().EndWithin(id, 48*time.Hour)
@@ -287,18 +289,43 @@ var batchPoints = []failpoint.Step{failpoint.Ask, failpoint.Group, failpoint.Tak
 
 // mostHits is how much happens to a job at most: whoever takes over a batch whose creation was lost looks for it for
 // minutes, in which it may die as well.
-const mostHits = 60
+const mostHits = 30
+
+// mostLosses is how many creations are lost or refused: after each the next try of its batch is later.
+const mostLosses = 8
+
+// A die is thrown by a test, its vendor and its workers at once.
+type die struct {
+	mu     sync.Mutex // guards the variable below
+	random *rand.Rand
+}
+
+func newDie(seed uint64) *die { return &die{random: rand.New(rand.NewPCG(seed, 7))} }
+
+// IntN returns a number below n.
+func (d *die) IntN(n int) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.random.IntN(n)
+}
 
 // batchStorm runs a job through a storm, in which one line in so many goes wrong, or none if that is 0.
 func batchStorm(t *testing.T, seed uint64, bad int) {
-	random := rand.New(rand.NewPCG(seed, 7))
+	random := newDie(seed)
 	const documents = 60
 	losses := []batches.Loss{batches.Kept, batches.Kept, batches.Kept, batches.Refused, batches.Before, batches.After, batches.ErrAfter}
+	var lost atomic.Int64
 	f := newVendorFleet(t, seed, 2, 7, fault.Retryable(0.01), batches.Config{
-		Takes:   func(int) time.Duration { return time.Duration(1+random.IntN(8)) * time.Minute },
-		Creates: func(int, bool) batches.Loss { return losses[random.IntN(len(losses))] },
-		Hidden:  time.Duration(random.IntN(100)) * time.Second,
-		Limits:  batches.Limits{Lines: 50_000, Bytes: 200_000_000, Window: 24 * time.Hour, Kept: 30 * 24 * time.Hour},
+		Takes: func(int) time.Duration { return time.Duration(1+random.IntN(8)) * time.Minute },
+		Creates: func(int, bool) batches.Loss {
+			loss := losses[random.IntN(len(losses))]
+			if loss == batches.Kept || lost.Add(1) > mostLosses {
+				return batches.Kept
+			}
+			return loss
+		},
+		Hidden: time.Duration(random.IntN(100)) * time.Second,
+		Limits: batches.Limits{Lines: 50_000, Bytes: 200_000_000, Window: 24 * time.Hour, Kept: 30 * 24 * time.Hour},
 	})
 	answers := documents
 	if bad > 0 {
@@ -312,7 +339,7 @@ func batchStorm(t *testing.T, seed uint64, bad int) {
 	id := f.Any().Submit(spec, documents)
 	hits, begun := 0, time.Now()
 
-	for end := time.Now().Add(80 * time.Minute); ; {
+	for end := time.Now().Add(3 * time.Hour); ; {
 		job, err := f.Any().GetJob(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
@@ -349,7 +376,7 @@ func batchStorm(t *testing.T, seed uint64, bad int) {
 
 // hit lets one thing happen: a worker dies, or leaves; an orchestrator dies, at a point of the path or
 // wherever it is; or stands still.
-func (f *vendorFleet) hit(random *rand.Rand, members []*enginetest.Member) {
+func (f *vendorFleet) hit(random *die, members []*enginetest.Member) {
 	switch i := random.IntN(len(members)); random.IntN(5) {
 	case 0:
 		f.Kill(members[i])
