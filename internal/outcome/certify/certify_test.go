@@ -1,6 +1,7 @@
 package certify_test
 
 import (
+	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -173,13 +174,16 @@ var targets = []float64{0.8, 0.9, 0.95, 0.99}
 // TestCoverage runs trials of items whose right answers are known. In at most the share of runs
 // that the confidence leaves may more be accepted than is right, whatever the items are. The
 // answers as they come out are better yet: what was labelled is the oracle's.
-func TestCoverage(t *testing.T) { cover(t, 100, 300) }
+func TestCoverage(t *testing.T) { cover(t, 40, 100, 300) }
 
-// TestCoverageAtLength has runs enough to see a failure in a hundred too many. The benchmark
-// has those of more items.
+// coverageRuns is how often TestCoverageAtLength runs each trial. With 10,000, which take hours of a
+// processor, it sees a failure in a hundred too many.
+var coverageRuns = flag.Int("certify.runs", 500, "how often TestCoverageAtLength runs each trial")
+
+// TestCoverageAtLength has more runs. The benchmark has those of more items.
 func TestCoverageAtLength(t *testing.T) {
 	testenv.Lengthy(t)
-	cover(t, 10_000, 100, 300, 1_000)
+	cover(t, *coverageRuns, 100, 300)
 }
 
 // cover runs trials of each curve so often.
