@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -25,6 +24,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/dashboard"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv/chromium"
 )
 
 // A browser is a tab, and what it noticed of the pages that it showed.
@@ -40,21 +40,7 @@ type browser struct {
 // newBrowser starts Chromium, or skips the test where there is none.
 func newBrowser(t testing.TB, from string) *browser {
 	t.Helper()
-	path, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Skip("no Chromium is installed")
-	}
-
-	// Chromedp makes the profile and removes it: processes of Chromium outlive the first one for a
-	// moment and still write there, for which t.TempDir fails a test.
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.WindowSize(1200, 900))
-	if os.Geteuid() == 0 {
-		options = append(options, chromedp.NoSandbox) // Chromium refuses to run as root with it
-	}
-	allocator, stop := chromedp.NewExecAllocator(t.Context(), options...)
-	t.Cleanup(stop)
-	ctx, cancel := chromedp.NewContext(allocator)
-	t.Cleanup(cancel)
+	ctx := chromium.New(t)
 	b := &browser{t: t, ctx: ctx, from: from}
 	if err := chromedp.Listen(ctx, b.notice); err != nil { // starts the browser
 		t.Fatal(err)

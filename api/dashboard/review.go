@@ -111,7 +111,7 @@ func (d *Dashboard) sendQueue(w http.ResponseWriter, r *http.Request) error {
 		return errs.New(errs.Precondition, "job %s has no schema, so there are no values to review", id)
 	}
 
-	decisions, err := allDecisions(v, id)
+	decisions, err := mapreduce.AllDecisions(v, v.jobs, id)
 	if err != nil {
 		return err
 	}
@@ -124,17 +124,6 @@ func (d *Dashboard) sendQueue(w http.ResponseWriter, r *http.Request) error {
 		return errs.New(errs.DataLoss, "the result cannot be shown: %w", err)
 	}
 	return sendJSON(w, q)
-}
-
-// allDecisions returns what was decided about values of a job.
-func allDecisions(v *visit, id mapreduce.JobID) (all []*mapreduce.Decision, err error) {
-	for d, err := range mapreduce.Decisions(v, v.jobs, id) {
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, d)
-	}
-	return all, nil
 }
 
 // sendText sends the text of a document as it is.

@@ -3,7 +3,6 @@ package mapreduce
 import (
 	"context"
 	"fmt"
-	"iter"
 	"strconv"
 	"strings"
 	"time"
@@ -125,24 +124,18 @@ type DecisionPage struct {
 	NextPageToken string
 }
 
-// Decisions returns all that was decided about values of a job's result, page after page.
-func Decisions(ctx context.Context, jobs Client, id JobID) iter.Seq2[*Decision, error] {
-	return func(yield func(*Decision, error) bool) {
-		q := ListDecisionsQuery{Job: id, PageSize: 1000}
-		for {
-			page, err := jobs.ListDecisions(ctx, q)
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			for _, d := range page.Decisions {
-				if !yield(d, nil) {
-					return
-				}
-			}
-			if q.PageToken = page.NextPageToken; q.PageToken == "" {
-				return
-			}
+// AllDecisions returns all that was decided about values of a job's result.
+func AllDecisions(ctx context.Context, jobs Client, id JobID) (all []*Decision, err error) {
+	q := ListDecisionsQuery{Job: id, PageSize: 1000}
+	for {
+		page, err := jobs.ListDecisions(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+
+		all = append(all, page.Decisions...)
+		if q.PageToken = page.NextPageToken; q.PageToken == "" {
+			return all, nil
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/coditect/mapreduce/internal/dev/testenv"
+	"github.com/coditect/mapreduce/internal/dev/testenv/chromium"
 	"github.com/coditect/mapreduce/store/failpoint"
 )
 
@@ -132,24 +133,13 @@ func TestKeyboardReviewSurvivesKills(t *testing.T) {
 // newTab starts Chromium, or skips the test where there is none, and returns the context of a tab.
 func newTab(t *testing.T) context.Context {
 	t.Helper()
-	chromium, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Skip("no Chromium is installed")
-	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.WindowSize(1200, 900))
-	if os.Geteuid() == 0 {
-		options = append(options, chromedp.NoSandbox) // Chromium refuses to run as root with it
-	}
-	allocator, stop := chromedp.NewExecAllocator(t.Context(), options...)
-	t.Cleanup(stop)
-	ctx, cancel := chromedp.NewContext(allocator)
-	t.Cleanup(cancel)
+	ctx := chromium.New(t)
 
 	// The browser lives as long as the context that it is started with.
 	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel = context.WithTimeout(ctx, 5*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -238,9 +238,11 @@ func (j *judgement) label(ctx context.Context, member int64, t *cascade.Trial, u
 	var compare []cascade.Judged
 	for _, item := range draw {
 		u, err := j.unitAt(ctx, units[item].Index)
-		switch {
-		case err != nil:
+		if err != nil {
 			return false, err
+		}
+
+		switch {
 		case u == nil || u.State == mapreduce.UnitFailed:
 			// The oracle has no answer. So nobody can say that the other one is right.
 			drawn[item] = slices.Repeat([]certify.Label{certify.Wrong}, len(j.names))

@@ -325,6 +325,7 @@ func (p *pptxParser) readPicture() error {
 		}
 		return p.xml.Each(child, nil)
 	}
+
 	if err := p.xml.Each(child, nil); err != nil {
 		return err
 	}

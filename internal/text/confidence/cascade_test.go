@@ -15,15 +15,7 @@ import (
 // the computed confidences as scores. It prints how much is saved, and how right the results are.
 func TestCascadeOnReceipts(t *testing.T) {
 	dir := testdata(t, "receipts")
-	f, err := os.Open(filepath.Join(dir, "truth.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	truth, err := eval.ReadTruth("truth.jsonl", f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	truth := readTruth(t, dir)
 	data, err := os.ReadFile(filepath.Join("..", "..", "..", "examples", "receipts", "schema.yaml"))
 	if err != nil {
 		t.Fatal(err)

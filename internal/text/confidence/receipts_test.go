@@ -109,21 +109,30 @@ func truthOf(doc eval.Truth, fields map[string]string) eval.Truth {
 	return renamed
 }
 
-func TestReceipts(t *testing.T) {
-	dir := testdata(t, "receipts")
+// readTruth returns what is true of the documents of a folder.
+func readTruth(t *testing.T, dir string) []eval.Truth {
+	t.Helper()
 	f, err := os.Open(filepath.Join(dir, "truth.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
+
 	truth, err := eval.ReadTruth("truth.jsonl", f)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return truth
+}
+
+func TestReceipts(t *testing.T) {
+	dir := testdata(t, "receipts")
+	truth := readTruth(t, dir)
 	for name, given := range receiptSchemas {
 		t.Run(name, func(t *testing.T) {
 			data := []byte("title: receipt\ntype: object" + given.yaml)
 			if given.fields == nil {
+				var err error
 				if data, err = os.ReadFile(filepath.Join("..", "..", "..", "examples", "receipts", "schema.yaml")); err != nil {
 					t.Fatal(err)
 				}

@@ -53,7 +53,7 @@ func each(t *testing.T, test func(t *testing.T, p place)) {
 }
 
 // pass lets virtual time pass.
-func pass(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // in a synctest bubble
+func pass(d time.Duration) { <-time.After(d) }
 
 // start returns a vendor whose server is scripted, and what its requests were.
 func start(t *testing.T, p place, script batches.Config) (batch.Vendor, *batches.Server, *recorder) {

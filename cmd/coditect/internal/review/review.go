@@ -162,7 +162,7 @@ func (cmds *commands) list(ctx context.Context, s *program.Session, id mapreduce
 	if choice.Part, choice.Parts, err = review.ParsePart(f.part); err != nil {
 		return exit.UsageError("--part: %w", err)
 	}
-	decisions, err := allDecisions(ctx, s, id)
+	decisions, err := mapreduce.AllDecisions(ctx, s, id)
 	if err != nil {
 		return err
 	}
@@ -232,17 +232,6 @@ func clip(text string) string {
 	return string(runes[:shownText-1]) + "…"
 }
 
-// allDecisions returns what was decided about values of a job.
-func allDecisions(ctx context.Context, jobs mapreduce.Client, id mapreduce.JobID) (all []*mapreduce.Decision, err error) {
-	for d, err := range mapreduce.Decisions(ctx, jobs, id) {
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, d)
-	}
-	return all, nil
-}
-
 // A valueAt names a value of a result.
 type valueAt struct {
 	record mapreduce.RecordID
@@ -273,7 +262,7 @@ type tally struct {
 
 // decide takes the decisions of a file. Rows that the service refuses are told, and the others are taken.
 func (cmds *commands) decide(ctx context.Context, s *program.Session, id mapreduce.JobID, parsed *schema.Schema, name string) error {
-	before, err := allDecisions(ctx, s, id)
+	before, err := mapreduce.AllDecisions(ctx, s, id)
 	if err != nil {
 		return err
 	}

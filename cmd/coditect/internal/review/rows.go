@@ -218,6 +218,7 @@ func rowOfCells(header, cells []string, line int, s *schema.Schema) (*Row, error
 			}
 		}
 	}
+
 	if r.Model != nil && !json.Valid(r.Model) {
 		return nil, fmt.Errorf("model: %.40q is no JSON; leave the column as it was written", r.Model)
 	}

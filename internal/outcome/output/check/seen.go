@@ -57,6 +57,7 @@ func (c *reduceCheck) checkSightings(o *output.Output) error {
 			return nil
 		})
 	}
+
 	for i := range o.Entries {
 		err := eachSighting(&o.Entries[i], func(m *merge.Mention) error {
 			if !given[*m.Seen] || len(m.Citations) > 0 {

@@ -225,11 +225,13 @@ func (x *places) labelled(l leaf, beside map[int]bool) (span, bool) {
 		if line := x.lineOf(s.start); beside != nil && !beside[line] && x.markOf(line) != "" {
 			continue
 		}
+
 		label, row := x.labelOf(s)
 		n := l.namedBy(label)
 		if beside == nil && countShared(l.words, wordsOf(row)) < len(wordsOf(row)) {
 			n = 0
 		}
+
 		switch {
 		case n > best:
 			best, at, ties = n, s, 0

@@ -97,11 +97,13 @@ func (g gemini) upload(w http.ResponseWriter, r *http.Request, body []byte) {
 		if g.lossOf(w, g.uploads, true) == Refused {
 			return
 		}
+
 		size, err := strconv.Atoi(r.Header.Get("X-Goog-Upload-Header-Content-Length"))
 		if r.Header.Get("X-Goog-Upload-Protocol") != "resumable" || err != nil || size > g.cfg.Limits.Bytes {
 			g.fail(w, http.StatusBadRequest, "", "the upload has no protocol, or no size that is taken")
 			return
 		}
+
 		w.Header().Set("X-Goog-Upload-Url", "http://"+r.Host+"/upload/v1beta/files?upload_id="+g.name("up")+"&upload_protocol=resumable")
 		w.Header().Set("X-Goog-Upload-Status", "active")
 		w.WriteHeader(http.StatusOK)
@@ -110,6 +112,7 @@ func (g gemini) upload(w http.ResponseWriter, r *http.Request, body []byte) {
 			g.fail(w, http.StatusBadRequest, "", "no upload has begun")
 			return
 		}
+
 		name := "files/" + g.name("f")
 		g.files[name] = file{name, body}
 		w.Header().Set("X-Goog-Upload-Status", "final")
