@@ -1,0 +1,20 @@
+package collector
+
+import (
+	"runtime/debug"
+	"testing"
+)
+
+// Once the program has begun, memory is collected as it is in any Go program.
+func TestBegin(t *testing.T) {
+	before := debug.SetGCPercent(-1)
+	t.Cleanup(func() { debug.SetGCPercent(before) })
+	if before != -1 {
+		t.Errorf("while packages are initialised GOGC is %d", before)
+	}
+
+	Begin()
+	if got := debug.SetGCPercent(percent); got != percent || got <= 0 {
+		t.Errorf("after Begin GOGC is %d, of %d", got, percent)
+	}
+}
