@@ -111,11 +111,11 @@ type entityVisitor func(e *output.Entry, in *output.Output) error
 // visitEntities visits the entities of the result, in order of the input, and after those
 // of a map unit the unit itself. Units come some at a time; some is called with them first.
 func (r *reading) visitEntities(ctx context.Context, some func([]*records.Unit), visit entityVisitor, after func(*records.Unit) error) error {
-	return r.units.visitPages(ctx, 0, func(page []*records.Unit) error {
-		some(page)
-		for _, u := range page {
+	return r.units.visitPages(ctx, 0, r.includesUnit, func(page *unitPage) error {
+		some(page.units)
+		for i, u := range page.units {
 			if r.includesUnit(u) {
-				if err := r.entitiesOf(ctx, u, visit); err != nil {
+				if err := r.entitiesOf(ctx, u, page.outputOf(i), visit); err != nil {
 					return err
 				}
 			}
@@ -132,10 +132,13 @@ func (r *reading) includesUnit(u *records.Unit) bool {
 	return u.State == mapreduce.UnitComplete && !r.dropped.containsNumber(u.Index) && r.taken.containsNumber(u.Index)
 }
 
-func (r *reading) entitiesOf(ctx context.Context, u *records.Unit, visit entityVisitor) error {
-	out, err := outputs.Of(ctx, r.source, r.job.ID, u)
-	if err != nil {
-		return err
+// entitiesOf visits the entities that begin in a unit, whose output is out, or is read here.
+func (r *reading) entitiesOf(ctx context.Context, u *records.Unit, out *output.Output, visit entityVisitor) error {
+	var err error
+	if out == nil {
+		if out, err = outputs.Of(ctx, r.source, r.job.ID, u); err != nil {
+			return err
+		}
 	}
 
 	if r.seen != nil { // for the first time

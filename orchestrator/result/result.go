@@ -324,24 +324,30 @@ func (r *result) encodeRecord(f *merge.Result) ([]byte, error) {
 
 // An object writes a JSON object whose members keep their order.
 type object struct {
-	b   bytes.Buffer
-	err error
+	b    bytes.Buffer
+	json *json.Encoder // into b; nil before the first member
+	err  error
 }
 
 func (o *object) addField(name string, value any) {
-	if o.b.Len() == 0 {
+	if o.json == nil {
+		o.json = plainEncoder(&o.b)
 		o.b.WriteByte('{')
 	} else {
 		o.b.WriteByte(',')
 	}
 
-	for i, part := range []any{name, value} {
-		text, err := marshalJSON(part)
-		o.err = cmp.Or(o.err, err)
-		o.b.Write(text)
-		if i == 0 {
-			o.b.WriteByte(':')
-		}
+	o.encode(name)
+	o.b.WriteByte(':')
+	o.encode(value)
+}
+
+// encode writes a name or a value, without the line break behind it.
+func (o *object) encode(v any) {
+	before := o.b.Len()
+	o.err = cmp.Or(o.err, o.json.Encode(v))
+	if o.b.Len() > before {
+		o.b.Truncate(o.b.Len() - 1)
 	}
 }
 
@@ -353,10 +359,14 @@ func (o *object) closeObject() ([]byte, error) {
 // marshalJSON writes JSON as it stands, without the escapes that pages would need.
 func marshalJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
+	err := plainEncoder(&b).Encode(v)
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}
+
+func plainEncoder(b *bytes.Buffer) *json.Encoder {
+	e := json.NewEncoder(b)
+	e.SetEscapeHTML(false)
+	return e
 }
 
 func (r *result) writeCitations(ctx context.Context, texts *contexts, f *found) error {

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/records"
@@ -18,8 +19,17 @@ type unitReader struct {
 
 // A unitPage is some units of a level, in order, or why they cannot be read.
 type unitPage struct {
-	units []*records.Unit
-	err   error
+	units   []*records.Unit
+	outputs []*output.Output // of the units, as far as they were read with the page; else nil
+	err     error
+}
+
+// outputOf returns the output of the page's n-th unit, if it was read with the page.
+func (p *unitPage) outputOf(n int) *output.Output {
+	if p.outputs == nil {
+		return nil
+	}
+	return p.outputs[n]
 }
 
 // Bounds of the units that are read at once. A page of small units costs a store little more
@@ -41,8 +51,9 @@ func (p *unitPage) nextLimit() int {
 }
 
 // visitPages visits the units of a level, in order, some at a time. While a page is
-// visited, the next is read.
-func (r unitReader) visitPages(ctx context.Context, level int64, visit func([]*records.Unit) error) error {
+// visited, the next is read, and the outputs that stand in the records of those of its
+// units that wanted reports, unless it is nil.
+func (r unitReader) visitPages(ctx context.Context, level int64, wanted func(*records.Unit) bool, visit func(*unitPage) error) error {
 	ctx, stop := context.WithCancel(ctx)
 
 	pages := make(chan unitPage, 1)
@@ -54,7 +65,11 @@ func (r unitReader) visitPages(ctx context.Context, level int64, visit func([]*r
 	read := func(from int64, limit int) {
 		reading.Go(func() {
 			units, err := r.source.UnitsFrom(ctx, r.job, level, from, limit)
-			pages <- unitPage{units, err}
+			page := unitPage{units: units, err: err}
+			if err == nil && wanted != nil {
+				page.outputs, page.err = r.readInline(ctx, units, wanted)
+			}
+			pages <- page
 		})
 	}
 
@@ -64,16 +79,33 @@ func (r unitReader) visitPages(ctx context.Context, level int64, visit func([]*r
 			return page.err
 		}
 		read(page.units[len(page.units)-1].Index+1, page.nextLimit())
-		if err := visit(page.units); err != nil {
+		if err := visit(&page); err != nil {
 			return err
 		}
 	}
 }
 
+// readInline reads the outputs of units that stand in their records: larger ones would be
+// too much to hold for a page of units.
+func (r unitReader) readInline(ctx context.Context, units []*records.Unit, wanted func(*records.Unit) bool) ([]*output.Output, error) {
+	all := make([]*output.Output, len(units))
+	for i, u := range units {
+		if len(u.Published().Inline) == 0 || !wanted(u) {
+			continue
+		}
+
+		var err error
+		if all[i], err = outputs.Of(ctx, r.source, r.job, u); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
 // visitLevel visits the units of a level, in order.
 func (r unitReader) visitLevel(ctx context.Context, level int64, visit func(*records.Unit) error) error {
-	return r.visitPages(ctx, level, func(page []*records.Unit) error {
-		for _, u := range page {
+	return r.visitPages(ctx, level, nil, func(page *unitPage) error {
+		for _, u := range page.units {
 			if err := visit(u); err != nil {
 				return err
 			}
