@@ -21,6 +21,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/auth/oidc"
 	"github.com/coditect/mapreduce/api/dashboard/bench"
+	"github.com/coditect/mapreduce/api/dashboard/drawn"
 	"github.com/coditect/mapreduce/api/dashboard/session"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -56,6 +57,10 @@ type Config struct {
 	// Bench is what the page for trying a schema works with. Without it there is none.
 	Bench bench.Tools
 
+	// Draw draws pages of PDF and TIFF files that people submitted, in another process than this one.
+	// Without it pages show the text of these files alone.
+	Draw drawn.Draw
+
 	// Exports are the forms in which records can be downloaded beside result.json, by the
 	// ending of the file.
 	Exports map[string]Export
@@ -80,6 +85,7 @@ type Dashboard struct {
 	views    views
 	assets   *assets
 	bench    *bench.Bench
+	pages    *drawn.Pages // nil if no pages are drawn
 	sessions *session.Sessions
 	origins  *http.CrossOriginProtection
 }
@@ -104,6 +110,9 @@ func New(c Config) (*Dashboard, error) {
 
 	d := &Dashboard{config: c, bench: bench.New(c.Bench), origins: http.NewCrossOriginProtection(), routes: http.NewServeMux()}
 	d.sessions = session.New(session.Config{Path: c.Prefix, Login: c.Login, Now: c.Now})
+	if c.Draw != nil {
+		d.pages = drawn.New(c.Draw, drawn.DefaultRoom)
+	}
 	d.assets = newAssets(c.Prefix)
 	var err error
 	if d.views, err = newViews(d); err != nil {
@@ -122,7 +131,7 @@ func (d *Dashboard) route() {
 		"/jobs/{job}/units/{at}": {name: "unit", load: d.loadUnit, parts: []string{"head", "unit"}, watches: true},
 		"/jobs/{job}/records":    {name: "records", load: d.loadRecords, again: loadHead("records"), parts: []string{"head"}, watches: true},
 		"/jobs/{job}/review":     {name: "review", load: d.loadReview, again: loadHead("review"), parts: []string{"head"}, watches: true},
-		"/jobs/{job}/document":   {name: "document", load: loadDocument},
+		"/jobs/{job}/document":   {name: "document", load: d.loadDocument},
 		"/jobs/{job}/history":    {name: "history", load: loadHistory, again: loadHead("history"), parts: []string{"head"}, watches: true},
 		"/jobs/{job}/events":     {name: "events", load: loadEvents, again: loadHead("events"), parts: []string{"head"}, watches: true},
 		"/jobs/{job}/errors":     {name: "errors", load: loadErrors, parts: []string{"head", "errors"}, watches: true, still: true},

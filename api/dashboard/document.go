@@ -21,7 +21,7 @@ type documentPage struct {
 	Cut      bool   // the text is longer than what is shown
 	Values   []foundValue
 	More     bool          // the result was not read to its end: other values may rest on the document
-	Picture  *shownPicture // that the passage stands in; nil if it stands in none
+	Picture  *shownPicture // the page that the passage stands on; nil if there is no picture of it
 }
 
 // A foundValue is a value of a record that rests on the document.
@@ -119,7 +119,7 @@ const (
 )
 
 // loadDocument makes the page of a document, as the unit read it.
-func loadDocument(v *visit) (any, error) {
+func (d *Dashboard) loadDocument(v *visit) (any, error) {
 	p, err := openJob(v, "records")
 	if err != nil {
 		return nil, err
@@ -158,12 +158,12 @@ func loadDocument(v *visit) (any, error) {
 	}
 	s.finish()
 
-	d := &documentPage{Document: string(document), Unit: string(unit), Values: s.values, More: s.parts > maxScanned}
-	if d.Picture, err = pictureOf(v, p.ID, document, s.cite); err != nil {
+	shown := &documentPage{Document: string(document), Unit: string(unit), Values: s.values, More: s.parts > maxScanned}
+	if shown.Picture, err = d.pictureOf(v, p.ID, document, s.cite); err != nil {
 		return nil, err
 	}
-	d.Pieces, d.Cut = mark([]rune(string(text)), s.here, s.passages)
-	p.Content = d
+	shown.Pieces, shown.Cut = mark([]rune(string(text)), s.here, s.passages)
+	p.Content = shown
 	return p, nil
 }
 

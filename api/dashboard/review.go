@@ -21,6 +21,7 @@ const sampleSize = 50
 // A reviewPage is where people decide about values of a result.
 type reviewPage struct {
 	Queue, Text     string // addresses
+	Picture         string // address of the pages of documents
 	Decide          string // address; empty for a caller who may look and not decide
 	Caller          string // whose decisions the browser keeps until the server has them
 	Records, Table  string // addresses of the records, and of their file
@@ -49,7 +50,7 @@ func (d *Dashboard) loadReview(v *visit) (any, error) {
 		return nil, err
 	}
 
-	r := &reviewPage{Text: v.jobPath(p.ID, "review", "text"), Keys: lookingKeys, Caller: v.known().Name, Part: v.query.Get("part")}
+	r := &reviewPage{Text: v.jobPath(p.ID, "review", "text"), Picture: v.jobPath(p.ID, "picture"), Keys: lookingKeys, Caller: v.known().Name, Part: v.query.Get("part")}
 	if v.known().Has(mapreduce.Operator) {
 		r.Decide, r.Keys = v.jobPath(p.ID, "review"), reviewKeys
 	}

@@ -74,3 +74,18 @@ func (l *Location) String() string {
 
 	return strings.Join(words, ", ")
 }
+
+// FirstBoxes returns the page that the text begins on, and the edges of its boxes there: left, top, right
+// and bottom of each. The page is 0 of a text without boxes.
+func (l *Location) FirstBoxes() (page int, edges []float64) {
+	if l == nil || len(l.Boxes) == 0 {
+		return 0, nil
+	}
+	page = l.Boxes[0].Page
+	for _, b := range l.Boxes {
+		if b.Page == page {
+			edges = append(edges, b.Left, b.Top, b.Right, b.Bottom)
+		}
+	}
+	return page, edges
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/coditect/mapreduce/cmd/coditect/internal/apart"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/certs"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/check"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
@@ -27,6 +28,13 @@ import (
 
 // runMain runs a command line and returns the exit code.
 func runMain(ctx context.Context, p *program.Program, args []string) int {
+	if p.Getenv(apart.Variable) == apart.Pages { // another process of this program has started it, whatever its arguments
+		if err := apart.DrawPages(ctx, p.Stdin, p.Stdout); err != nil {
+			fmt.Fprintln(p.Stderr, err)
+			return exit.CodeOf(err)
+		}
+		return exit.Complete
+	}
 	p.Version, p.Runners.Getenv = versionOf(), p.Getenv
 	p.Screen = p.Stderr
 	p.Raw = p.Stdout

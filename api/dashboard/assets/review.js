@@ -12,6 +12,7 @@
 	let queue = null, now = 0, shown = null, selected = null, sending = false;
 	const history = [];
 	const texts = new Map();
+	const picture = coditectPicture(at("picture"));
 	let outbox = JSON.parse(localStorage.getItem(store) || "[]");
 
 	const key = () => crypto.randomUUID ? crypto.randomUUID() : Array.from(crypto.getRandomValues(new Uint32Array(4)), (n) => n.toString(16)).join("");
@@ -73,7 +74,18 @@
 		const rubric = Array.from(at("rubrics").children).find((li) => li.dataset.field === item.field);
 		at("rubric").textContent = rubric ? rubric.textContent : "";
 		status();
+		showPage(item);
 		await showText(item);
+	}
+
+	// showPage shows the page that the value stands on, if there is a picture of it. The server draws the one
+	// of the next value meanwhile.
+	function showPage(item) {
+		const path = (of) => words.picture + "?" + new URLSearchParams({ document: of.document, page: of.page });
+		if (!item.page) return picture.hide();
+		picture.show(path(item), item.boxes, fill(words.says, { page: item.page, quote: item.quote }));
+		const next = queue.items[now + 1];
+		if (next && next.page && path(next) !== path(item)) fetch(path(next), { method: "HEAD" }).catch(() => {}); // it is asked for again
 	}
 
 	function status() {

@@ -59,6 +59,9 @@ type Item struct {
 	Unit       mapreduce.UnitID     `json:"unit"`
 	Start      int64                `json:"start"` // bytes of the passage that it rests on, half-open; both 0 if there is none
 	End        int64                `json:"end"`
+	Page       int                  `json:"page,omitempty"`    // on which the passage begins, from 1; 0 of a document without pages
+	Boxes      []float64            `json:"boxes,omitempty"`   // of the passage on that page: left, top, right and bottom of each
+	Quote      string               `json:"quote,omitempty"`   // what stands in the boxes; empty if there are none
 	Verdict    string               `json:"verdict,omitempty"` // that counts; empty if there is none
 	By         string               `json:"by,omitempty"`
 	Right      string               `json:"right,omitempty"` // of a correction, as it is written
@@ -274,6 +277,9 @@ func refused(raw json.RawMessage) (value json.RawMessage, refs []string, unverif
 func (b *Builder) place(item *Item, p *pending, m *marks, cite *mapreduce.Citation) {
 	if cite != nil {
 		item.Document, item.Unit, item.Start, item.End = cite.Document, cite.Unit, cite.ByteStart, cite.ByteEnd
+		if item.Page, item.Boxes = cite.Location.FirstBoxes(); item.Page > 0 {
+			item.Quote = cite.Quote
+		}
 		return
 	}
 	if len(m.Sources) == 0 {

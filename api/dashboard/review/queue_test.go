@@ -43,6 +43,27 @@ func rows(q *review.Queue) (all []string) {
 	return all
 }
 
+// A value that stands on a page says where there, of the page that its passage begins on.
+func TestPagesOfValues(t *testing.T) {
+	at := &mapreduce.Location{Page: 3, Boxes: []mapreduce.Box{
+		{Page: 3, Left: 1, Top: 2, Right: 3, Bottom: 4}, {Page: 3, Left: 1, Top: 5, Right: 3, Bottom: 6}, {Page: 4, Left: 7, Top: 7, Right: 8, Bottom: 8},
+	}}
+	q := queueOf(t, review.Choice{}, nil,
+		record(0, `{"a":"x","b":1,"_sources":["d0"],"_citations":{"a":["R1"],"b":["R2"]},"_confidence":{"a":0.5,"b":0.3}}`),
+		&mapreduce.ResultPart{Citation: &mapreduce.Citation{Ref: "R1", Document: "d0", Quote: "x y", Location: at}},
+		&mapreduce.ResultPart{Citation: &mapreduce.Citation{Ref: "R2", Document: "d0", Quote: "1", Location: &mapreduce.Location{Paragraph: 2}}},
+	)
+	for _, i := range q.Items {
+		page, boxes, quote := 0, []float64(nil), ""
+		if i.Field == "a" {
+			page, boxes, quote = 3, []float64{1, 2, 3, 4, 1, 5, 3, 6}, "x y"
+		}
+		if diff := cmp.Diff(boxes, i.Boxes); i.Page != page || i.Quote != quote || diff != "" {
+			t.Errorf("%s stands on page %d as %q, want %d, %q (-want +got):\n%s", i.Field, i.Page, i.Quote, page, quote, diff)
+		}
+	}
+}
+
 // What is most likely wrong comes first, each value once, with where it stands.
 func TestQueue(t *testing.T) {
 	q := queueOf(t, review.Choice{}, nil,

@@ -11,6 +11,7 @@ import (
 	"io"
 
 	"github.com/coditect/mapreduce/api/dashboard"
+	"github.com/coditect/mapreduce/api/dashboard/drawn"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/resultfile"
 	"github.com/coditect/mapreduce/api/schema"
@@ -21,10 +22,10 @@ import (
 )
 
 // Config returns the configuration of the pages, but for who answers them. Parses says that this
-// process has workers, which parse files in it.
-func Config(version string, formats *document.Registry, parses bool) *dashboard.Config {
+// process has workers, which parse files in it. Draw draws pages of documents; nil if nothing does.
+func Config(version string, formats *document.Registry, parses bool, draw drawn.Draw) *dashboard.Config {
 	c := &dashboard.Config{
-		Version: version, Decode: decode, Bench: benchTools(formats, parses),
+		Version: version, Draw: draw, Decode: decode, Bench: benchTools(formats, parses),
 		Content: func(ctx context.Context, name string, data []byte) (string, []byte, error) {
 			return content(ctx, formats, name, data)
 		},

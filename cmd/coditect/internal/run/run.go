@@ -186,7 +186,9 @@ func (r *runner) followOnPage(ctx context.Context, id mapreduce.JobID) error {
 		return err
 	}
 
-	pages, err := dashboard.Listen(r.s.Client, dashboard.Config(r.app.Version, formats, true))
+	drawer := r.app.Self.Drawer(r.app.Runners.Drawing())
+	defer drawer.Close()
+	pages, err := dashboard.Listen(r.s.Client, dashboard.Config(r.app.Version, formats, true, drawer.Func()))
 	if err != nil {
 		return exit.RefusedError("--ui: %w", err)
 	}

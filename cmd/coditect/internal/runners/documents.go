@@ -28,7 +28,6 @@ import (
 	"github.com/coditect/mapreduce/internal/document/rtf"
 	"github.com/coditect/mapreduce/internal/document/xmlfile"
 	"github.com/coditect/mapreduce/internal/document/zipfile"
-	"github.com/coditect/mapreduce/worker/agent"
 )
 
 // documentFlags are the flags that say how documents are read, and what each may take.
@@ -330,45 +329,4 @@ func (r *Runners) DocumentFormats() (*document.Registry, error) {
 		all = all.Converting(program.NewLibreOffice(program.Config{}))
 	}
 	return all.Within(d.limits(), r.turns), nil
-}
-
-// PageDrawer returns what draws pages of documents for reports: of PDF files only if it would not
-// take long to begin.
-func (r *Runners) PageDrawer() (PageDrawer, error) {
-	if _, err := r.DocumentFormats(); err != nil {
-		return nil, err
-	}
-	return drawer{r, false}, nil
-}
-
-// DrawPages draws pages of documents for models that are shown them: it is a worker.DrawPages.
-func (r *Runners) DrawPages(ctx context.Context, data []byte, pages []int, fit func(width, height int) (int, int), drawn func(agent.Picture) error) error {
-	if r.pdfs == nil { // a process that reads documents has its readers before any unit runs
-		return agent.ErrNoPages
-	}
-	return drawer{r, true}.Draw(ctx, data, pages, fit, func(p document.Picture) error {
-		return drawn(agent.Picture{Page: p.Page, Width: p.Across, Height: p.Down, MediaType: p.MediaType, Data: p.Data})
-	})
-}
-
-// A PageDrawer draws pages of PDF files and pictures; see pdf.Reader.
-type PageDrawer interface {
-	Draw(ctx context.Context, data []byte, pages []int, fit document.Fit, drawn func(document.Picture) error) error
-}
-
-// A drawer draws pages with the readers that read them.
-type drawer struct {
-	runners *Runners
-	waits   bool // for what draws PDF files to be compiled
-}
-
-// Draw implements PageDrawer. Of a document that is not drawn it draws no page.
-func (d drawer) Draw(ctx context.Context, data []byte, pages []int, fit document.Fit, drawn func(document.Picture) error) error {
-	switch {
-	case picture.Is(data):
-		return d.runners.pictures.Draw(ctx, data, pages, fit, drawn)
-	case pdf.Is(data) && (d.waits || d.runners.pdfs.CanDraw()):
-		return d.runners.pdfs.Draw(ctx, data, pages, fit, drawn)
-	}
-	return nil
 }

@@ -282,7 +282,9 @@ func (cmds *commands) serveNode(ctx context.Context, node *embedded.Node, o serv
 		secured.warn(log, address)
 	}
 
-	if err := cmds.serveHTTP(node, o, secured, log); err != nil {
+	drawer := cmds.Self.Drawer(cmds.Runners.Drawing())
+	defer drawer.Close()
+	if err := cmds.serveHTTP(node, o, secured, drawer, log); err != nil {
 		return err
 	}
 	if o.workers > 0 {
@@ -299,8 +301,8 @@ func (cmds *commands) serveNode(ctx context.Context, node *embedded.Node, o serv
 	return nil
 }
 
-// serveHTTP begins to serve HTTP, if there is an address for it.
-func (cmds *commands) serveHTTP(node *embedded.Node, o serveOptions, secured *security, log *slog.Logger) error {
+// serveHTTP begins to serve HTTP, if there is an address for it. Pages of documents are drawn by drawer.
+func (cmds *commands) serveHTTP(node *embedded.Node, o serveOptions, secured *security, drawer *apart.Drawer, log *slog.Logger) error {
 	if o.http == "" {
 		return nil
 	}
@@ -312,7 +314,7 @@ func (cmds *commands) serveHTTP(node *embedded.Node, o serveOptions, secured *se
 	public, err := isPublic(o.http)
 	var pages *dashboard.Config
 	if err == nil {
-		pages, err = cmds.pages(secured, o.workers > 0)
+		pages, err = cmds.pages(secured, o.workers > 0, drawer)
 	}
 	if err == nil {
 		err = node.ServeHTTP(l, web.Config{
