@@ -315,6 +315,13 @@ check-boards: ## compare the boards with the schemas of Grafana; needs npm
 soak: ## kill -9 and resume, over and over: TRIALS=200
 	CODITECT_SOAK_TRIALS=$(TRIALS) CODITECT_STORM_TRIALS=$(TRIALS) go test -run Soak -count 1 -timeout 120m -v $(PKG)
 
+# Natively many runs go fast, and none is ever quite the same again; `go run ./internal/dev/simulate` has one
+# again to the last byte.
+SEEDS ?= 1-10000
+.PHONY: simulate
+simulate: ## run everything in one process on virtual time, with faults of all kinds: SEEDS=1-10000
+	CODITECT_SIMULATION_SEEDS=$(SEEDS) go test -run TestSeeds -count 1 -timeout 0 ./internal/dev/simulation
+
 # Each trial kills about four processes.
 .PHONY: kills
 kills: ## kill processes at random while they work on jobs of every kind, some 2,000 times: TRIALS=250
