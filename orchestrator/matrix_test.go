@@ -92,14 +92,14 @@ func (t *till) Reserve(ctx context.Context, tokens, cost int64) error {
 }
 
 // Spent implements agent.Calls.
-func (t *till) Spent(in, out, cost int64) {
-	t.Calls.Spent(in, out, cost)
-	if in == 0 && out == 0 {
+func (t *till) Spent(c mapreduce.Charge) {
+	t.Calls.Spent(c)
+	if c.Tokens.Total() == 0 {
 		return
 	}
 	t.cashier.mu.Lock()
 	defer t.cashier.mu.Unlock()
-	t.cashier.paid[t.task.Unit] = append(t.cashier.paid[t.task.Unit], payment{t.task.Attempt, t.reserved, in, out})
+	t.cashier.paid[t.task.Unit] = append(t.cashier.paid[t.task.Unit], payment{t.task.Attempt, t.reserved, c.Tokens.In, c.Tokens.Out})
 }
 
 // newCashier returns an agent for a scripted model.

@@ -23,7 +23,8 @@ type account struct {
 	tokens   promises   // of calls under way, where most or a budget in tokens bounds them
 	money    promises   // likewise, of a budget in dollars
 	spent    mapreduce.Tokens
-	cost     int64 // millionths of a US dollar
+	cost     int64              // millionths of a US dollar
+	charges  []mapreduce.Charge // whose both are
 	savings  mapreduce.Savings
 	calls    int
 	latency  time.Duration // of calls
@@ -162,14 +163,18 @@ func (a *account) openReserve() int64 {
 
 // Spent implements agent.Calls. The agent does not say which promise the call settles: see
 // promises.settle.
-func (a *account) Spent(in, out, costMicros int64) {
-	t := mapreduce.Tokens{In: max(in, 0), Out: max(out, 0)}
+func (a *account) Spent(c mapreduce.Charge) {
+	c.Tokens = mapreduce.Tokens{In: max(c.Tokens.In, 0), Out: max(c.Tokens.Out, 0)}
+	c.CostMicros = max(c.CostMicros, 0)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.spent = a.spent.Add(t)
-	a.cost += max(costMicros, 0)
-	a.tokens.settle(t.Total())
-	a.money.settle(max(costMicros, 0))
+	a.spent = a.spent.Add(c.Tokens)
+	a.cost += c.CostMicros
+	if c.Model != "" { // what has none counts as not known in any case
+		a.charges = mapreduce.AddCharge(a.charges, c)
+	}
+	a.tokens.settle(c.Tokens.Total())
+	a.money.settle(c.CostMicros)
 }
 
 // Saved implements agent.Calls.
@@ -259,7 +264,7 @@ func (a *account) markKept() {
 func (a *account) enterInto(r *mapreduce.Report) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	r.Tokens, r.CostMicros, r.Savings = a.spent, a.cost, a.savings
+	r.Tokens, r.CostMicros, r.Charges, r.Savings = a.spent, a.cost, slices.Clone(a.charges), a.savings
 	r.Calls, r.Latency, r.Prompt = a.calls, a.latency, a.prompt
 	r.Tools, r.ToolTime = a.tools, a.toolTime
 	r.Models, r.Failing = slices.Clone(a.answered), slices.Clone(a.failing)
@@ -276,7 +281,7 @@ func (a *account) followSpent(t mapreduce.Tokens) {
 func (a *account) followReport(r *mapreduce.Report) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.spent, a.cost, a.savings = r.Tokens, r.CostMicros, r.Savings
+	a.spent, a.cost, a.charges, a.savings = r.Tokens, r.CostMicros, r.Charges, r.Savings
 	a.calls, a.latency, a.prompt = r.Calls, r.Latency, r.Prompt
 	a.tools, a.toolTime = r.Tools, r.ToolTime
 }

@@ -157,7 +157,7 @@ func TestApartEndsItsProcess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				run := func(ctx context.Context, _ *agent.Task, calls agent.Calls) (*agent.Result, error) {
-					calls.Spent(40, 2, 0)
+					calls.Spent(mapreduce.Charge{Tokens: mapreduce.Tokens{In: 40, Out: 2}})
 					<-ctx.Done()
 					return nil, ctx.Err()
 				}
@@ -210,7 +210,7 @@ func TestApartReachesItsOrchestrator(t *testing.T) {
 			if err := calls.Reserve(ctx, 500, 0); err != nil {
 				return nil, err
 			}
-			calls.Spent(12_000, 0, 0)
+			calls.Spent(mapreduce.Charge{Tokens: mapreduce.Tokens{In: 12_000}})
 			if _, err := calls.DoOnce(ctx, "second", func(context.Context) ([]byte, error) { return []byte("two"), nil }); err != nil {
 				return nil, err
 			}

@@ -54,7 +54,7 @@ func TestReserve(t *testing.T) {
 						case err != nil:
 							return nil, err
 						default:
-							calls.Spent(n/2, 0, 0)
+							calls.Spent(mapreduce.Charge{Tokens: mapreduce.Tokens{In: n / 2}})
 						}
 					}
 					return &agent.Result{}, nil
@@ -94,7 +94,7 @@ func TestReserveInDollars(t *testing.T) {
 				if err := calls.Reserve(ctx, 1_000_000, call.most); err != nil {
 					return nil, err
 				}
-				calls.Spent(900_000, 0, call.cost)
+				calls.Spent(mapreduce.Charge{Tokens: mapreduce.Tokens{In: 900_000}, CostMicros: call.cost})
 			}
 			return nil, calls.Reserve(ctx, 1, -1)
 		}
@@ -149,7 +149,7 @@ func TestReserveConcurrently(t *testing.T) {
 			underWay -= worst
 			took := worst * (i % 5) / 4
 			spent += took
-			calls.Spent(took, 0, 0)
+			calls.Spent(mapreduce.Charge{Tokens: mapreduce.Tokens{In: took}})
 			return nil
 		}
 		run := func(ctx context.Context, _ *agent.Task, calls agent.Calls) (*agent.Result, error) {
@@ -206,7 +206,7 @@ func TestParks(t *testing.T) {
 				w := task.WakeCall
 				return &agent.Result{Output: fmt.Appendf(nil, "%s: %s", w.Handle, w.Answer)}, nil
 			}
-			calls.Spent(10, 5, 7)
+			calls.Spent(mapreduce.Charge{Tokens: mapreduce.Tokens{In: 10, Out: 5}, CostMicros: 7})
 			if _, err := calls.Do(ctx, "submit", result("batch 7")); err != nil {
 				return nil, err
 			}
@@ -259,7 +259,7 @@ func TestParks(t *testing.T) {
 func TestHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		run := func(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
-			calls.Spent(10, 1, 0)
+			calls.Spent(mapreduce.Charge{Tokens: mapreduce.Tokens{In: 10, Out: 1}})
 			calls.Progress("reading " + string(task.Unit))
 			<-ctx.Done()
 			return nil, ctx.Err()

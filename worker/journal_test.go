@@ -32,7 +32,7 @@ func TestJournalGoesInBatches(t *testing.T) {
 			for i := range 7 {
 				got, err := calls.Do(ctx, fmt.Sprint("call ", i), func(context.Context) ([]byte, error) {
 					did++
-					calls.Spent(3000, 1000, 0)
+					calls.Spent(mapreduce.Charge{Tokens: mapreduce.Tokens{In: 3000, Out: 1000}})
 					after(time.Second)
 					return fmt.Append(nil, i), nil
 				})
@@ -80,7 +80,7 @@ func TestJournalIsStoredBeforeACallThatIsLarge(t *testing.T) {
 							return nil, err
 						}
 						seen = append(seen, fmt.Sprintf("%d %v", i, r.appended()))
-						calls.Spent(3500, 0, 0)
+						calls.Spent(mapreduce.Charge{Tokens: mapreduce.Tokens{In: 3500}})
 						return []byte("answer"), nil
 					})
 					if err != nil {
@@ -151,7 +151,7 @@ func TestJournalOfUnitsThatAreDone(t *testing.T) {
 // leaves that to the next attempt all the same.
 func TestJournalOfUnitsThatEndWithoutAStream(t *testing.T) {
 	fails := func(ctx context.Context, _ *agent.Task, calls agent.Calls) (*agent.Result, error) {
-		calls.Spent(agent.KeepEvery-1, 0, 0)
+		calls.Spent(mapreduce.Charge{Tokens: mapreduce.Tokens{In: agent.KeepEvery - 1}})
 		if _, err := calls.Do(ctx, "call", result("answer")); err != nil {
 			return nil, err
 		}
@@ -232,7 +232,7 @@ func TestDoOnce(t *testing.T) {
 func TestJournalThatIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		run := func(ctx context.Context, _ *agent.Task, calls agent.Calls) (*agent.Result, error) {
-			calls.Spent(agent.KeepEvery, 0, 0)
+			calls.Spent(mapreduce.Charge{Tokens: mapreduce.Tokens{In: agent.KeepEvery}})
 			if _, err := calls.Do(ctx, "ask", result("x")); err != nil {
 				return nil, err
 			}

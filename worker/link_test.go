@@ -29,9 +29,9 @@ func TestReconnect(t *testing.T) {
 				if err := calls.Reserve(ctx, 70, 0); err != nil {
 					return nil, err
 				}
-				calls.Spent(70, 0, 0)
+				calls.Spent(mapreduce.Charge{Tokens: mapreduce.Tokens{In: 70}})
 			case "keeps":
-				calls.Spent(agent.KeepEvery, 0, 0)
+				calls.Spent(mapreduce.Charge{Tokens: mapreduce.Tokens{In: agent.KeepEvery}})
 				if _, err := calls.Do(ctx, "call", result("answer")); err != nil {
 					return nil, err
 				}
@@ -253,7 +253,7 @@ func TestGoodbye(t *testing.T) {
 
 func TestDrain(t *testing.T) {
 	run := func(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
-		calls.Spent(1, 0, 0)
+		calls.Spent(mapreduce.Charge{Tokens: mapreduce.Tokens{In: 1}})
 		select {
 		case <-time.After(task.Timeout / 2):
 			return &agent.Result{}, nil

@@ -81,13 +81,18 @@ func TestOutcomes(t *testing.T) {
 		},
 		"money": {
 			run: func(_ context.Context, _ *agent.Task, calls agent.Calls) (*agent.Result, error) {
-				calls.Spent(10, 3, 7)
-				calls.Spent(1, 1, 1)
+				calls.Spent(mapreduce.Charge{Model: "a/m", Tier: "flex", Calls: 1, Tokens: mapreduce.Tokens{In: 10, Out: 3}, CostMicros: 7})
+				calls.Spent(mapreduce.Charge{Model: "a/m", Tier: "standard", Calls: 1, Tokens: mapreduce.Tokens{In: 1, Out: 1}, CostMicros: 1})
+				calls.Spent(mapreduce.Charge{Model: "a/m", Tier: "flex", CostMicros: 2})
 				return nil, errors.New("broken")
 			},
 			want: mapreduce.Report{
 				Outcome: mapreduce.Errored, Errors: []string{"broken"},
-				Tokens: mapreduce.Tokens{In: 11, Out: 4}, CostMicros: 8,
+				Tokens: mapreduce.Tokens{In: 11, Out: 4}, CostMicros: 10,
+				Charges: []mapreduce.Charge{
+					{Model: "a/m", Tier: "flex", Calls: 1, Tokens: mapreduce.Tokens{In: 10, Out: 3}, CostMicros: 9},
+					{Model: "a/m", Tier: "standard", Calls: 1, Tokens: mapreduce.Tokens{In: 1, Out: 1}, CostMicros: 1},
+				},
 			},
 		},
 		"retry after": {
@@ -605,7 +610,7 @@ func TestCancel(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				run := func(ctx context.Context, _ *agent.Task, calls agent.Calls) (*agent.Result, error) {
-					calls.Spent(tc.spent, 0, 0)
+					calls.Spent(mapreduce.Charge{Tokens: mapreduce.Tokens{In: tc.spent}})
 					<-ctx.Done()
 					return nil, ctx.Err()
 				}

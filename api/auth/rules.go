@@ -69,6 +69,7 @@ var rules = map[string]Rule{
 	pb.MapReduceService_ListDecisions_FullMethodName: viewers,
 	pb.MapReduceService_ListEvents_FullMethodName:    observers,
 	pb.MapReduceService_GetTenantUse_FullMethodName:  observers,
+	pb.MapReduceService_SumCosts_FullMethodName:      observers,
 	pb.MapReduceService_GetCaller_FullMethodName:     {},
 
 	pb.AdminService_CheckStore_FullMethodName:       admins,

@@ -224,6 +224,12 @@ func (c *Client) AnswerCache(ctx context.Context, t mapreduce.TenantID, forget b
 	return wire.DecodeAnswerCache(p.GetCleared()), fault.Error(err)
 }
 
+// SumCosts implements mapreduce.Client.
+func (c *Client) SumCosts(ctx context.Context, q mapreduce.CostQuery) (*mapreduce.CostSums, error) {
+	p, err := c.jobs.SumCosts(ctx, wire.EncodeCostQuery(&q))
+	return wire.DecodeCostSums(p), fault.Error(err)
+}
+
 // TenantUse implements mapreduce.Client.
 func (c *Client) TenantUse(ctx context.Context, t mapreduce.TenantID) (*mapreduce.TenantUse, error) {
 	p, err := c.jobs.GetTenantUse(ctx, &pb.GetTenantUseRequest{TenantId: string(t)})

@@ -265,6 +265,16 @@ func exerciseUse(t *testing.T, s mapreduce.Client) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
+
+	sums, err := s.SumCosts(t.Context(), mapreduce.CostQuery{Tenant: "nobody", By: []mapreduce.CostDimension{mapreduce.ByDay, "label:team"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spent := mapreduce.Charge{Calls: 1, Tokens: mapreduce.Tokens{In: 20, Out: 3}, CostMicros: 45, Unpriced: 6}
+	wantSums := &mapreduce.CostSums{Rows: []mapreduce.CostRow{{Group: []string{"day of nobody", "label:team of nobody"}, Charge: spent}}, Sum: spent}
+	if diff := cmp.Diff(wantSums, sums); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
 }
 
 // exerciseFleet wants every field of what the service says of its fleet.

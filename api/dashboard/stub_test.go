@@ -202,6 +202,10 @@ func (s *stub) ListEvents(context.Context, mapreduce.ListEventsQuery) (*mapreduc
 	return &mapreduce.EventPage{Checkpoints: s.events, Seals: s.seals}, nil
 }
 
+func (s *stub) SumCosts(context.Context, mapreduce.CostQuery) (*mapreduce.CostSums, error) {
+	return new(mapreduce.CostSums), nil
+}
+
 func (s *stub) TenantUse(context.Context, mapreduce.TenantID) (*mapreduce.TenantUse, error) {
 	return &mapreduce.TenantUse{Tenant: s.job.Spec.Tenant, Quotas: []mapreduce.QuotaUse{{Name: "jobs", Used: 1, Limit: 2}}}, nil
 }

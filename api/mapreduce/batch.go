@@ -59,6 +59,7 @@ type LineReply struct {
 
 	Tokens     Tokens  `json:"tokens"`
 	CostMicros int64   `json:"cost_micros,omitempty"`
+	Unpriced   int64   `json:"unpriced,omitempty"` // of Tokens, those whose price is not known
 	Savings    Savings `json:"savings,omitzero"`
 	Unmeasured bool    `json:"unmeasured,omitempty"` // the vendor did not say what it took: what was reserved is charged
 }

@@ -26,6 +26,7 @@ type Client interface {
 	ListEvents(ctx context.Context, q ListEventsQuery) (*EventPage, error)
 	AnswerCache(ctx context.Context, t TenantID, forget bool) (*AnswerCache, error)
 	TenantUse(ctx context.Context, t TenantID) (*TenantUse, error)
+	SumCosts(ctx context.Context, q CostQuery) (*CostSums, error)
 	Caller(ctx context.Context) (*Principal, error)
 	CheckStore(ctx context.Context, q CheckQuery, found func(Finding) error) error
 	FleetStatus(ctx context.Context) (*FleetStatus, error)

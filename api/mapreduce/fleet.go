@@ -105,6 +105,7 @@ type Report struct {
 
 	Tokens     Tokens        // spent by this attempt, failed calls included
 	CostMicros int64         // millionths of a US dollar
+	Charges    []Charge      // whose Tokens and CostMicros are, as far as that is known; at most MaxCharges
 	Unmeasured bool          // said by the orchestrator of a refused report: nobody knows Tokens, and what was reserved is charged
 	Calls      int           // of a model
 	Latency    time.Duration // of these

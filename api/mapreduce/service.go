@@ -89,6 +89,10 @@ type Service interface {
 	// TenantUse returns what a tenant uses of its quotas, or of what could have one.
 	TenantUse(ctx context.Context, by Principal, t TenantID) (*TenantUse, error)
 
+	// SumCosts returns what jobs have spent, those that are gone included. It is errs.Invalid if there are
+	// more groups than MaxCostRows.
+	SumCosts(ctx context.Context, by Principal, q CostQuery) (*CostSums, error)
+
 	// Caller returns the caller itself, with all roles that it has.
 	Caller(ctx context.Context, by Principal) (*Principal, error)
 

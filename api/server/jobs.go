@@ -130,6 +130,19 @@ func (j *jobs) GetTenantUse(ctx context.Context, req *pb.GetTenantUseRequest) (*
 	return wire.EncodeTenantUse(use), nil
 }
 
+// SumCosts sums up what jobs have spent.
+func (j *jobs) SumCosts(ctx context.Context, req *pb.SumCostsRequest) (*pb.SumCostsResponse, error) {
+	q, err := wire.DecodeCostQuery(req)
+	if err != nil {
+		return nil, err
+	}
+	sums, err := j.service.SumCosts(ctx, callerOf(ctx), q)
+	if err != nil {
+		return nil, err
+	}
+	return wire.EncodeCostSums(sums), nil
+}
+
 // GetCaller says who calls.
 func (j *jobs) GetCaller(ctx context.Context, _ *pb.GetCallerRequest) (*pb.Caller, error) {
 	caller, err := j.service.Caller(ctx, callerOf(ctx))

@@ -235,6 +235,15 @@ func (s *Service) TenantUse(ctx context.Context, by mapreduce.Principal, t mapre
 	return use, err
 }
 
+// SumCosts implements mapreduce.Service.
+func (s *Service) SumCosts(ctx context.Context, by mapreduce.Principal, q mapreduce.CostQuery) (sums *mapreduce.CostSums, err error) {
+	s.observe(ctx, "SumCosts", by, "", func(ctx context.Context) error {
+		sums, err = s.next.SumCosts(ctx, by, q)
+		return err
+	})
+	return sums, err
+}
+
 // Caller implements mapreduce.Service.
 func (s *Service) Caller(ctx context.Context, by mapreduce.Principal) (caller *mapreduce.Principal, err error) {
 	s.observe(ctx, "Caller", by, "", func(ctx context.Context) error {

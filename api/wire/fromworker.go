@@ -118,6 +118,7 @@ func encodeReport(p *pb.Report, r *mapreduce.Report) {
 
 	p.Tokens = encodeTokens(r.Tokens)
 	p.CostMicros = r.CostMicros
+	p.Charges = encodeEach(r.Charges, encodeCharge)
 	p.CallCount, p.CallLatency = clampInt32(r.Calls), encodeDuration(r.Latency)
 	p.ToolCallCount, p.ToolTime = clampInt32(r.Tools), encodeDuration(r.ToolTime)
 	p.LargestPromptBytes = r.Prompt
@@ -157,6 +158,7 @@ func decodeReport(d *decoder, p *pb.Report) mapreduce.Report {
 
 		Tokens:     decodePart(d, "tokens", p.GetTokens(), checkTokens),
 		CostMicros: d.decodeCount64("cost_micros", p.GetCostMicros()),
+		Charges:    decodeCharges(p.GetCharges()),
 		Calls:      d.decodeCount("call_count", p.GetCallCount()),
 		Latency:    d.decodeDuration("call_latency", p.GetCallLatency()),
 		Tools:      d.decodeCount("tool_call_count", p.GetToolCallCount()),

@@ -227,6 +227,15 @@ func (s *Service) TenantUse(ctx context.Context, by mapreduce.Principal, t mapre
 	return s.next.TenantUse(ctx, by, t)
 }
 
+// SumCosts implements mapreduce.Service.
+func (s *Service) SumCosts(ctx context.Context, by mapreduce.Principal, q mapreduce.CostQuery) (*mapreduce.CostSums, error) {
+	var err error
+	if q.Tenant, err = s.rules.ListedTenant(ctx, by, q.Tenant); err != nil {
+		return nil, err
+	}
+	return s.next.SumCosts(ctx, by, q)
+}
+
 // Caller implements mapreduce.Service. Whoever is known may ask, so no quota counts it.
 func (s *Service) Caller(ctx context.Context, by mapreduce.Principal) (*mapreduce.Principal, error) {
 	return s.next.Caller(ctx, by)

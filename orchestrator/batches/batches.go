@@ -20,6 +20,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/grant"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
+	"github.com/coditect/mapreduce/orchestrator/observe"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 	"github.com/coditect/mapreduce/orchestrator/transfer"
@@ -27,11 +28,12 @@ import (
 	kept "github.com/coditect/mapreduce/store/jobs/batches"
 )
 
-// A Config says how Batches work. All of it must be set.
+// A Config says how Batches work. All of it must be set, but for Metrics.
 type Config struct {
-	Linger  time.Duration // that no line has come, before a batch is made that is not full
-	Most    time.Duration // that lines wait at most, once nothing else of their job is to be done
-	NewMark func() string // draws the mark of a batch
+	Linger  time.Duration    // that no line has come, before a batch is made that is not full
+	Most    time.Duration    // that lines wait at most, once nothing else of their job is to be done
+	NewMark func() string    // draws the mark of a batch
+	Metrics *observe.Metrics // may be nil
 }
 
 // Batches are the batches of all jobs. Its methods are safe for concurrent use.
@@ -117,7 +119,7 @@ const maxSpent = 1 << 34
 func bound(r *mapreduce.BatchReport) error {
 	for i := range r.Replies {
 		one := &r.Replies[i]
-		for _, n := range []int64{one.Tokens.In, one.Tokens.Out, one.CostMicros, one.Savings.CacheWrite, one.Savings.CacheRead} {
+		for _, n := range []int64{one.Tokens.In, one.Tokens.Out, one.CostMicros, one.Unpriced, one.Savings.CacheWrite, one.Savings.CacheRead} {
 			if n < 0 || n > maxSpent {
 				return errs.Field("blob", "reply %d says that the call took %d", i, n)
 			}
@@ -134,6 +136,7 @@ func (b *Batches) apply(ctx context.Context, id mapreduce.JobID, res *kept.Resul
 	if res == nil {
 		return
 	}
+	b.config.Metrics.Charges(ctx, "", res.Charges)
 	if len(res.Woken) > 0 {
 		b.scheduler.Enqueue(id, res.Woken)
 	}

@@ -27,7 +27,7 @@ func (a *talker) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (
 		if err := calls.Call(ctx, "vendor/model", func(context.Context) error { return nil }); err != nil {
 			return nil, err
 		}
-		calls.Spent(10, 3, 5)
+		calls.Spent(mapreduce.Charge{Tokens: mapreduce.Tokens{In: 10, Out: 3}, CostMicros: 5})
 		calls.Record(mapreduce.Call{
 			Name: "vendor/model", Latency: time.Microsecond, Tokens: mapreduce.Tokens{In: 10, Out: 3}, CostMicros: 5,
 			Prompt: fmt.Sprintf("%d %s", i, strings.Repeat("é", a.bytes/2)), Answer: "\xff",

@@ -97,7 +97,7 @@ func RefuseReport(session mapreduce.SessionID, rep *mapreduce.Report, why error)
 	refused := &mapreduce.Report{
 		Job: rep.Job, Unit: rep.Unit, Attempt: rep.Attempt, Outcome: mapreduce.Errored, Class: mapreduce.Retryable,
 		Errors: slices.Concat(rep.Errors, []string{fmt.Sprintf("the output that worker %s reported was refused: %v", nameOf(session), why)}),
-		Tokens: rep.Tokens, CostMicros: rep.CostMicros, Calls: rep.Calls, Latency: rep.Latency, Tools: rep.Tools,
+		Tokens: rep.Tokens, CostMicros: rep.CostMicros, Charges: rep.Charges, Calls: rep.Calls, Latency: rep.Latency, Tools: rep.Tools,
 		ToolTime: rep.ToolTime, Prompt: rep.Prompt, Elapsed: rep.Elapsed, Savings: rep.Savings,
 	}
 
@@ -147,7 +147,7 @@ func CheckReport(r *mapreduce.Report) error {
 // known then, and what it had reserved is charged.
 func dropImpossible(r *mapreduce.Report) {
 	if checkSpent(r) != nil {
-		r.Tokens, r.CostMicros, r.Unmeasured = mapreduce.Tokens{}, 0, true
+		r.Tokens, r.CostMicros, r.Charges, r.Unmeasured = mapreduce.Tokens{}, 0, nil, true
 	}
 	if checkSavings(r) != nil { // more than is charged cannot be saved of it
 		r.Savings = mapreduce.Savings{}
@@ -166,6 +166,13 @@ func checkSpent(r *mapreduce.Report) error {
 		return impossible("tokens.output", r.Tokens.Out)
 	case r.CostMicros < 0 || r.CostMicros > maxReportMicros:
 		return impossible("cost_micros", r.CostMicros)
+	}
+
+	// What is possible in each may be too much in all: see mapreduce.WholeCharges.
+	for i, c := range r.Charges {
+		if !c.IsPossible() || !countsTokens(c.Calls) || !countsTokens(c.Tokens.In) || !countsTokens(c.Tokens.Out) || c.CostMicros > maxReportMicros {
+			return impossible(fmt.Sprintf("charges[%d]", i), c)
+		}
 	}
 	return nil
 }

@@ -174,7 +174,8 @@ func (c *Committer) countAttempts(ctx context.Context, task *schedule.Task, res 
 	if task.Spec != nil && task.Spec.Model != "" {
 		model = task.Spec.Provider + "/" + task.Spec.Model
 	}
-	c.metrics.Attempts(ctx, model, &ended)
+	c.metrics.Attempts(ctx, &ended)
+	c.metrics.Charges(ctx, model, res.Charges)
 }
 
 // splitTurn deals with a turn that failed for one of its members, so that this one alone

@@ -66,7 +66,7 @@ func (e *expensive) Run(ctx context.Context, task *agent.Task, calls agent.Calls
 		e.mu.Lock()
 		e.asked[task.Unit]++
 		e.mu.Unlock()
-		calls.Spent(100, 10, 2_000)
+		calls.Spent(mapreduce.Charge{Tokens: mapreduce.Tokens{In: 100, Out: 10}, CostMicros: 2_000})
 		return []byte("asked"), nil
 	})
 	if err != nil {

@@ -7,6 +7,7 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ import (
 const (
 	tenantKey  = "tenant"
 	modelKey   = "model" // provider/model
+	tierKey    = "tier"  // of answers: standard, flex, priority or batch
 	stateKey   = "state"
 	outcomeKey = "outcome"
 	verdictKey = "verdict"
@@ -35,11 +37,18 @@ const (
 // clients, and nobody else may decide how many time series there are.
 const maxModels = 64
 
+// maxTiers is how many tiers have one: workers name them. unknownTier is of what nobody knows the tier of.
+const (
+	maxTiers    = 8
+	unknownTier = "unknown"
+)
+
 // Metrics are the instruments of an orchestrator. They are safe for concurrent use. A nil
 // *Metrics counts nothing, so that an orchestrator which nobody measures pays for a
 // comparison with nil and no more.
 type Metrics struct {
 	models *telemetry.Labels
+	tiers  *telemetry.Labels
 
 	turns    metric.Float64Histogram
 	claimed  metric.Int64Counter
@@ -78,6 +87,7 @@ func NewMetrics(m metric.Meter) (*Metrics, error) {
 
 	t := &Metrics{
 		models: telemetry.NewLabels(maxModels),
+		tiers:  telemetry.NewLabels(maxTiers),
 		turns: time("coditect.turn.duration", "How long turns take: transactions that finish units and claim others.",
 			.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10),
 		claimed:  count("coditect.units.claimed", "{unit}", "Units that were claimed for workers."),
@@ -85,7 +95,7 @@ func NewMetrics(m metric.Meter) (*Metrics, error) {
 		retries:  count("coditect.units.retried", "{unit}", "Units that wait for another attempt after one that failed."),
 		failed:   count("coditect.units.failed", "{unit}", "Units that failed for good."),
 		setAside: count("coditect.units.set.aside", "{unit}", "Units that failed for good and had run in a process of their own, because workers were lost that ran them; and units that cannot be handed out."),
-		tokens:   count("coditect.tokens", "{token}", "Tokens that attempts have spent, by model and type."),
+		tokens:   count("coditect.tokens", "{token}", "Tokens that attempts and batches have spent, by model, tier and type."),
 		resets:   count("coditect.stream.resets", "{stream}", "Streams of workers that ended other than in order."),
 		lost:     count("coditect.workers.lost", "{worker}", "Workers that were given up with units in hand."),
 		jobs:     count("coditect.jobs.ended", "{job}", "Jobs that ended, by the state that they ended in."),
@@ -96,7 +106,7 @@ func NewMetrics(m metric.Meter) (*Metrics, error) {
 	}
 
 	var err error
-	t.cost, err = m.Float64Counter("coditect.cost.usd", metric.WithUnit("{USD}"), metric.WithDescription("What attempts have cost in US dollars, by model, as far as prices are known."))
+	t.cost, err = m.Float64Counter("coditect.cost.usd", metric.WithUnit("{USD}"), metric.WithDescription("What attempts and batches have cost in US dollars, by model and tier, as far as prices are known."))
 	if err = errors.Join(append(errs, err)...); err != nil {
 		return nil, fmt.Errorf("instruments of the orchestrator: %w", err)
 	}
@@ -153,8 +163,6 @@ func (m *Metrics) Turn(ctx context.Context, took time.Duration, claimed int, err
 type Attempts struct {
 	ends                      [4][4]int64 // by outcome and verdict
 	retried, failed, setAside int64
-	tokens                    mapreduce.Tokens
-	micros                    int64
 }
 
 // Add adds an attempt with its verdict. The state is that of its unit from then on; suspect
@@ -164,7 +172,6 @@ func (a *Attempts) Add(r *mapreduce.Report, v mapreduce.Verdict, state mapreduce
 		a.ends[o][v]++
 	}
 
-	a.tokens, a.micros = a.tokens.Add(r.Tokens), a.micros+r.CostMicros
 	switch {
 	case v != mapreduce.Accepted:
 	case state == mapreduce.UnitFailed:
@@ -177,8 +184,8 @@ func (a *Attempts) Add(r *mapreduce.Report, v mapreduce.Verdict, state mapreduce
 	}
 }
 
-// Attempts counts attempts at units of one job, which asks a model, "provider/model".
-func (m *Metrics) Attempts(ctx context.Context, model string, a *Attempts) {
+// Attempts counts attempts at units of one job.
+func (m *Metrics) Attempts(ctx context.Context, a *Attempts) {
 	if m == nil {
 		return
 	}
@@ -194,15 +201,23 @@ func (m *Metrics) Attempts(ctx context.Context, model string, a *Attempts) {
 	addSome(ctx, m.retries, a.retried)
 	addSome(ctx, m.failed, a.failed)
 	addSome(ctx, m.setAside, a.setAside)
+}
 
-	if a.tokens.Total() == 0 && a.micros == 0 {
+// Charges counts what calls took, once it is settled, of a job that asks a model, "provider/model".
+func (m *Metrics) Charges(ctx context.Context, model string, charges []mapreduce.Charge) {
+	if m == nil {
 		return
 	}
 
-	of := attribute.String(modelKey, m.models.Of(model))
-	m.tokens.Add(ctx, a.tokens.In, metric.WithAttributes(of, attribute.String(typeKey, "input")))
-	m.tokens.Add(ctx, a.tokens.Out, metric.WithAttributes(of, attribute.String(typeKey, "output")))
-	m.cost.Add(ctx, float64(a.micros)/1e6, metric.WithAttributes(of))
+	for _, c := range charges {
+		if c.IsZero() {
+			continue
+		}
+		of, tier := attribute.String(modelKey, m.models.Of(cmp.Or(c.Model, model))), attribute.String(tierKey, m.tiers.Of(cmp.Or(c.Tier, unknownTier)))
+		m.tokens.Add(ctx, c.Tokens.In, metric.WithAttributes(of, tier, attribute.String(typeKey, "input")))
+		m.tokens.Add(ctx, c.Tokens.Out, metric.WithAttributes(of, tier, attribute.String(typeKey, "output")))
+		m.cost.Add(ctx, float64(c.CostMicros)/1e6, metric.WithAttributes(of, tier))
+	}
 }
 
 func addSome(ctx context.Context, c metric.Int64Counter, n int64) {

@@ -290,6 +290,11 @@ func (r *Reader) Caller(_ context.Context, by mapreduce.Principal) (*mapreduce.P
 	return &by, nil
 }
 
+// SumCosts returns what jobs have spent.
+func (r *Reader) SumCosts(ctx context.Context, _ mapreduce.Principal, q mapreduce.CostQuery) (*mapreduce.CostSums, error) {
+	return r.jobs.View.Costs(ctx, &q)
+}
+
 // TenantUse returns what a tenant uses of its quotas.
 func (r *Reader) TenantUse(ctx context.Context, _ mapreduce.Principal, t mapreduce.TenantID) (*mapreduce.TenantUse, error) {
 	return r.jobs.View.Use(ctx, t)

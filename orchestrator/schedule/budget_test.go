@@ -62,7 +62,7 @@ func (a steadyCalls) Run(ctx context.Context, _ *agent.Task, calls agent.Calls) 
 		if err := calls.Reserve(ctx, a.each, 0); err != nil {
 			return nil, err
 		}
-		calls.Spent(a.each, 0, 0)
+		calls.Spent(mapreduce.Charge{Tokens: mapreduce.Tokens{In: a.each}})
 	}
 	return &agent.Result{Size: 1}, nil
 }
@@ -104,7 +104,7 @@ func (a *greedyAgent) Run(ctx context.Context, task *agent.Task, calls agent.Cal
 	case <-time.After(time.Second):
 	case <-ctx.Done():
 	}
-	calls.Spent(10, 0, 0)
+	calls.Spent(mapreduce.Charge{Tokens: mapreduce.Tokens{In: 10}})
 	return &agent.Result{Size: 1}, ctx.Err()
 }
 

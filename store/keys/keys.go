@@ -73,6 +73,11 @@
 //	                                             quotas; see Used
 //	('mapreduce','usedraw',T,what)               never stored: transactions that use more of a
 //	                                             quota conflict on this key
+//	('mapreduce','cost',T,day,L,model,tier,what)  counter: what the jobs of a tenant have spent on a
+//	                                             day, those that are gone included; see Spent. L is
+//	                                             the id of the labels of the job
+//	('mapreduce','costlabels',T,L)               LabelSet: the labels that have an id
+//	('mapreduce','costgone',T,what)              counter: what jobs had spent that are gone
 //	('mapreduce','rate',T)                       Rate: calls of a tenant in the present minute
 //	('mapreduce','ended',T,micros,J)             empty: jobs that have ended, by when
 //	('mapreduce','expires',micros,J)             empty: jobs that have ended and are kept for a
@@ -211,7 +216,7 @@ type Space struct {
 var names = []string{
 	"format", "jobs", "units", "checkpoints", "ctl", "order", "recent", "tenantjobs", "ready", "delayed", "parked", "woken", "failed",
 	"asked", "batchable", "batch", "batchline", "reply", "batching", "run", "held", "sess", "beat", "doubt", "grant", "draw", "ctr", "tally", "seal", "plan", "picks", "wait", "result", "journal", "evidence", "decision", "cascade", "blob",
-	"skipped", "idem", "ingest", "wake", "limit", "answer", "aged", "kept", "use", "usedraw", "rate", "ended", "expires", "log",
+	"skipped", "idem", "ingest", "wake", "limit", "answer", "aged", "kept", "use", "usedraw", "cost", "costlabels", "costgone", "rate", "ended", "expires", "log",
 }
 
 // New returns the key space whose keys begin with the elements of prefix.

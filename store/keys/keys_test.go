@@ -77,6 +77,9 @@ func draw(t *rapid.T, s *keys.Space) drawn {
 		{"skipped", []any{a, n}, s.Job(j).Skipped(n)},
 		{"idem", []any{a, b}, s.Tenant(mapreduce.TenantID(a)).Request(mapreduce.RequestID(b))},
 		{"ingest", []any{a}, s.Job(j).Ingest()},
+		{"cost", []any{c, m, a, b, c, int64(class)}, s.Costs(mapreduce.TenantID(c)).Spent(keys.CostAt{Day: m, Labels: a, Model: b, Tier: c, What: keys.Spent(class)})},
+		{"costlabels", []any{c, a}, s.Costs(mapreduce.TenantID(c)).Labels(a)},
+		{"costgone", []any{c, int64(class)}, s.Costs(mapreduce.TenantID(c)).Gone(keys.Spent(class))},
 		{"wake", nil, s.Wake()},
 	}
 	return rapid.SampledFrom(all).Draw(t, "kind")
@@ -199,6 +202,12 @@ func TestRangesHoldWhatTheyShould(t *testing.T) {
 			{"blobs", s.Job(j).Blobs(), of("blob", 1, a)},
 			{"skipped", s.Job(j).SkippedDocuments(), of("skipped", 1, a)},
 			{"requests", s.AllTenants().Requests(), of("idem", 1)},
+			{"costs", s.AllTenants().Costs(), of("cost", 1)},
+			{"labels of costs", s.Costs(mapreduce.TenantID(a)).AllLabels(), of("costlabels", 1, a)},
+			{"costs of jobs that are gone", s.AllTenants().CostsGone(), of("costgone", 1)},
+			{"costs of days", s.Costs(mapreduce.TenantID(a)).Days(0, level), func(d drawn) bool {
+				return d.name == "cost" && d.elements[0] == a && d.elements[1].(int64) >= 0 && d.elements[1].(int64) < level
+			}},
 			{"ingests", s.Ingests(), of("ingest", 0)},
 			{"units with prefix", s.Job(j).NumberedUnits(b), text("units")},
 			{"results with prefix", s.Outputs(j).NumberedResults(b), text("result")},

@@ -159,8 +159,8 @@ type Calls interface {
 	Reserve(ctx context.Context, tokens, costMicros int64) error
 
 	// Spent reports what a call took, failed ones included: zeros if it was
-	// never made. Cost is in millionths of a US dollar.
-	Spent(in, out, costMicros int64)
+	// never made.
+	Spent(c mapreduce.Charge)
 
 	// Saved reports what caches saved: a whole call, or a part of one.
 	Saved(s mapreduce.Savings)

@@ -356,7 +356,10 @@ func (w *work) enterResponse(r *mapreduce.LineReply, res *llm.Response) {
 func (w *work) price(r *mapreduce.LineReply, u llm.Usage) {
 	model := llm.Model(w.order.Model)
 	r.Tokens = mapreduce.Tokens{In: u.In(), Out: u.Output}
-	r.CostMicros, _ = w.prices.Cost(w.order.Provider, model, u, llm.Batch)
+	var priced bool
+	if r.CostMicros, priced = w.prices.Cost(w.order.Provider, model, u, llm.Batch); !priced {
+		r.Unpriced = r.Tokens.Total()
+	}
 	if u.In() > u.Input {
 		plain, _ := w.prices.Cost(w.order.Provider, model, llm.Usage{Input: u.In(), Output: u.Output}, llm.Batch)
 		r.Savings = mapreduce.Savings{CacheWrite: u.CacheWrite + u.CacheWrite1h, CacheRead: u.CacheRead, PromptMicros: plain - r.CostMicros}

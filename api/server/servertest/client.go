@@ -100,6 +100,11 @@ func (c Client) AnswerCache(ctx context.Context, t mapreduce.TenantID, forget bo
 	return c.Service.AnswerCache(ctx, c.By, t, forget)
 }
 
+// SumCosts implements mapreduce.Client.
+func (c Client) SumCosts(ctx context.Context, q mapreduce.CostQuery) (*mapreduce.CostSums, error) {
+	return c.Service.SumCosts(ctx, c.By, q)
+}
+
 // TenantUse implements mapreduce.Client.
 func (c Client) TenantUse(ctx context.Context, t mapreduce.TenantID) (*mapreduce.TenantUse, error) {
 	return c.Service.TenantUse(ctx, c.By, t)

@@ -489,6 +489,16 @@ func (s *Service) TenantUse(ctx context.Context, _ mapreduce.Principal, t mapred
 	return &mapreduce.TenantUse{Tenant: t, Quotas: []mapreduce.QuotaUse{jobs}, Keep: time.Hour}, ctx.Err()
 }
 
+// SumCosts implements mapreduce.Service. One call was made, of what the query is about.
+func (s *Service) SumCosts(ctx context.Context, _ mapreduce.Principal, q mapreduce.CostQuery) (*mapreduce.CostSums, error) {
+	spent := mapreduce.Charge{Calls: 1, Tokens: mapreduce.Tokens{In: 20, Out: 3}, CostMicros: 45, Unpriced: 6}
+	row := mapreduce.CostRow{Charge: spent}
+	for _, d := range q.By {
+		row.Group = append(row.Group, string(d)+" of "+string(q.Tenant))
+	}
+	return &mapreduce.CostSums{Rows: []mapreduce.CostRow{row}, Sum: spent}, ctx.Err()
+}
+
 // Caller implements mapreduce.Service.
 func (s *Service) Caller(ctx context.Context, by mapreduce.Principal) (*mapreduce.Principal, error) {
 	by.Roles = by.AllRoles()

@@ -105,6 +105,7 @@ func clientCalls(job string) []call {
 		{pb.MapReduceService_ResumeJob_FullMethodName, &pb.ResumeJobRequest{JobId: job, BudgetTokens: 1 << 40}, newReply[pb.ResumeJobResponse], false},
 		{pb.MapReduceService_CancelJob_FullMethodName, &pb.CancelJobRequest{JobId: job}, newReply[pb.CancelJobResponse], false},
 		{pb.MapReduceService_GetTenantUse_FullMethodName, &pb.GetTenantUseRequest{TenantId: villain}, newReply[pb.TenantUse], false},
+		{pb.MapReduceService_SumCosts_FullMethodName, &pb.SumCostsRequest{TenantId: villain, By: []string{"day", "label:team"}}, newReply[pb.SumCostsResponse], false},
 		{pb.MapReduceService_GetCaller_FullMethodName, &pb.GetCallerRequest{}, newReply[pb.Caller], false},
 		{pb.AdminService_GetAnswerCache_FullMethodName, &pb.GetAnswerCacheRequest{TenantId: villain}, newReply[pb.GetAnswerCacheResponse], false},
 		{pb.AdminService_ClearAnswerCache_FullMethodName, &pb.ClearAnswerCacheRequest{TenantId: villain}, newReply[pb.ClearAnswerCacheResponse], false},

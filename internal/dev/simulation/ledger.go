@@ -149,10 +149,10 @@ func (r *runner) call(ctx context.Context, task *agent.Task, calls agent.Calls, 
 	select {
 	case <-t.C:
 	case <-ctx.Done():
-		calls.Spent(0, 0, 0)
+		calls.Spent(mapreduce.Charge{})
 		return nil, context.Cause(ctx)
 	}
-	calls.Spent(tokens, 0, 0)
+	calls.Spent(mapreduce.Charge{Tokens: mapreduce.Tokens{In: tokens}})
 	r.world.ledger.called(task.Job, task.Unit)
 	return []byte("answer"), nil
 }

@@ -19,6 +19,7 @@ type Result struct {
 	Changed bool
 	Woken   []records.Candidate // units that may be claimed
 	Settled bool                // of a budget: there may be more to be granted
+	Charges []mapreduce.Charge  // what lines took
 }
 
 // Plan puts lines of a job that runs together in its next batch, if one is due: see nextGroup. mark is
@@ -131,7 +132,7 @@ func (st *Store) answerFew(ctx context.Context, tx store.Tx, id mapreduce.JobID,
 	for _, w := range lines {
 		tx.Clear(st.Keys.Batches(id).Batchable(w.unit))
 		reply := mapreduce.LineReply{Outcome: mapreduce.LineErrored, Error: "there are too few calls for a batch of their vendor"}
-		if err := st.answer(ctx, changes, w.unit, &reply, out); err != nil {
+		if err := st.answer(ctx, changes, w.unit, "", &reply, out); err != nil {
 			return err
 		}
 	}
@@ -139,8 +140,8 @@ func (st *Store) answerFew(ctx context.Context, tx store.Tx, id mapreduce.JobID,
 	return nil
 }
 
-// answer settles what became of the line of a unit. One that is not open has been settled.
-func (st *Store) answer(ctx context.Context, changes *queue.Changes, unit mapreduce.UnitID, r *mapreduce.LineReply, out *Result) error {
+// answer settles what became of the line of a unit, which asked a model, "provider/model". One that is not open has been settled.
+func (st *Store) answer(ctx context.Context, changes *queue.Changes, unit mapreduce.UnitID, model string, r *mapreduce.LineReply, out *Result) error {
 	u, err := st.Units.Read(ctx, changes.Tx, changes.Job, unit)
 	if err != nil || u == nil || u.Line == nil || u.Line.Answered {
 		return err
@@ -151,7 +152,7 @@ func (st *Store) answer(ctx context.Context, changes *queue.Changes, unit mapred
 	}
 
 	owner := mapreduce.NodeID(u.Line.Node)
-	woken, unspent, err := changes.AnswerLine(ctx, u, r, data)
+	woken, unspent, err := changes.AnswerLine(ctx, u, model, r, data)
 	if err != nil {
 		return err
 	}
@@ -220,6 +221,7 @@ func (st *Store) Report(ctx context.Context, id mapreduce.JobID, number int64, s
 		if err != nil {
 			return all, err
 		}
+		all.Charges = append(all.Charges, out.Charges...)
 		all.Woken, all.Settled, all.Changed = append(all.Woken, out.Woken...), all.Settled || out.Settled, true
 		if !more {
 			return all, nil
@@ -274,6 +276,7 @@ func (st *Store) report(ctx context.Context, id mapreduce.JobID, number int64, s
 			st.Jobs.WakeOthers(tx)
 		}
 		changes.Record()
+		out.Charges = changes.Charges()
 		return nil
 	})
 	return out, more, err
@@ -327,7 +330,7 @@ func (st *Store) takeReply(ctx context.Context, changes *queue.Changes, b *stora
 	}
 	changes.Tx.Clear(key)
 	b.Answered++
-	return st.answer(ctx, changes, mapreduce.UnitID(unit), r, out)
+	return st.answer(ctx, changes, mapreduce.UnitID(unit), b.Provider+"/"+b.Model, r, out)
 }
 
 // takeRest gives the lines of a batch that is over and has nothing about them their outcome, as many as

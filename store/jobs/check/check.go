@@ -48,6 +48,7 @@ func (st *Store) RunWith(ctx context.Context, verify Verify, found func(mapreduc
 		{"lists of jobs that have ended", c.checkEnded},
 		{"logs of tenants", c.checkLogs},
 		{"what tenants use", c.checkUses},
+		{"what tenants have spent", c.checkCosts},
 		{"key space", c.checkSpace},
 	} {
 		if err := c.ReportDamage("", s.what, s.check(ctx)); err != nil {

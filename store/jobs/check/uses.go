@@ -22,6 +22,18 @@ type use struct {
 	day    int64
 }
 
+// spent returns as what of a tenant's use it is counted here what its jobs have spent. It is under day 0.
+func spent(what keys.Spent) keys.Used { return -keys.Used(what) }
+
+// keyOf returns the key of the counter that has to be corrected if u is wrong. What was spent, nobody knows
+// when and by what, is put down to the present day, and to jobs without labels.
+func (c *checker) keyOf(u use) []byte {
+	if u.what > 0 {
+		return c.Keys.Tenant(u.tenant).Use(u.what, u.day)
+	}
+	return c.Keys.Costs(u.tenant).Spent(keys.CostAt{Day: c.Tenants.Today(), Labels: records.LabelsID(nil), What: keys.Spent(-u.what)})
+}
+
 // uses are amounts of it.
 type uses map[use]int64
 
@@ -38,7 +50,7 @@ func (c *checker) checkUses(ctx context.Context) error {
 
 	return c.Look(ctx, "", func(l *walk.Look) error {
 		for _, u := range slices.SortedFunc(maps.Keys(wrong), compareUses) {
-			l.Find(c.Keys.Tenant(u.tenant).Use(u.what, u.day), "tenant %q uses %s by the counter, which is %d more than its jobs and submissions come to; doctor --repair-counters corrects it",
+			l.Find(c.keyOf(u), "tenant %q uses %s by the counter, which is %d more than its jobs and submissions come to; doctor --repair-counters corrects it",
 				u.tenant, useName(u.what), wrong[u])
 		}
 		return nil
@@ -59,7 +71,7 @@ func (st *Store) RepairUses(ctx context.Context, found func(mapreduce.Finding) e
 	}
 
 	for _, u := range slices.SortedFunc(maps.Keys(wrong), compareUses) {
-		key := c.Keys.Tenant(u.tenant).Use(u.what, u.day)
+		key := c.keyOf(u)
 		var first *int64 // what a run before this one found, which may have committed
 		err := st.db.UpdateQuietly(ctx, func(tx store.Tx) error {
 			v, err := tx.Get(ctx, key)
@@ -74,6 +86,9 @@ func (st *Store) RepairUses(ctx context.Context, found func(mapreduce.Finding) e
 
 			first = &n
 			tx.Add(key, -wrong[u])
+			if u.what < 0 {
+				c.Tenants.SetLabels(tx, &storagev1.Ctl{Tenant: string(u.tenant)}, nil)
+			}
 			return nil
 		})
 		if err != nil {
@@ -91,11 +106,18 @@ func compareUses(a, b use) int {
 }
 
 func useName(what keys.Used) string {
+	if what < 0 {
+		return "what its jobs have spent: " + spentName(keys.Spent(-what))
+	}
 	names := [...]string{"", "jobs", "jobs that have not ended", "units", "bytes", "units that run", "tokens", "tokens of jobs that are gone"}
 	if what < 1 || int(what) >= len(names) {
 		return "an unknown thing"
 	}
 	return names[what]
+}
+
+func spentName(what keys.Spent) string {
+	return [...]string{keys.SpentIn: "tokens of prompts", keys.SpentOut: "tokens of answers", keys.SpentMicros: "millionths of a dollar"}[what]
 }
 
 // wrongUses returns by how much counters are above what they count, those that are right
@@ -181,7 +203,72 @@ func (c *checker) readUses(ctx context.Context) (uses, error) {
 		}
 		return nil
 	}, nil)
-	return all, err
+	if err != nil {
+		return nil, err
+	}
+	return all, c.readCosts(ctx, all)
+}
+
+// readCosts adds what the counters of costs come to, without what is of jobs that are gone.
+func (c *checker) readCosts(ctx context.Context, all uses) error {
+	of := records.SpentCounters()
+	err := c.WalkRange(ctx, "", c.Keys.AllTenants().Costs(), walk.PageOptions(), func(l *walk.Look, page []store.KeyValue) error {
+		for _, kv := range page {
+			t, at, err := c.Keys.AllTenants().CostAt(kv.Key)
+			if err != nil || len(kv.Value) != 8 {
+				l.Find(kv.Key, "this is no counter of what a tenant has spent; "+wholeOnly)
+				continue
+			}
+			if _, compared := of[at.What]; compared {
+				all[use{t, spent(at.What), 0}] += records.DecodeCount(kv.Value)
+			}
+		}
+		return nil
+	}, nil)
+	if err != nil {
+		return err
+	}
+
+	return c.WalkRange(ctx, "", c.Keys.AllTenants().CostsGone(), walk.PageOptions(), func(l *walk.Look, page []store.KeyValue) error {
+		for _, kv := range page {
+			t, what, err := c.Keys.AllTenants().CostGoneAt(kv.Key)
+			if _, compared := of[what]; err != nil || !compared || len(kv.Value) != 8 {
+				l.Find(kv.Key, "this is no counter of what jobs had spent that are gone; "+wholeOnly)
+				continue
+			}
+			all[use{t, spent(what), 0}] -= records.DecodeCount(kv.Value)
+		}
+		return nil
+	}, nil)
+}
+
+// checkCosts checks that the labels are there under which costs are counted.
+func (c *checker) checkCosts(ctx context.Context) error {
+	return c.WalkRange(ctx, "", c.Keys.AllTenants().Costs(), walk.PageOptions(), func(l *walk.Look, page []store.KeyValue) error {
+		seen := make(map[string]bool) // of this page
+		for _, kv := range page {
+			t, at, err := c.Keys.AllTenants().CostAt(kv.Key)
+			if err != nil {
+				continue // found above
+			}
+
+			key := c.Keys.Costs(t).Labels(at.Labels)
+			if seen[string(key)] {
+				continue
+			}
+			seen[string(key)] = true
+			set := new(storagev1.LabelSet)
+			found, err := l.Load(ctx, key, set)
+			if err != nil {
+				return err
+			}
+			labels, err := mapreduce.ParseLabels(set.Texts)
+			if !found || err != nil || records.LabelsID(labels) != at.Labels {
+				l.Find(key, "what tenant %q has spent is counted under these labels, and they are not there: cost counts it as that of jobs without labels", t)
+			}
+		}
+		return nil
+	}, nil)
 }
 
 // countUses adds up what jobs and submissions use.
@@ -240,6 +327,11 @@ func (c *checker) countUse(ctx context.Context, id mapreduce.JobID, all uses) er
 		add(keys.UsedCalls, 0, counters.SumLevels(keys.Running))
 		add(keys.UsedBytes, 0, used.GetBytes())
 		add(keys.UsedTokens, used.GetDay(), used.GetTokens())
+		if ctl.LabelsId != "" {
+			for what, counter := range records.SpentCounters() {
+				add(spent(what), 0, counters.SumLevels(counter))
+			}
+		}
 		return nil
 	})
 

@@ -281,6 +281,10 @@ func Done(id mapreduce.JobID, u *records.Unit) *mapreduce.Report {
 	return &mapreduce.Report{
 		Job: id, Unit: u.ID, Attempt: int(u.Attempt), Outcome: mapreduce.Done,
 		Output: []byte("result of " + string(u.ID)), Size: 5, Tokens: mapreduce.Tokens{In: 4, Out: 2}, CostMicros: 7,
+		Charges: []mapreduce.Charge{
+			{Model: "scripted/a", Tier: "flex", Calls: 1, Tokens: mapreduce.Tokens{In: 2, Out: 1}, CostMicros: 2},
+			{Model: "scripted/b", Tier: "standard", Calls: 2, Tokens: mapreduce.Tokens{In: 1, Out: 1}, CostMicros: 4, Unpriced: 1},
+		},
 	}
 }
 

@@ -260,6 +260,9 @@ func (rec writer) settleRemoval(ctx context.Context, tx store.Tx, id mapreduce.J
 	if err != nil {
 		return removal{}, err
 	}
+	if err := rec.Tenants.KeepCosts(ctx, tx, id, ctl); err != nil {
+		return removal{}, err
+	}
 	err = rec.Tenants.ReturnUse(ctx, tx, id, mapreduce.TenantID(ctl.Tenant), ctl.Use)
 	return removal{id, ctl, job}, err
 }

@@ -370,6 +370,7 @@ func (rec writer) publishJob(ctx context.Context, tx store.Tx, id mapreduce.JobI
 	now := rec.NowMicros()
 	ctl, job := p.toStored(id, now)
 	ctl.Use = in.Use
+	rec.Tenants.SetLabels(tx, ctl, p.Spec.Labels)
 
 	tx.Set(rec.Keys.Job(id).Ctl(), records.Encode(ctl))
 	tx.Set(rec.Keys.Job(id).Record(), records.Encode(job))

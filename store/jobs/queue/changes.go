@@ -42,6 +42,8 @@ type Changes struct {
 	counts map[count]int64
 	ended  storagev1.Checkpoint
 	Told   []records.WaitRef // reduces of a tree an input of which has ended
+
+	charges []mapreduce.Charge // what was settled of calls
 }
 
 // NewChanges returns the changes that tx makes to the units of a job that stands as
@@ -140,6 +142,7 @@ func (changes *Changes) addCounts() {
 		}
 	}
 	if changes.Ctl != nil {
+		changes.Tenants.AddCharges(changes.Tx, changes.Ctl, changes.charges)
 		tenant := mapreduce.TenantID(changes.Ctl.Tenant)
 		changes.Tenants.AddUse(changes.Tx, tenant, keys.UsedCalls, 0, changes.Counted(keys.Running))
 		changes.Tenants.AddUse(changes.Tx, tenant, keys.UsedUnits, 0, changes.Counted(keys.UnitsWaiting))

@@ -89,7 +89,11 @@ func (changes *Changes) SettleTokens(u *storagev1.Unit, r *mapreduce.Report) {
 	u.ElapsedMicros = r.Elapsed.Microseconds()
 
 	changes.addSavings(u, owner, r.Savings)
+	changes.charges = append(changes.charges, mapreduce.WholeCharges(r.Charges, spent, cost)...)
 }
+
+// Charges returns what is settled of calls, by model and tier.
+func (changes *Changes) Charges() []mapreduce.Charge { return changes.charges }
 
 // DelayUnit makes u wait before its next attempt. Each orchestrator times it from its own
 // first sight, as records.SleepLeft says.

@@ -42,9 +42,9 @@ func (changes *Changes) openLine(ctx context.Context, u *storagev1.Unit, p *mapr
 }
 
 // AnswerLine settles what a batch made of the line of u, which is open, and keeps the reply, whose
-// encoded form is data, for the next attempt. It returns where the unit waits, if it was parked for
+// encoded form is data, for the next attempt. The model that was asked is "provider/model". It returns where the unit waits, if it was parked for
 // that, and what is left of what was reserved. The caller writes the unit.
-func (changes *Changes) AnswerLine(ctx context.Context, u *storagev1.Unit, r *mapreduce.LineReply, data []byte) (woken *records.Candidate, unspent int64, err error) {
+func (changes *Changes) AnswerLine(ctx context.Context, u *storagev1.Unit, model string, r *mapreduce.LineReply, data []byte) (woken *records.Candidate, unspent int64, err error) {
 	line := u.Line
 	owner := mapreduce.NodeID(line.Node)
 	tokens, cost := r.Tokens, r.CostMicros
@@ -67,10 +67,13 @@ func (changes *Changes) AnswerLine(ctx context.Context, u *storagev1.Unit, r *ma
 	u.TokensIn += tokens.In
 	u.TokensOut += tokens.Out
 	u.CostMicros += cost
+	charge := mapreduce.Charge{Model: model, Tier: mapreduce.BatchTier, Tokens: tokens, CostMicros: cost, Unpriced: min(max(r.Unpriced, 0), tokens.Total())}
 	if r.Outcome == mapreduce.LineSucceeded {
 		u.Calls++
 		changes.AddFor(owner, keys.Calls, 0, 1)
+		charge.Calls = 1
 	}
+	changes.charges = append(changes.charges, charge)
 	changes.addSavings(u, owner, r.Savings)
 
 	// Of a unit that has ended nobody will ask, but for one that failed, which a resume tries again.

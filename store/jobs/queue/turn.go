@@ -174,7 +174,8 @@ type Result struct {
 	// JobError is a failure that was reported and that no unit of the job can survive.
 	// Nothing was claimed then, and the caller has to fail the job.
 	JobError string
-	Told     []records.WaitRef // reduces of a tree an input of which has ended
+	Told     []records.WaitRef  // reduces of a tree an input of which has ended
+	Charges  []mapreduce.Charge // what attempts took, of those that are settled now
 }
 
 // Settled is what became of a report.
@@ -242,7 +243,7 @@ func (t *turn) runTurn(ctx context.Context) error {
 		t.Tx.Clear(t.Keys.Nodes().Held(h.Session, h.Claim))
 	}
 
-	t.out.Told = t.Told
+	t.out.Told, t.out.Charges = t.Told, t.Charges()
 	t.Record()
 	return nil
 }

@@ -20,7 +20,7 @@ var _ agent.Calls = (*Calls)(nil)
 func (*Calls) Reserve(_ context.Context, _, _ int64) error { return nil }
 
 // Spent implements agent.Calls.
-func (*Calls) Spent(_, _, _ int64) {}
+func (*Calls) Spent(mapreduce.Charge) {}
 
 // Saved implements agent.Calls.
 func (*Calls) Saved(mapreduce.Savings) {}

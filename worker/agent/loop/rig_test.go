@@ -181,10 +181,10 @@ func (a *attempt) Reserve(ctx context.Context, tokens, cost int64) error {
 	return nil
 }
 
-func (a *attempt) Spent(in, out, _ int64) {
+func (a *attempt) Spent(c mapreduce.Charge) {
 	a.mu.Lock()
-	a.spent += in + out
-	a.own += in + out
+	a.spent += c.Tokens.Total()
+	a.own += c.Tokens.Total()
 	a.mu.Unlock()
 	a.event("model answered")
 }

@@ -69,14 +69,14 @@ func (p *purse) Reserve(_ context.Context, tokens, _ int64) error {
 	return nil
 }
 
-func (p *purse) Spent(in, out, cost int64) {
+func (p *purse) Spent(c mapreduce.Charge) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	last := p.pledges[len(p.pledges)-1]
-	p.over = p.over || in+out > last
+	p.over = p.over || c.Tokens.Total() > last
 	p.pledges = p.pledges[:len(p.pledges)-1]
 	p.reserved -= last
-	p.spent, p.cost = p.spent.Add(mapreduce.Tokens{In: in, Out: out}), p.cost+cost
+	p.spent, p.cost = p.spent.Add(c.Tokens), p.cost+c.CostMicros
 }
 
 func (p *purse) Call(ctx context.Context, name string, call func(context.Context) error) error {

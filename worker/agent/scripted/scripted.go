@@ -259,7 +259,7 @@ func (r *run) callModel(ctx context.Context, i int) error {
 	})
 
 	// Each Reserve is followed by one Spent, whatever came of the call.
-	r.calls.Spent(in, out, s.cost)
+	r.calls.Spent(mapreduce.Charge{Model: "scripted", Tier: "standard", Calls: 1, Tokens: mapreduce.Tokens{In: in, Out: out}, CostMicros: s.cost})
 	r.captureCall(i, start, mapreduce.Tokens{In: in, Out: out}, err)
 	return err
 }

@@ -34,7 +34,7 @@ func (m *meter) Reserve(_ context.Context, tokens, _ int64) error {
 	m.reserved += tokens
 	return nil
 }
-func (m *meter) Spent(in, out, _ int64) { m.spent += in + out }
+func (m *meter) Spent(c mapreduce.Charge) { m.spent += c.Tokens.Total() }
 func (m *meter) Call(ctx context.Context, _ string, call func(context.Context) error) error {
 	m.calls++
 	return call(ctx)

@@ -116,7 +116,7 @@ func (b *Batched) wait(ctx context.Context, req *llm.Request, name string, line 
 	if err := b.Desk.Reserve(ctx, tokens, most); err != nil {
 		return nil, err
 	}
-	defer b.Desk.Spent(0, 0, 0) // by this attempt
+	defer b.Desk.Spent(mapreduce.Charge{}) // by this attempt
 
 	// What earlier lines came to is stored before the store forgets it. Whether the action was begun before
 	// does not matter: it does nothing.

@@ -115,8 +115,8 @@ func (p *purse) Reserve(_ context.Context, tokens, _ int64) error {
 	return nil
 }
 
-func (p *purse) Spent(in, out, cost int64) {
-	p.log = append(p.log, fmt.Sprint("spent ", in, " ", out, " ", cost))
+func (p *purse) Spent(c mapreduce.Charge) {
+	p.log = append(p.log, fmt.Sprint("spent ", c.Tokens.In, " ", c.Tokens.Out, " ", c.CostMicros))
 }
 
 // The worker's own calls are what these decorators are made for.

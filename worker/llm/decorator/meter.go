@@ -17,7 +17,7 @@ import (
 // see there.
 type Purse interface {
 	Reserve(ctx context.Context, tokens, costMicros int64) error
-	Spent(in, out, costMicros int64)
+	Spent(c mapreduce.Charge)
 	Saved(s mapreduce.Savings)
 	Captures() mapreduce.Capture
 	Record(c mapreduce.Call)
@@ -93,7 +93,7 @@ func chargedTier(req *llm.Request, res *llm.Response) string {
 	switch asked := req.Parameters.Tier; {
 	case res != nil && res.Tier != "":
 		return res.Tier
-	case asked == parameters.Flex:
+	case asked == "", asked == parameters.Flex, asked == parameters.FlexFirst:
 		return parameters.Standard
 	default:
 		return asked
@@ -103,8 +103,17 @@ func chargedTier(req *llm.Request, res *llm.Response) string {
 // settleCall charges a call, and returns its cost.
 func (m *Meter) settleCall(req *llm.Request, res *llm.Response, u llm.Usage) (cost int64) {
 	model, tier := req.Model, chargedTier(req, res)
-	cost, _ = m.Prices.Cost(m.Name(), model, u, tier)
-	m.Purse.Spent(u.In(), u.Output, cost)
+	cost, priced := m.Prices.Cost(m.Name(), model, u, tier)
+	charge := mapreduce.Charge{
+		Model: BreakerName(m.Name(), model), Tier: tier, Tokens: mapreduce.Tokens{In: u.In(), Out: u.Output}, CostMicros: cost,
+	}
+	if !priced {
+		charge.Unpriced = charge.Tokens.Total()
+	}
+	if res != nil && !res.Cached {
+		charge.Calls = 1
+	}
+	m.Purse.Spent(charge)
 	if u.In() > u.Input {
 		plain, _ := m.Prices.Cost(m.Name(), model, llm.Usage{Input: u.In(), Output: u.Output}, tier)
 		m.Purse.Saved(mapreduce.Savings{CacheWrite: u.CacheWrite + u.CacheWrite1h, CacheRead: u.CacheRead, PromptMicros: plain - cost})

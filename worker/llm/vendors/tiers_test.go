@@ -24,11 +24,14 @@ const (
 	tieredGenerate  = `{"candidates":[{"content":{"role":"model","parts":[{"text":"yes"}]},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":1000,"candidatesTokenCount":100,"totalTokenCount":1100},"modelVersion":"m","responseId":"1"}`
 )
 
-// A till keeps what calls set aside, and what they cost.
-type till struct{ most, cost int64 }
+// A till keeps what calls set aside, and what the last of them took.
+type till struct {
+	most, cost int64
+	charge     mapreduce.Charge
+}
 
 func (s *till) Reserve(_ context.Context, _, cost int64) error { s.most = cost; return nil }
-func (s *till) Spent(_, _, cost int64)                         { s.cost = cost }
+func (s *till) Spent(c mapreduce.Charge)                       { s.cost, s.charge = c.CostMicros, c }
 func (s *till) Saved(mapreduce.Savings)                        {}
 func (s *till) Captures() mapreduce.Capture                    { return mapreduce.CaptureOff }
 func (s *till) Record(mapreduce.Call)                          {}
@@ -88,6 +91,14 @@ groq: *all
 			}
 			if res.Tier != c.want || paid.cost != c.cost || paid.cost > paid.most {
 				t.Errorf("tier %q for %d, and %d set aside; want %q for %d", res.Tier, paid.cost, paid.most, c.want, c.cost)
+			}
+
+			want := mapreduce.Charge{
+				Model: c.vendor + "/m", Tier: map[int64]string{1000: "flex", 2000: "standard", 4000: "priority"}[c.cost],
+				Calls: 1, Tokens: mapreduce.Tokens{In: 1000, Out: 100}, CostMicros: c.cost,
+			}
+			if paid.charge != want {
+				t.Errorf("it is charged as %+v, want %+v", paid.charge, want)
 			}
 		})
 	}

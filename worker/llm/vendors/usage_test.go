@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/text/token"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/agenttest"
@@ -79,7 +80,7 @@ func (p *purse) Reserve(_ context.Context, tokens, _ int64) error {
 	return nil
 }
 
-func (p *purse) Spent(in, out, _ int64) { p.spent += in + out }
+func (p *purse) Spent(c mapreduce.Charge) { p.spent += c.Tokens.Total() }
 
 // TestUsageThatCannotBeIsNotFree spends budgets on servers that lie about usage, each call in
 // a way that is drawn. By the servers' own counts no budget is passed by more than one call.

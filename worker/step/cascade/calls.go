@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 
+	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent"
 )
 
@@ -34,8 +35,8 @@ type metered struct {
 }
 
 // Spent implements agent.Calls.
-func (m *metered) Spent(in, out, costMicros int64) {
-	m.tokens.Add(in + out)
-	m.cost.Add(costMicros)
-	m.Calls.Spent(in, out, costMicros)
+func (m *metered) Spent(c mapreduce.Charge) {
+	m.tokens.Add(c.Tokens.Total())
+	m.cost.Add(c.CostMicros)
+	m.Calls.Spent(c)
 }

@@ -34,7 +34,7 @@ func (m *member) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (
 	}
 
 	_, err := calls.Do(ctx, "ask", func(context.Context) ([]byte, error) {
-		calls.Spent(3, 4, 50)
+		calls.Spent(mapreduce.Charge{Tokens: mapreduce.Tokens{In: 3, Out: 4}, CostMicros: 50})
 		return []byte(m.name), nil
 	})
 	if err != nil {
@@ -62,7 +62,7 @@ func (n *notes) Do(ctx context.Context, key string, fn func(context.Context) ([]
 	return got, err
 }
 
-func (n *notes) Spent(_, _, cost int64) { n.spent += cost }
+func (n *notes) Spent(c mapreduce.Charge) { n.spent += c.CostMicros }
 
 // taskOf returns a task of a cascade, woken by an answer if there is one.
 func taskOf(t *testing.T, handle, answer string) *agent.Task {

@@ -79,6 +79,11 @@ func (t turning) ListEvents(ctx context.Context, q mapreduce.ListEventsQuery) (*
 	return turn(ctx, t, isLost, func(c mapreduce.Client) (*mapreduce.EventPage, error) { return c.ListEvents(ctx, q) })
 }
 
+// SumCosts implements mapreduce.Client.
+func (t turning) SumCosts(ctx context.Context, q mapreduce.CostQuery) (*mapreduce.CostSums, error) {
+	return turn(ctx, t, isLost, func(c mapreduce.Client) (*mapreduce.CostSums, error) { return c.SumCosts(ctx, q) })
+}
+
 // TenantUse implements mapreduce.Client.
 func (t turning) TenantUse(ctx context.Context, tenant mapreduce.TenantID) (*mapreduce.TenantUse, error) {
 	return turn(ctx, t, isLost, func(c mapreduce.Client) (*mapreduce.TenantUse, error) { return c.TenantUse(ctx, tenant) })

@@ -48,6 +48,7 @@ const (
 	MapReduceService_ListDecisions_FullMethodName = "/coditect.mapreduce.v1.MapReduceService/ListDecisions"
 	MapReduceService_ListEvents_FullMethodName    = "/coditect.mapreduce.v1.MapReduceService/ListEvents"
 	MapReduceService_GetTenantUse_FullMethodName  = "/coditect.mapreduce.v1.MapReduceService/GetTenantUse"
+	MapReduceService_SumCosts_FullMethodName      = "/coditect.mapreduce.v1.MapReduceService/SumCosts"
 	MapReduceService_GetCaller_FullMethodName     = "/coditect.mapreduce.v1.MapReduceService/GetCaller"
 )
 
@@ -113,6 +114,9 @@ type MapReduceServiceClient interface {
 	// AIP-131: the resource itself.
 	// buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
 	GetTenantUse(ctx context.Context, in *GetTenantUseRequest, opts ...grpc.CallOption) (*TenantUse, error)
+	// Sums up what jobs have spent, those that are gone included, by day, model, tier,
+	// tenant or label.
+	SumCosts(ctx context.Context, in *SumCostsRequest, opts ...grpc.CallOption) (*SumCostsResponse, error)
 	// Says as whom the service knows its caller, and what that may do.
 	// AIP-131: the resource itself.
 	// buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
@@ -349,6 +353,16 @@ func (c *mapReduceServiceClient) GetTenantUse(ctx context.Context, in *GetTenant
 	return out, nil
 }
 
+func (c *mapReduceServiceClient) SumCosts(ctx context.Context, in *SumCostsRequest, opts ...grpc.CallOption) (*SumCostsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SumCostsResponse)
+	err := c.cc.Invoke(ctx, MapReduceService_SumCosts_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *mapReduceServiceClient) GetCaller(ctx context.Context, in *GetCallerRequest, opts ...grpc.CallOption) (*Caller, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(Caller)
@@ -421,6 +435,9 @@ type MapReduceServiceServer interface {
 	// AIP-131: the resource itself.
 	// buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
 	GetTenantUse(context.Context, *GetTenantUseRequest) (*TenantUse, error)
+	// Sums up what jobs have spent, those that are gone included, by day, model, tier,
+	// tenant or label.
+	SumCosts(context.Context, *SumCostsRequest) (*SumCostsResponse, error)
 	// Says as whom the service knows its caller, and what that may do.
 	// AIP-131: the resource itself.
 	// buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
@@ -488,6 +505,9 @@ func (UnimplementedMapReduceServiceServer) ListEvents(context.Context, *ListEven
 }
 func (UnimplementedMapReduceServiceServer) GetTenantUse(context.Context, *GetTenantUseRequest) (*TenantUse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetTenantUse not implemented")
+}
+func (UnimplementedMapReduceServiceServer) SumCosts(context.Context, *SumCostsRequest) (*SumCostsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SumCosts not implemented")
 }
 func (UnimplementedMapReduceServiceServer) GetCaller(context.Context, *GetCallerRequest) (*Caller, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetCaller not implemented")
@@ -787,6 +807,24 @@ func _MapReduceService_GetTenantUse_Handler(srv interface{}, ctx context.Context
 	return interceptor(ctx, in, info, handler)
 }
 
+func _MapReduceService_SumCosts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SumCostsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MapReduceServiceServer).SumCosts(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MapReduceService_SumCosts_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MapReduceServiceServer).SumCosts(ctx, req.(*SumCostsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _MapReduceService_GetCaller_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(GetCallerRequest)
 	if err := dec(in); err != nil {
@@ -859,6 +897,10 @@ var MapReduceService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetTenantUse",
 			Handler:    _MapReduceService_GetTenantUse_Handler,
+		},
+		{
+			MethodName: "SumCosts",
+			Handler:    _MapReduceService_SumCosts_Handler,
 		},
 		{
 			MethodName: "GetCaller",

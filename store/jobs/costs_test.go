@@ -1,0 +1,149 @@
+package jobs_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/jobs/jobstest"
+	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// What calls took counts on the day on which it was settled, by what was asked and how it was answered, and
+// stays when the job is gone.
+func TestCosts(t *testing.T) {
+	w := jobstest.NewWorld(t, jobstest.Open(t), 2)
+	j := w.Nodes[0]
+	submit := func(tenant mapreduce.TenantID, documents int, labels map[string]string) mapreduce.JobID {
+		s := jobstest.Spec()
+		s.Tenant, s.Labels = tenant, labels
+		return w.Submit(j, s, jobstest.Texts(documents))
+	}
+
+	// One unit of a is settled on the first day, by two nodes; the rest on the next.
+	a := submit("a", 3, map[string]string{"team": "sales", "env": "prod"})
+	s := w.Session(j)
+	u := w.Claim(j, a, s, 1)[0]
+	w.Report(j, jobstest.Done(a, u))
+	w.Report(w.Nodes[1], jobstest.Done(a, u)) // again: it counts once
+	w.Micro += records.Day.Microseconds()
+	w.Run(j, a)
+	b := submit("b", 1, nil)
+	w.Run(j, b)
+	w.Healthy()
+
+	// Each unit took this; what it does not tell of its tokens and cost is of no known model.
+	done := func(n int64, model string) mapreduce.CostRow {
+		row := map[string]mapreduce.CostRow{
+			"scripted/a": {Group: []string{"scripted/a", "flex"}, Charge: mapreduce.Charge{Calls: 1, Tokens: mapreduce.Tokens{In: 2, Out: 1}, CostMicros: 2}},
+			"scripted/b": {Group: []string{"scripted/b", "standard"}, Charge: mapreduce.Charge{Calls: 2, Tokens: mapreduce.Tokens{In: 1, Out: 1}, CostMicros: 4, Unpriced: 1}},
+			"":           {Group: []string{"", ""}, Charge: mapreduce.Charge{Tokens: mapreduce.Tokens{In: 1}, CostMicros: 1}},
+		}[model]
+		row.Calls, row.CostMicros, row.Unpriced = row.Calls*n, row.CostMicros*n, row.Unpriced*n
+		row.Tokens = mapreduce.Tokens{In: row.Tokens.In * n, Out: row.Tokens.Out * n}
+		return row
+	}
+	of := func(n int64) []mapreduce.CostRow {
+		return []mapreduce.CostRow{done(n, ""), done(n, "scripted/a"), done(n, "scripted/b")}
+	}
+	byModel := []mapreduce.CostDimension{mapreduce.ByModel, mapreduce.ByTier}
+	first := time.UnixMicro(1_700_000_000_000_000).UTC().Truncate(records.Day)
+	unitsOf := func(id mapreduce.JobID) int64 { return w.Job(id).CostMicros / 7 } // each costs 7
+	unitsA, unitsB := unitsOf(a), unitsOf(b)
+
+	check := func() {
+		t.Helper()
+		for _, tc := range []struct {
+			name string
+			q    mapreduce.CostQuery
+			want []mapreduce.CostRow
+		}{
+			{"all", mapreduce.CostQuery{By: byModel}, of(unitsA + unitsB)},
+			{"a tenant", mapreduce.CostQuery{Tenant: "b", By: byModel}, of(unitsB)},
+			{"the first day", mapreduce.CostQuery{By: byModel, Until: first}, of(1)},
+			{"the second day", mapreduce.CostQuery{By: byModel, Since: first.Add(records.Day), Until: first.Add(records.Day)}, of(unitsA + unitsB - 1)},
+			{"a day before", mapreduce.CostQuery{By: byModel, Until: first.Add(-records.Day)}, nil},
+			{"a label", mapreduce.CostQuery{By: byModel, Labels: []mapreduce.LabelFilter{{Key: "team", Value: "sales"}}}, of(unitsA)},
+			{"another value", mapreduce.CostQuery{By: byModel, Labels: []mapreduce.LabelFilter{{Key: "team", Value: "law"}}}, nil},
+			{"a tier", mapreduce.CostQuery{By: byModel, Tiers: []string{"flex"}}, []mapreduce.CostRow{done(unitsA+unitsB, "scripted/a")}},
+			{"a model", mapreduce.CostQuery{By: byModel, Models: []string{"scripted/b"}}, []mapreduce.CostRow{done(unitsA+unitsB, "scripted/b")}},
+			{"by day, label and tenant", mapreduce.CostQuery{By: []mapreduce.CostDimension{mapreduce.ByDay, "label:team", mapreduce.ByTenant}, Models: []string{"scripted/a"}}, []mapreduce.CostRow{
+				{Group: []string{first.Format(time.DateOnly), "sales", "a"}, Charge: done(1, "scripted/a").Charge},
+				{Group: []string{first.Add(records.Day).Format(time.DateOnly), "", "b"}, Charge: done(unitsB, "scripted/a").Charge},
+				{Group: []string{first.Add(records.Day).Format(time.DateOnly), "sales", "a"}, Charge: done(unitsA-1, "scripted/a").Charge},
+			}},
+		} {
+			got, err := w.Nodes[1].View.Costs(w.Ctx, &tc.q)
+			w.Must(err)
+			if diff := cmp.Diff(tc.want, got.Rows); diff != "" {
+				t.Errorf("%s: -want +got:\n%s", tc.name, diff)
+			}
+		}
+	}
+	check()
+
+	for _, id := range []mapreduce.JobID{a, b} {
+		w.Must(j.Lifecycle.Delete(w.Ctx, id))
+	}
+	check()
+	w.Healthy()
+}
+
+// A counter that has gone wrong is found, and doctor brings it in line with what jobs have spent.
+func TestCostsAreCheckedAndRepaired(t *testing.T) {
+	w := jobstest.NewWorld(t, jobstest.Open(t), 1)
+	j := w.Nodes[0]
+	id := w.Submit(j, jobstest.Spec(), jobstest.Texts(2))
+	w.Run(j, id)
+	w.Healthy()
+
+	at := keys.CostAt{Day: w.Micro / records.Day.Microseconds(), Labels: records.LabelsID(nil), Model: "scripted/a", Tier: "flex", What: keys.SpentMicros}
+	key := w.Space.Costs("").Spent(at)
+	if w.Number(key) == 0 {
+		t.Fatal("nothing is counted there")
+	}
+	w.Write(func(tx store.Tx) { tx.Add(key, 5) })
+	if wrong := w.Findings(); len(wrong) != 1 {
+		t.Errorf("%d findings, want one: %+v", len(wrong), wrong)
+	}
+
+	w.Must(j.Check.RepairUses(w.Ctx, func(mapreduce.Finding) error { return nil }))
+	w.Healthy()
+	sums, err := j.View.Costs(w.Ctx, new(mapreduce.CostQuery))
+	w.Must(err)
+	if got, want := sums.Sum.CostMicros, w.Job(id).CostMicros; got != want {
+		t.Errorf("costs come to %d after the repair, want %d", got, want)
+	}
+}
+
+// What charges say counts as far as it can be true: they add up to what was taken, whatever they say.
+func TestWholeCharges(t *testing.T) {
+	tokens := mapreduce.Tokens{In: 10, Out: 5}
+	flex := mapreduce.Charge{Model: "m", Tier: "flex", Calls: 1, Tokens: mapreduce.Tokens{In: 4, Out: 5}, CostMicros: 30}
+	rest := mapreduce.Charge{Tokens: mapreduce.Tokens{In: 6}, CostMicros: 70}
+	unknown := mapreduce.Charge{Tokens: tokens, CostMicros: 100}
+	all := flex
+	all.Tokens, all.CostMicros = tokens, 100
+	for _, tc := range []struct {
+		name       string
+		told, want []mapreduce.Charge
+	}{
+		{"none", nil, []mapreduce.Charge{unknown}},
+		{"a part", []mapreduce.Charge{flex}, []mapreduce.Charge{flex, rest}},
+		{"all", []mapreduce.Charge{all}, []mapreduce.Charge{all}},
+		{"too much", []mapreduce.Charge{all, flex}, []mapreduce.Charge{unknown}},
+		{"negative", []mapreduce.Charge{all, {Model: "n", CostMicros: -1}}, []mapreduce.Charge{unknown}},
+		{"more without a price than there is", []mapreduce.Charge{{Model: "n", Unpriced: 1}}, []mapreduce.Charge{unknown}},
+	} {
+		if diff := cmp.Diff(tc.want, mapreduce.WholeCharges(tc.told, tokens, 100)); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", tc.name, diff)
+		}
+	}
+	if got := mapreduce.WholeCharges(nil, mapreduce.Tokens{}, 0); len(got) != 0 {
+		t.Errorf("nothing was taken, and it is %+v", got)
+	}
+}
