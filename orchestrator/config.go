@@ -97,6 +97,10 @@ type Config struct {
 	// calls that cost nothing and take no time, and for the rules provider to
 	// none.
 	Rates func(spec *mapreduce.JobSpec) plan.Rates
+	// Look says of the plan of a job what documents that are pictures will come to, by their headers: see
+	// ingest.Config. Defaults to nothing, and they are planned as if their bytes were text.
+	Look func(spec *mapreduce.JobSpec, mediaType string, data []byte) (plan.Look, bool)
+
 	// Overhead returns the tokens that a call of a job's reduces, or of its direct unit,
 	// needs besides its inputs: those of the prompt, and the most of the answer. They are
 	// subtracted from the budget of the job's tree, unless the job has its own numbers;

@@ -35,6 +35,6 @@ func (c *Config) defaultRates(spec *mapreduce.JobSpec) plan.Rates {
 func (c *Config) ingestConfig(t *observe.Tracer) *ingest.Config {
 	return &ingest.Config{
 		Rules: c.specRules(), Shards: c.Shards, MaxDocument: c.MaxDocument, MaxCalls: c.MaxCalls,
-		Estimate: c.Estimate, Rates: c.Rates, Count: c.Count, Logger: c.Logger, Tracing: t,
+		Estimate: c.Estimate, Rates: c.Rates, Look: c.Look, Count: c.Count, Logger: c.Logger, Tracing: t,
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
+	"github.com/coditect/mapreduce/worker/llm/sight"
 )
 
 const scanSchema = `type: object
@@ -230,6 +231,71 @@ func TestWhoIsShownPages(t *testing.T) {
 		if shown != c.pictures {
 			t.Errorf("%s: the model was shown %d pictures, want %d", name, shown, c.pictures)
 		}
+	}
+}
+
+// A plan counts the pictures that models will be shown, by the rule of the model: no fewer tokens than the run
+// sets aside for them, and none where none is shown. Batches make no calls with pictures, and the plan says so.
+func TestPlansCountPictures(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+
+	t.Parallel()
+	s := newScans(t, fakellm.Config{Model: seeing, Key: modelKey})
+	s.scan("docs/a.png", 3000, 2000, 200)
+	s.scan("small/b.png", 300, 200, 90)
+	folder := s.docs
+	plan := func(more ...string) (in int64, cost float64, said string) {
+		t.Helper()
+		args := []string{"plan", "--input", folder, "--schema", s.path("schema.yaml"), "--provider", "anthropic", "--model", "claude-haiku-4-5"}
+		o := s.try(nil, append(append(args, more...), "-o", "json")...)
+		if o.code != 0 {
+			t.Fatalf("plan %q: exit code %d\n%s%s", more, o.code, o.stdout, o.stderr)
+		}
+		var p struct {
+			Estimate struct {
+				Input int64   `json:"inputTokens"`
+				Cost  float64 `json:"cost"`
+			} `json:"estimate"`
+		}
+		s.decode(o.stdout, &p)
+		text := s.try(nil, append(args, more...)...)
+		return p.Estimate.Input, p.Estimate.Cost, text.stdout
+	}
+
+	folder = s.path("small")
+	smallText, _, _ := plan()
+	small, _, _ := plan("--see", "auto")
+	folder = s.docs
+	text, _, _ := plan()
+	seen, cost, _ := plan("--see", "auto")
+
+	// The prompt is longer, too, where pages are shown.
+	rule := sight.Of("anthropic", "claude-haiku-4-5")
+	across, down := rule.Fit(3000, 2000)
+	if want := rule.Tokens(across, down) - rule.Tokens(300, 200); seen-small != want {
+		t.Errorf("a large picture has %d tokens more than a small one, want %d", seen-small, want)
+	}
+	if text != smallText { // a page, whatever its picture has of bytes
+		t.Errorf("without pictures a plan has %d tokens, and %d", text, smallText)
+	}
+	if blind, _, _ := plan("--see", "auto", "--model", "claude-instant-1.2"); blind != text {
+		t.Errorf("a model that sees nothing has %d tokens, want %d", blind, text)
+	}
+	if _, batch, said := plan("--see", "auto", "--batch"); batch != cost || !strings.Contains(said, "ask in real time and at the full price") || strings.Contains(said, "in the tier batch") {
+		t.Errorf("by batch it costs %v, want %v:\n%s", batch, cost, said)
+	}
+
+	if o := s.ask("out", "--ocr", "sh "+s.path("read.sh"), "--see", "auto"); o.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", o.code, o.stdout, o.stderr)
+	}
+	var sent int64
+	for _, e := range s.fake.Entries() {
+		for _, p := range e.Pictures {
+			sent += rule.Tokens(p.Width, p.Height)
+		}
+	}
+	if sent == 0 || seen-text < sent {
+		t.Errorf("the run showed pictures of %d tokens, and the plan had %d", sent, seen-text)
 	}
 }
 

@@ -22,6 +22,7 @@ type Item struct {
 	// one. Items of one document follow each other.
 	Parse mapreduce.UnitID
 	Raw   int64 // tokens that the parse unit reads
+	Shown int64 // tokens of pictures of its pages that a model is shown beside its text
 	// Of are the documents of a unit that works on several, each with its Tokens,
 	// Parse and Raw. The unit's own Parse is empty then.
 	Of []Item
@@ -161,7 +162,7 @@ func (b *builder) planParses(items []Item) {
 			}
 			b.parses[it.Parse] = int32(len(b.dag.Nodes))
 			size := []int64{max(0, it.Raw)}
-			b.appendUnit(0, Node{ID: it.Parse, Kind: mapreduce.KindParse, Level: -1, Items: 1}, size, size, 1)
+			b.appendUnit(0, Node{ID: it.Parse, Kind: mapreduce.KindParse, Level: -1, Items: 1}, unitSizes{expected: size, most: size, yield: 1})
 		}
 	}
 
@@ -184,7 +185,7 @@ func (b *builder) planDirect(step *Step, items []Item) {
 	}
 
 	b.dag.Exact = first == 0 // else texts may turn out not to fit
-	b.appendUnit(step.Stage, node, sizes, sizes, b.r.MapYield)
+	b.appendUnit(step.Stage, node, unitSizes{expected: sizes, most: sizes, yield: b.r.MapYield})
 	// If documents are parsed first, the unit is only expected.
 	b.endLevel(0, first, first > 0)
 }
@@ -194,8 +195,10 @@ func (b *builder) planMaps(step *Step, items []Item) {
 	for i := range items {
 		node := Node{ID: items[i].Unit, Kind: step.Kind, Stage: b.g.stages[step.Stage].Name}
 		var sizes []int64
+		var shown int64
 		for _, it := range items[i].documents() {
 			sizes = append(sizes, max(0, it.Tokens))
+			shown = pack.Sum(shown, max(0, it.Shown))
 			if it.Parse == "" {
 				node.Items++
 			} else {
@@ -203,7 +206,7 @@ func (b *builder) planMaps(step *Step, items []Item) {
 			}
 		}
 
-		b.appendUnit(step.Stage, node, sizes, sizes, b.r.MapYield)
+		b.appendUnit(step.Stage, node, unitSizes{expected: sizes, most: sizes, yield: b.r.MapYield, shown: shown})
 	}
 
 	b.endLevel(0, first, !b.dag.Exact)
@@ -287,7 +290,7 @@ func (b *builder) addLevel(step *Step) {
 			Inputs: inputs[from:len(inputs):len(inputs)],
 		}
 		sizes, most := b.inputSizes(node.Inputs)
-		b.appendUnit(step.Stage, node, sizes, most, yield)
+		b.appendUnit(step.Stage, node, unitSizes{expected: sizes, most: most, yield: yield})
 	}
 
 	b.dag.Warnings = append(b.dag.Warnings, step.Warnings...)
@@ -350,10 +353,17 @@ func (b *builder) inputSizes(inputs []int32) (expected, most []int64) {
 }
 
 // appendUnit adds a unit of a stage that reads texts or outputs of these sizes.
-func (b *builder) appendUnit(stage int, n Node, sizes, most []int64, yield float64) {
+// unitSizes are the sizes of what a unit reads.
+type unitSizes struct {
+	expected, most []int64 // tokens of its inputs
+	yield          float64 // tokens of its output for one of an input
+	shown          int64   // tokens of pictures
+}
+
+func (b *builder) appendUnit(stage int, n Node, s unitSizes) {
 	tree := b.g.stages[stage].tree
-	n.Load = tree.unitLoad(b.r, n.Kind, sizes, yield, false)
-	n.Most = tree.unitLoad(b.r, n.Kind, most, yield, true)
+	n.Load = tree.unitLoad(b.r, n.Kind, s, false)
+	n.Most = tree.unitLoad(b.r, n.Kind, s, true)
 	b.dag.Nodes = append(b.dag.Nodes, n)
 }
 

@@ -231,6 +231,22 @@ func TestRounds(t *testing.T) {
 	}
 }
 
+// Pictures of pages go with each call of a map that reads a document, and with no other unit.
+func TestShownPages(t *testing.T) {
+	r := plan.Rates{Model: true, Merge: plan.MergeModel, MapYield: 0.1, Prompt: 10, Answer: 50, Rounds: 1}
+	plain := build(t, plan.Config{}, items(2, 100), r)
+	shown := items(2, 100)
+	shown[1].Shown = 700
+	got := build(t, plan.Config{}, shown, r)
+	for i, n := range got.Nodes {
+		was := plain.Nodes[i]
+		more := map[bool][2]int64{true: {2 * 700, 3 * 700}}[n.ID == "m1"] // a call and another that looks it over, or two to mend it
+		if in, most := n.Load.In-was.Load.In, n.Most.In-was.Most.In; in != more[0] || most != more[1] || n.Load.Size != was.Load.Size {
+			t.Errorf("%s has %d and at most %d tokens more, want %v", n.ID, in, most, more)
+		}
+	}
+}
+
 // B13: seven in groups of three; the last group of one stays.
 func TestStaticWiring(t *testing.T) {
 	want := map[mapreduce.UnitID][]mapreduce.UnitID{

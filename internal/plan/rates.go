@@ -134,7 +134,11 @@ type Estimate struct {
 
 // unitLoad returns what a unit takes that reads outputs of these sizes by calls
 // within the budget, most if each writes as much as it may.
-func (p *Planner) unitLoad(r Rates, kind mapreduce.UnitKind, sizes []int64, yield float64, most bool) Load {
+func (p *Planner) unitLoad(r Rates, kind mapreduce.UnitKind, s unitSizes, most bool) Load {
+	sizes := s.expected
+	if most {
+		sizes = s.most
+	}
 	size := pack.Sum(sizes...)
 	calls, read := int64(1), size
 	if p.budget > 0 && kind != mapreduce.KindMap && kind != mapreduce.KindParse {
@@ -142,7 +146,7 @@ func (p *Planner) unitLoad(r Rates, kind mapreduce.UnitKind, sizes []int64, yiel
 		calls = max(1, calls)
 	}
 
-	l := Load{Read: size, Size: scaleUp(size, yield)}
+	l := Load{Read: size, Size: scaleUp(size, s.yield)}
 	if r.Record > 0 && (kind == mapreduce.KindMap || kind == mapreduce.KindDirect) {
 		l.Size = r.recordTokens(sizes)
 	}
@@ -162,7 +166,7 @@ func (p *Planner) unitLoad(r Rates, kind mapreduce.UnitKind, sizes []int64, yiel
 	}
 
 	l.Calls = calls
-	l.In = pack.Sum(read, saturatingMul(calls, max(p.overhead, r.Prompt)))
+	l.In = pack.Sum(read, saturatingMul(calls, max(p.overhead, r.Prompt)), s.shown)
 	l.Out = pack.Sum(l.Size, saturatingMul(calls-1, p.carried)) // all calls but the last write an accumulator
 
 	if kind == mapreduce.KindMap {

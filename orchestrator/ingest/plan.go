@@ -194,7 +194,10 @@ func (p *planning) joinDirect(id mapreduce.DocumentID, text string, it plan.Item
 		return nil
 	}
 
-	it.Unit, it.Tokens, it.Guessed = mapreduce.MapUnit(id), p.size(text), p.count.IsEstimate()
+	it.Unit, it.Tokens, it.Guessed = mapreduce.MapUnit(id), it.Raw, p.count.IsEstimate()
+	if it.Parse == "" {
+		it.Tokens = p.size(text)
+	}
 	p.bundle.tokens = pack.Sum(p.bundle.tokens, it.Tokens)
 	p.bundle.bytes += len(text)
 	p.all = append(p.all, it)
@@ -280,17 +283,29 @@ func (p *planning) addPieces(id mapreduce.DocumentID, text string, pieces []pack
 	}
 }
 
-// planUnparsed takes a document whose text is not known before it is parsed, as if all
-// of it were text.
+// look returns what a document is expected to come to whose text is not known before it is parsed: a picture
+// by its header, and any other as if all of it were text.
+func (p *planning) look(d *mapreduce.Document) (tokens int64, shown plan.Look, text string) {
+	if p.config.Look != nil {
+		if look, isPicture := p.config.Look(p.spec, d.MediaType, d.Content); isPicture {
+			return look.Text, look, ""
+		}
+	}
+	text = string(d.Content)
+	return p.size(text), plan.Look{}, text
+}
+
+// planUnparsed takes a document whose text is not known before it is parsed.
 func (p *planning) planUnparsed(id mapreduce.DocumentID, d *mapreduce.Document) error {
-	tokens := p.size(string(d.Content))
+	tokens, look, text := p.look(d)
 	items, err := plan.Items(id, tokens, p.count.IsEstimate(), int64(p.spec.MaxTokensPerUnit), int64(max(0, p.spec.ChunkOverlap)))
 	if err != nil {
 		return err
 	}
 
+	look.Show(items)
 	p.publication.Parse++
-	if err := p.joinDirect(id, string(d.Content), plan.Item{Expected: true, Parse: mapreduce.ParseUnit(id), Raw: tokens}); err != nil {
+	if err := p.joinDirect(id, text, plan.Item{Expected: true, Parse: mapreduce.ParseUnit(id), Raw: tokens}); err != nil {
 		return err
 	}
 

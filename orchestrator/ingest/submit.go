@@ -48,6 +48,9 @@ type Config struct {
 	Estimate func(spec *mapreduce.JobSpec, tokens int64) int64
 	// Rates returns what the plan of a job assumes of its calls.
 	Rates func(spec *mapreduce.JobSpec) plan.Rates
+	// Look returns what a document of a media type that is a picture will come to, as far as its header
+	// tells, and false of any other document. Nil looks at none.
+	Look func(spec *mapreduce.JobSpec, mediaType string, data []byte) (plan.Look, bool)
 	// InitialSlots returns how many of a new job's slots this node is granted at once.
 	InitialSlots func(spec *mapreduce.JobSpec) int64
 	// Count counts the tokens of what models write.

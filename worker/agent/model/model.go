@@ -19,6 +19,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -282,6 +283,12 @@ func (a *Agent) Overhead(spec *mapreduce.JobSpec) (prompt, answer int64, err err
 		}
 	}
 	return prompt, answer, err
+}
+
+// Sees reports whether a model of the job is shown pictures of pages.
+func (a *Agent) Sees(spec *mapreduce.JobSpec) bool {
+	all, err := a.programsOf(spec)
+	return err == nil && slices.ContainsFunc(all, func(p *program) bool { return p.sight != nil })
 }
 
 // Warms reports whether the prompts of a job's map units begin so long alike that

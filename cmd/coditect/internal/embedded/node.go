@@ -79,6 +79,9 @@ type Config struct {
 	// Lease, Heartbeat and Grace are those of orchestrator.Config, and have its
 	// defaults.
 	Lease, Heartbeat, Grace time.Duration
+	// Look is that of orchestrator.Config, and has its default.
+	Look func(*mapreduce.JobSpec, string, []byte) (plan.Look, bool)
+
 	// Rates is that of orchestrator.Config, and has its default.
 	Rates func(*mapreduce.JobSpec) plan.Rates
 	// Overhead is that of orchestrator.Config, and has its default.
@@ -187,7 +190,7 @@ func (n *Node) wireService() (err error) {
 	n.jobs.SetHook(n.config.Hook)
 	n.orch, err = orchestrator.New(n.jobs, orchestrator.Config{
 		Adopt: n.config.Adopt, Exclusive: !n.config.isShared(), Logger: n.config.Logger,
-		Lease: n.config.Lease, Heartbeat: n.config.Heartbeat, Grace: n.config.Grace, Rates: n.config.Rates, Warms: n.config.Warms,
+		Lease: n.config.Lease, Heartbeat: n.config.Heartbeat, Grace: n.config.Grace, Rates: n.config.Rates, Look: n.config.Look, Warms: n.config.Warms,
 		Overhead: n.config.Overhead, Answer: n.config.Answer, Cost: n.config.Cost, Check: n.config.Check, Advise: n.config.Advise, MaxCalls: n.config.MaxCalls, Limits: n.config.ModelLimits, Meter: n.config.Meter, Tracer: n.config.Tracer,
 		Rules: n.config.Rules,
 	})

@@ -398,7 +398,7 @@ func (p *Program) NodeConfig(all *step.Registry, log *slog.Logger) (embedded.Con
 	g := &p.Global
 	return embedded.Config{
 		MaxCalls: p.Runners.Limits.MaxCalls, ModelLimits: limits,
-		Dir: g.Location.Dir, Cluster: g.Location.cluster, Steps: all, Parsers: formats.Parsers(), Tools: p.Runners.OfferedTools(), Limits: p.Runners.Gates, Manners: p.Runners.Manners, Batches: batches, Version: p.Version, Rates: rates, Hook: hook, Logger: log,
+		Dir: g.Location.Dir, Cluster: g.Location.cluster, Steps: all, Parsers: formats.Parsers(), Tools: p.Runners.OfferedTools(), Limits: p.Runners.Gates, Manners: p.Runners.Manners, Batches: batches, Version: p.Version, Rates: rates, Look: runners.Looker(askers), Hook: hook, Logger: log,
 		Overhead: runners.PromptOverhead(askers), Answer: runners.MostAnswer, Cost: cost, Check: check, Advise: advise, Warms: runners.NeedsPriming(askers),
 		Lease: g.Timing.lease, Heartbeat: g.Timing.heartbeat, Grace: g.Timing.grace,
 		StartApart: p.Self.Starter(apart.Whose(p.Runners.Models.Fleet)), DrawPages: p.Runners.DrawPages,

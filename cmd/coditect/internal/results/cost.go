@@ -1,7 +1,6 @@
 package results
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -61,8 +60,11 @@ func TierCosts(spec *mapreduce.JobSpec, expected int64) (lines []string) {
 		return nil
 	}
 
-	own := cmp.Or(spec.Vars[string(parameters.Tier)], parameters.Standard)
+	own := settings.PlannedTier(spec)
 	for _, tier := range append([]string{parameters.Batch}, parameters.Tiers()...) {
+		if tier == parameters.Batch && spec.See() != mapreduce.SeeNever {
+			continue // calls with pictures are asked in real time
+		}
 		if t.Share(tier) == 0 || tier == parameters.Flex && t.Flex == 0 || tier == parameters.Batch && t.Batch == 0 {
 			continue
 		}

@@ -181,6 +181,9 @@ func (p *planner) runPlan(cmd *cobra.Command) error {
 	}
 	if set := settings.RunParameters(&spec); p.format.Value == "text" && !set.IsZero() {
 		fmt.Fprintf(a.Stdout, "parameters: %s\n", console.VisibleText(set.String()))
+		if set.Tier == parameters.Batch && spec.See() != mapreduce.SeeNever {
+			fmt.Fprintln(a.Stdout, "units that are shown pages ask in real time and at the full price, which the cost above is at for all units; those without pages cost less, by batch")
+		}
 		if set.Tier == parameters.Batch {
 			fmt.Fprintln(a.Stdout, "a batch is answered within minutes as a rule, and within a day or two at the latest; the time above is without that wait, one for each level that asks a model")
 		}
@@ -238,7 +241,7 @@ func planJob(ctx context.Context, a *program.Program, q mapreduce.PlanQuery, doc
 			return nil, err
 		}
 
-		return orchestrator.Plan(ctx, orchestrator.Config{Rates: rates, Overhead: runners.PromptOverhead(askers), Check: check, Advise: advise}, q, docs)
+		return orchestrator.Plan(ctx, orchestrator.Config{Rates: rates, Look: runners.Looker(askers), Overhead: runners.PromptOverhead(askers), Check: check, Advise: advise}, q, docs)
 	}
 
 	c, err := a.Dial(a.Global.Server)

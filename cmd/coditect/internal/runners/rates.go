@@ -131,7 +131,7 @@ func dearestTariff(spec *mapreduce.JobSpec, prices *llm.Prices) (most llm.Tariff
 	for _, name := range spec.ModelNames() {
 		provider, model, _ := strings.Cut(name, "/")
 		t, _ := prices.Tariff(provider, llm.Model(model))
-		t = t.In(spec.Vars[string(parameters.Tier)])
+		t = t.In(settings.PlannedTier(spec))
 		most.Input, most.Output = max(most.Input, t.Input), max(most.Output, t.Output)
 	}
 	return most

@@ -218,3 +218,13 @@ func windowOf(provider string) int64 {
 	}
 	return 0
 }
+
+// PlannedTier returns the tier at whose prices a plan of a job is: that which it asks for, but for batches of a
+// job that shows its models pages, as calls with pictures are made in real time.
+func PlannedTier(spec *mapreduce.JobSpec) string {
+	tier := cmp.Or(spec.Vars[string(parameters.Tier)], parameters.Standard)
+	if tier == parameters.Batch && spec.See() != mapreduce.SeeNever {
+		return parameters.Standard
+	}
+	return tier
+}
