@@ -276,7 +276,7 @@ func TestFailures(t *testing.T) {
 		}
 	}
 	for kind, want := range map[errs.Kind]int{errs.Unavailable: 503, errs.Denied: 403, errs.Exhausted: 429, errs.Internal: 500, errs.DataLoss: 500} {
-		s.err = errs.New(kind, "the store is away")
+		s.fail(errs.New(kind, "the store is away"))
 		status, body, _ := get(t, server.URL+"/")
 		if status != want || !strings.Contains(body, "the store is away") {
 			t.Errorf("%s: status %d: %s", kind, status, body)
@@ -292,9 +292,9 @@ func TestSessions(t *testing.T) {
 	server := open(t, s, func(c *dashboard.Config) {
 		c.SignIn, c.Now = true, func() time.Time { return now }
 		c.Context = func(r *http.Request) context.Context {
-			s.err = nil
+			s.fail(nil)
 			if r.Header.Get("Authorization") != "Bearer right" {
-				s.err = errs.New(errs.Unauthenticated, "who are you?")
+				s.fail(errs.New(errs.Unauthenticated, "who are you?"))
 			}
 			return r.Context()
 		}
@@ -395,9 +395,7 @@ func TestStream(t *testing.T) {
 	}
 
 	// What has gone wrong ends the stream with words.
-	s.mu.Lock()
-	s.err = errs.New(errs.Unavailable, "the store is away")
-	s.mu.Unlock()
+	s.fail(errs.New(errs.Unavailable, "the store is away"))
 	s.change(func(*mapreduce.Job) {})
 	rest, err := io.ReadAll(answer.Body)
 	if err != nil || !bytes.Contains(rest, []byte("event: failed\ndata: \"the store is away\"")) {

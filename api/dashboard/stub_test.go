@@ -99,6 +99,13 @@ func (s *stub) change(do func(*mapreduce.Job)) {
 	}
 }
 
+// fail has every call fail from now on; nil has them succeed again.
+func (s *stub) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+}
+
 func (s *stub) note(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -27,7 +27,8 @@ func (b *browser) openTry(path string) {
 func (b *browser) paste(name, text string) {
 	b.t.Helper()
 	b.eval(`document.getElementById("try-paste").open = true; ""`)
-	b.run(chromedp.SendKeys(chromedp.CSS("#try-paste-name"), name), chromedp.SendKeys(chromedp.CSS("#try-paste-text"), text), chromedp.Click(chromedp.CSS("#try-paste-add")))
+	b.run(chromedp.SendKeys(chromedp.CSS("#try-paste-name"), name), chromedp.SendKeys(chromedp.CSS("#try-paste-text"), text))
+	b.press("#try-paste-add")
 	b.await(`document.querySelector("#try-documents button[aria-pressed=true]").textContent === "` + name + `"`)
 }
 
@@ -55,14 +56,14 @@ func TestTryAsOneTypes(t *testing.T) {
 	if got := b.eval(`document.querySelector("#try-lines b").textContent.trim() + document.querySelector("#part-shown mark").textContent`); got != "● 412.50" {
 		t.Errorf("beside the fault stands %q", got)
 	}
-	b.run(chromedp.Click(chromedp.CSS("#part-problems a.bad")))
+	b.press("#part-problems a.bad")
 	if got := b.eval(`(() => { const e = document.activeElement; return e.value.slice(e.selectionStart, e.selectionEnd); })()`); got != "    type: numbers" {
 		t.Errorf("the link to the fault leads to %q", got)
 	}
 	b.run(chromedp.SendKeys(chromedp.CSS("#try-schema"), "    type: number"))
 	b.await(`document.querySelectorAll("#part-problems a").length === 0`)
 
-	b.run(chromedp.Click(chromedp.CSS("#part-results a[data-start]")))
+	b.press("#part-results a[data-start]")
 	b.await(`document.activeElement.tagName === "MARK"`)
 	b.checkQuiet()
 }
@@ -74,9 +75,9 @@ func TestTryByForm(t *testing.T) {
 	b := newBrowser(t, server.URL)
 	b.openTry("/try")
 	b.paste("a.txt", "12.50 is the total")
-	b.run(chromedp.Click(chromedp.CSS("#try-infer")))
+	b.press("#try-infer")
 	b.await(`document.querySelector("#part-rows input[data-what=name]")?.value === "total"`)
-	b.run(chromedp.Click(chromedp.CSS("#try-keep")))
+	b.press("#try-keep")
 	b.await(`document.querySelector("#try-versions td")?.textContent === "1 / 1"`)
 
 	change := func(what, value string) {
@@ -97,12 +98,12 @@ func TestTryByForm(t *testing.T) {
 
 	b.await(`document.querySelector("#part-results td")?.textContent === "1 / 1"`)
 	b.await(`document.getElementById("try").getAttribute("aria-busy") === "false"`)
-	b.run(chromedp.Click(chromedp.CSS("#try-keep")))
+	b.press("#try-keep")
 	b.await(`document.querySelectorAll("#try-versions tr").length === 2`)
 	b.eval(`(async () => { for (;;) { const kept = await coditectKept.read(); if (kept && kept.versions.length === 2) return ""; } })()`)
 	b.openTry("/try")
 	b.await(schemaText + `.includes("  date: {format: date") && document.querySelectorAll("#try-versions tr").length === 2 && document.querySelector("#part-shown mark")`)
-	b.run(chromedp.Click(chromedp.CSS("#try-versions tr:last-child button")))
+	b.press("#try-versions tr:last-child button")
 	b.await(schemaText + `.includes("  total: {type: number")`)
 	b.checkQuiet()
 }
@@ -120,23 +121,25 @@ func TestTryThenStart(t *testing.T) {
 	b.openTry("/try")
 	b.run(chromedp.SetUploadFiles(chromedp.CSS("#try-files"), []string{file}))
 	b.await(`document.querySelector("#try-documents button")?.textContent === "b.txt"`)
-	b.run(chromedp.Click(chromedp.CSS("#try-infer")))
+	b.press("#try-infer")
 	b.await(`document.querySelector("#part-shown mark")?.textContent === "7.25"`)
 
 	b.eval(`document.getElementById("try-pay").closest("details").open = true; ""`)
-	b.run(chromedp.SendKeys(chromedp.CSS("#try-provider"), "fake"), chromedp.Click(chromedp.CSS("#try-plan")))
+	b.run(chromedp.SendKeys(chromedp.CSS("#try-provider"), "fake"))
+	b.press("#try-plan")
 	b.await(`document.getElementById("try-paid").textContent.includes("$0.50") && !document.getElementById("try-pay").hidden`)
 	if done := s.noted(); strings.Contains(done, "submit") {
 		t.Errorf("something was paid before it was confirmed: %s", done)
 	}
 	s.change(func(j *mapreduce.Job) { j.State = mapreduce.JobComplete })
-	b.run(chromedp.Click(chromedp.CSS("#try-pay")))
+	b.press("#try-pay")
 	b.await(`document.getElementById("try-paid").textContent.includes("The model found 2 of 2 values")`)
 
-	b.run(chromedp.Click(chromedp.CSS("#try-start")), chromedp.WaitReady(chromedp.CSS("#new")))
+	b.press("#try-start")
+	b.run(chromedp.WaitReady(chromedp.CSS("#new")))
 	b.await(`location.pathname === "/new" && document.getElementById("new").dataset.filled && document.getElementById("new").elements.documents.files.length === 1 && document.getElementById("new").elements.schema.value.includes("total: {type: number")`)
 	b.eval(`document.getElementById("new").elements.provider.value = "rules"; ""`)
-	b.run(chromedp.Click(chromedp.CSS("#plan")))
+	b.press("#plan")
 	b.await(`document.getElementById("outcome").textContent.includes("2 units")`)
 	if done := s.noted(); !strings.Contains(done, "plan b.txt 11 rules") {
 		t.Errorf("the form of a new job has sent %s", done)
@@ -178,7 +181,7 @@ func TestTryWithoutItsServer(t *testing.T) {
 	b.run(chromedp.SendKeys(chromedp.CSS("#try-schema"), triedSchema))
 	b.await(`document.getElementById("try-status").textContent.startsWith("The server did not answer")`)
 	server.start()
-	b.run(chromedp.Click(chromedp.CSS("#try-run")))
+	b.press("#try-run")
 	b.await(`document.querySelector("#part-shown mark")`)
 	if got := b.eval(schemaText); got != triedSchema {
 		t.Errorf("what was typed is now %q", got)
