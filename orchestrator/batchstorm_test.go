@@ -12,6 +12,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/dev/testenv"
+	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/orchestrator/enginetest"
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/fault"
@@ -61,6 +62,13 @@ func (f *vendorFleet) spoil(random *die, one int) {
 	}
 }
 
+// batchConfig are settings under which hours of waiting for batches cost little: nobody beats often.
+func batchConfig() orchestrator.Config {
+	c := calm()
+	c.Grace = 3 * time.Second // so that a store that fails for a moment takes nobody who lives for dead
+	return c
+}
+
 // newVendorFleet returns one with so many orchestrators and no worker. A batch takes most lines.
 func newVendorFleet(t *testing.T, seed uint64, nodes, most int, rates fault.Rates, script batches.Config) *vendorFleet {
 	t.Helper()
@@ -84,7 +92,7 @@ func newVendorFleet(t *testing.T, seed uint64, nodes, most int, rates fault.Rate
 		cost, _ := prices.Cost("openai", batchModel, llm.Usage{Input: e.Input, CacheWrite: e.CacheWrite, CacheRead: e.CacheRead, Output: e.Output}, llm.Batch)
 		return cost
 	}
-	f.Fleet = enginetest.NewFleet(t, seed, nodes, rates, enginetest.Steady())
+	f.Fleet = enginetest.NewFleet(t, seed, nodes, rates, batchConfig())
 	f.server, f.live = batches.New(script), fakellm.New(fakellm.Config{Key: batchKey, Model: answer})
 
 	table := vendors.Table{{Name: "openai", New: openai.New, NewBatches: func(cfg llm.Config) (batch.Vendor, error) {
