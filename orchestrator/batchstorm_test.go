@@ -206,6 +206,8 @@ func (f *vendorFleet) verifyMoney(id mapreduce.JobID, units int) {
 // A job whose calls go by batch is one batch, in which each document is one line at half the price, and
 // while it waits no slot is held.
 func TestJobGoesByBatch(t *testing.T) {
+	testenv.Unraced(t, testenv.Alike)
+
 	enginetest.Virtually(t, func(t *testing.T) {
 		f := newVendorFleet(t, 1, 1, 1000, nil, batches.Config{Takes: func(int) time.Duration { return 10 * time.Minute }})
 		f.join()
@@ -233,6 +235,8 @@ func TestJobGoesByBatch(t *testing.T) {
 // Lines that go wrong in any way that may go right another time are asked again, each call is charged once, and
 // the job is complete.
 func TestLinesThatGoWrong(t *testing.T) {
+	testenv.Unraced(t, testenv.Alike)
+
 	enginetest.Virtually(t, func(t *testing.T) {
 		f := newVendorFleet(t, 1, 1, 9, nil, batches.Config{Takes: func(int) time.Duration { return 2 * time.Minute }})
 		f.spoil(newDie(1), 4)
@@ -252,6 +256,8 @@ func TestLinesThatGoWrong(t *testing.T) {
 // A budget that holds the calls of few units at a time is kept, and is enough for all of them: what a batch did
 // not cost is there for the next, and the job is not paused for want of what comes back.
 func TestBatchesKeepTheBudget(t *testing.T) {
+	testenv.Unraced(t, testenv.Alike)
+
 	enginetest.Virtually(t, func(t *testing.T) {
 		f := newVendorFleet(t, 1, 1, 1000, nil, batches.Config{Takes: func(int) time.Duration { return 2 * time.Minute }})
 		f.join()
@@ -448,6 +454,8 @@ func TestCancelledJobCancelsItsBatches(t *testing.T) {
 
 // An answer that does not fit is mended by another line: neither is paid for twice.
 func TestAnswersOfBatchesAreMended(t *testing.T) {
+	testenv.Unraced(t, testenv.Alike)
+
 	enginetest.Virtually(t, func(t *testing.T) {
 		f := newVendorFleet(t, 1, 1, 1000, nil, batches.Config{
 			Takes: func(int) time.Duration { return 10 * time.Minute },
