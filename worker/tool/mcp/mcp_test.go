@@ -25,7 +25,10 @@ func config() mcp.Config { return mcp.Config{Now: func() time.Time { return noon
 
 // server returns a server that is this test binary.
 func server(mode string, change ...func(*mcp.Server)) mcp.Server {
-	s := mcp.Server{Name: "test", Command: os.Args[0], Env: map[string]string{serverMode: mode}}
+	s := mcp.Server{Name: "test", Command: os.Args[0], Env: map[string]string{
+		serverMode: mode,
+		"GORACE":   "atexit_sleep_ms=0", // a server that looks for races dawdles a second before it ends
+	}}
 	for _, c := range change {
 		c(&s)
 	}
