@@ -151,7 +151,8 @@ func TestAllowedTools(t *testing.T) {
 }
 
 func TestCalls(t *testing.T) {
-	s := unit(t, open(t, server("good"), config()))
+	patient := func(s *mcp.Server) { s.Timeout = 5 * time.Minute } // megabytes have to come, on a busy machine too
+	s := unit(t, open(t, server("good", patient), config()))
 	r, err := s.Call(t.Context(), "test_search", json.RawMessage(`{"query":"tea & milk","limit":2}`))
 	want := &tool.Result{Evidence: []tool.Evidence{
 		{URI: "mcp:test/search?limit=2&query=tea+%26+milk", Title: `search {"limit":2,"query":"tea \u0026 milk"}`, Media: "text/plain", Retrieved: noon, Text: "about tea & milk"},
