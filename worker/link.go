@@ -28,7 +28,8 @@ type connector struct{ session *session }
 // stayConnected keeps one stream after another until the session is drained or
 // has resigned, life ends, or the first orchestrator reached refuses this worker
 // for good. Each attempt goes to the next address: the one just lost is the least
-// likely to be there.
+// likely to be there. There is a pause only once all have been tried: the first orchestrator that
+// is there again gives its workers no more time to find it, however many addresses they have.
 func (c *connector) stayConnected(life context.Context) error {
 	s := c.session
 	pauses := &backoff.ExponentialBackOff{
@@ -37,7 +38,8 @@ func (c *connector) stayConnected(life context.Context) error {
 		Multiplier:          2,
 		MaxInterval:         2 * time.Second,
 	}
-	first, welcomed := true, false
+	welcomed := false
+	untried := len(s.cfg.Connect) // addresses, until the next pause
 
 	lost := time.Now() // when the last orchestrator was
 
@@ -59,15 +61,15 @@ func (c *connector) stayConnected(life context.Context) error {
 
 		c.noteTrouble(s.cfg.addressOf(i%len(s.cfg.Connect)), met, err)
 
-		// The first attempt after a good stream is made at once, all others after a pause.
-		if met && time.Since(start) >= healthy {
+		// After a good stream all addresses are tried at once, the one just lost last.
+		switch untried--; {
+		case met && time.Since(start) >= healthy:
 			pauses.Reset()
-			first = true
-		}
-		if !first {
+			untried = len(s.cfg.Connect)
+		case untried == 0:
 			c.waitReconnect(life, pauses.NextBackOff())
+			untried = len(s.cfg.Connect)
 		}
-		first = false
 	}
 	return nil
 }
