@@ -29,6 +29,7 @@ type node struct {
 	fatal  atomic.Pointer[failpoint.Point]
 	leave  context.CancelFunc // stops it in order
 	left   atomic.Bool        // it was stopped so
+	serves atomic.Bool        // workers can connect
 	ended  chan struct{}      // closed when nothing of it runs any more
 	once   sync.Once          // ends it
 }
@@ -101,6 +102,7 @@ func (n *node) serveOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	n.serves.Store(true)
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
@@ -108,6 +110,7 @@ func (n *node) serveOnce(ctx context.Context) error {
 	}()
 
 	err = <-ended
+	n.serves.Store(false)
 
 	// Of a process that is dead nothing waits for anybody.
 	patience, done := context.WithTimeout(context.Background(), 5*time.Second)
@@ -134,6 +137,7 @@ func (n *node) pass(p failpoint.Point) {
 func (n *node) die(told bool) {
 	n.once.Do(func() {
 		n.world.trace.note("%s dies", n.id)
+		n.serves.Store(false)
 		n.reach.kill()
 		n.world.net.Down(hostOf(n.at), told)
 		n.leave()
@@ -144,6 +148,7 @@ func (n *node) die(told bool) {
 func (n *node) stop() {
 	n.once.Do(func() {
 		n.world.trace.note("%s leaves", n.id)
+		n.serves.Store(false)
 		n.left.Store(true)
 		n.leave()
 	})

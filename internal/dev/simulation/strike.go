@@ -12,6 +12,7 @@ func (w *world) strike(f Fault) {
 	w.trace.note("fault %d: %v for %v", f.Number, f.Kind, f.For)
 	w.cover(f.Kind.String())
 
+	defer w.trouble()
 	var mend func()
 	switch {
 	case f.Kind <= HalfOpen:
@@ -32,6 +33,7 @@ func (w *world) strike(f Fault) {
 		defer w.mends.Done()
 		w.trace.note("fault %d is mended", f.Number)
 		mend()
+		w.trouble()
 	})
 }
 
@@ -139,20 +141,25 @@ func (w *world) setTwice(rate float64) {
 func (w *world) strikeProcess(f Fault) (mend func()) {
 	switch f.Kind {
 	case Crash, Dark:
-		w.excuse(w.scenario.Workers)
 		n := w.node(f.A)
+		w.excuseUnlessServed(n)
 		n.die(f.Kind == Crash)
 		return func() { w.restart(n) }
 	case CrashAt:
-		w.excuse(w.scenario.Workers)
-		n, points := w.node(f.A), failpoint.Points()
-		n.fatal.Store(&points[int(f.B)%len(points)])
+		n, steps := w.node(f.A), busySteps()
+		w.excuseUnlessServed(n)
+		at := steps[int(f.B/2)%len(steps)].Before()
+		if f.B%2 == 0 {
+			at = steps[int(f.B/2)%len(steps)].After()
+		}
+		n.fatal.Store(&at)
 		return func() {
 			n.fatal.Store(nil)
 			w.restart(n)
 		}
 	case Leave:
 		n := w.node(f.A)
+		w.excuseUnlessServed(n)
 		w.running.Go(n.stop)
 		return func() { w.restart(n) }
 	}
@@ -201,6 +208,46 @@ func (w *world) excuse(workers int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.excuses += workers * (slots + w.prefetch)
+}
+
+// calm is how long nothing may have befallen processes and links for each worker to have an orchestrator
+// again: as long as it takes for one to be noticed that says nothing, and then to find another.
+const calm = 12 * time.Second
+
+// trouble notes that something befell processes or links.
+func (w *world) trouble() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.troubled = time.Now()
+}
+
+// excuseUnlessServed is excuse for all workers, when an orchestrator ends. It is none if another serves, to
+// which all workers can go: then what they run is not to be run again.
+func (w *world) excuseUnlessServed(n *node) {
+	w.mu.Lock()
+	served := time.Since(w.troubled) >= calm
+	others := 0
+	for _, other := range w.nodes {
+		if other != n && other.serves.Load() {
+			others++
+		}
+	}
+	w.mu.Unlock()
+	if !served || others == 0 {
+		w.excuse(w.scenario.Workers)
+	} else {
+		w.cover("an orchestrator ended and another served")
+	}
+}
+
+// busySteps are those that most jobs come by.
+func busySteps() []failpoint.Step {
+	return []failpoint.Step{
+		failpoint.Begin, failpoint.Stage, failpoint.Publish, failpoint.Bind, failpoint.Turn, failpoint.Turn, failpoint.Turn, failpoint.Chunk,
+		failpoint.Journal, failpoint.Wakeup, failpoint.Grant, failpoint.Return, failpoint.Plan, failpoint.Plan, failpoint.Unblock, failpoint.Ascend,
+		failpoint.Complete, failpoint.Pause, failpoint.Resume, failpoint.Cancel, failpoint.Sweep, failpoint.Expire, failpoint.Expire, failpoint.Beat,
+		failpoint.Doubt, failpoint.Forget, failpoint.Seal, failpoint.Answer, failpoint.Assign, failpoint.Assign,
+	}
 }
 
 // sample checks what has to hold at any moment.

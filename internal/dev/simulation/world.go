@@ -60,17 +60,18 @@ type world struct {
 	caller   *caller
 	tasks    []*task // what clients want
 
-	mu      sync.Mutex // guards the fields below
-	nodes   []*node    // by address
-	members []*member  // by place
-	started int        // orchestrators so far
-	joined  int        // workers so far
-	dice    *rand.Rand // of whatever goroutine throws them
-	twice   float64    // how often a message comes twice
-	covered map[string]int
-	broken  []string
-	mends   sync.WaitGroup // faults that are not mended yet
-	excuses int            // units that may have been run again, as workers were lost or cut off
+	mu       sync.Mutex // guards the fields below
+	nodes    []*node    // by address
+	members  []*member  // by place
+	started  int        // orchestrators so far
+	joined   int        // workers so far
+	dice     *rand.Rand // of whatever goroutine throws them
+	twice    float64    // how often a message comes twice
+	covered  map[string]int
+	broken   []string
+	mends    sync.WaitGroup // faults that are not mended yet
+	excuses  int            // units that may have been run again, as workers were lost or cut off
+	troubled time.Time      // when something last befell processes or links, or was mended
 }
 
 // Run lets a scenario happen, and returns what it came to.
@@ -125,7 +126,7 @@ func newWorld(s *Scenario, o Options) *world {
 
 	// Half of all fleets are set as they are by default, and half notice everything sooner.
 	if w.random.IntN(2) == 0 {
-		w.config.Heartbeat, w.config.Lease, w.config.Grace = 300*time.Millisecond, 3*time.Second, time.Second
+		w.config.Heartbeat, w.config.Lease, w.config.Grace = 300*time.Millisecond, 5*time.Second, time.Second
 		w.config.Poll, w.config.Seal = 500*time.Millisecond, 100*time.Millisecond
 	}
 	return w
