@@ -387,10 +387,10 @@ func documented(t *testing.T) map[string]row {
 	rows := make(map[string]row)
 	for line := range strings.Lines(string(page)) {
 		cells := strings.Split(line, "|")
-		if len(cells) != 11 || !strings.HasPrefix(cells[1], " `") {
+		if len(cells) != len(mapreduce.Roles())+4 || !strings.HasPrefix(cells[1], " `") {
 			continue
 		}
-		r := row{roles: make(map[mapreduce.Role]bool), another: strings.TrimSpace(cells[9])}
+		r := row{roles: make(map[mapreduce.Role]bool), another: strings.TrimSpace(cells[len(cells)-2])}
 		for i, role := range mapreduce.Roles() {
 			r.roles[role] = strings.TrimSpace(cells[2+i]) == "yes"
 		}

@@ -34,6 +34,7 @@ var (
 	observers  = Rule{Roles: []mapreduce.Role{mapreduce.Observer}}
 	viewers    = Rule{Roles: []mapreduce.Role{mapreduce.Viewer}}
 	submitters = Rule{Roles: []mapreduce.Role{mapreduce.Submitter}}
+	reviewers  = Rule{Roles: []mapreduce.Role{mapreduce.Reviewer}}
 	operators  = Rule{Roles: []mapreduce.Role{mapreduce.Operator}}
 	workers    = Rule{Roles: []mapreduce.Role{mapreduce.Worker}}
 	admins     = Rule{Roles: []mapreduce.Role{mapreduce.Admin}}
@@ -65,8 +66,9 @@ var rules = map[string]Rule{
 	pb.MapReduceService_GetResult_FullMethodName:     viewers,
 	pb.MapReduceService_GetResultFile_FullMethodName: viewers,
 	pb.MapReduceService_ReadText_FullMethodName:      viewers,
-	pb.MapReduceService_DecideValue_FullMethodName:   operators,
+	pb.MapReduceService_DecideValue_FullMethodName:   reviewers,
 	pb.MapReduceService_ListDecisions_FullMethodName: viewers,
+	pb.MapReduceService_ListWaiting_FullMethodName:   viewers,
 	pb.MapReduceService_ListEvents_FullMethodName:    observers,
 	pb.MapReduceService_GetTenantUse_FullMethodName:  observers,
 	pb.MapReduceService_SumCosts_FullMethodName:      observers,

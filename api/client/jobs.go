@@ -154,6 +154,18 @@ func (c *Client) ListDecisions(ctx context.Context, q mapreduce.ListDecisionsQue
 	return page, err
 }
 
+// ListWaiting implements mapreduce.Client.
+func (c *Client) ListWaiting(ctx context.Context, q mapreduce.ListWaitingQuery) (page *mapreduce.WaitingPage, err error) {
+	err = c.again(ctx, func() error {
+		p, err := c.jobs.ListWaiting(ctx, wire.EncodeListWaiting(&q))
+		if err == nil {
+			page = wire.DecodeWaiting(p)
+		}
+		return fault.Error(err)
+	})
+	return page, err
+}
+
 // ListEvents implements mapreduce.Client.
 func (c *Client) ListEvents(ctx context.Context, q mapreduce.ListEventsQuery) (page *mapreduce.EventPage, err error) {
 	err = c.again(ctx, func() error {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/resultfile"
 )
 
@@ -69,7 +70,8 @@ func openJob(v *visit, here string) (*jobPage, error) {
 	}
 
 	p.Actions = actionsFor(v, j)
-	if j.State == mapreduce.JobComplete && len(j.Spec.Schema) > 0 && v.known().Has(mapreduce.Operator) {
+	reviewable := j.State == mapreduce.JobComplete || j.ParkedUnits > 0 && waitsForPeople(j)
+	if reviewable && len(j.Spec.Schema) > 0 && v.known().Has(mapreduce.Reviewer) {
 		p.Reviews = v.jobPath(id, "review")
 	}
 	p.Advice = adviceFor(j)
@@ -158,4 +160,16 @@ func forecast(j *jobView, now time.Time) string {
 		text += ", " + money(j.CostMicros+j.CostMicros/p.Done*left)
 	}
 	return text
+}
+
+// waitsForPeople reports whether units of a job may wait until a person has decided about values.
+func waitsForPeople(j *mapreduce.Job) bool {
+	if r, err := pipeline.ReviewOf(j.Spec.Vars); err == nil && r.IsSet() {
+		return true
+	}
+	if len(j.Spec.Definition) == 0 {
+		return false
+	}
+	p, err := pipeline.Parse("pipeline", j.Spec.Definition)
+	return err == nil && p.Stages[0].Review.IsSet()
 }

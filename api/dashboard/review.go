@@ -51,7 +51,7 @@ func (d *Dashboard) loadReview(v *visit) (any, error) {
 	}
 
 	r := &reviewPage{Text: v.jobPath(p.ID, "review", "text"), Picture: v.jobPath(p.ID, "picture"), Keys: lookingKeys, Caller: v.known().Name, Part: v.query.Get("part")}
-	if v.known().Has(mapreduce.Operator) {
+	if v.known().Has(mapreduce.Reviewer) {
 		r.Decide, r.Keys = v.jobPath(p.ID, "review"), reviewKeys
 	}
 	r.Records = v.jobPath(p.ID, "records")
@@ -117,7 +117,7 @@ func (d *Dashboard) sendQueue(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	b := review.NewBuilder(s, decisions, choice)
-	if err := v.jobs.GetResult(v, id, false, b.Take); err != nil {
+	if err := b.Read(v, v.jobs, j); err != nil {
 		return err
 	}
 	q, err := b.Queue()

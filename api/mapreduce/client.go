@@ -23,6 +23,7 @@ type Client interface {
 	GetResult(ctx context.Context, id JobID, partial bool, sink func(*ResultPart) error) error
 	DecideValue(ctx context.Context, d NewDecision) (*Decision, error)
 	ListDecisions(ctx context.Context, q ListDecisionsQuery) (*DecisionPage, error)
+	ListWaiting(ctx context.Context, q ListWaitingQuery) (*WaitingPage, error)
 	ListEvents(ctx context.Context, q ListEventsQuery) (*EventPage, error)
 	AnswerCache(ctx context.Context, t TenantID, forget bool) (*AnswerCache, error)
 	TenantUse(ctx context.Context, t TenantID) (*TenantUse, error)

@@ -15,20 +15,23 @@ type Principal struct {
 // A Role is what a principal may do.
 type Role string
 
-// The roles. Those of an observer, a viewer, a submitter and an operator are for the jobs of their own
+// The roles. Those of an observer, a viewer, a submitter, a reviewer and an operator are for the jobs of their own
 // tenant; no role of these reaches beyond it.
 const (
 	Observer  Role = "observer"  // sees how jobs and units are, and nothing of what they are about: see WithoutContents
 	Viewer    Role = "viewer"    // reads jobs, their units, events and results; is an observer too
 	Submitter Role = "submitter" // submits and plans jobs; is a viewer too
-	Operator  Role = "operator"  // resumes, pauses, cancels and deletes jobs, wakes units, and looks after the tenant's answers; is a viewer too
+	Reviewer  Role = "reviewer"  // decides about values; is a viewer too
+	Operator  Role = "operator"  // resumes, pauses, cancels and deletes jobs, wakes units, and looks after the tenant's answers; is a reviewer too
 	Worker    Role = "worker"    // runs units: of all tenants, or of its own if it has one; sees nothing else
 	Scaler    Role = "scaler"    // counts the units of all tenants that could run; sees nothing else
-	Admin     Role = "admin"     // does for every tenant what the first four do, and looks at the store as a whole
+	Admin     Role = "admin"     // does for every tenant what the first five do, and looks at the store as a whole
 )
 
 // Roles returns all roles.
-func Roles() []Role { return []Role{Observer, Viewer, Submitter, Operator, Worker, Scaler, Admin} }
+func Roles() []Role {
+	return []Role{Observer, Viewer, Submitter, Reviewer, Operator, Worker, Scaler, Admin}
+}
 
 // Local returns the principal of a caller without authentication, such as one on this
 // machine. It may do everything, and calls for a tenant if it names one.
@@ -45,7 +48,9 @@ func (p Principal) Has(r Role) bool {
 	case Observer:
 		return p.Has(Viewer)
 	case Viewer:
-		return slices.ContainsFunc(p.Roles, func(r Role) bool { return r == Submitter || r == Operator || r == Admin })
+		return slices.ContainsFunc(p.Roles, func(r Role) bool { return r == Submitter || r == Reviewer || r == Operator || r == Admin })
+	case Reviewer:
+		return p.Has(Operator)
 	case Submitter, Operator:
 		return slices.Contains(p.Roles, Admin)
 	}

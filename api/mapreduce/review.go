@@ -108,6 +108,58 @@ type Decision struct {
 	Passage *Citation // that the server found in the text; nil if there is none
 	Note    string
 	Model   []byte // JSON of the value that was decided about: null if there was none
+	// Waited says that it was taken while the unit that found the value waited for it. The output of
+	// the unit has it, and so has all that followed.
+	Waited bool
+}
+
+// A WaitingValue is a value of the output of a unit that waits for a person.
+type WaitingValue struct {
+	Record RecordID
+	Field  string // path
+	Why    string // unverified, conflict, fuzzy, doubtful, missing, sample or all
+}
+
+// A WaitingUnit is a unit that waits until a person has decided about some of its values.
+type WaitingUnit struct {
+	Unit   UnitID
+	Role   Role           // that whoever decides needs
+	Values []WaitingValue // all that wait, those that are decided about too
+	// Parts are the records of its output as they were found, with their citations and conflicts as in a
+	// result.
+	Parts []*ResultPart
+}
+
+// A ListWaitingQuery chooses units of a job that wait for a person.
+type ListWaitingQuery struct {
+	Job       JobID
+	PageSize  int    // units, at most 1000; 0 means 100. A page has fewer if their outputs are large
+	PageToken string // empty, or NextPageToken of the page before
+}
+
+// A WaitingPage is a page of units that wait, by name.
+type WaitingPage struct {
+	Units         []*WaitingUnit
+	NextPageToken string
+}
+
+// EachWaiting calls visit with each unit of a job that waits for a person.
+func EachWaiting(ctx context.Context, jobs Client, id JobID, visit func(*WaitingUnit) error) error {
+	q := ListWaitingQuery{Job: id}
+	for {
+		page, err := jobs.ListWaiting(ctx, q)
+		if err != nil {
+			return err
+		}
+		for _, u := range page.Units {
+			if err := visit(u); err != nil {
+				return err
+			}
+		}
+		if q.PageToken = page.NextPageToken; q.PageToken == "" {
+			return nil
+		}
+	}
 }
 
 // A ListDecisionsQuery chooses decisions of a job.

@@ -67,16 +67,23 @@ type Service interface {
 	GetResult(ctx context.Context, by Principal, id JobID, partial bool, sink func(*ResultPart) error) error
 
 	// DecideValue keeps what the caller has decided about a value of a complete job's
-	// result, beside that value. These things might happen:
+	// result, beside that value, or about a value of a unit that waits for a person: with the
+	// last of its values the unit goes on. These things might happen:
 	//  1. the decision: it is stored, now or by an earlier call of the same request;
 	//  2. errs.NotFound: there is no such job, or its result has no such record;
 	//  3. errs.Invalid: the record has no such field, the schema refuses the value, the
 	//     passage is not in the text, or the verdict does not go with the value;
-	//  4. errs.Precondition: the job is not complete, or the value is not d.Model any more.
+	//  4. errs.Precondition: the job is not complete and the record's unit waits for nobody, or
+	//     the value is not d.Model any more;
+	//  5. errs.Denied: the unit waits for somebody with a role that the caller has not.
 	DecideValue(ctx context.Context, by Principal, d NewDecision) (*Decision, error)
 
 	// ListDecisions returns a page of what was decided about values of a job's result.
 	ListDecisions(ctx context.Context, by Principal, q ListDecisionsQuery) (*DecisionPage, error)
+
+	// ListWaiting returns a page of the units of a job that wait for a person, with what
+	// they found.
+	ListWaiting(ctx context.Context, by Principal, q ListWaitingQuery) (*WaitingPage, error)
 
 	// ListEvents returns a page of a job's checkpoints, oldest first, or of the log of a
 	// tenant.

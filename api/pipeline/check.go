@@ -57,7 +57,7 @@ func (p *Pipeline) checkStages() error {
 	for i := range p.Stages {
 		c := checker{Pipeline: p, Stage: p.Stages[i], i: i}
 		for _, check := range []func() error{
-			c.checkSources, c.checkEach, c.checkPassages, c.eachPath, c.checkKeys, c.checkSelects, c.checkCondition, c.checkWords, c.checkWork, c.checkParameters, c.checkOutput, c.checkTools, c.checkCascade, c.checkGroup, c.checkTree, c.checkTexts,
+			c.checkSources, c.checkEach, c.checkPassages, c.eachPath, c.checkKeys, c.checkSelects, c.checkCondition, c.checkWords, c.checkWork, c.checkParameters, c.checkOutput, c.checkTools, c.checkCascade, c.checkReview, c.checkGroup, c.checkTree, c.checkTexts,
 		} {
 			if err := check(); err != nil {
 				return err

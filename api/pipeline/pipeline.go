@@ -119,6 +119,9 @@ type Stage struct {
 
 	Cascade // who does the units, where several may
 
+	// Review says which values wait for a person.
+	Review Review `json:"review,omitzero"`
+
 	Output Output   `json:"output"`
 	Tools  []string `json:"tools,omitempty"` // the names of the tools that an agent may use; one with OptionalTool where a worker has it
 	Limits Limits   `json:"limits,omitzero"`

@@ -108,6 +108,7 @@ func (r reader) readStage(n *filetree.Node, at string) *Stage {
 		"model": r.ReadText(&s.Model), "parameters": func(n *filetree.Node, at string) { r.readParameters(n, at, &s.Parameters) },
 		"cascade": r.ReadTexts(&s.Members), "target": r.readShare(&s.Target), "confidence": r.readShare(&s.Confidence),
 		"per": r.ReadText(&s.Per), "seed": r.ReadNumber(&s.Seed, 1),
+		"review": func(n *filetree.Node, at string) { r.readReview(n, at, &s.Review) },
 		"output": func(n *filetree.Node, at string) { r.readOutput(n, at, s) },
 		"tools":  r.ReadTexts(&s.Tools), "limits": func(n *filetree.Node, at string) { r.readLimits(n, at, s) },
 		"parallel": r.ReadNumber(&s.Parallel, 1), "on_error": r.ReadText(&s.OnError),

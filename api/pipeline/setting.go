@@ -118,13 +118,18 @@ func (s *Stage) applySetting(key string, value func(name string) string) {
 	}
 }
 
-// Bind returns the pipeline with the cascade that a run gives and the keys that inputs of a
+// Bind returns the pipeline with the cascade and the review that a run gives and the keys that inputs of a
 // run set, and what is wrong with these: an input that is no number which its key accepts
 // leaves the default in force.
 func (p *Pipeline) Bind(vars map[string]string) (bound *Pipeline, warnings []string) {
 	if vars[VarCascade] != "" {
 		with := *p
 		with.Stages = p.bindCascade(vars)
+		p = &with
+	}
+	if vars[VarReview] != "" {
+		with := *p
+		with.Stages = p.bindReview(vars)
 		p = &with
 	}
 	if !slices.ContainsFunc(p.Stages, func(s *Stage) bool { return len(s.Settings) > 0 }) {

@@ -160,6 +160,7 @@ var heavy = map[string]bool{
 	pb.MapReduceService_ListEvents_FullMethodName:    true,
 	pb.MapReduceService_DecideValue_FullMethodName:   true,
 	pb.MapReduceService_ListDecisions_FullMethodName: true,
+	pb.MapReduceService_ListWaiting_FullMethodName:   true,
 	pb.MapReduceService_GetResult_FullMethodName:     true,
 	pb.MapReduceService_GetResultFile_FullMethodName: true,
 	pb.MapReduceService_ResumeJob_FullMethodName:     true,

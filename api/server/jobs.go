@@ -194,6 +194,22 @@ func (j *jobs) ListDecisions(ctx context.Context, req *pb.ListDecisionsRequest) 
 	})
 }
 
+// ListWaiting returns a page of units that wait for a person.
+func (j *jobs) ListWaiting(ctx context.Context, req *pb.ListWaitingRequest) (*pb.ListWaitingResponse, error) {
+	q, err := wire.DecodeListWaiting(req)
+	if err != nil {
+		return nil, err
+	}
+
+	return fitPage(j.maxPage, &q.PageSize, func() (*pb.ListWaitingResponse, int, error) {
+		page, err := j.service.ListWaiting(ctx, callerOf(ctx), q)
+		if err != nil {
+			return nil, 0, err
+		}
+		return wire.EncodeWaiting(page), len(page.Units), nil
+	})
+}
+
 // ListEvents returns a page of checkpoints.
 func (j *jobs) ListEvents(ctx context.Context, req *pb.ListEventsRequest) (*pb.ListEventsResponse, error) {
 	q, err := wire.DecodeListEvents(req)

@@ -208,6 +208,15 @@ func (s *Service) ListDecisions(ctx context.Context, by mapreduce.Principal, q m
 	return page, err
 }
 
+// ListWaiting implements mapreduce.Service.
+func (s *Service) ListWaiting(ctx context.Context, by mapreduce.Principal, q mapreduce.ListWaitingQuery) (page *mapreduce.WaitingPage, err error) {
+	s.observe(ctx, "ListWaiting", by, q.Job, func(ctx context.Context) error {
+		page, err = s.next.ListWaiting(ctx, by, q)
+		return err
+	})
+	return page, err
+}
+
 // ListEvents implements mapreduce.Service.
 func (s *Service) ListEvents(ctx context.Context, by mapreduce.Principal, q mapreduce.ListEventsQuery) (page *mapreduce.EventPage, err error) {
 	s.observe(ctx, "ListEvents", by, q.Job, func(ctx context.Context) error {

@@ -51,7 +51,7 @@ func DecodeNewDecision(p *pb.DecideValueRequest) (mapreduce.NewDecision, error) 
 func EncodeDecision(d *mapreduce.Decision) *pb.Decision {
 	p := &pb.Decision{
 		RecordId: string(d.Record), Field: validText(d.Field), Number: d.Number, RequestId: string(d.Request), CreateTime: encodeTime(d.Time),
-		Principal: validText(d.By), Verdict: pb.ReviewVerdict(d.Verdict), Value: encodeJSON(d.Value), Note: validText(d.Note), ModelValue: encodeJSON(d.Model),
+		Principal: validText(d.By), Verdict: pb.ReviewVerdict(d.Verdict), Value: encodeJSON(d.Value), Note: validText(d.Note), ModelValue: encodeJSON(d.Model), Waited: d.Waited,
 	}
 	if d.Passage != nil {
 		p.Passage = encodeCitation(d.Passage)
@@ -63,7 +63,7 @@ func EncodeDecision(d *mapreduce.Decision) *pb.Decision {
 func DecodeDecision(p *pb.Decision) *mapreduce.Decision {
 	d := &mapreduce.Decision{
 		Record: mapreduce.RecordID(p.GetRecordId()), Field: p.GetField(), Number: p.GetNumber(), Request: mapreduce.RequestID(p.GetRequestId()), Time: decodeTime(p.GetCreateTime()),
-		By: p.GetPrincipal(), Verdict: knownOrZero(p.GetVerdict(), lastReview), Value: decodeJSON(p.GetValue()), Note: p.GetNote(), Model: decodeJSON(p.GetModelValue()),
+		By: p.GetPrincipal(), Verdict: knownOrZero(p.GetVerdict(), lastReview), Value: decodeJSON(p.GetValue()), Note: p.GetNote(), Model: decodeJSON(p.GetModelValue()), Waited: p.GetWaited(),
 	}
 	if p.GetPassage() != nil {
 		d.Passage = decodeCitation(p.GetPassage())
@@ -114,4 +114,49 @@ func decodeReviewed(p *pb.ReviewCount) *mapreduce.ReviewCount {
 	return &mapreduce.ReviewCount{
 		Accepted: p.GetAcceptedCount(), Corrected: p.GetCorrectedCount(), Rejected: p.GetRejectedCount(), Absent: p.GetAbsentCount(), Unfitting: p.GetUnfittingCount(),
 	}
+}
+
+// EncodeListWaiting encodes a choice of units that wait for a person.
+func EncodeListWaiting(q *mapreduce.ListWaitingQuery) *pb.ListWaitingRequest {
+	return &pb.ListWaitingRequest{JobId: string(q.Job), PageSize: clampInt32(q.PageSize), PageToken: q.PageToken}
+}
+
+// DecodeListWaiting decodes a choice of units that wait for a person.
+func DecodeListWaiting(p *pb.ListWaitingRequest) (mapreduce.ListWaitingQuery, error) {
+	var d decoder
+	q := mapreduce.ListWaitingQuery{
+		Job: d.jobID("job_id", p.GetJobId()), PageSize: d.pageSize(p.GetPageSize()), PageToken: p.GetPageToken(),
+	}
+	return q, d.firstError()
+}
+
+// EncodeWaiting encodes a page of units that wait for a person.
+func EncodeWaiting(page *mapreduce.WaitingPage) *pb.ListWaitingResponse {
+	return &pb.ListWaitingResponse{Units: convertEach(page.Units, encodeWaitingUnit), NextPageToken: page.NextPageToken}
+}
+
+func encodeWaitingUnit(u *mapreduce.WaitingUnit) *pb.WaitingUnit {
+	p := &pb.WaitingUnit{UnitId: string(u.Unit), Role: string(u.Role), Parts: convertEach(u.Parts, EncodeResultPart)}
+	for _, v := range u.Values {
+		p.Values = append(p.Values, &pb.WaitingValue{RecordId: string(v.Record), Field: validText(v.Field), Reason: v.Why})
+	}
+	return p
+}
+
+// DecodeWaiting decodes a page of units that wait for a person.
+func DecodeWaiting(p *pb.ListWaitingResponse) *mapreduce.WaitingPage {
+	return &mapreduce.WaitingPage{Units: convertEach(p.GetUnits(), decodeWaitingUnit), NextPageToken: p.GetNextPageToken()}
+}
+
+func decodeWaitingUnit(p *pb.WaitingUnit) *mapreduce.WaitingUnit {
+	u := &mapreduce.WaitingUnit{Unit: mapreduce.UnitID(p.GetUnitId()), Role: mapreduce.Role(p.GetRole())}
+	for _, v := range p.GetValues() {
+		u.Values = append(u.Values, mapreduce.WaitingValue{Record: mapreduce.RecordID(v.GetRecordId()), Field: v.GetField(), Why: v.GetReason()})
+	}
+	for _, part := range p.GetParts() {
+		if decoded := DecodeResultPart(part); decoded != nil { // a newer kind is skipped
+			u.Parts = append(u.Parts, decoded)
+		}
+	}
+	return u
 }

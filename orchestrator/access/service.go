@@ -169,7 +169,7 @@ func (s *Service) GetResult(ctx context.Context, by mapreduce.Principal, id mapr
 
 // DecideValue implements mapreduce.Service.
 func (s *Service) DecideValue(ctx context.Context, by mapreduce.Principal, d mapreduce.NewDecision) (*mapreduce.Decision, error) {
-	if err := s.rules.UseJob(ctx, by, mapreduce.Operator, d.Job); err != nil {
+	if err := s.rules.UseJob(ctx, by, mapreduce.Reviewer, d.Job); err != nil {
 		return nil, err
 	}
 	return s.next.DecideValue(ctx, by, d)
@@ -181,6 +181,14 @@ func (s *Service) ListDecisions(ctx context.Context, by mapreduce.Principal, q m
 		return nil, err
 	}
 	return s.next.ListDecisions(ctx, by, q)
+}
+
+// ListWaiting implements mapreduce.Service.
+func (s *Service) ListWaiting(ctx context.Context, by mapreduce.Principal, q mapreduce.ListWaitingQuery) (*mapreduce.WaitingPage, error) {
+	if err := s.rules.UseJob(ctx, by, mapreduce.Viewer, q.Job); err != nil {
+		return nil, err
+	}
+	return s.next.ListWaiting(ctx, by, q)
 }
 
 // ListEvents implements mapreduce.Service. Records as they are stored are for viewers.

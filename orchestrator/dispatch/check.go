@@ -11,6 +11,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/outcome/gate"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
@@ -25,8 +26,8 @@ type Given struct {
 // ChecksQuickly reports whether the output of a report can be checked without reading
 // anything but, for a few, the document.
 func (g Given) ChecksQuickly(rep *mapreduce.Report) bool {
-	if g.Unit == nil || rep.Length > 0 {
-		return false
+	if g.Unit == nil || rep.Length > 0 || gate.IsHandle(g.Unit.Woken) {
+		return false // of what people have decided the decisions are read
 	}
 	switch kind := g.Unit.Kind; {
 	case kind == mapreduce.KindParse, kind == mapreduce.KindMap && g.Text != nil:
@@ -80,7 +81,10 @@ func (c *Checker) examineOutput(ctx context.Context, session mapreduce.SessionID
 		return nil, err
 	}
 
-	return c.verifyGiven(ctx, rep.Job, u, g, data, &rep.Confidence)
+	if why, err = c.verifyGiven(ctx, rep.Job, u, g, data, &rep.Confidence); why != nil || err != nil {
+		return why, err
+	}
+	return c.verifyDecided(ctx, rep.Job, u, data)
 }
 
 // errNotPut is what a report is refused with whose output was not put before.

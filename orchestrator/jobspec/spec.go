@@ -286,6 +286,9 @@ func (r *Rules) checkPipeline(d *draft) error {
 	if err := checkCascade(p, s); err != nil {
 		return err
 	}
+	if err := checkReview(p, s); err != nil {
+		return err
+	}
 	if err := r.checkStages(p, s); err != nil {
 		return err
 	}

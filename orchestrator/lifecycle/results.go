@@ -16,6 +16,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/review"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/records"
+	stored "github.com/coditect/mapreduce/store/jobs/review"
 )
 
 // Results are what clients get of jobs that have come to something.
@@ -159,7 +160,34 @@ func (r *Results) assemble(ctx context.Context, id mapreduce.JobID, room int, si
 
 	job := assembledFrom(id, compiled, ctl)
 	job.Room = room
+	if job.Decisions, err = r.waited(ctx, id, compiled); err != nil {
+		return err
+	}
 	return result.Result(ctx, r.jobs.Reader(), job, sink)
+}
+
+// waited returns the decisions that units of a job have waited for, by unit; nil if none waits.
+func (r *Results) waited(ctx context.Context, id mapreduce.JobID, compiled *jobspec.Compiled) (map[int64][]*stored.Decision, error) {
+	if !compiled.Graph.Pipeline().Stages[0].Review.IsSet() {
+		return nil, nil
+	}
+
+	all := make(map[int64][]*stored.Decision)
+	q := mapreduce.ListDecisionsQuery{Job: id, PageSize: 1000}
+	for {
+		page, next, err := r.jobs.Review.List(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range page {
+			if unit, _, ok := d.Record.Parse(); ok && d.Waited {
+				all[unit] = append(all[unit], d)
+			}
+		}
+		if q.PageToken = next; next == "" {
+			return all, nil
+		}
+	}
 }
 
 // assembledFrom returns a job as its result is assembled, as far as it has come.

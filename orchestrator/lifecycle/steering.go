@@ -9,6 +9,7 @@ import (
 	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/outcome/gate"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/store/jobs"
@@ -162,6 +163,8 @@ func (s *Steering) WakeUnit(ctx context.Context, by mapreduce.Principal, job map
 		return nil, errs.Field("handle", "must be text of 1 to %d bytes", mapreduce.MaxHandle)
 	case len(answer) > mapreduce.MaxWakeAnswer:
 		return nil, errs.Field("answer", "has %d bytes; at most %d are taken", len(answer), mapreduce.MaxWakeAnswer)
+	case gate.IsHandle(handle):
+		return nil, errs.New(errs.Precondition, "unit %q waits for decisions about its values, and goes on with the last of them: decide with \"coditect mapreduce review %s\", or on the page", unit, job)
 	}
 
 	u, candidate, err := s.jobs.Queue.Wake(ctx, job, unit, mapreduce.WakeCall{Handle: handle, Answer: answer})

@@ -24,6 +24,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/outputs"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/jobs/review"
 )
 
 // A Job is a job as its result is assembled.
@@ -36,6 +37,10 @@ type Job struct {
 	// Room is how many bytes the result may have for whom it is assembled; 0 for any number.
 	// Result returns ErrNoRoom as soon as it is sure that they do not suffice.
 	Room int
+
+	// Decisions are those that were taken while units waited for them, by the index of the unit. Nil if
+	// there are none.
+	Decisions map[int64][]*review.Decision
 
 	Passages bool         // level 0 chooses passages, whose references are followed
 	Values   []ValueLevel // like Records; of levels of records without meaning
@@ -80,6 +85,7 @@ type result struct {
 	shown     map[mapreduce.DocumentID]bool // evidence that was told of
 	places    map[string]string             // of the quotes of citations in their documents, by name, for a report
 
+	reviewed   mapreduce.ReviewCount
 	single     bool // of a value
 	statistics *merge.Statistics
 	duplicates map[string]int64
@@ -149,10 +155,17 @@ func (r *result) streamResult(ctx context.Context) error {
 		if err := r.weighRecognition(ctx, &f); err != nil {
 			return err
 		}
-		if err := r.writeEntity(&f.Result, mapreduce.NewRecordID(e.Members[0].Unit, e.Members[0].Record)); err != nil {
+		decided, err := r.decisionsOf(e, &f)
+		if err != nil {
+			return err
+		}
+		if err := r.writeEntity(&f.Result, mapreduce.NewRecordID(e.Members[0].Unit, e.Members[0].Record), decided); err != nil {
 			return err
 		}
 		if err := r.writeCitations(ctx, texts, &f); err != nil {
+			return err
+		}
+		if err := r.writeFound(decided); err != nil {
 			return err
 		}
 		return r.writeDecision(&f.Result)
@@ -253,7 +266,7 @@ func (r *result) valueRecords() (records []json.RawMessage, single bool, err err
 }
 
 // writeEntity takes an entity into the result, under the id of its first record.
-func (r *result) writeEntity(f *merge.Result, id mapreduce.RecordID) error {
+func (r *result) writeEntity(f *merge.Result, id mapreduce.RecordID, decided map[string]*review.Decision) error {
 	r.names.respellEntity(f)
 	r.statistics.Add(f.Values)
 	for field, n := range f.Duplicates {
@@ -261,7 +274,7 @@ func (r *result) writeEntity(f *merge.Result, id mapreduce.RecordID) error {
 	}
 	r.countBroken(f)
 
-	b, err := r.encodeRecord(f)
+	b, err := r.encodeRecord(f, decided)
 	if err != nil {
 		return err
 	}
@@ -292,7 +305,7 @@ func (r *result) writeDecision(f *merge.Result) error {
 
 // encodeRecord is an entry of aggregated_data: its values as the schema nests and
 // orders them, null where there is none, and what they rest on.
-func (r *result) encodeRecord(f *merge.Result) ([]byte, error) {
+func (r *result) encodeRecord(f *merge.Result, decided map[string]*review.Decision) ([]byte, error) {
 	values := r.schema.Nest(f.Values)
 	citations, derived := output.CitedOf(r.schema, f, r.names.Spell)
 
@@ -317,6 +330,9 @@ func (r *result) encodeRecord(f *merge.Result) ([]byte, error) {
 	}
 	if len(f.Lacking) > 0 {
 		b.addField("_warnings", f.Warnings())
+	}
+	if len(decided) > 0 {
+		b.addField("_reviewed", entriesOf(decided))
 	}
 
 	return b.closeObject()
@@ -480,7 +496,7 @@ func (r *result) writeSummary(ctx context.Context) error {
 		return err
 	}
 
-	s := &mapreduce.Summary{Single: r.single || !r.value && r.schema.Entities() == schema.Single, Broken: r.brokenConstraints(), Notes: r.notes, MoreNotes: r.moreNotes}
+	s := &mapreduce.Summary{Reviewed: r.reviewedCount(), Single: r.single || !r.value && r.schema.Entities() == schema.Single, Broken: r.brokenConstraints(), Notes: r.notes, MoreNotes: r.moreNotes}
 	for _, part := range []struct {
 		to   *[]byte
 		from any

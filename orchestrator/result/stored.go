@@ -170,6 +170,9 @@ func StoredCitation(c *mapreduce.Citation) *storagev1.ShownCitation {
 
 func storedSummary(s *mapreduce.Summary) *storagev1.Summary {
 	out := &storagev1.Summary{Single: s.Single, Deduplication: s.Deduplication, Statistics: s.Statistics, Cascades: s.Cascades, MoreNotes: s.MoreNotes}
+	if c := s.Reviewed; c != nil {
+		out.Reviewed = &storagev1.ReviewCount{Accepted: c.Accepted, Corrected: c.Corrected, Rejected: c.Rejected, Absent: c.Absent}
+	}
 	for _, n := range s.Notes {
 		out.Notes = append(out.Notes, &storagev1.DocumentNote{Document: string(n.Document), Note: n.Note})
 	}
@@ -223,6 +226,9 @@ func ShownCitation(s *storagev1.ShownCitation) *mapreduce.Citation {
 
 func summaryOf(s *storagev1.Summary) *mapreduce.Summary {
 	out := &mapreduce.Summary{Single: s.Single, Deduplication: s.Deduplication, Statistics: s.Statistics, Cascades: s.Cascades, MoreNotes: s.MoreNotes}
+	if c := s.Reviewed; c != nil {
+		out.Reviewed = &mapreduce.ReviewCount{Accepted: c.Accepted, Corrected: c.Corrected, Rejected: c.Rejected, Absent: c.Absent}
+	}
 	for _, n := range s.Notes {
 		out.Notes = append(out.Notes, mapreduce.DocumentNote{Document: mapreduce.DocumentID(n.Document), Note: n.Note})
 	}

@@ -46,7 +46,7 @@ func decisionOf(d *review.Decision) *mapreduce.Decision {
 	out := &mapreduce.Decision{
 		Record: d.Record, Field: d.Field, Number: d.Number, Request: mapreduce.RequestID(d.Request),
 		Time: time.UnixMicro(d.TimeMicros).UTC(), By: d.Principal,
-		Verdict: mapreduce.ReviewVerdict(d.Verdict), Value: d.Value, Note: d.Note, Model: d.Model,
+		Verdict: mapreduce.ReviewVerdict(d.Verdict), Value: d.Value, Note: d.Note, Model: d.Model, Waited: d.Waited,
 	}
 	if d.Passage != nil {
 		out.Passage = result.ShownCitation(d.Passage)

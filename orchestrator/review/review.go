@@ -17,6 +17,7 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/internal/outcome/review"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
+	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
@@ -29,6 +30,12 @@ type Sources struct {
 	Schema func(ctx context.Context, id mapreduce.JobID) (*schema.Schema, error)
 	// Text streams the text of a document that a unit read.
 	Text func(ctx context.Context, by mapreduce.Principal, id mapreduce.JobID, unit mapreduce.UnitID, document mapreduce.DocumentID, sink func([]byte) error) error
+	// Specs finds what jobs are to do.
+	Specs *jobspec.Finder
+	// Verify checks an output of a unit, as dispatch.Checker does.
+	Verify func(ctx context.Context, id mapreduce.JobID, u *records.Unit, data []byte) (why, err error)
+	// Enqueue tells the scheduler of units that go on.
+	Enqueue func(id mapreduce.JobID, units []records.Candidate)
 }
 
 // A Reviewer takes decisions about values of results. Its methods are those of mapreduce.Service of the
@@ -60,7 +67,14 @@ func (r *Reviewer) DecideValue(ctx context.Context, by mapreduce.Principal, d ma
 		return nil, err
 	}
 	if ctl.State != mapreduce.JobComplete {
-		return nil, records.WrongState("review", d.Job, ctl.State)
+		w, err := r.findWaiting(ctx, d.Job, d.Record)
+		if err != nil {
+			return nil, err
+		}
+		if w == nil {
+			return r.repeated(ctx, &d, ctl.State)
+		}
+		return r.decideWaiting(ctx, by, w, &d)
 	}
 
 	taken, err := r.settle(ctx, by, &d)
@@ -73,6 +87,26 @@ func (r *Reviewer) DecideValue(ctx context.Context, by mapreduce.Principal, d ma
 	}
 	r.signals.NotifyWatchers(d.Job)
 	return decisionOf(kept), nil
+}
+
+// repeated returns the decision that a call has taken already; an error if it has not, as nobody waits for
+// it.
+func (r *Reviewer) repeated(ctx context.Context, d *mapreduce.NewDecision, state mapreduce.JobState) (*mapreduce.Decision, error) {
+	for had, err := range Decisions(ctx, r.jobs, d.Job, d.Record) {
+		if err != nil {
+			return nil, err
+		}
+		if d.Request != "" && had.Request == d.Request && had.Field == d.Field {
+			return had, nil
+		}
+	}
+	if state == mapreduce.JobCancelled || state == mapreduce.JobFailed {
+		return nil, records.WrongState("review", d.Job, state)
+	}
+	return nil, &errs.Error{
+		Kind: errs.Precondition, Reason: "JOB_STATE",
+		Message: fmt.Sprintf("nobody can decide about record %s now: its unit waits for nobody, and job %s is %s; a result is reviewed when its job is complete", d.Record, d.Job, state),
+	}
 }
 
 // settle checks a decision, and returns it as it is to be kept.
@@ -95,6 +129,10 @@ func (r *Reviewer) settle(ctx context.Context, by mapreduce.Principal, d *mapred
 		others = append(others, o)
 	}
 
+	if err := checkWithdrawal(others, d); err != nil {
+		return nil, err
+	}
+
 	out := &mapreduce.Decision{Record: d.Record, Field: d.Field, Request: d.Request, Verdict: d.Verdict, Note: d.Note, By: by.Name}
 	if out.Value, out.Model, err = review.Settle(s, found.record, others, d); err != nil {
 		return nil, err
@@ -103,6 +141,24 @@ func (r *Reviewer) settle(ctx context.Context, by mapreduce.Principal, d *mapred
 		out.Passage, err = r.cite(ctx, by, d, found)
 	}
 	return out, err
+}
+
+// checkWithdrawal refuses to withdraw what the output of a unit has already: other units have gone on from
+// there.
+func checkWithdrawal(all []*mapreduce.Decision, d *mapreduce.NewDecision) error {
+	if d.Verdict != mapreduce.ReviewWithdraw {
+		return nil
+	}
+	waited := false
+	for _, o := range all {
+		if o.Field == d.Field {
+			waited = o.Waited
+		}
+	}
+	if waited {
+		return errs.New(errs.Precondition, "%s of record %s was decided while its unit waited, and all that followed has it: give the right value instead", d.Field, d.Record)
+	}
+	return nil
 }
 
 // A foundRecord is a record of a stored result, with its citations.

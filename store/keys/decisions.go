@@ -45,6 +45,11 @@ func (d DecisionKeys) OfRecord(record mapreduce.RecordID) store.Range {
 	return childRange(d.record(record))
 }
 
+// OfUnit returns the range of the decisions about records of a map unit, by its index.
+func (d DecisionKeys) OfUnit(index int64) store.Range {
+	return childRange(tuple.AppendInt(d.space.jobKey("decision", d.job), index))
+}
+
 // Prefix returns what all keys of decisions of the job begin with.
 func (d DecisionKeys) Prefix() []byte { return d.space.jobKey("decision", d.job) }
 

@@ -109,7 +109,8 @@ type StageSpec struct {
 	Parameters parameters.Set // of the model's answers; what they leave out is the job's
 	Merge      string         // how a group is merged: typed, model or typed-then-model; empty leaves it to the job
 
-	pipeline.Cascade // who does its units, where several may
+	pipeline.Cascade                 // who does its units, where several may
+	Review           pipeline.Review // which values of its units wait for a person
 }
 
 // Limits of agents with tools, where their stage states none.

@@ -45,7 +45,7 @@ func Specify(spec *mapreduce.JobSpec, stage string) (*agent.StageSpec, error) {
 		Name: s.Name, Documents: s.From == pipeline.Documents, Group: s.Each == pipeline.EachGroup,
 		Each: s.Each, Order: s.Order, Passage: s.Passage, Tokens: s.Limits.Tokens, Context: s.Limits.Context, Tools: s.Tools, Turns: s.Limits.Turns, ToolCalls: s.Limits.ToolCalls, Output: agent.OutputKind(s.Output.Kind), Schema: s.Output.Form(), Merge: s.Merge,
 		Passages: p.ReadsPassages(s), Query: p.Texts(spec.Vars).Query(s), Size: s.Size, Check: s.Check, Choices: p.Choices(s),
-		Parameters: s.Parameters, Cascade: s.Cascade,
+		Parameters: s.Parameters, Cascade: s.Cascade, Review: s.Review,
 	}
 
 	// A stage without a query of its own is about the question of the job.

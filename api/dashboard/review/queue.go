@@ -2,12 +2,14 @@
 // what those who reviewed some of them found: how many of a random sample are right, and how well two
 // people agree.
 //
-// It is pure. What a decision means, and whether it fits, the service knows.
+// It is pure but for Read, which asks the service. What a decision means, and whether it fits, the service
+// knows.
 package review
 
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"hash/fnv"
@@ -28,6 +30,7 @@ const (
 	Doubtful   = "doubtful"   // its confidence is low
 	Missing    = "missing"    // the record has none, and others do
 	Sample     = "sample"     // chance has chosen it
+	All        = "all"        // its job has a person look at each value
 )
 
 // How likely a value is wrong that has no better estimate, and from when on it is worth a look.
@@ -65,6 +68,9 @@ type Item struct {
 	Verdict    string               `json:"verdict,omitempty"` // that counts; empty if there is none
 	By         string               `json:"by,omitempty"`
 	Right      string               `json:"right,omitempty"` // of a correction, as it is written
+
+	// Waits says that its unit goes on once somebody has decided about it and the others like it.
+	Waits bool `json:"waits,omitempty"`
 
 	order uint64 // by chance
 }
@@ -125,6 +131,7 @@ type Builder struct {
 	last      *pending
 	has       map[string]int // records with a value, by field
 	conflicts map[valueOf]bool
+	waits     map[valueOf]string // why values wait, of a unit that does; nil of a result
 	items     []Item
 }
 
@@ -177,6 +184,29 @@ func (b *Builder) Take(p *mapreduce.ResultPart) error {
 	return nil
 }
 
+// Read takes all values of a job that can be decided about: those of its result if it is complete, or else
+// those that its units wait for.
+func (b *Builder) Read(ctx context.Context, jobs mapreduce.Client, j *mapreduce.Job) error {
+	if j.State == mapreduce.JobComplete {
+		return jobs.GetResult(ctx, j.ID, false, b.Take)
+	}
+	return mapreduce.EachWaiting(ctx, jobs, j.ID, b.TakeWaiting)
+}
+
+// TakeWaiting takes the values that a unit waits for.
+func (b *Builder) TakeWaiting(u *mapreduce.WaitingUnit) error {
+	b.waits = make(map[valueOf]string, len(u.Values))
+	for _, v := range u.Values {
+		b.waits[valueOf{v.Record, v.Field}] = v.Why
+	}
+	for _, p := range u.Parts {
+		if err := b.Take(p); err != nil {
+			return err
+		}
+	}
+	return b.finish()
+}
+
 // marks are what a record says of its values.
 type marks struct {
 	Sources    []mapreduce.DocumentID     `json:"_sources"`
@@ -216,6 +246,13 @@ func (b *Builder) finish() error {
 		b.fill(&item, p, &m, values[f.Path])
 		if string(item.Value) != "null" {
 			b.has[f.Path]++
+		}
+		if b.waits != nil {
+			why, waits := b.waits[valueOf{p.id, f.Path}]
+			if !waits {
+				continue
+			}
+			item.Waits, item.Why, item.Gain = true, why, max(item.Gain, worthwhile)
 		}
 		if b.choice.part(p.id) {
 			b.decided(&item)
@@ -346,6 +383,9 @@ func (b *Builder) Queue() (*Queue, error) {
 	}
 	for i := range b.items {
 		item := &b.items[i]
+		if item.Waits {
+			continue
+		}
 		if item.Why == Missing && b.records > 0 {
 			item.Gain = wrongMissing * float64(b.has[item.Field]) / float64(b.records)
 		}

@@ -90,6 +90,11 @@ func (c Client) ListDecisions(ctx context.Context, q mapreduce.ListDecisionsQuer
 	return c.Service.ListDecisions(ctx, c.By, q)
 }
 
+// ListWaiting implements mapreduce.Client.
+func (c Client) ListWaiting(ctx context.Context, q mapreduce.ListWaitingQuery) (*mapreduce.WaitingPage, error) {
+	return c.Service.ListWaiting(ctx, c.By, q)
+}
+
 // ListEvents implements mapreduce.Client.
 func (c Client) ListEvents(ctx context.Context, q mapreduce.ListEventsQuery) (*mapreduce.EventPage, error) {
 	return c.Service.ListEvents(ctx, c.By, q)

@@ -61,3 +61,14 @@ func (s *Service) ListDecisions(_ context.Context, _ mapreduce.Principal, q mapr
 	page, next, err := cutPage(chosen, q.PageToken, q.PageSize, 100)
 	return &mapreduce.DecisionPage{Decisions: page, NextPageToken: next}, err
 }
+
+// ListWaiting implements mapreduce.Service. No unit of this service waits for a person.
+func (s *Service) ListWaiting(_ context.Context, _ mapreduce.Principal, q mapreduce.ListWaitingQuery) (*mapreduce.WaitingPage, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	if _, err := s.findRecord(q.Job); err != nil {
+		return nil, err
+	}
+	return &mapreduce.WaitingPage{}, nil
+}

@@ -98,6 +98,7 @@ func clientCalls(job string) []call {
 			Passage: &pb.Passage{DocumentId: "order00000.txt", UnitId: "map:order00000.txt", StartByte: 7, EndByte: 10},
 		}, newReply[pb.DecideValueResponse], false},
 		{pb.MapReduceService_ListDecisions_FullMethodName, &pb.ListDecisionsRequest{JobId: job, RecordId: "0.0", PageSize: 10}, newReply[pb.ListDecisionsResponse], false},
+		{pb.MapReduceService_ListWaiting_FullMethodName, &pb.ListWaitingRequest{JobId: job, PageSize: 10}, newReply[pb.ListWaitingResponse], false},
 		{pb.MapReduceService_GetResult_FullMethodName, &pb.GetResultRequest{JobId: job, Partial: true}, newReply[pb.GetResultResponse], false},
 		{pb.MapReduceService_GetResultFile_FullMethodName, &pb.GetResultFileRequest{JobId: job, Partial: true}, newReply[pb.GetResultFileResponse], false},
 		{pb.MapReduceService_ListEvents_FullMethodName, &pb.ListEventsRequest{JobId: job, Verify: true, PageSize: 10}, newReply[pb.ListEventsResponse], false},

@@ -69,7 +69,9 @@ func (d *DateOrders) Settle(s *schema.Schema, a merge.Accumulator, citations map
 		f.Candidates = slices.Clone(f.Candidates)
 		changed := false
 		for j := range f.Candidates {
-			changed = d.settleDate(s, element, &f.Candidates[j], citations) || changed
+			if !f.Candidates[j].IsReviewed() { // what a person has decided is to be read as it stands
+				changed = d.settleDate(s, element, &f.Candidates[j], citations) || changed
+			}
 		}
 
 		// Values that were different may be one now.

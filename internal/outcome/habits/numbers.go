@@ -104,7 +104,9 @@ func (n *NumberStyles) Settle(s *schema.Schema, a merge.Accumulator, citations m
 		f.Candidates = slices.Clone(f.Candidates)
 		changed := false
 		for j := range f.Candidates {
-			changed = n.settle(s, f.Path, p, &f.Candidates[j], citations) || changed
+			if !f.Candidates[j].IsReviewed() { // what a person has decided is to be read as it stands
+				changed = n.settle(s, f.Path, p, &f.Candidates[j], citations) || changed
+			}
 		}
 
 		if changed {

@@ -25,9 +25,10 @@ func judgeOptions(s *schema.Schema, sf schema.Field, all []option) (allowed []op
 		var breach *schema.Breach
 		// The only value of a field is judged with the whole record.
 		switch {
-		case len(o.readings) > 0:
+		case o.reviewed && !hasParts(sf.Property) && sf.Property.Fits(o.Value) == nil: // the record as a whole is judged
+		case len(o.readings) > 0 && !o.reviewed:
 			breach = openReading(sf)
-		case o.derived != nil && o.derived.Fault != "":
+		case o.derived != nil && o.derived.Fault != "" && !o.reviewed:
 			breach = &schema.Breach{Field: sf.Path, Constraint: DerivedFalsely, Message: o.derived.Fault}
 		case len(all) > 1 || hasParts(sf.Property) || sf.Property.Fits(o.Value) != nil:
 			breach = s.JudgeValue(sf.Path, o.Value)
@@ -45,7 +46,7 @@ func judgeOptions(s *schema.Schema, sf schema.Field, all []option) (allowed []op
 // splitDoubtful separates options from those that are wrong nine times out of ten wherever they were read.
 func splitDoubtful(all []option) (likely []option, doubtful []refusedOption) {
 	for _, o := range all {
-		if o.Best > mostDoubtful {
+		if o.Best > mostDoubtful || o.reviewed {
 			likely = append(likely, o)
 			continue
 		}

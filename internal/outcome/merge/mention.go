@@ -27,6 +27,10 @@ type Mention struct {
 
 	// Seen is where a model saw what stands in no text; nil of a mention with citations.
 	Seen *Sighting
+
+	// Reviewed says that a person has decided that the value is right. It counts without citations,
+	// and goes before values about which nobody has decided.
+	Reviewed bool
 }
 
 // A Sighting is where a model read in a picture what recognition did not. It is no citation: nobody has
@@ -65,7 +69,7 @@ func (m Mention) ReadAs(other Mention) Mention {
 // mentionOf returns the mention of one value.
 func mentionOf(v Value, order Order) Mention {
 	m := NewMention(v.Citations, v.Confidence, v.Said)
-	m.First, m.Formula = order, v.Formula
+	m.First, m.Formula, m.Reviewed = order, v.Formula, v.Reviewed
 	if len(m.Citations) == 0 {
 		m.Seen = v.Seen
 	}
@@ -116,6 +120,7 @@ func joinMentions(a, b Mention) Mention {
 	if a.Seen == nil || b.Seen != nil && compareSightings(b.Seen, a.Seen) < 0 {
 		a.Seen = b.Seen
 	}
+	a.Reviewed = a.Reviewed || b.Reviewed
 	return a.ReadAs(b)
 }
 

@@ -59,6 +59,7 @@ type Value struct {
 	Unread     bool       // the unit cites a place that it did not read
 	Formula    string     // of a derived value, see package derive
 	Seen       *Sighting  // where a model saw it, if it has no citations
+	Reviewed   bool       // a person has decided that it is right
 }
 
 // A Missing is a field that was not found, and why.
@@ -102,6 +103,11 @@ type Candidate struct {
 	// Readings are what an ambiguous date or number may mean. They are known only once all that
 	// could tell its order was looked at, and never stored.
 	Readings []any
+}
+
+// IsReviewed reports whether a person has decided that the value is right.
+func (c *Candidate) IsReviewed() bool {
+	return slices.ContainsFunc(c.Mentions, func(m Mention) bool { return m.Reviewed })
 }
 
 // toMillionths turns a confidence of [0,1] into millionths.
@@ -204,6 +210,7 @@ func joinElements(values []Value) Value {
 		all.Confidence += v.Confidence / float64(len(values))
 		all.Said += v.Said / float64(len(values))
 		all.Citations = append(all.Citations, v.Citations...)
+		all.Reviewed = all.Reviewed || v.Reviewed
 	}
 
 	all.Value = list

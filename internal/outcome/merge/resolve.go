@@ -219,18 +219,22 @@ type option struct {
 	readings  []any      // of a date or a number of which nothing tells how it is read
 	derived   *derive.Derivation
 	seen      *Sighting // where a model saw it first, of an option without citations; nil if none did
+	reviewed  bool      // a person has decided that it is right
 	said      int64     // sum of the confidence that extractors state
 	saidCount int64     // how many places state one
 }
 
+// verifies reports whether a mention speaks for its value: it cites something, or a person has decided.
+func (m *Mention) verifies() bool { return len(m.Citations) > 0 || m.Reviewed }
+
 // splitVerified separates candidates with citations from those without, which never
 // compete with them. If a candidate has both kinds of places, those without
-// citations do not count.
+// citations do not count. What a person has decided needs none.
 func splitVerified(all []Candidate) (verified, unverified []option) {
 	for i := range all {
 		c := &all[i]
 
-		cited := slices.ContainsFunc(c.Mentions, func(m Mention) bool { return len(m.Citations) > 0 })
+		cited := slices.ContainsFunc(c.Mentions, func(m Mention) bool { return m.verifies() })
 		o := c.withoutFaults().tallyMentions(cited)
 
 		if cited {
@@ -245,7 +249,7 @@ func splitVerified(all []Candidate) (verified, unverified []option) {
 // withoutFaults returns a derived candidate without the mentions that do not follow from their
 // quotes, if others do.
 func (c *Candidate) withoutFaults() *Candidate {
-	isFaulty := func(m Mention) bool { return m.Derived != nil && m.Derived.Fault != "" }
+	isFaulty := func(m Mention) bool { return m.Derived != nil && m.Derived.Fault != "" && !m.Reviewed }
 	sound := func(m Mention) bool { return m.Derived != nil && !isFaulty(m) && len(m.Citations) > 0 }
 
 	if !slices.ContainsFunc(c.Mentions, isFaulty) || !slices.ContainsFunc(c.Mentions, sound) {
@@ -263,9 +267,10 @@ func (c *Candidate) tallyMentions(cited bool) option {
 	o := option{Key: c.Key, Value: c.Value, First: c.firstOrder(), readings: c.Readings}
 
 	for _, m := range c.Mentions {
-		if (len(m.Citations) > 0) != cited {
+		if m.verifies() != cited {
 			continue
 		}
+		o.reviewed = o.reviewed || m.Reviewed
 
 		// A derivation that was computed says more than one that was not.
 		if m.Derived != nil && (o.derived == nil || o.derived.Computed == "" && m.Derived.Computed != "") {

@@ -78,6 +78,9 @@ func (c chooser) rankingFor(strategy schema.Merge) (order func(a, b *option) int
 // one seen first.
 func (c chooser) pickBest(strategy schema.Merge) decision {
 	order, rationale, lost := c.rankingFor(strategy)
+	if reviewed := c.reviewed(); len(reviewed) > 0 && len(reviewed) < len(c.all) {
+		return c.pickReviewed(strategy, reviewed)
+	}
 
 	best, tied := &c.all[0], false
 	for i := 1; i < len(c.all); i++ {
@@ -112,6 +115,29 @@ func (c chooser) pickBest(strategy schema.Merge) decision {
 		d.rationale += "; of equal ones the smallest value"
 		d.lossReason += ", or was equal and not the smallest value"
 	}
+	return d
+}
+
+// reviewed returns the values that a person has decided to be right.
+func (c chooser) reviewed() (all []option) {
+	for _, o := range c.all {
+		if o.reviewed {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+// pickReviewed chooses among the values that people have decided to be right. The others lose, however
+// many they are.
+func (c chooser) pickReviewed(strategy schema.Merge, all []option) decision {
+	d := chooser{c.property, all}.pickBest(strategy)
+	if len(all) == 1 {
+		d.rationale = "a person has decided so"
+	} else {
+		d.rationale = "a person has decided so, of several: " + d.rationale
+	}
+	d.conflict, d.lossReason = true, "a person has decided for another"
 	return d
 }
 

@@ -20,6 +20,9 @@ func Believed(s *schema.Schema, a merge.Accumulator, citations map[merge.Citatio
 		for j := range a.Fields[i].Candidates {
 			c := &a.Fields[i].Candidates[j]
 			for k := range c.Mentions {
+				if c.Mentions[k].Reviewed { // whoever took the output has checked who decided what
+					continue
+				}
 				most := mostOf(p, c, &c.Mentions[k], citations)
 
 				if c.Mentions[k].Confidence <= most {
@@ -49,6 +52,9 @@ func (o *Output) MostConfidence(s *schema.Schema) float64 {
 			p := s.Field(f.Path)
 			for j := range f.Candidates {
 				for k := range f.Candidates[j].Mentions {
+					if f.Candidates[j].Mentions[k].Reviewed {
+						return 1
+					}
 					most = max(most, mostOf(p, &f.Candidates[j], &f.Candidates[j].Mentions[k], o.Citations))
 				}
 			}

@@ -164,8 +164,18 @@ func (d *decider) applyDecision(x Decision) {
 		allowed: citationSet(e.Fields[i].Candidates), open: d.openConflict(e, x.Field),
 	}
 
+	if c.isReviewed() {
+		d.addRemoved(x.Field, fmt.Sprint(x.Value), "a person has decided about this field")
+		return
+	}
 	c.citeNames(x.Refs)
 	c.applyValue(x.Value)
+}
+
+// isReviewed reports whether a person has decided that a value of the field is right: no reducer
+// decides otherwise.
+func (c *choice) isReviewed() bool {
+	return slices.ContainsFunc(c.field.Candidates, func(one merge.Candidate) bool { return one.IsReviewed() })
 }
 
 // citationSet returns the citations of candidates.
@@ -297,6 +307,9 @@ func (o *Output) Join(entry int, path, kept string, others ...string) bool {
 
 	if one == nil || len(same) != len(others) {
 		return false
+	}
+	if one.IsReviewed() || slices.ContainsFunc(same, func(c merge.Candidate) bool { return c.IsReviewed() }) {
+		return false // a person has decided which one it is
 	}
 
 	// The kept value stays as it was written, whichever of the joined ones Union would put

@@ -341,7 +341,7 @@ func (e *encoder) encodeCandidate(c *merge.Candidate) (*storagev1.Candidate, err
 
 	m := &storagev1.Candidate{Key: c.Key, Value: value}
 	for _, mention := range c.Mentions {
-		stored := &storagev1.Mention{Confidence: mention.Confidence, Said: mention.Said, First: toPosition(mention.First), Formula: mention.Formula}
+		stored := &storagev1.Mention{Confidence: mention.Confidence, Said: mention.Said, First: toPosition(mention.First), Formula: mention.Formula, Reviewed: mention.Reviewed}
 		if s := mention.Seen; s != nil {
 			stored.Seen = &storagev1.Sighting{Document: s.Document, Page: int64(s.Page), Quote: s.Quote, Read: s.Read}
 		}
@@ -490,7 +490,7 @@ func decodeCandidate(m *storagev1.Candidate, keys []merge.Citation) (merge.Candi
 	}
 
 	for _, stored := range m.Mentions {
-		mention := merge.Mention{Confidence: stored.Confidence, Said: stored.Said, First: toOrder(stored.First), Formula: stored.Formula}
+		mention := merge.Mention{Confidence: stored.Confidence, Said: stored.Said, First: toOrder(stored.First), Formula: stored.Formula, Reviewed: stored.Reviewed}
 		if s := stored.Seen; s != nil {
 			mention.Seen = &merge.Sighting{Document: s.Document, Page: int(s.Page), Quote: s.Quote, Read: s.Read}
 		}

@@ -47,14 +47,18 @@ func NewApplier(s *schema.Schema, decisions iter.Seq2[*mapreduce.Decision, error
 // Close lets go of the decisions.
 func (a *Applier) Close() { a.stop() }
 
-// read reads the next decision.
+// read reads the next decision, but for those that the result has already.
 func (a *Applier) read() error {
-	d, err, ok := a.next()
-	if !ok {
-		d, err = nil, nil
+	for {
+		d, err, ok := a.next()
+		if !ok {
+			d, err = nil, nil
+		}
+		if d == nil || !d.Waited {
+			a.ahead = d
+			return err
+		}
 	}
-	a.ahead = d
-	return err
 }
 
 // Take takes the next part of the result.
@@ -162,7 +166,10 @@ func (a *Applier) pass(id mapreduce.RecordID, before, after *view, decisions []*
 			a.count.Unfitting++
 			continue
 		}
-		a.countOf(d.Verdict)
+		a.countOf(d.Verdict, 1)
+		if e, waited := before.waited[d.Field]; waited { // the result has counted it
+			a.countOf(mapreduce.ReviewVerdictOf(e.Verdict), -1)
+		}
 		if d.Passage == nil {
 			continue
 		}
@@ -173,16 +180,19 @@ func (a *Applier) pass(id mapreduce.RecordID, before, after *view, decisions []*
 	return nil
 }
 
-func (a *Applier) countOf(v mapreduce.ReviewVerdict) {
+func (a *Applier) countOf(v mapreduce.ReviewVerdict, n int64) { Count(&a.count, v, n) }
+
+// Count adds n to how often something was decided.
+func Count(c *mapreduce.ReviewCount, v mapreduce.ReviewVerdict, n int64) {
 	switch v {
 	case mapreduce.ReviewAccept:
-		a.count.Accepted++
+		c.Accepted += n
 	case mapreduce.ReviewCorrect:
-		a.count.Corrected++
+		c.Corrected += n
 	case mapreduce.ReviewReject:
-		a.count.Rejected++
+		c.Rejected += n
 	case mapreduce.ReviewAbsent:
-		a.count.Absent++
+		c.Absent += n
 	}
 }
 
@@ -194,8 +204,14 @@ func (a *Applier) takeSummary(s *mapreduce.Summary) error {
 	}
 
 	shown := *s
-	if a.count != (mapreduce.ReviewCount{}) {
-		count := a.count
+	count := a.count
+	if had := s.Reviewed; had != nil {
+		count.Accepted += had.Accepted
+		count.Corrected += had.Corrected
+		count.Rejected += had.Rejected
+		count.Absent += had.Absent
+	}
+	if shown.Reviewed = nil; count != (mapreduce.ReviewCount{}) {
 		shown.Reviewed = &count
 	}
 

@@ -22,12 +22,13 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/internal/outcome/gate"
 )
 
 // What a record says of a field without a value that somebody has decided about.
 const (
-	WhyRejected = "a review rejected the value"
-	WhyAbsent   = "the document does not have it, as a review says"
+	WhyRejected = gate.WhyRejected
+	WhyAbsent   = gate.WhyAbsent
 )
 
 // Settle checks that a decision about a value of a record fits, given the decisions about other values
@@ -223,9 +224,8 @@ func (v *view) decide(d *mapreduce.Decision) string {
 	}
 
 	model, unverified := v.found(d.Field)
-	e := Entry{
-		Verdict: d.Verdict.String(), By: d.By, At: d.Time.UTC().Format(time.RFC3339), Model: model, Unverified: unverified, Note: d.Note,
-	}
+	e := EntryOf(d)
+	e.Model, e.Unverified = model, unverified
 	if (d.Verdict == mapreduce.ReviewAccept || d.Verdict == mapreduce.ReviewReject) && !bytes.Equal(model, d.Model) {
 		return "the value is another by now"
 	}
@@ -250,6 +250,11 @@ func (v *view) decide(d *mapreduce.Decision) string {
 		return "no verdict is known by that number"
 	}
 	return ""
+}
+
+// EntryOf returns what a record says of a decision about a field, but for what stood there before.
+func EntryOf(d *mapreduce.Decision) Entry {
+	return Entry{Verdict: d.Verdict.String(), By: d.By, At: d.Time.UTC().Format(time.RFC3339), Note: d.Note}
 }
 
 // put makes a value the record's. It returns why it is no value of its field, or "".

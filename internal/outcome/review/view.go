@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -24,7 +25,8 @@ type view struct {
 	has      map[string]bool // members that the record has
 	warnings []string        // nil while they are as they were
 	warned   json.RawMessage
-	reviewed map[string]Entry
+	reviewed map[string]Entry // by the decisions that are applied
+	waited   map[string]Entry // by decisions that the output of a unit had already
 }
 
 // An Entry says in a record's _reviewed what was decided about a field, and what stood there before.
@@ -48,6 +50,11 @@ func newView(s *schema.Schema, record []byte) (*view, error) {
 
 	v := &view{schema: s, about: make(map[string]map[string]json.RawMessage), has: make(map[string]bool), reviewed: make(map[string]Entry)}
 	v.sources, v.warned = members["_sources"], members["_warnings"]
+	if raw, ok := members["_reviewed"]; ok {
+		if err := json.Unmarshal(raw, &v.waited); err != nil {
+			return nil, fmt.Errorf("_reviewed: %w", err)
+		}
+	}
 	for _, name := range sections {
 		raw, ok := members[name]
 		if v.has[name] = ok; !ok {
@@ -158,6 +165,28 @@ func (v *view) broken() map[mapreduce.BrokenConstraint]int64 {
 	return all
 }
 
+// entries returns what the record says of decisions. What the job found is what it found at first, however
+// often somebody has decided since.
+func (v *view) entries() map[string]Entry {
+	all := maps.Clone(v.reviewed)
+	for field, before := range v.waited {
+		e, again := all[field]
+		if !again {
+			all[field] = before
+			continue
+		}
+		e.Model, e.Unverified = before.Model, before.Unverified
+		if before.Citations != nil {
+			e.Citations = before.Citations
+		}
+		if before.Confidence != nil {
+			e.Confidence = before.Confidence
+		}
+		all[field] = e
+	}
+	return all
+}
+
 // encode writes the record, with its members in the order that all records have.
 func (v *view) encode() ([]byte, error) {
 	nested := v.schema.Nest(v.values)
@@ -189,8 +218,8 @@ func (v *view) encode() ([]byte, error) {
 	case v.warnings == nil && v.warned != nil:
 		add("_warnings", v.warned)
 	}
-	if len(v.reviewed) > 0 {
-		add("_reviewed", v.reviewed)
+	if all := v.entries(); len(all) > 0 {
+		add("_reviewed", all)
 	}
 	return append(append([]byte{'{'}, b.Bytes()...), '}'), nil
 }

@@ -59,33 +59,39 @@ func (st *Store) Decide(ctx context.Context, id mapreduce.JobID, epoch int64, d 
 			return errs.New(errs.Aborted, "job %s was resumed meanwhile; look at the value again", id)
 		}
 
-		before, err := st.ofValue(ctx, tx, id, d)
-		if err != nil {
-			return err
+		var added bool
+		if kept, added, err = st.next(ctx, tx, id, d); added {
+			st.add(ctx, tx, id, kept, "")
 		}
-		for _, b := range before {
-			// The same call came before, or this transaction ran before and nobody heard of it.
-			if d.Request != "" && b.Request == d.Request {
-				kept = b
-				return nil
-			}
-		}
-		if len(before) >= mapreduce.MaxValueDecisions {
-			return errs.New(errs.Exhausted, "%d decisions were taken about this value; no more are kept", len(before))
-		}
-
-		kept = &Decision{d.DecisionAt, proto.CloneOf(d.Decision)}
-		kept.Number, kept.TimeMicros = int64(len(before))+1, st.NowMicros()
-		st.add(ctx, tx, id, kept)
-		return nil
+		return err
 	})
 	return kept, err
 }
 
-// ofValue returns the decisions about a value, oldest first.
-func (st *Store) ofValue(ctx context.Context, tx store.Tx, id mapreduce.JobID, d *Decision) ([]*Decision, error) {
-	r := st.Keys.Decisions(id).OfValue(d.Record, d.Field)
+// next returns a decision with its number and its time, as it is to be added to those about its value; or
+// the one that its request has added before, and that it is not new.
+func (st *Store) next(ctx context.Context, tx store.Tx, id mapreduce.JobID, d *Decision) (kept *Decision, isNew bool, err error) {
+	before, err := st.within(ctx, tx, id, st.Keys.Decisions(id).OfValue(d.Record, d.Field))
+	if err != nil {
+		return nil, false, err
+	}
+	for _, b := range before {
+		// The same call came before, or this transaction ran before and nobody heard of it.
+		if d.Request != "" && b.Request == d.Request {
+			return b, false, nil
+		}
+	}
+	if len(before) >= mapreduce.MaxValueDecisions {
+		return nil, false, errs.New(errs.Exhausted, "%d decisions were taken about this value; no more are kept", len(before))
+	}
 
+	kept = &Decision{d.DecisionAt, proto.CloneOf(d.Decision)}
+	kept.Number, kept.TimeMicros = int64(len(before))+1, st.NowMicros()
+	return kept, true, nil
+}
+
+// within returns the decisions in a range, by record, field and number.
+func (st *Store) within(ctx context.Context, tx store.Reader, id mapreduce.JobID, r store.Range) ([]*Decision, error) {
 	var all []*Decision
 	for more := true; more; {
 		var pairs []store.KeyValue
@@ -105,14 +111,14 @@ func (st *Store) ofValue(ctx context.Context, tx store.Tx, id mapreduce.JobID, d
 	return all, nil
 }
 
-// add writes a decision, and its event.
-func (st *Store) add(ctx context.Context, tx store.Tx, id mapreduce.JobID, d *Decision) {
+// add writes a decision, and its event: a transaction has one, which says as well what else follows.
+func (st *Store) add(ctx context.Context, tx store.Tx, id mapreduce.JobID, d *Decision, follows string) {
 	key, value := st.Keys.Decisions(id).Key(d.DecisionAt), records.Encode(d.Decision)
 	tx.Set(key, value)
 
 	st.Jobs.AddCalled(ctx, tx, id, &storagev1.Checkpoint{
 		Kind: uint32(mapreduce.EventDecided), Decided: SumOf(d.DecisionAt, value),
-		Message: records.ClipText(fmt.Sprintf("%s of record %s: %s", d.Field, d.Record, mapreduce.ReviewVerdict(d.Verdict))),
+		Message: records.ClipText(fmt.Sprintf("%s of record %s: %s%s", d.Field, d.Record, mapreduce.ReviewVerdict(d.Verdict), follows)),
 	})
 	st.Jobs.WakeOthers(tx)
 }

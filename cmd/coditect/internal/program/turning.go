@@ -167,6 +167,11 @@ func (t turning) ListDecisions(ctx context.Context, q mapreduce.ListDecisionsQue
 	return turn(ctx, t, isLost, func(c mapreduce.Client) (*mapreduce.DecisionPage, error) { return c.ListDecisions(ctx, q) })
 }
 
+// ListWaiting implements mapreduce.Client.
+func (t turning) ListWaiting(ctx context.Context, q mapreduce.ListWaitingQuery) (*mapreduce.WaitingPage, error) {
+	return turn(ctx, t, isLost, func(c mapreduce.Client) (*mapreduce.WaitingPage, error) { return c.ListWaiting(ctx, q) })
+}
+
 // WakeUnit implements mapreduce.Client.
 func (t turning) WakeUnit(ctx context.Context, job mapreduce.JobID, unit mapreduce.UnitID, handle string, answer []byte) (*mapreduce.Unit, error) {
 	return turn(ctx, t, embedded.NotAccepted, func(c mapreduce.Client) (*mapreduce.Unit, error) {

@@ -48,8 +48,9 @@ func (cmds *commands) reviewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "review JOB",
 		Short: "List values that are worth a look, and decide about them",
-		Long: `Review lists the values of a complete job's result that are most likely wrong, those first that are worth
-most: unverified ones, those with conflicts, fuzzy quotes or a low confidence, and missing ones that other
+		Long: `Of a job that runs, review lists the values that its units wait for (run --review, or the key review of a
+stage): a unit goes on once each of its values is decided about. Of a complete job it lists those values of the
+result that are most likely wrong, those first that are worth most: unverified ones, those with conflicts, fuzzy quotes or a low confidence, and missing ones that other
 records have. --sample adds values that chance has chosen, of which the share of right ones is honest.
 
 --export writes the list as a table (.csv) or as JSON lines (.jsonl). Fill in the column verdict (accept, correct,
@@ -140,7 +141,7 @@ func (cmds *commands) review(ctx context.Context, s *program.Session, id mapredu
 	if f.export == "" && (f.decide != "" || f.truth != "" || f.examples != "") {
 		return nil
 	}
-	return cmds.list(ctx, s, id, parsed, f)
+	return cmds.list(ctx, s, j, parsed, f)
 }
 
 // replaceFile writes a file once all of it is known: what goes wrong before leaves the old one.
@@ -156,19 +157,19 @@ func replaceFile(name string, write func(io.Writer) error) error {
 }
 
 // list prints the queue, or writes it to a file.
-func (cmds *commands) list(ctx context.Context, s *program.Session, id mapreduce.JobID, parsed *schema.Schema, f *flags) error {
+func (cmds *commands) list(ctx context.Context, s *program.Session, j *mapreduce.Job, parsed *schema.Schema, f *flags) error {
 	choice := review.Choice{Seed: f.seed, Sample: f.sample}
 	var err error
 	if choice.Part, choice.Parts, err = review.ParsePart(f.part); err != nil {
 		return exit.UsageError("--part: %w", err)
 	}
-	decisions, err := mapreduce.AllDecisions(ctx, s, id)
+	decisions, err := mapreduce.AllDecisions(ctx, s, j.ID)
 	if err != nil {
 		return err
 	}
 
 	b := review.NewBuilder(parsed, decisions, choice)
-	if err := s.GetResult(ctx, id, false, b.Take); err != nil {
+	if err := b.Read(ctx, s, j); err != nil {
 		return err
 	}
 	q, err := b.Queue()

@@ -70,6 +70,7 @@ type jobFlags struct {
 	stop       []string
 	batch      bool // calls go by batch
 	cascade    cascadeFlags
+	review     reviewFlags
 
 	strategy           console.Choice
 	chunkSize          int64
@@ -201,6 +202,7 @@ func (j *jobFlags) addModel(f *pflag.FlagSet) {
 	f.Var(&j.see, "see", "when a model is shown pictures of pages whose text was recognised: never, if it sees pictures (auto), or always, which refuses a model that sees none")
 	f.Int64Var(&j.maxAnswer, "max-answer", llm.DefaultMaxTokens, "largest number of tokens of an answer")
 	j.cascade.addFlags(f)
+	j.review.addFlags(f)
 	j.addParameters(f)
 }
 
@@ -345,6 +347,9 @@ func (j *jobFlags) jobSpec(ctx context.Context, flags *pflag.FlagSet) (mapreduce
 		return s, err
 	}
 	if err = j.cascade.fill(flags, &s); err != nil {
+		return s, err
+	}
+	if err = j.review.fill(flags, &s); err != nil {
 		return s, err
 	}
 

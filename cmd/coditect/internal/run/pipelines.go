@@ -123,7 +123,7 @@ func (j *jobFlags) knownVariables(p *pipeline.Pipeline, s *mapreduce.JobSpec) er
 		return nil // its variables are its own
 	}
 
-	known := slices.Concat(slices.Sorted(maps.Keys(p.Inputs)), settings.Variables(), pipeline.CascadeVariables())
+	known := slices.Concat(slices.Sorted(maps.Keys(p.Inputs)), settings.Variables(), pipeline.CascadeVariables(), pipeline.ReviewVariables())
 	for _, v := range slices.Sorted(maps.Keys(s.Vars)) {
 		if !slices.Contains(known, v) {
 			return exit.UsageError("--var: %q is neither an input of the pipeline %s nor a setting of models; known are %s", v, p.Name, strings.Join(known, ", "))

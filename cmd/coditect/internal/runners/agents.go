@@ -25,6 +25,7 @@ import (
 	"github.com/coditect/mapreduce/worker/step/gather"
 	"github.com/coditect/mapreduce/worker/step/parse"
 	"github.com/coditect/mapreduce/worker/step/passages"
+	"github.com/coditect/mapreduce/worker/step/review"
 	"github.com/coditect/mapreduce/worker/step/rules"
 	"github.com/coditect/mapreduce/worker/tool/toolbox"
 )
@@ -104,6 +105,7 @@ func (r *Runners) StepRegistry() (*step.Registry, error) {
 			return nil, err
 		}
 		cascade.Add(r.steps) // of what is offered
+		review.Add(r.steps)  // of whatever a cascade comes to
 	}
 	return r.steps, nil
 }

@@ -101,8 +101,8 @@ people. They sign in with a token, or with their account at the issuer (--oidc-c
 --public-url).
 
 A policy has a list of principals. Each has a name to match (spiffe://…, dns:NAME, cn:NAME,
-oidc:SUBJECT, token:NAME or uid:NUMBER), a tenant, and roles: observer, viewer, submitter, operator,
-worker, scaler (an autoscaler), admin.
+oidc:SUBJECT, token:NAME or uid:NUMBER), a tenant, and roles: observer, viewer, submitter, reviewer,
+operator, worker, scaler (an autoscaler), admin.
 
 Several servers can share the jobs of a FoundationDB cluster. When a server dies, the
 others continue its jobs. This needs a program built with FoundationDB: make build-fdb.`,

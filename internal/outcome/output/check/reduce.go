@@ -30,7 +30,7 @@ func Reduce(inputs []*output.Output, o *output.Output) error {
 	}
 	// The order matters: the checks of entries and of names use what those before them have
 	// collected.
-	for _, check := range []func(*output.Output) error{c.checkCitations, c.checkReports, c.checkEntries, c.checkSightings, c.checkNames} {
+	for _, check := range []func(*output.Output) error{c.checkCitations, c.checkReports, c.checkEntries, c.checkSightings, c.checkReviewed, c.checkNames} {
 		if err := check(o); err != nil {
 			return err
 		}

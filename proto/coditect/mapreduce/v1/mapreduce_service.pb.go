@@ -1848,6 +1848,263 @@ func (x *ListDecisionsResponse) GetNextPageToken() string {
 	return ""
 }
 
+// Asks for units that wait for a person.
+type ListWaitingRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The job.
+	JobId string `protobuf:"bytes,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
+	// Most units to return; larger numbers are taken as 1,000. Defaults to 100. A page has fewer if
+	// what they found is large.
+	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// next_page_token of the page before, with all else unchanged.
+	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListWaitingRequest) Reset() {
+	*x = ListWaitingRequest{}
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListWaitingRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListWaitingRequest) ProtoMessage() {}
+
+func (x *ListWaitingRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListWaitingRequest.ProtoReflect.Descriptor instead.
+func (*ListWaitingRequest) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *ListWaitingRequest) GetJobId() string {
+	if x != nil {
+		return x.JobId
+	}
+	return ""
+}
+
+func (x *ListWaitingRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListWaitingRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// A page of units that wait for a person.
+type ListWaitingResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The units.
+	Units []*WaitingUnit `protobuf:"bytes,1,rep,name=units,proto3" json:"units,omitempty"`
+	// Empty at the last page.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListWaitingResponse) Reset() {
+	*x = ListWaitingResponse{}
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListWaitingResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListWaitingResponse) ProtoMessage() {}
+
+func (x *ListWaitingResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListWaitingResponse.ProtoReflect.Descriptor instead.
+func (*ListWaitingResponse) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *ListWaitingResponse) GetUnits() []*WaitingUnit {
+	if x != nil {
+		return x.Units
+	}
+	return nil
+}
+
+func (x *ListWaitingResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+// A unit that waits until somebody has decided about some of its values.
+type WaitingUnit struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The unit.
+	UnitId string `protobuf:"bytes,1,opt,name=unit_id,json=unitId,proto3" json:"unit_id,omitempty"`
+	// The role that whoever decides needs.
+	Role string `protobuf:"bytes,2,opt,name=role,proto3" json:"role,omitempty"`
+	// All values that wait, those that are decided about too.
+	Values []*WaitingValue `protobuf:"bytes,3,rep,name=values,proto3" json:"values,omitempty"`
+	// The records that the unit found, with their citations and conflicts, as a result has them.
+	Parts         []*ResultPart `protobuf:"bytes,4,rep,name=parts,proto3" json:"parts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WaitingUnit) Reset() {
+	*x = WaitingUnit{}
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WaitingUnit) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WaitingUnit) ProtoMessage() {}
+
+func (x *WaitingUnit) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WaitingUnit.ProtoReflect.Descriptor instead.
+func (*WaitingUnit) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *WaitingUnit) GetUnitId() string {
+	if x != nil {
+		return x.UnitId
+	}
+	return ""
+}
+
+func (x *WaitingUnit) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
+func (x *WaitingUnit) GetValues() []*WaitingValue {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
+func (x *WaitingUnit) GetParts() []*ResultPart {
+	if x != nil {
+		return x.Parts
+	}
+	return nil
+}
+
+// A value that waits for a person.
+type WaitingValue struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The record, as its part names it.
+	RecordId string `protobuf:"bytes,1,opt,name=record_id,json=recordId,proto3" json:"record_id,omitempty"`
+	// Path of the field.
+	Field string `protobuf:"bytes,2,opt,name=field,proto3" json:"field,omitempty"`
+	// Why it waits: unverified, conflict, fuzzy, doubtful, missing, sample or all.
+	Reason        string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WaitingValue) Reset() {
+	*x = WaitingValue{}
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WaitingValue) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WaitingValue) ProtoMessage() {}
+
+func (x *WaitingValue) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WaitingValue.ProtoReflect.Descriptor instead.
+func (*WaitingValue) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *WaitingValue) GetRecordId() string {
+	if x != nil {
+		return x.RecordId
+	}
+	return ""
+}
+
+func (x *WaitingValue) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
+func (x *WaitingValue) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 // Asks for a page of checkpoints.
 type ListEventsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1871,7 +2128,7 @@ type ListEventsRequest struct {
 
 func (x *ListEventsRequest) Reset() {
 	*x = ListEventsRequest{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[31]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1883,7 +2140,7 @@ func (x *ListEventsRequest) String() string {
 func (*ListEventsRequest) ProtoMessage() {}
 
 func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[31]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1896,7 +2153,7 @@ func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsRequest.ProtoReflect.Descriptor instead.
 func (*ListEventsRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{31}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ListEventsRequest) GetJobId() string {
@@ -1956,7 +2213,7 @@ type ListEventsResponse struct {
 
 func (x *ListEventsResponse) Reset() {
 	*x = ListEventsResponse{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[32]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1968,7 +2225,7 @@ func (x *ListEventsResponse) String() string {
 func (*ListEventsResponse) ProtoMessage() {}
 
 func (x *ListEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[32]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1981,7 +2238,7 @@ func (x *ListEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsResponse.ProtoReflect.Descriptor instead.
 func (*ListEventsResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{32}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ListEventsResponse) GetCheckpoints() []*Checkpoint {
@@ -2016,7 +2273,7 @@ type GetTenantUseRequest struct {
 
 func (x *GetTenantUseRequest) Reset() {
 	*x = GetTenantUseRequest{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[33]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2028,7 +2285,7 @@ func (x *GetTenantUseRequest) String() string {
 func (*GetTenantUseRequest) ProtoMessage() {}
 
 func (x *GetTenantUseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[33]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2041,7 +2298,7 @@ func (x *GetTenantUseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTenantUseRequest.ProtoReflect.Descriptor instead.
 func (*GetTenantUseRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{33}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *GetTenantUseRequest) GetTenantId() string {
@@ -2066,7 +2323,7 @@ type TenantUse struct {
 
 func (x *TenantUse) Reset() {
 	*x = TenantUse{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[34]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2078,7 +2335,7 @@ func (x *TenantUse) String() string {
 func (*TenantUse) ProtoMessage() {}
 
 func (x *TenantUse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[34]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2091,7 +2348,7 @@ func (x *TenantUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TenantUse.ProtoReflect.Descriptor instead.
 func (*TenantUse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{34}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *TenantUse) GetTenantId() string {
@@ -2131,7 +2388,7 @@ type QuotaUse struct {
 
 func (x *QuotaUse) Reset() {
 	*x = QuotaUse{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[35]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2143,7 +2400,7 @@ func (x *QuotaUse) String() string {
 func (*QuotaUse) ProtoMessage() {}
 
 func (x *QuotaUse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[35]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2156,7 +2413,7 @@ func (x *QuotaUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaUse.ProtoReflect.Descriptor instead.
 func (*QuotaUse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{35}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *QuotaUse) GetName() string {
@@ -2205,7 +2462,7 @@ type SumCostsRequest struct {
 
 func (x *SumCostsRequest) Reset() {
 	*x = SumCostsRequest{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[36]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2217,7 +2474,7 @@ func (x *SumCostsRequest) String() string {
 func (*SumCostsRequest) ProtoMessage() {}
 
 func (x *SumCostsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[36]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2230,7 +2487,7 @@ func (x *SumCostsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SumCostsRequest.ProtoReflect.Descriptor instead.
 func (*SumCostsRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{36}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *SumCostsRequest) GetTenantId() string {
@@ -2296,7 +2553,7 @@ type SumCostsResponse struct {
 
 func (x *SumCostsResponse) Reset() {
 	*x = SumCostsResponse{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[37]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2308,7 +2565,7 @@ func (x *SumCostsResponse) String() string {
 func (*SumCostsResponse) ProtoMessage() {}
 
 func (x *SumCostsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[37]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2321,7 +2578,7 @@ func (x *SumCostsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SumCostsResponse.ProtoReflect.Descriptor instead.
 func (*SumCostsResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{37}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *SumCostsResponse) GetRows() []*CostRow {
@@ -2360,7 +2617,7 @@ type CostRow struct {
 
 func (x *CostRow) Reset() {
 	*x = CostRow{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[38]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2372,7 +2629,7 @@ func (x *CostRow) String() string {
 func (*CostRow) ProtoMessage() {}
 
 func (x *CostRow) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[38]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2385,7 +2642,7 @@ func (x *CostRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CostRow.ProtoReflect.Descriptor instead.
 func (*CostRow) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{38}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *CostRow) GetGroup() []string {
@@ -2439,7 +2696,7 @@ type GetCallerRequest struct {
 
 func (x *GetCallerRequest) Reset() {
 	*x = GetCallerRequest{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[39]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2451,7 +2708,7 @@ func (x *GetCallerRequest) String() string {
 func (*GetCallerRequest) ProtoMessage() {}
 
 func (x *GetCallerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[39]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2464,7 +2721,7 @@ func (x *GetCallerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCallerRequest.ProtoReflect.Descriptor instead.
 func (*GetCallerRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{39}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{43}
 }
 
 // The caller of a service.
@@ -2474,8 +2731,8 @@ type Caller struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// The tenant for which it calls; empty is the default one.
 	TenantId string `protobuf:"bytes,2,opt,name=tenant_id,json=tenantId,proto3" json:"tenant_id,omitempty"`
-	// Its roles, with those that others of them include: observer, viewer, submitter, operator,
-	// worker, scaler and admin.
+	// Its roles, with those that others of them include: observer, viewer, submitter, reviewer,
+	// operator, worker, scaler and admin.
 	Roles         []string `protobuf:"bytes,3,rep,name=roles,proto3" json:"roles,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2483,7 +2740,7 @@ type Caller struct {
 
 func (x *Caller) Reset() {
 	*x = Caller{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[40]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2495,7 +2752,7 @@ func (x *Caller) String() string {
 func (*Caller) ProtoMessage() {}
 
 func (x *Caller) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[40]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2508,7 +2765,7 @@ func (x *Caller) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Caller.ProtoReflect.Descriptor instead.
 func (*Caller) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{40}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Caller) GetName() string {
@@ -2653,7 +2910,24 @@ const file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc = "" +
 	"page_token\x18\x04 \x01(\tR\tpageToken\"~\n" +
 	"\x15ListDecisionsResponse\x12=\n" +
 	"\tdecisions\x18\x01 \x03(\v2\x1f.coditect.mapreduce.v1.DecisionR\tdecisions\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xb3\x01\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"g\n" +
+	"\x12ListWaitingRequest\x12\x15\n" +
+	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x1b\n" +
+	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\"w\n" +
+	"\x13ListWaitingResponse\x128\n" +
+	"\x05units\x18\x01 \x03(\v2\".coditect.mapreduce.v1.WaitingUnitR\x05units\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xb0\x01\n" +
+	"\vWaitingUnit\x12\x17\n" +
+	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12\x12\n" +
+	"\x04role\x18\x02 \x01(\tR\x04role\x12;\n" +
+	"\x06values\x18\x03 \x03(\v2#.coditect.mapreduce.v1.WaitingValueR\x06values\x127\n" +
+	"\x05parts\x18\x04 \x03(\v2!.coditect.mapreduce.v1.ResultPartR\x05parts\"Y\n" +
+	"\fWaitingValue\x12\x1b\n" +
+	"\trecord_id\x18\x01 \x01(\tR\brecordId\x12\x14\n" +
+	"\x05field\x18\x02 \x01(\tR\x05field\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"\xb3\x01\n" +
 	"\x11ListEventsRequest\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x16\n" +
 	"\x06verify\x18\x02 \x01(\bR\x06verify\x12\x1b\n" +
@@ -2700,7 +2974,7 @@ const file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc = "" +
 	"\x06Caller\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n" +
 	"\ttenant_id\x18\x02 \x01(\tR\btenantId\x12\x14\n" +
-	"\x05roles\x18\x03 \x03(\tR\x05roles2\x9e\x0f\n" +
+	"\x05roles\x18\x03 \x03(\tR\x05roles2\x86\x10\n" +
 	"\x10MapReduceService\x12b\n" +
 	"\tSubmitJob\x12'.coditect.mapreduce.v1.SubmitJobRequest\x1a(.coditect.mapreduce.v1.SubmitJobResponse\"\x00(\x01\x12^\n" +
 	"\aPlanJob\x12%.coditect.mapreduce.v1.PlanJobRequest\x1a&.coditect.mapreduce.v1.PlanJobResponse\"\x00(\x010\x01\x12L\n" +
@@ -2717,7 +2991,8 @@ const file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc = "" +
 	"\rGetResultFile\x12+.coditect.mapreduce.v1.GetResultFileRequest\x1a,.coditect.mapreduce.v1.GetResultFileResponse\"\x000\x01\x12_\n" +
 	"\bReadText\x12&.coditect.mapreduce.v1.ReadTextRequest\x1a'.coditect.mapreduce.v1.ReadTextResponse\"\x000\x01\x12f\n" +
 	"\vDecideValue\x12).coditect.mapreduce.v1.DecideValueRequest\x1a*.coditect.mapreduce.v1.DecideValueResponse\"\x00\x12l\n" +
-	"\rListDecisions\x12+.coditect.mapreduce.v1.ListDecisionsRequest\x1a,.coditect.mapreduce.v1.ListDecisionsResponse\"\x00\x12c\n" +
+	"\rListDecisions\x12+.coditect.mapreduce.v1.ListDecisionsRequest\x1a,.coditect.mapreduce.v1.ListDecisionsResponse\"\x00\x12f\n" +
+	"\vListWaiting\x12).coditect.mapreduce.v1.ListWaitingRequest\x1a*.coditect.mapreduce.v1.ListWaitingResponse\"\x00\x12c\n" +
 	"\n" +
 	"ListEvents\x12(.coditect.mapreduce.v1.ListEventsRequest\x1a).coditect.mapreduce.v1.ListEventsResponse\"\x00\x12^\n" +
 	"\fGetTenantUse\x12*.coditect.mapreduce.v1.GetTenantUseRequest\x1a .coditect.mapreduce.v1.TenantUse\"\x00\x12]\n" +
@@ -2736,7 +3011,7 @@ func file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescData
 }
 
-var file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
+var file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
 var file_coditect_mapreduce_v1_mapreduce_service_proto_goTypes = []any{
 	(*SubmitJobRequest)(nil),      // 0: coditect.mapreduce.v1.SubmitJobRequest
 	(*DocumentPiece)(nil),         // 1: coditect.mapreduce.v1.DocumentPiece
@@ -2769,105 +3044,114 @@ var file_coditect_mapreduce_v1_mapreduce_service_proto_goTypes = []any{
 	(*DecideValueResponse)(nil),   // 28: coditect.mapreduce.v1.DecideValueResponse
 	(*ListDecisionsRequest)(nil),  // 29: coditect.mapreduce.v1.ListDecisionsRequest
 	(*ListDecisionsResponse)(nil), // 30: coditect.mapreduce.v1.ListDecisionsResponse
-	(*ListEventsRequest)(nil),     // 31: coditect.mapreduce.v1.ListEventsRequest
-	(*ListEventsResponse)(nil),    // 32: coditect.mapreduce.v1.ListEventsResponse
-	(*GetTenantUseRequest)(nil),   // 33: coditect.mapreduce.v1.GetTenantUseRequest
-	(*TenantUse)(nil),             // 34: coditect.mapreduce.v1.TenantUse
-	(*QuotaUse)(nil),              // 35: coditect.mapreduce.v1.QuotaUse
-	(*SumCostsRequest)(nil),       // 36: coditect.mapreduce.v1.SumCostsRequest
-	(*SumCostsResponse)(nil),      // 37: coditect.mapreduce.v1.SumCostsResponse
-	(*CostRow)(nil),               // 38: coditect.mapreduce.v1.CostRow
-	(*GetCallerRequest)(nil),      // 39: coditect.mapreduce.v1.GetCallerRequest
-	(*Caller)(nil),                // 40: coditect.mapreduce.v1.Caller
-	nil,                           // 41: coditect.mapreduce.v1.DocumentPiece.MetadataEntry
-	(*JobSpec)(nil),               // 42: coditect.mapreduce.v1.JobSpec
-	(*Job)(nil),                   // 43: coditect.mapreduce.v1.Job
-	(*Plan)(nil),                  // 44: coditect.mapreduce.v1.Plan
-	(JobState)(0),                 // 45: coditect.mapreduce.v1.JobState
-	(UnitState)(0),                // 46: coditect.mapreduce.v1.UnitState
-	(*Unit)(nil),                  // 47: coditect.mapreduce.v1.Unit
-	(*ResultPart)(nil),            // 48: coditect.mapreduce.v1.ResultPart
-	(ReviewVerdict)(0),            // 49: coditect.mapreduce.v1.ReviewVerdict
-	(*Passage)(nil),               // 50: coditect.mapreduce.v1.Passage
-	(*Decision)(nil),              // 51: coditect.mapreduce.v1.Decision
-	(*Checkpoint)(nil),            // 52: coditect.mapreduce.v1.Checkpoint
-	(*Seal)(nil),                  // 53: coditect.mapreduce.v1.Seal
-	(*durationpb.Duration)(nil),   // 54: google.protobuf.Duration
-	(*emptypb.Empty)(nil),         // 55: google.protobuf.Empty
+	(*ListWaitingRequest)(nil),    // 31: coditect.mapreduce.v1.ListWaitingRequest
+	(*ListWaitingResponse)(nil),   // 32: coditect.mapreduce.v1.ListWaitingResponse
+	(*WaitingUnit)(nil),           // 33: coditect.mapreduce.v1.WaitingUnit
+	(*WaitingValue)(nil),          // 34: coditect.mapreduce.v1.WaitingValue
+	(*ListEventsRequest)(nil),     // 35: coditect.mapreduce.v1.ListEventsRequest
+	(*ListEventsResponse)(nil),    // 36: coditect.mapreduce.v1.ListEventsResponse
+	(*GetTenantUseRequest)(nil),   // 37: coditect.mapreduce.v1.GetTenantUseRequest
+	(*TenantUse)(nil),             // 38: coditect.mapreduce.v1.TenantUse
+	(*QuotaUse)(nil),              // 39: coditect.mapreduce.v1.QuotaUse
+	(*SumCostsRequest)(nil),       // 40: coditect.mapreduce.v1.SumCostsRequest
+	(*SumCostsResponse)(nil),      // 41: coditect.mapreduce.v1.SumCostsResponse
+	(*CostRow)(nil),               // 42: coditect.mapreduce.v1.CostRow
+	(*GetCallerRequest)(nil),      // 43: coditect.mapreduce.v1.GetCallerRequest
+	(*Caller)(nil),                // 44: coditect.mapreduce.v1.Caller
+	nil,                           // 45: coditect.mapreduce.v1.DocumentPiece.MetadataEntry
+	(*JobSpec)(nil),               // 46: coditect.mapreduce.v1.JobSpec
+	(*Job)(nil),                   // 47: coditect.mapreduce.v1.Job
+	(*Plan)(nil),                  // 48: coditect.mapreduce.v1.Plan
+	(JobState)(0),                 // 49: coditect.mapreduce.v1.JobState
+	(UnitState)(0),                // 50: coditect.mapreduce.v1.UnitState
+	(*Unit)(nil),                  // 51: coditect.mapreduce.v1.Unit
+	(*ResultPart)(nil),            // 52: coditect.mapreduce.v1.ResultPart
+	(ReviewVerdict)(0),            // 53: coditect.mapreduce.v1.ReviewVerdict
+	(*Passage)(nil),               // 54: coditect.mapreduce.v1.Passage
+	(*Decision)(nil),              // 55: coditect.mapreduce.v1.Decision
+	(*Checkpoint)(nil),            // 56: coditect.mapreduce.v1.Checkpoint
+	(*Seal)(nil),                  // 57: coditect.mapreduce.v1.Seal
+	(*durationpb.Duration)(nil),   // 58: google.protobuf.Duration
+	(*emptypb.Empty)(nil),         // 59: google.protobuf.Empty
 }
 var file_coditect_mapreduce_v1_mapreduce_service_proto_depIdxs = []int32{
-	42, // 0: coditect.mapreduce.v1.SubmitJobRequest.spec:type_name -> coditect.mapreduce.v1.JobSpec
+	46, // 0: coditect.mapreduce.v1.SubmitJobRequest.spec:type_name -> coditect.mapreduce.v1.JobSpec
 	1,  // 1: coditect.mapreduce.v1.SubmitJobRequest.documents:type_name -> coditect.mapreduce.v1.DocumentPiece
-	41, // 2: coditect.mapreduce.v1.DocumentPiece.metadata:type_name -> coditect.mapreduce.v1.DocumentPiece.MetadataEntry
-	43, // 3: coditect.mapreduce.v1.SubmitJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	42, // 4: coditect.mapreduce.v1.PlanJobRequest.spec:type_name -> coditect.mapreduce.v1.JobSpec
+	45, // 2: coditect.mapreduce.v1.DocumentPiece.metadata:type_name -> coditect.mapreduce.v1.DocumentPiece.MetadataEntry
+	47, // 3: coditect.mapreduce.v1.SubmitJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	46, // 4: coditect.mapreduce.v1.PlanJobRequest.spec:type_name -> coditect.mapreduce.v1.JobSpec
 	1,  // 5: coditect.mapreduce.v1.PlanJobRequest.documents:type_name -> coditect.mapreduce.v1.DocumentPiece
-	44, // 6: coditect.mapreduce.v1.PlanJobResponse.plan:type_name -> coditect.mapreduce.v1.Plan
-	45, // 7: coditect.mapreduce.v1.ListJobsRequest.states:type_name -> coditect.mapreduce.v1.JobState
-	43, // 8: coditect.mapreduce.v1.ListJobsResponse.jobs:type_name -> coditect.mapreduce.v1.Job
-	43, // 9: coditect.mapreduce.v1.WatchJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	43, // 10: coditect.mapreduce.v1.ResumeJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	43, // 11: coditect.mapreduce.v1.PauseJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	43, // 12: coditect.mapreduce.v1.CancelJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	46, // 13: coditect.mapreduce.v1.ListUnitsRequest.states:type_name -> coditect.mapreduce.v1.UnitState
-	47, // 14: coditect.mapreduce.v1.ListUnitsResponse.units:type_name -> coditect.mapreduce.v1.Unit
-	47, // 15: coditect.mapreduce.v1.WakeUnitResponse.unit:type_name -> coditect.mapreduce.v1.Unit
-	48, // 16: coditect.mapreduce.v1.GetResultResponse.parts:type_name -> coditect.mapreduce.v1.ResultPart
-	49, // 17: coditect.mapreduce.v1.DecideValueRequest.verdict:type_name -> coditect.mapreduce.v1.ReviewVerdict
-	50, // 18: coditect.mapreduce.v1.DecideValueRequest.passage:type_name -> coditect.mapreduce.v1.Passage
-	51, // 19: coditect.mapreduce.v1.DecideValueResponse.decision:type_name -> coditect.mapreduce.v1.Decision
-	51, // 20: coditect.mapreduce.v1.ListDecisionsResponse.decisions:type_name -> coditect.mapreduce.v1.Decision
-	52, // 21: coditect.mapreduce.v1.ListEventsResponse.checkpoints:type_name -> coditect.mapreduce.v1.Checkpoint
-	53, // 22: coditect.mapreduce.v1.ListEventsResponse.seals:type_name -> coditect.mapreduce.v1.Seal
-	35, // 23: coditect.mapreduce.v1.TenantUse.quotas:type_name -> coditect.mapreduce.v1.QuotaUse
-	54, // 24: coditect.mapreduce.v1.TenantUse.keep:type_name -> google.protobuf.Duration
-	38, // 25: coditect.mapreduce.v1.SumCostsResponse.rows:type_name -> coditect.mapreduce.v1.CostRow
-	38, // 26: coditect.mapreduce.v1.SumCostsResponse.sum:type_name -> coditect.mapreduce.v1.CostRow
-	0,  // 27: coditect.mapreduce.v1.MapReduceService.SubmitJob:input_type -> coditect.mapreduce.v1.SubmitJobRequest
-	3,  // 28: coditect.mapreduce.v1.MapReduceService.PlanJob:input_type -> coditect.mapreduce.v1.PlanJobRequest
-	5,  // 29: coditect.mapreduce.v1.MapReduceService.GetJob:input_type -> coditect.mapreduce.v1.GetJobRequest
-	6,  // 30: coditect.mapreduce.v1.MapReduceService.ListJobs:input_type -> coditect.mapreduce.v1.ListJobsRequest
-	8,  // 31: coditect.mapreduce.v1.MapReduceService.WatchJob:input_type -> coditect.mapreduce.v1.WatchJobRequest
-	10, // 32: coditect.mapreduce.v1.MapReduceService.ResumeJob:input_type -> coditect.mapreduce.v1.ResumeJobRequest
-	12, // 33: coditect.mapreduce.v1.MapReduceService.PauseJob:input_type -> coditect.mapreduce.v1.PauseJobRequest
-	14, // 34: coditect.mapreduce.v1.MapReduceService.CancelJob:input_type -> coditect.mapreduce.v1.CancelJobRequest
-	16, // 35: coditect.mapreduce.v1.MapReduceService.DeleteJob:input_type -> coditect.mapreduce.v1.DeleteJobRequest
-	17, // 36: coditect.mapreduce.v1.MapReduceService.ListUnits:input_type -> coditect.mapreduce.v1.ListUnitsRequest
-	19, // 37: coditect.mapreduce.v1.MapReduceService.WakeUnit:input_type -> coditect.mapreduce.v1.WakeUnitRequest
-	21, // 38: coditect.mapreduce.v1.MapReduceService.GetResult:input_type -> coditect.mapreduce.v1.GetResultRequest
-	23, // 39: coditect.mapreduce.v1.MapReduceService.GetResultFile:input_type -> coditect.mapreduce.v1.GetResultFileRequest
-	25, // 40: coditect.mapreduce.v1.MapReduceService.ReadText:input_type -> coditect.mapreduce.v1.ReadTextRequest
-	27, // 41: coditect.mapreduce.v1.MapReduceService.DecideValue:input_type -> coditect.mapreduce.v1.DecideValueRequest
-	29, // 42: coditect.mapreduce.v1.MapReduceService.ListDecisions:input_type -> coditect.mapreduce.v1.ListDecisionsRequest
-	31, // 43: coditect.mapreduce.v1.MapReduceService.ListEvents:input_type -> coditect.mapreduce.v1.ListEventsRequest
-	33, // 44: coditect.mapreduce.v1.MapReduceService.GetTenantUse:input_type -> coditect.mapreduce.v1.GetTenantUseRequest
-	36, // 45: coditect.mapreduce.v1.MapReduceService.SumCosts:input_type -> coditect.mapreduce.v1.SumCostsRequest
-	39, // 46: coditect.mapreduce.v1.MapReduceService.GetCaller:input_type -> coditect.mapreduce.v1.GetCallerRequest
-	2,  // 47: coditect.mapreduce.v1.MapReduceService.SubmitJob:output_type -> coditect.mapreduce.v1.SubmitJobResponse
-	4,  // 48: coditect.mapreduce.v1.MapReduceService.PlanJob:output_type -> coditect.mapreduce.v1.PlanJobResponse
-	43, // 49: coditect.mapreduce.v1.MapReduceService.GetJob:output_type -> coditect.mapreduce.v1.Job
-	7,  // 50: coditect.mapreduce.v1.MapReduceService.ListJobs:output_type -> coditect.mapreduce.v1.ListJobsResponse
-	9,  // 51: coditect.mapreduce.v1.MapReduceService.WatchJob:output_type -> coditect.mapreduce.v1.WatchJobResponse
-	11, // 52: coditect.mapreduce.v1.MapReduceService.ResumeJob:output_type -> coditect.mapreduce.v1.ResumeJobResponse
-	13, // 53: coditect.mapreduce.v1.MapReduceService.PauseJob:output_type -> coditect.mapreduce.v1.PauseJobResponse
-	15, // 54: coditect.mapreduce.v1.MapReduceService.CancelJob:output_type -> coditect.mapreduce.v1.CancelJobResponse
-	55, // 55: coditect.mapreduce.v1.MapReduceService.DeleteJob:output_type -> google.protobuf.Empty
-	18, // 56: coditect.mapreduce.v1.MapReduceService.ListUnits:output_type -> coditect.mapreduce.v1.ListUnitsResponse
-	20, // 57: coditect.mapreduce.v1.MapReduceService.WakeUnit:output_type -> coditect.mapreduce.v1.WakeUnitResponse
-	22, // 58: coditect.mapreduce.v1.MapReduceService.GetResult:output_type -> coditect.mapreduce.v1.GetResultResponse
-	24, // 59: coditect.mapreduce.v1.MapReduceService.GetResultFile:output_type -> coditect.mapreduce.v1.GetResultFileResponse
-	26, // 60: coditect.mapreduce.v1.MapReduceService.ReadText:output_type -> coditect.mapreduce.v1.ReadTextResponse
-	28, // 61: coditect.mapreduce.v1.MapReduceService.DecideValue:output_type -> coditect.mapreduce.v1.DecideValueResponse
-	30, // 62: coditect.mapreduce.v1.MapReduceService.ListDecisions:output_type -> coditect.mapreduce.v1.ListDecisionsResponse
-	32, // 63: coditect.mapreduce.v1.MapReduceService.ListEvents:output_type -> coditect.mapreduce.v1.ListEventsResponse
-	34, // 64: coditect.mapreduce.v1.MapReduceService.GetTenantUse:output_type -> coditect.mapreduce.v1.TenantUse
-	37, // 65: coditect.mapreduce.v1.MapReduceService.SumCosts:output_type -> coditect.mapreduce.v1.SumCostsResponse
-	40, // 66: coditect.mapreduce.v1.MapReduceService.GetCaller:output_type -> coditect.mapreduce.v1.Caller
-	47, // [47:67] is the sub-list for method output_type
-	27, // [27:47] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	48, // 6: coditect.mapreduce.v1.PlanJobResponse.plan:type_name -> coditect.mapreduce.v1.Plan
+	49, // 7: coditect.mapreduce.v1.ListJobsRequest.states:type_name -> coditect.mapreduce.v1.JobState
+	47, // 8: coditect.mapreduce.v1.ListJobsResponse.jobs:type_name -> coditect.mapreduce.v1.Job
+	47, // 9: coditect.mapreduce.v1.WatchJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	47, // 10: coditect.mapreduce.v1.ResumeJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	47, // 11: coditect.mapreduce.v1.PauseJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	47, // 12: coditect.mapreduce.v1.CancelJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	50, // 13: coditect.mapreduce.v1.ListUnitsRequest.states:type_name -> coditect.mapreduce.v1.UnitState
+	51, // 14: coditect.mapreduce.v1.ListUnitsResponse.units:type_name -> coditect.mapreduce.v1.Unit
+	51, // 15: coditect.mapreduce.v1.WakeUnitResponse.unit:type_name -> coditect.mapreduce.v1.Unit
+	52, // 16: coditect.mapreduce.v1.GetResultResponse.parts:type_name -> coditect.mapreduce.v1.ResultPart
+	53, // 17: coditect.mapreduce.v1.DecideValueRequest.verdict:type_name -> coditect.mapreduce.v1.ReviewVerdict
+	54, // 18: coditect.mapreduce.v1.DecideValueRequest.passage:type_name -> coditect.mapreduce.v1.Passage
+	55, // 19: coditect.mapreduce.v1.DecideValueResponse.decision:type_name -> coditect.mapreduce.v1.Decision
+	55, // 20: coditect.mapreduce.v1.ListDecisionsResponse.decisions:type_name -> coditect.mapreduce.v1.Decision
+	33, // 21: coditect.mapreduce.v1.ListWaitingResponse.units:type_name -> coditect.mapreduce.v1.WaitingUnit
+	34, // 22: coditect.mapreduce.v1.WaitingUnit.values:type_name -> coditect.mapreduce.v1.WaitingValue
+	52, // 23: coditect.mapreduce.v1.WaitingUnit.parts:type_name -> coditect.mapreduce.v1.ResultPart
+	56, // 24: coditect.mapreduce.v1.ListEventsResponse.checkpoints:type_name -> coditect.mapreduce.v1.Checkpoint
+	57, // 25: coditect.mapreduce.v1.ListEventsResponse.seals:type_name -> coditect.mapreduce.v1.Seal
+	39, // 26: coditect.mapreduce.v1.TenantUse.quotas:type_name -> coditect.mapreduce.v1.QuotaUse
+	58, // 27: coditect.mapreduce.v1.TenantUse.keep:type_name -> google.protobuf.Duration
+	42, // 28: coditect.mapreduce.v1.SumCostsResponse.rows:type_name -> coditect.mapreduce.v1.CostRow
+	42, // 29: coditect.mapreduce.v1.SumCostsResponse.sum:type_name -> coditect.mapreduce.v1.CostRow
+	0,  // 30: coditect.mapreduce.v1.MapReduceService.SubmitJob:input_type -> coditect.mapreduce.v1.SubmitJobRequest
+	3,  // 31: coditect.mapreduce.v1.MapReduceService.PlanJob:input_type -> coditect.mapreduce.v1.PlanJobRequest
+	5,  // 32: coditect.mapreduce.v1.MapReduceService.GetJob:input_type -> coditect.mapreduce.v1.GetJobRequest
+	6,  // 33: coditect.mapreduce.v1.MapReduceService.ListJobs:input_type -> coditect.mapreduce.v1.ListJobsRequest
+	8,  // 34: coditect.mapreduce.v1.MapReduceService.WatchJob:input_type -> coditect.mapreduce.v1.WatchJobRequest
+	10, // 35: coditect.mapreduce.v1.MapReduceService.ResumeJob:input_type -> coditect.mapreduce.v1.ResumeJobRequest
+	12, // 36: coditect.mapreduce.v1.MapReduceService.PauseJob:input_type -> coditect.mapreduce.v1.PauseJobRequest
+	14, // 37: coditect.mapreduce.v1.MapReduceService.CancelJob:input_type -> coditect.mapreduce.v1.CancelJobRequest
+	16, // 38: coditect.mapreduce.v1.MapReduceService.DeleteJob:input_type -> coditect.mapreduce.v1.DeleteJobRequest
+	17, // 39: coditect.mapreduce.v1.MapReduceService.ListUnits:input_type -> coditect.mapreduce.v1.ListUnitsRequest
+	19, // 40: coditect.mapreduce.v1.MapReduceService.WakeUnit:input_type -> coditect.mapreduce.v1.WakeUnitRequest
+	21, // 41: coditect.mapreduce.v1.MapReduceService.GetResult:input_type -> coditect.mapreduce.v1.GetResultRequest
+	23, // 42: coditect.mapreduce.v1.MapReduceService.GetResultFile:input_type -> coditect.mapreduce.v1.GetResultFileRequest
+	25, // 43: coditect.mapreduce.v1.MapReduceService.ReadText:input_type -> coditect.mapreduce.v1.ReadTextRequest
+	27, // 44: coditect.mapreduce.v1.MapReduceService.DecideValue:input_type -> coditect.mapreduce.v1.DecideValueRequest
+	29, // 45: coditect.mapreduce.v1.MapReduceService.ListDecisions:input_type -> coditect.mapreduce.v1.ListDecisionsRequest
+	31, // 46: coditect.mapreduce.v1.MapReduceService.ListWaiting:input_type -> coditect.mapreduce.v1.ListWaitingRequest
+	35, // 47: coditect.mapreduce.v1.MapReduceService.ListEvents:input_type -> coditect.mapreduce.v1.ListEventsRequest
+	37, // 48: coditect.mapreduce.v1.MapReduceService.GetTenantUse:input_type -> coditect.mapreduce.v1.GetTenantUseRequest
+	40, // 49: coditect.mapreduce.v1.MapReduceService.SumCosts:input_type -> coditect.mapreduce.v1.SumCostsRequest
+	43, // 50: coditect.mapreduce.v1.MapReduceService.GetCaller:input_type -> coditect.mapreduce.v1.GetCallerRequest
+	2,  // 51: coditect.mapreduce.v1.MapReduceService.SubmitJob:output_type -> coditect.mapreduce.v1.SubmitJobResponse
+	4,  // 52: coditect.mapreduce.v1.MapReduceService.PlanJob:output_type -> coditect.mapreduce.v1.PlanJobResponse
+	47, // 53: coditect.mapreduce.v1.MapReduceService.GetJob:output_type -> coditect.mapreduce.v1.Job
+	7,  // 54: coditect.mapreduce.v1.MapReduceService.ListJobs:output_type -> coditect.mapreduce.v1.ListJobsResponse
+	9,  // 55: coditect.mapreduce.v1.MapReduceService.WatchJob:output_type -> coditect.mapreduce.v1.WatchJobResponse
+	11, // 56: coditect.mapreduce.v1.MapReduceService.ResumeJob:output_type -> coditect.mapreduce.v1.ResumeJobResponse
+	13, // 57: coditect.mapreduce.v1.MapReduceService.PauseJob:output_type -> coditect.mapreduce.v1.PauseJobResponse
+	15, // 58: coditect.mapreduce.v1.MapReduceService.CancelJob:output_type -> coditect.mapreduce.v1.CancelJobResponse
+	59, // 59: coditect.mapreduce.v1.MapReduceService.DeleteJob:output_type -> google.protobuf.Empty
+	18, // 60: coditect.mapreduce.v1.MapReduceService.ListUnits:output_type -> coditect.mapreduce.v1.ListUnitsResponse
+	20, // 61: coditect.mapreduce.v1.MapReduceService.WakeUnit:output_type -> coditect.mapreduce.v1.WakeUnitResponse
+	22, // 62: coditect.mapreduce.v1.MapReduceService.GetResult:output_type -> coditect.mapreduce.v1.GetResultResponse
+	24, // 63: coditect.mapreduce.v1.MapReduceService.GetResultFile:output_type -> coditect.mapreduce.v1.GetResultFileResponse
+	26, // 64: coditect.mapreduce.v1.MapReduceService.ReadText:output_type -> coditect.mapreduce.v1.ReadTextResponse
+	28, // 65: coditect.mapreduce.v1.MapReduceService.DecideValue:output_type -> coditect.mapreduce.v1.DecideValueResponse
+	30, // 66: coditect.mapreduce.v1.MapReduceService.ListDecisions:output_type -> coditect.mapreduce.v1.ListDecisionsResponse
+	32, // 67: coditect.mapreduce.v1.MapReduceService.ListWaiting:output_type -> coditect.mapreduce.v1.ListWaitingResponse
+	36, // 68: coditect.mapreduce.v1.MapReduceService.ListEvents:output_type -> coditect.mapreduce.v1.ListEventsResponse
+	38, // 69: coditect.mapreduce.v1.MapReduceService.GetTenantUse:output_type -> coditect.mapreduce.v1.TenantUse
+	41, // 70: coditect.mapreduce.v1.MapReduceService.SumCosts:output_type -> coditect.mapreduce.v1.SumCostsResponse
+	44, // 71: coditect.mapreduce.v1.MapReduceService.GetCaller:output_type -> coditect.mapreduce.v1.Caller
+	51, // [51:72] is the sub-list for method output_type
+	30, // [30:51] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_mapreduce_service_proto_init() }
@@ -2887,7 +3171,7 @@ func file_coditect_mapreduce_v1_mapreduce_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc), len(file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   42,
+			NumMessages:   46,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -46,6 +46,7 @@ const (
 	MapReduceService_ReadText_FullMethodName      = "/coditect.mapreduce.v1.MapReduceService/ReadText"
 	MapReduceService_DecideValue_FullMethodName   = "/coditect.mapreduce.v1.MapReduceService/DecideValue"
 	MapReduceService_ListDecisions_FullMethodName = "/coditect.mapreduce.v1.MapReduceService/ListDecisions"
+	MapReduceService_ListWaiting_FullMethodName   = "/coditect.mapreduce.v1.MapReduceService/ListWaiting"
 	MapReduceService_ListEvents_FullMethodName    = "/coditect.mapreduce.v1.MapReduceService/ListEvents"
 	MapReduceService_GetTenantUse_FullMethodName  = "/coditect.mapreduce.v1.MapReduceService/GetTenantUse"
 	MapReduceService_SumCosts_FullMethodName      = "/coditect.mapreduce.v1.MapReduceService/SumCosts"
@@ -102,12 +103,16 @@ type MapReduceServiceClient interface {
 	// submitted.
 	ReadText(ctx context.Context, in *ReadTextRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReadTextResponse], error)
 	// Keeps what the caller has decided about a value of a complete job's result, beside that
-	// value. Results have the value as it was decided.
+	// value, or about a value of a unit that waits for a person, and lets that unit go on with the
+	// last of them. Results have the value as it was decided.
 	// AIP-136.
 	DecideValue(ctx context.Context, in *DecideValueRequest, opts ...grpc.CallOption) (*DecideValueResponse, error)
 	// Returns a page of what was decided about values of a job's result: by record in input
 	// order, field and number.
 	ListDecisions(ctx context.Context, in *ListDecisionsRequest, opts ...grpc.CallOption) (*ListDecisionsResponse, error)
+	// Returns a page of the units of a job that wait until somebody has decided about some of their
+	// values, with what they found, by name.
+	ListWaiting(ctx context.Context, in *ListWaitingRequest, opts ...grpc.CallOption) (*ListWaitingResponse, error)
 	// Returns a page of a job's checkpoints, oldest first, or of the log of a tenant.
 	ListEvents(ctx context.Context, in *ListEventsRequest, opts ...grpc.CallOption) (*ListEventsResponse, error)
 	// Says what a tenant uses of its quotas, and how long its jobs are kept.
@@ -333,6 +338,16 @@ func (c *mapReduceServiceClient) ListDecisions(ctx context.Context, in *ListDeci
 	return out, nil
 }
 
+func (c *mapReduceServiceClient) ListWaiting(ctx context.Context, in *ListWaitingRequest, opts ...grpc.CallOption) (*ListWaitingResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListWaitingResponse)
+	err := c.cc.Invoke(ctx, MapReduceService_ListWaiting_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *mapReduceServiceClient) ListEvents(ctx context.Context, in *ListEventsRequest, opts ...grpc.CallOption) (*ListEventsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListEventsResponse)
@@ -423,12 +438,16 @@ type MapReduceServiceServer interface {
 	// submitted.
 	ReadText(*ReadTextRequest, grpc.ServerStreamingServer[ReadTextResponse]) error
 	// Keeps what the caller has decided about a value of a complete job's result, beside that
-	// value. Results have the value as it was decided.
+	// value, or about a value of a unit that waits for a person, and lets that unit go on with the
+	// last of them. Results have the value as it was decided.
 	// AIP-136.
 	DecideValue(context.Context, *DecideValueRequest) (*DecideValueResponse, error)
 	// Returns a page of what was decided about values of a job's result: by record in input
 	// order, field and number.
 	ListDecisions(context.Context, *ListDecisionsRequest) (*ListDecisionsResponse, error)
+	// Returns a page of the units of a job that wait until somebody has decided about some of their
+	// values, with what they found, by name.
+	ListWaiting(context.Context, *ListWaitingRequest) (*ListWaitingResponse, error)
 	// Returns a page of a job's checkpoints, oldest first, or of the log of a tenant.
 	ListEvents(context.Context, *ListEventsRequest) (*ListEventsResponse, error)
 	// Says what a tenant uses of its quotas, and how long its jobs are kept.
@@ -499,6 +518,9 @@ func (UnimplementedMapReduceServiceServer) DecideValue(context.Context, *DecideV
 }
 func (UnimplementedMapReduceServiceServer) ListDecisions(context.Context, *ListDecisionsRequest) (*ListDecisionsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListDecisions not implemented")
+}
+func (UnimplementedMapReduceServiceServer) ListWaiting(context.Context, *ListWaitingRequest) (*ListWaitingResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListWaiting not implemented")
 }
 func (UnimplementedMapReduceServiceServer) ListEvents(context.Context, *ListEventsRequest) (*ListEventsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListEvents not implemented")
@@ -771,6 +793,24 @@ func _MapReduceService_ListDecisions_Handler(srv interface{}, ctx context.Contex
 	return interceptor(ctx, in, info, handler)
 }
 
+func _MapReduceService_ListWaiting_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListWaitingRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MapReduceServiceServer).ListWaiting(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MapReduceService_ListWaiting_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MapReduceServiceServer).ListWaiting(ctx, req.(*ListWaitingRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _MapReduceService_ListEvents_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListEventsRequest)
 	if err := dec(in); err != nil {
@@ -889,6 +929,10 @@ var MapReduceService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListDecisions",
 			Handler:    _MapReduceService_ListDecisions_Handler,
+		},
+		{
+			MethodName: "ListWaiting",
+			Handler:    _MapReduceService_ListWaiting_Handler,
 		},
 		{
 			MethodName: "ListEvents",

@@ -184,7 +184,9 @@ type Decision struct {
 	// For people.
 	Note string `protobuf:"bytes,10,opt,name=note,proto3" json:"note,omitempty"`
 	// JSON of the value that was decided about; null if there was none.
-	ModelValue    string `protobuf:"bytes,11,opt,name=model_value,json=modelValue,proto3" json:"model_value,omitempty"`
+	ModelValue string `protobuf:"bytes,11,opt,name=model_value,json=modelValue,proto3" json:"model_value,omitempty"`
+	// It was taken while the unit that found the value waited for it, so that all that followed has it.
+	Waited        bool `protobuf:"varint,12,opt,name=waited,proto3" json:"waited,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -296,6 +298,13 @@ func (x *Decision) GetModelValue() string {
 	return ""
 }
 
+func (x *Decision) GetWaited() bool {
+	if x != nil {
+		return x.Waited
+	}
+	return false
+}
+
 var File_coditect_mapreduce_v1_review_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_review_proto_rawDesc = "" +
@@ -307,7 +316,7 @@ const file_coditect_mapreduce_v1_review_proto_rawDesc = "" +
 	"\aunit_id\x18\x02 \x01(\tR\x06unitId\x12\x1d\n" +
 	"\n" +
 	"start_byte\x18\x03 \x01(\x03R\tstartByte\x12\x19\n" +
-	"\bend_byte\x18\x04 \x01(\x03R\aendByte\"\x95\x03\n" +
+	"\bend_byte\x18\x04 \x01(\x03R\aendByte\"\xad\x03\n" +
 	"\bDecision\x12\x1b\n" +
 	"\trecord_id\x18\x01 \x01(\tR\brecordId\x12\x14\n" +
 	"\x05field\x18\x02 \x01(\tR\x05field\x12\x16\n" +
@@ -323,7 +332,8 @@ const file_coditect_mapreduce_v1_review_proto_rawDesc = "" +
 	"\x04note\x18\n" +
 	" \x01(\tR\x04note\x12\x1f\n" +
 	"\vmodel_value\x18\v \x01(\tR\n" +
-	"modelValue*\xb9\x01\n" +
+	"modelValue\x12\x16\n" +
+	"\x06waited\x18\f \x01(\bR\x06waited*\xb9\x01\n" +
 	"\rReviewVerdict\x12\x1e\n" +
 	"\x1aREVIEW_VERDICT_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15REVIEW_VERDICT_ACCEPT\x10\x01\x12\x1a\n" +

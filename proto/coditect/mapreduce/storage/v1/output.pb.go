@@ -1252,7 +1252,9 @@ type Mention struct {
 	// citations; empty of other values, and of derived ones that follow by no computation.
 	Formula string `protobuf:"bytes,6,opt,name=formula,proto3" json:"formula,omitempty"`
 	// Where a model saw the value that stands in no text, if it did: then there are no citations.
-	Seen          *Sighting `protobuf:"bytes,7,opt,name=seen,proto3" json:"seen,omitempty"`
+	Seen *Sighting `protobuf:"bytes,7,opt,name=seen,proto3" json:"seen,omitempty"`
+	// A person has decided that the value is right.
+	Reviewed      bool `protobuf:"varint,8,opt,name=reviewed,proto3" json:"reviewed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1334,6 +1336,13 @@ func (x *Mention) GetSeen() *Sighting {
 		return x.Seen
 	}
 	return nil
+}
+
+func (x *Mention) GetReviewed() bool {
+	if x != nil {
+		return x.Reviewed
+	}
+	return false
 }
 
 // Sighting is where a model read what recognition did not.
@@ -2786,6 +2795,7 @@ type Summary struct {
 	Notes         []*DocumentNote        `protobuf:"bytes,6,rep,name=notes,proto3" json:"notes,omitempty"`
 	MoreNotes     int64                  `protobuf:"varint,7,opt,name=more_notes,json=moreNotes,proto3" json:"more_notes,omitempty"`
 	Cascades      []byte                 `protobuf:"bytes,8,opt,name=cascades,proto3" json:"cascades,omitempty"` // JSON of cascades; empty without one
+	Reviewed      *ReviewCount           `protobuf:"bytes,9,opt,name=reviewed,proto3" json:"reviewed,omitempty"` // of what was decided while units waited; none if nothing was
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2876,6 +2886,82 @@ func (x *Summary) GetCascades() []byte {
 	return nil
 }
 
+func (x *Summary) GetReviewed() *ReviewCount {
+	if x != nil {
+		return x.Reviewed
+	}
+	return nil
+}
+
+// ReviewCount counts decisions about values by their verdicts.
+type ReviewCount struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Accepted      int64                  `protobuf:"varint,1,opt,name=accepted,proto3" json:"accepted,omitempty"`
+	Corrected     int64                  `protobuf:"varint,2,opt,name=corrected,proto3" json:"corrected,omitempty"`
+	Rejected      int64                  `protobuf:"varint,3,opt,name=rejected,proto3" json:"rejected,omitempty"`
+	Absent        int64                  `protobuf:"varint,4,opt,name=absent,proto3" json:"absent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReviewCount) Reset() {
+	*x = ReviewCount{}
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReviewCount) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReviewCount) ProtoMessage() {}
+
+func (x *ReviewCount) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReviewCount.ProtoReflect.Descriptor instead.
+func (*ReviewCount) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *ReviewCount) GetAccepted() int64 {
+	if x != nil {
+		return x.Accepted
+	}
+	return 0
+}
+
+func (x *ReviewCount) GetCorrected() int64 {
+	if x != nil {
+		return x.Corrected
+	}
+	return 0
+}
+
+func (x *ReviewCount) GetRejected() int64 {
+	if x != nil {
+		return x.Rejected
+	}
+	return 0
+}
+
+func (x *ReviewCount) GetAbsent() int64 {
+	if x != nil {
+		return x.Absent
+	}
+	return 0
+}
+
 // BrokenConstraint counts the records that break a constraint of the schema.
 type BrokenConstraint struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2888,7 +2974,7 @@ type BrokenConstraint struct {
 
 func (x *BrokenConstraint) Reset() {
 	*x = BrokenConstraint{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[33]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2900,7 +2986,7 @@ func (x *BrokenConstraint) String() string {
 func (*BrokenConstraint) ProtoMessage() {}
 
 func (x *BrokenConstraint) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[33]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2913,7 +2999,7 @@ func (x *BrokenConstraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BrokenConstraint.ProtoReflect.Descriptor instead.
 func (*BrokenConstraint) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{33}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *BrokenConstraint) GetField() string {
@@ -2948,7 +3034,7 @@ type DocumentNote struct {
 
 func (x *DocumentNote) Reset() {
 	*x = DocumentNote{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[34]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2960,7 +3046,7 @@ func (x *DocumentNote) String() string {
 func (*DocumentNote) ProtoMessage() {}
 
 func (x *DocumentNote) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[34]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2973,7 +3059,7 @@ func (x *DocumentNote) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocumentNote.ProtoReflect.Descriptor instead.
 func (*DocumentNote) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{34}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *DocumentNote) GetDocument() string {
@@ -3001,7 +3087,7 @@ type SkippedDocument struct {
 
 func (x *SkippedDocument) Reset() {
 	*x = SkippedDocument{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[35]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3013,7 +3099,7 @@ func (x *SkippedDocument) String() string {
 func (*SkippedDocument) ProtoMessage() {}
 
 func (x *SkippedDocument) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[35]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3026,7 +3112,7 @@ func (x *SkippedDocument) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SkippedDocument.ProtoReflect.Descriptor instead.
 func (*SkippedDocument) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{35}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *SkippedDocument) GetDocument() string {
@@ -3046,23 +3132,28 @@ func (x *SkippedDocument) GetReason() string {
 // Decision is what somebody has decided about a value of a job's result. Its key names the
 // value and the decision.
 type Decision struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Verdict       uint32                 `protobuf:"varint,1,opt,name=verdict,proto3" json:"verdict,omitempty"`
-	Value         []byte                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`     // JSON; of a correction alone
-	Passage       *ShownCitation         `protobuf:"bytes,3,opt,name=passage,proto3" json:"passage,omitempty"` // on which that value rests; none if it was typed
-	Note          string                 `protobuf:"bytes,4,opt,name=note,proto3" json:"note,omitempty"`
-	Model         []byte                 `protobuf:"bytes,5,opt,name=model,proto3" json:"model,omitempty"`                              // JSON of the value that was decided about; null if there was none
-	Principal     string                 `protobuf:"bytes,6,opt,name=principal,proto3" json:"principal,omitempty"`                      // who decided
-	Tenant        string                 `protobuf:"bytes,7,opt,name=tenant,proto3" json:"tenant,omitempty"`                            // that the principal called for
-	TimeMicros    int64                  `protobuf:"varint,8,opt,name=time_micros,json=timeMicros,proto3" json:"time_micros,omitempty"` // since 1970
-	Request       string                 `protobuf:"bytes,9,opt,name=request,proto3" json:"request,omitempty"`                          // that made it; empty if it had no id
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Verdict    uint32                 `protobuf:"varint,1,opt,name=verdict,proto3" json:"verdict,omitempty"`
+	Value      []byte                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`     // JSON; of a correction alone
+	Passage    *ShownCitation         `protobuf:"bytes,3,opt,name=passage,proto3" json:"passage,omitempty"` // on which that value rests; none if it was typed
+	Note       string                 `protobuf:"bytes,4,opt,name=note,proto3" json:"note,omitempty"`
+	Model      []byte                 `protobuf:"bytes,5,opt,name=model,proto3" json:"model,omitempty"`                              // JSON of the value that was decided about; null if there was none
+	Principal  string                 `protobuf:"bytes,6,opt,name=principal,proto3" json:"principal,omitempty"`                      // who decided
+	Tenant     string                 `protobuf:"bytes,7,opt,name=tenant,proto3" json:"tenant,omitempty"`                            // that the principal called for
+	TimeMicros int64                  `protobuf:"varint,8,opt,name=time_micros,json=timeMicros,proto3" json:"time_micros,omitempty"` // since 1970
+	Request    string                 `protobuf:"bytes,9,opt,name=request,proto3" json:"request,omitempty"`                          // that made it; empty if it had no id
+	// It was taken while the unit that made the record waited for it, so the output of the unit has it.
+	Waited        bool             `protobuf:"varint,10,opt,name=waited,proto3" json:"waited,omitempty"`
+	Unverified    bool             `protobuf:"varint,11,opt,name=unverified,proto3" json:"unverified,omitempty"`  // what was decided about stood under _unverified; of one with waited alone, as below
+	Confidence    float64          `protobuf:"fixed64,12,opt,name=confidence,proto3" json:"confidence,omitempty"` // in the value that was decided about; 0 if none is known
+	Found         []*ShownCitation `protobuf:"bytes,13,rep,name=found,proto3" json:"found,omitempty"`             // on which that value rests
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Decision) Reset() {
 	*x = Decision{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[36]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3074,7 +3165,7 @@ func (x *Decision) String() string {
 func (*Decision) ProtoMessage() {}
 
 func (x *Decision) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[36]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3087,7 +3178,7 @@ func (x *Decision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decision.ProtoReflect.Descriptor instead.
 func (*Decision) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{36}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Decision) GetVerdict() uint32 {
@@ -3151,6 +3242,34 @@ func (x *Decision) GetRequest() string {
 		return x.Request
 	}
 	return ""
+}
+
+func (x *Decision) GetWaited() bool {
+	if x != nil {
+		return x.Waited
+	}
+	return false
+}
+
+func (x *Decision) GetUnverified() bool {
+	if x != nil {
+		return x.Unverified
+	}
+	return false
+}
+
+func (x *Decision) GetConfidence() float64 {
+	if x != nil {
+		return x.Confidence
+	}
+	return 0
+}
+
+func (x *Decision) GetFound() []*ShownCitation {
+	if x != nil {
+		return x.Found
+	}
+	return nil
 }
 
 var File_coditect_mapreduce_storage_v1_output_proto protoreflect.FileDescriptor
@@ -3265,7 +3384,7 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\tCandidate\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value\x12B\n" +
-	"\bmentions\x18\x03 \x03(\v2&.coditect.mapreduce.storage.v1.MentionR\bmentions\"\xb5\x02\n" +
+	"\bmentions\x18\x03 \x03(\v2&.coditect.mapreduce.storage.v1.MentionR\bmentions\"\xd1\x02\n" +
 	"\aMention\x12\x1c\n" +
 	"\tcitations\x18\x01 \x03(\rR\tcitations\x12\x1e\n" +
 	"\n" +
@@ -3275,7 +3394,8 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\x05first\x18\x04 \x01(\v2'.coditect.mapreduce.storage.v1.PositionR\x05first\x12B\n" +
 	"\breadings\x18\x05 \x03(\v2&.coditect.mapreduce.storage.v1.ReadingR\breadings\x12\x18\n" +
 	"\aformula\x18\x06 \x01(\tR\aformula\x12;\n" +
-	"\x04seen\x18\a \x01(\v2'.coditect.mapreduce.storage.v1.SightingR\x04seen\"d\n" +
+	"\x04seen\x18\a \x01(\v2'.coditect.mapreduce.storage.v1.SightingR\x04seen\x12\x1a\n" +
+	"\breviewed\x18\b \x01(\bR\breviewed\"d\n" +
 	"\bSighting\x12\x1a\n" +
 	"\bdocument\x18\x01 \x01(\tR\bdocument\x12\x12\n" +
 	"\x04page\x18\x02 \x01(\x03R\x04page\x12\x14\n" +
@@ -3403,7 +3523,7 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\x04unit\x18\x01 \x01(\tR\x04unit\x12\x16\n" +
 	"\x06errors\x18\x02 \x03(\tR\x06errors\x12\x1a\n" +
 	"\bdocument\x18\x03 \x01(\tR\bdocument\x12\x18\n" +
-	"\alasting\x18\x04 \x01(\bR\alasting\"\xf8\x02\n" +
+	"\alasting\x18\x04 \x01(\bR\alasting\"\xc0\x03\n" +
 	"\aSummary\x12\x16\n" +
 	"\x06single\x18\x01 \x01(\bR\x06single\x12$\n" +
 	"\rdeduplication\x18\x02 \x01(\fR\rdeduplication\x12\x1e\n" +
@@ -3415,7 +3535,13 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\x05notes\x18\x06 \x03(\v2+.coditect.mapreduce.storage.v1.DocumentNoteR\x05notes\x12\x1d\n" +
 	"\n" +
 	"more_notes\x18\a \x01(\x03R\tmoreNotes\x12\x1a\n" +
-	"\bcascades\x18\b \x01(\fR\bcascades\"b\n" +
+	"\bcascades\x18\b \x01(\fR\bcascades\x12F\n" +
+	"\breviewed\x18\t \x01(\v2*.coditect.mapreduce.storage.v1.ReviewCountR\breviewed\"{\n" +
+	"\vReviewCount\x12\x1a\n" +
+	"\baccepted\x18\x01 \x01(\x03R\baccepted\x12\x1c\n" +
+	"\tcorrected\x18\x02 \x01(\x03R\tcorrected\x12\x1a\n" +
+	"\brejected\x18\x03 \x01(\x03R\brejected\x12\x16\n" +
+	"\x06absent\x18\x04 \x01(\x03R\x06absent\"b\n" +
 	"\x10BrokenConstraint\x12\x14\n" +
 	"\x05field\x18\x01 \x01(\tR\x05field\x12\x1e\n" +
 	"\n" +
@@ -3427,7 +3553,7 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\x04note\x18\x02 \x01(\tR\x04note\"E\n" +
 	"\x0fSkippedDocument\x12\x1a\n" +
 	"\bdocument\x18\x01 \x01(\tR\bdocument\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x9d\x02\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xb9\x03\n" +
 	"\bDecision\x12\x18\n" +
 	"\averdict\x18\x01 \x01(\rR\averdict\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value\x12F\n" +
@@ -3438,7 +3564,16 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\x06tenant\x18\a \x01(\tR\x06tenant\x12\x1f\n" +
 	"\vtime_micros\x18\b \x01(\x03R\n" +
 	"timeMicros\x12\x18\n" +
-	"\arequest\x18\t \x01(\tR\arequestBMZKgithub.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1;storagev1b\x06proto3"
+	"\arequest\x18\t \x01(\tR\arequest\x12\x16\n" +
+	"\x06waited\x18\n" +
+	" \x01(\bR\x06waited\x12\x1e\n" +
+	"\n" +
+	"unverified\x18\v \x01(\bR\n" +
+	"unverified\x12\x1e\n" +
+	"\n" +
+	"confidence\x18\f \x01(\x01R\n" +
+	"confidence\x12B\n" +
+	"\x05found\x18\r \x03(\v2,.coditect.mapreduce.storage.v1.ShownCitationR\x05foundBMZKgithub.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1;storagev1b\x06proto3"
 
 var (
 	file_coditect_mapreduce_storage_v1_output_proto_rawDescOnce sync.Once
@@ -3452,7 +3587,7 @@ func file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_storage_v1_output_proto_rawDescData
 }
 
-var file_coditect_mapreduce_storage_v1_output_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
+var file_coditect_mapreduce_storage_v1_output_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
 var file_coditect_mapreduce_storage_v1_output_proto_goTypes = []any{
 	(*Output)(nil),           // 0: coditect.mapreduce.storage.v1.Output
 	(*Ascent)(nil),           // 1: coditect.mapreduce.storage.v1.Ascent
@@ -3487,11 +3622,12 @@ var file_coditect_mapreduce_storage_v1_output_proto_goTypes = []any{
 	(*ParsedHead)(nil),       // 30: coditect.mapreduce.storage.v1.ParsedHead
 	(*SourceUnit)(nil),       // 31: coditect.mapreduce.storage.v1.SourceUnit
 	(*Summary)(nil),          // 32: coditect.mapreduce.storage.v1.Summary
-	(*BrokenConstraint)(nil), // 33: coditect.mapreduce.storage.v1.BrokenConstraint
-	(*DocumentNote)(nil),     // 34: coditect.mapreduce.storage.v1.DocumentNote
-	(*SkippedDocument)(nil),  // 35: coditect.mapreduce.storage.v1.SkippedDocument
-	(*Decision)(nil),         // 36: coditect.mapreduce.storage.v1.Decision
-	nil,                      // 37: coditect.mapreduce.storage.v1.Evidence.MetadataEntry
+	(*ReviewCount)(nil),      // 33: coditect.mapreduce.storage.v1.ReviewCount
+	(*BrokenConstraint)(nil), // 34: coditect.mapreduce.storage.v1.BrokenConstraint
+	(*DocumentNote)(nil),     // 35: coditect.mapreduce.storage.v1.DocumentNote
+	(*SkippedDocument)(nil),  // 36: coditect.mapreduce.storage.v1.SkippedDocument
+	(*Decision)(nil),         // 37: coditect.mapreduce.storage.v1.Decision
+	nil,                      // 38: coditect.mapreduce.storage.v1.Evidence.MetadataEntry
 }
 var file_coditect_mapreduce_storage_v1_output_proto_depIdxs = []int32{
 	9,  // 0: coditect.mapreduce.storage.v1.Output.entries:type_name -> coditect.mapreduce.storage.v1.Entry
@@ -3520,20 +3656,22 @@ var file_coditect_mapreduce_storage_v1_output_proto_depIdxs = []int32{
 	32, // 23: coditect.mapreduce.storage.v1.ResultPart.summary:type_name -> coditect.mapreduce.storage.v1.Summary
 	23, // 24: coditect.mapreduce.storage.v1.ResultPart.evidence:type_name -> coditect.mapreduce.storage.v1.CitedEvidence
 	24, // 25: coditect.mapreduce.storage.v1.CitedEvidence.evidence:type_name -> coditect.mapreduce.storage.v1.Evidence
-	37, // 26: coditect.mapreduce.storage.v1.Evidence.metadata:type_name -> coditect.mapreduce.storage.v1.Evidence.MetadataEntry
+	38, // 26: coditect.mapreduce.storage.v1.Evidence.metadata:type_name -> coditect.mapreduce.storage.v1.Evidence.MetadataEntry
 	18, // 27: coditect.mapreduce.storage.v1.ShownCitation.citation:type_name -> coditect.mapreduce.storage.v1.Citation
 	26, // 28: coditect.mapreduce.storage.v1.ShownCitation.location:type_name -> coditect.mapreduce.storage.v1.Location
 	29, // 29: coditect.mapreduce.storage.v1.LayoutBlock.places:type_name -> coditect.mapreduce.storage.v1.LayoutPlace
 	26, // 30: coditect.mapreduce.storage.v1.LayoutPlace.location:type_name -> coditect.mapreduce.storage.v1.Location
-	35, // 31: coditect.mapreduce.storage.v1.Summary.skipped:type_name -> coditect.mapreduce.storage.v1.SkippedDocument
-	33, // 32: coditect.mapreduce.storage.v1.Summary.broken:type_name -> coditect.mapreduce.storage.v1.BrokenConstraint
-	34, // 33: coditect.mapreduce.storage.v1.Summary.notes:type_name -> coditect.mapreduce.storage.v1.DocumentNote
-	25, // 34: coditect.mapreduce.storage.v1.Decision.passage:type_name -> coditect.mapreduce.storage.v1.ShownCitation
-	35, // [35:35] is the sub-list for method output_type
-	35, // [35:35] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	36, // 31: coditect.mapreduce.storage.v1.Summary.skipped:type_name -> coditect.mapreduce.storage.v1.SkippedDocument
+	34, // 32: coditect.mapreduce.storage.v1.Summary.broken:type_name -> coditect.mapreduce.storage.v1.BrokenConstraint
+	35, // 33: coditect.mapreduce.storage.v1.Summary.notes:type_name -> coditect.mapreduce.storage.v1.DocumentNote
+	33, // 34: coditect.mapreduce.storage.v1.Summary.reviewed:type_name -> coditect.mapreduce.storage.v1.ReviewCount
+	25, // 35: coditect.mapreduce.storage.v1.Decision.passage:type_name -> coditect.mapreduce.storage.v1.ShownCitation
+	25, // 36: coditect.mapreduce.storage.v1.Decision.found:type_name -> coditect.mapreduce.storage.v1.ShownCitation
+	37, // [37:37] is the sub-list for method output_type
+	37, // [37:37] is the sub-list for method input_type
+	37, // [37:37] is the sub-list for extension type_name
+	37, // [37:37] is the sub-list for extension extendee
+	0,  // [0:37] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_storage_v1_output_proto_init() }
@@ -3558,7 +3696,7 @@ func file_coditect_mapreduce_storage_v1_output_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_storage_v1_output_proto_rawDesc), len(file_coditect_mapreduce_storage_v1_output_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   38,
+			NumMessages:   39,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,106 @@
+package dispatch
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/outcome/gate"
+	"github.com/coditect/mapreduce/internal/outcome/output"
+	"github.com/coditect/mapreduce/internal/outcome/output/check"
+	"github.com/coditect/mapreduce/orchestrator/outputs"
+	"github.com/coditect/mapreduce/store/jobs/records"
+)
+
+// errUndecided is what an output is refused with of which values wait for a person.
+var errUndecided = errors.New("values wait for a person")
+
+// errDecidedOtherwise is what an output is refused with that is not as people have decided.
+var errDecidedOtherwise = errors.New("the output is not what was found, as people have decided about it")
+
+// unreviewed says why an output of a stage that has nobody decide is refused if it says that somebody
+// has. A reduce passes on what its inputs say, which is checked against these.
+func unreviewed(u *records.Unit, out *output.Output) error {
+	if u.Kind == mapreduce.KindReduce || u.Kind == mapreduce.KindFinal {
+		return nil
+	}
+	return check.Unreviewed(string(u.ID), out)
+}
+
+// verifyDecided says why an output is refused of a unit whose values a person may have to decide about. No
+// worker is believed that somebody has: the output has to be what the unit waited with, with the decisions
+// that are stored, and no value may wait.
+func (c *Checker) verifyDecided(ctx context.Context, id mapreduce.JobID, u *records.Unit, data []byte) (why, err error) {
+	if u.Kind != mapreduce.KindMap {
+		return nil, nil
+	}
+	stage, schema, err := c.stages.StageOf(ctx, id, u)
+	if err != nil || stage == nil || !stage.Review.IsSet() {
+		return nil, err
+	}
+	compiled, err := c.stages.Job(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	out, why := output.Decode(data)
+	if why != nil {
+		return why, nil
+	}
+
+	reasons, seed := stage.Review.Reasons(), gate.Seed(id, compiled.Spec.Replay)
+	if !gate.IsHandle(u.Woken) {
+		if why := check.Unreviewed(string(u.ID), out); why != nil {
+			return why, nil
+		}
+		if open := gate.Asks(schema, reasons, seed, out); len(open) > 0 {
+			return undecided(open), nil
+		}
+		return nil, nil
+	}
+
+	found, err := outputs.Held(ctx, c.jobs.Reader(), id, u, u.Woken)
+	if err != nil {
+		return nil, err
+	}
+	held, why := output.Decode(found)
+	if why != nil {
+		return why, nil
+	}
+	decided, err := c.jobs.Review.OfUnit(ctx, id, u.Index)
+	if err != nil {
+		return nil, err
+	}
+
+	standing := outputs.Standing(schema, held, decided)
+	if open := gate.Open(gate.Asks(schema, reasons, seed, held), standing); len(open) > 0 {
+		return undecided(open), nil
+	}
+	right, why := gate.Apply(schema, held, standing)
+	if why != nil {
+		return why, nil
+	}
+	return differ(right, out), nil
+}
+
+// undecided is why an output is refused of which values wait.
+func undecided(open []mapreduce.WaitingValue) error {
+	return fmt.Errorf("%w: %d, the first is %s of record %s", errUndecided, len(open), open[0].Field, open[0].Record)
+}
+
+// differ says that an output is not the right one; nil if it is.
+func differ(right, out *output.Output) error {
+	a, err := right.Encode()
+	if err != nil {
+		return err
+	}
+	b, err := out.Encode()
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(a, b) {
+		return errDecidedOtherwise
+	}
+	return nil
+}
