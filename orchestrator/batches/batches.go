@@ -137,6 +137,9 @@ func (b *Batches) apply(ctx context.Context, id mapreduce.JobID, res *kept.Resul
 		return
 	}
 	b.config.Metrics.Charges(ctx, "", res.Charges)
+	if e := res.Ended; e != nil {
+		b.config.Metrics.BatchEnded(ctx, e.Model, e.Took)
+	}
 	if len(res.Woken) > 0 {
 		b.scheduler.Enqueue(id, res.Woken)
 	}

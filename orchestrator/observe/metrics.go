@@ -62,6 +62,7 @@ type Metrics struct {
 	lost     metric.Int64Counter
 	jobs     metric.Int64Counter
 	jobTime  metric.Float64Histogram
+	batches  metric.Float64Histogram
 
 	committed, uncommitted metric.MeasurementOption
 	ends                   [4][4]metric.MeasurementOption // of attempts, by outcome and verdict
@@ -101,6 +102,8 @@ func NewMetrics(m metric.Meter) (*Metrics, error) {
 		jobs:     count("coditect.jobs.ended", "{job}", "Jobs that ended, by the state that they ended in."),
 		jobTime: time("gen_ai.invoke_workflow.duration", "How long jobs took from their submission to their end.",
 			.1, .5, 1, 5, 10, 30, 60, 300, 900, 3600, 4*3600, 12*3600, 24*3600),
+		batches: time("coditect.batch.duration", "How long vendors took for batches, from when they were begun to be created until they had ended, by model.",
+			60, 300, 600, 1800, 3600, 2*3600, 4*3600, 8*3600, 16*3600, 24*3600, 48*3600),
 		committed:   oneLabel(outcomeKey, "committed"),
 		uncommitted: oneLabel(outcomeKey, "failed"),
 	}
@@ -218,6 +221,14 @@ func (m *Metrics) Charges(ctx context.Context, model string, charges []mapreduce
 		m.tokens.Add(ctx, c.Tokens.Out, metric.WithAttributes(of, tier, attribute.String(typeKey, "output")))
 		m.cost.Add(ctx, float64(c.CostMicros)/1e6, metric.WithAttributes(of, tier))
 	}
+}
+
+// BatchEnded counts a batch of a model, "provider/model", for which its vendor took so long.
+func (m *Metrics) BatchEnded(ctx context.Context, model string, took time.Duration) {
+	if m == nil {
+		return
+	}
+	m.batches.Record(ctx, took.Seconds(), oneLabel(modelKey, m.models.Of(model)))
 }
 
 func addSome(ctx context.Context, c metric.Int64Counter, n int64) {

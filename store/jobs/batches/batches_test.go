@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/store"
@@ -104,7 +106,7 @@ func (w *waiter) create(b mapreduce.Batch) {
 
 func answered(n int64) mapreduce.LineReply {
 	return mapreduce.LineReply{
-		Number: n, Outcome: mapreduce.LineSucceeded, Response: json.RawMessage(`{"n":1}`), Tokens: mapreduce.Tokens{In: 30, Out: 5}, CostMicros: 7,
+		Number: n, Outcome: mapreduce.LineSucceeded, Response: json.RawMessage(`{"n":1}`), Tokens: mapreduce.Tokens{In: 30, Out: 5}, CostMicros: 7, Unpriced: 2,
 	}
 }
 
@@ -161,6 +163,20 @@ func TestLineIsAnsweredOnce(t *testing.T) {
 	w.Must(err)
 	if len(res.Woken) != 1 {
 		t.Errorf("the end of the batch woke %v", res.Woken)
+	}
+	if res.Ended == nil || res.Ended.Model != "scripted/m" || res.Ended.Took <= 0 {
+		t.Errorf("the batch has ended as %+v", res.Ended)
+	}
+
+	// What lines cost counts under the tier of batches, and the rest of the attempts under no known one.
+	sums, err := w.j.View.Costs(w.Ctx, &mapreduce.CostQuery{By: []mapreduce.CostDimension{mapreduce.ByModel, mapreduce.ByTier}})
+	w.Must(err)
+	spent := []mapreduce.CostRow{
+		{Group: []string{"", ""}, Charge: mapreduce.Charge{Tokens: mapreduce.Tokens{In: 2, Out: 2}}},
+		{Group: []string{"scripted/m", "batch"}, Charge: mapreduce.Charge{Calls: 1, Tokens: mapreduce.Tokens{In: 30, Out: 5}, CostMicros: 7, Unpriced: 2}},
+	}
+	if diff := cmp.Diff(spent, sums.Rows); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 	if s, err := w.j.Batches.Look(w.Ctx, w.id); err != nil || len(s.Batches)+s.Waiting > 0 {
 		t.Errorf("what is left of batches: %+v, %v", s, err)

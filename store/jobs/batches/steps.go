@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -20,6 +21,13 @@ type Result struct {
 	Woken   []records.Candidate // units that may be claimed
 	Settled bool                // of a budget: there may be more to be granted
 	Charges []mapreduce.Charge  // what lines took
+	Ended   *Ended              // the batch that has ended; nil if none has that its vendor had
+}
+
+// Ended says how long its vendor took for a batch.
+type Ended struct {
+	Model string // "provider/model"
+	Took  time.Duration
 }
 
 // Plan puts lines of a job that runs together in its next batch, if one is due: see nextGroup. mark is
@@ -221,7 +229,7 @@ func (st *Store) Report(ctx context.Context, id mapreduce.JobID, number int64, s
 		if err != nil {
 			return all, err
 		}
-		all.Charges = append(all.Charges, out.Charges...)
+		all.Charges, all.Ended = append(all.Charges, out.Charges...), out.Ended
 		all.Woken, all.Settled, all.Changed = append(all.Woken, out.Woken...), all.Settled || out.Settled, true
 		if !more {
 			return all, nil
@@ -268,6 +276,7 @@ func (st *Store) report(ctx context.Context, id mapreduce.JobID, number int64, s
 			}
 		}
 		if r.Over && !more {
+			out.Ended = endedOf(b, now)
 			tx.Clear(key)
 		} else {
 			tx.Set(key, records.Encode(b))
@@ -280,6 +289,15 @@ func (st *Store) report(ctx context.Context, id mapreduce.JobID, number int64, s
 		return nil
 	})
 	return out, more, err
+}
+
+// endedOf returns how long a batch took that has ended now, from when it was first begun to be created. Clocks of
+// two orchestrators tell that; nothing but measures rests on it.
+func endedOf(b *storagev1.Batch, now int64) *Ended {
+	if mapreduce.BatchState(b.State) != mapreduce.BatchCreated || b.CreatedMicros == 0 {
+		return nil
+	}
+	return &Ended{Model: b.Provider + "/" + b.Model, Took: time.Duration(max(0, now-b.CreatedMicros)) * time.Microsecond}
 }
 
 // move enters how far a batch is.
