@@ -283,6 +283,22 @@ bench: ## measure how fast it is, beside goals and ceilings: FIGURES=pattern
 bench-fdb: ## measure the same on FoundationDB: FDB_CLUSTER_FILE=file FIGURES=pattern
 	go run -tags fdb ./internal/dev/bench -store "fdb:$$FDB_CLUSTER_FILE" -run '$(FIGURES)'
 
+# Other systems are in a module of their own, as the SDKs are. Each has a program of its own, so
+# that one may be measured without building the others.
+RIVALS  := internal/dev/rivals
+SYSTEMS ?= coditect river nats dbos
+
+.PHONY: bench-rivals
+bench-rivals: ## measure other systems that run units beside this one, in turns: SYSTEMS='coditect nats' RIVAL=-short; needs PostgreSQL
+	@mkdir -p bin/rivals
+	CGO_ENABLED=0 go build -C $(RIVALS) -o $(CURDIR)/bin/rivals/ . $(addprefix ./,$(SYSTEMS))
+	bin/rivals/rivals -systems '$(SYSTEMS)' $(RIVAL)
+
+.PHONY: check-rivals
+check-rivals: ## vet and test what bench-rivals builds
+	go -C $(RIVALS) vet ./...
+	go test -C $(RIVALS) -count 1 ./...
+
 .PHONY: scale
 scale: ## simulate 100 orchestrators and 10,000 workers in virtual time, minutes: SCALE='-units 100000'
 	CGO_ENABLED=0 go run ./internal/dev/scale $(SCALE)
@@ -424,6 +440,7 @@ tidy-check: ## fail if a go.mod is not tidy
 	go -C $(TOOLS) mod tidy -diff
 	go -C deploy/kubernetes mod tidy -diff
 	go -C $(ORACLE) mod tidy -diff
+	go -C $(RIVALS) mod tidy -diff
 
 .PHONY: first-run
 first-run: ## time the README's first command from a clone on, cold and warm

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"time"
 )
 
 // childVariable holds the order of a process that another of this program started.
@@ -39,7 +40,17 @@ func RunChild[O any](ctx context.Context, stdin io.Reader, stdout io.Writer, car
 
 // AskChild has a child do something and reads its answer.
 func AskChild(ctx context.Context, o, answer any) error {
-	c, err := StartChild(ctx, o)
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	return AskProgram(ctx, self, o, answer)
+}
+
+// AskProgram has a child do something that is another program, whose main function calls
+// RunChild as well.
+func AskProgram(ctx context.Context, program string, o, answer any) error {
+	c, err := startProgram(ctx, program, o)
 	if err != nil {
 		return err
 	}
@@ -56,17 +67,23 @@ type Child struct {
 
 // StartChild starts a child that is given the order o, as JSON.
 func StartChild(ctx context.Context, o any) (*Child, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return startProgram(ctx, self, o)
+}
+
+func startProgram(ctx context.Context, program string, o any) (*Child, error) {
 	text, err := json.Marshal(o)
 	if err != nil {
 		return nil, err
 	}
 
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-
-	cmd := exec.CommandContext(ctx, self)
+	// It is asked to end, so that what it has started ends as well.
+	cmd := exec.CommandContext(ctx, program)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = time.Minute
 	cmd.Env = append(os.Environ(), childVariable+"="+string(text))
 	cmd.Stderr = os.Stderr
 

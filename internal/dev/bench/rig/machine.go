@@ -15,12 +15,18 @@ import (
 
 // Machine describes where a run takes place, as far as figures depend on it.
 func Machine() string {
-	load := "unknown"
-	if b, err := os.ReadFile("/proc/loadavg"); err == nil {
-		load = strings.Join(strings.Fields(string(b))[:3], " ")
-	}
 	return fmt.Sprintf("%d cores, %s/%s, %s, load average %s",
-		runtime.GOMAXPROCS(0), runtime.GOOS, runtime.GOARCH, runtime.Version(), load)
+		runtime.GOMAXPROCS(0), runtime.GOOS, runtime.GOARCH, runtime.Version(), LoadAverage())
+}
+
+// LoadAverage returns how many processes wanted to run, on average of the last one, five and
+// fifteen minutes.
+func LoadAverage() string {
+	b, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	return strings.Join(strings.Fields(string(b))[:3], " ")
 }
 
 // ProcessorTime returns what this process has used of the processors.
