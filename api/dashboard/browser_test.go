@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -212,6 +213,71 @@ func TestOpenPage(t *testing.T) {
 	if got := b.eval(`String(document.querySelectorAll("#part-progress, #part-head, #part-stages").length) + document.getElementById("connection").textContent`); got != "3" {
 		t.Errorf("after the server came back: %q", got)
 	}
+	b.checkQuiet()
+}
+
+// An open page of records, of the log or of the history is read again when the log of the job has grown, and shows each
+// line once.
+func TestPagesThatAreReadAgain(t *testing.T) {
+	s := newStub("plain")
+	server := open(t, s, nil)
+	b := newBrowser(t, server.URL)
+	at := "/jobs/" + string(jobID)
+	rows := func(part string) string {
+		return `[...document.querySelectorAll("#` + part + ` tbody tr")].length === `
+	}
+
+	b.open(at + "/records?sort=total")
+	b.await(rows("part-records") + "2")
+	s.change(func(j *mapreduce.Job) {
+		s.parts = append(slices.Clip(s.parts), &mapreduce.ResultPart{RecordID: "2.0", Record: []byte(`{"total": 1}`)})
+		j.AuditHead = "1"
+	})
+	b.await(rows("part-records") + "3")
+	if got := b.eval(`[...document.querySelectorAll("#part-records tbody th")].map((n) => n.textContent).join(" ")`); got != "3 2 1" {
+		t.Errorf("the records are %s", got)
+	}
+
+	b.open(at + "/events?check=1")
+	b.await(rows("part-log") + "1")
+	s.change(func(j *mapreduce.Job) {
+		s.events = append(slices.Clip(s.events), &mapreduce.Checkpoint{ID: "01", Time: j.Created, Kind: mapreduce.EventDecided, Principal: "ann"})
+		j.AuditHead = "2"
+	})
+	b.await(rows("part-log") + "2")
+	b.await(`document.querySelector("main .good")`) // what the check found stays
+
+	b.open(at + "/history")
+	b.await(`document.querySelector("#part-history tbody tr:last-child td:last-child").textContent === "1"`)
+	s.change(func(j *mapreduce.Job) {
+		s.events = append(slices.Clip(s.events), &mapreduce.Checkpoint{ID: "02", Time: j.Created, Kind: mapreduce.EventFinished, Completed: make([]mapreduce.UnitRef, 2)})
+		j.AuditHead = "3"
+	})
+	b.await(`document.querySelector("#part-history tbody tr:last-child td:last-child").textContent === "3"`)
+	b.checkQuiet()
+}
+
+// A page that nobody sees leaves the server alone, and is up to date as soon as somebody looks.
+func TestHiddenPage(t *testing.T) {
+	s := newStub("plain")
+	server := open(t, s, nil)
+	b := newBrowser(t, server.URL)
+	b.open("/jobs/" + string(jobID))
+	const done = `document.querySelector("#part-progress dd").textContent`
+	s.change(func(j *mapreduce.Job) { j.CompletedUnits = 2 })
+	b.await(done + ` === "2 / 3"`) // by the stream, which is open
+
+	show := func(hidden bool) {
+		b.eval(fmt.Sprintf(`Object.defineProperty(document, "hidden", { value: %t, configurable: true }); document.dispatchEvent(new Event("visibilitychange")); ""`, hidden))
+	}
+	show(true)
+	<-s.left // the stream has ended
+	s.change(func(j *mapreduce.Job) { j.CompletedUnits = 3 })
+	if got := b.eval(done); got != "2 / 3" {
+		t.Errorf("the hidden page shows %q", got)
+	}
+	show(false)
+	b.await(done + ` === "3 / 3"`)
 	b.checkQuiet()
 }
 

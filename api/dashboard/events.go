@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -15,6 +16,7 @@ type eventList struct {
 	Broken   string // what is wrong with the chain
 	Check    string // address of the page that has the service check the chain
 	Proofs   string // address of what a browser needs to check it
+	Again    string // address of this page without a check
 }
 
 // An eventRow is what one transaction did.
@@ -35,7 +37,9 @@ func loadEvents(v *visit) (any, error) {
 		return nil, err
 	}
 
-	list := &eventList{Check: v.with("check", "1"), Proofs: v.jobPath(p.ID, "proofs")}
+	query := maps.Clone(v.query)
+	query.Del("check")
+	list := &eventList{Check: v.with("check", "1"), Proofs: v.jobPath(p.ID, "proofs"), Again: address(v.path, query)}
 	if v.query.Has("check") {
 		if err := list.verify(v, p.ID); err != nil {
 			return nil, err

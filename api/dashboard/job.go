@@ -20,7 +20,7 @@ type jobPage struct {
 	Grid    string // address of the states of its units
 	Units   string // address of the list of its units
 	Planned []plannedRow
-	Version string // changes with what the grid shows
+	Version string // changes with the units and the log of the job
 	Reviews string // address at which its values are reviewed; empty as long as that cannot be
 
 	Content any // of a page other than the first
@@ -77,7 +77,7 @@ func openJob(v *visit, here string) (*jobPage, error) {
 	p.Advice = adviceFor(j)
 	p.Planned = plannedRows(p.jobView)
 	p.Ends = forecast(p.jobView, v.now)
-	p.Version = count(j.Epoch) + "." + count(j.CompletedUnits) + "." + count(j.FailedUnits) + "." + count(j.RunningUnits) + "." + count(j.TotalUnits)
+	p.Version = count(j.Epoch) + "." + count(j.CompletedUnits) + "." + count(j.FailedUnits) + "." + count(j.RunningUnits) + "." + count(j.TotalUnits) + "." + j.AuditHead
 	for _, s := range j.Skipped {
 		p.Skips = append(p.Skips, skip{s, resultfile.SkipAdvice(s.Reason)})
 	}

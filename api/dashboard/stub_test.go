@@ -186,7 +186,10 @@ func (s *stub) ListUnits(_ context.Context, q mapreduce.ListUnitsQuery) (*mapred
 
 func (s *stub) GetResult(_ context.Context, _ mapreduce.JobID, _ bool, sink func(*mapreduce.ResultPart) error) error {
 	s.note("read the result")
-	for _, p := range s.parts {
+	s.mu.Lock()
+	parts := s.parts
+	s.mu.Unlock()
+	for _, p := range parts {
 		if err := sink(p); err != nil {
 			return err
 		}
@@ -206,6 +209,8 @@ func (s *stub) ReadText(_ context.Context, _ mapreduce.JobID, unit mapreduce.Uni
 
 func (s *stub) ListEvents(context.Context, mapreduce.ListEventsQuery) (*mapreduce.EventPage, error) {
 	s.note("read the log")
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return &mapreduce.EventPage{Checkpoints: s.events, Seals: s.seals}, nil
 }
 

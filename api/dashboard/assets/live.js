@@ -34,10 +34,9 @@
 			reader.cancel().catch(() => {}); // whoever reads has enough
 		}
 	};
-	// coditectFollow reads something of a job again when that has moved: at once if that is quick, and else after
-	// ten times as long as it takes.
-	window.coditectFollow = (read) => {
-		let version = "";
+	// coditectFollow reads something of a job again when that has moved since a version of it: at once if that is
+	// quick, and else after ten times as long as it takes.
+	window.coditectFollow = (read, version = "") => {
 		let busy = false;
 		async function refresh() {
 			const head = document.getElementById("part-head");
@@ -53,11 +52,24 @@
 	};
 	if (!main.dataset.live) return;
 
+	// What is too long to be sent again with each change is read again when the job has moved.
+	for (const part of document.querySelectorAll("[data-reread]")) {
+		coditectFollow(async () => {
+			const answer = await fetch(part.dataset.reread, { headers: { Accept: "text/html" } });
+			if (!answer.ok) throw new Error(String(answer.status));
+			const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById(part.id);
+			if (!fresh || paused()) return;
+			patch(part, fresh);
+			showTimes(part);
+		}, document.getElementById("part-head").dataset.version);
+	}
+
 	let source = null;
 	let lostAt = null;
 	const paused = () => pause.getAttribute("aria-pressed") === "true";
 
 	function open() {
+		if (source) source.close();
 		source = new EventSource(main.dataset.live);
 		source.addEventListener("part", (event) => {
 			found();
@@ -79,7 +91,7 @@
 			if (lostAt === null) lostAt = new Date();
 			connection.textContent = main.dataset.lost.replace("%s", lostAt.toLocaleTimeString());
 			// The browser gives up where the answer is no stream, as a proxy's is while the server is away.
-			if (source.readyState === EventSource.CLOSED && !paused()) setTimeout(() => { if (!paused()) open(); }, 1000);
+			if (source.readyState === EventSource.CLOSED && !paused()) setTimeout(() => { if (!paused() && !document.hidden) open(); }, 1000);
 		});
 	}
 	function found() {
@@ -97,6 +109,13 @@
 			connection.textContent = "";
 			open();
 		}
+	});
+	// A browser has six connections to a server for all its pages, and one that nobody sees needs none: it is brought up
+	// to date when somebody looks.
+	document.addEventListener("visibilitychange", () => {
+		if (paused()) return;
+		source.close();
+		if (!document.hidden) open();
 	});
 	window.addEventListener("pagehide", () => source.close());
 	window.addEventListener("pageshow", (event) => { if (event.persisted && !paused()) open(); });
