@@ -14,7 +14,7 @@ import (
 // sourcesColumn is the column of the documents that a record comes from.
 const sourcesColumn = "_sources"
 
-// seenColumn is the last column, of values that a model saw in pictures and nobody found, as JSON.
+// seenColumn is the last column of a table, of values that a model saw in pictures and nobody found, as JSON.
 const seenColumn = "_seen"
 
 // valueColumn is the only column of records without a schema.
@@ -96,15 +96,11 @@ func (w *csvWriter) WriteRecord(r *Record) error {
 	}
 
 	if w.config.Seen {
-		cell := ""
-		if len(f.seen) > 0 {
-			data, err := encode(f.seen)
-			if err != nil {
-				return err
-			}
-			cell = SafeCell(string(data))
+		seen, err := f.seenJSON()
+		if err != nil {
+			return err
 		}
-		row = append(row, cell)
+		row = append(row, SafeCell(string(seen)))
 	}
 
 	return w.out.Write(row)

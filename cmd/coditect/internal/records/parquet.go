@@ -57,7 +57,7 @@ func newParquet(out io.Writer, c Config) (*parquetWriter, error) {
 	for _, col := range w.columns {
 		// The name of a field may be that of a column with another's citation.
 		if root.Group[col.name] != nil {
-			return nil, fmt.Errorf("records: two columns would have the name %q; parquet needs others", col.name)
+			return nil, sameName(col.name)
 		}
 		root.add(col.name, nodeOf(col))
 		if !c.Citations {
@@ -68,9 +68,20 @@ func newParquet(out io.Writer, c Config) (*parquetWriter, error) {
 		}
 	}
 
+	if c.Seen {
+		if root.Group[seenColumn] != nil {
+			return nil, sameName(seenColumn)
+		}
+		root.add(seenColumn, parquet.Optional(parquet.JSON()))
+	}
+
 	w.out = parquet.NewGenericWriter[any](out, parquet.NewSchema("records", root), parquet.Compression(&parquet.Snappy),
 		parquet.CreatedBy("coditect", "", ""))
 	return w, nil
+}
+
+func sameName(name string) error {
+	return fmt.Errorf("records: two columns would have the name %q; parquet needs others", name)
 }
 
 // nodeOf returns the type of a column.
@@ -178,6 +189,12 @@ func (w *parquetWriter) WriteRecord(r *Record) error {
 		}
 		if w.config.Citations {
 			addCitation(b, f, col)
+		}
+	}
+
+	if w.config.Seen {
+		if err := addSeen(b, f); err != nil {
+			return err
 		}
 	}
 
@@ -299,6 +316,20 @@ func addCitation(b *rowBuilder, f *flat, col column) {
 	b.addValue(parquet.ValueOf(c.End))
 	b.addValue(parquet.ValueOf(c.Grade))
 	b.addValue(parquet.ValueOf(f.confidence[col.name]))
+}
+
+// addSeen adds the column of values that models saw.
+func addSeen(b *rowBuilder, f *flat) error {
+	seen, err := f.seenJSON()
+	if err != nil {
+		return err
+	}
+	if seen == nil {
+		b.addValue(parquet.NullValue())
+	} else {
+		b.addValue(parquet.ValueOf(string(seen)))
+	}
+	return nil
 }
 
 // addDerived adds the columns of what a derived column follows from.

@@ -418,6 +418,14 @@ func seenValues(seen, unverified map[string]json.RawMessage) map[string]json.Raw
 	return values
 }
 
+// seenJSON returns the values that models saw, by field, as JSON; nil if there are none.
+func (f *flat) seenJSON() ([]byte, error) {
+	if len(f.seen) == 0 {
+		return nil, nil
+	}
+	return encode(f.seen)
+}
+
 // valueOf returns the value of a column: nil, a string, a bool, a json.Number, a list or
 // an object.
 func (f *flat) valueOf(c column) any {

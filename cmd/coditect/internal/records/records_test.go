@@ -61,13 +61,18 @@ func parts() []*mapreduce.ResultPart {
 
 func write(t *testing.T, format string, c records.Config) string {
 	t.Helper()
+	return writeParts(t, format, c, parts())
+}
+
+func writeParts(t *testing.T, format string, c records.Config, parts []*mapreduce.ResultPart) string {
+	t.Helper()
 	var out bytes.Buffer
 	w, err := records.NewWriter(format, &out, c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	all := records.NewCollector(w)
-	for _, p := range parts() {
+	for _, p := range parts {
 		if err := all.AddPart(p); err != nil {
 			t.Fatal(err)
 		}
@@ -153,6 +158,41 @@ func TestParquet(t *testing.T) {
 		if extra := got[i]["total"]; row["total"] == "" && extra != "" {
 			t.Errorf("row %d has a total: %q", i, extra)
 		}
+	}
+}
+
+// What models saw in pictures and nobody found is the last column of a table, the same in each form: as JSON, and nothing
+// of a record without it.
+func TestSeenColumn(t *testing.T) {
+	c := records.Config{Schema: parseSchema(t), Seen: true}
+	parts := []*mapreduce.ResultPart{
+		{Record: json.RawMessage(`{"zip":"1","total":null,"paid":null,"_unverified":{"total":{"value":12.5,"constraint":"seen"},"zip":{"value":"<2>","constraint":"seen"}},` +
+			`"_seen":{"total":[{"page":1}],"zip":[{"page":2}]}}`)},
+		{Record: json.RawMessage(`{"zip":"3","_unverified":{"total":{"value":7,"constraint":"minimum"}}}`)},
+	}
+	const want = `{"total":12.5,"zip":"<2>"}`
+
+	rows, err := csv.NewReader(strings.NewReader(writeParts(t, records.CSV, c, parts))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := len(rows[0]) - 1
+	if rows[0][last] != "_seen" || rows[1][last] != want || rows[2][last] != "" {
+		t.Errorf("CSV: %q", rows)
+	}
+
+	data := writeParts(t, records.Parquet, c, parts)
+	file, err := parquet.OpenFile(strings.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := file.Schema().Fields()
+	got := rowsOf(t, file)
+	if name := fields[len(fields)-1].Name(); name != "_seen" || got[0]["_seen"] != want || got[1]["_seen"] != "" || got[1]["zip"] != "3" {
+		t.Errorf("Parquet: the last column is %s, and the rows are %q", name, got)
+	}
+	if got[0]["total"] != "" {
+		t.Errorf("Parquet: what was seen is a value: %q", got[0])
 	}
 }
 
