@@ -331,11 +331,11 @@ func requestFor(d protoreflect.MessageDescriptor, job, tenant string) (proto.Mes
 			m.Set(f, protoreflect.ValueOfString(job))
 		case "tenant_id":
 			m.Set(f, protoreflect.ValueOfString(tenant))
-		case "unit_id", "document_id", "handle", "field":
+		case "unit_id", "document_id", "handle", "field", "cause":
 			m.Set(f, protoreflect.ValueOfString("x"))
 		case "record_id":
 			m.Set(f, protoreflect.ValueOfString("0.0"))
-		case "verdict":
+		case "verdict", "state":
 			m.Set(f, protoreflect.ValueOfEnum(1))
 		case "spec", "hello", "attempt", "held", "blob", "scaledObjectRef":
 			if f.Kind() != protoreflect.MessageKind {

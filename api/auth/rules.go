@@ -58,6 +58,7 @@ var rules = map[string]Rule{
 	pb.MapReduceService_ListJobs_FullMethodName:      observers,
 	pb.MapReduceService_WatchJob_FullMethodName:      lasting(observers),
 	pb.MapReduceService_ResumeJob_FullMethodName:     operators,
+	pb.MapReduceService_MarkCause_FullMethodName:     operators,
 	pb.MapReduceService_PauseJob_FullMethodName:      operators,
 	pb.MapReduceService_CancelJob_FullMethodName:     operators,
 	pb.MapReduceService_DeleteJob_FullMethodName:     operators,

@@ -70,6 +70,13 @@ func (c *Client) ResumeJob(ctx context.Context, id mapreduce.JobID, r mapreduce.
 	return jobAfter(ctx, c, func() (*pb.ResumeJobResponse, error) { return c.jobs.ResumeJob(ctx, wire.EncodeResume(id, r)) })
 }
 
+// MarkCause implements mapreduce.Client.
+func (c *Client) MarkCause(ctx context.Context, id mapreduce.JobID, cause string, state mapreduce.CauseState) (*mapreduce.Job, error) {
+	return jobAfter(ctx, c, func() (*pb.MarkCauseResponse, error) {
+		return c.jobs.MarkCause(ctx, wire.EncodeMarkCause(id, cause, state))
+	})
+}
+
 // DeleteJob implements mapreduce.Client.
 func (c *Client) DeleteJob(ctx context.Context, id mapreduce.JobID) error {
 	return c.again(ctx, func() error {

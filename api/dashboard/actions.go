@@ -42,6 +42,8 @@ func (d *Dashboard) act(name string) func(http.ResponseWriter, *http.Request) er
 			to = d.config.Prefix + "/"
 		case "wake":
 			to = v.jobPath(id, "units", r.PostFormValue("at"))
+		case "mark":
+			to = v.jobPath(id, "errors")
 		}
 		http.Redirect(w, r, to, http.StatusSeeOther) //nolint:gosec // a path of ours with an id that was checked
 		return nil
@@ -61,6 +63,8 @@ func (d *Dashboard) do(v *visit, r *http.Request, name string, id mapreduce.JobI
 		_, err = v.jobs.WakeUnit(v, id, mapreduce.UnitID(r.PostFormValue("unit")), r.PostFormValue("handle"), []byte(r.PostFormValue("answer")))
 	case "budget":
 		err = setBudget(v, id, r.PostFormValue("budget"))
+	case "mark":
+		err = markCause(v, id, r.PostFormValue("cause"), r.PostFormValue("state"))
 	case "resume":
 		err = resume(v, id, r.PostFormValue("budget"), r.PostFormValue("cause"))
 	}

@@ -150,7 +150,7 @@ func (d *Dashboard) route() {
 	d.routes.HandleFunc("POST /jobs/{job}/review", d.call(d.decide))
 	d.routes.HandleFunc("GET /jobs/{job}/files/{file}", d.call(d.sendFile))
 	d.routes.HandleFunc("GET /jobs/{job}/picture", d.call(d.sendPicture))
-	for _, action := range []string{"pause", "resume", "budget", "cancel", "delete", "wake"} {
+	for _, action := range []string{"pause", "resume", "budget", "cancel", "delete", "wake", "mark"} {
 		d.routes.HandleFunc("POST /jobs/{job}/"+action, d.call(d.act(action)))
 	}
 	d.routes.HandleFunc("POST /new/plan", d.call(d.planNew))

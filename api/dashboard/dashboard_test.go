@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/net/html"
 
 	"github.com/coditect/mapreduce/api/dashboard"
@@ -209,7 +210,7 @@ func TestActions(t *testing.T) {
 	job := server.URL + "/jobs/" + string(jobID)
 	for action, form := range map[string]url.Values{
 		"pause": nil, "cancel": nil, "delete": nil, "resume": {"budget": {"500"}}, "budget": {"budget": {"700"}},
-		"wake": {"unit": {"u2"}, "handle": {"h"}, "answer": {"yes"}, "at": {"0.2"}},
+		"wake": {"unit": {"u2"}, "handle": {"h"}, "answer": {"yes"}, "at": {"0.2"}}, "mark": {"cause": {"host … is away"}, "state": {"ignored"}},
 	} {
 		before := s.noted()
 		for name, header := range map[string]http.Header{
@@ -242,6 +243,12 @@ func TestActions(t *testing.T) {
 	if !strings.Contains(s.noted(), "resume "+string(jobID)+" 0host … is away") {
 		t.Errorf("the units of one cause were not tried again: %s", s.noted())
 	}
+	if !strings.Contains(s.noted(), "mark "+string(jobID)+" ignored host … is away") {
+		t.Errorf("the units of one cause were not ignored: %s", s.noted())
+	}
+	if answer := post(t, job+"/mark", url.Values{"cause": {"x"}, "state": {"gone"}}, nil); answer.StatusCode != http.StatusBadRequest {
+		t.Errorf("a state that is none: status %d", answer.StatusCode)
+	}
 	if answer := post(t, job+"/resume", url.Values{"budget": {"much"}}, nil); answer.StatusCode != http.StatusBadRequest {
 		t.Errorf("a budget that is no number: status %d", answer.StatusCode)
 	}
@@ -257,6 +264,49 @@ func TestActions(t *testing.T) {
 		if status, _, _ := get(t, job+"/"+action); status != http.StatusNotFound && status != http.StatusMethodNotAllowed {
 			t.Errorf("a link to %s: status %d", action, status)
 		}
+	}
+}
+
+// The page of errors has the causes that somebody should look at first, and for each what can be said of it now.
+func TestCauses(t *testing.T) {
+	s := newStub("plain")
+	for i, text := range []string{"host 7 is away", "host 9 is away", "the page is empty", "no text"} {
+		s.units = append(s.units, &mapreduce.Unit{ID: mapreduce.UnitID(fmt.Sprint("f", i)), Job: jobID, Index: int64(3 + i), State: mapreduce.UnitFailed, Errors: []string{text}})
+	}
+	s.change(func(j *mapreduce.Job) {
+		j.Causes = []mapreduce.CauseMark{
+			{Cause: "host … is away", State: mapreduce.CauseIgnored, By: "ann", Units: 2}, {Cause: "no text", State: mapreduce.CauseResolved, By: "ann", Units: 1},
+			{Cause: "the page is empty", State: mapreduce.CauseResolved, By: "bob"}, // and it came back
+		}
+	})
+
+	server := open(t, s, nil)
+	_, body, _ := get(t, server.URL+"/jobs/"+string(jobID)+"/errors")
+	var got []string
+	for _, part := range strings.Split(body, "<li data-key=")[1:] {
+		cause, rest, _ := strings.Cut(part[1:], `"`)
+		for _, can := range []string{"ignored", "resolved", "open"} {
+			if strings.Contains(rest, `name="state" value="`+can+`"`) {
+				cause += ", " + can
+			}
+		}
+		_, state, _ := strings.Cut(rest, `data-state="`)
+		state, _, _ = strings.Cut(state, `"`)
+		got = append(got, state+": "+cause)
+	}
+	want := []string{
+		"open: plain, ignored, resolved", "returned: the page is empty, ignored, resolved, open", "ignored: host … is away, open", "resolved: no text, open",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the causes (-want +got):\n%s", diff)
+	}
+	if !strings.Contains(body, "The causes of 2 of them are ignored.") {
+		t.Error("the page does not say how many units are ignored")
+	}
+
+	s.roles = []mapreduce.Role{mapreduce.Viewer}
+	if _, body, _ := get(t, server.URL+"/jobs/"+string(jobID)+"/errors"); strings.Contains(body, `name="state"`) {
+		t.Error("a viewer is shown buttons")
 	}
 }
 

@@ -4,62 +4,58 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/resultfile"
 )
 
 // A failureList is the page of what went wrong in a job: its failed units, by cause.
 type failureList struct {
-	Causes []cause
-	Failed int64
-	Cut    bool // there are more failed units than were read
-	Resume string
+	Causes  []cause
+	Failed  int64
+	Ignored int64  // of these, whose cause is ignored
+	Cut     bool   // there are more failed units than were read
+	Resume  string // address that tries units again; empty if that cannot be
+	Mark    string // address that says something of a cause; empty for a caller who may not
 }
 
 // A cause is what several units failed for.
 type cause struct {
-	Text    string
-	Advice  string
-	Units   int64
-	Lasting int64 // of these, for which another attempt would fail alike
-	Shown   []unitRow
+	*mapreduce.CauseGroup
+	State  string // as the catalogue names it
+	Can    []string
+	Advice string
+	Shown  []unitRow
 }
 
-const (
-	maxFailures  = 50_000 // failed units that one page reads
-	shownOfCause = 5
-)
+const maxFailures = 50_000 // failed units that one page reads
 
-// loadErrors makes the page of what went wrong.
+// loadErrors makes the page of what went wrong: what is open first, and then what most units failed for.
 func loadErrors(v *visit) (any, error) {
 	p, err := openJob(v, "errors")
 	if err != nil {
 		return nil, err
 	}
-
-	list := &failureList{}
-	causes := make(map[string]*cause)
-	query := mapreduce.ListUnitsQuery{Job: p.ID, States: []mapreduce.UnitState{mapreduce.UnitFailed}, PageSize: unitsOfRequest}
-	for {
-		page, err := v.jobs.ListUnits(v, query)
-		if err != nil {
-			return nil, err
-		}
-		for _, u := range page.Units {
-			list.Failed++
-			addCause(causes, viewUnit(v, u))
-		}
-		query.PageToken = page.NextPageToken
-		if query.PageToken == "" || list.Failed >= maxFailures {
-			break
-		}
+	groups, more, err := mapreduce.GroupFailures(v, v.jobs, p.Job, maxFailures)
+	if err != nil {
+		return nil, err
 	}
 
-	list.Cut = query.PageToken != ""
-	for _, c := range causes {
-		list.Causes = append(list.Causes, *c)
+	list := &failureList{Cut: more}
+	if v.known().Has(mapreduce.Operator) {
+		list.Mark = v.jobPath(p.ID, "mark")
 	}
-	slices.SortFunc(list.Causes, func(a, b cause) int { return cmp.Or(cmp.Compare(b.Units, a.Units), cmp.Compare(a.Text, b.Text)) })
+	for _, g := range groups {
+		list.Failed += g.Units
+		if g.Mark.State == mapreduce.CauseIgnored {
+			list.Ignored += g.Units
+		}
+		list.Causes = append(list.Causes, viewCause(v, g))
+	}
+	slices.SortFunc(list.Causes, func(a, b cause) int {
+		return cmp.Or(cmp.Compare(btoi(!a.Open()), btoi(!b.Open())), cmp.Compare(b.Units, a.Units), cmp.Compare(a.Cause, b.Cause))
+	})
+
 	for _, a := range p.Actions {
 		if a.Name == "resume" {
 			list.Resume = a.Path
@@ -69,19 +65,28 @@ func loadErrors(v *visit) (any, error) {
 	return p, nil
 }
 
-// addCause counts a unit under what it failed for.
-func addCause(causes map[string]*cause, u unitRow) {
-	name := mapreduce.CauseOf(u.Error)
-	c := causes[name]
-	if c == nil {
-		c = &cause{Text: name, Advice: resultfile.FailAdvice(u.Lasting, u.Errors)}
-		causes[name] = c
+func viewCause(v *visit, g *mapreduce.CauseGroup) cause {
+	c := cause{CauseGroup: g, State: g.Mark.State.String(), Advice: resultfile.FailAdvice(g.First[0].Lasting, g.First[0].Errors)}
+	switch {
+	case g.Returned():
+		c.State, c.Can = "returned", []string{"ignored", "resolved", "open"}
+	case g.Open():
+		c.Can = []string{"ignored", "resolved"}
+	default:
+		c.Can = []string{"open"}
 	}
-	c.Units++
-	if u.Lasting {
-		c.Lasting++
+	for _, u := range g.First {
+		c.Shown = append(c.Shown, viewUnit(v, u))
 	}
-	if len(c.Shown) < shownOfCause {
-		c.Shown = append(c.Shown, u)
+	return c
+}
+
+// markCause says something of a cause of a job's failed units.
+func markCause(v *visit, id mapreduce.JobID, cause, state string) error {
+	s, err := mapreduce.ParseCauseState(state)
+	if err != nil {
+		return errs.Field("state", "%w", err)
 	}
+	_, err = v.jobs.MarkCause(v, id, cause, s)
+	return err
 }

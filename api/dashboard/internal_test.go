@@ -56,7 +56,7 @@ func TestWords(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for k := mapreduce.EventUnknown; k <= mapreduce.EventDecided; k++ {
+	for k := mapreduce.EventUnknown; k <= mapreduce.EventMarked; k++ {
 		if _, err := all.say("event." + k.String()); err != nil {
 			t.Error(err)
 		}

@@ -132,7 +132,7 @@ func adviceFor(j *mapreduce.Job) string {
 		return "advice.paused"
 	case j.State == mapreduce.JobFailed:
 		return "advice.failed"
-	case j.State == mapreduce.JobComplete && j.FailedUnits > 0:
+	case j.State == mapreduce.JobComplete && j.OpenFailures() > 0:
 		return "advice.failures"
 	case j.State.Running() && j.ParkedUnits > 0 && j.RunningUnits == 0:
 		return "advice.parked"

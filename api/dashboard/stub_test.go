@@ -289,6 +289,11 @@ func (s *stub) ResumeJob(ctx context.Context, id mapreduce.JobID, r mapreduce.Re
 	return s.GetJob(ctx, id)
 }
 
+func (s *stub) MarkCause(ctx context.Context, id mapreduce.JobID, cause string, state mapreduce.CauseState) (*mapreduce.Job, error) {
+	s.note("mark %s %s %s", id, state, cause)
+	return s.GetJob(ctx, id)
+}
+
 func (s *stub) DeleteJob(_ context.Context, id mapreduce.JobID) error {
 	s.note("delete %s", id)
 	return nil

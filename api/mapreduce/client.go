@@ -14,6 +14,7 @@ type Client interface {
 	ListJobs(ctx context.Context, q ListJobsQuery) (*JobPage, error)
 	WatchJob(ctx context.Context, id JobID, fn func(*Job) error) error
 	ResumeJob(ctx context.Context, id JobID, r Resume) (*Job, error)
+	MarkCause(ctx context.Context, id JobID, cause string, state CauseState) (*Job, error)
 	PauseJob(ctx context.Context, id JobID) (*Job, error)
 	CancelJob(ctx context.Context, id JobID) (*Job, error)
 	DeleteJob(ctx context.Context, id JobID) error

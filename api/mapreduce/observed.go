@@ -28,6 +28,11 @@ func (j *Job) WithoutContents() *Job {
 	for i := range seen.Skipped {
 		seen.Skipped[i].Reason = hide(seen.Skipped[i].Reason)
 	}
+
+	seen.Causes = slices.Clone(j.Causes)
+	for i := range seen.Causes {
+		seen.Causes[i].Cause = Hidden
+	}
 	return &seen
 }
 

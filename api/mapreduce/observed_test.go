@@ -14,7 +14,7 @@ import (
 var shownToObservers = []string{
 	"Job.ID", "Job.Spec.Tenant", "Job.Spec.RequestID", "Job.Spec.Pipeline", "Job.Spec.Provider", "Job.Spec.Model", "Job.Spec.Fallbacks", "Job.Spec.Models",
 	"Job.Spec.Labels", "Job.Spec.Name", "Job.Spec.Estimator", "Job.Spec.Reading", "Job.Spec.Output.Formats", "Job.Spec.Replay", "Job.Spec.TraceParent",
-	"Job.AuditHead", "Job.Stages.Name", "Job.Skipped.Document",
+	"Job.AuditHead", "Job.Stages.Name", "Job.Skipped.Document", "Job.Causes.By",
 	"Unit.ID", "Unit.Job", "Unit.Document", "Unit.Stage", "Unit.Models", "Unit.DependsOn",
 	"Checkpoint.ID", "Checkpoint.Node", "Checkpoint.Completed.Unit", "Checkpoint.Failed.Unit", "Checkpoint.Completed.SHA256", "Checkpoint.Failed.SHA256",
 	"Checkpoint.Principal", "Checkpoint.Tenant", "Checkpoint.Deleted.Job", "Checkpoint.Deleted.Rule", "Checkpoint.Deleted.Head",

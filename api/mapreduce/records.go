@@ -280,6 +280,9 @@ type Job struct {
 	// Skipped are the first of the skipped documents, at most MaxShownSkips. Only GetJob
 	// returns them.
 	Skipped []SkippedDocument
+	// Causes are those of failed units that somebody has ignored or resolved. ListJobs leaves
+	// them out.
+	Causes []CauseMark
 	// Activity is what running units said of themselves since the last call. Only
 	// WatchJob gives it, and nothing keeps it.
 	Activity []Activity
@@ -464,9 +467,10 @@ const (
 	EventWoken               // a call woke a parked unit, or units of a cascade go on
 	EventDeleted             // the job was deleted: an event of the log of its tenant
 	EventDecided             // somebody decided about a value of the result
+	EventMarked              // somebody ignored, resolved or reopened a cause of failed units
 )
 
-var eventKindNames = [...]string{"unknown", "submitted", "finished", "state", "reclaimed", "retried", "woken", "deleted", "decided"}
+var eventKindNames = [...]string{"unknown", "submitted", "finished", "state", "reclaimed", "retried", "woken", "deleted", "decided", "marked"}
 
 // String returns the kind's name.
 func (k EventKind) String() string { return stateName(eventKindNames[:], k) }

@@ -33,8 +33,18 @@ type Service interface {
 	WatchJob(ctx context.Context, by Principal, id JobID, fn func(*Job) error) error
 
 	// ResumeJob continues a paused, failed or interrupted job. For a job that is
-	// complete with failures it tries the failed units again.
+	// complete with failures it tries the failed units again, but those whose cause is ignored.
 	ResumeJob(ctx context.Context, by Principal, id JobID, r Resume) (*Job, error)
+
+	// MarkCause says of all units of a job that failed for a cause, as CauseOf has it, and of
+	// those that will, that they are ignored or resolved; or with CauseOpen that they are neither
+	// any more. These things might happen:
+	//  1. the job: what was said is stored;
+	//  2. errs.NotFound: there is no such job;
+	//  3. errs.Invalid: there is no such state, or no unit can have failed for the cause;
+	//  4. errs.Precondition: no unit of the job has failed for the cause;
+	//  5. errs.Exhausted: as many causes of the job are marked as are kept.
+	MarkCause(ctx context.Context, by Principal, id JobID, cause string, state CauseState) (*Job, error)
 
 	// PauseJob stops a job's claims. Running units may finish.
 	PauseJob(ctx context.Context, by Principal, id JobID) (*Job, error)

@@ -164,6 +164,7 @@ var heavy = map[string]bool{
 	pb.MapReduceService_GetResult_FullMethodName:     true,
 	pb.MapReduceService_GetResultFile_FullMethodName: true,
 	pb.MapReduceService_ResumeJob_FullMethodName:     true,
+	pb.MapReduceService_MarkCause_FullMethodName:     true,
 	pb.MapReduceService_PauseJob_FullMethodName:      true,
 	pb.MapReduceService_CancelJob_FullMethodName:     true,
 	pb.MapReduceService_DeleteJob_FullMethodName:     true,

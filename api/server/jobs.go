@@ -76,6 +76,19 @@ func (j *jobs) ResumeJob(ctx context.Context, req *pb.ResumeJobRequest) (*pb.Res
 	return &pb.ResumeJobResponse{Job: wire.EncodeJob(job)}, nil
 }
 
+// MarkCause says something of a cause of failed units.
+func (j *jobs) MarkCause(ctx context.Context, req *pb.MarkCauseRequest) (*pb.MarkCauseResponse, error) {
+	id, cause, state, err := wire.DecodeMarkCause(req)
+	if err != nil {
+		return nil, err
+	}
+	job, err := j.service.MarkCause(ctx, callerOf(ctx), id, cause, state)
+	if err != nil {
+		return nil, err
+	}
+	return &pb.MarkCauseResponse{Job: wire.EncodeJob(job)}, nil
+}
+
 // DeleteJob removes a job.
 func (j *jobs) DeleteJob(ctx context.Context, req *pb.DeleteJobRequest) (*emptypb.Empty, error) {
 	id, err := wire.DecodeJobID(req.GetJobId())

@@ -127,6 +127,15 @@ func (s *Service) ResumeJob(ctx context.Context, by mapreduce.Principal, id mapr
 	return job, err
 }
 
+// MarkCause implements mapreduce.Service.
+func (s *Service) MarkCause(ctx context.Context, by mapreduce.Principal, id mapreduce.JobID, cause string, state mapreduce.CauseState) (job *mapreduce.Job, err error) {
+	s.observe(ctx, "MarkCause", by, id, func(ctx context.Context) error {
+		job, err = s.next.MarkCause(ctx, by, id, cause, state)
+		return err
+	})
+	return job, err
+}
+
 // PauseJob implements mapreduce.Service.
 func (s *Service) PauseJob(ctx context.Context, by mapreduce.Principal, id mapreduce.JobID) (job *mapreduce.Job, err error) {
 	s.observe(ctx, "PauseJob", by, id, func(ctx context.Context) error {

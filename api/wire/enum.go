@@ -14,7 +14,8 @@ const (
 	lastJobState     = mapreduce.JobPaused
 	lastUnitState    = mapreduce.UnitCancelled
 	lastUnitKind     = mapreduce.KindDirect
-	lastEventKind    = mapreduce.EventDecided
+	lastEventKind    = mapreduce.EventMarked
+	lastCauseState   = mapreduce.CauseResolved
 	lastReview       = mapreduce.ReviewWithdraw
 	lastOutcome      = mapreduce.Parked
 	lastVerdict      = mapreduce.Gone

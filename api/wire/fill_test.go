@@ -54,6 +54,7 @@ var enums = map[reflect.Type][2]int64{
 	reflect.TypeFor[mapreduce.EventKind]():     {1, int64(mapreduce.EventRetried)},
 	reflect.TypeFor[mapreduce.Outcome]():       {1, int64(mapreduce.Parked)},
 	reflect.TypeFor[mapreduce.Verdict]():       {1, int64(mapreduce.Gone)},
+	reflect.TypeFor[mapreduce.CauseState]():    {0, int64(mapreduce.CauseResolved)},
 	reflect.TypeFor[mapreduce.ReviewVerdict](): {1, int64(mapreduce.ReviewWithdraw)},
 	reflect.TypeFor[mapreduce.FailureClass]():  {0, int64(mapreduce.PermanentJob)},
 	reflect.TypeFor[mapreduce.OnError]():       {0, int64(mapreduce.FailFast)},

@@ -243,6 +243,7 @@ func EncodeJob(j *mapreduce.Job) *pb.Job {
 		Activity:         convertEach(j.Activity, encodeActivity),
 		Plan:             encodeJobPlan(j.Plan),
 		CallCount:        j.Calls,
+		Causes:           convertEach(j.Causes, encodeCauseMark),
 	}
 }
 
@@ -302,7 +303,22 @@ func DecodeJob(p *pb.Job) *mapreduce.Job {
 		Activity:    convertEach(p.GetActivity(), decodeActivity),
 		Plan:        decodeJobPlan(p.GetPlan()),
 		Calls:       p.GetCallCount(),
+		Causes:      convertEach(p.GetCauses(), decodeCauseMark),
 	}
+}
+
+func encodeCauseMark(m mapreduce.CauseMark) *pb.CauseMark {
+	return &pb.CauseMark{
+		Cause: validText(m.Cause), State: encodeChoice[pb.CauseState](m.State), Principal: validText(m.By), CreateTime: encodeTime(m.Time), UnitCount: m.Units,
+	}
+}
+
+func decodeCauseMark(p *pb.CauseMark) mapreduce.CauseMark {
+	m := mapreduce.CauseMark{Cause: p.GetCause(), By: p.GetPrincipal(), Time: decodeTime(p.GetCreateTime()), Units: p.GetUnitCount()}
+	if state := knownOrZero(p.GetState(), lastCauseState+1); state > 0 {
+		m.State = state - 1 // the first of the message is no state
+	}
+	return m
 }
 
 func encodeActivity(a mapreduce.Activity) *pb.Activity {

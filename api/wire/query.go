@@ -90,6 +90,22 @@ func DecodeResume(p *pb.ResumeJobRequest) (mapreduce.JobID, mapreduce.Resume, er
 	return id, r, d.firstError()
 }
 
+// EncodeMarkCause encodes what is said of a cause.
+func EncodeMarkCause(id mapreduce.JobID, cause string, state mapreduce.CauseState) *pb.MarkCauseRequest {
+	return &pb.MarkCauseRequest{JobId: string(id), Cause: validText(cause), State: encodeChoice[pb.CauseState](state)}
+}
+
+// DecodeMarkCause decodes what is said of a cause.
+func DecodeMarkCause(p *pb.MarkCauseRequest) (mapreduce.JobID, string, mapreduce.CauseState, error) {
+	var d decoder
+	id, cause := d.jobID("job_id", p.GetJobId()), d.decodeID("cause", p.GetCause(), mapreduce.MaxCause)
+	state := decodeEnum(&d, "state", p.GetState(), lastCauseState+1)
+	if state > 0 {
+		state-- // the first of the message is no state
+	}
+	return id, cause, state, d.firstError()
+}
+
 // DecodeWakeUnit decodes the unit to wake, the handle and the answer.
 func DecodeWakeUnit(p *pb.WakeUnitRequest) (mapreduce.JobID, mapreduce.UnitID, *mapreduce.WakeCall, error) {
 	var d decoder

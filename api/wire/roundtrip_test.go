@@ -53,6 +53,12 @@ func byValue[T, P any](decode func(P) (T, error)) func(P) (*T, error) {
 	}
 }
 
+type markCause struct {
+	ID    mapreduce.JobID
+	Cause string
+	State mapreduce.CauseState
+}
+
 type resume struct {
 	ID     mapreduce.JobID
 	Resume mapreduce.Resume
@@ -82,6 +88,12 @@ var trips = map[string]trip{
 		func(p *pb.ResumeJobRequest) (*resume, error) {
 			id, r, err := wire.DecodeResume(p)
 			return &resume{id, r}, err
+		}),
+	"mark cause": over(
+		func(m *markCause) *pb.MarkCauseRequest { return wire.EncodeMarkCause(m.ID, m.Cause, m.State) },
+		func(p *pb.MarkCauseRequest) (*markCause, error) {
+			id, cause, state, err := wire.DecodeMarkCause(p)
+			return &markCause{id, cause, state}, err
 		}),
 	"plan":        over(wire.EncodePlan, sure(wire.DecodePlan)),
 	"plan query":  over(wire.EncodePlanQuery, byValue(wire.DecodePlanQuery)),
@@ -191,6 +203,7 @@ func TestEnumerators(t *testing.T) {
 		{"failure class", pb.FailureClass(0), []string{
 			1 + mapreduce.Retryable: "retryable", 1 + mapreduce.PermanentUnit: "permanent_unit", 1 + mapreduce.PermanentJob: "permanent_job",
 		}},
+		{"cause state", pb.CauseState(0), []string{1 + mapreduce.CauseOpen: "open", 1 + mapreduce.CauseIgnored: "ignored", 1 + mapreduce.CauseResolved: "resolved"}},
 		{"on error", pb.OnError(0), []string{1 + mapreduce.Continue: "continue", 1 + mapreduce.FailFast: "fail_fast"}},
 		{"on breaker", pb.OnBreaker(0), []string{1 + mapreduce.BreakerWait: "wait", 1 + mapreduce.BreakerSkip: "skip"}},
 		{"capture", pb.Capture(0), []string{1 + mapreduce.CaptureOff: "off", 1 + mapreduce.CaptureStandard: "standard", 1 + mapreduce.CaptureFull: "full"}},

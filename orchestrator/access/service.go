@@ -100,6 +100,14 @@ func (s *Service) ResumeJob(ctx context.Context, by mapreduce.Principal, id mapr
 	return s.next.ResumeJob(ctx, by, id, r)
 }
 
+// MarkCause implements mapreduce.Service.
+func (s *Service) MarkCause(ctx context.Context, by mapreduce.Principal, id mapreduce.JobID, cause string, state mapreduce.CauseState) (*mapreduce.Job, error) {
+	if err := s.rules.UseJob(ctx, by, mapreduce.Operator, id); err != nil {
+		return nil, err
+	}
+	return s.next.MarkCause(ctx, by, id, cause, state)
+}
+
 // PauseJob implements mapreduce.Service.
 func (s *Service) PauseJob(ctx context.Context, by mapreduce.Principal, id mapreduce.JobID) (*mapreduce.Job, error) {
 	if err := s.rules.UseJob(ctx, by, mapreduce.Operator, id); err != nil {

@@ -113,6 +113,25 @@ func (s *Steering) noteResumed(ctx context.Context, id mapreduce.JobID) error {
 	return s.roster.Refresh(ctx, id)
 }
 
+// MarkCause keeps what somebody says of a cause for which units of a job failed.
+func (s *Steering) MarkCause(ctx context.Context, by mapreduce.Principal, id mapreduce.JobID, cause string, state mapreduce.CauseState) (*mapreduce.Job, error) {
+	ctx = mapreduce.WithActor(ctx, by)
+	switch {
+	case cause == "" || len(cause) > mapreduce.MaxCause || !utf8.ValidString(cause):
+		return nil, errs.Field("cause", "must be text of 1 to %d bytes", mapreduce.MaxCause)
+	case mapreduce.CauseOf(cause) != cause:
+		return nil, errs.Field("cause", "is an error of one unit; that of all is %q", mapreduce.CauseOf(cause))
+	case state > mapreduce.CauseResolved:
+		return nil, errs.Field("state", "has no value %d", state)
+	}
+
+	if err := s.jobs.Causes.Mark(ctx, id, cause, state); err != nil {
+		return nil, err
+	}
+	s.signals.NotifyWatchers(id)
+	return s.jobs.View.Job(ctx, id)
+}
+
 // PauseJob pauses a job; what its workers run ends.
 func (s *Steering) PauseJob(ctx context.Context, by mapreduce.Principal, id mapreduce.JobID) (*mapreduce.Job, error) {
 	ctx = mapreduce.WithActor(ctx, by)

@@ -57,6 +57,7 @@ const (
 	Forget   Step = "forget"   // one that is dead is forgotten
 	Seal     Step = "seal"     // checkpoints are chained
 	Decide   Step = "decide"   // somebody's decision about a value is kept
+	Mark     Step = "mark"     // what was said of a cause of failed units is kept
 	Ask      Step = "ask"      // a request that is to go by batch is stored
 	Group    Step = "group"    // requests are put together in a batch
 	Take     Step = "take"     // a worker is given a batch to see to
@@ -76,7 +77,7 @@ const (
 func Steps() []Step {
 	return []Step{
 		Begin, Stage, Publish, Abandon, Bind, Turn, Started, Chunk, Journal, Evidence, Wakeup, Wake, Grant, Return, Rate, Fleet, Reserve,
-		Insert, Plan, Unblock, Ascend, Map, Assemble, Complete, Pause, Fail, Resume, Retry, Cancel, Sweep, Delete, Expire, Beat, Doubt, Forget, Seal, Decide, Ask, Group, Take, Tell, Census, Certify, Judge,
+		Insert, Plan, Unblock, Ascend, Map, Assemble, Complete, Pause, Fail, Resume, Retry, Cancel, Sweep, Delete, Expire, Beat, Doubt, Forget, Seal, Decide, Mark, Ask, Group, Take, Tell, Census, Certify, Judge,
 		Answer, Assign,
 	}
 }

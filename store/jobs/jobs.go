@@ -20,6 +20,7 @@ import (
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/jobs/batches"
 	"github.com/coditect/mapreduce/store/jobs/cascade"
+	"github.com/coditect/mapreduce/store/jobs/causes"
 	"github.com/coditect/mapreduce/store/jobs/check"
 	"github.com/coditect/mapreduce/store/jobs/content"
 	"github.com/coditect/mapreduce/store/jobs/lifecycle"
@@ -46,6 +47,7 @@ type Jobs struct {
 	View      *view.Store            // jobs and units as they are
 	Audit     *view.Audit            // the chain of checkpoints
 	Answers   *content.Answers       // what models answered
+	Causes    *causes.Store          // what people said of causes of failed units
 	Review    *review.Store          // what people decided about results
 	Batches   *batches.Store         // calls of models that go by batch
 	Cascade   *cascade.Store         // which answers of cheaper members are accepted
@@ -61,7 +63,7 @@ func New(db *store.DB, space *keys.Space, node mapreduce.NodeID, now func() time
 	return &Jobs{
 		Submit: lifecycle.NewSubmissions(d), Turns: queue.NewTurns(d), Levels: lifecycle.NewLevels(d), Lifecycle: lifecycle.New(d),
 		Queue: queue.New(d), Grants: nodes.NewGrants(d), Nodes: nodes.New(d), Sessions: queue.NewSessions(d),
-		Content: content.New(d), View: view.New(d), Audit: view.NewAudit(d), Answers: content.NewAnswers(d), Review: review.New(d), Batches: batches.New(d), Cascade: cascade.New(d), Check: check.New(d), db: d,
+		Content: content.New(d), View: view.New(d), Audit: view.NewAudit(d), Answers: content.NewAnswers(d), Causes: causes.New(d), Review: review.New(d), Batches: batches.New(d), Cascade: cascade.New(d), Check: check.New(d), db: d,
 	}
 }
 

@@ -1,6 +1,8 @@
 package keys
 
 import (
+	"crypto/sha256"
+
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/tuple"
@@ -129,6 +131,15 @@ func (j JobKeys) Skipped(n int64) []byte {
 
 // SkippedDocuments returns the range of the documents left out.
 func (j JobKeys) SkippedDocuments() store.Range { return childRange(j.key("skipped")) }
+
+// CauseMark returns the key of what was said of a cause of failed units.
+func (j JobKeys) CauseMark(cause string) []byte {
+	sum := sha256.Sum256([]byte(cause))
+	return tuple.AppendBytes(j.key("cause"), sum[:])
+}
+
+// CauseMarks returns the range of what was said of causes of the job's failed units.
+func (j JobKeys) CauseMarks() store.Range { return childRange(j.key("cause")) }
 
 // Ingest returns the key that marks a submission under way.
 func (j JobKeys) Ingest() []byte { return j.key("ingest") }

@@ -2,6 +2,7 @@ package keys_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"regexp"
 	"slices"
 	"strings"
@@ -29,6 +30,7 @@ var number = rapid.OneOf(rapid.Int64Range(-2, 300), rapid.Int64Range(0, 1<<60))
 // draw makes a key of any kind.
 func draw(t *rapid.T, s *keys.Space) drawn {
 	a, b, c := id.Draw(t, "a"), id.Draw(t, "b"), id.Draw(t, "c")
+	causeSum := sha256.Sum256([]byte(b))
 	m, n := number.Draw(t, "m"), number.Draw(t, "n")
 	index, record := max(0, m), max(0, n) // ids of records have no others
 	j, u := mapreduce.JobID(a), mapreduce.UnitID(b)
@@ -75,6 +77,7 @@ func draw(t *rapid.T, s *keys.Space) drawn {
 		{"decision", []any{a, index, record, b, m}, s.Decisions(j).Key(keys.DecisionAt{Record: mapreduce.NewRecordID(index, record), Field: b, Number: m})},
 		{"blob", []any{a, sha, n}, s.Job(j).BlobChunk(sha, n)},
 		{"skipped", []any{a, n}, s.Job(j).Skipped(n)},
+		{"cause", []any{a, causeSum[:]}, s.Job(j).CauseMark(b)},
 		{"idem", []any{a, b}, s.Tenant(mapreduce.TenantID(a)).Request(mapreduce.RequestID(b))},
 		{"ingest", []any{a}, s.Job(j).Ingest()},
 		{"cost", []any{c, m, a, b, c, int64(class)}, s.Costs(mapreduce.TenantID(c)).Spent(keys.CostAt{Day: m, Labels: a, Model: b, Tier: c, What: keys.Spent(class)})},
@@ -201,6 +204,7 @@ func TestRangesHoldWhatTheyShould(t *testing.T) {
 			{"journal entry", s.Outputs(j).JournalEntries(mapreduce.UnitID(b), level, level+1), of("journal", 3, a, b, level)},
 			{"blobs", s.Job(j).Blobs(), of("blob", 1, a)},
 			{"skipped", s.Job(j).SkippedDocuments(), of("skipped", 1, a)},
+			{"marks of causes", s.Job(j).CauseMarks(), of("cause", 1, a)},
 			{"requests", s.AllTenants().Requests(), of("idem", 1)},
 			{"costs", s.AllTenants().Costs(), of("cost", 1)},
 			{"labels of costs", s.Costs(mapreduce.TenantID(a)).AllLabels(), of("costlabels", 1, a)},

@@ -45,6 +45,11 @@ func (c Client) ResumeJob(ctx context.Context, id mapreduce.JobID, r mapreduce.R
 	return c.Service.ResumeJob(ctx, c.By, id, r)
 }
 
+// MarkCause implements mapreduce.Client.
+func (c Client) MarkCause(ctx context.Context, id mapreduce.JobID, cause string, state mapreduce.CauseState) (*mapreduce.Job, error) {
+	return c.Service.MarkCause(ctx, c.By, id, cause, state)
+}
+
 // PauseJob implements mapreduce.Client.
 func (c Client) PauseJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
 	return c.Service.PauseJob(ctx, c.By, id)

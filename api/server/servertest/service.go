@@ -238,6 +238,22 @@ func (s *Service) ResumeJob(_ context.Context, _ mapreduce.Principal, id mapredu
 	})
 }
 
+// MarkCause implements mapreduce.Service. Each cause has units that failed for it.
+func (s *Service) MarkCause(_ context.Context, by mapreduce.Principal, id mapreduce.JobID, cause string, state mapreduce.CauseState) (*mapreduce.Job, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	r, err := s.findRecord(id)
+	if err != nil {
+		return nil, err
+	}
+	r.job.Causes = slices.DeleteFunc(slices.Clone(r.job.Causes), func(m mapreduce.CauseMark) bool { return m.Cause == cause })
+	if state != mapreduce.CauseOpen {
+		r.job.Causes = append(r.job.Causes, mapreduce.CauseMark{Cause: cause, State: state, By: by.Name, Units: 1})
+	}
+	return copyOf(&r.job), nil
+}
+
 // PauseJob implements mapreduce.Service.
 func (s *Service) PauseJob(_ context.Context, _ mapreduce.Principal, id mapreduce.JobID) (*mapreduce.Job, error) {
 	return s.changeState(id, mapreduce.JobPaused, nil)

@@ -104,6 +104,7 @@ func clientCalls(job string) []call {
 		{pb.MapReduceService_ListEvents_FullMethodName, &pb.ListEventsRequest{JobId: job, Verify: true, PageSize: 10}, newReply[pb.ListEventsResponse], false},
 		{pb.MapReduceService_PauseJob_FullMethodName, &pb.PauseJobRequest{JobId: job}, newReply[pb.PauseJobResponse], false},
 		{pb.MapReduceService_ResumeJob_FullMethodName, &pb.ResumeJobRequest{JobId: job, BudgetTokens: 1 << 40}, newReply[pb.ResumeJobResponse], false},
+		{pb.MapReduceService_MarkCause_FullMethodName, &pb.MarkCauseRequest{JobId: job, Cause: "cause", State: pb.CauseState_CAUSE_STATE_IGNORED}, newReply[pb.MarkCauseResponse], false},
 		{pb.MapReduceService_CancelJob_FullMethodName, &pb.CancelJobRequest{JobId: job}, newReply[pb.CancelJobResponse], false},
 		{pb.MapReduceService_GetTenantUse_FullMethodName, &pb.GetTenantUseRequest{TenantId: villain}, newReply[pb.TenantUse], false},
 		{pb.MapReduceService_SumCosts_FullMethodName, &pb.SumCostsRequest{TenantId: villain, By: []string{"day", "label:team"}}, newReply[pb.SumCostsResponse], false},

@@ -145,6 +145,7 @@ func (k *jobCheck) listSteps() []checkStep {
 		{"ledger of completions", k.checkLedger},
 		{"audit chain", k.checkSeals},
 		{"decisions about values", data.checkDecisions},
+		{"causes of failed units", data.checkCauses},
 		{"record of the submission", k.checkSubmitted},
 		{"sums", k.compareWhole},
 	}

@@ -14,6 +14,7 @@ import (
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs/jobstest"
+	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
@@ -186,6 +187,21 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 		{"decision without a verdict", func(m *jobstest.Mixture) corruption {
 			return jobstest.Edit(m, m.First(m.Space.Decisions(m.End).All()).Key, new(storagev1.Decision), func(d *storagev1.Decision) { d.Verdict = 99 })
 		}, "no verdict has the number 99"},
+		{"mark of another cause", func(m *jobstest.Mixture) corruption {
+			return func(tx store.Tx) {
+				tx.Set(m.Space.Job(m.End).CauseMark("a"), records.Encode(&storagev1.CauseMark{Cause: "b", State: 1}))
+			}
+		}, "which has another key"},
+		{"mark that says nothing", func(m *jobstest.Mixture) corruption {
+			return func(tx store.Tx) {
+				tx.Set(m.Space.Job(m.End).CauseMark("a"), records.Encode(&storagev1.CauseMark{Cause: "a", State: 9}))
+			}
+		}, "has the state 9"},
+		{"mark that counts less than nothing", func(m *jobstest.Mixture) corruption {
+			return func(tx store.Tx) {
+				tx.Set(m.Space.Job(m.End).CauseMark("a"), records.Encode(&storagev1.CauseMark{Cause: "a", State: 1, Units: -1}))
+			}
+		}, "it counts -1 units"},
 		{"answer lost", func(m *jobstest.Mixture) corruption { return m.ClearFirst(m.Space.Queues(m.Mid).AllWoken()) }, "is not there"},
 		{"answer of another call", func(m *jobstest.Mixture) corruption {
 			return jobstest.Edit(m, m.Space.Queues(m.Mid).Woken(m.Woken.ID), new(storagev1.WakeCall), func(w *storagev1.WakeCall) { w.Handle = "batch" })

@@ -15,6 +15,7 @@ import (
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
+	"github.com/coditect/mapreduce/store/jobs/causes"
 	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/keys"
@@ -25,12 +26,13 @@ type writer struct{ *records.Records }
 
 // A Store pauses, fails, cancels, deletes and resumes jobs.
 type Store struct {
-	db *records.DB
+	db     *records.DB
+	causes *causes.Store
 	writer
 }
 
 // New returns the operations on the records of db.
-func New(db *records.DB) *Store { return &Store{db, writer{db.Records()}} }
+func New(db *records.DB) *Store { return &Store{db, causes.New(db), writer{db.Records()}} }
 
 // Pause stops a running job's claims, if it is still at epoch, which may be
 // AnyEpoch: a node that saw it out of budget must not pause it once it was
@@ -291,24 +293,16 @@ func (rec writer) clearJob(tx store.Tx, r removal) {
 // by the next. A running job is left as it is.
 func (st *Store) Resume(ctx context.Context, id mapreduce.JobID, r mapreduce.Resume) error {
 	var at carrying
-	caused := func() (int64, error) { return noneFailed, nil } // whose level is looked for in each step
-	if r.Cause != "" {
-		level, err := st.lowestCaused(ctx, id, r.Cause)
+	for first := true; ; first = false {
+		t, err := st.newRetrial(ctx, id, r)
 		if err != nil {
 			return err
 		}
-		if level == noneFailed {
+		if first && r.Cause != "" && t.lowest == noneFailed {
 			return st.noneCaused(ctx, id)
 		}
-		caused = func() (int64, error) { return st.lowestCaused(ctx, id, r.Cause) }
-	}
 
-	for {
-		level, err := caused()
-		if err != nil {
-			return err
-		}
-		step, err := st.resumeStep(ctx, id, r, level, at)
+		step, err := st.resumeStep(ctx, id, t, at)
 		switch {
 		case err != nil || step.done:
 			return err
@@ -317,7 +311,7 @@ func (st *Store) Resume(ctx context.Context, id mapreduce.JobID, r mapreduce.Res
 			continue
 		}
 
-		if err := st.retryFailed(ctx, id, step.level, r.Cause); err != nil {
+		if err := st.retryFailed(ctx, id, step.level, t.pick); err != nil {
 			return err
 		}
 	}
@@ -335,62 +329,43 @@ func (st *Store) noneCaused(ctx context.Context, id mapreduce.JobID) error {
 	})
 }
 
-// lowestCaused returns the lowest level with a unit that failed for a cause, or noneFailed.
-func (st *Store) lowestCaused(ctx context.Context, id mapreduce.JobID, cause string) (level int64, err error) {
-	level = noneFailed
-	rest := st.Keys.Queues(id).AllFailed()
-	for more := true; more && level == noneFailed; {
-		err := st.db.View(ctx, func(tx store.Tx) error {
-			pairs, further, err := tx.Snapshot().GetRange(ctx, rest, store.RangeOptions{Limit: records.StepUnits})
-			if err != nil {
-				return err
-			}
-
-			found, err := st.causedBy(ctx, tx.Snapshot(), id, pairs, cause)
-			if err != nil {
-				return err
-			}
-			if len(found) > 0 {
-				_, name, err := st.Keys.Last(found[0].Key)
-				if err != nil {
-					return err
-				}
-				name.Skip()
-				level = name.Int()
-			}
-
-			if more = further; len(pairs) > 0 {
-				rest.Begin = store.Single(pairs[len(pairs)-1].Key).End
-			}
-			return nil
-		})
-		if err != nil {
-			return noneFailed, err
-		}
-	}
-	return level, nil
+// A retrial is which failed units a resume tries again.
+type retrial struct {
+	mapreduce.Resume
+	pick   causes.Pick      // nil: all of them
+	lowest int64            // level of those, or noneFailed; if not all are tried again
+	counts map[string]int64 // how many units failed for each cause that is marked
 }
 
-// causedBy returns those entries of the list of failed units whose units failed for a cause.
-func (rec writer) causedBy(ctx context.Context, r store.Reader, id mapreduce.JobID, failed []store.KeyValue, cause string) (found []store.KeyValue, err error) {
-	ks := make([][]byte, len(failed))
-	for i, kv := range failed {
-		_, name, err := rec.Keys.Last(kv.Key)
+// newRetrial returns what a resume tries again of a job as it stands.
+func (st *Store) newRetrial(ctx context.Context, id mapreduce.JobID, r mapreduce.Resume) (*retrial, error) {
+	t := &retrial{Resume: r, lowest: noneFailed}
+	pick, marks, err := st.causes.NotIgnored(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if t.pick = pick; r.Cause != "" {
+		t.pick = causes.Only(r.Cause)
+	}
+
+	if t.pick != nil {
+		level, found, err := st.causes.Lowest(ctx, id, t.pick)
 		if err != nil {
 			return nil, err
 		}
-		name.Skip()
-		name.Skip()
-		ks[i] = rec.Keys.Job(id).Unit(mapreduce.UnitID(name.Text()))
-	}
-
-	units, err := records.ReadUnits(ctx, r, ks)
-	for i, u := range units {
-		if u != nil && mapreduce.CauseOfAll(u.Errors) == cause {
-			found = append(found, failed[i])
+		if found {
+			t.lowest = level
 		}
 	}
-	return found, err
+
+	if len(marks) > 0 {
+		marked := make(map[string]bool, len(marks))
+		for _, m := range marks {
+			marked[m.Cause] = true
+		}
+		t.counts, err = st.causes.Count(ctx, id, marked)
+	}
+	return t, err
 }
 
 // A resuming is the result of one step of a resume.
@@ -400,9 +375,8 @@ type resuming struct {
 	level   int64     // else: whose failed units are to be tried again
 }
 
-// resumeStep is one step of a resume. Levels that it drops were carried up to at. Of a resume for
-// one cause, caused is the lowest level with units that failed for it, or noneFailed.
-func (st *Store) resumeStep(ctx context.Context, id mapreduce.JobID, r mapreduce.Resume, caused int64, at carrying) (step resuming, err error) {
+// resumeStep is one step of a resume. Levels that it drops were carried up to at.
+func (st *Store) resumeStep(ctx context.Context, id mapreduce.JobID, t *retrial, at carrying) (step resuming, err error) {
 	err = st.db.Update(ctx, failpoint.Resume, func(tx store.Tx) error {
 		step = resuming{done: true}
 		ctl, err := st.Jobs.Control(ctx, tx, id)
@@ -416,32 +390,38 @@ func (st *Store) resumeStep(ctx context.Context, id mapreduce.JobID, r mapreduce
 			return err
 		}
 
+		if t.pick != nil {
+			failed = t.lowest // all others stay as they are
+		}
 		if err := checkResumable(id, state, failed != noneFailed, ctl.Resuming); err != nil {
 			return err
 		}
-		if r.Cause != "" {
-			failed = caused // units that failed for others stay as they are
-		}
 
-		if err := checkCurrency(id, ctl, r); err != nil {
+		if err := checkCurrency(id, ctl, t.Resume); err != nil {
 			return err
 		}
-		if r.Budget > 0 {
-			ctl.Budget = r.Budget
+		if t.Budget > 0 {
+			ctl.Budget = t.Budget
 		}
 
 		// A job that runs only gets its budget.
 		if state.Running() {
-			return st.raiseBudget(ctx, tx, id, ctl, r)
+			return st.raiseBudget(ctx, tx, id, ctl, t.Resume)
 		}
 
 		if failed != noneFailed {
+			if err := st.causes.Retry(ctx, tx, id, t.Cause); err != nil {
+				return err
+			}
 			step = resuming{level: failed}
 			step.carried, err = st.dropAbove(ctx, tx, id, ctl, failed, at)
 			return err
 		}
 
-		return st.finishResume(ctx, tx, id, ctl, r)
+		if err := st.causes.Recount(ctx, tx, id, t.counts); err != nil {
+			return err
+		}
+		return st.finishResume(ctx, tx, id, ctl, t.Resume)
 	})
 	return step, err
 }
@@ -466,7 +446,7 @@ func checkResumable(id mapreduce.JobID, s mapreduce.JobState, failures, resuming
 	case s == mapreduce.JobComplete && !failures && !resuming:
 		return &errs.Error{
 			Kind: errs.Precondition, Reason: errs.JobComplete,
-			Message: fmt.Sprintf("cannot resume job %s: it is complete, and no unit of it failed", id),
+			Message: fmt.Sprintf("cannot resume job %s: it is complete, and no unit of it failed whose cause is not ignored", id),
 		}
 	}
 	return nil
@@ -636,9 +616,8 @@ func (rec writer) finishResume(ctx context.Context, tx store.Tx, id mapreduce.Jo
 	return rec.Jobs.WriteControl(ctx, tx, id, ctl, records.Resumed)
 }
 
-// retryFailed puts a level's failed units back into their queue, in steps: all, or those that failed
-// for a cause.
-func (st *Store) retryFailed(ctx context.Context, id mapreduce.JobID, level int64, cause string) error {
+// retryFailed puts a level's failed units back into their queue, in steps: those that are picked.
+func (st *Store) retryFailed(ctx context.Context, id mapreduce.JobID, level int64, pick causes.Pick) error {
 	left := st.Keys.Queues(id).FailedLevel(level)
 	for done := false; !done; {
 		tried := 0
@@ -662,11 +641,11 @@ func (st *Store) retryFailed(ctx context.Context, id mapreduce.JobID, level int6
 				return err
 			}
 
-			// Units that failed for something else are passed over, once all others before them are back.
+			// Units that are not picked are passed over, once all others before them are back.
 			next = left
-			if cause != "" && len(pairs) > 0 {
+			if pick != nil && len(pairs) > 0 {
 				next.Begin = store.Single(pairs[len(pairs)-1].Key).End
-				if pairs, err = st.causedBy(ctx, tx, id, pairs, cause); err != nil {
+				if pairs, err = st.causes.Picked(ctx, tx, id, pairs, pick); err != nil {
 					return err
 				}
 			}

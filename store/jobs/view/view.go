@@ -15,6 +15,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/jobs/causes"
 	"github.com/coditect/mapreduce/store/jobs/lifecycle"
 	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
@@ -41,8 +42,10 @@ func New(db *records.DB) *Store {
 func (st *Store) Job(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
 	var job *mapreduce.Job
 	err := st.db.View(ctx, func(tx store.Tx) (err error) {
-		job, _, err = st.readJob(ctx, tx.Snapshot(), id)
-		return err
+		if job, _, err = st.readJob(ctx, tx.Snapshot(), id); err != nil {
+			return err
+		}
+		return st.addCauses(ctx, tx.Snapshot(), job)
 	})
 	return job, err
 }
@@ -51,10 +54,21 @@ func (st *Store) Job(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, e
 // stages, of the same moment.
 func (st *Store) JobWithLevels(ctx context.Context, id mapreduce.JobID) (job *mapreduce.Job, levels []records.LevelProgress, err error) {
 	err = st.db.View(ctx, func(tx store.Tx) (err error) {
-		job, levels, err = st.readJob(ctx, tx.Snapshot(), id)
-		return err
+		if job, levels, err = st.readJob(ctx, tx.Snapshot(), id); err != nil {
+			return err
+		}
+		return st.addCauses(ctx, tx.Snapshot(), job)
 	})
 	return job, levels, err
+}
+
+// addCauses adds to a job what was said of causes of its failed units.
+func (rec reader) addCauses(ctx context.Context, r store.Reader, job *mapreduce.Job) error {
+	marks, err := causes.Records{Records: rec.Records}.Marks(ctx, r, job.ID)
+	for _, m := range marks {
+		job.Causes = append(job.Causes, causes.MarkOf(m))
+	}
+	return err
 }
 
 func (rec reader) readJob(ctx context.Context, r store.Reader, id mapreduce.JobID) (*mapreduce.Job, []records.LevelProgress, error) {

@@ -551,6 +551,8 @@ func readJob(ctx context.Context, by *client.Client, id mapreduce.JobID, c *cage
 	c.add("pause", err)
 	_, err = by.ResumeJob(ctx, id, mapreduce.Resume{})
 	c.add("resume", err)
+	_, err = by.MarkCause(ctx, id, "cause", mapreduce.CauseIgnored)
+	c.add("mark", err)
 	_, err = by.CancelJob(ctx, id)
 	c.add("cancel", err, by.DeleteJob(ctx, id))
 	_, err = by.WakeUnit(ctx, id, "unit", "handle", nil)

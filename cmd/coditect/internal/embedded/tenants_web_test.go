@@ -124,7 +124,7 @@ func request(d protoreflect.MessageDescriptor, job mapreduce.JobID, tenant mapre
 }
 
 // changing are the methods that change a job: they are tried on others' alone.
-var changing = []protoreflect.Name{"PauseJob", "ResumeJob", "CancelJob", "DeleteJob", "WakeUnit", "DecideValue"}
+var changing = []protoreflect.Name{"PauseJob", "ResumeJob", "MarkCause", "CancelJob", "DeleteJob", "WakeUnit", "DecideValue"}
 
 // readWeb calls each method that HTTP offers, by REST, Connect and gRPC-Web, about jobs of
 // the caller's own and of others, and for each tenant.

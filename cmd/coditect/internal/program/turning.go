@@ -148,6 +148,11 @@ func (t turning) ResumeJob(ctx context.Context, id mapreduce.JobID, r mapreduce.
 	return turn(ctx, t, embedded.NotAccepted, func(c mapreduce.Client) (*mapreduce.Job, error) { return c.ResumeJob(ctx, id, r) })
 }
 
+// MarkCause implements mapreduce.Client. A second call changes nothing.
+func (t turning) MarkCause(ctx context.Context, id mapreduce.JobID, cause string, state mapreduce.CauseState) (*mapreduce.Job, error) {
+	return turn(ctx, t, isLost, func(c mapreduce.Client) (*mapreduce.Job, error) { return c.MarkCause(ctx, id, cause, state) })
+}
+
 // DeleteJob implements mapreduce.Client.
 func (t turning) DeleteJob(ctx context.Context, id mapreduce.JobID) error {
 	_, err := turn(ctx, t, embedded.NotAccepted, func(c mapreduce.Client) (struct{}, error) { return struct{}{}, c.DeleteJob(ctx, id) })

@@ -390,6 +390,7 @@ func (cmds *commands) resumeCommand() *cobra.Command {
 		id     string
 		out    outputFlags
 		budget budgetFlags
+		cause  string
 	)
 
 	cmd := &cobra.Command{
@@ -397,14 +398,15 @@ func (cmds *commands) resumeCommand() *cobra.Command {
 		Short: "Continue a job, and write its results",
 		Long: `Resume continues a job that was interrupted, paused or failed. For a complete job it
 tries the failed units again, also those that were set aside; if no unit failed, it only
-writes the results. It runs no complete unit again, and does not read skipped documents again.
+writes the results. It runs no complete unit again, and does not read skipped documents again. Units whose
+cause "failures --ignore" has accepted stay as they are; --cause tries the units of one cause alone.
 
 The results go where the run was to write them, in the same formats; --output and --format say
 otherwise.`,
 		Example: `  coditect mapreduce resume last
   coditect mapreduce resume mr_20260101_a1b2c3 --budget 500000`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var how mapreduce.Resume
+			how := mapreduce.Resume{Cause: mapreduce.CauseOf(cause)}
 			var err error
 			if how.Budget, how.BudgetIn, err = budget.read(cmd.Flags()); err != nil {
 				return err
@@ -428,6 +430,7 @@ otherwise.`,
 	cmds.addRunnerFlags(cmd, groups)
 	groups.Add(groupLimits, func() {
 		budget.addFlags(cmd.Flags(), "new budget: ")
+		cmd.Flags().StringVar(&cause, "cause", "", "`cause` of failed units, as \"failures\" shows it: tries these alone again")
 	})
 	groups.Add(groupOutput, func() {
 		cmds.AddJobID(cmd, &id)

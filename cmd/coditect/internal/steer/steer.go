@@ -1,4 +1,4 @@
-// Package steer has the commands that change jobs: pause, cancel, budget, wake and delete.
+// Package steer has the commands that change jobs: pause, cancel, budget, failures, wake and delete.
 package steer
 
 import (

@@ -44,6 +44,8 @@ const (
 	EventKind_EVENT_KIND_DELETED EventKind = 7
 	// Somebody decided about a value of the job's result.
 	EventKind_EVENT_KIND_DECIDED EventKind = 8
+	// Somebody ignored, resolved or reopened a cause of failed units.
+	EventKind_EVENT_KIND_MARKED EventKind = 9
 )
 
 // Enum value maps for EventKind.
@@ -58,6 +60,7 @@ var (
 		6: "EVENT_KIND_WOKEN",
 		7: "EVENT_KIND_DELETED",
 		8: "EVENT_KIND_DECIDED",
+		9: "EVENT_KIND_MARKED",
 	}
 	EventKind_value = map[string]int32{
 		"EVENT_KIND_UNSPECIFIED": 0,
@@ -69,6 +72,7 @@ var (
 		"EVENT_KIND_WOKEN":       6,
 		"EVENT_KIND_DELETED":     7,
 		"EVENT_KIND_DECIDED":     8,
+		"EVENT_KIND_MARKED":      9,
 	}
 )
 
@@ -669,7 +673,7 @@ const file_coditect_mapreduce_v1_event_proto_rawDesc = "" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\x12)\n" +
 	"\x10checkpoint_count\x18\x02 \x01(\x05R\x0fcheckpointCount\x12,\n" +
 	"\x12last_checkpoint_id\x18\x03 \x01(\tR\x10lastCheckpointId\x12\x12\n" +
-	"\x04hash\x18\x04 \x01(\fR\x04hash*\xe8\x01\n" +
+	"\x04hash\x18\x04 \x01(\fR\x04hash*\xff\x01\n" +
 	"\tEventKind\x12\x1a\n" +
 	"\x16EVENT_KIND_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14EVENT_KIND_SUBMITTED\x10\x01\x12\x17\n" +
@@ -679,7 +683,8 @@ const file_coditect_mapreduce_v1_event_proto_rawDesc = "" +
 	"\x12EVENT_KIND_RETRIED\x10\x05\x12\x14\n" +
 	"\x10EVENT_KIND_WOKEN\x10\x06\x12\x16\n" +
 	"\x12EVENT_KIND_DELETED\x10\a\x12\x16\n" +
-	"\x12EVENT_KIND_DECIDED\x10\bBGZEgithub.com/coditect/mapreduce/proto/coditect/mapreduce/v1;mapreducev1b\x06proto3"
+	"\x12EVENT_KIND_DECIDED\x10\b\x12\x15\n" +
+	"\x11EVENT_KIND_MARKED\x10\tBGZEgithub.com/coditect/mapreduce/proto/coditect/mapreduce/v1;mapreducev1b\x06proto3"
 
 var (
 	file_coditect_mapreduce_v1_event_proto_rawDescOnce sync.Once

@@ -366,6 +366,63 @@ func (PageText) EnumDescriptor() ([]byte, []int) {
 	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{5}
 }
 
+// What somebody has said of all units of a job that failed for one cause.
+type CauseState int32
+
+const (
+	// Not known; in a reply also a state that is newer than the reader.
+	CauseState_CAUSE_STATE_UNSPECIFIED CauseState = 0
+	// Nothing, or not any more.
+	CauseState_CAUSE_STATE_OPEN CauseState = 1
+	// It is accepted that the units are missing: a resume of all failed units passes them over.
+	CauseState_CAUSE_STATE_IGNORED CauseState = 2
+	// The cause was dealt with: a unit that fails for it later opens it again.
+	CauseState_CAUSE_STATE_RESOLVED CauseState = 3
+)
+
+// Enum value maps for CauseState.
+var (
+	CauseState_name = map[int32]string{
+		0: "CAUSE_STATE_UNSPECIFIED",
+		1: "CAUSE_STATE_OPEN",
+		2: "CAUSE_STATE_IGNORED",
+		3: "CAUSE_STATE_RESOLVED",
+	}
+	CauseState_value = map[string]int32{
+		"CAUSE_STATE_UNSPECIFIED": 0,
+		"CAUSE_STATE_OPEN":        1,
+		"CAUSE_STATE_IGNORED":     2,
+		"CAUSE_STATE_RESOLVED":    3,
+	}
+)
+
+func (x CauseState) Enum() *CauseState {
+	p := new(CauseState)
+	*p = x
+	return p
+}
+
+func (x CauseState) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (CauseState) Descriptor() protoreflect.EnumDescriptor {
+	return file_coditect_mapreduce_v1_job_proto_enumTypes[6].Descriptor()
+}
+
+func (CauseState) Type() protoreflect.EnumType {
+	return &file_coditect_mapreduce_v1_job_proto_enumTypes[6]
+}
+
+func (x CauseState) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use CauseState.Descriptor instead.
+func (CauseState) EnumDescriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{6}
+}
+
 // How the documents of a job are read. Limits are those of one document; 0 sets none. A
 // limit above that of the service is refused. A worker keeps to the lower one of the job's
 // limit and its own.
@@ -1548,7 +1605,10 @@ type Job struct {
 	// earlier version, or of a job with very many units.
 	Plan *JobPlan `protobuf:"bytes,64,opt,name=plan,proto3" json:"plan,omitempty"`
 	// Calls of models by all attempts; 0 if it has no plan.
-	CallCount     int64 `protobuf:"varint,65,opt,name=call_count,json=callCount,proto3" json:"call_count,omitempty"`
+	CallCount int64 `protobuf:"varint,65,opt,name=call_count,json=callCount,proto3" json:"call_count,omitempty"`
+	// Causes of failed units that somebody has ignored or resolved, at most 100. ListJobs
+	// leaves them out.
+	Causes        []*CauseMark `protobuf:"bytes,66,rep,name=causes,proto3" json:"causes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1779,6 +1839,96 @@ func (x *Job) GetCallCount() int64 {
 	return 0
 }
 
+func (x *Job) GetCauses() []*CauseMark {
+	if x != nil {
+		return x.Causes
+	}
+	return nil
+}
+
+// What was said of a cause of failed units.
+type CauseMark struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The cause: an error of a unit in which numbers, ids of eight and more hexadecimal digits, and what
+	// stands in quotation marks is "…" each.
+	Cause string `protobuf:"bytes,1,opt,name=cause,proto3" json:"cause,omitempty"`
+	// What was said.
+	State CauseState `protobuf:"varint,2,opt,name=state,proto3,enum=coditect.mapreduce.v1.CauseState" json:"state,omitempty"`
+	// The principal who said so.
+	Principal string `protobuf:"bytes,3,opt,name=principal,proto3" json:"principal,omitempty"`
+	// When.
+	CreateTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	// How many units had failed for it, as far as they have not been tried again since.
+	UnitCount     int64 `protobuf:"varint,5,opt,name=unit_count,json=unitCount,proto3" json:"unit_count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CauseMark) Reset() {
+	*x = CauseMark{}
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CauseMark) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CauseMark) ProtoMessage() {}
+
+func (x *CauseMark) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CauseMark.ProtoReflect.Descriptor instead.
+func (*CauseMark) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *CauseMark) GetCause() string {
+	if x != nil {
+		return x.Cause
+	}
+	return ""
+}
+
+func (x *CauseMark) GetState() CauseState {
+	if x != nil {
+		return x.State
+	}
+	return CauseState_CAUSE_STATE_UNSPECIFIED
+}
+
+func (x *CauseMark) GetPrincipal() string {
+	if x != nil {
+		return x.Principal
+	}
+	return ""
+}
+
+func (x *CauseMark) GetCreateTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreateTime
+	}
+	return nil
+}
+
+func (x *CauseMark) GetUnitCount() int64 {
+	if x != nil {
+		return x.UnitCount
+	}
+	return 0
+}
+
 // JobPlan is what a job was expected to take when it was submitted, without retries.
 type JobPlan struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1796,7 +1946,7 @@ type JobPlan struct {
 
 func (x *JobPlan) Reset() {
 	*x = JobPlan{}
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[10]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1808,7 +1958,7 @@ func (x *JobPlan) String() string {
 func (*JobPlan) ProtoMessage() {}
 
 func (x *JobPlan) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[10]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1821,7 +1971,7 @@ func (x *JobPlan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobPlan.ProtoReflect.Descriptor instead.
 func (*JobPlan) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{10}
+	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *JobPlan) GetTotalUnits() int64 {
@@ -1873,7 +2023,7 @@ type Activity struct {
 
 func (x *Activity) Reset() {
 	*x = Activity{}
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[11]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1885,7 +2035,7 @@ func (x *Activity) String() string {
 func (*Activity) ProtoMessage() {}
 
 func (x *Activity) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[11]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1898,7 +2048,7 @@ func (x *Activity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Activity.ProtoReflect.Descriptor instead.
 func (*Activity) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{11}
+	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Activity) GetUnitId() string {
@@ -1955,7 +2105,7 @@ type StageProgress struct {
 
 func (x *StageProgress) Reset() {
 	*x = StageProgress{}
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[12]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1967,7 +2117,7 @@ func (x *StageProgress) String() string {
 func (*StageProgress) ProtoMessage() {}
 
 func (x *StageProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[12]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1980,7 +2130,7 @@ func (x *StageProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StageProgress.ProtoReflect.Descriptor instead.
 func (*StageProgress) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{12}
+	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *StageProgress) GetStage() string {
@@ -2144,7 +2294,7 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\x0fSkippedDocument\x12\x1f\n" +
 	"\vdocument_id\x18\x01 \x01(\tR\n" +
 	"documentId\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x99\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xd3\n" +
 	"\n" +
 	"\x03Job\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x122\n" +
@@ -2184,7 +2334,16 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\x11skipped_documents\x18? \x03(\v2&.coditect.mapreduce.v1.SkippedDocumentR\x10skippedDocuments\x122\n" +
 	"\x04plan\x18@ \x01(\v2\x1e.coditect.mapreduce.v1.JobPlanR\x04plan\x12\x1d\n" +
 	"\n" +
-	"call_count\x18A \x01(\x03R\tcallCount\"\xa1\x01\n" +
+	"call_count\x18A \x01(\x03R\tcallCount\x128\n" +
+	"\x06causes\x18B \x03(\v2 .coditect.mapreduce.v1.CauseMarkR\x06causes\"\xd4\x01\n" +
+	"\tCauseMark\x12\x14\n" +
+	"\x05cause\x18\x01 \x01(\tR\x05cause\x127\n" +
+	"\x05state\x18\x02 \x01(\x0e2!.coditect.mapreduce.v1.CauseStateR\x05state\x12\x1c\n" +
+	"\tprincipal\x18\x03 \x01(\tR\tprincipal\x12;\n" +
+	"\vcreate_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"createTime\x12\x1d\n" +
+	"\n" +
+	"unit_count\x18\x05 \x01(\x03R\tunitCount\"\xa1\x01\n" +
 	"\aJobPlan\x12\x1f\n" +
 	"\vtotal_units\x18\x01 \x01(\x03R\n" +
 	"totalUnits\x12\x1d\n" +
@@ -2236,7 +2395,13 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\bPageText\x12\x19\n" +
 	"\x15PAGE_TEXT_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0ePAGE_TEXT_MAIN\x10\x01\x12\x12\n" +
-	"\x0ePAGE_TEXT_FULL\x10\x02BGZEgithub.com/coditect/mapreduce/proto/coditect/mapreduce/v1;mapreducev1b\x06proto3"
+	"\x0ePAGE_TEXT_FULL\x10\x02*r\n" +
+	"\n" +
+	"CauseState\x12\x1b\n" +
+	"\x17CAUSE_STATE_UNSPECIFIED\x10\x00\x12\x14\n" +
+	"\x10CAUSE_STATE_OPEN\x10\x01\x12\x17\n" +
+	"\x13CAUSE_STATE_IGNORED\x10\x02\x12\x18\n" +
+	"\x14CAUSE_STATE_RESOLVED\x10\x03BGZEgithub.com/coditect/mapreduce/proto/coditect/mapreduce/v1;mapreducev1b\x06proto3"
 
 var (
 	file_coditect_mapreduce_v1_job_proto_rawDescOnce sync.Once
@@ -2250,8 +2415,8 @@ func file_coditect_mapreduce_v1_job_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_v1_job_proto_rawDescData
 }
 
-var file_coditect_mapreduce_v1_job_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_coditect_mapreduce_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_coditect_mapreduce_v1_job_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
+var file_coditect_mapreduce_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_coditect_mapreduce_v1_job_proto_goTypes = []any{
 	(JobState)(0),                 // 0: coditect.mapreduce.v1.JobState
 	(OnError)(0),                  // 1: coditect.mapreduce.v1.OnError
@@ -2259,70 +2424,75 @@ var file_coditect_mapreduce_v1_job_proto_goTypes = []any{
 	(ReduceStrategy)(0),           // 3: coditect.mapreduce.v1.ReduceStrategy
 	(Capture)(0),                  // 4: coditect.mapreduce.v1.Capture
 	(PageText)(0),                 // 5: coditect.mapreduce.v1.PageText
-	(*Reading)(nil),               // 6: coditect.mapreduce.v1.Reading
-	(*JobSpec)(nil),               // 7: coditect.mapreduce.v1.JobSpec
-	(*Output)(nil),                // 8: coditect.mapreduce.v1.Output
-	(*Savings)(nil),               // 9: coditect.mapreduce.v1.Savings
-	(*Tokens)(nil),                // 10: coditect.mapreduce.v1.Tokens
-	(*Spent)(nil),                 // 11: coditect.mapreduce.v1.Spent
-	(*Ledger)(nil),                // 12: coditect.mapreduce.v1.Ledger
-	(*Coverage)(nil),              // 13: coditect.mapreduce.v1.Coverage
-	(*SkippedDocument)(nil),       // 14: coditect.mapreduce.v1.SkippedDocument
-	(*Job)(nil),                   // 15: coditect.mapreduce.v1.Job
-	(*JobPlan)(nil),               // 16: coditect.mapreduce.v1.JobPlan
-	(*Activity)(nil),              // 17: coditect.mapreduce.v1.Activity
-	(*StageProgress)(nil),         // 18: coditect.mapreduce.v1.StageProgress
-	nil,                           // 19: coditect.mapreduce.v1.JobSpec.VarsEntry
-	nil,                           // 20: coditect.mapreduce.v1.JobSpec.ModelAliasesEntry
-	nil,                           // 21: coditect.mapreduce.v1.JobSpec.LabelsEntry
-	(*durationpb.Duration)(nil),   // 22: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 23: google.protobuf.Timestamp
+	(CauseState)(0),               // 6: coditect.mapreduce.v1.CauseState
+	(*Reading)(nil),               // 7: coditect.mapreduce.v1.Reading
+	(*JobSpec)(nil),               // 8: coditect.mapreduce.v1.JobSpec
+	(*Output)(nil),                // 9: coditect.mapreduce.v1.Output
+	(*Savings)(nil),               // 10: coditect.mapreduce.v1.Savings
+	(*Tokens)(nil),                // 11: coditect.mapreduce.v1.Tokens
+	(*Spent)(nil),                 // 12: coditect.mapreduce.v1.Spent
+	(*Ledger)(nil),                // 13: coditect.mapreduce.v1.Ledger
+	(*Coverage)(nil),              // 14: coditect.mapreduce.v1.Coverage
+	(*SkippedDocument)(nil),       // 15: coditect.mapreduce.v1.SkippedDocument
+	(*Job)(nil),                   // 16: coditect.mapreduce.v1.Job
+	(*CauseMark)(nil),             // 17: coditect.mapreduce.v1.CauseMark
+	(*JobPlan)(nil),               // 18: coditect.mapreduce.v1.JobPlan
+	(*Activity)(nil),              // 19: coditect.mapreduce.v1.Activity
+	(*StageProgress)(nil),         // 20: coditect.mapreduce.v1.StageProgress
+	nil,                           // 21: coditect.mapreduce.v1.JobSpec.VarsEntry
+	nil,                           // 22: coditect.mapreduce.v1.JobSpec.ModelAliasesEntry
+	nil,                           // 23: coditect.mapreduce.v1.JobSpec.LabelsEntry
+	(*durationpb.Duration)(nil),   // 24: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 25: google.protobuf.Timestamp
 }
 var file_coditect_mapreduce_v1_job_proto_depIdxs = []int32{
 	5,  // 0: coditect.mapreduce.v1.Reading.page_text:type_name -> coditect.mapreduce.v1.PageText
-	22, // 1: coditect.mapreduce.v1.Reading.max_time:type_name -> google.protobuf.Duration
-	19, // 2: coditect.mapreduce.v1.JobSpec.vars:type_name -> coditect.mapreduce.v1.JobSpec.VarsEntry
+	24, // 1: coditect.mapreduce.v1.Reading.max_time:type_name -> google.protobuf.Duration
+	21, // 2: coditect.mapreduce.v1.JobSpec.vars:type_name -> coditect.mapreduce.v1.JobSpec.VarsEntry
 	1,  // 3: coditect.mapreduce.v1.JobSpec.on_error:type_name -> coditect.mapreduce.v1.OnError
 	2,  // 4: coditect.mapreduce.v1.JobSpec.on_breaker:type_name -> coditect.mapreduce.v1.OnBreaker
-	22, // 5: coditect.mapreduce.v1.JobSpec.unit_timeout:type_name -> google.protobuf.Duration
-	22, // 6: coditect.mapreduce.v1.JobSpec.breaker_timeout:type_name -> google.protobuf.Duration
+	24, // 5: coditect.mapreduce.v1.JobSpec.unit_timeout:type_name -> google.protobuf.Duration
+	24, // 6: coditect.mapreduce.v1.JobSpec.breaker_timeout:type_name -> google.protobuf.Duration
 	3,  // 7: coditect.mapreduce.v1.JobSpec.strategy:type_name -> coditect.mapreduce.v1.ReduceStrategy
 	4,  // 8: coditect.mapreduce.v1.JobSpec.capture:type_name -> coditect.mapreduce.v1.Capture
-	20, // 9: coditect.mapreduce.v1.JobSpec.model_aliases:type_name -> coditect.mapreduce.v1.JobSpec.ModelAliasesEntry
-	22, // 10: coditect.mapreduce.v1.JobSpec.keep:type_name -> google.protobuf.Duration
-	6,  // 11: coditect.mapreduce.v1.JobSpec.reading:type_name -> coditect.mapreduce.v1.Reading
-	8,  // 12: coditect.mapreduce.v1.JobSpec.output:type_name -> coditect.mapreduce.v1.Output
-	21, // 13: coditect.mapreduce.v1.JobSpec.labels:type_name -> coditect.mapreduce.v1.JobSpec.LabelsEntry
-	10, // 14: coditect.mapreduce.v1.Spent.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	9,  // 15: coditect.mapreduce.v1.Spent.savings:type_name -> coditect.mapreduce.v1.Savings
-	22, // 16: coditect.mapreduce.v1.Spent.call_latency:type_name -> google.protobuf.Duration
-	22, // 17: coditect.mapreduce.v1.Spent.tool_time:type_name -> google.protobuf.Duration
-	12, // 18: coditect.mapreduce.v1.Coverage.documents:type_name -> coditect.mapreduce.v1.Ledger
-	12, // 19: coditect.mapreduce.v1.Coverage.characters:type_name -> coditect.mapreduce.v1.Ledger
-	12, // 20: coditect.mapreduce.v1.Coverage.unread_bytes:type_name -> coditect.mapreduce.v1.Ledger
-	7,  // 21: coditect.mapreduce.v1.Job.spec:type_name -> coditect.mapreduce.v1.JobSpec
+	22, // 9: coditect.mapreduce.v1.JobSpec.model_aliases:type_name -> coditect.mapreduce.v1.JobSpec.ModelAliasesEntry
+	24, // 10: coditect.mapreduce.v1.JobSpec.keep:type_name -> google.protobuf.Duration
+	7,  // 11: coditect.mapreduce.v1.JobSpec.reading:type_name -> coditect.mapreduce.v1.Reading
+	9,  // 12: coditect.mapreduce.v1.JobSpec.output:type_name -> coditect.mapreduce.v1.Output
+	23, // 13: coditect.mapreduce.v1.JobSpec.labels:type_name -> coditect.mapreduce.v1.JobSpec.LabelsEntry
+	11, // 14: coditect.mapreduce.v1.Spent.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	10, // 15: coditect.mapreduce.v1.Spent.savings:type_name -> coditect.mapreduce.v1.Savings
+	24, // 16: coditect.mapreduce.v1.Spent.call_latency:type_name -> google.protobuf.Duration
+	24, // 17: coditect.mapreduce.v1.Spent.tool_time:type_name -> google.protobuf.Duration
+	13, // 18: coditect.mapreduce.v1.Coverage.documents:type_name -> coditect.mapreduce.v1.Ledger
+	13, // 19: coditect.mapreduce.v1.Coverage.characters:type_name -> coditect.mapreduce.v1.Ledger
+	13, // 20: coditect.mapreduce.v1.Coverage.unread_bytes:type_name -> coditect.mapreduce.v1.Ledger
+	8,  // 21: coditect.mapreduce.v1.Job.spec:type_name -> coditect.mapreduce.v1.JobSpec
 	0,  // 22: coditect.mapreduce.v1.Job.state:type_name -> coditect.mapreduce.v1.JobState
 	0,  // 23: coditect.mapreduce.v1.Job.phase:type_name -> coditect.mapreduce.v1.JobState
-	23, // 24: coditect.mapreduce.v1.Job.create_time:type_name -> google.protobuf.Timestamp
-	23, // 25: coditect.mapreduce.v1.Job.update_time:type_name -> google.protobuf.Timestamp
-	10, // 26: coditect.mapreduce.v1.Job.total_tokens:type_name -> coditect.mapreduce.v1.Tokens
-	13, // 27: coditect.mapreduce.v1.Job.coverage:type_name -> coditect.mapreduce.v1.Coverage
-	11, // 28: coditect.mapreduce.v1.Job.superseded:type_name -> coditect.mapreduce.v1.Spent
-	18, // 29: coditect.mapreduce.v1.Job.stages:type_name -> coditect.mapreduce.v1.StageProgress
-	17, // 30: coditect.mapreduce.v1.Job.activity:type_name -> coditect.mapreduce.v1.Activity
-	9,  // 31: coditect.mapreduce.v1.Job.savings:type_name -> coditect.mapreduce.v1.Savings
-	23, // 32: coditect.mapreduce.v1.Job.end_time:type_name -> google.protobuf.Timestamp
-	23, // 33: coditect.mapreduce.v1.Job.delete_time:type_name -> google.protobuf.Timestamp
-	14, // 34: coditect.mapreduce.v1.Job.skipped_documents:type_name -> coditect.mapreduce.v1.SkippedDocument
-	16, // 35: coditect.mapreduce.v1.Job.plan:type_name -> coditect.mapreduce.v1.JobPlan
-	10, // 36: coditect.mapreduce.v1.JobPlan.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	10, // 37: coditect.mapreduce.v1.Activity.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	0,  // 38: coditect.mapreduce.v1.StageProgress.phase:type_name -> coditect.mapreduce.v1.JobState
-	39, // [39:39] is the sub-list for method output_type
-	39, // [39:39] is the sub-list for method input_type
-	39, // [39:39] is the sub-list for extension type_name
-	39, // [39:39] is the sub-list for extension extendee
-	0,  // [0:39] is the sub-list for field type_name
+	25, // 24: coditect.mapreduce.v1.Job.create_time:type_name -> google.protobuf.Timestamp
+	25, // 25: coditect.mapreduce.v1.Job.update_time:type_name -> google.protobuf.Timestamp
+	11, // 26: coditect.mapreduce.v1.Job.total_tokens:type_name -> coditect.mapreduce.v1.Tokens
+	14, // 27: coditect.mapreduce.v1.Job.coverage:type_name -> coditect.mapreduce.v1.Coverage
+	12, // 28: coditect.mapreduce.v1.Job.superseded:type_name -> coditect.mapreduce.v1.Spent
+	20, // 29: coditect.mapreduce.v1.Job.stages:type_name -> coditect.mapreduce.v1.StageProgress
+	19, // 30: coditect.mapreduce.v1.Job.activity:type_name -> coditect.mapreduce.v1.Activity
+	10, // 31: coditect.mapreduce.v1.Job.savings:type_name -> coditect.mapreduce.v1.Savings
+	25, // 32: coditect.mapreduce.v1.Job.end_time:type_name -> google.protobuf.Timestamp
+	25, // 33: coditect.mapreduce.v1.Job.delete_time:type_name -> google.protobuf.Timestamp
+	15, // 34: coditect.mapreduce.v1.Job.skipped_documents:type_name -> coditect.mapreduce.v1.SkippedDocument
+	18, // 35: coditect.mapreduce.v1.Job.plan:type_name -> coditect.mapreduce.v1.JobPlan
+	17, // 36: coditect.mapreduce.v1.Job.causes:type_name -> coditect.mapreduce.v1.CauseMark
+	6,  // 37: coditect.mapreduce.v1.CauseMark.state:type_name -> coditect.mapreduce.v1.CauseState
+	25, // 38: coditect.mapreduce.v1.CauseMark.create_time:type_name -> google.protobuf.Timestamp
+	11, // 39: coditect.mapreduce.v1.JobPlan.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	11, // 40: coditect.mapreduce.v1.Activity.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	0,  // 41: coditect.mapreduce.v1.StageProgress.phase:type_name -> coditect.mapreduce.v1.JobState
+	42, // [42:42] is the sub-list for method output_type
+	42, // [42:42] is the sub-list for method input_type
+	42, // [42:42] is the sub-list for extension type_name
+	42, // [42:42] is the sub-list for extension extendee
+	0,  // [0:42] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_job_proto_init() }
@@ -2336,8 +2506,8 @@ func file_coditect_mapreduce_v1_job_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_v1_job_proto_rawDesc), len(file_coditect_mapreduce_v1_job_proto_rawDesc)),
-			NumEnums:      6,
-			NumMessages:   16,
+			NumEnums:      7,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -746,6 +746,117 @@ func (x *ResumeJobResponse) GetJob() *Job {
 	return nil
 }
 
+// Says something of all units of a job that failed for a cause.
+type MarkCauseRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The job.
+	JobId string `protobuf:"bytes,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
+	// The cause: an error of a unit in which numbers, ids of eight and more hexadecimal digits, and what
+	// stands in quotation marks is "…" each.
+	Cause string `protobuf:"bytes,2,opt,name=cause,proto3" json:"cause,omitempty"`
+	// What is said.
+	State         CauseState `protobuf:"varint,3,opt,name=state,proto3,enum=coditect.mapreduce.v1.CauseState" json:"state,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MarkCauseRequest) Reset() {
+	*x = MarkCauseRequest{}
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MarkCauseRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MarkCauseRequest) ProtoMessage() {}
+
+func (x *MarkCauseRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MarkCauseRequest.ProtoReflect.Descriptor instead.
+func (*MarkCauseRequest) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *MarkCauseRequest) GetJobId() string {
+	if x != nil {
+		return x.JobId
+	}
+	return ""
+}
+
+func (x *MarkCauseRequest) GetCause() string {
+	if x != nil {
+		return x.Cause
+	}
+	return ""
+}
+
+func (x *MarkCauseRequest) GetState() CauseState {
+	if x != nil {
+		return x.State
+	}
+	return CauseState_CAUSE_STATE_UNSPECIFIED
+}
+
+// The answer to MarkCause.
+type MarkCauseResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The job with its causes.
+	Job           *Job `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MarkCauseResponse) Reset() {
+	*x = MarkCauseResponse{}
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MarkCauseResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MarkCauseResponse) ProtoMessage() {}
+
+func (x *MarkCauseResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MarkCauseResponse.ProtoReflect.Descriptor instead.
+func (*MarkCauseResponse) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *MarkCauseResponse) GetJob() *Job {
+	if x != nil {
+		return x.Job
+	}
+	return nil
+}
+
 // Asks to pause a job.
 type PauseJobRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -757,7 +868,7 @@ type PauseJobRequest struct {
 
 func (x *PauseJobRequest) Reset() {
 	*x = PauseJobRequest{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[12]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -769,7 +880,7 @@ func (x *PauseJobRequest) String() string {
 func (*PauseJobRequest) ProtoMessage() {}
 
 func (x *PauseJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[12]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -782,7 +893,7 @@ func (x *PauseJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseJobRequest.ProtoReflect.Descriptor instead.
 func (*PauseJobRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{12}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PauseJobRequest) GetJobId() string {
@@ -803,7 +914,7 @@ type PauseJobResponse struct {
 
 func (x *PauseJobResponse) Reset() {
 	*x = PauseJobResponse{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[13]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -815,7 +926,7 @@ func (x *PauseJobResponse) String() string {
 func (*PauseJobResponse) ProtoMessage() {}
 
 func (x *PauseJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[13]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -828,7 +939,7 @@ func (x *PauseJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseJobResponse.ProtoReflect.Descriptor instead.
 func (*PauseJobResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{13}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *PauseJobResponse) GetJob() *Job {
@@ -849,7 +960,7 @@ type CancelJobRequest struct {
 
 func (x *CancelJobRequest) Reset() {
 	*x = CancelJobRequest{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[14]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -861,7 +972,7 @@ func (x *CancelJobRequest) String() string {
 func (*CancelJobRequest) ProtoMessage() {}
 
 func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[14]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -874,7 +985,7 @@ func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobRequest.ProtoReflect.Descriptor instead.
 func (*CancelJobRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{14}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CancelJobRequest) GetJobId() string {
@@ -895,7 +1006,7 @@ type CancelJobResponse struct {
 
 func (x *CancelJobResponse) Reset() {
 	*x = CancelJobResponse{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[15]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -907,7 +1018,7 @@ func (x *CancelJobResponse) String() string {
 func (*CancelJobResponse) ProtoMessage() {}
 
 func (x *CancelJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[15]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -920,7 +1031,7 @@ func (x *CancelJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobResponse.ProtoReflect.Descriptor instead.
 func (*CancelJobResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{15}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *CancelJobResponse) GetJob() *Job {
@@ -941,7 +1052,7 @@ type DeleteJobRequest struct {
 
 func (x *DeleteJobRequest) Reset() {
 	*x = DeleteJobRequest{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[16]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -953,7 +1064,7 @@ func (x *DeleteJobRequest) String() string {
 func (*DeleteJobRequest) ProtoMessage() {}
 
 func (x *DeleteJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[16]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -966,7 +1077,7 @@ func (x *DeleteJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteJobRequest.ProtoReflect.Descriptor instead.
 func (*DeleteJobRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{16}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *DeleteJobRequest) GetJobId() string {
@@ -997,7 +1108,7 @@ type ListUnitsRequest struct {
 
 func (x *ListUnitsRequest) Reset() {
 	*x = ListUnitsRequest{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[17]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1009,7 +1120,7 @@ func (x *ListUnitsRequest) String() string {
 func (*ListUnitsRequest) ProtoMessage() {}
 
 func (x *ListUnitsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[17]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1022,7 +1133,7 @@ func (x *ListUnitsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListUnitsRequest.ProtoReflect.Descriptor instead.
 func (*ListUnitsRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{17}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListUnitsRequest) GetJobId() string {
@@ -1080,7 +1191,7 @@ type ListUnitsResponse struct {
 
 func (x *ListUnitsResponse) Reset() {
 	*x = ListUnitsResponse{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[18]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1092,7 +1203,7 @@ func (x *ListUnitsResponse) String() string {
 func (*ListUnitsResponse) ProtoMessage() {}
 
 func (x *ListUnitsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[18]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1105,7 +1216,7 @@ func (x *ListUnitsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListUnitsResponse.ProtoReflect.Descriptor instead.
 func (*ListUnitsResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{18}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListUnitsResponse) GetUnits() []*Unit {
@@ -1139,7 +1250,7 @@ type WakeUnitRequest struct {
 
 func (x *WakeUnitRequest) Reset() {
 	*x = WakeUnitRequest{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[19]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1151,7 +1262,7 @@ func (x *WakeUnitRequest) String() string {
 func (*WakeUnitRequest) ProtoMessage() {}
 
 func (x *WakeUnitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[19]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1164,7 +1275,7 @@ func (x *WakeUnitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WakeUnitRequest.ProtoReflect.Descriptor instead.
 func (*WakeUnitRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{19}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *WakeUnitRequest) GetJobId() string {
@@ -1206,7 +1317,7 @@ type WakeUnitResponse struct {
 
 func (x *WakeUnitResponse) Reset() {
 	*x = WakeUnitResponse{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[20]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1218,7 +1329,7 @@ func (x *WakeUnitResponse) String() string {
 func (*WakeUnitResponse) ProtoMessage() {}
 
 func (x *WakeUnitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[20]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1231,7 +1342,7 @@ func (x *WakeUnitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WakeUnitResponse.ProtoReflect.Descriptor instead.
 func (*WakeUnitResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{20}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *WakeUnitResponse) GetUnit() *Unit {
@@ -1254,7 +1365,7 @@ type GetResultRequest struct {
 
 func (x *GetResultRequest) Reset() {
 	*x = GetResultRequest{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[21]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1266,7 +1377,7 @@ func (x *GetResultRequest) String() string {
 func (*GetResultRequest) ProtoMessage() {}
 
 func (x *GetResultRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[21]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1279,7 +1390,7 @@ func (x *GetResultRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetResultRequest.ProtoReflect.Descriptor instead.
 func (*GetResultRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{21}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GetResultRequest) GetJobId() string {
@@ -1307,7 +1418,7 @@ type GetResultResponse struct {
 
 func (x *GetResultResponse) Reset() {
 	*x = GetResultResponse{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[22]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1319,7 +1430,7 @@ func (x *GetResultResponse) String() string {
 func (*GetResultResponse) ProtoMessage() {}
 
 func (x *GetResultResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[22]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1332,7 +1443,7 @@ func (x *GetResultResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetResultResponse.ProtoReflect.Descriptor instead.
 func (*GetResultResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{22}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GetResultResponse) GetParts() []*ResultPart {
@@ -1355,7 +1466,7 @@ type GetResultFileRequest struct {
 
 func (x *GetResultFileRequest) Reset() {
 	*x = GetResultFileRequest{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[23]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1367,7 +1478,7 @@ func (x *GetResultFileRequest) String() string {
 func (*GetResultFileRequest) ProtoMessage() {}
 
 func (x *GetResultFileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[23]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1380,7 +1491,7 @@ func (x *GetResultFileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetResultFileRequest.ProtoReflect.Descriptor instead.
 func (*GetResultFileRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{23}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GetResultFileRequest) GetJobId() string {
@@ -1408,7 +1519,7 @@ type GetResultFileResponse struct {
 
 func (x *GetResultFileResponse) Reset() {
 	*x = GetResultFileResponse{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[24]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1420,7 +1531,7 @@ func (x *GetResultFileResponse) String() string {
 func (*GetResultFileResponse) ProtoMessage() {}
 
 func (x *GetResultFileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[24]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1433,7 +1544,7 @@ func (x *GetResultFileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetResultFileResponse.ProtoReflect.Descriptor instead.
 func (*GetResultFileResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{24}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *GetResultFileResponse) GetData() []byte {
@@ -1458,7 +1569,7 @@ type ReadTextRequest struct {
 
 func (x *ReadTextRequest) Reset() {
 	*x = ReadTextRequest{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[25]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1470,7 +1581,7 @@ func (x *ReadTextRequest) String() string {
 func (*ReadTextRequest) ProtoMessage() {}
 
 func (x *ReadTextRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[25]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1483,7 +1594,7 @@ func (x *ReadTextRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadTextRequest.ProtoReflect.Descriptor instead.
 func (*ReadTextRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{25}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ReadTextRequest) GetJobId() string {
@@ -1519,7 +1630,7 @@ type ReadTextResponse struct {
 
 func (x *ReadTextResponse) Reset() {
 	*x = ReadTextResponse{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[26]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1531,7 +1642,7 @@ func (x *ReadTextResponse) String() string {
 func (*ReadTextResponse) ProtoMessage() {}
 
 func (x *ReadTextResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[26]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1544,7 +1655,7 @@ func (x *ReadTextResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadTextResponse.ProtoReflect.Descriptor instead.
 func (*ReadTextResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{26}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ReadTextResponse) GetText() []byte {
@@ -1583,7 +1694,7 @@ type DecideValueRequest struct {
 
 func (x *DecideValueRequest) Reset() {
 	*x = DecideValueRequest{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[27]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1595,7 +1706,7 @@ func (x *DecideValueRequest) String() string {
 func (*DecideValueRequest) ProtoMessage() {}
 
 func (x *DecideValueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[27]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1608,7 +1719,7 @@ func (x *DecideValueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecideValueRequest.ProtoReflect.Descriptor instead.
 func (*DecideValueRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{27}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *DecideValueRequest) GetJobId() string {
@@ -1685,7 +1796,7 @@ type DecideValueResponse struct {
 
 func (x *DecideValueResponse) Reset() {
 	*x = DecideValueResponse{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[28]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1697,7 +1808,7 @@ func (x *DecideValueResponse) String() string {
 func (*DecideValueResponse) ProtoMessage() {}
 
 func (x *DecideValueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[28]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1710,7 +1821,7 @@ func (x *DecideValueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecideValueResponse.ProtoReflect.Descriptor instead.
 func (*DecideValueResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{28}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *DecideValueResponse) GetDecision() *Decision {
@@ -1737,7 +1848,7 @@ type ListDecisionsRequest struct {
 
 func (x *ListDecisionsRequest) Reset() {
 	*x = ListDecisionsRequest{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[29]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1749,7 +1860,7 @@ func (x *ListDecisionsRequest) String() string {
 func (*ListDecisionsRequest) ProtoMessage() {}
 
 func (x *ListDecisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[29]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1762,7 +1873,7 @@ func (x *ListDecisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDecisionsRequest.ProtoReflect.Descriptor instead.
 func (*ListDecisionsRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{29}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ListDecisionsRequest) GetJobId() string {
@@ -1806,7 +1917,7 @@ type ListDecisionsResponse struct {
 
 func (x *ListDecisionsResponse) Reset() {
 	*x = ListDecisionsResponse{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[30]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1818,7 +1929,7 @@ func (x *ListDecisionsResponse) String() string {
 func (*ListDecisionsResponse) ProtoMessage() {}
 
 func (x *ListDecisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[30]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1831,7 +1942,7 @@ func (x *ListDecisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDecisionsResponse.ProtoReflect.Descriptor instead.
 func (*ListDecisionsResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{30}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ListDecisionsResponse) GetDecisions() []*Decision {
@@ -1864,7 +1975,7 @@ type ListWaitingRequest struct {
 
 func (x *ListWaitingRequest) Reset() {
 	*x = ListWaitingRequest{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[31]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1876,7 +1987,7 @@ func (x *ListWaitingRequest) String() string {
 func (*ListWaitingRequest) ProtoMessage() {}
 
 func (x *ListWaitingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[31]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1889,7 +2000,7 @@ func (x *ListWaitingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWaitingRequest.ProtoReflect.Descriptor instead.
 func (*ListWaitingRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{31}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListWaitingRequest) GetJobId() string {
@@ -1926,7 +2037,7 @@ type ListWaitingResponse struct {
 
 func (x *ListWaitingResponse) Reset() {
 	*x = ListWaitingResponse{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[32]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1938,7 +2049,7 @@ func (x *ListWaitingResponse) String() string {
 func (*ListWaitingResponse) ProtoMessage() {}
 
 func (x *ListWaitingResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[32]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1951,7 +2062,7 @@ func (x *ListWaitingResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWaitingResponse.ProtoReflect.Descriptor instead.
 func (*ListWaitingResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{32}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListWaitingResponse) GetUnits() []*WaitingUnit {
@@ -1985,7 +2096,7 @@ type WaitingUnit struct {
 
 func (x *WaitingUnit) Reset() {
 	*x = WaitingUnit{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[33]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1997,7 +2108,7 @@ func (x *WaitingUnit) String() string {
 func (*WaitingUnit) ProtoMessage() {}
 
 func (x *WaitingUnit) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[33]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2010,7 +2121,7 @@ func (x *WaitingUnit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitingUnit.ProtoReflect.Descriptor instead.
 func (*WaitingUnit) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{33}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *WaitingUnit) GetUnitId() string {
@@ -2056,7 +2167,7 @@ type WaitingValue struct {
 
 func (x *WaitingValue) Reset() {
 	*x = WaitingValue{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[34]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2068,7 +2179,7 @@ func (x *WaitingValue) String() string {
 func (*WaitingValue) ProtoMessage() {}
 
 func (x *WaitingValue) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[34]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2081,7 +2192,7 @@ func (x *WaitingValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitingValue.ProtoReflect.Descriptor instead.
 func (*WaitingValue) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{34}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *WaitingValue) GetRecordId() string {
@@ -2128,7 +2239,7 @@ type ListEventsRequest struct {
 
 func (x *ListEventsRequest) Reset() {
 	*x = ListEventsRequest{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[35]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2140,7 +2251,7 @@ func (x *ListEventsRequest) String() string {
 func (*ListEventsRequest) ProtoMessage() {}
 
 func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[35]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2153,7 +2264,7 @@ func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsRequest.ProtoReflect.Descriptor instead.
 func (*ListEventsRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{35}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ListEventsRequest) GetJobId() string {
@@ -2213,7 +2324,7 @@ type ListEventsResponse struct {
 
 func (x *ListEventsResponse) Reset() {
 	*x = ListEventsResponse{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[36]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2225,7 +2336,7 @@ func (x *ListEventsResponse) String() string {
 func (*ListEventsResponse) ProtoMessage() {}
 
 func (x *ListEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[36]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2238,7 +2349,7 @@ func (x *ListEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsResponse.ProtoReflect.Descriptor instead.
 func (*ListEventsResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{36}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ListEventsResponse) GetCheckpoints() []*Checkpoint {
@@ -2273,7 +2384,7 @@ type GetTenantUseRequest struct {
 
 func (x *GetTenantUseRequest) Reset() {
 	*x = GetTenantUseRequest{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[37]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2285,7 +2396,7 @@ func (x *GetTenantUseRequest) String() string {
 func (*GetTenantUseRequest) ProtoMessage() {}
 
 func (x *GetTenantUseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[37]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2298,7 +2409,7 @@ func (x *GetTenantUseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTenantUseRequest.ProtoReflect.Descriptor instead.
 func (*GetTenantUseRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{37}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *GetTenantUseRequest) GetTenantId() string {
@@ -2323,7 +2434,7 @@ type TenantUse struct {
 
 func (x *TenantUse) Reset() {
 	*x = TenantUse{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[38]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2335,7 +2446,7 @@ func (x *TenantUse) String() string {
 func (*TenantUse) ProtoMessage() {}
 
 func (x *TenantUse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[38]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2348,7 +2459,7 @@ func (x *TenantUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TenantUse.ProtoReflect.Descriptor instead.
 func (*TenantUse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{38}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *TenantUse) GetTenantId() string {
@@ -2388,7 +2499,7 @@ type QuotaUse struct {
 
 func (x *QuotaUse) Reset() {
 	*x = QuotaUse{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[39]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2400,7 +2511,7 @@ func (x *QuotaUse) String() string {
 func (*QuotaUse) ProtoMessage() {}
 
 func (x *QuotaUse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[39]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2413,7 +2524,7 @@ func (x *QuotaUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaUse.ProtoReflect.Descriptor instead.
 func (*QuotaUse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{39}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *QuotaUse) GetName() string {
@@ -2462,7 +2573,7 @@ type SumCostsRequest struct {
 
 func (x *SumCostsRequest) Reset() {
 	*x = SumCostsRequest{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[40]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2474,7 +2585,7 @@ func (x *SumCostsRequest) String() string {
 func (*SumCostsRequest) ProtoMessage() {}
 
 func (x *SumCostsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[40]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2487,7 +2598,7 @@ func (x *SumCostsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SumCostsRequest.ProtoReflect.Descriptor instead.
 func (*SumCostsRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{40}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *SumCostsRequest) GetTenantId() string {
@@ -2553,7 +2664,7 @@ type SumCostsResponse struct {
 
 func (x *SumCostsResponse) Reset() {
 	*x = SumCostsResponse{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[41]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2565,7 +2676,7 @@ func (x *SumCostsResponse) String() string {
 func (*SumCostsResponse) ProtoMessage() {}
 
 func (x *SumCostsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[41]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2578,7 +2689,7 @@ func (x *SumCostsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SumCostsResponse.ProtoReflect.Descriptor instead.
 func (*SumCostsResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{41}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *SumCostsResponse) GetRows() []*CostRow {
@@ -2617,7 +2728,7 @@ type CostRow struct {
 
 func (x *CostRow) Reset() {
 	*x = CostRow{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[42]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2629,7 +2740,7 @@ func (x *CostRow) String() string {
 func (*CostRow) ProtoMessage() {}
 
 func (x *CostRow) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[42]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2642,7 +2753,7 @@ func (x *CostRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CostRow.ProtoReflect.Descriptor instead.
 func (*CostRow) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{42}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *CostRow) GetGroup() []string {
@@ -2696,7 +2807,7 @@ type GetCallerRequest struct {
 
 func (x *GetCallerRequest) Reset() {
 	*x = GetCallerRequest{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[43]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2708,7 +2819,7 @@ func (x *GetCallerRequest) String() string {
 func (*GetCallerRequest) ProtoMessage() {}
 
 func (x *GetCallerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[43]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2721,7 +2832,7 @@ func (x *GetCallerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCallerRequest.ProtoReflect.Descriptor instead.
 func (*GetCallerRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{43}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{45}
 }
 
 // The caller of a service.
@@ -2740,7 +2851,7 @@ type Caller struct {
 
 func (x *Caller) Reset() {
 	*x = Caller{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[44]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2752,7 +2863,7 @@ func (x *Caller) String() string {
 func (*Caller) ProtoMessage() {}
 
 func (x *Caller) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[44]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2765,7 +2876,7 @@ func (x *Caller) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Caller.ProtoReflect.Descriptor instead.
 func (*Caller) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{44}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Caller) GetName() string {
@@ -2842,6 +2953,12 @@ const file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc = "" +
 	"\x0fmax_cost_micros\x18\x03 \x01(\x03R\rmaxCostMicros\x12\x14\n" +
 	"\x05cause\x18\x04 \x01(\tR\x05cause\"A\n" +
 	"\x11ResumeJobResponse\x12,\n" +
+	"\x03job\x18\x01 \x01(\v2\x1a.coditect.mapreduce.v1.JobR\x03job\"x\n" +
+	"\x10MarkCauseRequest\x12\x15\n" +
+	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x14\n" +
+	"\x05cause\x18\x02 \x01(\tR\x05cause\x127\n" +
+	"\x05state\x18\x03 \x01(\x0e2!.coditect.mapreduce.v1.CauseStateR\x05state\"A\n" +
+	"\x11MarkCauseResponse\x12,\n" +
 	"\x03job\x18\x01 \x01(\v2\x1a.coditect.mapreduce.v1.JobR\x03job\"(\n" +
 	"\x0fPauseJobRequest\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\"@\n" +
@@ -2974,14 +3091,15 @@ const file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc = "" +
 	"\x06Caller\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n" +
 	"\ttenant_id\x18\x02 \x01(\tR\btenantId\x12\x14\n" +
-	"\x05roles\x18\x03 \x03(\tR\x05roles2\x86\x10\n" +
+	"\x05roles\x18\x03 \x03(\tR\x05roles2\xe8\x10\n" +
 	"\x10MapReduceService\x12b\n" +
 	"\tSubmitJob\x12'.coditect.mapreduce.v1.SubmitJobRequest\x1a(.coditect.mapreduce.v1.SubmitJobResponse\"\x00(\x01\x12^\n" +
 	"\aPlanJob\x12%.coditect.mapreduce.v1.PlanJobRequest\x1a&.coditect.mapreduce.v1.PlanJobResponse\"\x00(\x010\x01\x12L\n" +
 	"\x06GetJob\x12$.coditect.mapreduce.v1.GetJobRequest\x1a\x1a.coditect.mapreduce.v1.Job\"\x00\x12]\n" +
 	"\bListJobs\x12&.coditect.mapreduce.v1.ListJobsRequest\x1a'.coditect.mapreduce.v1.ListJobsResponse\"\x00\x12_\n" +
 	"\bWatchJob\x12&.coditect.mapreduce.v1.WatchJobRequest\x1a'.coditect.mapreduce.v1.WatchJobResponse\"\x000\x01\x12`\n" +
-	"\tResumeJob\x12'.coditect.mapreduce.v1.ResumeJobRequest\x1a(.coditect.mapreduce.v1.ResumeJobResponse\"\x00\x12]\n" +
+	"\tResumeJob\x12'.coditect.mapreduce.v1.ResumeJobRequest\x1a(.coditect.mapreduce.v1.ResumeJobResponse\"\x00\x12`\n" +
+	"\tMarkCause\x12'.coditect.mapreduce.v1.MarkCauseRequest\x1a(.coditect.mapreduce.v1.MarkCauseResponse\"\x00\x12]\n" +
 	"\bPauseJob\x12&.coditect.mapreduce.v1.PauseJobRequest\x1a'.coditect.mapreduce.v1.PauseJobResponse\"\x00\x12`\n" +
 	"\tCancelJob\x12'.coditect.mapreduce.v1.CancelJobRequest\x1a(.coditect.mapreduce.v1.CancelJobResponse\"\x00\x12N\n" +
 	"\tDeleteJob\x12'.coditect.mapreduce.v1.DeleteJobRequest\x1a\x16.google.protobuf.Empty\"\x00\x12`\n" +
@@ -3011,7 +3129,7 @@ func file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescData
 }
 
-var file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
+var file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
 var file_coditect_mapreduce_v1_mapreduce_service_proto_goTypes = []any{
 	(*SubmitJobRequest)(nil),      // 0: coditect.mapreduce.v1.SubmitJobRequest
 	(*DocumentPiece)(nil),         // 1: coditect.mapreduce.v1.DocumentPiece
@@ -3025,133 +3143,140 @@ var file_coditect_mapreduce_v1_mapreduce_service_proto_goTypes = []any{
 	(*WatchJobResponse)(nil),      // 9: coditect.mapreduce.v1.WatchJobResponse
 	(*ResumeJobRequest)(nil),      // 10: coditect.mapreduce.v1.ResumeJobRequest
 	(*ResumeJobResponse)(nil),     // 11: coditect.mapreduce.v1.ResumeJobResponse
-	(*PauseJobRequest)(nil),       // 12: coditect.mapreduce.v1.PauseJobRequest
-	(*PauseJobResponse)(nil),      // 13: coditect.mapreduce.v1.PauseJobResponse
-	(*CancelJobRequest)(nil),      // 14: coditect.mapreduce.v1.CancelJobRequest
-	(*CancelJobResponse)(nil),     // 15: coditect.mapreduce.v1.CancelJobResponse
-	(*DeleteJobRequest)(nil),      // 16: coditect.mapreduce.v1.DeleteJobRequest
-	(*ListUnitsRequest)(nil),      // 17: coditect.mapreduce.v1.ListUnitsRequest
-	(*ListUnitsResponse)(nil),     // 18: coditect.mapreduce.v1.ListUnitsResponse
-	(*WakeUnitRequest)(nil),       // 19: coditect.mapreduce.v1.WakeUnitRequest
-	(*WakeUnitResponse)(nil),      // 20: coditect.mapreduce.v1.WakeUnitResponse
-	(*GetResultRequest)(nil),      // 21: coditect.mapreduce.v1.GetResultRequest
-	(*GetResultResponse)(nil),     // 22: coditect.mapreduce.v1.GetResultResponse
-	(*GetResultFileRequest)(nil),  // 23: coditect.mapreduce.v1.GetResultFileRequest
-	(*GetResultFileResponse)(nil), // 24: coditect.mapreduce.v1.GetResultFileResponse
-	(*ReadTextRequest)(nil),       // 25: coditect.mapreduce.v1.ReadTextRequest
-	(*ReadTextResponse)(nil),      // 26: coditect.mapreduce.v1.ReadTextResponse
-	(*DecideValueRequest)(nil),    // 27: coditect.mapreduce.v1.DecideValueRequest
-	(*DecideValueResponse)(nil),   // 28: coditect.mapreduce.v1.DecideValueResponse
-	(*ListDecisionsRequest)(nil),  // 29: coditect.mapreduce.v1.ListDecisionsRequest
-	(*ListDecisionsResponse)(nil), // 30: coditect.mapreduce.v1.ListDecisionsResponse
-	(*ListWaitingRequest)(nil),    // 31: coditect.mapreduce.v1.ListWaitingRequest
-	(*ListWaitingResponse)(nil),   // 32: coditect.mapreduce.v1.ListWaitingResponse
-	(*WaitingUnit)(nil),           // 33: coditect.mapreduce.v1.WaitingUnit
-	(*WaitingValue)(nil),          // 34: coditect.mapreduce.v1.WaitingValue
-	(*ListEventsRequest)(nil),     // 35: coditect.mapreduce.v1.ListEventsRequest
-	(*ListEventsResponse)(nil),    // 36: coditect.mapreduce.v1.ListEventsResponse
-	(*GetTenantUseRequest)(nil),   // 37: coditect.mapreduce.v1.GetTenantUseRequest
-	(*TenantUse)(nil),             // 38: coditect.mapreduce.v1.TenantUse
-	(*QuotaUse)(nil),              // 39: coditect.mapreduce.v1.QuotaUse
-	(*SumCostsRequest)(nil),       // 40: coditect.mapreduce.v1.SumCostsRequest
-	(*SumCostsResponse)(nil),      // 41: coditect.mapreduce.v1.SumCostsResponse
-	(*CostRow)(nil),               // 42: coditect.mapreduce.v1.CostRow
-	(*GetCallerRequest)(nil),      // 43: coditect.mapreduce.v1.GetCallerRequest
-	(*Caller)(nil),                // 44: coditect.mapreduce.v1.Caller
-	nil,                           // 45: coditect.mapreduce.v1.DocumentPiece.MetadataEntry
-	(*JobSpec)(nil),               // 46: coditect.mapreduce.v1.JobSpec
-	(*Job)(nil),                   // 47: coditect.mapreduce.v1.Job
-	(*Plan)(nil),                  // 48: coditect.mapreduce.v1.Plan
-	(JobState)(0),                 // 49: coditect.mapreduce.v1.JobState
-	(UnitState)(0),                // 50: coditect.mapreduce.v1.UnitState
-	(*Unit)(nil),                  // 51: coditect.mapreduce.v1.Unit
-	(*ResultPart)(nil),            // 52: coditect.mapreduce.v1.ResultPart
-	(ReviewVerdict)(0),            // 53: coditect.mapreduce.v1.ReviewVerdict
-	(*Passage)(nil),               // 54: coditect.mapreduce.v1.Passage
-	(*Decision)(nil),              // 55: coditect.mapreduce.v1.Decision
-	(*Checkpoint)(nil),            // 56: coditect.mapreduce.v1.Checkpoint
-	(*Seal)(nil),                  // 57: coditect.mapreduce.v1.Seal
-	(*durationpb.Duration)(nil),   // 58: google.protobuf.Duration
-	(*emptypb.Empty)(nil),         // 59: google.protobuf.Empty
+	(*MarkCauseRequest)(nil),      // 12: coditect.mapreduce.v1.MarkCauseRequest
+	(*MarkCauseResponse)(nil),     // 13: coditect.mapreduce.v1.MarkCauseResponse
+	(*PauseJobRequest)(nil),       // 14: coditect.mapreduce.v1.PauseJobRequest
+	(*PauseJobResponse)(nil),      // 15: coditect.mapreduce.v1.PauseJobResponse
+	(*CancelJobRequest)(nil),      // 16: coditect.mapreduce.v1.CancelJobRequest
+	(*CancelJobResponse)(nil),     // 17: coditect.mapreduce.v1.CancelJobResponse
+	(*DeleteJobRequest)(nil),      // 18: coditect.mapreduce.v1.DeleteJobRequest
+	(*ListUnitsRequest)(nil),      // 19: coditect.mapreduce.v1.ListUnitsRequest
+	(*ListUnitsResponse)(nil),     // 20: coditect.mapreduce.v1.ListUnitsResponse
+	(*WakeUnitRequest)(nil),       // 21: coditect.mapreduce.v1.WakeUnitRequest
+	(*WakeUnitResponse)(nil),      // 22: coditect.mapreduce.v1.WakeUnitResponse
+	(*GetResultRequest)(nil),      // 23: coditect.mapreduce.v1.GetResultRequest
+	(*GetResultResponse)(nil),     // 24: coditect.mapreduce.v1.GetResultResponse
+	(*GetResultFileRequest)(nil),  // 25: coditect.mapreduce.v1.GetResultFileRequest
+	(*GetResultFileResponse)(nil), // 26: coditect.mapreduce.v1.GetResultFileResponse
+	(*ReadTextRequest)(nil),       // 27: coditect.mapreduce.v1.ReadTextRequest
+	(*ReadTextResponse)(nil),      // 28: coditect.mapreduce.v1.ReadTextResponse
+	(*DecideValueRequest)(nil),    // 29: coditect.mapreduce.v1.DecideValueRequest
+	(*DecideValueResponse)(nil),   // 30: coditect.mapreduce.v1.DecideValueResponse
+	(*ListDecisionsRequest)(nil),  // 31: coditect.mapreduce.v1.ListDecisionsRequest
+	(*ListDecisionsResponse)(nil), // 32: coditect.mapreduce.v1.ListDecisionsResponse
+	(*ListWaitingRequest)(nil),    // 33: coditect.mapreduce.v1.ListWaitingRequest
+	(*ListWaitingResponse)(nil),   // 34: coditect.mapreduce.v1.ListWaitingResponse
+	(*WaitingUnit)(nil),           // 35: coditect.mapreduce.v1.WaitingUnit
+	(*WaitingValue)(nil),          // 36: coditect.mapreduce.v1.WaitingValue
+	(*ListEventsRequest)(nil),     // 37: coditect.mapreduce.v1.ListEventsRequest
+	(*ListEventsResponse)(nil),    // 38: coditect.mapreduce.v1.ListEventsResponse
+	(*GetTenantUseRequest)(nil),   // 39: coditect.mapreduce.v1.GetTenantUseRequest
+	(*TenantUse)(nil),             // 40: coditect.mapreduce.v1.TenantUse
+	(*QuotaUse)(nil),              // 41: coditect.mapreduce.v1.QuotaUse
+	(*SumCostsRequest)(nil),       // 42: coditect.mapreduce.v1.SumCostsRequest
+	(*SumCostsResponse)(nil),      // 43: coditect.mapreduce.v1.SumCostsResponse
+	(*CostRow)(nil),               // 44: coditect.mapreduce.v1.CostRow
+	(*GetCallerRequest)(nil),      // 45: coditect.mapreduce.v1.GetCallerRequest
+	(*Caller)(nil),                // 46: coditect.mapreduce.v1.Caller
+	nil,                           // 47: coditect.mapreduce.v1.DocumentPiece.MetadataEntry
+	(*JobSpec)(nil),               // 48: coditect.mapreduce.v1.JobSpec
+	(*Job)(nil),                   // 49: coditect.mapreduce.v1.Job
+	(*Plan)(nil),                  // 50: coditect.mapreduce.v1.Plan
+	(JobState)(0),                 // 51: coditect.mapreduce.v1.JobState
+	(CauseState)(0),               // 52: coditect.mapreduce.v1.CauseState
+	(UnitState)(0),                // 53: coditect.mapreduce.v1.UnitState
+	(*Unit)(nil),                  // 54: coditect.mapreduce.v1.Unit
+	(*ResultPart)(nil),            // 55: coditect.mapreduce.v1.ResultPart
+	(ReviewVerdict)(0),            // 56: coditect.mapreduce.v1.ReviewVerdict
+	(*Passage)(nil),               // 57: coditect.mapreduce.v1.Passage
+	(*Decision)(nil),              // 58: coditect.mapreduce.v1.Decision
+	(*Checkpoint)(nil),            // 59: coditect.mapreduce.v1.Checkpoint
+	(*Seal)(nil),                  // 60: coditect.mapreduce.v1.Seal
+	(*durationpb.Duration)(nil),   // 61: google.protobuf.Duration
+	(*emptypb.Empty)(nil),         // 62: google.protobuf.Empty
 }
 var file_coditect_mapreduce_v1_mapreduce_service_proto_depIdxs = []int32{
-	46, // 0: coditect.mapreduce.v1.SubmitJobRequest.spec:type_name -> coditect.mapreduce.v1.JobSpec
+	48, // 0: coditect.mapreduce.v1.SubmitJobRequest.spec:type_name -> coditect.mapreduce.v1.JobSpec
 	1,  // 1: coditect.mapreduce.v1.SubmitJobRequest.documents:type_name -> coditect.mapreduce.v1.DocumentPiece
-	45, // 2: coditect.mapreduce.v1.DocumentPiece.metadata:type_name -> coditect.mapreduce.v1.DocumentPiece.MetadataEntry
-	47, // 3: coditect.mapreduce.v1.SubmitJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	46, // 4: coditect.mapreduce.v1.PlanJobRequest.spec:type_name -> coditect.mapreduce.v1.JobSpec
+	47, // 2: coditect.mapreduce.v1.DocumentPiece.metadata:type_name -> coditect.mapreduce.v1.DocumentPiece.MetadataEntry
+	49, // 3: coditect.mapreduce.v1.SubmitJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	48, // 4: coditect.mapreduce.v1.PlanJobRequest.spec:type_name -> coditect.mapreduce.v1.JobSpec
 	1,  // 5: coditect.mapreduce.v1.PlanJobRequest.documents:type_name -> coditect.mapreduce.v1.DocumentPiece
-	48, // 6: coditect.mapreduce.v1.PlanJobResponse.plan:type_name -> coditect.mapreduce.v1.Plan
-	49, // 7: coditect.mapreduce.v1.ListJobsRequest.states:type_name -> coditect.mapreduce.v1.JobState
-	47, // 8: coditect.mapreduce.v1.ListJobsResponse.jobs:type_name -> coditect.mapreduce.v1.Job
-	47, // 9: coditect.mapreduce.v1.WatchJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	47, // 10: coditect.mapreduce.v1.ResumeJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	47, // 11: coditect.mapreduce.v1.PauseJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	47, // 12: coditect.mapreduce.v1.CancelJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	50, // 13: coditect.mapreduce.v1.ListUnitsRequest.states:type_name -> coditect.mapreduce.v1.UnitState
-	51, // 14: coditect.mapreduce.v1.ListUnitsResponse.units:type_name -> coditect.mapreduce.v1.Unit
-	51, // 15: coditect.mapreduce.v1.WakeUnitResponse.unit:type_name -> coditect.mapreduce.v1.Unit
-	52, // 16: coditect.mapreduce.v1.GetResultResponse.parts:type_name -> coditect.mapreduce.v1.ResultPart
-	53, // 17: coditect.mapreduce.v1.DecideValueRequest.verdict:type_name -> coditect.mapreduce.v1.ReviewVerdict
-	54, // 18: coditect.mapreduce.v1.DecideValueRequest.passage:type_name -> coditect.mapreduce.v1.Passage
-	55, // 19: coditect.mapreduce.v1.DecideValueResponse.decision:type_name -> coditect.mapreduce.v1.Decision
-	55, // 20: coditect.mapreduce.v1.ListDecisionsResponse.decisions:type_name -> coditect.mapreduce.v1.Decision
-	33, // 21: coditect.mapreduce.v1.ListWaitingResponse.units:type_name -> coditect.mapreduce.v1.WaitingUnit
-	34, // 22: coditect.mapreduce.v1.WaitingUnit.values:type_name -> coditect.mapreduce.v1.WaitingValue
-	52, // 23: coditect.mapreduce.v1.WaitingUnit.parts:type_name -> coditect.mapreduce.v1.ResultPart
-	56, // 24: coditect.mapreduce.v1.ListEventsResponse.checkpoints:type_name -> coditect.mapreduce.v1.Checkpoint
-	57, // 25: coditect.mapreduce.v1.ListEventsResponse.seals:type_name -> coditect.mapreduce.v1.Seal
-	39, // 26: coditect.mapreduce.v1.TenantUse.quotas:type_name -> coditect.mapreduce.v1.QuotaUse
-	58, // 27: coditect.mapreduce.v1.TenantUse.keep:type_name -> google.protobuf.Duration
-	42, // 28: coditect.mapreduce.v1.SumCostsResponse.rows:type_name -> coditect.mapreduce.v1.CostRow
-	42, // 29: coditect.mapreduce.v1.SumCostsResponse.sum:type_name -> coditect.mapreduce.v1.CostRow
-	0,  // 30: coditect.mapreduce.v1.MapReduceService.SubmitJob:input_type -> coditect.mapreduce.v1.SubmitJobRequest
-	3,  // 31: coditect.mapreduce.v1.MapReduceService.PlanJob:input_type -> coditect.mapreduce.v1.PlanJobRequest
-	5,  // 32: coditect.mapreduce.v1.MapReduceService.GetJob:input_type -> coditect.mapreduce.v1.GetJobRequest
-	6,  // 33: coditect.mapreduce.v1.MapReduceService.ListJobs:input_type -> coditect.mapreduce.v1.ListJobsRequest
-	8,  // 34: coditect.mapreduce.v1.MapReduceService.WatchJob:input_type -> coditect.mapreduce.v1.WatchJobRequest
-	10, // 35: coditect.mapreduce.v1.MapReduceService.ResumeJob:input_type -> coditect.mapreduce.v1.ResumeJobRequest
-	12, // 36: coditect.mapreduce.v1.MapReduceService.PauseJob:input_type -> coditect.mapreduce.v1.PauseJobRequest
-	14, // 37: coditect.mapreduce.v1.MapReduceService.CancelJob:input_type -> coditect.mapreduce.v1.CancelJobRequest
-	16, // 38: coditect.mapreduce.v1.MapReduceService.DeleteJob:input_type -> coditect.mapreduce.v1.DeleteJobRequest
-	17, // 39: coditect.mapreduce.v1.MapReduceService.ListUnits:input_type -> coditect.mapreduce.v1.ListUnitsRequest
-	19, // 40: coditect.mapreduce.v1.MapReduceService.WakeUnit:input_type -> coditect.mapreduce.v1.WakeUnitRequest
-	21, // 41: coditect.mapreduce.v1.MapReduceService.GetResult:input_type -> coditect.mapreduce.v1.GetResultRequest
-	23, // 42: coditect.mapreduce.v1.MapReduceService.GetResultFile:input_type -> coditect.mapreduce.v1.GetResultFileRequest
-	25, // 43: coditect.mapreduce.v1.MapReduceService.ReadText:input_type -> coditect.mapreduce.v1.ReadTextRequest
-	27, // 44: coditect.mapreduce.v1.MapReduceService.DecideValue:input_type -> coditect.mapreduce.v1.DecideValueRequest
-	29, // 45: coditect.mapreduce.v1.MapReduceService.ListDecisions:input_type -> coditect.mapreduce.v1.ListDecisionsRequest
-	31, // 46: coditect.mapreduce.v1.MapReduceService.ListWaiting:input_type -> coditect.mapreduce.v1.ListWaitingRequest
-	35, // 47: coditect.mapreduce.v1.MapReduceService.ListEvents:input_type -> coditect.mapreduce.v1.ListEventsRequest
-	37, // 48: coditect.mapreduce.v1.MapReduceService.GetTenantUse:input_type -> coditect.mapreduce.v1.GetTenantUseRequest
-	40, // 49: coditect.mapreduce.v1.MapReduceService.SumCosts:input_type -> coditect.mapreduce.v1.SumCostsRequest
-	43, // 50: coditect.mapreduce.v1.MapReduceService.GetCaller:input_type -> coditect.mapreduce.v1.GetCallerRequest
-	2,  // 51: coditect.mapreduce.v1.MapReduceService.SubmitJob:output_type -> coditect.mapreduce.v1.SubmitJobResponse
-	4,  // 52: coditect.mapreduce.v1.MapReduceService.PlanJob:output_type -> coditect.mapreduce.v1.PlanJobResponse
-	47, // 53: coditect.mapreduce.v1.MapReduceService.GetJob:output_type -> coditect.mapreduce.v1.Job
-	7,  // 54: coditect.mapreduce.v1.MapReduceService.ListJobs:output_type -> coditect.mapreduce.v1.ListJobsResponse
-	9,  // 55: coditect.mapreduce.v1.MapReduceService.WatchJob:output_type -> coditect.mapreduce.v1.WatchJobResponse
-	11, // 56: coditect.mapreduce.v1.MapReduceService.ResumeJob:output_type -> coditect.mapreduce.v1.ResumeJobResponse
-	13, // 57: coditect.mapreduce.v1.MapReduceService.PauseJob:output_type -> coditect.mapreduce.v1.PauseJobResponse
-	15, // 58: coditect.mapreduce.v1.MapReduceService.CancelJob:output_type -> coditect.mapreduce.v1.CancelJobResponse
-	59, // 59: coditect.mapreduce.v1.MapReduceService.DeleteJob:output_type -> google.protobuf.Empty
-	18, // 60: coditect.mapreduce.v1.MapReduceService.ListUnits:output_type -> coditect.mapreduce.v1.ListUnitsResponse
-	20, // 61: coditect.mapreduce.v1.MapReduceService.WakeUnit:output_type -> coditect.mapreduce.v1.WakeUnitResponse
-	22, // 62: coditect.mapreduce.v1.MapReduceService.GetResult:output_type -> coditect.mapreduce.v1.GetResultResponse
-	24, // 63: coditect.mapreduce.v1.MapReduceService.GetResultFile:output_type -> coditect.mapreduce.v1.GetResultFileResponse
-	26, // 64: coditect.mapreduce.v1.MapReduceService.ReadText:output_type -> coditect.mapreduce.v1.ReadTextResponse
-	28, // 65: coditect.mapreduce.v1.MapReduceService.DecideValue:output_type -> coditect.mapreduce.v1.DecideValueResponse
-	30, // 66: coditect.mapreduce.v1.MapReduceService.ListDecisions:output_type -> coditect.mapreduce.v1.ListDecisionsResponse
-	32, // 67: coditect.mapreduce.v1.MapReduceService.ListWaiting:output_type -> coditect.mapreduce.v1.ListWaitingResponse
-	36, // 68: coditect.mapreduce.v1.MapReduceService.ListEvents:output_type -> coditect.mapreduce.v1.ListEventsResponse
-	38, // 69: coditect.mapreduce.v1.MapReduceService.GetTenantUse:output_type -> coditect.mapreduce.v1.TenantUse
-	41, // 70: coditect.mapreduce.v1.MapReduceService.SumCosts:output_type -> coditect.mapreduce.v1.SumCostsResponse
-	44, // 71: coditect.mapreduce.v1.MapReduceService.GetCaller:output_type -> coditect.mapreduce.v1.Caller
-	51, // [51:72] is the sub-list for method output_type
-	30, // [30:51] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	50, // 6: coditect.mapreduce.v1.PlanJobResponse.plan:type_name -> coditect.mapreduce.v1.Plan
+	51, // 7: coditect.mapreduce.v1.ListJobsRequest.states:type_name -> coditect.mapreduce.v1.JobState
+	49, // 8: coditect.mapreduce.v1.ListJobsResponse.jobs:type_name -> coditect.mapreduce.v1.Job
+	49, // 9: coditect.mapreduce.v1.WatchJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	49, // 10: coditect.mapreduce.v1.ResumeJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	52, // 11: coditect.mapreduce.v1.MarkCauseRequest.state:type_name -> coditect.mapreduce.v1.CauseState
+	49, // 12: coditect.mapreduce.v1.MarkCauseResponse.job:type_name -> coditect.mapreduce.v1.Job
+	49, // 13: coditect.mapreduce.v1.PauseJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	49, // 14: coditect.mapreduce.v1.CancelJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	53, // 15: coditect.mapreduce.v1.ListUnitsRequest.states:type_name -> coditect.mapreduce.v1.UnitState
+	54, // 16: coditect.mapreduce.v1.ListUnitsResponse.units:type_name -> coditect.mapreduce.v1.Unit
+	54, // 17: coditect.mapreduce.v1.WakeUnitResponse.unit:type_name -> coditect.mapreduce.v1.Unit
+	55, // 18: coditect.mapreduce.v1.GetResultResponse.parts:type_name -> coditect.mapreduce.v1.ResultPart
+	56, // 19: coditect.mapreduce.v1.DecideValueRequest.verdict:type_name -> coditect.mapreduce.v1.ReviewVerdict
+	57, // 20: coditect.mapreduce.v1.DecideValueRequest.passage:type_name -> coditect.mapreduce.v1.Passage
+	58, // 21: coditect.mapreduce.v1.DecideValueResponse.decision:type_name -> coditect.mapreduce.v1.Decision
+	58, // 22: coditect.mapreduce.v1.ListDecisionsResponse.decisions:type_name -> coditect.mapreduce.v1.Decision
+	35, // 23: coditect.mapreduce.v1.ListWaitingResponse.units:type_name -> coditect.mapreduce.v1.WaitingUnit
+	36, // 24: coditect.mapreduce.v1.WaitingUnit.values:type_name -> coditect.mapreduce.v1.WaitingValue
+	55, // 25: coditect.mapreduce.v1.WaitingUnit.parts:type_name -> coditect.mapreduce.v1.ResultPart
+	59, // 26: coditect.mapreduce.v1.ListEventsResponse.checkpoints:type_name -> coditect.mapreduce.v1.Checkpoint
+	60, // 27: coditect.mapreduce.v1.ListEventsResponse.seals:type_name -> coditect.mapreduce.v1.Seal
+	41, // 28: coditect.mapreduce.v1.TenantUse.quotas:type_name -> coditect.mapreduce.v1.QuotaUse
+	61, // 29: coditect.mapreduce.v1.TenantUse.keep:type_name -> google.protobuf.Duration
+	44, // 30: coditect.mapreduce.v1.SumCostsResponse.rows:type_name -> coditect.mapreduce.v1.CostRow
+	44, // 31: coditect.mapreduce.v1.SumCostsResponse.sum:type_name -> coditect.mapreduce.v1.CostRow
+	0,  // 32: coditect.mapreduce.v1.MapReduceService.SubmitJob:input_type -> coditect.mapreduce.v1.SubmitJobRequest
+	3,  // 33: coditect.mapreduce.v1.MapReduceService.PlanJob:input_type -> coditect.mapreduce.v1.PlanJobRequest
+	5,  // 34: coditect.mapreduce.v1.MapReduceService.GetJob:input_type -> coditect.mapreduce.v1.GetJobRequest
+	6,  // 35: coditect.mapreduce.v1.MapReduceService.ListJobs:input_type -> coditect.mapreduce.v1.ListJobsRequest
+	8,  // 36: coditect.mapreduce.v1.MapReduceService.WatchJob:input_type -> coditect.mapreduce.v1.WatchJobRequest
+	10, // 37: coditect.mapreduce.v1.MapReduceService.ResumeJob:input_type -> coditect.mapreduce.v1.ResumeJobRequest
+	12, // 38: coditect.mapreduce.v1.MapReduceService.MarkCause:input_type -> coditect.mapreduce.v1.MarkCauseRequest
+	14, // 39: coditect.mapreduce.v1.MapReduceService.PauseJob:input_type -> coditect.mapreduce.v1.PauseJobRequest
+	16, // 40: coditect.mapreduce.v1.MapReduceService.CancelJob:input_type -> coditect.mapreduce.v1.CancelJobRequest
+	18, // 41: coditect.mapreduce.v1.MapReduceService.DeleteJob:input_type -> coditect.mapreduce.v1.DeleteJobRequest
+	19, // 42: coditect.mapreduce.v1.MapReduceService.ListUnits:input_type -> coditect.mapreduce.v1.ListUnitsRequest
+	21, // 43: coditect.mapreduce.v1.MapReduceService.WakeUnit:input_type -> coditect.mapreduce.v1.WakeUnitRequest
+	23, // 44: coditect.mapreduce.v1.MapReduceService.GetResult:input_type -> coditect.mapreduce.v1.GetResultRequest
+	25, // 45: coditect.mapreduce.v1.MapReduceService.GetResultFile:input_type -> coditect.mapreduce.v1.GetResultFileRequest
+	27, // 46: coditect.mapreduce.v1.MapReduceService.ReadText:input_type -> coditect.mapreduce.v1.ReadTextRequest
+	29, // 47: coditect.mapreduce.v1.MapReduceService.DecideValue:input_type -> coditect.mapreduce.v1.DecideValueRequest
+	31, // 48: coditect.mapreduce.v1.MapReduceService.ListDecisions:input_type -> coditect.mapreduce.v1.ListDecisionsRequest
+	33, // 49: coditect.mapreduce.v1.MapReduceService.ListWaiting:input_type -> coditect.mapreduce.v1.ListWaitingRequest
+	37, // 50: coditect.mapreduce.v1.MapReduceService.ListEvents:input_type -> coditect.mapreduce.v1.ListEventsRequest
+	39, // 51: coditect.mapreduce.v1.MapReduceService.GetTenantUse:input_type -> coditect.mapreduce.v1.GetTenantUseRequest
+	42, // 52: coditect.mapreduce.v1.MapReduceService.SumCosts:input_type -> coditect.mapreduce.v1.SumCostsRequest
+	45, // 53: coditect.mapreduce.v1.MapReduceService.GetCaller:input_type -> coditect.mapreduce.v1.GetCallerRequest
+	2,  // 54: coditect.mapreduce.v1.MapReduceService.SubmitJob:output_type -> coditect.mapreduce.v1.SubmitJobResponse
+	4,  // 55: coditect.mapreduce.v1.MapReduceService.PlanJob:output_type -> coditect.mapreduce.v1.PlanJobResponse
+	49, // 56: coditect.mapreduce.v1.MapReduceService.GetJob:output_type -> coditect.mapreduce.v1.Job
+	7,  // 57: coditect.mapreduce.v1.MapReduceService.ListJobs:output_type -> coditect.mapreduce.v1.ListJobsResponse
+	9,  // 58: coditect.mapreduce.v1.MapReduceService.WatchJob:output_type -> coditect.mapreduce.v1.WatchJobResponse
+	11, // 59: coditect.mapreduce.v1.MapReduceService.ResumeJob:output_type -> coditect.mapreduce.v1.ResumeJobResponse
+	13, // 60: coditect.mapreduce.v1.MapReduceService.MarkCause:output_type -> coditect.mapreduce.v1.MarkCauseResponse
+	15, // 61: coditect.mapreduce.v1.MapReduceService.PauseJob:output_type -> coditect.mapreduce.v1.PauseJobResponse
+	17, // 62: coditect.mapreduce.v1.MapReduceService.CancelJob:output_type -> coditect.mapreduce.v1.CancelJobResponse
+	62, // 63: coditect.mapreduce.v1.MapReduceService.DeleteJob:output_type -> google.protobuf.Empty
+	20, // 64: coditect.mapreduce.v1.MapReduceService.ListUnits:output_type -> coditect.mapreduce.v1.ListUnitsResponse
+	22, // 65: coditect.mapreduce.v1.MapReduceService.WakeUnit:output_type -> coditect.mapreduce.v1.WakeUnitResponse
+	24, // 66: coditect.mapreduce.v1.MapReduceService.GetResult:output_type -> coditect.mapreduce.v1.GetResultResponse
+	26, // 67: coditect.mapreduce.v1.MapReduceService.GetResultFile:output_type -> coditect.mapreduce.v1.GetResultFileResponse
+	28, // 68: coditect.mapreduce.v1.MapReduceService.ReadText:output_type -> coditect.mapreduce.v1.ReadTextResponse
+	30, // 69: coditect.mapreduce.v1.MapReduceService.DecideValue:output_type -> coditect.mapreduce.v1.DecideValueResponse
+	32, // 70: coditect.mapreduce.v1.MapReduceService.ListDecisions:output_type -> coditect.mapreduce.v1.ListDecisionsResponse
+	34, // 71: coditect.mapreduce.v1.MapReduceService.ListWaiting:output_type -> coditect.mapreduce.v1.ListWaitingResponse
+	38, // 72: coditect.mapreduce.v1.MapReduceService.ListEvents:output_type -> coditect.mapreduce.v1.ListEventsResponse
+	40, // 73: coditect.mapreduce.v1.MapReduceService.GetTenantUse:output_type -> coditect.mapreduce.v1.TenantUse
+	43, // 74: coditect.mapreduce.v1.MapReduceService.SumCosts:output_type -> coditect.mapreduce.v1.SumCostsResponse
+	46, // 75: coditect.mapreduce.v1.MapReduceService.GetCaller:output_type -> coditect.mapreduce.v1.Caller
+	54, // [54:76] is the sub-list for method output_type
+	32, // [32:54] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_mapreduce_service_proto_init() }
@@ -3171,7 +3296,7 @@ func file_coditect_mapreduce_v1_mapreduce_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc), len(file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   46,
+			NumMessages:   48,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

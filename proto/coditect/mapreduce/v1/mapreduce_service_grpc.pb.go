@@ -36,6 +36,7 @@ const (
 	MapReduceService_ListJobs_FullMethodName      = "/coditect.mapreduce.v1.MapReduceService/ListJobs"
 	MapReduceService_WatchJob_FullMethodName      = "/coditect.mapreduce.v1.MapReduceService/WatchJob"
 	MapReduceService_ResumeJob_FullMethodName     = "/coditect.mapreduce.v1.MapReduceService/ResumeJob"
+	MapReduceService_MarkCause_FullMethodName     = "/coditect.mapreduce.v1.MapReduceService/MarkCause"
 	MapReduceService_PauseJob_FullMethodName      = "/coditect.mapreduce.v1.MapReduceService/PauseJob"
 	MapReduceService_CancelJob_FullMethodName     = "/coditect.mapreduce.v1.MapReduceService/CancelJob"
 	MapReduceService_DeleteJob_FullMethodName     = "/coditect.mapreduce.v1.MapReduceService/DeleteJob"
@@ -74,8 +75,10 @@ type MapReduceServiceClient interface {
 	// Sends the job now and after each change, and ends once it is not running.
 	WatchJob(ctx context.Context, in *WatchJobRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchJobResponse], error)
 	// Makes a paused, failed or interrupted job go on, and one that is complete
-	// with failures try its failed units again.
+	// with failures try its failed units again, but those whose cause is ignored.
 	ResumeJob(ctx context.Context, in *ResumeJobRequest, opts ...grpc.CallOption) (*ResumeJobResponse, error)
+	// Ignores or resolves all units of a job that failed for a cause, or takes that back.
+	MarkCause(ctx context.Context, in *MarkCauseRequest, opts ...grpc.CallOption) (*MarkCauseResponse, error)
 	// Pauses a job: none of its units begins any more; those that run may finish.
 	PauseJob(ctx context.Context, in *PauseJobRequest, opts ...grpc.CallOption) (*PauseJobResponse, error)
 	// Cancels a job and stops its running units.
@@ -205,6 +208,16 @@ func (c *mapReduceServiceClient) ResumeJob(ctx context.Context, in *ResumeJobReq
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ResumeJobResponse)
 	err := c.cc.Invoke(ctx, MapReduceService_ResumeJob_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *mapReduceServiceClient) MarkCause(ctx context.Context, in *MarkCauseRequest, opts ...grpc.CallOption) (*MarkCauseResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(MarkCauseResponse)
+	err := c.cc.Invoke(ctx, MapReduceService_MarkCause_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -409,8 +422,10 @@ type MapReduceServiceServer interface {
 	// Sends the job now and after each change, and ends once it is not running.
 	WatchJob(*WatchJobRequest, grpc.ServerStreamingServer[WatchJobResponse]) error
 	// Makes a paused, failed or interrupted job go on, and one that is complete
-	// with failures try its failed units again.
+	// with failures try its failed units again, but those whose cause is ignored.
 	ResumeJob(context.Context, *ResumeJobRequest) (*ResumeJobResponse, error)
+	// Ignores or resolves all units of a job that failed for a cause, or takes that back.
+	MarkCause(context.Context, *MarkCauseRequest) (*MarkCauseResponse, error)
 	// Pauses a job: none of its units begins any more; those that run may finish.
 	PauseJob(context.Context, *PauseJobRequest) (*PauseJobResponse, error)
 	// Cancels a job and stops its running units.
@@ -488,6 +503,9 @@ func (UnimplementedMapReduceServiceServer) WatchJob(*WatchJobRequest, grpc.Serve
 }
 func (UnimplementedMapReduceServiceServer) ResumeJob(context.Context, *ResumeJobRequest) (*ResumeJobResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ResumeJob not implemented")
+}
+func (UnimplementedMapReduceServiceServer) MarkCause(context.Context, *MarkCauseRequest) (*MarkCauseResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method MarkCause not implemented")
 }
 func (UnimplementedMapReduceServiceServer) PauseJob(context.Context, *PauseJobRequest) (*PauseJobResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method PauseJob not implemented")
@@ -630,6 +648,24 @@ func _MapReduceService_ResumeJob_Handler(srv interface{}, ctx context.Context, d
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(MapReduceServiceServer).ResumeJob(ctx, req.(*ResumeJobRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MapReduceService_MarkCause_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(MarkCauseRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MapReduceServiceServer).MarkCause(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MapReduceService_MarkCause_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MapReduceServiceServer).MarkCause(ctx, req.(*MarkCauseRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -901,6 +937,10 @@ var MapReduceService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ResumeJob",
 			Handler:    _MapReduceService_ResumeJob_Handler,
+		},
+		{
+			MethodName: "MarkCause",
+			Handler:    _MapReduceService_MarkCause_Handler,
 		},
 		{
 			MethodName: "PauseJob",

@@ -4559,6 +4559,83 @@ func (x *Plan) GetTaken() int64 {
 	return 0
 }
 
+// CauseMark is what was said of all units of a job that failed for a cause.
+type CauseMark struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Cause         string                 `protobuf:"bytes,1,opt,name=cause,proto3" json:"cause,omitempty"`
+	State         uint32                 `protobuf:"varint,2,opt,name=state,proto3" json:"state,omitempty"`
+	Units         int64                  `protobuf:"varint,3,opt,name=units,proto3" json:"units,omitempty"`                             // that had failed for it, and have not been tried again since
+	TimeMicros    int64                  `protobuf:"varint,4,opt,name=time_micros,json=timeMicros,proto3" json:"time_micros,omitempty"` // since 1970
+	Principal     string                 `protobuf:"bytes,5,opt,name=principal,proto3" json:"principal,omitempty"`                      // who said so
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CauseMark) Reset() {
+	*x = CauseMark{}
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CauseMark) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CauseMark) ProtoMessage() {}
+
+func (x *CauseMark) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CauseMark.ProtoReflect.Descriptor instead.
+func (*CauseMark) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *CauseMark) GetCause() string {
+	if x != nil {
+		return x.Cause
+	}
+	return ""
+}
+
+func (x *CauseMark) GetState() uint32 {
+	if x != nil {
+		return x.State
+	}
+	return 0
+}
+
+func (x *CauseMark) GetUnits() int64 {
+	if x != nil {
+		return x.Units
+	}
+	return 0
+}
+
+func (x *CauseMark) GetTimeMicros() int64 {
+	if x != nil {
+		return x.TimeMicros
+	}
+	return 0
+}
+
+func (x *CauseMark) GetPrincipal() string {
+	if x != nil {
+		return x.Principal
+	}
+	return ""
+}
+
 // Skipped is a document that is not processed.
 type Skipped struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -4570,7 +4647,7 @@ type Skipped struct {
 
 func (x *Skipped) Reset() {
 	*x = Skipped{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[44]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4582,7 +4659,7 @@ func (x *Skipped) String() string {
 func (*Skipped) ProtoMessage() {}
 
 func (x *Skipped) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[44]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4595,7 +4672,7 @@ func (x *Skipped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Skipped.ProtoReflect.Descriptor instead.
 func (*Skipped) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{44}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Skipped) GetDocumentId() string {
@@ -4627,7 +4704,7 @@ type Outcome struct {
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[45]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4639,7 +4716,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[45]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4652,7 +4729,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{45}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Outcome) GetUnit() string {
@@ -4722,7 +4799,7 @@ type Checkpoint struct {
 
 func (x *Checkpoint) Reset() {
 	*x = Checkpoint{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[46]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4734,7 +4811,7 @@ func (x *Checkpoint) String() string {
 func (*Checkpoint) ProtoMessage() {}
 
 func (x *Checkpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[46]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4747,7 +4824,7 @@ func (x *Checkpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Checkpoint.ProtoReflect.Descriptor instead.
 func (*Checkpoint) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{46}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Checkpoint) GetCheckpointId() string {
@@ -4873,7 +4950,7 @@ type LogEntry struct {
 
 func (x *LogEntry) Reset() {
 	*x = LogEntry{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[47]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4885,7 +4962,7 @@ func (x *LogEntry) String() string {
 func (*LogEntry) ProtoMessage() {}
 
 func (x *LogEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[47]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4898,7 +4975,7 @@ func (x *LogEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogEntry.ProtoReflect.Descriptor instead.
 func (*LogEntry) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{47}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *LogEntry) GetCheckpoint() []byte {
@@ -4926,7 +5003,7 @@ type Rate struct {
 
 func (x *Rate) Reset() {
 	*x = Rate{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[48]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4938,7 +5015,7 @@ func (x *Rate) String() string {
 func (*Rate) ProtoMessage() {}
 
 func (x *Rate) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[48]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4951,7 +5028,7 @@ func (x *Rate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rate.ProtoReflect.Descriptor instead.
 func (*Rate) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{48}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Rate) GetMinute() int64 {
@@ -4984,7 +5061,7 @@ type Deleted struct {
 
 func (x *Deleted) Reset() {
 	*x = Deleted{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[49]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4996,7 +5073,7 @@ func (x *Deleted) String() string {
 func (*Deleted) ProtoMessage() {}
 
 func (x *Deleted) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[49]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5009,7 +5086,7 @@ func (x *Deleted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deleted.ProtoReflect.Descriptor instead.
 func (*Deleted) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{49}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Deleted) GetJob() string {
@@ -5077,7 +5154,7 @@ type Seal struct {
 
 func (x *Seal) Reset() {
 	*x = Seal{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[50]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5089,7 +5166,7 @@ func (x *Seal) String() string {
 func (*Seal) ProtoMessage() {}
 
 func (x *Seal) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[50]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5102,7 +5179,7 @@ func (x *Seal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Seal.ProtoReflect.Descriptor instead.
 func (*Seal) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{50}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Seal) GetNumber() int64 {
@@ -5167,7 +5244,7 @@ type Mark struct {
 
 func (x *Mark) Reset() {
 	*x = Mark{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[51]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5179,7 +5256,7 @@ func (x *Mark) String() string {
 func (*Mark) ProtoMessage() {}
 
 func (x *Mark) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[51]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5192,7 +5269,7 @@ func (x *Mark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mark.ProtoReflect.Descriptor instead.
 func (*Mark) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{51}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Mark) GetCheckpoint() []byte {
@@ -5236,7 +5313,7 @@ type Limit_Share struct {
 
 func (x *Limit_Share) Reset() {
 	*x = Limit_Share{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[57]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5248,7 +5325,7 @@ func (x *Limit_Share) String() string {
 func (*Limit_Share) ProtoMessage() {}
 
 func (x *Limit_Share) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[57]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5304,7 +5381,7 @@ type Limit_Manners struct {
 
 func (x *Limit_Manners) Reset() {
 	*x = Limit_Manners{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[58]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5316,7 +5393,7 @@ func (x *Limit_Manners) String() string {
 func (*Limit_Manners) ProtoMessage() {}
 
 func (x *Limit_Manners) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[58]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5848,7 +5925,14 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x05first\x18\n" +
 	" \x01(\x03R\x05first\x12\x12\n" +
 	"\x04last\x18\v \x01(\x03R\x04last\x12\x14\n" +
-	"\x05taken\x18\f \x01(\x03R\x05taken\"B\n" +
+	"\x05taken\x18\f \x01(\x03R\x05taken\"\x8c\x01\n" +
+	"\tCauseMark\x12\x14\n" +
+	"\x05cause\x18\x01 \x01(\tR\x05cause\x12\x14\n" +
+	"\x05state\x18\x02 \x01(\rR\x05state\x12\x14\n" +
+	"\x05units\x18\x03 \x01(\x03R\x05units\x12\x1f\n" +
+	"\vtime_micros\x18\x04 \x01(\x03R\n" +
+	"timeMicros\x12\x1c\n" +
+	"\tprincipal\x18\x05 \x01(\tR\tprincipal\"B\n" +
 	"\aSkipped\x12\x1f\n" +
 	"\vdocument_id\x18\x01 \x01(\tR\n" +
 	"documentId\x12\x16\n" +
@@ -5926,7 +6010,7 @@ func file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_storage_v1_records_proto_rawDescData
 }
 
-var file_coditect_mapreduce_storage_v1_records_proto_msgTypes = make([]protoimpl.MessageInfo, 59)
+var file_coditect_mapreduce_storage_v1_records_proto_msgTypes = make([]protoimpl.MessageInfo, 60)
 var file_coditect_mapreduce_storage_v1_records_proto_goTypes = []any{
 	(*Spec)(nil),            // 0: coditect.mapreduce.storage.v1.Spec
 	(*ResultOutput)(nil),    // 1: coditect.mapreduce.storage.v1.ResultOutput
@@ -5972,28 +6056,29 @@ var file_coditect_mapreduce_storage_v1_records_proto_goTypes = []any{
 	(*Limit)(nil),           // 41: coditect.mapreduce.storage.v1.Limit
 	(*Tally)(nil),           // 42: coditect.mapreduce.storage.v1.Tally
 	(*Plan)(nil),            // 43: coditect.mapreduce.storage.v1.Plan
-	(*Skipped)(nil),         // 44: coditect.mapreduce.storage.v1.Skipped
-	(*Outcome)(nil),         // 45: coditect.mapreduce.storage.v1.Outcome
-	(*Checkpoint)(nil),      // 46: coditect.mapreduce.storage.v1.Checkpoint
-	(*LogEntry)(nil),        // 47: coditect.mapreduce.storage.v1.LogEntry
-	(*Rate)(nil),            // 48: coditect.mapreduce.storage.v1.Rate
-	(*Deleted)(nil),         // 49: coditect.mapreduce.storage.v1.Deleted
-	(*Seal)(nil),            // 50: coditect.mapreduce.storage.v1.Seal
-	(*Mark)(nil),            // 51: coditect.mapreduce.storage.v1.Mark
-	nil,                     // 52: coditect.mapreduce.storage.v1.Spec.VarsEntry
-	nil,                     // 53: coditect.mapreduce.storage.v1.Spec.ModelsEntry
-	nil,                     // 54: coditect.mapreduce.storage.v1.Spec.LabelsEntry
-	nil,                     // 55: coditect.mapreduce.storage.v1.Source.MetadataEntry
-	nil,                     // 56: coditect.mapreduce.storage.v1.Bundled.MetadataEntry
-	(*Limit_Share)(nil),     // 57: coditect.mapreduce.storage.v1.Limit.Share
-	(*Limit_Manners)(nil),   // 58: coditect.mapreduce.storage.v1.Limit.Manners
+	(*CauseMark)(nil),       // 44: coditect.mapreduce.storage.v1.CauseMark
+	(*Skipped)(nil),         // 45: coditect.mapreduce.storage.v1.Skipped
+	(*Outcome)(nil),         // 46: coditect.mapreduce.storage.v1.Outcome
+	(*Checkpoint)(nil),      // 47: coditect.mapreduce.storage.v1.Checkpoint
+	(*LogEntry)(nil),        // 48: coditect.mapreduce.storage.v1.LogEntry
+	(*Rate)(nil),            // 49: coditect.mapreduce.storage.v1.Rate
+	(*Deleted)(nil),         // 50: coditect.mapreduce.storage.v1.Deleted
+	(*Seal)(nil),            // 51: coditect.mapreduce.storage.v1.Seal
+	(*Mark)(nil),            // 52: coditect.mapreduce.storage.v1.Mark
+	nil,                     // 53: coditect.mapreduce.storage.v1.Spec.VarsEntry
+	nil,                     // 54: coditect.mapreduce.storage.v1.Spec.ModelsEntry
+	nil,                     // 55: coditect.mapreduce.storage.v1.Spec.LabelsEntry
+	nil,                     // 56: coditect.mapreduce.storage.v1.Source.MetadataEntry
+	nil,                     // 57: coditect.mapreduce.storage.v1.Bundled.MetadataEntry
+	(*Limit_Share)(nil),     // 58: coditect.mapreduce.storage.v1.Limit.Share
+	(*Limit_Manners)(nil),   // 59: coditect.mapreduce.storage.v1.Limit.Manners
 }
 var file_coditect_mapreduce_storage_v1_records_proto_depIdxs = []int32{
-	52, // 0: coditect.mapreduce.storage.v1.Spec.vars:type_name -> coditect.mapreduce.storage.v1.Spec.VarsEntry
-	53, // 1: coditect.mapreduce.storage.v1.Spec.models:type_name -> coditect.mapreduce.storage.v1.Spec.ModelsEntry
+	53, // 0: coditect.mapreduce.storage.v1.Spec.vars:type_name -> coditect.mapreduce.storage.v1.Spec.VarsEntry
+	54, // 1: coditect.mapreduce.storage.v1.Spec.models:type_name -> coditect.mapreduce.storage.v1.Spec.ModelsEntry
 	2,  // 2: coditect.mapreduce.storage.v1.Spec.reading:type_name -> coditect.mapreduce.storage.v1.DocumentReading
 	1,  // 3: coditect.mapreduce.storage.v1.Spec.output:type_name -> coditect.mapreduce.storage.v1.ResultOutput
-	54, // 4: coditect.mapreduce.storage.v1.Spec.labels:type_name -> coditect.mapreduce.storage.v1.Spec.LabelsEntry
+	55, // 4: coditect.mapreduce.storage.v1.Spec.labels:type_name -> coditect.mapreduce.storage.v1.Spec.LabelsEntry
 	0,  // 5: coditect.mapreduce.storage.v1.Job.config:type_name -> coditect.mapreduce.storage.v1.Spec
 	8,  // 6: coditect.mapreduce.storage.v1.Job.warnings:type_name -> coditect.mapreduce.storage.v1.Warning
 	7,  // 7: coditect.mapreduce.storage.v1.Job.superseded:type_name -> coditect.mapreduce.storage.v1.Spent
@@ -6002,9 +6087,9 @@ var file_coditect_mapreduce_storage_v1_records_proto_depIdxs = []int32{
 	12, // 10: coditect.mapreduce.storage.v1.Ctl.levels:type_name -> coditect.mapreduce.storage.v1.Level
 	11, // 11: coditect.mapreduce.storage.v1.Ctl.use:type_name -> coditect.mapreduce.storage.v1.Use
 	11, // 12: coditect.mapreduce.storage.v1.Ingest.use:type_name -> coditect.mapreduce.storage.v1.Use
-	55, // 13: coditect.mapreduce.storage.v1.Source.metadata:type_name -> coditect.mapreduce.storage.v1.Source.MetadataEntry
+	56, // 13: coditect.mapreduce.storage.v1.Source.metadata:type_name -> coditect.mapreduce.storage.v1.Source.MetadataEntry
 	16, // 14: coditect.mapreduce.storage.v1.Bundle.documents:type_name -> coditect.mapreduce.storage.v1.Bundled
-	56, // 15: coditect.mapreduce.storage.v1.Bundled.metadata:type_name -> coditect.mapreduce.storage.v1.Bundled.MetadataEntry
+	57, // 15: coditect.mapreduce.storage.v1.Bundled.metadata:type_name -> coditect.mapreduce.storage.v1.Bundled.MetadataEntry
 	14, // 16: coditect.mapreduce.storage.v1.Unit.source:type_name -> coditect.mapreduce.storage.v1.Source
 	17, // 17: coditect.mapreduce.storage.v1.Unit.inputs:type_name -> coditect.mapreduce.storage.v1.Inputs
 	19, // 18: coditect.mapreduce.storage.v1.Unit.result:type_name -> coditect.mapreduce.storage.v1.Result
@@ -6018,16 +6103,16 @@ var file_coditect_mapreduce_storage_v1_records_proto_depIdxs = []int32{
 	31, // 26: coditect.mapreduce.storage.v1.CascadeTrial.verdicts:type_name -> coditect.mapreduce.storage.v1.CascadeVerdict
 	35, // 27: coditect.mapreduce.storage.v1.Held.units:type_name -> coditect.mapreduce.storage.v1.HeldUnit
 	38, // 28: coditect.mapreduce.storage.v1.Beat.notes:type_name -> coditect.mapreduce.storage.v1.Note
-	57, // 29: coditect.mapreduce.storage.v1.Limit.shares:type_name -> coditect.mapreduce.storage.v1.Limit.Share
-	58, // 30: coditect.mapreduce.storage.v1.Limit.manners:type_name -> coditect.mapreduce.storage.v1.Limit.Manners
+	58, // 29: coditect.mapreduce.storage.v1.Limit.shares:type_name -> coditect.mapreduce.storage.v1.Limit.Share
+	59, // 30: coditect.mapreduce.storage.v1.Limit.manners:type_name -> coditect.mapreduce.storage.v1.Limit.Manners
 	12, // 31: coditect.mapreduce.storage.v1.Plan.plan:type_name -> coditect.mapreduce.storage.v1.Level
 	12, // 32: coditect.mapreduce.storage.v1.Plan.levels:type_name -> coditect.mapreduce.storage.v1.Level
-	45, // 33: coditect.mapreduce.storage.v1.Checkpoint.completed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	45, // 34: coditect.mapreduce.storage.v1.Checkpoint.failed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	45, // 35: coditect.mapreduce.storage.v1.Checkpoint.reopened_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	49, // 36: coditect.mapreduce.storage.v1.Checkpoint.deleted:type_name -> coditect.mapreduce.storage.v1.Deleted
-	51, // 37: coditect.mapreduce.storage.v1.Seal.progress:type_name -> coditect.mapreduce.storage.v1.Mark
-	51, // 38: coditect.mapreduce.storage.v1.Seal.marks:type_name -> coditect.mapreduce.storage.v1.Mark
+	46, // 33: coditect.mapreduce.storage.v1.Checkpoint.completed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	46, // 34: coditect.mapreduce.storage.v1.Checkpoint.failed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	46, // 35: coditect.mapreduce.storage.v1.Checkpoint.reopened_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	50, // 36: coditect.mapreduce.storage.v1.Checkpoint.deleted:type_name -> coditect.mapreduce.storage.v1.Deleted
+	52, // 37: coditect.mapreduce.storage.v1.Seal.progress:type_name -> coditect.mapreduce.storage.v1.Mark
+	52, // 38: coditect.mapreduce.storage.v1.Seal.marks:type_name -> coditect.mapreduce.storage.v1.Mark
 	39, // [39:39] is the sub-list for method output_type
 	39, // [39:39] is the sub-list for method input_type
 	39, // [39:39] is the sub-list for extension type_name
@@ -6047,7 +6132,7 @@ func file_coditect_mapreduce_storage_v1_records_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_storage_v1_records_proto_rawDesc), len(file_coditect_mapreduce_storage_v1_records_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   59,
+			NumMessages:   60,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,160 @@
+// Package causes keeps what people have said of the causes for which units of jobs failed, and finds the units of a cause.
+//
+// It keeps to this:
+//   - A mark is stored, changed and cleared in one transaction with an event that says what was said, and by whom; but for
+//     what a resume changes of it, whose event says that.
+//   - At most mapreduce.MaxCauseMarks causes of a job are marked. A cause that is open again has no mark.
+//   - A mark counts no unit that was tried again since: a resume takes these out before it tries the first of them, and
+//     counts anew before the job goes on. So a unit that fails for a resolved cause shows.
+//
+// Of the operations on stored jobs it imports records alone.
+package causes
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/failpoint"
+	"github.com/coditect/mapreduce/store/jobs/records"
+)
+
+// Records reads and writes marks inside a transaction of its caller.
+type Records struct{ *records.Records }
+
+// A Store keeps marks, and finds failed units by their cause.
+type Store struct {
+	db *records.DB
+	Records
+}
+
+// New returns the operations on the records of db.
+func New(db *records.DB) *Store { return &Store{db, Records{db.Records()}} }
+
+// Marks returns the marks of a job, in the order of their keys.
+func (rec Records) Marks(ctx context.Context, r store.Reader, id mapreduce.JobID) ([]*storagev1.CauseMark, error) {
+	pairs, _, err := r.GetRange(ctx, rec.Keys.Job(id).CauseMarks(), store.RangeOptions{Limit: mapreduce.MaxCauseMarks})
+	if err != nil {
+		return nil, err
+	}
+
+	all := make([]*storagev1.CauseMark, len(pairs))
+	for i, kv := range pairs {
+		all[i] = new(storagev1.CauseMark)
+		if err := records.Decode(kv.Key, kv.Value, all[i]); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// MarkOf returns a mark as it is shown.
+func MarkOf(m *storagev1.CauseMark) mapreduce.CauseMark {
+	return mapreduce.CauseMark{
+		Cause: m.Cause, State: mapreduce.CauseState(m.State), By: m.Principal, Time: time.UnixMicro(m.TimeMicros).UTC(), Units: m.Units,
+	}
+}
+
+// Mark says of the units of a job that failed for a cause that they are in a state, for the caller of ctx. The units are
+// counted before, so of a job that runs there may be more by then.
+func (st *Store) Mark(ctx context.Context, id mapreduce.JobID, cause string, state mapreduce.CauseState) error {
+	counts, err := st.Count(ctx, id, map[string]bool{cause: true})
+	if err != nil {
+		return err
+	}
+
+	return st.db.Update(ctx, failpoint.Mark, func(tx store.Tx) error {
+		// A deletion clears the control record, so nothing is written behind it.
+		if _, err := st.Jobs.Control(ctx, tx, id); err != nil {
+			return err
+		}
+
+		marks, err := st.Marks(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		var before *storagev1.CauseMark
+		for _, m := range marks {
+			if m.Cause == cause {
+				before = m
+			}
+		}
+
+		units := counts[cause]
+		switch {
+		case state == mapreduce.CauseOpen && before == nil:
+			return nil // as it is
+		case state == mapreduce.CauseOpen:
+			tx.Clear(st.Keys.Job(id).CauseMark(cause))
+		case units == 0:
+			return errs.New(errs.Precondition, "no unit of job %s has failed for this cause", id)
+		case before == nil && len(marks) >= mapreduce.MaxCauseMarks:
+			return errs.New(errs.Exhausted, "%d causes of job %s are marked; no more are kept", len(marks), id)
+		case before != nil && before.State == uint32(state) && before.Units == units:
+			return nil // this call came before, or this transaction ran and nobody heard of it
+		default:
+			st.put(ctx, tx, id, &storagev1.CauseMark{Cause: cause, State: uint32(state), Units: units, TimeMicros: st.NowMicros()})
+		}
+
+		st.Jobs.AddCalled(ctx, tx, id, &storagev1.Checkpoint{
+			Kind:    uint32(mapreduce.EventMarked),
+			Message: records.ClipText(fmt.Sprintf("%s: %d units that failed for: %s", state, units, cause)),
+		})
+		st.Jobs.WakeOthers(tx)
+		return nil
+	})
+}
+
+// put writes a mark of the caller of ctx.
+func (rec Records) put(ctx context.Context, tx store.Tx, id mapreduce.JobID, m *storagev1.CauseMark) {
+	if by, found := mapreduce.ActorOf(ctx); found {
+		m.Principal = by.Name
+	}
+	tx.Set(rec.Keys.Job(id).CauseMark(m.Cause), records.Encode(m))
+}
+
+// Retry takes out of the marks of a job the units that a resume tries again: all but those whose cause is ignored, or those
+// that failed for one cause. That one is ignored no more.
+func (rec Records) Retry(ctx context.Context, tx store.Tx, id mapreduce.JobID, cause string) error {
+	return rec.change(ctx, tx, id, func(m *storagev1.CauseMark) (keep bool) {
+		ignored := m.State == uint32(mapreduce.CauseIgnored)
+		switch {
+		case m.Cause == cause && ignored:
+			return false
+		case m.Cause == cause || cause == "" && !ignored:
+			m.Units = 0
+		}
+		return true
+	})
+}
+
+// Recount has the marks of a job count what is left of their units, given how many failed units of each cause there are:
+// levels that a resume drops have failed units, too. Of an ignored cause all are counted.
+func (rec Records) Recount(ctx context.Context, tx store.Tx, id mapreduce.JobID, counts map[string]int64) error {
+	return rec.change(ctx, tx, id, func(m *storagev1.CauseMark) (keep bool) {
+		if m.State == uint32(mapreduce.CauseIgnored) {
+			m.Units = counts[m.Cause]
+		} else {
+			m.Units = min(m.Units, counts[m.Cause])
+		}
+		return true
+	})
+}
+
+// change changes the marks of a job, and clears those that are not to be kept.
+func (rec Records) change(ctx context.Context, tx store.Tx, id mapreduce.JobID, do func(*storagev1.CauseMark) (keep bool)) error {
+	marks, err := rec.Marks(ctx, tx, id)
+	for _, m := range marks {
+		key := rec.Keys.Job(id).CauseMark(m.Cause)
+		if do(m) {
+			tx.Set(key, records.Encode(m))
+		} else {
+			tx.Clear(key)
+		}
+	}
+	return err
+}

@@ -1,0 +1,131 @@
+package causes
+
+import (
+	"context"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/jobs/records"
+)
+
+// A Pick says whether units that failed for a cause are meant. Nil means all units.
+type Pick func(cause string) bool
+
+// Only picks the units of one cause.
+func Only(cause string) Pick { return func(c string) bool { return c == cause } }
+
+// NotIgnored returns a pick of all failed units of a job whose cause is not ignored, and the marks of the job.
+func (st *Store) NotIgnored(ctx context.Context, id mapreduce.JobID) (pick Pick, marks []*storagev1.CauseMark, err error) {
+	err = st.db.View(ctx, func(tx store.Tx) (err error) {
+		marks, err = st.Marks(ctx, tx.Snapshot(), id)
+		return err
+	})
+
+	ignored := make(map[string]bool)
+	for _, m := range marks {
+		if m.State == uint32(mapreduce.CauseIgnored) {
+			ignored[m.Cause] = true
+		}
+	}
+	if len(ignored) == 0 {
+		return nil, marks, err
+	}
+	return func(c string) bool { return !ignored[c] }, marks, err
+}
+
+// Lowest returns the lowest level of a job with a failed unit that is picked, and whether there is one.
+func (st *Store) Lowest(ctx context.Context, id mapreduce.JobID, pick Pick) (level int64, found bool, err error) {
+	err = st.walk(ctx, id, func(f failure) (more bool) {
+		if found = f.known && pick(f.cause); found {
+			level = f.level
+		}
+		return !found
+	})
+	return level, found, err
+}
+
+// Count returns how many units of a job have failed for each of some causes.
+func (st *Store) Count(ctx context.Context, id mapreduce.JobID, of map[string]bool) (map[string]int64, error) {
+	counts := make(map[string]int64, len(of))
+	err := st.walk(ctx, id, func(f failure) (more bool) {
+		if f.known && of[f.cause] {
+			counts[f.cause]++
+		}
+		return true
+	})
+	return counts, err
+}
+
+// A failure is an entry of the list of a job's failed units.
+type failure struct {
+	entry store.KeyValue
+	level int64
+	cause string // of its unit
+	known bool   // the unit is there
+}
+
+// walk calls do with each of a job's failed units, by level, until that wants no more.
+func (st *Store) walk(ctx context.Context, id mapreduce.JobID, do func(failure) (more bool)) error {
+	rest := st.Keys.Queues(id).AllFailed()
+	for more := true; more; {
+		var step []failure
+		err := st.db.View(ctx, func(tx store.Tx) error {
+			pairs, further, err := tx.Snapshot().GetRange(ctx, rest, store.RangeOptions{Limit: records.StepUnits})
+			if err != nil {
+				return err
+			}
+			more = further
+			step, err = st.failures(ctx, tx.Snapshot(), id, pairs)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+
+		for _, f := range step {
+			if !do(f) {
+				return nil
+			}
+			rest.Begin = store.Single(f.entry.Key).End
+		}
+	}
+	return nil
+}
+
+// failures reads the units of entries of the list of failed units.
+func (rec Records) failures(ctx context.Context, r store.Reader, id mapreduce.JobID, entries []store.KeyValue) ([]failure, error) {
+	all, ks := make([]failure, len(entries)), make([][]byte, len(entries))
+	for i, kv := range entries {
+		_, name, err := rec.Keys.Last(kv.Key)
+		if err != nil {
+			return nil, err
+		}
+		name.Skip()
+		all[i] = failure{entry: kv, level: name.Int()}
+		ks[i] = rec.Keys.Job(id).Unit(mapreduce.UnitID(name.Text()))
+	}
+
+	units, err := records.ReadUnits(ctx, r, ks)
+	for i, u := range units {
+		if u != nil {
+			all[i].cause, all[i].known = mapreduce.CauseOfAll(u.Errors), true
+		}
+	}
+	return all, err
+}
+
+// Picked returns those entries of the list of a job's failed units whose units are picked.
+func (rec Records) Picked(ctx context.Context, r store.Reader, id mapreduce.JobID, entries []store.KeyValue, pick Pick) (picked []store.KeyValue, err error) {
+	if pick == nil || len(entries) == 0 {
+		return entries, nil
+	}
+
+	all, err := rec.failures(ctx, r, id, entries)
+	for _, f := range all {
+		if f.known && pick(f.cause) {
+			picked = append(picked, f.entry)
+		}
+	}
+	return picked, err
+}
