@@ -247,6 +247,7 @@ func agentPoints() []string {
 func TestSoakKillsOfAgents(t *testing.T) {
 	testenv.SlowOnFDB(t)
 
+	t.Parallel()
 	want := runWhole(t)
 	points := agentPoints()
 	n := 6
@@ -289,6 +290,7 @@ stages:
 // up quote leads to no value, and the job can be repeated from what it has kept, without the
 // model and without the files.
 func TestRecordsCiteEvidence(t *testing.T) {
+	t.Parallel()
 	s := newBridges(t, fakellm.Config{Key: modelKey, Model: func(c fakellm.Call) fakellm.Reply {
 		if len(c.Uses) == 0 {
 			return fakellm.Reply{Calls: []fakellm.Use{{Name: "read", Input: json.RawMessage(`{"path":"3.txt"}`)}}}

@@ -289,6 +289,7 @@ func TestTurnsAreShownAsTheyHappen(t *testing.T) {
 // The program is killed while agents take their turns. What is resumed comes to the same, and
 // pays again for no more than one interval of the journal and the turn under way, an agent.
 func TestKilledWhileAgentsWork(t *testing.T) {
+	t.Parallel()
 	whole := newBridges(t, fakellm.Config{Model: scout})
 	if o := whole.try([]string{"ANTHROPIC_API_KEY=" + modelKey}, whole.askBridges("out")...); o.code != 0 {
 		t.Fatalf("exit code %d\n%s%s", o.code, o.stdout, o.stderr)

@@ -166,6 +166,7 @@ func TestJobsShareAnswers(t *testing.T) {
 func TestOnlyWholeAnswersAreShared(t *testing.T) {
 	testenv.Unraced(t, testenv.Sizes)
 
+	t.Parallel()
 	for _, fault := range []fakellm.Fault{fakellm.Refusal, fakellm.Truncated, fakellm.WrongShape, fakellm.Prose} {
 		t.Run(string(fault), func(t *testing.T) {
 			bad := true

@@ -20,6 +20,7 @@ import (
 type newsSite struct {
 	*httptest.Server
 	kinds  int              // of sources, the first of those below
+	others int              // paragraphs of other things on a huge front page
 	down   string           // an address where nobody listens
 	canary *httptest.Server // that nobody may reach
 	stolen atomic.Int64     // requests to it
@@ -43,7 +44,10 @@ const (
 )
 
 func newNewsSite(t *testing.T, kinds int) *newsSite {
-	s := &newsSite{kinds: kinds}
+	s := &newsSite{kinds: kinds, others: 40_000}
+	if kinds == browsedKinds {
+		s.others = 12_000 // more than the elements of a page that a browser lists, and not minutes of a busy machine
+	}
 	gone := httptest.NewServer(http.NotFoundHandler())
 	s.down = gone.URL
 	gone.Close()
@@ -106,7 +110,7 @@ func (s *newsSite) content(n int, page string) (title, body string) {
 		}
 		body += "</ul>"
 		if kind == huge {
-			body += strings.Repeat("<p>Weather, stars and recipes for the whole of the week.</p>", 40_000)
+			body += strings.Repeat("<p>Weather, stars and recipes for the whole of the week.</p>", s.others)
 		}
 		return fmt.Sprintf("Paper %d", n), body
 	case "tide.html":
