@@ -597,6 +597,8 @@ func readTenant(w *town, by, other *client.Client, c *cage) {
 				c.add("log", *e, e.Deleted)
 			}
 		}
+		sums, err := by.SumCosts(ctx, mapreduce.CostQuery{Tenant: tenant, By: []mapreduce.CostDimension{mapreduce.ByTenant, mapreduce.ByModel}})
+		c.add("costs", sums, err)
 		answers, err := by.AnswerCache(ctx, tenant, false)
 		c.add("answers", answers, err)
 		s := byRules()
@@ -740,6 +742,9 @@ func TestQuotasThroughTheWire(t *testing.T) {
 	}
 	if _, err := bob.TenantUse(t.Context(), "a"); errs.KindOf(err) != errs.Denied {
 		t.Errorf("b is told what a uses: %v", err)
+	}
+	if _, err := bob.SumCosts(t.Context(), mapreduce.CostQuery{Tenant: "a"}); errs.KindOf(err) != errs.Denied {
+		t.Errorf("b is told what a has spent: %v", err)
 	}
 	write(t, w.policy, townPolicy) // without quotas: it is read again
 	w.guard.Recheck()
