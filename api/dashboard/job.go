@@ -70,7 +70,7 @@ func openJob(v *visit, here string) (*jobPage, error) {
 	}
 
 	p.Actions = actionsFor(v, j)
-	reviewable := j.State == mapreduce.JobComplete || j.ParkedUnits > 0 && waitsForPeople(j)
+	reviewable := j.State == mapreduce.JobComplete || j.ParkedUnits > 0 && pipeline.Reviews(j.Spec.Vars, j.Spec.Definition)
 	if reviewable && len(j.Spec.Schema) > 0 && v.known().Has(mapreduce.Reviewer) {
 		p.Reviews = v.jobPath(id, "review")
 	}
@@ -160,16 +160,4 @@ func forecast(j *jobView, now time.Time) string {
 		text += ", " + money(j.CostMicros+j.CostMicros/p.Done*left)
 	}
 	return text
-}
-
-// waitsForPeople reports whether units of a job may wait until a person has decided about values.
-func waitsForPeople(j *mapreduce.Job) bool {
-	if r, err := pipeline.ReviewOf(j.Spec.Vars); err == nil && r.IsSet() {
-		return true
-	}
-	if len(j.Spec.Definition) == 0 {
-		return false
-	}
-	p, err := pipeline.Parse("pipeline", j.Spec.Definition)
-	return err == nil && p.Stages[0].Review.IsSet()
 }

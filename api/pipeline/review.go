@@ -219,3 +219,16 @@ func (p *Pipeline) bindReview(vars map[string]string) Stages {
 	}
 	return stages
 }
+
+// Reviews reports whether values of a job may wait for a person, given its variables and the definition of
+// its own pipeline, if it has one.
+func Reviews(vars map[string]string, definition []byte) bool {
+	if r, err := ReviewOf(vars); err == nil && r.IsSet() {
+		return true
+	}
+	if len(definition) == 0 {
+		return false
+	}
+	p, err := Parse("pipeline", definition)
+	return err == nil && p.Stages[0].Review.IsSet()
+}

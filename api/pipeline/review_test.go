@@ -93,3 +93,23 @@ func TestReviewOfRuns(t *testing.T) {
 		}
 	}
 }
+
+// A job may wait for people because of its variables, or of its own pipeline.
+func TestReviews(t *testing.T) {
+	for _, tt := range []struct {
+		vars       map[string]string
+		definition string
+		want       bool
+	}{
+		{nil, "", false},
+		{map[string]string{"review": "all"}, "", true},
+		{map[string]string{"review": "nonsense"}, "", false},
+		{nil, reviewed("{when: all}"), true},
+		{nil, "name: x\nstages: [{name: a, each: chunk}]\n", false},
+		{nil, "no pipeline", false},
+	} {
+		if got := pipeline.Reviews(tt.vars, []byte(tt.definition)); got != tt.want {
+			t.Errorf("%v, %q: %v", tt.vars, tt.definition, got)
+		}
+	}
+}

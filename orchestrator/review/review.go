@@ -71,7 +71,7 @@ func (r *Reviewer) DecideValue(ctx context.Context, by mapreduce.Principal, d ma
 		if err != nil {
 			return nil, err
 		}
-		if w == nil {
+		if w == nil || ctl.State.Ended() {
 			return r.repeated(ctx, &d, ctl.State)
 		}
 		return r.decideWaiting(ctx, by, w, &d)
@@ -100,7 +100,7 @@ func (r *Reviewer) repeated(ctx context.Context, d *mapreduce.NewDecision, state
 			return had, nil
 		}
 	}
-	if state == mapreduce.JobCancelled || state == mapreduce.JobFailed {
+	if state.Ended() {
 		return nil, records.WrongState("review", d.Job, state)
 	}
 	return nil, &errs.Error{

@@ -41,6 +41,11 @@ func (r *Reviewer) ListWaiting(ctx context.Context, _ mapreduce.Principal, q map
 		q.PageSize = 100
 	}
 
+	ctl, err := r.jobs.View.Control(ctx, q.Job)
+	if err != nil || ctl.State.Ended() {
+		return &mapreduce.WaitingPage{}, err // what it has left in the queues waits for nobody
+	}
+
 	page, after, size := &mapreduce.WaitingPage{}, mapreduce.UnitID(q.PageToken), 0
 	for {
 		parked, more, err := r.jobs.Review.Parked(ctx, q.Job, after, 256)

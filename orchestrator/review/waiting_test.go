@@ -56,7 +56,7 @@ func (p *paid) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*a
 		p.mu.Lock()
 		p.asked[task.Unit]++
 		p.mu.Unlock()
-		calls.Spent(100, 10, 2_000)
+		calls.Spent(mapreduce.Charge{Tokens: mapreduce.Tokens{In: 100, Out: 10}, CostMicros: 2_000})
 		return []byte("asked"), nil
 	})
 	if err != nil {
@@ -273,6 +273,22 @@ func TestWaitingRefuses(t *testing.T) {
 		}
 		if units, _ := queue(t, n, id); len(units) != 2 {
 			t.Errorf("%d units wait", len(units))
+		}
+
+		// A job that was paused takes decisions, and one that has ended none.
+		if _, err := n.PauseJob(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		decide(t, n, mapreduce.NewDecision{Job: id, Record: "0.0", Field: "total", Verdict: mapreduce.ReviewAccept})
+		if _, err := n.CancelJob(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		_, err := n.Orch.DecideValue(t.Context(), ann, mapreduce.NewDecision{Job: id, Record: "0.0", Field: "order", Verdict: mapreduce.ReviewAccept})
+		if errs.KindOf(err) != errs.Precondition || !strings.Contains(err.Error(), "cancelled") {
+			t.Errorf("about a job that was cancelled: %v", err)
+		}
+		if units, _ := queue(t, n, id); len(units) > 0 {
+			t.Errorf("%d units of a job that was cancelled wait", len(units))
 		}
 		n.Sound()
 	})

@@ -163,3 +163,37 @@ func TestFigures(t *testing.T) {
 		t.Errorf("agreement %+v", a)
 	}
 }
+
+// Of a unit that waits the queue has the values that it waits for, with the reason, and no others.
+func TestWaitingValues(t *testing.T) {
+	s, err := schema.Parse("s.yaml", []byte("type: object\nproperties:\n  a: {type: string}\n  b: {type: number}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := mapreduce.NewRecordID(0, 0)
+	b := review.NewBuilder(s, []*mapreduce.Decision{{Record: "1.0", Field: "b", Number: 1, Verdict: mapreduce.ReviewAccept, By: "ann", Waited: true}}, review.Choice{})
+	for _, u := range []*mapreduce.WaitingUnit{
+		{
+			Values: []mapreduce.WaitingValue{{Record: id, Field: "a", Why: "all"}},
+			Parts: []*mapreduce.ResultPart{
+				record(0, `{"a":"x","b":1,"_sources":["d0"],"_citations":{"a":["R1"]},"_confidence":{"a":0.99}}`),
+				{Citation: &mapreduce.Citation{Ref: "R1", Document: "d0", Unit: "u", ByteStart: 3, ByteEnd: 4}},
+			},
+		},
+		{Values: []mapreduce.WaitingValue{{Record: "1.0", Field: "b", Why: "missing"}}, Parts: []*mapreduce.ResultPart{record(1, `{"a":null,"b":null,"_sources":["d1"]}`)}},
+	} {
+		if err := b.TakeWaiting(u); err != nil {
+			t.Fatal(err)
+		}
+	}
+	q, err := b.Queue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{`0.0 a "x" all 0.20`, `1.0 b null missing 0.20`}, rows(q)); diff != "" {
+		t.Errorf("queue (-want +got):\n%s", diff)
+	}
+	if i := q.Items[0]; !i.Waits || i.Unit != "u" || i.Start != 3 || i.Verdict != "" || q.Values != 2 || q.Items[1].Verdict != "accept" {
+		t.Errorf("%+v of %d values", i, q.Values)
+	}
+}

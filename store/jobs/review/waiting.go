@@ -26,13 +26,14 @@ type Waiting struct {
 // was the last one. It returns where the unit waits to be claimed then. These things might happen:
 //  1. the decision: it is stored, now or by an earlier call with the same request;
 //  2. errs.NotFound: there is no such job;
-//  3. errs.Aborted: the unit waits no more, or for something else;
+//  3. errs.Aborted: the unit waits no more, or for something else; errs.Precondition: the job has ended;
 //  4. errs.Exhausted: there are as many decisions about the value as are kept;
 //  5. the error of Answer.
 func (st *Store) DecideWaiting(ctx context.Context, id mapreduce.JobID, w Waiting, d *Decision) (kept *Decision, woken *records.Candidate, err error) {
 	err = st.db.Update(ctx, failpoint.Decide, func(tx store.Tx) error {
 		kept, woken = nil, nil
-		if _, err := st.Jobs.Control(ctx, tx, id); err != nil {
+		ctl, err := st.Jobs.Control(ctx, tx, id)
+		if err != nil {
 			return err
 		}
 		u, err := st.Units.Read(ctx, tx, id, w.Unit)
@@ -57,6 +58,8 @@ func (st *Store) DecideWaiting(ctx context.Context, id mapreduce.JobID, w Waitin
 			return nil
 		case !added:
 			return nil
+		case mapreduce.JobState(ctl.State).Ended(): // its units stay as they were, and nobody runs them
+			return records.WrongState("review", id, mapreduce.JobState(ctl.State))
 		}
 
 		all, err := st.within(ctx, tx, id, st.Keys.Decisions(id).OfUnit(w.Index))

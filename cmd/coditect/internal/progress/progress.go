@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/plural"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/terminal"
 )
@@ -218,6 +219,9 @@ func lineOf(j *mapreduce.Job) string {
 	}
 	if j.ParkedUnits > 0 {
 		s += fmt.Sprintf(", %d parked", j.ParkedUnits)
+		if pipeline.Reviews(j.Spec.Vars, j.Spec.Definition) {
+			s += " (values wait for a person: coditect mapreduce review " + string(j.ID) + ")"
+		}
 	}
 	if t := j.TotalTokens.Total(); t > 0 {
 		s += ", " + plural.Count(t, "token")

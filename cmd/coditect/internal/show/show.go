@@ -13,6 +13,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/plural"
 	"github.com/coditect/mapreduce/api/resultfile"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/auditfile"
@@ -81,7 +82,7 @@ func (cmds *commands) printStatus(j *mapreduce.Job, idle bool) {
 		{"job", string(j.ID)},
 		{"status", s.Status},
 		{"phase", s.Phase},
-		{"units", unitsOf(s)},
+		{"units", unitsOf(s) + reviewHint(j)},
 		{"documents", ledgerText(s.Coverage.Documents)},
 		{"characters", ledgerText(s.Coverage.Characters)},
 		{"not read", unreadText(s.Coverage.Unread)},
@@ -175,6 +176,14 @@ func unitsOf(s JobStatus) string {
 		text += fmt.Sprintf(", %d parked: `coditect mapreduce units` shows what each waits for", s.Parked)
 	}
 	return text
+}
+
+// reviewHint says how to decide about values for which units of a job may wait.
+func reviewHint(j *mapreduce.Job) string {
+	if j.ParkedUnits == 0 || !pipeline.Reviews(j.Spec.Vars, j.Spec.Definition) {
+		return ""
+	}
+	return "; `coditect mapreduce review` has the values that a person is to decide about"
 }
 
 func ledgerText(l resultfile.Ledger) string {
