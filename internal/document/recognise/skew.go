@@ -8,11 +8,11 @@ import (
 
 // Bounds of how lines are looked for.
 const (
-	mostSkew    = 20.0 // degrees by which lines may run up or down
-	leastSkew   = 0.4  // degrees that engines put up with
-	skewWidth   = 700  // pixels of the side of the picture in which lines are looked for
-	mostInk     = 20_000
-	clearlyBest = 1.15 // by how much lines stand out better if they are level
+	mostSkew    = 20.0    // degrees by which lines may run up or down
+	leastSkew   = 0.4     // degrees that engines put up with
+	skewWidth   = 700     // pixels of the side of the picture in which lines are looked for
+	mostInk     = 400_000 // pixels of ink that count: some of a page's, as often in each row, make slanting lines stand out
+	clearlyBest = 1.15    // by how much lines stand out better if they are level
 )
 
 // straighten returns a page whose lines are level, and where its pixels come from. A page whose lines
