@@ -319,6 +319,10 @@ documents: build ## compare documents that LibreOffice writes with their source,
 documents-bench: ## pages of PDF read a second and the memory that takes, beside pdftotext; pages drawn a second
 	go test -run '^$$' -bench 'Pages' -benchtime 3x ./internal/document/pdf
 
+.PHONY: scans-bench
+scans-bench: build ## how pictures are read, beside Tesseract alone: PICTURES=folder of JPEG pictures, SCANS='-pages 1000'
+	go run ./internal/dev/scans -pictures '$(PICTURES)' $(SCANS)
+
 .PHONY: observability
 observability: ## run the tests of alerts, boards and traces, with Prometheus where it is installed, and the collector CODITECT_OTELCOL
 	CODITECT_OBSERVABILITY=1 go test -count 1 -v -run 'TestAlerts|TestOperatorsAreServed|TestPrometheus|TestExemplars|TestOneTraceInACollectorOfOthers' ./cmd/coditect
