@@ -180,7 +180,6 @@ var prompt = map[string]bool{
 	pb.MapReduceService_GetJob_FullMethodName:       true,
 	pb.MapReduceService_ListJobs_FullMethodName:     true,
 	pb.MapReduceService_GetTenantUse_FullMethodName: true,
-	pb.MapReduceService_SumCosts_FullMethodName:     true,
 	pb.MapReduceService_GetCaller_FullMethodName:    true,
 	pb.AdminService_GetFleet_FullMethodName:         true,
 }
