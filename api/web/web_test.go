@@ -224,9 +224,11 @@ func TestREST(t *testing.T) {
 	}
 	l.want("POST "+job+"/decisions", `{"recordId":"0.0","field":"total","verdict":"REVIEW_VERDICT_ACCEPT","note":"as printed"}`, `"decision":{`, `"recordId":"0.0"`, `"note":"as printed"`)
 	l.want("GET "+job+"/decisions?record_id=0.0", "", `{"decisions":[{`, `"verdict":"REVIEW_VERDICT_ACCEPT"`)
+	l.want("GET "+job+"/waiting", "", "{}")
 	l.want("GET "+job+"/events?verify=true", "", `"checkpoints"`, `"seals"`)
 	l.want("POST "+job+"/causes:mark", `{"cause":"host … is away","state":"CAUSE_STATE_IGNORED"}`, `"causes":[{"cause":"host … is away","state":"CAUSE_STATE_IGNORED"`)
 	l.want("POST "+job+":cancel", "", "400", "cannot become cancelled")
+	l.want("GET /v1/costs?tenant_id=a", "", `"costMicros":"45"`)
 	l.want("GET /v1/answers?tenant_id=abc", "", `"answerCount":"3"`)
 	l.want("POST /v1/answers:clear", `{"tenantId":"abc"}`, `"cleared":{"answerCount":"3"`)
 	l.want("POST /v1/store:check", "", `{"result":{"finding":`)
