@@ -274,6 +274,10 @@ func (s *stub) ListDecisions(context.Context, mapreduce.ListDecisionsQuery) (*ma
 	return &mapreduce.DecisionPage{Decisions: s.decisions}, nil
 }
 
+func (s *stub) ListWaiting(context.Context, mapreduce.ListWaitingQuery) (*mapreduce.WaitingPage, error) {
+	return &mapreduce.WaitingPage{}, nil
+}
+
 func (s *stub) PauseJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
 	s.note("pause %s", id)
 	return s.GetJob(ctx, id)
