@@ -4,11 +4,8 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,66 +13,7 @@ import (
 
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/internal/dev/testenv/chromium"
-	"github.com/coditect/mapreduce/store/failpoint"
 )
-
-// A mortal is a server at one address that is started again each time that it dies, until stop.
-type mortal struct {
-	h       *house
-	address string
-
-	deaths atomic.Int64
-	ended  chan struct{}
-
-	mu   sync.Mutex // guards the variables below
-	now  *exec.Cmd  // changed by the goroutine that waits for it
-	over bool
-}
-
-// live starts the server, which dies at the points of each of its lives in turn, and returns when it serves.
-func (h *house) live(address string, points []string) *mortal {
-	m := &mortal{h: h, address: address, ended: make(chan struct{})}
-	said := m.start(points[0])
-	said.await(h.t, `msg="HTTP is served" http=(\S+)`)
-	go func() {
-		defer close(m.ended)
-		for {
-			_ = m.now.Wait() // it dies of a failpoint, or is stopped
-			m.deaths.Add(1)
-			if m.start(points[int(m.deaths.Load())%len(points)]) == nil {
-				return
-			}
-		}
-	}()
-	return m
-}
-
-// start starts the server, which dies at a point, unless it was stopped for good.
-func (m *mortal) start(point string) *output {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.over {
-		return nil
-	}
-	said := &output{more: make(chan struct{})}
-	m.now = m.h.command([]string{failpoint.Variable + "=" + point}, "serve", "--listen", "unix", "--http", m.address)
-	m.now.Stdout, m.now.Stderr = said, said
-	if err := m.now.Start(); err != nil {
-		m.h.t.Error(err)
-	}
-	return said
-}
-
-// stop ends the server for good, and returns how often it died before.
-func (m *mortal) stop() int64 {
-	deaths := m.deaths.Load()
-	m.mu.Lock()
-	m.over = true
-	_ = m.now.Process.Kill() // it may be dead
-	m.mu.Unlock()
-	<-m.ended
-	return deaths
-}
 
 // decideAll decides by keys alone about each value that the page of a review has: the city is in no document, the total
 // is another, and all else is right.
