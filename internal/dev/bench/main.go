@@ -42,6 +42,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	profiles := flags.String("profiles", "", "folder for profiles of processor, allocations and locks, a file a figure")
 	units := flags.Int("units", 0, "units of the job of no-op units (default: 200000); what is compared in laps has a tenth of them in each (default: 100000, for eight minutes)")
 	lanes := flags.Int("lanes", 0, "transactions that an orchestrator moves units with at the same time (default: its own)")
+	overloaded := flags.Duration("overload", 0, "how long a server is asked for too much (default: 20s)")
 	without := flags.String("without", "", "courtesies that orchestrators leave out, apart by commas: precedence, split-reads, reserved-slots")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -63,7 +64,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 
 	lab := figures.Lab{
 		Site:     rig.Site{Dir: *dir, Cluster: cluster, Lanes: *lanes, Without: courtesies},
-		Profiles: *profiles, Units: *units,
+		Profiles: *profiles, Units: *units, Overloaded: *overloaded,
 	}
 	if text := os.Getenv("CODITECT_BENCH_SIZE"); text != "" {
 		if lab.Size, err = strconv.Atoi(text); err != nil || lab.Size < 1 {

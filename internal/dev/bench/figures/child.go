@@ -23,6 +23,7 @@ type order struct {
 	Reduce  *reduceOrder  `json:",omitempty"`
 	Model   *modelOrder   `json:",omitempty"`
 	Asker   *askerOrder   `json:",omitempty"`
+	Crowd   *crowdOrder   `json:",omitempty"`
 }
 
 type figureOrder struct {
@@ -51,6 +52,8 @@ func carryOut(ctx context.Context, o *order, out *json.Encoder) error {
 		return o.Model.serveModel(ctx, out)
 	case o.Asker != nil:
 		return o.Asker.runAsker(ctx, out)
+	case o.Crowd != nil:
+		return o.Crowd.runCrowd(ctx, out)
 	case o.Figure != nil:
 		rows, err := measureFigure(ctx, o.Figure.Name, o.Figure.Lab)
 		return errors.Join(err, out.Encode(rows))

@@ -34,6 +34,7 @@ func All() []Figure {
 		{"neighbour", asRows(MeasureNeighbour)},
 		{"resume", asRows(MeasureResume)},
 		{"kill", asRows(MeasureKill)},
+		{"overload", asRows(MeasureOverload)},
 		{"claimers", asRows(MeasureClaimers)},
 		{"idle", asRows(MeasureIdle)},
 		{"reduce", asRows(MeasureReducing)},
@@ -62,28 +63,29 @@ func asRows[R result](measure func(context.Context, *Lab) (R, error)) func(conte
 type Lab struct {
 	rig.Site
 
-	Profiles string        // folder for profiles of what is measured; none are made if it is empty
-	Size     int           // units of what is measured at a million. Defaults to 1e6.
-	Small    int           // jobs of one document that are submitted. Defaults to 10,000.
-	Units    int           // units of the no-op job. Defaults to 200,000.
-	Arrivals int           // jobs of a latency. Defaults to 1,000.
-	Pause    time.Duration // between arrivals, on average. Defaults to 20 ms.
-	Nap      time.Duration // that a unit of a makespan takes; a neighbour's take a 20th. Defaults to 200 ms.
-	Kills    int           // workers killed. Defaults to 40.
-	Claimers int           // orchestrators that claim at once. Defaults to 16.
-	Idle     int           // workers that have nothing to do. Defaults to 1,000.
-	Reduced  int           // map outputs that are reduced. Defaults to 100,000.
-	Beat     time.Duration // between the heartbeats of those. Defaults to 3 s.
-	Asked    int           // units that ask a model. Defaults to 2,000.
-	Calls    int           // that they make at once. Defaults to 50.
-	Think    time.Duration // that a call takes, on average. Defaults to 2 s.
-	Agents   int           // agents with tools that run at once. Defaults to 1,000.
-	Mull     time.Duration // that a turn of such an agent takes, on average. Defaults to 20 s.
-	Struck   int           // workers killed in the midst of calls. Defaults to 100.
-	Passages int           // of an index. Defaults to 100,000.
-	Queries  int           // that are asked of it. Defaults to 1,000.
-	Laps     int           // of each kind of service whose overhead is compared, at most. Defaults to 12.
-	LapUnits int           // of each such lap. Defaults to a tenth of Units if that is given, else to 100,000.
+	Profiles   string        // folder for profiles of what is measured; none are made if it is empty
+	Size       int           // units of what is measured at a million. Defaults to 1e6.
+	Small      int           // jobs of one document that are submitted. Defaults to 10,000.
+	Units      int           // units of the no-op job. Defaults to 200,000.
+	Arrivals   int           // jobs of a latency. Defaults to 1,000.
+	Pause      time.Duration // between arrivals, on average. Defaults to 20 ms.
+	Nap        time.Duration // that a unit of a makespan takes; a neighbour's take a 20th. Defaults to 200 ms.
+	Kills      int           // workers killed. Defaults to 40.
+	Overloaded time.Duration // that a server is asked for too much. Defaults to 20 s.
+	Claimers   int           // orchestrators that claim at once. Defaults to 16.
+	Idle       int           // workers that have nothing to do. Defaults to 1,000.
+	Reduced    int           // map outputs that are reduced. Defaults to 100,000.
+	Beat       time.Duration // between the heartbeats of those. Defaults to 3 s.
+	Asked      int           // units that ask a model. Defaults to 2,000.
+	Calls      int           // that they make at once. Defaults to 50.
+	Think      time.Duration // that a call takes, on average. Defaults to 2 s.
+	Agents     int           // agents with tools that run at once. Defaults to 1,000.
+	Mull       time.Duration // that a turn of such an agent takes, on average. Defaults to 20 s.
+	Struck     int           // workers killed in the midst of calls. Defaults to 100.
+	Passages   int           // of an index. Defaults to 100,000.
+	Queries    int           // that are asked of it. Defaults to 1,000.
+	Laps       int           // of each kind of service whose overhead is compared, at most. Defaults to 12.
+	LapUnits   int           // of each such lap. Defaults to a tenth of Units if that is given, else to 100,000.
 	// LapsWithin bounds how long they take, but for the first three. Defaults to six minutes
 	// if the units of a lap are not given; else 0, which bounds nothing.
 	LapsWithin time.Duration
@@ -105,6 +107,7 @@ func (l Lab) withDefaults() Lab {
 	setDefault(&l.Pause, 20*time.Millisecond)
 	setDefault(&l.Nap, 200*time.Millisecond)
 	setDefault(&l.Kills, 40)
+	setDefault(&l.Overloaded, 20*time.Second)
 	setDefault(&l.Claimers, 16)
 	setDefault(&l.Idle, 1000)
 	setDefault(&l.Reduced, 100_000)

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 func tiny(t *testing.T) *figures.Lab {
 	t.Helper()
 	return &figures.Lab{
-		Site: rig.Site{Dir: t.TempDir()}, Size: 40, Small: 20, Units: 400, Arrivals: 10, Pause: time.Millisecond, Nap: 5 * time.Millisecond, Kills: 2,
+		Site: rig.Site{Dir: t.TempDir()}, Size: 40, Small: 20, Units: 400, Arrivals: 10, Pause: time.Millisecond, Nap: 5 * time.Millisecond, Kills: 2, Overloaded: time.Second,
 		Claimers: 4, Idle: 300, Reduced: 200, Beat: 50 * time.Millisecond,
 		Asked: 40, Calls: 8, Think: 40 * time.Millisecond, Struck: 3,
 		Passages: 50, Queries: 5,
@@ -213,6 +213,25 @@ func TestKill(t *testing.T) {
 	check(t, k.Rows())
 	if k.Waits.Len() < 2 || k.Waits.Quantile(0) < 300*time.Millisecond {
 		t.Errorf("%d waits from %v; a worker whose system closed its connection has 0.3 s to come back", k.Waits.Len(), k.Waits.Quantile(0))
+	}
+}
+
+// How much of the work under way goes on says the figure at length; here each call has one answer.
+func TestOverload(t *testing.T) {
+	testenv.Lengthy(t)
+
+	o, err := figures.MeasureOverload(t.Context(), tiny(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, o.Rows())
+	if o.Peak <= 0 || o.Growth <= 0 || o.Before <= 0 || o.Calm <= 0 || o.Crowd.Took < time.Second {
+		t.Errorf("overload: %+v", o)
+	}
+	for name, a := range map[string]figures.Answers{"reads": o.Crowd.Reads, "submissions": o.Crowd.Submissions} {
+		if a.Made == 0 || a.Made != a.Done+a.Refused+a.Failed || a.Paused > a.Refused {
+			t.Errorf("%s: %+v; want each to be done, refused or failed", name, a)
+		}
 	}
 }
 

@@ -126,7 +126,7 @@ type workerNews struct {
 // startWorkers starts n workers of one slot, and waits until they are connected.
 func (f *workerFleet) startWorkers(ctx context.Context, n int) error {
 	for range n {
-		c, err := rig.StartChild(ctx, order{Worker: &workerOrder{f.server}})
+		c, err := rig.StartChild(ctx, order{Worker: &workerOrder{Server: f.server}})
 		if err != nil {
 			return err
 		}
@@ -197,9 +197,12 @@ func (f *workerFleet) drainNews() {
 	}
 }
 
-// A workerOrder makes a process a worker of one slot that holds its unit.
+// A workerOrder makes a process a worker of one slot that holds its unit, or of more that take a
+// while for theirs.
 type workerOrder struct {
 	Server string
+	Slots  int           // 0 is one
+	Nap    time.Duration // that a unit takes, of which nothing is said; 0 holds it until the process ends
 }
 
 func (o *workerOrder) runWorker(ctx context.Context, out *json.Encoder) error {
@@ -217,6 +220,9 @@ func (o *workerOrder) runWorker(ctx context.Context, out *json.Encoder) error {
 	}
 
 	hold := func(ctx context.Context, task *agent.Task) error {
+		if o.Nap > 0 {
+			return clock.Sleep(ctx, o.Nap)
+		}
 		if err := say(workerNews{Unit: task.Unit, At: time.Now()}); err != nil {
 			return err
 		}
@@ -225,7 +231,7 @@ func (o *workerOrder) runWorker(ctx context.Context, out *json.Encoder) error {
 	}
 
 	w, err := worker.New(worker.Config{
-		Steps: step.Serving(rig.Provider, &rig.Bencher{Do: hold}), Slots: 1,
+		Steps: step.Serving(rig.Provider, &rig.Bencher{Output: 2, Do: hold}), Slots: max(1, o.Slots),
 		Connect: []worker.Connect{func(ctx context.Context) (worker.Stream, error) {
 			stream, err := c.Connect(ctx)
 			if err != nil {

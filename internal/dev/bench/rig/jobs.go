@@ -38,9 +38,12 @@ func noiseDocuments(n, size int) iter.Seq2[*mapreduce.Document, error] {
 	}
 }
 
+// Documents yields n small documents, as those of SubmitDocuments.
+func Documents(n int) iter.Seq2[*mapreduce.Document, error] { return noiseDocuments(n, TextBytes) }
+
 // SubmitDocuments submits a job of n small documents, and returns its id.
 func (s *System) SubmitDocuments(ctx context.Context, spec mapreduce.JobSpec, n int) (mapreduce.JobID, error) {
-	job, err := s.SubmitJob(ctx, spec, noiseDocuments(n, TextBytes))
+	job, err := s.SubmitJob(ctx, spec, Documents(n))
 	if err != nil {
 		return "", err
 	}

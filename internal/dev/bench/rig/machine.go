@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -27,6 +28,29 @@ func LoadAverage() string {
 		return "unknown"
 	}
 	return strings.Join(strings.Fields(string(b))[:3], " ")
+}
+
+// courtesy is how much lower the priority of a process is that yields to others.
+const courtesy = 5
+
+// YieldToOthers lowers the priority of all threads of this process, and of those that they start:
+// the processors that it needs say nothing about what it asks others for.
+func YieldToOthers() error {
+	threads, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return err
+	}
+
+	for _, t := range threads {
+		id, err := strconv.Atoi(t.Name())
+		if err != nil {
+			return err
+		}
+		if err := syscall.Setpriority(syscall.PRIO_PROCESS, id, courtesy); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return err
+		}
+	}
+	return nil
 }
 
 // ProcessorTime returns what this process has used of the processors.

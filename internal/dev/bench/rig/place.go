@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/fdb"
@@ -20,6 +21,9 @@ type Site struct {
 	Cluster string                  // cluster file of the FoundationDB that holds the stores instead; empty for none
 	Lanes   int                     // of an orchestrator, and of the bare loop
 	Without orchestrator.Courtesies // that orchestrators leave out
+
+	// Rules are those of tenants; nil sets none.
+	Rules func(mapreduce.TenantID) mapreduce.TenantRule `json:"-"`
 }
 
 // A Place is where something is measured: a folder, which holds the store unless
@@ -29,6 +33,7 @@ type Place struct {
 	Cluster string // cluster file; empty for none
 	lanes   int    // of each orchestrator
 	without orchestrator.Courtesies
+	rules   func(mapreduce.TenantID) mapreduce.TenantRule
 }
 
 // OpenStore opens the store of the place.
@@ -56,7 +61,7 @@ func (site *Site) InPlace(fn func(p Place) error) error {
 	if err != nil {
 		return err
 	}
-	p := Place{dir, site.Cluster, site.Lanes, site.Without}
+	p := Place{dir, site.Cluster, site.Lanes, site.Without, site.Rules}
 	return errors.Join(fn(p), p.clearCluster(), os.RemoveAll(dir))
 }
 
