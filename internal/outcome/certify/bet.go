@@ -11,6 +11,7 @@ type bet struct {
 	delta       float64
 
 	labels, right int
+	look          int     // labels at the next look
 	squares       float64 // sum of the squared distances of labels to their running mean
 	capital       float64 // its logarithm
 }

@@ -117,17 +117,22 @@ func New(rules Rules, scores ...[]Score) (*Trial, error) {
 
 // permutation returns the numbers below n in an order that depends on the seed alone.
 func permutation(seed uint64, n int) []int32 {
-	source := rand.NewPCG(seed, 0x636572746966790a)
 	p := make([]int32, n)
+	permute(seed, p)
+	return p
+}
+
+// permute fills p with the permutation of as many numbers.
+func permute(seed uint64, p []int32) {
+	source := rand.NewPCG(seed, 0x636572746966790a)
 	for i := range p {
 		p[i] = int32(i)
 	}
 
-	for i := n - 1; i > 0; i-- {
+	for i := len(p) - 1; i > 0; i-- {
 		j, _ := bits.Mul64(source.Uint64(), uint64(i+1)) // off by less than n in 2^64
 		p[i], p[j] = p[j], p[i]
 	}
-	return p
 }
 
 func newMeasure(scores []Score) measure {
@@ -272,7 +277,7 @@ func (r Rules) need(first, n int) int {
 // labels are missing. It returns the items whose labels are: those up to the next look, which
 // are the same however many of them are known.
 func (t *Trial) test(m *measure, index int, b *bet, before int, known func(item, measure int) Label, giveUp stopping) (draw []int, passed bool) {
-	look, ahead := 0, 0 // labels at the next look; those that are yet to be looked at
+	ahead := 0 // labels that are yet to be looked at
 	for _, item := range t.draws {
 		if b.won() {
 			return nil, true
@@ -281,12 +286,13 @@ func (t *Trial) test(m *measure, index int, b *bet, before int, known func(item,
 			continue
 		}
 		label := known(int(item), index)
-		if ahead == 0 && b.labels == look {
-			look += b.next()
+		if ahead == 0 && b.labels == b.look {
+			b.look += b.next()
 		}
 
 		if ahead == 0 && label != Unknown {
-			if b.take(label == Right); b.lost() || giveUp(b, before) {
+			b.take(label == Right)
+			if given := giveUp(b, before); given || b.lost() {
 				return nil, false
 			}
 			continue
@@ -296,7 +302,7 @@ func (t *Trial) test(m *measure, index int, b *bet, before int, known func(item,
 		if label == Unknown {
 			draw = append(draw, int(item))
 		}
-		if ahead++; b.labels+ahead == look {
+		if ahead++; b.labels+ahead == b.look {
 			return draw, false
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -34,20 +35,18 @@ func TestLabels(t *testing.T) {
 	}
 }
 
-// A curve says which of n items are right, the one with the highest score first.
+// A curve says which of some items are right, the one with the highest score first.
 type curve struct {
-	name  string
-	right func(n int, target float64, r *rand.Rand) []bool
+	name string
+	fill func(all []bool, target float64, r *rand.Rand)
 }
 
 // byChance are items that are right with a probability by their rank, from 0 to 1.
 func byChance(name string, p func(rank float64) float64) curve {
-	return curve{name, func(n int, _ float64, r *rand.Rand) []bool {
-		all := make([]bool, n)
+	return curve{name, func(all []bool, _ float64, r *rand.Rand) {
 		for i := range all {
-			all[i] = r.Float64() < p(float64(i)/float64(n))
+			all[i] = r.Float64() < p(float64(i)/float64(len(all)))
 		}
-		return all
 	}}
 }
 
@@ -60,35 +59,48 @@ var curves = []curve{
 	byChance("scores say nothing", func(float64) float64 { return 0.9 }),
 	byChance("scores are upside down", func(x float64) float64 { return 0.5 + 0.5*x }),
 	byChance("never right", func(float64) float64 { return 0 }),
-	{"one short of the target, spread", func(n int, target float64, r *rand.Rand) []bool {
-		all := firstRight(n, int(math.Ceil(target*float64(n)))-1)
-		r.Shuffle(n, func(i, j int) { all[i], all[j] = all[j], all[i] })
-		return all
+	{"one short of the target, spread", func(all []bool, target float64, r *rand.Rand) {
+		fillFirst(all, oneShort(len(all), target))
+		r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	}},
-	{"one short of the target, the wrong ones last", func(n int, target float64, _ *rand.Rand) []bool {
-		return firstRight(n, int(math.Ceil(target*float64(n)))-1)
+	{"one short of the target, the wrong ones last", func(all []bool, target float64, _ *rand.Rand) {
+		fillFirst(all, oneShort(len(all), target))
 	}},
-	{"one short of the target, the wrong ones first", func(n int, target float64, _ *rand.Rand) []bool {
-		all := firstRight(n, int(math.Ceil(target*float64(n)))-1)
+	{"one short of the target, the wrong ones first", func(all []bool, target float64, _ *rand.Rand) {
+		fillFirst(all, oneShort(len(all), target))
 		slices.Reverse(all)
-		return all
 	}},
-	{"a wrong block in the middle", func(n int, target float64, _ *rand.Rand) []bool {
-		all := firstRight(n, n)
-		for i := range int((1-target)*float64(n)) + 1 {
-			all[n/2+i] = false
+	{"one short of the target, half of the wrong ones in the first step", func(all []bool, target float64, r *rand.Rand) {
+		// The first step has as many wrong ones as it may have without being one too many by far.
+		n := len(all)
+		fillFirst(all, n)
+		wrong := n - oneShort(n, target)
+		first := n / 20
+		for i := range wrong {
+			if i < wrong/2 && i < first {
+				all[i] = false
+				continue
+			}
+			all[n-1-i] = false
 		}
-		return all
+		r.Shuffle(first, func(i, j int) { all[i], all[j] = all[j], all[i] })
+	}},
+	{"a wrong block in the middle", func(all []bool, target float64, _ *rand.Rand) {
+		fillFirst(all, len(all))
+		for i := range int((1-target)*float64(len(all))) + 1 {
+			all[len(all)/2+i] = false
+		}
 	}},
 }
 
-// firstRight returns n items of which the first are right.
-func firstRight(n, right int) []bool {
-	all := make([]bool, n)
-	for i := range right {
-		all[i] = true
+// oneShort is one less than the target needs of n.
+func oneShort(n int, target float64) int { return int(math.Ceil(target*float64(n)-1e-9)) - 1 }
+
+// fillFirst has the first items be right.
+func fillFirst(all []bool, right int) {
+	for i := range all {
+		all[i] = i < right
 	}
-	return all
 }
 
 // A tally is what came of some runs.
@@ -96,10 +108,57 @@ type tally struct {
 	runs, short, false, labels, accepted, labelsAsPaper, acceptedAsPaper int
 }
 
-// run certifies items once, and adds what came of it.
-func (c *tally) run(t testing.TB, rules certify.Rules, right []bool) {
-	t.Helper()
+// add adds what came of a run. The items stand by their scores.
+func (c *tally) add(rules certify.Rules, right []bool, run, asPaper certify.Run) {
 	n := len(right)
+	inFirst := 0
+	for _, is := range right[:run.First] {
+		if is {
+			inFirst++
+		}
+	}
+
+	// What was drawn is the oracle's, right or wrong.
+	wrong := run.First - inFirst
+	for _, item := range run.Drawn {
+		if item < run.First && !right[item] {
+			wrong--
+		}
+	}
+
+	c.runs++
+	need := int(math.Ceil(rules.Target*float64(n) - 1e-9))
+	if n-wrong < need {
+		c.short++
+	}
+	if inFirst < need-(n-run.First) {
+		c.false++
+	}
+	c.labels, c.accepted = c.labels+len(run.Drawn), c.accepted+acceptedBy(run)
+	c.labelsAsPaper, c.acceptedAsPaper = c.labelsAsPaper+len(asPaper.Drawn), c.acceptedAsPaper+acceptedBy(asPaper)
+}
+
+// acceptedBy is how many items a run accepts.
+func acceptedBy(run certify.Run) int {
+	n := run.First
+	for _, item := range run.Drawn {
+		if item < run.First {
+			n--
+		}
+	}
+	return n
+}
+
+func labelOf(right bool) certify.Label {
+	if right {
+		return certify.Right
+	}
+	return certify.Wrong
+}
+
+// byRank returns a trial of items that stand by their scores.
+func byRank(t testing.TB, rules certify.Rules, n int) *certify.Trial {
+	t.Helper()
 	scores := make([]certify.Score, n)
 	for i := range scores {
 		scores[i] = certify.Score(n - i)
@@ -108,61 +167,58 @@ func (c *tally) run(t testing.TB, rules certify.Rules, right []bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-
-	drawn := make([]bool, n)
-	var s certify.Step
-	for {
-		s = trial.Next(func(item, _ int) certify.Label {
-			if !drawn[item] {
-				return certify.Unknown
-			}
-			return labelOf(right[item])
-		})
-		if s.Done() {
-			break
-		}
-		for _, item := range s.Draw {
-			if drawn[item] {
-				t.Fatalf("item %d is drawn twice", item)
-			}
-			drawn[item] = true
-		}
-	}
-
-	c.runs++
-	asOracle, inFirst := 0, 0
-	for i := range n {
-		accepted := !drawn[i] && trial.Accepts(s.Verdicts, i)
-		switch {
-		case drawn[i]:
-			c.labels++
-		case accepted:
-			c.accepted++
-		}
-		if right[i] || !accepted {
-			asOracle++
-		}
-		if i < s.Verdicts[0].First && right[i] {
-			inFirst++
-		}
-	}
-
-	need := int(math.Ceil(rules.Target*float64(n) - 1e-9))
-	if asOracle < need {
-		c.short++
-	}
-	if first := s.Verdicts[0].First; inFirst < need-(n-first) {
-		c.false++
-	}
-	labels, accepted := trial.AsPaper(func(item, _ int) certify.Label { return labelOf(right[item]) })
-	c.labelsAsPaper, c.acceptedAsPaper = c.labelsAsPaper+labels, c.acceptedAsPaper+accepted
+	return trial
 }
 
-func labelOf(right bool) certify.Label {
-	if right {
-		return certify.Right
-	}
-	return certify.Wrong
+// TestWhole holds trials whose labels are all at hand to those that draw some at a time: coverage is
+// measured by the former, and the latter is what a job does.
+func TestWhole(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 400).Draw(t, "items")
+		rules := certify.Rules{
+			Target: rapid.SampledFrom(targets).Draw(t, "target"), Confidence: confidence, Seed: rapid.Uint64().Draw(t, "seed"),
+			Alone: rapid.Bool().Draw(t, "alone"),
+		}
+		right := make([]bool, n)
+		of := rapid.SampledFrom(curves).Draw(t, "curve")
+		of.fill(right, rules.Target, rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "items' seed"), 1)))
+		scores := make([]certify.Score, n)
+		for i := range scores {
+			scores[i] = certify.Score(n - i)
+		}
+		trial, err := certify.New(rules, scores)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		drawn := make(map[int]bool)
+		s := certify.Step{Draw: []int{-1}}
+		for !s.Done() {
+			s = trial.Next(func(item, _ int) certify.Label {
+				if !drawn[item] {
+					return certify.Unknown
+				}
+				return labelOf(right[item])
+			})
+			for _, item := range s.Draw {
+				if drawn[item] {
+					t.Fatalf("item %d is drawn twice", item)
+				}
+				drawn[item] = true
+			}
+		}
+
+		trial.Redraw(rules.Seed)
+		whole := trial.RunWhole(right)
+		if whole.Verdict != s.Verdicts[0] || len(whole.Drawn) != len(drawn) {
+			t.Fatalf("%s: in parts %+v after %d draws, and in one pass %+v after %d", of.name, s.Verdicts[0], len(drawn), whole.Verdict, len(whole.Drawn))
+		}
+		for _, item := range whole.Drawn {
+			if !drawn[item] {
+				t.Fatalf("%s: item %d is drawn in one pass alone", of.name, item)
+			}
+		}
+	})
 }
 
 // confidence is that of the trials below.
@@ -174,30 +230,38 @@ var targets = []float64{0.8, 0.9, 0.95, 0.99}
 // TestCoverage runs trials of items whose right answers are known. In at most the share of runs
 // that the confidence leaves may more be accepted than is right, whatever the items are. The
 // answers as they come out are better yet: what was labelled is the oracle's.
-func TestCoverage(t *testing.T) { cover(t, 40, 100, 300) }
+func TestCoverage(t *testing.T) { cover(t, 60, 100, 300) }
 
-// coverageRuns is how often TestCoverageAtLength runs each trial. With 10,000, which take hours of a
-// processor, it sees a failure in a hundred too many.
-var coverageRuns = flag.Int("certify.runs", 500, "how often TestCoverageAtLength runs each trial")
+// How TestCoverageAtLength runs. With 10,000 runs it sees a failure in a hundred too many.
+var (
+	coverageRuns  = flag.Int("certify.runs", 2_000, "how often TestCoverageAtLength runs each trial")
+	coverageItems = flag.String("certify.items", "100,1000", "of how many items, with commas between")
+)
 
-// TestCoverageAtLength has more runs. The benchmark has those of more items.
+// TestCoverageAtLength has more runs.
 func TestCoverageAtLength(t *testing.T) {
 	testenv.Lengthy(t)
-	cover(t, *coverageRuns, 100, 300)
+	for text := range strings.SplitSeq(*coverageItems, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cover(t, *coverageRuns, n)
+	}
 }
 
 // cover runs trials of each curve so often.
 func cover(t *testing.T, runs int, sizes ...int) {
 	t.Helper()
 	var table strings.Builder
-	fmt.Fprintf(&table, "%-46s %7s %6s %7s %7s %8s %8s %8s %8s\n", "curve", "items", "target", "short", "false", "labels", "paper's", "saved", "paper's")
+	fmt.Fprintf(&table, "%-64s %7s %6s %7s %7s %8s %8s %8s %8s\n", "curve", "items", "target", "short", "false", "labels", "paper's", "saved", "paper's")
 
 	for _, c := range curves {
 		for _, n := range sizes {
 			for _, target := range targets {
 				sum := c.runs(t, n, target, runs)
 				all := float64(runs) * float64(n)
-				fmt.Fprintf(&table, "%-46s %7d %6v %7.4f %7.4f %8.1f %8.1f %7.1f%% %7.1f%%\n", c.name, n, target, float64(sum.short)/float64(runs),
+				fmt.Fprintf(&table, "%-64s %7d %6v %7.4f %7.4f %8.1f %8.1f %7.1f%% %7.1f%%\n", c.name, n, target, float64(sum.short)/float64(runs),
 					float64(sum.false)/float64(runs), float64(sum.labels)/float64(runs), float64(sum.labelsAsPaper)/float64(runs), 100*float64(sum.accepted)/all, 100*float64(sum.acceptedAsPaper)/all)
 
 				// Four deviations of a share of (1-confidence) in so many runs.
@@ -213,29 +277,16 @@ func cover(t *testing.T, runs int, sizes ...int) {
 
 // runs certifies items of the curve so often.
 func (c curve) runs(t testing.TB, n int, target float64, runs int) (sum tally) {
+	t.Helper()
+	rules := certify.Rules{Target: target, Confidence: confidence}
+	trial, right := byRank(t, rules, n), make([]bool, n)
 	for i := range runs {
 		r := rand.New(rand.NewPCG(uint64(i), uint64(n)))
-		sum.run(t, certify.Rules{Target: target, Confidence: confidence, Seed: r.Uint64()}, c.right(n, target, r))
+		trial.Redraw(r.Uint64())
+		c.fill(right, target, r)
+		sum.add(rules, right, trial.RunWhole(right), trial.RunAsPaper(right))
 	}
 	return sum
-}
-
-// BenchmarkCoverage is TestCoverage with many items: -benchtime 10000x runs as many trials of
-// each curve.
-func BenchmarkCoverage(b *testing.B) {
-	for _, n := range []int{10_000, 100_000} {
-		for _, c := range curves {
-			for _, target := range targets {
-				b.Run(fmt.Sprintf("%d/%s/%v", n, strings.ReplaceAll(c.name, " ", "_"), target), func(b *testing.B) {
-					sum := c.runs(b, n, target, b.N)
-					b.ReportMetric(float64(sum.short)/float64(b.N), "short")
-					b.ReportMetric(float64(sum.false)/float64(b.N), "false")
-					b.ReportMetric(float64(sum.labels)/float64(b.N), "labels")
-					b.ReportMetric(float64(sum.accepted)/float64(b.N)/float64(n), "saved")
-				})
-			}
-		}
-	}
 }
 
 // TestManyMeasures holds each measure to the target by itself.
