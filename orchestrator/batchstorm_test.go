@@ -1,9 +1,11 @@
 package orchestrator_test
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,17 +25,26 @@ import (
 	"github.com/coditect/mapreduce/worker/llm/batch"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 	"github.com/coditect/mapreduce/worker/llm/fakellm/batches"
-	"github.com/coditect/mapreduce/worker/llm/openai"
 	"github.com/coditect/mapreduce/worker/llm/vendors"
 )
 
 // The tests of this file run jobs whose calls go by batch, in virtual time, while workers and orchestrators
 // die. What the vendor charges is the measure of all of them.
 
-const (
-	batchModel = "gpt-4.1-mini"
-	batchKey   = "sk-test-0123456789abcdefghij"
-)
+const batchKey = "sk-test-0123456789abcdefghij"
+
+// A seller is a vendor of batches, as a fleet is told of it, and how it is spoken to.
+type seller struct {
+	name, model, base string
+	wire              fakellm.Wire
+}
+
+// sellers are one for each format of batches.
+var sellers = []seller{
+	{"openai", "gpt-4.1-mini", "http://vendor.test/v1", fakellm.OpenAI},
+	{"anthropic", "claude-haiku-4-5", "http://vendor.test/", fakellm.Anthropic},
+	{"gemini", "gemini-2.5-flash", "http://vendor.test/v1beta", fakellm.Gemini},
+}
 
 // A vendorFleet is a fleet whose workers ask a scripted vendor.
 type vendorFleet struct {
@@ -42,6 +53,7 @@ type vendorFleet struct {
 	live   *fakellm.Server // of calls in real time
 	agent  *model.Agent
 	prices *llm.Prices
+	seller seller
 	fault  func(fakellm.Call) fakellm.Fault // of lines
 	fate   func(n int, id string) batches.Fate
 }
@@ -69,8 +81,15 @@ func batchConfig() orchestrator.Config {
 	return c
 }
 
-// newVendorFleet returns one with so many orchestrators and no worker. A batch takes most lines.
+// newVendorFleet returns one with so many orchestrators and no worker, that asks the first of the sellers. A
+// batch takes most lines.
 func newVendorFleet(t *testing.T, seed uint64, nodes, most int, rates fault.Rates, script batches.Config) *vendorFleet {
+	t.Helper()
+	return newFleetOf(t, sellers[0], seed, nodes, most, rates, script)
+}
+
+// newFleetOf is newVendorFleet of a seller.
+func newFleetOf(t *testing.T, of seller, seed uint64, nodes, most int, rates fault.Rates, script batches.Config) *vendorFleet {
 	t.Helper()
 	prices, err := llm.ListPrices()
 	if err != nil {
@@ -83,29 +102,32 @@ func newVendorFleet(t *testing.T, seed uint64, nodes, most int, rates fault.Rate
 	if script.Model != nil {
 		answer = script.Model
 	}
-	script.Wire, script.Key, script.Model, script.Seed = fakellm.OpenAI, batchKey, answer, seed
-	f := &vendorFleet{prices: prices}
+	script.Wire, script.Key, script.Model, script.Seed = of.wire, batchKey, answer, seed
+	f := &vendorFleet{prices: prices, seller: of}
 	script.Fault = func(c fakellm.Call) fakellm.Fault { return f.fault(c) }
 	script.Fate = func(n int, id string) batches.Fate { return f.fate(n, id) }
 	f.fault, f.fate = func(fakellm.Call) fakellm.Fault { return fakellm.None }, func(int, string) batches.Fate { return batches.Answered }
 	script.Price = func(e fakellm.Entry) int64 {
-		cost, _ := prices.Cost("openai", batchModel, llm.Usage{Input: e.Input, CacheWrite: e.CacheWrite, CacheRead: e.CacheRead, Output: e.Output}, llm.Batch)
+		cost, _ := prices.Cost(of.name, llm.Model(of.model), llm.Usage{Input: e.Input, CacheWrite: e.CacheWrite, CacheRead: e.CacheRead, Output: e.Output}, llm.Batch)
 		return cost
 	}
 	f.Fleet = enginetest.NewFleet(t, seed, nodes, rates, batchConfig())
 	f.server, f.live = batches.New(script), fakellm.New(fakellm.Config{Key: batchKey, Model: answer})
 
-	table := vendors.Table{{Name: "openai", New: openai.New, NewBatches: func(cfg llm.Config) (batch.Vendor, error) {
-		v, err := openai.NewBatches(cfg)
+	table := slices.Clone(vendors.All())
+	table = slices.DeleteFunc(table, func(v vendors.Vendor) bool { return v.Name != of.name })
+	makes := table[0].NewBatches
+	table[0].NewBatches = func(cfg llm.Config) (batch.Vendor, error) {
+		v, err := makes(cfg)
 		return few{v, most}, err
-	}}}
+	}
 	if f.agent, err = model.New(model.Config{
-		Provider: "openai", Vendors: table, Prices: prices, Random: rand.Float64,
-		LLM: llm.Config{Key: llm.NewKey(batchKey), BaseURL: "http://vendor.test/v1", Transport: f},
+		Provider: of.name, Vendors: table, Prices: prices, Random: rand.Float64,
+		LLM: llm.Config{Key: llm.NewKey(batchKey), BaseURL: of.base, Transport: f},
 	}); err != nil {
 		t.Fatal(err)
 	}
-	f.Counter.Agent, f.Works = f.agent, "openai"
+	f.Counter.Agent, f.Works = f.agent, of.name
 	return f
 }
 
@@ -125,7 +147,7 @@ func (f few) Limits(m llm.Model) batch.Limits {
 // RoundTrip implements http.RoundTripper: what is of batches and files goes to one server, and the rest to
 // the other.
 func (f *vendorFleet) RoundTrip(r *http.Request) (*http.Response, error) {
-	if strings.Contains(r.URL.Path, "/batches") || strings.Contains(r.URL.Path, "/files") {
+	if strings.Contains(r.URL.Path, "/batches") || strings.Contains(r.URL.Path, ":batch") || strings.Contains(r.URL.Path, "/files") {
 		return f.server.Transport().RoundTrip(r)
 	}
 	return f.live.Transport().RoundTrip(r)
@@ -134,16 +156,19 @@ func (f *vendorFleet) RoundTrip(r *http.Request) (*http.Response, error) {
 // join runs a worker that makes batches too.
 func (f *vendorFleet) join() *enginetest.Member {
 	return f.Join(worker.Config{Slots: stormSlots, DrainTimeout: time.Minute, Batches: batching.New(batching.Config{
-		Names: []string{"openai"}, Create: time.Minute,
+		Names: []string{f.seller.name}, Create: time.Minute,
 		Vendor: func(o *mapreduce.BatchOrder) (batch.Vendor, error) { return f.agent.Batches(o) },
 		Prices: func(o *mapreduce.BatchOrder) (*llm.Prices, error) { return f.agent.BatchPrices(o) },
 	})})
 }
 
 // batchedSpec is of a job whose documents are asked by batch, and whose records are merged without a model.
-func batchedSpec() mapreduce.JobSpec {
+func batchedSpec() mapreduce.JobSpec { return specOf(sellers[0]) }
+
+// specOf is batchedSpec of a seller.
+func specOf(of seller) mapreduce.JobSpec {
 	return mapreduce.JobSpec{
-		Pipeline: "extract", Provider: "openai", Model: batchModel, Parallelism: stormParallelism, MaxAttempts: 20, BreakerThreshold: 1 << 20,
+		Pipeline: "extract", Provider: of.name, Model: of.model, Parallelism: stormParallelism, MaxAttempts: 20, BreakerThreshold: 1 << 20,
 		Schema: []byte(`{"type":"object","properties":{"company":{"type":"string"},"total":{"type":"number"}}}`),
 		Vars:   map[string]string{"tier": "batch", "merge": "typed"},
 	}
@@ -168,7 +193,7 @@ func (f *vendorFleet) bill() (micros int64, lines int) {
 func (f *vendorFleet) paid() (micros int64, calls int) {
 	for _, e := range f.live.Entries() {
 		if e.Status == http.StatusOK {
-			cost, _ := f.prices.Cost("openai", batchModel, llm.Usage{Input: e.Input, CacheWrite: e.CacheWrite, CacheRead: e.CacheRead, Output: e.Output}, "")
+			cost, _ := f.prices.Cost(f.seller.name, llm.Model(f.seller.model), llm.Usage{Input: e.Input, CacheWrite: e.CacheWrite, CacheRead: e.CacheRead, Output: e.Output}, "")
 			micros, calls = micros+cost, calls+1
 		}
 	}
@@ -276,24 +301,38 @@ func TestBatchesKeepTheBudget(t *testing.T) {
 	})
 }
 
-// Jobs whose calls go by batch survive all of it: each document is answered once, no batch is made twice,
-// and the money agrees with the vendor's own account.
-func TestSoakBatchStorms(t *testing.T) {
-	for seed := range testenv.Storms(t, 2) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			enginetest.Virtually(t, func(t *testing.T) { batchStorm(t, uint64(seed), 0) })
-		})
+// A batchWeather is how a storm of batches is.
+type batchWeather struct {
+	documents int
+	most      int // lines of a batch
+	hits      int // that happen at most
+	bad       int // one line in so many goes wrong; none if it is 0
+}
+
+// The storms that are run by hand are larger: -batch.documents 10000 -batch.hits 200.
+var (
+	batchDocuments = flag.Int("batch.documents", 60, "documents of a storm of batches")
+	batchHits      = flag.Int("batch.hits", 30, "how much happens to a job in a storm of batches at most: whoever takes over a batch whose creation was lost looks for it for minutes, in which it may die as well")
+)
+
+// storms runs storms of each format.
+func storms(t *testing.T, bad int) {
+	w := batchWeather{documents: *batchDocuments, most: max(7, *batchDocuments/80), hits: *batchHits, bad: bad}
+	for _, of := range sellers {
+		for seed := range testenv.Storms(t, 1) {
+			t.Run(fmt.Sprintf("%s/%d", of.name, seed), func(t *testing.T) {
+				enginetest.Virtually(t, func(t *testing.T) { batchStorm(t, of, uint64(seed), w) })
+			})
+		}
 	}
 }
 
+// Jobs whose calls go by batch survive all of it: each document is answered once, no batch is made twice,
+// and the money agrees with the vendor's own account.
+func TestSoakBatchStorms(t *testing.T) { storms(t, 0) }
+
 // The same holds where lines go wrong besides, one in twenty, and are told twice.
-func TestSoakBatchStormsOfBadLines(t *testing.T) {
-	for seed := range testenv.Storms(t, 2) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			enginetest.Virtually(t, func(t *testing.T) { batchStorm(t, uint64(seed), 20) })
-		})
-	}
-}
+func TestSoakBatchStormsOfBadLines(t *testing.T) { storms(t, 20) }
 
 // lineFaults are ways in which the answer to a line goes wrong that may go right another time.
 var lineFaults = []fakellm.Fault{fakellm.RateLimit, fakellm.Overloaded, fakellm.ServerError, fakellm.WrongShape, fakellm.Prose, fakellm.EmptyAnswer}
@@ -301,12 +340,9 @@ var lineFaults = []fakellm.Fault{fakellm.RateLimit, fakellm.Overloaded, fakellm.
 // batchPoints are where orchestrators die while calls go by batch.
 var batchPoints = []failpoint.Step{failpoint.Ask, failpoint.Group, failpoint.Take, failpoint.Tell, failpoint.Turn, failpoint.Bind, failpoint.Expire}
 
-// mostHits is how much happens to a job at most: whoever takes over a batch whose creation was lost looks for it for
-// minutes, in which it may die as well.
-const mostHits = 30
-
-// mostLosses is how many creations are lost or refused: after each the next try of its batch is later.
-const mostLosses = 8
+// mostLosses is how many creations are lost or refused of so many documents: after each the next try of its
+// batch is later.
+func mostLosses(documents int) int64 { return int64(8 + documents/200) }
 
 // A die is thrown by a test, its vendor and its workers at once.
 type die struct {
@@ -323,37 +359,40 @@ func (d *die) IntN(n int) int {
 	return d.random.IntN(n)
 }
 
-// batchStorm runs a job through a storm, in which one line in so many goes wrong, or none if that is 0.
-func batchStorm(t *testing.T, seed uint64, bad int) {
+// batchStorm runs a job through a storm.
+func batchStorm(t *testing.T, of seller, seed uint64, w batchWeather) {
 	random := newDie(seed)
-	const documents = 60
 	losses := []batches.Loss{batches.Kept, batches.Kept, batches.Kept, batches.Refused, batches.Before, batches.After, batches.ErrAfter}
 	var lost atomic.Int64
-	f := newVendorFleet(t, seed, 2, 7, fault.Retryable(0.01), batches.Config{
+	limits := batches.Limits{} // those of the vendor
+	if of.wire == fakellm.OpenAI {
+		limits = batches.Limits{Lines: 50_000, Bytes: 200_000_000, Window: 24 * time.Hour, Kept: 30 * 24 * time.Hour}
+	}
+	f := newFleetOf(t, of, seed, 2, w.most, fault.Retryable(0.01), batches.Config{
 		Takes: func(int) time.Duration { return time.Duration(1+random.IntN(8)) * time.Minute },
 		Creates: func(int, bool) batches.Loss {
 			loss := losses[random.IntN(len(losses))]
-			if loss == batches.Kept || lost.Add(1) > mostLosses {
+			if loss == batches.Kept || lost.Add(1) > mostLosses(w.documents) {
 				return batches.Kept
 			}
 			return loss
 		},
 		Hidden: time.Duration(random.IntN(100)) * time.Second,
-		Limits: batches.Limits{Lines: 50_000, Bytes: 200_000_000, Window: 24 * time.Hour, Kept: 30 * 24 * time.Hour},
+		Limits: limits,
 	})
-	answers := documents
-	if bad > 0 {
-		f.spoil(random, bad)
+	answers := w.documents
+	if w.bad > 0 {
+		f.spoil(random, w.bad)
 		answers = anyCalls
 	}
 
 	members := []*enginetest.Member{f.join(), f.join(), f.join()}
-	spec := batchedSpec()
-	spec.Budget, spec.BudgetIn = 1_000_000, mapreduce.InDollars
-	id := f.Any().Submit(spec, documents)
+	spec := specOf(of)
+	spec.Budget, spec.BudgetIn = 100_000*int64(w.documents), mapreduce.InDollars
+	id := f.Any().Submit(spec, w.documents)
 	hits, begun := 0, time.Now()
 
-	for end := time.Now().Add(3 * time.Hour); ; {
+	for end := time.Now().Add(3*time.Hour + time.Duration(w.hits)*10*time.Minute); ; {
 		job, err := f.Any().GetJob(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
@@ -375,7 +414,7 @@ func batchStorm(t *testing.T, seed uint64, bad int) {
 
 		// A quiet time now and then lets it get further, and in the end it has to come to one.
 		<-time.After(time.Duration(1+random.IntN(40)) * time.Second)
-		if hits == mostHits || random.IntN(3) == 0 {
+		if hits == w.hits || random.IntN(3) == 0 {
 			continue
 		}
 		f.hit(random, members)
@@ -385,7 +424,7 @@ func batchStorm(t *testing.T, seed uint64, bad int) {
 	f.Faults.Heal()
 	f.Faults.Settle()
 	f.verifyMoney(id, answers)
-	t.Logf("%d batches were made while %d things happened: %s", f.server.Made(), hits, time.Since(begun))
+	t.Logf("%s: %d batches were made of %d documents while %d things happened: %s", of.name, f.server.Made(), w.documents, hits, time.Since(begun))
 }
 
 // hit lets one thing happen: a worker dies, or leaves; an orchestrator dies, at a point of the path or
@@ -475,4 +514,59 @@ func TestAnswersOfBatchesAreMended(t *testing.T) {
 		}
 		f.verifyMoney(id, 2*documents)
 	})
+}
+
+// A batch whose job was deleted while no worker lived is cancelled by the one that comes next.
+func TestBatchOfDeletedJobIsCancelled(t *testing.T) {
+	enginetest.Virtually(t, func(t *testing.T) {
+		f := newVendorFleet(t, 1, 1, 1000, nil, batches.Config{Takes: func(int) time.Duration { return 20 * time.Minute }})
+		member := f.join()
+		const documents = 20
+		id := f.Any().Submit(batchedSpec(), documents)
+		f.Any().Until(id, func(j *mapreduce.Job) bool { return j.ParkedUnits == documents })
+		<-time.After(time.Minute)
+		f.Kill(member)
+		<-time.After(10 * time.Second)
+		if _, err := f.Any().CancelJob(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Any().DeleteJob(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		if all, err := f.Any().Jobs.Batches.Orphans(t.Context()); err != nil || len(all) != 1 {
+			t.Fatalf("batches that the job has left: %+v, %v", all, err)
+		}
+
+		f.join()
+		<-time.After(10 * time.Minute)
+		if all, err := f.Any().Jobs.Batches.Orphans(t.Context()); err != nil || len(all) != 0 {
+			t.Errorf("batches that the job has left, after ten minutes: %+v, %v", all, err)
+		}
+		<-time.After(10 * time.Minute)
+		if _, lines := f.bill(); f.server.Made() != 1 || lines > documents/2 {
+			t.Errorf("%d batches were made, and %d of %d lines were answered", f.server.Made(), lines, documents)
+		}
+		f.Any().Sound()
+	})
+}
+
+// Calls of a job that are more than a vendor takes in one batch become several, and a vendor without limits gets one.
+func TestJobBecomesSeveralBatches(t *testing.T) {
+	testenv.Lengthy(t)
+	for _, c := range []struct{ documents, most, made int }{{1_100, 0, 1}, {1_100, 500, 3}} {
+		t.Run(fmt.Sprint(c.most), func(t *testing.T) {
+			enginetest.Virtually(t, func(t *testing.T) {
+				f := newVendorFleet(t, 1, 1, c.most, nil, batches.Config{Takes: func(int) time.Duration { return time.Minute }})
+				f.join()
+				id := f.Any().Submit(batchedSpec(), c.documents)
+				if job := f.Any().EndWithin(id, 48*time.Hour); job.State != mapreduce.JobComplete || job.FailedUnits > 0 {
+					t.Fatalf("the job is %v with %d failed units: %s", job.State, job.FailedUnits, job.Error)
+				}
+				if n := f.server.Made(); n != c.made {
+					t.Errorf("%d batches were made, want %d", n, c.made)
+				}
+				f.verifyMoney(id, c.documents)
+			})
+		})
+	}
 }

@@ -19,6 +19,10 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/schedule/model"
 )
 
+// batchFresh is how long what was seen of jobs with batches serves all workers that ask: a little less than
+// the time between two questions of one.
+const batchFresh = 4 * time.Second
+
 // A Config says how an orchestrator works. The zero value works.
 type Config struct {
 	// Adopt makes it run every job that may run. Without it, it runs the jobs

@@ -47,6 +47,10 @@ const (
 	LineExpired   LineOutcome = "expired"
 	LineCancelled LineOutcome = "cancelled"
 	LineLost      LineOutcome = "lost" // its batch has ended, and has nothing about it
+
+	// LineAgain goes in another batch: this one was not begun to be created. It is no outcome that a
+	// unit hears of.
+	LineAgain LineOutcome = "again"
 )
 
 // A LineReply is what became of a line, and what it took.
@@ -111,11 +115,15 @@ func (b *Batch) WaitNote() string {
 // A BatchOrder is a batch that a worker is to see to.
 type BatchOrder struct {
 	Batch
-	Cancel bool              `json:"cancel,omitempty"` // its job was cancelled
+	Cancel bool              `json:"cancel,omitempty"` // its job was cancelled, or is gone
 	Others []string          `json:"others,omitempty"` // ids at vendors of the job's other batches, of one that is looked for
 	Own    bool              `json:"own,omitempty"`    // its provider is that of its job, whose Vars may say where it is
 	Vars   map[string]string `json:"vars,omitempty"`   // of the job: where its models are, and what they cost
 }
+
+// BatchVars are the variables of a job without which its batches cannot be reached: where its models are,
+// how they are asked, and what they cost. They are kept of batches whose job is gone.
+func BatchVars() []string { return []string{"base_url", "tool_mode", "prices"} }
 
 // A BatchLine is a line of a batch.
 type BatchLine struct {

@@ -3,11 +3,15 @@
 // that its session has, and any that no living session has; while it asks, lines that wait are put
 // together in new ones. What it says of a batch is stored, and units whose calls were answered go on.
 //
+// However many workers ask, a job is looked at once in a while for all of them (looks.go); only what a
+// worker is given is read for it alone, so that no worker begins with a state that is not so any more.
+//
 // All that matters is on the store, where package store/jobs/batches says what always holds; here is only
 // since when lines wait, by this node's own clock. It talks to no vendor.
 package batches
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -32,6 +36,7 @@ import (
 type Config struct {
 	Linger  time.Duration    // that no line has come, before a batch is made that is not full
 	Most    time.Duration    // that lines wait at most, once nothing else of their job is to be done
+	Fresh   time.Duration    // that what was seen of jobs serves all workers that ask
 	NewMark func() string    // draws the mark of a batch
 	Metrics *observe.Metrics // may be nil
 }
@@ -46,6 +51,11 @@ type Batches struct {
 	signals    *cluster.Signals
 	supervisor *cluster.Supervisor
 
+	asking  chan struct{} // full while a worker is told its batches: guards the variables below
+	looked  time.Time     // when jobs were last looked for
+	seen    map[mapreduce.JobID]*look
+	orphans []kept.Orphan
+
 	mu    sync.Mutex // guards the variable below
 	lines map[mapreduce.JobID]sighting
 }
@@ -54,15 +64,16 @@ type Batches struct {
 func New(j *jobs.Jobs, scheduler *schedule.Scheduler, grants *grant.Manager, specs *jobspec.Finder, signals *cluster.Signals, s *cluster.Supervisor, c Config) *Batches {
 	return &Batches{
 		config: c, jobs: j, scheduler: scheduler, grants: grants, specs: specs, signals: signals, supervisor: s,
+		asking: make(chan struct{}, 1), seen: make(map[mapreduce.JobID]*look),
 		lines: make(map[mapreduce.JobID]sighting),
 	}
 }
 
 // Get passes on a blob that is of batches, as mapreduce.Blobs.GetBlob does, but always all of it: it may be
-// another one when it is asked for again.
+// another one when it is asked for again. The lines of a batch are passed on as they are read.
 func (b *Batches) Get(ctx context.Context, session *workers.Session, q *mapreduce.BlobRequest, take func([]byte) error) error {
-	var data bytes.Buffer
-	enc := json.NewEncoder(&data)
+	out := bufio.NewWriterSize(takeWriter(take), mapreduce.PartSize)
+	enc := json.NewEncoder(out)
 	if q.Blob.Kind == mapreduce.BlobBatches {
 		orders, err := b.orders(ctx, session)
 		if err == nil {
@@ -74,13 +85,20 @@ func (b *Batches) Get(ctx context.Context, session *workers.Session, q *mapreduc
 	} else if err := b.jobs.Batches.Lines(ctx, q.Job, int64(q.Blob.FirstEntry), session.ID, func(l mapreduce.BatchLine) error { return enc.Encode(l) }); err != nil {
 		return err
 	}
+	return out.Flush()
+}
 
-	for part := range slices.Chunk(data.Bytes(), mapreduce.PartSize) {
+// takeWriter hands on what is written, in parts.
+type takeWriter func([]byte) error
+
+// Write implements io.Writer.
+func (take takeWriter) Write(p []byte) (int, error) {
+	for part := range slices.Chunk(bytes.Clone(p), mapreduce.PartSize) {
 		if err := take(part); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	return nil
+	return len(p), nil
 }
 
 // Put takes what a worker says of a batch, as mapreduce.Blobs.PutBlob does.
@@ -147,113 +165,4 @@ func (b *Batches) apply(ctx context.Context, id mapreduce.JobID, res *kept.Resul
 		b.supervisor.LogFailure(ctx, "reading what a job was granted", b.grants.Refresh(ctx, id), "job", id)
 		b.signals.MarkDue(id)
 	}
-}
-
-// orders returns the batches that a session is to see to.
-func (b *Batches) orders(ctx context.Context, session *workers.Session) ([]mapreduce.BatchOrder, error) {
-	ids, err := b.jobs.Batches.Batching(ctx)
-	if err != nil {
-		return nil, err
-	}
-	b.forgetBut(ids)
-
-	orders := []mapreduce.BatchOrder{}
-	for _, id := range ids {
-		some, err := b.ordersOf(ctx, session, id)
-		if errs.KindOf(err) == errs.NotFound {
-			continue // deleted meanwhile
-		}
-		if err != nil {
-			return nil, err
-		}
-		orders = append(orders, some...)
-	}
-	return orders, nil
-}
-
-// ordersOf returns those of a job, and makes new ones of lines that have waited long enough.
-func (b *Batches) ordersOf(ctx context.Context, session *workers.Session, id mapreduce.JobID) ([]mapreduce.BatchOrder, error) {
-	s, err := b.jobs.Batches.Look(ctx, id)
-	if err != nil || session.Tenant != "" && session.Tenant != s.Tenant {
-		return nil, err
-	}
-
-	planned, err := b.plan(ctx, id, s)
-	if err != nil {
-		return nil, err
-	}
-	if planned {
-		if s, err = b.jobs.Batches.Look(ctx, id); err != nil {
-			return nil, err
-		}
-	}
-
-	var orders []mapreduce.BatchOrder
-	for i := range s.Batches {
-		one := &s.Batches[i]
-		begun := one.State != mapreduce.BatchPlanned
-		cancelled := s.State == mapreduce.JobCancelled
-		if !slices.Contains(session.Batches(), one.Provider) || !begun && !s.State.Running() && !cancelled {
-			continue // what was not begun is not paid for yet
-		}
-
-		// Only those that nobody sees to take a transaction: each worker asks, and a job may have many.
-		now, taken := one.Batch, one.Session == session.ID
-		if one.Session == "" {
-			if now, taken, err = b.jobs.Batches.Take(ctx, id, one.Number, session.ID, session.Epoch); err != nil {
-				return nil, err
-			}
-		}
-		if taken {
-			orders = append(orders, mapreduce.BatchOrder{Batch: now, Cancel: cancelled})
-		}
-	}
-	if len(orders) == 0 {
-		return nil, nil
-	}
-
-	job, err := b.specs.Job(ctx, id)
-	for i := range orders {
-		for _, other := range s.Batches {
-			if orders[i].State != mapreduce.BatchCreating {
-				break // it is not looked for
-			}
-			if other.Vendor != "" && other.Number != orders[i].Number {
-				orders[i].Others = append(orders[i].Others, other.Vendor)
-			}
-		}
-		if err == nil {
-			orders[i].Vars, orders[i].Own = job.Spec.Vars, orders[i].Provider == job.Spec.Provider
-		}
-	}
-	return orders, err
-}
-
-// maxPlans bounds the batches that are made of the lines of a job while one worker asks.
-const maxPlans = 32
-
-// plan makes batches of lines of a job that are due, and reports whether it made any.
-func (b *Batches) plan(ctx context.Context, id mapreduce.JobID, s *kept.Standing) (planned bool, err error) {
-	if !s.State.Running() {
-		return false, nil
-	}
-	hurry := b.see(id, s.Waiting, s.Coming, time.Now())
-	if s.Waiting == 0 {
-		return false, nil
-	}
-
-	for range maxPlans {
-		mark := b.config.NewMark()
-		var res *kept.Result
-		err := b.supervisor.RetryStoreCall(ctx, "making a batch", func() (err error) {
-			res, err = b.jobs.Batches.Plan(ctx, id, mark, hurry)
-			return err
-		})
-		if err != nil || !res.Changed {
-			return planned, err
-		}
-		b.apply(ctx, id, res)
-		planned = true
-	}
-	return planned, nil
 }

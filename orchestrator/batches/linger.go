@@ -12,6 +12,7 @@ type sighting struct {
 	count  int
 	same   time.Time // since when there are so many
 	coming time.Time // since when there are any
+	due    bool      // a batch is made of them, until there are none
 }
 
 // see notes how many lines of a job wait, and reports whether a batch is to be made of them even if it is
@@ -35,13 +36,16 @@ func (b *Batches) see(id mapreduce.JobID, count int, coming bool, now time.Time)
 		s.count, s.same = count, now
 	}
 
-	hurry := s.isDue(coming, now, b.config)
-	if hurry {
-		delete(b.lines, id) // what comes next is counted anew
-	} else {
-		b.lines[id] = s
-	}
-	return hurry
+	s.due = s.due || s.isDue(coming, now, b.config)
+	b.lines[id] = s
+	return s.due
+}
+
+// forget forgets the lines of a job that were seen: batches were made of them.
+func (b *Batches) forget(id mapreduce.JobID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.lines, id)
 }
 
 func (s sighting) isDue(coming bool, now time.Time, c Config) bool {
@@ -55,6 +59,11 @@ func (b *Batches) forgetBut(ids []mapreduce.JobID) {
 	for id := range b.lines {
 		if !slices.Contains(ids, id) {
 			delete(b.lines, id)
+		}
+	}
+	for id := range b.seen {
+		if !slices.Contains(ids, id) {
+			delete(b.seen, id)
 		}
 	}
 }

@@ -84,5 +84,11 @@ func (b BatchKeys) AllLines() store.Range { return childRange(b.key("batchline")
 // Batching returns the key that lists the job as one with batches, or requests for them.
 func (b BatchKeys) Batching() []byte { return b.key("batching") }
 
+// Orphan returns the key of a batch that the job has left behind.
+func (b BatchKeys) Orphan(n int64) []byte { return tuple.AppendInt(b.key("orphan"), n) }
+
+// Orphans returns the range of those of all jobs.
+func (s *Space) Orphans() store.Range { return childRange(s.nameKey("orphan")) }
+
 // Batching returns the range of the Batching keys of all jobs.
 func (s *Space) Batching() store.Range { return childRange(s.nameKey("batching")) }

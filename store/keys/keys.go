@@ -66,6 +66,7 @@
 //	('mapreduce','skipped',J,n)                  Skipped: a document left out
 //	('mapreduce','idem',T,request)               id of the job it submitted
 //	('mapreduce','ingest',J)                     Ingest: a submission under way
+//	('mapreduce','orphan',J,n)                   Orphan: batch n of a job that is gone
 //	('mapreduce','answer',T,sha256)              Answer: what a model answered, for jobs
 //	                                             that share answers
 //	('mapreduce','answer',T,sha256,i)            bytes: chunk i of it
@@ -217,7 +218,7 @@ type Space struct {
 
 var names = []string{
 	"format", "jobs", "units", "checkpoints", "ctl", "order", "recent", "tenantjobs", "ready", "delayed", "parked", "woken", "failed",
-	"asked", "batchable", "batch", "batchline", "reply", "batching", "run", "held", "sess", "beat", "doubt", "grant", "draw", "ctr", "tally", "seal", "plan", "picks", "wait", "result", "journal", "evidence", "decision", "cause", "cascade", "blob",
+	"asked", "batchable", "batch", "batchline", "reply", "batching", "orphan", "run", "held", "sess", "beat", "doubt", "grant", "draw", "ctr", "tally", "seal", "plan", "picks", "wait", "result", "journal", "evidence", "decision", "cause", "cascade", "blob",
 	"skipped", "idem", "ingest", "wake", "limit", "answer", "aged", "kept", "use", "usedraw", "cost", "costlabels", "costgone", "rate", "ended", "expires", "log",
 }
 

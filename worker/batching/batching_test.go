@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -32,6 +33,8 @@ type desk struct {
 	refuse  bool // reports, as of a batch that another sees to
 
 	late time.Duration // that the first word of a creation takes on its way back
+	bad  int64         // number of a line that nobody can read, from 1; 0 is none
+	lost bool          // what is stored of the lines is damaged
 }
 
 func newDesk(provider, model string) *desk {
@@ -53,12 +56,18 @@ func (d *desk) Orders(context.Context) ([]mapreduce.BatchOrder, error) {
 }
 
 func (d *desk) Lines(_ context.Context, _ mapreduce.JobID, _ int64) (all []mapreduce.BatchLine, err error) {
+	if d.lost {
+		return nil, errs.New(errs.DataLoss, "the request of a unit is not what was stored")
+	}
 	for i := range int64(lines) {
 		raw, err := llm.EncodeRequest(&llm.Request{
 			Model: llm.Model(d.order.Model), Messages: []llm.Message{llm.Say(llm.User, fmt.Sprint("question ", i))}, MaxTokens: 100,
 		})
 		if err != nil {
 			return nil, err
+		}
+		if i == d.bad-1 {
+			raw = []byte(`{"Messages":7}`)
 		}
 		all = append(all, mapreduce.BatchLine{Number: i, Request: raw})
 	}
@@ -449,5 +458,25 @@ func TestRefusedReportsEndTheWork(t *testing.T) {
 		<-time.After(10 * time.Minute)
 		stop()
 		h.want(0, nil)
+	})
+}
+
+// A line that cannot be read is asked in real time, where its unit makes it anew, and the others go in another
+// batch; what is stored of a batch and damaged is not asked for again and again.
+func TestLinesThatCannotBeRead(t *testing.T) {
+	each(t, func() batches.Config { return batches.Config{} }, func(h *house) {
+		h.bad = 3
+		defer h.work()()
+		<-time.After(time.Minute)
+		h.want(0, map[mapreduce.LineOutcome]int{mapreduce.LineErrored: 1, mapreduce.LineAgain: lines - 1})
+		if got := h.replies[2]; !strings.Contains(got.Error, "no request that this version of the program reads") {
+			t.Errorf("the reply to the line is %+v", got)
+		}
+	})
+	each(t, func() batches.Config { return batches.Config{} }, func(h *house) {
+		h.lost = true
+		defer h.work()()
+		<-time.After(time.Minute)
+		h.want(0, map[mapreduce.LineOutcome]int{mapreduce.LineErrored: lines})
 	})
 }

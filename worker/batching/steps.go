@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/batch"
@@ -58,9 +59,14 @@ func (w *work) create(ctx context.Context) (over bool, err error) {
 	case <-w.cancel:
 		return false, nil
 	}
-	order, err := w.readOrder(ctx)
-	if err != nil {
+	order, bad, err := w.readOrder(ctx)
+	switch {
+	case errors.Is(err, errs.DataLoss):
+		return w.close(ctx, mapreduce.LineErrored, "what is stored of the batch cannot be read: "+err.Error())
+	case err != nil:
 		return false, err
+	case len(bad) > 0:
+		return w.setApart(ctx, bad)
 	}
 
 	// The time begins before the store hears of it: whoever takes the batch over counts from there on.
@@ -88,22 +94,37 @@ func (w *work) create(ctx context.Context) (over bool, err error) {
 	return false, errors.Join(err, w.moveTo(ctx, &mapreduce.BatchReport{State: mapreduce.BatchPlanned, Trouble: err.Error()}))
 }
 
-// readOrder returns what the batch is made of. The id of a line is its number.
-func (w *work) readOrder(ctx context.Context) (*batch.Order, error) {
+// readOrder returns what the batch is made of, and replies to lines that cannot be read. The id of a line
+// is its number.
+func (w *work) readOrder(ctx context.Context) (order *batch.Order, bad []mapreduce.LineReply, err error) {
 	lines, err := w.desk.Lines(ctx, w.order.Job, w.order.Number)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 
-	order := &batch.Order{Mark: w.order.Mark, Model: llm.Model(w.order.Model)}
+	order = &batch.Order{Mark: w.order.Mark, Model: llm.Model(w.order.Model)}
 	for _, l := range lines {
 		req, err := llm.DecodeRequest(l.Request)
 		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", l.Number, err)
+			why := fmt.Sprintf("the call cannot go by batch: what is stored of it is no request that this version of the program reads: %v", err)
+			bad = append(bad, mapreduce.LineReply{Number: l.Number, Outcome: mapreduce.LineErrored, Error: why})
+			continue
 		}
 		order.Lines = append(order.Lines, batch.Line{CustomID: strconv.FormatInt(l.Number, 10), Request: *req})
 	}
-	return order, nil
+	return order, bad, nil
+}
+
+// setApart answers lines that cannot be read, and has the others go in another batch: the places of the
+// lines of a batch never change.
+func (w *work) setApart(ctx context.Context, bad []mapreduce.LineReply) (over bool, err error) {
+	w.holder.config.Logger.Error("calls of a batch cannot be read; they are made in real time", "job", w.order.Job, "batch", w.order.Number, "calls", len(bad), "first", bad[0].Error)
+	for some := range slices.Chunk(bad, mapreduce.MaxReplies) {
+		if err := w.report(ctx, &mapreduce.BatchReport{Replies: some}); err != nil {
+			return false, err
+		}
+	}
+	return w.close(ctx, mapreduce.LineAgain, "")
 }
 
 // find looks for a batch that was begun, and perhaps made.

@@ -18,6 +18,10 @@
 //  5. What a line may cost at most stays reserved from the end of the attempt that put it until it is
 //     settled, in the grant of the node that had reserved it, whoever claims its unit meanwhile.
 //  6. A batch is of one job: what is cancelled or deleted with a job takes nothing from another.
+//     Of a job that is removed the batches are left behind that their vendors may have: until they have
+//     ended a session sees to each, which cancels it.
+//  7. A batch gets lines only until a session has it. Of those that get some there is at most one for
+//     each model; it has its lines from the transaction on that takes them off those that wait.
 //
 // Which lines go together is decided by nextGroup, which reads nothing.
 package batches
@@ -149,7 +153,7 @@ func (st *Store) Batching(ctx context.Context) (ids []mapreduce.JobID, err error
 type Standing struct {
 	State   mapreduce.JobState
 	Tenant  mapreduce.TenantID
-	Waiting int  // lines that are in no batch, of which at most MostLines are counted
+	Waiting int  // lines that are in no batch, or in one that may take more, as far as they are counted
 	Coming  bool // units of the job run, or wait to
 	Batches []Held
 }
@@ -158,6 +162,7 @@ type Standing struct {
 type Held struct {
 	mapreduce.Batch
 	Session mapreduce.SessionID
+	Filling bool // lines may be added
 }
 
 // Look returns how the batches of a job stand. A job without any is taken off the list of those that
@@ -181,7 +186,7 @@ func (st *Store) look(ctx context.Context, r store.Reader, id mapreduce.JobID) (
 	}
 
 	s := &Standing{State: mapreduce.JobState(ctl.State), Tenant: mapreduce.TenantID(ctl.Tenant)}
-	waits, _, err := r.GetRange(ctx, st.Keys.Batches(id).AllBatchable(), store.RangeOptions{Limit: MostLines})
+	waits, _, err := r.GetRange(ctx, st.Keys.Batches(id).AllBatchable(), store.RangeOptions{Limit: pageLines})
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +201,10 @@ func (st *Store) look(ctx context.Context, r store.Reader, id mapreduce.JobID) (
 		return nil, err
 	}
 	for _, b := range all {
-		h := Held{Batch: describe(id, b)}
+		h := Held{Batch: describe(id, b), Filling: b.Filling}
+		if b.Filling {
+			s.Waiting += int(b.Lines)
+		}
 		if living[b.Holder] {
 			h.Session = mapreduce.SessionID(b.Holder)
 		}
@@ -211,6 +219,20 @@ func (st *Store) look(ctx context.Context, r store.Reader, id mapreduce.JobID) (
 	ready, _, err := r.GetRange(ctx, st.Keys.Queues(id).AllReady(), store.RangeOptions{Limit: 1})
 	s.Coming = len(ready) > 0 || counts.SumLevels(keys.Running) > 0
 	return s, err
+}
+
+// Now returns the batches of a job as they are stored, each with the session that its record names, whether
+// that lives or not.
+func (st *Store) Now(ctx context.Context, id mapreduce.JobID) (all []Held, err error) {
+	err = st.db.View(ctx, func(tx store.Tx) error {
+		all = nil
+		stored, err := st.readBatches(ctx, tx.Snapshot(), id)
+		for _, b := range stored {
+			all = append(all, Held{Batch: describe(id, b), Session: mapreduce.SessionID(b.Holder), Filling: b.Filling})
+		}
+		return err
+	})
+	return all, err
 }
 
 // livingHolders returns the sessions that see to batches and have not been declared dead: few, however many

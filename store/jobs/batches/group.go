@@ -2,12 +2,15 @@ package batches
 
 import "github.com/coditect/mapreduce/api/mapreduce"
 
-// Bounds of a batch, beside those of its vendor: one transaction gives a batch its lines, and its
-// worker holds all of it in memory while it makes it.
+// Bounds of a batch, beside those of its vendor: its worker holds all of it in memory while it makes it.
 const (
-	MostLines = 1000
+	MostLines = 100_000
 	MostBytes = 32 << 20
 )
+
+// pageLines is how many lines that wait one transaction looks at. A batch that takes more is filled by
+// several.
+const pageLines = 1000
 
 // A waiting line is one that is in no batch yet.
 type waiting struct {
@@ -19,52 +22,79 @@ type waiting struct {
 	fewest          int64 // lines of a batch
 }
 
-// A group is lines that go into one batch.
-type group struct {
-	lines []waiting
-	bytes int64
-	few   bool // they are fewer than their vendor makes a batch of, and no more are to come
+// A filling is a batch to which lines may be added: nobody has been given it.
+type filling struct {
+	number          int64 // 0 of one that is yet to be
+	provider, model string
+	lines, bytes    int64
 }
 
-// nextGroup returns the next batch of the lines that wait, in order, or nil. Lines of a batch ask one
-// model of one provider, and keep to the limits of its vendor. A batch that is not full is made only
-// with hurry: then no more lines are to come.
-func nextGroup(all []waiting, hurry bool) *group {
+// A group is lines that go into one batch.
+type group struct {
+	into  filling
+	lines []waiting
+	bytes int64 // of these
+	ends  bool  // no more lines are added to the batch
+	few   bool  // they are fewer than their vendor makes a batch of, and no more are to come
+}
+
+// nextGroup returns what goes into a batch next, or nil. all are lines that wait, in order, behind which
+// there may be more; open are batches that are being filled. Lines of a batch ask one model of one
+// provider, and keep to the limits of its vendor. A batch that is not full is ended only with hurry: then
+// no more lines are to come.
+func nextGroup(all []waiting, more bool, open []filling, hurry bool) *group {
 	type model struct{ provider, model string }
 	var order []model
 	groups := make(map[model]*group)
 	full := make(map[model]bool)
+	for _, f := range open {
+		of := model{f.provider, f.model}
+		groups[of], order = &group{into: f}, append(order, of)
+	}
 
 	for _, w := range all {
 		of := model{w.provider, w.model}
 		g := groups[of]
 		if g == nil {
-			g = new(group)
+			g = &group{into: filling{provider: w.provider, model: w.model}}
 			groups[of], order = g, append(order, of)
 		}
 
 		// A line that does not fit ends its batch: those behind it keep their order.
 		if !full[of] && g.fits(w) {
 			g.lines, g.bytes = append(g.lines, w), g.bytes+w.size
-			full[of] = len(g.lines) == mostLines(w)
+			full[of] = g.count() >= mostLines(w)
 			continue
 		}
 		full[of] = true
 	}
 
+	var largest *group
 	for _, of := range order {
-		if g := groups[of]; full[of] || hurry {
-			g.few = int64(len(g.lines)) < g.lines[0].fewest
+		g := groups[of]
+		if g.ends = full[of] || hurry && !more; g.ends {
+			g.few = g.into.number == 0 && int64(len(g.lines)) < g.lines[0].fewest
 			return g
 		}
+		if largest == nil || len(g.lines) > len(largest.lines) {
+			largest = g
+		}
+	}
+
+	// What is behind these lines is seen once they are out of the way.
+	if more && largest != nil && len(largest.lines) > 0 {
+		return largest
 	}
 	return nil
 }
 
+// count is how many lines the batch has with those of the group.
+func (g *group) count() int64 { return g.into.lines + int64(len(g.lines)) }
+
 // mostLines is how many lines a batch of w's vendor takes here.
-func mostLines(w waiting) int {
+func mostLines(w waiting) int64 {
 	if w.mostLines > 0 {
-		return int(min(w.mostLines, MostLines))
+		return min(w.mostLines, MostLines)
 	}
 	return MostLines
 }
@@ -76,5 +106,5 @@ func (g *group) fits(w waiting) bool {
 	if w.mostBytes > 0 {
 		most = min(most, w.mostBytes)
 	}
-	return len(g.lines) == 0 || len(g.lines) < mostLines(w) && g.bytes+w.size <= most
+	return g.count() == 0 || g.count() < mostLines(w) && g.into.bytes+g.bytes+w.size <= most
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/coditect/mapreduce/api/errs"
@@ -30,9 +31,10 @@ type Ended struct {
 	Took  time.Duration
 }
 
-// Plan puts lines of a job that runs together in its next batch, if one is due: see nextGroup. mark is
-// drawn once, whatever becomes of the transaction. Lines that are too few for a batch of their vendor are
-// answered: they are asked in real time.
+// Plan puts lines of a job that runs together in a batch, if that is due: see nextGroup. One transaction
+// moves so many lines, so a large batch takes several. mark is drawn once for each, whatever becomes of the
+// transaction; it is that of a batch that is begun by it. Lines that are too few for a batch of their
+// vendor are answered: they are asked in real time.
 func (st *Store) Plan(ctx context.Context, id mapreduce.JobID, mark string, hurry bool) (*Result, error) {
 	var out *Result
 	err := st.db.Update(ctx, failpoint.Group, func(tx store.Tx) error {
@@ -46,19 +48,21 @@ func (st *Store) Plan(ctx context.Context, id mapreduce.JobID, mark string, hurr
 		if err != nil {
 			return err
 		}
-		number := int64(1)
+		number, open := int64(1), []filling(nil)
 		for _, b := range before {
 			if out.Changed = b.Mark == mark; out.Changed {
 				return nil // by an earlier run of this transaction
 			}
-			number = b.Number + 1
+			if number = b.Number + 1; b.Filling {
+				open = append(open, filling{b.Number, b.Provider, b.Model, b.Lines, b.Bytes})
+			}
 		}
 
-		all, asked, err := st.readWaiting(ctx, tx, id)
+		all, more, asked, err := st.readWaiting(ctx, tx, id)
 		if err != nil {
 			return err
 		}
-		g := nextGroup(all, hurry)
+		g := nextGroup(all, more, open, hurry)
 		if g == nil {
 			return nil
 		}
@@ -67,19 +71,23 @@ func (st *Store) Plan(ctx context.Context, id mapreduce.JobID, mark string, hurr
 		if g.few {
 			return st.answerFew(ctx, tx, id, ctl, g, out)
 		}
-		st.plan(tx, id, number, mark, g, asked)
+		b := &storagev1.Batch{Number: number, Mark: mark, Provider: g.into.provider, Model: g.into.model, State: uint32(mapreduce.BatchPlanned)}
+		if i := slices.IndexFunc(before, func(b *storagev1.Batch) bool { return b.Number == g.into.number }); i >= 0 {
+			b = before[i]
+		}
+		st.fill(tx, id, b, g, asked)
 		return nil
 	})
 	return out, err
 }
 
-// readWaiting returns lines of a job that are in no batch, in order, and their records. A line that another
-// transaction changes meanwhile is a conflict; one that comes behind is none.
-func (st *Store) readWaiting(ctx context.Context, tx store.Tx, id mapreduce.JobID) ([]waiting, map[mapreduce.UnitID]*storagev1.Asked, error) {
+// readWaiting returns lines of a job that are in no batch, in order, whether there are more, and their
+// records. A line that another transaction changes meanwhile is a conflict; one that comes behind is none.
+func (st *Store) readWaiting(ctx context.Context, tx store.Tx, id mapreduce.JobID) ([]waiting, bool, map[mapreduce.UnitID]*storagev1.Asked, error) {
 	of := st.Keys.Batches(id)
-	pairs, _, err := tx.Snapshot().GetRange(ctx, of.AllBatchable(), store.RangeOptions{Limit: MostLines})
+	pairs, more, err := tx.Snapshot().GetRange(ctx, of.AllBatchable(), store.RangeOptions{Limit: pageLines})
 	if err != nil {
-		return nil, nil, err
+		return nil, false, nil, err
 	}
 
 	ks := make([][]byte, len(pairs))
@@ -87,7 +95,7 @@ func (st *Store) readWaiting(ctx context.Context, tx store.Tx, id mapreduce.JobI
 	for i, kv := range pairs {
 		unit, err := st.Units.OfKey(kv.Key)
 		if err != nil {
-			return nil, nil, err
+			return nil, false, nil, err
 		}
 		ks[i] = of.Asked(unit)
 		all = append(all, waiting{unit: unit})
@@ -96,41 +104,41 @@ func (st *Store) readWaiting(ctx context.Context, tx store.Tx, id mapreduce.JobI
 
 	values, err := tx.GetAll(ctx, ks)
 	if err != nil {
-		return nil, nil, err
+		return nil, false, nil, err
 	}
 	asked := make(map[mapreduce.UnitID]*storagev1.Asked, len(values))
 	for i, v := range values {
 		a := new(storagev1.Asked)
 		if v == nil {
-			return nil, nil, records.CorruptError(ks[i], "unit %s waits for a batch, and what it has asked is not there", all[i].unit)
+			return nil, false, nil, records.CorruptError(ks[i], "unit %s waits for a batch, and what it has asked is not there", all[i].unit)
 		}
 		if err := records.Decode(ks[i], v, a); err != nil {
-			return nil, nil, err
+			return nil, false, nil, err
 		}
 		asked[all[i].unit] = a
 		all[i].provider, all[i].model, all[i].size = a.Provider, a.Model, a.Size
 		all[i].mostLines, all[i].mostBytes, all[i].fewest = a.MostLines, a.MostBytes, a.Fewest
 	}
-	return all, asked, nil
+	return all, more, asked, nil
 }
 
-// plan stores a batch of a group.
-func (st *Store) plan(tx store.Tx, id mapreduce.JobID, number int64, mark string, g *group, asked map[mapreduce.UnitID]*storagev1.Asked) {
-	of, first := st.Keys.Batches(id), g.lines[0]
+// fill stores a batch with the lines of a group behind those that it has.
+func (st *Store) fill(tx store.Tx, id mapreduce.JobID, b *storagev1.Batch, g *group, asked map[mapreduce.UnitID]*storagev1.Asked) {
+	of := st.Keys.Batches(id)
 	for i, w := range g.lines {
 		a := asked[w.unit]
-		a.Batch = number
+		a.Batch = b.Number
 		tx.Set(of.Asked(w.unit), records.Encode(a))
-		tx.Set(of.Line(number, int64(i)), []byte(w.unit))
+		tx.Set(of.Line(b.Number, b.Lines+int64(i)), []byte(w.unit))
 		tx.Clear(of.Batchable(w.unit))
 	}
 
-	tx.Set(of.Batch(number), records.Encode(&storagev1.Batch{
-		Number: number, Mark: mark, Provider: first.provider, Model: first.model, Lines: int64(len(g.lines)), Bytes: g.bytes,
-		State: uint32(mapreduce.BatchPlanned),
-	}))
+	b.Lines, b.Bytes, b.Filling = g.count(), g.into.bytes+g.bytes, !g.ends
+	tx.Set(of.Batch(b.Number), records.Encode(b))
 	tx.Set(of.Batching(), nil)
-	st.Jobs.WakeOthers(tx) // whose workers may have the key of its vendor
+	if g.ends {
+		st.Jobs.WakeOthers(tx) // whose workers may have the key of its vendor
+	}
 }
 
 // answerFew answers lines that are too few for a batch, as many as one transaction takes.
@@ -173,19 +181,15 @@ func (st *Store) answer(ctx context.Context, changes *queue.Changes, unit mapred
 }
 
 // Take gives a batch to a session of this orchestrator to see to, unless another one that lives does.
-// It reports whether the session has it, and the batch as it stands.
+// It reports whether the session has it, and the batch as it stands: no lines are added to it any more.
 func (st *Store) Take(ctx context.Context, id mapreduce.JobID, number int64, session mapreduce.SessionID, epoch int64) (b mapreduce.Batch, taken bool, err error) {
 	err = st.db.Update(ctx, failpoint.Take, func(tx store.Tx) error {
 		taken = false
-		if _, err := st.Jobs.Control(ctx, tx, id); err != nil {
+		place, err := st.find(ctx, tx, id, number)
+		if err != nil || place.batch == nil {
 			return err
 		}
-		stored := new(storagev1.Batch)
-		key := st.Keys.Batches(id).Batch(number)
-		found, err := records.Read(ctx, tx, key, stored)
-		if err != nil || !found {
-			return err
-		}
+		stored := place.batch
 
 		own, err := st.session(ctx, tx, session)
 		if err != nil || own.GetNode() != string(st.Node) || own.GetEpoch() != epoch {
@@ -196,8 +200,8 @@ func (st *Store) Take(ctx context.Context, id mapreduce.JobID, number int64, ses
 			if err != nil || other.GetNode() != "" {
 				return err
 			}
-			stored.Holder = string(session)
-			tx.Set(key, records.Encode(stored))
+			stored.Holder, stored.Filling = string(session), false
+			place.write(tx)
 		}
 		b, taken = describe(id, stored), true
 		return nil
@@ -243,43 +247,42 @@ func (st *Store) report(ctx context.Context, id mapreduce.JobID, number int64, s
 	gone := false         // it was there, so what finds it gone is this report
 	err = st.db.Update(ctx, failpoint.Tell, func(tx store.Tx) error {
 		out, more = new(Result), false
-		ctl, err := st.Jobs.Control(ctx, tx, id)
-		if err != nil {
-			return err
-		}
-		key := st.Keys.Batches(id).Batch(number)
-		b := new(storagev1.Batch)
-		found, err := records.Read(ctx, tx, key, b)
+		place, err := st.find(ctx, tx, id, number)
+		b := place.batch
 		switch {
+		case errs.KindOf(err) == errs.NotFound && gone && r.Over:
+			return nil
 		case err != nil:
 			return err
-		case !found && gone && r.Over:
+		case b == nil && gone && r.Over:
 			return nil
-		case !found || b.Mark != r.Mark || b.Holder != string(session):
+		case b == nil || b.Mark != r.Mark || b.Holder != string(session):
 			return errs.New(errs.Precondition, "session %s does not see to batch %d of job %s", session, number, id)
 		}
 
 		gone = true
-		changes := queue.NewChanges(st.Records, tx, id, ctl)
 		if err := st.move(b, r, now); err != nil {
 			return err
 		}
+		if place.orphan != nil { // whose lines are nobody's any more
+			if place.write(tx); r.Over {
+				tx.Clear(place.key)
+			}
+			return nil
+		}
+
+		changes := queue.NewChanges(st.Records, tx, id, place.ctl)
 		if err := st.takeReplies(ctx, changes, b, r, out); err != nil {
 			return err
 		}
-
-		switch {
-		case !r.Over:
-		default:
+		if r.Over {
 			if more, err = st.takeRest(ctx, changes, b, r, out); err != nil {
 				return err
 			}
 		}
-		if r.Over && !more {
+		if place.write(tx); r.Over && !more {
 			out.Ended = endedOf(b, now)
-			tx.Clear(key)
-		} else {
-			tx.Set(key, records.Encode(b))
+			tx.Clear(place.key)
 		}
 		if len(out.Woken) > 0 {
 			st.Jobs.WakeOthers(tx)
@@ -348,7 +351,34 @@ func (st *Store) takeReply(ctx context.Context, changes *queue.Changes, b *stora
 	}
 	changes.Tx.Clear(key)
 	b.Answered++
+	if r.Outcome == mapreduce.LineAgain {
+		return st.putBack(ctx, changes, b, mapreduce.UnitID(unit), out)
+	}
 	return st.answer(ctx, changes, mapreduce.UnitID(unit), b.Provider+"/"+b.Model, r, out)
+}
+
+// putBack has a line wait for another batch. Its own was not begun. Of a unit that has ended meanwhile
+// nothing is asked any more.
+func (st *Store) putBack(ctx context.Context, changes *queue.Changes, b *storagev1.Batch, unit mapreduce.UnitID, out *Result) error {
+	if mapreduce.BatchState(b.State) != mapreduce.BatchPlanned {
+		return errs.New(errs.Invalid, "batch %d is in state %d, and its vendor may have its lines: they go in no other", b.Number, b.State)
+	}
+	u, err := st.Units.Read(ctx, changes.Tx, changes.Job, unit)
+	if err != nil || u == nil || u.Line == nil || u.Line.Answered {
+		return err
+	}
+	if state := mapreduce.UnitState(u.Status); state == mapreduce.UnitComplete || state == mapreduce.UnitCancelled {
+		return st.answer(ctx, changes, unit, b.Provider+"/"+b.Model, &mapreduce.LineReply{Outcome: mapreduce.LineCancelled}, out)
+	}
+
+	of, asked := st.Keys.Batches(changes.Job), new(storagev1.Asked)
+	if _, err := records.Read(ctx, changes.Tx, of.Asked(unit), asked); err != nil {
+		return err
+	}
+	asked.Batch = 0
+	changes.Tx.Set(of.Asked(unit), records.Encode(asked))
+	changes.Tx.Set(of.Batchable(unit), nil)
+	return nil
 }
 
 // takeRest gives the lines of a batch that is over and has nothing about them their outcome, as many as

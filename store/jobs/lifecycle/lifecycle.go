@@ -195,9 +195,10 @@ func (rec writer) removeJob(ctx context.Context, tx store.Tx, id mapreduce.JobID
 	return nil
 }
 
-// checkNoBatch refuses to remove a job while a worker sees to a batch of it that its vendor may have:
-// without its record nobody would cancel it, and it would be paid for.
-func (rec writer) checkNoBatch(ctx context.Context, tx store.Tx, id mapreduce.JobID) error {
+// leaveBatches leaves the batches of a job behind that their vendors may have: without a record nobody
+// would cancel them, and they would be paid for. A call, which names no rule, is refused while a worker
+// sees to one: what that comes to belongs to the job.
+func (rec writer) leaveBatches(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, job *storagev1.Job, rule string) error {
 	pairs, _, err := tx.GetRange(ctx, rec.Keys.Batches(id).All(), store.RangeOptions{})
 	if err != nil {
 		return err
@@ -208,19 +209,33 @@ func (rec writer) checkNoBatch(ctx context.Context, tx store.Tx, id mapreduce.Jo
 		if err := records.Decode(kv.Key, kv.Value, b); err != nil {
 			return err
 		}
-		if mapreduce.BatchState(b.State) == mapreduce.BatchPlanned || b.Holder == "" {
+		if mapreduce.BatchState(b.State) == mapreduce.BatchPlanned {
 			continue
 		}
-		if _, err := records.Read(ctx, tx, rec.Keys.Nodes().Session(mapreduce.SessionID(b.Holder)), holder); err != nil {
-			return err
+		if b.Holder != "" {
+			if _, err := records.Read(ctx, tx, rec.Keys.Nodes().Session(mapreduce.SessionID(b.Holder)), holder); err != nil {
+				return err
+			}
 		}
-		if holder.Node != "" {
+		if holder.Node != "" && rule == "" {
 			err := errs.New(errs.Unavailable, "batch %s of job %s is open at %s: cancel the job, and delete it once the batch has ended", b.Id, id, b.Provider)
 			err.RetryAfter = time.Minute
 			return err
 		}
+		tx.Set(rec.Keys.Batches(id).Orphan(b.Number), records.Encode(orphanOf(b, ctl, job)))
 	}
 	return nil
+}
+
+// orphanOf returns what is kept of a batch whose job is removed.
+func orphanOf(b *storagev1.Batch, ctl *storagev1.Ctl, job *storagev1.Job) *storagev1.Orphan {
+	o := &storagev1.Orphan{Batch: b, Tenant: ctl.Tenant, Own: b.Provider == job.Config.GetProvider(), Vars: make(map[string]string)}
+	for _, name := range mapreduce.BatchVars() {
+		if value, given := job.Config.GetVars()[name]; given {
+			o.Vars[name] = value
+		}
+	}
+	return o
 }
 
 // A removal is a job that is about to be removed.
@@ -236,13 +251,11 @@ func (rec writer) settleRemoval(ctx context.Context, tx store.Tx, id mapreduce.J
 	if state := mapreduce.JobState(ctl.State); !state.Ended() && state != mapreduce.JobPaused {
 		return removal{}, records.WrongState("delete", id, state)
 	}
-	if rule == "" {
-		if err := rec.checkNoBatch(ctx, tx, id); err != nil {
-			return removal{}, err
-		}
-	}
 	job := new(storagev1.Job)
 	if _, err := records.Read(ctx, tx, rec.Keys.Job(id).Record(), job); err != nil {
+		return removal{}, err
+	}
+	if err := rec.leaveBatches(ctx, tx, id, ctl, job, rule); err != nil {
 		return removal{}, err
 	}
 

@@ -131,7 +131,9 @@ func (r *Runners) SpecAdvice() (func(*mapreduce.JobSpec) []string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(spec *mapreduce.JobSpec) []string { return AdviseOnParameters(spec, endpoints) }, nil
+	return func(spec *mapreduce.JobSpec) []string {
+		return append(AdviseOnParameters(spec, endpoints), AdviseOnBatches(spec)...)
+	}, nil
 }
 
 // checkSchema refuses a schema that cannot be read, or that rules could not search for.

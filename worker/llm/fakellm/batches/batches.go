@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -226,14 +227,26 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 
+	// The answer is written once others may ask: whoever reads it may take his time.
+	answer := s.answer(r, body)
+	maps.Copy(w.Header(), answer.Header())
+	w.WriteHeader(answer.Code)
+	_, _ = w.Write(answer.Body.Bytes()) // a client that left is noticed elsewhere
+}
+
+// answer returns what is answered to a request that is authorised.
+func (s *Server) answer(r *http.Request, body []byte) *httptest.ResponseRecorder {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, m := range s.made {
 		s.settle(m)
 	}
+
+	w := httptest.NewRecorder()
 	if !s.wire.serve(w, r, body) {
 		s.wire.fail(w, http.StatusNotFound, "not_found_error", "no such address: "+r.Method+" "+r.URL.Path)
 	}
+	return w
 }
 
 func (s *Server) isAuthorised(h http.Header) bool {
