@@ -189,6 +189,14 @@ func (m *markdownPage) writeSections(v view) {
 		}
 	}
 
+	if len(v.Cascades) > 0 {
+		m.printf("\n## Cascades\n\n")
+		m.writeHeader(cascadeColumns...)
+		for _, row := range v.Cascades {
+			m.writeRow(row...)
+		}
+	}
+
 	if len(v.Conflicts) > 0 {
 		m.printf("\n## Conflicts (%d)\n\n", len(v.Conflicts)+v.MoreDiffer)
 		m.writeHeader("field", "key", "candidates", "chosen", "strategy", "why")

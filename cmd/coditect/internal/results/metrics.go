@@ -2,6 +2,7 @@ package results
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"slices"
 	"time"
@@ -248,6 +249,9 @@ func (w *writer) writeMetrics(ctx context.Context) error {
 		}
 		if len(w.tally.mended) > 0 {
 			members = append(members, func() error { return resultfile.WriteMember(out, "mended_answers", w.tally.mended) })
+		}
+		if cascades := w.report.summary.Cascades; len(cascades) > 0 {
+			members = append(members, func() error { return resultfile.WriteMember(out, "cascades", json.RawMessage(cascades)) })
 		}
 		if written := w.report.written; written != nil {
 			members = append(members, func() error { return resultfile.WriteMember(out, "citations", written.Measures) })

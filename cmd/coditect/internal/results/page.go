@@ -462,6 +462,7 @@ func (v *view) lists() []page.List {
 		{ID: "failed", Title: "Failed units", Columns: []string{"unit", "document", "errors", "what to do"}, More: v.MoreFails},
 		{ID: "skipped", Title: "Skipped documents", Columns: []string{"document", "reason", "what to do"}, More: v.MoreSkips},
 		{ID: "notes", Title: "Notes on documents", Columns: []string{"document", "note"}},
+		{ID: "cascades", Title: "Cascades", Columns: cascadeColumns, Rows: v.Cascades},
 	}
 
 	// Rows go to the lists above by position.

@@ -39,6 +39,7 @@ type view struct {
 	Evidence   []evidenceView
 	MoreFound  int
 	Statistics []statisticsView
+	Cascades   [][]string // rows of cascadeColumns
 }
 
 type ledgerView struct {
@@ -166,6 +167,9 @@ func (r *report) buildView() (view, error) {
 	var err error
 	if v.Statistics, err = statisticsViews(r.summary.Statistics, order, forms); err != nil {
 		return v, fmt.Errorf("statistics: %w", err)
+	}
+	if v.Cascades, err = cascadeRows(r.summary.Cascades); err != nil {
+		return v, fmt.Errorf("cascades: %w", err)
 	}
 	return v, nil
 }

@@ -1,0 +1,33 @@
+package results
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// The table of a cascade has a row for each field, and what is of the member as a whole once.
+func TestCascadeRows(t *testing.T) {
+	got, err := cascadeRows([]byte(`[{"member":"rules","oracle":"openai/gpt-5","target":0.95,"confidence":0.95,"seed":"7","units":400,"labels":75,"accepted":300,
+		"measures":[{"field":"date","certified":380,"least_confidence":0.81,"alike":74,"of":75,"ended":"too dear"},
+			{"field":"total","certified":0,"least_confidence":0,"alike":40,"of":50,"ended":"failed"}],"saved_tokens":9000,"saved_usd":0.25},
+		{"member":"cheap","oracle":"openai/gpt-5","target":0.95,"units":25,"labels":5,"accepted":0,"measures":[{"certified":0,"alike":3,"of":5,"ended":"failed"}]}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := [][]string{
+		{"rules for openai/gpt-5", "date", "0.95", "400", "75", "74 of 75", "380 (95.0 %)", "0.81", "300 (75.0 %)", "$0.25", "too dear"},
+		{"", "total", "", "", "", "40 of 50", "0 (0.0 %)", "", "", "", "failed"},
+		{"cheap for openai/gpt-5", "whole record", "0.95", "25", "5", "3 of 5", "0 (0.0 %)", "", "0 (0.0 %)", "", "failed"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the table (-want +got):\n%s", diff)
+	}
+
+	if rows, err := cascadeRows(nil); err != nil || rows != nil {
+		t.Errorf("a job without a cascade has %v, %v", rows, err)
+	}
+	if _, err := cascadeRows([]byte("{")); err == nil {
+		t.Error("what is no JSON was read")
+	}
+}
