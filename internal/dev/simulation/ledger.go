@@ -86,8 +86,10 @@ type runner struct {
 // provider is that of all jobs here.
 const provider = "simulated"
 
-// An account is what the output of a unit says: the documents that it stands for.
+// An account is what the output of a unit says: the documents that it stands for, and which attempt
+// made it, so that no two attempts come to the same.
 type account struct {
+	Attempt int      `json:"attempt"`
 	Units   []string `json:"units"`
 	Padding string   `json:"padding,omitempty"`
 }
@@ -160,7 +162,7 @@ func (r *runner) call(ctx context.Context, task *agent.Task, calls agent.Calls, 
 // account makes the output of a unit: it stands for its document, or for those of its inputs. Some
 // are too large for a message, and some for one value of the store.
 func (r *runner) account(task *agent.Task) (*agent.Result, error) {
-	var a account
+	a := account{Attempt: task.Attempt}
 	if task.Text != nil {
 		a.Units = []string{string(task.Unit)}
 	}
