@@ -40,3 +40,14 @@ func (m *metered) Spent(c mapreduce.Charge) {
 	m.cost.Add(c.CostMicros)
 	m.Calls.Spent(c)
 }
+
+// LineReply implements agent.Calls. What a batch answered was paid for when it came, and is told once: the
+// journal remembers it from then on.
+func (m *metered) LineReply(ctx context.Context, key []byte) (*mapreduce.LineReply, error) {
+	r, err := m.Calls.LineReply(ctx, key)
+	if r != nil {
+		m.tokens.Add(r.Tokens.Total())
+		m.cost.Add(r.CostMicros)
+	}
+	return r, err
+}
