@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results/jsonform"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/jobs/view"
 )
@@ -30,12 +30,12 @@ const (
 
 // A line is one line of a file: one of its fields is set.
 type line struct {
-	Head       *head               `json:"audit,omitempty"`
-	Checkpoint *results.Checkpoint `json:"checkpoint,omitempty"`
-	Key        []byte              `json:"key,omitempty"`    // of the checkpoint: its place in the chain
-	Record     []byte              `json:"record,omitempty"` // the checkpoint as it is stored
-	Seal       *results.Seal       `json:"seal,omitempty"`
-	End        *end                `json:"end,omitempty"`
+	Head       *head                `json:"audit,omitempty"`
+	Checkpoint *jsonform.Checkpoint `json:"checkpoint,omitempty"`
+	Key        []byte               `json:"key,omitempty"`    // of the checkpoint: its place in the chain
+	Record     []byte               `json:"record,omitempty"` // the checkpoint as it is stored
+	Seal       *jsonform.Seal       `json:"seal,omitempty"`
+	End        *end                 `json:"end,omitempty"`
 }
 
 // A head begins a file.
@@ -111,7 +111,7 @@ func Write(ctx context.Context, w io.Writer, c mapreduce.Client, q mapreduce.Lis
 func writePage(out *json.Encoder, page *mapreduce.EventPage, last *end) error {
 	seals := page.Seals
 	for _, c := range page.Checkpoints {
-		shown := results.CheckpointOf(c)
+		shown := jsonform.CheckpointOf(c)
 		shown.Progress = nil // which seals have
 		if err := out.Encode(line{Checkpoint: &shown, Key: c.Proof.Key, Record: c.Proof.Record}); err != nil {
 			return err
@@ -119,7 +119,7 @@ func writePage(out *json.Encoder, page *mapreduce.EventPage, last *end) error {
 		last.Checkpoints++
 
 		for len(seals) > 0 && seals[0].Last == c.ID {
-			s := results.SealOf(seals[0])
+			s := jsonform.SealOf(seals[0])
 			if err := out.Encode(line{Seal: &s}); err != nil {
 				return err
 			}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/plural"
-	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results/jsonform"
 	"github.com/coditect/mapreduce/store/jobs/view"
 )
 
@@ -171,7 +171,7 @@ func (v *verifier) checkpoint(l line) error {
 		return v.fault("has checkpoint %s, which must not come after %s: one was moved, or is there twice", c.ID, v.lastID)
 	}
 
-	if field := differs(results.CheckpointOf(c), *l.Checkpoint); field != "" {
+	if field := differs(jsonform.CheckpointOf(c), *l.Checkpoint); field != "" {
 		return v.fault("shows a %s of checkpoint %s that differs from its record: one of them was changed", field, c.ID)
 	}
 
@@ -206,7 +206,7 @@ func idOf(l line) (string, error) {
 }
 
 // differs returns the name of a field in which two checkpoints differ, or "".
-func differs(a, b results.Checkpoint) string {
+func differs(a, b jsonform.Checkpoint) string {
 	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
 	for i := range x.NumField() {
 		f := x.Type().Field(i)
@@ -222,7 +222,7 @@ func differs(a, b results.Checkpoint) string {
 }
 
 // seal checks that a seal is the next, and over the checkpoints before it.
-func (v *verifier) seal(s *results.Seal) error {
+func (v *verifier) seal(s *jsonform.Seal) error {
 	switch {
 	case s.Number != v.found.Seals+1:
 		return v.fault("has seal %d where seal %d is expected: a seal was left out, or moved", s.Number, v.found.Seals+1)

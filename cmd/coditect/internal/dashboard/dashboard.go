@@ -16,7 +16,7 @@ import (
 	"github.com/coditect/mapreduce/api/resultfile"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/records"
-	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results/jsonform"
 	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/internal/outcome/output/payload"
 )
@@ -41,7 +41,7 @@ func Config(version string, formats *document.Registry, parses bool, draw drawn.
 
 // decode reads the output of a unit.
 func decode(job *mapreduce.Job, u *mapreduce.Unit) (*dashboard.Output, error) {
-	unpacker, err := results.NewUnpacker(job)
+	unpacker, err := jsonform.NewUnpacker(job)
 	if err != nil {
 		return nil, err
 	}

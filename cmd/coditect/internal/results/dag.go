@@ -7,6 +7,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/resultfile"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results/costs"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results/folder"
 	"github.com/coditect/mapreduce/internal/plan"
 	"github.com/coditect/mapreduce/internal/plan/render"
@@ -19,7 +20,7 @@ type dagWriter struct {
 	out    *folder.File    // dag.json, or what is printed
 	tasks  resultfile.List // in a scratch file; its Out is nil if no JSON is wanted
 	cost   bool            // write the cost into the tasks as well
-	prices Pricing         // of the job's models
+	prices costs.Pricing   // of the job's models
 	sketch render.Sketch
 	parsed map[mapreduce.DocumentID]bool // documents that have a parse unit
 }
@@ -28,7 +29,7 @@ type dagWriter struct {
 func newDAG(job *mapreduce.Job, out, tasks *folder.File) *dagWriter {
 	d := &dagWriter{
 		out:    out,
-		prices: PricingOf(&job.Spec),
+		prices: costs.PricingOf(&job.Spec),
 		sketch: render.Sketch{Mode: modeOf(job), Exact: true},
 		parsed: make(map[mapreduce.DocumentID]bool),
 	}
@@ -68,7 +69,7 @@ func (d *dagWriter) writeHead() error {
 
 func (d *dagWriter) addUnit(u *mapreduce.Unit) error {
 	inputs := d.inputsOf(u)
-	outcome, cost := plan.OutcomeOf(u), d.prices.unitCost(u)
+	outcome, cost := plan.OutcomeOf(u), d.prices.UnitCost(u)
 	outcome.Unpriced = cost == nil
 	n := render.Node{ID: u.ID, Kind: u.Kind, Stage: u.Stage, Level: u.Level, Inputs: inputs, Outcome: &outcome}
 	// A unit that reads no other one takes an input of the job.

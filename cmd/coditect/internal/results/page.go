@@ -14,6 +14,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/page"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results/costs"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results/folder"
 	"github.com/coditect/mapreduce/internal/text/refs"
 	"github.com/coditect/mapreduce/worker/agent/model/settings"
@@ -408,13 +409,13 @@ func (w *writer) facts() []page.Fact {
 
 	if len(job.Spec.Fallbacks) > 0 {
 		add("while it is away", strings.Join(job.Spec.Fallbacks, ", "))
-		add("units answered", answeredWords(w.tally.models))
+		add("units answered", answeredWords(w.tally.Models))
 	}
 
 	add("tokens", fmt.Sprint(job.TotalTokens.Total()))
-	cost := costText(w.jobCost())
+	cost := costText(w.tally.CostOf(w.job))
 	if cost == unknownCost {
-		cost += ": " + PriceAdvice(w.tally.prices.Unpriced)
+		cost += ": " + costs.PriceAdvice(w.tally.Prices.Unpriced)
 	}
 	add("cost", cost)
 
@@ -437,11 +438,11 @@ func costText(cost *float64) string {
 func (w *writer) pageLevels() []page.Level {
 	first, last := w.traced.Span()
 	var levels []page.Level
-	for _, n := range w.tally.sortedLevels() {
-		sums := w.tally.levels[n]
+	for _, n := range w.tally.SortedLevels() {
+		sums := w.tally.Levels[n]
 		l := page.Level{
-			Name: cmp.Or(sums.stage, "reading documents"), Units: sums.units, Failed: sums.failed, Tokens: sums.tokens.Total(),
-			Busy: sums.busy.Seconds(), Cost: costText(sums.knownCost()),
+			Name: cmp.Or(sums.Stage, "reading documents"), Units: sums.Units, Failed: sums.Failed, Tokens: sums.Tokens.Total(),
+			Busy: sums.Busy.Seconds(), Cost: costText(sums.Cost()),
 		}
 		if begin, end := w.traced.LevelSpan(n); !end.IsZero() {
 			l.Begin, l.End, l.JobSeconds = begin.Sub(first).Seconds(), end.Sub(first).Seconds(), last.Sub(first).Seconds()

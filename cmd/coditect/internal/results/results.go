@@ -16,6 +16,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/resultfile"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results/costs"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results/folder"
 	"github.com/coditect/mapreduce/internal/plan/render"
 )
@@ -199,7 +200,7 @@ type writer struct {
 	tree    string        // the picture of the units as SVG, set by units; empty if it is large
 	traced  render.Tally  // set by units
 	ended   endTimes      // set by audit
-	tally   unitTally     // set by units
+	tally   *costs.Tally  // set by units
 }
 
 // progressEvery is how many records or units are read between two reports of progress.

@@ -30,7 +30,7 @@ func newTrace(w *writer) (*traceWriter, error) {
 // addUnit adds a unit to the trace. Its start is computed from the commit of its
 // outcome and its duration, so it is a little too late.
 func (t *traceWriter) addUnit(u *mapreduce.Unit) error {
-	r := render.Ran{Unit: u, Ended: t.w.ended.timeOf(u.ID), Unpriced: t.w.tally.prices.unitCost(u) == nil}
+	r := render.Ran{Unit: u, Ended: t.w.ended.timeOf(u.ID), Unpriced: t.w.tally.Prices.UnitCost(u) == nil}
 	captured := t.w.job.Spec.Capture != mapreduce.CaptureOff || u.CallSums.Tools > 0 // those of agents with tools always are
 
 	if captured && u.Kind != mapreduce.KindParse && len(u.Output) > 0 {
@@ -69,7 +69,7 @@ func (w *writer) fitTimes(ctx context.Context) error {
 func (t *traceWriter) writeTrace(out *folder.File) error {
 	job := t.w.job
 	for _, s := range job.Superseded {
-		t.w.traced.Supersede(s, t.w.tally.prices.Cost(s.Tokens, s.CostMicros) == nil)
+		t.w.traced.Supersede(s, t.w.tally.Prices.Cost(s.Tokens, s.CostMicros) == nil)
 	}
 
 	head := t.w.traced.Head(job.ID, modeOf(job), job.Spec.Pipeline)

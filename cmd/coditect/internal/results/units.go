@@ -2,89 +2,36 @@ package results
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/resultfile"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results/costs"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results/folder"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results/jsonform"
 )
-
-// A UnitLine is a line of units.jsonl.
-type UnitLine struct {
-	Unit       mapreduce.UnitID     `json:"unit_id"`
-	Document   mapreduce.DocumentID `json:"document_id,omitempty"`
-	Kind       string               `json:"kind"`
-	Stage      string               `json:"stage,omitempty"` // of the pipeline; none of units that parse
-	Level      int                  `json:"level"`
-	State      string               `json:"state"`
-	Attempts   int                  `json:"attempts"`
-	Tokens     int64                `json:"tokens_used"`
-	Models     []string             `json:"models,omitempty"` // that answered it: "provider/model", or "provider/model as OWN" if it has another name for itself
-	ElapsedMS  float64              `json:"elapsed_ms"`
-	ChunkIndex int                  `json:"chunk_index"`
-	Chunks     int                  `json:"total_chunks"`
-	Confidence float64              `json:"confidence_score"`
-	Citations  json.RawMessage      `json:"citations"`
-	Errors     []string             `json:"errors"`
-	Data       json.RawMessage      `json:"extracted_data"`
-	Notes      []string             `json:"notes,omitempty"` // on the document, of units that parse
-	Parked     *Parked              `json:"parked,omitempty"`
-	LeftOut    int64                `json:"left_out_bytes,omitempty"` // of the output; then there are neither citations nor data
-}
 
 // maxLineOutput is the size, in bytes, of the largest output that a line of units.jsonl
 // shows. The records of larger ones are in result.json; twice, they would take most of
 // the room of a large result. So Config.UnitOutputs bounds all outputs together.
 const maxLineOutput = 64 << 10
 
-// Parked is what a unit waits for.
-type Parked struct {
-	Handle      string  `json:"handle"`
-	WakeAfterMS float64 `json:"wake_after_ms"` // 0 if only a call wakes it
-	Note        string  `json:"note"`
-}
-
-// UnitLineOf returns the line of a unit.
-func UnitLineOf(u *mapreduce.Unit, e Extract) UnitLine {
-	l := UnitLine{
-		Unit: u.ID, Document: u.Document, Kind: u.Kind.String(), Stage: u.Stage, Level: u.Level, State: u.State.String(),
-		Attempts: u.Attempts, Tokens: u.Tokens.Total(), Models: u.Models, ElapsedMS: toMilliseconds(u.Elapsed),
-		ChunkIndex: u.ChunkIndex, Chunks: u.Chunks, Confidence: u.Confidence,
-		Citations: resultfile.OrEmpty(e.Citations, "[]"), Errors: u.Errors, Data: resultfile.OrEmpty(e.Data, "{}"), Notes: e.Notes,
-	}
-
-	if p := u.Parking; p != nil {
-		l.Parked = &Parked{Handle: p.Handle, WakeAfterMS: toMilliseconds(p.WakeAfter), Note: p.Note}
-	}
-
-	if l.Errors == nil {
-		l.Errors = []string{}
-	}
-	return l
-}
-
-func toMilliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
-
 // writeUnits writes units.jsonl, dag.json, dag.svg, trace.json and the part of
 // metrics.json about units, in one pass over the units.
 func (w *writer) writeUnits(ctx context.Context) error {
-	w.tally.prices, w.tally.levels, w.tally.mended = PricingOf(&w.job.Spec), make(map[int]*levelTally), make(map[string]int64)
-	w.tally.models = make(map[string]int64)
 	calls, err := w.dir.CreateScratch(".calls")
 	if err != nil {
 		return err
 	}
 
-	w.tally.calls = resultfile.List{Out: calls}
+	w.tally = costs.NewTally(&w.job.Spec, resultfile.List{Out: calls})
 	// Times are fitted before the pass that writes them.
 	if err := w.fitTimes(ctx); err != nil {
 		return err
 	}
 
-	unpack, err := NewUnpacker(w.job)
+	unpack, err := jsonform.NewUnpacker(w.job)
 	if err != nil {
 		return err
 	}
@@ -104,7 +51,7 @@ func (w *writer) writeUnits(ctx context.Context) error {
 // A unitPass is one pass over all units.
 type unitPass struct {
 	w      *writer
-	unpack *Unpacker
+	unpack *jsonform.Unpacker
 	lines  *folder.File
 	dag    *dagWriter
 	trace  *traceWriter
@@ -154,7 +101,7 @@ func (p *unitPass) readUnits(ctx context.Context) (err error) {
 
 func (p *unitPass) addUnit(u *mapreduce.Unit) error {
 	p.w.countUnit()
-	var e Extract
+	var e jsonform.Extract
 	var leftOut int
 	if p.showsOutput(u) {
 		var err error
@@ -166,7 +113,7 @@ func (p *unitPass) addUnit(u *mapreduce.Unit) error {
 	}
 
 	// The line is about the unit as it ran, also if its output is left out.
-	line := UnitLineOf(u, e)
+	line := jsonform.UnitLineOf(u, e)
 	line.LeftOut = int64(leftOut)
 	if err := writeLine(p.lines, line); err != nil {
 		return err
@@ -175,7 +122,7 @@ func (p *unitPass) addUnit(u *mapreduce.Unit) error {
 	if err := p.dag.addUnit(u); err != nil {
 		return err
 	}
-	if err := p.w.tally.addUnit(u); err != nil {
+	if err := p.w.tally.AddUnit(u); err != nil {
 		return err
 	}
 	return p.trace.addUnit(u)

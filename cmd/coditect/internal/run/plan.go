@@ -21,6 +21,7 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/records"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results/costs"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/runners"
 	"github.com/coditect/mapreduce/internal/plan"
 	"github.com/coditect/mapreduce/internal/plan/render"
@@ -159,11 +160,11 @@ func (p *planner) runPlan(cmd *cobra.Command) error {
 	}
 	fmt.Fprint(a.Stdout, text)
 
-	if unpriced := results.PricingOf(&spec).Unpriced; len(unpriced) > 0 {
-		fmt.Fprintf(a.Stderr, "note: the cost is without that of models whose prices are unknown: %s\n", console.VisibleText(results.PriceAdvice(unpriced)))
+	if unpriced := costs.PricingOf(&spec).Unpriced; len(unpriced) > 0 {
+		fmt.Fprintf(a.Stderr, "note: the cost is without that of models whose prices are unknown: %s\n", console.VisibleText(costs.PriceAdvice(unpriced)))
 	}
 	if p.format.Value == "text" {
-		for _, line := range results.TierCosts(&spec, planned.Estimate.Expected.CostMicros) {
+		for _, line := range costs.TierCosts(&spec, planned.Estimate.Expected.CostMicros) {
 			fmt.Fprintf(a.Stdout, "%s\n", line)
 		}
 	}

@@ -20,7 +20,8 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
-	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results/costs"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results/jsonform"
 )
 
 func (cmds *commands) statusCommand() *cobra.Command {
@@ -134,7 +135,7 @@ func (cmds *commands) printStatus(j *mapreduce.Job, idle bool) {
 }
 
 // plannedText returns what a job was expected to take, and by how much it differs.
-func plannedText(p *results.Planned) string {
+func plannedText(p *costs.Planned) string {
 	parts := []string{plural.Count(p.Units.Planned, "unit") + differenceText(p.Units.Difference)}
 	if p.Calls.Planned > 0 {
 		parts = append(
@@ -333,8 +334,8 @@ func (cmds *commands) printJobTable(jobs []JobStatus) {
 
 // A unitList is what units prints.
 type unitList struct {
-	Units []results.UnitLine `json:"units"`
-	Next  string             `json:"next_page_token"`
+	Units []jsonform.UnitLine `json:"units"`
+	Next  string              `json:"next_page_token"`
 }
 
 func (cmds *commands) unitsCommand() *cobra.Command {
@@ -386,18 +387,18 @@ func (cmds *commands) unitsCommand() *cobra.Command {
 }
 
 func (cmds *commands) printUnits(job *mapreduce.Job, page *mapreduce.UnitPage) error {
-	unpacker, err := results.NewUnpacker(job)
+	unpacker, err := jsonform.NewUnpacker(job)
 	if err != nil {
 		return err
 	}
 
-	l := unitList{Units: []results.UnitLine{}, Next: page.NextPageToken}
+	l := unitList{Units: []jsonform.UnitLine{}, Next: page.NextPageToken}
 	for _, u := range page.Units {
 		e, err := unpacker.Unpack(u)
 		if err != nil {
 			return fmt.Errorf("unit %s: %w", u.ID, err)
 		}
-		l.Units = append(l.Units, results.UnitLineOf(u, e))
+		l.Units = append(l.Units, jsonform.UnitLineOf(u, e))
 	}
 
 	return cmds.PrintData(l, func() {
@@ -411,7 +412,7 @@ func (cmds *commands) printUnits(job *mapreduce.Job, page *mapreduce.UnitPage) e
 }
 
 // stateOf returns the state of a unit; of a parked unit also what it waits for.
-func stateOf(u results.UnitLine) string {
+func stateOf(u jsonform.UnitLine) string {
 	if u.Parked == nil {
 		return u.State
 	}
@@ -420,10 +421,10 @@ func stateOf(u results.UnitLine) string {
 
 // An auditList is what audit prints.
 type auditList struct {
-	Checkpoints []results.Checkpoint `json:"checkpoints"`
-	Seals       []results.Seal       `json:"seals"`
-	Next        string               `json:"next_page_token"`
-	Verified    bool                 `json:"verified"`
+	Checkpoints []jsonform.Checkpoint `json:"checkpoints"`
+	Seals       []jsonform.Seal       `json:"seals"`
+	Next        string                `json:"next_page_token"`
+	Verified    bool                  `json:"verified"`
 }
 
 func (cmds *commands) auditCommand() *cobra.Command {
@@ -503,12 +504,12 @@ which principal or rule, and the head of the chain of each.`,
 }
 
 func (cmds *commands) printEvents(page *mapreduce.EventPage, q mapreduce.ListEventsQuery) error {
-	l := auditList{Checkpoints: []results.Checkpoint{}, Seals: []results.Seal{}, Next: page.NextPageToken, Verified: q.Verify}
+	l := auditList{Checkpoints: []jsonform.Checkpoint{}, Seals: []jsonform.Seal{}, Next: page.NextPageToken, Verified: q.Verify}
 	for _, c := range page.Checkpoints {
-		l.Checkpoints = append(l.Checkpoints, results.CheckpointOf(c))
+		l.Checkpoints = append(l.Checkpoints, jsonform.CheckpointOf(c))
 	}
 	for _, s := range page.Seals {
-		l.Seals = append(l.Seals, results.SealOf(s))
+		l.Seals = append(l.Seals, jsonform.SealOf(s))
 	}
 
 	return cmds.PrintData(l, func() {

@@ -13,7 +13,7 @@ import (
 	"github.com/coditect/mapreduce/api/resultfile"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
-	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results/costs"
 	"github.com/coditect/mapreduce/worker/agent/model/settings"
 )
 
@@ -30,8 +30,8 @@ type JobStatus struct {
 	Tokens     int64                        `json:"total_tokens"`
 	Cost       *float64                     `json:"cost"` // null if it is not known
 	Unpriced   []string                     `json:"unpriced_models,omitempty"`
-	Savings    *results.Savings             `json:"savings,omitempty"`
-	Planned    *results.Planned             `json:"planned,omitempty"` // beside what happened
+	Savings    *costs.Savings               `json:"savings,omitempty"`
+	Planned    *costs.Planned               `json:"planned,omitempty"` // beside what happened
 	Reason     *string                      `json:"reason,omitempty"`  // why it is paused
 	Error      *string                      `json:"error"`
 	Level      int                          `json:"level"`
@@ -90,18 +90,18 @@ func stageStatuses(stages []mapreduce.StageProgress) []StageStatus {
 
 // StatusOf returns the data of a job that commands print.
 func StatusOf(j *mapreduce.Job) JobStatus {
-	prices := results.PricingOf(&j.Spec)
+	prices := costs.PricingOf(&j.Spec)
 	s := JobStatus{
 		ID: j.ID, Status: j.State.String(), Phase: j.Phase.String(),
 		Total: j.TotalUnits, Completed: j.CompletedUnits, Failed: j.FailedUnits, Running: j.RunningUnits, Parked: j.ParkedUnits,
-		Tokens: j.TotalTokens.Total(), Cost: prices.Cost(j.TotalTokens, j.CostMicros), Unpriced: prices.Unpriced, Level: j.Level, Budget: j.Spec.TokenBudget(), MaxCost: results.MaxCost(&j.Spec), Labels: j.Spec.Labels, Name: j.Spec.Name,
+		Tokens: j.TotalTokens.Total(), Cost: prices.Cost(j.TotalTokens, j.CostMicros), Unpriced: prices.Unpriced, Level: j.Level, Budget: j.Spec.TokenBudget(), MaxCost: costs.MaxCost(&j.Spec), Labels: j.Spec.Labels, Name: j.Spec.Name,
 		Created: console.FormatTime(j.Created), Updated: console.FormatTime(j.Updated),
 		Coverage: resultfile.CoverageOf(j.Coverage), AuditHead: j.AuditHead, Warnings: j.Warnings,
 		Parameters: settings.RunParameters(&j.Spec),
 		Stages:     stageStatuses(j.Stages), Activity: unitActivities(j.Activity),
 	}
 
-	s.Planned = results.PlannedOf(j, prices, s.Cost)
+	s.Planned = costs.PlannedOf(j, prices, s.Cost)
 	switch {
 	case j.Error == "":
 	case j.State == mapreduce.JobPaused:
@@ -138,7 +138,7 @@ func PrintEnd(p *program.Program, j *mapreduce.Job, end End) error {
 			fmt.Fprintf(p.Stdout, "%s\n", console.VisibleText(j.Error))
 		}
 		if s.Cost == nil {
-			fmt.Fprintf(p.Stdout, "cost unknown: %s\n", console.VisibleText(results.PriceAdvice(s.Unpriced)))
+			fmt.Fprintf(p.Stdout, "cost unknown: %s\n", console.VisibleText(costs.PriceAdvice(s.Unpriced)))
 		}
 
 		for _, w := range j.Warnings {
@@ -256,13 +256,13 @@ func formatDollars(cost *float64) string {
 // costLine returns the cost of a job, or why it is not known and what to do.
 func costLine(s *JobStatus) string {
 	if s.Cost == nil {
-		return "unknown: " + console.VisibleText(results.PriceAdvice(s.Unpriced))
+		return "unknown: " + console.VisibleText(costs.PriceAdvice(s.Unpriced))
 	}
 	return formatDollars(s.Cost)
 }
 
 // savingsLines returns one line for each cache that saved something.
-func savingsLines(s *results.Savings) (lines []string) {
+func savingsLines(s *costs.Savings) (lines []string) {
 	if s == nil {
 		return nil
 	}
@@ -302,7 +302,7 @@ func outcomeText(j *mapreduce.Job, took time.Duration) string {
 		parts = append(parts, plural.Count(t, "token"))
 	}
 
-	switch cost := results.PricingOf(&j.Spec).Cost(j.TotalTokens, j.CostMicros); {
+	switch cost := costs.PricingOf(&j.Spec).Cost(j.TotalTokens, j.CostMicros); {
 	case cost == nil:
 		parts = append(parts, "cost unknown")
 	case *cost > 0:

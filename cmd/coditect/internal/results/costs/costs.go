@@ -1,4 +1,9 @@
-package results
+// Package costs says what a job has cost, and each of its units and levels, as people read it: in US
+// dollars, and null where nobody knows a price, so that nothing looks free that is not. It adds up what
+// metrics.json shows, and sets it beside the plan.
+//
+// It reads nothing and writes nothing but the entries that a Tally is given room for.
+package costs
 
 import (
 	"fmt"
@@ -92,10 +97,10 @@ func (p Pricing) Cost(spent mapreduce.Tokens, micros int64) *float64 {
 	return new(USD(micros))
 }
 
-// unitCost returns the cost of a unit in US dollars; nil if it is not known. It is known of a unit that
+// UnitCost returns the cost of a unit in US dollars; nil if it is not known. It is known of a unit that
 // only models with prices have answered, whatever stands for these: of one that had several attempts,
 // the models of the latest alone are known.
-func (p Pricing) unitCost(u *mapreduce.Unit) *float64 {
+func (p Pricing) UnitCost(u *mapreduce.Unit) *float64 {
 	if u.Attempts <= 1 && len(u.Models) > 0 && !slices.ContainsFunc(u.Models, p.lacks) {
 		return new(USD(u.CostMicros))
 	}
@@ -153,3 +158,6 @@ func (p Pricing) savingsOrNil(s mapreduce.Savings) *Savings {
 	}
 	return new(p.Savings(s))
 }
+
+// USD returns millionths of a US dollar in dollars.
+func USD(micros int64) float64 { return float64(micros) / 1e6 }

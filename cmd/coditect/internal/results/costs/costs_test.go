@@ -1,4 +1,4 @@
-package results_test
+package costs_test
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results/costs"
 	"github.com/coditect/mapreduce/worker/agent/model/settings"
 )
 
@@ -32,18 +32,18 @@ func TestCostOfModelsWithoutPrices(t *testing.T) {
 		"given with the job":      {mapreduce.JobSpec{Provider: "gemini", Model: "gemini-9", Vars: map[string]string{settings.VarPrices: "gemini: {gemini-9: {input: 0, output: 0}}"}}, 0, nil, true},
 		"given for another model": {mapreduce.JobSpec{Provider: "gemini", Model: "gemini-9", Vars: map[string]string{settings.VarPrices: "gemini: {gemini-8: {input: 1, output: 1}}"}}, 0, []string{"gemini/gemini-9"}, false},
 	} {
-		if diff := cmp.Diff(c.unpriced, results.PricingOf(&c.spec).Unpriced); diff != "" {
+		if diff := cmp.Diff(c.unpriced, costs.PricingOf(&c.spec).Unpriced); diff != "" {
 			t.Errorf("%s: unpriced (-want +got):\n%s", name, diff)
 		}
-		cost := results.PricingOf(&c.spec).Cost(mapreduce.Tokens{In: 10}, c.micros)
+		cost := costs.PricingOf(&c.spec).Cost(mapreduce.Tokens{In: 10}, c.micros)
 		if (cost != nil) != c.known || cost != nil && *cost != float64(c.micros)/1e6 {
 			t.Errorf("%s: cost %v, want it known: %v", name, cost, c.known)
 		}
-		if free := results.PricingOf(&c.spec).Cost(mapreduce.Tokens{}, 0); free == nil || *free != 0 {
+		if free := costs.PricingOf(&c.spec).Cost(mapreduce.Tokens{}, 0); free == nil || *free != 0 {
 			t.Errorf("%s: no tokens cost %v", name, free)
 		}
 	}
-	if got, want := results.PriceAdvice([]string{"a/1", "b/2", "c/3", "d/4", "e/5"}), "a/1, b/2, c/3, d/4 and 1 more have no price here; run with --prices FILE, which sets it"; got != want {
+	if got, want := costs.PriceAdvice([]string{"a/1", "b/2", "c/3", "d/4", "e/5"}), "a/1, b/2, c/3, d/4 and 1 more have no price here; run with --prices FILE, which sets it"; got != want {
 		t.Errorf("advice %q, want %q", got, want)
 	}
 }

@@ -1,4 +1,4 @@
-package results
+package costs
 
 import "github.com/coditect/mapreduce/api/mapreduce"
 

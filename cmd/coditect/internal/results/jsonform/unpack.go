@@ -1,4 +1,4 @@
-package results
+package jsonform
 
 import (
 	"encoding/json"

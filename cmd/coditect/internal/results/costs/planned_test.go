@@ -1,4 +1,4 @@
-package results_test
+package costs_test
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results/costs"
 )
 
 // A job is compared with its plan once it has ended, in what the plan has, and in money where that
@@ -18,27 +18,27 @@ func TestPlannedBesideActual(t *testing.T) {
 	}
 	cost := 2.0
 
-	got := results.PlannedOf(job, results.Pricing{}, &cost)
-	want := &results.Planned{
-		Units: results.Compared{Planned: 10, Actual: 9, Difference: new(-10.0)},
-		Calls: results.Compared{Planned: 4, Actual: 6, Difference: new(50.0)},
-		In:    results.Compared{Planned: 1001, Actual: 1001, Difference: new(0.0)},
-		Out:   results.Compared{},
-		Cost:  results.ComparedCost{Planned: new(1.0), Actual: &cost, Difference: new(100.0)},
+	got := costs.PlannedOf(job, costs.Pricing{}, &cost)
+	want := &costs.Planned{
+		Units: costs.Compared{Planned: 10, Actual: 9, Difference: new(-10.0)},
+		Calls: costs.Compared{Planned: 4, Actual: 6, Difference: new(50.0)},
+		In:    costs.Compared{Planned: 1001, Actual: 1001, Difference: new(0.0)},
+		Out:   costs.Compared{},
+		Cost:  costs.ComparedCost{Planned: new(1.0), Actual: &cost, Difference: new(100.0)},
 	}
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("want (-), got (+):\n%s", diff)
 	}
 
-	if p := results.PlannedOf(job, results.Pricing{}, nil); p.Cost.Difference != nil {
+	if p := costs.PlannedOf(job, costs.Pricing{}, nil); p.Cost.Difference != nil {
 		t.Errorf("a cost that is not known differs by %v", *p.Cost.Difference)
 	}
 	job.State = mapreduce.Mapping
-	if p := results.PlannedOf(job, results.Pricing{}, &cost); p.Units.Difference != nil || p.Cost.Difference != nil {
+	if p := costs.PlannedOf(job, costs.Pricing{}, &cost); p.Units.Difference != nil || p.Cost.Difference != nil {
 		t.Errorf("a job that runs differs by %+v", p)
 	}
 	job.Plan = nil
-	if p := results.PlannedOf(job, results.Pricing{}, &cost); p != nil {
+	if p := costs.PlannedOf(job, costs.Pricing{}, &cost); p != nil {
 		t.Errorf("a job without a plan gave %+v", p)
 	}
 }
