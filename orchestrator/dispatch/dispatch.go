@@ -305,7 +305,7 @@ func (d *dispatcher) assignInputs(ctx context.Context, a *mapreduce.Assignment, 
 	}
 	var inputs []input // as long as they fit
 	var total int64
-	err = d.transfers.EachInput(ctx, a.Job, u, each, func(in *records.Unit, h *payload.InputHeader) error {
+	err = d.transfers.Inputs.Each(ctx, a.Job, u, each, func(in *records.Unit, h *payload.InputHeader) error {
 		if total += h.Size(); total <= int64(room) {
 			inputs = append(inputs, input{in, h})
 		}
@@ -324,7 +324,7 @@ func (d *dispatcher) assignInputs(ctx context.Context, a *mapreduce.Assignment, 
 		h := in.header
 		one := mapreduce.Input{Unit: h.Unit, First: h.First, End: h.End, Failed: h.Failed, Referred: h.Referred}
 		if !h.Failed {
-			err := d.transfers.InputParts(ctx, a.Job, u, in.unit, func(part []byte) error {
+			err := d.transfers.Inputs.Parts(ctx, a.Job, u, in.unit, func(part []byte) error {
 				one.Data = append(one.Data, part...)
 				return nil
 			})
