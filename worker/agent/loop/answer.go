@@ -186,18 +186,18 @@ func (c *conversation) accept(ctx context.Context, res *llm.Response) (out *agen
 		raw = salvaged
 	}
 
-	texts := c.newTexts()
+	r := reading{c, newTexts(c.task, c.calls)}
 	switch f := c.form; {
 	case f.records != nil:
-		out, faults, err = c.acceptRecords(ctx, texts, raw)
+		out, faults, err = r.readRecords(ctx, raw)
 	case f.value != nil:
-		out, faults, err = c.acceptValue(ctx, texts, raw)
+		out, faults, err = r.readValue(ctx, raw)
 	default:
-		out, faults, err = c.acceptPassages(ctx, texts, raw)
+		out, faults, err = r.readPassages(ctx, raw)
 	}
 
 	if out != nil {
-		out.Errors = append(out.Errors, texts.notes...)
+		out.Errors = append(out.Errors, r.texts.notes...)
 	}
 	return out, append(misfits, faults...), err
 }
@@ -225,8 +225,14 @@ var refPattern = regexp.MustCompile(`REF_[0-9A-Za-z]+`)
 // ownRef is a name that an answer gives to a quote of its own.
 var ownRef = regexp.MustCompile(`^REF_Q[0-9]{1,4}$`)
 
-// acceptValue takes a value with its quotes.
-func (c *conversation) acceptValue(ctx context.Context, texts *texts, raw []byte) (*agent.Result, []string, error) {
+// A reading makes the output of a unit of its final answer, and of the texts that this quotes.
+type reading struct {
+	*conversation
+	texts *texts
+}
+
+// readValue takes a value with its quotes.
+func (r reading) readValue(ctx context.Context, raw []byte) (*agent.Result, []string, error) {
 	var answer struct {
 		Quotes []struct {
 			Ref string `json:"ref"`
@@ -243,19 +249,19 @@ func (c *conversation) acceptValue(ctx context.Context, texts *texts, raw []byte
 		quotes[i] = q.Quote
 	}
 
-	places, faults, err := texts.find(ctx, quotes)
+	places, faults, err := r.texts.find(ctx, quotes)
 	if err != nil {
 		return nil, nil, err
 	}
 
-	names := c.givenNames()
+	names := r.givenNames()
 	var cited []output.Citation
 	for i, q := range answer.Quotes {
 		switch {
 		case !ownRef.MatchString(q.Ref):
 			faults = append(faults, fmt.Sprintf("the ref %.40q of a quote is not of the form REF_Q1", q.Ref))
 		case places[i].Verified():
-			one := texts.cite(places[i])
+			one := r.texts.cite(places[i])
 			names[q.Ref] = one.ID.Full()
 			cited = append(cited, one)
 		}
@@ -272,8 +278,8 @@ func (c *conversation) acceptValue(ctx context.Context, texts *texts, raw []byte
 		return name
 	})
 
-	inputs := append(slices.Clone(c.talk.Given), output.OfCitations(cited...))
-	out, err := output.NewValue(string(c.task.Unit), value, c.form.value, output.IssueAll(inputs), inputs)
+	inputs := append(slices.Clone(r.talk.Given), output.OfCitations(cited...))
+	out, err := output.NewValue(string(r.task.Unit), value, r.form.value, output.IssueAll(inputs), inputs)
 	if errors.Is(err, jsonvalue.ErrForm) {
 		return nil, append(faults, shorten.Line(err.Error(), 600)), nil
 	}
@@ -287,11 +293,11 @@ func (c *conversation) acceptValue(ctx context.Context, texts *texts, raw []byte
 
 // givenNames returns the references that the unit was given, by the names under which the
 // model knows them.
-func (c *conversation) givenNames() map[string]string {
+func (r reading) givenNames() map[string]string {
 	names := make(map[string]string)
-	for _, in := range c.talk.Given {
+	for _, in := range r.talk.Given {
 		for id, cite := range in.Citations {
-			if name := c.talk.Issued.Name(id); name != "" {
+			if name := r.talk.Issued.Name(id); name != "" {
 				names[name] = cite.ID.Full()
 			}
 		}
@@ -299,8 +305,8 @@ func (c *conversation) givenNames() map[string]string {
 	return names
 }
 
-// acceptPassages takes places of texts that were chosen.
-func (c *conversation) acceptPassages(ctx context.Context, texts *texts, raw []byte) (*agent.Result, []string, error) {
+// readPassages takes places of texts that were chosen.
+func (r reading) readPassages(ctx context.Context, raw []byte) (*agent.Result, []string, error) {
 	var answer struct {
 		Passages []struct {
 			form.Quote
@@ -316,17 +322,17 @@ func (c *conversation) acceptPassages(ctx context.Context, texts *texts, raw []b
 		quotes[i] = p.Quote
 	}
 
-	places, faults, err := texts.find(ctx, quotes)
+	places, faults, err := r.texts.find(ctx, quotes)
 	if err != nil {
 		return nil, nil, err
 	}
 
 	var chosen []output.Passage
 	for i, p := range answer.Passages {
-		if !places[i].Verified() || c.task.StageSpec.Size > 0 && int64(len(chosen)) == c.task.StageSpec.Size {
+		if !places[i].Verified() || r.task.StageSpec.Size > 0 && int64(len(chosen)) == r.task.StageSpec.Size {
 			continue
 		}
-		one := output.Passage{Citation: texts.cite(places[i]), Relevance: min(max(p.Relevance, 0), 1), Ranked: true}
+		one := output.Passage{Citation: r.texts.cite(places[i]), Relevance: min(max(p.Relevance, 0), 1), Ranked: true}
 		// A passage that was chosen twice counts once.
 		if slices.ContainsFunc(chosen, func(had output.Passage) bool { return had.ID == one.ID }) {
 			continue
@@ -344,26 +350,26 @@ func (c *conversation) acceptPassages(ctx context.Context, texts *texts, raw []b
 	return res, faults, err
 }
 
-// acceptRecords takes records whose values have quotes.
-func (c *conversation) acceptRecords(ctx context.Context, texts *texts, raw []byte) (*agent.Result, []string, error) {
-	answers, quotes, none, err := c.form.records.ReadSourced(raw)
+// readRecords takes records whose values have quotes.
+func (r reading) readRecords(ctx context.Context, raw []byte) (*agent.Result, []string, error) {
+	answers, quotes, none, err := r.form.records.ReadSourced(raw)
 	if err != nil {
 		return nil, []string{err.Error()}, nil
 	}
 
-	places, faults, err := texts.find(ctx, quotes)
+	places, faults, err := r.texts.find(ctx, quotes)
 	if err != nil {
 		return nil, nil, err
 	}
 
-	records, wrong := found.Records(c.form.records, answers, places)
+	records, wrong := found.Records(r.form.records, answers, places)
 	for _, fault := range wrong {
 		if !strings.Contains(fault, "is not in the document") { // that is a fault already, with the text
 			faults = append(faults, fault)
 		}
 	}
 
-	collect, err := c.newCollector(texts)
+	collect, err := r.newCollector()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -388,14 +394,14 @@ type collector struct {
 	next   int64
 }
 
-func (c *conversation) newCollector(texts *texts) (*collector, error) {
-	out := &collector{task: c.task, texts: texts, fields: c.form.fields}
-	if c.task.Text != nil {
-		out.single = unit.NewMapper(c.task, c.form.fields)
+func (r reading) newCollector() (*collector, error) {
+	out := &collector{task: r.task, texts: r.texts, fields: r.form.fields}
+	if r.task.Text != nil {
+		out.single = unit.NewMapper(r.task, r.form.fields)
 		return out, nil
 	}
 	var err error
-	out.direct, err = unit.NewDirect(c.task, c.form.fields)
+	out.direct, err = unit.NewDirect(r.task, r.form.fields)
 	return out, err
 }
 

@@ -26,10 +26,10 @@ type texts struct {
 	notes  []string
 }
 
-func (c *conversation) newTexts() *texts {
-	t := &texts{task: c.task, keeper: c.calls}
-	if c.task.Text == nil && c.task.StageSpec.Documents && len(c.task.Inputs) == 1 {
-		t.docs, _ = unit.NewDirect(c.task, nil) // the opening has shown them
+func newTexts(task *agent.Task, keeper agent.EvidenceKeeper) *texts {
+	t := &texts{task: task, keeper: keeper}
+	if task.Text == nil && task.StageSpec.Documents && len(task.Inputs) == 1 {
+		t.docs, _ = unit.NewDirect(task, nil) // the opening has shown them
 	}
 	return t
 }
