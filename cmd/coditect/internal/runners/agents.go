@@ -101,7 +101,7 @@ func (r *Runners) StepRegistry() (*step.Registry, error) {
 
 		withModels(all, r.askers, func() *toolbox.Box { return r.box })
 
-		if r.steps, err = r.offeredSteps(all); err != nil {
+		if r.steps, err = r.Models.offeredSteps(all, &r.Extra); err != nil {
 			return nil, err
 		}
 		cascade.Add(r.steps) // of what is offered
@@ -131,7 +131,7 @@ func (r *Runners) checkProvider(provider string) error {
 		return err
 	}
 	if !slices.Contains(all.Names(), provider) && !r.Remote {
-		return exit.UsageError("--provider: no provider is named %q; the providers are %s", provider, r.providerNames(all))
+		return exit.UsageError("--provider: no provider is named %q; the providers are %s", provider, r.Extra.shownOf(all))
 	}
 	return nil
 }
@@ -172,8 +172,8 @@ func PrefetchUnits(p mapreduce.Provider, slots int) int {
 	return min(max(4*slots, 16), 256)
 }
 
-// providerNames lists the providers that help shows.
-func (r *Runners) providerNames(all *step.Registry) string {
-	names := slices.DeleteFunc(all.Names(), func(n string) bool { return n == r.Extra.Name })
+// shownOf lists the providers that help shows: not this one.
+func (e *Extra) shownOf(all *step.Registry) string {
+	names := slices.DeleteFunc(all.Names(), func(n string) bool { return n == e.Name })
 	return strings.Join(names, ", ")
 }

@@ -58,7 +58,7 @@ func (r *Runners) SpecCheck() (func(*mapreduce.JobSpec) error, error) {
 
 		for field, name := range providers {
 			if !slices.Contains(known, name) {
-				return errs.Field(field, "no provider is named %q; the providers are %s", name, r.providerNames(all))
+				return errs.Field(field, "no provider is named %q; the providers are %s", name, r.Extra.shownOf(all))
 			}
 		}
 

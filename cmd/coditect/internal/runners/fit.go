@@ -1,7 +1,6 @@
 package runners
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -183,7 +182,7 @@ func (r *Runners) askServer(spec *mapreduce.JobSpec, asker *model.Agent) error {
 		return nil //nolint:nilerr // what is wrong with the job is told by its check
 	}
 
-	p, err := r.providerOf(spec)
+	p, err := r.access().open(spec.Provider, spec.Vars[settings.VarBaseURL], "--provider "+spec.Provider)
 	if err != nil {
 		return err
 	}
@@ -208,22 +207,6 @@ func (r *Runners) askServer(spec *mapreduce.JobSpec, asker *model.Agent) error {
 	}
 
 	return nil
-}
-
-// providerOf returns the provider of a job, for questions that cost nothing.
-func (r *Runners) providerOf(spec *mapreduce.JobSpec) (llm.Provider, error) {
-	endpoints, err := r.Models.baseURLs()
-	if err != nil {
-		return nil, err
-	}
-
-	cfg := r.configOf(spec.Provider, endpoints)
-	cfg.BaseURL = cmp.Or(spec.Vars[settings.VarBaseURL], cfg.BaseURL)
-	p, err := vendors.New(spec.Provider, cfg)
-	if err != nil {
-		return nil, exit.UsageError("--provider %s: %w", spec.Provider, err)
-	}
-	return p, nil
 }
 
 // offersOf returns what a server states about a model, nil if it has others and not this one,

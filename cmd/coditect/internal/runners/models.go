@@ -1,6 +1,7 @@
 package runners
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,10 +70,34 @@ func ProviderWords() string {
 	return strings.Join(all[:len(all)-1], ", ") + " or " + all[len(all)-1]
 }
 
-// configOf returns how a provider is reached that has a name in the table of vendors: its key and
-// its settings are those of the environment of this process.
-func (r *Runners) configOf(name string, endpoints map[string]string) llm.Config {
-	return llm.Config{Key: llm.NewKey(r.Getenv(keyVariables[name])), BaseURL: endpoints[name], Getenv: r.Getenv}
+// An access is how this process reaches providers that have a name in the table of vendors: their keys
+// and settings are those of its environment.
+type access struct {
+	getenv func(string) string
+	models *modelFlags
+}
+
+func (r *Runners) access() access { return access{r.Getenv, &r.Models} }
+
+func (a access) configOf(name string, endpoints map[string]string) llm.Config {
+	return llm.Config{Key: llm.NewKey(a.getenv(keyVariables[name])), BaseURL: endpoints[name], Getenv: a.getenv}
+}
+
+// open returns a provider, for questions that cost nothing; at its own address unless another is given. A
+// fault names the flag that it is about.
+func (a access) open(name, address, flag string) (llm.Provider, error) {
+	endpoints, err := a.models.baseURLs()
+	if err != nil {
+		return nil, err
+	}
+
+	cfg := a.configOf(name, endpoints)
+	cfg.BaseURL = cmp.Or(address, cfg.BaseURL)
+	p, err := vendors.New(name, cfg)
+	if err != nil {
+		return nil, exit.UsageError("%s: %w", flag, err)
+	}
+	return p, nil
 }
 
 // OpenProvider returns a provider that asks models, for one command, and a function with what was
@@ -84,7 +109,7 @@ func (r *Runners) OpenProvider(name, baseURL string) (llm.Provider, func() []str
 
 	var mu sync.Mutex // guards lines
 	var lines []string
-	cfg := r.configOf(name, nil)
+	cfg := r.access().configOf(name, nil)
 	cfg.BaseURL = baseURL
 	cfg.Manners = manners.NewStore(func(line string) {
 		mu.Lock()
@@ -105,18 +130,17 @@ func (r *Runners) OpenProvider(name, baseURL string) (llm.Provider, func() []str
 }
 
 // offeredSteps returns the steps of the providers that --providers names.
-func (r *Runners) offeredSteps(all *step.Registry) (*step.Registry, error) {
-	offered := r.Models.offered
-	if len(offered) == 0 {
+func (m *modelFlags) offeredSteps(all *step.Registry, extra *Extra) (*step.Registry, error) {
+	if len(m.offered) == 0 {
 		return all, nil
 	}
 
-	for _, name := range offered {
+	for _, name := range m.offered {
 		if !slices.Contains(all.Names(), name) {
-			return nil, exit.UsageError("--providers: no provider is named %q; the providers are %s", name, r.providerNames(all))
+			return nil, exit.UsageError("--providers: no provider is named %q; the providers are %s", name, extra.shownOf(all))
 		}
 	}
-	return all.Only(offered...), nil
+	return all.Only(m.offered...), nil
 }
 
 // modelAgents returns the agents that ask models, by provider. It reads keys from
@@ -131,23 +155,24 @@ func (r *Runners) modelAgents() (map[string]*model.Agent, error) {
 		return nil, err
 	}
 
-	r.Gates = decorator.NewGates(func(string) decorator.Rates { return decorator.Rates{} })
-	learned := newSharedManners(ModelProviders(), func(line string) {
+	note := func(line string) {
 		if r.Note != nil {
 			r.Note(line)
 		}
-	})
+	}
+	doubted := func(model, why string) {
+		note(fmt.Sprintf("the usage that %s reports is not believed: %s; for each such call the tokens that were reserved are charged", model, why))
+	}
+
+	r.Gates = decorator.NewGates(func(string) decorator.Rates { return decorator.Rates{} })
+	learned := newSharedManners(ModelProviders(), note)
 	r.Manners = learned
 
 	all := make(map[string]*model.Agent)
-	health := decorator.NewHealth(time.Now, func(line string) {
-		if r.Note != nil {
-			r.Note(line)
-		}
-	})
+	health := decorator.NewHealth(time.Now, note)
 
 	for _, name := range ModelProviders() {
-		cfg := r.configOf(name, endpoints)
+		cfg := r.access().configOf(name, endpoints)
 		cfg.Manners, cfg.SendTrace = learned.stores[name], r.Getenv("CODITECT_LLM_TRACE") != "" // traces are for a scripted server
 		cfg.Patient = r.Models.Fleet                                                            // its models may start after it
 		all[name], err = model.New(model.Config{
@@ -155,7 +180,7 @@ func (r *Runners) modelAgents() (map[string]*model.Agent, error) {
 			Limited: func(p llm.Provider, count func(*llm.Request) int64) llm.Provider {
 				return &decorator.Limit{Provider: r.Observers.Around(r.Keys.Around(p)), Gates: r.Gates, Count: count}
 			},
-			Doubted: r.noteDoubt, Health: health, Others: func(name string) *model.Agent { return all[name] },
+			Doubted: doubted, Health: health, Others: func(name string) *model.Agent { return all[name] },
 		})
 		if err != nil {
 			return nil, err
@@ -163,13 +188,6 @@ func (r *Runners) modelAgents() (map[string]*model.Agent, error) {
 	}
 
 	return all, nil
-}
-
-// noteDoubt tells the operator why the usage that a model's server reports is not believed.
-func (r *Runners) noteDoubt(model, why string) {
-	if r.Note != nil {
-		r.Note(fmt.Sprintf("the usage that %s reports is not believed: %s; for each such call the tokens that were reserved are charged", model, why))
-	}
 }
 
 // CheckKeys returns an error if there is no key for a provider that --providers names, and
@@ -186,7 +204,7 @@ func (r *Runners) CheckKeys() error {
 		if !slices.Contains(r.Models.offered, v.Name) {
 			continue
 		}
-		if _, err := vendors.New(v.Name, r.configOf(v.Name, endpoints)); err != nil {
+		if _, err := vendors.New(v.Name, r.access().configOf(v.Name, endpoints)); err != nil {
 			missing = append(missing, err)
 		}
 	}

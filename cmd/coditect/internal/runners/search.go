@@ -1,7 +1,6 @@
 package runners
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"math/rand/v2"
@@ -14,13 +13,12 @@ import (
 	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/decorator"
-	"github.com/coditect/mapreduce/worker/llm/vendors"
 	"github.com/coditect/mapreduce/worker/tool/search"
 )
 
 // kitNeeds returns what kits are made with, but for the network.
 func (r *Runners) kitNeeds(formats *document.Registry) (kitNeeds, error) {
-	embed, err := r.embedder()
+	embed, err := r.Tools.embedder(r.access())
 	return kitNeeds{
 		embed: embed,
 		flags: &r.Tools, formats: formats, getenv: r.Getenv, reading: r.Documents.reading(),
@@ -79,8 +77,7 @@ func (e *embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 }
 
 // embedder returns the embedder that --embed names, or nil.
-func (r *Runners) embedder() (search.Embedder, error) {
-	t := &r.Tools
+func (t *toolFlags) embedder(a access) (search.Embedder, error) {
 	if t.embed.model == "" {
 		return nil, nil //nolint:nilnil // passages are found by their words alone
 	}
@@ -90,15 +87,9 @@ func (r *Runners) embedder() (search.Embedder, error) {
 		return nil, exit.UsageError("--embed: %q is not PROVIDER/MODEL, such as openai/text-embedding-3-small or ollama/nomic-embed-text", t.embed.model)
 	}
 
-	endpoints, err := r.Models.baseURLs()
+	p, err := a.open(name, t.embed.url, "--embed")
 	if err != nil {
 		return nil, err
-	}
-	cfg := r.configOf(name, endpoints)
-	cfg.BaseURL = cmp.Or(t.embed.url, cfg.BaseURL)
-	p, err := vendors.New(name, cfg)
-	if err != nil {
-		return nil, exit.UsageError("--embed: %w", err)
 	}
 
 	if _, ok := p.(llm.Embedder); !ok {
