@@ -275,7 +275,8 @@ func TestCauses(t *testing.T) {
 	}
 	s.change(func(j *mapreduce.Job) {
 		j.Causes = []mapreduce.CauseMark{
-			{Cause: "host … is away", State: mapreduce.CauseIgnored, By: "ann", Units: 2}, {Cause: "no text", State: mapreduce.CauseResolved, By: "ann", Units: 1},
+			{Cause: "host … is away", State: mapreduce.CauseIgnored, By: "ann", Units: 2},
+			{Cause: "no text", State: mapreduce.CauseResolved, By: "ann", Units: 1},
 			{Cause: "the page is empty", State: mapreduce.CauseResolved, By: "bob"}, // and it came back
 		}
 	})

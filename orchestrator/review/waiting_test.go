@@ -181,8 +181,12 @@ func TestUnitsWaitForPeople(t *testing.T) {
 			verdict       mapreduce.ReviewVerdict
 		}{
 			{"1048576.0", "city", mapreduce.ReviewAbsent},
-			{"0.0", "order", mapreduce.ReviewAccept}, {"0.0", "city", mapreduce.ReviewAccept}, {"0.0", "total", mapreduce.ReviewReject},
-			{"2097152.0", "order", mapreduce.ReviewAccept}, {"2097152.0", "city", mapreduce.ReviewAbsent}, {"2097152.0", "total", mapreduce.ReviewReject},
+			{"0.0", "order", mapreduce.ReviewAccept},
+			{"0.0", "city", mapreduce.ReviewAccept},
+			{"0.0", "total", mapreduce.ReviewReject},
+			{"2097152.0", "order", mapreduce.ReviewAccept},
+			{"2097152.0", "city", mapreduce.ReviewAbsent},
+			{"2097152.0", "total", mapreduce.ReviewReject},
 			{"2097152.0", "total", mapreduce.ReviewWithdraw},
 		} {
 			decide(t, n, mapreduce.NewDecision{Job: id, Record: mapreduce.RecordID(d.record), Field: d.field, Verdict: d.verdict})
@@ -344,9 +348,11 @@ func TestWaitingOutlivesKills(t *testing.T) {
 				f.Join(worker.Config{Slots: 2, Prefetch: 1})
 
 				for i, d := range []mapreduce.NewDecision{
-					{Record: "0.0", Field: "order", Verdict: mapreduce.ReviewAccept}, {Record: "0.0", Field: "city", Verdict: mapreduce.ReviewAccept},
+					{Record: "0.0", Field: "order", Verdict: mapreduce.ReviewAccept},
+					{Record: "0.0", Field: "city", Verdict: mapreduce.ReviewAccept},
 					{Record: "0.0", Field: "total", Verdict: mapreduce.ReviewCorrect, Value: []byte("12.25")},
-					{Record: "1048576.0", Field: "order", Verdict: mapreduce.ReviewAccept}, {Record: "1048576.0", Field: "city", Verdict: mapreduce.ReviewAbsent},
+					{Record: "1048576.0", Field: "order", Verdict: mapreduce.ReviewAccept},
+					{Record: "1048576.0", Field: "city", Verdict: mapreduce.ReviewAbsent},
 					{Record: "1048576.0", Field: "total", Verdict: mapreduce.ReviewReject},
 				} {
 					d.Job, d.Request = id, mapreduce.RequestID(fmt.Sprint("r", i))
