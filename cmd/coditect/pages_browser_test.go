@@ -146,7 +146,7 @@ noteTwice();
 ""`
 
 // open opens a page in a session of a browser of its own, as a browser has few connections to one server.
-func (p *watched) open(t *testing.T, browser context.Context, address string) {
+func (p *watched) open(browser context.Context, t *testing.T, address string) {
 	t.Helper()
 	tab, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
@@ -229,7 +229,7 @@ func TestPagesAgreeWithTheService(t *testing.T) {
 	browser := newTab(t)
 	pages := pagesToWatch(running, complete)
 	for _, p := range pages {
-		p.open(t, browser, web)
+		p.open(browser, t, web)
 	}
 
 	budgets := []int{150_000, 300_000, 450_000, 100_000_000}

@@ -49,7 +49,12 @@ func TestPagesOfPDFFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.decode(string(data), &result)
-	get := func(path string, query url.Values) (*http.Response, []byte) {
+	type page struct {
+		status int
+		header http.Header
+		body   []byte
+	}
+	get := func(path string, query url.Values) page {
 		t.Helper()
 		answer, err := http.Get(fmt.Sprintf("http://%s/jobs/%s/%s?%s", pages, result.Job, path, query.Encode()))
 		if err != nil {
@@ -60,18 +65,18 @@ func TestPagesOfPDFFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return answer, body
+		return page{answer.StatusCode, answer.Header, body}
 	}
 
-	answer, queue := get("review/queue", nil)
-	if answer.StatusCode != http.StatusOK || !bytes.Contains(queue, []byte(`"page":1,"boxes":[1`)) {
-		t.Fatalf("the value stands on no page: %s\n%s", answer.Status, queue)
+	if queue := get("review/queue", nil); queue.status != http.StatusOK || !bytes.Contains(queue.body, []byte(`"page":1,"boxes":[1`)) {
+		t.Fatalf("the value stands on no page: %d\n%s", queue.status, queue.body)
 	}
-	answer, picture := get("picture", url.Values{"document": {"a.pdf"}, "page": {"1"}})
-	m, _, err := image.Decode(bytes.NewReader(picture))
-	if err != nil || answer.Header.Get("Page-Width") != "600" || answer.Header.Get("Page-Height") != "800" {
-		t.Fatalf("page 1: %v, %s %v\n%.300s", err, answer.Status, answer.Header, picture)
+	picture := get("picture", url.Values{"document": {"a.pdf"}, "page": {"1"}})
+	m, _, err := image.Decode(bytes.NewReader(picture.body))
+	if err != nil || picture.header.Get("Page-Width") != "600" || picture.header.Get("Page-Height") != "800" {
+		t.Fatalf("page 1: %v, %d %v\n%.300s", err, picture.status, picture.header, picture.body)
 	}
+
 	dark := false
 	for x := range m.Bounds().Dx() { // across the text, a little above its base line
 		r, _, _, _ := m.At(x, m.Bounds().Dy()*95/800).RGBA()
@@ -80,7 +85,7 @@ func TestPagesOfPDFFiles(t *testing.T) {
 	if m.Bounds().Dy() < 1900 || !dark {
 		t.Errorf("page 1 is a picture of %v pixels, with text: %v", m.Bounds(), dark)
 	}
-	if answer, said := get("picture", url.Values{"document": {"a.pdf"}, "page": {"2"}}); answer.StatusCode != http.StatusNotFound || !strings.Contains(string(said), "no page 2") {
-		t.Errorf("page 2: %s %s", answer.Status, said)
+	if second := get("picture", url.Values{"document": {"a.pdf"}, "page": {"2"}}); second.status != http.StatusNotFound || !strings.Contains(string(second.body), "no page 2") {
+		t.Errorf("page 2: %d %s", second.status, second.body)
 	}
 }

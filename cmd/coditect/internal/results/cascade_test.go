@@ -1,14 +1,16 @@
-package results
+package results_test
 
 import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
 )
 
 // The table of a cascade has a row for each field, and what is of the member as a whole once.
 func TestCascadeRows(t *testing.T) {
-	got, err := cascadeRows([]byte(`[{"member":"rules","oracle":"openai/gpt-5","target":0.95,"confidence":0.95,"seed":"7","units":400,"labels":75,"accepted":300,
+	got, err := results.CascadeRows([]byte(`[{"member":"rules","oracle":"openai/gpt-5","target":0.95,"confidence":0.95,"seed":"7","units":400,"labels":75,"accepted":300,
 		"measures":[{"field":"date","certified":380,"least_confidence":0.81,"alike":74,"of":75,"ended":"too dear"},
 			{"field":"total","certified":0,"least_confidence":0,"alike":40,"of":50,"ended":"failed"}],"saved_tokens":9000,"saved_usd":0.25},
 		{"member":"cheap","oracle":"openai/gpt-5","target":0.95,"units":25,"labels":5,"accepted":0,"measures":[{"certified":0,"alike":3,"of":5,"ended":"failed"}]}]`))
@@ -24,10 +26,10 @@ func TestCascadeRows(t *testing.T) {
 		t.Errorf("the table (-want +got):\n%s", diff)
 	}
 
-	if rows, err := cascadeRows(nil); err != nil || rows != nil {
+	if rows, err := results.CascadeRows(nil); err != nil || rows != nil {
 		t.Errorf("a job without a cascade has %v, %v", rows, err)
 	}
-	if _, err := cascadeRows([]byte("{")); err == nil {
+	if _, err := results.CascadeRows([]byte("{")); err == nil {
 		t.Error("what is no JSON was read")
 	}
 }
