@@ -13,8 +13,17 @@ import (
 var varying = regexp.MustCompile(`"[^"]{0,200}"|\b[0-9a-f]{8,}\b|\d+([.,:]\d+)*`)
 
 // CauseOf returns an error of a unit without what is that unit's own, so that units which failed
-// for one reason have one cause.
-func CauseOf(text string) string { return varying.ReplaceAllString(text, "…") }
+// for one reason have one cause. That of a cause is the cause itself.
+func CauseOf(text string) string {
+	for {
+		// What was taken out can shorten a quote, or set an id apart. Each time text has fewer other signs, so it ends.
+		next := varying.ReplaceAllString(text, "…")
+		if next == text {
+			return text
+		}
+		text = next
+	}
+}
 
 // CauseOfAll returns the cause of the latest of a unit's errors; "" if there is none.
 func CauseOfAll(errors []string) string {

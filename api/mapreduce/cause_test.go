@@ -1,7 +1,10 @@
 package mapreduce_test
 
 import (
+	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
@@ -27,4 +30,23 @@ func TestCauseOf(t *testing.T) {
 	if got := mapreduce.CauseOfAll(nil); got != "" {
 		t.Errorf("without errors the cause is %q", got)
 	}
+}
+
+// What is a cause has itself as its cause: people say of a cause, as it is shown, that it is ignored or resolved.
+func TestCauseOfCause(t *testing.T) {
+	want := func(t rapid.TB, text string) {
+		cause := mapreduce.CauseOf(text)
+		if again := mapreduce.CauseOf(cause); again != cause {
+			t.Errorf("the cause of %q is %q, and that of it %q", text, cause, again)
+		}
+	}
+	part := rapid.OneOf(
+		rapid.SampledFrom([]string{`"`, "…", " ", "deadbeef", "0123456789ab", strings.Repeat("long ", 45), strings.Repeat("a1234567 ", 30)}),
+		rapid.StringMatching(`[0-9a-fx",.: ]{0,12}`),
+	)
+	rapid.Check(t, func(t *rapid.T) {
+		want(t, strings.Join(rapid.SliceOfN(part, 0, 12).Draw(t, "parts"), ""))
+	})
+	want(t, "x12deadbeef")
+	want(t, `"`+strings.Repeat("a1234567 ", 30)+`"`) // too long for a quote until its numbers are gone
 }
