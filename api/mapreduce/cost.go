@@ -58,7 +58,8 @@ func AddCharge(all []Charge, c Charge) []Charge {
 }
 
 // WholeCharges returns charges that add up to the tokens and the cost of an attempt: what charges do not tell
-// of these is of a model that is not known. Charges that come to more are not believed at all.
+// of these is of a model that is not known, and tokens of it without any cost are of a price that is not known.
+// Charges that come to more are not believed at all.
 func WholeCharges(charges []Charge, tokens Tokens, costMicros int64) []Charge {
 	var told Charge
 	possible := true
@@ -73,6 +74,9 @@ func WholeCharges(charges []Charge, tokens Tokens, costMicros int64) []Charge {
 	}
 	if rest.IsZero() {
 		return charges
+	}
+	if rest.CostMicros == 0 { // nobody has measured them, so nobody has said that they were free
+		rest.Unpriced = rest.Tokens.Total()
 	}
 	return append(slices.Clone(charges), rest)
 }

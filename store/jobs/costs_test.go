@@ -143,6 +143,13 @@ func TestWholeCharges(t *testing.T) {
 			t.Errorf("%s: -want +got:\n%s", tc.name, diff)
 		}
 	}
+
+	// Tokens without a cost that no charge tells of were not measured: they have no price, which is not $0.
+	free := mapreduce.Charge{Model: "m", Calls: 1, Tokens: mapreduce.Tokens{In: 4, Out: 5}}
+	unmeasured := mapreduce.Charge{Tokens: mapreduce.Tokens{In: 6}, Unpriced: 6}
+	if diff := cmp.Diff([]mapreduce.Charge{free, unmeasured}, mapreduce.WholeCharges([]mapreduce.Charge{free}, tokens, 0)); diff != "" {
+		t.Errorf("without a cost: -want +got:\n%s", diff)
+	}
 	if got := mapreduce.WholeCharges(nil, mapreduce.Tokens{}, 0); len(got) != 0 {
 		t.Errorf("nothing was taken, and it is %+v", got)
 	}

@@ -172,7 +172,7 @@ func TestLineIsAnsweredOnce(t *testing.T) {
 	sums, err := w.j.View.Costs(w.Ctx, &mapreduce.CostQuery{By: []mapreduce.CostDimension{mapreduce.ByModel, mapreduce.ByTier}})
 	w.Must(err)
 	spent := []mapreduce.CostRow{
-		{Group: []string{"", ""}, Charge: mapreduce.Charge{Tokens: mapreduce.Tokens{In: 2, Out: 2}}},
+		{Group: []string{"", ""}, Charge: mapreduce.Charge{Tokens: mapreduce.Tokens{In: 2, Out: 2}, Unpriced: 4}},
 		{Group: []string{"scripted/m", "batch"}, Charge: mapreduce.Charge{Calls: 1, Tokens: mapreduce.Tokens{In: 30, Out: 5}, CostMicros: 7, Unpriced: 2}},
 	}
 	if diff := cmp.Diff(spent, sums.Rows); diff != "" {
@@ -207,6 +207,24 @@ func TestLineIsAnsweredOnce(t *testing.T) {
 			t.Errorf("what %s has asked is kept when it is complete", u.ID)
 		}
 	}
+}
+
+// What an answer took that does not say it counts as all that was reserved for its line, at a price that is not
+// known.
+func TestUnmeasuredAnswerHasNoPrice(t *testing.T) {
+	w := newWaiter(t, 1)
+	w.park(w.Claim(w.j, w.id, w.s, 1)[0])
+	b := w.plan()
+	w.create(b)
+	_, err := w.report(b, w.s, mapreduce.BatchReport{Replies: []mapreduce.LineReply{{Outcome: mapreduce.LineSucceeded, Response: json.RawMessage(`{"n":1}`), Unmeasured: true}}})
+	w.Must(err)
+
+	sums, err := w.j.View.Costs(w.Ctx, &mapreduce.CostQuery{Models: []string{"scripted/m"}})
+	w.Must(err)
+	if diff := cmp.Diff(mapreduce.Charge{Calls: 1, Tokens: mapreduce.Tokens{In: kept}, Unpriced: kept}, sums.Sum); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	w.Healthy()
 }
 
 // A unit that waits keeps of its reservation what its line may cost, and gives back the rest; the line

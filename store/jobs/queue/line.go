@@ -47,13 +47,13 @@ func (changes *Changes) openLine(ctx context.Context, u *storagev1.Unit, p *mapr
 func (changes *Changes) AnswerLine(ctx context.Context, u *storagev1.Unit, model string, r *mapreduce.LineReply, data []byte) (woken *records.Candidate, unspent int64, err error) {
 	line := u.Line
 	owner := mapreduce.NodeID(line.Node)
-	tokens, cost := r.Tokens, r.CostMicros
+	tokens, cost, unpriced := r.Tokens, r.CostMicros, r.Unpriced
 	switch in := records.CurrencyOf(changes.Ctl); {
 	case !r.Unmeasured:
 	case in == mapreduce.InDollars:
 		cost = line.Reserved
 	default:
-		tokens = mapreduce.Tokens{In: line.Reserved}
+		tokens, unpriced = mapreduce.Tokens{In: line.Reserved}, line.Reserved
 	}
 	unspent = line.Reserved - records.CurrencyOf(changes.Ctl).Of(tokens, cost)
 
@@ -67,7 +67,7 @@ func (changes *Changes) AnswerLine(ctx context.Context, u *storagev1.Unit, model
 	u.TokensIn += tokens.In
 	u.TokensOut += tokens.Out
 	u.CostMicros += cost
-	charge := mapreduce.Charge{Model: model, Tier: mapreduce.BatchTier, Tokens: tokens, CostMicros: cost, Unpriced: min(max(r.Unpriced, 0), tokens.Total())}
+	charge := mapreduce.Charge{Model: model, Tier: mapreduce.BatchTier, Tokens: tokens, CostMicros: cost, Unpriced: min(max(unpriced, 0), tokens.Total())}
 	if r.Outcome == mapreduce.LineSucceeded {
 		u.Calls++
 		changes.AddFor(owner, keys.Calls, 0, 1)
