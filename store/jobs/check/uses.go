@@ -25,13 +25,22 @@ type use struct {
 // spent returns as what of a tenant's use it is counted here what its jobs have spent. It is under day 0.
 func spent(what keys.Spent) keys.Used { return -keys.Used(what) }
 
-// keyOf returns the key of the counter that has to be corrected if u is wrong. What was spent, nobody knows
-// when and by what, is put down to the present day, and to jobs without labels.
-func (c *checker) keyOf(u use) []byte {
-	if u.what > 0 {
-		return c.Keys.Tenant(u.tenant).Use(u.what, u.day)
+// correctionOf returns the counter that is corrected where that of u is by so much above what it counts, and what
+// is added to it.
+//
+// What was spent is counted in the transaction that counts it in its job, so there is more of it than jobs have
+// only where a job was removed by a version that does not note what it had spent: that is noted then, and what was
+// spent stays. Where there is less, such a version has settled it: nobody knows when and by what, so it is put down
+// to the present day, and to jobs without labels.
+func (c *checker) correctionOf(u use, more int64) (key []byte, add int64) {
+	costs := c.Keys.Costs(u.tenant)
+	switch {
+	case u.what > 0:
+		return c.Keys.Tenant(u.tenant).Use(u.what, u.day), -more
+	case more > 0:
+		return costs.Gone(keys.Spent(-u.what)), more
 	}
-	return c.Keys.Costs(u.tenant).Spent(keys.CostAt{Day: c.Tenants.Today(), Labels: records.LabelsID(nil), What: keys.Spent(-u.what)})
+	return costs.Spent(keys.CostAt{Day: c.Tenants.Today(), Labels: records.LabelsID(nil), What: keys.Spent(-u.what)}), -more
 }
 
 // uses are amounts of it.
@@ -50,7 +59,8 @@ func (c *checker) checkUses(ctx context.Context) error {
 
 	return c.Look(ctx, "", func(l *walk.Look) error {
 		for _, u := range slices.SortedFunc(maps.Keys(wrong), compareUses) {
-			l.Find(c.keyOf(u), "tenant %q uses %s by the counter, which is %d more than its jobs and submissions come to; doctor --repair-counters corrects it",
+			key, _ := c.correctionOf(u, wrong[u])
+			l.Find(key, "tenant %q uses %s by the counter, which is %d more than its jobs and submissions come to; doctor --repair-counters corrects it",
 				u.tenant, useName(u.what), wrong[u])
 		}
 		return nil
@@ -71,7 +81,7 @@ func (st *Store) RepairUses(ctx context.Context, found func(mapreduce.Finding) e
 	}
 
 	for _, u := range slices.SortedFunc(maps.Keys(wrong), compareUses) {
-		key := c.keyOf(u)
+		key, add := c.correctionOf(u, wrong[u])
 		var first *int64 // what a run before this one found, which may have committed
 		err := st.db.UpdateQuietly(ctx, func(tx store.Tx) error {
 			v, err := tx.Get(ctx, key)
@@ -80,13 +90,13 @@ func (st *Store) RepairUses(ctx context.Context, found func(mapreduce.Finding) e
 			}
 
 			n := records.DecodeCount(v)
-			if first != nil && n == *first-wrong[u] {
+			if first != nil && n == *first+add {
 				return nil
 			}
 
 			first = &n
-			tx.Add(key, -wrong[u])
-			if u.what < 0 {
+			tx.Add(key, add)
+			if u.what < 0 && wrong[u] < 0 {
 				c.Tenants.SetLabels(tx, &storagev1.Ctl{Tenant: string(u.tenant)}, nil)
 			}
 			return nil
@@ -94,7 +104,11 @@ func (st *Store) RepairUses(ctx context.Context, found func(mapreduce.Finding) e
 		if err != nil {
 			return err
 		}
-		if err := found(mapreduce.Finding{Key: walk.KeyName(key), Message: fmt.Sprintf("corrected by %d: what tenant %q uses: %s", -wrong[u], u.tenant, useName(u.what))}); err != nil {
+		text := fmt.Sprintf("corrected by %d: what tenant %q uses: %s", add, u.tenant, useName(u.what))
+		if u.what < 0 && wrong[u] > 0 {
+			text = fmt.Sprintf("%d noted as spent by jobs of tenant %q that are gone: %s", add, u.tenant, spentName(keys.Spent(-u.what)))
+		}
+		if err := found(mapreduce.Finding{Key: walk.KeyName(key), Message: text}); err != nil {
 			return err
 		}
 	}
