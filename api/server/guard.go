@@ -158,6 +158,7 @@ var heavy = map[string]bool{
 	pb.MapReduceService_ListJobs_FullMethodName:      true,
 	pb.MapReduceService_ListUnits_FullMethodName:     true,
 	pb.MapReduceService_ListEvents_FullMethodName:    true,
+	pb.MapReduceService_SumCosts_FullMethodName:      true,
 	pb.MapReduceService_DecideValue_FullMethodName:   true,
 	pb.MapReduceService_ListDecisions_FullMethodName: true,
 	pb.MapReduceService_ListWaiting_FullMethodName:   true,

@@ -93,6 +93,31 @@ func TestCosts(t *testing.T) {
 	w.Healthy()
 }
 
+// Labels are read only for what is asked by labels: a tenant may have as many sets of them as jobs.
+func TestLabelsAreReadIfAskedFor(t *testing.T) {
+	w := jobstest.NewWorld(t, jobstest.Open(t), 1)
+	j := w.Nodes[0]
+	w.Run(j, w.Submit(j, jobstest.Spec(), jobstest.Texts(1)))
+	w.Write(func(tx store.Tx) {
+		tx.Set(keys.New().Costs("").Labels(records.LabelsID(nil)), []byte("no record")) // so reading them is an error
+	})
+
+	for _, tc := range []struct {
+		name  string
+		q     mapreduce.CostQuery
+		reads bool
+	}{
+		{"all", mapreduce.CostQuery{}, false},
+		{"by day, tenant, model and tier", mapreduce.CostQuery{By: []mapreduce.CostDimension{mapreduce.ByDay, mapreduce.ByTenant, mapreduce.ByModel, mapreduce.ByTier}}, false},
+		{"by a label", mapreduce.CostQuery{By: []mapreduce.CostDimension{mapreduce.ByDay, "label:team"}}, true},
+		{"of a label", mapreduce.CostQuery{Labels: []mapreduce.LabelFilter{{Key: "team"}}}, true},
+	} {
+		if _, err := j.View.Costs(w.Ctx, &tc.q); (err != nil) != tc.reads {
+			t.Errorf("%s: reads labels %t: %v", tc.name, tc.reads, err)
+		}
+	}
+}
+
 // Counters that are not what jobs have spent are found, and doctor brings both in line without taking anything away.
 // A server of an earlier version removes a job and does not note what it had spent, which was spent all the same; and
 // it settles what it does not count, which is put down to the day of the repair.

@@ -68,7 +68,7 @@ const costsAtOnce = 1000
 
 // sumTenant sums up what the jobs of one tenant have spent.
 func (st *Store) sumTenant(ctx context.Context, t mapreduce.TenantID, s *costSum) error {
-	labels := make(map[string]map[string]string) // by id; nil of one that is not asked for
+	labels := make(map[string]map[string]string) // by id, if they are asked for
 	rest := st.Keys.Costs(t).Days(s.from, s.to)
 	for {
 		var pairs []store.KeyValue
@@ -87,7 +87,7 @@ func (st *Store) sumTenant(ctx context.Context, t mapreduce.TenantID, s *costSum
 				return err
 			}
 			own, read := labels[at.Labels]
-			if !read {
+			if !read && s.needsLabels() {
 				if own, err = st.labels(ctx, t, at.Labels); err != nil {
 					return err
 				}
@@ -124,6 +124,14 @@ type costSum struct {
 	from, to int64 // days, the last left out
 	groups   map[string]*mapreduce.CostRow
 	sum      mapreduce.Charge
+}
+
+// needsLabels reports whether the sum depends on the labels of jobs. A tenant may have as many sets of them as jobs.
+func (s *costSum) needsLabels() bool {
+	return len(s.q.Labels) > 0 || slices.ContainsFunc(s.q.By, func(d mapreduce.CostDimension) bool {
+		_, is := d.Label()
+		return is
+	})
 }
 
 // add adds what a counter of a tenant has, if it is asked for.
