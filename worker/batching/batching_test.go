@@ -32,6 +32,8 @@ type desk struct {
 	moves   []mapreduce.BatchState
 	refuse  bool // reports, as of a batch that another sees to
 
+	unheard bool // the first report that ends the batch is not heard
+
 	late time.Duration // that the first word of a creation takes on its way back
 	bad  int64         // number of a line that nobody can read, from 1; 0 is none
 	lost bool          // what is stored of the lines is damaged
@@ -59,7 +61,12 @@ func (d *desk) Lines(_ context.Context, _ mapreduce.JobID, _ int64) (all []mapre
 	if d.lost {
 		return nil, errs.New(errs.DataLoss, "the request of a unit is not what was stored")
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	for i := range int64(lines) {
+		if _, answered := d.replies[i]; answered {
+			continue
+		}
 		raw, err := llm.EncodeRequest(&llm.Request{
 			Model: llm.Model(d.order.Model), Messages: []llm.Message{llm.Say(llm.User, fmt.Sprint("question ", i))}, MaxTokens: 100,
 		})
@@ -98,6 +105,10 @@ func (d *desk) take(r *mapreduce.BatchReport) error {
 	defer d.mu.Unlock()
 	if d.refuse || d.over || r.Mark != d.order.Mark {
 		return errs.New(errs.Precondition, "another sees to it")
+	}
+	if r.Over && d.unheard {
+		d.unheard = false
+		return errs.New(errs.Unavailable, "the store is away")
 	}
 	if r.State != mapreduce.BatchUnknown {
 		d.order.State = r.State
@@ -472,6 +483,13 @@ func TestLinesThatCannotBeRead(t *testing.T) {
 		if got := h.replies[2]; !strings.Contains(got.Error, "no request that this version of the program reads") {
 			t.Errorf("the reply to the line is %+v", got)
 		}
+	})
+	// The same if the store is away for a moment when they have been told apart.
+	each(t, func() batches.Config { return batches.Config{} }, func(h *house) {
+		h.bad, h.unheard = 3, true
+		defer h.work()()
+		h.untilOver()
+		h.want(0, map[mapreduce.LineOutcome]int{mapreduce.LineErrored: 1, mapreduce.LineAgain: lines - 1})
 	})
 	each(t, func() batches.Config { return batches.Config{} }, func(h *house) {
 		h.lost = true

@@ -67,6 +67,10 @@ func (w *work) create(ctx context.Context) (over bool, err error) {
 		return false, err
 	case len(bad) > 0:
 		return w.setApart(ctx, bad)
+	case int64(len(order.Lines)) < w.order.Lines:
+		// Some were set apart, and the end of that was not heard: a batch of the others would not have the
+		// count by which it is found if its creation is lost.
+		return w.close(ctx, mapreduce.LineAgain, "")
 	}
 
 	// The time begins before the store hears of it: whoever takes the batch over counts from there on.
