@@ -201,8 +201,8 @@ func (st *Store) look(ctx context.Context, r store.Reader, id mapreduce.JobID) (
 		return nil, err
 	}
 	for _, b := range all {
-		h := Held{Batch: describe(id, b), Filling: b.Filling}
-		if b.Filling {
+		h := Held{Batch: describe(id, b), Filling: isFilling(b)}
+		if h.Filling {
 			s.Waiting += int(b.Lines)
 		}
 		if living[b.Holder] {
@@ -228,7 +228,7 @@ func (st *Store) Now(ctx context.Context, id mapreduce.JobID) (all []Held, err e
 		all = nil
 		stored, err := st.readBatches(ctx, tx.Snapshot(), id)
 		for _, b := range stored {
-			all = append(all, Held{Batch: describe(id, b), Session: mapreduce.SessionID(b.Holder), Filling: b.Filling})
+			all = append(all, Held{Batch: describe(id, b), Session: mapreduce.SessionID(b.Holder), Filling: isFilling(b)})
 		}
 		return err
 	})
@@ -268,6 +268,12 @@ func (st *Store) readBatches(ctx context.Context, r store.Reader, id mapreduce.J
 	return all, nil
 }
 
+// isFilling reports whether lines may be added to a batch. A version that fills no batches leaves the mark of it when
+// it gives one to a session; the vendor may have that since.
+func isFilling(b *storagev1.Batch) bool {
+	return b.Filling && b.Holder == "" && mapreduce.BatchState(b.State) == mapreduce.BatchPlanned
+}
+
 // describe returns a batch as others see it.
 func describe(id mapreduce.JobID, b *storagev1.Batch) mapreduce.Batch {
 	out := mapreduce.Batch{
@@ -298,10 +304,41 @@ func (st *Store) unlist(ctx context.Context, id mapreduce.JobID) error {
 }
 
 // Lines visits the lines of a batch that have no outcome yet, in order. It returns errs.Precondition if the
-// session does not see to the batch: what they ask has the documents of the job.
+// session does not see to the batch: what they ask has the documents of the job. They are read in pages, as a
+// transaction ends before all of a large batch are.
 func (st *Store) Lines(ctx context.Context, id mapreduce.JobID, number int64, session mapreduce.SessionID, visit func(mapreduce.BatchLine) error) error {
-	var lines []store.KeyValue
-	err := st.db.View(ctx, func(tx store.Tx) error {
+	rest := st.Keys.Batches(id).Lines(number)
+	for {
+		lines, more, err := st.readLines(ctx, id, number, session, rest)
+		if err != nil {
+			return err
+		}
+
+		for _, kv := range lines {
+			i, err := st.numberOf(kv.Key)
+			if err != nil {
+				return err
+			}
+			request, err := st.request(ctx, id, mapreduce.UnitID(kv.Value))
+			if err != nil {
+				return err
+			}
+			if err := visit(mapreduce.BatchLine{Number: i, Request: json.RawMessage(request)}); err != nil {
+				return err
+			}
+		}
+
+		if !more || len(lines) == 0 {
+			return nil
+		}
+		rest.Begin = store.Single(lines[len(lines)-1].Key).End
+	}
+}
+
+// readLines returns the first lines of a range of those of a batch, and whether there are more, if the session sees
+// to the batch.
+func (st *Store) readLines(ctx context.Context, id mapreduce.JobID, number int64, session mapreduce.SessionID, all store.Range) (lines []store.KeyValue, more bool, err error) {
+	err = st.db.View(ctx, func(tx store.Tx) error {
 		var b storagev1.Batch
 		found, err := records.Read(ctx, tx.Snapshot(), st.Keys.Batches(id).Batch(number), &b)
 		if err != nil {
@@ -310,27 +347,10 @@ func (st *Store) Lines(ctx context.Context, id mapreduce.JobID, number int64, se
 		if !found || b.Holder != string(session) {
 			return errs.New(errs.Precondition, "session %s does not see to batch %d of job %s", session, number, id)
 		}
-		lines, _, err = tx.Snapshot().GetRange(ctx, st.Keys.Batches(id).Lines(number), store.RangeOptions{})
+		lines, more, err = tx.Snapshot().GetRange(ctx, all, store.RangeOptions{Limit: pageLines})
 		return err
 	})
-	if err != nil {
-		return err
-	}
-
-	for _, kv := range lines {
-		i, err := st.numberOf(kv.Key)
-		if err != nil {
-			return err
-		}
-		request, err := st.request(ctx, id, mapreduce.UnitID(kv.Value))
-		if err != nil {
-			return err
-		}
-		if err := visit(mapreduce.BatchLine{Number: i, Request: json.RawMessage(request)}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return lines, more, err
 }
 
 // numberOf returns which line of its batch a key names.

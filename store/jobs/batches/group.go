@@ -8,8 +8,8 @@ const (
 	MostBytes = 32 << 20
 )
 
-// pageLines is how many lines that wait one transaction looks at. A batch that takes more is filled by
-// several.
+// pageLines is how many lines one transaction looks at, of those that wait or of a batch. A batch that takes more
+// is filled by several.
 const pageLines = 1000
 
 // A waiting line is one that is in no batch yet.

@@ -6,7 +6,10 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs/batches"
+	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
@@ -67,6 +70,52 @@ func TestLargeBatchIsFilledInParts(t *testing.T) {
 	w.Must(w.j.Batches.Lines(w.Ctx, w.id, 1, w.s.ID, func(l mapreduce.BatchLine) error { seen[l.Number] = true; return nil }))
 	if len(seen) != units {
 		t.Errorf("the batch has %d lines, want %d", len(seen), units)
+	}
+
+	// No transaction reads all of them: a session that loses the batch meanwhile has no more than those of one.
+	clear(seen)
+	other := w.Session(w.j)
+	err = w.j.Batches.Lines(w.Ctx, w.id, 1, w.s.ID, func(l mapreduce.BatchLine) error {
+		if len(seen) == 0 {
+			w.Expire(w.j, w.s)
+			w.take(s.Batches[0].Batch, other)
+		}
+		seen[l.Number] = true
+		return nil
+	})
+	if errs.KindOf(err) != errs.Precondition || len(seen) == 0 || len(seen) > 1000 {
+		t.Errorf("a session read %d lines of a batch that it does not see to any more: %v", len(seen), err)
+	}
+}
+
+// A version that fills no batches leaves the mark of one that is being filled when it gives it to a session: nothing
+// is added to it any more, as its vendor may have it, and another session may have it when that one is dead.
+func TestNothingIsAddedToABatchOfAnEarlierVersion(t *testing.T) {
+	const units = 1100
+	for _, state := range []mapreduce.BatchState{mapreduce.BatchPlanned, mapreduce.BatchCreated} {
+		w := newWaiter(t, units)
+		w.parkAll(units)
+		_, err := w.j.Batches.Plan(w.Ctx, w.id, "mark000000000000001", false)
+		w.Must(err)
+		key := keys.New().Batches(w.id).Batch(1)
+		b := new(storagev1.Batch)
+		w.Must(records.Decode(key, w.Get(key), b))
+		if !b.Filling {
+			t.Fatalf("the batch is %v", b)
+		}
+		b.Holder, b.State = string(w.s.ID), uint32(state)
+		if state == mapreduce.BatchCreated {
+			b.Id = "b_1"
+		}
+		w.Write(func(tx store.Tx) { tx.Set(key, records.Encode(b)) })
+
+		_, err = w.j.Batches.Plan(w.Ctx, w.id, "mark000000000000002", true)
+		w.Must(err)
+		s := w.look()
+		if len(s.Batches) != 2 || s.Batches[0].Filling || s.Batches[0].Lines != 1000 || s.Batches[1].Lines != units-1000 || s.Waiting != 0 {
+			t.Errorf("beside a batch in state %d: %+v", state, s)
+		}
+		w.Healthy()
 	}
 }
 

@@ -53,7 +53,7 @@ func (st *Store) Plan(ctx context.Context, id mapreduce.JobID, mark string, hurr
 			if out.Changed = b.Mark == mark; out.Changed {
 				return nil // by an earlier run of this transaction
 			}
-			if number = b.Number + 1; b.Filling {
+			if number = b.Number + 1; isFilling(b) {
 				open = append(open, filling{b.Number, b.Provider, b.Model, b.Lines, b.Bytes})
 			}
 		}
