@@ -17,7 +17,9 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/causes"
 	"github.com/coditect/mapreduce/store/jobs/lifecycle"
+	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 // An advancer takes jobs from level to level, and ends them. Its methods are safe for
@@ -155,10 +157,10 @@ func (a *advancer) advanceJob(ctx context.Context, id mapreduce.JobID) error {
 		return nil
 	}
 
-	if must, err := a.mustFailFast(ctx, id, s); err != nil {
+	if u, err := a.failsFast(ctx, id, s); err != nil {
 		return err
-	} else if must {
-		return a.failFast(ctx, id, s)
+	} else if u != nil {
+		return a.failFast(ctx, id, s, u)
 	}
 
 	if err := a.judge(ctx, id, s); err != nil {
@@ -211,39 +213,39 @@ func (a *advancer) handleStoppedJob(ctx context.Context, id mapreduce.JobID, s *
 	return a.seals.SealAll(ctx, id)
 }
 
-// mustFailFast reports whether a unit has failed whose stage, or else the job, has its job
-// fail with the first. Of a pipeline none of whose stages says so, units of all levels
-// count: those of a tree run together.
-func (a *advancer) mustFailFast(ctx context.Context, id mapreduce.JobID, s *lifecycle.Status) (bool, error) {
+// failsFast returns a failed unit whose stage, or else the job, has its job fail with the first;
+// nil if there is none. One whose cause is ignored is accepted. Of a pipeline none of whose stages
+// says so, units of all levels count: those of a tree run together.
+func (a *advancer) failsFast(ctx context.Context, id mapreduce.JobID, s *lifecycle.Status) (*records.Unit, error) {
 	if s.Failed == 0 && s.Failures == 0 || s.AtResult {
-		return false, nil
+		return nil, nil
 	}
 
 	compiled, err := a.specs.Job(ctx, id)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 
 	stages := compiled.Graph.Pipeline().Stages
 	if !slices.ContainsFunc(stages, func(stage *pipeline.Stage) bool { return stage.OnError != "" }) {
-		return s.FailFast && s.Failures > 0, nil
+		if !s.FailFast || s.Failures == 0 {
+			return nil, nil
+		}
+		return a.jobs.Causes.FirstNotIgnored(ctx, id, causes.AnyLevel)
 	}
 
 	spec := *compiled.Spec
 	if s.Level >= 0 {
 		spec = jobspec.ForStage(spec, stages[s.Planned[s.Level].Stage])
 	}
-	return spec.OnError == mapreduce.FailFast && s.Failed > 0, nil
+	if spec.OnError != mapreduce.FailFast || s.Failed == 0 {
+		return nil, nil
+	}
+	return a.jobs.Causes.FirstNotIgnored(ctx, id, s.Level)
 }
 
-func (a *advancer) failFast(ctx context.Context, id mapreduce.JobID, s *lifecycle.Status) error {
-	why := plural.Count(max(s.Failures, s.Failed), "unit") + " failed, and the job is to fail fast"
-	if u, err := a.jobs.View.FirstFailed(ctx, id); err != nil {
-		return err
-	} else if u != nil {
-		why = fmt.Sprintf("unit %s failed, and the job is to fail fast: %s", u.ID, lastOf(u.Errors))
-	}
-
+func (a *advancer) failFast(ctx context.Context, id mapreduce.JobID, s *lifecycle.Status, u *records.Unit) error {
+	why := fmt.Sprintf("unit %s failed, and the job is to fail fast: %s", u.ID, lastOf(u.Errors))
 	if err := a.jobs.Lifecycle.Fail(ctx, id, s.Epoch, why); err != nil {
 		return err
 	}

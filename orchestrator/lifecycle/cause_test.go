@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -11,10 +12,12 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/orchestrator/enginetest"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/agent/scripted"
 )
 
 // Units that failed for one cause are tried again, at whatever level they are, and those that failed for
@@ -165,6 +168,59 @@ func TestIgnoredAndResolvedCauses(t *testing.T) {
 		wantCauses(t, n, id, map[string]string{brokenCause: "open"})
 		n.Healthy()
 	})
+}
+
+// A job that fails fast goes on once the cause is ignored for which it has failed, also where further units fail for it
+// then; a unit that fails for another cause fails it again.
+func TestIgnoredCausesFailNoJob(t *testing.T) {
+	why := map[mapreduce.UnitID]string{"doc-0000002": "the page is broken", "doc-0000005": "the page is broken", "doc-0000007": "the host is away"}
+	collector := enginetest.Collector{Size: func(*agent.Task, []string) int64 { return 50 }, Fail: func(task *agent.Task) error {
+		if text := why[task.Unit]; text != "" {
+			return agent.Permanent(errors.New(text))
+		}
+		return nil
+	}}
+	p, err := pipeline.Parse("survey.yaml", []byte(strings.Replace(fiveStages, "    each: plan.topics\n", "    each: plan.topics\n    on_error: fail-fast\n", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ofStage := surveyed(t, map[string]string{"script.poison.item_2": "permanent", "script.poison.item_5": "permanent"})
+	ofStage.Definition = p.Canonical()
+
+	for name, tt := range map[string]struct {
+		agent  agent.Agent
+		spec   mapreduce.JobSpec
+		first  []mapreduce.UnitID // for which it fails
+		failed int64
+	}{
+		"the job":   {collector, enginetest.Asking(failFast), []mapreduce.UnitID{"doc-0000002", "doc-0000007"}, 3},
+		"its stage": {&scripted.Agent{}, ofStage, []mapreduce.UnitID{"item_2"}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			enginetest.Virtually(t, func(t *testing.T) {
+				c := enginetest.NewCluster(t)
+				n := c.Orchestrator(orchestrator.Config{Adopt: true})
+				c.Worker(tt.agent, worker.Config{Slots: 1}, n)
+				id := n.Submit(tt.spec, 9)
+
+				for _, first := range tt.first {
+					if job := n.WantEnd(id, mapreduce.JobFailed); !strings.Contains(job.Error, string(first)) {
+						t.Fatalf("the job has failed with %q, want unit %s", job.Error, first)
+					}
+					if _, err := n.MarkCause(t.Context(), id, mapreduce.CauseOfAll(n.Units(id)[first].Errors), mapreduce.CauseIgnored); err != nil {
+						t.Fatal(err)
+					}
+					if _, err := n.ResumeJob(t.Context(), id, mapreduce.Resume{}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if job := n.WantEnd(id, mapreduce.JobComplete); job.FailedUnits != tt.failed {
+					t.Errorf("%d units are failed, want %d", job.FailedUnits, tt.failed)
+				}
+				n.Healthy()
+			})
+		})
+	}
 }
 
 // wantCauses wants what was said of the causes of a job's failed units.

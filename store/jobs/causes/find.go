@@ -2,6 +2,7 @@ package causes
 
 import (
 	"context"
+	"math"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
@@ -36,8 +37,8 @@ func (st *Store) NotIgnored(ctx context.Context, id mapreduce.JobID) (pick Pick,
 
 // Lowest returns the lowest level of a job with a failed unit that is picked, and whether there is one.
 func (st *Store) Lowest(ctx context.Context, id mapreduce.JobID, pick Pick) (level int64, found bool, err error) {
-	err = st.walk(ctx, id, func(f failure) (more bool) {
-		if found = f.known && pick(f.cause); found {
+	err = st.walk(ctx, id, st.Keys.Queues(id).AllFailed(), func(f failure) (more bool) {
+		if found = f.picked(pick); found {
 			level = f.level
 		}
 		return !found
@@ -45,11 +46,35 @@ func (st *Store) Lowest(ctx context.Context, id mapreduce.JobID, pick Pick) (lev
 	return level, found, err
 }
 
+// AnyLevel stands for all levels of a job.
+const AnyLevel = math.MinInt64
+
+// FirstNotIgnored returns a failed unit of a level of a job, or of the lowest of any, whose cause is not ignored; nil if
+// there is none.
+func (st *Store) FirstNotIgnored(ctx context.Context, id mapreduce.JobID, level int64) (u *records.Unit, err error) {
+	pick, _, err := st.NotIgnored(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+
+	among := st.Keys.Queues(id).AllFailed()
+	if level != AnyLevel {
+		among = st.Keys.Queues(id).FailedLevel(level)
+	}
+	err = st.walk(ctx, id, among, func(f failure) (more bool) {
+		if f.picked(pick) {
+			u = records.UnitFrom(f.unit)
+		}
+		return u == nil
+	})
+	return u, err
+}
+
 // Count returns how many units of a job have failed for each of some causes.
 func (st *Store) Count(ctx context.Context, id mapreduce.JobID, of map[string]bool) (map[string]int64, error) {
 	counts := make(map[string]int64, len(of))
-	err := st.walk(ctx, id, func(f failure) (more bool) {
-		if f.known && of[f.cause] {
+	err := st.walk(ctx, id, st.Keys.Queues(id).AllFailed(), func(f failure) (more bool) {
+		if f.unit != nil && of[f.cause] {
 			counts[f.cause]++
 		}
 		return true
@@ -61,13 +86,15 @@ func (st *Store) Count(ctx context.Context, id mapreduce.JobID, of map[string]bo
 type failure struct {
 	entry store.KeyValue
 	level int64
-	cause string // of its unit
-	known bool   // the unit is there
+	unit  *storagev1.Unit // nil if it is not there
+	cause string          // of the unit
 }
 
-// walk calls do with each of a job's failed units, by level, until that wants no more.
-func (st *Store) walk(ctx context.Context, id mapreduce.JobID, do func(failure) (more bool)) error {
-	rest := st.Keys.Queues(id).AllFailed()
+// picked reports whether the unit is there, and picked.
+func (f failure) picked(pick Pick) bool { return f.unit != nil && (pick == nil || pick(f.cause)) }
+
+// walk calls do with each of a job's failed units whose entries are in rest, by level, until that wants no more.
+func (st *Store) walk(ctx context.Context, id mapreduce.JobID, rest store.Range, do func(failure) (more bool)) error {
 	for more := true; more; {
 		var step []failure
 		err := st.db.View(ctx, func(tx store.Tx) error {
@@ -109,7 +136,7 @@ func (rec Records) failures(ctx context.Context, r store.Reader, id mapreduce.Jo
 	units, err := records.ReadUnits(ctx, r, ks)
 	for i, u := range units {
 		if u != nil {
-			all[i].cause, all[i].known = mapreduce.CauseOfAll(u.Errors), true
+			all[i].unit, all[i].cause = u, mapreduce.CauseOfAll(u.Errors)
 		}
 	}
 	return all, err
@@ -123,7 +150,7 @@ func (rec Records) Picked(ctx context.Context, r store.Reader, id mapreduce.JobI
 
 	all, err := rec.failures(ctx, r, id, entries)
 	for _, f := range all {
-		if f.known && pick(f.cause) {
+		if f.picked(pick) {
 			picked = append(picked, f.entry)
 		}
 	}
