@@ -5,7 +5,8 @@
 //     what a resume changes of it, whose event says that.
 //   - At most mapreduce.MaxCauseMarks causes of a job are marked. A cause that is open again has no mark.
 //   - A mark counts no unit that was tried again since: a resume takes these out before it tries the first of them, and
-//     counts anew before the job goes on. So a unit that fails for a resolved cause shows.
+//     counts anew before the job goes on. So a unit that fails for a resolved cause shows. What was counted in one epoch of
+//     the job is not put in another, and a resume goes on only with all marks counted that there are then.
 //
 // Of the operations on stored jobs it imports records alone.
 package causes
@@ -62,51 +63,79 @@ func MarkOf(m *storagev1.CauseMark) mapreduce.CauseMark {
 // Mark says of the units of a job that failed for a cause that they are in a state, for the caller of ctx. The units are
 // counted before, so of a job that runs there may be more by then.
 func (st *Store) Mark(ctx context.Context, id mapreduce.JobID, cause string, state mapreduce.CauseState) error {
-	counts, err := st.Count(ctx, id, map[string]bool{cause: true})
-	if err != nil {
-		return err
-	}
-
-	return st.db.Update(ctx, failpoint.Mark, func(tx store.Tx) error {
-		// A deletion clears the control record, so nothing is written behind it.
-		if _, err := st.Jobs.Control(ctx, tx, id); err != nil {
-			return err
-		}
-
-		marks, err := st.Marks(ctx, tx, id)
+	for {
+		epoch, units, err := st.countAt(ctx, id, cause)
 		if err != nil {
 			return err
 		}
-		var before *storagev1.CauseMark
-		for _, m := range marks {
-			if m.Cause == cause {
-				before = m
+
+		stale := false // a resume may have tried some of them again meanwhile, and they are counted anew
+		err = st.db.Update(ctx, failpoint.Mark, func(tx store.Tx) error {
+			// A deletion clears the control record, so nothing is written behind it.
+			ctl, err := st.Jobs.Control(ctx, tx, id)
+			if err != nil {
+				return err
 			}
-		}
-
-		units := counts[cause]
-		switch {
-		case state == mapreduce.CauseOpen && before == nil:
-			return nil // as it is
-		case state == mapreduce.CauseOpen:
-			tx.Clear(st.Keys.Job(id).CauseMark(cause))
-		case units == 0:
-			return errs.New(errs.Precondition, "no unit of job %s has failed for this cause", id)
-		case before == nil && len(marks) >= mapreduce.MaxCauseMarks:
-			return errs.New(errs.Exhausted, "%d causes of job %s are marked; no more are kept", len(marks), id)
-		case before != nil && before.State == uint32(state) && before.Units == units:
-			return nil // this call came before, or this transaction ran and nobody heard of it
-		default:
-			st.put(ctx, tx, id, &storagev1.CauseMark{Cause: cause, State: uint32(state), Units: units, TimeMicros: st.NowMicros()})
-		}
-
-		st.Jobs.AddCalled(ctx, tx, id, &storagev1.Checkpoint{
-			Kind:    uint32(mapreduce.EventMarked),
-			Message: records.ClipText(fmt.Sprintf("%s: %d units that failed for: %s", state, units, cause)),
+			if stale = ctl.Epoch != epoch; stale {
+				return nil
+			}
+			return st.mark(ctx, tx, id, &storagev1.CauseMark{Cause: cause, State: uint32(state), Units: units, TimeMicros: st.NowMicros()})
 		})
-		st.Jobs.WakeOthers(tx)
-		return nil
+		if err != nil || !stale {
+			return err
+		}
+	}
+}
+
+// countAt returns how many units of a job have failed for a cause, and its epoch before they were counted.
+func (st *Store) countAt(ctx context.Context, id mapreduce.JobID, cause string) (epoch, units int64, err error) {
+	err = st.db.View(ctx, func(tx store.Tx) error {
+		ctl, err := st.Jobs.Control(ctx, tx.Snapshot(), id)
+		epoch = ctl.GetEpoch()
+		return err
 	})
+	if err != nil {
+		return 0, 0, err
+	}
+	counts, err := st.Count(ctx, id, map[string]bool{cause: true})
+	return epoch, counts[cause], err
+}
+
+// mark puts a mark in the place of that which its cause has, or clears that, with an event.
+func (rec Records) mark(ctx context.Context, tx store.Tx, id mapreduce.JobID, m *storagev1.CauseMark) error {
+	marks, err := rec.Marks(ctx, tx, id)
+	if err != nil {
+		return err
+	}
+	var before *storagev1.CauseMark
+	for _, other := range marks {
+		if other.Cause == m.Cause {
+			before = other
+		}
+	}
+
+	state := mapreduce.CauseState(m.State)
+	switch {
+	case state == mapreduce.CauseOpen && before == nil:
+		return nil // as it is
+	case state == mapreduce.CauseOpen:
+		tx.Clear(rec.Keys.Job(id).CauseMark(m.Cause))
+	case m.Units == 0:
+		return errs.New(errs.Precondition, "no unit of job %s has failed for this cause", id)
+	case before == nil && len(marks) >= mapreduce.MaxCauseMarks:
+		return errs.New(errs.Exhausted, "%d causes of job %s are marked; no more are kept", len(marks), id)
+	case before != nil && before.State == m.State && before.Units == m.Units:
+		return nil // this call came before, or this transaction ran and nobody heard of it
+	default:
+		rec.put(ctx, tx, id, m)
+	}
+
+	rec.Jobs.AddCalled(ctx, tx, id, &storagev1.Checkpoint{
+		Kind:    uint32(mapreduce.EventMarked),
+		Message: records.ClipText(fmt.Sprintf("%s: %d units that failed for: %s", state, m.Units, m.Cause)),
+	})
+	rec.Jobs.WakeOthers(tx)
+	return nil
 }
 
 // put writes a mark of the caller of ctx.
@@ -133,9 +162,24 @@ func (rec Records) Retry(ctx context.Context, tx store.Tx, id mapreduce.JobID, c
 }
 
 // Recount has the marks of a job count what is left of their units, given how many failed units of each cause there are:
-// levels that a resume drops have failed units, too. Of an ignored cause all are counted.
-func (rec Records) Recount(ctx context.Context, tx store.Tx, id mapreduce.JobID, counts map[string]int64) error {
-	return rec.change(ctx, tx, id, func(m *storagev1.CauseMark) (keep bool) {
+// levels that a resume drops have failed units, too. Of an ignored cause all are counted. If counts lacks a cause that is
+// marked, which may have been marked since, it changes nothing and returns the causes to count.
+func (rec Records) Recount(ctx context.Context, tx store.Tx, id mapreduce.JobID, counts map[string]int64) (uncounted map[string]bool, err error) {
+	marks, err := rec.Marks(ctx, tx, id)
+	if err != nil {
+		return nil, err
+	}
+
+	causes, whole := make(map[string]bool, len(marks)), true
+	for _, m := range marks {
+		_, counted := counts[m.Cause]
+		causes[m.Cause], whole = true, whole && counted
+	}
+	if !whole {
+		return causes, nil
+	}
+
+	return nil, rec.change(ctx, tx, id, func(m *storagev1.CauseMark) (keep bool) {
 		if m.State == uint32(mapreduce.CauseIgnored) {
 			m.Units = counts[m.Cause]
 		} else {

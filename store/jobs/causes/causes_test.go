@@ -9,8 +9,10 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/fault"
 	"github.com/coditect/mapreduce/store/jobs/jobstest"
+	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 // failed returns a world with a job whose units have failed, each with an error.
@@ -103,6 +105,51 @@ func TestMarkInDoubt(t *testing.T) {
 	if diff := cmp.Diff([]string{"a ignored 2 "}, marks(w, id)); diff != "" || events(w, id) != 1 {
 		t.Errorf("%d events (-want +got):\n%s", events(w, id), diff)
 	}
+}
+
+// atPoint has do run once when a node comes to a point behind another.
+func atPoint(t *testing.T, w *jobstest.World, behind, at failpoint.Point, do func()) {
+	passed, done := false, false
+	w.Nodes[0].SetHook(func(p failpoint.Point) {
+		if passed = passed || p == behind; passed && p == at && !done {
+			done = true
+			do()
+		}
+	})
+	t.Cleanup(func() {
+		if !done {
+			w.Errorf("the node did not come to %s", at)
+		}
+	})
+}
+
+// Units that a resume tries again while they are marked are not counted: those that fail then show.
+func TestMarkBesideResume(t *testing.T) {
+	w, id := failed(t, jobstest.Open(t), "a", "a")
+	j := w.Nodes[0]
+	w.Must(j.Lifecycle.Pause(w.Ctx, id, records.AnyEpoch, "for a while"))
+	atPoint(t, w, failpoint.Mark.Before(), failpoint.Mark.Before(), func() { w.Must(j.Lifecycle.Resume(w.Ctx, id, mapreduce.Resume{})) })
+	if err := j.Causes.Mark(w.Ctx, id, "a", mapreduce.CauseResolved); errs.KindOf(err) != errs.Precondition {
+		t.Errorf("all units of the cause were tried again meanwhile: %v", err)
+	}
+	if diff := cmp.Diff([]string(nil), marks(w, id)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	w.Healthy()
+}
+
+// A cause that is marked while the job is resumed for another one keeps its units.
+func TestResumeBesideMark(t *testing.T) {
+	w, id := failed(t, jobstest.Open(t), "a", "b", "b", "c")
+	j := w.Nodes[0]
+	w.Must(j.Causes.Mark(w.Ctx, id, "c", mapreduce.CauseIgnored))
+	w.Must(j.Lifecycle.Pause(w.Ctx, id, records.AnyEpoch, "for a while"))
+	atPoint(t, w, failpoint.Retry.After(), failpoint.Resume.Before(), func() { w.Must(j.Causes.Mark(w.Ctx, id, "b", mapreduce.CauseResolved)) })
+	w.Must(j.Lifecycle.Resume(w.Ctx, id, mapreduce.Resume{Cause: "a"}))
+	if diff := cmp.Diff([]string{"c ignored 1 ", "b resolved 2 "}, marks(w, id)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	w.Healthy()
 }
 
 // No more causes are marked than are kept.

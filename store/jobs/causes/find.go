@@ -16,9 +16,10 @@ type Pick func(cause string) bool
 // Only picks the units of one cause.
 func Only(cause string) Pick { return func(c string) bool { return c == cause } }
 
-// NotIgnored returns a pick of all failed units of a job whose cause is not ignored, and the marks of the job.
-func (st *Store) NotIgnored(ctx context.Context, id mapreduce.JobID) (pick Pick, marks []*storagev1.CauseMark, err error) {
-	err = st.db.View(ctx, func(tx store.Tx) (err error) {
+// NotIgnored returns a pick of all failed units of a job whose cause is not ignored.
+func (st *Store) NotIgnored(ctx context.Context, id mapreduce.JobID) (Pick, error) {
+	var marks []*storagev1.CauseMark
+	err := st.db.View(ctx, func(tx store.Tx) (err error) {
 		marks, err = st.Marks(ctx, tx.Snapshot(), id)
 		return err
 	})
@@ -30,9 +31,9 @@ func (st *Store) NotIgnored(ctx context.Context, id mapreduce.JobID) (pick Pick,
 		}
 	}
 	if len(ignored) == 0 {
-		return nil, marks, err
+		return nil, err
 	}
-	return func(c string) bool { return !ignored[c] }, marks, err
+	return func(c string) bool { return !ignored[c] }, err
 }
 
 // Lowest returns the lowest level of a job with a failed unit that is picked, and whether there is one.
@@ -52,7 +53,7 @@ const AnyLevel = math.MinInt64
 // FirstNotIgnored returns a failed unit of a level of a job, or of the lowest of any, whose cause is not ignored; nil if
 // there is none.
 func (st *Store) FirstNotIgnored(ctx context.Context, id mapreduce.JobID, level int64) (u *records.Unit, err error) {
-	pick, _, err := st.NotIgnored(ctx, id)
+	pick, err := st.NotIgnored(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -70,9 +71,12 @@ func (st *Store) FirstNotIgnored(ctx context.Context, id mapreduce.JobID, level 
 	return u, err
 }
 
-// Count returns how many units of a job have failed for each of some causes.
+// Count returns how many units of a job have failed for each of some causes, also of those for which none has.
 func (st *Store) Count(ctx context.Context, id mapreduce.JobID, of map[string]bool) (map[string]int64, error) {
 	counts := make(map[string]int64, len(of))
+	for cause := range of {
+		counts[cause] = 0
+	}
 	err := st.walk(ctx, id, st.Keys.Queues(id).AllFailed(), func(f failure) (more bool) {
 		if f.unit != nil && of[f.cause] {
 			counts[f.cause]++

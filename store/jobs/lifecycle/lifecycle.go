@@ -305,26 +305,36 @@ func (rec writer) clearJob(tx store.Tx, r removal) {
 // the job runs. It goes in steps, and a resume that was interrupted is taken up
 // by the next. A running job is left as it is.
 func (st *Store) Resume(ctx context.Context, id mapreduce.JobID, r mapreduce.Resume) error {
-	var at carrying
-	for first := true; ; first = false {
-		t, err := st.newRetrial(ctx, id, r)
-		if err != nil {
-			return err
-		}
-		if first && r.Cause != "" && t.lowest == noneFailed {
-			return st.noneCaused(ctx, id)
-		}
+	t, err := st.newRetrial(ctx, id, r)
+	if err != nil {
+		return err
+	}
+	if r.Cause != "" && t.lowest == noneFailed {
+		return st.noneCaused(ctx, id)
+	}
 
-		step, err := st.resumeStep(ctx, id, t, at)
+	for {
+		step, err := st.resumeStep(ctx, id, t)
 		switch {
 		case err != nil || step.done:
 			return err
 		case step.carried != nil:
-			at = *step.carried
+			t.carried = *step.carried
 			continue
+		case step.uncounted != nil:
+			// What has failed is read whole, so that is done last, and once.
+			if t.counts, err = st.causes.Count(ctx, id, step.uncounted); err != nil {
+				return err
+			}
+			continue
+		case step.changed: // so what is tried again is read anew
+		default:
+			if err := st.retryFailed(ctx, id, step.level, t.pick); err != nil {
+				return err
+			}
 		}
 
-		if err := st.retryFailed(ctx, id, step.level, t.pick); err != nil {
+		if t, err = st.newRetrial(ctx, id, r); err != nil {
 			return err
 		}
 	}
@@ -342,59 +352,56 @@ func (st *Store) noneCaused(ctx context.Context, id mapreduce.JobID) error {
 	})
 }
 
-// A retrial is which failed units a resume tries again.
+// A retrial is which failed units a resume tries again, and how far it is with them.
 type retrial struct {
 	mapreduce.Resume
-	pick   causes.Pick      // nil: all of them
-	lowest int64            // level of those, or noneFailed; if not all are tried again
-	counts map[string]int64 // how many units failed for each cause that is marked
+	pick    causes.Pick      // nil: all of them
+	lowest  int64            // level of those, or noneFailed; if not all are tried again
+	carried carrying         // how far levels were carried that are to be dropped
+	counts  map[string]int64 // how many units failed for each cause that is marked, once they are counted
 }
 
 // newRetrial returns what a resume tries again of a job as it stands.
 func (st *Store) newRetrial(ctx context.Context, id mapreduce.JobID, r mapreduce.Resume) (*retrial, error) {
 	t := &retrial{Resume: r, lowest: noneFailed}
-	pick, marks, err := st.causes.NotIgnored(ctx, id)
-	if err != nil {
+	var err error
+	if r.Cause != "" {
+		t.pick = causes.Only(r.Cause)
+	} else if t.pick, err = st.causes.NotIgnored(ctx, id); err != nil {
 		return nil, err
 	}
-	if t.pick = pick; r.Cause != "" {
-		t.pick = causes.Only(r.Cause)
-	}
 
-	if t.pick != nil {
-		level, found, err := st.causes.Lowest(ctx, id, t.pick)
-		if err != nil {
-			return nil, err
-		}
-		if found {
-			t.lowest = level
-		}
+	if t.pick == nil {
+		return t, nil
 	}
-
-	if len(marks) > 0 {
-		marked := make(map[string]bool, len(marks))
-		for _, m := range marks {
-			marked[m.Cause] = true
-		}
-		t.counts, err = st.causes.Count(ctx, id, marked)
+	level, found, err := st.causes.Lowest(ctx, id, t.pick)
+	if found {
+		t.lowest = level
 	}
 	return t, err
 }
 
 // A resuming is the result of one step of a resume.
 type resuming struct {
-	done    bool      // the job goes on
-	carried *carrying // not nil: so far, before levels can be dropped
-	level   int64     // else: whose failed units are to be tried again
+	done      bool            // the job goes on
+	changed   bool            // another has changed the job since units were picked
+	carried   *carrying       // not nil: so far, before levels can be dropped
+	uncounted map[string]bool // not nil: causes whose units are to be counted before the job goes on
+	level     int64           // else: whose failed units are to be tried again
 }
 
-// resumeStep is one step of a resume. Levels that it drops were carried up to at.
-func (st *Store) resumeStep(ctx context.Context, id mapreduce.JobID, t *retrial, at carrying) (step resuming, err error) {
+// resumeStep is one step of a resume.
+func (st *Store) resumeStep(ctx context.Context, id mapreduce.JobID, t *retrial) (step resuming, err error) {
 	err = st.db.Update(ctx, failpoint.Resume, func(tx store.Tx) error {
 		step = resuming{done: true}
 		ctl, err := st.Jobs.Control(ctx, tx, id)
 		if err != nil {
 			return err
+		}
+
+		if t.carried.epoch != 0 && t.carried.epoch != ctl.Epoch {
+			step = resuming{changed: true}
+			return nil
 		}
 
 		state := mapreduce.JobState(ctl.State)
@@ -427,12 +434,17 @@ func (st *Store) resumeStep(ctx context.Context, id mapreduce.JobID, t *retrial,
 				return err
 			}
 			step = resuming{level: failed}
-			step.carried, err = st.dropAbove(ctx, tx, id, ctl, failed, at)
+			step.carried, err = st.dropAbove(ctx, tx, id, ctl, failed, t.carried)
 			return err
 		}
 
-		if err := st.causes.Recount(ctx, tx, id, t.counts); err != nil {
+		uncounted, err := st.causes.Recount(ctx, tx, id, t.counts)
+		if err != nil {
 			return err
+		}
+		if uncounted != nil {
+			step = resuming{uncounted: uncounted}
+			return nil
 		}
 		return st.finishResume(ctx, tx, id, ctl, t.Resume)
 	})
