@@ -46,7 +46,7 @@ const (
 	Complete Step = "complete" // a job completes, with its result if that is small
 	Pause    Step = "pause"    // a job is paused
 	Fail     Step = "fail"     // a job fails
-	Resume   Step = "resume"   // a job is made to go on, or its levels above a failure are dropped
+	Resume   Step = "resume"   // a job is made to go on, or its levels above a failure are dropped, or lines of these taken back
 	Retry    Step = "retry"    // failed units go back to their queue
 	Cancel   Step = "cancel"   // a job is cancelled
 	Sweep    Step = "sweep"    // some of its units are

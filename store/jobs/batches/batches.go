@@ -22,6 +22,8 @@
 //     ended a session sees to each, which cancels it.
 //  7. A batch gets lines only until a session has it. Of those that get some there is at most one for
 //     each model; it has its lines from the transaction on that takes them off those that wait.
+//  8. No unit that a resume makes anew has a line. One that no vendor has is taken back for it, and the resume is
+//     refused while another is open.
 //
 // Which lines go together is decided by nextGroup, which reads nothing.
 package batches

@@ -15,6 +15,7 @@ import (
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
+	"github.com/coditect/mapreduce/store/jobs/batches"
 	"github.com/coditect/mapreduce/store/jobs/causes"
 	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
@@ -26,13 +27,16 @@ type writer struct{ *records.Records }
 
 // A Store pauses, fails, cancels, deletes and resumes jobs.
 type Store struct {
-	db     *records.DB
-	causes *causes.Store
+	db      *records.DB
+	causes  *causes.Store
+	batches *batches.Store
 	writer
 }
 
 // New returns the operations on the records of db.
-func New(db *records.DB) *Store { return &Store{db, causes.New(db), writer{db.Records()}} }
+func New(db *records.DB) *Store {
+	return &Store{db, causes.New(db), batches.New(db), writer{db.Records()}}
+}
 
 // Pause stops a running job's claims, if it is still at epoch, which may be
 // AnyEpoch: a node that saw it out of budget must not pause it once it was
@@ -327,6 +331,12 @@ func (st *Store) Resume(ctx context.Context, id mapreduce.JobID, r mapreduce.Res
 				return err
 			}
 			continue
+		case step.linesAbove:
+			if err := st.batches.Withdraw(ctx, id, firstAbove(step.level)); err != nil {
+				return err
+			}
+			t.withdrawn = true
+			continue
 		case step.changed: // so what is tried again is read anew
 		default:
 			if err := st.retryFailed(ctx, id, step.level, t.pick); err != nil {
@@ -359,6 +369,8 @@ type retrial struct {
 	lowest  int64            // level of those, or noneFailed; if not all are tried again
 	carried carrying         // how far levels were carried that are to be dropped
 	counts  map[string]int64 // how many units failed for each cause that is marked, once they are counted
+
+	withdrawn bool // lines above the level were taken back that no vendor has
 }
 
 // newRetrial returns what a resume tries again of a job as it stands.
@@ -388,6 +400,8 @@ type resuming struct {
 	carried   *carrying       // not nil: so far, before levels can be dropped
 	uncounted map[string]bool // not nil: causes whose units are to be counted before the job goes on
 	level     int64           // else: whose failed units are to be tried again
+
+	linesAbove bool // before that, lines of the levels above it are to be taken back
 }
 
 // resumeStep is one step of a resume.
@@ -430,10 +444,17 @@ func (st *Store) resumeStep(ctx context.Context, id mapreduce.JobID, t *retrial)
 		}
 
 		if failed != noneFailed {
+			step = resuming{level: failed}
+			if !t.withdrawn {
+				step.linesAbove, err = st.haveLinesAbove(ctx, tx, id, failed)
+			}
+			if err != nil || step.linesAbove {
+				return err
+			}
+
 			if err := st.causes.Retry(ctx, tx, id, t.Cause); err != nil {
 				return err
 			}
-			step = resuming{level: failed}
 			step.carried, err = st.dropAbove(ctx, tx, id, ctl, failed, t.carried)
 			return err
 		}
@@ -522,6 +543,22 @@ func (rec writer) interruptLevel(ctx context.Context, tx store.Tx, id mapreduce.
 	ctl.Resuming = true
 	ctl.State, ctl.Error = uint32(mapreduce.JobPaused), "a resume was interrupted; resume again"
 	return rec.Jobs.WriteControl(ctx, tx, id, ctl, "resuming")
+}
+
+// firstAbove returns the lowest level whose units may have read what the failed units of a level return: map units read
+// documents that others parse, each its own.
+func firstAbove(failed int64) int64 { return max(failed, 0) + 1 }
+
+// haveLinesAbove reports whether lines of units are open that may have read what the failed units of a level return.
+func (rec writer) haveLinesAbove(ctx context.Context, tx store.Tx, id mapreduce.JobID, failed int64) (bool, error) {
+	// Whether none is left is read once more, by level, when the levels are dropped.
+	all, err := rec.Jobs.Counters(ctx, tx.Snapshot(), id)
+	for at, n := range all {
+		if at.Name == keys.LinesOpen && at.Level >= firstAbove(failed) && n > 0 {
+			return true, nil
+		}
+	}
+	return false, err
 }
 
 // LastKept returns the last level that a resume keeps which tries the failed units of
@@ -616,7 +653,7 @@ func (rec writer) checkNoneRuns(ctx context.Context, tx store.Tx, id mapreduce.J
 		}
 	}
 
-	// What a batch answers is settled with the unit that asked.
+	// What a batch answers is settled with the unit that asked. Lines that no vendor has were taken back before.
 	open, err := rec.Jobs.Counter(ctx, tx, id, keys.LinesOpen, level)
 	if err == nil && open > 0 {
 		err = errs.New(errs.Precondition, "%d units of level %d of job %s wait for batches at the vendor of their model, and what they read is to be made anew; resume it once these have ended", open, level, id)
