@@ -48,9 +48,8 @@ func newNewsSite(t *testing.T, kinds int) *newsSite {
 	if kinds == browsedKinds {
 		s.others = 12_000 // more than the elements of a page that a browser lists, and not minutes of a busy machine
 	}
-	gone := httptest.NewServer(http.NotFoundHandler())
-	s.down = gone.URL
-	gone.Close()
+	// The system gives no program this port of itself, as it would one that a listener has left.
+	s.down = "http://127.0.0.1:1023"
 	s.canary = httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { s.stolen.Add(1) }))
 	t.Cleanup(s.canary.Close)
 	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
