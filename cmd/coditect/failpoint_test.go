@@ -73,6 +73,11 @@ func TestKilledAtEveryPoint(t *testing.T) {
 	}
 }
 
+// ignoring is the command that ignores the cause for which a poisoned unit fails.
+func ignoring(job string) []string {
+	return []string{"failures", job, "--ignore", "scripted permanent failure"}
+}
+
 // costly makes units call twice, spend more than was reserved at first, and fail
 // now and then.
 func costly() []string {
@@ -372,6 +377,20 @@ func killings(t *testing.T, program string) []killing {
 				h.want(0, "cancel", "--job-id", id(h))
 				if left := h.want(0, "units", "--job-id", id(h), "--status", "pending,processing", "-o", "json"); strings.Contains(left, "unit_id") {
 					h.t.Errorf("units are left:\n%s", left)
+				}
+				h.healthy()
+			},
+		},
+		{
+			name:   "a cause of failed units that is ignored",
+			corpus: partly,
+			steps:  []failpoint.Step{failpoint.Mark},
+			before: func(h *house) { h.want(3, partly.run("--output", "out")...) },
+			victim: func(h *house) []string { return ignoring(id(h)) },
+			after: func(h *house) {
+				h.want(0, ignoring(id(h))...) // whether the first was kept, or was not
+				if said := h.want(0, "failures", id(h)); !strings.Contains(said, "ignored") || strings.Contains(said, "open") {
+					h.t.Errorf("the cause is not ignored: %s", said)
 				}
 				h.healthy()
 			},

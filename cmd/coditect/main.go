@@ -20,7 +20,6 @@ import (
 	"google.golang.org/grpc/grpclog"
 
 	"github.com/coditect/mapreduce/cmd/coditect/internal/apart"
-	"github.com/coditect/mapreduce/cmd/coditect/internal/collector"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
@@ -30,10 +29,7 @@ import (
 // version is set by the linker.
 var version string
 
-func main() {
-	collector.Begin()
-	os.Exit(mainCode(extra()))
-}
+func main() { os.Exit(mainCode(extra())) }
 
 // mainCode runs the command line of this process, with a provider beside its own, and returns its
 // exit code.

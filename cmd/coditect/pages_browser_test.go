@@ -204,10 +204,7 @@ func agree(t *testing.T, pages []*watched, lags []int) {
 // Every page that is open while its job goes on, while values are decided about, and while server and worker die again
 // and again, comes to show what the service says, and nothing twice, without being loaded again.
 func TestPagesAgreeWithTheService(t *testing.T) {
-	// By hand alone: once it took all memory of a machine, and it is not known yet what of it did.
-	if os.Getenv("CODITECT_TEST_BROWSER") != "all" {
-		t.Skip("CODITECT_TEST_BROWSER is not all")
-	}
+	testenv.Lengthy(t)
 	testenv.SlowOnFDB(t)
 
 	// One job is complete; another waits for a budget, and some of its units fail.
