@@ -35,10 +35,17 @@ type waiting struct {
 // pageBytes is how many bytes the records of a page of units have about, at most.
 const pageBytes = 1 << 20
 
+// maxUnitName is the most bytes that the name of a unit has: it is made of a document's.
+const maxUnitName = mapreduce.MaxDocumentID + 64
+
 // ListWaiting returns a page of the units of a job that wait for a person, with what they found.
 func (r *Reviewer) ListWaiting(ctx context.Context, _ mapreduce.Principal, q mapreduce.ListWaitingQuery) (*mapreduce.WaitingPage, error) {
 	if q.PageSize == 0 {
 		q.PageSize = 100
+	}
+	// A longer one would be no key.
+	if len(q.PageToken) > maxUnitName {
+		return nil, errs.Field("page_token", "is not one that a list returned")
 	}
 
 	ctl, err := r.jobs.View.Control(ctx, q.Job)

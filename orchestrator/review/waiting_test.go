@@ -169,6 +169,12 @@ func TestUnitsWaitForPeople(t *testing.T) {
 				t.Errorf("woken by a call: %v", err)
 			}
 		}
+		for _, token := range []string{strings.Repeat("x", 1<<20), strings.Repeat("\x00", 1500)} {
+			_, err := n.Orch.ListWaiting(t.Context(), ann, mapreduce.ListWaitingQuery{Job: id, PageToken: token})
+			if errs.KindOf(err) != errs.Invalid {
+				t.Errorf("a page after a name of %d bytes: %v", len(token), err)
+			}
+		}
 		if got := n.Collect(id, true); len(got.Records) > 0 {
 			t.Errorf("reported before they were decided about: %v", got.Records)
 		}
