@@ -207,6 +207,7 @@ type Lease struct {
 	revoke    context.CancelCauseFunc
 	revoked   bool
 	closed    bool
+	around    func(wait func() error) error // see Around; nil if nothing is
 
 	awaiting time.Time     // since when its peer keeps it waiting; zero while it does not
 	awaited  time.Duration // how long its peer kept it waiting before
@@ -237,6 +238,11 @@ func Of(ctx context.Context) *Lease {
 	l, _ := ctx.Value(leaseKey{}).(*Lease)
 	return l
 }
+
+// Around sets what is to be called around each wait of the call, for room or for its peer, so that
+// others may have what the call needs only while it does something. It is called at most once, before
+// anything is held.
+func (l *Lease) Around(around func(wait func() error) error) { l.around = around }
 
 // Bill has what the call holds count for a principal as well. It is called at most
 // once, before anything is held.
@@ -284,7 +290,11 @@ func (l *Lease) hold(ctx context.Context, n int64, clip bool) (int64, error) {
 	if err != nil || !waits {
 		return r.bytes, err
 	}
-	return r.bytes, l.budget.wait(ctx, r)
+	wait := func() error { return l.budget.wait(ctx, r) }
+	if l.around == nil {
+		return r.bytes, wait()
+	}
+	return r.bytes, l.around(wait)
 }
 
 // request asks for room for a lease, and reports whether it has to be waited for.
@@ -569,7 +579,10 @@ func (l *Lease) Await(call func() error) error {
 		l.awaiting = time.Time{}
 	}()
 
-	return call()
+	if l.around == nil {
+		return call()
+	}
+	return l.around(call)
 }
 
 // Close gives all back that the call holds. What still runs of the call can hold nothing

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"strings"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -13,6 +15,7 @@ import (
 	"google.golang.org/grpc/tap"
 
 	"github.com/coditect/mapreduce/api/auth"
+	"github.com/coditect/mapreduce/api/concurrency"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/memory"
@@ -22,7 +25,7 @@ import (
 
 func (s *Server) guardUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (reply any, err error) {
 	messageCame(ctx)
-	err = s.guardCall(ctx, info.FullMethod, func(ctx context.Context) (err error) {
+	err = s.guardCall(ctx, info.FullMethod, func(ctx context.Context, _ *concurrency.Slot) (err error) {
 		reply, err = handle(ctx, req)
 		return err
 	})
@@ -30,18 +33,24 @@ func (s *Server) guardUnary(ctx context.Context, req any, info *grpc.UnaryServer
 }
 
 func (s *Server) guardStream(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
-	return s.guardCall(stream.Context(), info.FullMethod, func(ctx context.Context) error {
-		return handle(service, &guardedStream{stream, ctx})
+	return s.guardCall(stream.Context(), info.FullMethod, func(ctx context.Context, slot *concurrency.Slot) error {
+		return handle(service, &guardedStream{stream, ctx, slot})
 	})
 }
 
 // A guardedStream is a stream with the context that its handler should obey.
 type guardedStream struct {
 	grpc.ServerStream
-	ctx context.Context // for Context: here the stream carries it
+	ctx  context.Context   // for Context: here the stream carries it
+	slot *concurrency.Slot // of the call; nil if it has none
 }
 
 func (s *guardedStream) Context() context.Context { return s.ctx }
+
+// SendMsg implements grpc.ServerStream. A peer that reads slowly holds up no other calls.
+func (s *guardedStream) SendMsg(m any) error {
+	return s.slot.Await(func() error { return s.ServerStream.SendMsg(m) })
+}
 
 // RecvMsg implements grpc.ServerStream.
 func (s *guardedStream) RecvMsg(m any) error {
@@ -105,7 +114,7 @@ var submits = map[string]bool{
 
 // guardCall makes a call within the caller's deadline, turns panics into errors, and
 // errors into statuses, and logs them.
-func (s *Server) guardCall(ctx context.Context, method string, call func(context.Context) error) error {
+func (s *Server) guardCall(ctx context.Context, method string, call func(context.Context, *concurrency.Slot) error) error {
 	ctx, cancel, err := s.shortenDeadline(ctx, method)
 	if err == nil {
 		defer cancel()
@@ -123,7 +132,7 @@ func (s *Server) guardCall(ctx context.Context, method string, call func(context
 		var lease *memory.Lease
 		ctx, lease = s.budget.Open(ctx, account)
 		defer lease.Close()
-		err = s.carryOut(ctx, method, call)
+		err = s.carryOut(ctx, lease, method, call)
 	}
 
 	// The cause of the end says more than the error that the call made of it.
@@ -140,16 +149,39 @@ func (s *Server) guardCall(ctx context.Context, method string, call func(context
 	return fault.Status(e).Err()
 }
 
-// carryOut makes a call, when it is its turn among those of its connection.
-func (s *Server) carryOut(ctx context.Context, method string, call func(context.Context) error) error {
-	if c := connectionFrom(ctx); c != nil && heavy[method] {
+// carryOut makes a call, when it is its turn among those of its connection, and among those of all.
+func (s *Server) carryOut(ctx context.Context, lease *memory.Lease, method string, call func(context.Context, *concurrency.Slot) error) error {
+	c := connectionFrom(ctx)
+	if c == nil || unbounded(method) {
+		return s.recoverPanic(ctx, method, func(ctx context.Context) error { return call(ctx, nil) })
+	}
+
+	if heavy[method] {
 		done, err := c.await(ctx)
 		if err != nil {
 			return err
 		}
 		defer done()
 	}
-	return s.recoverPanic(ctx, method, call)
+
+	slot, err := s.calls.Enter(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer slot.Leave()
+	lease.Around(slot.Await)
+	return s.recoverPanic(ctx, method, func(ctx context.Context) error { return call(ctx, slot) })
+}
+
+// unbounded reports whether calls of a method are carried out however many others are: those of
+// workers, as all work under way waits for them; those that wait nearly all the time; and those by which
+// others ask whether the process lives.
+func unbounded(method string) bool {
+	switch method {
+	case pb.MapReduceService_WatchJob_FullMethodName, pb.AdminService_CheckStore_FullMethodName:
+		return true
+	}
+	return !strings.HasPrefix(method, "/"+pb.MapReduceService_ServiceDesc.ServiceName+"/") && !strings.HasPrefix(method, "/"+pb.AdminService_ServiceDesc.ServiceName+"/")
 }
 
 // heavy lists the calls that read or change much, and end: those of one connection are
@@ -251,11 +283,56 @@ func (s *Server) logFailure(ctx context.Context, method string, e *errs.Error) {
 	}
 
 	level := logLevel(e.Kind)
-	if e.Reason == errs.StoreFull {
+	switch {
+	case e.Reason == errs.StoreFull:
 		level = slog.LevelDebug // the store has said so, once
+	case e.Kind == errs.Exhausted:
+		unsaid, due := s.refusals.note(method+" "+e.Reason, time.Now())
+		if !due {
+			return
+		}
+		if unsaid > 0 {
+			attrs = append(attrs, slog.Int("refused_besides", unsaid))
+		}
 	}
 
 	s.config.Logger.LogAttrs(ctx, level, "call failed", attrs...)
+}
+
+// refusals notes which refusals were logged: a server of which too much is asked refuses thousands a
+// second, and has better to do than to write that down each time.
+type refusals struct {
+	mu  sync.Mutex         // guards all
+	all map[string]*unsaid // by what was refused, and why
+}
+
+// unsaid is how many refusals of a kind were not logged since one was.
+type unsaid struct {
+	logged time.Time
+	count  int
+}
+
+// note notes a refusal of a kind, and reports whether it should be logged, and how many were not since
+// the last one that was.
+func (r *refusals) note(kind string, now time.Time) (besides int, due bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.all == nil {
+		r.all = make(map[string]*unsaid)
+	}
+
+	u := r.all[kind]
+	if u == nil {
+		u = new(unsaid)
+		r.all[kind] = u
+	}
+	if now.Sub(u.logged) < logEvery {
+		u.count++
+		return 0, false
+	}
+	besides = u.count
+	u.logged, u.count = now, 0
+	return besides, true
 }
 
 // logLevel ranks a failure by the person who must look at it: the operator, perhaps the

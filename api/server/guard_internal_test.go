@@ -28,3 +28,23 @@ func TestCallsThatNobodySeesAreNotKept(t *testing.T) {
 		}
 	})
 }
+
+// Of refusals of a kind one is logged in a while, and says how many there were besides.
+func TestFewRefusalsAreLogged(t *testing.T) {
+	var r refusals
+	start := time.Unix(1_800_000_000, 0)
+	logged, besides := 0, 0
+	for i := range 1000 { // one each millisecond
+		unsaid, due := r.note("SubmitJob BUSY", start.Add(time.Duration(i)*time.Millisecond))
+		if due {
+			logged++
+			besides += unsaid
+		}
+	}
+	if logged != 10 || besides != 891 { // those behind the last are said with the next
+		t.Errorf("%d lines say that %d more were refused", logged, besides)
+	}
+	if unsaid, due := r.note("GetJob BUSY", start); !due || unsaid != 0 {
+		t.Errorf("the first of another kind: %t, %d", due, unsaid)
+	}
+}

@@ -25,6 +25,7 @@ import (
 	"google.golang.org/grpc/reflection"
 
 	"github.com/coditect/mapreduce/api/auth"
+	"github.com/coditect/mapreduce/api/concurrency"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/memory"
@@ -82,6 +83,10 @@ type Config struct {
 
 	// Memory bounds what peers make the process hold.
 	Memory memory.Limits
+
+	// Calls bounds how many calls of peers in other processes are carried out at once,
+	// those of workers apart.
+	Calls concurrency.Limits
 
 	// Demand, if it is set, answers autoscalers: the server is then an external scaler
 	// of KEDA's as well. Defaults to none.
@@ -146,7 +151,10 @@ type Server struct {
 	health  *health.Server
 	workers *workers
 	budget  *memory.Budget
+	calls   *concurrency.Limiter
 	peers   *peers
+
+	refusals refusals // that were logged
 
 	leave   sync.Once
 	leaving chan struct{} // closed when Shutdown begins
@@ -168,7 +176,10 @@ func New(service mapreduce.Service, fleet mapreduce.Fleet, config Config) (*Serv
 		return nil, errs.New(errs.Internal, "pool of buffers: %w", err)
 	}
 
-	s := &Server{config: config, health: health.NewServer(), leaving: make(chan struct{}), budget: memory.New(config.Memory)}
+	s := &Server{
+		config: config, health: health.NewServer(), leaving: make(chan struct{}),
+		budget: memory.New(config.Memory), calls: concurrency.New(config.Calls),
+	}
 	s.peers = newPeers(config.MaxConnections, s.budget)
 	// The options come last, so that their interceptors run within the server's own.
 	s.grpc = grpc.NewServer(append(s.serverOptions(codec, pool), config.Options...)...)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/clock"
+	"github.com/coditect/mapreduce/api/concurrency"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/server"
 	"github.com/coditect/mapreduce/orchestrator"
@@ -94,7 +95,8 @@ func (n *node) serveOnce(ctx context.Context) error {
 	if w.options.Tamper != nil {
 		fleet = w.options.Tamper(fleet)
 	}
-	srv, err := server.New(o, fleet, server.Config{Logger: config.Logger})
+	// How many goroutines are ready is another number each time.
+	srv, err := server.New(o, fleet, server.Config{Logger: config.Logger, Calls: concurrency.Limits{CountReady: func() int { return 0 }}})
 	if err != nil {
 		return err
 	}

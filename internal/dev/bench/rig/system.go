@@ -78,8 +78,10 @@ func (UnclosedStore) Close() error { return nil }
 func (s *System) startParts(p Place, c orchestrator.Config) error {
 	node := mapreduce.NodeID(fmt.Sprintf("node-%d-%d", os.Getpid(), nodes.Add(1)))
 	s.Jobs = jobs.New(store.NewDB(s.Observer, store.Config{}), p.keySpace(), node, time.Now)
-	s.Jobs.SetRules(p.rules)
 	c.Adopt, c.Committers, c.Without = true, p.lanes, p.without
+	if p.rules != nil {
+		c.Rules = p.rules
+	}
 	o, err := orchestrator.New(s.Jobs, c)
 	if err != nil {
 		return err
