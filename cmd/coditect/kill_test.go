@@ -142,6 +142,7 @@ type house struct {
 	done    map[string]int // units that were seen complete, and how many entries the ledger had then
 
 	patience time.Duration // with a command. At least slowest
+	space    string        // the network namespace of commands; that of the test if it is empty
 }
 
 func newHouse(t *testing.T, c *corpus) *house {
@@ -165,6 +166,9 @@ type outcome struct {
 // seldom, as it has little and lives for a moment: a fifth of its time otherwise.
 func (h *house) command(env []string, args ...string) *exec.Cmd {
 	cmd := exec.Command(h.program, args...)
+	if h.space != "" {
+		cmd = exec.Command("ip", append([]string{"netns", "exec", h.space, h.program}, args...)...) // the same process
+	}
 	cmd.Dir = h.dir
 	cmd.Env = append(h.environ(), env...)
 	return cmd

@@ -100,6 +100,7 @@ type service struct {
 	*house
 	address string
 	args    map[string][]string // by name of the process
+	spaces  map[string]string   // network namespaces, by name of the process; that of the test if it has none
 	running map[string]*exec.Cmd
 }
 
@@ -155,7 +156,9 @@ func freeAddress(t *testing.T) string {
 // start runs one of the processes.
 func (s *service) start(name string) {
 	s.t.Helper()
-	cmd := s.command(nil, s.args[name]...)
+	within := *s.house
+	within.space = s.spaces[name]
+	cmd := within.command(nil, s.args[name]...)
 	log, err := os.OpenFile(s.path(name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		s.t.Fatal(err)
@@ -269,19 +272,32 @@ func TestSoakKillsOfServerAndWorkers(t *testing.T) {
 // ended, and for no longer than a while.
 func (s *service) storm(submit []string, happen func(), random *rand.Rand) *client {
 	s.t.Helper()
+	return s.await(s.rage(submit, happen, func() {}, random), submit)
+}
+
+// rage is storm that does not wait for the end of the job. What happened is over when calm was called.
+func (s *service) rage(submit []string, happen, calm func(), random *rand.Rand) *client {
+	s.t.Helper()
+	defer calm()
 	p := s.client(submit...)
 	for storm := time.Now().Add(15 * time.Second); time.Now().Before(storm); {
 		select {
 		case <-p.ended:
+			calm()
 			if p.outcome.code != 1 || s.failed() {
-				storm = time.Now()
-				continue
+				return p
 			}
 			p = s.client(submit...) // it has lost its server too often
 		case <-time.After(time.Duration(50+random.IntN(450)) * time.Millisecond):
 			happen()
 		}
 	}
+	return p
+}
+
+// await waits for the end of a job that a client has submitted.
+func (s *service) await(p *client, submit []string) *client {
+	s.t.Helper()
 	<-p.ended // the client has patience, and no more than that
 	if p.outcome.code == 1 && !s.failed() {
 		p = s.client(submit...)
