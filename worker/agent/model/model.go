@@ -226,7 +226,7 @@ func (a *Agent) Check(spec *mapreduce.JobSpec) error {
 	for _, p := range all {
 		err = cmp.Or(err, p.checkOthers())
 	}
-	return err
+	return cmp.Or(err, checkShown(spec))
 }
 
 // CheckStage is Check of one stage, with the spec of a job as the units of the stage run with it: for

@@ -182,3 +182,38 @@ func TestPagesThatAreNotShown(t *testing.T) {
 		}
 	}
 }
+
+// A job that would show pages to nobody, or in which a stage that reads documents is shown none although it has to
+// be, is refused before anything is asked; a job that shows none has any stages.
+func TestWhoseStagesSee(t *testing.T) {
+	const (
+		find   = "- {name: find, from: documents, each: document, agent: {role: Clerk}, task: Find.}\n"
+		settle = "- {name: settle, from: find, each: group, agent: {role: Chief}, task: Settle.}\n"
+		all    = "- {name: whole, from: documents, each: all, when: tokens <= budget, agent: {role: Clerk}, task: Read all.}\n"
+		later  = "- {name: find, from: documents, each: chunk, when: tokens > budget, agent: {role: Clerk}, task: Find.}\n"
+		sum    = "- {name: sum, from: documents, each: document, agent: {role: Clerk}, task: Sum up., output: report}\n- {name: end, from: sum, each: all, agent: {role: Chief}, task: Put together., output: report}\n"
+	)
+	for _, test := range []struct {
+		name, stages string
+		auto, always string // why it is refused; "" if it is not
+	}{
+		{"records", find + settle, "", ""},
+		{"all documents at once", all + later + settle, "reads all documents in one call", "reads all documents in one call"},
+		{"no records", sum, "nobody would be shown pages", "finds no records"},
+	} {
+		for see, want := range map[mapreduce.See]string{mapreduce.SeeNever: "", mapreduce.SeeAuto: test.auto, mapreduce.SeeAlways: test.always} {
+			r := newRig(t, "anthropic", fakellm.Config{Model: always(seenAnswer()), Key: testKey})
+			r.audited(t, "name: mine\nstages:\n"+test.stages)
+			r.spec.Vars[mapreduce.VarSee] = string(see)
+			switch err := r.bare.Check(&r.spec); {
+			case want == "" && err != nil:
+				t.Errorf("%s, %s: %v", test.name, see, err)
+			case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+				t.Errorf("%s, %s: %v, want %q", test.name, see, err, want)
+			}
+			if n := len(r.fake.Entries()); n != 0 {
+				t.Errorf("%s, %s: the model was asked %d times", test.name, see, n)
+			}
+		}
+	}
+}
