@@ -10,7 +10,10 @@ import (
 	"image/gif"
 	"image/jpeg"
 	"image/png"
+	"maps"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
 	"golang.org/x/image/bmp"
@@ -46,12 +49,13 @@ func sound(t testing.TB) map[string][]byte {
 	}
 }
 
-// hostile returns pictures that are damaged, or made to harm: some 200.
+// hostile returns pictures that are damaged, or made to harm: more than 200.
 func hostile(t testing.TB) map[string][]byte {
 	t.Helper()
 	all := make(map[string][]byte)
-	random := rand.New(rand.NewPCG(1, 2))
-	for name, data := range sound(t) {
+	random, whole := rand.New(rand.NewPCG(1, 2)), sound(t)
+	for _, name := range slices.Sorted(maps.Keys(whole)) { // in order, so that the same bits are flipped each time
+		data := whole[name]
 		for i := range 9 {
 			all["cut "+name+string(rune('0'+i))] = data[:len(data)*(i+1)/11]
 		}
@@ -62,7 +66,7 @@ func hostile(t testing.TB) map[string][]byte {
 			}
 			all["flipped "+name+string(rune('a'+i))] = bad
 		}
-		for other, more := range sound(t) { // one picture, and behind it another
+		for other, more := range whole { // one picture, and behind it another
 			if other < name {
 				all["both "+name+other] = append(bytes.Clone(data), more...)
 			}
@@ -70,7 +74,7 @@ func hostile(t testing.TB) map[string][]byte {
 	}
 
 	put := func(name string, of string, at int, value uint32, order binary.ByteOrder) {
-		data := bytes.Clone(sound(t)[of])
+		data := bytes.Clone(whole[of])
 		order.PutUint32(data[at:], value)
 		if of == "png" {
 			resum(data)
@@ -90,10 +94,11 @@ func hostile(t testing.TB) map[string][]byte {
 	all["bomb png"] = must(t, func(b *bytes.Buffer) error { return png.Encode(b, image.NewGray(image.Rect(0, 0, 20_000, 20_000))) })
 	all["circle"], all["itself"] = pagesOf(t, 5, 2), pagesOf(t, 1, 0)
 	all["many pages"] = pagesOf(t, 100_000, -1)
-	all["jpeg of 65535"] = wide(sound(t)["jpeg"])
+	all["jpeg of 65535"] = wide(whole["jpeg"])
 	all["html"] = append([]byte("\x89PNG\r\n\x1a\n"), "<html><script>alert(1)</script>"...)
-	all["pdf"] = append([]byte("\xff\xd8\xff\xe0%PDF-1.7\n"), sound(t)["jpeg"]...)
+	all["pdf"] = append([]byte("\xff\xd8\xff\xe0%PDF-1.7\n"), whole["jpeg"]...)
 	all["endless segments"] = append([]byte("\xff\xd8\xff"), bytes.Repeat([]byte{0xff}, 1<<20)...)
+	maps.Copy(all, bombs(t))
 	return all
 }
 
@@ -127,19 +132,48 @@ func TestHostile(t *testing.T) {
 	t.Logf("%d of %d pictures have text", read, len(all))
 }
 
-// FuzzDecode reads what is like a picture of each format.
-func FuzzDecode(f *testing.F) {
-	for _, data := range sound(f) {
-		f.Add(data)
+// fuzz reads what begins as pictures of a format do.
+func fuzz(f *testing.F, kind document.Kind, begin string) {
+	f.Helper()
+	const most = 64 << 10
+	for _, all := range []map[string][]byte{sound(f), bombs(f)} {
+		for _, data := range all {
+			if len(data) <= most && len(data) >= len(begin) && strings.HasPrefix(string(data), begin[:2]) {
+				f.Add(data)
+			}
+		}
 	}
+
 	r := registry(f, new(spotter), picture.Config{MaxPixels: 1 << 20, MaxMemory: 16 << 20})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		d, err := r.Parse(t.Context(), document.Input{Content: bytes.NewReader(data), Limits: document.Limits{Pages: 8}})
-		if refused := new(document.RefusedError); err != nil && !errors.As(err, &refused) {
-			t.Errorf("got the error %v, want a refusal", err)
+		if len(data) < len(begin) {
+			return
 		}
-		if err == nil && d.Text == "" {
-			t.Error("neither text nor a reason")
+		data = bytes.Clone(data)
+		for i := range len(begin) {
+			if begin[i] != '?' {
+				data[i] = begin[i]
+			}
+		}
+
+		d, err := r.Parse(t.Context(), document.Input{Content: bytes.NewReader(data), Limits: document.Limits{Pages: 8}})
+		switch refused := new(document.RefusedError); {
+		case err != nil && !errors.As(err, &refused):
+			t.Errorf("got the error %v, want a refusal", err)
+		case err == nil && (d.Text == "" || d.Kind != kind):
+			t.Errorf("got %q of %s, want a text or a reason", d.Text, d.Kind)
 		}
 	})
 }
+
+func FuzzJPEG(f *testing.F) { fuzz(f, "jpeg", "\xff\xd8\xff") }
+
+func FuzzPNG(f *testing.F) { fuzz(f, "png", "\x89PNG\r\n\x1a\n") }
+
+func FuzzTIFF(f *testing.F) { fuzz(f, "tiff", "II*\x00") }
+
+func FuzzWebP(f *testing.F) { fuzz(f, "webp", "RIFF????WEBP") }
+
+func FuzzGIF(f *testing.F) { fuzz(f, "gif", "GIF89a") }
+
+func FuzzBMP(f *testing.F) { fuzz(f, "bmp", "BM????\x00\x00\x00\x00") }
