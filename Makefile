@@ -363,6 +363,15 @@ schemas: ## run schemas and documents that are drawn at random, twice each: TRIA
 quota-kills: ## kill nodes that work for tenants with quotas: KILLS=10000, on a cluster with FDB_CLUSTER_FILE=file
 	$(if $(FDB_CLUSTER_FILE),$(TEST_FDB),go test -vet=off -count 1 -timeout 60m) -run 'TestQuotasAreExactUnderKills$$' -v ./store/jobs -quota.kills $(or $(KILLS),10000)
 
+# In virtual time; on a cluster with FDB_CLUSTER_FILE=file, where it takes about half an hour for each vendor.
+.PHONY: batch-kills
+batch-kills: ## kill servers and workers at every point of the path of batches, at each vendor: UNITS=10000 KILLS=200
+	$(if $(FDB_CLUSTER_FILE),$(TEST_FDB),go test -vet=off -count 1 -timeout 180m) -run 'TestBatchesSurviveKills' -v ./orchestrator -batch.killed $(or $(UNITS),10000) -batch.kills $(or $(KILLS),200)
+
+.PHONY: batch-week
+batch-week: ## run a job whose calls go by batch through days of virtual time, and print memory and time: LINES=1000000
+	go test -vet=off -count 1 -timeout 300m -run 'TestAWeekOfBatches$$' -v ./orchestrator -batch.week $(or $(LINES),1000000)
+
 .PHONY: connections
 connections: ## keep idle and slow connections open to both listeners, and print memory and times: CONNECTIONS=10000
 	CODITECT_CONNECTIONS=$(or $(CONNECTIONS),10000) go test -vet=off -count 1 -timeout 30m -run 'TestIdleAndSlowConnections$$' -v ./cmd/coditect

@@ -18,6 +18,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/enginetest"
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/fault"
+	"github.com/coditect/mapreduce/store/storetest/driver"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent/model"
 	"github.com/coditect/mapreduce/worker/batching"
@@ -52,8 +53,10 @@ type vendorFleet struct {
 	server *batches.Server // of batches
 	live   *fakellm.Server // of calls in real time
 	agent  *model.Agent
+	table  vendors.Table
 	prices *llm.Prices
 	seller seller
+	hurry  time.Duration                    // how many times as fast as in virtual time all of it goes: 1 but on a cluster
 	fault  func(fakellm.Call) fakellm.Fault // of lines
 	fate   func(n int, id string) batches.Fate
 }
@@ -73,6 +76,12 @@ func (f *vendorFleet) spoil(random *die, one int) {
 		return batches.Answered
 	}
 }
+
+// quicker is how many times as fast storms go on a cluster, whose time is real.
+const quicker = 20
+
+// pace returns how long something takes that takes d in virtual time.
+func (f *vendorFleet) pace(d time.Duration) time.Duration { return d / f.hurry }
 
 // batchConfig are settings under which hours of waiting for batches cost little: nobody beats often.
 func batchConfig() orchestrator.Config {
@@ -103,7 +112,18 @@ func newFleetOf(t *testing.T, of seller, seed uint64, nodes, most int, rates fau
 		answer = script.Model
 	}
 	script.Wire, script.Key, script.Model, script.Seed = of.wire, batchKey, answer, seed
-	f := &vendorFleet{prices: prices, seller: of}
+	f, config := &vendorFleet{prices: prices, seller: of, hurry: 1}, batchConfig()
+	if _, real := driver.Cluster(t); real {
+		f.hurry, config = quicker, enginetest.Steady()
+		config.BatchLinger, config.BatchWait = 500*time.Millisecond, 15*time.Second
+	}
+	if roomy := script.Limits; roomy.Waiting+roomy.WaitingBatches+roomy.CreatesPerHour > 0 || roomy.WaitingTokens > 0 {
+		config.Limits = func(string) orchestrator.ModelLimits {
+			return orchestrator.ModelLimits{Batches: mapreduce.BatchRoom{
+				Lines: int64(roomy.Waiting), Tokens: roomy.WaitingTokens, Batches: int64(roomy.WaitingBatches), Creates: int64(roomy.CreatesPerHour),
+			}}
+		}
+	}
 	script.Fault = func(c fakellm.Call) fakellm.Fault { return f.fault(c) }
 	script.Fate = func(n int, id string) batches.Fate { return f.fate(n, id) }
 	f.fault, f.fate = func(fakellm.Call) fakellm.Fault { return fakellm.None }, func(int, string) batches.Fate { return batches.Answered }
@@ -111,7 +131,7 @@ func newFleetOf(t *testing.T, of seller, seed uint64, nodes, most int, rates fau
 		cost, _ := prices.Cost(of.name, llm.Model(of.model), llm.Usage{Input: e.Input, CacheWrite: e.CacheWrite, CacheRead: e.CacheRead, Output: e.Output}, llm.Batch)
 		return cost
 	}
-	f.Fleet = enginetest.NewFleet(t, seed, nodes, rates, batchConfig())
+	f.Fleet = enginetest.NewFleet(t, seed, nodes, rates, config)
 	f.server, f.live = batches.New(script), fakellm.New(fakellm.Config{Key: batchKey, Model: answer})
 
 	table := slices.Clone(vendors.All())
@@ -119,7 +139,7 @@ func newFleetOf(t *testing.T, of seller, seed uint64, nodes, most int, rates fau
 	makes := table[0].NewBatches
 	table[0].NewBatches = func(cfg llm.Config) (batch.Vendor, error) {
 		v, err := makes(cfg)
-		return few{v, most}, err
+		return few{v, most, f.pace(2 * time.Minute)}, err
 	}
 	if f.agent, err = model.New(model.Config{
 		Provider: of.name, Vendors: table, Prices: prices, Random: rand.Float64,
@@ -127,6 +147,7 @@ func newFleetOf(t *testing.T, of seller, seed uint64, nodes, most int, rates fau
 	}); err != nil {
 		t.Fatal(err)
 	}
+	f.table = table
 	f.Counter.Agent, f.Works = f.agent, of.name
 	return f
 }
@@ -134,13 +155,14 @@ func newFleetOf(t *testing.T, of seller, seed uint64, nodes, most int, rates fau
 // few is a vendor whose batches take few lines, and are shown soon.
 type few struct {
 	batch.Vendor
-	most int
+	most   int
+	settle time.Duration
 }
 
 // Limits implements batch.Vendor.
 func (f few) Limits(m llm.Model) batch.Limits {
 	l := f.Vendor.Limits(m)
-	l.Lines, l.Settle = f.most, 2*time.Minute
+	l.Lines, l.Settle = f.most, f.settle
 	return l
 }
 
@@ -156,7 +178,7 @@ func (f *vendorFleet) RoundTrip(r *http.Request) (*http.Response, error) {
 // join runs a worker that makes batches too.
 func (f *vendorFleet) join() *enginetest.Member {
 	return f.Join(worker.Config{Slots: stormSlots, DrainTimeout: time.Minute, Batches: batching.New(batching.Config{
-		Names: []string{f.seller.name}, Create: time.Minute,
+		Names: []string{f.seller.name}, Create: f.pace(time.Minute), Ask: f.pace(5 * time.Second), Poll: f.pace(15 * time.Second), Slowest: f.pace(2 * time.Minute),
 		Vendor: func(o *mapreduce.BatchOrder) (batch.Vendor, error) { return f.agent.Batches(o) },
 		Prices: func(o *mapreduce.BatchOrder) (*llm.Prices, error) { return f.agent.BatchPrices(o) },
 	})})
@@ -206,14 +228,24 @@ const anyCalls = -1
 // verifyMoney checks that a job has spent what the vendor has charged.
 func (f *vendorFleet) verifyMoney(id mapreduce.JobID, units int) {
 	f.T.Helper()
+	f.verifyAll([]mapreduce.JobID{id}, units)
+}
+
+// verifyAll checks that jobs have spent what the vendor has charged.
+func (f *vendorFleet) verifyAll(ids []mapreduce.JobID, units int) {
+	f.T.Helper()
 	batched, lines := f.bill()
 	live, calls := f.paid()
-	job, err := f.Any().GetJob(f.T.Context(), id)
-	if err != nil {
-		f.T.Fatal(err)
+	var spent int64
+	for _, id := range ids {
+		job, err := f.Any().GetJob(f.T.Context(), id)
+		if err != nil {
+			f.T.Fatal(err)
+		}
+		spent += job.CostMicros
 	}
-	if job.CostMicros != batched+live {
-		f.T.Errorf("the job has spent %d, and the vendor has charged %d for %d lines and %d for %d calls", job.CostMicros, batched, lines, live, calls)
+	if spent != batched+live {
+		f.T.Errorf("%d jobs have spent %d, and the vendor has charged %d for %d lines and %d for %d calls", len(ids), spent, batched, lines, live, calls)
 	}
 	if units != anyCalls && lines+calls != units {
 		f.T.Errorf("the vendor has answered %d lines and %d calls, for %d units", lines, calls, units)
@@ -566,6 +598,48 @@ func TestJobBecomesSeveralBatches(t *testing.T) {
 					t.Errorf("%d batches were made, want %d", n, c.made)
 				}
 				f.verifyMoney(id, c.documents)
+			})
+		})
+	}
+}
+
+// A job is put to its vendor as fast as the limits of its account allow, of whatever kind these are, and no faster: the
+// vendor, which counts for itself, refuses nothing. No batch is larger than the room.
+func TestLimitsOfWhatWaitsAreKept(t *testing.T) {
+	testenv.Lengthy(t)
+
+	const documents = 60
+	for name, c := range map[string]struct {
+		of     int
+		limits batches.Limits
+		took   time.Duration // at least
+	}{
+		"calls":   {1, batches.Limits{Lines: 100_000, Bytes: 256_000_000, Waiting: 25}, 30 * time.Minute},
+		"tokens":  {0, batches.Limits{Lines: 50_000, Bytes: 200_000_000, WaitingTokens: 45_000}, 30 * time.Minute},
+		"batches": {2, batches.Limits{Bytes: 2_000_000_000, WaitingBatches: 2}, 30 * time.Minute},
+		"rate":    {0, batches.Limits{Lines: 50_000, Bytes: 200_000_000, CreatesPerHour: 3}, time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			enginetest.Virtually(t, func(t *testing.T) {
+				c.limits.Window, c.limits.Kept = 24*time.Hour, 24*time.Hour
+				f := newFleetOf(t, sellers[c.of], 1, 2, 10, nil, batches.Config{Takes: func(int) time.Duration { return 10 * time.Minute }, Limits: c.limits})
+				f.join()
+				f.join()
+				begun := time.Now()
+				ids := []mapreduce.JobID{f.Any().Submit(specOf(f.seller), documents/2), f.Any().Submit(specOf(f.seller), documents/2)}
+				for _, id := range ids {
+					if job := f.Any().EndWithin(id, 48*time.Hour); job.State != mapreduce.JobComplete || job.FailedUnits > 0 {
+						t.Fatalf("the job is %v with %d failed units: %s", job.State, job.FailedUnits, job.Error)
+					}
+				}
+
+				refused, waited := f.server.Crowds()
+				took := time.Since(begun)
+				if refused > 0 || took < c.took || took > c.took+time.Hour {
+					t.Errorf("%d batches were refused, %d calls waited at a time, and it took %v", refused, waited, took)
+				}
+				f.verifyAll(ids, documents)
+				t.Logf("%d batches, at most %d calls at a time, %v", f.server.Made(), waited, took)
 			})
 		})
 	}

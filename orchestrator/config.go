@@ -275,3 +275,8 @@ func (c *Config) jobsAtOnce() lifecycle.AtOnce {
 	}
 	return lifecycle.AtOnce{All: 128, OfTenant: 16}
 }
+
+// batchRoom returns what an account at a provider may have of batches of a model.
+func (c *Config) batchRoom(provider, model string) mapreduce.BatchRoom {
+	return c.Limits(provider + "/" + model).Batches
+}

@@ -121,7 +121,7 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	o.Scaler = scaler.New(j, o.scheduler, scaler.Config{MaxCalls: int64(c.MaxCalls), Rates: c.Rates})
 
 	o.transfers = transfer.New(j, o.scheduler, o.grants, specs, o.supervisor, transfer.Config{AnswerBytes: c.AnswerBytes, AnswerAge: c.AnswerAge})
-	b := batches.New(j, o.scheduler, o.grants, specs, &o.signals, o.supervisor, batches.Config{Linger: c.BatchLinger, Most: c.BatchWait, Fresh: batchFresh, NewMark: newMark, Metrics: m})
+	b := batches.New(j, o.scheduler, o.grants, specs, &o.signals, o.supervisor, batches.Config{Linger: c.BatchLinger, Most: c.BatchWait, Fresh: batchFresh, NewMark: newMark, Metrics: m, Room: c.batchRoom})
 	o.fleet = dispatch.NewFleet(dispatch.FleetParts{
 		Jobs: j, Scheduler: o.scheduler, Grants: o.grants, Checker: checker, Transfers: o.transfers, Batches: b, Signals: &o.signals, Supervisor: o.supervisor, Metrics: m, Tracing: t,
 	}, dispatch.FleetConfig{

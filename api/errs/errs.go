@@ -97,6 +97,10 @@ const StoreAway = "STORE_AWAY"
 // LineOpen is the reason of a Precondition error if a unit waits for a batch to answer another request.
 const LineOpen = "LINE_OPEN"
 
+// NoBatchRoom is the reason of an Exhausted error if a batch has to wait: with those that its vendor has it
+// would pass a limit of the account.
+const NoBatchRoom = "NO_BATCH_ROOM"
+
 // StoreFull is the reason of an Exhausted error if the disk of the store is full. The
 // store logs that itself, and goes on when there is room again.
 const StoreFull = "STORE_FULL"

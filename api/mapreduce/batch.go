@@ -1,6 +1,7 @@
 package mapreduce
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -15,8 +16,9 @@ type Line struct {
 	Key      []byte          `json:"key"` // SHA-256 of all that decides the answer
 	Provider string          `json:"provider"`
 	Model    string          `json:"model"`
-	Request  json.RawMessage `json:"request"` // as the worker's own provider reads it
-	Size     int64           `json:"size"`    // bytes that it takes in a batch of its vendor
+	Request  json.RawMessage `json:"request"`          // as the worker's own provider reads it
+	Size     int64           `json:"size"`             // bytes that it takes in a batch of its vendor
+	Tokens   int64           `json:"tokens,omitempty"` // of the prompt, or a few more
 
 	// What the vendor takes of one batch; 0 is no limit.
 	MostLines int64 `json:"most_lines,omitempty"`
@@ -87,6 +89,7 @@ type Batch struct {
 	Provider string     `json:"provider"`
 	Model    string     `json:"model"`
 	Lines    int64      `json:"lines"`
+	Tokens   int64      `json:"tokens,omitempty"` // of the prompts of its lines
 	State    BatchState `json:"state"`
 	Vendor   string     `json:"vendor,omitempty"` // its id there, once it is created
 	Begun    time.Time  `json:"begun,omitzero"`   // when it was first begun to be created
@@ -112,10 +115,27 @@ func (b *Batch) WaitNote() string {
 	return fmt.Sprintf("waits to be put in a batch at %s", b.Provider)
 }
 
+// A BatchRoom is what an account at a vendor may have of batches; 0 is no limit, or none that is known.
+type BatchRoom struct {
+	Lines   int64 // in batches that have not ended, of all models
+	Tokens  int64 // of the prompts of these, of one model
+	Batches int64 // that have not ended, of all models
+	Creates int64 // batches that are made within an hour
+}
+
+// Or returns the room with what other says where it says nothing itself.
+func (r BatchRoom) Or(other BatchRoom) BatchRoom {
+	return BatchRoom{
+		Lines: cmp.Or(r.Lines, other.Lines), Tokens: cmp.Or(r.Tokens, other.Tokens),
+		Batches: cmp.Or(r.Batches, other.Batches), Creates: cmp.Or(r.Creates, other.Creates),
+	}
+}
+
 // A BatchOrder is a batch that a worker is to see to.
 type BatchOrder struct {
 	Batch
 	Cancel bool              `json:"cancel,omitempty"` // its job was cancelled, or is gone
+	Wait   string            `json:"wait,omitempty"`   // why it is not begun yet: its account has no room; "" if it has
 	Others []string          `json:"others,omitempty"` // ids at vendors of the job's other batches, of one that is looked for
 	Own    bool              `json:"own,omitempty"`    // its provider is that of its job, whose Vars may say where it is
 	Vars   map[string]string `json:"vars,omitempty"`   // of the job: where its models are, and what they cost
@@ -137,7 +157,7 @@ type BatchReport struct {
 	State   BatchState  `json:"state,omitempty"`   // that it is in from now on; BatchUnknown leaves it
 	Vendor  string      `json:"vendor,omitempty"`  // with BatchCreated
 	Done    int64       `json:"done,omitempty"`    // lines that the vendor says it has done
-	Trouble string      `json:"trouble,omitempty"` // with BatchPlanned: why it could not be created
+	Trouble string      `json:"trouble,omitempty"` // with BatchPlanned: why it could not be created, or is not yet
 	Replies []LineReply `json:"replies,omitempty"`
 
 	// Over says that there are no more replies: what became of the other lines is Rest, and the batch is
@@ -163,6 +183,6 @@ type BatchDesk interface {
 	Lines(ctx context.Context, job JobID, number int64) ([]BatchLine, error)
 
 	// Report says what became of a batch. It returns errs.Precondition if the worker does not see to it
-	// any more.
+	// any more, and errs.Exhausted with the reason errs.NoBatchRoom if it is not to be made yet.
 	Report(ctx context.Context, job JobID, number int64, r *BatchReport) error
 }

@@ -6,6 +6,9 @@
 // However many workers ask, a job is looked at once in a while for all of them (looks.go); only what a
 // worker is given is read for it alone, so that no worker begins with a state that is not so any more.
 //
+// A batch is begun only if its account has room for it (room.go): what its vendor may have of all jobs is on the
+// store, which has the last word; here those that wait are told so before they read what they would ask.
+//
 // All that matters is on the store, where package store/jobs/batches says what always holds; here is only
 // since when lines wait, by this node's own clock. It talks to no vendor.
 package batches
@@ -32,13 +35,16 @@ import (
 	kept "github.com/coditect/mapreduce/store/jobs/batches"
 )
 
-// A Config says how Batches work. All of it must be set, but for Metrics.
+// A Config says how Batches work. All of it must be set, but for Metrics and Room.
 type Config struct {
 	Linger  time.Duration    // that no line has come, before a batch is made that is not full
 	Most    time.Duration    // that lines wait at most, once nothing else of their job is to be done
 	Fresh   time.Duration    // that what was seen of jobs serves all workers that ask
 	NewMark func() string    // draws the mark of a batch
 	Metrics *observe.Metrics // may be nil
+
+	// Room returns what an account at a provider may have of batches of a model. Nil knows no limits.
+	Room func(provider, model string) mapreduce.BatchRoom
 }
 
 // Batches are the batches of all jobs. Its methods are safe for concurrent use.
@@ -120,7 +126,11 @@ func (b *Batches) Put(ctx context.Context, session *workers.Session, q *mapreduc
 	}
 
 	err = b.supervisor.RetryStoreCall(ctx, "storing what became of a batch", func() error {
-		res, err := b.jobs.Batches.Report(ctx, q.Job, int64(q.Blob.FirstEntry), session.ID, &r)
+		account, err := b.accountOf(ctx, q.Job, int64(q.Blob.FirstEntry), &r)
+		if err != nil {
+			return err
+		}
+		res, err := b.jobs.Batches.Report(ctx, q.Job, int64(q.Blob.FirstEntry), session.ID, account, &r)
 		b.apply(ctx, q.Job, res)
 		return err
 	})

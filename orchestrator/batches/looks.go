@@ -14,7 +14,8 @@ import (
 // A look is how the batches of a job stood when this node last looked.
 type look struct {
 	*kept.Standing
-	again time.Time // when it is to be looked at again
+	again time.Time        // when it is to be looked at again
+	waits map[int64]string // why a batch that is planned is not begun yet, by its number
 }
 
 // quietly is how many times as long a job is left alone in which nothing moves by itself.
@@ -37,7 +38,7 @@ func (b *Batches) orders(ctx context.Context, session *workers.Session) ([]mapre
 		return nil, err
 	}
 	for id, seen := range b.seen {
-		some, err := b.ordersOf(ctx, session, id, seen.Standing)
+		some, err := b.ordersOf(ctx, session, id, seen)
 		if errs.KindOf(err) == errs.NotFound {
 			continue // deleted meanwhile
 		}
@@ -74,12 +75,15 @@ func (b *Batches) lookAround(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		b.seen[id] = &look{s, now.Add(b.config.Fresh)}
+		b.seen[id] = &look{Standing: s, again: now.Add(b.config.Fresh)}
 		if isQuiet(s) {
 			b.seen[id].again = now.Add(quietly * b.config.Fresh)
 		}
 	}
 	if b.orphans, err = b.jobs.Batches.Orphans(ctx); err != nil {
+		return err
+	}
+	if err := b.seeRoom(ctx); err != nil {
 		return err
 	}
 	b.looked = now
@@ -143,8 +147,8 @@ func mayHave(session *workers.Session, s *kept.Standing, one *kept.Held) bool {
 }
 
 // ordersOf returns those of a job.
-func (b *Batches) ordersOf(ctx context.Context, session *workers.Session, id mapreduce.JobID, s *kept.Standing) ([]mapreduce.BatchOrder, error) {
-	has := false
+func (b *Batches) ordersOf(ctx context.Context, session *workers.Session, id mapreduce.JobID, seen *look) ([]mapreduce.BatchOrder, error) {
+	has, s := false, seen.Standing
 	for i := range s.Batches {
 		one := &s.Batches[i]
 		if !mayHave(session, s, one) {
@@ -166,11 +170,12 @@ func (b *Batches) ordersOf(ctx context.Context, session *workers.Session, id map
 	if !has {
 		return nil, nil
 	}
-	return b.read(ctx, session, id, s)
+	return b.read(ctx, session, id, seen)
 }
 
 // read returns the batches of a job that a session has, as they are stored now.
-func (b *Batches) read(ctx context.Context, session *workers.Session, id mapreduce.JobID, s *kept.Standing) (orders []mapreduce.BatchOrder, err error) {
+func (b *Batches) read(ctx context.Context, session *workers.Session, id mapreduce.JobID, seen *look) (orders []mapreduce.BatchOrder, err error) {
+	s := seen.Standing
 	all, err := b.jobs.Batches.Now(ctx, id)
 	if err != nil {
 		return nil, err
@@ -188,6 +193,9 @@ func (b *Batches) read(ctx context.Context, session *workers.Session, id mapredu
 		order := mapreduce.BatchOrder{
 			Batch: one.Batch, Cancel: s.State == mapreduce.JobCancelled,
 			Vars: job.Spec.Vars, Own: one.Provider == job.Spec.Provider,
+		}
+		if one.State == mapreduce.BatchPlanned {
+			order.Wait = seen.waits[one.Number]
 		}
 		if one.State == mapreduce.BatchCreating { // it is looked for
 			for _, other := range all {
@@ -218,7 +226,7 @@ func (b *Batches) plan(ctx context.Context, id mapreduce.JobID, s *kept.Standing
 		mark := b.config.NewMark()
 		var res *kept.Result
 		err := b.supervisor.RetryStoreCall(ctx, "making a batch", func() (err error) {
-			res, err = b.jobs.Batches.Plan(ctx, id, mark, hurry)
+			res, err = b.jobs.Batches.Plan(ctx, id, mark, hurry, b.config.Room)
 			return err
 		})
 		if err != nil {

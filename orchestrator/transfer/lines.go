@@ -26,7 +26,7 @@ func (t *Transfers) putLine(ctx context.Context, session *workers.Session, q *ma
 		return nil, errs.Field("blob.key", "has %d bytes; a SHA-256 has %d", len(line.Key), sha256.Size)
 	case line.Provider == "" || line.Model == "" || len(line.Request) == 0:
 		return nil, errs.Field("blob", "names no provider, no model, or asks nothing")
-	case line.Size < 0 || line.MostLines < 0 || line.MostBytes < 0 || line.Fewest < 0:
+	case line.Size < 0 || line.MostLines < 0 || line.MostBytes < 0 || line.Fewest < 0 || line.Tokens < 0 || line.Tokens > mapreduce.MaxLine:
 		return nil, errs.Field("blob", "has a size or a limit below zero")
 	}
 

@@ -92,3 +92,20 @@ func (s *Space) Orphans() store.Range { return childRange(s.nameKey("orphan")) }
 
 // Batching returns the range of the Batching keys of all jobs.
 func (s *Space) Batching() store.Range { return childRange(s.nameKey("batching")) }
+
+// Room returns the key of what a batch of the job takes of the limits of an account.
+func (b BatchKeys) Room(account string, n int64) []byte {
+	return tuple.AppendInt(tuple.AppendString(b.space.accountKey("batchroom", account), string(b.job)), n)
+}
+
+// BatchRooms returns the range of what batches of all jobs take of the limits of an account.
+func (s *Space) BatchRooms(account string) store.Range {
+	return childRange(s.accountKey("batchroom", account))
+}
+
+// BatchRate returns the key of how many batches of an account were begun within the hour.
+func (s *Space) BatchRate(account string) []byte { return s.accountKey("batchrate", account) }
+
+func (s *Space) accountKey(name, account string) []byte {
+	return tuple.AppendString(s.nameKey(name), account)
+}

@@ -29,6 +29,10 @@
 //	('mapreduce','reply',J,U,i)                  bytes: chunk i of what became of the request
 //	('mapreduce','batching',J)                   empty: the job has units that wait for a batch, or
 //	                                             batches
+//	('mapreduce','batchroom',A,J,n)              BatchRoom: what batch n of J takes of the limits of an
+//	                                             account at a vendor, which may have it
+//	('mapreduce','batchrate',A)                  BatchCreations: batches of the account begun within
+//	                                             the hour
 //	('mapreduce','failed',J,level,U)             empty: units that failed for good
 //	('mapreduce','run',T,J)                      priority: the job may run
 //	('mapreduce','held',S,claim)                 Held: the units of one claim
@@ -90,7 +94,7 @@
 //	('mapreduce','wake')                         counter: changes made for others
 //
 // J, U, D, S, O and T are the ids of job, unit, document, session, orchestrator
-// and tenant; a model is named with its provider. The package imports only the
+// and tenant; a model is named with its provider, and an account A by that and its address. The package imports only the
 // vocabulary, the store's port and the tuple encoding.
 package keys
 
@@ -218,7 +222,7 @@ type Space struct {
 
 var names = []string{
 	"format", "jobs", "units", "checkpoints", "ctl", "order", "recent", "tenantjobs", "ready", "delayed", "parked", "woken", "failed",
-	"asked", "batchable", "batch", "batchline", "reply", "batching", "orphan", "run", "held", "sess", "beat", "doubt", "grant", "draw", "ctr", "tally", "seal", "plan", "picks", "wait", "result", "journal", "evidence", "decision", "cause", "cascade", "blob",
+	"asked", "batchable", "batch", "batchline", "reply", "batching", "batchroom", "batchrate", "orphan", "run", "held", "sess", "beat", "doubt", "grant", "draw", "ctr", "tally", "seal", "plan", "picks", "wait", "result", "journal", "evidence", "decision", "cause", "cascade", "blob",
 	"skipped", "idem", "ingest", "wake", "limit", "answer", "aged", "kept", "use", "usedraw", "cost", "costlabels", "costgone", "rate", "ended", "expires", "log",
 }
 

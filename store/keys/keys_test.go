@@ -51,6 +51,8 @@ func draw(t *rapid.T, s *keys.Space) drawn {
 		{"parked", []any{a, b}, s.Queues(j).Parked(u)},
 		{"woken", []any{a, b}, s.Queues(j).Woken(u)},
 		{"failed", []any{a, m, b}, s.Queues(j).Failed(m, u)},
+		{"batchroom", []any{c, a, n}, s.Batches(j).Room(c, n)},
+		{"batchrate", []any{c}, s.BatchRate(c)},
 		{"run", []any{c, a}, s.Tenant(mapreduce.TenantID(c)).Run(j)},
 		{"held", []any{b, c}, s.Nodes().Held(mapreduce.SessionID(b), c)},
 		{"sess", []any{b}, s.Nodes().Session(mapreduce.SessionID(b))},

@@ -104,6 +104,7 @@ func (h *Holder) follow(ctx context.Context, desk mapreduce.BatchDesk, orders []
 		if w := held[key]; w != nil && !w.isOver() {
 			w.tellCancelled(o.Cancel)
 			w.others.Store(&o.Others)
+			w.wait.Store(&o.Wait)
 			continue
 		}
 
@@ -111,6 +112,7 @@ func (h *Holder) follow(ctx context.Context, desk mapreduce.BatchDesk, orders []
 		w := &work{holder: h, desk: desk, order: *o, end: end, cancel: make(chan struct{}), over: make(chan struct{})}
 		w.tellCancelled(o.Cancel)
 		w.others.Store(&o.Others)
+		w.wait.Store(&o.Wait)
 		held[key] = w
 		working.Go(func() { w.run(own) })
 	}
@@ -133,6 +135,7 @@ type work struct {
 	asked  sync.Once
 	cancel chan struct{}            // closed once the job was cancelled
 	others atomic.Pointer[[]string] // ids at the vendor of the job's other batches, while this one is looked for
+	wait   atomic.Pointer[string]   // why it is not begun yet, "" if it may be
 
 	// What follows is the goroutine's own.
 	order      mapreduce.BatchOrder

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/batching"
@@ -33,6 +35,9 @@ type desk struct {
 	refuse  bool // reports, as of a batch that another sees to
 
 	unheard bool // the first report that ends the batch is not heard
+
+	full     bool     // there is no room when it is first begun
+	troubles []string // that were told
 
 	late time.Duration // that the first word of a creation takes on its way back
 	bad  int64         // number of a line that nobody can read, from 1; 0 is none
@@ -103,6 +108,10 @@ func (d *desk) Report(ctx context.Context, _ mapreduce.JobID, _ int64, r *mapred
 func (d *desk) take(r *mapreduce.BatchReport) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if r.State == mapreduce.BatchCreating && d.full {
+		d.full = false
+		return &errs.Error{Kind: errs.Exhausted, Reason: errs.NoBatchRoom, Message: "others have taken it"}
+	}
 	if d.refuse || d.over || r.Mark != d.order.Mark {
 		return errs.New(errs.Precondition, "another sees to it")
 	}
@@ -112,6 +121,9 @@ func (d *desk) take(r *mapreduce.BatchReport) error {
 	}
 	if r.State != mapreduce.BatchUnknown {
 		d.order.State = r.State
+		if r.Trouble != "" {
+			d.troubles = append(d.troubles, r.Trouble)
+		}
 		d.moves = append(d.moves, r.State)
 	}
 	if r.State == mapreduce.BatchCreating && d.order.Begun.IsZero() {
@@ -125,6 +137,13 @@ func (d *desk) take(r *mapreduce.BatchReport) error {
 	}
 	d.over, d.rest = r.Over, r.Rest
 	return nil
+}
+
+// setWait says why the batch is not to be begun yet.
+func (d *desk) setWait(why string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.order.Wait = why
 }
 
 func (d *desk) isOver() bool {
@@ -258,6 +277,30 @@ func TestLostCreations(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A batch for which there is no room is not made, and says once why; it is made when there is some. It has tried nothing,
+// so it does not wait longer each time.
+func TestBatchesWaitForRoom(t *testing.T) {
+	each(t, func() batches.Config { return batches.Config{} }, func(h *house) {
+		h.setWait("there is room for 5 calls")
+		h.full = true
+		defer h.work()()
+		<-time.After(3 * time.Hour)
+		if n := h.server.Made(); n != 0 {
+			t.Errorf("%d batches were made without room", n)
+		}
+		h.setWait("")
+		<-time.After(10 * time.Minute)
+		if n := h.server.Made(); n != 1 {
+			t.Errorf("%d batches were made ten minutes after there was room", n)
+		}
+		h.untilOver()
+		h.want(1, map[mapreduce.LineOutcome]int{mapreduce.LineSucceeded: lines})
+		if diff := cmp.Diff([]string{"there is room for 5 calls", "others have taken it"}, h.troubles); diff != "" {
+			t.Errorf("why it waited (-want +got):\n%s", diff)
+		}
+	})
 }
 
 // Each line has one outcome, whatever its vendor says of it, and how often.

@@ -38,6 +38,8 @@ func (w *work) step(ctx context.Context) (over bool, err error) {
 		return false, w.moveTo(ctx, &mapreduce.BatchReport{State: mapreduce.BatchCreated, Vendor: w.createdAs})
 	case w.order.State == mapreduce.BatchPlanned && w.isCancelled():
 		return w.close(ctx, mapreduce.LineCancelled, "the job was cancelled before the batch was made")
+	case w.order.State == mapreduce.BatchPlanned && *w.wait.Load() != "":
+		return false, w.sayWhy(ctx, *w.wait.Load())
 	case w.order.State == mapreduce.BatchPlanned:
 		return w.create(ctx)
 	case w.order.State == mapreduce.BatchCreating:
@@ -77,6 +79,9 @@ func (w *work) create(ctx context.Context) (over bool, err error) {
 	limited, stop := context.WithTimeout(ctx, w.holder.config.Create)
 	defer stop()
 	if err := w.moveTo(limited, &mapreduce.BatchReport{State: mapreduce.BatchCreating}); err != nil {
+		if e, ok := errors.AsType[*errs.Error](err); ok && e.Reason == errs.NoBatchRoom { // others have taken it
+			return false, w.sayWhy(ctx, e.Message)
+		}
 		return false, err
 	}
 	made, err := w.vendor.Create(limited, *order)
@@ -96,6 +101,18 @@ func (w *work) create(ctx context.Context) (over bool, err error) {
 		return w.close(ctx, mapreduce.LineErrored, "the batch could not be made: "+err.Error())
 	}
 	return false, errors.Join(err, w.moveTo(ctx, &mapreduce.BatchReport{State: mapreduce.BatchPlanned, Trouble: err.Error()}))
+}
+
+// sayWhy has people know why the batch is not begun yet.
+func (w *work) sayWhy(ctx context.Context, why string) error {
+	if w.order.Trouble == why {
+		return nil
+	}
+	err := w.report(ctx, &mapreduce.BatchReport{State: mapreduce.BatchPlanned, Trouble: why})
+	if err == nil {
+		w.order.Trouble = why
+	}
+	return err
 }
 
 // readOrder returns what the batch is made of, and replies to lines that cannot be read. The id of a line

@@ -20,6 +20,9 @@ import (
 type Limits struct {
 	Calls int64 // at once
 	Rates mapreduce.Rates
+
+	// Batches is what the account may have of batches. The scheduler has no use for it.
+	Batches mapreduce.BatchRoom
 }
 
 // A State is what a node knows of the limits of one model, and what it has to tell the

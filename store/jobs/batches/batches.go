@@ -22,7 +22,10 @@
 //     ended a session sees to each, which cancels it.
 //  7. A batch gets lines only until a session has it. Of those that get some there is at most one for
 //     each model; it has its lines from the transaction on that takes them off those that wait.
-//  8. No unit that a resume makes anew has a line. One that no vendor has is taken back for it, and the resume is
+//  8. What the batches of an account take of the limits of its vendor is never more than was said of these when the last
+//     of them was begun, unless one alone is. It is taken by the transaction that says that a batch is begun, and given back
+//     by that which says that its vendor does not have it, or has it no more.
+//  9. No unit that a resume makes anew has a line. One that no vendor has is taken back for it, and the resume is
 //     refused while another is open.
 //
 // Which lines go together is decided by nextGroup, which reads nothing.
@@ -86,7 +89,7 @@ func (st *Store) PutLine(ctx context.Context, h mapreduce.Held, session mapreduc
 		st.Units.SetAsked(tx, h.Job, h.Unit, line.Request)
 		tx.Set(st.Keys.Batches(h.Job).Asked(h.Unit), records.Encode(&storagev1.Asked{
 			Key: line.Key, Provider: line.Provider, Model: line.Model, Size: line.Size, Length: int64(len(line.Request)), Sha256: sum[:],
-			MostLines: line.MostLines, MostBytes: line.MostBytes, Fewest: line.Fewest,
+			MostLines: line.MostLines, MostBytes: line.MostBytes, Fewest: line.Fewest, Tokens: line.Tokens,
 		}))
 		return nil
 	})
@@ -279,7 +282,7 @@ func isFilling(b *storagev1.Batch) bool {
 // describe returns a batch as others see it.
 func describe(id mapreduce.JobID, b *storagev1.Batch) mapreduce.Batch {
 	out := mapreduce.Batch{
-		Job: id, Number: b.Number, Mark: b.Mark, Provider: b.Provider, Model: b.Model, Lines: b.Lines, State: mapreduce.BatchState(b.State),
+		Job: id, Number: b.Number, Mark: b.Mark, Provider: b.Provider, Model: b.Model, Lines: b.Lines, Tokens: b.Tokens, State: mapreduce.BatchState(b.State),
 		Vendor: b.Id, Answered: b.Answered, Done: b.Done, Tries: b.Tries, Trouble: b.Trouble,
 	}
 	if b.CreatedMicros > 0 {

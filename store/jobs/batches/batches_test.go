@@ -51,7 +51,7 @@ func (w *waiter) put(u *records.Unit, s jobstest.Binding, key []byte) error {
 	w.Must(err)
 	held := mapreduce.Held{Job: w.id, Unit: u.ID, Attempt: int(u.Attempt)}
 	return w.j.Batches.PutLine(w.Ctx, held, s.ID, &mapreduce.Line{
-		Key: key, Provider: "scripted", Model: "m", Request: request, Size: 10,
+		Key: key, Provider: "scripted", Model: "m", Request: request, Size: 10, Tokens: 10,
 	})
 }
 
@@ -70,7 +70,7 @@ func (w *waiter) park(u *records.Unit) {
 func (w *waiter) plan() mapreduce.Batch {
 	w.Helper()
 	w.mark++
-	res, err := w.j.Batches.Plan(w.Ctx, w.id, fmt.Sprintf("mark%016d", w.mark), true)
+	res, err := w.j.Batches.Plan(w.Ctx, w.id, fmt.Sprintf("mark%016d", w.mark), true, nil)
 	w.Must(err)
 	s, err := w.j.Batches.Look(w.Ctx, w.id)
 	w.Must(err)
@@ -89,7 +89,7 @@ func (w *waiter) take(b mapreduce.Batch, s jobstest.Binding) bool {
 
 func (w *waiter) report(b mapreduce.Batch, s jobstest.Binding, r mapreduce.BatchReport) (*batches.Result, error) {
 	r.Mark = b.Mark
-	return w.j.Batches.Report(w.Ctx, w.id, b.Number, s.ID, &r)
+	return w.j.Batches.Report(w.Ctx, w.id, b.Number, s.ID, batches.Account{}, &r)
 }
 
 // create takes a batch to where its vendor has it.

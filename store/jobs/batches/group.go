@@ -17,8 +17,10 @@ type waiting struct {
 	unit            mapreduce.UnitID
 	provider, model string
 	size            int64 // bytes in a batch of its vendor
+	tokens          int64 // of its prompt
 	mostLines       int64 // of one batch; 0 is no limit
 	mostBytes       int64 // likewise
+	mostTokens      int64 // of the prompts of one batch; 0 is no limit
 	fewest          int64 // lines of a batch
 }
 
@@ -27,15 +29,17 @@ type filling struct {
 	number          int64 // 0 of one that is yet to be
 	provider, model string
 	lines, bytes    int64
+	tokens          int64
 }
 
 // A group is lines that go into one batch.
 type group struct {
-	into  filling
-	lines []waiting
-	bytes int64 // of these
-	ends  bool  // no more lines are added to the batch
-	few   bool  // they are fewer than their vendor makes a batch of, and no more are to come
+	into   filling
+	lines  []waiting
+	bytes  int64 // of these
+	tokens int64 // likewise
+	ends   bool  // no more lines are added to the batch
+	few    bool  // they are fewer than their vendor makes a batch of, and no more are to come
 }
 
 // nextGroup returns what goes into a batch next, or nil. all are lines that wait, in order, behind which
@@ -62,7 +66,7 @@ func nextGroup(all []waiting, more bool, open []filling, hurry bool) *group {
 
 		// A line that does not fit ends its batch: those behind it keep their order.
 		if !full[of] && g.fits(w) {
-			g.lines, g.bytes = append(g.lines, w), g.bytes+w.size
+			g.lines, g.bytes, g.tokens = append(g.lines, w), g.bytes+w.size, g.tokens+w.tokens
 			full[of] = g.count() >= mostLines(w)
 			continue
 		}
@@ -105,6 +109,9 @@ func (g *group) fits(w waiting) bool {
 	most := int64(MostBytes)
 	if w.mostBytes > 0 {
 		most = min(most, w.mostBytes)
+	}
+	if w.mostTokens > 0 && g.into.tokens+g.tokens+w.tokens > w.mostTokens {
+		return g.count() == 0
 	}
 	return g.count() == 0 || g.count() < mostLines(w) && g.into.bytes+g.bytes+w.size <= most
 }

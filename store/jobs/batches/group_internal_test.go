@@ -10,7 +10,7 @@ import (
 )
 
 // A limited vendor is what a vendor of the test takes of one batch.
-type limited struct{ lines, bytes, fewest int64 }
+type limited struct{ lines, bytes, tokens, fewest int64 }
 
 // A floor is where lines wait, and become batches, as transactions do it.
 type floor struct {
@@ -52,9 +52,9 @@ func (f *floor) step(hurry bool) bool {
 
 // check holds a group to what its vendor takes.
 func (f *floor) check(g *group) {
-	v, bytes := f.vendors[g.into.provider], g.into.bytes
+	v, bytes, tokens := f.vendors[g.into.provider], g.into.bytes, g.into.tokens
 	for i, w := range g.lines {
-		bytes += w.size
+		bytes, tokens = bytes+w.size, tokens+w.tokens
 		if w.provider != g.into.provider || w.model != g.into.model || i > 0 && w.unit <= g.lines[i-1].unit {
 			f.Fatalf("line %d, %+v, is behind %+v", i, w, g.lines[0])
 		}
@@ -63,6 +63,8 @@ func (f *floor) check(g *group) {
 	switch n := g.count(); {
 	case bytes != g.into.bytes+g.bytes:
 		f.Fatalf("it says that it has %d bytes, and has %d", g.into.bytes+g.bytes, bytes)
+	case tokens != g.into.tokens+g.tokens || v.tokens > 0 && tokens > v.tokens && n > 1:
+		f.Fatalf("%d lines of %d tokens for a vendor that takes %+v; it says that it has %d", n, tokens, v, g.into.tokens+g.tokens)
 	case v.lines > 0 && n > v.lines, v.bytes > 0 && bytes > v.bytes && n > 1:
 		f.Fatalf("%d lines of %d bytes for a vendor that takes %+v", n, bytes, v)
 	case g.few && n >= v.fewest:
@@ -79,7 +81,7 @@ func (f *floor) enter(g *group) {
 		return
 	}
 	now := g.into
-	now.lines, now.bytes = g.count(), g.into.bytes+g.bytes
+	now.lines, now.bytes, now.tokens = g.count(), g.into.bytes+g.bytes, g.into.tokens+g.tokens
 	if now.number == 0 {
 		now.number = int64(len(f.open) + len(f.ended) + 1)
 	}
@@ -104,7 +106,7 @@ func TestGroupsKeepLimits(t *testing.T) {
 		f := &floor{T: t, vendors: make(map[string]limited), page: rapid.IntRange(1, 12).Draw(t, "page")}
 		for _, name := range []string{"a", "b"} {
 			f.vendors[name] = limited{
-				rapid.Int64Range(0, 16).Draw(t, "lines"), rapid.Int64Range(0, 200).Draw(t, "bytes"), rapid.Int64Range(0, 3).Draw(t, "fewest"),
+				rapid.Int64Range(0, 16).Draw(t, "lines"), rapid.Int64Range(0, 200).Draw(t, "bytes"), rapid.Int64Range(0, 100).Draw(t, "tokens"), rapid.Int64Range(0, 3).Draw(t, "fewest"),
 			}
 		}
 		all := rapid.IntRange(0, 60).Draw(t, "waiting")
@@ -113,7 +115,8 @@ func TestGroupsKeepLimits(t *testing.T) {
 			v := f.vendors[name]
 			f.left = append(f.left, waiting{
 				unit: mapreduce.UnitID(fmt.Sprintf("u%02d", i)), provider: name, model: rapid.SampledFrom([]string{"m", "n"}).Draw(t, "model"),
-				size: rapid.Int64Range(1, 40).Draw(t, "size"), mostLines: v.lines, mostBytes: v.bytes, fewest: v.fewest,
+				size: rapid.Int64Range(1, 40).Draw(t, "size"), tokens: rapid.Int64Range(0, 30).Draw(t, "of the prompt"),
+				mostLines: v.lines, mostBytes: v.bytes, mostTokens: v.tokens, fewest: v.fewest,
 			})
 			if rapid.IntRange(0, 5).Draw(t, "a look") == 0 {
 				f.step(false)

@@ -43,19 +43,19 @@ func TestLargeBatchIsFilledInParts(t *testing.T) {
 	w := newWaiter(t, units)
 	w.parkAll(units)
 
-	res, err := w.j.Batches.Plan(w.Ctx, w.id, "mark000000000000001", false)
+	res, err := w.j.Batches.Plan(w.Ctx, w.id, "mark000000000000001", false, nil)
 	w.Must(err)
 	s := w.look()
 	if !res.Changed || len(s.Batches) != 1 || !s.Batches[0].Filling || s.Batches[0].Lines != 1000 || s.Waiting != units {
 		t.Fatalf("after the first step: %+v, %+v", res, s)
 	}
 	w.Healthy()
-	if res, err = w.j.Batches.Plan(w.Ctx, w.id, "mark000000000000002", false); err != nil || res.Changed {
+	if res, err = w.j.Batches.Plan(w.Ctx, w.id, "mark000000000000002", false, nil); err != nil || res.Changed {
 		t.Errorf("lines that more may follow: %+v, %v", res, err)
 	}
 
 	for i := range 3 {
-		if res, err = w.j.Batches.Plan(w.Ctx, w.id, fmt.Sprintf("mark00000000000001%d", i), true); err != nil {
+		if res, err = w.j.Batches.Plan(w.Ctx, w.id, fmt.Sprintf("mark00000000000001%d", i), true, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -95,7 +95,7 @@ func TestNothingIsAddedToABatchOfAnEarlierVersion(t *testing.T) {
 	for _, state := range []mapreduce.BatchState{mapreduce.BatchPlanned, mapreduce.BatchCreated} {
 		w := newWaiter(t, units)
 		w.parkAll(units)
-		_, err := w.j.Batches.Plan(w.Ctx, w.id, "mark000000000000001", false)
+		_, err := w.j.Batches.Plan(w.Ctx, w.id, "mark000000000000001", false, nil)
 		w.Must(err)
 		key := keys.New().Batches(w.id).Batch(1)
 		b := new(storagev1.Batch)
@@ -109,7 +109,7 @@ func TestNothingIsAddedToABatchOfAnEarlierVersion(t *testing.T) {
 		}
 		w.Write(func(tx store.Tx) { tx.Set(key, records.Encode(b)) })
 
-		_, err = w.j.Batches.Plan(w.Ctx, w.id, "mark000000000000002", true)
+		_, err = w.j.Batches.Plan(w.Ctx, w.id, "mark000000000000002", true, nil)
 		w.Must(err)
 		s := w.look()
 		if len(s.Batches) != 2 || s.Batches[0].Filling || s.Batches[0].Lines != 1000 || s.Batches[1].Lines != units-1000 || s.Waiting != 0 {
@@ -124,7 +124,7 @@ func TestFillingBatchOfCancelledJob(t *testing.T) {
 	const units = 1100
 	w := newWaiter(t, units)
 	w.parkAll(units)
-	_, err := w.j.Batches.Plan(w.Ctx, w.id, "mark000000000000001", false)
+	_, err := w.j.Batches.Plan(w.Ctx, w.id, "mark000000000000001", false, nil)
 	w.Must(err)
 	w.Must(w.j.Lifecycle.Cancel(w.Ctx, w.id))
 	b := w.look().Batches[0]

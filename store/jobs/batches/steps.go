@@ -34,8 +34,9 @@ type Ended struct {
 // Plan puts lines of a job that runs together in a batch, if that is due: see nextGroup. One transaction
 // moves so many lines, so a large batch takes several. mark is drawn once for each, whatever becomes of the
 // transaction; it is that of a batch that is begun by it. Lines that are too few for a batch of their
-// vendor are answered: they are asked in real time.
-func (st *Store) Plan(ctx context.Context, id mapreduce.JobID, mark string, hurry bool) (*Result, error) {
+// vendor are answered: they are asked in real time. room says what the account of a provider may have of a model: no
+// batch is larger than that. It may be nil.
+func (st *Store) Plan(ctx context.Context, id mapreduce.JobID, mark string, hurry bool, room func(provider, model string) mapreduce.BatchRoom) (*Result, error) {
 	var out *Result
 	err := st.db.Update(ctx, failpoint.Group, func(tx store.Tx) error {
 		out = new(Result)
@@ -54,13 +55,16 @@ func (st *Store) Plan(ctx context.Context, id mapreduce.JobID, mark string, hurr
 				return nil // by an earlier run of this transaction
 			}
 			if number = b.Number + 1; isFilling(b) {
-				open = append(open, filling{b.Number, b.Provider, b.Model, b.Lines, b.Bytes})
+				open = append(open, filling{b.Number, b.Provider, b.Model, b.Lines, b.Bytes, b.Tokens})
 			}
 		}
 
 		all, more, asked, err := st.readWaiting(ctx, tx, id)
 		if err != nil {
 			return err
+		}
+		if room != nil {
+			bound(all, room)
 		}
 		g := nextGroup(all, more, open, hurry)
 		if g == nil {
@@ -116,10 +120,22 @@ func (st *Store) readWaiting(ctx context.Context, tx store.Tx, id mapreduce.JobI
 			return nil, false, nil, err
 		}
 		asked[all[i].unit] = a
-		all[i].provider, all[i].model, all[i].size = a.Provider, a.Model, a.Size
+		all[i].provider, all[i].model, all[i].size, all[i].tokens = a.Provider, a.Model, a.Size, a.Tokens
 		all[i].mostLines, all[i].mostBytes, all[i].fewest = a.MostLines, a.MostBytes, a.Fewest
 	}
 	return all, more, asked, nil
+}
+
+// bound has no batch be larger than the room of its account.
+func bound(all []waiting, room func(provider, model string) mapreduce.BatchRoom) {
+	for i := range all {
+		w := &all[i]
+		most := room(w.provider, w.model)
+		if most.Lines > 0 && (w.mostLines == 0 || most.Lines < w.mostLines) {
+			w.mostLines = most.Lines
+		}
+		w.mostTokens = most.Tokens
+	}
 }
 
 // fill stores a batch with the lines of a group behind those that it has.
@@ -134,6 +150,7 @@ func (st *Store) fill(tx store.Tx, id mapreduce.JobID, b *storagev1.Batch, g *gr
 	}
 
 	b.Lines, b.Bytes, b.Filling = g.count(), g.into.bytes+g.bytes, !g.ends
+	b.Tokens = g.into.tokens + g.tokens
 	tx.Set(of.Batch(b.Number), records.Encode(b))
 	tx.Set(of.Batching(), nil)
 	if g.ends {
@@ -225,11 +242,12 @@ func (st *Store) session(ctx context.Context, r store.Reader, id mapreduce.Sessi
 // Report takes what a session says of a batch that it sees to. These things might happen:
 //  1. nil: all of it is stored, now or before;
 //  2. errs.Precondition: the session does not see to the batch, or it is not one of that mark;
-//  3. errs.Invalid: a batch cannot become that.
-func (st *Store) Report(ctx context.Context, id mapreduce.JobID, number int64, session mapreduce.SessionID, r *mapreduce.BatchReport) (*Result, error) {
+//  3. errs.Invalid: a batch cannot become that;
+//  4. errs.Exhausted, with the reason errs.NoBatchRoom: it is begun, and the account has no room for it.
+func (st *Store) Report(ctx context.Context, id mapreduce.JobID, number int64, session mapreduce.SessionID, account Account, r *mapreduce.BatchReport) (*Result, error) {
 	all := &Result{}
 	for {
-		out, more, err := st.report(ctx, id, number, session, r)
+		out, more, err := st.report(ctx, id, number, session, account, r)
 		if err != nil {
 			return all, err
 		}
@@ -242,7 +260,7 @@ func (st *Store) Report(ctx context.Context, id mapreduce.JobID, number int64, s
 }
 
 // report is one transaction of Report. Of a batch that is over, some of the lines may be left.
-func (st *Store) report(ctx context.Context, id mapreduce.JobID, number int64, session mapreduce.SessionID, r *mapreduce.BatchReport) (out *Result, more bool, err error) {
+func (st *Store) report(ctx context.Context, id mapreduce.JobID, number int64, session mapreduce.SessionID, account Account, r *mapreduce.BatchReport) (out *Result, more bool, err error) {
 	now := st.NowMicros() // the same in each run
 	gone := false         // it was there, so what finds it gone is this report
 	err = st.db.Update(ctx, failpoint.Tell, func(tx store.Tx) error {
@@ -261,8 +279,16 @@ func (st *Store) report(ctx context.Context, id mapreduce.JobID, number int64, s
 		}
 
 		gone = true
+		if begins := mapreduce.BatchState(b.State) == mapreduce.BatchPlanned && r.State == mapreduce.BatchCreating; begins {
+			if err := st.takeRoom(ctx, tx, id, b, account, now); err != nil {
+				return err
+			}
+		}
 		if err := st.move(b, r, now); err != nil {
 			return err
+		}
+		if r.Over || r.State == mapreduce.BatchPlanned {
+			st.leaveRoom(tx, id, b)
 		}
 		if place.orphan != nil { // whose lines are nobody's any more
 			if place.write(tx); r.Over {
@@ -307,6 +333,8 @@ func endedOf(b *storagev1.Batch, now int64) *Ended {
 func (st *Store) move(b *storagev1.Batch, r *mapreduce.BatchReport, now int64) error {
 	from, to := mapreduce.BatchState(b.State), r.State
 	switch {
+	case from == mapreduce.BatchPlanned && to == from: // it waits
+		b.Trouble = records.ClipText(r.Trouble)
 	case to == mapreduce.BatchUnknown || to == from && (to != mapreduce.BatchCreated || r.Vendor == b.Id):
 	case from == mapreduce.BatchPlanned && to == mapreduce.BatchCreating:
 		b.CreatedMicros = cmp.Or(b.CreatedMicros, now)

@@ -26,8 +26,8 @@ func (k *indexCheck) hasOpenLine(e *indexEntry) bool {
 	return e.record.Line != nil && !e.record.Line.Answered
 }
 
-// checkBatches checks that each batch has a mark, is in a state that batches have, and has as many lines as
-// were not answered.
+// checkBatches checks that each batch has a mark, is in a state that batches have, has as many lines as were not
+// answered, and takes room of its account if its vendor may have it, and else none.
 func (k *jobCheck) checkBatches(ctx context.Context) error {
 	return k.WalkRange(ctx, k.id, k.Keys.Batches(k.id).All(), walk.PageOptions(), func(l *walk.Look, page []store.KeyValue) error {
 		for _, kv := range page {
@@ -47,9 +47,27 @@ func (k *jobCheck) checkBatches(ctx context.Context) error {
 			if open := int64(len(lines)); open+b.Answered != b.Lines {
 				l.Find(kv.Key, "batch %d has %d lines, of which %d are answered and %d are not", b.Number, b.Lines, b.Answered, open)
 			}
+			if err := k.checkRoom(ctx, l, kv.Key, b); err != nil {
+				return err
+			}
 		}
 		return nil
 	}, nil)
+}
+
+// checkRoom checks what a batch takes of the limits of its account.
+func (k *jobCheck) checkRoom(ctx context.Context, l *walk.Look, key []byte, b *storagev1.Batch) error {
+	if b.Account == "" {
+		return nil // it was begun where no limits are known
+	}
+	value, err := l.Get(ctx, k.Keys.Batches(k.id).Room(b.Account, b.Number))
+	if err != nil {
+		return err
+	}
+	if begun := mapreduce.BatchState(b.State) != mapreduce.BatchPlanned; !begun || value == nil {
+		l.Find(key, "batch %d is in state %d of account %s, and it takes room there: %t", b.Number, b.State, b.Account, value != nil)
+	}
+	return nil
 }
 
 // compareLines holds how many units wait for a batch against the lists of those that do.

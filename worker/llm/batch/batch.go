@@ -63,6 +63,7 @@ type Limits struct {
 	Bytes          int64         // of a batch, by Vendor.Size, at most
 	Queue          int64         // lines that wait at once in all batches of an account
 	QueueTokens    int64         // tokens of prompts that wait at once, of a model
+	QueueBatches   int           // batches that wait at once
 	CreatesPerHour int           // batches
 	LongestID      int           // bytes of Line.CustomID
 	Within         time.Duration // after its creation a batch ends or expires

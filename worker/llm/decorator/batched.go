@@ -100,7 +100,7 @@ func (b *Batched) newLine(key []byte, req *llm.Request) (*mapreduce.Line, error)
 	}
 	return &mapreduce.Line{
 		Key: key, Provider: b.Name(), Model: string(req.Model), Request: raw, Size: size,
-		MostLines: int64(limits.Lines), MostBytes: limits.Bytes, Fewest: int64(limits.Fewest),
+		MostLines: int64(limits.Lines), MostBytes: limits.Bytes, Fewest: int64(limits.Fewest), Tokens: b.Count(req),
 	}, nil
 }
 

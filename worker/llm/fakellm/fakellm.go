@@ -317,6 +317,19 @@ func (s section) tokens() int64 {
 // Tokens is how many tokens the server takes a text for.
 func Tokens(text string) int64 { return int64(len(text)+3) / 4 }
 
+// PromptTokens is how many tokens the server takes the prompt of a request for; 0 if it cannot be read.
+func PromptTokens(r *http.Request) int64 {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return 0
+	}
+	c, _, err := parseCall(r, body)
+	if err != nil {
+		return 0
+	}
+	return countTokens(c.prompt)
+}
+
 func countTokens(prompt []section) int64 {
 	var n int64
 	for _, s := range prompt {

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
+
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/runners"
 	"github.com/coditect/mapreduce/worker/step"
@@ -38,5 +40,32 @@ func TestAdviseOnBatches(t *testing.T) {
 	lines := runners.AdviseOnBatches(&mapreduce.JobSpec{Pipeline: "own", Definition: tools, Provider: "openai", Model: "gpt-4.1-mini", Vars: map[string]string{"tier": "batch"}})
 	if len(lines) != 1 || !strings.Contains(lines[0], "stage look has tools") {
 		t.Errorf("a stage with tools: %q", lines)
+	}
+}
+
+// What an account may have of batches is what its vendor gives anybody, unless it is set: for a model, or for all of its
+// provider.
+func TestBatchRoom(t *testing.T) {
+	var r runners.Runners
+	f := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	r.Limits.AddFlags(f)
+	if err := f.Parse([]string{"--rate", "openai/gpt-4.1-mini=batch-tokens:2000000", "--rate", "openai=batch-tokens:90000", "--rate", "openai=batches:7", "--rate", "anthropic=batch-calls:500000", "--rate", "gemini=batches-hour:3"}); err != nil {
+		t.Fatal(err)
+	}
+	limits, err := r.Limits.ModelLimits()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for model, want := range map[string]mapreduce.BatchRoom{
+		"openai/gpt-4.1-mini":        {Tokens: 2_000_000, Batches: 7, Creates: 2000},
+		"openai/gpt-4.1":             {Tokens: 90_000, Batches: 7, Creates: 2000},
+		"anthropic/claude-haiku-4-5": {Lines: 500_000},
+		"gemini/gemini-2.5-flash":    {Batches: 100, Creates: 3},
+		"groq/m":                     {},
+		"mistral/m":                  {},
+	} {
+		if got := limits(model).Batches; got != want {
+			t.Errorf("%s: %+v, want %+v", model, got, want)
+		}
 	}
 }

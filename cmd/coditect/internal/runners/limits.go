@@ -10,6 +10,9 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/orchestrator"
+	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/batch"
+	"github.com/coditect/mapreduce/worker/llm/vendors"
 )
 
 // limitFlags are the flags that limit the calls of models of all jobs.
@@ -21,7 +24,8 @@ type limitFlags struct {
 func (l *limitFlags) AddFlags(f *pflag.FlagSet) {
 	f.IntVar(&l.MaxCalls, "max-calls", mapreduce.MaxFleetCalls, "largest number of units, over all jobs, that may call models at the same time")
 	f.StringArrayVar(&l.rates, "rate", nil, "`PROVIDER[/MODEL]=LIMIT:N`: limit for a model, where LIMIT is calls (at a time), or "+
-		"requests, input or output (tokens) a minute; may be repeated. The provider's own limit counts if it is lower")
+		"requests, input or output (tokens) a minute; may be repeated. The provider's own limit counts if it is lower. Of batches: "+
+		"batch-calls, batch-tokens and batches (at a time), and batches-hour")
 }
 
 // ModelLimits returns the limits of a model by its name.
@@ -37,15 +41,35 @@ func (l *limitFlags) ModelLimits() (func(model string) orchestrator.ModelLimits,
 		}
 	}
 
+	usual := make(map[string]batch.Vendor)
+	for _, v := range vendors.All() {
+		if v.NewBatches == nil {
+			continue
+		}
+		// One that needs an address says nothing of limits without it.
+		if b, err := v.NewBatches(llm.Config{Key: llm.NewKey("unused")}); err == nil {
+			usual[v.Name] = b
+		}
+	}
+
 	return func(model string) orchestrator.ModelLimits {
-		provider, _, _ := strings.Cut(model, "/")
+		provider, name, _ := strings.Cut(model, "/")
 		own, its := all[model], all[provider]
 		return orchestrator.ModelLimits{Calls: cmp.Or(own.Calls, its.Calls), Rates: mapreduce.Rates{
 			Requests: cmp.Or(own.Rates.Requests, its.Rates.Requests),
 			Input:    cmp.Or(own.Rates.Input, its.Rates.Input),
 			Output:   cmp.Or(own.Rates.Output, its.Rates.Output),
-		}}
+		}, Batches: own.Batches.Or(its.Batches).Or(batchRoom(usual[provider], llm.Model(name)))}
 	}, nil
+}
+
+// batchRoom returns what a vendor says that any account may have of batches of a model.
+func batchRoom(v batch.Vendor, model llm.Model) mapreduce.BatchRoom {
+	if v == nil {
+		return mapreduce.BatchRoom{}
+	}
+	l := v.Limits(model)
+	return mapreduce.BatchRoom{Lines: l.Queue, Tokens: l.QueueTokens, Batches: int64(l.QueueBatches), Creates: int64(l.CreatesPerHour)}
 }
 
 // addLimit adds one limit. The name of a model may contain any character.
@@ -61,9 +85,12 @@ func addLimit(all map[string]orchestrator.ModelLimits, text string) error {
 	}
 
 	m := all[name]
-	to := map[string]*int64{"calls": &m.Calls, "requests": &m.Rates.Requests, "input": &m.Rates.Input, "output": &m.Rates.Output}[kind]
+	to := map[string]*int64{
+		"calls": &m.Calls, "requests": &m.Rates.Requests, "input": &m.Rates.Input, "output": &m.Rates.Output,
+		"batch-calls": &m.Batches.Lines, "batch-tokens": &m.Batches.Tokens, "batches": &m.Batches.Batches, "batches-hour": &m.Batches.Creates,
+	}[kind]
 	if to == nil {
-		return exit.UsageError("--rate: %q: %q is no limit; the limits are calls (at a time), requests, input and output (a minute)", text, kind)
+		return exit.UsageError("--rate: %q: %q is no limit; the limits are calls (at a time), requests, input and output (a minute), and of batches batch-calls, batch-tokens and batches (at a time), and batches-hour", text, kind)
 	}
 
 	n, err := strconv.ParseInt(number, 10, 64)

@@ -218,4 +218,9 @@ func (a anthropic) results(w http.ResponseWriter, m *made) {
 		all = append(all, fields{"custom_id": r.id, "result": one})
 	}
 	writeLines(w, "application/x-jsonl", all)
+	if a.cfg.Lean {
+		for i := range m.results {
+			m.results[i].body = nil
+		}
+	}
 }

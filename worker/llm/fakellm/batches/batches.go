@@ -9,6 +9,7 @@
 package batches
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/subtle"
 	"encoding/json"
@@ -57,6 +58,13 @@ type Config struct {
 	Seed    uint64        // of the order of results
 	Now     func() time.Time
 
+	// Usage changes the tokens of an answer as they are reported, and charged by whoever reads them.
+	Usage func(c fakellm.Call, told map[string]any)
+
+	// Lean keeps nothing of a line that was asked but what it costs, and results until they were read once:
+	// for millions of lines. Anthropic's alone.
+	Lean bool
+
 	// Price is what a line costs, in millionths of a dollar, from the tokens that the journal tells of.
 	Price func(fakellm.Entry) int64
 }
@@ -65,6 +73,8 @@ type Config struct {
 type Limits struct {
 	Lines, Bytes   int
 	Waiting        int           // lines in batches that have not ended
+	WaitingTokens  int64         // of the prompts of these, of one model
+	WaitingBatches int           // that have not ended
 	CreatesPerHour int           // of batches
 	Window         time.Duration // in which a batch has to end
 	Kept           time.Duration // results, from the creation on
@@ -77,6 +87,7 @@ type Fate string
 const (
 	Answered Fate = ""
 	Dropped  Fate = "dropped" // no result tells of it
+	Unasked  Fate = "unasked" // likewise, and it is not asked, or charged
 	Twice    Fate = "twice"   // it has two results
 )
 
@@ -107,6 +118,8 @@ type Server struct {
 	mu      sync.Mutex // guards the fields below
 	creates int        // requests to make a batch
 	uploads int        // requests to upload a file
+	crowds  int        // refused, as they passed a limit of what waits
+	peak    int        // lines that waited at most
 	serial  int
 	made    []*made // in the order of creation
 	files   map[string]file
@@ -145,6 +158,7 @@ type made struct {
 	input     string // file
 	endpoint  string
 	lines     []line
+	tokens    int64 // of their prompts
 	at        time.Time
 	takes     time.Duration
 	cancelled time.Time
@@ -194,6 +208,14 @@ func (s *Server) Made() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.made)
+}
+
+// Crowds returns how many creations were refused as they passed a limit of what may wait or be made, and how many
+// lines waited at most.
+func (s *Server) Crowds() (refused, peak int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.crowds, s.peak
 }
 
 // Bill returns what was charged until now, in the order in which batches ended.
@@ -264,7 +286,13 @@ func (s *Server) make(w http.ResponseWriter, m *made) *made {
 	}
 
 	now := s.cfg.Now()
-	if why := s.crowded(now, len(m.lines)); why != "" {
+	if s.cfg.Limits.WaitingTokens > 0 {
+		for _, l := range m.lines {
+			m.tokens += fakellm.PromptTokens(s.requestOf(m, l))
+		}
+	}
+	if why := s.crowded(now, m); why != "" {
+		s.crowds++
 		s.wire.fail(w, http.StatusTooManyRequests, "rate_limit_error", why)
 		return nil
 	}
@@ -308,7 +336,7 @@ func (s *Server) answered(w http.ResponseWriter, m *made, loss Loss) *made {
 }
 
 // crowded says which limit a new batch would pass; "" if none.
-func (s *Server) crowded(now time.Time, lines int) string {
+func (s *Server) crowded(now time.Time, fresh *made) string {
 	recent := 0
 	for _, at := range s.times {
 		if now.Sub(at) < time.Hour {
@@ -319,15 +347,26 @@ func (s *Server) crowded(now time.Time, lines int) string {
 		return fmt.Sprintf("%d batches were made within an hour, and that is the limit", recent)
 	}
 
-	waiting := lines
+	waiting, tokens, open := len(fresh.lines), fresh.tokens, 1
 	for _, m := range s.made {
-		if !m.done && m.failed == "" {
-			waiting += len(m.lines)
+		if m.done || m.failed != "" {
+			continue
+		}
+		waiting, open = waiting+len(m.lines), open+1
+		if m.model == fresh.model {
+			tokens += m.tokens
 		}
 	}
 	if most := s.cfg.Limits.Waiting; most > 0 && waiting > most {
 		return fmt.Sprintf("%d requests would wait, and %d may", waiting, most)
 	}
+	if most := s.cfg.Limits.WaitingTokens; most > 0 && tokens > most {
+		return fmt.Sprintf("%d tokens of %s would wait, and %d may", tokens, fresh.model, most)
+	}
+	if most := s.cfg.Limits.WaitingBatches; most > 0 && open > most {
+		return fmt.Sprintf("%d batches would wait, and %d may", open, most)
+	}
+	s.peak = max(s.peak, waiting)
 	return ""
 }
 
@@ -394,14 +433,16 @@ func (s *Server) settle(m *made) {
 	}
 	for i, l := range m.lines {
 		at := m.at.Add(m.takes / time.Duration(len(m.lines)) * time.Duration(i+1))
-		r := result{id: l.id}
-		if !at.After(until) {
+		r, fate := result{id: l.id}, Answered
+		if s.cfg.Fate != nil && s.cfg.Wire != fakellm.Gemini {
+			fate = s.cfg.Fate(i, l.id)
+		}
+		if !at.After(until) && fate != Unasked {
 			r = s.ask(m, l)
 		}
-		if s.cfg.Fate != nil && s.cfg.Wire != fakellm.Gemini {
-			r.fate = s.cfg.Fate(i, l.id)
-		}
+		r.fate = fate
 		m.results = append(m.results, r)
+		m.lines[i].body = nil // nobody asks for it any more
 	}
 
 	if s.cfg.Wire == fakellm.Gemini {
@@ -415,20 +456,17 @@ func (s *Server) settle(m *made) {
 func (s *Server) ask(m *made, l line) result {
 	one := fakellm.New(fakellm.Config{
 		Model: s.cfg.Model, Lax: true, Forgets: true, Fault: s.faultOf,
-		Usage: func(_ fakellm.Call, told map[string]any) {
+		Usage: func(c fakellm.Call, told map[string]any) {
+			if s.cfg.Usage != nil {
+				s.cfg.Usage(c, told)
+			}
 			if _, has := told["service_tier"]; has {
 				told["service_tier"] = "batch"
 			}
 		},
 	})
-	path := map[fakellm.Wire]string{
-		fakellm.Anthropic: "/v1/messages", fakellm.OpenAI: "/v1/chat/completions", fakellm.Responses: "/v1/responses",
-		fakellm.Gemini: "/v1beta/models/" + m.model + ":generateContent",
-	}[s.cfg.Wire]
-	req := httptest.NewRequest(http.MethodPost, path, strings.NewReader(string(l.body)))
-	req.Header.Set("Anthropic-Version", "2026-10-21")
 	w := httptest.NewRecorder()
-	one.ServeHTTP(w, req)
+	one.ServeHTTP(w, s.requestOf(m, l))
 
 	entry := one.Entries()[0]
 	r := result{id: l.id, status: w.Code, body: w.Body.Bytes(), requestID: fmt.Sprintf("req_%s_%s", m.id, l.id)}
@@ -437,9 +475,23 @@ func (s *Server) ask(m *made, l line) result {
 		if s.cfg.Price != nil {
 			c.Micros = s.cfg.Price(entry)
 		}
+		if s.cfg.Lean {
+			c.Entry.Call = fakellm.Call{}
+		}
 		s.bill = append(s.bill, c)
 	}
 	return r
+}
+
+// requestOf returns the request of a line as it would be made in real time.
+func (s *Server) requestOf(m *made, l line) *http.Request {
+	path := map[fakellm.Wire]string{
+		fakellm.Anthropic: "/v1/messages", fakellm.OpenAI: "/v1/chat/completions", fakellm.Responses: "/v1/responses",
+		fakellm.Gemini: "/v1beta/models/" + m.model + ":generateContent",
+	}[s.cfg.Wire]
+	req := httptest.NewRequest(http.MethodPost, path, bytes.NewReader(l.body))
+	req.Header.Set("Anthropic-Version", "2026-10-21")
+	return req
 }
 
 // faultOf returns the fault of a line.
@@ -460,7 +512,7 @@ func (m *made) told() []result {
 	var all []result
 	for _, r := range m.results {
 		switch r.fate {
-		case Dropped:
+		case Dropped, Unasked:
 		case Twice:
 			all = append(all, r, r)
 		default:

@@ -35,7 +35,7 @@ func NewBatches(cfg llm.Config, server Server) (batch.Vendor, error) {
 
 // Limits implements batch.Vendor. How much may wait at once depends on the account.
 func (batches) Limits(llm.Model) batch.Limits {
-	return batch.Limits{Bytes: 2_000_000_000, LongestID: 64, Within: 48 * time.Hour, Settle: 10 * time.Minute, Ordered: true}
+	return batch.Limits{Bytes: 2_000_000_000, QueueBatches: 100, LongestID: 64, Within: 48 * time.Hour, Settle: 10 * time.Minute, Ordered: true}
 }
 
 // lineEnd ends each line of a file.

@@ -2761,6 +2761,7 @@ type Asked struct {
 	MostLines     int64                  `protobuf:"varint,8,opt,name=most_lines,json=mostLines,proto3" json:"most_lines,omitempty"` // of one of the vendor's batches
 	MostBytes     int64                  `protobuf:"varint,9,opt,name=most_bytes,json=mostBytes,proto3" json:"most_bytes,omitempty"` // likewise; 0 is no limit
 	Fewest        int64                  `protobuf:"varint,10,opt,name=fewest,proto3" json:"fewest,omitempty"`                       // lines of one
+	Tokens        int64                  `protobuf:"varint,11,opt,name=tokens,proto3" json:"tokens,omitempty"`                       // of the prompt, or a few more
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2865,6 +2866,13 @@ func (x *Asked) GetFewest() int64 {
 	return 0
 }
 
+func (x *Asked) GetTokens() int64 {
+	if x != nil {
+		return x.Tokens
+	}
+	return 0
+}
+
 // Batch is a batch of calls at a vendor, from when it is planned until all that became of its lines
 // is stored.
 type Batch struct {
@@ -2884,6 +2892,8 @@ type Batch struct {
 	Tries         int64                  `protobuf:"varint,13,opt,name=tries,proto3" json:"tries,omitempty"`                                      // creations that made no batch
 	Trouble       string                 `protobuf:"bytes,14,opt,name=trouble,proto3" json:"trouble,omitempty"`                                   // why the last of them did not
 	Filling       bool                   `protobuf:"varint,15,opt,name=filling,proto3" json:"filling,omitempty"`                                  // lines are still added, and no worker is given it
+	Tokens        int64                  `protobuf:"varint,16,opt,name=tokens,proto3" json:"tokens,omitempty"`                                    // of the prompts of its lines
+	Account       string                 `protobuf:"bytes,17,opt,name=account,proto3" json:"account,omitempty"`                                   // in which it takes room, from when it is begun to be created
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3023,6 +3033,134 @@ func (x *Batch) GetFilling() bool {
 	return false
 }
 
+func (x *Batch) GetTokens() int64 {
+	if x != nil {
+		return x.Tokens
+	}
+	return 0
+}
+
+func (x *Batch) GetAccount() string {
+	if x != nil {
+		return x.Account
+	}
+	return ""
+}
+
+// BatchRoom is what a batch takes of the room of its account, as long as its vendor may have it.
+type BatchRoom struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Model         string                 `protobuf:"bytes,1,opt,name=model,proto3" json:"model,omitempty"`
+	Lines         int64                  `protobuf:"varint,2,opt,name=lines,proto3" json:"lines,omitempty"`
+	Tokens        int64                  `protobuf:"varint,3,opt,name=tokens,proto3" json:"tokens,omitempty"` // of their prompts
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BatchRoom) Reset() {
+	*x = BatchRoom{}
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BatchRoom) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BatchRoom) ProtoMessage() {}
+
+func (x *BatchRoom) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BatchRoom.ProtoReflect.Descriptor instead.
+func (*BatchRoom) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *BatchRoom) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+func (x *BatchRoom) GetLines() int64 {
+	if x != nil {
+		return x.Lines
+	}
+	return 0
+}
+
+func (x *BatchRoom) GetTokens() int64 {
+	if x != nil {
+		return x.Tokens
+	}
+	return 0
+}
+
+// BatchCreations are how many batches of an account were begun to be created within the last hour.
+type BatchCreations struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Minute        []int64                `protobuf:"varint,1,rep,packed,name=minute,proto3" json:"minute,omitempty"` // since 1970, ascending
+	Count         []int64                `protobuf:"varint,2,rep,packed,name=count,proto3" json:"count,omitempty"`   // in each of these
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BatchCreations) Reset() {
+	*x = BatchCreations{}
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BatchCreations) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BatchCreations) ProtoMessage() {}
+
+func (x *BatchCreations) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BatchCreations.ProtoReflect.Descriptor instead.
+func (*BatchCreations) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *BatchCreations) GetMinute() []int64 {
+	if x != nil {
+		return x.Minute
+	}
+	return nil
+}
+
+func (x *BatchCreations) GetCount() []int64 {
+	if x != nil {
+		return x.Count
+	}
+	return nil
+}
+
 // Orphan is a batch that its vendor may have, and whose job is gone. It is cancelled.
 type Orphan struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3036,7 +3174,7 @@ type Orphan struct {
 
 func (x *Orphan) Reset() {
 	*x = Orphan{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[24]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3048,7 +3186,7 @@ func (x *Orphan) String() string {
 func (*Orphan) ProtoMessage() {}
 
 func (x *Orphan) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[24]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3061,7 +3199,7 @@ func (x *Orphan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Orphan.ProtoReflect.Descriptor instead.
 func (*Orphan) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{24}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Orphan) GetBatch() *Batch {
@@ -3104,7 +3242,7 @@ type Put struct {
 
 func (x *Put) Reset() {
 	*x = Put{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[25]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3116,7 +3254,7 @@ func (x *Put) String() string {
 func (*Put) ProtoMessage() {}
 
 func (x *Put) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[25]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3129,7 +3267,7 @@ func (x *Put) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Put.ProtoReflect.Descriptor instead.
 func (*Put) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{25}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Put) GetLength() int64 {
@@ -3166,7 +3304,7 @@ type Journal struct {
 
 func (x *Journal) Reset() {
 	*x = Journal{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[26]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3178,7 +3316,7 @@ func (x *Journal) String() string {
 func (*Journal) ProtoMessage() {}
 
 func (x *Journal) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[26]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3191,7 +3329,7 @@ func (x *Journal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Journal.ProtoReflect.Descriptor instead.
 func (*Journal) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{26}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Journal) GetEntries() int64 {
@@ -3235,7 +3373,7 @@ type EvidenceSum struct {
 
 func (x *EvidenceSum) Reset() {
 	*x = EvidenceSum{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[27]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3247,7 +3385,7 @@ func (x *EvidenceSum) String() string {
 func (*EvidenceSum) ProtoMessage() {}
 
 func (x *EvidenceSum) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[27]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3260,7 +3398,7 @@ func (x *EvidenceSum) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvidenceSum.ProtoReflect.Descriptor instead.
 func (*EvidenceSum) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{27}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *EvidenceSum) GetItems() int64 {
@@ -3303,7 +3441,7 @@ type Queue struct {
 
 func (x *Queue) Reset() {
 	*x = Queue{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[28]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3315,7 +3453,7 @@ func (x *Queue) String() string {
 func (*Queue) ProtoMessage() {}
 
 func (x *Queue) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[28]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3328,7 +3466,7 @@ func (x *Queue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Queue.ProtoReflect.Descriptor instead.
 func (*Queue) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{28}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Queue) GetClass() uint32 {
@@ -3363,7 +3501,7 @@ type Delay struct {
 
 func (x *Delay) Reset() {
 	*x = Delay{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[29]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3375,7 +3513,7 @@ func (x *Delay) String() string {
 func (*Delay) ProtoMessage() {}
 
 func (x *Delay) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[29]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3388,7 +3526,7 @@ func (x *Delay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delay.ProtoReflect.Descriptor instead.
 func (*Delay) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{29}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Delay) GetMicros() int64 {
@@ -3420,7 +3558,7 @@ type Parked struct {
 
 func (x *Parked) Reset() {
 	*x = Parked{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[30]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3432,7 +3570,7 @@ func (x *Parked) String() string {
 func (*Parked) ProtoMessage() {}
 
 func (x *Parked) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[30]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3445,7 +3583,7 @@ func (x *Parked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Parked.ProtoReflect.Descriptor instead.
 func (*Parked) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{30}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Parked) GetHandle() string {
@@ -3514,7 +3652,7 @@ type CascadeTrial struct {
 
 func (x *CascadeTrial) Reset() {
 	*x = CascadeTrial{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[31]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3526,7 +3664,7 @@ func (x *CascadeTrial) String() string {
 func (*CascadeTrial) ProtoMessage() {}
 
 func (x *CascadeTrial) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[31]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3539,7 +3677,7 @@ func (x *CascadeTrial) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CascadeTrial.ProtoReflect.Descriptor instead.
 func (*CascadeTrial) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{31}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *CascadeTrial) GetMember() string {
@@ -3661,7 +3799,7 @@ type CascadeVerdict struct {
 
 func (x *CascadeVerdict) Reset() {
 	*x = CascadeVerdict{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[32]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3673,7 +3811,7 @@ func (x *CascadeVerdict) String() string {
 func (*CascadeVerdict) ProtoMessage() {}
 
 func (x *CascadeVerdict) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[32]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3686,7 +3824,7 @@ func (x *CascadeVerdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CascadeVerdict.ProtoReflect.Descriptor instead.
 func (*CascadeVerdict) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{32}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *CascadeVerdict) GetFirst() int64 {
@@ -3736,7 +3874,7 @@ type CascadePart struct {
 
 func (x *CascadePart) Reset() {
 	*x = CascadePart{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[33]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3748,7 +3886,7 @@ func (x *CascadePart) String() string {
 func (*CascadePart) ProtoMessage() {}
 
 func (x *CascadePart) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[33]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3761,7 +3899,7 @@ func (x *CascadePart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CascadePart.ProtoReflect.Descriptor instead.
 func (*CascadePart) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{33}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *CascadePart) GetUnits() []int64 {
@@ -3797,7 +3935,7 @@ type WakeCall struct {
 
 func (x *WakeCall) Reset() {
 	*x = WakeCall{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[34]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3809,7 +3947,7 @@ func (x *WakeCall) String() string {
 func (*WakeCall) ProtoMessage() {}
 
 func (x *WakeCall) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[34]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3822,7 +3960,7 @@ func (x *WakeCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WakeCall.ProtoReflect.Descriptor instead.
 func (*WakeCall) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{34}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *WakeCall) GetHandle() string {
@@ -3849,7 +3987,7 @@ type Held struct {
 
 func (x *Held) Reset() {
 	*x = Held{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[35]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3861,7 +3999,7 @@ func (x *Held) String() string {
 func (*Held) ProtoMessage() {}
 
 func (x *Held) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[35]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3874,7 +4012,7 @@ func (x *Held) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Held.ProtoReflect.Descriptor instead.
 func (*Held) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{35}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Held) GetUnits() []*HeldUnit {
@@ -3896,7 +4034,7 @@ type HeldUnit struct {
 
 func (x *HeldUnit) Reset() {
 	*x = HeldUnit{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[36]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3908,7 +4046,7 @@ func (x *HeldUnit) String() string {
 func (*HeldUnit) ProtoMessage() {}
 
 func (x *HeldUnit) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[36]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3921,7 +4059,7 @@ func (x *HeldUnit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldUnit.ProtoReflect.Descriptor instead.
 func (*HeldUnit) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{36}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *HeldUnit) GetJob() string {
@@ -3957,7 +4095,7 @@ type Session struct {
 
 func (x *Session) Reset() {
 	*x = Session{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[37]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3969,7 +4107,7 @@ func (x *Session) String() string {
 func (*Session) ProtoMessage() {}
 
 func (x *Session) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[37]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3982,7 +4120,7 @@ func (x *Session) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Session.ProtoReflect.Descriptor instead.
 func (*Session) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{37}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Session) GetNode() string {
@@ -4019,7 +4157,7 @@ type Beat struct {
 
 func (x *Beat) Reset() {
 	*x = Beat{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[38]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4031,7 +4169,7 @@ func (x *Beat) String() string {
 func (*Beat) ProtoMessage() {}
 
 func (x *Beat) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[38]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4044,7 +4182,7 @@ func (x *Beat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Beat.ProtoReflect.Descriptor instead.
 func (*Beat) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{38}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Beat) GetCount() int64 {
@@ -4091,7 +4229,7 @@ type Note struct {
 
 func (x *Note) Reset() {
 	*x = Note{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[39]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4103,7 +4241,7 @@ func (x *Note) String() string {
 func (*Note) ProtoMessage() {}
 
 func (x *Note) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[39]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4116,7 +4254,7 @@ func (x *Note) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Note.ProtoReflect.Descriptor instead.
 func (*Note) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{39}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Note) GetJob() string {
@@ -4179,7 +4317,7 @@ type Doubt struct {
 
 func (x *Doubt) Reset() {
 	*x = Doubt{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[40]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4191,7 +4329,7 @@ func (x *Doubt) String() string {
 func (*Doubt) ProtoMessage() {}
 
 func (x *Doubt) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[40]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4204,7 +4342,7 @@ func (x *Doubt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Doubt.ProtoReflect.Descriptor instead.
 func (*Doubt) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{40}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Doubt) GetId() string {
@@ -4228,7 +4366,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[41]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4240,7 +4378,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[41]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4253,7 +4391,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{41}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Grant) GetTokens() int64 {
@@ -4315,7 +4453,7 @@ type Limit struct {
 
 func (x *Limit) Reset() {
 	*x = Limit{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[42]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4327,7 +4465,7 @@ func (x *Limit) String() string {
 func (*Limit) ProtoMessage() {}
 
 func (x *Limit) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[42]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4340,7 +4478,7 @@ func (x *Limit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limit.ProtoReflect.Descriptor instead.
 func (*Limit) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{42}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Limit) GetRequests() int64 {
@@ -4455,7 +4593,7 @@ type Tally struct {
 
 func (x *Tally) Reset() {
 	*x = Tally{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[43]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4467,7 +4605,7 @@ func (x *Tally) String() string {
 func (*Tally) ProtoMessage() {}
 
 func (x *Tally) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[43]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4480,7 +4618,7 @@ func (x *Tally) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tally.ProtoReflect.Descriptor instead.
 func (*Tally) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{43}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Tally) GetChunks() int64 {
@@ -4538,7 +4676,7 @@ type Plan struct {
 
 func (x *Plan) Reset() {
 	*x = Plan{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[44]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4550,7 +4688,7 @@ func (x *Plan) String() string {
 func (*Plan) ProtoMessage() {}
 
 func (x *Plan) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[44]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4563,7 +4701,7 @@ func (x *Plan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Plan.ProtoReflect.Descriptor instead.
 func (*Plan) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{44}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Plan) GetLevel() int64 {
@@ -4650,7 +4788,7 @@ type CauseMark struct {
 
 func (x *CauseMark) Reset() {
 	*x = CauseMark{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[45]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4662,7 +4800,7 @@ func (x *CauseMark) String() string {
 func (*CauseMark) ProtoMessage() {}
 
 func (x *CauseMark) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[45]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4675,7 +4813,7 @@ func (x *CauseMark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CauseMark.ProtoReflect.Descriptor instead.
 func (*CauseMark) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{45}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *CauseMark) GetCause() string {
@@ -4724,7 +4862,7 @@ type Skipped struct {
 
 func (x *Skipped) Reset() {
 	*x = Skipped{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[46]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4736,7 +4874,7 @@ func (x *Skipped) String() string {
 func (*Skipped) ProtoMessage() {}
 
 func (x *Skipped) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[46]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4749,7 +4887,7 @@ func (x *Skipped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Skipped.ProtoReflect.Descriptor instead.
 func (*Skipped) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{46}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Skipped) GetDocumentId() string {
@@ -4781,7 +4919,7 @@ type Outcome struct {
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[47]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4793,7 +4931,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[47]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4806,7 +4944,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{47}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Outcome) GetUnit() string {
@@ -4876,7 +5014,7 @@ type Checkpoint struct {
 
 func (x *Checkpoint) Reset() {
 	*x = Checkpoint{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[48]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4888,7 +5026,7 @@ func (x *Checkpoint) String() string {
 func (*Checkpoint) ProtoMessage() {}
 
 func (x *Checkpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[48]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4901,7 +5039,7 @@ func (x *Checkpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Checkpoint.ProtoReflect.Descriptor instead.
 func (*Checkpoint) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{48}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Checkpoint) GetCheckpointId() string {
@@ -5027,7 +5165,7 @@ type LogEntry struct {
 
 func (x *LogEntry) Reset() {
 	*x = LogEntry{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[49]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5039,7 +5177,7 @@ func (x *LogEntry) String() string {
 func (*LogEntry) ProtoMessage() {}
 
 func (x *LogEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[49]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5052,7 +5190,7 @@ func (x *LogEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogEntry.ProtoReflect.Descriptor instead.
 func (*LogEntry) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{49}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *LogEntry) GetCheckpoint() []byte {
@@ -5080,7 +5218,7 @@ type Rate struct {
 
 func (x *Rate) Reset() {
 	*x = Rate{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[50]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5092,7 +5230,7 @@ func (x *Rate) String() string {
 func (*Rate) ProtoMessage() {}
 
 func (x *Rate) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[50]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5105,7 +5243,7 @@ func (x *Rate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rate.ProtoReflect.Descriptor instead.
 func (*Rate) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{50}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Rate) GetMinute() int64 {
@@ -5138,7 +5276,7 @@ type Deleted struct {
 
 func (x *Deleted) Reset() {
 	*x = Deleted{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[51]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5150,7 +5288,7 @@ func (x *Deleted) String() string {
 func (*Deleted) ProtoMessage() {}
 
 func (x *Deleted) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[51]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5163,7 +5301,7 @@ func (x *Deleted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deleted.ProtoReflect.Descriptor instead.
 func (*Deleted) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{51}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Deleted) GetJob() string {
@@ -5231,7 +5369,7 @@ type Seal struct {
 
 func (x *Seal) Reset() {
 	*x = Seal{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[52]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5243,7 +5381,7 @@ func (x *Seal) String() string {
 func (*Seal) ProtoMessage() {}
 
 func (x *Seal) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[52]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5256,7 +5394,7 @@ func (x *Seal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Seal.ProtoReflect.Descriptor instead.
 func (*Seal) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{52}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Seal) GetNumber() int64 {
@@ -5321,7 +5459,7 @@ type Mark struct {
 
 func (x *Mark) Reset() {
 	*x = Mark{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[53]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5333,7 +5471,7 @@ func (x *Mark) String() string {
 func (*Mark) ProtoMessage() {}
 
 func (x *Mark) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[53]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5346,7 +5484,7 @@ func (x *Mark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mark.ProtoReflect.Descriptor instead.
 func (*Mark) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{53}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Mark) GetCheckpoint() []byte {
@@ -5390,7 +5528,7 @@ type Limit_Share struct {
 
 func (x *Limit_Share) Reset() {
 	*x = Limit_Share{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[60]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5402,7 +5540,7 @@ func (x *Limit_Share) String() string {
 func (*Limit_Share) ProtoMessage() {}
 
 func (x *Limit_Share) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[60]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5415,7 +5553,7 @@ func (x *Limit_Share) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limit_Share.ProtoReflect.Descriptor instead.
 func (*Limit_Share) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{42, 0}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{44, 0}
 }
 
 func (x *Limit_Share) GetNode() string {
@@ -5458,7 +5596,7 @@ type Limit_Manners struct {
 
 func (x *Limit_Manners) Reset() {
 	*x = Limit_Manners{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[61]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5470,7 +5608,7 @@ func (x *Limit_Manners) String() string {
 func (*Limit_Manners) ProtoMessage() {}
 
 func (x *Limit_Manners) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[61]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5483,7 +5621,7 @@ func (x *Limit_Manners) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limit_Manners.ProtoReflect.Descriptor instead.
 func (*Limit_Manners) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{42, 1}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{44, 1}
 }
 
 func (x *Limit_Manners) GetServer() string {
@@ -5832,7 +5970,7 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x04node\x18\x03 \x01(\tR\x04node\x12\x1a\n" +
 	"\banswered\x18\x04 \x01(\bR\banswered\x12\x16\n" +
 	"\x06length\x18\x05 \x01(\x03R\x06length\x12\x16\n" +
-	"\x06sha256\x18\x06 \x01(\fR\x06sha256\"\xfb\x01\n" +
+	"\x06sha256\x18\x06 \x01(\fR\x06sha256\"\x93\x02\n" +
 	"\x05Asked\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x1a\n" +
 	"\bprovider\x18\x02 \x01(\tR\bprovider\x12\x14\n" +
@@ -5846,7 +5984,8 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\n" +
 	"most_bytes\x18\t \x01(\x03R\tmostBytes\x12\x16\n" +
 	"\x06fewest\x18\n" +
-	" \x01(\x03R\x06fewest\"\xf0\x02\n" +
+	" \x01(\x03R\x06fewest\x12\x16\n" +
+	"\x06tokens\x18\v \x01(\x03R\x06tokens\"\xa2\x03\n" +
 	"\x05Batch\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\x12\x12\n" +
 	"\x04mark\x18\x02 \x01(\tR\x04mark\x12\x1a\n" +
@@ -5863,7 +6002,16 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x04done\x18\f \x01(\x03R\x04done\x12\x14\n" +
 	"\x05tries\x18\r \x01(\x03R\x05tries\x12\x18\n" +
 	"\atrouble\x18\x0e \x01(\tR\atrouble\x12\x18\n" +
-	"\afilling\x18\x0f \x01(\bR\afilling\"\xec\x01\n" +
+	"\afilling\x18\x0f \x01(\bR\afilling\x12\x16\n" +
+	"\x06tokens\x18\x10 \x01(\x03R\x06tokens\x12\x18\n" +
+	"\aaccount\x18\x11 \x01(\tR\aaccount\"O\n" +
+	"\tBatchRoom\x12\x14\n" +
+	"\x05model\x18\x01 \x01(\tR\x05model\x12\x14\n" +
+	"\x05lines\x18\x02 \x01(\x03R\x05lines\x12\x16\n" +
+	"\x06tokens\x18\x03 \x01(\x03R\x06tokens\">\n" +
+	"\x0eBatchCreations\x12\x16\n" +
+	"\x06minute\x18\x01 \x03(\x03R\x06minute\x12\x14\n" +
+	"\x05count\x18\x02 \x03(\x03R\x05count\"\xec\x01\n" +
 	"\x06Orphan\x12:\n" +
 	"\x05batch\x18\x01 \x01(\v2$.coditect.mapreduce.storage.v1.BatchR\x05batch\x12\x16\n" +
 	"\x06tenant\x18\x02 \x01(\tR\x06tenant\x12\x10\n" +
@@ -6096,7 +6244,7 @@ func file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_storage_v1_records_proto_rawDescData
 }
 
-var file_coditect_mapreduce_storage_v1_records_proto_msgTypes = make([]protoimpl.MessageInfo, 62)
+var file_coditect_mapreduce_storage_v1_records_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
 var file_coditect_mapreduce_storage_v1_records_proto_goTypes = []any{
 	(*Spec)(nil),            // 0: coditect.mapreduce.storage.v1.Spec
 	(*ResultOutput)(nil),    // 1: coditect.mapreduce.storage.v1.ResultOutput
@@ -6122,51 +6270,53 @@ var file_coditect_mapreduce_storage_v1_records_proto_goTypes = []any{
 	(*Line)(nil),            // 21: coditect.mapreduce.storage.v1.Line
 	(*Asked)(nil),           // 22: coditect.mapreduce.storage.v1.Asked
 	(*Batch)(nil),           // 23: coditect.mapreduce.storage.v1.Batch
-	(*Orphan)(nil),          // 24: coditect.mapreduce.storage.v1.Orphan
-	(*Put)(nil),             // 25: coditect.mapreduce.storage.v1.Put
-	(*Journal)(nil),         // 26: coditect.mapreduce.storage.v1.Journal
-	(*EvidenceSum)(nil),     // 27: coditect.mapreduce.storage.v1.EvidenceSum
-	(*Queue)(nil),           // 28: coditect.mapreduce.storage.v1.Queue
-	(*Delay)(nil),           // 29: coditect.mapreduce.storage.v1.Delay
-	(*Parked)(nil),          // 30: coditect.mapreduce.storage.v1.Parked
-	(*CascadeTrial)(nil),    // 31: coditect.mapreduce.storage.v1.CascadeTrial
-	(*CascadeVerdict)(nil),  // 32: coditect.mapreduce.storage.v1.CascadeVerdict
-	(*CascadePart)(nil),     // 33: coditect.mapreduce.storage.v1.CascadePart
-	(*WakeCall)(nil),        // 34: coditect.mapreduce.storage.v1.WakeCall
-	(*Held)(nil),            // 35: coditect.mapreduce.storage.v1.Held
-	(*HeldUnit)(nil),        // 36: coditect.mapreduce.storage.v1.HeldUnit
-	(*Session)(nil),         // 37: coditect.mapreduce.storage.v1.Session
-	(*Beat)(nil),            // 38: coditect.mapreduce.storage.v1.Beat
-	(*Note)(nil),            // 39: coditect.mapreduce.storage.v1.Note
-	(*Doubt)(nil),           // 40: coditect.mapreduce.storage.v1.Doubt
-	(*Grant)(nil),           // 41: coditect.mapreduce.storage.v1.Grant
-	(*Limit)(nil),           // 42: coditect.mapreduce.storage.v1.Limit
-	(*Tally)(nil),           // 43: coditect.mapreduce.storage.v1.Tally
-	(*Plan)(nil),            // 44: coditect.mapreduce.storage.v1.Plan
-	(*CauseMark)(nil),       // 45: coditect.mapreduce.storage.v1.CauseMark
-	(*Skipped)(nil),         // 46: coditect.mapreduce.storage.v1.Skipped
-	(*Outcome)(nil),         // 47: coditect.mapreduce.storage.v1.Outcome
-	(*Checkpoint)(nil),      // 48: coditect.mapreduce.storage.v1.Checkpoint
-	(*LogEntry)(nil),        // 49: coditect.mapreduce.storage.v1.LogEntry
-	(*Rate)(nil),            // 50: coditect.mapreduce.storage.v1.Rate
-	(*Deleted)(nil),         // 51: coditect.mapreduce.storage.v1.Deleted
-	(*Seal)(nil),            // 52: coditect.mapreduce.storage.v1.Seal
-	(*Mark)(nil),            // 53: coditect.mapreduce.storage.v1.Mark
-	nil,                     // 54: coditect.mapreduce.storage.v1.Spec.VarsEntry
-	nil,                     // 55: coditect.mapreduce.storage.v1.Spec.ModelsEntry
-	nil,                     // 56: coditect.mapreduce.storage.v1.Spec.LabelsEntry
-	nil,                     // 57: coditect.mapreduce.storage.v1.Source.MetadataEntry
-	nil,                     // 58: coditect.mapreduce.storage.v1.Bundled.MetadataEntry
-	nil,                     // 59: coditect.mapreduce.storage.v1.Orphan.VarsEntry
-	(*Limit_Share)(nil),     // 60: coditect.mapreduce.storage.v1.Limit.Share
-	(*Limit_Manners)(nil),   // 61: coditect.mapreduce.storage.v1.Limit.Manners
+	(*BatchRoom)(nil),       // 24: coditect.mapreduce.storage.v1.BatchRoom
+	(*BatchCreations)(nil),  // 25: coditect.mapreduce.storage.v1.BatchCreations
+	(*Orphan)(nil),          // 26: coditect.mapreduce.storage.v1.Orphan
+	(*Put)(nil),             // 27: coditect.mapreduce.storage.v1.Put
+	(*Journal)(nil),         // 28: coditect.mapreduce.storage.v1.Journal
+	(*EvidenceSum)(nil),     // 29: coditect.mapreduce.storage.v1.EvidenceSum
+	(*Queue)(nil),           // 30: coditect.mapreduce.storage.v1.Queue
+	(*Delay)(nil),           // 31: coditect.mapreduce.storage.v1.Delay
+	(*Parked)(nil),          // 32: coditect.mapreduce.storage.v1.Parked
+	(*CascadeTrial)(nil),    // 33: coditect.mapreduce.storage.v1.CascadeTrial
+	(*CascadeVerdict)(nil),  // 34: coditect.mapreduce.storage.v1.CascadeVerdict
+	(*CascadePart)(nil),     // 35: coditect.mapreduce.storage.v1.CascadePart
+	(*WakeCall)(nil),        // 36: coditect.mapreduce.storage.v1.WakeCall
+	(*Held)(nil),            // 37: coditect.mapreduce.storage.v1.Held
+	(*HeldUnit)(nil),        // 38: coditect.mapreduce.storage.v1.HeldUnit
+	(*Session)(nil),         // 39: coditect.mapreduce.storage.v1.Session
+	(*Beat)(nil),            // 40: coditect.mapreduce.storage.v1.Beat
+	(*Note)(nil),            // 41: coditect.mapreduce.storage.v1.Note
+	(*Doubt)(nil),           // 42: coditect.mapreduce.storage.v1.Doubt
+	(*Grant)(nil),           // 43: coditect.mapreduce.storage.v1.Grant
+	(*Limit)(nil),           // 44: coditect.mapreduce.storage.v1.Limit
+	(*Tally)(nil),           // 45: coditect.mapreduce.storage.v1.Tally
+	(*Plan)(nil),            // 46: coditect.mapreduce.storage.v1.Plan
+	(*CauseMark)(nil),       // 47: coditect.mapreduce.storage.v1.CauseMark
+	(*Skipped)(nil),         // 48: coditect.mapreduce.storage.v1.Skipped
+	(*Outcome)(nil),         // 49: coditect.mapreduce.storage.v1.Outcome
+	(*Checkpoint)(nil),      // 50: coditect.mapreduce.storage.v1.Checkpoint
+	(*LogEntry)(nil),        // 51: coditect.mapreduce.storage.v1.LogEntry
+	(*Rate)(nil),            // 52: coditect.mapreduce.storage.v1.Rate
+	(*Deleted)(nil),         // 53: coditect.mapreduce.storage.v1.Deleted
+	(*Seal)(nil),            // 54: coditect.mapreduce.storage.v1.Seal
+	(*Mark)(nil),            // 55: coditect.mapreduce.storage.v1.Mark
+	nil,                     // 56: coditect.mapreduce.storage.v1.Spec.VarsEntry
+	nil,                     // 57: coditect.mapreduce.storage.v1.Spec.ModelsEntry
+	nil,                     // 58: coditect.mapreduce.storage.v1.Spec.LabelsEntry
+	nil,                     // 59: coditect.mapreduce.storage.v1.Source.MetadataEntry
+	nil,                     // 60: coditect.mapreduce.storage.v1.Bundled.MetadataEntry
+	nil,                     // 61: coditect.mapreduce.storage.v1.Orphan.VarsEntry
+	(*Limit_Share)(nil),     // 62: coditect.mapreduce.storage.v1.Limit.Share
+	(*Limit_Manners)(nil),   // 63: coditect.mapreduce.storage.v1.Limit.Manners
 }
 var file_coditect_mapreduce_storage_v1_records_proto_depIdxs = []int32{
-	54, // 0: coditect.mapreduce.storage.v1.Spec.vars:type_name -> coditect.mapreduce.storage.v1.Spec.VarsEntry
-	55, // 1: coditect.mapreduce.storage.v1.Spec.models:type_name -> coditect.mapreduce.storage.v1.Spec.ModelsEntry
+	56, // 0: coditect.mapreduce.storage.v1.Spec.vars:type_name -> coditect.mapreduce.storage.v1.Spec.VarsEntry
+	57, // 1: coditect.mapreduce.storage.v1.Spec.models:type_name -> coditect.mapreduce.storage.v1.Spec.ModelsEntry
 	2,  // 2: coditect.mapreduce.storage.v1.Spec.reading:type_name -> coditect.mapreduce.storage.v1.DocumentReading
 	1,  // 3: coditect.mapreduce.storage.v1.Spec.output:type_name -> coditect.mapreduce.storage.v1.ResultOutput
-	56, // 4: coditect.mapreduce.storage.v1.Spec.labels:type_name -> coditect.mapreduce.storage.v1.Spec.LabelsEntry
+	58, // 4: coditect.mapreduce.storage.v1.Spec.labels:type_name -> coditect.mapreduce.storage.v1.Spec.LabelsEntry
 	0,  // 5: coditect.mapreduce.storage.v1.Job.config:type_name -> coditect.mapreduce.storage.v1.Spec
 	8,  // 6: coditect.mapreduce.storage.v1.Job.warnings:type_name -> coditect.mapreduce.storage.v1.Warning
 	7,  // 7: coditect.mapreduce.storage.v1.Job.superseded:type_name -> coditect.mapreduce.storage.v1.Spent
@@ -6175,34 +6325,34 @@ var file_coditect_mapreduce_storage_v1_records_proto_depIdxs = []int32{
 	12, // 10: coditect.mapreduce.storage.v1.Ctl.levels:type_name -> coditect.mapreduce.storage.v1.Level
 	11, // 11: coditect.mapreduce.storage.v1.Ctl.use:type_name -> coditect.mapreduce.storage.v1.Use
 	11, // 12: coditect.mapreduce.storage.v1.Ingest.use:type_name -> coditect.mapreduce.storage.v1.Use
-	57, // 13: coditect.mapreduce.storage.v1.Source.metadata:type_name -> coditect.mapreduce.storage.v1.Source.MetadataEntry
+	59, // 13: coditect.mapreduce.storage.v1.Source.metadata:type_name -> coditect.mapreduce.storage.v1.Source.MetadataEntry
 	16, // 14: coditect.mapreduce.storage.v1.Bundle.documents:type_name -> coditect.mapreduce.storage.v1.Bundled
-	58, // 15: coditect.mapreduce.storage.v1.Bundled.metadata:type_name -> coditect.mapreduce.storage.v1.Bundled.MetadataEntry
+	60, // 15: coditect.mapreduce.storage.v1.Bundled.metadata:type_name -> coditect.mapreduce.storage.v1.Bundled.MetadataEntry
 	14, // 16: coditect.mapreduce.storage.v1.Unit.source:type_name -> coditect.mapreduce.storage.v1.Source
 	17, // 17: coditect.mapreduce.storage.v1.Unit.inputs:type_name -> coditect.mapreduce.storage.v1.Inputs
 	19, // 18: coditect.mapreduce.storage.v1.Unit.result:type_name -> coditect.mapreduce.storage.v1.Result
-	28, // 19: coditect.mapreduce.storage.v1.Unit.queue:type_name -> coditect.mapreduce.storage.v1.Queue
+	30, // 19: coditect.mapreduce.storage.v1.Unit.queue:type_name -> coditect.mapreduce.storage.v1.Queue
 	3,  // 20: coditect.mapreduce.storage.v1.Unit.savings:type_name -> coditect.mapreduce.storage.v1.Savings
-	25, // 21: coditect.mapreduce.storage.v1.Unit.put:type_name -> coditect.mapreduce.storage.v1.Put
-	26, // 22: coditect.mapreduce.storage.v1.Unit.journal:type_name -> coditect.mapreduce.storage.v1.Journal
-	27, // 23: coditect.mapreduce.storage.v1.Unit.evidence:type_name -> coditect.mapreduce.storage.v1.EvidenceSum
+	27, // 21: coditect.mapreduce.storage.v1.Unit.put:type_name -> coditect.mapreduce.storage.v1.Put
+	28, // 22: coditect.mapreduce.storage.v1.Unit.journal:type_name -> coditect.mapreduce.storage.v1.Journal
+	29, // 23: coditect.mapreduce.storage.v1.Unit.evidence:type_name -> coditect.mapreduce.storage.v1.EvidenceSum
 	21, // 24: coditect.mapreduce.storage.v1.Unit.line:type_name -> coditect.mapreduce.storage.v1.Line
 	23, // 25: coditect.mapreduce.storage.v1.Orphan.batch:type_name -> coditect.mapreduce.storage.v1.Batch
-	59, // 26: coditect.mapreduce.storage.v1.Orphan.vars:type_name -> coditect.mapreduce.storage.v1.Orphan.VarsEntry
-	25, // 27: coditect.mapreduce.storage.v1.EvidenceSum.next:type_name -> coditect.mapreduce.storage.v1.Put
-	32, // 28: coditect.mapreduce.storage.v1.CascadeTrial.verdicts:type_name -> coditect.mapreduce.storage.v1.CascadeVerdict
-	36, // 29: coditect.mapreduce.storage.v1.Held.units:type_name -> coditect.mapreduce.storage.v1.HeldUnit
-	39, // 30: coditect.mapreduce.storage.v1.Beat.notes:type_name -> coditect.mapreduce.storage.v1.Note
-	60, // 31: coditect.mapreduce.storage.v1.Limit.shares:type_name -> coditect.mapreduce.storage.v1.Limit.Share
-	61, // 32: coditect.mapreduce.storage.v1.Limit.manners:type_name -> coditect.mapreduce.storage.v1.Limit.Manners
+	61, // 26: coditect.mapreduce.storage.v1.Orphan.vars:type_name -> coditect.mapreduce.storage.v1.Orphan.VarsEntry
+	27, // 27: coditect.mapreduce.storage.v1.EvidenceSum.next:type_name -> coditect.mapreduce.storage.v1.Put
+	34, // 28: coditect.mapreduce.storage.v1.CascadeTrial.verdicts:type_name -> coditect.mapreduce.storage.v1.CascadeVerdict
+	38, // 29: coditect.mapreduce.storage.v1.Held.units:type_name -> coditect.mapreduce.storage.v1.HeldUnit
+	41, // 30: coditect.mapreduce.storage.v1.Beat.notes:type_name -> coditect.mapreduce.storage.v1.Note
+	62, // 31: coditect.mapreduce.storage.v1.Limit.shares:type_name -> coditect.mapreduce.storage.v1.Limit.Share
+	63, // 32: coditect.mapreduce.storage.v1.Limit.manners:type_name -> coditect.mapreduce.storage.v1.Limit.Manners
 	12, // 33: coditect.mapreduce.storage.v1.Plan.plan:type_name -> coditect.mapreduce.storage.v1.Level
 	12, // 34: coditect.mapreduce.storage.v1.Plan.levels:type_name -> coditect.mapreduce.storage.v1.Level
-	47, // 35: coditect.mapreduce.storage.v1.Checkpoint.completed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	47, // 36: coditect.mapreduce.storage.v1.Checkpoint.failed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	47, // 37: coditect.mapreduce.storage.v1.Checkpoint.reopened_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	51, // 38: coditect.mapreduce.storage.v1.Checkpoint.deleted:type_name -> coditect.mapreduce.storage.v1.Deleted
-	53, // 39: coditect.mapreduce.storage.v1.Seal.progress:type_name -> coditect.mapreduce.storage.v1.Mark
-	53, // 40: coditect.mapreduce.storage.v1.Seal.marks:type_name -> coditect.mapreduce.storage.v1.Mark
+	49, // 35: coditect.mapreduce.storage.v1.Checkpoint.completed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	49, // 36: coditect.mapreduce.storage.v1.Checkpoint.failed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	49, // 37: coditect.mapreduce.storage.v1.Checkpoint.reopened_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	53, // 38: coditect.mapreduce.storage.v1.Checkpoint.deleted:type_name -> coditect.mapreduce.storage.v1.Deleted
+	55, // 39: coditect.mapreduce.storage.v1.Seal.progress:type_name -> coditect.mapreduce.storage.v1.Mark
+	55, // 40: coditect.mapreduce.storage.v1.Seal.marks:type_name -> coditect.mapreduce.storage.v1.Mark
 	41, // [41:41] is the sub-list for method output_type
 	41, // [41:41] is the sub-list for method input_type
 	41, // [41:41] is the sub-list for extension type_name
@@ -6222,7 +6372,7 @@ func file_coditect_mapreduce_storage_v1_records_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_storage_v1_records_proto_rawDesc), len(file_coditect_mapreduce_storage_v1_records_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   62,
+			NumMessages:   64,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,392 @@
+package orchestrator_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"flag"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/dev/testenv"
+	"github.com/coditect/mapreduce/orchestrator/enginetest"
+	"github.com/coditect/mapreduce/store/failpoint"
+	"github.com/coditect/mapreduce/store/fault"
+	"github.com/coditect/mapreduce/worker"
+	"github.com/coditect/mapreduce/worker/agent/model"
+	"github.com/coditect/mapreduce/worker/batching"
+	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/batch"
+	"github.com/coditect/mapreduce/worker/llm/fakellm"
+	"github.com/coditect/mapreduce/worker/llm/fakellm/batches"
+)
+
+// The kills of this file are counted, and go round all places at which a process can die with a call that goes by
+// batch half done: of orchestrators the failpoints of the path, before and after; of workers each request to
+// the vendor, before it is sent and after it was answered.
+
+// By hand: make batch-kills.
+var (
+	killedDocuments = flag.Int("batch.killed", 200, "documents of jobs whose calls go by batch while processes are killed")
+	batchKills      = flag.Int("batch.kills", 20, "how many processes are killed meanwhile")
+)
+
+// A request to a vendor of batches, as kills of workers name it.
+const (
+	uploading = "upload"
+	creating  = "create"
+	asking    = "get"
+	fetching  = "results"
+	listing   = "list"
+)
+
+// requestPoint names a request to a vendor of batches; "" is one that kills pass over.
+func requestPoint(r *http.Request) string {
+	path := r.URL.Path
+	switch {
+	case strings.HasSuffix(path, "cancel"):
+		return ""
+	case r.Method == http.MethodPost && strings.Contains(path, "/files"):
+		return uploading
+	case r.Method == http.MethodPost:
+		return creating
+	case strings.HasSuffix(path, "/results"), strings.HasSuffix(path, "/content"), strings.HasPrefix(path, "/download"):
+		return fetching
+	case strings.HasSuffix(path, "/batches"):
+		return listing
+	}
+	return asking
+}
+
+// A killer has workers die at their requests to a vendor.
+type killer struct {
+	mu    sync.Mutex // guards the variables below
+	point string     // at which the next worker dies; "" if none does
+	dead  *mortal    // that has died there
+}
+
+// aim has the worker die that comes to a point next, "" none.
+func (k *killer) aim(point string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.point, k.dead = point, nil
+}
+
+// fallen returns the worker that has died at the point; nil if none has yet.
+func (k *killer) fallen() *mortal {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.dead
+}
+
+// strikes reports whether a worker dies at a point.
+func (k *killer) strikes(m *mortal, point string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.point != point || m.gone.Load() {
+		return false
+	}
+	k.point, k.dead = "", m
+	m.gone.Store(true)
+	return true
+}
+
+// A mortal is a worker that dies where a killer aims.
+type mortal struct {
+	*enginetest.Member
+	fleet *vendorFleet
+	aims  *killer
+	gone  atomic.Bool // it does nothing any more
+}
+
+// RoundTrip implements http.RoundTripper. A worker that dies sends nothing more, and hears no answer.
+func (m *mortal) RoundTrip(r *http.Request) (*http.Response, error) {
+	point := requestPoint(r)
+	if m.gone.Load() || point != "" && m.aims.strikes(m, point+".before") {
+		return nil, m.die(r.Context())
+	}
+	res, err := m.fleet.RoundTrip(r)
+	if m.gone.Load() || point != "" && m.aims.strikes(m, point+".after") {
+		if err == nil {
+			_ = res.Body.Close() // nobody reads it
+		}
+		return nil, m.die(r.Context())
+	}
+	return res, err
+}
+
+// die waits until what the worker is about is over.
+func (*mortal) die(ctx context.Context) error {
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+// joinMortal runs a worker that dies where a killer aims.
+func (f *vendorFleet) joinMortal(k *killer) *mortal {
+	f.T.Helper()
+	m := &mortal{fleet: f, aims: k}
+	own, err := model.New(model.Config{
+		Provider: f.seller.name, Vendors: f.table, Prices: f.prices, Random: func() float64 { return 0.5 },
+		LLM: llm.Config{Key: llm.NewKey(batchKey), BaseURL: f.seller.base, Transport: m},
+	})
+	if err != nil {
+		f.T.Fatal(err)
+	}
+	m.Member = f.Join(worker.Config{Slots: stormSlots, DrainTimeout: f.pace(time.Minute), Batches: batching.New(batching.Config{
+		Names: []string{f.seller.name}, Create: f.pace(time.Minute), Ask: f.pace(5 * time.Second), Poll: f.pace(15 * time.Second), Slowest: f.pace(2 * time.Minute),
+		Vendor: func(o *mapreduce.BatchOrder) (batch.Vendor, error) { return own.Batches(o) },
+		Prices: func(o *mapreduce.BatchOrder) (*llm.Prices, error) { return own.BatchPrices(o) },
+	})})
+	return m
+}
+
+// A siege is a fleet of a vendor whose processes are killed.
+type siege struct {
+	*vendorFleet
+	random  *die
+	aims    *killer
+	workers []*mortal
+	jobs    []mapreduce.JobID
+	asked   int            // documents of these
+	kills   map[string]int // by where somebody died
+}
+
+// Each document is answered once, no batch is made twice, and the money agrees with the vendor's own account,
+// wherever workers and orchestrators are killed.
+func TestBatchesSurviveKills(t *testing.T) {
+	testenv.Lengthy(t)
+	for _, of := range sellers {
+		t.Run(of.name, func(t *testing.T) {
+			enginetest.VirtuallyIfItCan(t, func(t *testing.T) { besiege(t, of, false) })
+		})
+	}
+}
+
+// The same holds where one in twenty of all that can go wrong goes wrong besides, of each kind.
+func TestBatchesSurviveKillsAndFaults(t *testing.T) {
+	testenv.Lengthy(t)
+	for _, of := range sellers {
+		t.Run(of.name, func(t *testing.T) {
+			enginetest.VirtuallyIfItCan(t, func(t *testing.T) { besiege(t, of, true) })
+		})
+	}
+}
+
+// oneInTwenty draws one of some kinds of fault, each one time in twenty; ok is false otherwise.
+func oneInTwenty[T any](random *die, kinds ...T) (kind T, ok bool) {
+	if n := random.IntN(20); n < len(kinds) {
+		return kinds[n], true
+	}
+	return kind, false
+}
+
+// besiege runs jobs until so many processes were killed.
+func besiege(t *testing.T, of seller, faults bool) {
+	random := newDie(uint64(len(of.name)))
+	rates := fault.Retryable(0.01)
+	if faults {
+		rates = fault.Retryable(0.05)
+	}
+	s := &siege{random: random, aims: &killer{}, kills: make(map[string]int)}
+	script := batches.Config{
+		Takes:  func(int) time.Duration { return s.pace(time.Duration(1+random.IntN(8)) * time.Minute) },
+		Hidden: time.Duration(random.IntN(60)) * time.Second / quicker,
+		Limits: siegeLimits(of),
+	}
+	var lost atomic.Int64
+	if faults {
+		script.Creates = func(int, bool) batches.Loss {
+			if loss, ok := oneInTwenty(random, batches.Refused, batches.Before, batches.After, batches.ErrAfter); ok && lost.Add(1) < mostLosses(*killedDocuments) {
+				return loss
+			}
+			return batches.Kept
+		}
+	}
+	s.vendorFleet = newFleetOf(t, of, 1, 2, max(7, *killedDocuments/80), rates, script)
+	if faults {
+		s.fault = func(fakellm.Call) fakellm.Fault {
+			kind, _ := oneInTwenty(random, lineFaults...)
+			return kind
+		}
+		s.fate = func(int, string) batches.Fate {
+			kind, _ := oneInTwenty(random, batches.Twice, batches.Unasked)
+			return kind
+		}
+	}
+
+	for range 3 {
+		s.workers = append(s.workers, s.joinMortal(s.aims))
+	}
+	s.submit(*killedDocuments)
+	for blows := s.blows(); s.killed() < *batchKills; {
+		for _, strike := range blows {
+			if s.killed() < *batchKills {
+				s.keepBusy()
+				strike()
+				s.wait(time.Duration(1+random.IntN(20)) * time.Second)
+			}
+		}
+	}
+
+	for _, id := range s.jobs {
+		if job := s.Any().EndWithin(id, s.pace(48*time.Hour)); job.State != mapreduce.JobComplete || job.FailedUnits > 0 || job.CompletedUnits != job.TotalUnits {
+			t.Fatalf("job is %v, with %d of %d units complete and %d failed: %s", job.State, job.CompletedUnits, job.TotalUnits, job.FailedUnits, job.Error)
+		}
+	}
+	s.Faults.Heal()
+	s.Faults.Settle()
+	answers := s.asked
+	if faults {
+		answers = anyCalls
+	} else {
+		s.verifyOnce()
+	}
+	s.verifyAll(s.jobs, answers)
+	refused, _ := s.server.Crowds()
+	if refused > 0 {
+		t.Errorf("%d batches were refused, as they passed a limit", refused)
+	}
+	t.Logf("%s: %d documents in %d jobs and %d batches, while %d processes died: %v", of.name, s.asked, len(s.jobs), s.server.Made(), s.killed(), s.kills)
+}
+
+// siegeLimits are those of a vendor, with room for fewer batches at a time, so that jobs take a while.
+func siegeLimits(of seller) batches.Limits {
+	room := max(40, *killedDocuments/10)
+	switch of.wire {
+	case fakellm.OpenAI:
+		return batches.Limits{Lines: 50_000, Bytes: 200_000_000, WaitingTokens: int64(room) * 1000, Window: 24 * time.Hour, Kept: 30 * 24 * time.Hour}
+	case fakellm.Gemini:
+		return batches.Limits{Bytes: 2_000_000_000, WaitingBatches: 8, Window: 48 * time.Hour, Kept: 48 * time.Hour}
+	}
+	return batches.Limits{Lines: 100_000, Bytes: 256_000_000, Waiting: room, Window: 24 * time.Hour, Kept: 29 * 24 * time.Hour}
+}
+
+func (s *siege) submit(documents int) {
+	spec := specOf(s.seller)
+	spec.Budget, spec.BudgetIn = 100_000*int64(documents), mapreduce.InDollars
+	s.jobs, s.asked = append(s.jobs, s.Any().Submit(spec, documents)), s.asked+documents
+}
+
+// keepBusy submits another job if the last one has ended.
+func (s *siege) keepBusy() {
+	job, err := s.Any().GetJob(s.T.Context(), s.jobs[len(s.jobs)-1])
+	switch {
+	case err != nil:
+		s.T.Fatal(err)
+	case job.State == mapreduce.JobComplete:
+		s.submit(max(20, *killedDocuments/10))
+	case !job.State.Running():
+		s.T.Fatalf("job is %v: %s", job.State, job.Error)
+	}
+}
+
+func (s *siege) killed() (n int) {
+	for _, times := range s.kills {
+		n += times
+	}
+	return n
+}
+
+// wait waits for as long as d is in virtual time.
+func (s *siege) wait(d time.Duration) { <-time.After(s.pace(d)) }
+
+// blows returns all ways in which somebody is killed.
+func (s *siege) blows() (all []func()) {
+	for _, step := range batchPoints {
+		all = append(all, func() { s.killServerAt(step.Before()) }, func() { s.killServerAt(step.After()) })
+	}
+	requests := []string{uploading, creating, asking, fetching, listing}
+	if s.seller.wire == fakellm.Anthropic {
+		requests = requests[1:]
+	}
+	for _, of := range requests {
+		all = append(all, func() { s.killWorkerAt(of + ".before") }, func() { s.killWorkerAt(of + ".after") })
+	}
+	return append(all, s.killServer, s.killWorker)
+}
+
+// patience is how long somebody is waited for who comes to a place where he dies.
+const patience = 90
+
+// killServerAt kills the orchestrator that comes to a point first, if one does for a while.
+func (s *siege) killServerAt(point failpoint.Point) {
+	s.KillAt(point)
+	defer s.KillAt("")
+	for range patience {
+		s.wait(time.Second)
+		for i, n := range s.Nodes {
+			if n != nil && n.Gate.Dead.Load() {
+				s.kills[string(point)]++
+				s.Stop(i, true)
+				s.wait(time.Duration(s.random.IntN(10)) * time.Second)
+				s.Start(i)
+				return
+			}
+		}
+	}
+}
+
+// killWorkerAt kills the worker that comes to a request first, if one does for a while.
+func (s *siege) killWorkerAt(point string) {
+	s.aims.aim(point)
+	defer s.aims.aim("")
+	for range patience {
+		s.wait(time.Second)
+		if m := s.aims.fallen(); m != nil {
+			s.kills[point]++
+			s.replace(m)
+			return
+		}
+	}
+}
+
+// replace has another worker in the place of one that is dead.
+func (s *siege) replace(dead *mortal) {
+	s.Kill(dead.Member)
+	s.wait(time.Duration(s.random.IntN(20)) * time.Second)
+	for i, m := range s.workers {
+		if m == dead {
+			s.workers[i] = s.joinMortal(s.aims)
+		}
+	}
+}
+
+// killServer kills an orchestrator wherever it is.
+func (s *siege) killServer() {
+	i := s.random.IntN(len(s.Nodes))
+	s.kills["server"]++
+	s.Stop(i, true)
+	s.wait(time.Duration(s.random.IntN(10)) * time.Second)
+	s.Start(i)
+}
+
+// killWorker kills a worker wherever it is.
+func (s *siege) killWorker() {
+	m := s.workers[s.random.IntN(len(s.workers))]
+	s.kills["worker"]++
+	m.gone.Store(true)
+	s.replace(m)
+}
+
+// verifyOnce checks that the vendor was asked of no document of a job twice.
+func (s *siege) verifyOnce() {
+	asked := make(map[[sha256.Size]byte]int)
+	for _, c := range s.server.Bill() {
+		asked[sha256.Sum256([]byte(c.Entry.Prompt()))]++
+	}
+	for _, e := range s.live.Entries() {
+		asked[sha256.Sum256([]byte(e.Prompt()))]++
+	}
+	for _, times := range asked {
+		if times > len(s.jobs) {
+			s.T.Errorf("the vendor was asked %d times of one document, in %d jobs", times, len(s.jobs))
+		}
+	}
+	if want := *killedDocuments; len(asked) != want {
+		s.T.Errorf("the vendor was asked of %d documents, want %d", len(asked), want)
+	}
+}

@@ -1,0 +1,115 @@
+package batches_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store/jobs/batches"
+)
+
+// begin has a batch begun to be created by an account with so much room.
+func (w *waiter) begin(b mapreduce.Batch, most mapreduce.BatchRoom) error {
+	w.Helper()
+	if !w.take(b, w.s) {
+		w.Fatalf("the batch %d cannot be had", b.Number)
+	}
+	_, err := w.j.Batches.Report(w.Ctx, w.id, b.Number, w.s.ID, batches.Account{Name: "vendor", Most: most}, &mapreduce.BatchReport{Mark: b.Mark, State: mapreduce.BatchCreating})
+	return err
+}
+
+// A batch is begun only if it has room beside those that the vendor may have, of whatever limit it is; and what ends,
+// or was not made, gives its room back.
+func TestBatchesKeepToTheRoom(t *testing.T) {
+	for name, c := range map[string]struct {
+		most  mapreduce.BatchRoom
+		lacks string // of the second batch; the first always goes
+	}{
+		"none that is known": {mapreduce.BatchRoom{}, ""},
+		"calls":              {mapreduce.BatchRoom{Lines: 3}, "room for 3 calls"},
+		"calls for both":     {mapreduce.BatchRoom{Lines: 4}, ""},
+		"tokens":             {mapreduce.BatchRoom{Tokens: 39}, "room for 39 tokens of m"},
+		"tokens for both":    {mapreduce.BatchRoom{Tokens: 40}, ""},
+		"batches":            {mapreduce.BatchRoom{Batches: 1}, "room for 1 batches"},
+		"creations":          {mapreduce.BatchRoom{Creates: 1}, "1 batches may be made"},
+		"too little for any": {mapreduce.BatchRoom{Lines: 1, Tokens: 1}, "room for 1 calls"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWaiter(t, 4)
+			units := w.Claim(w.j, w.id, w.s, 4)
+			for _, u := range units[:2] {
+				w.park(u)
+			}
+			one := w.plan()
+			w.Must(w.begin(one, c.most))
+			for _, u := range units[2:] {
+				w.park(u)
+			}
+			other := w.plan()
+
+			err := w.begin(other, c.most)
+			if c.lacks == "" {
+				w.Must(err)
+				return
+			}
+			if errs.ReasonOf(err) != errs.NoBatchRoom || !strings.Contains(err.Error(), c.lacks) {
+				t.Fatalf("a batch without room: %v, want %q", err, c.lacks)
+			}
+			use, err := w.j.Batches.UseOf(w.Ctx, "vendor")
+			w.Must(err)
+			if lack := use.Lack(other, c.most); !strings.Contains(lack, c.lacks) {
+				t.Errorf("of the same batch it is said that %q", lack)
+			}
+			w.Healthy()
+
+			// It says why it waits, and goes once the first one was not made after all.
+			_, err = w.report(other, w.s, mapreduce.BatchReport{State: mapreduce.BatchPlanned, Trouble: "there is no room"})
+			w.Must(err)
+			_, err = w.report(one, w.s, mapreduce.BatchReport{State: mapreduce.BatchPlanned, Trouble: "refused"})
+			w.Must(err)
+			if all, err := w.j.Batches.Now(w.Ctx, w.id); err != nil || all[1].Trouble != "there is no room" || all[1].Tries != 0 {
+				t.Errorf("the batch that waits is %+v: %v", all[1], err)
+			}
+			if c.most.Creates == 0 { // that one was begun within the hour stays so
+				w.Must(w.begin(other, c.most))
+			}
+		})
+	}
+}
+
+// A batch that is over leaves its room, and so does one whose job is gone.
+func TestRoomIsGivenBack(t *testing.T) {
+	most := mapreduce.BatchRoom{Batches: 1}
+	for name, end := range map[string]func(w *waiter, b mapreduce.Batch) error{
+		"over": func(w *waiter, b mapreduce.Batch) error {
+			_, err := w.report(b, w.s, mapreduce.BatchReport{Over: true})
+			return err
+		},
+		"without a job": func(w *waiter, b mapreduce.Batch) error {
+			w.Must(w.j.Lifecycle.Cancel(w.Ctx, w.id))
+			w.Expire(w.j, w.s)
+			w.Must(w.j.Lifecycle.Delete(w.Ctx, w.id))
+			s := w.Session(w.j)
+			if _, taken, err := w.j.Batches.Take(w.Ctx, w.id, b.Number, s.ID, s.Epoch); err != nil || !taken {
+				w.Fatalf("the batch of a job that is gone cannot be had: %v", err)
+			}
+			_, err := w.report(b, s, mapreduce.BatchReport{Over: true})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWaiter(t, 1)
+			w.park(w.Claim(w.j, w.id, w.s, 1)[0])
+			b := w.plan()
+			w.Must(w.begin(b, most))
+			if use, err := w.j.Batches.UseOf(w.Ctx, "vendor"); err != nil || use.Lack(b, most) == "" {
+				t.Fatalf("a batch that was begun takes no room: %v", err)
+			}
+			w.Must(end(w, b))
+			if use, err := w.j.Batches.UseOf(w.Ctx, "vendor"); err != nil || use.Lack(b, most) != "" {
+				t.Errorf("after its end: %q, %v", use.Lack(b, most), err)
+			}
+		})
+	}
+}
