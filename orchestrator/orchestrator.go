@@ -115,7 +115,7 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 
 	o.Reader = read.New(j, specs, o.scheduler, o.seals, &o.signals, read.Config{Verify: checker.VerifyOutput, AnswerBytes: c.AnswerBytes, AnswerAge: c.AnswerAge})
 	o.Reviewer = review.New(j, &o.signals, review.Sources{
-		Stored: o.Stored, Schema: o.Schema, Text: o.ReadText, Specs: specs, Verify: checker.VerifyOutput, Enqueue: o.scheduler.Enqueue,
+		StoredAt: o.StoredAt, Schema: o.Schema, Text: o.ReadText, Specs: specs, Verify: checker.VerifyOutput, Enqueue: o.scheduler.Enqueue,
 	})
 	o.CallRate = access.NewCallRate(j, time.Now)
 	o.Scaler = scaler.New(j, o.scheduler, scaler.Config{MaxCalls: int64(c.MaxCalls), Rates: c.Rates})

@@ -25,6 +25,7 @@ type Results struct {
 	specs      *jobspec.Finder
 	seals      *cluster.Seals
 	supervisor *cluster.Supervisor
+	places     places
 }
 
 // GetResult implements mapreduce.Service. The result of a complete job is stored. A
@@ -126,7 +127,7 @@ func (r *Results) Stored(ctx context.Context, id mapreduce.JobID, sink func(*map
 		return errs.New(errs.Aborted, "job %s is being resumed, and its result assembled anew", id)
 	}
 
-	parts := result.NewReader(sink)
+	parts := result.NewReader(0, r.places.noting(placesOf(id, u), sink))
 	if err = r.jobs.Content.OutputParts(ctx, id, u, parts.Write); err == nil {
 		err = parts.Close()
 	}
@@ -144,6 +145,34 @@ func (r *Results) Stored(ctx context.Context, id mapreduce.JobID, sink func(*map
 		return errs.New(errs.Aborted, "job %s was resumed while its result was read", id)
 	}
 	return errs.New(errs.DataLoss, "the stored result of job %s is damaged; ask for a partial result, which is assembled anew from the results of its units: %w", id, err)
+}
+
+// StoredAt streams parts of the result that is stored of a complete job, beginning with a record or some before it:
+// how many depends on how much of the result was read here before. It checks no hash.
+func (r *Results) StoredAt(ctx context.Context, id mapreduce.JobID, record mapreduce.RecordID, sink func(*mapreduce.ResultPart) error) error {
+	u, err := r.jobs.View.Unit(ctx, id, mapreduce.ResultUnit)
+	if err != nil {
+		return err
+	}
+	if u == nil || u.State != mapreduce.UnitComplete {
+		return errs.New(errs.Aborted, "job %s is being resumed, and its result assembled anew", id)
+	}
+
+	of, end := placesOf(id, u), u.Published().Length
+	at := r.places.before(of, record)
+	parts := result.NewReader(at, r.places.noting(of, sink))
+	for at < end {
+		next := min(at+placeEvery, end)
+		data, err := r.jobs.Content.OutputRange(ctx, id, u, at, next)
+		if err != nil {
+			return err
+		}
+		if err := parts.Write(data); err != nil {
+			return err
+		}
+		at = next
+	}
+	return parts.Close()
 }
 
 // assemble assembles the result of a job as it stands, into so much room, or any if

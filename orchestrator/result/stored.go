@@ -71,13 +71,19 @@ func (w *Writer) Rest() (block []byte, length int64, sum []byte) {
 // behind it is there, and the last by Close: so that who reads can check the whole
 // before.
 type Reader struct {
-	sink func(*mapreduce.ResultPart) error
+	sink func(part *mapreduce.ResultPart, at int64) error
 	rest []byte
-	last *mapreduce.ResultPart
+	from int64 // where rest begins in the result
+
+	last   *mapreduce.ResultPart
+	lastAt int64
 }
 
-// NewReader returns a reader that passes the parts on to sink.
-func NewReader(sink func(*mapreduce.ResultPart) error) *Reader { return &Reader{sink: sink} }
+// NewReader returns a reader that passes the parts on to sink, each with where it begins in the result. The
+// first byte that is written is the first of a part, and stands at an offset in the result.
+func NewReader(from int64, sink func(part *mapreduce.ResultPart, at int64) error) *Reader {
+	return &Reader{sink: sink, from: from}
+}
 
 // maxStoredPart bounds one part, in bytes: a length that is larger is damage.
 const maxStoredPart = mapreduce.MaxOutput
@@ -101,22 +107,23 @@ func (r *Reader) Write(b []byte) error {
 		if err := proto.Unmarshal(r.rest[at+n:at+n+int(size)], &stored); err != nil {
 			return errStored
 		}
-		at += n + int(size)
-		if err := r.pass(partOf(&stored)); err != nil {
+		if err := r.pass(partOf(&stored), r.from+int64(at)); err != nil {
 			return err
 		}
+		at += n + int(size)
 	}
 
 	r.rest = r.rest[:copy(r.rest, r.rest[at:])]
+	r.from += int64(at)
 	return nil
 }
 
-// pass passes on the part before next.
-func (r *Reader) pass(next *mapreduce.ResultPart) (err error) {
+// pass passes on the part before next, which begins at an offset.
+func (r *Reader) pass(next *mapreduce.ResultPart, at int64) (err error) {
 	if r.last != nil {
-		err = r.sink(r.last)
+		err = r.sink(r.last, r.lastAt)
 	}
-	r.last = next
+	r.last, r.lastAt = next, at
 	return err
 }
 
@@ -125,7 +132,7 @@ func (r *Reader) Close() error {
 	if len(r.rest) > 0 || r.last == nil || r.last.Summary == nil {
 		return errStored
 	}
-	return r.pass(nil)
+	return r.pass(nil, r.from)
 }
 
 var errStored = errs.New(errs.DataLoss, "the stored bytes are not a result")

@@ -64,7 +64,11 @@ func TestPartsAreReadAsTheyWereStored(t *testing.T) {
 		data := stored(t, size, want)
 		for _, cut := range []int{1, 3, 50, len(data)} {
 			var got []*mapreduce.ResultPart
-			r := result.NewReader(func(p *mapreduce.ResultPart) error { got = append(got, p); return nil })
+			var places []int64
+			r := result.NewReader(0, func(p *mapreduce.ResultPart, at int64) error {
+				got, places = append(got, p), append(places, at)
+				return nil
+			})
 			for at := 0; at < len(data); at += cut {
 				if err := r.Write(data[at:min(at+cut, len(data))]); err != nil {
 					t.Fatal(err)
@@ -79,6 +83,29 @@ func TestPartsAreReadAsTheyWereStored(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("blocks of %d, read by %d (-stored +read):\n%s", size, cut, diff)
 			}
+			fromEachPlace(t, data, want, places)
+		}
+	}
+}
+
+// fromEachPlace wants the rest of the parts, where they are, of a reader that begins at one of them.
+func fromEachPlace(t *testing.T, data []byte, parts []*mapreduce.ResultPart, places []int64) {
+	t.Helper()
+	for i, from := range places {
+		var got []*mapreduce.ResultPart
+		r := result.NewReader(from, func(p *mapreduce.ResultPart, at int64) error {
+			if want := places[i+len(got)]; at != want {
+				t.Errorf("part %d is at %d, want %d", i+len(got), at, want)
+			}
+			got = append(got, p)
+			return nil
+		})
+		err := r.Write(data[from:])
+		if err == nil {
+			err = r.Close()
+		}
+		if diff := cmp.Diff(parts[i:], got); err != nil || diff != "" {
+			t.Errorf("from part %d, at %d: %v (-stored +read):\n%s", i, from, err, diff)
 		}
 	}
 }
@@ -92,7 +119,7 @@ func TestWhatIsNoResultIsRefused(t *testing.T) {
 		"a length beyond": bytes.Repeat([]byte{0xff}, 12),
 		"no message":      {3, 0xff, 0xff, 0xff},
 	} {
-		r := result.NewReader(func(*mapreduce.ResultPart) error { return nil })
+		r := result.NewReader(0, func(*mapreduce.ResultPart, int64) error { return nil })
 		err := r.Write(data)
 		if err == nil {
 			err = r.Close()

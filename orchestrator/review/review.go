@@ -24,8 +24,9 @@ import (
 
 // Sources are where a Reviewer finds what it decides about.
 type Sources struct {
-	// Stored streams the result of a complete job as it is stored, without decisions.
-	Stored func(ctx context.Context, id mapreduce.JobID, sink func(*mapreduce.ResultPart) error) error
+	// StoredAt streams the result of a complete job as it is stored, without decisions, from a record or some
+	// before it on.
+	StoredAt func(ctx context.Context, id mapreduce.JobID, record mapreduce.RecordID, sink func(*mapreduce.ResultPart) error) error
 	// Schema returns the schema of the records of a job.
 	Schema func(ctx context.Context, id mapreduce.JobID) (*schema.Schema, error)
 	// Text streams the text of a document that a unit read.
@@ -196,7 +197,7 @@ var errFound = errors.New("found")
 // find returns a record of the stored result of a job.
 func (r *Reviewer) find(ctx context.Context, id mapreduce.JobID, record mapreduce.RecordID) (*foundRecord, error) {
 	found := &foundRecord{}
-	err := r.sources.Stored(ctx, id, func(p *mapreduce.ResultPart) error {
+	err := r.sources.StoredAt(ctx, id, record, func(p *mapreduce.ResultPart) error {
 		switch {
 		case p.Record != nil && found.record != nil:
 			return errFound
