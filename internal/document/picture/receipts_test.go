@@ -5,7 +5,6 @@ import (
 	"context"
 	"image"
 	"image/jpeg"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -234,20 +233,12 @@ func (t tally) take(word string) int {
 	return 1
 }
 
-// measure compares the boxes of words with their ink. Of a word that stands at several places the
-// nearest one counts.
+// measure compares the boxes of words with their ink.
 func (s *score) measure(d *document.Document, words []photo.Word) {
-	const far, elsewhere = 3, 100
 	for _, part := range d.Layout {
-		nearest := math.Inf(1)
-		for _, w := range words {
-			if w.Text == d.Text[part.Start:part.End] && math.Abs(part.Box.Top-float64(w.Ink.Min.Y)) < elsewhere/4 {
-				nearest = min(nearest, max(math.Abs(part.Box.Left-float64(w.Ink.Min.X)), math.Abs(part.Box.Right-float64(w.Ink.Max.X))))
-			}
-		}
-		if nearest < elsewhere {
+		if off, ok := offBy(part.Box, d.Text[part.Start:part.End], words); ok {
 			s.boxes++
-			if nearest > far {
+			if off > mostOff {
 				s.far++
 			}
 		}

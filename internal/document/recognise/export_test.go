@@ -4,4 +4,6 @@ package recognise
 var (
 	Parse = parse
 	Skew  = skew
+
+	FitInk = fitInk
 )

@@ -93,12 +93,14 @@ func (t *Tesseract) Words(ctx context.Context, page Page) (words []Word, err err
 }
 
 // words returns the words of a page, which Tesseract divides in a mode.
-func (t *Tesseract) words(ctx context.Context, page Page, mode string) ([]Word, error) {
+func (t *Tesseract) words(ctx context.Context, page Page, mode string) (words []Word, err error) {
 	out, err := t.run(ctx, page, "--psm", mode, "-c", "tessedit_create_tsv=1")
 	if err != nil {
 		return nil, err
 	}
-	return parse(out, size(page.Picture)), nil
+	words = parse(out, size(page.Picture))
+	fitInk(page.Picture, words)
+	return words, nil
 }
 
 // Modes in which Tesseract divides a page (--psm).

@@ -24,6 +24,7 @@ import (
 type Word struct {
 	Text string
 	Ink  image.Rectangle // around what is printed
+	Mark image.Rectangle // the same across; from the top to the bottom of what is printed on its line
 	Line int
 }
 
@@ -66,12 +67,25 @@ func printed(face font.Face, lines []string, size float64) *Paper {
 			ink, _ := d.BoundString(strings.TrimSpace(text))
 			if word := strings.TrimSpace(text); word != "" {
 				box := image.Rect(ink.Min.X.Floor(), ink.Min.Y.Floor(), ink.Max.X.Ceil(), ink.Max.Y.Ceil())
-				p.Words = append(p.Words, Word{word, box, i})
+				p.Words = append(p.Words, Word{Text: word, Ink: box, Mark: box, Line: i})
 			}
 			d.DrawString(text)
 		}
 	}
+	p.mark()
 	return p
+}
+
+// mark makes the marks of the words of a line equally high.
+func (p *Paper) mark() {
+	lines := make(map[int]image.Rectangle)
+	for _, w := range p.Words {
+		lines[w.Line] = lines[w.Line].Union(w.Ink)
+	}
+	for i := range p.Words {
+		w := &p.Words[i]
+		w.Mark.Min.Y, w.Mark.Max.Y = lines[w.Line].Min.Y, lines[w.Line].Max.Y
+	}
 }
 
 // A Shot is how a photograph of a paper is taken.
@@ -115,15 +129,18 @@ func (p *Paper) turn(degrees float64) (*image.Gray, []Word) {
 		}
 	}
 
-	words := make([]Word, len(p.Words))
-	for i, w := range p.Words {
+	turned := func(r image.Rectangle) image.Rectangle {
 		box := [4]float64{math.Inf(1), math.Inf(1), math.Inf(-1), math.Inf(-1)}
-		for _, corner := range [4]image.Point{w.Ink.Min, {w.Ink.Max.X, w.Ink.Min.Y}, w.Ink.Max, {w.Ink.Min.X, w.Ink.Max.Y}} {
+		for _, corner := range [4]image.Point{r.Min, {r.Max.X, r.Min.Y}, r.Max, {r.Min.X, r.Max.Y}} {
 			dx, dy := float64(corner.X)-width/2, float64(corner.Y)-height/2
 			x, y := cos*dx-sin*dy+outWidth/2, sin*dx+cos*dy+outHeight/2
 			box = [4]float64{min(box[0], x), min(box[1], y), max(box[2], x), max(box[3], y)}
 		}
-		words[i] = Word{w.Text, image.Rect(int(box[0]), int(box[1]), int(math.Ceil(box[2])), int(math.Ceil(box[3]))), w.Line}
+		return image.Rect(int(box[0]), int(box[1]), int(math.Ceil(box[2])), int(math.Ceil(box[3])))
+	}
+	words := make([]Word, len(p.Words))
+	for i, w := range p.Words {
+		words[i] = Word{w.Text, turned(w.Ink), turned(w.Mark), w.Line}
 	}
 	return out, words
 }
