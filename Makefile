@@ -323,6 +323,10 @@ documents-bench: ## pages of PDF read a second and the memory that takes, beside
 scans-bench: build ## how pictures are read, beside Tesseract alone: PICTURES=folder of JPEG pictures, SCANS='-pages 1000'
 	go run ./internal/dev/scans -pictures '$(PICTURES)' $(SCANS)
 
+.PHONY: calibrate
+calibrate: ## how often what was recognised in pictures is right: PICTURES=folder with truth.jsonl or words.jsonl, OTHER=another one
+	go run ./internal/dev/calibrate -pictures '$(PICTURES)' -other '$(OTHER)'
+
 .PHONY: observability
 observability: ## run the tests of alerts, boards and traces, with Prometheus where it is installed, and the collector CODITECT_OTELCOL
 	CODITECT_OBSERVABILITY=1 go test -count 1 -v -run 'TestAlerts|TestOperatorsAreServed|TestPrometheus|TestExemplars|TestOneTraceInACollectorOfOthers' ./cmd/coditect

@@ -6,6 +6,7 @@ import (
 
 	"github.com/coditect/mapreduce/internal/outcome/merge"
 	"github.com/coditect/mapreduce/internal/text/confidence"
+	"github.com/coditect/mapreduce/internal/text/ground"
 )
 
 // weighRecognition lowers the confidence in values whose quotes were recognised in pictures, by how
@@ -18,9 +19,9 @@ func (r *result) weighRecognition(ctx context.Context, f *found) error {
 			continue
 		}
 
-		factor := 0.0
+		form, factor := confidence.FormOf(r.schema.Field(field)), 0.0
 		for _, id := range ids {
-			of, err := r.recognitionOf(ctx, f, id)
+			of, err := r.recognitionOf(ctx, f, form, id)
 			if err != nil {
 				return err
 			}
@@ -33,9 +34,12 @@ func (r *result) weighRecognition(ctx context.Context, f *found) error {
 	return nil
 }
 
-// recognitionOf returns the factor of one citation.
-func (r *result) recognitionOf(ctx context.Context, f *found, id merge.Citation) (float64, error) {
+// recognitionOf returns the factor of one citation of a value of a form.
+func (r *result) recognitionOf(ctx context.Context, f *found, form confidence.Form, id merge.Citation) (float64, error) {
 	c := f.in.Citations[id]
+	if ground.Grade(c.Grade) == ground.Lookalike { // the letters of the value are those that a model saw
+		return 1, nil
+	}
 	recognised, err := r.locations.IsRecognised(ctx, c.Document)
 	if err != nil || !recognised {
 		return 1, err
@@ -44,5 +48,5 @@ func (r *result) recognitionOf(ctx context.Context, f *found, id merge.Citation)
 	if err != nil || at == nil {
 		return 1, err
 	}
-	return confidence.OfRecognition(at.Recognised), nil
+	return confidence.OfRecognition(form, at.Recognised), nil
 }

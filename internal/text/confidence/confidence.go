@@ -108,29 +108,11 @@ func OfGrade(g ground.Grade) float64 {
 		return 0.98
 	case ground.Fuzzy:
 		return 0.8
-	case ground.Lookalike: // not measured: between a quote with a word changed, and none
-		return 0.6
+	case ground.Lookalike: // of a model that saw the picture: what recognition read there has other letters
+		return 0.9
 	default:
 		return 0
 	}
-}
-
-// recognition is how many words that were recognised in a picture are right, by how sure the program was
-// of them: between two points on a line. docs/confidence.md has how it was measured.
-var recognition = [...]struct{ sure, right float64 }{{0, 0.05}, {0.45, 0.22}, {0.55, 0.5}, {0.65, 0.64}, {0.75, 0.73}, {0.85, 0.9}, {0.95, 0.99}, {1, 1}}
-
-// OfRecognition returns the factor for a quote that was recognised in a picture, by how sure the program
-// was of the word that it was least sure of. It is 1 for 0: the quote was not recognised, but read.
-func OfRecognition(sure float64) float64 {
-	if sure <= 0 {
-		return 1
-	}
-	for i := 1; i < len(recognition); i++ {
-		if a, b := recognition[i-1], recognition[i]; sure <= b.sure {
-			return a.right + (b.right-a.right)*(sure-a.sure)/(b.sure-a.sure)
-		}
-	}
-	return 1
 }
 
 // Agreement returns the factor for a value that found of the readings of its place
