@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/placement"
 	"github.com/coditect/mapreduce/internal/plan"
 	"github.com/coditect/mapreduce/internal/text/token"
 	"github.com/coditect/mapreduce/orchestrator/ingest"
@@ -105,6 +106,10 @@ type Config struct {
 	// ingest.Config. Defaults to nothing, and they are planned as if their bytes were text.
 	Look func(spec *mapreduce.JobSpec, mediaType string, data []byte) (plan.Look, bool)
 
+	// Offer returns which tiers the models of a job have beside the standard one, for jobs with a deadline.
+	// Defaults to batches alone.
+	Offer func(spec *mapreduce.JobSpec) placement.Offer
+
 	// Overhead returns the tokens that a call of a job's reduces, or of its direct unit,
 	// needs besides its inputs: those of the prompt, and the most of the answer. They are
 	// subtracted from the budget of the job's tree, unless the job has its own numbers;
@@ -197,6 +202,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Overhead == nil {
 		c.Overhead = func(*mapreduce.JobSpec) (prompt, answer int64) { return 0, 0 }
+	}
+	if c.Offer == nil {
+		c.Offer = func(*mapreduce.JobSpec) placement.Offer { return placement.Offer{Batch: true} }
 	}
 	if c.Cost == nil {
 		c.Cost = func(*mapreduce.JobSpec, mapreduce.Tokens) int64 { return 0 }

@@ -113,7 +113,10 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	})
 	o.Steering, o.Results = o.life.Steering, o.life.Results
 
-	o.Reader = read.New(j, specs, o.scheduler, o.seals, &o.signals, read.Config{Verify: checker.VerifyOutput, AnswerBytes: c.AnswerBytes, AnswerAge: c.AnswerAge})
+	b := batches.New(j, o.scheduler, o.grants, specs, &o.signals, o.supervisor, batches.Config{
+		Linger: c.BatchLinger, Most: c.BatchWait, Fresh: batchFresh, NewMark: newMark, Metrics: m, Room: c.batchRoom, MaxCalls: c.MaxCalls, Rates: c.Rates, Offer: c.Offer, Estimate: c.Estimate,
+	})
+	o.Reader = read.New(j, specs, o.scheduler, o.seals, &o.signals, read.Config{Verify: checker.VerifyOutput, AnswerBytes: c.AnswerBytes, AnswerAge: c.AnswerAge, Until: b.Until})
 	o.Reviewer = review.New(j, &o.signals, review.Sources{
 		StoredAt: o.StoredAt, Schema: o.Schema, Text: o.ReadText, Specs: specs, Verify: checker.VerifyOutput, Enqueue: o.scheduler.Enqueue,
 	})
@@ -121,14 +124,13 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	o.Scaler = scaler.New(j, o.scheduler, scaler.Config{MaxCalls: int64(c.MaxCalls), Rates: c.Rates})
 
 	o.transfers = transfer.New(j, o.scheduler, o.grants, specs, o.supervisor, transfer.Config{AnswerBytes: c.AnswerBytes, AnswerAge: c.AnswerAge})
-	b := batches.New(j, o.scheduler, o.grants, specs, &o.signals, o.supervisor, batches.Config{Linger: c.BatchLinger, Most: c.BatchWait, Fresh: batchFresh, NewMark: newMark, Metrics: m, Room: c.batchRoom})
 	o.fleet = dispatch.NewFleet(dispatch.FleetParts{
 		Jobs: j, Scheduler: o.scheduler, Grants: o.grants, Checker: checker, Transfers: o.transfers, Batches: b, Signals: &o.signals, Supervisor: o.supervisor, Metrics: m, Tracing: t,
 	}, dispatch.FleetConfig{
 		Lease: c.Lease, Heartbeat: c.Heartbeat, Grace: c.Grace, Poll: c.Poll, Logger: c.Logger,
 	})
 	o.committer = dispatch.NewCommitter(dispatch.CommitterParts{
-		Jobs: j, Scheduler: o.scheduler, Members: o.members, Transfers: o.transfers, Signals: &o.signals, Supervisor: o.supervisor, Logger: c.Logger, Metrics: m, Tracing: t,
+		Jobs: j, Scheduler: o.scheduler, Members: o.members, Transfers: o.transfers, Batches: b, Signals: &o.signals, Supervisor: o.supervisor, Logger: c.Logger, Metrics: m, Tracing: t,
 	})
 
 	return o, observe.RegisterGauges(c.Meter, o.observedFleet())

@@ -97,11 +97,15 @@ type Batch struct {
 	Done     int64      `json:"done"`             // lines that the vendor says it has done
 	Tries    int64      `json:"tries,omitempty"`  // creations that made no batch
 	Trouble  string     `json:"trouble,omitempty"`
+	Ending   bool       `json:"ending,omitempty"` // it is cancelled, for a deadline: its lines are asked in real time
 }
 
 // WaitNote says for people what a unit waits for whose line is in the batch, or in none yet.
 func (b *Batch) WaitNote() string {
 	done := max(b.Done, b.Answered)
+	if b.Ending {
+		return fmt.Sprintf("waits until batch %d at %s has ended, which is cancelled as its job's deadline is near", b.Number, b.Provider)
+	}
 	switch b.State {
 	case BatchPlanned, BatchCreating:
 		text := fmt.Sprintf("waits for batch %d at %s, which is being made", b.Number, b.Provider)

@@ -258,6 +258,10 @@ type Assignment struct {
 	Alone    bool  // workers were lost that ran it: it is to run in a process of its own, so that its death tells something
 	Last     bool  // if it fails, in whatever way, no other attempt follows
 
+	// Tier is the one in which the unit's calls of models are made, of a job with a deadline: a value of the
+	// parameter tier; else empty.
+	Tier string
+
 	// Journal is what earlier attempts have remembered: entries of internal/outcome/journal, each
 	// behind its length. The last JournalEntries of them are the unit's own; those
 	// before are of the unit of another job that this one repeats.

@@ -183,6 +183,10 @@ type JobSpec struct {
 	// the tenant and the request.
 	Replay JobID
 
+	// Deadline is by when the job is to end. Its calls of models go by batch as long as the rest could still be
+	// made at once, and a job that cannot end by then is refused. The zero time leaves the tier to Vars.
+	Deadline time.Time
+
 	// Keep is for how long the job is kept after its end. It shortens the time for which
 	// the service keeps the jobs of its tenant, and does not lengthen it. 0 leaves it.
 	Keep time.Duration

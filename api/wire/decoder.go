@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -161,4 +162,16 @@ func (d *decoder) decodeDuration(field string, p *durationpb.Duration) time.Dura
 		return 0
 	}
 	return p.AsDuration()
+}
+
+// decodeMoment returns a time that a client chose; the zero time of none.
+func (d *decoder) decodeMoment(field string, p *timestamppb.Timestamp) time.Time {
+	if p == nil {
+		return time.Time{}
+	}
+	if p.CheckValid() != nil {
+		d.refuseField(field, "is not a time")
+		return time.Time{}
+	}
+	return p.AsTime()
 }

@@ -55,6 +55,7 @@ func EncodeSpec(s *mapreduce.JobSpec) *pb.JobSpec {
 		PromptOverhead:    s.PromptOverhead,
 		TraceParent:       validText(s.TraceParent),
 		Keep:              encodeDuration(s.Keep),
+		Deadline:          encodeTime(s.Deadline),
 		ReservedOutput:    s.ReservedOutput,
 		Estimator:         s.Estimator,
 
@@ -177,6 +178,7 @@ func decodeSpec(d *decoder, p *pb.JobSpec) mapreduce.JobSpec {
 		PromptOverhead:    p.PromptOverhead,
 		TraceParent:       d.decodeName("trace_parent", p.GetTraceParent(), MaxNames),
 		Keep:              d.decodeDuration("keep", p.GetKeep()),
+		Deadline:          d.decodeMoment("deadline", p.GetDeadline()),
 		ReservedOutput:    p.ReservedOutput,
 		Estimator:         p.Estimator,
 

@@ -86,7 +86,7 @@ func encodeAssignment(p *pb.Assignment, a *mapreduce.Assignment) {
 	p.ReservedTokens = a.Reserved
 	p.Journal, p.JournalEntries = a.Journal, int64(a.JournalEntries)
 	p.EvidenceItems = int64(a.EvidenceItems)
-	p.Alone, p.Last = a.Alone, a.Last
+	p.Alone, p.Last, p.Tier = a.Alone, a.Last, validText(a.Tier)
 
 	p.Text = encodeText(a.Text)
 	p.Inputs = encodeEach(a.Inputs, encodeInput)
@@ -114,6 +114,7 @@ func decodeAssignment(d *decoder, p *pb.Assignment) mapreduce.Assignment {
 		Reserved: d.decodeCount64("reserved_tokens", p.GetReservedTokens()),
 		Alone:    p.GetAlone(),
 		Last:     p.GetLast(),
+		Tier:     d.decodeName("tier", p.GetTier(), MaxNames),
 		Journal:  p.GetJournal(),
 		Text:     decodeOptional(d, "text", p.GetText(), decodeText),
 		Inputs:   decodeList(d, "inputs", p.GetInputs(), decodeInput),

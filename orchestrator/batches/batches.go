@@ -24,6 +24,8 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/placement"
+	"github.com/coditect/mapreduce/internal/plan"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/grant"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
@@ -45,6 +47,12 @@ type Config struct {
 
 	// Room returns what an account at a provider may have of batches of a model. Nil knows no limits.
 	Room func(provider, model string) mapreduce.BatchRoom
+
+	// Of jobs with a deadline.
+	MaxCalls int                                               // units that ask models at once over the whole fleet
+	Rates    func(spec *mapreduce.JobSpec) plan.Rates          // what a plan assumes of a job's calls
+	Offer    func(spec *mapreduce.JobSpec) placement.Offer     // which tiers the models of a job have
+	Estimate func(spec *mapreduce.JobSpec, tokens int64) int64 // what of its budget a call may spend at worst that reads so many
 }
 
 // Batches are the batches of all jobs. Its methods are safe for concurrent use.
@@ -62,8 +70,9 @@ type Batches struct {
 	seen    map[mapreduce.JobID]*look
 	orphans []kept.Orphan
 
-	mu    sync.Mutex // guards the variable below
-	lines map[mapreduce.JobID]sighting
+	mu        sync.Mutex // guards the variables below
+	lines     map[mapreduce.JobID]sighting
+	forecasts map[mapreduce.JobID]*forecast
 }
 
 // New returns the batches of the jobs in j.
@@ -71,7 +80,7 @@ func New(j *jobs.Jobs, scheduler *schedule.Scheduler, grants *grant.Manager, spe
 	return &Batches{
 		config: c, jobs: j, scheduler: scheduler, grants: grants, specs: specs, signals: signals, supervisor: s,
 		asking: make(chan struct{}, 1), seen: make(map[mapreduce.JobID]*look),
-		lines: make(map[mapreduce.JobID]sighting),
+		lines: make(map[mapreduce.JobID]sighting), forecasts: make(map[mapreduce.JobID]*forecast),
 	}
 }
 

@@ -125,8 +125,18 @@ func (b *Batches) lookAt(ctx context.Context, id mapreduce.JobID) (*kept.Standin
 	if err != nil {
 		return nil, err
 	}
-	planned, err := b.plan(ctx, id, s)
-	if err != nil || !planned {
+	f, err := b.forecastOf(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+
+	// What may not wait any more is put in no batch.
+	rescued, err := b.rescue(ctx, id, s, f)
+	if err != nil {
+		return nil, err
+	}
+	planned, err := b.plan(ctx, id, s, f)
+	if err != nil || !planned && !rescued {
 		return s, err
 	}
 	return b.jobs.Batches.Look(ctx, id)
@@ -191,7 +201,7 @@ func (b *Batches) read(ctx context.Context, session *workers.Session, id mapredu
 			continue
 		}
 		order := mapreduce.BatchOrder{
-			Batch: one.Batch, Cancel: s.State == mapreduce.JobCancelled,
+			Batch: one.Batch, Cancel: s.State == mapreduce.JobCancelled || one.Ending,
 			Vars: job.Spec.Vars, Own: one.Provider == job.Spec.Provider,
 		}
 		if one.State == mapreduce.BatchPlanned {
@@ -212,8 +222,9 @@ func (b *Batches) read(ctx context.Context, session *workers.Session, id mapredu
 // maxPlans bounds the transactions that put lines of a job in batches while one worker asks.
 const maxPlans = 64
 
-// plan makes batches of lines of a job that are due, and reports whether it made any.
-func (b *Batches) plan(ctx context.Context, id mapreduce.JobID, s *kept.Standing) (planned bool, err error) {
+// plan makes batches of lines of a job that are due, and reports whether it made any. f is nil of a job without a
+// deadline.
+func (b *Batches) plan(ctx context.Context, id mapreduce.JobID, s *kept.Standing, f *forecast) (planned bool, err error) {
 	if !s.State.Running() {
 		return false, nil
 	}
@@ -226,7 +237,7 @@ func (b *Batches) plan(ctx context.Context, id mapreduce.JobID, s *kept.Standing
 		mark := b.config.NewMark()
 		var res *kept.Result
 		err := b.supervisor.RetryStoreCall(ctx, "making a batch", func() (err error) {
-			res, err = b.jobs.Batches.Plan(ctx, id, mark, hurry, b.config.Room)
+			res, err = b.jobs.Batches.Plan(ctx, id, mark, hurry, f.roomOf(b.config.Room))
 			return err
 		})
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/batches"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/observe"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
@@ -26,6 +27,7 @@ type CommitterParts struct {
 	Scheduler  *schedule.Scheduler
 	Members    *cluster.Membership
 	Transfers  *transfer.Transfers // of what is too large for messages
+	Batches    *batches.Batches    // which calls go by batch
 	Signals    *cluster.Signals
 	Supervisor *cluster.Supervisor
 	Logger     *slog.Logger
@@ -52,7 +54,7 @@ type Committer struct {
 func NewCommitter(p CommitterParts) *Committer {
 	return &Committer{
 		dispatcher: &dispatcher{
-			jobs: p.Jobs, scheduler: p.Scheduler, transfers: p.Transfers, signals: p.Signals, supervisor: p.Supervisor, tracing: p.Tracing,
+			jobs: p.Jobs, scheduler: p.Scheduler, transfers: p.Transfers, batches: p.Batches, signals: p.Signals, supervisor: p.Supervisor, tracing: p.Tracing,
 		},
 		jobs: p.Jobs, scheduler: p.Scheduler, members: p.Members,
 		signals: p.Signals, supervisor: p.Supervisor, log: p.Logger, metrics: p.Metrics, tracing: p.Tracing,

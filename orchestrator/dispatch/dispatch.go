@@ -7,6 +7,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/outcome/output/payload"
+	"github.com/coditect/mapreduce/orchestrator/batches"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/observe"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
@@ -24,6 +25,7 @@ type dispatcher struct {
 	jobs       *jobs.Jobs
 	scheduler  *schedule.Scheduler
 	transfers  *transfer.Transfers
+	batches    *batches.Batches
 	signals    *cluster.Signals
 	supervisor *cluster.Supervisor
 	tracing    *observe.Tracer
@@ -191,6 +193,10 @@ func (d *dispatcher) makeAssignment(ctx context.Context, t *schedule.Task, u *re
 		Job: t.Job.ID, Unit: u.ID, Attempt: int(u.Attempt), Kind: u.Kind,
 		Level: int(u.Level), Stage: t.Stages.StageName(u.Level), Depth: t.Stages.TreeDepth(u.Level), Index: u.Index, Item: u.Item, Timeout: t.Spec.UnitTimeout, Reserved: u.Reserved, Alone: u.MustBeAlone(),
 		Last: u.Failures+1 >= int64(t.Spec.MaxAttempts),
+	}
+
+	if u.Kind != mapreduce.KindParse {
+		a.Tier = d.batches.TierOf(ctx, t.Job.ID, t.Spec, u.ID)
 	}
 
 	if u.Woken != "" {

@@ -63,6 +63,9 @@ func (c *Config) PlanJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.S
 	if err := dag.RequireExact(); q.Exact && err != nil {
 		return nil, err
 	}
+	if err := p.checkDeadline(dag.Estimate.Makespan, dag.Estimate.Parallelism); err != nil {
+		return nil, err
+	}
 
 	advice := append(c.Rules.Warnings(completed), graph.Pipeline().AdviceFor(p.publication.Documents-p.publication.Skipped)...)
 	for _, text := range advice {

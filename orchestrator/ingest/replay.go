@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 	"iter"
+	"time"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -36,6 +37,7 @@ func (in *Intake) replayInput(ctx context.Context, asked mapreduce.JobSpec, docs
 	spec.Tenant, spec.RequestID, spec.Replay = asked.Tenant, asked.RequestID, job.ID
 	spec.Name, spec.Labels = asked.Name, asked.Labels
 	spec.Budget, spec.BudgetIn, spec.Cache, spec.Capture = 0, mapreduce.InTokens, false, mapreduce.CaptureOff
+	spec.Deadline = time.Time{} // it asks nobody
 	return spec, replayDocuments(ctx, in.jobs, job.ID), nil
 }
 

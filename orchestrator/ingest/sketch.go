@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"time"
 	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -100,21 +101,21 @@ func (k *sketch) keepBounds(err error) {
 	}
 }
 
-// plan returns the plan of a submission that is whole; nil if it has none.
-func (k *sketch) plan(s *submission) *mapreduce.JobPlan {
+// plan returns the plan of a submission that is whole, nil if it has none, and how long the job takes at least.
+func (k *sketch) plan(s *submission) (*mapreduce.JobPlan, time.Duration) {
 	p := k.planning
 	if p == nil {
-		return nil
+		return nil, s.atLeast()
 	}
 
 	p.publication, p.tokens = s.publication, s.tokens
 	stage, err := p.chooseStage()
 	if err != nil {
-		return nil
+		return nil, s.atLeast()
 	}
 	dag, err := p.graph.Build(stage, p.items, p.config.planRates(p.spec))
 	if err != nil {
-		return nil
+		return nil, s.atLeast()
 	}
-	return &mapreduce.JobPlan{Units: int64(len(dag.Nodes)), PlanSpend: dag.Estimate.Expected.Spent()}
+	return &mapreduce.JobPlan{Units: int64(len(dag.Nodes)), PlanSpend: dag.Estimate.Expected.Spent()}, dag.Estimate.Makespan
 }

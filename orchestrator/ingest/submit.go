@@ -255,10 +255,14 @@ func (s *submission) stageAll(ctx context.Context, docs iter.Seq2[*mapreduce.Doc
 		return err
 	}
 
-	s.publication.Plan = s.sketch.plan(s)
+	planned, takes := s.sketch.plan(s)
+	s.publication.Plan = planned
 
 	// All units are known by now, so that the budget can be compared with them.
 	if err := s.checkBudget(); err != nil {
+		return err
+	}
+	if err := s.checkDeadline(takes, min(spec.Parallelism, in.config.MaxCalls)); err != nil {
 		return err
 	}
 

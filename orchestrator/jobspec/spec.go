@@ -372,6 +372,9 @@ func (r *Rules) checkSpec(d *draft) error {
 	if err := r.checkPipeline(d); err != nil {
 		return err
 	}
+	if err := r.checkDeadline(d); err != nil {
+		return err
+	}
 	if _, err := token.Named(s.Estimator, nil); err != nil {
 		return errs.Field("estimator", "%s", err)
 	}

@@ -37,6 +37,8 @@ type Config struct {
 	// is how long one is kept.
 	AnswerBytes int64
 	AnswerAge   time.Duration
+	// Until returns when the batches of a job with a deadline are ended; the zero time of another job.
+	Until func(context.Context, mapreduce.JobID) (time.Time, error)
 }
 
 // New returns a reader of the jobs of a store.

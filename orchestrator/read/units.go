@@ -112,8 +112,15 @@ func (r *Reader) noteBatches(ctx context.Context, id mapreduce.JobID, parked map
 	}
 
 	all, err := r.jobs.Batches.Of(ctx, id, waiting)
+	if err != nil {
+		return err
+	}
+	until, err := r.config.Until(ctx, id)
 	for unit, b := range all {
 		parked[unit].Note = b.WaitNote()
+		if !until.IsZero() && !b.Ending {
+			parked[unit].Note += fmt.Sprintf("; what has not come by %s is asked in real time", until.UTC().Format("2006-01-02 15:04 UTC"))
+		}
 	}
 	return err
 }

@@ -62,6 +62,7 @@ const (
 	Group    Step = "group"    // requests are put together in a batch
 	Take     Step = "take"     // a worker is given a batch to see to
 	Tell     Step = "tell"     // what became of a batch is stored, and of some of its lines
+	Rescue   Step = "rescue"   // calls that wait for batches are to be made in real time, for a deadline
 	Census   Step = "census"   // some units of a trial of a cascade are listed, or what is accepted of them
 	Certify  Step = "certify"  // a trial of a cascade begins, or is decided
 	Judge    Step = "judge"    // units of a cascade go on as was decided
@@ -77,7 +78,7 @@ const (
 func Steps() []Step {
 	return []Step{
 		Begin, Stage, Publish, Abandon, Bind, Turn, Started, Chunk, Journal, Evidence, Wakeup, Wake, Grant, Return, Rate, Fleet, Reserve,
-		Insert, Plan, Unblock, Ascend, Map, Assemble, Complete, Pause, Fail, Resume, Retry, Cancel, Sweep, Delete, Expire, Beat, Doubt, Forget, Seal, Decide, Mark, Ask, Group, Take, Tell, Census, Certify, Judge,
+		Insert, Plan, Unblock, Ascend, Map, Assemble, Complete, Pause, Fail, Resume, Retry, Cancel, Sweep, Delete, Expire, Beat, Doubt, Forget, Seal, Decide, Mark, Ask, Group, Take, Tell, Rescue, Census, Certify, Judge,
 		Answer, Assign,
 	}
 }

@@ -90,6 +90,11 @@ func (b BatchKeys) Orphan(n int64) []byte { return tuple.AppendInt(b.key("orphan
 // Orphans returns the range of those of all jobs.
 func (s *Space) Orphans() store.Range { return childRange(s.nameKey("orphan")) }
 
+// Turnarounds returns the key of how long the last batches of a model took, "provider/model".
+func (s *Space) Turnarounds(model string) []byte {
+	return tuple.AppendString(s.nameKey("turnaround"), model)
+}
+
 // Batching returns the range of the Batching keys of all jobs.
 func (s *Space) Batching() store.Range { return childRange(s.nameKey("batching")) }
 

@@ -33,6 +33,7 @@
 //	                                             account at a vendor, which may have it
 //	('mapreduce','batchrate',A)                  BatchCreations: batches of the account begun within
 //	                                             the hour
+//	('mapreduce','turnaround',model)             Turnarounds: how long the last batches of a model took
 //	('mapreduce','failed',J,level,U)             empty: units that failed for good
 //	('mapreduce','run',T,J)                      priority: the job may run
 //	('mapreduce','held',S,claim)                 Held: the units of one claim
@@ -222,7 +223,7 @@ type Space struct {
 
 var names = []string{
 	"format", "jobs", "units", "checkpoints", "ctl", "order", "recent", "tenantjobs", "ready", "delayed", "parked", "woken", "failed",
-	"asked", "batchable", "batch", "batchline", "reply", "batching", "batchroom", "batchrate", "orphan", "run", "held", "sess", "beat", "doubt", "grant", "draw", "ctr", "tally", "seal", "plan", "picks", "wait", "result", "journal", "evidence", "decision", "cause", "cascade", "blob",
+	"asked", "batchable", "batch", "batchline", "reply", "batching", "batchroom", "batchrate", "orphan", "turnaround", "run", "held", "sess", "beat", "doubt", "grant", "draw", "ctr", "tally", "seal", "plan", "picks", "wait", "result", "journal", "evidence", "decision", "cause", "cascade", "blob",
 	"skipped", "idem", "ingest", "wake", "limit", "answer", "aged", "kept", "use", "usedraw", "cost", "costlabels", "costgone", "rate", "ended", "expires", "log",
 }
 

@@ -209,6 +209,9 @@ func (w *work) run(ctx context.Context) {
 func (w *work) rest(ctx context.Context) {
 	c := &w.holder.config
 	w.pause = min(max(c.Poll, w.pause*3/2), c.Slowest)
+	if w.cancelled { // which takes minutes, and somebody may wait for it
+		w.pause = c.Poll
+	}
 	if w.order.State == mapreduce.BatchPlanned && w.order.Tries > 0 {
 		w.pause = min(c.Poll<<min(w.order.Tries, 10), slowestTry)
 	}

@@ -37,7 +37,7 @@ func (w *work) step(ctx context.Context) (over bool, err error) {
 		// It is there, and its id comes before all else.
 		return false, w.moveTo(ctx, &mapreduce.BatchReport{State: mapreduce.BatchCreated, Vendor: w.createdAs})
 	case w.order.State == mapreduce.BatchPlanned && w.isCancelled():
-		return w.close(ctx, mapreduce.LineCancelled, "the job was cancelled before the batch was made")
+		return w.close(ctx, mapreduce.LineCancelled, "the batch was cancelled before it was made")
 	case w.order.State == mapreduce.BatchPlanned && *w.wait.Load() != "":
 		return false, w.sayWhy(ctx, *w.wait.Load())
 	case w.order.State == mapreduce.BatchPlanned:

@@ -25,7 +25,10 @@
 //  8. What the batches of an account take of the limits of its vendor is never more than was said of these when the last
 //     of them was begun, unless one alone is. It is taken by the transaction that says that a batch is begun, and given back
 //     by that which says that its vendor does not have it, or has it no more.
-//  9. No unit that a resume makes anew has a line. One that no vendor has is taken back for it, and the resume is
+//  9. A line that is to be asked in real time for a deadline is answered with that only once no batch can: it was
+//     in none, or its batch has ended, by which its vendor has said that it will not charge it. A batch that
+//     is being ended gets no more lines, and stays so.
+//  10. No unit that a resume makes anew has a line. One that no vendor has is taken back for it, and the resume is
 //     refused while another is open.
 //
 // Which lines go together is decided by nextGroup, which reads nothing.
@@ -158,8 +161,9 @@ func (st *Store) Batching(ctx context.Context) (ids []mapreduce.JobID, err error
 type Standing struct {
 	State   mapreduce.JobState
 	Tenant  mapreduce.TenantID
-	Waiting int  // lines that are in no batch, or in one that may take more, as far as they are counted
-	Coming  bool // units of the job run, or wait to
+	Waiting int   // lines that are in no batch, or in one that may take more, as far as they are counted
+	Coming  bool  // units of the job run, or wait to
+	Open    int64 // lines that wait, in a batch that is not being ended or in none
 	Batches []Held
 }
 
@@ -223,6 +227,7 @@ func (st *Store) look(ctx context.Context, r store.Reader, id mapreduce.JobID) (
 	}
 	ready, _, err := r.GetRange(ctx, st.Keys.Queues(id).AllReady(), store.RangeOptions{Limit: 1})
 	s.Coming = len(ready) > 0 || counts.SumLevels(keys.Running) > 0
+	s.Open = counts.SumLevels(keys.LinesOpen) - endingLines(all)
 	return s, err
 }
 
@@ -276,14 +281,14 @@ func (st *Store) readBatches(ctx context.Context, r store.Reader, id mapreduce.J
 // isFilling reports whether lines may be added to a batch. A version that fills no batches leaves the mark of it when
 // it gives one to a session; the vendor may have that since.
 func isFilling(b *storagev1.Batch) bool {
-	return b.Filling && b.Holder == "" && mapreduce.BatchState(b.State) == mapreduce.BatchPlanned
+	return b.Filling && b.Holder == "" && !b.Ending && mapreduce.BatchState(b.State) == mapreduce.BatchPlanned
 }
 
 // describe returns a batch as others see it.
 func describe(id mapreduce.JobID, b *storagev1.Batch) mapreduce.Batch {
 	out := mapreduce.Batch{
 		Job: id, Number: b.Number, Mark: b.Mark, Provider: b.Provider, Model: b.Model, Lines: b.Lines, Tokens: b.Tokens, State: mapreduce.BatchState(b.State),
-		Vendor: b.Id, Answered: b.Answered, Done: b.Done, Tries: b.Tries, Trouble: b.Trouble,
+		Vendor: b.Id, Answered: b.Answered, Done: b.Done, Tries: b.Tries, Trouble: b.Trouble, Ending: b.Ending,
 	}
 	if b.CreatedMicros > 0 {
 		out.Begun = time.UnixMicro(b.CreatedMicros).UTC()

@@ -126,13 +126,13 @@ func (st *Store) readWaiting(ctx context.Context, tx store.Tx, id mapreduce.JobI
 	return all, more, asked, nil
 }
 
-// bound has no batch be larger than the room of its account.
+// bound has no batch be larger than the room of its account, unless its vendor makes none of so few lines.
 func bound(all []waiting, room func(provider, model string) mapreduce.BatchRoom) {
 	for i := range all {
 		w := &all[i]
 		most := room(w.provider, w.model)
-		if most.Lines > 0 && (w.mostLines == 0 || most.Lines < w.mostLines) {
-			w.mostLines = most.Lines
+		if lines := max(most.Lines, w.fewest); most.Lines > 0 && (w.mostLines == 0 || lines < w.mostLines) {
+			w.mostLines = lines
 		}
 		w.mostTokens = most.Tokens
 	}
@@ -309,6 +309,9 @@ func (st *Store) report(ctx context.Context, id mapreduce.JobID, number int64, s
 		if place.write(tx); r.Over && !more {
 			out.Ended = endedOf(b, now)
 			tx.Clear(place.key)
+			if err := st.noteTurnaround(ctx, tx, b, place.ctl, out.Ended); err != nil {
+				return err
+			}
 		}
 		if len(out.Woken) > 0 {
 			st.Jobs.WakeOthers(tx)

@@ -28,14 +28,15 @@ func SpecOf(s *storagev1.Spec) mapreduce.JobSpec {
 		Strategy: mapreduce.Strategy(s.GetStrategy()), ChunkSize: s.ChunkSize, TargetTokenBudget: s.TargetTokenBudget,
 		ContextWindow: s.ContextWindow, BudgetRatio: s.BudgetRatio, MaxReduceLevels: s.MaxReduceLevels,
 		PromptOverhead: s.PromptOverhead, ReservedOutput: s.ReservedOutput, Estimator: s.Estimator, TraceParent: s.GetTraceParent(),
-		Reading: readingOf(s.GetReading()), Output: outputOf(s.GetOutput()),
+		Reading: readingOf(s.GetReading()), Output: outputOf(s.GetOutput()), Deadline: timeOf(s.GetDeadlineMicros()),
 	}
 }
 
 // StoredSpec returns the stored form of a spec.
 func StoredSpec(s *mapreduce.JobSpec) *storagev1.Spec {
 	return &storagev1.Spec{
-		Tenant: string(s.Tenant), RequestId: string(s.RequestID), Pipeline: s.Pipeline, PipelineDefinition: s.Definition, Provider: s.Provider, Models: s.Models, Fallbacks: s.Fallbacks, Labels: s.Labels, Name: s.Name,
+		DeadlineMicros: microsOf(s.Deadline),
+		Tenant:         string(s.Tenant), RequestId: string(s.RequestID), Pipeline: s.Pipeline, PipelineDefinition: s.Definition, Provider: s.Provider, Models: s.Models, Fallbacks: s.Fallbacks, Labels: s.Labels, Name: s.Name,
 		Model: s.Model, Schema: s.Schema, Vars: s.Vars, Parallelism: int64(s.Parallelism),
 		MaxTokensPerUnit: int64(s.MaxTokensPerUnit), ChunkOverlap: int64(s.ChunkOverlap), Priority: int64(s.Priority),
 		ReduceContextLimit: int64(s.ReduceContextLimit), ReduceBatchSize: int64(s.ReduceBatchSize),
@@ -48,6 +49,22 @@ func StoredSpec(s *mapreduce.JobSpec) *storagev1.Spec {
 		PromptOverhead: s.PromptOverhead, ReservedOutput: s.ReservedOutput, Estimator: s.Estimator, TraceParent: s.TraceParent,
 		Reading: storedReading(s.Reading), Output: storedOutput(&s.Output),
 	}
+}
+
+// timeOf returns a stored time; of none the zero.
+func timeOf(micros int64) time.Time {
+	if micros == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(micros).UTC()
+}
+
+// microsOf returns the stored form of a time; 0 of none.
+func microsOf(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
 }
 
 // outputOf returns the domain's form of where a result is written; of none its zero.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
@@ -119,5 +120,41 @@ func TestRoomOfSeveralModelsIsOfTheOneThatThinksMost(t *testing.T) {
 	r.spec.Vars["window"] = "60000"
 	if err := r.bare.Check(&r.spec); err == nil {
 		t.Error("a window of 60,000 tokens has room for an answer of 66,536")
+	}
+}
+
+// A unit of a job with a deadline is asked in the tier that its orchestrator names, if its model has that; a
+// stage's own tier stays.
+func TestTierOfADeadline(t *testing.T) {
+	const own = "name: own\nstages:\n- {name: map, each: document, parameters: {tier: flex}}\n- {name: reduce, each: group}\n"
+	for _, tt := range []struct{ model, asked, pipeline, sent string }{
+		{"gemini-2.5-pro", "flex,standard", "", `"serviceTier":"flex"`},
+		{"gemini-2.5-pro", "priority", "", `"serviceTier":"priority"`},
+		{"gemini-2.5-pro", "standard", "", ""},
+		{"gemini-2.0-flash", "flex,standard", "", ""}, // which it does not have
+		{"gemini-2.5-pro", "priority", own, `"serviceTier":"flex"`},
+	} {
+		t.Run(tt.model+" "+tt.asked+" "+tt.sent, func(t *testing.T) {
+			r := newRig(t, "gemini", fakellm.Config{Model: always(goodAnswer())})
+			r.spec.Model, r.spec.Deadline = tt.model, time.Now().Add(time.Hour)
+			r.spec.Vars["prices"] = "gemini: {gemini-2.5-pro: {input: 0.75, output: 4.50, flex: 50%, priority: 200%}, gemini-2.0-flash: {input: 0.40, output: 1.60}}"
+			task := r.task(document)
+			task.Tier = tt.asked
+			if tt.pipeline != "" {
+				r.spec.Pipeline, r.spec.Definition = "own", []byte(tt.pipeline)
+				var err error
+				if task.StageSpec, err = step.Specify(&r.spec, "map"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := r.agent.Run(t.Context(), task, r.purse); err != nil {
+				t.Fatal(err)
+			}
+
+			body := r.fake.Entries()[0].Body
+			if tt.sent == "" && bytes.Contains(body, []byte("serviceTier")) || !bytes.Contains(body, []byte(tt.sent)) {
+				t.Errorf("%q is to be sent: %s", tt.sent, body)
+			}
+		})
 	}
 }

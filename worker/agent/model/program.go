@@ -36,6 +36,8 @@ type program struct {
 	vendor   llm.Provider
 	prices   *llm.Prices
 	batches  batch.Vendor // makes the calls in batches; nil if each is made at once
+	placed   bool         // the orchestrator says for each unit in which tier its calls are made
+	tiers    []string     // that its model has at a price that is known, of a program that is placed
 	others   []alternate  // models that stand for its own, in the order in which they are asked
 
 	window int64 // tokens of the window of the model that leaves the least room for prompts; 0 if none is known
@@ -201,7 +203,7 @@ func keyOf(spec *mapreduce.JobSpec, stage *agent.StageSpec) [sha256.Size]byte {
 	if spec.BudgetRatio != nil {
 		fmt.Fprint(h, *spec.BudgetRatio)
 	}
-	fmt.Fprint(h, spec.Replay != "")
+	fmt.Fprint(h, spec.Replay != "", spec.Deadline.IsZero())
 
 	return [sha256.Size]byte(h.Sum(nil))
 }
@@ -222,6 +224,7 @@ func (a *Agent) newProgram(spec *mapreduce.JobSpec, stage *agent.StageSpec) (*pr
 
 	limits := a.limitsOf(set)
 	set.Parameters = limits.Keep(set.Parameters)
+	ownTier := set.Parameters.Tier
 	// What goes by batch is asked in no tier, and so is what a batch does not answer.
 	batched := set.Parameters.Tier == parameters.Batch
 	if batched {
@@ -235,6 +238,9 @@ func (a *Agent) newProgram(spec *mapreduce.JobSpec, stage *agent.StageSpec) (*pr
 	p := &program{Settings: set, stage: stage}
 	if err := a.findVendor(p, spec); err != nil {
 		return nil, err
+	}
+	if p.placed = !spec.Deadline.IsZero() && !batched && ownTier == ""; p.placed {
+		p.tiers, batched = p.pricedTiers(limits), limits.Batches
 	}
 	if err := p.checkModel(spec); err != nil {
 		return nil, err
@@ -256,6 +262,32 @@ func (a *Agent) newProgram(spec *mapreduce.JobSpec, stage *agent.StageSpec) (*pr
 		return p, a.prepareWriting(p, spec)
 	}
 	return p, a.prepareRecords(p, spec)
+}
+
+// pricedTiers returns the tiers of real time that the model of a program has, as far as their price is known, and
+// lower than that of the standard one if they are to be cheaper.
+func (p *program) pricedTiers(l parameters.Limits) (tiers []string) {
+	t, known := p.prices.Tariff(p.Provider, p.Model)
+	for _, tier := range l.Tiers {
+		cheaper := tier != parameters.Flex || t.Flex > 0
+		if known && t.Has(tier) && cheaper {
+			tiers = append(tiers, tier)
+		}
+	}
+	return tiers
+}
+
+// realTime returns the tier of calls that are made at once where an orchestrator asks for one; "" leaves it to the
+// program's own parameters.
+func (p *program) realTime(asked string) string {
+	has := func(tier string) bool { return slices.Contains(p.tiers, tier) }
+	switch {
+	case !p.placed:
+		return ""
+	case asked == parameters.FlexFirst && has(parameters.Flex), asked == parameters.Priority && has(parameters.Priority):
+		return asked
+	}
+	return ""
 }
 
 // findVendor sets the vendor of a program, and its prices.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/model/memory"
 	"github.com/coditect/mapreduce/worker/agent/model/settings"
@@ -128,10 +129,14 @@ func (a *Agent) stackOf(s *session, p *program, reserve *decorator.Reserve, else
 	ask = &decorator.Guard{Provider: ask, Caller: s.calls, Elsewhere: elsewhere}
 	retry.Provider = &decorator.Meter{Provider: ask, Purse: s.calls, Prices: p.prices, Count: a.sizes.Worst}
 	ask = retry
+	if tier := p.realTime(s.task.Tier); tier != "" {
+		ask = decorator.InTier{Provider: retry, Tier: tier}
+	}
 	byBatch := p.batches != nil && !memory.HasSpoiled(s.calls)
 	if byBatch {
 		ask = &decorator.Batched{
-			Provider: retry, Vendor: p.batches, Desk: s.calls, Prices: p.prices, Count: a.sizes.Worst, Kept: s.keptFor,
+			Provider: ask, Vendor: p.batches, Desk: s.calls, Prices: p.prices, Count: a.sizes.Worst, Kept: s.keptFor,
+			Rescued: !s.task.Spec.Deadline.IsZero(), AtOnce: p.placed && s.task.Tier != parameters.Batch,
 			Origin: decorator.Origin{Scope: string(s.task.Job), Provider: p.Provider, Again: memory.CountRefused(s.calls)},
 		}
 	}

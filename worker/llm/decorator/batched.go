@@ -9,6 +9,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/batch"
@@ -38,6 +39,14 @@ type Batched struct {
 	Desk   BatchDesk
 	Origin Origin // decides the answer, with the request
 	Prices *llm.Prices
+
+	// Rescued says that the job has a deadline: what stays reserved for a line is what the call costs in real
+	// time, so that it can be made if no batch answers it in time.
+	Rescued bool
+
+	// AtOnce says that too little time is left for a batch: no new line is put, and what earlier ones came to
+	// is taken.
+	AtOnce bool
 
 	// Kept returns what stays reserved of the job's budget for a call, by its tokens and its cost: that
 	// of the two which the budget is in, and 0 without one.
@@ -73,6 +82,9 @@ func (b *Batched) Complete(ctx context.Context, req *llm.Request) (*llm.Response
 		}
 	}
 
+	if b.AtOnce {
+		return b.Provider.Complete(ctx, req)
+	}
 	line, err := b.newLine(key, req)
 	if err != nil { // its size, or its form: real time says so, or takes it
 		return b.Provider.Complete(ctx, req)
@@ -109,7 +121,11 @@ func (b *Batched) newLine(key []byte, req *llm.Request) (*mapreduce.Line, error)
 func (b *Batched) wait(ctx context.Context, req *llm.Request, name string, line *mapreduce.Line) (*llm.Response, error) {
 	prompt := b.Count(req)
 	tokens := prompt + req.AnswerBound()
-	most, known := b.Prices.Most(b.Name(), req.Model, prompt, req.AnswerBound(), llm.Batch)
+	tier := llm.Batch
+	if b.Rescued {
+		tier = parameters.Standard
+	}
+	most, known := b.Prices.Most(b.Name(), req.Model, prompt, req.AnswerBound(), tier)
 	if !known {
 		most = -1
 	}

@@ -30,6 +30,7 @@ import (
 	"github.com/coditect/mapreduce/api/server"
 	"github.com/coditect/mapreduce/api/telemetry"
 	"github.com/coditect/mapreduce/api/web"
+	"github.com/coditect/mapreduce/internal/placement"
 	"github.com/coditect/mapreduce/internal/plan"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/orchestrator/access"
@@ -89,6 +90,7 @@ type Config struct {
 	// Answer and Cost are those of orchestrator.Config, and have their defaults.
 	Answer func(*mapreduce.JobSpec) int64
 	Cost   func(*mapreduce.JobSpec, mapreduce.Tokens) int64
+	Offer  func(*mapreduce.JobSpec) placement.Offer // likewise
 	// Check is that of orchestrator.Config, and has its default.
 	Check func(*mapreduce.JobSpec) error
 	// Advise is that of orchestrator.Config, and has its default.
@@ -191,7 +193,7 @@ func (n *Node) wireService() (err error) {
 	n.orch, err = orchestrator.New(n.jobs, orchestrator.Config{
 		Adopt: n.config.Adopt, Exclusive: !n.config.isShared(), Logger: n.config.Logger,
 		Lease: n.config.Lease, Heartbeat: n.config.Heartbeat, Grace: n.config.Grace, Rates: n.config.Rates, Look: n.config.Look, Warms: n.config.Warms,
-		Overhead: n.config.Overhead, Answer: n.config.Answer, Cost: n.config.Cost, Check: n.config.Check, Advise: n.config.Advise, MaxCalls: n.config.MaxCalls, Limits: n.config.ModelLimits, Meter: n.config.Meter, Tracer: n.config.Tracer,
+		Overhead: n.config.Overhead, Answer: n.config.Answer, Cost: n.config.Cost, Offer: n.config.Offer, Check: n.config.Check, Advise: n.config.Advise, MaxCalls: n.config.MaxCalls, Limits: n.config.ModelLimits, Meter: n.config.Meter, Tracer: n.config.Tracer,
 		Rules: n.config.Rules,
 	})
 	if err != nil {

@@ -82,6 +82,7 @@ type jobFlags struct {
 	reduceBatchSize    int
 
 	budget      budgetFlags
+	deadline    string
 	reduceShare float64
 
 	onError            console.Choice
@@ -153,6 +154,7 @@ func (j *jobFlags) addPipeline(f *pflag.FlagSet) {
 // of it if something fails.
 func (j *jobFlags) addLimits(f *pflag.FlagSet) {
 	j.budget.addFlags(f, "")
+	f.StringVar(&j.deadline, "deadline", "", "`TIME` by which the job is to end, such as 17:30 or 2026-03-31T17:30, or how long it may take, such as 4h30m: calls go by batch as long as the rest can still be made in real time, and in the cheapest tier that is quick enough after that")
 	f.Float64Var(&j.reduceShare, "reduce-share", mapreduce.DefaultReduceShare, "part of the budget, from 0 to 1, that is reserved for reducing")
 	f.BoolVar(&j.cache, "cache", false, "use stored answers of models to the same questions, and store the answers of this job for others")
 	f.IntVar(&j.parallelism, "parallelism", mapreduce.DefaultParallelism, "number of units that run at the same time")
@@ -326,6 +328,9 @@ func (j *jobFlags) jobSpec(ctx context.Context, flags *pflag.FlagSet) (mapreduce
 
 	var err error
 	if s.Budget, s.BudgetIn, err = j.budget.read(flags); err != nil {
+		return s, err
+	}
+	if s.Deadline, err = j.readDeadline(flags, time.Now()); err != nil {
 		return s, err
 	}
 	if s.Name == "" {

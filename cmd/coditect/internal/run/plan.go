@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -164,8 +165,13 @@ func (p *planner) runPlan(cmd *cobra.Command) error {
 		fmt.Fprintf(a.Stderr, "note: the cost is without that of models whose prices are unknown: %s\n", console.VisibleText(costs.PriceAdvice(unpriced)))
 	}
 	if p.format.Value == "text" {
-		for _, line := range costs.TierCosts(&spec, planned.Estimate.Expected.CostMicros) {
-			fmt.Fprintf(a.Stdout, "%s\n", line)
+		tiers := costs.TierCosts(&spec, planned.Estimate.Expected.CostMicros)
+		lines, err := p.tierLines(&spec, planned, tiers, time.Now())
+		if err != nil {
+			return err
+		}
+		for _, line := range lines {
+			fmt.Fprintln(a.Stdout, line)
 		}
 	}
 	cascades, err := cascadesOf(&spec, planned)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -97,6 +98,9 @@ func (cmds *commands) printStatus(j *mapreduce.Job, idle bool) {
 	if s.Planned != nil {
 		rows = append(rows, [2]string{"planned", plannedText(s.Planned)})
 	}
+	if s.Deadline != "" {
+		rows = append(rows, [2]string{"deadline", deadlineText(j, s.Deadline, time.Now())})
+	}
 	if s.Ended != "" {
 		rows = append(rows, [2]string{"ended", s.Ended})
 	}
@@ -132,6 +136,18 @@ func (cmds *commands) printStatus(j *mapreduce.Job, idle bool) {
 		fmt.Fprintf(cmds.Stdout, "%-10s  %s\n", r[0], r[1])
 	}
 	cmds.printStages(s.Stages)
+}
+
+// deadlineText returns by when a job is to end, and by how much it is late, if it is.
+func deadlineText(j *mapreduce.Job, deadline string, now time.Time) string {
+	end := j.Ended
+	if end.IsZero() {
+		end = now
+	}
+	if late := end.Sub(j.Spec.Deadline); late > 0 {
+		return fmt.Sprintf("%s, missed by %v", deadline, max(time.Second, late.Round(time.Second)))
+	}
+	return deadline
 }
 
 // plannedText returns what a job was expected to take, and by how much it differs.

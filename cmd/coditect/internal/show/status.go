@@ -42,6 +42,7 @@ type JobStatus struct {
 	Created    string                       `json:"created_at"`
 	Updated    string                       `json:"updated_at"`
 	Coverage   resultfile.Coverage          `json:"coverage"`
+	Deadline   string                       `json:"deadline,omitempty"`
 	Ended      string                       `json:"ended_at,omitempty"`
 	DeletedAt  string                       `json:"deleted_at,omitempty"` // when it will be
 	AuditHead  string                       `json:"audit_head"`
@@ -111,6 +112,9 @@ func StatusOf(j *mapreduce.Job) JobStatus {
 		s.Error = &j.Error
 	}
 
+	if !j.Spec.Deadline.IsZero() {
+		s.Deadline = console.FormatTime(j.Spec.Deadline)
+	}
 	if !j.Ended.IsZero() {
 		s.Ended = console.FormatTime(j.Ended)
 	}

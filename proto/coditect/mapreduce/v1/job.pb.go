@@ -663,7 +663,11 @@ type JobSpec struct {
 	MaxCostMicros int64 `protobuf:"varint,81,opt,name=max_cost_micros,json=maxCostMicros,proto3" json:"max_cost_micros,omitempty"`
 	// What people call the job in lists: at most 200 bytes of text without control characters. It
 	// need not be unique, and nothing is found by it alone.
-	DisplayName   string `protobuf:"bytes,83,opt,name=display_name,json=displayName,proto3" json:"display_name,omitempty"`
+	DisplayName string `protobuf:"bytes,83,opt,name=display_name,json=displayName,proto3" json:"display_name,omitempty"`
+	// By when the job is to end, and in which tiers its calls of models are made therefore: by batch as long
+	// as that leaves the time to make them at once, and then as soon as has to be. A job that cannot end by
+	// then is refused. Unset, the tier is that of the job's variables.
+	Deadline      *timestamppb.Timestamp `protobuf:"bytes,84,opt,name=deadline,proto3" json:"deadline,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1011,6 +1015,13 @@ func (x *JobSpec) GetDisplayName() string {
 		return x.DisplayName
 	}
 	return ""
+}
+
+func (x *JobSpec) GetDeadline() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Deadline
+	}
+	return nil
 }
 
 // Where a client writes the result of a job, and in which forms.
@@ -2184,7 +2195,7 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\tmax_ratio\x18\a \x01(\x03R\bmaxRatio\x12\x1f\n" +
 	"\vmax_nesting\x18\b \x01(\x05R\n" +
 	"maxNesting\x12\x1b\n" +
-	"\tmax_cells\x18\t \x01(\x05R\bmaxCells\"\x9d\x12\n" +
+	"\tmax_cells\x18\t \x01(\x05R\bmaxCells\"\xd5\x12\n" +
 	"\aJobSpec\x12\x1b\n" +
 	"\ttenant_id\x18\x01 \x01(\tR\btenantId\x12\x1d\n" +
 	"\n" +
@@ -2234,7 +2245,8 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\x0ffallback_models\x18K \x03(\tR\x0efallbackModels\x12B\n" +
 	"\x06labels\x18P \x03(\v2*.coditect.mapreduce.v1.JobSpec.LabelsEntryR\x06labels\x12&\n" +
 	"\x0fmax_cost_micros\x18Q \x01(\x03R\rmaxCostMicros\x12!\n" +
-	"\fdisplay_name\x18S \x01(\tR\vdisplayName\x1a7\n" +
+	"\fdisplay_name\x18S \x01(\tR\vdisplayName\x126\n" +
+	"\bdeadline\x18T \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\x1a7\n" +
 	"\tVarsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a?\n" +
@@ -2460,39 +2472,40 @@ var file_coditect_mapreduce_v1_job_proto_depIdxs = []int32{
 	7,  // 11: coditect.mapreduce.v1.JobSpec.reading:type_name -> coditect.mapreduce.v1.Reading
 	9,  // 12: coditect.mapreduce.v1.JobSpec.output:type_name -> coditect.mapreduce.v1.Output
 	23, // 13: coditect.mapreduce.v1.JobSpec.labels:type_name -> coditect.mapreduce.v1.JobSpec.LabelsEntry
-	11, // 14: coditect.mapreduce.v1.Spent.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	10, // 15: coditect.mapreduce.v1.Spent.savings:type_name -> coditect.mapreduce.v1.Savings
-	24, // 16: coditect.mapreduce.v1.Spent.call_latency:type_name -> google.protobuf.Duration
-	24, // 17: coditect.mapreduce.v1.Spent.tool_time:type_name -> google.protobuf.Duration
-	13, // 18: coditect.mapreduce.v1.Coverage.documents:type_name -> coditect.mapreduce.v1.Ledger
-	13, // 19: coditect.mapreduce.v1.Coverage.characters:type_name -> coditect.mapreduce.v1.Ledger
-	13, // 20: coditect.mapreduce.v1.Coverage.unread_bytes:type_name -> coditect.mapreduce.v1.Ledger
-	8,  // 21: coditect.mapreduce.v1.Job.spec:type_name -> coditect.mapreduce.v1.JobSpec
-	0,  // 22: coditect.mapreduce.v1.Job.state:type_name -> coditect.mapreduce.v1.JobState
-	0,  // 23: coditect.mapreduce.v1.Job.phase:type_name -> coditect.mapreduce.v1.JobState
-	25, // 24: coditect.mapreduce.v1.Job.create_time:type_name -> google.protobuf.Timestamp
-	25, // 25: coditect.mapreduce.v1.Job.update_time:type_name -> google.protobuf.Timestamp
-	11, // 26: coditect.mapreduce.v1.Job.total_tokens:type_name -> coditect.mapreduce.v1.Tokens
-	14, // 27: coditect.mapreduce.v1.Job.coverage:type_name -> coditect.mapreduce.v1.Coverage
-	12, // 28: coditect.mapreduce.v1.Job.superseded:type_name -> coditect.mapreduce.v1.Spent
-	20, // 29: coditect.mapreduce.v1.Job.stages:type_name -> coditect.mapreduce.v1.StageProgress
-	19, // 30: coditect.mapreduce.v1.Job.activity:type_name -> coditect.mapreduce.v1.Activity
-	10, // 31: coditect.mapreduce.v1.Job.savings:type_name -> coditect.mapreduce.v1.Savings
-	25, // 32: coditect.mapreduce.v1.Job.end_time:type_name -> google.protobuf.Timestamp
-	25, // 33: coditect.mapreduce.v1.Job.delete_time:type_name -> google.protobuf.Timestamp
-	15, // 34: coditect.mapreduce.v1.Job.skipped_documents:type_name -> coditect.mapreduce.v1.SkippedDocument
-	18, // 35: coditect.mapreduce.v1.Job.plan:type_name -> coditect.mapreduce.v1.JobPlan
-	17, // 36: coditect.mapreduce.v1.Job.causes:type_name -> coditect.mapreduce.v1.CauseMark
-	6,  // 37: coditect.mapreduce.v1.CauseMark.state:type_name -> coditect.mapreduce.v1.CauseState
-	25, // 38: coditect.mapreduce.v1.CauseMark.create_time:type_name -> google.protobuf.Timestamp
-	11, // 39: coditect.mapreduce.v1.JobPlan.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	11, // 40: coditect.mapreduce.v1.Activity.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	0,  // 41: coditect.mapreduce.v1.StageProgress.phase:type_name -> coditect.mapreduce.v1.JobState
-	42, // [42:42] is the sub-list for method output_type
-	42, // [42:42] is the sub-list for method input_type
-	42, // [42:42] is the sub-list for extension type_name
-	42, // [42:42] is the sub-list for extension extendee
-	0,  // [0:42] is the sub-list for field type_name
+	25, // 14: coditect.mapreduce.v1.JobSpec.deadline:type_name -> google.protobuf.Timestamp
+	11, // 15: coditect.mapreduce.v1.Spent.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	10, // 16: coditect.mapreduce.v1.Spent.savings:type_name -> coditect.mapreduce.v1.Savings
+	24, // 17: coditect.mapreduce.v1.Spent.call_latency:type_name -> google.protobuf.Duration
+	24, // 18: coditect.mapreduce.v1.Spent.tool_time:type_name -> google.protobuf.Duration
+	13, // 19: coditect.mapreduce.v1.Coverage.documents:type_name -> coditect.mapreduce.v1.Ledger
+	13, // 20: coditect.mapreduce.v1.Coverage.characters:type_name -> coditect.mapreduce.v1.Ledger
+	13, // 21: coditect.mapreduce.v1.Coverage.unread_bytes:type_name -> coditect.mapreduce.v1.Ledger
+	8,  // 22: coditect.mapreduce.v1.Job.spec:type_name -> coditect.mapreduce.v1.JobSpec
+	0,  // 23: coditect.mapreduce.v1.Job.state:type_name -> coditect.mapreduce.v1.JobState
+	0,  // 24: coditect.mapreduce.v1.Job.phase:type_name -> coditect.mapreduce.v1.JobState
+	25, // 25: coditect.mapreduce.v1.Job.create_time:type_name -> google.protobuf.Timestamp
+	25, // 26: coditect.mapreduce.v1.Job.update_time:type_name -> google.protobuf.Timestamp
+	11, // 27: coditect.mapreduce.v1.Job.total_tokens:type_name -> coditect.mapreduce.v1.Tokens
+	14, // 28: coditect.mapreduce.v1.Job.coverage:type_name -> coditect.mapreduce.v1.Coverage
+	12, // 29: coditect.mapreduce.v1.Job.superseded:type_name -> coditect.mapreduce.v1.Spent
+	20, // 30: coditect.mapreduce.v1.Job.stages:type_name -> coditect.mapreduce.v1.StageProgress
+	19, // 31: coditect.mapreduce.v1.Job.activity:type_name -> coditect.mapreduce.v1.Activity
+	10, // 32: coditect.mapreduce.v1.Job.savings:type_name -> coditect.mapreduce.v1.Savings
+	25, // 33: coditect.mapreduce.v1.Job.end_time:type_name -> google.protobuf.Timestamp
+	25, // 34: coditect.mapreduce.v1.Job.delete_time:type_name -> google.protobuf.Timestamp
+	15, // 35: coditect.mapreduce.v1.Job.skipped_documents:type_name -> coditect.mapreduce.v1.SkippedDocument
+	18, // 36: coditect.mapreduce.v1.Job.plan:type_name -> coditect.mapreduce.v1.JobPlan
+	17, // 37: coditect.mapreduce.v1.Job.causes:type_name -> coditect.mapreduce.v1.CauseMark
+	6,  // 38: coditect.mapreduce.v1.CauseMark.state:type_name -> coditect.mapreduce.v1.CauseState
+	25, // 39: coditect.mapreduce.v1.CauseMark.create_time:type_name -> google.protobuf.Timestamp
+	11, // 40: coditect.mapreduce.v1.JobPlan.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	11, // 41: coditect.mapreduce.v1.Activity.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	0,  // 42: coditect.mapreduce.v1.StageProgress.phase:type_name -> coditect.mapreduce.v1.JobState
+	43, // [43:43] is the sub-list for method output_type
+	43, // [43:43] is the sub-list for method input_type
+	43, // [43:43] is the sub-list for extension type_name
+	43, // [43:43] is the sub-list for extension extendee
+	0,  // [0:43] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_job_proto_init() }

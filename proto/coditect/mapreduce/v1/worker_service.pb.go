@@ -1663,7 +1663,10 @@ type Assignment struct {
 	// attempt is not traced.
 	TraceParent string `protobuf:"bytes,24,opt,name=trace_parent,json=traceParent,proto3" json:"trace_parent,omitempty"`
 	// If this attempt fails, in whatever way, no other one follows.
-	Last          bool `protobuf:"varint,25,opt,name=last,proto3" json:"last,omitempty"`
+	Last bool `protobuf:"varint,25,opt,name=last,proto3" json:"last,omitempty"`
+	// In which tier the unit's calls of models are made, of a job with a deadline: one of the words of the
+	// parameter tier. A model that does not have it is asked in its own.
+	Tier          string `protobuf:"bytes,26,opt,name=tier,proto3" json:"tier,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1843,6 +1846,13 @@ func (x *Assignment) GetLast() bool {
 		return x.Last
 	}
 	return false
+}
+
+func (x *Assignment) GetTier() string {
+	if x != nil {
+		return x.Tier
+	}
+	return ""
 }
 
 // A document, or a chunk of one with its context.
@@ -3133,7 +3143,7 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\aJobInfo\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x122\n" +
 	"\x04spec\x18\x02 \x01(\v2\x1e.coditect.mapreduce.v1.JobSpecR\x04spec\x12\x14\n" +
-	"\x05stage\x18\x03 \x01(\tR\x05stage\"\xe4\x05\n" +
+	"\x05stage\x18\x03 \x01(\tR\x05stage\"\xf8\x05\n" +
 	"\n" +
 	"Assignment\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x17\n" +
@@ -3157,7 +3167,8 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x04item\x18\x0f \x01(\tR\x04item\x12<\n" +
 	"\twake_call\x18\x14 \x01(\v2\x1f.coditect.mapreduce.v1.WakeCallR\bwakeCall\x12!\n" +
 	"\ftrace_parent\x18\x18 \x01(\tR\vtraceParent\x12\x12\n" +
-	"\x04last\x18\x19 \x01(\bR\x04last\"\x9a\x04\n" +
+	"\x04last\x18\x19 \x01(\bR\x04last\x12\x12\n" +
+	"\x04tier\x18\x1a \x01(\tR\x04tier\"\x9a\x04\n" +
 	"\x04Text\x12\x1f\n" +
 	"\vdocument_id\x18\x01 \x01(\tR\n" +
 	"documentId\x12\x16\n" +

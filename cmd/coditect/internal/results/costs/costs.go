@@ -52,10 +52,15 @@ func PricingOf(spec *mapreduce.JobSpec) (p Pricing) {
 	return p
 }
 
-// TierCosts returns a line for each tier of a job's model whose price is known, with what the job is
-// expected to cost in it, given what it is in the job's own; none if the model has no other tier, or others
-// may be asked as well.
-func TierCosts(spec *mapreduce.JobSpec, expected int64) (lines []string) {
+// A TierCost is what a job is expected to cost with all calls in one tier.
+type TierCost struct {
+	Tier   string
+	Micros int64 // millionths of a US dollar
+}
+
+// TierCosts returns what a job is expected to cost in each tier of its model whose price is known, the cheapest
+// first, given what it is in the job's own; none if the model has no other tier, or others may be asked as well.
+func TierCosts(spec *mapreduce.JobSpec, expected int64) (all []TierCost) {
 	prices, err := embeddedPrices()
 	if err == nil {
 		prices, err = prices.With([]byte(spec.Vars[settings.VarPrices]))
@@ -73,9 +78,9 @@ func TierCosts(spec *mapreduce.JobSpec, expected int64) (lines []string) {
 		if t.Share(tier) == 0 || tier == parameters.Flex && t.Flex == 0 || tier == parameters.Batch && t.Batch == 0 {
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("in the tier %s: %s expected", tier, mapreduce.DollarText(expected*t.Share(tier)/max(1, t.Share(own)))))
+		all = append(all, TierCost{tier, expected * t.Share(tier) / max(1, t.Share(own))})
 	}
-	return lines
+	return all
 }
 
 // MaxCost returns the budget of a job in US dollars; nil if it has none in dollars.
