@@ -23,7 +23,7 @@ import (
 // failed are half a minute at most, and a clock that has jumped cannot lengthen them.
 const most = 10 * time.Minute
 
-// settle waits until all jobs have ended.
+// settle waits until all jobs have ended, and what ran of them.
 func (w *world) settle() {
 	ctx := context.Background()
 	for end := time.Now().Add(most); ; <-time.After(500 * time.Millisecond) {
@@ -43,7 +43,8 @@ func (w *world) settle() {
 			if job.State == mapreduce.JobPaused {
 				w.caller.resume(t)
 			}
-			if !job.State.Ended() {
+			// The units of a cancelled job end one after the other, behind its own end.
+			if !job.State.Ended() || job.RunningUnits > 0 {
 				open = job
 			}
 		}
@@ -313,14 +314,28 @@ func (w *world) remove() {
 	}
 	w.checkStore()
 
+	// Of a submission whose orchestrator has died others remove what it began, once they take it for dead.
+	left := w.jobKeys()
+	for end := time.Now().Add(most); len(left) > 0 && time.Now().Before(end); left = w.jobKeys() {
+		<-time.After(500 * time.Millisecond)
+	}
+	for _, key := range left {
+		w.breaks("10: %q is left of a job that was deleted, or never submitted whole", key)
+	}
+}
+
+// jobKeys returns all keys that name a job.
+func (w *world) jobKeys() (all [][]byte) {
 	err := store.NewDB(w.plain.DB().Store, store.Config{}).View(context.Background(), func(tx store.Tx) error {
+		all = nil
 		pairs, _, err := tx.GetRange(context.Background(), keys.New().Everything(), store.RangeOptions{})
 		for _, kv := range pairs {
 			if bytes.Contains(kv.Key, []byte("mr_")) {
-				w.breaks("10: %q is left of a job that was deleted", kv.Key)
+				all = append(all, kv.Key)
 			}
 		}
 		return err
 	})
 	w.must("reading what is left", err)
+	return all
 }
