@@ -110,21 +110,31 @@ func networked(t *testing.T, c *corpus, workers ...string) (*service, *network) 
 	t.Helper()
 	n := newNetwork(t, append([]string{"server", "client"}, workers...)...)
 	s := newService(t, c, workers...)
-	s.spaces = make(map[string]string)
+	s.place(n)
+	return s, n
+}
 
-	bare := s.address
-	s.address = n.hosts["server"] + ":7070"
+// place gives each process of a service a host of its own: servers listen there, and all others know
+// them there.
+func (s *service) place(n *network) {
+	s.spaces, s.space = make(map[string]string), n.space("client")
+	moved := make(map[string]string)
 	for name, args := range s.args {
 		s.spaces[name] = n.space(name)
+		if args[0] == "serve" {
+			moved[args[2]] = n.hosts[name] + ":7070"                // behind --listen
+			s.args[name] = append(args, "--insecure", "--insecure") // the network is the test's own
+		}
+	}
+
+	for _, args := range s.args {
 		for i, a := range args {
-			if a == bare {
-				args[i] = s.address
+			if to, found := moved[a]; found {
+				args[i] = to
 			}
 		}
 	}
-	s.args["server"] = append(s.args["server"], "--insecure", "--insecure") // the network is the test's own
-	s.space = n.space("client")
-	return s, n
+	s.address = moved[s.address]
 }
 
 // TestSoakPartitions loses what goes between a server, its workers and its client, at random, until the
@@ -158,12 +168,16 @@ func TestSoakPartitions(t *testing.T) {
 	}
 }
 
-// disturb changes the network: it cuts or mends one way between the server and another, or both, or
-// mends all.
+// disturb changes the network between the server and another.
 func (s *service) disturb(n *network, random *rand.Rand) {
 	s.t.Helper()
-	other := []string{"worker a", "worker b", "client"}[random.IntN(3)]
-	there, back := cut{"server", other}, cut{other, "server"}
+	s.sever(n, random, "server", []string{"worker a", "worker b", "client"}[random.IntN(3)])
+}
+
+// sever cuts or mends one way between two hosts, or both, or mends all.
+func (s *service) sever(n *network, random *rand.Rand, one, other string) {
+	s.t.Helper()
+	there, back := cut{one, other}, cut{other, one}
 	broke := false
 	switch random.IntN(4) {
 	case 0:
