@@ -8,7 +8,8 @@ import "math"
 // reaches 1/delta with a probability of at most delta.
 type bet struct {
 	items, need int
-	delta       float64
+	goal        float64 // the logarithm of 1/delta: where the capital certifies
+	wager       float64 // by how much delta has it stake
 
 	labels, right int
 	look          int     // labels at the next look
@@ -16,7 +17,9 @@ type bet struct {
 	capital       float64 // its logarithm
 }
 
-func newBet(items, need int, delta float64) *bet { return &bet{items: items, need: need, delta: delta} }
+func newBet(items, need int, delta float64) *bet {
+	return &bet{items: items, need: need, goal: -math.Log(delta), wager: 2 * math.Log(2/delta)}
+}
 
 // share is the share of right ones that the next item has at most on average, if fewer than
 // need are right.
@@ -25,7 +28,7 @@ func (b *bet) share() float64 {
 }
 
 // won reports whether the items are certified.
-func (b *bet) won() bool { return b.right >= b.need || b.capital >= -math.Log(b.delta) }
+func (b *bet) won() bool { return b.right >= b.need || b.capital >= b.goal }
 
 // lost reports whether too few are right, even if all others were.
 func (b *bet) lost() bool { return b.right+b.items-b.labels < b.need }
@@ -41,7 +44,7 @@ func (b *bet) take(right bool) {
 	i := float64(b.labels + 1)
 	variance := (0.25 + b.squares) / i
 	share := b.share()
-	stake := math.Sqrt(2 * math.Log(2/b.delta) / (i * math.Log(i+1) * variance))
+	stake := math.Sqrt(b.wager / (i * math.Log(i+1) * variance))
 	stake = min(stake, 0.75/share)
 	b.capital += math.Log1p(stake * (x - share))
 
@@ -76,7 +79,7 @@ func (b *bet) expected() float64 {
 	if p < 1 {
 		growth += (1 - p) * math.Log((1-p)/(1-m))
 	}
-	return (-math.Log(b.delta) - b.capital) / growth
+	return (b.goal - b.capital) / growth
 }
 
 // Fewest returns how many labels are needed at least to accept any number of n items, and how

@@ -1,18 +1,14 @@
 package certify_test
 
 import (
-	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
-	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/internal/outcome/certify"
 )
 
@@ -33,120 +29,6 @@ func TestLabels(t *testing.T) {
 			t.Errorf("target %v, confidence 0.95: %d labels, want %d", c.target, n, c.all)
 		}
 	}
-}
-
-// A curve says which of some items are right, the one with the highest score first.
-type curve struct {
-	name string
-	fill func(all []bool, target float64, r *rand.Rand)
-}
-
-// byChance are items that are right with a probability by their rank, from 0 to 1.
-func byChance(name string, p func(rank float64) float64) curve {
-	return curve{name, func(all []bool, _ float64, r *rand.Rand) {
-		for i := range all {
-			all[i] = r.Float64() < p(float64(i)/float64(len(all)))
-		}
-	}}
-}
-
-// curves are good, bad and adversarial.
-var curves = []curve{
-	byChance("always right", func(float64) float64 { return 1 }),
-	byChance("99 of 100 right", func(float64) float64 { return 0.99 }),
-	byChance("worse from 1 to 0.6", func(x float64) float64 { return 1 - 0.4*x }),
-	byChance("good half", func(x float64) float64 { return []float64{0.99, 0.5}[int(2*x)] }),
-	byChance("scores say nothing", func(float64) float64 { return 0.9 }),
-	byChance("scores are upside down", func(x float64) float64 { return 0.5 + 0.5*x }),
-	byChance("never right", func(float64) float64 { return 0 }),
-	{"one short of the target, spread", func(all []bool, target float64, r *rand.Rand) {
-		fillFirst(all, oneShort(len(all), target))
-		r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	}},
-	{"one short of the target, the wrong ones last", func(all []bool, target float64, _ *rand.Rand) {
-		fillFirst(all, oneShort(len(all), target))
-	}},
-	{"one short of the target, the wrong ones first", func(all []bool, target float64, _ *rand.Rand) {
-		fillFirst(all, oneShort(len(all), target))
-		slices.Reverse(all)
-	}},
-	{"one short of the target, half of the wrong ones in the first step", func(all []bool, target float64, r *rand.Rand) {
-		// The first step has as many wrong ones as it may have without being one too many by far.
-		n := len(all)
-		fillFirst(all, n)
-		wrong := n - oneShort(n, target)
-		first := n / 20
-		for i := range wrong {
-			if i < wrong/2 && i < first {
-				all[i] = false
-				continue
-			}
-			all[n-1-i] = false
-		}
-		r.Shuffle(first, func(i, j int) { all[i], all[j] = all[j], all[i] })
-	}},
-	{"a wrong block in the middle", func(all []bool, target float64, _ *rand.Rand) {
-		fillFirst(all, len(all))
-		for i := range int((1-target)*float64(len(all))) + 1 {
-			all[len(all)/2+i] = false
-		}
-	}},
-}
-
-// oneShort is one less than the target needs of n.
-func oneShort(n int, target float64) int { return int(math.Ceil(target*float64(n)-1e-9)) - 1 }
-
-// fillFirst has the first items be right.
-func fillFirst(all []bool, right int) {
-	for i := range all {
-		all[i] = i < right
-	}
-}
-
-// A tally is what came of some runs.
-type tally struct {
-	runs, short, false, labels, accepted, labelsAsPaper, acceptedAsPaper int
-}
-
-// add adds what came of a run. The items stand by their scores.
-func (c *tally) add(rules certify.Rules, right []bool, run, asPaper certify.Run) {
-	n := len(right)
-	inFirst := 0
-	for _, is := range right[:run.First] {
-		if is {
-			inFirst++
-		}
-	}
-
-	// What was drawn is the oracle's, right or wrong.
-	wrong := run.First - inFirst
-	for _, item := range run.Drawn {
-		if item < run.First && !right[item] {
-			wrong--
-		}
-	}
-
-	c.runs++
-	need := int(math.Ceil(rules.Target*float64(n) - 1e-9))
-	if n-wrong < need {
-		c.short++
-	}
-	if inFirst < need-(n-run.First) {
-		c.false++
-	}
-	c.labels, c.accepted = c.labels+len(run.Drawn), c.accepted+acceptedBy(run)
-	c.labelsAsPaper, c.acceptedAsPaper = c.labelsAsPaper+len(asPaper.Drawn), c.acceptedAsPaper+acceptedBy(asPaper)
-}
-
-// acceptedBy is how many items a run accepts.
-func acceptedBy(run certify.Run) int {
-	n := run.First
-	for _, item := range run.Drawn {
-		if item < run.First {
-			n--
-		}
-	}
-	return n
 }
 
 func labelOf(right bool) certify.Label {
@@ -209,7 +91,7 @@ func TestWhole(t *testing.T) {
 		}
 
 		trial.Redraw(rules.Seed)
-		whole := trial.RunWhole(right)
+		whole := new(certify.Whole).Run(trial, right)
 		if whole.Verdict != s.Verdicts[0] || len(whole.Drawn) != len(drawn) {
 			t.Fatalf("%s: in parts %+v after %d draws, and in one pass %+v after %d", of.name, s.Verdicts[0], len(drawn), whole.Verdict, len(whole.Drawn))
 		}
@@ -219,74 +101,6 @@ func TestWhole(t *testing.T) {
 			}
 		}
 	})
-}
-
-// confidence is that of the trials below.
-const confidence = 0.95
-
-// targets are those of the trials below.
-var targets = []float64{0.8, 0.9, 0.95, 0.99}
-
-// TestCoverage runs trials of items whose right answers are known. In at most the share of runs
-// that the confidence leaves may more be accepted than is right, whatever the items are. The
-// answers as they come out are better yet: what was labelled is the oracle's.
-func TestCoverage(t *testing.T) { cover(t, 60, 100, 300) }
-
-// How TestCoverageAtLength runs. With 10,000 runs it sees a failure in a hundred too many.
-var (
-	coverageRuns  = flag.Int("certify.runs", 2_000, "how often TestCoverageAtLength runs each trial")
-	coverageItems = flag.String("certify.items", "100,1000", "of how many items, with commas between")
-)
-
-// TestCoverageAtLength has more runs.
-func TestCoverageAtLength(t *testing.T) {
-	testenv.Lengthy(t)
-	for text := range strings.SplitSeq(*coverageItems, ",") {
-		n, err := strconv.Atoi(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		cover(t, *coverageRuns, n)
-	}
-}
-
-// cover runs trials of each curve so often.
-func cover(t *testing.T, runs int, sizes ...int) {
-	t.Helper()
-	var table strings.Builder
-	fmt.Fprintf(&table, "%-64s %7s %6s %7s %7s %8s %8s %8s %8s\n", "curve", "items", "target", "short", "false", "labels", "paper's", "saved", "paper's")
-
-	for _, c := range curves {
-		for _, n := range sizes {
-			for _, target := range targets {
-				sum := c.runs(t, n, target, runs)
-				all := float64(runs) * float64(n)
-				fmt.Fprintf(&table, "%-64s %7d %6v %7.4f %7.4f %8.1f %8.1f %7.1f%% %7.1f%%\n", c.name, n, target, float64(sum.short)/float64(runs),
-					float64(sum.false)/float64(runs), float64(sum.labels)/float64(runs), float64(sum.labelsAsPaper)/float64(runs), 100*float64(sum.accepted)/all, 100*float64(sum.acceptedAsPaper)/all)
-
-				// Four deviations of a share of (1-confidence) in so many runs.
-				most := (1 - confidence) + 4*math.Sqrt(confidence*(1-confidence)/float64(runs))
-				if share := float64(sum.false) / float64(runs); share > most {
-					t.Errorf("%s, %d items, target %v: %.4f of the runs certify what is not so, at most %.4f may", c.name, n, target, share, most)
-				}
-			}
-		}
-	}
-	t.Logf("%d runs each; short: the result misses the target; false: a certificate does; saved: of the oracle's answers; paper's: where it gives up\n%s", runs, table.String())
-}
-
-// runs certifies items of the curve so often.
-func (c curve) runs(t testing.TB, n int, target float64, runs int) (sum tally) {
-	t.Helper()
-	rules := certify.Rules{Target: target, Confidence: confidence}
-	trial, right := byRank(t, rules, n), make([]bool, n)
-	for i := range runs {
-		r := rand.New(rand.NewPCG(uint64(i), uint64(n)))
-		trial.Redraw(r.Uint64())
-		c.fill(right, target, r)
-		sum.add(rules, right, trial.RunWhole(right), trial.RunAsPaper(right))
-	}
-	return sum
 }
 
 // TestManyMeasures holds each measure to the target by itself.

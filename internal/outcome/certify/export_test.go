@@ -21,59 +21,107 @@ func (t *Trial) Redraw(seed uint64) {
 	permute(seed, t.draws)
 }
 
+// For returns the trial with another target. Both draw the same.
+func (t *Trial) For(target float64) *Trial {
+	other := *t
+	other.rules.Target = target
+	return &other
+}
+
 // A Run is what came of a trial by one measure, of which all labels were at hand.
 type Run struct {
 	Verdict
 	Drawn []int // items that were labelled, in the end
 }
 
-// RunWhole decides a trial by its first measure with all labels at hand: as Next does that is asked
-// again and again, but in one pass. An item is drawn if it is one of those up to the look at which a step
-// was decided: see Trial.test.
-func (t *Trial) RunWhole(right []bool) Run { return t.runWhole(right, t.giveUp) }
+// A Whole decides trials by their first measure with all labels at hand, in one pass. It is for
+// one goroutine, and for trials of the same number of items.
+type Whole struct {
+	known []bool // by item: it is among the drawn of this run
+}
 
-// RunAsPaper is RunWhole that gives up as the paper does, and looks at each label by itself.
-func (t *Trial) RunAsPaper(right []bool) Run { return t.runWhole(right, deviates) }
-
-func (t *Trial) runWhole(right []bool, giveUp stopping) Run {
-	var bets []*bet // of the steps that took labels
+// Run decides a trial as Next does that is asked again and again. An item is drawn if it is one of
+// those up to the look at which a step was decided: see Trial.test.
+func (w *Whole) Run(t *Trial, right []bool) Run {
+	var drawn []int
+	var last *bet // of the step that took the last label
 	v, _ := t.search(0, func(item, _ int) Label {
 		if right[item] {
 			return Right
 		}
 		return Wrong
 	}, func(b *bet, before int) bool {
-		if len(bets) == 0 || bets[len(bets)-1] != b {
-			bets = append(bets, b)
+		if last != nil && last != b {
+			drawn = w.mark(t, last.items, last.look, drawn)
 		}
-		return giveUp(b, before)
+		last = b
+		return t.giveUp(b, before)
 	})
-	return Run{v, t.drawnBy(bets)}
+
+	if last != nil {
+		drawn = w.mark(t, last.items, last.look, drawn)
+	}
+	return w.end(v, drawn)
 }
 
-// drawnBy returns the items that steps have drawn, each up to its last look.
-func (t *Trial) drawnBy(bets []*bet) (drawn []int) {
-	known := make(map[int32]bool)
-	for _, b := range bets {
-		of := 0
+// RunAsPaper decides a trial as the paper does: it gives up where the mean less the deviation of
+// the labels is below the target. It looks at each label by itself, so it takes none too many.
+func (w *Whole) RunAsPaper(t *Trial, right []bool) Run {
+	var v Verdict
+	var drawn []int
+	for k := 1; k <= steps; k++ {
+		first := k * len(t.draws) / steps
+		if first == v.First {
+			continue
+		}
+
+		b := newBet(first, t.rules.need(first, len(t.draws)), 1-t.rules.Confidence)
 		for _, item := range t.draws {
-			if of == b.look {
+			if b.won() || b.lost() || deviates(b) {
 				break
 			}
-			if int(t.measures[0].ranks[item]) >= b.items {
-				continue
+			if int(t.measures[0].ranks[item]) < first {
+				b.take(right[item])
 			}
-			if of++; !known[item] {
-				known[item], drawn = true, append(drawn, int(item))
-			}
+		}
+
+		if drawn = w.mark(t, first, b.labels, drawn); !b.won() {
+			break
+		}
+		v.First = first
+	}
+	return w.end(v, drawn)
+}
+
+// mark adds to the drawn items those of the first so many that are drawn first.
+func (w *Whole) mark(t *Trial, first, labels int, drawn []int) []int {
+	if len(w.known) != len(t.draws) {
+		w.known = make([]bool, len(t.draws))
+	}
+	for _, item := range t.draws {
+		if labels == 0 {
+			break
+		}
+		if int(t.measures[0].ranks[item]) >= first {
+			continue
+		}
+		if labels--; !w.known[item] {
+			w.known[item], drawn = true, append(drawn, int(item))
 		}
 	}
 	return drawn
 }
 
-// deviates gives up where the mean less the deviation of the labels is below the target.
-func deviates(b *bet, _ int) bool {
-	b.look = b.labels // one after the other
+// end returns a run, and forgets what was drawn.
+func (w *Whole) end(v Verdict, drawn []int) Run {
+	for _, item := range drawn {
+		w.known[item] = false
+	}
+	return Run{v, drawn}
+}
+
+// deviates reports whether the paper gives up.
+func deviates(b *bet) bool {
 	if b.labels < few {
 		return false
 	}
