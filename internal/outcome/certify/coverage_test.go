@@ -234,7 +234,7 @@ func report(t *testing.T, n int, all sums) {
 	t.Helper()
 	var table strings.Builder
 	fmt.Fprintf(&table, "%-64s %7s %6s %7s %7s %8s %8s %8s %8s\n", "curve", "items", "target", "short", "false", "labels", "paper's", "saved", "paper's")
-	worst, most := 0.0, 0.0
+	missed, worst, most := 0.0, 0.0, 0.0
 	for i, c := range curves {
 		for k, target := range targets {
 			sum := all[i][k]
@@ -244,12 +244,13 @@ func report(t *testing.T, n int, all sums) {
 				failed, float64(sum.labels)/runs, float64(sum.labelsAsPaper)/runs, 100*float64(sum.accepted)/items, 100*float64(sum.acceptedAsPaper)/items)
 
 			// Four deviations of a share of (1-confidence) in so many runs.
-			worst, most = max(worst, failed), (1-confidence)+4*math.Sqrt(confidence*(1-confidence)/runs)
+			missed, worst = max(missed, float64(sum.short)/runs), max(worst, failed)
+			most = (1 - confidence) + 4*math.Sqrt(confidence*(1-confidence)/runs)
 			if failed > most {
 				t.Errorf("%s, %d items, target %v: %.4f of the runs certify what is not so, at most %.4f may", c.name, n, target, failed, most)
 			}
 		}
 	}
-	t.Logf("%d items, %d runs of each row: at most %.4f certify what is not so, %.4f may, and with four deviations %.4f;\nshort: the result misses the target; false: a certificate does; saved: of the oracle's answers; paper's: where it gives up\n%s",
-		n, all[0][0].runs, worst, 1-confidence, most, table.String())
+	t.Logf("%d items, %d runs of each row: at most %.4f miss the target, and %.4f certify what is not so; %.4f may, with four deviations %.4f;\nshort: the result misses the target; false: a certificate does; saved: of the oracle's answers; paper's: where it gives up\n%s",
+		n, all[0][0].runs, missed, worst, 1-confidence, most, table.String())
 }
