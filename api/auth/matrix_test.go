@@ -331,7 +331,7 @@ func requestFor(d protoreflect.MessageDescriptor, job, tenant string) (proto.Mes
 			m.Set(f, protoreflect.ValueOfString(job))
 		case "tenant_id":
 			m.Set(f, protoreflect.ValueOfString(tenant))
-		case "unit_id", "document_id", "handle", "field", "cause":
+		case "unit_id", "document_id", "handle", "field", "cause", "certificate_id":
 			m.Set(f, protoreflect.ValueOfString("x"))
 		case "record_id":
 			m.Set(f, protoreflect.ValueOfString("0.0"))

@@ -197,7 +197,7 @@ func (c *webClient) callREST(ctx context.Context, r rule, m protoreflect.MethodD
 	if err != nil {
 		return "", err
 	}
-	path := strings.ReplaceAll(r.path, "{job_id}", job)
+	path := strings.NewReplacer("{job_id}", job, "{certificate_id}", "c").Replace(r.path)
 	body := string(data)
 	if r.verb != http.MethodPost {
 		body = ""
@@ -207,7 +207,7 @@ func (c *webClient) callREST(ctx context.Context, r rule, m protoreflect.MethodD
 		}
 		query := make(url.Values)
 		for name, v := range fields {
-			if name != "jobId" || path == r.path {
+			if name != "jobId" && name != "certificateId" || path == r.path {
 				query.Set(name, fmt.Sprint(v))
 			}
 		}

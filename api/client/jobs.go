@@ -249,6 +249,18 @@ func (c *Client) SumCosts(ctx context.Context, q mapreduce.CostQuery) (*mapreduc
 	return wire.DecodeCostSums(p), fault.Error(err)
 }
 
+// ListCertificates implements mapreduce.Client.
+func (c *Client) ListCertificates(ctx context.Context, t mapreduce.TenantID) ([]mapreduce.Certificate, error) {
+	p, err := c.jobs.ListCertificates(ctx, &pb.ListCertificatesRequest{TenantId: string(t)})
+	return wire.DecodeCertificates(p), fault.Error(err)
+}
+
+// DropCertificate implements mapreduce.Client.
+func (c *Client) DropCertificate(ctx context.Context, t mapreduce.TenantID, id mapreduce.CertificateID) error {
+	_, err := c.jobs.DeleteCertificate(ctx, &pb.DeleteCertificateRequest{TenantId: string(t), CertificateId: string(id)})
+	return fault.Error(err)
+}
+
 // TenantUse implements mapreduce.Client.
 func (c *Client) TenantUse(ctx context.Context, t mapreduce.TenantID) (*mapreduce.TenantUse, error) {
 	p, err := c.jobs.GetTenantUse(ctx, &pb.GetTenantUseRequest{TenantId: string(t)})

@@ -266,6 +266,8 @@ func exerciseUse(t *testing.T, s mapreduce.Client) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 
+	exerciseCertificates(t, s)
+
 	sums, err := s.SumCosts(t.Context(), mapreduce.CostQuery{Tenant: "nobody", By: []mapreduce.CostDimension{mapreduce.ByDay, "label:team"}})
 	if err != nil {
 		t.Fatal(err)
@@ -274,6 +276,33 @@ func exerciseUse(t *testing.T, s mapreduce.Client) {
 	wantSums := &mapreduce.CostSums{Rows: []mapreduce.CostRow{{Group: []string{"day of nobody", "label:team of nobody"}, Charge: spent}}, Sum: spent}
 	if diff := cmp.Diff(wantSums, sums); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// exerciseCertificates wants every field of a certificate, and drops it.
+func exerciseCertificates(t *testing.T, s mapreduce.Client) {
+	t.Helper()
+	list, err := s.ListCertificates(t.Context(), "nobody")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []mapreduce.Certificate{{
+		ID: "cccccccccccccccccccccccccccccccc", Kind: "bills", Member: "rules", Oracle: "scripted/m", Target: 0.9, Confidence: 0.95, Schema: "ab",
+		Job: "mr_20260101_a1b2c3", Made: time.Unix(1_700_000_000, 0).UTC(), Seed: 7, Units: 300, Labels: 40, Uses: 2, Used: time.Unix(1_700_000_100, 0).UTC(),
+		Measures: []mapreduce.CertificateMeasure{{Field: "total", Floor: 0.5, Labels: 39, Right: 38, AuditLabels: 20, AuditedRight: 19}},
+	}}
+	if diff := cmp.Diff(want, list); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+
+	if err := s.DropCertificate(t.Context(), "nobody", "other"); errs.KindOf(err) != errs.NotFound {
+		t.Errorf("another one: %v", err)
+	}
+	if err := s.DropCertificate(t.Context(), "nobody", list[0].ID); err != nil {
+		t.Error(err)
+	}
+	if list, err = s.ListCertificates(t.Context(), "nobody"); len(list) > 0 || err != nil {
+		t.Errorf("after it was dropped: %+v, %v", list, err)
 	}
 }
 

@@ -218,6 +218,14 @@ func (s *stub) SumCosts(context.Context, mapreduce.CostQuery) (*mapreduce.CostSu
 	return new(mapreduce.CostSums), nil
 }
 
+func (s *stub) ListCertificates(context.Context, mapreduce.TenantID) ([]mapreduce.Certificate, error) {
+	return nil, nil
+}
+
+func (s *stub) DropCertificate(context.Context, mapreduce.TenantID, mapreduce.CertificateID) error {
+	return errs.New(errs.NotFound, "there is none")
+}
+
 func (s *stub) TenantUse(context.Context, mapreduce.TenantID) (*mapreduce.TenantUse, error) {
 	return &mapreduce.TenantUse{Tenant: s.job.Spec.Tenant, Quotas: []mapreduce.QuotaUse{{Name: "jobs", Used: 1, Limit: 2}}}, nil
 }

@@ -29,6 +29,8 @@ type Client interface {
 	AnswerCache(ctx context.Context, t TenantID, forget bool) (*AnswerCache, error)
 	TenantUse(ctx context.Context, t TenantID) (*TenantUse, error)
 	SumCosts(ctx context.Context, q CostQuery) (*CostSums, error)
+	ListCertificates(ctx context.Context, t TenantID) ([]Certificate, error)
+	DropCertificate(ctx context.Context, t TenantID, id CertificateID) error
 	Caller(ctx context.Context) (*Principal, error)
 	CheckStore(ctx context.Context, q CheckQuery, found func(Finding) error) error
 	FleetStatus(ctx context.Context) (*FleetStatus, error)

@@ -110,6 +110,13 @@ type Service interface {
 	// more groups than MaxCostRows.
 	SumCosts(ctx context.Context, by Principal, q CostQuery) (*CostSums, error)
 
+	// ListCertificates returns the certificates of cascades that a tenant's jobs use, by their ids.
+	ListCertificates(ctx context.Context, by Principal, t TenantID) ([]Certificate, error)
+
+	// DropCertificate removes a certificate, or returns errs.NotFound. Jobs that began to go by it and have not
+	// decided certify anew.
+	DropCertificate(ctx context.Context, by Principal, t TenantID, id CertificateID) error
+
 	// Caller returns the caller itself, with all roles that it has.
 	Caller(ctx context.Context, by Principal) (*Principal, error)
 

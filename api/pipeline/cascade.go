@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/errs"
 )
@@ -23,6 +25,8 @@ type Cascade struct {
 	Per string `json:"per,omitempty"`
 	// Seed decides which units are sampled; 0 leaves it to the job.
 	Seed int64 `json:"seed,omitempty"`
+	// Kind names the documents whose jobs use a certificate again; empty keeps none.
+	Kind string `json:"kind,omitempty"`
 }
 
 // CascadeRules is the member of a cascade that asks no model.
@@ -39,6 +43,7 @@ const (
 	DefaultTarget     = 0.95
 	DefaultConfidence = 0.95
 	MaxMembers        = 4
+	MaxKind           = 64 // bytes of the name of a kind of documents
 )
 
 // IsSet reports whether there is a cascade.
@@ -108,8 +113,8 @@ func (c Cascade) fault() (key, rule string) {
 	}
 
 	switch {
-	case !c.IsSet() && (c.Target != 0 || c.Confidence != 0 || c.Per != "" || c.Seed != 0):
-		return "cascade", "is required beside target, confidence, per and seed, which say how it is certified"
+	case !c.IsSet() && (c.Target != 0 || c.Confidence != 0 || c.Per != "" || c.Seed != 0 || c.Kind != ""):
+		return "cascade", "is required beside target, confidence, per, seed and kind, which say how it is certified"
 	case !c.IsSet():
 		return "", ""
 	case len(c.Members) < 2 || len(c.Members) > MaxMembers:
@@ -120,6 +125,10 @@ func (c Cascade) fault() (key, rule string) {
 		return "per", "must be field or record"
 	case c.Seed < 0:
 		return "seed", "must not be negative"
+	case c.Kind != "" && len(c.Members) != 2:
+		return "kind", "keeps the certificate of one member, and the cascade has " + strconv.Itoa(len(c.Members)) + ": name two members, or leave it out"
+	case len(c.Kind) > MaxKind || !utf8.ValidString(c.Kind) || strings.ContainsFunc(c.Kind, unicode.IsControl) || strings.TrimSpace(c.Kind) != c.Kind:
+		return "kind", "names the kind of the documents, in at most " + strconv.Itoa(MaxKind) + " bytes, such as receipts, and is " + strconv.Quote(c.Kind)
 	}
 
 	for i, m := range c.Members {
@@ -163,11 +172,12 @@ const (
 	VarConfidence = "cascade_confidence"
 	VarPer        = "cascade_per"
 	VarSeed       = "cascade_seed"
+	VarKind       = "cascade_kind"
 )
 
 // CascadeVariables are the names of these variables.
 func CascadeVariables() []string {
-	return []string{VarCascade, VarTarget, VarConfidence, VarPer, VarSeed}
+	return []string{VarCascade, VarTarget, VarConfidence, VarPer, VarSeed, VarKind}
 }
 
 // CascadeOf returns the cascade that the variables of a run give. The field of an error is the
@@ -195,7 +205,7 @@ func CascadeOf(vars map[string]string) (Cascade, error) {
 		return Cascade{}, err
 	}
 
-	c.Per = vars[VarPer]
+	c.Per, c.Kind = vars[VarPer], vars[VarKind]
 	if text, given := vars[VarSeed]; given {
 		if c.Seed, err = strconv.ParseInt(text, 10, 64); err != nil || c.Seed < 1 {
 			return Cascade{}, errs.Field("vars."+VarSeed, "must be a whole number of at least 1, and is %.40q", text)

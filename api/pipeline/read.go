@@ -107,7 +107,7 @@ func (r reader) readStage(n *filetree.Node, at string) *Stage {
 		},
 		"model": r.ReadText(&s.Model), "parameters": func(n *filetree.Node, at string) { r.readParameters(n, at, &s.Parameters) },
 		"cascade": r.ReadTexts(&s.Members), "target": r.readShare(&s.Target), "confidence": r.readShare(&s.Confidence),
-		"per": r.ReadText(&s.Per), "seed": r.ReadNumber(&s.Seed, 1),
+		"per": r.ReadText(&s.Per), "seed": r.ReadNumber(&s.Seed, 1), "kind": r.ReadText(&s.Kind),
 		"review": func(n *filetree.Node, at string) { r.readReview(n, at, &s.Review) },
 		"output": func(n *filetree.Node, at string) { r.readOutput(n, at, s) },
 		"tools":  r.ReadTexts(&s.Tools), "limits": func(n *filetree.Node, at string) { r.readLimits(n, at, s) },

@@ -156,6 +156,31 @@ func (j *jobs) SumCosts(ctx context.Context, req *pb.SumCostsRequest) (*pb.SumCo
 	return wire.EncodeCostSums(sums), nil
 }
 
+// ListCertificates returns the certificates of a tenant.
+func (j *jobs) ListCertificates(ctx context.Context, req *pb.ListCertificatesRequest) (*pb.ListCertificatesResponse, error) {
+	t, err := wire.DecodeTenant(req.GetTenantId())
+	if err != nil {
+		return nil, err
+	}
+	all, err := j.service.ListCertificates(ctx, callerOf(ctx), t)
+	if err != nil {
+		return nil, err
+	}
+	return wire.EncodeCertificates(all), nil
+}
+
+// DeleteCertificate removes a certificate.
+func (j *jobs) DeleteCertificate(ctx context.Context, req *pb.DeleteCertificateRequest) (*emptypb.Empty, error) {
+	t, id, err := wire.DecodeDeleteCertificate(req)
+	if err != nil {
+		return nil, err
+	}
+	if err := j.service.DropCertificate(ctx, callerOf(ctx), t, id); err != nil {
+		return nil, err
+	}
+	return new(emptypb.Empty), nil
+}
+
 // GetCaller says who calls.
 func (j *jobs) GetCaller(ctx context.Context, _ *pb.GetCallerRequest) (*pb.Caller, error) {
 	caller, err := j.service.Caller(ctx, callerOf(ctx))

@@ -262,6 +262,24 @@ func (s *Service) SumCosts(ctx context.Context, by mapreduce.Principal, q mapred
 	return sums, err
 }
 
+// ListCertificates implements mapreduce.Service.
+func (s *Service) ListCertificates(ctx context.Context, by mapreduce.Principal, t mapreduce.TenantID) (all []mapreduce.Certificate, err error) {
+	s.observe(ctx, "ListCertificates", by, "", func(ctx context.Context) error {
+		all, err = s.next.ListCertificates(ctx, by, t)
+		return err
+	})
+	return all, err
+}
+
+// DropCertificate implements mapreduce.Service.
+func (s *Service) DropCertificate(ctx context.Context, by mapreduce.Principal, t mapreduce.TenantID, id mapreduce.CertificateID) (err error) {
+	s.observe(ctx, "DropCertificate", by, "", func(ctx context.Context) error {
+		err = s.next.DropCertificate(ctx, by, t, id)
+		return err
+	})
+	return err
+}
+
 // Caller implements mapreduce.Service.
 func (s *Service) Caller(ctx context.Context, by mapreduce.Principal) (caller *mapreduce.Principal, err error) {
 	s.observe(ctx, "Caller", by, "", func(ctx context.Context) error {

@@ -87,6 +87,21 @@ func costly() []string {
 	}
 }
 
+// certificates returns the ids of the certificates of cascades that are kept.
+func (h *house) certificates() (ids []string) {
+	h.t.Helper()
+	var list struct {
+		Certificates []struct {
+			ID string `json:"certificate_id"`
+		} `json:"certificates"`
+	}
+	h.decode(h.want(0, "certificates", "-o", "json"), &list)
+	for _, c := range list.Certificates {
+		ids = append(ids, c.ID)
+	}
+	return ids
+}
+
 // once returns what makes the results with which others are compared when they are
 // first needed, and no second time.
 func once(results func(t *testing.T) map[string]string) func(t *testing.T) map[string]string {
@@ -150,6 +165,7 @@ func killings(t *testing.T, program string) []killing {
 	asking := newCorpus(t, program, 1, "--var", "script.parks=1", "--var", "script.answer=granted")
 	wantedAsking := withUnitsOnce(newCorpus(t, program, 1), `"unit_id":"000.txt"`, `"unit_id":"final"`)
 	cascading := newCorpus(t, program, 24, "--model", "m", "--cascade", "rules,scripted/m", "--target", "0.5", "--var", "cascade_seed=7", "--var", "script.tokens_in=1000")
+	certifying := newCorpus(t, program, 24, "--model", "m", "--cascade", "rules,scripted/m", "--target", "0.5", "--cascade-kind", "orders", "--var", "cascade_seed=7")
 	wantedCascading := withUnitsOnce(cascading, `"unit_id":"000.txt"`, `"unit_id":"final"`)
 	searching := newCorpus(t, program, 6, "--tool", "read", "--tool-root", ".", "--var", "script.pages=2", "--var", "script.page_bytes=600000").searching(t)
 	wantedSearching := withUnitsOnce(searching, `"unit_id":"000.txt"`, `"unit_id":"table"`, `"quote":"what the script found"`)
@@ -204,6 +220,22 @@ func killings(t *testing.T, program string) []killing {
 			after: func(h *house) {
 				h.carryThrough(cascading)
 				h.verify(wantedCascading(h.t))
+			},
+		},
+		{
+			name:   "a certificate of a cascade that is dropped",
+			corpus: certifying,
+			steps:  []failpoint.Step{failpoint.Disown},
+			before: func(h *house) { h.want(0, certifying.run("--output", "out")...) },
+			victim: func(h *house) []string { return []string{"certificates", "--drop", h.certificates()[0]} },
+			after: func(h *house) {
+				for _, id := range h.certificates() { // if the first was not dropped
+					h.want(0, "certificates", "--drop", id)
+				}
+				if left := h.certificates(); len(left) > 0 {
+					h.t.Errorf("certificates %q are kept", left)
+				}
+				h.healthy()
 			},
 		},
 		{

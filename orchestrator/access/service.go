@@ -252,6 +252,24 @@ func (s *Service) SumCosts(ctx context.Context, by mapreduce.Principal, q mapred
 	return s.next.SumCosts(ctx, by, q)
 }
 
+// ListCertificates implements mapreduce.Service. A certificate names fields of the schema.
+func (s *Service) ListCertificates(ctx context.Context, by mapreduce.Principal, t mapreduce.TenantID) ([]mapreduce.Certificate, error) {
+	t, err := s.rules.TenantFor(ctx, by, mapreduce.Viewer, t)
+	if err != nil {
+		return nil, err
+	}
+	return s.next.ListCertificates(ctx, by, t)
+}
+
+// DropCertificate implements mapreduce.Service.
+func (s *Service) DropCertificate(ctx context.Context, by mapreduce.Principal, t mapreduce.TenantID, id mapreduce.CertificateID) error {
+	t, err := s.rules.TenantFor(ctx, by, mapreduce.Operator, t)
+	if err != nil {
+		return err
+	}
+	return s.next.DropCertificate(ctx, by, t, id)
+}
+
 // Caller implements mapreduce.Service. Whoever is known may ask, so no quota counts it.
 func (s *Service) Caller(ctx context.Context, by mapreduce.Principal) (*mapreduce.Principal, error) {
 	return s.next.Caller(ctx, by)

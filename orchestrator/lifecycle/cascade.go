@@ -33,7 +33,9 @@ type judgement struct {
 	stage   *pipeline.Stage
 	seed    uint64
 	members int64
-	names   []string // of the measures
+	names   []string        // of the measures
+	keep    *keeping        // nil if no certificate lasts
+	repeats mapreduce.JobID // the job that this one repeats; "" if it repeats none
 }
 
 // judge takes the units of a level on that wait for the decision of a cascade, and decides a
@@ -59,7 +61,10 @@ func (a *advancer) judge(ctx context.Context, id mapreduce.JobID, s *lifecycle.S
 
 	j := &judgement{
 		advancer: a, job: id, stage: stage, seed: seedOf(stage, id, compiled),
-		members: int64(len(stage.Members)), names: measures.Names(),
+		members: int64(len(stage.Members)), names: measures.Names(), repeats: compiled.Spec.Replay,
+	}
+	if j.keep, err = keepingOf(compiled, s.Planned[0].Stage); err != nil {
+		return err
 	}
 	return j.run(ctx, s.Parked > 0)
 }
@@ -167,7 +172,11 @@ func (j *judgement) begin(ctx context.Context, member int64, units []waiter) err
 	for i, u := range units {
 		scored[i] = u.Scored
 	}
-	if err := j.jobs.Cascade.Begin(ctx, j.job, member, t, scored); err != nil {
+	keep, err := j.beginWith(ctx, member, t)
+	if err != nil {
+		return err
+	}
+	if err := j.jobs.Cascade.Begin(ctx, j.job, member, t, scored, keep); err != nil {
 		return err
 	}
 
@@ -195,29 +204,52 @@ func (j *judgement) certify(ctx context.Context, member int64, t *cascade.Trial)
 	if err != nil {
 		return err
 	}
-
 	trial, err := newTrial(t, units, member < j.members-2)
 	if err != nil {
 		return err
 	}
 
-	drawn := make(map[int][]certify.Label)
+	d := &drawing{judgement: j, member: member, stored: t, trial: trial, units: units, labels: make(map[int][]certify.Label)}
+	if t.Certificate != nil {
+		settled, err := d.audit(ctx)
+		if err != nil || !settled || !t.Fallen {
+			return err
+		}
+	}
+
 	for {
-		step := trial.Next(func(item, measure int) certify.Label {
-			if labels := drawn[item]; labels != nil {
-				return labels[measure]
-			}
-			return certify.Unknown
-		})
-		if step.Done() {
-			return j.decide(ctx, member, t, trial, step.Verdicts, units, drawn)
+		step := trial.Next(d.known)
+		draw, floors := step.Draw, []certify.Score(nil)
+		if step.Done() && j.keep != nil {
+			draw, floors = trial.Lasting(step.Verdicts, d.known)
+		}
+		if len(draw) == 0 {
+			return d.decide(ctx, step.Verdicts, floors)
 		}
 
-		settled, err := j.label(ctx, member, t, units, step.Draw, drawn)
+		settled, err := d.label(ctx, draw)
 		if err != nil || !settled {
 			return err
 		}
 	}
+}
+
+// A drawing is a trial all of whose labels so far are at hand.
+type drawing struct {
+	*judgement
+	member int64
+	stored *cascade.Trial
+	trial  *certify.Trial
+	units  []cascade.Scored
+	labels map[int][]certify.Label // by item and measure, of those that were drawn
+}
+
+// known returns the label of an item.
+func (d *drawing) known(item, measure int) certify.Label {
+	if labels := d.labels[item]; labels != nil {
+		return labels[measure]
+	}
+	return certify.Unknown
 }
 
 func newTrial(t *cascade.Trial, units []cascade.Scored, alone bool) (*certify.Trial, error) {
@@ -233,11 +265,11 @@ func newTrial(t *cascade.Trial, units []cascade.Scored, alone bool) (*certify.Tr
 
 // label reads the labels of drawn units, and has those compared that wait. It reports whether
 // all are labelled.
-func (j *judgement) label(ctx context.Context, member int64, t *cascade.Trial, units []cascade.Scored, draw []int, drawn map[int][]certify.Label) (settled bool, err error) {
+func (d *drawing) label(ctx context.Context, draw []int) (settled bool, err error) {
 	settled = true
 	var compare []cascade.Judged
 	for _, item := range draw {
-		u, err := j.unitAt(ctx, units[item].Index)
+		u, err := d.unitAt(ctx, d.units[item].Index)
 		if err != nil {
 			return false, err
 		}
@@ -245,9 +277,9 @@ func (j *judgement) label(ctx context.Context, member int64, t *cascade.Trial, u
 		switch {
 		case u == nil || u.State == mapreduce.UnitFailed:
 			// The oracle has no answer. So nobody can say that the other one is right.
-			drawn[item] = slices.Repeat([]certify.Label{certify.Wrong}, len(j.names))
+			d.labels[item] = slices.Repeat([]certify.Label{certify.Wrong}, len(d.names))
 		case u.State == mapreduce.UnitComplete:
-			if drawn[item], err = j.labelsOf(ctx, t, u); err != nil {
+			if d.labels[item], err = d.labelsOf(ctx, d.stored, u); err != nil {
 				return false, err
 			}
 		default:
@@ -256,7 +288,7 @@ func (j *judgement) label(ctx context.Context, member int64, t *cascade.Trial, u
 			}
 		}
 	}
-	return settled, j.wake(ctx, member, compare)
+	return settled, d.wake(ctx, d.member, compare)
 }
 
 // unitAt returns the unit with an index, nil if there is none.
@@ -296,8 +328,10 @@ func (j *judgement) labelsOf(ctx context.Context, t *cascade.Trial, u *records.U
 	return labels, nil
 }
 
-// decide stores which units are accepted, and lets them go on.
-func (j *judgement) decide(ctx context.Context, member int64, t *cascade.Trial, trial *certify.Trial, verdicts []certify.Verdict, units []cascade.Scored, drawn map[int][]certify.Label) error {
+// decide stores which units are accepted, and lets them go on. Floors are those of a certificate for later
+// jobs; there are none if it is not certified, or not asked for.
+func (d *drawing) decide(ctx context.Context, verdicts []certify.Verdict, floors []certify.Score) error {
+	t := d.stored
 	t.Verdicts = nil
 	for _, v := range verdicts {
 		t.Verdicts = append(t.Verdicts, cascade.Verdict{
@@ -305,17 +339,27 @@ func (j *judgement) decide(ctx context.Context, member int64, t *cascade.Trial, 
 		})
 	}
 
-	t.Drawn, t.Accepted = int64(len(drawn)), 0
-	for i := range units {
-		if units[i].Accepted = drawn[i] == nil && trial.Accepts(verdicts, i); units[i].Accepted {
+	d.accept(func(item int) bool { return d.trial.Accepts(verdicts, item) })
+	keep, made := d.keep.of(d.repeats), (*cascade.Certificate)(nil)
+	if len(floors) > 0 {
+		made = d.certificate(floors)
+	}
+	if err := d.jobs.Cascade.Decide(ctx, d.job, d.member, t, d.units, keep, made); err != nil {
+		return err
+	}
+	d.signals.MarkDue(d.job) // to carry it out, unless the job was stopped meanwhile
+	return nil
+}
+
+// accept says of each unit whether it is accepted: one that was drawn is not.
+func (d *drawing) accept(is func(item int) bool) {
+	t := d.stored
+	t.Drawn, t.Accepted = int64(len(d.labels)), 0
+	for i := range d.units {
+		if d.units[i].Accepted = d.labels[i] == nil && is(i); d.units[i].Accepted {
 			t.Accepted++
 		}
 	}
-	if err := j.jobs.Cascade.Decide(ctx, j.job, member, t, units); err != nil {
-		return err
-	}
-	j.signals.MarkDue(j.job) // to carry it out, unless the job was stopped meanwhile
-	return nil
 }
 
 // carryOut lets units go on as was decided. One that is not of the trial, as its document came

@@ -222,36 +222,7 @@ func TestCascadesGoOnWhereTheyWere(t *testing.T) {
 						t.Fatal(err)
 					}
 
-					// Each time that somebody passes the point he dies, three times in all.
-					for range 3 {
-						for f.Node(0).Gate.Dead.Load() == f.Node(1).Gate.Dead.Load() {
-							enginetest.Pass(t, 10*time.Millisecond)
-							if got, err := f.Any().GetJob(t.Context(), job.ID); err == nil && got.State.Ended() {
-								break
-							}
-						}
-						for i := range 2 {
-							if f.Node(i).Gate.Dead.Load() {
-								f.Stop(i, true)
-								f.KillAt(point)
-								f.Start(i)
-							}
-						}
-					}
-					f.KillAt("")
-					for i := range 2 {
-						if f.Node(i).Gate.Dead.Load() {
-							f.Stop(i, true)
-							f.Start(i)
-						}
-					}
-
-					if ended := f.Any().EndWithin(job.ID, time.Hour); ended.State != mapreduce.JobComplete {
-						t.Fatalf("the job is %v: %s", ended.State, ended.Error)
-					}
-					if f.HasPassed(point) < 2 {
-						t.Errorf("%s was passed %d times", point, f.HasPassed(point))
-					}
+					killThrice(t, f, point, job.ID)
 					got := outcomeOf(t, f.Any(), job.ID, last)
 					if diff := cmp.Diff(want, got, cmp.AllowUnexported(outcome{})); diff != "" {
 						t.Errorf("undisturbed and disturbed (-want +got):\n%s", diff)
@@ -265,5 +236,39 @@ func TestCascadesGoOnWhereTheyWere(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// killThrice kills whoever passes a point, three times in all, and brings the job to its end.
+func killThrice(t *testing.T, f *enginetest.Fleet, point failpoint.Point, id mapreduce.JobID) {
+	t.Helper()
+	for range 3 {
+		for f.Node(0).Gate.Dead.Load() == f.Node(1).Gate.Dead.Load() {
+			enginetest.Pass(t, 10*time.Millisecond)
+			if got, err := f.Any().GetJob(t.Context(), id); err == nil && got.State.Ended() {
+				break
+			}
+		}
+		for i := range 2 {
+			if f.Node(i).Gate.Dead.Load() {
+				f.Stop(i, true)
+				f.KillAt(point)
+				f.Start(i)
+			}
+		}
+	}
+
+	f.KillAt("")
+	for i := range 2 {
+		if f.Node(i).Gate.Dead.Load() {
+			f.Stop(i, true)
+			f.Start(i)
+		}
+	}
+	if ended := f.Any().EndWithin(id, time.Hour); ended.State != mapreduce.JobComplete {
+		t.Fatalf("the job is %v: %s", ended.State, ended.Error)
+	}
+	if f.HasPassed(point) < 2 {
+		t.Errorf("%s was passed %d times", point, f.HasPassed(point))
 	}
 }

@@ -292,6 +292,16 @@ func (r *Reader) Caller(_ context.Context, by mapreduce.Principal) (*mapreduce.P
 	return &by, nil
 }
 
+// ListCertificates returns the certificates of cascades that a tenant's jobs use.
+func (r *Reader) ListCertificates(ctx context.Context, _ mapreduce.Principal, t mapreduce.TenantID) ([]mapreduce.Certificate, error) {
+	return r.jobs.Cascade.Certificates(ctx, t)
+}
+
+// DropCertificate removes a certificate.
+func (r *Reader) DropCertificate(ctx context.Context, _ mapreduce.Principal, t mapreduce.TenantID, id mapreduce.CertificateID) error {
+	return r.jobs.Cascade.Drop(ctx, t, id)
+}
+
 // SumCosts returns what jobs have spent.
 func (r *Reader) SumCosts(ctx context.Context, _ mapreduce.Principal, q mapreduce.CostQuery) (*mapreduce.CostSums, error) {
 	return r.jobs.View.Costs(ctx, &q)

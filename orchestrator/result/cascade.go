@@ -1,6 +1,11 @@
 package result
 
-import "context"
+import (
+	"context"
+	"time"
+
+	"github.com/coditect/mapreduce/store/jobs/cascade"
+)
 
 // A cascadeView is what was certified of a member of a cascade, as a result shows it.
 type cascadeView struct {
@@ -13,10 +18,37 @@ type cascadeView struct {
 	Labels     int64         `json:"labels"`   // units that were compared
 	Accepted   int64         `json:"accepted"` // units whose values are the member's
 	Measures   []measureView `json:"measures"`
+	// By which certificate of an earlier job answers were accepted, or would have been.
+	Certificate *certificateView `json:"certificate,omitempty"`
 	// What the oracle would have taken for the units that are accepted, by what it took on average
 	// for those that were compared; nothing if that is not known.
 	SavedTokens int64   `json:"saved_tokens,omitempty"`
 	SavedUSD    float64 `json:"saved_usd,omitempty"`
+}
+
+// A certificateView is a certificate of an earlier job, as it was when the job began to go by it.
+type certificateView struct {
+	Kind       string `json:"kind"`
+	Job        string `json:"job_id"`      // which certified it
+	Made       string `json:"made_at"`     // when it did
+	AgeSeconds int64  `json:"age_seconds"` // when this job began to go by it
+	Units      int64  `json:"units"`       // of that job
+	Labels     int64  `json:"labels"`      // of these that were compared
+	Uses       int64  `json:"uses"`        // jobs that had used it before
+	// Held says that answers were accepted by it. Else it did not hold any more, and the numbers beside it are of what the
+	// job certified itself.
+	Held bool `json:"held"`
+}
+
+func viewCertificate(t *cascade.Trial) *certificateView {
+	c := t.Certificate
+	if c == nil {
+		return nil
+	}
+	return &certificateView{
+		Kind: c.Kind, Job: c.Job, Made: time.UnixMicro(c.MadeMicros).UTC().Format(time.RFC3339), AgeSeconds: t.CertificateAge / 1_000_000,
+		Units: c.Units, Labels: c.Drawn, Uses: c.Uses, Held: !t.Fallen,
+	}
 }
 
 // A measureView is what was certified of a field, or of whole records.
@@ -48,6 +80,7 @@ func (r *result) cascades(ctx context.Context) ([]byte, error) {
 		v := cascadeView{
 			Member: t.Member, Oracle: t.Oracle, Target: t.Target, Confidence: t.Confidence, Seed: t.Seed,
 			Units: t.Units, Labels: t.Drawn, Accepted: t.Accepted,
+			Certificate: viewCertificate(t),
 		}
 		if t.Priced > 0 {
 			v.SavedTokens = t.Accepted * t.OracleTokens / t.Priced

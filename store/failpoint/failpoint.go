@@ -66,6 +66,7 @@ const (
 	Census   Step = "census"   // some units of a trial of a cascade are listed, or what is accepted of them
 	Certify  Step = "certify"  // a trial of a cascade begins, or is decided
 	Judge    Step = "judge"    // units of a cascade go on as was decided
+	Disown   Step = "disown"   // a certificate of cascades is dropped
 )
 
 // The steps of an orchestrator: what it sends to workers once a turn is durable.
@@ -78,7 +79,7 @@ const (
 func Steps() []Step {
 	return []Step{
 		Begin, Stage, Publish, Abandon, Bind, Turn, Started, Chunk, Journal, Evidence, Wakeup, Wake, Grant, Return, Rate, Fleet, Reserve,
-		Insert, Plan, Unblock, Ascend, Map, Assemble, Complete, Pause, Fail, Resume, Retry, Cancel, Sweep, Delete, Expire, Beat, Doubt, Forget, Seal, Decide, Mark, Ask, Group, Take, Tell, Rescue, Census, Certify, Judge,
+		Insert, Plan, Unblock, Ascend, Map, Assemble, Complete, Pause, Fail, Resume, Retry, Cancel, Sweep, Delete, Expire, Beat, Doubt, Forget, Seal, Decide, Mark, Ask, Group, Take, Tell, Rescue, Census, Certify, Judge, Disown,
 		Answer, Assign,
 	}
 }

@@ -28,3 +28,14 @@ func (c CascadeKeys) Part(i int64) []byte { return tuple.AppendInt(c.Trial(), i)
 
 // Cascades returns the range of all keys of cascades of a job.
 func (s *Space) Cascades(j mapreduce.JobID) store.Range { return childRange(s.jobKey("cascade", j)) }
+
+// Certificate returns the key of a certificate of a tenant's cascades.
+func (t TenantKeys) Certificate(id mapreduce.CertificateID) []byte {
+	return tuple.AppendString(t.key("certificate"), string(id))
+}
+
+// Certificates returns the range of all tenants' certificates.
+func (a AllTenants) Certificates() store.Range { return a.keys("certificate") }
+
+// Certificates returns the range of a tenant's certificates.
+func (t TenantKeys) Certificates() store.Range { return childRange(t.key("certificate")) }

@@ -67,6 +67,9 @@
 //	('mapreduce','cascade',J,m)                  CascadeTrial: which answers of the m-th member
 //	                                             of a cascade are accepted
 //	('mapreduce','cascade',J,m,i)                CascadePart: part i of the units of the trial
+//	('mapreduce','certificate',T,id)             Certificate: which answers of a member of cascades
+//	                                             jobs to come accept; the id is a hash of all
+//	                                             that has to be the same for these
 //	('mapreduce','blob',J,sha256,i)              bytes: chunk i of a document's text
 //	('mapreduce','skipped',J,n)                  Skipped: a document left out
 //	('mapreduce','idem',T,request)               id of the job it submitted
@@ -224,7 +227,7 @@ type Space struct {
 var names = []string{
 	"format", "jobs", "units", "checkpoints", "ctl", "order", "recent", "tenantjobs", "ready", "delayed", "parked", "woken", "failed",
 	"asked", "batchable", "batch", "batchline", "reply", "batching", "batchroom", "batchrate", "orphan", "turnaround", "run", "held", "sess", "beat", "doubt", "grant", "draw", "ctr", "tally", "seal", "plan", "picks", "wait", "result", "journal", "evidence", "decision", "cause", "cascade", "blob",
-	"skipped", "idem", "ingest", "wake", "limit", "answer", "aged", "kept", "use", "usedraw", "cost", "costlabels", "costgone", "rate", "ended", "expires", "log",
+	"skipped", "idem", "ingest", "wake", "limit", "answer", "aged", "kept", "use", "usedraw", "cost", "costlabels", "costgone", "rate", "ended", "expires", "log", "certificate",
 }
 
 // New returns the key space whose keys begin with the elements of prefix.

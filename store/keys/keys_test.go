@@ -64,6 +64,7 @@ func draw(t *rapid.T, s *keys.Space) drawn {
 		{"limit", []any{a}, s.Nodes().Limit(a)},
 		{"answer", []any{a, sha}, s.Tenant(mapreduce.TenantID(a)).Answer(sha)},
 		{"answer", []any{a, sha, m}, s.Tenant(mapreduce.TenantID(a)).AnswerChunk(sha, m)},
+		{"certificate", []any{c, b}, s.Tenant(mapreduce.TenantID(c)).Certificate(mapreduce.CertificateID(b))},
 		{"aged", []any{a, m, sha}, s.Tenant(mapreduce.TenantID(a)).Aged(m, sha)},
 		{"kept", []any{a, m}, s.Tenant(mapreduce.TenantID(a)).Kept(m)},
 		{"ctr", []any{a, m, n, b}, s.Job(j).Counter(keys.Counter(m), n, mapreduce.NodeID(b))},

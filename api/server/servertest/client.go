@@ -115,6 +115,16 @@ func (c Client) SumCosts(ctx context.Context, q mapreduce.CostQuery) (*mapreduce
 	return c.Service.SumCosts(ctx, c.By, q)
 }
 
+// ListCertificates implements mapreduce.Client.
+func (c Client) ListCertificates(ctx context.Context, t mapreduce.TenantID) ([]mapreduce.Certificate, error) {
+	return c.Service.ListCertificates(ctx, c.By, t)
+}
+
+// DropCertificate implements mapreduce.Client.
+func (c Client) DropCertificate(ctx context.Context, t mapreduce.TenantID, id mapreduce.CertificateID) error {
+	return c.Service.DropCertificate(ctx, c.By, t, id)
+}
+
 // TenantUse implements mapreduce.Client.
 func (c Client) TenantUse(ctx context.Context, t mapreduce.TenantID) (*mapreduce.TenantUse, error) {
 	return c.Service.TenantUse(ctx, c.By, t)

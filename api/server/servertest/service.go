@@ -13,6 +13,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,6 +30,7 @@ type Service struct {
 	jobs    []*record  // in order of submission
 	changed chan struct{}
 	forgot  map[mapreduce.TenantID]bool // whose answers were
+	dropped map[mapreduce.TenantID]bool // whose certificate was
 }
 
 type record struct {
@@ -513,6 +515,39 @@ func (s *Service) SumCosts(ctx context.Context, _ mapreduce.Principal, q mapredu
 		row.Group = append(row.Group, string(d)+" of "+string(q.Tenant))
 	}
 	return &mapreduce.CostSums{Rows: []mapreduce.CostRow{row}, Sum: spent}, ctx.Err()
+}
+
+// ListCertificates implements mapreduce.Service. Each tenant has one, until it is dropped.
+func (s *Service) ListCertificates(ctx context.Context, _ mapreduce.Principal, t mapreduce.TenantID) ([]mapreduce.Certificate, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dropped[t] {
+		return nil, ctx.Err()
+	}
+	return []mapreduce.Certificate{{
+		ID: mapreduce.CertificateID(strings.Repeat("c", 32)), Kind: "bills", Member: "rules", Oracle: "scripted/m", Target: 0.9, Confidence: 0.95, Schema: "ab",
+		Job: "mr_20260101_a1b2c3", Made: time.Unix(1_700_000_000, 0).UTC(), Seed: 7, Units: 300, Labels: 40, Uses: 2, Used: time.Unix(1_700_000_100, 0).UTC(),
+		Measures: []mapreduce.CertificateMeasure{{Field: "total", Floor: 0.5, Labels: 39, Right: 38, AuditLabels: 20, AuditedRight: 19}},
+	}}, ctx.Err()
+}
+
+// DropCertificate implements mapreduce.Service.
+func (s *Service) DropCertificate(ctx context.Context, by mapreduce.Principal, t mapreduce.TenantID, id mapreduce.CertificateID) error {
+	list, err := s.ListCertificates(ctx, by, t)
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 || list[0].ID != id {
+		return errs.New(errs.NotFound, "there is no certificate %q", id)
+	}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dropped == nil {
+		s.dropped = make(map[mapreduce.TenantID]bool)
+	}
+	s.dropped[t] = true
+	return ctx.Err()
 }
 
 // Caller implements mapreduce.Service.

@@ -28,6 +28,10 @@ import (
 	"github.com/coditect/mapreduce/internal/outcome/output"
 )
 
+// Edition is raised with each change of what scores say: of rules, of prompts, and of how confidences are computed.
+// What was certified of scores of another edition does not go for those of this one.
+const Edition = 1
+
 // Measures are by what the answers of a cascade are compared. They never change.
 type Measures struct {
 	schema *schema.Schema

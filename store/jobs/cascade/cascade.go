@@ -8,7 +8,10 @@
 //     on with it.
 //  2. A trial is decided at most once, and no unit is accepted before it is. The decision about
 //     each unit is stored before the trial says that it is decided.
-//  3. A unit goes on at most once by a decision: only if it is still parked under the handle
+//  3. A certificate that later jobs use is kept in the transaction that decides the trial which it rests on. What their
+//     labels show of it changes in the transaction that decides their trial, and so does that it is dropped.
+//     A trial that began with a certificate is decided by it, or has said before anything else was decided that it fell.
+//  4. A unit goes on at most once by a decision: only if it is still parked under the handle
 //     that the decision is about.
 //
 // Two orchestrators may see at the same time that a trial can begin or be decided. They come to
@@ -54,6 +57,11 @@ type Trial struct {
 	// What the oracle took of those units that were labelled and of which it is known: tokens,
 	// millionths of a US dollar, and how many they are.
 	OracleTokens, OracleCostMicros, Priced int64
+	// Certificate is that of an earlier job by which answers are accepted, as it was when the trial began; nil if the
+	// trial draws its own. Fallen says that it did not hold, and that the trial draws its own nevertheless.
+	Certificate    *Certificate
+	CertificateAge int64 // when the trial began, in microseconds
+	Fallen         bool
 
 	parts int64
 }
@@ -72,11 +80,17 @@ func (t *Trial) toStored() *storagev1.CascadeTrial {
 		Member: t.Member, Oracle: t.Oracle, Target: t.Target, Confidence: t.Confidence, Seed: t.Seed, Measures: t.Measures,
 		Units: t.Units, Parts: t.parts, Decided: t.Decided, Drawn: t.Drawn, Accepted: t.Accepted,
 		OracleTokens: t.OracleTokens, OracleCostMicros: t.OracleCostMicros, Priced: t.Priced,
+		Certificate: t.Certificate, CertificateAgeMicros: t.CertificateAge, Fallen: t.Fallen,
 	}
 	for _, v := range t.Verdicts {
-		s.Verdicts = append(s.Verdicts, &storagev1.CascadeVerdict{First: v.First, Least: v.Least, Labels: v.Labels, Right: v.Right, Ended: v.Ended})
+		s.Verdicts = append(s.Verdicts, v.ToStored())
 	}
 	return s
+}
+
+// ToStored returns the verdict as it is kept.
+func (v *Verdict) ToStored() *storagev1.CascadeVerdict {
+	return &storagev1.CascadeVerdict{First: v.First, Least: v.Least, Labels: v.Labels, Right: v.Right, Ended: v.Ended}
 }
 
 func trialOf(s *storagev1.CascadeTrial) *Trial {
@@ -84,6 +98,7 @@ func trialOf(s *storagev1.CascadeTrial) *Trial {
 		Member: s.Member, Oracle: s.Oracle, Target: s.Target, Confidence: s.Confidence, Seed: s.Seed, Measures: s.Measures,
 		Units: s.Units, parts: s.Parts, Decided: s.Decided, Drawn: s.Drawn, Accepted: s.Accepted,
 		OracleTokens: s.OracleTokens, OracleCostMicros: s.OracleCostMicros, Priced: s.Priced,
+		Certificate: s.Certificate, CertificateAge: s.CertificateAgeMicros, Fallen: s.Fallen,
 	}
 	for _, v := range s.Verdicts {
 		t.Verdicts = append(t.Verdicts, Verdict{First: v.First, Least: v.Least, Labels: v.Labels, Right: v.Right, Ended: v.Ended})
@@ -104,9 +119,10 @@ const maxCells = 16_000
 // perPart is how many units a part has, each with so many scores.
 func perPart(scores int) int { return max(1, min(1_000, maxCells/max(1, scores))) }
 
-// Begin stores a trial of some units, in order, unless there is one of the member.
-func (st *Store) Begin(ctx context.Context, id mapreduce.JobID, member int64, t *Trial, units []Scored) error {
-	parts, err := st.putParts(ctx, id, member, false, units)
+// Begin stores a trial of some units, in order, unless there is one of the member. If keep is not nil, and a
+// certificate is kept there, the trial begins with it.
+func (st *Store) Begin(ctx context.Context, id mapreduce.JobID, member int64, t *Trial, units []Scored, keep *Keeping) error {
+	parts, err := st.putParts(ctx, id, member, func(before *storagev1.CascadeTrial) bool { return before == nil }, units)
 	if err != nil {
 		return err
 	}
@@ -116,33 +132,60 @@ func (st *Store) Begin(ctx context.Context, id mapreduce.JobID, member int64, t 
 		if before != nil {
 			return nil
 		}
+		if keep != nil {
+			if t.Certificate, err = st.read(ctx, tx, keep); err != nil {
+				return err
+			}
+		}
+		if t.Certificate != nil {
+			t.CertificateAge = max(0, st.NowMicros()-t.Certificate.MadeMicros)
+		}
+
 		tx.Set(st.Keys.Cascade(id, member).Trial(), records.Encode(t.toStored()))
-		st.note(tx, id, fmt.Sprintf("%s answered %s of a cascade: how many of the answers are accepted is being certified", t.Member, plural.Count(t.Units, "unit")))
+		how := "how many of the answers are accepted is being certified"
+		if t.Certificate != nil {
+			how = fmt.Sprintf("how many of the answers are accepted goes by the certificate of job %s, if it holds", t.Certificate.Job)
+		}
+		st.note(tx, id, fmt.Sprintf("%s answered %s of a cascade: %s", t.Member, plural.Count(t.Units, "unit"), how))
 		return nil
 	})
 }
 
-// Decide stores the decision of a trial, about the same units as Begin, unless it is decided.
-func (st *Store) Decide(ctx context.Context, id mapreduce.JobID, member int64, t *Trial, units []Scored) error {
-	if _, err := st.putParts(ctx, id, member, true, units); err != nil {
+// Decide stores the decision of a trial that draws its own labels, about the same units as Begin, unless it is decided.
+// A certificate that is not nil is kept for later jobs, unless one is.
+func (st *Store) Decide(ctx context.Context, id mapreduce.JobID, member int64, t *Trial, units []Scored, keep *Keeping, made *Certificate) error {
+	if _, err := st.putParts(ctx, id, member, isDrawing, units); err != nil {
 		return err
 	}
 
 	return st.change(ctx, failpoint.Certify, id, member, func(tx store.Tx, before *storagev1.CascadeTrial) error {
-		if before == nil || before.Decided {
+		if !isDrawing(before) {
 			return nil
 		}
 		t.Decided = true
 		tx.Set(st.Keys.Cascade(id, member).Trial(), records.Encode(t.toStored()))
-		st.note(tx, id, fmt.Sprintf("%d of %s of a cascade are accepted as %s answered them, after %d were compared with %s",
-			t.Accepted, plural.Count(t.Units, "unit"), t.Member, t.Drawn, t.Oracle))
+		message := fmt.Sprintf("%d of %s of a cascade are accepted as %s answered them, after %d were compared with %s",
+			t.Accepted, plural.Count(t.Units, "unit"), t.Member, t.Drawn, t.Oracle)
+		if keep != nil && made != nil {
+			kept, err := st.keep(ctx, tx, keep, made)
+			if err != nil {
+				return err
+			}
+			message += kept
+		}
+		st.note(tx, id, message)
 		return nil
 	})
 }
 
-// putParts stores the units of a trial part by part, unless it has begun, or, of a trial that
-// has begun, with what is accepted, unless it is decided.
-func (st *Store) putParts(ctx context.Context, id mapreduce.JobID, member int64, begun bool, units []Scored) (parts int64, err error) {
+// isDrawing reports whether a trial has begun that is not decided, and goes by no certificate.
+func isDrawing(t *storagev1.CascadeTrial) bool {
+	return t != nil && !t.Decided && (t.Certificate == nil || t.Fallen)
+}
+
+// putParts stores the units of a trial part by part, before it begins, and later with what is accepted. It does
+// so while may says that of the trial.
+func (st *Store) putParts(ctx context.Context, id mapreduce.JobID, member int64, may func(before *storagev1.CascadeTrial) bool, units []Scored) (parts int64, err error) {
 	size := 1
 	if len(units) > 0 {
 		size = perPart(len(units[0].Scores))
@@ -150,7 +193,7 @@ func (st *Store) putParts(ctx context.Context, id mapreduce.JobID, member int64,
 
 	for some := range slices.Chunk(units, size) {
 		err := st.change(ctx, failpoint.Census, id, member, func(tx store.Tx, before *storagev1.CascadeTrial) error {
-			if (before != nil) != begun || before.GetDecided() {
+			if !may(before) {
 				return nil
 			}
 			tx.Set(st.Keys.Cascade(id, member).Part(parts), records.Encode(encodePart(some)))

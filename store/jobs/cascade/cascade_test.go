@@ -38,9 +38,9 @@ func TestTrial(t *testing.T) {
 			t.Fatalf("a trial that nobody began: %+v, %v", got, err)
 		}
 		units := scored(tt.units, tt.measures)
-		w.Must(j.Decide(w.Ctx, id, 0, newTrial(tt.measures), units)) // which did not begin
-		w.Must(j.Begin(w.Ctx, id, 0, newTrial(tt.measures), units))
-		w.Must(other.Begin(w.Ctx, id, 0, newTrial(tt.measures), units[:1]))
+		w.Must(j.Decide(w.Ctx, id, 0, newTrial(tt.measures), units, nil, nil)) // which did not begin
+		w.Must(j.Begin(w.Ctx, id, 0, newTrial(tt.measures), units, nil))
+		w.Must(other.Begin(w.Ctx, id, 0, newTrial(tt.measures), units[:1], nil))
 
 		begun, err := other.Trial(w.Ctx, id, 0)
 		w.Must(err)
@@ -54,9 +54,9 @@ func TestTrial(t *testing.T) {
 			units[i].Accepted = i%3 == 0
 		}
 		begun.Accepted, begun.Verdicts = int64((tt.units+2)/3), []cascade.Verdict{{First: 5, Least: 4, Labels: 3, Right: 2, Ended: "all"}}
-		w.Must(other.Decide(w.Ctx, id, 0, begun, units))
+		w.Must(other.Decide(w.Ctx, id, 0, begun, units, nil, nil))
 		late := scored(tt.units, tt.measures)
-		w.Must(j.Decide(w.Ctx, id, 0, newTrial(tt.measures), late))
+		w.Must(j.Decide(w.Ctx, id, 0, newTrial(tt.measures), late, nil, nil))
 
 		decided, err := j.Trial(w.Ctx, id, 0)
 		w.Must(err)
@@ -116,7 +116,7 @@ func TestStoppedJobs(t *testing.T) {
 	w.Must(err)
 	w.Must(j.Lifecycle.Pause(w.Ctx, id, ctl.Epoch, "somebody paused it"))
 
-	w.Must(j.Cascade.Begin(w.Ctx, id, 0, newTrial(1), scored(1, 1)))
+	w.Must(j.Cascade.Begin(w.Ctx, id, 0, newTrial(1), scored(1, 1), nil))
 	woken, err := j.Cascade.Judge(w.Ctx, id, "cascade/0", []cascade.Judged{{Unit: u.ID, Answer: "accept"}})
 	w.Must(err)
 	if trial, err := j.Cascade.Trial(w.Ctx, id, 0); len(woken) > 0 || trial != nil || err != nil {

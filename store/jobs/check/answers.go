@@ -29,6 +29,22 @@ func (c *checker) checkAnswers(ctx context.Context) error {
 	return nil
 }
 
+// checkCertificates checks that every certificate of cascades can be read, and has what it says of each measure.
+func (c *checker) checkCertificates(ctx context.Context) error {
+	return c.WalkRange(ctx, "", c.Keys.AllTenants().Certificates(), walk.PageOptions(), func(l *walk.Look, page []store.KeyValue) error {
+		for _, kv := range page {
+			var of storagev1.Certificate
+			if !l.Decode(kv.Key, kv.Value, &of) {
+				continue
+			}
+			if len(of.Measures) == 0 || len(of.Floors) != len(of.Measures) {
+				l.Find(kv.Key, "the certificate has floors of %d measures, and %d measures; drop it with `coditect mapreduce certificates --drop`", len(of.Floors), len(of.Measures))
+			}
+		}
+		return nil
+	}, nil)
+}
+
 // answerFrom checks the first answer of a range, and returns where the next one
 // begins; nil if there is none.
 func (c *checker) answerFrom(ctx context.Context, l *walk.Look, r store.Range) ([]byte, error) {

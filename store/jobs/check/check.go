@@ -45,6 +45,7 @@ func (st *Store) RunWith(ctx context.Context, verify Verify, found func(mapreduc
 		{"list of requests", c.checkRequests},
 		{"list of jobs that run", c.checkRuns},
 		{"answers of models", c.checkAnswers},
+		{"certificates of cascades", c.checkCertificates},
 		{"lists of jobs that have ended", c.checkEnded},
 		{"logs of tenants", c.checkLogs},
 		{"what tenants use", c.checkUses},

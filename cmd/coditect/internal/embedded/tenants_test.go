@@ -599,6 +599,8 @@ func readTenant(w *town, by, other *client.Client, c *cage) {
 		}
 		sums, err := by.SumCosts(ctx, mapreduce.CostQuery{Tenant: tenant, By: []mapreduce.CostDimension{mapreduce.ByTenant, mapreduce.ByModel}})
 		c.add("costs", sums, err)
+		certificates, err := by.ListCertificates(ctx, tenant)
+		c.add("certificates", certificates, err)
 		answers, err := by.AnswerCache(ctx, tenant, false)
 		c.add("answers", answers, err)
 		s := byRules()
@@ -745,6 +747,12 @@ func TestQuotasThroughTheWire(t *testing.T) {
 	}
 	if _, err := bob.SumCosts(t.Context(), mapreduce.CostQuery{Tenant: "a"}); errs.KindOf(err) != errs.Denied {
 		t.Errorf("b is told what a has spent: %v", err)
+	}
+	if _, err := bob.ListCertificates(t.Context(), "a"); errs.KindOf(err) != errs.Denied {
+		t.Errorf("b is told what a has certified: %v", err)
+	}
+	if err := bob.DropCertificate(t.Context(), "a", "c"); errs.KindOf(err) != errs.Denied {
+		t.Errorf("b drops what a has certified: %v", err)
 	}
 	write(t, w.policy, townPolicy) // without quotas: it is read again
 	w.guard.Recheck()

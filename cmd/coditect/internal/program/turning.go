@@ -84,6 +84,11 @@ func (t turning) SumCosts(ctx context.Context, q mapreduce.CostQuery) (*mapreduc
 	return turn(ctx, t, isLost, func(c mapreduce.Client) (*mapreduce.CostSums, error) { return c.SumCosts(ctx, q) })
 }
 
+// ListCertificates implements mapreduce.Client.
+func (t turning) ListCertificates(ctx context.Context, tenant mapreduce.TenantID) ([]mapreduce.Certificate, error) {
+	return turn(ctx, t, isLost, func(c mapreduce.Client) ([]mapreduce.Certificate, error) { return c.ListCertificates(ctx, tenant) })
+}
+
 // TenantUse implements mapreduce.Client.
 func (t turning) TenantUse(ctx context.Context, tenant mapreduce.TenantID) (*mapreduce.TenantUse, error) {
 	return turn(ctx, t, isLost, func(c mapreduce.Client) (*mapreduce.TenantUse, error) { return c.TenantUse(ctx, tenant) })

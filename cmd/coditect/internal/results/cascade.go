@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/plural"
 )
 
 // A cascade is what was certified of a member of a cascade, as result.json has it.
@@ -25,6 +26,12 @@ type cascade struct {
 		Of    int64   `json:"of"`
 		Ended string  `json:"ended"`
 	} `json:"measures"`
+	Certificate *struct {
+		Kind       string `json:"kind"`
+		Job        string `json:"job_id"`
+		AgeSeconds int64  `json:"age_seconds"`
+		Held       bool   `json:"held"`
+	} `json:"certificate"`
 	SavedTokens int64   `json:"saved_tokens"`
 	SavedUSD    float64 `json:"saved_usd"`
 }
@@ -58,11 +65,39 @@ func cascadeRows(raw []byte) (rows [][]string, err error) {
 			if i == 0 {
 				row[0], row[2], row[3], row[4] = c.Member+" for "+c.Oracle, strconv.FormatFloat(c.Target, 'g', -1, 64), strconv.FormatInt(c.Units, 10), strconv.FormatInt(c.Labels, 10)
 				row[8], row[9] = shareText(c.Accepted, c.Units), c.saved()
+				row[10] = c.ended(m.Ended)
 			}
 			rows = append(rows, row)
 		}
 	}
 	return rows, nil
+}
+
+// ended says why the search of a measure ended, and by which certificate of an earlier job answers were accepted, or
+// that it did not hold.
+func (c *cascade) ended(why string) string {
+	of := c.Certificate
+	if of == nil {
+		return why
+	}
+	text := fmt.Sprintf("certificate of job %s for %s, %s old", of.Job, of.Kind, ageText(of.AgeSeconds))
+	if of.Held {
+		return text
+	}
+	return why + "; the " + text + ", did not hold and was dropped"
+}
+
+// ageText returns an age in the largest unit of which it has two.
+func ageText(seconds int64) string {
+	for _, unit := range []struct {
+		name    string
+		seconds int64
+	}{{"days", 86_400}, {"hours", 3_600}, {"minutes", 60}} {
+		if n := seconds / unit.seconds; n >= 2 {
+			return fmt.Sprintf("%d %s", n, unit.name)
+		}
+	}
+	return plural.Count(seconds, "second")
 }
 
 // saved is what the oracle did not have to be asked for; "" if that is not known, or nothing.

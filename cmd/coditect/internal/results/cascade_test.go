@@ -1,6 +1,7 @@
 package results_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -24,6 +25,19 @@ func TestCascadeRows(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the table (-want +got):\n%s", diff)
+	}
+
+	of := `[{"member":"rules","oracle":"a/b","target":0.9,"units":9,"labels":5,"accepted":4,"certificate":{"kind":"bills","job_id":"mr_1","age_seconds":%s},
+		"measures":[{"field":"x","certified":9,"least_confidence":0.5,"alike":5,"of":5,"ended":%s}]}]`
+	for _, tt := range []struct{ age, ended, want string }{
+		{`100,"held":true`, `"certificate"`, "certificate of job mr_1 for bills, 100 seconds old"},
+		{`90000,"held":true`, `"certificate"`, "certificate of job mr_1 for bills, 25 hours old"},
+		{`864001,"held":false`, `"all"`, "all; the certificate of job mr_1 for bills, 10 days old, did not hold and was dropped"},
+	} {
+		rows, err := results.CascadeRows(fmt.Appendf(nil, of, tt.age, tt.ended))
+		if err != nil || len(rows) != 1 || rows[0][10] != tt.want {
+			t.Errorf("%s: %q, %v, want %q", tt.age, rows, err, tt.want)
+		}
 	}
 
 	if rows, err := results.CascadeRows(nil); err != nil || rows != nil {

@@ -23,6 +23,7 @@ type cascadeFlags struct {
 	members            []string
 	target, confidence float64
 	per                console.Choice
+	kind               string
 }
 
 func (c *cascadeFlags) addFlags(f *pflag.FlagSet) {
@@ -30,13 +31,14 @@ func (c *cascadeFlags) addFlags(f *pflag.FlagSet) {
 	f.Float64Var(&c.target, "target", pipeline.DefaultTarget, "with --cascade: `share` of the values that is to be as the last member has them, more than 0 and less than 1")
 	f.Float64Var(&c.confidence, "confidence", pipeline.DefaultConfidence, "with --cascade: `probability` with which that is so, more than 0 and less than 1")
 	c.per = console.NewChoice(pipeline.PerField, pipeline.PerField, pipeline.PerRecord)
+	f.StringVar(&c.kind, "cascade-kind", "", "with --cascade: `NAME` of the kind of the documents, such as receipts: later runs over the same kind use what this one certifies, while a small sample shows that it still holds")
 	f.Var(&c.per, "cascade-per", "with --cascade: what the target is a share of: the values of each field, or whole records")
 }
 
 // fill sets the variables of a job that give a cascade, and the model of the job to its last member
 // unless that is named already.
 func (c *cascadeFlags) fill(flags *pflag.FlagSet, s *mapreduce.JobSpec) error {
-	for _, flag := range []string{"target", "confidence", "cascade-per"} {
+	for _, flag := range []string{"target", "confidence", "cascade-per", "cascade-kind"} {
 		if flags.Changed(flag) && len(c.members) == 0 {
 			return exit.UsageError("--%s: says how a cascade is certified; name its members with --cascade", flag)
 		}
@@ -53,6 +55,12 @@ func (c *cascadeFlags) fill(flags *pflag.FlagSet, s *mapreduce.JobSpec) error {
 			return exit.UsageError("--cascade: is also set by --var %s", name)
 		}
 		s.Vars[name] = value
+	}
+	if c.kind != "" {
+		if _, twice := s.Vars[pipeline.VarKind]; twice {
+			return exit.UsageError("--cascade-kind: is also set by --var %s", pipeline.VarKind)
+		}
+		s.Vars[pipeline.VarKind] = c.kind
 	}
 
 	cascade, err := pipeline.CascadeOf(s.Vars)
@@ -80,7 +88,7 @@ func cascadeFault(err error) error {
 		return err
 	}
 	flag := strings.TrimPrefix(strings.TrimPrefix(e.Field, "vars."), pipeline.VarCascade+"_")
-	if flag == "per" || flag == "seed" {
+	if flag == "per" || flag == "seed" || flag == "kind" {
 		flag = "cascade-" + flag
 	}
 	return exit.UsageError("--%s: %s", flag, e.Message)

@@ -12,5 +12,5 @@ type commands struct{ *program.Program }
 // Commands returns the commands of this group, in the order of help.
 func Commands(p *program.Program) []*cobra.Command {
 	c := &commands{p}
-	return []*cobra.Command{c.statusCommand(), c.watchCommand(), c.listCommand(), c.unitsCommand(), c.auditCommand(), c.useCommand(), c.costCommand()}
+	return []*cobra.Command{c.statusCommand(), c.watchCommand(), c.listCommand(), c.unitsCommand(), c.auditCommand(), c.useCommand(), c.costCommand(), c.certificatesCommand()}
 }

@@ -21,6 +21,7 @@ import (
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	emptypb "google.golang.org/protobuf/types/known/emptypb"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -2900,11 +2901,421 @@ func (x *Caller) GetRoles() []string {
 	return nil
 }
 
+// Asks for the certificates of a tenant.
+type ListCertificatesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The tenant; empty means the caller's own.
+	TenantId      string `protobuf:"bytes,1,opt,name=tenant_id,json=tenantId,proto3" json:"tenant_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListCertificatesRequest) Reset() {
+	*x = ListCertificatesRequest{}
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListCertificatesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListCertificatesRequest) ProtoMessage() {}
+
+func (x *ListCertificatesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListCertificatesRequest.ProtoReflect.Descriptor instead.
+func (*ListCertificatesRequest) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *ListCertificatesRequest) GetTenantId() string {
+	if x != nil {
+		return x.TenantId
+	}
+	return ""
+}
+
+// The certificates of a tenant.
+type ListCertificatesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// At most 400, by their ids.
+	Certificates  []*Certificate `protobuf:"bytes,1,rep,name=certificates,proto3" json:"certificates,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListCertificatesResponse) Reset() {
+	*x = ListCertificatesResponse{}
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListCertificatesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListCertificatesResponse) ProtoMessage() {}
+
+func (x *ListCertificatesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListCertificatesResponse.ProtoReflect.Descriptor instead.
+func (*ListCertificatesResponse) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *ListCertificatesResponse) GetCertificates() []*Certificate {
+	if x != nil {
+		return x.Certificates
+	}
+	return nil
+}
+
+// Names a certificate that is to be removed.
+type DeleteCertificateRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its id.
+	CertificateId string `protobuf:"bytes,1,opt,name=certificate_id,json=certificateId,proto3" json:"certificate_id,omitempty"`
+	// The tenant; empty means the caller's own.
+	TenantId      string `protobuf:"bytes,2,opt,name=tenant_id,json=tenantId,proto3" json:"tenant_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteCertificateRequest) Reset() {
+	*x = DeleteCertificateRequest{}
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteCertificateRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteCertificateRequest) ProtoMessage() {}
+
+func (x *DeleteCertificateRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteCertificateRequest.ProtoReflect.Descriptor instead.
+func (*DeleteCertificateRequest) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *DeleteCertificateRequest) GetCertificateId() string {
+	if x != nil {
+		return x.CertificateId
+	}
+	return ""
+}
+
+func (x *DeleteCertificateRequest) GetTenantId() string {
+	if x != nil {
+		return x.TenantId
+	}
+	return ""
+}
+
+// With how sure an answer of a member of a cascade it is accepted in jobs over more documents of a kind.
+type Certificate struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 32 hexadecimal digits.
+	CertificateId string `protobuf:"bytes,1,opt,name=certificate_id,json=certificateId,proto3" json:"certificate_id,omitempty"`
+	// The kind of the documents, as the user names it.
+	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	// The member whose answers are accepted: provider/model, or rules.
+	Member string `protobuf:"bytes,3,opt,name=member,proto3" json:"member,omitempty"`
+	// The member by which they are judged.
+	Oracle string `protobuf:"bytes,4,opt,name=oracle,proto3" json:"oracle,omitempty"`
+	// The share of values that is to be as the oracle has them.
+	Target float64 `protobuf:"fixed64,5,opt,name=target,proto3" json:"target,omitempty"`
+	// The probability with which it is.
+	Confidence float64 `protobuf:"fixed64,6,opt,name=confidence,proto3" json:"confidence,omitempty"`
+	// A hash of the schema, in hexadecimal digits.
+	SchemaHash string `protobuf:"bytes,7,opt,name=schema_hash,json=schemaHash,proto3" json:"schema_hash,omitempty"`
+	// The job whose trial it rests on.
+	JobId string `protobuf:"bytes,8,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
+	// When that was decided.
+	CreateTime *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	// The seed of the draws of that trial.
+	Seed uint64 `protobuf:"varint,10,opt,name=seed,proto3" json:"seed,omitempty"`
+	// Units of that trial.
+	UnitCount int64 `protobuf:"varint,11,opt,name=unit_count,json=unitCount,proto3" json:"unit_count,omitempty"`
+	// Units of these that were compared with the oracle.
+	LabelCount int64 `protobuf:"varint,12,opt,name=label_count,json=labelCount,proto3" json:"label_count,omitempty"`
+	// By field, or one of whole records.
+	Measures []*CertificateMeasure `protobuf:"bytes,13,rep,name=measures,proto3" json:"measures,omitempty"`
+	// Jobs that have gone by it.
+	UseCount int64 `protobuf:"varint,14,opt,name=use_count,json=useCount,proto3" json:"use_count,omitempty"`
+	// When the last one decided.
+	UseTime       *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=use_time,json=useTime,proto3" json:"use_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Certificate) Reset() {
+	*x = Certificate{}
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Certificate) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Certificate) ProtoMessage() {}
+
+func (x *Certificate) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Certificate.ProtoReflect.Descriptor instead.
+func (*Certificate) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *Certificate) GetCertificateId() string {
+	if x != nil {
+		return x.CertificateId
+	}
+	return ""
+}
+
+func (x *Certificate) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Certificate) GetMember() string {
+	if x != nil {
+		return x.Member
+	}
+	return ""
+}
+
+func (x *Certificate) GetOracle() string {
+	if x != nil {
+		return x.Oracle
+	}
+	return ""
+}
+
+func (x *Certificate) GetTarget() float64 {
+	if x != nil {
+		return x.Target
+	}
+	return 0
+}
+
+func (x *Certificate) GetConfidence() float64 {
+	if x != nil {
+		return x.Confidence
+	}
+	return 0
+}
+
+func (x *Certificate) GetSchemaHash() string {
+	if x != nil {
+		return x.SchemaHash
+	}
+	return ""
+}
+
+func (x *Certificate) GetJobId() string {
+	if x != nil {
+		return x.JobId
+	}
+	return ""
+}
+
+func (x *Certificate) GetCreateTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreateTime
+	}
+	return nil
+}
+
+func (x *Certificate) GetSeed() uint64 {
+	if x != nil {
+		return x.Seed
+	}
+	return 0
+}
+
+func (x *Certificate) GetUnitCount() int64 {
+	if x != nil {
+		return x.UnitCount
+	}
+	return 0
+}
+
+func (x *Certificate) GetLabelCount() int64 {
+	if x != nil {
+		return x.LabelCount
+	}
+	return 0
+}
+
+func (x *Certificate) GetMeasures() []*CertificateMeasure {
+	if x != nil {
+		return x.Measures
+	}
+	return nil
+}
+
+func (x *Certificate) GetUseCount() int64 {
+	if x != nil {
+		return x.UseCount
+	}
+	return 0
+}
+
+func (x *Certificate) GetUseTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.UseTime
+	}
+	return nil
+}
+
+// What a certificate says of a field, or of whole records.
+type CertificateMeasure struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The field; empty for whole records.
+	Field string `protobuf:"bytes,1,opt,name=field,proto3" json:"field,omitempty"`
+	// The least confidence of an answer that is accepted.
+	LeastConfidence float64 `protobuf:"fixed64,2,opt,name=least_confidence,json=leastConfidence,proto3" json:"least_confidence,omitempty"`
+	// Labels of the trial that the test used.
+	LabelCount int64 `protobuf:"varint,3,opt,name=label_count,json=labelCount,proto3" json:"label_count,omitempty"`
+	// Labels of these that were like the oracle's.
+	AlikeCount int64 `protobuf:"varint,4,opt,name=alike_count,json=alikeCount,proto3" json:"alike_count,omitempty"`
+	// Labels of later jobs that went by it.
+	AuditCount int64 `protobuf:"varint,5,opt,name=audit_count,json=auditCount,proto3" json:"audit_count,omitempty"`
+	// Labels of these that were like the oracle's.
+	AuditAlikeCount int64 `protobuf:"varint,6,opt,name=audit_alike_count,json=auditAlikeCount,proto3" json:"audit_alike_count,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *CertificateMeasure) Reset() {
+	*x = CertificateMeasure{}
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CertificateMeasure) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CertificateMeasure) ProtoMessage() {}
+
+func (x *CertificateMeasure) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CertificateMeasure.ProtoReflect.Descriptor instead.
+func (*CertificateMeasure) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *CertificateMeasure) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
+func (x *CertificateMeasure) GetLeastConfidence() float64 {
+	if x != nil {
+		return x.LeastConfidence
+	}
+	return 0
+}
+
+func (x *CertificateMeasure) GetLabelCount() int64 {
+	if x != nil {
+		return x.LabelCount
+	}
+	return 0
+}
+
+func (x *CertificateMeasure) GetAlikeCount() int64 {
+	if x != nil {
+		return x.AlikeCount
+	}
+	return 0
+}
+
+func (x *CertificateMeasure) GetAuditCount() int64 {
+	if x != nil {
+		return x.AuditCount
+	}
+	return 0
+}
+
+func (x *CertificateMeasure) GetAuditAlikeCount() int64 {
+	if x != nil {
+		return x.AuditAlikeCount
+	}
+	return 0
+}
+
 var File_coditect_mapreduce_v1_mapreduce_service_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc = "" +
 	"\n" +
-	"-coditect/mapreduce/v1/mapreduce_service.proto\x12\x15coditect.mapreduce.v1\x1a!coditect/mapreduce/v1/event.proto\x1a\x1fcoditect/mapreduce/v1/job.proto\x1a coditect/mapreduce/v1/plan.proto\x1a\"coditect/mapreduce/v1/result.proto\x1a\"coditect/mapreduce/v1/review.proto\x1a coditect/mapreduce/v1/unit.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1bgoogle/protobuf/empty.proto\"\x8a\x01\n" +
+	"-coditect/mapreduce/v1/mapreduce_service.proto\x12\x15coditect.mapreduce.v1\x1a!coditect/mapreduce/v1/event.proto\x1a\x1fcoditect/mapreduce/v1/job.proto\x1a coditect/mapreduce/v1/plan.proto\x1a\"coditect/mapreduce/v1/result.proto\x1a\"coditect/mapreduce/v1/review.proto\x1a coditect/mapreduce/v1/unit.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1bgoogle/protobuf/empty.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8a\x01\n" +
 	"\x10SubmitJobRequest\x122\n" +
 	"\x04spec\x18\x01 \x01(\v2\x1e.coditect.mapreduce.v1.JobSpecR\x04spec\x12B\n" +
 	"\tdocuments\x18\x02 \x03(\v2$.coditect.mapreduce.v1.DocumentPieceR\tdocuments\"\xca\x02\n" +
@@ -3091,7 +3502,47 @@ const file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc = "" +
 	"\x06Caller\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n" +
 	"\ttenant_id\x18\x02 \x01(\tR\btenantId\x12\x14\n" +
-	"\x05roles\x18\x03 \x03(\tR\x05roles2\xe8\x10\n" +
+	"\x05roles\x18\x03 \x03(\tR\x05roles\"6\n" +
+	"\x17ListCertificatesRequest\x12\x1b\n" +
+	"\ttenant_id\x18\x01 \x01(\tR\btenantId\"b\n" +
+	"\x18ListCertificatesResponse\x12F\n" +
+	"\fcertificates\x18\x01 \x03(\v2\".coditect.mapreduce.v1.CertificateR\fcertificates\"^\n" +
+	"\x18DeleteCertificateRequest\x12%\n" +
+	"\x0ecertificate_id\x18\x01 \x01(\tR\rcertificateId\x12\x1b\n" +
+	"\ttenant_id\x18\x02 \x01(\tR\btenantId\"\x94\x04\n" +
+	"\vCertificate\x12%\n" +
+	"\x0ecertificate_id\x18\x01 \x01(\tR\rcertificateId\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x16\n" +
+	"\x06member\x18\x03 \x01(\tR\x06member\x12\x16\n" +
+	"\x06oracle\x18\x04 \x01(\tR\x06oracle\x12\x16\n" +
+	"\x06target\x18\x05 \x01(\x01R\x06target\x12\x1e\n" +
+	"\n" +
+	"confidence\x18\x06 \x01(\x01R\n" +
+	"confidence\x12\x1f\n" +
+	"\vschema_hash\x18\a \x01(\tR\n" +
+	"schemaHash\x12\x15\n" +
+	"\x06job_id\x18\b \x01(\tR\x05jobId\x12;\n" +
+	"\vcreate_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"createTime\x12\x12\n" +
+	"\x04seed\x18\n" +
+	" \x01(\x04R\x04seed\x12\x1d\n" +
+	"\n" +
+	"unit_count\x18\v \x01(\x03R\tunitCount\x12\x1f\n" +
+	"\vlabel_count\x18\f \x01(\x03R\n" +
+	"labelCount\x12E\n" +
+	"\bmeasures\x18\r \x03(\v2).coditect.mapreduce.v1.CertificateMeasureR\bmeasures\x12\x1b\n" +
+	"\tuse_count\x18\x0e \x01(\x03R\buseCount\x125\n" +
+	"\buse_time\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\auseTime\"\xe4\x01\n" +
+	"\x12CertificateMeasure\x12\x14\n" +
+	"\x05field\x18\x01 \x01(\tR\x05field\x12)\n" +
+	"\x10least_confidence\x18\x02 \x01(\x01R\x0fleastConfidence\x12\x1f\n" +
+	"\vlabel_count\x18\x03 \x01(\x03R\n" +
+	"labelCount\x12\x1f\n" +
+	"\valike_count\x18\x04 \x01(\x03R\n" +
+	"alikeCount\x12\x1f\n" +
+	"\vaudit_count\x18\x05 \x01(\x03R\n" +
+	"auditCount\x12*\n" +
+	"\x11audit_alike_count\x18\x06 \x01(\x03R\x0fauditAlikeCount2\xbf\x12\n" +
 	"\x10MapReduceService\x12b\n" +
 	"\tSubmitJob\x12'.coditect.mapreduce.v1.SubmitJobRequest\x1a(.coditect.mapreduce.v1.SubmitJobResponse\"\x00(\x01\x12^\n" +
 	"\aPlanJob\x12%.coditect.mapreduce.v1.PlanJobRequest\x1a&.coditect.mapreduce.v1.PlanJobResponse\"\x00(\x010\x01\x12L\n" +
@@ -3114,7 +3565,9 @@ const file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc = "" +
 	"\n" +
 	"ListEvents\x12(.coditect.mapreduce.v1.ListEventsRequest\x1a).coditect.mapreduce.v1.ListEventsResponse\"\x00\x12^\n" +
 	"\fGetTenantUse\x12*.coditect.mapreduce.v1.GetTenantUseRequest\x1a .coditect.mapreduce.v1.TenantUse\"\x00\x12]\n" +
-	"\bSumCosts\x12&.coditect.mapreduce.v1.SumCostsRequest\x1a'.coditect.mapreduce.v1.SumCostsResponse\"\x00\x12U\n" +
+	"\bSumCosts\x12&.coditect.mapreduce.v1.SumCostsRequest\x1a'.coditect.mapreduce.v1.SumCostsResponse\"\x00\x12u\n" +
+	"\x10ListCertificates\x12..coditect.mapreduce.v1.ListCertificatesRequest\x1a/.coditect.mapreduce.v1.ListCertificatesResponse\"\x00\x12^\n" +
+	"\x11DeleteCertificate\x12/.coditect.mapreduce.v1.DeleteCertificateRequest\x1a\x16.google.protobuf.Empty\"\x00\x12U\n" +
 	"\tGetCaller\x12'.coditect.mapreduce.v1.GetCallerRequest\x1a\x1d.coditect.mapreduce.v1.Caller\"\x00BGZEgithub.com/coditect/mapreduce/proto/coditect/mapreduce/v1;mapreducev1b\x06proto3"
 
 var (
@@ -3129,154 +3582,168 @@ func file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescData
 }
 
-var file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
+var file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
 var file_coditect_mapreduce_v1_mapreduce_service_proto_goTypes = []any{
-	(*SubmitJobRequest)(nil),      // 0: coditect.mapreduce.v1.SubmitJobRequest
-	(*DocumentPiece)(nil),         // 1: coditect.mapreduce.v1.DocumentPiece
-	(*SubmitJobResponse)(nil),     // 2: coditect.mapreduce.v1.SubmitJobResponse
-	(*PlanJobRequest)(nil),        // 3: coditect.mapreduce.v1.PlanJobRequest
-	(*PlanJobResponse)(nil),       // 4: coditect.mapreduce.v1.PlanJobResponse
-	(*GetJobRequest)(nil),         // 5: coditect.mapreduce.v1.GetJobRequest
-	(*ListJobsRequest)(nil),       // 6: coditect.mapreduce.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),      // 7: coditect.mapreduce.v1.ListJobsResponse
-	(*WatchJobRequest)(nil),       // 8: coditect.mapreduce.v1.WatchJobRequest
-	(*WatchJobResponse)(nil),      // 9: coditect.mapreduce.v1.WatchJobResponse
-	(*ResumeJobRequest)(nil),      // 10: coditect.mapreduce.v1.ResumeJobRequest
-	(*ResumeJobResponse)(nil),     // 11: coditect.mapreduce.v1.ResumeJobResponse
-	(*MarkCauseRequest)(nil),      // 12: coditect.mapreduce.v1.MarkCauseRequest
-	(*MarkCauseResponse)(nil),     // 13: coditect.mapreduce.v1.MarkCauseResponse
-	(*PauseJobRequest)(nil),       // 14: coditect.mapreduce.v1.PauseJobRequest
-	(*PauseJobResponse)(nil),      // 15: coditect.mapreduce.v1.PauseJobResponse
-	(*CancelJobRequest)(nil),      // 16: coditect.mapreduce.v1.CancelJobRequest
-	(*CancelJobResponse)(nil),     // 17: coditect.mapreduce.v1.CancelJobResponse
-	(*DeleteJobRequest)(nil),      // 18: coditect.mapreduce.v1.DeleteJobRequest
-	(*ListUnitsRequest)(nil),      // 19: coditect.mapreduce.v1.ListUnitsRequest
-	(*ListUnitsResponse)(nil),     // 20: coditect.mapreduce.v1.ListUnitsResponse
-	(*WakeUnitRequest)(nil),       // 21: coditect.mapreduce.v1.WakeUnitRequest
-	(*WakeUnitResponse)(nil),      // 22: coditect.mapreduce.v1.WakeUnitResponse
-	(*GetResultRequest)(nil),      // 23: coditect.mapreduce.v1.GetResultRequest
-	(*GetResultResponse)(nil),     // 24: coditect.mapreduce.v1.GetResultResponse
-	(*GetResultFileRequest)(nil),  // 25: coditect.mapreduce.v1.GetResultFileRequest
-	(*GetResultFileResponse)(nil), // 26: coditect.mapreduce.v1.GetResultFileResponse
-	(*ReadTextRequest)(nil),       // 27: coditect.mapreduce.v1.ReadTextRequest
-	(*ReadTextResponse)(nil),      // 28: coditect.mapreduce.v1.ReadTextResponse
-	(*DecideValueRequest)(nil),    // 29: coditect.mapreduce.v1.DecideValueRequest
-	(*DecideValueResponse)(nil),   // 30: coditect.mapreduce.v1.DecideValueResponse
-	(*ListDecisionsRequest)(nil),  // 31: coditect.mapreduce.v1.ListDecisionsRequest
-	(*ListDecisionsResponse)(nil), // 32: coditect.mapreduce.v1.ListDecisionsResponse
-	(*ListWaitingRequest)(nil),    // 33: coditect.mapreduce.v1.ListWaitingRequest
-	(*ListWaitingResponse)(nil),   // 34: coditect.mapreduce.v1.ListWaitingResponse
-	(*WaitingUnit)(nil),           // 35: coditect.mapreduce.v1.WaitingUnit
-	(*WaitingValue)(nil),          // 36: coditect.mapreduce.v1.WaitingValue
-	(*ListEventsRequest)(nil),     // 37: coditect.mapreduce.v1.ListEventsRequest
-	(*ListEventsResponse)(nil),    // 38: coditect.mapreduce.v1.ListEventsResponse
-	(*GetTenantUseRequest)(nil),   // 39: coditect.mapreduce.v1.GetTenantUseRequest
-	(*TenantUse)(nil),             // 40: coditect.mapreduce.v1.TenantUse
-	(*QuotaUse)(nil),              // 41: coditect.mapreduce.v1.QuotaUse
-	(*SumCostsRequest)(nil),       // 42: coditect.mapreduce.v1.SumCostsRequest
-	(*SumCostsResponse)(nil),      // 43: coditect.mapreduce.v1.SumCostsResponse
-	(*CostRow)(nil),               // 44: coditect.mapreduce.v1.CostRow
-	(*GetCallerRequest)(nil),      // 45: coditect.mapreduce.v1.GetCallerRequest
-	(*Caller)(nil),                // 46: coditect.mapreduce.v1.Caller
-	nil,                           // 47: coditect.mapreduce.v1.DocumentPiece.MetadataEntry
-	(*JobSpec)(nil),               // 48: coditect.mapreduce.v1.JobSpec
-	(*Job)(nil),                   // 49: coditect.mapreduce.v1.Job
-	(*Plan)(nil),                  // 50: coditect.mapreduce.v1.Plan
-	(JobState)(0),                 // 51: coditect.mapreduce.v1.JobState
-	(CauseState)(0),               // 52: coditect.mapreduce.v1.CauseState
-	(UnitState)(0),                // 53: coditect.mapreduce.v1.UnitState
-	(*Unit)(nil),                  // 54: coditect.mapreduce.v1.Unit
-	(*ResultPart)(nil),            // 55: coditect.mapreduce.v1.ResultPart
-	(ReviewVerdict)(0),            // 56: coditect.mapreduce.v1.ReviewVerdict
-	(*Passage)(nil),               // 57: coditect.mapreduce.v1.Passage
-	(*Decision)(nil),              // 58: coditect.mapreduce.v1.Decision
-	(*Checkpoint)(nil),            // 59: coditect.mapreduce.v1.Checkpoint
-	(*Seal)(nil),                  // 60: coditect.mapreduce.v1.Seal
-	(*durationpb.Duration)(nil),   // 61: google.protobuf.Duration
-	(*emptypb.Empty)(nil),         // 62: google.protobuf.Empty
+	(*SubmitJobRequest)(nil),         // 0: coditect.mapreduce.v1.SubmitJobRequest
+	(*DocumentPiece)(nil),            // 1: coditect.mapreduce.v1.DocumentPiece
+	(*SubmitJobResponse)(nil),        // 2: coditect.mapreduce.v1.SubmitJobResponse
+	(*PlanJobRequest)(nil),           // 3: coditect.mapreduce.v1.PlanJobRequest
+	(*PlanJobResponse)(nil),          // 4: coditect.mapreduce.v1.PlanJobResponse
+	(*GetJobRequest)(nil),            // 5: coditect.mapreduce.v1.GetJobRequest
+	(*ListJobsRequest)(nil),          // 6: coditect.mapreduce.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),         // 7: coditect.mapreduce.v1.ListJobsResponse
+	(*WatchJobRequest)(nil),          // 8: coditect.mapreduce.v1.WatchJobRequest
+	(*WatchJobResponse)(nil),         // 9: coditect.mapreduce.v1.WatchJobResponse
+	(*ResumeJobRequest)(nil),         // 10: coditect.mapreduce.v1.ResumeJobRequest
+	(*ResumeJobResponse)(nil),        // 11: coditect.mapreduce.v1.ResumeJobResponse
+	(*MarkCauseRequest)(nil),         // 12: coditect.mapreduce.v1.MarkCauseRequest
+	(*MarkCauseResponse)(nil),        // 13: coditect.mapreduce.v1.MarkCauseResponse
+	(*PauseJobRequest)(nil),          // 14: coditect.mapreduce.v1.PauseJobRequest
+	(*PauseJobResponse)(nil),         // 15: coditect.mapreduce.v1.PauseJobResponse
+	(*CancelJobRequest)(nil),         // 16: coditect.mapreduce.v1.CancelJobRequest
+	(*CancelJobResponse)(nil),        // 17: coditect.mapreduce.v1.CancelJobResponse
+	(*DeleteJobRequest)(nil),         // 18: coditect.mapreduce.v1.DeleteJobRequest
+	(*ListUnitsRequest)(nil),         // 19: coditect.mapreduce.v1.ListUnitsRequest
+	(*ListUnitsResponse)(nil),        // 20: coditect.mapreduce.v1.ListUnitsResponse
+	(*WakeUnitRequest)(nil),          // 21: coditect.mapreduce.v1.WakeUnitRequest
+	(*WakeUnitResponse)(nil),         // 22: coditect.mapreduce.v1.WakeUnitResponse
+	(*GetResultRequest)(nil),         // 23: coditect.mapreduce.v1.GetResultRequest
+	(*GetResultResponse)(nil),        // 24: coditect.mapreduce.v1.GetResultResponse
+	(*GetResultFileRequest)(nil),     // 25: coditect.mapreduce.v1.GetResultFileRequest
+	(*GetResultFileResponse)(nil),    // 26: coditect.mapreduce.v1.GetResultFileResponse
+	(*ReadTextRequest)(nil),          // 27: coditect.mapreduce.v1.ReadTextRequest
+	(*ReadTextResponse)(nil),         // 28: coditect.mapreduce.v1.ReadTextResponse
+	(*DecideValueRequest)(nil),       // 29: coditect.mapreduce.v1.DecideValueRequest
+	(*DecideValueResponse)(nil),      // 30: coditect.mapreduce.v1.DecideValueResponse
+	(*ListDecisionsRequest)(nil),     // 31: coditect.mapreduce.v1.ListDecisionsRequest
+	(*ListDecisionsResponse)(nil),    // 32: coditect.mapreduce.v1.ListDecisionsResponse
+	(*ListWaitingRequest)(nil),       // 33: coditect.mapreduce.v1.ListWaitingRequest
+	(*ListWaitingResponse)(nil),      // 34: coditect.mapreduce.v1.ListWaitingResponse
+	(*WaitingUnit)(nil),              // 35: coditect.mapreduce.v1.WaitingUnit
+	(*WaitingValue)(nil),             // 36: coditect.mapreduce.v1.WaitingValue
+	(*ListEventsRequest)(nil),        // 37: coditect.mapreduce.v1.ListEventsRequest
+	(*ListEventsResponse)(nil),       // 38: coditect.mapreduce.v1.ListEventsResponse
+	(*GetTenantUseRequest)(nil),      // 39: coditect.mapreduce.v1.GetTenantUseRequest
+	(*TenantUse)(nil),                // 40: coditect.mapreduce.v1.TenantUse
+	(*QuotaUse)(nil),                 // 41: coditect.mapreduce.v1.QuotaUse
+	(*SumCostsRequest)(nil),          // 42: coditect.mapreduce.v1.SumCostsRequest
+	(*SumCostsResponse)(nil),         // 43: coditect.mapreduce.v1.SumCostsResponse
+	(*CostRow)(nil),                  // 44: coditect.mapreduce.v1.CostRow
+	(*GetCallerRequest)(nil),         // 45: coditect.mapreduce.v1.GetCallerRequest
+	(*Caller)(nil),                   // 46: coditect.mapreduce.v1.Caller
+	(*ListCertificatesRequest)(nil),  // 47: coditect.mapreduce.v1.ListCertificatesRequest
+	(*ListCertificatesResponse)(nil), // 48: coditect.mapreduce.v1.ListCertificatesResponse
+	(*DeleteCertificateRequest)(nil), // 49: coditect.mapreduce.v1.DeleteCertificateRequest
+	(*Certificate)(nil),              // 50: coditect.mapreduce.v1.Certificate
+	(*CertificateMeasure)(nil),       // 51: coditect.mapreduce.v1.CertificateMeasure
+	nil,                              // 52: coditect.mapreduce.v1.DocumentPiece.MetadataEntry
+	(*JobSpec)(nil),                  // 53: coditect.mapreduce.v1.JobSpec
+	(*Job)(nil),                      // 54: coditect.mapreduce.v1.Job
+	(*Plan)(nil),                     // 55: coditect.mapreduce.v1.Plan
+	(JobState)(0),                    // 56: coditect.mapreduce.v1.JobState
+	(CauseState)(0),                  // 57: coditect.mapreduce.v1.CauseState
+	(UnitState)(0),                   // 58: coditect.mapreduce.v1.UnitState
+	(*Unit)(nil),                     // 59: coditect.mapreduce.v1.Unit
+	(*ResultPart)(nil),               // 60: coditect.mapreduce.v1.ResultPart
+	(ReviewVerdict)(0),               // 61: coditect.mapreduce.v1.ReviewVerdict
+	(*Passage)(nil),                  // 62: coditect.mapreduce.v1.Passage
+	(*Decision)(nil),                 // 63: coditect.mapreduce.v1.Decision
+	(*Checkpoint)(nil),               // 64: coditect.mapreduce.v1.Checkpoint
+	(*Seal)(nil),                     // 65: coditect.mapreduce.v1.Seal
+	(*durationpb.Duration)(nil),      // 66: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),    // 67: google.protobuf.Timestamp
+	(*emptypb.Empty)(nil),            // 68: google.protobuf.Empty
 }
 var file_coditect_mapreduce_v1_mapreduce_service_proto_depIdxs = []int32{
-	48, // 0: coditect.mapreduce.v1.SubmitJobRequest.spec:type_name -> coditect.mapreduce.v1.JobSpec
+	53, // 0: coditect.mapreduce.v1.SubmitJobRequest.spec:type_name -> coditect.mapreduce.v1.JobSpec
 	1,  // 1: coditect.mapreduce.v1.SubmitJobRequest.documents:type_name -> coditect.mapreduce.v1.DocumentPiece
-	47, // 2: coditect.mapreduce.v1.DocumentPiece.metadata:type_name -> coditect.mapreduce.v1.DocumentPiece.MetadataEntry
-	49, // 3: coditect.mapreduce.v1.SubmitJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	48, // 4: coditect.mapreduce.v1.PlanJobRequest.spec:type_name -> coditect.mapreduce.v1.JobSpec
+	52, // 2: coditect.mapreduce.v1.DocumentPiece.metadata:type_name -> coditect.mapreduce.v1.DocumentPiece.MetadataEntry
+	54, // 3: coditect.mapreduce.v1.SubmitJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	53, // 4: coditect.mapreduce.v1.PlanJobRequest.spec:type_name -> coditect.mapreduce.v1.JobSpec
 	1,  // 5: coditect.mapreduce.v1.PlanJobRequest.documents:type_name -> coditect.mapreduce.v1.DocumentPiece
-	50, // 6: coditect.mapreduce.v1.PlanJobResponse.plan:type_name -> coditect.mapreduce.v1.Plan
-	51, // 7: coditect.mapreduce.v1.ListJobsRequest.states:type_name -> coditect.mapreduce.v1.JobState
-	49, // 8: coditect.mapreduce.v1.ListJobsResponse.jobs:type_name -> coditect.mapreduce.v1.Job
-	49, // 9: coditect.mapreduce.v1.WatchJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	49, // 10: coditect.mapreduce.v1.ResumeJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	52, // 11: coditect.mapreduce.v1.MarkCauseRequest.state:type_name -> coditect.mapreduce.v1.CauseState
-	49, // 12: coditect.mapreduce.v1.MarkCauseResponse.job:type_name -> coditect.mapreduce.v1.Job
-	49, // 13: coditect.mapreduce.v1.PauseJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	49, // 14: coditect.mapreduce.v1.CancelJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	53, // 15: coditect.mapreduce.v1.ListUnitsRequest.states:type_name -> coditect.mapreduce.v1.UnitState
-	54, // 16: coditect.mapreduce.v1.ListUnitsResponse.units:type_name -> coditect.mapreduce.v1.Unit
-	54, // 17: coditect.mapreduce.v1.WakeUnitResponse.unit:type_name -> coditect.mapreduce.v1.Unit
-	55, // 18: coditect.mapreduce.v1.GetResultResponse.parts:type_name -> coditect.mapreduce.v1.ResultPart
-	56, // 19: coditect.mapreduce.v1.DecideValueRequest.verdict:type_name -> coditect.mapreduce.v1.ReviewVerdict
-	57, // 20: coditect.mapreduce.v1.DecideValueRequest.passage:type_name -> coditect.mapreduce.v1.Passage
-	58, // 21: coditect.mapreduce.v1.DecideValueResponse.decision:type_name -> coditect.mapreduce.v1.Decision
-	58, // 22: coditect.mapreduce.v1.ListDecisionsResponse.decisions:type_name -> coditect.mapreduce.v1.Decision
+	55, // 6: coditect.mapreduce.v1.PlanJobResponse.plan:type_name -> coditect.mapreduce.v1.Plan
+	56, // 7: coditect.mapreduce.v1.ListJobsRequest.states:type_name -> coditect.mapreduce.v1.JobState
+	54, // 8: coditect.mapreduce.v1.ListJobsResponse.jobs:type_name -> coditect.mapreduce.v1.Job
+	54, // 9: coditect.mapreduce.v1.WatchJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	54, // 10: coditect.mapreduce.v1.ResumeJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	57, // 11: coditect.mapreduce.v1.MarkCauseRequest.state:type_name -> coditect.mapreduce.v1.CauseState
+	54, // 12: coditect.mapreduce.v1.MarkCauseResponse.job:type_name -> coditect.mapreduce.v1.Job
+	54, // 13: coditect.mapreduce.v1.PauseJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	54, // 14: coditect.mapreduce.v1.CancelJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	58, // 15: coditect.mapreduce.v1.ListUnitsRequest.states:type_name -> coditect.mapreduce.v1.UnitState
+	59, // 16: coditect.mapreduce.v1.ListUnitsResponse.units:type_name -> coditect.mapreduce.v1.Unit
+	59, // 17: coditect.mapreduce.v1.WakeUnitResponse.unit:type_name -> coditect.mapreduce.v1.Unit
+	60, // 18: coditect.mapreduce.v1.GetResultResponse.parts:type_name -> coditect.mapreduce.v1.ResultPart
+	61, // 19: coditect.mapreduce.v1.DecideValueRequest.verdict:type_name -> coditect.mapreduce.v1.ReviewVerdict
+	62, // 20: coditect.mapreduce.v1.DecideValueRequest.passage:type_name -> coditect.mapreduce.v1.Passage
+	63, // 21: coditect.mapreduce.v1.DecideValueResponse.decision:type_name -> coditect.mapreduce.v1.Decision
+	63, // 22: coditect.mapreduce.v1.ListDecisionsResponse.decisions:type_name -> coditect.mapreduce.v1.Decision
 	35, // 23: coditect.mapreduce.v1.ListWaitingResponse.units:type_name -> coditect.mapreduce.v1.WaitingUnit
 	36, // 24: coditect.mapreduce.v1.WaitingUnit.values:type_name -> coditect.mapreduce.v1.WaitingValue
-	55, // 25: coditect.mapreduce.v1.WaitingUnit.parts:type_name -> coditect.mapreduce.v1.ResultPart
-	59, // 26: coditect.mapreduce.v1.ListEventsResponse.checkpoints:type_name -> coditect.mapreduce.v1.Checkpoint
-	60, // 27: coditect.mapreduce.v1.ListEventsResponse.seals:type_name -> coditect.mapreduce.v1.Seal
+	60, // 25: coditect.mapreduce.v1.WaitingUnit.parts:type_name -> coditect.mapreduce.v1.ResultPart
+	64, // 26: coditect.mapreduce.v1.ListEventsResponse.checkpoints:type_name -> coditect.mapreduce.v1.Checkpoint
+	65, // 27: coditect.mapreduce.v1.ListEventsResponse.seals:type_name -> coditect.mapreduce.v1.Seal
 	41, // 28: coditect.mapreduce.v1.TenantUse.quotas:type_name -> coditect.mapreduce.v1.QuotaUse
-	61, // 29: coditect.mapreduce.v1.TenantUse.keep:type_name -> google.protobuf.Duration
+	66, // 29: coditect.mapreduce.v1.TenantUse.keep:type_name -> google.protobuf.Duration
 	44, // 30: coditect.mapreduce.v1.SumCostsResponse.rows:type_name -> coditect.mapreduce.v1.CostRow
 	44, // 31: coditect.mapreduce.v1.SumCostsResponse.sum:type_name -> coditect.mapreduce.v1.CostRow
-	0,  // 32: coditect.mapreduce.v1.MapReduceService.SubmitJob:input_type -> coditect.mapreduce.v1.SubmitJobRequest
-	3,  // 33: coditect.mapreduce.v1.MapReduceService.PlanJob:input_type -> coditect.mapreduce.v1.PlanJobRequest
-	5,  // 34: coditect.mapreduce.v1.MapReduceService.GetJob:input_type -> coditect.mapreduce.v1.GetJobRequest
-	6,  // 35: coditect.mapreduce.v1.MapReduceService.ListJobs:input_type -> coditect.mapreduce.v1.ListJobsRequest
-	8,  // 36: coditect.mapreduce.v1.MapReduceService.WatchJob:input_type -> coditect.mapreduce.v1.WatchJobRequest
-	10, // 37: coditect.mapreduce.v1.MapReduceService.ResumeJob:input_type -> coditect.mapreduce.v1.ResumeJobRequest
-	12, // 38: coditect.mapreduce.v1.MapReduceService.MarkCause:input_type -> coditect.mapreduce.v1.MarkCauseRequest
-	14, // 39: coditect.mapreduce.v1.MapReduceService.PauseJob:input_type -> coditect.mapreduce.v1.PauseJobRequest
-	16, // 40: coditect.mapreduce.v1.MapReduceService.CancelJob:input_type -> coditect.mapreduce.v1.CancelJobRequest
-	18, // 41: coditect.mapreduce.v1.MapReduceService.DeleteJob:input_type -> coditect.mapreduce.v1.DeleteJobRequest
-	19, // 42: coditect.mapreduce.v1.MapReduceService.ListUnits:input_type -> coditect.mapreduce.v1.ListUnitsRequest
-	21, // 43: coditect.mapreduce.v1.MapReduceService.WakeUnit:input_type -> coditect.mapreduce.v1.WakeUnitRequest
-	23, // 44: coditect.mapreduce.v1.MapReduceService.GetResult:input_type -> coditect.mapreduce.v1.GetResultRequest
-	25, // 45: coditect.mapreduce.v1.MapReduceService.GetResultFile:input_type -> coditect.mapreduce.v1.GetResultFileRequest
-	27, // 46: coditect.mapreduce.v1.MapReduceService.ReadText:input_type -> coditect.mapreduce.v1.ReadTextRequest
-	29, // 47: coditect.mapreduce.v1.MapReduceService.DecideValue:input_type -> coditect.mapreduce.v1.DecideValueRequest
-	31, // 48: coditect.mapreduce.v1.MapReduceService.ListDecisions:input_type -> coditect.mapreduce.v1.ListDecisionsRequest
-	33, // 49: coditect.mapreduce.v1.MapReduceService.ListWaiting:input_type -> coditect.mapreduce.v1.ListWaitingRequest
-	37, // 50: coditect.mapreduce.v1.MapReduceService.ListEvents:input_type -> coditect.mapreduce.v1.ListEventsRequest
-	39, // 51: coditect.mapreduce.v1.MapReduceService.GetTenantUse:input_type -> coditect.mapreduce.v1.GetTenantUseRequest
-	42, // 52: coditect.mapreduce.v1.MapReduceService.SumCosts:input_type -> coditect.mapreduce.v1.SumCostsRequest
-	45, // 53: coditect.mapreduce.v1.MapReduceService.GetCaller:input_type -> coditect.mapreduce.v1.GetCallerRequest
-	2,  // 54: coditect.mapreduce.v1.MapReduceService.SubmitJob:output_type -> coditect.mapreduce.v1.SubmitJobResponse
-	4,  // 55: coditect.mapreduce.v1.MapReduceService.PlanJob:output_type -> coditect.mapreduce.v1.PlanJobResponse
-	49, // 56: coditect.mapreduce.v1.MapReduceService.GetJob:output_type -> coditect.mapreduce.v1.Job
-	7,  // 57: coditect.mapreduce.v1.MapReduceService.ListJobs:output_type -> coditect.mapreduce.v1.ListJobsResponse
-	9,  // 58: coditect.mapreduce.v1.MapReduceService.WatchJob:output_type -> coditect.mapreduce.v1.WatchJobResponse
-	11, // 59: coditect.mapreduce.v1.MapReduceService.ResumeJob:output_type -> coditect.mapreduce.v1.ResumeJobResponse
-	13, // 60: coditect.mapreduce.v1.MapReduceService.MarkCause:output_type -> coditect.mapreduce.v1.MarkCauseResponse
-	15, // 61: coditect.mapreduce.v1.MapReduceService.PauseJob:output_type -> coditect.mapreduce.v1.PauseJobResponse
-	17, // 62: coditect.mapreduce.v1.MapReduceService.CancelJob:output_type -> coditect.mapreduce.v1.CancelJobResponse
-	62, // 63: coditect.mapreduce.v1.MapReduceService.DeleteJob:output_type -> google.protobuf.Empty
-	20, // 64: coditect.mapreduce.v1.MapReduceService.ListUnits:output_type -> coditect.mapreduce.v1.ListUnitsResponse
-	22, // 65: coditect.mapreduce.v1.MapReduceService.WakeUnit:output_type -> coditect.mapreduce.v1.WakeUnitResponse
-	24, // 66: coditect.mapreduce.v1.MapReduceService.GetResult:output_type -> coditect.mapreduce.v1.GetResultResponse
-	26, // 67: coditect.mapreduce.v1.MapReduceService.GetResultFile:output_type -> coditect.mapreduce.v1.GetResultFileResponse
-	28, // 68: coditect.mapreduce.v1.MapReduceService.ReadText:output_type -> coditect.mapreduce.v1.ReadTextResponse
-	30, // 69: coditect.mapreduce.v1.MapReduceService.DecideValue:output_type -> coditect.mapreduce.v1.DecideValueResponse
-	32, // 70: coditect.mapreduce.v1.MapReduceService.ListDecisions:output_type -> coditect.mapreduce.v1.ListDecisionsResponse
-	34, // 71: coditect.mapreduce.v1.MapReduceService.ListWaiting:output_type -> coditect.mapreduce.v1.ListWaitingResponse
-	38, // 72: coditect.mapreduce.v1.MapReduceService.ListEvents:output_type -> coditect.mapreduce.v1.ListEventsResponse
-	40, // 73: coditect.mapreduce.v1.MapReduceService.GetTenantUse:output_type -> coditect.mapreduce.v1.TenantUse
-	43, // 74: coditect.mapreduce.v1.MapReduceService.SumCosts:output_type -> coditect.mapreduce.v1.SumCostsResponse
-	46, // 75: coditect.mapreduce.v1.MapReduceService.GetCaller:output_type -> coditect.mapreduce.v1.Caller
-	54, // [54:76] is the sub-list for method output_type
-	32, // [32:54] is the sub-list for method input_type
-	32, // [32:32] is the sub-list for extension type_name
-	32, // [32:32] is the sub-list for extension extendee
-	0,  // [0:32] is the sub-list for field type_name
+	50, // 32: coditect.mapreduce.v1.ListCertificatesResponse.certificates:type_name -> coditect.mapreduce.v1.Certificate
+	67, // 33: coditect.mapreduce.v1.Certificate.create_time:type_name -> google.protobuf.Timestamp
+	51, // 34: coditect.mapreduce.v1.Certificate.measures:type_name -> coditect.mapreduce.v1.CertificateMeasure
+	67, // 35: coditect.mapreduce.v1.Certificate.use_time:type_name -> google.protobuf.Timestamp
+	0,  // 36: coditect.mapreduce.v1.MapReduceService.SubmitJob:input_type -> coditect.mapreduce.v1.SubmitJobRequest
+	3,  // 37: coditect.mapreduce.v1.MapReduceService.PlanJob:input_type -> coditect.mapreduce.v1.PlanJobRequest
+	5,  // 38: coditect.mapreduce.v1.MapReduceService.GetJob:input_type -> coditect.mapreduce.v1.GetJobRequest
+	6,  // 39: coditect.mapreduce.v1.MapReduceService.ListJobs:input_type -> coditect.mapreduce.v1.ListJobsRequest
+	8,  // 40: coditect.mapreduce.v1.MapReduceService.WatchJob:input_type -> coditect.mapreduce.v1.WatchJobRequest
+	10, // 41: coditect.mapreduce.v1.MapReduceService.ResumeJob:input_type -> coditect.mapreduce.v1.ResumeJobRequest
+	12, // 42: coditect.mapreduce.v1.MapReduceService.MarkCause:input_type -> coditect.mapreduce.v1.MarkCauseRequest
+	14, // 43: coditect.mapreduce.v1.MapReduceService.PauseJob:input_type -> coditect.mapreduce.v1.PauseJobRequest
+	16, // 44: coditect.mapreduce.v1.MapReduceService.CancelJob:input_type -> coditect.mapreduce.v1.CancelJobRequest
+	18, // 45: coditect.mapreduce.v1.MapReduceService.DeleteJob:input_type -> coditect.mapreduce.v1.DeleteJobRequest
+	19, // 46: coditect.mapreduce.v1.MapReduceService.ListUnits:input_type -> coditect.mapreduce.v1.ListUnitsRequest
+	21, // 47: coditect.mapreduce.v1.MapReduceService.WakeUnit:input_type -> coditect.mapreduce.v1.WakeUnitRequest
+	23, // 48: coditect.mapreduce.v1.MapReduceService.GetResult:input_type -> coditect.mapreduce.v1.GetResultRequest
+	25, // 49: coditect.mapreduce.v1.MapReduceService.GetResultFile:input_type -> coditect.mapreduce.v1.GetResultFileRequest
+	27, // 50: coditect.mapreduce.v1.MapReduceService.ReadText:input_type -> coditect.mapreduce.v1.ReadTextRequest
+	29, // 51: coditect.mapreduce.v1.MapReduceService.DecideValue:input_type -> coditect.mapreduce.v1.DecideValueRequest
+	31, // 52: coditect.mapreduce.v1.MapReduceService.ListDecisions:input_type -> coditect.mapreduce.v1.ListDecisionsRequest
+	33, // 53: coditect.mapreduce.v1.MapReduceService.ListWaiting:input_type -> coditect.mapreduce.v1.ListWaitingRequest
+	37, // 54: coditect.mapreduce.v1.MapReduceService.ListEvents:input_type -> coditect.mapreduce.v1.ListEventsRequest
+	39, // 55: coditect.mapreduce.v1.MapReduceService.GetTenantUse:input_type -> coditect.mapreduce.v1.GetTenantUseRequest
+	42, // 56: coditect.mapreduce.v1.MapReduceService.SumCosts:input_type -> coditect.mapreduce.v1.SumCostsRequest
+	47, // 57: coditect.mapreduce.v1.MapReduceService.ListCertificates:input_type -> coditect.mapreduce.v1.ListCertificatesRequest
+	49, // 58: coditect.mapreduce.v1.MapReduceService.DeleteCertificate:input_type -> coditect.mapreduce.v1.DeleteCertificateRequest
+	45, // 59: coditect.mapreduce.v1.MapReduceService.GetCaller:input_type -> coditect.mapreduce.v1.GetCallerRequest
+	2,  // 60: coditect.mapreduce.v1.MapReduceService.SubmitJob:output_type -> coditect.mapreduce.v1.SubmitJobResponse
+	4,  // 61: coditect.mapreduce.v1.MapReduceService.PlanJob:output_type -> coditect.mapreduce.v1.PlanJobResponse
+	54, // 62: coditect.mapreduce.v1.MapReduceService.GetJob:output_type -> coditect.mapreduce.v1.Job
+	7,  // 63: coditect.mapreduce.v1.MapReduceService.ListJobs:output_type -> coditect.mapreduce.v1.ListJobsResponse
+	9,  // 64: coditect.mapreduce.v1.MapReduceService.WatchJob:output_type -> coditect.mapreduce.v1.WatchJobResponse
+	11, // 65: coditect.mapreduce.v1.MapReduceService.ResumeJob:output_type -> coditect.mapreduce.v1.ResumeJobResponse
+	13, // 66: coditect.mapreduce.v1.MapReduceService.MarkCause:output_type -> coditect.mapreduce.v1.MarkCauseResponse
+	15, // 67: coditect.mapreduce.v1.MapReduceService.PauseJob:output_type -> coditect.mapreduce.v1.PauseJobResponse
+	17, // 68: coditect.mapreduce.v1.MapReduceService.CancelJob:output_type -> coditect.mapreduce.v1.CancelJobResponse
+	68, // 69: coditect.mapreduce.v1.MapReduceService.DeleteJob:output_type -> google.protobuf.Empty
+	20, // 70: coditect.mapreduce.v1.MapReduceService.ListUnits:output_type -> coditect.mapreduce.v1.ListUnitsResponse
+	22, // 71: coditect.mapreduce.v1.MapReduceService.WakeUnit:output_type -> coditect.mapreduce.v1.WakeUnitResponse
+	24, // 72: coditect.mapreduce.v1.MapReduceService.GetResult:output_type -> coditect.mapreduce.v1.GetResultResponse
+	26, // 73: coditect.mapreduce.v1.MapReduceService.GetResultFile:output_type -> coditect.mapreduce.v1.GetResultFileResponse
+	28, // 74: coditect.mapreduce.v1.MapReduceService.ReadText:output_type -> coditect.mapreduce.v1.ReadTextResponse
+	30, // 75: coditect.mapreduce.v1.MapReduceService.DecideValue:output_type -> coditect.mapreduce.v1.DecideValueResponse
+	32, // 76: coditect.mapreduce.v1.MapReduceService.ListDecisions:output_type -> coditect.mapreduce.v1.ListDecisionsResponse
+	34, // 77: coditect.mapreduce.v1.MapReduceService.ListWaiting:output_type -> coditect.mapreduce.v1.ListWaitingResponse
+	38, // 78: coditect.mapreduce.v1.MapReduceService.ListEvents:output_type -> coditect.mapreduce.v1.ListEventsResponse
+	40, // 79: coditect.mapreduce.v1.MapReduceService.GetTenantUse:output_type -> coditect.mapreduce.v1.TenantUse
+	43, // 80: coditect.mapreduce.v1.MapReduceService.SumCosts:output_type -> coditect.mapreduce.v1.SumCostsResponse
+	48, // 81: coditect.mapreduce.v1.MapReduceService.ListCertificates:output_type -> coditect.mapreduce.v1.ListCertificatesResponse
+	68, // 82: coditect.mapreduce.v1.MapReduceService.DeleteCertificate:output_type -> google.protobuf.Empty
+	46, // 83: coditect.mapreduce.v1.MapReduceService.GetCaller:output_type -> coditect.mapreduce.v1.Caller
+	60, // [60:84] is the sub-list for method output_type
+	36, // [36:60] is the sub-list for method input_type
+	36, // [36:36] is the sub-list for extension type_name
+	36, // [36:36] is the sub-list for extension extendee
+	0,  // [0:36] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_mapreduce_service_proto_init() }
@@ -3296,7 +3763,7 @@ func file_coditect_mapreduce_v1_mapreduce_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc), len(file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   48,
+			NumMessages:   53,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

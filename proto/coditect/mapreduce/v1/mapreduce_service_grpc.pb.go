@@ -30,28 +30,30 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	MapReduceService_SubmitJob_FullMethodName     = "/coditect.mapreduce.v1.MapReduceService/SubmitJob"
-	MapReduceService_PlanJob_FullMethodName       = "/coditect.mapreduce.v1.MapReduceService/PlanJob"
-	MapReduceService_GetJob_FullMethodName        = "/coditect.mapreduce.v1.MapReduceService/GetJob"
-	MapReduceService_ListJobs_FullMethodName      = "/coditect.mapreduce.v1.MapReduceService/ListJobs"
-	MapReduceService_WatchJob_FullMethodName      = "/coditect.mapreduce.v1.MapReduceService/WatchJob"
-	MapReduceService_ResumeJob_FullMethodName     = "/coditect.mapreduce.v1.MapReduceService/ResumeJob"
-	MapReduceService_MarkCause_FullMethodName     = "/coditect.mapreduce.v1.MapReduceService/MarkCause"
-	MapReduceService_PauseJob_FullMethodName      = "/coditect.mapreduce.v1.MapReduceService/PauseJob"
-	MapReduceService_CancelJob_FullMethodName     = "/coditect.mapreduce.v1.MapReduceService/CancelJob"
-	MapReduceService_DeleteJob_FullMethodName     = "/coditect.mapreduce.v1.MapReduceService/DeleteJob"
-	MapReduceService_ListUnits_FullMethodName     = "/coditect.mapreduce.v1.MapReduceService/ListUnits"
-	MapReduceService_WakeUnit_FullMethodName      = "/coditect.mapreduce.v1.MapReduceService/WakeUnit"
-	MapReduceService_GetResult_FullMethodName     = "/coditect.mapreduce.v1.MapReduceService/GetResult"
-	MapReduceService_GetResultFile_FullMethodName = "/coditect.mapreduce.v1.MapReduceService/GetResultFile"
-	MapReduceService_ReadText_FullMethodName      = "/coditect.mapreduce.v1.MapReduceService/ReadText"
-	MapReduceService_DecideValue_FullMethodName   = "/coditect.mapreduce.v1.MapReduceService/DecideValue"
-	MapReduceService_ListDecisions_FullMethodName = "/coditect.mapreduce.v1.MapReduceService/ListDecisions"
-	MapReduceService_ListWaiting_FullMethodName   = "/coditect.mapreduce.v1.MapReduceService/ListWaiting"
-	MapReduceService_ListEvents_FullMethodName    = "/coditect.mapreduce.v1.MapReduceService/ListEvents"
-	MapReduceService_GetTenantUse_FullMethodName  = "/coditect.mapreduce.v1.MapReduceService/GetTenantUse"
-	MapReduceService_SumCosts_FullMethodName      = "/coditect.mapreduce.v1.MapReduceService/SumCosts"
-	MapReduceService_GetCaller_FullMethodName     = "/coditect.mapreduce.v1.MapReduceService/GetCaller"
+	MapReduceService_SubmitJob_FullMethodName         = "/coditect.mapreduce.v1.MapReduceService/SubmitJob"
+	MapReduceService_PlanJob_FullMethodName           = "/coditect.mapreduce.v1.MapReduceService/PlanJob"
+	MapReduceService_GetJob_FullMethodName            = "/coditect.mapreduce.v1.MapReduceService/GetJob"
+	MapReduceService_ListJobs_FullMethodName          = "/coditect.mapreduce.v1.MapReduceService/ListJobs"
+	MapReduceService_WatchJob_FullMethodName          = "/coditect.mapreduce.v1.MapReduceService/WatchJob"
+	MapReduceService_ResumeJob_FullMethodName         = "/coditect.mapreduce.v1.MapReduceService/ResumeJob"
+	MapReduceService_MarkCause_FullMethodName         = "/coditect.mapreduce.v1.MapReduceService/MarkCause"
+	MapReduceService_PauseJob_FullMethodName          = "/coditect.mapreduce.v1.MapReduceService/PauseJob"
+	MapReduceService_CancelJob_FullMethodName         = "/coditect.mapreduce.v1.MapReduceService/CancelJob"
+	MapReduceService_DeleteJob_FullMethodName         = "/coditect.mapreduce.v1.MapReduceService/DeleteJob"
+	MapReduceService_ListUnits_FullMethodName         = "/coditect.mapreduce.v1.MapReduceService/ListUnits"
+	MapReduceService_WakeUnit_FullMethodName          = "/coditect.mapreduce.v1.MapReduceService/WakeUnit"
+	MapReduceService_GetResult_FullMethodName         = "/coditect.mapreduce.v1.MapReduceService/GetResult"
+	MapReduceService_GetResultFile_FullMethodName     = "/coditect.mapreduce.v1.MapReduceService/GetResultFile"
+	MapReduceService_ReadText_FullMethodName          = "/coditect.mapreduce.v1.MapReduceService/ReadText"
+	MapReduceService_DecideValue_FullMethodName       = "/coditect.mapreduce.v1.MapReduceService/DecideValue"
+	MapReduceService_ListDecisions_FullMethodName     = "/coditect.mapreduce.v1.MapReduceService/ListDecisions"
+	MapReduceService_ListWaiting_FullMethodName       = "/coditect.mapreduce.v1.MapReduceService/ListWaiting"
+	MapReduceService_ListEvents_FullMethodName        = "/coditect.mapreduce.v1.MapReduceService/ListEvents"
+	MapReduceService_GetTenantUse_FullMethodName      = "/coditect.mapreduce.v1.MapReduceService/GetTenantUse"
+	MapReduceService_SumCosts_FullMethodName          = "/coditect.mapreduce.v1.MapReduceService/SumCosts"
+	MapReduceService_ListCertificates_FullMethodName  = "/coditect.mapreduce.v1.MapReduceService/ListCertificates"
+	MapReduceService_DeleteCertificate_FullMethodName = "/coditect.mapreduce.v1.MapReduceService/DeleteCertificate"
+	MapReduceService_GetCaller_FullMethodName         = "/coditect.mapreduce.v1.MapReduceService/GetCaller"
 )
 
 // MapReduceServiceClient is the client API for MapReduceService service.
@@ -125,6 +127,12 @@ type MapReduceServiceClient interface {
 	// Sums up what jobs have spent, those that are gone included, by day, model, tier,
 	// tenant or label.
 	SumCosts(ctx context.Context, in *SumCostsRequest, opts ...grpc.CallOption) (*SumCostsResponse, error)
+	// Returns the certificates of cascades that a tenant's jobs use, by their ids.
+	ListCertificates(ctx context.Context, in *ListCertificatesRequest, opts ...grpc.CallOption) (*ListCertificatesResponse, error)
+	// Removes a certificate of cascades. Jobs that began to go by it and have not decided certify anew.
+	// AIP-135: nothing is left to return.
+	// buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+	DeleteCertificate(ctx context.Context, in *DeleteCertificateRequest, opts ...grpc.CallOption) (*emptypb.Empty, error)
 	// Says as whom the service knows its caller, and what that may do.
 	// AIP-131: the resource itself.
 	// buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
@@ -391,6 +399,26 @@ func (c *mapReduceServiceClient) SumCosts(ctx context.Context, in *SumCostsReque
 	return out, nil
 }
 
+func (c *mapReduceServiceClient) ListCertificates(ctx context.Context, in *ListCertificatesRequest, opts ...grpc.CallOption) (*ListCertificatesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListCertificatesResponse)
+	err := c.cc.Invoke(ctx, MapReduceService_ListCertificates_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *mapReduceServiceClient) DeleteCertificate(ctx context.Context, in *DeleteCertificateRequest, opts ...grpc.CallOption) (*emptypb.Empty, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(emptypb.Empty)
+	err := c.cc.Invoke(ctx, MapReduceService_DeleteCertificate_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *mapReduceServiceClient) GetCaller(ctx context.Context, in *GetCallerRequest, opts ...grpc.CallOption) (*Caller, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(Caller)
@@ -472,6 +500,12 @@ type MapReduceServiceServer interface {
 	// Sums up what jobs have spent, those that are gone included, by day, model, tier,
 	// tenant or label.
 	SumCosts(context.Context, *SumCostsRequest) (*SumCostsResponse, error)
+	// Returns the certificates of cascades that a tenant's jobs use, by their ids.
+	ListCertificates(context.Context, *ListCertificatesRequest) (*ListCertificatesResponse, error)
+	// Removes a certificate of cascades. Jobs that began to go by it and have not decided certify anew.
+	// AIP-135: nothing is left to return.
+	// buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+	DeleteCertificate(context.Context, *DeleteCertificateRequest) (*emptypb.Empty, error)
 	// Says as whom the service knows its caller, and what that may do.
 	// AIP-131: the resource itself.
 	// buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
@@ -548,6 +582,12 @@ func (UnimplementedMapReduceServiceServer) GetTenantUse(context.Context, *GetTen
 }
 func (UnimplementedMapReduceServiceServer) SumCosts(context.Context, *SumCostsRequest) (*SumCostsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method SumCosts not implemented")
+}
+func (UnimplementedMapReduceServiceServer) ListCertificates(context.Context, *ListCertificatesRequest) (*ListCertificatesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListCertificates not implemented")
+}
+func (UnimplementedMapReduceServiceServer) DeleteCertificate(context.Context, *DeleteCertificateRequest) (*emptypb.Empty, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteCertificate not implemented")
 }
 func (UnimplementedMapReduceServiceServer) GetCaller(context.Context, *GetCallerRequest) (*Caller, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetCaller not implemented")
@@ -901,6 +941,42 @@ func _MapReduceService_SumCosts_Handler(srv interface{}, ctx context.Context, de
 	return interceptor(ctx, in, info, handler)
 }
 
+func _MapReduceService_ListCertificates_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListCertificatesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MapReduceServiceServer).ListCertificates(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MapReduceService_ListCertificates_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MapReduceServiceServer).ListCertificates(ctx, req.(*ListCertificatesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MapReduceService_DeleteCertificate_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteCertificateRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MapReduceServiceServer).DeleteCertificate(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MapReduceService_DeleteCertificate_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MapReduceServiceServer).DeleteCertificate(ctx, req.(*DeleteCertificateRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _MapReduceService_GetCaller_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(GetCallerRequest)
 	if err := dec(in); err != nil {
@@ -985,6 +1061,14 @@ var MapReduceService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "SumCosts",
 			Handler:    _MapReduceService_SumCosts_Handler,
+		},
+		{
+			MethodName: "ListCertificates",
+			Handler:    _MapReduceService_ListCertificates_Handler,
+		},
+		{
+			MethodName: "DeleteCertificate",
+			Handler:    _MapReduceService_DeleteCertificate_Handler,
 		},
 		{
 			MethodName: "GetCaller",

@@ -3691,24 +3691,27 @@ func (x *Parked) GetScores() []uint32 {
 
 // CascadeTrial is how far it is certified which answers of a member of a cascade are accepted.
 type CascadeTrial struct {
-	state            protoimpl.MessageState `protogen:"open.v1"`
-	Member           string                 `protobuf:"bytes,1,opt,name=member,proto3" json:"member,omitempty"`
-	Oracle           string                 `protobuf:"bytes,2,opt,name=oracle,proto3" json:"oracle,omitempty"`
-	Target           float64                `protobuf:"fixed64,3,opt,name=target,proto3" json:"target,omitempty"`
-	Confidence       float64                `protobuf:"fixed64,4,opt,name=confidence,proto3" json:"confidence,omitempty"`
-	Seed             uint64                 `protobuf:"varint,5,opt,name=seed,proto3" json:"seed,omitempty"`
-	Measures         []string               `protobuf:"bytes,6,rep,name=measures,proto3" json:"measures,omitempty"` // names of fields, or one empty name for whole records
-	Units            int64                  `protobuf:"varint,7,opt,name=units,proto3" json:"units,omitempty"`      // that have scores
-	Parts            int64                  `protobuf:"varint,8,opt,name=parts,proto3" json:"parts,omitempty"`      // that list them
-	Decided          bool                   `protobuf:"varint,9,opt,name=decided,proto3" json:"decided,omitempty"`
-	Verdicts         []*CascadeVerdict      `protobuf:"bytes,10,rep,name=verdicts,proto3" json:"verdicts,omitempty"`                                            // by measure
-	Drawn            int64                  `protobuf:"varint,11,opt,name=drawn,proto3" json:"drawn,omitempty"`                                                 // units that were labelled
-	Accepted         int64                  `protobuf:"varint,12,opt,name=accepted,proto3" json:"accepted,omitempty"`                                           // units whose answer is the member's
-	OracleTokens     int64                  `protobuf:"varint,13,opt,name=oracle_tokens,json=oracleTokens,proto3" json:"oracle_tokens,omitempty"`               // of all units that were labelled
-	OracleCostMicros int64                  `protobuf:"varint,14,opt,name=oracle_cost_micros,json=oracleCostMicros,proto3" json:"oracle_cost_micros,omitempty"` // likewise, in millionths of a US dollar
-	Priced           int64                  `protobuf:"varint,15,opt,name=priced,proto3" json:"priced,omitempty"`                                               // units whose tokens and cost these are
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	state                protoimpl.MessageState `protogen:"open.v1"`
+	Member               string                 `protobuf:"bytes,1,opt,name=member,proto3" json:"member,omitempty"`
+	Oracle               string                 `protobuf:"bytes,2,opt,name=oracle,proto3" json:"oracle,omitempty"`
+	Target               float64                `protobuf:"fixed64,3,opt,name=target,proto3" json:"target,omitempty"`
+	Confidence           float64                `protobuf:"fixed64,4,opt,name=confidence,proto3" json:"confidence,omitempty"`
+	Seed                 uint64                 `protobuf:"varint,5,opt,name=seed,proto3" json:"seed,omitempty"`
+	Measures             []string               `protobuf:"bytes,6,rep,name=measures,proto3" json:"measures,omitempty"` // names of fields, or one empty name for whole records
+	Units                int64                  `protobuf:"varint,7,opt,name=units,proto3" json:"units,omitempty"`      // that have scores
+	Parts                int64                  `protobuf:"varint,8,opt,name=parts,proto3" json:"parts,omitempty"`      // that list them
+	Decided              bool                   `protobuf:"varint,9,opt,name=decided,proto3" json:"decided,omitempty"`
+	Verdicts             []*CascadeVerdict      `protobuf:"bytes,10,rep,name=verdicts,proto3" json:"verdicts,omitempty"`                                                        // by measure
+	Drawn                int64                  `protobuf:"varint,11,opt,name=drawn,proto3" json:"drawn,omitempty"`                                                             // units that were labelled
+	Accepted             int64                  `protobuf:"varint,12,opt,name=accepted,proto3" json:"accepted,omitempty"`                                                       // units whose answer is the member's
+	OracleTokens         int64                  `protobuf:"varint,13,opt,name=oracle_tokens,json=oracleTokens,proto3" json:"oracle_tokens,omitempty"`                           // of all units that were labelled
+	OracleCostMicros     int64                  `protobuf:"varint,14,opt,name=oracle_cost_micros,json=oracleCostMicros,proto3" json:"oracle_cost_micros,omitempty"`             // likewise, in millionths of a US dollar
+	Priced               int64                  `protobuf:"varint,15,opt,name=priced,proto3" json:"priced,omitempty"`                                                           // units whose tokens and cost these are
+	Certificate          *Certificate           `protobuf:"bytes,16,opt,name=certificate,proto3" json:"certificate,omitempty"`                                                  // by which answers are accepted, as it was when the trial began; none if it draws its own
+	Fallen               bool                   `protobuf:"varint,17,opt,name=fallen,proto3" json:"fallen,omitempty"`                                                           // that certificate does not hold any more, so the trial draws its own
+	CertificateAgeMicros int64                  `protobuf:"varint,18,opt,name=certificate_age_micros,json=certificateAgeMicros,proto3" json:"certificate_age_micros,omitempty"` // when the trial began
+	unknownFields        protoimpl.UnknownFields
+	sizeCache            protoimpl.SizeCache
 }
 
 func (x *CascadeTrial) Reset() {
@@ -3846,6 +3849,261 @@ func (x *CascadeTrial) GetPriced() int64 {
 	return 0
 }
 
+func (x *CascadeTrial) GetCertificate() *Certificate {
+	if x != nil {
+		return x.Certificate
+	}
+	return nil
+}
+
+func (x *CascadeTrial) GetFallen() bool {
+	if x != nil {
+		return x.Fallen
+	}
+	return false
+}
+
+func (x *CascadeTrial) GetCertificateAgeMicros() int64 {
+	if x != nil {
+		return x.CertificateAgeMicros
+	}
+	return 0
+}
+
+// Certificate says with how sure an answer of a member it is accepted in jobs to come.
+type Certificate struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`             // of the documents, as the user names it
+	Member        string                 `protobuf:"bytes,2,opt,name=member,proto3" json:"member,omitempty"`         // provider/model, or rules
+	Oracle        string                 `protobuf:"bytes,3,opt,name=oracle,proto3" json:"oracle,omitempty"`         // likewise
+	Measures      []string               `protobuf:"bytes,4,rep,name=measures,proto3" json:"measures,omitempty"`     // names of fields, or one empty name for whole records
+	Floors        []uint32               `protobuf:"varint,5,rep,packed,name=floors,proto3" json:"floors,omitempty"` // by measure: the least score of an answer that is accepted
+	Target        float64                `protobuf:"fixed64,6,opt,name=target,proto3" json:"target,omitempty"`
+	Confidence    float64                `protobuf:"fixed64,7,opt,name=confidence,proto3" json:"confidence,omitempty"`
+	Schema        string                 `protobuf:"bytes,8,opt,name=schema,proto3" json:"schema,omitempty"`                             // hash of the schema, in hexadecimal digits
+	Job           string                 `protobuf:"bytes,9,opt,name=job,proto3" json:"job,omitempty"`                                   // whose trial it rests on
+	MadeMicros    int64                  `protobuf:"varint,10,opt,name=made_micros,json=madeMicros,proto3" json:"made_micros,omitempty"` // when that was decided
+	Seed          uint64                 `protobuf:"varint,11,opt,name=seed,proto3" json:"seed,omitempty"`                               // of its draws
+	Units         int64                  `protobuf:"varint,12,opt,name=units,proto3" json:"units,omitempty"`                             // of the trial
+	Drawn         int64                  `protobuf:"varint,13,opt,name=drawn,proto3" json:"drawn,omitempty"`                             // of these that were labelled
+	Verdicts      []*CascadeVerdict      `protobuf:"bytes,14,rep,name=verdicts,proto3" json:"verdicts,omitempty"`                        // of the trial, by measure
+	Uses          int64                  `protobuf:"varint,15,opt,name=uses,proto3" json:"uses,omitempty"`                               // jobs that have used it to their end
+	UsedMicros    int64                  `protobuf:"varint,16,opt,name=used_micros,json=usedMicros,proto3" json:"used_micros,omitempty"` // when the last one did
+	Drift         []*CertificateDrift    `protobuf:"bytes,17,rep,name=drift,proto3" json:"drift,omitempty"`                              // what their labels have shown, by measure
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Certificate) Reset() {
+	*x = Certificate{}
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Certificate) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Certificate) ProtoMessage() {}
+
+func (x *Certificate) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Certificate.ProtoReflect.Descriptor instead.
+func (*Certificate) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *Certificate) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Certificate) GetMember() string {
+	if x != nil {
+		return x.Member
+	}
+	return ""
+}
+
+func (x *Certificate) GetOracle() string {
+	if x != nil {
+		return x.Oracle
+	}
+	return ""
+}
+
+func (x *Certificate) GetMeasures() []string {
+	if x != nil {
+		return x.Measures
+	}
+	return nil
+}
+
+func (x *Certificate) GetFloors() []uint32 {
+	if x != nil {
+		return x.Floors
+	}
+	return nil
+}
+
+func (x *Certificate) GetTarget() float64 {
+	if x != nil {
+		return x.Target
+	}
+	return 0
+}
+
+func (x *Certificate) GetConfidence() float64 {
+	if x != nil {
+		return x.Confidence
+	}
+	return 0
+}
+
+func (x *Certificate) GetSchema() string {
+	if x != nil {
+		return x.Schema
+	}
+	return ""
+}
+
+func (x *Certificate) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *Certificate) GetMadeMicros() int64 {
+	if x != nil {
+		return x.MadeMicros
+	}
+	return 0
+}
+
+func (x *Certificate) GetSeed() uint64 {
+	if x != nil {
+		return x.Seed
+	}
+	return 0
+}
+
+func (x *Certificate) GetUnits() int64 {
+	if x != nil {
+		return x.Units
+	}
+	return 0
+}
+
+func (x *Certificate) GetDrawn() int64 {
+	if x != nil {
+		return x.Drawn
+	}
+	return 0
+}
+
+func (x *Certificate) GetVerdicts() []*CascadeVerdict {
+	if x != nil {
+		return x.Verdicts
+	}
+	return nil
+}
+
+func (x *Certificate) GetUses() int64 {
+	if x != nil {
+		return x.Uses
+	}
+	return 0
+}
+
+func (x *Certificate) GetUsedMicros() int64 {
+	if x != nil {
+		return x.UsedMicros
+	}
+	return 0
+}
+
+func (x *Certificate) GetDrift() []*CertificateDrift {
+	if x != nil {
+		return x.Drift
+	}
+	return nil
+}
+
+// CertificateDrift is what labels of later jobs have shown of a certificate, by one measure.
+type CertificateDrift struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Labels        int64                  `protobuf:"varint,1,opt,name=labels,proto3" json:"labels,omitempty"`
+	Right         int64                  `protobuf:"varint,2,opt,name=right,proto3" json:"right,omitempty"`
+	Sums          []float64              `protobuf:"fixed64,3,rep,packed,name=sums,proto3" json:"sums,omitempty"` // by odds: see package certify
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CertificateDrift) Reset() {
+	*x = CertificateDrift{}
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CertificateDrift) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CertificateDrift) ProtoMessage() {}
+
+func (x *CertificateDrift) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CertificateDrift.ProtoReflect.Descriptor instead.
+func (*CertificateDrift) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *CertificateDrift) GetLabels() int64 {
+	if x != nil {
+		return x.Labels
+	}
+	return 0
+}
+
+func (x *CertificateDrift) GetRight() int64 {
+	if x != nil {
+		return x.Right
+	}
+	return 0
+}
+
+func (x *CertificateDrift) GetSums() []float64 {
+	if x != nil {
+		return x.Sums
+	}
+	return nil
+}
+
 // CascadeVerdict is what was certified by a measure.
 type CascadeVerdict struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3860,7 +4118,7 @@ type CascadeVerdict struct {
 
 func (x *CascadeVerdict) Reset() {
 	*x = CascadeVerdict{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[35]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3872,7 +4130,7 @@ func (x *CascadeVerdict) String() string {
 func (*CascadeVerdict) ProtoMessage() {}
 
 func (x *CascadeVerdict) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[35]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3885,7 +4143,7 @@ func (x *CascadeVerdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CascadeVerdict.ProtoReflect.Descriptor instead.
 func (*CascadeVerdict) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{35}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *CascadeVerdict) GetFirst() int64 {
@@ -3935,7 +4193,7 @@ type CascadePart struct {
 
 func (x *CascadePart) Reset() {
 	*x = CascadePart{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[36]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3947,7 +4205,7 @@ func (x *CascadePart) String() string {
 func (*CascadePart) ProtoMessage() {}
 
 func (x *CascadePart) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[36]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3960,7 +4218,7 @@ func (x *CascadePart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CascadePart.ProtoReflect.Descriptor instead.
 func (*CascadePart) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{36}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *CascadePart) GetUnits() []int64 {
@@ -3996,7 +4254,7 @@ type WakeCall struct {
 
 func (x *WakeCall) Reset() {
 	*x = WakeCall{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[37]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4008,7 +4266,7 @@ func (x *WakeCall) String() string {
 func (*WakeCall) ProtoMessage() {}
 
 func (x *WakeCall) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[37]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4021,7 +4279,7 @@ func (x *WakeCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WakeCall.ProtoReflect.Descriptor instead.
 func (*WakeCall) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{37}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *WakeCall) GetHandle() string {
@@ -4048,7 +4306,7 @@ type Held struct {
 
 func (x *Held) Reset() {
 	*x = Held{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[38]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4060,7 +4318,7 @@ func (x *Held) String() string {
 func (*Held) ProtoMessage() {}
 
 func (x *Held) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[38]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4073,7 +4331,7 @@ func (x *Held) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Held.ProtoReflect.Descriptor instead.
 func (*Held) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{38}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Held) GetUnits() []*HeldUnit {
@@ -4095,7 +4353,7 @@ type HeldUnit struct {
 
 func (x *HeldUnit) Reset() {
 	*x = HeldUnit{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[39]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4107,7 +4365,7 @@ func (x *HeldUnit) String() string {
 func (*HeldUnit) ProtoMessage() {}
 
 func (x *HeldUnit) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[39]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4120,7 +4378,7 @@ func (x *HeldUnit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldUnit.ProtoReflect.Descriptor instead.
 func (*HeldUnit) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{39}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *HeldUnit) GetJob() string {
@@ -4156,7 +4414,7 @@ type Session struct {
 
 func (x *Session) Reset() {
 	*x = Session{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[40]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4168,7 +4426,7 @@ func (x *Session) String() string {
 func (*Session) ProtoMessage() {}
 
 func (x *Session) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[40]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4181,7 +4439,7 @@ func (x *Session) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Session.ProtoReflect.Descriptor instead.
 func (*Session) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{40}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Session) GetNode() string {
@@ -4218,7 +4476,7 @@ type Beat struct {
 
 func (x *Beat) Reset() {
 	*x = Beat{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[41]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4230,7 +4488,7 @@ func (x *Beat) String() string {
 func (*Beat) ProtoMessage() {}
 
 func (x *Beat) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[41]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4243,7 +4501,7 @@ func (x *Beat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Beat.ProtoReflect.Descriptor instead.
 func (*Beat) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{41}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Beat) GetCount() int64 {
@@ -4290,7 +4548,7 @@ type Note struct {
 
 func (x *Note) Reset() {
 	*x = Note{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[42]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4302,7 +4560,7 @@ func (x *Note) String() string {
 func (*Note) ProtoMessage() {}
 
 func (x *Note) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[42]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4315,7 +4573,7 @@ func (x *Note) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Note.ProtoReflect.Descriptor instead.
 func (*Note) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{42}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Note) GetJob() string {
@@ -4378,7 +4636,7 @@ type Doubt struct {
 
 func (x *Doubt) Reset() {
 	*x = Doubt{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[43]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4390,7 +4648,7 @@ func (x *Doubt) String() string {
 func (*Doubt) ProtoMessage() {}
 
 func (x *Doubt) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[43]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4403,7 +4661,7 @@ func (x *Doubt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Doubt.ProtoReflect.Descriptor instead.
 func (*Doubt) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{43}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Doubt) GetId() string {
@@ -4427,7 +4685,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[44]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4439,7 +4697,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[44]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4452,7 +4710,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{44}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Grant) GetTokens() int64 {
@@ -4514,7 +4772,7 @@ type Limit struct {
 
 func (x *Limit) Reset() {
 	*x = Limit{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[45]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4526,7 +4784,7 @@ func (x *Limit) String() string {
 func (*Limit) ProtoMessage() {}
 
 func (x *Limit) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[45]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4539,7 +4797,7 @@ func (x *Limit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limit.ProtoReflect.Descriptor instead.
 func (*Limit) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{45}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Limit) GetRequests() int64 {
@@ -4654,7 +4912,7 @@ type Tally struct {
 
 func (x *Tally) Reset() {
 	*x = Tally{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[46]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4666,7 +4924,7 @@ func (x *Tally) String() string {
 func (*Tally) ProtoMessage() {}
 
 func (x *Tally) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[46]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4679,7 +4937,7 @@ func (x *Tally) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tally.ProtoReflect.Descriptor instead.
 func (*Tally) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{46}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Tally) GetChunks() int64 {
@@ -4737,7 +4995,7 @@ type Plan struct {
 
 func (x *Plan) Reset() {
 	*x = Plan{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[47]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4749,7 +5007,7 @@ func (x *Plan) String() string {
 func (*Plan) ProtoMessage() {}
 
 func (x *Plan) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[47]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4762,7 +5020,7 @@ func (x *Plan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Plan.ProtoReflect.Descriptor instead.
 func (*Plan) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{47}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Plan) GetLevel() int64 {
@@ -4849,7 +5107,7 @@ type CauseMark struct {
 
 func (x *CauseMark) Reset() {
 	*x = CauseMark{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[48]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4861,7 +5119,7 @@ func (x *CauseMark) String() string {
 func (*CauseMark) ProtoMessage() {}
 
 func (x *CauseMark) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[48]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4874,7 +5132,7 @@ func (x *CauseMark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CauseMark.ProtoReflect.Descriptor instead.
 func (*CauseMark) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{48}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *CauseMark) GetCause() string {
@@ -4923,7 +5181,7 @@ type Skipped struct {
 
 func (x *Skipped) Reset() {
 	*x = Skipped{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[49]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4935,7 +5193,7 @@ func (x *Skipped) String() string {
 func (*Skipped) ProtoMessage() {}
 
 func (x *Skipped) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[49]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4948,7 +5206,7 @@ func (x *Skipped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Skipped.ProtoReflect.Descriptor instead.
 func (*Skipped) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{49}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Skipped) GetDocumentId() string {
@@ -4980,7 +5238,7 @@ type Outcome struct {
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[50]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4992,7 +5250,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[50]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5005,7 +5263,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{50}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Outcome) GetUnit() string {
@@ -5075,7 +5333,7 @@ type Checkpoint struct {
 
 func (x *Checkpoint) Reset() {
 	*x = Checkpoint{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[51]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5087,7 +5345,7 @@ func (x *Checkpoint) String() string {
 func (*Checkpoint) ProtoMessage() {}
 
 func (x *Checkpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[51]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5100,7 +5358,7 @@ func (x *Checkpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Checkpoint.ProtoReflect.Descriptor instead.
 func (*Checkpoint) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{51}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Checkpoint) GetCheckpointId() string {
@@ -5226,7 +5484,7 @@ type LogEntry struct {
 
 func (x *LogEntry) Reset() {
 	*x = LogEntry{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[52]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5238,7 +5496,7 @@ func (x *LogEntry) String() string {
 func (*LogEntry) ProtoMessage() {}
 
 func (x *LogEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[52]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5251,7 +5509,7 @@ func (x *LogEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogEntry.ProtoReflect.Descriptor instead.
 func (*LogEntry) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{52}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *LogEntry) GetCheckpoint() []byte {
@@ -5279,7 +5537,7 @@ type Rate struct {
 
 func (x *Rate) Reset() {
 	*x = Rate{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[53]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5291,7 +5549,7 @@ func (x *Rate) String() string {
 func (*Rate) ProtoMessage() {}
 
 func (x *Rate) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[53]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5304,7 +5562,7 @@ func (x *Rate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rate.ProtoReflect.Descriptor instead.
 func (*Rate) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{53}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Rate) GetMinute() int64 {
@@ -5337,7 +5595,7 @@ type Deleted struct {
 
 func (x *Deleted) Reset() {
 	*x = Deleted{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[54]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5349,7 +5607,7 @@ func (x *Deleted) String() string {
 func (*Deleted) ProtoMessage() {}
 
 func (x *Deleted) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[54]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5362,7 +5620,7 @@ func (x *Deleted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deleted.ProtoReflect.Descriptor instead.
 func (*Deleted) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{54}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Deleted) GetJob() string {
@@ -5430,7 +5688,7 @@ type Seal struct {
 
 func (x *Seal) Reset() {
 	*x = Seal{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[55]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5442,7 +5700,7 @@ func (x *Seal) String() string {
 func (*Seal) ProtoMessage() {}
 
 func (x *Seal) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[55]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5455,7 +5713,7 @@ func (x *Seal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Seal.ProtoReflect.Descriptor instead.
 func (*Seal) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{55}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Seal) GetNumber() int64 {
@@ -5520,7 +5778,7 @@ type Mark struct {
 
 func (x *Mark) Reset() {
 	*x = Mark{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[56]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5532,7 +5790,7 @@ func (x *Mark) String() string {
 func (*Mark) ProtoMessage() {}
 
 func (x *Mark) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[56]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5545,7 +5803,7 @@ func (x *Mark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mark.ProtoReflect.Descriptor instead.
 func (*Mark) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{56}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Mark) GetCheckpoint() []byte {
@@ -5589,7 +5847,7 @@ type Limit_Share struct {
 
 func (x *Limit_Share) Reset() {
 	*x = Limit_Share{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[63]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5601,7 +5859,7 @@ func (x *Limit_Share) String() string {
 func (*Limit_Share) ProtoMessage() {}
 
 func (x *Limit_Share) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[63]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5614,7 +5872,7 @@ func (x *Limit_Share) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limit_Share.ProtoReflect.Descriptor instead.
 func (*Limit_Share) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{45, 0}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{47, 0}
 }
 
 func (x *Limit_Share) GetNode() string {
@@ -5657,7 +5915,7 @@ type Limit_Manners struct {
 
 func (x *Limit_Manners) Reset() {
 	*x = Limit_Manners{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[64]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5669,7 +5927,7 @@ func (x *Limit_Manners) String() string {
 func (*Limit_Manners) ProtoMessage() {}
 
 func (x *Limit_Manners) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[64]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5682,7 +5940,7 @@ func (x *Limit_Manners) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limit_Manners.ProtoReflect.Descriptor instead.
 func (*Limit_Manners) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{45, 1}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{47, 1}
 }
 
 func (x *Limit_Manners) GetServer() string {
@@ -6115,7 +6373,7 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\aattempt\x18\x04 \x01(\x03R\aattempt\x12\x1d\n" +
 	"\n" +
 	"end_micros\x18\x05 \x01(\x03R\tendMicros\x12\x16\n" +
-	"\x06scores\x18\x06 \x03(\rR\x06scores\"\xd4\x03\n" +
+	"\x06scores\x18\x06 \x03(\rR\x06scores\"\xf0\x04\n" +
 	"\fCascadeTrial\x12\x16\n" +
 	"\x06member\x18\x01 \x01(\tR\x06member\x12\x16\n" +
 	"\x06oracle\x18\x02 \x01(\tR\x06oracle\x12\x16\n" +
@@ -6134,7 +6392,37 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\baccepted\x18\f \x01(\x03R\baccepted\x12#\n" +
 	"\roracle_tokens\x18\r \x01(\x03R\foracleTokens\x12,\n" +
 	"\x12oracle_cost_micros\x18\x0e \x01(\x03R\x10oracleCostMicros\x12\x16\n" +
-	"\x06priced\x18\x0f \x01(\x03R\x06priced\"\x80\x01\n" +
+	"\x06priced\x18\x0f \x01(\x03R\x06priced\x12L\n" +
+	"\vcertificate\x18\x10 \x01(\v2*.coditect.mapreduce.storage.v1.CertificateR\vcertificate\x12\x16\n" +
+	"\x06fallen\x18\x11 \x01(\bR\x06fallen\x124\n" +
+	"\x16certificate_age_micros\x18\x12 \x01(\x03R\x14certificateAgeMicros\"\x8f\x04\n" +
+	"\vCertificate\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x16\n" +
+	"\x06member\x18\x02 \x01(\tR\x06member\x12\x16\n" +
+	"\x06oracle\x18\x03 \x01(\tR\x06oracle\x12\x1a\n" +
+	"\bmeasures\x18\x04 \x03(\tR\bmeasures\x12\x16\n" +
+	"\x06floors\x18\x05 \x03(\rR\x06floors\x12\x16\n" +
+	"\x06target\x18\x06 \x01(\x01R\x06target\x12\x1e\n" +
+	"\n" +
+	"confidence\x18\a \x01(\x01R\n" +
+	"confidence\x12\x16\n" +
+	"\x06schema\x18\b \x01(\tR\x06schema\x12\x10\n" +
+	"\x03job\x18\t \x01(\tR\x03job\x12\x1f\n" +
+	"\vmade_micros\x18\n" +
+	" \x01(\x03R\n" +
+	"madeMicros\x12\x12\n" +
+	"\x04seed\x18\v \x01(\x04R\x04seed\x12\x14\n" +
+	"\x05units\x18\f \x01(\x03R\x05units\x12\x14\n" +
+	"\x05drawn\x18\r \x01(\x03R\x05drawn\x12I\n" +
+	"\bverdicts\x18\x0e \x03(\v2-.coditect.mapreduce.storage.v1.CascadeVerdictR\bverdicts\x12\x12\n" +
+	"\x04uses\x18\x0f \x01(\x03R\x04uses\x12\x1f\n" +
+	"\vused_micros\x18\x10 \x01(\x03R\n" +
+	"usedMicros\x12E\n" +
+	"\x05drift\x18\x11 \x03(\v2/.coditect.mapreduce.storage.v1.CertificateDriftR\x05drift\"T\n" +
+	"\x10CertificateDrift\x12\x16\n" +
+	"\x06labels\x18\x01 \x01(\x03R\x06labels\x12\x14\n" +
+	"\x05right\x18\x02 \x01(\x03R\x05right\x12\x12\n" +
+	"\x04sums\x18\x03 \x03(\x01R\x04sums\"\x80\x01\n" +
 	"\x0eCascadeVerdict\x12\x14\n" +
 	"\x05first\x18\x01 \x01(\x03R\x05first\x12\x14\n" +
 	"\x05least\x18\x02 \x01(\rR\x05least\x12\x16\n" +
@@ -6309,80 +6597,82 @@ func file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_storage_v1_records_proto_rawDescData
 }
 
-var file_coditect_mapreduce_storage_v1_records_proto_msgTypes = make([]protoimpl.MessageInfo, 65)
+var file_coditect_mapreduce_storage_v1_records_proto_msgTypes = make([]protoimpl.MessageInfo, 67)
 var file_coditect_mapreduce_storage_v1_records_proto_goTypes = []any{
-	(*Spec)(nil),            // 0: coditect.mapreduce.storage.v1.Spec
-	(*ResultOutput)(nil),    // 1: coditect.mapreduce.storage.v1.ResultOutput
-	(*DocumentReading)(nil), // 2: coditect.mapreduce.storage.v1.DocumentReading
-	(*Savings)(nil),         // 3: coditect.mapreduce.storage.v1.Savings
-	(*Answer)(nil),          // 4: coditect.mapreduce.storage.v1.Answer
-	(*Job)(nil),             // 5: coditect.mapreduce.storage.v1.Job
-	(*JobPlan)(nil),         // 6: coditect.mapreduce.storage.v1.JobPlan
-	(*Spent)(nil),           // 7: coditect.mapreduce.storage.v1.Spent
-	(*Warning)(nil),         // 8: coditect.mapreduce.storage.v1.Warning
-	(*Ctl)(nil),             // 9: coditect.mapreduce.storage.v1.Ctl
-	(*LabelSet)(nil),        // 10: coditect.mapreduce.storage.v1.LabelSet
-	(*Use)(nil),             // 11: coditect.mapreduce.storage.v1.Use
-	(*Level)(nil),           // 12: coditect.mapreduce.storage.v1.Level
-	(*Ingest)(nil),          // 13: coditect.mapreduce.storage.v1.Ingest
-	(*Source)(nil),          // 14: coditect.mapreduce.storage.v1.Source
-	(*Bundle)(nil),          // 15: coditect.mapreduce.storage.v1.Bundle
-	(*Bundled)(nil),         // 16: coditect.mapreduce.storage.v1.Bundled
-	(*Inputs)(nil),          // 17: coditect.mapreduce.storage.v1.Inputs
-	(*Picks)(nil),           // 18: coditect.mapreduce.storage.v1.Picks
-	(*Result)(nil),          // 19: coditect.mapreduce.storage.v1.Result
-	(*Unit)(nil),            // 20: coditect.mapreduce.storage.v1.Unit
-	(*Line)(nil),            // 21: coditect.mapreduce.storage.v1.Line
-	(*Asked)(nil),           // 22: coditect.mapreduce.storage.v1.Asked
-	(*Batch)(nil),           // 23: coditect.mapreduce.storage.v1.Batch
-	(*BatchRoom)(nil),       // 24: coditect.mapreduce.storage.v1.BatchRoom
-	(*BatchCreations)(nil),  // 25: coditect.mapreduce.storage.v1.BatchCreations
-	(*Turnarounds)(nil),     // 26: coditect.mapreduce.storage.v1.Turnarounds
-	(*Orphan)(nil),          // 27: coditect.mapreduce.storage.v1.Orphan
-	(*Put)(nil),             // 28: coditect.mapreduce.storage.v1.Put
-	(*Journal)(nil),         // 29: coditect.mapreduce.storage.v1.Journal
-	(*EvidenceSum)(nil),     // 30: coditect.mapreduce.storage.v1.EvidenceSum
-	(*Queue)(nil),           // 31: coditect.mapreduce.storage.v1.Queue
-	(*Delay)(nil),           // 32: coditect.mapreduce.storage.v1.Delay
-	(*Parked)(nil),          // 33: coditect.mapreduce.storage.v1.Parked
-	(*CascadeTrial)(nil),    // 34: coditect.mapreduce.storage.v1.CascadeTrial
-	(*CascadeVerdict)(nil),  // 35: coditect.mapreduce.storage.v1.CascadeVerdict
-	(*CascadePart)(nil),     // 36: coditect.mapreduce.storage.v1.CascadePart
-	(*WakeCall)(nil),        // 37: coditect.mapreduce.storage.v1.WakeCall
-	(*Held)(nil),            // 38: coditect.mapreduce.storage.v1.Held
-	(*HeldUnit)(nil),        // 39: coditect.mapreduce.storage.v1.HeldUnit
-	(*Session)(nil),         // 40: coditect.mapreduce.storage.v1.Session
-	(*Beat)(nil),            // 41: coditect.mapreduce.storage.v1.Beat
-	(*Note)(nil),            // 42: coditect.mapreduce.storage.v1.Note
-	(*Doubt)(nil),           // 43: coditect.mapreduce.storage.v1.Doubt
-	(*Grant)(nil),           // 44: coditect.mapreduce.storage.v1.Grant
-	(*Limit)(nil),           // 45: coditect.mapreduce.storage.v1.Limit
-	(*Tally)(nil),           // 46: coditect.mapreduce.storage.v1.Tally
-	(*Plan)(nil),            // 47: coditect.mapreduce.storage.v1.Plan
-	(*CauseMark)(nil),       // 48: coditect.mapreduce.storage.v1.CauseMark
-	(*Skipped)(nil),         // 49: coditect.mapreduce.storage.v1.Skipped
-	(*Outcome)(nil),         // 50: coditect.mapreduce.storage.v1.Outcome
-	(*Checkpoint)(nil),      // 51: coditect.mapreduce.storage.v1.Checkpoint
-	(*LogEntry)(nil),        // 52: coditect.mapreduce.storage.v1.LogEntry
-	(*Rate)(nil),            // 53: coditect.mapreduce.storage.v1.Rate
-	(*Deleted)(nil),         // 54: coditect.mapreduce.storage.v1.Deleted
-	(*Seal)(nil),            // 55: coditect.mapreduce.storage.v1.Seal
-	(*Mark)(nil),            // 56: coditect.mapreduce.storage.v1.Mark
-	nil,                     // 57: coditect.mapreduce.storage.v1.Spec.VarsEntry
-	nil,                     // 58: coditect.mapreduce.storage.v1.Spec.ModelsEntry
-	nil,                     // 59: coditect.mapreduce.storage.v1.Spec.LabelsEntry
-	nil,                     // 60: coditect.mapreduce.storage.v1.Source.MetadataEntry
-	nil,                     // 61: coditect.mapreduce.storage.v1.Bundled.MetadataEntry
-	nil,                     // 62: coditect.mapreduce.storage.v1.Orphan.VarsEntry
-	(*Limit_Share)(nil),     // 63: coditect.mapreduce.storage.v1.Limit.Share
-	(*Limit_Manners)(nil),   // 64: coditect.mapreduce.storage.v1.Limit.Manners
+	(*Spec)(nil),             // 0: coditect.mapreduce.storage.v1.Spec
+	(*ResultOutput)(nil),     // 1: coditect.mapreduce.storage.v1.ResultOutput
+	(*DocumentReading)(nil),  // 2: coditect.mapreduce.storage.v1.DocumentReading
+	(*Savings)(nil),          // 3: coditect.mapreduce.storage.v1.Savings
+	(*Answer)(nil),           // 4: coditect.mapreduce.storage.v1.Answer
+	(*Job)(nil),              // 5: coditect.mapreduce.storage.v1.Job
+	(*JobPlan)(nil),          // 6: coditect.mapreduce.storage.v1.JobPlan
+	(*Spent)(nil),            // 7: coditect.mapreduce.storage.v1.Spent
+	(*Warning)(nil),          // 8: coditect.mapreduce.storage.v1.Warning
+	(*Ctl)(nil),              // 9: coditect.mapreduce.storage.v1.Ctl
+	(*LabelSet)(nil),         // 10: coditect.mapreduce.storage.v1.LabelSet
+	(*Use)(nil),              // 11: coditect.mapreduce.storage.v1.Use
+	(*Level)(nil),            // 12: coditect.mapreduce.storage.v1.Level
+	(*Ingest)(nil),           // 13: coditect.mapreduce.storage.v1.Ingest
+	(*Source)(nil),           // 14: coditect.mapreduce.storage.v1.Source
+	(*Bundle)(nil),           // 15: coditect.mapreduce.storage.v1.Bundle
+	(*Bundled)(nil),          // 16: coditect.mapreduce.storage.v1.Bundled
+	(*Inputs)(nil),           // 17: coditect.mapreduce.storage.v1.Inputs
+	(*Picks)(nil),            // 18: coditect.mapreduce.storage.v1.Picks
+	(*Result)(nil),           // 19: coditect.mapreduce.storage.v1.Result
+	(*Unit)(nil),             // 20: coditect.mapreduce.storage.v1.Unit
+	(*Line)(nil),             // 21: coditect.mapreduce.storage.v1.Line
+	(*Asked)(nil),            // 22: coditect.mapreduce.storage.v1.Asked
+	(*Batch)(nil),            // 23: coditect.mapreduce.storage.v1.Batch
+	(*BatchRoom)(nil),        // 24: coditect.mapreduce.storage.v1.BatchRoom
+	(*BatchCreations)(nil),   // 25: coditect.mapreduce.storage.v1.BatchCreations
+	(*Turnarounds)(nil),      // 26: coditect.mapreduce.storage.v1.Turnarounds
+	(*Orphan)(nil),           // 27: coditect.mapreduce.storage.v1.Orphan
+	(*Put)(nil),              // 28: coditect.mapreduce.storage.v1.Put
+	(*Journal)(nil),          // 29: coditect.mapreduce.storage.v1.Journal
+	(*EvidenceSum)(nil),      // 30: coditect.mapreduce.storage.v1.EvidenceSum
+	(*Queue)(nil),            // 31: coditect.mapreduce.storage.v1.Queue
+	(*Delay)(nil),            // 32: coditect.mapreduce.storage.v1.Delay
+	(*Parked)(nil),           // 33: coditect.mapreduce.storage.v1.Parked
+	(*CascadeTrial)(nil),     // 34: coditect.mapreduce.storage.v1.CascadeTrial
+	(*Certificate)(nil),      // 35: coditect.mapreduce.storage.v1.Certificate
+	(*CertificateDrift)(nil), // 36: coditect.mapreduce.storage.v1.CertificateDrift
+	(*CascadeVerdict)(nil),   // 37: coditect.mapreduce.storage.v1.CascadeVerdict
+	(*CascadePart)(nil),      // 38: coditect.mapreduce.storage.v1.CascadePart
+	(*WakeCall)(nil),         // 39: coditect.mapreduce.storage.v1.WakeCall
+	(*Held)(nil),             // 40: coditect.mapreduce.storage.v1.Held
+	(*HeldUnit)(nil),         // 41: coditect.mapreduce.storage.v1.HeldUnit
+	(*Session)(nil),          // 42: coditect.mapreduce.storage.v1.Session
+	(*Beat)(nil),             // 43: coditect.mapreduce.storage.v1.Beat
+	(*Note)(nil),             // 44: coditect.mapreduce.storage.v1.Note
+	(*Doubt)(nil),            // 45: coditect.mapreduce.storage.v1.Doubt
+	(*Grant)(nil),            // 46: coditect.mapreduce.storage.v1.Grant
+	(*Limit)(nil),            // 47: coditect.mapreduce.storage.v1.Limit
+	(*Tally)(nil),            // 48: coditect.mapreduce.storage.v1.Tally
+	(*Plan)(nil),             // 49: coditect.mapreduce.storage.v1.Plan
+	(*CauseMark)(nil),        // 50: coditect.mapreduce.storage.v1.CauseMark
+	(*Skipped)(nil),          // 51: coditect.mapreduce.storage.v1.Skipped
+	(*Outcome)(nil),          // 52: coditect.mapreduce.storage.v1.Outcome
+	(*Checkpoint)(nil),       // 53: coditect.mapreduce.storage.v1.Checkpoint
+	(*LogEntry)(nil),         // 54: coditect.mapreduce.storage.v1.LogEntry
+	(*Rate)(nil),             // 55: coditect.mapreduce.storage.v1.Rate
+	(*Deleted)(nil),          // 56: coditect.mapreduce.storage.v1.Deleted
+	(*Seal)(nil),             // 57: coditect.mapreduce.storage.v1.Seal
+	(*Mark)(nil),             // 58: coditect.mapreduce.storage.v1.Mark
+	nil,                      // 59: coditect.mapreduce.storage.v1.Spec.VarsEntry
+	nil,                      // 60: coditect.mapreduce.storage.v1.Spec.ModelsEntry
+	nil,                      // 61: coditect.mapreduce.storage.v1.Spec.LabelsEntry
+	nil,                      // 62: coditect.mapreduce.storage.v1.Source.MetadataEntry
+	nil,                      // 63: coditect.mapreduce.storage.v1.Bundled.MetadataEntry
+	nil,                      // 64: coditect.mapreduce.storage.v1.Orphan.VarsEntry
+	(*Limit_Share)(nil),      // 65: coditect.mapreduce.storage.v1.Limit.Share
+	(*Limit_Manners)(nil),    // 66: coditect.mapreduce.storage.v1.Limit.Manners
 }
 var file_coditect_mapreduce_storage_v1_records_proto_depIdxs = []int32{
-	57, // 0: coditect.mapreduce.storage.v1.Spec.vars:type_name -> coditect.mapreduce.storage.v1.Spec.VarsEntry
-	58, // 1: coditect.mapreduce.storage.v1.Spec.models:type_name -> coditect.mapreduce.storage.v1.Spec.ModelsEntry
+	59, // 0: coditect.mapreduce.storage.v1.Spec.vars:type_name -> coditect.mapreduce.storage.v1.Spec.VarsEntry
+	60, // 1: coditect.mapreduce.storage.v1.Spec.models:type_name -> coditect.mapreduce.storage.v1.Spec.ModelsEntry
 	2,  // 2: coditect.mapreduce.storage.v1.Spec.reading:type_name -> coditect.mapreduce.storage.v1.DocumentReading
 	1,  // 3: coditect.mapreduce.storage.v1.Spec.output:type_name -> coditect.mapreduce.storage.v1.ResultOutput
-	59, // 4: coditect.mapreduce.storage.v1.Spec.labels:type_name -> coditect.mapreduce.storage.v1.Spec.LabelsEntry
+	61, // 4: coditect.mapreduce.storage.v1.Spec.labels:type_name -> coditect.mapreduce.storage.v1.Spec.LabelsEntry
 	0,  // 5: coditect.mapreduce.storage.v1.Job.config:type_name -> coditect.mapreduce.storage.v1.Spec
 	8,  // 6: coditect.mapreduce.storage.v1.Job.warnings:type_name -> coditect.mapreduce.storage.v1.Warning
 	7,  // 7: coditect.mapreduce.storage.v1.Job.superseded:type_name -> coditect.mapreduce.storage.v1.Spent
@@ -6391,9 +6681,9 @@ var file_coditect_mapreduce_storage_v1_records_proto_depIdxs = []int32{
 	12, // 10: coditect.mapreduce.storage.v1.Ctl.levels:type_name -> coditect.mapreduce.storage.v1.Level
 	11, // 11: coditect.mapreduce.storage.v1.Ctl.use:type_name -> coditect.mapreduce.storage.v1.Use
 	11, // 12: coditect.mapreduce.storage.v1.Ingest.use:type_name -> coditect.mapreduce.storage.v1.Use
-	60, // 13: coditect.mapreduce.storage.v1.Source.metadata:type_name -> coditect.mapreduce.storage.v1.Source.MetadataEntry
+	62, // 13: coditect.mapreduce.storage.v1.Source.metadata:type_name -> coditect.mapreduce.storage.v1.Source.MetadataEntry
 	16, // 14: coditect.mapreduce.storage.v1.Bundle.documents:type_name -> coditect.mapreduce.storage.v1.Bundled
-	61, // 15: coditect.mapreduce.storage.v1.Bundled.metadata:type_name -> coditect.mapreduce.storage.v1.Bundled.MetadataEntry
+	63, // 15: coditect.mapreduce.storage.v1.Bundled.metadata:type_name -> coditect.mapreduce.storage.v1.Bundled.MetadataEntry
 	14, // 16: coditect.mapreduce.storage.v1.Unit.source:type_name -> coditect.mapreduce.storage.v1.Source
 	17, // 17: coditect.mapreduce.storage.v1.Unit.inputs:type_name -> coditect.mapreduce.storage.v1.Inputs
 	19, // 18: coditect.mapreduce.storage.v1.Unit.result:type_name -> coditect.mapreduce.storage.v1.Result
@@ -6404,26 +6694,29 @@ var file_coditect_mapreduce_storage_v1_records_proto_depIdxs = []int32{
 	30, // 23: coditect.mapreduce.storage.v1.Unit.evidence:type_name -> coditect.mapreduce.storage.v1.EvidenceSum
 	21, // 24: coditect.mapreduce.storage.v1.Unit.line:type_name -> coditect.mapreduce.storage.v1.Line
 	23, // 25: coditect.mapreduce.storage.v1.Orphan.batch:type_name -> coditect.mapreduce.storage.v1.Batch
-	62, // 26: coditect.mapreduce.storage.v1.Orphan.vars:type_name -> coditect.mapreduce.storage.v1.Orphan.VarsEntry
+	64, // 26: coditect.mapreduce.storage.v1.Orphan.vars:type_name -> coditect.mapreduce.storage.v1.Orphan.VarsEntry
 	28, // 27: coditect.mapreduce.storage.v1.EvidenceSum.next:type_name -> coditect.mapreduce.storage.v1.Put
-	35, // 28: coditect.mapreduce.storage.v1.CascadeTrial.verdicts:type_name -> coditect.mapreduce.storage.v1.CascadeVerdict
-	39, // 29: coditect.mapreduce.storage.v1.Held.units:type_name -> coditect.mapreduce.storage.v1.HeldUnit
-	42, // 30: coditect.mapreduce.storage.v1.Beat.notes:type_name -> coditect.mapreduce.storage.v1.Note
-	63, // 31: coditect.mapreduce.storage.v1.Limit.shares:type_name -> coditect.mapreduce.storage.v1.Limit.Share
-	64, // 32: coditect.mapreduce.storage.v1.Limit.manners:type_name -> coditect.mapreduce.storage.v1.Limit.Manners
-	12, // 33: coditect.mapreduce.storage.v1.Plan.plan:type_name -> coditect.mapreduce.storage.v1.Level
-	12, // 34: coditect.mapreduce.storage.v1.Plan.levels:type_name -> coditect.mapreduce.storage.v1.Level
-	50, // 35: coditect.mapreduce.storage.v1.Checkpoint.completed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	50, // 36: coditect.mapreduce.storage.v1.Checkpoint.failed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	50, // 37: coditect.mapreduce.storage.v1.Checkpoint.reopened_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	54, // 38: coditect.mapreduce.storage.v1.Checkpoint.deleted:type_name -> coditect.mapreduce.storage.v1.Deleted
-	56, // 39: coditect.mapreduce.storage.v1.Seal.progress:type_name -> coditect.mapreduce.storage.v1.Mark
-	56, // 40: coditect.mapreduce.storage.v1.Seal.marks:type_name -> coditect.mapreduce.storage.v1.Mark
-	41, // [41:41] is the sub-list for method output_type
-	41, // [41:41] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	37, // 28: coditect.mapreduce.storage.v1.CascadeTrial.verdicts:type_name -> coditect.mapreduce.storage.v1.CascadeVerdict
+	35, // 29: coditect.mapreduce.storage.v1.CascadeTrial.certificate:type_name -> coditect.mapreduce.storage.v1.Certificate
+	37, // 30: coditect.mapreduce.storage.v1.Certificate.verdicts:type_name -> coditect.mapreduce.storage.v1.CascadeVerdict
+	36, // 31: coditect.mapreduce.storage.v1.Certificate.drift:type_name -> coditect.mapreduce.storage.v1.CertificateDrift
+	41, // 32: coditect.mapreduce.storage.v1.Held.units:type_name -> coditect.mapreduce.storage.v1.HeldUnit
+	44, // 33: coditect.mapreduce.storage.v1.Beat.notes:type_name -> coditect.mapreduce.storage.v1.Note
+	65, // 34: coditect.mapreduce.storage.v1.Limit.shares:type_name -> coditect.mapreduce.storage.v1.Limit.Share
+	66, // 35: coditect.mapreduce.storage.v1.Limit.manners:type_name -> coditect.mapreduce.storage.v1.Limit.Manners
+	12, // 36: coditect.mapreduce.storage.v1.Plan.plan:type_name -> coditect.mapreduce.storage.v1.Level
+	12, // 37: coditect.mapreduce.storage.v1.Plan.levels:type_name -> coditect.mapreduce.storage.v1.Level
+	52, // 38: coditect.mapreduce.storage.v1.Checkpoint.completed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	52, // 39: coditect.mapreduce.storage.v1.Checkpoint.failed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	52, // 40: coditect.mapreduce.storage.v1.Checkpoint.reopened_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	56, // 41: coditect.mapreduce.storage.v1.Checkpoint.deleted:type_name -> coditect.mapreduce.storage.v1.Deleted
+	58, // 42: coditect.mapreduce.storage.v1.Seal.progress:type_name -> coditect.mapreduce.storage.v1.Mark
+	58, // 43: coditect.mapreduce.storage.v1.Seal.marks:type_name -> coditect.mapreduce.storage.v1.Mark
+	44, // [44:44] is the sub-list for method output_type
+	44, // [44:44] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_storage_v1_records_proto_init() }
@@ -6438,7 +6731,7 @@ func file_coditect_mapreduce_storage_v1_records_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_storage_v1_records_proto_rawDesc), len(file_coditect_mapreduce_storage_v1_records_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   65,
+			NumMessages:   67,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -960,6 +960,94 @@ func local_request_MapReduceService_SumCosts_0(ctx context.Context, marshaler ru
 	return msg, metadata, err
 }
 
+var filter_MapReduceService_ListCertificates_0 = &utilities.DoubleArray{Encoding: map[string]int{}, Base: []int(nil), Check: []int(nil)}
+
+func request_MapReduceService_ListCertificates_0(ctx context.Context, marshaler runtime.Marshaler, client extMapreducev1.MapReduceServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq extMapreducev1.ListCertificatesRequest
+		metadata runtime.ServerMetadata
+	)
+	if err := req.ParseForm(); err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	if err := runtime.PopulateQueryParameters(&protoReq, req.Form, filter_MapReduceService_ListCertificates_0); err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	if req.Body != nil {
+		_, _ = io.Copy(io.Discard, req.Body)
+	}
+	msg, err := client.ListCertificates(ctx, &protoReq, grpc.Header(&metadata.HeaderMD), grpc.Trailer(&metadata.TrailerMD))
+	return msg, metadata, err
+}
+
+func local_request_MapReduceService_ListCertificates_0(ctx context.Context, marshaler runtime.Marshaler, server extMapreducev1.MapReduceServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq extMapreducev1.ListCertificatesRequest
+		metadata runtime.ServerMetadata
+	)
+	if err := req.ParseForm(); err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	if err := runtime.PopulateQueryParameters(&protoReq, req.Form, filter_MapReduceService_ListCertificates_0); err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	msg, err := server.ListCertificates(ctx, &protoReq)
+	return msg, metadata, err
+}
+
+var filter_MapReduceService_DeleteCertificate_0 = &utilities.DoubleArray{Encoding: map[string]int{"certificate_id": 0}, Base: []int{1, 1, 0}, Check: []int{0, 1, 2}}
+
+func request_MapReduceService_DeleteCertificate_0(ctx context.Context, marshaler runtime.Marshaler, client extMapreducev1.MapReduceServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq extMapreducev1.DeleteCertificateRequest
+		metadata runtime.ServerMetadata
+		err      error
+	)
+	val, ok := pathParams["certificate_id"]
+	if !ok {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "missing parameter %s", "certificate_id")
+	}
+	protoReq.CertificateId, err = runtime.String(val)
+	if err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "certificate_id", err)
+	}
+	if err := req.ParseForm(); err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	if err := runtime.PopulateQueryParameters(&protoReq, req.Form, filter_MapReduceService_DeleteCertificate_0); err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	if req.Body != nil {
+		_, _ = io.Copy(io.Discard, req.Body)
+	}
+	msg, err := client.DeleteCertificate(ctx, &protoReq, grpc.Header(&metadata.HeaderMD), grpc.Trailer(&metadata.TrailerMD))
+	return msg, metadata, err
+}
+
+func local_request_MapReduceService_DeleteCertificate_0(ctx context.Context, marshaler runtime.Marshaler, server extMapreducev1.MapReduceServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq extMapreducev1.DeleteCertificateRequest
+		metadata runtime.ServerMetadata
+		err      error
+	)
+	val, ok := pathParams["certificate_id"]
+	if !ok {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "missing parameter %s", "certificate_id")
+	}
+	protoReq.CertificateId, err = runtime.String(val)
+	if err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "certificate_id", err)
+	}
+	if err := req.ParseForm(); err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	if err := runtime.PopulateQueryParameters(&protoReq, req.Form, filter_MapReduceService_DeleteCertificate_0); err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	msg, err := server.DeleteCertificate(ctx, &protoReq)
+	return msg, metadata, err
+}
+
 func request_MapReduceService_GetCaller_0(ctx context.Context, marshaler runtime.Marshaler, client extMapreducev1.MapReduceServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
 		protoReq extMapreducev1.GetCallerRequest
@@ -1347,6 +1435,46 @@ func RegisterMapReduceServiceHandlerServer(ctx context.Context, mux *runtime.Ser
 			return
 		}
 		forward_MapReduceService_SumCosts_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+	})
+	mux.Handle(http.MethodGet, pattern_MapReduceService_ListCertificates_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		var stream runtime.ServerTransportStream
+		ctx = grpc.NewContextWithServerTransportStream(ctx, &stream)
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateIncomingContext(ctx, mux, req, "/coditect.mapreduce.v1.MapReduceService/ListCertificates", runtime.WithHTTPPathPattern("/v1/certificates"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := local_request_MapReduceService_ListCertificates_0(annotatedContext, inboundMarshaler, server, req, pathParams)
+		md.HeaderMD, md.TrailerMD = metadata.Join(md.HeaderMD, stream.Header()), metadata.Join(md.TrailerMD, stream.Trailer())
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_MapReduceService_ListCertificates_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+	})
+	mux.Handle(http.MethodDelete, pattern_MapReduceService_DeleteCertificate_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		var stream runtime.ServerTransportStream
+		ctx = grpc.NewContextWithServerTransportStream(ctx, &stream)
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateIncomingContext(ctx, mux, req, "/coditect.mapreduce.v1.MapReduceService/DeleteCertificate", runtime.WithHTTPPathPattern("/v1/certificates/{certificate_id}"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := local_request_MapReduceService_DeleteCertificate_0(annotatedContext, inboundMarshaler, server, req, pathParams)
+		md.HeaderMD, md.TrailerMD = metadata.Join(md.HeaderMD, stream.Header()), metadata.Join(md.TrailerMD, stream.Trailer())
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_MapReduceService_DeleteCertificate_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
 	mux.Handle(http.MethodGet, pattern_MapReduceService_GetCaller_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
@@ -1782,6 +1910,40 @@ func RegisterMapReduceServiceHandlerClient(ctx context.Context, mux *runtime.Ser
 		}
 		forward_MapReduceService_SumCosts_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
+	mux.Handle(http.MethodGet, pattern_MapReduceService_ListCertificates_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateContext(ctx, mux, req, "/coditect.mapreduce.v1.MapReduceService/ListCertificates", runtime.WithHTTPPathPattern("/v1/certificates"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := request_MapReduceService_ListCertificates_0(annotatedContext, inboundMarshaler, client, req, pathParams)
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_MapReduceService_ListCertificates_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+	})
+	mux.Handle(http.MethodDelete, pattern_MapReduceService_DeleteCertificate_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateContext(ctx, mux, req, "/coditect.mapreduce.v1.MapReduceService/DeleteCertificate", runtime.WithHTTPPathPattern("/v1/certificates/{certificate_id}"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := request_MapReduceService_DeleteCertificate_0(annotatedContext, inboundMarshaler, client, req, pathParams)
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_MapReduceService_DeleteCertificate_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+	})
 	mux.Handle(http.MethodGet, pattern_MapReduceService_GetCaller_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -1803,53 +1965,57 @@ func RegisterMapReduceServiceHandlerClient(ctx context.Context, mux *runtime.Ser
 }
 
 var (
-	pattern_MapReduceService_SubmitJob_0     = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "jobs"}, ""))
-	pattern_MapReduceService_PlanJob_0       = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "jobs"}, "plan"))
-	pattern_MapReduceService_GetJob_0        = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2}, []string{"v1", "jobs", "job_id"}, ""))
-	pattern_MapReduceService_ListJobs_0      = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "jobs"}, ""))
-	pattern_MapReduceService_WatchJob_0      = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2}, []string{"v1", "jobs", "job_id"}, "watch"))
-	pattern_MapReduceService_ResumeJob_0     = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2}, []string{"v1", "jobs", "job_id"}, "resume"))
-	pattern_MapReduceService_MarkCause_0     = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2, 2, 3}, []string{"v1", "jobs", "job_id", "causes"}, "mark"))
-	pattern_MapReduceService_PauseJob_0      = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2}, []string{"v1", "jobs", "job_id"}, "pause"))
-	pattern_MapReduceService_CancelJob_0     = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2}, []string{"v1", "jobs", "job_id"}, "cancel"))
-	pattern_MapReduceService_DeleteJob_0     = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2}, []string{"v1", "jobs", "job_id"}, ""))
-	pattern_MapReduceService_ListUnits_0     = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2, 2, 3}, []string{"v1", "jobs", "job_id", "units"}, ""))
-	pattern_MapReduceService_WakeUnit_0      = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2, 2, 3}, []string{"v1", "jobs", "job_id", "units"}, "wake"))
-	pattern_MapReduceService_GetResult_0     = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2, 2, 3}, []string{"v1", "jobs", "job_id", "result"}, ""))
-	pattern_MapReduceService_GetResultFile_0 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2, 2, 3}, []string{"v1", "jobs", "job_id", "result.json"}, ""))
-	pattern_MapReduceService_ReadText_0      = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2, 2, 3}, []string{"v1", "jobs", "job_id", "text"}, ""))
-	pattern_MapReduceService_DecideValue_0   = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2, 2, 3}, []string{"v1", "jobs", "job_id", "decisions"}, ""))
-	pattern_MapReduceService_ListDecisions_0 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2, 2, 3}, []string{"v1", "jobs", "job_id", "decisions"}, ""))
-	pattern_MapReduceService_ListWaiting_0   = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2, 2, 3}, []string{"v1", "jobs", "job_id", "waiting"}, ""))
-	pattern_MapReduceService_ListEvents_0    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2, 2, 3}, []string{"v1", "jobs", "job_id", "events"}, ""))
-	pattern_MapReduceService_ListEvents_1    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "events"}, ""))
-	pattern_MapReduceService_GetTenantUse_0  = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "use"}, ""))
-	pattern_MapReduceService_SumCosts_0      = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "costs"}, ""))
-	pattern_MapReduceService_GetCaller_0     = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "caller"}, ""))
+	pattern_MapReduceService_SubmitJob_0         = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "jobs"}, ""))
+	pattern_MapReduceService_PlanJob_0           = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "jobs"}, "plan"))
+	pattern_MapReduceService_GetJob_0            = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2}, []string{"v1", "jobs", "job_id"}, ""))
+	pattern_MapReduceService_ListJobs_0          = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "jobs"}, ""))
+	pattern_MapReduceService_WatchJob_0          = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2}, []string{"v1", "jobs", "job_id"}, "watch"))
+	pattern_MapReduceService_ResumeJob_0         = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2}, []string{"v1", "jobs", "job_id"}, "resume"))
+	pattern_MapReduceService_MarkCause_0         = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2, 2, 3}, []string{"v1", "jobs", "job_id", "causes"}, "mark"))
+	pattern_MapReduceService_PauseJob_0          = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2}, []string{"v1", "jobs", "job_id"}, "pause"))
+	pattern_MapReduceService_CancelJob_0         = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2}, []string{"v1", "jobs", "job_id"}, "cancel"))
+	pattern_MapReduceService_DeleteJob_0         = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2}, []string{"v1", "jobs", "job_id"}, ""))
+	pattern_MapReduceService_ListUnits_0         = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2, 2, 3}, []string{"v1", "jobs", "job_id", "units"}, ""))
+	pattern_MapReduceService_WakeUnit_0          = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2, 2, 3}, []string{"v1", "jobs", "job_id", "units"}, "wake"))
+	pattern_MapReduceService_GetResult_0         = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2, 2, 3}, []string{"v1", "jobs", "job_id", "result"}, ""))
+	pattern_MapReduceService_GetResultFile_0     = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2, 2, 3}, []string{"v1", "jobs", "job_id", "result.json"}, ""))
+	pattern_MapReduceService_ReadText_0          = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2, 2, 3}, []string{"v1", "jobs", "job_id", "text"}, ""))
+	pattern_MapReduceService_DecideValue_0       = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2, 2, 3}, []string{"v1", "jobs", "job_id", "decisions"}, ""))
+	pattern_MapReduceService_ListDecisions_0     = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2, 2, 3}, []string{"v1", "jobs", "job_id", "decisions"}, ""))
+	pattern_MapReduceService_ListWaiting_0       = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2, 2, 3}, []string{"v1", "jobs", "job_id", "waiting"}, ""))
+	pattern_MapReduceService_ListEvents_0        = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2, 2, 3}, []string{"v1", "jobs", "job_id", "events"}, ""))
+	pattern_MapReduceService_ListEvents_1        = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "events"}, ""))
+	pattern_MapReduceService_GetTenantUse_0      = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "use"}, ""))
+	pattern_MapReduceService_SumCosts_0          = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "costs"}, ""))
+	pattern_MapReduceService_ListCertificates_0  = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "certificates"}, ""))
+	pattern_MapReduceService_DeleteCertificate_0 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2}, []string{"v1", "certificates", "certificate_id"}, ""))
+	pattern_MapReduceService_GetCaller_0         = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "caller"}, ""))
 )
 
 var (
-	forward_MapReduceService_SubmitJob_0     = runtime.ForwardResponseMessage
-	forward_MapReduceService_PlanJob_0       = runtime.ForwardResponseStream
-	forward_MapReduceService_GetJob_0        = runtime.ForwardResponseMessage
-	forward_MapReduceService_ListJobs_0      = runtime.ForwardResponseMessage
-	forward_MapReduceService_WatchJob_0      = runtime.ForwardResponseStream
-	forward_MapReduceService_ResumeJob_0     = runtime.ForwardResponseMessage
-	forward_MapReduceService_MarkCause_0     = runtime.ForwardResponseMessage
-	forward_MapReduceService_PauseJob_0      = runtime.ForwardResponseMessage
-	forward_MapReduceService_CancelJob_0     = runtime.ForwardResponseMessage
-	forward_MapReduceService_DeleteJob_0     = runtime.ForwardResponseMessage
-	forward_MapReduceService_ListUnits_0     = runtime.ForwardResponseMessage
-	forward_MapReduceService_WakeUnit_0      = runtime.ForwardResponseMessage
-	forward_MapReduceService_GetResult_0     = runtime.ForwardResponseStream
-	forward_MapReduceService_GetResultFile_0 = runtime.ForwardResponseStream
-	forward_MapReduceService_ReadText_0      = runtime.ForwardResponseStream
-	forward_MapReduceService_DecideValue_0   = runtime.ForwardResponseMessage
-	forward_MapReduceService_ListDecisions_0 = runtime.ForwardResponseMessage
-	forward_MapReduceService_ListWaiting_0   = runtime.ForwardResponseMessage
-	forward_MapReduceService_ListEvents_0    = runtime.ForwardResponseMessage
-	forward_MapReduceService_ListEvents_1    = runtime.ForwardResponseMessage
-	forward_MapReduceService_GetTenantUse_0  = runtime.ForwardResponseMessage
-	forward_MapReduceService_SumCosts_0      = runtime.ForwardResponseMessage
-	forward_MapReduceService_GetCaller_0     = runtime.ForwardResponseMessage
+	forward_MapReduceService_SubmitJob_0         = runtime.ForwardResponseMessage
+	forward_MapReduceService_PlanJob_0           = runtime.ForwardResponseStream
+	forward_MapReduceService_GetJob_0            = runtime.ForwardResponseMessage
+	forward_MapReduceService_ListJobs_0          = runtime.ForwardResponseMessage
+	forward_MapReduceService_WatchJob_0          = runtime.ForwardResponseStream
+	forward_MapReduceService_ResumeJob_0         = runtime.ForwardResponseMessage
+	forward_MapReduceService_MarkCause_0         = runtime.ForwardResponseMessage
+	forward_MapReduceService_PauseJob_0          = runtime.ForwardResponseMessage
+	forward_MapReduceService_CancelJob_0         = runtime.ForwardResponseMessage
+	forward_MapReduceService_DeleteJob_0         = runtime.ForwardResponseMessage
+	forward_MapReduceService_ListUnits_0         = runtime.ForwardResponseMessage
+	forward_MapReduceService_WakeUnit_0          = runtime.ForwardResponseMessage
+	forward_MapReduceService_GetResult_0         = runtime.ForwardResponseStream
+	forward_MapReduceService_GetResultFile_0     = runtime.ForwardResponseStream
+	forward_MapReduceService_ReadText_0          = runtime.ForwardResponseStream
+	forward_MapReduceService_DecideValue_0       = runtime.ForwardResponseMessage
+	forward_MapReduceService_ListDecisions_0     = runtime.ForwardResponseMessage
+	forward_MapReduceService_ListWaiting_0       = runtime.ForwardResponseMessage
+	forward_MapReduceService_ListEvents_0        = runtime.ForwardResponseMessage
+	forward_MapReduceService_ListEvents_1        = runtime.ForwardResponseMessage
+	forward_MapReduceService_GetTenantUse_0      = runtime.ForwardResponseMessage
+	forward_MapReduceService_SumCosts_0          = runtime.ForwardResponseMessage
+	forward_MapReduceService_ListCertificates_0  = runtime.ForwardResponseMessage
+	forward_MapReduceService_DeleteCertificate_0 = runtime.ForwardResponseMessage
+	forward_MapReduceService_GetCaller_0         = runtime.ForwardResponseMessage
 )
