@@ -243,6 +243,9 @@ func requestOf(raw json.RawMessage) string {
 func readMessage(c *wire.Call, raw json.RawMessage) (*llm.Response, error) {
 	events, ok := wholeEvents(raw)
 	if !ok {
+		events, ok = wholeEvents(ended(raw))
+	}
+	if !ok {
 		return nil, llm.NewError(llm.Garbled, "the answer to a line is none of this interface")
 	}
 
@@ -251,6 +254,21 @@ func readMessage(c *wire.Call, raw json.RawMessage) (*llm.Response, error) {
 		return nil, t.noteWaste(err)
 	}
 	return t.toResponse(c, true)
+}
+
+// ended returns an answer that has been paid for and does not say why it ended as one that has ended as it should: those
+// who pass results on leave out what they have no use for, and an answer that is cut off is told by its form.
+func ended(raw json.RawMessage) json.RawMessage {
+	var message map[string]json.RawMessage
+	if json.Unmarshal(raw, &message) != nil || message["usage"] == nil {
+		return nil
+	}
+	message["stop_reason"] = json.RawMessage(`"end_turn"`)
+	out, err := json.Marshal(message)
+	if err != nil {
+		return nil
+	}
+	return out
 }
 
 // pageSize is the most batches that the vendor lists at once.
