@@ -33,6 +33,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/orchestrator/transfer"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 // An Orchestrator moves jobs. Its methods are safe for concurrent use. Those for clients and
@@ -107,6 +108,9 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 
 	o.life = lifecycle.New(lifecycle.Parts{
 		Jobs: j, Specs: specs, Scheduler: o.scheduler, Grants: o.grants, Members: o.members, Seals: o.seals, Intake: o.intake, Signals: &o.signals, Supervisor: o.supervisor,
+		EndWait: func(ctx context.Context, id mapreduce.JobID, of records.Sleeper) (*records.Candidate, error) {
+			return o.EndWait(ctx, id, of)
+		},
 	}, lifecycle.Config{
 		Adopt: c.Adopt, Poll: c.Poll, Retire: c.Retire, Grace: c.Grace, AtOnce: c.jobsAtOnce(), SmallResult: c.SmallResult, Logger: c.Logger,
 		AsksModels: func(provider string) bool { return c.Provider(provider).Models }, Warms: c.Warms, WarmFor: c.WarmFor, Ended: endedHook(m, t),

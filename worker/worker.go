@@ -124,7 +124,10 @@ func (c Config) validate() error {
 
 // workerOffer returns what the worker offers to units.
 func (c Config) workerOffer() mapreduce.Offer {
-	return mapreduce.Offer{Providers: c.Steps.Names(), Tools: slices.Sorted(slices.Values(c.Tools)), Parsers: slices.Sorted(slices.Values(c.Parsers)), Dollars: true, Batches: c.batchProviders()}
+	return mapreduce.Offer{
+		Providers: c.Steps.Names(), Tools: slices.Sorted(slices.Values(c.Tools)), Parsers: slices.Sorted(slices.Values(c.Parsers)),
+		Batches: c.batchProviders(), Dollars: true, Reviews: true,
+	}
 }
 
 // batchProviders returns the providers whose batches can be made here.

@@ -70,6 +70,7 @@ var rules = map[string]Rule{
 	pb.MapReduceService_DecideValue_FullMethodName:       reviewers,
 	pb.MapReduceService_ListDecisions_FullMethodName:     viewers,
 	pb.MapReduceService_ListWaiting_FullMethodName:       viewers,
+	pb.MapReduceService_ClaimRecords_FullMethodName:      reviewers,
 	pb.MapReduceService_ListEvents_FullMethodName:        observers,
 	pb.MapReduceService_GetTenantUse_FullMethodName:      observers,
 	pb.MapReduceService_SumCosts_FullMethodName:          observers,

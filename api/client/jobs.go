@@ -173,6 +173,18 @@ func (c *Client) ListWaiting(ctx context.Context, q mapreduce.ListWaitingQuery) 
 	return page, err
 }
 
+// ClaimRecords implements mapreduce.Client.
+func (c *Client) ClaimRecords(ctx context.Context, claim mapreduce.Claim) (all []mapreduce.RecordClaim, err error) {
+	err = c.again(ctx, func() error {
+		p, err := c.jobs.ClaimRecords(ctx, wire.EncodeClaim(&claim))
+		if err == nil {
+			all = wire.DecodeRecordClaims(p)
+		}
+		return fault.Error(err)
+	})
+	return all, err
+}
+
 // ListEvents implements mapreduce.Client.
 func (c *Client) ListEvents(ctx context.Context, q mapreduce.ListEventsQuery) (page *mapreduce.EventPage, err error) {
 	err = c.again(ctx, func() error {
@@ -335,18 +347,18 @@ func drainStream[P any](ctx context.Context, c *Client, open func(context.Contex
 // as the server takes them, and large ones are sent in pieces.
 func (c *Client) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (job *mapreduce.Job, err error) {
 	err = c.again(ctx, func() (err error) {
-		job, err = c.submit(ctx, spec, docs)
+		job, err = submit(ctx, c.jobs, spec, docs)
 		return err
 	})
 	return job, err
 }
 
-func (c *Client) submit(ctx context.Context, spec mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Job, error) {
+func submit(ctx context.Context, jobs pb.MapReduceServiceClient, spec mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Job, error) {
 	// Whatever stops the sending must break the stream, not end it: the server
 	// takes an ended stream for the whole submission.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := c.jobs.SubmitJob(ctx)
+	stream, err := jobs.SubmitJob(ctx)
 	if err != nil {
 		return nil, fault.Error(err)
 	}
@@ -370,16 +382,16 @@ func (c *Client) submit(ctx context.Context, spec mapreduce.JobSpec, docs iter.S
 // them.
 func (c *Client) PlanJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (p *mapreduce.Plan, err error) {
 	err = c.again(ctx, func() (err error) {
-		p, err = c.plan(ctx, q, docs)
+		p, err = plan(ctx, c.jobs, q, docs)
 		return err
 	})
 	return p, err
 }
 
-func (c *Client) plan(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Plan, error) {
+func plan(ctx context.Context, jobs pb.MapReduceServiceClient, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Plan, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := c.jobs.PlanJob(ctx)
+	stream, err := jobs.PlanJob(ctx)
 	if err != nil {
 		return nil, fault.Error(err)
 	}

@@ -69,6 +69,7 @@ func exercise(t *testing.T, s mapreduce.Client, memory *servertest.Service) {
 	t.Run("check", func(t *testing.T) { exerciseCheck(t, s) })
 	t.Run("parked units", func(t *testing.T) { exerciseWake(t, s, job.ID, memory) })
 	t.Run("decisions", func(t *testing.T) { exerciseDecisions(t, s, job.ID) })
+	t.Run("claims", func(t *testing.T) { exerciseClaims(t, s, job.ID) })
 	t.Run("answers", func(t *testing.T) { exerciseAnswers(t, s) })
 	t.Run("use", func(t *testing.T) { exerciseUse(t, s) })
 	t.Run("fleet", func(t *testing.T) { exerciseFleet(t, s, memory) })
@@ -611,8 +612,28 @@ func exerciseDecisions(t *testing.T, s mapreduce.Client, id mapreduce.JobID) {
 	}
 }
 
+// exerciseClaims holds records of a complete job, and gives one back.
+func exerciseClaims(t *testing.T, s mapreduce.Client, id mapreduce.JobID) {
+	all, err := s.ClaimRecords(t.Context(), mapreduce.Claim{Job: id, Records: []mapreduce.RecordID{"0.0", "1048576.3"}, Time: 5 * time.Minute})
+	if err != nil || len(all) != 2 || all[1].Record != "1048576.3" || !all[0].Own || all[0].End.IsZero() {
+		t.Fatalf("held: %+v, %v", all, err)
+	}
+	all, err = s.ClaimRecords(t.Context(), mapreduce.Claim{Job: id, Records: []mapreduce.RecordID{"0.0"}})
+	if err != nil || len(all) != 1 || all[0].Record != "1048576.3" {
+		t.Errorf("given back: %+v, %v", all, err)
+	}
+	if again, err := s.ClaimRecords(t.Context(), mapreduce.Claim{Job: id}); err != nil || !cmp.Equal(all, again) {
+		t.Errorf("asked for: %+v, %v", again, err)
+	}
+}
+
 // exerciseWrongDecisions sends decisions that no edge lets through.
 func exerciseWrongDecisions(t *testing.T, s mapreduce.Client) {
+	for _, records := range [][]mapreduce.RecordID{make([]mapreduce.RecordID, mapreduce.MaxClaimedRecords+1), {""}} {
+		_, err := s.ClaimRecords(t.Context(), mapreduce.Claim{Job: "mr_20260704_aaaaaa", Records: records})
+		wantField(t, err, "record_ids")
+	}
+
 	d := mapreduce.NewDecision{
 		Job: "mr_20260704_aaaaaa", Record: "0.0", Field: "total", Verdict: mapreduce.ReviewCorrect, Value: []byte("1"),
 		Passage: &mapreduce.Passage{Document: "a", ByteStart: 3, ByteEnd: 7},

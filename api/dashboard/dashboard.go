@@ -148,6 +148,7 @@ func (d *Dashboard) route() {
 	d.routes.HandleFunc("GET /jobs/{job}/review/queue", d.call(d.sendQueue))
 	d.routes.HandleFunc("GET /jobs/{job}/review/text", d.call(d.sendText))
 	d.routes.HandleFunc("POST /jobs/{job}/review", d.call(d.decide))
+	d.routes.HandleFunc("POST /jobs/{job}/review/claim", d.call(d.claim))
 	d.routes.HandleFunc("GET /jobs/{job}/files/{file}", d.call(d.sendFile))
 	d.routes.HandleFunc("GET /jobs/{job}/picture", d.call(d.sendPicture))
 	for _, action := range []string{"pause", "resume", "budget", "cancel", "delete", "wake", "mark"} {

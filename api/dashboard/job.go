@@ -74,10 +74,10 @@ func openJob(v *visit, here string) (*jobPage, error) {
 	if reviewable && len(j.Spec.Schema) > 0 && v.known().Has(mapreduce.Reviewer) {
 		p.Reviews = v.jobPath(id, "review")
 	}
-	p.Advice = adviceFor(j)
+	p.Advice = adviceFor(j, pipeline.Reviews(j.Spec.Vars, j.Spec.Definition))
 	p.Planned = plannedRows(p.jobView)
 	p.Ends = forecast(p.jobView, v.now)
-	p.Version = count(j.Epoch) + "." + count(j.CompletedUnits) + "." + count(j.FailedUnits) + "." + count(j.RunningUnits) + "." + count(j.TotalUnits) + "." + j.AuditHead
+	p.Version = count(j.Epoch) + "." + count(j.CompletedUnits) + "." + count(j.FailedUnits) + "." + count(j.RunningUnits) + "." + count(j.TotalUnits) + "." + count(j.ParkedUnits) + "." + j.AuditHead
 	for _, s := range j.Skipped {
 		p.Skips = append(p.Skips, skip{s, resultfile.SkipAdvice(s.Reason)})
 	}
@@ -126,7 +126,7 @@ func actionsFor(v *visit, j *mapreduce.Job) []action {
 }
 
 // adviceFor names, from the catalogue, what the owner of a job should do.
-func adviceFor(j *mapreduce.Job) string {
+func adviceFor(j *mapreduce.Job, reviewed bool) string {
 	switch {
 	case j.State == mapreduce.JobPaused:
 		return "advice.paused"
@@ -134,6 +134,8 @@ func adviceFor(j *mapreduce.Job) string {
 		return "advice.failed"
 	case j.State == mapreduce.JobComplete && j.OpenFailures() > 0:
 		return "advice.failures"
+	case j.State.Running() && j.ParkedUnits > 0 && reviewed:
+		return "advice.review"
 	case j.State.Running() && j.ParkedUnits > 0 && j.RunningUnits == 0:
 		return "advice.parked"
 	case j.State.Running() && j.RunningUnits == 0 && j.TotalUnits > j.CompletedUnits+j.FailedUnits:

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/coditect/mapreduce/api/dashboard/review"
 	"github.com/coditect/mapreduce/api/errs"
@@ -23,6 +24,7 @@ type reviewPage struct {
 	Queue, Text     string // addresses
 	Picture         string // address of the pages of documents
 	Decide          string // address; empty for a caller who may look and not decide
+	Claim           string // address at which it says which records it is about to decide about; empty likewise
 	Caller          string // whose decisions the browser keeps until the server has them
 	Records, Table  string // addresses of the records, and of their file
 	Truth, Examples string // addresses of the files of what was decided
@@ -53,6 +55,7 @@ func (d *Dashboard) loadReview(v *visit) (any, error) {
 	r := &reviewPage{Text: v.jobPath(p.ID, "review", "text"), Picture: v.jobPath(p.ID, "picture"), Keys: lookingKeys, Caller: v.known().Name, Part: v.query.Get("part")}
 	if v.known().Has(mapreduce.Reviewer) {
 		r.Decide, r.Keys = v.jobPath(p.ID, "review"), reviewKeys
+		r.Claim = v.jobPath(p.ID, "review", "claim")
 	}
 	r.Records = v.jobPath(p.ID, "records")
 	r.Truth, r.Examples = v.jobPath(p.ID, "files", truthFile), v.jobPath(p.ID, "files", examplesFile)
@@ -183,6 +186,45 @@ func (d *Dashboard) decide(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return sendJSON(w, map[string]any{"verdict": kept.Verdict.String(), "by": kept.By, "number": kept.Number})
+}
+
+// claimTime is for how long a page holds the records that somebody is about to decide about: it asks again while
+// they are at it.
+const claimTime = 5 * time.Minute
+
+// A claimed record is one that somebody is about to review.
+type claimed struct {
+	Record mapreduce.RecordID `json:"record"`
+	By     string             `json:"by"`
+	Own    bool               `json:"own"`
+	Left   int64              `json:"left"` // milliseconds until it lapses
+}
+
+// claim holds records for the caller, and answers with all that are held.
+func (d *Dashboard) claim(w http.ResponseWriter, r *http.Request) error {
+	if err := readForm(w, r); err != nil {
+		return err
+	}
+	v := d.visit(r)
+	id, err := v.job()
+	if err != nil {
+		return err
+	}
+
+	c := mapreduce.Claim{Job: id, Time: claimTime}
+	for _, record := range r.PostForm["record"] {
+		c.Records = append(c.Records, mapreduce.RecordID(record))
+	}
+	all, err := v.jobs.ClaimRecords(v, c)
+	if err != nil {
+		return err
+	}
+
+	shown := make([]claimed, 0, len(all))
+	for _, c := range all {
+		shown = append(shown, claimed{c.Record, c.By, c.Own, c.End.Sub(v.now).Milliseconds()})
+	}
+	return sendJSON(w, shown)
 }
 
 // The files of what people have decided.

@@ -20,8 +20,9 @@ import (
 // A reviewed is a service with a job whose values are decided about.
 type reviewed struct {
 	*stub
-	mu        sync.Mutex // guards the variable below
+	mu        sync.Mutex // guards the variables below
 	decisions []*mapreduce.Decision
+	waiting   []*mapreduce.WaitingUnit
 }
 
 const reviewSchema = `{"type": "object", "properties": {"total": {"type": "number", "description": "What is paid", "x-coditect": {"labels": ["TOTAL"]}}}}`
@@ -41,6 +42,25 @@ func newReviewed(text string, n int) *reviewed {
 		)
 	}
 	return s
+}
+
+// setWaiting has the first n values wait, as those of units of a job that runs.
+func (s *reviewed) setWaiting(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting = nil
+	for i := range n {
+		id := mapreduce.NewRecordID(int64(i), 0)
+		s.waiting = append(s.waiting, &mapreduce.WaitingUnit{
+			Unit: "u", Role: mapreduce.Reviewer, Values: []mapreduce.WaitingValue{{Record: id, Field: "total", Why: "all"}}, Parts: s.stub.parts[2*i:][:2],
+		})
+	}
+}
+
+func (s *reviewed) ListWaiting(context.Context, mapreduce.ListWaitingQuery) (*mapreduce.WaitingPage, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return &mapreduce.WaitingPage{Units: s.waiting}, nil
 }
 
 func (s *reviewed) ReadText(_ context.Context, _ mapreduce.JobID, _ mapreduce.UnitID, _ mapreduce.DocumentID, sink func([]byte) error) error {
@@ -192,6 +212,64 @@ func TestReviewCorrects(t *testing.T) {
 	b.await(`document.getElementById("progress").dataset.waiting === "0" && document.getElementById("progress").dataset.decided === "1"`)
 	all := s.kept()
 	if len(all) != 3 || string(all[1].Value) != "7.10" || all[2].Verdict != mapreduce.ReviewWithdraw || all[2].Record != all[1].Record {
+		t.Errorf("kept %+v", all)
+	}
+	b.checkQuiet()
+}
+
+// What others hold is passed over, and the page says who holds it; what is decided next is held meanwhile.
+func TestReviewPassesOver(t *testing.T) {
+	const hostile = `<img src=x onerror="document.title='seized'">`
+	s := newReviewed("plain", 6)
+	s.stub.held = []mapreduce.RecordClaim{
+		{Record: "0.0", By: "ann", Own: true, End: time.Now().Add(time.Hour)},
+		{Record: "1.0", By: hostile, End: time.Now().Add(time.Hour)},
+		{Record: "2.0", By: hostile, End: time.Now().Add(time.Hour)},
+		{Record: "3.0", By: hostile, End: time.Now().Add(-time.Second)}, // it has lapsed
+		{Record: "9.9", By: hostile, End: time.Now().Add(time.Hour)},    // it is in no queue
+	}
+	b := openReviewed(t, s)
+	b.await(`document.querySelector("mark.here") && document.getElementById("held").textContent.includes("reviews 2 of these")`)
+	if said := b.eval(`document.getElementById("held").textContent`); !strings.HasPrefix(said, hostile) {
+		t.Errorf("the page says %q", said)
+	}
+	if at := b.eval(fmt.Sprintf(pressed, "a") + `; document.getElementById("number").textContent`); at != "#4" {
+		t.Errorf("the next value is of %s, want #4", at)
+	}
+	if at := b.eval(fmt.Sprintf(pressed, "k") + `; document.getElementById("number").textContent`); at != "#1" {
+		t.Errorf("the value before is of %s, want #1", at)
+	}
+
+	s.stub.mu.Lock()
+	claimed := fmt.Sprint(s.stub.claimed[:min(6, len(s.stub.claimed))])
+	s.stub.mu.Unlock()
+	if claimed != "[0.0 1.0 2.0 3.0 4.0 5.0]" {
+		t.Errorf("the page holds %s", claimed)
+	}
+	b.checkQuiet()
+}
+
+// More values come to wait while one decides: they are added to those that are left, and what others have decided is
+// shown.
+func TestReviewGrows(t *testing.T) {
+	s := newReviewed("plain", 2)
+	s.stub.job.State, s.stub.job.Spec.Vars = mapreduce.Mapping, map[string]string{"review": "all"}
+	s.stub.job.ParkedUnits = 1
+	s.setWaiting(1)
+	b := openReviewed(t, s)
+	b.await(`document.querySelector("mark.here") && document.getElementById("progress").dataset.decided === "0"`)
+	if n := b.eval(`document.getElementById("progress").textContent`); !strings.Contains(n, "1") || strings.Contains(n, "2") {
+		t.Errorf("the page says %q", n)
+	}
+
+	b.eval(fmt.Sprintf(pressed, "a") + ` + ""`)
+	b.await(`document.getElementById("progress").dataset.waiting === "0"`)
+	s.setWaiting(2)
+	s.stub.change(func(j *mapreduce.Job) { j.ParkedUnits = 2 })
+	b.await(`document.getElementById("done").hidden && document.getElementById("progress").dataset.decided === "1"`)
+	b.eval(fmt.Sprintf(pressed, "j") + `; ` + fmt.Sprintf(pressed, "r") + ` + ""`)
+	b.await(`document.getElementById("progress").dataset.waiting === "0" && document.getElementById("progress").dataset.decided === "2" && !document.getElementById("done").hidden`)
+	if all := s.kept(); len(all) != 2 || all[1].Record != "1.0" || all[1].Verdict != mapreduce.ReviewReject {
 		t.Errorf("kept %+v", all)
 	}
 	b.checkQuiet()

@@ -38,7 +38,9 @@ type stub struct {
 
 	roles     []mapreduce.Role // of the caller
 	decisions []*mapreduce.Decision
-	done      []string // what was asked to be done
+	held      []mapreduce.RecordClaim // by others
+	claimed   []mapreduce.RecordID    // by the pages
+	done      []string                // what was asked to be done
 	changed   chan struct{}
 	left      chan struct{} // gets something when somebody watches the job no more
 }
@@ -284,6 +286,13 @@ func (s *stub) ListDecisions(context.Context, mapreduce.ListDecisionsQuery) (*ma
 
 func (s *stub) ListWaiting(context.Context, mapreduce.ListWaitingQuery) (*mapreduce.WaitingPage, error) {
 	return &mapreduce.WaitingPage{}, nil
+}
+
+func (s *stub) ClaimRecords(_ context.Context, c mapreduce.Claim) ([]mapreduce.RecordClaim, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.claimed = append(s.claimed, c.Records...)
+	return s.held, nil
 }
 
 func (s *stub) PauseJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {

@@ -25,6 +25,7 @@ type Client interface {
 	DecideValue(ctx context.Context, d NewDecision) (*Decision, error)
 	ListDecisions(ctx context.Context, q ListDecisionsQuery) (*DecisionPage, error)
 	ListWaiting(ctx context.Context, q ListWaitingQuery) (*WaitingPage, error)
+	ClaimRecords(ctx context.Context, c Claim) ([]RecordClaim, error)
 	ListEvents(ctx context.Context, q ListEventsQuery) (*EventPage, error)
 	AnswerCache(ctx context.Context, t TenantID, forget bool) (*AnswerCache, error)
 	TenantUse(ctx context.Context, t TenantID) (*TenantUse, error)

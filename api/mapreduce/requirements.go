@@ -36,6 +36,7 @@ type Requirements struct {
 	Parser   string   // empty if the unit parses nothing
 	Dollars  bool     // the job has a budget in dollars, which the worker has to keep to
 	Batched  bool     // its calls of the provider go by batch, which earlier versions do not know
+	Reviewed bool     // its values may have to wait for a person, which earlier versions do not know
 	Weight   int      // slots that the unit takes; 0 means one
 }
 
@@ -46,6 +47,7 @@ type Offer struct {
 	Parsers   []string
 	Dollars   bool     // it reserves money before calls; earlier versions reserve tokens alone
 	Batches   []string // names of providers whose batches it can make
+	Reviews   bool     // it has values wait for people; earlier versions report them as they were found
 }
 
 // MetBy reports whether the offer has all that the unit requires.
@@ -78,6 +80,10 @@ func (r Requirements) firstMissing(o Offer) (kind, name string) {
 
 	if r.Batched && !slices.Contains(o.Batches, r.Provider) {
 		return "a version that makes batches of", r.Provider
+	}
+
+	if r.Reviewed && !o.Reviews {
+		return "a version that knows", "--review"
 	}
 
 	for _, tool := range r.Tools {

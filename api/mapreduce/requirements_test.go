@@ -25,6 +25,8 @@ func TestRequirementsMetBy(t *testing.T) {
 		{"one tool of several", mapreduce.Requirements{Tools: []string{"read", "browser", "fetch"}}, offer, `tool "browser"`},
 		{"batches", mapreduce.Requirements{Provider: "openai", Batched: true}, offer, ""},
 		{"batches of a worker that makes none", mapreduce.Requirements{Provider: "rules", Batched: true}, offer, `a version that makes batches of "rules"`},
+		{"reviews", mapreduce.Requirements{Reviewed: true}, mapreduce.Offer{Reviews: true}, ""},
+		{"reviews of a worker that knows none", mapreduce.Requirements{Provider: "rules", Reviewed: true}, offer, `a version that knows "--review"`},
 		{"the provider first", mapreduce.Requirements{Provider: "x", Tools: []string{"y"}, Parser: "z"}, offer, `provider "x"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -162,6 +162,28 @@ func EachWaiting(ctx context.Context, jobs Client, id JobID, visit func(*Waiting
 	}
 }
 
+// Bounds of claims of records.
+const (
+	MaxClaimedRecords = 200       // in one call
+	MaxHeldRecords    = 1000      // of one principal in a job
+	MaxClaimTime      = time.Hour // until it lapses, unless it is said again
+)
+
+// A Claim says which records of a job somebody is about to review.
+type Claim struct {
+	Job     JobID
+	Records []RecordID    // at most MaxClaimedRecords; none only asks
+	Time    time.Duration // for how long, at most MaxClaimTime; 0 gives the records back
+}
+
+// A RecordClaim says that somebody is about to review a record.
+type RecordClaim struct {
+	Record RecordID
+	By     string    // name of the principal
+	Own    bool      // it is who asks
+	End    time.Time // by the clock of the orchestrator that stored it
+}
+
 // A ListDecisionsQuery chooses decisions of a job.
 type ListDecisionsQuery struct {
 	Job       JobID

@@ -95,6 +95,11 @@ type Service interface {
 	// they found.
 	ListWaiting(ctx context.Context, by Principal, q ListWaitingQuery) (*WaitingPage, error)
 
+	// ClaimRecords says that the caller is about to review some records of a job, for some time, and
+	// returns who is about to review which, in the order of the records. Those that others hold stay
+	// theirs. It keeps nobody from deciding, and lapses by itself.
+	ClaimRecords(ctx context.Context, by Principal, c Claim) ([]RecordClaim, error)
+
 	// ListEvents returns a page of a job's checkpoints, oldest first, or of the log of a
 	// tenant.
 	ListEvents(ctx context.Context, by Principal, q ListEventsQuery) (*EventPage, error)

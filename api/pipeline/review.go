@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -19,7 +20,23 @@ type Review struct {
 	When []string `json:"when"`
 	// By is the role that whoever decides has to have: one of ReviewRoles. Empty is ByReviewer.
 	By string `json:"by,omitempty"`
+	// Within is how long a unit waits, as time.Duration writes it; empty is for as long as it takes.
+	Within string `json:"within,omitempty"`
+	// Then is what becomes of values about which nobody has decided by then: ThenAccept or ThenFail.
+	Then string `json:"then,omitempty"`
 }
+
+// What becomes of values about which nobody has decided in time.
+const (
+	ThenAccept = "accept" // they stay as they were found
+	ThenFail   = "fail"   // their unit fails
+)
+
+// The least and the most time that values wait for a person, if it is bounded.
+const (
+	MinReviewTime = time.Second
+	MaxReviewTime = 365 * 24 * time.Hour
+)
 
 // The roles by which units can be reviewed, as principals have them.
 const (
@@ -35,7 +52,15 @@ func ReviewRoles() []string { return []string{ByReviewer, ByOperator, ByAdmin} }
 func (r Review) IsSet() bool { return len(r.When) > 0 }
 
 // IsZero reports whether nothing is said.
-func (r Review) IsZero() bool { return len(r.When) == 0 && r.By == "" }
+func (r Review) IsZero() bool {
+	return len(r.When) == 0 && r.By == "" && r.Within == "" && r.Then == ""
+}
+
+// Time returns how long a unit waits at most; 0 if for as long as it takes. The review was checked.
+func (r Review) Time() time.Duration {
+	d, _ := time.ParseDuration(r.Within)
+	return d
+}
 
 // Role returns who decides.
 func (r Review) Role() string {
@@ -123,8 +148,17 @@ func (r Review) fault() (key, rule string) {
 	switch {
 	case r.By != "" && !slices.Contains(ReviewRoles(), r.By):
 		return "by", "is " + strconv.Quote(r.By) + "; who decides has the role " + strings.Join(ReviewRoles(), ", ")
-	case !r.IsSet() && r.By != "":
-		return "when", "is required beside by: it says which values wait, such as unverified or confidence < 0.8"
+	case !r.IsSet() && !r.IsZero():
+		return "when", "is required beside by, within and then: it says which values wait, such as unverified or confidence < 0.8"
+	case r.Then != "" && r.Within == "":
+		return "within", "is required beside then: it says how long values wait, such as 48h"
+	case r.Within != "" && r.Then != ThenAccept && r.Then != ThenFail:
+		return "then", "is " + strconv.Quote(r.Then) + "; beside within it says what becomes of values about which nobody has decided: accept leaves them as they were found, fail has the unit fail"
+	}
+	if r.Within != "" {
+		if d, err := time.ParseDuration(r.Within); err != nil || d < MinReviewTime || d > MaxReviewTime {
+			return "within", "is " + strconv.Quote(r.Within) + "; write a time of a second to 8760h, such as 48h"
+		}
 	}
 	if _, err := ParseReasons(r.When); err != nil {
 		return "when", err.Error()
@@ -135,7 +169,7 @@ func (r Review) fault() (key, rule string) {
 // readReview reads the review of a stage. Reasons may be a list, or one text with commas between them.
 func (r reader) readReview(n *filetree.Node, at string, to *Review) {
 	r.ReadMapping(n, at, map[string]filetree.Entry{
-		"by": r.ReadText(&to.By),
+		"by": r.ReadText(&to.By), "within": r.ReadText(&to.Within), "then": r.ReadText(&to.Then),
 		"when": func(n *filetree.Node, at string) {
 			if n.Kind == yaml.SequenceNode {
 				r.ReadTexts(&to.When)(n, at)
@@ -146,7 +180,7 @@ func (r reader) readReview(n *filetree.Node, at string, to *Review) {
 			to.When = splitReasons(text)
 		},
 	})
-	if !to.IsSet() && to.By == "" {
+	if to.IsZero() {
 		r.RecordFault(at, n.Line, "needs when, which says which values wait: %s", reasonsKnown)
 	}
 }
@@ -180,24 +214,29 @@ func (s *Stage) takesReview() bool {
 
 // The variables of a run that have values of the first stage reviewed, unless it says so itself.
 const (
-	VarReview   = "review" // reasons, with commas between them
-	VarReviewBy = "review_by"
+	VarReview       = "review" // reasons, with commas between them
+	VarReviewBy     = "review_by"
+	VarReviewWithin = "review_within"
+	VarReviewThen   = "review_then"
 )
 
 // ReviewVariables are the names of these variables.
-func ReviewVariables() []string { return []string{VarReview, VarReviewBy} }
+func ReviewVariables() []string {
+	return []string{VarReview, VarReviewBy, VarReviewWithin, VarReviewThen}
+}
 
 // ReviewOf returns the review that the variables of a run give. The field of an error is the
 // variable that is wrong.
 func ReviewOf(vars map[string]string) (Review, error) {
-	r := Review{When: splitReasons(vars[VarReview]), By: vars[VarReviewBy]}
-	switch key, rule := r.fault(); {
-	case key == "by":
-		return Review{}, errs.Field("vars."+VarReviewBy, "%s", rule)
-	case key != "":
-		return Review{}, errs.Field("vars."+VarReview, "%s", rule)
+	r := Review{When: splitReasons(vars[VarReview]), By: vars[VarReviewBy], Within: vars[VarReviewWithin], Then: vars[VarReviewThen]}
+	key, rule := r.fault()
+	if key == "" {
+		return r, nil
 	}
-	return r, nil
+	if key = VarReview + "_" + key; key == VarReview+"_when" {
+		key = VarReview
+	}
+	return Review{}, errs.Field("vars."+key, "%s", rule)
 }
 
 // bindReview returns the stages with the review that the variables of a run give to the first, if it can

@@ -3,6 +3,7 @@ package pipeline_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -19,6 +20,8 @@ func TestReview(t *testing.T) {
 		`{when: unverified}`: {Unverified: true},
 		`{when: "confidence < 0.8, conflict", by: operator}`:       {Confidence: 0.8, Conflict: true},
 		`{when: [confidence<.5, sample 2.5%, missing], by: admin}`: {Confidence: 0.5, Sample: 0.025, Missing: true},
+		`{when: all, within: 48h, then: accept}`:                   {All: true},
+		`{when: all, by: admin, within: 1s, then: fail}`:           {All: true},
 		`{when: [fuzzy, all, sample 100 %, confidence < 1]}`:       {Fuzzy: true, All: true, Sample: 1, Confidence: 1},
 	} {
 		p, err := pipeline.Parse("f.yaml", []byte(reviewed(text)))
@@ -39,20 +42,28 @@ func TestReview(t *testing.T) {
 // What is wrong is named with its key, its line and what to write.
 func TestReviewRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		`{when: doubt}`:            `review.when: names "doubt", which is no reason; reasons are unverified,`,
-		`{when: [fuzzy, fuzzy]}`:   `names fuzzy twice`,
-		`{when: confidence > 0.8}`: `write it as confidence < 0.8`,
-		`{when: confidence < 80}`:  `with a number above 0 and up to 1`,
-		`{when: confidence < NaN}`: `with a number above 0 and up to 1`,
-		`{when: sample 0.05}`:      `write it as sample 5%`,
-		`{when: sample 0%}`:        `above 0 and up to 100`,
-		`{when: unverified soon}`:  `which is no reason`,
-		`{when: [], by: admin}`:    `when: is required beside by`,
-		`{when: ""}`:               `needs when`,
-		`{by: operator}`:           `is required beside by`,
-		`{when: all, by: ann}`:     `by: is "ann"; who decides has the role reviewer, operator, admin`,
-		`{when: all, who: ann}`:    `who`,
-		`all`:                      `must be a mapping`,
+		`{when: doubt}`:                          `review.when: names "doubt", which is no reason; reasons are unverified,`,
+		`{when: [fuzzy, fuzzy]}`:                 `names fuzzy twice`,
+		`{when: confidence > 0.8}`:               `write it as confidence < 0.8`,
+		`{when: confidence < 80}`:                `with a number above 0 and up to 1`,
+		`{when: confidence < NaN}`:               `with a number above 0 and up to 1`,
+		`{when: sample 0.05}`:                    `write it as sample 5%`,
+		`{when: sample 0%}`:                      `above 0 and up to 100`,
+		`{when: unverified soon}`:                `which is no reason`,
+		`{when: [], by: admin}`:                  `when: is required beside by`,
+		`{when: ""}`:                             `needs when`,
+		`{by: operator}`:                         `is required beside by`,
+		`{when: all, by: ann}`:                   `by: is "ann"; who decides has the role reviewer, operator, admin`,
+		`{within: 48h, then: fail}`:              `when: is required beside`,
+		`{when: all, within: 48h}`:               `then: is ""; beside within it says what becomes of values`,
+		`{when: all, then: fail}`:                `within: is required beside then`,
+		`{when: all, within: 48h, then: skip}`:   `then: is "skip"`,
+		`{when: all, within: 2, then: fail}`:     `within: is "2"; write a time`,
+		`{when: all, within: 0s, then: fail}`:    `of a second to 8760h`,
+		`{when: all, within: -1h, then: fail}`:   `of a second to 8760h`,
+		`{when: all, within: 9000h, then: fail}`: `of a second to 8760h`,
+		`{when: all, who: ann}`:                  `who`,
+		`all`:                                    `must be a mapping`,
 	} {
 		_, err := pipeline.Parse("f.yaml", []byte(reviewed(text)))
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "5") {
@@ -80,6 +91,11 @@ func TestReviewOfRuns(t *testing.T) {
 		t.Error("the preset itself was changed")
 	}
 
+	timed, _ := p.Bind(map[string]string{"review": "all", "review_within": "48h", "review_then": "accept"})
+	if r := timed.Stages[0].Review; r.Time() != 48*time.Hour || r.Then != pipeline.ThenAccept {
+		t.Errorf("review %+v", r)
+	}
+
 	own, err := pipeline.Parse("f.yaml", []byte(reviewed("{when: missing}")))
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +103,10 @@ func TestReviewOfRuns(t *testing.T) {
 	if bound, _ := own.Bind(map[string]string{"review": "fuzzy"}); !bound.Stages[0].Review.Reasons().Missing {
 		t.Errorf("review %+v", bound.Stages[0].Review)
 	}
-	for field, vars := range map[string]map[string]string{"vars.review": {"review": "x"}, "vars.review_by": {"review": "all", "review_by": "x"}} {
+	for field, vars := range map[string]map[string]string{
+		"vars.review": {"review": "x"}, "vars.review_by": {"review": "all", "review_by": "x"},
+		"vars.review_within": {"review": "all", "review_within": "soon", "review_then": "fail"}, "vars.review_then": {"review": "all", "review_within": "1h"},
+	} {
 		if _, err := pipeline.ReviewOf(vars); err == nil || !strings.Contains(err.Error(), field) {
 			t.Errorf("%v: %v", vars, err)
 		}

@@ -196,6 +196,7 @@ var heavy = map[string]bool{
 	pb.MapReduceService_DecideValue_FullMethodName:       true,
 	pb.MapReduceService_ListDecisions_FullMethodName:     true,
 	pb.MapReduceService_ListWaiting_FullMethodName:       true,
+	pb.MapReduceService_ClaimRecords_FullMethodName:      true,
 	pb.MapReduceService_GetResult_FullMethodName:         true,
 	pb.MapReduceService_GetResultFile_FullMethodName:     true,
 	pb.MapReduceService_ResumeJob_FullMethodName:         true,

@@ -248,6 +248,19 @@ func (j *jobs) ListWaiting(ctx context.Context, req *pb.ListWaitingRequest) (*pb
 	})
 }
 
+// ClaimRecords says which records somebody is about to review.
+func (j *jobs) ClaimRecords(ctx context.Context, req *pb.ClaimRecordsRequest) (*pb.ClaimRecordsResponse, error) {
+	c, err := wire.DecodeClaim(req)
+	if err != nil {
+		return nil, err
+	}
+	all, err := j.service.ClaimRecords(ctx, callerOf(ctx), c)
+	if err != nil {
+		return nil, err
+	}
+	return wire.EncodeRecordClaims(all), nil
+}
+
 // ListEvents returns a page of checkpoints.
 func (j *jobs) ListEvents(ctx context.Context, req *pb.ListEventsRequest) (*pb.ListEventsResponse, error) {
 	q, err := wire.DecodeListEvents(req)

@@ -226,6 +226,15 @@ func (s *Service) ListWaiting(ctx context.Context, by mapreduce.Principal, q map
 	return page, err
 }
 
+// ClaimRecords implements mapreduce.Service.
+func (s *Service) ClaimRecords(ctx context.Context, by mapreduce.Principal, c mapreduce.Claim) (all []mapreduce.RecordClaim, err error) {
+	s.observe(ctx, "ClaimRecords", by, c.Job, func(ctx context.Context) error {
+		all, err = s.next.ClaimRecords(ctx, by, c)
+		return err
+	})
+	return all, err
+}
+
 // ListEvents implements mapreduce.Service.
 func (s *Service) ListEvents(ctx context.Context, by mapreduce.Principal, q mapreduce.ListEventsQuery) (page *mapreduce.EventPage, err error) {
 	s.observe(ctx, "ListEvents", by, q.Job, func(ctx context.Context) error {

@@ -224,6 +224,7 @@ func TestREST(t *testing.T) {
 	}
 	l.want("POST "+job+"/decisions", `{"recordId":"0.0","field":"total","verdict":"REVIEW_VERDICT_ACCEPT","note":"as printed"}`, `"decision":{`, `"recordId":"0.0"`, `"note":"as printed"`)
 	l.want("GET "+job+"/decisions?record_id=0.0", "", `{"decisions":[{`, `"verdict":"REVIEW_VERDICT_ACCEPT"`)
+	l.want("POST "+job+"/claims", `{"recordIds":["0.0"],"time":"300s"}`, `"claims":[{`, `"recordId":"0.0"`, `"own":true`)
 	l.want("GET "+job+"/waiting", "", "{}")
 	l.want("GET "+job+"/events?verify=true", "", `"checkpoints"`, `"seals"`)
 	l.want("POST "+job+"/causes:mark", `{"cause":"host … is away","state":"CAUSE_STATE_IGNORED"}`, `"causes":[{"cause":"host … is away","state":"CAUSE_STATE_IGNORED"`)

@@ -116,6 +116,46 @@ func decodeReviewed(p *pb.ReviewCount) *mapreduce.ReviewCount {
 	}
 }
 
+// EncodeClaim encodes which records somebody is about to review.
+func EncodeClaim(c *mapreduce.Claim) *pb.ClaimRecordsRequest {
+	p := &pb.ClaimRecordsRequest{JobId: string(c.Job), Time: encodeDuration(c.Time)}
+	for _, id := range c.Records {
+		p.RecordIds = append(p.RecordIds, string(id))
+	}
+	return p
+}
+
+// DecodeClaim decodes which records somebody is about to review.
+func DecodeClaim(p *pb.ClaimRecordsRequest) (mapreduce.Claim, error) {
+	var d decoder
+	c := mapreduce.Claim{Job: d.jobID("job_id", p.GetJobId()), Time: d.decodeDuration("time", p.GetTime())}
+	if n := len(p.GetRecordIds()); n > mapreduce.MaxClaimedRecords {
+		d.refuseField("record_ids", "are %d; at most %d are claimed at once", n, mapreduce.MaxClaimedRecords)
+		return c, d.firstError()
+	}
+	for _, id := range p.GetRecordIds() {
+		c.Records = append(c.Records, mapreduce.RecordID(d.decodeID("record_ids", id, MaxNames)))
+	}
+	return c, d.firstError()
+}
+
+// EncodeRecordClaims encodes who is about to review which records.
+func EncodeRecordClaims(all []mapreduce.RecordClaim) *pb.ClaimRecordsResponse {
+	p := new(pb.ClaimRecordsResponse)
+	for _, c := range all {
+		p.Claims = append(p.Claims, &pb.RecordClaim{RecordId: string(c.Record), Principal: validText(c.By), Own: c.Own, EndTime: encodeTime(c.End)})
+	}
+	return p
+}
+
+// DecodeRecordClaims decodes who is about to review which records.
+func DecodeRecordClaims(p *pb.ClaimRecordsResponse) (all []mapreduce.RecordClaim) {
+	for _, c := range p.GetClaims() {
+		all = append(all, mapreduce.RecordClaim{Record: mapreduce.RecordID(c.GetRecordId()), By: c.GetPrincipal(), Own: c.GetOwn(), End: decodeTime(c.GetEndTime())})
+	}
+	return all
+}
+
 // EncodeListWaiting encodes a choice of units that wait for a person.
 func EncodeListWaiting(q *mapreduce.ListWaitingQuery) *pb.ListWaitingRequest {
 	return &pb.ListWaitingRequest{JobId: string(q.Job), PageSize: clampInt32(q.PageSize), PageToken: q.PageToken}

@@ -48,16 +48,10 @@ func TestKeyboardReviewSurvivesKills(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	stored := fmt.Sprintf(`new Promise((resolve) => {
-		const look = () => { const p = document.getElementById("progress").dataset; if (p.waiting === "0" && p.decided === "%d") { watcher.disconnect(); resolve(document.getElementById("trouble").textContent); } };
-		const watcher = new MutationObserver(look);
-		watcher.observe(document, {subtree: true, childList: true, attributes: true, characterData: true});
-		look();
-	})`, 5*documents)
 	if _, err := chromedp.Run(ctx, chromedp.Evaluate[string](fmt.Sprintf(decideAll, 5*documents))); err != nil {
 		t.Fatal(err)
 	}
-	trouble, err := chromedp.Run(ctx, chromedp.Evaluate[string](stored, chromedp.EvalAwaitPromise))
+	trouble, err := chromedp.Run(ctx, chromedp.Evaluate[string](fmt.Sprintf(decidedAll, 5*documents), chromedp.EvalAwaitPromise))
 	if err != nil || trouble != "" {
 		t.Fatalf("the page says %q: %v", trouble, err)
 	}
@@ -66,6 +60,88 @@ func TestKeyboardReviewSurvivesKills(t *testing.T) {
 	}
 
 	wantReviewed(t, h, job.JobID, documents)
+}
+
+// decidedAll resolves when the server has stored so many decisions of the page, with what the page has to say.
+const decidedAll = `new Promise((resolve) => {
+	const look = () => { const p = document.getElementById("progress").dataset; if (p.waiting === "0" && p.decided === "%d") { watcher.disconnect(); resolve(document.getElementById("trouble").textContent); } };
+	const watcher = new MutationObserver(look);
+	watcher.observe(document, {subtree: true, childList: true, attributes: true, characterData: true});
+	look();
+})`
+
+// A job whose values wait for a person is decided by keyboard alone, and ends while the page is open. The page says
+// before for what it waits; the result, and a job over its records, have the values as they were decided.
+func TestWaitingJobByKeyboard(t *testing.T) {
+	testenv.Lengthy(t)
+	testenv.SlowOnFDB(t)
+	h := newHouse(t, &corpus{program: build(t)})
+	const documents = 12
+	receiptsToReview(t, h, documents)
+	listen, web := freeAddress(t), freeAddress(t)
+	server := h.revive([]string{"serve", "--listen", listen, "--http", web}, web, []string{""})
+	h.want(0, "run", "--server", listen, "--input", "docs", "--schema", "schema.yaml", "--review", "all", "--detach")
+	job, _ := h.job()
+
+	ctx := newTab(t)
+	page := fmt.Sprintf("http://%s/jobs/%s", server.address, job.JobID)
+	waits := fmt.Sprintf(`new Promise((resolve) => {
+		const look = () => { const all = document.querySelectorAll("#part-stages .parked").length; if (all >= %d) { watcher.disconnect(); resolve(document.getElementById("main").textContent); } };
+		const watcher = new MutationObserver(look);
+		watcher.observe(document, {subtree: true, childList: true, attributes: true});
+		look();
+	})`, documents)
+	if err := chromedp.Do(ctx, chromedp.Navigate(page), chromedp.WaitReady(chromedp.CSS("#part-stages"))); err != nil {
+		t.Fatal(err)
+	}
+	said, err := chromedp.Run(ctx, chromedp.Evaluate[string](waits, chromedp.EvalAwaitPromise))
+	if err != nil || !strings.Contains(said, "Units wait for people") {
+		t.Errorf("the page of the job says %q: %v", said, err)
+	}
+
+	if err := chromedp.Do(ctx, chromedp.Navigate(page+"/review"), chromedp.WaitReady(chromedp.CSS("#text[data-item]"))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := chromedp.Run(ctx, chromedp.Evaluate[string](fmt.Sprintf(decideAll, 5*documents))); err != nil {
+		t.Fatal(err)
+	}
+	trouble, err := chromedp.Run(ctx, chromedp.Evaluate[string](fmt.Sprintf(decidedAll, 5*documents), chromedp.EvalAwaitPromise))
+	if err != nil || trouble != "" {
+		t.Fatalf("the page says %q: %v", trouble, err)
+	}
+	if err := chromedp.Do(ctx, chromedp.WaitReady(chromedp.CSS("#part-head .state.complete"))); err != nil {
+		t.Fatal(err)
+	}
+
+	h.want(0, "result", job.JobID, "--output", "after")
+	var result struct {
+		Records []map[string]any `json:"aggregated_data"`
+		Review  map[string]int   `json:"review"`
+	}
+	written, err := os.ReadFile(h.path(filepath.Join("after", "result.json")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.decode(string(written), &result)
+	if r := result.Review; len(result.Records) != documents || r["accepted"] != 3*documents || r["corrected"] != documents || r["absent"] != documents {
+		t.Errorf("the result has %d records, and %v", len(result.Records), r)
+	}
+	for i, r := range result.Records {
+		if r["total"] != float64(i)+0.75 || r["city"] != nil || r["number"] != fmt.Sprintf("N-%03d", i) {
+			t.Errorf("record %d: %v", i, r)
+		}
+	}
+	if events := strings.Count(h.want(0, "audit", job.JobID, "--verify", "--limit", "1000", "-o", "json"), `"decided"`); events != 5*documents {
+		t.Errorf("the log has %d decisions", events)
+	}
+	h.want(0, "run", "--input", "job:"+job.JobID, "--schema", "schema.yaml", "--output", "chained")
+	chained, err := os.ReadFile(h.path(filepath.Join("chained", "result.json")))
+	if err != nil || !strings.Contains(string(chained), "7.75") || strings.Contains(string(chained), "7.5,") || strings.Contains(string(chained), "City 7") {
+		t.Errorf("a job over the records does not have the values as they were decided: %v", err)
+	}
+	if deaths := server.stop(); deaths != 0 {
+		t.Errorf("the server died %d times", deaths)
+	}
 }
 
 // newTab starts Chromium, or skips the test where there is none, and returns the context of a tab.

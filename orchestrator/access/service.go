@@ -199,6 +199,14 @@ func (s *Service) ListWaiting(ctx context.Context, by mapreduce.Principal, q map
 	return s.next.ListWaiting(ctx, by, q)
 }
 
+// ClaimRecords implements mapreduce.Service.
+func (s *Service) ClaimRecords(ctx context.Context, by mapreduce.Principal, c mapreduce.Claim) ([]mapreduce.RecordClaim, error) {
+	if err := s.rules.UseJob(ctx, by, mapreduce.Reviewer, c.Job); err != nil {
+		return nil, err
+	}
+	return s.next.ClaimRecords(ctx, by, c)
+}
+
 // ListEvents implements mapreduce.Service. Records as they are stored are for viewers.
 func (s *Service) ListEvents(ctx context.Context, by mapreduce.Principal, q mapreduce.ListEventsQuery) (*mapreduce.EventPage, error) {
 	role := mapreduce.Observer

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/internal/outcome/gate"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/outcome/output/check"
@@ -75,13 +76,33 @@ func (c *Checker) verifyDecided(ctx context.Context, id mapreduce.JobID, u *reco
 
 	standing := outputs.Standing(schema, held, decided)
 	if open := gate.Open(gate.Asks(schema, reasons, seed, held), standing); len(open) > 0 {
-		return undecided(open), nil
+		accepted, err := c.isAccepted(ctx, id, u, stage)
+		if err != nil {
+			return nil, err
+		}
+		if !accepted {
+			return undecided(open), nil
+		}
 	}
 	right, why := gate.Apply(schema, held, standing)
 	if why != nil {
 		return why, nil
 	}
 	return differ(right, out), nil
+}
+
+// isAccepted reports whether values of a unit stay as they were found about which nobody has decided, as the time
+// for that is over.
+func (c *Checker) isAccepted(ctx context.Context, id mapreduce.JobID, u *records.Unit, stage *pipeline.Stage) (bool, error) {
+	if stage.Review.Then != pipeline.ThenAccept {
+		return false, nil
+	}
+	call, err := c.jobs.Queue.WakeCall(ctx, id, u.ID)
+	if err != nil || call == nil || call.Handle != u.Woken {
+		return false, err
+	}
+	answer, err := gate.DecodeAnswer(call.Answer)
+	return err == nil && answer.Over, nil //nolint:nilerr // what is no answer says nothing
 }
 
 // undecided is why an output is refused of which values wait.

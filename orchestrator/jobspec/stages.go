@@ -57,6 +57,7 @@ func Requirements(spec *mapreduce.JobSpec, stage *pipeline.Stage) mapreduce.Requ
 	if stage != nil {
 		needs.Tools = stage.RequiredTools()
 		needs.Batched = stage.GoesByBatch(spec.Vars)
+		needs.Reviewed = stage.Review.IsSet()
 	}
 	return needs
 }

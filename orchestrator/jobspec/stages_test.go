@@ -15,6 +15,10 @@ func TestRequirementsOfBatches(t *testing.T) {
 		stage.Parameters.Tier = word
 		return stage
 	}
+	reviewed := &pipeline.Stage{Review: pipeline.Review{When: []string{"unverified"}}}
+	if !jobspec.Requirements(&mapreduce.JobSpec{}, reviewed).Reviewed || jobspec.Requirements(&mapreduce.JobSpec{}, tier("")).Reviewed {
+		t.Error("values wait for a person, and any worker does; or none wait, and not every worker does")
+	}
 	batched := map[string]string{"tier": "batch"}
 
 	for _, test := range []struct {

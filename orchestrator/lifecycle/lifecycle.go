@@ -14,6 +14,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 // A Config says how jobs are looked after. All of it must be set, unless it says otherwise.
@@ -50,6 +51,10 @@ type Parts struct {
 	Intake     *ingest.Intake
 	Signals    *cluster.Signals
 	Supervisor *cluster.Supervisor
+
+	// EndWait lets a unit go on that has waited for people as long as it may. It returns where the unit waits
+	// to be claimed then, nil if it does not.
+	EndWait func(context.Context, mapreduce.JobID, records.Sleeper) (*records.Candidate, error)
 }
 
 // A Lifecycle looks after jobs. Its methods, and those of its parts, are safe for concurrent
@@ -68,7 +73,7 @@ type Lifecycle struct {
 // New returns what looks after the jobs of a store. It does nothing on its own but in its
 // loops.
 func New(p Parts, c Config) *Lifecycle {
-	asleep := &sleepers{jobs: p.Jobs, scheduler: p.Scheduler, signals: p.Signals, supervisor: p.Supervisor}
+	asleep := &sleepers{jobs: p.Jobs, scheduler: p.Scheduler, signals: p.Signals, supervisor: p.Supervisor, endWait: p.EndWait}
 	ended := &endings{jobs: p.Jobs, supervisor: p.Supervisor, call: c.Ended, ids: make(map[mapreduce.JobID]bool)}
 	results := &Results{jobs: p.Jobs, specs: p.Specs, seals: p.Seals, supervisor: p.Supervisor}
 	roster := newRoster(p, c, asleep)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/internal/outcome/gate"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/store/jobs"
@@ -20,6 +21,7 @@ type sleepers struct {
 	scheduler  *schedule.Scheduler
 	signals    *cluster.Signals
 	supervisor *cluster.Supervisor
+	endWait    func(context.Context, mapreduce.JobID, records.Sleeper) (*records.Candidate, error)
 }
 
 // sleepersPage is how many units that back off, and how many parked ones, one poll
@@ -43,22 +45,42 @@ func (s *sleepers) find(ctx context.Context, id mapreduce.JobID) error {
 // wakeBatch is how many units are woken in one transaction.
 const wakeBatch = 200
 
-// wakeUnits puts units that have slept long enough into their queue.
+// wakeUnits puts units that have slept long enough into their queue. One that waited for people is told what they
+// have decided until now, so it goes by itself.
 func (s *sleepers) wakeUnits(ctx context.Context, id mapreduce.JobID, units []records.Sleeper) {
-	for batch := range slices.Chunk(units, wakeBatch) {
-		woken, err := s.jobs.Queue.Wakeup(ctx, id, batch)
-		if err != nil && errs.KindOf(err) != errs.NotFound {
-			s.supervisor.LogFailure(ctx, "waking units; trying again", err, "job", id, "units", len(batch))
-			if cluster.IsPermanent(err) && s.supervisor.FailJob(ctx, id, err) {
-				continue // a resume sees to them
-			}
-			for _, one := range batch {
-				s.signals.WakeLater(id, records.SleeperRef{Sleeper: one, For: time.Second})
-			}
+	var rest []records.Sleeper
+	for _, one := range units {
+		if !gate.IsHandle(one.Handle) {
+			rest = append(rest, one)
+			continue
 		}
-
-		s.scheduler.Enqueue(id, woken)
+		var woken []records.Candidate
+		c, err := s.endWait(ctx, id, one)
+		if c != nil {
+			woken = []records.Candidate{*c}
+		}
+		s.wokeUp(ctx, id, []records.Sleeper{one}, woken, err)
 	}
+
+	for batch := range slices.Chunk(rest, wakeBatch) {
+		woken, err := s.jobs.Queue.Wakeup(ctx, id, batch)
+		s.wokeUp(ctx, id, batch, woken, err)
+	}
+}
+
+// wokeUp tells the scheduler of units that were woken, and has those tried again that were not, for an error.
+func (s *sleepers) wokeUp(ctx context.Context, id mapreduce.JobID, batch []records.Sleeper, woken []records.Candidate, err error) {
+	if err != nil && errs.KindOf(err) != errs.NotFound {
+		s.supervisor.LogFailure(ctx, "waking units; trying again", err, "job", id, "units", len(batch))
+		if cluster.IsPermanent(err) && s.supervisor.FailJob(ctx, id, err) {
+			return // a resume sees to them
+		}
+		for _, one := range batch {
+			s.signals.WakeLater(id, records.SleeperRef{Sleeper: one, For: time.Second})
+		}
+	}
+
+	s.scheduler.Enqueue(id, woken)
 }
 
 // loop calls what is due.

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/result"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
@@ -67,4 +68,20 @@ func storedDecision(by mapreduce.Principal, d *mapreduce.Decision) *review.Decis
 		out.Passage = result.StoredCitation(d.Passage)
 	}
 	return out
+}
+
+// ClaimRecords says which records somebody is about to review.
+func (r *Reviewer) ClaimRecords(ctx context.Context, by mapreduce.Principal, c mapreduce.Claim) ([]mapreduce.RecordClaim, error) {
+	if c.Time < 0 || c.Time > mapreduce.MaxClaimTime {
+		return nil, errs.Field("time", "is %v; records are held for at most %v, or 0 to give them back", c.Time, mapreduce.MaxClaimTime)
+	}
+	for _, id := range c.Records {
+		if _, _, valid := id.Parse(); !valid {
+			return nil, errs.Field("record_ids", "%q is not the id of a record", string(id))
+		}
+	}
+	if len(c.Records) == 0 {
+		return r.jobs.Review.Claims(ctx, c.Job, by.Name)
+	}
+	return r.jobs.Review.Claim(ctx, c, by.Name)
 }

@@ -195,14 +195,40 @@ func (r *Reviewer) decideWaiting(ctx context.Context, by mapreduce.Principal, w 
 	return decisionOf(taken), nil
 }
 
+// EndWait lets a unit go on that has waited as long as its stage says, with what was decided until now. It
+// returns where the unit waits to be claimed then, nil if it does not.
+func (r *Reviewer) EndWait(ctx context.Context, id mapreduce.JobID, of records.Sleeper) (*records.Candidate, error) {
+	u, err := r.jobs.View.Unit(ctx, id, of.Unit)
+	if err != nil || u == nil {
+		return nil, err
+	}
+	w, err := r.waiting(ctx, id, u, of.Handle)
+	if err != nil || w == nil {
+		return nil, err
+	}
+
+	over := stored.Waiting{Unit: w.ID, Index: w.Index, Handle: w.handle, Answer: func(all []*stored.Decision) ([]byte, error) {
+		return w.encode(&gate.Answer{Decided: outputs.Standing(w.schema, w.out, all), Over: true})
+	}}
+	woken, err := r.jobs.Review.EndWait(ctx, id, over, of.Attempt)
+	if err == nil {
+		r.signals.NotifyWatchers(id)
+	}
+	return woken, err
+}
+
 // answer returns what wakes the unit, given all decisions about its records: nil while values wait.
 func (w *waiting) answer(all []*stored.Decision) ([]byte, error) {
 	standing := outputs.Standing(w.schema, w.out, all)
 	if len(gate.Open(w.asks, standing)) > 0 {
 		return nil, nil
 	}
+	return w.encode(&gate.Answer{Decided: standing})
+}
 
-	data, err := (&gate.Answer{Decided: standing}).Encode()
+// encode returns an answer as the unit is given it.
+func (w *waiting) encode(a *gate.Answer) ([]byte, error) {
+	data, err := a.Encode()
 	if err == nil && len(data) > mapreduce.MaxWakeAnswer {
 		err = errs.New(errs.Exhausted, "all that was decided about unit %s has %d bytes, and at most %d can be handed to it: give shorter values", w.ID, len(data), mapreduce.MaxWakeAnswer)
 	}

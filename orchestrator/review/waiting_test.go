@@ -413,3 +413,78 @@ func insist(t *testing.T, f *enginetest.Fleet, d mapreduce.NewDecision) {
 	}
 	t.Fatal("nobody has taken the decision")
 }
+
+// timedJob returns a job whose values wait for an hour.
+func timedJob(t *testing.T, then string) mapreduce.JobSpec {
+	t.Helper()
+	spec := waitingJob(t, keyed, "all")
+	spec.Vars["review_within"], spec.Vars["review_then"] = "1h", then
+	return spec
+}
+
+// When the time to wait is over, values stay as they were found; what was decided before counts. A restart does not
+// begin the time anew.
+func TestTimeToWaitIsOver(t *testing.T) {
+	enginetest.Virtually(t, func(t *testing.T) {
+		f, p, _ := reviewFleet(t, 1)
+		began := time.Now()
+		id := submitted(t, f.Any(), timedJob(t, "accept"), 2, "a.txt", "c.txt")
+		decide(t, f.Any(), mapreduce.NewDecision{Job: id, Record: "0.0", Field: "total", Verdict: mapreduce.ReviewCorrect, Value: []byte("99")})
+
+		time.Sleep(30 * time.Minute) // of virtual time
+		f.Stop(0, true)
+		f.Start(0)
+		n := f.Any()
+		if job := n.EndWithin(id, time.Hour); job.State != mapreduce.JobComplete {
+			t.Fatalf("the job is %v: %s", job.State, job.Error)
+		}
+		if took := time.Since(began); took < time.Hour || took > time.Hour+5*time.Minute {
+			t.Errorf("the units have waited for %v", took)
+		}
+
+		p.once(t, 2)
+		got := n.Result(id)
+		wantRows(t, got, "A-1 Köln 99", "C-3 <nil> 3")
+		if want := (mapreduce.ReviewCount{Corrected: 1}); *got.Summary.Reviewed != want {
+			t.Errorf("counted %+v, want %+v", *got.Summary.Reviewed, want)
+		}
+		n.Sound()
+	})
+}
+
+// A unit whose time is over fails if its stage says so. A resume has it wait as long again, and it ends with what is
+// decided then; nothing is paid for twice.
+func TestTimeToWaitFails(t *testing.T) {
+	enginetest.Virtually(t, func(t *testing.T) {
+		f, p, _ := reviewFleet(t, 1)
+		n := f.Any()
+		id := submitted(t, n, timedJob(t, "fail"), 2, "a.txt", "c.txt")
+		for _, field := range []string{"order", "city", "total"} {
+			decide(t, n, mapreduce.NewDecision{Job: id, Record: "0.0", Field: field, Verdict: mapreduce.ReviewAccept})
+		}
+		n.Until(id, func(j *mapreduce.Job) bool { return j.FailedUnits == 1 })
+		failed := n.Units(id)[mapreduce.MapUnit("c.txt")]
+		if len(failed.Errors) != 1 || !strings.Contains(failed.Errors[0], "nobody has decided about 3 values") {
+			t.Errorf("the unit says %q", failed.Errors)
+		}
+
+		n.EndWithin(id, time.Hour)
+		resumed := time.Now()
+		if _, err := n.ResumeJob(t.Context(), id, mapreduce.Resume{}); err != nil {
+			t.Fatal(err)
+		}
+		n.Until(id, func(j *mapreduce.Job) bool { return j.ParkedUnits == 1 })
+		if took := time.Since(resumed); took > 10*time.Minute {
+			t.Errorf("it waits again after %v", took)
+		}
+		for field, verdict := range map[string]mapreduce.ReviewVerdict{"order": mapreduce.ReviewAccept, "city": mapreduce.ReviewAbsent, "total": mapreduce.ReviewReject} {
+			decide(t, n, mapreduce.NewDecision{Job: id, Record: "1048576.0", Field: field, Verdict: verdict})
+		}
+		if job := n.EndWithin(id, time.Hour); job.State != mapreduce.JobComplete || job.FailedUnits != 0 {
+			t.Fatalf("the job is %v: %s", job.State, job.Error)
+		}
+		p.once(t, 2)
+		wantRows(t, n.Result(id), "A-1 Köln 12.5", "C-3 <nil> <nil>")
+		n.Sound()
+	})
+}

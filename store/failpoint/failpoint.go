@@ -56,7 +56,7 @@ const (
 	Doubt    Step = "doubt"    // others see no sign of life of it
 	Forget   Step = "forget"   // one that is dead is forgotten
 	Seal     Step = "seal"     // checkpoints are chained
-	Decide   Step = "decide"   // somebody's decision about a value is kept
+	Decide   Step = "decide"   // somebody's decision about a value is kept, or which records somebody is about to review
 	Mark     Step = "mark"     // what was said of a cause of failed units is kept
 	Ask      Step = "ask"      // a request that is to go by batch is stored
 	Group    Step = "group"    // requests are put together in a batch

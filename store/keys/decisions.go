@@ -73,3 +73,31 @@ func (d DecisionKeys) At(key []byte) (at DecisionAt, err error) {
 	}
 	return at, nil
 }
+
+// Reviewing returns the key of who is about to review a record, which must have a valid id.
+func (d DecisionKeys) Reviewing(record mapreduce.RecordID) []byte {
+	unit, n, _ := record.Parse()
+	return tuple.AppendInt(tuple.AppendInt(d.space.jobKey("reviewing", d.job), unit), n)
+}
+
+// AllReviewing returns the range of who is about to review records of the job, in the order of these.
+func (d DecisionKeys) AllReviewing() store.Range {
+	return childRange(d.space.jobKey("reviewing", d.job))
+}
+
+// ReviewingAt returns the record that a key is about.
+func (d DecisionKeys) ReviewingAt(key []byte) (mapreduce.RecordID, error) {
+	name, rest, err := d.space.Last(key)
+	if err != nil {
+		return "", err
+	}
+
+	job, unit, record := rest.Text(), rest.Int(), rest.Int()
+	if err := rest.Err(); err != nil {
+		return "", err
+	}
+	if name != "reviewing" || job != string(d.job) || unit < 0 || record < 0 {
+		return "", fmt.Errorf("keys: %x is of no record of job %s", key, d.job)
+	}
+	return mapreduce.NewRecordID(unit, record), nil
+}

@@ -62,6 +62,8 @@
 //	('mapreduce','evidence',J,U,n,i)             bytes: chunk i of its text
 //	('mapreduce','decision',J,index,r,field,n)   Decision: the n-th about the value of a field in
 //	                                             record r of the map unit with that index
+//	('mapreduce','reviewing',J,index,r)          Reviewing: who is about to review record r of the map
+//	                                             unit with that index, and until when
 //	('mapreduce','cause',J,sha256)               CauseMark: what was said of a cause of failed
 //	                                             units, by the hash of the cause
 //	('mapreduce','cascade',J,m)                  CascadeTrial: which answers of the m-th member
@@ -226,7 +228,7 @@ type Space struct {
 
 var names = []string{
 	"format", "jobs", "units", "checkpoints", "ctl", "order", "recent", "tenantjobs", "ready", "delayed", "parked", "woken", "failed",
-	"asked", "batchable", "batch", "batchline", "reply", "batching", "batchroom", "batchrate", "orphan", "turnaround", "run", "held", "sess", "beat", "doubt", "grant", "draw", "ctr", "tally", "seal", "plan", "picks", "wait", "result", "journal", "evidence", "decision", "cause", "cascade", "blob",
+	"asked", "batchable", "batch", "batchline", "reply", "batching", "batchroom", "batchrate", "orphan", "turnaround", "run", "held", "sess", "beat", "doubt", "grant", "draw", "ctr", "tally", "seal", "plan", "picks", "wait", "result", "journal", "evidence", "decision", "reviewing", "cause", "cascade", "blob",
 	"skipped", "idem", "ingest", "wake", "limit", "answer", "aged", "kept", "use", "usedraw", "cost", "costlabels", "costgone", "rate", "ended", "expires", "log", "certificate",
 }
 
@@ -332,7 +334,7 @@ func (s *Space) Wake() []byte { return s.nameKey("wake") }
 // ownedNames lists the kinds of keys that belong to one job.
 var ownedNames = []string{
 	"units", "order", "ready", "delayed", "parked", "woken", "failed", "asked", "batchable", "batch", "batchline", "reply", "batching", "ctr", "tally",
-	"checkpoints", "seal", "plan", "picks", "wait", "result", "journal", "evidence", "decision", "cause", "cascade", "blob", "skipped",
+	"checkpoints", "seal", "plan", "picks", "wait", "result", "journal", "evidence", "decision", "reviewing", "cause", "cascade", "blob", "skipped",
 }
 
 // Known reports whether keys of that name are of this key space, and whether

@@ -29,12 +29,77 @@
 		queue = await answer.json();
 		queue.items = queue.items || [];
 		for (const sent of outbox) apply(sent);
+		// What waits of a job that goes on becomes more while one decides, and others decide as well.
+		coditectFollow(grow, document.getElementById("part-head").dataset.version);
+		begin();
+	}
+
+	// begin shows the first value that is left, if there is any.
+	function begin() {
 		at("desk").hidden = queue.items.length === 0;
 		if (queue.items.length === 0) return void (at("progress").textContent = words.empty);
 		now = Math.max(0, queue.items.findIndex((item) => !item.verdict));
 		resumeTyping();
 		if (!words.decide) return trouble(words.looking);
+		claim().then(() => { if (held(queue.items[now]) && !at("right").value) move(1); });
 		send();
+	}
+
+	// grow adds the values that wait by now, and what others have decided.
+	async function grow() {
+		const name = (item) => item.record + " " + item.field;
+		const unsent = outbox.map(name), asked = performance.now();
+		const answer = await fetch(words.queue);
+		if (!answer.ok) throw new Error(String(answer.status));
+		const fresh = await answer.json();
+		const had = new Map(queue.items.map((item) => [name(item), item]));
+		const mine = new Set([...unsent, ...outbox.map(name)]); // the answer may know nothing of these
+		const began = queue.items.length > 0;
+		for (const item of fresh.items || []) {
+			const old = had.get(name(item));
+			if (!old) queue.items.push(item);
+			else if (!mine.has(name(item)) && !(old.touched > asked)) Object.assign(old, { verdict: item.verdict, right: item.right, by: item.by });
+		}
+		queue.sample = fresh.sample;
+		queue.agreement = fresh.agreement;
+		if (began) status();
+		else begin();
+	}
+
+	// What one is about to decide is held for some minutes, so that others pass it over; it lapses by itself when one
+	// goes away. Nothing depends on it: whatever is decided counts.
+	const ahead = 10; // records
+	let claims = new Map(), claiming = false;
+	const held = (item) => { const c = claims.get(item.record); return c && !c.own && c.end > Date.now(); };
+	async function claim() {
+		if (claiming || !words.claim) return;
+		claiming = true;
+		const next = new Set();
+		for (let i = now; i < queue.items.length && next.size < ahead; i++) {
+			if (!queue.items[i].verdict && !held(queue.items[i])) next.add(queue.items[i].record);
+		}
+		const form = new URLSearchParams();
+		for (const record of next) form.append("record", record);
+		const answer = await fetch(words.claim, { method: "POST", body: form, headers: { Accept: "application/json" } }).catch(() => null);
+		// The server says how long each is held yet, as clocks differ.
+		if (answer && answer.ok) claims = new Map((await answer.json()).map((c) => [c.record, { ...c, end: Date.now() + c.left }]));
+		claiming = false;
+		showHeld();
+	}
+	// reclaim holds on to the record that is shown, and those behind it, a minute or two before that lapses.
+	function reclaim(item) {
+		const c = claims.get(item.record);
+		if (words.decide && !item.verdict && !held(item) && !(c && c.end - Date.now() > 120000)) claim();
+	}
+	function showHeld() {
+		const others = new Map();
+		for (const c of claims.values()) {
+			if (c.own || c.end <= Date.now() || !queue.items.some((i) => i.record === c.record && !i.verdict)) continue;
+			const of = others.get(c.by) || { by: c.by, n: 0, end: 0 };
+			others.set(c.by, { by: c.by, n: of.n + 1, end: Math.max(of.end, c.end) });
+		}
+		at("held").textContent = [...others.values()].map((o) => fill(words.held, { by: o.by, n: o.n, end: new Date(o.end).toLocaleTimeString() })).join(" ");
+		at("held").hidden = others.size === 0;
 	}
 
 	// leave goes to where one signs in, with what was being typed. Decisions are kept already.
@@ -59,6 +124,7 @@
 		if (!item) return;
 		item.verdict = sent.verdict === "withdraw" ? "" : sent.verdict;
 		item.right = sent.value;
+		item.touched = performance.now();
 	}
 
 	async function show() {
@@ -220,7 +286,11 @@
 	}
 
 	function move(by) {
-		now = Math.min(queue.items.length - 1, Math.max(0, now + by));
+		const last = queue.items.length - 1, next = Math.min(last, Math.max(0, now + by));
+		now = next;
+		while (now > 0 && now < last && held(queue.items[now])) now += Math.sign(by); // others are at these
+		if (held(queue.items[now])) now = next;
+		reclaim(queue.items[now]);
 		show();
 	}
 

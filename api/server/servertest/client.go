@@ -100,6 +100,11 @@ func (c Client) ListWaiting(ctx context.Context, q mapreduce.ListWaitingQuery) (
 	return c.Service.ListWaiting(ctx, c.By, q)
 }
 
+// ClaimRecords implements mapreduce.Client.
+func (c Client) ClaimRecords(ctx context.Context, claim mapreduce.Claim) ([]mapreduce.RecordClaim, error) {
+	return c.Service.ClaimRecords(ctx, c.By, claim)
+}
+
 // ListEvents implements mapreduce.Client.
 func (c Client) ListEvents(ctx context.Context, q mapreduce.ListEventsQuery) (*mapreduce.EventPage, error) {
 	return c.Service.ListEvents(ctx, c.By, q)

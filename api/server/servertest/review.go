@@ -2,6 +2,7 @@ package servertest
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/coditect/mapreduce/api/errs"
@@ -71,4 +72,30 @@ func (s *Service) ListWaiting(_ context.Context, _ mapreduce.Principal, q mapred
 		return nil, err
 	}
 	return &mapreduce.WaitingPage{}, nil
+}
+
+// ClaimRecords implements mapreduce.Service. Claims of this service never lapse.
+func (s *Service) ClaimRecords(_ context.Context, by mapreduce.Principal, c mapreduce.Claim) ([]mapreduce.RecordClaim, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	r, err := s.findRecord(c.Job)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range c.Records {
+		i := slices.IndexFunc(r.claims, func(had mapreduce.RecordClaim) bool { return had.Record == id })
+		switch {
+		case i < 0 && c.Time > 0:
+			r.claims = append(r.claims, mapreduce.RecordClaim{Record: id, By: by.Name, End: epoch.Add(c.Time)})
+		case i >= 0 && c.Time == 0 && r.claims[i].By == by.Name:
+			r.claims = slices.Delete(r.claims, i, i+1)
+		}
+	}
+
+	all := slices.Clone(r.claims)
+	for i := range all {
+		all[i].Own = all[i].By == by.Name
+	}
+	return all, nil
 }

@@ -40,6 +40,7 @@ type record struct {
 	events []*mapreduce.Checkpoint
 
 	decisions []*mapreduce.Decision
+	claims    []mapreduce.RecordClaim
 }
 
 // epoch is when the first job is created; each later one is a second later.

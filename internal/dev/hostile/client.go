@@ -99,6 +99,7 @@ func clientCalls(job string) []call {
 		}, newReply[pb.DecideValueResponse], false},
 		{pb.MapReduceService_ListDecisions_FullMethodName, &pb.ListDecisionsRequest{JobId: job, RecordId: "0.0", PageSize: 10}, newReply[pb.ListDecisionsResponse], false},
 		{pb.MapReduceService_ListWaiting_FullMethodName, &pb.ListWaitingRequest{JobId: job, PageSize: 10}, newReply[pb.ListWaitingResponse], false},
+		{pb.MapReduceService_ClaimRecords_FullMethodName, &pb.ClaimRecordsRequest{JobId: job, RecordIds: []string{"0.0"}, Time: durationpb.New(time.Minute)}, newReply[pb.ClaimRecordsResponse], false},
 		{pb.MapReduceService_GetResult_FullMethodName, &pb.GetResultRequest{JobId: job, Partial: true}, newReply[pb.GetResultResponse], false},
 		{pb.MapReduceService_GetResultFile_FullMethodName, &pb.GetResultFileRequest{JobId: job, Partial: true}, newReply[pb.GetResultFileResponse], false},
 		{pb.MapReduceService_ListEvents_FullMethodName, &pb.ListEventsRequest{JobId: job, Verify: true, PageSize: 10}, newReply[pb.ListEventsResponse], false},

@@ -33,6 +33,8 @@ type Decided struct {
 // An Answer is what wakes a unit: what was decided about each value that it waited for.
 type Answer struct {
 	Decided []Decided `json:"decided"`
+	// Over says that the time to wait is over, so there may be values about which nobody has decided.
+	Over bool `json:"over,omitempty"`
 }
 
 // Encode returns the encoding of an answer.

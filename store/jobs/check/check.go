@@ -146,6 +146,7 @@ func (k *jobCheck) listSteps() []checkStep {
 		{"ledger of completions", k.checkLedger},
 		{"audit chain", k.checkSeals},
 		{"decisions about values", data.checkDecisions},
+		{"records that are reviewed", data.checkReviewing},
 		{"causes of failed units", data.checkCauses},
 		{"record of the submission", k.checkSubmitted},
 		{"sums", k.compareWhole},

@@ -184,6 +184,9 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 				tx.Set(m.Space.Decisions("mr_20200101_aaaaaa").Key(keys.DecisionAt{Record: "7.0", Field: "total", Number: 1}), value)
 			}
 		}, "mr_20200101_aaaaaa"},
+		{"claim without an end", func(m *jobstest.Mixture) corruption {
+			return jobstest.Edit(m, m.First(m.Space.Decisions(m.End).AllReviewing()).Key, new(storagev1.Reviewing), func(c *storagev1.Reviewing) { c.EndMicros = 0 })
+		}, "no record is reviewed by"},
 		{"decision without a verdict", func(m *jobstest.Mixture) corruption {
 			return jobstest.Edit(m, m.First(m.Space.Decisions(m.End).All()).Key, new(storagev1.Decision), func(d *storagev1.Decision) { d.Verdict = 99 })
 		}, "no verdict has the number 99"},

@@ -82,3 +82,20 @@ func (k *dataCheck) sumDecisions(ctx context.Context) (all decisionSum, err erro
 	})
 	return all, err
 }
+
+// checkReviewing checks who is about to review records of the job: each record is one, and somebody's for a time.
+func (k *dataCheck) checkReviewing(ctx context.Context) error {
+	of := k.Keys.Decisions(k.id)
+	return k.WalkRange(ctx, k.id, of.AllReviewing(), walk.PageOptions(), func(l *walk.Look, pairs []store.KeyValue) error {
+		for _, kv := range pairs {
+			c := new(storagev1.Reviewing)
+			if !l.Decode(kv.Key, kv.Value, c) {
+				continue
+			}
+			if _, err := of.ReviewingAt(kv.Key); err != nil || c.EndMicros <= 0 {
+				l.Find(kv.Key, "no record is reviewed by %q until %d", c.Principal, c.EndMicros)
+			}
+		}
+		return nil
+	}, nil)
+}

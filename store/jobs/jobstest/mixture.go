@@ -44,6 +44,9 @@ func NewMixture(t *testing.T) *Mixture {
 	m.Decide(j, m.End, NewDecision("0.0", "total", mapreduce.ReviewWithdraw, "request-2"))
 	m.Decide(j, m.End, NewDecision("1048576.0", "total", mapreduce.ReviewAccept, ""))
 
+	_, err := j.Review.Claim(m.Ctx, mapreduce.Claim{Job: m.End, Records: []mapreduce.RecordID{"1048576.0"}, Time: time.Minute}, "ann")
+	m.Must(err)
+
 	long := bytes.Repeat([]byte("0123456789abcdef"), 10_000)
 	m.Mid = m.Submit(j, Spec(), append(Texts(9), Document{ID: "long", Text: long, Chunks: 2}))
 	m.Binding = m.Session(j)
@@ -52,7 +55,7 @@ func NewMixture(t *testing.T) *Mixture {
 	m.Parked, m.Woken = units[5], units[6]
 	m.Report(j, Parked(m.Mid, m.Parked, "batch", time.Hour))
 	m.Report(j, Parked(m.Mid, m.Woken, "person", 0))
-	_, _, err := j.Queue.Wake(m.Ctx, m.Mid, m.Woken.ID, mapreduce.WakeCall{Handle: "person", Answer: []byte("yes")})
+	_, _, err = j.Queue.Wake(m.Ctx, m.Mid, m.Woken.ID, mapreduce.WakeCall{Handle: "person", Answer: []byte("yes")})
 	m.Must(err)
 
 	m.Busy, m.Failed, m.Backing, m.Large = units[0], units[1], units[2], units[3]

@@ -40,6 +40,9 @@ func (changes *Changes) RetryUnits(ctx context.Context, failed []store.KeyValue)
 		if err := changes.unaccountUnit(ctx, u); err != nil {
 			return false, err
 		}
+		if err := changes.waitAnew(ctx, u); err != nil {
+			return false, err
+		}
 		changes.Add(keys.Failed, u.Level, -1)
 		changes.addWaiting(u, 1)
 
@@ -59,6 +62,21 @@ func (changes *Changes) RetryUnits(ctx context.Context, failed []store.KeyValue)
 
 	changes.Record()
 	return fit < len(units), nil
+}
+
+// waitAnew forgets that the time was over in which a unit waited: it is to have as much once more.
+func (changes *Changes) waitAnew(ctx context.Context, u *storagev1.Unit) error {
+	if u.Woken == "" {
+		return nil
+	}
+	key := changes.Keys.Queues(changes.Job).Woken(mapreduce.UnitID(u.UnitId))
+	var call storagev1.WakeCall
+	if _, err := records.Read(ctx, changes.Tx, key, &call); err != nil || !call.Over {
+		return err
+	}
+	changes.Tx.Clear(key)
+	u.Woken = ""
+	return nil
 }
 
 // unaccountUnit takes a failed unit out of the ledger of documents and characters.

@@ -85,7 +85,7 @@ func (rec Records) listParked(ctx context.Context, r store.Reader, id mapreduce.
 		}
 		if p.WakeMicros > 0 {
 			refs = append(refs, records.SleeperRef{
-				Sleeper: records.Sleeper{Unit: unit, Attempt: p.Attempt},
+				Sleeper: records.Sleeper{Unit: unit, Attempt: p.Attempt, Handle: p.Handle},
 				For:     rec.SleepLeft(time.Duration(p.WakeMicros)*time.Microsecond, p.EndMicros),
 			})
 		}

@@ -107,7 +107,7 @@ func (r Report) parkedRef(p *mapreduce.Parking) *records.SleeperRef {
 	if p.WakeAfter <= 0 {
 		return nil
 	}
-	return &records.SleeperRef{Sleeper: records.Sleeper{Unit: r.Unit, Attempt: int64(r.Attempt)}, For: p.WakeAfter}
+	return &records.SleeperRef{Sleeper: records.Sleeper{Unit: r.Unit, Attempt: int64(r.Attempt), Handle: p.Handle}, For: p.WakeAfter}
 }
 
 // A HeldID names one claim of a session.

@@ -47,6 +47,7 @@ type Sleeper struct {
 	// Attempt is the attempt that parked the unit; 0 says that it backs off. A
 	// timer that was set for an earlier wait of the unit does not end a later one.
 	Attempt int64
+	Handle  string // that it is parked under
 }
 
 // A SleeperRef is a sleeper, and how long it sleeps.

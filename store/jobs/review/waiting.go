@@ -75,16 +75,60 @@ func (st *Store) DecideWaiting(ctx context.Context, id mapreduce.JobID, w Waitin
 			return nil
 		}
 		st.add(ctx, tx, id, kept, fmt.Sprintf("; unit %s goes on, as all its values are decided", w.Unit))
-		woken = st.wake(tx, id, u, mapreduce.WakeCall{Handle: w.Handle, Answer: answer})
+		woken = st.wake(tx, id, u, &storagev1.WakeCall{Handle: w.Handle, Answer: answer})
 		return nil
 	})
 	return kept, woken, err
 }
 
+// EndWait wakes a unit whose time to wait is over, with the answer that w gives to the decisions that there
+// are. The attempt is the one that parked it: it may wait again by now. EndWait returns where the unit waits to
+// be claimed then, nil if it does not.
+func (st *Store) EndWait(ctx context.Context, id mapreduce.JobID, w Waiting, attempt int64) (woken *records.Candidate, err error) {
+	err = st.db.Update(ctx, failpoint.Wakeup, func(tx store.Tx) error {
+		woken = nil
+		ctl, err := st.Jobs.Control(ctx, tx, id)
+		if err != nil || mapreduce.JobState(ctl.State).Ended() { // then its units stay as they were
+			return err
+		}
+		u, err := st.Units.Read(ctx, tx, id, w.Unit)
+		if err != nil {
+			return err
+		}
+		parked, err := st.Units.IsParkedUnder(ctx, tx, id, u, w.Handle)
+		switch {
+		case err != nil:
+			return err
+		case parked && u.Attempt == attempt:
+		case u != nil && u.Woken == w.Handle && records.IsClaimable(u): // this transaction ran before, or somebody has decided
+			woken = records.CandidateOf(u)
+			return nil
+		default:
+			return nil
+		}
+
+		all, err := st.within(ctx, tx, id, st.Keys.Decisions(id).OfUnit(w.Index))
+		if err != nil {
+			return err
+		}
+		answer, err := w.Answer(all)
+		if err != nil {
+			return err
+		}
+		st.Jobs.AddCheckpoint(tx, id, &storagev1.Checkpoint{
+			Kind: uint32(mapreduce.EventWoken), Level: u.Level, Message: records.ClipText(fmt.Sprintf("unit %s goes on, as the time in which its values were to be decided is over", w.Unit)),
+		})
+		st.Jobs.WakeOthers(tx)
+		woken = st.wake(tx, id, u, &storagev1.WakeCall{Handle: w.Handle, Answer: answer, Over: true})
+		return nil
+	})
+	return woken, err
+}
+
 // wake lets a parked unit go on with an answer.
-func (st *Store) wake(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit, call mapreduce.WakeCall) *records.Candidate {
+func (st *Store) wake(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit, call *storagev1.WakeCall) *records.Candidate {
 	u.Woken = call.Handle
-	tx.Set(st.Keys.Queues(id).Woken(mapreduce.UnitID(u.UnitId)), records.Encode(&storagev1.WakeCall{Handle: call.Handle, Answer: call.Answer}))
+	tx.Set(st.Keys.Queues(id).Woken(mapreduce.UnitID(u.UnitId)), records.Encode(call))
 	st.Units.Release(tx, id, u)
 	return records.CandidateOf(u)
 }

@@ -151,3 +151,62 @@ func TestDecideWaitingAtOnce(t *testing.T) {
 	}
 	w.Healthy()
 }
+
+// A unit whose time to wait is over goes on once, with what was decided until then. One that waits again, or for
+// whose job nothing is run any more, does not.
+func TestEndWait(t *testing.T) {
+	f := fault.New(jobstest.Open(t), fault.Config{})
+	w := newWaiting(t, f, 2, 3)
+	if _, _, err := w.decide(0, w.units[0], "total", "r1"); err != nil {
+		t.Fatal(err)
+	}
+	end := func(node int, u *records.Unit, attempt int64) *records.Candidate {
+		t.Helper()
+		of := review.Waiting{Unit: u.ID, Index: u.Index, Handle: handle, Answer: func(all []*review.Decision) ([]byte, error) {
+			return fmt.Append(nil, "over after ", len(all)), nil
+		}}
+		woken, err := w.Nodes[node].Review.EndWait(w.Ctx, w.id, of, attempt)
+		w.Must(err)
+		return woken
+	}
+
+	u := w.units[0]
+	if woken := end(0, u, u.Attempt+1); woken != nil {
+		t.Errorf("a timer of another attempt wakes %v", woken)
+	}
+	f.FailNext(fault.UnknownCommitted)
+	for node := range 2 { // each orchestrator times it
+		if woken := end(node, u, u.Attempt); woken == nil || woken.Unit != u.ID {
+			t.Errorf("woken %v", woken)
+		}
+	}
+	if waiting := w.Waiting(w.Nodes[0], w.id); len(waiting) != 1 || waiting[0].Unit != u.ID {
+		t.Errorf("units that go on: %v", waiting)
+	}
+	call, err := w.Nodes[0].Queue.WakeCall(w.Ctx, w.id, u.ID)
+	if want := (&mapreduce.WakeCall{Handle: handle, Answer: []byte("over after 1")}); err != nil || !cmp.Equal(want, call) {
+		t.Errorf("the unit is woken with %+v: %v", call, err)
+	}
+	if _, _, err := w.decide(0, u, "date", "r2"); errs.KindOf(err) != errs.Aborted {
+		t.Errorf("decided when it is over: %v", err)
+	}
+
+	// Somebody has decided about all before.
+	u = w.units[1]
+	for _, field := range []string{"total", "date"} {
+		if _, _, err := w.decide(0, u, field, field); err != nil {
+			t.Fatal(err)
+		}
+	}
+	end(0, u, u.Attempt)
+	if call, err := w.Nodes[0].Queue.WakeCall(w.Ctx, w.id, u.ID); err != nil || string(call.Answer) != "after 2" {
+		t.Errorf("the unit is woken with %+v: %v", call, err)
+	}
+	w.Healthy()
+
+	w.Must(w.Nodes[0].Lifecycle.Cancel(w.Ctx, w.id))
+	if woken := end(0, w.units[2], w.units[2].Attempt); woken != nil {
+		t.Errorf("a unit of a job that was cancelled goes on: %v", woken)
+	}
+	w.Healthy()
+}

@@ -20,6 +20,7 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/plural"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/internal/outcome/gate"
@@ -126,12 +127,26 @@ func (u *unit) wait(handle string, asks []mapreduce.WaitingValue) error {
 			fields = append(fields, a.Field)
 		}
 	}
-	return agent.Park(handle, 0, fmt.Sprintf("%s to be decided by a person (%s): %s",
-		plural.Count(len(asks), "value"), u.task.StageSpec.Review.Role(), strings.Join(fields, ", ")))
+	review := u.task.StageSpec.Review
+	end := ""
+	switch review.Then {
+	case pipeline.ThenAccept:
+		end = " within " + review.Within + ", or as found"
+	case pipeline.ThenFail:
+		end = " within " + review.Within + ", or the unit fails"
+	}
+	return agent.Park(handle, review.Time(), fmt.Sprintf("%s to be decided by a person (%s)%s: %s",
+		plural.Count(len(asks), "value"), review.Role(), end, strings.Join(fields, ", ")))
+}
+
+// overdue is the error of a unit about whose values nobody has decided in time.
+func (u *unit) overdue(open []mapreduce.WaitingValue) error {
+	return agent.Permanent(fmt.Errorf("nobody has decided about %s, the first of them %s of record %s, within %s (--review-within): resume the job to have the unit wait again",
+		plural.Count(len(open), "value"), open[0].Field, open[0].Record, u.task.StageSpec.Review.Within))
 }
 
 // decided ends the unit with what was found as people have decided about it. Where an answer leaves a
-// value open, the unit waits again.
+// value open, the unit waits again; if the time for that is over, its stage says what becomes of the value.
 func (u *unit) decided(kept []byte) (*agent.Result, error) {
 	h, err := gate.DecodeHeld(kept)
 	if err != nil {
@@ -146,7 +161,12 @@ func (u *unit) decided(kept []byte) (*agent.Result, error) {
 	if err != nil {
 		answer = new(gate.Answer) // of somebody who has decided nothing
 	}
-	if open := gate.Open(u.asks(out), answer.Decided); len(open) > 0 {
+	open := gate.Open(u.asks(out), answer.Decided)
+	switch then := u.task.StageSpec.Review.Then; {
+	case len(open) == 0 || answer.Over && then == pipeline.ThenAccept:
+	case answer.Over && then == pipeline.ThenFail:
+		return nil, u.overdue(open)
+	default:
 		return nil, u.wait(u.task.WakeCall.Handle, open)
 	}
 

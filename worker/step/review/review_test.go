@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
@@ -142,5 +143,41 @@ func TestUnitsWaitAnew(t *testing.T) {
 	_, err = review.New(f).Run(t.Context(), task("", "", "all"), n)
 	if class, _ := agent.Classify(err); err == nil || class != mapreduce.PermanentUnit || !strings.Contains(err.Error(), "too large to be kept") {
 		t.Errorf("without room: %v", err)
+	}
+}
+
+// When the time to wait is over, values that nobody has decided about stay as they were found or fail their unit,
+// as the stage says; what somebody has decided counts.
+func TestTimeIsOver(t *testing.T) {
+	for _, tt := range []struct {
+		then, answer, want string
+	}{
+		{"accept", `{"decided":[],"over":true}`, "x"},
+		{"accept", `{"decided":[{"record":"0.0","field":"a","verdict":2,"value":"y"}],"over":true}`, "y"},
+		{"fail", `{"decided":[{"record":"0.0","field":"a","verdict":2,"value":"y"}],"over":true}`, "y"},
+		{"fail", `{"decided":[],"over":true}`, ""},
+	} {
+		f, n := &finder{value: "x"}, &notes{kept: make(map[string][]byte), room: 1 << 20}
+		timed := func(handle, answer string) *agent.Task {
+			of := task(handle, answer, "all")
+			of.StageSpec.Review.Within, of.StageSpec.Review.Then = "48h", tt.then
+			return of
+		}
+
+		_, err := review.New(f).Run(t.Context(), timed("", ""), n)
+		p, ok := errors.AsType[*agent.ParkedError](err)
+		if !ok || p.WakeAfter != 48*time.Hour || !strings.Contains(p.Note, "within 48h, or ") {
+			t.Fatalf("%s: the unit is not parked for its time: %v", tt.then, err)
+		}
+		res, err := review.New(f).Run(t.Context(), timed(p.Handle, tt.answer), n)
+		if class, _ := agent.Classify(err); tt.want == "" {
+			if err == nil || class != mapreduce.PermanentUnit || !strings.Contains(err.Error(), "nobody has decided about 1 value, the first of them a of record 0.0, within 48h") {
+				t.Errorf("%s, %s: %v", tt.then, tt.answer, err)
+			}
+			continue
+		}
+		if err != nil || !strings.Contains(res.Text, tt.want) {
+			t.Errorf("%s, %s: %+v: %v", tt.then, tt.answer, res, err)
+		}
 	}
 }

@@ -182,6 +182,11 @@ func (t turning) ListWaiting(ctx context.Context, q mapreduce.ListWaitingQuery) 
 	return turn(ctx, t, isLost, func(c mapreduce.Client) (*mapreduce.WaitingPage, error) { return c.ListWaiting(ctx, q) })
 }
 
+// ClaimRecords implements mapreduce.Client.
+func (t turning) ClaimRecords(ctx context.Context, c mapreduce.Claim) ([]mapreduce.RecordClaim, error) {
+	return turn(ctx, t, isLost, func(to mapreduce.Client) ([]mapreduce.RecordClaim, error) { return to.ClaimRecords(ctx, c) })
+}
+
 // WakeUnit implements mapreduce.Client.
 func (t turning) WakeUnit(ctx context.Context, job mapreduce.JobID, unit mapreduce.UnitID, handle string, answer []byte) (*mapreduce.Unit, error) {
 	return turn(ctx, t, embedded.NotAccepted, func(c mapreduce.Client) (*mapreduce.Unit, error) {

@@ -13,25 +13,34 @@ import (
 
 // reviewFlags are the flags of values that wait for a person.
 type reviewFlags struct {
-	when []string
-	by   string
+	when         []string
+	by           string
+	within, then string
 }
 
 func (r *reviewFlags) addFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&r.when, "review", nil, "`REASONS` for which values wait until a person has decided about them (see \"review\"): unverified, confidence < 0.8, conflict, fuzzy, missing, sample 5%, all")
 	f.StringVar(&r.by, "review-by", "", "with --review: `ROLE` of whoever decides: reviewer, operator or admin (default reviewer)")
+	f.StringVar(&r.within, "review-within", "", "with --review and --review-then: `TIME` that values wait at most, such as 48h (default: as long as it takes)")
+	f.StringVar(&r.then, "review-then", "", "with --review-within: what becomes of `VALUES` about which nobody has decided by then: accept leaves them as they were found, fail has their unit fail")
 }
 
 // fill sets the variables of a job that have values wait.
 func (r *reviewFlags) fill(flags *pflag.FlagSet, s *mapreduce.JobSpec) error {
-	if flags.Changed("review-by") && len(r.when) == 0 {
-		return exit.UsageError("--review-by: says who decides; say what waits with --review")
+	for _, flag := range []struct{ name, says string }{
+		{"review-by", "who decides"}, {"review-within", "how long values wait"}, {"review-then", "what becomes of values"},
+	} {
+		if flags.Changed(flag.name) && len(r.when) == 0 {
+			return exit.UsageError("--%s: says %s; say what waits with --review", flag.name, flag.says)
+		}
 	}
 	if len(r.when) == 0 {
 		return nil
 	}
 
-	for name, value := range map[string]string{pipeline.VarReview: strings.Join(r.when, ", "), pipeline.VarReviewBy: r.by} {
+	for name, value := range map[string]string{
+		pipeline.VarReview: strings.Join(r.when, ", "), pipeline.VarReviewBy: r.by, pipeline.VarReviewWithin: r.within, pipeline.VarReviewThen: r.then,
+	} {
 		if _, twice := s.Vars[name]; twice {
 			return exit.UsageError("--review: is also set by --var %s", name)
 		}

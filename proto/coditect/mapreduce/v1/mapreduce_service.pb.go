@@ -2217,6 +2217,116 @@ func (x *WaitingValue) GetReason() string {
 	return ""
 }
 
+// Says which records somebody is about to review.
+type ClaimRecordsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The job.
+	JobId string `protobuf:"bytes,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
+	// The records, at most 200; none only asks who is about to review which. Those that others hold stay theirs.
+	RecordIds []string `protobuf:"bytes,2,rep,name=record_ids,json=recordIds,proto3" json:"record_ids,omitempty"`
+	// For how long, at most an hour; 0 gives the records back.
+	Time          *durationpb.Duration `protobuf:"bytes,3,opt,name=time,proto3" json:"time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClaimRecordsRequest) Reset() {
+	*x = ClaimRecordsRequest{}
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClaimRecordsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClaimRecordsRequest) ProtoMessage() {}
+
+func (x *ClaimRecordsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClaimRecordsRequest.ProtoReflect.Descriptor instead.
+func (*ClaimRecordsRequest) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *ClaimRecordsRequest) GetJobId() string {
+	if x != nil {
+		return x.JobId
+	}
+	return ""
+}
+
+func (x *ClaimRecordsRequest) GetRecordIds() []string {
+	if x != nil {
+		return x.RecordIds
+	}
+	return nil
+}
+
+func (x *ClaimRecordsRequest) GetTime() *durationpb.Duration {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+// Who is about to review which records of a job.
+type ClaimRecordsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// One for each such record, in the order of the records.
+	Claims        []*RecordClaim `protobuf:"bytes,1,rep,name=claims,proto3" json:"claims,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClaimRecordsResponse) Reset() {
+	*x = ClaimRecordsResponse{}
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClaimRecordsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClaimRecordsResponse) ProtoMessage() {}
+
+func (x *ClaimRecordsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClaimRecordsResponse.ProtoReflect.Descriptor instead.
+func (*ClaimRecordsResponse) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *ClaimRecordsResponse) GetClaims() []*RecordClaim {
+	if x != nil {
+		return x.Claims
+	}
+	return nil
+}
+
 // Asks for a page of checkpoints.
 type ListEventsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2240,7 +2350,7 @@ type ListEventsRequest struct {
 
 func (x *ListEventsRequest) Reset() {
 	*x = ListEventsRequest{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[37]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2252,7 +2362,7 @@ func (x *ListEventsRequest) String() string {
 func (*ListEventsRequest) ProtoMessage() {}
 
 func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[37]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2265,7 +2375,7 @@ func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsRequest.ProtoReflect.Descriptor instead.
 func (*ListEventsRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{37}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ListEventsRequest) GetJobId() string {
@@ -2325,7 +2435,7 @@ type ListEventsResponse struct {
 
 func (x *ListEventsResponse) Reset() {
 	*x = ListEventsResponse{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[38]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2337,7 +2447,7 @@ func (x *ListEventsResponse) String() string {
 func (*ListEventsResponse) ProtoMessage() {}
 
 func (x *ListEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[38]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2350,7 +2460,7 @@ func (x *ListEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsResponse.ProtoReflect.Descriptor instead.
 func (*ListEventsResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{38}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ListEventsResponse) GetCheckpoints() []*Checkpoint {
@@ -2385,7 +2495,7 @@ type GetTenantUseRequest struct {
 
 func (x *GetTenantUseRequest) Reset() {
 	*x = GetTenantUseRequest{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[39]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2397,7 +2507,7 @@ func (x *GetTenantUseRequest) String() string {
 func (*GetTenantUseRequest) ProtoMessage() {}
 
 func (x *GetTenantUseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[39]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2410,7 +2520,7 @@ func (x *GetTenantUseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTenantUseRequest.ProtoReflect.Descriptor instead.
 func (*GetTenantUseRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{39}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *GetTenantUseRequest) GetTenantId() string {
@@ -2435,7 +2545,7 @@ type TenantUse struct {
 
 func (x *TenantUse) Reset() {
 	*x = TenantUse{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[40]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2447,7 +2557,7 @@ func (x *TenantUse) String() string {
 func (*TenantUse) ProtoMessage() {}
 
 func (x *TenantUse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[40]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2460,7 +2570,7 @@ func (x *TenantUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TenantUse.ProtoReflect.Descriptor instead.
 func (*TenantUse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{40}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *TenantUse) GetTenantId() string {
@@ -2500,7 +2610,7 @@ type QuotaUse struct {
 
 func (x *QuotaUse) Reset() {
 	*x = QuotaUse{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[41]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2512,7 +2622,7 @@ func (x *QuotaUse) String() string {
 func (*QuotaUse) ProtoMessage() {}
 
 func (x *QuotaUse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[41]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2525,7 +2635,7 @@ func (x *QuotaUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaUse.ProtoReflect.Descriptor instead.
 func (*QuotaUse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{41}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *QuotaUse) GetName() string {
@@ -2574,7 +2684,7 @@ type SumCostsRequest struct {
 
 func (x *SumCostsRequest) Reset() {
 	*x = SumCostsRequest{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[42]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2586,7 +2696,7 @@ func (x *SumCostsRequest) String() string {
 func (*SumCostsRequest) ProtoMessage() {}
 
 func (x *SumCostsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[42]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2599,7 +2709,7 @@ func (x *SumCostsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SumCostsRequest.ProtoReflect.Descriptor instead.
 func (*SumCostsRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{42}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *SumCostsRequest) GetTenantId() string {
@@ -2665,7 +2775,7 @@ type SumCostsResponse struct {
 
 func (x *SumCostsResponse) Reset() {
 	*x = SumCostsResponse{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[43]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2677,7 +2787,7 @@ func (x *SumCostsResponse) String() string {
 func (*SumCostsResponse) ProtoMessage() {}
 
 func (x *SumCostsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[43]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2690,7 +2800,7 @@ func (x *SumCostsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SumCostsResponse.ProtoReflect.Descriptor instead.
 func (*SumCostsResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{43}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *SumCostsResponse) GetRows() []*CostRow {
@@ -2729,7 +2839,7 @@ type CostRow struct {
 
 func (x *CostRow) Reset() {
 	*x = CostRow{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[44]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2741,7 +2851,7 @@ func (x *CostRow) String() string {
 func (*CostRow) ProtoMessage() {}
 
 func (x *CostRow) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[44]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2754,7 +2864,7 @@ func (x *CostRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CostRow.ProtoReflect.Descriptor instead.
 func (*CostRow) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{44}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *CostRow) GetGroup() []string {
@@ -2808,7 +2918,7 @@ type GetCallerRequest struct {
 
 func (x *GetCallerRequest) Reset() {
 	*x = GetCallerRequest{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[45]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2820,7 +2930,7 @@ func (x *GetCallerRequest) String() string {
 func (*GetCallerRequest) ProtoMessage() {}
 
 func (x *GetCallerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[45]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2833,7 +2943,7 @@ func (x *GetCallerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCallerRequest.ProtoReflect.Descriptor instead.
 func (*GetCallerRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{45}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{47}
 }
 
 // The caller of a service.
@@ -2852,7 +2962,7 @@ type Caller struct {
 
 func (x *Caller) Reset() {
 	*x = Caller{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[46]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2864,7 +2974,7 @@ func (x *Caller) String() string {
 func (*Caller) ProtoMessage() {}
 
 func (x *Caller) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[46]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2877,7 +2987,7 @@ func (x *Caller) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Caller.ProtoReflect.Descriptor instead.
 func (*Caller) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{46}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Caller) GetName() string {
@@ -2912,7 +3022,7 @@ type ListCertificatesRequest struct {
 
 func (x *ListCertificatesRequest) Reset() {
 	*x = ListCertificatesRequest{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[47]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2924,7 +3034,7 @@ func (x *ListCertificatesRequest) String() string {
 func (*ListCertificatesRequest) ProtoMessage() {}
 
 func (x *ListCertificatesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[47]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2937,7 +3047,7 @@ func (x *ListCertificatesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCertificatesRequest.ProtoReflect.Descriptor instead.
 func (*ListCertificatesRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{47}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ListCertificatesRequest) GetTenantId() string {
@@ -2958,7 +3068,7 @@ type ListCertificatesResponse struct {
 
 func (x *ListCertificatesResponse) Reset() {
 	*x = ListCertificatesResponse{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[48]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2970,7 +3080,7 @@ func (x *ListCertificatesResponse) String() string {
 func (*ListCertificatesResponse) ProtoMessage() {}
 
 func (x *ListCertificatesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[48]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2983,7 +3093,7 @@ func (x *ListCertificatesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCertificatesResponse.ProtoReflect.Descriptor instead.
 func (*ListCertificatesResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{48}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ListCertificatesResponse) GetCertificates() []*Certificate {
@@ -3006,7 +3116,7 @@ type DeleteCertificateRequest struct {
 
 func (x *DeleteCertificateRequest) Reset() {
 	*x = DeleteCertificateRequest{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[49]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3018,7 +3128,7 @@ func (x *DeleteCertificateRequest) String() string {
 func (*DeleteCertificateRequest) ProtoMessage() {}
 
 func (x *DeleteCertificateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[49]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3031,7 +3141,7 @@ func (x *DeleteCertificateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteCertificateRequest.ProtoReflect.Descriptor instead.
 func (*DeleteCertificateRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{49}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *DeleteCertificateRequest) GetCertificateId() string {
@@ -3087,7 +3197,7 @@ type Certificate struct {
 
 func (x *Certificate) Reset() {
 	*x = Certificate{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[50]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3099,7 +3209,7 @@ func (x *Certificate) String() string {
 func (*Certificate) ProtoMessage() {}
 
 func (x *Certificate) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[50]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3112,7 +3222,7 @@ func (x *Certificate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Certificate.ProtoReflect.Descriptor instead.
 func (*Certificate) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{50}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Certificate) GetCertificateId() string {
@@ -3241,7 +3351,7 @@ type CertificateMeasure struct {
 
 func (x *CertificateMeasure) Reset() {
 	*x = CertificateMeasure{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[51]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3253,7 +3363,7 @@ func (x *CertificateMeasure) String() string {
 func (*CertificateMeasure) ProtoMessage() {}
 
 func (x *CertificateMeasure) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[51]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3266,7 +3376,7 @@ func (x *CertificateMeasure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CertificateMeasure.ProtoReflect.Descriptor instead.
 func (*CertificateMeasure) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{51}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *CertificateMeasure) GetField() string {
@@ -3455,7 +3565,14 @@ const file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc = "" +
 	"\fWaitingValue\x12\x1b\n" +
 	"\trecord_id\x18\x01 \x01(\tR\brecordId\x12\x14\n" +
 	"\x05field\x18\x02 \x01(\tR\x05field\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason\"\xb3\x01\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"z\n" +
+	"\x13ClaimRecordsRequest\x12\x15\n" +
+	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x1d\n" +
+	"\n" +
+	"record_ids\x18\x02 \x03(\tR\trecordIds\x12-\n" +
+	"\x04time\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x04time\"R\n" +
+	"\x14ClaimRecordsResponse\x12:\n" +
+	"\x06claims\x18\x01 \x03(\v2\".coditect.mapreduce.v1.RecordClaimR\x06claims\"\xb3\x01\n" +
 	"\x11ListEventsRequest\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x16\n" +
 	"\x06verify\x18\x02 \x01(\bR\x06verify\x12\x1b\n" +
@@ -3542,7 +3659,7 @@ const file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc = "" +
 	"alikeCount\x12\x1f\n" +
 	"\vaudit_count\x18\x05 \x01(\x03R\n" +
 	"auditCount\x12*\n" +
-	"\x11audit_alike_count\x18\x06 \x01(\x03R\x0fauditAlikeCount2\xbf\x12\n" +
+	"\x11audit_alike_count\x18\x06 \x01(\x03R\x0fauditAlikeCount2\xaa\x13\n" +
 	"\x10MapReduceService\x12b\n" +
 	"\tSubmitJob\x12'.coditect.mapreduce.v1.SubmitJobRequest\x1a(.coditect.mapreduce.v1.SubmitJobResponse\"\x00(\x01\x12^\n" +
 	"\aPlanJob\x12%.coditect.mapreduce.v1.PlanJobRequest\x1a&.coditect.mapreduce.v1.PlanJobResponse\"\x00(\x010\x01\x12L\n" +
@@ -3561,7 +3678,8 @@ const file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc = "" +
 	"\bReadText\x12&.coditect.mapreduce.v1.ReadTextRequest\x1a'.coditect.mapreduce.v1.ReadTextResponse\"\x000\x01\x12f\n" +
 	"\vDecideValue\x12).coditect.mapreduce.v1.DecideValueRequest\x1a*.coditect.mapreduce.v1.DecideValueResponse\"\x00\x12l\n" +
 	"\rListDecisions\x12+.coditect.mapreduce.v1.ListDecisionsRequest\x1a,.coditect.mapreduce.v1.ListDecisionsResponse\"\x00\x12f\n" +
-	"\vListWaiting\x12).coditect.mapreduce.v1.ListWaitingRequest\x1a*.coditect.mapreduce.v1.ListWaitingResponse\"\x00\x12c\n" +
+	"\vListWaiting\x12).coditect.mapreduce.v1.ListWaitingRequest\x1a*.coditect.mapreduce.v1.ListWaitingResponse\"\x00\x12i\n" +
+	"\fClaimRecords\x12*.coditect.mapreduce.v1.ClaimRecordsRequest\x1a+.coditect.mapreduce.v1.ClaimRecordsResponse\"\x00\x12c\n" +
 	"\n" +
 	"ListEvents\x12(.coditect.mapreduce.v1.ListEventsRequest\x1a).coditect.mapreduce.v1.ListEventsResponse\"\x00\x12^\n" +
 	"\fGetTenantUse\x12*.coditect.mapreduce.v1.GetTenantUseRequest\x1a .coditect.mapreduce.v1.TenantUse\"\x00\x12]\n" +
@@ -3582,7 +3700,7 @@ func file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescData
 }
 
-var file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
+var file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes = make([]protoimpl.MessageInfo, 55)
 var file_coditect_mapreduce_v1_mapreduce_service_proto_goTypes = []any{
 	(*SubmitJobRequest)(nil),         // 0: coditect.mapreduce.v1.SubmitJobRequest
 	(*DocumentPiece)(nil),            // 1: coditect.mapreduce.v1.DocumentPiece
@@ -3621,129 +3739,136 @@ var file_coditect_mapreduce_v1_mapreduce_service_proto_goTypes = []any{
 	(*ListWaitingResponse)(nil),      // 34: coditect.mapreduce.v1.ListWaitingResponse
 	(*WaitingUnit)(nil),              // 35: coditect.mapreduce.v1.WaitingUnit
 	(*WaitingValue)(nil),             // 36: coditect.mapreduce.v1.WaitingValue
-	(*ListEventsRequest)(nil),        // 37: coditect.mapreduce.v1.ListEventsRequest
-	(*ListEventsResponse)(nil),       // 38: coditect.mapreduce.v1.ListEventsResponse
-	(*GetTenantUseRequest)(nil),      // 39: coditect.mapreduce.v1.GetTenantUseRequest
-	(*TenantUse)(nil),                // 40: coditect.mapreduce.v1.TenantUse
-	(*QuotaUse)(nil),                 // 41: coditect.mapreduce.v1.QuotaUse
-	(*SumCostsRequest)(nil),          // 42: coditect.mapreduce.v1.SumCostsRequest
-	(*SumCostsResponse)(nil),         // 43: coditect.mapreduce.v1.SumCostsResponse
-	(*CostRow)(nil),                  // 44: coditect.mapreduce.v1.CostRow
-	(*GetCallerRequest)(nil),         // 45: coditect.mapreduce.v1.GetCallerRequest
-	(*Caller)(nil),                   // 46: coditect.mapreduce.v1.Caller
-	(*ListCertificatesRequest)(nil),  // 47: coditect.mapreduce.v1.ListCertificatesRequest
-	(*ListCertificatesResponse)(nil), // 48: coditect.mapreduce.v1.ListCertificatesResponse
-	(*DeleteCertificateRequest)(nil), // 49: coditect.mapreduce.v1.DeleteCertificateRequest
-	(*Certificate)(nil),              // 50: coditect.mapreduce.v1.Certificate
-	(*CertificateMeasure)(nil),       // 51: coditect.mapreduce.v1.CertificateMeasure
-	nil,                              // 52: coditect.mapreduce.v1.DocumentPiece.MetadataEntry
-	(*JobSpec)(nil),                  // 53: coditect.mapreduce.v1.JobSpec
-	(*Job)(nil),                      // 54: coditect.mapreduce.v1.Job
-	(*Plan)(nil),                     // 55: coditect.mapreduce.v1.Plan
-	(JobState)(0),                    // 56: coditect.mapreduce.v1.JobState
-	(CauseState)(0),                  // 57: coditect.mapreduce.v1.CauseState
-	(UnitState)(0),                   // 58: coditect.mapreduce.v1.UnitState
-	(*Unit)(nil),                     // 59: coditect.mapreduce.v1.Unit
-	(*ResultPart)(nil),               // 60: coditect.mapreduce.v1.ResultPart
-	(ReviewVerdict)(0),               // 61: coditect.mapreduce.v1.ReviewVerdict
-	(*Passage)(nil),                  // 62: coditect.mapreduce.v1.Passage
-	(*Decision)(nil),                 // 63: coditect.mapreduce.v1.Decision
-	(*Checkpoint)(nil),               // 64: coditect.mapreduce.v1.Checkpoint
-	(*Seal)(nil),                     // 65: coditect.mapreduce.v1.Seal
+	(*ClaimRecordsRequest)(nil),      // 37: coditect.mapreduce.v1.ClaimRecordsRequest
+	(*ClaimRecordsResponse)(nil),     // 38: coditect.mapreduce.v1.ClaimRecordsResponse
+	(*ListEventsRequest)(nil),        // 39: coditect.mapreduce.v1.ListEventsRequest
+	(*ListEventsResponse)(nil),       // 40: coditect.mapreduce.v1.ListEventsResponse
+	(*GetTenantUseRequest)(nil),      // 41: coditect.mapreduce.v1.GetTenantUseRequest
+	(*TenantUse)(nil),                // 42: coditect.mapreduce.v1.TenantUse
+	(*QuotaUse)(nil),                 // 43: coditect.mapreduce.v1.QuotaUse
+	(*SumCostsRequest)(nil),          // 44: coditect.mapreduce.v1.SumCostsRequest
+	(*SumCostsResponse)(nil),         // 45: coditect.mapreduce.v1.SumCostsResponse
+	(*CostRow)(nil),                  // 46: coditect.mapreduce.v1.CostRow
+	(*GetCallerRequest)(nil),         // 47: coditect.mapreduce.v1.GetCallerRequest
+	(*Caller)(nil),                   // 48: coditect.mapreduce.v1.Caller
+	(*ListCertificatesRequest)(nil),  // 49: coditect.mapreduce.v1.ListCertificatesRequest
+	(*ListCertificatesResponse)(nil), // 50: coditect.mapreduce.v1.ListCertificatesResponse
+	(*DeleteCertificateRequest)(nil), // 51: coditect.mapreduce.v1.DeleteCertificateRequest
+	(*Certificate)(nil),              // 52: coditect.mapreduce.v1.Certificate
+	(*CertificateMeasure)(nil),       // 53: coditect.mapreduce.v1.CertificateMeasure
+	nil,                              // 54: coditect.mapreduce.v1.DocumentPiece.MetadataEntry
+	(*JobSpec)(nil),                  // 55: coditect.mapreduce.v1.JobSpec
+	(*Job)(nil),                      // 56: coditect.mapreduce.v1.Job
+	(*Plan)(nil),                     // 57: coditect.mapreduce.v1.Plan
+	(JobState)(0),                    // 58: coditect.mapreduce.v1.JobState
+	(CauseState)(0),                  // 59: coditect.mapreduce.v1.CauseState
+	(UnitState)(0),                   // 60: coditect.mapreduce.v1.UnitState
+	(*Unit)(nil),                     // 61: coditect.mapreduce.v1.Unit
+	(*ResultPart)(nil),               // 62: coditect.mapreduce.v1.ResultPart
+	(ReviewVerdict)(0),               // 63: coditect.mapreduce.v1.ReviewVerdict
+	(*Passage)(nil),                  // 64: coditect.mapreduce.v1.Passage
+	(*Decision)(nil),                 // 65: coditect.mapreduce.v1.Decision
 	(*durationpb.Duration)(nil),      // 66: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),    // 67: google.protobuf.Timestamp
-	(*emptypb.Empty)(nil),            // 68: google.protobuf.Empty
+	(*RecordClaim)(nil),              // 67: coditect.mapreduce.v1.RecordClaim
+	(*Checkpoint)(nil),               // 68: coditect.mapreduce.v1.Checkpoint
+	(*Seal)(nil),                     // 69: coditect.mapreduce.v1.Seal
+	(*timestamppb.Timestamp)(nil),    // 70: google.protobuf.Timestamp
+	(*emptypb.Empty)(nil),            // 71: google.protobuf.Empty
 }
 var file_coditect_mapreduce_v1_mapreduce_service_proto_depIdxs = []int32{
-	53, // 0: coditect.mapreduce.v1.SubmitJobRequest.spec:type_name -> coditect.mapreduce.v1.JobSpec
+	55, // 0: coditect.mapreduce.v1.SubmitJobRequest.spec:type_name -> coditect.mapreduce.v1.JobSpec
 	1,  // 1: coditect.mapreduce.v1.SubmitJobRequest.documents:type_name -> coditect.mapreduce.v1.DocumentPiece
-	52, // 2: coditect.mapreduce.v1.DocumentPiece.metadata:type_name -> coditect.mapreduce.v1.DocumentPiece.MetadataEntry
-	54, // 3: coditect.mapreduce.v1.SubmitJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	53, // 4: coditect.mapreduce.v1.PlanJobRequest.spec:type_name -> coditect.mapreduce.v1.JobSpec
+	54, // 2: coditect.mapreduce.v1.DocumentPiece.metadata:type_name -> coditect.mapreduce.v1.DocumentPiece.MetadataEntry
+	56, // 3: coditect.mapreduce.v1.SubmitJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	55, // 4: coditect.mapreduce.v1.PlanJobRequest.spec:type_name -> coditect.mapreduce.v1.JobSpec
 	1,  // 5: coditect.mapreduce.v1.PlanJobRequest.documents:type_name -> coditect.mapreduce.v1.DocumentPiece
-	55, // 6: coditect.mapreduce.v1.PlanJobResponse.plan:type_name -> coditect.mapreduce.v1.Plan
-	56, // 7: coditect.mapreduce.v1.ListJobsRequest.states:type_name -> coditect.mapreduce.v1.JobState
-	54, // 8: coditect.mapreduce.v1.ListJobsResponse.jobs:type_name -> coditect.mapreduce.v1.Job
-	54, // 9: coditect.mapreduce.v1.WatchJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	54, // 10: coditect.mapreduce.v1.ResumeJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	57, // 11: coditect.mapreduce.v1.MarkCauseRequest.state:type_name -> coditect.mapreduce.v1.CauseState
-	54, // 12: coditect.mapreduce.v1.MarkCauseResponse.job:type_name -> coditect.mapreduce.v1.Job
-	54, // 13: coditect.mapreduce.v1.PauseJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	54, // 14: coditect.mapreduce.v1.CancelJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	58, // 15: coditect.mapreduce.v1.ListUnitsRequest.states:type_name -> coditect.mapreduce.v1.UnitState
-	59, // 16: coditect.mapreduce.v1.ListUnitsResponse.units:type_name -> coditect.mapreduce.v1.Unit
-	59, // 17: coditect.mapreduce.v1.WakeUnitResponse.unit:type_name -> coditect.mapreduce.v1.Unit
-	60, // 18: coditect.mapreduce.v1.GetResultResponse.parts:type_name -> coditect.mapreduce.v1.ResultPart
-	61, // 19: coditect.mapreduce.v1.DecideValueRequest.verdict:type_name -> coditect.mapreduce.v1.ReviewVerdict
-	62, // 20: coditect.mapreduce.v1.DecideValueRequest.passage:type_name -> coditect.mapreduce.v1.Passage
-	63, // 21: coditect.mapreduce.v1.DecideValueResponse.decision:type_name -> coditect.mapreduce.v1.Decision
-	63, // 22: coditect.mapreduce.v1.ListDecisionsResponse.decisions:type_name -> coditect.mapreduce.v1.Decision
+	57, // 6: coditect.mapreduce.v1.PlanJobResponse.plan:type_name -> coditect.mapreduce.v1.Plan
+	58, // 7: coditect.mapreduce.v1.ListJobsRequest.states:type_name -> coditect.mapreduce.v1.JobState
+	56, // 8: coditect.mapreduce.v1.ListJobsResponse.jobs:type_name -> coditect.mapreduce.v1.Job
+	56, // 9: coditect.mapreduce.v1.WatchJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	56, // 10: coditect.mapreduce.v1.ResumeJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	59, // 11: coditect.mapreduce.v1.MarkCauseRequest.state:type_name -> coditect.mapreduce.v1.CauseState
+	56, // 12: coditect.mapreduce.v1.MarkCauseResponse.job:type_name -> coditect.mapreduce.v1.Job
+	56, // 13: coditect.mapreduce.v1.PauseJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	56, // 14: coditect.mapreduce.v1.CancelJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	60, // 15: coditect.mapreduce.v1.ListUnitsRequest.states:type_name -> coditect.mapreduce.v1.UnitState
+	61, // 16: coditect.mapreduce.v1.ListUnitsResponse.units:type_name -> coditect.mapreduce.v1.Unit
+	61, // 17: coditect.mapreduce.v1.WakeUnitResponse.unit:type_name -> coditect.mapreduce.v1.Unit
+	62, // 18: coditect.mapreduce.v1.GetResultResponse.parts:type_name -> coditect.mapreduce.v1.ResultPart
+	63, // 19: coditect.mapreduce.v1.DecideValueRequest.verdict:type_name -> coditect.mapreduce.v1.ReviewVerdict
+	64, // 20: coditect.mapreduce.v1.DecideValueRequest.passage:type_name -> coditect.mapreduce.v1.Passage
+	65, // 21: coditect.mapreduce.v1.DecideValueResponse.decision:type_name -> coditect.mapreduce.v1.Decision
+	65, // 22: coditect.mapreduce.v1.ListDecisionsResponse.decisions:type_name -> coditect.mapreduce.v1.Decision
 	35, // 23: coditect.mapreduce.v1.ListWaitingResponse.units:type_name -> coditect.mapreduce.v1.WaitingUnit
 	36, // 24: coditect.mapreduce.v1.WaitingUnit.values:type_name -> coditect.mapreduce.v1.WaitingValue
-	60, // 25: coditect.mapreduce.v1.WaitingUnit.parts:type_name -> coditect.mapreduce.v1.ResultPart
-	64, // 26: coditect.mapreduce.v1.ListEventsResponse.checkpoints:type_name -> coditect.mapreduce.v1.Checkpoint
-	65, // 27: coditect.mapreduce.v1.ListEventsResponse.seals:type_name -> coditect.mapreduce.v1.Seal
-	41, // 28: coditect.mapreduce.v1.TenantUse.quotas:type_name -> coditect.mapreduce.v1.QuotaUse
-	66, // 29: coditect.mapreduce.v1.TenantUse.keep:type_name -> google.protobuf.Duration
-	44, // 30: coditect.mapreduce.v1.SumCostsResponse.rows:type_name -> coditect.mapreduce.v1.CostRow
-	44, // 31: coditect.mapreduce.v1.SumCostsResponse.sum:type_name -> coditect.mapreduce.v1.CostRow
-	50, // 32: coditect.mapreduce.v1.ListCertificatesResponse.certificates:type_name -> coditect.mapreduce.v1.Certificate
-	67, // 33: coditect.mapreduce.v1.Certificate.create_time:type_name -> google.protobuf.Timestamp
-	51, // 34: coditect.mapreduce.v1.Certificate.measures:type_name -> coditect.mapreduce.v1.CertificateMeasure
-	67, // 35: coditect.mapreduce.v1.Certificate.use_time:type_name -> google.protobuf.Timestamp
-	0,  // 36: coditect.mapreduce.v1.MapReduceService.SubmitJob:input_type -> coditect.mapreduce.v1.SubmitJobRequest
-	3,  // 37: coditect.mapreduce.v1.MapReduceService.PlanJob:input_type -> coditect.mapreduce.v1.PlanJobRequest
-	5,  // 38: coditect.mapreduce.v1.MapReduceService.GetJob:input_type -> coditect.mapreduce.v1.GetJobRequest
-	6,  // 39: coditect.mapreduce.v1.MapReduceService.ListJobs:input_type -> coditect.mapreduce.v1.ListJobsRequest
-	8,  // 40: coditect.mapreduce.v1.MapReduceService.WatchJob:input_type -> coditect.mapreduce.v1.WatchJobRequest
-	10, // 41: coditect.mapreduce.v1.MapReduceService.ResumeJob:input_type -> coditect.mapreduce.v1.ResumeJobRequest
-	12, // 42: coditect.mapreduce.v1.MapReduceService.MarkCause:input_type -> coditect.mapreduce.v1.MarkCauseRequest
-	14, // 43: coditect.mapreduce.v1.MapReduceService.PauseJob:input_type -> coditect.mapreduce.v1.PauseJobRequest
-	16, // 44: coditect.mapreduce.v1.MapReduceService.CancelJob:input_type -> coditect.mapreduce.v1.CancelJobRequest
-	18, // 45: coditect.mapreduce.v1.MapReduceService.DeleteJob:input_type -> coditect.mapreduce.v1.DeleteJobRequest
-	19, // 46: coditect.mapreduce.v1.MapReduceService.ListUnits:input_type -> coditect.mapreduce.v1.ListUnitsRequest
-	21, // 47: coditect.mapreduce.v1.MapReduceService.WakeUnit:input_type -> coditect.mapreduce.v1.WakeUnitRequest
-	23, // 48: coditect.mapreduce.v1.MapReduceService.GetResult:input_type -> coditect.mapreduce.v1.GetResultRequest
-	25, // 49: coditect.mapreduce.v1.MapReduceService.GetResultFile:input_type -> coditect.mapreduce.v1.GetResultFileRequest
-	27, // 50: coditect.mapreduce.v1.MapReduceService.ReadText:input_type -> coditect.mapreduce.v1.ReadTextRequest
-	29, // 51: coditect.mapreduce.v1.MapReduceService.DecideValue:input_type -> coditect.mapreduce.v1.DecideValueRequest
-	31, // 52: coditect.mapreduce.v1.MapReduceService.ListDecisions:input_type -> coditect.mapreduce.v1.ListDecisionsRequest
-	33, // 53: coditect.mapreduce.v1.MapReduceService.ListWaiting:input_type -> coditect.mapreduce.v1.ListWaitingRequest
-	37, // 54: coditect.mapreduce.v1.MapReduceService.ListEvents:input_type -> coditect.mapreduce.v1.ListEventsRequest
-	39, // 55: coditect.mapreduce.v1.MapReduceService.GetTenantUse:input_type -> coditect.mapreduce.v1.GetTenantUseRequest
-	42, // 56: coditect.mapreduce.v1.MapReduceService.SumCosts:input_type -> coditect.mapreduce.v1.SumCostsRequest
-	47, // 57: coditect.mapreduce.v1.MapReduceService.ListCertificates:input_type -> coditect.mapreduce.v1.ListCertificatesRequest
-	49, // 58: coditect.mapreduce.v1.MapReduceService.DeleteCertificate:input_type -> coditect.mapreduce.v1.DeleteCertificateRequest
-	45, // 59: coditect.mapreduce.v1.MapReduceService.GetCaller:input_type -> coditect.mapreduce.v1.GetCallerRequest
-	2,  // 60: coditect.mapreduce.v1.MapReduceService.SubmitJob:output_type -> coditect.mapreduce.v1.SubmitJobResponse
-	4,  // 61: coditect.mapreduce.v1.MapReduceService.PlanJob:output_type -> coditect.mapreduce.v1.PlanJobResponse
-	54, // 62: coditect.mapreduce.v1.MapReduceService.GetJob:output_type -> coditect.mapreduce.v1.Job
-	7,  // 63: coditect.mapreduce.v1.MapReduceService.ListJobs:output_type -> coditect.mapreduce.v1.ListJobsResponse
-	9,  // 64: coditect.mapreduce.v1.MapReduceService.WatchJob:output_type -> coditect.mapreduce.v1.WatchJobResponse
-	11, // 65: coditect.mapreduce.v1.MapReduceService.ResumeJob:output_type -> coditect.mapreduce.v1.ResumeJobResponse
-	13, // 66: coditect.mapreduce.v1.MapReduceService.MarkCause:output_type -> coditect.mapreduce.v1.MarkCauseResponse
-	15, // 67: coditect.mapreduce.v1.MapReduceService.PauseJob:output_type -> coditect.mapreduce.v1.PauseJobResponse
-	17, // 68: coditect.mapreduce.v1.MapReduceService.CancelJob:output_type -> coditect.mapreduce.v1.CancelJobResponse
-	68, // 69: coditect.mapreduce.v1.MapReduceService.DeleteJob:output_type -> google.protobuf.Empty
-	20, // 70: coditect.mapreduce.v1.MapReduceService.ListUnits:output_type -> coditect.mapreduce.v1.ListUnitsResponse
-	22, // 71: coditect.mapreduce.v1.MapReduceService.WakeUnit:output_type -> coditect.mapreduce.v1.WakeUnitResponse
-	24, // 72: coditect.mapreduce.v1.MapReduceService.GetResult:output_type -> coditect.mapreduce.v1.GetResultResponse
-	26, // 73: coditect.mapreduce.v1.MapReduceService.GetResultFile:output_type -> coditect.mapreduce.v1.GetResultFileResponse
-	28, // 74: coditect.mapreduce.v1.MapReduceService.ReadText:output_type -> coditect.mapreduce.v1.ReadTextResponse
-	30, // 75: coditect.mapreduce.v1.MapReduceService.DecideValue:output_type -> coditect.mapreduce.v1.DecideValueResponse
-	32, // 76: coditect.mapreduce.v1.MapReduceService.ListDecisions:output_type -> coditect.mapreduce.v1.ListDecisionsResponse
-	34, // 77: coditect.mapreduce.v1.MapReduceService.ListWaiting:output_type -> coditect.mapreduce.v1.ListWaitingResponse
-	38, // 78: coditect.mapreduce.v1.MapReduceService.ListEvents:output_type -> coditect.mapreduce.v1.ListEventsResponse
-	40, // 79: coditect.mapreduce.v1.MapReduceService.GetTenantUse:output_type -> coditect.mapreduce.v1.TenantUse
-	43, // 80: coditect.mapreduce.v1.MapReduceService.SumCosts:output_type -> coditect.mapreduce.v1.SumCostsResponse
-	48, // 81: coditect.mapreduce.v1.MapReduceService.ListCertificates:output_type -> coditect.mapreduce.v1.ListCertificatesResponse
-	68, // 82: coditect.mapreduce.v1.MapReduceService.DeleteCertificate:output_type -> google.protobuf.Empty
-	46, // 83: coditect.mapreduce.v1.MapReduceService.GetCaller:output_type -> coditect.mapreduce.v1.Caller
-	60, // [60:84] is the sub-list for method output_type
-	36, // [36:60] is the sub-list for method input_type
-	36, // [36:36] is the sub-list for extension type_name
-	36, // [36:36] is the sub-list for extension extendee
-	0,  // [0:36] is the sub-list for field type_name
+	62, // 25: coditect.mapreduce.v1.WaitingUnit.parts:type_name -> coditect.mapreduce.v1.ResultPart
+	66, // 26: coditect.mapreduce.v1.ClaimRecordsRequest.time:type_name -> google.protobuf.Duration
+	67, // 27: coditect.mapreduce.v1.ClaimRecordsResponse.claims:type_name -> coditect.mapreduce.v1.RecordClaim
+	68, // 28: coditect.mapreduce.v1.ListEventsResponse.checkpoints:type_name -> coditect.mapreduce.v1.Checkpoint
+	69, // 29: coditect.mapreduce.v1.ListEventsResponse.seals:type_name -> coditect.mapreduce.v1.Seal
+	43, // 30: coditect.mapreduce.v1.TenantUse.quotas:type_name -> coditect.mapreduce.v1.QuotaUse
+	66, // 31: coditect.mapreduce.v1.TenantUse.keep:type_name -> google.protobuf.Duration
+	46, // 32: coditect.mapreduce.v1.SumCostsResponse.rows:type_name -> coditect.mapreduce.v1.CostRow
+	46, // 33: coditect.mapreduce.v1.SumCostsResponse.sum:type_name -> coditect.mapreduce.v1.CostRow
+	52, // 34: coditect.mapreduce.v1.ListCertificatesResponse.certificates:type_name -> coditect.mapreduce.v1.Certificate
+	70, // 35: coditect.mapreduce.v1.Certificate.create_time:type_name -> google.protobuf.Timestamp
+	53, // 36: coditect.mapreduce.v1.Certificate.measures:type_name -> coditect.mapreduce.v1.CertificateMeasure
+	70, // 37: coditect.mapreduce.v1.Certificate.use_time:type_name -> google.protobuf.Timestamp
+	0,  // 38: coditect.mapreduce.v1.MapReduceService.SubmitJob:input_type -> coditect.mapreduce.v1.SubmitJobRequest
+	3,  // 39: coditect.mapreduce.v1.MapReduceService.PlanJob:input_type -> coditect.mapreduce.v1.PlanJobRequest
+	5,  // 40: coditect.mapreduce.v1.MapReduceService.GetJob:input_type -> coditect.mapreduce.v1.GetJobRequest
+	6,  // 41: coditect.mapreduce.v1.MapReduceService.ListJobs:input_type -> coditect.mapreduce.v1.ListJobsRequest
+	8,  // 42: coditect.mapreduce.v1.MapReduceService.WatchJob:input_type -> coditect.mapreduce.v1.WatchJobRequest
+	10, // 43: coditect.mapreduce.v1.MapReduceService.ResumeJob:input_type -> coditect.mapreduce.v1.ResumeJobRequest
+	12, // 44: coditect.mapreduce.v1.MapReduceService.MarkCause:input_type -> coditect.mapreduce.v1.MarkCauseRequest
+	14, // 45: coditect.mapreduce.v1.MapReduceService.PauseJob:input_type -> coditect.mapreduce.v1.PauseJobRequest
+	16, // 46: coditect.mapreduce.v1.MapReduceService.CancelJob:input_type -> coditect.mapreduce.v1.CancelJobRequest
+	18, // 47: coditect.mapreduce.v1.MapReduceService.DeleteJob:input_type -> coditect.mapreduce.v1.DeleteJobRequest
+	19, // 48: coditect.mapreduce.v1.MapReduceService.ListUnits:input_type -> coditect.mapreduce.v1.ListUnitsRequest
+	21, // 49: coditect.mapreduce.v1.MapReduceService.WakeUnit:input_type -> coditect.mapreduce.v1.WakeUnitRequest
+	23, // 50: coditect.mapreduce.v1.MapReduceService.GetResult:input_type -> coditect.mapreduce.v1.GetResultRequest
+	25, // 51: coditect.mapreduce.v1.MapReduceService.GetResultFile:input_type -> coditect.mapreduce.v1.GetResultFileRequest
+	27, // 52: coditect.mapreduce.v1.MapReduceService.ReadText:input_type -> coditect.mapreduce.v1.ReadTextRequest
+	29, // 53: coditect.mapreduce.v1.MapReduceService.DecideValue:input_type -> coditect.mapreduce.v1.DecideValueRequest
+	31, // 54: coditect.mapreduce.v1.MapReduceService.ListDecisions:input_type -> coditect.mapreduce.v1.ListDecisionsRequest
+	33, // 55: coditect.mapreduce.v1.MapReduceService.ListWaiting:input_type -> coditect.mapreduce.v1.ListWaitingRequest
+	37, // 56: coditect.mapreduce.v1.MapReduceService.ClaimRecords:input_type -> coditect.mapreduce.v1.ClaimRecordsRequest
+	39, // 57: coditect.mapreduce.v1.MapReduceService.ListEvents:input_type -> coditect.mapreduce.v1.ListEventsRequest
+	41, // 58: coditect.mapreduce.v1.MapReduceService.GetTenantUse:input_type -> coditect.mapreduce.v1.GetTenantUseRequest
+	44, // 59: coditect.mapreduce.v1.MapReduceService.SumCosts:input_type -> coditect.mapreduce.v1.SumCostsRequest
+	49, // 60: coditect.mapreduce.v1.MapReduceService.ListCertificates:input_type -> coditect.mapreduce.v1.ListCertificatesRequest
+	51, // 61: coditect.mapreduce.v1.MapReduceService.DeleteCertificate:input_type -> coditect.mapreduce.v1.DeleteCertificateRequest
+	47, // 62: coditect.mapreduce.v1.MapReduceService.GetCaller:input_type -> coditect.mapreduce.v1.GetCallerRequest
+	2,  // 63: coditect.mapreduce.v1.MapReduceService.SubmitJob:output_type -> coditect.mapreduce.v1.SubmitJobResponse
+	4,  // 64: coditect.mapreduce.v1.MapReduceService.PlanJob:output_type -> coditect.mapreduce.v1.PlanJobResponse
+	56, // 65: coditect.mapreduce.v1.MapReduceService.GetJob:output_type -> coditect.mapreduce.v1.Job
+	7,  // 66: coditect.mapreduce.v1.MapReduceService.ListJobs:output_type -> coditect.mapreduce.v1.ListJobsResponse
+	9,  // 67: coditect.mapreduce.v1.MapReduceService.WatchJob:output_type -> coditect.mapreduce.v1.WatchJobResponse
+	11, // 68: coditect.mapreduce.v1.MapReduceService.ResumeJob:output_type -> coditect.mapreduce.v1.ResumeJobResponse
+	13, // 69: coditect.mapreduce.v1.MapReduceService.MarkCause:output_type -> coditect.mapreduce.v1.MarkCauseResponse
+	15, // 70: coditect.mapreduce.v1.MapReduceService.PauseJob:output_type -> coditect.mapreduce.v1.PauseJobResponse
+	17, // 71: coditect.mapreduce.v1.MapReduceService.CancelJob:output_type -> coditect.mapreduce.v1.CancelJobResponse
+	71, // 72: coditect.mapreduce.v1.MapReduceService.DeleteJob:output_type -> google.protobuf.Empty
+	20, // 73: coditect.mapreduce.v1.MapReduceService.ListUnits:output_type -> coditect.mapreduce.v1.ListUnitsResponse
+	22, // 74: coditect.mapreduce.v1.MapReduceService.WakeUnit:output_type -> coditect.mapreduce.v1.WakeUnitResponse
+	24, // 75: coditect.mapreduce.v1.MapReduceService.GetResult:output_type -> coditect.mapreduce.v1.GetResultResponse
+	26, // 76: coditect.mapreduce.v1.MapReduceService.GetResultFile:output_type -> coditect.mapreduce.v1.GetResultFileResponse
+	28, // 77: coditect.mapreduce.v1.MapReduceService.ReadText:output_type -> coditect.mapreduce.v1.ReadTextResponse
+	30, // 78: coditect.mapreduce.v1.MapReduceService.DecideValue:output_type -> coditect.mapreduce.v1.DecideValueResponse
+	32, // 79: coditect.mapreduce.v1.MapReduceService.ListDecisions:output_type -> coditect.mapreduce.v1.ListDecisionsResponse
+	34, // 80: coditect.mapreduce.v1.MapReduceService.ListWaiting:output_type -> coditect.mapreduce.v1.ListWaitingResponse
+	38, // 81: coditect.mapreduce.v1.MapReduceService.ClaimRecords:output_type -> coditect.mapreduce.v1.ClaimRecordsResponse
+	40, // 82: coditect.mapreduce.v1.MapReduceService.ListEvents:output_type -> coditect.mapreduce.v1.ListEventsResponse
+	42, // 83: coditect.mapreduce.v1.MapReduceService.GetTenantUse:output_type -> coditect.mapreduce.v1.TenantUse
+	45, // 84: coditect.mapreduce.v1.MapReduceService.SumCosts:output_type -> coditect.mapreduce.v1.SumCostsResponse
+	50, // 85: coditect.mapreduce.v1.MapReduceService.ListCertificates:output_type -> coditect.mapreduce.v1.ListCertificatesResponse
+	71, // 86: coditect.mapreduce.v1.MapReduceService.DeleteCertificate:output_type -> google.protobuf.Empty
+	48, // 87: coditect.mapreduce.v1.MapReduceService.GetCaller:output_type -> coditect.mapreduce.v1.Caller
+	63, // [63:88] is the sub-list for method output_type
+	38, // [38:63] is the sub-list for method input_type
+	38, // [38:38] is the sub-list for extension type_name
+	38, // [38:38] is the sub-list for extension extendee
+	0,  // [0:38] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_mapreduce_service_proto_init() }
@@ -3763,7 +3888,7 @@ func file_coditect_mapreduce_v1_mapreduce_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc), len(file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   53,
+			NumMessages:   55,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -48,6 +48,7 @@ const (
 	MapReduceService_DecideValue_FullMethodName       = "/coditect.mapreduce.v1.MapReduceService/DecideValue"
 	MapReduceService_ListDecisions_FullMethodName     = "/coditect.mapreduce.v1.MapReduceService/ListDecisions"
 	MapReduceService_ListWaiting_FullMethodName       = "/coditect.mapreduce.v1.MapReduceService/ListWaiting"
+	MapReduceService_ClaimRecords_FullMethodName      = "/coditect.mapreduce.v1.MapReduceService/ClaimRecords"
 	MapReduceService_ListEvents_FullMethodName        = "/coditect.mapreduce.v1.MapReduceService/ListEvents"
 	MapReduceService_GetTenantUse_FullMethodName      = "/coditect.mapreduce.v1.MapReduceService/GetTenantUse"
 	MapReduceService_SumCosts_FullMethodName          = "/coditect.mapreduce.v1.MapReduceService/SumCosts"
@@ -118,6 +119,10 @@ type MapReduceServiceClient interface {
 	// Returns a page of the units of a job that wait until somebody has decided about some of their
 	// values, with what they found, by name.
 	ListWaiting(ctx context.Context, in *ListWaitingRequest, opts ...grpc.CallOption) (*ListWaitingResponse, error)
+	// Says which records of a job the caller is about to review, for some time, so that others go on with other
+	// records; and returns who is about to review which. It keeps nobody from deciding.
+	// AIP-136.
+	ClaimRecords(ctx context.Context, in *ClaimRecordsRequest, opts ...grpc.CallOption) (*ClaimRecordsResponse, error)
 	// Returns a page of a job's checkpoints, oldest first, or of the log of a tenant.
 	ListEvents(ctx context.Context, in *ListEventsRequest, opts ...grpc.CallOption) (*ListEventsResponse, error)
 	// Says what a tenant uses of its quotas, and how long its jobs are kept.
@@ -369,6 +374,16 @@ func (c *mapReduceServiceClient) ListWaiting(ctx context.Context, in *ListWaitin
 	return out, nil
 }
 
+func (c *mapReduceServiceClient) ClaimRecords(ctx context.Context, in *ClaimRecordsRequest, opts ...grpc.CallOption) (*ClaimRecordsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ClaimRecordsResponse)
+	err := c.cc.Invoke(ctx, MapReduceService_ClaimRecords_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *mapReduceServiceClient) ListEvents(ctx context.Context, in *ListEventsRequest, opts ...grpc.CallOption) (*ListEventsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListEventsResponse)
@@ -491,6 +506,10 @@ type MapReduceServiceServer interface {
 	// Returns a page of the units of a job that wait until somebody has decided about some of their
 	// values, with what they found, by name.
 	ListWaiting(context.Context, *ListWaitingRequest) (*ListWaitingResponse, error)
+	// Says which records of a job the caller is about to review, for some time, so that others go on with other
+	// records; and returns who is about to review which. It keeps nobody from deciding.
+	// AIP-136.
+	ClaimRecords(context.Context, *ClaimRecordsRequest) (*ClaimRecordsResponse, error)
 	// Returns a page of a job's checkpoints, oldest first, or of the log of a tenant.
 	ListEvents(context.Context, *ListEventsRequest) (*ListEventsResponse, error)
 	// Says what a tenant uses of its quotas, and how long its jobs are kept.
@@ -573,6 +592,9 @@ func (UnimplementedMapReduceServiceServer) ListDecisions(context.Context, *ListD
 }
 func (UnimplementedMapReduceServiceServer) ListWaiting(context.Context, *ListWaitingRequest) (*ListWaitingResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListWaiting not implemented")
+}
+func (UnimplementedMapReduceServiceServer) ClaimRecords(context.Context, *ClaimRecordsRequest) (*ClaimRecordsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ClaimRecords not implemented")
 }
 func (UnimplementedMapReduceServiceServer) ListEvents(context.Context, *ListEventsRequest) (*ListEventsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListEvents not implemented")
@@ -887,6 +909,24 @@ func _MapReduceService_ListWaiting_Handler(srv interface{}, ctx context.Context,
 	return interceptor(ctx, in, info, handler)
 }
 
+func _MapReduceService_ClaimRecords_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ClaimRecordsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MapReduceServiceServer).ClaimRecords(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MapReduceService_ClaimRecords_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MapReduceServiceServer).ClaimRecords(ctx, req.(*ClaimRecordsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _MapReduceService_ListEvents_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListEventsRequest)
 	if err := dec(in); err != nil {
@@ -1049,6 +1089,10 @@ var MapReduceService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListWaiting",
 			Handler:    _MapReduceService_ListWaiting_Handler,
+		},
+		{
+			MethodName: "ClaimRecords",
+			Handler:    _MapReduceService_ClaimRecords_Handler,
 		},
 		{
 			MethodName: "ListEvents",

@@ -305,6 +305,79 @@ func (x *Decision) GetWaited() bool {
 	return false
 }
 
+// Somebody is about to review a record.
+type RecordClaim struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The record.
+	RecordId string `protobuf:"bytes,1,opt,name=record_id,json=recordId,proto3" json:"record_id,omitempty"`
+	// The principal.
+	Principal string `protobuf:"bytes,2,opt,name=principal,proto3" json:"principal,omitempty"`
+	// It is the caller.
+	Own bool `protobuf:"varint,3,opt,name=own,proto3" json:"own,omitempty"`
+	// When that ends, unless it is said again.
+	EndTime       *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordClaim) Reset() {
+	*x = RecordClaim{}
+	mi := &file_coditect_mapreduce_v1_review_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordClaim) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordClaim) ProtoMessage() {}
+
+func (x *RecordClaim) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_review_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordClaim.ProtoReflect.Descriptor instead.
+func (*RecordClaim) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_review_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *RecordClaim) GetRecordId() string {
+	if x != nil {
+		return x.RecordId
+	}
+	return ""
+}
+
+func (x *RecordClaim) GetPrincipal() string {
+	if x != nil {
+		return x.Principal
+	}
+	return ""
+}
+
+func (x *RecordClaim) GetOwn() bool {
+	if x != nil {
+		return x.Own
+	}
+	return false
+}
+
+func (x *RecordClaim) GetEndTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndTime
+	}
+	return nil
+}
+
 var File_coditect_mapreduce_v1_review_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_review_proto_rawDesc = "" +
@@ -333,7 +406,12 @@ const file_coditect_mapreduce_v1_review_proto_rawDesc = "" +
 	" \x01(\tR\x04note\x12\x1f\n" +
 	"\vmodel_value\x18\v \x01(\tR\n" +
 	"modelValue\x12\x16\n" +
-	"\x06waited\x18\f \x01(\bR\x06waited*\xb9\x01\n" +
+	"\x06waited\x18\f \x01(\bR\x06waited\"\x91\x01\n" +
+	"\vRecordClaim\x12\x1b\n" +
+	"\trecord_id\x18\x01 \x01(\tR\brecordId\x12\x1c\n" +
+	"\tprincipal\x18\x02 \x01(\tR\tprincipal\x12\x10\n" +
+	"\x03own\x18\x03 \x01(\bR\x03own\x125\n" +
+	"\bend_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime*\xb9\x01\n" +
 	"\rReviewVerdict\x12\x1e\n" +
 	"\x1aREVIEW_VERDICT_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15REVIEW_VERDICT_ACCEPT\x10\x01\x12\x1a\n" +
@@ -355,23 +433,25 @@ func file_coditect_mapreduce_v1_review_proto_rawDescGZIP() []byte {
 }
 
 var file_coditect_mapreduce_v1_review_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_coditect_mapreduce_v1_review_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_coditect_mapreduce_v1_review_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_coditect_mapreduce_v1_review_proto_goTypes = []any{
 	(ReviewVerdict)(0),            // 0: coditect.mapreduce.v1.ReviewVerdict
 	(*Passage)(nil),               // 1: coditect.mapreduce.v1.Passage
 	(*Decision)(nil),              // 2: coditect.mapreduce.v1.Decision
-	(*timestamppb.Timestamp)(nil), // 3: google.protobuf.Timestamp
-	(*Citation)(nil),              // 4: coditect.mapreduce.v1.Citation
+	(*RecordClaim)(nil),           // 3: coditect.mapreduce.v1.RecordClaim
+	(*timestamppb.Timestamp)(nil), // 4: google.protobuf.Timestamp
+	(*Citation)(nil),              // 5: coditect.mapreduce.v1.Citation
 }
 var file_coditect_mapreduce_v1_review_proto_depIdxs = []int32{
-	3, // 0: coditect.mapreduce.v1.Decision.create_time:type_name -> google.protobuf.Timestamp
+	4, // 0: coditect.mapreduce.v1.Decision.create_time:type_name -> google.protobuf.Timestamp
 	0, // 1: coditect.mapreduce.v1.Decision.verdict:type_name -> coditect.mapreduce.v1.ReviewVerdict
-	4, // 2: coditect.mapreduce.v1.Decision.passage:type_name -> coditect.mapreduce.v1.Citation
-	3, // [3:3] is the sub-list for method output_type
-	3, // [3:3] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	5, // 2: coditect.mapreduce.v1.Decision.passage:type_name -> coditect.mapreduce.v1.Citation
+	4, // 3: coditect.mapreduce.v1.RecordClaim.end_time:type_name -> google.protobuf.Timestamp
+	4, // [4:4] is the sub-list for method output_type
+	4, // [4:4] is the sub-list for method input_type
+	4, // [4:4] is the sub-list for extension type_name
+	4, // [4:4] is the sub-list for extension extendee
+	0, // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_review_proto_init() }
@@ -386,7 +466,7 @@ func file_coditect_mapreduce_v1_review_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_v1_review_proto_rawDesc), len(file_coditect_mapreduce_v1_review_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   2,
+			NumMessages:   3,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -534,7 +534,9 @@ type Offer struct {
 	// It reserves money before calls, for jobs whose budget is in money.
 	Dollars bool `protobuf:"varint,4,opt,name=dollars,proto3" json:"dollars,omitempty"`
 	// Names of providers whose batches it can make.
-	Batches       []string `protobuf:"bytes,5,rep,name=batches,proto3" json:"batches,omitempty"`
+	Batches []string `protobuf:"bytes,5,rep,name=batches,proto3" json:"batches,omitempty"`
+	// It has values wait for people, in stages that say so.
+	Reviews       bool `protobuf:"varint,6,opt,name=reviews,proto3" json:"reviews,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -602,6 +604,13 @@ func (x *Offer) GetBatches() []string {
 		return x.Batches
 	}
 	return nil
+}
+
+func (x *Offer) GetReviews() bool {
+	if x != nil {
+		return x.Reviews
+	}
+	return false
 }
 
 // An attempt that a worker holds.
@@ -3051,13 +3060,14 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\aholding\x18\x06 \x03(\v2\x1b.coditect.mapreduce.v1.HeldR\aholding\x12\x1a\n" +
 	"\bembedded\x18\a \x01(\bR\bembedded\x122\n" +
 	"\x05offer\x18\b \x01(\v2\x1c.coditect.mapreduce.v1.OfferR\x05offer\x12\x18\n" +
-	"\aaddress\x18\t \x01(\tR\aaddressJ\x04\b\x05\x10\x06R\x06agents\"\x89\x01\n" +
+	"\aaddress\x18\t \x01(\tR\aaddressJ\x04\b\x05\x10\x06R\x06agents\"\xa3\x01\n" +
 	"\x05Offer\x12\x1c\n" +
 	"\tproviders\x18\x01 \x03(\tR\tproviders\x12\x14\n" +
 	"\x05tools\x18\x02 \x03(\tR\x05tools\x12\x18\n" +
 	"\aparsers\x18\x03 \x03(\tR\aparsers\x12\x18\n" +
 	"\adollars\x18\x04 \x01(\bR\adollars\x12\x18\n" +
-	"\abatches\x18\x05 \x03(\tR\abatches\"j\n" +
+	"\abatches\x18\x05 \x03(\tR\abatches\x12\x18\n" +
+	"\areviews\x18\x06 \x01(\bR\areviews\"j\n" +
 	"\x04Held\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x17\n" +
 	"\aunit_id\x18\x02 \x01(\tR\x06unitId\x12\x18\n" +

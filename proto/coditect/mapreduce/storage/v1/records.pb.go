@@ -3604,6 +3604,59 @@ func (x *Delay) GetEndMicros() int64 {
 	return 0
 }
 
+// Reviewing says who is about to review a record.
+type Reviewing struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Principal     string                 `protobuf:"bytes,1,opt,name=principal,proto3" json:"principal,omitempty"`
+	EndMicros     int64                  `protobuf:"varint,2,opt,name=end_micros,json=endMicros,proto3" json:"end_micros,omitempty"` // until when, since 1970
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Reviewing) Reset() {
+	*x = Reviewing{}
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Reviewing) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Reviewing) ProtoMessage() {}
+
+func (x *Reviewing) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Reviewing.ProtoReflect.Descriptor instead.
+func (*Reviewing) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *Reviewing) GetPrincipal() string {
+	if x != nil {
+		return x.Principal
+	}
+	return ""
+}
+
+func (x *Reviewing) GetEndMicros() int64 {
+	if x != nil {
+		return x.EndMicros
+	}
+	return 0
+}
+
 // Parked is what a unit waits for that holds no slot meanwhile.
 type Parked struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3619,7 +3672,7 @@ type Parked struct {
 
 func (x *Parked) Reset() {
 	*x = Parked{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[33]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3631,7 +3684,7 @@ func (x *Parked) String() string {
 func (*Parked) ProtoMessage() {}
 
 func (x *Parked) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[33]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3644,7 +3697,7 @@ func (x *Parked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Parked.ProtoReflect.Descriptor instead.
 func (*Parked) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{33}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Parked) GetHandle() string {
@@ -3716,7 +3769,7 @@ type CascadeTrial struct {
 
 func (x *CascadeTrial) Reset() {
 	*x = CascadeTrial{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[34]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3728,7 +3781,7 @@ func (x *CascadeTrial) String() string {
 func (*CascadeTrial) ProtoMessage() {}
 
 func (x *CascadeTrial) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[34]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3741,7 +3794,7 @@ func (x *CascadeTrial) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CascadeTrial.ProtoReflect.Descriptor instead.
 func (*CascadeTrial) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{34}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *CascadeTrial) GetMember() string {
@@ -3896,7 +3949,7 @@ type Certificate struct {
 
 func (x *Certificate) Reset() {
 	*x = Certificate{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[35]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3908,7 +3961,7 @@ func (x *Certificate) String() string {
 func (*Certificate) ProtoMessage() {}
 
 func (x *Certificate) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[35]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3921,7 +3974,7 @@ func (x *Certificate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Certificate.ProtoReflect.Descriptor instead.
 func (*Certificate) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{35}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Certificate) GetKind() string {
@@ -4055,7 +4108,7 @@ type CertificateDrift struct {
 
 func (x *CertificateDrift) Reset() {
 	*x = CertificateDrift{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[36]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4067,7 +4120,7 @@ func (x *CertificateDrift) String() string {
 func (*CertificateDrift) ProtoMessage() {}
 
 func (x *CertificateDrift) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[36]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4080,7 +4133,7 @@ func (x *CertificateDrift) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CertificateDrift.ProtoReflect.Descriptor instead.
 func (*CertificateDrift) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{36}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *CertificateDrift) GetLabels() int64 {
@@ -4118,7 +4171,7 @@ type CascadeVerdict struct {
 
 func (x *CascadeVerdict) Reset() {
 	*x = CascadeVerdict{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[37]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4130,7 +4183,7 @@ func (x *CascadeVerdict) String() string {
 func (*CascadeVerdict) ProtoMessage() {}
 
 func (x *CascadeVerdict) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[37]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4143,7 +4196,7 @@ func (x *CascadeVerdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CascadeVerdict.ProtoReflect.Descriptor instead.
 func (*CascadeVerdict) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{37}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *CascadeVerdict) GetFirst() int64 {
@@ -4193,7 +4246,7 @@ type CascadePart struct {
 
 func (x *CascadePart) Reset() {
 	*x = CascadePart{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[38]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4205,7 +4258,7 @@ func (x *CascadePart) String() string {
 func (*CascadePart) ProtoMessage() {}
 
 func (x *CascadePart) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[38]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4218,7 +4271,7 @@ func (x *CascadePart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CascadePart.ProtoReflect.Descriptor instead.
 func (*CascadePart) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{38}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *CascadePart) GetUnits() []int64 {
@@ -4248,13 +4301,14 @@ type WakeCall struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Handle        string                 `protobuf:"bytes,1,opt,name=handle,proto3" json:"handle,omitempty"`
 	Answer        []byte                 `protobuf:"bytes,2,opt,name=answer,proto3" json:"answer,omitempty"` // for the attempts that follow
+	Over          bool                   `protobuf:"varint,3,opt,name=over,proto3" json:"over,omitempty"`    // nobody called: the time to wait was over
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *WakeCall) Reset() {
 	*x = WakeCall{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[39]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4266,7 +4320,7 @@ func (x *WakeCall) String() string {
 func (*WakeCall) ProtoMessage() {}
 
 func (x *WakeCall) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[39]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4279,7 +4333,7 @@ func (x *WakeCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WakeCall.ProtoReflect.Descriptor instead.
 func (*WakeCall) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{39}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *WakeCall) GetHandle() string {
@@ -4296,6 +4350,13 @@ func (x *WakeCall) GetAnswer() []byte {
 	return nil
 }
 
+func (x *WakeCall) GetOver() bool {
+	if x != nil {
+		return x.Over
+	}
+	return false
+}
+
 // Held names the units of one claim.
 type Held struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -4306,7 +4367,7 @@ type Held struct {
 
 func (x *Held) Reset() {
 	*x = Held{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[40]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4318,7 +4379,7 @@ func (x *Held) String() string {
 func (*Held) ProtoMessage() {}
 
 func (x *Held) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[40]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4331,7 +4392,7 @@ func (x *Held) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Held.ProtoReflect.Descriptor instead.
 func (*Held) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{40}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Held) GetUnits() []*HeldUnit {
@@ -4353,7 +4414,7 @@ type HeldUnit struct {
 
 func (x *HeldUnit) Reset() {
 	*x = HeldUnit{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[41]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4365,7 +4426,7 @@ func (x *HeldUnit) String() string {
 func (*HeldUnit) ProtoMessage() {}
 
 func (x *HeldUnit) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[41]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4378,7 +4439,7 @@ func (x *HeldUnit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldUnit.ProtoReflect.Descriptor instead.
 func (*HeldUnit) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{41}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *HeldUnit) GetJob() string {
@@ -4414,7 +4475,7 @@ type Session struct {
 
 func (x *Session) Reset() {
 	*x = Session{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[42]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4426,7 +4487,7 @@ func (x *Session) String() string {
 func (*Session) ProtoMessage() {}
 
 func (x *Session) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[42]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4439,7 +4500,7 @@ func (x *Session) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Session.ProtoReflect.Descriptor instead.
 func (*Session) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{42}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Session) GetNode() string {
@@ -4476,7 +4537,7 @@ type Beat struct {
 
 func (x *Beat) Reset() {
 	*x = Beat{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[43]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4488,7 +4549,7 @@ func (x *Beat) String() string {
 func (*Beat) ProtoMessage() {}
 
 func (x *Beat) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[43]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4501,7 +4562,7 @@ func (x *Beat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Beat.ProtoReflect.Descriptor instead.
 func (*Beat) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{43}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Beat) GetCount() int64 {
@@ -4548,7 +4609,7 @@ type Note struct {
 
 func (x *Note) Reset() {
 	*x = Note{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[44]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4560,7 +4621,7 @@ func (x *Note) String() string {
 func (*Note) ProtoMessage() {}
 
 func (x *Note) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[44]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4573,7 +4634,7 @@ func (x *Note) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Note.ProtoReflect.Descriptor instead.
 func (*Note) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{44}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Note) GetJob() string {
@@ -4636,7 +4697,7 @@ type Doubt struct {
 
 func (x *Doubt) Reset() {
 	*x = Doubt{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[45]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4648,7 +4709,7 @@ func (x *Doubt) String() string {
 func (*Doubt) ProtoMessage() {}
 
 func (x *Doubt) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[45]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4661,7 +4722,7 @@ func (x *Doubt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Doubt.ProtoReflect.Descriptor instead.
 func (*Doubt) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{45}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Doubt) GetId() string {
@@ -4685,7 +4746,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[46]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4697,7 +4758,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[46]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4710,7 +4771,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{46}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Grant) GetTokens() int64 {
@@ -4772,7 +4833,7 @@ type Limit struct {
 
 func (x *Limit) Reset() {
 	*x = Limit{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[47]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4784,7 +4845,7 @@ func (x *Limit) String() string {
 func (*Limit) ProtoMessage() {}
 
 func (x *Limit) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[47]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4797,7 +4858,7 @@ func (x *Limit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limit.ProtoReflect.Descriptor instead.
 func (*Limit) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{47}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Limit) GetRequests() int64 {
@@ -4912,7 +4973,7 @@ type Tally struct {
 
 func (x *Tally) Reset() {
 	*x = Tally{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[48]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4924,7 +4985,7 @@ func (x *Tally) String() string {
 func (*Tally) ProtoMessage() {}
 
 func (x *Tally) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[48]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4937,7 +4998,7 @@ func (x *Tally) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tally.ProtoReflect.Descriptor instead.
 func (*Tally) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{48}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Tally) GetChunks() int64 {
@@ -4995,7 +5056,7 @@ type Plan struct {
 
 func (x *Plan) Reset() {
 	*x = Plan{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[49]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5007,7 +5068,7 @@ func (x *Plan) String() string {
 func (*Plan) ProtoMessage() {}
 
 func (x *Plan) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[49]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5020,7 +5081,7 @@ func (x *Plan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Plan.ProtoReflect.Descriptor instead.
 func (*Plan) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{49}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Plan) GetLevel() int64 {
@@ -5107,7 +5168,7 @@ type CauseMark struct {
 
 func (x *CauseMark) Reset() {
 	*x = CauseMark{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[50]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5119,7 +5180,7 @@ func (x *CauseMark) String() string {
 func (*CauseMark) ProtoMessage() {}
 
 func (x *CauseMark) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[50]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5132,7 +5193,7 @@ func (x *CauseMark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CauseMark.ProtoReflect.Descriptor instead.
 func (*CauseMark) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{50}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *CauseMark) GetCause() string {
@@ -5181,7 +5242,7 @@ type Skipped struct {
 
 func (x *Skipped) Reset() {
 	*x = Skipped{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[51]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5193,7 +5254,7 @@ func (x *Skipped) String() string {
 func (*Skipped) ProtoMessage() {}
 
 func (x *Skipped) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[51]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5206,7 +5267,7 @@ func (x *Skipped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Skipped.ProtoReflect.Descriptor instead.
 func (*Skipped) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{51}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Skipped) GetDocumentId() string {
@@ -5238,7 +5299,7 @@ type Outcome struct {
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[52]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5250,7 +5311,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[52]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5263,7 +5324,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{52}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Outcome) GetUnit() string {
@@ -5333,7 +5394,7 @@ type Checkpoint struct {
 
 func (x *Checkpoint) Reset() {
 	*x = Checkpoint{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[53]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5345,7 +5406,7 @@ func (x *Checkpoint) String() string {
 func (*Checkpoint) ProtoMessage() {}
 
 func (x *Checkpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[53]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5358,7 +5419,7 @@ func (x *Checkpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Checkpoint.ProtoReflect.Descriptor instead.
 func (*Checkpoint) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{53}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Checkpoint) GetCheckpointId() string {
@@ -5484,7 +5545,7 @@ type LogEntry struct {
 
 func (x *LogEntry) Reset() {
 	*x = LogEntry{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[54]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5496,7 +5557,7 @@ func (x *LogEntry) String() string {
 func (*LogEntry) ProtoMessage() {}
 
 func (x *LogEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[54]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5509,7 +5570,7 @@ func (x *LogEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogEntry.ProtoReflect.Descriptor instead.
 func (*LogEntry) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{54}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *LogEntry) GetCheckpoint() []byte {
@@ -5537,7 +5598,7 @@ type Rate struct {
 
 func (x *Rate) Reset() {
 	*x = Rate{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[55]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5549,7 +5610,7 @@ func (x *Rate) String() string {
 func (*Rate) ProtoMessage() {}
 
 func (x *Rate) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[55]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5562,7 +5623,7 @@ func (x *Rate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rate.ProtoReflect.Descriptor instead.
 func (*Rate) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{55}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Rate) GetMinute() int64 {
@@ -5595,7 +5656,7 @@ type Deleted struct {
 
 func (x *Deleted) Reset() {
 	*x = Deleted{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[56]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5607,7 +5668,7 @@ func (x *Deleted) String() string {
 func (*Deleted) ProtoMessage() {}
 
 func (x *Deleted) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[56]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5620,7 +5681,7 @@ func (x *Deleted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deleted.ProtoReflect.Descriptor instead.
 func (*Deleted) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{56}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Deleted) GetJob() string {
@@ -5688,7 +5749,7 @@ type Seal struct {
 
 func (x *Seal) Reset() {
 	*x = Seal{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[57]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5700,7 +5761,7 @@ func (x *Seal) String() string {
 func (*Seal) ProtoMessage() {}
 
 func (x *Seal) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[57]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5713,7 +5774,7 @@ func (x *Seal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Seal.ProtoReflect.Descriptor instead.
 func (*Seal) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{57}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Seal) GetNumber() int64 {
@@ -5778,7 +5839,7 @@ type Mark struct {
 
 func (x *Mark) Reset() {
 	*x = Mark{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[58]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5790,7 +5851,7 @@ func (x *Mark) String() string {
 func (*Mark) ProtoMessage() {}
 
 func (x *Mark) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[58]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5803,7 +5864,7 @@ func (x *Mark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mark.ProtoReflect.Descriptor instead.
 func (*Mark) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{58}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Mark) GetCheckpoint() []byte {
@@ -5847,7 +5908,7 @@ type Limit_Share struct {
 
 func (x *Limit_Share) Reset() {
 	*x = Limit_Share{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[65]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5859,7 +5920,7 @@ func (x *Limit_Share) String() string {
 func (*Limit_Share) ProtoMessage() {}
 
 func (x *Limit_Share) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[65]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5872,7 +5933,7 @@ func (x *Limit_Share) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limit_Share.ProtoReflect.Descriptor instead.
 func (*Limit_Share) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{47, 0}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{48, 0}
 }
 
 func (x *Limit_Share) GetNode() string {
@@ -5915,7 +5976,7 @@ type Limit_Manners struct {
 
 func (x *Limit_Manners) Reset() {
 	*x = Limit_Manners{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[66]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5927,7 +5988,7 @@ func (x *Limit_Manners) String() string {
 func (*Limit_Manners) ProtoMessage() {}
 
 func (x *Limit_Manners) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[66]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5940,7 +6001,7 @@ func (x *Limit_Manners) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limit_Manners.ProtoReflect.Descriptor instead.
 func (*Limit_Manners) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{47, 1}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{48, 1}
 }
 
 func (x *Limit_Manners) GetServer() string {
@@ -6364,6 +6425,10 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x05Delay\x12\x16\n" +
 	"\x06micros\x18\x01 \x01(\x03R\x06micros\x12\x1d\n" +
 	"\n" +
+	"end_micros\x18\x02 \x01(\x03R\tendMicros\"H\n" +
+	"\tReviewing\x12\x1c\n" +
+	"\tprincipal\x18\x01 \x01(\tR\tprincipal\x12\x1d\n" +
+	"\n" +
 	"end_micros\x18\x02 \x01(\x03R\tendMicros\"\xa6\x01\n" +
 	"\x06Parked\x12\x16\n" +
 	"\x06handle\x18\x01 \x01(\tR\x06handle\x12\x1f\n" +
@@ -6432,10 +6497,11 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\vCascadePart\x12\x14\n" +
 	"\x05units\x18\x01 \x03(\x03R\x05units\x12\x16\n" +
 	"\x06scores\x18\x02 \x03(\rR\x06scores\x12\x1a\n" +
-	"\baccepted\x18\x03 \x01(\fR\baccepted\":\n" +
+	"\baccepted\x18\x03 \x01(\fR\baccepted\"N\n" +
 	"\bWakeCall\x12\x16\n" +
 	"\x06handle\x18\x01 \x01(\tR\x06handle\x12\x16\n" +
-	"\x06answer\x18\x02 \x01(\fR\x06answer\"E\n" +
+	"\x06answer\x18\x02 \x01(\fR\x06answer\x12\x12\n" +
+	"\x04over\x18\x03 \x01(\bR\x04over\"E\n" +
 	"\x04Held\x12=\n" +
 	"\x05units\x18\x01 \x03(\v2'.coditect.mapreduce.storage.v1.HeldUnitR\x05units\"J\n" +
 	"\bHeldUnit\x12\x10\n" +
@@ -6597,7 +6663,7 @@ func file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_storage_v1_records_proto_rawDescData
 }
 
-var file_coditect_mapreduce_storage_v1_records_proto_msgTypes = make([]protoimpl.MessageInfo, 67)
+var file_coditect_mapreduce_storage_v1_records_proto_msgTypes = make([]protoimpl.MessageInfo, 68)
 var file_coditect_mapreduce_storage_v1_records_proto_goTypes = []any{
 	(*Spec)(nil),             // 0: coditect.mapreduce.storage.v1.Spec
 	(*ResultOutput)(nil),     // 1: coditect.mapreduce.storage.v1.ResultOutput
@@ -6632,47 +6698,48 @@ var file_coditect_mapreduce_storage_v1_records_proto_goTypes = []any{
 	(*EvidenceSum)(nil),      // 30: coditect.mapreduce.storage.v1.EvidenceSum
 	(*Queue)(nil),            // 31: coditect.mapreduce.storage.v1.Queue
 	(*Delay)(nil),            // 32: coditect.mapreduce.storage.v1.Delay
-	(*Parked)(nil),           // 33: coditect.mapreduce.storage.v1.Parked
-	(*CascadeTrial)(nil),     // 34: coditect.mapreduce.storage.v1.CascadeTrial
-	(*Certificate)(nil),      // 35: coditect.mapreduce.storage.v1.Certificate
-	(*CertificateDrift)(nil), // 36: coditect.mapreduce.storage.v1.CertificateDrift
-	(*CascadeVerdict)(nil),   // 37: coditect.mapreduce.storage.v1.CascadeVerdict
-	(*CascadePart)(nil),      // 38: coditect.mapreduce.storage.v1.CascadePart
-	(*WakeCall)(nil),         // 39: coditect.mapreduce.storage.v1.WakeCall
-	(*Held)(nil),             // 40: coditect.mapreduce.storage.v1.Held
-	(*HeldUnit)(nil),         // 41: coditect.mapreduce.storage.v1.HeldUnit
-	(*Session)(nil),          // 42: coditect.mapreduce.storage.v1.Session
-	(*Beat)(nil),             // 43: coditect.mapreduce.storage.v1.Beat
-	(*Note)(nil),             // 44: coditect.mapreduce.storage.v1.Note
-	(*Doubt)(nil),            // 45: coditect.mapreduce.storage.v1.Doubt
-	(*Grant)(nil),            // 46: coditect.mapreduce.storage.v1.Grant
-	(*Limit)(nil),            // 47: coditect.mapreduce.storage.v1.Limit
-	(*Tally)(nil),            // 48: coditect.mapreduce.storage.v1.Tally
-	(*Plan)(nil),             // 49: coditect.mapreduce.storage.v1.Plan
-	(*CauseMark)(nil),        // 50: coditect.mapreduce.storage.v1.CauseMark
-	(*Skipped)(nil),          // 51: coditect.mapreduce.storage.v1.Skipped
-	(*Outcome)(nil),          // 52: coditect.mapreduce.storage.v1.Outcome
-	(*Checkpoint)(nil),       // 53: coditect.mapreduce.storage.v1.Checkpoint
-	(*LogEntry)(nil),         // 54: coditect.mapreduce.storage.v1.LogEntry
-	(*Rate)(nil),             // 55: coditect.mapreduce.storage.v1.Rate
-	(*Deleted)(nil),          // 56: coditect.mapreduce.storage.v1.Deleted
-	(*Seal)(nil),             // 57: coditect.mapreduce.storage.v1.Seal
-	(*Mark)(nil),             // 58: coditect.mapreduce.storage.v1.Mark
-	nil,                      // 59: coditect.mapreduce.storage.v1.Spec.VarsEntry
-	nil,                      // 60: coditect.mapreduce.storage.v1.Spec.ModelsEntry
-	nil,                      // 61: coditect.mapreduce.storage.v1.Spec.LabelsEntry
-	nil,                      // 62: coditect.mapreduce.storage.v1.Source.MetadataEntry
-	nil,                      // 63: coditect.mapreduce.storage.v1.Bundled.MetadataEntry
-	nil,                      // 64: coditect.mapreduce.storage.v1.Orphan.VarsEntry
-	(*Limit_Share)(nil),      // 65: coditect.mapreduce.storage.v1.Limit.Share
-	(*Limit_Manners)(nil),    // 66: coditect.mapreduce.storage.v1.Limit.Manners
+	(*Reviewing)(nil),        // 33: coditect.mapreduce.storage.v1.Reviewing
+	(*Parked)(nil),           // 34: coditect.mapreduce.storage.v1.Parked
+	(*CascadeTrial)(nil),     // 35: coditect.mapreduce.storage.v1.CascadeTrial
+	(*Certificate)(nil),      // 36: coditect.mapreduce.storage.v1.Certificate
+	(*CertificateDrift)(nil), // 37: coditect.mapreduce.storage.v1.CertificateDrift
+	(*CascadeVerdict)(nil),   // 38: coditect.mapreduce.storage.v1.CascadeVerdict
+	(*CascadePart)(nil),      // 39: coditect.mapreduce.storage.v1.CascadePart
+	(*WakeCall)(nil),         // 40: coditect.mapreduce.storage.v1.WakeCall
+	(*Held)(nil),             // 41: coditect.mapreduce.storage.v1.Held
+	(*HeldUnit)(nil),         // 42: coditect.mapreduce.storage.v1.HeldUnit
+	(*Session)(nil),          // 43: coditect.mapreduce.storage.v1.Session
+	(*Beat)(nil),             // 44: coditect.mapreduce.storage.v1.Beat
+	(*Note)(nil),             // 45: coditect.mapreduce.storage.v1.Note
+	(*Doubt)(nil),            // 46: coditect.mapreduce.storage.v1.Doubt
+	(*Grant)(nil),            // 47: coditect.mapreduce.storage.v1.Grant
+	(*Limit)(nil),            // 48: coditect.mapreduce.storage.v1.Limit
+	(*Tally)(nil),            // 49: coditect.mapreduce.storage.v1.Tally
+	(*Plan)(nil),             // 50: coditect.mapreduce.storage.v1.Plan
+	(*CauseMark)(nil),        // 51: coditect.mapreduce.storage.v1.CauseMark
+	(*Skipped)(nil),          // 52: coditect.mapreduce.storage.v1.Skipped
+	(*Outcome)(nil),          // 53: coditect.mapreduce.storage.v1.Outcome
+	(*Checkpoint)(nil),       // 54: coditect.mapreduce.storage.v1.Checkpoint
+	(*LogEntry)(nil),         // 55: coditect.mapreduce.storage.v1.LogEntry
+	(*Rate)(nil),             // 56: coditect.mapreduce.storage.v1.Rate
+	(*Deleted)(nil),          // 57: coditect.mapreduce.storage.v1.Deleted
+	(*Seal)(nil),             // 58: coditect.mapreduce.storage.v1.Seal
+	(*Mark)(nil),             // 59: coditect.mapreduce.storage.v1.Mark
+	nil,                      // 60: coditect.mapreduce.storage.v1.Spec.VarsEntry
+	nil,                      // 61: coditect.mapreduce.storage.v1.Spec.ModelsEntry
+	nil,                      // 62: coditect.mapreduce.storage.v1.Spec.LabelsEntry
+	nil,                      // 63: coditect.mapreduce.storage.v1.Source.MetadataEntry
+	nil,                      // 64: coditect.mapreduce.storage.v1.Bundled.MetadataEntry
+	nil,                      // 65: coditect.mapreduce.storage.v1.Orphan.VarsEntry
+	(*Limit_Share)(nil),      // 66: coditect.mapreduce.storage.v1.Limit.Share
+	(*Limit_Manners)(nil),    // 67: coditect.mapreduce.storage.v1.Limit.Manners
 }
 var file_coditect_mapreduce_storage_v1_records_proto_depIdxs = []int32{
-	59, // 0: coditect.mapreduce.storage.v1.Spec.vars:type_name -> coditect.mapreduce.storage.v1.Spec.VarsEntry
-	60, // 1: coditect.mapreduce.storage.v1.Spec.models:type_name -> coditect.mapreduce.storage.v1.Spec.ModelsEntry
+	60, // 0: coditect.mapreduce.storage.v1.Spec.vars:type_name -> coditect.mapreduce.storage.v1.Spec.VarsEntry
+	61, // 1: coditect.mapreduce.storage.v1.Spec.models:type_name -> coditect.mapreduce.storage.v1.Spec.ModelsEntry
 	2,  // 2: coditect.mapreduce.storage.v1.Spec.reading:type_name -> coditect.mapreduce.storage.v1.DocumentReading
 	1,  // 3: coditect.mapreduce.storage.v1.Spec.output:type_name -> coditect.mapreduce.storage.v1.ResultOutput
-	61, // 4: coditect.mapreduce.storage.v1.Spec.labels:type_name -> coditect.mapreduce.storage.v1.Spec.LabelsEntry
+	62, // 4: coditect.mapreduce.storage.v1.Spec.labels:type_name -> coditect.mapreduce.storage.v1.Spec.LabelsEntry
 	0,  // 5: coditect.mapreduce.storage.v1.Job.config:type_name -> coditect.mapreduce.storage.v1.Spec
 	8,  // 6: coditect.mapreduce.storage.v1.Job.warnings:type_name -> coditect.mapreduce.storage.v1.Warning
 	7,  // 7: coditect.mapreduce.storage.v1.Job.superseded:type_name -> coditect.mapreduce.storage.v1.Spent
@@ -6681,9 +6748,9 @@ var file_coditect_mapreduce_storage_v1_records_proto_depIdxs = []int32{
 	12, // 10: coditect.mapreduce.storage.v1.Ctl.levels:type_name -> coditect.mapreduce.storage.v1.Level
 	11, // 11: coditect.mapreduce.storage.v1.Ctl.use:type_name -> coditect.mapreduce.storage.v1.Use
 	11, // 12: coditect.mapreduce.storage.v1.Ingest.use:type_name -> coditect.mapreduce.storage.v1.Use
-	62, // 13: coditect.mapreduce.storage.v1.Source.metadata:type_name -> coditect.mapreduce.storage.v1.Source.MetadataEntry
+	63, // 13: coditect.mapreduce.storage.v1.Source.metadata:type_name -> coditect.mapreduce.storage.v1.Source.MetadataEntry
 	16, // 14: coditect.mapreduce.storage.v1.Bundle.documents:type_name -> coditect.mapreduce.storage.v1.Bundled
-	63, // 15: coditect.mapreduce.storage.v1.Bundled.metadata:type_name -> coditect.mapreduce.storage.v1.Bundled.MetadataEntry
+	64, // 15: coditect.mapreduce.storage.v1.Bundled.metadata:type_name -> coditect.mapreduce.storage.v1.Bundled.MetadataEntry
 	14, // 16: coditect.mapreduce.storage.v1.Unit.source:type_name -> coditect.mapreduce.storage.v1.Source
 	17, // 17: coditect.mapreduce.storage.v1.Unit.inputs:type_name -> coditect.mapreduce.storage.v1.Inputs
 	19, // 18: coditect.mapreduce.storage.v1.Unit.result:type_name -> coditect.mapreduce.storage.v1.Result
@@ -6694,24 +6761,24 @@ var file_coditect_mapreduce_storage_v1_records_proto_depIdxs = []int32{
 	30, // 23: coditect.mapreduce.storage.v1.Unit.evidence:type_name -> coditect.mapreduce.storage.v1.EvidenceSum
 	21, // 24: coditect.mapreduce.storage.v1.Unit.line:type_name -> coditect.mapreduce.storage.v1.Line
 	23, // 25: coditect.mapreduce.storage.v1.Orphan.batch:type_name -> coditect.mapreduce.storage.v1.Batch
-	64, // 26: coditect.mapreduce.storage.v1.Orphan.vars:type_name -> coditect.mapreduce.storage.v1.Orphan.VarsEntry
+	65, // 26: coditect.mapreduce.storage.v1.Orphan.vars:type_name -> coditect.mapreduce.storage.v1.Orphan.VarsEntry
 	28, // 27: coditect.mapreduce.storage.v1.EvidenceSum.next:type_name -> coditect.mapreduce.storage.v1.Put
-	37, // 28: coditect.mapreduce.storage.v1.CascadeTrial.verdicts:type_name -> coditect.mapreduce.storage.v1.CascadeVerdict
-	35, // 29: coditect.mapreduce.storage.v1.CascadeTrial.certificate:type_name -> coditect.mapreduce.storage.v1.Certificate
-	37, // 30: coditect.mapreduce.storage.v1.Certificate.verdicts:type_name -> coditect.mapreduce.storage.v1.CascadeVerdict
-	36, // 31: coditect.mapreduce.storage.v1.Certificate.drift:type_name -> coditect.mapreduce.storage.v1.CertificateDrift
-	41, // 32: coditect.mapreduce.storage.v1.Held.units:type_name -> coditect.mapreduce.storage.v1.HeldUnit
-	44, // 33: coditect.mapreduce.storage.v1.Beat.notes:type_name -> coditect.mapreduce.storage.v1.Note
-	65, // 34: coditect.mapreduce.storage.v1.Limit.shares:type_name -> coditect.mapreduce.storage.v1.Limit.Share
-	66, // 35: coditect.mapreduce.storage.v1.Limit.manners:type_name -> coditect.mapreduce.storage.v1.Limit.Manners
+	38, // 28: coditect.mapreduce.storage.v1.CascadeTrial.verdicts:type_name -> coditect.mapreduce.storage.v1.CascadeVerdict
+	36, // 29: coditect.mapreduce.storage.v1.CascadeTrial.certificate:type_name -> coditect.mapreduce.storage.v1.Certificate
+	38, // 30: coditect.mapreduce.storage.v1.Certificate.verdicts:type_name -> coditect.mapreduce.storage.v1.CascadeVerdict
+	37, // 31: coditect.mapreduce.storage.v1.Certificate.drift:type_name -> coditect.mapreduce.storage.v1.CertificateDrift
+	42, // 32: coditect.mapreduce.storage.v1.Held.units:type_name -> coditect.mapreduce.storage.v1.HeldUnit
+	45, // 33: coditect.mapreduce.storage.v1.Beat.notes:type_name -> coditect.mapreduce.storage.v1.Note
+	66, // 34: coditect.mapreduce.storage.v1.Limit.shares:type_name -> coditect.mapreduce.storage.v1.Limit.Share
+	67, // 35: coditect.mapreduce.storage.v1.Limit.manners:type_name -> coditect.mapreduce.storage.v1.Limit.Manners
 	12, // 36: coditect.mapreduce.storage.v1.Plan.plan:type_name -> coditect.mapreduce.storage.v1.Level
 	12, // 37: coditect.mapreduce.storage.v1.Plan.levels:type_name -> coditect.mapreduce.storage.v1.Level
-	52, // 38: coditect.mapreduce.storage.v1.Checkpoint.completed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	52, // 39: coditect.mapreduce.storage.v1.Checkpoint.failed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	52, // 40: coditect.mapreduce.storage.v1.Checkpoint.reopened_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	56, // 41: coditect.mapreduce.storage.v1.Checkpoint.deleted:type_name -> coditect.mapreduce.storage.v1.Deleted
-	58, // 42: coditect.mapreduce.storage.v1.Seal.progress:type_name -> coditect.mapreduce.storage.v1.Mark
-	58, // 43: coditect.mapreduce.storage.v1.Seal.marks:type_name -> coditect.mapreduce.storage.v1.Mark
+	53, // 38: coditect.mapreduce.storage.v1.Checkpoint.completed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	53, // 39: coditect.mapreduce.storage.v1.Checkpoint.failed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	53, // 40: coditect.mapreduce.storage.v1.Checkpoint.reopened_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	57, // 41: coditect.mapreduce.storage.v1.Checkpoint.deleted:type_name -> coditect.mapreduce.storage.v1.Deleted
+	59, // 42: coditect.mapreduce.storage.v1.Seal.progress:type_name -> coditect.mapreduce.storage.v1.Mark
+	59, // 43: coditect.mapreduce.storage.v1.Seal.marks:type_name -> coditect.mapreduce.storage.v1.Mark
 	44, // [44:44] is the sub-list for method output_type
 	44, // [44:44] is the sub-list for method input_type
 	44, // [44:44] is the sub-list for extension type_name
@@ -6731,7 +6798,7 @@ func file_coditect_mapreduce_storage_v1_records_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_storage_v1_records_proto_rawDesc), len(file_coditect_mapreduce_storage_v1_records_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   67,
+			NumMessages:   68,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
