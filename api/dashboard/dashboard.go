@@ -88,6 +88,7 @@ type Dashboard struct {
 	pages    *drawn.Pages // nil if no pages are drawn
 	sessions *session.Sessions
 	origins  *http.CrossOriginProtection
+	readings chan struct{} // those of slow parts of open pages that are under way: all pages together get no more
 }
 
 // New returns a dashboard. It starts nothing.
@@ -108,7 +109,7 @@ func New(c Config) (*Dashboard, error) {
 		return nil, errs.Field("prefix", "%q is no path such as /ui", c.Prefix)
 	}
 
-	d := &Dashboard{config: c, bench: bench.New(c.Bench), origins: http.NewCrossOriginProtection(), routes: http.NewServeMux()}
+	d := &Dashboard{config: c, bench: bench.New(c.Bench), origins: http.NewCrossOriginProtection(), routes: http.NewServeMux(), readings: make(chan struct{}, readingsAtOnce)}
 	d.sessions = session.New(session.Config{Path: c.Prefix, Login: c.Login, Now: c.Now})
 	if c.Draw != nil {
 		d.pages = drawn.New(c.Draw, drawn.DefaultRoom)
@@ -129,11 +130,11 @@ func (d *Dashboard) route() {
 		"/jobs/{job}":            {name: "job", load: loadJob, parts: []string{"head", "progress", "stages", "notes"}, watches: true},
 		"/jobs/{job}/units":      {name: "units", load: loadUnits, parts: []string{"head", "units"}, watches: true},
 		"/jobs/{job}/units/{at}": {name: "unit", load: d.loadUnit, parts: []string{"head", "unit"}, watches: true},
-		"/jobs/{job}/records":    {name: "records", load: d.loadRecords, again: loadHead("records"), parts: []string{"head"}, watches: true},
+		"/jobs/{job}/records":    {name: "records", load: d.loadRecords, again: loadHead("records"), parts: []string{"head"}, slow: []string{"records"}, watches: true},
 		"/jobs/{job}/review":     {name: "review", load: d.loadReview, again: loadHead("review"), parts: []string{"head"}, watches: true},
 		"/jobs/{job}/document":   {name: "document", load: d.loadDocument},
-		"/jobs/{job}/history":    {name: "history", load: loadHistory, again: loadHead("history"), parts: []string{"head"}, watches: true},
-		"/jobs/{job}/events":     {name: "events", load: loadEvents, again: loadHead("events"), parts: []string{"head"}, watches: true},
+		"/jobs/{job}/history":    {name: "history", load: loadHistory, again: loadHead("history"), parts: []string{"head"}, slow: []string{"history"}, watches: true},
+		"/jobs/{job}/events":     {name: "events", load: loadEvents, again: loadHead("events"), parts: []string{"head"}, slow: []string{"log"}, watches: true},
 		"/jobs/{job}/errors":     {name: "errors", load: loadErrors, parts: []string{"head", "errors"}, watches: true, still: true},
 		"/compare":               {name: "compare", load: loadComparison},
 		"/use":                   {name: "use", load: loadUse, parts: []string{"use"}},

@@ -454,35 +454,64 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// An open page of a result or a log reads neither again, and that of errors reads units again only when
-// some have moved.
+// An open page of a result or a log reads it again when its job has moved, and not before; that of errors reads
+// units again only when some have moved.
 func TestStreamsReadLittle(t *testing.T) {
-	for page, want := range map[string]int{"records": 0, "history": 0, "events": 0, "errors": 2} {
+	for _, tt := range []struct {
+		page, part string
+		reads      int // of one load
+	}{{"records", "records", 1}, {"history", "history", 2}, {"events", "log", 1}, {"errors", "errors", 1}} {
 		s := newStub("plain")
 		server := open(t, s, func(c *dashboard.Config) { c.Tick = time.Millisecond })
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/jobs/"+string(jobID)+"/"+page+"?live=1", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		answer, err := http.DefaultTransport.RoundTrip(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		_, html, _ := get(t, server.URL+"/jobs/"+string(jobID)+"/"+tt.page)
+		_, live, _ := strings.Cut(html, `data-live="`)
+		live, _, _ = strings.Cut(live, `"`)
+		live = strings.ReplaceAll(live, "&amp;", "&")
+		before := strings.Count(s.noted(), "read ")
+		answer := ask(t, server.URL+live)
 
-		// Each look ends with a comment.
-		lines, looks := bufio.NewScanner(answer.Body), 0
-		for looks < 20 && lines.Scan() {
-			if lines.Text() == ":" {
+		// Each look ends with a comment. The job moves once.
+		looks, told := 0, false
+		for lines := bufio.NewScanner(answer.Body); lines.Scan() && !(told && looks > 20); {
+			switch line := lines.Text(); {
+			case line == ":":
 				if looks++; looks == 10 {
-					s.change(func(j *mapreduce.Job) { j.CompletedUnits++ })
+					s.change(func(j *mapreduce.Job) {
+						j.CompletedUnits++
+						s.events = append(slices.Clip(s.events), &mapreduce.Checkpoint{ID: "01", Time: j.Created, Kind: mapreduce.EventDecided})
+						s.parts = append(slices.Clip(s.parts), &mapreduce.ResultPart{RecordID: "2.0", Record: []byte(`{"total": 1}`)})
+						s.units = append(slices.Clip(s.units), &mapreduce.Unit{ID: "late", Job: jobID, Index: 3, State: mapreduce.UnitFailed, Errors: []string{"late"}})
+					})
 				}
+			case strings.HasPrefix(line, "data: ") && strings.Contains(line, fmt.Sprintf(`"name":%q`, tt.part)):
+				told = told || looks >= 10
 			}
 		}
 		_ = answer.Body.Close()
-		if got := strings.Count(s.noted(), "read "); looks < 20 || got != want {
-			t.Errorf("%s: after %d looks %d readings, want %d: %s", page, looks, got, want, s.noted())
+
+		// The list of failed units is not slow, and is made once when the stream begins.
+		want := tt.reads
+		if tt.page == "errors" {
+			want *= 2
+		}
+		if got := strings.Count(s.noted(), "read ") - before; !told || got != want {
+			t.Errorf("%s: told %t, and after %d looks %d readings, want %d: %s", tt.page, told, looks, got, want, s.noted())
 		}
 	}
+}
+
+// ask asks for an address.
+func ask(t *testing.T, address string) *http.Response {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer
 }
 
 // A new job takes the files of the form, and the same press twice is one request.

@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -16,7 +15,6 @@ type eventList struct {
 	Broken   string // what is wrong with the chain
 	Check    string // address of the page that has the service check the chain
 	Proofs   string // address of what a browser needs to check it
-	Again    string // address of this page without a check
 }
 
 // An eventRow is what one transaction did.
@@ -37,9 +35,7 @@ func loadEvents(v *visit) (any, error) {
 		return nil, err
 	}
 
-	query := maps.Clone(v.query)
-	query.Del("check")
-	list := &eventList{Check: v.with("check", "1"), Proofs: v.jobPath(p.ID, "proofs"), Again: address(v.path, query)}
+	list := &eventList{Check: v.with("check", "1"), Proofs: v.jobPath(p.ID, "proofs")}
 	if v.query.Has("check") {
 		if err := list.verify(v, p.ID); err != nil {
 			return nil, err

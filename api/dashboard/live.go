@@ -26,10 +26,12 @@ const pause = 200 * time.Millisecond
 
 // stream sends the parts of a page, and each again when it differs. It ends with the request,
 // and when the page cannot be made: then it says why, and the browser asks again.
-func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request, p page) error {
+func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request, p page, version string) error {
 	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
 	r = r.WithContext(ctx)
+	slow := &rereading{dashboard: d, request: r, page: p, version: version, done: make(chan []part, 1)}
+	defer slow.wait()
+	defer cancel()
 
 	w.Header().Set("Content-Type", "text/event-stream")
 	control := http.NewResponseController(w)
@@ -42,7 +44,7 @@ func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request, p page) error
 		go d.watch(r, changed)
 	}
 
-	sent := &sentParts{sums: make(map[string]uint64, len(p.parts))}
+	sent := &sentParts{sums: make(map[string]uint64, len(p.parts)+len(p.slow))}
 	for {
 		if err := d.sendParts(w, r, p, sent); err != nil {
 			return nil //nolint:nilerr // it has been sent
@@ -50,20 +52,30 @@ func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request, p page) error
 		if control.Flush() != nil {
 			return nil
 		}
-		if !await(ctx, changed, d.config.Tick) {
+
+		slow.begin(sent.head)
+		if !await(ctx, changed, slow, d.config.Tick) {
 			return nil
+		}
+		for _, one := range slow.take() {
+			if sent.send(w, one) != nil {
+				return nil
+			}
 		}
 	}
 }
 
-// await waits until something has changed, and for a while at most. It reports whether the
+// await waits until something has changed or was read, and for a while at most. It reports whether the
 // request is still there.
-func await(ctx context.Context, changed <-chan struct{}, most time.Duration) bool {
+func await(ctx context.Context, changed <-chan struct{}, slow *rereading, most time.Duration) bool {
 	least := time.NewTimer(min(pause, most))
 	defer least.Stop()
 	select {
 	case <-ctx.Done():
 		return false
+	case slow.made = <-slow.done:
+		slow.reading = false
+		return true
 	case <-least.C:
 	}
 
@@ -73,6 +85,8 @@ func await(ctx context.Context, changed <-chan struct{}, most time.Duration) boo
 	case <-ctx.Done():
 		return false
 	case <-changed:
+	case slow.made = <-slow.done:
+		slow.reading = false
 	case <-rest.C:
 	}
 	return true
@@ -102,6 +116,20 @@ var seed = maphash.MakeSeed()
 type sentParts struct {
 	sums    map[string]uint64 // of parts, by name
 	version string            // of the job, as of a page that is still while its units are
+	head    string            // version of the job that the page shows now
+}
+
+// send sends a part, unless it is what was sent before.
+func (s *sentParts) send(w http.ResponseWriter, one part) error {
+	sum := maphash.String(seed, one.HTML)
+	if s.sums[one.Name] == sum {
+		return nil
+	}
+	if err := sendEvent(w, "part", one); err != nil {
+		return err
+	}
+	s.sums[one.Name] = sum
+	return nil
 }
 
 // make makes what the parts of a page show; nil if nothing of it has changed.
@@ -130,6 +158,9 @@ func (d *Dashboard) sendParts(w http.ResponseWriter, r *http.Request, p page, se
 		return errors.Join(err, sendEvent(w, "failed", fault.Error(err).Error()), http.NewResponseController(w).Flush())
 	}
 
+	if of, ok := data.(*jobPage); ok {
+		sent.head = of.Version
+	}
 	f := d.frame(v, r, p.name, data)
 	for _, name := range p.parts {
 		if data == nil {
@@ -139,15 +170,9 @@ func (d *Dashboard) sendParts(w http.ResponseWriter, r *http.Request, p page, se
 		if err != nil {
 			return errs.New(errs.Internal, "make a part of the page: %w", err)
 		}
-
-		sum := maphash.Bytes(seed, html)
-		if sent.sums[name] == sum {
-			continue
-		}
-		if err := sendEvent(w, "part", part{name, string(html)}); err != nil {
+		if err := sent.send(w, part{name, string(html)}); err != nil {
 			return err
 		}
-		sent.sums[name] = sum
 	}
 
 	// A comment shows both ends that the other is there.
@@ -167,4 +192,88 @@ func sendEvent(w http.ResponseWriter, name string, value any) error {
 	out.WriteString("\n\n")
 	_, err = w.Write(out.Bytes())
 	return err
+}
+
+// readingsAtOnce is how many slow parts are made at once, of all open pages.
+const readingsAtOnce = 2
+
+// A rereading makes the slow parts of an open page again when its job has moved, beside what the page does. The
+// stream alone uses it.
+type rereading struct {
+	dashboard *Dashboard
+	request   *http.Request
+	page      page
+
+	version string    // of the job, as of the last reading, or of the page as it came
+	next    time.Time // no reading begins before
+	reading bool      // one is under way
+	done    chan []part
+	made    []part // by one that is over
+}
+
+// begin begins to read if the job has moved and it is time.
+func (r *rereading) begin(version string) {
+	if len(r.page.slow) == 0 || r.reading || version == "" || version == r.version || time.Now().Before(r.next) {
+		return
+	}
+	r.version, r.reading = version, true
+	go func() {
+		began := time.Now()
+		parts := r.read()
+		// The stream looks at these when it has the parts.
+		r.next = began.Add(spaced(time.Since(began)))
+		if parts == nil {
+			r.version = "" // it is tried again
+		}
+		r.done <- parts
+	}()
+}
+
+// spaced returns after how long a page is read again, beginning with the reading that took so long: what is
+// quick keeps within a second of its job, and all else takes a tenth of the time.
+func spaced(took time.Duration) time.Duration {
+	if took < 100*time.Millisecond {
+		return 3 * took
+	}
+	return 11 * took
+}
+
+// read makes the parts; none if they cannot be made: the page says what is wrong by its other parts.
+func (r *rereading) read() (parts []part) {
+	d, ctx := r.dashboard, r.request.Context()
+	select {
+	case d.readings <- struct{}{}:
+		defer func() { <-d.readings }()
+	case <-ctx.Done():
+		return nil
+	}
+
+	v := d.visit(r.request)
+	data, err := r.page.load(v)
+	if err != nil {
+		return nil
+	}
+	f := d.frame(v, r.request, r.page.name, data)
+	for _, name := range r.page.slow {
+		html, err := d.views.write(r.page.name, name, f)
+		if err != nil {
+			d.config.Logger.Error("a part of a page cannot be made", "page", r.page.name, "part", name, "error", err)
+			return nil
+		}
+		parts = append(parts, part{name, string(html)})
+	}
+	return parts
+}
+
+// take returns what was made, once.
+func (r *rereading) take() (parts []part) {
+	parts, r.made = r.made, nil
+	return parts
+}
+
+// wait waits until nothing is read any more.
+func (r *rereading) wait() {
+	if r.reading {
+		<-r.done
+	}
 }

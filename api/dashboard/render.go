@@ -27,9 +27,11 @@ type page struct {
 	parts   []string                    // templates of it that are sent again while it is open
 	watches bool                        // it is about a job that may move
 
-	// again makes what the parts show while the page is open, if that is less than load does: whole
-	// results and logs are not read again and again.
+	// again makes what the parts show while the page is open, if that is less than load does.
 	again func(v *visit) (any, error)
+	// slow are templates of the page for which whole results and logs are read, by load: they are sent again when the
+	// job has moved, but are made for a small share of the time alone.
+	slow []string
 	// still says that the parts differ only when units of the job have moved.
 	still bool
 }
@@ -113,8 +115,8 @@ func (v views) write(page, part string, data any) ([]byte, error) {
 // parts.
 func (d *Dashboard) show(p page) http.HandlerFunc {
 	return d.call(func(w http.ResponseWriter, r *http.Request) error {
-		if r.URL.Query().Has("live") && len(p.parts) > 0 {
-			return d.stream(w, r, p)
+		if query := r.URL.Query(); query.Has("live") && len(p.parts) > 0 {
+			return d.stream(w, withoutLive(r), p, query.Get("version"))
 		}
 
 		v := d.visit(r)
@@ -127,10 +129,25 @@ func (d *Dashboard) show(p page) http.HandlerFunc {
 		if len(p.parts) > 0 {
 			query := r.URL.Query()
 			query.Set("live", "1")
+			if of, ok := data.(*jobPage); ok && len(p.slow) > 0 {
+				query.Set("version", of.Version)
+			}
 			f.Live = address(d.config.Prefix+r.URL.Path, query)
 		}
 		return d.send(w, http.StatusOK, f)
 	})
+}
+
+// withoutLive returns the request for a page, given that for the stream of its parts. A check that somebody asked for
+// is not made again and again.
+func withoutLive(r *http.Request) *http.Request {
+	query := r.URL.Query()
+	for _, name := range []string{"live", "version", "check"} {
+		query.Del(name)
+	}
+	of := r.Clone(r.Context())
+	of.URL.RawQuery = query.Encode()
+	return of
 }
 
 func (d *Dashboard) frame(v *visit, r *http.Request, page string, data any) *frame {

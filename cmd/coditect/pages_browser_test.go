@@ -73,6 +73,12 @@ func pagesToWatch(running, complete string) []*watched {
 			shown: `recordsShown()`,
 		},
 		{
+			name: "review", path: done + "/review?sample=1000",
+			said: `await (async () => { const all = (await api("jobs/` + complete + `/decisions?pageSize=1000")).decisions || []; return [
+				String(new Set(all.map((d) => d.recordId + " " + d.field)).size)]; })()`,
+			shown: `[document.getElementById("progress").dataset.decided]`,
+		},
+		{
 			name: "log", path: done + "/events",
 			said:  `(await api("jobs/` + complete + `/events?pageSize=100")).checkpoints.map((c) => [c.checkpointId, c.principal || "", c.message || ""])`,
 			shown: `rows("#part-log").map((r) => [r.dataset.key, r.cells[2].textContent, r.cells[7].textContent])`,

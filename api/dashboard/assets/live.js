@@ -34,7 +34,7 @@
 			reader.cancel().catch(() => {}); // whoever reads has enough
 		}
 	};
-	// coditectFollow reads something of a job again when that has moved since a version of it: at once if that is
+	// coditectFollow reads something of a job again when that has moved since a version of it: soon if that is
 	// quick, and else after ten times as long as it takes.
 	window.coditectFollow = (read, version = "") => {
 		let busy = false;
@@ -45,24 +45,13 @@
 			version = head.dataset.version;
 			const began = performance.now();
 			try { await read(); } catch { version = ""; }
-			setTimeout(() => { busy = false; refresh(); }, Math.max(200, 10 * (performance.now() - began)));
+			const took = performance.now() - began;
+			setTimeout(() => { busy = false; refresh(); }, took < 100 ? 200 : 10 * took);
 		}
 		document.addEventListener("patched", refresh);
 		refresh();
 	};
 	if (!main.dataset.live) return;
-
-	// What is too long to be sent again with each change is read again when the job has moved.
-	for (const part of document.querySelectorAll("[data-reread]")) {
-		coditectFollow(async () => {
-			const answer = await fetch(part.dataset.reread, { headers: { Accept: "text/html" } });
-			if (!answer.ok) throw new Error(String(answer.status));
-			const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById(part.id);
-			if (!fresh || paused()) return;
-			patch(part, fresh);
-			showTimes(part);
-		}, document.getElementById("part-head").dataset.version);
-	}
 
 	let source = null;
 	let lostAt = null;

@@ -115,8 +115,13 @@
 
 	// The table is read again when the job has moved.
 	let first = true;
+	let shape = null; // of the job when the index was read
+	// Where units begin depends on how many there are, and on their states where only some of these are shown.
+	const chosen = new URL(scroll.dataset.index, location.href).searchParams.has("state");
 	async function refresh() {
-		await readIndex();
+		const is = document.getElementById("part-head").dataset.shape;
+		if (chosen || is !== shape) await readIndex();
+		shape = is;
 		// The rows that came with the page are those of the first block.
 		blocks = new Map(first ? [[0, [...body.rows]]] : []);
 		asked = new Set();
