@@ -50,6 +50,7 @@ type Pages struct {
 	held int        // bytes of pictures
 	used *list.List // of *entry, the one that was asked for last in front
 	at   map[Key]*list.Element
+	busy map[Key]chan struct{} // pages that somebody draws; closed when that is over
 }
 
 type entry struct {
@@ -59,23 +60,38 @@ type entry struct {
 
 // New returns pages that are drawn by draw, of which so many bytes are kept.
 func New(draw Draw, room int) *Pages {
-	return &Pages{draw: draw, room: room, turns: semaphore.NewWeighted(atOnce), used: list.New(), at: make(map[Key]*list.Element)}
+	return &Pages{draw: draw, room: room, turns: semaphore.NewWeighted(atOnce), used: list.New(), at: make(map[Key]*list.Element), busy: make(map[Key]chan struct{})}
 }
 
-// Get returns a page. If it has to be drawn, read returns the document.
+// Get returns a page. If it has to be drawn, read returns the document. Of several who ask for a page at once one
+// draws it.
 func (p *Pages) Get(ctx context.Context, key Key, read func() ([]byte, error)) (*Page, error) {
-	if page := p.kept(key); page != nil {
-		return page, nil
-	}
+	for {
+		page, busy := p.begin(key)
+		switch {
+		case page != nil:
+			return page, nil
+		case busy == nil:
+			defer p.end(key)
+			return p.drawn(ctx, key, read)
+		}
 
+		// If it comes to nothing, this call tries by itself.
+		select {
+		case <-busy:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// drawn draws a page and keeps it.
+func (p *Pages) drawn(ctx context.Context, key Key, read func() ([]byte, error)) (*Page, error) {
 	// The document is read in the turn, so that not all who wait hold one.
 	if err := p.turns.Acquire(ctx, 1); err != nil {
 		return nil, context.Cause(ctx)
 	}
 	defer p.turns.Release(1)
-	if page := p.kept(key); page != nil { // somebody has drawn it meanwhile
-		return page, nil
-	}
 
 	document, err := read()
 	if err != nil {
@@ -89,16 +105,28 @@ func (p *Pages) Get(ctx context.Context, key Key, read func() ([]byte, error)) (
 	return page, nil
 }
 
-// kept returns a page that is kept; nil if it is not.
-func (p *Pages) kept(key Key) *Page {
+// begin returns a page that is kept, or else what tells when somebody else has drawn it; neither if the caller is to
+// draw it, and to call end.
+func (p *Pages) begin(key Key) (*Page, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at := p.at[key]
-	if at == nil {
-		return nil
+	if at := p.at[key]; at != nil {
+		p.used.MoveToFront(at)
+		return at.Value.(*entry).page, nil //nolint:forcetypeassert // the list has nothing else
 	}
-	p.used.MoveToFront(at)
-	return at.Value.(*entry).page //nolint:forcetypeassert // the list has nothing else
+	if busy := p.busy[key]; busy != nil {
+		return nil, busy
+	}
+	p.busy[key] = make(chan struct{})
+	return nil, nil
+}
+
+// end says that the caller draws a page no more.
+func (p *Pages) end(key Key) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	close(p.busy[key])
+	delete(p.busy, key)
 }
 
 // keep keeps a page in place of those that were not asked for longest.

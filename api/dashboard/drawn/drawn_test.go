@@ -126,3 +126,47 @@ func TestTurns(t *testing.T) {
 		}
 	})
 }
+
+// Of several who ask for a page at once one draws it. Who waits goes away when nobody needs its page, and draws it
+// when the other one could not.
+func TestDrawnOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		drew := 0
+		draws := make(chan error)
+		pages := drawn.New(func(context.Context, []byte, int) (*drawn.Page, error) {
+			drew++
+			return &drawn.Page{}, <-draws
+		}, 10)
+		none := func() ([]byte, error) { return nil, nil }
+
+		gets := make(chan error)
+		gone, leave := context.WithCancel(t.Context())
+		for _, ctx := range []context.Context{t.Context(), t.Context(), gone} {
+			go func() {
+				_, err := pages.Get(ctx, key(1), none)
+				gets <- err
+			}()
+			synctest.Wait() // the first one draws, and the others wait
+		}
+		if drew != 1 {
+			t.Fatalf("%d draw the page", drew)
+		}
+
+		leave()
+		if err := <-gets; !errors.Is(err, context.Canceled) {
+			t.Errorf("whoever went away got %v", err)
+		}
+		undrawn := errors.New("no page")
+		draws <- undrawn
+		if err := <-gets; !errors.Is(err, undrawn) {
+			t.Errorf("whoever could not draw got %v", err)
+		}
+		draws <- nil
+		if err := <-gets; err != nil || drew != 2 {
+			t.Errorf("the next one got %v after %d drew", err, drew)
+		}
+		if _, err := pages.Get(t.Context(), key(1), none); err != nil || drew != 2 {
+			t.Errorf("what is kept is drawn again: %d, %v", drew, err)
+		}
+	})
+}
