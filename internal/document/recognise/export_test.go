@@ -5,5 +5,6 @@ var (
 	Parse = parse
 	Skew  = skew
 
-	FitInk = fitInk
+	FitInk   = fitInk
+	Positive = positive
 )

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
+	"image/color"
 	"image/jpeg"
 	"math"
 	"strings"
@@ -185,4 +186,29 @@ func BenchmarkTesseract(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "pages/s")
+}
+
+// TestPositive: a page with light letters on dark paper comes to an engine as one with dark letters on light paper;
+// other pages, also in a deep shadow, are not turned round.
+func TestPositive(t *testing.T) {
+	for name, shot := range map[string]photo.Shot{"plain": {Noise: 3}, "deep shadow": {Shadow: 0.7, Noise: 3}, "blurred": {Blur: 1.6, Degrees: 3}} {
+		m, _ := photographed(t, shot)
+		if got := recognise.Positive(m); got != m {
+			t.Errorf("%s: a page with dark letters was turned round", name)
+		}
+
+		negative, want := image.NewGray(m.Rect), image.NewGray(m.Rect)
+		for y := range m.Rect.Dy() {
+			for x := range m.Rect.Dx() {
+				want.SetGray(x, y, m.GrayAt(x, y))
+				negative.SetGray(x, y, color.Gray{Y: 255 - m.GrayAt(x, y).Y})
+			}
+		}
+		if shot.Shadow > 0 { // no screen has one
+			continue
+		}
+		if got := recognise.Positive(negative); !bytes.Equal(got.Pix, want.Pix) {
+			t.Errorf("%s: a page with light letters stays as it is", name)
+		}
+	}
 }

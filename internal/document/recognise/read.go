@@ -67,7 +67,7 @@ func (f *Found) prepare(ctx context.Context, page *Page) error {
 		page.DPI = int(float64(page.DPI) / from.a)
 	}
 
-	picture, turned, err := straighten(ctx, even(picture))
+	picture, turned, err := straighten(ctx, even(positive(picture)))
 	if err != nil {
 		return err
 	}
