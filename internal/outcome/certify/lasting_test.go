@@ -96,10 +96,10 @@ func certified(t testing.TB, rules certify.Rules, of []certify.Score, right []bo
 // TestLasting holds certificates that last to what they say of other documents: of a world, and not of those at hand.
 func TestLasting(t *testing.T) { coverLasting(t, 40, 200) }
 
-// TestLastingAtLength has more runs.
+// TestLastingAtLength has more runs: a tenth of those of TestCoverageAtLength, as documents are drawn in each of them.
 func TestLastingAtLength(t *testing.T) {
 	testenv.Lengthy(t)
-	coverLasting(t, *coverageRuns, 200, 1000, 5000)
+	coverLasting(t, max(1, *coverageRuns/10), 200, 1000)
 }
 
 func coverLasting(t *testing.T, runs int, sizes ...int) {
