@@ -17,6 +17,9 @@ func cascaded(keys string) string {
 func TestCascade(t *testing.T) {
 	p := parse(t, cascaded(", cascade: [rules, a/cheap, a/strong], target: 0.9, per: record, seed: 7"))
 	want := pipeline.Cascade{Members: []string{"rules", "a/cheap", "a/strong"}, Target: 0.9, Confidence: pipeline.DefaultConfidence, Per: pipeline.PerRecord, Seed: 7}
+	if kind := parse(t, cascaded(", cascade: [rules, a/b], kind: bills")).Stages[0].Kind; kind != "bills" {
+		t.Errorf("the kind is %q", kind)
+	}
 	if diff := cmp.Diff(want, p.Stages[0].Cascade); diff != "" {
 		t.Errorf("cascade (-want +got):\n%s", diff)
 	}
@@ -71,6 +74,11 @@ func TestCascadesThatAreNoneAreRefused(t *testing.T) {
 		{"a text", ", cascade: [rules, a/b], confidence: high", "confidence", "more than 0 and less than 1"},
 		{"no members", ", target: 0.9", "cascade", "is required beside target"},
 		{"per what", ", cascade: [rules, a/b], per: value", "per", "must be field or record"},
+		{"a kind of three", ", cascade: [rules, a/b, a/c], kind: bills", "kind", "keeps the certificate of one member"},
+		{"a kind with a blank", ", cascade: [rules, a/b], kind: ' bills'", "kind", "in at most 64 bytes"},
+		{"a kind alone", ", kind: bills", "cascade", "is required beside target"},
+		{"a kind that people judge", ", cascade: [rules, a/b], kind: bills, review: {when: compared}", "kind", "by review a person does"},
+		{"people judge nobody", ", review: {when: compared}", "review.when", "has compared, which is for units that a cascade draws"},
 		{"another model", ", cascade: [rules, a/b], model: a/c", "model", "leave out model"},
 		{"tools", ", cascade: [rules, a/b], tools: [read], agent: {role: x}, task: y", "cascade", "no tools"},
 	} {

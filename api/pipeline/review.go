@@ -85,15 +85,16 @@ type Reasons struct {
 	Missing    bool    // the schema requires it, and the record has none
 	Confidence float64 // it is less sure than this; 0 is no reason
 	Sample     float64 // the share that chance chooses; 0 is none
+	Compared   bool    // a cascade has drawn its unit, and a person is asked instead of the last member
 }
 
 // reasonsKnown is for messages.
-const reasonsKnown = "unverified, confidence < 0.8, conflict, fuzzy, missing, sample 5%, all"
+const reasonsKnown = "unverified, confidence < 0.8, conflict, fuzzy, missing, sample 5%, all, compared"
 
-// ParseReasons reads reasons: unverified, conflict, fuzzy, missing, all, a bound of the confidence
+// ParseReasons reads reasons: unverified, conflict, fuzzy, missing, all, compared, a bound of the confidence
 // such as "confidence < 0.8", and a share such as "sample 5%".
 func ParseReasons(texts []string) (r Reasons, err error) {
-	flags := map[string]*bool{"all": &r.All, "unverified": &r.Unverified, "conflict": &r.Conflict, "fuzzy": &r.Fuzzy, "missing": &r.Missing}
+	flags := map[string]*bool{"all": &r.All, "unverified": &r.Unverified, "conflict": &r.Conflict, "fuzzy": &r.Fuzzy, "missing": &r.Missing, "compared": &r.Compared}
 	given := make(map[string]bool)
 
 	for _, text := range texts {
@@ -202,6 +203,12 @@ func (c *checker) checkReview() error {
 	}
 	if c.Review.IsSet() && (c.i > 0 || !c.takesReview()) {
 		return c.keyError("review", "is for a first stage that finds records in documents, with each: document or chunk; the values of a whole result are reviewed when its job is complete")
+	}
+	if c.Review.Reasons().Compared && !c.Cascade.IsSet() {
+		return c.keyError("review.when", "has compared, which is for units that a cascade draws, and the stage has none")
+	}
+	if c.Review.Reasons().Compared && c.Kind != "" {
+		return c.keyError("kind", "is for cascades whose last member compares, and by review a person does: leave it out, or the reason compared")
 	}
 	return nil
 }

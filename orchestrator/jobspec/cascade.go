@@ -30,8 +30,14 @@ func checkCascade(p *pipeline.Pipeline, s *mapreduce.JobSpec) error {
 // checkMembers refuses members of the cascade of a stage that cannot do its units, or cannot be
 // compared. The key of an error is that of the stage.
 func (r *Rules) checkMembers(stage *pipeline.Stage, s *mapreduce.JobSpec) (key string, err error) {
-	if !stage.Cascade.IsSet() {
+	judged := stage.Review.Reasons().Compared
+	switch {
+	case judged && !stage.Cascade.IsSet():
+		return "review", errs.New(errs.Invalid, "has compared, which is for units that a cascade draws, and the stage has none: give it one with --cascade")
+	case !stage.Cascade.IsSet():
 		return "", nil
+	case judged && stage.Kind != "":
+		return "kind", errs.New(errs.Invalid, "is for cascades whose last member compares, and by review a person does: leave it out, or the reason compared")
 	}
 
 	var known []string

@@ -164,7 +164,7 @@ func (j *judgement) fitScores(scores []uint32) []uint32 {
 func (j *judgement) begin(ctx context.Context, member int64, units []waiter) error {
 	rules := j.rules(member)
 	t := &cascade.Trial{
-		Member: j.stage.Members[member], Oracle: j.stage.Oracle(), Target: rules.Target, Confidence: rules.Confidence,
+		Member: j.stage.Members[member], Oracle: j.oracle(), Target: rules.Target, Confidence: rules.Confidence,
 		Seed: rules.Seed, Measures: j.names,
 	}
 
@@ -194,8 +194,22 @@ func (j *judgement) rules(member int64) certify.Rules {
 		Target:     j.stage.Target,
 		Confidence: 1 - (1-j.stage.Confidence)/float64(j.members-1),
 		Seed:       j.seed + uint64(member),
-		Alone:      member < j.members-2,
+		Alone:      j.isAlone(member),
 	}
+}
+
+// oracle names who compares: the last member, or whoever has the role that reviews.
+func (j *judgement) oracle() string {
+	if j.stage.Review.Reasons().Compared {
+		return j.stage.Review.Role()
+	}
+	return j.stage.Oracle()
+}
+
+// isAlone reports whether the accepted answers of a member have to reach the target by themselves: what is not accepted
+// is not asked of whoever judges them.
+func (j *judgement) isAlone(member int64) bool {
+	return member < j.members-2 || j.stage.Review.Reasons().Compared
 }
 
 // certify draws units of a trial, or decides it.
@@ -204,7 +218,7 @@ func (j *judgement) certify(ctx context.Context, member int64, t *cascade.Trial)
 	if err != nil {
 		return err
 	}
-	trial, err := newTrial(t, units, member < j.members-2)
+	trial, err := newTrial(t, units, j.isAlone(member))
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ type keeping struct {
 // hashed into its name. What only changes when and where units run is not.
 func keepingOf(compiled *jobspec.Compiled, stageIndex int) (*keeping, error) {
 	spec, stage := compiled.Spec, *compiled.Graph.Pipeline().Stages[stageIndex]
-	if stage.Kind == "" {
+	if stage.Kind == "" || stage.Review.Reasons().Compared {
 		return nil, nil
 	}
 	names := make([]string, len(stage.Members))

@@ -13,6 +13,8 @@
 package ascent
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -178,6 +180,52 @@ func (m *Measures) Alike(one, other *output.Output) []bool {
 		alike[i] = slices.Equal(a.texts(name), b.texts(name))
 	}
 	return alike
+}
+
+// Ask has a person judge an answer: it notes what was found, so that Judge can tell later whether that was right. Until
+// then all of it is.
+func (m *Measures) Ask(out *output.Output) {
+	a := m.read(out)
+	how := out.Ascent
+	how.Found, how.Alike, how.Whole = make([]uint64, len(m.names)), make([]bool, len(m.names)), m.names[0] == ""
+	for i, name := range m.names {
+		how.Found[i], how.Alike[i] = a.hash(name), true
+	}
+}
+
+// Judge says by each measure of an answer that a person was asked about whether it is now what was found.
+func Judge(s *schema.Schema, out *output.Output) error {
+	how := out.Ascent
+	if how == nil || len(how.Found) == 0 {
+		return nil
+	}
+	per := pipeline.PerField
+	if how.Whole {
+		per = pipeline.PerRecord
+	}
+	m, err := New(s, per)
+	if err != nil {
+		return err
+	}
+	if len(how.Found) != len(m.names) {
+		return fmt.Errorf("ascent: the answer has %d measures, and its schema %d", len(how.Found), len(m.names))
+	}
+
+	a := m.read(out)
+	how.Alike = make([]bool, len(m.names))
+	for i, name := range m.names {
+		how.Alike[i] = a.hash(name) == how.Found[i]
+	}
+	return nil
+}
+
+// hash returns a hash of what stands in a field of all records, or in all fields of each.
+func (a *answer) hash(name string) uint64 {
+	h := sha256.New()
+	for _, text := range a.texts(name) {
+		fmt.Fprintf(h, "%d:%s", len(text), text)
+	}
+	return binary.BigEndian.Uint64(h.Sum(nil))
 }
 
 // texts returns what stands in a field of all records, or in all fields of each, sorted.

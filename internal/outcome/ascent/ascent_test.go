@@ -108,6 +108,39 @@ func TestAlike(t *testing.T) {
 	}
 }
 
+// A person who is asked about an answer judges it by what it is then.
+func TestJudge(t *testing.T) {
+	s := parse(t, orders)
+	for per, want := range map[string][]bool{pipeline.PerField: {false, true, true, true}, pipeline.PerRecord: {false}} {
+		m, err := ascent.New(s, per)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := outputOf([]string{"name=Anna@90", "place.city=Rome@90"})
+		found.Ascent = new(output.Ascent)
+		m.Ask(found)
+		if err := ascent.Judge(s, found); err != nil || slices.Contains(found.Ascent.Alike, false) {
+			t.Errorf("%s: what was found is judged %v, %v", per, found.Ascent.Alike, err)
+		}
+
+		decided := outputOf([]string{"name=Bert@90", "place.city=ROME@90"})
+		decided.Ascent = found.Ascent
+		if err := ascent.Judge(s, decided); err != nil || !slices.Equal(decided.Ascent.Alike, want) {
+			t.Errorf("%s: what a person changed is judged %v, %v, want %v", per, decided.Ascent.Alike, err, want)
+		}
+	}
+
+	nobody := outputOf([]string{"total=5@90"})
+	nobody.Ascent = &output.Ascent{Alike: []bool{true}}
+	if err := ascent.Judge(s, nobody); err != nil || !slices.Equal(nobody.Ascent.Alike, []bool{true}) {
+		t.Errorf("an answer about which nobody was asked: %v, %v", nobody.Ascent.Alike, err)
+	}
+	nobody.Ascent.Found = []uint64{1, 2}
+	if err := ascent.Judge(s, nobody); err == nil {
+		t.Error("an answer of another schema was judged")
+	}
+}
+
 func TestScores(t *testing.T) {
 	m, err := ascent.New(parse(t, orders), pipeline.PerField)
 	if err != nil {

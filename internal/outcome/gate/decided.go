@@ -8,6 +8,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/internal/outcome/ascent"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 )
@@ -72,7 +73,7 @@ func Apply(s *schema.Schema, out *output.Output, decided []Decided) (*output.Out
 			return nil, err
 		}
 	}
-	return out, nil
+	return out, ascent.Judge(s, out)
 }
 
 // apply applies one decision.

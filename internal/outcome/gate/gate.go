@@ -40,6 +40,7 @@ const (
 	Missing    = "missing"
 	Sample     = "sample"
 	All        = "all"
+	Compared   = "compared"
 )
 
 // Seed returns what decides which values of a job chance chooses. A job that repeats another chooses as
@@ -65,6 +66,9 @@ func Asks(s *schema.Schema, why pipeline.Reasons, seed uint64, out *output.Outpu
 			reason := one.reason(f.Path)
 			if reason == "" && chance(seed, record, f.Path) < why.Sample {
 				reason = Sample
+			}
+			if reason == "" && why.Compared && out.Ascent != nil && len(out.Ascent.Found) > 0 {
+				reason = Compared
 			}
 			if reason != "" {
 				all = append(all, mapreduce.WaitingValue{Record: record, Field: f.Path, Why: reason})

@@ -71,6 +71,10 @@ type Ascent struct {
 	Alike      []bool
 	Tokens     int64 // that the last member took, if the output is its
 	CostMicros int64 // likewise, in millionths of a US dollar
+	// Found says that a person is asked instead of the last member: by measure, a hash of what was found. Whole says
+	// that the one measure is of whole records.
+	Found []uint64
+	Whole bool
 }
 
 // A Judgement is what a model found of a claim and one of its references.
@@ -175,7 +179,7 @@ func (o *Output) Encode() ([]byte, error) {
 	}}
 
 	if a := o.Ascent; a != nil {
-		e.m.Ascent = &storagev1.Ascent{Member: a.Member, Alike: a.Alike, Tokens: a.Tokens, CostMicros: a.CostMicros}
+		e.m.Ascent = &storagev1.Ascent{Member: a.Member, Alike: a.Alike, Tokens: a.Tokens, CostMicros: a.CostMicros, Found: a.Found, Whole: a.Whole}
 	}
 	for _, j := range o.Judged {
 		e.m.Judged = append(e.m.Judged, &storagev1.Judgement{Claim: j.Claim, Citation: j.Citation[:], Grade: j.Grade, Reason: j.Reason})
@@ -413,7 +417,7 @@ func Decode(data []byte) (*Output, error) {
 	}
 
 	if a := m.Ascent; a != nil {
-		o.Ascent = &Ascent{Member: a.Member, Alike: a.Alike, Tokens: a.Tokens, CostMicros: a.CostMicros}
+		o.Ascent = &Ascent{Member: a.Member, Alike: a.Alike, Tokens: a.Tokens, CostMicros: a.CostMicros, Found: a.Found, Whole: a.Whole}
 	}
 
 	// Everything after this names citations by their places in keys.

@@ -138,11 +138,19 @@ func (u *unit) accept(ctx context.Context, member int) (*agent.Result, error) {
 }
 
 // compare ends the unit with the answer of the last member, and says whether that of another
-// one was like it. A member without an answer has none that is.
+// one was like it. A member without an answer has none that is. Where a person is asked instead of the last member, it
+// is the answer of that other one, whose values wait for the person.
 func (u *unit) compare(ctx context.Context, member int) (*agent.Result, error) {
-	found, _, err := u.answerOf(ctx, member)
+	found, res, err := u.answerOf(ctx, member)
 	if err != nil {
 		return nil, err
+	}
+
+	// A person can say what is right of the values that were found, and of no others.
+	if found != nil && len(found.Entries) > 0 && u.task.StageSpec.Review.Reasons().Compared {
+		found.Ascent = &output.Ascent{Member: u.task.StageSpec.Members[member]}
+		u.measures.Ask(found)
+		return named(found, res, found.Ascent)
 	}
 
 	return u.ask(ctx, func(truth *output.Output) []bool {

@@ -196,9 +196,12 @@ type Ascent struct {
 	Member string                 `protobuf:"bytes,1,opt,name=member,proto3" json:"member,omitempty"` // whose output it is
 	// The answers of one member were compared with those of the last one: by measure, whether
 	// they are alike. There is nothing of a unit that was not drawn.
-	Alike         []bool `protobuf:"varint,2,rep,packed,name=alike,proto3" json:"alike,omitempty"`
-	Tokens        int64  `protobuf:"varint,3,opt,name=tokens,proto3" json:"tokens,omitempty"`                           // that the last member took, if the output is its
-	CostMicros    int64  `protobuf:"varint,4,opt,name=cost_micros,json=costMicros,proto3" json:"cost_micros,omitempty"` // likewise, in millionths of a US dollar
+	Alike      []bool `protobuf:"varint,2,rep,packed,name=alike,proto3" json:"alike,omitempty"`
+	Tokens     int64  `protobuf:"varint,3,opt,name=tokens,proto3" json:"tokens,omitempty"`                           // that the last member took, if the output is its
+	CostMicros int64  `protobuf:"varint,4,opt,name=cost_micros,json=costMicros,proto3" json:"cost_micros,omitempty"` // likewise, in millionths of a US dollar
+	// A person is asked instead of the last member: by measure, a hash of what was found before.
+	Found         []uint64 `protobuf:"fixed64,5,rep,packed,name=found,proto3" json:"found,omitempty"`
+	Whole         bool     `protobuf:"varint,6,opt,name=whole,proto3" json:"whole,omitempty"` // the one measure is of whole records
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -259,6 +262,20 @@ func (x *Ascent) GetCostMicros() int64 {
 		return x.CostMicros
 	}
 	return 0
+}
+
+func (x *Ascent) GetFound() []uint64 {
+	if x != nil {
+		return x.Found
+	}
+	return nil
+}
+
+func (x *Ascent) GetWhole() bool {
+	if x != nil {
+		return x.Whole
+	}
+	return false
 }
 
 // NumberCount counts numbers of a text by what they tell of how all are written.
@@ -3293,13 +3310,15 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"monthFirst\x12D\n" +
 	"\anumbers\x18\x14 \x01(\v2*.coditect.mapreduce.storage.v1.NumberCountR\anumbers\x12@\n" +
 	"\x06judged\x18\r \x03(\v2(.coditect.mapreduce.storage.v1.JudgementR\x06judged\x12=\n" +
-	"\x06ascent\x18\x15 \x01(\v2%.coditect.mapreduce.storage.v1.AscentR\x06ascent\"o\n" +
+	"\x06ascent\x18\x15 \x01(\v2%.coditect.mapreduce.storage.v1.AscentR\x06ascent\"\x9b\x01\n" +
 	"\x06Ascent\x12\x16\n" +
 	"\x06member\x18\x01 \x01(\tR\x06member\x12\x14\n" +
 	"\x05alike\x18\x02 \x03(\bR\x05alike\x12\x16\n" +
 	"\x06tokens\x18\x03 \x01(\x03R\x06tokens\x12\x1f\n" +
 	"\vcost_micros\x18\x04 \x01(\x03R\n" +
-	"costMicros\"\xbd\x01\n" +
+	"costMicros\x12\x14\n" +
+	"\x05found\x18\x05 \x03(\x06R\x05found\x12\x14\n" +
+	"\x05whole\x18\x06 \x01(\bR\x05whole\"\xbd\x01\n" +
 	"\vNumberCount\x12\x16\n" +
 	"\x06points\x18\x01 \x01(\x03R\x06points\x12\x16\n" +
 	"\x06commas\x18\x02 \x01(\x03R\x06commas\x12\x16\n" +
