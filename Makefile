@@ -376,6 +376,10 @@ batch-kills: ## kill servers and workers at every point of the path of batches, 
 batch-week: ## run a job whose calls go by batch through days of virtual time, and print memory and time: LINES=1000000
 	go test -vet=off -count 1 -timeout 300m -run 'TestAWeekOfBatches$$' -v ./orchestrator -batch.week $(or $(LINES),1000000)
 
+.PHONY: plans
+plans: ## print what plans expect of jobs over receipts beside what came of them; needs CODITECT_TESTDATA
+	CODITECT_PLANS=1 go test -vet=off -count 1 -timeout 60m -run 'TestPlansBesideWhatHappened$$' -v ./cmd/coditect
+
 .PHONY: connections
 connections: ## keep idle and slow connections open to both listeners, and print memory and times: CONNECTIONS=10000
 	CODITECT_CONNECTIONS=$(or $(CONNECTIONS),10000) go test -vet=off -count 1 -timeout 30m -run 'TestIdleAndSlowConnections$$' -v ./cmd/coditect
