@@ -500,6 +500,15 @@ func TestStreamsReadLittle(t *testing.T) {
 	}
 }
 
+// The page of what went wrong looks at no unit of a job of which none has failed.
+func TestNoFailures(t *testing.T) {
+	s := newStub("plain")
+	s.job.FailedUnits = 0
+	if status, _, _ := get(t, open(t, s, nil).URL+"/jobs/"+string(jobID)+"/errors"); status != http.StatusOK || strings.Contains(s.noted(), "read units") {
+		t.Errorf("status %d, after %q", status, s.noted())
+	}
+}
+
 // ask asks for an address.
 func ask(t *testing.T, address string) *http.Response {
 	t.Helper()

@@ -36,9 +36,12 @@ func loadErrors(v *visit) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	groups, more, err := mapreduce.GroupFailures(v, v.jobs, p.Job, maxFailures)
-	if err != nil {
-		return nil, err
+	var groups []*mapreduce.CauseGroup
+	more := false
+	if p.FailedUnits > 0 { // of a million units that have not failed none is looked at
+		if groups, more, err = mapreduce.GroupFailures(v, v.jobs, p.Job, maxFailures); err != nil {
+			return nil, err
+		}
 	}
 
 	list := &failureList{Cut: more}
