@@ -57,6 +57,9 @@ type observation struct {
 	last      int // the last of them
 	count     int
 	values    []string
+	in        []int    // documents
+	labels    []string // all of them, if several were put together
+	most      int      // documents of the one that gives the name
 }
 
 func (o *observations) add(label, value string, document int) {
@@ -83,6 +86,8 @@ func (o *observation) add(value string, document int) {
 	if o.last != document {
 		o.last = document
 		o.documents++
+		o.most++
+		o.in = append(o.in, document)
 	}
 	o.count++
 	if len(o.values) < maxObserved && value != "" {
@@ -245,6 +250,7 @@ func (p *Proposal) Schema() (string, error) {
 // A field is one property of the proposal.
 type field struct {
 	name, label string
+	labels      []string // all of them
 	kind        kind
 	list        bool
 	documents   int
@@ -257,8 +263,12 @@ func (o *observation) field() field {
 	if namesCode(o.label) && (k.typ == schema.Integer || k.typ == schema.Number) {
 		k = kind{typ: schema.String}
 	}
+	labels := o.labels
+	if labels == nil {
+		labels = []string{o.label}
+	}
 	return field{
-		name: identifier(o.label), label: o.label, kind: k, documents: o.documents,
+		name: identifier(o.label), label: o.label, labels: labels, kind: k, documents: o.documents,
 		perDocument: float64(o.count) / float64(max(o.documents, 1)), sample: sample(o.values),
 	}
 }
@@ -283,7 +293,7 @@ func (p *Proposal) columnFields() []field {
 // they stand.
 func (p *Proposal) labelFields() []field {
 	var fields []field
-	for _, o := range p.labels.list {
+	for _, o := range together(p.labels.list) {
 		if float64(o.documents) >= leastShare*float64(p.documents) && (o.documents > 1 || p.documents == 1) {
 			fields = append(fields, o.field())
 		}
@@ -378,9 +388,12 @@ func (f *field) definition() string {
 	if f.list {
 		text = "type: array, items: {" + text + "}"
 	}
-	switch {
-	case f.label != "":
-		text += ", x-coditect: {labels: [" + quote(f.label) + "]}"
+	if f.label != "" {
+		quoted := make([]string, len(f.labels))
+		for i, label := range f.labels {
+			quoted[i] = quote(label)
+		}
+		text += ", x-coditect: {labels: [" + strings.Join(quoted, ", ") + "]}"
 	}
 	return "{" + text + "}"
 }

@@ -3,6 +3,7 @@ package infer_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,6 +42,41 @@ func fields(t *testing.T, source string) []string {
 		lines = append(lines, line)
 	}
 	return lines
+}
+
+// Labels of documents from different hands that mean the same are one field, which has all of them; labels that stand
+// together in documents stay apart.
+func TestLabelsTogether(t *testing.T) {
+	texts := []string{
+		"Invoice No: R-17\nInvoice date: 2001-03-04\nSubtotal: 80.00\nTotal: 96.50\nCustomer: Ann\n",
+		"Invoice Number: R-18\nDate: 2001-03-05\nSubtotal: 10.00\nAmount due: 12.50\nCustomer: Bob\n",
+		"Bill #: R-19\nDate: 2001-03-06\nSubtotal: 20.00\nGrand total: 22.50\nCustomer: Cy\n",
+		"Rechnungsnummer: R-20\nRechnungsdatum: 2001-03-07\nGesamtbetrag: 33.50\nKunde: Dan\n",
+		"Rechnungs-Nr.: R-21\nRechnungsdatum: 2001-03-08\nGesamtbetrag: 34.50\nKunde: Eve\n",
+	}
+	var p infer.Proposal
+	for _, text := range texts {
+		p.Add(text)
+	}
+	source, err := p.Schema()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, want := range []string{
+		`invoice_no: {type: string, x-coditect: {labels: ["Invoice No", "Invoice Number", "Bill #", "Rechnungsnummer", "Rechnungs-Nr."]}}`,
+		`labels: ["Invoice date", "Rechnungsdatum"]`,
+		`labels: ["Subtotal"]`,
+		`gesamtbetrag: {type: number, x-coditect: {labels: ["Total", "Amount due", "Grand total", "Gesamtbetrag"]}}`,
+		`labels: ["Customer", "Kunde"]`,
+	} {
+		if !strings.Contains(source, want) {
+			t.Errorf("there is no %s in\n%s", want, source)
+		}
+	}
+	if fields := fields(t, source); !slices.Contains(fields, "invoice_no string required") {
+		t.Errorf("fields %q", fields)
+	}
 }
 
 func TestProposals(t *testing.T) {
