@@ -286,10 +286,10 @@ bench-fdb: ## measure the same on FoundationDB: FDB_CLUSTER_FILE=file FIGURES=pa
 # Other systems are in a module of their own, as the SDKs are. Each has a program of its own, so
 # that one may be measured without building the others.
 RIVALS  := internal/dev/rivals
-SYSTEMS ?= coditect river nats dbos
+SYSTEMS ?= coditect river nats dbos restate
 
 .PHONY: bench-rivals
-bench-rivals: ## measure other systems that run units beside this one, in turns: SYSTEMS='coditect nats' RIVAL=-short; needs PostgreSQL
+bench-rivals: ## measure other systems that run units beside this one, in turns: SYSTEMS='coditect nats' RIVAL=-short; needs PostgreSQL and restate-server
 	@mkdir -p bin/rivals
 	CGO_ENABLED=0 go build -C $(RIVALS) -o $(CURDIR)/bin/rivals/ . $(addprefix ./,$(SYSTEMS))
 	bin/rivals/rivals -systems '$(SYSTEMS)' $(RIVAL)

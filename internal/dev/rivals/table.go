@@ -16,7 +16,6 @@ import (
 var absent = []struct{ name, why string }{
 	{"Temporal", "its server is a module, go.temporal.io/server, for which nobody has written a program here"},
 	{"Hatchet", "its server's module could not be had from Go's proxy of modules; it comes as images of containers"},
-	{"Restate", "its server is a program in Rust, and no Go module"},
 }
 
 // printTable prints a line for each system, and below the table what has to be known of them.
