@@ -644,3 +644,31 @@ func TestLimitsOfWhatWaitsAreKept(t *testing.T) {
 		})
 	}
 }
+
+// Short answers in batches are two lines at most: what the second one asks is the same whenever its unit goes on, whatever
+// characters the first answer has.
+func TestShortAnswersInBatches(t *testing.T) {
+	testenv.Unraced(t, testenv.Alike)
+
+	enginetest.Virtually(t, func(t *testing.T) {
+		f := newFleetOf(t, sellers[1], 1, 1, 1000, nil, batches.Config{
+			Takes: func(int) time.Duration { return 10 * time.Minute },
+			Model: func(c fakellm.Call) fakellm.Reply {
+				if len(c.Turns) == 1 {
+					return fakellm.Reply{Text: `{"fields":{"company":["GIFT & <HOME> DÉCO"],"total":[]}}`}
+				}
+				return fakellm.Reply{Text: `{"places":[{"number":1,"passages":[]}]}`}
+			},
+		})
+		f.join()
+		const documents = 4
+		spec := specOf(f.seller)
+		spec.Vars["quotes"] = "auto"
+		id := f.Any().Submit(spec, documents)
+		job := f.Any().EndWithin(id, 48*time.Hour)
+		if job.State != mapreduce.JobComplete || job.FailedUnits > 0 {
+			t.Fatalf("the job is %v with %d failed units: %s", job.State, job.FailedUnits, job.Error)
+		}
+		f.verifyMoney(id, 2*documents)
+	})
+}

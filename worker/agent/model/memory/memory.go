@@ -92,11 +92,24 @@ func (m *memory) Complete(ctx context.Context, req *llm.Request) (*llm.Response,
 	case tooLarge != nil:
 		return nil, tooLarge
 	case res != nil:
-		res.Asked = res.Usage
+		res.Asked, res.Answer = res.Usage, asKept(res.Answer)
 		return res, nil
 	}
 
 	return decodeRemembered(raw)
+}
+
+// asKept returns an answer as later attempts recall it: JSON within JSON has other spaces, and other ways to write some
+// characters. Requests that repeat it would have another key otherwise, and be paid for again.
+func asKept(answer json.RawMessage) json.RawMessage {
+	if answer == nil {
+		return nil
+	}
+	kept, err := json.Marshal(answer)
+	if err != nil {
+		return answer // it is none that is remembered
+	}
+	return kept
 }
 
 // recallEarlier returns the hash of a request. It recalls the answers that an earlier
