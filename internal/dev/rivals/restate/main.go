@@ -145,6 +145,7 @@ func serve(ctx context.Context, a addresses, name string, run func(ctx context.C
 		return nil, err
 	}
 
+	// It carries what the node asks in HTTP/2 without TLS.
 	node := sdk.NewRestate().WithLogger(slog.DiscardHandler, true)
 	node.Bind(restate.NewService(name).Handler(handler, restate.NewServiceHandler(func(ctx restate.Context, in invocation) (restate.Void, error) {
 		return restate.Void{}, run(ctx, in.Unit)
@@ -153,6 +154,7 @@ func serve(ctx context.Context, a addresses, name string, run func(ctx context.C
 	if err != nil {
 		return nil, err
 	}
+
 	e := &endpoint{http: &http.Server{Handler: handle, Protocols: new(http.Protocols)}, gone: make(chan error, 1)}
 	e.http.Protocols.SetHTTP1(true)
 	e.http.Protocols.SetUnencryptedHTTP2(true)
@@ -203,11 +205,13 @@ func call(ctx context.Context, method, url string, body, reply any) error {
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json")
+
 	answer, err := caller.Do(req)
 	if err != nil {
 		return err
 	}
 	defer answer.Body.Close()
+
 	got, err := io.ReadAll(answer.Body)
 	switch {
 	case err != nil:
