@@ -431,7 +431,7 @@ func TestTimeToWaitIsOver(t *testing.T) {
 		id := submitted(t, f.Any(), timedJob(t, "accept"), 2, "a.txt", "c.txt")
 		decide(t, f.Any(), mapreduce.NewDecision{Job: id, Record: "0.0", Field: "total", Verdict: mapreduce.ReviewCorrect, Value: []byte("99")})
 
-		time.Sleep(30 * time.Minute) // of virtual time
+		time.Sleep(30 * time.Minute) //nolint:forbidigo // of virtual time
 		f.Stop(0, true)
 		f.Start(0)
 		n := f.Any()

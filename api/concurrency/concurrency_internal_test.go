@@ -45,9 +45,9 @@ func TestAtOnce(t *testing.T) {
 				defer s.Leave()
 				for range 3 {
 					most.Store(max(most.Load(), now.Add(1)))
-					time.Sleep(time.Millisecond)
+					time.Sleep(time.Millisecond) //nolint:forbidigo // in a synctest bubble
 					now.Add(-1)
-					_ = s.Await(func() error { time.Sleep(time.Millisecond); return nil })
+					_ = s.Await(func() error { time.Sleep(time.Millisecond); return nil }) //nolint:forbidigo // in a synctest bubble
 				}
 				done.Add(1)
 			})
@@ -206,13 +206,13 @@ func TestFollowsTheProcessors(t *testing.T) {
 					if err != nil {
 						return
 					}
-					time.Sleep(time.Millisecond)
+					time.Sleep(time.Millisecond) //nolint:forbidigo // in a synctest bubble
 					s.Leave()
 				}
 			})
 		}
 		atOnce := func() int {
-			time.Sleep(time.Second)
+			time.Sleep(time.Second) //nolint:forbidigo // in a synctest bubble
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			return l.atOnce
@@ -245,7 +245,7 @@ func TestNoSlotIsLost(t *testing.T) {
 				draw := func(least, n int) time.Duration { return time.Duration(least+random.IntN(n)) * time.Millisecond }
 				begins, patience, peer, waits, lasts := draw(0, 20), draw(0, 8), random.IntN(4), draw(0, 4), draw(1, 3)
 				all.Go(func() {
-					time.Sleep(begins)
+					time.Sleep(begins) //nolint:forbidigo // in a synctest bubble
 					ctx, cancel := context.WithTimeout(t.Context(), patience)
 					defer cancel()
 					s, err := l.Enter(ctx, peer)
@@ -255,9 +255,9 @@ func TestNoSlotIsLost(t *testing.T) {
 					apart := make(chan struct{})
 					go func() { // a part of the call that may outlast it
 						defer close(apart)
-						_ = s.Await(func() error { time.Sleep(waits); return nil })
+						_ = s.Await(func() error { time.Sleep(waits); return nil }) //nolint:forbidigo // in a synctest bubble
 					}()
-					time.Sleep(lasts)
+					time.Sleep(lasts) //nolint:forbidigo // in a synctest bubble
 					s.Leave()
 					cancel()
 					<-apart
