@@ -23,6 +23,7 @@ import (
 	"github.com/coditect/mapreduce/api/dashboard/bench"
 	"github.com/coditect/mapreduce/api/dashboard/drawn"
 	"github.com/coditect/mapreduce/api/dashboard/session"
+	"github.com/coditect/mapreduce/api/dashboard/states"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
@@ -87,6 +88,7 @@ type Dashboard struct {
 	bench    *bench.Bench
 	pages    *drawn.Pages // nil if no pages are drawn
 	sessions *session.Sessions
+	states   *states.Index
 	origins  *http.CrossOriginProtection
 	readings chan struct{} // those of slow parts of open pages that are under way: all pages together get no more
 }
@@ -111,6 +113,7 @@ func New(c Config) (*Dashboard, error) {
 
 	d := &Dashboard{config: c, bench: bench.New(c.Bench), origins: http.NewCrossOriginProtection(), routes: http.NewServeMux(), readings: make(chan struct{}, readingsAtOnce)}
 	d.sessions = session.New(session.Config{Path: c.Prefix, Login: c.Login, Now: c.Now})
+	d.states = states.New(states.Config{Now: c.Now})
 	if c.Draw != nil {
 		d.pages = drawn.New(c.Draw, drawn.DefaultRoom)
 	}
@@ -128,7 +131,7 @@ func (d *Dashboard) route() {
 	for path, p := range map[string]page{
 		"/{$}":                   {name: "jobs", load: loadJobs, parts: []string{"jobs"}},
 		"/jobs/{job}":            {name: "job", load: loadJob, parts: []string{"head", "progress", "stages", "notes"}, watches: true},
-		"/jobs/{job}/units":      {name: "units", load: loadUnits, parts: []string{"head", "units"}, watches: true},
+		"/jobs/{job}/units":      {name: "units", load: d.loadUnits, parts: []string{"head", "units"}, watches: true},
 		"/jobs/{job}/units/{at}": {name: "unit", load: d.loadUnit, parts: []string{"head", "unit"}, watches: true},
 		"/jobs/{job}/records":    {name: "records", load: d.loadRecords, again: loadHead("records"), parts: []string{"head"}, slow: []string{"records"}, watches: true},
 		"/jobs/{job}/review":     {name: "review", load: d.loadReview, again: loadHead("review"), parts: []string{"head"}, watches: true},

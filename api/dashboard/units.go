@@ -44,28 +44,36 @@ func viewUnit(v *visit, u *mapreduce.Unit) unitRow {
 }
 
 // loadUnits makes the page of a job's units, by level and index.
-func loadUnits(v *visit) (any, error) {
+func (d *Dashboard) loadUnits(v *visit) (any, error) {
 	p, err := openJob(v, "units")
 	if err != nil {
 		return nil, err
 	}
 
-	states, err := readUnitStates(v)
+	of, err := readUnitStates(v)
 	if err != nil {
 		return nil, err
 	}
 
-	list := &unitList{States: unitChoices(states), Text: strings.TrimSpace(v.query.Get("q"))}
+	list := &unitList{States: unitChoices(of), Text: strings.TrimSpace(v.query.Get("q"))}
 	skip, err := v.number("skip", 0)
 	if err != nil {
 		return nil, err
 	}
-	query := mapreduce.ListUnitsQuery{Job: p.ID, States: states, PageSize: min(skip+unitsOnPage, unitsOfRequest), PageToken: v.query.Get("page")}
+	query := mapreduce.ListUnitsQuery{Job: p.ID, States: of, PageSize: min(skip+unitsOnPage, unitsOfRequest), PageToken: v.query.Get("page")}
 	if list.Text != "" {
 		query.PageSize = unitsOfRequest
 	}
 
-	for looked := 0; ; {
+	// Where it is known where units in these states begin, nobody looks for them from the first unit on.
+	none := false
+	if len(of) > 0 && query.PageToken == "" {
+		if token, found, known := d.states.First(p.standing(), of); known {
+			query.PageToken, none = token, !found
+		}
+	}
+
+	for looked := 0; !none; {
 		page, err := v.jobs.ListUnits(v, query)
 		if err != nil {
 			return nil, err
@@ -79,7 +87,7 @@ func loadUnits(v *visit) (any, error) {
 
 		looked += len(page.Units)
 		query.PageToken = page.NextPageToken
-		if list.Text == "" || query.PageToken == "" || len(list.Rows) >= unitsOnPage || looked >= unitsLookedAt {
+		if query.PageToken == "" || len(list.Rows) >= skip+unitsOnPage || list.Text != "" && looked >= unitsLookedAt {
 			break
 		}
 	}

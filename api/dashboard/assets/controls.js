@@ -58,11 +58,24 @@
 	async function load() {
 		let fresh = new Uint8Array(Math.max(1024, states.length));
 		let n = 0;
-		const freshPages = [];
-		const first = states.length === 0;
+		let freshPages = [];
+		let drawn = -Infinity; // when
+		function show() {
+			states = fresh.subarray(0, n);
+			pages = freshPages;
+			draw();
+			drawn = performance.now();
+		}
 		try {
 			for await (const parts of coditectLines(canvas.dataset.grid)) {
 				for (const part of parts) {
+					// What was known has come before, and now comes what is newer.
+					if (part.first === 0 && n > 0) {
+						if (n > states.length) show();
+						fresh = new Uint8Array(fresh.length);
+						freshPages = [];
+					}
+					n = part.first;
 					if (n + part.states.length > fresh.length) {
 						const larger = new Uint8Array(Math.max(2 * fresh.length, n + part.states.length));
 						larger.set(fresh);
@@ -71,15 +84,13 @@
 					freshPages.push({ first: n, token: part.at });
 					for (let i = 0; i < part.states.length; i++) fresh[n++] = Math.max(0, order.indexOf(part.states[i]));
 				}
-				if (first) { states = fresh.subarray(0, n); pages = freshPages; draw(); }
+				if (n > states.length && performance.now() - drawn > 200) show();
 			}
 		} catch (error) {
 			note.textContent = error.message;
 			throw error;
 		}
-		states = fresh.subarray(0, n);
-		pages = freshPages;
-		draw();
+		show();
 	}
 
 	let layout = { columns: 1, size: 1, each: 1 };

@@ -7,7 +7,6 @@
 	if (!scroll) return;
 
 	const ofBlock = 100; // rows that are read at once: those of a page of the list
-	const ofLine = 1000; // units for which the index says where they begin
 	const kept = 30; // blocks that are kept
 	const tallest = 30000000; // pixels: browsers draw nothing that is taller
 
@@ -16,7 +15,7 @@
 	const columns = table.tHead.rows[0].cells.length;
 	const before = gap();
 	const behind = gap();
-	let tokens = []; // where each ofLine units begin
+	let lines = []; // where units begin: how many are before, and the token of the page that begins there
 	let total = 0;
 	let height = 0; // of a row, in pixels
 	let blocks = new Map(); // rows by number of the block, those used last at the end
@@ -31,26 +30,53 @@
 		return row;
 	}
 
-	// readIndex reads where units begin, and how many there are.
+	// readIndex reads where units begin, and how many there are. What is known is shown while the rest is read; a line
+	// that is the first one again begins with what is newer. It reports whether there was such a one.
 	async function readIndex() {
-		const fresh = [];
+		const known = (some, count) => {
+			[lines, total] = [some, count];
+			show();
+			table.setAttribute("aria-rowcount", String(total + 1));
+		};
+		let anew = false;
+		let fresh = [];
 		let count = 0;
-		for await (const lines of coditectLines(scroll.dataset.index)) {
-			for (const { states, at } of lines) {
-				fresh.push(at);
-				count += states.length;
+		let seen = performance.now();
+		for await (const some of coditectLines(scroll.dataset.index)) {
+			for (const { states, at, first } of some) {
+				if (first === 0 && fresh.length > 0) {
+					if (count > total) known(fresh, count);
+					fresh = [];
+					anew = true;
+				}
+				fresh.push({ first, at });
+				count = first + states.length;
+			}
+			if (count > total && performance.now() - seen > 200) {
+				known(fresh, count);
+				seen = performance.now();
 			}
 		}
-		tokens = fresh;
-		total = count;
+		[lines, total] = [fresh, count];
+		return anew;
+	}
+
+	// lineOf returns the line in which a unit is.
+	function lineOf(unit) {
+		let [low, high] = [0, lines.length];
+		while (high - low > 1) {
+			const middle = (low + high) >> 1;
+			if (lines[middle].first <= unit) low = middle; else high = middle;
+		}
+		return lines[low] || { first: 0, at: "" };
 	}
 
 	async function readBlock(block) {
 		const to = new URL(scroll.dataset.rows, location.href);
 		const first = block * ofBlock;
-		const token = tokens[Math.floor(first / ofLine)];
-		if (token) to.searchParams.set("page", token);
-		if (first % ofLine) to.searchParams.set("skip", String(first % ofLine));
+		const line = lineOf(first);
+		if (line.at) to.searchParams.set("page", line.at);
+		if (first > line.first) to.searchParams.set("skip", String(first - line.first));
 		const answer = await fetch(to.href, { headers: { Accept: "text/html" } });
 		if (!answer.ok) throw new Error(String(answer.status));
 		const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
@@ -120,12 +146,14 @@
 	const chosen = new URL(scroll.dataset.index, location.href).searchParams.has("state");
 	async function refresh() {
 		const is = document.getElementById("part-head").dataset.shape;
-		if (chosen || is !== shape) await readIndex();
-		shape = is;
 		// The rows that came with the page are those of the first block.
-		blocks = new Map(first ? [[0, [...body.rows]]] : []);
-		asked = new Set();
+		const begins = first;
 		first = false;
+		if (begins) blocks = new Map([[0, [...body.rows]]]);
+		const anew = (chosen || is !== shape) && await readIndex();
+		shape = is;
+		if (!begins || anew) blocks = new Map();
+		asked = new Set();
 		show();
 		table.setAttribute("aria-rowcount", String(total + 1));
 	}
