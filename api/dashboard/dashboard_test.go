@@ -454,8 +454,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// An open page of a result or a log reads it again when its job has moved, and not before; that of errors reads
-// units again only when some have moved.
+// An open page of a result, of a log or of failed units reads these again when its job has moved, and not before.
 func TestStreamsReadLittle(t *testing.T) {
 	for _, tt := range []struct {
 		page, part string
@@ -489,13 +488,8 @@ func TestStreamsReadLittle(t *testing.T) {
 		}
 		_ = answer.Body.Close()
 
-		// The list of failed units is not slow, and is made once when the stream begins.
-		want := tt.reads
-		if tt.page == "errors" {
-			want *= 2
-		}
-		if got := strings.Count(s.noted(), "read ") - before; !told || got != want {
-			t.Errorf("%s: told %t, and after %d looks %d readings, want %d: %s", tt.page, told, looks, got, want, s.noted())
+		if got := strings.Count(s.noted(), "read ") - before; !told || got != tt.reads {
+			t.Errorf("%s: told %t, and after %d looks %d readings, want %d: %s", tt.page, told, looks, got, tt.reads, s.noted())
 		}
 	}
 }

@@ -21,6 +21,7 @@ type jobPage struct {
 	Units   string // address of the list of its units
 	Planned []plannedRow
 	Version string // changes with the units and the log of the job
+	Whole   string // address of the page with what is still being read for this one; empty if nothing is
 	Reviews string // address at which its values are reviewed; empty as long as that cannot be
 
 	Content any // of a page other than the first

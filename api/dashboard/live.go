@@ -29,7 +29,7 @@ const pause = 200 * time.Millisecond
 func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request, p page, version string) error {
 	ctx, cancel := context.WithCancel(r.Context())
 	r = r.WithContext(ctx)
-	slow := &rereading{dashboard: d, request: r, page: p, version: version, done: make(chan []part, 1)}
+	slow := &rereading{dashboard: d, request: r, page: p, version: version, done: make(chan reread, 1)}
 	defer slow.wait()
 	defer cancel()
 
@@ -57,10 +57,8 @@ func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request, p page, versi
 		if !await(ctx, changed, slow, d.config.Tick) {
 			return nil
 		}
-		for _, one := range slow.take() {
-			if sent.send(w, one) != nil {
-				return nil
-			}
+		if !sent.sendRead(w, slow.take()) {
+			return nil
 		}
 	}
 }
@@ -114,9 +112,8 @@ var seed = maphash.MakeSeed()
 
 // sentParts are what an open page has been sent.
 type sentParts struct {
-	sums    map[string]uint64 // of parts, by name
-	version string            // of the job, as of a page that is still while its units are
-	head    string            // version of the job that the page shows now
+	sums map[string]uint64 // of parts, by name
+	head string            // version of the job that the page shows now
 }
 
 // send sends a part, unless it is what was sent before.
@@ -132,28 +129,28 @@ func (s *sentParts) send(w http.ResponseWriter, one part) error {
 	return nil
 }
 
-// make makes what the parts of a page show; nil if nothing of it has changed.
-func (s *sentParts) make(v *visit, p page) (any, error) {
-	load := p.load
-	if p.again != nil {
-		load = p.again
+// sendRead sends slow parts, or why they could not be made; they are tried again. It reports whether the browser is
+// still there.
+func (s *sentParts) sendRead(w http.ResponseWriter, made reread) bool {
+	if made.err != nil {
+		return sendEvent(w, "failed", fault.Error(made.err).Error()) == nil
 	}
-	if !p.still {
-		return load(v)
+	for _, one := range made.parts {
+		if s.send(w, one) != nil {
+			return false
+		}
 	}
-
-	head, err := openJob(v, p.name)
-	if err != nil || head.Version == s.version {
-		return nil, err
-	}
-	s.version = head.Version
-	return load(v)
+	return true
 }
 
 // sendParts makes the page again and sends the parts that differ from those of before.
 func (d *Dashboard) sendParts(w http.ResponseWriter, r *http.Request, p page, sent *sentParts) error {
 	v := d.visit(r)
-	data, err := sent.make(v, p)
+	load := p.load
+	if p.again != nil {
+		load = p.again
+	}
+	data, err := load(v)
 	if err != nil {
 		return errors.Join(err, sendEvent(w, "failed", fault.Error(err).Error()), http.NewResponseController(w).Flush())
 	}
@@ -163,9 +160,6 @@ func (d *Dashboard) sendParts(w http.ResponseWriter, r *http.Request, p page, se
 	}
 	f := d.frame(v, r, p.name, data)
 	for _, name := range p.parts {
-		if data == nil {
-			break
-		}
 		html, err := d.views.write(p.name, name, f)
 		if err != nil {
 			return errs.New(errs.Internal, "make a part of the page: %w", err)
@@ -207,8 +201,14 @@ type rereading struct {
 	version string    // of the job, as of the last reading, or of the page as it came
 	next    time.Time // no reading begins before
 	reading bool      // one is under way
-	done    chan []part
-	made    []part // by one that is over
+	done    chan reread
+	made    reread // by one that is over
+}
+
+// A reread is what came of making the slow parts of a page.
+type reread struct {
+	parts []part
+	err   error
 }
 
 // begin begins to read if the job has moved and it is time.
@@ -219,13 +219,13 @@ func (r *rereading) begin(version string) {
 	r.version, r.reading = version, true
 	go func() {
 		began := time.Now()
-		parts := r.read()
+		parts, err := r.read()
 		// The stream looks at these when it has the parts.
 		r.next = began.Add(spaced(time.Since(began)))
 		if parts == nil {
 			r.version = "" // it is tried again
 		}
-		r.done <- parts
+		r.done <- reread{parts, err}
 	}()
 }
 
@@ -238,37 +238,37 @@ func spaced(took time.Duration) time.Duration {
 	return 11 * took
 }
 
-// read makes the parts; none if they cannot be made: the page says what is wrong by its other parts.
-func (r *rereading) read() (parts []part) {
+// read makes the parts.
+func (r *rereading) read() (parts []part, err error) {
 	d, ctx := r.dashboard, r.request.Context()
 	select {
 	case d.readings <- struct{}{}:
 		defer func() { <-d.readings }()
 	case <-ctx.Done():
-		return nil
+		return nil, ctx.Err()
 	}
 
 	v := d.visit(r.request)
 	data, err := r.page.load(v)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	f := d.frame(v, r.request, r.page.name, data)
 	for _, name := range r.page.slow {
 		html, err := d.views.write(r.page.name, name, f)
 		if err != nil {
 			d.config.Logger.Error("a part of a page cannot be made", "page", r.page.name, "part", name, "error", err)
-			return nil
+			return nil, errs.New(errs.Internal, "make a part of the page: %w", err)
 		}
 		parts = append(parts, part{name, string(html)})
 	}
-	return parts
+	return parts, nil
 }
 
 // take returns what was made, once.
-func (r *rereading) take() (parts []part) {
-	parts, r.made = r.made, nil
-	return parts
+func (r *rereading) take() (made reread) {
+	made, r.made = r.made, reread{}
+	return made
 }
 
 // wait waits until nothing is read any more.

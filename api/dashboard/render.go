@@ -32,8 +32,8 @@ type page struct {
 	// slow are templates of the page for which whole results and logs are read, by load: they are sent again when the
 	// job has moved, but are made for a small share of the time alone.
 	slow []string
-	// still says that the parts differ only when units of the job have moved.
-	still bool
+	// early makes what of a large job is sent at once, without what the slow templates show. Nil if the page comes whole.
+	early func(v *visit) (*jobPage, error)
 }
 
 // A frame is what a page stands in.
@@ -120,7 +120,7 @@ func (d *Dashboard) show(p page) http.HandlerFunc {
 		}
 
 		v := d.visit(r)
-		data, err := p.load(v)
+		data, whole, err := p.first(v)
 		if err != nil {
 			return err
 		}
@@ -129,7 +129,7 @@ func (d *Dashboard) show(p page) http.HandlerFunc {
 		if len(p.parts) > 0 {
 			query := r.URL.Query()
 			query.Set("live", "1")
-			if of, ok := data.(*jobPage); ok && len(p.slow) > 0 {
+			if of, ok := data.(*jobPage); ok && len(p.slow) > 0 && whole {
 				query.Set("version", of.Version)
 			}
 			f.Live = address(d.config.Prefix+r.URL.Path, query)
@@ -142,7 +142,7 @@ func (d *Dashboard) show(p page) http.HandlerFunc {
 // is not made again and again.
 func withoutLive(r *http.Request) *http.Request {
 	query := r.URL.Query()
-	for _, name := range []string{"live", "version", "check"} {
+	for _, name := range []string{"live", "version", "check", "whole"} {
 		query.Del(name)
 	}
 	of := r.Clone(r.Context())

@@ -35,6 +35,7 @@ type stub struct {
 	submitted []byte // each document as it was submitted; nil if as text
 	err       error
 	planErr   error
+	resultErr error
 
 	roles     []mapreduce.Role // of the caller
 	decisions []*mapreduce.Decision
@@ -106,6 +107,13 @@ func (s *stub) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.err = err
+}
+
+// failResult has no result read any more; nil has it read again.
+func (s *stub) failResult(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.resultErr = err
 }
 
 func (s *stub) note(format string, args ...any) {
@@ -189,8 +197,11 @@ func (s *stub) ListUnits(_ context.Context, q mapreduce.ListUnitsQuery) (*mapred
 func (s *stub) GetResult(_ context.Context, _ mapreduce.JobID, _ bool, sink func(*mapreduce.ResultPart) error) error {
 	s.note("read the result")
 	s.mu.Lock()
-	parts := s.parts
+	parts, err := s.parts, s.resultErr
 	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
 	for _, p := range parts {
 		if err := sink(p); err != nil {
 			return err

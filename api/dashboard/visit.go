@@ -78,7 +78,7 @@ func (v *visit) number(name string, otherwise int) (int, error) {
 func (v *visit) with(changes ...string) string {
 	query := make(url.Values, len(v.query))
 	for name, values := range v.query {
-		if name != "page" && name != "skip" && name != "live" {
+		if name != "page" && name != "skip" && name != "live" && name != "whole" {
 			query[name] = values
 		}
 	}

@@ -55,6 +55,7 @@
 
 	let source = null;
 	let lostAt = null;
+	let failed = false; // and it has been said
 	const paused = () => pause.getAttribute("aria-pressed") === "true";
 
 	function open() {
@@ -73,6 +74,7 @@
 			say(old);
 		});
 		source.addEventListener("failed", (event) => {
+			failed = true;
 			connection.textContent = main.dataset.failed + " " + JSON.parse(event.data);
 		});
 		source.addEventListener("open", found);
@@ -84,8 +86,9 @@
 		});
 	}
 	function found() {
-		if (lostAt !== null) connection.textContent = "";
+		if (lostAt !== null || failed) connection.textContent = "";
 		lostAt = null;
+		failed = false;
 	}
 
 	pause.hidden = false;
