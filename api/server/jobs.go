@@ -170,7 +170,7 @@ func (j *jobs) ListCertificates(ctx context.Context, req *pb.ListCertificatesReq
 }
 
 // DeleteCertificate removes a certificate.
-func (j *jobs) DeleteCertificate(ctx context.Context, req *pb.DeleteCertificateRequest) (*emptypb.Empty, error) {
+func (j *jobs) DeleteCertificate(ctx context.Context, req *pb.DeleteCertificateRequest) (*pb.DeleteCertificateResponse, error) {
 	t, id, err := wire.DecodeDeleteCertificate(req)
 	if err != nil {
 		return nil, err
@@ -178,7 +178,7 @@ func (j *jobs) DeleteCertificate(ctx context.Context, req *pb.DeleteCertificateR
 	if err := j.service.DropCertificate(ctx, callerOf(ctx), t, id); err != nil {
 		return nil, err
 	}
-	return new(emptypb.Empty), nil
+	return new(pb.DeleteCertificateResponse), nil
 }
 
 // GetCaller says who calls.

@@ -110,7 +110,7 @@ func clientCalls(job string) []call {
 		{pb.MapReduceService_GetTenantUse_FullMethodName, &pb.GetTenantUseRequest{TenantId: villain}, newReply[pb.TenantUse], false},
 		{pb.MapReduceService_SumCosts_FullMethodName, &pb.SumCostsRequest{TenantId: villain, By: []string{"day", "label:team"}}, newReply[pb.SumCostsResponse], false},
 		{pb.MapReduceService_ListCertificates_FullMethodName, &pb.ListCertificatesRequest{TenantId: villain}, newReply[pb.ListCertificatesResponse], false},
-		{pb.MapReduceService_DeleteCertificate_FullMethodName, &pb.DeleteCertificateRequest{TenantId: villain, CertificateId: "0123456789abcdef0123456789abcdef"}, newReply[pb.ListCertificatesRequest], false},
+		{pb.MapReduceService_DeleteCertificate_FullMethodName, &pb.DeleteCertificateRequest{TenantId: villain, CertificateId: "0123456789abcdef0123456789abcdef"}, newReply[pb.DeleteCertificateResponse], false},
 		{pb.MapReduceService_GetCaller_FullMethodName, &pb.GetCallerRequest{}, newReply[pb.Caller], false},
 		{pb.AdminService_GetAnswerCache_FullMethodName, &pb.GetAnswerCacheRequest{TenantId: villain}, newReply[pb.GetAnswerCacheResponse], false},
 		{pb.AdminService_ClearAnswerCache_FullMethodName, &pb.ClearAnswerCacheRequest{TenantId: villain}, newReply[pb.ClearAnswerCacheResponse], false},

@@ -3158,6 +3158,43 @@ func (x *DeleteCertificateRequest) GetTenantId() string {
 	return ""
 }
 
+// Says that a certificate is gone: nothing is left to return.
+type DeleteCertificateResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteCertificateResponse) Reset() {
+	*x = DeleteCertificateResponse{}
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[52]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteCertificateResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteCertificateResponse) ProtoMessage() {}
+
+func (x *DeleteCertificateResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[52]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteCertificateResponse.ProtoReflect.Descriptor instead.
+func (*DeleteCertificateResponse) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{52}
+}
+
 // With how sure an answer of a member of a cascade it is accepted in jobs over more documents of a kind.
 type Certificate struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3197,7 +3234,7 @@ type Certificate struct {
 
 func (x *Certificate) Reset() {
 	*x = Certificate{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[52]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3209,7 +3246,7 @@ func (x *Certificate) String() string {
 func (*Certificate) ProtoMessage() {}
 
 func (x *Certificate) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[52]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3222,7 +3259,7 @@ func (x *Certificate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Certificate.ProtoReflect.Descriptor instead.
 func (*Certificate) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{52}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Certificate) GetCertificateId() string {
@@ -3351,7 +3388,7 @@ type CertificateMeasure struct {
 
 func (x *CertificateMeasure) Reset() {
 	*x = CertificateMeasure{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[53]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3363,7 +3400,7 @@ func (x *CertificateMeasure) String() string {
 func (*CertificateMeasure) ProtoMessage() {}
 
 func (x *CertificateMeasure) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[53]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3376,7 +3413,7 @@ func (x *CertificateMeasure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CertificateMeasure.ProtoReflect.Descriptor instead.
 func (*CertificateMeasure) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{53}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *CertificateMeasure) GetField() string {
@@ -3626,7 +3663,8 @@ const file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc = "" +
 	"\fcertificates\x18\x01 \x03(\v2\".coditect.mapreduce.v1.CertificateR\fcertificates\"^\n" +
 	"\x18DeleteCertificateRequest\x12%\n" +
 	"\x0ecertificate_id\x18\x01 \x01(\tR\rcertificateId\x12\x1b\n" +
-	"\ttenant_id\x18\x02 \x01(\tR\btenantId\"\x94\x04\n" +
+	"\ttenant_id\x18\x02 \x01(\tR\btenantId\"\x1b\n" +
+	"\x19DeleteCertificateResponse\"\x94\x04\n" +
 	"\vCertificate\x12%\n" +
 	"\x0ecertificate_id\x18\x01 \x01(\tR\rcertificateId\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x16\n" +
@@ -3659,7 +3697,7 @@ const file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc = "" +
 	"alikeCount\x12\x1f\n" +
 	"\vaudit_count\x18\x05 \x01(\x03R\n" +
 	"auditCount\x12*\n" +
-	"\x11audit_alike_count\x18\x06 \x01(\x03R\x0fauditAlikeCount2\xaa\x13\n" +
+	"\x11audit_alike_count\x18\x06 \x01(\x03R\x0fauditAlikeCount2\xc4\x13\n" +
 	"\x10MapReduceService\x12b\n" +
 	"\tSubmitJob\x12'.coditect.mapreduce.v1.SubmitJobRequest\x1a(.coditect.mapreduce.v1.SubmitJobResponse\"\x00(\x01\x12^\n" +
 	"\aPlanJob\x12%.coditect.mapreduce.v1.PlanJobRequest\x1a&.coditect.mapreduce.v1.PlanJobResponse\"\x00(\x010\x01\x12L\n" +
@@ -3684,8 +3722,8 @@ const file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc = "" +
 	"ListEvents\x12(.coditect.mapreduce.v1.ListEventsRequest\x1a).coditect.mapreduce.v1.ListEventsResponse\"\x00\x12^\n" +
 	"\fGetTenantUse\x12*.coditect.mapreduce.v1.GetTenantUseRequest\x1a .coditect.mapreduce.v1.TenantUse\"\x00\x12]\n" +
 	"\bSumCosts\x12&.coditect.mapreduce.v1.SumCostsRequest\x1a'.coditect.mapreduce.v1.SumCostsResponse\"\x00\x12u\n" +
-	"\x10ListCertificates\x12..coditect.mapreduce.v1.ListCertificatesRequest\x1a/.coditect.mapreduce.v1.ListCertificatesResponse\"\x00\x12^\n" +
-	"\x11DeleteCertificate\x12/.coditect.mapreduce.v1.DeleteCertificateRequest\x1a\x16.google.protobuf.Empty\"\x00\x12U\n" +
+	"\x10ListCertificates\x12..coditect.mapreduce.v1.ListCertificatesRequest\x1a/.coditect.mapreduce.v1.ListCertificatesResponse\"\x00\x12x\n" +
+	"\x11DeleteCertificate\x12/.coditect.mapreduce.v1.DeleteCertificateRequest\x1a0.coditect.mapreduce.v1.DeleteCertificateResponse\"\x00\x12U\n" +
 	"\tGetCaller\x12'.coditect.mapreduce.v1.GetCallerRequest\x1a\x1d.coditect.mapreduce.v1.Caller\"\x00BGZEgithub.com/coditect/mapreduce/proto/coditect/mapreduce/v1;mapreducev1b\x06proto3"
 
 var (
@@ -3700,120 +3738,121 @@ func file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescData
 }
 
-var file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes = make([]protoimpl.MessageInfo, 55)
+var file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
 var file_coditect_mapreduce_v1_mapreduce_service_proto_goTypes = []any{
-	(*SubmitJobRequest)(nil),         // 0: coditect.mapreduce.v1.SubmitJobRequest
-	(*DocumentPiece)(nil),            // 1: coditect.mapreduce.v1.DocumentPiece
-	(*SubmitJobResponse)(nil),        // 2: coditect.mapreduce.v1.SubmitJobResponse
-	(*PlanJobRequest)(nil),           // 3: coditect.mapreduce.v1.PlanJobRequest
-	(*PlanJobResponse)(nil),          // 4: coditect.mapreduce.v1.PlanJobResponse
-	(*GetJobRequest)(nil),            // 5: coditect.mapreduce.v1.GetJobRequest
-	(*ListJobsRequest)(nil),          // 6: coditect.mapreduce.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),         // 7: coditect.mapreduce.v1.ListJobsResponse
-	(*WatchJobRequest)(nil),          // 8: coditect.mapreduce.v1.WatchJobRequest
-	(*WatchJobResponse)(nil),         // 9: coditect.mapreduce.v1.WatchJobResponse
-	(*ResumeJobRequest)(nil),         // 10: coditect.mapreduce.v1.ResumeJobRequest
-	(*ResumeJobResponse)(nil),        // 11: coditect.mapreduce.v1.ResumeJobResponse
-	(*MarkCauseRequest)(nil),         // 12: coditect.mapreduce.v1.MarkCauseRequest
-	(*MarkCauseResponse)(nil),        // 13: coditect.mapreduce.v1.MarkCauseResponse
-	(*PauseJobRequest)(nil),          // 14: coditect.mapreduce.v1.PauseJobRequest
-	(*PauseJobResponse)(nil),         // 15: coditect.mapreduce.v1.PauseJobResponse
-	(*CancelJobRequest)(nil),         // 16: coditect.mapreduce.v1.CancelJobRequest
-	(*CancelJobResponse)(nil),        // 17: coditect.mapreduce.v1.CancelJobResponse
-	(*DeleteJobRequest)(nil),         // 18: coditect.mapreduce.v1.DeleteJobRequest
-	(*ListUnitsRequest)(nil),         // 19: coditect.mapreduce.v1.ListUnitsRequest
-	(*ListUnitsResponse)(nil),        // 20: coditect.mapreduce.v1.ListUnitsResponse
-	(*WakeUnitRequest)(nil),          // 21: coditect.mapreduce.v1.WakeUnitRequest
-	(*WakeUnitResponse)(nil),         // 22: coditect.mapreduce.v1.WakeUnitResponse
-	(*GetResultRequest)(nil),         // 23: coditect.mapreduce.v1.GetResultRequest
-	(*GetResultResponse)(nil),        // 24: coditect.mapreduce.v1.GetResultResponse
-	(*GetResultFileRequest)(nil),     // 25: coditect.mapreduce.v1.GetResultFileRequest
-	(*GetResultFileResponse)(nil),    // 26: coditect.mapreduce.v1.GetResultFileResponse
-	(*ReadTextRequest)(nil),          // 27: coditect.mapreduce.v1.ReadTextRequest
-	(*ReadTextResponse)(nil),         // 28: coditect.mapreduce.v1.ReadTextResponse
-	(*DecideValueRequest)(nil),       // 29: coditect.mapreduce.v1.DecideValueRequest
-	(*DecideValueResponse)(nil),      // 30: coditect.mapreduce.v1.DecideValueResponse
-	(*ListDecisionsRequest)(nil),     // 31: coditect.mapreduce.v1.ListDecisionsRequest
-	(*ListDecisionsResponse)(nil),    // 32: coditect.mapreduce.v1.ListDecisionsResponse
-	(*ListWaitingRequest)(nil),       // 33: coditect.mapreduce.v1.ListWaitingRequest
-	(*ListWaitingResponse)(nil),      // 34: coditect.mapreduce.v1.ListWaitingResponse
-	(*WaitingUnit)(nil),              // 35: coditect.mapreduce.v1.WaitingUnit
-	(*WaitingValue)(nil),             // 36: coditect.mapreduce.v1.WaitingValue
-	(*ClaimRecordsRequest)(nil),      // 37: coditect.mapreduce.v1.ClaimRecordsRequest
-	(*ClaimRecordsResponse)(nil),     // 38: coditect.mapreduce.v1.ClaimRecordsResponse
-	(*ListEventsRequest)(nil),        // 39: coditect.mapreduce.v1.ListEventsRequest
-	(*ListEventsResponse)(nil),       // 40: coditect.mapreduce.v1.ListEventsResponse
-	(*GetTenantUseRequest)(nil),      // 41: coditect.mapreduce.v1.GetTenantUseRequest
-	(*TenantUse)(nil),                // 42: coditect.mapreduce.v1.TenantUse
-	(*QuotaUse)(nil),                 // 43: coditect.mapreduce.v1.QuotaUse
-	(*SumCostsRequest)(nil),          // 44: coditect.mapreduce.v1.SumCostsRequest
-	(*SumCostsResponse)(nil),         // 45: coditect.mapreduce.v1.SumCostsResponse
-	(*CostRow)(nil),                  // 46: coditect.mapreduce.v1.CostRow
-	(*GetCallerRequest)(nil),         // 47: coditect.mapreduce.v1.GetCallerRequest
-	(*Caller)(nil),                   // 48: coditect.mapreduce.v1.Caller
-	(*ListCertificatesRequest)(nil),  // 49: coditect.mapreduce.v1.ListCertificatesRequest
-	(*ListCertificatesResponse)(nil), // 50: coditect.mapreduce.v1.ListCertificatesResponse
-	(*DeleteCertificateRequest)(nil), // 51: coditect.mapreduce.v1.DeleteCertificateRequest
-	(*Certificate)(nil),              // 52: coditect.mapreduce.v1.Certificate
-	(*CertificateMeasure)(nil),       // 53: coditect.mapreduce.v1.CertificateMeasure
-	nil,                              // 54: coditect.mapreduce.v1.DocumentPiece.MetadataEntry
-	(*JobSpec)(nil),                  // 55: coditect.mapreduce.v1.JobSpec
-	(*Job)(nil),                      // 56: coditect.mapreduce.v1.Job
-	(*Plan)(nil),                     // 57: coditect.mapreduce.v1.Plan
-	(JobState)(0),                    // 58: coditect.mapreduce.v1.JobState
-	(CauseState)(0),                  // 59: coditect.mapreduce.v1.CauseState
-	(UnitState)(0),                   // 60: coditect.mapreduce.v1.UnitState
-	(*Unit)(nil),                     // 61: coditect.mapreduce.v1.Unit
-	(*ResultPart)(nil),               // 62: coditect.mapreduce.v1.ResultPart
-	(ReviewVerdict)(0),               // 63: coditect.mapreduce.v1.ReviewVerdict
-	(*Passage)(nil),                  // 64: coditect.mapreduce.v1.Passage
-	(*Decision)(nil),                 // 65: coditect.mapreduce.v1.Decision
-	(*durationpb.Duration)(nil),      // 66: google.protobuf.Duration
-	(*RecordClaim)(nil),              // 67: coditect.mapreduce.v1.RecordClaim
-	(*Checkpoint)(nil),               // 68: coditect.mapreduce.v1.Checkpoint
-	(*Seal)(nil),                     // 69: coditect.mapreduce.v1.Seal
-	(*timestamppb.Timestamp)(nil),    // 70: google.protobuf.Timestamp
-	(*emptypb.Empty)(nil),            // 71: google.protobuf.Empty
+	(*SubmitJobRequest)(nil),          // 0: coditect.mapreduce.v1.SubmitJobRequest
+	(*DocumentPiece)(nil),             // 1: coditect.mapreduce.v1.DocumentPiece
+	(*SubmitJobResponse)(nil),         // 2: coditect.mapreduce.v1.SubmitJobResponse
+	(*PlanJobRequest)(nil),            // 3: coditect.mapreduce.v1.PlanJobRequest
+	(*PlanJobResponse)(nil),           // 4: coditect.mapreduce.v1.PlanJobResponse
+	(*GetJobRequest)(nil),             // 5: coditect.mapreduce.v1.GetJobRequest
+	(*ListJobsRequest)(nil),           // 6: coditect.mapreduce.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),          // 7: coditect.mapreduce.v1.ListJobsResponse
+	(*WatchJobRequest)(nil),           // 8: coditect.mapreduce.v1.WatchJobRequest
+	(*WatchJobResponse)(nil),          // 9: coditect.mapreduce.v1.WatchJobResponse
+	(*ResumeJobRequest)(nil),          // 10: coditect.mapreduce.v1.ResumeJobRequest
+	(*ResumeJobResponse)(nil),         // 11: coditect.mapreduce.v1.ResumeJobResponse
+	(*MarkCauseRequest)(nil),          // 12: coditect.mapreduce.v1.MarkCauseRequest
+	(*MarkCauseResponse)(nil),         // 13: coditect.mapreduce.v1.MarkCauseResponse
+	(*PauseJobRequest)(nil),           // 14: coditect.mapreduce.v1.PauseJobRequest
+	(*PauseJobResponse)(nil),          // 15: coditect.mapreduce.v1.PauseJobResponse
+	(*CancelJobRequest)(nil),          // 16: coditect.mapreduce.v1.CancelJobRequest
+	(*CancelJobResponse)(nil),         // 17: coditect.mapreduce.v1.CancelJobResponse
+	(*DeleteJobRequest)(nil),          // 18: coditect.mapreduce.v1.DeleteJobRequest
+	(*ListUnitsRequest)(nil),          // 19: coditect.mapreduce.v1.ListUnitsRequest
+	(*ListUnitsResponse)(nil),         // 20: coditect.mapreduce.v1.ListUnitsResponse
+	(*WakeUnitRequest)(nil),           // 21: coditect.mapreduce.v1.WakeUnitRequest
+	(*WakeUnitResponse)(nil),          // 22: coditect.mapreduce.v1.WakeUnitResponse
+	(*GetResultRequest)(nil),          // 23: coditect.mapreduce.v1.GetResultRequest
+	(*GetResultResponse)(nil),         // 24: coditect.mapreduce.v1.GetResultResponse
+	(*GetResultFileRequest)(nil),      // 25: coditect.mapreduce.v1.GetResultFileRequest
+	(*GetResultFileResponse)(nil),     // 26: coditect.mapreduce.v1.GetResultFileResponse
+	(*ReadTextRequest)(nil),           // 27: coditect.mapreduce.v1.ReadTextRequest
+	(*ReadTextResponse)(nil),          // 28: coditect.mapreduce.v1.ReadTextResponse
+	(*DecideValueRequest)(nil),        // 29: coditect.mapreduce.v1.DecideValueRequest
+	(*DecideValueResponse)(nil),       // 30: coditect.mapreduce.v1.DecideValueResponse
+	(*ListDecisionsRequest)(nil),      // 31: coditect.mapreduce.v1.ListDecisionsRequest
+	(*ListDecisionsResponse)(nil),     // 32: coditect.mapreduce.v1.ListDecisionsResponse
+	(*ListWaitingRequest)(nil),        // 33: coditect.mapreduce.v1.ListWaitingRequest
+	(*ListWaitingResponse)(nil),       // 34: coditect.mapreduce.v1.ListWaitingResponse
+	(*WaitingUnit)(nil),               // 35: coditect.mapreduce.v1.WaitingUnit
+	(*WaitingValue)(nil),              // 36: coditect.mapreduce.v1.WaitingValue
+	(*ClaimRecordsRequest)(nil),       // 37: coditect.mapreduce.v1.ClaimRecordsRequest
+	(*ClaimRecordsResponse)(nil),      // 38: coditect.mapreduce.v1.ClaimRecordsResponse
+	(*ListEventsRequest)(nil),         // 39: coditect.mapreduce.v1.ListEventsRequest
+	(*ListEventsResponse)(nil),        // 40: coditect.mapreduce.v1.ListEventsResponse
+	(*GetTenantUseRequest)(nil),       // 41: coditect.mapreduce.v1.GetTenantUseRequest
+	(*TenantUse)(nil),                 // 42: coditect.mapreduce.v1.TenantUse
+	(*QuotaUse)(nil),                  // 43: coditect.mapreduce.v1.QuotaUse
+	(*SumCostsRequest)(nil),           // 44: coditect.mapreduce.v1.SumCostsRequest
+	(*SumCostsResponse)(nil),          // 45: coditect.mapreduce.v1.SumCostsResponse
+	(*CostRow)(nil),                   // 46: coditect.mapreduce.v1.CostRow
+	(*GetCallerRequest)(nil),          // 47: coditect.mapreduce.v1.GetCallerRequest
+	(*Caller)(nil),                    // 48: coditect.mapreduce.v1.Caller
+	(*ListCertificatesRequest)(nil),   // 49: coditect.mapreduce.v1.ListCertificatesRequest
+	(*ListCertificatesResponse)(nil),  // 50: coditect.mapreduce.v1.ListCertificatesResponse
+	(*DeleteCertificateRequest)(nil),  // 51: coditect.mapreduce.v1.DeleteCertificateRequest
+	(*DeleteCertificateResponse)(nil), // 52: coditect.mapreduce.v1.DeleteCertificateResponse
+	(*Certificate)(nil),               // 53: coditect.mapreduce.v1.Certificate
+	(*CertificateMeasure)(nil),        // 54: coditect.mapreduce.v1.CertificateMeasure
+	nil,                               // 55: coditect.mapreduce.v1.DocumentPiece.MetadataEntry
+	(*JobSpec)(nil),                   // 56: coditect.mapreduce.v1.JobSpec
+	(*Job)(nil),                       // 57: coditect.mapreduce.v1.Job
+	(*Plan)(nil),                      // 58: coditect.mapreduce.v1.Plan
+	(JobState)(0),                     // 59: coditect.mapreduce.v1.JobState
+	(CauseState)(0),                   // 60: coditect.mapreduce.v1.CauseState
+	(UnitState)(0),                    // 61: coditect.mapreduce.v1.UnitState
+	(*Unit)(nil),                      // 62: coditect.mapreduce.v1.Unit
+	(*ResultPart)(nil),                // 63: coditect.mapreduce.v1.ResultPart
+	(ReviewVerdict)(0),                // 64: coditect.mapreduce.v1.ReviewVerdict
+	(*Passage)(nil),                   // 65: coditect.mapreduce.v1.Passage
+	(*Decision)(nil),                  // 66: coditect.mapreduce.v1.Decision
+	(*durationpb.Duration)(nil),       // 67: google.protobuf.Duration
+	(*RecordClaim)(nil),               // 68: coditect.mapreduce.v1.RecordClaim
+	(*Checkpoint)(nil),                // 69: coditect.mapreduce.v1.Checkpoint
+	(*Seal)(nil),                      // 70: coditect.mapreduce.v1.Seal
+	(*timestamppb.Timestamp)(nil),     // 71: google.protobuf.Timestamp
+	(*emptypb.Empty)(nil),             // 72: google.protobuf.Empty
 }
 var file_coditect_mapreduce_v1_mapreduce_service_proto_depIdxs = []int32{
-	55, // 0: coditect.mapreduce.v1.SubmitJobRequest.spec:type_name -> coditect.mapreduce.v1.JobSpec
+	56, // 0: coditect.mapreduce.v1.SubmitJobRequest.spec:type_name -> coditect.mapreduce.v1.JobSpec
 	1,  // 1: coditect.mapreduce.v1.SubmitJobRequest.documents:type_name -> coditect.mapreduce.v1.DocumentPiece
-	54, // 2: coditect.mapreduce.v1.DocumentPiece.metadata:type_name -> coditect.mapreduce.v1.DocumentPiece.MetadataEntry
-	56, // 3: coditect.mapreduce.v1.SubmitJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	55, // 4: coditect.mapreduce.v1.PlanJobRequest.spec:type_name -> coditect.mapreduce.v1.JobSpec
+	55, // 2: coditect.mapreduce.v1.DocumentPiece.metadata:type_name -> coditect.mapreduce.v1.DocumentPiece.MetadataEntry
+	57, // 3: coditect.mapreduce.v1.SubmitJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	56, // 4: coditect.mapreduce.v1.PlanJobRequest.spec:type_name -> coditect.mapreduce.v1.JobSpec
 	1,  // 5: coditect.mapreduce.v1.PlanJobRequest.documents:type_name -> coditect.mapreduce.v1.DocumentPiece
-	57, // 6: coditect.mapreduce.v1.PlanJobResponse.plan:type_name -> coditect.mapreduce.v1.Plan
-	58, // 7: coditect.mapreduce.v1.ListJobsRequest.states:type_name -> coditect.mapreduce.v1.JobState
-	56, // 8: coditect.mapreduce.v1.ListJobsResponse.jobs:type_name -> coditect.mapreduce.v1.Job
-	56, // 9: coditect.mapreduce.v1.WatchJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	56, // 10: coditect.mapreduce.v1.ResumeJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	59, // 11: coditect.mapreduce.v1.MarkCauseRequest.state:type_name -> coditect.mapreduce.v1.CauseState
-	56, // 12: coditect.mapreduce.v1.MarkCauseResponse.job:type_name -> coditect.mapreduce.v1.Job
-	56, // 13: coditect.mapreduce.v1.PauseJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	56, // 14: coditect.mapreduce.v1.CancelJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	60, // 15: coditect.mapreduce.v1.ListUnitsRequest.states:type_name -> coditect.mapreduce.v1.UnitState
-	61, // 16: coditect.mapreduce.v1.ListUnitsResponse.units:type_name -> coditect.mapreduce.v1.Unit
-	61, // 17: coditect.mapreduce.v1.WakeUnitResponse.unit:type_name -> coditect.mapreduce.v1.Unit
-	62, // 18: coditect.mapreduce.v1.GetResultResponse.parts:type_name -> coditect.mapreduce.v1.ResultPart
-	63, // 19: coditect.mapreduce.v1.DecideValueRequest.verdict:type_name -> coditect.mapreduce.v1.ReviewVerdict
-	64, // 20: coditect.mapreduce.v1.DecideValueRequest.passage:type_name -> coditect.mapreduce.v1.Passage
-	65, // 21: coditect.mapreduce.v1.DecideValueResponse.decision:type_name -> coditect.mapreduce.v1.Decision
-	65, // 22: coditect.mapreduce.v1.ListDecisionsResponse.decisions:type_name -> coditect.mapreduce.v1.Decision
+	58, // 6: coditect.mapreduce.v1.PlanJobResponse.plan:type_name -> coditect.mapreduce.v1.Plan
+	59, // 7: coditect.mapreduce.v1.ListJobsRequest.states:type_name -> coditect.mapreduce.v1.JobState
+	57, // 8: coditect.mapreduce.v1.ListJobsResponse.jobs:type_name -> coditect.mapreduce.v1.Job
+	57, // 9: coditect.mapreduce.v1.WatchJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	57, // 10: coditect.mapreduce.v1.ResumeJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	60, // 11: coditect.mapreduce.v1.MarkCauseRequest.state:type_name -> coditect.mapreduce.v1.CauseState
+	57, // 12: coditect.mapreduce.v1.MarkCauseResponse.job:type_name -> coditect.mapreduce.v1.Job
+	57, // 13: coditect.mapreduce.v1.PauseJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	57, // 14: coditect.mapreduce.v1.CancelJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	61, // 15: coditect.mapreduce.v1.ListUnitsRequest.states:type_name -> coditect.mapreduce.v1.UnitState
+	62, // 16: coditect.mapreduce.v1.ListUnitsResponse.units:type_name -> coditect.mapreduce.v1.Unit
+	62, // 17: coditect.mapreduce.v1.WakeUnitResponse.unit:type_name -> coditect.mapreduce.v1.Unit
+	63, // 18: coditect.mapreduce.v1.GetResultResponse.parts:type_name -> coditect.mapreduce.v1.ResultPart
+	64, // 19: coditect.mapreduce.v1.DecideValueRequest.verdict:type_name -> coditect.mapreduce.v1.ReviewVerdict
+	65, // 20: coditect.mapreduce.v1.DecideValueRequest.passage:type_name -> coditect.mapreduce.v1.Passage
+	66, // 21: coditect.mapreduce.v1.DecideValueResponse.decision:type_name -> coditect.mapreduce.v1.Decision
+	66, // 22: coditect.mapreduce.v1.ListDecisionsResponse.decisions:type_name -> coditect.mapreduce.v1.Decision
 	35, // 23: coditect.mapreduce.v1.ListWaitingResponse.units:type_name -> coditect.mapreduce.v1.WaitingUnit
 	36, // 24: coditect.mapreduce.v1.WaitingUnit.values:type_name -> coditect.mapreduce.v1.WaitingValue
-	62, // 25: coditect.mapreduce.v1.WaitingUnit.parts:type_name -> coditect.mapreduce.v1.ResultPart
-	66, // 26: coditect.mapreduce.v1.ClaimRecordsRequest.time:type_name -> google.protobuf.Duration
-	67, // 27: coditect.mapreduce.v1.ClaimRecordsResponse.claims:type_name -> coditect.mapreduce.v1.RecordClaim
-	68, // 28: coditect.mapreduce.v1.ListEventsResponse.checkpoints:type_name -> coditect.mapreduce.v1.Checkpoint
-	69, // 29: coditect.mapreduce.v1.ListEventsResponse.seals:type_name -> coditect.mapreduce.v1.Seal
+	63, // 25: coditect.mapreduce.v1.WaitingUnit.parts:type_name -> coditect.mapreduce.v1.ResultPart
+	67, // 26: coditect.mapreduce.v1.ClaimRecordsRequest.time:type_name -> google.protobuf.Duration
+	68, // 27: coditect.mapreduce.v1.ClaimRecordsResponse.claims:type_name -> coditect.mapreduce.v1.RecordClaim
+	69, // 28: coditect.mapreduce.v1.ListEventsResponse.checkpoints:type_name -> coditect.mapreduce.v1.Checkpoint
+	70, // 29: coditect.mapreduce.v1.ListEventsResponse.seals:type_name -> coditect.mapreduce.v1.Seal
 	43, // 30: coditect.mapreduce.v1.TenantUse.quotas:type_name -> coditect.mapreduce.v1.QuotaUse
-	66, // 31: coditect.mapreduce.v1.TenantUse.keep:type_name -> google.protobuf.Duration
+	67, // 31: coditect.mapreduce.v1.TenantUse.keep:type_name -> google.protobuf.Duration
 	46, // 32: coditect.mapreduce.v1.SumCostsResponse.rows:type_name -> coditect.mapreduce.v1.CostRow
 	46, // 33: coditect.mapreduce.v1.SumCostsResponse.sum:type_name -> coditect.mapreduce.v1.CostRow
-	52, // 34: coditect.mapreduce.v1.ListCertificatesResponse.certificates:type_name -> coditect.mapreduce.v1.Certificate
-	70, // 35: coditect.mapreduce.v1.Certificate.create_time:type_name -> google.protobuf.Timestamp
-	53, // 36: coditect.mapreduce.v1.Certificate.measures:type_name -> coditect.mapreduce.v1.CertificateMeasure
-	70, // 37: coditect.mapreduce.v1.Certificate.use_time:type_name -> google.protobuf.Timestamp
+	53, // 34: coditect.mapreduce.v1.ListCertificatesResponse.certificates:type_name -> coditect.mapreduce.v1.Certificate
+	71, // 35: coditect.mapreduce.v1.Certificate.create_time:type_name -> google.protobuf.Timestamp
+	54, // 36: coditect.mapreduce.v1.Certificate.measures:type_name -> coditect.mapreduce.v1.CertificateMeasure
+	71, // 37: coditect.mapreduce.v1.Certificate.use_time:type_name -> google.protobuf.Timestamp
 	0,  // 38: coditect.mapreduce.v1.MapReduceService.SubmitJob:input_type -> coditect.mapreduce.v1.SubmitJobRequest
 	3,  // 39: coditect.mapreduce.v1.MapReduceService.PlanJob:input_type -> coditect.mapreduce.v1.PlanJobRequest
 	5,  // 40: coditect.mapreduce.v1.MapReduceService.GetJob:input_type -> coditect.mapreduce.v1.GetJobRequest
@@ -3841,14 +3880,14 @@ var file_coditect_mapreduce_v1_mapreduce_service_proto_depIdxs = []int32{
 	47, // 62: coditect.mapreduce.v1.MapReduceService.GetCaller:input_type -> coditect.mapreduce.v1.GetCallerRequest
 	2,  // 63: coditect.mapreduce.v1.MapReduceService.SubmitJob:output_type -> coditect.mapreduce.v1.SubmitJobResponse
 	4,  // 64: coditect.mapreduce.v1.MapReduceService.PlanJob:output_type -> coditect.mapreduce.v1.PlanJobResponse
-	56, // 65: coditect.mapreduce.v1.MapReduceService.GetJob:output_type -> coditect.mapreduce.v1.Job
+	57, // 65: coditect.mapreduce.v1.MapReduceService.GetJob:output_type -> coditect.mapreduce.v1.Job
 	7,  // 66: coditect.mapreduce.v1.MapReduceService.ListJobs:output_type -> coditect.mapreduce.v1.ListJobsResponse
 	9,  // 67: coditect.mapreduce.v1.MapReduceService.WatchJob:output_type -> coditect.mapreduce.v1.WatchJobResponse
 	11, // 68: coditect.mapreduce.v1.MapReduceService.ResumeJob:output_type -> coditect.mapreduce.v1.ResumeJobResponse
 	13, // 69: coditect.mapreduce.v1.MapReduceService.MarkCause:output_type -> coditect.mapreduce.v1.MarkCauseResponse
 	15, // 70: coditect.mapreduce.v1.MapReduceService.PauseJob:output_type -> coditect.mapreduce.v1.PauseJobResponse
 	17, // 71: coditect.mapreduce.v1.MapReduceService.CancelJob:output_type -> coditect.mapreduce.v1.CancelJobResponse
-	71, // 72: coditect.mapreduce.v1.MapReduceService.DeleteJob:output_type -> google.protobuf.Empty
+	72, // 72: coditect.mapreduce.v1.MapReduceService.DeleteJob:output_type -> google.protobuf.Empty
 	20, // 73: coditect.mapreduce.v1.MapReduceService.ListUnits:output_type -> coditect.mapreduce.v1.ListUnitsResponse
 	22, // 74: coditect.mapreduce.v1.MapReduceService.WakeUnit:output_type -> coditect.mapreduce.v1.WakeUnitResponse
 	24, // 75: coditect.mapreduce.v1.MapReduceService.GetResult:output_type -> coditect.mapreduce.v1.GetResultResponse
@@ -3862,7 +3901,7 @@ var file_coditect_mapreduce_v1_mapreduce_service_proto_depIdxs = []int32{
 	42, // 83: coditect.mapreduce.v1.MapReduceService.GetTenantUse:output_type -> coditect.mapreduce.v1.TenantUse
 	45, // 84: coditect.mapreduce.v1.MapReduceService.SumCosts:output_type -> coditect.mapreduce.v1.SumCostsResponse
 	50, // 85: coditect.mapreduce.v1.MapReduceService.ListCertificates:output_type -> coditect.mapreduce.v1.ListCertificatesResponse
-	71, // 86: coditect.mapreduce.v1.MapReduceService.DeleteCertificate:output_type -> google.protobuf.Empty
+	52, // 86: coditect.mapreduce.v1.MapReduceService.DeleteCertificate:output_type -> coditect.mapreduce.v1.DeleteCertificateResponse
 	48, // 87: coditect.mapreduce.v1.MapReduceService.GetCaller:output_type -> coditect.mapreduce.v1.Caller
 	63, // [63:88] is the sub-list for method output_type
 	38, // [38:63] is the sub-list for method input_type
@@ -3888,7 +3927,7 @@ func file_coditect_mapreduce_v1_mapreduce_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc), len(file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   55,
+			NumMessages:   56,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

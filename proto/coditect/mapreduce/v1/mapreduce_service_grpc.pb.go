@@ -135,9 +135,7 @@ type MapReduceServiceClient interface {
 	// Returns the certificates of cascades that a tenant's jobs use, by their ids.
 	ListCertificates(ctx context.Context, in *ListCertificatesRequest, opts ...grpc.CallOption) (*ListCertificatesResponse, error)
 	// Removes a certificate of cascades. Jobs that began to go by it and have not decided certify anew.
-	// AIP-135: nothing is left to return.
-	// buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
-	DeleteCertificate(ctx context.Context, in *DeleteCertificateRequest, opts ...grpc.CallOption) (*emptypb.Empty, error)
+	DeleteCertificate(ctx context.Context, in *DeleteCertificateRequest, opts ...grpc.CallOption) (*DeleteCertificateResponse, error)
 	// Says as whom the service knows its caller, and what that may do.
 	// AIP-131: the resource itself.
 	// buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
@@ -424,9 +422,9 @@ func (c *mapReduceServiceClient) ListCertificates(ctx context.Context, in *ListC
 	return out, nil
 }
 
-func (c *mapReduceServiceClient) DeleteCertificate(ctx context.Context, in *DeleteCertificateRequest, opts ...grpc.CallOption) (*emptypb.Empty, error) {
+func (c *mapReduceServiceClient) DeleteCertificate(ctx context.Context, in *DeleteCertificateRequest, opts ...grpc.CallOption) (*DeleteCertificateResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(emptypb.Empty)
+	out := new(DeleteCertificateResponse)
 	err := c.cc.Invoke(ctx, MapReduceService_DeleteCertificate_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
@@ -522,9 +520,7 @@ type MapReduceServiceServer interface {
 	// Returns the certificates of cascades that a tenant's jobs use, by their ids.
 	ListCertificates(context.Context, *ListCertificatesRequest) (*ListCertificatesResponse, error)
 	// Removes a certificate of cascades. Jobs that began to go by it and have not decided certify anew.
-	// AIP-135: nothing is left to return.
-	// buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
-	DeleteCertificate(context.Context, *DeleteCertificateRequest) (*emptypb.Empty, error)
+	DeleteCertificate(context.Context, *DeleteCertificateRequest) (*DeleteCertificateResponse, error)
 	// Says as whom the service knows its caller, and what that may do.
 	// AIP-131: the resource itself.
 	// buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
@@ -608,7 +604,7 @@ func (UnimplementedMapReduceServiceServer) SumCosts(context.Context, *SumCostsRe
 func (UnimplementedMapReduceServiceServer) ListCertificates(context.Context, *ListCertificatesRequest) (*ListCertificatesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListCertificates not implemented")
 }
-func (UnimplementedMapReduceServiceServer) DeleteCertificate(context.Context, *DeleteCertificateRequest) (*emptypb.Empty, error) {
+func (UnimplementedMapReduceServiceServer) DeleteCertificate(context.Context, *DeleteCertificateRequest) (*DeleteCertificateResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteCertificate not implemented")
 }
 func (UnimplementedMapReduceServiceServer) GetCaller(context.Context, *GetCallerRequest) (*Caller, error) {
