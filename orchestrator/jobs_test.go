@@ -66,6 +66,52 @@ func TestUnitsWithManyInputs(t *testing.T) {
 	}
 }
 
+// TestFailedUnits lists those units of a job that have failed, in pages of each size as the list of all its units has them.
+func TestFailedUnits(t *testing.T) {
+	_, n := enginetest.One(t, &scripted.Agent{})
+	vars := map[string]string{}
+	for _, i := range []int{1, 4, 5, 9, 17} {
+		vars[fmt.Sprintf("script.poison.doc-%07d", i)] = "permanent"
+	}
+	id := n.Submit(enginetest.Script(vars), 20)
+	n.WantEnd(id, mapreduce.JobComplete)
+
+	all, err := n.ListUnits(t.Context(), mapreduce.ListUnitsQuery{Job: id, PageSize: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []mapreduce.UnitID
+	for _, u := range all.Units {
+		if u.State == mapreduce.UnitFailed {
+			want = append(want, u.ID)
+		}
+	}
+	if len(want) != 5 {
+		t.Errorf("%d units have failed, want 5", len(want))
+	}
+
+	for size := 1; size <= 6; size++ {
+		var got []mapreduce.UnitID
+		q := mapreduce.ListUnitsQuery{Job: id, States: []mapreduce.UnitState{mapreduce.UnitFailed}, PageSize: size}
+		for more := true; more; more = q.PageToken != "" {
+			page, err := n.ListUnits(t.Context(), q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(page.Units) > size {
+				t.Errorf("a page of %d units, want at most %d", len(page.Units), size)
+			}
+			for _, u := range page.Units {
+				got = append(got, u.ID)
+			}
+			q.PageToken = page.NextPageToken
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("in pages of %d (-all +failed):\n%s", size, diff)
+		}
+	}
+}
+
 // TestLevelsFollowTheSizeRule runs the shapes of A10.
 func TestLevelsFollowTheSizeRule(t *testing.T) {
 	_, n := enginetest.One(t, &scripted.Agent{})

@@ -47,8 +47,13 @@ func (r *Reader) ListUnits(ctx context.Context, _ mapreduce.Principal, q mapredu
 	page, weight := &mapreduce.UnitPage{}, 0
 	locations := outputs.NewLocator(r.jobs.Reader(), q.Job)
 
+	unitsFrom, err := r.source(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+
 	for at.level < int64(len(ctl.StageLevels())) {
-		some, err := r.jobs.View.UnitsFrom(ctx, q.Job, at.level, at.index, min(size, 256))
+		some, err := unitsFrom(at.level, at.index, min(size, 256))
 		if err != nil {
 			return nil, err
 		}
@@ -97,6 +102,40 @@ func (r *Reader) ListUnits(ctx context.Context, _ mapreduce.Principal, q mapredu
 		}
 	}
 	return page, nil
+}
+
+// A source returns up to limit units of a level from an index on, in order: all of them, or all that a query may choose.
+type source func(level, index int64, limit int) ([]*records.Unit, error)
+
+// fewFailed is of how many failed units a job may have for these to be read alone.
+const fewFailed = 5000
+
+// source returns where the units of a query come from. Those that have failed are mostly few, and have a list of their own.
+func (r *Reader) source(ctx context.Context, q mapreduce.ListUnitsQuery) (source, error) {
+	if slices.Equal(q.States, []mapreduce.UnitState{mapreduce.UnitFailed}) {
+		failed, few, err := r.jobs.Causes.Few(ctx, q.Job, fewFailed)
+		if err != nil {
+			return nil, err
+		}
+		if few {
+			return among(failed), nil
+		}
+	}
+	return func(level, index int64, limit int) ([]*records.Unit, error) {
+		return r.jobs.View.UnitsFrom(ctx, q.Job, level, index, limit)
+	}, nil
+}
+
+// among returns some units, which are in order of level and index, as a source.
+func among(units []*records.Unit) source {
+	return func(level, index int64, limit int) (some []*records.Unit, err error) {
+		for _, u := range units {
+			if u.Level == level && u.Index >= index && len(some) < limit {
+				some = append(some, u)
+			}
+		}
+		return some, nil
+	}
 }
 
 // noteBatches says of parked units which batch they wait for, and how far it is.

@@ -52,6 +52,24 @@ func events(w *jobstest.World, id mapreduce.JobID) (n int) {
 	return n
 }
 
+// Failed units are read by their list while they are few, in the order of their documents.
+func TestFew(t *testing.T) {
+	w, id := failed(t, jobstest.Open(t), "c", "a", "b", "a")
+	st := w.Nodes[0].Causes
+	for most, want := range map[int]int{3: 0, 4: 4, 100: 4} {
+		units, few, err := st.Few(w.Ctx, id, most)
+		w.Must(err)
+		if few != (want > 0) || len(units) != want {
+			t.Errorf("at most %d: got %d units, few %t; want %d", most, len(units), few, want)
+		}
+		for i, u := range units {
+			if u.State != mapreduce.UnitFailed || i > 0 && u.Index <= units[i-1].Index {
+				t.Errorf("unit %d is %s, at index %d", i, u.State, u.Index)
+			}
+		}
+	}
+}
+
 // A cause has the mark that was put last, for all units that had failed for it, and one event for each change. A deletion
 // removes the marks, and nothing is said of a job behind it.
 func TestMark(t *testing.T) {

@@ -1,8 +1,10 @@
 package causes
 
 import (
+	"cmp"
 	"context"
 	"math"
+	"slices"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
@@ -84,6 +86,36 @@ func (st *Store) Count(ctx context.Context, id mapreduce.JobID, of map[string]bo
 		return true
 	})
 	return counts, err
+}
+
+// Few returns the failed units of a job, in order of level and index, if there are at most so many: then none of its other
+// units is looked at. Else it returns none.
+func (st *Store) Few(ctx context.Context, id mapreduce.JobID, most int) (units []*records.Unit, few bool, err error) {
+	all := st.Keys.Queues(id).AllFailed()
+	err = st.db.View(ctx, func(tx store.Tx) error {
+		pairs, _, err := tx.Snapshot().GetRange(ctx, all, store.RangeOptions{Limit: most + 1})
+		few = len(pairs) <= most
+		return err
+	})
+	if err != nil || !few {
+		return nil, false, err
+	}
+
+	err = st.walk(ctx, id, all, func(f failure) (more bool) {
+		if f.unit != nil {
+			units = append(units, records.UnitFrom(f.unit))
+		}
+		return len(units) <= most // others may have failed meanwhile
+	})
+	if err != nil || len(units) > most {
+		return nil, false, err
+	}
+
+	// The list has the units of a level by their ids.
+	slices.SortFunc(units, func(a, b *records.Unit) int {
+		return cmp.Or(cmp.Compare(a.Level, b.Level), cmp.Compare(a.Index, b.Index))
+	})
+	return units, true, nil
 }
 
 // A failure is an entry of the list of a job's failed units.
