@@ -22,6 +22,7 @@ type Item struct {
 	// one. Items of one document follow each other.
 	Parse mapreduce.UnitID
 	Raw   int64 // tokens that the parse unit reads
+	Part  bool  // it is a part of its document
 	Shown int64 // tokens of pictures of its pages that a model is shown beside its text
 	// Of are the documents of a unit that works on several, each with its Tokens,
 	// Parse and Raw. The unit's own Parse is empty then.
@@ -63,7 +64,7 @@ func Items(d mapreduce.DocumentID, tokens int64, guessed bool, most, overlap int
 		if int64(i) < tokens%n {
 			size++
 		}
-		items[i] = Item{Unit: mapreduce.ChunkUnit(d, i), Tokens: min(most, size+overlap), Guessed: guessed, Expected: true}
+		items[i] = Item{Unit: mapreduce.ChunkUnit(d, i), Tokens: min(most, size+overlap), Guessed: guessed, Expected: true, Part: true}
 	}
 	return items, nil
 }
@@ -105,7 +106,9 @@ type builder struct {
 	g       *Graph
 	r       Rates
 	dag     *DAG
-	base    int // levels of the DAG before level 0
+	base    int   // levels of the DAG before level 0
+	cut     bool  // some documents have several units
+	short   int64 // maps that are answered with values alone
 	parses  map[mapreduce.UnitID]int32
 	planned []Planned // levels from 0 on
 }
@@ -193,6 +196,7 @@ func (b *builder) planDirect(step *Step, items []Item) {
 func (b *builder) planMaps(step *Step, items []Item) {
 	first := len(b.dag.Nodes)
 	for i := range items {
+		b.cut = b.cut || items[i].Part
 		node := Node{ID: items[i].Unit, Kind: step.Kind, Stage: b.g.stages[step.Stage].Name}
 		var sizes []int64
 		var shown int64
@@ -206,10 +210,41 @@ func (b *builder) planMaps(step *Step, items []Item) {
 			}
 		}
 
-		b.appendUnit(step.Stage, node, unitSizes{expected: sizes, most: sizes, yield: b.r.MapYield, shown: shown})
+		b.appendUnit(step.Stage, node, unitSizes{expected: sizes, most: sizes, yield: b.r.MapYield, shown: shown, again: b.asksAgain(sizes)})
 	}
 
 	b.endLevel(0, first, !b.dag.Exact)
+}
+
+// asksAgain reports whether the next map, of texts of these sizes, is reckoned to be asked once more
+// where its values stand.
+func (b *builder) asksAgain(sizes []int64) bool {
+	if !b.r.Short.isFor(pack.Sum(sizes...)) {
+		return false
+	}
+	b.short++
+	return b.r.Short.asksAgain(b.short - 1)
+}
+
+// ratesOf returns the rates of a stage: values that are no records are written as they are read.
+func (b *builder) ratesOf(stage int) Rates {
+	r := b.r
+	if b.g.stages[stage].Output.Kind != pipeline.OutputRecords {
+		r.Written = 1
+		if r.Short != nil {
+			r.Short, r.Rounds = nil, 0
+		}
+	}
+	return r
+}
+
+// isSettled reports whether rules leave nothing open of what a unit merges: records of different
+// documents stay apart, and those of parts of one document too, unless all are one record.
+func (b *builder) isSettled(stage int, kind mapreduce.UnitKind) bool {
+	s := &b.g.stages[stage]
+	records := s.Output.Kind == pipeline.OutputRecords && s.Output.Schema == nil && len(s.Tools) == 0
+	merges := kind == mapreduce.KindFinal || kind == mapreduce.KindReduce
+	return b.r.Apart && records && merges && (b.r.Record == 0 || !b.cut)
 }
 
 // Sizes implements History with the expected outputs of a level.
@@ -358,12 +393,16 @@ type unitSizes struct {
 	expected, most []int64 // tokens of its inputs
 	yield          float64 // tokens of its output for one of an input
 	shown          int64   // tokens of pictures
+	again          bool    // it is asked once more where its values stand
+	settled        bool    // rules leave nothing of it open
 }
 
 func (b *builder) appendUnit(stage int, n Node, s unitSizes) {
+	s.settled = b.isSettled(stage, n.Kind)
 	tree := b.g.stages[stage].tree
-	n.Load = tree.unitLoad(b.r, n.Kind, s, false)
-	n.Most = tree.unitLoad(b.r, n.Kind, s, true)
+	r := b.ratesOf(stage)
+	n.Load = tree.unitLoad(r, n.Kind, s, false)
+	n.Most = tree.unitLoad(r, n.Kind, s, true)
 	b.dag.Nodes = append(b.dag.Nodes, n)
 }
 

@@ -231,6 +231,75 @@ func TestRounds(t *testing.T) {
 	}
 }
 
+// What a model writes is more than a reduce reads of it, and no more than an answer may have. It
+// takes time and money, and leaves the tree as it is.
+func TestWritten(t *testing.T) {
+	r := plan.Rates{Model: true, Merge: plan.MergeTyped, MapYield: 0.1, Prompt: 10, Answer: 15, OutPrice: 1_000_000, WriteRate: 1}
+	plain := build(t, plan.Config{}, items(2, 100), r)
+	r.Written = 1.45
+	got := build(t, plan.Config{}, items(2, 100), r)
+	if e := got.Estimate; e.Expected.Out != 2*15 || e.High.Out != 2*15 || e.Expected.CostMicros != 30 || e.Makespan != 15*time.Second {
+		t.Errorf("it writes %+v, at most %+v, in %s", e.Expected, e.High, e.Makespan)
+	}
+	if diff := cmp.Diff(wiring(plain), wiring(got)); diff != "" || got.Nodes[0].Load.Size != plain.Nodes[0].Load.Size {
+		t.Errorf("outputs have %d tokens; inputs (-want +got):\n%s", got.Nodes[0].Load.Size, diff)
+	}
+}
+
+// Texts that are not too long are answered with values alone, and so many of a hundred, evenly, are
+// asked about once more. At most all are asked about, as long as answers may be.
+func TestShort(t *testing.T) {
+	r := plan.Rates{
+		Model: true, Merge: plan.MergeTyped, MapYield: 0.2, Written: 2, Prompt: 30, Answer: 50, Rounds: 1,
+		Short: &plan.Short{Most: 100, Prompt: 20, Written: 0.5, Share: 50, Again: 7, Asked: 0.1, Places: 0.25},
+	}
+	all := items(5, 100)
+	all[2].Tokens = 101
+	d := build(t, plan.Config{}, all, r)
+
+	once := plan.Load{Read: 100, Size: 20, Calls: 1, In: 120, Out: 10}
+	again := plan.Load{Read: 100, Size: 20, Calls: 2, In: 120 + 100 + 7 + 10 + 2, Out: 10 + 5}
+	long := plan.Load{Read: 101, Size: 21, Calls: 1, In: 131, Out: 42}
+	want := []plan.Load{once, again, long, once, again}
+	for i := range want {
+		if diff := cmp.Diff(want[i], d.Nodes[i].Load); diff != "" {
+			t.Errorf("map %d (-want +got):\n%s", i, diff)
+		}
+		if m := d.Nodes[i].Most; m.Calls != 3 || m.Out != 150 || m.In != 3*(all[i].Tokens+30)+2*50 {
+			t.Errorf("map %d takes at most %+v", i, m)
+		}
+	}
+}
+
+// A final reduce asks nothing of records that stay apart, unless parts of one are in several units.
+func TestApart(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		apart  bool
+		record int64
+		part   bool
+		calls  int64
+	}{
+		{"with a key", false, 0, false, 4},
+		{"without one", true, 0, false, 3},
+		{"lists of records of parts", true, 0, true, 3},
+		{"a record each", true, 10, false, 3},
+		{"a record of parts", true, 10, true, 4},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			all := items(3, 100)
+			all[0].Part, all[1].Part = tt.part, tt.part
+			e := build(t, plan.Config{}, all, plan.Rates{Model: true, Apart: tt.apart, Record: tt.record, Prompt: 5, Answer: 40}).Estimate
+			if e.Expected.Calls != tt.calls || e.High.Calls != 4 || e.Low.Calls != 3 {
+				t.Errorf("%d calls, %d to %d, want %d, 3 to 4", e.Expected.Calls, e.Low.Calls, e.High.Calls, tt.calls)
+			}
+			if quiet := e.Expected == e.Low; quiet != (tt.calls == 3) {
+				t.Errorf("expected %+v, at least %+v", e.Expected, e.Low)
+			}
+		})
+	}
+}
+
 // Pictures of pages go with each call of a map that reads a document, and with no other unit.
 func TestShownPages(t *testing.T) {
 	r := plan.Rates{Model: true, Merge: plan.MergeModel, MapYield: 0.1, Prompt: 10, Answer: 50, Rounds: 1}
@@ -442,7 +511,10 @@ func TestEveryItemReachesTheEndOnce(t *testing.T) {
 		for i := range all {
 			all[i].Tokens = rapid.Int64Range(0, 900).Draw(t, "tokens")
 		}
-		r := plan.Rates{Model: true, MapYield: rapid.Float64Range(0.01, 2).Draw(t, "map"), ReduceYield: rapid.Float64Range(0.01, 2).Draw(t, "reduce")}
+		r := plan.Rates{
+			Model: true, MapYield: rapid.Float64Range(0.01, 2).Draw(t, "map"), ReduceYield: rapid.Float64Range(0.01, 2).Draw(t, "reduce"),
+			Written: rapid.Float64Range(0.5, 3).Draw(t, "written"), Apart: rapid.Bool().Draw(t, "apart"),
+		}
 		d := build(t, c, all, r)
 		ways := make([]int, len(d.Nodes))
 		ways[len(ways)-1] = 1

@@ -44,6 +44,15 @@ type Rates struct {
 	// instead, or each of its chunks: at most twice those that are read.
 	Record int64
 
+	// Written is how many tokens a model writes of a map's answer, or of a direct unit's, for each
+	// that a reduce reads of it: there are names, brackets and confidences besides. It defaults to 1.
+	Written float64
+	// Short is how answers are given without quotes; nil if all have some.
+	Short *Short
+	// Apart: what different documents come to is never merged, so that rules leave nothing of
+	// it open.
+	Apart bool
+
 	// Prompt is the number of tokens of a prompt besides its inputs, and Answer the most
 	// that a call may write. They default to the numbers that the planner subtracts from
 	// the budget.
@@ -72,6 +81,7 @@ func (r Rates) withDefaults() Rates {
 	r.MapYield = cmp.Or(r.MapYield, DefaultMapYield)
 	r.ReduceYield = cmp.Or(r.ReduceYield, DefaultReduceYield)
 	r.UpperYield = cmp.Or(r.UpperYield, r.ReduceYield)
+	r.Written = cmp.Or(r.Written, 1)
 	r.Parallelism = cmp.Or(r.Parallelism, mapreduce.DefaultParallelism)
 	return r
 }
@@ -83,6 +93,7 @@ func (r Rates) checkRates() error {
 		{bad(r.MapYield), "map_yield", "must be a number and not negative"},
 		{bad(r.ReduceYield), "reduce_yield", "must be a number and not negative"},
 		{bad(r.UpperYield), "upper_yield", "must be a number and not negative"},
+		{bad(r.Written), "written", "must be a number and not negative"},
 		{r.Record < 0, "record", "must not be negative"},
 		{r.Prompt < 0 || r.Answer < 0 || r.Rounds < 0, "prompt", "must not be negative, and neither must answer and rounds"},
 		{r.InPrice < 0 || r.OutPrice < 0, "price", "must not be negative"},
@@ -168,11 +179,29 @@ func (p *Planner) unitLoad(r Rates, kind mapreduce.UnitKind, s unitSizes, most b
 	l.Calls = calls
 	l.In = pack.Sum(read, saturatingMul(calls, max(p.overhead, r.Prompt)), s.shown)
 	l.Out = pack.Sum(l.Size, saturatingMul(calls-1, p.carried)) // all calls but the last write an accumulator
+	if kind == mapreduce.KindMap || kind == mapreduce.KindDirect {
+		l.Out = r.writtenTokens(l.Size, answer)
+	}
 
-	if kind == mapreduce.KindMap {
+	switch {
+	case kind == mapreduce.KindMap && !most && r.Short.isFor(size):
+		r.Short.answer(&l, s.again)
+	case kind == mapreduce.KindMap:
 		r.lookOver(&l, most)
+	case s.settled && !most:
+		l.Calls, l.In, l.Out = 0, 0, 0
 	}
 	return l
+}
+
+// writtenTokens returns what a model writes of which a reduce reads that much, no more than an
+// answer may have, if that is known.
+func (r Rates) writtenTokens(size, answer int64) int64 {
+	written := scaleUp(size, r.Written)
+	if answer > 0 {
+		written = min(written, answer)
+	}
+	return written
 }
 
 // asksModel reports whether units of a kind call a model.
@@ -191,13 +220,16 @@ func (r Rates) asksModel(kind mapreduce.UnitKind) bool {
 // lookOver adds the calls that look a map's answer over: one that finds it good,
 // or most of them.
 func (r Rates) lookOver(l *Load, most bool) {
-	more := min(r.Rounds, 1)
+	more, written := min(r.Rounds, 1), l.Out
+	if r.Short != nil {
+		more = 0 // what is not answered shortly is not asked about
+	}
 	if most {
 		more = saturatingMul(r.Rounds, 2)
 		l.Out = pack.Sum(l.Out, saturatingMul(more, l.Out))
 	}
 	l.Calls = pack.Sum(l.Calls, more)
-	l.In = pack.Sum(l.In, saturatingMul(more, pack.Sum(l.In, l.Size)))
+	l.In = pack.Sum(l.In, saturatingMul(more, pack.Sum(l.In, written)))
 }
 
 // recordTokens returns what documents are expected to come to, one record each.

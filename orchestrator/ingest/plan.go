@@ -80,9 +80,9 @@ func (c *Config) planRates(spec *mapreduce.JobSpec) plan.Rates {
 	count := c.Rules.Counter(spec)
 	r := c.Rates(spec)
 	if r.Model { // its provider counts what it writes, whatever the job does
-		r = withSchemaYields(r, spec, c.Count(field))
+		r = withSchemaYields(r, spec, c.Count(plan.SampleField))
 	} else {
-		r = withSchemaYields(r, spec, count.Count(field))
+		r = withSchemaYields(r, spec, count.Count(plan.SampleField))
 	}
 
 	r.Parallelism = spec.Parallelism
@@ -94,10 +94,6 @@ func (c *Config) planRates(spec *mapreduce.JobSpec) plan.Rates {
 
 	return r
 }
-
-// field stands for a field of a record, whatever its name, its value and the quote
-// behind it are: it has 24 tokens, or 60 characters.
-const field = "company: INDAH GIFT & HOME DECO\n  BY INDAH GIFT & HOME DECO\n"
 
 // The other sizes of outputs that plans assume before a run. docs/plan.md states them,
 // with the measured sizes.
@@ -122,6 +118,7 @@ func withSchemaYields(r plan.Rates, spec *mapreduce.JobSpec, field int) plan.Rat
 	r.MapYield = cmp.Or(r.MapYield, listYield)
 	if len(s.Key) == 0 {
 		r.ReduceYield = cmp.Or(r.ReduceYield, nothingYield)
+		r.Apart = true
 	} else {
 		r.UpperYield = cmp.Or(r.UpperYield, upperYield)
 	}
@@ -282,7 +279,7 @@ func (p *planning) addPieces(id mapreduce.DocumentID, text string, pieces []pack
 		if !piece.Exact {
 			tokens = p.size(text[piece.Start:piece.End])
 		}
-		p.items = append(p.items, plan.Item{Unit: mapUnit(id, i, len(pieces)), Tokens: tokens, Guessed: p.count.IsEstimate()})
+		p.items = append(p.items, plan.Item{Unit: mapUnit(id, i, len(pieces)), Tokens: tokens, Guessed: p.count.IsEstimate(), Part: len(pieces) > 1})
 	}
 }
 

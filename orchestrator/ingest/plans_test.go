@@ -222,7 +222,7 @@ func TestPlansRefuseWhatSubmissionsDo(t *testing.T) {
 }
 
 // What calls cost and how long they take is what the configuration says, and no
-// more run at once than the fleet makes.
+// more run at once than the fleet makes. Of records that stay apart nothing is open.
 func TestPlansCost(t *testing.T) {
 	c := orchestrator.Config{MaxCalls: 2, Rates: func(*mapreduce.JobSpec) plan.Rates {
 		return plan.Rates{Model: true, Merge: plan.MergeModel, InPrice: 1_000_000, OutPrice: 2_000_000, UnitTime: 1e9, Prompt: 100, Answer: 1000}
@@ -235,7 +235,7 @@ func TestPlansCost(t *testing.T) {
 	if e.Parallelism != 2 || e.Makespan != 3e9 {
 		t.Errorf("it takes %v, %d at a time", e.Makespan, e.Parallelism)
 	}
-	if e.Expected.Calls != 5 || e.Expected.Tokens.In < 500 || e.High.Tokens.Out != 5000 || e.High.CostMicros != e.High.Tokens.In+10_000 {
+	if e.Expected.Calls != 4 || e.Expected.Tokens.In < 400 || e.High.Tokens.Out != 5000 || e.High.CostMicros != e.High.Tokens.In+10_000 {
 		t.Errorf("expected %+v, at most %+v", e.Expected, e.High)
 	}
 	if e.Low.CostMicros > e.Expected.CostMicros || e.Expected.CostMicros > e.High.CostMicros {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -49,17 +50,22 @@ func (s *session) isShort(text prompt.Passage, shown pages) bool {
 	if s.short == nil || len(shown.parts) > 0 {
 		return false
 	}
-	if s.form.Many() {
-		return true
+	count := s.agent.count
+	return int64(count.Count(text.Before)+count.Count(text.Core)+count.Count(text.After)) <= s.mostShort()
+}
+
+// mostShort returns how many tokens the longest passage has that is answered with values alone.
+func (p *program) mostShort() int64 {
+	if p.form.Many() {
+		return math.MaxInt64
 	}
 
 	in, out := int64(1), int64(5) // as most models cost
-	if t, ok := s.prices.Tariff(s.Provider, s.Model); ok && t.Input > 0 {
+	if t, ok := p.prices.Tariff(p.Provider, p.Model); ok && t.Input > 0 {
 		in, out = int64(t.Input), int64(t.Output)
 	}
-	count := s.agent.count
-	again := int64(count.Count(text.Before) + count.Count(text.Core) + count.Count(text.After) + questionTokens)
-	return tokensOfPassage*int64(len(s.form.Fields))*out > again*in*askedAgain/100
+	saved := tokensOfPassage * int64(len(p.form.Fields)) * out
+	return max(0, saved*100-1)/(in*askedAgain) - questionTokens
 }
 
 // questionTokens is how long a call is that asks where values stand, beside the document.

@@ -271,6 +271,28 @@ func scholarOf(t *testing.T, s *schema.Schema, gold string) *scholar {
 	return k
 }
 
+// reportSchema reads a schema of the set; nil if it is none of a record.
+func reportSchema(t *testing.T, path string) *schema.Schema {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wrapped struct {
+		Definition json.RawMessage `json:"schema_definition"`
+	}
+	if json.Unmarshal(raw, &wrapped) == nil && len(wrapped.Definition) > 0 {
+		raw = wrapped.Definition
+	}
+
+	s, err := schema.Parse("s.json", raw)
+	if err != nil {
+		t.Logf("%s: %v", path, err)
+		return nil
+	}
+	return s
+}
+
 // What it costs to ask for quotes always, or only where they are needed, of a model that knows the truth about reports,
 // contracts and tables with long schemas (ExtractBench), and how many places are right.
 func TestShortAnswersOnReports(t *testing.T) {
@@ -285,19 +307,8 @@ func TestShortAnswersOnReports(t *testing.T) {
 	type figures struct{ Documents, Calls, In, Out, Micros, Values, Cited, Right int64 }
 	var sum [2]figures
 	for _, path := range schemas {
-		raw, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var wrapped struct {
-			Definition json.RawMessage `json:"schema_definition"`
-		}
-		if json.Unmarshal(raw, &wrapped) == nil && len(wrapped.Definition) > 0 {
-			raw = wrapped.Definition
-		}
-		s, err := schema.Parse("s.json", raw)
-		if err != nil {
-			t.Logf("%s: %v", path, err)
+		s := reportSchema(t, path)
+		if s == nil {
 			continue
 		}
 		golds, err := filepath.Glob(filepath.Join(filepath.Dir(path), "pdf+gold", "*.gold.json"))

@@ -147,12 +147,13 @@ func modelRates(spec *mapreduce.JobSpec, prices *llm.Prices) plan.Rates {
 
 	if set, err := settings.Read(spec); err == nil { // else the job is refused elsewhere
 		r.Merge, r.Answer, r.Rounds = plan.Merge(set.Merge), set.AnswerBound(), int64(set.Glean)
-		if set.Quotes == settings.QuotesAuto {
-			r.Rounds = 1 // which asks where values stand
-		}
 	}
-	if there, err := keylessAgent(spec.Provider); err == nil {
+	if there, err := keylessAgentWithPrices(spec.Provider, prices); err == nil {
 		r.Prompt, _ = there.Prompt(spec) // likewise
+		r.Written, r.Short = there.Expect(spec)
+	}
+	if r.Short != nil {
+		r.Rounds = 1 // at most: it asks where values stand
 	}
 	return r
 }
