@@ -17,6 +17,9 @@ type history struct {
 	Width      int   // of the pictures, in their own units
 	Cut        bool  // there are more events than were read
 	Slots      *slots
+
+	length time.Duration // of a step
+	events int           // in all steps
 }
 
 // A slots is the picture of which units were at work at the same time; nil if they are many.
@@ -56,27 +59,32 @@ func loadHistory(v *visit) (any, error) {
 		return nil, err
 	}
 
-	var events []*mapreduce.Checkpoint
+	end := v.now
+	if !p.Ended.IsZero() {
+		end = p.Ended
+	}
+	h := newHistory(p.Created, end)
+	draws := p.TotalUnits <= maxBars
+	var events []*mapreduce.Checkpoint // kept of a job whose units are drawn: those of a large one take much memory
 	query := mapreduce.ListEventsQuery{Job: p.ID, PageSize: 1000}
 	for {
 		page, err := v.jobs.ListEvents(v, query)
 		if err != nil {
 			return nil, err
 		}
-		events = append(events, page.Checkpoints...)
+		h.add(page.Checkpoints)
+		if draws {
+			events = append(events, page.Checkpoints...)
+		}
 		query.PageToken = page.NextPageToken
-		if query.PageToken == "" || len(events) >= maxEvents {
+		if query.PageToken == "" || h.events >= maxEvents {
 			break
 		}
 	}
 
-	end := v.now
-	if !p.Ended.IsZero() {
-		end = p.Ended
-	}
-	h := newHistory(p.Created, end, events)
+	h.draw()
 	h.Cut = query.PageToken != ""
-	if p.TotalUnits <= maxBars {
+	if draws {
 		if h.Slots, err = loadSlots(v, p.ID, h, events); err != nil {
 			return nil, err
 		}
@@ -85,22 +93,30 @@ func loadHistory(v *visit) (any, error) {
 	return p, nil
 }
 
-// newHistory puts events into steps of equal length.
-func newHistory(begin, end time.Time, events []*mapreduce.Checkpoint) *history {
+// newHistory returns a history of steps of equal length in which nothing has happened.
+func newHistory(begin, end time.Time) *history {
 	h := &history{Begin: begin, End: end, Width: historyWidth, Steps: make([]step, historySteps)}
-	length := max(end.Sub(begin)/historySteps, time.Millisecond)
+	h.length = max(end.Sub(begin)/historySteps, time.Millisecond)
 	for i := range h.Steps {
-		h.Steps[i].From = begin.Add(time.Duration(i) * length)
+		h.Steps[i].From = begin.Add(time.Duration(i) * h.length)
 		h.Steps[i].X = i * historyWidth / historySteps
 	}
+	return h
+}
 
+// add puts events into their steps.
+func (h *history) add(events []*mapreduce.Checkpoint) {
+	h.events += len(events)
 	for _, e := range events {
-		s := &h.Steps[min(max(0, int(e.Time.Sub(begin)/length)), historySteps-1)]
+		s := &h.Steps[min(max(0, int(e.Time.Sub(h.Begin)/h.length)), historySteps-1)]
 		s.Done += int64(len(e.Completed))
 		s.Failed += int64(len(e.Failed))
 		s.Tokens += e.Tokens.Total()
 	}
+}
 
+// draw says how high the bars of the steps are.
+func (h *history) draw() {
 	all := int64(0)
 	for i := range h.Steps {
 		s := &h.Steps[i]
@@ -113,7 +129,6 @@ func newHistory(begin, end time.Time, events []*mapreduce.Checkpoint) *history {
 		s.Height = int((s.Done + s.Failed) * historyHeight / max(1, h.Most))
 		s.Spent = int(s.Tokens * historyHeight / max(1, h.Tokens))
 	}
-	return h
 }
 
 // loadSlots draws the units of a job by when they ended and how long their last attempts took.
