@@ -7,6 +7,7 @@ import (
 	"errors"
 	"hash/maphash"
 	"net/http"
+	"runtime/debug"
 	"time"
 
 	"github.com/coditect/mapreduce/api/errs"
@@ -218,10 +219,9 @@ func (r *rereading) begin(version string) {
 	}
 	r.version, r.reading = version, true
 	go func() {
-		began := time.Now()
-		parts, err := r.read()
+		parts, took, err := r.read()
 		// The stream looks at these when it has the parts.
-		r.next = began.Add(spaced(time.Since(began)))
+		r.next = time.Now().Add(spaced(took) - took)
 		if parts == nil {
 			r.version = "" // it is tried again
 		}
@@ -238,31 +238,41 @@ func spaced(took time.Duration) time.Duration {
 	return 11 * took
 }
 
-// read makes the parts.
-func (r *rereading) read() (parts []part, err error) {
+// read makes the parts, and says how long that took once it was its turn. Like any handler of a request it may panic
+// without ending the server.
+func (r *rereading) read() (parts []part, took time.Duration, err error) {
 	d, ctx := r.dashboard, r.request.Context()
 	select {
 	case d.readings <- struct{}{}:
 		defer func() { <-d.readings }()
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, 0, ctx.Err()
 	}
+
+	began := time.Now()
+	defer func() {
+		took = time.Since(began)
+		if p := recover(); p != nil {
+			d.config.Logger.Error("panic while a page is read", "page", r.page.name, "panic", p, "stack", string(debug.Stack()))
+			parts, err = nil, errs.New(errs.Internal, "the page could not be read")
+		}
+	}()
 
 	v := d.visit(r.request)
 	data, err := r.page.load(v)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	f := d.frame(v, r.request, r.page.name, data)
 	for _, name := range r.page.slow {
 		html, err := d.views.write(r.page.name, name, f)
 		if err != nil {
 			d.config.Logger.Error("a part of a page cannot be made", "page", r.page.name, "part", name, "error", err)
-			return nil, errs.New(errs.Internal, "make a part of the page: %w", err)
+			return nil, 0, errs.New(errs.Internal, "make a part of the page: %w", err)
 		}
 		parts = append(parts, part{name, string(html)})
 	}
-	return parts, nil
+	return parts, 0, nil
 }
 
 // take returns what was made, once.

@@ -207,6 +207,9 @@ func (c *checker) checkReview() error {
 	if c.Review.Reasons().Compared && !c.Cascade.IsSet() {
 		return c.keyError("review.when", "has compared, which is for units that a cascade draws, and the stage has none")
 	}
+	if c.Review.Reasons().Compared && c.Review.Then == ThenAccept {
+		return c.keyError("review.then", "is accept, and a value about which nobody has decided is no person's answer to compare with: say fail")
+	}
 	if c.Review.Reasons().Compared && c.Kind != "" {
 		return c.keyError("kind", "is for cascades whose last member compares, and by review a person does: leave it out, or the reason compared")
 	}

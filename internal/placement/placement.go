@@ -123,13 +123,14 @@ func MayJoin(w Work, o Offer, left time.Duration) int64 {
 }
 
 // RealTimeTier returns the tier in which a call is made at once with so much time left: the cheapest that is
-// quick enough. The tier parameters.FlexFirst is flex where there is room.
+// quick enough. The tier parameters.FlexFirst is flex where there is room. Once the deadline is past nothing is
+// gained by haste.
 func RealTimeTier(w Work, o Offer, left time.Duration) string {
 	need := w.Needs(w.Calls)
 	switch {
 	case o.Flex && left >= addTo(need, FlexTakes):
 		return parameters.FlexFirst
-	case o.Priority && left < need:
+	case o.Priority && left > 0 && left < addTo(slack, w.RealTime(w.Calls)):
 		return parameters.Priority
 	}
 	return parameters.Standard

@@ -71,7 +71,7 @@ func TestLaterIsDearer(t *testing.T) {
 			t.Errorf("%d calls may wait with %v left, and %d with %v", now, left, then, later)
 		}
 		now, then := placement.RealTimeTier(w, o, left), placement.RealTimeTier(w, o, later)
-		if price[now] == 0 || price[then] < price[now] {
+		if price[now] == 0 || later > 0 && price[then] < price[now] {
 			t.Errorf("the tier is %s with %v left, and %s with %v", now, left, then, later)
 		}
 		if now == parameters.FlexFirst && !o.Flex || now == parameters.Priority && !o.Priority {
@@ -100,7 +100,9 @@ func TestPlacement(t *testing.T) {
 		{"flex alone", all, 22*time.Minute + 15*time.Second, 0, parameters.FlexFirst},
 		{"no time for flex", all, 22*time.Minute + 14*time.Second, 0, parameters.Standard},
 		{"just in time", all, 7*time.Minute + 15*time.Second, 0, parameters.Standard},
-		{"too late", all, 7 * time.Minute, 0, parameters.Priority},
+		{"with less than the margin", all, 6 * time.Minute, 0, parameters.Standard},
+		{"too late", all, 6*time.Minute - time.Second, 0, parameters.Priority},
+		{"the deadline is past", all, 0, 0, parameters.Standard},
 		{"too late, and nothing is quicker", placement.Offer{Batch: true, Flex: true}, -time.Hour, 0, parameters.Standard},
 		{"no batches", placement.Offer{}, 24 * time.Hour, 0, parameters.Standard},
 	} {

@@ -36,6 +36,8 @@ func (r *Rules) checkMembers(stage *pipeline.Stage, s *mapreduce.JobSpec) (key s
 		return "review", errs.New(errs.Invalid, "has compared, which is for units that a cascade draws, and the stage has none: give it one with --cascade")
 	case !stage.Cascade.IsSet():
 		return "", nil
+	case judged && stage.Review.Then == pipeline.ThenAccept:
+		return "review", errs.New(errs.Invalid, "has compared, and accepts values about which nobody has decided, which are no person's answers to compare with: let it fail (then: fail)")
 	case judged && stage.Kind != "":
 		return "kind", errs.New(errs.Invalid, "is for cascades whose last member compares, and by review a person does: leave it out, or the reason compared")
 	}

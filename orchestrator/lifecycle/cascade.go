@@ -327,8 +327,11 @@ func (j *judgement) labelsOf(ctx context.Context, t *cascade.Trial, u *records.U
 	if how == nil {
 		return labels, nil
 	}
+	// Where a person is the oracle and nothing was found that people can look at, the last member has
+	// answered, and what it says is no person's word.
+	judged := j.stage.Review.Reasons().Compared && len(how.Found) == 0
 	for m := range min(len(labels), len(how.Alike)) {
-		if how.Alike[m] {
+		if how.Alike[m] && !judged {
 			labels[m] = certify.Right
 		}
 	}

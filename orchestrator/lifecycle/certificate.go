@@ -29,7 +29,8 @@ type keeping struct {
 // A certificate goes for jobs that ask the same in the same way: what may change an answer, or how sure it is, is
 // hashed into its name. What only changes when and where units run is not.
 func keepingOf(compiled *jobspec.Compiled, stageIndex int) (*keeping, error) {
-	spec, stage := compiled.Spec, *compiled.Graph.Pipeline().Stages[stageIndex]
+	spec, file := compiled.Spec, compiled.Graph.Pipeline()
+	stage := *file.Stages[stageIndex]
 	if stage.Kind == "" || stage.Review.Reasons().Compared {
 		return nil, nil
 	}
@@ -57,12 +58,14 @@ func keepingOf(compiled *jobspec.Compiled, stageIndex int) (*keeping, error) {
 		Schema       []byte
 		Stage        *pipeline.Stage
 		Vars         map[string]string
+		Inputs       map[string]*string // whose defaults are rendered where Vars says nothing
+		Agents       map[string]*pipeline.Agent
 		Tokens       int
 		Overlap      int
 		Estimator    string
 		Reading      mapreduce.Reading
 		StrictSchema bool
-	}{ascent.Edition, names, canonical, &stage, vars, spec.MaxTokensPerUnit, spec.ChunkOverlap, spec.Estimator, spec.Reading, spec.StrictSchema})
+	}{ascent.Edition, names, canonical, &stage, vars, file.Inputs, file.Agents, spec.MaxTokensPerUnit, spec.ChunkOverlap, spec.Estimator, spec.Reading, spec.StrictSchema})
 	if err != nil {
 		return nil, err
 	}

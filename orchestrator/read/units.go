@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -154,14 +155,18 @@ func (r *Reader) noteBatches(ctx context.Context, id mapreduce.JobID, parked map
 	if err != nil {
 		return err
 	}
+	// The forecast is for people: nothing fails for want of it.
 	until, err := r.config.Until(ctx, id)
+	if err != nil {
+		until = time.Time{}
+	}
 	for unit, b := range all {
 		parked[unit].Note = b.WaitNote()
 		if !until.IsZero() && !b.Ending {
 			parked[unit].Note += fmt.Sprintf("; what has not come by %s is asked in real time", until.UTC().Format("2006-01-02 15:04 UTC"))
 		}
 	}
-	return err
+	return nil
 }
 
 // pageBytes bounds the ids and outputs of a page of units, but for the last unit in it.

@@ -32,8 +32,9 @@ func (r *Runners) Offers() (func(*mapreduce.JobSpec) placement.Offer, error) {
 		}
 
 		for _, a := range stages {
-			if a.own.Tier != "" {
-				continue // it stays in that
+			if a.own.Tier != "" { // it stays in that, and one that goes by batch waits as long as it may
+				o.Batch = o.Batch || a.own.Tier == parameters.Batch && a.limits.Batches
+				continue
 			}
 			t, _ := prices.Tariff(a.provider, a.model)
 			o.Batch = o.Batch || a.limits.Batches
