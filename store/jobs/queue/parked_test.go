@@ -111,7 +111,7 @@ func TestTimersOfEarlierWaits(t *testing.T) {
 	s := w.Session(j)
 	u := w.Claim(j, id, s, 1)[0]
 	got := w.Report(j, jobstest.Parked(id, u, "batch", time.Hour))
-	first := records.Sleeper{Unit: u.ID, Attempt: 1}
+	first := records.Sleeper{Unit: u.ID, Attempt: 1, Handle: "batch"}
 	if diff := cmp.Diff(&records.SleeperRef{Sleeper: first, For: time.Hour}, got.Sleeps); diff != "" {
 		t.Errorf("how it sleeps, want (-), got (+):\n%s", diff)
 	}
