@@ -21,6 +21,7 @@ var unreachable = map[failpoint.Step]string{
 	failpoint.Group:  "as Ask",
 	failpoint.Take:   "as Ask",
 	failpoint.Tell:   "as Ask",
+	failpoint.Rescue: "as Ask: TestSoakDeadlineStorms",
 	failpoint.Return: "slots are given back to other orchestrators: TestSlotsAreGivenBack in package orchestrator",
 }
 
