@@ -43,7 +43,18 @@ func newNetwork(t *testing.T, names ...string) *network {
 		t.Skipf("no network namespaces here: %v: %s", err, out)
 	}
 	t.Cleanup(func() { n.ip("netns", "delete", n.router) })
-	n.ip("netns", "exec", n.router, "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward")
+	// Not every kernel has all that is needed here.
+	for _, probe := range [][]string{
+		{"-n", n.router, "link", "add", "probe0", "type", "veth", "peer", "name", "probe1"},
+		{"-n", n.router, "link", "delete", "probe0"},
+		{"-n", n.router, "rule", "add", "from", "10.78.0.1", "to", "10.78.0.2", "blackhole"},
+		{"-n", n.router, "rule", "delete", "from", "10.78.0.1", "to", "10.78.0.2", "blackhole"},
+		{"netns", "exec", n.router, "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward"},
+	} {
+		if out, err := exec.Command("ip", probe...).CombinedOutput(); err != nil {
+			t.Skipf("no networks of this kind here: %v: %s", err, out)
+		}
+	}
 
 	for i, name := range names {
 		space, gateway := n.space(name), fmt.Sprintf("10.77.%d.1", i)
