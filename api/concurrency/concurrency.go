@@ -17,6 +17,7 @@ import (
 	"context"
 	"runtime"
 	"runtime/metrics"
+	"slices"
 	"sync"
 	"time"
 
@@ -88,7 +89,7 @@ type line struct {
 	begun, fresh []*Slot // those that had a slot before go first: they hold memory
 }
 
-// New returns a limiter that starts in the middle between its limits.
+// New returns a limiter that begins with 16 calls at once, or as near to that as its limits are.
 func New(limits Limits) *Limiter {
 	l := &Limiter{limits: limits.withDefaults(), lines: make(map[any]*line)}
 	l.atOnce = min(max(l.limits.Least, 16), l.limits.Most)
@@ -314,23 +315,14 @@ func (l *Limiter) next() *Slot {
 // dequeue takes a call out of its line that waits no more. The caller holds mu.
 func (l *Limiter) dequeue(s *Slot) {
 	of := l.lines[s.peer]
-	of.begun, of.fresh = without(of.begun, s), without(of.fresh, s)
+	isIt := func(other *Slot) bool { return other == s }
+	of.begun, of.fresh = slices.DeleteFunc(of.begun, isIt), slices.DeleteFunc(of.fresh, isIt)
 	l.waiting--
 
 	if len(of.begun)+len(of.fresh) == 0 {
 		delete(l.lines, s.peer)
-		l.turn = without(l.turn, of)
+		l.turn = slices.DeleteFunc(l.turn, func(other *line) bool { return other == of })
 	}
-}
-
-// without returns all without one.
-func without[T comparable](all []T, one T) []T {
-	for i, x := range all {
-		if x == one {
-			return append(all[:i:i], all[i+1:]...)
-		}
-	}
-	return all
 }
 
 // look counts the goroutines that are ready, once in a while, and lets fewer calls be carried out

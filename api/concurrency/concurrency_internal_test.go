@@ -37,14 +37,18 @@ func enter(t *testing.T, l *Limiter, peer any) *Slot {
 func TestAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := limiter(3, Limits{Patience: time.Hour})
-		var now, most, done atomic.Int64
+		var now, done atomic.Int64
+		var mu sync.Mutex // guards most
+		most := int64(0)
 		var all sync.WaitGroup
 		for i := range 200 {
 			all.Go(func() {
 				s := enter(t, l, i%7)
 				defer s.Leave()
 				for range 3 {
-					most.Store(max(most.Load(), now.Add(1)))
+					mu.Lock()
+					most = max(most, now.Add(1))
+					mu.Unlock()
 					time.Sleep(time.Millisecond) //nolint:forbidigo // in a synctest bubble
 					now.Add(-1)
 					_ = s.Await(func() error { time.Sleep(time.Millisecond); return nil }) //nolint:forbidigo // in a synctest bubble
@@ -53,8 +57,8 @@ func TestAtOnce(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if most.Load() != 3 || done.Load() != 200 {
-			t.Errorf("%d at once, %d done; want 3 and 200", most.Load(), done.Load())
+		if most != 3 || done.Load() != 200 {
+			t.Errorf("%d at once, %d done; want 3 and 200", most, done.Load())
 		}
 		if l.working.Len() != 0 || l.waiting != 0 || len(l.lines) != 0 || len(l.turn) != 0 {
 			t.Errorf("left behind: %d working, %d waiting, lines %v", l.working.Len(), l.waiting, l.lines)

@@ -196,8 +196,8 @@ func choose(of []mapreduce.UnitState, emit func(Line) error) func(Line) error {
 	if len(of) == 0 {
 		return emit
 	}
-	wanted := lettersOf(of)
-	first := 0
+
+	wanted, first := lettersOf(of), 0
 	return func(l Line) error {
 		begins := l.First == 0
 		l.States = strings.Map(func(r rune) rune {
@@ -206,6 +206,7 @@ func choose(of []mapreduce.UnitState, emit func(Line) error) func(Line) error {
 			}
 			return -1
 		}, l.States)
+
 		if l.First = first; l.States == "" && !begins {
 			return nil // nothing begins there
 		}
