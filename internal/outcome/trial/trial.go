@@ -21,6 +21,7 @@ import (
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/text/refs"
 	"github.com/coditect/mapreduce/internal/text/rules"
+	"github.com/coditect/mapreduce/internal/text/rules/find"
 )
 
 // A Document is what is tried on. Skip says why it has no text.
@@ -76,8 +77,8 @@ type FoundValue struct {
 	Start int    `json:"start"`
 	End   int    `json:"end"`
 
-	Basis  rules.Basis `json:"-"` // what it was found by
-	Rivals int         `json:"-"` // other values that the same rule found
+	Basis  find.Basis `json:"-"` // what it was found by
+	Rivals int        `json:"-"` // other values that the same rule found
 }
 
 // A FieldCount says in how many records a field was found.

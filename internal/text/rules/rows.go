@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -11,8 +10,10 @@ import (
 
 	"github.com/coditect/mapreduce/api/plural"
 	"github.com/coditect/mapreduce/api/schema"
-	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/internal/text/rules/field"
+	"github.com/coditect/mapreduce/internal/text/rules/find"
 	"github.com/coditect/mapreduce/internal/text/rules/form"
+	"github.com/coditect/mapreduce/internal/text/rules/phrase"
 	"github.com/coditect/mapreduce/internal/text/table"
 )
 
@@ -58,7 +59,7 @@ func Summary(text string, rows []LeftOut) []string {
 	for i, why := range order {
 		var quotes []string
 		for _, r := range byWhy[why][:min(maxQuoted, len(byWhy[why]))] {
-			quotes = append(quotes, strconv.Quote(clip(text[r.Start:r.End])))
+			quotes = append(quotes, strconv.Quote(field.Clip(text[r.Start:r.End])))
 		}
 
 		summary[i] = fmt.Sprintf("%s of tables left out: they %s: %s", plural.Count(len(byWhy[why]), "row"), why, strings.Join(quotes, ", "))
@@ -71,18 +72,18 @@ func Summary(text string, rows []LeftOut) []string {
 }
 
 // tableRecords returns a window for each row of the tables that is a record.
-func (p *Program) tableRecords(d *document, w window) []window {
-	var windows []window
-	for _, f := range d.fits {
+func (p *Program) tableRecords(t *unitText, w find.Window) []find.Window {
+	var windows []find.Window
+	for _, f := range t.Fits {
 		if f.End < w.Start || f.Start >= w.End {
 			continue
 		}
 
-		sorter := rowSorter{program: p, document: d, fit: f, sums: make(map[int]*sum)}
+		sorter := rowSorter{program: p, text: t, fit: f, sums: make(map[int]*sum)}
 		before := len(windows)
-		for _, l := range f.Rows[min(f.first, len(f.Rows)):] {
+		for _, l := range f.Rows[min(f.First, len(f.Rows)):] {
 			// Extract returns the error of a reading that was stopped, and no row.
-			if d.reading.stopped() {
+			if t.Reading.Stopped() {
 				return nil
 			}
 
@@ -91,23 +92,23 @@ func (p *Program) tableRecords(d *document, w window) []window {
 			}
 
 			if why := sorter.sort(l); why != "" {
-				d.reading.leaveOut(d, l, why)
+				t.leaveOut(l, why)
 				continue
 			}
 
-			windows = append(windows, window{Span: form.NewSpan(l.Start, l.End), first: true, last: true, table: f})
+			windows = append(windows, find.Window{Span: form.NewSpan(l.Start, l.End), First: true, Last: true, Table: f})
 		}
 
-		d.reading.tookTable(p, f, len(windows)-before)
+		t.notes.tookTable(p, f, len(windows)-before)
 	}
 
 	return windows
 }
 
 // leaveOut notes a row that is no record, if it has anything and is the unit's own.
-func (r *reading) leaveOut(d *document, l table.Line, why string) {
-	if why != leftBlank && d.inCore(l.Start) {
-		r.leftOut = append(r.leftOut, LeftOut{Start: l.Start, End: l.End, Why: why})
+func (t *unitText) leaveOut(l table.Line, why string) {
+	if why != leftBlank && t.InCore(l.Start) {
+		t.notes.leftOut = append(t.notes.leftOut, LeftOut{Start: l.Start, End: l.End, Why: why})
 	}
 }
 
@@ -115,23 +116,23 @@ func (r *reading) leaveOut(d *document, l table.Line, why string) {
 const leftBlank = "are empty"
 
 // tookTable notes which table was taken for records, and by what.
-func (r *reading) tookTable(p *Program, f *fit, rows int) {
+func (n *notes) tookTable(p *Program, f *find.Fit, rows int) {
 	t := Table{Start: f.Start, End: f.End, Rows: rows}
-	for i, c := range f.columns {
-		if c.n >= 0 {
-			t.Columns = append(t.Columns, p.fields[i].path+": "+f.names[c.n])
+	for i, c := range f.Columns {
+		if c.N >= 0 {
+			t.Columns = append(t.Columns, p.fields[i].Path+": "+f.Names[c.N])
 		}
 	}
-	r.tables = append(r.tables, t)
+	n.tables = append(n.tables, t)
 }
 
 // A rowSorter tells the rows of a table that are records from others.
 type rowSorter struct {
-	program  *Program
-	document *document
-	fit      *fit
-	cells    []table.Cell
-	sums     map[int]*sum // by column
+	program *Program
+	text    *unitText
+	fit     *find.Fit
+	cells   []table.Cell
+	sums    map[int]*sum // by column
 }
 
 // A sum is what the numbers of a column add up to.
@@ -142,8 +143,8 @@ type sum struct {
 
 // sort returns why a row is no record; "" of one that is.
 func (s *rowSorter) sort(l table.Line) string {
-	text := s.document.text
-	s.cells = s.fit.cells(text, l, s.cells[:0])
+	text := s.text.Text
+	s.cells = s.fit.Cells(text, l, s.cells[:0])
 
 	own, spans := 0, false
 	first := -1
@@ -165,7 +166,7 @@ func (s *rowSorter) sort(l table.Line) string {
 		return leftHead
 	case s.addsUp(s.cells[first].Text(text), own):
 		return leftTotal
-	case own == 1 && len(s.fit.names) > 1 && (spans || !s.hasRequired()):
+	case own == 1 && len(s.fit.Names) > 1 && (spans || !s.hasRequired()):
 		return leftNote
 	case s.isShifted():
 		return leftShift
@@ -183,7 +184,7 @@ func (s *rowSorter) repeatsHead() bool {
 		if c.Empty() {
 			continue
 		}
-		if i >= len(s.fit.heads) || foldStrictly(c.Text(s.document.text)) != s.fit.heads[i] {
+		if i >= len(s.fit.Heads) || phrase.Fold(c.Text(s.text.Text)) != s.fit.Heads[i] {
 			return false
 		}
 	}
@@ -192,7 +193,7 @@ func (s *rowSorter) repeatsHead() bool {
 
 // cellOf returns the cell of a field; one that is empty if the row has none.
 func (s *rowSorter) cellOf(field int) table.Cell {
-	if n := s.fit.columns[field].n; n >= 0 && n < len(s.cells) {
+	if n := s.fit.Columns[field].N; n >= 0 && n < len(s.cells) {
 		return s.cells[n]
 	}
 	return table.Cell{}
@@ -202,7 +203,7 @@ func (s *rowSorter) cellOf(field int) table.Cell {
 // column.
 func (s *rowSorter) hasRequired() bool {
 	for i := range s.program.fields {
-		if s.program.fields[i].property.Required && s.fit.columns[i].n >= 0 && s.cellOf(i).Empty() {
+		if s.program.fields[i].Property.Required && s.fit.Columns[i].N >= 0 && s.cellOf(i).Empty() {
 			return false
 		}
 	}
@@ -211,7 +212,7 @@ func (s *rowSorter) hasRequired() bool {
 
 // hasAny reports whether the row has a cell for any field.
 func (s *rowSorter) hasAny() bool {
-	for i := range s.fit.columns {
+	for i := range s.fit.Columns {
 		if !s.cellOf(i).Empty() {
 			return true
 		}
@@ -222,24 +223,24 @@ func (s *rowSorter) hasAny() bool {
 // isShifted reports whether the row has more cells than the head, and one that is no value
 // of its column: a separator in a cell may have shifted it.
 func (s *rowSorter) isShifted() bool {
-	if len(s.cells) <= len(s.fit.names) {
+	if len(s.cells) <= len(s.fit.Names) {
 		return false
 	}
 	// Empty cells at the end of a line are common and shift nothing.
-	if !slices.ContainsFunc(s.cells[len(s.fit.names):], func(c table.Cell) bool { return !c.Empty() }) {
+	if !slices.ContainsFunc(s.cells[len(s.fit.Names):], func(c table.Cell) bool { return !c.Empty() }) {
 		return false
 	}
 
-	for i := range s.fit.columns {
+	for i := range s.fit.Columns {
 		f := &s.program.fields[i]
 		c := s.cellOf(i)
 
-		if c.Empty() || f.scan == nil || len(f.patterns) > 0 {
+		if c.Empty() || f.Scan == nil || len(f.Patterns) > 0 {
 			continue
 		}
 
-		text := c.Text(s.document.text)
-		if _, _, err := f.cellValue(text, s.document); err != nil || f.element.Numeric() && strings.ContainsFunc(text, unicode.IsLetter) {
+		text := c.Text(s.text.Text)
+		if _, _, err := f.CellValue(text, s.text.Style, s.text.Reading.Stop); err != nil || f.Element.Numeric() && strings.ContainsFunc(text, unicode.IsLetter) {
 			return true
 		}
 	}
@@ -257,7 +258,7 @@ func (s *rowSorter) addsUp(first string, own int) bool {
 
 	summed := false
 	for i := range s.program.fields {
-		n := s.fit.columns[i].n
+		n := s.fit.Columns[i].N
 		if column := s.sums[n]; column != nil && column.numbers > 0 {
 			if v, ok := s.numberOf(i); ok && (near(v, column.all) || near(v, column.group)) {
 				summed = true
@@ -265,7 +266,7 @@ func (s *rowSorter) addsUp(first string, own int) bool {
 		}
 	}
 
-	if !summed && !(exactly && own < len(s.fit.names)) {
+	if !summed && !(exactly && own < len(s.fit.Names)) {
 		return false
 	}
 
@@ -283,7 +284,7 @@ func near(v, sum float64) bool { return math.Abs(v-sum) <= 0.011+1e-9*math.Abs(s
 // numberOf returns the number in the cell of a field.
 func (s *rowSorter) numberOf(field int) (float64, bool) {
 	f := &s.program.fields[field]
-	if !f.element.Numeric() || len(f.patterns) > 0 {
+	if !f.Element.Numeric() || len(f.Patterns) > 0 {
 		return 0, false
 	}
 
@@ -292,21 +293,12 @@ func (s *rowSorter) numberOf(field int) (float64, bool) {
 		return 0, false
 	}
 
-	value, _, err := f.cellValue(c.Text(s.document.text), s.document)
+	value, _, err := f.CellValue(c.Text(s.text.Text), s.text.Style, s.text.Reading.Stop)
 	if err != nil {
 		return 0, false
 	}
 
-	return asFloat(value)
-}
-
-func asFloat(value any) (float64, bool) {
-	number, ok := value.(json.Number)
-	if !ok {
-		return 0, false
-	}
-	v, err := strconv.ParseFloat(string(number), 64)
-	return v, err == nil
+	return find.AsFloat(value)
 }
 
 // add adds the numbers of a record to the sums of their columns.
@@ -317,7 +309,7 @@ func (s *rowSorter) add() {
 			continue
 		}
 
-		n := s.fit.columns[i].n
+		n := s.fit.Columns[i].N
 		if s.sums[n] == nil {
 			s.sums[n] = new(sum)
 		}
@@ -336,7 +328,7 @@ var totalWords = func() map[string]bool {
 		"summe,gesamt,gesamtsumme,zwischensumme,insgesamt,gesamtbetrag,endsumme,total général,sous-total,totaux,somme,total ht,total ttc,"+
 		"totale,subtotale,totale generale,somma,suma,total general,suma total,totaal,subtotaal,eindtotaal,totalt,delsumma,summa,i alt,yhteensä,"+
 		"razem,suma razem,ogółem,celkem,mezisoučet,összesen,toplam,ara toplam,genel toplam,итого,всего,подытог,σύνολο,合计,合計,小计,小計,总计,總計,総計,計,합계,총계,소계", ",") {
-		words[foldStrictly(word)] = true
+		words[phrase.Fold(word)] = true
 	}
 	return words
 }()
@@ -344,12 +336,12 @@ var totalWords = func() map[string]bool {
 // saysTotal reports whether a text says of its row that it adds up others, and whether it
 // says no more. A text that begins so may also be a name.
 func saysTotal(text string) (says, exactly bool) {
-	if totalWords[foldStrictly(text)] {
+	if totalWords[phrase.Fold(text)] {
 		return true, true
 	}
 	words := strings.Fields(text)
 	for n := 1; n < min(len(words), 4); n++ {
-		if totalWords[foldStrictly(strings.Join(words[:n], " "))] || totalWords[foldStrictly(strings.Join(words[len(words)-n:], " "))] {
+		if totalWords[phrase.Fold(strings.Join(words[:n], " "))] || totalWords[phrase.Fold(strings.Join(words[len(words)-n:], " "))] {
 			return true, false
 		}
 	}
@@ -357,16 +349,16 @@ func saysTotal(text string) (says, exactly bool) {
 }
 
 // rowRecord makes a record of a row of a table.
-func (p *Program) rowRecord(d *document, w window) Record {
-	f := w.table
-	cells := f.cells(d.text, table.Line(w.Span), d.reading.cells[:0])
-	d.reading.cells = cells
+func (p *Program) rowRecord(t *unitText, w find.Window) Record {
+	f := w.Table
+	cells := f.Cells(t.Text, table.Line(w.Span), t.Reading.Cells[:0])
+	t.Reading.Cells = cells
 
 	r := Record{Start: w.Start}
 	for i := range p.fields {
-		found, reason := p.fields[i].fromRow(d, i, w, cells)
+		found, reason := p.fromRow(t, i, w, cells)
 		if len(found) == 0 {
-			r.Missing = append(r.Missing, Missing{Field: p.fields[i].path, Reason: reason})
+			r.Missing = append(r.Missing, Missing{Field: p.fields[i].Path, Reason: reason})
 		}
 		r.Found = append(r.Found, found...)
 	}
@@ -375,133 +367,37 @@ func (p *Program) rowRecord(d *document, w window) Record {
 }
 
 // fromRow returns the values of a field in a row of a table, or why there are none.
-func (f *field) fromRow(d *document, index int, w window, cells []table.Cell) ([]Found, string) {
-	column := w.table.columns[index]
+func (p *Program) fromRow(t *unitText, index int, w find.Window, cells []table.Cell) ([]find.Found, string) {
+	f := &p.fields[index]
+	column := w.Table.Columns[index]
 	switch {
-	case f.rowProgram != nil || f.element.Type == schema.Array:
+	case f.HoldsObjects() || f.Element.Type == schema.Array:
 		return nil, "a row of a table holds no list of objects or lists"
 	// Patterns may look through the whole row if no column is of the field.
-	case len(f.patterns) > 0 && column.n < 0:
+	case len(f.Patterns) > 0 && column.N < 0:
 		inRow := w
-		inRow.table = nil
-		return f.extractValues(d, index, inRow)
-	case column.n < 0 && column.why != "":
-		return nil, column.why
-	case column.n < 0:
+		inRow.Table = nil
+		return p.extractValues(t, index, inRow)
+	case column.N < 0 && column.Why != "":
+		return nil, column.Why
+	case column.N < 0:
 		return nil, "no column of the table is called so"
-	case column.n >= len(cells):
-		return nil, fmt.Sprintf("the row has no cell in the column %q", w.table.names[column.n])
-	case cells[column.n].Empty():
-		return nil, fmt.Sprintf("the cell in the column %q is empty", w.table.names[column.n])
+	case column.N >= len(cells):
+		return nil, fmt.Sprintf("the row has no cell in the column %q", w.Table.Names[column.N])
+	case cells[column.N].Empty():
+		return nil, fmt.Sprintf("the cell in the column %q is empty", w.Table.Names[column.N])
 	}
 
-	found, reason := f.fromCell(d, index, cells[column.n])
+	found, reason := find.InCell(t.Document, index, cells[column.N])
 	for i := range found {
-		found[i].Basis = ByColumn
+		found[i].Basis = find.ByColumn
 		switch {
-		case column.guess:
-			found[i].Basis = ByType
-		case f.labelsGiven:
-			found[i].Basis = ByHint
+		case column.Guess:
+			found[i].Basis = find.ByType
+		case f.LabelsGiven:
+			found[i].Basis = find.ByHint
 		}
 	}
 
 	return found, reason
-}
-
-// fromCell returns the values of a field in a cell, or why there are none.
-func (f *field) fromCell(d *document, index int, c table.Cell) ([]Found, string) {
-	if n := c.End - c.Start; n > f.most {
-		return nil, fmt.Sprintf("the cell has %d bytes; a value has at most %d", n, f.most)
-	}
-
-	text := c.Text(d.text)
-	if reason := noValue(text); reason != "" {
-		return nil, reason
-	}
-
-	if len(f.patterns) > 0 || len(f.values) > 0 {
-		return f.searchCell(d, index, c)
-	}
-
-	value, shown, err := f.cellValue(text, d)
-	// A cell that is not a value as a whole may still hold one.
-	if err != nil {
-		if f.scan == nil {
-			return nil, err.Error()
-		}
-		return f.searchCell(d, index, c)
-	}
-
-	one := Found{Field: f.path, Value: value, Start: c.Start, End: c.End, Confidence: sureCell}
-	if shown {
-		form, _ := table.Forms(d.text[c.Start:c.End])
-		one.End = c.Start + len(form)
-	}
-	one.Quote = d.text[one.Start:one.End]
-
-	if f.isExcluded(one.Quote, value) {
-		return nil, fmt.Sprintf("%q %v", clip(one.Quote), errExcluded)
-	}
-
-	return []Found{one}, ""
-}
-
-// sureCell is the confidence in the value of a cell below the name of its column.
-const sureCell = 0.95
-
-// noValue returns why a cell says nothing that could be a value.
-func noValue(cell string) string {
-	switch {
-	case table.IsError(cell):
-		return fmt.Sprintf("the cell shows the error %s", cell)
-	case table.IsFormula(cell):
-		return fmt.Sprintf("the cell has the formula %s, whose result is not stored", clip(cell))
-	}
-	return ""
-}
-
-// storedStyle is how the numbers are written that spreadsheets store.
-var storedStyle = format.NumberStyle{Decimal: '.', Blanks: format.No}
-
-// cellValue returns the value of a cell. Of one with two forms, the stored one is the value,
-// and all of the cell its quote: the shown one alone may be read in other ways. For texts the
-// shown one is both, and shown says so.
-func (f *field) cellValue(cell string, d *document) (value any, shown bool, err error) {
-	form, stored := table.Forms(cell)
-	switch {
-	case stored == "":
-		value, err = f.readText(cell, d.style, d.reading)
-		return value, false, err
-	case f.isText():
-		value, err = f.readText(form, d.style, d.reading)
-		return value, true, err
-	}
-
-	value, err = f.readText(stored, storedStyle, d.reading)
-	return value, false, err
-}
-
-// searchCell finds the values of a field within a cell: one, or of a list any number.
-func (f *field) searchCell(d *document, index int, c table.Cell) ([]Found, string) {
-	s := search{document: d.withoutCore(), field: f, index: index, labelSeen: true}
-	s.candidates = s.candidatesIn(form.NewSpan(c.Start, c.End))
-	for i := range s.candidates {
-		s.candidates[i].score = scoreEntry
-	}
-	if len(s.candidates) == 0 {
-		s.refused = clip(c.Text(d.text))
-	}
-
-	found, reason := s.chooseValues()
-	if f.property.Type != schema.Array && f.property.Hints.Pick == "" && len(found) > 0 && found[0].Rivals > 0 {
-		return nil, fmt.Sprintf("the cell holds several values: %q", clip(c.Text(d.text)))
-	}
-
-	return found, reason
-}
-
-// isExcluded reports whether the schema says that a value, or its quote, is none.
-func (f *field) isExcluded(quote string, value any) bool {
-	return len(f.excluded) > 0 && (f.excluded["quote "+format.Fold(quote)] || f.excluded["value "+f.element.Identity(value)])
 }

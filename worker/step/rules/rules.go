@@ -20,6 +20,7 @@ import (
 	"github.com/coditect/mapreduce/internal/text/confidence"
 	"github.com/coditect/mapreduce/internal/text/ground"
 	"github.com/coditect/mapreduce/internal/text/rules"
+	"github.com/coditect/mapreduce/internal/text/rules/find"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/unit"
 	"github.com/coditect/mapreduce/worker/step"
@@ -238,7 +239,7 @@ func (p *program) extract(ctx context.Context, u rules.Unit) (rules.Output, erro
 }
 
 // locateValues returns values with the places that their quotes were found at.
-func locateValues(aligner ground.Unit, found []rules.Found) []unit.Value {
+func locateValues(aligner ground.Unit, found []find.Found) []unit.Value {
 	values := make([]unit.Value, len(found))
 	for i, f := range found {
 		values[i] = unit.Value{Field: f.Field, Value: f.Value, Basis: confidence.Basis(f.Basis), Rivals: f.Rivals}

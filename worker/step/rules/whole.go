@@ -13,6 +13,7 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/internal/text/ground"
 	"github.com/coditect/mapreduce/internal/text/rules"
+	"github.com/coditect/mapreduce/internal/text/rules/find"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/unit"
 )
@@ -160,7 +161,7 @@ func (p *program) ownResult(task *agent.Task, found rules.Output, document *grou
 		if p.schema.Kind == schema.KindRecords && !mine(r.Start) {
 			continue
 		}
-		values := p.recordValues(t, aligner, r.Found, func(f rules.Found) bool { return p.schema.Kind == schema.KindRecords || mine(f.Start) })
+		values := p.recordValues(t, aligner, r.Found, func(f find.Found) bool { return p.schema.Kind == schema.KindRecords || mine(f.Start) })
 		m.Add(n, m.Accumulate(n, values, toMissing(r.Missing)))
 		n++
 	}
@@ -180,7 +181,7 @@ func (p *program) ownResult(task *agent.Task, found rules.Output, document *grou
 }
 
 // recordValues returns the values of a record that are the unit's own.
-func (p *program) recordValues(t *mapreduce.Text, aligner ground.Unit, found []rules.Found, own func(rules.Found) bool) []unit.Value {
+func (p *program) recordValues(t *mapreduce.Text, aligner ground.Unit, found []find.Found, own func(find.Found) bool) []unit.Value {
 	var values []unit.Value
 	for _, f := range found {
 		if !own(f) {
@@ -188,7 +189,7 @@ func (p *program) recordValues(t *mapreduce.Text, aligner ground.Unit, found []r
 		}
 
 		f.Quote = aligner.Chunk.String()[f.Start:f.End]
-		v := locateValues(aligner, []rules.Found{f})[0]
+		v := locateValues(aligner, []find.Found{f})[0]
 		v.Whole = true
 
 		for i := range v.Places {

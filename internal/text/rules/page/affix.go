@@ -1,4 +1,4 @@
-package rules
+package page
 
 import (
 	"slices"
@@ -6,23 +6,24 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/coditect/mapreduce/api/schema/format"
 	"github.com/coditect/mapreduce/internal/text/rules/form"
 )
 
-// numberWords may stand between a label and its value: they say that a number follows, and
+// NumberWords may stand between a label and its value: they say that a number follows, and
 // are no part of it.
-var numberWords = []string{
+var NumberWords = []string{
 	"no", "nos", "nr", "num", "number", "numero", "número", "numéro", "nummer", "n°", "nº", "n", "№", "id", "ref", "code",
 }
 
-// leaders are the signs that lead from a label to its value: blanks, points, lines.
-const leaders = " \t.#…·_°º\u00a0"
+// Leaders are the signs that lead from a label to its value: blanks, points, lines.
+const Leaders = " \t.#…·_°º\u00a0"
 
-// skipSeparators moves over what stands between a label and its value: the rest of the
+// SkipSeparators moves over what stands between a label and its value: the rest of the
 // label, such as a number sign, a unit in parentheses before a colon, points that lead to
 // the value, one colon or the like.
-func skipSeparators(text string, r form.Span) form.Span {
-	rest := strings.TrimLeft(text[r.Start:r.End], leaders)
+func SkipSeparators(text string, r form.Span) form.Span {
+	rest := strings.TrimLeft(text[r.Start:r.End], Leaders)
 	for _, emphasis := range []string{"**", "__"} { // of Markdown, around a label
 		if after, ok := strings.CutPrefix(rest, emphasis); ok && strings.HasPrefix(after, ":") {
 			rest = after
@@ -50,8 +51,8 @@ func skipSeparators(text string, r form.Span) form.Span {
 				rest = after
 			}
 		}
-	case strings.HasPrefix(rest, wideColon):
-		rest = rest[len(wideColon):]
+	case strings.HasPrefix(rest, WideColon):
+		rest = rest[len(WideColon):]
 	case strings.HasPrefix(rest, "- ") || strings.HasPrefix(rest, "-\t"):
 		rest = rest[2:]
 	}
@@ -69,11 +70,11 @@ func skipSeparators(text string, r form.Span) form.Span {
 // cutNumberWord removes a word such as "No." that announces a number, if one follows.
 func cutNumberWord(s string) string {
 	end := strings.IndexFunc(s, func(c rune) bool { return !unicode.IsLetter(c) && c != '°' && c != 'º' && c != '№' })
-	if end <= 0 || strings.IndexByte("-/", s[end]) >= 0 || !slices.Contains(numberWords, strings.ToLower(s[:end])) {
+	if end <= 0 || strings.IndexByte("-/", s[end]) >= 0 || !slices.Contains(NumberWords, strings.ToLower(s[:end])) {
 		return s
 	}
 
-	rest := strings.TrimLeft(s[end:], leaders)
+	rest := strings.TrimLeft(s[end:], Leaders)
 	value := strings.TrimLeft(strings.TrimPrefix(rest, ":"), " \t#")
 
 	word := value
@@ -92,9 +93,9 @@ func cutNumberWord(s string) string {
 // wideGap is how many blanks set one cell of a line apart from the next.
 const wideGap = 3
 
-// endOfCell returns where the value of a text ends that begins at v.Start: at a tab or a
+// EndOfCell returns where the value of a text ends that begins at v.Start: at a tab or a
 // wide gap, and before the next label, be it of the schema or not.
-func endOfCell(text string, v form.Span) int {
+func EndOfCell(text string, v form.Span) int {
 	for i := v.Start; i < v.End; i++ {
 		switch c := text[i]; {
 		case c == '\t':
@@ -141,7 +142,7 @@ func beginsLabel(s string, gap bool) bool {
 		return true
 	}
 
-	words := strings.FieldsFunc(strings.ToLower(name), notWord)
+	words := strings.FieldsFunc(strings.ToLower(name), NotWord)
 	return unicode.IsUpper(first) && len(words) > 0 && len(words) <= 3 && slices.ContainsFunc(words, func(w string) bool { return slices.Contains(headWords, w) })
 }
 
@@ -150,3 +151,67 @@ var headWords = strings.Fields("date datum fecha data tel telefon telephone phon
 	"page seite pagina invoice rechnung facture factura fattura order vat tax gst ust mwst tva iva btw total amount " +
 	"betrag montant importe importo due fällig currency terms iban bic swift account konto customer client kunde " +
 	"number nummer no nr ref reference qty quantity menge price preis time uhrzeit cashier terminal")
+
+// ClampRune returns the end of r, at most limit bytes after its start and not
+// inside a character.
+func ClampRune(text string, r form.Span, limit int) int {
+	if r.End-r.Start <= limit {
+		return r.End
+	}
+	end := r.Start + limit
+	for end > r.Start && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return end
+}
+
+// ClampWord returns the end of r, at most limit bytes after its start but for the
+// rest of a word that would be cut.
+func ClampWord(text string, r form.Span, limit int) int {
+	end := ClampRune(text, r, limit)
+	for far := min(r.End, end+form.MaxAddress); end < far && !isSpace(text[end]); {
+		end++
+	}
+	return end
+}
+
+func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
+
+// WideColon is the colon of East Asian texts.
+const WideColon = "\uff1a"
+
+// IsGap reports whether s holds nothing but separators, currencies and remarks
+// in parentheses.
+func IsGap(s string) bool {
+	for {
+		// Remarks in parentheses go first, as they may hold any words.
+		open := strings.IndexByte(s, '(')
+		if open < 0 {
+			break
+		}
+		shut := strings.IndexByte(s[open:], ')')
+		if shut < 0 {
+			break
+		}
+		s = s[:open] + " " + s[open+shut+1:]
+	}
+
+	s = strings.Map(func(c rune) rune {
+		if unicode.Is(unicode.Sc, c) && c != '$' || unicode.IsSpace(c) { // R$ is one sign
+			return ' '
+		}
+		return c
+	}, s)
+
+	for _, w := range form.Words(s, 0, len(s)) {
+		attached := w.End == len(s) && s[w.Start:] == "R" // in front of an amount in rand
+		if !attached && !format.EndsWithCurrency(s, w.End) {
+			return false
+		}
+	}
+
+	return true
+}
+
+// NotWord reports whether a character is neither a letter nor a digit.
+func NotWord(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) }

@@ -1,11 +1,10 @@
-package rules
+package page
 
 import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
 	"github.com/coditect/mapreduce/internal/text/rules/form"
 )
@@ -27,33 +26,20 @@ const (
 	maxHeading    = 90
 )
 
-// sections returns what stands below the headings that hold one of the phrases of
-// within, up to the next heading of the same level or a higher one.
-func (d *document) sections(within *schema.Within) []form.Span {
-	d.readHeadings()
-	if parts, ok := d.headings.sections[within]; ok {
-		return parts
-	}
-	parts := d.headings.below(within.Sections, len(d.text))
-	d.headings.sections[within] = parts
-	return parts
-}
+// Headings are those of a text, in order.
+type Headings []heading
 
-// A headingList holds the headings of a text, and the sections that were looked for.
-type headingList struct {
-	list     []heading
-	sections map[*schema.Within][]form.Span
-}
-
-func (l *headingList) below(phrases []string, length int) []form.Span {
+// Below returns what stands below the headings that hold one of the phrases, up to the next heading of
+// the same level or a higher one, in a text of some length.
+func (l Headings) Below(phrases []string, length int) []form.Span {
 	var parts []form.Span
-	for i, h := range l.list {
+	for i, h := range l {
 		if !holdsPhrase(h.title, phrases) || len(parts) > 0 && h.at < parts[len(parts)-1].End {
 			continue
 		}
 
 		end := length
-		for _, next := range l.list[i+1:] {
+		for _, next := range l[i+1:] {
 			// A section ends at the next heading of its level or of one above it.
 			if next.level <= h.level {
 				end = next.at
@@ -80,28 +66,26 @@ func holdsPhrase(title string, phrases []string) bool {
 
 // spacedWords returns the words of s in lower case, with single spaces between.
 func spacedWords(s string) string {
-	return strings.Join(strings.FieldsFunc(format.Fold(s), notWord), " ")
+	return strings.Join(strings.FieldsFunc(format.Fold(s), NotWord), " ")
 }
 
-// readHeadings finds the headings of the text, once.
-func (d *document) readHeadings() {
-	if d.headings != nil {
-		return
-	}
-	d.headings = &headingList{sections: map[*schema.Within][]form.Span{}}
-	for i := range d.lines {
-		if h, ok := d.headingAt(i); ok {
-			d.headings.list = append(d.headings.list, h)
+// ReadHeadings finds the headings of the text.
+func (t *Page) ReadHeadings() Headings {
+	var list Headings
+	for i := range t.Lines {
+		if h, ok := t.headingAt(i); ok {
+			list = append(list, h)
 		}
 	}
+	return list
 }
 
 // headingAt reads the heading that line i is or begins with.
-func (t *linedText) headingAt(i int) (heading, bool) {
-	line := form.Trim(t.text, t.lines[i])
-	text := t.text[line.Start:line.End]
+func (t *Page) headingAt(i int) (heading, bool) {
+	line := form.Trim(t.Text, t.Lines[i])
+	text := t.Text[line.Start:line.End]
 
-	h := heading{at: t.lines[i].Start, body: t.lines[i].End, title: text}
+	h := heading{at: t.Lines[i].Start, body: t.Lines[i].End, title: text}
 	if text == "" || !strings.ContainsFunc(text, unicode.IsLetter) {
 		return h, false
 	}
@@ -133,13 +117,13 @@ func (t *linedText) headingAt(i int) (heading, bool) {
 }
 
 // setApart reports whether line i has a blank line above it, or is the first one.
-func (t *linedText) setApart(i int) bool {
-	return i == 0 || strings.TrimSpace(t.text[t.lines[i-1].Start:t.lines[i-1].End]) == ""
+func (t *Page) setApart(i int) bool {
+	return i == 0 || strings.TrimSpace(t.Text[t.Lines[i-1].Start:t.Lines[i-1].End]) == ""
 }
 
 // isTitle reports whether the words of s are capitalised, but for short ones.
 func isTitle(s string) bool {
-	words := strings.FieldsFunc(s, notWord)
+	words := strings.FieldsFunc(s, NotWord)
 	for i, w := range words {
 		c, _ := utf8.DecodeRuneInString(w)
 		if !unicode.IsUpper(c) && !unicode.IsDigit(c) && (i == 0 || len(w) > 3) {
@@ -195,15 +179,15 @@ func cutHeadingNumber(text string) (rest string, level int, ok bool) {
 
 // titleBelow adds the title to a heading whose number stands on line i alone: the next line,
 // if it looks like one.
-func (t *linedText) titleBelow(h heading, i int) heading {
-	if i+1 >= len(t.lines) {
+func (t *Page) titleBelow(h heading, i int) heading {
+	if i+1 >= len(t.Lines) {
 		return h
 	}
-	line := form.Trim(t.text, t.lines[i+1])
-	text := t.text[line.Start:line.End]
+	line := form.Trim(t.Text, t.Lines[i+1])
+	text := t.Text[line.Start:line.End]
 	capitals := text != "" && strings.ToUpper(text) == text && strings.ContainsFunc(text, unicode.IsUpper)
 	if len(text) <= maxHeading && text != "" && !strings.HasSuffix(text, ".") && (capitals || isTitle(text)) {
-		h.title, h.body = text, t.lines[i+1].End
+		h.title, h.body = text, t.Lines[i+1].End
 	}
 	return h
 }
@@ -211,10 +195,10 @@ func (t *linedText) titleBelow(h heading, i int) heading {
 // numberedHeading reads the title behind the number of a heading. If more than a title
 // stands on the line, the title ends with its sentence: "7. Governing Law. This
 // Agreement …".
-func (t *linedText) numberedHeading(h heading, i int, rest string, level int) (heading, bool) {
+func (t *Page) numberedHeading(h heading, i int, rest string, level int) (heading, bool) {
 	h.level, h.title = level, rest
 
-	line := form.Trim(t.text, t.lines[i])
+	line := form.Trim(t.Text, t.Lines[i])
 	first, _ := utf8.DecodeRuneInString(rest)
 
 	if rest == "" {
@@ -231,6 +215,6 @@ func (t *linedText) numberedHeading(h heading, i int, rest string, level int) (h
 		return h, isTitle(h.title) || strings.ToUpper(h.title) == h.title
 	}
 	// A line of text that goes on below is no heading.
-	alone := i+1 >= len(t.lines) || strings.TrimSpace(t.lineText(i+1)) == ""
+	alone := i+1 >= len(t.Lines) || strings.TrimSpace(t.LineText(i+1)) == ""
 	return h, len(rest) <= maxHeading && !strings.ContainsAny(rest[len(rest)-1:], ",;") && (alone || isTitle(rest) || strings.ToUpper(rest) == rest)
 }

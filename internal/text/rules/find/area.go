@@ -1,14 +1,15 @@
-package rules
+package find
 
 import (
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/pattern"
+	"github.com/coditect/mapreduce/internal/text/rules/field"
 	"github.com/coditect/mapreduce/internal/text/rules/form"
+	"github.com/coditect/mapreduce/internal/text/rules/page"
 )
 
 // An areaKind says how a part of a text was chosen, and so what counts in it.
@@ -30,95 +31,31 @@ type area struct {
 	kind areaKind
 }
 
-// compileAnchor returns a pattern that finds one of some texts, in any case, with
-// any white space, quotation marks and hyphens.
-func compileAnchor(texts []string) (*pattern.Pattern, error) {
-	if len(texts) == 0 {
-		return nil, nil
-	}
-
-	var b strings.Builder
-	b.WriteString("(?i)(?:")
-	for i, text := range texts {
-		if i > 0 {
-			b.WriteByte('|')
-		}
-		writeAnchor(&b, strings.TrimSpace(text))
-	}
-
-	b.WriteByte(')')
-
-	return pattern.Compile(b.String())
-}
-
-// looseForms are the classes of characters that are written in several ways.
-var looseForms = map[rune]string{
-	'"': `["“”„«»]`, '“': `["“”„«»]`, '”': `["“”„«»]`,
-	'\'': `['’‘]`, '’': `['’‘]`, '-': `[-–—‑]`, '–': `[-–—‑]`, '—': `[-–—‑]`,
-}
-
-func writeAnchor(b *strings.Builder, text string) {
-	first, _ := utf8.DecodeRuneInString(text)
-	last, _ := utf8.DecodeLastRuneInString(text)
-	if first < utf8.RuneSelf && isWord(first) {
-		b.WriteString(`\b`)
-	}
-
-	gap := false
-	for _, c := range text {
-		// White space of any length matches any other.
-		if unicode.IsSpace(c) {
-			gap = true
-			continue
-		}
-		if gap {
-			b.WriteString(`\s+`)
-			gap = false
-		}
-		if form, ok := looseForms[c]; ok {
-			b.WriteString(form)
-			continue
-		}
-		b.WriteString(quoteMeta(c))
-	}
-
-	if last < utf8.RuneSelf && isWord(last) {
-		b.WriteString(`\b`)
-	}
-}
-
-func quoteMeta(c rune) string {
-	if strings.ContainsRune(`\.+*?()|[]{}^$`, c) {
-		return `\` + string(c)
-	}
-	return string(c)
-}
-
-// areas returns the parts of w in which the hints allow the field to be looked for,
+// areasOf returns the parts of w in which the hints allow a field to be looked for,
 // or why there are none.
-func (f *field) areas(d *document, w window) ([]area, string) {
-	base, reason := f.hintedArea(d, w)
+func areasOf(f *field.Field, d *Document, w Window) ([]area, string) {
+	base, reason := hintedArea(f, d, w)
 	if reason != "" {
 		return nil, reason
 	}
 
 	areas := []area{{Span: base}}
-	if within := f.property.Hints.Within; within != nil {
-		if areas, reason = f.withinAreas(d, within, areas, w); reason != "" {
+	if within := f.Property.Hints.Within; within != nil {
+		if areas, reason = withinAreas(d, within, areas, w); reason != "" {
 			return nil, reason
 		}
 	}
 
-	if f.after != nil || f.before != nil {
-		areas, reason = f.anchoredAreas(d, areas)
+	if f.After != nil || f.Before != nil {
+		areas, reason = anchoredAreas(f, d, areas)
 	}
 	return areas, reason
 }
 
 // withinAreas narrows areas to what the hint within allows.
-func (f *field) withinAreas(d *document, within *schema.Within, areas []area, w window) ([]area, string) {
+func withinAreas(d *Document, within *schema.Within, areas []area, w Window) ([]area, string) {
 	if within.Chars != nil {
-		part, reason := d.charRange(within.Chars, w)
+		part, reason := charRange(d, within.Chars, w)
 		if areas = intersect(areas, []form.Span{part}, charsArea); reason != "" || len(areas) == 0 {
 			return nil, orElse(reason, "the characters to look at do not exist")
 		}
@@ -134,7 +71,7 @@ func (f *field) withinAreas(d *document, within *schema.Within, areas []area, w 
 	if len(within.Columns)+len(within.Rows) > 0 {
 		var cells []form.Span
 		for _, a := range areas {
-			cells = append(cells, d.cellsIn(a.Span, within.Columns, within.Rows)...)
+			cells = append(cells, d.CellsIn(a.Span, within.Columns, within.Rows)...)
 		}
 		if areas = intersect(areas, cells, cellArea); len(areas) == 0 {
 			return nil, "there is no table with that column or row"
@@ -172,12 +109,12 @@ func intersect(areas []area, spans []form.Span, kind areaKind) []area {
 }
 
 // charRange returns the characters of w that a range allows.
-func (d *document) charRange(r *schema.Lines, w window) (form.Span, string) {
-	if r.From < 0 && !w.last || r.From >= 0 && !w.first || r.To < 0 && !w.last {
+func charRange(d *Document, r *schema.Lines, w Window) (form.Span, string) {
+	if r.From < 0 && !w.Last || r.From >= 0 && !w.First || r.To < 0 && !w.Last {
 		return form.Span{}, "the characters to look at are not in this piece of the document"
 	}
 
-	text := d.text[w.Start:w.End]
+	text := d.Text[w.Start:w.End]
 	// at returns the byte of a character of the text, counted from its end if n is
 	// negative.
 	at := func(n int) int {
@@ -206,18 +143,18 @@ func (d *document) charRange(r *schema.Lines, w window) (form.Span, string) {
 
 // anchoredAreas returns the parts of areas behind one anchor, in front of another, or
 // between the two.
-func (f *field) anchoredAreas(d *document, areas []area) ([]area, string) {
+func anchoredAreas(f *field.Field, d *Document, areas []area) ([]area, string) {
 	var parts []area
 	reason := ""
 	for _, a := range areas {
 		var found []area
 		switch {
-		case f.before == nil:
-			found = d.behind(f.after, a.Span)
-		case f.after == nil:
-			found = d.inFront(f.before, a.Span)
+		case f.Before == nil:
+			found = d.behind(f.After, a.Span)
+		case f.After == nil:
+			found = d.inFront(f.Before, a.Span)
 		default:
-			found = d.between(f.after, f.before, a.Span)
+			found = d.between(f.After, f.Before, a.Span)
 		}
 		parts = append(parts, found...)
 	}
@@ -229,14 +166,14 @@ func (f *field) anchoredAreas(d *document, areas []area) ([]area, string) {
 }
 
 // occurrences returns where p matches in r.
-func (d *document) occurrences(p *pattern.Pattern, r form.Span) []form.Span {
+func (d *Document) occurrences(p *pattern.Pattern, r form.Span) []form.Span {
 	var all []form.Span
 	d.findAll(p, r, func(place []int) { all = append(all, form.NewSpan(place[0], place[1])) })
 	return all
 }
 
 // behind returns what follows each occurrence of p in r, up to the next.
-func (d *document) behind(p *pattern.Pattern, r form.Span) []area {
+func (d *Document) behind(p *pattern.Pattern, r form.Span) []area {
 	all := d.occurrences(p, r)
 	var parts []area
 	for i, o := range all {
@@ -251,7 +188,7 @@ func (d *document) behind(p *pattern.Pattern, r form.Span) []area {
 
 // inFront returns what stands in front of each occurrence of p in r, from the one
 // before.
-func (d *document) inFront(p *pattern.Pattern, r form.Span) []area {
+func (d *Document) inFront(p *pattern.Pattern, r form.Span) []area {
 	var parts []area
 	start := r.Start
 	for _, o := range d.occurrences(p, r) {
@@ -263,7 +200,7 @@ func (d *document) inFront(p *pattern.Pattern, r form.Span) []area {
 
 // between returns what stands between an occurrence of first and the next of second,
 // at most valueBytes.
-func (d *document) between(first, second *pattern.Pattern, r form.Span) []area {
+func (d *Document) between(first, second *pattern.Pattern, r form.Span) []area {
 	ends := d.occurrences(second, r)
 	var parts []area
 	// What ends a part begins no second one: parts do not overlap.
@@ -278,7 +215,7 @@ func (d *document) between(first, second *pattern.Pattern, r form.Span) []area {
 			break
 		}
 
-		if end := ends[i].Start; end-o.End <= valueBytes {
+		if end := ends[i].Start; end-o.End <= field.ValueBytes {
 			parts = append(parts, area{form.NewSpan(o.End, end), betweenArea})
 			past = ends[i].Start
 		}
@@ -286,12 +223,9 @@ func (d *document) between(first, second *pattern.Pattern, r form.Span) []area {
 	return parts
 }
 
-// separators may stand at the ends of a text between anchors.
-const separators = ",;:="
-
 // addArea adds the candidates of the current area that stand without a label.
 func (s *search) addArea() {
-	if s.isText() {
+	if s.IsText() {
 		s.addTextOf(s.area)
 		return
 	}
@@ -309,7 +243,7 @@ func (s *search) addArea() {
 			c.score = min(s.scoreAlone(), scorePattern)
 		case c.Start >= near.Start && c.End <= near.End:
 			c.score = scorePattern - min(i, 3)*bonusCertain
-		case s.mayGuess():
+		case s.MayGuess():
 			c.score, c.byForm = scoreLine, true
 		default:
 			continue // it is too far from the text that the schema names
@@ -320,36 +254,19 @@ func (s *search) addArea() {
 
 // nearPart returns the part of an area beside its anchor: the line and the next that
 // is not blank; all of it between two anchors and in a cell.
-func (s *search) nearPart(a area) form.Span {
+func (s *scope) nearPart(a area) form.Span {
 	near := a.Span
 	switch a.kind {
 	case afterArea:
-		near.End = min(near.End, s.endOfNextLine(near.Start))
+		near.End = min(near.End, s.EndOfNextLine(near.Start))
 	case beforeArea:
-		line := s.lineAt(near.End)
-		for line > 0 && s.lines[line].Start > near.Start && strings.TrimSpace(s.text[s.lines[line].Start:min(near.End, s.lines[line].End)]) == "" {
+		line := s.LineAt(near.End)
+		for line > 0 && s.Lines[line].Start > near.Start && strings.TrimSpace(s.Text[s.Lines[line].Start:min(near.End, s.Lines[line].End)]) == "" {
 			line--
 		}
-		near.Start = max(near.Start, s.lines[line].Start)
+		near.Start = max(near.Start, s.Lines[line].Start)
 	}
 	return near
-}
-
-// endOfNextLine returns where the line after that of byte i ends, blank ones not
-// counted.
-func (t *linedText) endOfNextLine(i int) int {
-	if len(t.lines) == 0 {
-		return i
-	}
-
-	line := t.lineAt(i)
-	for line+1 < len(t.lines) {
-		line++
-		if strings.TrimSpace(t.text[t.lines[line].Start:t.lines[line].End]) != "" {
-			break
-		}
-	}
-	return t.lines[line].End
 }
 
 // addTextOf adds the text of an area as a candidate: all of it between two anchors,
@@ -359,10 +276,10 @@ func (s *search) addTextOf(a area) {
 	v, score := a.Span, scorePattern
 	switch a.kind {
 	case afterArea:
-		if rest := form.Trim(s.text, form.NewSpan(v.Start, min(v.End, s.lines[s.lineAt(v.Start)].End))); rest.Start < rest.End && !s.onlySeparators(rest) {
+		if rest := form.Trim(s.Text, form.NewSpan(v.Start, min(v.End, s.Lines[s.LineAt(v.Start)].End))); rest.Start < rest.End && !s.OnlySeparators(rest) {
 			v = rest
 		} else {
-			v.End = min(v.End, s.endOfNextLine(v.Start))
+			v.End = min(v.End, s.EndOfNextLine(v.Start))
 		}
 	case beforeArea:
 		v = s.nearPart(a)
@@ -375,23 +292,53 @@ func (s *search) addTextOf(a area) {
 	if a.kind != sectionArea && a.kind != charsArea {
 		// A section and a range of characters are taken as they stand; elsewhere a colon
 		// may lead to the text.
-		v = s.trimSeparators(v)
+		v = s.TrimSeparators(v)
 	}
 
-	v = form.Trim(s.text, form.NewSpan(v.Start, clampRune(s.text, v, s.most)))
+	v = form.Trim(s.Text, form.NewSpan(v.Start, page.ClampRune(s.Text, v, s.Most)))
 	if v.Start < v.End {
 		s.candidates = append(s.candidates, candidate{Span: v, matchStart: v.Start, score: score, value: -1})
 	}
 }
 
-func (s *search) onlySeparators(v form.Span) bool {
-	return strings.Trim(s.text[v.Start:v.End], separators+" \t") == ""
+// hintedArea returns the part of w that the lines hint allows, or why there is none.
+func hintedArea(f *field.Field, d *Document, w Window) (area form.Span, reason string) {
+	area = form.NewSpan(w.Start, w.End)
+	l := f.Property.Hints.Lines
+	if l == nil {
+		return area, ""
+	}
+
+	if l.From < 0 && !w.Last || l.From >= 0 && l.To >= 0 && l.To != schema.End && !w.First {
+		// Lines count from the ends of the document, which other pieces of it have.
+		return form.Span{}, "the lines to look at are not in this piece of the document"
+	}
+
+	if w.Start >= w.End {
+		return form.Span{}, noSuchLines
+	}
+
+	first, end := d.LineAt(w.Start), d.LineAt(w.End-1)+1
+	from, to := first, end
+	// An end of the range that another piece has leaves this side of the piece open.
+	if l.From < 0 {
+		from = end + l.From
+	} else if w.First {
+		from = first + l.From
+	}
+
+	if l.To < 0 && w.Last {
+		to = end + l.To
+	} else if l.To >= 0 && l.To < end-first && w.First {
+		to = first + l.To
+	}
+
+	from = max(from, first)
+	if from >= to {
+		return form.Span{}, noSuchLines
+	}
+
+	return form.NewSpan(max(d.Lines[from].Start, w.Start), min(d.Lines[to-1].End, w.End)), ""
 }
 
-// trimSeparators narrows v to what stands between separators and white space.
-func (s *search) trimSeparators(v form.Span) form.Span {
-	set := separators + " \t\r\n"
-	v.End = v.Start + len(strings.TrimRight(s.text[v.Start:v.End], set))
-	v.Start = v.End - len(strings.TrimLeft(s.text[v.Start:v.End], set))
-	return v
-}
+const noSuchLines = "the lines to look at do not exist"

@@ -1,4 +1,8 @@
-package rules
+// Package phrase finds all occurrences of many phrases in a text in one pass, whatever stands
+// between their letters, and also where a scanner has confused some. It folds texts for that.
+//
+// It is pure. Of the project it imports api/schema/format and internal/text/rules/form.
+package phrase
 
 import (
 	"fmt"
@@ -10,8 +14,8 @@ import (
 	"github.com/coditect/mapreduce/internal/text/rules/form"
 )
 
-// labelPhrase marks a phrase as a label; a number from 0 is the value it stands for.
-const labelPhrase = -1
+// Label marks a phrase as a label; a number from 0 is the value it stands for.
+const Label = -1
 
 // maxTable bounds the automaton, in transitions of 4 bytes.
 const maxTable = 1 << 22
@@ -20,8 +24,8 @@ const maxTable = 1 << 22
 // still recognised with confused letters. A shorter phrase would match by chance.
 const minConfusable = 4
 
-// A phrase is something to search for.
-type phrase struct {
+// An entry is something to search for.
+type entry struct {
 	field  int
 	value  int // labelPhrase, or the index of the value
 	rank   int // of a label, from the best
@@ -29,20 +33,20 @@ type phrase struct {
 	strict string
 }
 
-// A mark is one occurrence of a phrase.
-type mark struct {
+// A Mark is one occurrence of a phrase.
+type Mark struct {
 	form.Span
-	phrase int
-	field  int
-	value  int  // labelPhrase, or the index of the value
-	rank   int  // of a label, from the best
-	exact  bool // no letters were confused
+	Phrase int
+	Field  int
+	Value  int  // labelPhrase, or the index of the value
+	Rank   int  // of a label, from the best
+	Exact  bool // no letters were confused
 }
 
-// phrases finds all occurrences of many phrases in one pass (Aho and Corasick,
+// Set finds all occurrences of many phrases in one pass (Aho and Corasick,
 // 1975), as a complete automaton over the bytes that occur in phrases.
-type phrases struct {
-	list  []phrase
+type Set struct {
+	list  []entry
 	class [256]uint16 // of a folded byte; 0 means that it occurs in no phrase
 	width int
 	next  []int32 // state * width + class
@@ -57,14 +61,15 @@ type output struct {
 	link   int32
 }
 
-type phraseBuilder struct {
-	list   []phrase
+// A Builder collects the phrases of a Set.
+type Builder struct {
+	list   []entry
 	folded [][]byte
 	seen   map[string]bool
 }
 
-// add adds a phrase. Those that fold to nothing were refused with the schema.
-func (b *phraseBuilder) add(text string, field, value, rank int) {
+// Add adds a phrase. Those that fold to nothing were refused with the schema.
+func (b *Builder) Add(text string, field, value, rank int) {
 	folded := foldText(text)
 	if len(folded) == 0 {
 		return
@@ -80,13 +85,13 @@ func (b *phraseBuilder) add(text string, field, value, rank int) {
 	}
 	b.seen[key] = true
 
-	b.list = append(b.list, phrase{field: field, value: value, rank: rank, folded: len(folded), strict: foldStrictly(text)})
+	b.list = append(b.list, entry{field: field, value: value, rank: rank, folded: len(folded), strict: Fold(text)})
 	b.folded = append(b.folded, folded)
 }
 
-// build makes the automaton.
-func (b *phraseBuilder) build() (*phrases, error) {
-	p := &phrases{list: b.list, width: 1}
+// Build makes the automaton.
+func (b *Builder) Build() (*Set, error) {
+	p := &Set{list: b.list, width: 1}
 	states := 1
 	for _, folded := range b.folded {
 		states += len(folded)
@@ -110,7 +115,7 @@ func (b *phraseBuilder) build() (*phrases, error) {
 }
 
 // buildTrie builds the trie of all phrases. Missing transitions are 0.
-func (p *phrases) buildTrie(folded [][]byte) {
+func (p *Set) buildTrie(folded [][]byte) {
 	p.next = make([]int32, p.width)
 
 	p.ends = []int32{-1}
@@ -135,7 +140,7 @@ func (p *phrases) buildTrie(folded [][]byte) {
 
 // linkSuffixes turns the trie into an automaton, breadth first: a missing
 // transition becomes that of the longest suffix that is in the trie too.
-func (p *phrases) linkSuffixes() {
+func (p *Set) linkSuffixes() {
 	fail := make([]int32, len(p.ends))
 
 	queue := []int32{0}
@@ -165,7 +170,7 @@ func (p *phrases) linkSuffixes() {
 }
 
 // appendOutputs makes the outputs of a suffix follow those of state.
-func (p *phrases) appendOutputs(state, suffix int32) {
+func (p *Set) appendOutputs(state, suffix int32) {
 	if p.ends[state] < 0 {
 		p.ends[state] = p.ends[suffix]
 		return
@@ -177,13 +182,13 @@ func (p *phrases) appendOutputs(state, suffix int32) {
 	p.out[last].link = p.ends[suffix]
 }
 
-// find returns all occurrences in order of their ends.
-func (p *phrases) find(text string) []mark {
+// Find returns all occurrences in order of their ends.
+func (p *Set) Find(text string) []Mark {
 	if len(p.list) == 0 {
 		return nil
 	}
 
-	var marks []mark
+	var marks []Mark
 	var buf [8 * utf8.UTFMax]byte
 	offsets := make([]int32, 0, len(text)) // of the folded bytes, in text
 	state := int32(0)
@@ -224,17 +229,17 @@ func (p *phrases) find(text string) []mark {
 
 // verifyMatch reports whether text[start:end], which folds like the phrase, is
 // the phrase.
-func (p *phrases) verifyMatch(text string, index, start, end int) (mark, bool) {
+func (p *Set) verifyMatch(text string, index, start, end int) (Mark, bool) {
 	ph := p.list[index]
-	m := mark{Span: form.NewSpan(start, end), phrase: index, field: ph.field, value: ph.value, rank: ph.rank}
+	m := Mark{Span: form.NewSpan(start, end), Phrase: index, Field: ph.field, Value: ph.value, Rank: ph.rank}
 	if !wholeWords(text, start, end) {
 		return m, false
 	}
-	if ph.value == labelPhrase && !isLabel(text, start, end, ph.folded) {
+	if ph.value == Label && !isLabel(text, start, end, ph.folded) {
 		return m, false
 	}
-	m.exact = foldStrictly(text[start:end]) == ph.strict
-	return m, m.exact || ph.folded >= minConfusable && strings.ContainsFunc(text[start:end], unicode.IsLetter)
+	m.Exact = Fold(text[start:end]) == ph.strict
+	return m, m.Exact || ph.folded >= minConfusable && strings.ContainsFunc(text[start:end], unicode.IsLetter)
 }
 
 // isLabel reports whether text[start:end] can be a label: on one line, not
@@ -261,51 +266,9 @@ func isLabel(text string, start, end, folded int) bool {
 	return true
 }
 
-// assignMarks distributes marks to their fields. It drops a label inside a longer
-// label of any field, and a phrase inside a longer phrase of the same field.
-func (d *document) assignMarks(marks []mark) {
-	// Of marks that begin together the longest comes first, so that it hides the others.
-	slices.SortFunc(marks, func(a, b mark) int {
-		if a.Start != b.Start {
-			return a.Start - b.Start
-		}
-		if a.End != b.End {
-			return b.End - a.End
-		}
-		return a.phrase - b.phrase
-	})
-
-	labelEnd := 0
-	valueEnd := make([]int, len(d.valueMarks))
-	var widest form.Span
-
-	for _, m := range marks {
-		f := m.field
-		if m.value != labelPhrase {
-			if m.End > valueEnd[f] {
-				valueEnd[f] = m.End
-				d.valueMarks[f] = append(d.valueMarks[f], m)
-			}
-			continue
-		}
-
-		if m.End <= labelEnd && m.Span != widest {
-			// Two fields may have the same label: both keep their mark.
-			continue
-		}
-		if m.End > labelEnd {
-			labelEnd, widest = m.End, m.Span
-		}
-
-		d.labelMarks[f] = append(d.labelMarks[f], m)
-		d.allLabels = append(d.allLabels, m)
-		d.entryLabels[f] = d.entryLabels[f] || d.isEntry(m)
-	}
-}
-
-// marksBetween returns the marks that begin in [start, end).
-func marksBetween(marks []mark, start, end int) []mark {
-	by := func(m mark, i int) int { return m.Start - i }
+// Between returns the marks that begin in [start, end).
+func Between(marks []Mark, start, end int) []Mark {
+	by := func(m Mark, i int) int { return m.Start - i }
 	lo, _ := slices.BinarySearchFunc(marks, start, by)
 	hi, _ := slices.BinarySearchFunc(marks[lo:], end, by)
 	return marks[lo : lo+hi]

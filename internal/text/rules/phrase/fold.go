@@ -1,4 +1,4 @@
-package rules
+package phrase
 
 import (
 	"strings"
@@ -79,9 +79,9 @@ func foldText(s string) []byte {
 	return dst
 }
 
-// foldStrictly folds s as foldText does, but keeps letters and digits that
+// Fold folds s as foldText does, but keeps letters and digits that
 // scanners confuse apart.
-func foldStrictly(s string) string {
+func Fold(s string) string {
 	return strings.Map(func(c rune) rune {
 		switch {
 		case c < utf8.RuneSelf && foldTable[c] == 0 || c >= utf8.RuneSelf && !isWritten(c):
@@ -93,14 +93,14 @@ func foldStrictly(s string) string {
 	}, s)
 }
 
-// withoutMarks returns s without the raised digits at its end, which may be those of notes.
-func withoutMarks(s string) string {
+// WithoutNotes returns s without the raised digits at its end, which may be those of notes.
+func WithoutNotes(s string) string {
 	return strings.TrimRightFunc(s, func(c rune) bool { return isScriptDigit(c) && format.IsRaised(c) })
 }
 
-// isWord reports whether c is part of a word with visible ends. Scripts written
+// IsWord reports whether c is part of a word with visible ends. Scripts written
 // without spaces have no such words.
-func isWord(c rune) bool {
+func IsWord(c rune) bool {
 	if c < utf8.RuneSelf {
 		return c >= '0' && c <= '9' || (c|0x20) >= 'a' && (c|0x20) <= 'z'
 	}
@@ -115,13 +115,13 @@ func isWord(c rune) bool {
 func wholeWords(text string, start, end int) bool {
 	first, _ := utf8.DecodeRuneInString(text[start:])
 	before, _ := utf8.DecodeLastRuneInString(text[:start])
-	if start > 0 && isWord(first) && isWord(before) {
+	if start > 0 && IsWord(first) && IsWord(before) {
 		return false
 	}
 
 	last, _ := utf8.DecodeLastRuneInString(text[:end])
 	after, _ := utf8.DecodeRuneInString(text[end:])
-	if end == len(text) || !isWord(last) || !isWord(after) {
+	if end == len(text) || !IsWord(last) || !IsWord(after) {
 		return true
 	}
 

@@ -1,4 +1,4 @@
-package rules
+package find
 
 import (
 	"fmt"
@@ -6,9 +6,11 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/internal/text/rules/field"
 	"github.com/coditect/mapreduce/internal/text/rules/form"
+	"github.com/coditect/mapreduce/internal/text/rules/page"
+	"github.com/coditect/mapreduce/internal/text/rules/phrase"
 )
 
 // A bond is how a label of the schema goes with the words around it. A total of charges is
@@ -28,55 +30,40 @@ const (
 )
 
 // bondBefore tells how a label goes with the words in front of it in its cell.
-func (s *search) bondBefore(m mark) bond {
-	if !s.followsWord(m) {
+func (s *scope) bondBefore(m phrase.Mark) bond {
+	if !s.FollowsWord(m) {
 		return firm
 	}
 
-	phrase := s.text[s.beginOfCell(m.Start):m.Start]
-	words := strings.FieldsFunc(phrase, notWord)
+	before := s.Text[s.BeginOfCell(m.Start):m.Start]
+	words := strings.FieldsFunc(before, page.NotWord)
 	if allIn(words, wordsBefore) {
 		return firm
 	}
 
-	if !s.labelsGiven || s.mayGuess() || len(words) > foreignBefore || s.labelDelimiter(m) == 0 && !s.inBars(m) {
+	if !s.LabelsGiven || s.MayGuess() || len(words) > foreignBefore || s.LabelDelimiter(m) == 0 && !s.InBars(m) {
 		return loose
 	}
 	return foreign
 }
 
-// inBars reports whether a label stands in a row of a table between bars.
-func (t *linedText) inBars(m mark) bool {
-	return strings.HasPrefix(strings.TrimSpace(t.lineText(t.lineAt(m.Start))), "|")
-}
-
 // passOver notes that a label is a part of another one.
-func (s *search) passOver(m mark) {
+func (s *search) passOver(m phrase.Mark) {
 	if s.passed != "" {
 		return
 	}
-	line := s.lines[s.lineAt(m.Start)]
-	text := clip(s.text[s.beginOfCell(m.Start):min(line.End, m.End+nearBytes)])
+	line := s.Lines[s.LineAt(m.Start)]
+	text := field.Clip(s.Text[s.BeginOfCell(m.Start):min(line.End, m.End+page.NearBytes)])
 	s.passed = fmt.Sprintf("the label is a part of another one, %q; name that too if it is meant", text)
 }
 
-// beginOfCell returns where the cell begins that byte at stands in: behind a tab, a bar, a
-// gap or the beginning of the line.
-func (t *linedText) beginOfCell(at int) int {
-	line := t.lines[t.lineAt(at)]
-	start := max(line.Start, at-nearBytes)
-	before := t.text[start:at]
-	cut := max(strings.LastIndexAny(before, "\t|"), strings.LastIndex(before, "  ")+1)
-	return start + max(cut, 0)
-}
-
 // bondAfter tells how a label goes with the words between it and a value.
-func (s *search) bondAfter(m mark, value form.Span) bond {
+func (s *scope) bondAfter(m phrase.Mark, value form.Span) bond {
 	between := form.NewSpan(m.End, value.Start)
-	if isGap(between.Of(s.text)) || s.addsNothing(between) {
+	if page.IsGap(between.Of(s.Text)) || s.addsNothing(between) {
 		return firm
 	}
-	if !s.labelsGiven || s.mayGuess() || len(s.patterns)+len(s.values) > 0 || s.inSentence(m, value) {
+	if !s.LabelsGiven || s.MayGuess() || len(s.Patterns)+len(s.Values) > 0 || s.inSentence(m, value) {
 		return loose
 	}
 	return foreign
@@ -85,27 +72,27 @@ func (s *search) bondAfter(m mark, value form.Span) bond {
 // inSentence reports whether a label and a value stand in a sentence rather than in a form:
 // other words stand in front of the label, many stand between, or the text goes on behind
 // the value. What follows a colon, and scripts without spaces, are read as sentences, too.
-func (s *search) inSentence(m mark, value form.Span) bool {
-	between := strings.TrimLeft(s.text[m.End:value.Start], leaders+")")
+func (s *scope) inSentence(m phrase.Mark, value form.Span) bool {
+	between := strings.TrimLeft(s.Text[m.End:value.Start], page.Leaders+")")
 	first, _ := utf8.DecodeRuneInString(between)
 
 	if strings.ContainsAny(between, "|\t") {
 		return false // the value has a cell of its own
 	}
 
-	if strings.HasPrefix(between, ":") || strings.HasPrefix(between, wideColon) || unicode.IsLetter(first) && !isWord(first) {
+	if strings.HasPrefix(between, ":") || strings.HasPrefix(between, page.WideColon) || unicode.IsLetter(first) && !phrase.IsWord(first) {
 		return true
 	}
 
-	if strings.ContainsFunc(s.text[s.beginOfCell(m.Start):m.Start], unicode.IsLetter) {
+	if strings.ContainsFunc(s.Text[s.BeginOfCell(m.Start):m.Start], unicode.IsLetter) {
 		return true
 	}
 
-	if len(strings.FieldsFunc(s.text[m.End:value.Start], notWord)) >= sentenceWords {
+	if len(strings.FieldsFunc(s.Text[m.End:value.Start], page.NotWord)) >= sentenceWords {
 		return true
 	}
 
-	rest := s.text[value.End:max(value.End, s.lines[s.lineAt(value.End)].End)]
+	rest := s.Text[value.End:max(value.End, s.Lines[s.LineAt(value.End)].End)]
 	rest = strings.TrimLeft(rest, " ,")
 	first, _ = utf8.DecodeRuneInString(rest)
 	return strings.TrimSpace(rest) == "." || unicode.IsLower(first)
@@ -114,11 +101,11 @@ func (s *search) inSentence(m mark, value form.Span) bool {
 // addsNothing reports whether the words between a label and a value leave what the label
 // means: such as those of "Total for this invoice", "Total incl. 19% VAT" and "Total on 3
 // August".
-func (s *search) addsNothing(between form.Span) bool {
-	text := between.Of(s.text)
-	for i, date := range dateScanner(s.text, between.Start, between.End, s.style) {
-		if i == 0 && s.element.Numeric() { // a date may stand between a label and an amount
-			text = s.text[between.Start:date.Start] + " " + s.text[date.End:between.End]
+func (s *scope) addsNothing(between form.Span) bool {
+	text := between.Of(s.Text)
+	for i, date := range field.DateScanner(s.Text, between.Start, between.End, s.Style) {
+		if i == 0 && s.Element.Numeric() { // a date may stand between a label and an amount
+			text = s.Text[between.Start:date.Start] + " " + s.Text[date.End:between.End]
 		}
 	}
 
@@ -126,11 +113,11 @@ func (s *search) addsNothing(between form.Span) bool {
 	for _, w := range form.Words(text, 0, len(text)) {
 		word := format.Fold(text[w.Start:w.End])
 		switch {
-		case strings.TrimFunc(text[w.Start:w.End], notWord) == "": // a dash, or the mark of a note
+		case strings.TrimFunc(text[w.Start:w.End], page.NotWord) == "": // a dash, or the mark of a note
 		case included, wordsAfter[word], format.EndsWithCurrency(text, w.End), isPercent(text, w):
-		case s.element.Numeric() && inclusionWords[word]:
+		case s.Element.Numeric() && inclusionWords[word]:
 			included = true
-		case s.element.Numeric() && amountWords[word]:
+		case s.Element.Numeric() && amountWords[word]:
 		default:
 			return false
 		}
@@ -146,9 +133,6 @@ func isPercent(text string, w form.Span) bool {
 	}
 	return form.IsDigit(text[w.Start]) && strings.HasPrefix(strings.TrimLeft(rest, " \u00a0"), "%")
 }
-
-// dateScanner finds dates.
-var dateScanner = form.Of(&schema.Property{Type: schema.String, Format: schema.Date})
 
 func allIn(words []string, set map[string]bool) bool {
 	for _, w := range words {

@@ -1,4 +1,4 @@
-package rules
+package field
 
 import (
 	"slices"
@@ -17,13 +17,13 @@ var identifierEnds = []string{"number", "no", "nr", "num", "nummer", "numero", "
 
 // isIdentifier reports whether the values of a field are numbers of things: its name or one
 // of its labels says so.
-func (f *field) isIdentifier() bool {
-	if !f.isText() || f.element.Type != schema.String || f.element.Format != "" {
+func (f *Field) isIdentifier() bool {
+	if !f.IsText() || f.Element.Type != schema.String || f.Element.Format != "" {
 		return false
 	}
 
-	name := f.path[strings.LastIndexByte(f.path, '.')+1:]
-	return slices.ContainsFunc(append([]string{identifierWords(name)}, f.labels...), func(label string) bool {
+	name := f.Path[strings.LastIndexByte(f.Path, '.')+1:]
+	return slices.ContainsFunc(append([]string{identifierWords(name)}, f.Labels...), func(label string) bool {
 		words := strings.Fields(strings.ToLower(strings.TrimRight(label, ". :")))
 		if len(words) == 0 {
 			return false
@@ -34,25 +34,9 @@ func (f *field) isIdentifier() bool {
 	})
 }
 
-// cutIdentifier returns the part of v that is the number of a thing, if v is that of a field
-// of such numbers: what follows behind a comma, or as words in small letters with a date, is
-// none of it.
-func (s *search) cutIdentifier(v form.Span) form.Span {
-	if !s.identifier {
-		return v
-	}
-	text := v.Of(s.text)
-	code := codeOf(text)
-	rest := strings.TrimLeft(text[len(code):], " \t")
-	if code == "" || rest == "" || !isRemark(rest) {
-		return v
-	}
-	return form.NewSpan(v.Start, v.Start+len(code))
-}
-
-// codeOf returns the words with which a text begins that may be the number of a thing, ""
+// CodeOf returns the words with which a text begins that may be the number of a thing, ""
 // if they are none.
-func codeOf(text string) string {
+func CodeOf(text string) string {
 	end := 0
 	for end < len(text) {
 		word := text[end:]
@@ -91,11 +75,11 @@ func startsDate(word string) bool {
 	return ok && to >= len(strings.TrimRight(word, ".,;)"))
 }
 
-// isRemark reports whether what follows the number of a thing is a remark: it is set off by a
+// IsRemark reports whether what follows the number of a thing is a remark: it is set off by a
 // sign, is a date, or begins with words in small letters and holds a date or no digits.
-func isRemark(rest string) bool {
+func IsRemark(rest string) bool {
 	first, _ := utf8.DecodeRuneInString(rest)
-	dates := dateScanner(rest, 0, len(rest), format.NumberStyle{})
+	dates := DateScanner(rest, 0, len(rest), format.NumberStyle{})
 
 	switch {
 	case strings.ContainsRune(",;(", first), strings.HasPrefix(rest, "- "), strings.HasPrefix(rest, "– "):
@@ -109,25 +93,5 @@ func isRemark(rest string) bool {
 	return len(dates) > 0 || !strings.ContainsFunc(rest, unicode.IsDigit)
 }
 
-// isNoCode reports whether v cannot be the number of a thing that is looked for: no colon
-// stands between its label and it, and it does not begin with such a number.
-func (s *search) isNoCode(m mark, v form.Span) bool {
-	if !s.identifier || codeOf(v.Of(s.text)) != "" {
-		return false
-	}
-	between := s.text[m.End:max(m.End, v.Start)]
-	return !strings.ContainsAny(between, ":=") && !strings.Contains(between, wideColon)
-}
-
-// isSplit reports whether v is a cell of a row in which a cell with nothing but a colon stands
-// in front of it, and more cells with words behind it: then v is but a part of the value.
-func (s *search) isSplit(v form.Span) bool {
-	line := s.lines[s.lineAt(v.Start)]
-	if !strings.HasPrefix(strings.TrimSpace(line.Of(s.text)), "|") {
-		return false
-	}
-	before := strings.TrimRight(s.text[line.Start:v.Start], " ")
-	rest := s.text[v.End:line.End]
-	colon := strings.HasSuffix(strings.TrimRight(strings.TrimSuffix(before, "|"), " "), "| :")
-	return colon && strings.ContainsFunc(rest, func(c rune) bool { return !notWord(c) })
-}
+// DateScanner finds dates.
+var DateScanner = form.Of(&schema.Property{Type: schema.String, Format: schema.Date})

@@ -1,11 +1,11 @@
-package rules
+package find
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strings"
 
+	"github.com/coditect/mapreduce/internal/text/rules/field"
 	"github.com/coditect/mapreduce/internal/text/rules/form"
 	"github.com/coditect/mapreduce/internal/text/table"
 )
@@ -18,26 +18,26 @@ func (s *search) addColumn(cells []table.Cell, isForm bool) {
 	before := len(s.candidates)
 	s.addFromCells(cells)
 	added := s.candidates[before:]
-	if s.labelsGiven {
+	if s.LabelsGiven {
 		for i := range added {
 			added[i].score = scoreNextLine // an entry of a form comes first
 		}
 	}
 
-	if s.labelsGiven && !isForm && !s.isList() && s.property.Hints.Pick == "" {
+	if s.LabelsGiven && !isForm && !s.IsList() && s.Property.Hints.Pick == "" {
 		for i := range added {
 			added[i].score, added[i].guess = scoreApart, true
 		}
 	}
 
-	if len(added) < 2 || s.isList() || s.property.Hints.Pick != "" || s.agree(added) {
+	if len(added) < 2 || s.IsList() || s.Property.Hints.Pick != "" || s.agree(added) {
 		return
 	}
 
 	switch {
 	case s.addsUp(added):
 		s.candidates = append(s.candidates[:before], added[len(added)-1])
-	case s.labelsGiven && !s.mayGuess():
+	case s.LabelsGiven && !s.MayGuess():
 		s.candidates = s.candidates[:before]
 		s.passed = cmp.Or(s.passed, "several values stand below the label, and the last does not add up the others")
 	default:
@@ -50,13 +50,13 @@ func (s *search) addColumn(cells []table.Cell, isForm bool) {
 // addStacked adds the values of the rows below a label. Where it is not known which cells
 // stand below it, they are guesses at best.
 func (s *search) addStacked(t *stack, isForm bool) {
-	cells, placed := s.column(t)
+	cells, placed := t.column()
 	if placed {
 		s.addColumn(cells, isForm)
 		return
 	}
 
-	if s.labelsGiven && !s.mayGuess() {
+	if s.LabelsGiven && !s.MayGuess() {
 		s.passed = cmp.Or(s.passed, "the rows below the label have fewer cells than there are labels, so which cell is its value is not known")
 		return
 	}
@@ -69,26 +69,8 @@ func (s *search) addStacked(t *stack, isForm bool) {
 	}
 }
 
-// agree reports whether all candidates are one value.
-func (s *search) agree(candidates []candidate) bool {
-	first := ""
-	for i, c := range candidates {
-		v, err := s.valueOf(c)
-		if err != nil {
-			return false
-		}
-
-		if i == 0 {
-			first = s.element.Identity(v)
-		} else if s.element.Identity(v) != first {
-			return false
-		}
-	}
-	return true
-}
-
 // addsUp reports whether the last of three candidates or more is the sum of the others.
-func (s *search) addsUp(candidates []candidate) bool {
+func (s *scope) addsUp(candidates []candidate) bool {
 	numbers := make([]float64, len(candidates))
 	for i, c := range candidates {
 		v, err := s.valueOf(c)
@@ -96,7 +78,7 @@ func (s *search) addsUp(candidates []candidate) bool {
 			return false
 		}
 
-		n, ok := asFloat(v)
+		n, ok := AsFloat(v)
 		if !ok {
 			return false
 		}
@@ -106,25 +88,11 @@ func (s *search) addsUp(candidates []candidate) bool {
 	return isSum(numbers)
 }
 
-// isSum reports whether the last of three numbers or more is the sum of the others, but for
-// what was rounded.
-func isSum(numbers []float64) bool {
-	if len(numbers) < 3 {
-		return false
-	}
-	sum := 0.0
-	for _, n := range numbers[:len(numbers)-1] {
-		sum += n
-	}
-	last := numbers[len(numbers)-1]
-	return last != 0 && math.Abs(last-sum) <= 0.011
-}
-
 // inRow returns what counts of the numbers behind a label. Of the amounts of a row that
 // differ, one that adds up those in front of it is what the label is of; settled is false if
 // there is none, as each may then be of another column.
-func (s *search) inRow(found []candidate) (counting []candidate, settled bool) {
-	if !s.element.Numeric() || s.isList() || len(found) < 2 || len(s.patterns)+len(s.values) > 0 || s.element.Hints.Units != nil {
+func (s *scope) inRow(found []candidate) (counting []candidate, settled bool) {
+	if !s.Element.Numeric() || s.IsList() || len(found) < 2 || len(s.Patterns)+len(s.Values) > 0 || s.Element.Hints.Units != nil {
 		return found, true
 	}
 
@@ -142,19 +110,19 @@ func (s *search) inRow(found []candidate) (counting []candidate, settled bool) {
 		}
 	}
 
-	inTable := strings.HasPrefix(strings.TrimSpace(s.lineText(s.lineAt(found[0].Start))), "|")
-	ambiguous := inTable && s.labelsGiven && !s.mayGuess() && s.property.Hints.Pick == "" && len(amounts) > 1
+	inTable := strings.HasPrefix(strings.TrimSpace(s.LineText(s.LineAt(found[0].Start))), "|")
+	ambiguous := inTable && s.LabelsGiven && !s.MayGuess() && s.Property.Hints.Pick == "" && len(amounts) > 1
 	return found, !ambiguous || s.agree(amounts)
 }
 
 // outsideDates returns the numbers that are no parts of dates in r: a date may stand between a
 // label and its amount.
-func (s *search) outsideDates(found []candidate, r form.Span) []candidate {
-	if !s.element.Numeric() || len(found) < 2 || len(s.patterns)+len(s.values) > 0 {
+func (s *scope) outsideDates(found []candidate, r form.Span) []candidate {
+	if !s.Element.Numeric() || len(found) < 2 || len(s.Patterns)+len(s.Values) > 0 {
 		return found
 	}
 
-	dates := dateScanner(s.text, r.Start, r.End, s.style)
+	dates := field.DateScanner(s.Text, r.Start, r.End, s.Style)
 	if len(dates) == 0 {
 		return found
 	}
@@ -168,12 +136,20 @@ func (s *search) outsideDates(found []candidate, r form.Span) []candidate {
 	return kept
 }
 
-// maxHeadLabels bounds the labels of a line that are looked at.
-const maxHeadLabels = 100
+// agree reports whether all candidates are one value.
+func (s *scope) agree(candidates []candidate) bool {
+	first := ""
+	for i, c := range candidates {
+		v, err := s.valueOf(c)
+		if err != nil {
+			return false
+		}
 
-// hasLabels reports whether labels of two fields stand on the line of m.
-func (s *search) hasLabels(m mark) bool {
-	line := s.lines[s.lineAt(m.Start)]
-	labels := marksBetween(s.allLabels, line.Start, line.End)
-	return slices.ContainsFunc(labels[:min(len(labels), maxHeadLabels)], func(l mark) bool { return l.field != m.field })
+		if i == 0 {
+			first = s.Element.Identity(v)
+		} else if s.Element.Identity(v) != first {
+			return false
+		}
+	}
+	return true
 }

@@ -1,0 +1,104 @@
+package page
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/coditect/mapreduce/internal/text/rules/form"
+	"github.com/coditect/mapreduce/internal/text/rules/phrase"
+)
+
+// CellsIn returns the cells of tables in r that stand in a column with one of the
+// headings and in a row that begins with one of the names, if these are given.
+func (t *Page) CellsIn(r form.Span, columns, rows []string) []form.Span {
+	if len(columns) == 0 {
+		return t.rowCells(r, rows)
+	}
+
+	var found []form.Span
+	for i := t.LineAt(r.Start); i < len(t.Lines) && t.Lines[i].Start < r.End; i++ {
+		line := t.ClipLine(i, r)
+		style := form.StyleOf(t.Text[line.Start:line.End])
+		if style == form.None {
+			continue
+		}
+
+		// Any line may be the head of a table, so each is tried.
+		cells := form.Split(t.Text, line, style)
+		n := slices.IndexFunc(cells, func(c form.Span) bool { return isPhrase(t.Text[c.Start:c.End], columns) })
+		if n >= 0 {
+			found = append(found, t.columnCells(i, n, cells[n], style, r, columns, rows)...)
+		}
+	}
+
+	return found
+}
+
+// isPhrase reports whether s is one of the phrases, perhaps with the mark of a note.
+func isPhrase(s string, phrases []string) bool {
+	folded, bare := phrase.Fold(s), phrase.Fold(phrase.WithoutNotes(s))
+	return slices.ContainsFunc(phrases, func(p string) bool {
+		f := phrase.Fold(p)
+		return f == folded || f == bare
+	})
+}
+
+// rowCells returns the cells of rows that begin with one of the names.
+func (t *Page) rowCells(r form.Span, rows []string) []form.Span {
+	var found []form.Span
+	for i := t.LineAt(r.Start); i < len(t.Lines) && t.Lines[i].Start < r.End; i++ {
+		line := t.ClipLine(i, r)
+		style := form.StyleOf(t.Text[line.Start:line.End])
+		if style == form.None {
+			continue
+		}
+
+		cells := form.Split(t.Text, line, style)
+		if isPhrase(t.Text[cells[0].Start:cells[0].End], rows) {
+			found = append(found, cells[1:]...)
+		}
+	}
+
+	return found
+}
+
+// columnCells returns the cells below a heading, up to the next such heading: those
+// with the same number, or with gaps between cells those that stand under it.
+func (t *Page) columnCells(head, n int, title form.Span, style form.Style, r form.Span, columns, rows []string) []form.Span {
+	var found []form.Span
+	from := title.Start - t.Lines[head].Start
+	under := form.NewSpan(from, from+title.End-title.Start)
+
+	for i := head + 1; i < len(t.Lines) && t.Lines[i].Start < r.End; i++ {
+		text := t.LineText(i)
+		switch {
+		case form.IsRule(strings.TrimSpace(text)):
+			continue
+		case strings.TrimSpace(text) == "":
+			return found
+		}
+
+		// Cells between gaps have no number to go by, as empty ones leave no trace.
+		cells := form.Split(t.Text, t.Lines[i], style)
+		at := n
+		if style == form.Gaps {
+			at = slices.IndexFunc(cells, func(c form.Span) bool {
+				return c.Start-t.Lines[i].Start < under.End && c.End-t.Lines[i].Start > under.Start
+			})
+		}
+
+		if at < 0 || at >= len(cells) || cells[at].Start >= cells[at].End {
+			continue
+		}
+
+		if isPhrase(t.Text[cells[at].Start:cells[at].End], columns) {
+			return found
+		}
+
+		if len(rows) == 0 || isPhrase(t.Text[cells[0].Start:cells[0].End], rows) {
+			found = append(found, cells[at])
+		}
+	}
+
+	return found
+}
