@@ -424,6 +424,9 @@ type Checkpoint struct {
 	Deleted   *DeletedJob   // of an event of the log of a tenant
 	Proof     Proof         // only if it was asked for
 	Progress  *ProgressMark // at every CheckpointInterval; nil at others, and until the checkpoint is sealed
+
+	// How many units it completed and failed, if that was asked for in place of these.
+	CompletedCount, FailedCount int64
 }
 
 // A DeletedJob is what is kept of a job that was deleted.

@@ -180,14 +180,22 @@ type ListUnitsQuery struct {
 	States    []UnitState // none means all
 	Outputs   bool        // with their outputs
 	Inputs    bool        // with what they depend on
+	Standings bool        // how they stand alone; an earlier server answers with units
 	PageSize  int         // at most 1000; 0 means 100
 	PageToken string
 }
 
-// A UnitPage is a page of units.
+// A UnitPage is a page of units, or of how these stand if that alone was asked for.
 type UnitPage struct {
 	Units         []*Unit
+	Standings     []UnitStanding
 	NextPageToken string
+}
+
+// A UnitStanding is how a unit stands.
+type UnitStanding struct {
+	State  UnitState
+	Parked bool // it waits for something outside the program
 }
 
 // A ListEventsQuery chooses checkpoints of a job, or of the log of a tenant.
@@ -195,6 +203,7 @@ type ListEventsQuery struct {
 	Job       JobID    // empty: the log of a tenant, of its jobs that are gone
 	Tenant    TenantID // whose log
 	Proofs    bool     // with Checkpoint.Proof
+	Counts    bool     // how many units each has completed and failed, in place of these; an earlier server answers with the units
 	Verify    bool     // recompute the chain and fail at the first broken link
 	PageSize  int      // at most 1000; 0 means 100
 	PageToken string

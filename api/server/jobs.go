@@ -126,7 +126,7 @@ func (j *jobs) ListUnits(ctx context.Context, req *pb.ListUnitsRequest) (*pb.Lis
 		if err != nil {
 			return nil, 0, err
 		}
-		return wire.EncodeUnits(page), len(page.Units), nil
+		return wire.EncodeUnits(page), len(page.Units) + len(page.Standings), nil
 	})
 }
 

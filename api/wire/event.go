@@ -40,6 +40,9 @@ func EncodeCheckpoint(c *mapreduce.Checkpoint) *pb.Checkpoint {
 		TenantId:     string(c.Tenant),
 		Deleted:      encodeDeleted(c.Deleted),
 		Proof:        encodeProof(c.Proof),
+
+		CompletedCount: c.CompletedCount,
+		FailedCount:    c.FailedCount,
 	}
 }
 
@@ -101,6 +104,9 @@ func DecodeCheckpoint(p *pb.Checkpoint) *mapreduce.Checkpoint {
 		Tenant:    mapreduce.TenantID(p.GetTenantId()),
 		Deleted:   decodeDeleted(p.GetDeleted()),
 		Proof:     mapreduce.Proof{Key: p.GetProof().GetKey(), Record: p.GetProof().GetRecord()},
+
+		CompletedCount: p.GetCompletedCount(),
+		FailedCount:    p.GetFailedCount(),
 	}
 }
 

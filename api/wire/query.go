@@ -124,6 +124,7 @@ func EncodeListUnits(q *mapreduce.ListUnitsQuery) *pb.ListUnitsRequest {
 		States:    encodeUnitStates(q.States),
 		Outputs:   q.Outputs,
 		Inputs:    q.Inputs,
+		Standings: q.Standings,
 		PageSize:  clampInt32(q.PageSize),
 		PageToken: q.PageToken,
 	}
@@ -137,6 +138,7 @@ func DecodeListUnits(p *pb.ListUnitsRequest) (mapreduce.ListUnitsQuery, error) {
 		States:    decodeEnums(&d, "states", p.GetStates(), lastUnitState),
 		Outputs:   p.GetOutputs(),
 		Inputs:    p.GetInputs(),
+		Standings: p.GetStandings(),
 		PageSize:  d.pageSize(p.GetPageSize()),
 		PageToken: p.GetPageToken(),
 	}
@@ -150,6 +152,7 @@ func EncodeListEvents(q *mapreduce.ListEventsQuery) *pb.ListEventsRequest {
 		TenantId:  string(q.Tenant),
 		Verify:    q.Verify,
 		Proofs:    q.Proofs,
+		Counts:    q.Counts,
 		PageSize:  clampInt32(q.PageSize),
 		PageToken: q.PageToken,
 	}
@@ -162,6 +165,7 @@ func DecodeListEvents(p *pb.ListEventsRequest) (mapreduce.ListEventsQuery, error
 		Tenant:    mapreduce.TenantID(d.decodeName("tenant_id", p.GetTenantId(), MaxNames)),
 		Verify:    p.GetVerify(),
 		Proofs:    p.GetProofs(),
+		Counts:    p.GetCounts(),
 		PageSize:  d.pageSize(p.GetPageSize()),
 		PageToken: p.GetPageToken(),
 	}

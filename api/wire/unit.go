@@ -126,6 +126,7 @@ func believedParking(p *pb.Parking) *mapreduce.Parking {
 func EncodeUnits(page *mapreduce.UnitPage) *pb.ListUnitsResponse {
 	return &pb.ListUnitsResponse{
 		Units:         convertEach(page.Units, EncodeUnit),
+		Standings:     convertEach(page.Standings, encodeStanding),
 		NextPageToken: page.NextPageToken,
 	}
 }
@@ -134,6 +135,15 @@ func EncodeUnits(page *mapreduce.UnitPage) *pb.ListUnitsResponse {
 func DecodeUnits(p *pb.ListUnitsResponse) *mapreduce.UnitPage {
 	return &mapreduce.UnitPage{
 		Units:         convertEach(p.GetUnits(), DecodeUnit),
+		Standings:     convertEach(p.GetStandings(), decodeStanding),
 		NextPageToken: p.GetNextPageToken(),
 	}
+}
+
+func encodeStanding(s mapreduce.UnitStanding) *pb.UnitStanding {
+	return &pb.UnitStanding{State: pb.UnitState(s.State), Parked: s.Parked}
+}
+
+func decodeStanding(p *pb.UnitStanding) mapreduce.UnitStanding {
+	return mapreduce.UnitStanding{State: knownOrZero(p.GetState(), lastUnitState), Parked: p.GetParked()}
 }

@@ -33,6 +33,9 @@ func (r *Reader) ListUnits(ctx context.Context, _ mapreduce.Principal, q mapredu
 	if err != nil {
 		return nil, err
 	}
+	if q.Standings {
+		return r.standings(ctx, q, int64(len(ctl.StageLevels())), at, size)
+	}
 
 	rec, err := r.jobs.View.Record(ctx, q.Job)
 	if err != nil {
@@ -105,6 +108,34 @@ func (r *Reader) ListUnits(ctx context.Context, _ mapreduce.Principal, q mapredu
 	return page, nil
 }
 
+// standings returns a page of how units of a job with so many levels stand.
+func (r *Reader) standings(ctx context.Context, q mapreduce.ListUnitsQuery, levels int64, at unitToken, size int) (*mapreduce.UnitPage, error) {
+	page := &mapreduce.UnitPage{}
+	for at.level < levels {
+		// The unit behind the page is its token, if there is one.
+		some, err := r.jobs.View.UnitStandings(ctx, q.Job, at.level, at.index, size-len(page.Standings)+1)
+		if err != nil {
+			return nil, err
+		}
+		if len(some) == 0 {
+			at = unitToken{level: at.level + 1}
+			continue
+		}
+
+		for _, u := range some {
+			if len(page.Standings) == size {
+				page.NextPageToken = unitToken{at.level, u.Index, 0}.String()
+				return page, nil
+			}
+			if len(q.States) == 0 || slices.Contains(q.States, u.State) {
+				page.Standings = append(page.Standings, u.UnitStanding)
+			}
+			at.index = u.Index + 1
+		}
+	}
+	return page, nil
+}
+
 // A source returns up to limit units of a level from an index on, in order: all of them, or all that a query may choose.
 type source func(level, index int64, limit int) ([]*records.Unit, error)
 
@@ -122,10 +153,40 @@ func (r *Reader) source(ctx context.Context, q mapreduce.ListUnitsQuery) (source
 			return among(failed), nil
 		}
 	}
+	if len(q.States) > 0 {
+		return r.chosen(ctx, q), nil
+	}
 	return func(level, index int64, limit int) ([]*records.Unit, error) {
 		return r.jobs.View.UnitsFrom(ctx, q.Job, level, index, limit)
 	}, nil
 }
+
+// chosen returns the units in some states as a source. It reads how units stand, and no more of those that are in others.
+func (r *Reader) chosen(ctx context.Context, q mapreduce.ListUnitsQuery) source {
+	return func(level, index int64, limit int) ([]*records.Unit, error) {
+		for {
+			all, err := r.jobs.View.UnitStandings(ctx, q.Job, level, index, lookedAtOnce)
+			if err != nil || len(all) == 0 {
+				return nil, err
+			}
+
+			var names []mapreduce.UnitID
+			for _, u := range all {
+				if slices.Contains(q.States, u.State) && len(names) < limit {
+					names = append(names, u.ID)
+				}
+			}
+			units, err := r.jobs.View.UnitsNamed(ctx, q.Job, names)
+			if err != nil || len(units) > 0 {
+				return units, err
+			}
+			index = all[len(all)-1].Index + 1
+		}
+	}
+}
+
+// lookedAtOnce is of how many units one reading says how they stand.
+const lookedAtOnce = 1000
 
 // among returns some units, which are in order of level and index, as a source.
 func among(units []*records.Unit) source {

@@ -50,6 +50,18 @@ func (j JobKeys) Order(level, index int64) []byte {
 	return tuple.AppendInt(tuple.AppendInt(j.key("order"), level), index)
 }
 
+// OrderIndex returns the index that a key of Order has.
+func (s *Space) OrderIndex(key []byte) (int64, error) {
+	_, rest, err := s.Last(key)
+	if err != nil {
+		return 0, err
+	}
+	rest.Skip() // the job
+	rest.Skip() // the level
+	index := rest.Int()
+	return index, rest.Err()
+}
+
 // OrderFrom returns the range of a level's units from an index on.
 func (j JobKeys) OrderFrom(level, index int64) store.Range {
 	r := childRange(tuple.AppendInt(j.key("order"), level))

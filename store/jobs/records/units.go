@@ -38,7 +38,11 @@ func ReadUnits(ctx context.Context, r store.Reader, ks [][]byte) ([]*storagev1.U
 	if err != nil {
 		return nil, err
 	}
+	return unitsOf(ks, values)
+}
 
+// unitsOf decodes the values of the keys of units, nil for those that are not there.
+func unitsOf(ks, values [][]byte) ([]*storagev1.Unit, error) {
 	found := make([]*storagev1.Unit, len(ks))
 	for i, v := range values {
 		if v == nil {
@@ -96,81 +100,64 @@ func (rec *UnitRecords) From(ctx context.Context, r store.Reader, id mapreduce.J
 // In reads up to limit units of a level with indexes in [from, end), in
 // order.
 func (rec *UnitRecords) In(ctx context.Context, r store.Reader, id mapreduce.JobID, level, from, end int64, limit int) ([]*storagev1.Unit, error) {
-	ids, err := rec.idsIn(ctx, r, id, level, from, end, limit)
+	ids, _, err := rec.placesIn(ctx, r, id, level, from, end, limit)
 	if err != nil {
 		return nil, err
 	}
-	units, err := rec.sideBySide(ctx, r, id, ids)
-	if err != nil || units != nil {
-		return units, err
-	}
-	return rec.Named(ctx, r, id, ids)
-}
 
-// sideBySide reads units that stand beside each other in the store, as those of
-// documents do that were submitted in the order of their names. One read of their range
-// costs a cluster a fraction of a read for each. It returns nil if they stand apart. It asks
-// for one more than there should be: a store that is asked for just as many as there are may
-// say that there are more.
-func (rec *UnitRecords) sideBySide(ctx context.Context, r store.Reader, id mapreduce.JobID, ids []mapreduce.UnitID) ([]*storagev1.Unit, error) {
-	if len(ids) < 2 || !slices.IsSorted(ids) {
-		return nil, nil
-	}
-
-	span := store.Range{Begin: rec.keys.Job(id).Unit(ids[0]), End: store.Single(rec.keys.Job(id).Unit(ids[len(ids)-1])).End}
-	pairs, _, err := r.GetRange(ctx, span, store.RangeOptions{Limit: len(ids) + 1})
-	if err != nil || len(pairs) != len(ids) {
+	ks := rec.keysOf(id, ids)
+	values, err := readBeside(ctx, r, ks)
+	if err != nil {
 		return nil, err
 	}
-
-	units := make([]*storagev1.Unit, len(ids))
-	for i, kv := range pairs {
-		// Another unit stands between them.
-		if !bytes.Equal(kv.Key, rec.keys.Job(id).Unit(ids[i])) {
-			return nil, nil
-		}
-		units[i] = new(storagev1.Unit)
-		if err := Decode(kv.Key, kv.Value, units[i]); err != nil {
-			return nil, err
-		}
-	}
-
-	return units, nil
+	found, err := unitsOf(ks, values)
+	return slices.DeleteFunc(found, func(u *storagev1.Unit) bool { return u == nil }), err
 }
 
-// Named reads units, as far as they are there.
-func (rec *UnitRecords) Named(ctx context.Context, r store.Reader, id mapreduce.JobID, ids []mapreduce.UnitID) ([]*storagev1.Unit, error) {
+// keysOf returns the keys of units.
+func (rec *UnitRecords) keysOf(id mapreduce.JobID, ids []mapreduce.UnitID) [][]byte {
 	ks := make([][]byte, len(ids))
 	for i, u := range ids {
 		ks[i] = rec.keys.Job(id).Unit(u)
 	}
-	found, err := ReadUnits(ctx, r, ks)
+	return ks
+}
+
+// Named reads units, as far as they are there.
+func (rec *UnitRecords) Named(ctx context.Context, r store.Reader, id mapreduce.JobID, ids []mapreduce.UnitID) ([]*storagev1.Unit, error) {
+	found, err := ReadUnits(ctx, r, rec.keysOf(id, ids))
 	return slices.DeleteFunc(found, func(u *storagev1.Unit) bool { return u == nil }), err
 }
 
-func (rec *UnitRecords) idsIn(ctx context.Context, r store.Reader, id mapreduce.JobID, level, from, end int64, limit int) ([]mapreduce.UnitID, error) {
+// placesIn returns the ids and indexes of up to limit units of a level with indexes in [from, end), in order.
+func (rec *UnitRecords) placesIn(ctx context.Context, r store.Reader, id mapreduce.JobID, level, from, end int64, limit int) (ids []mapreduce.UnitID, indexes []int64, err error) {
 	// The order has the ids of units up to level 0; those above follow from their index.
 	if level <= 0 {
 		span := store.Range{Begin: rec.keys.Job(id).Order(level, from), End: rec.keys.Job(id).Order(level, end)}
 		pairs, _, err := r.GetRange(ctx, span, store.RangeOptions{Limit: limit})
-		ids := make([]mapreduce.UnitID, len(pairs))
+		if err != nil {
+			return nil, nil, err
+		}
+
+		ids, indexes = make([]mapreduce.UnitID, len(pairs)), make([]int64, len(pairs))
 		for i, kv := range pairs {
 			ids[i] = mapreduce.UnitID(kv.Value)
+			if indexes[i], err = rec.keys.OrderIndex(kv.Key); err != nil {
+				return nil, nil, err
+			}
 		}
-		return ids, err
+		return ids, indexes, nil
 	}
 
 	ctl, err := rec.jobs.Control(ctx, r, id)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-
 	l := LevelAt(ctl, level)
-	var ids []mapreduce.UnitID
 	for i := from; i < min(l.GetUnits(), end) && len(ids) < limit; i++ {
-		ids = append(ids, UnitAt(l, i))
+		ids, indexes = append(ids, UnitAt(l, i)), append(indexes, i)
 	}
-	return ids, nil
+	return ids, indexes, nil
 }
 
 // Whole reports whether the output that a report names is stored; stored is the

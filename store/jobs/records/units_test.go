@@ -52,7 +52,7 @@ func TestNeighboursAreReadByRanges(t *testing.T) {
 		u := &storagev1.Unit{UnitId: fmt.Sprintf("document-%03d", i)}
 		r.pairs = append(r.pairs, store.KeyValue{Key: space.Job("job").Unit(mapreduce.UnitID(u.UnitId)), Value: records.Encode(u)})
 	}
-	for _, limit := range []int{2, 16, units, 2 * units} {
+	for _, limit := range []int{store.MinNear, 16, units, 2 * units} {
 		r.ranges = 0
 		got, err := rec.Units.From(t.Context(), r, "job", 0, 0, limit)
 		if err != nil || len(got) != min(limit, units) || r.ranges != 2 {

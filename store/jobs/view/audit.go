@@ -200,8 +200,12 @@ func (st *Audit) List(ctx context.Context, q mapreduce.ListEventsQuery) (*mapred
 			return err
 		}
 
+		decode := decodeCheckpoint
+		if q.Counts {
+			decode = decodeCounts
+		}
 		for _, kv := range pairs {
-			c, err := decodeCheckpoint(kv)
+			c, err := decode(kv)
 			if err != nil {
 				return err
 			}
@@ -212,7 +216,10 @@ func (st *Audit) List(ctx context.Context, q mapreduce.ListEventsQuery) (*mapred
 			page.Checkpoints = append(page.Checkpoints, c)
 		}
 
-		next, err := st.sealsOf(ctx, s, q.Job, seal, page)
+		next := seal
+		if !q.Counts {
+			next, err = st.sealsOf(ctx, s, q.Job, seal, page)
+		}
 		if more && err == nil {
 			page.NextPageToken = hex.EncodeToString(binary.BigEndian.AppendUint64(stampOf(pairs[len(pairs)-1].Key), uint64(next)))
 		}
@@ -247,6 +254,25 @@ func decodeCheckpoint(kv store.KeyValue) (*mapreduce.Checkpoint, error) {
 		return nil, records.CorruptError(kv.Key, "%v", err)
 	}
 	out.ID = hex.EncodeToString(stampOf(kv.Key))
+	return out, nil
+}
+
+// decodeCounts returns when a checkpoint was written, how many units it ended, and what these spent.
+func decodeCounts(kv store.KeyValue) (*mapreduce.Checkpoint, error) {
+	var c storagev1.CheckpointCounts
+	if err := (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(kv.Value, &c); err != nil {
+		return nil, records.CorruptError(kv.Key, "%v", err)
+	}
+
+	out := &mapreduce.Checkpoint{
+		ID: hex.EncodeToString(stampOf(kv.Key)), Time: time.UnixMicro(c.TimestampMicros).UTC(),
+		CompletedCount: int64(len(c.CompletedUnits)), FailedCount: int64(len(c.FailedUnits)),
+	}
+	for _, ended := range [][]*storagev1.OutcomeTokens{c.CompletedUnits, c.FailedUnits} {
+		for _, o := range ended {
+			out.Tokens = out.Tokens.Add(mapreduce.Tokens{In: o.TokensIn, Out: o.TokensOut})
+		}
+	}
 	return out, nil
 }
 

@@ -363,6 +363,27 @@ func (st *Store) UnitsFrom(ctx context.Context, id mapreduce.JobID, level, from 
 	return records.UnitsOfStored(units), err
 }
 
+// UnitStandings is UnitsFrom for how the units stand alone, which costs a fraction of it.
+func (st *Store) UnitStandings(ctx context.Context, id mapreduce.JobID, level, from int64, limit int) (all []records.UnitStanding, err error) {
+	failed := 0
+	err = st.db.View(ctx, func(tx store.Tx) (err error) {
+		all, err = st.Units.Standings(ctx, tx.Snapshot(), id, level, from, records.ShrinkLimit(limit, records.LeastPage, failed))
+		failed++ // should it run again
+		return err
+	})
+	return all, err
+}
+
+// UnitsNamed returns units, as far as they are there.
+func (st *Store) UnitsNamed(ctx context.Context, id mapreduce.JobID, names []mapreduce.UnitID) ([]*records.Unit, error) {
+	var units []*storagev1.Unit
+	err := st.db.View(ctx, func(tx store.Tx) (err error) {
+		units, err = st.Units.Named(ctx, tx.Snapshot(), id, names)
+		return err
+	})
+	return records.UnitsOfStored(units), err
+}
+
 // Inputs returns up to limit of the units whose outputs a unit takes, with indexes from
 // from on, in order. There may be fewer, but only at the end there are none.
 func (st *Store) Inputs(ctx context.Context, id mapreduce.JobID, reduce *records.Unit, from int64, limit int) ([]*records.Unit, error) {

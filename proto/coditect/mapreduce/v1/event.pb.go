@@ -134,7 +134,11 @@ type Checkpoint struct {
 	// Of an event of the log of a tenant: the job that was deleted.
 	Deleted *DeletedJob `protobuf:"bytes,13,opt,name=deleted,proto3" json:"deleted,omitempty"`
 	// The checkpoint as it is stored, if that was asked for.
-	Proof         *CheckpointProof `protobuf:"bytes,14,opt,name=proof,proto3" json:"proof,omitempty"`
+	Proof *CheckpointProof `protobuf:"bytes,14,opt,name=proof,proto3" json:"proof,omitempty"`
+	// How many units it completed, if that was asked for in place of these.
+	CompletedCount int64 `protobuf:"varint,15,opt,name=completed_count,json=completedCount,proto3" json:"completed_count,omitempty"`
+	// How many units it failed, likewise.
+	FailedCount   int64 `protobuf:"varint,16,opt,name=failed_count,json=failedCount,proto3" json:"failed_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -265,6 +269,20 @@ func (x *Checkpoint) GetProof() *CheckpointProof {
 		return x.Proof
 	}
 	return nil
+}
+
+func (x *Checkpoint) GetCompletedCount() int64 {
+	if x != nil {
+		return x.CompletedCount
+	}
+	return 0
+}
+
+func (x *Checkpoint) GetFailedCount() int64 {
+	if x != nil {
+		return x.FailedCount
+	}
+	return 0
 }
 
 // What is kept of a job that was deleted.
@@ -627,7 +645,7 @@ var File_coditect_mapreduce_v1_event_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_event_proto_rawDesc = "" +
 	"\n" +
-	"!coditect/mapreduce/v1/event.proto\x12\x15coditect.mapreduce.v1\x1a\x1fcoditect/mapreduce/v1/job.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb2\x05\n" +
+	"!coditect/mapreduce/v1/event.proto\x12\x15coditect.mapreduce.v1\x1a\x1fcoditect/mapreduce/v1/job.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xfe\x05\n" +
 	"\n" +
 	"Checkpoint\x12#\n" +
 	"\rcheckpoint_id\x18\x01 \x01(\tR\fcheckpointId\x12;\n" +
@@ -645,7 +663,9 @@ const file_coditect_mapreduce_v1_event_proto_rawDesc = "" +
 	"\tprincipal\x18\v \x01(\tR\tprincipal\x12\x1b\n" +
 	"\ttenant_id\x18\f \x01(\tR\btenantId\x12;\n" +
 	"\adeleted\x18\r \x01(\v2!.coditect.mapreduce.v1.DeletedJobR\adeleted\x12<\n" +
-	"\x05proof\x18\x0e \x01(\v2&.coditect.mapreduce.v1.CheckpointProofR\x05proof\"\xaa\x02\n" +
+	"\x05proof\x18\x0e \x01(\v2&.coditect.mapreduce.v1.CheckpointProofR\x05proof\x12'\n" +
+	"\x0fcompleted_count\x18\x0f \x01(\x03R\x0ecompletedCount\x12!\n" +
+	"\ffailed_count\x18\x10 \x01(\x03R\vfailedCount\"\xaa\x02\n" +
 	"\n" +
 	"DeletedJob\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x125\n" +

@@ -1102,7 +1102,10 @@ type ListUnitsRequest struct {
 	// next_page_token of the page before, with all else unchanged.
 	PageToken string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// With what they depend on.
-	Inputs        bool `protobuf:"varint,6,opt,name=inputs,proto3" json:"inputs,omitempty"`
+	Inputs bool `protobuf:"varint,6,opt,name=inputs,proto3" json:"inputs,omitempty"`
+	// How they stand alone, which is read in a fraction of the time. The page has standings, and no units. An earlier
+	// server answers with units.
+	Standings     bool `protobuf:"varint,7,opt,name=standings,proto3" json:"standings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1179,6 +1182,13 @@ func (x *ListUnitsRequest) GetInputs() bool {
 	return false
 }
 
+func (x *ListUnitsRequest) GetStandings() bool {
+	if x != nil {
+		return x.Standings
+	}
+	return false
+}
+
 // A page of units.
 type ListUnitsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1186,6 +1196,8 @@ type ListUnitsResponse struct {
 	Units []*Unit `protobuf:"bytes,1,rep,name=units,proto3" json:"units,omitempty"`
 	// Empty at the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// How the units stand, in the same order, if that alone was asked for.
+	Standings     []*UnitStanding `protobuf:"bytes,3,rep,name=standings,proto3" json:"standings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1234,6 +1246,68 @@ func (x *ListUnitsResponse) GetNextPageToken() string {
 	return ""
 }
 
+func (x *ListUnitsResponse) GetStandings() []*UnitStanding {
+	if x != nil {
+		return x.Standings
+	}
+	return nil
+}
+
+// How a unit stands.
+type UnitStanding struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its state.
+	State UnitState `protobuf:"varint,1,opt,name=state,proto3,enum=coditect.mapreduce.v1.UnitState" json:"state,omitempty"`
+	// It waits for something outside the program, and holds no slot.
+	Parked        bool `protobuf:"varint,2,opt,name=parked,proto3" json:"parked,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnitStanding) Reset() {
+	*x = UnitStanding{}
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnitStanding) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnitStanding) ProtoMessage() {}
+
+func (x *UnitStanding) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnitStanding.ProtoReflect.Descriptor instead.
+func (*UnitStanding) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *UnitStanding) GetState() UnitState {
+	if x != nil {
+		return x.State
+	}
+	return UnitState_UNIT_STATE_UNSPECIFIED
+}
+
+func (x *UnitStanding) GetParked() bool {
+	if x != nil {
+		return x.Parked
+	}
+	return false
+}
+
 // Asks that a parked unit go on.
 type WakeUnitRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1251,7 +1325,7 @@ type WakeUnitRequest struct {
 
 func (x *WakeUnitRequest) Reset() {
 	*x = WakeUnitRequest{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[21]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1263,7 +1337,7 @@ func (x *WakeUnitRequest) String() string {
 func (*WakeUnitRequest) ProtoMessage() {}
 
 func (x *WakeUnitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[21]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1276,7 +1350,7 @@ func (x *WakeUnitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WakeUnitRequest.ProtoReflect.Descriptor instead.
 func (*WakeUnitRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{21}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *WakeUnitRequest) GetJobId() string {
@@ -1318,7 +1392,7 @@ type WakeUnitResponse struct {
 
 func (x *WakeUnitResponse) Reset() {
 	*x = WakeUnitResponse{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[22]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1330,7 +1404,7 @@ func (x *WakeUnitResponse) String() string {
 func (*WakeUnitResponse) ProtoMessage() {}
 
 func (x *WakeUnitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[22]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1343,7 +1417,7 @@ func (x *WakeUnitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WakeUnitResponse.ProtoReflect.Descriptor instead.
 func (*WakeUnitResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{22}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *WakeUnitResponse) GetUnit() *Unit {
@@ -1366,7 +1440,7 @@ type GetResultRequest struct {
 
 func (x *GetResultRequest) Reset() {
 	*x = GetResultRequest{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[23]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1378,7 +1452,7 @@ func (x *GetResultRequest) String() string {
 func (*GetResultRequest) ProtoMessage() {}
 
 func (x *GetResultRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[23]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1391,7 +1465,7 @@ func (x *GetResultRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetResultRequest.ProtoReflect.Descriptor instead.
 func (*GetResultRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{23}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GetResultRequest) GetJobId() string {
@@ -1419,7 +1493,7 @@ type GetResultResponse struct {
 
 func (x *GetResultResponse) Reset() {
 	*x = GetResultResponse{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[24]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1431,7 +1505,7 @@ func (x *GetResultResponse) String() string {
 func (*GetResultResponse) ProtoMessage() {}
 
 func (x *GetResultResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[24]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1444,7 +1518,7 @@ func (x *GetResultResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetResultResponse.ProtoReflect.Descriptor instead.
 func (*GetResultResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{24}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GetResultResponse) GetParts() []*ResultPart {
@@ -1467,7 +1541,7 @@ type GetResultFileRequest struct {
 
 func (x *GetResultFileRequest) Reset() {
 	*x = GetResultFileRequest{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[25]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1479,7 +1553,7 @@ func (x *GetResultFileRequest) String() string {
 func (*GetResultFileRequest) ProtoMessage() {}
 
 func (x *GetResultFileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[25]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1492,7 +1566,7 @@ func (x *GetResultFileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetResultFileRequest.ProtoReflect.Descriptor instead.
 func (*GetResultFileRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{25}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *GetResultFileRequest) GetJobId() string {
@@ -1520,7 +1594,7 @@ type GetResultFileResponse struct {
 
 func (x *GetResultFileResponse) Reset() {
 	*x = GetResultFileResponse{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[26]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1532,7 +1606,7 @@ func (x *GetResultFileResponse) String() string {
 func (*GetResultFileResponse) ProtoMessage() {}
 
 func (x *GetResultFileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[26]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1545,7 +1619,7 @@ func (x *GetResultFileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetResultFileResponse.ProtoReflect.Descriptor instead.
 func (*GetResultFileResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{26}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GetResultFileResponse) GetData() []byte {
@@ -1570,7 +1644,7 @@ type ReadTextRequest struct {
 
 func (x *ReadTextRequest) Reset() {
 	*x = ReadTextRequest{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[27]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1582,7 +1656,7 @@ func (x *ReadTextRequest) String() string {
 func (*ReadTextRequest) ProtoMessage() {}
 
 func (x *ReadTextRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[27]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1595,7 +1669,7 @@ func (x *ReadTextRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadTextRequest.ProtoReflect.Descriptor instead.
 func (*ReadTextRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{27}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ReadTextRequest) GetJobId() string {
@@ -1631,7 +1705,7 @@ type ReadTextResponse struct {
 
 func (x *ReadTextResponse) Reset() {
 	*x = ReadTextResponse{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[28]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1643,7 +1717,7 @@ func (x *ReadTextResponse) String() string {
 func (*ReadTextResponse) ProtoMessage() {}
 
 func (x *ReadTextResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[28]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1656,7 +1730,7 @@ func (x *ReadTextResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadTextResponse.ProtoReflect.Descriptor instead.
 func (*ReadTextResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{28}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ReadTextResponse) GetText() []byte {
@@ -1695,7 +1769,7 @@ type DecideValueRequest struct {
 
 func (x *DecideValueRequest) Reset() {
 	*x = DecideValueRequest{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[29]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1707,7 +1781,7 @@ func (x *DecideValueRequest) String() string {
 func (*DecideValueRequest) ProtoMessage() {}
 
 func (x *DecideValueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[29]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1720,7 +1794,7 @@ func (x *DecideValueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecideValueRequest.ProtoReflect.Descriptor instead.
 func (*DecideValueRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{29}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *DecideValueRequest) GetJobId() string {
@@ -1797,7 +1871,7 @@ type DecideValueResponse struct {
 
 func (x *DecideValueResponse) Reset() {
 	*x = DecideValueResponse{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[30]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1809,7 +1883,7 @@ func (x *DecideValueResponse) String() string {
 func (*DecideValueResponse) ProtoMessage() {}
 
 func (x *DecideValueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[30]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1822,7 +1896,7 @@ func (x *DecideValueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecideValueResponse.ProtoReflect.Descriptor instead.
 func (*DecideValueResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{30}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *DecideValueResponse) GetDecision() *Decision {
@@ -1849,7 +1923,7 @@ type ListDecisionsRequest struct {
 
 func (x *ListDecisionsRequest) Reset() {
 	*x = ListDecisionsRequest{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[31]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1861,7 +1935,7 @@ func (x *ListDecisionsRequest) String() string {
 func (*ListDecisionsRequest) ProtoMessage() {}
 
 func (x *ListDecisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[31]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1874,7 +1948,7 @@ func (x *ListDecisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDecisionsRequest.ProtoReflect.Descriptor instead.
 func (*ListDecisionsRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{31}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ListDecisionsRequest) GetJobId() string {
@@ -1918,7 +1992,7 @@ type ListDecisionsResponse struct {
 
 func (x *ListDecisionsResponse) Reset() {
 	*x = ListDecisionsResponse{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[32]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1930,7 +2004,7 @@ func (x *ListDecisionsResponse) String() string {
 func (*ListDecisionsResponse) ProtoMessage() {}
 
 func (x *ListDecisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[32]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1943,7 +2017,7 @@ func (x *ListDecisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDecisionsResponse.ProtoReflect.Descriptor instead.
 func (*ListDecisionsResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{32}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListDecisionsResponse) GetDecisions() []*Decision {
@@ -1976,7 +2050,7 @@ type ListWaitingRequest struct {
 
 func (x *ListWaitingRequest) Reset() {
 	*x = ListWaitingRequest{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[33]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1988,7 +2062,7 @@ func (x *ListWaitingRequest) String() string {
 func (*ListWaitingRequest) ProtoMessage() {}
 
 func (x *ListWaitingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[33]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2001,7 +2075,7 @@ func (x *ListWaitingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWaitingRequest.ProtoReflect.Descriptor instead.
 func (*ListWaitingRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{33}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListWaitingRequest) GetJobId() string {
@@ -2038,7 +2112,7 @@ type ListWaitingResponse struct {
 
 func (x *ListWaitingResponse) Reset() {
 	*x = ListWaitingResponse{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[34]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2050,7 +2124,7 @@ func (x *ListWaitingResponse) String() string {
 func (*ListWaitingResponse) ProtoMessage() {}
 
 func (x *ListWaitingResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[34]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2063,7 +2137,7 @@ func (x *ListWaitingResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWaitingResponse.ProtoReflect.Descriptor instead.
 func (*ListWaitingResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{34}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ListWaitingResponse) GetUnits() []*WaitingUnit {
@@ -2097,7 +2171,7 @@ type WaitingUnit struct {
 
 func (x *WaitingUnit) Reset() {
 	*x = WaitingUnit{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[35]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2109,7 +2183,7 @@ func (x *WaitingUnit) String() string {
 func (*WaitingUnit) ProtoMessage() {}
 
 func (x *WaitingUnit) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[35]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2122,7 +2196,7 @@ func (x *WaitingUnit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitingUnit.ProtoReflect.Descriptor instead.
 func (*WaitingUnit) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{35}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *WaitingUnit) GetUnitId() string {
@@ -2168,7 +2242,7 @@ type WaitingValue struct {
 
 func (x *WaitingValue) Reset() {
 	*x = WaitingValue{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[36]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2180,7 +2254,7 @@ func (x *WaitingValue) String() string {
 func (*WaitingValue) ProtoMessage() {}
 
 func (x *WaitingValue) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[36]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2193,7 +2267,7 @@ func (x *WaitingValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitingValue.ProtoReflect.Descriptor instead.
 func (*WaitingValue) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{36}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *WaitingValue) GetRecordId() string {
@@ -2232,7 +2306,7 @@ type ClaimRecordsRequest struct {
 
 func (x *ClaimRecordsRequest) Reset() {
 	*x = ClaimRecordsRequest{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[37]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2244,7 +2318,7 @@ func (x *ClaimRecordsRequest) String() string {
 func (*ClaimRecordsRequest) ProtoMessage() {}
 
 func (x *ClaimRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[37]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2257,7 +2331,7 @@ func (x *ClaimRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ClaimRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{37}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ClaimRecordsRequest) GetJobId() string {
@@ -2292,7 +2366,7 @@ type ClaimRecordsResponse struct {
 
 func (x *ClaimRecordsResponse) Reset() {
 	*x = ClaimRecordsResponse{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[38]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2304,7 +2378,7 @@ func (x *ClaimRecordsResponse) String() string {
 func (*ClaimRecordsResponse) ProtoMessage() {}
 
 func (x *ClaimRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[38]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2317,7 +2391,7 @@ func (x *ClaimRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ClaimRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{38}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ClaimRecordsResponse) GetClaims() []*RecordClaim {
@@ -2343,14 +2417,17 @@ type ListEventsRequest struct {
 	TenantId string `protobuf:"bytes,5,opt,name=tenant_id,json=tenantId,proto3" json:"tenant_id,omitempty"`
 	// Return each checkpoint as it is stored, too, so that the chain can be verified by
 	// whoever has it.
-	Proofs        bool `protobuf:"varint,6,opt,name=proofs,proto3" json:"proofs,omitempty"`
+	Proofs bool `protobuf:"varint,6,opt,name=proofs,proto3" json:"proofs,omitempty"`
+	// Of a job: return how many units each checkpoint completed and failed in place of these units, and no seals, which is
+	// read in a fraction of the time. An earlier server answers with the units.
+	Counts        bool `protobuf:"varint,7,opt,name=counts,proto3" json:"counts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListEventsRequest) Reset() {
 	*x = ListEventsRequest{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[39]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2362,7 +2439,7 @@ func (x *ListEventsRequest) String() string {
 func (*ListEventsRequest) ProtoMessage() {}
 
 func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[39]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2375,7 +2452,7 @@ func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsRequest.ProtoReflect.Descriptor instead.
 func (*ListEventsRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{39}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ListEventsRequest) GetJobId() string {
@@ -2420,6 +2497,13 @@ func (x *ListEventsRequest) GetProofs() bool {
 	return false
 }
 
+func (x *ListEventsRequest) GetCounts() bool {
+	if x != nil {
+		return x.Counts
+	}
+	return false
+}
+
 // A page of checkpoints.
 type ListEventsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2435,7 +2519,7 @@ type ListEventsResponse struct {
 
 func (x *ListEventsResponse) Reset() {
 	*x = ListEventsResponse{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[40]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2447,7 +2531,7 @@ func (x *ListEventsResponse) String() string {
 func (*ListEventsResponse) ProtoMessage() {}
 
 func (x *ListEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[40]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2460,7 +2544,7 @@ func (x *ListEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsResponse.ProtoReflect.Descriptor instead.
 func (*ListEventsResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{40}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ListEventsResponse) GetCheckpoints() []*Checkpoint {
@@ -2495,7 +2579,7 @@ type GetTenantUseRequest struct {
 
 func (x *GetTenantUseRequest) Reset() {
 	*x = GetTenantUseRequest{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[41]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2507,7 +2591,7 @@ func (x *GetTenantUseRequest) String() string {
 func (*GetTenantUseRequest) ProtoMessage() {}
 
 func (x *GetTenantUseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[41]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2520,7 +2604,7 @@ func (x *GetTenantUseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTenantUseRequest.ProtoReflect.Descriptor instead.
 func (*GetTenantUseRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{41}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *GetTenantUseRequest) GetTenantId() string {
@@ -2545,7 +2629,7 @@ type TenantUse struct {
 
 func (x *TenantUse) Reset() {
 	*x = TenantUse{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[42]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2557,7 +2641,7 @@ func (x *TenantUse) String() string {
 func (*TenantUse) ProtoMessage() {}
 
 func (x *TenantUse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[42]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2570,7 +2654,7 @@ func (x *TenantUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TenantUse.ProtoReflect.Descriptor instead.
 func (*TenantUse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{42}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *TenantUse) GetTenantId() string {
@@ -2610,7 +2694,7 @@ type QuotaUse struct {
 
 func (x *QuotaUse) Reset() {
 	*x = QuotaUse{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[43]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2622,7 +2706,7 @@ func (x *QuotaUse) String() string {
 func (*QuotaUse) ProtoMessage() {}
 
 func (x *QuotaUse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[43]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2635,7 +2719,7 @@ func (x *QuotaUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaUse.ProtoReflect.Descriptor instead.
 func (*QuotaUse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{43}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *QuotaUse) GetName() string {
@@ -2684,7 +2768,7 @@ type SumCostsRequest struct {
 
 func (x *SumCostsRequest) Reset() {
 	*x = SumCostsRequest{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[44]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2696,7 +2780,7 @@ func (x *SumCostsRequest) String() string {
 func (*SumCostsRequest) ProtoMessage() {}
 
 func (x *SumCostsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[44]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2709,7 +2793,7 @@ func (x *SumCostsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SumCostsRequest.ProtoReflect.Descriptor instead.
 func (*SumCostsRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{44}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *SumCostsRequest) GetTenantId() string {
@@ -2775,7 +2859,7 @@ type SumCostsResponse struct {
 
 func (x *SumCostsResponse) Reset() {
 	*x = SumCostsResponse{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[45]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2787,7 +2871,7 @@ func (x *SumCostsResponse) String() string {
 func (*SumCostsResponse) ProtoMessage() {}
 
 func (x *SumCostsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[45]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2800,7 +2884,7 @@ func (x *SumCostsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SumCostsResponse.ProtoReflect.Descriptor instead.
 func (*SumCostsResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{45}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *SumCostsResponse) GetRows() []*CostRow {
@@ -2839,7 +2923,7 @@ type CostRow struct {
 
 func (x *CostRow) Reset() {
 	*x = CostRow{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[46]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2851,7 +2935,7 @@ func (x *CostRow) String() string {
 func (*CostRow) ProtoMessage() {}
 
 func (x *CostRow) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[46]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2864,7 +2948,7 @@ func (x *CostRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CostRow.ProtoReflect.Descriptor instead.
 func (*CostRow) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{46}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *CostRow) GetGroup() []string {
@@ -2918,7 +3002,7 @@ type GetCallerRequest struct {
 
 func (x *GetCallerRequest) Reset() {
 	*x = GetCallerRequest{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[47]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2930,7 +3014,7 @@ func (x *GetCallerRequest) String() string {
 func (*GetCallerRequest) ProtoMessage() {}
 
 func (x *GetCallerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[47]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2943,7 +3027,7 @@ func (x *GetCallerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCallerRequest.ProtoReflect.Descriptor instead.
 func (*GetCallerRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{47}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{48}
 }
 
 // The caller of a service.
@@ -2962,7 +3046,7 @@ type Caller struct {
 
 func (x *Caller) Reset() {
 	*x = Caller{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[48]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2974,7 +3058,7 @@ func (x *Caller) String() string {
 func (*Caller) ProtoMessage() {}
 
 func (x *Caller) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[48]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2987,7 +3071,7 @@ func (x *Caller) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Caller.ProtoReflect.Descriptor instead.
 func (*Caller) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{48}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Caller) GetName() string {
@@ -3022,7 +3106,7 @@ type ListCertificatesRequest struct {
 
 func (x *ListCertificatesRequest) Reset() {
 	*x = ListCertificatesRequest{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[49]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3034,7 +3118,7 @@ func (x *ListCertificatesRequest) String() string {
 func (*ListCertificatesRequest) ProtoMessage() {}
 
 func (x *ListCertificatesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[49]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3047,7 +3131,7 @@ func (x *ListCertificatesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCertificatesRequest.ProtoReflect.Descriptor instead.
 func (*ListCertificatesRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{49}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ListCertificatesRequest) GetTenantId() string {
@@ -3068,7 +3152,7 @@ type ListCertificatesResponse struct {
 
 func (x *ListCertificatesResponse) Reset() {
 	*x = ListCertificatesResponse{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[50]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3080,7 +3164,7 @@ func (x *ListCertificatesResponse) String() string {
 func (*ListCertificatesResponse) ProtoMessage() {}
 
 func (x *ListCertificatesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[50]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3093,7 +3177,7 @@ func (x *ListCertificatesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCertificatesResponse.ProtoReflect.Descriptor instead.
 func (*ListCertificatesResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{50}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ListCertificatesResponse) GetCertificates() []*Certificate {
@@ -3116,7 +3200,7 @@ type DeleteCertificateRequest struct {
 
 func (x *DeleteCertificateRequest) Reset() {
 	*x = DeleteCertificateRequest{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[51]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3128,7 +3212,7 @@ func (x *DeleteCertificateRequest) String() string {
 func (*DeleteCertificateRequest) ProtoMessage() {}
 
 func (x *DeleteCertificateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[51]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3141,7 +3225,7 @@ func (x *DeleteCertificateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteCertificateRequest.ProtoReflect.Descriptor instead.
 func (*DeleteCertificateRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{51}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *DeleteCertificateRequest) GetCertificateId() string {
@@ -3167,7 +3251,7 @@ type DeleteCertificateResponse struct {
 
 func (x *DeleteCertificateResponse) Reset() {
 	*x = DeleteCertificateResponse{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[52]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3179,7 +3263,7 @@ func (x *DeleteCertificateResponse) String() string {
 func (*DeleteCertificateResponse) ProtoMessage() {}
 
 func (x *DeleteCertificateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[52]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3192,7 +3276,7 @@ func (x *DeleteCertificateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteCertificateResponse.ProtoReflect.Descriptor instead.
 func (*DeleteCertificateResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{52}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{53}
 }
 
 // With how sure an answer of a member of a cascade it is accepted in jobs over more documents of a kind.
@@ -3234,7 +3318,7 @@ type Certificate struct {
 
 func (x *Certificate) Reset() {
 	*x = Certificate{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[53]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3246,7 +3330,7 @@ func (x *Certificate) String() string {
 func (*Certificate) ProtoMessage() {}
 
 func (x *Certificate) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[53]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3259,7 +3343,7 @@ func (x *Certificate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Certificate.ProtoReflect.Descriptor instead.
 func (*Certificate) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{53}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Certificate) GetCertificateId() string {
@@ -3388,7 +3472,7 @@ type CertificateMeasure struct {
 
 func (x *CertificateMeasure) Reset() {
 	*x = CertificateMeasure{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[54]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3400,7 +3484,7 @@ func (x *CertificateMeasure) String() string {
 func (*CertificateMeasure) ProtoMessage() {}
 
 func (x *CertificateMeasure) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[54]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3413,7 +3497,7 @@ func (x *CertificateMeasure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CertificateMeasure.ProtoReflect.Descriptor instead.
 func (*CertificateMeasure) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{54}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *CertificateMeasure) GetField() string {
@@ -3527,7 +3611,7 @@ const file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc = "" +
 	"\x11CancelJobResponse\x12,\n" +
 	"\x03job\x18\x01 \x01(\v2\x1a.coditect.mapreduce.v1.JobR\x03job\")\n" +
 	"\x10DeleteJobRequest\x12\x15\n" +
-	"\x06job_id\x18\x01 \x01(\tR\x05jobId\"\xd1\x01\n" +
+	"\x06job_id\x18\x01 \x01(\tR\x05jobId\"\xef\x01\n" +
 	"\x10ListUnitsRequest\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x128\n" +
 	"\x06states\x18\x02 \x03(\x0e2 .coditect.mapreduce.v1.UnitStateR\x06states\x12\x18\n" +
@@ -3535,10 +3619,15 @@ const file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc = "" +
 	"\tpage_size\x18\x04 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
 	"page_token\x18\x05 \x01(\tR\tpageToken\x12\x16\n" +
-	"\x06inputs\x18\x06 \x01(\bR\x06inputs\"n\n" +
+	"\x06inputs\x18\x06 \x01(\bR\x06inputs\x12\x1c\n" +
+	"\tstandings\x18\a \x01(\bR\tstandings\"\xb1\x01\n" +
 	"\x11ListUnitsResponse\x121\n" +
 	"\x05units\x18\x01 \x03(\v2\x1b.coditect.mapreduce.v1.UnitR\x05units\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"q\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12A\n" +
+	"\tstandings\x18\x03 \x03(\v2#.coditect.mapreduce.v1.UnitStandingR\tstandings\"^\n" +
+	"\fUnitStanding\x126\n" +
+	"\x05state\x18\x01 \x01(\x0e2 .coditect.mapreduce.v1.UnitStateR\x05state\x12\x16\n" +
+	"\x06parked\x18\x02 \x01(\bR\x06parked\"q\n" +
 	"\x0fWakeUnitRequest\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x17\n" +
 	"\aunit_id\x18\x02 \x01(\tR\x06unitId\x12\x16\n" +
@@ -3609,7 +3698,7 @@ const file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc = "" +
 	"record_ids\x18\x02 \x03(\tR\trecordIds\x12-\n" +
 	"\x04time\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x04time\"R\n" +
 	"\x14ClaimRecordsResponse\x12:\n" +
-	"\x06claims\x18\x01 \x03(\v2\".coditect.mapreduce.v1.RecordClaimR\x06claims\"\xb3\x01\n" +
+	"\x06claims\x18\x01 \x03(\v2\".coditect.mapreduce.v1.RecordClaimR\x06claims\"\xcb\x01\n" +
 	"\x11ListEventsRequest\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x16\n" +
 	"\x06verify\x18\x02 \x01(\bR\x06verify\x12\x1b\n" +
@@ -3617,7 +3706,8 @@ const file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc = "" +
 	"\n" +
 	"page_token\x18\x04 \x01(\tR\tpageToken\x12\x1b\n" +
 	"\ttenant_id\x18\x05 \x01(\tR\btenantId\x12\x16\n" +
-	"\x06proofs\x18\x06 \x01(\bR\x06proofs\"\xb4\x01\n" +
+	"\x06proofs\x18\x06 \x01(\bR\x06proofs\x12\x16\n" +
+	"\x06counts\x18\a \x01(\bR\x06counts\"\xb4\x01\n" +
 	"\x12ListEventsResponse\x12C\n" +
 	"\vcheckpoints\x18\x01 \x03(\v2!.coditect.mapreduce.v1.CheckpointR\vcheckpoints\x121\n" +
 	"\x05seals\x18\x02 \x03(\v2\x1b.coditect.mapreduce.v1.SealR\x05seals\x12&\n" +
@@ -3738,7 +3828,7 @@ func file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescData
 }
 
-var file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
+var file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes = make([]protoimpl.MessageInfo, 57)
 var file_coditect_mapreduce_v1_mapreduce_service_proto_goTypes = []any{
 	(*SubmitJobRequest)(nil),          // 0: coditect.mapreduce.v1.SubmitJobRequest
 	(*DocumentPiece)(nil),             // 1: coditect.mapreduce.v1.DocumentPiece
@@ -3761,153 +3851,156 @@ var file_coditect_mapreduce_v1_mapreduce_service_proto_goTypes = []any{
 	(*DeleteJobRequest)(nil),          // 18: coditect.mapreduce.v1.DeleteJobRequest
 	(*ListUnitsRequest)(nil),          // 19: coditect.mapreduce.v1.ListUnitsRequest
 	(*ListUnitsResponse)(nil),         // 20: coditect.mapreduce.v1.ListUnitsResponse
-	(*WakeUnitRequest)(nil),           // 21: coditect.mapreduce.v1.WakeUnitRequest
-	(*WakeUnitResponse)(nil),          // 22: coditect.mapreduce.v1.WakeUnitResponse
-	(*GetResultRequest)(nil),          // 23: coditect.mapreduce.v1.GetResultRequest
-	(*GetResultResponse)(nil),         // 24: coditect.mapreduce.v1.GetResultResponse
-	(*GetResultFileRequest)(nil),      // 25: coditect.mapreduce.v1.GetResultFileRequest
-	(*GetResultFileResponse)(nil),     // 26: coditect.mapreduce.v1.GetResultFileResponse
-	(*ReadTextRequest)(nil),           // 27: coditect.mapreduce.v1.ReadTextRequest
-	(*ReadTextResponse)(nil),          // 28: coditect.mapreduce.v1.ReadTextResponse
-	(*DecideValueRequest)(nil),        // 29: coditect.mapreduce.v1.DecideValueRequest
-	(*DecideValueResponse)(nil),       // 30: coditect.mapreduce.v1.DecideValueResponse
-	(*ListDecisionsRequest)(nil),      // 31: coditect.mapreduce.v1.ListDecisionsRequest
-	(*ListDecisionsResponse)(nil),     // 32: coditect.mapreduce.v1.ListDecisionsResponse
-	(*ListWaitingRequest)(nil),        // 33: coditect.mapreduce.v1.ListWaitingRequest
-	(*ListWaitingResponse)(nil),       // 34: coditect.mapreduce.v1.ListWaitingResponse
-	(*WaitingUnit)(nil),               // 35: coditect.mapreduce.v1.WaitingUnit
-	(*WaitingValue)(nil),              // 36: coditect.mapreduce.v1.WaitingValue
-	(*ClaimRecordsRequest)(nil),       // 37: coditect.mapreduce.v1.ClaimRecordsRequest
-	(*ClaimRecordsResponse)(nil),      // 38: coditect.mapreduce.v1.ClaimRecordsResponse
-	(*ListEventsRequest)(nil),         // 39: coditect.mapreduce.v1.ListEventsRequest
-	(*ListEventsResponse)(nil),        // 40: coditect.mapreduce.v1.ListEventsResponse
-	(*GetTenantUseRequest)(nil),       // 41: coditect.mapreduce.v1.GetTenantUseRequest
-	(*TenantUse)(nil),                 // 42: coditect.mapreduce.v1.TenantUse
-	(*QuotaUse)(nil),                  // 43: coditect.mapreduce.v1.QuotaUse
-	(*SumCostsRequest)(nil),           // 44: coditect.mapreduce.v1.SumCostsRequest
-	(*SumCostsResponse)(nil),          // 45: coditect.mapreduce.v1.SumCostsResponse
-	(*CostRow)(nil),                   // 46: coditect.mapreduce.v1.CostRow
-	(*GetCallerRequest)(nil),          // 47: coditect.mapreduce.v1.GetCallerRequest
-	(*Caller)(nil),                    // 48: coditect.mapreduce.v1.Caller
-	(*ListCertificatesRequest)(nil),   // 49: coditect.mapreduce.v1.ListCertificatesRequest
-	(*ListCertificatesResponse)(nil),  // 50: coditect.mapreduce.v1.ListCertificatesResponse
-	(*DeleteCertificateRequest)(nil),  // 51: coditect.mapreduce.v1.DeleteCertificateRequest
-	(*DeleteCertificateResponse)(nil), // 52: coditect.mapreduce.v1.DeleteCertificateResponse
-	(*Certificate)(nil),               // 53: coditect.mapreduce.v1.Certificate
-	(*CertificateMeasure)(nil),        // 54: coditect.mapreduce.v1.CertificateMeasure
-	nil,                               // 55: coditect.mapreduce.v1.DocumentPiece.MetadataEntry
-	(*JobSpec)(nil),                   // 56: coditect.mapreduce.v1.JobSpec
-	(*Job)(nil),                       // 57: coditect.mapreduce.v1.Job
-	(*Plan)(nil),                      // 58: coditect.mapreduce.v1.Plan
-	(JobState)(0),                     // 59: coditect.mapreduce.v1.JobState
-	(CauseState)(0),                   // 60: coditect.mapreduce.v1.CauseState
-	(UnitState)(0),                    // 61: coditect.mapreduce.v1.UnitState
-	(*Unit)(nil),                      // 62: coditect.mapreduce.v1.Unit
-	(*ResultPart)(nil),                // 63: coditect.mapreduce.v1.ResultPart
-	(ReviewVerdict)(0),                // 64: coditect.mapreduce.v1.ReviewVerdict
-	(*Passage)(nil),                   // 65: coditect.mapreduce.v1.Passage
-	(*Decision)(nil),                  // 66: coditect.mapreduce.v1.Decision
-	(*durationpb.Duration)(nil),       // 67: google.protobuf.Duration
-	(*RecordClaim)(nil),               // 68: coditect.mapreduce.v1.RecordClaim
-	(*Checkpoint)(nil),                // 69: coditect.mapreduce.v1.Checkpoint
-	(*Seal)(nil),                      // 70: coditect.mapreduce.v1.Seal
-	(*timestamppb.Timestamp)(nil),     // 71: google.protobuf.Timestamp
-	(*emptypb.Empty)(nil),             // 72: google.protobuf.Empty
+	(*UnitStanding)(nil),              // 21: coditect.mapreduce.v1.UnitStanding
+	(*WakeUnitRequest)(nil),           // 22: coditect.mapreduce.v1.WakeUnitRequest
+	(*WakeUnitResponse)(nil),          // 23: coditect.mapreduce.v1.WakeUnitResponse
+	(*GetResultRequest)(nil),          // 24: coditect.mapreduce.v1.GetResultRequest
+	(*GetResultResponse)(nil),         // 25: coditect.mapreduce.v1.GetResultResponse
+	(*GetResultFileRequest)(nil),      // 26: coditect.mapreduce.v1.GetResultFileRequest
+	(*GetResultFileResponse)(nil),     // 27: coditect.mapreduce.v1.GetResultFileResponse
+	(*ReadTextRequest)(nil),           // 28: coditect.mapreduce.v1.ReadTextRequest
+	(*ReadTextResponse)(nil),          // 29: coditect.mapreduce.v1.ReadTextResponse
+	(*DecideValueRequest)(nil),        // 30: coditect.mapreduce.v1.DecideValueRequest
+	(*DecideValueResponse)(nil),       // 31: coditect.mapreduce.v1.DecideValueResponse
+	(*ListDecisionsRequest)(nil),      // 32: coditect.mapreduce.v1.ListDecisionsRequest
+	(*ListDecisionsResponse)(nil),     // 33: coditect.mapreduce.v1.ListDecisionsResponse
+	(*ListWaitingRequest)(nil),        // 34: coditect.mapreduce.v1.ListWaitingRequest
+	(*ListWaitingResponse)(nil),       // 35: coditect.mapreduce.v1.ListWaitingResponse
+	(*WaitingUnit)(nil),               // 36: coditect.mapreduce.v1.WaitingUnit
+	(*WaitingValue)(nil),              // 37: coditect.mapreduce.v1.WaitingValue
+	(*ClaimRecordsRequest)(nil),       // 38: coditect.mapreduce.v1.ClaimRecordsRequest
+	(*ClaimRecordsResponse)(nil),      // 39: coditect.mapreduce.v1.ClaimRecordsResponse
+	(*ListEventsRequest)(nil),         // 40: coditect.mapreduce.v1.ListEventsRequest
+	(*ListEventsResponse)(nil),        // 41: coditect.mapreduce.v1.ListEventsResponse
+	(*GetTenantUseRequest)(nil),       // 42: coditect.mapreduce.v1.GetTenantUseRequest
+	(*TenantUse)(nil),                 // 43: coditect.mapreduce.v1.TenantUse
+	(*QuotaUse)(nil),                  // 44: coditect.mapreduce.v1.QuotaUse
+	(*SumCostsRequest)(nil),           // 45: coditect.mapreduce.v1.SumCostsRequest
+	(*SumCostsResponse)(nil),          // 46: coditect.mapreduce.v1.SumCostsResponse
+	(*CostRow)(nil),                   // 47: coditect.mapreduce.v1.CostRow
+	(*GetCallerRequest)(nil),          // 48: coditect.mapreduce.v1.GetCallerRequest
+	(*Caller)(nil),                    // 49: coditect.mapreduce.v1.Caller
+	(*ListCertificatesRequest)(nil),   // 50: coditect.mapreduce.v1.ListCertificatesRequest
+	(*ListCertificatesResponse)(nil),  // 51: coditect.mapreduce.v1.ListCertificatesResponse
+	(*DeleteCertificateRequest)(nil),  // 52: coditect.mapreduce.v1.DeleteCertificateRequest
+	(*DeleteCertificateResponse)(nil), // 53: coditect.mapreduce.v1.DeleteCertificateResponse
+	(*Certificate)(nil),               // 54: coditect.mapreduce.v1.Certificate
+	(*CertificateMeasure)(nil),        // 55: coditect.mapreduce.v1.CertificateMeasure
+	nil,                               // 56: coditect.mapreduce.v1.DocumentPiece.MetadataEntry
+	(*JobSpec)(nil),                   // 57: coditect.mapreduce.v1.JobSpec
+	(*Job)(nil),                       // 58: coditect.mapreduce.v1.Job
+	(*Plan)(nil),                      // 59: coditect.mapreduce.v1.Plan
+	(JobState)(0),                     // 60: coditect.mapreduce.v1.JobState
+	(CauseState)(0),                   // 61: coditect.mapreduce.v1.CauseState
+	(UnitState)(0),                    // 62: coditect.mapreduce.v1.UnitState
+	(*Unit)(nil),                      // 63: coditect.mapreduce.v1.Unit
+	(*ResultPart)(nil),                // 64: coditect.mapreduce.v1.ResultPart
+	(ReviewVerdict)(0),                // 65: coditect.mapreduce.v1.ReviewVerdict
+	(*Passage)(nil),                   // 66: coditect.mapreduce.v1.Passage
+	(*Decision)(nil),                  // 67: coditect.mapreduce.v1.Decision
+	(*durationpb.Duration)(nil),       // 68: google.protobuf.Duration
+	(*RecordClaim)(nil),               // 69: coditect.mapreduce.v1.RecordClaim
+	(*Checkpoint)(nil),                // 70: coditect.mapreduce.v1.Checkpoint
+	(*Seal)(nil),                      // 71: coditect.mapreduce.v1.Seal
+	(*timestamppb.Timestamp)(nil),     // 72: google.protobuf.Timestamp
+	(*emptypb.Empty)(nil),             // 73: google.protobuf.Empty
 }
 var file_coditect_mapreduce_v1_mapreduce_service_proto_depIdxs = []int32{
-	56, // 0: coditect.mapreduce.v1.SubmitJobRequest.spec:type_name -> coditect.mapreduce.v1.JobSpec
+	57, // 0: coditect.mapreduce.v1.SubmitJobRequest.spec:type_name -> coditect.mapreduce.v1.JobSpec
 	1,  // 1: coditect.mapreduce.v1.SubmitJobRequest.documents:type_name -> coditect.mapreduce.v1.DocumentPiece
-	55, // 2: coditect.mapreduce.v1.DocumentPiece.metadata:type_name -> coditect.mapreduce.v1.DocumentPiece.MetadataEntry
-	57, // 3: coditect.mapreduce.v1.SubmitJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	56, // 4: coditect.mapreduce.v1.PlanJobRequest.spec:type_name -> coditect.mapreduce.v1.JobSpec
+	56, // 2: coditect.mapreduce.v1.DocumentPiece.metadata:type_name -> coditect.mapreduce.v1.DocumentPiece.MetadataEntry
+	58, // 3: coditect.mapreduce.v1.SubmitJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	57, // 4: coditect.mapreduce.v1.PlanJobRequest.spec:type_name -> coditect.mapreduce.v1.JobSpec
 	1,  // 5: coditect.mapreduce.v1.PlanJobRequest.documents:type_name -> coditect.mapreduce.v1.DocumentPiece
-	58, // 6: coditect.mapreduce.v1.PlanJobResponse.plan:type_name -> coditect.mapreduce.v1.Plan
-	59, // 7: coditect.mapreduce.v1.ListJobsRequest.states:type_name -> coditect.mapreduce.v1.JobState
-	57, // 8: coditect.mapreduce.v1.ListJobsResponse.jobs:type_name -> coditect.mapreduce.v1.Job
-	57, // 9: coditect.mapreduce.v1.WatchJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	57, // 10: coditect.mapreduce.v1.ResumeJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	60, // 11: coditect.mapreduce.v1.MarkCauseRequest.state:type_name -> coditect.mapreduce.v1.CauseState
-	57, // 12: coditect.mapreduce.v1.MarkCauseResponse.job:type_name -> coditect.mapreduce.v1.Job
-	57, // 13: coditect.mapreduce.v1.PauseJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	57, // 14: coditect.mapreduce.v1.CancelJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	61, // 15: coditect.mapreduce.v1.ListUnitsRequest.states:type_name -> coditect.mapreduce.v1.UnitState
-	62, // 16: coditect.mapreduce.v1.ListUnitsResponse.units:type_name -> coditect.mapreduce.v1.Unit
-	62, // 17: coditect.mapreduce.v1.WakeUnitResponse.unit:type_name -> coditect.mapreduce.v1.Unit
-	63, // 18: coditect.mapreduce.v1.GetResultResponse.parts:type_name -> coditect.mapreduce.v1.ResultPart
-	64, // 19: coditect.mapreduce.v1.DecideValueRequest.verdict:type_name -> coditect.mapreduce.v1.ReviewVerdict
-	65, // 20: coditect.mapreduce.v1.DecideValueRequest.passage:type_name -> coditect.mapreduce.v1.Passage
-	66, // 21: coditect.mapreduce.v1.DecideValueResponse.decision:type_name -> coditect.mapreduce.v1.Decision
-	66, // 22: coditect.mapreduce.v1.ListDecisionsResponse.decisions:type_name -> coditect.mapreduce.v1.Decision
-	35, // 23: coditect.mapreduce.v1.ListWaitingResponse.units:type_name -> coditect.mapreduce.v1.WaitingUnit
-	36, // 24: coditect.mapreduce.v1.WaitingUnit.values:type_name -> coditect.mapreduce.v1.WaitingValue
-	63, // 25: coditect.mapreduce.v1.WaitingUnit.parts:type_name -> coditect.mapreduce.v1.ResultPart
-	67, // 26: coditect.mapreduce.v1.ClaimRecordsRequest.time:type_name -> google.protobuf.Duration
-	68, // 27: coditect.mapreduce.v1.ClaimRecordsResponse.claims:type_name -> coditect.mapreduce.v1.RecordClaim
-	69, // 28: coditect.mapreduce.v1.ListEventsResponse.checkpoints:type_name -> coditect.mapreduce.v1.Checkpoint
-	70, // 29: coditect.mapreduce.v1.ListEventsResponse.seals:type_name -> coditect.mapreduce.v1.Seal
-	43, // 30: coditect.mapreduce.v1.TenantUse.quotas:type_name -> coditect.mapreduce.v1.QuotaUse
-	67, // 31: coditect.mapreduce.v1.TenantUse.keep:type_name -> google.protobuf.Duration
-	46, // 32: coditect.mapreduce.v1.SumCostsResponse.rows:type_name -> coditect.mapreduce.v1.CostRow
-	46, // 33: coditect.mapreduce.v1.SumCostsResponse.sum:type_name -> coditect.mapreduce.v1.CostRow
-	53, // 34: coditect.mapreduce.v1.ListCertificatesResponse.certificates:type_name -> coditect.mapreduce.v1.Certificate
-	71, // 35: coditect.mapreduce.v1.Certificate.create_time:type_name -> google.protobuf.Timestamp
-	54, // 36: coditect.mapreduce.v1.Certificate.measures:type_name -> coditect.mapreduce.v1.CertificateMeasure
-	71, // 37: coditect.mapreduce.v1.Certificate.use_time:type_name -> google.protobuf.Timestamp
-	0,  // 38: coditect.mapreduce.v1.MapReduceService.SubmitJob:input_type -> coditect.mapreduce.v1.SubmitJobRequest
-	3,  // 39: coditect.mapreduce.v1.MapReduceService.PlanJob:input_type -> coditect.mapreduce.v1.PlanJobRequest
-	5,  // 40: coditect.mapreduce.v1.MapReduceService.GetJob:input_type -> coditect.mapreduce.v1.GetJobRequest
-	6,  // 41: coditect.mapreduce.v1.MapReduceService.ListJobs:input_type -> coditect.mapreduce.v1.ListJobsRequest
-	8,  // 42: coditect.mapreduce.v1.MapReduceService.WatchJob:input_type -> coditect.mapreduce.v1.WatchJobRequest
-	10, // 43: coditect.mapreduce.v1.MapReduceService.ResumeJob:input_type -> coditect.mapreduce.v1.ResumeJobRequest
-	12, // 44: coditect.mapreduce.v1.MapReduceService.MarkCause:input_type -> coditect.mapreduce.v1.MarkCauseRequest
-	14, // 45: coditect.mapreduce.v1.MapReduceService.PauseJob:input_type -> coditect.mapreduce.v1.PauseJobRequest
-	16, // 46: coditect.mapreduce.v1.MapReduceService.CancelJob:input_type -> coditect.mapreduce.v1.CancelJobRequest
-	18, // 47: coditect.mapreduce.v1.MapReduceService.DeleteJob:input_type -> coditect.mapreduce.v1.DeleteJobRequest
-	19, // 48: coditect.mapreduce.v1.MapReduceService.ListUnits:input_type -> coditect.mapreduce.v1.ListUnitsRequest
-	21, // 49: coditect.mapreduce.v1.MapReduceService.WakeUnit:input_type -> coditect.mapreduce.v1.WakeUnitRequest
-	23, // 50: coditect.mapreduce.v1.MapReduceService.GetResult:input_type -> coditect.mapreduce.v1.GetResultRequest
-	25, // 51: coditect.mapreduce.v1.MapReduceService.GetResultFile:input_type -> coditect.mapreduce.v1.GetResultFileRequest
-	27, // 52: coditect.mapreduce.v1.MapReduceService.ReadText:input_type -> coditect.mapreduce.v1.ReadTextRequest
-	29, // 53: coditect.mapreduce.v1.MapReduceService.DecideValue:input_type -> coditect.mapreduce.v1.DecideValueRequest
-	31, // 54: coditect.mapreduce.v1.MapReduceService.ListDecisions:input_type -> coditect.mapreduce.v1.ListDecisionsRequest
-	33, // 55: coditect.mapreduce.v1.MapReduceService.ListWaiting:input_type -> coditect.mapreduce.v1.ListWaitingRequest
-	37, // 56: coditect.mapreduce.v1.MapReduceService.ClaimRecords:input_type -> coditect.mapreduce.v1.ClaimRecordsRequest
-	39, // 57: coditect.mapreduce.v1.MapReduceService.ListEvents:input_type -> coditect.mapreduce.v1.ListEventsRequest
-	41, // 58: coditect.mapreduce.v1.MapReduceService.GetTenantUse:input_type -> coditect.mapreduce.v1.GetTenantUseRequest
-	44, // 59: coditect.mapreduce.v1.MapReduceService.SumCosts:input_type -> coditect.mapreduce.v1.SumCostsRequest
-	49, // 60: coditect.mapreduce.v1.MapReduceService.ListCertificates:input_type -> coditect.mapreduce.v1.ListCertificatesRequest
-	51, // 61: coditect.mapreduce.v1.MapReduceService.DeleteCertificate:input_type -> coditect.mapreduce.v1.DeleteCertificateRequest
-	47, // 62: coditect.mapreduce.v1.MapReduceService.GetCaller:input_type -> coditect.mapreduce.v1.GetCallerRequest
-	2,  // 63: coditect.mapreduce.v1.MapReduceService.SubmitJob:output_type -> coditect.mapreduce.v1.SubmitJobResponse
-	4,  // 64: coditect.mapreduce.v1.MapReduceService.PlanJob:output_type -> coditect.mapreduce.v1.PlanJobResponse
-	57, // 65: coditect.mapreduce.v1.MapReduceService.GetJob:output_type -> coditect.mapreduce.v1.Job
-	7,  // 66: coditect.mapreduce.v1.MapReduceService.ListJobs:output_type -> coditect.mapreduce.v1.ListJobsResponse
-	9,  // 67: coditect.mapreduce.v1.MapReduceService.WatchJob:output_type -> coditect.mapreduce.v1.WatchJobResponse
-	11, // 68: coditect.mapreduce.v1.MapReduceService.ResumeJob:output_type -> coditect.mapreduce.v1.ResumeJobResponse
-	13, // 69: coditect.mapreduce.v1.MapReduceService.MarkCause:output_type -> coditect.mapreduce.v1.MarkCauseResponse
-	15, // 70: coditect.mapreduce.v1.MapReduceService.PauseJob:output_type -> coditect.mapreduce.v1.PauseJobResponse
-	17, // 71: coditect.mapreduce.v1.MapReduceService.CancelJob:output_type -> coditect.mapreduce.v1.CancelJobResponse
-	72, // 72: coditect.mapreduce.v1.MapReduceService.DeleteJob:output_type -> google.protobuf.Empty
-	20, // 73: coditect.mapreduce.v1.MapReduceService.ListUnits:output_type -> coditect.mapreduce.v1.ListUnitsResponse
-	22, // 74: coditect.mapreduce.v1.MapReduceService.WakeUnit:output_type -> coditect.mapreduce.v1.WakeUnitResponse
-	24, // 75: coditect.mapreduce.v1.MapReduceService.GetResult:output_type -> coditect.mapreduce.v1.GetResultResponse
-	26, // 76: coditect.mapreduce.v1.MapReduceService.GetResultFile:output_type -> coditect.mapreduce.v1.GetResultFileResponse
-	28, // 77: coditect.mapreduce.v1.MapReduceService.ReadText:output_type -> coditect.mapreduce.v1.ReadTextResponse
-	30, // 78: coditect.mapreduce.v1.MapReduceService.DecideValue:output_type -> coditect.mapreduce.v1.DecideValueResponse
-	32, // 79: coditect.mapreduce.v1.MapReduceService.ListDecisions:output_type -> coditect.mapreduce.v1.ListDecisionsResponse
-	34, // 80: coditect.mapreduce.v1.MapReduceService.ListWaiting:output_type -> coditect.mapreduce.v1.ListWaitingResponse
-	38, // 81: coditect.mapreduce.v1.MapReduceService.ClaimRecords:output_type -> coditect.mapreduce.v1.ClaimRecordsResponse
-	40, // 82: coditect.mapreduce.v1.MapReduceService.ListEvents:output_type -> coditect.mapreduce.v1.ListEventsResponse
-	42, // 83: coditect.mapreduce.v1.MapReduceService.GetTenantUse:output_type -> coditect.mapreduce.v1.TenantUse
-	45, // 84: coditect.mapreduce.v1.MapReduceService.SumCosts:output_type -> coditect.mapreduce.v1.SumCostsResponse
-	50, // 85: coditect.mapreduce.v1.MapReduceService.ListCertificates:output_type -> coditect.mapreduce.v1.ListCertificatesResponse
-	52, // 86: coditect.mapreduce.v1.MapReduceService.DeleteCertificate:output_type -> coditect.mapreduce.v1.DeleteCertificateResponse
-	48, // 87: coditect.mapreduce.v1.MapReduceService.GetCaller:output_type -> coditect.mapreduce.v1.Caller
-	63, // [63:88] is the sub-list for method output_type
-	38, // [38:63] is the sub-list for method input_type
-	38, // [38:38] is the sub-list for extension type_name
-	38, // [38:38] is the sub-list for extension extendee
-	0,  // [0:38] is the sub-list for field type_name
+	59, // 6: coditect.mapreduce.v1.PlanJobResponse.plan:type_name -> coditect.mapreduce.v1.Plan
+	60, // 7: coditect.mapreduce.v1.ListJobsRequest.states:type_name -> coditect.mapreduce.v1.JobState
+	58, // 8: coditect.mapreduce.v1.ListJobsResponse.jobs:type_name -> coditect.mapreduce.v1.Job
+	58, // 9: coditect.mapreduce.v1.WatchJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	58, // 10: coditect.mapreduce.v1.ResumeJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	61, // 11: coditect.mapreduce.v1.MarkCauseRequest.state:type_name -> coditect.mapreduce.v1.CauseState
+	58, // 12: coditect.mapreduce.v1.MarkCauseResponse.job:type_name -> coditect.mapreduce.v1.Job
+	58, // 13: coditect.mapreduce.v1.PauseJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	58, // 14: coditect.mapreduce.v1.CancelJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	62, // 15: coditect.mapreduce.v1.ListUnitsRequest.states:type_name -> coditect.mapreduce.v1.UnitState
+	63, // 16: coditect.mapreduce.v1.ListUnitsResponse.units:type_name -> coditect.mapreduce.v1.Unit
+	21, // 17: coditect.mapreduce.v1.ListUnitsResponse.standings:type_name -> coditect.mapreduce.v1.UnitStanding
+	62, // 18: coditect.mapreduce.v1.UnitStanding.state:type_name -> coditect.mapreduce.v1.UnitState
+	63, // 19: coditect.mapreduce.v1.WakeUnitResponse.unit:type_name -> coditect.mapreduce.v1.Unit
+	64, // 20: coditect.mapreduce.v1.GetResultResponse.parts:type_name -> coditect.mapreduce.v1.ResultPart
+	65, // 21: coditect.mapreduce.v1.DecideValueRequest.verdict:type_name -> coditect.mapreduce.v1.ReviewVerdict
+	66, // 22: coditect.mapreduce.v1.DecideValueRequest.passage:type_name -> coditect.mapreduce.v1.Passage
+	67, // 23: coditect.mapreduce.v1.DecideValueResponse.decision:type_name -> coditect.mapreduce.v1.Decision
+	67, // 24: coditect.mapreduce.v1.ListDecisionsResponse.decisions:type_name -> coditect.mapreduce.v1.Decision
+	36, // 25: coditect.mapreduce.v1.ListWaitingResponse.units:type_name -> coditect.mapreduce.v1.WaitingUnit
+	37, // 26: coditect.mapreduce.v1.WaitingUnit.values:type_name -> coditect.mapreduce.v1.WaitingValue
+	64, // 27: coditect.mapreduce.v1.WaitingUnit.parts:type_name -> coditect.mapreduce.v1.ResultPart
+	68, // 28: coditect.mapreduce.v1.ClaimRecordsRequest.time:type_name -> google.protobuf.Duration
+	69, // 29: coditect.mapreduce.v1.ClaimRecordsResponse.claims:type_name -> coditect.mapreduce.v1.RecordClaim
+	70, // 30: coditect.mapreduce.v1.ListEventsResponse.checkpoints:type_name -> coditect.mapreduce.v1.Checkpoint
+	71, // 31: coditect.mapreduce.v1.ListEventsResponse.seals:type_name -> coditect.mapreduce.v1.Seal
+	44, // 32: coditect.mapreduce.v1.TenantUse.quotas:type_name -> coditect.mapreduce.v1.QuotaUse
+	68, // 33: coditect.mapreduce.v1.TenantUse.keep:type_name -> google.protobuf.Duration
+	47, // 34: coditect.mapreduce.v1.SumCostsResponse.rows:type_name -> coditect.mapreduce.v1.CostRow
+	47, // 35: coditect.mapreduce.v1.SumCostsResponse.sum:type_name -> coditect.mapreduce.v1.CostRow
+	54, // 36: coditect.mapreduce.v1.ListCertificatesResponse.certificates:type_name -> coditect.mapreduce.v1.Certificate
+	72, // 37: coditect.mapreduce.v1.Certificate.create_time:type_name -> google.protobuf.Timestamp
+	55, // 38: coditect.mapreduce.v1.Certificate.measures:type_name -> coditect.mapreduce.v1.CertificateMeasure
+	72, // 39: coditect.mapreduce.v1.Certificate.use_time:type_name -> google.protobuf.Timestamp
+	0,  // 40: coditect.mapreduce.v1.MapReduceService.SubmitJob:input_type -> coditect.mapreduce.v1.SubmitJobRequest
+	3,  // 41: coditect.mapreduce.v1.MapReduceService.PlanJob:input_type -> coditect.mapreduce.v1.PlanJobRequest
+	5,  // 42: coditect.mapreduce.v1.MapReduceService.GetJob:input_type -> coditect.mapreduce.v1.GetJobRequest
+	6,  // 43: coditect.mapreduce.v1.MapReduceService.ListJobs:input_type -> coditect.mapreduce.v1.ListJobsRequest
+	8,  // 44: coditect.mapreduce.v1.MapReduceService.WatchJob:input_type -> coditect.mapreduce.v1.WatchJobRequest
+	10, // 45: coditect.mapreduce.v1.MapReduceService.ResumeJob:input_type -> coditect.mapreduce.v1.ResumeJobRequest
+	12, // 46: coditect.mapreduce.v1.MapReduceService.MarkCause:input_type -> coditect.mapreduce.v1.MarkCauseRequest
+	14, // 47: coditect.mapreduce.v1.MapReduceService.PauseJob:input_type -> coditect.mapreduce.v1.PauseJobRequest
+	16, // 48: coditect.mapreduce.v1.MapReduceService.CancelJob:input_type -> coditect.mapreduce.v1.CancelJobRequest
+	18, // 49: coditect.mapreduce.v1.MapReduceService.DeleteJob:input_type -> coditect.mapreduce.v1.DeleteJobRequest
+	19, // 50: coditect.mapreduce.v1.MapReduceService.ListUnits:input_type -> coditect.mapreduce.v1.ListUnitsRequest
+	22, // 51: coditect.mapreduce.v1.MapReduceService.WakeUnit:input_type -> coditect.mapreduce.v1.WakeUnitRequest
+	24, // 52: coditect.mapreduce.v1.MapReduceService.GetResult:input_type -> coditect.mapreduce.v1.GetResultRequest
+	26, // 53: coditect.mapreduce.v1.MapReduceService.GetResultFile:input_type -> coditect.mapreduce.v1.GetResultFileRequest
+	28, // 54: coditect.mapreduce.v1.MapReduceService.ReadText:input_type -> coditect.mapreduce.v1.ReadTextRequest
+	30, // 55: coditect.mapreduce.v1.MapReduceService.DecideValue:input_type -> coditect.mapreduce.v1.DecideValueRequest
+	32, // 56: coditect.mapreduce.v1.MapReduceService.ListDecisions:input_type -> coditect.mapreduce.v1.ListDecisionsRequest
+	34, // 57: coditect.mapreduce.v1.MapReduceService.ListWaiting:input_type -> coditect.mapreduce.v1.ListWaitingRequest
+	38, // 58: coditect.mapreduce.v1.MapReduceService.ClaimRecords:input_type -> coditect.mapreduce.v1.ClaimRecordsRequest
+	40, // 59: coditect.mapreduce.v1.MapReduceService.ListEvents:input_type -> coditect.mapreduce.v1.ListEventsRequest
+	42, // 60: coditect.mapreduce.v1.MapReduceService.GetTenantUse:input_type -> coditect.mapreduce.v1.GetTenantUseRequest
+	45, // 61: coditect.mapreduce.v1.MapReduceService.SumCosts:input_type -> coditect.mapreduce.v1.SumCostsRequest
+	50, // 62: coditect.mapreduce.v1.MapReduceService.ListCertificates:input_type -> coditect.mapreduce.v1.ListCertificatesRequest
+	52, // 63: coditect.mapreduce.v1.MapReduceService.DeleteCertificate:input_type -> coditect.mapreduce.v1.DeleteCertificateRequest
+	48, // 64: coditect.mapreduce.v1.MapReduceService.GetCaller:input_type -> coditect.mapreduce.v1.GetCallerRequest
+	2,  // 65: coditect.mapreduce.v1.MapReduceService.SubmitJob:output_type -> coditect.mapreduce.v1.SubmitJobResponse
+	4,  // 66: coditect.mapreduce.v1.MapReduceService.PlanJob:output_type -> coditect.mapreduce.v1.PlanJobResponse
+	58, // 67: coditect.mapreduce.v1.MapReduceService.GetJob:output_type -> coditect.mapreduce.v1.Job
+	7,  // 68: coditect.mapreduce.v1.MapReduceService.ListJobs:output_type -> coditect.mapreduce.v1.ListJobsResponse
+	9,  // 69: coditect.mapreduce.v1.MapReduceService.WatchJob:output_type -> coditect.mapreduce.v1.WatchJobResponse
+	11, // 70: coditect.mapreduce.v1.MapReduceService.ResumeJob:output_type -> coditect.mapreduce.v1.ResumeJobResponse
+	13, // 71: coditect.mapreduce.v1.MapReduceService.MarkCause:output_type -> coditect.mapreduce.v1.MarkCauseResponse
+	15, // 72: coditect.mapreduce.v1.MapReduceService.PauseJob:output_type -> coditect.mapreduce.v1.PauseJobResponse
+	17, // 73: coditect.mapreduce.v1.MapReduceService.CancelJob:output_type -> coditect.mapreduce.v1.CancelJobResponse
+	73, // 74: coditect.mapreduce.v1.MapReduceService.DeleteJob:output_type -> google.protobuf.Empty
+	20, // 75: coditect.mapreduce.v1.MapReduceService.ListUnits:output_type -> coditect.mapreduce.v1.ListUnitsResponse
+	23, // 76: coditect.mapreduce.v1.MapReduceService.WakeUnit:output_type -> coditect.mapreduce.v1.WakeUnitResponse
+	25, // 77: coditect.mapreduce.v1.MapReduceService.GetResult:output_type -> coditect.mapreduce.v1.GetResultResponse
+	27, // 78: coditect.mapreduce.v1.MapReduceService.GetResultFile:output_type -> coditect.mapreduce.v1.GetResultFileResponse
+	29, // 79: coditect.mapreduce.v1.MapReduceService.ReadText:output_type -> coditect.mapreduce.v1.ReadTextResponse
+	31, // 80: coditect.mapreduce.v1.MapReduceService.DecideValue:output_type -> coditect.mapreduce.v1.DecideValueResponse
+	33, // 81: coditect.mapreduce.v1.MapReduceService.ListDecisions:output_type -> coditect.mapreduce.v1.ListDecisionsResponse
+	35, // 82: coditect.mapreduce.v1.MapReduceService.ListWaiting:output_type -> coditect.mapreduce.v1.ListWaitingResponse
+	39, // 83: coditect.mapreduce.v1.MapReduceService.ClaimRecords:output_type -> coditect.mapreduce.v1.ClaimRecordsResponse
+	41, // 84: coditect.mapreduce.v1.MapReduceService.ListEvents:output_type -> coditect.mapreduce.v1.ListEventsResponse
+	43, // 85: coditect.mapreduce.v1.MapReduceService.GetTenantUse:output_type -> coditect.mapreduce.v1.TenantUse
+	46, // 86: coditect.mapreduce.v1.MapReduceService.SumCosts:output_type -> coditect.mapreduce.v1.SumCostsResponse
+	51, // 87: coditect.mapreduce.v1.MapReduceService.ListCertificates:output_type -> coditect.mapreduce.v1.ListCertificatesResponse
+	53, // 88: coditect.mapreduce.v1.MapReduceService.DeleteCertificate:output_type -> coditect.mapreduce.v1.DeleteCertificateResponse
+	49, // 89: coditect.mapreduce.v1.MapReduceService.GetCaller:output_type -> coditect.mapreduce.v1.Caller
+	65, // [65:90] is the sub-list for method output_type
+	40, // [40:65] is the sub-list for method input_type
+	40, // [40:40] is the sub-list for extension type_name
+	40, // [40:40] is the sub-list for extension extendee
+	0,  // [0:40] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_mapreduce_service_proto_init() }
@@ -3927,7 +4020,7 @@ func file_coditect_mapreduce_v1_mapreduce_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc), len(file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   56,
+			NumMessages:   57,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -2671,6 +2671,59 @@ func (x *Unit) GetLine() *Line {
 	return nil
 }
 
+// UnitStanding is what a Unit says of how it stands: its fields of these numbers, read without the others.
+type UnitStanding struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Status        uint32                 `protobuf:"varint,3,opt,name=status,proto3" json:"status,omitempty"`
+	Queue         *Queue                 `protobuf:"bytes,25,opt,name=queue,proto3" json:"queue,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnitStanding) Reset() {
+	*x = UnitStanding{}
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnitStanding) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnitStanding) ProtoMessage() {}
+
+func (x *UnitStanding) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnitStanding.ProtoReflect.Descriptor instead.
+func (*UnitStanding) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *UnitStanding) GetStatus() uint32 {
+	if x != nil {
+		return x.Status
+	}
+	return 0
+}
+
+func (x *UnitStanding) GetQueue() *Queue {
+	if x != nil {
+		return x.Queue
+	}
+	return nil
+}
+
 // Line is a call of a unit's model that waits for a batch at a vendor, or was answered by one.
 type Line struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2686,7 +2739,7 @@ type Line struct {
 
 func (x *Line) Reset() {
 	*x = Line{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[21]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2698,7 +2751,7 @@ func (x *Line) String() string {
 func (*Line) ProtoMessage() {}
 
 func (x *Line) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[21]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2711,7 +2764,7 @@ func (x *Line) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Line.ProtoReflect.Descriptor instead.
 func (*Line) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{21}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Line) GetKey() []byte {
@@ -2776,7 +2829,7 @@ type Asked struct {
 
 func (x *Asked) Reset() {
 	*x = Asked{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[22]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2788,7 +2841,7 @@ func (x *Asked) String() string {
 func (*Asked) ProtoMessage() {}
 
 func (x *Asked) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[22]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2801,7 +2854,7 @@ func (x *Asked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Asked.ProtoReflect.Descriptor instead.
 func (*Asked) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{22}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Asked) GetKey() []byte {
@@ -2909,7 +2962,7 @@ type Batch struct {
 
 func (x *Batch) Reset() {
 	*x = Batch{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[23]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2921,7 +2974,7 @@ func (x *Batch) String() string {
 func (*Batch) ProtoMessage() {}
 
 func (x *Batch) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[23]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2934,7 +2987,7 @@ func (x *Batch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Batch.ProtoReflect.Descriptor instead.
 func (*Batch) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{23}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Batch) GetNumber() int64 {
@@ -3075,7 +3128,7 @@ type BatchRoom struct {
 
 func (x *BatchRoom) Reset() {
 	*x = BatchRoom{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[24]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3087,7 +3140,7 @@ func (x *BatchRoom) String() string {
 func (*BatchRoom) ProtoMessage() {}
 
 func (x *BatchRoom) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[24]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3100,7 +3153,7 @@ func (x *BatchRoom) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchRoom.ProtoReflect.Descriptor instead.
 func (*BatchRoom) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{24}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *BatchRoom) GetModel() string {
@@ -3135,7 +3188,7 @@ type BatchCreations struct {
 
 func (x *BatchCreations) Reset() {
 	*x = BatchCreations{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[25]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3147,7 +3200,7 @@ func (x *BatchCreations) String() string {
 func (*BatchCreations) ProtoMessage() {}
 
 func (x *BatchCreations) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[25]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3160,7 +3213,7 @@ func (x *BatchCreations) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchCreations.ProtoReflect.Descriptor instead.
 func (*BatchCreations) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{25}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *BatchCreations) GetMinute() []int64 {
@@ -3187,7 +3240,7 @@ type Turnarounds struct {
 
 func (x *Turnarounds) Reset() {
 	*x = Turnarounds{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[26]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3199,7 +3252,7 @@ func (x *Turnarounds) String() string {
 func (*Turnarounds) ProtoMessage() {}
 
 func (x *Turnarounds) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[26]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3212,7 +3265,7 @@ func (x *Turnarounds) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Turnarounds.ProtoReflect.Descriptor instead.
 func (*Turnarounds) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{26}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Turnarounds) GetMicros() []int64 {
@@ -3235,7 +3288,7 @@ type Orphan struct {
 
 func (x *Orphan) Reset() {
 	*x = Orphan{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[27]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3247,7 +3300,7 @@ func (x *Orphan) String() string {
 func (*Orphan) ProtoMessage() {}
 
 func (x *Orphan) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[27]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3260,7 +3313,7 @@ func (x *Orphan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Orphan.ProtoReflect.Descriptor instead.
 func (*Orphan) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{27}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Orphan) GetBatch() *Batch {
@@ -3303,7 +3356,7 @@ type Put struct {
 
 func (x *Put) Reset() {
 	*x = Put{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[28]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3315,7 +3368,7 @@ func (x *Put) String() string {
 func (*Put) ProtoMessage() {}
 
 func (x *Put) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[28]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3328,7 +3381,7 @@ func (x *Put) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Put.ProtoReflect.Descriptor instead.
 func (*Put) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{28}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Put) GetLength() int64 {
@@ -3365,7 +3418,7 @@ type Journal struct {
 
 func (x *Journal) Reset() {
 	*x = Journal{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[29]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3377,7 +3430,7 @@ func (x *Journal) String() string {
 func (*Journal) ProtoMessage() {}
 
 func (x *Journal) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[29]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3390,7 +3443,7 @@ func (x *Journal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Journal.ProtoReflect.Descriptor instead.
 func (*Journal) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{29}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Journal) GetEntries() int64 {
@@ -3434,7 +3487,7 @@ type EvidenceSum struct {
 
 func (x *EvidenceSum) Reset() {
 	*x = EvidenceSum{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[30]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3446,7 +3499,7 @@ func (x *EvidenceSum) String() string {
 func (*EvidenceSum) ProtoMessage() {}
 
 func (x *EvidenceSum) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[30]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3459,7 +3512,7 @@ func (x *EvidenceSum) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvidenceSum.ProtoReflect.Descriptor instead.
 func (*EvidenceSum) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{30}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *EvidenceSum) GetItems() int64 {
@@ -3502,7 +3555,7 @@ type Queue struct {
 
 func (x *Queue) Reset() {
 	*x = Queue{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[31]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3514,7 +3567,7 @@ func (x *Queue) String() string {
 func (*Queue) ProtoMessage() {}
 
 func (x *Queue) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[31]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3527,7 +3580,7 @@ func (x *Queue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Queue.ProtoReflect.Descriptor instead.
 func (*Queue) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{31}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Queue) GetClass() uint32 {
@@ -3562,7 +3615,7 @@ type Delay struct {
 
 func (x *Delay) Reset() {
 	*x = Delay{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[32]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3574,7 +3627,7 @@ func (x *Delay) String() string {
 func (*Delay) ProtoMessage() {}
 
 func (x *Delay) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[32]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3587,7 +3640,7 @@ func (x *Delay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delay.ProtoReflect.Descriptor instead.
 func (*Delay) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{32}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Delay) GetMicros() int64 {
@@ -3615,7 +3668,7 @@ type Reviewing struct {
 
 func (x *Reviewing) Reset() {
 	*x = Reviewing{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[33]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3627,7 +3680,7 @@ func (x *Reviewing) String() string {
 func (*Reviewing) ProtoMessage() {}
 
 func (x *Reviewing) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[33]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3640,7 +3693,7 @@ func (x *Reviewing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reviewing.ProtoReflect.Descriptor instead.
 func (*Reviewing) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{33}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Reviewing) GetPrincipal() string {
@@ -3672,7 +3725,7 @@ type Parked struct {
 
 func (x *Parked) Reset() {
 	*x = Parked{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[34]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3684,7 +3737,7 @@ func (x *Parked) String() string {
 func (*Parked) ProtoMessage() {}
 
 func (x *Parked) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[34]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3697,7 +3750,7 @@ func (x *Parked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Parked.ProtoReflect.Descriptor instead.
 func (*Parked) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{34}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Parked) GetHandle() string {
@@ -3769,7 +3822,7 @@ type CascadeTrial struct {
 
 func (x *CascadeTrial) Reset() {
 	*x = CascadeTrial{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[35]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3781,7 +3834,7 @@ func (x *CascadeTrial) String() string {
 func (*CascadeTrial) ProtoMessage() {}
 
 func (x *CascadeTrial) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[35]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3794,7 +3847,7 @@ func (x *CascadeTrial) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CascadeTrial.ProtoReflect.Descriptor instead.
 func (*CascadeTrial) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{35}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *CascadeTrial) GetMember() string {
@@ -3949,7 +4002,7 @@ type Certificate struct {
 
 func (x *Certificate) Reset() {
 	*x = Certificate{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[36]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3961,7 +4014,7 @@ func (x *Certificate) String() string {
 func (*Certificate) ProtoMessage() {}
 
 func (x *Certificate) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[36]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3974,7 +4027,7 @@ func (x *Certificate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Certificate.ProtoReflect.Descriptor instead.
 func (*Certificate) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{36}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Certificate) GetKind() string {
@@ -4108,7 +4161,7 @@ type CertificateDrift struct {
 
 func (x *CertificateDrift) Reset() {
 	*x = CertificateDrift{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[37]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4120,7 +4173,7 @@ func (x *CertificateDrift) String() string {
 func (*CertificateDrift) ProtoMessage() {}
 
 func (x *CertificateDrift) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[37]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4133,7 +4186,7 @@ func (x *CertificateDrift) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CertificateDrift.ProtoReflect.Descriptor instead.
 func (*CertificateDrift) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{37}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *CertificateDrift) GetLabels() int64 {
@@ -4171,7 +4224,7 @@ type CascadeVerdict struct {
 
 func (x *CascadeVerdict) Reset() {
 	*x = CascadeVerdict{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[38]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4183,7 +4236,7 @@ func (x *CascadeVerdict) String() string {
 func (*CascadeVerdict) ProtoMessage() {}
 
 func (x *CascadeVerdict) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[38]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4196,7 +4249,7 @@ func (x *CascadeVerdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CascadeVerdict.ProtoReflect.Descriptor instead.
 func (*CascadeVerdict) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{38}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *CascadeVerdict) GetFirst() int64 {
@@ -4246,7 +4299,7 @@ type CascadePart struct {
 
 func (x *CascadePart) Reset() {
 	*x = CascadePart{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[39]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4258,7 +4311,7 @@ func (x *CascadePart) String() string {
 func (*CascadePart) ProtoMessage() {}
 
 func (x *CascadePart) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[39]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4271,7 +4324,7 @@ func (x *CascadePart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CascadePart.ProtoReflect.Descriptor instead.
 func (*CascadePart) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{39}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *CascadePart) GetUnits() []int64 {
@@ -4308,7 +4361,7 @@ type WakeCall struct {
 
 func (x *WakeCall) Reset() {
 	*x = WakeCall{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[40]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4320,7 +4373,7 @@ func (x *WakeCall) String() string {
 func (*WakeCall) ProtoMessage() {}
 
 func (x *WakeCall) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[40]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4333,7 +4386,7 @@ func (x *WakeCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WakeCall.ProtoReflect.Descriptor instead.
 func (*WakeCall) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{40}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *WakeCall) GetHandle() string {
@@ -4367,7 +4420,7 @@ type Held struct {
 
 func (x *Held) Reset() {
 	*x = Held{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[41]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4379,7 +4432,7 @@ func (x *Held) String() string {
 func (*Held) ProtoMessage() {}
 
 func (x *Held) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[41]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4392,7 +4445,7 @@ func (x *Held) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Held.ProtoReflect.Descriptor instead.
 func (*Held) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{41}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Held) GetUnits() []*HeldUnit {
@@ -4414,7 +4467,7 @@ type HeldUnit struct {
 
 func (x *HeldUnit) Reset() {
 	*x = HeldUnit{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[42]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4426,7 +4479,7 @@ func (x *HeldUnit) String() string {
 func (*HeldUnit) ProtoMessage() {}
 
 func (x *HeldUnit) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[42]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4439,7 +4492,7 @@ func (x *HeldUnit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldUnit.ProtoReflect.Descriptor instead.
 func (*HeldUnit) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{42}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *HeldUnit) GetJob() string {
@@ -4475,7 +4528,7 @@ type Session struct {
 
 func (x *Session) Reset() {
 	*x = Session{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[43]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4487,7 +4540,7 @@ func (x *Session) String() string {
 func (*Session) ProtoMessage() {}
 
 func (x *Session) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[43]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4500,7 +4553,7 @@ func (x *Session) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Session.ProtoReflect.Descriptor instead.
 func (*Session) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{43}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Session) GetNode() string {
@@ -4537,7 +4590,7 @@ type Beat struct {
 
 func (x *Beat) Reset() {
 	*x = Beat{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[44]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4549,7 +4602,7 @@ func (x *Beat) String() string {
 func (*Beat) ProtoMessage() {}
 
 func (x *Beat) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[44]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4562,7 +4615,7 @@ func (x *Beat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Beat.ProtoReflect.Descriptor instead.
 func (*Beat) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{44}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Beat) GetCount() int64 {
@@ -4609,7 +4662,7 @@ type Note struct {
 
 func (x *Note) Reset() {
 	*x = Note{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[45]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4621,7 +4674,7 @@ func (x *Note) String() string {
 func (*Note) ProtoMessage() {}
 
 func (x *Note) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[45]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4634,7 +4687,7 @@ func (x *Note) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Note.ProtoReflect.Descriptor instead.
 func (*Note) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{45}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Note) GetJob() string {
@@ -4697,7 +4750,7 @@ type Doubt struct {
 
 func (x *Doubt) Reset() {
 	*x = Doubt{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[46]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4709,7 +4762,7 @@ func (x *Doubt) String() string {
 func (*Doubt) ProtoMessage() {}
 
 func (x *Doubt) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[46]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4722,7 +4775,7 @@ func (x *Doubt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Doubt.ProtoReflect.Descriptor instead.
 func (*Doubt) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{46}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Doubt) GetId() string {
@@ -4746,7 +4799,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[47]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4758,7 +4811,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[47]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4771,7 +4824,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{47}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Grant) GetTokens() int64 {
@@ -4833,7 +4886,7 @@ type Limit struct {
 
 func (x *Limit) Reset() {
 	*x = Limit{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[48]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4845,7 +4898,7 @@ func (x *Limit) String() string {
 func (*Limit) ProtoMessage() {}
 
 func (x *Limit) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[48]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4858,7 +4911,7 @@ func (x *Limit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limit.ProtoReflect.Descriptor instead.
 func (*Limit) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{48}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Limit) GetRequests() int64 {
@@ -4973,7 +5026,7 @@ type Tally struct {
 
 func (x *Tally) Reset() {
 	*x = Tally{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[49]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4985,7 +5038,7 @@ func (x *Tally) String() string {
 func (*Tally) ProtoMessage() {}
 
 func (x *Tally) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[49]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4998,7 +5051,7 @@ func (x *Tally) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tally.ProtoReflect.Descriptor instead.
 func (*Tally) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{49}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Tally) GetChunks() int64 {
@@ -5056,7 +5109,7 @@ type Plan struct {
 
 func (x *Plan) Reset() {
 	*x = Plan{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[50]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5068,7 +5121,7 @@ func (x *Plan) String() string {
 func (*Plan) ProtoMessage() {}
 
 func (x *Plan) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[50]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5081,7 +5134,7 @@ func (x *Plan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Plan.ProtoReflect.Descriptor instead.
 func (*Plan) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{50}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Plan) GetLevel() int64 {
@@ -5168,7 +5221,7 @@ type CauseMark struct {
 
 func (x *CauseMark) Reset() {
 	*x = CauseMark{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[51]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5180,7 +5233,7 @@ func (x *CauseMark) String() string {
 func (*CauseMark) ProtoMessage() {}
 
 func (x *CauseMark) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[51]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5193,7 +5246,7 @@ func (x *CauseMark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CauseMark.ProtoReflect.Descriptor instead.
 func (*CauseMark) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{51}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *CauseMark) GetCause() string {
@@ -5242,7 +5295,7 @@ type Skipped struct {
 
 func (x *Skipped) Reset() {
 	*x = Skipped{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[52]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5254,7 +5307,7 @@ func (x *Skipped) String() string {
 func (*Skipped) ProtoMessage() {}
 
 func (x *Skipped) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[52]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5267,7 +5320,7 @@ func (x *Skipped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Skipped.ProtoReflect.Descriptor instead.
 func (*Skipped) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{52}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Skipped) GetDocumentId() string {
@@ -5299,7 +5352,7 @@ type Outcome struct {
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[53]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5311,7 +5364,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[53]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5324,7 +5377,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{53}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Outcome) GetUnit() string {
@@ -5394,7 +5447,7 @@ type Checkpoint struct {
 
 func (x *Checkpoint) Reset() {
 	*x = Checkpoint{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[54]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5406,7 +5459,7 @@ func (x *Checkpoint) String() string {
 func (*Checkpoint) ProtoMessage() {}
 
 func (x *Checkpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[54]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5419,7 +5472,7 @@ func (x *Checkpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Checkpoint.ProtoReflect.Descriptor instead.
 func (*Checkpoint) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{54}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Checkpoint) GetCheckpointId() string {
@@ -5534,6 +5587,121 @@ func (x *Checkpoint) GetDecided() []byte {
 	return nil
 }
 
+// CheckpointCounts is what a Checkpoint says of when units ended, and of what these have spent: its fields of these numbers,
+// read without the others.
+type CheckpointCounts struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	TimestampMicros int64                  `protobuf:"varint,2,opt,name=timestamp_micros,json=timestampMicros,proto3" json:"timestamp_micros,omitempty"`
+	CompletedUnits  []*OutcomeTokens       `protobuf:"bytes,6,rep,name=completed_units,json=completedUnits,proto3" json:"completed_units,omitempty"`
+	FailedUnits     []*OutcomeTokens       `protobuf:"bytes,7,rep,name=failed_units,json=failedUnits,proto3" json:"failed_units,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *CheckpointCounts) Reset() {
+	*x = CheckpointCounts{}
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[56]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckpointCounts) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckpointCounts) ProtoMessage() {}
+
+func (x *CheckpointCounts) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[56]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckpointCounts.ProtoReflect.Descriptor instead.
+func (*CheckpointCounts) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{56}
+}
+
+func (x *CheckpointCounts) GetTimestampMicros() int64 {
+	if x != nil {
+		return x.TimestampMicros
+	}
+	return 0
+}
+
+func (x *CheckpointCounts) GetCompletedUnits() []*OutcomeTokens {
+	if x != nil {
+		return x.CompletedUnits
+	}
+	return nil
+}
+
+func (x *CheckpointCounts) GetFailedUnits() []*OutcomeTokens {
+	if x != nil {
+		return x.FailedUnits
+	}
+	return nil
+}
+
+// OutcomeTokens is what an Outcome says of tokens.
+type OutcomeTokens struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	TokensIn      int64                  `protobuf:"varint,4,opt,name=tokens_in,json=tokensIn,proto3" json:"tokens_in,omitempty"`
+	TokensOut     int64                  `protobuf:"varint,5,opt,name=tokens_out,json=tokensOut,proto3" json:"tokens_out,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OutcomeTokens) Reset() {
+	*x = OutcomeTokens{}
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[57]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OutcomeTokens) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OutcomeTokens) ProtoMessage() {}
+
+func (x *OutcomeTokens) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[57]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OutcomeTokens.ProtoReflect.Descriptor instead.
+func (*OutcomeTokens) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{57}
+}
+
+func (x *OutcomeTokens) GetTokensIn() int64 {
+	if x != nil {
+		return x.TokensIn
+	}
+	return 0
+}
+
+func (x *OutcomeTokens) GetTokensOut() int64 {
+	if x != nil {
+		return x.TokensOut
+	}
+	return 0
+}
+
 // LogEntry is one entry of the log of a tenant.
 type LogEntry struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -5545,7 +5713,7 @@ type LogEntry struct {
 
 func (x *LogEntry) Reset() {
 	*x = LogEntry{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[55]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5557,7 +5725,7 @@ func (x *LogEntry) String() string {
 func (*LogEntry) ProtoMessage() {}
 
 func (x *LogEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[55]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5570,7 +5738,7 @@ func (x *LogEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogEntry.ProtoReflect.Descriptor instead.
 func (*LogEntry) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{55}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *LogEntry) GetCheckpoint() []byte {
@@ -5598,7 +5766,7 @@ type Rate struct {
 
 func (x *Rate) Reset() {
 	*x = Rate{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[56]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5610,7 +5778,7 @@ func (x *Rate) String() string {
 func (*Rate) ProtoMessage() {}
 
 func (x *Rate) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[56]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5623,7 +5791,7 @@ func (x *Rate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rate.ProtoReflect.Descriptor instead.
 func (*Rate) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{56}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Rate) GetMinute() int64 {
@@ -5656,7 +5824,7 @@ type Deleted struct {
 
 func (x *Deleted) Reset() {
 	*x = Deleted{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[57]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5668,7 +5836,7 @@ func (x *Deleted) String() string {
 func (*Deleted) ProtoMessage() {}
 
 func (x *Deleted) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[57]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5681,7 +5849,7 @@ func (x *Deleted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deleted.ProtoReflect.Descriptor instead.
 func (*Deleted) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{57}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Deleted) GetJob() string {
@@ -5749,7 +5917,7 @@ type Seal struct {
 
 func (x *Seal) Reset() {
 	*x = Seal{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[58]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5761,7 +5929,7 @@ func (x *Seal) String() string {
 func (*Seal) ProtoMessage() {}
 
 func (x *Seal) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[58]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5774,7 +5942,7 @@ func (x *Seal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Seal.ProtoReflect.Descriptor instead.
 func (*Seal) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{58}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Seal) GetNumber() int64 {
@@ -5839,7 +6007,7 @@ type Mark struct {
 
 func (x *Mark) Reset() {
 	*x = Mark{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[59]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5851,7 +6019,7 @@ func (x *Mark) String() string {
 func (*Mark) ProtoMessage() {}
 
 func (x *Mark) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[59]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5864,7 +6032,7 @@ func (x *Mark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mark.ProtoReflect.Descriptor instead.
 func (*Mark) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{59}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Mark) GetCheckpoint() []byte {
@@ -5908,7 +6076,7 @@ type Limit_Share struct {
 
 func (x *Limit_Share) Reset() {
 	*x = Limit_Share{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[66]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5920,7 +6088,7 @@ func (x *Limit_Share) String() string {
 func (*Limit_Share) ProtoMessage() {}
 
 func (x *Limit_Share) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[66]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5933,7 +6101,7 @@ func (x *Limit_Share) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limit_Share.ProtoReflect.Descriptor instead.
 func (*Limit_Share) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{48, 0}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{49, 0}
 }
 
 func (x *Limit_Share) GetNode() string {
@@ -5976,7 +6144,7 @@ type Limit_Manners struct {
 
 func (x *Limit_Manners) Reset() {
 	*x = Limit_Manners{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[67]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5988,7 +6156,7 @@ func (x *Limit_Manners) String() string {
 func (*Limit_Manners) ProtoMessage() {}
 
 func (x *Limit_Manners) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[67]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6001,7 +6169,7 @@ func (x *Limit_Manners) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limit_Manners.ProtoReflect.Descriptor instead.
 func (*Limit_Manners) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{48, 1}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{49, 1}
 }
 
 func (x *Limit_Manners) GetServer() string {
@@ -6344,7 +6512,10 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\tsubmitted\x18B \x01(\bR\tsubmitted\x12\x18\n" +
 	"\alasting\x18E \x01(\bR\alasting\x12\x16\n" +
 	"\x06models\x18K \x03(\tR\x06models\x127\n" +
-	"\x04line\x18L \x01(\v2#.coditect.mapreduce.storage.v1.LineR\x04line\"\x94\x01\n" +
+	"\x04line\x18L \x01(\v2#.coditect.mapreduce.storage.v1.LineR\x04line\"b\n" +
+	"\fUnitStanding\x12\x16\n" +
+	"\x06status\x18\x03 \x01(\rR\x06status\x12:\n" +
+	"\x05queue\x18\x19 \x01(\v2$.coditect.mapreduce.storage.v1.QueueR\x05queue\"\x94\x01\n" +
 	"\x04Line\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x1a\n" +
 	"\breserved\x18\x02 \x01(\x03R\breserved\x12\x12\n" +
@@ -6616,7 +6787,15 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\tprincipal\x18\r \x01(\tR\tprincipal\x12\x16\n" +
 	"\x06tenant\x18\x0e \x01(\tR\x06tenant\x12@\n" +
 	"\adeleted\x18\x0f \x01(\v2&.coditect.mapreduce.storage.v1.DeletedR\adeleted\x12\x18\n" +
-	"\adecided\x18\x10 \x01(\fR\adecided\">\n" +
+	"\adecided\x18\x10 \x01(\fR\adecided\"\xe5\x01\n" +
+	"\x10CheckpointCounts\x12)\n" +
+	"\x10timestamp_micros\x18\x02 \x01(\x03R\x0ftimestampMicros\x12U\n" +
+	"\x0fcompleted_units\x18\x06 \x03(\v2,.coditect.mapreduce.storage.v1.OutcomeTokensR\x0ecompletedUnits\x12O\n" +
+	"\ffailed_units\x18\a \x03(\v2,.coditect.mapreduce.storage.v1.OutcomeTokensR\vfailedUnits\"K\n" +
+	"\rOutcomeTokens\x12\x1b\n" +
+	"\ttokens_in\x18\x04 \x01(\x03R\btokensIn\x12\x1d\n" +
+	"\n" +
+	"tokens_out\x18\x05 \x01(\x03R\ttokensOut\">\n" +
 	"\bLogEntry\x12\x1e\n" +
 	"\n" +
 	"checkpoint\x18\x01 \x01(\fR\n" +
@@ -6663,7 +6842,7 @@ func file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_storage_v1_records_proto_rawDescData
 }
 
-var file_coditect_mapreduce_storage_v1_records_proto_msgTypes = make([]protoimpl.MessageInfo, 68)
+var file_coditect_mapreduce_storage_v1_records_proto_msgTypes = make([]protoimpl.MessageInfo, 71)
 var file_coditect_mapreduce_storage_v1_records_proto_goTypes = []any{
 	(*Spec)(nil),             // 0: coditect.mapreduce.storage.v1.Spec
 	(*ResultOutput)(nil),     // 1: coditect.mapreduce.storage.v1.ResultOutput
@@ -6686,60 +6865,63 @@ var file_coditect_mapreduce_storage_v1_records_proto_goTypes = []any{
 	(*Picks)(nil),            // 18: coditect.mapreduce.storage.v1.Picks
 	(*Result)(nil),           // 19: coditect.mapreduce.storage.v1.Result
 	(*Unit)(nil),             // 20: coditect.mapreduce.storage.v1.Unit
-	(*Line)(nil),             // 21: coditect.mapreduce.storage.v1.Line
-	(*Asked)(nil),            // 22: coditect.mapreduce.storage.v1.Asked
-	(*Batch)(nil),            // 23: coditect.mapreduce.storage.v1.Batch
-	(*BatchRoom)(nil),        // 24: coditect.mapreduce.storage.v1.BatchRoom
-	(*BatchCreations)(nil),   // 25: coditect.mapreduce.storage.v1.BatchCreations
-	(*Turnarounds)(nil),      // 26: coditect.mapreduce.storage.v1.Turnarounds
-	(*Orphan)(nil),           // 27: coditect.mapreduce.storage.v1.Orphan
-	(*Put)(nil),              // 28: coditect.mapreduce.storage.v1.Put
-	(*Journal)(nil),          // 29: coditect.mapreduce.storage.v1.Journal
-	(*EvidenceSum)(nil),      // 30: coditect.mapreduce.storage.v1.EvidenceSum
-	(*Queue)(nil),            // 31: coditect.mapreduce.storage.v1.Queue
-	(*Delay)(nil),            // 32: coditect.mapreduce.storage.v1.Delay
-	(*Reviewing)(nil),        // 33: coditect.mapreduce.storage.v1.Reviewing
-	(*Parked)(nil),           // 34: coditect.mapreduce.storage.v1.Parked
-	(*CascadeTrial)(nil),     // 35: coditect.mapreduce.storage.v1.CascadeTrial
-	(*Certificate)(nil),      // 36: coditect.mapreduce.storage.v1.Certificate
-	(*CertificateDrift)(nil), // 37: coditect.mapreduce.storage.v1.CertificateDrift
-	(*CascadeVerdict)(nil),   // 38: coditect.mapreduce.storage.v1.CascadeVerdict
-	(*CascadePart)(nil),      // 39: coditect.mapreduce.storage.v1.CascadePart
-	(*WakeCall)(nil),         // 40: coditect.mapreduce.storage.v1.WakeCall
-	(*Held)(nil),             // 41: coditect.mapreduce.storage.v1.Held
-	(*HeldUnit)(nil),         // 42: coditect.mapreduce.storage.v1.HeldUnit
-	(*Session)(nil),          // 43: coditect.mapreduce.storage.v1.Session
-	(*Beat)(nil),             // 44: coditect.mapreduce.storage.v1.Beat
-	(*Note)(nil),             // 45: coditect.mapreduce.storage.v1.Note
-	(*Doubt)(nil),            // 46: coditect.mapreduce.storage.v1.Doubt
-	(*Grant)(nil),            // 47: coditect.mapreduce.storage.v1.Grant
-	(*Limit)(nil),            // 48: coditect.mapreduce.storage.v1.Limit
-	(*Tally)(nil),            // 49: coditect.mapreduce.storage.v1.Tally
-	(*Plan)(nil),             // 50: coditect.mapreduce.storage.v1.Plan
-	(*CauseMark)(nil),        // 51: coditect.mapreduce.storage.v1.CauseMark
-	(*Skipped)(nil),          // 52: coditect.mapreduce.storage.v1.Skipped
-	(*Outcome)(nil),          // 53: coditect.mapreduce.storage.v1.Outcome
-	(*Checkpoint)(nil),       // 54: coditect.mapreduce.storage.v1.Checkpoint
-	(*LogEntry)(nil),         // 55: coditect.mapreduce.storage.v1.LogEntry
-	(*Rate)(nil),             // 56: coditect.mapreduce.storage.v1.Rate
-	(*Deleted)(nil),          // 57: coditect.mapreduce.storage.v1.Deleted
-	(*Seal)(nil),             // 58: coditect.mapreduce.storage.v1.Seal
-	(*Mark)(nil),             // 59: coditect.mapreduce.storage.v1.Mark
-	nil,                      // 60: coditect.mapreduce.storage.v1.Spec.VarsEntry
-	nil,                      // 61: coditect.mapreduce.storage.v1.Spec.ModelsEntry
-	nil,                      // 62: coditect.mapreduce.storage.v1.Spec.LabelsEntry
-	nil,                      // 63: coditect.mapreduce.storage.v1.Source.MetadataEntry
-	nil,                      // 64: coditect.mapreduce.storage.v1.Bundled.MetadataEntry
-	nil,                      // 65: coditect.mapreduce.storage.v1.Orphan.VarsEntry
-	(*Limit_Share)(nil),      // 66: coditect.mapreduce.storage.v1.Limit.Share
-	(*Limit_Manners)(nil),    // 67: coditect.mapreduce.storage.v1.Limit.Manners
+	(*UnitStanding)(nil),     // 21: coditect.mapreduce.storage.v1.UnitStanding
+	(*Line)(nil),             // 22: coditect.mapreduce.storage.v1.Line
+	(*Asked)(nil),            // 23: coditect.mapreduce.storage.v1.Asked
+	(*Batch)(nil),            // 24: coditect.mapreduce.storage.v1.Batch
+	(*BatchRoom)(nil),        // 25: coditect.mapreduce.storage.v1.BatchRoom
+	(*BatchCreations)(nil),   // 26: coditect.mapreduce.storage.v1.BatchCreations
+	(*Turnarounds)(nil),      // 27: coditect.mapreduce.storage.v1.Turnarounds
+	(*Orphan)(nil),           // 28: coditect.mapreduce.storage.v1.Orphan
+	(*Put)(nil),              // 29: coditect.mapreduce.storage.v1.Put
+	(*Journal)(nil),          // 30: coditect.mapreduce.storage.v1.Journal
+	(*EvidenceSum)(nil),      // 31: coditect.mapreduce.storage.v1.EvidenceSum
+	(*Queue)(nil),            // 32: coditect.mapreduce.storage.v1.Queue
+	(*Delay)(nil),            // 33: coditect.mapreduce.storage.v1.Delay
+	(*Reviewing)(nil),        // 34: coditect.mapreduce.storage.v1.Reviewing
+	(*Parked)(nil),           // 35: coditect.mapreduce.storage.v1.Parked
+	(*CascadeTrial)(nil),     // 36: coditect.mapreduce.storage.v1.CascadeTrial
+	(*Certificate)(nil),      // 37: coditect.mapreduce.storage.v1.Certificate
+	(*CertificateDrift)(nil), // 38: coditect.mapreduce.storage.v1.CertificateDrift
+	(*CascadeVerdict)(nil),   // 39: coditect.mapreduce.storage.v1.CascadeVerdict
+	(*CascadePart)(nil),      // 40: coditect.mapreduce.storage.v1.CascadePart
+	(*WakeCall)(nil),         // 41: coditect.mapreduce.storage.v1.WakeCall
+	(*Held)(nil),             // 42: coditect.mapreduce.storage.v1.Held
+	(*HeldUnit)(nil),         // 43: coditect.mapreduce.storage.v1.HeldUnit
+	(*Session)(nil),          // 44: coditect.mapreduce.storage.v1.Session
+	(*Beat)(nil),             // 45: coditect.mapreduce.storage.v1.Beat
+	(*Note)(nil),             // 46: coditect.mapreduce.storage.v1.Note
+	(*Doubt)(nil),            // 47: coditect.mapreduce.storage.v1.Doubt
+	(*Grant)(nil),            // 48: coditect.mapreduce.storage.v1.Grant
+	(*Limit)(nil),            // 49: coditect.mapreduce.storage.v1.Limit
+	(*Tally)(nil),            // 50: coditect.mapreduce.storage.v1.Tally
+	(*Plan)(nil),             // 51: coditect.mapreduce.storage.v1.Plan
+	(*CauseMark)(nil),        // 52: coditect.mapreduce.storage.v1.CauseMark
+	(*Skipped)(nil),          // 53: coditect.mapreduce.storage.v1.Skipped
+	(*Outcome)(nil),          // 54: coditect.mapreduce.storage.v1.Outcome
+	(*Checkpoint)(nil),       // 55: coditect.mapreduce.storage.v1.Checkpoint
+	(*CheckpointCounts)(nil), // 56: coditect.mapreduce.storage.v1.CheckpointCounts
+	(*OutcomeTokens)(nil),    // 57: coditect.mapreduce.storage.v1.OutcomeTokens
+	(*LogEntry)(nil),         // 58: coditect.mapreduce.storage.v1.LogEntry
+	(*Rate)(nil),             // 59: coditect.mapreduce.storage.v1.Rate
+	(*Deleted)(nil),          // 60: coditect.mapreduce.storage.v1.Deleted
+	(*Seal)(nil),             // 61: coditect.mapreduce.storage.v1.Seal
+	(*Mark)(nil),             // 62: coditect.mapreduce.storage.v1.Mark
+	nil,                      // 63: coditect.mapreduce.storage.v1.Spec.VarsEntry
+	nil,                      // 64: coditect.mapreduce.storage.v1.Spec.ModelsEntry
+	nil,                      // 65: coditect.mapreduce.storage.v1.Spec.LabelsEntry
+	nil,                      // 66: coditect.mapreduce.storage.v1.Source.MetadataEntry
+	nil,                      // 67: coditect.mapreduce.storage.v1.Bundled.MetadataEntry
+	nil,                      // 68: coditect.mapreduce.storage.v1.Orphan.VarsEntry
+	(*Limit_Share)(nil),      // 69: coditect.mapreduce.storage.v1.Limit.Share
+	(*Limit_Manners)(nil),    // 70: coditect.mapreduce.storage.v1.Limit.Manners
 }
 var file_coditect_mapreduce_storage_v1_records_proto_depIdxs = []int32{
-	60, // 0: coditect.mapreduce.storage.v1.Spec.vars:type_name -> coditect.mapreduce.storage.v1.Spec.VarsEntry
-	61, // 1: coditect.mapreduce.storage.v1.Spec.models:type_name -> coditect.mapreduce.storage.v1.Spec.ModelsEntry
+	63, // 0: coditect.mapreduce.storage.v1.Spec.vars:type_name -> coditect.mapreduce.storage.v1.Spec.VarsEntry
+	64, // 1: coditect.mapreduce.storage.v1.Spec.models:type_name -> coditect.mapreduce.storage.v1.Spec.ModelsEntry
 	2,  // 2: coditect.mapreduce.storage.v1.Spec.reading:type_name -> coditect.mapreduce.storage.v1.DocumentReading
 	1,  // 3: coditect.mapreduce.storage.v1.Spec.output:type_name -> coditect.mapreduce.storage.v1.ResultOutput
-	62, // 4: coditect.mapreduce.storage.v1.Spec.labels:type_name -> coditect.mapreduce.storage.v1.Spec.LabelsEntry
+	65, // 4: coditect.mapreduce.storage.v1.Spec.labels:type_name -> coditect.mapreduce.storage.v1.Spec.LabelsEntry
 	0,  // 5: coditect.mapreduce.storage.v1.Job.config:type_name -> coditect.mapreduce.storage.v1.Spec
 	8,  // 6: coditect.mapreduce.storage.v1.Job.warnings:type_name -> coditect.mapreduce.storage.v1.Warning
 	7,  // 7: coditect.mapreduce.storage.v1.Job.superseded:type_name -> coditect.mapreduce.storage.v1.Spent
@@ -6748,42 +6930,45 @@ var file_coditect_mapreduce_storage_v1_records_proto_depIdxs = []int32{
 	12, // 10: coditect.mapreduce.storage.v1.Ctl.levels:type_name -> coditect.mapreduce.storage.v1.Level
 	11, // 11: coditect.mapreduce.storage.v1.Ctl.use:type_name -> coditect.mapreduce.storage.v1.Use
 	11, // 12: coditect.mapreduce.storage.v1.Ingest.use:type_name -> coditect.mapreduce.storage.v1.Use
-	63, // 13: coditect.mapreduce.storage.v1.Source.metadata:type_name -> coditect.mapreduce.storage.v1.Source.MetadataEntry
+	66, // 13: coditect.mapreduce.storage.v1.Source.metadata:type_name -> coditect.mapreduce.storage.v1.Source.MetadataEntry
 	16, // 14: coditect.mapreduce.storage.v1.Bundle.documents:type_name -> coditect.mapreduce.storage.v1.Bundled
-	64, // 15: coditect.mapreduce.storage.v1.Bundled.metadata:type_name -> coditect.mapreduce.storage.v1.Bundled.MetadataEntry
+	67, // 15: coditect.mapreduce.storage.v1.Bundled.metadata:type_name -> coditect.mapreduce.storage.v1.Bundled.MetadataEntry
 	14, // 16: coditect.mapreduce.storage.v1.Unit.source:type_name -> coditect.mapreduce.storage.v1.Source
 	17, // 17: coditect.mapreduce.storage.v1.Unit.inputs:type_name -> coditect.mapreduce.storage.v1.Inputs
 	19, // 18: coditect.mapreduce.storage.v1.Unit.result:type_name -> coditect.mapreduce.storage.v1.Result
-	31, // 19: coditect.mapreduce.storage.v1.Unit.queue:type_name -> coditect.mapreduce.storage.v1.Queue
+	32, // 19: coditect.mapreduce.storage.v1.Unit.queue:type_name -> coditect.mapreduce.storage.v1.Queue
 	3,  // 20: coditect.mapreduce.storage.v1.Unit.savings:type_name -> coditect.mapreduce.storage.v1.Savings
-	28, // 21: coditect.mapreduce.storage.v1.Unit.put:type_name -> coditect.mapreduce.storage.v1.Put
-	29, // 22: coditect.mapreduce.storage.v1.Unit.journal:type_name -> coditect.mapreduce.storage.v1.Journal
-	30, // 23: coditect.mapreduce.storage.v1.Unit.evidence:type_name -> coditect.mapreduce.storage.v1.EvidenceSum
-	21, // 24: coditect.mapreduce.storage.v1.Unit.line:type_name -> coditect.mapreduce.storage.v1.Line
-	23, // 25: coditect.mapreduce.storage.v1.Orphan.batch:type_name -> coditect.mapreduce.storage.v1.Batch
-	65, // 26: coditect.mapreduce.storage.v1.Orphan.vars:type_name -> coditect.mapreduce.storage.v1.Orphan.VarsEntry
-	28, // 27: coditect.mapreduce.storage.v1.EvidenceSum.next:type_name -> coditect.mapreduce.storage.v1.Put
-	38, // 28: coditect.mapreduce.storage.v1.CascadeTrial.verdicts:type_name -> coditect.mapreduce.storage.v1.CascadeVerdict
-	36, // 29: coditect.mapreduce.storage.v1.CascadeTrial.certificate:type_name -> coditect.mapreduce.storage.v1.Certificate
-	38, // 30: coditect.mapreduce.storage.v1.Certificate.verdicts:type_name -> coditect.mapreduce.storage.v1.CascadeVerdict
-	37, // 31: coditect.mapreduce.storage.v1.Certificate.drift:type_name -> coditect.mapreduce.storage.v1.CertificateDrift
-	42, // 32: coditect.mapreduce.storage.v1.Held.units:type_name -> coditect.mapreduce.storage.v1.HeldUnit
-	45, // 33: coditect.mapreduce.storage.v1.Beat.notes:type_name -> coditect.mapreduce.storage.v1.Note
-	66, // 34: coditect.mapreduce.storage.v1.Limit.shares:type_name -> coditect.mapreduce.storage.v1.Limit.Share
-	67, // 35: coditect.mapreduce.storage.v1.Limit.manners:type_name -> coditect.mapreduce.storage.v1.Limit.Manners
-	12, // 36: coditect.mapreduce.storage.v1.Plan.plan:type_name -> coditect.mapreduce.storage.v1.Level
-	12, // 37: coditect.mapreduce.storage.v1.Plan.levels:type_name -> coditect.mapreduce.storage.v1.Level
-	53, // 38: coditect.mapreduce.storage.v1.Checkpoint.completed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	53, // 39: coditect.mapreduce.storage.v1.Checkpoint.failed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	53, // 40: coditect.mapreduce.storage.v1.Checkpoint.reopened_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	57, // 41: coditect.mapreduce.storage.v1.Checkpoint.deleted:type_name -> coditect.mapreduce.storage.v1.Deleted
-	59, // 42: coditect.mapreduce.storage.v1.Seal.progress:type_name -> coditect.mapreduce.storage.v1.Mark
-	59, // 43: coditect.mapreduce.storage.v1.Seal.marks:type_name -> coditect.mapreduce.storage.v1.Mark
-	44, // [44:44] is the sub-list for method output_type
-	44, // [44:44] is the sub-list for method input_type
-	44, // [44:44] is the sub-list for extension type_name
-	44, // [44:44] is the sub-list for extension extendee
-	0,  // [0:44] is the sub-list for field type_name
+	29, // 21: coditect.mapreduce.storage.v1.Unit.put:type_name -> coditect.mapreduce.storage.v1.Put
+	30, // 22: coditect.mapreduce.storage.v1.Unit.journal:type_name -> coditect.mapreduce.storage.v1.Journal
+	31, // 23: coditect.mapreduce.storage.v1.Unit.evidence:type_name -> coditect.mapreduce.storage.v1.EvidenceSum
+	22, // 24: coditect.mapreduce.storage.v1.Unit.line:type_name -> coditect.mapreduce.storage.v1.Line
+	32, // 25: coditect.mapreduce.storage.v1.UnitStanding.queue:type_name -> coditect.mapreduce.storage.v1.Queue
+	24, // 26: coditect.mapreduce.storage.v1.Orphan.batch:type_name -> coditect.mapreduce.storage.v1.Batch
+	68, // 27: coditect.mapreduce.storage.v1.Orphan.vars:type_name -> coditect.mapreduce.storage.v1.Orphan.VarsEntry
+	29, // 28: coditect.mapreduce.storage.v1.EvidenceSum.next:type_name -> coditect.mapreduce.storage.v1.Put
+	39, // 29: coditect.mapreduce.storage.v1.CascadeTrial.verdicts:type_name -> coditect.mapreduce.storage.v1.CascadeVerdict
+	37, // 30: coditect.mapreduce.storage.v1.CascadeTrial.certificate:type_name -> coditect.mapreduce.storage.v1.Certificate
+	39, // 31: coditect.mapreduce.storage.v1.Certificate.verdicts:type_name -> coditect.mapreduce.storage.v1.CascadeVerdict
+	38, // 32: coditect.mapreduce.storage.v1.Certificate.drift:type_name -> coditect.mapreduce.storage.v1.CertificateDrift
+	43, // 33: coditect.mapreduce.storage.v1.Held.units:type_name -> coditect.mapreduce.storage.v1.HeldUnit
+	46, // 34: coditect.mapreduce.storage.v1.Beat.notes:type_name -> coditect.mapreduce.storage.v1.Note
+	69, // 35: coditect.mapreduce.storage.v1.Limit.shares:type_name -> coditect.mapreduce.storage.v1.Limit.Share
+	70, // 36: coditect.mapreduce.storage.v1.Limit.manners:type_name -> coditect.mapreduce.storage.v1.Limit.Manners
+	12, // 37: coditect.mapreduce.storage.v1.Plan.plan:type_name -> coditect.mapreduce.storage.v1.Level
+	12, // 38: coditect.mapreduce.storage.v1.Plan.levels:type_name -> coditect.mapreduce.storage.v1.Level
+	54, // 39: coditect.mapreduce.storage.v1.Checkpoint.completed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	54, // 40: coditect.mapreduce.storage.v1.Checkpoint.failed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	54, // 41: coditect.mapreduce.storage.v1.Checkpoint.reopened_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	60, // 42: coditect.mapreduce.storage.v1.Checkpoint.deleted:type_name -> coditect.mapreduce.storage.v1.Deleted
+	57, // 43: coditect.mapreduce.storage.v1.CheckpointCounts.completed_units:type_name -> coditect.mapreduce.storage.v1.OutcomeTokens
+	57, // 44: coditect.mapreduce.storage.v1.CheckpointCounts.failed_units:type_name -> coditect.mapreduce.storage.v1.OutcomeTokens
+	62, // 45: coditect.mapreduce.storage.v1.Seal.progress:type_name -> coditect.mapreduce.storage.v1.Mark
+	62, // 46: coditect.mapreduce.storage.v1.Seal.marks:type_name -> coditect.mapreduce.storage.v1.Mark
+	47, // [47:47] is the sub-list for method output_type
+	47, // [47:47] is the sub-list for method input_type
+	47, // [47:47] is the sub-list for extension type_name
+	47, // [47:47] is the sub-list for extension extendee
+	0,  // [0:47] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_storage_v1_records_proto_init() }
@@ -6798,7 +6983,7 @@ func file_coditect_mapreduce_storage_v1_records_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_storage_v1_records_proto_rawDesc), len(file_coditect_mapreduce_storage_v1_records_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   68,
+			NumMessages:   71,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
