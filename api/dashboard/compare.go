@@ -82,6 +82,9 @@ func readSide(v *visit, id mapreduce.JobID) (*side, error) {
 	}
 
 	s := &side{job: viewJob(j, v.now), records: make(map[string]*record)}
+	if s.job.isUnmerged() {
+		return nil, errs.New(errs.Precondition, "job %s has not ended, and is too large for a page to merge what it has found so far; compare it when it is complete", id)
+	}
 	seen := make(map[string]int)
 	err = v.jobs.GetResult(v, id, j.State != mapreduce.JobComplete, func(part *mapreduce.ResultPart) error {
 		if part.Record == nil {

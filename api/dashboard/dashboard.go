@@ -14,8 +14,10 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -128,14 +130,18 @@ func New(c Config) (*Dashboard, error) {
 
 // route says what stands where.
 func (d *Dashboard) route() {
+	shown := &contents{decode: d.config.Decode, endings: slices.Collect(maps.Keys(d.config.Exports)), draws: d.pages != nil}
+	listed := &unitPages{index: d.states, decode: d.config.Decode}
+	asked, signing := reviews{d}, door{d}
+
 	for path, p := range map[string]page{
 		"/{$}":                   {name: "jobs", load: loadJobs, parts: []string{"jobs"}},
 		"/jobs/{job}":            {name: "job", load: loadJob, parts: []string{"head", "progress", "stages", "notes"}, watches: true},
-		"/jobs/{job}/units":      {name: "units", load: d.loadUnits, parts: []string{"head", "units"}, watches: true},
-		"/jobs/{job}/units/{at}": {name: "unit", load: d.loadUnit, parts: []string{"head", "unit"}, watches: true},
-		"/jobs/{job}/records":    {name: "records", load: d.loadRecords, again: loadHead("records"), parts: []string{"head"}, slow: []string{"filters", "records"}, watches: true, early: earlyRecords},
-		"/jobs/{job}/review":     {name: "review", load: d.loadReview, again: loadHead("review"), parts: []string{"head"}, watches: true},
-		"/jobs/{job}/document":   {name: "document", load: d.loadDocument},
+		"/jobs/{job}/units":      {name: "units", load: listed.loadUnits, parts: []string{"head", "units"}, watches: true},
+		"/jobs/{job}/units/{at}": {name: "unit", load: listed.loadUnit, parts: []string{"head", "unit"}, watches: true},
+		"/jobs/{job}/records":    {name: "records", load: shown.loadRecords, again: loadHead("records"), parts: []string{"head"}, slow: []string{"filters", "records"}, watches: true, early: earlyRecords, quick: quickRecords},
+		"/jobs/{job}/review":     {name: "review", load: asked.loadReview, again: loadHead("review"), parts: []string{"head"}, watches: true},
+		"/jobs/{job}/document":   {name: "document", load: shown.loadDocument},
 		"/jobs/{job}/history":    {name: "history", load: loadHistory, again: loadHead("history"), parts: []string{"head"}, slow: []string{"history"}, watches: true, early: earlyHead("history")},
 		"/jobs/{job}/events":     {name: "events", load: loadEvents, again: loadHead("events"), parts: []string{"head"}, slow: []string{"log"}, watches: true},
 		"/jobs/{job}/errors":     {name: "errors", load: loadErrors, again: loadHead("errors"), parts: []string{"head"}, slow: []string{"errors"}, watches: true, early: earlyHead("errors")},
@@ -149,10 +155,10 @@ func (d *Dashboard) route() {
 
 	d.routes.HandleFunc("GET /jobs/{job}/grid", d.call(d.sendGrid))
 	d.routes.HandleFunc("GET /jobs/{job}/proofs", d.call(d.sendProofs))
-	d.routes.HandleFunc("GET /jobs/{job}/review/queue", d.call(d.sendQueue))
-	d.routes.HandleFunc("GET /jobs/{job}/review/text", d.call(d.sendText))
-	d.routes.HandleFunc("POST /jobs/{job}/review", d.call(d.decide))
-	d.routes.HandleFunc("POST /jobs/{job}/review/claim", d.call(d.claim))
+	d.routes.HandleFunc("GET /jobs/{job}/review/queue", d.call(asked.sendQueue))
+	d.routes.HandleFunc("GET /jobs/{job}/review/text", d.call(asked.sendText))
+	d.routes.HandleFunc("POST /jobs/{job}/review", d.call(asked.decide))
+	d.routes.HandleFunc("POST /jobs/{job}/review/claim", d.call(asked.claim))
 	d.routes.HandleFunc("GET /jobs/{job}/files/{file}", d.call(d.sendFile))
 	d.routes.HandleFunc("GET /jobs/{job}/picture", d.call(d.sendPicture))
 	for _, action := range []string{"pause", "resume", "budget", "cancel", "delete", "wake", "mark"} {
@@ -163,11 +169,11 @@ func (d *Dashboard) route() {
 
 	d.routeTry()
 
-	d.routes.HandleFunc("GET /sign-in", d.showSignIn)
-	d.routes.HandleFunc("POST /sign-in", d.signIn)
-	d.routes.HandleFunc("GET /sign-in/issuer", d.beginSignIn)
-	d.routes.HandleFunc("GET "+SignInCallback, d.finishSignIn)
-	d.routes.HandleFunc("POST /sign-out", d.signOut)
+	d.routes.HandleFunc("GET /sign-in", signing.showSignIn)
+	d.routes.HandleFunc("POST /sign-in", signing.signIn)
+	d.routes.HandleFunc("GET /sign-in/issuer", signing.beginSignIn)
+	d.routes.HandleFunc("GET "+SignInCallback, signing.finishSignIn)
+	d.routes.HandleFunc("POST /sign-out", signing.signOut)
 	d.routes.Handle("GET /assets/", d.assets)
 	d.routes.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		d.fail(w, r, errs.New(errs.NotFound, "there is no page at %s", r.URL.Path))

@@ -119,7 +119,7 @@ const (
 )
 
 // loadDocument makes the page of a document, as the unit read it.
-func (d *Dashboard) loadDocument(v *visit) (any, error) {
+func (c *contents) loadDocument(v *visit) (any, error) {
 	p, err := openJob(v, "records")
 	if err != nil {
 		return nil, err
@@ -153,13 +153,16 @@ func (d *Dashboard) loadDocument(v *visit) (any, error) {
 	s := &documentScan{document: document, here: passage{start, end}, path: func(c *mapreduce.Citation) string {
 		return documentPath(v.prefix, p.ID, unit, document, c.Start, c.End)
 	}}
-	if err := v.jobs.GetResult(v, p.ID, p.Job.State != mapreduce.JobComplete, s.take); err != nil && !errors.Is(err, errEnough) {
-		return nil, err
+	unmerged := p.isUnmerged()
+	if !unmerged {
+		if err := v.jobs.GetResult(v, p.ID, p.Job.State != mapreduce.JobComplete, s.take); err != nil && !errors.Is(err, errEnough) {
+			return nil, err
+		}
 	}
 	s.finish()
 
-	shown := &documentPage{Document: string(document), Unit: string(unit), Values: s.values, More: s.parts > maxScanned}
-	if shown.Picture, err = d.pictureOf(v, p.ID, document, s.cite); err != nil {
+	shown := &documentPage{Document: string(document), Unit: string(unit), Values: s.values, More: unmerged || s.parts > maxScanned}
+	if shown.Picture, err = c.pictureOf(v, p.ID, document, s.cite); err != nil {
 		return nil, err
 	}
 	shown.Pieces, shown.Cut = mark([]rune(string(text)), s.here, s.passages)

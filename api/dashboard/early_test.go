@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
 )
 
 // liveOf returns the address of the stream of a page.
@@ -37,7 +38,7 @@ func TestLargeJobs(t *testing.T) {
 	for page, want := range map[string]string{"records?sort=total": "12.5", "history": "history", "errors": "u1plain"} {
 		t.Run(page, func(t *testing.T) {
 			s := newStub("plain")
-			s.job.TotalUnits = 1_000_000
+			s.job.TotalUnits, s.job.State = 1_000_000, mapreduce.JobComplete
 			server := open(t, s, nil)
 			address := server.URL + "/jobs/" + string(jobID) + "/" + page
 
@@ -67,14 +68,14 @@ func TestLargeJobs(t *testing.T) {
 // TestLargeJobsFail: what keeps the rest from being read is said, as is a choice that there is not.
 func TestLargeJobsFail(t *testing.T) {
 	s := newStub("plain")
-	s.job.TotalUnits = 1_000_000
+	s.job.TotalUnits, s.job.State = 1_000_000, mapreduce.JobComplete
 	server := open(t, s, nil)
 	address := server.URL + "/jobs/" + string(jobID) + "/records"
 	if status, _, _ := get(t, address+"?show=x"); status != http.StatusBadRequest {
 		t.Errorf("status %d for a choice that there is not", status)
 	}
 
-	_, html, _ := get(t, address)
+	_, html, _ := get(t, address+"?sort=total")
 	s.failResult(errs.New(errs.DataLoss, "chunk 3 is not there"))
 	answer := ask(t, server.URL+liveOf(t, html))
 	defer answer.Body.Close()

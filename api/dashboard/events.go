@@ -3,6 +3,7 @@ package dashboard
 import (
 	"slices"
 
+	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
 
@@ -102,3 +103,6 @@ func viewEvent(c *mapreduce.Checkpoint) eventRow {
 	}
 	return row
 }
+
+// isDamage reports whether an error says that what is stored is not what was stored.
+func isDamage(err error) bool { return errs.KindOf(err) == errs.DataLoss }

@@ -120,3 +120,26 @@ func visible(text any) string {
 
 // maxShown bounds a text within a page, in characters.
 const maxShown = 20_000
+
+// rate writes how many of something came in a time; nothing where that says nothing.
+func rate(n int64, in time.Duration) string {
+	if n == 0 || in < time.Second {
+		return ""
+	}
+	tenths := n * 10 / int64(in/time.Second)
+	if tenths >= 100 {
+		return count(tenths/10) + "/s"
+	}
+	if tenths > 0 {
+		return count(tenths/10) + "." + string(rune('0'+tenths%10)) + "/s"
+	}
+	return count(n*60/max(1, int64(in/time.Second))) + "/min"
+}
+
+// btoi returns 1 of what is so, and 0 of what is not: for orders.
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

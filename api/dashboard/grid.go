@@ -38,8 +38,3 @@ func (d *Dashboard) sendGrid(w http.ResponseWriter, r *http.Request) error {
 	}
 	panic(http.ErrAbortHandler) // the browser must see that it has not got all
 }
-
-// standing is the job as the index of its units knows it.
-func (p *jobPage) standing() states.Job {
-	return states.Job{ID: p.ID, Version: p.Version, Units: p.TotalUnits, Running: p.Running}
-}

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
 
@@ -66,7 +65,7 @@ func loadHistory(v *visit) (any, error) {
 	h := newHistory(p.Created, end)
 	draws := p.TotalUnits <= maxBars
 	var events []*mapreduce.Checkpoint // kept of a job whose units are drawn: those of a large one take much memory
-	query := mapreduce.ListEventsQuery{Job: p.ID, PageSize: 1000}
+	query := mapreduce.ListEventsQuery{Job: p.ID, Counts: !draws, PageSize: 1000}
 	for {
 		page, err := v.jobs.ListEvents(v, query)
 		if err != nil {
@@ -109,8 +108,8 @@ func (h *history) add(events []*mapreduce.Checkpoint) {
 	h.events += len(events)
 	for _, e := range events {
 		s := &h.Steps[min(max(0, int(e.Time.Sub(h.Begin)/h.length)), historySteps-1)]
-		s.Done += int64(len(e.Completed))
-		s.Failed += int64(len(e.Failed))
+		s.Done += int64(len(e.Completed)) + e.CompletedCount
+		s.Failed += int64(len(e.Failed)) + e.FailedCount
 		s.Tokens += e.Tokens.Total()
 	}
 }
@@ -193,6 +192,3 @@ const (
 	maxBars    = 2000 // units that are drawn
 	laneHeight = 8
 )
-
-// isDamage reports whether an error says that what is stored is not what was stored.
-func isDamage(err error) bool { return errs.KindOf(err) == errs.DataLoss }

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"time"
 
+	"github.com/coditect/mapreduce/api/dashboard/states"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/resultfile"
@@ -85,9 +86,22 @@ func openJob(v *visit, here string) (*jobPage, error) {
 	return p, nil
 }
 
+// standing is the job as the index of its units knows it.
+func (p *jobPage) standing() states.Job {
+	return states.Job{ID: p.ID, Version: p.Version, Units: p.TotalUnits, Running: p.Running}
+}
+
 // loadHead returns what makes the head of a page of a job alone.
 func loadHead(here string) func(v *visit) (any, error) {
 	return func(v *visit) (any, error) { return openJob(v, here) }
+}
+
+// manyUnits is how many units a job has whose result, log and failed units are not read before the page is there.
+const manyUnits = 20_000
+
+// earlyHead returns what makes a page of a job that shows its head at first.
+func earlyHead(here string) func(v *visit) (*jobPage, error) {
+	return func(v *visit) (*jobPage, error) { return openJob(v, here) }
 }
 
 // loadJob makes the first page of a job.

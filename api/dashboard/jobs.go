@@ -87,19 +87,10 @@ func viewJob(j *mapreduce.Job, now time.Time) *jobView {
 	return v
 }
 
-// rate writes how many of something came in a time; nothing where that says nothing.
-func rate(n int64, in time.Duration) string {
-	if n == 0 || in < time.Second {
-		return ""
-	}
-	tenths := n * 10 / int64(in/time.Second)
-	if tenths >= 100 {
-		return count(tenths/10) + "/s"
-	}
-	if tenths > 0 {
-		return count(tenths/10) + "." + string(rune('0'+tenths%10)) + "/s"
-	}
-	return count(n*60/max(1, int64(in/time.Second))) + "/min"
+// isUnmerged reports whether a job is large and goes on: to merge what all its units have found, for one page, would take
+// as long as a job does.
+func (v *jobView) isUnmerged() bool {
+	return v.TotalUnits >= manyUnits && v.Job.State != mapreduce.JobComplete
 }
 
 const (

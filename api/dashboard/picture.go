@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/coditect/mapreduce/api/dashboard/drawn"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
@@ -46,7 +45,7 @@ func isDrawn(begin []byte) bool {
 
 // pictureOf returns the page that a passage begins on; nil if it has no box, or is in a file without
 // pages that can be shown.
-func (d *Dashboard) pictureOf(v *visit, job mapreduce.JobID, document mapreduce.DocumentID, at *mapreduce.Citation) (*shownPicture, error) {
+func (c *contents) pictureOf(v *visit, job mapreduce.JobID, document mapreduce.DocumentID, at *mapreduce.Citation) (*shownPicture, error) {
 	if at == nil {
 		return nil, nil
 	}
@@ -62,7 +61,7 @@ func (d *Dashboard) pictureOf(v *visit, job mapreduce.JobID, document mapreduce.
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case !isShown(begin, page) && !(isDrawn(begin) && d.pages != nil):
+	case !isShown(begin, page) && !(isDrawn(begin) && c.draws):
 		return nil, nil
 	}
 
@@ -85,84 +84,4 @@ func readBegin(v *visit, job mapreduce.JobID, document mapreduce.DocumentID) (be
 		err = nil
 	}
 	return begin, err
-}
-
-// sendPicture sends a page of a document: as it was submitted, if browsers show it, or drawn.
-func (d *Dashboard) sendPicture(w http.ResponseWriter, r *http.Request) error {
-	v := d.visit(r)
-	id, err := v.job()
-	if err != nil {
-		return err
-	}
-	page, err := v.number("page", 1)
-	if err != nil {
-		return err
-	}
-
-	// Whoever may not read the document sees no page of it either, also if it was drawn before.
-	document := mapreduce.DocumentID(v.query.Get("document"))
-	begin, err := readBegin(v, id, document)
-	switch {
-	case err != nil:
-		return err
-	case isShown(begin, page):
-		return sendSubmitted(w, r, v, id, document, pictureType(begin))
-	case !isDrawn(begin):
-		return errs.New(errs.Precondition, "the document %s is no file whose pages are shown: a picture or PDF", document)
-	case d.pages == nil:
-		return errs.New(errs.Precondition, "this server draws no pages; report.html of the job has them")
-	}
-	return d.sendPage(w, v, drawn.Key{Job: id, Document: document, Page: page})
-}
-
-// sendSubmitted sends a picture as it was submitted.
-func sendSubmitted(w http.ResponseWriter, r *http.Request, v *visit, id mapreduce.JobID, document mapreduce.DocumentID, kind string) error {
-	beginPicture(w, kind)
-	if r.Method == http.MethodHead {
-		return nil
-	}
-	err := v.jobs.ReadText(v, id, mapreduce.ParseUnit(document), document, func(part []byte) error {
-		_, err := w.Write(part)
-		return err
-	})
-	if err != nil {
-		panic(http.ErrAbortHandler) // the browser must see that the picture is not whole
-	}
-	return nil
-}
-
-// beginPicture writes the head of an answer that is a picture, and nothing that could run.
-func beginPicture(w http.ResponseWriter, kind string) {
-	w.Header().Set("Content-Type", kind)
-	w.Header().Set("Content-Security-Policy", "default-src 'none'; sandbox")
-}
-
-// Headers of the picture of a page: its size in the unit of boxes.
-const (
-	pageWidth  = "Page-Width"
-	pageHeight = "Page-Height"
-)
-
-// sendPage sends a page that is drawn, to a caller who may read the document.
-func (d *Dashboard) sendPage(w http.ResponseWriter, v *visit, key drawn.Key) error {
-	p, err := d.pages.Get(v, key, func() ([]byte, error) {
-		var data []byte
-		err := v.jobs.ReadText(v, key.Job, mapreduce.ParseUnit(key.Document), key.Document, func(part []byte) error {
-			if len(data)+len(part) > maxBytes {
-				return errs.New(errs.Exhausted, "the document is larger than the %d bytes of which pages are drawn", maxBytes)
-			}
-			data = append(data, part...)
-			return nil
-		})
-		return data, err
-	})
-	if err != nil {
-		return err
-	}
-
-	beginPicture(w, p.MediaType)
-	w.Header().Set(pageWidth, strconv.FormatFloat(p.Width, 'f', -1, 64))
-	w.Header().Set(pageHeight, strconv.FormatFloat(p.Height, 'f', -1, 64))
-	_, err = w.Write(p.Data)
-	return err
 }

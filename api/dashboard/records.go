@@ -3,15 +3,12 @@ package dashboard
 import (
 	"cmp"
 	"errors"
-	"io"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/api/resultfile"
 )
 
 // A recordList is the page of a job's records.
@@ -28,7 +25,10 @@ type recordList struct {
 	Facets    []facet
 	Facet     string // field of which the values are counted
 	Files     []string
-	Report    bool // the job wrote a report, and no records
+	Report    bool   // the job wrote a report, and no records
+	More      bool   // the result was not read to its end: more records may match than are counted
+	Count     string // address of the page with all of them counted; empty if they are
+	Found     bool   // these are records as units found them, of a job that goes on
 }
 
 // A column is a field of the records.
@@ -62,12 +62,43 @@ const (
 	maxCounted    = 5_000 // values that are told apart for facets
 )
 
+// quickRecords reports whether a page shows the first records of a job: no more of it is read than these.
+func quickRecords(v *visit) bool {
+	for _, name := range []string{"q", "show", "sort", "facet", "page", "count"} {
+		if v.query.Get(name) != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// earlyRecords makes the page of records without any.
+func earlyRecords(v *visit) (*jobPage, error) {
+	filter, err := readRecordFilter(v)
+	if err != nil {
+		return nil, err
+	}
+	p, err := openJob(v, "records")
+	if err != nil {
+		return nil, err
+	}
+	p.Content = &recordList{Filter: filter}
+	return p, nil
+}
+
 // ErrEnough ends the reading of a result of which no more is needed.
 var errEnough = errors.New("no more is needed")
 
+// contents make the pages of what jobs came to.
+type contents struct {
+	decode  func(*mapreduce.Job, *mapreduce.Unit) (*Output, error) // reads outputs of units; nil if nothing does
+	endings []string                                               // of the files that records can be downloaded as
+	draws   bool                                                   // pages of PDF and TIFF files are drawn
+}
+
 // loadRecords makes the page of a job's records. Sorting and counting read the whole result,
 // record by record, and keep of it what the page needs.
-func (d *Dashboard) loadRecords(v *visit) (any, error) {
+func (c *contents) loadRecords(v *visit) (any, error) {
 	p, err := openJob(v, "records")
 	if err != nil {
 		return nil, err
@@ -84,20 +115,31 @@ func (d *Dashboard) loadRecords(v *visit) (any, error) {
 	}
 
 	partial := p.Job.State != mapreduce.JobComplete
+	if p.isUnmerged() && c.decode != nil {
+		if p.Content, err = c.loadFound(v, p, filter); err != nil {
+			return nil, err
+		}
+		return p, nil
+	}
+
+	s.enough = p.TotalUnits >= manyUnits && !v.query.Has("count")
 	if err := v.jobs.GetResult(v, p.ID, partial, s.take); err != nil && !errors.Is(err, errEnough) {
 		return nil, err
 	}
 
 	list := s.list(v)
 	list.Partial = partial
-	list.Files = d.filesOf(v, p.ID)
+	if list.More {
+		list.Count = v.with("page", pageName(filter.Page), "count", "1")
+	}
+	list.Files = c.filesOf(v, p.ID)
 	p.Content = list
 	return p, nil
 }
 
-func (d *Dashboard) filesOf(v *visit, id mapreduce.JobID) []string {
+func (c *contents) filesOf(v *visit, id mapreduce.JobID) []string {
 	files := []string{v.jobPath(id, "files", "result.json")}
-	for ending := range d.config.Exports {
+	for _, ending := range c.endings {
 		files = append(files, v.jobPath(id, "files", "records."+ending))
 	}
 	slices.Sort(files)
@@ -124,6 +166,8 @@ type recordScan struct {
 	filter  recordFilter
 	facet   string
 	passage func(*mapreduce.Citation) string
+	enough  bool // no more is read than the page needs
+	more    bool // so it was
 
 	total, matches int
 	fields         []string
@@ -138,6 +182,10 @@ type recordScan struct {
 func (s *recordScan) take(part *mapreduce.ResultPart) error {
 	switch {
 	case part.Record != nil:
+		if s.full() {
+			s.more = true
+			return errEnough
+		}
 		s.total++
 		r, fields, err := readRecord(s.total, part.Record)
 		if err != nil {
@@ -153,6 +201,12 @@ func (s *recordScan) take(part *mapreduce.ResultPart) error {
 		s.report = true
 	}
 	return nil
+}
+
+// full reports whether all is there that the page shows: the records of another page tell that there is one. To sort and
+// to count, all have to be read.
+func (s *recordScan) full() bool {
+	return s.enough && s.filter.Sort == "" && s.facet == "" && s.matches > (s.filter.Page+1)*recordsOnPage
 }
 
 // addFields adds fields that no record before had.
@@ -196,7 +250,7 @@ func (s *recordScan) sorts() bool { return s.filter.Sort != "" && s.matches <= m
 // list makes the page of what was kept.
 func (s *recordScan) list(v *visit) *recordList {
 	list := &recordList{
-		Filter: s.filter, Matches: s.matches, Total: s.total, Facet: s.facet, Report: s.report,
+		Filter: s.filter, Matches: s.matches, Total: s.total, Facet: s.facet, Report: s.report, More: s.more,
 		Unordered: s.filter.Sort != "" && s.matches > maxSorted,
 	}
 
@@ -269,13 +323,6 @@ func (s *recordScan) compare(a, b *record) int {
 	return order
 }
 
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 // facets are the values that most records have.
 func (s *recordScan) facets(v *visit) []facet {
 	all := make([]facet, 0, len(s.counts))
@@ -286,64 +333,4 @@ func (s *recordScan) facets(v *visit) []facet {
 		return cmp.Or(cmp.Compare(b.Records, a.Records), cmp.Compare(a.Value, b.Value))
 	})
 	return all[:min(len(all), maxFacets)]
-}
-
-// An Export writes the records of a result in a form of its own.
-type Export func(out io.Writer, job *mapreduce.Job, read resultfile.Reader) error
-
-// sendFile sends the result of a job as a file.
-func (d *Dashboard) sendFile(w http.ResponseWriter, r *http.Request) error {
-	v := d.visit(r)
-	id, err := v.job()
-	if err != nil {
-		return err
-	}
-
-	j, err := v.jobs.GetJob(v, id)
-	if err != nil {
-		return err
-	}
-
-	name := v.names("file")
-	read := func(sink func(*mapreduce.ResultPart) error) error {
-		return v.jobs.GetResult(v, id, j.State != mapreduce.JobComplete, sink)
-	}
-	export := d.config.Exports[strings.TrimPrefix(name, "records.")]
-	switch {
-	case name == "result.json":
-		export = func(out io.Writer, _ *mapreduce.Job, read resultfile.Reader) error {
-			return resultfile.Write(out, read)
-		}
-	case name == truthFile || name == examplesFile:
-		export = reviewExport(v, name)
-	case !strings.HasPrefix(name, "records.") || export == nil:
-		return errs.New(errs.NotFound, "there is no file %s of a job", name)
-	}
-
-	out := &download{w: w, name: string(id) + "-" + name}
-	if err := export(out, j, read); err != nil {
-		if !out.began {
-			return err
-		}
-		panic(http.ErrAbortHandler) // the browser must see that the file is not whole
-	}
-	return nil
-}
-
-// A download is a file that begins with its first bytes, so that what goes wrong before is said on
-// a page.
-type download struct {
-	w     http.ResponseWriter
-	name  string
-	began bool
-}
-
-// Write implements io.Writer.
-func (d *download) Write(p []byte) (int, error) {
-	if !d.began {
-		d.began = true
-		d.w.Header().Set("Content-Type", "application/octet-stream")
-		d.w.Header().Set("Content-Disposition", `attachment; filename="`+d.name+`"`)
-	}
-	return d.w.Write(p)
 }

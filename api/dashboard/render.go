@@ -34,6 +34,8 @@ type page struct {
 	slow []string
 	// early makes what of a large job is sent at once, without what the slow templates show. Nil if the page comes whole.
 	early func(v *visit) (*jobPage, error)
+	// quick reports whether a page of a large job comes whole all the same. Nil if none does.
+	quick func(v *visit) bool
 }
 
 // A frame is what a page stands in.
@@ -98,6 +100,15 @@ func newViews(d *Dashboard) (views, error) {
 		all[strings.TrimSuffix(path.Base(file), ".tmpl")] = own
 	}
 	return all, nil
+}
+
+// visit returns a request as pages see it.
+func (d *Dashboard) visit(r *http.Request) *visit {
+	ctx := d.config.Context(r)
+	return &visit{
+		Context: ctx, jobs: d.config.Jobs, now: d.config.Now(), prefix: d.config.Prefix,
+		path: d.config.Prefix + r.URL.Path, query: r.URL.Query(), names: r.PathValue,
+	}
 }
 
 // write makes a template of a page.

@@ -19,6 +19,9 @@ import (
 // they bound the share of right values to within 14 hundredths or less.
 const sampleSize = 50
 
+// firstReviewed is of how many records of a large result the values come first.
+const firstReviewed = 2000
+
 // A reviewPage is where people decide about values of a result.
 type reviewPage struct {
 	Queue, Text     string // addresses
@@ -33,6 +36,9 @@ type reviewPage struct {
 	Part            string // i/n, if the records are divided among several people
 }
 
+// reviews answer what the page of a review asks for.
+type reviews struct{ *Dashboard }
+
 // A rubric says what a field is to hold.
 type rubric struct{ Field, Title, Text string }
 
@@ -43,7 +49,7 @@ var (
 )
 
 // loadReview makes the page of a review. The browser asks for the queue by itself.
-func (d *Dashboard) loadReview(v *visit) (any, error) {
+func (d reviews) loadReview(v *visit) (any, error) {
 	p, err := openJob(v, "review")
 	if err != nil {
 		return nil, err
@@ -96,7 +102,7 @@ func choiceOf(v *visit) (review.Choice, error) {
 }
 
 // sendQueue sends the queue of a job as JSON.
-func (d *Dashboard) sendQueue(w http.ResponseWriter, r *http.Request) error {
+func (d reviews) sendQueue(w http.ResponseWriter, r *http.Request) error {
 	v := d.visit(r)
 	id, err := v.job()
 	if err != nil {
@@ -115,6 +121,10 @@ func (d *Dashboard) sendQueue(w http.ResponseWriter, r *http.Request) error {
 		return errs.New(errs.Precondition, "job %s has no schema, so there are no values to review", id)
 	}
 
+	// Of a large result its first values come at once, for somebody to begin with.
+	if v.query.Has("first") && j.TotalUnits >= manyUnits {
+		choice.Records, choice.Sample = firstReviewed, 0
+	}
 	decisions, err := mapreduce.AllDecisions(v, v.jobs, id)
 	if err != nil {
 		return err
@@ -131,7 +141,7 @@ func (d *Dashboard) sendQueue(w http.ResponseWriter, r *http.Request) error {
 }
 
 // sendText sends the text of a document as it is.
-func (d *Dashboard) sendText(w http.ResponseWriter, r *http.Request) error {
+func (d reviews) sendText(w http.ResponseWriter, r *http.Request) error {
 	v := d.visit(r)
 	id, err := v.job()
 	if err != nil {
@@ -157,7 +167,7 @@ func (d *Dashboard) sendText(w http.ResponseWriter, r *http.Request) error {
 }
 
 // decide keeps a decision, and answers with it.
-func (d *Dashboard) decide(w http.ResponseWriter, r *http.Request) error {
+func (d reviews) decide(w http.ResponseWriter, r *http.Request) error {
 	if err := readForm(w, r); err != nil {
 		return err
 	}
@@ -201,7 +211,7 @@ type claimed struct {
 }
 
 // claim holds records for the caller, and answers with all that are held.
-func (d *Dashboard) claim(w http.ResponseWriter, r *http.Request) error {
+func (d reviews) claim(w http.ResponseWriter, r *http.Request) error {
 	if err := readForm(w, r); err != nil {
 		return err
 	}

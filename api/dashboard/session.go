@@ -19,12 +19,15 @@ type signIn struct {
 	Refused string // why the caller was not taken
 }
 
-func (d *Dashboard) showSignIn(w http.ResponseWriter, r *http.Request) {
+// A door is where people sign in and out.
+type door struct{ *Dashboard }
+
+func (d door) showSignIn(w http.ResponseWriter, r *http.Request) {
 	d.askWho(w, r, http.StatusOK, ownPath(r.URL.Query().Get("to")), "")
 }
 
 // askWho shows the page for signing in.
-func (d *Dashboard) askWho(w http.ResponseWriter, r *http.Request, status int, to, refused string) {
+func (d door) askWho(w http.ResponseWriter, r *http.Request, status int, to, refused string) {
 	s := signIn{To: to, Refused: refused}
 	if d.sessions.Issuer() {
 		s.Issuer = address(d.config.Prefix+"/sign-in/issuer", url.Values{"to": {to}})
@@ -35,7 +38,7 @@ func (d *Dashboard) askWho(w http.ResponseWriter, r *http.Request, status int, t
 }
 
 // signIn tries a token, and keeps it if the service knows it.
-func (d *Dashboard) signIn(w http.ResponseWriter, r *http.Request) {
+func (d door) signIn(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
 	token, to := strings.TrimSpace(r.PostFormValue("token")), ownPath(r.PostFormValue("to"))
 
@@ -56,7 +59,7 @@ func (d *Dashboard) signIn(w http.ResponseWriter, r *http.Request) {
 }
 
 // beginSignIn sends a browser to the issuer.
-func (d *Dashboard) beginSignIn(w http.ResponseWriter, r *http.Request) {
+func (d door) beginSignIn(w http.ResponseWriter, r *http.Request) {
 	if !d.sessions.Issuer() {
 		d.fail(w, r, errs.New(errs.NotFound, "this service has no issuer at which people sign in"))
 		return
@@ -73,7 +76,7 @@ func (d *Dashboard) beginSignIn(w http.ResponseWriter, r *http.Request) {
 }
 
 // finishSignIn opens the session of somebody whom the issuer has sent back.
-func (d *Dashboard) finishSignIn(w http.ResponseWriter, r *http.Request) {
+func (d door) finishSignIn(w http.ResponseWriter, r *http.Request) {
 	cookies, to, err := d.sessions.Finish(r)
 	for _, cookie := range cookies {
 		http.SetCookie(w, cookie)
@@ -85,7 +88,7 @@ func (d *Dashboard) finishSignIn(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, d.config.Prefix+ownPath(to), http.StatusSeeOther) //nolint:gosec // see ownPath
 }
 
-func (d *Dashboard) signOut(w http.ResponseWriter, r *http.Request) {
+func (d door) signOut(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, d.sessions.Close(r, r.PostFormValue("everywhere") != ""))
 	http.Redirect(w, r, d.config.Prefix+"/sign-in", http.StatusSeeOther)
 }

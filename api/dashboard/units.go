@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/coditect/mapreduce/api/dashboard/states"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/resultfile"
@@ -43,8 +44,14 @@ func viewUnit(v *visit, u *mapreduce.Unit) unitRow {
 	return row
 }
 
+// unitPages make the pages of units.
+type unitPages struct {
+	index  *states.Index
+	decode func(*mapreduce.Job, *mapreduce.Unit) (*Output, error) // reads outputs of units; nil if nothing does
+}
+
 // loadUnits makes the page of a job's units, by level and index.
-func (d *Dashboard) loadUnits(v *visit) (any, error) {
+func (s *unitPages) loadUnits(v *visit) (any, error) {
 	p, err := openJob(v, "units")
 	if err != nil {
 		return nil, err
@@ -68,7 +75,7 @@ func (d *Dashboard) loadUnits(v *visit) (any, error) {
 	// Where it is known where units in these states begin, nobody looks for them from the first unit on.
 	none := false
 	if len(of) > 0 && query.PageToken == "" {
-		if token, found, known := d.states.First(p.standing(), of); known {
+		if token, found, known := s.index.First(p.standing(), of); known {
 			query.PageToken, none = token, !found
 		}
 	}
@@ -143,10 +150,16 @@ type Output struct {
 	// Notes are what readers of the document should know of it, of a unit that parses.
 	Notes []string
 	// Citations are the passages that the records rest on.
-	Citations []resultfile.Citation
+	Citations []CitedPassage
 	// Calls are those of models and tools that its last attempt made, as far as they were
 	// captured.
 	Calls []mapreduce.Call
+}
+
+// A CitedPassage is one that records of a unit rest on, with the reference that they have to it.
+type CitedPassage struct {
+	Ref string `json:"ref"`
+	resultfile.Citation
 }
 
 // A unitPage is the page of one unit.
@@ -163,7 +176,7 @@ type unitPage struct {
 }
 
 // loadUnit makes the page of one unit.
-func (d *Dashboard) loadUnit(v *visit) (any, error) {
+func (s *unitPages) loadUnit(v *visit) (any, error) {
 	p, err := openJob(v, "units")
 	if err != nil {
 		return nil, err
@@ -182,11 +195,11 @@ func (d *Dashboard) loadUnit(v *visit) (any, error) {
 		return nil, errs.New(errs.NotFound, "the job has no unit at %s; it may have been planned anew", v.names("at"))
 	}
 
-	p.Content = d.viewUnitPage(v, p.Job, found.Units[0])
+	p.Content = s.viewUnitPage(v, p.Job, found.Units[0])
 	return p, nil
 }
 
-func (d *Dashboard) viewUnitPage(v *visit, job *mapreduce.Job, u *mapreduce.Unit) *unitPage {
+func (s *unitPages) viewUnitPage(v *visit, job *mapreduce.Job, u *mapreduce.Unit) *unitPage {
 	p := &unitPage{unitRow: viewUnit(v, u), More: u.Continues}
 	if u.State == mapreduce.UnitFailed {
 		p.Advice = resultfile.FailAdvice(u.Lasting, u.Errors)
@@ -206,8 +219,8 @@ func (d *Dashboard) viewUnitPage(v *visit, job *mapreduce.Job, u *mapreduce.Unit
 		p.Text = documentPath(v.prefix, u.Job, u.ID, u.Document, u.Start, u.End)
 	}
 
-	if len(u.Output) > 0 && d.config.Decode != nil {
-		output, err := d.config.Decode(job, u)
+	if len(u.Output) > 0 && s.decode != nil {
+		output, err := s.decode(job, u)
 		if err != nil {
 			p.Unread = err.Error()
 		} else {

@@ -2,7 +2,7 @@ package dashboard
 
 import (
 	"context"
-	"net/http"
+	"maps"
 	"net/url"
 	"strconv"
 	"strings"
@@ -22,14 +22,6 @@ type visit struct {
 	query  url.Values
 	names  func(string) string  // of the wildcards of the page's path
 	caller *mapreduce.Principal // nil until somebody asks
-}
-
-func (d *Dashboard) visit(r *http.Request) *visit {
-	ctx := d.config.Context(r)
-	return &visit{
-		Context: ctx, jobs: d.config.Jobs, now: d.config.Now(), prefix: d.config.Prefix,
-		path: d.config.Prefix + r.URL.Path, query: r.URL.Query(), names: r.PathValue,
-	}
 }
 
 // job returns the job that the page is about.
@@ -78,7 +70,7 @@ func (v *visit) number(name string, otherwise int) (int, error) {
 func (v *visit) with(changes ...string) string {
 	query := make(url.Values, len(v.query))
 	for name, values := range v.query {
-		if name != "page" && name != "skip" && name != "live" && name != "whole" {
+		if name != "page" && name != "skip" && name != "live" && name != "whole" && name != "from" && name != "before" && name != "count" {
 			query[name] = values
 		}
 	}
@@ -89,6 +81,13 @@ func (v *visit) with(changes ...string) string {
 			query.Set(changes[i], changes[i+1])
 		}
 	}
+	return address(v.path, query)
+}
+
+// whole returns the address of the page that is sent when all of it has been read, for browsers without scripts.
+func (v *visit) whole() string {
+	query := maps.Clone(v.query)
+	query.Set("whole", "1")
 	return address(v.path, query)
 }
 

@@ -23,14 +23,17 @@
 	const missing = (item) => item.model === "null";
 
 	async function load() {
-		const answer = await fetch(words.queue);
+		const first = new URL(words.queue, location.href);
+		first.searchParams.set("first", "1");
+		const answer = await fetch(first);
 		if (answer.status === 401 && leave()) return;
 		if (!answer.ok) return trouble(await answer.text());
 		queue = await answer.json();
 		queue.items = queue.items || [];
 		for (const sent of outbox) apply(sent);
 		// What waits of a job that goes on becomes more while one decides, and others decide as well.
-		coditectFollow(grow, document.getElementById("part-head").dataset.version);
+		// Of a large result only the first values have come.
+		coditectFollow(grow, queue.cut ? "" : document.getElementById("part-head").dataset.version);
 		begin();
 	}
 

@@ -12,6 +12,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"hash/fnv"
 	"slices"
 	"strconv"
@@ -42,6 +43,9 @@ const (
 	wrongUnknown    = 0.3 // no confidence is known
 	worthwhile      = 0.2
 )
+
+// errEnough ends the reading of a result of which no more is needed.
+var errEnough = errors.New("no more is needed")
 
 // MaxItems bounds a queue.
 const MaxItems = 5_000
@@ -80,6 +84,7 @@ type Choice struct {
 	Seed        uint64 // of the sample
 	Sample      int    // values that chance chooses
 	Part, Parts int    // records of this part, from 1, of so many; 0 has all: so two people do not meet
+	Records     int    // the first so many records alone, of a result; 0 has all
 }
 
 // ParsePart reads a part of the records, such as 1/3; an empty text is all of them.
@@ -133,6 +138,13 @@ type Builder struct {
 	conflicts map[valueOf]bool
 	waits     map[valueOf]string // why values wait, of a unit that does; nil of a result
 	items     []Item
+	cut       bool // there are records beyond those of the choice
+
+	// Of a large result most values are forgotten as they come, and counted.
+	room      int            // items that are kept before some are forgotten
+	forgotten int            // of all fields
+	worthy    int            // of these, that were worth a look whatever else is in the result
+	missing   map[string]int // of these, that are missing, by field
 }
 
 type valueOf struct {
@@ -150,7 +162,10 @@ type pending struct {
 // NewBuilder returns what makes a queue of a result of records of a schema, about which some decisions
 // were taken.
 func NewBuilder(s *schema.Schema, decisions []*mapreduce.Decision, c Choice) *Builder {
-	b := &Builder{schema: s, choice: c, decisions: make(map[valueOf][]*mapreduce.Decision), has: make(map[string]int), conflicts: make(map[valueOf]bool)}
+	b := &Builder{
+		schema: s, choice: c, decisions: make(map[valueOf][]*mapreduce.Decision), has: make(map[string]int), conflicts: make(map[valueOf]bool),
+		room: leastRoom, missing: make(map[string]int),
+	}
 	for _, d := range decisions {
 		at := valueOf{d.Record, d.Field}
 		b.decisions[at] = append(b.decisions[at], d)
@@ -164,6 +179,10 @@ func (b *Builder) Take(p *mapreduce.ResultPart) error {
 	case p.Record != nil:
 		if err := b.finish(); err != nil {
 			return err
+		}
+		if b.choice.Records > 0 && b.records == b.choice.Records {
+			b.cut = true
+			return errEnough
 		}
 		b.records++
 		if p.RecordID != "" {
@@ -188,7 +207,10 @@ func (b *Builder) Take(p *mapreduce.ResultPart) error {
 // those that its units wait for.
 func (b *Builder) Read(ctx context.Context, jobs mapreduce.Client, j *mapreduce.Job) error {
 	if j.State == mapreduce.JobComplete {
-		return jobs.GetResult(ctx, j.ID, false, b.Take)
+		if err := jobs.GetResult(ctx, j.ID, false, b.Take); !errors.Is(err, errEnough) {
+			return err
+		}
+		return nil
 	}
 	return mapreduce.EachWaiting(ctx, jobs, j.ID, b.TakeWaiting)
 }
@@ -259,6 +281,10 @@ func (b *Builder) finish() error {
 			b.items = append(b.items, item)
 		}
 	}
+	if b.waits == nil && len(b.items) > b.room {
+		b.forget()
+	}
+	clear(b.conflicts) // they come with their record
 	return nil
 }
 
@@ -343,10 +369,10 @@ func (b *Builder) doubt(item *Item, unverified bool, cite *mapreduce.Citation) {
 	switch {
 	case unverified:
 		item.Why, item.Gain = Unverified, wrongUnverified
+	case b.conflicts[valueOf{item.Record, item.Field}] && (wrong < wrongConflict || string(item.Value) == "null"):
+		item.Why, item.Gain = Conflict, wrongConflict
 	case string(item.Value) == "null":
 		item.Why, item.Gain = Missing, 0 // how many others have one is known at the end
-	case b.conflicts[valueOf{item.Record, item.Field}] && wrong < wrongConflict:
-		item.Why, item.Gain = Conflict, wrongConflict
 	case cite != nil && cite.Grade == "fuzzy" && wrong < wrongFuzzy:
 		item.Why, item.Gain = Fuzzy, wrongFuzzy
 	}
@@ -371,6 +397,7 @@ type Queue struct {
 	Items  []Item `json:"items"`
 	More   int    `json:"more"`   // that were worth a look and are left out
 	Values int    `json:"values"` // of the part, whether they are in the queue or not
+	Cut    bool   `json:"cut"`    // there are records beyond those that were asked for
 
 	Sample    Share     `json:"sample"`
 	Agreement Agreement `json:"agreement"`
@@ -386,15 +413,17 @@ func (b *Builder) Queue() (*Queue, error) {
 		if item.Waits {
 			continue
 		}
-		if item.Why == Missing && b.records > 0 {
-			item.Gain = wrongMissing * float64(b.has[item.Field]) / float64(b.records)
-		}
-		if b.conflicts[valueOf{item.Record, item.Field}] && item.Why != Unverified && item.Gain < wrongConflict {
-			item.Why, item.Gain = Conflict, wrongConflict // its conflict came behind it
+		if item.Why == Missing {
+			item.Gain = b.gainOfMissing(item.Field)
 		}
 	}
 
-	q := &Queue{Values: len(b.items), Agreement: agreementOf(b.decisions)}
+	q := &Queue{Values: len(b.items) + b.forgotten, Cut: b.cut, More: b.worthy, Agreement: agreementOf(b.decisions)}
+	for field, n := range b.missing {
+		if b.gainOfMissing(field) >= worthwhile {
+			q.More += n
+		}
+	}
 	byChance := slices.Clone(b.items)
 	slices.SortFunc(byChance, func(x, y Item) int { return cmp.Compare(x.order, y.order) })
 	sampled := make(map[valueOf]bool)
@@ -425,7 +454,7 @@ func (b *Builder) Queue() (*Queue, error) {
 		return cmp.Or(cmp.Compare(y.Gain, x.Gain), strings.Compare(x.Why, y.Why))
 	})
 	if n := len(q.Items) - MaxItems; n > 0 {
-		q.Items, q.More = q.Items[:MaxItems], n
+		q.Items, q.More = q.Items[:MaxItems], q.More+n
 	}
 	return q, nil
 }

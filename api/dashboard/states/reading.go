@@ -95,14 +95,17 @@ func (r *reading) step(ctx context.Context, now func() time.Time, n int, list Li
 		return nil
 	}
 
-	page, err := list(ctx, mapreduce.ListUnitsQuery{Job: r.job.ID, PageSize: UnitsOfLine, PageToken: token})
+	page, err := list(ctx, mapreduce.ListUnitsQuery{Job: r.job.ID, Standings: true, PageSize: UnitsOfLine, PageToken: token})
 	if err != nil {
 		return err
 	}
 
-	states := make([]byte, len(page.Units))
-	for i, u := range page.Units {
-		states[i] = letterOf(u)
+	states := make([]byte, 0, len(page.Standings)+len(page.Units))
+	for _, s := range page.Standings {
+		states = append(states, letterOf(s))
+	}
+	for _, u := range page.Units { // of an earlier server
+		states = append(states, letterOf(mapreduce.UnitStanding{State: u.State, Parked: u.Parking != nil}))
 	}
 
 	r.mu.Lock()

@@ -219,7 +219,7 @@ func choose(of []mapreduce.UnitState, emit func(Line) error) func(Line) error {
 func lettersOf(states []mapreduce.UnitState) string {
 	var all strings.Builder
 	for _, s := range states {
-		all.WriteByte(letterOf(&mapreduce.Unit{State: s}))
+		all.WriteByte(letterOf(mapreduce.UnitStanding{State: s}))
 		if s == mapreduce.Pending {
 			all.WriteByte('p')
 		}
@@ -227,9 +227,9 @@ func lettersOf(states []mapreduce.UnitState) string {
 	return all.String()
 }
 
-func letterOf(u *mapreduce.Unit) byte {
+func letterOf(u mapreduce.UnitStanding) byte {
 	switch {
-	case u.Parking != nil:
+	case u.Parked:
 		return 'p'
 	case int(u.State) < len(letters):
 		return letters[u.State]

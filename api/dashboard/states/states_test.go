@@ -22,6 +22,7 @@ const jobID = mapreduce.JobID("mr_20260131_1a2b3c")
 type job struct {
 	units int
 	takes time.Duration // to list a page
+	older bool          // the service knows no standings
 
 	mu    sync.Mutex // guards the variables below
 	pages int        // that were listed
@@ -56,7 +57,7 @@ func (j *job) list(ctx context.Context, q mapreduce.ListUnitsQuery) (*mapreduce.
 		}
 	}
 	page := &mapreduce.UnitPage{}
-	for i := from; i < j.units && len(page.Units) < q.PageSize; i++ {
+	for i := from; i < min(j.units, from+q.PageSize); i++ {
 		u := &mapreduce.Unit{Index: int64(i), State: state}
 		switch i % 1000 {
 		case 7:
@@ -64,9 +65,13 @@ func (j *job) list(ctx context.Context, q mapreduce.ListUnitsQuery) (*mapreduce.
 		case 8:
 			u.State, u.Parking = mapreduce.Pending, &mapreduce.Parking{}
 		}
-		page.Units = append(page.Units, u)
+		if q.Standings && !j.older {
+			page.Standings = append(page.Standings, mapreduce.UnitStanding{State: u.State, Parked: u.Parking != nil})
+		} else {
+			page.Units = append(page.Units, u)
+		}
 	}
-	if next := from + len(page.Units); next < j.units {
+	if next := from + len(page.Units) + len(page.Standings); next < j.units {
 		page.NextPageToken = fmt.Sprintf("0:%d:0", next)
 	}
 	return page, nil
@@ -140,6 +145,16 @@ func TestSharing(t *testing.T) {
 			t.Errorf("%d pages were read, %d at the same time; want 10 once", pages, most)
 		}
 	})
+}
+
+// TestAnOlderService: one that knows no standings answers with units.
+func TestAnOlderService(t *testing.T) {
+	j, x := newJob(3_000), newIndex()
+	j.takes, j.older = 0, true
+	var b browser
+	if err := x.Send(t.Context(), j.at("1"), nil, j.list, b.emit); err != nil || b.states != want(3_000, "c") {
+		t.Errorf("got %d units, and %v", len(b.states), err)
+	}
 }
 
 // TestLeaving: what one has read who goes away, others go on with.
