@@ -83,6 +83,7 @@ func pagesToWatch(running, complete string) []*watched {
 			said:  `(await api("jobs/` + complete + `/events?pageSize=100")).checkpoints.map((c) => [c.checkpointId, c.principal || "", c.message || ""])`,
 			shown: `rows("#part-log").map((r) => [r.dataset.key, r.cells[2].textContent, r.cells[7].textContent])`,
 		},
+		tried(complete),
 		{
 			name: "fleet", path: "/fleet",
 			said: `await (async () => { const f = await api("fleet"); return [
@@ -90,6 +91,27 @@ func pagesToWatch(running, complete string) []*watched {
 			shown: `[rows("#part-fleet > table:first-of-type").map((r) => [r.dataset.key, r.cells[1].classList.contains("bad")]),
 				rows("#part-fleet .scroll").filter((r) => r.cells.length > 9).map((r) => [r.dataset.key, !r.cells[1].textContent.startsWith("lost"), r.cells[1].textContent.startsWith("away")])]`,
 		},
+	}
+}
+
+// tried is the page that tries the schema of a job on its documents: rules find there what they found in the job, whatever
+// was decided about it.
+func tried(complete string) *watched {
+	return &watched{
+		name: "try", path: "/try?job=" + complete,
+		said: `(await api("jobs/` + complete + `/result.json")).aggregated_data.map((r) => [r._sources[0],
+			...fields.map((f) => String((r._reviewed || {})[f] ? r._reviewed[f].model : r[f]))]).sort()`,
+		shown: `[...document.querySelectorAll("#part-results details[data-key]")].map((d) => [d.dataset.key,
+			...fields.map((f) => [...d.querySelectorAll("tbody tr")].find((r) => r.cells[0].textContent === f).cells[1].querySelector("bdi").textContent)]).sort()`,
+	}
+}
+
+// triedAgainst is that page beside what was decided about the values of the job, which it has read as it was opened.
+func triedAgainst(complete string) *watched {
+	return &watched{
+		name: "try, beside what was decided", path: "/try?job=" + complete,
+		said:  `(await api("jobs/` + complete + `/result.json")).aggregated_data.filter((r) => r._reviewed).map((r) => [r._sources[0], String(r.total)]).sort()`,
+		shown: `document.getElementById("try-truth").value.trim().split("\n").map((line) => JSON.parse(line)).map((r) => [r.document, String(r.total)]).sort()`,
 	}
 }
 
@@ -254,6 +276,9 @@ func TestPagesAgreeWithTheService(t *testing.T) {
 	if state := pages[0].eval(t, `settled("`+running+`")`); state != "JOB_STATE_COMPLETE" {
 		t.Errorf("the job is %s", state)
 	}
+	late := []*watched{triedAgainst(complete)}
+	late[0].open(browser, t, web)
+	agree(t, late, make([]int, len(late)))
 	worked := worker.stop()
 	if deaths := server.stop(); deaths < int64(len(budgets)) || worked < int64(len(budgets)) {
 		t.Errorf("the server died %d times, and the worker %d times", deaths, worked)
