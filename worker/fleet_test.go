@@ -26,8 +26,6 @@ var errBroken = errors.New("stream broken")
 type pipe struct {
 	blobs  mapreduce.Blobs
 	ctx    context.Context // of the worker's side
-	life   context.Context // of the stream
-	kill   context.CancelFunc
 	up     chan *mapreduce.FromWorker
 	down   chan *mapreduce.ToWorker
 	closed chan struct{} // by the worker: it sends no more
@@ -37,30 +35,22 @@ type pipe struct {
 }
 
 func newPipe(ctx context.Context, blobs mapreduce.Blobs) *pipe {
-	life, kill := context.WithCancel(ctx)
 	return &pipe{
-		blobs: blobs, life: life, kill: kill,
-		ctx: ctx, up: make(chan *mapreduce.FromWorker), down: make(chan *mapreduce.ToWorker),
+		blobs: blobs, ctx: ctx, up: make(chan *mapreduce.FromWorker), down: make(chan *mapreduce.ToWorker),
 		closed: make(chan struct{}), ended: make(chan struct{}), broken: make(chan struct{}),
 	}
 }
 
-func (p *pipe) cut() { p.once[0].Do(func() { close(p.broken); p.kill() }) }
-func (p *pipe) end() { p.once[1].Do(func() { close(p.ended); p.kill() }) }
+func (p *pipe) cut() { p.once[0].Do(func() { close(p.broken) }) }
+func (p *pipe) end() { p.once[1].Do(func() { close(p.ended) }) }
 
-// GetBlob and PutBlob end with the stream.
+// GetBlob and PutBlob end with their contexts alone, as on a connection that has gone silent.
 
 func (n near) GetBlob(ctx context.Context, q *mapreduce.BlobRequest, take func([]byte) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(n.life, cancel)()
 	return n.blobs.GetBlob(ctx, q, take)
 }
 
 func (n near) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(n.life, cancel)()
 	return n.blobs.PutBlob(ctx, q, next)
 }
 

@@ -35,7 +35,8 @@ type Stream interface {
 	CloseSend() error
 
 	// Blobs carries what is too large for messages, to and from the same
-	// orchestrator. A transfer ends with the stream.
+	// orchestrator. A transfer ends soon after its context does, which is when the
+	// session has left the stream.
 	mapreduce.Blobs
 }
 

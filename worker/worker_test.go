@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -332,6 +333,36 @@ func TestOutputsAreResumed(t *testing.T) {
 		if again := r.report(); !cmp.Equal(rep, again) || len(r.starts(mapreduce.BlobOutput)) != 3 {
 			t.Errorf("sent again: %+v after %d puts", again, len(r.starts(mapreduce.BlobOutput)))
 		}
+		r.verdicts(mapreduce.Accepted, rep)
+		r.finish()
+	})
+}
+
+// What is under way over a connection that has gone silent goes over the next one, also when the worker
+// leaves: what was paid for is handed over before it ends.
+func TestOutputsLeaveSilentConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size, silence = 3*mapreduce.PartSize + 7, 2 * time.Second
+		p := newPeer(t)
+		r := launch(t, p, outputs(size), worker.Config{DrainTimeout: 10 * time.Second})
+		p.accept(mapreduce.Welcome{Epoch: 1, Silence: silence})
+		var parts atomic.Int64
+		r.before = func(ctx context.Context, _ *mapreduce.BlobRequest, _ int64) error {
+			if parts.Add(1) == 2 { // nothing comes of it, and nobody says so
+				<-ctx.Done()
+				return errs.New(errs.Cancelled, "%w", context.Cause(ctx))
+			}
+			return nil
+		}
+		r.assign(spec, unitOf("u"))
+		r.take()
+		r.stop()
+
+		after(silence)
+		r.accept(mapreduce.Welcome{Epoch: 2, Silence: silence})
+		after(time.Second)
+		rep := r.report()
+		r.checkOutput(rep, size)
 		r.verdicts(mapreduce.Accepted, rep)
 		r.finish()
 	})

@@ -42,9 +42,30 @@ type Carrier struct {
 	gets    chan struct{} // full while as many are under way as may be
 	puts    chan struct{} // the same; what is put does not wait for what is got
 
-	mu      sync.Mutex      // guards the variables below
-	stream  mapreduce.Blobs // nil while there is none
-	changed chan struct{}   // closed, and made anew, when stream changes
+	mu      sync.Mutex    // guards the variables below
+	now     *route        // nil while there is no stream
+	changed chan struct{} // closed, and made anew, when now changes
+}
+
+// A route is a stream that transfers go over.
+type route struct {
+	mapreduce.Blobs
+	life context.Context // ends when transfers go over this stream no more
+	end  context.CancelCauseFunc
+}
+
+// errLeft is the reason to end what goes over a stream that the session has left.
+var errLeft = errs.New(errs.Unavailable, "the stream to the orchestrator has ended")
+
+// follow returns a context that ends with ctx, with the stream, or by end, which is to be called: a
+// connection may be silent for long before its system says that it is dead.
+func (r *route) follow(ctx context.Context) (over context.Context, end context.CancelCauseFunc) {
+	over, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(r.life, func() { cancel(context.Cause(r.life)) })
+	return over, func(why error) {
+		stop()
+		cancel(why)
+	}
 }
 
 // New returns a Carrier for a session that has no stream yet, and collects blobs of up to
@@ -56,24 +77,33 @@ func New(id mapreduce.SessionID, most int) *Carrier {
 	}
 }
 
-// GoOver makes transfers go over a stream; nil makes them wait for one.
+// GoOver makes transfers go over a stream; nil makes them wait for one. What is under way over the
+// stream before ends there, and begins again over this one.
 func (t *Carrier) GoOver(stream mapreduce.Blobs) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.stream = stream
+	if t.now != nil {
+		t.now.end(errLeft)
+		t.now = nil
+	}
+
+	if stream != nil {
+		life, end := context.WithCancelCause(context.Background())
+		t.now = &route{stream, life, end}
+	}
 	close(t.changed)
 	t.changed = make(chan struct{})
 }
 
 // awaitStream waits for a stream.
-func (t *Carrier) awaitStream(ctx context.Context) (mapreduce.Blobs, error) {
+func (t *Carrier) awaitStream(ctx context.Context) (*route, error) {
 	for {
 		t.mu.Lock()
-		stream, changed := t.stream, t.changed
+		now, changed := t.now, t.changed
 		t.mu.Unlock()
 
-		if stream != nil {
-			return stream, nil
+		if now != nil {
+			return now, nil
 		}
 
 		select {
@@ -91,6 +121,8 @@ func (t *Carrier) GetBlob(ctx context.Context, q *mapreduce.BlobRequest, take fu
 	if err != nil {
 		return err
 	}
+	ctx, end := via.follow(ctx)
+	defer end(nil)
 	own := *q
 	own.Session = t.session
 	return via.GetBlob(ctx, &own, take)
@@ -102,6 +134,8 @@ func (t *Carrier) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next fu
 	if err != nil {
 		return nil, err
 	}
+	ctx, end := via.follow(ctx)
+	defer end(nil)
 	own := *q
 	own.Session = t.session
 	return via.PutBlob(ctx, &own, next)
@@ -246,7 +280,7 @@ func (t *Carrier) retryTransfer(ctx context.Context, most int, try func(ctx cont
 		}
 
 		moved := false
-		once, stop := context.WithCancelCause(ctx)
+		once, stop := via.follow(ctx)
 		idle := time.AfterFunc(idleLimit, func() { stop(errIdle) })
 		// Each byte that moves begins the time for the next.
 		err = try(once, via, func() {
