@@ -296,7 +296,7 @@ func (l *streamLink) handleMessage(m *mapreduce.ToWorker) {
 	// The order matters: what earlier messages began is dropped first, a job is known
 	// before its units come, and limits before these call models.
 	if m.Welcome != nil {
-		s.dropAll(m.Welcome.Drop, errSuperseded)
+		s.giveBackAll(m.Welcome.Drop)
 	}
 
 	for _, info := range m.Jobs {

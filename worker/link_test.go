@@ -77,7 +77,7 @@ func TestReconnect(t *testing.T) {
 			reports = append(reports, string(rep.Unit))
 		}
 		slices.Sort(reports)
-		if diff := cmp.Diff([]string{"done", "large", "slow", "waits"}, reports); diff != "" {
+		if diff := cmp.Diff([]string{"done", "large", "moved", "slow", "waits"}, reports); diff != "" {
 			t.Errorf("reports sent again (-want +got):\n%s", diff)
 		}
 		if puts := r.starts(mapreduce.BlobOutput); len(puts) != 1 {
@@ -93,6 +93,36 @@ func TestReconnect(t *testing.T) {
 		r.send(&mapreduce.ToWorker{Reserved: []mapreduce.ReserveReply{{Held: got.Reserve[0].Held, Granted: true}}})
 		after(time.Minute)
 		r.verdicts(mapreduce.Accepted, r.take().Reports...)
+		r.finish()
+	})
+}
+
+// What an orchestrator does not have the worker go on with is handed back with what it has remembered: it was
+// paid for, and the unit may wait for whoever is next.
+func TestWhatIsNotKeptIsHandedBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		run := func(ctx context.Context, _ *agent.Task, calls agent.Calls) (*agent.Result, error) {
+			calls.Spent(mapreduce.Charge{Tokens: mapreduce.Tokens{In: 1}})
+			if _, err := calls.Do(ctx, "call", result("answer")); err != nil {
+				return nil, err
+			}
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		r := start(t, run, worker.Config{})
+		r.assign(spec, unitOf("u"))
+		r.take()
+		if early := r.appended(); early != nil {
+			t.Fatalf("stored before there was a need: %v", early)
+		}
+
+		r.pipe.cut()
+		r.accept(mapreduce.Welcome{Epoch: 2, Drop: []mapreduce.Held{{Job: jobID, Unit: "u", Attempt: 1}}})
+		rep := r.report()
+		if diff := cmp.Diff([]string{"u 0: call"}, r.appended()); diff != "" || rep.Outcome != mapreduce.Returned {
+			t.Errorf("report %+v; stored (-want +got):\n%s", rep, diff)
+		}
+		r.verdicts(mapreduce.Accepted, rep)
 		r.finish()
 	})
 }

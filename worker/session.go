@@ -244,6 +244,23 @@ func (s *session) dropAll(hs []mapreduce.Held, why error) {
 	s.fillSlots()
 }
 
+// giveBackAll ends what an orchestrator does not have the session go on with. What runs of it is handed
+// back with what it has remembered: if nobody has begun the unit anew, the next attempt has what was paid for.
+func (s *session) giveBackAll(hs []mapreduce.Held) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range hs {
+		switch e := s.entries.find(h); {
+		case e == nil || e.phase == reported: // its verdict is due
+		case e.phase == running:
+			e.deadline.interrupt(errSuperseded, s.cfg.Grace)
+		default:
+			s.drop(e, errSuperseded)
+		}
+	}
+	s.fillSlots()
+}
+
 // drainQueue stops accepting attempts and hands back those that wait.
 func (s *session) drainQueue() {
 	s.mu.Lock()
