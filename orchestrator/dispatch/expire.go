@@ -98,7 +98,7 @@ func (l *Losses) Expire(ctx context.Context, s nodes.SessionRef, running map[map
 // its slots went with it, and how many are left here is read anew first. Nothing is settled
 // for a session that has come back here since.
 func (l *Losses) settleSlots(ctx context.Context, ref nodes.SessionRef) error {
-	session, held := l.scheduler.Sessions.Away(ref)
+	away, held := l.scheduler.Sessions.Away(ref)
 	for job := range held {
 		err := l.grants.Refresh(ctx, job)
 		if errs.KindOf(err) == errs.NotFound && err != nil {
@@ -111,7 +111,7 @@ func (l *Losses) settleSlots(ctx context.Context, ref nodes.SessionRef) error {
 		l.signals.MarkDue(job)
 	}
 
-	if session != nil {
+	for _, session := range away {
 		l.scheduler.Sessions.Forget(session)
 	}
 	return nil

@@ -207,7 +207,8 @@ func (f *Fleet) bindSession(ctx, life context.Context, first *mapreduce.FromWork
 
 	f.scheduler.Sessions.Supersede(hello.Session, epoch)
 	by, _ := mapreduce.CallerOf(ctx) // who has a tenant works for that alone
-	b, err := f.jobs.Sessions.Bind(ctx, hello, by.Tenant, epoch)
+	idle := f.scheduler.Sessions.Expect(workers.NewSession(hello, by.Tenant, epoch, first.Drain, nil), hello.Holding)
+	b, err := f.jobs.Sessions.Bind(ctx, hello, by.Tenant, epoch, idle)
 	if err != nil {
 		f.Losses.handleUnbound(hello.Session, before, epoch)
 		return nil, err

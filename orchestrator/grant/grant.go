@@ -197,10 +197,15 @@ func (m *Manager) returnGrants(ctx context.Context, id mapreduce.JobID) error {
 		return err
 	}
 	defer done()
-	if m.scheduler.Grants.TakeReleasable(id) {
-		if _, err = m.jobs.Grants.Return(ctx, id); err != nil {
-			m.scheduler.Grants.MarkUnsure(id)
-		}
+	back, found := m.scheduler.Grants.TakeReleasable(id)
+	if !found {
+		return nil
+	}
+
+	back.ID = m.config.NewID()
+	left, err := m.jobs.Grants.Return(ctx, id, back)
+	if err != nil || left > 0 {
+		m.scheduler.Grants.MarkUnsure(id)
 	}
 	return err
 }

@@ -360,7 +360,7 @@ func (a *assembler) ownSession(ctx context.Context) (queue.WorkerSlots, error) {
 	}
 
 	session := queue.WorkerSlots{Session: mapreduce.SessionID("results-" + rand.Text()), Epoch: 1, Slots: 1}
-	_, err := a.jobs.Sessions.Bind(ctx, &mapreduce.Hello{Session: session.Session, Slots: maxAssemblies, Embedded: true}, "", session.Epoch)
+	_, err := a.jobs.Sessions.Bind(ctx, &mapreduce.Hello{Session: session.Session, Slots: maxAssemblies, Embedded: true}, "", session.Epoch, nil)
 	if err != nil {
 		return queue.WorkerSlots{}, err
 	}

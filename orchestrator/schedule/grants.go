@@ -101,27 +101,25 @@ func (g *Grants) SetInitialSlots(id mapreduce.JobID, slots int64) {
 	g.sched.jobs.getOrAdd(id).grant.Begin(slots)
 }
 
-// TakeReleasable takes a job's grants off the scheduler if nothing of it is under way here
+// TakeReleasable takes a job's grants off the scheduler, and returns what to give back, if nothing of it is under way here
 // and no worker of this node can run it, or others may need the tokens, as this node
 // has no more to run, or may not ask its model. Slots alone are kept for the next
 // level: all nodes would ask for them at once. What was granted in all is asked anew
 // with the next grant.
-func (g *Grants) TakeReleasable(id mapreduce.JobID) bool {
+func (g *Grants) TakeReleasable(id mapreduce.JobID) (back nodes.GiveBack, found bool) {
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
 
 	j := g.sched.jobs.find(id)
 	if j == nil || j.spec == nil || !j.isIdle() || j.grant.IsEmpty() {
-		return false
+		return nodes.GiveBack{}, false
 	}
 
 	needed := j.spec.Budget == 0 || !j.queue.IsEmpty() && j.grant.MayStart() && g.sched.Models.mayHold(j) > 0
 	if needed && g.sched.workers.HasUsable(&j.wants, g.sched.now()) {
-		return false
+		return nodes.GiveBack{}, false
 	}
-
-	j.grant.GiveUp()
-	return true
+	return j.grant.GiveUp(), true
 }
 
 // HasWaitedForTokens reports whether a job has lacked tokens for d.

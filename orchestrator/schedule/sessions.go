@@ -1,6 +1,8 @@
 package schedule
 
 import (
+	"slices"
+
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
@@ -59,6 +61,33 @@ func (s *Sessions) letGo(session *workers.Session) {
 	s.sched.wake.Broadcast()
 }
 
+// Expect counts what a session may hold whose binding is about to be stored: slots come with it, and what
+// is read of the grants from then on has these. It counts until a stream of the session enters, or until its
+// binding has been given up, which may have been stored unseen. Expect returns which slots of the jobs are idle
+// beside that: with these the session may go on with what it had lost.
+func (s *Sessions) Expect(session *workers.Session, named []mapreduce.Held) map[mapreduce.JobID]queue.Idle {
+	s.sched.mu.Lock()
+	defer s.sched.mu.Unlock()
+
+	// A worker holds back no tenant but its own, whatever it names.
+	own := slices.DeleteFunc(slices.Clone(named), func(h mapreduce.Held) bool {
+		j := s.sched.jobs.find(h.Job)
+		return session.Tenant != "" && j != nil && j.spec != nil && j.tenant != session.Tenant
+	})
+
+	s.workers.Expect(session, own)
+	idle := make(map[mapreduce.JobID]queue.Idle)
+	for h := range session.Attempts() {
+		j := s.sched.jobs.getOrAdd(h.Job)
+		if _, known := idle[h.Job]; !known {
+			slots := j.grant.Slots()
+			idle[h.Job] = queue.Idle{Slots: max(0, slots-int64(j.held)), Of: j.grant.Share(slots)}
+		}
+		s.sched.jobs.addHeld(j, 1)
+	}
+	return idle
+}
+
 // Enter puts a session with what it holds on the scheduler. It returns false if a later
 // stream of it came first.
 func (s *Sessions) Enter(session *workers.Session, kept []queue.Held) bool {
@@ -81,6 +110,9 @@ func (s *Sessions) Enter(session *workers.Session, kept []queue.Held) bool {
 		j := s.sched.jobs.getOrAdd(h.Job)
 		s.sched.jobs.addHeld(j, 1)
 		j.grant.MarkUnsure() // slots may have come with it
+	}
+	for _, expected := range s.workers.ExpectedAs(session.ID, session.Epoch) {
+		s.letGo(expected) // what it holds is known now
 	}
 
 	s.sched.Models.welcome(session, session.Seen())
@@ -179,22 +211,24 @@ func (s *Sessions) Bound(id mapreduce.SessionID) *workers.Session {
 	return s.workers.Open(id)
 }
 
-// Away returns a session whose stream here has ended, if it was not here since,
-// and the jobs of which it held units.
-func (s *Sessions) Away(ref nodes.SessionRef) (*workers.Session, map[mapreduce.JobID]bool) {
+// Away returns a session whose stream here has ended, if it was not here since, and those of its
+// name that were expected until then, with the jobs of which they held units.
+func (s *Sessions) Away(ref nodes.SessionRef) (away []*workers.Session, held map[mapreduce.JobID]bool) {
 	s.sched.mu.Lock()
 	defer s.sched.mu.Unlock()
 
-	session := s.workers.AwaySince(ref)
-	if session == nil {
-		return nil, nil
+	away = s.workers.ExpectedAs(ref.Session, ref.Epoch)
+	if session := s.workers.AwaySince(ref); session != nil {
+		away = append(away, session)
 	}
 
-	held := make(map[mapreduce.JobID]bool)
-	for h := range session.Attempts() {
-		held[h.Job] = true
+	held = make(map[mapreduce.JobID]bool)
+	for _, session := range away {
+		for h := range session.Attempts() {
+			held[h.Job] = true
+		}
 	}
-	return session, held
+	return away, held
 }
 
 // SlotsFor counts the slots of the sessions that can run units of a job that is

@@ -243,12 +243,12 @@ func (t *Turns) applyClaims(j *Job, task *Task, res *queue.Result) {
 
 	claims := make(map[mapreduce.SessionID]*workers.Claim, len(task.sessions))
 	for _, got := range res.Claimed {
-		session := task.sessionHere(t.sched.workers, got.Session)
+		session := task.sessionOf(got.Session, t.sched.workers.Knows)
 		if c.Bounded {
 			task.tokens -= got.Unit.Reserved
 		}
 		if session == nil {
-			t.sched.jobs.addHeld(j, -1) // its session has gone, or came back meanwhile: either gives the unit back
+			t.sched.jobs.addHeld(j, -1) // its session was given up, or came back meanwhile: either gave the unit back
 			continue
 		}
 
@@ -293,8 +293,13 @@ func (task *Task) dropLost(res *queue.Result) {
 // sessionHere returns the session of a name that a turn has set slots aside at, if it is still
 // the one whose stream is here.
 func (task *Task) sessionHere(here *workers.Table, id mapreduce.SessionID) *workers.Session {
+	return task.sessionOf(id, here.Has)
+}
+
+// sessionOf returns the session of a name that a turn has set slots aside at, if it is one of some.
+func (task *Task) sessionOf(id mapreduce.SessionID, some func(*workers.Session) bool) *workers.Session {
 	for _, session := range task.sessions {
-		if session.ID == id && here.Has(session) {
+		if session.ID == id && some(session) {
 			return session
 		}
 	}

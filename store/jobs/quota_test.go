@@ -130,7 +130,7 @@ func (f *fleetOf) life(ctx context.Context, seed uint64) {
 func (a *actor) bind(ctx context.Context) error {
 	s := jobstest.Binding{ID: mapreduce.SessionID(a.name("session")), Epoch: a.now().UnixMicro()}
 	a.binding = bindingOf{s, a.j.Node()}
-	_, err := a.j.Sessions.Bind(ctx, &mapreduce.Hello{Session: s.ID, Slots: 10}, "", s.Epoch)
+	_, err := a.j.Sessions.Bind(ctx, &mapreduce.Hello{Session: s.ID, Slots: 10}, "", s.Epoch, nil)
 	return err
 }
 
@@ -339,7 +339,7 @@ func (a *actor) takeOver(ctx context.Context, back bool) error {
 		}
 	}
 	epoch := a.now().UnixMicro()
-	_, err := a.j.Sessions.Bind(ctx, &mapreduce.Hello{Session: s.ID, Slots: 10, Holding: holding[max(0, len(holding)-200):]}, "", epoch)
+	_, err := a.j.Sessions.Bind(ctx, &mapreduce.Hello{Session: s.ID, Slots: 10, Holding: holding[max(0, len(holding)-200):]}, "", epoch, nil)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.lost = append(a.lost, bindingOf{jobstest.Binding{ID: s.ID, Epoch: epoch}, a.j.Node()})

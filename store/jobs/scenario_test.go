@@ -723,7 +723,8 @@ func TestBudgetIsNeverOverspent(t *testing.T) {
 				w.Must(err)
 			},
 			"return": func(t *rapid.T) {
-				_, err := w.Nodes[rapid.IntRange(0, 2).Draw(t, "node")].Grants.Return(w.Ctx, id)
+				back := nodes.GiveBack{Slots: rapid.Int64Range(0, 3).Draw(t, "slots"), ID: w.Name("give")}
+				_, err := w.Nodes[rapid.IntRange(0, 2).Draw(t, "node")].Grants.Return(w.Ctx, id, back)
 				w.Must(err)
 			},
 			"": func(t *rapid.T) {

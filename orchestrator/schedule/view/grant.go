@@ -105,8 +105,12 @@ func (g *Grant) Cut(left queue.Share) {
 // IsEmpty reports whether nothing is granted, as far as is known.
 func (g *Grant) IsEmpty() bool { return g.slots == 0 && g.tokens == 0 }
 
-// GiveUp takes all that is granted off the scheduler.
-func (g *Grant) GiveUp() { g.slots, g.tokens, g.known = 0, 0, false }
+// GiveUp takes all that is granted off the scheduler, and returns the slots among it.
+func (g *Grant) GiveUp() nodes.GiveBack {
+	back := nodes.GiveBack{Slots: g.slots, Taken: g.revocations}
+	g.slots, g.tokens, g.known = 0, 0, false
+	return back
+}
 
 // Begin enters slots that the job's submission has granted.
 func (g *Grant) Begin(slots int64) { g.slots = slots }

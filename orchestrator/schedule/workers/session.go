@@ -126,9 +126,10 @@ func (session *Session) HasProvider(name string) bool {
 	return slices.Contains(session.offer.Providers, name)
 }
 
-// countHeld counts what session has of a job, as far as it can run at once.
+// countHeld counts what session has of a job, as far as it can run at once. What is set aside for
+// turns under way may become the job's.
 func (session *Session) countHeld(job mapreduce.JobID) int {
-	return min(session.countOf(job, false), session.Slots)
+	return min(session.countOf(job, false)+session.promised, session.Slots)
 }
 
 // CountWaiting returns how many units of a job wait at the worker for a slot there.

@@ -15,13 +15,16 @@ import (
 type Table struct {
 	bound    map[mapreduce.SessionID]*Session // whose streams are here
 	away     map[mapreduce.SessionID]*Session // whose streams have ended, and who may come back
+	expected map[*Session]struct{}            // that are being bound here, or may have been
 	rotation int                              // rotates the session that is offered a unit first
 	texts    int64                            // bytes that units which run keep of what they were given
 }
 
 // NewTable returns a table without sessions.
 func NewTable() *Table {
-	return &Table{bound: make(map[mapreduce.SessionID]*Session), away: make(map[mapreduce.SessionID]*Session)}
+	return &Table{
+		bound: make(map[mapreduce.SessionID]*Session), away: make(map[mapreduce.SessionID]*Session), expected: make(map[*Session]struct{}),
+	}
 }
 
 // Rotate returns the sessions, beginning with another one each time.
@@ -55,6 +58,28 @@ func (w *Table) AwaySince(ref nodes.SessionRef) *Session {
 	return nil
 }
 
+// Expect notes that a session is being bound here, which may hold what its worker names. Until it is let
+// go that may run.
+func (w *Table) Expect(session *Session, named []mapreduce.Held) {
+	kept := make([]queue.Held, len(named))
+	for i, h := range named {
+		kept[i].Held = h
+	}
+	session.texts, session.gone = &w.texts, true
+	session.takeUp(session.ID, kept, nil, "")
+	w.expected[session] = struct{}{}
+}
+
+// ExpectedAs returns the sessions of a name that were being bound as of an epoch, or before.
+func (w *Table) ExpectedAs(id mapreduce.SessionID, epoch int64) (all []*Session) {
+	for session := range w.expected {
+		if session.ID == id && session.Epoch <= epoch {
+			all = append(all, session)
+		}
+	}
+	return all
+}
+
 // HasLater reports whether a later stream of a session is, or was, here.
 func (w *Table) HasLater(session *Session) bool {
 	for _, other := range []*Session{w.bound[session.ID], w.away[session.ID]} {
@@ -67,6 +92,12 @@ func (w *Table) HasLater(session *Session) bool {
 
 // Has reports whether a session is the one of its name whose stream is here.
 func (w *Table) Has(session *Session) bool { return w.bound[session.ID] == session }
+
+// Knows reports whether a session is the one of its name whose stream is here, or has ended: what it was
+// given it holds until it is let go.
+func (w *Table) Knows(session *Session) bool {
+	return w.Has(session) || w.away[session.ID] == session
+}
 
 // Bound returns the session of a name whose stream is here; or nil.
 func (w *Table) Bound(id mapreduce.SessionID) *Session { return w.bound[id] }
@@ -101,6 +132,7 @@ func (w *Table) LetGo(session *Session) (held []*Attempt) {
 	if w.away[session.ID] == session { // else a later one has ended
 		delete(w.away, session.ID)
 	}
+	delete(w.expected, session)
 
 	for _, h := range session.held {
 		session.dropInput(h)
@@ -157,6 +189,10 @@ func (w *Table) Reachable(wants *Wants, now time.Time) (free, slots, all int) {
 
 	// These are given nothing, but what they hold may still run.
 	for _, session := range w.away {
+		all += session.Slots
+		slots += session.countHeld(wants.Job)
+	}
+	for session := range w.expected {
 		all += session.Slots
 		slots += session.countHeld(wants.Job)
 	}

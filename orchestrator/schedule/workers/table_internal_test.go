@@ -100,3 +100,27 @@ func TestRotatedSessionsAreAllThere(t *testing.T) {
 		}
 	}
 }
+
+// What a worker names whose session is being bound takes up slots until the session is let go, as far as it
+// can run at once.
+func TestExpectedSessionsHoldWhatTheirWorkersName(t *testing.T) {
+	w := NewTable()
+	session := streamOf("w", 3, 2, "p")
+	w.Expect(session, []mapreduce.Held{{Job: "j", Unit: "a"}, {Job: "j", Unit: "b"}, {Job: "j", Unit: "c"}, {Job: "j", Unit: "c"}})
+
+	j := Wants{Job: "j", Needs: mapreduce.Requirements{Provider: "p"}}
+	if free, slots, all := w.Reachable(&j, time.Unix(1000, 0)); free != 0 || slots != 2 || all != 2 {
+		t.Errorf("%d free, %d slots of the job, %d of all; want 0, 2 and 2", free, slots, all)
+	}
+	for epoch, want := range map[int64]int{2: 0, 3: 1, 4: 1} {
+		if got := w.ExpectedAs("w", epoch); len(got) != want {
+			t.Errorf("%d are expected as of epoch %d, want %d", len(got), epoch, want)
+		}
+	}
+	if held := w.LetGo(session); len(held) != 3 {
+		t.Errorf("it held %d units, want 3", len(held))
+	}
+	if _, slots, all := w.Reachable(&j, time.Unix(1000, 0)); slots != 0 || all != 0 || len(w.ExpectedAs("w", 4)) != 0 {
+		t.Errorf("once it is let go, %d slots of the job are taken, and %d of all", slots, all)
+	}
+}

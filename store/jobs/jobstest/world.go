@@ -221,7 +221,7 @@ func (w *World) Bind(j *jobs.Jobs, id mapreduce.SessionID, holding ...mapreduce.
 	w.Must(err)
 	w.Micro++
 	epoch = max(epoch, w.Micro) + 1
-	b, err := j.Sessions.Bind(w.Ctx, &mapreduce.Hello{Session: id, Slots: 10, Holding: holding}, "", epoch)
+	b, err := j.Sessions.Bind(w.Ctx, &mapreduce.Hello{Session: id, Slots: 10, Holding: holding}, "", epoch, nil)
 	w.Must(err)
 	return Binding{id, b.Epoch}, b
 }

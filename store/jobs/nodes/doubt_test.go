@@ -52,6 +52,8 @@ func TestSlotsAreNeverExceeded(t *testing.T) {
 			"finish": func(t *rapid.T) { p.finish(p.draw(t), p.draw(t)) },
 			"rebind": func(t *rapid.T) { p.rebind(p.draw(t), p.draw(t), rapid.Bool().Draw(t, "remembers")) },
 			"expire": func(t *rapid.T) { p.expire(p.draw(t)) },
+			"revive": func(t *rapid.T) { p.revive(p.draw(t), p.draw(t)) },
+			"return": func(t *rapid.T) { p.giveAll(p.draw(t)) },
 			"settle": func(t *rapid.T) { p.settle(p.draw(t)) },
 			"bury": func(t *rapid.T) {
 				b, other := p.draw(t), p.draw(t)
@@ -200,6 +202,25 @@ func TestGivenAfterOthersTook(t *testing.T) {
 	p.Healthy()
 }
 
+// A node that gives back all that it knows of keeps the slots that came with a session meanwhile, whether it
+// is told that it has given or asks again.
+func TestGivenBackBesideASessionThatCame(t *testing.T) {
+	p := newParish(jobstest.NewWorld(t, jobstest.Open(t), 2))
+	first, second := p.all[0], p.all[1]
+	p.ask(first, nodes.GrantRequest{Slots: 2})
+	p.ask(second, nodes.GrantRequest{Slots: 1})
+	p.claims(second, 1)
+	p.move(second, first, true)
+	back := nodes.GiveBack{Slots: first.slots, Taken: first.taken, ID: p.Name("give")}
+	for range 2 {
+		if left, err := first.Grants.Return(p.Ctx, p.job, back); left != 1 || err != nil {
+			t.Errorf("the first keeps %d slots (%v), want the one of the unit that came", left, err)
+		}
+	}
+	p.check()
+	p.Healthy()
+}
+
 // A parish is a job and those who believe that they run it.
 type parish struct {
 	*jobstest.World
@@ -209,7 +230,9 @@ type parish struct {
 
 func newParish(w *jobstest.World) *parish {
 	p := &parish{World: w}
-	p.job = p.Submit(w.Nodes[0], jobstest.Spec(), jobstest.Texts(30))
+	sp := jobstest.Spec()
+	sp.Parallelism = parallel
+	p.job = p.Submit(w.Nodes[0], sp, jobstest.Texts(30))
 	for _, n := range w.Nodes {
 		p.all = append(p.all, &believer{
 			Jobs: n, binding: p.Session(n), holds: make(map[mapreduce.UnitID]bool),
@@ -236,6 +259,19 @@ func (p *parish) give(b *believer) {
 		p.ask(b, ask)
 		p.ask(b, ask) // as after a commit of which nobody knows
 	}
+}
+
+// giveAll gives back all slots of an orchestrator that thinks that it uses none.
+func (p *parish) giveAll(b *believer) {
+	if b.busy() > 0 {
+		return
+	}
+	back := nodes.GiveBack{Slots: b.slots, Taken: b.taken, ID: p.Name("give")}
+	for range 2 { // as after a commit of which nobody knows
+		_, err := b.Grants.Return(p.Ctx, p.job, back)
+		p.Must(err)
+	}
+	b.slots = 0
 }
 
 // busy counts the units that b holds, or is about to, as far as it knows.
@@ -337,6 +373,30 @@ func (p *parish) rebind(from, to *believer, remembers bool) {
 func (p *parish) expire(b *believer) {
 	p.lose(b)
 	b.binding = p.Session(b.Jobs)
+}
+
+// revive gives a session up whose worker lives, and comes to another orchestrator or back. It runs what it
+// had as far as there are slots.
+func (p *parish) revive(from, to *believer) {
+	had := maps.Clone(from.units)
+	hello := &mapreduce.Hello{Session: from.binding.ID, Slots: 10}
+	for _, id := range slices.Sorted(maps.Keys(had)) {
+		hello.Holding = append(hello.Holding, mapreduce.Held{Job: p.job, Unit: id, Attempt: int(had[id].Attempt)})
+	}
+	epoch := from.binding.Epoch + 10
+	p.lose(from)
+	if from != to {
+		p.expire(to) // which has one session at a time
+		from.binding = p.Session(from.Jobs)
+	}
+
+	idle := map[mapreduce.JobID]queue.Idle{p.job: {Slots: max(0, to.slots-to.busy()), Of: queue.Share{Slots: to.slots, Taken: to.taken}}}
+	b, err := to.Sessions.Bind(p.Ctx, hello, "", epoch, idle)
+	p.Must(err)
+	to.binding = jobstest.Binding{ID: hello.Session, Epoch: epoch}
+	for _, h := range b.Kept {
+		to.holds[h.Unit], to.units[h.Unit] = true, had[h.Unit]
+	}
 }
 
 func (p *parish) lose(b *believer) {

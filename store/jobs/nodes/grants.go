@@ -232,6 +232,35 @@ func (rec Records) countRunning(ctx context.Context, r store.Reader, id mapreduc
 	return c.SumLevels(keys.Running) + c.SumLevels(keys.LinesOpen), nil
 }
 
+// ReadSlots returns the grant of a job that this node has, and how many slots all nodes have of it.
+func (rec Records) ReadSlots(ctx context.Context, tx store.Tx, id mapreduce.JobID) (own *storagev1.Grant, granted int64, err error) {
+	all, err := rec.readGrants(ctx, tx, mapreduce.JobScope(id))
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, g := range all {
+		granted += g.Slots
+	}
+	if own = all[rec.Node]; own == nil {
+		own = new(storagev1.Grant)
+	}
+	return own, granted, nil
+}
+
+// AddSlots gives this node n slots of a job that no node has.
+func (rec Records) AddSlots(ctx context.Context, tx store.Tx, id mapreduce.JobID, n int64) error {
+	if n == 0 {
+		return nil
+	}
+	own, _, err := rec.ReadSlots(ctx, tx, id)
+	if err != nil {
+		return err
+	}
+	own.Slots += n
+	tx.Set(rec.Keys.Nodes().Grant(mapreduce.JobScope(id), rec.Node), records.Encode(own))
+	return nil
+}
+
 // MoveSlots moves the slots of units that a session held, by job, from the node
 // that its worker reported to before: that many fewer of their jobs must run
 // there. All of them, but no more than most, may have been calls of models, of which
@@ -277,11 +306,18 @@ func (rec Records) moveSlotsOf(ctx context.Context, tx store.Tx, of mapreduce.Sc
 	return nil
 }
 
-// Return gives back what this node was granted and has neither spent nor
-// reserved, and its slots, and returns the tokens that it keeps.
-func (st *Grants) Return(ctx context.Context, id mapreduce.JobID) (kept int64, err error) {
+// A GiveBack is the slots of a job that a node gives back with all else that it was granted of it.
+type GiveBack struct {
+	Slots int64  // that it gives back, if others have taken none of them
+	Taken int64  // how often others had taken some, as far as it knows
+	ID    string // drawn once, whatever becomes of the transaction
+}
+
+// Return gives back what this node was granted and has neither spent nor reserved, and slots that it
+// knows to be idle, and returns how many slots it keeps: those that came with a session since run units.
+func (st *Grants) Return(ctx context.Context, id mapreduce.JobID, back GiveBack) (slots int64, err error) {
 	err = st.db.Update(ctx, failpoint.Return, func(tx store.Tx) error {
-		kept = 0
+		slots = 0
 		var g storagev1.Grant
 		found, err := records.Read(ctx, tx, st.Keys.Nodes().Grant(mapreduce.JobScope(id), st.Node), &g)
 		if err != nil || !found {
@@ -292,20 +328,25 @@ func (st *Grants) Return(ctx context.Context, id mapreduce.JobID) (kept int64, e
 		if _, err := records.Read(ctx, tx, st.Keys.Job(id).Ctl(), ctl); err != nil {
 			return err
 		}
-		if kept, err = st.Used(ctx, tx, id, records.CurrencyOf(ctl), st.Node); err != nil {
+		kept, err := st.Used(ctx, tx, id, records.CurrencyOf(ctl), st.Node)
+		if err != nil {
 			return err
 		}
 
+		// As in Grant: a node that does not know that others took slots may give those of units that run.
+		if slots = g.Slots; back.Taken == g.Taken && back.ID != g.Given {
+			slots -= min(g.Slots, back.Slots)
+		}
 		kept = min(kept, g.Tokens) // without a budget, none were granted
-		if g.Tokens == kept && g.Slots == 0 {
+		if g.Tokens == kept && g.Slots == slots {
 			return nil
 		}
 
-		g.Tokens, g.Slots = kept, 0
+		g.Tokens, g.Slots, g.Given = kept, slots, back.ID
 		tx.Set(st.Keys.Nodes().Grant(mapreduce.JobScope(id), st.Node), records.Encode(&g))
 		return nil
 	})
-	return kept, err
+	return slots, err
 }
 
 // A CallsRequest is what a node wants of the model calls that the fleet may have under

@@ -12,6 +12,8 @@ import (
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/store/jobs/jobstest"
 	"github.com/coditect/mapreduce/store/jobs/lifecycle"
+	"github.com/coditect/mapreduce/store/jobs/nodes"
+	"github.com/coditect/mapreduce/store/jobs/queue"
 )
 
 // A worker that was given up and comes back may hold more than one record of
@@ -64,6 +66,44 @@ func TestUnitsOfSeveralJobsKeepToTheQuota(t *testing.T) {
 	}
 	if _, b := w.Bind(j, s.ID, holding...); len(b.Kept) != 1 {
 		t.Errorf("%d units were taken back; want 1, as 2 may run and 1 does", len(b.Kept))
+	}
+}
+
+// A worker that comes back goes on with what it had lost as far as its job has slots: those that its node has
+// and does not use, and those that no node has.
+func TestUnitsTakenBackHaveSlots(t *testing.T) {
+	for name, tt := range map[string]struct {
+		granted int64 // to the node, of two
+		idle    queue.Idle
+		kept    int
+	}{
+		"all are used":              {2, queue.Idle{}, 0},
+		"one is idle":               {2, queue.Idle{Slots: 1, Of: queue.Share{Slots: 2}}, 1},
+		"one was idle":              {2, queue.Idle{Slots: 1, Of: queue.Share{Slots: 2, Taken: 1}}, 0},
+		"nobody has one":            {1, queue.Idle{}, 1},
+		"one is idle, and one free": {1, queue.Idle{Slots: 1, Of: queue.Share{Slots: 1}}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := jobstest.NewWorld(t, jobstest.Open(t), 1)
+			j, sp := w.Nodes[0], jobstest.Spec()
+			sp.Parallelism = 2
+			id := w.Submit(j, sp, jobstest.Texts(4))
+			s := w.Session(j)
+			hello := &mapreduce.Hello{Session: s.ID, Slots: 4}
+			for _, u := range w.Claim(j, id, s, 2) {
+				hello.Holding = append(hello.Holding, mapreduce.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)})
+			}
+			jobstest.WentBack(t, w.Expire(j, s), 2)
+			_, err := j.Grants.Grant(w.Ctx, id, nodes.GrantRequest{Slots: tt.granted, Parallelism: 2})
+			w.Must(err)
+
+			b, err := j.Sessions.Bind(w.Ctx, hello, "", s.Epoch+10, map[mapreduce.JobID]queue.Idle{id: tt.idle})
+			w.Must(err)
+			if len(b.Kept) != tt.kept || len(b.Drop) != 2-tt.kept {
+				t.Errorf("%d units are kept and %d dropped, want %d kept", len(b.Kept), len(b.Drop), tt.kept)
+			}
+			w.Healthy()
+		})
 	}
 }
 
@@ -155,7 +195,7 @@ func TestBindsOfASessionInTheWrongOrder(t *testing.T) {
 	s := w.Session(j)
 	u := w.Claim(j, id, s, 1)[0]
 	for _, late := range w.Nodes {
-		_, err := late.Sessions.Bind(w.Ctx, &mapreduce.Hello{Session: s.ID, Slots: 10}, "", s.Epoch-1)
+		_, err := late.Sessions.Bind(w.Ctx, &mapreduce.Hello{Session: s.ID, Slots: 10}, "", s.Epoch-1, nil)
 		if errs.KindOf(err) != errs.Aborted {
 			t.Errorf("an older bind on %s: error %v", late.Node(), err)
 		}

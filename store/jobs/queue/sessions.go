@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 
 	"github.com/coditect/mapreduce/api/errs"
@@ -38,6 +37,12 @@ type Binding struct {
 	Jobs  []mapreduce.JobID // whose units went back to their queues
 }
 
+// An Idle is the slots of a job that a node does not use, nor will until it has bound a session.
+type Idle struct {
+	Slots int64
+	Of    Share // of all that it has of the job
+}
+
 // Held is an attempt that a session holds, and the claim that gave it.
 type Held struct {
 	mapreduce.Held
@@ -52,9 +57,10 @@ type Held struct {
 // run again.
 // The session keeps those attempts that the worker named. The worker never received
 // the rest of what the session holds in the store; it goes back to the queues. The slots
-// of all attempts come to this node. A worker that is bound to a tenant keeps no unit of
-// another; tenant is empty for one that is not.
-func (st *Sessions) Bind(ctx context.Context, hello *mapreduce.Hello, tenant mapreduce.TenantID, epoch int64) (*Binding, error) {
+// of all attempts come to this node. What it had lost and nobody has claimed since it goes on with
+// as well, as far as there are slots: of those that this node has idle, by job, and of those that no node has.
+// A worker that is bound to a tenant keeps no unit of another; tenant is empty for one that is not.
+func (st *Sessions) Bind(ctx context.Context, hello *mapreduce.Hello, tenant mapreduce.TenantID, epoch int64, idle map[mapreduce.JobID]Idle) (*Binding, error) {
 	id, holding := hello.Session, hello.Holding
 	// The store does not say which attempts run, so they are compared without that.
 	named, running := make(map[mapreduce.Held]bool, len(holding)), make(map[mapreduce.Held]bool)
@@ -87,15 +93,18 @@ func (st *Sessions) Bind(ctx context.Context, hello *mapreduce.Hello, tenant map
 		if err := s.sweepHeld(ctx, 0); err != nil {
 			return err
 		}
-		if err := s.readoptUnits(ctx, holding, fmt.Sprintf("bind-%d", epoch)); err != nil {
+
+		// The slots of what it has lost are not where it comes from any more.
+		most := int64(hello.Slots)
+		moves := s.heldSlots(most)
+		r := &readoption{sweep: s, nodes: st.nodes, most: most, idle: idle}
+		if err := r.readoptUnits(ctx, holding, fmt.Sprintf("bind-%d", epoch)); err != nil {
 			return err
 		}
 		if err := s.recordChanges(ctx); err != nil {
 			return err
 		}
-
-		most := int64(hello.Slots)
-		if err := st.nodes.MoveSlots(ctx, tx, mapreduce.NodeID(sess.Node), s.heldSlots(most), most); err != nil {
+		if err := st.nodes.MoveSlots(ctx, tx, mapreduce.NodeID(sess.Node), moves, most); err != nil {
 			return err
 		}
 
@@ -280,83 +289,6 @@ func (s *sweep) recordChanges(ctx context.Context) error {
 		s.Jobs.WakeOthers(s.tx)
 	}
 	return nil
-}
-
-// readoptUnits gives a returning worker the units that it still runs, if they were
-// declared lost and not claimed since. So their work is not paid for again.
-func (s *sweep) readoptUnits(ctx context.Context, holding []mapreduce.Held, claim string) error {
-	seen := make(map[mapreduce.Held]bool, len(holding)) // what stays, or was named before
-	for _, h := range s.stay {
-		seen[h.Held] = true
-	}
-
-	// As many to a record as to a claim: more may be too large for a value.
-	name := func(i int) string { return fmt.Sprintf("%s-%d", claim, i/records.MaxBatch) }
-
-	var taken []*storagev1.HeldUnit
-	var missed []mapreduce.Held
-	var ks [][]byte
-	for _, h := range holding {
-		h.Running = false
-		if !seen[h] {
-			seen[h] = true
-			missed, ks = append(missed, h), append(ks, s.Keys.Job(h.Job).Unit(h.Unit))
-		}
-	}
-
-	units, err := records.ReadUnits(ctx, s.tx, ks)
-	if err != nil {
-		return err
-	}
-
-	for i, h := range missed {
-		u := units[i]
-		if !records.AttemptStands(u, h.Attempt) || u.Session != string(s.session) ||
-			mapreduce.UnitState(u.Status) != mapreduce.Pending {
-			continue
-		}
-
-		changes, err := s.turnOf(ctx, h.Job)
-		if err != nil {
-			return err
-		}
-		if changes == nil || mapreduce.JobState(changes.Ctl.State) == mapreduce.JobCancelled || s.tenant != "" && mapreduce.TenantID(changes.Ctl.Tenant) != s.tenant {
-			continue
-		}
-
-		if room, err := s.roomToRun(ctx, changes); err != nil {
-			return err
-		} else if room <= 0 {
-			continue // others of its tenant run in its place
-		}
-
-		id := name(len(taken))
-		changes.ReadoptUnit(u, id)
-		taken = append(taken, &storagev1.HeldUnit{Job: string(h.Job), Unit: u.UnitId, Attempt: u.Attempt})
-		s.stay = append(s.stay, Held{h, id, mapreduce.NodeID(u.Node), u.Reserved})
-	}
-
-	for i := 0; i < len(taken); i += records.MaxBatch {
-		held := &storagev1.Held{Units: taken[i:min(i+records.MaxBatch, len(taken))]}
-		s.tx.Set(s.Keys.Nodes().Held(s.session, name(i)), records.Encode(held))
-	}
-
-	return nil
-}
-
-// roomToRun returns how many more units of a job's tenant may run: the sweep may have taken
-// back units of other jobs of it.
-func (s *sweep) roomToRun(ctx context.Context, changes *Changes) (int64, error) {
-	room, err := changes.RoomToRun(ctx)
-	if err != nil || room == math.MaxInt64 { // no limit
-		return room, err
-	}
-	for _, other := range s.jobs {
-		if other != changes && other.Ctl != nil && other.Ctl.Tenant == changes.Ctl.Tenant {
-			room -= other.Counted(keys.Running)
-		}
-	}
-	return room, nil
 }
 
 // visitClaim visits the units of one claim, which units begins with. Its record goes when
