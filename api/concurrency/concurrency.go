@@ -81,6 +81,8 @@ type Limiter struct {
 	looked  time.Time
 	lines   map[any]*line // of peers of which calls wait
 	turn    []*line       // the same, in the order in which they have their turn
+	alarm   *time.Timer   // calls ring; nil before the first call has waited
+	armed   bool          // the alarm is set, as it is while calls wait
 }
 
 // A line is the calls of one peer that wait.
@@ -132,22 +134,13 @@ func (l *Limiter) Enter(ctx context.Context, peer any) (*Slot, error) {
 
 // wait waits until the slot is granted, the time is over or the context has ended.
 func (s *Slot) wait(ctx context.Context, over <-chan time.Time) error {
-	again := time.NewTicker(s.limiter.limits.Long)
-	defer again.Stop()
-
-	for {
-		select {
-		case <-s.granted:
-			return nil
-		case <-again.C: // nobody may have entered or left meanwhile
-			s.limiter.mu.Lock()
-			s.limiter.handOn()
-			s.limiter.mu.Unlock()
-		case <-over:
-			return s.withdraw(errBusy())
-		case <-ctx.Done():
-			return s.withdraw(context.Cause(ctx))
-		}
+	select {
+	case <-s.granted:
+		return nil
+	case <-over:
+		return s.withdraw(errBusy())
+	case <-ctx.Done():
+		return s.withdraw(context.Cause(ctx))
 	}
 }
 
@@ -273,7 +266,35 @@ func (l *Limiter) handOn() {
 	}
 }
 
-// enqueue has a slot wait in the line of its peer. The caller holds mu.
+// arm sets the alarm while calls wait, for when a slot has been held for long: nobody may enter or leave
+// until then. One that goes off too early, as that slot was left meanwhile, is set again. The caller
+// holds mu.
+func (l *Limiter) arm() {
+	first := l.working.Front()
+	if l.armed || l.waiting == 0 || first == nil {
+		return
+	}
+
+	l.armed = true
+	left := l.limits.Long - time.Since(first.Value.(*Slot).since)
+	if l.alarm == nil {
+		l.alarm = time.AfterFunc(left, l.ring)
+	} else {
+		l.alarm.Reset(left)
+	}
+}
+
+// ring hands on the slots of calls that last.
+func (l *Limiter) ring() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.armed = false
+	l.handOn()
+	l.arm()
+}
+
+// enqueue has a slot wait in the line of its peer, and serves who has its turn if there may be more at
+// once by now. The caller holds mu.
 func (l *Limiter) enqueue(s *Slot, begun bool) {
 	of := l.lines[s.peer]
 	if of == nil {
@@ -288,6 +309,9 @@ func (l *Limiter) enqueue(s *Slot, begun bool) {
 		of.fresh = append(of.fresh, s)
 	}
 	l.waiting++
+
+	l.handOn()
+	l.arm()
 }
 
 // next takes the call that has its turn out of its line: the first of the peer that had none for

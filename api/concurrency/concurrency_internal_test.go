@@ -196,6 +196,39 @@ func TestLongCallsLeaveRoom(t *testing.T) {
 	})
 }
 
+// A slot goes on at the moment at which its call has had it for long, whoever has waited since when, and
+// also if the slot that was to be the next one was left before.
+func TestLongCallsLeaveRoomAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := limiter(2, Limits{Long: 100 * time.Millisecond})
+		start := time.Now()
+		pass := func(ms time.Duration) { time.Sleep(ms * time.Millisecond) } //nolint:forbidigo // in a synctest bubble
+		early := enter(t, l, "a")
+		pass(40)
+		enter(t, l, "a") // until 140 ms
+
+		served := make(chan time.Duration, 3)
+		for range 3 {
+			go func() {
+				enter(t, l, "b")
+				served <- time.Since(start)
+			}()
+			pass(10)
+		}
+		early.Leave() // at 70 ms: the first has its slot until 170 ms
+
+		for i, want := range []time.Duration{70, 140, 170} {
+			if got := <-served; got != want*time.Millisecond {
+				t.Errorf("call %d was let in after %v; want %v", i, got, want*time.Millisecond)
+			}
+		}
+		pass(200)
+		if l.armed {
+			t.Error("the alarm is set though nobody waits")
+		}
+	})
+}
+
 // Goroutines that wait for a processor let fewer calls in, and calls that wait while none do let more in.
 func TestFollowsTheProcessors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
