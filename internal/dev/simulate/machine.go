@@ -75,6 +75,7 @@ func (m *machine) play(ctx context.Context, s *simulation.Scenario, traced bool)
 	var out, trouble bytes.Buffer
 	var seed [32]byte
 	binary.LittleEndian.PutUint64(seed[:], s.Seed)
+	binary.LittleEndian.PutUint64(seed[8:], s.Order)
 	c := new(watch)
 	config := wazero.NewModuleConfig().WithName("").WithArgs("guest", string(scenario)).
 		WithStdout(&out).WithStderr(&trouble).WithRandSource(rand.NewChaCha8(seed)).

@@ -41,6 +41,17 @@ func TestSameSeedSameHistory(t *testing.T) {
 		}
 		seen[first.Hash] = seed
 	}
+
+	// In another order the scenario has another history.
+	other := simulation.Of(1)
+	other.Order = 1
+	report, err := m.play(t.Context(), other, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seed, found := seen[report.Hash]; found || len(report.Broken) > 0 {
+		t.Errorf("seed 1 in order 1 has the history of seed %d: %t; it breaks %v", seed, found, report.Broken)
+	}
 }
 
 // What a command line says of a scenario makes it as it says.

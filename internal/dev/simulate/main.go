@@ -3,10 +3,13 @@
 //	go run ./internal/dev/simulate -seed 17
 //	go run ./internal/dev/simulate -seed 17 -to 400 -twice
 //	go run ./internal/dev/simulate -seed 17 -shrink
+//	go run ./internal/dev/simulate -seed 17 -orders 50
 //
 // It compiles the service to WebAssembly, which has one thread, and runs it with clocks and with
 // randomness that follow from the seed. For each seed it prints the hash of all that happened: what was
-// sent, stored, begun and ended, and when. With -twice it runs each seed twice and compares. What breaks
+// sent, stored, begun and ended, and when. With -twice it runs each seed twice and compares. A scenario
+// has other histories beside that one, for what goes on at once may go on in any order, and pauses are
+// drawn: with -orders it runs so many of them, each of which is the same again by its -order. What breaks
 // an invariant is printed with the command that has it again; with -shrink it is made as small as it
 // can be first, and with -trace everything that happens is printed. It fails if anything was broken.
 //
@@ -42,6 +45,7 @@ var errBroken = errors.New("invariants are broken")
 // A command is what was asked for.
 type command struct {
 	first, last           uint64 // seeds
+	order, orders         uint64 // the first history of each, and how many
 	twice, shrink, traced bool
 	change                func(*simulation.Scenario)
 }
@@ -63,7 +67,7 @@ func run(ctx context.Context, args []string) error {
 
 	broken := 0
 	for seed := c.first; seed <= c.last && ctx.Err() == nil; seed++ {
-		well, err := c.runSeed(ctx, m, seed)
+		well, err := c.runOrders(ctx, m, seed)
 		if err != nil {
 			return err
 		}
@@ -83,6 +87,8 @@ func parse(args []string) (*command, error) {
 	flags := flag.NewFlagSet("simulate", flag.ContinueOnError)
 	flags.Uint64Var(&c.first, "seed", 1, "run the scenario of this seed")
 	flags.Uint64Var(&c.last, "to", 0, "and of all seeds up to this one")
+	flags.Uint64Var(&c.order, "order", 0, "let what goes on at once go on in this order")
+	flags.Uint64Var(&c.orders, "orders", 1, "and in so many orders from that one on, until one breaks something")
 	flags.BoolVar(&c.twice, "twice", false, "run each seed twice, and compare the hashes")
 	flags.BoolVar(&c.shrink, "shrink", false, "make what fails smaller")
 	flags.BoolVar(&c.traced, "trace", false, "print everything that happens")
@@ -132,16 +138,32 @@ func numbers(list string) (all []int, err error) {
 	return all, nil
 }
 
-// runSeed runs the scenario of a seed, and prints what it came to. It returns an error if that cannot
-// be found out.
-func (c *command) runSeed(ctx context.Context, m *machine, seed uint64) (well bool, err error) {
-	s := simulation.Of(seed)
-	c.change(s)
+// runOrders runs the scenario of a seed in as many orders as were asked for, up to the first in which it
+// breaks something.
+func (c *command) runOrders(ctx context.Context, m *machine, seed uint64) (well bool, err error) {
+	for order := c.order; order < c.order+c.orders; order++ {
+		s := simulation.Of(seed)
+		s.Order = order
+		c.change(s)
+		if well, err = c.runScenario(ctx, m, s); !well || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// runScenario runs a scenario, and prints what it came to. It returns an error if that cannot be found
+// out.
+func (c *command) runScenario(ctx context.Context, m *machine, s *simulation.Scenario) (well bool, err error) {
 	report, err := m.play(ctx, s, c.traced)
 	if err != nil {
 		return false, err
 	}
-	fmt.Printf("seed %d: %s, %d events, %v, %d broken\n", seed, report.Hash, report.Events, report.Took, len(report.Broken))
+	name := fmt.Sprintf("seed %d", s.Seed)
+	if s.Order > 0 {
+		name += fmt.Sprintf(", order %d", s.Order)
+	}
+	fmt.Printf("%s: %s, %d events, %v, %d broken\n", name, report.Hash, report.Events, report.Took, len(report.Broken))
 
 	if c.twice {
 		again, err := m.play(ctx, s, false)

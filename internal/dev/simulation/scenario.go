@@ -12,7 +12,8 @@ import (
 // fails can be made smaller and told on a command line.
 type Scenario struct {
 	Seed      uint64
-	Nodes     int // orchestrators
+	Order     uint64 // which of its histories: what goes on at once has no order of its own, and pauses are drawn
+	Nodes     int    // orchestrators
 	Workers   int
 	Jobs      int
 	Documents int     // of each job
@@ -79,6 +80,9 @@ func (s *Scenario) numbers() []int {
 func (s *Scenario) Arguments() string {
 	whole := Of(s.Seed)
 	args := []string{fmt.Sprintf("-seed %d", s.Seed)}
+	if s.Order > 0 {
+		args = append(args, fmt.Sprintf("-order %d", s.Order))
+	}
 	for _, p := range []struct {
 		name      string
 		is, would int

@@ -53,7 +53,7 @@ func TestSeeds(t *testing.T) {
 				var log bytes.Buffer
 				report := play(t, simulation.Of(seed), simulation.Options{Log: &log})
 				if len(report.Broken) > 0 {
-					t.Errorf("%s\nto have it again: go run ./internal/dev/simulate -shrink -seed %d\nor: %s=%d-%d go test -run TestSeeds ./internal/dev/simulation\nlog:\n%s",
+					t.Errorf("%s\nto have it again: go run ./internal/dev/simulate -shrink -orders 100 -seed %d\nor: %s=%d-%d go test -run TestSeeds ./internal/dev/simulation\nlog:\n%s",
 						strings.Join(report.Broken, "\n"), seed, variable, seed, seed, log.String())
 				}
 				mu.Lock()
