@@ -83,7 +83,7 @@ func pagesToWatch(running, complete string) []*watched {
 			said:  `(await api("jobs/` + complete + `/events?pageSize=100")).checkpoints.map((c) => [c.checkpointId, c.principal || "", c.message || ""])`,
 			shown: `rows("#part-log").map((r) => [r.dataset.key, r.cells[2].textContent, r.cells[7].textContent])`,
 		},
-		tried(complete),
+		triedSchemaOf(complete),
 		{
 			name: "fleet", path: "/fleet",
 			said: `await (async () => { const f = await api("fleet"); return [
@@ -94,9 +94,9 @@ func pagesToWatch(running, complete string) []*watched {
 	}
 }
 
-// tried is the page that tries the schema of a job on its documents: rules find there what they found in the job, whatever
+// triedSchemaOf is the page that tries the schema of a job on its documents: rules find there what they found in the job, whatever
 // was decided about it.
-func tried(complete string) *watched {
+func triedSchemaOf(complete string) *watched {
 	return &watched{
 		name: "try", path: "/try?job=" + complete,
 		said: `(await api("jobs/` + complete + `/result.json")).aggregated_data.map((r) => [r._sources[0],
