@@ -3,6 +3,8 @@ package dashboard
 import (
 	"net/http"
 
+	"github.com/coditect/mapreduce/api/dashboard/jobs"
+	"github.com/coditect/mapreduce/api/dashboard/visit"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
@@ -28,7 +30,7 @@ func (d *Dashboard) act(name string) func(http.ResponseWriter, *http.Request) er
 		}
 
 		v := d.visit(r)
-		id, err := v.job()
+		id, err := v.Job()
 		if err != nil {
 			return err
 		}
@@ -36,35 +38,35 @@ func (d *Dashboard) act(name string) func(http.ResponseWriter, *http.Request) er
 			return err
 		}
 
-		to := v.jobPath(id)
+		to := v.JobPath(id)
 		switch name {
 		case "delete":
 			to = d.config.Prefix + "/"
 		case "wake":
-			to = v.jobPath(id, "units", r.PostFormValue("at"))
+			to = v.JobPath(id, "units", r.PostFormValue("at"))
 		case "mark":
-			to = v.jobPath(id, "errors")
+			to = v.JobPath(id, "errors")
 		}
 		http.Redirect(w, r, to, http.StatusSeeOther) //nolint:gosec // a path of ours with an id that was checked
 		return nil
 	}
 }
 
-func (d *Dashboard) do(v *visit, r *http.Request, name string, id mapreduce.JobID) error {
+func (d *Dashboard) do(v *visit.Visit, r *http.Request, name string, id mapreduce.JobID) error {
 	var err error
 	switch name {
 	case "pause":
-		_, err = v.jobs.PauseJob(v, id)
+		_, err = v.Jobs.PauseJob(v, id)
 	case "cancel":
-		_, err = v.jobs.CancelJob(v, id)
+		_, err = v.Jobs.CancelJob(v, id)
 	case "delete":
-		err = v.jobs.DeleteJob(v, id)
+		err = v.Jobs.DeleteJob(v, id)
 	case "wake":
-		_, err = v.jobs.WakeUnit(v, id, mapreduce.UnitID(r.PostFormValue("unit")), r.PostFormValue("handle"), []byte(r.PostFormValue("answer")))
+		_, err = v.Jobs.WakeUnit(v, id, mapreduce.UnitID(r.PostFormValue("unit")), r.PostFormValue("handle"), []byte(r.PostFormValue("answer")))
 	case "budget":
 		err = setBudget(v, id, r.PostFormValue("budget"))
 	case "mark":
-		err = markCause(v, id, r.PostFormValue("cause"), r.PostFormValue("state"))
+		err = jobs.MarkCause(v, id, r.PostFormValue("cause"), r.PostFormValue("state"))
 	case "resume":
 		err = resume(v, id, r.PostFormValue("budget"), r.PostFormValue("cause"))
 	}
@@ -73,7 +75,7 @@ func (d *Dashboard) do(v *visit, r *http.Request, name string, id mapreduce.JobI
 
 // resume resumes a job, with a new budget if somebody has typed one: all of it, or the units that
 // failed for a cause.
-func resume(v *visit, id mapreduce.JobID, budget, cause string) error {
+func resume(v *visit.Visit, id mapreduce.JobID, budget, cause string) error {
 	how := mapreduce.Resume{Cause: cause}
 	if budget != "" {
 		var err error
@@ -81,14 +83,14 @@ func resume(v *visit, id mapreduce.JobID, budget, cause string) error {
 			return errs.Field("budget", "%w", err)
 		}
 	}
-	_, err := v.jobs.ResumeJob(v, id, how)
+	_, err := v.Jobs.ResumeJob(v, id, how)
 	return err
 }
 
 // setBudget gives a job that runs another budget. One that has stopped meanwhile stays as it is: somebody resumes it
 // with that budget, or not.
-func setBudget(v *visit, id mapreduce.JobID, budget string) error {
-	j, err := v.jobs.GetJob(v, id)
+func setBudget(v *visit.Visit, id mapreduce.JobID, budget string) error {
+	j, err := v.Jobs.GetJob(v, id)
 	switch {
 	case err != nil:
 		return err

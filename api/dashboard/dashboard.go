@@ -24,6 +24,8 @@ import (
 	"github.com/coditect/mapreduce/api/auth/oidc"
 	"github.com/coditect/mapreduce/api/dashboard/bench"
 	"github.com/coditect/mapreduce/api/dashboard/drawn"
+	"github.com/coditect/mapreduce/api/dashboard/jobs"
+	"github.com/coditect/mapreduce/api/dashboard/results"
 	"github.com/coditect/mapreduce/api/dashboard/session"
 	"github.com/coditect/mapreduce/api/dashboard/states"
 	"github.com/coditect/mapreduce/api/errs"
@@ -52,7 +54,7 @@ type Config struct {
 
 	// Decode reads the output of a unit for the page of the unit. Without it that page shows
 	// no output.
-	Decode func(*mapreduce.Job, *mapreduce.Unit) (*Output, error)
+	Decode func(*mapreduce.Job, *mapreduce.Unit) (*jobs.Output, error)
 
 	// Content says what files are that somebody uploads. Defaults to plain text.
 	Content Content
@@ -130,24 +132,24 @@ func New(c Config) (*Dashboard, error) {
 
 // route says what stands where.
 func (d *Dashboard) route() {
-	shown := &contents{decode: d.config.Decode, endings: slices.Collect(maps.Keys(d.config.Exports)), draws: d.pages != nil}
-	listed := &unitPages{index: d.states, decode: d.config.Decode}
+	shown := &results.Contents{Decode: d.config.Decode, Endings: slices.Collect(maps.Keys(d.config.Exports)), Draws: d.pages != nil}
+	listed := &jobs.UnitPages{Index: d.states, Decode: d.config.Decode}
 	asked, signing := reviews{d}, door{d}
 
 	for path, p := range map[string]page{
-		"/{$}":                   {name: "jobs", load: loadJobs, parts: []string{"jobs"}},
-		"/jobs/{job}":            {name: "job", load: loadJob, parts: []string{"head", "progress", "stages", "notes"}, watches: true},
-		"/jobs/{job}/units":      {name: "units", load: listed.loadUnits, parts: []string{"head", "units"}, watches: true},
-		"/jobs/{job}/units/{at}": {name: "unit", load: listed.loadUnit, parts: []string{"head", "unit"}, watches: true},
-		"/jobs/{job}/records":    {name: "records", load: shown.loadRecords, again: loadHead("records"), parts: []string{"head"}, slow: []string{"filters", "records"}, watches: true, early: earlyRecords, quick: quickRecords},
-		"/jobs/{job}/review":     {name: "review", load: asked.loadReview, again: loadHead("review"), parts: []string{"head"}, watches: true},
-		"/jobs/{job}/document":   {name: "document", load: shown.loadDocument},
-		"/jobs/{job}/history":    {name: "history", load: loadHistory, again: loadHead("history"), parts: []string{"head"}, slow: []string{"history"}, watches: true, early: earlyHead("history")},
-		"/jobs/{job}/events":     {name: "events", load: loadEvents, again: loadHead("events"), parts: []string{"head"}, slow: []string{"log"}, watches: true},
-		"/jobs/{job}/errors":     {name: "errors", load: loadErrors, again: loadHead("errors"), parts: []string{"head"}, slow: []string{"errors"}, watches: true, early: earlyHead("errors")},
-		"/compare":               {name: "compare", load: loadComparison},
-		"/use":                   {name: "use", load: loadUse, parts: []string{"use"}},
-		"/fleet":                 {name: "fleet", load: loadFleet, again: loadFleetAgain, parts: []string{"store", "fleet"}},
+		"/{$}":                   {name: "jobs", load: jobs.LoadJobs, parts: []string{"jobs"}},
+		"/jobs/{job}":            {name: "job", load: jobs.LoadJob, parts: []string{"head", "progress", "stages", "notes"}, watches: true},
+		"/jobs/{job}/units":      {name: "units", load: listed.LoadUnits, parts: []string{"head", "units"}, watches: true},
+		"/jobs/{job}/units/{at}": {name: "unit", load: listed.LoadUnit, parts: []string{"head", "unit"}, watches: true},
+		"/jobs/{job}/records":    {name: "records", load: shown.LoadRecords, again: jobs.LoadHead("records"), parts: []string{"head"}, slow: []string{"filters", "records"}, watches: true, early: results.EarlyRecords, quick: results.QuickRecords},
+		"/jobs/{job}/review":     {name: "review", load: asked.loadReview, again: jobs.LoadHead("review"), parts: []string{"head"}, watches: true},
+		"/jobs/{job}/document":   {name: "document", load: shown.LoadDocument},
+		"/jobs/{job}/history":    {name: "history", load: jobs.LoadHistory, again: jobs.LoadHead("history"), parts: []string{"head"}, slow: []string{"history"}, watches: true, early: jobs.EarlyHead("history")},
+		"/jobs/{job}/events":     {name: "events", load: jobs.LoadEvents, again: jobs.LoadHead("events"), parts: []string{"head"}, slow: []string{"log"}, watches: true},
+		"/jobs/{job}/errors":     {name: "errors", load: jobs.LoadErrors, again: jobs.LoadHead("errors"), parts: []string{"head"}, slow: []string{"errors"}, watches: true, early: jobs.EarlyHead("errors")},
+		"/compare":               {name: "compare", load: results.LoadComparison},
+		"/use":                   {name: "use", load: jobs.LoadUse, parts: []string{"use"}},
+		"/fleet":                 {name: "fleet", load: jobs.LoadFleet, again: jobs.LoadFleetAgain, parts: []string{"store", "fleet"}},
 		"/new":                   {name: "new", load: loadNew},
 	} {
 		d.routes.HandleFunc("GET "+path, d.show(p))

@@ -16,19 +16,19 @@ type Export func(out io.Writer, job *mapreduce.Job, read resultfile.Reader) erro
 // sendFile sends the result of a job as a file.
 func (d *Dashboard) sendFile(w http.ResponseWriter, r *http.Request) error {
 	v := d.visit(r)
-	id, err := v.job()
+	id, err := v.Job()
 	if err != nil {
 		return err
 	}
 
-	j, err := v.jobs.GetJob(v, id)
+	j, err := v.Jobs.GetJob(v, id)
 	if err != nil {
 		return err
 	}
 
-	name := v.names("file")
+	name := v.Names("file")
 	read := func(sink func(*mapreduce.ResultPart) error) error {
-		return v.jobs.GetResult(v, id, j.State != mapreduce.JobComplete, sink)
+		return v.Jobs.GetResult(v, id, j.State != mapreduce.JobComplete, sink)
 	}
 	export := d.config.Exports[strings.TrimPrefix(name, "records.")]
 	switch {

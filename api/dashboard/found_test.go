@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/coditect/mapreduce/api/dashboard"
+	"github.com/coditect/mapreduce/api/dashboard/jobs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/resultfile"
 )
@@ -54,12 +55,12 @@ func (v *vast) GetResult(_ context.Context, _ mapreduce.JobID, partial bool, sin
 }
 
 // decodeVast reads the output of a unit of a vast job, whose references are its own.
-func decodeVast(_ *mapreduce.Job, u *mapreduce.Unit) (*dashboard.Output, error) {
+func decodeVast(_ *mapreduce.Job, u *mapreduce.Unit) (*jobs.Output, error) {
 	one := fmt.Sprintf(`{"total": %s, "_sources": ["doc-%[1]s"], "_citations": {"total": ["R"]}}`, u.Output)
 	if u.Index%100 == 1 {
 		one = "[" + one + "," + one + "]"
 	}
-	return &dashboard.Output{Records: one, Citations: []dashboard.CitedPassage{{Ref: "R", Citation: resultfile.Citation{
+	return &jobs.Output{Records: one, Citations: []jobs.CitedPassage{{Ref: "R", Citation: resultfile.Citation{
 		Unit: u.ID, Document: "doc", Start: u.Index, End: u.Index + 1,
 	}}}}, nil
 }

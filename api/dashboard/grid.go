@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"github.com/coditect/mapreduce/api/dashboard/jobs"
 	"github.com/coditect/mapreduce/api/dashboard/states"
 )
 
@@ -11,18 +12,18 @@ import (
 // ones while the others are read.
 func (d *Dashboard) sendGrid(w http.ResponseWriter, r *http.Request) error {
 	v := d.visit(r)
-	of, err := readUnitStates(v)
+	of, err := jobs.ReadUnitStates(v)
 	if err != nil {
 		return err
 	}
-	p, err := openJob(v, "units")
+	p, err := jobs.OpenJob(v, "units")
 	if err != nil {
 		return err
 	}
 
 	sent, gone := false, false
 	lines, control := json.NewEncoder(w), http.NewResponseController(w)
-	err = d.states.Send(v, p.standing(), of, v.jobs.ListUnits, func(line states.Line) error {
+	err = d.states.Send(v, p.Standing(), of, v.Jobs.ListUnits, func(line states.Line) error {
 		w.Header().Set("Content-Type", "application/jsonl")
 		sent = true
 		err := lines.Encode(line)

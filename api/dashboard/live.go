@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/coditect/mapreduce/api/dashboard/jobs"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/wire/fault"
@@ -94,13 +95,13 @@ func await(ctx context.Context, changed <-chan struct{}, slow *rereading, most t
 // watch notes that a job has changed, as long as it runs.
 func (d *Dashboard) watch(r *http.Request, changed chan<- struct{}) {
 	v := d.visit(r)
-	id, err := v.job()
+	id, err := v.Job()
 	if err != nil {
 		return
 	}
 
 	// What goes wrong here shows when the page is made again.
-	_ = v.jobs.WatchJob(v, id, func(*mapreduce.Job) error {
+	_ = v.Jobs.WatchJob(v, id, func(*mapreduce.Job) error {
 		select {
 		case changed <- struct{}{}:
 		default:
@@ -156,7 +157,7 @@ func (d *Dashboard) sendParts(w http.ResponseWriter, r *http.Request, p page, se
 		return errors.Join(err, sendEvent(w, "failed", fault.Error(err).Error()), http.NewResponseController(w).Flush())
 	}
 
-	if of, ok := data.(*jobPage); ok {
+	if of, ok := data.(*jobs.JobPage); ok {
 		sent.head = of.Version
 	}
 	f := d.frame(v, r, p.name, data)

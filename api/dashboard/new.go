@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/coditect/mapreduce/api/dashboard/jobs"
+	"github.com/coditect/mapreduce/api/dashboard/visit"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
@@ -27,14 +29,14 @@ type newPage struct {
 }
 
 // loadNew makes the form for a new job.
-func loadNew(v *visit) (any, error) {
+func loadNew(v *visit.Visit) (any, error) {
 	p := &newPage{Provider: "rules"}
-	like := mapreduce.JobID(v.query.Get("like"))
+	like := mapreduce.JobID(v.Query.Get("like"))
 	if like == "" {
 		return p, nil
 	}
 
-	j, err := v.jobs.GetJob(v, like)
+	j, err := v.Jobs.GetJob(v, like)
 	if err != nil {
 		p.Missing = err.Error()
 		return p, nil //nolint:nilerr // the form says it
@@ -118,7 +120,7 @@ func (q *request) close() {
 
 // documents are those of the earlier job, and the files of the form, each read when its turn has come. A file
 // takes the place of a document of the same name.
-func (q *request) documents(v *visit, content Content) iter.Seq2[*mapreduce.Document, error] {
+func (q *request) documents(v *visit.Visit, content Content) iter.Seq2[*mapreduce.Document, error] {
 	return func(yield func(*mapreduce.Document, error) bool) {
 		chosen := make(map[mapreduce.DocumentID]bool, len(q.files))
 		for _, f := range q.files {
@@ -165,13 +167,13 @@ func describe(ctx context.Context, content Content, name mapreduce.DocumentID, d
 
 // documentsOf returns the documents of a job as they were submitted, of plain texts the text. Those that were
 // skipped are no part of a job.
-func documentsOf(v *visit, id mapreduce.JobID) iter.Seq2[*mapreduce.Document, error] {
+func documentsOf(v *visit.Visit, id mapreduce.JobID) iter.Seq2[*mapreduce.Document, error] {
 	return func(yield func(*mapreduce.Document, error) bool) {
 		seen := make(map[mapreduce.DocumentID]bool)
 		total := 0
-		query := mapreduce.ListUnitsQuery{Job: id, PageSize: unitsOfRequest}
+		query := mapreduce.ListUnitsQuery{Job: id, PageSize: jobs.UnitsOfRequest}
 		for {
-			page, err := v.jobs.ListUnits(v, query)
+			page, err := v.Jobs.ListUnits(v, query)
 			if err != nil {
 				yield(nil, err)
 				return
@@ -199,8 +201,8 @@ func documentsOf(v *visit, id mapreduce.JobID) iter.Seq2[*mapreduce.Document, er
 }
 
 // readWhole returns what a unit read.
-func readWhole(v *visit, u *mapreduce.Unit, most int) (data []byte, err error) {
-	err = v.jobs.ReadText(v, u.Job, u.ID, u.Document, func(part []byte) error {
+func readWhole(v *visit.Visit, u *mapreduce.Unit, most int) (data []byte, err error) {
+	err = v.Jobs.ReadText(v, u.Job, u.ID, u.Document, func(part []byte) error {
 		if len(data)+len(part) > most {
 			return errs.Field("documents", "those of job %s are larger than %d MiB together; run the job again with coditect mapreduce run", u.Job, maxUpload>>20)
 		}
@@ -244,7 +246,7 @@ func (d *Dashboard) planNew(w http.ResponseWriter, r *http.Request) error {
 	}
 
 	v := d.visit(r)
-	plan, err := v.jobs.PlanJob(v, mapreduce.PlanQuery{Spec: q.spec}, q.documents(v, d.config.Content))
+	plan, err := v.Jobs.PlanJob(v, mapreduce.PlanQuery{Spec: q.spec}, q.documents(v, d.config.Content))
 	if err != nil {
 		return err
 	}
@@ -256,11 +258,11 @@ func (d *Dashboard) planNew(w http.ResponseWriter, r *http.Request) error {
 func describePlan(plan *mapreduce.Plan, documents int) *planned {
 	e := plan.Estimate
 	answer := &planned{
-		Units: e.Parses + e.Maps + e.Reduces, Calls: count(e.Expected.Calls), Tokens: count(e.Expected.Tokens.Total()),
-		Cost: money(e.Expected.CostMicros), MostCost: money(e.High.CostMicros), Documents: documents, Warnings: []string{},
+		Units: e.Parses + e.Maps + e.Reduces, Calls: visit.Count(e.Expected.Calls), Tokens: visit.Count(e.Expected.Tokens.Total()),
+		Cost: visit.Money(e.Expected.CostMicros), MostCost: visit.Money(e.High.CostMicros), Documents: documents, Warnings: []string{},
 	}
 	if e.Makespan > 0 {
-		answer.Time = duration(e.Makespan)
+		answer.Time = visit.Duration(e.Makespan)
 	}
 	for _, warning := range plan.Warnings {
 		answer.Warnings = append(answer.Warnings, warning.Message)
@@ -279,11 +281,11 @@ func (d *Dashboard) submitNew(w http.ResponseWriter, r *http.Request) error {
 
 	q.spec.RequestID = mapreduce.RequestID(r.FormValue("request"))
 	v := d.visit(r)
-	j, err := v.jobs.SubmitJob(v, q.spec, q.documents(v, d.config.Content))
+	j, err := v.Jobs.SubmitJob(v, q.spec, q.documents(v, d.config.Content))
 	if err != nil {
 		return err
 	}
-	return sendJSON(w, map[string]string{"job": v.jobPath(j.ID)})
+	return sendJSON(w, map[string]string{"job": v.JobPath(j.ID)})
 }
 
 func sendJSON(w http.ResponseWriter, value any) error {

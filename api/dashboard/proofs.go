@@ -26,11 +26,11 @@ type sealOf struct {
 // sendProofs sends the log of a job as it is stored, with its seals.
 func (d *Dashboard) sendProofs(w http.ResponseWriter, r *http.Request) error {
 	v := d.visit(r)
-	id, err := v.job()
+	id, err := v.Job()
 	if err != nil {
 		return err
 	}
-	j, err := v.jobs.GetJob(v, id)
+	j, err := v.Jobs.GetJob(v, id)
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (d *Dashboard) sendProofs(w http.ResponseWriter, r *http.Request) error {
 	lines := json.NewEncoder(w)
 	query := mapreduce.ListEventsQuery{Job: id, Proofs: true, PageSize: 500}
 	for sent := false; ; sent = true {
-		page, err := v.jobs.ListEvents(v, query)
+		page, err := v.Jobs.ListEvents(v, query)
 		switch {
 		case err != nil && !sent:
 			return err

@@ -12,6 +12,9 @@ import (
 	"path"
 	"strings"
 
+	"github.com/coditect/mapreduce/api/dashboard/jobs"
+	"github.com/coditect/mapreduce/api/dashboard/results"
+	"github.com/coditect/mapreduce/api/dashboard/visit"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/wire/fault"
@@ -22,20 +25,20 @@ var templates embed.FS
 
 // A page says how one kind of page is made.
 type page struct {
-	name    string                      // of its template
-	load    func(v *visit) (any, error) // what it shows
-	parts   []string                    // templates of it that are sent again while it is open
-	watches bool                        // it is about a job that may move
+	name    string                            // of its template
+	load    func(v *visit.Visit) (any, error) // what it shows
+	parts   []string                          // templates of it that are sent again while it is open
+	watches bool                              // it is about a job that may move
 
 	// again makes what the parts show while the page is open, if that is less than load does.
-	again func(v *visit) (any, error)
+	again func(v *visit.Visit) (any, error)
 	// slow are templates of the page for which whole results and logs are read, by load: they are sent again when the
 	// job has moved, but are made for a small share of the time alone.
 	slow []string
 	// early makes what of a large job is sent at once, without what the slow templates show. Nil if the page comes whole.
-	early func(v *visit) (*jobPage, error)
+	early func(v *visit.Visit) (*jobs.JobPage, error)
 	// quick reports whether a page of a large job comes whole all the same. Nil if none does.
-	quick func(v *visit) bool
+	quick func(v *visit.Visit) bool
 }
 
 // A frame is what a page stands in.
@@ -73,9 +76,9 @@ func newViews(d *Dashboard) (views, error) {
 	functions := template.FuncMap{
 		"word": words.say, "asset": d.assets.path, "version": func() string { return d.config.Version }, "tries": d.bench.CanTry,
 		"link":  func(below string) string { return d.config.Prefix + below },
-		"count": countAny, "money": money, "percent": percent, "duration": duration, "moment": moment, "age": age, "text": visible,
+		"count": visit.CountAny, "money": visit.Money, "percent": visit.Percent, "duration": visit.Duration, "moment": visit.Moment, "age": visit.Age, "text": visit.Visible,
 		"list": func(all ...any) []any { return all }, "base": path.Base, "sub": func(a, b int) int { return a - b }, "plus": func(a, b int) int { return a + b },
-		"line": func(s string) string { return visibleRunes([]rune(s)) }, "share": func(part float64) string { return fmt.Sprintf("%.1f %%", 100*part) },
+		"line": func(s string) string { return results.VisibleRunes([]rune(s)) }, "share": func(part float64) string { return fmt.Sprintf("%.1f %%", 100*part) },
 	}
 
 	base, err := template.New("").Funcs(functions).ParseFS(templates, "templates/parts/*.tmpl")
@@ -103,11 +106,11 @@ func newViews(d *Dashboard) (views, error) {
 }
 
 // visit returns a request as pages see it.
-func (d *Dashboard) visit(r *http.Request) *visit {
+func (d *Dashboard) visit(r *http.Request) *visit.Visit {
 	ctx := d.config.Context(r)
-	return &visit{
-		Context: ctx, jobs: d.config.Jobs, now: d.config.Now(), prefix: d.config.Prefix,
-		path: d.config.Prefix + r.URL.Path, query: r.URL.Query(), names: r.PathValue,
+	return &visit.Visit{
+		Context: ctx, Jobs: d.config.Jobs, Now: d.config.Now(), Prefix: d.config.Prefix,
+		Path: d.config.Prefix + r.URL.Path, Query: r.URL.Query(), Names: r.PathValue,
 	}
 }
 
@@ -140,10 +143,10 @@ func (d *Dashboard) show(p page) http.HandlerFunc {
 		if len(p.parts) > 0 {
 			query := r.URL.Query()
 			query.Set("live", "1")
-			if of, ok := data.(*jobPage); ok && len(p.slow) > 0 && whole {
+			if of, ok := data.(*jobs.JobPage); ok && len(p.slow) > 0 && whole {
 				query.Set("version", of.Version)
 			}
-			f.Live = address(d.config.Prefix+r.URL.Path, query)
+			f.Live = visit.Address(d.config.Prefix+r.URL.Path, query)
 		}
 		return d.send(w, http.StatusOK, f)
 	})
@@ -161,8 +164,8 @@ func withoutLive(r *http.Request) *http.Request {
 	return of
 }
 
-func (d *Dashboard) frame(v *visit, r *http.Request, page string, data any) *frame {
-	by := v.known()
+func (d *Dashboard) frame(v *visit.Visit, r *http.Request, page string, data any) *frame {
+	by := v.Known()
 	f := &frame{
 		Page: page, Path: d.config.Prefix + r.URL.RequestURI(), Prefix: d.config.Prefix,
 		Signed: d.config.SignIn && d.sessions.Signed(r), Caller: by.Name, May: rightsOf(by), Data: data,
@@ -223,7 +226,7 @@ func (d *Dashboard) fail(w http.ResponseWriter, r *http.Request, err error) {
 	asks := strings.Contains(r.Header.Get("Accept"), "text/html")
 	if kind == errs.Unauthenticated && d.config.SignIn && asks && r.Method == http.MethodGet {
 		to := url.Values{"to": {r.URL.RequestURI()}}
-		http.Redirect(w, r, address(d.config.Prefix+"/sign-in", to), http.StatusSeeOther)
+		http.Redirect(w, r, visit.Address(d.config.Prefix+"/sign-in", to), http.StatusSeeOther)
 		return
 	}
 

@@ -7,7 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coditect/mapreduce/api/dashboard/jobs"
+	"github.com/coditect/mapreduce/api/dashboard/results"
 	"github.com/coditect/mapreduce/api/dashboard/review"
+	"github.com/coditect/mapreduce/api/dashboard/visit"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/resultfile"
@@ -49,8 +52,8 @@ var (
 )
 
 // loadReview makes the page of a review. The browser asks for the queue by itself.
-func (d reviews) loadReview(v *visit) (any, error) {
-	p, err := openJob(v, "review")
+func (d reviews) loadReview(v *visit.Visit) (any, error) {
+	p, err := jobs.OpenJob(v, "review")
 	if err != nil {
 		return nil, err
 	}
@@ -58,17 +61,17 @@ func (d reviews) loadReview(v *visit) (any, error) {
 		return nil, err
 	}
 
-	r := &reviewPage{Text: v.jobPath(p.ID, "review", "text"), Picture: v.jobPath(p.ID, "picture"), Keys: lookingKeys, Caller: v.known().Name, Part: v.query.Get("part")}
-	if v.known().Has(mapreduce.Reviewer) {
-		r.Decide, r.Keys = v.jobPath(p.ID, "review"), reviewKeys
-		r.Claim = v.jobPath(p.ID, "review", "claim")
+	r := &reviewPage{Text: v.JobPath(p.ID, "review", "text"), Picture: v.JobPath(p.ID, "picture"), Keys: lookingKeys, Caller: v.Known().Name, Part: v.Query.Get("part")}
+	if v.Known().Has(mapreduce.Reviewer) {
+		r.Decide, r.Keys = v.JobPath(p.ID, "review"), reviewKeys
+		r.Claim = v.JobPath(p.ID, "review", "claim")
 	}
-	r.Records = v.jobPath(p.ID, "records")
-	r.Truth, r.Examples = v.jobPath(p.ID, "files", truthFile), v.jobPath(p.ID, "files", examplesFile)
+	r.Records = v.JobPath(p.ID, "records")
+	r.Truth, r.Examples = v.JobPath(p.ID, "files", truthFile), v.JobPath(p.ID, "files", examplesFile)
 	if _, exported := d.config.Exports["csv"]; exported {
-		r.Table = v.jobPath(p.ID, "files", "records.csv")
+		r.Table = v.JobPath(p.ID, "files", "records.csv")
 	}
-	r.Queue = address(v.jobPath(p.ID, "review", "queue"), v.query)
+	r.Queue = visit.Address(v.JobPath(p.ID, "review", "queue"), v.Query)
 	s, err := schema.Parse("schema", p.Spec.Schema)
 	if err != nil {
 		s = new(schema.Schema) // a job without one has no records to review
@@ -85,26 +88,26 @@ func (d reviews) loadReview(v *visit) (any, error) {
 }
 
 // choiceOf returns which values of a job the address of a page asks for.
-func choiceOf(v *visit) (review.Choice, error) {
+func choiceOf(v *visit.Visit) (review.Choice, error) {
 	c := review.Choice{Seed: 1}
 	var err error
-	if c.Sample, err = v.number("sample", sampleSize); err != nil {
+	if c.Sample, err = v.Number("sample", sampleSize); err != nil {
 		return c, err
 	}
-	if seed, err := v.number("seed", 1); err != nil {
+	if seed, err := v.Number("seed", 1); err != nil {
 		return c, err
 	} else if seed > 0 {
 		c.Seed = uint64(seed)
 	}
 
-	c.Part, c.Parts, err = review.ParsePart(v.query.Get("part"))
+	c.Part, c.Parts, err = review.ParsePart(v.Query.Get("part"))
 	return c, err
 }
 
 // sendQueue sends the queue of a job as JSON.
 func (d reviews) sendQueue(w http.ResponseWriter, r *http.Request) error {
 	v := d.visit(r)
-	id, err := v.job()
+	id, err := v.Job()
 	if err != nil {
 		return err
 	}
@@ -112,7 +115,7 @@ func (d reviews) sendQueue(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	j, err := v.jobs.GetJob(v, id)
+	j, err := v.Jobs.GetJob(v, id)
 	if err != nil {
 		return err
 	}
@@ -122,15 +125,15 @@ func (d reviews) sendQueue(w http.ResponseWriter, r *http.Request) error {
 	}
 
 	// Of a large result its first values come at once, for somebody to begin with.
-	if v.query.Has("first") && j.TotalUnits >= manyUnits {
+	if v.Query.Has("first") && j.TotalUnits >= jobs.ManyUnits {
 		choice.Records, choice.Sample = firstReviewed, 0
 	}
-	decisions, err := mapreduce.AllDecisions(v, v.jobs, id)
+	decisions, err := mapreduce.AllDecisions(v, v.Jobs, id)
 	if err != nil {
 		return err
 	}
 	b := review.NewBuilder(s, decisions, choice)
-	if err := b.Read(v, v.jobs, j); err != nil {
+	if err := b.Read(v, v.Jobs, j); err != nil {
 		return err
 	}
 	q, err := b.Queue()
@@ -143,15 +146,15 @@ func (d reviews) sendQueue(w http.ResponseWriter, r *http.Request) error {
 // sendText sends the text of a document as it is.
 func (d reviews) sendText(w http.ResponseWriter, r *http.Request) error {
 	v := d.visit(r)
-	id, err := v.job()
+	id, err := v.Job()
 	if err != nil {
 		return err
 	}
 
 	var text []byte
-	err = v.jobs.ReadText(v, id, mapreduce.UnitID(v.query.Get("unit")), mapreduce.DocumentID(v.query.Get("document")), func(part []byte) error {
-		if len(text)+len(part) > maxBytes {
-			return errs.New(errs.Exhausted, "the text is larger than the %d bytes that a page shows", maxBytes)
+	err = v.Jobs.ReadText(v, id, mapreduce.UnitID(v.Query.Get("unit")), mapreduce.DocumentID(v.Query.Get("document")), func(part []byte) error {
+		if len(text)+len(part) > results.MaxBytes {
+			return errs.New(errs.Exhausted, "the text is larger than the %d bytes that a page shows", results.MaxBytes)
 		}
 		text = append(text, part...)
 		return nil
@@ -173,7 +176,7 @@ func (d reviews) decide(w http.ResponseWriter, r *http.Request) error {
 	}
 
 	v := d.visit(r)
-	id, err := v.job()
+	id, err := v.Job()
 	if err != nil {
 		return err
 	}
@@ -191,7 +194,7 @@ func (d reviews) decide(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 
-	kept, err := v.jobs.DecideValue(v, n)
+	kept, err := v.Jobs.DecideValue(v, n)
 	if err != nil {
 		return err
 	}
@@ -216,7 +219,7 @@ func (d reviews) claim(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	v := d.visit(r)
-	id, err := v.job()
+	id, err := v.Job()
 	if err != nil {
 		return err
 	}
@@ -225,14 +228,14 @@ func (d reviews) claim(w http.ResponseWriter, r *http.Request) error {
 	for _, record := range r.PostForm["record"] {
 		c.Records = append(c.Records, mapreduce.RecordID(record))
 	}
-	all, err := v.jobs.ClaimRecords(v, c)
+	all, err := v.Jobs.ClaimRecords(v, c)
 	if err != nil {
 		return err
 	}
 
 	shown := make([]claimed, 0, len(all))
 	for _, c := range all {
-		shown = append(shown, claimed{c.Record, c.By, c.Own, c.End.Sub(v.now).Milliseconds()})
+		shown = append(shown, claimed{c.Record, c.By, c.Own, c.End.Sub(v.Now).Milliseconds()})
 	}
 	return sendJSON(w, shown)
 }
@@ -244,10 +247,10 @@ const (
 )
 
 // reviewExport returns what writes a file of what people have decided.
-func reviewExport(v *visit, name string) Export {
+func reviewExport(v *visit.Visit, name string) Export {
 	return func(out io.Writer, j *mapreduce.Job, read resultfile.Reader) error {
 		if name == examplesFile {
-			_, err := reviewfile.WriteExamples(v, out, v.jobs, j)
+			_, err := reviewfile.WriteExamples(v, out, v.Jobs, j)
 			return err
 		}
 		s, err := schema.Parse("schema", j.Spec.Schema)

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/coditect/mapreduce/api/dashboard/visit"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
@@ -30,7 +31,7 @@ func (d door) showSignIn(w http.ResponseWriter, r *http.Request) {
 func (d door) askWho(w http.ResponseWriter, r *http.Request, status int, to, refused string) {
 	s := signIn{To: to, Refused: refused}
 	if d.sessions.Issuer() {
-		s.Issuer = address(d.config.Prefix+"/sign-in/issuer", url.Values{"to": {to}})
+		s.Issuer = visit.Address(d.config.Prefix+"/sign-in/issuer", url.Values{"to": {to}})
 	}
 	if err := d.send(w, status, d.frame(d.visit(r), r, "sign-in", s)); err != nil {
 		d.config.Logger.Warn("A page could not be made.", "path", r.URL.Path, "error", err)
@@ -44,7 +45,7 @@ func (d door) signIn(w http.ResponseWriter, r *http.Request) {
 
 	r.Header.Set("Authorization", "Bearer "+token)
 	v := d.visit(r)
-	if _, err := v.jobs.ListJobs(v, mapreduce.ListJobsQuery{PageSize: 1}); err != nil && errs.KindOf(err) != errs.Denied {
+	if _, err := v.Jobs.ListJobs(v, mapreduce.ListJobsQuery{PageSize: 1}); err != nil && errs.KindOf(err) != errs.Denied {
 		d.askWho(w, r, http.StatusUnauthorized, to, err.Error())
 		return
 	}

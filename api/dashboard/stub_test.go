@@ -14,6 +14,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/dashboard"
 	"github.com/coditect/mapreduce/api/dashboard/bench"
+	"github.com/coditect/mapreduce/api/dashboard/jobs"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
@@ -398,9 +399,9 @@ func open(t testing.TB, s *stub, change func(*dashboard.Config)) *httptest.Serve
 	t.Helper()
 	c := dashboard.Config{
 		Jobs: s, Tick: 50 * time.Millisecond, Bench: stubBench,
-		Decode: func(_ *mapreduce.Job, u *mapreduce.Unit) (*dashboard.Output, error) {
+		Decode: func(_ *mapreduce.Job, u *mapreduce.Unit) (*jobs.Output, error) {
 			text := string(u.Output)
-			return &dashboard.Output{Records: text, Notes: []string{text}, Calls: []mapreduce.Call{{Name: text, Prompt: text, Answer: text, Error: text}}}, nil
+			return &jobs.Output{Records: text, Notes: []string{text}, Calls: []mapreduce.Call{{Name: text, Prompt: text, Answer: text, Error: text}}}, nil
 		},
 	}
 	if change != nil {

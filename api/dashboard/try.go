@@ -7,6 +7,9 @@ import (
 	"slices"
 
 	"github.com/coditect/mapreduce/api/dashboard/bench"
+	"github.com/coditect/mapreduce/api/dashboard/jobs"
+	"github.com/coditect/mapreduce/api/dashboard/results"
+	"github.com/coditect/mapreduce/api/dashboard/visit"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/reviewfile"
 	"github.com/coditect/mapreduce/api/schema"
@@ -38,7 +41,7 @@ func (d *Dashboard) routeTry() {
 	for path, do := range d.bench.Requests(bench.Pages{
 		Jobs: d.config.Jobs, Context: d.config.Context, Part: d.writeTried,
 		Plan:    func(plan *mapreduce.Plan, documents int) any { return describePlan(plan, documents) },
-		JobPath: func(id mapreduce.JobID) string { return jobPath(d.config.Prefix, id) },
+		JobPath: func(id mapreduce.JobID) string { return visit.JobPath(d.config.Prefix, id) },
 	}) {
 		d.routes.HandleFunc(path, d.call(do))
 	}
@@ -51,18 +54,18 @@ func (d *Dashboard) writeTried(name string, out *bench.Outcome) (string, error) 
 }
 
 // loadTry makes the page of the workbench, with schema and documents of a job if one is named.
-func loadTry(v *visit) (any, error) {
+func loadTry(v *visit.Visit) (any, error) {
 	completions, err := json.Marshal(bench.Completions())
 	if err != nil {
 		return nil, err
 	}
 	p := &tryPage{Outcome: &bench.Outcome{}, Completions: string(completions)}
-	id := mapreduce.JobID(v.query.Get("job"))
+	id := mapreduce.JobID(v.Query.Get("job"))
 	if id == "" {
 		return p, nil
 	}
 
-	j, err := v.jobs.GetJob(v, id)
+	j, err := v.Jobs.GetJob(v, id)
 	if err != nil {
 		return nil, err
 	}
@@ -77,12 +80,12 @@ func loadTry(v *visit) (any, error) {
 }
 
 // reviewed returns what people have decided about the values of a job that is complete.
-func reviewed(v *visit, j *mapreduce.Job) (*reviewfile.Truth, error) {
+func reviewed(v *visit.Visit, j *mapreduce.Job) (*reviewfile.Truth, error) {
 	none := &reviewfile.Truth{}
 	if j.State != mapreduce.JobComplete {
 		return none, nil
 	}
-	decisions, err := v.jobs.ListDecisions(v, mapreduce.ListDecisionsQuery{Job: j.ID, PageSize: 1})
+	decisions, err := v.Jobs.ListDecisions(v, mapreduce.ListDecisionsQuery{Job: j.ID, PageSize: 1})
 	if err != nil || len(decisions.Decisions) == 0 {
 		return none, err
 	}
@@ -93,13 +96,13 @@ func reviewed(v *visit, j *mapreduce.Job) (*reviewfile.Truth, error) {
 
 	parts := 0
 	truth, err := reviewfile.TruthOf(s, func(sink func(*mapreduce.ResultPart) error) error {
-		err := v.jobs.GetResult(v, j.ID, false, func(part *mapreduce.ResultPart) error {
-			if parts++; parts > maxScanned {
-				return errEnough
+		err := v.Jobs.GetResult(v, j.ID, false, func(part *mapreduce.ResultPart) error {
+			if parts++; parts > results.MaxScanned {
+				return results.ErrEnough
 			}
 			return sink(part)
 		})
-		if errors.Is(err, errEnough) {
+		if errors.Is(err, results.ErrEnough) {
 			return nil
 		}
 		return err
@@ -109,8 +112,8 @@ func reviewed(v *visit, j *mapreduce.Job) (*reviewfile.Truth, error) {
 
 // textsOf returns the addresses of texts of some documents of a job, those of which the truth is known
 // first.
-func textsOf(v *visit, id mapreduce.JobID, known []string) ([]string, error) {
-	units, err := v.jobs.ListUnits(v, mapreduce.ListUnitsQuery{Job: id, PageSize: unitsOfRequest})
+func textsOf(v *visit.Visit, id mapreduce.JobID, known []string) ([]string, error) {
+	units, err := v.Jobs.ListUnits(v, mapreduce.ListUnitsQuery{Job: id, PageSize: jobs.UnitsOfRequest})
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +125,7 @@ func textsOf(v *visit, id mapreduce.JobID, known []string) ([]string, error) {
 			continue
 		}
 		seen[u.Document] = true
-		text := address(v.prefix+"/try/text", url.Values{"job": {string(id)}, "unit": {string(u.ID)}, "document": {string(u.Document)}})
+		text := visit.Address(v.Prefix+"/try/text", url.Values{"job": {string(id)}, "unit": {string(u.ID)}, "document": {string(u.Document)}})
 		if slices.Contains(known, string(u.Document)) {
 			first = append(first, text)
 		} else {

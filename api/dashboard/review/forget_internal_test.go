@@ -19,14 +19,14 @@ func TestForget(t *testing.T) {
 	}
 	decisions := []*mapreduce.Decision{
 		{Record: mapreduce.NewRecordID(3, 0), Field: "a", Number: 1, Verdict: mapreduce.ReviewAccept, By: "ann"},
-		{Record: mapreduce.NewRecordID(20_001, 0), Field: "b", Number: 1, Verdict: mapreduce.ReviewReject, By: "ann"},
+		{Record: mapreduce.NewRecordID(14_001, 0), Field: "b", Number: 1, Verdict: mapreduce.ReviewReject, By: "ann"},
 	}
 	choice := Choice{Seed: 7, Sample: 60}
 	whole, cut := NewBuilder(s, decisions, choice), NewBuilder(s, decisions, choice)
 	whole.room = math.MaxInt
 
 	most := 0
-	for i := range int64(24_000) {
+	for i := range int64(15_000) {
 		c := "null"
 		if i%3 == 0 {
 			c = `"z"`
@@ -60,7 +60,7 @@ func TestForget(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Item{})); diff != "" {
 		t.Errorf("(-want +got):\n%.2000s", diff)
 	}
-	if want.Values != 72_000 || want.More < 10_000 {
+	if want.Values != 45_000 || want.More < 5_000 {
 		t.Errorf("%d values, %d more", want.Values, want.More)
 	}
 }

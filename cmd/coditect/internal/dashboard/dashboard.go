@@ -12,6 +12,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/dashboard"
 	"github.com/coditect/mapreduce/api/dashboard/drawn"
+	"github.com/coditect/mapreduce/api/dashboard/jobs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/resultfile"
 	"github.com/coditect/mapreduce/api/schema"
@@ -40,7 +41,7 @@ func Config(version string, formats *document.Registry, parses bool, draw drawn.
 }
 
 // decode reads the output of a unit.
-func decode(job *mapreduce.Job, u *mapreduce.Unit) (*dashboard.Output, error) {
+func decode(job *mapreduce.Job, u *mapreduce.Unit) (*jobs.Output, error) {
 	unpacker, err := jsonform.NewUnpacker(job)
 	if err != nil {
 		return nil, err
@@ -50,7 +51,7 @@ func decode(job *mapreduce.Job, u *mapreduce.Unit) (*dashboard.Output, error) {
 		return nil, err
 	}
 
-	o := &dashboard.Output{Notes: extract.Notes}
+	o := &jobs.Output{Notes: extract.Notes}
 	if len(extract.Data) > 0 {
 		var indented bytes.Buffer
 		if err := json.Indent(&indented, extract.Data, "", "  "); err != nil {

@@ -1,6 +1,7 @@
-package dashboard
+package jobs
 
 import (
+	"github.com/coditect/mapreduce/api/dashboard/visit"
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
 
@@ -42,7 +43,7 @@ const (
 )
 
 // loadTree makes the picture of a job: of its units if these are few, and else of its stages.
-func loadTree(v *visit, j *jobView) (*tree, error) {
+func loadTree(v *visit.Visit, j *JobView) (*tree, error) {
 	if j.TotalUnits > maxNodes {
 		return foldedTree(j.Job), nil
 	}
@@ -50,7 +51,7 @@ func loadTree(v *visit, j *jobView) (*tree, error) {
 	query := mapreduce.ListUnitsQuery{Job: j.ID, Inputs: true, PageSize: 1000}
 	var units []*mapreduce.Unit
 	for {
-		page, err := v.jobs.ListUnits(v, query)
+		page, err := v.Jobs.ListUnits(v, query)
 		if err != nil {
 			return nil, err
 		}
@@ -62,7 +63,7 @@ func loadTree(v *visit, j *jobView) (*tree, error) {
 		}
 	}
 
-	return drawTree(units, func(u *mapreduce.Unit) string { return v.jobPath(j.ID, "units", unitAt(u)) }), nil
+	return drawTree(units, func(u *mapreduce.Unit) string { return v.JobPath(j.ID, "units", visit.UnitAt(u)) }), nil
 }
 
 // foldedTree draws the stages of a job alone.
@@ -149,7 +150,7 @@ func badge(u *mapreduce.Unit) string {
 	case mapreduce.KindParse:
 		return "PARSE"
 	case mapreduce.KindReduce:
-		return "REDUCE L" + count(u.Level)
+		return "REDUCE L" + visit.Count(u.Level)
 	case mapreduce.KindFinal:
 		return "AGGREGATE"
 	case mapreduce.KindDirect:

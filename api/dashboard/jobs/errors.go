@@ -1,9 +1,10 @@
-package dashboard
+package jobs
 
 import (
 	"cmp"
 	"slices"
 
+	"github.com/coditect/mapreduce/api/dashboard/visit"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/resultfile"
@@ -30,23 +31,23 @@ type cause struct {
 
 const maxFailures = 50_000 // failed units that one page reads
 
-// loadErrors makes the page of what went wrong: what is open first, and then what most units failed for.
-func loadErrors(v *visit) (any, error) {
-	p, err := openJob(v, "errors")
+// LoadErrors makes the page of what went wrong: what is open first, and then what most units failed for.
+func LoadErrors(v *visit.Visit) (any, error) {
+	p, err := OpenJob(v, "errors")
 	if err != nil {
 		return nil, err
 	}
 	var groups []*mapreduce.CauseGroup
 	more := false
 	if p.FailedUnits > 0 { // of a million units that have not failed none is looked at
-		if groups, more, err = mapreduce.GroupFailures(v, v.jobs, p.Job, maxFailures); err != nil {
+		if groups, more, err = mapreduce.GroupFailures(v, v.Jobs, p.Job, maxFailures); err != nil {
 			return nil, err
 		}
 	}
 
 	list := &failureList{Cut: more}
-	if v.known().Has(mapreduce.Operator) {
-		list.Mark = v.jobPath(p.ID, "mark")
+	if v.Known().Has(mapreduce.Operator) {
+		list.Mark = v.JobPath(p.ID, "mark")
 	}
 	for _, g := range groups {
 		list.Failed += g.Units
@@ -56,7 +57,7 @@ func loadErrors(v *visit) (any, error) {
 		list.Causes = append(list.Causes, viewCause(v, g))
 	}
 	slices.SortFunc(list.Causes, func(a, b cause) int {
-		return cmp.Or(cmp.Compare(btoi(!a.Open()), btoi(!b.Open())), cmp.Compare(b.Units, a.Units), cmp.Compare(a.Cause, b.Cause))
+		return cmp.Or(cmp.Compare(visit.Btoi(!a.Open()), visit.Btoi(!b.Open())), cmp.Compare(b.Units, a.Units), cmp.Compare(a.Cause, b.Cause))
 	})
 
 	for _, a := range p.Actions {
@@ -68,7 +69,7 @@ func loadErrors(v *visit) (any, error) {
 	return p, nil
 }
 
-func viewCause(v *visit, g *mapreduce.CauseGroup) cause {
+func viewCause(v *visit.Visit, g *mapreduce.CauseGroup) cause {
 	c := cause{CauseGroup: g, State: g.Mark.State.String(), Advice: resultfile.FailAdvice(g.First[0].Lasting, g.First[0].Errors)}
 	switch {
 	case g.Returned():
@@ -84,12 +85,12 @@ func viewCause(v *visit, g *mapreduce.CauseGroup) cause {
 	return c
 }
 
-// markCause says something of a cause of a job's failed units.
-func markCause(v *visit, id mapreduce.JobID, cause, state string) error {
+// MarkCause says something of a cause of a job's failed units.
+func MarkCause(v *visit.Visit, id mapreduce.JobID, cause, state string) error {
 	s, err := mapreduce.ParseCauseState(state)
 	if err != nil {
 		return errs.Field("state", "%w", err)
 	}
-	_, err = v.jobs.MarkCause(v, id, cause, s)
+	_, err = v.Jobs.MarkCause(v, id, cause, s)
 	return err
 }

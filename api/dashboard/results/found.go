@@ -1,4 +1,4 @@
-package dashboard
+package results
 
 import (
 	"bytes"
@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/coditect/mapreduce/api/dashboard/jobs"
+	"github.com/coditect/mapreduce/api/dashboard/visit"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
@@ -17,28 +19,28 @@ const unitsForRecords = 5_000
 // and of no more units than the page needs.
 type foundScan struct {
 	recordScan // of which it uses the fields, and what it keeps
-	decode     func(*mapreduce.Job, *mapreduce.Unit) (*Output, error)
+	decode     func(*mapreduce.Job, *mapreduce.Unit) (*jobs.Output, error)
 	job        *mapreduce.Job
 	prefix     string
 	passages   []map[string]string // addresses of those of each record that was kept, by reference
 }
 
 // loadFound makes the page of the records that units of a large job have found.
-func (c *contents) loadFound(v *visit, p *jobPage, filter recordFilter) (*recordList, error) {
-	before, err := v.number("before", 0)
+func (c *Contents) loadFound(v *visit.Visit, p *jobs.JobPage, filter recordFilter) (*recordList, error) {
+	before, err := v.Number("before", 0)
 	if err != nil {
 		return nil, err
 	}
 	filter.Page, filter.Sort, filter.Is = 0, "", ""
-	s := &foundScan{recordScan: recordScan{filter: filter, total: before}, decode: c.decode, job: p.Job, prefix: v.prefix}
+	s := &foundScan{recordScan: recordScan{filter: filter, total: before}, decode: c.Decode, job: p.Job, prefix: v.Prefix}
 
-	query := mapreduce.ListUnitsQuery{Job: p.ID, Outputs: true, PageSize: recordsOnPage, PageToken: v.query.Get("from")}
+	query := mapreduce.ListUnitsQuery{Job: p.ID, Outputs: true, PageSize: recordsOnPage, PageToken: v.Query.Get("from")}
 	if query.PageToken == "" {
 		query.PageToken = "0:0:0" // records are of documents, and level 0 reads these
 	}
 
 	for looked := 0; ; {
-		page, err := v.jobs.ListUnits(v, query)
+		page, err := v.Jobs.ListUnits(v, query)
 		if err != nil {
 			return nil, err
 		}
@@ -63,10 +65,10 @@ func (c *contents) loadFound(v *visit, p *jobPage, filter recordFilter) (*record
 	}
 
 	if query.PageToken != "" {
-		list.After = v.with("from", query.PageToken, "before", strconv.Itoa(s.total))
+		list.After = v.With("from", query.PageToken, "before", strconv.Itoa(s.total))
 	}
-	if v.query.Get("from") != "" {
-		list.Before = v.with()
+	if v.Query.Get("from") != "" {
+		list.Before = v.With()
 	}
 	return list, nil
 }
@@ -102,7 +104,7 @@ func (s *foundScan) takeUnit(u *mapreduce.Unit) error {
 
 	passages := make(map[string]string, len(out.Citations)) // units may have references in common
 	for _, c := range out.Citations {
-		passages[c.Ref] = documentPath(s.prefix, u.Job, c.Unit, c.Document, c.Start, c.End)
+		passages[c.Ref] = visit.DocumentPath(s.prefix, u.Job, c.Unit, c.Document, c.Start, c.End)
 	}
 
 	records, err := recordsOf(out.Records)

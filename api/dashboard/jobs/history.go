@@ -1,9 +1,10 @@
-package dashboard
+package jobs
 
 import (
 	"slices"
 	"time"
 
+	"github.com/coditect/mapreduce/api/dashboard/visit"
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
 
@@ -51,14 +52,14 @@ const (
 	maxEvents     = 100_000
 )
 
-// loadHistory makes the page of how a job went.
-func loadHistory(v *visit) (any, error) {
-	p, err := openJob(v, "history")
+// LoadHistory makes the page of how a job went.
+func LoadHistory(v *visit.Visit) (any, error) {
+	p, err := OpenJob(v, "history")
 	if err != nil {
 		return nil, err
 	}
 
-	end := v.now
+	end := v.Now
 	if !p.Ended.IsZero() {
 		end = p.Ended
 	}
@@ -67,7 +68,7 @@ func loadHistory(v *visit) (any, error) {
 	var events []*mapreduce.Checkpoint // kept of a job whose units are drawn: those of a large one take much memory
 	query := mapreduce.ListEventsQuery{Job: p.ID, Counts: !draws, PageSize: 1000}
 	for {
-		page, err := v.jobs.ListEvents(v, query)
+		page, err := v.Jobs.ListEvents(v, query)
 		if err != nil {
 			return nil, err
 		}
@@ -131,7 +132,7 @@ func (h *history) draw() {
 }
 
 // loadSlots draws the units of a job by when they ended and how long their last attempts took.
-func loadSlots(v *visit, id mapreduce.JobID, h *history, events []*mapreduce.Checkpoint) (*slots, error) {
+func loadSlots(v *visit.Visit, id mapreduce.JobID, h *history, events []*mapreduce.Checkpoint) (*slots, error) {
 	ended := make(map[mapreduce.UnitID]time.Time)
 	for _, e := range events {
 		for _, u := range e.Completed {
@@ -143,9 +144,9 @@ func loadSlots(v *visit, id mapreduce.JobID, h *history, events []*mapreduce.Che
 	}
 
 	var units []*mapreduce.Unit
-	query := mapreduce.ListUnitsQuery{Job: id, PageSize: unitsOfRequest}
+	query := mapreduce.ListUnitsQuery{Job: id, PageSize: UnitsOfRequest}
 	for {
-		page, err := v.jobs.ListUnits(v, query)
+		page, err := v.Jobs.ListUnits(v, query)
 		if err != nil {
 			return nil, err
 		}
@@ -163,7 +164,7 @@ func loadSlots(v *visit, id mapreduce.JobID, h *history, events []*mapreduce.Che
 }
 
 // drawSlots puts each unit into the first lane that is free when it begins.
-func drawSlots(v *visit, h *history, units []*mapreduce.Unit, ended map[mapreduce.UnitID]time.Time) *slots {
+func drawSlots(v *visit.Visit, h *history, units []*mapreduce.Unit, ended map[mapreduce.UnitID]time.Time) *slots {
 	begin := func(u *mapreduce.Unit) time.Time { return ended[u.ID].Add(-u.Elapsed) }
 	slices.SortFunc(units, func(a, b *mapreduce.Unit) int { return begin(a).Compare(begin(b)) })
 
@@ -181,7 +182,7 @@ func drawSlots(v *visit, h *history, units []*mapreduce.Unit, ended map[mapreduc
 		x := at(begin(u))
 		s.Bars = append(s.Bars, bar{
 			X: x, Y: lane * laneHeight, Width: max(1, at(ended[u.ID])-x), ID: string(u.ID), State: stateOf(u),
-			Path: v.jobPath(u.Job, "units", unitAt(u)), Took: u.Elapsed,
+			Path: v.JobPath(u.Job, "units", visit.UnitAt(u)), Took: u.Elapsed,
 		})
 	}
 	s.Lanes, s.Height = len(free), len(free)*laneHeight

@@ -1,16 +1,18 @@
-package dashboard
+package results
 
 import (
 	"slices"
 	"strings"
 
+	"github.com/coditect/mapreduce/api/dashboard/jobs"
+	"github.com/coditect/mapreduce/api/dashboard/visit"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
 
 // A comparison is the page of two jobs side by side.
 type comparison struct {
-	A, B    *jobView
+	A, B    *jobs.JobView
 	First   string // ids as they were asked for
 	Second  string
 	Fields  []fieldDifference
@@ -41,10 +43,10 @@ const (
 	maxDifferences = 200    // that are shown
 )
 
-// loadComparison makes the page of two jobs, field by field, whose records are put together by their
+// LoadComparison makes the page of two jobs, field by field, whose records are put together by their
 // documents, and by their order where a document has several.
-func loadComparison(v *visit) (any, error) {
-	c := &comparison{First: strings.TrimSpace(v.query.Get("a")), Second: strings.TrimSpace(v.query.Get("b"))}
+func LoadComparison(v *visit.Visit) (any, error) {
+	c := &comparison{First: strings.TrimSpace(v.Query.Get("a")), Second: strings.TrimSpace(v.Query.Get("b"))}
 	if c.First == "" || c.Second == "" {
 		return c, nil
 	}
@@ -66,27 +68,27 @@ func loadComparison(v *visit) (any, error) {
 
 // A side is one of two jobs.
 type side struct {
-	job     *jobView
+	job     *jobs.JobView
 	fields  []string
 	keys    []string // of records, in their order
 	records map[string]*record
 }
 
-func readSide(v *visit, id mapreduce.JobID) (*side, error) {
+func readSide(v *visit.Visit, id mapreduce.JobID) (*side, error) {
 	if !id.Valid() {
 		return nil, errs.New(errs.NotFound, "%q is no id of a job; these look like mr_20260131_1a2b3c", id)
 	}
-	j, err := v.jobs.GetJob(v, id)
+	j, err := v.Jobs.GetJob(v, id)
 	if err != nil {
 		return nil, err
 	}
 
-	s := &side{job: viewJob(j, v.now), records: make(map[string]*record)}
-	if s.job.isUnmerged() {
+	s := &side{job: jobs.ViewJob(j, v.Now), records: make(map[string]*record)}
+	if s.job.IsUnmerged() {
 		return nil, errs.New(errs.Precondition, "job %s has not ended, and is too large for a page to merge what it has found so far; compare it when it is complete", id)
 	}
 	seen := make(map[string]int)
-	err = v.jobs.GetResult(v, id, j.State != mapreduce.JobComplete, func(part *mapreduce.ResultPart) error {
+	err = v.Jobs.GetResult(v, id, j.State != mapreduce.JobComplete, func(part *mapreduce.ResultPart) error {
 		if part.Record == nil {
 			return nil
 		}
@@ -107,7 +109,7 @@ func readSide(v *visit, id mapreduce.JobID) (*side, error) {
 		seen[source]++
 		key := source
 		if n := seen[source]; n > 1 {
-			key += " #" + count(n)
+			key += " #" + visit.Count(n)
 		}
 		s.keys = append(s.keys, key)
 		s.records[key] = r

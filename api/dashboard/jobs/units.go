@@ -1,10 +1,11 @@
-package dashboard
+package jobs
 
 import (
 	"net/url"
 	"strings"
 
 	"github.com/coditect/mapreduce/api/dashboard/states"
+	"github.com/coditect/mapreduce/api/dashboard/visit"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/resultfile"
@@ -31,57 +32,59 @@ type unitRow struct {
 }
 
 const (
-	unitsOnPage    = 100
-	unitsLookedAt  = 10_000 // for words, by one page
-	unitsOfRequest = 1000
+	unitsOnPage   = 100
+	unitsLookedAt = 10_000 // for words, by one page
 )
 
-func viewUnit(v *visit, u *mapreduce.Unit) unitRow {
-	row := unitRow{Unit: u, State: stateOf(u), Badge: badge(u), Path: v.jobPath(u.Job, "units", unitAt(u)), Cost: money(u.CostMicros)}
+// UnitsOfRequest is how many units a page asks the service for at once.
+const UnitsOfRequest = 1000
+
+func viewUnit(v *visit.Visit, u *mapreduce.Unit) unitRow {
+	row := unitRow{Unit: u, State: stateOf(u), Badge: badge(u), Path: v.JobPath(u.Job, "units", visit.UnitAt(u)), Cost: visit.Money(u.CostMicros)}
 	if n := len(u.Errors); n > 0 {
 		row.Error = u.Errors[n-1]
 	}
 	return row
 }
 
-// unitPages make the pages of units.
-type unitPages struct {
-	index  *states.Index
-	decode func(*mapreduce.Job, *mapreduce.Unit) (*Output, error) // reads outputs of units; nil if nothing does
+// UnitPages make the pages of units.
+type UnitPages struct {
+	Index  *states.Index
+	Decode func(*mapreduce.Job, *mapreduce.Unit) (*Output, error) // reads outputs of units; nil if nothing does
 }
 
-// loadUnits makes the page of a job's units, by level and index.
-func (s *unitPages) loadUnits(v *visit) (any, error) {
-	p, err := openJob(v, "units")
+// LoadUnits makes the page of a job's units, by level and index.
+func (s *UnitPages) LoadUnits(v *visit.Visit) (any, error) {
+	p, err := OpenJob(v, "units")
 	if err != nil {
 		return nil, err
 	}
 
-	of, err := readUnitStates(v)
+	of, err := ReadUnitStates(v)
 	if err != nil {
 		return nil, err
 	}
 
-	list := &unitList{States: unitChoices(of), Text: strings.TrimSpace(v.query.Get("q"))}
-	skip, err := v.number("skip", 0)
+	list := &unitList{States: unitChoices(of), Text: strings.TrimSpace(v.Query.Get("q"))}
+	skip, err := v.Number("skip", 0)
 	if err != nil {
 		return nil, err
 	}
-	query := mapreduce.ListUnitsQuery{Job: p.ID, States: of, PageSize: min(skip+unitsOnPage, unitsOfRequest), PageToken: v.query.Get("page")}
+	query := mapreduce.ListUnitsQuery{Job: p.ID, States: of, PageSize: min(skip+unitsOnPage, UnitsOfRequest), PageToken: v.Query.Get("page")}
 	if list.Text != "" {
-		query.PageSize = unitsOfRequest
+		query.PageSize = UnitsOfRequest
 	}
 
 	// Where it is known where units in these states begin, nobody looks for them from the first unit on.
 	none := false
 	if len(of) > 0 && query.PageToken == "" {
-		if token, found, known := s.index.First(p.standing(), of); known {
+		if token, found, known := s.Index.First(p.Standing(), of); known {
 			query.PageToken, none = token, !found
 		}
 	}
 
 	for looked := 0; !none; {
-		page, err := v.jobs.ListUnits(v, query)
+		page, err := v.Jobs.ListUnits(v, query)
 		if err != nil {
 			return nil, err
 		}
@@ -101,13 +104,13 @@ func (s *unitPages) loadUnits(v *visit) (any, error) {
 
 	list.Rows = list.Rows[min(skip, len(list.Rows)):]
 	if query.PageToken != "" {
-		list.Next = v.with("page", query.PageToken)
+		list.Next = v.With("page", query.PageToken)
 	}
-	if v.query.Get("page") != "" {
-		list.First = v.with()
+	if v.Query.Get("page") != "" {
+		list.First = v.With()
 	} else if list.Text == "" && list.Next != "" {
-		list.All = v.with()
-		list.Index = address(v.jobPath(p.ID, "grid"), url.Values{"state": v.query["state"]})
+		list.All = v.With()
+		list.Index = visit.Address(v.JobPath(p.ID, "grid"), url.Values{"state": v.Query["state"]})
 	}
 	p.Content = list
 	return p, nil
@@ -119,9 +122,10 @@ func (r unitRow) has(text string) bool {
 	return strings.Contains(strings.ToLower(all), strings.ToLower(text))
 }
 
-func readUnitStates(v *visit) ([]mapreduce.UnitState, error) {
+// ReadUnitStates returns the states of units that the address of a page names.
+func ReadUnitStates(v *visit.Visit) ([]mapreduce.UnitState, error) {
 	var states []mapreduce.UnitState
-	for _, name := range v.query["state"] {
+	for _, name := range v.Query["state"] {
 		state, err := mapreduce.ParseUnitState(name)
 		if err != nil || state == mapreduce.UnitUnknown {
 			return nil, errs.Field("state", "%q is no state of a unit", name)
@@ -175,31 +179,31 @@ type unitPage struct {
 	Wake   string   // address that wakes it, if it is parked
 }
 
-// loadUnit makes the page of one unit.
-func (s *unitPages) loadUnit(v *visit) (any, error) {
-	p, err := openJob(v, "units")
+// LoadUnit makes the page of one unit.
+func (s *UnitPages) LoadUnit(v *visit.Visit) (any, error) {
+	p, err := OpenJob(v, "units")
 	if err != nil {
 		return nil, err
 	}
 
-	token, err := unitToken(v.names("at"))
+	token, err := visit.UnitToken(v.Names("at"))
 	if err != nil {
 		return nil, err
 	}
 
-	found, err := v.jobs.ListUnits(v, mapreduce.ListUnitsQuery{Job: p.ID, Outputs: true, Inputs: true, PageSize: 1, PageToken: token})
+	found, err := v.Jobs.ListUnits(v, mapreduce.ListUnitsQuery{Job: p.ID, Outputs: true, Inputs: true, PageSize: 1, PageToken: token})
 	if err != nil {
 		return nil, err
 	}
-	if len(found.Units) == 0 || unitAt(found.Units[0]) != v.names("at") {
-		return nil, errs.New(errs.NotFound, "the job has no unit at %s; it may have been planned anew", v.names("at"))
+	if len(found.Units) == 0 || visit.UnitAt(found.Units[0]) != v.Names("at") {
+		return nil, errs.New(errs.NotFound, "the job has no unit at %s; it may have been planned anew", v.Names("at"))
 	}
 
 	p.Content = s.viewUnitPage(v, p.Job, found.Units[0])
 	return p, nil
 }
 
-func (s *unitPages) viewUnitPage(v *visit, job *mapreduce.Job, u *mapreduce.Unit) *unitPage {
+func (s *UnitPages) viewUnitPage(v *visit.Visit, job *mapreduce.Job, u *mapreduce.Unit) *unitPage {
 	p := &unitPage{unitRow: viewUnit(v, u), More: u.Continues}
 	if u.State == mapreduce.UnitFailed {
 		p.Advice = resultfile.FailAdvice(u.Lasting, u.Errors)
@@ -212,15 +216,15 @@ func (s *unitPages) viewUnitPage(v *visit, job *mapreduce.Job, u *mapreduce.Unit
 		p.Inputs = append(p.Inputs, string(id))
 	}
 
-	if u.Parking != nil && v.known().Has(mapreduce.Operator) {
-		p.Wake = v.jobPath(u.Job, "wake")
+	if u.Parking != nil && v.Known().Has(mapreduce.Operator) {
+		p.Wake = v.JobPath(u.Job, "wake")
 	}
 	if u.Document != "" && !u.ID.Parses() {
-		p.Text = documentPath(v.prefix, u.Job, u.ID, u.Document, u.Start, u.End)
+		p.Text = visit.DocumentPath(v.Prefix, u.Job, u.ID, u.Document, u.Start, u.End)
 	}
 
-	if len(u.Output) > 0 && s.decode != nil {
-		output, err := s.decode(job, u)
+	if len(u.Output) > 0 && s.Decode != nil {
+		output, err := s.Decode(job, u)
 		if err != nil {
 			p.Unread = err.Error()
 		} else {

@@ -1,4 +1,8 @@
-package dashboard
+// Package results makes what pages show of what jobs came to: records with the passages that they rest on, documents with
+// all that was found in them, and two jobs side by side.
+//
+// It asks the service and answers no request, as package jobs, of which it has the head of its pages.
+package results
 
 import (
 	"cmp"
@@ -7,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/coditect/mapreduce/api/dashboard/jobs"
+	"github.com/coditect/mapreduce/api/dashboard/visit"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
@@ -62,23 +68,23 @@ const (
 	maxCounted    = 5_000 // values that are told apart for facets
 )
 
-// quickRecords reports whether a page shows the first records of a job: no more of it is read than these.
-func quickRecords(v *visit) bool {
+// QuickRecords reports whether a page shows the first records of a job: no more of it is read than these.
+func QuickRecords(v *visit.Visit) bool {
 	for _, name := range []string{"q", "show", "sort", "facet", "page", "count"} {
-		if v.query.Get(name) != "" {
+		if v.Query.Get(name) != "" {
 			return false
 		}
 	}
 	return true
 }
 
-// earlyRecords makes the page of records without any.
-func earlyRecords(v *visit) (*jobPage, error) {
+// EarlyRecords makes the page of records without any.
+func EarlyRecords(v *visit.Visit) (*jobs.JobPage, error) {
 	filter, err := readRecordFilter(v)
 	if err != nil {
 		return nil, err
 	}
-	p, err := openJob(v, "records")
+	p, err := jobs.OpenJob(v, "records")
 	if err != nil {
 		return nil, err
 	}
@@ -87,19 +93,19 @@ func earlyRecords(v *visit) (*jobPage, error) {
 }
 
 // ErrEnough ends the reading of a result of which no more is needed.
-var errEnough = errors.New("no more is needed")
+var ErrEnough = errors.New("no more is needed")
 
-// contents make the pages of what jobs came to.
-type contents struct {
-	decode  func(*mapreduce.Job, *mapreduce.Unit) (*Output, error) // reads outputs of units; nil if nothing does
-	endings []string                                               // of the files that records can be downloaded as
-	draws   bool                                                   // pages of PDF and TIFF files are drawn
+// Contents make the pages of what jobs came to.
+type Contents struct {
+	Decode  func(*mapreduce.Job, *mapreduce.Unit) (*jobs.Output, error) // reads outputs of units; nil if nothing does
+	Endings []string                                                    // of the files that records can be downloaded as
+	Draws   bool                                                        // pages of PDF and TIFF files are drawn
 }
 
-// loadRecords makes the page of a job's records. Sorting and counting read the whole result,
+// LoadRecords makes the page of a job's records. Sorting and counting read the whole result,
 // record by record, and keep of it what the page needs.
-func (c *contents) loadRecords(v *visit) (any, error) {
-	p, err := openJob(v, "records")
+func (c *Contents) LoadRecords(v *visit.Visit) (any, error) {
+	p, err := jobs.OpenJob(v, "records")
 	if err != nil {
 		return nil, err
 	}
@@ -109,51 +115,51 @@ func (c *contents) loadRecords(v *visit) (any, error) {
 		return nil, err
 	}
 
-	s := &recordScan{filter: filter, facet: v.query.Get("facet"), counts: make(map[string]int), places: make(map[string]string)}
+	s := &recordScan{filter: filter, facet: v.Query.Get("facet"), counts: make(map[string]int), places: make(map[string]string)}
 	s.passage = func(c *mapreduce.Citation) string {
-		return documentPath(v.prefix, p.ID, c.Unit, c.Document, c.Start, c.End)
+		return visit.DocumentPath(v.Prefix, p.ID, c.Unit, c.Document, c.Start, c.End)
 	}
 
 	partial := p.Job.State != mapreduce.JobComplete
-	if p.isUnmerged() && c.decode != nil {
+	if p.IsUnmerged() && c.Decode != nil {
 		if p.Content, err = c.loadFound(v, p, filter); err != nil {
 			return nil, err
 		}
 		return p, nil
 	}
 
-	s.enough = p.TotalUnits >= manyUnits && !v.query.Has("count")
-	if err := v.jobs.GetResult(v, p.ID, partial, s.take); err != nil && !errors.Is(err, errEnough) {
+	s.enough = p.TotalUnits >= jobs.ManyUnits && !v.Query.Has("count")
+	if err := v.Jobs.GetResult(v, p.ID, partial, s.take); err != nil && !errors.Is(err, ErrEnough) {
 		return nil, err
 	}
 
 	list := s.list(v)
 	list.Partial = partial
 	if list.More {
-		list.Count = v.with("page", pageName(filter.Page), "count", "1")
+		list.Count = v.With("page", pageName(filter.Page), "count", "1")
 	}
 	list.Files = c.filesOf(v, p.ID)
 	p.Content = list
 	return p, nil
 }
 
-func (c *contents) filesOf(v *visit, id mapreduce.JobID) []string {
-	files := []string{v.jobPath(id, "files", "result.json")}
-	for _, ending := range c.endings {
-		files = append(files, v.jobPath(id, "files", "records."+ending))
+func (c *Contents) filesOf(v *visit.Visit, id mapreduce.JobID) []string {
+	files := []string{v.JobPath(id, "files", "result.json")}
+	for _, ending := range c.Endings {
+		files = append(files, v.JobPath(id, "files", "records."+ending))
 	}
 	slices.Sort(files)
 	return files
 }
 
-func readRecordFilter(v *visit) (recordFilter, error) {
-	page, err := v.number("page", 0)
+func readRecordFilter(v *visit.Visit) (recordFilter, error) {
+	page, err := v.Number("page", 0)
 	if err != nil {
 		return recordFilter{}, err
 	}
 	f := recordFilter{
-		Text: strings.TrimSpace(v.query.Get("q")), In: v.query.Get("in"), Show: v.query.Get("show"), Is: v.query.Get("is"),
-		Sort: v.query.Get("sort"), Descending: v.query.Get("order") == "descending", Page: page,
+		Text: strings.TrimSpace(v.Query.Get("q")), In: v.Query.Get("in"), Show: v.Query.Get("show"), Is: v.Query.Get("is"),
+		Sort: v.Query.Get("sort"), Descending: v.Query.Get("order") == "descending", Page: page,
 	}
 	if !slices.Contains([]string{"", "unverified", "missing", "unsure", "warned"}, f.Show) {
 		return f, errs.Field("show", "%q is none of unverified, missing, unsure and warned", f.Show)
@@ -184,7 +190,7 @@ func (s *recordScan) take(part *mapreduce.ResultPart) error {
 	case part.Record != nil:
 		if s.full() {
 			s.more = true
-			return errEnough
+			return ErrEnough
 		}
 		s.total++
 		r, fields, err := readRecord(s.total, part.Record)
@@ -248,7 +254,7 @@ func (s *recordScan) consider(r *record) {
 func (s *recordScan) sorts() bool { return s.filter.Sort != "" && s.matches <= maxSorted }
 
 // list makes the page of what was kept.
-func (s *recordScan) list(v *visit) *recordList {
+func (s *recordScan) list(v *visit.Visit) *recordList {
 	list := &recordList{
 		Filter: s.filter, Matches: s.matches, Total: s.total, Facet: s.facet, Report: s.report, More: s.more,
 		Unordered: s.filter.Sort != "" && s.matches > maxSorted,
@@ -270,10 +276,10 @@ func (s *recordScan) list(v *visit) *recordList {
 	}
 	list.Facets = s.facets(v)
 	if s.filter.Page > 0 {
-		list.Before = v.with("page", pageName(s.filter.Page-1))
+		list.Before = v.With("page", pageName(s.filter.Page-1))
 	}
 	if (s.filter.Page+1)*recordsOnPage < s.matches {
-		list.After = v.with("page", pageName(s.filter.Page+1))
+		list.After = v.With("page", pageName(s.filter.Page+1))
 	}
 	return list
 }
@@ -286,13 +292,13 @@ func pageName(n int) string {
 	return strconv.Itoa(n)
 }
 
-func (s *recordScan) column(v *visit, field string) column {
-	c := column{Name: field, Sort: v.with("sort", field, "order", ""), Facet: v.with("facet", field, "is", "")}
+func (s *recordScan) column(v *visit.Visit, field string) column {
+	c := column{Name: field, Sort: v.With("sort", field, "order", ""), Facet: v.With("facet", field, "is", "")}
 	if s.filter.Sort == field {
 		c.Order = "ascending"
-		c.Sort = v.with("sort", field, "order", "descending")
+		c.Sort = v.With("sort", field, "order", "descending")
 		if s.filter.Descending {
-			c.Order, c.Sort = "descending", v.with("sort", "", "order", "")
+			c.Order, c.Sort = "descending", v.With("sort", "", "order", "")
 		}
 	}
 	return c
@@ -303,7 +309,7 @@ func (s *recordScan) column(v *visit, field string) column {
 func (s *recordScan) compare(a, b *record) int {
 	x, y := a.text(s.filter.Sort), b.text(s.filter.Sort)
 	if x == "" || y == "" {
-		return cmp.Compare(btoi(x == ""), btoi(y == ""))
+		return cmp.Compare(visit.Btoi(x == ""), visit.Btoi(y == ""))
 	}
 
 	order := 0
@@ -313,7 +319,7 @@ func (s *recordScan) compare(a, b *record) int {
 	case errX == nil && errY == nil:
 		order = cmp.Compare(n, m)
 	case errX == nil || errY == nil:
-		order = cmp.Compare(btoi(errX != nil), btoi(errY != nil))
+		order = cmp.Compare(visit.Btoi(errX != nil), visit.Btoi(errY != nil))
 	default:
 		order = cmp.Or(cmp.Compare(strings.ToLower(x), strings.ToLower(y)), cmp.Compare(x, y))
 	}
@@ -324,10 +330,10 @@ func (s *recordScan) compare(a, b *record) int {
 }
 
 // facets are the values that most records have.
-func (s *recordScan) facets(v *visit) []facet {
+func (s *recordScan) facets(v *visit.Visit) []facet {
 	all := make([]facet, 0, len(s.counts))
 	for value, n := range s.counts {
-		all = append(all, facet{value, v.with("is", value), n})
+		all = append(all, facet{value, v.With("is", value), n})
 	}
 	slices.SortFunc(all, func(a, b facet) int {
 		return cmp.Or(cmp.Compare(b.Records, a.Records), cmp.Compare(a.Value, b.Value))

@@ -1,8 +1,9 @@
-package dashboard
+package jobs
 
 import (
 	"time"
 
+	"github.com/coditect/mapreduce/api/dashboard/visit"
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
 
@@ -68,28 +69,28 @@ func (*fleetPage) Rounded(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// loadFleet makes the page of the fleet. A check reads the whole store.
-func loadFleet(v *visit) (any, error) {
+// LoadFleet makes the page of the fleet. A check reads the whole store.
+func LoadFleet(v *visit.Visit) (any, error) {
 	p, err := readFleet(v)
-	if err != nil || !v.query.Has("check") {
+	if err != nil || !v.Query.Has("check") {
 		return p, err
 	}
 
 	check := &storeCheck{}
-	err = v.jobs.CheckStore(v, mapreduce.CheckQuery{}, check.note)
+	err = v.Jobs.CheckStore(v, mapreduce.CheckQuery{}, check.note)
 	p.Doctor = check
 	return p, err
 }
 
-// loadFleetAgain makes what an open page of the fleet shows: no store is checked twice.
-func loadFleetAgain(v *visit) (any, error) { return readFleet(v) }
+// LoadFleetAgain makes what an open page of the fleet shows: no store is checked twice.
+func LoadFleetAgain(v *visit.Visit) (any, error) { return readFleet(v) }
 
-func readFleet(v *visit) (*fleetPage, error) {
-	f, err := v.jobs.FleetStatus(v)
+func readFleet(v *visit.Visit) (*fleetPage, error) {
+	f, err := v.Jobs.FleetStatus(v)
 	if err != nil {
 		return nil, err
 	}
-	return &fleetPage{FleetStatus: f, Check: v.with("check", "1")}, nil
+	return &fleetPage{FleetStatus: f, Check: v.With("check", "1")}, nil
 }
 
 func (c *storeCheck) note(f mapreduce.Finding) error {

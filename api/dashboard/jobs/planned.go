@@ -1,8 +1,9 @@
-package dashboard
+package jobs
 
 import (
 	"fmt"
 
+	"github.com/coditect/mapreduce/api/dashboard/visit"
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
 
@@ -14,7 +15,7 @@ type plannedRow struct {
 }
 
 // plannedRows compares a job with its plan; none if it has none. What neither has is left out.
-func plannedRows(j *jobView) []plannedRow {
+func plannedRows(j *JobView) []plannedRow {
 	p := j.Plan
 	if p == nil {
 		return nil
@@ -26,17 +27,17 @@ func plannedRows(j *jobView) []plannedRow {
 		planned, actual int64
 		write           func(int64) string
 	}{
-		{"units", p.Units, j.TotalUnits, count[int64]},
-		{"calls", p.Calls, j.Calls, count[int64]},
-		{"in", p.Tokens.In, j.TotalTokens.In, count[int64]},
-		{"out", p.Tokens.Out, j.TotalTokens.Out, count[int64]},
-		{"cost", p.CostMicros, j.CostMicros, money},
+		{"units", p.Units, j.TotalUnits, visit.Count[int64]},
+		{"calls", p.Calls, j.Calls, visit.Count[int64]},
+		{"in", p.Tokens.In, j.TotalTokens.In, visit.Count[int64]},
+		{"out", p.Tokens.Out, j.TotalTokens.Out, visit.Count[int64]},
+		{"cost", p.CostMicros, j.CostMicros, visit.Money},
 	} {
 		if r.planned == 0 && r.actual == 0 {
 			continue
 		}
 		// Until the job ends only how far it is can be said.
-		compared := percent(r.actual, r.planned)
+		compared := visit.Percent(r.actual, r.planned)
 		if !j.Running {
 			compared = deviation(r.planned, r.actual)
 		}

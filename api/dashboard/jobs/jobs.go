@@ -1,10 +1,16 @@
-package dashboard
+// Package jobs makes what the pages of jobs show: the list, a job with its stages and units, what went wrong, how it went,
+// its log, and the fleet.
+//
+// It asks the service and answers no request: the templates show what it returns, and package dashboard sends that. It
+// imports no package of pages but visit and states.
+package jobs
 
 import (
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/coditect/mapreduce/api/dashboard/visit"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
@@ -38,12 +44,12 @@ type choice struct {
 
 // A jobRow is a job in a list.
 type jobRow struct {
-	*jobView
+	*JobView
 	Path string
 }
 
-// A jobView is what pages show of a job.
-type jobView struct {
+// A JobView is what pages show of a job.
+type JobView struct {
 	*mapreduce.Job
 	State    string
 	Running  bool
@@ -63,9 +69,10 @@ type progress struct {
 	Total, Done, Failed, Running, Parked, Waiting int64
 }
 
-func viewJob(j *mapreduce.Job, now time.Time) *jobView {
-	v := &jobView{
-		Job: j, State: j.State.String(), Running: j.State.Running(), Cost: money(j.CostMicros), Age: age(j.Created, now),
+// ViewJob returns what pages show of a job.
+func ViewJob(j *mapreduce.Job, now time.Time) *JobView {
+	v := &JobView{
+		Job: j, State: j.State.String(), Running: j.State.Running(), Cost: visit.Money(j.CostMicros), Age: visit.Age(j.Created, now),
 		Pipeline: j.Spec.Pipeline, Model: j.Spec.Provider, Labels: mapreduce.LabelTexts(j.Spec.Labels),
 		Progress: progress{Total: j.TotalUnits, Done: j.CompletedUnits, Failed: j.FailedUnits, Running: j.RunningUnits, Parked: j.ParkedUnits},
 	}
@@ -82,15 +89,15 @@ func viewJob(j *mapreduce.Job, now time.Time) *jobView {
 	}
 	v.Took = max(0, end.Sub(j.Created)).Truncate(time.Second)
 	if v.Running {
-		v.Rate = rate(p.Done, v.Took)
+		v.Rate = visit.Rate(p.Done, v.Took)
 	}
 	return v
 }
 
-// isUnmerged reports whether a job is large and goes on: to merge what all its units have found, for one page, would take
+// IsUnmerged reports whether a job is large and goes on: to merge what all its units have found, for one page, would take
 // as long as a job does.
-func (v *jobView) isUnmerged() bool {
-	return v.TotalUnits >= manyUnits && v.Job.State != mapreduce.JobComplete
+func (v *JobView) IsUnmerged() bool {
+	return v.TotalUnits >= ManyUnits && v.Job.State != mapreduce.JobComplete
 }
 
 const (
@@ -98,8 +105,8 @@ const (
 	maxSearched = 5000 // jobs that one search looks at
 )
 
-// loadJobs makes the list of jobs, newest first.
-func loadJobs(v *visit) (any, error) {
+// LoadJobs makes the list of jobs, newest first.
+func LoadJobs(v *visit.Visit) (any, error) {
 	filter, err := readJobFilter(v)
 	if err != nil {
 		return nil, err
@@ -107,14 +114,14 @@ func loadJobs(v *visit) (any, error) {
 
 	list := &jobList{Filter: filter, States: choices(filter.States)}
 	query := mapreduce.ListJobsQuery{
-		States: filter.States, Tenant: mapreduce.TenantID(filter.Tenant), Labels: filter.labels, PageSize: jobsOnPage, PageToken: v.query.Get("page"),
+		States: filter.States, Tenant: mapreduce.TenantID(filter.Tenant), Labels: filter.labels, PageSize: jobsOnPage, PageToken: v.Query.Get("page"),
 	}
 	if filter.Text != "" {
 		query.PageSize = 1000
 	}
 
 	for {
-		found, err := v.jobs.ListJobs(v, query)
+		found, err := v.Jobs.ListJobs(v, query)
 		if err != nil {
 			return nil, err
 		}
@@ -128,23 +135,23 @@ func loadJobs(v *visit) (any, error) {
 
 	if query.PageToken != "" {
 		list.More = filter.Text != ""
-		list.Next = v.with("page", query.PageToken)
+		list.Next = v.With("page", query.PageToken)
 	}
-	if v.query.Get("page") != "" {
-		list.First = v.with()
+	if v.Query.Get("page") != "" {
+		list.First = v.With()
 	}
 	return list, nil
 }
 
 // take adds those of some jobs to the list that are looked for.
-func (l *jobList) take(v *visit, jobs []*mapreduce.Job) {
+func (l *jobList) take(v *visit.Visit, jobs []*mapreduce.Job) {
 	text := strings.ToLower(l.Filter.Text)
 	for _, j := range jobs {
 		if text != "" {
 			l.Searched++
 		}
 		if strings.Contains(searchable(j), text) {
-			l.Rows = append(l.Rows, jobRow{viewJob(j, v.now), v.jobPath(j.ID)})
+			l.Rows = append(l.Rows, jobRow{ViewJob(j, v.Now), v.JobPath(j.ID)})
 			l.Tenants = l.Tenants || j.Spec.Tenant != ""
 		}
 	}
@@ -157,18 +164,18 @@ func searchable(j *mapreduce.Job) string {
 	}, "\n"))
 }
 
-func readJobFilter(v *visit) (jobFilter, error) {
-	f := jobFilter{Text: strings.TrimSpace(v.query.Get("q")), Tenant: strings.TrimSpace(v.query.Get("tenant"))}
+func readJobFilter(v *visit.Visit) (jobFilter, error) {
+	f := jobFilter{Text: strings.TrimSpace(v.Query.Get("q")), Tenant: strings.TrimSpace(v.Query.Get("tenant"))}
 
 	// One field of the form has all labels, and a link may give each of its own.
-	texts := strings.Fields(strings.Join(v.query["label"], " "))
+	texts := strings.Fields(strings.Join(v.Query["label"], " "))
 	var err error
 	if f.labels, err = mapreduce.ParseLabelFilters(texts); err != nil {
 		return f, err
 	}
 	f.Labels = strings.Join(texts, " ")
 
-	for _, name := range v.query["state"] {
+	for _, name := range v.Query["state"] {
 		state, err := mapreduce.ParseJobState(name)
 		if err != nil || state == mapreduce.JobUnknown {
 			return f, errs.Field("state", "%q is no state of a job", name)
@@ -186,7 +193,7 @@ func choices(chosen []mapreduce.JobState) []choice {
 	return all
 }
 
-// loadUse makes the page of what the caller's tenant uses of its quotas.
-func loadUse(v *visit) (any, error) {
-	return v.jobs.TenantUse(v, mapreduce.TenantID(v.query.Get("tenant")))
+// LoadUse makes the page of what the caller's tenant uses of its quotas.
+func LoadUse(v *visit.Visit) (any, error) {
+	return v.Jobs.TenantUse(v, mapreduce.TenantID(v.Query.Get("tenant")))
 }

@@ -1,4 +1,4 @@
-package dashboard
+package results
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/coditect/mapreduce/api/dashboard/visit"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
@@ -25,19 +26,19 @@ type shownPicture struct {
 // browserPictures are the types of pictures that every browser shows.
 var browserPictures = []string{"image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp"}
 
-// pictureType returns the type of a picture that browsers show, by its first bytes; "" of any other file.
-func pictureType(begin []byte) string {
+// PictureType returns the type of a picture that browsers show, by its first bytes; "" of any other file.
+func PictureType(begin []byte) string {
 	if kind := http.DetectContentType(begin); slices.Contains(browserPictures, kind) {
 		return kind
 	}
 	return ""
 }
 
-// isShown reports whether browsers show a page of a file as it is.
-func isShown(begin []byte, page int) bool { return page == 1 && pictureType(begin) != "" }
+// IsShown reports whether browsers show a page of a file as it is.
+func IsShown(begin []byte, page int) bool { return page == 1 && PictureType(begin) != "" }
 
-// isDrawn reports whether a file has pages that can be drawn: it is a PDF or TIFF file.
-func isDrawn(begin []byte) bool {
+// IsDrawn reports whether a file has pages that can be drawn: it is a PDF or TIFF file.
+func IsDrawn(begin []byte) bool {
 	const header = 1024 // bytes in which readers of PDF look for its name
 	return bytes.HasPrefix(begin, []byte("II*\x00")) || bytes.HasPrefix(begin, []byte("MM\x00*")) ||
 		bytes.Contains(begin[:min(len(begin), header)], []byte("%PDF-"))
@@ -45,7 +46,7 @@ func isDrawn(begin []byte) bool {
 
 // pictureOf returns the page that a passage begins on; nil if it has no box, or is in a file without
 // pages that can be shown.
-func (c *contents) pictureOf(v *visit, job mapreduce.JobID, document mapreduce.DocumentID, at *mapreduce.Citation) (*shownPicture, error) {
+func (c *Contents) pictureOf(v *visit.Visit, job mapreduce.JobID, document mapreduce.DocumentID, at *mapreduce.Citation) (*shownPicture, error) {
 	if at == nil {
 		return nil, nil
 	}
@@ -55,13 +56,13 @@ func (c *contents) pictureOf(v *visit, job mapreduce.JobID, document mapreduce.D
 	}
 
 	// Its first part tells what it is.
-	begin, err := readBegin(v, job, document)
+	begin, err := ReadBegin(v, job, document)
 	switch {
 	case errs.KindOf(err) == errs.NotFound:
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case !isShown(begin, page) && !(isDrawn(begin) && c.draws):
+	case !IsShown(begin, page) && !(IsDrawn(begin) && c.Draws):
 		return nil, nil
 	}
 
@@ -70,17 +71,17 @@ func (c *contents) pictureOf(v *visit, job mapreduce.JobID, document mapreduce.D
 		boxes[i] = strconv.FormatFloat(n, 'f', 1, 64)
 	}
 	query := url.Values{"document": {string(document)}, "page": {strconv.Itoa(page)}}
-	return &shownPicture{Path: address(jobPath(v.prefix, job, "picture"), query), Page: page, Quote: at.Quote, Boxes: strings.Join(boxes, " ")}, nil
+	return &shownPicture{Path: visit.Address(visit.JobPath(v.Prefix, job, "picture"), query), Page: page, Quote: at.Quote, Boxes: strings.Join(boxes, " ")}, nil
 }
 
-// readBegin returns the first part of a document as it was submitted. It is an error of a caller who
+// ReadBegin returns the first part of a document as it was submitted. It is an error of a caller who
 // may not read it.
-func readBegin(v *visit, job mapreduce.JobID, document mapreduce.DocumentID) (begin []byte, err error) {
-	err = v.jobs.ReadText(v, job, mapreduce.ParseUnit(document), document, func(part []byte) error {
+func ReadBegin(v *visit.Visit, job mapreduce.JobID, document mapreduce.DocumentID) (begin []byte, err error) {
+	err = v.Jobs.ReadText(v, job, mapreduce.ParseUnit(document), document, func(part []byte) error {
 		begin = bytes.Clone(part)
-		return errEnough
+		return ErrEnough
 	})
-	if errors.Is(err, errEnough) {
+	if errors.Is(err, ErrEnough) {
 		err = nil
 	}
 	return begin, err

@@ -1,13 +1,13 @@
-package dashboard
+package results
 
 import (
 	"errors"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/coditect/mapreduce/api/dashboard/jobs"
+	"github.com/coditect/mapreduce/api/dashboard/visit"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
@@ -39,15 +39,6 @@ type piece struct {
 	Here   bool // it is the passage that was asked for
 }
 
-// documentPath returns the address of a document with a passage: start to end, in characters.
-func documentPath(prefix string, job mapreduce.JobID, unit mapreduce.UnitID, document mapreduce.DocumentID, start, end int64) string {
-	query := url.Values{
-		"unit": {string(unit)}, "document": {string(document)},
-		"start": {strconv.FormatInt(start, 10)}, "end": {strconv.FormatInt(end, 10)},
-	}
-	return address(jobPath(prefix, job, "document"), query) + "#here"
-}
-
 // A documentScan reads a result for the values that rest on a document.
 type documentScan struct {
 	document mapreduce.DocumentID
@@ -66,8 +57,8 @@ type documentScan struct {
 
 // take takes the next part of the result.
 func (s *documentScan) take(part *mapreduce.ResultPart) error {
-	if s.parts++; s.parts > maxScanned {
-		return errEnough
+	if s.parts++; s.parts > MaxScanned {
+		return ErrEnough
 	}
 
 	switch {
@@ -111,34 +102,38 @@ func (s *documentScan) finish() {
 	s.last = nil
 }
 
+// MaxScanned is how many parts of a result are read for the values of one document.
+const MaxScanned = 50_000
+
+// MaxBytes bounds a text, and a document of which pages are drawn, that a page reads.
+const MaxBytes = 64 << 20
+
 const (
-	maxScanned = 50_000  // parts of a result that are read for the values of one document
-	maxText    = 400_000 // characters of a text on a page
-	maxBytes   = 64 << 20
-	maxQuotes  = 5_000 // that are marked
+	maxText   = 400_000 // characters of a text on a page
+	maxQuotes = 5_000   // that are marked
 )
 
-// loadDocument makes the page of a document, as the unit read it.
-func (c *contents) loadDocument(v *visit) (any, error) {
-	p, err := openJob(v, "records")
+// LoadDocument makes the page of a document, as the unit read it.
+func (c *Contents) LoadDocument(v *visit.Visit) (any, error) {
+	p, err := jobs.OpenJob(v, "records")
 	if err != nil {
 		return nil, err
 	}
 
-	unit, document := mapreduce.UnitID(v.query.Get("unit")), mapreduce.DocumentID(v.query.Get("document"))
-	start, err := v.number("start", 0)
+	unit, document := mapreduce.UnitID(v.Query.Get("unit")), mapreduce.DocumentID(v.Query.Get("document"))
+	start, err := v.Number("start", 0)
 	if err != nil {
 		return nil, err
 	}
-	end, err := v.number("end", 0)
+	end, err := v.Number("end", 0)
 	if err != nil {
 		return nil, err
 	}
 
 	var text []byte
-	err = v.jobs.ReadText(v, p.ID, unit, document, func(part []byte) error {
-		if len(text)+len(part) > maxBytes {
-			return errs.New(errs.Exhausted, "the text is larger than the %d bytes that a page shows; result.json has its passages", maxBytes)
+	err = v.Jobs.ReadText(v, p.ID, unit, document, func(part []byte) error {
+		if len(text)+len(part) > MaxBytes {
+			return errs.New(errs.Exhausted, "the text is larger than the %d bytes that a page shows; result.json has its passages", MaxBytes)
 		}
 		text = append(text, part...)
 		return nil
@@ -151,17 +146,17 @@ func (c *contents) loadDocument(v *visit) (any, error) {
 	}
 
 	s := &documentScan{document: document, here: passage{start, end}, path: func(c *mapreduce.Citation) string {
-		return documentPath(v.prefix, p.ID, unit, document, c.Start, c.End)
+		return visit.DocumentPath(v.Prefix, p.ID, unit, document, c.Start, c.End)
 	}}
-	unmerged := p.isUnmerged()
+	unmerged := p.IsUnmerged()
 	if !unmerged {
-		if err := v.jobs.GetResult(v, p.ID, p.Job.State != mapreduce.JobComplete, s.take); err != nil && !errors.Is(err, errEnough) {
+		if err := v.Jobs.GetResult(v, p.ID, p.Job.State != mapreduce.JobComplete, s.take); err != nil && !errors.Is(err, ErrEnough) {
 			return nil, err
 		}
 	}
 	s.finish()
 
-	shown := &documentPage{Document: string(document), Unit: string(unit), Values: s.values, More: unmerged || s.parts > maxScanned}
+	shown := &documentPage{Document: string(document), Unit: string(unit), Values: s.values, More: unmerged || s.parts > MaxScanned}
 	if shown.Picture, err = c.pictureOf(v, p.ID, document, s.cite); err != nil {
 		return nil, err
 	}
@@ -199,19 +194,19 @@ func mark(text []rune, here passage, others []passage) (pieces []piece, cut bool
 	within := func(p passage, a, b int) bool { return p.start <= a && b <= p.end && p.start < p.end }
 	for i := 0; i+1 < len(edges); i++ {
 		a, b := edges[i], edges[i+1]
-		one := piece{Text: visibleRunes(text[a:b]), Here: within(here, a, b)}
+		one := piece{Text: VisibleRunes(text[a:b]), Here: within(here, a, b)}
 		one.Marked = one.Here || slices.ContainsFunc(others, func(p passage) bool { return within(p, a, b) })
 		pieces = append(pieces, one)
 	}
 	return pieces, cut
 }
 
-// visibleRunes is visible without a bound: the text is bounded before.
-func visibleRunes(text []rune) string {
+// VisibleRunes is visible without a bound: the text is bounded before.
+func VisibleRunes(text []rune) string {
 	var all strings.Builder
 	for len(text) > 0 {
-		n := min(len(text), maxShown)
-		all.WriteString(visible(string(text[:n])))
+		n := min(len(text), visit.MaxShown)
+		all.WriteString(visit.Visible(string(text[:n])))
 		text = text[n:]
 	}
 	return all.String()

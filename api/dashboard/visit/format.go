@@ -1,4 +1,4 @@
-package dashboard
+package visit
 
 import (
 	"fmt"
@@ -9,9 +9,9 @@ import (
 	"github.com/coditect/mapreduce/api/shorten"
 )
 
-// count writes a number in full, in groups of three digits. Browsers round numbers above 2⁵³,
+// Count writes a number in full, in groups of three digits. Browsers round numbers above 2⁵³,
 // so all are written here.
-func count[N ~int | ~int64](n N) string {
+func Count[N ~int | ~int64](n N) string {
 	digits := strconv.FormatInt(int64(n), 10)
 	sign := ""
 	if strings.HasPrefix(digits, "-") {
@@ -28,32 +28,32 @@ func count[N ~int | ~int64](n N) string {
 	return sign + out.String()
 }
 
-// countAny is count for templates.
-func countAny(n any) (string, error) {
+// CountAny is count for templates.
+func CountAny(n any) (string, error) {
 	switch n := n.(type) {
 	case int:
-		return count(n), nil
+		return Count(n), nil
 	case int64:
-		return count(n), nil
+		return Count(n), nil
 	}
 	return "", fmt.Errorf("%T is no number that is counted", n)
 }
 
-// money writes millionths of a US dollar: cents, and what is less than ten cents exactly.
-func money(micros int64) string {
+// Money writes millionths of a US dollar: cents, and what is less than ten cents exactly.
+func Money(micros int64) string {
 	sign := ""
 	if micros < 0 {
 		sign, micros = "−", -micros
 	}
 	if micros >= 100_000 || micros == 0 {
 		cents := (micros + 5_000) / 10_000
-		return fmt.Sprintf("%s$%s.%02d", sign, count(cents/100), cents%100)
+		return fmt.Sprintf("%s$%s.%02d", sign, Count(cents/100), cents%100)
 	}
 	return sign + "$" + strings.TrimRight(fmt.Sprintf("0.%06d", micros), "0")
 }
 
-// percent writes a part of a whole, and never 100 % of what is not whole.
-func percent(part, whole int64) string {
+// Percent writes a part of a whole, and never 100 % of what is not whole.
+func Percent(part, whole int64) string {
 	if whole <= 0 {
 		return "–"
 	}
@@ -64,8 +64,8 @@ func percent(part, whole int64) string {
 	return fmt.Sprintf("%d.%d %%", tenths/10, tenths%10)
 }
 
-// duration writes a time with its two largest units.
-func duration(d time.Duration) string {
+// Duration writes a time with its two largest units.
+func Duration(d time.Duration) string {
 	switch {
 	case d < 0:
 		return "–"
@@ -83,26 +83,26 @@ func duration(d time.Duration) string {
 	return fmt.Sprintf("%d d %02d h", int(d.Hours())/24, int(d.Hours())%24)
 }
 
-// moment writes a time for machines, in UTC; scripts show it in the time of the reader.
-func moment(t time.Time) string {
+// Moment writes a time for machines, in UTC; scripts show it in the time of the reader.
+func Moment(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
 	return t.UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
-// age writes how long ago something was.
-func age(t, now time.Time) string {
+// Age writes how long ago something was.
+func Age(t, now time.Time) string {
 	if t.IsZero() {
 		return "–"
 	}
-	return duration(max(0, now.Sub(t)).Truncate(time.Second))
+	return Duration(max(0, now.Sub(t)).Truncate(time.Second))
 }
 
-// visible returns a text of somebody else's as pages show it: control characters, which a
+// Visible returns a text of somebody else's as pages show it: control characters, which a
 // page would swallow, are shown as signs, and very long texts are cut.
-func visible(text any) string {
-	s := shorten.Text(strings.ToValidUTF8(fmt.Sprint(text), "\ufffd"), maxShown)
+func Visible(text any) string {
+	s := shorten.Text(strings.ToValidUTF8(fmt.Sprint(text), "\ufffd"), MaxShown)
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n' || r == '\t':
@@ -118,26 +118,26 @@ func visible(text any) string {
 	}, s)
 }
 
-// maxShown bounds a text within a page, in characters.
-const maxShown = 20_000
+// MaxShown bounds a text within a page, in characters.
+const MaxShown = 20_000
 
-// rate writes how many of something came in a time; nothing where that says nothing.
-func rate(n int64, in time.Duration) string {
+// Rate writes how many of something came in a time; nothing where that says nothing.
+func Rate(n int64, in time.Duration) string {
 	if n == 0 || in < time.Second {
 		return ""
 	}
 	tenths := n * 10 / int64(in/time.Second)
 	if tenths >= 100 {
-		return count(tenths/10) + "/s"
+		return Count(tenths/10) + "/s"
 	}
 	if tenths > 0 {
-		return count(tenths/10) + "." + string(rune('0'+tenths%10)) + "/s"
+		return Count(tenths/10) + "." + string(rune('0'+tenths%10)) + "/s"
 	}
-	return count(n*60/max(1, int64(in/time.Second))) + "/min"
+	return Count(n*60/max(1, int64(in/time.Second))) + "/min"
 }
 
-// btoi returns 1 of what is so, and 0 of what is not: for orders.
-func btoi(b bool) int {
+// Btoi returns 1 of what is so, and 0 of what is not: for orders.
+func Btoi(b bool) int {
 	if b {
 		return 1
 	}

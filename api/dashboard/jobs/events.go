@@ -1,8 +1,9 @@
-package dashboard
+package jobs
 
 import (
 	"slices"
 
+	"github.com/coditect/mapreduce/api/dashboard/visit"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
@@ -29,21 +30,21 @@ type eventRow struct {
 
 const eventsOnPage = 100
 
-// loadEvents makes the page of a job's log, oldest first. A check reads the whole chain.
-func loadEvents(v *visit) (any, error) {
-	p, err := openJob(v, "events")
+// LoadEvents makes the page of a job's log, oldest first. A check reads the whole chain.
+func LoadEvents(v *visit.Visit) (any, error) {
+	p, err := OpenJob(v, "events")
 	if err != nil {
 		return nil, err
 	}
 
-	list := &eventList{Check: v.with("check", "1"), Proofs: v.jobPath(p.ID, "proofs")}
-	if v.query.Has("check") {
+	list := &eventList{Check: v.With("check", "1"), Proofs: v.JobPath(p.ID, "proofs")}
+	if v.Query.Has("check") {
 		if err := list.verify(v, p.ID); err != nil {
 			return nil, err
 		}
 	}
 
-	page, err := v.jobs.ListEvents(v, mapreduce.ListEventsQuery{Job: p.ID, PageSize: eventsOnPage, PageToken: v.query.Get("page")})
+	page, err := v.Jobs.ListEvents(v, mapreduce.ListEventsQuery{Job: p.ID, PageSize: eventsOnPage, PageToken: v.Query.Get("page")})
 	if err != nil {
 		return nil, err
 	}
@@ -52,21 +53,21 @@ func loadEvents(v *visit) (any, error) {
 		list.Rows = append(list.Rows, viewEvent(c))
 	}
 	if page.NextPageToken != "" {
-		list.Next = v.with("page", page.NextPageToken)
+		list.Next = v.With("page", page.NextPageToken)
 	}
-	if v.query.Get("page") != "" {
-		list.First = v.with()
+	if v.Query.Get("page") != "" {
+		list.First = v.With()
 	}
 	p.Content = list
 	return p, nil
 }
 
 // verify has the chain computed again.
-func (l *eventList) verify(v *visit, id mapreduce.JobID) error {
+func (l *eventList) verify(v *visit.Visit, id mapreduce.JobID) error {
 	var events, seals int64
 	query := mapreduce.ListEventsQuery{Job: id, Verify: true, PageSize: 1000}
 	for {
-		page, err := v.jobs.ListEvents(v, query)
+		page, err := v.Jobs.ListEvents(v, query)
 		if err != nil {
 			if isDamage(err) {
 				l.Broken = err.Error()
@@ -78,7 +79,7 @@ func (l *eventList) verify(v *visit, id mapreduce.JobID) error {
 		events, seals = events+int64(len(page.Checkpoints)), seals+int64(len(page.Seals))
 		query.PageToken = page.NextPageToken
 		if query.PageToken == "" {
-			l.Verified = count(events) + " / " + count(seals)
+			l.Verified = visit.Count(events) + " / " + visit.Count(seals)
 			return nil
 		}
 	}
@@ -93,7 +94,7 @@ func viewEvent(c *mapreduce.Checkpoint) eventRow {
 	const shown = 3
 	for i, u := range append(slices.Clip(c.Completed), c.Failed...) {
 		if i == shown {
-			row.Units += " +" + count(len(c.Completed)+len(c.Failed)-shown)
+			row.Units += " +" + visit.Count(len(c.Completed)+len(c.Failed)-shown)
 			break
 		}
 		if i > 0 {

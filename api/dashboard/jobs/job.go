@@ -1,17 +1,18 @@
-package dashboard
+package jobs
 
 import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/dashboard/states"
+	"github.com/coditect/mapreduce/api/dashboard/visit"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/resultfile"
 )
 
-// A jobPage is what every page of a job shows at its head, and the first one below it.
-type jobPage struct {
-	*jobView
+// A JobPage is what every page of a job shows at its head, and the first one below it.
+type JobPage struct {
+	*JobView
 	Tabs    []tab
 	Actions []action
 	Tree    *tree
@@ -46,81 +47,81 @@ type skip struct {
 	Advice string
 }
 
-// openJob makes the head of a page of a job.
-func openJob(v *visit, here string) (*jobPage, error) {
-	id, err := v.job()
+// OpenJob makes the head of a page of a job.
+func OpenJob(v *visit.Visit, here string) (*JobPage, error) {
+	id, err := v.Job()
 	if err != nil {
 		return nil, err
 	}
-	j, err := v.jobs.GetJob(v, id)
+	j, err := v.Jobs.GetJob(v, id)
 	if err != nil {
 		return nil, err
 	}
 
-	p := &jobPage{jobView: viewJob(j, v.now), Grid: v.jobPath(id, "grid"), Units: v.jobPath(id, "units")}
+	p := &JobPage{JobView: ViewJob(j, v.Now), Grid: v.JobPath(id, "grid"), Units: v.JobPath(id, "units")}
 	for _, t := range []struct{ name, below string }{
 		{"job", ""}, {"units", "units"}, {"records", "records"}, {"review", "review"}, {"errors", "errors"}, {"history", "history"}, {"events", "events"},
 	} {
-		if (t.name == "records" || t.name == "review") && !v.known().Has(mapreduce.Viewer) {
+		if (t.name == "records" || t.name == "review") && !v.Known().Has(mapreduce.Viewer) {
 			continue // they are contents
 		}
-		path := v.jobPath(id)
+		path := v.JobPath(id)
 		if t.below != "" {
-			path = v.jobPath(id, t.below)
+			path = v.JobPath(id, t.below)
 		}
 		p.Tabs = append(p.Tabs, tab{t.name, path, t.name == here})
 	}
 
 	p.Actions = actionsFor(v, j)
 	reviewable := j.State == mapreduce.JobComplete || j.ParkedUnits > 0 && pipeline.Reviews(j.Spec.Vars, j.Spec.Definition)
-	if reviewable && len(j.Spec.Schema) > 0 && v.known().Has(mapreduce.Reviewer) {
-		p.Reviews = v.jobPath(id, "review")
+	if reviewable && len(j.Spec.Schema) > 0 && v.Known().Has(mapreduce.Reviewer) {
+		p.Reviews = v.JobPath(id, "review")
 	}
 	p.Advice = adviceFor(j, pipeline.Reviews(j.Spec.Vars, j.Spec.Definition))
-	p.Planned = plannedRows(p.jobView)
-	p.Ends = forecast(p.jobView, v.now)
-	p.Version = count(j.Epoch) + "." + count(j.CompletedUnits) + "." + count(j.FailedUnits) + "." + count(j.RunningUnits) + "." + count(j.TotalUnits) + "." + count(j.ParkedUnits) + "." + j.AuditHead
+	p.Planned = plannedRows(p.JobView)
+	p.Ends = forecast(p.JobView, v.Now)
+	p.Version = visit.Count(j.Epoch) + "." + visit.Count(j.CompletedUnits) + "." + visit.Count(j.FailedUnits) + "." + visit.Count(j.RunningUnits) + "." + visit.Count(j.TotalUnits) + "." + visit.Count(j.ParkedUnits) + "." + j.AuditHead
 	for _, s := range j.Skipped {
 		p.Skips = append(p.Skips, skip{s, resultfile.SkipAdvice(s.Reason)})
 	}
 	return p, nil
 }
 
-// standing is the job as the index of its units knows it.
-func (p *jobPage) standing() states.Job {
+// Standing is the job as the index of its units knows it.
+func (p *JobPage) Standing() states.Job {
 	return states.Job{ID: p.ID, Version: p.Version, Units: p.TotalUnits, Running: p.Running}
 }
 
-// loadHead returns what makes the head of a page of a job alone.
-func loadHead(here string) func(v *visit) (any, error) {
-	return func(v *visit) (any, error) { return openJob(v, here) }
+// LoadHead returns what makes the head of a page of a job alone.
+func LoadHead(here string) func(v *visit.Visit) (any, error) {
+	return func(v *visit.Visit) (any, error) { return OpenJob(v, here) }
 }
 
-// manyUnits is how many units a job has whose result, log and failed units are not read before the page is there.
-const manyUnits = 20_000
+// ManyUnits is how many units a job has whose result, log and failed units are not read before the page is there.
+const ManyUnits = 20_000
 
-// earlyHead returns what makes a page of a job that shows its head at first.
-func earlyHead(here string) func(v *visit) (*jobPage, error) {
-	return func(v *visit) (*jobPage, error) { return openJob(v, here) }
+// EarlyHead returns what makes a page of a job that shows its head at first.
+func EarlyHead(here string) func(v *visit.Visit) (*JobPage, error) {
+	return func(v *visit.Visit) (*JobPage, error) { return OpenJob(v, here) }
 }
 
-// loadJob makes the first page of a job.
-func loadJob(v *visit) (any, error) {
-	p, err := openJob(v, "job")
+// LoadJob makes the first page of a job.
+func LoadJob(v *visit.Visit) (any, error) {
+	p, err := OpenJob(v, "job")
 	if err != nil {
 		return nil, err
 	}
-	p.Tree, err = loadTree(v, p.jobView)
+	p.Tree, err = loadTree(v, p.JobView)
 	return p, err
 }
 
 // actionsFor are those that the state of a job and the roles of the caller allow.
-func actionsFor(v *visit, j *mapreduce.Job) []action {
-	if !v.known().Has(mapreduce.Operator) {
+func actionsFor(v *visit.Visit, j *mapreduce.Job) []action {
+	if !v.Known().Has(mapreduce.Operator) {
 		return nil
 	}
 	var all []action
-	add := func(name string, confirm bool) { all = append(all, action{name, v.jobPath(j.ID, name), confirm}) }
+	add := func(name string, confirm bool) { all = append(all, action{name, v.JobPath(j.ID, name), confirm}) }
 
 	switch {
 	case j.State.Running():
@@ -164,7 +165,7 @@ const leastForForecast = 5
 
 // forecast says how long a job goes on, and what it costs in the end, if its units go on as they
 // did. Levels that are not planned yet are not in it.
-func forecast(j *jobView, now time.Time) string {
+func forecast(j *JobView, now time.Time) string {
 	p := j.Progress
 	left := p.Total - p.Done - p.Failed
 	if !j.Running || p.Done < leastForForecast || left <= 0 {
@@ -172,9 +173,9 @@ func forecast(j *jobView, now time.Time) string {
 	}
 
 	rest := time.Duration(float64(now.Sub(j.Created)) / float64(p.Done) * float64(left))
-	text := duration(rest.Truncate(time.Second))
+	text := visit.Duration(rest.Truncate(time.Second))
 	if j.CostMicros > 0 {
-		text += ", " + money(j.CostMicros+j.CostMicros/p.Done*left)
+		text += ", " + visit.Money(j.CostMicros+j.CostMicros/p.Done*left)
 	}
 	return text
 }
