@@ -60,7 +60,7 @@ func (s *Schema) NamesOf(path string) (names []string, others map[string]bool) {
 		}
 
 		names = append(names, nameAt(names, p.Name))
-		if rest = strings.TrimPrefix(rest, p.step()); rest == "" {
+		if rest = strings.TrimPrefix(rest, p.PathStep()); rest == "" {
 			return names, nil
 		}
 
@@ -81,16 +81,16 @@ func nameAt(before []string, name string) string {
 func longestStep(properties []Property, path string) (found *Property) {
 	for i := range properties {
 		p := &properties[i]
-		step := p.step()
-		if (path == step || strings.HasPrefix(path, step+".")) && (found == nil || len(step) > len(found.step())) {
+		step := p.PathStep()
+		if (path == step || strings.HasPrefix(path, step+".")) && (found == nil || len(step) > len(found.PathStep())) {
 			found = p
 		}
 	}
 	return found
 }
 
-// step returns the name of p in paths.
-func (p *Property) step() string { return cmp.Or(p.Step, p.Name) }
+// PathStep returns the name of p in paths.
+func (p *Property) PathStep() string { return cmp.Or(p.Step, p.Name) }
 
 // restOf returns the field of an object's values under other names, nil if there is none.
 func restOf(p *Property) *Property {
@@ -119,7 +119,7 @@ func flattenFields(prefix string, properties []Property, must bool) []Field {
 	var fields []Field
 	for i := range properties {
 		p := &properties[i]
-		path, must := prefix+p.step(), must && p.Required && !p.Nullable
+		path, must := prefix+p.PathStep(), must && p.Required && !p.Nullable
 		switch p.Type {
 		case Null:
 		case Object:
@@ -192,10 +192,10 @@ func nestValues(prefix string, properties []Property, rest bool, values map[stri
 	for i := range properties {
 		p := &properties[i]
 		if p.Type == Object {
-			record[p.Name] = nestValues(prefix+p.step()+".", p.Properties, p.Rest != nil, values)
+			record[p.Name] = nestValues(prefix+p.PathStep()+".", p.Properties, p.Rest != nil, values)
 			continue
 		}
-		record[p.Name] = values[prefix+p.step()]
+		record[p.Name] = values[prefix+p.PathStep()]
 	}
 	return record
 }
@@ -236,9 +236,9 @@ func flattenValues(prefix string, properties []Property, rest bool, record, valu
 		named[p.Name] = true
 		if p.Type == Object {
 			inner, _ := v.(map[string]any)
-			flattenValues(prefix+p.step()+".", p.Properties, p.Rest != nil, inner, values)
+			flattenValues(prefix+p.PathStep()+".", p.Properties, p.Rest != nil, inner, values)
 		} else if v != nil {
-			values[prefix+p.step()] = v
+			values[prefix+p.PathStep()] = v
 		}
 	}
 
@@ -262,3 +262,11 @@ func (s *Schema) Many() bool { return s.Kind == KindRecords && !s.whole }
 // Bare reports whether a record stands for a value that is no object: it has the one field
 // ValueName.
 func (s *Schema) Bare() bool { return s.bare }
+
+// element returns the property of one value: the items of a list, else p.
+func (p *Property) element() *Property {
+	if p.Type == Array && p.Items != nil {
+		return p.Items
+	}
+	return p
+}

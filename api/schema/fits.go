@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/coditect/mapreduce/api/schema/hint"
+	"github.com/coditect/mapreduce/api/schema/source"
 	"strings"
 )
 
@@ -35,16 +37,16 @@ func (p *Property) Fits(v any) error {
 
 	switch v := v.(type) {
 	case []any:
-		return p.fitsList(v)
+		return fitsList(p, v)
 	case map[string]any:
-		return p.fitsObject(v)
+		return fitsObject(p, v)
 	case json.Number:
 		if p.Type != Number && p.Type != Integer || !isPlain(v) {
-			return fmt.Errorf("%s is no %s", clipText(v.String()), p.Type)
+			return fmt.Errorf("%s is no %s", source.Clip(v.String()), p.Type)
 		}
 	case string:
 		if p.Type != String {
-			return fmt.Errorf("%q is no %s", clipText(v), p.Type)
+			return fmt.Errorf("%q is no %s", source.Clip(v), p.Type)
 		}
 	case bool:
 		if p.Type != Boolean {
@@ -60,9 +62,9 @@ func (p *Property) Fits(v any) error {
 	return err
 }
 
-func (p *Property) fitsList(list []any) error {
+func fitsList(p *Property, list []any) error {
 	if p.Type == Tuple {
-		return p.fitsTuple(list)
+		return fitsTuple(p, list)
 	}
 
 	if p.Type != Array || p.Items == nil {
@@ -79,7 +81,7 @@ func (p *Property) fitsList(list []any) error {
 }
 
 // fitsTuple checks the places of a tuple. Null keeps the place of what was not found.
-func (p *Property) fitsTuple(list []any) error {
+func fitsTuple(p *Property, list []any) error {
 	for i, item := range list {
 		if item == nil {
 			continue
@@ -91,7 +93,7 @@ func (p *Property) fitsTuple(list []any) error {
 	return nil
 }
 
-func (p *Property) fitsObject(m map[string]any) error {
+func fitsObject(p *Property, m map[string]any) error {
 	if p.Type != Object && p.Type != Map {
 		return errors.New("an object where a single value belongs")
 	}
@@ -149,11 +151,41 @@ func fitsAny(v any) error {
 		}
 	case json.Number:
 		if !isPlain(v) {
-			return fmt.Errorf("%s is no number in plain form", clipText(v.String()))
+			return fmt.Errorf("%s is no number in plain form", source.Clip(v.String()))
 		}
 	case string, bool:
 	default:
 		return fmt.Errorf("%T is no value", v)
 	}
 	return nil
+}
+
+// Merge returns the strategy of p, its default filled in.
+func (p *Property) Merge() hint.Merge {
+	switch {
+	case p.Hints.Merge != "":
+		return p.Hints.Merge
+	case p.Type == Array || p.Type == Map:
+		return hint.MergeUnion
+	default:
+		return hint.MergeVote
+	}
+}
+
+// Numeric reports whether p holds numbers.
+func (p *Property) Numeric() bool { return p.Type == Number || p.Type == Integer }
+
+// Temporal reports whether p holds dates or times; normalised, they sort as
+// strings.
+func (p *Property) Temporal() bool {
+	return p.Type == String && (p.Format == Date || p.Format == DateTime || p.Format == Time)
+}
+
+// Shown returns a value as JSON for a message, shortened.
+func Shown(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return source.Clip(fmt.Sprint(v))
+	}
+	return source.Clip(string(b))
 }

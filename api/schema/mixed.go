@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/schema/source"
 )
 
 // others returns the property of values under names that the document gives, nil if p has
@@ -59,7 +60,7 @@ func (p *Property) unnamed(m map[string]any) []string {
 }
 
 // addOthers adds the values of m under other names to out, normalised.
-func (p *Property) addOthers(m, out map[string]any) error {
+func addOthers(p *Property, m, out map[string]any) error {
 	of := p.others()
 	for _, name := range p.otherNames(m) {
 		value, err := of.Normalize(m[name])
@@ -75,13 +76,13 @@ func (p *Property) addOthers(m, out map[string]any) error {
 	return nil
 }
 
-func (p *Property) normalizeMap(v any) (any, error) {
+func normalizeMap(p *Property, v any) (any, error) {
 	m, ok := v.(map[string]any)
 	if !ok {
 		return nil, fmt.Errorf("%T is no object", v)
 	}
 	out := make(map[string]any, len(m))
-	return out, p.addOthers(m, out)
+	return out, addOthers(p, m, out)
 }
 
 // ItemAt returns the property of an item of a list or a tuple.
@@ -96,7 +97,7 @@ func (p *Property) ItemAt(i int) *Property {
 }
 
 // normalizeTuple keeps every place, also that of what is null.
-func (p *Property) normalizeTuple(v any) (any, error) {
+func normalizeTuple(p *Property, v any) (any, error) {
 	list, ok := v.([]any)
 	if !ok {
 		return nil, fmt.Errorf("%T is no list", v)
@@ -147,7 +148,7 @@ func (p *Property) Option(v any) *Property {
 
 // normalizeUnion takes the option of the value's type. What it is none of, may be a value
 // of another in its form: "12" is a number where no text is allowed.
-func (p *Property) normalizeUnion(v any) (any, error) {
+func normalizeUnion(p *Property, v any) (any, error) {
 	first := p.Option(v)
 	var why error
 	if first != nil {
@@ -192,7 +193,7 @@ func normalizeAny(v any) (any, error) {
 
 		n, ok := format.CanonicalNumber(text)
 		if !ok {
-			return nil, fmt.Errorf("%q is no number", clipText(text))
+			return nil, fmt.Errorf("%q is no number", source.Clip(text))
 		}
 		return json.Number(n), nil
 	case []any:

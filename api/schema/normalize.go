@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/schema/source"
 )
 
 // Normalize converts v, a value as found in a text or said by a model, into the
@@ -25,15 +26,15 @@ func (p *Property) Normalize(v any) (any, error) {
 
 	switch p.Type {
 	case Array:
-		return p.normalizeList(v)
+		return normalizeList(p, v)
 	case Object:
-		return p.normalizeObject(v)
+		return normalizeObject(p, v)
 	case Map:
-		return p.normalizeMap(v)
+		return normalizeMap(p, v)
 	case Tuple:
-		return p.normalizeTuple(v)
+		return normalizeTuple(p, v)
 	case Union:
-		return p.normalizeUnion(v)
+		return normalizeUnion(p, v)
 	case Any:
 		return normalizeAny(v)
 	case Null:
@@ -45,17 +46,17 @@ func (p *Property) Normalize(v any) (any, error) {
 		return nil, err
 	}
 
-	value, err := p.parseScalar(text)
+	value, err := parseScalar(p, text)
 	if err != nil || p.Enum == nil {
 		return value, err
 	}
 
 	// The value is normalised before it is compared with those that are allowed.
-	return p.matchEnum(value)
+	return matchEnum(p, value)
 }
 
 // normalizeList accepts a single value as a list of one.
-func (p *Property) normalizeList(v any) (any, error) {
+func normalizeList(p *Property, v any) (any, error) {
 	list, ok := v.([]any)
 	if !ok {
 		list = []any{v}
@@ -79,7 +80,7 @@ func (p *Property) normalizeList(v any) (any, error) {
 
 // normalizeObject leaves out properties that the schema does not have, and null, unless it
 // has to be said.
-func (p *Property) normalizeObject(v any) (any, error) {
+func normalizeObject(p *Property, v any) (any, error) {
 	m, ok := v.(map[string]any)
 	if !ok {
 		return nil, fmt.Errorf("%T is no object", v)
@@ -99,7 +100,7 @@ func (p *Property) normalizeObject(v any) (any, error) {
 		}
 	}
 
-	return out, p.addOthers(m, out)
+	return out, addOthers(p, m, out)
 }
 
 // scalarText returns a scalar as text.
@@ -123,25 +124,25 @@ func scalarText(v any) (string, error) {
 }
 
 // parseScalar reads a scalar of p's type and format.
-func (p *Property) parseScalar(text string) (any, error) {
+func parseScalar(p *Property, text string) (any, error) {
 	switch p.Type {
 	case Number, Integer:
-		return p.parseNumber(text)
+		return parseNumber(p, text)
 	case Boolean:
 		yes, ok := format.ParseBoolean(text)
 		if !ok {
-			return nil, fmt.Errorf("%q is neither yes nor no", clipText(text))
+			return nil, fmt.Errorf("%q is neither yes nor no", source.Clip(text))
 		}
 		return yes, nil
 	}
 
-	parse, what := p.textParser()
+	parse, what := textParser(p)
 	value, ok := parse(text)
 	if !ok {
 		if why := format.WhyNoDate(text); p.Format == Date && why != "" {
-			return nil, fmt.Errorf("%q is no %s: %s", clipText(text), what, why)
+			return nil, fmt.Errorf("%q is no %s: %s", source.Clip(text), what, why)
 		}
-		return nil, fmt.Errorf("%q is no %s", clipText(text), what)
+		return nil, fmt.Errorf("%q is no %s", source.Clip(text), what)
 	}
 
 	// The empty text counts only where the schema lists it.
@@ -153,7 +154,7 @@ func (p *Property) parseScalar(text string) (any, error) {
 }
 
 // textParser returns the parser of p's format and the format's name for messages.
-func (p *Property) textParser() (parse func(string) (string, bool), what string) {
+func textParser(p *Property) (parse func(string) (string, bool), what string) {
 	order := p.Hints.DateOrder
 
 	switch p.Format {
@@ -176,10 +177,11 @@ func (p *Property) textParser() (parse func(string) (string, bool), what string)
 	}
 }
 
-var errNotAllowed = errors.New("none of the allowed values")
+// ErrNotAllowed is the error of a value that is none of those that the schema lists.
+var ErrNotAllowed = errors.New("none of the allowed values")
 
 // matchEnum returns the allowed value that equals value except for case and spaces.
-func (p *Property) matchEnum(value any) (any, error) {
+func matchEnum(p *Property, value any) (any, error) {
 	for _, allowed := range p.Enum {
 		if allowed == value {
 			return allowed, nil
@@ -195,7 +197,7 @@ func (p *Property) matchEnum(value any) (any, error) {
 		}
 	}
 
-	return nil, fmt.Errorf("%q is %w", clipText(fmt.Sprint(value)), errNotAllowed)
+	return nil, fmt.Errorf("%q is %w", source.Clip(fmt.Sprint(value)), ErrNotAllowed)
 }
 
 // foldText folds case and removes spaces, hyphens and underscores.
@@ -240,7 +242,7 @@ func (p *Property) Identity(v any) string {
 		}
 		return encodeParts(parts)
 	case map[string]any:
-		return p.identityOfObject(v)
+		return identityOfObject(p, v)
 	default:
 		return fmt.Sprint(v)
 	}
@@ -248,7 +250,7 @@ func (p *Property) Identity(v any) string {
 
 // identityOfObject takes members that p does not describe as values of any kind: free objects
 // have no others, and of objects that the schema refuses each counts as well.
-func (p *Property) identityOfObject(v map[string]any) string {
+func identityOfObject(p *Property, v map[string]any) string {
 	parts := make([]string, 0, 2*len(v))
 	for i := range p.Properties {
 		inner := &p.Properties[i]

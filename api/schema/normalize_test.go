@@ -12,6 +12,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/schema/hint"
 )
 
 func TestParseNumber(t *testing.T) {
@@ -176,7 +177,7 @@ func TestNormalize(t *testing.T) {
 
 // TestUnits reads numbers with units, however their digits are written.
 func TestUnits(t *testing.T) {
-	area := schema.Property{Type: schema.Number, Hints: schema.Hints{Units: []schema.Unit{{Name: "m2", Factor: "1"}, {Name: "km²", Factor: "1000000"}, {Name: "t CO2", Factor: "1"}}}}
+	area := schema.Property{Type: schema.Number, Hints: hint.Hints{Units: []hint.Unit{{Name: "m2", Factor: "1"}, {Name: "km²", Factor: "1000000"}, {Name: "t CO2", Factor: "1"}}}}
 	for text, want := range map[string]string{
 		"25 m2": "25", "25 m²": "25", "25 km2": "25000000", "2.5 KM²": "2500000", "3 t CO₂": "3", "3 t CO2": "3", "m² 7": "7",
 	} {

@@ -12,6 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/schema/hint"
+	"github.com/coditect/mapreduce/api/schema/judge"
+	"github.com/coditect/mapreduce/api/schema/source"
 	"github.com/coditect/mapreduce/api/schema/validator"
 )
 
@@ -45,18 +48,18 @@ func TestParseReceipt(t *testing.T) {
 		Kind:  schema.KindRecord,
 		Key:   []string{"invoice_number"},
 		Properties: []schema.Property{
-			{Name: "invoice_number", Type: schema.String, Hints: schema.Hints{Labels: []string{"INVOICE NO", "DOC NO"}}},
+			{Name: "invoice_number", Type: schema.String, Hints: hint.Hints{Labels: []string{"INVOICE NO", "DOC NO"}}},
 			{
 				Name: "company", Type: schema.String, Description: "Name of the shop", Required: true,
-				Hints: schema.Hints{Lines: &schema.Lines{From: 0, To: 3}, Patterns: []string{"(?i)^.*(sdn|bhd|enterprise).*$"}},
+				Hints: hint.Hints{Lines: &hint.Lines{From: 0, To: 3}, Patterns: []string{"(?i)^.*(sdn|bhd|enterprise).*$"}},
 			},
 			{
 				Name: "date", Type: schema.String, Format: schema.Date, Description: "Date of purchase",
-				Hints: schema.Hints{Labels: []string{"DATE", "INVOICE DATE"}},
+				Hints: hint.Hints{Labels: []string{"DATE", "INVOICE DATE"}},
 			},
 			{
 				Name: "total", Type: schema.Number, Description: "Amount paid", Required: true,
-				Hints: schema.Hints{Labels: []string{"TOTAL", "GRAND TOTAL"}, Pick: schema.PickMax, Merge: schema.MergeVote},
+				Hints: hint.Hints{Labels: []string{"TOTAL", "GRAND TOTAL"}, Pick: hint.PickMax, Merge: hint.MergeVote},
 			},
 		},
 	}
@@ -119,7 +122,7 @@ properties:
 		Type     schema.Type
 		Title    string
 		Nullable bool
-		Merge    schema.Merge
+		Merge    hint.Merge
 	}
 	var got []field
 	for _, f := range s.Fields() {
@@ -127,12 +130,12 @@ properties:
 		got = append(got, field{f.Path, p.Type, p.Title, p.Nullable, p.Merge()})
 	}
 	want := []field{
-		{"seller.name", schema.String, "", false, schema.MergeVote},
-		{"seller.paid", schema.Number, "Paid", false, schema.MergeVote},
-		{"tags", schema.Array, "", false, schema.MergeUnion},
-		{"note", schema.String, "", true, schema.MergeVote},
-		{"count", schema.Integer, "", true, schema.MergeVote},
-		{"lines", schema.Array, "", false, schema.MergeUnion},
+		{"seller.name", schema.String, "", false, hint.MergeVote},
+		{"seller.paid", schema.Number, "Paid", false, hint.MergeVote},
+		{"tags", schema.Array, "", false, hint.MergeUnion},
+		{"note", schema.String, "", true, hint.MergeVote},
+		{"count", schema.Integer, "", true, hint.MergeVote},
+		{"lines", schema.Array, "", false, hint.MergeUnion},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("fields (-want +got):\n%s", diff)
@@ -317,7 +320,7 @@ func TestErrors(t *testing.T) {
 			if diff := cmp.Diff(tt.want, strings.Split(err.Error(), "\n")); diff != "" {
 				t.Errorf("errors (-want +got):\n%s", diff)
 			}
-			if _, ok := errors.AsType[*schema.Error](err); !ok {
+			if _, ok := errors.AsType[*source.Error](err); !ok {
 				t.Errorf("%T holds no *schema.Error", err)
 			}
 		})
@@ -343,14 +346,14 @@ func TestRecordsThatCannotBeChecked(t *testing.T) {
 	twelve := strings.TrimSuffix(strings.Repeat("{not: {properties: {x: NEXT}}}, ", 12), ", ")
 	s := parse(t, "properties: {"+property+", y: {type: number}}\nnot: {not: {$ref: '#/$defs/d0'}}\n$defs:\n"+
 		doubled(7, "{not: {anyOf: ["+twelve+"]}}"))
-	if j := s.Judge(map[string]any{"y": json.Number("5")}); len(j.Refused) > 0 || j.Kept["y"] != json.Number("5") {
+	if j := judge.Record(s, map[string]any{"y": json.Number("5")}); len(j.Refused) > 0 || j.Kept["y"] != json.Number("5") {
 		t.Errorf("of a shallow record, kept %v, refused %v", j.Kept, j.Refused)
 	}
-	j := s.Judge(map[string]any{path: json.Number("1"), "y": json.Number("5")})
+	j := judge.Record(s, map[string]any{path: json.Number("1"), "y": json.Number("5")})
 	if b := j.Refused[path]; len(j.Kept) > 0 || b.Constraint != "schema" || b.Message != validator.ErrTooCostly.Error() {
 		t.Errorf("of a deep record, kept %v, refused %v", j.Kept, j.Refused)
 	}
-	if err := s.Validate(s.Nest(map[string]any{path: json.Number("1")})); !errors.Is(err, validator.ErrTooCostly) {
+	if err := judge.Validate(s, s.Nest(map[string]any{path: json.Number("1")})); !errors.Is(err, validator.ErrTooCostly) {
 		t.Errorf("of a deep record: %v", err)
 	}
 }
@@ -408,7 +411,7 @@ func TestValidate(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := ""
-			if err := s.Validate(tt.record); err != nil {
+			if err := judge.Validate(s, tt.record); err != nil {
 				got = err.Error()
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
@@ -417,10 +420,10 @@ func TestValidate(t *testing.T) {
 		})
 	}
 	list := parse(t, "type: array\nminItems: 3\nitems: {type: object, properties: {n: {type: integer}}}")
-	if err := list.Validate(map[string]any{"n": 3}); err != nil {
+	if err := judge.Validate(list, map[string]any{"n": 3}); err != nil {
 		t.Errorf("a record of a list: %v", err)
 	}
-	if err := list.Validate(map[string]any{"n": "x"}); err == nil {
+	if err := judge.Validate(list, map[string]any{"n": "x"}); err == nil {
 		t.Error("a record of a list with a wrong type was accepted")
 	}
 }
@@ -551,7 +554,7 @@ func TestSchemasThatAreTooMuch(t *testing.T) {
 // A value that a pattern would have to look at for ever cannot be checked, and does not stand.
 func TestPatternsThatExplode(t *testing.T) {
 	s := parse(t, `properties: {a: {type: string, pattern: '^(?=(x+)+y)'}, b: {type: string}}`)
-	j := s.Judge(map[string]any{"a": strings.Repeat("x", 60)})
+	j := judge.Record(s, map[string]any{"a": strings.Repeat("x", 60)})
 	if b := j.Refused["a"]; b.Constraint != "schema" || !strings.Contains(b.Message, "cannot be checked") {
 		t.Errorf("refused %v, kept %v", j.Refused, j.Kept)
 	}

@@ -9,45 +9,19 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"golang.org/x/text/unicode/norm"
-
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/schema/hint"
+	"github.com/coditect/mapreduce/api/schema/source"
 )
-
-// percentWords are other ways to write the unit %.
-var percentWords = []string{"percent", "per cent", "prozent", "pour cent", "por ciento", "per cento", "процентов", "％"}
-
-// forms returns the ways to write a unit. Its digits may stand on the line, as in m2 and
-// CO2, or be raised or lowered.
-func (u *Unit) forms() []string {
-	if u.Name == "%" {
-		return append([]string{"%"}, percentWords...)
-	}
-	if !strings.ContainsFunc(u.Name, unicode.IsNumber) {
-		return []string{u.Name}
-	}
-	plain := norm.NFKC.String(u.Name)
-	return []string{u.Name, plain, strings.Map(digits(format.Raise), plain), strings.Map(digits(format.Lower), plain)}
-}
-
-// digits returns a function that gives digits another form, and nothing else.
-func digits(form func(rune) (rune, bool)) func(rune) rune {
-	return func(c rune) rune {
-		if f, ok := form(c); ok && unicode.IsDigit(c) {
-			return f
-		}
-		return c
-	}
-}
 
 // CutUnit returns the number in text without the unit that stands behind or in front
 // of it, and that unit; nil if there is none of p.
-func (p *Property) CutUnit(text string) (number string, u *Unit) {
+func (p *Property) CutUnit(text string) (number string, u *hint.Unit) {
 	text = strings.TrimSpace(text)
 	longest := 0
 	// The longest unit wins, as one may end with another, such as m and km.
 	for i := range p.Hints.Units {
-		for _, form := range p.Hints.Units[i].forms() {
+		for _, form := range p.Hints.Units[i].Forms() {
 			if len(form) <= longest || len(form) >= len(text) {
 				continue
 			}
@@ -89,13 +63,13 @@ func beginsApart(tail, unit string) bool {
 }
 
 // parseNumber reads a number, in words and with units if the hints allow them.
-func (p *Property) parseNumber(text string) (any, error) {
-	readings := p.readings(text, format.NumberStyle{})
+func parseNumber(p *Property, text string) (any, error) {
+	readings := readingsOf(p, text, format.NumberStyle{})
 	if len(readings) == 0 {
-		return nil, fmt.Errorf("%q is no number", clipText(text))
+		return nil, fmt.Errorf("%q is no number", source.Clip(text))
 	}
-	if readings = p.wholeOnly(readings); len(readings) == 0 {
-		return nil, fmt.Errorf("%q is no whole number", clipText(text))
+	if readings = wholeOnly(p, readings); len(readings) == 0 {
+		return nil, fmt.Errorf("%q is no whole number", source.Clip(text))
 	}
 	return json.Number(readings[0]), nil
 }
@@ -104,7 +78,7 @@ func (p *Property) parseNumber(text string) (any, error) {
 // if the style of its document leaves no doubt, see format.ReadNumber.
 func (p *Property) Readings(text string, style format.NumberStyle) []json.Number {
 	var all []json.Number
-	for _, n := range p.wholeOnly(p.readings(text, style)) {
+	for _, n := range wholeOnly(p, readingsOf(p, text, style)) {
 		all = append(all, json.Number(n))
 	}
 	return all
@@ -150,20 +124,20 @@ func withPercent(text string, start, end int) string {
 }
 
 // wholeOnly returns those readings that the type of p allows.
-func (p *Property) wholeOnly(readings []string) []string {
+func wholeOnly(p *Property, readings []string) []string {
 	if p.Type != Integer {
 		return readings
 	}
 	return slices.DeleteFunc(readings, func(n string) bool { return strings.Contains(n, ".") })
 }
 
-func (p *Property) readings(text string, style format.NumberStyle) []string {
+func readingsOf(p *Property, text string, style format.NumberStyle) []string {
 	number, unit := p.CutUnit(text)
 	if unit == nil {
 		number = text
 	}
 
-	readings := p.readWords(number)
+	readings := readWords(p, number)
 	if readings == nil {
 		readings = format.ReadNumber(number, style)
 	}
@@ -188,7 +162,7 @@ func (p *Property) readings(text string, style format.NumberStyle) []string {
 }
 
 // readWords reads a number in words, if the hints allow them.
-func (p *Property) readWords(text string) []string {
+func readWords(p *Property, text string) []string {
 	if !p.Hints.NumberWords {
 		return nil
 	}
@@ -219,34 +193,4 @@ func multiply(a, b string) (string, bool) {
 	}
 	decimals := func(s string) int { _, fraction, _ := strings.Cut(s, "."); return len(fraction) }
 	return format.CanonicalNumber(x.Mul(x, y).FloatString(decimals(a) + decimals(b)))
-}
-
-// readUnits reads a list of units, or a mapping of units to factors.
-func (r *hintReader) readUnits(n *node, path string, p *Property) []Unit {
-	if !p.element().Numeric() {
-		r.recordFault(n, path, "units stand beside numbers, and %s is of type %s", p.Name, p.Type)
-		return nil
-	}
-
-	if n.kind != nodeMap {
-		var units []Unit
-		for _, name := range r.readTexts(n, path) {
-			units = append(units, Unit{Name: name, Factor: "1"})
-		}
-		return units
-	}
-
-	var units []Unit
-	for i, key := range n.keys {
-		factor, ok := format.CanonicalNumber(n.items[i].text)
-		if n.items[i].kind != nodeNumber || !ok || factor == "0" || strings.TrimSpace(key.text) == "" {
-			r.recordFault(n.items[i], joinPath(path, key.text), "must be the number that a number with this unit is multiplied by, not %s", clipText(n.items[i].text))
-			continue
-		}
-
-		units = append(units, Unit{Name: key.text, Factor: factor})
-	}
-
-	slices.SortFunc(units, func(a, b Unit) int { return strings.Compare(a.Name, b.Name) })
-	return units
 }

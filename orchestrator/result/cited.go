@@ -5,7 +5,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/schema/hint"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/text/refs"
@@ -61,7 +61,7 @@ func (r *result) writeDecisions() error {
 }
 
 // byModel is the strategy of conflicts that reducers decided.
-const byModel schema.Merge = "model"
+const byModel hint.Merge = "model"
 
 // citationsOf are the citations of some values.
 func citationsOf(some []merge.Choice) (ids []merge.Citation) {

@@ -26,6 +26,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/schema/judge"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/text/ground"
@@ -128,7 +129,7 @@ func (j *judged) reason(field string) string {
 		return Unverified
 	case j.why.Conflict && slices.ContainsFunc(j.Conflicts, func(c merge.Conflict) bool { return c.Field == field }):
 		return Conflict
-	case j.why.Missing && !has && slices.ContainsFunc(j.Lacking, func(b schema.Breach) bool { return b.Field == field }):
+	case j.why.Missing && !has && slices.ContainsFunc(j.Lacking, func(b judge.Breach) bool { return b.Field == field }):
 		return Missing
 	case j.why.Fuzzy && has && slices.ContainsFunc(j.Citations[field], j.isFuzzy):
 		return Fuzzy

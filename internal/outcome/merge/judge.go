@@ -9,12 +9,13 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/schema/judge"
 )
 
 // A refusedOption is an option that the schema does not allow.
 type refusedOption struct {
 	option
-	breach schema.Breach
+	breach judge.Breach
 }
 
 // judgeOptions separates what a field may hold from what the schema refuses wherever it
@@ -22,16 +23,16 @@ type refusedOption struct {
 // is no value of its type, which no strategy could compare.
 func judgeOptions(s *schema.Schema, sf schema.Field, all []option) (allowed []option, refused []refusedOption) {
 	for _, o := range all {
-		var breach *schema.Breach
+		var breach *judge.Breach
 		// The only value of a field is judged with the whole record.
 		switch {
 		case o.reviewed && !hasParts(sf.Property) && sf.Property.Fits(o.Value) == nil: // the record as a whole is judged
 		case len(o.readings) > 0 && !o.reviewed:
 			breach = openReading(sf)
 		case o.derived != nil && o.derived.Fault != "" && !o.reviewed:
-			breach = &schema.Breach{Field: sf.Path, Constraint: DerivedFalsely, Message: o.derived.Fault}
+			breach = &judge.Breach{Field: sf.Path, Constraint: DerivedFalsely, Message: o.derived.Fault}
 		case len(all) > 1 || hasParts(sf.Property) || sf.Property.Fits(o.Value) != nil:
-			breach = s.JudgeValue(sf.Path, o.Value)
+			breach = judge.Value(s, sf.Path, o.Value)
 		}
 
 		if breach != nil {
@@ -52,22 +53,22 @@ func splitDoubtful(all []option) (likely []option, doubtful []refusedOption) {
 		}
 
 		why := fmt.Sprintf("a guess with a confidence of %.2f", float64(o.Best)/1e6)
-		doubtful = append(doubtful, refusedOption{o, schema.Breach{Constraint: mapreduce.LeastConfidence, Message: why}})
+		doubtful = append(doubtful, refusedOption{o, judge.Breach{Constraint: mapreduce.LeastConfidence, Message: why}})
 	}
 	return likely, doubtful
 }
 
 // openReading is the breach of a value of which nothing tells how it is to be read.
-func openReading(sf schema.Field) *schema.Breach {
+func openReading(sf schema.Field) *judge.Breach {
 	p := sf.Property
 
 	if p.Type == schema.Array {
 		p = p.Items
 	}
 	if p.HasDates() {
-		return &schema.Breach{Field: sf.Path, Constraint: DateOrder, Message: "nothing tells whether the day or the month comes first"}
+		return &judge.Breach{Field: sf.Path, Constraint: DateOrder, Message: "nothing tells whether the day or the month comes first"}
 	}
-	return &schema.Breach{
+	return &judge.Breach{
 		Field: sf.Path, Constraint: NumberForm,
 		Message: "nothing in the documents tells how the number is to be read; if it is written as in some country, state the locale, such as de-DE",
 	}
@@ -126,7 +127,7 @@ func (r *Result) addRefusal(path string, refusal Refusal) {
 }
 
 // dropRefused lists the citations of a value that was refused.
-func (r *Result) dropRefused(path string, value any, citations []Citation, why *schema.Breach) {
+func (r *Result) dropRefused(path string, value any, citations []Citation, why *judge.Breach) {
 	for _, id := range citations {
 		r.Dropped = append(r.Dropped, Dropped{
 			Field: path, Citation: id, Reason: "value " + displayValue(value) + " " + mapreduce.FaultText(why.Constraint, why.Message),
@@ -137,7 +138,7 @@ func (r *Result) dropRefused(path string, value any, citations []Citation, why *
 // judgeRecord refuses the values with which the record breaks the schema, and notes what
 // the record lacks.
 func (r *Result) judgeRecord(s *schema.Schema) {
-	j := s.Judge(r.Values)
+	j := judge.Record(s, r.Values)
 	r.Lacking = j.Missing
 	r.takeParts(s, &j)
 
@@ -172,7 +173,7 @@ func (r *Result) judgeRecord(s *schema.Schema) {
 
 // takeParts takes out of values the parts with which they break the schema. Elements of a
 // list stand under _unverified with the others that were refused, other parts by their path.
-func (r *Result) takeParts(s *schema.Schema, j *schema.Judgement) {
+func (r *Result) takeParts(s *schema.Schema, j *judge.Judgement) {
 	for _, part := range j.Parts {
 		r.Values[part.Field] = j.Kept[part.Field]
 		citations := sortedUnique(r.Citations[part.Field])
@@ -226,7 +227,7 @@ func (r *Result) Warnings() []string {
 }
 
 // Warning says what one of Lacking is, with the reason if the record has one.
-func (r *Result) Warning(b *schema.Breach) string {
+func (r *Result) Warning(b *judge.Breach) string {
 	text := b.Error()
 	if b.Constraint == mapreduce.Required {
 		text = b.Field + " is required and has no value"

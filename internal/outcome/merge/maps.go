@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/schema/hint"
 )
 
 // A map is merged entry by entry: each is a candidate of its own, an object with one name.
@@ -50,9 +50,9 @@ func splitMaps(values []Value) []Value {
 }
 
 // joinEntries makes a map of entries, of which the strategy chose one for each name.
-func (c chooser) joinEntries(strategy schema.Merge) decision {
-	if strategy == schema.MergeUnion {
-		strategy = schema.MergeVote
+func (c chooser) joinEntries(strategy hint.Merge) decision {
+	if strategy == hint.MergeUnion {
+		strategy = hint.MergeVote
 	}
 
 	byName := map[string][]option{}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/schema/hint"
 	"github.com/coditect/mapreduce/internal/text/derive"
 )
 
@@ -155,7 +156,7 @@ func Elements(p *schema.Property, v any) []any {
 		return entriesOf(entries)
 	}
 	list, ok := v.([]any)
-	if !ok || p.Type != schema.Array || p.Merge() != schema.MergeUnion && p.Merge() != schema.MergeConcat {
+	if !ok || p.Type != schema.Array || p.Merge() != hint.MergeUnion && p.Merge() != hint.MergeConcat {
 		return []any{v}
 	}
 	return list

@@ -19,6 +19,7 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/schema/hint"
 )
 
 // A Citation is the id of a citation; its spelling is the caller's.
@@ -165,7 +166,7 @@ func newCandidates(p *schema.Property, values []Value, order Order) []Candidate 
 
 	// A list that is merged as a whole is one candidate.
 	strategy := p.Merge()
-	if p.Type == schema.Array && strategy != schema.MergeUnion && strategy != schema.MergeConcat {
+	if p.Type == schema.Array && strategy != hint.MergeUnion && strategy != hint.MergeConcat {
 		values = []Value{joinElements(values)}
 	}
 
@@ -173,7 +174,7 @@ func newCandidates(p *schema.Property, values []Value, order Order) []Candidate 
 	for i, v := range values {
 		order.Item = int64(i)
 		c := Candidate{Key: Identity(p, v.Value), Value: v.Value, Mentions: []Mention{mentionOf(v, order)}}
-		if p.Type == schema.Array && strategy == schema.MergeConcat {
+		if p.Type == schema.Array && strategy == hint.MergeConcat {
 			c.Key = placeOf(c.Mentions[0]) + c.Key // keeps equal elements apart
 		}
 		all = append(all, c)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/schema/hint"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
 )
 
@@ -121,7 +122,7 @@ func TestStrategies(t *testing.T) {
 		t.Errorf("sources (-want +got):\n%s", diff)
 	}
 	wantConflict := merge.Conflict{
-		Field: "vote", Key: map[string]any{}, Chosen: "y", Strategy: schema.MergeVote,
+		Field: "vote", Key: map[string]any{}, Chosen: "y", Strategy: hint.MergeVote,
 		Rationale: "2 of 3 values, with 1.10 of 2.00 confidence",
 		Candidates: []merge.Choice{
 			{Value: "y", Citations: []merge.Citation{"b1", "c1"}, Confidence: 0.55, Count: 2},

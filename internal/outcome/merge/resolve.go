@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/schema/hint"
+	"github.com/coditect/mapreduce/api/schema/judge"
 	"github.com/coditect/mapreduce/api/shorten"
 	"github.com/coditect/mapreduce/internal/text/confidence"
 	"github.com/coditect/mapreduce/internal/text/derive"
@@ -25,7 +27,7 @@ type Result struct {
 	Missing    map[string]string  // why a field has no value
 	Unverified map[string]any     // values without a citation, for fields without a verified value
 	Refused    map[string]Refusal // values that break the schema, whatever they cite
-	Lacking    []schema.Breach    // what the schema asks for and the record lacks
+	Lacking    []judge.Breach     // what the schema asks for and the record lacks
 	Conflicts  []Conflict
 	Dropped    []Dropped
 	Duplicates map[string]int64 // by field: equal values that became one
@@ -40,7 +42,7 @@ type Conflict struct {
 	Key        map[string]any
 	Candidates []Choice // the most certain first
 	Chosen     any
-	Strategy   schema.Merge
+	Strategy   hint.Merge
 	Rationale  string
 }
 

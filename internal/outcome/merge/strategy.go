@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/schema/hint"
 	"github.com/coditect/mapreduce/internal/text/derive"
 )
 
@@ -42,11 +43,11 @@ func (c chooser) runStrategy() decision {
 	}
 
 	switch strategy := c.property.Merge(); strategy {
-	case schema.MergeSum:
+	case hint.MergeSum:
 		return c.sumAll()
-	case schema.MergeUnion:
+	case hint.MergeUnion:
 		return c.combineAll("")
-	case schema.MergeConcat:
+	case hint.MergeConcat:
 		return c.combineAll("\n")
 	default:
 		return c.pickBest(strategy)
@@ -55,19 +56,19 @@ func (c chooser) runStrategy() decision {
 
 // rankingFor returns, for a strategy that picks one value, the order of candidates,
 // the best first, and the explanations for the report.
-func (c chooser) rankingFor(strategy schema.Merge) (order func(a, b *option) int, rationale, lost string) {
+func (c chooser) rankingFor(strategy hint.Merge) (order func(a, b *option) int, rationale, lost string) {
 	switch strategy {
-	case schema.MergeFirst:
+	case hint.MergeFirst:
 		return func(a, b *option) int { return a.First.Compare(b.First) }, "first in the input", "another was seen first"
-	case schema.MergeLatest:
+	case hint.MergeLatest:
 		return func(a, b *option) int { return b.Last.Compare(a.Last) }, "last in the input", "another was seen later"
-	case schema.MergeLongest:
+	case hint.MergeLongest:
 		return func(a, b *option) int { return cmp.Compare(valueLength(b.Value), valueLength(a.Value)) }, "the longest", "another is longer"
-	case schema.MergeMax:
+	case hint.MergeMax:
 		return func(a, b *option) int { return c.property.Compare(b.Value, a.Value) }, "the largest", "another is larger"
-	case schema.MergeMin:
+	case hint.MergeMin:
 		return func(a, b *option) int { return c.property.Compare(a.Value, b.Value) }, "the smallest", "another is smaller"
-	case schema.MergeConfidence:
+	case hint.MergeConfidence:
 		return func(a, b *option) int { return cmp.Compare(b.Best, a.Best) }, "the highest confidence", "another has a higher confidence"
 	default:
 		return func(a, b *option) int { return cmp.Compare(b.Weight, a.Weight) }, "", "it lost the vote"
@@ -76,7 +77,7 @@ func (c chooser) rankingFor(strategy schema.Merge) (order func(a, b *option) int
 
 // pickBest chooses the best candidate. Ties go to the smaller value, then to the
 // one seen first.
-func (c chooser) pickBest(strategy schema.Merge) decision {
+func (c chooser) pickBest(strategy hint.Merge) decision {
 	order, rationale, lost := c.rankingFor(strategy)
 	if reviewed := c.reviewed(); len(reviewed) > 0 && len(reviewed) < len(c.all) {
 		return c.pickReviewed(strategy, reviewed)
@@ -105,9 +106,9 @@ func (c chooser) pickBest(strategy schema.Merge) decision {
 	}
 
 	switch {
-	case strategy == schema.MergeVote && d.conflict:
+	case strategy == hint.MergeVote && d.conflict:
 		d.applyVote(c.all, best)
-	case strategy == schema.MergeConfidence:
+	case strategy == hint.MergeConfidence:
 		d.confidence = float64(best.Best) / 1e6
 	}
 
@@ -130,7 +131,7 @@ func (c chooser) reviewed() (all []option) {
 
 // pickReviewed chooses among the values that people have decided to be right. The others lose, however
 // many they are.
-func (c chooser) pickReviewed(strategy schema.Merge, all []option) decision {
+func (c chooser) pickReviewed(strategy hint.Merge, all []option) decision {
 	d := chooser{c.property, all}.pickBest(strategy)
 	if len(all) == 1 {
 		d.rationale = "a person has decided so"

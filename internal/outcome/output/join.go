@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/schema/hint"
 
 	"github.com/coditect/mapreduce/internal/outcome/merge"
 	"github.com/coditect/mapreduce/internal/outcome/output/jsonvalue"
@@ -329,7 +329,7 @@ func (m *valueMerger) joinParts(j jsonvalue.Joining, key string, a, b any) (any,
 			return y, nil
 		}
 		return x, nil
-	case p.Hints.Merge == schema.MergeConcat:
+	case p.Hints.Merge == hint.MergeConcat:
 		if strings.Contains(x, y) {
 			return x, nil
 		}

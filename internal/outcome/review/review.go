@@ -22,6 +22,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/schema/judge"
 	"github.com/coditect/mapreduce/internal/outcome/gate"
 )
 
@@ -191,7 +192,7 @@ func (v *view) refusal(decisions []*mapreduce.Decision, refused map[string]strin
 	}
 
 	j := v.judge()
-	var breaches []schema.Breach
+	var breaches []judge.Breach
 	for _, path := range slices.Sorted(maps.Keys(j.Refused)) {
 		breaches = append(breaches, j.Refused[path])
 	}

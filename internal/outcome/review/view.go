@@ -10,6 +10,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/schema/judge"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
 )
 
@@ -135,8 +136,8 @@ func (v *view) set(section, field string, value json.RawMessage) {
 }
 
 // judge judges the values, and renews the warnings.
-func (v *view) judge() schema.Judgement {
-	j := v.schema.Judge(v.values)
+func (v *view) judge() judge.Judgement {
+	j := judge.Record(v.schema, v.values)
 	r := merge.Result{Missing: make(map[string]string), Lacking: j.Missing}
 	for field, raw := range v.about["_missing"] {
 		var why string
@@ -159,7 +160,7 @@ func (v *view) broken() map[mapreduce.BrokenConstraint]int64 {
 			all[mapreduce.BrokenConstraint{Field: field, Constraint: refused.Constraint}]++
 		}
 	}
-	for _, b := range v.schema.Judge(v.values).Missing {
+	for _, b := range judge.Record(v.schema, v.values).Missing {
 		all[mapreduce.BrokenConstraint{Field: b.Field, Constraint: b.Constraint}]++
 	}
 	return all

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/schema/hint"
 	"github.com/coditect/mapreduce/internal/text/refs"
 )
 
@@ -32,7 +33,7 @@ type Chosen struct {
 // hints are the hints at the top of a form: what is given by the name of a property,
 // and how the objects of lists are joined.
 type hints struct {
-	given  map[string]schema.Given
+	given  map[string]hint.Given
 	joins  map[string]Joining
 	chosen map[string][]schema.Property // lists of documents that are chosen: the properties of an element
 	quoted []quotedField
@@ -48,7 +49,7 @@ type Joining struct {
 // readHints reads the hints of a schema. Of one that has other properties than records may
 // have there are none.
 func readHints(source []byte) hints {
-	h := hints{given: make(map[string]schema.Given), joins: make(map[string]Joining), chosen: make(map[string][]schema.Property)}
+	h := hints{given: make(map[string]hint.Given), joins: make(map[string]Joining), chosen: make(map[string][]schema.Property)}
 	s, err := schema.Parse("schema", source)
 	if err != nil || s.Kind != schema.KindRecord {
 		return h
@@ -104,21 +105,21 @@ func (f *Form) JoinOf(path, name string) (Joining, bool) {
 }
 
 // valueOf returns what is given, as JSON is decoded.
-func (g *Given) valueOf(what schema.Given) any {
+func (g *Given) valueOf(what hint.Given) any {
 	name := string(what)
 	switch {
-	case what == schema.GivenNumber:
+	case what == hint.GivenNumber:
 		return json.Number(fmt.Sprint(g.Number))
-	case what == schema.GivenCount:
+	case what == hint.GivenCount:
 		return json.Number(fmt.Sprint(len(g.References)))
-	case what == schema.GivenRowCount:
+	case what == hint.GivenRowCount:
 		return json.Number(fmt.Sprint(len(g.Rows)))
-	case what == schema.GivenRows:
+	case what == hint.GivenRows:
 		return g.rows()
-	case strings.HasPrefix(name, schema.GivenRowsWhere):
-		return json.Number(fmt.Sprint(g.countRows(strings.TrimPrefix(name, schema.GivenRowsWhere))))
-	case strings.HasPrefix(name, schema.GivenItem):
-		return g.itemText(strings.TrimPrefix(name, schema.GivenItem))
+	case strings.HasPrefix(name, hint.GivenRowsWhere):
+		return json.Number(fmt.Sprint(g.countRows(strings.TrimPrefix(name, hint.GivenRowsWhere))))
+	case strings.HasPrefix(name, hint.GivenItem):
+		return g.itemText(strings.TrimPrefix(name, hint.GivenItem))
 	}
 
 	// The last is that of all references, which is given as a list.
@@ -248,7 +249,7 @@ func (f *Form) References(value []byte) (map[refs.ID]bool, error) {
 	// References that the program fills in show nothing of what the value itself rests on.
 	if object, ok := v.(map[string]any); ok {
 		for name, what := range f.hints.given {
-			if what == schema.GivenReferences {
+			if what == hint.GivenReferences {
 				delete(object, name)
 			}
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/schema/hint"
 	"github.com/coditect/mapreduce/api/schema/pattern"
 	"github.com/coditect/mapreduce/api/shorten"
 	"github.com/coditect/mapreduce/internal/text/rules/form"
@@ -34,7 +35,7 @@ type Field struct {
 	Before      *pattern.Pattern
 	replace     []replacement
 	excluded    map[string]bool // folded quotes, and identities of values
-	Values      []schema.Value
+	Values      []hint.Value
 	Scan        form.Scanner // finds values by their form, nil if they have none
 	Identifier  bool         // its values are numbers of things, such as that of an invoice
 }
@@ -63,8 +64,8 @@ func New(sf schema.Field) (Field, error) {
 	f.Values = p.Hints.Values
 	// Values of the enum that the hints say nothing of are found as they are written.
 	for _, v := range f.Element.Enum {
-		if f.Values == nil || !slices.ContainsFunc(f.Values, func(known schema.Value) bool { return known.Canonical == v }) {
-			f.Values = append(slices.Clip(f.Values), schema.Value{Canonical: v, Phrases: []string{fmt.Sprint(v)}})
+		if f.Values == nil || !slices.ContainsFunc(f.Values, func(known hint.Value) bool { return known.Canonical == v }) {
+			f.Values = append(slices.Clip(f.Values), hint.Value{Canonical: v, Phrases: []string{fmt.Sprint(v)}})
 		}
 	}
 
@@ -97,7 +98,7 @@ type replacement struct {
 }
 
 // compileHints compiles the hints that are texts to be found.
-func (f *Field) compileHints(h *schema.Hints) (err error) {
+func (f *Field) compileHints(h *hint.Hints) (err error) {
 	for _, expr := range h.Patterns {
 		p, err := pattern.Compile(expr)
 		if err != nil {
@@ -254,7 +255,7 @@ func quoteMeta(c rune) string {
 }
 
 // MayGuess reports whether a value may be found by its form where the hints find none.
-func (f *Field) MayGuess() bool { return f.Property.Hints.Otherwise == schema.OtherwiseForm }
+func (f *Field) MayGuess() bool { return f.Property.Hints.Otherwise == hint.OtherwiseForm }
 
 // IsList reports whether the field has any number of values.
 func (f *Field) IsList() bool { return f.Property.Type == schema.Array }

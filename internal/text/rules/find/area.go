@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/schema/hint"
 	"github.com/coditect/mapreduce/api/schema/pattern"
 	"github.com/coditect/mapreduce/internal/text/rules/field"
 	"github.com/coditect/mapreduce/internal/text/rules/form"
@@ -53,7 +53,7 @@ func areasOf(f *field.Field, d *Document, w Window) ([]area, string) {
 }
 
 // withinAreas narrows areas to what the hint within allows.
-func withinAreas(d *Document, within *schema.Within, areas []area, w Window) ([]area, string) {
+func withinAreas(d *Document, within *hint.Within, areas []area, w Window) ([]area, string) {
 	if within.Chars != nil {
 		part, reason := charRange(d, within.Chars, w)
 		if areas = intersect(areas, []form.Span{part}, charsArea); reason != "" || len(areas) == 0 {
@@ -109,7 +109,7 @@ func intersect(areas []area, spans []form.Span, kind areaKind) []area {
 }
 
 // charRange returns the characters of w that a range allows.
-func charRange(d *Document, r *schema.Lines, w Window) (form.Span, string) {
+func charRange(d *Document, r *hint.Lines, w Window) (form.Span, string) {
 	if r.From < 0 && !w.Last || r.From >= 0 && !w.First || r.To < 0 && !w.Last {
 		return form.Span{}, "the characters to look at are not in this piece of the document"
 	}
@@ -119,7 +119,7 @@ func charRange(d *Document, r *schema.Lines, w Window) (form.Span, string) {
 	// negative.
 	at := func(n int) int {
 		switch {
-		case n == schema.End:
+		case n == hint.End:
 			return w.End
 		case n < 0:
 			i := len(text)
@@ -309,7 +309,7 @@ func hintedArea(f *field.Field, d *Document, w Window) (area form.Span, reason s
 		return area, ""
 	}
 
-	if l.From < 0 && !w.Last || l.From >= 0 && l.To >= 0 && l.To != schema.End && !w.First {
+	if l.From < 0 && !w.Last || l.From >= 0 && l.To >= 0 && l.To != hint.End && !w.First {
 		// Lines count from the ends of the document, which other pieces of it have.
 		return form.Span{}, "the lines to look at are not in this piece of the document"
 	}

@@ -3,8 +3,8 @@ package find
 import (
 	"slices"
 
-	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/schema/hint"
 	"github.com/coditect/mapreduce/api/schema/pattern"
 	"github.com/coditect/mapreduce/internal/text/rules/field"
 	"github.com/coditect/mapreduce/internal/text/rules/form"
@@ -37,7 +37,7 @@ type Document struct {
 	ofTables   bool   // nothing else stands in the text, but headings
 	headerEnd  int    // where the header of a mail ends; 0 if there is none
 	headings   page.Headings
-	sectionsOf map[*schema.Within][]form.Span // what hints allow of the text; nil until headings are read
+	sectionsOf map[*hint.Within][]form.Span // what hints allow of the text; nil until headings are read
 	Reading    *Reading
 }
 
@@ -188,9 +188,9 @@ func (d *Document) findAll(p *pattern.Pattern, r form.Span, yield func(place []i
 
 // sections returns what stands below the headings that hold one of the phrases of
 // within, up to the next heading of the same level or a higher one.
-func (d *Document) sections(within *schema.Within) []form.Span {
+func (d *Document) sections(within *hint.Within) []form.Span {
 	if d.sectionsOf == nil {
-		d.headings, d.sectionsOf = d.ReadHeadings(), make(map[*schema.Within][]form.Span)
+		d.headings, d.sectionsOf = d.ReadHeadings(), make(map[*hint.Within][]form.Span)
 	}
 	if parts, ok := d.sectionsOf[within]; ok {
 		return parts

@@ -10,13 +10,14 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/schema/hint"
 	"github.com/coditect/mapreduce/internal/text/rules/field"
 )
 
 // listElements returns the values of a list, each once.
 func listElements(f *field.Field, found []candidate, values []Found) []Found {
 	switch f.Property.Hints.Pick {
-	case "", schema.PickAll:
+	case "", hint.PickAll:
 	default:
 		i := pickValue(f, found, values)
 		return values[i : i+1]
@@ -44,22 +45,22 @@ func listElements(f *field.Field, found []candidate, values []Found) []Found {
 func pickValue(f *field.Field, found []candidate, values []Found) int {
 	pick := f.Property.Hints.Pick
 	if pick == "" && len(f.Values) > 0 {
-		pick = schema.PickLongest
+		pick = hint.PickLongest
 	}
 	// order compares two candidates; the better one comes first.
 	order := func(i, j int) int {
 		a, b := found[i], found[j]
 		c := 0
 		switch pick {
-		case schema.PickFirst:
+		case hint.PickFirst:
 			c = cmp.Compare(a.Start, b.Start)
-		case schema.PickLast:
+		case hint.PickLast:
 			c = cmp.Compare(b.Start, a.Start)
-		case schema.PickLongest:
+		case hint.PickLongest:
 			c = cmp.Compare(b.End-b.Start, a.End-a.Start)
-		case schema.PickMax:
+		case hint.PickMax:
 			c = f.Element.Compare(values[j].Value, values[i].Value)
-		case schema.PickMin:
+		case hint.PickMin:
 			c = f.Element.Compare(values[i].Value, values[j].Value)
 		default:
 			c = cmp.Compare(a.rank, b.rank)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/schema/hint"
 )
 
 // A Scanner finds all texts of some form in text[start:end], in order and
@@ -61,7 +62,7 @@ func Of(p *schema.Property) Scanner {
 // beside one of some units, if the hints say so.
 func numberScanner(p *schema.Property) Scanner {
 	scan := Amounts // elsewhere a percentage only stands beside the number that is meant, as in TOTAL INCL 6% TAX 9.00
-	if p.MentionsPercent() || slices.ContainsFunc(p.Hints.Units, func(u schema.Unit) bool { return strings.Contains(u.Name, "%") }) {
+	if p.MentionsPercent() || slices.ContainsFunc(p.Hints.Units, func(u hint.Unit) bool { return strings.Contains(u.Name, "%") }) {
 		scan = scanNumbers
 	}
 

@@ -1,4 +1,8 @@
-package schema
+// Package judge holds values against a schema: Record says which values of a record may stand,
+// which are refused and why, and what is lacking; Value does so for one value by itself.
+//
+// It is pure, and reads no schema itself.
+package judge
 
 import (
 	"cmp"
@@ -14,6 +18,11 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
+
+	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/schema/source"
+	"github.com/coditect/mapreduce/api/schema/validator"
 )
 
 // A Breach is a constraint of the schema that a value of a record breaks, or that the
@@ -44,27 +53,27 @@ type placed struct {
 	nulls  []string // names that the object at the place lacks, and that may be null
 }
 
-// Judge checks the values of a record, by field path, against all that the schema
+// Record checks the values of a record, by field path, against all that the schema
 // says. A value that breaks a constraint is refused; of one with parts only the part with
 // the breach, if the value can be without it: a member that is not required, an element of a
 // list or an entry of a map. What is left is judged again, as other constraints may depend
 // on that value, until it breaks nothing but constraints that ask for more values.
-func (s *Schema) Judge(values map[string]any) Judgement {
+func Record(s *schema.Schema, values map[string]any) Judgement {
 	j := Judgement{Kept: maps.Clone(values), Refused: map[string]Breach{}}
-	for _, f := range s.fields {
+	for _, f := range s.Fields() {
 		v, ok := j.Kept[f.Path]
 		if !ok {
 			continue
 		}
 
-		b := f.Property.refuse(v)
+		b := refusal(f.Property, v)
 		if b == nil {
 			continue
 		}
 
 		// A value that is of the wrong form as a whole is refused; else it loses the parts
 		// that are.
-		sound, parts, ok := f.Property.Sound(v)
+		sound, parts, ok := Sound(f.Property, v)
 		if !ok {
 			b.Field = f.Path
 			j.refuse(*b)
@@ -79,9 +88,9 @@ func (s *Schema) Judge(values map[string]any) Judgement {
 	}
 
 	// Null may be all that is lacking, so it is tried before values are refused for it.
-	added := map[string]bool{}
+	c, added := checkerOf(s), map[string]bool{}
 	for {
-		breaches, missing := s.breaches(j.Kept)
+		breaches, missing := c.breaches(j.Kept)
 		j.Missing = missing
 
 		if j.addNulls(breaches, added) {
@@ -92,13 +101,13 @@ func (s *Schema) Judge(values map[string]any) Judgement {
 			return j
 		}
 
-		s.applyBreaches(&j, breaches)
+		j.applyBreaches(s, breaches)
 	}
 }
 
 // applyBreaches takes out of the kept values what breaks a constraint. Of a list, the last
 // elements go first, as their indexes change with those before them.
-func (s *Schema) applyBreaches(j *Judgement, breaches []placed) {
+func (j *Judgement) applyBreaches(s *schema.Schema, breaches []placed) {
 	taken := map[string]bool{}
 	for _, b := range slices.Backward(breaches) {
 		at := b.Field + pathWithin(b.inside)
@@ -123,11 +132,11 @@ func (j *Judgement) refuse(b Breach) {
 	}
 }
 
-// JudgeValue checks a value of a field by itself, or one element of a list, against
+// Value checks a value of a field by itself, or one element of a list, against
 // what the schema says of it wherever it stands. It returns nil if nothing is broken, or
 // nothing that the value cannot be without; then the record that holds the value may still
 // break a constraint.
-func (s *Schema) JudgeValue(path string, v any) *Breach {
+func Value(s *schema.Schema, path string, v any) *Breach {
 	p := s.Field(path)
 	if p == nil {
 		return &Breach{Field: path, Constraint: "properties", Message: "the schema has no such field"}
@@ -138,19 +147,19 @@ func (s *Schema) JudgeValue(path string, v any) *Breach {
 		p = p.Items
 	}
 
-	b := p.refuse(v)
+	b := refusal(p, v)
 	// A value with parts to be left out is judged without them.
-	if sound, _, ok := p.Sound(v); b != nil && ok {
+	if sound, _, ok := Sound(p, v); b != nil && ok {
 		v, b = sound, nil
 	}
 
 	if b == nil {
 		// Constraints of a list as such, such as its length, say nothing of one element.
-		part := element || p.Type == Map
+		part := element || p.Type == schema.Map
 		if element {
 			v = []any{v}
 		}
-		b = s.breachOf(path, v, part)
+		b = checkerOf(s).breachOf(path, v, part)
 	}
 
 	if b != nil {
@@ -163,10 +172,10 @@ func (s *Schema) JudgeValue(path string, v any) *Breach {
 // breachOf returns the constraint that the value of a field breaks in a record without
 // others. It leaves out constraints that hold only under a condition, names that null can
 // stand for, and those of a list as such if the value is one of its elements.
-func (s *Schema) breachOf(path string, v any, element bool) *Breach {
-	p := s.Field(path)
-	for _, leaf := range s.faults(map[string]any{path: v}) {
-		field, inside := s.fieldAt(leaf.at)
+func (c *checker) breachOf(path string, v any, element bool) *Breach {
+	p := c.Field(path)
+	for _, leaf := range c.faults(map[string]any{path: v}) {
+		field, inside := c.fieldAt(leaf.at)
 		if leaf.conditional || leaf.nulls != nil || field != path || element && inside == 0 {
 			continue
 		}
@@ -176,7 +185,7 @@ func (s *Schema) breachOf(path string, v any, element bool) *Breach {
 			least = 1
 		}
 
-		if p.removable(v, leaf.at[len(leaf.at)-inside:]) > least {
+		if removableSteps(p, v, leaf.at[len(leaf.at)-inside:]) > least {
 			continue
 		}
 
@@ -186,8 +195,8 @@ func (s *Schema) breachOf(path string, v any, element bool) *Breach {
 	return nil
 }
 
-// refuse checks that v is in the form that Normalize gives values of p.
-func (p *Property) refuse(v any) *Breach {
+// refusal checks that v is in the form that Normalize gives values of p.
+func refusal(p *schema.Property, v any) *Breach {
 	err := p.Fits(v)
 	if err == nil {
 		return nil
@@ -196,9 +205,9 @@ func (p *Property) refuse(v any) *Breach {
 	b := &Breach{Constraint: "type", Message: err.Error()}
 	text, isText := v.(string)
 	switch {
-	case p.Enum != nil && errors.Is(err, errNotAllowed):
+	case p.Enum != nil && errors.Is(err, schema.ErrNotAllowed):
 		b.Constraint = "enum"
-	case isText && p.Type == String && p.Format != "" && text != "":
+	case isText && p.Type == schema.String && p.Format != "" && text != "":
 		b.Constraint = "format"
 	}
 
@@ -207,16 +216,16 @@ func (p *Property) refuse(v any) *Breach {
 
 // breaches returns the constraints that the values break, and those that ask for
 // more values.
-func (s *Schema) breaches(values map[string]any) (breaches []placed, missing []Breach) {
-	for _, f := range s.faults(values) {
+func (c *checker) breaches(values map[string]any) (breaches []placed, missing []Breach) {
+	for _, f := range c.faults(values) {
 		b := Breach{Constraint: f.constraint, Message: f.message}
-		if field, inside := s.fieldAt(f.at); field != "" {
+		if field, inside := c.fieldAt(f.at); field != "" {
 			b.Field = field
 			breaches = append(breaches, placed{b, f.at[len(f.at)-inside:], f.nulls})
 			continue
 		}
 
-		below := s.pathAt(f.at)
+		below := c.pathAt(f.at)
 		if f.lacking != nil {
 			for _, name := range f.lacking {
 				b.Field = strings.Trim(below+name, ".")
@@ -277,8 +286,8 @@ type fault struct {
 }
 
 // faults validates a record with values by field path.
-func (s *Schema) faults(values map[string]any) []fault {
-	err := s.validate(values)
+func (c *checker) faults(values map[string]any) []fault {
+	err := c.validate(values)
 	var invalid *jsonschema.ValidationError
 	var ofNumber *numberError
 	switch {
@@ -291,7 +300,7 @@ func (s *Schema) faults(values map[string]any) []fault {
 		return nil
 	}
 
-	all := s.faultsOf(invalid)
+	all := c.faultsOf(invalid)
 	slices.SortStableFunc(all, func(a, b fault) int { // the validator goes through maps
 		return cmp.Or(slices.Compare(a.at, b.at), strings.Compare(a.constraint, b.constraint), strings.Compare(a.message, b.message))
 	})
@@ -299,10 +308,10 @@ func (s *Schema) faults(values map[string]any) []fault {
 }
 
 // faultsOf returns what the validator found, by places in a record.
-func (s *Schema) faultsOf(invalid *jsonschema.ValidationError) []fault {
+func (c *checker) faultsOf(invalid *jsonschema.ValidationError) []fault {
 	var all []fault
-	for _, f := range s.leavesOf(invalid, nil) {
-		if s.wrap {
+	for _, f := range c.leavesOf(invalid, nil) {
+		if c.wrap {
 			if len(f.at) == 0 {
 				continue // about the list of records, of which this is only one
 			}
@@ -319,7 +328,7 @@ var english = message.NewPrinter(language.English)
 // leavesOf returns the faults at the bottom of a tree of errors. Of alternatives of
 // which none holds, and of what a list should contain, it returns the fault of the
 // whole, unless one alternative lacks values only.
-func (s *Schema) leavesOf(e *jsonschema.ValidationError, all []fault) []fault {
+func (c *checker) leavesOf(e *jsonschema.ValidationError, all []fault) []fault {
 	f := fault{at: e.InstanceLocation, message: e.ErrorKind.LocalizedString(english), conditional: isConditional(e.SchemaURL)}
 	if words := e.ErrorKind.KeywordPath(); len(words) > 0 {
 		f.constraint = words[0]
@@ -329,7 +338,7 @@ func (s *Schema) leavesOf(e *jsonschema.ValidationError, all []fault) []fault {
 
 	switch k := e.ErrorKind.(type) {
 	case *kind.Required:
-		f.lacking, f.nulls = k.Missing, s.nullsAt(f.at, k.Missing)
+		f.lacking, f.nulls = k.Missing, c.nullsAt(f.at, k.Missing)
 	case *kind.MinProperties:
 		f.lacking = []string{""} // any
 	case *kind.DependentRequired:
@@ -352,12 +361,12 @@ func (s *Schema) leavesOf(e *jsonschema.ValidationError, all []fault) []fault {
 		f.message = "no value is allowed here"
 		f.constraint = cmp.Or(lastKeyword(e.SchemaURL), "false")
 	case *kind.AnyOf, *kind.OneOf:
-		return append(all, s.alternativeFaults(e, f)...)
+		return append(all, c.alternativeFaults(e, f)...)
 	case *kind.Contains, *kind.MinContains, *kind.MaxContains:
 	default:
 		if len(e.Causes) > 0 {
 			for _, cause := range e.Causes {
-				all = s.leavesOf(cause, all)
+				all = c.leavesOf(cause, all)
 			}
 			return all
 		}
@@ -368,10 +377,10 @@ func (s *Schema) leavesOf(e *jsonschema.ValidationError, all []fault) []fault {
 // alternativeFaults returns the faults of alternatives of which none, or more than one,
 // holds: of one that lacks values alone, first of one that lacks what may be null, or else of
 // all values that any is about.
-func (s *Schema) alternativeFaults(e *jsonschema.ValidationError, whole fault) []fault {
+func (c *checker) alternativeFaults(e *jsonschema.ValidationError, whole fault) []fault {
 	var inner, lacking []fault
 	for _, cause := range e.Causes {
-		branch := s.leavesOf(cause, nil)
+		branch := c.leavesOf(cause, nil)
 		inner = append(inner, branch...)
 		// An alternative that lacks values alone might still hold once these are found.
 		if len(branch) == 0 || slices.ContainsFunc(branch, func(f fault) bool { return f.lacking == nil }) {
@@ -428,17 +437,17 @@ func lastKeyword(pointer string) string {
 
 // fieldAt returns the field at a place of a record or around it, and how many steps
 // the place is inside its value; "" if the place is an object with several fields.
-func (s *Schema) fieldAt(at []string) (path string, inside int) {
-	if s.bare {
-		return s.Properties[0].step(), len(at)
+func (c *checker) fieldAt(at []string) (path string, inside int) {
+	if c.Bare() {
+		return c.Properties[0].PathStep(), len(at)
 	}
 
 	// Objects are gone through as far as the schema names their properties.
-	properties, rest, prefix := s.Properties, s.Rest != nil, ""
+	properties, rest, prefix := c.Properties, c.Rest != nil, ""
 	for i, name := range at {
-		n := slices.IndexFunc(properties, func(p Property) bool { return p.Name == name })
+		n := slices.IndexFunc(properties, func(p schema.Property) bool { return p.Name == name })
 		if n < 0 && rest {
-			return prefix + RestName, len(at) - i
+			return prefix + schema.RestName, len(at) - i
 		}
 
 		if n < 0 {
@@ -446,34 +455,123 @@ func (s *Schema) fieldAt(at []string) (path string, inside int) {
 		}
 
 		p := &properties[n]
-		if p.Type != Object {
-			return prefix + p.step(), len(at) - i - 1
+		if p.Type != schema.Object {
+			return prefix + p.PathStep(), len(at) - i - 1
 		}
 
-		properties, rest, prefix = p.Properties, p.Rest != nil, prefix+p.step()+"."
+		properties, rest, prefix = p.Properties, p.Rest != nil, prefix+p.PathStep()+"."
 	}
 	return "", 0
 }
 
 // pathAt returns the path of a place that is an object with several fields, with a dot
 // behind it unless it is the record.
-func (s *Schema) pathAt(at []string) string {
-	properties, prefix := s.Properties, ""
+func (c *checker) pathAt(at []string) string {
+	properties, prefix := c.Properties, ""
 	for _, name := range at {
-		n := slices.IndexFunc(properties, func(p Property) bool { return p.Name == name })
+		n := slices.IndexFunc(properties, func(p schema.Property) bool { return p.Name == name })
 		if n < 0 {
 			return prefix + name + "."
 		}
-		properties, prefix = properties[n].Properties, prefix+properties[n].step()+"."
+		properties, prefix = properties[n].Properties, prefix+properties[n].PathStep()+"."
 	}
 	return prefix
 }
 
-// Shown returns a value as JSON for a message, shortened.
-func Shown(v any) string {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return clipText(fmt.Sprint(v))
+// A checker holds values against a schema.
+type checker struct {
+	*schema.Schema
+	of   *validator.Schema
+	wrap bool // of expects a list of records
+}
+
+func checkerOf(s *schema.Schema) *checker {
+	of, wrap := s.Validator()
+	return &checker{s, of, wrap}
+}
+
+// instanceOf returns what the validator looks at: the record with values by field path, and
+// with null at the paths that have to have it.
+func (c *checker) instanceOf(values map[string]any, nulls map[string]bool) (any, error) {
+	for path, v := range values {
+		if err := boundNumbers(v); err != nil {
+			return nil, &numberError{path, err}
+		}
 	}
-	return clipText(string(b))
+
+	record, _ := instanceObject("", c.Properties, c.Rest != nil, values, nulls)
+	instance := any(record)
+	if c.Bare() {
+		instance = record[schema.ValueName]
+	}
+
+	if c.wrap {
+		instance = []any{instance}
+	}
+
+	return instance, nil
+}
+
+// instanceObject returns an object without what was not found, and whether anything was.
+func instanceObject(prefix string, properties []schema.Property, rest bool, values map[string]any, nulls map[string]bool) (object map[string]any, some bool) {
+	object = make(map[string]any, len(properties))
+	if others, ok := values[prefix+schema.RestName].(map[string]any); ok && rest {
+		for name, v := range others {
+			object[name], some = v, true
+		}
+	}
+
+	for i := range properties {
+		p := &properties[i]
+		path := prefix + p.PathStep()
+		v := values[path]
+
+		if inner, found := map[string]any(nil), false; p.Type == schema.Object {
+			if inner, found = instanceObject(path+".", p.Properties, p.Rest != nil, values, nulls); found {
+				v = inner
+			}
+		}
+
+		if v != nil {
+			object[p.Name], some = v, true
+		} else if p.Required && p.Nullable || nulls[path] {
+			// A null that the schema asks for is no value, so it does not count as one.
+			object[p.Name] = nil
+		}
+	}
+
+	return object, some
+}
+
+// A numberError says that a number in the value of a field is out of range.
+type numberError struct {
+	path string
+	err  error
+}
+
+// Error names the field and the number.
+func (e *numberError) Error() string { return e.path + ": " + e.err.Error() }
+
+// boundNumbers refuses numbers that are out of range, because the validator computes with
+// them exactly.
+func boundNumbers(v any) error {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, item := range v {
+			if err := boundNumbers(item); err != nil {
+				return fmt.Errorf("%s: %w", key, err)
+			}
+		}
+	case []any:
+		for i, item := range v {
+			if err := boundNumbers(item); err != nil {
+				return fmt.Errorf("[%d]: %w", i, err)
+			}
+		}
+	case json.Number:
+		if _, ok := format.CanonicalNumber(v.String()); !ok {
+			return fmt.Errorf("the number %s is out of range", source.Clip(v.String()))
+		}
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
-package schema
+package view
 
 import (
+	"github.com/coditect/mapreduce/api/schema/source"
 	"net/url"
 	"strings"
 )
@@ -11,24 +12,24 @@ const baseAddress = "mem:///schema.json"
 // addresses are where the schema objects of a file are, by the addresses that they give
 // themselves: $id, $anchor, and id of drafts before 6.
 type addresses struct {
-	root  *node
-	byURI map[string]*node // an address without fragment, or with the name of an anchor
-	bases map[*node]string // of schema objects below another base than the root's
+	Root  *source.Node
+	byURI map[string]*source.Node // an address without fragment, or with the name of an anchor
+	bases map[*source.Node]string // of schema objects below another base than the root's
 }
 
-func newAddresses(root *node) *addresses {
-	a := &addresses{root: root, byURI: map[string]*node{}, bases: map[*node]string{}}
-	a.collect(root, baseAddress, keywords)
+func newAddresses(root *source.Node) *addresses {
+	a := &addresses{Root: root, byURI: map[string]*source.Node{}, bases: map[*source.Node]string{}}
+	a.collect(root, baseAddress, source.Keywords)
 	return a
 }
 
 // collect notes the addresses of a part of the schema, which lies below a base.
-func (a *addresses) collect(n *node, base string, as role) {
-	if as == data || n.kind != nodeMap && n.kind != nodeList {
+func (a *addresses) collect(n *source.Node, base string, as source.Role) {
+	if as == source.Data || n.Kind != source.Map && n.Kind != source.List {
 		return
 	}
 
-	if as == keywords && n.kind == nodeMap {
+	if as == source.Keywords && n.Kind == source.Map {
 		base = a.note(n, base)
 	}
 
@@ -37,26 +38,26 @@ func (a *addresses) collect(n *node, base string, as role) {
 	}
 
 	// What stands in hints and in values is no schema, even if it looks like one.
-	for i, item := range n.items {
+	for i, item := range n.Items {
 		inner := as
-		if n.kind == nodeMap {
-			inner = as.roleOf(n.keys[i].text)
+		if n.Kind == source.Map {
+			inner = as.RoleOf(n.Keys[i].Text)
 		}
-		if inner != hints && inner != values {
+		if inner != source.Hints && inner != source.Values {
 			a.collect(item, base, inner)
 		}
 	}
 }
 
 // note notes the address of a schema object, and returns the base of its parts.
-func (a *addresses) note(n *node, base string) string {
+func (a *addresses) note(n *source.Node, base string) string {
 	for _, key := range []string{"$id", "id"} {
-		id := n.get(key)
-		if id == nil || id.kind != nodeString || n.get("$ref") != nil && key == "id" {
+		id := n.Get(key)
+		if id == nil || id.Kind != source.String || n.Get("$ref") != nil && key == "id" {
 			continue
 		}
 
-		uri, fragment, _ := strings.Cut(resolveURI(base, id.text), "#")
+		uri, fragment, _ := strings.Cut(resolveURI(base, id.Text), "#")
 		if fragment != "" { // drafts before 2019 had anchors so
 			a.byURI[uri+"#"+fragment] = n
 			continue
@@ -66,8 +67,8 @@ func (a *addresses) note(n *node, base string) string {
 	}
 
 	for _, key := range []string{"$anchor", "$dynamicAnchor"} {
-		if name := n.get(key); name != nil && name.kind == nodeString {
-			a.byURI[base+"#"+name.text] = n
+		if name := n.Get(key); name != nil && name.Kind == source.String {
+			a.byURI[base+"#"+name.Text] = n
 		}
 	}
 
@@ -88,9 +89,9 @@ func resolveURI(base, ref string) string {
 }
 
 // resolveRef follows a reference of a schema object to another one of the file.
-func (r *views) resolveRef(of, ref *node, path string) (*node, string) {
-	if ref.kind != nodeString {
-		r.recordFault(ref, path, "must be a string, not %s", ref.kind)
+func (r *Reader) resolveRef(of, ref *source.Node, path string) (*source.Node, string) {
+	if ref.Kind != source.String {
+		r.RecordFault(ref, path, "must be a string, not %s", ref.Kind)
 		return nil, ""
 	}
 
@@ -99,24 +100,24 @@ func (r *views) resolveRef(of, ref *node, path string) (*node, string) {
 		base = b
 	}
 
-	uri, fragment, _ := strings.Cut(resolveURI(base, ref.text), "#")
+	uri, fragment, _ := strings.Cut(resolveURI(base, ref.Text), "#")
 	if n := r.byURI[uri+"#"+fragment]; n != nil && fragment != "" {
-		return n, ref.text
+		return n, ref.Text
 	}
 
 	// The file itself has the base address, unless an $id gives it another.
 	n := r.byURI[uri]
 	if n == nil && uri == baseAddress {
-		n = r.root
+		n = r.Root
 	}
 
 	if n == nil && strings.Contains(uri, "://json-schema.org/draft") {
-		r.warn(ref, path, "schemas of schemas are taken as values of any kind")
+		r.Warn(ref, path, "schemas of schemas are taken as values of any kind")
 		return nil, ""
 	}
 
 	if n == nil {
-		r.recordFault(ref, path, "only references within the file (#/…) are followed, not %q", clipText(ref.text))
+		r.RecordFault(ref, path, "only references within the file (#/…) are followed, not %q", source.Clip(ref.Text))
 		return nil, ""
 	}
 
@@ -124,10 +125,10 @@ func (r *views) resolveRef(of, ref *node, path string) (*node, string) {
 }
 
 // followPointer follows a JSON pointer from a schema object.
-func (r *views) followPointer(n *node, pointer string, ref *node, path string) (*node, string) {
+func (r *Reader) followPointer(n *source.Node, pointer string, ref *source.Node, path string) (*source.Node, string) {
 	at := ""
-	if n != r.root {
-		at = clipText(ref.text)
+	if n != r.Root {
+		at = source.Clip(ref.Text)
 	}
 
 	start := n
@@ -137,20 +138,20 @@ func (r *views) followPointer(n *node, pointer string, ref *node, path string) (
 		}
 
 		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
-		if n = n.childAt(token); n == nil && start != r.root { // an address within that is none for its author
-			return r.followPointer(r.root, pointer, ref, path)
+		if n = n.ChildAt(token); n == nil && start != r.Root { // an address within that is none for its author
+			return r.followPointer(r.Root, pointer, ref, path)
 		}
 
 		if n == nil {
-			r.recordFault(ref, path, "nothing is at %q", clipText(ref.text))
+			r.RecordFault(ref, path, "nothing is at %q", source.Clip(ref.Text))
 			return nil, ""
 		}
 
-		at = joinPath(at, token)
+		at = source.JoinPath(at, token)
 	}
 
 	if pointer != "" && !strings.HasPrefix(pointer, "/") {
-		r.recordFault(ref, path, "nothing is at %q", clipText(ref.text))
+		r.RecordFault(ref, path, "nothing is at %q", source.Clip(ref.Text))
 		return nil, ""
 	}
 

@@ -1,4 +1,8 @@
-package schema
+// Package source reads a schema file as a tree of values that know their places, whether it is
+// YAML or JSON, collects what is wrong with it, and writes it in canonical form.
+//
+// It knows no property: what the values mean is above it.
+package source
 
 import (
 	"bytes"
@@ -27,62 +31,65 @@ const (
 	maxDepth = 64
 )
 
-type nodeKind int
+// A Kind tells the values of a file apart.
+type Kind int
 
+// The kinds of values.
 const (
-	nodeNull nodeKind = iota
-	nodeBool
-	nodeNumber
-	nodeString
-	nodeList
-	nodeMap
+	Null Kind = iota
+	Bool
+	Number
+	String
+	List
+	Map
 )
 
-func (k nodeKind) String() string {
+// String names the kind, for messages.
+func (k Kind) String() string {
 	return [...]string{"null", "a boolean", "a number", "a string", "a list", "a mapping"}[k]
 }
 
-// A node is one value of a schema file and its place. YAML and JSON become the
+// A Node is one value of a schema file and its place. YAML and JSON become the
 // same tree.
-type node struct {
-	kind      nodeKind
-	line, col int
-	text      string         // of scalars: the string, the number as JSON writes it, "true", "false"
-	keys      []*node        // of mappings, parallel to items, each a string
-	items     []*node        // of mappings and lists
+type Node struct {
+	Kind      Kind
+	Line, Col int
+	Text      string         // of scalars: the string, the number as JSON writes it, "true", "false"
+	Keys      []*Node        // of mappings, parallel to items, each a string
+	Items     []*Node        // of mappings and lists
 	index     map[string]int // of mappings: key to position
 }
 
-// get returns the value of key, nil when n is no mapping or has no such key.
-func (n *node) get(key string) *node {
-	if n == nil || n.kind != nodeMap {
+// Get returns the value of key, nil when n is no mapping or has no such key.
+func (n *Node) Get(key string) *Node {
+	if n == nil || n.Kind != Map {
 		return nil
 	}
 	if i, ok := n.index[key]; ok {
-		return n.items[i]
+		return n.Items[i]
 	}
 	return nil
 }
 
-// decodeValue converts n into what encoding/json would decode with UseNumber.
-func (n *node) decodeValue() any {
-	switch n.kind {
-	case nodeBool:
-		return n.text == "true"
-	case nodeNumber:
-		return json.Number(n.text)
-	case nodeString:
-		return n.text
-	case nodeList:
-		list := make([]any, len(n.items))
-		for i, item := range n.items {
-			list[i] = item.decodeValue()
+// DecodeValue converts n into what encoding/json would decode with UseNumber.
+func (n *Node) DecodeValue() any {
+	switch n.Kind {
+	case Bool:
+		return n.Text == "true"
+	case Number:
+		return json.Number(n.Text)
+	case String:
+		return n.Text
+	case List:
+		list := make([]any, len(n.Items))
+		for i, item := range n.Items {
+			list[i] = item.DecodeValue()
 		}
 		return list
-	case nodeMap:
-		m := make(map[string]any, len(n.items))
-		for i, item := range n.items {
-			m[n.keys[i].text] = item.decodeValue()
+	case Map:
+		m := make(map[string]any, len(n.Items))
+		for i, item := range n.Items {
+			m[n.Keys[i].Text] = item.DecodeValue()
 		}
 		return m
 	default:
@@ -90,31 +97,31 @@ func (n *node) decodeValue() any {
 	}
 }
 
-// A treeParser turns a file into a tree of nodes with their places.
-type treeParser struct {
-	*faults
+// A TreeParser turns a file into a tree of nodes with their places.
+type TreeParser struct {
+	*Faults
 	nodes int // so far
 }
 
-// parseTree reads data as JSON when it looks like it, else as YAML.
-func (t *treeParser) parseTree(data []byte) *node {
+// Parse reads data as JSON when it looks like it, else as YAML.
+func (t *TreeParser) Parse(data []byte) *Node {
 	if len(data) > maxBytes {
-		t.errs = append(t.errs, &Error{File: t.file, Line: 1, Column: 1, Msg: fmt.Sprintf("the schema has %d bytes, of %d at most", len(data), maxBytes)})
+		t.Errs = append(t.Errs, &Error{File: t.File, Line: 1, Column: 1, Msg: fmt.Sprintf("the schema has %d bytes, of %d at most", len(data), maxBytes)})
 		return nil
 	}
 
 	if !utf8.Valid(data) {
-		t.errs = append(t.errs, &Error{File: t.file, Msg: "not valid UTF-8"})
+		t.Errs = append(t.Errs, &Error{File: t.File, Msg: "not valid UTF-8"})
 		return nil
 	}
 
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if len(bytes.TrimSpace(data)) == 0 {
-		t.errs = append(t.errs, &Error{File: t.file, Msg: "the schema is empty"})
+		t.Errs = append(t.Errs, &Error{File: t.File, Msg: "the schema is empty"})
 		return nil
 	}
 
-	if json.Valid(data) || strings.HasSuffix(strings.ToLower(t.file), ".json") {
+	if json.Valid(data) || strings.HasSuffix(strings.ToLower(t.File), ".json") {
 		return t.parseJSON(data)
 	}
 
@@ -124,7 +131,7 @@ func (t *treeParser) parseTree(data []byte) *node {
 // A jsonBuilder makes nodes of a JSON text; encoding/json knows no places but
 // byte offsets.
 type jsonBuilder struct {
-	*treeParser
+	*TreeParser
 	data []byte
 	dec  *json.Decoder
 	seen int // offset up to which line and start are counted
@@ -132,14 +139,14 @@ type jsonBuilder struct {
 	col  int // characters of the line up to seen
 }
 
-func (t *treeParser) parseJSON(data []byte) *node {
+func (t *TreeParser) parseJSON(data []byte) *Node {
 	var syntax *json.SyntaxError
 	if err := json.Unmarshal(data, new(json.RawMessage)); errors.As(err, &syntax) {
 		line, col := lineColumn(data, int(syntax.Offset)-1)
-		t.errs = append(t.errs, &Error{File: t.file, Line: line, Column: col, Msg: errs.JSONFault(err)})
+		t.Errs = append(t.Errs, &Error{File: t.File, Line: line, Column: col, Msg: errs.JSONFault(err)})
 		return nil
 	}
-	b := &jsonBuilder{treeParser: t, data: data, dec: json.NewDecoder(bytes.NewReader(data)), line: 1}
+	b := &jsonBuilder{TreeParser: t, data: data, dec: json.NewDecoder(bytes.NewReader(data)), line: 1}
 	b.dec.UseNumber()
 	return b.readValue("", 0)
 }
@@ -166,15 +173,15 @@ func (b *jsonBuilder) tokenPosition(start int) (line, col int) {
 
 // readValue reads one value of a text that is known to be JSON. It returns nil when
 // the file exceeds its bounds.
-func (b *jsonBuilder) readValue(path string, depth int) *node {
+func (b *jsonBuilder) readValue(path string, depth int) *Node {
 	before := int(b.dec.InputOffset())
 	tok, err := b.dec.Token()
 	if err != nil {
 		return nil
 	}
 
-	n := &node{}
-	n.line, n.col = b.tokenPosition(before)
+	n := &Node{}
+	n.Line, n.Col = b.tokenPosition(before)
 
 	if !b.countNode(n, depth) {
 		return nil
@@ -184,33 +191,33 @@ func (b *jsonBuilder) readValue(path string, depth int) *node {
 	case json.Delim:
 		return b.readItems(n, tok, path, depth)
 	case bool:
-		n.kind, n.text = nodeBool, strconv.FormatBool(tok)
+		n.Kind, n.Text = Bool, strconv.FormatBool(tok)
 	case json.Number:
-		n.kind, n.text = nodeNumber, tok.String()
+		n.Kind, n.Text = Number, tok.String()
 		b.checkNumber(n, path)
 	case string:
-		n.kind, n.text = nodeString, tok
+		n.Kind, n.Text = String, tok
 	}
 
 	return n
 }
 
 // readItems reads the inside of a list or mapping.
-func (b *jsonBuilder) readItems(n *node, open json.Delim, path string, depth int) *node {
-	n.kind = nodeList
+func (b *jsonBuilder) readItems(n *Node, open json.Delim, path string, depth int) *Node {
+	n.Kind = List
 	if open == '{' {
-		n.kind = nodeMap
+		n.Kind = Map
 	}
 
 	for i := 0; b.dec.More(); i++ {
 		inner := fmt.Sprintf("%s[%d]", path, i)
-		var key *node
+		var key *Node
 
-		if n.kind == nodeMap {
+		if n.Kind == Map {
 			if key = b.readValue(path, depth+1); key == nil {
 				return nil
 			}
-			inner = joinPath(path, key.text)
+			inner = JoinPath(path, key.Text)
 		}
 
 		item := b.readValue(inner, depth+1)
@@ -230,14 +237,14 @@ func (b *jsonBuilder) readItems(n *node, open json.Delim, path string, depth int
 
 // addItem puts an item into a list or mapping; a key that was there before is a
 // fault, since one of the two would be lost.
-func (t *treeParser) addItem(n, key, item *node, path string) {
+func (t *TreeParser) addItem(n, key, item *Node, path string) {
 	if key == nil {
-		n.items = append(n.items, item)
+		n.Items = append(n.Items, item)
 		return
 	}
 
-	if i, ok := n.index[key.text]; ok {
-		t.recordFault(key, joinPath(path, key.text), "key already given in line %d", n.keys[i].line)
+	if i, ok := n.index[key.Text]; ok {
+		t.RecordFault(key, JoinPath(path, key.Text), "key already given in line %d", n.Keys[i].Line)
 		return
 	}
 
@@ -245,18 +252,18 @@ func (t *treeParser) addItem(n, key, item *node, path string) {
 		n.index = map[string]int{}
 	}
 
-	n.index[key.text] = len(n.keys)
-	n.keys, n.items = append(n.keys, key), append(n.items, item)
+	n.index[key.Text] = len(n.Keys)
+	n.Keys, n.Items = append(n.Keys, key), append(n.Items, item)
 }
 
 // countNode enforces the bounds on a file.
-func (t *treeParser) countNode(n *node, depth int) bool {
+func (t *TreeParser) countNode(n *Node, depth int) bool {
 	t.nodes++
 	switch {
 	case t.nodes > maxNodes:
-		t.recordFault(n, "", "the schema has more than %d values", maxNodes)
+		t.RecordFault(n, "", "the schema has more than %d values", maxNodes)
 	case depth > maxDepth:
-		t.recordFault(n, "", "the schema is nested deeper than %d", maxDepth)
+		t.RecordFault(n, "", "the schema is nested deeper than %d", maxDepth)
 	default:
 		return true
 	}
@@ -264,14 +271,14 @@ func (t *treeParser) countNode(n *node, depth int) bool {
 }
 
 // checkNumber refuses numbers that would take unbounded memory to compute with.
-func (t *treeParser) checkNumber(n *node, path string) {
-	if _, ok := format.CanonicalNumber(n.text); !ok {
-		t.recordFault(n, path, "the number %s is out of range", clipText(n.text))
-		n.text = "0"
+func (t *TreeParser) checkNumber(n *Node, path string) {
+	if _, ok := format.CanonicalNumber(n.Text); !ok {
+		t.RecordFault(n, path, "the number %s is out of range", Clip(n.Text))
+		n.Text = "0"
 	}
 }
 
-func (t *treeParser) parseYAML(data []byte) *node {
+func (t *TreeParser) parseYAML(data []byte) *Node {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, more yaml.Node
 	if err := dec.Decode(&doc); err != nil {
@@ -281,7 +288,7 @@ func (t *treeParser) parseYAML(data []byte) *node {
 
 	switch err := dec.Decode(&more); {
 	case err == nil:
-		t.errs = append(t.errs, &Error{File: t.file, Line: more.Line, Column: more.Column, Msg: "more than one YAML document"})
+		t.Errs = append(t.Errs, &Error{File: t.File, Line: more.Line, Column: more.Column, Msg: "more than one YAML document"})
 		return nil
 	case !errors.Is(err, io.EOF):
 		t.yamlError(err)
@@ -292,20 +299,20 @@ func (t *treeParser) parseYAML(data []byte) *node {
 }
 
 // yamlError records a syntax error.
-func (t *treeParser) yamlError(err error) {
-	e := &Error{File: t.file}
+func (t *TreeParser) yamlError(err error) {
+	e := &Error{File: t.File}
 	if e.Line, e.Msg = errs.YAMLFault(err); e.Line > 0 {
 		e.Column = 1
 	}
 	if errors.Is(err, io.EOF) {
 		e.Msg = "the schema is empty"
 	}
-	t.errs = append(t.errs, e)
+	t.Errs = append(t.Errs, e)
 }
 
 // fromYAML converts y. It returns nil after a fault that makes the rest useless.
-func (t *treeParser) fromYAML(y *yaml.Node, path string, depth int) *node {
-	n := &node{line: y.Line, col: y.Column}
+func (t *TreeParser) fromYAML(y *yaml.Node, path string, depth int) *Node {
+	n := &Node{Line: y.Line, Col: y.Column}
 	if !t.countNode(n, depth) {
 		return nil
 	}
@@ -314,16 +321,16 @@ func (t *treeParser) fromYAML(y *yaml.Node, path string, depth int) *node {
 	case yaml.AliasNode:
 		return t.fromYAML(y.Alias, path, depth+1)
 	case yaml.SequenceNode:
-		n.kind = nodeList
+		n.Kind = List
 		for i, item := range y.Content {
 			v := t.fromYAML(item, fmt.Sprintf("%s[%d]", path, i), depth+1)
 			if v == nil {
 				return nil
 			}
-			n.items = append(n.items, v)
+			n.Items = append(n.Items, v)
 		}
 	case yaml.MappingNode:
-		n.kind = nodeMap
+		n.Kind = Map
 		for i := 0; i+1 < len(y.Content); i += 2 {
 			if !t.pairYAML(n, y.Content[i], y.Content[i+1], path, depth) {
 				return nil
@@ -336,14 +343,14 @@ func (t *treeParser) fromYAML(y *yaml.Node, path string, depth int) *node {
 	return n
 }
 
-func (t *treeParser) pairYAML(n *node, k, v *yaml.Node, path string, depth int) bool {
-	key := &node{kind: nodeString, line: k.Line, col: k.Column, text: k.Value}
+func (t *TreeParser) pairYAML(n *Node, k, v *yaml.Node, path string, depth int) bool {
+	key := &Node{Kind: String, Line: k.Line, Col: k.Column, Text: k.Value}
 	if k.Kind != yaml.ScalarNode || k.ShortTag() == "!!merge" {
-		t.recordFault(key, path, "keys must be plain strings; write merged mappings out")
+		t.RecordFault(key, path, "keys must be plain strings; write merged mappings out")
 		return true
 	}
 
-	item := t.fromYAML(v, joinPath(path, k.Value), depth+1)
+	item := t.fromYAML(v, JoinPath(path, k.Value), depth+1)
 	if item == nil {
 		return false
 	}
@@ -352,27 +359,27 @@ func (t *treeParser) pairYAML(n *node, k, v *yaml.Node, path string, depth int) 
 	return true
 }
 
-func (t *treeParser) scalarYAML(n *node, y *yaml.Node, path string) {
-	n.kind, n.text = nodeString, y.Value
+func (t *TreeParser) scalarYAML(n *Node, y *yaml.Node, path string) {
+	n.Kind, n.Text = String, y.Value
 	switch y.ShortTag() {
 	case "!!null":
-		n.kind, n.text = nodeNull, ""
+		n.Kind, n.Text = Null, ""
 	case "!!bool":
-		n.kind, n.text = nodeBool, strconv.FormatBool(strings.EqualFold(y.Value, "true"))
+		n.Kind, n.Text = Bool, strconv.FormatBool(strings.EqualFold(y.Value, "true"))
 	case "!!int":
-		n.kind = nodeNumber
+		n.Kind = Number
 		if i, ok := new(big.Int).SetString(strings.ReplaceAll(y.Value, "_", ""), 0); ok {
-			n.text = i.String()
+			n.Text = i.String()
 		}
 		t.checkNumber(n, path)
 	case "!!float":
-		n.kind = nodeNumber
+		n.Kind = Number
 		f, err := strconv.ParseFloat(strings.ReplaceAll(y.Value, "_", ""), 64)
 		switch {
 		case err != nil || math.IsInf(f, 0) || math.IsNaN(f):
-			n.text = y.Value
+			n.Text = y.Value
 		case !json.Valid([]byte(y.Value)):
-			n.text = strconv.FormatFloat(f, 'g', -1, 64)
+			n.Text = strconv.FormatFloat(f, 'g', -1, 64)
 		}
 		t.checkNumber(n, path)
 	}
@@ -385,13 +392,13 @@ func lineColumn(data []byte, offset int) (line, col int) {
 	return bytes.Count(head, []byte("\n")) + 1, utf8.RuneCount(head[bol:]) + 1
 }
 
-// joinPath appends a name to a path.
-func joinPath(path, name string) string {
+// JoinPath appends a name to a path.
+func JoinPath(path, name string) string {
 	if path == "" {
 		return name
 	}
 	return path + "." + name
 }
 
-// clipText shortens text from outside for a message.
-func clipText(s string) string { return shorten.Text(s, 60) }
+// Clip shortens text from outside for a message.
+func Clip(s string) string { return shorten.Text(s, 60) }

@@ -1,4 +1,4 @@
-package schema
+package judge
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/coditect/mapreduce/api/schema"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
@@ -20,20 +21,20 @@ const maxNullRounds = 8
 // validate validates values by field path. Fields that may be null and that the schema
 // requires under a condition are null if they have no value. The error is a
 // *jsonschema.ValidationError, a *numberError, or says why the values cannot be checked.
-func (s *Schema) validate(values map[string]any) error {
+func (c *checker) validate(values map[string]any) error {
 	nulls := map[string]bool{}
 	for round := 1; ; round++ {
-		instance, err := s.instanceOf(values, nulls)
+		instance, err := c.instanceOf(values, nulls)
 		if err != nil {
 			return err
 		}
 
-		err = s.validator.Validate(instance)
+		err = c.of.Validate(instance)
 		var invalid *jsonschema.ValidationError
 
 		// Each round may require more fields under a condition, so the number of rounds is
 		// bounded.
-		if !errors.As(err, &invalid) || round == maxNullRounds || !s.noteNulls(s.faultsOf(invalid), nulls) {
+		if !errors.As(err, &invalid) || round == maxNullRounds || !c.noteNulls(c.faultsOf(invalid), nulls) {
 			return err
 		}
 	}
@@ -41,14 +42,14 @@ func (s *Schema) validate(values map[string]any) error {
 
 // noteNulls notes the paths of fields that faults say are lacking and that may be null. It
 // reports whether there was a new one.
-func (s *Schema) noteNulls(faults []fault, nulls map[string]bool) (found bool) {
+func (c *checker) noteNulls(faults []fault, nulls map[string]bool) (found bool) {
 	for _, f := range faults {
-		if field, _ := s.fieldAt(f.at); field != "" {
+		if field, _ := c.fieldAt(f.at); field != "" {
 			continue // an object within the value of a field, see addNulls
 		}
 
 		for _, name := range f.nulls {
-			path := s.pathAt(f.at) + s.propertyAt(append(slices.Clip(f.at), name)).step()
+			path := c.pathAt(f.at) + c.propertyAt(append(slices.Clip(f.at), name)).PathStep()
 			found = found || !nulls[path]
 			nulls[path] = true
 		}
@@ -59,12 +60,12 @@ func (s *Schema) noteNulls(faults []fault, nulls map[string]bool) (found bool) {
 
 // nullsAt returns the names that an object lacks at a place that the validator names, if all
 // of them may be null.
-func (s *Schema) nullsAt(at, lacking []string) []string {
-	if s.wrap {
+func (c *checker) nullsAt(at, lacking []string) []string {
+	if c.wrap {
 		at = at[min(1, len(at)):]
 	}
 	for _, name := range lacking {
-		if p := s.propertyAt(append(slices.Clip(at), name)); p == nil || !p.Nullable {
+		if p := c.propertyAt(append(slices.Clip(at), name)); p == nil || !p.Nullable {
 			return nil
 		}
 	}
@@ -72,29 +73,29 @@ func (s *Schema) nullsAt(at, lacking []string) []string {
 }
 
 // propertyAt returns the property at a place of a record, nil if the schema has none there.
-func (s *Schema) propertyAt(at []string) *Property {
-	p := &Property{Type: Object, Properties: s.Properties}
-	if s.Rest != nil {
-		p.Rest = s.Rest.Items
+func (c *checker) propertyAt(at []string) *schema.Property {
+	p := &schema.Property{Type: schema.Object, Properties: c.Properties}
+	if c.Rest != nil {
+		p.Rest = c.Rest.Items
 	}
-	if s.bare {
-		p = &s.Properties[0]
+	if c.Bare() {
+		p = &c.Properties[0]
 	}
 
 	for _, step := range at {
-		if p = p.within(step); p == nil {
+		if p = partAt(p, step); p == nil {
 			return nil
 		}
 	}
 	return p
 }
 
-// within returns the property of a member or of an item of values of p, nil if they have none
+// partAt returns the property of a member or of an item of values of p, nil if they have none
 // of that name.
-func (p *Property) within(step string) *Property {
-	if p.Type == Union {
+func partAt(p *schema.Property, step string) *schema.Property {
+	if p.Type == schema.Union {
 		for i := range p.Options {
-			if inner := p.Options[i].within(step); inner != nil {
+			if inner := partAt(&p.Options[i], step); inner != nil {
 				return inner
 			}
 		}
@@ -102,9 +103,9 @@ func (p *Property) within(step string) *Property {
 	}
 
 	switch p.Type {
-	case Object, Map:
+	case schema.Object, schema.Map:
 		return p.Member(step)
-	case Array, Tuple:
+	case schema.Array, schema.Tuple:
 		if i, err := strconv.Atoi(step); err == nil && i >= 0 {
 			return p.ItemAt(i)
 		}

@@ -1,7 +1,8 @@
-package schema
+package judge
 
 import (
 	"fmt"
+	"github.com/coditect/mapreduce/api/schema"
 	"maps"
 	"slices"
 	"strconv"
@@ -39,7 +40,7 @@ func pathWithin(at []string) string {
 // Sound returns v without the parts that are no values of their properties, if it can be
 // without them: members of objects that are not required, entries of maps and elements of
 // lists. It returns false if v as a whole is no value of p.
-func (p *Property) Sound(v any) (sound any, parts []Part, ok bool) {
+func Sound(p *schema.Property, v any) (sound any, parts []Part, ok bool) {
 	if p.Fits(v) == nil {
 		return v, nil, true
 	}
@@ -52,19 +53,19 @@ func (p *Property) Sound(v any) (sound any, parts []Part, ok bool) {
 	// Only objects, maps and lists can be without a part.
 	switch v := v.(type) {
 	case map[string]any:
-		if of.Type == Object || of.Type == Map {
-			return of.soundObject(v)
+		if of.Type == schema.Object || of.Type == schema.Map {
+			return soundObject(of, v)
 		}
 	case []any:
-		if of.Type == Array {
-			return of.soundList(v)
+		if of.Type == schema.Array {
+			return soundList(of, v)
 		}
 	}
 
 	return nil, nil, false
 }
 
-func (p *Property) soundObject(m map[string]any) (any, []Part, bool) {
+func soundObject(p *schema.Property, m map[string]any) (any, []Part, bool) {
 	out := make(map[string]any, len(m))
 	var all []Part
 
@@ -81,13 +82,13 @@ func (p *Property) soundObject(m map[string]any) (any, []Part, bool) {
 			continue
 		}
 
-		value, parts, ok := of.Sound(m[name])
+		value, parts, ok := Sound(of, m[name])
 		if !ok && of.Required {
 			return nil, nil, false
 		}
 
 		if !ok {
-			parts = []Part{{Value: m[name], Breach: *of.refuse(m[name])}}
+			parts = []Part{{Value: m[name], Breach: *refusal(of, m[name])}}
 		} else {
 			out[name] = value
 		}
@@ -104,13 +105,13 @@ func (p *Property) soundObject(m map[string]any) (any, []Part, bool) {
 	return out, all, len(out) > 0
 }
 
-func (p *Property) soundList(list []any) (any, []Part, bool) {
+func soundList(p *schema.Property, list []any) (any, []Part, bool) {
 	out := make([]any, 0, len(list))
 	var all []Part
 	for _, item := range list {
-		value, parts, ok := p.Items.Sound(item)
+		value, parts, ok := Sound(p.Items, item)
 		if !ok {
-			all = append(all, Part{At: []string{strconv.Itoa(len(out))}, Value: item, Breach: *p.Items.refuse(item)})
+			all = append(all, Part{At: []string{strconv.Itoa(len(out))}, Value: item, Breach: *refusal(p.Items, item)})
 			continue
 		}
 
@@ -131,9 +132,9 @@ func within(parts []Part, step string) []Part {
 	return parts
 }
 
-// removable returns how many steps of a place lead to the innermost part around it that a
+// removableSteps returns how many steps of a place lead to the innermost part around it that a
 // value of p can be without; 0 if there is none.
-func (p *Property) removable(v any, at []string) (steps int) {
+func removableSteps(p *schema.Property, v any, at []string) (steps int) {
 	for i, step := range at {
 		of := p.Option(v)
 		if of == nil {
@@ -155,7 +156,7 @@ func (p *Property) removable(v any, at []string) (steps int) {
 			if err != nil || n >= len(inner) {
 				return steps
 			}
-			if of.Type == Array {
+			if of.Type == schema.Array {
 				steps = i + 1
 			}
 			p, v = of.ItemAt(n), inner[n]
@@ -199,9 +200,9 @@ func without(v any, at []string) (rest, part any) {
 
 // takeOut takes the part with a breach out of a value that may stand without it, and
 // reports whether that can be done.
-func (j *Judgement) takeOut(p *Property, b placed) bool {
+func (j *Judgement) takeOut(p *schema.Property, b placed) bool {
 	v := j.Kept[b.Field]
-	steps := p.removable(v, b.inside)
+	steps := removableSteps(p, v, b.inside)
 	if steps == 0 {
 		return false
 	}

@@ -1,7 +1,7 @@
-package schema
+package view
 
 import (
-	"maps"
+	"github.com/coditect/mapreduce/api/schema/source"
 	"slices"
 	"strings"
 )
@@ -16,9 +16,9 @@ var ofSchemas = []string{"properties", "items", "prefixItems", "$ref", "anyOf", 
 // maxEnvelopes bounds how many envelopes are around a schema.
 const maxEnvelopes = 4
 
-// unwrap returns the schema in an envelope, with the envelope's name and description if
+// Unwrap returns the schema in an envelope, with the envelope's name and description if
 // the schema has none itself. What is no envelope is returned as it is.
-func unwrap(root *node) *node {
+func Unwrap(root *source.Node) *source.Node {
 	n := root
 	for range maxEnvelopes {
 		inner := insideOf(n)
@@ -31,23 +31,23 @@ func unwrap(root *node) *node {
 }
 
 // insideOf returns what an envelope holds, nil if n is none.
-func insideOf(n *node) *node {
-	if n.kind == nodeList && len(n.items) == 1 && insideOf(n.items[0]) != nil {
-		return n.items[0] // a list of one tool
+func insideOf(n *source.Node) *source.Node {
+	if n.Kind == source.List && len(n.Items) == 1 && insideOf(n.Items[0]) != nil {
+		return n.Items[0] // a list of one tool
 	}
 
-	if n.kind != nodeMap || slices.ContainsFunc(ofSchemas, func(key string) bool { return n.get(key) != nil }) {
+	if n.Kind != source.Map || slices.ContainsFunc(ofSchemas, func(key string) bool { return n.Get(key) != nil }) {
 		return nil
 	}
 
-	if t := n.get("type"); t != nil && (t.kind != nodeString || typesByName[t.text] != 0) {
+	if t := n.Get("type"); t != nil && (t.Kind != source.String || TypesByName[t.Text] != 0) {
 		// A type that is none of JSON Schema's, such as "function", may be that of an
 		// envelope.
 		return nil
 	}
 
 	for _, key := range envelopes {
-		if inner := n.get(key); inner != nil && inner.kind == nodeMap {
+		if inner := n.Get(key); inner != nil && inner.Kind == source.Map {
 			return inner
 		}
 	}
@@ -56,14 +56,14 @@ func insideOf(n *node) *node {
 
 // schemaUnder returns the one schema of an envelope that stands under another name for one, such
 // as schema_definition or responseSchema; nil if there is none, or more than one.
-func schemaUnder(n *node) (found *node) {
-	for i, key := range n.keys {
-		inner := n.items[i]
-		if inner.kind != nodeMap || !strings.Contains(strings.ToLower(key.text), "schema") {
+func schemaUnder(n *source.Node) (found *source.Node) {
+	for i, key := range n.Keys {
+		inner := n.Items[i]
+		if inner.Kind != source.Map || !strings.Contains(strings.ToLower(key.Text), "schema") {
 			continue
 		}
 
-		isSchema := inner.get("type") != nil || slices.ContainsFunc(ofSchemas, func(key string) bool { return inner.get(key) != nil })
+		isSchema := inner.Get("type") != nil || slices.ContainsFunc(ofSchemas, func(key string) bool { return inner.Get(key) != nil })
 		if !isSchema || found != nil {
 			return nil
 		}
@@ -74,7 +74,7 @@ func schemaUnder(n *node) (found *node) {
 
 // titled returns a schema with the name and the description of its envelope, where it has
 // none of its own. An envelope in an envelope takes them on for the one within.
-func titled(inner, envelope *node) *node {
+func titled(inner, envelope *source.Node) *source.Node {
 	name := "title"
 	if insideOf(inner) != nil {
 		name = "name"
@@ -82,21 +82,10 @@ func titled(inner, envelope *node) *node {
 
 	out := inner
 	for _, pair := range [][2]string{{"name", name}, {"description", "description"}} {
-		if from := envelope.get(pair[0]); from != nil && from.kind == nodeString && inner.get(pair[1]) == nil {
-			out = out.with(pair[1], from)
+		if from := envelope.Get(pair[0]); from != nil && from.Kind == source.String && inner.Get(pair[1]) == nil {
+			out = out.With(pair[1], from)
 		}
 	}
 
 	return out
-}
-
-// with returns n with one more key.
-func (n *node) with(key string, value *node) *node {
-	out := *n
-	out.keys = append(slices.Clip(n.keys), &node{kind: nodeString, line: value.line, col: value.col, text: key})
-	out.items = append(slices.Clip(n.items), value)
-	out.index = make(map[string]int, len(n.index)+1)
-	maps.Copy(out.index, n.index)
-	out.index[key] = len(out.items) - 1
-	return &out
 }

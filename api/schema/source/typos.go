@@ -1,4 +1,4 @@
-package schema
+package source
 
 import (
 	"slices"
@@ -21,44 +21,41 @@ var meantKeywords = slices.DeleteFunc(slices.Clone(keywordsOfSchemas), func(word
 	return slices.Contains([]string{"comment", "definitions", "else", "if", "then", "xml"}, word)
 })
 
-// formatsOfSchemas are the formats that are read, and that others are likely to be a slip of.
-var formatsOfSchemas = []string{string(Date), string(DateTime), string(Time), string(Email), string(URI), string(Duration), string(Currency)}
-
-// warnOfTypos warns of words that differ by one letter from a keyword or a format: they have no effect,
+// WarnOfTypos warns of words that differ by one letter from a keyword or a format: they have no effect,
 // and whoever wrote them does not mean that.
-func (r *shaper) warnOfTypos(n *node, as role, path string) {
-	if as == data || as == hints || as == values {
+func (t *TypoFinder) WarnOfTypos(n *Node, as Role, path string) {
+	if as == Data || as == Hints || as == Values {
 		return
 	}
 
-	for i, item := range n.items {
+	for i, item := range n.Items {
 		at, inner := path, as
-		if n.kind == nodeMap {
-			key := n.keys[i]
-			if as == keywords && (key.text == "example" || strings.HasPrefix(key.text, "x-")) {
+		if n.Kind == Map {
+			key := n.Keys[i]
+			if as == Keywords && (key.Text == "example" || strings.HasPrefix(key.Text, "x-")) {
 				continue // no words of a schema
 			}
-			at, inner = joinPath(path, key.text), as.roleOf(key.text)
-			if as == keywords {
-				r.warnOfTypo(key, item, at)
+			at, inner = JoinPath(path, key.Text), as.RoleOf(key.Text)
+			if as == Keywords {
+				t.warnOfTypo(key, item, at)
 			}
 		}
-		r.warnOfTypos(item, inner, at)
+		t.WarnOfTypos(item, inner, at)
 	}
 }
 
 // warnOfTypo looks at one keyword and its value.
-func (r *shaper) warnOfTypo(key, value *node, path string) {
-	if !slices.Contains(keywordsOfSchemas, key.text) {
-		if i := slices.IndexFunc(meantKeywords, func(word string) bool { return oneApart(key.text, word) }); i >= 0 {
-			r.warn(key, path, "%q has no effect; did you mean %q?", clipText(key.text), meantKeywords[i])
+func (t *TypoFinder) warnOfTypo(key, value *Node, path string) {
+	if !slices.Contains(keywordsOfSchemas, key.Text) {
+		if i := slices.IndexFunc(meantKeywords, func(word string) bool { return oneApart(key.Text, word) }); i >= 0 {
+			t.Warn(key, path, "%q has no effect; did you mean %q?", Clip(key.Text), meantKeywords[i])
 		}
 		return
 	}
 
-	if key.text == "format" && value.kind == nodeString && len(value.text) > 3 && !slices.Contains(formatsOfSchemas, value.text) {
-		if i := slices.IndexFunc(formatsOfSchemas, func(word string) bool { return oneApart(value.text, word) }); i >= 0 {
-			r.warn(value, path, "%q is no format that is checked; did you mean %q?", clipText(value.text), formatsOfSchemas[i])
+	if key.Text == "format" && value.Kind == String && len(value.Text) > 3 && !slices.Contains(t.Formats, value.Text) {
+		if i := slices.IndexFunc(t.Formats, func(word string) bool { return oneApart(value.Text, word) }); i >= 0 {
+			t.Warn(value, path, "%q is no format that is checked; did you mean %q?", Clip(value.Text), t.Formats[i])
 		}
 	}
 }
@@ -82,4 +79,10 @@ func oneApart(a, b string) bool {
 	}
 	return same < len(a) && (a[same+1:] == b[same+1:] || // replaced
 		same+1 < len(a) && a[same] == b[same+1] && a[same+1] == b[same] && a[same+2:] == b[same+2:]) // changed for its neighbour
+}
+
+// A TypoFinder warns of words that are likely to be slips.
+type TypoFinder struct {
+	*Faults
+	Formats []string // that are read, and that others are likely to be a slip of
 }

@@ -1,4 +1,4 @@
-package schema
+package source
 
 import (
 	"cmp"
@@ -55,8 +55,8 @@ func (es Errors) Unwrap() []error {
 	return errs
 }
 
-// sortedUnique returns es sorted by position, without duplicates.
-func (es Errors) sortedUnique() Errors {
+// SortedUnique returns es sorted by position, without duplicates.
+func (es Errors) SortedUnique() Errors {
 	slices.SortStableFunc(es, func(a, b *Error) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Path, b.Path))
 	})
