@@ -11,6 +11,7 @@ import (
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator/enginetest"
 	"github.com/coditect/mapreduce/store/failpoint"
+	modelsteps "github.com/coditect/mapreduce/worker/agent/model/steps"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 	"github.com/coditect/mapreduce/worker/llm/fakellm/batches"
 	"github.com/coditect/mapreduce/worker/step"
@@ -56,7 +57,7 @@ func invoices(n, wrong int) (docs map[string]string, order []string) {
 func (f *vendorFleet) ascends() {
 	all, byRules := step.NewRegistry(), rules.New()
 	all.Provide(rules.Provider, byRules)
-	all.Provide(mapreduce.Provider{Name: f.seller.name, Models: true}, step.Table{step.Extract: f.agent, step.Merge: byRules[step.Merge]})
+	all.Provide(mapreduce.Provider{Name: f.seller.name, Models: true}, step.Table{step.Extract: modelsteps.Of(f.agent), step.Merge: byRules[step.Merge]})
 	steps.Add(all)
 
 	table := step.Table{step.Merge: byRules[step.Merge]}

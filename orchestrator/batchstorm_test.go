@@ -21,6 +21,7 @@ import (
 	"github.com/coditect/mapreduce/store/storetest/driver"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent/model"
+	"github.com/coditect/mapreduce/worker/agent/model/steps"
 	"github.com/coditect/mapreduce/worker/batching"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/batch"
@@ -148,7 +149,7 @@ func newFleetOf(t *testing.T, of seller, seed uint64, nodes, most int, rates fau
 		t.Fatal(err)
 	}
 	f.table = table
-	f.Counter.Agent, f.Works = f.agent, of.name
+	f.Counter.Agent, f.Works = steps.Of(f.agent), of.name
 	return f
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/checked"
 	"github.com/coditect/mapreduce/worker/agent/model"
+	"github.com/coditect/mapreduce/worker/agent/model/steps"
 	"github.com/coditect/mapreduce/worker/agent/model/settings"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/decorator"
@@ -119,7 +120,7 @@ func newCashier(t *testing.T, provider string, fake *fakellm.Server) *cashier {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &cashier{Agent: checked.New(a), gates: gates, paid: make(map[mapreduce.UnitID][]payment)}
+	return &cashier{Agent: checked.New(steps.Of(a)), gates: gates, paid: make(map[mapreduce.UnitID][]payment)}
 }
 
 const receipts = `

@@ -17,10 +17,10 @@ import (
 	"github.com/coditect/mapreduce/internal/outcome/output/check"
 	"github.com/coditect/mapreduce/internal/outcome/output/jsonvalue"
 	"github.com/coditect/mapreduce/worker/agent"
-	"github.com/coditect/mapreduce/worker/agent/model"
 	"github.com/coditect/mapreduce/worker/agent/model/form"
 	"github.com/coditect/mapreduce/worker/agent/model/found"
 	"github.com/coditect/mapreduce/worker/agent/model/prompt"
+	"github.com/coditect/mapreduce/worker/agent/model/steps"
 	"github.com/coditect/mapreduce/worker/agent/unit"
 	"github.com/coditect/mapreduce/worker/llm"
 )
@@ -38,7 +38,7 @@ type answerForm struct {
 
 // newForm returns the form of a unit's answer. The error says that no unit of the job could
 // give it.
-func newForm(task *agent.Task, talk *model.Conversation) (*answerForm, error) {
+func newForm(task *agent.Task, talk *steps.Conversation) (*answerForm, error) {
 	f, err := formOf(task)
 	if err != nil {
 		return nil, agent.PermanentJob(err)

@@ -32,6 +32,7 @@ import (
 	"github.com/coditect/mapreduce/api/shorten"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/model"
+	"github.com/coditect/mapreduce/worker/agent/model/steps"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/step"
 	"github.com/coditect/mapreduce/worker/tool/toolbox"
@@ -57,7 +58,7 @@ func (r *runner) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (
 		return nil, agent.PermanentJob(errors.New("agents with tools need a stage"))
 	}
 
-	talk, err := r.models.Converse(task, calls)
+	talk, err := steps.Converse(r.models, task, calls)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +108,7 @@ func limitsOf(task *agent.Task) limits {
 type conversation struct {
 	task   *agent.Task
 	calls  agent.Calls
-	talk   *model.Conversation
+	talk   *steps.Conversation
 	tools  *toolbox.Session
 	form   *answerForm
 	limits limits

@@ -20,17 +20,17 @@ func (a *Agent) NeedOf(spec *mapreduce.JobSpec) (llm.Need, error) {
 }
 
 // need returns what a program asks of its model. Its window is 0 until the prompt is counted.
-func (p *program) need() llm.Need {
+func (p *Program) need() llm.Need {
 	n := llm.Need{Tools: p.ToolMode || p.stage != nil && len(p.stage.Tools) > 0, Sees: p.See == mapreduce.SeeAlways && p.readsDocuments()}
 	if p.fixed > 0 {
-		n.Window = p.fixed + p.AnswerBound() + minDocument
+		n.Window = p.fixed + p.AnswerBound() + MinDocument
 	}
 	return n
 }
 
 // checkModel refuses a model that is known not to do what is needed, or not where it would be asked.
 // A job that repeats another asks none.
-func (p *program) checkModel(spec *mapreduce.JobSpec) error {
+func (p *Program) checkModel(spec *mapreduce.JobSpec) error {
 	if spec.Replay != "" {
 		return nil
 	}
@@ -40,7 +40,7 @@ func (p *program) checkModel(spec *mapreduce.JobSpec) error {
 		return errs.Field("model", "%s %s%s", p.Model, why, llm.CouldBe(p.Provider, p.prices.Able(p.Provider, need)))
 	}
 
-	if checker, ok := p.vendor.(llm.ModelChecker); ok {
+	if checker, ok := p.Vendor.(llm.ModelChecker); ok {
 		if err := checker.CheckModel(p.Model); err != nil {
 			return errs.Field("model", "%s: %w", p.Model, err)
 		}
@@ -51,7 +51,7 @@ func (p *program) checkModel(spec *mapreduce.JobSpec) error {
 
 // hasRoom refuses a context window without room for a document besides instructions and
 // answer.
-func (p *program) hasRoom() error {
+func (p *Program) hasRoom() error {
 	need := p.need()
 	if p.Window == 0 || need.Window <= p.Window {
 		return nil

@@ -9,6 +9,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/internal/plan"
+	"github.com/coditect/mapreduce/internal/text/token"
 	"github.com/coditect/mapreduce/worker/agent/model/form"
 	"github.com/coditect/mapreduce/worker/agent/model/prompt"
 )
@@ -20,14 +21,14 @@ const sampleRecords = 10
 // for each that a reduce reads, and how values are given alone; 0 and nil if that is not known.
 func (a *Agent) Expect(spec *mapreduce.JobSpec) (written float64, short *plan.Short) {
 	all, err := a.programsOf(spec)
-	i := slices.IndexFunc(all, func(p *program) bool { return p.form != nil && len(p.form.Fields) > 0 })
+	i := slices.IndexFunc(all, func(p *Program) bool { return p.Form != nil && len(p.Form.Fields) > 0 })
 	if err != nil || i < 0 {
 		return 0, nil // a job that is wrong is refused elsewhere
 	}
 
 	p := all[i]
-	written, err = a.sampleYield(p.form, false)
-	if err == nil && p.short != nil {
+	written, err = sampleYield(a.Count, p.Form, false)
+	if err == nil && p.Short != nil {
 		short, err = a.expectShort(p)
 	}
 	if err != nil {
@@ -37,18 +38,18 @@ func (a *Agent) Expect(spec *mapreduce.JobSpec) (written float64, short *plan.Sh
 }
 
 // sampleRead is how many tokens a reduce reads of a record, as plans reckon.
-func (a *Agent) sampleRead(f *form.Form) float64 {
-	return float64(len(f.Fields) * a.count.Count(plan.SampleField))
+func sampleRead(count *token.Counter, f *form.Form) float64 {
+	return float64(len(f.Fields) * count.Count(plan.SampleField))
 }
 
 // sampleYield returns the tokens of an answer for each that a reduce reads of it.
-func (a *Agent) sampleYield(f *form.Form, short bool) (float64, error) {
+func sampleYield(count *token.Counter, f *form.Form, short bool) (float64, error) {
 	raw, err := f.Sample(short, sampleRecords)
-	read := a.sampleRead(f)
+	read := sampleRead(count, f)
 	if f.Many() {
 		read *= sampleRecords
 	}
-	return float64(a.count.Count(string(raw))) / read, err
+	return float64(count.Count(string(raw))) / read, err
 }
 
 // How often it is asked where a value stands that was given alone, on receipts: a number seldom stands
@@ -59,14 +60,14 @@ const (
 )
 
 // expectShort returns what plans assume of values that are given alone.
-func (a *Agent) expectShort(p *program) (*plan.Short, error) {
-	first := p.passageRequest(p.shortSystem, p.short, prompt.Passage{}, pages{})
-	next := followUp(first, nil, placesQuestion(p.form, nil, nil))
-	next.Schema = p.places
-	s := &plan.Short{Most: p.mostShort(), Prompt: a.withForm(p, first).Prompt, Again: a.withForm(p, next).Prompt}
+func (a *Agent) expectShort(p *Program) (*plan.Short, error) {
+	first := p.PassageRequest(p.ShortSystem, p.Short, prompt.Passage{}, Pages{})
+	next := FollowUp(first, nil, PlacesQuestion(p.Form, nil, nil))
+	next.Schema = p.Places
+	s := &plan.Short{Most: p.MostShort(), Prompt: a.WithForm(p, first).Prompt, Again: a.WithForm(p, next).Prompt}
 
 	var err error
-	if s.Written, err = a.sampleYield(p.form, true); err != nil {
+	if s.Written, err = sampleYield(a.Count, p.Form, true); err != nil {
 		return nil, err
 	}
 	place, err := json.Marshal(map[string]any{"number": 1, "passages": []any{map[string]string{"begin": plan.SampleQuote, "end": ""}}})
@@ -77,19 +78,19 @@ func (a *Agent) expectShort(p *program) (*plan.Short, error) {
 	// Values are asked about independently of each other, as far as is known, and lists of records are
 	// so long that there are always some.
 	values, none, line := 0.0, 1.0, 0.0
-	for _, f := range p.form.Fields {
+	for _, f := range p.Form.Fields {
 		chance := askedAbout(f.Property)
 		values, none = values+chance, none*(1-chance)
-		line += chance * float64(a.count.Count(fmt.Sprintf("1. %s: %q\n", f.Key, plan.SampleValue)))
+		line += chance * float64(a.Count.Count(fmt.Sprintf("1. %s: %q\n", f.Key, plan.SampleValue)))
 	}
 	share := 1 - none
-	if p.form.Many() && values > 0 {
+	if p.Form.Many() && values > 0 {
 		share = 1
 	}
 	if share > 0 {
 		s.Share = int64(math.Round(share * 100))
-		s.Asked = line / share / a.sampleRead(p.form)
-		s.Places = values * float64(a.count.Count(string(place))) / share / a.sampleRead(p.form)
+		s.Asked = line / share / sampleRead(a.Count, p.Form)
+		s.Places = values * float64(a.Count.Count(string(place))) / share / sampleRead(a.Count, p.Form)
 	}
 	return s, nil
 }

@@ -1,15 +1,14 @@
 package model
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent"
-	"github.com/coditect/mapreduce/worker/agent/model/memory"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/answer"
 )
@@ -29,82 +28,8 @@ type answerTally struct {
 	begins string // the first answer that was no JSON
 }
 
-// noteFit notes that a model has answered a job in the form.
-func (a *Agent) noteFit(job mapreduce.JobID) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.tallyOf(job).fits = true
-}
-
-// tallyOf returns the tally of a job. The caller holds the lock.
-func (a *Agent) tallyOf(job mapreduce.JobID) *answerTally {
-	t := a.tallies[job]
-	if t == nil {
-		if len(a.tallies) == maxJobs {
-			clear(a.tallies)
-		}
-		t = new(answerTally)
-		a.tallies[job] = t
-	}
-	return t
-}
-
-// noteMisfit notes that a unit had no answer that could be read. It returns the error that ends the
-// job if that is so of its first units.
-func (a *Agent) noteMisfit(task *agent.Task, misfit *llm.Error) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-
-	t := a.tallyOf(task.Job)
-	// A unit counts once, however many attempts it has.
-	if t.fits || slices.Contains(t.units, task.Unit) {
-		return nil
-	}
-
-	t.units = append(t.units, task.Unit)
-	if e, ok := errors.AsType[*llm.MismatchError](misfit.Err); ok && e.NoJSON != "" {
-		if t.noJSON++; t.noJSON == 1 {
-			t.begins = e.NoJSON
-		}
-	}
-
-	n := len(t.units)
-	if n < firstMisfits {
-		return nil
-	}
-
-	what := fmt.Sprintf("%d of %d answers do not fit their form; the last: %s", n, n, misfit.Message)
-	if t.noJSON == n {
-		what = fmt.Sprintf("%d of %d answers were no JSON; the first begins %q", n, n, t.begins)
-	}
-	return &llm.Error{Kind: llm.Mismatch, Class: mapreduce.PermanentJob, Message: what + "; ask another model, or try --sample 1"}
-}
-
-// judgeMisfit returns the error of an attempt whose answers could not be read: the unit is tried
-// once more, and no more.
-func (r *runner) judgeMisfit(ctx context.Context, task *agent.Task, calls agent.Calls, err error) error {
-	e, ok := errors.AsType[*llm.Error](err)
-	if !ok || e.Kind != llm.Mismatch || ctx.Err() != nil {
-		return err
-	}
-
-	if stop := r.agent.noteMisfit(task, e); stop != nil {
-		return stop
-	}
-
-	again, noted := memory.NoteMisfit(ctx, calls)
-	if noted != nil {
-		return errors.Join(err, noted)
-	}
-
-	if !again {
-		e.Class = mapreduce.PermanentUnit
-	}
-	return err
-}
-
 // noteRepairs notes what was mended in an answer.
-func (s *session) noteRepairs(kinds []answer.Kind) {
+func (s *Session) noteRepairs(kinds []answer.Kind) {
 	if len(kinds) == 0 {
 		return
 	}
@@ -112,5 +37,68 @@ func (s *session) noteRepairs(kinds []answer.Kind) {
 	for i, k := range kinds {
 		words[i] = string(k)
 	}
-	s.notes = append(s.notes, mapreduce.MendedNote+strings.Join(words, ", "))
+	s.Notes = append(s.Notes, mapreduce.MendedNote+strings.Join(words, ", "))
+}
+
+// tallies are those of the jobs that were answered last.
+type tallies struct {
+	mu sync.Mutex // guards the field below
+	of map[mapreduce.JobID]*answerTally
+}
+
+// noteFit notes that a model has answered a job in the form.
+func (t *tallies) noteFit(job mapreduce.JobID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.tallyOf(job).fits = true
+}
+
+// tallyOf returns the tally of a job. The caller holds the lock.
+func (t *tallies) tallyOf(job mapreduce.JobID) *answerTally {
+	one := t.of[job]
+	if one == nil {
+		if len(t.of) == maxJobs {
+			clear(t.of)
+		}
+		one = new(answerTally)
+		t.of[job] = one
+	}
+	return one
+}
+
+// noteMisfit notes that a unit had no answer that could be read. It returns the error that ends the
+// job if that is so of its first units.
+func (t *tallies) noteMisfit(task *agent.Task, misfit *llm.Error) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+
+	of := t.tallyOf(task.Job)
+	// A unit counts once, however many attempts it has.
+	if of.fits || slices.Contains(of.units, task.Unit) {
+		return nil
+	}
+
+	of.units = append(of.units, task.Unit)
+	if e, ok := errors.AsType[*llm.MismatchError](misfit.Err); ok && e.NoJSON != "" {
+		if of.noJSON++; of.noJSON == 1 {
+			of.begins = e.NoJSON
+		}
+	}
+
+	n := len(of.units)
+	if n < firstMisfits {
+		return nil
+	}
+
+	what := fmt.Sprintf("%d of %d answers do not fit their form; the last: %s", n, n, misfit.Message)
+	if of.noJSON == n {
+		what = fmt.Sprintf("%d of %d answers were no JSON; the first begins %q", n, n, of.begins)
+	}
+	return &llm.Error{Kind: llm.Mismatch, Class: mapreduce.PermanentJob, Message: what + "; ask another model, or try --sample 1"}
+}
+
+// NoteMisfit notes that a unit had no answer that could be read. It returns the error that ends the
+// job if that is so of its first units.
+func (a *Agent) NoteMisfit(task *agent.Task, misfit *llm.Error) error {
+	return a.tallies.noteMisfit(task, misfit)
 }

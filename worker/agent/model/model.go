@@ -1,11 +1,6 @@
-// Package model has the steps that ask models. They extract records from documents
-// according to a schema, each value with quotes that are then looked for in the
-// text; they merge outputs where the schema leaves open how; and they write values
-// by what they read.
-//
-// Nothing that a model says is believed: its answers are checked against the
-// schema, its quotes against the document, its references against those that it
-// was given. Documents are data, and stand between marks that they cannot write.
+// Package model makes jobs ready for the models of a provider, and asks these: what is said to them, with
+// which settings, in which form an answer comes, what stands for a model that is away, and what a call may
+// cost. What its answers become is in package steps.
 //
 // Package settings has what a job says of its model, package prompt instructions and the
 // marks around documents, package size how large requests are, package form the form of
@@ -15,7 +10,6 @@ package model
 
 import (
 	"cmp"
-	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -86,26 +80,16 @@ const DefaultFirstElsewhere = 2 * time.Minute
 // An Agent asks a provider's models. Its steps run units. It is safe for concurrent
 // use.
 type Agent struct {
-	cfg   Config
-	count *token.Counter
-	sizes *size.Counter // of requests
-	doubt *decorator.Doubter
+	cfg     Config
+	reach   *connections
+	tallies *tallies
+	Count   *token.Counter
+	Sizes   *size.Counter // of requests
+	doubt   *decorator.Doubter
 
 	mu       sync.Mutex // guards the fields below
-	vendors  map[vendorKey]llm.Provider
-	programs map[[sha256.Size]byte]*program
-	jobs     map[[sha256.Size]byte][]*program // all of a job
-	tallies  map[mapreduce.JobID]*answerTally
-}
-
-var _ step.Runner = (*Agent)(nil)
-
-// A vendorKey is what providers differ in.
-type vendorKey struct {
-	base      string
-	window    int64
-	tools     bool
-	elsewhere bool
+	programs map[[sha256.Size]byte]*Program
+	jobs     map[[sha256.Size]byte][]*Program // all of a job
 }
 
 // New returns an agent.
@@ -133,65 +117,16 @@ func New(cfg Config) (*Agent, error) {
 
 	count := token.New()
 	return &Agent{
-		cfg: cfg, count: count, sizes: size.New(count), doubt: decorator.NewDoubter(cfg.Doubted),
-		vendors: make(map[vendorKey]llm.Provider), programs: make(map[[sha256.Size]byte]*program),
-		jobs: make(map[[sha256.Size]byte][]*program), tallies: make(map[mapreduce.JobID]*answerTally),
+		cfg: cfg, reach: &connections{cfg: &cfg, vendors: make(map[vendorKey]llm.Provider)},
+		tallies: &tallies{of: make(map[mapreduce.JobID]*answerTally)}, Count: count, Sizes: size.New(count), doubt: decorator.NewDoubter(cfg.Doubted),
+		programs: make(map[[sha256.Size]byte]*Program),
+		jobs:     make(map[[sha256.Size]byte][]*Program),
 	}, nil
 }
 
-// Steps returns the steps of the provider: extract, merge and write.
-func (a *Agent) Steps() step.Table {
-	return step.Table{
-		step.Extract: &runner{a, (*session).extractAny},
-		step.Merge:   &runner{a, (*session).mergeAny},
-		step.Write:   &runner{a, (*session).writeValue},
-	}
-}
-
-// Run implements step.Runner for units of all steps.
-func (a *Agent) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
-	return a.Steps().Run(ctx, task, calls)
-}
-
-// A runner runs the units of one step.
-type runner struct {
-	agent *Agent
-	run   func(*session, context.Context) (*agent.Result, error)
-}
-
-// Run implements step.Runner.
-func (r *runner) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	p, err := r.agent.programOf(task.Spec, task.StageSpec)
-	if err != nil {
-		return nil, agent.PermanentJob(err)
-	}
-	res, err := r.run(r.agent.beginSession(p, task, calls), ctx)
-	err = r.judgeMisfit(ctx, task, calls, err)
-	return res, llm.ForAgent(adviseError(p, err))
-}
-
-// extractAny finds the records of one text, or of all documents that the unit has.
-func (s *session) extractAny(ctx context.Context) (*agent.Result, error) {
-	if s.task.Text == nil {
-		return s.runDirect(ctx)
-	}
-	return s.runExtract(ctx)
-}
-
-// mergeAny merges records, or values.
-func (s *session) mergeAny(ctx context.Context) (*agent.Result, error) {
-	if !s.task.MakesRecords() {
-		return s.mergeValues(ctx)
-	}
-	return s.runReduce(ctx)
-}
-
-// adviseError adds to an error after which no unit can succeed the provider and the model
+// AdviseError adds to an error after which no unit can succeed the provider and the model
 // that it is of, and what its reader can do about it.
-func adviseError(p *program, err error) error {
+func AdviseError(p *Program, err error) error {
 	e, ok := errors.AsType[*llm.Error](err)
 	if !ok {
 		return err
@@ -241,7 +176,7 @@ func (a *Agent) CheckStage(spec *mapreduce.JobSpec, name string) error {
 		return nil
 	}
 
-	p, err := a.programOf(spec, stage)
+	p, err := a.ProgramOf(spec, stage)
 	if err != nil {
 		return err
 	}
@@ -256,10 +191,10 @@ func (a *Agent) Room(spec *mapreduce.JobSpec) (int64, error) {
 		return 0, err
 	}
 	all, err := a.programsOf(spec)
-	if err != nil || len(all) == 0 || all[0].window == 0 {
+	if err != nil || len(all) == 0 || all[0].Narrowest == 0 {
 		return 0, err
 	}
-	return max((all[0].window-prompt-all[0].bound)*4/5, minDocument/2), nil
+	return max((all[0].Narrowest-prompt-all[0].Bound)*4/5, MinDocument/2), nil
 }
 
 // Prompt returns how many tokens the longest prompt of the job has without a
@@ -279,7 +214,7 @@ func (a *Agent) Overhead(spec *mapreduce.JobSpec) (prompt, answer int64, err err
 	all, err := a.programsOf(spec)
 	for _, p := range all {
 		if p.overhead > 0 {
-			prompt, answer = max(prompt, p.overhead), max(answer, p.most)
+			prompt, answer = max(prompt, p.overhead), max(answer, p.Most)
 		}
 	}
 	return prompt, answer, err
@@ -288,7 +223,7 @@ func (a *Agent) Overhead(spec *mapreduce.JobSpec) (prompt, answer int64, err err
 // Sees reports whether a model of the job is shown pictures of pages.
 func (a *Agent) Sees(spec *mapreduce.JobSpec) bool {
 	all, err := a.programsOf(spec)
-	return err == nil && slices.ContainsFunc(all, func(p *program) bool { return p.sight != nil })
+	return err == nil && slices.ContainsFunc(all, func(p *Program) bool { return p.Sight != nil })
 }
 
 // Warms reports whether the prompts of a job's map units begin so long alike that
@@ -297,34 +232,11 @@ func (a *Agent) Warms(spec *mapreduce.JobSpec) (bool, error) {
 	all, err := a.programsOf(spec)
 	for _, p := range all {
 		t, _ := p.prices.Tariff(p.Provider, p.Model)
-		if p.batches == nil && t.CacheFrom > 0 && int64(a.count.Count(p.system)) >= t.CacheFrom {
+		if p.batches == nil && t.CacheFrom > 0 && int64(a.Count.Count(p.System)) >= t.CacheFrom {
 			return true, nil
 		}
 	}
 	return false, err
-}
-
-// configOf returns how the provider of a job is reached.
-func (a *Agent) configOf(s settings.Settings) (llm.Config, error) {
-	cfg := a.cfg.LLM
-	if s.BaseURL != "" && s.BaseURL != cfg.BaseURL {
-		if !a.cfg.Trusted {
-			return cfg, fmt.Errorf("this worker does not call %s at the address that the job names, for its key would go there; "+
-				"start workers with --endpoint %s=URL and the job without --base-url", s.Provider, s.Provider)
-		}
-		cfg.BaseURL = s.BaseURL
-	}
-	cfg.Window, cfg.ToolMode = s.Window, s.ToolMode
-	return cfg, nil
-}
-
-// batchesOf returns what makes the batches of a job.
-func (a *Agent) batchesOf(s settings.Settings) (batch.Vendor, error) {
-	cfg, err := a.configOf(s)
-	if err != nil {
-		return nil, err
-	}
-	return a.cfg.Vendors.NewBatches(s.Provider, cfg)
 }
 
 // Batches returns what makes a batch of an order.
@@ -333,7 +245,7 @@ func (a *Agent) Batches(order *mapreduce.BatchOrder) (batch.Vendor, error) {
 	if order.Own {
 		s.BaseURL, s.ToolMode = order.Vars[settings.VarBaseURL], order.Vars[settings.VarTools] == "true"
 	}
-	return a.batchesOf(s)
+	return a.reach.batchesOf(s)
 }
 
 // BatchPrices returns the prices of the models of an order.
@@ -343,37 +255,6 @@ func (a *Agent) BatchPrices(order *mapreduce.BatchOrder) (*llm.Prices, error) {
 
 // CanBatch reports whether batches of the provider can be made here: it has some, and there is a key.
 func (a *Agent) CanBatch() bool {
-	_, err := a.batchesOf(settings.Settings{Provider: a.cfg.Provider})
+	_, err := a.reach.batchesOf(settings.Settings{Provider: a.cfg.Provider})
 	return err == nil
-}
-
-// vendorOf returns the provider that a job asks; elsewhere says that other models stand for its model.
-func (a *Agent) vendorOf(s settings.Settings, elsewhere bool) (llm.Provider, error) {
-	cfg, err := a.configOf(s)
-	if err != nil {
-		return nil, err
-	}
-	if elsewhere {
-		cfg.First = min(cmp.Or(cfg.First, llm.DefaultFirst), a.cfg.FirstElsewhere)
-	}
-
-	// Jobs that ask in the same way share a provider, and what it has learned.
-	key := vendorKey{cfg.BaseURL, s.Window, s.ToolMode, elsewhere}
-
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if v := a.vendors[key]; v != nil {
-		return v, nil
-	}
-
-	v, err := a.cfg.Vendors.New(s.Provider, cfg)
-	if err != nil {
-		return nil, err
-	}
-
-	if len(a.vendors) == maxKept {
-		clear(a.vendors)
-	}
-	a.vendors[key] = v
-	return v, nil
 }

@@ -10,29 +10,29 @@ import (
 	"github.com/coditect/mapreduce/worker/agent"
 )
 
-// stages are the stages of a pipeline by the kinds of their units.
-type stages struct {
-	mapping *pipeline.Stage // of map units
+// Stages are the stages of a pipeline by the kinds of their units.
+type Stages struct {
+	Mapping *pipeline.Stage // of map units
 	group   *pipeline.Stage // of reduces
-	direct  *pipeline.Stage // of the direct unit; nil if there is none
+	Direct  *pipeline.Stage // of the direct unit; nil if there is none
 }
 
 // stagesOf returns the stages of a pipeline, or an error if it has none for map units
 // or reduces.
-func stagesOf(p *pipeline.Pipeline) (stages, error) {
-	var s stages
+func stagesOf(p *pipeline.Pipeline) (Stages, error) {
+	var s Stages
 	for _, stage := range p.Stages {
 		switch stage.Each {
 		case pipeline.EachDocument, pipeline.EachChunk:
-			s.mapping = stage
+			s.Mapping = stage
 		case pipeline.EachGroup:
 			s.group = stage
 		case pipeline.EachAll:
-			s.direct = stage
+			s.Direct = stage
 		}
 	}
 
-	if s.mapping == nil || s.group == nil {
+	if s.Mapping == nil || s.group == nil {
 		return s, fmt.Errorf("the pipeline %s needs a stage with each: document or chunk, and one with each: group", p.Name)
 	}
 	return s, nil
@@ -40,27 +40,27 @@ func stagesOf(p *pipeline.Pipeline) (stages, error) {
 
 // findStages finds the stages of the program: the one whose units it runs, or, in a job
 // without stages, those of all its units.
-func (p *program) findStages() (err error) {
+func (p *Program) findStages() (err error) {
 	if p.stage == nil {
-		if p.stages, err = stagesOf(p.pipeline); err != nil {
+		if p.Stages, err = stagesOf(p.Pipeline); err != nil {
 			return err
 		}
-		return p.pipeline.CheckExamples(p.schema)
+		return p.Pipeline.CheckExamples(p.Schema)
 	}
 
-	one := p.pipeline.Stage(p.stage.Name)
+	one := p.Pipeline.Stage(p.stage.Name)
 	if one == nil {
-		return fmt.Errorf("the pipeline %s has no stage %q", p.pipeline.Name, p.stage.Name)
+		return fmt.Errorf("the pipeline %s has no stage %q", p.Pipeline.Name, p.stage.Name)
 	}
-	p.stages = stages{one, one, one}
+	p.Stages = Stages{one, one, one}
 	return nil
 }
 
 // stageExamples shows the examples of the program's stage, or if it has none, those of
 // another stage that finds the same in documents.
-func (p *program) stageExamples(show func(*pipeline.Stage) (string, error)) (string, error) {
-	for _, s := range append([]*pipeline.Stage{p.mapping}, p.pipeline.Stages.OfDocuments()...) {
-		if len(s.Examples) > 0 && bytes.Equal(s.Output.Schema, p.mapping.Output.Schema) {
+func (p *Program) stageExamples(show func(*pipeline.Stage) (string, error)) (string, error) {
+	for _, s := range append([]*pipeline.Stage{p.Mapping}, p.Pipeline.Stages.OfDocuments()...) {
+		if len(s.Examples) > 0 && bytes.Equal(s.Output.Schema, p.Mapping.Output.Schema) {
 			return show(s)
 		}
 	}
@@ -69,35 +69,35 @@ func (p *program) stageExamples(show func(*pipeline.Stage) (string, error)) (str
 
 // fixedOf returns the instructions that all units of a stage share: the texts of the
 // pipeline followed by then, or otherwise if the stage has no texts.
-func (p *program) fixedOf(s *pipeline.Stage, vars map[string]string, then, otherwise string) (string, error) {
+func (p *Program) fixedOf(s *pipeline.Stage, vars map[string]string, then, otherwise string) (string, error) {
 	if s.Agent == nil {
 		return otherwise, nil
 	}
-	fixed, err := p.pipeline.Texts(vars).Fixed(s.Name)
+	fixed, err := p.Pipeline.Texts(vars).Fixed(s.Name)
 	return fixed + then, err
 }
 
-// ownPrompt returns the pipeline's texts about the unit's documents. In a stage with
+// OwnPrompt returns the pipeline's texts about the unit's documents. In a stage with
 // several agents, it returns those of the unit's agent.
-func (s *session) ownPrompt(stage *pipeline.Stage, docs []pipeline.Document) (string, error) {
+func (s *Session) OwnPrompt(stage *pipeline.Stage, docs []pipeline.Document) (string, error) {
 	if stage.Each == pipeline.EachAgent {
-		text, err := s.pipeline.Texts(s.task.Spec.Vars).OfAgent(stage.Name, itemOf(s.task.Item)[0].Metadata["agent"])
+		text, err := s.Pipeline.Texts(s.Task.Spec.Vars).OfAgent(stage.Name, ItemOf(s.Task.Item)[0].Metadata["agent"])
 		if err != nil {
 			return "", agent.Permanent(err)
 		}
 		return text, nil
 	}
 
-	text, err := s.pipeline.Texts(s.task.Spec.Vars).Own(stage.Name, docs)
+	text, err := s.Pipeline.Texts(s.Task.Spec.Vars).Own(stage.Name, docs)
 	if err != nil {
 		return "", agent.Permanent(err) // another attempt has the same document
 	}
 	return text, nil
 }
 
-// itemOf is what templates may say of the element that the unit works on: of an
+// ItemOf is what templates may say of the element that the unit works on: of an
 // object its fields, of anything else its id, which is the element itself.
-func itemOf(item []byte) []pipeline.Document {
+func ItemOf(item []byte) []pipeline.Document {
 	var fields map[string]any
 	d := json.NewDecoder(bytes.NewReader(item))
 	d.UseNumber()
@@ -127,7 +127,7 @@ func plainText(raw []byte) string {
 	return string(raw)
 }
 
-// documentOf is what templates may say of the unit's document.
-func documentOf(t *mapreduce.Text) []pipeline.Document {
+// DocumentOf is what templates may say of the unit's document.
+func DocumentOf(t *mapreduce.Text) []pipeline.Document {
 	return []pipeline.Document{{ID: string(t.Document), Metadata: t.Metadata}}
 }

@@ -22,60 +22,59 @@ import (
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/batch"
 	"github.com/coditect/mapreduce/worker/llm/sight"
-	"github.com/coditect/mapreduce/worker/llm/vendors"
 	"github.com/coditect/mapreduce/worker/step"
 )
 
-// A program is a job's schema and settings made ready.
-type program struct {
+// A Program is a job's schema and settings made ready.
+type Program struct {
 	settings.Settings
-	stages
-	schema   *schema.Schema
-	pipeline *pipeline.Pipeline
-	form     *form.Form
-	vendor   llm.Provider
+	Stages
+	Schema   *schema.Schema
+	Pipeline *pipeline.Pipeline
+	Form     *form.Form
+	Vendor   llm.Provider
 	prices   *llm.Prices
 	batches  batch.Vendor // makes the calls in batches; nil if each is made at once
 	placed   bool         // the orchestrator says for each unit in which tier its calls are made
 	tiers    []string     // that its model has at a price that is known, of a program that is placed
 	others   []alternate  // models that stand for its own, in the order in which they are asked
 
-	window int64 // tokens of the window of the model that leaves the least room for prompts; 0 if none is known
-	bound  int64 // tokens that this model may write
-	most   int64 // tokens that any of the models may write
+	Narrowest int64 // tokens of the window of the model that leaves the least room for prompts; 0 if none is known
+	Bound     int64 // tokens that this model may write
+	Most      int64 // tokens that any of the models may write
 
-	system string // of map units
+	System string // of map units
 	fixed  int64  // tokens of their prompt without its document
 
-	directSystem string      // of a direct unit; empty if the pipeline has none
+	DirectSystem string      // of a direct unit; empty if the pipeline has none
 	directAnswer *llm.Schema // of its answers
 
 	mergeSystem string // of reduces
 	decisions   *llm.Schema
 
 	overhead   int64       // tokens of the longest prompt of reduces and the direct unit without what it reads; 0 if they ask nothing
-	budget     int64       // tokens of outputs that a call of a reduce may read; 0 is no limit
-	reserved   int64       // tokens that the job keeps free for an answer; 0 if it does not say
-	folds      bool        // reduces read in the order of the input, with a scratchpad
+	Budget     int64       // tokens of outputs that a call of a reduce may read; 0 is no limit
+	Reserved   int64       // tokens that the job keeps free for an answer; 0 if it does not say
+	Folds      bool        // reduces read in the order of the input, with a scratchpad
 	foldSystem string      // of these
 	padForm    *llm.Schema // of their answers
 
-	verdict *llm.Schema // of a model on its own answer
+	Verdict *llm.Schema // of a model on its own answer
 
-	short       *llm.Schema // of answers with values alone; nil if all have quotes
-	shortSystem string      // of map units that give these
-	places      *llm.Schema // of answers that say where values stand
-	sight       *sight.Rule // of pictures that all of the models may be shown; nil if none is shown any
-	blind       atomic.Bool // the server of a model has refused a picture
+	Short       *llm.Schema // of answers with values alone; nil if all have quotes
+	ShortSystem string      // of map units that give these
+	Places      *llm.Schema // of answers that say where values stand
+	Sight       *sight.Rule // of pictures that all of the models may be shown; nil if none is shown any
+	Blind       atomic.Bool // the server of a model has refused a picture
 
 	// The fields below are for a stage whose output is a value. Such a stage has no
 	// field above but Settings, pipeline, vendor and prices.
 	stage       *agent.StageSpec // nil in a job without stages
 	writeSystem string
 	value       *llm.Schema
-	verdicts    *llm.Schema // on the claims of a report; nil if the model does not check them
+	Verdicts    *llm.Schema // on the claims of a report; nil if the model does not check them
 
-	role string // of a stage with tools, which has no field above but those of values either
+	Role string // of a stage with tools, which has no field above but those of values either
 }
 
 // maxKept bounds the programs, and the providers, that are kept ready.
@@ -83,7 +82,7 @@ const maxKept = 64
 
 // programsOf returns the programs of a job: one for each stage that says nothing else of
 // its model, or, in a pipeline of map, reduce and direct alone, one for all of it.
-func (a *Agent) programsOf(spec *mapreduce.JobSpec) ([]*program, error) {
+func (a *Agent) programsOf(spec *mapreduce.JobSpec) ([]*Program, error) {
 	key := keyOf(spec, nil)
 	a.mu.Lock()
 	all := a.jobs[key]
@@ -107,7 +106,7 @@ func (a *Agent) programsOf(spec *mapreduce.JobSpec) ([]*program, error) {
 	return all, nil
 }
 
-func (a *Agent) newPrograms(spec *mapreduce.JobSpec) ([]*program, error) {
+func (a *Agent) newPrograms(spec *mapreduce.JobSpec) ([]*Program, error) {
 	own, err := step.PipelineOf(spec)
 	if err != nil {
 		return nil, err
@@ -119,11 +118,11 @@ func (a *Agent) newPrograms(spec *mapreduce.JobSpec) ([]*program, error) {
 	if _, err := stagesOf(own); err == nil && records && !apart {
 		// Such a pipeline asks with the same settings everywhere, so one program serves all
 		// its stages.
-		p, err := a.programOf(spec, nil)
-		return []*program{p}, err
+		p, err := a.ProgramOf(spec, nil)
+		return []*Program{p}, err
 	}
 
-	var all []*program
+	var all []*Program
 	for _, s := range own.Stages {
 		stage, err := step.Specify(spec, s.Name)
 		if err != nil {
@@ -133,7 +132,7 @@ func (a *Agent) newPrograms(spec *mapreduce.JobSpec) ([]*program, error) {
 			continue
 		}
 
-		p, err := a.programOf(spec, stage)
+		p, err := a.ProgramOf(spec, stage)
 		if err != nil {
 			return nil, fmt.Errorf("stage %s: %w", s.Name, err)
 		}
@@ -143,9 +142,9 @@ func (a *Agent) newPrograms(spec *mapreduce.JobSpec) ([]*program, error) {
 	return all, nil
 }
 
-// programOf returns the program of a job, or of one of its stages. It makes each program
+// ProgramOf returns the program of a job, or of one of its stages. It makes each program
 // once.
-func (a *Agent) programOf(spec *mapreduce.JobSpec, stage *agent.StageSpec) (*program, error) {
+func (a *Agent) ProgramOf(spec *mapreduce.JobSpec, stage *agent.StageSpec) (*Program, error) {
 	key := keyOf(spec, stage)
 	a.mu.Lock()
 	p := a.programs[key]
@@ -209,7 +208,7 @@ func keyOf(spec *mapreduce.JobSpec, stage *agent.StageSpec) [sha256.Size]byte {
 }
 
 // newProgram makes a job ready, or a stage of it, for its first model.
-func (a *Agent) newProgram(spec *mapreduce.JobSpec, stage *agent.StageSpec) (*program, error) {
+func (a *Agent) newProgram(spec *mapreduce.JobSpec, stage *agent.StageSpec) (*Program, error) {
 	set, err := settings.Read(spec)
 	if err != nil {
 		return nil, err
@@ -222,7 +221,7 @@ func (a *Agent) newProgram(spec *mapreduce.JobSpec, stage *agent.StageSpec) (*pr
 		set.Parameters = stage.Parameters.Over(set.Parameters)
 	}
 
-	limits := a.limitsOf(set)
+	limits := a.reach.limitsOf(set)
 	set.Parameters = limits.Keep(set.Parameters)
 	ownTier := set.Parameters.Tier
 	// What goes by batch is asked in no tier, and so is what a batch does not answer.
@@ -235,7 +234,7 @@ func (a *Agent) newProgram(spec *mapreduce.JobSpec, stage *agent.StageSpec) (*pr
 	if spec.MaxCost() > 0 && set.Parameters.Tier == "" && slices.Contains(limits.Tiers, parameters.Priority) {
 		set.Parameters.Tier = parameters.Standard
 	}
-	p := &program{Settings: set, stage: stage}
+	p := &Program{Settings: set, stage: stage}
 	if err := a.findVendor(p, spec); err != nil {
 		return nil, err
 	}
@@ -250,7 +249,7 @@ func (a *Agent) newProgram(spec *mapreduce.JobSpec, stage *agent.StageSpec) (*pr
 
 	// The turns of an agent with tools wait for each other: they are asked in real time.
 	if batched && spec.Replay == "" && (stage == nil || len(stage.Tools) == 0) {
-		if p.batches, err = a.batchesOf(p.Settings); err != nil {
+		if p.batches, err = a.reach.batchesOf(p.Settings); err != nil {
 			return nil, err
 		}
 	}
@@ -266,7 +265,7 @@ func (a *Agent) newProgram(spec *mapreduce.JobSpec, stage *agent.StageSpec) (*pr
 
 // pricedTiers returns the tiers of real time that the model of a program has, as far as their price is known, and
 // lower than that of the standard one if they are to be cheaper.
-func (p *program) pricedTiers(l parameters.Limits) (tiers []string) {
+func (p *Program) pricedTiers(l parameters.Limits) (tiers []string) {
 	t, known := p.prices.Tariff(p.Provider, p.Model)
 	for _, tier := range l.Tiers {
 		cheaper := tier != parameters.Flex || t.Flex > 0
@@ -279,7 +278,7 @@ func (p *program) pricedTiers(l parameters.Limits) (tiers []string) {
 
 // realTime returns the tier of calls that are made at once where an orchestrator asks for one; "" leaves it to the
 // program's own parameters.
-func (p *program) realTime(asked string) string {
+func (p *Program) realTime(asked string) string {
 	has := func(tier string) bool { return slices.Contains(p.tiers, tier) }
 	switch {
 	case !p.placed:
@@ -291,11 +290,11 @@ func (p *program) realTime(asked string) string {
 }
 
 // findVendor sets the vendor of a program, and its prices.
-func (a *Agent) findVendor(p *program, spec *mapreduce.JobSpec) (err error) {
+func (a *Agent) findVendor(p *Program, spec *mapreduce.JobSpec) (err error) {
 	if spec.Replay != "" {
-		p.vendor, err = a.silentProvider(p.Settings)
+		p.Vendor, err = a.reach.silentProvider(p.Settings)
 	} else {
-		p.vendor, err = a.vendorOf(p.Settings, len(spec.Fallbacks) > 0)
+		p.Vendor, err = a.reach.vendorOf(p.Settings, len(spec.Fallbacks) > 0)
 	}
 	if err != nil {
 		return err
@@ -310,16 +309,16 @@ func (a *Agent) findVendor(p *program, spec *mapreduce.JobSpec) (err error) {
 		p.Window = t.Window
 	}
 
-	p.pipeline, err = step.PipelineOf(spec)
+	p.Pipeline, err = step.PipelineOf(spec)
 	return err
 }
 
 // prepareWriting makes a program that writes values.
-func (a *Agent) prepareWriting(p *program, spec *mapreduce.JobSpec) error {
+func (a *Agent) prepareWriting(p *Program, spec *mapreduce.JobSpec) error {
 	if err := p.tellWriter(p.stage, spec.Vars); err != nil {
 		return err
 	}
-	p.fixed = a.withForm(p, p.writeRequest("", "", nil)).Prompt
+	p.fixed = a.WithForm(p, p.WriteRequest("", "", nil)).Prompt
 	if p.stage.Group && p.Merge != settings.MergeTyped {
 		p.overhead = p.fixed
 	}
@@ -327,25 +326,25 @@ func (a *Agent) prepareWriting(p *program, spec *mapreduce.JobSpec) error {
 }
 
 // prepareRecords makes a program that extracts and merges records.
-func (a *Agent) prepareRecords(p *program, spec *mapreduce.JobSpec) error {
+func (a *Agent) prepareRecords(p *Program, spec *mapreduce.JobSpec) error {
 	source, err := spec.Schema, error(nil)
 	if p.stage != nil && len(p.stage.Schema) > 0 {
 		source = p.stage.Schema
 	}
 
-	if p.schema, err = schema.Parse("schema", source); err != nil {
+	if p.Schema, err = schema.Parse("schema", source); err != nil {
 		return err
 	}
 	derive := form.New
-	if p.sight != nil {
+	if p.Sight != nil {
 		derive = form.NewSeeing
 	}
-	if p.form, err = derive(p.schema); err != nil {
+	if p.Form, err = derive(p.Schema); err != nil {
 		return err
 	}
 
 	// What a model sees in a picture is believed by its quote and its page alone.
-	if p.Quotes == settings.QuotesAuto && p.sight == nil {
+	if p.Quotes == settings.QuotesAuto && p.Sight == nil {
 		if err := p.prepareShort(); err != nil {
 			return err
 		}
@@ -355,29 +354,20 @@ func (a *Agent) prepareRecords(p *program, spec *mapreduce.JobSpec) error {
 		return err
 	}
 	// A schema that the provider cannot express is found before any unit runs.
-	if _, err := p.form.Answer.In(p.vendor.Can().Dialect); err != nil {
-		return p.form.ExplainError(err)
+	if _, err := p.Form.Answer.In(p.Vendor.Can().Dialect); err != nil {
+		return p.Form.ExplainError(err)
 	}
 
 	if p.decisions, err = llm.NewSchema("decisions", []byte(decisionsSchema)); err != nil {
 		return err
 	}
-	if p.verdict, err = llm.NewSchema("verdict", []byte(refineSchema)); err != nil {
+	if p.Verdict, err = llm.NewSchema("verdict", []byte(refineSchema)); err != nil {
 		return err
 	}
 
-	p.fixed = a.withForm(p, p.passageRequest(p.system, p.form.Answer, prompt.Passage{}, pages{})).Prompt
+	p.fixed = a.WithForm(p, p.PassageRequest(p.System, p.Form.Answer, prompt.Passage{}, Pages{})).Prompt
 	p.overhead = a.promptOverhead(p)
 	return p.hasRoom()
-}
-
-// limitsOf returns what is known of the parameters that the model of a job takes.
-func (a *Agent) limitsOf(s settings.Settings) parameters.Limits {
-	i := slices.IndexFunc(a.cfg.Vendors, func(v vendors.Vendor) bool { return v.Name == s.Provider })
-	if i < 0 {
-		return parameters.Limits{}
-	}
-	return a.cfg.Vendors[i].LimitsOf(cmp.Or(s.BaseURL, a.cfg.LLM.BaseURL), s.Model)
 }
 
 // cacheKeyOf returns what the requests of a job have in common, without telling the vendor its name.
@@ -387,37 +377,37 @@ func cacheKeyOf(job mapreduce.JobID) string {
 }
 
 // writeInstructions sets the instructions that all units of a stage share.
-func (p *program) writeInstructions(spec *mapreduce.JobSpec) error {
+func (p *Program) writeInstructions(spec *mapreduce.JobSpec) error {
 	if err := p.findStages(); err != nil {
 		return err
 	}
 
-	examples, err := p.stageExamples(p.form.ShowExamples)
+	examples, err := p.stageExamples(p.Form.ShowExamples)
 	if err != nil {
 		return err
 	}
 
-	who, err := p.fixedOf(p.mapping, spec.Vars, prompt.MapForm, prompt.MapRole)
+	who, err := p.fixedOf(p.Mapping, spec.Vars, prompt.MapForm, prompt.MapRole)
 	if err != nil {
 		return err
 	}
-	p.system = prompt.MapSystem(p.schema, who, examples)
-	if p.short != nil {
-		of, err := p.stageExamples(p.form.ShowShortExamples)
+	p.System = prompt.MapSystem(p.Schema, who, examples)
+	if p.Short != nil {
+		of, err := p.stageExamples(p.Form.ShowShortExamples)
 		if err != nil {
 			return err
 		}
-		p.shortSystem = prompt.ShortSystem(p.schema, who, of)
+		p.ShortSystem = prompt.ShortSystem(p.Schema, who, of)
 	}
-	if p.sight != nil {
-		p.system += prompt.SeeingInstructions
+	if p.Sight != nil {
+		p.System += prompt.SeeingInstructions
 	}
 
-	if p.stages.direct != nil {
-		if p.directSystem, err = p.directSystemOf(spec.Vars, examples); err != nil {
+	if p.Stages.Direct != nil {
+		if p.DirectSystem, err = p.directSystemOf(spec.Vars, examples); err != nil {
 			return err
 		}
-		if p.directAnswer, err = p.form.Direct(); err != nil {
+		if p.directAnswer, err = p.Form.Direct(); err != nil {
 			return err
 		}
 	}
@@ -425,9 +415,9 @@ func (p *program) writeInstructions(spec *mapreduce.JobSpec) error {
 	if who, err = p.fixedOf(p.group, spec.Vars, mergeForm, mergeRole); err != nil {
 		return err
 	}
-	p.mergeSystem = mergeSystem(p.schema, who)
+	p.mergeSystem = mergeSystem(p.Schema, who)
 	p.foldSystem = p.mergeSystem + foldInstructions
-	p.folds = p.group.Fold
+	p.Folds = p.group.Fold
 
 	if p.padForm, err = llm.NewSchema("decisions", []byte(foldSchema)); err != nil {
 		return err
@@ -438,9 +428,9 @@ func (p *program) writeInstructions(spec *mapreduce.JobSpec) error {
 	if err != nil {
 		return err
 	}
-	p.budget = tree.Budget()
+	p.Budget = tree.Budget()
 	if spec.ReservedOutput != nil {
-		p.reserved = *spec.ReservedOutput
+		p.Reserved = *spec.ReservedOutput
 	}
 
 	return nil
@@ -448,36 +438,36 @@ func (p *program) writeInstructions(spec *mapreduce.JobSpec) error {
 
 // directSystemOf returns the instructions of the direct unit. They contain the examples
 // of map units, unless the stage of the direct unit has its own.
-func (p *program) directSystemOf(vars map[string]string, examples string) (string, error) {
-	own, err := p.form.ShowExamples(p.stages.direct)
+func (p *Program) directSystemOf(vars map[string]string, examples string) (string, error) {
+	own, err := p.Form.ShowExamples(p.Stages.Direct)
 	if err != nil {
 		return "", err
 	}
-	who, err := p.fixedOf(p.stages.direct, vars, directForm, directRole)
+	who, err := p.fixedOf(p.Stages.Direct, vars, directForm, directRole)
 	if err != nil {
 		return "", err
 	}
-	return directSystem(p.schema, who, cmp.Or(own, examples)), nil
+	return directSystem(p.Schema, who, cmp.Or(own, examples)), nil
 }
 
 // promptOverhead returns the tokens of the longest prompt that reads under the budget
 // of the tree, without what it reads: one number for all, so that each keeps to
 // the budget.
-func (a *Agent) promptOverhead(p *program) (most int64) {
+func (a *Agent) promptOverhead(p *Program) (most int64) {
 	var all []*llm.Request
 	if p.Merge != settings.MergeTyped {
-		all = append(all, p.mergeRequest(nil))
-		if p.folds {
-			all = append(all, p.foldRequest(maxQuestions, 0, 2, " ", p.MaxAnswer, ""))
+		all = append(all, p.MergeRequest(0, ""))
+		if p.Folds {
+			all = append(all, p.FoldRequest(maxQuestions, 0, 2, " ", p.MaxAnswer, ""))
 		}
 	}
 
-	if p.directSystem != "" {
-		all = append(all, p.directRequest("", nil))
+	if p.DirectSystem != "" {
+		all = append(all, p.DirectRequest("", nil))
 	}
 
 	for _, req := range all {
-		most = max(most, a.withForm(p, req).Prompt)
+		most = max(most, a.WithForm(p, req).Prompt)
 	}
 	return most
 }
@@ -485,19 +475,19 @@ func (a *Agent) promptOverhead(p *program) (most int64) {
 // maxQuestions is a number as long as any that a prompt gives.
 const maxQuestions = 100_000
 
-// minDocument is the least room for a document that makes sense, in tokens.
-const minDocument = 256
+// MinDocument is the least room for a document that makes sense, in tokens.
+const MinDocument = 256
 
-// withForm returns a request that tells the model of the form of its answer, if its
+// WithForm returns a request that tells the model of the form of its answer, if its
 // provider only holds it to that, with the tokens of the prompt.
-func (a *Agent) withForm(p *program, req *llm.Request) *llm.Request {
+func (a *Agent) WithForm(p *Program, req *llm.Request) *llm.Request {
 	next := *req
 	next.Parameters = p.Parameters
-	if p.vendor.Can().Untold && req.Schema != nil {
+	if p.Vendor.Can().Untold && req.Schema != nil {
 		next.System += formText(req.Schema)
 		next.Schema = nil
 	}
-	next.Prompt = a.sizes.Prompt(&next)
+	next.Prompt = a.Sizes.Prompt(&next)
 	next.Schema = req.Schema
 	return &next
 }
@@ -505,4 +495,20 @@ func (a *Agent) withForm(p *program, req *llm.Request) *llm.Request {
 // formText tells a model of the form of its answer.
 func formText(schema *llm.Schema) string {
 	return "\nFORM OF THE ANSWER (JSON Schema):\n" + schema.Document() + "\n"
+}
+
+// agentRole is of a stage with tools whose pipeline says nothing of its agent.
+const agentRole = "ROLE: Research Agent\nTASK: Find what is asked for with the tools that you have.\n"
+
+// prepareAgent makes a program whose units use tools.
+func (a *Agent) prepareAgent(p *Program, vars map[string]string) error {
+	if err := p.findStages(); err != nil {
+		return err
+	}
+	var err error
+	if p.Role, err = p.fixedOf(p.Mapping, vars, "", agentRole); err != nil {
+		return err
+	}
+	p.fixed = a.WithForm(p, &llm.Request{Model: p.Model, System: p.Role, Messages: []llm.Message{llm.Say(llm.User, "")}}).Prompt
+	return p.hasRoom()
 }

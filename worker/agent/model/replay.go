@@ -7,7 +7,6 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/model/memory"
-	"github.com/coditect/mapreduce/worker/agent/model/settings"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/decorator"
 )
@@ -28,17 +27,9 @@ func (m mute) Complete(context.Context, *llm.Request) (*llm.Response, error) {
 	}
 }
 
-// silentProvider returns the provider of a job that repeats another: its dialect and the
-// rest are the vendor's, and it is never called, so no key is needed.
-func (a *Agent) silentProvider(s settings.Settings) (llm.Provider, error) {
-	cfg := a.cfg.LLM
-	cfg.Key, cfg.Window, cfg.ToolMode = llm.NewKey("not-used"), s.Window, s.ToolMode
-	return a.cfg.Vendors.New(s.Provider, cfg)
-}
-
 // replaySession returns a session that is answered as the unit of the other job was.
-func (s *session) replaySession() *session {
-	origin := decorator.Origin{Scope: string(s.task.Spec.Replay), Provider: s.Provider}
-	s.ask = memory.New(mute{s.vendor, s.task}, origin, s.task, s.calls)
+func (s *Session) replaySession() *Session {
+	origin := decorator.Origin{Scope: string(s.Task.Spec.Replay), Provider: s.Provider}
+	s.ask = memory.New(mute{s.Vendor, s.Task}, origin, s.Task, s.Calls)
 	return s
 }

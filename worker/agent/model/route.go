@@ -20,7 +20,7 @@ import (
 type alternate struct {
 	asked   string // "provider/model"
 	agent   *Agent // of its provider; nil if there is none
-	program *program
+	program *Program
 	err     error // why it cannot be asked here; nil if it can
 }
 
@@ -28,8 +28,8 @@ type alternate struct {
 // the longest prompt and by the model whose window leaves least beside its answer, so that each unit
 // fits all of them: models think for different times, as not each takes all parameters. A job that
 // repeats another asks none, and has units as large.
-func (a *Agent) addOthers(p *program, spec *mapreduce.JobSpec, stage *agent.StageSpec) {
-	p.window, p.bound, p.most = p.Window, p.AnswerBound(), p.AnswerBound()
+func (a *Agent) addOthers(p *Program, spec *mapreduce.JobSpec, stage *agent.StageSpec) {
+	p.Narrowest, p.Bound, p.Most = p.Window, p.AnswerBound(), p.AnswerBound()
 
 	for _, name := range spec.Fallbacks {
 		other := a.alternateOf(name, spec, stage)
@@ -41,13 +41,13 @@ func (a *Agent) addOthers(p *program, spec *mapreduce.JobSpec, stage *agent.Stag
 		}
 
 		p.fixed, p.overhead = max(p.fixed, other.program.fixed), max(p.overhead, other.program.overhead)
-		p.most = max(p.most, other.program.most)
+		p.Most = max(p.Most, other.program.Most)
 		p.joinSight(other.program)
 
 		// Of two models, the one counts that leaves less room for a prompt beside its
 		// answer.
-		if w, bound := other.program.window, other.program.bound; w > 0 && (p.window == 0 || w-bound < p.window-p.bound) {
-			p.window, p.bound = w, bound
+		if w, bound := other.program.Narrowest, other.program.Bound; w > 0 && (p.Narrowest == 0 || w-bound < p.Narrowest-p.Bound) {
+			p.Narrowest, p.Bound = w, bound
 		}
 	}
 }
@@ -69,12 +69,12 @@ func (a *Agent) alternateOf(name string, spec *mapreduce.JobSpec, stage *agent.S
 		return other
 	}
 
-	other.program, other.err = other.agent.programOf(&own, stage)
+	other.program, other.err = other.agent.ProgramOf(&own, stage)
 	return other
 }
 
 // checkOthers returns why a model cannot be asked that is to stand for the program's own.
-func (p *program) checkOthers() error {
+func (p *Program) checkOthers() error {
 	for _, other := range p.others {
 		if other.err != nil {
 			return errs.Field("model", "%s, which is to be asked while %s is away: %w", other.asked, p.Model, other.err)
@@ -84,14 +84,14 @@ func (p *program) checkOthers() error {
 }
 
 // routeOf returns what a session asks: its model, or the first of several that answers.
-func (s *session) routeOf() llm.Provider {
+func (s *Session) routeOf() llm.Provider {
 	reserve := decorator.NewReserve(maxCorrections)
 	if len(s.others) == 0 {
-		return s.agent.stackOf(s, s.program, reserve, false)
+		return s.Agent.stackOf(s, s.Program, reserve, false)
 	}
 
-	route := &decorator.Route{Health: s.agent.cfg.Health, Failing: s.calls.Failing}
-	add := func(asked string, a *Agent, p *program, elsewhere bool) {
+	route := &decorator.Route{Health: s.Agent.cfg.Health, Failing: s.Calls.Failing}
+	add := func(asked string, a *Agent, p *Program, elsewhere bool) {
 		route.Choices = append(route.Choices, decorator.Choice{
 			Provider: a.stackOf(s, p, reserve, elsewhere), Asked: asked,
 			Adapt: func(req *llm.Request) *llm.Request { return adaptRequest(req, a, p) },
@@ -100,7 +100,7 @@ func (s *session) routeOf() llm.Provider {
 
 	// The last model has none behind it, and waits as usual.
 	usable := slices.DeleteFunc(slices.Clone(s.others), func(o alternate) bool { return o.err != nil })
-	add(decorator.BreakerName(s.Provider, s.Model), s.agent, s.program, len(usable) > 0)
+	add(decorator.BreakerName(s.Provider, s.Model), s.Agent, s.Program, len(usable) > 0)
 	for i, other := range usable {
 		add(other.asked, other.agent, other.program, i < len(usable)-1)
 	}
@@ -115,8 +115,8 @@ const (
 
 // stackOf returns the model of a program as a session asks it: paid, watched over, repeated and
 // checked. elsewhere says that there is another to be asked next.
-func (a *Agent) stackOf(s *session, p *program, reserve *decorator.Reserve, elsewhere bool) llm.Provider {
-	ask := a.cfg.Limited(a.doubt.Around(decorator.NextTier{Provider: p.vendor}, a.sizes), a.sizes.Prompt)
+func (a *Agent) stackOf(s *Session, p *Program, reserve *decorator.Reserve, elsewhere bool) llm.Provider {
+	ask := a.cfg.Limited(a.doubt.Around(decorator.NextTier{Provider: p.Vendor}, a.Sizes), a.Sizes.Prompt)
 	retry := &decorator.Retry{Random: a.cfg.Random}
 	if limit, ok := ask.(*decorator.Limit); ok && elsewhere {
 		limit.Elsewhere, limit.Patience = true, elsewherePatience
@@ -126,38 +126,38 @@ func (a *Agent) stackOf(s *session, p *program, reserve *decorator.Reserve, else
 	}
 
 	// Each stands around the one before, in the order that package decorator gives.
-	ask = &decorator.Guard{Provider: ask, Caller: s.calls, Elsewhere: elsewhere}
-	retry.Provider = &decorator.Meter{Provider: ask, Purse: s.calls, Prices: p.prices, Count: a.sizes.Worst}
+	ask = &decorator.Guard{Provider: ask, Caller: s.Calls, Elsewhere: elsewhere}
+	retry.Provider = &decorator.Meter{Provider: ask, Purse: s.Calls, Prices: p.prices, Count: a.Sizes.Worst}
 	ask = retry
-	if tier := p.realTime(s.task.Tier); tier != "" {
+	if tier := p.realTime(s.Task.Tier); tier != "" {
 		ask = decorator.InTier{Provider: retry, Tier: tier}
 	}
-	byBatch := p.batches != nil && !memory.HasSpoiled(s.calls)
+	byBatch := p.batches != nil && !memory.HasSpoiled(s.Calls)
 	if byBatch {
 		ask = &decorator.Batched{
-			Provider: ask, Vendor: p.batches, Desk: s.calls, Prices: p.prices, Count: a.sizes.Worst, Kept: s.keptFor,
-			Rescued: !s.task.Spec.Deadline.IsZero(), AtOnce: p.placed && s.task.Tier != parameters.Batch,
-			Origin: decorator.Origin{Scope: string(s.task.Job), Provider: p.Provider, Again: memory.CountRefused(s.calls)},
+			Provider: ask, Vendor: p.batches, Desk: s.Calls, Prices: p.prices, Count: a.Sizes.Worst, Kept: s.keptFor,
+			Rescued: !s.Task.Spec.Deadline.IsZero(), AtOnce: p.placed && s.Task.Tier != parameters.Batch,
+			Origin: decorator.Origin{Scope: string(s.Task.Job), Provider: p.Provider, Again: memory.CountRefused(s.Calls)},
 		}
 	}
-	ask = &decorator.Structured{Provider: ask, Unchecked: p.role != "", Reserve: reserve}
+	ask = &decorator.Structured{Provider: ask, Unchecked: p.Role != "", Reserve: reserve}
 	if byBatch {
-		ask = memory.Spoiling(ask, s.calls)
+		ask = memory.Spoiling(ask, s.Calls)
 	}
-	if s.calls.Shares() {
-		origin := a.answerOrigin(p, s.task.Spec.Tenant)
-		origin.Again = memory.CountRefused(s.calls)
-		ask = &decorator.Cache{Provider: ask, Answers: s.calls, Origin: origin, Prices: p.prices, Saved: s.calls.Saved}
+	if s.Calls.Shares() {
+		origin := a.answerOrigin(p, s.Task.Spec.Tenant)
+		origin.Again = memory.CountRefused(s.Calls)
+		ask = &decorator.Cache{Provider: ask, Answers: s.Calls, Origin: origin, Prices: p.prices, Saved: s.Calls.Saved}
 	}
 	return ask
 }
 
 // keptFor returns what of the job's budget stays reserved for a call that waits for a batch.
-func (s *session) keptFor(tokens, costMicros int64) int64 {
+func (s *Session) keptFor(tokens, costMicros int64) int64 {
 	switch {
-	case s.task.Spec.Budget == 0:
+	case s.Task.Spec.Budget == 0:
 		return 0
-	case s.task.Spec.BudgetIn == mapreduce.InDollars:
+	case s.Task.Spec.BudgetIn == mapreduce.InDollars:
 		return costMicros
 	}
 	return tokens
@@ -166,7 +166,7 @@ func (s *session) keptFor(tokens, costMicros int64) int64 {
 // adaptRequest returns a request for the model of a program: under its name, with the form
 // of the answer in the instructions if its provider does not pass that on, and without what
 // only other vendors can read.
-func adaptRequest(req *llm.Request, a *Agent, p *program) *llm.Request {
+func adaptRequest(req *llm.Request, a *Agent, p *Program) *llm.Request {
 	next := *req
 	next.Model, next.Parameters = p.Model, p.Parameters
 
@@ -175,13 +175,13 @@ func adaptRequest(req *llm.Request, a *Agent, p *program) *llm.Request {
 	if req.Schema != nil {
 		form := formText(req.Schema)
 		next.System = strings.TrimSuffix(next.System, form)
-		if p.vendor.Can().Untold {
+		if p.Vendor.Can().Untold {
 			next.System += form
 		}
 	}
 
 	next.Messages = messagesFor(p.Provider, req.Messages)
-	next.Prompt = a.sizes.Prompt(&next)
+	next.Prompt = a.Sizes.Prompt(&next)
 	return &next
 }
 

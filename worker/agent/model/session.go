@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent"
@@ -17,19 +18,19 @@ import (
 // maxCorrections bounds the turns in which one attempt at a unit has answers mended.
 const maxCorrections = 8
 
-// A session is one attempt at a unit.
-type session struct {
-	*program
-	agent *Agent
-	task  *agent.Task
-	calls agent.Calls
+// A Session is one attempt at a unit.
+type Session struct {
+	*Program
+	Agent *Agent
+	Task  *agent.Task
+	Calls agent.Calls
 	ask   llm.Provider
-	notes []string // what went wrong without making the attempt fail
+	Notes []string // what went wrong without making the attempt fail
 }
 
-// beginSession returns a session whose calls are paid, watched over and remembered.
-func (a *Agent) beginSession(p *program, task *agent.Task, calls agent.Calls) *session {
-	s := &session{program: p, agent: a, task: task, calls: calls}
+// BeginSession returns a session whose calls are paid, watched over and remembered.
+func (a *Agent) BeginSession(p *Program, task *agent.Task, calls agent.Calls) *Session {
+	s := &Session{Program: p, Agent: a, Task: task, Calls: calls}
 	if task.Spec.Replay != "" {
 		return s.replaySession()
 	}
@@ -38,65 +39,84 @@ func (a *Agent) beginSession(p *program, task *agent.Task, calls agent.Calls) *s
 }
 
 // answerOrigin returns everything besides the requests that decides a program's answers.
-func (a *Agent) answerOrigin(p *program, t mapreduce.TenantID) decorator.Origin {
+func (a *Agent) answerOrigin(p *Program, t mapreduce.TenantID) decorator.Origin {
 	return decorator.Origin{
 		Scope: string(t), Provider: p.Provider, BaseURL: cmp.Or(p.BaseURL, a.cfg.LLM.BaseURL), Window: p.Window, ToolMode: p.ToolMode,
 	}
 }
 
-// completeRequest asks the model, unless the request does not fit into the window.
-func (s *session) completeRequest(ctx context.Context, req *llm.Request) (*llm.Response, error) {
-	req = s.agent.withForm(s.program, req)
-	req.CacheKey = cacheKeyOf(s.task.Job)
-	req.Trace = llm.Trace{Unit: string(s.task.Unit), Attempt: s.task.Attempt, Turn: req.Trace.Turn}
+// CompleteRequest asks the model, unless the request does not fit into the window.
+func (s *Session) CompleteRequest(ctx context.Context, req *llm.Request) (*llm.Response, error) {
+	req = s.Agent.WithForm(s.Program, req)
+	req.CacheKey = cacheKeyOf(s.Task.Job)
+	req.Trace = llm.Trace{Unit: string(s.Task.Unit), Attempt: s.Task.Attempt, Turn: req.Trace.Turn}
 
 	// What cannot fit is not sent: the unit may be split instead.
-	if need := req.Prompt + s.bound; s.window > 0 && need > s.window {
-		return nil, tooLarge("prompt and answer take %d tokens, and the context window has %d", need, s.window)
+	if need := req.Prompt + s.Bound; s.Narrowest > 0 && need > s.Narrowest {
+		return nil, TooLarge("prompt and answer take %d tokens, and the context window has %d", need, s.Narrowest)
 	}
 
 	// Nothing is spent on pictures that the vendor would refuse.
-	if s.sight != nil {
-		if err := s.sight.Check(req); err != nil {
+	if s.Sight != nil {
+		if err := s.Sight.Check(req); err != nil {
 			return nil, err
 		}
 	}
 
 	bytes := size.Bytes(req)
-	if most := s.mostContext(); most > 0 && bytes > most {
-		return nil, tooLarge("the prompt has %d bytes, and limits.context of the stage %s allows %d", bytes, s.task.StageSpec.Name, most)
+	if most := s.MostContext(); most > 0 && bytes > most {
+		return nil, TooLarge("the prompt has %d bytes, and limits.context of the stage %s allows %d", bytes, s.Task.StageSpec.Name, most)
 	}
 
-	s.calls.Prompted(bytes)
+	s.Calls.Prompted(bytes)
 	res, err := s.ask.Complete(ctx, req)
 	if err != nil {
 		return nil, err
 	}
 
 	by := cmp.Or(res.By, decorator.BreakerName(s.Provider, req.Model))
-	s.calls.Answered(mapreduce.AnsweredBy(by, string(res.Model)))
+	s.Calls.Answered(mapreduce.AnsweredBy(by, string(res.Model)))
 	if req.Schema != nil {
-		s.agent.noteFit(s.task.Job)
+		s.Agent.tallies.noteFit(s.Task.Job)
 	}
 
 	s.noteRepairs(res.Repairs)
 	return res, nil
 }
 
-// mostContext returns how many bytes a prompt of the unit may have; 0 is no limit.
-func (s *session) mostContext() int64 {
-	if s.task.StageSpec == nil {
+// MostContext returns how many bytes a prompt of the unit may have; 0 is no limit.
+func (s *Session) MostContext() int64 {
+	if s.Task.StageSpec == nil {
 		return 0
 	}
-	return s.task.StageSpec.Context
+	return s.Task.StageSpec.Context
 }
 
-func tooLarge(format string, args ...any) error {
+// TooLarge returns the error of a request that does not fit.
+func TooLarge(format string, args ...any) error {
 	return &llm.Error{Kind: llm.TooLarge, Class: llm.TooLarge.Class(), Message: fmt.Sprintf(format, args...)}
 }
 
-// isTooLarge reports whether a smaller request might be answered.
-func isTooLarge(err error) bool {
+// IsTooLarge reports whether a smaller request might be answered.
+func IsTooLarge(err error) bool {
 	e, ok := errors.AsType[*llm.Error](err)
 	return ok && e.Kind == llm.TooLarge
+}
+
+// InVain reports whether an error is the model's, and the unit has no attempt left that
+// might go better. An attempt that was asked to end says nothing of that.
+func (s *Session) InVain(ctx context.Context, err error) bool {
+	class, _ := agent.Classify(llm.ForAgent(err))
+	_, ofModel := errors.AsType[*llm.Error](err)
+	return ctx.Err() == nil && ofModel && (class == mapreduce.PermanentUnit || class == mapreduce.Retryable && s.Task.Last)
+}
+
+// NoteError notes what went wrong without making the attempt fail.
+func (s *Session) NoteError(what string, err error) {
+	if err != nil {
+		what = fmt.Sprintf("%s: %v", what, err)
+	}
+	if !slices.Contains(s.Notes, what) {
+		s.Notes = append(s.Notes, what)
+	}
 }

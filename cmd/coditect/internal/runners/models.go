@@ -20,6 +20,7 @@ import (
 	"github.com/coditect/mapreduce/worker/agent/checked"
 	"github.com/coditect/mapreduce/worker/agent/loop"
 	"github.com/coditect/mapreduce/worker/agent/model"
+	"github.com/coditect/mapreduce/worker/agent/model/steps"
 	"github.com/coditect/mapreduce/worker/agent/model/settings"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/decorator"
@@ -302,8 +303,8 @@ func keylessAgentWithPrices(provider string, prices *llm.Prices) (*model.Agent, 
 // The tools are those of this process, as soon as they are open.
 func withModels(others *step.Registry, askers map[string]*model.Agent, tools func() *toolbox.Box) {
 	for name, asker := range askers {
-		steps := asker.Steps()
-		steps[step.Agent] = loop.New(asker, tools)
-		others.Provide(mapreduce.Provider{Name: name, Models: true}, steps.With(checked.New))
+		all := steps.Of(asker)
+		all[step.Agent] = loop.New(asker, tools)
+		others.Provide(mapreduce.Provider{Name: name, Models: true}, all.With(checked.New))
 	}
 }

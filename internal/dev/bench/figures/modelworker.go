@@ -15,6 +15,7 @@ import (
 	"github.com/coditect/mapreduce/worker/agent/checked"
 	"github.com/coditect/mapreduce/worker/agent/loop"
 	"github.com/coditect/mapreduce/worker/agent/model"
+	"github.com/coditect/mapreduce/worker/agent/model/steps"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/decorator"
 	"github.com/coditect/mapreduce/worker/step"
@@ -59,7 +60,7 @@ func (o *askerOrder) runAsker(ctx context.Context, out *json.Encoder) error {
 	if err != nil {
 		return err
 	}
-	config.Steps = step.Serving(asked, checked.New(asker))
+	config.Steps = step.Serving(asked, checked.New(steps.Of(asker)))
 
 	if o.Look > 0 {
 		box, err := toolbox.New(nil, lookKit{o.Look})
@@ -68,7 +69,7 @@ func (o *askerOrder) runAsker(ctx context.Context, out *json.Encoder) error {
 		}
 		agents := checked.New(loop.New(asker, func() *toolbox.Box { return box }))
 		config.Steps, config.Tools = step.NewRegistry(), box.Offers()
-		config.Steps.Provide(mapreduce.Provider{Name: asked, Models: true}, step.Table{step.Agent: agents, step.Write: checked.New(asker)})
+		config.Steps.Provide(mapreduce.Provider{Name: asked, Models: true}, step.Table{step.Agent: agents, step.Write: checked.New(steps.Of(asker))})
 	}
 
 	greet := func() error { return out.Encode(workerNews{Connected: true}) }
