@@ -23,7 +23,7 @@ type jobReply interface{ GetJob() *pb.Job }
 
 // jobAfter makes a call, again if need be, and returns the job of its reply.
 func jobAfter[R jobReply](ctx context.Context, c *Client, call func() (R, error)) (job *mapreduce.Job, err error) {
-	err = c.again(ctx, func() error {
+	err = callAgain(ctx, c.patience, func() error {
 		p, failed := call()
 		job, failed = jobOf(p.GetJob(), failed)
 		return failed
@@ -44,7 +44,7 @@ func jobOf(p *pb.Job, err error) (*mapreduce.Job, error) {
 
 // GetJob implements mapreduce.Client.
 func (c *Client) GetJob(ctx context.Context, id mapreduce.JobID) (job *mapreduce.Job, err error) {
-	err = c.again(ctx, func() (err error) {
+	err = callAgain(ctx, c.patience, func() (err error) {
 		job, err = jobOf(c.jobs.GetJob(ctx, &pb.GetJobRequest{JobId: string(id)}))
 		return err
 	})
@@ -79,7 +79,7 @@ func (c *Client) MarkCause(ctx context.Context, id mapreduce.JobID, cause string
 
 // DeleteJob implements mapreduce.Client.
 func (c *Client) DeleteJob(ctx context.Context, id mapreduce.JobID) error {
-	return c.again(ctx, func() error {
+	return callAgain(ctx, c.patience, func() error {
 		_, err := c.jobs.DeleteJob(ctx, &pb.DeleteJobRequest{JobId: string(id)})
 		return fault.Error(err)
 	})
@@ -87,7 +87,7 @@ func (c *Client) DeleteJob(ctx context.Context, id mapreduce.JobID) error {
 
 // ListJobs implements mapreduce.Client.
 func (c *Client) ListJobs(ctx context.Context, q mapreduce.ListJobsQuery) (page *mapreduce.JobPage, err error) {
-	err = c.again(ctx, func() error {
+	err = callAgain(ctx, c.patience, func() error {
 		p, err := c.jobs.ListJobs(ctx, wire.EncodeListJobs(&q))
 		if err == nil {
 			page = wire.DecodeJobs(p)
@@ -100,7 +100,7 @@ func (c *Client) ListJobs(ctx context.Context, q mapreduce.ListJobsQuery) (page 
 // ListUnits implements mapreduce.Client. Pages with large outputs may be much
 // shorter than asked for.
 func (c *Client) ListUnits(ctx context.Context, q mapreduce.ListUnitsQuery) (page *mapreduce.UnitPage, err error) {
-	err = c.again(ctx, func() error {
+	err = callAgain(ctx, c.patience, func() error {
 		p, err := c.jobs.ListUnits(ctx, wire.EncodeListUnits(&q))
 		if err == nil {
 			page = wire.DecodeUnits(p)
@@ -113,7 +113,7 @@ func (c *Client) ListUnits(ctx context.Context, q mapreduce.ListUnitsQuery) (pag
 // WakeUnit implements mapreduce.Client.
 func (c *Client) WakeUnit(ctx context.Context, job mapreduce.JobID, unit mapreduce.UnitID, handle string, answer []byte) (*mapreduce.Unit, error) {
 	var p *pb.WakeUnitResponse
-	err := c.again(ctx, func() (err error) {
+	err := callAgain(ctx, c.patience, func() (err error) {
 		p, err = c.jobs.WakeUnit(ctx, &pb.WakeUnitRequest{JobId: string(job), UnitId: string(unit), Handle: handle, Answer: answer})
 		return fault.Error(err)
 	})
@@ -135,7 +135,7 @@ func (c *Client) DecideValue(ctx context.Context, d mapreduce.NewDecision) (*map
 	}
 
 	var p *pb.DecideValueResponse
-	err := c.again(ctx, func() (err error) {
+	err := callAgain(ctx, c.patience, func() (err error) {
 		p, err = c.jobs.DecideValue(ctx, wire.EncodeNewDecision(&d))
 		return fault.Error(err)
 	})
@@ -151,7 +151,7 @@ func (c *Client) DecideValue(ctx context.Context, d mapreduce.NewDecision) (*map
 
 // ListDecisions implements mapreduce.Client.
 func (c *Client) ListDecisions(ctx context.Context, q mapreduce.ListDecisionsQuery) (page *mapreduce.DecisionPage, err error) {
-	err = c.again(ctx, func() error {
+	err = callAgain(ctx, c.patience, func() error {
 		p, err := c.jobs.ListDecisions(ctx, wire.EncodeListDecisions(&q))
 		if err == nil {
 			page = wire.DecodeDecisions(p)
@@ -163,7 +163,7 @@ func (c *Client) ListDecisions(ctx context.Context, q mapreduce.ListDecisionsQue
 
 // ListWaiting implements mapreduce.Client.
 func (c *Client) ListWaiting(ctx context.Context, q mapreduce.ListWaitingQuery) (page *mapreduce.WaitingPage, err error) {
-	err = c.again(ctx, func() error {
+	err = callAgain(ctx, c.patience, func() error {
 		p, err := c.jobs.ListWaiting(ctx, wire.EncodeListWaiting(&q))
 		if err == nil {
 			page = wire.DecodeWaiting(p)
@@ -175,7 +175,7 @@ func (c *Client) ListWaiting(ctx context.Context, q mapreduce.ListWaitingQuery) 
 
 // ClaimRecords implements mapreduce.Client.
 func (c *Client) ClaimRecords(ctx context.Context, claim mapreduce.Claim) (all []mapreduce.RecordClaim, err error) {
-	err = c.again(ctx, func() error {
+	err = callAgain(ctx, c.patience, func() error {
 		p, err := c.jobs.ClaimRecords(ctx, wire.EncodeClaim(&claim))
 		if err == nil {
 			all = wire.DecodeRecordClaims(p)
@@ -187,7 +187,7 @@ func (c *Client) ClaimRecords(ctx context.Context, claim mapreduce.Claim) (all [
 
 // ListEvents implements mapreduce.Client.
 func (c *Client) ListEvents(ctx context.Context, q mapreduce.ListEventsQuery) (page *mapreduce.EventPage, err error) {
-	err = c.again(ctx, func() error {
+	err = callAgain(ctx, c.patience, func() error {
 		p, err := c.jobs.ListEvents(ctx, wire.EncodeListEvents(&q))
 		if err == nil {
 			page = wire.DecodeEvents(p)
@@ -310,7 +310,7 @@ func (c *Client) FleetStatus(ctx context.Context) (*mapreduce.FleetStatus, error
 // again only if nothing has come.
 func drainStream[P any](ctx context.Context, c *Client, open func(context.Context) (grpc.ServerStreamingClient[P], error), take func(*P) error) error {
 	var begun error // what has ended a stream of which something was taken
-	err := c.again(ctx, func() error {
+	err := callAgain(ctx, c.patience, func() error {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel() // take may have stopped it early
 
@@ -346,7 +346,7 @@ func drainStream[P any](ctx context.Context, c *Client, open func(context.Contex
 // SubmitJob implements mapreduce.Client. Documents are taken from docs as fast
 // as the server takes them, and large ones are sent in pieces.
 func (c *Client) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (job *mapreduce.Job, err error) {
-	err = c.again(ctx, func() (err error) {
+	err = callAgain(ctx, c.patience, func() (err error) {
 		job, err = submit(ctx, c.jobs, spec, docs)
 		return err
 	})
@@ -381,7 +381,7 @@ func submit(ctx context.Context, jobs pb.MapReduceServiceClient, spec mapreduce.
 // PlanJob implements mapreduce.Client. Documents are sent as SubmitJob sends
 // them.
 func (c *Client) PlanJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (p *mapreduce.Plan, err error) {
-	err = c.again(ctx, func() (err error) {
+	err = callAgain(ctx, c.patience, func() (err error) {
 		p, err = plan(ctx, c.jobs, q, docs)
 		return err
 	})

@@ -9,11 +9,11 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 )
 
-// again makes a call, and makes it again while the service refuses it for a while and says
+// callAgain makes a call, and makes it again while the service refuses it for a while and says
 // for how long: such a call has done nothing. It gives up when it would wait for longer
-// than the client's patience in all.
-func (c *Client) again(ctx context.Context, call func() error) error {
-	for left := c.patience; ; {
+// than a client's patience in all.
+func callAgain(ctx context.Context, patience time.Duration, call func() error) error {
+	for left := patience; ; {
 		err := call()
 		var e *errs.Error
 		if !errors.As(err, &e) || e.RetryAfter <= 0 || e.RetryAfter > left {

@@ -37,7 +37,7 @@ func presentParts(all []part) []part {
 func (p *Pipeline) stageParts(i int) (all []part) {
 	s := p.Stages[i]
 	if s.Agent != nil {
-		all = agentParts(p.agentField(i), s.Agent)
+		all = agentParts(agentField(i, s), s.Agent)
 	}
 	if t := s.Task; t != nil {
 		all = append(all, presentParts([]part{
@@ -47,9 +47,9 @@ func (p *Pipeline) stageParts(i int) (all []part) {
 	return all
 }
 
-// agentField is where the agent of the i-th stage is defined.
-func (p *Pipeline) agentField(i int) string {
-	if name := p.Stages[i].Agent.Name; name != "" {
+// agentField is where the agent of a stage, the i-th, is defined.
+func agentField(i int, s *Stage) string {
+	if name := s.Agent.Name; name != "" {
 		return "agents." + name
 	}
 	return stageField(i, "agent")
@@ -83,7 +83,7 @@ func (t Texts) Role(stage string, docs ...Document) (string, error) {
 	if i < 0 || t.of.Stages[i].Agent == nil {
 		return "", nil
 	}
-	role := t.of.templates[t.of.agentField(i)+".role"]
+	role := t.of.templates[agentField(i, t.of.Stages[i])+".role"]
 	return role.renderTemplate(func(v Variable) (string, bool) { return t.variableValue(v, docs) })
 }
 

@@ -24,13 +24,13 @@ func (s *Sessions) Supersede(id mapreduce.SessionID, epoch int64) {
 	s.sched.mu.Lock()
 	defer s.sched.mu.Unlock()
 	if session := s.workers.Bound(id); session != nil && session.Epoch < epoch {
-		s.displace(session)
+		displace(s, session)
 	}
 }
 
 // displace ends the stream of a session that another has taken up. The caller holds
 // the scheduler's mu.
-func (s *Sessions) displace(session *workers.Session) {
+func displace(s *Sessions, session *workers.Session) {
 	s.suspend(session)
 	session.Peer.Stop(ErrSuperseded)
 }
@@ -100,7 +100,7 @@ func (s *Sessions) Enter(session *workers.Session, kept []queue.Held) bool {
 	}
 
 	if other := s.workers.Bound(session.ID); other != nil {
-		s.displace(other)
+		displace(s, other)
 	}
 	if before := s.workers.Bind(session, kept, s.sched.node, s.sched.now()); before != nil {
 		s.letGo(before)

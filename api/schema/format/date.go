@@ -22,11 +22,11 @@ func DateAt(s string, start int) (iso string, end int, ok bool) {
 
 	switch c := s[p.i]; {
 	case c >= '0' && c <= '9':
-		if iso, ok = p.eastAsianDate(); !ok {
+		if iso, ok = eastAsianDate(p); !ok {
 			iso, ok = p.numericDate()
 		}
 	case c >= utf8.RuneSelf:
-		if iso, ok = p.eastAsianDate(); !ok {
+		if iso, ok = eastAsianDate(p); !ok {
 			iso, ok = p.monthFirst()
 		}
 	default:

@@ -25,8 +25,9 @@ func BeginsDate(s string, i int) bool {
 		return ok
 	}
 
-	_, isEra := p.readEra()
-	return isEra || p.readHanDigits() != ""
+	east := eastAsian{p}
+	_, isEra := east.readEra()
+	return isEra || east.readHanDigits() != ""
 }
 
 func isEastAsian(c rune) bool {
@@ -274,8 +275,13 @@ func (p *cursor) dayInWords() (string, bool) {
 // eras are the years before the first ones of the eras of Japan.
 var eras = map[string]int{"令和": 2018, "平成": 1988, "昭和": 1925, "大正": 1911, "明治": 1867}
 
+// An eastAsian cursor reads dates as Chinese, Japanese and Korean have them.
+type eastAsian struct{ *cursor }
+
+func eastAsianDate(p *cursor) (string, bool) { return eastAsian{p}.readDate() }
+
 // readEra reads the name of an era and returns the year before its first.
-func (p *cursor) readEra() (int, bool) {
+func (p eastAsian) readEra() (int, bool) {
 	for name, before := range eras {
 		if strings.HasPrefix(p.s[p.i:], name) {
 			p.i += len(name)
@@ -290,7 +296,7 @@ const hanDigits = "〇一二三四五六七八九"
 
 // readHanDigits reads a run of Chinese numerals and full-width digits, and returns
 // its characters.
-func (p *cursor) readHanDigits() string {
+func (p eastAsian) readHanDigits() string {
 	start := p.i
 	for _, c := range p.s[p.i:] {
 		if !strings.ContainsRune(hanDigits+"○零十元０１２３４５６７８９", c) || p.i-start > 24 {
@@ -303,7 +309,7 @@ func (p *cursor) readHanDigits() string {
 
 // readEastNumber reads a number in ASCII or full-width digits or in Chinese
 // numerals, of at most limit digits.
-func (p *cursor) readEastNumber(limit int) (int, bool) {
+func (p eastAsian) readEastNumber(limit int) (int, bool) {
 	if digitAt(p.s, p.i) {
 		n, _, ok := p.readNumber(limit)
 		return n, ok
@@ -345,33 +351,33 @@ func hanNumber(s string, limit int) (int, bool) {
 	return n, digits > 0 && (digits <= limit || strings.ContainsRune(s, '十'))
 }
 
-// eastAsianDate reads 2001年4月18日, 平成13年4月18日, 二〇〇一年四月十八日 and
+// readDate reads 2001年4月18日, 平成13年4月18日, 二〇〇一年四月十八日 and
 // 2001년 4월 18일.
-func (p *cursor) eastAsianDate() (string, bool) {
-	start := *p
+func (p eastAsian) readDate() (string, bool) {
+	start := *p.cursor
 
 	before, _ := p.readEra()
 
-	year, ok := p.eastAsianPart(4, "年", "년")
+	year, ok := p.readPart(4, "年", "년")
 	if !ok {
-		*p = start
+		*p.cursor = start
 		return "", false
 	}
 
-	month, okMonth := p.eastAsianPart(2, "月", "월")
-	day, okDay := p.eastAsianPart(2, "日", "号", "號", "일")
+	month, okMonth := p.readPart(2, "月", "월")
+	day, okDay := p.readPart(2, "日", "号", "號", "일")
 
 	iso, ok := isoDate(before+year, month, day)
 	if !okMonth || !okDay || !ok {
-		*p = start
+		*p.cursor = start
 		return "", false
 	}
 
 	return iso, true
 }
 
-// eastAsianPart reads a number and the sign behind it.
-func (p *cursor) eastAsianPart(limit int, signs ...string) (int, bool) {
+// readPart reads a number and the sign behind it.
+func (p eastAsian) readPart(limit int, signs ...string) (int, bool) {
 	p.skipChars(" ")
 	n, ok := p.readEastNumber(limit)
 	p.skipChars(" ")

@@ -23,8 +23,11 @@ import (
 // failed are half a minute at most, and a clock that has jumped cannot lengthen them.
 const most = 10 * time.Minute
 
+// A warden finds what the world has that it must not.
+type warden struct{ *world }
+
 // settle waits until all jobs have ended, and what ran of them.
-func (w *world) settle() {
+func (w warden) settle() {
 	ctx := context.Background()
 	for end := time.Now().Add(most); ; <-time.After(500 * time.Millisecond) {
 		var open *mapreduce.Job
@@ -60,7 +63,7 @@ func (w *world) settle() {
 }
 
 // check checks everything, once nothing happens any more.
-func (w *world) check() {
+func (w warden) check() {
 	w.faults.Settle()
 	w.checkRequests()
 	for _, t := range w.tasks {
@@ -86,7 +89,7 @@ func (w *world) checkRunning(t *task) {
 }
 
 // checkRequests checks that each request is one job.
-func (w *world) checkRequests() {
+func (w warden) checkRequests() {
 	page, err := w.plain.View.List(context.Background(), mapreduce.ListJobsQuery{PageSize: 1000})
 	w.must("listing jobs", err)
 	of := make(map[mapreduce.RequestID]mapreduce.JobID)
@@ -104,7 +107,7 @@ func (w *world) checkRequests() {
 }
 
 // checkJob checks one job that has ended.
-func (w *world) checkJob(t *task, id mapreduce.JobID) {
+func (w warden) checkJob(t *task, id mapreduce.JobID) {
 	ctx := context.Background()
 	job, err := w.plain.View.Job(ctx, id)
 	w.must("reading a job", err)
@@ -138,7 +141,7 @@ func (w *world) checkJob(t *task, id mapreduce.JobID) {
 }
 
 // unitsOf returns all units of a job that were planned, but for the one that assembles its result.
-func (w *world) unitsOf(id mapreduce.JobID) map[mapreduce.UnitID]*records.Unit {
+func (w warden) unitsOf(id mapreduce.JobID) map[mapreduce.UnitID]*records.Unit {
 	units := make(map[mapreduce.UnitID]*records.Unit)
 	for level := int64(0); ; level++ {
 		found := false
@@ -161,7 +164,7 @@ func (w *world) unitsOf(id mapreduce.JobID) map[mapreduce.UnitID]*records.Unit {
 
 // checkUnit checks a unit that is complete: its result is that of its last attempt, which got the
 // results of its inputs as they are.
-func (w *world) checkUnit(id mapreduce.JobID, u *records.Unit) {
+func (w warden) checkUnit(id mapreduce.JobID, u *records.Unit) {
 	data, err := w.plain.Content.Output(context.Background(), id, u)
 	if err != nil {
 		w.breaks("1: the result of unit %s: %v", u.ID, err)
@@ -182,7 +185,7 @@ func (w *world) checkUnit(id mapreduce.JobID, u *records.Unit) {
 }
 
 // checkInputs checks that an attempt got the results of its inputs as they are.
-func (w *world) checkInputs(id mapreduce.JobID, u *records.Unit, a *attempt) {
+func (w warden) checkInputs(id mapreduce.JobID, u *records.Unit, a *attempt) {
 	if u.Level == 0 {
 		return
 	}
@@ -202,7 +205,7 @@ func (w *world) checkInputs(id mapreduce.JobID, u *records.Unit, a *attempt) {
 }
 
 // checkLedger checks that each unit was completed by one transaction, that of its last attempt.
-func (w *world) checkLedger(job *mapreduce.Job, units map[mapreduce.UnitID]*records.Unit) {
+func (w warden) checkLedger(job *mapreduce.Job, units map[mapreduce.UnitID]*records.Unit) {
 	seen := make(map[mapreduce.UnitID]int)
 	q := mapreduce.ListEventsQuery{Job: job.ID, PageSize: 1000, Verify: true}
 	for {
@@ -236,7 +239,7 @@ func (w *world) checkLedger(job *mapreduce.Job, units map[mapreduce.UnitID]*reco
 }
 
 // checkResult checks that the result of a job stands for each document once.
-func (w *world) checkResult(t *task, id mapreduce.JobID, units map[mapreduce.UnitID]*records.Unit) {
+func (w warden) checkResult(t *task, id mapreduce.JobID, units map[mapreduce.UnitID]*records.Unit) {
 	final := units[mapreduce.FinalUnit]
 	if final == nil {
 		w.breaks("5: job %s is complete and has no result", id)
@@ -260,7 +263,7 @@ func (w *world) checkResult(t *task, id mapreduce.JobID, units map[mapreduce.Uni
 }
 
 // checkAttempts checks that none was begun twice.
-func (w *world) checkAttempts() {
+func (w warden) checkAttempts() {
 	w.ledger.mu.Lock()
 	defer w.ledger.mu.Unlock()
 	for held, a := range w.ledger.attempts {
@@ -271,7 +274,7 @@ func (w *world) checkAttempts() {
 }
 
 // checkCost checks that units were not run again without a reason.
-func (w *world) checkCost() {
+func (w warden) checkCost() {
 	w.ledger.mu.Lock()
 	again, calls := 0, 0
 	for _, n := range w.ledger.made {
@@ -289,7 +292,7 @@ func (w *world) checkCost() {
 }
 
 // checkStore has the whole store checked.
-func (w *world) checkStore() {
+func (w warden) checkStore() {
 	err := w.plain.Check.Run(context.Background(), func(f mapreduce.Finding) error {
 		if f.Severity > mapreduce.Info {
 			w.breaks("4: doctor: %s %s: %s", f.Job, f.Key, f.Message)
@@ -300,7 +303,7 @@ func (w *world) checkStore() {
 }
 
 // remove deletes all jobs, and checks that nothing is left of them.
-func (w *world) remove() {
+func (w warden) remove() {
 	for _, t := range w.tasks {
 		id, known := t.job()
 		if !known {
@@ -325,7 +328,7 @@ func (w *world) remove() {
 }
 
 // jobKeys returns all keys that name a job.
-func (w *world) jobKeys() (all [][]byte) {
+func (w warden) jobKeys() (all [][]byte) {
 	err := store.NewDB(w.plain.DB().Store, store.Config{}).View(context.Background(), func(tx store.Tx) error {
 		all = nil
 		pairs, _, err := tx.GetRange(context.Background(), keys.New().Everything(), store.RangeOptions{})

@@ -7,147 +7,150 @@ import (
 	"github.com/coditect/mapreduce/store/fault"
 )
 
-// strike lets a fault happen, and has it mended in time.
-func (w *world) strike(f Fault) {
-	w.trace.note("fault %d: %v for %v", f.Number, f.Kind, f.For)
-	w.cover(f.Kind.String())
+// Strikes let faults happen in the world.
+type strikes struct{ *world }
 
-	defer w.trouble()
+// strike lets a fault happen, and has it mended in time.
+func (s strikes) strike(f Fault) {
+	s.trace.note("fault %d: %v for %v", f.Number, f.Kind, f.For)
+	s.cover(f.Kind.String())
+
+	defer s.trouble()
 	var mend func()
 	switch {
 	case f.Kind <= HalfOpen:
-		mend = w.strikeNetwork(f)
+		mend = s.strikeNetwork(f)
 	case f.Kind <= Recovery:
-		mend = w.strikeStore(f)
+		mend = s.strikeStore(f)
 	case f.Kind <= WorkerLeaves:
-		mend = w.strikeProcess(f)
+		mend = s.strikeProcess(f)
 	default:
-		mend = w.interfere(f)
+		mend = s.interfere(f)
 	}
 	if mend == nil {
 		return
 	}
 
-	w.mends.Add(1)
+	s.mends.Add(1)
 	time.AfterFunc(f.For, func() {
-		defer w.mends.Done()
-		w.trace.note("fault %d is mended", f.Number)
+		defer s.mends.Done()
+		s.trace.note("fault %d is mended", f.Number)
 		mend()
-		w.trouble()
+		s.trouble()
 	})
 }
 
 // strikeNetwork lets something befall connections. What a worker runs that nobody hears of may be
 // given to others, if it lasts.
-func (w *world) strikeNetwork(f Fault) (mend func()) {
-	m, n := w.member(f.A).host, hostOf(int(f.B)%w.scenario.Nodes)
-	w.excuse(1)
+func (s strikes) strikeNetwork(f Fault) (mend func()) {
+	m, n := s.member(f.A).host, hostOf(int(f.B)%s.scenario.Nodes)
+	s.excuse(1)
 	switch f.Kind {
 	case CutThere:
-		return w.cut([][2]string{{m, n}})
+		return s.cut([][2]string{{m, n}})
 	case CutBack:
-		return w.cut([][2]string{{n, m}})
+		return s.cut([][2]string{{n, m}})
 	case CutBoth:
-		return w.cut([][2]string{{m, n}, {n, m}})
+		return s.cut([][2]string{{m, n}, {n, m}})
 	case Lonely:
 		var all [][2]string
-		for i := range w.scenario.Nodes {
+		for i := range s.scenario.Nodes {
 			all = append(all, [2]string{m, hostOf(i)}, [2]string{hostOf(i), m})
 		}
-		return w.cut(all)
+		return s.cut(all)
 	case Isolated:
-		w.excuse(w.scenario.Workers)
+		s.excuse(s.scenario.Workers)
 		all := [][2]string{{n, clientHost}, {clientHost, n}}
-		for i := range w.scenario.Workers {
-			other := w.member(uint32(i)).host
+		for i := range s.scenario.Workers {
+			other := s.member(uint32(i)).host
 			all = append(all, [2]string{n, other}, [2]string{other, n})
 		}
-		return w.cut(all)
+		return s.cut(all)
 	case Slow:
 		by := time.Duration(1+f.B%4000) * time.Millisecond
-		w.net.Slow(m, n, by)
-		w.net.Slow(n, m, by)
-		return w.mendLinks([][2]string{{m, n}, {n, m}})
+		s.net.Slow(m, n, by)
+		s.net.Slow(n, m, by)
+		return s.mendLinks([][2]string{{m, n}, {n, m}})
 	default: // Broken, HalfOpen
 		if f.A&(1<<20) == 0 {
 			m, n = n, m
 		}
-		w.net.Break(m, n, f.Kind == HalfOpen)
+		s.net.Break(m, n, f.Kind == HalfOpen)
 		return nil
 	}
 }
 
 // cut blocks links, and returns what mends them.
-func (w *world) cut(links [][2]string) (mend func()) {
+func (s strikes) cut(links [][2]string) (mend func()) {
 	for _, l := range links {
-		w.net.Block(l[0], l[1])
+		s.net.Block(l[0], l[1])
 	}
-	return w.mendLinks(links)
+	return s.mendLinks(links)
 }
 
-func (w *world) mendLinks(links [][2]string) func() {
+func (s strikes) mendLinks(links [][2]string) func() {
 	return func() {
 		for _, l := range links {
-			w.net.Mend(l[0], l[1])
+			s.net.Mend(l[0], l[1])
 		}
 	}
 }
 
 // strikeStore lets something befall messages, clocks and the store.
-func (w *world) strikeStore(f Fault) (mend func()) {
-	n := w.node(f.A)
+func (s strikes) strikeStore(f Fault) (mend func()) {
+	n := s.node(f.A)
 	switch f.Kind {
 	case Doubled:
-		w.setTwice(0.4)
-		return func() { w.setTwice(0) }
+		s.setTwice(0.4)
+		return func() { s.setTwice(0) }
 	case Jump:
 		// Ten minutes at most, in either direction.
 		n.jumped.Store(int64(time.Duration(f.B%1_200_000)*time.Millisecond - 10*time.Minute))
 		return nil
 	case StoreThere, StoreBack:
-		w.excuse(w.scenario.Workers) // an orchestrator that shows no life is taken for dead
+		s.excuse(s.scenario.Workers) // an orchestrator that shows no life is taken for dead
 		n.reach.block(f.Kind == StoreThere, f.Kind == StoreBack)
 		return n.reach.mend
 	case StoreSlow:
-		w.excuse(w.scenario.Workers)
+		s.excuse(s.scenario.Workers)
 		n.reach.set(time.Duration(f.B%700)*time.Millisecond, false)
 		return n.reach.mend
 	case StoreFull:
-		w.excuse(w.scenario.Workers)
+		s.excuse(s.scenario.Workers)
 		n.reach.set(0, true)
 		return n.reach.mend
 	case Outage:
-		w.excuse(w.scenario.Workers)
-		w.faults.BeginOutage()
-		return w.faults.EndOutage
+		s.excuse(s.scenario.Workers)
+		s.faults.BeginOutage()
+		return s.faults.EndOutage
 	default: // Recovery
 		if f.B%2 == 0 {
-			w.faults.Recover()
+			s.faults.Recover()
 			return nil
 		}
 		// One that goes on for a while: clients are told of everything that can be.
-		w.faults.SetRates(fault.Retryable(0.05))
-		return func() { w.faults.SetRates(fault.Retryable(w.scenario.Rate)) }
+		s.faults.SetRates(fault.Retryable(0.05))
+		return func() { s.faults.SetRates(fault.Retryable(s.scenario.Rate)) }
 	}
 }
 
-func (w *world) setTwice(rate float64) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.twice = rate
+func (s strikes) setTwice(rate float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.twice = rate
 }
 
 // strikeProcess ends a process. Another is there after a while.
-func (w *world) strikeProcess(f Fault) (mend func()) {
+func (s strikes) strikeProcess(f Fault) (mend func()) {
 	switch f.Kind {
 	case Crash, Dark:
-		n := w.node(f.A)
-		w.excuseUnlessServed(n)
+		n := s.node(f.A)
+		s.excuseUnlessServed(n)
 		n.die(f.Kind == Crash)
-		return func() { w.restart(n) }
+		return func() { s.restart(n) }
 	case CrashAt:
-		n, steps := w.node(f.A), busySteps()
-		w.excuseUnlessServed(n)
+		n, steps := s.node(f.A), busySteps()
+		s.excuseUnlessServed(n)
 		at := steps[int(f.B/2)%len(steps)].Before()
 		if f.B%2 == 0 {
 			at = steps[int(f.B/2)%len(steps)].After()
@@ -155,25 +158,25 @@ func (w *world) strikeProcess(f Fault) (mend func()) {
 		n.fatal.Store(&at)
 		return func() {
 			n.fatal.Store(nil)
-			w.restart(n)
+			s.restart(n)
 		}
 	case Leave:
-		n := w.node(f.A)
-		w.excuseUnlessServed(n)
-		w.running.Go(n.stop)
-		return func() { w.restart(n) }
+		n := s.node(f.A)
+		s.excuseUnlessServed(n)
+		s.running.Go(n.stop)
+		return func() { s.restart(n) }
 	}
 
-	place := int(f.A) % w.scenario.Workers
-	m := w.member(f.A)
+	place := int(f.A) % s.scenario.Workers
+	m := s.member(f.A)
 	if f.Kind == WorkerLeaves {
 		m.stop()
 	} else {
-		w.excuse(1)
+		s.excuse(1)
 		m.kill(f.Kind == WorkerDies)
 	}
 	return func() {
-		w.must("a worker begins", w.join(place, m))
+		s.must("a worker begins", s.join(place, m))
 	}
 }
 
@@ -186,28 +189,28 @@ func (w *world) restart(n *node) {
 }
 
 // interfere lets clients change what goes on.
-func (w *world) interfere(f Fault) (mend func()) {
-	w.mends.Add(1)
-	t := w.tasks[int(f.A)%len(w.tasks)]
-	w.running.Go(func() {
-		defer w.mends.Done()
+func (s strikes) interfere(f Fault) (mend func()) {
+	s.mends.Add(1)
+	t := s.tasks[int(f.A)%len(s.tasks)]
+	s.running.Go(func() {
+		defer s.mends.Done()
 		if f.Kind == Paused {
-			w.caller.pause(t)
+			s.caller.pause(t)
 		} else {
-			w.caller.cancel(t)
+			s.caller.cancel(t)
 		}
 	})
 	if f.Kind != Paused {
 		return nil
 	}
-	return func() { w.caller.resume(t) }
+	return func() { s.caller.resume(t) }
 }
 
 // excuse notes that what some workers held may be run again, by others or by themselves.
-func (w *world) excuse(workers int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.excuses += workers * (slots + w.prefetch)
+func (s strikes) excuse(workers int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.excuses += workers * (slots + s.prefetch)
 }
 
 // calm is how long nothing may have befallen processes and links for each worker to have an orchestrator
@@ -223,20 +226,20 @@ func (w *world) trouble() {
 
 // excuseUnlessServed is excuse for all workers, when an orchestrator ends. It is none if another serves, to
 // which all workers can go: then what they run is not to be run again.
-func (w *world) excuseUnlessServed(n *node) {
-	w.mu.Lock()
-	served := time.Since(w.troubled) >= calm
+func (s strikes) excuseUnlessServed(n *node) {
+	s.mu.Lock()
+	served := time.Since(s.troubled) >= calm
 	others := 0
-	for _, other := range w.nodes {
+	for _, other := range s.nodes {
 		if other != n && other.serves.Load() {
 			others++
 		}
 	}
-	w.mu.Unlock()
+	s.mu.Unlock()
 	if !served || others == 0 {
-		w.excuse(w.scenario.Workers)
+		s.excuse(s.scenario.Workers)
 	} else {
-		w.cover("an orchestrator ended and another served")
+		s.cover("an orchestrator ended and another served")
 	}
 }
 

@@ -89,14 +89,14 @@ func Run(s *Scenario, o Options) *Report {
 	w.submit()
 	for _, f := range s.Faults {
 		<-time.After(f.After)
-		w.strike(f)
+		strikes{w}.strike(f)
 		w.sample()
 	}
 	w.mends.Wait()
 	w.heal()
-	w.try(w.settle)
-	w.try(w.check)
-	w.try(w.remove)
+	w.try(warden{w}.settle)
+	w.try(warden{w}.check)
+	w.try(warden{w}.remove)
 	w.stop()
 
 	hash, events := w.trace.hash()

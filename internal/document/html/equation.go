@@ -74,6 +74,6 @@ func (p *htmlParser) endEquation(end int) {
 // showsEquation reports whether an element, which is hidden from those who listen to the
 // page, shows the equation in front of it again, as those of KaTeX do. Only one name is
 // asked for, as the page is read again for each that never ends.
-func (p *htmlParser) showsEquation(name string, attrs map[string]string) bool {
+func showsEquation(p *htmlParser, name string, attrs map[string]string) bool {
 	return name == "span" && attrs["aria-hidden"] == "true" && p.equationEnd > 0 && p.equationEnd == p.out.Len() && p.space == 0 && !p.visible[name]
 }

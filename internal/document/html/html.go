@@ -433,7 +433,7 @@ func (p *htmlParser) startTag(z *xhtml.Tokenizer, kind xhtml.TokenType, name str
 		return true
 	}
 
-	if p.showsEquation(name, attrs) {
+	if showsEquation(p, name, attrs) {
 		p.dropping, p.nested = name, 1
 		return true
 	}

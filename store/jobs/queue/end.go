@@ -144,10 +144,10 @@ func (changes *Changes) CompleteUnit(ctx context.Context, u *storagev1.Unit, r *
 	changes.Add(keys.Size, u.Level, r.Size)
 	changes.ended.CompletedUnits = append(changes.ended.CompletedUnits, newOutcome(u, u.Result.Sha256, r.Tokens))
 
-	if err := changes.tellParent(ctx, u, -keys.OneLeft+keys.OneSurvivor); err != nil {
+	if err := treeOf(changes).tellParent(ctx, u, -keys.OneLeft+keys.OneSurvivor); err != nil {
 		return err
 	}
-	return changes.accountUnit(ctx, u, true)
+	return ledgerOf(changes).accountUnit(ctx, u, true)
 }
 
 // FailUnit makes a unit fail, and counts it at the reduce above it.
@@ -161,10 +161,10 @@ func (changes *Changes) FailUnit(ctx context.Context, u *storagev1.Unit) error {
 	changes.Units.ClearPartEvidence(changes.Tx, changes.Job, u)
 	changes.ended.FailedUnits = append(changes.ended.FailedUnits, newOutcome(u, nil, mapreduce.Tokens{In: u.TokensIn, Out: u.TokensOut}))
 
-	if err := changes.tellParent(ctx, u, -keys.OneLeft); err != nil {
+	if err := treeOf(changes).tellParent(ctx, u, -keys.OneLeft); err != nil {
 		return err
 	}
-	return changes.accountUnit(ctx, u, false)
+	return ledgerOf(changes).accountUnit(ctx, u, false)
 }
 
 func newOutcome(u *storagev1.Unit, sha []byte, spent mapreduce.Tokens) *storagev1.Outcome {
@@ -173,14 +173,19 @@ func newOutcome(u *storagev1.Unit, sha []byte, spent mapreduce.Tokens) *storagev
 	}
 }
 
+// A ledger counts the documents and the characters of a job by what became of them.
+type ledger struct{ *Changes }
+
+func ledgerOf(changes *Changes) ledger { return ledger{changes} }
+
 // accountUnit enters the end of a map or parse unit in the ledger of documents and
 // characters.
-func (changes *Changes) accountUnit(ctx context.Context, u *storagev1.Unit, mapped bool) error {
+func (l ledger) accountUnit(ctx context.Context, u *storagev1.Unit, mapped bool) error {
 	switch {
 	case u.Level > 0:
 		return nil
 	case u.Level < 0:
-		changes.accountParse(u, mapped)
+		l.accountParse(u, mapped)
 		return nil
 	}
 
@@ -188,14 +193,14 @@ func (changes *Changes) accountUnit(ctx context.Context, u *storagev1.Unit, mapp
 	if !mapped {
 		documents, characters = keys.DocumentsFailed, keys.CharactersFailed
 	}
-	changes.Add(characters, 0, u.Source.GetCharEnd()-u.Source.GetCharStart())
+	l.Add(characters, 0, u.Source.GetCharEnd()-u.Source.GetCharStart())
 
 	// A document in several chunks is counted when the last of them ends.
 	if u.Source.GetChunks() <= 1 {
-		changes.Add(documents, 0, DocumentsOf(u))
+		l.Add(documents, 0, DocumentsOf(u))
 		return nil
 	}
-	return changes.accountChunk(ctx, u, mapped)
+	return l.accountChunk(ctx, u, mapped)
 }
 
 // DocumentsOf returns how many documents a unit takes that takes whole ones.
@@ -205,15 +210,15 @@ func DocumentsOf(u *storagev1.Unit) int64 { return max(1, u.Source.GetDocuments(
 // failed, and one that cannot be read as it is, or has no text, is skipped; any other is
 // still
 // to be mapped. Documents without text have no characters, so their bytes are counted.
-func (changes *Changes) accountParse(u *storagev1.Unit, ok bool) {
+func (l ledger) accountParse(u *storagev1.Unit, ok bool) {
 	switch {
 	case !ok:
-		changes.Add(keys.DocumentsFailed, 0, 1)
-		changes.Add(keys.BytesFailed, 0, u.Source.GetLength())
+		l.Add(keys.DocumentsFailed, 0, 1)
+		l.Add(keys.BytesFailed, 0, u.Source.GetLength())
 	case IsTextless(u):
-		changes.Add(keys.DocumentsSkipped, 0, 1)
-		changes.Add(keys.BytesSkipped, 0, u.Source.GetLength())
-		changes.Tx.Set(changes.Keys.Job(changes.Job).Skipped(keys.Document(u.Index)), records.Encode(&storagev1.Skipped{
+		l.Add(keys.DocumentsSkipped, 0, 1)
+		l.Add(keys.BytesSkipped, 0, u.Source.GetLength())
+		l.Tx.Set(l.Keys.Job(l.Job).Skipped(keys.Document(u.Index)), records.Encode(&storagev1.Skipped{
 			DocumentId: u.DocumentId, Reason: skipReason(u),
 		}))
 	}
@@ -258,10 +263,10 @@ func numberedUnit(id string, more int64) string {
 }
 
 // accountChunk counts a chunk. The document itself ends with its last chunk.
-func (changes *Changes) accountChunk(ctx context.Context, u *storagev1.Unit, mapped bool) error {
-	key := changes.Keys.Job(changes.Job).Tally(tallyName(u))
+func (l ledger) accountChunk(ctx context.Context, u *storagev1.Unit, mapped bool) error {
+	key := l.Keys.Job(l.Job).Tally(tallyName(u))
 	tally := new(storagev1.Tally)
-	if _, err := records.Read(ctx, changes.Tx, key, tally); err != nil {
+	if _, err := records.Read(ctx, l.Tx, key, tally); err != nil {
 		return err
 	}
 
@@ -277,11 +282,11 @@ func (changes *Changes) accountChunk(ctx context.Context, u *storagev1.Unit, map
 	switch {
 	case tally.Complete+tally.Failed < tally.Chunks:
 	case tally.Failed > 0:
-		changes.Add(keys.DocumentsFailed, 0, DocumentsOf(u))
+		l.Add(keys.DocumentsFailed, 0, DocumentsOf(u))
 	default:
-		changes.Add(keys.DocumentsMapped, 0, DocumentsOf(u))
+		l.Add(keys.DocumentsMapped, 0, DocumentsOf(u))
 	}
 
-	changes.Tx.Set(key, records.Encode(tally))
+	l.Tx.Set(key, records.Encode(tally))
 	return nil
 }

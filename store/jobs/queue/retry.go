@@ -37,7 +37,7 @@ func (changes *Changes) RetryUnits(ctx context.Context, failed []store.KeyValue)
 			continue
 		}
 
-		if err := changes.unaccountUnit(ctx, u); err != nil {
+		if err := ledgerOf(changes).unaccountUnit(ctx, u); err != nil {
 			return false, err
 		}
 		if err := changes.waitAnew(ctx, u); err != nil {
@@ -51,7 +51,7 @@ func (changes *Changes) RetryUnits(ctx context.Context, failed []store.KeyValue)
 		changes.Units.Enqueue(changes.Tx, changes.Job, u, keys.ClassRequeued)
 		changes.Units.Set(changes.Tx, changes.Job, u)
 
-		if err := changes.reopenReduce(ctx, u, 0); err != nil {
+		if err := treeOf(changes).reopenReduce(ctx, u, 0); err != nil {
 			return false, err
 		}
 	}
@@ -80,34 +80,34 @@ func (changes *Changes) waitAnew(ctx context.Context, u *storagev1.Unit) error {
 }
 
 // unaccountUnit takes a failed unit out of the ledger of documents and characters.
-func (changes *Changes) unaccountUnit(ctx context.Context, u *storagev1.Unit) error {
+func (l ledger) unaccountUnit(ctx context.Context, u *storagev1.Unit) error {
 	switch {
 	case u.Level > 0:
 		return nil
 	case u.Level < 0:
-		changes.Add(keys.DocumentsFailed, 0, -1)
-		changes.Add(keys.BytesFailed, 0, -u.Source.GetLength())
+		l.Add(keys.DocumentsFailed, 0, -1)
+		l.Add(keys.BytesFailed, 0, -u.Source.GetLength())
 		return nil
 	}
 
-	changes.Add(keys.CharactersFailed, 0, u.Source.GetCharStart()-u.Source.GetCharEnd())
+	l.Add(keys.CharactersFailed, 0, u.Source.GetCharStart()-u.Source.GetCharEnd())
 	if u.Source.GetChunks() <= 1 {
-		changes.Add(keys.DocumentsFailed, 0, -DocumentsOf(u))
+		l.Add(keys.DocumentsFailed, 0, -DocumentsOf(u))
 		return nil
 	}
 
-	key := changes.Keys.Job(changes.Job).Tally(tallyName(u))
+	key := l.Keys.Job(l.Job).Tally(tallyName(u))
 	tally := new(storagev1.Tally)
-	if _, err := records.Read(ctx, changes.Tx, key, tally); err != nil {
+	if _, err := records.Read(ctx, l.Tx, key, tally); err != nil {
 		return err
 	}
 
 	// Only a document whose chunks have all ended had been counted.
 	if tally.Complete+tally.Failed == tally.Chunks {
-		changes.Add(keys.DocumentsFailed, 0, -DocumentsOf(u))
+		l.Add(keys.DocumentsFailed, 0, -DocumentsOf(u))
 	}
 
 	tally.Failed--
-	changes.Tx.Set(key, records.Encode(tally))
+	l.Tx.Set(key, records.Encode(tally))
 	return nil
 }

@@ -13,6 +13,11 @@ import (
 	"github.com/coditect/mapreduce/store/keys"
 )
 
+// A tree is the reduces of a job as changes find them: each waits for the units below it.
+type tree struct{ *Changes }
+
+func treeOf(changes *Changes) tree { return tree{changes} }
+
 // NoteParent remembers the reduce that waits for u.
 func (changes *Changes) NoteParent(u *storagev1.Unit) {
 	if u.Parent > 0 {
@@ -23,21 +28,21 @@ func (changes *Changes) NoteParent(u *storagev1.Unit) {
 // tellParent adds the end of u to the Waiting of the reduce above it. It does not read
 // the Waiting, so units of one group that end together do not conflict. Unblock reads it
 // when this transaction is durable.
-func (changes *Changes) tellParent(ctx context.Context, u *storagev1.Unit, n keys.Waiting) error {
+func (t tree) tellParent(ctx context.Context, u *storagev1.Unit, n keys.Waiting) error {
 	if u.Parent == 0 {
 		return nil
 	}
-	if changes.Ctl.TreeTop == 0 {
+	if t.Ctl.TreeTop == 0 {
 		// The tree is being planned again, because a document that could not
 		// be parsed is tried again. What is planned counts u as it was.
 		var cursor storagev1.Plan
-		if _, err := records.Read(ctx, changes.Tx, changes.Keys.Plans(changes.Job).Cursor(1), &cursor); err != nil || u.Index >= cursor.Cursor {
+		if _, err := records.Read(ctx, t.Tx, t.Keys.Plans(t.Job).Cursor(1), &cursor); err != nil || u.Index >= cursor.Cursor {
 			return err
 		}
 	}
 
-	changes.Tx.Add(changes.Keys.Queues(changes.Job).Wait(u.Level+1, u.Parent-1), int64(n))
-	changes.NoteParent(u)
+	t.Tx.Add(t.Keys.Queues(t.Job).Wait(u.Level+1, u.Parent-1), int64(n))
+	t.NoteParent(u)
 	return nil
 }
 
@@ -49,13 +54,13 @@ func ReduceAt(ctl *storagev1.Ctl, r records.WaitRef) mapreduce.UnitID {
 // ReleaseReduce ends the waiting of one reduce. It returns where it may be claimed, or
 // nil if it was let go before or has ended.
 func (changes *Changes) ReleaseReduce(ctx context.Context, r records.WaitRef) (*records.Candidate, error) {
-	w, found, err := changes.readWaits(ctx, r)
+	w, found, err := treeOf(changes).readWaits(ctx, r)
 	skips := w.Survivors() == 0
 	if err != nil || !found || w.Left() > 0 || w >= keys.LetGo && !skips {
 		return nil, err
 	}
 
-	u, err := changes.readReduce(ctx, r)
+	u, err := treeOf(changes).readReduce(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -68,9 +73,9 @@ func (changes *Changes) ReleaseReduce(ctx context.Context, r records.WaitRef) (*
 		return nil, records.CorruptError(changes.Keys.Job(changes.Job).Unit(mapreduce.UnitID(u.UnitId)), "unit %s of %s is %s, and was not let go", u.UnitId, changes.Job, mapreduce.UnitState(u.Status))
 	}
 
-	changes.setWaits(r, w|keys.LetGo)
+	treeOf(changes).setWaits(r, w|keys.LetGo)
 	if skips {
-		return nil, changes.skipReduce(ctx, u)
+		return nil, treeOf(changes).skipReduce(ctx, u)
 	}
 
 	changes.Units.Enqueue(changes.Tx, changes.Job, u, keys.ClassNew)
@@ -79,10 +84,10 @@ func (changes *Changes) ReleaseReduce(ctx context.Context, r records.WaitRef) (*
 }
 
 // skipReduce fails a reduce that has nothing to reduce.
-func (changes *Changes) skipReduce(ctx context.Context, u *storagev1.Unit) error {
+func (t tree) skipReduce(ctx context.Context, u *storagev1.Unit) error {
 	why := "skipped: none of its inputs has a result"
 
-	first, err := changes.Units.In(ctx, changes.Tx.Snapshot(), changes.Job, u.Inputs.GetLevel(), u.Inputs.GetFirst(), u.Inputs.GetEnd(), 1)
+	first, err := t.Units.In(ctx, t.Tx.Snapshot(), t.Job, u.Inputs.GetLevel(), u.Inputs.GetFirst(), u.Inputs.GetEnd(), 1)
 	if err != nil {
 		return err
 	}
@@ -91,27 +96,27 @@ func (changes *Changes) skipReduce(ctx context.Context, u *storagev1.Unit) error
 	}
 
 	u.Errors = records.KeepErrors(nil, []string{why})
-	if err := changes.FailUnit(ctx, u); err != nil {
+	if err := t.FailUnit(ctx, u); err != nil {
 		return err
 	}
-	changes.Units.Set(changes.Tx, changes.Job, u)
+	t.Units.Set(t.Tx, t.Job, u)
 	return nil
 }
 
-func (changes *Changes) readWaits(ctx context.Context, r records.WaitRef) (w keys.Waiting, found bool, err error) {
-	v, err := changes.Tx.Get(ctx, changes.Keys.Queues(changes.Job).Wait(r.Level, r.Index))
+func (t tree) readWaits(ctx context.Context, r records.WaitRef) (w keys.Waiting, found bool, err error) {
+	v, err := t.Tx.Get(ctx, t.Keys.Queues(t.Job).Wait(r.Level, r.Index))
 	return keys.Waiting(records.DecodeCount(v)), v != nil, err
 }
 
-func (changes *Changes) setWaits(r records.WaitRef, w keys.Waiting) {
-	changes.Tx.Set(changes.Keys.Queues(changes.Job).Wait(r.Level, r.Index), binary.LittleEndian.AppendUint64(nil, uint64(w)))
+func (t tree) setWaits(r records.WaitRef, w keys.Waiting) {
+	t.Tx.Set(t.Keys.Queues(t.Job).Wait(r.Level, r.Index), binary.LittleEndian.AppendUint64(nil, uint64(w)))
 }
 
-func (changes *Changes) readReduce(ctx context.Context, r records.WaitRef) (*storagev1.Unit, error) {
-	name := ReduceAt(changes.Ctl, r)
-	u, err := changes.Units.Read(ctx, changes.Tx, changes.Job, name)
+func (t tree) readReduce(ctx context.Context, r records.WaitRef) (*storagev1.Unit, error) {
+	name := ReduceAt(t.Ctl, r)
+	u, err := t.Units.Read(ctx, t.Tx, t.Job, name)
 	if err == nil && u == nil {
-		err = records.CorruptError(changes.Keys.Job(changes.Job).Unit(name), "unit %s of %s is waited for, and is not there", name, changes.Job)
+		err = records.CorruptError(t.Keys.Job(t.Job).Unit(name), "unit %s of %s is waited for, and is not there", name, t.Job)
 	}
 	return u, err
 }
@@ -119,13 +124,13 @@ func (changes *Changes) readReduce(ctx context.Context, r records.WaitRef) (*sto
 // reopenReduce makes the reduce above u wait for u again, since u is tried again or waits
 // itself. If the reduce had ended, its output is dropped, and so are the outputs of the
 // reduces above it.
-func (changes *Changes) reopenReduce(ctx context.Context, u *storagev1.Unit, had keys.Waiting) error {
-	if u.Parent == 0 || changes.Ctl.TreeTop == 0 {
+func (t tree) reopenReduce(ctx context.Context, u *storagev1.Unit, had keys.Waiting) error {
+	if u.Parent == 0 || t.Ctl.TreeTop == 0 {
 		return nil
 	}
 
 	at := records.WaitRef{Level: u.Level + 1, Index: u.Parent - 1}
-	w, _, err := changes.readWaits(ctx, at)
+	w, _, err := t.readWaits(ctx, at)
 	if err != nil {
 		return err
 	}
@@ -133,50 +138,50 @@ func (changes *Changes) reopenReduce(ctx context.Context, u *storagev1.Unit, had
 	w += keys.OneLeft - had
 	// It had not been let go, so it only waits for one input more.
 	if w < keys.LetGo {
-		changes.setWaits(at, w)
+		t.setWaits(at, w)
 		return nil
 	}
 
-	changes.setWaits(at, w-keys.LetGo)
-	above, err := changes.readReduce(ctx, at)
+	t.setWaits(at, w-keys.LetGo)
+	above, err := t.readReduce(ctx, at)
 	if err != nil {
 		return err
 	}
-	return changes.blockReduce(ctx, above)
+	return t.blockReduce(ctx, above)
 }
 
 // blockReduce makes a reduce wait that had been let go.
-func (changes *Changes) blockReduce(ctx context.Context, u *storagev1.Unit) error {
+func (t tree) blockReduce(ctx context.Context, u *storagev1.Unit) error {
 	var had keys.Waiting
 	unit := mapreduce.UnitID(u.UnitId)
 	state := mapreduce.UnitState(u.Status)
 
 	switch {
 	case u.Line.GetAnswered():
-		changes.clearLine(u) // it was about other inputs
+		t.clearLine(u) // it was about other inputs
 	case u.Line != nil:
-		return LineOpenError(changes.Job, u)
+		return LineOpenError(t.Job, u)
 	}
 
 	switch state {
 	case mapreduce.Processing:
 		return &errs.Error{
 			Kind: errs.Unavailable, Reason: records.UnitsRunning, RetryAfter: time.Second,
-			Message: fmt.Sprintf("unit %s of job %s still runs", unit, changes.Job),
+			Message: fmt.Sprintf("unit %s of job %s still runs", unit, t.Job),
 		}
 	case mapreduce.Pending:
-		changes.Units.Dequeue(changes.Tx, changes.Job, u)
+		t.Units.Dequeue(t.Tx, t.Job, u)
 	case mapreduce.UnitComplete:
 		had = keys.OneSurvivor
-		changes.Add(keys.Completed, u.Level, -1)
-		changes.Add(keys.Size, u.Level, -u.Result.GetSize())
-		changes.ended.ReopenedUnits = append(changes.ended.ReopenedUnits, newOutcome(u, u.Result.GetSha256(), mapreduce.Tokens{}))
-		changes.Tx.ClearRange(changes.Keys.Outputs(changes.Job).Results(unit))
+		t.Add(keys.Completed, u.Level, -1)
+		t.Add(keys.Size, u.Level, -u.Result.GetSize())
+		t.ended.ReopenedUnits = append(t.ended.ReopenedUnits, newOutcome(u, u.Result.GetSha256(), mapreduce.Tokens{}))
+		t.Tx.ClearRange(t.Keys.Outputs(t.Job).Results(unit))
 	case mapreduce.UnitFailed:
-		changes.Add(keys.Failed, u.Level, -1)
-		changes.Tx.Clear(changes.Keys.Queues(changes.Job).Failed(u.Level, unit))
+		t.Add(keys.Failed, u.Level, -1)
+		t.Tx.Clear(t.Keys.Queues(t.Job).Failed(u.Level, unit))
 	default:
-		return records.CorruptError(changes.Keys.Job(changes.Job).Unit(unit), "unit %s of %s is %s, and was let go", unit, changes.Job, state)
+		return records.CorruptError(t.Keys.Job(t.Job).Unit(unit), "unit %s of %s is %s, and was let go", unit, t.Job, state)
 	}
 
 	// Its attempts go on being counted: a late report of one must not be taken
@@ -187,15 +192,15 @@ func (changes *Changes) blockReduce(ctx context.Context, u *storagev1.Unit) erro
 
 	if u.Woken != "" { // by an answer that was about other inputs
 		u.Woken = ""
-		changes.Tx.Clear(changes.Keys.Queues(changes.Job).Woken(unit))
+		t.Tx.Clear(t.Keys.Queues(t.Job).Woken(unit))
 	}
 
-	changes.Units.ClearJournal(changes.Tx, changes.Job, u)
-	changes.Units.ClearEvidence(changes.Tx, changes.Job, u)
-	changes.Units.Set(changes.Tx, changes.Job, u)
+	t.Units.ClearJournal(t.Tx, t.Job, u)
+	t.Units.ClearEvidence(t.Tx, t.Job, u)
+	t.Units.Set(t.Tx, t.Job, u)
 
 	if !state.Ended() {
 		return nil
 	}
-	return changes.reopenReduce(ctx, u, had)
+	return t.reopenReduce(ctx, u, had)
 }

@@ -95,17 +95,17 @@ func (p *Program) fillDefaults() (err error) {
 	if err = p.Runners.Tools.ReadStores(); err != nil {
 		return err
 	}
-	p.Runners.Tools.Indexes = p.indexFolder()
+	p.Runners.Tools.Indexes = indexFolder(p.Getenv)
 	p.Global.Location, err = p.Global.StoreFlags.storeLocation(p.defaultDataDir())
 	return err
 }
 
 // indexFolder returns the folder of the indexes of folders of documents, by the XDG
 // specification, or "" if there is no home folder.
-func (p *Program) indexFolder() string {
-	base := p.Getenv("XDG_CACHE_HOME")
+func indexFolder(getenv func(string) string) string {
+	base := getenv("XDG_CACHE_HOME")
 	if !filepath.IsAbs(base) { // others are to be ignored
-		home := p.Getenv("HOME")
+		home := getenv("HOME")
 		if home == "" {
 			return ""
 		}

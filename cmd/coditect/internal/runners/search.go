@@ -16,8 +16,8 @@ import (
 	"github.com/coditect/mapreduce/worker/tool/search"
 )
 
-// kitNeeds returns what kits are made with, but for the network.
-func (r *Runners) kitNeeds(formats *document.Registry) (kitNeeds, error) {
+// kitNeedsOf returns what kits are made with, but for the network.
+func kitNeedsOf(r *Runners, formats *document.Registry) (kitNeeds, error) {
 	embed, err := r.Tools.embedder(r.access())
 	return kitNeeds{
 		embed: embed,
@@ -152,7 +152,7 @@ func (r *Runners) OpenSearch() (*search.Kit, error) {
 	if len(r.Tools.stores) == 0 {
 		return nil, exit.UsageError("--search-store is missing: name folders of documents as NAME=DIR")
 	}
-	needs, err := r.kitNeeds(formats)
+	needs, err := kitNeedsOf(r, formats)
 	if err != nil {
 		return nil, err
 	}

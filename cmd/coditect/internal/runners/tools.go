@@ -228,7 +228,7 @@ func (r *Runners) OpenTools(ctx context.Context) (*toolbox.Box, error) {
 	if err != nil {
 		return nil, err
 	}
-	needs, err := r.kitNeeds(formats)
+	needs, err := kitNeedsOf(r, formats)
 	if err != nil {
 		return nil, err
 	}
