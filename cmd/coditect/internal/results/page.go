@@ -15,6 +15,7 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/page"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results/costs"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results/decimals"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results/folder"
 	"github.com/coditect/mapreduce/internal/text/refs"
 	"github.com/coditect/mapreduce/worker/agent/model/settings"
@@ -272,7 +273,7 @@ func (w *writer) writePage(ctx context.Context) error {
 		p.Coverage = append(p.Coverage, page.Ledger{Name: l.Name, Total: l.Total, Mapped: l.Mapped, Failed: l.Failed, Skipped: l.Skipped})
 	}
 
-	w.report.page.displayNumbers(newNumberForms(w.report.job.Spec.Schema))
+	w.report.page.displayNumbers(decimals.New(w.report.job.Spec.Schema))
 	p.Data.Fields = w.orderedFields()
 	p.Data.Lists = v.lists()
 
@@ -293,14 +294,14 @@ func (w *writer) writePage(ctx context.Context) error {
 
 // displayNumbers gives the numbers of the records the decimals of the schema, or of their quotes, which came
 // behind them.
-func (b *pageBuilder) displayNumbers(forms *numberForms) {
+func (b *pageBuilder) displayNumbers(forms *decimals.Forms) {
 	for _, record := range b.data.Records {
 		for name, value := range record.Values {
 			var quotes []string
 			for _, i := range record.Citations[name] {
 				quotes = append(quotes, b.data.Citations[i].Quote)
 			}
-			record.Values[name] = forms.display(name, value, quotes)
+			record.Values[name] = forms.Display(name, value, quotes)
 		}
 	}
 }

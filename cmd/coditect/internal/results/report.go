@@ -13,6 +13,7 @@ import (
 	"github.com/coditect/mapreduce/api/plural"
 	"github.com/coditect/mapreduce/api/resultfile"
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results/decimals"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 )
 
@@ -143,7 +144,7 @@ func (r *report) buildView() (view, error) {
 	}
 
 	// Fields stand in the order of the schema, and those that it does not name behind them.
-	order, forms := map[string]int{}, newNumberForms(r.job.Spec.Schema)
+	order, forms := map[string]int{}, decimals.New(r.job.Spec.Schema)
 	if s, err := schema.Parse("schema", r.job.Spec.Schema); err == nil {
 		v.Title = cmp.Or(s.Title, v.Title)
 		for i, p := range s.Properties {
@@ -180,7 +181,7 @@ func firstOf[T any](list []T, limit int) ([]T, int) {
 	return list[:n], len(list) - n
 }
 
-func (r *report) recordView(n int, rec record, order map[string]int, forms *numberForms) recordView {
+func (r *report) recordView(n int, rec record, order map[string]int, forms *decimals.Forms) recordView {
 	v := recordView{Number: n, Sources: rec.sources}
 
 	names := slices.Clone(rec.names)
@@ -190,7 +191,7 @@ func (r *report) recordView(n int, rec record, order map[string]int, forms *numb
 
 	for _, name := range names {
 		f := r.fieldView(name, rec)
-		f.Value = forms.display(name, f.Value, textsOf(f.Quotes))
+		f.Value = forms.Display(name, f.Value, textsOf(f.Quotes))
 		v.Fields = append(v.Fields, f)
 	}
 	return v
@@ -356,7 +357,7 @@ func (c *conflictLine) buildView() conflictView {
 	return v
 }
 
-func statisticsViews(data []byte, order map[string]int, forms *numberForms) ([]statisticsView, error) {
+func statisticsViews(data []byte, order map[string]int, forms *decimals.Forms) ([]statisticsView, error) {
 	var fields map[string]map[string]json.RawMessage
 	if err := json.Unmarshal(resultfile.OrEmpty(data, "{}"), &fields); err != nil {
 		return nil, err
@@ -368,7 +369,7 @@ func statisticsViews(data []byte, order map[string]int, forms *numberForms) ([]s
 		for column, raw := range fields[name] {
 			texts[column] = displayJSON(raw)
 		}
-		forms.displayStatistics(name, texts)
+		forms.DisplayStatistics(name, texts)
 
 		s := statisticsView{Field: name}
 		for _, column := range statisticsColumns {

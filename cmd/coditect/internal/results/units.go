@@ -8,6 +8,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/resultfile"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results/costs"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results/dag"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results/folder"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results/jsonform"
 )
@@ -37,12 +38,12 @@ func (w *writer) writeUnits(ctx context.Context) error {
 	}
 
 	return w.dir.WriteFile("units.jsonl", func(lines *folder.File) error {
-		return w.dir.WriteFile("dag.json", func(dag *folder.File) error {
+		return w.dir.WriteFile("dag.json", func(graph *folder.File) error {
 			tasks, err := w.dir.CreateScratch(".dag")
 			if err != nil {
 				return err
 			}
-			p := &unitPass{w: w, unpack: unpack, lines: lines, dag: newDAG(w.job, dag, tasks)}
+			p := &unitPass{w: w, unpack: unpack, lines: lines, dag: dag.New(w.job, graph, tasks)}
 			return p.readUnits(ctx)
 		})
 	})
@@ -53,7 +54,7 @@ type unitPass struct {
 	w      *writer
 	unpack *jsonform.Unpacker
 	lines  *folder.File
-	dag    *dagWriter
+	dag    *dag.Writer
 	trace  *traceWriter
 	shown  int  // bytes of outputs in lines
 	full   bool // no more outputs are shown
@@ -81,7 +82,7 @@ func (p *unitPass) readUnits(ctx context.Context) (err error) {
 		return err
 	}
 
-	if err := p.dag.writeHead(); err != nil {
+	if err := p.dag.WriteHead(); err != nil {
 		return err
 	}
 
@@ -89,7 +90,7 @@ func (p *unitPass) readUnits(ctx context.Context) (err error) {
 	if err := eachUnit(ctx, p.w.service, q, p.addUnit); err != nil {
 		return err
 	}
-	if err := p.dag.writeEnd(); err != nil {
+	if err := p.dag.WriteEnd(); err != nil {
 		return err
 	}
 
@@ -119,7 +120,7 @@ func (p *unitPass) addUnit(u *mapreduce.Unit) error {
 		return err
 	}
 
-	if err := p.dag.addUnit(u); err != nil {
+	if err := p.dag.AddUnit(u); err != nil {
 		return err
 	}
 	if err := p.w.tally.AddUnit(u); err != nil {

@@ -1,4 +1,5 @@
-package results
+// Package decimals shows numbers of a result with the decimals that stand in the documents.
+package decimals
 
 import (
 	"encoding/json"
@@ -8,16 +9,17 @@ import (
 	"github.com/coditect/mapreduce/internal/text/derive"
 )
 
-// numberForms says with how many decimals reports show numbers: as many as the schema states, or else as the
+// Forms says with how many decimals reports show numbers: as many as the schema states, or else as the
 // quote has. The data, in result.json and files of records, has the numbers as such.
-type numberForms struct {
+type Forms struct {
 	stated map[string]int  // by field
 	isText map[string]bool // fields that are no numbers
 	shown  map[string]int  // by field: the most decimals that a report shows of a value
 }
 
-func newNumberForms(source []byte) *numberForms {
-	f := &numberForms{stated: make(map[string]int), isText: make(map[string]bool), shown: make(map[string]int)}
+// New returns the forms of the numbers of a schema.
+func New(source []byte) *Forms {
+	f := &Forms{stated: make(map[string]int), isText: make(map[string]bool), shown: make(map[string]int)}
 	s, err := schema.Parse("schema", source)
 	if err != nil {
 		return f // a job without a schema has no fields to state
@@ -33,8 +35,8 @@ func newNumberForms(source []byte) *numberForms {
 	return f
 }
 
-// display returns a value of a field as reports show it. The quotes are those of the value.
-func (f *numberForms) display(field, value string, quotes []string) string {
+// Display returns a value of a field as reports show it. The quotes are those of the value.
+func (f *Forms) Display(field, value string, quotes []string) string {
 	if f.isText[field] || !json.Valid([]byte(value)) || strings.Trim(value, "-0123456789.") != "" {
 		return value
 	}
@@ -50,9 +52,9 @@ func (f *numberForms) display(field, value string, quotes []string) string {
 // leastOfMean is how many decimals a mean of whole numbers may have.
 const leastOfMean = 2
 
-// displayStatistics gives the numbers of a field, by their columns, the decimals of its values. The mean, which
+// DisplayStatistics gives the numbers of a field, by their columns, the decimals of its values. The mean, which
 // stands in no document, has no more than these, or than two.
-func (f *numberForms) displayStatistics(field string, numbers map[string]string) {
+func (f *Forms) DisplayStatistics(field string, numbers map[string]string) {
 	n, ok := f.stated[field]
 	if !ok {
 		n = f.shown[field]
