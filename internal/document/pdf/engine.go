@@ -9,6 +9,7 @@ import (
 	"sync"
 	_ "unsafe" // for the module that go-pdfium embeds
 
+	"github.com/coditect/mapreduce/internal/document/pdf/stoppable"
 	_ "github.com/klippa-app/go-pdfium/webassembly" // which has that module
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -57,7 +58,7 @@ func (e *engine) open() (err error) {
 // compile compiles PDFium. mu is held.
 func (e *engine) compile() error {
 	ctx := experimental.WithCompilationWorkers(context.Background(), runtime.GOMAXPROCS(0))
-	module, err := stoppable(pdfiumModule)
+	module, err := stoppable.Make(pdfiumModule)
 	if err != nil {
 		return err
 	}

@@ -9,11 +9,6 @@ import (
 	"github.com/coditect/mapreduce/internal/text/layout"
 )
 
-// Stoppable is stoppable, and StopName the name of the variable that stops a module.
-var Stoppable = stoppable
-
-const StopName = stopName
-
 // A Shown is a line of a made-up page as it looks, from left to right. Each character is 6
 // points wide and 10 high; marks follow their letter, and stand above it.
 type Shown struct {

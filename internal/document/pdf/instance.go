@@ -8,6 +8,7 @@ import (
 	"math"
 	"unicode/utf16"
 
+	"github.com/coditect/mapreduce/internal/document/pdf/stoppable"
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 )
@@ -60,7 +61,7 @@ func (e *engine) instance(ctx context.Context, data []byte) (p *instance, end fu
 	}
 
 	p = &instance{module: module, memory: module.Memory(), file: file, functions: make(map[string]api.Function)}
-	stopping := module.ExportedGlobal(stopName).(api.MutableGlobal)
+	stopping := module.ExportedGlobal(stoppable.Variable).(api.MutableGlobal)
 	stop := context.AfterFunc(ctx, func() { stopping.Set(1) })
 	end = func() {
 		stop()

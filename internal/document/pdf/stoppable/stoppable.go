@@ -1,4 +1,8 @@
-package pdf
+// Package stoppable makes a WebAssembly module that can be stopped from outside, of one that
+// cannot: PDFium may be kept busy for ever by a file.
+//
+// It knows the form of modules, and nothing of PDF.
+package stoppable
 
 import (
 	"encoding/binary"
@@ -13,9 +17,9 @@ import (
 // off. When the count is used up, the program calls a function that leaves to Go for a moment
 // (it asks for no more memory), traps if the program is to stop, and begins the count anew.
 
-// stopName is the name by which a stoppable module exports the variable that stops it: any
+// Variable is the name by which a stoppable module exports the variable that stops it: any
 // number but zero does.
-const stopName = "coditect_stop"
+const Variable = "coditect_stop"
 
 // loopTurns is how many turns of loops a module takes between two looks at that variable: a
 // fraction of a millisecond.
@@ -42,9 +46,9 @@ type rewriter struct {
 	count    uint64 // number of the variable with the turns that are left; that behind it stops
 }
 
-// stoppable returns a module that does what another does, and stops once its variable
+// Make returns a module that does what another does, and stops once its variable
 // stopName is set.
-func stoppable(module []byte) (out []byte, err error) {
+func Make(module []byte) (out []byte, err error) {
 	defer func() { // bytes that end too early
 		if p := recover(); p != nil {
 			out, err = nil, fmt.Errorf("pdf: %w: %v", errModule, p)
@@ -101,7 +105,7 @@ func (w *rewriter) section(id byte, body []byte) ([]byte, error) {
 		variable := []byte{i32, 1, i32Const, 0, end} // that changes, and begins with 0
 		return grown(n+1, rest, variable, variable), nil
 	case exportSection:
-		name := append([]byte{byte(len(stopName))}, stopName...)
+		name := append([]byte{byte(len(Variable))}, Variable...)
 		return grown(n, rest, name, []byte{3}, binary.AppendUvarint(nil, w.count+1)), nil
 	case codeSection:
 		return w.code(n, &r)

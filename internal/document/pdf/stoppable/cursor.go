@@ -1,4 +1,4 @@
-package pdf
+package stoppable
 
 // A cursor reads the bytes of a WebAssembly module. It panics behind their end.
 type cursor struct {

@@ -1,4 +1,4 @@
-package pdf_test
+package stoppable_test
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/coditect/mapreduce/internal/dev/testenv"
-	"github.com/coditect/mapreduce/internal/document/pdf"
+	"github.com/coditect/mapreduce/internal/document/pdf/stoppable"
 )
 
 // part returns a section of a module, or the body of a function, with its length before it.
@@ -39,7 +39,7 @@ func TestStoppable(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	out, err := pdf.Stoppable([]byte(endless))
+	out, err := stoppable.Make([]byte(endless))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestStoppable(t *testing.T) {
 		_, err := m.ExportedFunction("for_ever").Call(ctx)
 		ended <- err
 	}()
-	m.ExportedGlobal(pdf.StopName).(api.MutableGlobal).Set(1)
+	m.ExportedGlobal(stoppable.Variable).(api.MutableGlobal).Set(1)
 	if err := <-ended; err == nil || !strings.Contains(err.Error(), "unreachable") {
 		t.Errorf("the loop ended by %v", err)
 	}
@@ -70,7 +70,7 @@ func TestStoppable(t *testing.T) {
 // TestStoppableOther makes what is no module stoppable.
 func TestStoppableOther(t *testing.T) {
 	for _, data := range []string{"", "\x00asm", "\x00asm\x01\x00\x00\x00", endless[:len(endless)-3], "\x00asm\x01\x00\x00\x00\x0a\xff\xff\xff\xff\x0f"} {
-		if out, err := pdf.Stoppable([]byte(data)); err == nil {
+		if out, err := stoppable.Make([]byte(data)); err == nil {
 			t.Errorf("of %q: %q and no error", data, out)
 		}
 	}
