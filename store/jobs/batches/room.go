@@ -54,13 +54,16 @@ func (st *Store) UseOf(ctx context.Context, account string) (u *Use, err error) 
 		if _, err := records.Read(ctx, tx.Snapshot(), st.Keys.BatchRate(account), &made); err != nil {
 			return err
 		}
-		u, err = st.useOf(ctx, tx.Snapshot(), account, &made, now)
+		u, err = (rooms{st}).useOf(ctx, tx.Snapshot(), account, &made, now)
 		return err
 	})
 	return u, err
 }
 
-func (st *Store) useOf(ctx context.Context, r store.Reader, account string, made *storagev1.BatchCreations, now int64) (*Use, error) {
+// Rooms are what accounts at vendors have left for batches.
+type rooms struct{ *Store }
+
+func (st rooms) useOf(ctx context.Context, r store.Reader, account string, made *storagev1.BatchCreations, now int64) (*Use, error) {
 	pairs, _, err := r.GetRange(ctx, st.Keys.BatchRooms(account), store.RangeOptions{})
 	if err != nil {
 		return nil, err
@@ -98,7 +101,7 @@ func minuteOf(micros int64) int64 { return micros / time.Minute.Microseconds() }
 // takeRoom enters a batch that is about to be made among those of its account. It returns errs.Exhausted if
 // there is no room. All of an account that are begun read and write one key, so no two of them take the
 // same room; those that end need not.
-func (st *Store) takeRoom(ctx context.Context, tx store.Tx, id mapreduce.JobID, b *storagev1.Batch, a Account, now int64) error {
+func (st rooms) takeRoom(ctx context.Context, tx store.Tx, id mapreduce.JobID, b *storagev1.Batch, a Account, now int64) error {
 	if a.Name == "" {
 		return nil
 	}
@@ -128,7 +131,7 @@ func (st *Store) takeRoom(ctx context.Context, tx store.Tx, id mapreduce.JobID, 
 }
 
 // leaveRoom gives back what a batch has taken: its vendor does not have it, or has it no more.
-func (st *Store) leaveRoom(tx store.Tx, id mapreduce.JobID, b *storagev1.Batch) {
+func (st rooms) leaveRoom(tx store.Tx, id mapreduce.JobID, b *storagev1.Batch) {
 	if b.Account != "" {
 		tx.Clear(st.Keys.Batches(id).Room(b.Account, b.Number))
 		b.Account = ""

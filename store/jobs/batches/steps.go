@@ -59,7 +59,7 @@ func (st *Store) Plan(ctx context.Context, id mapreduce.JobID, mark string, hurr
 			}
 		}
 
-		all, more, asked, err := st.readWaiting(ctx, tx, id)
+		all, more, asked, err := (plans{st}).readWaiting(ctx, tx, id)
 		if err != nil {
 			return err
 		}
@@ -73,21 +73,24 @@ func (st *Store) Plan(ctx context.Context, id mapreduce.JobID, mark string, hurr
 
 		out.Changed = true
 		if g.few {
-			return st.answerFew(ctx, tx, id, ctl, g, out)
+			return (plans{st}).answerFew(ctx, tx, id, ctl, g, out)
 		}
 		b := &storagev1.Batch{Number: number, Mark: mark, Provider: g.into.provider, Model: g.into.model, State: uint32(mapreduce.BatchPlanned)}
 		if i := slices.IndexFunc(before, func(b *storagev1.Batch) bool { return b.Number == g.into.number }); i >= 0 {
 			b = before[i]
 		}
-		st.fill(tx, id, b, g, asked)
+		(plans{st}).fill(tx, id, b, g, asked)
 		return nil
 	})
 	return out, err
 }
 
+// Plans put lines that wait together in batches.
+type plans struct{ *Store }
+
 // readWaiting returns lines of a job that are in no batch, in order, whether there are more, and their
 // records. A line that another transaction changes meanwhile is a conflict; one that comes behind is none.
-func (st *Store) readWaiting(ctx context.Context, tx store.Tx, id mapreduce.JobID) ([]waiting, bool, map[mapreduce.UnitID]*storagev1.Asked, error) {
+func (st plans) readWaiting(ctx context.Context, tx store.Tx, id mapreduce.JobID) ([]waiting, bool, map[mapreduce.UnitID]*storagev1.Asked, error) {
 	of := st.Keys.Batches(id)
 	pairs, more, err := tx.Snapshot().GetRange(ctx, of.AllBatchable(), store.RangeOptions{Limit: pageLines})
 	if err != nil {
@@ -139,7 +142,7 @@ func bound(all []waiting, room func(provider, model string) mapreduce.BatchRoom)
 }
 
 // fill stores a batch with the lines of a group behind those that it has.
-func (st *Store) fill(tx store.Tx, id mapreduce.JobID, b *storagev1.Batch, g *group, asked map[mapreduce.UnitID]*storagev1.Asked) {
+func (st plans) fill(tx store.Tx, id mapreduce.JobID, b *storagev1.Batch, g *group, asked map[mapreduce.UnitID]*storagev1.Asked) {
 	of := st.Keys.Batches(id)
 	for i, w := range g.lines {
 		a := asked[w.unit]
@@ -159,7 +162,7 @@ func (st *Store) fill(tx store.Tx, id mapreduce.JobID, b *storagev1.Batch, g *gr
 }
 
 // answerFew answers lines that are too few for a batch, as many as one transaction takes.
-func (st *Store) answerFew(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, g *group, out *Result) error {
+func (st plans) answerFew(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, g *group, out *Result) error {
 	changes := queue.NewChanges(st.Records, tx, id, ctl)
 	lines := g.lines[:min(len(g.lines), mapreduce.MaxReplies)]
 	for _, w := range lines {
@@ -247,7 +250,7 @@ func (st *Store) session(ctx context.Context, r store.Reader, id mapreduce.Sessi
 func (st *Store) Report(ctx context.Context, id mapreduce.JobID, number int64, session mapreduce.SessionID, account Account, r *mapreduce.BatchReport) (*Result, error) {
 	all := &Result{}
 	for {
-		out, more, err := st.report(ctx, id, number, session, account, r)
+		out, more, err := (reports{st}).report(ctx, id, number, session, account, r)
 		if err != nil {
 			return all, err
 		}
@@ -259,8 +262,11 @@ func (st *Store) Report(ctx context.Context, id mapreduce.JobID, number int64, s
 	}
 }
 
+// Reports are what workers say of batches, as it is entered.
+type reports struct{ *Store }
+
 // report is one transaction of Report. Of a batch that is over, some of the lines may be left.
-func (st *Store) report(ctx context.Context, id mapreduce.JobID, number int64, session mapreduce.SessionID, account Account, r *mapreduce.BatchReport) (out *Result, more bool, err error) {
+func (st reports) report(ctx context.Context, id mapreduce.JobID, number int64, session mapreduce.SessionID, account Account, r *mapreduce.BatchReport) (out *Result, more bool, err error) {
 	now := st.NowMicros() // the same in each run
 	gone := false         // it was there, so what finds it gone is this report
 	err = st.db.Update(ctx, failpoint.Tell, func(tx store.Tx) error {
@@ -280,7 +286,7 @@ func (st *Store) report(ctx context.Context, id mapreduce.JobID, number int64, s
 
 		gone = true
 		if begins := mapreduce.BatchState(b.State) == mapreduce.BatchPlanned && r.State == mapreduce.BatchCreating; begins {
-			if err := st.takeRoom(ctx, tx, id, b, account, now); err != nil {
+			if err := (rooms{st.Store}).takeRoom(ctx, tx, id, b, account, now); err != nil {
 				return err
 			}
 		}
@@ -288,7 +294,7 @@ func (st *Store) report(ctx context.Context, id mapreduce.JobID, number int64, s
 			return err
 		}
 		if r.Over || r.State == mapreduce.BatchPlanned {
-			st.leaveRoom(tx, id, b)
+			(rooms{st.Store}).leaveRoom(tx, id, b)
 		}
 		if place.orphan != nil { // whose lines are nobody's any more
 			if place.write(tx); r.Over {
@@ -333,7 +339,7 @@ func endedOf(b *storagev1.Batch, now int64) *Ended {
 }
 
 // move enters how far a batch is.
-func (st *Store) move(b *storagev1.Batch, r *mapreduce.BatchReport, now int64) error {
+func (st reports) move(b *storagev1.Batch, r *mapreduce.BatchReport, now int64) error {
 	from, to := mapreduce.BatchState(b.State), r.State
 	switch {
 	case from == mapreduce.BatchPlanned && to == from: // it waits
@@ -361,7 +367,7 @@ func (st *Store) move(b *storagev1.Batch, r *mapreduce.BatchReport, now int64) e
 }
 
 // takeReplies settles what became of lines.
-func (st *Store) takeReplies(ctx context.Context, changes *queue.Changes, b *storagev1.Batch, r *mapreduce.BatchReport, out *Result) error {
+func (st reports) takeReplies(ctx context.Context, changes *queue.Changes, b *storagev1.Batch, r *mapreduce.BatchReport, out *Result) error {
 	if len(r.Replies) > mapreduce.MaxReplies {
 		return errs.New(errs.Invalid, "a report has %d replies; at most %d are taken", len(r.Replies), mapreduce.MaxReplies)
 	}
@@ -374,7 +380,7 @@ func (st *Store) takeReplies(ctx context.Context, changes *queue.Changes, b *sto
 }
 
 // takeReply settles what became of one line. A line that is no more in its batch was settled before.
-func (st *Store) takeReply(ctx context.Context, changes *queue.Changes, b *storagev1.Batch, r *mapreduce.LineReply, out *Result) error {
+func (st reports) takeReply(ctx context.Context, changes *queue.Changes, b *storagev1.Batch, r *mapreduce.LineReply, out *Result) error {
 	key := st.Keys.Batches(changes.Job).Line(b.Number, r.Number)
 	unit, err := changes.Tx.Get(ctx, key)
 	if err != nil || unit == nil {
@@ -390,7 +396,7 @@ func (st *Store) takeReply(ctx context.Context, changes *queue.Changes, b *stora
 
 // putBack has a line wait for another batch. Its own was not begun. Of a unit that has ended meanwhile
 // nothing is asked any more.
-func (st *Store) putBack(ctx context.Context, changes *queue.Changes, b *storagev1.Batch, unit mapreduce.UnitID, out *Result) error {
+func (st reports) putBack(ctx context.Context, changes *queue.Changes, b *storagev1.Batch, unit mapreduce.UnitID, out *Result) error {
 	if mapreduce.BatchState(b.State) != mapreduce.BatchPlanned {
 		return errs.New(errs.Invalid, "batch %d is in state %d, and its vendor may have its lines: they go in no other", b.Number, b.State)
 	}
@@ -414,7 +420,7 @@ func (st *Store) putBack(ctx context.Context, changes *queue.Changes, b *storage
 
 // takeRest gives the lines of a batch that is over and has nothing about them their outcome, as many as
 // one transaction takes, and reports whether there are more.
-func (st *Store) takeRest(ctx context.Context, changes *queue.Changes, b *storagev1.Batch, r *mapreduce.BatchReport, out *Result) (more bool, err error) {
+func (st reports) takeRest(ctx context.Context, changes *queue.Changes, b *storagev1.Batch, r *mapreduce.BatchReport, out *Result) (more bool, err error) {
 	lines, _, err := changes.Tx.GetRange(ctx, st.Keys.Batches(changes.Job).Lines(b.Number), store.RangeOptions{Limit: mapreduce.MaxReplies + 1})
 	if err != nil {
 		return false, err

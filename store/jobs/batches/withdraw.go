@@ -19,7 +19,7 @@ import (
 func (st *Store) Withdraw(ctx context.Context, id mapreduce.JobID, level int64) error {
 	for more := true; more; {
 		err := st.db.Update(ctx, failpoint.Resume, func(tx store.Tx) (err error) {
-			more, err = st.takeApart(ctx, tx, id)
+			more, err = (withdrawals{st}).takeApart(ctx, tx, id)
 			return err
 		})
 		if err != nil {
@@ -31,7 +31,7 @@ func (st *Store) Withdraw(ctx context.Context, id mapreduce.JobID, level int64) 
 	for more := true; more; {
 		var next store.Range // what is left behind this step
 		err := st.db.Update(ctx, failpoint.Resume, func(tx store.Tx) (err error) {
-			next, more, err = st.withdrawSome(ctx, tx, id, level, rest)
+			next, more, err = (withdrawals{st}).withdrawSome(ctx, tx, id, level, rest)
 			return err
 		})
 		if err != nil {
@@ -42,8 +42,11 @@ func (st *Store) Withdraw(ctx context.Context, id mapreduce.JobID, level int64) 
 	return nil
 }
 
+// Withdrawals take lines and batches back.
+type withdrawals struct{ *Store }
+
 // stopped reads a job that is not to run.
-func (st *Store) stopped(ctx context.Context, tx store.Tx, id mapreduce.JobID) (*storagev1.Ctl, error) {
+func (st withdrawals) stopped(ctx context.Context, tx store.Tx, id mapreduce.JobID) (*storagev1.Ctl, error) {
 	ctl, err := st.Jobs.Control(ctx, tx, id)
 	if err == nil && mapreduce.JobState(ctl.State).Running() {
 		err = errs.New(errs.Aborted, "job %s is being changed by another request; try again", id)
@@ -53,7 +56,7 @@ func (st *Store) stopped(ctx context.Context, tx store.Tx, id mapreduce.JobID) (
 
 // takeApart has lines of the first batch that nobody has begun wait for another one, as many as one transaction takes, and
 // removes a batch that has none any more. It reports whether there may be more to do.
-func (st *Store) takeApart(ctx context.Context, tx store.Tx, id mapreduce.JobID) (more bool, err error) {
+func (st withdrawals) takeApart(ctx context.Context, tx store.Tx, id mapreduce.JobID) (more bool, err error) {
 	ctl, err := st.stopped(ctx, tx, id)
 	if err != nil {
 		return false, err
@@ -69,7 +72,7 @@ func (st *Store) takeApart(ctx context.Context, tx store.Tx, id mapreduce.JobID)
 
 	b, key := all[i], st.Keys.Batches(id).Batch(all[i].Number)
 	changes := queue.NewChanges(st.Records, tx, id, ctl)
-	left, err := st.takeRest(ctx, changes, b, &mapreduce.BatchReport{Rest: mapreduce.LineAgain}, new(Result))
+	left, err := (reports{st.Store}).takeRest(ctx, changes, b, &mapreduce.BatchReport{Rest: mapreduce.LineAgain}, new(Result))
 	if err != nil {
 		return false, err
 	}
@@ -84,7 +87,7 @@ func (st *Store) takeApart(ctx context.Context, tx store.Tx, id mapreduce.JobID)
 
 // withdrawSome takes back lines of units of a level and above that are in no batch, as many of rest as one transaction
 // takes. It returns what is behind these, and whether that is anything.
-func (st *Store) withdrawSome(ctx context.Context, tx store.Tx, id mapreduce.JobID, level int64, rest store.Range) (next store.Range, more bool, err error) {
+func (st withdrawals) withdrawSome(ctx context.Context, tx store.Tx, id mapreduce.JobID, level int64, rest store.Range) (next store.Range, more bool, err error) {
 	ctl, err := st.stopped(ctx, tx, id)
 	if err != nil {
 		return rest, false, err
@@ -117,7 +120,7 @@ func (st *Store) withdrawSome(ctx context.Context, tx store.Tx, id mapreduce.Job
 }
 
 // withdraw takes back the line of a unit, which is in no batch, and what it reserved.
-func (st *Store) withdraw(ctx context.Context, changes *queue.Changes, u *storagev1.Unit) error {
+func (st withdrawals) withdraw(ctx context.Context, changes *queue.Changes, u *storagev1.Unit) error {
 	line := u.Line
 	parked, err := st.Units.IsParkedUnder(ctx, changes.Tx, changes.Job, u, mapreduce.LineHandle(line.Key))
 	if err != nil {
