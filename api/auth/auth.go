@@ -151,7 +151,7 @@ func (a *Authenticator) byToken(ctx context.Context, header string) (Identity, e
 		return Identity{}, errs.New(errs.Unauthenticated, "the authorization header holds no bearer token")
 	case strings.HasPrefix(secret, tokenPrefix) && a.tokens != nil:
 		known, _ := a.tokens.Get()
-		return known.identify(secret, a.config.Now())
+		return known.identifyHolder(secret, a.config.Now())
 	case strings.HasPrefix(secret, tokenPrefix) || a.config.Issued == nil:
 		return Identity{}, errs.New(errs.Unauthenticated, "the token is not known")
 	}
@@ -258,7 +258,7 @@ func (a *Authenticator) Look() {
 func (a *Authenticator) stillHolds(id Identity, verified map[*x509.Certificate]error) error {
 	if id.secret != "" {
 		known, _ := a.tokens.Get()
-		_, err := known.identify(id.secret, time.Time{}) // what expires is not revoked
+		_, err := known.identifyHolder(id.secret, time.Time{}) // what expires is not revoked
 		return err
 	}
 

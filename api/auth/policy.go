@@ -79,7 +79,7 @@ func (p *policyParser) parse(data []byte) error {
 	}
 
 	top := doc.Content[0]
-	fields, err := p.fields(top, "the policy", "principals", "tenants")
+	fields, err := p.readFields(top, "the policy", "principals", "tenants")
 	if err != nil {
 		return err
 	}
@@ -101,8 +101,8 @@ func (p *policyParser) parse(data []byte) error {
 	return p.addRules(fields["tenants"])
 }
 
-// fields returns the values of a mapping by their keys, which must be of those known.
-func (p *policyParser) fields(n *yaml.Node, what string, known ...string) (map[string]*yaml.Node, error) {
+// readFields returns the values of a mapping by their keys, which must be of those known.
+func (p *policyParser) readFields(n *yaml.Node, what string, known ...string) (map[string]*yaml.Node, error) {
 	if n.Kind != yaml.MappingNode {
 		return nil, p.faultAt(n, "%s: must be a mapping", what)
 	}
@@ -124,7 +124,7 @@ func (p *policyParser) fields(n *yaml.Node, what string, known ...string) (map[s
 }
 
 func (p *policyParser) addEntry(at string, n *yaml.Node) error {
-	fields, err := p.fields(n, at, "match", "tenant", "roles")
+	fields, err := p.readFields(n, at, "match", "tenant", "roles")
 	if err != nil {
 		return err
 	}
@@ -139,10 +139,10 @@ func (p *policyParser) addEntry(at string, n *yaml.Node) error {
 	}
 
 	by := mapreduce.Principal{Name: match}
-	if by.Roles, err = p.roles(at+".roles", n, fields["roles"]); err != nil {
+	if by.Roles, err = p.readRoles(at+".roles", n, fields["roles"]); err != nil {
 		return err
 	}
-	if by.Tenant, err = p.tenant(at+".tenant", fields["tenant"]); err != nil {
+	if by.Tenant, err = p.readTenant(at+".tenant", fields["tenant"]); err != nil {
 		return err
 	}
 
@@ -202,7 +202,7 @@ func (p *policyParser) text(at string, n *yaml.Node) (string, error) {
 	return n.Value, nil
 }
 
-func (p *policyParser) roles(at string, of, n *yaml.Node) ([]mapreduce.Role, error) {
+func (p *policyParser) readRoles(at string, of, n *yaml.Node) ([]mapreduce.Role, error) {
 	switch {
 	case n == nil:
 		return nil, p.faultAt(of, "%s: is missing", at)
@@ -233,7 +233,7 @@ func (p *policyParser) roles(at string, of, n *yaml.Node) ([]mapreduce.Role, err
 	return roles, nil
 }
 
-func (p *policyParser) tenant(at string, n *yaml.Node) (mapreduce.TenantID, error) {
+func (p *policyParser) readTenant(at string, n *yaml.Node) (mapreduce.TenantID, error) {
 	if n == nil {
 		return "", nil
 	}

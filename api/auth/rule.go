@@ -44,7 +44,7 @@ func (p *policyParser) addRules(n *yaml.Node) error {
 }
 
 func (p *policyParser) addRule(at string, n *yaml.Node) error {
-	fields, err := p.fields(n, at, "tenant", "quotas", "keep")
+	fields, err := p.readFields(n, at, "tenant", "quotas", "keep")
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (p *policyParser) addRule(at string, n *yaml.Node) error {
 	if fields["tenant"] == nil {
 		return p.faultAt(n, "%s.tenant: is missing", at)
 	}
-	t, err := p.tenant(at+".tenant", fields["tenant"])
+	t, err := p.readTenant(at+".tenant", fields["tenant"])
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (p *policyParser) addRule(at string, n *yaml.Node) error {
 	if rule.Keep, err = p.keep(at+".keep", fields["keep"]); err != nil {
 		return err
 	}
-	if err := p.quotas(at+".quotas", fields["quotas"], &rule.Quota); err != nil {
+	if err := p.readQuotas(at+".quotas", fields["quotas"], &rule.Quota); err != nil {
 		return err
 	}
 
@@ -93,7 +93,7 @@ func (p *policyParser) keep(at string, n *yaml.Node) (time.Duration, error) {
 	return d, nil
 }
 
-func (p *policyParser) quotas(at string, n *yaml.Node, q *mapreduce.Quota) error {
+func (p *policyParser) readQuotas(at string, n *yaml.Node, q *mapreduce.Quota) error {
 	if n == nil {
 		return nil
 	}
@@ -103,7 +103,7 @@ func (p *policyParser) quotas(at string, n *yaml.Node, q *mapreduce.Quota) error
 		known[i] = k.key
 	}
 
-	fields, err := p.fields(n, at, known...)
+	fields, err := p.readFields(n, at, known...)
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (p *policyParser) quotas(at string, n *yaml.Node, q *mapreduce.Quota) error
 		if fields[k.key] == nil {
 			continue
 		}
-		if *k.of(q), err = p.amount(at+"."+k.key, fields[k.key]); err != nil {
+		if *k.of(q), err = p.readAmount(at+"."+k.key, fields[k.key]); err != nil {
 			return err
 		}
 	}
@@ -126,8 +126,8 @@ var amountUnits = []struct {
 	factor int64
 }{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40}, {"", 1}}
 
-// amount reads a number above 0, which may have a unit of bytes.
-func (p *policyParser) amount(at string, n *yaml.Node) (int64, error) {
+// readAmount reads a number above 0, which may have a unit of bytes.
+func (p *policyParser) readAmount(at string, n *yaml.Node) (int64, error) {
 	text, err := p.text(at, n)
 	if err != nil {
 		return 0, err

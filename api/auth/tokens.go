@@ -112,8 +112,8 @@ func ParseTokens(name string, data []byte) (*Tokens, error) {
 	return t, nil
 }
 
-// identify returns who has a token.
-func (t *Tokens) identify(secret string, now time.Time) (Identity, error) {
+// identifyHolder returns who has a token.
+func (t *Tokens) identifyHolder(secret string, now time.Time) (Identity, error) {
 	found, ok := t.byHash[sha256.Sum256([]byte(secret))]
 	switch {
 	case !ok:

@@ -41,9 +41,9 @@ func (r *Registry) Converting(by Converter) *Registry {
 	return &converting
 }
 
-// convert returns a document that is converted first. Its kind, places and limits are those of
+// convertFirst returns a document that is converted first. Its kind, places and limits are those of
 // the format that it is converted to. again returns the content of the input from its first byte.
-func (r *Registry) convert(ctx context.Context, c Conversion, in Input, again func() (io.Reader, error)) (*Document, error) {
+func (r *Registry) convertFirst(ctx context.Context, c Conversion, in Input, again func() (io.Reader, error)) (*Document, error) {
 	i := r.formatOfName("a" + c.To)
 	if i < 0 || r.formats[i].Parse == nil {
 		return nil, fmt.Errorf("document: %s is to be converted to %s, which no format reads", in.Name, c.To)

@@ -144,7 +144,7 @@ func binaryName(begin []byte) string {
 // foreignName returns the name of the format by whose signature a document begins, unless a
 // registered format that excludes text begins so, too; "" if there is none.
 func (r *Registry) foreignName(begin []byte, matches []Match) string {
-	name, signed := signature(begin)
+	name, signed := formatBySignature(begin)
 	switch {
 	case !signed:
 		return binaryName(begin)
@@ -156,13 +156,13 @@ func (r *Registry) foreignName(begin []byte, matches []Match) string {
 
 // isSigned reports whether a document begins with the signature of a format that is not text.
 func isSigned(begin []byte) bool {
-	_, signed := signature(begin)
+	_, signed := formatBySignature(begin)
 	return signed
 }
 
-// signature returns the name of the format by whose signature a document begins. A text may begin
+// formatBySignature returns the name of the format by whose signature a document begins. A text may begin
 // with the letters of some of them, and has no zeros.
-func signature(begin []byte) (name string, signed bool) {
+func formatBySignature(begin []byte) (name string, signed bool) {
 	for i, f := range foreignFormats {
 		if !bytes.HasPrefix(begin, []byte(f.magic)) {
 			continue

@@ -256,7 +256,7 @@ func (r *Registry) parse(ctx context.Context, f Format, in Input, whole io.Reade
 		d, err = f.Parse(within, in)
 		refused := new(RefusedError)
 		if errors.As(err, &refused) && refused.Conversion != nil && r.converter != nil {
-			d, err = r.convert(within, *refused.Conversion, in, again)
+			d, err = r.convertFirst(within, *refused.Conversion, in, again)
 		}
 		if err != nil && errors.Is(context.Cause(within), ErrTime) && !errors.As(err, &refused) {
 			err = Refuse("a document of the format %s that takes longer than %v to read (--document-time)", f.Kind, in.Limits.Time)

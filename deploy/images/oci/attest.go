@@ -24,12 +24,12 @@ type subject struct {
 	Digest map[string]string `json:"digest"`
 }
 
-// attest adds what is in an image and how it was made, attached to the image as BuildKit
+// attestImage adds what is in an image and how it was made, attached to the image as BuildKit
 // does it.
-func (l *layout) attest(c *Config, image descriptor, info *buildinfo.BuildInfo, binary []byte, libraries []Library) (descriptor, error) {
+func (l *layout) attestImage(c *Config, image descriptor, info *buildinfo.BuildInfo, binary []byte, libraries []Library) (descriptor, error) {
 	of := []subject{{c.Reference, map[string]string{"sha256": strings.TrimPrefix(image.Digest, "sha256:")}}}
 
-	config, err := l.json(typeConfig, map[string]any{
+	config, err := l.writeJSON(typeConfig, map[string]any{
 		"architecture": "unknown", "os": "unknown", "config": map[string]any{}, "rootfs": map[string]any{"type": "layers", "diff_ids": []string{}},
 	})
 	if err != nil {
@@ -41,7 +41,7 @@ func (l *layout) attest(c *Config, image descriptor, info *buildinfo.BuildInfo, 
 		{"https://in-toto.io/Statement/v1", of, "https://spdx.dev/Document", c.spdx(info, binary, libraries)},
 		{"https://in-toto.io/Statement/v1", of, "https://slsa.dev/provenance/v1", c.provenance(info)},
 	} {
-		d, err := l.json(typeInToto, s)
+		d, err := l.writeJSON(typeInToto, s)
 		if err != nil {
 			return descriptor{}, err
 		}
@@ -49,7 +49,7 @@ func (l *layout) attest(c *Config, image descriptor, info *buildinfo.BuildInfo, 
 		m.Layers = append(m.Layers, d)
 	}
 
-	d, err := l.json(typeManifest, m)
+	d, err := l.writeJSON(typeManifest, m)
 	// The platform "unknown" marks what is no image, as BuildKit has it.
 	d.Platform = &platform{"unknown", "unknown"}
 	d.Annotations = map[string]string{"vnd.docker.reference.type": "attestation-manifest", "vnd.docker.reference.digest": image.Digest}

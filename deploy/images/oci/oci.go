@@ -81,7 +81,7 @@ type layout struct {
 	has  map[string]bool
 }
 
-func (l *layout) file(name string, data []byte) error {
+func (l *layout) writeFile(name string, data []byte) error {
 	err := l.tar.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(data)), ModTime: l.made, Format: tar.FormatPAX})
 	if err == nil {
 		_, err = l.tar.Write(data)
@@ -89,8 +89,8 @@ func (l *layout) file(name string, data []byte) error {
 	return err
 }
 
-// blob adds a blob once, and returns its descriptor.
-func (l *layout) blob(mediaType string, data []byte) (descriptor, error) {
+// addBlob adds a blob once, and returns its descriptor.
+func (l *layout) addBlob(mediaType string, data []byte) (descriptor, error) {
 	sum := sha256.Sum256(data)
 	name := hex.EncodeToString(sum[:])
 	d := descriptor{MediaType: mediaType, Digest: "sha256:" + name, Size: int64(len(data))}
@@ -98,15 +98,15 @@ func (l *layout) blob(mediaType string, data []byte) (descriptor, error) {
 		return d, nil
 	}
 	l.has[name] = true
-	return d, l.file("blobs/sha256/"+name, data)
+	return d, l.writeFile("blobs/sha256/"+name, data)
 }
 
-func (l *layout) json(mediaType string, v any) (descriptor, error) {
+func (l *layout) writeJSON(mediaType string, v any) (descriptor, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
 		return descriptor{}, err
 	}
-	return l.blob(mediaType, data)
+	return l.addBlob(mediaType, data)
 }
 
 // Write writes the image of all programs, and returns the digest of its index.
@@ -117,7 +117,7 @@ func Write(w io.Writer, c Config) (digest string, err error) {
 	var docker []dockerImage
 
 	for i, p := range c.Programs {
-		made, err := l.image(&c, p)
+		made, err := l.addImage(&c, p)
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", p.Path, err)
 		}
@@ -132,7 +132,7 @@ func Write(w io.Writer, c Config) (digest string, err error) {
 	}
 
 	index.Manifests = append(index.Manifests, attestations...)
-	top, err := l.json(typeIndex, index)
+	top, err := l.writeJSON(typeIndex, index)
 	if err != nil {
 		return "", err
 	}
@@ -141,16 +141,16 @@ func Write(w io.Writer, c Config) (digest string, err error) {
 	// Docker reads manifest.json, and others read index.json.
 	data, err := json.Marshal(manifest{SchemaVersion: 2, MediaType: typeIndex, Manifests: []descriptor{top}})
 	if err == nil {
-		err = l.file("index.json", data)
+		err = l.writeFile("index.json", data)
 	}
 	if err == nil {
-		err = l.file("oci-layout", []byte(`{"imageLayoutVersion":"1.0.0"}`))
+		err = l.writeFile("oci-layout", []byte(`{"imageLayoutVersion":"1.0.0"}`))
 	}
 	if err == nil {
 		data, err = json.Marshal(docker)
 	}
 	if err == nil {
-		err = l.file("manifest.json", data)
+		err = l.writeFile("manifest.json", data)
 	}
 
 	if err != nil {
@@ -186,8 +186,8 @@ func (d descriptor) path() string { return "blobs/sha256/" + strings.TrimPrefix(
 // A made image is that of one program, with what is attested of it.
 type made struct{ image, config, layer, attestation descriptor }
 
-// image adds the image of one program, and what is attested of it.
-func (l *layout) image(c *Config, p Program) (m made, err error) {
+// addImage adds the image of one program, and what is attested of it.
+func (l *layout) addImage(c *Config, p Program) (m made, err error) {
 	osName, arch, found := strings.Cut(p.Platform, "/")
 	if !found {
 		return m, fmt.Errorf("%q is no platform such as linux/amd64", p.Platform)
@@ -217,20 +217,20 @@ func (l *layout) image(c *Config, p Program) (m made, err error) {
 
 	// Everything is in one layer.
 	var diffID string
-	if m.layer, diffID, err = l.layer(append(files, libraries...)); err != nil {
+	if m.layer, diffID, err = l.addLayer(append(files, libraries...)); err != nil {
 		return m, err
 	}
-	if m.config, err = l.json(typeConfig, c.imageConfig(osName, arch, diffID)); err != nil {
+	if m.config, err = l.writeJSON(typeConfig, c.imageConfig(osName, arch, diffID)); err != nil {
 		return m, err
 	}
 
-	m.image, err = l.json(typeManifest, manifest{SchemaVersion: 2, MediaType: typeManifest, Config: &m.config, Layers: []descriptor{m.layer}, Annotations: c.labels()})
+	m.image, err = l.writeJSON(typeManifest, manifest{SchemaVersion: 2, MediaType: typeManifest, Config: &m.config, Layers: []descriptor{m.layer}, Annotations: c.labels()})
 	if err != nil {
 		return m, err
 	}
 
 	m.image.Platform = &platform{Architecture: arch, OS: osName}
-	m.attestation, err = l.attest(c, m.image, info, binary, p.Libraries)
+	m.attestation, err = l.attestImage(c, m.image, info, binary, p.Libraries)
 	return m, err
 }
 
@@ -279,8 +279,8 @@ func (c *Config) files(binary []byte) ([]member, error) {
 	}, nil
 }
 
-// layer adds a layer, and returns the digest of what it unpacks to.
-func (l *layout) layer(files []member) (d descriptor, diffID string, err error) {
+// addLayer adds a layer, and returns the digest of what it unpacks to.
+func (l *layout) addLayer(files []member) (d descriptor, diffID string, err error) {
 	var packed bytes.Buffer
 	// A layer has two digests: of what is unpacked, and of its blob.
 	zip, sum := gzip.NewWriter(&packed), sha256.New()
@@ -306,7 +306,7 @@ func (l *layout) layer(files []member) (d descriptor, diffID string, err error) 
 		return d, "", err
 	}
 
-	d, err = l.blob(typeLayer, packed.Bytes())
+	d, err = l.addBlob(typeLayer, packed.Bytes())
 	return d, "sha256:" + hex.EncodeToString(sum.Sum(nil)), err
 }
 

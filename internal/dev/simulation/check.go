@@ -39,7 +39,7 @@ func (w warden) settle() {
 			w.checkRunning(t)
 			job, err := w.plain.View.Job(ctx, id)
 			if err != nil {
-				w.breaks("7: job %s of request %s was acknowledged: %v", id, t.spec.RequestID, err)
+				w.noteBreach("7: job %s of request %s was acknowledged: %v", id, t.spec.RequestID, err)
 				t.id.Store(nil)
 				continue
 			}
@@ -55,7 +55,7 @@ func (w warden) settle() {
 			return
 		}
 		if time.Now().After(end) {
-			w.breaks("8: job %s is %v after %v in which nothing went wrong, with %d of %d units complete, %d running and %d parked: %s",
+			w.noteBreach("8: job %s is %v after %v in which nothing went wrong, with %d of %d units complete, %d running and %d parked: %s",
 				open.ID, open.State, most, open.CompletedUnits, open.TotalUnits, open.RunningUnits, open.ParkedUnits, open.Error)
 			return
 		}
@@ -84,7 +84,7 @@ func (w *world) checkRunning(t *task) {
 		return
 	}
 	if job, err := w.plain.View.Job(context.Background(), id); err == nil && job.RunningUnits > parallelism {
-		w.breaks("6: %d units of job %s run, and %d may", job.RunningUnits, id, parallelism)
+		w.noteBreach("6: %d units of job %s run, and %d may", job.RunningUnits, id, parallelism)
 	}
 }
 
@@ -95,13 +95,13 @@ func (w warden) checkRequests() {
 	of := make(map[mapreduce.RequestID]mapreduce.JobID)
 	for _, job := range page.Jobs {
 		if first, found := of[job.Spec.RequestID]; found {
-			w.breaks("7: request %s is job %s and job %s", job.Spec.RequestID, first, job.ID)
+			w.noteBreach("7: request %s is job %s and job %s", job.Spec.RequestID, first, job.ID)
 		}
 		of[job.Spec.RequestID] = job.ID
 	}
 	for _, t := range w.tasks {
 		if id, known := t.job(); known && of[t.spec.RequestID] != id {
-			w.breaks("7: request %s was acknowledged as job %s, and is %q", t.spec.RequestID, id, of[t.spec.RequestID])
+			w.noteBreach("7: request %s was acknowledged as job %s, and is %q", t.spec.RequestID, id, of[t.spec.RequestID])
 		}
 	}
 }
@@ -126,15 +126,15 @@ func (w warden) checkJob(t *task, id mapreduce.JobID) {
 	}
 
 	if job.RunningUnits != 0 {
-		w.breaks("6: job %s is %v, and %d of its units run", id, job.State, job.RunningUnits)
+		w.noteBreach("6: job %s is %v, and %d of its units run", id, job.State, job.RunningUnits)
 	}
 	switch {
 	case job.State == mapreduce.JobCancelled && t.cancelled.Load():
 		w.cover("a job was cancelled")
 	case job.State != mapreduce.JobComplete:
-		w.breaks("5: job %s is %v: %s", id, job.State, job.Error)
+		w.noteBreach("5: job %s is %v: %s", id, job.State, job.Error)
 	case complete != len(units) || job.CompletedUnits != job.TotalUnits:
-		w.breaks("5: job %s is complete, with %d of %d units; its counters say %d of %d", id, complete, len(units), job.CompletedUnits, job.TotalUnits)
+		w.noteBreach("5: job %s is complete, with %d of %d units; its counters say %d of %d", id, complete, len(units), job.CompletedUnits, job.TotalUnits)
 	default:
 		w.checkResult(t, id, units)
 	}
@@ -167,7 +167,7 @@ func (w warden) unitsOf(id mapreduce.JobID) map[mapreduce.UnitID]*records.Unit {
 func (w warden) checkUnit(id mapreduce.JobID, u *records.Unit) {
 	data, err := w.plain.Content.Output(context.Background(), id, u)
 	if err != nil {
-		w.breaks("1: the result of unit %s: %v", u.ID, err)
+		w.noteBreach("1: the result of unit %s: %v", u.ID, err)
 		return
 	}
 
@@ -176,9 +176,9 @@ func (w warden) checkUnit(id mapreduce.JobID, u *records.Unit) {
 	w.ledger.mu.Unlock()
 	switch {
 	case a == nil || !a.done:
-		w.breaks("1: unit %s is complete by attempt %d, which has come to nothing", u.ID, u.Attempt)
+		w.noteBreach("1: unit %s is complete by attempt %d, which has come to nothing", u.ID, u.Attempt)
 	case a.output != sha256.Sum256(data):
-		w.breaks("1: the result of unit %s is not that of its attempt %d", u.ID, u.Attempt)
+		w.noteBreach("1: the result of unit %s is not that of its attempt %d", u.ID, u.Attempt)
 	default:
 		w.checkInputs(id, u, a)
 	}
@@ -194,13 +194,13 @@ func (w warden) checkInputs(id mapreduce.JobID, u *records.Unit, a *attempt) {
 		count++
 		data, err := w.plain.Content.Output(context.Background(), id, in)
 		if got, given := a.inputs[in.ID]; !given || got != sha256.Sum256(data) {
-			w.breaks("5: unit %s was not given the result of %s as it is (given: %t)", u.ID, in.ID, given)
+			w.noteBreach("5: unit %s was not given the result of %s as it is (given: %t)", u.ID, in.ID, given)
 		}
 		return err
 	})
 	w.must("reading inputs", err)
 	if count != len(a.inputs) {
-		w.breaks("5: unit %s was given %d inputs, and has %d", u.ID, len(a.inputs), count)
+		w.noteBreach("5: unit %s was given %d inputs, and has %d", u.ID, len(a.inputs), count)
 	}
 }
 
@@ -211,7 +211,7 @@ func (w warden) checkLedger(job *mapreduce.Job, units map[mapreduce.UnitID]*reco
 	for {
 		page, err := w.plain.Audit.List(context.Background(), q)
 		if err != nil {
-			w.breaks("3: the ledger of job %s: %v", job.ID, err)
+			w.noteBreach("3: the ledger of job %s: %v", job.ID, err)
 			return
 		}
 		for _, c := range page.Checkpoints {
@@ -219,7 +219,7 @@ func (w warden) checkLedger(job *mapreduce.Job, units map[mapreduce.UnitID]*reco
 				seen[ref.Unit]++
 				u := units[ref.Unit]
 				if ref.Unit != mapreduce.ResultUnit && (u == nil || int(u.Attempt) != ref.Attempt) {
-					w.breaks("3: unit %s of job %s was completed by attempt %d, and its record is %+v", ref.Unit, job.ID, ref.Attempt, u)
+					w.noteBreach("3: unit %s of job %s was completed by attempt %d, and its record is %+v", ref.Unit, job.ID, ref.Attempt, u)
 				}
 			}
 		}
@@ -233,7 +233,7 @@ func (w warden) checkLedger(job *mapreduce.Job, units map[mapreduce.UnitID]*reco
 			want = 1
 		}
 		if seen[name] != want {
-			w.breaks("3: unit %s of job %s is %v and was completed %d times", name, job.ID, units[name].State, seen[name])
+			w.noteBreach("3: unit %s of job %s is %v and was completed %d times", name, job.ID, units[name].State, seen[name])
 		}
 	}
 }
@@ -242,14 +242,14 @@ func (w warden) checkLedger(job *mapreduce.Job, units map[mapreduce.UnitID]*reco
 func (w warden) checkResult(t *task, id mapreduce.JobID, units map[mapreduce.UnitID]*records.Unit) {
 	final := units[mapreduce.FinalUnit]
 	if final == nil {
-		w.breaks("5: job %s is complete and has no result", id)
+		w.noteBreach("5: job %s is complete and has no result", id)
 		return
 	}
 	data, err := w.plain.Content.Output(context.Background(), id, final)
 	w.must("reading a result", err)
 	a, err := accountOf(data)
 	if err != nil {
-		w.breaks("1: the result of job %s: %v", id, err)
+		w.noteBreach("1: the result of job %s: %v", id, err)
 		return
 	}
 
@@ -258,7 +258,7 @@ func (w warden) checkResult(t *task, id mapreduce.JobID, units map[mapreduce.Uni
 		want = append(want, string(documentID(i)))
 	}
 	if got := slices.Sorted(slices.Values(a.Units)); !slices.Equal(got, want) {
-		w.breaks("5: the result of job %s stands for %v, not once for each of %d documents", id, got, t.documents)
+		w.noteBreach("5: the result of job %s stands for %v, not once for each of %d documents", id, got, t.documents)
 	}
 }
 
@@ -268,7 +268,7 @@ func (w warden) checkAttempts() {
 	defer w.ledger.mu.Unlock()
 	for held, a := range w.ledger.attempts {
 		if a.begun != 1 {
-			w.breaks("2: attempt %d at unit %s of job %s was begun %d times", held.Attempt, held.Unit, held.Job, a.begun)
+			w.noteBreach("2: attempt %d at unit %s of job %s was begun %d times", held.Attempt, held.Unit, held.Job, a.begun)
 		}
 	}
 }
@@ -287,7 +287,7 @@ func (w warden) checkCost() {
 
 	w.covered["results that were made again"] += again
 	if again > w.excuses {
-		w.breaks("9: %d results were made again, and at most %d units were lost with workers or cut off", again, w.excuses)
+		w.noteBreach("9: %d results were made again, and at most %d units were lost with workers or cut off", again, w.excuses)
 	}
 }
 
@@ -295,7 +295,7 @@ func (w warden) checkCost() {
 func (w warden) checkStore() {
 	err := w.plain.Check.Run(context.Background(), func(f mapreduce.Finding) error {
 		if f.Severity > mapreduce.Info {
-			w.breaks("4: doctor: %s %s: %s", f.Job, f.Key, f.Message)
+			w.noteBreach("4: doctor: %s %s: %s", f.Job, f.Key, f.Message)
 		}
 		return nil
 	})
@@ -311,7 +311,7 @@ func (w warden) remove() {
 		}
 		err := w.caller.ask("deleting a job", func(ctx context.Context, cl *client.Client) error { return cl.DeleteJob(ctx, id) })
 		if err != nil {
-			w.breaks("10: job %s cannot be deleted: %v", id, err)
+			w.noteBreach("10: job %s cannot be deleted: %v", id, err)
 			return
 		}
 	}
@@ -323,7 +323,7 @@ func (w warden) remove() {
 		<-time.After(500 * time.Millisecond)
 	}
 	for _, key := range left {
-		w.breaks("10: %q is left of a job that was deleted, or never submitted whole", key)
+		w.noteBreach("10: %q is left of a job that was deleted, or never submitted whole", key)
 	}
 }
 

@@ -138,14 +138,14 @@ func (c *caller) submit(t *task) {
 			return err
 		}
 		if before, known := t.job(); known && before != job.ID {
-			w.breaks("7: request %s is job %s, and was acknowledged as %s", t.spec.RequestID, job.ID, before)
+			w.noteBreach("7: request %s is job %s, and was acknowledged as %s", t.spec.RequestID, job.ID, before)
 		}
 		t.id.Store(&job.ID)
 		w.trace.note("request %s is job %s", t.spec.RequestID, job.ID)
 		return nil
 	})
 	if err != nil {
-		w.breaks("8: a job cannot be submitted: %v", err)
+		w.noteBreach("8: a job cannot be submitted: %v", err)
 	}
 }
 
@@ -195,7 +195,7 @@ func (c *caller) change(what string, t *task, call func(context.Context, *client
 	}
 	err := c.ask(what, func(ctx context.Context, cl *client.Client) error { return call(ctx, cl, id) })
 	if errors.Is(err, errNobody) {
-		c.world.breaks("8: %v", err)
+		c.world.noteBreach("8: %v", err)
 	}
 	c.world.trace.note("%s %s: %v", what, id, err)
 }

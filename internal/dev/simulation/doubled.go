@@ -36,7 +36,7 @@ type doubledUp struct {
 // Recv implements mapreduce.WorkStream.
 func (d *doubledUp) Recv() (*mapreduce.FromWorker, error) {
 	// One that comes late may be behind many others, or never come.
-	if len(d.again) > 0 && d.world.doubles() {
+	if len(d.again) > 0 && d.world.comesTwice() {
 		m := d.again[0]
 		d.again = d.again[1:]
 		d.world.cover("message to an orchestrator twice")
@@ -44,7 +44,7 @@ func (d *doubledUp) Recv() (*mapreduce.FromWorker, error) {
 	}
 
 	m, err := d.WorkStream.Recv()
-	if err == nil && len(m.Reports)+len(m.Started) > 0 && d.world.doubles() {
+	if err == nil && len(m.Reports)+len(m.Started) > 0 && d.world.comesTwice() {
 		again := &mapreduce.FromWorker{Reports: slices.Clone(m.Reports), Started: slices.Clone(m.Started), Heartbeat: m.Heartbeat}
 		d.again = append(d.again, again)
 	}
@@ -66,7 +66,7 @@ func (d *doubledDown) Recv() (*mapreduce.ToWorker, error) {
 		d.world.cover("message to a worker twice")
 		return m, nil
 	}
-	if len(d.again) > 0 && d.world.doubles() {
+	if len(d.again) > 0 && d.world.comesTwice() {
 		m := d.again[0]
 		d.again = d.again[1:]
 		d.world.cover("message to a worker twice")
@@ -74,7 +74,7 @@ func (d *doubledDown) Recv() (*mapreduce.ToWorker, error) {
 	}
 
 	m, err := d.Stream.Recv()
-	if err != nil || !d.world.doubles() {
+	if err != nil || !d.world.comesTwice() {
 		return m, err
 	}
 	if len(m.Assignments) > 0 {

@@ -68,8 +68,8 @@ func (l *ledger) end(held mapreduce.Held, data []byte) {
 	l.made[unit{held.Job, held.Unit}]++
 }
 
-// called notes a call of a model for a unit.
-func (l *ledger) called(job mapreduce.JobID, id mapreduce.UnitID) {
+// noteCall notes a call of a model for a unit.
+func (l *ledger) noteCall(job mapreduce.JobID, id mapreduce.UnitID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.calls[unit{job, id}]++
@@ -155,7 +155,7 @@ func (r *runner) call(ctx context.Context, task *agent.Task, calls agent.Calls, 
 		return nil, context.Cause(ctx)
 	}
 	calls.Spent(mapreduce.Charge{Tokens: mapreduce.Tokens{In: tokens}})
-	r.world.ledger.called(task.Job, task.Unit)
+	r.world.ledger.noteCall(task.Job, task.Unit)
 	return []byte("answer"), nil
 }
 

@@ -43,7 +43,7 @@ func (s strikes) strike(f Fault) {
 // strikeNetwork lets something befall connections. What a worker runs that nobody hears of may be
 // given to others, if it lasts.
 func (s strikes) strikeNetwork(f Fault) (mend func()) {
-	m, n := s.member(f.A).host, hostOf(int(f.B)%s.scenario.Nodes)
+	m, n := s.workerAt(f.A).host, hostOf(int(f.B)%s.scenario.Nodes)
 	s.excuse(1)
 	switch f.Kind {
 	case CutThere:
@@ -62,7 +62,7 @@ func (s strikes) strikeNetwork(f Fault) (mend func()) {
 		s.excuse(s.scenario.Workers)
 		all := [][2]string{{n, clientHost}, {clientHost, n}}
 		for i := range s.scenario.Workers {
-			other := s.member(uint32(i)).host
+			other := s.workerAt(uint32(i)).host
 			all = append(all, [2]string{n, other}, [2]string{other, n})
 		}
 		return s.cut(all)
@@ -168,7 +168,7 @@ func (s strikes) strikeProcess(f Fault) (mend func()) {
 	}
 
 	place := int(f.A) % s.scenario.Workers
-	m := s.member(f.A)
+	m := s.workerAt(f.A)
 	if f.Kind == WorkerLeaves {
 		m.stop()
 	} else {

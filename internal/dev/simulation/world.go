@@ -93,7 +93,7 @@ func Run(s *Scenario, o Options) *Report {
 		w.sample()
 	}
 	w.mends.Wait()
-	w.heal()
+	w.endFaults()
 	w.try(warden{w}.settle)
 	w.try(warden{w}.check)
 	w.try(warden{w}.remove)
@@ -143,8 +143,8 @@ func (w *world) dawdle(ctx context.Context) {
 	}
 }
 
-// doubles decides whether a message comes twice.
-func (w *world) doubles() bool {
+// comesTwice decides whether a message comes twice.
+func (w *world) comesTwice() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.twice > 0 && w.dice.Float64() < w.twice
@@ -157,8 +157,8 @@ func (w *world) cover(what string) {
 	w.covered[what]++
 }
 
-// breaks notes that an invariant does not hold.
-func (w *world) breaks(format string, args ...any) {
+// noteBreach notes that an invariant does not hold.
+func (w *world) noteBreach(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	what := fmt.Sprintf(format, args...)
@@ -183,7 +183,7 @@ func (w *world) try(do func()) {
 		switch f := recover().(type) {
 		case nil:
 		case failure:
-			w.breaks("1: %v", f)
+			w.noteBreach("1: %v", f)
 		default:
 			panic(f)
 		}
@@ -198,15 +198,15 @@ func (w *world) node(at uint32) *node {
 	return w.nodes[int(at)%len(w.nodes)]
 }
 
-// member returns the worker in a place.
-func (w *world) member(place uint32) *member {
+// workerAt returns the worker in a place.
+func (w *world) workerAt(place uint32) *member {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.members[int(place)%len(w.members)]
 }
 
-// heal ends all faults, and lets each address have an orchestrator.
-func (w *world) heal() {
+// endFaults ends all faults, and lets each address have an orchestrator.
+func (w *world) endFaults() {
 	w.trace.note("nothing goes wrong any more")
 	w.net.MendAll()
 	w.faults.Heal()
@@ -224,10 +224,10 @@ func (w *world) heal() {
 // stop ends all processes, and waits for them.
 func (w *world) stop() {
 	for i := range w.members {
-		w.member(uint32(i)).stop()
+		w.workerAt(uint32(i)).stop()
 	}
 	for i := range w.members {
-		<-w.member(uint32(i)).ended
+		<-w.workerAt(uint32(i)).ended
 	}
 	w.caller.close()
 	for i := range w.nodes {

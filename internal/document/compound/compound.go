@@ -86,7 +86,7 @@ func (c *Container) Each(ctx context.Context, visit func(f *mscfb.File) error) (
 
 	files, err := mscfb.New(&meter{ctx: ctx, data: bytes.NewReader(c.data), left: readFactor*int64(len(c.data)) + 1<<20})
 	if err != nil {
-		return damaged(ctx, err)
+		return damageError(ctx, err)
 	}
 
 	for n := 0; ; n++ {
@@ -95,13 +95,13 @@ func (c *Container) Each(ctx context.Context, visit func(f *mscfb.File) error) (
 			return nil
 		}
 		if err != nil {
-			return damaged(ctx, err)
+			return damageError(ctx, err)
 		}
 		if n == maxStreams {
 			return document.Refuse("damaged: more than %d streams", maxStreams)
 		}
 		if err := visit(f); err != nil {
-			return damaged(ctx, err)
+			return damageError(ctx, err)
 		}
 	}
 }
@@ -133,8 +133,8 @@ func (c *Container) Streams(ctx context.Context, names ...string) (map[string][]
 	return streams, err
 }
 
-// damaged tells the errors of the library from those of limits.
-func damaged(ctx context.Context, err error) error {
+// damageError tells the errors of the library from those of limits.
+func damageError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -28,7 +28,7 @@ func ParseDoc(ctx context.Context, in document.Input, c *Container) (*document.D
 	}
 
 	w := &writer{
-		ctx: ctx, file: f, paragraphs: f.paragraphs(), unseen: f.unseen(),
+		ctx: ctx, file: f, paragraphs: f.paragraphFormats(), unseen: f.unseen(),
 		text: &richtext.Writer{MaxBytes: in.Limits.Bytes, MaxCells: in.Limits.Cells},
 	}
 

@@ -72,8 +72,8 @@ func readFormats[T any](f *file, at, size int, read func(at []byte) T) formats[T
 	return all
 }
 
-// paragraphs returns the formats of the paragraphs.
-func (f *file) paragraphs() formats[paragraph] {
+// paragraphFormats returns the formats of the paragraphs.
+func (f *file) paragraphFormats() formats[paragraph] {
 	const size = 13
 	return readFormats(f, paragraphsAt, size, func(at []byte) (p paragraph) {
 		n := 2*int(at[0]) - 1 // behind the byte that says so

@@ -33,7 +33,7 @@ func (w *writer) endTable() {
 	edges := edgesOf(rows)
 	out := make([][]richtext.Cell, len(rows))
 	for i, r := range rows {
-		out[i] = r.spread(edges)
+		out[i] = r.spreadCells(edges)
 		// Columns that cells cover count, too: few cells may cover very many.
 		if err := w.text.CountCells(richtext.Width(out[i]) - len(r.cells)); err != nil {
 			return
@@ -80,9 +80,9 @@ func edgesOf(rows []tableRow) []int {
 	return edges
 }
 
-// spread returns the cells of a row with the columns that each covers. Where its first cell
+// spreadCells returns the cells of a row with the columns that each covers. Where its first cell
 // begins behind the first column, an empty cell stands in front of it.
-func (r *tableRow) spread(edges []int) []richtext.Cell {
+func (r *tableRow) spreadCells(edges []int) []richtext.Cell {
 	if edges == nil {
 		return r.cells
 	}

@@ -78,8 +78,8 @@ func read(ctx context.Context, c *Container) (*message, error) {
 	return m, err
 }
 
-// foreign returns why a file is not read; nil if it is a message.
-func foreign(c *Container) error {
+// whyForeign returns why a file is not read; nil if it is a message.
+func whyForeign(c *Container) error {
 	switch {
 	case c.Has("EncryptedPackage") || c.Has("EncryptionInfo"):
 		return document.Refuse("encrypted with a password; of encrypted files only PDF files are read: save it without a password")
@@ -130,7 +130,7 @@ func open(ctx context.Context, content io.Reader) (*message, error) {
 		return nil, errWord
 	}
 
-	if err := foreign(c); err != nil {
+	if err := whyForeign(c); err != nil {
 		return nil, err
 	}
 
@@ -240,7 +240,7 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 	case HoldsDoc(c):
 		return ParseDoc(ctx, in, c)
 	}
-	if err := foreign(c); err != nil {
+	if err := whyForeign(c); err != nil {
 		return nil, err
 	}
 
@@ -250,7 +250,7 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 	}
 
 	w := &richtext.Writer{MaxBytes: in.Limits.Bytes, MaxCells: in.Limits.Cells}
-	for _, h := range m.headers() {
+	for _, h := range m.shownHeaders() {
 		if h.value != "" {
 			w.Paragraph(h.name+": "+strings.Join(strings.Fields(h.value), " "), &mapreduce.Location{Header: h.name})
 		}
@@ -305,8 +305,8 @@ func (m *message) writeHTML(ctx context.Context, w *richtext.Writer, where *mapr
 // A header is one with its name.
 type header struct{ name, value string }
 
-// headers returns those that are shown.
-func (m *message) headers() []header {
+// shownHeaders returns those that are shown.
+func (m *message) shownHeaders() []header {
 	address := text(m.values, smtpTag)
 	if address == "" {
 		address = text(m.values, addressTag)

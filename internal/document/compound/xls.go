@@ -149,7 +149,7 @@ func (b *book) text(r record, at, oldSize int) string {
 		length = r.number(at)
 	}
 
-	rest := r.from(at + oldSize)
+	rest := r.bytesFrom(at + oldSize)
 	return DecodePage(rest[:min(length, len(rest))], b.page)
 }
 

@@ -51,8 +51,8 @@ func (r record) number(at int) int {
 	return int(binary.LittleEndian.Uint16(r.data[at:]))
 }
 
-// from returns the bytes of the record from a position on.
-func (r record) from(at int) []byte { return r.data[min(at, len(r.data)):] }
+// bytesFrom returns the bytes of the record from a position on.
+func (r record) bytesFrom(at int) []byte { return r.data[min(at, len(r.data)):] }
 
 // eachRecord calls visit for the records of a substream from a position on, with those that
 // continue them. Substreams within it, such as charts, are left out. The end of the data ends a
@@ -118,7 +118,7 @@ type xlsParts struct {
 
 // newParts returns a reader of a record from a position on.
 func newParts(r record, at int) *xlsParts {
-	return &xlsParts{left: append([][]byte{r.from(at)}, r.more...)}
+	return &xlsParts{left: append([][]byte{r.bytesFrom(at)}, r.more...)}
 }
 
 // take returns the next bytes, at most n and at least one, unless there are no more.

@@ -70,7 +70,7 @@ type elementKind struct {
 // them.
 var elementKinds = map[string]elementKind{
 	"mrow": {}, "mstyle": {}, "mpadded": {}, "merror": {},
-	"math": {shape: row}, "mtd": {shape: row}, "menclose": {shape: row, term: (*element).enclosed},
+	"math": {shape: row}, "mtd": {shape: row}, "menclose": {shape: row, term: (*element).enclosedTerm},
 	"msqrt":    {shape: row, term: (*element).root},
 	"mphantom": {shape: row, term: (*element).nothing}, "annotation-xml": {shape: row, term: (*element).nothing},
 	"mi": {shape: token}, "mn": {shape: token}, "mo": {shape: token}, "mtext": {shape: token}, "ms": {shape: token},
@@ -79,8 +79,8 @@ var elementKinds = map[string]elementKind{
 	"msub": {shape: parts, parts: 2, term: (*element).scripts}, "msup": {shape: parts, parts: 2, term: (*element).scripts},
 	"msubsup": {shape: parts, parts: 3, term: (*element).scripts}, "munderover": {shape: parts, parts: 3, term: (*element).limits},
 	"munder": {shape: parts, parts: 2, term: (*element).limits}, "mover": {shape: parts, parts: 2, term: (*element).limits},
-	"semantics": {shape: parts, parts: 1, term: (*element).meaning}, "maction": {shape: parts, parts: 1, term: (*element).first},
-	"mmultiscripts": {shape: parts, term: (*element).multiscripts}, "mfenced": {shape: parts, term: (*element).fenced},
+	"semantics": {shape: parts, parts: 1, term: (*element).shownMeaning}, "maction": {shape: parts, parts: 1, term: (*element).first},
+	"mmultiscripts": {shape: parts, term: (*element).multiscripts}, "mfenced": {shape: parts, term: (*element).fencedTerm},
 	"mtable": {shape: parts, term: (*element).table}, "mtr": {shape: parts, term: (*element).tableRow}, "mlabeledtr": {shape: parts, term: (*element).tableRow},
 }
 

@@ -32,8 +32,8 @@ func (e *element) nothing() term { return term{} }
 
 func (e *element) first() term { return e.part(0) }
 
-// meaning is an equation as it is shown, or in TeX if that is all there is.
-func (e *element) meaning() term {
+// shownMeaning is an equation as it is shown, or in TeX if that is all there is.
+func (e *element) shownMeaning() term {
 	if t := e.part(0); t.text != "" || e.tex == "" {
 		return t
 	}
@@ -51,28 +51,28 @@ func (e *element) fraction() term {
 // root is one with a degree, or one of what is in the element.
 func (e *element) root() term {
 	if e.name == "msqrt" {
-		return as("rad", map[string]term{"e": e.row.term().asPart()}).radical()
+		return as("rad", map[string]term{"e": e.row.term().asPart()}).radicalTerm()
 	}
-	return as("rad", map[string]term{"e": e.part(0), "deg": e.part(1)}).radical()
+	return as("rad", map[string]term{"e": e.part(0), "deg": e.part(1)}).radicalTerm()
 }
 
-// enclosed is what lines are drawn around, which may be those of a root.
-func (e *element) enclosed() term {
+// enclosedTerm is what lines are drawn around, which may be those of a root.
+func (e *element) enclosedTerm() term {
 	if strings.Contains(e.attributes["notation"], "radical") {
-		return as("rad", map[string]term{"e": e.row.term().asPart()}).radical()
+		return as("rad", map[string]term{"e": e.row.term().asPart()}).radicalTerm()
 	}
 	return e.row.term()
 }
 
-// lowered and raised return the scripts of an element, which has one or both.
-func (e *element) lowered() term {
+// loweredScript and raised return the scripts of an element, which has one or both.
+func (e *element) loweredScript() term {
 	if e.name == "msup" || e.name == "mover" {
 		return term{}
 	}
 	return e.part(1)
 }
 
-func (e *element) raised() term {
+func (e *element) raisedScript() term {
 	if e.name == "msup" || e.name == "mover" {
 		return e.part(1)
 	}
@@ -81,29 +81,29 @@ func (e *element) raised() term {
 
 func (e *element) scripts() term {
 	if isNary(e.part(0).text) {
-		return as("nary", map[string]term{"sub": e.lowered(), "sup": e.raised()}, "chr", e.part(0).text).nary()
+		return as("nary", map[string]term{"sub": e.loweredScript(), "sup": e.raisedScript()}, "chr", e.part(0).text).naryTerm()
 	}
-	return withScripts(e.part(0), e.lowered(), e.raised())
+	return withScripts(e.part(0), e.loweredScript(), e.raisedScript())
 }
 
 // limits are terms below and above another. A sign there is an accent or a brace.
 func (e *element) limits() term {
-	base, below, above := e.part(0), e.lowered(), e.raised()
+	base, below, above := e.part(0), e.loweredScript(), e.raisedScript()
 	switch {
 	case isNary(base.text), below.text != "" && above.text != "":
 		return e.scripts()
 	case below.text == "" && above.text == "":
 		return base
 	case isBrace(below.text + above.text):
-		return as("groupChr", map[string]term{"e": base}, "chr", below.text+above.text).brace()
+		return as("groupChr", map[string]term{"e": base}, "chr", below.text+above.text).braceTerm()
 	case below.text != "" && (combining[below.text] == overline || combining[below.text] == underline):
-		return as("bar", map[string]term{"e": base}).bar()
+		return as("bar", map[string]term{"e": base}).barTerm()
 	case above.text != "" && combining[above.text] != "", isMark(below.text + above.text):
-		return as("acc", map[string]term{"e": base}, "chr", below.text+above.text).accent()
+		return as("acc", map[string]term{"e": base}, "chr", below.text+above.text).accentTerm()
 	case below.text != "":
-		return as("limLow", map[string]term{"e": base, "lim": below}).limit()
+		return as("limLow", map[string]term{"e": base, "lim": below}).limitTerm()
 	}
-	return as("limUpp", map[string]term{"e": base, "lim": above}).limit()
+	return as("limUpp", map[string]term{"e": base, "lim": above}).limitTerm()
 }
 
 // isBrace reports whether a text is a brace along another.
@@ -127,7 +127,7 @@ func (e *element) multiscripts() term {
 
 	base := e.part(0)
 	if len(behind) > 1 {
-		base = withScripts(base, every2nd(behind[1:]), every2nd(behind[2:]))
+		base = withScripts(base, joinSeconds(behind[1:]), joinSeconds(behind[2:]))
 	}
 
 	if len(front) == 0 {
@@ -135,15 +135,15 @@ func (e *element) multiscripts() term {
 	}
 
 	// Pairs are of a lowered and a raised script.
-	sub, sup := every2nd(front), every2nd(front[1:])
+	sub, sup := joinSeconds(front), joinSeconds(front[1:])
 	if sub.text == "" && sup.text == "" {
 		return base
 	}
 	return as("sPre", map[string]term{"e": base, "sub": sub, "sup": sup}).prescripts()
 }
 
-// every2nd joins every second term.
-func every2nd(terms []term) term {
+// joinSeconds joins every second term.
+func joinSeconds(terms []term) term {
 	var r mathRow
 	for i := 0; i < len(terms); i += 2 {
 		r.add(terms[i])
@@ -151,8 +151,8 @@ func every2nd(terms []term) term {
 	return r.term()
 }
 
-// fenced is a list of terms in brackets.
-func (e *element) fenced() term {
+// fencedTerm is a list of terms in brackets.
+func (e *element) fencedTerm() term {
 	o := as("d", nil, "sepChr", ",")
 	o.parts["e"] = e.parts
 

@@ -10,18 +10,18 @@ import (
 
 // written has how each object is written, by the name of its element.
 var written = map[string]func(*object) term{
-	"acc": (*object).accent, "bar": (*object).bar, "groupChr": (*object).brace,
-	"box": (*object).base, "borderBox": (*object).base, "phant": (*object).phantom,
-	"d": (*object).delimited, "m": (*object).matrix, "eqArr": (*object).array,
-	"f": (*object).fraction, "rad": (*object).radical, "func": (*object).function, "nary": (*object).nary,
-	"limLow": (*object).limit, "limUpp": (*object).limit,
+	"acc": (*object).accentTerm, "bar": (*object).barTerm, "groupChr": (*object).braceTerm,
+	"box": (*object).base, "borderBox": (*object).base, "phant": (*object).phantomTerm,
+	"d": (*object).delimited, "m": (*object).matrix, "eqArr": (*object).equationArray,
+	"f": (*object).fraction, "rad": (*object).radicalTerm, "func": (*object).functionTerm, "nary": (*object).naryTerm,
+	"limLow": (*object).limitTerm, "limUpp": (*object).limitTerm,
 	"sSub": (*object).scripts, "sSup": (*object).scripts, "sSubSup": (*object).scripts, "sPre": (*object).prescripts,
 }
 
 func (o *object) base() term { return o.part("e") }
 
-// phantom is a term that takes its place, and often is not shown.
-func (o *object) phantom() term {
+// phantomTerm is a term that takes its place, and often is not shown.
+func (o *object) phantomTerm() term {
 	if shown, said := o.is("show"); said && !shown {
 		return term{}
 	}
@@ -32,7 +32,7 @@ func (o *object) phantom() term {
 func (o *object) fraction() term {
 	over, under := o.part("num"), o.part("den")
 	if o.properties["type"] == "noBar" {
-		return term{text: over.grouped(product) + "¦" + under.grouped(product), kind: sum}
+		return term{text: over.inParentheses(product) + "¦" + under.inParentheses(product), kind: sum}
 	}
 
 	// Of a numerator with a space only the last part would seem to be divided.
@@ -41,11 +41,11 @@ func (o *object) fraction() term {
 		most = script
 	}
 
-	text := over.grouped(most) + "/"
+	text := over.inParentheses(most) + "/"
 	if isDifferential(under.text) {
 		text += under.text
 	} else {
-		text += under.grouped(script)
+		text += under.inParentheses(script)
 	}
 
 	return term{text: text, kind: quotient, apart: true}
@@ -60,9 +60,9 @@ func isDifferential(text string) bool {
 	return ok && utf8.RuneCountInString(rest) == 1
 }
 
-// radical is a root. A degree stands in brackets behind the sign, as x³√(y) could be two
+// radicalTerm is a root. A degree stands in brackets behind the sign, as x³√(y) could be two
 // things.
-func (o *object) radical() term {
+func (o *object) radicalTerm() term {
 	degree := o.part("deg").text
 	if hidden, _ := o.is("degHide"); hidden {
 		degree = ""
@@ -100,7 +100,7 @@ func withScripts(base, sub, sup term) term {
 	if sub.text != "" {
 		form, ok := richtext.Form(sub.text, richtext.Lowered)
 		if !ok || t.open {
-			form, t.open = marked(sub.text, richtext.Lowered)
+			form, t.open = markedScript(sub.text, richtext.Lowered)
 		}
 		t.text += form
 	}
@@ -113,7 +113,7 @@ func withScripts(base, sub, sup term) term {
 
 	form, ok := raisedForm(sup.text)
 	if !ok || t.open {
-		form, t.open = marked(sup.text, richtext.Raised)
+		form, t.open = markedScript(sup.text, richtext.Raised)
 	}
 	t.text += form
 
@@ -131,7 +131,7 @@ func groupedBase(base, sub term) string {
 	case endsBrackets(base.text): // of which the rest stands in front
 		return base.text
 	}
-	return base.grouped(simple)
+	return base.inParentheses(simple)
 }
 
 // endsBrackets reports whether a text is a bracket that closes others.
@@ -155,8 +155,8 @@ func raisedForm(text string) (string, bool) {
 	return richtext.Form(text, richtext.Raised)
 }
 
-// marked returns a script behind its sign, and whether it lacks parentheses.
-func marked(text string, at richtext.Position) (script string, open bool) {
+// markedScript returns a script behind its sign, and whether it lacks parentheses.
+func markedScript(text string, at richtext.Position) (script string, open bool) {
 	script, bracketed := richtext.Marked(text, at)
 	return script, !bracketed
 }
@@ -165,15 +165,15 @@ func marked(text string, at richtext.Position) (script string, open bool) {
 func (o *object) prescripts() term {
 	sub, lowered := richtext.Form(o.part("sub").text, richtext.Lowered)
 	sup, raised := richtext.Form(o.part("sup").text, richtext.Raised)
-	base := o.base().grouped(script)
+	base := o.base().inParentheses(script)
 	if lowered && raised {
 		return term{text: sub + sup + base, kind: script, raised: true, apart: true}
 	}
 	return term{text: "(" + withScripts(term{}, o.part("sub"), o.part("sup")).text + ")" + base, kind: script, raised: true, apart: true}
 }
 
-// limit is a term with another below or above it. That is no power of it, and not raised.
-func (o *object) limit() term {
+// limitTerm is a term with another below or above it. That is no power of it, and not raised.
+func (o *object) limitTerm() term {
 	base, at := o.base(), richtext.Lowered
 	if o.name == "limUpp" {
 		at = richtext.Raised
@@ -181,15 +181,15 @@ func (o *object) limit() term {
 
 	t := term{text: groupedBase(base, term{}), kind: script, raised: true, limit: true, apart: base.word && base.apart}
 	if limit := o.part("lim").text; limit != "" {
-		limit, t.open = marked(limit, at)
+		limit, t.open = markedScript(limit, at)
 		t.text += limit
 	}
 
 	return t
 }
 
-// function is one with its argument: cos x, sin(x+1), lim_(x→0) f(x).
-func (o *object) function() term {
+// functionTerm is one with its argument: cos x, sin(x+1), lim_(x→0) f(x).
+func (o *object) functionTerm() term {
 	name, argument := o.part("fName"), o.base()
 	t := term{text: name.text, kind: applied, apart: true, open: name.open}
 	if argument.text == "" {
@@ -206,7 +206,7 @@ func (o *object) function() term {
 	}
 
 	// An argument in parentheses needs no space behind the name.
-	text := argument.grouped(most)
+	text := argument.inParentheses(most)
 	if strings.HasPrefix(text, "(") && !name.limit && !name.open {
 		t.kind = product
 	} else {
@@ -218,8 +218,8 @@ func (o *object) function() term {
 	return t
 }
 
-// nary is a sum, a product, an integral or the like.
-func (o *object) nary() term {
+// naryTerm is a sum, a product, an integral or the like.
+func (o *object) naryTerm() term {
 	var sub, sup term
 	if hidden, _ := o.is("subHide"); !hidden {
 		sub = o.part("sub")
@@ -231,7 +231,7 @@ func (o *object) nary() term {
 	sign := term{text: o.sign("chr", "∫")}
 	t := withScripts(sign, sub, sup)
 
-	if operand := o.base().grouped(applied); operand != "" {
+	if operand := o.base().inParentheses(applied); operand != "" {
 		// Behind limits a space parts the operand from them.
 		if t.text != sign.text {
 			t.text += " "
@@ -292,8 +292,8 @@ func (o *object) matrix() term {
 // in front of the number of an equation.
 var alignment = strings.NewReplacer("&", "", "#", " ")
 
-// array is several equations.
-func (o *object) array() term {
+// equationArray is several equations.
+func (o *object) equationArray() term {
 	lines := make([]string, len(o.parts["e"]))
 	for i, e := range o.parts["e"] {
 		lines[i] = alignment.Replace(e.text)
@@ -314,8 +314,8 @@ const (
 	underline = "\u0332"
 )
 
-// accent is a term with a mark, such as x̂.
-func (o *object) accent() term {
+// accentTerm is a term with a mark, such as x̂.
+func (o *object) accentTerm() term {
 	mark := o.sign("chr", "\u0302")
 	if m, ok := combining[mark]; ok {
 		mark = m
@@ -326,9 +326,9 @@ func (o *object) accent() term {
 	// A mark belongs to one character; a longer term is put in parentheses.
 	switch first, _ := utf8.DecodeRuneInString(mark); {
 	case mark == "\u0304" || mark == overline:
-		return barred(base, overline, "¯")
+		return barredTerm(base, overline, "¯")
 	case mark == underline:
-		return barred(base, underline, "▁")
+		return barredTerm(base, underline, "▁")
 	case !unicode.IsMark(first):
 		return term{text: mark + "(" + base.text + ")"}
 	}
@@ -339,20 +339,20 @@ func (o *object) accent() term {
 	return term{text: "(" + base.text + ")" + mark}
 }
 
-// bar is a term with a line above or below it.
-func (o *object) bar() term {
+// barTerm is a term with a line above or below it.
+func (o *object) barTerm() term {
 	if o.properties["pos"] == "top" {
-		return barred(o.base(), overline, "¯")
+		return barredTerm(o.base(), overline, "¯")
 	}
-	return barred(o.base(), underline, "▁")
+	return barredTerm(o.base(), underline, "▁")
 }
 
 // maxBarred bounds the characters that have a bar each.
 const maxBarred = 20
 
-// barred returns a short word or number with a bar at each character, as in 0.1̅6̅, and other
+// barredTerm returns a short word or number with a bar at each character, as in 0.1̅6̅, and other
 // terms behind a sign.
-func barred(t term, bar, sign string) term {
+func barredTerm(t term, bar, sign string) term {
 	isPlain := func(c rune) bool { return unicode.IsLetter(c) || unicode.IsDigit(c) }
 	if n := characters(t.text); n == 0 || n > maxBarred || strings.TrimFunc(t.text, isPlain) != "" {
 		return term{text: sign + "(" + t.text + ")"}
@@ -378,5 +378,7 @@ func characters(text string) int {
 	return n
 }
 
-// brace is a term with a brace or another sign along it.
-func (o *object) brace() term { return term{text: o.sign("chr", "⏟") + "(" + o.base().text + ")"} }
+// braceTerm is a term with a brace or another sign along it.
+func (o *object) braceTerm() term {
+	return term{text: o.sign("chr", "⏟") + "(" + o.base().text + ")"}
+}

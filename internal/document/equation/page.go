@@ -19,20 +19,20 @@ type Page struct {
 // OnPage begins the equation of the tag, called name, whose attributes z is to read next if
 // there are more. It returns nil if the tag begins none.
 func OnPage(name string, z *html.Tokenizer, more bool) *Page {
-	if local(name) != "math" {
+	if localName(name) != "math" {
 		return nil
 	}
 	p := &Page{}
-	attributes := p.attributes(z, more)
+	attributes := p.equationAttributes(z, more)
 	p.math.start("math", attributes)
 	return p
 }
 
-// local returns the name of an element without its prefix, which pages in XHTML have.
-func local(name string) string { return name[strings.LastIndexByte(name, ':')+1:] }
+// localName returns the name of an element without its prefix, which pages in XHTML have.
+func localName(name string) string { return name[strings.LastIndexByte(name, ':')+1:] }
 
-// attributes returns those of a tag that say how an equation is written.
-func (p *Page) attributes(z *html.Tokenizer, more bool) map[string]string {
+// equationAttributes returns those of a tag that say how an equation is written.
+func (p *Page) equationAttributes(z *html.Tokenizer, more bool) map[string]string {
 	var values map[string]string
 	for more {
 		var key, value []byte
@@ -54,7 +54,7 @@ func (p *Page) attributes(z *html.Tokenizer, more bool) map[string]string {
 // Read takes the token at which z is. Name is that of a tag, whose attributes z is to read
 // next if there are more. It returns false if the equation ended in front of the token.
 func (p *Page) Read(kind html.TokenType, name string, z *html.Tokenizer, more bool) bool {
-	name = local(name)
+	name = localName(name)
 	switch kind {
 	case html.TextToken:
 		p.math.addText(string(z.Text()))
@@ -76,7 +76,7 @@ func (p *Page) start(name string, z *html.Tokenizer, more, closed bool) bool {
 			p.nested++
 		}
 	case known:
-		if !p.math.start(name, p.attributes(z, more)) {
+		if !p.math.start(name, p.equationAttributes(z, more)) {
 			break
 		}
 

@@ -47,8 +47,8 @@ func (t term) asPart() term {
 	return t
 }
 
-// grouped returns the text, in parentheses if the term holds less strongly than most.
-func (t term) grouped(most kind) string {
+// inParentheses returns the text, in parentheses if the term holds less strongly than most.
+func (t term) inParentheses(most kind) string {
 	if t.kind > most {
 		return "(" + t.text + ")"
 	}

@@ -56,7 +56,7 @@ func (p *htmlParser) endEquation(end int) {
 	last, _ := utf8.DecodeLastRuneInString(p.out.String())
 	first, _ := utf8.DecodeRuneInString(text)
 	if p.script.at == richtext.OnLine && unicode.IsDigit(last) && unicode.IsDigit(first) {
-		p.insert(" ", p.equationPos) // they are not one number
+		p.insertText(" ", p.equationPos) // they are not one number
 	}
 
 	p.out.WriteString(text)

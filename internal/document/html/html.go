@@ -403,7 +403,7 @@ func (p *htmlParser) startTag(z *xhtml.Tokenizer, kind xhtml.TokenType, name str
 		return true
 	}
 
-	attrs := tags(z, more)
+	attrs := tagAttributes(z, more)
 	if name == "input" {
 		p.writeInput(attrs, pos, end)
 		return true

@@ -85,9 +85,9 @@ type partFinder struct {
 	tooDeep   bool // more than maxOpen were open: there are no parts
 }
 
-// tags returns the attributes of a tag that tell what its element is for, for whom, and
+// tagAttributes returns the attributes of a tag that tell what its element is for, for whom, and
 // whether it shows; and what an input holds.
-func tags(z *xhtml.Tokenizer, more bool) map[string]string {
+func tagAttributes(z *xhtml.Tokenizer, more bool) map[string]string {
 	var values map[string]string
 	for more {
 		var key, value []byte

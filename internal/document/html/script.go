@@ -48,7 +48,7 @@ func (p *htmlParser) startScript(element string, pos int) {
 
 	marked, bracketed := richtext.Marked(core, at)
 	sign, _, _ := strings.Cut(marked, core)
-	p.insert(sign, pos)
+	p.insertText(sign, pos)
 	p.script = script{end: pos + size, closes: bracketed}
 }
 
@@ -58,13 +58,13 @@ func (p *htmlParser) endScript(pos int) {
 		if p.space > 0 { // which follows
 			pos = p.spacePos
 		}
-		p.insert(")", pos)
+		p.insertText(")", pos)
 	}
 	p.script = script{}
 }
 
-// insert writes characters of which the page has none at pos.
-func (p *htmlParser) insert(s string, pos int) {
+// insertText writes characters of which the page has none at pos.
+func (p *htmlParser) insertText(s string, pos int) {
 	p.out.WriteString(s)
 	for range len(s) {
 		p.back.Step(1, pos, 0)

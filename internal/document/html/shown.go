@@ -52,7 +52,7 @@ func (p *htmlParser) writeInput(attrs map[string]string, pos, end int) {
 
 	// The value must not run into the word in front of it.
 	if text := p.out.String(); p.breaks+p.tabs+p.space == 0 && text != "" && !isSpace(text[len(text)-1]) {
-		p.insert(" ", pos)
+		p.insertText(" ", pos)
 	}
 
 	p.flushHeld(pos)

@@ -119,7 +119,7 @@ func (r *gridReader) begin(name string, z *xhtml.Tokenizer, more bool, pos, end 
 		t.said = t.said || name == "thead"
 	case "tr":
 		t.endCell(pos)
-		t.rows = append(t.rows, gridRow{head: t.group == "thead", foot: t.group == "tfoot", hidden: isHidden(name, tags(z, more))})
+		t.rows = append(t.rows, gridRow{head: t.group == "thead", foot: t.group == "tfoot", hidden: isHidden(name, tagAttributes(z, more))})
 	case "td", "th":
 		t.endCell(pos)
 		if len(t.rows) == 0 {
@@ -177,7 +177,7 @@ func (r *gridReader) beginTable(z *xhtml.Tokenizer, more bool, pos int) {
 
 // spans reads how many columns and rows a cell covers, and whether it shows.
 func (c *gridCell) spans(z *xhtml.Tokenizer, more bool) {
-	attrs := tags(z, more)
+	attrs := tagAttributes(z, more)
 	c.hidden = isHidden("td", attrs)
 
 	if n, err := strconv.Atoi(strings.TrimSpace(attrs["colspan"])); err == nil && n > 0 {
@@ -487,9 +487,9 @@ func (p *htmlParser) writeRows(pos int, rows [][]textCell, heads, columns int) {
 	begin := func() {
 		for _, row := range rows[:heads] {
 			p.writeCells(pos, row, columns, true)
-			p.insert("\n", pos)
+			p.insertText("\n", pos)
 		}
-		p.insert(table.Rule(columns), pos)
+		p.insertText(table.Rule(columns), pos)
 	}
 
 	before := p.out.Len()
@@ -501,29 +501,29 @@ func (p *htmlParser) writeRows(pos int, rows [][]textCell, heads, columns int) {
 
 	for _, row := range rows[heads:] {
 		if short && p.out.Len()-since > headEvery {
-			p.insert("\n\n", pos)
+			p.insertText("\n\n", pos)
 			begin()
 			since = p.out.Len()
 		}
-		p.insert("\n", pos)
+		p.insertText("\n", pos)
 		p.writeCells(pos, row, columns, false)
 	}
 }
 
 // writeCells writes one row.
 func (p *htmlParser) writeCells(pos int, row []textCell, columns int, head bool) {
-	p.insert("|", pos)
+	p.insertText("|", pos)
 	for _, c := range row {
 		if c.joined && !head && c.text != "" {
-			p.insert(table.Join, pos)
+			p.insertText(table.Join, pos)
 			continue
 		}
-		p.insert(" ", pos)
+		p.insertText(" ", pos)
 		p.copyLine(c, true)
-		p.insert(" |", pos)
+		p.insertText(" |", pos)
 	}
 
-	p.insert(strings.Repeat("  |", columns-len(row)), pos)
+	p.insertText(strings.Repeat("  |", columns-len(row)), pos)
 }
 
 // copyLine writes what was read apart, on one line and, in a table, with its bars marked.
@@ -554,7 +554,7 @@ func (p *htmlParser) copyLine(c textCell, inTable bool) {
 
 		if r == '|' && inTable {
 			from, _ := back.Source(i, i+1)
-			p.insert(`\`, from)
+			p.insertText(`\`, from)
 		}
 
 		p.copyPiece(c.text[i:i+size], back, i, i+size)

@@ -109,7 +109,7 @@ func (s *splitter) message(name string, data []byte, within int) bool {
 	}
 
 	m := newMessage(root)
-	self.Metadata = s.metadata(m)
+	self.Metadata = s.metadataOf(m)
 
 	if !s.yield(self, nil) {
 		return false
@@ -122,7 +122,7 @@ func (s *splitter) message(name string, data []byte, within int) bool {
 				Name: memberName(name, "more"), Skip: fmt.Sprintf("a message of more than %d attachments (--mail-attachments)", i),
 			}, nil)
 		}
-		if !s.attachment(memberName(name, unique(seen, attachmentName(p, i))), p, self.Metadata, within+1) {
+		if !s.yieldAttachment(memberName(name, unique(seen, attachmentName(p, i))), p, self.Metadata, within+1) {
 			return false
 		}
 	}
@@ -130,9 +130,9 @@ func (s *splitter) message(name string, data []byte, within int) bool {
 	return true
 }
 
-// attachment yields an attachment, which is in so many messages. It returns false when that
+// yieldAttachment yields an attachment, which is in so many messages. It returns false when that
 // is to end.
-func (s *splitter) attachment(name string, p *enmime.Part, of map[string]string, within int) bool {
+func (s *splitter) yieldAttachment(name string, p *enmime.Part, of map[string]string, within int) bool {
 	switch {
 	case p.ContentType != mediaType:
 		return s.yield(document.Member{Name: name, MediaType: declaredType(p.ContentType), Content: p.Content, Metadata: of, Messages: within}, nil)
@@ -173,8 +173,8 @@ func declaredType(mediaType string) string {
 	return ""
 }
 
-// metadata returns what is known of a message beside its text.
-func (s *splitter) metadata(m *message) map[string]string {
+// metadataOf returns what is known of a message beside its text.
+func (s *splitter) metadataOf(m *message) map[string]string {
 	metadata := map[string]string{}
 	for key, header := range map[string]string{"from": "From", "to": "To", "date": "Date", "subject": "Subject"} {
 		if value := m.value(header); value != "" {

@@ -63,8 +63,8 @@ func (r *docxReader) readNoted(entry, name string, take func(xml.StartElement, [
 
 func noteKey(kind, id string) string { return kind + " " + id }
 
-// refer writes the number of a note where the text refers to it.
-func (p *docxParser) refer(kind, id string) {
+// writeReference writes the number of a note where the text refers to it.
+func (p *docxParser) writeReference(kind, id string) {
 	key := noteKey(kind, id)
 	if p.notes[key] == nil {
 		return

@@ -155,9 +155,9 @@ func (p *docxParser) readInline(e xml.StartElement) error {
 	case "noBreakHyphen":
 		p.text.WriteRune('-')
 	case "sym":
-		p.text.WriteString(symbol(xmlread.Attr(e, "char")))
+		p.text.WriteString(symbolCharacter(xmlread.Attr(e, "char")))
 	case "footnoteReference", "endnoteReference":
-		p.refer(strings.TrimSuffix(e.Name.Local, "Reference"), xmlread.Attr(e, "id"))
+		p.writeReference(strings.TrimSuffix(e.Name.Local, "Reference"), xmlread.Attr(e, "id"))
 	case "commentReference":
 		p.commented = append(p.commented, xmlread.Attr(e, "id"))
 	case "extent":
@@ -199,8 +199,8 @@ func (p *docxParser) readRun() error {
 	}, nil)
 }
 
-// symbol returns a character of a symbol font, which has it in a private range, too.
-func symbol(code string) string {
+// symbolCharacter returns a character of a symbol font, which has it in a private range, too.
+func symbolCharacter(code string) string {
 	n, err := strconv.ParseUint(code, 16, 32)
 	if err != nil {
 		return ""

@@ -134,9 +134,9 @@ func (r *xlsxReader) open(name string, child func(*xmlread.Decoder, xml.StartEle
 	})
 }
 
-// relations returns the entries that an entry refers to within the file, by id, and
+// relationsOf returns the entries that an entry refers to within the file, by id, and
 // those of its comments.
-func (r *xlsxReader) relations(name string) (targets map[string]string, comments []string, err error) {
+func (r *xlsxReader) relationsOf(name string) (targets map[string]string, comments []string, err error) {
 	folder, file := path.Split(name)
 	targets = map[string]string{}
 
@@ -170,7 +170,7 @@ type sheetRef struct{ name, entry string }
 
 // readWorkbook returns the sheets in their order.
 func (r *xlsxReader) readWorkbook() ([]sheetRef, error) {
-	targets, _, err := r.relations(workbook)
+	targets, _, err := r.relationsOf(workbook)
 	if err != nil {
 		return nil, err
 	}
@@ -428,7 +428,7 @@ func (r *xlsxReader) readCell(d *xmlread.Decoder, kind, style string) (string, e
 
 // readComments reads the comments on a sheet.
 func (r *xlsxReader) readComments(s sheetRef) error {
-	_, entries, err := r.relations(s.entry)
+	_, entries, err := r.relationsOf(s.entry)
 	if err != nil {
 		return err
 	}

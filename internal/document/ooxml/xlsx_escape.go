@@ -24,7 +24,7 @@ func unescape(s string) string {
 	for ; at >= 0; at = strings.Index(s, "_x") {
 		b.WriteString(s[:at])
 		s = s[at:]
-		unit, ok := escaped(s)
+		unit, ok := escapedCharacter(s)
 		if !ok {
 			b.WriteString(s[:len("_x")])
 			s = s[len("_x"):]
@@ -33,7 +33,7 @@ func unescape(s string) string {
 
 		s = s[escapeLength:]
 
-		if low, ok := escaped(s); ok && utf16.IsSurrogate(unit) {
+		if low, ok := escapedCharacter(s); ok && utf16.IsSurrogate(unit) {
 			unit, s = utf16.DecodeRune(unit, low), s[escapeLength:]
 		}
 
@@ -52,8 +52,8 @@ func unescape(s string) string {
 	return b.String()
 }
 
-// escaped returns the character in whose form s begins: one, or the half of one.
-func escaped(s string) (unit rune, ok bool) {
+// escapedCharacter returns the character in whose form s begins: one, or the half of one.
+func escapedCharacter(s string) (unit rune, ok bool) {
 	if len(s) < escapeLength || s[:2] != "_x" || s[escapeLength-1] != '_' {
 		return 0, false
 	}

@@ -49,7 +49,7 @@ func (p *parser) readSheets() error {
 // readSheetRow reads a row of a sheet, which may stand for several. Empty rows at the end
 // of a sheet are many.
 func (p *parser) readSheetRow(e xml.StartElement, w *sheet.Writer, number *int, merges *sheet.Merges) error {
-	repeats := min(max(1, atoi(xmlread.Attr(e, "number-rows-repeated"))), maxSheetRows)
+	repeats := min(max(1, parseCount(xmlread.Attr(e, "number-rows-repeated"))), maxSheetRows)
 
 	var cells []string
 	empty := 0 // cells behind the last one with a value
@@ -57,7 +57,7 @@ func (p *parser) readSheetRow(e xml.StartElement, w *sheet.Writer, number *int, 
 		if e.Name.Local != "table-cell" && e.Name.Local != "covered-table-cell" {
 			return p.xml.Skip()
 		}
-		columns := max(1, atoi(xmlread.Attr(e, "number-columns-repeated")))
+		columns := max(1, parseCount(xmlread.Attr(e, "number-columns-repeated")))
 		e = e.Copy()
 
 		text, err := p.readSheetCell()
@@ -112,8 +112,8 @@ func (p *parser) readSheetRow(e xml.StartElement, w *sheet.Writer, number *int, 
 
 // mergeOf returns the cells that are one with a cell in a row and a column.
 func mergeOf(e xml.StartElement, row, column int) sheet.Merge {
-	rows := min(max(1, atoi(xmlread.Attr(e, "number-rows-spanned"))), maxSheetRows)
-	columns := min(max(1, atoi(xmlread.Attr(e, "number-columns-spanned"))), sheet.MaxColumns)
+	rows := min(max(1, parseCount(xmlread.Attr(e, "number-rows-spanned"))), maxSheetRows)
+	columns := min(max(1, parseCount(xmlread.Attr(e, "number-columns-spanned"))), sheet.MaxColumns)
 	return sheet.Merge{Top: row, Bottom: row + rows - 1, Left: column, Right: column + columns - 1}
 }
 

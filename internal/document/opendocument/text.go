@@ -127,7 +127,7 @@ func (p *parser) readParagraph(e xml.StartElement, l line, take func(line) error
 	p.text, p.at, p.space, p.boxed = new(richtext.Runs), richtext.OnLine, true, nil
 
 	if e.Name.Local == "h" {
-		l.heading = max(1, atoi(xmlread.Attr(e, "outline-level")))
+		l.heading = max(1, parseCount(xmlread.Attr(e, "outline-level")))
 		if !l.listed && p.outline != nil && xmlread.Attr(e, "is-list-header") != "true" {
 			l.mark = strings.TrimSpace(p.outline.counter.Next(p.outline.levels[:], l.heading-1))
 		}
@@ -162,7 +162,7 @@ func (p *parser) readParagraph(e xml.StartElement, l line, take func(line) error
 	return nil
 }
 
-func atoi(s string) int {
+func parseCount(s string) int {
 	n, err := strconv.Atoi(s)
 	if err != nil {
 		return 0
@@ -178,7 +178,7 @@ func (p *parser) readInline() error {
 	return p.xml.Each(func(e xml.StartElement) error {
 		switch e.Name.Local {
 		case "s":
-			p.text.WriteString(strings.Repeat(" ", min(max(1, atoi(xmlread.Attr(e, "c"))), maxSpaces)))
+			p.text.WriteString(strings.Repeat(" ", min(max(1, parseCount(xmlread.Attr(e, "c"))), maxSpaces)))
 		case "tab":
 			p.text.WriteRune('\t')
 			p.space = true
@@ -346,7 +346,7 @@ func (p *parser) readTable() ([]row, error) {
 			heads = false
 			return err
 		case "table-row":
-			times := min(max(1, atoi(xmlread.Attr(e, "number-rows-repeated"))), maxRepeats)
+			times := min(max(1, parseCount(xmlread.Attr(e, "number-rows-repeated"))), maxRepeats)
 			cells, err := p.readRow(above)
 			if err != nil {
 				return err
@@ -373,7 +373,7 @@ func (p *parser) readRow(above map[int]*tallCell) ([]richtext.Cell, error) {
 	var row []richtext.Cell
 	width, joined := 0, 0 // joined: cells that belong to the last one
 	err := p.xml.Each(func(e xml.StartElement) error {
-		repeats := min(max(1, atoi(xmlread.Attr(e, "number-columns-repeated"))), maxColumns-width)
+		repeats := min(max(1, parseCount(xmlread.Attr(e, "number-columns-repeated"))), maxColumns-width)
 		add := func(c richtext.Cell) {
 			if c.Times = repeats; repeats > 0 {
 				row, width = append(row, c), width+repeats
@@ -397,8 +397,8 @@ func (p *parser) readRow(above map[int]*tallCell) ([]richtext.Cell, error) {
 			})
 			c.Text = strings.Join(texts, "\n")
 
-			down := atoi(xmlread.Attr(e, "number-rows-spanned"))
-			if c.Span = min(atoi(xmlread.Attr(e, "number-columns-spanned")), maxColumns-width); c.Span > 1 {
+			down := parseCount(xmlread.Attr(e, "number-rows-spanned"))
+			if c.Span = min(parseCount(xmlread.Attr(e, "number-columns-spanned")), maxColumns-width); c.Span > 1 {
 				repeats = 1
 			}
 

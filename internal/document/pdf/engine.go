@@ -48,15 +48,15 @@ func (e *engine) open() (err error) {
 
 	go func() {
 		defer close(done)
-		err = e.compile()
+		err = e.compileModule()
 	}()
 
 	<-done
 	return err
 }
 
-// compile compiles PDFium. mu is held.
-func (e *engine) compile() error {
+// compileModule compiles PDFium. mu is held.
+func (e *engine) compileModule() error {
 	ctx := experimental.WithCompilationWorkers(context.Background(), runtime.GOMAXPROCS(0))
 	module, err := stoppable.Make(pdfiumModule)
 	if err != nil {
@@ -80,7 +80,7 @@ func (e *engine) compile() error {
 	}
 
 	if err != nil {
-		ignore(rt.Close(ctx))
+		dropError(rt.Close(ctx))
 		return fmt.Errorf("pdf: start PDFium: %w", err)
 	}
 
@@ -117,8 +117,8 @@ func instantiateHost(ctx context.Context, rt wazero.Runtime, compiled wazero.Com
 // wasmPage is a page of WebAssembly's memory, in bytes.
 const wasmPage = 64 << 10
 
-// ignore drops the error of what is thrown away.
-func ignore(error) {}
+// dropError drops the error of what is thrown away.
+func dropError(error) {}
 
 // openCache returns the cache of compiled code, nil if there is no place for it: it only
 // saves time.

@@ -41,7 +41,7 @@ func (r *wordReader) glyphLine(from, to int) (l glyphLine) {
 			continue
 		}
 
-		if g, ok := r.glyph(i, shift); ok {
+		if g, ok := r.glyphAt(i, shift); ok {
 			g.blanks = l.blanks
 			l.glyphs = append(l.glyphs, g)
 		}
@@ -50,8 +50,8 @@ func (r *wordReader) glyphLine(from, to int) (l glyphLine) {
 	return l
 }
 
-// glyph returns character i of the text with its place, and whether it shows something.
-func (r *wordReader) glyph(i, shift int) (g glyph, ok bool) {
+// glyphAt returns character i of the text with its place, and whether it shows something.
+func (r *wordReader) glyphAt(i, shift int) (g glyph, ok bool) {
 	shown := []rune(clean(r.chars[i : i+1]))
 	if len(shown) == 0 || unicode.Is(unicode.Bidi_Control, shown[0]) {
 		return g, false
@@ -109,7 +109,7 @@ func (l *glyphLine) words(line int) []arrange.Word {
 	box := l.box()
 	var words []arrange.Word
 	from := 0
-	starts := l.starts((box.Bottom - box.Top) / 10)
+	starts := l.wordStarts((box.Bottom - box.Top) / 10)
 
 	for i := 1; i <= len(l.glyphs); i++ {
 		if i == len(l.glyphs) || starts[i] {
@@ -184,11 +184,11 @@ func (l *glyphLine) base(mark glyph) *glyph {
 	return a
 }
 
-// starts returns which of the glyphs begin a word. How many spaces there are between two
+// wordStarts returns which of the glyphs begin a word. How many spaces there are between two
 // letters or numbers, PDFium knows. On which side of a bracket or a comma that stands
 // there, it may have wrong: they are where the gaps are widest. A gap that is not wider
 // than least is none: a mark has brought the space along.
-func (l *glyphLine) starts(least float64) []bool {
+func (l *glyphLine) wordStarts(least float64) []bool {
 	starts := make([]bool, len(l.glyphs))
 	for from := 0; from < len(l.glyphs); {
 		to := from + 1

@@ -47,9 +47,9 @@ func readBlock(ctx context.Context, module api.Module, stack []uint64) {
 	}
 }
 
-// instance returns a new instance for a document. It stops when ctx ends. The caller must call
+// newInstance returns a new instance for a document. It stops when ctx ends. The caller must call
 // end.
-func (e *engine) instance(ctx context.Context, data []byte) (p *instance, end func(), err error) {
+func (e *engine) newInstance(ctx context.Context, data []byte) (p *instance, end func(), err error) {
 	if err := e.open(); err != nil {
 		return nil, nil, err
 	}
@@ -65,10 +65,10 @@ func (e *engine) instance(ctx context.Context, data []byte) (p *instance, end fu
 	stop := context.AfterFunc(ctx, func() { stopping.Set(1) })
 	end = func() {
 		stop()
-		ignore(module.Close(file))
+		dropError(module.Close(file))
 	}
 	p.call("FPDF_InitLibrary")
-	if p.places = p.allocate(8 * placeCount); p.gone != nil {
+	if p.places = p.allocateBytes(8 * placeCount); p.gone != nil {
 		end()
 		return nil, nil, p.gone
 	}
@@ -111,8 +111,8 @@ func asInteger(result uint64) int    { return int(api.DecodeI32(result)) }
 func asReal32(result uint64) float64 { return float64(api.DecodeF32(result)) }
 func asReal64(result uint64) float64 { return api.DecodeF64(result) }
 
-// allocate returns the address of some bytes that live as long as the instance.
-func (p *instance) allocate(bytes int) uint32 {
+// allocateBytes returns the address of some bytes that live as long as the instance.
+func (p *instance) allocateBytes(bytes int) uint32 {
 	at := uint32(p.call("malloc", integer(bytes)))
 	if at == 0 && p.gone == nil {
 		p.gone = errMemory
@@ -142,8 +142,8 @@ func (p *instance) int32At(i int) int {
 	return int(int32(x))
 }
 
-// half returns the i-th number of 4 bytes that a call has filled in the places of others.
-func (p *instance) half(i int) float64 {
+// filledNumber returns the i-th number of 4 bytes that a call has filled in the places of others.
+func (p *instance) filledNumber(i int) float64 {
 	x, _ := p.memory.ReadFloat32Le(p.places + 4*uint32(i))
 	return float64(x)
 }
@@ -154,7 +154,7 @@ func (p *instance) bytesFor(n int) uint64 {
 	if uint32(n) > p.room {
 		p.call("free", uint64(p.buffer))
 		p.room = max(uint32(n), 2*p.room, 4<<10)
-		p.buffer = p.allocate(int(p.room))
+		p.buffer = p.allocateBytes(int(p.room))
 	}
 	return uint64(p.buffer)
 }
@@ -190,13 +190,13 @@ func unitsOf(b []byte) []uint16 {
 
 // cString returns the address of a text with a zero at its end, which the caller frees.
 func (p *instance) cString(s string) uint64 {
-	at := p.allocate(len(s) + 1)
+	at := p.allocateBytes(len(s) + 1)
 	p.memory.Write(at, append([]byte(s), 0))
 	return uint64(at)
 }
 
-// finite reports whether numbers are numbers.
-func finite(all ...float64) bool {
+// areFinite reports whether numbers are numbers.
+func areFinite(all ...float64) bool {
 	for _, x := range all {
 		if math.IsNaN(x) || math.IsInf(x, 0) {
 			return false

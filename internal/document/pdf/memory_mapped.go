@@ -47,7 +47,7 @@ func (m *mapped) Reallocate(size uint64) []byte {
 // Free gives the memory back.
 func (m *mapped) Free() {
 	if m.all != nil {
-		ignore(syscall.Munmap(m.all))
+		dropError(syscall.Munmap(m.all))
 	}
 	m.all, m.own = nil, nil
 }

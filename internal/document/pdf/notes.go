@@ -25,8 +25,8 @@ const (
 	listBox     = 5
 )
 
-// notes returns the fields and annotations of a page that say something: first the fields.
-func (d *reading) notes(p *page) ([]arrange.Note, error) {
+// readNotes returns the fields and annotations of a page that say something: first the fields.
+func (d *reading) readNotes(p *page) ([]arrange.Note, error) {
 	count := min(asInteger(d.pdfium.call("FPDFPage_GetAnnotCount", p.handle)), maxNotes)
 
 	var said, fields []arrange.Note
@@ -79,7 +79,7 @@ func (p *page) annotationBox(annotation uint64) mapreduce.Box {
 		return mapreduce.Box{Page: p.number}
 	}
 	// Four numbers of 4 bytes follow each other: left, top, right and bottom.
-	return p.shown(p.pdfium.half(0), p.pdfium.half(1), p.pdfium.half(2), p.pdfium.half(3))
+	return p.shown(p.pdfium.filledNumber(0), p.pdfium.filledNumber(1), p.pdfium.filledNumber(2), p.pdfium.filledNumber(3))
 }
 
 // A formPage is the fields of a page.

@@ -176,7 +176,7 @@ func (r *wordReader) addWord(from, to int) {
 		}
 	}
 
-	if at := r.wall(from, to, box); at < to {
+	if at := r.wallBetween(from, to, box); at < to {
 		r.addWord(from, at)
 		r.addWord(at, to)
 		return
@@ -190,9 +190,9 @@ func (r *wordReader) addWord(from, to int) {
 	r.words = append(r.words, w)
 }
 
-// wall returns the first of characters [from, to) that stands behind a line of a table, as a
+// wallBetween returns the first of characters [from, to) that stands behind a line of a table, as a
 // text of its own, or to: PDFium takes texts of cells that almost touch for one word.
-func (r *wordReader) wall(from, to int, box mapreduce.Box) int {
+func (r *wordReader) wallBetween(from, to int, box mapreduce.Box) int {
 	for _, l := range r.lattices {
 		x, ok := l.WallIn(box)
 		if !ok {
@@ -228,7 +228,7 @@ func (r *wordReader) nextLine(from, to int) int {
 		}
 
 		p := r.pdfium
-		box := r.page.shown(p.half(0), p.half(1), p.half(2), p.half(3))
+		box := r.page.shown(p.filledNumber(0), p.filledNumber(1), p.filledNumber(2), p.filledNumber(3))
 
 		if !r.isLevel(i + shift) {
 			return to // it is turned: its letters stand above each other
@@ -330,7 +330,7 @@ func (r *wordReader) origin(char int) (x, y float64, ok bool) {
 	ok = r.pdfium.call("FPDFText_GetCharOrigin", r.text, integer(char), r.pdfium.place(0), r.pdfium.place(1)) != 0
 	x, y = r.pdfium.float64At(0), r.pdfium.float64At(1)
 	p := r.page
-	return p.a*x + p.b*y + p.c, p.d*x + p.e*y + p.f, ok && finite(x, y)
+	return p.a*x + p.b*y + p.c, p.d*x + p.e*y + p.f, ok && areFinite(x, y)
 }
 
 // shift returns by how much the numbers of characters of the page are above those of the

@@ -210,7 +210,7 @@ func (d *reading) open(data []byte) (end func(), err error) {
 		return nil, document.ErrNoText
 	}
 
-	p, end, err := d.reader.engine.instance(d.ctx, data)
+	p, end, err := d.reader.engine.newInstance(d.ctx, data)
 	if err != nil {
 		return nil, err
 	}
@@ -280,7 +280,7 @@ func (d *reading) readPage() error {
 		return err
 	}
 
-	notes, err := d.notes(p)
+	notes, err := d.readNotes(p)
 	if err != nil {
 		return err
 	}
@@ -314,11 +314,11 @@ func (d *reading) readPage() error {
 
 // readWords returns the words and the tables with lines of a page, which it turns if its text is.
 func (d *reading) readWords(p *page) (words []arrange.Word, lattices []*arrange.Lattice, err error) {
-	lines := p.rulings()
+	lines := p.readRulings()
 	words, err = p.words(lines.Lattices())
 	if err == nil && p.askew > 0 && !p.lies {
 		p.turn(p.askew)
-		lines = p.rulings()
+		lines = p.readRulings()
 	}
 	if lines.Cut {
 		d.undrawn = append(d.undrawn, d.page)
@@ -367,8 +367,8 @@ func (d *reading) sees() bool {
 	return d.reader.config.OCR != nil && d.reader.config.OCR.Missing() == ""
 }
 
-// advice says why pages that are pictures were not read, and what to do.
-func (d *reading) advice() string {
+// adviseReader says why pages that are pictures were not read, and what to do.
+func (d *reading) adviseReader() string {
 	if engine := d.reader.config.OCR; engine != nil {
 		return engine.Missing()
 	}
@@ -384,7 +384,7 @@ func (d *reading) confidence() float64 {
 	if len(d.lying) > 0 {
 		sure.sum, sure.words = sure.sum+float64(d.certain), sure.words+d.certain
 	}
-	return sure.mean()
+	return sure.meanOf()
 }
 
 // result returns the document.
@@ -394,7 +394,7 @@ func (d *reading) result() (*document.Document, error) {
 	case len(d.empty) == d.pages && d.sees():
 		return nil, document.Refuse("a PDF file of %s without text, in which OCR found none", countPages(d.pages))
 	case len(d.empty) == d.pages:
-		return nil, document.Refuse("a PDF file of %s without text: they may be pictures, but %s", countPages(d.pages), d.advice())
+		return nil, document.Refuse("a PDF file of %s without text: they may be pictures, but %s", countPages(d.pages), d.adviseReader())
 	}
 
 	doc := &document.Document{Text: d.text.String(), Layout: d.text.Layout, Confidence: d.confidence(), Title: d.title}
@@ -409,7 +409,7 @@ func (d *reading) result() (*document.Document, error) {
 		doc.Notes = append(doc.Notes, fmt.Sprintf("pictures on %d of %s were read by OCR beside their text, page %d first, with a confidence of %.2f", n, countPages(d.pages), d.mixed[0], doc.Confidence))
 	}
 	if n := len(d.lying); n > 0 {
-		doc.Notes = append(doc.Notes, fmt.Sprintf("the fonts of %d of %s do not say what their letters are, so that their text is that of no language, page %d first: they can be read as pictures, but %s", n, countPages(d.pages), d.lying[0], d.advice()))
+		doc.Notes = append(doc.Notes, fmt.Sprintf("the fonts of %d of %s do not say what their letters are, so that their text is that of no language, page %d first: they can be read as pictures, but %s", n, countPages(d.pages), d.lying[0], d.adviseReader()))
 	}
 	if n := d.outside; n > 0 {
 		doc.Notes = append(doc.Notes, fmt.Sprintf("%d words that stand outside of their pages are left out", n))
@@ -436,8 +436,8 @@ type confidence struct {
 
 func (c *confidence) add(sure float64) { c.sum, c.words = c.sum+sure, c.words+1 }
 
-// mean returns the mean; 0, which is certain, of none.
-func (c *confidence) mean() float64 {
+// meanOf returns the mean; 0, which is certain, of none.
+func (c *confidence) meanOf() float64 {
 	if c.words == 0 {
 		return 0
 	}

@@ -54,8 +54,8 @@ type ruler struct {
 // maxImages bounds the pictures within a page that are looked at.
 const maxImages = 256
 
-// rulings returns the lines of a page, and notes its pictures. It must be called before its text is read: see widen.
-func (p *page) rulings() arrange.Rulings {
+// readRulings returns the lines of a page, and notes its pictures. It must be called before its text is read: see widen.
+func (p *page) readRulings() arrange.Rulings {
 	p.images = nil
 	r := ruler{page: p, pdfium: p.pdfium, objects: maxObjects, segments: maxSegments}
 	toPage := matrix{p.a, p.d, p.b, p.e, p.c, p.f}
@@ -78,12 +78,12 @@ func (r *ruler) read(count int, get string, of uint64, to matrix, depth int) {
 		switch asInteger(r.pdfium.call("FPDFPageObj_GetType", object)) {
 		case textObject:
 			if depth == 0 {
-				r.widen(object)
+				r.widenText(object)
 			}
 		case pathObject:
 			r.addPath(object, to)
 		case imageObject:
-			switch b, ok := r.bounds(object, to); {
+			switch b, ok := r.boundsOf(object, to); {
 			case ok && min(b.Right-b.Left, b.Bottom-b.Top) <= thin:
 				r.addBox(b)
 			case ok && len(r.page.images) < maxImages:
@@ -100,9 +100,9 @@ func (r *ruler) read(count int, get string, of uint64, to matrix, depth int) {
 // noWidth is in points; PDFium leaves out text that is not wider.
 const noWidth = 0.01
 
-// widen gives a width to text of which none is known, as of one glyph in a font that is not
+// widenText gives a width to text of which none is known, as of one glyph in a font that is not
 // at hand: PDFium would leave it out. It is as if its outline were drawn, which has a width.
-func (r *ruler) widen(object uint64) {
+func (r *ruler) widenText(object uint64) {
 	const outlined = 1 // FPDF_TEXTRENDERMODE_STROKE
 
 	call, at := r.pdfium.call, r.pdfium.place
@@ -124,27 +124,27 @@ func (r *ruler) matrix(object uint64) (m matrix, ok bool) {
 	if r.pdfium.call("FPDFPageObj_GetMatrix", object, r.pdfium.place(0)) == 0 {
 		return m, false
 	}
-	n := r.pdfium.half // six numbers of 4 bytes
+	n := r.pdfium.filledNumber // six numbers of 4 bytes
 	m = matrix{n(0), n(1), n(2), n(3), n(4), n(5)}
-	return m, finite(m.a, m.b, m.c, m.d, m.e, m.f)
+	return m, areFinite(m.a, m.b, m.c, m.d, m.e, m.f)
 }
 
-// bounds returns what an object covers of the page.
-func (r *ruler) bounds(object uint64, to matrix) (b mapreduce.Box, ok bool) {
+// boundsOf returns what an object covers of the page.
+func (r *ruler) boundsOf(object uint64, to matrix) (b mapreduce.Box, ok bool) {
 	at := r.pdfium.place
 	if r.pdfium.call("FPDFPageObj_GetBounds", object, at(0), at(1), at(2), at(3)) == 0 {
 		return b, false
 	}
 	x1, y1 := to.at(r.pdfium.float32At(0), r.pdfium.float32At(1))
 	x2, y2 := to.at(r.pdfium.float32At(2), r.pdfium.float32At(3))
-	return mapreduce.Box{Left: min(x1, x2), Top: min(y1, y2), Right: max(x1, x2), Bottom: max(y1, y2)}, finite(x1, y1, x2, y2)
+	return mapreduce.Box{Left: min(x1, x2), Top: min(y1, y2), Right: max(x1, x2), Bottom: max(y1, y2)}, areFinite(x1, y1, x2, y2)
 }
 
 // addPath adds the lines of a path: of one that is drawn, its level and upright segments; of
 // one that is filled, rectangles that are so thin that they are lines, and the sides of those
 // that give cells a colour.
 func (r *ruler) addPath(path uint64, to matrix) {
-	b, ok := r.bounds(path, to)
+	b, ok := r.boundsOf(path, to)
 	if !ok || max(b.Right-b.Left, b.Bottom-b.Top) < arrange.Shortest {
 		return
 	}

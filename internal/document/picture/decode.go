@@ -30,12 +30,12 @@ func (r *Reader) decode(ctx context.Context, c *codec, from source) (*image.Gray
 	if err != nil {
 		return nil, err
 	}
-	return upright(shades, c.orientation(from)), nil
+	return turnUpright(shades, c.orientation(from)), nil
 }
 
 // open returns a page as it is in its file. The error is a RefusedError if the page is beyond bounds.
 func (r *Reader) open(ctx context.Context, c *codec, from source) (image.Image, error) {
-	config, err := guarded(func() (image.Config, error) { return c.config(from.reader(ctx)) })
+	config, err := runGuarded(func() (image.Config, error) { return c.config(from.reader(ctx)) })
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func (r *Reader) open(ctx context.Context, c *codec, from source) (image.Image, 
 		return nil, err
 	}
 
-	picture, err := guarded(func() (image.Image, error) { return c.decode(from.reader(ctx)) })
+	picture, err := runGuarded(func() (image.Image, error) { return c.decode(from.reader(ctx)) })
 	if err != nil {
 		return nil, err
 	}
@@ -91,8 +91,8 @@ func bytesOf(m color.Model) int64 {
 	return 5
 }
 
-// guarded runs a decoder, in which a picture may find a mistake.
-func guarded[T any](decode func() (T, error)) (made T, err error) {
+// runGuarded runs a decoder, in which a picture may find a mistake.
+func runGuarded[T any](decode func() (T, error)) (made T, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("it cannot be decoded: %v", v)
@@ -193,8 +193,8 @@ func shadeOf(c color.NRGBA) uint8 {
 // luminance returns how bright red, green and blue together are, as JPEG has it.
 func luminance(r, g, b uint32) uint32 { return (19595*r + 38470*g + 7471*b + 1<<15) >> 16 }
 
-// upright returns a picture as a viewer shows it that has an orientation as EXIF numbers it.
-func upright(m *image.Gray, orientation int) *image.Gray {
+// turnUpright returns a picture as a viewer shows it that has an orientation as EXIF numbers it.
+func turnUpright(m *image.Gray, orientation int) *image.Gray {
 	quarters, mirrored := turnsOf(orientation)
 	if mirrored {
 		mirror(m)

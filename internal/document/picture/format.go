@@ -36,7 +36,7 @@ var codecs = [...]codec{
 		mediaTypes: []string{"image/jpeg", "image/jpg", "image/pjpeg"}, extensions: []string{".jpg", ".jpeg", ".jpe", ".jfif"},
 		config: jpeg.DecodeConfig, decode: jpeg.Decode,
 		turned: func(data []byte) int { return orientationOf(jpegExif(data), 0) },
-		beside: coefficients,
+		beside: coefficientBytes,
 	},
 	{
 		kind: "png", name: "a PNG picture", magic: []string{"\x89PNG\r\n\x1a\n"},
@@ -80,9 +80,9 @@ var codecs = [...]codec{
 // none is the beside of formats whose decoders write pixels as they read them.
 func none([]byte) int64 { return 0 }
 
-// coefficients is the beside of JPEG: a progressive one is decoded when all of it was read, and until
+// coefficientBytes is the beside of JPEG: a progressive one is decoded when all of it was read, and until
 // then each part of a pixel is a number of four bytes.
-func coefficients(data []byte) int64 {
+func coefficientBytes(data []byte) int64 {
 	const progressive = 0xc2
 	found := false
 	segments(data, func(marker byte, _ []byte) bool {

@@ -26,7 +26,7 @@ func Measure(data []byte) (s Size, ok bool) {
 		if err != nil || len(pages) == 0 {
 			return Size{}, false
 		}
-		config, err := guarded(func() (image.Config, error) { return c.config(pages[0].reader(context.Background())) })
+		config, err := runGuarded(func() (image.Config, error) { return c.config(pages[0].reader(context.Background())) })
 		if err != nil || config.Width <= 0 || config.Height <= 0 {
 			return Size{}, false
 		}

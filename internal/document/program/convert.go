@@ -33,13 +33,13 @@ var _ document.Converter = (*LibreOffice)(nil)
 
 // NewLibreOffice returns a converter.
 func NewLibreOffice(c Config) *LibreOffice {
-	c.Program = cmp.Or(c.Program, installed())
+	c.Program = cmp.Or(c.Program, installedPath())
 	c.Time, c.Memory = cmp.Or(c.Time, 2*time.Minute), cmp.Or(c.Memory, 4<<30)
 	return &LibreOffice{c}
 }
 
-// installed returns the path of LibreOffice; "" if it is not found.
-func installed() string {
+// installedPath returns the path of LibreOffice; "" if it is not found.
+func installedPath() string {
 	for _, name := range []string{
 		"soffice", "libreoffice", "/Applications/LibreOffice.app/Contents/MacOS/soffice", `C:\Program Files\LibreOffice\program\soffice.com`,
 	} {

@@ -3,7 +3,7 @@ package recognise
 // For tests.
 var (
 	Parse = parse
-	Skew  = skew
+	Skew  = skewOf
 
 	FitInk   = fitInk
 	Positive = positive

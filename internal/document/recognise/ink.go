@@ -26,7 +26,7 @@ func fitInk(m *image.Gray, words []Word) {
 		if i+1 < len(words) && words[i+1].Line == words[i].Line {
 			right = int(words[i+1].Box.Left)
 		}
-		boxes[i] = fitted(m, words[i].Box, left, right)
+		boxes[i] = fittedBox(m, words[i].Box, left, right)
 	}
 	for i := range words {
 		words[i].Box = boxes[i]
@@ -62,8 +62,8 @@ func levelLine(words []Word) {
 	}
 }
 
-// fitted returns the box of a word around its ink, within columns [left, right) as far as it grows.
-func fitted(m *image.Gray, b Box, left, right int) Box {
+// fittedBox returns the box of a word around its ink, within columns [left, right) as far as it grows.
+func fittedBox(m *image.Gray, b Box, left, right int) Box {
 	at := image.Rect(int(b.Left), int(b.Top), int(b.Right+0.5), int(b.Bottom+0.5)).Intersect(m.Rect)
 	if at.Empty() {
 		return b

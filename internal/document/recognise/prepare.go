@@ -58,9 +58,9 @@ func quarter(quarters int, size image.Point) place {
 // 15 million.
 const mostPixels = 20_000_000
 
-// shrink returns a page of no more than mostPixels, each of which is the mean of those that it
+// shrinkPage returns a page of no more than mostPixels, each of which is the mean of those that it
 // stands for.
-func shrink(m *image.Gray) (*image.Gray, place) {
+func shrinkPage(m *image.Gray) (*image.Gray, place) {
 	width, height := m.Rect.Dx(), m.Rect.Dy()
 	by := int(math.Ceil(math.Sqrt(float64(width) * float64(height) / mostPixels)))
 	if by <= 1 {
@@ -103,9 +103,9 @@ const (
 	darkest   = 40   // shade of paper below which nothing is paper
 )
 
-// even returns a page whose paper is white all over: each shade is divided by that of the paper
+// evenPaper returns a page whose paper is white all over: each shade is divided by that of the paper
 // around it. A shadow over a page would be taken for ink.
-func even(m *image.Gray) *image.Gray {
+func evenPaper(m *image.Gray) *image.Gray {
 	lights, columns, rows := lightsOf(m)
 	sorted := slices.Sorted(slices.Values(lights))
 	bright, dim := sorted[len(sorted)*9/10], sorted[len(sorted)/10]
@@ -118,7 +118,7 @@ func even(m *image.Gray) *image.Gray {
 	for i := range lights {
 		lights[i] = max(lights[i], least)
 	}
-	lights = smooth(lights, columns, rows)
+	lights = smoothBlocks(lights, columns, rows)
 
 	out := image.NewGray(m.Rect)
 	for y := range m.Rect.Dy() {
@@ -169,9 +169,9 @@ func lightsOf(m *image.Gray) (lights []float64, columns, rows int) {
 	return lights, columns, rows
 }
 
-// smooth returns the median of each block and those around it: letters that fill a block are no
+// smoothBlocks returns the median of each block and those around it: letters that fill a block are no
 // shadow.
-func smooth(lights []float64, columns, rows int) []float64 {
+func smoothBlocks(lights []float64, columns, rows int) []float64 {
 	out := make([]float64, 0, len(lights))
 	var around []float64
 	for j := range rows {

@@ -62,12 +62,12 @@ func Read(ctx context.Context, e Engine, page Page) (*Found, error) {
 
 // prepare makes of a page what engines are made for.
 func (f *Found) prepare(ctx context.Context, page *Page) error {
-	picture, from := shrink(page.Picture)
+	picture, from := shrinkPage(page.Picture)
 	if from != same {
 		page.DPI = int(float64(page.DPI) / from.a)
 	}
 
-	picture, turned, err := straighten(ctx, even(positive(picture)))
+	picture, turned, err := straightenPage(ctx, evenPaper(positive(picture)))
 	if err != nil {
 		return err
 	}

@@ -15,10 +15,10 @@ const (
 	clearlyBest = 1.15    // by how much lines stand out better if they are level
 )
 
-// straighten returns a page whose lines are level, and where its pixels come from. A page whose lines
+// straightenPage returns a page whose lines are level, and where its pixels come from. A page whose lines
 // are level, or that seems to have none, is returned as it is.
-func straighten(ctx context.Context, m *image.Gray) (*image.Gray, place, error) {
-	degrees := skew(m)
+func straightenPage(ctx context.Context, m *image.Gray) (*image.Gray, place, error) {
+	degrees := skewOf(m)
 	if math.Abs(degrees) < leastSkew {
 		return m, same, nil
 	}
@@ -60,20 +60,20 @@ func shadeAt(m *image.Gray, x, y float64) uint8 {
 	return uint8(above*(1-fy) + below*fy + 0.5)
 }
 
-// skew returns by how many degrees the lines of a page run down to the right. At that angle the
+// skewOf returns by how many degrees the lines of a page run down to the right. At that angle the
 // sums of ink along lines differ most from line to line. (The projection profile of Postl.)
-func skew(m *image.Gray) float64 {
+func skewOf(m *image.Gray) float64 {
 	by := max(min(m.Rect.Dx(), m.Rect.Dy())/skewWidth, 1)
 	ink := inkOf(reduce(m, by))
 	if len(ink) < 100 {
 		return 0
 	}
 
-	level := contrast(ink, 0)
+	level := lineContrast(ink, 0)
 	best, most := 0.0, level
 	try := func(from, to, step float64) {
 		for degrees := from; degrees <= to+step/2; degrees += step {
-			if c := contrast(ink, degrees); c > most {
+			if c := lineContrast(ink, degrees); c > most {
 				best, most = degrees, c
 			}
 		}
@@ -119,9 +119,9 @@ func inkOf(m *image.Gray) []image.Point {
 	return kept
 }
 
-// contrast returns how much sums of ink along lines at an angle differ from those of the lines above
+// lineContrast returns how much sums of ink along lines at an angle differ from those of the lines above
 // them.
-func contrast(ink []image.Point, degrees float64) float64 {
+func lineContrast(ink []image.Point, degrees float64) float64 {
 	sin, cos := math.Sincos(degrees * math.Pi / 180)
 	ats := make([]int, len(ink))
 	low, high := math.MaxInt, math.MinInt

@@ -99,13 +99,13 @@ func (w *Writer) CountCells(n int) error {
 // separate ends the last block. Empty lines stand around headings, lists and tables.
 func (w *Writer) separate(next block) {
 	if w.last != start && (w.last != next || next == heading) {
-		w.gap()
+		w.writeGap()
 	}
 	w.last = next
 }
 
-// gap writes an empty line, if there is none.
-func (w *Writer) gap() {
+// writeGap writes an empty line, if there is none.
+func (w *Writer) writeGap() {
 	if w.text.Len() > 0 && !strings.HasSuffix(w.text.String(), "\n\n") {
 		w.text.WriteByte('\n')
 	}
@@ -124,7 +124,7 @@ func (w *Writer) Heading(level int, text string, place *mapreduce.Location) {
 func (w *Writer) Paragraph(text string, place *mapreduce.Location) {
 	text = strings.Trim(strings.ReplaceAll(text, "\r", ""), "\n")
 	if strings.TrimSpace(text) == "" {
-		w.gap()
+		w.writeGap()
 		return
 	}
 	w.separate(plain)
@@ -219,7 +219,7 @@ func (w *Writer) writeHead() {
 // filled with empty cells.
 func (w *Writer) Row(cells []Cell) {
 	if w.sinceHead > tableRepeat && w.headBytes < tableRepeat {
-		w.gap()
+		w.writeGap()
 		w.writeHead()
 	}
 	at := w.text.Len()
@@ -265,7 +265,7 @@ func (w *Writer) writeRow(cells []Cell, head bool) {
 func (w *Writer) EndTable() {
 	w.heads = nil
 	if w.err == nil {
-		w.gap()
+		w.writeGap()
 	}
 }
 

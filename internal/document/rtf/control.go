@@ -24,7 +24,7 @@ func (r *reader) control() {
 
 	c := r.data[r.pos]
 	if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' {
-		word, number, given := r.word()
+		word, number, given := r.readWord()
 		if word != "u" { // both halves of a pair follow each other
 			r.half = 0
 		}
@@ -42,13 +42,13 @@ func (r *reader) control() {
 		}
 		r.pos = min(r.pos+2, len(r.data))
 	case '*':
-		r.ignorable()
+		r.readIgnorable()
 	case '\\', '{', '}':
-		r.character(rune(c))
+		r.writeCharacter(rune(c))
 	case '~':
-		r.character(' ')
+		r.writeCharacter(' ')
 	case '_':
-		r.character('-')
+		r.writeCharacter('-')
 	case '\r', '\n':
 		r.endParagraph()
 	}
@@ -57,8 +57,8 @@ func (r *reader) control() {
 // maxWord is more than the letters of any control word.
 const maxWord = 40
 
-// word reads a control word and its number.
-func (r *reader) word() (word string, number int, given bool) {
+// readWord reads a control word and its number.
+func (r *reader) readWord() (word string, number int, given bool) {
 	start := r.pos
 	for r.pos < len(r.data) && isLetter(r.data[r.pos]) && r.pos-start < maxWord {
 		r.pos++
@@ -85,16 +85,16 @@ func (r *reader) word() (word string, number int, given bool) {
 
 func isLetter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
 
-// ignorable reads the word of a group that readers may ignore. It is ignored, unless it
+// readIgnorable reads the word of a group that readers may ignore. It is ignored, unless it
 // has text.
-func (r *reader) ignorable() {
+func (r *reader) readIgnorable() {
 	if r.pos+1 >= len(r.data) || r.data[r.pos] != '\\' || !isLetter(r.data[r.pos+1]) {
 		return
 	}
 
 	at := r.pos
 	r.pos++
-	word, _, _ := r.word()
+	word, _, _ := r.readWord()
 
 	switch word {
 	case "footnote", "annotation", "atnauthor", "shpinst", "ud", "do", "shppict", "pnseclvl":
@@ -132,14 +132,14 @@ func (r *reader) command(word string, n int, given bool) {
 		r.fallback-- // a word is one character of those that stand for another
 	}
 
-	if r.structure(word) || r.group(word) || r.special(word) || r.defineRow(word, n, !given || n != 0) {
+	if r.readStructure(word) || r.group(word) || r.writeSpecial(word) || r.defineRow(word, n, !given || n != 0) {
 		return
 	}
-	r.property(word, n, given)
+	r.readProperty(word, n, given)
 }
 
-// property obeys what is said of a paragraph, of characters or of a font.
-func (r *reader) property(word string, n int, given bool) {
+// readProperty obeys what is said of a paragraph, of characters or of a font.
+func (r *reader) readProperty(word string, n int, given bool) {
 	on := !given || n != 0
 
 	switch word {
@@ -198,8 +198,8 @@ func positionIf(on bool, at richtext.Position) richtext.Position {
 	return richtext.OnLine
 }
 
-// structure obeys words that end paragraphs, cells and rows.
-func (r *reader) structure(word string) bool {
+// readStructure obeys words that end paragraphs, cells and rows.
+func (r *reader) readStructure(word string) bool {
 	switch word {
 	case "par", "sect", "page":
 		if word != "page" {
@@ -223,8 +223,8 @@ func (r *reader) structure(word string) bool {
 	return true
 }
 
-// special writes characters that have a name.
-func (r *reader) special(word string) bool {
+// writeSpecial writes characters that have a name.
+func (r *reader) writeSpecial(word string) bool {
 	var c rune
 	switch word {
 	case "emdash":
@@ -293,7 +293,7 @@ func (r *reader) endNote(text string) {
 	kind := "footnote"
 	n := len(r.notes) + 1
 	r.notes = append(r.notes, richNote{fmt.Sprintf("[^%d]:", n), text, fmt.Sprintf("%s %d", kind, n)})
-	r.out().Insert(fmt.Sprintf("[^%d]", n))
+	r.outWriter().Insert(fmt.Sprintf("[^%d]", n))
 }
 
 func (r *reader) endComment(text string) {

@@ -167,7 +167,7 @@ func (r *reader) read(ctx context.Context) error {
 		default:
 			r.pos++
 			if c < 0x80 {
-				r.character(rune(c))
+				r.writeCharacter(rune(c))
 			} else {
 				r.codedByte(c)
 			}
@@ -226,16 +226,16 @@ func (r *reader) beginFrame(done func(string)) {
 	r.state.hidden, r.state.at = false, richtext.OnLine
 }
 
-// out returns where text goes.
-func (r *reader) out() *richtext.Runs {
+// outWriter returns where text goes.
+func (r *reader) outWriter() *richtext.Runs {
 	if n := len(r.frames); n > 0 {
 		return &r.frames[n-1].text
 	}
 	return &r.text
 }
 
-// character writes a character, unless it stands for one that was read.
-func (r *reader) character(c rune) {
+// writeCharacter writes a character, unless it stands for one that was read.
+func (r *reader) writeCharacter(c rune) {
 	if r.fallback > 0 {
 		r.fallback--
 		return
@@ -250,8 +250,8 @@ func (r *reader) write(c rune) {
 	case r.state.destination == fontTable || r.state.destination == styleSheet, r.state.destination == skipped:
 	case r.state.hidden || r.state.deleted:
 	default:
-		r.out().At(r.state.at)
-		r.out().WriteRune(c)
+		r.outWriter().At(r.state.at)
+		r.outWriter().WriteRune(c)
 	}
 }
 
@@ -300,8 +300,8 @@ func (r *reader) endParagraph() {
 	}
 
 	if len(r.frames) > 0 {
-		r.out().At(richtext.OnLine)
-		r.out().WriteRune('\n')
+		r.outWriter().At(richtext.OnLine)
+		r.outWriter().WriteRune('\n')
 		return
 	}
 
@@ -366,8 +366,8 @@ func (r *reader) endCell() {
 	r.flush()
 
 	if len(r.frames) > 0 || r.state.destination != body {
-		r.out().At(richtext.OnLine)
-		r.out().WriteRune('\n')
+		r.outWriter().At(richtext.OnLine)
+		r.outWriter().WriteRune('\n')
 		return
 	}
 

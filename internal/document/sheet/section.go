@@ -32,11 +32,11 @@ func chosen(code string, number float64) (of string, ok bool) {
 	switch n := len(sections); {
 	case first.compare == "":
 		return "", false
-	case first.takes(number):
+	case first.takesNumber(number):
 		return first.code, true
 	case n == 1:
 		return "", false
-	case sections[1].compare != "" && sections[1].takes(number), sections[1].compare == "" && (n == 2 || number < 0):
+	case sections[1].compare != "" && sections[1].takesNumber(number), sections[1].compare == "" && (n == 2 || number < 0):
 		return sections[1].code, true
 	case n == 3 && sections[1].compare != "":
 		return sections[2].code, true
@@ -44,8 +44,8 @@ func chosen(code string, number float64) (of string, ok bool) {
 	return "", false
 }
 
-// takes reports whether a number meets the condition of the section.
-func (s *section) takes(number float64) bool {
+// takesNumber reports whether a number meets the condition of the section.
+func (s *section) takesNumber(number float64) bool {
 	switch s.compare {
 	case "<":
 		return number < s.limit
@@ -105,7 +105,7 @@ func readSection(part string) (s section, text bool) {
 	var rest strings.Builder
 	for i := 0; i < len(part); i++ {
 		end := min(skipLiteral(part, i), len(part)-1)
-		if part[i] == '[' && s.compare == "" && s.condition(strings.Trim(part[i:end+1], "[]")) {
+		if part[i] == '[' && s.compare == "" && s.setCondition(strings.Trim(part[i:end+1], "[]")) {
 			i = end
 			continue
 		}
@@ -118,8 +118,8 @@ func readSection(part string) (s section, text bool) {
 	return s, text
 }
 
-// condition sets the condition that stands in brackets, and reports whether it is one.
-func (s *section) condition(in string) bool {
+// setCondition sets the condition that stands in brackets, and reports whether it is one.
+func (s *section) setCondition(in string) bool {
 	limit := strings.TrimLeft(in, "<>=")
 	op := in[:len(in)-len(limit)]
 	x, err := strconv.ParseFloat(strings.TrimSpace(limit), 64)

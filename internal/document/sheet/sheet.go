@@ -80,7 +80,7 @@ func (w *Writer) MergedRow(number int, cells []string, spans []int) error {
 	case w.tooLarge:
 		w.write(r)
 	default:
-		w.block = append(w.block, r.clone())
+		w.block = append(w.block, r.keptCopy())
 		// A block that is too large to look for tables side by side is written row by row.
 		if w.inBlock += len(cells); w.inBlock > maxBlock {
 			w.tooLarge = true
@@ -151,7 +151,7 @@ func (w *Writer) parts() []columns {
 			if strings.TrimSpace(c) == "" {
 				continue
 			}
-			for n := range r.span(i) {
+			for n := range r.spanOf(i) {
 				used[i+n] = true
 			}
 		}
@@ -174,8 +174,8 @@ func (w *Writer) parts() []columns {
 	return parts
 }
 
-// span returns the columns that cell i covers.
-func (r row) span(i int) int {
+// spanOf returns the columns that cell i covers.
+func (r row) spanOf(i int) int {
 	if i < len(r.spans) {
 		return min(max(r.spans[i], 1), MaxColumns-i)
 	}
@@ -201,18 +201,18 @@ func (w *Writer) write(r row) {
 	switch {
 	// Rows with one value may be titles, or stand alone: which one, the rows below tell.
 	case len(w.heads) > 0:
-		w.heads = append(w.heads, r.clone())
+		w.heads = append(w.heads, r.keptCopy())
 	case w.open:
-		w.Text.Row(w.located(r))
-	case r.values() == 1 && w.apart && !w.below(r):
+		w.Text.Row(w.locatedCells(r))
+	case r.values() == 1 && w.apart && !w.standsBelow(r):
 		w.writeCells()
-		w.alone = append(w.alone, r.clone())
+		w.alone = append(w.alone, r.keptCopy())
 		w.far = true
 	case r.values() == 1 && !w.apart && len(w.alone) < maxTitles:
-		w.alone = append(w.alone, r.clone())
+		w.alone = append(w.alone, r.keptCopy())
 	case r.values() == 1 && w.apart:
 		w.writeLines()
-		w.alone = append(w.alone, r.clone())
+		w.alone = append(w.alone, r.keptCopy())
 	default:
 		w.beginTable(r)
 	}
@@ -229,18 +229,18 @@ func (w *Writer) beginTable(header row) {
 	w.open = true
 
 	if header.values() == 1 && w.oneColumn() {
-		w.Text.BeginTable(w.located(w.alone[0]))
+		w.Text.BeginTable(w.locatedCells(w.alone[0]))
 		for _, r := range w.alone[1:] {
-			w.Text.Row(w.located(r))
+			w.Text.Row(w.locatedCells(r))
 		}
 		w.alone = nil
-		w.Text.Row(w.located(header))
+		w.Text.Row(w.locatedCells(header))
 		return
 	}
 
 	w.writeLines()
 
-	w.heads = append(w.heads, header.clone())
+	w.heads = append(w.heads, header.keptCopy())
 
 	// A head whose cells cover several columns may have further rows of heads below it.
 	if !header.hasSpans() {
@@ -248,8 +248,10 @@ func (w *Writer) beginTable(header row) {
 	}
 }
 
-// clone returns a row that a writer keeps.
-func (r row) clone() row { return row{r.number, r.first, slices.Clone(r.cells), slices.Clone(r.spans)} }
+// keptCopy returns a row that a writer keeps.
+func (r row) keptCopy() row {
+	return row{r.number, r.first, slices.Clone(r.cells), slices.Clone(r.spans)}
+}
 
 // hasSpans reports whether a cell of the row covers several columns.
 func (r row) hasSpans() bool { return slices.ContainsFunc(r.spans, func(n int) bool { return n > 1 }) }
@@ -279,7 +281,7 @@ func isYear(s string) bool {
 func (w *Writer) writeHeads() {
 	heads := make([][]richtext.Cell, len(w.heads))
 	for i, r := range w.heads {
-		heads[i] = w.located(r)
+		heads[i] = w.locatedCells(r)
 	}
 	w.heads = nil
 	w.Text.BeginTable(heads...)
@@ -290,7 +292,7 @@ func (w *Writer) endTable() {
 	if len(w.alone) > 2 && w.oneColumn() {
 		rows := make([][]richtext.Cell, len(w.alone))
 		for i, r := range w.alone {
-			rows[i] = w.located(r)
+			rows[i] = w.locatedCells(r)
 		}
 		w.Text.Table(rows)
 		w.alone = nil
@@ -318,8 +320,8 @@ func (w *Writer) emptyRow() {
 	w.apart = len(w.alone) > 0
 }
 
-// below reports whether a row is below what stands alone, in its column.
-func (w *Writer) below(r row) bool {
+// standsBelow reports whether a row is below what stands alone, in its column.
+func (w *Writer) standsBelow(r row) bool {
 	return len(w.alone) > 0 && w.alone[len(w.alone)-1].end() == r.end()
 }
 
@@ -370,8 +372,8 @@ func (r row) values() int {
 	return n
 }
 
-// located returns the cells of a row with their places.
-func (w *Writer) located(r row) []richtext.Cell {
+// locatedCells returns the cells of a row with their places.
+func (w *Writer) locatedCells(r row) []richtext.Cell {
 	cells := make([]richtext.Cell, 0, len(r.cells))
 	for i := 0; i < len(r.cells); i++ {
 		c := richtext.Cell{Text: r.cells[i]}
@@ -380,7 +382,7 @@ func (w *Writer) located(r row) []richtext.Cell {
 		}
 
 		// A cell that covers several columns stands for all of them.
-		if n := r.span(i); n > 1 {
+		if n := r.spanOf(i); n > 1 {
 			c.Span = n
 			i += n - 1
 		}

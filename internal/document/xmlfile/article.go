@@ -19,7 +19,7 @@ func (w *writer) writeArticle(root *node) {
 	}
 
 	// Answers and comments are articles within the article.
-	for _, part := range root.elements() {
+	for _, part := range root.elementsIn() {
 		switch part.name {
 		case "body", "back", "floats-group", "floats-wrap":
 			w.writeBlocks(part, 2)
@@ -39,7 +39,7 @@ func find(n *node, names ...string) *node {
 		return c
 	}
 
-	for _, c := range n.elements() {
+	for _, c := range n.elementsIn() {
 		if f := find(c, names...); f != nil {
 			return f
 		}
@@ -50,7 +50,7 @@ func find(n *node, names ...string) *node {
 
 // findAll calls visit for the elements within n that have a name.
 func findAll(n *node, name string, visit func(*node)) {
-	for _, c := range n.elements() {
+	for _, c := range n.elementsIn() {
 		if c.name == name {
 			visit(c)
 		} else {
@@ -72,7 +72,7 @@ func (w *writer) writeFront(meta *node, journal string) {
 
 	line := func(name, value string) {
 		if value != "" {
-			w.paragraph(name + ": " + value)
+			w.writeParagraph(name + ": " + value)
 		}
 	}
 
@@ -80,8 +80,8 @@ func (w *writer) writeFront(meta *node, journal string) {
 	line("Journal", journal)
 	line("Published", dateOf(meta))
 
-	for _, id := range meta.elements() {
-		if id.name == "article-id" && id.attr("pub-id-type") == "doi" {
+	for _, id := range meta.elementsIn() {
+		if id.name == "article-id" && id.attributeOf("pub-id-type") == "doi" {
 			line("DOI", plainText(id))
 		}
 	}
@@ -92,7 +92,7 @@ func (w *writer) writeFront(meta *node, journal string) {
 
 	findAll(meta, "aff", func(a *node) { line("Affiliation", plainText(without(a, "label"))) })
 
-	for _, part := range meta.elements() {
+	for _, part := range meta.elementsIn() {
 		if part.name == "abstract" || part.name == "trans-abstract" {
 			if part.child("title") == nil {
 				w.heading(2, "Abstract")
@@ -104,13 +104,13 @@ func (w *writer) writeFront(meta *node, journal string) {
 
 // authorsOf returns the names of those who wrote an article.
 func authorsOf(meta *node) (names []string) {
-	for _, group := range meta.elements() {
+	for _, group := range meta.elementsIn() {
 		if group.name != "contrib-group" {
 			continue
 		}
 
-		for _, c := range group.elements() {
-			if kind := c.attr("contrib-type"); c.name != "contrib" || kind != "" && kind != "author" {
+		for _, c := range group.elementsIn() {
+			if kind := c.attributeOf("contrib-type"); c.name != "contrib" || kind != "" && kind != "author" {
 				continue
 			}
 			if name := personName(c, "given-names", "surname", " "); name != "" {
@@ -146,7 +146,7 @@ func personName(n *node, first, second, between string) string {
 // dateOf returns when an article was published, as far as it says, in ISO 8601.
 func dateOf(meta *node) string {
 	best := ""
-	for _, c := range meta.elements() {
+	for _, c := range meta.elementsIn() {
 		if c.name != "pub-date" {
 			continue
 		}
@@ -182,10 +182,10 @@ func citationOf(ref *node) string {
 
 	// Data is put together in the usual order: authors, the rest, and where it stands.
 	var authors, rest []string
-	for _, part := range c.elements() {
+	for _, part := range c.elementsIn() {
 		switch part.name {
 		case "person-group":
-			for _, person := range part.elements() {
+			for _, person := range part.elementsIn() {
 				if person.name == "name" || person.name == "string-name" {
 					authors = append(authors, personName(person, "surname", "given-names", " "))
 				} else {
@@ -232,13 +232,13 @@ func pagesOf(c *node) string {
 func (w *writer) writeDrawing(root *node) {
 	w.title = plainText(root.child("title"))
 	w.heading(1, w.title)
-	w.paragraph(plainText(root.child("desc")))
+	w.writeParagraph(plainText(root.child("desc")))
 	w.writeLabels(without(root, "title", "desc"))
 }
 
 // writeLabels writes the texts within an element of a drawing.
 func (w *writer) writeLabels(n *node) {
-	for _, c := range n.elements() {
+	for _, c := range n.elementsIn() {
 		if w.stopped() || isHidden(c) {
 			continue
 		}
@@ -247,7 +247,7 @@ func (w *writer) writeLabels(n *node) {
 		case "defs", "style", "script", "metadata", "symbol", "clipPath", "mask", "pattern", "title":
 		case "text":
 			for _, line := range linesOf(c) {
-				w.paragraph(squeeze(line))
+				w.writeParagraph(squeeze(line))
 			}
 		case "desc", "foreignObject":
 			w.writeBlocks(c, 2)
@@ -259,8 +259,8 @@ func (w *writer) writeLabels(n *node) {
 
 // isHidden reports whether an element of a drawing does not show.
 func isHidden(n *node) bool {
-	style := strings.Join(strings.Fields(n.attr("style")), "")
-	return n.attr("display") == "none" || n.attr("visibility") == "hidden" || strings.Contains(style, "display:none") || strings.Contains(style, "visibility:hidden")
+	style := strings.Join(strings.Fields(n.attributeOf("style")), "")
+	return n.attributeOf("display") == "none" || n.attributeOf("visibility") == "hidden" || strings.Contains(style, "display:none") || strings.Contains(style, "visibility:hidden")
 }
 
 // linesOf returns the lines of a text in a drawing: a part with a height of its own begins one.
@@ -274,7 +274,7 @@ func linesOf(text *node) []string {
 			return
 		}
 
-		if n.name == "tspan" && (n.attr("y") != "" || n.attr("dy") != "" && strings.Trim(n.attr("dy"), "0") != "") {
+		if n.name == "tspan" && (n.attributeOf("y") != "" || n.attributeOf("dy") != "" && strings.Trim(n.attributeOf("dy"), "0") != "") {
 			lines = append(lines, "")
 		}
 

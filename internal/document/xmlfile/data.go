@@ -21,11 +21,11 @@ func (w *writer) writeData(n *node, level int) {
 	w.writeFields(attributesOf(n))
 
 	if hasText(n) { // text with elements in it is for people
-		w.paragraph(labelled(n.name, plainText(n)))
+		w.writeParagraph(labelled(n.name, plainText(n)))
 		return
 	}
 
-	elements := n.elements()
+	elements := n.elementsIn()
 	for i := 0; i < len(elements) && !w.stopped(); {
 		c := elements[i]
 
@@ -39,7 +39,7 @@ func (w *writer) writeData(n *node, level int) {
 		case group-i > 1 && w.writeRecords(elements[i:group]):
 			i = group
 			continue
-		case len(c.elements()) > 0 && !hasText(c), len(c.attrs) > 0 && plainText(c) == "":
+		case len(c.elementsIn()) > 0 && !hasText(c), len(c.attrs) > 0 && plainText(c) == "":
 			w.heading(level, c.name)
 			w.writeData(c, level+1)
 		default:
@@ -61,7 +61,7 @@ func labelled(name, value string) string {
 // writeFields writes values, one on a line.
 func (w *writer) writeFields(all []field) {
 	for _, f := range all {
-		w.paragraph(labelled(f.name, f.value))
+		w.writeParagraph(labelled(f.name, f.value))
 	}
 }
 
@@ -154,18 +154,18 @@ func rowOf(n *node, prefix string, depth int) (row []field, ok bool) {
 		seen[a.name] = true
 	}
 
-	if hasText(n) && len(n.elements()) == 0 {
+	if hasText(n) && len(n.elementsIn()) == 0 {
 		return append(row, field{strings.TrimSpace(prefix + " " + n.name), plainText(n)}), true
 	}
 
-	for _, c := range n.elements() {
+	for _, c := range n.elementsIn() {
 		name := strings.TrimSpace(prefix + " " + c.name)
 		if seen[c.name] {
 			return nil, false
 		}
 		seen[c.name] = true
 
-		if len(c.elements()) == 0 || hasText(c) {
+		if len(c.elementsIn()) == 0 || hasText(c) {
 			row = append(row, fieldsOf(c, name)...)
 			continue
 		}

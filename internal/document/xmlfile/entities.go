@@ -46,7 +46,7 @@ func entitiesOf(content string) (map[string]string, error) {
 		value, known := entities[name]
 		if !known {
 			var err error
-			if value, err = expand(name, declared, 0); err != nil {
+			if value, err = expandEntity(name, declared, 0); err != nil {
 				return nil, err
 			}
 			entities[name] = value
@@ -92,8 +92,8 @@ func documentType(content string) string {
 // pageEntities are the names of characters in web pages.
 var pageEntities = maps.Clone(xml.HTMLEntity)
 
-// expand returns what a reference to an entity stands for.
-func expand(name string, declared map[string]string, depth int) (string, error) {
+// expandEntity returns what a reference to an entity stands for.
+func expandEntity(name string, declared map[string]string, depth int) (string, error) {
 	value, own := declared[name]
 	if !own {
 		switch name {
@@ -113,7 +113,7 @@ func expand(name string, declared map[string]string, depth int) (string, error) 
 	var b strings.Builder
 	at := 0
 	for _, m := range reference.FindAllStringSubmatchIndex(value, maxEntity) {
-		inner, err := expand(value[m[2]:m[3]], declared, depth+1)
+		inner, err := expandEntity(value[m[2]:m[3]], declared, depth+1)
 		if err != nil {
 			return "", err
 		}

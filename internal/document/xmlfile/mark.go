@@ -24,7 +24,7 @@ func raiseMarks(nodes []*node) {
 // isMark reports whether an element is the number of a reference right behind a word, or behind
 // another such number.
 func isMark(n, before *node, raised bool) bool {
-	if n.name != "xref" || n.attr("ref-type") != "bibr" || before.name != "" || len(n.children) != 1 {
+	if n.name != "xref" || n.attributeOf("ref-type") != "bibr" || before.name != "" || len(n.children) != 1 {
 		return false
 	}
 	if number := n.children[0].text; number == "" || strings.Trim(number, "0123456789") != "" {

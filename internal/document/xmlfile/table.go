@@ -41,7 +41,7 @@ func (w *writer) writeTable(n *node, caption string) {
 	if len(r.rows) > 0 && !w.stopped() {
 		w.text.WriteTable(richtext.Table{Caption: caption, Place: w.place, Heads: r.heads, Rows: r.rows})
 	} else {
-		w.paragraph(caption)
+		w.writeParagraph(caption)
 	}
 
 	for _, inner := range r.apart {
@@ -51,7 +51,7 @@ func (w *writer) writeTable(n *node, caption string) {
 
 // read reads the rows within an element.
 func (r *gridReader) read(n *node, head bool) {
-	for _, c := range n.elements() {
+	for _, c := range n.elementsIn() {
 		if r.w.stopped() {
 			return
 		}
@@ -59,10 +59,10 @@ func (r *gridReader) read(n *node, head bool) {
 		case "colspec":
 			// A column without a number is the one behind those named so far.
 			column := len(r.names)
-			if number, err := strconv.Atoi(c.attr("colnum")); err == nil && number > 0 {
+			if number, err := strconv.Atoi(c.attributeOf("colnum")); err == nil && number > 0 {
 				column = number - 1
 			}
-			r.names[c.attr("colname")] = column
+			r.names[c.attributeOf("colname")] = column
 		case "thead":
 			r.read(c, true)
 		case "tbody", "tfoot", "tgroup", "table":
@@ -78,7 +78,7 @@ func (r *gridReader) readRow(n *node, head bool) {
 	var row []richtext.Cell
 
 	allHeads, width := true, 0
-	for _, c := range n.elements() {
+	for _, c := range n.elementsIn() {
 		if c.name != "td" && c.name != "th" && c.name != "entry" {
 			continue
 		}
@@ -86,7 +86,7 @@ func (r *gridReader) readRow(n *node, head bool) {
 		allHeads = allHeads && c.name == "th"
 
 		// Cells that hang down from rows above come before this one in the columns.
-		row, width = r.hang(row, width, false)
+		row, width = r.addHanging(row, width, false)
 		cell := richtext.Cell{Text: r.textOf(c), Place: r.w.place, Span: r.spanOf(c)}
 
 		if rows := rowsOf(c); rows > 1 {
@@ -102,7 +102,7 @@ func (r *gridReader) readRow(n *node, head bool) {
 		}
 	}
 
-	row, _ = r.hang(row, width, true)
+	row, _ = r.addHanging(row, width, true)
 
 	for i := range r.below {
 		r.below[i].rows--
@@ -120,9 +120,9 @@ func (r *gridReader) readRow(n *node, head bool) {
 	r.rows = append(r.rows, row)
 }
 
-// hang adds the cells of rows above that stand in the next columns of a row, or in all that
+// addHanging adds the cells of rows above that stand in the next columns of a row, or in all that
 // follow.
-func (r *gridReader) hang(row []richtext.Cell, width int, rest bool) ([]richtext.Cell, int) {
+func (r *gridReader) addHanging(row []richtext.Cell, width int, rest bool) ([]richtext.Cell, int) {
 	for width < len(r.below) {
 		h := &r.below[width]
 		if h.rows <= 0 {
@@ -159,10 +159,10 @@ func (r *gridReader) hangsBehind(column int) bool {
 
 // rowsOf returns how many rows a cell stands in.
 func rowsOf(c *node) int {
-	if n, err := strconv.Atoi(c.attr("rowspan")); err == nil {
+	if n, err := strconv.Atoi(c.attributeOf("rowspan")); err == nil {
 		return min(max(n, 1), 65534)
 	}
-	if n, err := strconv.Atoi(c.attr("morerows")); err == nil {
+	if n, err := strconv.Atoi(c.attributeOf("morerows")); err == nil {
 		return min(max(n, 0), 65533) + 1
 	}
 	return 1
@@ -170,11 +170,11 @@ func rowsOf(c *node) int {
 
 // spanOf returns how many columns a cell covers.
 func (r *gridReader) spanOf(c *node) int {
-	if n, err := strconv.Atoi(c.attr("colspan")); err == nil && n > 1 {
+	if n, err := strconv.Atoi(c.attributeOf("colspan")); err == nil && n > 1 {
 		return min(n, 1000)
 	}
-	first, known := r.names[c.attr("namest")]
-	last, ends := r.names[c.attr("nameend")]
+	first, known := r.names[c.attributeOf("namest")]
+	last, ends := r.names[c.attributeOf("nameend")]
 	if known && ends && last > first {
 		return min(last-first+1, 1000)
 	}

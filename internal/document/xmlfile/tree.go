@@ -24,8 +24,8 @@ type node struct {
 	children []*node
 }
 
-// attr returns an attribute of an element by its name without prefix, or "".
-func (n *node) attr(name string) string {
+// attributeOf returns an attribute of an element by its name without prefix, or "".
+func (n *node) attributeOf(name string) string {
 	for _, a := range n.attrs {
 		if a.Name.Local == name {
 			return a.Value
@@ -51,8 +51,8 @@ func (n *node) child(names ...string) *node {
 	return nil
 }
 
-// elements returns the elements in n.
-func (n *node) elements() []*node {
+// elementsIn returns the elements in n.
+func (n *node) elementsIn() []*node {
 	var all []*node
 	for _, c := range n.children {
 		if c.name != "" {

@@ -48,12 +48,12 @@ func (w *writer) writeWorkbook(root *node) {
 	w.title = plainText(root.child("DocumentProperties").child("Title"))
 
 	if styles := root.child("Styles"); styles != nil {
-		for _, s := range styles.elements() {
-			b.styles[s.attr("ID")] = s
+		for _, s := range styles.elementsIn() {
+			b.styles[s.attributeOf("ID")] = s
 		}
 	}
 
-	for _, s := range root.elements() {
+	for _, s := range root.elementsIn() {
 		if s.name == "Worksheet" && w.err == nil {
 			w.err = b.writeSheet(s)
 		}
@@ -70,7 +70,7 @@ func (w *writer) writeWorkbook(root *node) {
 
 // writeSheet writes a sheet.
 func (b *workbook) writeSheet(s *node) error {
-	name := s.attr("Name")
+	name := s.attributeOf("Name")
 	b.sheets.Begin(name)
 	table, merges := s.child("Table"), sheet.NewMerges(nil)
 	columns := columnStyles(table)
@@ -127,7 +127,7 @@ func (b *workbook) readRow(r *node, number int, columns map[int]string, name str
 			b.comments = append(b.comments, cellComment{text, place})
 		}
 
-		style := cmp.Or(c.attr("StyleID"), r.attr("StyleID"), columns[column], "Default")
+		style := cmp.Or(c.attributeOf("StyleID"), r.attributeOf("StyleID"), columns[column], "Default")
 		value := b.value(c, b.format(style))
 		if value == "" {
 			continue
@@ -146,7 +146,7 @@ func (b *workbook) readRow(r *node, number int, columns map[int]string, name str
 func (b *workbook) value(c *node, format string) string {
 	data := c.child("Data")
 	if data == nil {
-		formula := c.attr("Formula")
+		formula := c.attributeOf("Formula")
 		if formula != "" {
 			b.unknown++
 		}
@@ -154,7 +154,7 @@ func (b *workbook) value(c *node, format string) string {
 	}
 
 	text := rawText(data)
-	switch data.attr("Type") {
+	switch data.attributeOf("Type") {
 	case "Number":
 		if n, err := strconv.ParseFloat(strings.TrimSpace(text), 64); err == nil && !math.IsNaN(n) && !math.IsInf(n, 0) {
 			return b.numbers.Value(n, format, false)
@@ -201,9 +201,9 @@ func (b *workbook) format(style string) string {
 			return ""
 		}
 		if f := s.child("NumberFormat"); f != nil {
-			return formatNamed(f.attr("Format"))
+			return formatNamed(f.attributeOf("Format"))
 		}
-		style = s.attr("Parent")
+		style = s.attributeOf("Parent")
 	}
 	return ""
 }
@@ -255,8 +255,8 @@ func columnStyles(table *node) map[int]string {
 	for _, c := range table.childrenNamed("Column") {
 		first := max(next, attrNumber(c, "Index")-1)
 		next = first + attrNumber(c, "Span") + 1
-		for i := first; i < min(next, sheet.MaxColumns) && c.attr("StyleID") != ""; i++ {
-			styles[i] = c.attr("StyleID")
+		for i := first; i < min(next, sheet.MaxColumns) && c.attributeOf("StyleID") != ""; i++ {
+			styles[i] = c.attributeOf("StyleID")
 		}
 	}
 
@@ -281,7 +281,7 @@ func (n *node) childrenNamed(name string) []*node {
 
 // attrNumber returns an attribute that counts rows or columns; 0 if there is none.
 func attrNumber(n *node, name string) int {
-	count, err := strconv.Atoi(strings.TrimSpace(n.attr(name)))
+	count, err := strconv.Atoi(strings.TrimSpace(n.attributeOf(name)))
 	if err != nil {
 		return 0
 	}

@@ -85,8 +85,8 @@ func (w *writer) heading(level int, title string) {
 	w.text.Heading(level, title, w.place)
 }
 
-// paragraph writes text on lines of its own.
-func (w *writer) paragraph(text string) {
+// writeParagraph writes text on lines of its own.
+func (w *writer) writeParagraph(text string) {
 	if text = strings.TrimSpace(text); text != "" {
 		w.text.Paragraph(text, w.place)
 	}
@@ -126,7 +126,7 @@ func isBlock(name string) bool {
 func (w *writer) writeBlocks(n *node, level int) {
 	var line richtext.Runs
 	flush := func() {
-		w.paragraph(squeeze(line.String()))
+		w.writeParagraph(squeeze(line.String()))
 		line.Reset()
 	}
 
@@ -172,9 +172,9 @@ func (w *writer) writeBlock(n *node, level int) {
 	case "ref-list":
 		w.writeReferences(n, level)
 	case "disp-formula":
-		w.paragraph(squeeze(plainText(n)))
+		w.writeParagraph(squeeze(plainText(n)))
 	case "preformat", "programlisting", "code-block":
-		w.paragraph(strings.Trim(rawText(n), "\n"))
+		w.writeParagraph(strings.Trim(rawText(n), "\n"))
 	case "title", "head", "heading", "bridgehead":
 		w.heading(level, plainText(n))
 	default:
@@ -278,7 +278,7 @@ func addInline(line *richtext.Runs, n *node) {
 	}
 
 	children := n.children
-	if n.name == "alternatives" || n.name == "inline-formula" && len(n.elements()) > 1 { // forms of the same
+	if n.name == "alternatives" || n.name == "inline-formula" && len(n.elementsIn()) > 1 { // forms of the same
 		if m := n.child("math", "textual-form"); m != nil {
 			children = []*node{m}
 		}
@@ -310,13 +310,13 @@ func squeeze(text string) string { return strings.Join(strings.Fields(text), " "
 // writeList writes a list at a depth.
 func (w *writer) writeList(n *node, depth int) {
 	number := 0
-	for _, item := range n.elements() {
+	for _, item := range n.elementsIn() {
 		if w.stopped() {
 			return
 		}
 
 		if item.name == "title" {
-			w.paragraph(plainText(item))
+			w.writeParagraph(plainText(item))
 			continue
 		}
 
@@ -346,7 +346,7 @@ func (w *writer) markOf(list, item *node, number int) string {
 	if label := plainText(item.child("label")); label != "" {
 		return label
 	}
-	switch kind := list.attr("list-type"); {
+	switch kind := list.attributeOf("list-type"); {
 	case list.name == "ol", list.name == "orderedlist", kind == "order", kind == "ordered":
 		return numbered(number)
 	}
@@ -359,7 +359,7 @@ func numbered(n int) string { return richtext.FormatNumber(richtext.Decimal, n) 
 // writeTerms writes a list of terms and what they mean, one on a line.
 func (w *writer) writeTerms(n *node) {
 	term := ""
-	for _, c := range n.elements() {
+	for _, c := range n.elementsIn() {
 		if w.stopped() {
 			return
 		}
@@ -370,23 +370,23 @@ func (w *writer) writeTerms(n *node) {
 		case "term", "dt":
 			term = plainText(c)
 		case "title", "def-head", "term-head":
-			w.paragraph(plainText(c))
+			w.writeParagraph(plainText(c))
 		default:
-			w.paragraph(strings.TrimPrefix(term+": "+plainText(c), ": "))
+			w.writeParagraph(strings.TrimPrefix(term+": "+plainText(c), ": "))
 			term = ""
 		}
 	}
 
 	// A term without a meaning is kept, too.
-	w.paragraph(term)
+	w.writeParagraph(term)
 }
 
 // writeFigure writes what stands below a figure.
 func (w *writer) writeFigure(n *node) {
-	w.paragraph(captionOf(n))
-	for _, c := range n.elements() {
+	w.writeParagraph(captionOf(n))
+	for _, c := range n.elementsIn() {
 		if c.name == "p" || c.name == "attrib" {
-			w.paragraph(plainText(c))
+			w.writeParagraph(plainText(c))
 		}
 	}
 }
@@ -401,7 +401,7 @@ func (w *writer) writeTableWrap(n *node) {
 	tables := []*node{}
 	var find func(*node)
 	find = func(n *node) {
-		for _, c := range n.elements() {
+		for _, c := range n.elementsIn() {
 			switch c.name {
 			case "table", "tgroup":
 				tables = append(tables, c)
@@ -419,12 +419,12 @@ func (w *writer) writeTableWrap(n *node) {
 		w.writeTable(t, caption)
 		caption = ""
 	}
-	w.paragraph(caption) // of a table that is a picture
+	w.writeParagraph(caption) // of a table that is a picture
 
-	for _, foot := range n.elements() {
+	for _, foot := range n.elementsIn() {
 		if foot.name == "table-wrap-foot" {
-			for _, c := range foot.elements() {
-				w.paragraph(plainText(c))
+			for _, c := range foot.elementsIn() {
+				w.writeParagraph(plainText(c))
 			}
 		}
 	}
@@ -439,13 +439,13 @@ func (w *writer) writeReferences(n *node, level int) {
 
 	w.heading(level, title)
 
-	for _, c := range n.elements() {
+	for _, c := range n.elementsIn() {
 		switch {
 		case w.stopped():
 			return
 		case c.name == "ref":
 			label := plainText(c.child("label"))
-			w.text.Item(0, strings.TrimSpace("- "+bracketed(label)), citationOf(c), w.place)
+			w.text.Item(0, strings.TrimSpace("- "+inBrackets(label)), citationOf(c), w.place)
 		case c.name == "ref-list":
 			w.writeReferences(c, level+1)
 		case c.name != "title":
@@ -454,8 +454,8 @@ func (w *writer) writeReferences(n *node, level int) {
 	}
 }
 
-// bracketed returns the label of a reference in brackets.
-func bracketed(label string) string {
+// inBrackets returns the label of a reference in brackets.
+func inBrackets(label string) string {
 	if label = strings.Trim(label, "[]. "); label == "" {
 		return ""
 	}

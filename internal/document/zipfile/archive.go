@@ -74,8 +74,8 @@ func (n names) unique(name string) string {
 	}
 }
 
-// escapes returns the reason why a name is none of a file in a folder, or "".
-func escapes(name string) string {
+// whyOutside returns the reason why a name is none of a file in a folder, or "".
+func whyOutside(name string) string {
 	name = strings.ReplaceAll(name, `\`, "/")
 	if strings.HasPrefix(name, "/") || len(name) > 1 && name[1] == ':' {
 		return "its name leads out of the archive"
@@ -115,7 +115,7 @@ func zipMembers(ctx context.Context, in document.Input) document.Members {
 				continue
 			}
 
-			m := document.Member{Name: seen.unique(name), Skip: escapes(name)}
+			m := document.Member{Name: seen.unique(name), Skip: whyOutside(name)}
 			if m.Skip == "" {
 				if m.Content, err = readZip(z, i, limits.Bytes); err != nil {
 					m.Content, m.Skip = nil, skipReason(err)
@@ -205,7 +205,7 @@ func eachTar(t *tar.Reader, limits document.MemberLimits, yield func(document.Me
 			continue
 		}
 
-		m := document.Member{Name: seen.unique(h.Name), Skip: escapes(h.Name)}
+		m := document.Member{Name: seen.unique(h.Name), Skip: whyOutside(h.Name)}
 		// A member that is too large leaves the others readable; other errors are of the
 		// file.
 		if m.Skip == "" {

@@ -103,7 +103,7 @@ func (r *Reader) readerAt(content io.Reader) (io.ReaderAt, int64, error) {
 		// An archive may be larger than the memory, and is read where it is.
 		size, err := file.Seek(0, io.SeekEnd)
 		if err == nil && size > limit {
-			err = document.Refuse("too large: more than %d bytes%s", limit, flagged(r.flags.Bytes))
+			err = document.Refuse("too large: more than %d bytes%s", limit, flagAdvice(r.flags.Bytes))
 		}
 		return file, size, err
 	}
@@ -113,7 +113,7 @@ func (r *Reader) readerAt(content io.Reader) (io.ReaderAt, int64, error) {
 	case err != nil:
 		return nil, 0, fmt.Errorf("zipfile: %w", err)
 	case int64(len(data)) > limit:
-		return nil, 0, document.Refuse("too large: more than %d bytes%s", limit, flagged(r.flags.Bytes))
+		return nil, 0, document.Refuse("too large: more than %d bytes%s", limit, flagAdvice(r.flags.Bytes))
 	}
 
 	return bytes.NewReader(data), int64(len(data)), nil
@@ -140,11 +140,11 @@ func countRecords(r io.Reader) (int, error) {
 }
 
 func (r *Reader) tooManyEntries() error {
-	return document.Refuse("a zip file of more than %d entries%s", r.limits.Entries, flagged(r.flags.Entries))
+	return document.Refuse("a zip file of more than %d entries%s", r.limits.Entries, flagAdvice(r.flags.Entries))
 }
 
-// flagged returns the end of a refusal: the flag that sets the limit, if one does.
-func flagged(name string) string {
+// flagAdvice returns the end of a refusal: the flag that sets the limit, if one does.
+func flagAdvice(name string) string {
 	if name == "" {
 		return ""
 	}
@@ -261,9 +261,9 @@ func (e *entry) Read(p []byte) (int, error) {
 
 	switch {
 	case e.read > e.max:
-		return 0, document.Refuse("%s expands to more than %d times its size%s", e.name, e.reader.limits.Ratio, flagged(e.reader.flags.Ratio))
+		return 0, document.Refuse("%s expands to more than %d times its size%s", e.name, e.reader.limits.Ratio, flagAdvice(e.reader.flags.Ratio))
 	case e.reader.left < 0:
-		return 0, document.Refuse("expands to more than %d bytes%s", e.reader.limits.Unpacked, flagged(e.reader.flags.Unpacked))
+		return 0, document.Refuse("expands to more than %d bytes%s", e.reader.limits.Unpacked, flagAdvice(e.reader.flags.Unpacked))
 	case err != nil && !errors.Is(err, io.EOF):
 		return n, document.Refuse("damaged: %s: %v", e.name, err)
 	}

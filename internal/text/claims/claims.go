@@ -78,13 +78,13 @@ func CheckSources(claim string, sources ...Source) Verdict {
 	}
 	e := newEvidence(sources)
 	best := e.bestMatch(c)
-	return c.grade(e, best)
+	return c.gradeBest(e, best)
 }
 
-// grade is the verdict by the window of the evidence that matches best.
-func (c *claim) grade(e *evidence, best match) Verdict {
+// gradeBest is the verdict by the window of the evidence that matches best.
+func (c *claim) gradeBest(e *evidence, best match) Verdict {
 	v := Verdict{Score: c.score(e, best)}
-	if why := c.contradiction(e); why != "" {
+	if why := c.findContradiction(e); why != "" {
 		v.Grade, v.Reasons = Contradicted, []string{why}
 		return v
 	}
@@ -172,7 +172,7 @@ var listNumber = regexp.MustCompile(`^\s*(?:[-*•]\s*)?(?:\([0-9]{1,2}\)|[0-9]{
 
 // newClaim reads a sentence.
 func newClaim(sentence string) *claim {
-	c := &claim{text: listNumber.ReplaceAllString(bare(sentence), "")}
+	c := &claim{text: listNumber.ReplaceAllString(withoutReferences(sentence), "")}
 	c.words = prose.Words(c.text)
 
 	seen := make(map[string]bool)
@@ -337,8 +337,8 @@ func (c *claim) missingTerms(e *evidence, best match) []string {
 	return names
 }
 
-// bare returns a sentence without references in brackets.
-func bare(sentence string) string {
+// withoutReferences returns a sentence without references in brackets.
+func withoutReferences(sentence string) string {
 	var b strings.Builder
 	for {
 		open := strings.IndexByte(sentence, '[')
@@ -372,7 +372,7 @@ func isReference(inside string) bool {
 // Claims reports whether a sentence claims something: it is no heading, no question, and
 // says more than a phrase.
 func Claims(sentence string) bool {
-	text := strings.TrimSpace(bare(sentence))
+	text := strings.TrimSpace(withoutReferences(sentence))
 	if text == "" || text[0] == '#' || strings.HasSuffix(text, "?") || strings.HasSuffix(text, ":") {
 		return false
 	}
@@ -387,7 +387,7 @@ func Claims(sentence string) bool {
 }
 
 // Says reports whether a text has a word besides its references.
-func Says(text string) bool { return strings.ContainsFunc(bare(text), unicode.IsLetter) }
+func Says(text string) bool { return strings.ContainsFunc(withoutReferences(text), unicode.IsLetter) }
 
 func (v Verdict) String() string {
 	return fmt.Sprintf("%s (%.2f) %s", v.Grade, v.Score, strings.Join(v.Reasons, "; "))

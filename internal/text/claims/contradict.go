@@ -8,11 +8,11 @@ import (
 	"github.com/coditect/mapreduce/internal/text/prose"
 )
 
-// contradiction returns how a sentence of the evidence says otherwise than the claim, or
+// findContradiction returns how a sentence of the evidence says otherwise than the claim, or
 // "". Only a sentence that has most of the claim can: what else differs is another matter.
 // A sentence that says the same clears the claim, whatever others say; it may lack a word such as
 // those that lead from what stands before ("In sum, …"), but no number and no name.
-func (c *claim) contradiction(e *evidence) string {
+func (c *claim) findContradiction(e *evidence) string {
 	why := ""
 	for i := range e.sentences {
 		s := &e.sentences[i]
@@ -65,7 +65,7 @@ func (c *claim) differs(e *evidence, s *sentence, common float64) string {
 		return why
 	}
 
-	if why := c.opposite(s); why != "" {
+	if why := c.oppositeWord(s); why != "" {
 		return why
 	}
 
@@ -86,7 +86,7 @@ func (c *claim) otherPolarity(s *sentence, common float64) string {
 		return ""
 	}
 
-	mine, theirs := negations(c.words), negations(s.words)
+	mine, theirs := findNegations(c.words), findNegations(s.words)
 	// Two negations cancel each other, but two against none still differ.
 	if len(mine)%2 == len(theirs)%2 && len(mine) > 0 == (len(theirs) > 0) {
 		return ""
@@ -111,8 +111,8 @@ func (c *claim) otherPolarity(s *sentence, common float64) string {
 	return ""
 }
 
-// negations returns where words turn what a sentence says.
-func negations(words []prose.Word) []int {
+// findNegations returns where words turn what a sentence says.
+func findNegations(words []prose.Word) []int {
 	var all []int
 	for i, w := range words {
 		next := ""
@@ -227,8 +227,8 @@ func isYear(value string) bool {
 	return len(value) == 4 && (strings.HasPrefix(value, "19") || strings.HasPrefix(value, "20"))
 }
 
-// opposite returns a word of the claim in whose place the sentence has its opposite.
-func (c *claim) opposite(s *sentence) string {
+// oppositeWord returns a word of the claim in whose place the sentence has its opposite.
+func (c *claim) oppositeWord(s *sentence) string {
 	has := make(map[string]string, len(s.words)) // by the form by which opposites are found
 	for _, w := range s.words {
 		has[oppositeForm(w.Lower)] = w.Lower
@@ -282,12 +282,12 @@ func (c *claim) otherName(e *evidence, s *sentence, same bool) string {
 		if !w.Name && !(w.First && isCapital(w)) || e.stems[w.Stem] || c.isShort(w) && e.initials[w.Lower] || w.Common {
 			continue
 		}
-		left, right := neighbour(c.words, i, -1), neighbour(c.words, i, 1)
+		left, right := neighbourStem(c.words, i, -1), neighbourStem(c.words, i, 1)
 		for k, o := range s.words {
 			if !o.Name && !(o.First && isCapital(o)) || o.Common || c.has(o.Stem) {
 				continue
 			}
-			before, after := neighbour(s.words, k, -1), neighbour(s.words, k, 1)
+			before, after := neighbourStem(s.words, k, -1), neighbourStem(s.words, k, 1)
 			if same || left != "" && left == before || right != "" && right == after {
 				return fmt.Sprintf("the claim names %s, and the passage %s", w.Lower, o.Lower)
 			}
@@ -309,9 +309,9 @@ func isCapital(w prose.Word) bool {
 	return !w.Common && !w.Number && len(synonyms[w.Stem]) == 0 && !weak[w.Lower]
 }
 
-// neighbour returns the stem of the next word that says something, in a direction, past
+// neighbourStem returns the stem of the next word that says something, in a direction, past
 // words that are names themselves.
-func neighbour(words []prose.Word, i, step int) string {
+func neighbourStem(words []prose.Word, i, step int) string {
 	for k := i + step; k >= 0 && k < len(words); k += step {
 		if w := words[k]; !w.Common && !w.Name {
 			return w.Stem

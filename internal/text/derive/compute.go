@@ -90,8 +90,8 @@ var (
 	errLarge = errors.New("its numbers are too large to compute with")
 )
 
-// compute returns what a formula comes to; quotes is how many quotes there are.
-func (n *node) compute(quotes int) (value, error) {
+// computeValue returns what a formula comes to; quotes is how many quotes there are.
+func (n *node) computeValue(quotes int) (value, error) {
 	switch n.kind {
 	case numberLiteral:
 		number, ok := new(big.Rat).SetString(n.text)
@@ -115,7 +115,7 @@ func (n *node) compute(quotes int) (value, error) {
 	args := make([]value, len(n.args))
 	for i, arg := range n.args {
 		var err error
-		if args[i], err = arg.compute(quotes); err != nil {
+		if args[i], err = arg.computeValue(quotes); err != nil {
 			return value{}, err
 		}
 	}

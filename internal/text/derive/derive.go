@@ -47,7 +47,7 @@ type Derivation struct {
 // that they are wrong.
 func Of(p *schema.Property, v any, formula string, quotes []Quote, settled bool) Derivation {
 	if strings.TrimSpace(formula) == "" {
-		if formula = guess(p, v, quotes); formula == "" {
+		if formula = guessFormula(p, v, quotes); formula == "" {
 			if needsFormula(p, v) {
 				return Derivation{Fault: "it has no formula, and does not follow from its quotes by a simple one"}
 			}
@@ -76,7 +76,7 @@ func Of(p *schema.Property, v any, formula string, quotes []Quote, settled bool)
 		return d
 	}
 
-	got, err := n.compute(len(quotes))
+	got, err := n.computeValue(len(quotes))
 	if err != nil {
 		d.Fault = fmt.Sprintf("its formula %.200s cannot be computed: %v", formula, err)
 		return d

@@ -89,7 +89,7 @@ func parse(formula string) (*node, error) {
 func parseWhole(text string) (*node, error) {
 	p := &parser{rest: text, grouped: strings.Contains(text, ", ")}
 
-	n, err := p.comparison()
+	n, err := p.readComparison()
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func (p *parser) acceptAny(signs ...string) (string, bool) {
 	return "", false
 }
 
-func (p *parser) comparison() (*node, error) {
+func (p *parser) readComparison() (*node, error) {
 	left, err := p.sum()
 	if err != nil {
 		return nil, err
@@ -151,15 +151,15 @@ func (p *parser) comparison() (*node, error) {
 }
 
 func (p *parser) sum() (*node, error) {
-	return p.operators(p.product, map[string]kind{"+": addition, "-": subtraction})
+	return p.readOperators(p.product, map[string]kind{"+": addition, "-": subtraction})
 }
 
 func (p *parser) product() (*node, error) {
-	return p.operators(p.signed, map[string]kind{"*": multiplication, "/": division})
+	return p.readOperators(p.readSigned, map[string]kind{"*": multiplication, "/": division})
 }
 
-// operators reads operands that some operators join, from left to right.
-func (p *parser) operators(operand func() (*node, error), signs map[string]kind) (*node, error) {
+// readOperators reads operands that some operators join, from left to right.
+func (p *parser) readOperators(operand func() (*node, error), signs map[string]kind) (*node, error) {
 	left, err := operand()
 	for err == nil {
 		p.skipBlanks()
@@ -176,8 +176,8 @@ func (p *parser) operators(operand func() (*node, error), signs map[string]kind)
 	return nil, err
 }
 
-// signed reads an operand with a minus in front of it, or none.
-func (p *parser) signed() (*node, error) {
+// readSigned reads an operand with a minus in front of it, or none.
+func (p *parser) readSigned() (*node, error) {
 	if p.depth++; p.depth > maxDepth {
 		return nil, errDeep
 	}
@@ -185,9 +185,9 @@ func (p *parser) signed() (*node, error) {
 
 	if !p.accept("-") {
 		p.accept("+")
-		return p.operand()
+		return p.readOperand()
 	}
-	n, err := p.signed()
+	n, err := p.readSigned()
 	if err != nil {
 		return nil, err
 	}
@@ -198,13 +198,13 @@ func (p *parser) signed() (*node, error) {
 	return &node{kind: negation, args: []*node{n}}, nil
 }
 
-// operand reads a literal, a call, or a formula in brackets.
-func (p *parser) operand() (*node, error) {
+// readOperand reads a literal, a call, or a formula in brackets.
+func (p *parser) readOperand() (*node, error) {
 	if p.operands++; p.operands > maxOperands {
 		return nil, fmt.Errorf("it has more than %d operands", maxOperands)
 	}
 	if p.accept("(") {
-		n, err := p.comparison()
+		n, err := p.readComparison()
 		if err == nil && !p.accept(")") {
 			err = errors.New("a bracket is not closed")
 		}
@@ -219,7 +219,7 @@ func (p *parser) operand() (*node, error) {
 	case p.rest == "":
 		return nil, errors.New("it ends where a number or a date should stand")
 	case p.rest[0] == '"':
-		return p.quoted()
+		return p.readQuoted()
 	case isoDate.MatchString(p.rest):
 		return p.literal(dateLiteral, isoDate.FindString(p.rest))
 	case isoDuration.MatchString(p.rest):
@@ -245,7 +245,7 @@ func (p *parser) literal(k kind, text string) (*node, error) {
 	return &node{kind: k, text: text}, nil
 }
 
-func (p *parser) quoted() (*node, error) {
+func (p *parser) readQuoted() (*node, error) {
 	text, rest, closed := strings.Cut(p.rest[1:], `"`)
 	if !closed || strings.TrimSpace(text) == "" {
 		return nil, errors.New("a text has no end, or is empty")
@@ -308,7 +308,7 @@ func (p *parser) call() (*node, error) {
 	p.calls++
 	defer func() { p.calls-- }()
 	for {
-		arg, err := p.comparison()
+		arg, err := p.readComparison()
 		if err != nil {
 			return nil, err
 		}

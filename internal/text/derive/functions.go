@@ -13,18 +13,18 @@ import (
 // functions are the functions of formulas, by name.
 var functions = map[string]func(args []value) (value, error){
 	"sum": sum, "total": sum, "add": sum, "product": product, "multiply": product,
-	"difference": binary(subtraction), "subtract": binary(subtraction),
-	"ratio": binary(division), "quotient": binary(division), "divide": binary(division),
-	"average": average, "avg": average, "mean": average,
-	"min": extreme(-1), "max": extreme(1), "count": count, "abs": absolute, "round": round,
+	"difference": ofTwo(subtraction), "subtract": ofTwo(subtraction),
+	"ratio": ofTwo(division), "quotient": ofTwo(division), "divide": ofTwo(division),
+	"average": averageOf, "avg": averageOf, "mean": averageOf,
+	"min": extremeOf(-1), "max": extremeOf(1), "count": count, "abs": absoluteValue, "round": round,
 	"percent": percent, "percentage": percent, "change": change, "growth": change,
 	"days": ofDays(func(from, to time.Time) value { return whole(daysBetween(from, to)) }),
 	"months": ofDays(func(from, to time.Time) value {
-		return whole(period(from, to).months)
+		return whole(periodLength(from, to).months)
 	}),
 	"years": ofDays(func(from, to time.Time) value { return whole(spanBetween(from, to).months / 12) }),
 	"duration": ofDays(func(from, to time.Time) value {
-		s := period(from, to)
+		s := periodLength(from, to)
 		return value{span: &s}
 	}),
 	"year":    ofDay(func(day time.Time) value { return whole(int64(day.Year())) }),
@@ -73,8 +73,8 @@ func fold(k kind, args []value) (value, error) {
 func sum(args []value) (value, error)     { return fold(addition, args) }
 func product(args []value) (value, error) { return fold(multiplication, args) }
 
-// binary returns a function of two numbers.
-func binary(k kind) func([]value) (value, error) {
+// ofTwo returns a function of two numbers.
+func ofTwo(k kind) func([]value) (value, error) {
 	return func(args []value) (value, error) {
 		if len(args) != 2 {
 			return value{}, errors.New("a function of two numbers has not two")
@@ -83,7 +83,7 @@ func binary(k kind) func([]value) (value, error) {
 	}
 }
 
-func average(args []value) (value, error) {
+func averageOf(args []value) (value, error) {
 	all, err := sum(args)
 	if err != nil {
 		return value{}, err
@@ -91,8 +91,8 @@ func average(args []value) (value, error) {
 	return arithmetic(division, all.number, big.NewRat(int64(len(args)), 1))
 }
 
-// extreme returns the function that finds the least, by -1, or the greatest of numbers or days.
-func extreme(sign int) func([]value) (value, error) {
+// extremeOf returns the function that finds the least, by -1, or the greatest of numbers or days.
+func extremeOf(sign int) func([]value) (value, error) {
 	return func(args []value) (value, error) {
 		if len(args) == 0 {
 			return value{}, errors.New("a function has nothing to choose from")
@@ -116,7 +116,7 @@ func extreme(sign int) func([]value) (value, error) {
 
 func count(args []value) (value, error) { return whole(int64(len(args))), nil }
 
-func absolute(args []value) (value, error) {
+func absoluteValue(args []value) (value, error) {
 	if len(args) != 1 || args[0].number == nil {
 		return value{}, errors.New("abs needs one number")
 	}
@@ -188,9 +188,9 @@ func ofDay(f func(time.Time) value) func([]value) (value, error) {
 	}
 }
 
-// period returns the length of a period. From the first day of one to the last of another it
+// periodLength returns the length of a period. From the first day of one to the last of another it
 // has whole months: a contract from 1 January to 31 December lasts a year.
-func period(from, to time.Time) span {
+func periodLength(from, to time.Time) span {
 	s := spanBetween(from, to)
 	if with := spanBetween(from, to.AddDate(0, 0, 1)); s.days > 0 && with.days == 0 {
 		return with

@@ -13,10 +13,10 @@ import (
 // maxGuessed bounds the quotes of which a formula is guessed.
 const maxGuessed = 50
 
-// guess returns the simplest formula by which a number, a duration or an amount follows from its
+// guessFormula returns the simplest formula by which a number, a duration or an amount follows from its
 // quotes, each of which has one number, or one date; "" if there is none. A count, a least and
 // a greatest value are never guessed, as too many values are one by chance.
-func guess(p *schema.Property, v any, quotes []Quote) string {
+func guessFormula(p *schema.Property, v any, quotes []Quote) string {
 	if len(quotes) < 2 || len(quotes) > maxGuessed || !needsFormula(p, v) {
 		return ""
 	}
@@ -28,7 +28,7 @@ func guess(p *schema.Property, v any, quotes []Quote) string {
 			continue
 		}
 
-		got, err := n.compute(len(quotes))
+		got, err := n.computeValue(len(quotes))
 		c := &checker{quotes: quotes}
 		if err != nil {
 			continue

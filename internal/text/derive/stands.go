@@ -199,7 +199,7 @@ func isConstant(n, parent *node, i int) bool {
 		return slices.Contains(factors, n.text)
 	case division:
 		return i == 0 && n.text == "1" ||
-			i == 1 && (slices.Contains(factors, n.text) || n.text == fmt.Sprint(len(other().terms())) || n.text == fmt.Sprint(other().addends()))
+			i == 1 && (slices.Contains(factors, n.text) || n.text == fmt.Sprint(len(other().terms())) || n.text == fmt.Sprint(other().countAddends()))
 	case addition, subtraction:
 		return n.text == "0" || n.text == "1" && other().takesOne()
 	}
@@ -226,10 +226,10 @@ func (n *node) isYear() bool {
 	return n.kind == numberLiteral && len(n.text) == 4 && (strings.HasPrefix(n.text, "19") || strings.HasPrefix(n.text, "20"))
 }
 
-// addends returns how many parts of a formula plus signs join.
-func (n *node) addends() int {
+// countAddends returns how many parts of a formula plus signs join.
+func (n *node) countAddends() int {
 	if n.kind == addition {
-		return n.args[0].addends() + n.args[1].addends()
+		return n.args[0].countAddends() + n.args[1].countAddends()
 	}
 	return 1
 }

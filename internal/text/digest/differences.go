@@ -50,7 +50,7 @@ func Differences(q *Query, findings []Finding) []string {
 				continue
 			}
 			seen[key] = true
-			if s := difference(all, f.noun, about); s != "" {
+			if s := tellDifference(all, f.noun, about); s != "" {
 				seen[f.noun] = true
 				sentences = append(sentences, s)
 			}
@@ -125,9 +125,9 @@ func nounBehind(words []prose.Word, at int) int {
 	return -1
 }
 
-// difference returns the sentence that says in which numbers of a noun, of which something is
+// tellDifference returns the sentence that says in which numbers of a noun, of which something is
 // said, sources differ; "" if they do not.
-func difference(all []figure, noun, about string) string {
+func tellDifference(all []figure, noun, about string) string {
 	bySource := make(map[int][]figure)
 	var sources []int
 	for _, f := range all {

@@ -163,7 +163,7 @@ const leastRelevance = 0.12
 // tables are chosen only of a text that has nothing else.
 func Choose(text string, q *Query, most, length int64) []Place {
 	var all, unreadable []Place
-	for _, span := range windows(text, int(length)) {
+	for _, span := range sentenceWindows(text, int(length)) {
 		one := Place{span, q.Relevance(span.In(text))}
 		switch {
 		case one.Relevance < leastRelevance && !q.Empty():
@@ -199,10 +199,10 @@ func isReadable(text string) bool {
 	return readable*2 >= len(text)
 }
 
-// windows cuts a text into parts of whole sentences, each up to so many characters unless
+// sentenceWindows cuts a text into parts of whole sentences, each up to so many characters unless
 // one sentence is longer. An empty line ends a part that has half of them. Blocks of code and marks
 // of markup are in none, unless there is nothing else.
-func windows(text string, length int) []prose.Span {
+func sentenceWindows(text string, length int) []prose.Span {
 	if all := windowsBeside(prose.CodeBlocks(text), text, length); len(all) > 0 {
 		return all
 	}

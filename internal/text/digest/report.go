@@ -54,7 +54,7 @@ const maxNearest = 4
 // two words of the question, the report says so, and has the few that are nearest to it. A part that
 // the report does not have is empty, and what would stand in it stands in the body.
 func Compose(q *Query, findings []Finding, parts Parts) Report {
-	ranked := rank(q, distinct(single(findings)))
+	ranked := rank(q, withoutRepeats(singleSentences(findings)))
 	if len(ranked) == 0 {
 		return Report{}
 	}
@@ -66,7 +66,7 @@ func Compose(q *Query, findings []Finding, parts Parts) Report {
 		ranked = slices.DeleteFunc(ranked, func(f Finding) bool { return !q.BearsOn(f.Text) })
 	}
 
-	opening, closing, body := divide(ranked[:min(len(ranked), maxParagraphs*inParagraph)], parts)
+	opening, closing, body := divideFindings(ranked[:min(len(ranked), maxParagraphs*inParagraph)], parts)
 	if nearest && parts.Opening {
 		opening = onlyNearest + "\n\n" + opening
 	}
@@ -90,8 +90,8 @@ func Compose(q *Query, findings []Finding, parts Parts) Report {
 	return Report{Opening: opening, Body: strings.Join(bodies, "\n\n"), Closing: closing, Topics: namesOf(topics)}
 }
 
-// single returns a finding for each sentence of findings, under the same topic.
-func single(findings []Finding) []Finding {
+// singleSentences returns a finding for each sentence of findings, under the same topic.
+func singleSentences(findings []Finding) []Finding {
 	var all []Finding
 	for _, f := range findings {
 		for _, s := range prose.Sentences(f.Text) {
@@ -149,7 +149,7 @@ const leastPresentable = 3
 func presentable(findings []Finding) []Finding {
 	var whole, leaning, others []Finding
 	for _, f := range findings {
-		switch first := endSentence(tidy(strings.TrimRight(withoutReferences(firstSentence(f.Text)), "."))); {
+		switch first := endSentence(tidySentence(strings.TrimRight(withoutReferences(firstSentence(f.Text)), "."))); {
 		case len(f.Refs) > 0 && !stands(first):
 			others = append(others, f)
 		case pointsBack(first):
@@ -167,10 +167,10 @@ func presentable(findings []Finding) []Finding {
 	return others
 }
 
-// divide divides findings, the best first, into the sentences of the opening, the sentence of the
+// divideFindings divides findings, the best first, into the sentences of the opening, the sentence of the
 // closing, and the findings of the body without these sentences. What is said elsewhere is repeated
 // only where there are too few findings for all parts.
-func divide(ranked []Finding, parts Parts) (opening, closing string, body []Finding) {
+func divideFindings(ranked []Finding, parts Parts) (opening, closing string, body []Finding) {
 	opens, elsewhere := 0, 0 // findings whose first sentences stand in the opening, and in either part
 	if parts.Opening {
 		opens = max(1, min(2, len(ranked)-2))
@@ -232,9 +232,9 @@ func firstSentence(text string) string {
 	return text
 }
 
-// distinct returns findings without those that say the same as one before them, whose
+// withoutRepeats returns findings without those that say the same as one before them, whose
 // references that one gets.
-func distinct(findings []Finding) []Finding {
+func withoutRepeats(findings []Finding) []Finding {
 	var out []Finding
 	at := make(map[string]int)
 	for _, f := range findings {
@@ -242,7 +242,7 @@ func distinct(findings []Finding) []Finding {
 			continue
 		}
 
-		key := strings.ToLower(tidy(f.Text))
+		key := strings.ToLower(tidySentence(f.Text))
 		if i, seen := at[key]; seen {
 			for _, ref := range f.Refs {
 				if !slices.Contains(out[i].Refs, ref) {
@@ -281,7 +281,7 @@ func unlike(ranked []Finding) []Finding {
 // stemsOf returns the stems of the words of a finding that say something; numbers begin with a mark.
 func stemsOf(text string) map[string]bool {
 	stems := make(map[string]bool)
-	for _, w := range prose.Words(withoutReferences(tidy(text))) {
+	for _, w := range prose.Words(withoutReferences(tidySentence(text))) {
 		switch {
 		case w.Number:
 			stems["#"+w.Stem] = true

@@ -45,7 +45,7 @@ func Themes(q *Query, passages []Passage, most int) []Finding {
 
 	findings := make([]Finding, 0, len(groups))
 	for _, group := range groups {
-		f := Finding{Topic: words.topic(group)}
+		f := Finding{Topic: words.nameTopic(group)}
 		var sentences []string
 		for n, i := range group {
 			best := bestSentence(q, passages[i].Text)
@@ -74,7 +74,7 @@ func EachPassage(q *Query, passages []Passage, most int) []Finding {
 
 	var findings []Finding
 	for _, group := range words.group(passages, most) {
-		topic := words.topic(group)
+		topic := words.nameTopic(group)
 		for _, i := range group {
 			p := passages[i]
 			for _, sentence := range bestSentences(q, p.Text, each) {
@@ -152,13 +152,13 @@ func newVocabulary(q *Query, passages []Passage) *vocabulary {
 func proseOf(text string) string {
 	var sentences []string
 	for _, span := range prose.Sentences(text) {
-		if one := tidy(span.In(text)); prose.IsSentence(one) {
+		if one := tidySentence(span.In(text)); prose.IsSentence(one) {
 			sentences = append(sentences, one)
 		}
 	}
 
 	if len(sentences) == 0 {
-		return tidy(text)
+		return tidySentence(text)
 	}
 	return strings.Join(sentences, " ")
 }
@@ -233,7 +233,7 @@ func bestSentences(q *Query, text string, most int) []string {
 
 	var all []scored
 	for i, span := range prose.Sentences(text) {
-		one := tidy(span.In(text))
+		one := tidySentence(span.In(text))
 		if one == "" {
 			continue
 		}
@@ -260,7 +260,7 @@ func bestSentences(q *Query, text string, most int) []string {
 	}
 
 	if len(all) == 0 {
-		return []string{endSentence(clip(tidy(text)))}
+		return []string{endSentence(clip(tidySentence(text)))}
 	}
 
 	slices.SortStableFunc(all, func(a, b scored) int { return cmp.Compare(b.score, a.score) })

@@ -28,9 +28,9 @@ var (
 	label  = regexp.MustCompile(`\s?\{\{[!?]?[A-Z][A-Z0-9.-]*\}\}`)
 )
 
-// tidy returns a sentence on one line, without references, links, pictures and marks of its own text, and
+// tidySentence returns a sentence on one line, without references, links, pictures and marks of its own text, and
 // without the label of an element of a list if a whole sentence is behind it.
-func tidy(sentence string) string {
+func tidySentence(sentence string) string {
 	sentence = prose.Plain(sentence)
 	sentence = label.ReplaceAllString(source.ReplaceAllString(anchor.ReplaceAllString(sentence, ""), "$1"), "")
 	sentence = bracketed.ReplaceAllString(sentence, "")

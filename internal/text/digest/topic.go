@@ -10,9 +10,9 @@ import (
 	"github.com/coditect/mapreduce/internal/text/prose"
 )
 
-// topic names what passages have in common: the phrase of two words that tells most of them, as it
+// nameTopic names what passages have in common: the phrase of two words that tells most of them, as it
 // stands there, or else the word that does. A phrase that stands there twice goes before others.
-func (v *vocabulary) topic(group []int) string {
+func (v *vocabulary) nameTopic(group []int) string {
 	phrases := make(map[string]*phrase)
 	for _, i := range group {
 		v.addPhrases(phrases, i)

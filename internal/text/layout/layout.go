@@ -112,7 +112,7 @@ func (l Layout) Locate(start, end int) *mapreduce.Location {
 	for i := sort.Search(len(l), func(i int) bool { return l[i].End > start }); i < len(l) && l[i].Start < end; i++ {
 		s.add(&l[i])
 	}
-	return s.location()
+	return s.wholeLocation()
 }
 
 // A span is the parts that a range of a text touches.
@@ -160,8 +160,8 @@ func sameLine(a, b *mapreduce.Box) bool {
 	return a.Page == b.Page && overlap > height/2 && (right || left)
 }
 
-// location returns the place of all parts together.
-func (s *span) location() *mapreduce.Location {
+// wholeLocation returns the place of all parts together.
+func (s *span) wholeLocation() *mapreduce.Location {
 	if s.first == nil {
 		return nil
 	}

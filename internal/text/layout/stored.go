@@ -279,12 +279,12 @@ func (r *Reader) Locate(fetch Fetch, start, end int) (*mapreduce.Location, error
 		from := sort.Search(len(r.parts), func(i int) bool { return r.parts[i].End > start })
 		for i := from; i < len(r.parts); i++ {
 			if r.parts[i].Start >= end {
-				return s.location(), nil
+				return s.wholeLocation(), nil
 			}
 			s.add(&r.parts[i])
 		}
 	}
-	return s.location(), nil
+	return s.wholeLocation(), nil
 }
 
 // Visit calls take with the location of each part that bytes [start, end) of the text touch, in order.

@@ -113,7 +113,7 @@ func oneLine(text string, most int) string {
 // it: the authors, the title and the year, as far as they are known. It is never empty.
 func (s *Source) Label() string {
 	var parts []string
-	if who := s.by(); who != "" {
+	if who := s.shortAuthors(); who != "" {
 		parts = append(parts, who+".")
 	}
 
@@ -132,8 +132,8 @@ func (s *Source) Label() string {
 
 const maxLabelTitle = 160
 
-// by returns who wrote it, in few words.
-func (s *Source) by() string {
+// shortAuthors returns who wrote it, in few words.
+func (s *Source) shortAuthors() string {
 	switch len(s.Authors) {
 	case 0:
 		return ""

@@ -29,7 +29,7 @@ func ListMarkdown(entries []Entry) string {
 		}
 
 		// Several numbers of one source need to be told apart only by their places.
-		fmt.Fprintf(&b, "- **%s.** %s", strings.Join(numbers, ", "), all[0].markdown())
+		fmt.Fprintf(&b, "- **%s.** %s", strings.Join(numbers, ", "), all[0].asMarkdown())
 
 		if len(places) > 0 {
 			b.WriteString(" " + capitalised(escapeMarkdown(strings.Join(places, ", "))) + ".")
@@ -61,7 +61,7 @@ func capitalised(text string) string {
 	return string(unicode.ToUpper(first)) + text[n:]
 }
 
-func (s *Source) markdown() string {
+func (s *Source) asMarkdown() string {
 	var parts []string
 	if len(s.Authors) > 0 {
 		parts = append(parts, escapeMarkdown(s.authorList())+".")

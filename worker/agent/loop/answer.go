@@ -138,9 +138,9 @@ INSTRUCTIONS:
 6. When you have what you need, or it cannot be found, give the final answer, without calling a tool beside it.
 `
 
-// instructions returns the instructions for the model, which are the same for all units of
+// modelInstructions returns the instructions for the model, which are the same for all units of
 // the stage.
-func (c *conversation) instructions() string {
+func (c *conversation) modelInstructions() string {
 	var b strings.Builder
 	b.WriteString(c.talk.Role)
 	b.WriteString(instructions)

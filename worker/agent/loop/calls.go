@@ -70,13 +70,13 @@ func (c *conversation) callOne(ctx context.Context, i int, call *llm.ToolCall, a
 	case call.Name == llm.AnswerTool:
 		return "Read the results of your other calls first, then give the final answer alone.", true, nil
 	case call.Name == rereadName:
-		return c.reread(ctx, call.Input)
+		return c.answerReread(ctx, call.Input)
 	case !allowed:
 		return c.failure(call, fmt.Sprintf("it was not called: limits.tool_calls of the stage allows %d", c.limits.calls)), true, nil
 	}
 
 	began := time.Now()
-	b, err := c.bring(ctx, i, call)
+	b, err := c.bringAnswer(ctx, i, call)
 	if err != nil {
 		return "", false, err
 	}
@@ -153,9 +153,9 @@ type shown struct {
 	Ranges   []tool.Range         `json:"ranges"`
 }
 
-// bring makes a call that no attempt has made, or recalls what came of it. The error ends
+// bringAnswer makes a call that no attempt has made, or recalls what came of it. The error ends
 // the attempt.
-func (c *conversation) bring(ctx context.Context, i int, call *llm.ToolCall) (*brought, error) {
+func (c *conversation) bringAnswer(ctx context.Context, i int, call *llm.ToolCall) (*brought, error) {
 	input, err := c.tools.Check(call.Name, call.Input)
 	if err != nil { // the same for every attempt
 		return &brought{Error: err.Error()}, nil

@@ -133,7 +133,7 @@ func (c *conversation) begin() {
 		c.offered = append(c.offered, llm.Tool{Name: spec.Name, Description: spec.Description, Schema: c.tools.Schema(spec.Name)})
 	}
 	c.offered = append(c.offered, rereadTool())
-	c.system = c.instructions()
+	c.system = c.modelInstructions()
 	c.said = []llm.Message{llm.Say(llm.User, c.talk.Opening+c.form.opening)}
 }
 
@@ -238,7 +238,7 @@ func (c *conversation) finish(ctx context.Context, res *llm.Response) (*agent.Re
 		return out, nil
 	}
 
-	c.said = append(c.said, llm.Message{Role: llm.Assistant, Parts: res.Parts}, c.complaint(res, faults))
+	c.said = append(c.said, llm.Message{Role: llm.Assistant, Parts: res.Parts}, c.complaintAbout(res, faults))
 	c.last = "the answer is to be mended"
 	again, err := c.takeTurn(ctx)
 	if err != nil {
@@ -252,16 +252,16 @@ func (c *conversation) finish(ctx context.Context, res *llm.Response) (*agent.Re
 	case mended == nil && out != nil: // the first did better
 		mended, left = out, faults
 	case mended == nil:
-		return nil, c.unfit(ctx, left)
+		return nil, c.unfitError(ctx, left)
 	}
 
 	mended.Errors = append(mended.Errors, left...)
 	return mended, nil
 }
 
-// complaint tells the model what is wrong with its answer. Every call of a tool gets a
+// complaintAbout tells the model what is wrong with its answer. Every call of a tool gets a
 // result.
-func (c *conversation) complaint(res *llm.Response, faults []string) llm.Message {
+func (c *conversation) complaintAbout(res *llm.Response, faults []string) llm.Message {
 	text := "That cannot be taken as it is:\n- " + strings.Join(faults[:min(len(faults), maxFaults)], "\n- ") +
 		"\nGive the whole answer again, with these faults mended and nothing else changed. Leave out what no quote shows."
 	if n := c.refusedBefore(); n > 0 { // another answer than that attempt was given
@@ -292,9 +292,9 @@ func (c *conversation) refusedBefore() (n int) {
 	}
 }
 
-// unfit returns the error of an answer that does not do. The next attempt asks for another
+// unfitError returns the error of an answer that does not do. The next attempt asks for another
 // one, and for nothing else again.
-func (c *conversation) unfit(ctx context.Context, faults []string) error {
+func (c *conversation) unfitError(ctx context.Context, faults []string) error {
 	_, err := c.calls.Do(ctx, unfitKey(c.refusedBefore()), func(context.Context) ([]byte, error) { return []byte("{}"), nil })
 	return errors.Join(llm.ForAgent(llm.NewError(llm.Mismatch, "the final answer does not do: %s", shorten.Line(strings.Join(faults, "; "), 600))), err)
 }

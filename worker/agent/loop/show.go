@@ -106,8 +106,8 @@ func rereadCall(id mapreduce.DocumentID, offset int) string {
 	return fmt.Sprintf(`%s {"document":"%s","offset":%d}`, rereadName, id, offset)
 }
 
-// reread answers a call of the tool.
-func (c *conversation) reread(ctx context.Context, input json.RawMessage) (text string, isError bool, err error) {
+// answerReread answers a call of the tool.
+func (c *conversation) answerReread(ctx context.Context, input json.RawMessage) (text string, isError bool, err error) {
 	var in struct {
 		Document mapreduce.DocumentID `json:"document"`
 		Offset   json.Number          `json:"offset"`

@@ -66,15 +66,15 @@ func (t *texts) find(ctx context.Context, quotes []form.Quote) (places []unit.Pl
 		for k, i := range of[name] {
 			places[i] = found[k]
 			if !found[k].Verified() {
-				faults = append(faults, absent(name, wanted[k], found[k]))
+				faults = append(faults, quoteAbsent(name, wanted[k], found[k]))
 			}
 		}
 	}
 	return places, faults, nil
 }
 
-// absent says that a quote is not in its text, and what stands there instead.
-func absent(name, quote string, at unit.Place) string {
+// quoteAbsent says that a quote is not in its text, and what stands there instead.
+func quoteAbsent(name, quote string, at unit.Place) string {
 	text := fmt.Sprintf("the quote %.160q is not in %s", quote, name)
 	if at.Found() {
 		text += fmt.Sprintf(", in which these words stand: %.240q", at.Quote)

@@ -39,7 +39,7 @@ func (s Server) New(cfg llm.Config) (llm.Provider, error) {
 	if err := s.checkKey(cfg); err != nil {
 		return nil, err
 	}
-	return chat.New(cfg, s.chat())
+	return chat.New(cfg, s.chatServer())
 }
 
 // NewBatches returns what makes batches at the server, which has OpenAI's: see New.
@@ -49,7 +49,7 @@ func (s Server) NewBatches(cfg llm.Config) (batch.Vendor, error) {
 	}
 	limits := batchfile.OpenAI()
 	limits.CreatesPerHour = 0
-	return chat.NewBatches(cfg, s.chat(), limits, nil)
+	return chat.NewBatches(cfg, s.chatServer(), limits, nil)
 }
 
 func (s Server) checkKey(cfg llm.Config) error {
@@ -59,8 +59,8 @@ func (s Server) checkKey(cfg llm.Config) error {
 	return nil
 }
 
-// chat returns the server as its interface has it.
-func (s Server) chat() chat.Server {
+// chatServer returns the server as its interface has it.
+func (s Server) chatServer() chat.Server {
 	server := chat.Server{Name: s.Name, URL: s.URL, Known: s.Known, ListPath: s.ListPath, PropsPath: s.PropsPath, Think: s.Think, RandomSeed: s.RandomSeed, StandardTier: s.StandardTier}
 	if s.Local {
 		server.Dialect, server.Untold = grammar(s.Name), true

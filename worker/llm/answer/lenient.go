@@ -142,7 +142,7 @@ func (p *parser) parseObject(depth int) (any, error) {
 
 // parseMember reads a key and its value; the value is nothing if it is cut off.
 func (p *parser) parseMember(depth int) (key string, value any, err error) {
-	if p.elided() {
+	if p.skipDots() {
 		return "", nothing{}, nil
 	}
 
@@ -176,7 +176,7 @@ func (p *parser) parseList(depth int) (any, error) {
 			return list, err
 		}
 
-		if p.elided() {
+		if p.skipDots() {
 			continue
 		}
 
@@ -231,8 +231,8 @@ func (p *parser) separate(first bool, end, others byte) (ended bool, err error) 
 	return false, nil
 }
 
-// elided takes off dots in place of elements.
-func (p *parser) elided() bool {
+// skipDots takes off dots in place of elements.
+func (p *parser) skipDots() bool {
 	if p.has("...") || p.has("…") {
 		p.unfinished = true
 		return true

@@ -148,7 +148,7 @@ func (m *mender) mendElement(old, reply []any, i int, path []string, at string) 
 		j = i
 	}
 
-	if j < 0 || contradicts(old[i], reply[j], path[len(path)-1]) {
+	if j < 0 || contradictsElement(old[i], reply[j], path[len(path)-1]) {
 		return nil, false
 	}
 
@@ -193,9 +193,9 @@ func (m *mender) joinTexts(v, reply any, at string) any {
 	return v
 }
 
-// contradicts reports whether two elements say different things of the same key, other than the
+// contradictsElement reports whether two elements say different things of the same key, other than the
 // one that is mended: then they are about different things.
-func contradicts(a, b any, mended string) bool {
+func contradictsElement(a, b any, mended string) bool {
 	x, ok := a.(Object)
 	y, both := b.(Object)
 	if !ok || !both {
@@ -209,7 +209,7 @@ func contradicts(a, b any, mended string) bool {
 		}
 		switch v := m.Value.(type) {
 		case Object:
-			if contradicts(v, other, mended) {
+			if contradictsElement(v, other, mended) {
 				return true
 			}
 		case string:

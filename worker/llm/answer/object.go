@@ -208,9 +208,9 @@ func (a *aligner) unwrap(schema, named, o Object, path string, depth int) (any, 
 	return a.align(schema, inside[0], path, depth+1), true
 }
 
-// inner returns the property that members of an object may belong to when the object around
+// innerProperty returns the property that members of an object may belong to when the object around
 // them is missing: an object that is required, and absent.
-func (a *aligner) inner(schema, named, o Object) (name string, properties Object) {
+func (a *aligner) innerProperty(schema, named, o Object) (name string, properties Object) {
 	for _, key := range listOf(schema, "required") {
 		one, _ := key.(string)
 		sub, _ := named.Get(one)
@@ -227,7 +227,7 @@ func (a *aligner) inner(schema, named, o Object) (name string, properties Object
 
 // canWrap reports whether an object has members of an object that is missing in it.
 func (a *aligner) canWrap(schema, named, o Object, path string) bool {
-	_, properties := a.inner(schema, named, o)
+	_, properties := a.innerProperty(schema, named, o)
 	return slices.ContainsFunc(o, func(m Member) bool { return matchesKey(properties, m.Key) }) ||
 		a.onlyList(schema, named, path) != "" && a.isElement(schema, named, o, path)
 }
@@ -239,7 +239,7 @@ func matchesKey(named Object, key string) bool {
 // wrapMembers puts members into the object that they are missing: {"vendor": …} becomes
 // {"fields": {"vendor": …}}; or an object into the list that it is an element of.
 func (a *aligner) wrapMembers(schema, named, o Object, path string) Object {
-	name, properties := a.inner(schema, named, o)
+	name, properties := a.innerProperty(schema, named, o)
 	if name == "" {
 		if list := a.onlyList(schema, named, path); list != "" && !sharesKey(named, o) && a.isElement(schema, named, o, path) {
 			a.note(Envelope, path)
@@ -295,7 +295,7 @@ func (a *aligner) isElement(schema, named, o Object, path string) bool {
 	if slices.ContainsFunc(o, func(m Member) bool { return matchesKey(properties, m.Key) }) {
 		return true
 	}
-	_, inner := a.inner(element, properties, o)
+	_, inner := a.innerProperty(element, properties, o)
 	return slices.ContainsFunc(o, func(m Member) bool { return matchesKey(inner, m.Key) })
 }
 
@@ -376,7 +376,7 @@ func (a *aligner) alignList(schema Object, v any, path string, depth int) any {
 	for _, item := range list {
 		for _, one := range a.splitElement(items, item, path) {
 			got := a.align(items, one, child(path, strconv.Itoa(len(out))), depth+1)
-			if loose && a.misfits(items, got, depth+1) > 0 {
+			if loose && a.countMisfits(items, got, depth+1) > 0 {
 				a.note(Extra, path)
 				continue
 			}

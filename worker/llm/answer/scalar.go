@@ -195,7 +195,7 @@ func minus(s string) string {
 // An explanation that denies, or names others, explains nothing.
 func begins(value, text string) bool {
 	head, tail, ok := cutExplanation(text)
-	return ok && spellsAlike(value, head) && !denies(tail)
+	return ok && spellsAlike(value, head) && !saysNo(tail)
 }
 
 func cutExplanation(text string) (head, tail string, ok bool) {
@@ -207,7 +207,7 @@ func cutExplanation(text string) (head, tail string, ok bool) {
 	return "", "", false
 }
 
-func denies(text string) bool {
+func saysNo(text string) bool {
 	for _, word := range strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && r != '\'' }) {
 		switch word {
 		case "not", "no", "or", "never", "isn't", "neither", "unless", "but":

@@ -141,7 +141,7 @@ func (a *aligner) alignBranch(branches []any, v any, path string, depth int) any
 	for _, branch := range branches {
 		try := &aligner{shape: a.shape, steps: a.steps}
 		got := try.align(branch, v, path, depth+1)
-		cost := len(try.repairs) + 100*try.misfits(branch, got, depth+1)
+		cost := len(try.repairs) + 100*try.countMisfits(branch, got, depth+1)
 		a.steps = try.steps
 		if least < 0 || cost < least {
 			best, least, repairs = got, cost, try.repairs
@@ -155,8 +155,8 @@ func (a *aligner) alignBranch(branches []any, v any, path string, depth int) any
 	return best
 }
 
-// misfits counts what does not fit a schema by its shape alone.
-func (a *aligner) misfits(schema, v any, depth int) int {
+// countMisfits counts what does not fit a schema by its shape alone.
+func (a *aligner) countMisfits(schema, v any, depth int) int {
 	o := a.resolve(schema)
 	if a.steps--; a.steps < 0 || depth > maxDepth || o == nil {
 		return 0
@@ -167,7 +167,7 @@ func (a *aligner) misfits(schema, v any, depth int) int {
 		if branches := listOf(o, key); len(branches) > 0 {
 			least := -1
 			for _, b := range branches {
-				if n := a.misfits(b, v, depth+1); least < 0 || n < least {
+				if n := a.countMisfits(b, v, depth+1); least < 0 || n < least {
 					least = n
 				}
 			}
@@ -193,7 +193,7 @@ func (a *aligner) misfits(schema, v any, depth int) int {
 		}
 		for _, m := range v {
 			if sub, ok := named.Get(m.Key); ok {
-				n += a.misfits(sub, m.Value, depth+1)
+				n += a.countMisfits(sub, m.Value, depth+1)
 			} else if extra, _ := o.Get("additionalProperties"); extra == false {
 				n++
 			}
@@ -201,7 +201,7 @@ func (a *aligner) misfits(schema, v any, depth int) int {
 	case []any:
 		items, _ := o.Get("items")
 		for _, item := range v {
-			n += a.misfits(items, item, depth+1)
+			n += a.countMisfits(items, item, depth+1)
 		}
 	}
 	return n

@@ -40,13 +40,13 @@ func (p *parser) parseText(mark, closing string, inObject, isKey bool) (any, err
 			return nil, errTooMuch
 		}
 		if strings.HasPrefix(p.text[p.at:], closing) {
-			if len(mark) == 3 || p.closes(closing, inner, inObject, isKey) {
+			if len(mark) == 3 || p.closesText(closing, inner, inObject, isKey) {
 				p.at += len(closing)
 				p.unfinished = p.unfinished || inner && p.atEnd() // it may be that of a text behind this one
 				return strings.ToValidUTF8(b.String(), "\ufffd"), nil
 			}
 			// A colon follows: the mark ends a key, and one before it is missing.
-			if strings.HasPrefix(p.skipped(p.at+len(closing)), ":") {
+			if strings.HasPrefix(p.textFrom(p.at+len(closing)), ":") {
 				return nil, p.fault("a text ends nowhere, or begins nowhere,")
 			}
 
@@ -73,10 +73,10 @@ func (p *parser) parseText(mark, closing string, inObject, isKey bool) (any, err
 	return nothing{}, nil
 }
 
-// closes reports whether the mark that comes next closes a text, by what stands behind it.
-func (p *parser) closes(closing string, inner, inObject, isKey bool) bool {
+// closesText reports whether the mark that comes next closes a text, by what stands behind it.
+func (p *parser) closesText(closing string, inner, inObject, isKey bool) bool {
 	i := p.at + len(closing)
-	rest := p.skipped(i)
+	rest := p.textFrom(i)
 	switch {
 	case isKey:
 		return strings.HasPrefix(rest, ":") || strings.HasPrefix(rest, "=") || rest == ""
@@ -103,8 +103,8 @@ func (p *parser) lastMark(mark string) int {
 	return p.last
 }
 
-// skipped returns the text from i on, without white space before it.
-func (p *parser) skipped(i int) string { return strings.TrimLeftFunc(p.text[i:], unicode.IsSpace) }
+// textFrom returns the text from i on, without white space before it.
+func (p *parser) textFrom(i int) string { return strings.TrimLeftFunc(p.text[i:], unicode.IsSpace) }
 
 // maxKey bounds a key that is looked for, in bytes.
 const maxKey = 256

@@ -282,8 +282,8 @@ func (s *Server) checkThinking(c *Call) error {
 	return nil
 }
 
-// undefined refuses a conversation with calls whose request defines no tools.
-func undefined(uses []Use, tools []string) error {
+// refuseUndefined refuses a conversation with calls whose request defines no tools.
+func refuseUndefined(uses []Use, tools []string) error {
 	if len(uses) > 0 && len(tools) == 0 {
 		return errors.New("tools: requests with tool_use or tool_result blocks must define tools")
 	}

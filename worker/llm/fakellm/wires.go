@@ -124,7 +124,7 @@ func (anthropicWire) readCall(c *Call, body []byte) error {
 	}
 
 	c.Uses = l.uses
-	if err := undefined(l.uses, c.Tools); err != nil {
+	if err := refuseUndefined(l.uses, c.Tools); err != nil {
 		return err
 	}
 

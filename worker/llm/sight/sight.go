@@ -37,15 +37,15 @@ const mebi = 1 << 20
 func ruleOf(provider string) Rule {
 	switch provider {
 	case "anthropic", "vertex-claude":
-		return Rule{Most: 100, Bytes: 5 * mebi, Total: 24 * mebi, Edge: 1568, seen: upTo(claudePatch, claudeSees), count: claude}
+		return Rule{Most: 100, Bytes: 5 * mebi, Total: 24 * mebi, Edge: 1568, seen: upTo(claudePatch, claudeSees), count: claudeTokens}
 	case "bedrock":
-		return Rule{Most: 20, Bytes: 15 * mebi / 4, Total: 16 * mebi, Edge: 1568, seen: upTo(claudePatch, claudeSees), count: dearest(claude, unknown)}
+		return Rule{Most: 20, Bytes: 15 * mebi / 4, Total: 16 * mebi, Edge: 1568, seen: upTo(claudePatch, claudeSees), count: dearestRule(claudeTokens, unknown)}
 	case "openai", "azure":
-		return Rule{Most: 500, Bytes: 20 * mebi, Total: 40 * mebi, Edge: 2048, seen: upTo(openaiPatch, 1536), count: dearest(patched(2.46, 1536), patched(1.2, 2500), tiled(85, 170))}
+		return Rule{Most: 500, Bytes: 20 * mebi, Total: 40 * mebi, Edge: 2048, seen: upTo(openaiPatch, 1536), count: dearestRule(patched(2.46, 1536), patched(1.2, 2500), tiled(85, 170))}
 	case "gemini", "vertex":
-		return Rule{Most: 900, Bytes: 14 * mebi, Total: 14 * mebi, Edge: 2048, seen: anySize, count: dearest(whole(gemini3), geminiTiles)}
+		return Rule{Most: 900, Bytes: 14 * mebi, Total: 14 * mebi, Edge: 2048, seen: anySize, count: dearestRule(whole(gemini3), geminiTiles)}
 	}
-	return Rule{Most: 20, Bytes: 5 * mebi, Total: 24 * mebi, Edge: 1568, seen: upTo(claudePatch, claudeSees), count: dearest(claude, unknown)}
+	return Rule{Most: 20, Bytes: 5 * mebi, Total: 24 * mebi, Edge: 1568, seen: upTo(claudePatch, claudeSees), count: dearestRule(claudeTokens, unknown)}
 }
 
 // Families of models, whose rules are narrower than those of all of a vendor's.
@@ -95,7 +95,7 @@ func Of(provider string, model llm.Model) Rule {
 	}
 
 	if (provider == "bedrock" || provider == "openrouter") && claudes.MatchString(afterVendor(name)) {
-		r.count = claude
+		r.count = claudeTokens
 	}
 	return r
 }
@@ -119,7 +119,7 @@ func (r Rule) Both(q Rule) Rule {
 	return Rule{
 		Vendor: r.Vendor, Most: min(r.Most, q.Most), Bytes: min(r.Bytes, q.Bytes), Total: min(r.Total, q.Total), Edge: min(r.Edge, q.Edge),
 		seen:  func(width, height int) bool { return r.seen(width, height) && q.seen(width, height) },
-		count: dearest(r.count, q.count),
+		count: dearestRule(r.count, q.count),
 	}
 }
 

@@ -34,7 +34,7 @@ const (
 	claudeSees  = 1568
 )
 
-func claude(width, height int) int64 {
+func claudeTokens(width, height int) int64 {
 	return max(patchesOf(width, height, claudePatch), (int64(width)*int64(height)+749)/750) + around
 }
 
@@ -86,8 +86,8 @@ func unknown(width, height int) int64 {
 	return max(patchesOf(width, height, 16), 6500) + around
 }
 
-// dearest returns the rule that counts the most of some.
-func dearest(all ...func(int, int) int64) func(int, int) int64 {
+// dearestRule returns the rule that counts the most of some.
+func dearestRule(all ...func(int, int) int64) func(int, int) int64 {
 	return func(width, height int) (most int64) {
 		for _, count := range all {
 			most = max(most, count(width, height))

@@ -184,7 +184,7 @@ func (g *gathering) readListed(ctx context.Context, spec tool.Spec) error {
 // follow reads what links of a tool lead to, as far as a tool does.
 func (g *gathering) follow(ctx context.Context, from tool.Spec, links []tool.Link) error {
 	for _, link := range links {
-		by, ok := g.follower(from, link)
+		by, ok := g.followingTool(from, link)
 		if !ok {
 			continue
 		}
@@ -195,9 +195,9 @@ func (g *gathering) follow(ctx context.Context, from tool.Spec, links []tool.Lin
 	return nil
 }
 
-// follower returns the tool that reads what a link leads to: the tool that the link is from,
+// followingTool returns the tool that reads what a link leads to: the tool that the link is from,
 // or the first that takes such an address: a URL or a path.
-func (g *gathering) follower(from tool.Spec, link tool.Link) (tool.Spec, bool) {
+func (g *gathering) followingTool(from tool.Spec, link tool.Link) (tool.Spec, bool) {
 	if from.Address != "" {
 		return from, true
 	}
@@ -323,11 +323,11 @@ func (g *gathering) choosePassages(ctx context.Context) (*agent.Result, error) {
 	if err != nil {
 		return nil, agent.Permanent(err)
 	}
-	return g.valued(out)
+	return g.valueResult(out)
 }
 
-// valued is the result of a unit that came to a value, with what tools failed at.
-func (g *gathering) valued(out *output.Output) (*agent.Result, error) {
+// valueResult is the result of a unit that came to a value, with what tools failed at.
+func (g *gathering) valueResult(out *output.Output) (*agent.Result, error) {
 	res, err := unit.Valued(out)
 	if err == nil {
 		res.Errors = g.failures

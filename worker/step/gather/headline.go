@@ -10,10 +10,10 @@ import (
 	"github.com/coditect/mapreduce/internal/text/prose"
 )
 
-// title is the headline of what was found: of the title of the page and the headings above the
+// headlineOf is the headline of what was found: of the title of the page and the headings above the
 // finding, the one that bears most on the question, and of equal ones the one that is part of the title;
 // or else the first line.
-func (x *extract) title() any {
+func (x *extract) headlineOf() any {
 	span := x.titleSpan()
 	if span.End == 0 {
 		return nil

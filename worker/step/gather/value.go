@@ -126,7 +126,7 @@ func (g *gathering) writeValue(ctx context.Context) (*agent.Result, error) {
 		case p.Hints.Write == "found":
 			value[p.Name] = best != nil
 		case p.Hints.Write == "source" && best != nil:
-			value[p.Name] = x.object(p.Properties)
+			value[p.Name] = x.writeObject(p.Properties)
 		case p.Hints.Write == "failure" && best == nil && len(g.failures) > 0:
 			value[p.Name] = strings.Join(g.failures, "; ")
 		default:
@@ -146,7 +146,7 @@ func (g *gathering) writeValue(ctx context.Context) (*agent.Result, error) {
 		return nil, agent.Permanent(err)
 	}
 
-	return g.valued(out)
+	return g.valueResult(out)
 }
 
 // An extract is what is written about one text.
@@ -157,18 +157,18 @@ type extract struct {
 	cited    []output.Citation
 }
 
-// object writes the properties of an object about the text.
-func (x *extract) object(properties []schema.Property) map[string]any {
+// writeObject writes the properties of an object about the text.
+func (x *extract) writeObject(properties []schema.Property) map[string]any {
 	object := make(map[string]any)
 	references := ""
 	for _, p := range properties {
 		switch p.Hints.Write {
 		case "title":
-			object[p.Name] = x.title()
+			object[p.Name] = x.headlineOf()
 		case "address":
 			object[p.Name] = x.evidence.Metadata["url"]
 		case "finding":
-			object[p.Name] = x.finding()
+			object[p.Name] = x.bestParagraph()
 		case "date":
 			object[p.Name] = x.date()
 		case "references":
@@ -205,9 +205,9 @@ func (x *extract) cite(start, end int) string {
 	return prose.Plain(quote)
 }
 
-// finding is the paragraph that bears most on the question, or its first sentences if it is
+// bestParagraph is the paragraph that bears most on the question, or its first sentences if it is
 // long. Headings, bylines, tags and the like are no findings if there is any paragraph with a whole sentence.
-func (x *extract) finding() any {
+func (x *extract) bestParagraph() any {
 	span := x.findingSpan()
 	if span.End == 0 {
 		return nil

@@ -289,7 +289,7 @@ func (w *writing) value() (any, error) {
 	s, err := schema.Parse("schema", w.task.StageSpec.Schema)
 	if err != nil || w.task.StageSpec.Output == agent.Report && s.Kind != schema.KindRecord {
 		w.parts = digest.Parts{Opening: true, Closing: true}
-		r := w.composed()
+		r := w.composeReport()
 		return joinDistinct(r.Opening, r.Body, r.Closing), nil
 	}
 
@@ -324,8 +324,8 @@ func partsOf(s *schema.Schema) (parts digest.Parts) {
 	return parts
 }
 
-// composed returns the report of all findings.
-func (w *writing) composed() *digest.Report {
+// composeReport returns the report of all findings.
+func (w *writing) composeReport() *digest.Report {
 	if w.report == nil {
 		findings := w.findings
 		if w.passages != nil {
@@ -341,7 +341,7 @@ func (w *writing) composed() *digest.Report {
 // part returns what stands in a property.
 func (w *writing) part(p *schema.Property) (any, bool) {
 	if p.Hints.Select {
-		return w.selected(), true
+		return w.selectDocuments(), true
 	}
 
 	if among := w.task.StageSpec.Choices[p.Name]; among != nil {
@@ -353,19 +353,19 @@ func (w *writing) part(p *schema.Property) (any, bool) {
 	case "query":
 		return w.task.StageSpec.Query, true
 	case "selection":
-		return w.selection(), true
+		return w.tellSelection(), true
 	case "summary":
 		return w.summary(), true
 	case "opening":
-		return w.composed().Opening, true
+		return w.composeReport().Opening, true
 	case "evidence":
-		return w.composed().Body, true
+		return w.composeReport().Body, true
 	case "closing":
-		return w.composed().Closing, true
+		return w.composeReport().Closing, true
 	case "topics":
-		return emptyNotNull(w.composed().Topics), true
+		return emptyNotNull(w.composeReport().Topics), true
 	case "themes":
-		return w.themes(p), true
+		return w.listThemes(p), true
 	case "contradictions":
 		return emptyNotNull(digest.Contradictions(w.query, w.passages)), true
 	case "relevance":
@@ -376,7 +376,7 @@ func (w *writing) part(p *schema.Property) (any, bool) {
 
 // summary is what a report opens with, what its sources differ in, and its body.
 func (w *writing) summary() string {
-	r := w.composed()
+	r := w.composeReport()
 	return joinDistinct(r.Opening, strings.Join(digest.Differences(w.query, w.findings), " "), r.Body)
 }
 
@@ -393,10 +393,10 @@ func joinDistinct(parts ...string) string {
 	return strings.Join(said, "\n\n")
 }
 
-// selected returns the documents that bear most on the question, by their ids. Of documents
+// selectDocuments returns the documents that bear most on the question, by their ids. Of documents
 // that bear on it alike, those go first that have less in common with the ones before, such
 // as the country that they are of.
-func (w *writing) selected() []map[string]any {
+func (w *writing) selectDocuments() []map[string]any {
 	most := len(w.docs)
 	if n := w.task.StageSpec.Size; n > 0 {
 		most = min(most, int(n))
@@ -453,10 +453,10 @@ func shared(metadata map[string]string, seen map[string]int) (n int) {
 	return n
 }
 
-// selection says how documents were selected.
-func (w *writing) selection() string {
+// tellSelection says how documents were selected.
+func (w *writing) tellSelection() string {
 	return fmt.Sprintf("%d of %d documents: those that bear most on the question, and of equal ones those that have least in common.",
-		len(w.selected()), len(w.docs))
+		len(w.selectDocuments()), len(w.docs))
 }
 
 func emptyNotNull(list []string) []string {
@@ -466,8 +466,8 @@ func emptyNotNull(list []string) []string {
 	return list
 }
 
-// themes returns the themes of what the unit reads as the objects of a list.
-func (w *writing) themes(p *schema.Property) []map[string]any {
+// listThemes returns the themes of what the unit reads as the objects of a list.
+func (w *writing) listThemes(p *schema.Property) []map[string]any {
 	findings := w.findings
 	if w.passages != nil {
 		// Of passages the themes are looked for; values are themes as they are.

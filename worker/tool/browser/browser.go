@@ -139,7 +139,7 @@ func New(ctx context.Context, c Config) (*Kit, error) {
 		return nil, err
 	}
 
-	_, err = k.chromium(ctx)
+	_, err = k.runningBrowser(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -155,8 +155,8 @@ func (*Kit) Tools() []tool.Spec { return Specs() }
 // leastLife is how long a Chromium has to live before another may be started.
 const leastLife = 3 * time.Second
 
-// chromium returns the browser that runs, started again if it has ended.
-func (k *Kit) chromium(ctx context.Context) (*chromium, error) {
+// runningBrowser returns the browser that runs, started again if it has ended.
+func (k *Kit) runningBrowser(ctx context.Context) (*chromium, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 

@@ -126,9 +126,9 @@ func (l *leaving) ask() { l.set(true, l.begun, false) }
 
 func (l *leaving) begin() { l.set(false, true, false) }
 
-// come notes a document that takes the place of the page. Chromium does not say that it
+// noteArrival notes a document that takes the place of the page. Chromium does not say that it
 // begins to load when the one before it still did.
-func (l *leaving) come() { l.set(false, l.isOn(), true) }
+func (l *leaving) noteArrival() { l.set(false, l.isOn(), true) }
 
 // stop notes that nothing loads any more. If the page was just asked to be left, that was
 // about what loaded before.

@@ -76,9 +76,9 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 	var err error
 	if r.Method == http.MethodConnect {
-		err = p.tunnel(w, r)
+		err = p.openTunnel(w, r)
 	} else {
-		err = p.forward(w, r)
+		err = p.forwardPlain(w, r)
 	}
 
 	if err != nil {
@@ -128,8 +128,8 @@ func (p *proxy) takeRefused() []*tool.Refused {
 	return all
 }
 
-// forward forwards a request of plain HTTP.
-func (p *proxy) forward(w http.ResponseWriter, r *http.Request) error {
+// forwardPlain forwards a request of plain HTTP.
+func (p *proxy) forwardPlain(w http.ResponseWriter, r *http.Request) error {
 	if !r.URL.IsAbs() || r.URL.Scheme != "http" {
 		return &tool.Refused{What: "a request that is not for a proxy", Why: "the proxy of a browser serves its pages alone"}
 	}
@@ -173,8 +173,8 @@ func (f flushing) Write(data []byte) (int, error) {
 	return n, err
 }
 
-// tunnel connects a page with a host of HTTPS, or of a web socket.
-func (p *proxy) tunnel(w http.ResponseWriter, r *http.Request) error {
+// openTunnel connects a page with a host of HTTPS, or of a web socket.
+func (p *proxy) openTunnel(w http.ResponseWriter, r *http.Request) error {
 	there, err := p.network.DialContext(r.Context(), "tcp", r.Host)
 	if err != nil {
 		return err

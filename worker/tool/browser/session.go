@@ -97,7 +97,7 @@ func (s *session) run(ctx context.Context, name, address, ref, text string, subm
 	switch name {
 	case readTool: // the page is read below
 	case clickTool:
-		if err := s.tab.click(ctx, ref); err != nil {
+		if err := s.tab.clickElement(ctx, ref); err != nil {
 			return nil, err
 		}
 	case typeTool:
@@ -105,7 +105,7 @@ func (s *session) run(ctx context.Context, name, address, ref, text string, subm
 			return nil, err
 		}
 	case screenshotTool:
-		return s.screenshot(ctx)
+		return s.takePicture(ctx)
 	default:
 		return nil, fmt.Errorf("%w: %q", tool.ErrNoTool, name)
 	}
@@ -120,12 +120,12 @@ func (s *session) open(ctx context.Context, address string) (*tool.Result, error
 		return nil, err
 	}
 
-	if s.tab != nil && !s.tab.answers(ctx) {
+	if s.tab != nil && !s.tab.isAnswering(ctx) {
 		s.drop()
 	}
 
 	if s.tab == nil {
-		c, err := s.kit.chromium(ctx)
+		c, err := s.kit.runningBrowser(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -139,7 +139,7 @@ func (s *session) open(ctx context.Context, address string) (*tool.Result, error
 
 	// Requests that were refused before were not made by this page.
 	s.tab.proxy.takeRefused()
-	if err := s.tab.navigate(ctx, u.String()); err != nil {
+	if err := s.tab.openAddress(ctx, u.String()); err != nil {
 		if refused := s.tab.proxy.takeRefused(); len(refused) > 0 && ctx.Err() == nil {
 			return nil, refused[0]
 		}
@@ -227,8 +227,8 @@ func (s *session) textOf(ctx context.Context, page *pageView) (string, int64, er
 	return strings.TrimSpace(text), cut, nil
 }
 
-// screenshot takes a picture of the page.
-func (s *session) screenshot(ctx context.Context) (*tool.Result, error) {
+// takePicture takes a picture of the page.
+func (s *session) takePicture(ctx context.Context) (*tool.Result, error) {
 	p, err := s.tab.picture(ctx)
 	if err != nil {
 		return nil, err

@@ -168,7 +168,7 @@ func (t *tab) notice(event any) {
 		if t.isPage(e.FrameID) {
 			t.arrival.note(e.Name, e.LoaderID)
 			if e.Name == "init" {
-				t.leaving.come()
+				t.leaving.noteArrival()
 			}
 		}
 	case *page.EventFrameRequestedNavigation:
@@ -225,8 +225,8 @@ func (t *tab) takeNotes() []string {
 	return notes
 }
 
-// navigate opens an address and waits until it has loaded, or its time is over.
-func (t *tab) navigate(ctx context.Context, address string) error {
+// openAddress opens an address and waits until it has loaded, or its time is over.
+func (t *tab) openAddress(ctx context.Context, address string) error {
 	arrival := newArrival()
 	t.mu.Lock()
 	t.arrival, t.leaving, t.notes = arrival, newLeaving(), nil
@@ -253,7 +253,7 @@ func (t *tab) navigate(ctx context.Context, address string) error {
 
 	// Only the answer says which document is wanted. It may have loaded by now.
 	t.mu.Lock()
-	arrival.expect(result.LoaderID)
+	arrival.expectDocument(result.LoaderID)
 	t.mu.Unlock()
 
 	select {
@@ -315,8 +315,8 @@ func (a *arrival) note(what string, id cdp.LoaderID) {
 	a.check()
 }
 
-// expect says which document is wanted; an empty id is that of a place in the same document.
-func (a *arrival) expect(id cdp.LoaderID) {
+// expectDocument says which document is wanted; an empty id is that of a place in the same document.
+func (a *arrival) expectDocument(id cdp.LoaderID) {
 	if id == "" {
 		a.order[id], a.last = 1, 1
 	}
@@ -363,9 +363,9 @@ func (t *tab) within(ctx context.Context, most time.Duration, f func(context.Con
 	}
 }
 
-// answers reports whether the page answers at all. One whose scripts never rest does not,
+// isAnswering reports whether the page answers at all. One whose scripts never rest does not,
 // and cannot be left for another page.
-func (t *tab) answers(ctx context.Context) bool {
+func (t *tab) isAnswering(ctx context.Context) bool {
 	err := t.within(ctx, t.config.AnswerTime, func(ctx context.Context) error {
 		_, err := chromedp.Run(ctx, chromedp.Evaluate[int]("1"))
 		return err
@@ -450,7 +450,7 @@ func (t *tab) look(ctx context.Context) (*pageView, error) {
 
 		tree, err := chromedp.Call(ctx, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})
 		if err == nil {
-			v.Outline, t.refs = outline(tree.Nodes)
+			v.Outline, t.refs = outlineOf(tree.Nodes)
 		}
 		return err
 	})
@@ -501,8 +501,8 @@ func (t *tab) node(ref string) (node, error) {
 	return n, nil
 }
 
-// click clicks an element as a mouse does.
-func (t *tab) click(ctx context.Context, ref string) error {
+// clickElement clicks an element as a mouse does.
+func (t *tab) clickElement(ctx context.Context, ref string) error {
 	n, err := t.node(ref)
 	if err != nil {
 		return err
@@ -510,12 +510,12 @@ func (t *tab) click(ctx context.Context, ref string) error {
 
 	return t.act(ctx, func(ctx context.Context) error {
 		if _, err := chromedp.Call(ctx, dom.ScrollIntoViewIfNeeded, dom.ScrollIntoViewIfNeededParams{BackendNodeID: n.backend, NodeID: n.id}); err != nil {
-			return gone(ref, err)
+			return goneError(ref, err)
 		}
 
 		quads, err := chromedp.Call(ctx, dom.GetContentQuads, dom.GetContentQuadsParams{BackendNodeID: n.backend, NodeID: n.id})
 		if err != nil || len(quads.Quads) == 0 || len(quads.Quads[0]) != 8 {
-			return gone(ref, err)
+			return goneError(ref, err)
 		}
 
 		q := quads.Quads[0]
@@ -523,7 +523,7 @@ func (t *tab) click(ctx context.Context, ref string) error {
 	})
 }
 
-func gone(ref string, err error) error {
+func goneError(ref string, err error) error {
 	if err != nil && !strings.Contains(err.Error(), "node") && !strings.Contains(err.Error(), "layout") {
 		return err
 	}
@@ -604,9 +604,9 @@ const (
 	maxDepth = 40     // of indentation
 )
 
-// outline returns the elements of a page that people see or use, each on a line, and what
+// outlineOf returns the elements of a page that people see or use, each on a line, and what
 // the refs in it mean.
-func outline(nodes []*accessibility.Node) (string, map[string]node) {
+func outlineOf(nodes []*accessibility.Node) (string, map[string]node) {
 	byID := make(map[accessibility.NodeID]*accessibility.Node, len(nodes))
 	for _, n := range nodes {
 		byID[n.NodeID] = n

@@ -52,7 +52,7 @@ func (b *body) read(ctx context.Context, end context.CancelCauseFunc, resp *http
 	idle := time.AfterFunc(c.IdleTime, func() { end(errIdle) })
 	defer idle.Stop()
 
-	from, err := b.unpack(resp, idle)
+	from, err := b.unpackBody(resp, idle)
 	if err != nil {
 		return nil, b.notRead(ctx, err)
 	}
@@ -121,8 +121,8 @@ func (b *body) grow(data *[]byte, most int64) error {
 // release gives back what grow took.
 func (b *body) release() { b.kit.held.Add(-b.taken) }
 
-// unpack returns a reader of the body as it is when it is unpacked.
-func (b *body) unpack(resp *http.Response, idle *time.Timer) (io.Reader, error) {
+// unpackBody returns a reader of the body as it is when it is unpacked.
+func (b *body) unpackBody(resp *http.Response, idle *time.Timer) (io.Reader, error) {
 	var from io.Reader = &counted{body: b, from: resp.Body, idle: idle}
 	switch encoding := strings.ToLower(strings.TrimSpace(strings.Join(resp.Header.Values("Content-Encoding"), ","))); encoding {
 	case "", "identity":

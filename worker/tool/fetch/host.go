@@ -37,7 +37,7 @@ const maxHosts = 10_000
 
 // enter waits until a request to a host may begin. leave ends it.
 func (h *hosts) enter(ctx context.Context, u *url.URL) (leave func(), err error) {
-	one := h.use(u.Host)
+	one := h.useHost(u.Host)
 	select {
 	case one.slots <- struct{}{}:
 	case <-ctx.Done():
@@ -64,8 +64,8 @@ func (h *hosts) enter(ctx context.Context, u *url.URL) (leave func(), err error)
 	return leave, nil
 }
 
-// use returns a host, which is kept until drop.
-func (h *hosts) use(name string) *host {
+// useHost returns a host, which is kept until drop.
+func (h *hosts) useHost(name string) *host {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 

@@ -130,7 +130,7 @@ func (a *asking) request(ctx context.Context, old *page) (*http.Request, error) 
 		return nil, fmt.Errorf("fetch: %w", err)
 	}
 
-	a.kit.introduce(req)
+	a.kit.setHeaders(req)
 	if old != nil && old.etag != "" {
 		req.Header.Set("If-None-Match", old.etag)
 	}
@@ -140,8 +140,8 @@ func (a *asking) request(ctx context.Context, old *page) (*http.Request, error) 
 	return req, nil
 }
 
-// introduce sets the headers that all requests have.
-func (k *Kit) introduce(req *http.Request) {
+// setHeaders sets the headers that all requests have.
+func (k *Kit) setHeaders(req *http.Request) {
 	req.Header.Set("User-Agent", k.config.UserAgent)
 	req.Header.Set("Accept", "text/html,application/xhtml+xml,application/pdf,text/plain,*/*;q=0.5")
 	req.Header.Set("Accept-Encoding", "gzip")

@@ -130,9 +130,9 @@ func (session) Close() error { return nil }
 func (s session) Call(ctx context.Context, name string, input json.RawMessage) (*tool.Result, error) {
 	switch name {
 	case "glob":
-		return s.kit.glob(ctx, input)
+		return s.kit.runGlob(ctx, input)
 	case "grep":
-		return s.kit.grep(ctx, input)
+		return s.kit.runGrep(ctx, input)
 	case "read":
 		return s.kit.read(ctx, input)
 	}

@@ -107,8 +107,8 @@ func (k *Kit) readFolder(ctx context.Context, dir string, left *int) ([]fs.DirEn
 	}
 }
 
-// glob runs the tool of this name.
-func (k *Kit) glob(ctx context.Context, input json.RawMessage) (*tool.Result, error) {
+// runGlob runs the tool of this name.
+func (k *Kit) runGlob(ctx context.Context, input json.RawMessage) (*tool.Result, error) {
 	var in struct {
 		Pattern string `json:"pattern"`
 		Limit   int    `json:"limit"`
@@ -169,8 +169,8 @@ func parseGlob(pattern string) (folder.Glob, error) {
 // text is read first.
 const maxQuoted = 256 << 10
 
-// grep runs the tool of this name.
-func (k *Kit) grep(ctx context.Context, input json.RawMessage) (*tool.Result, error) {
+// runGrep runs the tool of this name.
+func (k *Kit) runGrep(ctx context.Context, input json.RawMessage) (*tool.Result, error) {
 	in := struct {
 		Pattern    string `json:"pattern"`
 		Glob       string `json:"glob"`

@@ -327,8 +327,8 @@ func (x *expander) texts(key string, all map[string]string) map[string]string {
 // keys of models.
 var inherited = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "TZ", "TMPDIR"}
 
-// environment returns what the program of a server sees.
-func (s *Server) environment() []string {
+// programEnvironment returns what the program of a server sees.
+func (s *Server) programEnvironment() []string {
 	all := make(map[string]string)
 	for _, name := range inherited {
 		if value, ok := os.LookupEnv(name); ok {

@@ -46,8 +46,8 @@ func (t *guardedTransport) remember(header string) {
 	}
 }
 
-// sent returns the last tokens that were sent.
-func (t *guardedTransport) sent() []string {
+// sentTokens returns the last tokens that were sent.
+func (t *guardedTransport) sentTokens() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.tokens)
@@ -133,8 +133,8 @@ func newTransport(s *Server) (*guardedTransport, error) {
 	return guarded, nil
 }
 
-// client returns a client that follows redirects as far as the transport does.
-func (t *guardedTransport) client() *http.Client {
+// guardedClient returns a client that follows redirects as far as the transport does.
+func (t *guardedTransport) guardedClient() *http.Client {
 	return &http.Client{
 		Transport: t,
 		CheckRedirect: func(_ *http.Request, via []*http.Request) error {

@@ -85,7 +85,7 @@ func New(ctx context.Context, s Server, c Config) (*Kit, error) {
 			return nil, fmt.Errorf("%s: url: %w", k.Name(), err)
 		}
 		if s.OAuth != nil {
-			if k.oauth, err = newOAuth(s.OAuth, k.transport.client()); err != nil {
+			if k.oauth, err = newOAuth(s.OAuth, k.transport.guardedClient()); err != nil {
 				return nil, fmt.Errorf("%s: oauth: %w", k.Name(), err)
 			}
 		}
@@ -140,11 +140,11 @@ func (k *Kit) Close() error {
 	return nil
 }
 
-// scrub takes secrets out of a text of the server.
-func (k *Kit) scrub(text string) string {
+// withoutSecrets takes secrets out of a text of the server.
+func (k *Kit) withoutSecrets(text string) string {
 	secrets := k.server.secrets
 	if k.transport != nil {
-		secrets = append(slices.Clip(secrets), k.transport.sent()...)
+		secrets = append(slices.Clip(secrets), k.transport.sentTokens()...)
 	}
 	return scrubber(secrets).Replace(strings.ToValidUTF8(text, "\uFFFD"))
 }
@@ -161,7 +161,7 @@ func (s *session) Call(ctx context.Context, name string, input json.RawMessage) 
 	if m == nil {
 		return nil, fmt.Errorf("%s: %w: %q", s.kit.Name(), tool.ErrNoTool, name)
 	}
-	arguments, err := m.arguments(input)
+	arguments, err := m.checkArguments(input)
 	if err != nil {
 		return nil, err
 	}

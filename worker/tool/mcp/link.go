@@ -253,10 +253,10 @@ func (k *Kit) explain(ctx context.Context, m *member, err error) error {
 	}
 
 	if answer, ok := errors.AsType[*jsonrpc.Error](err); ok && isAnswer(err) {
-		return fmt.Errorf("%sthe server answers with error %d: %s", what, answer.Code, shorten.MarkedBytes(printable(k.scrub(answer.Message)), maxErrorText))
+		return fmt.Errorf("%sthe server answers with error %d: %s", what, answer.Code, shorten.MarkedBytes(printableText(k.withoutSecrets(answer.Message)), maxErrorText))
 	}
 
-	text := strings.Join(strings.Fields(printable(k.scrub(err.Error()))), " ")
+	text := strings.Join(strings.Fields(printableText(k.withoutSecrets(err.Error()))), " ")
 	return errors.New(what + shorten.MarkedBytes(text, maxErrorText))
 }
 
@@ -268,9 +268,9 @@ const maxErrorText = 2 << 10
 func (k *Kit) begin(ctx context.Context) (*connection, error) {
 	ctx, cancel := context.WithTimeout(ctx, k.config.StartTimeout)
 	defer cancel()
-	c, ignored, err := k.greet(ctx, k.config.GreetTimeout)
+	c, ignored, err := k.startSession(ctx, k.config.GreetTimeout)
 	if err != nil && ignored && ctx.Err() == nil {
-		c, _, err = k.greet(ctx, k.config.StartTimeout)
+		c, _, err = k.startSession(ctx, k.config.StartTimeout)
 	}
 	return c, err
 }
@@ -279,9 +279,9 @@ func (k *Kit) begin(ctx context.Context) (*connection, error) {
 // and some ignore it.
 const discover = "server/discover"
 
-// greet starts a session. For an answer to the latest greeting it waits for a time, and
+// startSession starts a session. For an answer to the latest greeting it waits for a time, and
 // reports whether the server ignored it; then it greets as servers have long been greeted.
-func (k *Kit) greet(ctx context.Context, wait time.Duration) (_ *connection, ignored bool, _ error) {
+func (k *Kit) startSession(ctx context.Context, wait time.Duration) (_ *connection, ignored bool, _ error) {
 	client := sdk.NewClient(&sdk.Implementation{Name: "coditect", Version: k.config.Version}, &sdk.ClientOptions{
 		Capabilities:   &sdk.ClientCapabilities{}, // no files, no models and no people for servers
 		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
@@ -303,10 +303,10 @@ func (k *Kit) greet(ctx context.Context, wait time.Duration) (_ *connection, ign
 	var transport sdk.Transport
 	if k.transport != nil {
 		transport = &sdk.StreamableClientTransport{
-			Endpoint: k.server.URL, HTTPClient: k.transport.client(), MaxRetries: -1, DisableStandaloneSSE: true, OAuthHandler: k.oauth, MaxEventSize: maxMessage,
+			Endpoint: k.server.URL, HTTPClient: k.transport.guardedClient(), MaxRetries: -1, DisableStandaloneSSE: true, OAuthHandler: k.oauth, MaxEventSize: maxMessage,
 		}
 	} else {
-		process, err := child.Start(child.Config{Path: k.server.Command, Args: k.server.Args, Env: k.server.environment(), Dir: k.server.Dir})
+		process, err := child.Start(child.Config{Path: k.server.Command, Args: k.server.Args, Env: k.server.programEnvironment(), Dir: k.server.Dir})
 		if err != nil {
 			return nil, false, err
 		}

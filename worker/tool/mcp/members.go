@@ -57,7 +57,7 @@ func (k *Kit) learn(ctx context.Context) error {
 			err = errors.New("the server lists it twice")
 		}
 		if err != nil {
-			k.config.Logger.Warn("a tool of an MCP server is left out", "server", k.server.Name, "tool", shorten.MarkedBytes(k.scrub(t.Name), maxMemberName), "reason", k.scrub(err.Error()))
+			k.config.Logger.Warn("a tool of an MCP server is left out", "server", k.server.Name, "tool", shorten.MarkedBytes(k.withoutSecrets(t.Name), maxMemberName), "reason", k.withoutSecrets(err.Error()))
 			why[t.Name] = err
 			continue
 		}
@@ -68,7 +68,7 @@ func (k *Kit) learn(ctx context.Context) error {
 		switch {
 		case listed[name]:
 		case why[name] != nil:
-			return fmt.Errorf("its tool %q cannot be used: %s", name, k.scrub(why[name].Error()))
+			return fmt.Errorf("its tool %q cannot be used: %s", name, k.withoutSecrets(why[name].Error()))
 		default:
 			return fmt.Errorf("it has no tool %q, which the file names", name)
 		}
@@ -110,7 +110,7 @@ func (k *Kit) memberOf(t *sdk.Tool) (*member, error) {
 	description := cmp.Or(t.Description, t.Title)
 	m.spec = tool.Spec{
 		Name: modelName(k.server.Name, t.Name), Member: t.Name, Input: doc,
-		Description: shorten.MarkedBytes(printable(k.scrub(description)), maxDescription),
+		Description: shorten.MarkedBytes(printableText(k.withoutSecrets(description)), maxDescription),
 		Idempotent:  k.server.Trusted && t.Annotations != nil && (t.Annotations.ReadOnlyHint || t.Annotations.IdempotentHint),
 		Timeout:     cmp.Or(k.server.Timeout, tool.DefaultTimeout), MaxOutput: cmp.Or(k.server.MaxOutput, tool.DefaultOutput),
 		Query: parts.only(queryNames), Address: parts.only(addressNames),
@@ -178,9 +178,9 @@ func digest(data []byte) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// printable takes out of a text what cannot be seen, such as characters that turn the
+// printableText takes out of a text what cannot be seen, such as characters that turn the
 // direction of writing, or that hide words from people and not from models.
-func printable(text string) string {
+func printableText(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
 			return r
@@ -189,8 +189,8 @@ func printable(text string) string {
 	}, text)
 }
 
-// arguments checks an input of the tool, and returns it in one form.
-func (m *member) arguments(input json.RawMessage) (json.RawMessage, error) {
+// checkArguments checks an input of the tool, and returns it in one form.
+func (m *member) checkArguments(input json.RawMessage) (json.RawMessage, error) {
 	if len(input) == 0 {
 		input = json.RawMessage("{}")
 	}

@@ -106,7 +106,7 @@ func (r *reader) errorText(content []sdk.Content) string {
 	if len(texts) == 0 {
 		return "the server says that the call failed, and not why"
 	}
-	return shorten.MarkedBytes(printable(r.kit.scrub(strings.Join(texts, "\n"))), maxErrorText)
+	return shorten.MarkedBytes(printableText(r.kit.withoutSecrets(strings.Join(texts, "\n"))), maxErrorText)
 }
 
 // checkOutput refuses an output that does not fit the schema that the server stated. It
@@ -167,7 +167,7 @@ func (r *reader) add(c sdk.Content) bool {
 
 // clean returns a word of the server on one line.
 func (r *reader) clean(text string) string {
-	return shorten.MarkedBytes(strings.Join(strings.Fields(printable(r.kit.scrub(text))), " "), maxQuery)
+	return shorten.MarkedBytes(strings.Join(strings.Fields(printableText(r.kit.withoutSecrets(text))), " "), maxQuery)
 }
 
 func (r *reader) note(format string, args ...any) {
@@ -178,7 +178,7 @@ func (r *reader) note(format string, args ...any) {
 
 // addText adds a text as evidence, as far as there is room.
 func (r *reader) addText(text, media string, metadata map[string]string) {
-	text = r.kit.scrub(text)
+	text = r.kit.withoutSecrets(text)
 	if text == "" {
 		return
 	}

@@ -195,7 +195,7 @@ func (k *Kit) Prepare(ctx context.Context) error {
 	errs := make([]error, len(k.stores))
 	var group sync.WaitGroup
 	for i, s := range k.stores {
-		group.Go(func() { errs[i] = s.refresh(ctx) })
+		group.Go(func() { errs[i] = s.refreshIndex(ctx) })
 	}
 	group.Wait()
 	return errors.Join(errs...)
@@ -261,9 +261,9 @@ type store struct {
 	done, all atomic.Int64 // files of the build under way
 }
 
-// refresh brings the index up to date, unless that was done a moment ago. An error has the
+// refreshIndex brings the index up to date, unless that was done a moment ago. An error has the
 // name of the store.
-func (s *store) refresh(ctx context.Context) error {
+func (s *store) refreshIndex(ctx context.Context) error {
 	select {
 	case s.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -326,7 +326,7 @@ func (s *store) bringUpToDate(ctx context.Context) error {
 			return errors.Join(err, next.close())
 		}
 
-		if text := s.shortage(m); text != s.told {
+		if text := s.tellShortage(m); text != s.told {
 			s.told = text
 			s.kit.config.Note(fmt.Sprintf("store %s: %s", s.name, cmp.Or(text, "all files are read now")))
 		}
@@ -339,8 +339,8 @@ func (s *store) bringUpToDate(ctx context.Context) error {
 	}
 }
 
-// shortage says which files are not in the index, or "" if all are.
-func (s *store) shortage(m *manifest) string {
+// tellShortage says which files are not in the index, or "" if all are.
+func (s *store) tellShortage(m *manifest) string {
 	st := statusOf(s.name, m)
 	switch {
 	case st.Documents == 0 && st.Skipped == 0:
@@ -496,7 +496,7 @@ func (s *store) ready(ctx context.Context) error {
 	if there {
 		return nil
 	}
-	return s.refresh(ctx)
+	return s.refreshIndex(ctx)
 }
 
 func hitOf(store string, d *stored, f found) Hit {

@@ -187,7 +187,7 @@ func (a *embedding) keep(batch []textHash, vectors [][]float32) error {
 	defer a.mu.Unlock()
 	for i, hash := range batch {
 		a.known[hash] = vectors[i]
-		if err := a.log.append(hash, vectors[i]); err != nil {
+		if err := a.log.appendVector(hash, vectors[i]); err != nil {
 			return err
 		}
 	}
@@ -206,13 +206,13 @@ func (a *embedding) matrix() (*matrix, error) {
 		if len(v) != m.width || m.width == 0 {
 			return nil, fmt.Errorf("a vector has %d numbers, and another has %d", len(v), m.width)
 		}
-		m.rows = append(m.rows, unit(v)...)
+		m.rows = append(m.rows, unitVector(v)...)
 	}
 	return m, nil
 }
 
-// unit returns a vector of the same direction and the length one.
-func unit(v []float32) []float32 {
+// unitVector returns a vector of the same direction and the length one.
+func unitVector(v []float32) []float32 {
 	sum := 0.0
 	for _, x := range v {
 		sum += float64(x) * float64(x)
@@ -239,10 +239,10 @@ func (m *matrix) nearest(to []float32, most int) ([]found, error) {
 		return nil, fmt.Errorf("the vector of the query has %d numbers, and those of passages have %d", len(to), m.width)
 	}
 
-	to = unit(to)
+	to = unitVector(to)
 	board := &scoreboard{scores: make([]float64, len(m.places))}
 	for i := range m.places {
-		board.scores[i] = float64(dot(m.rows[i*m.width:(i+1)*m.width], to)) + 2 // above zero
+		board.scores[i] = float64(dotProduct(m.rows[i*m.width:(i+1)*m.width], to)) + 2 // above zero
 	}
 
 	least := board.leastOf(most)
@@ -259,9 +259,9 @@ func (m *matrix) nearest(to []float32, most int) ([]found, error) {
 	return all[:min(most, len(all))], nil
 }
 
-// dot returns the product of two vectors of one length. Four sums at a time keep the
+// dotProduct returns the product of two vectors of one length. Four sums at a time keep the
 // processor busy.
-func dot(a, b []float32) float32 {
+func dotProduct(a, b []float32) float32 {
 	var s0, s1, s2, s3 float32
 	b = b[:len(a)]
 	i := 0
@@ -286,8 +286,8 @@ const (
 	fusedDepth = 50 // passages of each ranking
 )
 
-// fuse returns the passages that are best in two rankings.
-func fuse(a, b []found, most int) []found {
+// fuseRankings returns the passages that are best in two rankings.
+func fuseRankings(a, b []found, most int) []found {
 	type place struct {
 		key   string
 		start int
@@ -360,7 +360,7 @@ func (s *store) rank(ctx context.Context, q Query, terms passage.Query, v *vecto
 	case err != nil:
 		return byWords[:min(q.TopK, len(byWords))], fmt.Sprintf("The passages of %s were found by their words alone, as the query could not be embedded: %v", s.name, err), nil
 	}
-	return fuse(byWords, byVectors, q.TopK), "", nil
+	return fuseRankings(byWords, byVectors, q.TopK), "", nil
 }
 
 // A vectorLog is a file of vectors by the hash of their text, to which others are added. A record
@@ -446,7 +446,7 @@ func appendVector(data []byte, hash textHash, v []float32) []byte {
 	return binary.LittleEndian.AppendUint32(data, crc32.Checksum(data[from:], castagnoli))
 }
 
-func (l *vectorLog) append(hash textHash, v []float32) error {
+func (l *vectorLog) appendVector(hash textHash, v []float32) error {
 	_, err := l.out.Write(appendVector(nil, hash, v))
 	return err
 }

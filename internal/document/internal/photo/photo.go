@@ -101,9 +101,9 @@ type Shot struct {
 func (p *Paper) Take(s Shot, seed uint64) ([]byte, []Word, error) {
 	picture, words := p.turn(s.Degrees)
 	if s.Blur > 0 {
-		picture = blur(picture, s.Blur)
+		picture = blurPicture(picture, s.Blur)
 	}
-	light(picture, s, rand.New(rand.NewPCG(seed, 1))) //nolint:gosec // a test draws the same each time
+	darkenCorner(picture, s, rand.New(rand.NewPCG(seed, 1))) //nolint:gosec // a test draws the same each time
 
 	var b bytes.Buffer
 	err := jpeg.Encode(&b, picture, &jpeg.Options{Quality: s.Quality})
@@ -161,8 +161,8 @@ func sample(m *image.Gray, x, y float64) uint8 {
 	return uint8((at(i, j)*(1-fx)+at(i+1, j)*fx)*(1-fy) + (at(i, j+1)*(1-fx)+at(i+1, j+1)*fx)*fy)
 }
 
-// blur blurs a picture by a bell of a deviation, one direction after the other.
-func blur(m *image.Gray, deviation float64) *image.Gray {
+// blurPicture blurs a picture by a bell of a deviation, one direction after the other.
+func blurPicture(m *image.Gray, deviation float64) *image.Gray {
 	reach := int(math.Ceil(3 * deviation))
 	weights, sum := make([]float64, 2*reach+1), 0.0
 	for i := range weights {
@@ -188,8 +188,8 @@ func blur(m *image.Gray, deviation float64) *image.Gray {
 	return pass(pass(m, 1, 0), 0, 1)
 }
 
-// light darkens a picture towards one corner, with an edge as that of a hand, and adds noise.
-func light(m *image.Gray, s Shot, random *rand.Rand) {
+// darkenCorner darkens a picture towards one corner, with an edge as that of a hand, and adds noise.
+func darkenCorner(m *image.Gray, s Shot, random *rand.Rand) {
 	width, height := float64(m.Rect.Dx()), float64(m.Rect.Dy())
 	for y := range m.Rect.Dy() {
 		for x := range m.Rect.Dx() {

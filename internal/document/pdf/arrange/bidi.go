@@ -9,13 +9,13 @@ import (
 	"golang.org/x/text/unicode/bidi"
 )
 
-// logical returns the words of a cell, which are from left to right, in the order in which
+// logicalOrder returns the words of a cell, which are from left to right, in the order in which
 // people read them: that of Unicode's bidirectional algorithm (UAX #9), whose rules say
 // how a text is shown, backwards. Of a number in a text of the other direction, and of
 // what stands beside it, there is more than one text that is shown so; then the nearest
 // one is taken. row is the direction of the row, which the cell has if it has no other. A
 // cell without letters, as of numbers, stays as it is.
-func logical(words []Word, row Direction) []Word {
+func logicalOrder(words []Word, row Direction) []Word {
 	t := tallyOf(words)
 	isKnown := len(words) == 1 || words[0].Box != words[len(words)-1].Box // where they stand; not of OCR that says only what it has read
 
@@ -29,13 +29,13 @@ func logical(words []Word, row Direction) []Word {
 
 	switch {
 	case t.rightToLeft == 0:
-	case t.direction(row) == RightToLeft:
+	case t.wordDirection(row) == RightToLeft:
 		l.levelRightToLeft()
 	default:
 		l.levelLeftToRight()
 	}
 
-	l.reorder()
+	l.reorderLine()
 	l.turnBrackets()
 	return l.words()
 }
@@ -117,14 +117,14 @@ func (l bidiLine) joinNumbers() {
 	}
 
 	for i := range l {
-		class := l[i].class()
+		class := l[i].bidiClass()
 		if (class == bidi.CS || class == bidi.ES) && l.isNumber(i-1) && l.isNumber(i+1) || class == bidi.ET && !isArabic[i] && l.isNumber(i-1) {
 			l[i].direction = number
 		}
 	}
 
 	for i := range slices.Backward(l) {
-		if l[i].class() == bidi.ET && !isArabic[i] && l.isNumber(i+1) {
+		if l[i].bidiClass() == bidi.ET && !isArabic[i] && l.isNumber(i+1) {
 			l[i].direction = number
 		}
 	}
@@ -136,8 +136,8 @@ func (l bidiLine) isNumber(i int) bool { return i >= 0 && i < len(l) && l[i].dir
 // isSpace reports whether part i is a space, or beyond the line.
 func (l bidiLine) isSpace(i int) bool { return i < 0 || i >= len(l) || l[i].Text == " " }
 
-// class returns the class of a part that is one character; of another, that of neutrals.
-func (p *bidiPart) class() bidi.Class {
+// bidiClass returns the class of a part that is one character; of another, that of neutrals.
+func (p *bidiPart) bidiClass() bidi.Class {
 	c, size := utf8.DecodeRuneInString(p.Text)
 	if size < len(p.Text) || size == 0 {
 		return bidi.ON
@@ -208,10 +208,10 @@ func (l bidiLine) extend(from, to int, d Direction) (first, last int) {
 		}
 	}
 
-	if l.completes(from-1, from, to) {
+	if l.completesPair(from-1, from, to) {
 		from--
 	}
-	if l.completes(to, from, to) {
+	if l.completesPair(to, from, to) {
 		to++
 	}
 
@@ -226,8 +226,8 @@ func (l bidiLine) beyondSpace(i, step int) int {
 	return i
 }
 
-// completes reports whether part i is a bracket of which the run [from, to) has the other.
-func (l bidiLine) completes(i, from, to int) bool {
+// completesPair reports whether part i is a bracket of which the run [from, to) has the other.
+func (l bidiLine) completesPair(i, from, to int) bool {
 	if i < 0 || i >= len(l) {
 		return false
 	}
@@ -246,9 +246,9 @@ func (l bidiLine) unpaired(pair string) bool {
 	return odd
 }
 
-// reorder turns the line from what is shown to what is read (rule L2, which is its own
+// reorderLine turns the line from what is shown to what is read (rule L2, which is its own
 // inverse).
-func (l bidiLine) reorder() {
+func (l bidiLine) reorderLine() {
 	for level := 2; level > 0; level-- {
 		for from := 0; from < len(l); from++ {
 			to := from

@@ -30,7 +30,7 @@ func partBlocks(rows []Row) {
 
 // inBlock reports whether b stands directly below a, and begins or ends with it.
 func inBlock(a, b *Row) bool {
-	return follows(a, b) && (math.Abs(a.box.Left-b.box.Left) < flush || math.Abs(a.box.Right-b.box.Right) < flush)
+	return followsRow(a, b) && (math.Abs(a.box.Left-b.box.Left) < flush || math.Abs(a.box.Right-b.box.Right) < flush)
 }
 
 // partBlock parts the rows of a block where each has a gap at the same place.
@@ -49,7 +49,7 @@ func partBlock(rows []Row) {
 			at = append(at, n)
 		}
 
-		if len(at) == len(rows) && gap.to-gap.from >= blockGap*rows[0].height() && areFlush(rows, at) && !partWords(rows, at) {
+		if len(at) == len(rows) && gap.to-gap.from >= blockGap*rows[0].rowHeight() && areFlush(rows, at) && !partWords(rows, at) {
 			for k, n := range at {
 				rows[k].words[n].before = "\t"
 			}
@@ -62,7 +62,7 @@ func partBlock(rows []Row) {
 func (r *Row) gapIn(gap *interval) int {
 	for i := 1; i < len(r.words); i++ {
 		from, to := max(gap.from, r.words[i-1].Box.Right), min(gap.to, r.words[i].Box.Left)
-		if to > from && to-from >= blockGap*r.height()/2 {
+		if to > from && to-from >= blockGap*r.rowHeight()/2 {
 			gap.from, gap.to = from, to
 			return i
 		}

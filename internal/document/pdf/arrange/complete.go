@@ -9,16 +9,16 @@ func (l *Lattice) complete(words []Word, in [][]int) [][]int {
 		if s.right-s.left < 2 || len(in[n]) < 2 || len(in[n]) > wordsRepeated {
 			continue
 		}
-		if cuts := l.cuts(s, words, in[n]); len(cuts) > 0 {
+		if cuts := l.cutColumns(s, words, in[n]); len(cuts) > 0 {
 			in = l.cut(n, cuts, words, in)
 		}
 	}
 	return in
 }
 
-// cuts returns the columns with which parts of a cell begin: those that other rows have, where no
+// cutColumns returns the columns with which parts of a cell begin: those that other rows have, where no
 // word stands across. None if nowhere the gap is as wide as between cells.
-func (l *Lattice) cuts(s span, words []Word, in []int) (cuts []int) {
+func (l *Lattice) cutColumns(s span, words []Word, in []int) (cuts []int) {
 	wide := false
 	for c := s.left + 1; c < s.right; c++ {
 		least, beside, crossed := l.gapAt(l.xs[c], words, in)
@@ -40,7 +40,7 @@ func (l *Lattice) cuts(s span, words []Word, in []int) (cuts []int) {
 // hasWall reports whether a row has a line at the left of a column.
 func (l *Lattice) hasWall(column int) bool {
 	for r := range l.rows() {
-		if l.walls[r*l.columns()+column-1] {
+		if l.walls[r*l.countColumns()+column-1] {
 			return true
 		}
 	}
@@ -93,7 +93,7 @@ func (l *Lattice) cut(n int, cuts []int, words []Word, in [][]int) [][]int {
 
 		for r := part.top; r < part.bottom; r++ {
 			for k := part.left; k < part.right; k++ {
-				l.cells[r*l.columns()+k] = len(l.spans)
+				l.cells[r*l.countColumns()+k] = len(l.spans)
 			}
 		}
 		l.spans, in = append(l.spans, part), append(in, nil)
@@ -103,7 +103,7 @@ func (l *Lattice) cut(n int, cuts []int, words []Word, in [][]int) [][]int {
 		middle := (words[i].Box.Left + words[i].Box.Right) / 2
 		r, c, ok := l.field(middle, (words[i].Box.Top+words[i].Box.Bottom)/2)
 		if ok {
-			at := l.cells[r*l.columns()+c]
+			at := l.cells[r*l.countColumns()+c]
 			in[at] = append(in[at], i)
 		}
 	}

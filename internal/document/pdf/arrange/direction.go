@@ -99,10 +99,10 @@ func tallyOf(words []Word) (t tally) {
 	return t
 }
 
-// direction returns the direction of words that stand in a text of another direction, or
+// wordDirection returns the direction of words that stand in a text of another direction, or
 // beside it: that of most of them. But in a text from right to left, more than half of a
 // line may be names and terms of Latin letters; it has words of its own at one end, then.
-func (t tally) direction(around Direction) Direction {
+func (t tally) wordDirection(around Direction) Direction {
 	switch {
 	case around == RightToLeft && t.rightToLeft > 0 && !t.leftAtEnds:
 		return RightToLeft
@@ -160,12 +160,12 @@ func sortWords(words []Word) {
 // rows above and below; from right to left also if most words of the row run so.
 func (r *Row) read(page Direction, usual float64) {
 	t := tallyOf(r.words)
-	direction := t.direction(page)
+	direction := t.wordDirection(page)
 
 	var cells [][]Word
 	for from := 0; from < len(r.words); {
 		to := from + 1
-		for to < len(r.words) && !apart(&r.words[to-1], &r.words[to], usual) {
+		for to < len(r.words) && !standApart(&r.words[to-1], &r.words[to], usual) {
 			to++
 		}
 		cells = append(cells, r.words[from:to])
@@ -180,7 +180,7 @@ func (r *Row) read(page Direction, usual float64) {
 
 	for _, cell := range cells {
 		if t.rightToLeft > 0 || direction == RightToLeft {
-			cell = logical(cell, direction)
+			cell = logicalOrder(cell, direction)
 		} else {
 			space(cell)
 		}

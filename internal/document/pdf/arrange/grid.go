@@ -77,7 +77,7 @@ func gridAt(rows []Row, from int) (*grid, int) {
 	var cells [][]Row
 	to, last, lone := from, from, 0
 	for ; to < len(rows) && len(cells) < maxGridRows; to++ {
-		if rows[to].grid != nil || to > from && !follows(&rows[to-1], &rows[to]) {
+		if rows[to].grid != nil || to > from && !followsRow(&rows[to-1], &rows[to]) {
 			break
 		}
 
@@ -121,10 +121,10 @@ func gridAt(rows []Row, from int) (*grid, int) {
 // maxGridRows bounds the rows of a table of a page.
 const maxGridRows = 2000
 
-// follows reports whether b stands below a as a row of the same table does.
-func follows(a, b *Row) bool {
+// followsRow reports whether b stands below a as a row of the same table does.
+func followsRow(a, b *Row) bool {
 	gap := b.box.Top - a.box.Bottom
-	height := max(min(a.height(), b.height()), 1)
+	height := max(min(a.rowHeight(), b.rowHeight()), 1)
 	return gap > -0.5*height && gap < rowGap*height
 }
 
@@ -176,7 +176,7 @@ func newGrid(rows [][]Row) *grid {
 	// What covers several columns, as a head does, does not widen them.
 	for _, i := range order {
 		for _, c := range rows[i] {
-			if from, to := g.covered(c.box); to-from <= 1 {
+			if from, to := g.coveredColumns(c.box); to-from <= 1 {
 				g.extend(from, to, interval{c.box.Left, c.box.Right})
 			}
 		}
@@ -188,8 +188,8 @@ func newGrid(rows [][]Row) *grid {
 	return g
 }
 
-// covered returns which columns a box overlaps: those from one on to one exclusively.
-func (g *grid) covered(b mapreduce.Box) (from, to int) {
+// coveredColumns returns which columns a box overlaps: those from one on to one exclusively.
+func (g *grid) coveredColumns(b mapreduce.Box) (from, to int) {
 	from = slices.IndexFunc(g.columns, func(c interval) bool { return c.to > b.Left })
 	if from < 0 {
 		return len(g.columns), len(g.columns)
@@ -215,7 +215,7 @@ func (g *grid) extend(from, to int, by interval) {
 func (g *grid) add(cells []Row) {
 	r := gridRow{cells: make([]gridCell, len(g.columns)), box: boxOf(cells)}
 	for _, c := range cells {
-		from, to := g.covered(c.box)
+		from, to := g.coveredColumns(c.box)
 		from = min(from, len(g.columns)-1)
 		r.cells[from].words, r.cells[from].joined = append(r.cells[from].words, c.words...), false
 		for i := from + 1; i < to; i++ {
@@ -243,7 +243,7 @@ func (g *grid) isTable(rows [][]Row) bool {
 	switch {
 	case words > wordsOfCell*filled, float64(filled) < shareOfCells*float64(all), len(rows) == 2 && filled < all:
 		return false
-	case g.isForm(), 4*g.leaders() > len(rows):
+	case g.isForm(), 4*g.countLeaders() > len(rows):
 		return false
 	}
 
@@ -323,8 +323,8 @@ func atOnePlace(places []float64) (most int) {
 	return most
 }
 
-// leaders returns how many rows have dots that lead to a number, as a table of contents has.
-func (g *grid) leaders() (n int) {
+// countLeaders returns how many rows have dots that lead to a number, as a table of contents has.
+func (g *grid) countLeaders() (n int) {
 	for _, r := range g.rows {
 		if slices.ContainsFunc(r.cells, func(c gridCell) bool {
 			return slices.ContainsFunc(c.words, func(w Word) bool {

@@ -49,12 +49,12 @@ func (r *Rulings) Lattices() []*Lattice {
 		}
 	}
 
-	slices.SortStableFunc(all, func(a, b *Lattice) int { return cmp.Compare(a.area(), b.area()) })
+	slices.SortStableFunc(all, func(a, b *Lattice) int { return cmp.Compare(a.coveredArea(), b.coveredArea()) })
 	return all
 }
 
-// area returns how much of the page the lattice covers, in square points.
-func (l *Lattice) area() float64 {
+// coveredArea returns how much of the page the lattice covers, in square points.
+func (l *Lattice) coveredArea() float64 {
 	b := l.box()
 	return (b.Right - b.Left) * (b.Bottom - b.Top)
 }
@@ -70,7 +70,7 @@ func latticesOf(level, upright []Ruling) (all []*Lattice) {
 		return nil
 	}
 
-	for _, part := range connected(level, upright) {
+	for _, part := range connectedGroups(level, upright) {
 		part.close()
 		if l := newLattice(part.Level, part.Upright); l != nil {
 			all = append(all, l)
@@ -116,8 +116,8 @@ func join(lines []Ruling) []Ruling {
 	return out[:min(len(out), maxLines)]
 }
 
-// connected returns the groups of lines that are connected by crossings.
-func connected(level, upright []Ruling) []Rulings {
+// connectedGroups returns the groups of lines that are connected by crossings.
+func connectedGroups(level, upright []Ruling) []Rulings {
 	group := make([]int, len(level)+len(upright)) // a line of the same group; its own number if it is the first
 	for i := range group {
 		group[i] = i
@@ -204,25 +204,25 @@ func near(a, b float64) bool { return a-b <= reach && b-a <= reach }
 // newLattice returns the lattice of lines; nil if they enclose no two fields.
 func newLattice(level, upright []Ruling) *Lattice {
 	l := &Lattice{xs: positions(upright), ys: positions(level)}
-	if l.columns() < 1 || l.rows() < 1 || l.columns()*l.rows() < 2 || l.columns()*l.rows() > maxFields {
+	if l.countColumns() < 1 || l.rows() < 1 || l.countColumns()*l.rows() < 2 || l.countColumns()*l.rows() > maxFields {
 		return nil
 	}
 
-	l.walls = make([]bool, l.rows()*l.columns())
-	floors := make([]bool, l.rows()*l.columns()) // whether a line is below each field
+	l.walls = make([]bool, l.rows()*l.countColumns())
+	floors := make([]bool, l.rows()*l.countColumns()) // whether a line is below each field
 
 	for _, u := range upright {
 		if c := index(l.xs, u.At) - 1; c >= 0 {
 			for r := range l.rows() {
-				l.walls[r*l.columns()+c] = l.walls[r*l.columns()+c] || covers(u, l.ys[r], l.ys[r+1])
+				l.walls[r*l.countColumns()+c] = l.walls[r*l.countColumns()+c] || coversSide(u, l.ys[r], l.ys[r+1])
 			}
 		}
 	}
 
 	for _, v := range level {
 		if r := index(l.ys, v.At) - 1; r >= 0 {
-			for c := range l.columns() {
-				floors[r*l.columns()+c] = floors[r*l.columns()+c] || covers(v, l.xs[c], l.xs[c+1])
+			for c := range l.countColumns() {
+				floors[r*l.countColumns()+c] = floors[r*l.countColumns()+c] || coversSide(v, l.xs[c], l.xs[c+1])
 			}
 		}
 	}
@@ -231,8 +231,8 @@ func newLattice(level, upright []Ruling) *Lattice {
 	return l
 }
 
-func (l *Lattice) columns() int { return len(l.xs) - 1 }
-func (l *Lattice) rows() int    { return len(l.ys) - 1 }
+func (l *Lattice) countColumns() int { return len(l.xs) - 1 }
+func (l *Lattice) rows() int         { return len(l.ys) - 1 }
 
 // positions returns where lines are, sorted, each place once.
 func positions(lines []Ruling) []float64 {
@@ -253,16 +253,16 @@ func index(places []float64, x float64) int {
 	return i
 }
 
-// covers reports whether a line is the side of a field: it goes from one end to the other. What
+// coversSide reports whether a line is the side of a field: it goes from one end to the other. What
 // is below the words of a field alone underlines them.
-func covers(l Ruling, from, to float64) bool {
+func coversSide(l Ruling, from, to float64) bool {
 	most := min(reach, (to-from)/3)
 	return l.From <= from+most && l.To >= to-most
 }
 
 // findCells makes cells of the fields between which there are no lines.
 func (l *Lattice) findCells(floors []bool) {
-	columns, rows := l.columns(), l.rows()
+	columns, rows := l.countColumns(), l.rows()
 	area := make([]int, rows*columns) // the number of the open area of a field; 0 of none yet
 	for i := range area {
 		if area[i] == 0 {
@@ -285,7 +285,7 @@ func (l *Lattice) findCells(floors []bool) {
 
 // fill gives a number to a field and all that are open to it.
 func (l *Lattice) fill(area []int, field, number int, floors []bool) {
-	columns := l.columns()
+	columns := l.countColumns()
 
 	area[field] = number
 	open := []int{field}
@@ -319,7 +319,7 @@ func (l *Lattice) fill(area []int, field, number int, floors []bool) {
 // addCell adds the cell that begins with a field: as far to the right as the area goes, and as
 // far down as it goes so wide. An area that is no rectangle becomes several cells.
 func (l *Lattice) addCell(area []int, r, c int) {
-	columns := l.columns()
+	columns := l.countColumns()
 	number := area[r*columns+c]
 
 	s := span{top: r, left: c, right: c + 1, bottom: r + 1}
@@ -351,14 +351,14 @@ down:
 
 // box returns what the lattice covers.
 func (l *Lattice) box() mapreduce.Box {
-	return mapreduce.Box{Left: l.xs[0], Top: l.ys[0], Right: l.xs[l.columns()], Bottom: l.ys[l.rows()]}
+	return mapreduce.Box{Left: l.xs[0], Top: l.ys[0], Right: l.xs[l.countColumns()], Bottom: l.ys[l.rows()]}
 }
 
 // field returns the row and the column in which a point is.
 func (l *Lattice) field(x, y float64) (row, column int, ok bool) {
 	column = sort.Search(len(l.xs), func(i int) bool { return l.xs[i] > x }) - 1
 	row = sort.Search(len(l.ys), func(i int) bool { return l.ys[i] > y }) - 1
-	return row, column, column >= 0 && column < l.columns() && row >= 0 && row < l.rows()
+	return row, column, column >= 0 && column < l.countColumns() && row >= 0 && row < l.rows()
 }
 
 // WallIn returns the first upright line within a box, if there is one.
@@ -367,8 +367,8 @@ func (l *Lattice) WallIn(b mapreduce.Box) (x float64, ok bool) {
 	if !ok {
 		return 0, false
 	}
-	for ; c < l.columns() && l.xs[c+1] < b.Right-1; c++ {
-		if l.walls[r*l.columns()+c] {
+	for ; c < l.countColumns() && l.xs[c+1] < b.Right-1; c++ {
+		if l.walls[r*l.countColumns()+c] {
 			return l.xs[c+1], true
 		}
 	}

@@ -21,7 +21,7 @@ type Row struct {
 	grid  *grid // the table that stands in place of words, or nil
 }
 
-func (r *Row) height() float64 { return r.box.Bottom - r.box.Top }
+func (r *Row) rowHeight() float64 { return r.box.Bottom - r.box.Top }
 
 func (r *Row) add(w Word) {
 	if len(r.words) == 0 {
@@ -42,10 +42,10 @@ func (r *Row) add(w Word) {
 // Tables with lines stand in place of their words.
 func Rows(words []Word, lattices []*Lattice) []Row {
 	t := tallyOf(words)
-	page := t.direction(leftToRight)
+	page := t.wordDirection(leftToRight)
 
 	if len(lattices) > 0 {
-		words = tabulate(words, lattices, page)
+		words = takeTables(words, lattices, page)
 	}
 
 	if page == RightToLeft {
@@ -85,7 +85,7 @@ func Rows(words []Word, lattices []*Lattice) []Row {
 // arrangeRows returns the words of a page that is read from left to right as rows.
 func arrangeRows(words []Word, usual float64) []Row {
 	rows := rowsOf(words, usual)
-	if jumps(rows) || interleaves(rows) {
+	if jumpsUp(rows) || isInterleaved(rows) {
 		rows = byGeometry(rows, 0)
 	} else {
 		rows = upperFirst(pairBlocks(rows))
@@ -129,7 +129,7 @@ func upperFirst(rows []Row) []Row {
 func blocksOf(rows []Row) [][]Row {
 	var blocks [][]Row
 	for i, r := range rows {
-		if i == 0 || goesUp(rows[i-1].box, r.box) || r.box.Top-rows[i-1].box.Bottom > farBelow*min(r.height(), rows[i-1].height()) {
+		if i == 0 || goesUp(rows[i-1].box, r.box) || r.box.Top-rows[i-1].box.Bottom > farBelow*min(r.rowHeight(), rows[i-1].rowHeight()) {
 			blocks = append(blocks, nil)
 		}
 		blocks[len(blocks)-1] = append(blocks[len(blocks)-1], r)
@@ -151,8 +151,8 @@ func pairBlocks(rows []Row) []Row {
 
 	for i := range blocks {
 		for j := i + 1; j < len(blocks); j++ {
-			if len(blocks[i]) > 0 && len(blocks[j]) > 0 && paired(blocks[i], blocks[j]) {
-				blocks[i], blocks[j] = downwards(append(blocks[i], blocks[j]...)), nil
+			if len(blocks[i]) > 0 && len(blocks[j]) > 0 && arePaired(blocks[i], blocks[j]) {
+				blocks[i], blocks[j] = sortDownwards(append(blocks[i], blocks[j]...)), nil
 			}
 		}
 	}
@@ -160,9 +160,9 @@ func pairBlocks(rows []Row) []Row {
 	return slices.Concat(blocks...)
 }
 
-// paired reports whether two blocks stand beside each other, and most rows of one are level
+// arePaired reports whether two blocks stand beside each other, and most rows of one are level
 // with a row of the other.
-func paired(a, b []Row) bool {
+func arePaired(a, b []Row) bool {
 	if len(a) > len(b) {
 		a, b = b, a
 	}
@@ -204,7 +204,7 @@ func boxOf(rows []Row) mapreduce.Box {
 func rowsOf(words []Word, usual float64) []Row {
 	var rows []Row
 	for i, w := range words {
-		if i == 0 || w.Line != words[i-1].Line || apart(&words[i-1], &w, usual) {
+		if i == 0 || w.Line != words[i-1].Line || standApart(&words[i-1], &w, usual) {
 			rows = append(rows, Row{})
 		}
 		rows[len(rows)-1].add(w)
@@ -213,9 +213,9 @@ func rowsOf(words []Word, usual float64) []Row {
 	return rows
 }
 
-// apart reports whether b does not follow on a in the same line. How wide a gap is, their heights
+// standApart reports whether b does not follow on a in the same line. How wide a gap is, their heights
 // tell, but not that of a word without tall letters, such as "or": it is as high as usual then.
-func apart(before, w *Word, usual float64) bool {
+func standApart(before, w *Word, usual float64) bool {
 	a, b := before.Box, w.Box
 	if partsWords(before, w) {
 		return false
@@ -230,9 +230,9 @@ func beside(a, b mapreduce.Box) bool {
 	return min(a.Bottom, b.Bottom)-max(a.Top, b.Top) > min(a.Bottom-a.Top, b.Bottom-b.Top)/2
 }
 
-// jumps reports whether rows go up again, other than to a column at the right, more
+// jumpsUp reports whether rows go up again, other than to a column at the right, more
 // often than a page that is written in reading order does.
-func jumps(rows []Row) bool {
+func jumpsUp(rows []Row) bool {
 	count := 0
 	for i := 1; i < len(rows); i++ {
 		a, b := rows[i-1].box, rows[i].box
@@ -247,9 +247,9 @@ func jumps(rows []Row) bool {
 	return count > 2 && count*10 > len(rows)
 }
 
-// interleaves reports whether many rows stand beside the one before: the cells of a
+// isInterleaved reports whether many rows stand beside the one before: the cells of a
 // table, or columns that are written line by line.
-func interleaves(rows []Row) bool {
+func isInterleaved(rows []Row) bool {
 	count := 0
 	for i := 1; i < len(rows); i++ {
 		if beside(rows[i-1].box, rows[i].box) {
@@ -270,17 +270,17 @@ func byGeometry(rows []Row, depth int) []Row {
 		return rows
 	}
 
-	if at, ok := gutter(rows); ok {
+	if at, ok := findGutter(rows); ok {
 		left, right := part(rows, func(b mapreduce.Box) bool { return b.Right <= at })
 		return append(byGeometry(left, depth+1), byGeometry(right, depth+1)...)
 	}
 
-	if at, ok := band(rows); ok {
+	if at, ok := verticalGap(rows); ok {
 		upper, lower := part(rows, func(b mapreduce.Box) bool { return b.Bottom <= at })
 		return append(byGeometry(upper, depth+1), byGeometry(lower, depth+1)...)
 	}
 
-	return downwards(rows)
+	return sortDownwards(rows)
 }
 
 func part(rows []Row, first func(mapreduce.Box) bool) (a, b []Row) {
@@ -294,8 +294,8 @@ func part(rows []Row, first func(mapreduce.Box) bool) (a, b []Row) {
 	return a, b
 }
 
-// downwards sorts rows from top to bottom, and those of one line from left to right.
-func downwards(rows []Row) []Row {
+// sortDownwards sorts rows from top to bottom, and those of one line from left to right.
+func sortDownwards(rows []Row) []Row {
 	rows = slices.Clone(rows)
 	slices.SortStableFunc(rows, func(a, b Row) int { return cmp.Compare(a.box.Top+a.box.Bottom, b.box.Top+b.box.Bottom) })
 
@@ -332,9 +332,9 @@ func widestGap(all []interval) (at, width float64) {
 	return at, width
 }
 
-// gutter returns where a gap from the top of the rows to their bottom parts them into
+// findGutter returns where a gap from the top of the rows to their bottom parts them into
 // columns of running text. A table has such gaps too, but short cells.
-func gutter(rows []Row) (float64, bool) {
+func findGutter(rows []Row) (float64, bool) {
 	all := make([]interval, len(rows))
 	for i, r := range rows {
 		all[i] = interval{r.box.Left, r.box.Right}
@@ -358,9 +358,9 @@ func runs(rows []Row) bool {
 	return len(rows) >= 3 && 2*long >= len(rows)
 }
 
-// band returns where a gap from the left of the rows to their right parts them, if it is
+// verticalGap returns where a gap from the left of the rows to their right parts them, if it is
 // wider than one between lines.
-func band(rows []Row) (float64, bool) {
+func verticalGap(rows []Row) (float64, bool) {
 	all := make([]interval, len(rows))
 	for i, r := range rows {
 		all[i] = interval{r.box.Top, r.box.Bottom}
@@ -372,7 +372,7 @@ func band(rows []Row) (float64, bool) {
 func medianHeight(rows []Row) float64 {
 	heights := make([]float64, len(rows))
 	for i := range rows {
-		heights[i] = rows[i].height()
+		heights[i] = rows[i].rowHeight()
 	}
 	slices.Sort(heights)
 	return max(heights[len(heights)/2], 1)
@@ -415,7 +415,7 @@ func (b *Text) AddPage(number int, rows []Row, notes []Note) {
 	}
 
 	for i := range rows {
-		joined := i > 0 && hyphenated(&rows[i-1], &rows[i])
+		joined := i > 0 && isHyphenated(&rows[i-1], &rows[i])
 		if i > 0 && !joined {
 			b.WriteByte('\n')
 			if newParagraph(&rows[i-1], &rows[i]) {
@@ -428,7 +428,7 @@ func (b *Text) AddPage(number int, rows []Row, notes []Note) {
 			continue
 		}
 
-		b.addRow(place, &rows[i], i+1 < len(rows) && hyphenated(&rows[i], &rows[i+1]))
+		b.addRow(place, &rows[i], i+1 < len(rows) && isHyphenated(&rows[i], &rows[i+1]))
 	}
 
 	if n := len(rows); n > 0 && rows[n-1].grid == nil {
@@ -509,9 +509,9 @@ func (b *Text) sureOf(place *mapreduce.Location, sure float64) *mapreduce.Locati
 	return at
 }
 
-// hyphenated reports whether the last word of a is continued by the first of b, and the
+// isHyphenated reports whether the last word of a is continued by the first of b, and the
 // hyphen stands only for that.
-func hyphenated(a, b *Row) bool {
+func isHyphenated(a, b *Row) bool {
 	if a.grid != nil || b.grid != nil {
 		return false
 	}
@@ -537,5 +537,5 @@ func newParagraph(a, b *Row) bool {
 		return a.grid == nil
 	}
 	gap := b.box.Top - a.box.Bottom
-	return gap > 0.9*min(a.height(), b.height()) || gap < -2*max(a.height(), b.height())
+	return gap > 0.9*min(a.rowHeight(), b.rowHeight()) || gap < -2*max(a.rowHeight(), b.rowHeight())
 }

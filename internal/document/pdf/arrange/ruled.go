@@ -21,14 +21,14 @@ const (
 	wordsRepeated = 60  // of a cell of several rows, at most, that stand in each of them
 )
 
-// tabulate takes the words of tables with lines out of the words of a page, and puts a word in
+// takeTables takes the words of tables with lines out of the words of a page, and puts a word in
 // place of each table that stands for it.
-func tabulate(words []Word, lattices []*Lattice, page Direction) []Word {
+func takeTables(words []Word, lattices []*Lattice, page Direction) []Word {
 	tables := make(map[int]*grid) // by the first word of each
 	taken := make([]bool, len(words))
 	for _, l := range lattices {
-		for _, t := range l.tables(words, taken) {
-			g := t.grid(words, page)
+		for _, t := range l.tablesOf(words, taken) {
+			g := t.asGrid(words, page)
 			if g == nil {
 				continue
 			}
@@ -65,13 +65,13 @@ type ruledTable struct {
 	all     []int   // the numbers of all words
 }
 
-// tables returns the tables of a lattice: what stands between rows of running text. taken says
+// tablesOf returns the tables of a lattice: what stands between rows of running text. taken says
 // which words another table has.
-func (l *Lattice) tables(words []Word, taken []bool) []*ruledTable {
+func (l *Lattice) tablesOf(words []Word, taken []bool) []*ruledTable {
 	in := make([][]int, len(l.spans))
 	for i, w := range words {
 		if r, c, ok := l.field((w.Box.Left+w.Box.Right)/2, (w.Box.Top+w.Box.Bottom)/2); ok && !taken[i] {
-			n := l.cells[r*l.columns()+c]
+			n := l.cells[r*l.countColumns()+c]
 			in[n] = append(in[n], i)
 		}
 	}
@@ -93,17 +93,17 @@ func (l *Lattice) tables(words []Word, taken []bool) []*ruledTable {
 
 // isText reports whether a row is running text: one cell of many words.
 func (l *Lattice) isText(row int, in [][]int) bool {
-	n := l.cells[row*l.columns()]
+	n := l.cells[row*l.countColumns()]
 	s := l.spans[n]
-	return s.right-s.left == l.columns() && len(in[n]) > wordsOfTitle
+	return s.right-s.left == l.countColumns() && len(in[n]) > wordsOfTitle
 }
 
 // table returns rows [from, to) as a table, without those at the begin and the end that are one
 // cell, as a title is; nil if nothing is left.
 func (l *Lattice) table(from, to int, in [][]int) *ruledTable {
 	oneCell := func(row int) bool {
-		s := l.spans[l.cells[row*l.columns()]]
-		return s.right-s.left == l.columns()
+		s := l.spans[l.cells[row*l.countColumns()]]
+		return s.right-s.left == l.countColumns()
 	}
 
 	for from < to && oneCell(from) {
@@ -127,8 +127,8 @@ func (l *Lattice) table(from, to int, in [][]int) *ruledTable {
 	return t
 }
 
-// grid returns the table; nil if it is none.
-func (t *ruledTable) grid(words []Word, page Direction) *grid {
+// asGrid returns the table; nil if it is none.
+func (t *ruledTable) asGrid(words []Word, page Direction) *grid {
 	rows, columns := t.filled()
 	if len(columns) < 2 || len(columns) > mostColumns || len(rows) > maxGridRows || !t.isDense(len(rows), len(columns)) {
 		return nil
@@ -226,7 +226,7 @@ func (t *ruledTable) row(r int, columns []int, words []Word, page Direction) gri
 
 	before := -1
 	for i, c := range columns {
-		n := l.cells[r*l.columns()+c]
+		n := l.cells[r*l.countColumns()+c]
 		s := l.spans[n]
 
 		switch {
@@ -249,7 +249,7 @@ func (t *ruledTable) countHeads(rows, columns []int) int {
 	heads := 1
 	for n := 0; n < heads; n++ {
 		for _, c := range columns {
-			at := t.lattice.cells[rows[n]*t.lattice.columns()+c]
+			at := t.lattice.cells[rows[n]*t.lattice.countColumns()+c]
 			s, words := t.lattice.spans[at], len(t.words[at])
 
 			last, _ := slices.BinarySearch(rows, s.bottom)
@@ -287,7 +287,7 @@ func arrangeCell(words []Word, which []int, page Direction) []Word {
 	}
 
 	var out []Word
-	for _, r := range joinBeside(downwards(linesOf(in))) {
+	for _, r := range joinBeside(sortDownwards(linesOf(in))) {
 		if tallyOf(r.words).rightToLeft > 0 {
 			sortWords(r.words)
 		}

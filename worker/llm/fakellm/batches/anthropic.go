@@ -100,7 +100,7 @@ func (a anthropic) create(w http.ResponseWriter, body []byte) {
 		return
 	}
 
-	if m = a.make(w, m); m != nil {
+	if m = a.makeBatch(w, m); m != nil {
 		writeJSON(w, http.StatusOK, a.show(m))
 	}
 }
@@ -150,7 +150,7 @@ func (a anthropic) show(m *made) fields {
 
 // undone is the vendor's word for the lines of a batch that were not asked.
 func (a anthropic) undone(m *made) string {
-	if a.expired(m) {
+	if a.hasExpired(m) {
 		return "expired"
 	}
 	return "canceled"
@@ -158,7 +158,7 @@ func (a anthropic) undone(m *made) string {
 
 // list lists batches, the newest first.
 func (a anthropic) list(w http.ResponseWriter, r *http.Request) {
-	all, limit := a.newest(), 20
+	all, limit := a.newestFirst(), 20
 	if n, err := strconv.Atoi(r.URL.Query().Get("limit")); err == nil {
 		limit = n
 	}

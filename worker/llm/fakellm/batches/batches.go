@@ -276,9 +276,9 @@ func (s *Server) isAuthorised(h http.Header) bool {
 	return s.cfg.Key == "" || subtle.ConstantTimeCompare([]byte(got), []byte(s.cfg.Key)) == 1
 }
 
-// make makes a batch, or does what becomes of the request instead. It returns nil if there is nothing to
+// makeBatch makes a batch, or does what becomes of the request instead. It returns nil if there is nothing to
 // answer any more.
-func (s *Server) make(w http.ResponseWriter, m *made) *made {
+func (s *Server) makeBatch(w http.ResponseWriter, m *made) *made {
 	s.creates++
 	loss := s.lossOf(w, s.creates, false)
 	if loss == Refused {
@@ -291,7 +291,7 @@ func (s *Server) make(w http.ResponseWriter, m *made) *made {
 			m.tokens += fakellm.PromptTokens(s.requestOf(m, l))
 		}
 	}
-	if why := s.crowded(now, m); why != "" {
+	if why := s.whyCrowded(now, m); why != "" {
 		s.crowds++
 		s.wire.fail(w, http.StatusTooManyRequests, "rate_limit_error", why)
 		return nil
@@ -335,8 +335,8 @@ func (s *Server) answered(w http.ResponseWriter, m *made, loss Loss) *made {
 	return m
 }
 
-// crowded says which limit a new batch would pass; "" if none.
-func (s *Server) crowded(now time.Time, fresh *made) string {
+// whyCrowded says which limit a new batch would pass; "" if none.
+func (s *Server) whyCrowded(now time.Time, fresh *made) string {
 	recent := 0
 	for _, at := range s.times {
 		if now.Sub(at) < time.Hour {
@@ -388,8 +388,8 @@ func (s *Server) find(id string) *made {
 
 func (s *Server) shown(m *made) bool { return s.cfg.Now().Sub(m.at) >= s.cfg.Hidden }
 
-// newest returns the batches that are shown, the newest first.
-func (s *Server) newest() []*made {
+// newestFirst returns the batches that are shown, the newest first.
+func (s *Server) newestFirst() []*made {
 	var all []*made
 	for _, m := range s.made {
 		if s.shown(m) {
@@ -411,8 +411,8 @@ func (s *Server) endsAt(m *made) time.Time {
 	return end
 }
 
-// expired reports whether a batch was ended by its window.
-func (s *Server) expired(m *made) bool {
+// hasExpired reports whether a batch was ended by its window.
+func (s *Server) hasExpired(m *made) bool {
 	return m.takes > s.cfg.Limits.Window && (m.cancelled.IsZero() || m.cancelled.Add(s.cfg.Cancels).After(m.at.Add(s.cfg.Limits.Window)))
 }
 
@@ -428,7 +428,7 @@ func (s *Server) settle(m *made) {
 	if !m.cancelled.IsZero() && m.cancelled.Before(until) {
 		until = m.cancelled
 	}
-	if s.cfg.Wire == fakellm.Gemini && s.expired(m) {
+	if s.cfg.Wire == fakellm.Gemini && s.hasExpired(m) {
 		until = m.at // nothing of it is told, or charged
 	}
 	for i, l := range m.lines {

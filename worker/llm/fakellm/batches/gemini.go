@@ -42,7 +42,7 @@ func (g gemini) serve(w http.ResponseWriter, r *http.Request, body []byte) bool 
 		g.upload(w, r, body)
 		return true
 	case strings.HasPrefix(path, "download/v1beta/files/"):
-		g.download(w, r, strings.TrimPrefix(path, "download/v1beta/"))
+		g.giveFile(w, r, strings.TrimPrefix(path, "download/v1beta/"))
 		return true
 	}
 
@@ -122,8 +122,8 @@ func (g gemini) upload(w http.ResponseWriter, r *http.Request, body []byte) {
 	}
 }
 
-// download gives a file.
-func (g gemini) download(w http.ResponseWriter, r *http.Request, path string) {
+// giveFile gives a file.
+func (g gemini) giveFile(w http.ResponseWriter, r *http.Request, path string) {
 	name, method, _ := strings.Cut(path, ":")
 	f, ok := g.files[name]
 	if !ok || method != "download" || r.URL.Query().Get("alt") != "media" {
@@ -180,7 +180,7 @@ func (g gemini) create(w http.ResponseWriter, model string, body []byte) {
 		g.fail(w, http.StatusBadRequest, "", "the batch has no requests")
 		return
 	}
-	if m = g.make(w, m); m != nil {
+	if m = g.makeBatch(w, m); m != nil {
 		writeJSON(w, http.StatusOK, g.show(m))
 	}
 }
@@ -199,7 +199,7 @@ func (g gemini) show(m *made) fields {
 	case m.failed != "":
 		state = "FAILED"
 		op["done"], op["error"] = true, fields{"code": 3, "message": "The batch failed: " + m.failed}
-	case m.done && g.expired(m):
+	case m.done && g.hasExpired(m):
 		state, op["done"] = "EXPIRED", true
 	case m.done:
 		state, op["done"] = "SUCCEEDED", true
@@ -267,7 +267,7 @@ func (g gemini) list(w http.ResponseWriter, r *http.Request) {
 		from = n
 	}
 
-	all := g.newest()
+	all := g.newestFirst()
 	if len(all) > 1 && all[0].n%2 == 0 {
 		all[0], all[1] = all[1], all[0]
 	}

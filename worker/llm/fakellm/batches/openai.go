@@ -169,7 +169,7 @@ func (o openai) create(w http.ResponseWriter, body []byte) {
 
 	m := &made{id: o.name("batch_"), input: in.Input, endpoint: in.Endpoint, metadata: in.Metadata}
 	m.lines, m.failed = o.readFile(f.content, in.Endpoint)
-	if m = o.make(w, m); m != nil {
+	if m = o.makeBatch(w, m); m != nil {
 		writeJSON(w, http.StatusOK, o.show(m))
 	}
 }
@@ -221,7 +221,7 @@ func (o openai) status(m *made) string {
 			return "validating"
 		}
 		return "failed"
-	case m.done && o.expired(m):
+	case m.done && o.hasExpired(m):
 		return "expired"
 	case m.done && !m.cancelled.IsZero():
 		return "cancelled"
@@ -316,7 +316,7 @@ func (o openai) cancel(w http.ResponseWriter, m *made) {
 
 // list lists batches, the newest first.
 func (o openai) list(w http.ResponseWriter, r *http.Request) {
-	all, limit := o.newest(), 20
+	all, limit := o.newestFirst(), 20
 	if n, err := strconv.Atoi(r.URL.Query().Get("limit")); err == nil {
 		limit = n
 	}
