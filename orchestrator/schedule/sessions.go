@@ -43,13 +43,13 @@ var ErrSuperseded = errs.New(errs.Aborted, "the session was taken up by another 
 // slots of its jobs. The caller holds the scheduler's mu.
 func (s *Sessions) suspend(session *workers.Session) {
 	if earlier := s.workers.Suspend(session); earlier != nil {
-		s.letGo(earlier)
+		letGo(s, earlier)
 	}
 	s.sched.wake.Broadcast()
 }
 
 // letGo forgets what a session held. The caller holds the scheduler's mu.
-func (s *Sessions) letGo(session *workers.Session) {
+func letGo(s *Sessions, session *workers.Session) {
 	for _, h := range s.workers.LetGo(session) {
 		if j := s.sched.jobs.find(h.Job); j != nil {
 			s.sched.jobs.forgetHeld(j, h)
@@ -103,7 +103,7 @@ func (s *Sessions) Enter(session *workers.Session, kept []queue.Held) bool {
 		displace(s, other)
 	}
 	if before := s.workers.Bind(session, kept, s.sched.node, s.sched.now()); before != nil {
-		s.letGo(before)
+		letGo(s, before)
 	}
 
 	for _, h := range kept {
@@ -112,7 +112,7 @@ func (s *Sessions) Enter(session *workers.Session, kept []queue.Held) bool {
 		j.grant.MarkUnsure() // slots may have come with it
 	}
 	for _, expected := range s.workers.ExpectedAs(session.ID, session.Epoch) {
-		s.letGo(expected) // what it holds is known now
+		letGo(s, expected) // what it holds is known now
 	}
 
 	s.sched.Models.welcome(session, session.Seen())
@@ -187,7 +187,7 @@ func (s *Sessions) Leave(session *workers.Session) (running map[mapreduce.Held]b
 func (s *Sessions) Forget(session *workers.Session) {
 	s.sched.mu.Lock()
 	defer s.sched.mu.Unlock()
-	s.letGo(session)
+	letGo(s, session)
 }
 
 // All returns the sessions whose streams are here.

@@ -73,15 +73,18 @@ func spacedWords(s string) string {
 func (t *Page) ReadHeadings() Headings {
 	var list Headings
 	for i := range t.Lines {
-		if h, ok := t.headingAt(i); ok {
+		if h, ok := (outline{t}).headingAt(i); ok {
 			list = append(list, h)
 		}
 	}
 	return list
 }
 
+// An outline is a page whose headings are looked for.
+type outline struct{ *Page }
+
 // headingAt reads the heading that line i is or begins with.
-func (t *Page) headingAt(i int) (heading, bool) {
+func (t outline) headingAt(i int) (heading, bool) {
 	line := form.Trim(t.Text, t.Lines[i])
 	text := t.Text[line.Start:line.End]
 
@@ -117,7 +120,7 @@ func (t *Page) headingAt(i int) (heading, bool) {
 }
 
 // setApart reports whether line i has a blank line above it, or is the first one.
-func (t *Page) setApart(i int) bool {
+func (t outline) setApart(i int) bool {
 	return i == 0 || strings.TrimSpace(t.Text[t.Lines[i-1].Start:t.Lines[i-1].End]) == ""
 }
 
@@ -179,7 +182,7 @@ func cutHeadingNumber(text string) (rest string, level int, ok bool) {
 
 // titleBelow adds the title to a heading whose number stands on line i alone: the next line,
 // if it looks like one.
-func (t *Page) titleBelow(h heading, i int) heading {
+func (t outline) titleBelow(h heading, i int) heading {
 	if i+1 >= len(t.Lines) {
 		return h
 	}
@@ -195,7 +198,7 @@ func (t *Page) titleBelow(h heading, i int) heading {
 // numberedHeading reads the title behind the number of a heading. If more than a title
 // stands on the line, the title ends with its sentence: "7. Governing Law. This
 // Agreement …".
-func (t *Page) numberedHeading(h heading, i int, rest string, level int) (heading, bool) {
+func (t outline) numberedHeading(h heading, i int, rest string, level int) (heading, bool) {
 	h.level, h.title = level, rest
 
 	line := form.Trim(t.Text, t.Lines[i])
