@@ -67,7 +67,10 @@ func (f *vendorFleet) ascends() {
 
 // A cascade whose last member answers by batch asks it of no document twice, and comes to the same decision,
 // wherever orchestrators and workers die; what it saves is told by what batches cost.
-func TestCascadeByBatch(t *testing.T) { cascadeByBatch(t, "", failpoint.Tell.After()) }
+func TestCascadeByBatch(t *testing.T) {
+	testenv.Unraced(t, testenv.Alike)
+	cascadeByBatch(t, "", failpoint.Tell.After())
+}
 
 // The same holds at each point of the path.
 func TestCascadeByBatchAtEachPoint(t *testing.T) {

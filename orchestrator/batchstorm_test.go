@@ -348,10 +348,10 @@ var (
 	batchHits      = flag.Int("batch.hits", 30, "how much happens to a job in a storm of batches at most: whoever takes over a batch whose creation was lost looks for it for minutes, in which it may die as well")
 )
 
-// storms runs some storms of each format.
-func storms(t *testing.T, times, bad int) {
+// storms runs some storms of each format for which runs answers.
+func storms(t *testing.T, times, bad int, runs func(seller) bool) {
 	w := batchWeather{documents: *batchDocuments, most: max(7, *batchDocuments/80), hits: *batchHits, bad: bad}
-	for _, of := range sellers {
+	for _, of := range slices.DeleteFunc(slices.Clone(sellers), func(of seller) bool { return !runs(of) }) {
 		for seed := range times {
 			t.Run(fmt.Sprintf("%s/%d", of.name, seed), func(t *testing.T) {
 				enginetest.Virtually(t, func(t *testing.T) { batchStorm(t, of, uint64(seed), w) })
@@ -362,10 +362,14 @@ func storms(t *testing.T, times, bad int) {
 
 // Jobs whose calls go by batch survive all of it: each document is answered once, no batch is made twice,
 // and the money agrees with the vendor's own account.
-func TestSoakBatchStorms(t *testing.T) { storms(t, testenv.Storms(t, 1), 0) }
+func TestSoakBatchStorms(t *testing.T) {
+	storms(t, testenv.Storms(t, 1), 0, func(of seller) bool { return testenv.VariantRuns(of.name == "openai") })
+}
 
 // The same holds where lines go wrong besides, one in twenty, and are told twice.
-func TestSoakBatchStormsOfBadLines(t *testing.T) { storms(t, testenv.Storms(t, 1), 20) }
+func TestSoakBatchStormsOfBadLines(t *testing.T) {
+	storms(t, testenv.Storms(t, 1), 20, func(of seller) bool { return testenv.VariantRuns(of.name == "anthropic") })
+}
 
 // lineFaults are ways in which the answer to a line goes wrong that may go right another time.
 var lineFaults = []fakellm.Fault{fakellm.RateLimit, fakellm.Overloaded, fakellm.ServerError, fakellm.WrongShape, fakellm.Prose, fakellm.EmptyAnswer}

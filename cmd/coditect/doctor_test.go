@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,7 +28,37 @@ func coditect(t *testing.T, dir string, args ...string) (code int, out string) {
 // and the second in the log, and the documents.
 func filled(t *testing.T) string {
 	t.Helper()
-	folder := t.TempDir()
+	from := fillOnce(t)
+	dir := filepath.Join(t.TempDir(), "data")
+	if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// original is the folder that filled copies, made for the first test that asks for it.
+var original struct {
+	once   sync.Once
+	folder string
+}
+
+// fillOnce returns the store that filled copies.
+func fillOnce(t *testing.T) string {
+	t.Helper()
+	original.once.Do(func() {
+		folder := filepath.Join(builtIn(), "filled") // removed with what tests have built
+		fill(t, folder)
+		original.folder = folder
+	})
+	if original.folder == "" {
+		t.Fatal("the store could not be filled for the first test that asked for it")
+	}
+	return filepath.Join(original.folder, "data")
+}
+
+// fill makes a store in a folder's data, with two jobs of 200 documents.
+func fill(t *testing.T, folder string) {
+	t.Helper()
 	write := func(name, text string) string {
 		path := filepath.Join(folder, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -42,6 +73,7 @@ func filled(t *testing.T) string {
 	for i := range 200 {
 		write(fmt.Sprintf("docs/%03d.txt", i), fmt.Sprintf("A: value %d\n", i))
 	}
+
 	dir := filepath.Join(folder, "data")
 	for i := range 2 {
 		code, out := coditect(t, dir, "mapreduce", "run", "--input", filepath.Join(folder, "docs"), "--schema", schema,
@@ -50,7 +82,6 @@ func filled(t *testing.T) string {
 			t.Fatalf("code %d: %s", code, out)
 		}
 	}
-	return dir
 }
 
 // filesOf returns the files of a folder, but for the lock.
