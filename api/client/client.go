@@ -50,7 +50,8 @@ type Config struct {
 
 	// Keepalive is the pause after which a silent connection is tried, with a
 	// call under way or not. Servers allow no less than 10 s, which is also the
-	// least that gRPC does. Defaults to 30 s.
+	// least that gRPC does. Defaults to 15 s: one that only listens hears no sooner that
+	// the server has given the connection up, which it does after 10 s.
 	Keepalive time.Duration
 
 	// Patience is how long one call may wait in all for a service that refuses it for a
@@ -74,7 +75,7 @@ func (c Config) withDefaults() Config {
 	}
 	c.MaxReceive = cmp.Or(c.MaxReceive, wire.MaxReply)
 	c.MaxSend = cmp.Or(c.MaxSend, wire.MaxRequest)
-	c.Keepalive = cmp.Or(c.Keepalive, 30*time.Second)
+	c.Keepalive = cmp.Or(c.Keepalive, 15*time.Second)
 	return c
 }
 
@@ -89,7 +90,7 @@ func (c Config) dialOptions(codec encoding.CodecV2) []grpc.DialOption {
 		grpc.WithConnectParams(connecting),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{
 			Time:                c.Keepalive,
-			Timeout:             10 * time.Second,
+			Timeout:             unheard,
 			PermitWithoutStream: true,
 		}),
 	}, c.Options...)
@@ -100,10 +101,18 @@ func (c Config) dialOptions(codec encoding.CodecV2) []grpc.DialOption {
 // two minutes: a worker could not go to a server that was away for long, or has just
 // started, when its own dies, and would lose its units. How often a server is asked
 // for, its callers bound.
+//
+// An attempt to connect is given up after 5 s. Systems ask for a connection again after 1, 3, 7 and 15 s, so
+// that no pause is longer than 2.5 s, and a network that lost everything is used soon after it is whole again.
 var connecting = grpc.ConnectParams{
 	Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 500 * time.Millisecond},
-	MinConnectTimeout: 20 * time.Second,
+	MinConnectTimeout: 5 * time.Second,
 }
+
+// unheard is how long a connection lasts over which no answer comes: of the other system to what was sent, or
+// of the server to the question whether it is there. The pauses after which a system sends again grow, so
+// a new connection works sooner.
+const unheard = 5 * time.Second
 
 // A Client talks to one server. Its methods may be called at the same time.
 type Client struct {

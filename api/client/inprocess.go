@@ -2,9 +2,11 @@ package client
 
 import (
 	"context"
+	"math"
 	"net"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/test/bufconn"
 )
 
@@ -22,6 +24,7 @@ type Server interface {
 func NewInProcess(server Server, config Config) (*Client, error) {
 	listener := bufconn.Listen(pipeSize)
 	c, err := openClient("passthrough:///in-process", config,
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: math.MaxInt64}), // never: who does not answer is this process
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 			return listener.DialContext(ctx)
 		}))

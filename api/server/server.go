@@ -243,7 +243,7 @@ func (s *Server) serverOptions(codec encoding.CodecV2, pool mem.BufferPool) []gr
 		grpc.MaxHeaderListSize(64 << 10),
 		grpc.ConnectionTimeout(20 * time.Second),
 		grpc.ReadBufferSize(8 << 10),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 20 * time.Second}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 10 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.WaitForHandlers(true),
 		grpc.InTapHandle(s.tapCall),
