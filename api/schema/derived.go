@@ -1,9 +1,10 @@
 package schema
 
 import (
+	"slices"
+
 	"github.com/coditect/mapreduce/api/schema/hint"
 	"github.com/coditect/mapreduce/api/schema/source"
-	"slices"
 )
 
 // readDerived reads whether a value follows from quotes.

@@ -4,9 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
+
 	"github.com/coditect/mapreduce/api/schema/hint"
 	"github.com/coditect/mapreduce/api/schema/source"
-	"strings"
 )
 
 // isPlain reports whether a number is in the form that Normalize gives: digits, with at most

@@ -1,8 +1,9 @@
 package schema
 
 import (
-	"github.com/coditect/mapreduce/api/schema/source"
 	"slices"
+
+	"github.com/coditect/mapreduce/api/schema/source"
 )
 
 // tying are the keywords that may ask for a property from elsewhere than the list of required

@@ -2,11 +2,12 @@ package judge
 
 import (
 	"fmt"
-	"github.com/coditect/mapreduce/api/schema"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/coditect/mapreduce/api/schema"
 )
 
 // A Part is a part of a field's value that may not stand, while the rest of it may.

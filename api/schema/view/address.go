@@ -1,9 +1,10 @@
 package view
 
 import (
-	"github.com/coditect/mapreduce/api/schema/source"
 	"net/url"
 	"strings"
+
+	"github.com/coditect/mapreduce/api/schema/source"
 )
 
 // baseAddress stands for the address of a schema that has none of its own.

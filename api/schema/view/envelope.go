@@ -1,9 +1,10 @@
 package view
 
 import (
-	"github.com/coditect/mapreduce/api/schema/source"
 	"slices"
 	"strings"
+
+	"github.com/coditect/mapreduce/api/schema/source"
 )
 
 // envelopes are the keys under which others put a schema: the response_format of OpenAI,

@@ -2,9 +2,10 @@ package view
 
 import (
 	"fmt"
-	"github.com/coditect/mapreduce/api/schema/source"
 	"maps"
 	"slices"
+
+	"github.com/coditect/mapreduce/api/schema/source"
 )
 
 // A member is a property of an object, as schema objects describe it.

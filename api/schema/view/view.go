@@ -257,7 +257,7 @@ func (r *Reader) ReadString(v *View, key string) string {
 // A Types is a set of the types that JSON values have.
 type Types uint8
 
-// The members of type sets. A whole number has the type typeWhole, any other typeFraction.
+// The members of type sets. A whole number has the type Whole, any other Fraction.
 const (
 	Null Types = 1 << iota
 	Boolean
@@ -294,7 +294,7 @@ func typeOfLiteral(n *source.Node) Types {
 }
 
 // declaredTypes returns the types that values of v may have by what v says of types and of
-// single values; typeAll if it says nothing of them.
+// single values; All if it says nothing of them.
 func (r *Reader) declaredTypes(v *View) Types {
 	if v.declared != nil {
 		return *v.declared
@@ -425,7 +425,7 @@ func (r *Reader) hintsOfTypes(v *View) (all Types) {
 }
 
 // TypesOf returns the types that extraction takes values of v to have: those that are
-// declared, or else those that its keywords are about; typeAll if nothing tells.
+// declared, or else those that its keywords are about; All if nothing tells.
 func (r *Reader) TypesOf(v *View) Types {
 	all := r.declaredTypes(v)
 	if all|Null != All {

@@ -27,7 +27,7 @@ const minConfusable = 4
 // An entry is something to search for.
 type entry struct {
 	field  int
-	value  int // labelPhrase, or the index of the value
+	value  int // Label, or the index of the value
 	rank   int // of a label, from the best
 	folded int // bytes
 	strict string
@@ -38,7 +38,7 @@ type Mark struct {
 	form.Span
 	Phrase int
 	Field  int
-	Value  int  // labelPhrase, or the index of the value
+	Value  int  // Label, or the index of the value
 	Rank   int  // of a label, from the best
 	Exact  bool // no letters were confused
 }
