@@ -26,7 +26,7 @@ type Checker struct {
 	jobs       *jobs.Jobs
 	stages     *jobspec.Finder
 	supervisor *cluster.Supervisor
-	texts      textCache
+	texts      outputs.TextCache
 	slots      chan struct{} // full while as many outputs are checked as there are processors
 }
 
@@ -292,7 +292,7 @@ func (c *Checker) verifyMap(ctx context.Context, id mapreduce.JobID, u *records.
 
 	t := outputs.CitedText(u, text)
 	if out.CitesOutside() {
-		if t.Whole, err = c.texts.wholeText(ctx, c.jobs, id, src); err != nil {
+		if t.Whole, err = c.texts.WholeText(ctx, c.jobs, id, src); err != nil {
 			return nil, err
 		}
 	}

@@ -1,4 +1,4 @@
-package dispatch
+package outputs
 
 import (
 	"context"
@@ -13,9 +13,9 @@ import (
 
 const maxTexts = 4 // of at most mapreduce.MaxWholeText each
 
-// A textCache keeps texts of documents that units cite outside of what they read:
+// A TextCache keeps texts of documents that units cite outside of what they read:
 // outputs are checked against them. Its zero value is empty.
-type textCache struct {
+type TextCache struct {
 	mu    sync.Mutex   // guards texts
 	texts []cacheEntry // the latest last
 }
@@ -27,9 +27,9 @@ type cacheEntry struct {
 	text *ground.Text
 }
 
-// wholeText returns the text of the document that a unit is a chunk of; nil if that is
+// WholeText returns the text of the document that a unit is a chunk of; nil if that is
 // too long to be handed to units, which then can cite no more than their chunks.
-func (c *textCache) wholeText(ctx context.Context, j *jobs.Jobs, id mapreduce.JobID, src *records.Source) (*ground.Text, error) {
+func (c *TextCache) WholeText(ctx context.Context, j *jobs.Jobs, id mapreduce.JobID, src *records.Source) (*ground.Text, error) {
 	if src.Length > mapreduce.MaxWholeText {
 		return nil, nil
 	}
