@@ -108,8 +108,8 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 
 	o.life = lifecycle.New(lifecycle.Parts{
 		Jobs: j, Specs: specs, Scheduler: o.scheduler, Grants: o.grants, Members: o.members, Seals: o.seals, Intake: o.intake, Signals: &o.signals, Supervisor: o.supervisor,
-		EndWait: func(ctx context.Context, id mapreduce.JobID, of records.Sleeper) (*records.Candidate, error) {
-			return o.EndWait(ctx, id, of)
+		EndWaits: func(ctx context.Context, id mapreduce.JobID, units []records.Sleeper) ([]records.Candidate, []error, error) {
+			return o.EndWaits(ctx, id, units)
 		},
 	}, lifecycle.Config{
 		Adopt: c.Adopt, Poll: c.Poll, Retire: c.Retire, Grace: c.Grace, AtOnce: c.jobsAtOnce(), SmallResult: c.SmallResult, Logger: c.Logger,

@@ -79,6 +79,10 @@ func (t *attempt) fetchBlob(b mapreduce.Blob) (err error) {
 		t.task.Journal, err = t.session.transfers.Collect(t.ctx, t.held, b)
 	case b.Kind == mapreduce.BlobEvidenceList:
 		t.evidence, err = t.session.transfers.Collect(t.ctx, t.held, b)
+	case b.Kind == mapreduce.BlobWakeAnswer && t.task.WakeCall != nil:
+		call := *t.task.WakeCall
+		call.Answer, err = t.session.transfers.Collect(t.ctx, t.held, b)
+		t.task.WakeCall = &call
 	case b.Kind == mapreduce.BlobText && t.task.Text != nil:
 		text := *t.task.Text
 		text.Content, err = t.session.transfers.Collect(t.ctx, t.held, b)

@@ -55,6 +55,7 @@ const (
 	BlobBatches               // the batches that the session is to see to, as a JSON list of BatchOrder; it can only be got
 	BlobBatchLines            // the lines of a batch, each a BatchLine as JSON; they can only be got
 	BlobBatchReport           // a BatchReport as JSON; it can only be put
+	BlobWakeAnswer            // the answer of the call that woke the unit, if it is too large for a message; it can only be got
 )
 
 // OfBatch reports whether a blob is of a batch that a session sees to, or of all of them: for these it

@@ -171,7 +171,9 @@ const (
 // A WakeCall is the call that woke a parked unit.
 type WakeCall struct {
 	Handle string // what the unit waited for
-	Answer []byte // what the caller said of it; at most MaxWakeAnswer bytes
+	// Answer is what the caller said of it, of at most MaxWakeAnswer bytes. What people have decided about values of
+	// the unit may be more: then it comes as BlobWakeAnswer, and takes the place of what stands here.
+	Answer []byte
 }
 
 // MaxInline bounds an output that a report carries itself, in bytes.

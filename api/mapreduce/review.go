@@ -14,6 +14,7 @@ const (
 	MaxReviewPassage  = 16 << 10 // of the passage that is marked for it
 	MaxReviewNote     = 2 << 10  // of the note on it
 	MaxValueDecisions = 1000     // decisions of one value: all are kept
+	MaxDecided        = 4 << 20  // of all that was decided about values of one unit, beyond what it had found
 )
 
 // A RecordID names a record of a result: by the index of the map unit that made the first of the

@@ -11,7 +11,7 @@ import (
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
 
-const lastBlobKind = mapreduce.BlobBatchReport
+const lastBlobKind = mapreduce.BlobWakeAnswer
 
 func fillBlob(p *pb.Blob, b *mapreduce.Blob) {
 	p.Kind, p.Key, p.Sha256 = pb.BlobKind(b.Kind), b.Key, b.SHA256

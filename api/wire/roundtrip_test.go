@@ -198,7 +198,7 @@ func TestEnumerators(t *testing.T) {
 			mapreduce.BlobJournal: "journal", mapreduce.BlobAnswer: "answer", mapreduce.BlobOutput: "output",
 			mapreduce.BlobEvidence: "evidence", mapreduce.BlobEvidenceList: "evidence_list", mapreduce.BlobOriginal: "original",
 			mapreduce.BlobLine: "line", mapreduce.BlobLineReply: "line_reply", mapreduce.BlobBatches: "batches", mapreduce.BlobBatchLines: "batch_lines",
-			mapreduce.BlobBatchReport: "batch_report",
+			mapreduce.BlobBatchReport: "batch_report", mapreduce.BlobWakeAnswer: "wake_answer",
 		}},
 		{"failure class", pb.FailureClass(0), []string{
 			1 + mapreduce.Retryable: "retryable", 1 + mapreduce.PermanentUnit: "permanent_unit", 1 + mapreduce.PermanentJob: "permanent_job",

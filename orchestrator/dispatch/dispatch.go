@@ -199,10 +199,8 @@ func (d *dispatcher) makeAssignment(ctx context.Context, t *schedule.Task, u *re
 		a.Tier = d.batches.TierOf(ctx, t.Job.ID, t.Spec, u.ID)
 	}
 
-	if u.Woken != "" {
-		if a.WakeCall, err = d.jobs.Queue.WakeCall(ctx, t.Job.ID, a.Unit); err != nil {
-			return a, nil, nil, err
-		}
+	if err := d.assignWakeCall(ctx, &a, u); err != nil {
+		return a, nil, nil, err
 	}
 
 	// An input that is larger than the room that is left goes as a blob, which the worker
@@ -243,6 +241,25 @@ func (d *dispatcher) makeAssignment(ctx context.Context, t *schedule.Task, u *re
 
 	taken, err = d.assignInputs(ctx, &a, u, inputs, room)
 	return a, taken, nil, err
+}
+
+// assignWakeCall adds the call that woke a unit to its assignment. What people have decided about its values may be too
+// large for that: then it is announced as a blob.
+func (d *dispatcher) assignWakeCall(ctx context.Context, a *mapreduce.Assignment, u *records.Unit) (err error) {
+	if u.Woken == "" {
+		return nil
+	}
+	if a.WakeCall, err = d.jobs.Queue.WakeCall(ctx, a.Job, a.Unit); err != nil {
+		return err
+	}
+
+	answer, err := d.transfers.WakeAnswer(ctx, a.Job, u, a.WakeCall)
+	if err != nil || answer == nil {
+		return err
+	}
+	sum := sha256.Sum256(answer)
+	a.Blobs = append(a.Blobs, mapreduce.Blob{Kind: mapreduce.BlobWakeAnswer, SHA256: sum[:], Length: int64(len(answer))})
+	return nil
 }
 
 // assignEvidence announces what tools have brought to earlier attempts, if that is

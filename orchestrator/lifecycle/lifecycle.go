@@ -52,9 +52,9 @@ type Parts struct {
 	Signals    *cluster.Signals
 	Supervisor *cluster.Supervisor
 
-	// EndWait lets a unit go on that has waited for people as long as it may. It returns where the unit waits
-	// to be claimed then, nil if it does not.
-	EndWait func(context.Context, mapreduce.JobID, records.Sleeper) (*records.Candidate, error)
+	// EndWaits lets units go on that have waited for people as long as they may, at most review.MaxOverdue. It returns
+	// where they wait to be claimed then; by unit, what went wrong with it alone; and what did with all others.
+	EndWaits func(context.Context, mapreduce.JobID, []records.Sleeper) ([]records.Candidate, []error, error)
 }
 
 // A Lifecycle looks after jobs. Its methods, and those of its parts, are safe for concurrent
@@ -73,7 +73,7 @@ type Lifecycle struct {
 // New returns what looks after the jobs of a store. It does nothing on its own but in its
 // loops.
 func New(p Parts, c Config) *Lifecycle {
-	asleep := &sleepers{jobs: p.Jobs, scheduler: p.Scheduler, signals: p.Signals, supervisor: p.Supervisor, endWait: p.EndWait}
+	asleep := &sleepers{jobs: p.Jobs, scheduler: p.Scheduler, signals: p.Signals, supervisor: p.Supervisor, endWaits: p.EndWaits}
 	ended := &endings{jobs: p.Jobs, supervisor: p.Supervisor, call: c.Ended, ids: make(map[mapreduce.JobID]bool)}
 	results := &Results{jobs: p.Jobs, specs: p.Specs, seals: p.Seals, supervisor: p.Supervisor}
 	roster := newRoster(p, c, asleep)

@@ -13,6 +13,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/jobs/review"
 )
 
 // sleepers wakes units whose time has come, and calls whatever else is due at a time.
@@ -21,7 +22,7 @@ type sleepers struct {
 	scheduler  *schedule.Scheduler
 	signals    *cluster.Signals
 	supervisor *cluster.Supervisor
-	endWait    func(context.Context, mapreduce.JobID, records.Sleeper) (*records.Candidate, error)
+	endWaits   func(context.Context, mapreduce.JobID, []records.Sleeper) ([]records.Candidate, []error, error)
 }
 
 // sleepersPage is how many units that back off, and how many parked ones, one poll
@@ -45,27 +46,41 @@ func (s *sleepers) find(ctx context.Context, id mapreduce.JobID) error {
 // wakeBatch is how many units are woken in one transaction.
 const wakeBatch = 200
 
-// wakeUnits puts units that have slept long enough into their queue. One that waited for people is told what they
-// have decided until now, so it goes by itself.
-func (s *sleepers) wakeUnits(ctx context.Context, id mapreduce.JobID, units []records.Sleeper) {
-	var rest []records.Sleeper
+// wakeUnits puts units that have slept long enough into their queue. Those that waited for people are told what these
+// have decided until now, which takes longer: they come last. Between two transactions others have their turn.
+func (s *sleepers) wakeUnits(ctx context.Context, id mapreduce.JobID, units []records.Sleeper, giveWay func()) {
+	var rest, waited []records.Sleeper
 	for _, one := range units {
-		if !gate.IsHandle(one.Handle) {
+		if gate.IsHandle(one.Handle) {
+			waited = append(waited, one)
+		} else {
 			rest = append(rest, one)
-			continue
 		}
-		var woken []records.Candidate
-		c, err := s.endWait(ctx, id, one)
-		if c != nil {
-			woken = []records.Candidate{*c}
-		}
-		s.wokeUp(ctx, id, []records.Sleeper{one}, woken, err)
 	}
 
 	for batch := range slices.Chunk(rest, wakeBatch) {
 		woken, err := s.jobs.Queue.Wakeup(ctx, id, batch)
 		s.wokeUp(ctx, id, batch, woken, err)
+		giveWay()
 	}
+	for batch := range slices.Chunk(waited, review.MaxOverdue) {
+		s.endSome(ctx, id, batch)
+		giveWay()
+	}
+}
+
+// endSome lets some units go on that waited for people. What goes wrong with one holds no other up.
+func (s *sleepers) endSome(ctx context.Context, id mapreduce.JobID, batch []records.Sleeper) {
+	woken, failed, err := s.endWaits(ctx, id, batch)
+	var others []records.Sleeper
+	for i, one := range batch {
+		if failed[i] != nil {
+			s.wokeUp(ctx, id, []records.Sleeper{one}, nil, failed[i])
+		} else {
+			others = append(others, one)
+		}
+	}
+	s.wokeUp(ctx, id, others, woken, err)
 }
 
 // wokeUp tells the scheduler of units that were woken, and has those tried again that were not, for an error.
@@ -89,6 +104,10 @@ func (s *sleepers) loop(ctx context.Context) {
 	defer calls.Wait()
 
 	room := make(chan struct{}, timekept)
+	giveWay := func() { // to whoever waits for room, and so does the loop
+		<-room
+		room <- struct{}{}
+	}
 	call := func(fn func()) {
 		// The loop waits while as many calls run as may.
 		room <- struct{}{}
@@ -107,7 +126,7 @@ func (s *sleepers) loop(ctx context.Context) {
 		}
 
 		for id, units := range due.Units {
-			call(func() { s.supervisor.ForJob(ctx, id, "waking units", func() { s.wakeUnits(ctx, id, units) }) })
+			call(func() { s.supervisor.ForJob(ctx, id, "waking units", func() { s.wakeUnits(ctx, id, units, giveWay) }) })
 		}
 
 		if len(due.Calls)+len(due.Units) > 0 {

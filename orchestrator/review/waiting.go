@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
@@ -195,26 +197,51 @@ func (r *Reviewer) decideWaiting(ctx context.Context, by mapreduce.Principal, w 
 	return decisionOf(taken), nil
 }
 
-// EndWait lets a unit go on that has waited as long as its stage says, with what was decided until now. It
-// returns where the unit waits to be claimed then, nil if it does not.
-func (r *Reviewer) EndWait(ctx context.Context, id mapreduce.JobID, of records.Sleeper) (*records.Candidate, error) {
+// readAtOnce is how many units whose time is over are read at once.
+const readAtOnce = 8
+
+// EndWaits lets units go on that have waited as long as their stage says, with what was decided until now: at most
+// stored.MaxOverdue. It returns where they wait to be claimed then, of those that do. Of a unit that cannot be
+// read failed has the error, in the place of the unit; err is one of all others.
+func (r *Reviewer) EndWaits(ctx context.Context, id mapreduce.JobID, units []records.Sleeper) (woken []records.Candidate, failed []error, err error) {
+	found, failed := make([]*waiting, len(units)), make([]error, len(units))
+	var g errgroup.Group
+	g.SetLimit(readAtOnce)
+	for i, of := range units {
+		g.Go(func() error {
+			found[i], failed[i] = r.overdue(ctx, id, of)
+			return nil
+		})
+	}
+	_ = g.Wait() // errors are in failed
+
+	var over []stored.Overdue
+	for i, w := range found {
+		if w == nil {
+			continue
+		}
+		answer := func(all []*stored.Decision) ([]byte, error) {
+			return encode(&gate.Answer{Decided: outputs.Standing(w.schema, w.out, all), Over: true})
+		}
+		over = append(over, stored.Overdue{Attempt: units[i].Attempt, Waiting: stored.Waiting{Unit: w.ID, Index: w.Index, Handle: w.handle, Answer: answer}})
+	}
+
+	if len(over) == 0 {
+		return nil, failed, nil
+	}
+	if woken, err = r.jobs.Review.EndWaits(ctx, id, over); err == nil {
+		r.signals.NotifyWatchers(id)
+	}
+	return woken, failed, err
+}
+
+// overdue returns a unit whose time to wait is over; nil if it waits no more.
+func (r *Reviewer) overdue(ctx context.Context, id mapreduce.JobID, of records.Sleeper) (*waiting, error) {
 	u, err := r.jobs.View.Unit(ctx, id, of.Unit)
 	if err != nil || u == nil {
 		return nil, err
 	}
-	w, err := r.waiting(ctx, id, u, of.Handle)
-	if err != nil || w == nil {
-		return nil, err
-	}
-
-	over := stored.Waiting{Unit: w.ID, Index: w.Index, Handle: w.handle, Answer: func(all []*stored.Decision) ([]byte, error) {
-		return w.encode(&gate.Answer{Decided: outputs.Standing(w.schema, w.out, all), Over: true})
-	}}
-	woken, err := r.jobs.Review.EndWait(ctx, id, over, of.Attempt)
-	if err == nil {
-		r.signals.NotifyWatchers(id)
-	}
-	return woken, err
+	return r.waiting(ctx, id, u, of.Handle)
 }
 
 // answer returns what wakes the unit, given all decisions about its records: nil while values wait.
@@ -223,16 +250,38 @@ func (w *waiting) answer(all []*stored.Decision) ([]byte, error) {
 	if len(gate.Open(w.asks, standing)) > 0 {
 		return nil, nil
 	}
-	return w.encode(&gate.Answer{Decided: standing})
+	return encode(&gate.Answer{Decided: standing})
 }
 
-// encode returns an answer as the unit is given it.
-func (w *waiting) encode(a *gate.Answer) ([]byte, error) {
+// encode returns an answer as it is kept for the unit. What is too large for a call stays where it is stored, and the
+// unit is told to ask for it: it could not go on otherwise, whatever else people decide.
+func encode(a *gate.Answer) ([]byte, error) {
 	data, err := a.Encode()
 	if err == nil && len(data) > mapreduce.MaxWakeAnswer {
-		err = errs.New(errs.Exhausted, "all that was decided about unit %s has %d bytes, and at most %d can be handed to it: give shorter values", w.ID, len(data), mapreduce.MaxWakeAnswer)
+		apart := gate.Answer{Over: a.Over, Apart: true}
+		data, err = apart.Encode()
 	}
 	return data, err
+}
+
+// checkRoom refuses a value that somebody has written, or a passage, if all that was decided about the unit would
+// be too much for its output. Others are always taken: they are as large as what was found, so that every unit can go
+// on.
+func (w *waiting) checkRoom(all []*stored.Decision, d *stored.Decision) error {
+	if mapreduce.ReviewVerdict(d.Verdict) != mapreduce.ReviewCorrect && d.Passage == nil {
+		return nil
+	}
+
+	said := gate.Answer{Decided: outputs.Standing(w.schema, w.out, append(slices.Clone(all), d))}
+	data, err := said.Encode()
+	if err != nil {
+		return err
+	}
+	if len(data) > mapreduce.MaxDecided {
+		return errs.New(errs.Exhausted, "all that was decided about unit %s would have %d bytes, and at most %d are kept for it: "+
+			"give a shorter value or passage, accept the value without a passage, or reject it", w.ID, len(data), mapreduce.MaxDecided)
+	}
+	return nil
 }
 
 // settleWaiting checks a decision about a value that waits, and returns it as it is to be kept.
@@ -278,6 +327,9 @@ func (r *Reviewer) settleWaiting(ctx context.Context, by mapreduce.Principal, w 
 			one.Ref = refOf(&mapreduce.Passage{Document: c.Document, ByteStart: c.ByteStart, ByteEnd: c.ByteEnd}, c.Quote)
 			out.Found = append(out.Found, result.StoredCitation(&one))
 		}
+	}
+	if err := w.checkRoom(all, out); err != nil {
+		return nil, err
 	}
 	return out, w.applies(out)
 }

@@ -104,6 +104,8 @@ func (t *Transfers) sendBlob(ctx context.Context, session *workers.Session, q *m
 		return t.Inputs.sendReferred(ctx, q.Job, u, w)
 	case q.Blob.Kind == mapreduce.BlobJournal:
 		return t.sendJournal(ctx, session, q, u, w)
+	case q.Blob.Kind == mapreduce.BlobWakeAnswer:
+		return t.sendWakeAnswer(ctx, q, u, w)
 	case q.Blob.Kind == mapreduce.BlobEvidence:
 		return t.sendEvidence(ctx, session, q, u, w)
 	case q.Blob.Kind == mapreduce.BlobEvidenceList:

@@ -36,6 +36,9 @@ type Answer struct {
 	Decided []Decided `json:"decided"`
 	// Over says that the time to wait is over, so there may be values about which nobody has decided.
 	Over bool `json:"over,omitempty"`
+	// Apart says that what was decided is not in it, as it is too much for a call: it is made of the decisions that
+	// are stored when an attempt asks.
+	Apart bool `json:"apart,omitempty"`
 }
 
 // Encode returns the encoding of an answer.

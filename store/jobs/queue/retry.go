@@ -64,7 +64,8 @@ func (changes *Changes) RetryUnits(ctx context.Context, failed []store.KeyValue)
 	return fit < len(units), nil
 }
 
-// waitAnew forgets that the time was over in which a unit waited: it is to have as much once more.
+// waitAnew forgets that the time was over in which a unit waited: it is to have as much once more. What it waits with is
+// in its journal, so it waits again for the same, and nothing that came before that is done anew.
 func (changes *Changes) waitAnew(ctx context.Context, u *storagev1.Unit) error {
 	if u.Woken == "" {
 		return nil
@@ -73,6 +74,10 @@ func (changes *Changes) waitAnew(ctx context.Context, u *storagev1.Unit) error {
 	var call storagev1.WakeCall
 	if _, err := records.Read(ctx, changes.Tx, key, &call); err != nil || !call.Over {
 		return err
+	}
+	if u.Journal.GetEntries() > 0 {
+		changes.Tx.Set(key, records.Encode(&storagev1.WakeCall{Handle: call.Handle})) // which answers nothing
+		return nil
 	}
 	changes.Tx.Clear(key)
 	u.Woken = ""

@@ -81,48 +81,72 @@ func (st *Store) DecideWaiting(ctx context.Context, id mapreduce.JobID, w Waitin
 	return kept, woken, err
 }
 
-// EndWait wakes a unit whose time to wait is over, with the answer that w gives to the decisions that there
-// are. The attempt is the one that parked it: it may wait again by now. EndWait returns where the unit waits to
-// be claimed then, nil if it does not.
-func (st *Store) EndWait(ctx context.Context, id mapreduce.JobID, w Waiting, attempt int64) (woken *records.Candidate, err error) {
+// An Overdue is a unit whose time to wait is over.
+type Overdue struct {
+	Waiting
+	Attempt int64 // that parked it: it may wait again by now
+}
+
+// MaxOverdue bounds the units that EndWaits takes at once: what was decided about all of them fits a transaction.
+const MaxOverdue = 32
+
+// EndWaits wakes units whose time to wait is over, with the answers that these give to the decisions that there are. It
+// returns where they wait to be claimed then; those that do not wait there are left out.
+func (st *Store) EndWaits(ctx context.Context, id mapreduce.JobID, units []Overdue) (woken []records.Candidate, err error) {
 	err = st.db.Update(ctx, failpoint.Wakeup, func(tx store.Tx) error {
 		woken = nil
 		ctl, err := st.Jobs.Control(ctx, tx, id)
 		if err != nil || mapreduce.JobState(ctl.State).Ended() { // then its units stay as they were
 			return err
 		}
-		u, err := st.Units.Read(ctx, tx, id, w.Unit)
-		if err != nil {
-			return err
-		}
-		parked, err := st.Units.IsParkedUnder(ctx, tx, id, u, w.Handle)
-		switch {
-		case err != nil:
-			return err
-		case parked && u.Attempt == attempt:
-		case u != nil && u.Woken == w.Handle && records.IsClaimable(u): // this transaction ran before, or somebody has decided
-			woken = records.CandidateOf(u)
-			return nil
-		default:
-			return nil
-		}
 
-		all, err := st.within(ctx, tx, id, st.Keys.Decisions(id).OfUnit(w.Index))
-		if err != nil {
-			return err
+		ended := false
+		for i := range units {
+			at, now, err := st.endWait(ctx, tx, id, &units[i])
+			if err != nil {
+				return err
+			}
+			if ended = ended || now; at != nil {
+				woken = append(woken, *at)
+			}
 		}
-		answer, err := w.Answer(all)
-		if err != nil {
-			return err
+		if ended {
+			st.Jobs.WakeOthers(tx)
 		}
-		st.Jobs.AddCheckpoint(tx, id, &storagev1.Checkpoint{
-			Kind: uint32(mapreduce.EventWoken), Level: u.Level, Message: records.ClipText(fmt.Sprintf("unit %s goes on, as the time in which its values were to be decided is over", w.Unit)),
-		})
-		st.Jobs.WakeOthers(tx)
-		woken = st.wake(tx, id, u, &storagev1.WakeCall{Handle: w.Handle, Answer: answer, Over: true})
 		return nil
 	})
 	return woken, err
+}
+
+// endWait wakes one unit. It returns where the unit waits to be claimed, nil if it does not, and whether it was woken now.
+func (st *Store) endWait(ctx context.Context, tx store.Tx, id mapreduce.JobID, w *Overdue) (woken *records.Candidate, now bool, err error) {
+	u, err := st.Units.Read(ctx, tx, id, w.Unit)
+	if err != nil {
+		return nil, false, err
+	}
+	parked, err := st.Units.IsParkedUnder(ctx, tx, id, u, w.Handle)
+	switch {
+	case err != nil:
+		return nil, false, err
+	case parked && u.Attempt == w.Attempt:
+	case u != nil && u.Woken == w.Handle && records.IsClaimable(u): // this transaction ran before, or somebody has decided
+		return records.CandidateOf(u), false, nil
+	default:
+		return nil, false, nil
+	}
+
+	all, err := st.within(ctx, tx, id, st.Keys.Decisions(id).OfUnit(w.Index))
+	if err != nil {
+		return nil, false, err
+	}
+	answer, err := w.Answer(all)
+	if err != nil {
+		return nil, false, err
+	}
+	st.Jobs.AddCheckpoint(tx, id, &storagev1.Checkpoint{
+		Kind: uint32(mapreduce.EventWoken), Level: u.Level, Message: records.ClipText(fmt.Sprintf("unit %s goes on, as the time in which its values were to be decided is over", w.Unit)),
+	})
+	return st.wake(tx, id, u, &storagev1.WakeCall{Handle: w.Handle, Answer: answer, Over: true}), true, nil
 }
 
 // wake lets a parked unit go on with an answer.

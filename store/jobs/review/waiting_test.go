@@ -154,7 +154,7 @@ func TestDecideWaitingAtOnce(t *testing.T) {
 
 // A unit whose time to wait is over goes on once, with what was decided until then. One that waits again, or for
 // whose job nothing is run any more, does not.
-func TestEndWait(t *testing.T) {
+func TestEndWaits(t *testing.T) {
 	f := fault.New(jobstest.Open(t), fault.Config{})
 	w := newWaiting(t, f, 2, 3)
 	if _, _, err := w.decide(0, w.units[0], "total", "r1"); err != nil {
@@ -165,9 +165,12 @@ func TestEndWait(t *testing.T) {
 		of := review.Waiting{Unit: u.ID, Index: u.Index, Handle: handle, Answer: func(all []*review.Decision) ([]byte, error) {
 			return fmt.Append(nil, "over after ", len(all)), nil
 		}}
-		woken, err := w.Nodes[node].Review.EndWait(w.Ctx, w.id, of, attempt)
+		woken, err := w.Nodes[node].Review.EndWaits(w.Ctx, w.id, []review.Overdue{{Waiting: of, Attempt: attempt}})
 		w.Must(err)
-		return woken
+		if len(woken) == 0 {
+			return nil
+		}
+		return &woken[0]
 	}
 
 	u := w.units[0]
@@ -207,6 +210,46 @@ func TestEndWait(t *testing.T) {
 	w.Must(w.Nodes[0].Lifecycle.Cancel(w.Ctx, w.id))
 	if woken := end(0, w.units[2], w.units[2].Attempt); woken != nil {
 		t.Errorf("a unit of a job that was cancelled goes on: %v", woken)
+	}
+	w.Healthy()
+}
+
+// Units whose time is over go on together, each with what was decided about it, and once, whatever becomes of the commit; those
+// that wait for something else do not.
+func TestEndWaitsAtOnce(t *testing.T) {
+	f := fault.New(jobstest.Open(t), fault.Config{})
+	w := newWaiting(t, f, 1, 5)
+	for _, field := range []string{"total", "date"} { // which wakes it
+		if _, _, err := w.decide(0, w.units[1], field, field); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	var over []review.Overdue
+	for _, u := range w.units {
+		over = append(over, overdue(u))
+	}
+	over[2].Attempt++ // a timer of an attempt that parked it before
+	over[3].Handle = "review/2"
+
+	f.FailNext(fault.UnknownCommitted)
+	woken, err := w.Nodes[0].Review.EndWaits(w.Ctx, w.id, over)
+	w.Must(err)
+	var names []mapreduce.UnitID
+	for _, c := range woken {
+		names = append(names, c.Unit)
+	}
+	want := []mapreduce.UnitID{w.units[0].ID, w.units[1].ID, w.units[4].ID}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Errorf("units that go on (-want +got):\n%s", diff)
+	}
+	for i, answer := range map[int]string{0: "over", 1: "after 2", 4: "over"} {
+		if call, err := w.Nodes[0].Queue.WakeCall(w.Ctx, w.id, w.units[i].ID); err != nil || string(call.Answer) != answer {
+			t.Errorf("unit %d is woken with %+v, want %q: %v", i, call, answer, err)
+		}
+	}
+	if waiting := w.Waiting(w.Nodes[0], w.id); len(waiting) != 3 {
+		t.Errorf("%d units wait to be claimed", len(waiting))
 	}
 	w.Healthy()
 }

@@ -234,6 +234,8 @@ const (
 	BlobKind_BLOB_KIND_BATCH_LINES BlobKind = 13
 	// What became of a batch of the job, and of lines of it, as JSON.
 	BlobKind_BLOB_KIND_BATCH_REPORT BlobKind = 14
+	// What was said by the call that woke the unit, where that is too large for an assignment.
+	BlobKind_BLOB_KIND_WAKE_ANSWER BlobKind = 15
 )
 
 // Enum value maps for BlobKind.
@@ -254,6 +256,7 @@ var (
 		12: "BLOB_KIND_BATCHES",
 		13: "BLOB_KIND_BATCH_LINES",
 		14: "BLOB_KIND_BATCH_REPORT",
+		15: "BLOB_KIND_WAKE_ANSWER",
 	}
 	BlobKind_value = map[string]int32{
 		"BLOB_KIND_UNSPECIFIED":   0,
@@ -271,6 +274,7 @@ var (
 		"BLOB_KIND_BATCHES":       12,
 		"BLOB_KIND_BATCH_LINES":   13,
 		"BLOB_KIND_BATCH_REPORT":  14,
+		"BLOB_KIND_WAKE_ANSWER":   15,
 	}
 )
 
@@ -3298,7 +3302,7 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x13VERDICT_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10VERDICT_ACCEPTED\x10\x01\x12\x11\n" +
 	"\rVERDICT_STALE\x10\x02\x12\x10\n" +
-	"\fVERDICT_GONE\x10\x03*\xf3\x02\n" +
+	"\fVERDICT_GONE\x10\x03*\x8e\x03\n" +
 	"\bBlobKind\x12\x19\n" +
 	"\x15BLOB_KIND_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eBLOB_KIND_TEXT\x10\x01\x12\x14\n" +
@@ -3315,7 +3319,8 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x14BLOB_KIND_LINE_REPLY\x10\v\x12\x15\n" +
 	"\x11BLOB_KIND_BATCHES\x10\f\x12\x19\n" +
 	"\x15BLOB_KIND_BATCH_LINES\x10\r\x12\x1a\n" +
-	"\x16BLOB_KIND_BATCH_REPORT\x10\x0e2\xa2\x02\n" +
+	"\x16BLOB_KIND_BATCH_REPORT\x10\x0e\x12\x19\n" +
+	"\x15BLOB_KIND_WAKE_ANSWER\x10\x0f2\xa2\x02\n" +
 	"\rWorkerService\x12U\n" +
 	"\x04Work\x12\".coditect.mapreduce.v1.WorkRequest\x1a#.coditect.mapreduce.v1.WorkResponse\"\x00(\x010\x01\x12\\\n" +
 	"\aGetBlob\x12%.coditect.mapreduce.v1.GetBlobRequest\x1a&.coditect.mapreduce.v1.GetBlobResponse\"\x000\x01\x12\\\n" +
