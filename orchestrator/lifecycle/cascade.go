@@ -234,7 +234,7 @@ func (j *judgement) certify(ctx context.Context, member int64, t *cascade.Trial)
 	for {
 		step := trial.Next(d.known)
 		draw, floors := step.Draw, []certify.Score(nil)
-		if step.Done() && j.keep != nil {
+		if step.Done() && j.keep != nil && !t.Unkept {
 			draw, floors = trial.Lasting(step.Verdicts, d.known)
 		}
 		if len(draw) == 0 {

@@ -103,7 +103,7 @@ func (j *judgement) beginWith(ctx context.Context, member int64, t *cascade.Tria
 	}
 	other, err := j.jobs.Cascade.Trial(ctx, j.repeats, member)
 	if err == nil && other != nil {
-		t.Certificate, t.Fallen = other.Certificate, other.Fallen
+		t.Certificate, t.Fallen, t.Unkept = other.Certificate, other.Fallen, other.Unkept
 	}
 	return nil, err
 }
@@ -134,7 +134,7 @@ func (d *drawing) audit(ctx context.Context) (settled bool, err error) {
 			floors[m] = certify.Score(t.Certificate.Floors[m])
 		}
 	}
-	held, sample := d.trial.Audit(floors)
+	held, sample := d.trial.Audit(floors, t.Certificate.Uses)
 	if settled, err = d.label(ctx, sample); err != nil || !settled || t.Fallen {
 		return settled, err
 	}

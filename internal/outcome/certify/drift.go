@@ -64,10 +64,17 @@ const (
 	auditMost  = 40
 )
 
-// Audit returns which items of a trial a certificate accepts but for those that are drawn, in the order of the draws, and
-// of these the ones to be drawn, which come first: an item needs at least the floor of each measure.
-func (t *Trial) Audit(floors []Score) (held, sample []int) {
-	for _, item := range t.draws {
+// Audit returns which items of a trial a certificate accepts but for those that are drawn, in the order in which they are
+// drawn, and of these the ones to be drawn, which come first: an item needs at least the floor of each measure. Uses is how
+// often the certificate was used before: trials of one seed draw in other places each time, or what is wrong in the others
+// would never be seen.
+func (t *Trial) Audit(floors []Score, uses int64) (held, sample []int) {
+	draws := t.draws
+	if uses > 0 {
+		draws = permutation(t.rules.Seed^uint64(uses)*0x9e3779b97f4a7c15, len(t.draws))
+	}
+
+	for _, item := range draws {
 		below := false
 		for i := range t.measures {
 			below = below || i >= len(floors) || t.measures[i].scores[item] < floors[i]

@@ -62,6 +62,8 @@ type Trial struct {
 	Certificate    *Certificate
 	CertificateAge int64 // when the trial began, in microseconds
 	Fallen         bool
+	// Unkept says that no certificate of it can be kept, as there are as many as may be: nothing is to be compared for one.
+	Unkept bool
 
 	parts int64
 }
@@ -80,7 +82,7 @@ func (t *Trial) toStored() *storagev1.CascadeTrial {
 		Member: t.Member, Oracle: t.Oracle, Target: t.Target, Confidence: t.Confidence, Seed: t.Seed, Measures: t.Measures,
 		Units: t.Units, Parts: t.parts, Decided: t.Decided, Drawn: t.Drawn, Accepted: t.Accepted,
 		OracleTokens: t.OracleTokens, OracleCostMicros: t.OracleCostMicros, Priced: t.Priced,
-		Certificate: t.Certificate, CertificateAgeMicros: t.CertificateAge, Fallen: t.Fallen,
+		Certificate: t.Certificate, CertificateAgeMicros: t.CertificateAge, Fallen: t.Fallen, Unkept: t.Unkept,
 	}
 	for _, v := range t.Verdicts {
 		s.Verdicts = append(s.Verdicts, v.ToStored())
@@ -98,7 +100,7 @@ func trialOf(s *storagev1.CascadeTrial) *Trial {
 		Member: s.Member, Oracle: s.Oracle, Target: s.Target, Confidence: s.Confidence, Seed: s.Seed, Measures: s.Measures,
 		Units: s.Units, parts: s.Parts, Decided: s.Decided, Drawn: s.Drawn, Accepted: s.Accepted,
 		OracleTokens: s.OracleTokens, OracleCostMicros: s.OracleCostMicros, Priced: s.Priced,
-		Certificate: s.Certificate, CertificateAge: s.CertificateAgeMicros, Fallen: s.Fallen,
+		Certificate: s.Certificate, CertificateAge: s.CertificateAgeMicros, Fallen: s.Fallen, Unkept: s.Unkept,
 	}
 	for _, v := range s.Verdicts {
 		t.Verdicts = append(t.Verdicts, Verdict{First: v.First, Least: v.Least, Labels: v.Labels, Right: v.Right, Ended: v.Ended})
@@ -120,7 +122,7 @@ const maxCells = 16_000
 func perPart(scores int) int { return max(1, min(1_000, maxCells/max(1, scores))) }
 
 // Begin stores a trial of some units, in order, unless there is one of the member. If keep is not nil, and a
-// certificate is kept there, the trial begins with it.
+// certificate is kept there, the trial begins with it; if none is, and there is no room for one, it is unkept.
 func (st *Store) Begin(ctx context.Context, id mapreduce.JobID, member int64, t *Trial, units []Scored, keep *Keeping) error {
 	parts, err := st.putParts(ctx, id, member, func(before *storagev1.CascadeTrial) bool { return before == nil }, units)
 	if err != nil {
@@ -136,6 +138,10 @@ func (st *Store) Begin(ctx context.Context, id mapreduce.JobID, member int64, t 
 			if t.Certificate, err = st.read(ctx, tx, keep); err != nil {
 				return err
 			}
+			if t.Unkept, err = st.isFull(ctx, tx, keep); err != nil {
+				return err
+			}
+			t.Unkept = t.Unkept && t.Certificate == nil
 		}
 		if t.Certificate != nil {
 			t.CertificateAge = max(0, st.NowMicros()-t.Certificate.MadeMicros)
@@ -143,8 +149,11 @@ func (st *Store) Begin(ctx context.Context, id mapreduce.JobID, member int64, t 
 
 		tx.Set(st.Keys.Cascade(id, member).Trial(), records.Encode(t.toStored()))
 		how := "how many of the answers are accepted is being certified"
-		if t.Certificate != nil {
+		switch {
+		case t.Certificate != nil:
 			how = fmt.Sprintf("how many of the answers are accepted goes by the certificate of job %s, if it holds", t.Certificate.Job)
+		case t.Unkept:
+			how += fmt.Sprintf("; no certificate of it will be kept, as the tenant has %d: drop some", mapreduce.MaxCertificates)
 		}
 		st.note(tx, id, fmt.Sprintf("%s answered %s of a cascade: %s", t.Member, plural.Count(t.Units, "unit"), how))
 		return nil

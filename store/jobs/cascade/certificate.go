@@ -49,17 +49,22 @@ func (st *Store) keep(ctx context.Context, tx store.Tx, at *Keeping, made *Certi
 		return "", err
 	}
 
-	// Two that are kept at once may be one too many. So it is no reason to run again if others keep some.
-	all, more, err := tx.Snapshot().GetRange(ctx, st.Keys.Tenant(at.Tenant).Certificates(), store.RangeOptions{Limit: mapreduce.MaxCertificates})
-	switch {
+	switch full, err := st.isFull(ctx, tx, at); {
 	case err != nil:
 		return "", err
-	case more || len(all) >= mapreduce.MaxCertificates:
-		return fmt.Sprintf("; no certificate is kept, as the tenant has %d: drop some", len(all)), nil
+	case full: // others were kept since the trial began
+		return fmt.Sprintf("; no certificate is kept, as the tenant has %d: drop some", mapreduce.MaxCertificates), nil
 	}
 	made.MadeMicros = st.NowMicros()
 	tx.Set(st.Keys.Tenant(at.Tenant).Certificate(at.ID), records.Encode(made))
 	return fmt.Sprintf("; certificate %s is kept for later jobs over documents of the kind %s", at.ID, made.Kind), nil
+}
+
+// isFull reports whether there is no room for a certificate. Two that are kept at once may be one too many: so it is no
+// reason to run again if others keep some.
+func (st *Store) isFull(ctx context.Context, tx store.Tx, at *Keeping) (bool, error) {
+	all, more, err := tx.Snapshot().GetRange(ctx, st.Keys.Tenant(at.Tenant).Certificates(), store.RangeOptions{Limit: mapreduce.MaxCertificates})
+	return more || len(all) >= mapreduce.MaxCertificates, err
 }
 
 // isUsing reports whether a trial has begun that is not decided, and goes by a certificate.
@@ -90,7 +95,11 @@ func (st *Store) DecideBy(ctx context.Context, id mapreduce.JobID, member int64,
 		}
 
 		if !holds {
+			var err error
 			before.Fallen = true
+			if before.Unkept, err = st.isFull(ctx, tx, keep); err != nil {
+				return err
+			}
 			tx.Set(key, records.Encode(before))
 			st.note(tx, id, fmt.Sprintf("the certificate of job %s %s: how many answers of %s are accepted is being certified anew", t.Certificate.Job, why, t.Member))
 			return nil

@@ -135,15 +135,34 @@ func TestManyCertificates(t *testing.T) {
 		at := &cascade.Keeping{ID: mapreduce.CertificateID(fmt.Sprintf("%032d", i))}
 		id, trial := begin(w, units, at)
 		w.Must(j.Cascade.Decide(w.Ctx, id, 0, trial, units, at, certified(id)))
+		if trial.Unkept != (i == mapreduce.MaxCertificates) {
+			t.Errorf("trial %d is unkept: %t", i, trial.Unkept)
+		}
 		if i < mapreduce.MaxCertificates {
 			continue
 		}
 		events, err := j.Audit.List(w.Ctx, mapreduce.ListEventsQuery{Job: id, PageSize: 100})
 		w.Must(err)
-		if last := events.Checkpoints[len(events.Checkpoints)-1].Message; !strings.Contains(last, "no certificate is kept, as the tenant has 200") {
-			t.Errorf("the log says %q", last)
+		said := ""
+		for _, e := range events.Checkpoints {
+			said += e.Message + "\n"
+		}
+		for _, want := range []string{"no certificate of it will be kept, as the tenant has 200", "no certificate is kept, as the tenant has 200"} {
+			if !strings.Contains(said, want) {
+				t.Errorf("the log does not say %q:\n%s", want, said)
+			}
 		}
 	}
+
+	// One that falls leaves room for its own.
+	at := &cascade.Keeping{ID: mapreduce.CertificateID(fmt.Sprintf("%032d", 0))}
+	id, trial := begin(w, units, at)
+	w.Must(j.Cascade.DecideBy(w.Ctx, id, 0, trial, units, at, func(*cascade.Certificate) bool { return true }))
+	got, err := j.Cascade.Trial(w.Ctx, id, 0)
+	if err != nil || trial.Unkept || !got.Fallen || got.Unkept {
+		t.Fatalf("a trial whose certificate fell is %+v: %v", got, err)
+	}
+	w.Must(j.Cascade.Decide(w.Ctx, id, 0, got, units, at, certified(id)))
 	if list, err := j.Cascade.Certificates(w.Ctx, ""); err != nil || len(list) != mapreduce.MaxCertificates {
 		t.Errorf("%d certificates, %v", len(list), err)
 	}

@@ -3816,6 +3816,7 @@ type CascadeTrial struct {
 	Certificate          *Certificate           `protobuf:"bytes,16,opt,name=certificate,proto3" json:"certificate,omitempty"`                                                  // by which answers are accepted, as it was when the trial began; none if it draws its own
 	Fallen               bool                   `protobuf:"varint,17,opt,name=fallen,proto3" json:"fallen,omitempty"`                                                           // that certificate does not hold any more, so the trial draws its own
 	CertificateAgeMicros int64                  `protobuf:"varint,18,opt,name=certificate_age_micros,json=certificateAgeMicros,proto3" json:"certificate_age_micros,omitempty"` // when the trial began
+	Unkept               bool                   `protobuf:"varint,19,opt,name=unkept,proto3" json:"unkept,omitempty"`                                                           // no certificate of it can be kept, as there are as many as may be
 	unknownFields        protoimpl.UnknownFields
 	sizeCache            protoimpl.SizeCache
 }
@@ -3974,6 +3975,13 @@ func (x *CascadeTrial) GetCertificateAgeMicros() int64 {
 		return x.CertificateAgeMicros
 	}
 	return 0
+}
+
+func (x *CascadeTrial) GetUnkept() bool {
+	if x != nil {
+		return x.Unkept
+	}
+	return false
 }
 
 // Certificate says with how sure an answer of a member it is accepted in jobs to come.
@@ -6609,7 +6617,7 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\aattempt\x18\x04 \x01(\x03R\aattempt\x12\x1d\n" +
 	"\n" +
 	"end_micros\x18\x05 \x01(\x03R\tendMicros\x12\x16\n" +
-	"\x06scores\x18\x06 \x03(\rR\x06scores\"\xf0\x04\n" +
+	"\x06scores\x18\x06 \x03(\rR\x06scores\"\x88\x05\n" +
 	"\fCascadeTrial\x12\x16\n" +
 	"\x06member\x18\x01 \x01(\tR\x06member\x12\x16\n" +
 	"\x06oracle\x18\x02 \x01(\tR\x06oracle\x12\x16\n" +
@@ -6631,7 +6639,8 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x06priced\x18\x0f \x01(\x03R\x06priced\x12L\n" +
 	"\vcertificate\x18\x10 \x01(\v2*.coditect.mapreduce.storage.v1.CertificateR\vcertificate\x12\x16\n" +
 	"\x06fallen\x18\x11 \x01(\bR\x06fallen\x124\n" +
-	"\x16certificate_age_micros\x18\x12 \x01(\x03R\x14certificateAgeMicros\"\x8f\x04\n" +
+	"\x16certificate_age_micros\x18\x12 \x01(\x03R\x14certificateAgeMicros\x12\x16\n" +
+	"\x06unkept\x18\x13 \x01(\bR\x06unkept\"\x8f\x04\n" +
 	"\vCertificate\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x16\n" +
 	"\x06member\x18\x02 \x01(\tR\x06member\x12\x16\n" +
