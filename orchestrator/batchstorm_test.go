@@ -16,8 +16,12 @@ import (
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/orchestrator/enginetest"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/fault"
+	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/keys"
 	"github.com/coditect/mapreduce/store/storetest/driver"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent/model"
@@ -608,6 +612,20 @@ func TestJobBecomesSeveralBatches(t *testing.T) {
 	}
 }
 
+// leaveRooms leaves all room taken that the account of the seller has, as a server does that ends batches and knows no rooms.
+func (f *vendorFleet) leaveRooms() {
+	err := store.NewDB(f.Faults, store.Config{}).Update(f.T.Context(), func(tx store.Tx) error {
+		for n := range int64(2) {
+			room := &storagev1.BatchRoom{Model: f.seller.model, Lines: 1 << 30, Tokens: 1 << 40}
+			tx.Set(keys.New().Batches("mr_gone").Room(f.seller.name, n), records.Encode(room))
+		}
+		return nil
+	})
+	if err != nil {
+		f.T.Fatal(err)
+	}
+}
+
 // A job is put to its vendor as fast as the limits of its account allow, of whatever kind these are, and no faster: the
 // vendor, which counts for itself, refuses nothing. No batch is larger than the room.
 func TestLimitsOfWhatWaitsAreKept(t *testing.T) {
@@ -628,6 +646,7 @@ func TestLimitsOfWhatWaitsAreKept(t *testing.T) {
 			enginetest.Virtually(t, func(t *testing.T) {
 				c.limits.Window, c.limits.Kept = 24*time.Hour, 24*time.Hour
 				f := newFleetOf(t, sellers[c.of], 1, 2, 10, nil, batches.Config{Takes: func(int) time.Duration { return 10 * time.Minute }, Limits: c.limits})
+				f.leaveRooms()
 				f.join()
 				f.join()
 				begun := time.Now()

@@ -110,6 +110,10 @@ type Config struct {
 	// Defaults to batches alone.
 	Offer func(spec *mapreduce.JobSpec) placement.Offer
 
+	// Address returns where a provider is unless a job says otherwise: a job that says the same has the same account
+	// there. Defaults to "", which is not known.
+	Address func(provider string) string
+
 	// Overhead returns the tokens that a call of a job's reduces, or of its direct unit,
 	// needs besides its inputs: those of the prompt, and the most of the answer. They are
 	// subtracted from the budget of the job's tree, unless the job has its own numbers;
@@ -205,6 +209,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Offer == nil {
 		c.Offer = func(*mapreduce.JobSpec) placement.Offer { return placement.Offer{Batch: true} }
+	}
+	if c.Address == nil {
+		c.Address = func(string) string { return "" }
 	}
 	if c.Cost == nil {
 		c.Cost = func(*mapreduce.JobSpec, mapreduce.Tokens) int64 { return 0 }

@@ -118,7 +118,7 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	o.Steering, o.Results = o.life.Steering, o.life.Results
 
 	b := batches.New(j, o.scheduler, o.grants, specs, &o.signals, o.supervisor, batches.Config{
-		Linger: c.BatchLinger, Most: c.BatchWait, Fresh: batchFresh, NewMark: newMark, Metrics: m, Room: c.batchRoom, MaxCalls: c.MaxCalls, Rates: c.Rates, Offer: c.Offer, Estimate: c.Estimate,
+		Linger: c.BatchLinger, Most: c.BatchWait, Fresh: batchFresh, NewMark: newMark, Metrics: m, Room: c.batchRoom, Address: c.Address, MaxCalls: c.MaxCalls, Rates: c.Rates, Offer: c.Offer, Estimate: c.Estimate,
 	})
 	o.Reader = read.New(j, specs, o.scheduler, o.seals, &o.signals, read.Config{Verify: checker.VerifyOutput, AnswerBytes: c.AnswerBytes, AnswerAge: c.AnswerAge, Until: b.Until})
 	o.Reviewer = review.New(j, &o.signals, review.Sources{

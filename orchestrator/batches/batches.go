@@ -47,6 +47,8 @@ type Config struct {
 
 	// Room returns what an account at a provider may have of batches of a model. Nil knows no limits.
 	Room func(provider, model string) mapreduce.BatchRoom
+	// Address returns where a provider is unless a job says otherwise, "" if that is not known.
+	Address func(provider string) string
 
 	// Of jobs with a deadline.
 	MaxCalls int                                               // units that ask models at once over the whole fleet
@@ -67,6 +69,7 @@ type Batches struct {
 
 	asking  chan struct{} // full while a worker is told its batches: guards the variables below
 	looked  time.Time     // when jobs were last looked for
+	freed   time.Time     // when rooms were last given back that no batch takes
 	seen    map[mapreduce.JobID]*look
 	orphans []kept.Orphan
 
@@ -135,7 +138,7 @@ func (b *Batches) Put(ctx context.Context, session *workers.Session, q *mapreduc
 	}
 
 	err = b.supervisor.RetryStoreCall(ctx, "storing what became of a batch", func() error {
-		account, err := b.accountOf(ctx, q.Job, int64(q.Blob.FirstEntry), &r)
+		account, err := b.accountOf(ctx, q.Job, int64(q.Blob.FirstEntry), session.Tenant, &r)
 		if err != nil {
 			return err
 		}

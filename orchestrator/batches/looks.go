@@ -83,6 +83,9 @@ func (b *Batches) lookAround(ctx context.Context) error {
 	if b.orphans, err = b.jobs.Batches.Orphans(ctx); err != nil {
 		return err
 	}
+	if err := b.freeRooms(ctx, now); err != nil {
+		return err
+	}
 	if err := b.seeRoom(ctx); err != nil {
 		return err
 	}
@@ -195,6 +198,7 @@ func (b *Batches) read(ctx context.Context, session *workers.Session, id mapredu
 		return nil, err
 	}
 
+	used, short := make(map[string]*kept.Use), make(map[string]string)
 	for i := range all {
 		one := &all[i]
 		if one.Session != session.ID || !mayHave(session, s, one) {
@@ -204,8 +208,14 @@ func (b *Batches) read(ctx context.Context, session *workers.Session, id mapredu
 			Batch: one.Batch, Cancel: s.State == mapreduce.JobCancelled || one.Ending,
 			Vars: job.Spec.Vars, Own: one.Provider == job.Spec.Provider,
 		}
-		if one.State == mapreduce.BatchPlanned {
+		switch {
+		case one.State != mapreduce.BatchPlanned:
+		case session.Tenant == "":
 			order.Wait = seen.waits[one.Number]
+		default: // whose account is another
+			if order.Wait, err = b.lack(ctx, one.Batch, session.Tenant, used, short); err != nil {
+				return nil, err
+			}
 		}
 		if one.State == mapreduce.BatchCreating { // it is looked for
 			for _, other := range all {

@@ -4,23 +4,25 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	kept "github.com/coditect/mapreduce/store/jobs/batches"
 )
 
-// account returns the account in which a job's batches of a provider are: that of the provider, or of the address
-// that the job has for it.
-func (b *Batches) account(ctx context.Context, id mapreduce.JobID, provider string) (string, error) {
+// account returns the account in which a job's batches of a provider are, if workers make them that run for a tenant
+// alone; it is empty for those that run for all.
+func (b *Batches) account(ctx context.Context, id mapreduce.JobID, provider string, tenant mapreduce.TenantID) (string, error) {
 	job, err := b.specs.Job(ctx, id)
 	if err != nil {
 		return "", err
 	}
-	if address := job.Spec.Vars["base_url"]; address != "" && provider == job.Spec.Provider {
-		return provider + " at " + address, nil
+	address := ""
+	if provider == job.Spec.Provider {
+		address = job.Spec.Vars["base_url"]
 	}
-	return provider, nil
+	return accountName(provider, address, b.config.Address(provider), tenant), nil
 }
 
 // room returns what an account may have of a model.
@@ -32,7 +34,7 @@ func (b *Batches) room(provider, model string) mapreduce.BatchRoom {
 }
 
 // accountOf returns the account whose room a report takes: that of the batch which it says is begun.
-func (b *Batches) accountOf(ctx context.Context, id mapreduce.JobID, number int64, r *mapreduce.BatchReport) (kept.Account, error) {
+func (b *Batches) accountOf(ctx context.Context, id mapreduce.JobID, number int64, tenant mapreduce.TenantID, r *mapreduce.BatchReport) (kept.Account, error) {
 	if r.State != mapreduce.BatchCreating {
 		return kept.Account{}, nil
 	}
@@ -44,8 +46,27 @@ func (b *Batches) accountOf(ctx context.Context, id mapreduce.JobID, number int6
 	if i < 0 {
 		return kept.Account{}, nil // the report is refused
 	}
-	name, err := b.account(ctx, id, all[i].Provider)
+	name, err := b.account(ctx, id, all[i].Provider, tenant)
 	return kept.Account{Name: name, Most: b.room(all[i].Provider, all[i].Model)}, err
+}
+
+// freeEvery is how often rooms are given back that no batch takes. Only servers of earlier versions leave such.
+const freeEvery = time.Minute
+
+// freeRooms gives rooms back that no batch takes, now and then: batches would wait for them for ever.
+func (b *Batches) freeRooms(ctx context.Context, now time.Time) error {
+	if b.config.Room == nil || !b.freed.IsZero() && now.Sub(b.freed) < freeEvery {
+		return nil
+	}
+	n, err := b.jobs.Batches.FreeRooms(ctx)
+	if err != nil {
+		return err
+	}
+	b.freed = now
+	if n > 0 {
+		b.supervisor.LogFailure(ctx, "rooms of accounts given back", errs.New(errs.Precondition, "batches that are over had left them"), "batches", n)
+	}
+	return nil
 }
 
 // seeRoom tells the batches that may be begun from those for which their account has no room. The batches of an
@@ -61,7 +82,7 @@ func (b *Batches) seeRoom(ctx context.Context) error {
 			if one.State != mapreduce.BatchPlanned || one.Filling || !seen.State.Running() {
 				continue
 			}
-			lack, err := b.lack(ctx, one.Batch, used, short)
+			lack, err := b.lack(ctx, one.Batch, "", used, short)
 			if errs.KindOf(err) == errs.NotFound {
 				break // the job was deleted meanwhile
 			}
@@ -76,14 +97,14 @@ func (b *Batches) seeRoom(ctx context.Context) error {
 	return nil
 }
 
-// lack says why a batch is not begun yet, "" if it may be. used is what accounts have begun, and short why the first
-// batch of a model waits.
-func (b *Batches) lack(ctx context.Context, one mapreduce.Batch, used map[string]*kept.Use, short map[string]string) (string, error) {
+// lack says why a batch is not begun yet by workers of a tenant, or of all, "" if it may be. used is what accounts have
+// begun, and short why the first batch of a model waits.
+func (b *Batches) lack(ctx context.Context, one mapreduce.Batch, tenant mapreduce.TenantID, used map[string]*kept.Use, short map[string]string) (string, error) {
 	most := b.room(one.Provider, one.Model)
 	if most == (mapreduce.BatchRoom{}) {
 		return "", nil
 	}
-	account, err := b.account(ctx, one.Job, one.Provider)
+	account, err := b.account(ctx, one.Job, one.Provider, tenant)
 	if err != nil {
 		return "", err
 	}

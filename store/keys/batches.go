@@ -108,6 +108,19 @@ func (s *Space) BatchRooms(account string) store.Range {
 	return childRange(s.accountKey("batchroom", account))
 }
 
+// AllBatchRooms returns the range of what batches of all jobs take of the limits of all accounts.
+func (s *Space) AllBatchRooms() store.Range { return childRange(s.nameKey("batchroom")) }
+
+// BatchRoomAt returns what a key is the room of: batch n of a job, in an account.
+func (s *Space) BatchRoomAt(key []byte) (account string, j mapreduce.JobID, n int64, err error) {
+	_, rest, err := s.Last(key)
+	if err != nil {
+		return "", "", 0, err
+	}
+	account, j, n = rest.Text(), mapreduce.JobID(rest.Text()), rest.Int()
+	return account, j, n, rest.Done()
+}
+
 // BatchRate returns the key of how many batches of an account were begun within the hour.
 func (s *Space) BatchRate(account string) []byte { return s.accountKey("batchrate", account) }
 

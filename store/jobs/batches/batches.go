@@ -24,7 +24,8 @@
 //     each model; it has its lines from the transaction on that takes them off those that wait.
 //  8. What the batches of an account take of the limits of its vendor is never more than was said of these when the last
 //     of them was begun, unless one alone is. It is taken by the transaction that says that a batch is begun, and given back
-//     by that which says that its vendor does not have it, or has it no more.
+//     by that which says that its vendor does not have it, or has it no more. What is taken otherwise, as a server has ended
+//     the batch that knows nothing of this, FreeRooms gives back.
 //  9. A line that is to be asked in real time for a deadline is answered with that only once no batch can: it was
 //     in none, or its batch has ended, by which its vendor has said that it will not charge it. A batch that
 //     is being ended gets no more lines, and stays so.

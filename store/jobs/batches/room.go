@@ -9,6 +9,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
@@ -136,4 +137,72 @@ func (st rooms) leaveRoom(tx store.Tx, id mapreduce.JobID, b *storagev1.Batch) {
 		tx.Clear(st.Keys.Batches(id).Room(b.Account, b.Number))
 		b.Account = ""
 	}
+}
+
+// FreeRooms gives back what of the limits of accounts no batch takes that its vendor may have, and returns of how many
+// batches that was. A server of a version that knows no rooms ends batches, and leaves theirs.
+func (st *Store) FreeRooms(ctx context.Context) (freed int, err error) {
+	var stray [][]byte
+	err = st.db.View(ctx, func(tx store.Tx) (err error) {
+		stray, err = st.strayRooms(ctx, tx.Snapshot())
+		return err
+	})
+	if err != nil || len(stray) == 0 {
+		return 0, err
+	}
+
+	err = st.db.Update(ctx, failpoint.Tell, func(tx store.Tx) error {
+		freed = 0
+		for _, key := range stray {
+			taken, err := st.isTaken(ctx, tx, key)
+			if err != nil {
+				return err
+			}
+			if !taken {
+				tx.Clear(key)
+				freed++
+			}
+		}
+		return nil
+	})
+	return freed, err
+}
+
+// maxStray is how many rooms one look gives back at most.
+const maxStray = 1000
+
+// strayRooms returns the keys of rooms that no batch takes.
+func (st *Store) strayRooms(ctx context.Context, r store.Reader) (stray [][]byte, err error) {
+	pairs, _, err := r.GetRange(ctx, st.Keys.AllBatchRooms(), store.RangeOptions{})
+	if err != nil {
+		return nil, err
+	}
+
+	for _, kv := range pairs {
+		taken, err := st.isTaken(ctx, r, kv.Key)
+		if err != nil {
+			return nil, err
+		}
+		if !taken && len(stray) < maxStray {
+			stray = append(stray, kv.Key)
+		}
+	}
+	return stray, nil
+}
+
+// isTaken reports whether the batch that a room is of takes it: its vendor may have it, be its job there or gone.
+func (st *Store) isTaken(ctx context.Context, r store.Reader, room []byte) (bool, error) {
+	account, id, number, err := st.Keys.BatchRoomAt(room)
+	if err != nil {
+		return true, nil //nolint:nilerr // doctor says so, and nothing else waits for it
+	}
+
+	b, orphan := new(storagev1.Batch), new(storagev1.Orphan)
+	found, err := records.Read(ctx, r, st.Keys.Batches(id).Batch(number), b)
+	if err == nil && !found {
+		if found, err = records.Read(ctx, r, st.Keys.Batches(id).Orphan(number), orphan); found {
+			b = orphan.Batch
+		}
+	}
+	return found && b.GetAccount() == account && mapreduce.BatchState(b.GetState()) != mapreduce.BatchPlanned, err
 }

@@ -6,7 +6,10 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs/batches"
+	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 // begin has a batch begun to be created by an account with so much room.
@@ -112,4 +115,52 @@ func TestRoomIsGivenBack(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Room that a server of an earlier version has left, which ends batches and knows no rooms, is found, and given back; what is
+// taken is not.
+func TestRoomThatWasLeft(t *testing.T) {
+	w := newWaiter(t, 3)
+	units := w.Claim(w.j, w.id, w.s, 3)
+	w.park(units[0])
+	made := w.plan()
+	w.Must(w.begin(made, mapreduce.BatchRoom{}))
+	w.park(units[1])
+	planned := w.plan()
+
+	of := w.Space.Batches(w.id)
+	w.Write(func(tx store.Tx) {
+		for _, key := range [][]byte{
+			of.Room("vendor", 77),                                 // of a batch that is over
+			of.Room("vendor at elsewhere", made.Number),           // that it had in another account
+			of.Room("vendor", planned.Number),                     // of one that was put back, and is not begun again
+			w.Space.Batches("mr_gone").Room("vendor", 1),          // of a job that is gone
+			w.Space.Batches("mr_gone").Room("vendor at there", 1), // likewise
+		} {
+			tx.Set(key, records.Encode(&storagev1.BatchRoom{Model: "m", Lines: 5, Tokens: 50}))
+		}
+	})
+	most := mapreduce.BatchRoom{Batches: 2}
+	if use, err := w.j.Batches.UseOf(w.Ctx, "vendor"); err != nil || use.Lack(planned, most) == "" {
+		t.Fatalf("nothing is taken: %v", err)
+	}
+	found := 0
+	for _, f := range w.Findings() {
+		if strings.Contains(f.Message, "its vendor does not have it") {
+			found++
+		}
+	}
+	if found != 5 {
+		t.Errorf("%d findings about rooms: %+v", found, w.Findings())
+	}
+
+	for _, want := range []int{5, 0} {
+		if freed, err := w.Nodes[1].Batches.FreeRooms(w.Ctx); err != nil || freed != want {
+			t.Errorf("%d rooms were given back, want %d: %v", freed, want, err)
+		}
+	}
+	if use, err := w.j.Batches.UseOf(w.Ctx, "vendor"); err != nil || use.Lack(planned, most) != "" || use.Lack(planned, mapreduce.BatchRoom{Batches: 1}) == "" {
+		t.Errorf("what is taken then: %+v, %v", use, err)
+	}
+	w.Healthy()
 }

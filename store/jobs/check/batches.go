@@ -70,6 +70,34 @@ func (k *jobCheck) checkRoom(ctx context.Context, l *walk.Look, key []byte, b *s
 	return nil
 }
 
+// checkRooms checks that what is taken of the limits of accounts is taken by batches that their vendors may have.
+func (c *checker) checkRooms(ctx context.Context) error {
+	return c.WalkRange(ctx, "", c.Keys.AllBatchRooms(), walk.PageOptions(), func(l *walk.Look, page []store.KeyValue) error {
+		for _, kv := range page {
+			account, id, number, err := c.Keys.BatchRoomAt(kv.Key)
+			if err != nil {
+				l.Find(kv.Key, "this is no room of a batch; "+wholeOnly)
+				continue
+			}
+
+			b, orphan := new(storagev1.Batch), new(storagev1.Orphan)
+			found, err := l.Load(ctx, c.Keys.Batches(id).Batch(number), b)
+			if err == nil && !found {
+				if found, err = l.Load(ctx, c.Keys.Batches(id).Orphan(number), orphan); found {
+					b = orphan.Batch
+				}
+			}
+			if err != nil {
+				return err
+			}
+			if l.Job = id; !found || b.GetAccount() != account || mapreduce.BatchState(b.GetState()) == mapreduce.BatchPlanned {
+				l.Find(kv.Key, "batch %d takes room of account %s, and its vendor does not have it: a server whose workers make batches gives the room back within minutes", number, account)
+			}
+		}
+		return nil
+	}, nil)
+}
+
 // compareLines holds how many units wait for a batch against the lists of those that do.
 func (c *comparison) compareLines() {
 	if c.before.ctl.Sweeping {

@@ -44,6 +44,7 @@ func (st *Store) RunWith(ctx context.Context, verify Verify, found func(mapreduc
 		{"lists of tenants' jobs", c.checkTenantJobs},
 		{"list of requests", c.checkRequests},
 		{"list of jobs that run", c.checkRuns},
+		{"rooms of batches", c.checkRooms},
 		{"answers of models", c.checkAnswers},
 		{"certificates of cascades", c.checkCertificates},
 		{"lists of jobs that have ended", c.checkEnded},

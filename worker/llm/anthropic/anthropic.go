@@ -32,6 +32,9 @@ func NewBatches(cfg llm.Config) (batch.Vendor, error) {
 	return messages.NewBatches(cfg, server)
 }
 
+// URL is where the vendor is unless a job says otherwise.
+const URL = "https://api.anthropic.com/"
+
 // serverFor returns the vendor's server, asked with a key.
 func serverFor(cfg llm.Config) (messages.Server, error) {
 	if cfg.Key.IsZero() {
@@ -40,7 +43,7 @@ func serverFor(cfg llm.Config) (messages.Server, error) {
 
 	key := wire.BearerKey(cfg.Key) // which replaces the header X-Api-Key of older versions
 	return messages.Server{
-		Name: "anthropic", URL: "https://api.anthropic.com/",
+		Name: "anthropic", URL: URL,
 		Sign: func(req *http.Request, body []byte) error {
 			req.Header.Set("Anthropic-Version", version)
 			return key(req, body)

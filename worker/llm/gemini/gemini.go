@@ -12,7 +12,8 @@ import (
 	"github.com/coditect/mapreduce/worker/llm/internal/wire"
 )
 
-const vendorURL = "https://generativelanguage.googleapis.com/v1beta/"
+// URL is where the vendor is unless a job says otherwise.
+const URL = "https://generativelanguage.googleapis.com/v1beta/"
 
 // New returns the provider. The error is an *llm.Error of the kind Auth if the vendor itself is to
 // be asked without a key, and Invalid if the address is no address.
@@ -40,7 +41,7 @@ func serverFor(cfg llm.Config) (generate.Server, error) {
 		return generate.Server{}, llm.NewError(llm.Auth, "there is no key for gemini: set GEMINI_API_KEY")
 	}
 	return generate.Server{
-		Name: "gemini", URL: vendorURL, Sign: wire.HeaderKey("X-Goog-Api-Key", cfg.Key), Path: modelPath, Embeds: true,
+		Name: "gemini", URL: URL, Sign: wire.HeaderKey("X-Goog-Api-Key", cfg.Key), Path: modelPath, Embeds: true,
 	}, nil
 }
 

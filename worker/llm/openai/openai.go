@@ -12,7 +12,8 @@ import (
 	"github.com/coditect/mapreduce/worker/llm/internal/responses"
 )
 
-const vendorURL = "https://api.openai.com/v1/"
+// URL is where the vendor is unless a job says otherwise.
+const URL = "https://api.openai.com/v1/"
 
 // New returns the provider. Other servers that speak the interface are reached by their base URL,
 // and may need no key. One that ends with /responses is asked by Responses. The error is an
@@ -32,7 +33,7 @@ func New(cfg llm.Config) (llm.Provider, error) {
 	// Vectors are asked for by the other interface also here.
 	embedder, _ := completions.(llm.Embedder)
 	return responses.New(cfg, responses.Server{
-		Name: "openai", URL: vendorURL, Dialect: completions.Can().Dialect, Embedder: embedder,
+		Name: "openai", URL: URL, Dialect: completions.Can().Dialect, Embedder: embedder,
 	})
 }
 
@@ -51,7 +52,7 @@ func NewBatches(cfg llm.Config) (batch.Vendor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return responses.NewBatches(cfg, responses.Server{Name: "openai", URL: vendorURL, Dialect: completions.Can().Dialect}, batchfile.OpenAI())
+	return responses.NewBatches(cfg, responses.Server{Name: "openai", URL: URL, Dialect: completions.Can().Dialect}, batchfile.OpenAI())
 }
 
 // serverFor returns the server of a configuration, with the base of both interfaces, and whether
@@ -66,5 +67,5 @@ func serverFor(cfg llm.Config) (_ llm.Config, server chat.Server, byResponses bo
 	if byResponses {
 		cfg.BaseURL = base
 	}
-	return cfg, chat.Server{Name: "openai", URL: vendorURL, NewBound: own, CacheKeys: own}, byResponses, nil
+	return cfg, chat.Server{Name: "openai", URL: URL, NewBound: own, CacheKeys: own}, byResponses, nil
 }

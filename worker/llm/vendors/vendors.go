@@ -30,6 +30,8 @@ type Vendor struct {
 
 	// NewBatches returns what makes batches, with the errors of New; nil if it has none.
 	NewBatches func(llm.Config) (batch.Vendor, error)
+	// Address is where it is unless a job says otherwise, of one that makes batches; "" if each job has to say.
+	Address string
 
 	// Limits returns what is known of the parameters of answers that a model takes at an address,
 	// which is "" for the vendor's own. Nil knows nothing.
@@ -56,9 +58,9 @@ type Table []Vendor
 // row here; one whose interface is OpenAI's is a row of alike alone.
 func All() Table {
 	all := Table{
-		{Name: "anthropic", KeyVariable: "ANTHROPIC_API_KEY", New: anthropic.New, NewBatches: anthropic.NewBatches},
-		{Name: "openai", KeyVariable: "OPENAI_API_KEY", New: openai.New, NewBatches: openai.NewBatches},
-		{Name: "gemini", KeyVariable: "GEMINI_API_KEY", New: gemini.New, NewBatches: gemini.NewBatches},
+		{Name: "anthropic", KeyVariable: "ANTHROPIC_API_KEY", New: anthropic.New, NewBatches: anthropic.NewBatches, Address: anthropic.URL},
+		{Name: "openai", KeyVariable: "OPENAI_API_KEY", New: openai.New, NewBatches: openai.NewBatches, Address: openai.URL},
+		{Name: "gemini", KeyVariable: "GEMINI_API_KEY", New: gemini.New, NewBatches: gemini.NewBatches, Address: gemini.URL},
 		{Name: "azure", KeyVariable: "AZURE_OPENAI_API_KEY", New: azure.New, NewBatches: azure.NewBatches},
 		{Name: "bedrock", KeyVariable: "AWS_BEARER_TOKEN_BEDROCK", New: bedrock.New},
 		{Name: "vertex", KeyVariable: "GOOGLE_OAUTH_ACCESS_TOKEN", New: vertex.New},
@@ -69,7 +71,7 @@ func All() Table {
 	for _, s := range alikes() {
 		v := Vendor{Name: s.Name, KeyVariable: s.KeyVariable, New: s.New, Started: s.Local}
 		if s.Batches {
-			v.NewBatches = s.NewBatches
+			v.NewBatches, v.Address = s.NewBatches, s.URL
 		}
 		all = append(all, v)
 	}

@@ -91,6 +91,8 @@ type Config struct {
 	Answer func(*mapreduce.JobSpec) int64
 	Cost   func(*mapreduce.JobSpec, mapreduce.Tokens) int64
 	Offer  func(*mapreduce.JobSpec) placement.Offer // likewise
+	// Address is that of orchestrator.Config, and has its default.
+	Address func(provider string) string
 	// Check is that of orchestrator.Config, and has its default.
 	Check func(*mapreduce.JobSpec) error
 	// Advise is that of orchestrator.Config, and has its default.
@@ -193,7 +195,7 @@ func (n *Node) wireService() (err error) {
 	n.orch, err = orchestrator.New(n.jobs, orchestrator.Config{
 		Adopt: n.config.Adopt, Exclusive: !n.config.isShared(), Logger: n.config.Logger,
 		Lease: n.config.Lease, Heartbeat: n.config.Heartbeat, Grace: n.config.Grace, Rates: n.config.Rates, Look: n.config.Look, Warms: n.config.Warms,
-		Overhead: n.config.Overhead, Answer: n.config.Answer, Cost: n.config.Cost, Offer: n.config.Offer, Check: n.config.Check, Advise: n.config.Advise, MaxCalls: n.config.MaxCalls, Limits: n.config.ModelLimits, Meter: n.config.Meter, Tracer: n.config.Tracer,
+		Overhead: n.config.Overhead, Answer: n.config.Answer, Cost: n.config.Cost, Offer: n.config.Offer, Address: n.config.Address, Check: n.config.Check, Advise: n.config.Advise, MaxCalls: n.config.MaxCalls, Limits: n.config.ModelLimits, Meter: n.config.Meter, Tracer: n.config.Tracer,
 		Rules: n.config.Rules,
 	})
 	if err != nil {

@@ -403,7 +403,7 @@ func (p *Program) NodeConfig(all *step.Registry, log *slog.Logger) (embedded.Con
 	return embedded.Config{
 		MaxCalls: p.Runners.Limits.MaxCalls, ModelLimits: limits,
 		Dir: g.Location.Dir, Cluster: g.Location.cluster, Steps: all, Parsers: formats.Parsers(), Tools: p.Runners.OfferedTools(), Limits: p.Runners.Gates, Manners: p.Runners.Manners, Batches: batches, Version: p.Version, Rates: rates, Look: runners.Looker(askers), Hook: hook, Logger: log,
-		Overhead: runners.PromptOverhead(askers), Answer: runners.MostAnswer, Cost: cost, Offer: offers, Check: check, Advise: advise, Warms: runners.NeedsPriming(askers),
+		Overhead: runners.PromptOverhead(askers), Answer: runners.MostAnswer, Cost: cost, Offer: offers, Address: runners.AddressOf, Check: check, Advise: advise, Warms: runners.NeedsPriming(askers),
 		Lease: g.Timing.lease, Heartbeat: g.Timing.heartbeat, Grace: g.Timing.grace,
 		StartApart: p.Self.Starter(apart.Whose(p.Runners.Models.Fleet)), DrawPages: p.Runners.DrawPages,
 		Meter: p.Telemetry.Meter(), Tracer: p.Telemetry.Tracer(), Dial: p.Telemetry.DialOptions(), Serve: p.Telemetry.ServerOptions(),

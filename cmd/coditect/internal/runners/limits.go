@@ -2,6 +2,7 @@ package runners
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -61,6 +62,15 @@ func (l *limitFlags) ModelLimits() (func(model string) orchestrator.ModelLimits,
 			Output:   cmp.Or(own.Rates.Output, its.Rates.Output),
 		}, Batches: own.Batches.Or(its.Batches).Or(batchRoom(usual[provider], llm.Model(name)))}
 	}, nil
+}
+
+// AddressOf returns where a provider that makes batches is unless a job says otherwise, "" if each job has to say.
+func AddressOf(provider string) string {
+	all := vendors.All()
+	if i := slices.IndexFunc(all, func(v vendors.Vendor) bool { return v.Name == provider }); i >= 0 {
+		return all[i].Address
+	}
+	return ""
 }
 
 // batchRoom returns what a vendor says that any account may have of batches of a model.
