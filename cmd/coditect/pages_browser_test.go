@@ -111,7 +111,7 @@ func triedAgainst(complete string) *watched {
 	return &watched{
 		name: "try, beside what was decided", path: "/try?job=" + complete,
 		said:  `(await api("jobs/` + complete + `/result.json")).aggregated_data.filter((r) => r._reviewed).map((r) => [r._sources[0], String(r.total)]).sort()`,
-		shown: `document.getElementById("try-truth").value.trim().split("\n").map((line) => JSON.parse(line)).map((r) => [r.document, String(r.total)]).sort()`,
+		shown: `document.getElementById("try-truth").value.split("\n").filter((line) => line.trim()).map((line) => JSON.parse(line)).map((r) => [r.document, String(r.total)]).sort()`,
 	}
 }
 
