@@ -24,6 +24,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/coditect/mapreduce/api/dashboard"
+	"github.com/coditect/mapreduce/api/dashboard/jobs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/dev/testenv/chromium"
 )
@@ -369,14 +370,14 @@ func TestAccessible(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := open(t, newStub("plain"), nil)
+	server := open(t, newStub("plain"), func(c *dashboard.Config) { c.Decode = decodeLong })
 	b := newBrowser(t, server.URL)
 	for _, scheme := range []string{"light", "dark"} {
 		b.emulate(scheme)
 		for _, path := range append([]string{"/sign-in", "/nothing", "/new"}, pagesOfAJob...) {
 			b.open(path)
 			b.await(`document.readyState === "complete" && (!document.getElementById("try") || document.getElementById("try").dataset.ready === "1")`)
-			b.eval(`document.querySelectorAll("#try details").forEach((d) => { d.open = true; }); ""`)
+			b.eval(`document.querySelectorAll("#try details, #part-unit details").forEach((d) => { d.open = true; }); ""`)
 			b.run(chromedp.Evaluate[chromedp.Void](string(axe)))
 			const violations = `axe.run().then((r) => r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html + " " + n.failureSummary).join("; ")).join("\n"))`
 			if found := b.eval(violations); found != "" {
@@ -384,6 +385,12 @@ func TestAccessible(t *testing.T) {
 			}
 		}
 	}
+}
+
+// decodeLong reads an output that is longer than its part of a page, and a call with a prompt and an answer like that.
+func decodeLong(*mapreduce.Job, *mapreduce.Unit) (*jobs.Output, error) {
+	long := strings.Repeat("some words of a line that is long\n", 200)
+	return &jobs.Output{Records: long, Calls: []mapreduce.Call{{Name: "call", Prompt: long, Answer: long}}}, nil
 }
 
 // emulate shows pages by day or by night.
