@@ -13,7 +13,7 @@ import (
 )
 
 // TestUnitStandings: how units stand is what their records say, in each state, from anywhere and in pages of any size;
-// also of a level that is complete, whose units are not read for it.
+// also of a level whose units have all ended, which are not read for it.
 func TestUnitStandings(t *testing.T) {
 	w := jobstest.NewWorld(t, jobstest.Open(t), 1)
 	j := w.Nodes[0]
@@ -32,6 +32,16 @@ func TestUnitStandings(t *testing.T) {
 		}
 	}
 	checkStandings(t, w, id, map[string]int{"complete": 4, "failed": 2, "parked": 2, "processing": 2, "pending": 2})
+
+	ended := w.Submit(j, &mapreduce.JobSpec{Parallelism: 20}, jobstest.Texts(9))
+	for i, u := range w.Claim(j, ended, w.Session(j), 9) {
+		if i%4 == 1 {
+			w.Report(j, jobstest.Errored(ended, u, mapreduce.PermanentUnit))
+		} else {
+			w.Report(j, jobstest.Done(ended, u))
+		}
+	}
+	checkStandings(t, w, ended, map[string]int{"complete": 7, "failed": 2})
 
 	other := w.Submit(j, jobstest.Spec(), jobstest.Texts(5))
 	w.Run(j, other)
