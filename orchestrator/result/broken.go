@@ -71,7 +71,7 @@ func (r *result) unverified(f *merge.Result) map[string]any {
 	for field, v := range f.Refused {
 		all[field] = refusal{
 			Value: output.Spelled(v.Value, v.Citations, r.names.Spell), Constraint: v.Constraint, Message: v.Message,
-			Readings: v.Readings, Citations: r.names.spellAll(v.Citations),
+			Readings: v.Readings, Citations: r.names.SpellAll(v.Citations),
 		}
 	}
 	return all

@@ -45,9 +45,9 @@ func (r *result) writeDecisions() error {
 	for i := range r.last.Decided {
 		d := &r.last.Decided[i]
 		c := merge.Conflict{Field: d.Field, Key: d.Key, Candidates: d.Candidates, Chosen: d.Chosen, Strategy: byModel, Rationale: d.Rationale}
-		r.names.respellConflict(&c, citationsOf(d.Candidates))
+		r.names.RespellConflict(&c, citationsOf(d.Candidates))
 
-		out := r.names.conflictView(c)
+		out := r.names.ConflictView(c)
 		out.Unit = d.Unit
 		b, err := marshalJSON(out)
 		if err == nil {
@@ -89,7 +89,7 @@ func (r *result) reducedCitations(ctx context.Context, texts *contexts) error {
 				}
 
 				f := merge.Resolve(r.schema, e.Accumulator)
-				r.names.respellEntity(&f)
+				r.names.RespellEntity(&f)
 				keys[s] = f.Key
 			}
 			one.Key = keys[s]

@@ -5,6 +5,7 @@ import (
 
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/text/refs"
+	"github.com/coditect/mapreduce/orchestrator/result/sections"
 )
 
 // Table returns the columns and the cells that a report shows of a list of objects, which the property "rows"
@@ -16,7 +17,7 @@ func Table(source, rows string, quotes map[string]string) (columns []string, cel
 		r.cited[name] = output.Citation{Quote: quote}
 	}
 
-	for _, s := range sectionsOf([]byte(source), map[string]json.RawMessage{"rows": []byte(rows)}) {
+	for _, s := range sections.Of([]byte(source), map[string]json.RawMessage{"rows": []byte(rows)}) {
 		if err := r.addData(s, []byte(rows)); err != nil {
 			return nil, nil, err
 		}

@@ -44,7 +44,7 @@ func (r *result) followReferences(ctx context.Context) (*flow, error) {
 	f := &flow{r: r, lost: make(map[refs.ID]loss), removed: make(map[output.Removed]bool)}
 
 	for level := int64(1); level < r.job.levels(); level++ {
-		err := r.units.visitLevel(ctx, level, func(u *records.Unit) error { return f.visit(ctx, u) })
+		err := r.units.VisitLevel(ctx, level, func(u *records.Unit) error { return f.visit(ctx, u) })
 		if err != nil {
 			return nil, err
 		}
@@ -202,7 +202,7 @@ func (f *flow) writeLosses(ctx context.Context, texts *contexts) error {
 	r := f.r
 
 	// Passages stand in the outputs of level 0, in their order.
-	err := r.units.visitLevel(ctx, 0, func(u *records.Unit) error {
+	err := r.units.VisitLevel(ctx, 0, func(u *records.Unit) error {
 		if u.State != mapreduce.UnitComplete {
 			return nil
 		}

@@ -19,9 +19,9 @@ const (
 // while the result is read, so it is noted first which ones it is of.
 func (r *reading) mergePartial(ctx context.Context) error {
 	p := &partialMerge{r: r, sum: &output.Output{}}
-	r.taken = &spans{}
+	r.taken = &outputs.Spans{}
 
-	err := r.units.visitLevel(ctx, 0, func(u *records.Unit) error {
+	err := r.units.VisitLevel(ctx, 0, func(u *records.Unit) error {
 		if u.State != mapreduce.UnitComplete {
 			return nil
 		}
@@ -30,7 +30,7 @@ func (r *reading) mergePartial(ctx context.Context) error {
 			return err
 		}
 
-		r.taken.addNumber(u.Index)
+		r.taken.AddNumber(u.Index)
 		return p.addOutput(ctx, out)
 	})
 	if err == nil {

@@ -23,15 +23,15 @@ import (
 // them together, and the units that are in it. They are read from the store each time.
 type reading struct {
 	source jobs.Reader
-	units  unitReader
+	units  outputs.UnitReader
 	job    Job
 	schema *schema.Schema // the job's
 	last   *output.Output
 	// Entities of several records, by the first of these, and all the others.
 	merged  map[output.Member]*output.Shared
 	within  map[output.Member]*output.Shared
-	dropped spans  // map units whose reduce failed
-	taken   *spans // map units of a partial result; nil of a whole one
+	dropped outputs.Spans  // map units whose reduce failed
+	taken   *outputs.Spans // map units of a partial result; nil of a whole one
 	// Documents of the records that entities of several have, as the outputs of map
 	// units tell; nil once these have been looked through.
 	seen   map[output.Member]maker
@@ -40,7 +40,7 @@ type reading struct {
 
 func newReading(s jobs.Reader, job Job) *reading {
 	return &reading{
-		source: s, units: unitReader{s, job.ID}, job: job, schema: job.Schema, last: &output.Output{},
+		source: s, units: outputs.NewUnitReader(s, job.ID), job: job, schema: job.Schema, last: &output.Output{},
 		merged: make(map[output.Member]*output.Shared), within: make(map[output.Member]*output.Shared), seen: make(map[output.Member]maker),
 	}
 }
@@ -111,11 +111,11 @@ type entityVisitor func(e *output.Entry, in *output.Output) error
 // visitEntities visits the entities of the result, in order of the input, and after those
 // of a map unit the unit itself. Units come some at a time; some is called with them first.
 func (r *reading) visitEntities(ctx context.Context, some func([]*records.Unit), visit entityVisitor, after func(*records.Unit) error) error {
-	return r.units.visitPages(ctx, 0, r.includesUnit, func(page *unitPage) error {
-		some(page.units)
-		for i, u := range page.units {
+	return r.units.VisitPages(ctx, 0, r.includesUnit, func(page *outputs.UnitPage) error {
+		some(page.Units)
+		for i, u := range page.Units {
 			if r.includesUnit(u) {
-				if err := r.entitiesOf(ctx, u, page.outputOf(i), visit); err != nil {
+				if err := r.entitiesOf(ctx, u, page.OutputOf(i), visit); err != nil {
 					return err
 				}
 			}
@@ -129,7 +129,7 @@ func (r *reading) visitEntities(ctx context.Context, some func([]*records.Unit),
 
 // includesUnit reports whether a map unit is in the result.
 func (r *reading) includesUnit(u *records.Unit) bool {
-	return u.State == mapreduce.UnitComplete && !r.dropped.containsNumber(u.Index) && r.taken.containsNumber(u.Index)
+	return u.State == mapreduce.UnitComplete && !r.dropped.ContainsNumber(u.Index) && r.taken.ContainsNumber(u.Index)
 }
 
 // entitiesOf visits the entities that begin in a unit, whose output is out, or is read here.

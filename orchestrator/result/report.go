@@ -11,12 +11,12 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/text/claims"
-	"github.com/coditect/mapreduce/internal/text/derive"
 	"github.com/coditect/mapreduce/internal/text/prose"
 	"github.com/coditect/mapreduce/internal/text/refs"
+	"github.com/coditect/mapreduce/orchestrator/result/sections"
+	"github.com/coditect/mapreduce/orchestrator/result/spelling"
 )
 
 // A Report says what is known of a job that ends with a report.
@@ -158,20 +158,20 @@ func (r *reporter) addSections() error {
 		return err
 	}
 
-	for _, s := range sectionsOf(r.r.job.Report.Schema, object) {
+	for _, s := range sections.Of(r.r.job.Report.Schema, object) {
 		var items []string
-		switch raw := object[s.name]; {
+		switch raw := object[s.Name]; {
 		case json.Unmarshal(raw, &text) == nil:
-			if err := r.addSection(s.name, s.title, text); err != nil {
+			if err := r.addSection(s.Name, s.Title, text); err != nil {
 				return err
 			}
 		case json.Unmarshal(raw, &items) == nil:
-			one := sectionView{Name: s.name, Title: s.title, Items: []string{}}
+			one := sectionView{Name: s.Name, Title: s.Title, Items: []string{}}
 			for _, item := range items {
 				c := r.numbering.Convert(item)
 				one.Items = append(one.Items, c.Text)
-				r.checkText(s.name, item)
-				if err := r.reportRemoved(s.name, c.Removed); err != nil {
+				r.checkText(s.Name, item)
+				if err := r.reportRemoved(s.Name, c.Removed); err != nil {
 					return err
 				}
 			}
@@ -187,7 +187,7 @@ func (r *reporter) addSections() error {
 
 // addData adds a section that is no text: a table of the objects of a list, or the JSON of
 // a number or a boolean. Others are not shown.
-func (r *reporter) addData(s namedSection, raw json.RawMessage) error {
+func (r *reporter) addData(s sections.Section, raw json.RawMessage) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	var v any
@@ -197,23 +197,23 @@ func (r *reporter) addData(s namedSection, raw json.RawMessage) error {
 
 	switch v := v.(type) {
 	case json.Number, bool:
-		r.view.Sections = append(r.view.Sections, sectionView{Name: s.name, Title: s.title, Text: fmt.Sprint(v)})
+		r.view.Sections = append(r.view.Sections, sectionView{Name: s.Name, Title: s.Title, Text: fmt.Sprint(v)})
 	case []any:
-		paths := slices.DeleteFunc(columnsOf(s.items, v), func(path string) bool { // what no row has takes room alone
-			return len(v) > 0 && !slices.ContainsFunc(v, func(row any) bool { return valueAt(row, path) != nil })
+		paths := slices.DeleteFunc(sections.ColumnsOf(s.Items, v), func(path string) bool { // what no row has takes room alone
+			return len(v) > 0 && !slices.ContainsFunc(v, func(row any) bool { return sections.ValueAt(row, path) != nil })
 		})
 
-		one := sectionView{Name: s.name, Title: s.title, Columns: headsOf(s.items, paths)}
+		one := sectionView{Name: s.Name, Title: s.Title, Columns: sections.HeadsOf(s.Items, paths)}
 		for _, row := range v {
 			cells := make([]string, len(paths))
 			quotes := r.quotesIn(row)
 			for i, path := range paths {
-				value := valueAt(row, path)
+				value := sections.ValueAt(row, path)
 				cells[i] = r.cell(value)
 				if number, ok := value.(json.Number); ok {
-					cells[i] = decimalsOf(propertyAt(s.items, path), number.String(), quotes)
+					cells[i] = sections.DecimalsOf(sections.PropertyAt(s.Items, path), number.String(), quotes)
 				}
-				r.checkCell(s.name, value)
+				r.checkCell(s.Name, value)
 			}
 			one.Rows = append(one.Rows, cells)
 		}
@@ -239,116 +239,6 @@ func (r *reporter) quotesIn(v any) (quotes []string) {
 		}
 	}
 	return quotes
-}
-
-// decimalsOf returns a number of a table with the decimals that its schema states, or else those that a quote
-// of its row writes it with. The property is nil if the schema does not say what the column is.
-func decimalsOf(p *schema.Property, number string, quotes []string) string {
-	n, ok := 0, false
-	if p != nil {
-		n, ok = derive.DecimalsOf(p)
-	}
-	for i := 0; i < len(quotes) && !ok; i++ {
-		n, ok = derive.DecimalsIn(number, quotes[i])
-	}
-	return derive.Padded(number, n)
-}
-
-// columnsOf returns the columns of a table of objects, by the paths of their values: in the
-// order of the schema, and without one by name.
-func columnsOf(items *schema.Property, rows []any) []string {
-	var columns []string
-	add := func(path string) {
-		if !slices.Contains(columns, path) {
-			columns = append(columns, path)
-		}
-	}
-
-	if items != nil {
-		addProperties(items.Properties, "", add)
-	}
-	for _, row := range rows {
-		addKeys(row, "", add)
-	}
-	return columns
-}
-
-// headsOf returns what people call columns, by the paths of their values: the title that the schema
-// gives, or else the name, behind those of the objects that it is in where two are alike.
-func headsOf(items *schema.Property, paths []string) []string {
-	heads := make([]string, len(paths))
-	count := make(map[string]int)
-	for i, path := range paths {
-		heads[i] = titleOf(path[strings.LastIndexByte(path, '.')+1:])
-		if p := propertyAt(items, path); p != nil && p.Title != "" {
-			heads[i] = p.Title
-		}
-
-		count[heads[i]]++
-	}
-
-	// Columns that would have the same head get the names of their objects before their
-	// own.
-	for i, path := range paths {
-		if count[heads[i]] > 1 {
-			heads[i] = titleOf(strings.ReplaceAll(path, ".", " "))
-		}
-	}
-	return heads
-}
-
-// propertyAt returns the property at a path of objects, or nil.
-func propertyAt(items *schema.Property, path string) *schema.Property {
-	for name := range strings.SplitSeq(path, ".") {
-		if items == nil {
-			return nil
-		}
-		i := slices.IndexFunc(items.Properties, func(p schema.Property) bool { return p.Name == name })
-		if i < 0 {
-			return nil
-		}
-		items = &items.Properties[i]
-	}
-	return items
-}
-
-func addProperties(properties []schema.Property, path string, add func(string)) {
-	for i := range properties {
-		if p := &properties[i]; p.Type == schema.Object {
-			addProperties(p.Properties, path+p.Name+".", add)
-		} else {
-			add(path + p.Name)
-		}
-	}
-}
-
-func addKeys(v any, path string, add func(string)) {
-	object, ok := v.(map[string]any)
-	if !ok {
-		return
-	}
-
-	for _, key := range slices.Sorted(maps.Keys(object)) {
-		switch one := object[key].(type) {
-		case map[string]any:
-			addKeys(one, path+key+".", add)
-		case nil: // which may be an object elsewhere
-		default:
-			add(path + key)
-		}
-	}
-}
-
-// valueAt returns a value in an object, or nil.
-func valueAt(v any, path string) any {
-	for name := range strings.SplitSeq(path, ".") {
-		object, ok := v.(map[string]any)
-		if !ok {
-			return nil
-		}
-		v = object[name]
-	}
-	return v
 }
 
 // cell returns a value as a text, with numbers in place of references.
@@ -395,76 +285,23 @@ func (r *reporter) numbersOf(list []any) []string {
 	return numbers
 }
 
-// A namedSection is a property of a report with its title.
-type namedSection struct {
-	name, title string
-	rank        int
-	items       *schema.Property // of a list; nil if the schema says nothing of them
-}
-
-// sectionsOf returns the sections of a report in the order in which they are read: by what
-// the schema says that they are, and otherwise by name.
-func sectionsOf(source []byte, object map[string]json.RawMessage) []namedSection {
-	hints := make(map[string]*schema.Property)
-	if s, err := schema.Parse("schema", source); err == nil {
-		for i := range s.Properties {
-			hints[s.Properties[i].Name] = &s.Properties[i]
-		}
-	}
-
-	// The order in which a report is read, by the hints of the schema: "" is a property
-	// without one.
-	order := []string{"opening", "summary", "evidence", "", "closing", "topics"}
-	var all []namedSection
-	for _, name := range slices.Sorted(maps.Keys(object)) {
-		one := namedSection{name: name, title: titleOf(name), rank: 3}
-		if p := hints[name]; p != nil {
-			one.items = p.Items
-			if p.Title != "" {
-				one.title = p.Title
-			}
-			if at := slices.Index(order, p.Hints.Write); at >= 0 {
-				one.rank = at
-			}
-		}
-		all = append(all, one)
-	}
-
-	slices.SortStableFunc(all, func(a, b namedSection) int { return a.rank - b.rank })
-	return all
-}
-
-// titleOf makes a title of the name of a property.
-func titleOf(name string) string {
-	words := strings.ReplaceAll(name, "_", " ")
-	return strings.ToUpper(words[:min(1, len(words))]) + words[min(1, len(words)):]
-}
-
 // addSection adds a section of text, and checks its sentences.
 func (r *reporter) addSection(name, title, source string) error {
 	c := r.numbering.Convert(source)
 	r.view.Sections = append(r.view.Sections, sectionView{Name: name, Title: title, Text: c.Text, Source: source})
 	for _, span := range prose.Sentences(source) {
-		if sentence := span.In(source); claims.Claims(sentence) || refersTo(sentence) {
+		if sentence := span.In(source); claims.Claims(sentence) || spelling.RefersTo(sentence) {
 			r.checkClaim(name, sentence)
 		}
 	}
 	return r.reportRemoved(name, c.Removed)
 }
 
-// refersTo reports whether a text has a reference, or the mark of one that was removed. A
-// text with a reference is a claim, however short it is and whatever sign ends it: it says
-// that something stands in the passage.
-func refersTo(text string) bool {
-	isNone := func(string) bool { return false }
-	return len(refs.Mentioned(text, isNone)) > 0 || strings.Contains(text, "["+refs.Unknown+"]")
-}
-
 // checkText checks the sentences with references of an element of a list or of a cell.
 // Those without are names and short words, and claim nothing by themselves.
 func (r *reporter) checkText(section, source string) {
 	for _, span := range prose.Sentences(source) {
-		if sentence := span.In(source); refersTo(sentence) {
+		if sentence := span.In(source); spelling.RefersTo(sentence) {
 			r.checkClaim(section, sentence)
 		}
 	}
@@ -515,7 +352,7 @@ func (r *reporter) checkClaim(section, sentence string) {
 		if !ok {
 			continue
 		}
-		passages = append(passages, claims.Source{Passage: c.Quote, About: aboutSource(r.sources[name])})
+		passages = append(passages, claims.Source{Passage: c.Quote, About: spelling.AboutSource(r.sources[name])})
 		v := claims.CheckSources(sentence, passages[len(passages)-1])
 		one := claimRefView{Number: r.numbering.Number(name), Ref: name, Grade: v.Grade, Score: rounded(v.Score), Reasons: v.Reasons}
 
@@ -533,17 +370,12 @@ func (r *reporter) checkClaim(section, sentence string) {
 	r.view.Claims = append(r.view.Claims, view)
 }
 
-// aboutSource returns what a claim may say of a source that its passage does not.
-func aboutSource(s refs.Source) string {
-	return s.Title + ". " + strings.Join(s.Authors, ", ") + ", " + s.Year + "."
-}
-
 // gradeClaim grades a claim by all its references together.
 func (r *reporter) gradeClaim(view *claimView, sentence string, passages []claims.Source) {
 	view.Judge = "rules"
 	if len(passages) == 0 {
 		view.Grade, view.Reasons = claims.Unsupported, []string{"the sentence has no reference"}
-		if refersTo(sentence) {
+		if spelling.RefersTo(sentence) {
 			view.Reasons = []string{"its reference was removed: the report has no such reference"}
 		}
 		return

@@ -22,6 +22,7 @@ import (
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/text/refs"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
+	"github.com/coditect/mapreduce/orchestrator/result/spelling"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/jobs/review"
@@ -80,7 +81,7 @@ type result struct {
 	*reading
 	value     bool // it is last.Value, and not records
 	sink      func(*mapreduce.ResultPart) error
-	names     spelling
+	names     spelling.Speller
 	locations *outputs.Locator
 	shown     map[mapreduce.DocumentID]bool // evidence that was told of
 	places    map[string]string             // of the quotes of citations in their documents, by name, for a report
@@ -125,7 +126,7 @@ func newResult(ctx context.Context, s jobs.Reader, job Job, sink func(*mapreduce
 	}
 
 	r.reduceTo(last)
-	r.dropped, err = r.units.findDropped(ctx, job.levels())
+	r.dropped, err = r.units.FindDropped(ctx, job.levels())
 	return r, err
 }
 
@@ -135,7 +136,7 @@ func (r *result) streamResult(ctx context.Context) error {
 	}
 
 	var err error
-	r.names = spelling{refs.NewSpelling(r.citationIDs(ctx, &err))}
+	r.names = spelling.Speller{Spelling: refs.NewSpelling(r.citationIDs(ctx, &err))}
 	if err == nil {
 		err = r.trueMembers()
 	}
@@ -190,7 +191,7 @@ func (r *result) streamValue(ctx context.Context) error {
 		}
 	}
 
-	r.names = spelling{refs.NewSpelling(func(yield func(refs.ID) bool) {
+	r.names = spelling.Speller{Spelling: refs.NewSpelling(func(yield func(refs.ID) bool) {
 		for _, id := range ids {
 			if !yield(refs.ID([]byte(id))) {
 				return
@@ -232,7 +233,7 @@ func (r *result) streamValue(ctx context.Context) error {
 		sources[r.names.Spell(c.ID)] = texts.sourceOf(c.Document)
 	}
 
-	if err := r.units.visitLevel(ctx, 0, r.writeUnitStatus); err != nil {
+	if err := r.units.VisitLevel(ctx, 0, r.writeUnitStatus); err != nil {
 		return err
 	}
 
@@ -267,7 +268,7 @@ func (r *result) valueRecords() (records []json.RawMessage, single bool, err err
 
 // writeEntity takes an entity into the result, under the id of its first record.
 func (r *result) writeEntity(f *merge.Result, id mapreduce.RecordID, decided map[string]*review.Decision) error {
-	r.names.respellEntity(f)
+	r.names.RespellEntity(f)
 	r.statistics.Add(f.Values)
 	for field, n := range f.Duplicates {
 		r.duplicates[field] += n
@@ -285,7 +286,7 @@ func (r *result) writeEntity(f *merge.Result, id mapreduce.RecordID, decided map
 // values lost by it.
 func (r *result) writeDecision(f *merge.Result) error {
 	for _, c := range f.Conflicts {
-		b, err := marshalJSON(r.names.conflictView(c))
+		b, err := marshalJSON(r.names.ConflictView(c))
 		if err == nil {
 			err = r.sink(&mapreduce.ResultPart{Conflict: b})
 		}
@@ -443,7 +444,7 @@ func (r *result) writeCitation(ctx context.Context, texts *contexts, c output.Ci
 // writeUnparsed tells of the documents that could not be parsed, by their units. It
 // collects the notes on the others.
 func (r *result) writeUnparsed(ctx context.Context) error {
-	return r.units.visitLevel(ctx, -1, func(u *records.Unit) error {
+	return r.units.VisitLevel(ctx, -1, func(u *records.Unit) error {
 		switch u.State {
 		case mapreduce.UnitFailed:
 			return r.writeUnitStatus(u)
@@ -477,9 +478,9 @@ func (r *result) writeUnitStatus(u *records.Unit) error {
 	switch state := u.State; {
 	case state == mapreduce.UnitFailed:
 		src.Errors, src.Document, src.Lasting = u.Errors, u.Document, u.Lasting
-	case state != mapreduce.UnitComplete || u.Level == 0 && !r.taken.containsNumber(u.Index):
+	case state != mapreduce.UnitComplete || u.Level == 0 && !r.taken.ContainsNumber(u.Index):
 		return nil
-	case r.dropped.containsNumber(u.Index):
+	case r.dropped.ContainsNumber(u.Index):
 		src.Errors = []string{"a reduce over it failed"}
 	}
 	return r.sink(&mapreduce.ResultPart{Source: src})

@@ -18,7 +18,7 @@ import (
 const (
 	// maxReferences bounds how many schema objects in a row refer to the next one.
 	maxReferences = 100
-	// maxLooks bounds the work on one file: how often a schema object of it is looked at,
+	// MaxLooks bounds the work on one file: how often a schema object of it is looked at,
 	// and a name of a property. Definitions that refer to others twice, which refer to
 	// others twice, would take longer than anybody waits.
 	MaxLooks = 200_000

@@ -1,4 +1,4 @@
-package result
+package outputs
 
 import (
 	"cmp"
@@ -8,12 +8,12 @@ import (
 // A span is the map units with indexes in [first, end).
 type span struct{ first, end int64 }
 
-// spans are numbers in ascending order, with the runs of them joined. A nil one has all
+// Spans are numbers in ascending order, with the runs of them joined. A nil one has all
 // numbers.
-type spans struct{ list []span }
+type Spans struct{ list []span }
 
-// addNumber adds a number that is above all others.
-func (s *spans) addNumber(n int64) {
+// AddNumber adds a number that is above all others.
+func (s *Spans) AddNumber(n int64) {
 	if last := len(s.list) - 1; last >= 0 && s.list[last].end == n {
 		s.list[last].end++
 		return
@@ -22,7 +22,7 @@ func (s *spans) addNumber(n int64) {
 }
 
 // sortAndJoin brings spans in order that were added in any, and may overlap.
-func (s *spans) sortAndJoin() {
+func (s *Spans) sortAndJoin() {
 	slices.SortFunc(s.list, func(a, b span) int { return cmp.Compare(a.first, b.first) })
 	joined := s.list[:0]
 	for _, one := range s.list {
@@ -35,7 +35,8 @@ func (s *spans) sortAndJoin() {
 	s.list = joined
 }
 
-func (s *spans) containsNumber(n int64) bool {
+// ContainsNumber reports whether a number is in one of the spans.
+func (s *Spans) ContainsNumber(n int64) bool {
 	if s == nil {
 		return true
 	}

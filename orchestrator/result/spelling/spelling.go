@@ -1,17 +1,23 @@
-package result
+// Package spelling writes references as a result has them, and what names them: conflicts,
+// values and sources.
+//
+// It is pure.
+package spelling
 
 import (
+	"strings"
+
 	"github.com/coditect/mapreduce/internal/outcome/merge"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/text/refs"
 )
 
-// A spelling spells the ids of citations as short as they can be told apart in a result,
+// A Speller spells the ids of citations as short as they can be told apart in a result,
 // and whatever names them.
-type spelling struct{ *refs.Spelling }
+type Speller struct{ *refs.Spelling }
 
-// spellAll spells ids of citations.
-func (s spelling) spellAll(ids []merge.Citation) []string {
+// SpellAll spells ids of citations.
+func (s Speller) SpellAll(ids []merge.Citation) []string {
 	names := make([]string, len(ids))
 	for i, id := range ids {
 		names[i] = s.Spell(refs.ID([]byte(id)))
@@ -37,20 +43,20 @@ type choice struct {
 	Count      int64    `json:"count"`
 }
 
-// conflictView returns a conflict as a result tells of it.
-func (s spelling) conflictView(c merge.Conflict) conflict {
+// ConflictView returns a conflict as a result tells of it.
+func (s Speller) ConflictView(c merge.Conflict) conflict {
 	out := conflict{
 		Field: c.Field, Key: c.Key, Chosen: c.Chosen, Strategy: string(c.Strategy), Rationale: c.Rationale,
 		Candidates: make([]choice, len(c.Candidates)),
 	}
 	for i, one := range c.Candidates {
-		out.Candidates[i] = choice{one.Value, s.spellAll(one.Citations), one.Confidence, one.Count}
+		out.Candidates[i] = choice{one.Value, s.SpellAll(one.Citations), one.Confidence, one.Count}
 	}
 	return out
 }
 
-// respellEntity spells the ids that reducers wrote into the texts of an entity.
-func (s spelling) respellEntity(f *merge.Result) {
+// RespellEntity spells the ids that reducers wrote into the texts of an entity.
+func (s Speller) RespellEntity(f *merge.Result) {
 	for field, v := range f.Values {
 		f.Values[field] = output.Spelled(v, f.Citations[field], s.Spell)
 	}
@@ -59,16 +65,29 @@ func (s spelling) respellEntity(f *merge.Result) {
 	}
 	for i := range f.Conflicts {
 		c := &f.Conflicts[i]
-		s.respellConflict(c, f.Citations[c.Field])
+		s.RespellConflict(c, f.Citations[c.Field])
 	}
 }
 
-// respellConflict does the same with the values of a conflict, of which that which
+// RespellConflict does the same with the values of a conflict, of which that which
 // was chosen has the given citations.
-func (s spelling) respellConflict(c *merge.Conflict, chosen []merge.Citation) {
+func (s Speller) RespellConflict(c *merge.Conflict, chosen []merge.Citation) {
 	for j := range c.Candidates {
 		one := &c.Candidates[j]
 		one.Value = output.Spelled(one.Value, one.Citations, s.Spell)
 	}
 	c.Chosen = output.Spelled(c.Chosen, chosen, s.Spell)
+}
+
+// RefersTo reports whether a text has a reference, or the mark of one that was removed. A
+// text with a reference is a claim, however short it is and whatever sign ends it: it says
+// that something stands in the passage.
+func RefersTo(text string) bool {
+	isNone := func(string) bool { return false }
+	return len(refs.Mentioned(text, isNone)) > 0 || strings.Contains(text, "["+refs.Unknown+"]")
+}
+
+// AboutSource returns what a claim may say of a source that its passage does not.
+func AboutSource(s refs.Source) string {
+	return s.Title + ". " + strings.Join(s.Authors, ", ") + ", " + s.Year + "."
 }
