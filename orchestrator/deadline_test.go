@@ -6,11 +6,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator/enginetest"
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/fault"
+	"github.com/coditect/mapreduce/worker/llm/fakellm"
 	"github.com/coditect/mapreduce/worker/llm/fakellm/batches"
 )
 
@@ -88,6 +90,83 @@ func TestDeadlineBuysWhatABatchLeaves(t *testing.T) {
 			})
 		})
 	}
+}
+
+// slowly has calls in real time take a while.
+func (f *vendorFleet) slowly(takes time.Duration) {
+	f.live = fakellm.New(fakellm.Config{
+		Key: batchKey, Latency: func(fakellm.Call) time.Duration { return takes },
+		Model: func(fakellm.Call) fakellm.Reply {
+			return fakellm.Reply{Text: `{"fields":{"company":[],"total":[]},"not_found":["company","total"]}`}
+		},
+	})
+}
+
+// Jobs that have to be bought by the same time share the slots of the fleet, and are ended so much sooner that each is
+// in time.
+func TestDeadlinesOfSeveralJobs(t *testing.T) {
+	testenv.Unraced(t, testenv.Alike)
+
+	enginetest.Virtually(t, func(t *testing.T) {
+		f := newVendorFleet(t, 1, 1, 1000, nil, batches.Config{Takes: func(int) time.Duration { return 20 * time.Hour }, Cancels: 10 * time.Minute})
+		f.slowly(time.Minute)
+		f.join()
+
+		// How long a call takes is known by those of another job.
+		before := specOf(sellers[0])
+		delete(before.Vars, "tier")
+		f.Any().EndWithin(f.Any().Submit(before, 2*stormSlots), time.Hour)
+
+		const documents = 10 * stormSlots // ten minutes of the fleet
+		spec := dueIn(sellers[0], 90*time.Minute)
+		var ids []mapreduce.JobID
+		for range 3 {
+			ids = append(ids, f.Any().Submit(spec, documents))
+		}
+		for _, id := range ids {
+			job := f.Any().EndWithin(id, 3*time.Hour)
+			if job.State != mapreduce.JobComplete || job.FailedUnits > 0 {
+				t.Fatalf("the job is %v with %d failed units: %s", job.State, job.FailedUnits, job.Error)
+			}
+			if job.Ended.After(spec.Deadline) || job.Ended.Before(spec.Deadline.Add(-45*time.Minute)) {
+				t.Errorf("job %s ended %v before its deadline", id, spec.Deadline.Sub(job.Ended))
+			}
+		}
+	})
+}
+
+// A resume gives a job that runs another deadline, and its batches are waited for by that. One that is past is refused,
+// and so is one of a job that has none.
+func TestDeadlineIsMoved(t *testing.T) {
+	testenv.Unraced(t, testenv.Alike)
+
+	enginetest.Virtually(t, func(t *testing.T) {
+		f := newVendorFleet(t, 1, 1, 1000, nil, batches.Config{Takes: func(int) time.Duration { return 2 * time.Hour }})
+		f.join()
+		const documents = 20
+		id := f.Any().Submit(dueIn(sellers[0], time.Hour), documents)
+		f.Any().Until(id, func(j *mapreduce.Job) bool { return j.ParkedUnits == documents })
+
+		later := time.Now().Add(4 * time.Hour).UTC()
+		job, err := f.Any().ResumeJob(t.Context(), id, mapreduce.Resume{Deadline: later})
+		if err != nil || !job.Spec.Deadline.Equal(later) {
+			t.Fatalf("the deadline is %v (%v), want %v", job.Spec.Deadline, err, later)
+		}
+		if _, err := f.Any().ResumeJob(t.Context(), id, mapreduce.Resume{Deadline: time.Now().Add(-time.Hour)}); errs.KindOf(err) != errs.Invalid {
+			t.Errorf("a deadline that is past: %v", err)
+		}
+		if job = f.Any().EndWithin(id, 4*time.Hour); job.State != mapreduce.JobComplete {
+			t.Fatalf("the job is %v: %s", job.State, job.Error)
+		}
+		if _, calls := f.paid(); calls > 0 {
+			t.Errorf("%d calls were made in real time", calls)
+		}
+
+		other := f.Any().Submit(specOf(sellers[0]), 2)
+		if _, err := f.Any().ResumeJob(t.Context(), other, mapreduce.Resume{Deadline: later}); errs.KindOf(err) != errs.Precondition {
+			t.Errorf("a deadline of a job that has none: %v", err)
+		}
+	})
 }
 
 // A job without the time for a batch is asked at once.

@@ -12,7 +12,12 @@ import (
 
 // PlanJob implements mapreduce.Service.
 func (o *Orchestrator) PlanJob(ctx context.Context, _ mapreduce.Principal, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Plan, error) {
-	return o.config.ingestConfig(nil).PlanJob(ctx, q, docs)
+	p, err := o.config.ingestConfig(nil).PlanJob(ctx, q, docs)
+	if err != nil || p.Deadline.IsZero() {
+		return p, err
+	}
+	p.Turnarounds, err = o.jobs.Batches.Turnarounds(ctx, q.Spec.Provider+"/"+q.Spec.Model)
+	return p, err
 }
 
 // Plan says what an orchestrator with a configuration would do for a job. It

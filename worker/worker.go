@@ -127,7 +127,7 @@ func (c Config) validate() error {
 func (c Config) workerOffer() mapreduce.Offer {
 	return mapreduce.Offer{
 		Providers: c.Steps.Names(), Tools: slices.Sorted(slices.Values(c.Tools)), Parsers: slices.Sorted(slices.Values(c.Parsers)),
-		Batches: c.batchProviders(), Dollars: true, Reviews: true,
+		Batches: c.batchProviders(), Dollars: true, Reviews: true, Deadlines: true,
 	}
 }
 

@@ -55,7 +55,7 @@ func TestHello(t *testing.T) {
 		r := launch(t, p, okay, worker.Config{Session: "s1", Version: "v1", Slots: 3, Prefetch: 2})
 		got := p.accept(mapreduce.Welcome{})
 		want := &mapreduce.FromWorker{Hello: &mapreduce.Hello{
-			Session: "s1", Version: "v1", Slots: 3, Prefetch: 2, Offer: mapreduce.Offer{Providers: []string{"test"}, Dollars: true, Reviews: true}, Holding: []mapreduce.Held{},
+			Session: "s1", Version: "v1", Slots: 3, Prefetch: 2, Offer: mapreduce.Offer{Providers: []string{"test"}, Dollars: true, Reviews: true, Deadlines: true}, Holding: []mapreduce.Held{},
 		}}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("hello (-want +got):\n%s", diff)

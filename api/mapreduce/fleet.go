@@ -261,8 +261,8 @@ type Assignment struct {
 	Last     bool  // if it fails, in whatever way, no other attempt follows
 
 	// Tier is the one in which the unit's calls of models are made, of a job with a deadline: a value of the
-	// parameter tier; else empty.
-	Tier string
+	// parameter tier; else empty. RealTime is that of those which no batch can answer.
+	Tier, RealTime string
 
 	// Journal is what earlier attempts have remembered: entries of internal/outcome/journal, each
 	// behind its length. The last JournalEntries of them are the unit's own; those

@@ -23,6 +23,12 @@ type Plan struct {
 	Levels   []PlanLevel
 	Estimate PlanEstimate
 	Warnings []PlanWarning
+
+	// Deadline is by when the job would have to end; zero if nobody said.
+	Deadline time.Time
+	// Turnarounds are how long the batches of the job's first model took that ended of late, of a job with a deadline, as
+	// far as whoever made the plan knows.
+	Turnarounds []time.Duration
 }
 
 // A PlanTask is a unit of a plan.
@@ -66,7 +72,8 @@ type PlanSpend struct {
 
 // A JobPlan is what a job was expected to take when it was submitted, without retries.
 type JobPlan struct {
-	Units int64 // at all levels
+	Units  int64 // at all levels
+	Asking int64 // of these, those that ask models; 0 if that is not known
 	PlanSpend
 }
 

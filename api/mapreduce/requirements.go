@@ -37,6 +37,7 @@ type Requirements struct {
 	Dollars  bool     // the job has a budget in dollars, which the worker has to keep to
 	Batched  bool     // its calls of the provider go by batch, which earlier versions do not know
 	Reviewed bool     // its values may have to wait for a person, which earlier versions do not know
+	Placed   bool     // its job has a deadline, by which calls go by batch or do not; earlier versions ask again what a batch has answered
 	Weight   int      // slots that the unit takes; 0 means one
 }
 
@@ -48,6 +49,7 @@ type Offer struct {
 	Dollars   bool     // it reserves money before calls; earlier versions reserve tokens alone
 	Batches   []string // names of providers whose batches it can make
 	Reviews   bool     // it has values wait for people; earlier versions report them as they were found
+	Deadlines bool     // it makes each unit's calls in the tier that it is told
 }
 
 // MetBy reports whether the offer has all that the unit requires.
@@ -84,6 +86,10 @@ func (r Requirements) firstMissing(o Offer) (kind, name string) {
 
 	if r.Reviewed && !o.Reviews {
 		return "a version that knows", "--review"
+	}
+
+	if r.Placed && !o.Deadlines {
+		return "a version that knows", "--deadline"
 	}
 
 	for _, tool := range r.Tools {

@@ -27,6 +27,8 @@ func TestRequirementsMetBy(t *testing.T) {
 		{"batches of a worker that makes none", mapreduce.Requirements{Provider: "rules", Batched: true}, offer, `a version that makes batches of "rules"`},
 		{"reviews", mapreduce.Requirements{Reviewed: true}, mapreduce.Offer{Reviews: true}, ""},
 		{"reviews of a worker that knows none", mapreduce.Requirements{Provider: "rules", Reviewed: true}, offer, `a version that knows "--review"`},
+		{"a deadline", mapreduce.Requirements{Placed: true}, mapreduce.Offer{Deadlines: true}, ""},
+		{"a deadline of a worker that knows none", mapreduce.Requirements{Provider: "rules", Placed: true}, offer, `a version that knows "--deadline"`},
 		{"the provider first", mapreduce.Requirements{Provider: "x", Tools: []string{"y"}, Parser: "z"}, offer, `provider "x"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

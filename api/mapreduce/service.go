@@ -172,6 +172,10 @@ type Resume struct {
 	// Cause tries only those failed units again that failed for it, as CauseOf has it; "" tries all.
 	// It is errs.Precondition if there are none.
 	Cause string
+
+	// Deadline replaces the job's; zero keeps it. It is errs.Precondition if the job has none: its units were made
+	// ready without one.
+	Deadline time.Time
 }
 
 // A ListUnitsQuery chooses units of a job.

@@ -18,6 +18,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/parameters"
@@ -42,6 +43,9 @@ type Pipeline struct {
 	Stages Stages `json:"stages"`
 	// Advice is for runs over few documents, or over many.
 	Advice []Advice `json:"advice,omitempty"`
+	// Deadline is how long a run may take that asks models, such as 4h30m, unless it says so itself, or names a
+	// tier; empty is no bound.
+	Deadline string `json:"deadline,omitempty"`
 
 	file      string
 	root      *filetree.Node      // of the file, for the lines of faults
@@ -64,6 +68,15 @@ func (p *Pipeline) AdviceFor(documents int64) (all []string) {
 		}
 	}
 	return all
+}
+
+// Due returns by when a run is to end that begins at a moment; the zero time if the pipeline does not say.
+func (p *Pipeline) Due(begun time.Time) time.Time {
+	takes, err := time.ParseDuration(p.Deadline)
+	if err != nil { // there is none: others are refused when the pipeline is read
+		return time.Time{}
+	}
+	return begun.Add(takes)
 }
 
 // A Stage is one step of a pipeline. Its units all do the same, each over its own part

@@ -31,6 +31,7 @@ func (r reader) readPipeline(n *filetree.Node, p *Pipeline) {
 				p.Advice = append(p.Advice, a)
 			})
 		},
+		"deadline": r.readDuration(&p.Deadline),
 		"stages": func(n *filetree.Node, at string) {
 			if len(n.Items) > maxStages {
 				r.RecordFault(at, n.Line, "there are %d; at most %d are accepted", len(n.Items), maxStages)
@@ -162,13 +163,18 @@ func (r reader) readLimits(n *filetree.Node, at string, s *Stage) {
 	r.ReadMapping(n, at, map[string]filetree.Entry{
 		"turns": r.ReadNumber(&l.Turns, 1), "tool_calls": r.ReadNumber(&l.ToolCalls, 1), "tokens": r.ReadNumber(&l.Tokens, 1),
 		"context": r.readSetting(s, limitsContext, r.ReadNumber(&l.Context, 1)),
-		"time": func(n *filetree.Node, at string) {
-			r.ReadText(&l.Time)(n, at)
-			if d, err := time.ParseDuration(l.Time); err != nil || d <= 0 {
-				r.RecordFault(at, n.Line, "must be a positive duration such as 90s or 10m, and is %s", n)
-			}
-		},
+		"time":    r.readDuration(&l.Time),
 	})
+}
+
+// readDuration reads a positive duration, and keeps it as it is written.
+func (r reader) readDuration(to *string) filetree.Entry {
+	return func(n *filetree.Node, at string) {
+		r.ReadText(to)(n, at)
+		if d, err := time.ParseDuration(*to); err != nil || d <= 0 {
+			r.RecordFault(at, n.Line, "must be a positive duration such as 90s or 10m, and is %s", n)
+		}
+	}
 }
 
 // readParameters reads the parameters of a model's answers.

@@ -66,7 +66,7 @@ func TestWrongFilesAreRefused(t *testing.T) {
 		{"far too long a file", "name: a\n#" + strings.Repeat("x", 200<<10), 0, "pipeline", "at most 49152"},
 
 		// The pipeline.
-		{"a key that is none", "name: a\nmap: {}\n", 2, "map", "no such key; the keys here are advice, agents, description, inputs, name, stages"},
+		{"a key that is none", "name: a\nmap: {}\n", 2, "map", "no such key; the keys here are advice, agents, deadline, description, inputs, name, stages"},
 		{"no name", whole(mapped, grouped)[len("name: a\n"):], 1, "name", "1 to 64 letters"},
 		{"a name with spaces", "name: a b\nstages: []\n", 1, "name", "1 to 64 letters"},
 		{"the name of a preset", "name: extract\nstages:\n" + mapped + "\n" + grouped, 1, "name", "comes with the program"},

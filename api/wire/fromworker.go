@@ -72,7 +72,7 @@ func decodeHello(d *decoder, p *pb.Hello) mapreduce.Hello {
 }
 
 func encodeOffer(o mapreduce.Offer) *pb.Offer {
-	return &pb.Offer{Providers: validTexts(o.Providers), Tools: validTexts(o.Tools), Parsers: validTexts(o.Parsers), Dollars: o.Dollars, Batches: validTexts(o.Batches), Reviews: o.Reviews}
+	return &pb.Offer{Providers: validTexts(o.Providers), Tools: validTexts(o.Tools), Parsers: validTexts(o.Parsers), Dollars: o.Dollars, Batches: validTexts(o.Batches), Reviews: o.Reviews, Deadlines: o.Deadlines}
 }
 
 func decodeOffer(d *decoder, p *pb.Offer) mapreduce.Offer {
@@ -84,7 +84,7 @@ func decodeOffer(d *decoder, p *pb.Offer) mapreduce.Offer {
 			d.refuseField(f.name, "has more than %d entries", MaxParts)
 		}
 	}
-	return mapreduce.Offer{Providers: p.GetProviders(), Tools: p.GetTools(), Parsers: p.GetParsers(), Dollars: p.GetDollars(), Batches: p.GetBatches(), Reviews: p.GetReviews()}
+	return mapreduce.Offer{Providers: p.GetProviders(), Tools: p.GetTools(), Parsers: p.GetParsers(), Dollars: p.GetDollars(), Batches: p.GetBatches(), Reviews: p.GetReviews(), Deadlines: p.GetDeadlines()}
 }
 
 func fillHeld(p *pb.Held, h *mapreduce.Held) {

@@ -253,14 +253,14 @@ func encodeJobPlan(p *mapreduce.JobPlan) *pb.JobPlan {
 	if p == nil {
 		return nil
 	}
-	return &pb.JobPlan{TotalUnits: p.Units, CallCount: p.Calls, Tokens: encodeTokens(p.Tokens), CostMicros: p.CostMicros}
+	return &pb.JobPlan{TotalUnits: p.Units, CallCount: p.Calls, Tokens: encodeTokens(p.Tokens), CostMicros: p.CostMicros, AskingUnits: p.Asking}
 }
 
 func decodeJobPlan(p *pb.JobPlan) *mapreduce.JobPlan {
 	if p == nil {
 		return nil
 	}
-	return &mapreduce.JobPlan{Units: p.GetTotalUnits(), PlanSpend: mapreduce.PlanSpend{
+	return &mapreduce.JobPlan{Units: p.GetTotalUnits(), Asking: p.GetAskingUnits(), PlanSpend: mapreduce.PlanSpend{
 		Calls: p.GetCallCount(), Tokens: decodeTokens(p.GetTokens()), CostMicros: p.GetCostMicros(),
 	}}
 }

@@ -4,6 +4,7 @@ import (
 	"iter"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -30,6 +31,8 @@ func EncodePlan(p *mapreduce.Plan) *pb.Plan {
 		SchemaVersion: mapreduce.PlanVersion,
 		MapReduceMode: pb.MapReduceMode(p.Strategy),
 		Exact:         p.Exact,
+		Deadline:      encodeTime(p.Deadline),
+		Turnarounds:   convertEach(p.Turnarounds, encodeDuration),
 		Tasks:         convertEach(p.Tasks, encodePlanTask),
 		Levels: convertEach(p.Levels, func(l mapreduce.PlanLevel) *pb.PlanLevel {
 			return &pb.PlanLevel{Level: clampInt32(l.Level), TaskCount: int64(l.Tasks), Expected: l.Expected}
@@ -53,9 +56,11 @@ func DecodePlan(p *pb.Plan) *mapreduce.Plan {
 	e := p.GetEstimate()
 
 	return &mapreduce.Plan{
-		Strategy: knownOrZero(p.GetMapReduceMode(), lastStrategy),
-		Exact:    p.GetExact(),
-		Tasks:    convertEach(p.GetTasks(), decodePlanTask),
+		Strategy:    knownOrZero(p.GetMapReduceMode(), lastStrategy),
+		Exact:       p.GetExact(),
+		Deadline:    decodeTime(p.GetDeadline()),
+		Turnarounds: convertEach(p.GetTurnarounds(), (*durationpb.Duration).AsDuration),
+		Tasks:       convertEach(p.GetTasks(), decodePlanTask),
 		Levels: convertEach(p.GetLevels(), func(l *pb.PlanLevel) mapreduce.PlanLevel {
 			return mapreduce.PlanLevel{Level: int(l.GetLevel()), Tasks: int(l.GetTaskCount()), Expected: l.GetExpected()}
 		}),

@@ -69,7 +69,7 @@ func DecodeJobs(p *pb.ListJobsResponse) *mapreduce.JobPage {
 
 // EncodeResume encodes a resume of a job.
 func EncodeResume(id mapreduce.JobID, r mapreduce.Resume) *pb.ResumeJobRequest {
-	p := &pb.ResumeJobRequest{JobId: string(id), Cause: validText(r.Cause)}
+	p := &pb.ResumeJobRequest{JobId: string(id), Cause: validText(r.Cause), Deadline: encodeTime(r.Deadline)}
 	if r.BudgetIn == mapreduce.InDollars {
 		p.MaxCostMicros = r.Budget
 	} else {
@@ -84,6 +84,7 @@ func DecodeResume(p *pb.ResumeJobRequest) (mapreduce.JobID, mapreduce.Resume, er
 	id := d.jobID("job_id", p.GetJobId())
 	var r mapreduce.Resume
 	r.Budget, r.BudgetIn = decodeBudget(&d, p)
+	r.Deadline = d.decodeMoment("deadline", p.GetDeadline())
 	if r.Cause = p.GetCause(); len(r.Cause) > mapreduce.MaxCause {
 		d.refuseField("cause", "is longer than %d bytes", mapreduce.MaxCause)
 	}

@@ -86,7 +86,7 @@ func encodeAssignment(p *pb.Assignment, a *mapreduce.Assignment) {
 	p.ReservedTokens = a.Reserved
 	p.Journal, p.JournalEntries = a.Journal, int64(a.JournalEntries)
 	p.EvidenceItems = int64(a.EvidenceItems)
-	p.Alone, p.Last, p.Tier = a.Alone, a.Last, validText(a.Tier)
+	p.Alone, p.Last, p.Tier, p.RealTimeTier = a.Alone, a.Last, validText(a.Tier), validText(a.RealTime)
 
 	p.Text = encodeText(a.Text)
 	p.Inputs = encodeEach(a.Inputs, encodeInput)
@@ -115,6 +115,7 @@ func decodeAssignment(d *decoder, p *pb.Assignment) mapreduce.Assignment {
 		Alone:    p.GetAlone(),
 		Last:     p.GetLast(),
 		Tier:     d.decodeName("tier", p.GetTier(), MaxNames),
+		RealTime: d.decodeName("real_time_tier", p.GetRealTimeTier(), MaxNames),
 		Journal:  p.GetJournal(),
 		Text:     decodeOptional(d, "text", p.GetText(), decodeText),
 		Inputs:   decodeList(d, "inputs", p.GetInputs(), decodeInput),

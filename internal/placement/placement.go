@@ -8,8 +8,9 @@
 //
 // What always holds:
 //
-//  1. Calls wait only while all of them could still be bought in real time by the deadline: after their
-//     batch was ended, which takes EndBatch, at the pace that is known, with a margin.
+//  1. Calls wait only while all of them could still be bought in real time by the deadline, with all that
+//     waits for their answers: after their batch was ended, which takes EndBatch, at the pace that is known and that
+//     other jobs leave, with a margin.
 //  2. The later it is, the fewer may wait: a call that may not wait now may not wait at any later time,
 //     unless others were answered meanwhile.
 //  3. A dearer tier is chosen only where a cheaper one could make the job late.
@@ -19,6 +20,7 @@
 package placement
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -30,7 +32,7 @@ const (
 	// to ten minutes to cancel one, as far as they say, and a minute is for noticing that.
 	EndBatch = 11 * time.Minute
 
-	// FlexTakes is how long a call in flex may take before it is given up for the standard tier.
+	// FlexTakes is how long a call in flex may take at most before it is given up for the standard tier.
 	FlexTakes = 15 * time.Minute
 
 	// WorthWaiting is how long a call has to be able to wait for it to be put in a batch at all: few batches
@@ -41,66 +43,80 @@ const (
 	slack = time.Minute
 )
 
-// By how much calls may take longer than they are known to.
-const marginNumerator, marginDenominator = 5, 4
+// margin is how many times as long as they are known to calls may take.
+const margin = 1.25
 
 // An Offer is what tiers the models of a job have beside the standard one.
 type Offer struct {
 	Batch, Flex, Priority bool
 
+	// FlexTakes is how long a call in flex may take before it is given up; FlexTakes if it is 0.
+	FlexTakes time.Duration
+
 	// Soonest is how soon batches of the model have returned of late at the soonest; 0 if that is not known.
 	Soonest time.Duration
 }
 
-// Work is what is left of a job at a moment.
+// Work is what is left of a job at a moment. A unit that waits in a batch waits with one call, behind which are the
+// others of that unit, and behind all units what the job does with their answers.
 type Work struct {
-	Calls  int64         // that are not answered yet, at all levels
-	Chain  int64         // of these, how many wait for one another at least; one if it is less
-	Call   time.Duration // one of them in real time
+	Units  int64         // at hand that have not ended
+	Each   float64       // calls of one of them, one after the other; one if it is less
+	Call   time.Duration // one call in real time
 	AtOnce int64         // calls in real time; one if it is less
 	Minute int64         // calls that may be begun in a minute; 0 is no limit
+	Then   time.Duration // what comes after these units, in real time
+
+	// Short says that the budget is too small for all of them at once: while some wait, for what is set aside for them
+	// others cannot be asked.
+	Short bool
 }
 
-// RealTime returns how long so many of the calls take in real time, however few they are no less than the
-// chain of them.
-func (w Work) RealTime(calls int64) time.Duration {
-	if calls <= 0 || w.Calls <= 0 {
+// RealTime returns how long so many of the units take in real time, with all that comes after them.
+func (w Work) RealTime(units int64) time.Duration {
+	if units <= 0 || w.Units <= 0 {
 		return 0
 	}
+	if w.Short {
+		units = max(units, w.Units)
+	}
 
-	rounds := max(1, w.Chain, (calls-1)/max(1, w.AtOnce)+1)
-	took := stretch(w.Call, rounds, 1)
+	calls := math.Ceil(float64(units) * max(1, w.Each))
+	rounds := max(math.Ceil(w.Each), math.Ceil(calls/float64(max(1, w.AtOnce))))
+	took := stretch(w.Call, rounds)
 	if w.Minute > 0 {
-		took = max(took, stretch(time.Minute, calls, w.Minute))
+		took = max(took, stretch(time.Minute, calls/float64(w.Minute)))
 	}
-	return took
+	return addTo(took, w.Then)
 }
 
-// Needs returns how long before the deadline so many calls have to be begun in real time.
-func (w Work) Needs(calls int64) time.Duration {
-	if calls <= 0 || w.Calls <= 0 {
+// Needs returns how long before the deadline so many units have to be begun in real time.
+func (w Work) Needs(units int64) time.Duration {
+	if units <= 0 || w.Units <= 0 {
 		return 0
 	}
-	return addTo(slack, stretch(w.RealTime(calls), marginNumerator, marginDenominator))
+	return addTo(slack, stretch(w.RealTime(units), margin))
 }
 
 // lead is how long before calls have to be begun in real time their batch has to be ended.
 func (o Offer) lead() time.Duration {
 	if o.Flex {
-		return EndBatch + FlexTakes // at the price of a batch
+		return EndBatch + o.flexTakes() // at the price of a batch
 	}
 	return EndBatch
 }
 
-// MayWait returns how many of the calls may wait in batches with so much time left.
+func (o Offer) flexTakes() time.Duration { return cmp.Or(o.FlexTakes, FlexTakes) }
+
+// MayWait returns how many of the units may wait in batches with so much time left.
 func MayWait(w Work, o Offer, left time.Duration) int64 {
-	if !o.Batch || w.Calls <= 0 {
+	if !o.Batch || w.Units <= 0 {
 		return 0
 	}
 
-	// What so many calls need grows with their number.
-	fits := func(calls int64) bool { return left >= Until(w, o, calls) }
-	low, high := int64(0), w.Calls+1
+	// What so many units need grows with their number.
+	fits := func(units int64) bool { return left >= Until(w, o, units) }
+	low, high := int64(0), w.Units+1
 	for low+1 < high {
 		if half := low + (high-low)/2; fits(half) {
 			low = half
@@ -111,12 +127,12 @@ func MayWait(w Work, o Offer, left time.Duration) int64 {
 	return low
 }
 
-// Until returns how long before the deadline the batches of so many calls that wait have to be ended.
+// Until returns how long before the deadline the batches of so many units that wait have to be ended.
 func Until(w Work, o Offer, waiting int64) time.Duration {
 	return addTo(o.lead(), w.Needs(waiting))
 }
 
-// MayJoin returns how many of the calls may be put in batches with so much time left: those that may wait until
+// MayJoin returns how many of the units may be put in batches with so much time left: those that may wait until
 // the soonest batch would have returned.
 func MayJoin(w Work, o Offer, left time.Duration) int64 {
 	return MayWait(w, o, left-max(WorthWaiting, o.Soonest))
@@ -126,11 +142,11 @@ func MayJoin(w Work, o Offer, left time.Duration) int64 {
 // quick enough. The tier parameters.FlexFirst is flex where there is room. Once the deadline is past nothing is
 // gained by haste.
 func RealTimeTier(w Work, o Offer, left time.Duration) string {
-	need := w.Needs(w.Calls)
+	need := w.Needs(w.Units)
 	switch {
-	case o.Flex && left >= addTo(need, FlexTakes):
+	case o.Flex && left >= addTo(need, o.flexTakes()):
 		return parameters.FlexFirst
-	case o.Priority && left > 0 && left < addTo(slack, w.RealTime(w.Calls)):
+	case o.Priority && left > 0 && left < addTo(slack, w.RealTime(w.Units)):
 		return parameters.Priority
 	}
 	return parameters.Standard
@@ -139,20 +155,20 @@ func RealTimeTier(w Work, o Offer, left time.Duration) string {
 // mostParts bounds the batches of a job that are of a size chosen here.
 const mostParts = 16
 
-// BatchOf returns how many calls go in one batch; 0 leaves that to the vendor. A batch is ended as a whole, so
-// where calls would have to be bought one after the other for much of the time that is left, several batches
+// BatchOf returns how many units go in one batch; 0 leaves that to the vendor. A batch is ended as a whole, so
+// where units would have to be bought one after the other for much of the time that is left, several batches
 // let the last of them wait the longest.
 func BatchOf(w Work, o Offer, left time.Duration) int64 {
 	room := left - o.lead()
-	if room <= 0 || w.Needs(w.Calls) < room/mostParts {
+	if room <= 0 || w.Needs(w.Units) < room/mostParts {
 		return 0
 	}
-	return max(1, (w.Calls-1)/mostParts+1)
+	return max(1, (w.Units-1)/mostParts+1)
 }
 
-// stretch returns d × by ÷ of, or the longest duration if that is none.
-func stretch(d time.Duration, by, of int64) time.Duration {
-	f := float64(d) * float64(by) / float64(of)
+// stretch returns d × by, or the longest duration if that is none.
+func stretch(d time.Duration, by float64) time.Duration {
+	f := float64(d) * by
 	if f >= math.MaxInt64/2 {
 		return math.MaxInt64 / 2
 	}

@@ -13,8 +13,9 @@ import (
 // workOf draws work.
 func workOf(t *rapid.T) placement.Work {
 	w := placement.Work{
-		Calls: rapid.Int64Range(1, 1_000_000).Draw(t, "calls"), Chain: rapid.Int64Range(0, 40).Draw(t, "chain"),
+		Units: rapid.Int64Range(1, 1_000_000).Draw(t, "units"), Each: rapid.Float64Range(0, 5).Draw(t, "each"),
 		Call: time.Duration(rapid.Int64Range(0, int64(5*time.Minute)).Draw(t, "call")), AtOnce: rapid.Int64Range(0, 500).Draw(t, "at once"),
+		Then: time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "then")), Short: rapid.Bool().Draw(t, "short"),
 	}
 	if rapid.Bool().Draw(t, "limited") {
 		w.Minute = rapid.Int64Range(1, 10_000).Draw(t, "a minute")
@@ -35,8 +36,8 @@ func TestWhatWaitsCanBeBought(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, o, left := workOf(t), offerOf(t), leftOf(t)
 		waits := placement.MayWait(w, o, left)
-		if waits < 0 || waits > w.Calls || waits > 0 && !o.Batch {
-			t.Fatalf("%d of %d calls may wait", waits, w.Calls)
+		if waits < 0 || waits > w.Units || waits > 0 && !o.Batch {
+			t.Fatalf("%d of %d units may wait", waits, w.Units)
 		}
 		if waits == 0 {
 			return
@@ -50,13 +51,39 @@ func TestWhatWaitsCanBeBought(t *testing.T) {
 	})
 }
 
+// What is behind the calls that wait is bought after them: the other calls of their units, what the job does with their
+// answers, and what cannot be asked meanwhile for want of budget. So fewer may wait.
+func TestWhatIsBehindWaitsToo(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w, o, left := workOf(t), offerOf(t), leftOf(t)
+		bare := w
+		bare.Each, bare.Then, bare.Short = 1, 0, false
+		if with, without := placement.MayWait(w, o, left), placement.MayWait(bare, o, left); with > without {
+			t.Errorf("%d units may wait with what is behind them, and %d without", with, without)
+		}
+
+		waits := placement.MayWait(w, o, left)
+		if waits == 0 {
+			return
+		}
+		calls := float64(waits) * max(1, w.Each)
+		if w.Short {
+			calls = float64(w.Units) * max(1, w.Each)
+		}
+		need := time.Duration(calls*float64(w.Call)/float64(max(1, w.AtOnce))) + w.Then
+		if need > left-placement.EndBatch {
+			t.Errorf("%d units may wait, which with what is behind them need %v of the %v that are left", waits, need, left)
+		}
+	})
+}
+
 // As many wait as could be bought: with one more they could not.
 func TestAsManyWaitAsMay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, o, left := workOf(t), offerOf(t), leftOf(t)
 		o.Batch = true
-		if waits := placement.MayWait(w, o, left); waits < w.Calls && placement.Until(w, o, waits+1) <= left {
-			t.Errorf("%d of %d calls may wait, though %d could", waits, w.Calls, waits+1)
+		if waits := placement.MayWait(w, o, left); waits < w.Units && placement.Until(w, o, waits+1) <= left {
+			t.Errorf("%d of %d calls may wait, though %d could", waits, w.Units, waits+1)
 		}
 	})
 }
@@ -83,7 +110,7 @@ func TestLaterIsDearer(t *testing.T) {
 // The numbers of one job, as its owner would reckon them: 600 calls of ten seconds, twenty at a time, are five
 // minutes, with the margin six and a quarter, and a minute more.
 func TestPlacement(t *testing.T) {
-	w := placement.Work{Calls: 600, Call: 10 * time.Second, AtOnce: 20}
+	w := placement.Work{Units: 600, Call: 10 * time.Second, AtOnce: 20}
 	all := placement.Offer{Batch: true, Flex: true, Priority: true}
 	for _, tt := range []struct {
 		name  string
@@ -114,7 +141,7 @@ func TestPlacement(t *testing.T) {
 
 // Where buying all of it takes much of the time, a job is several batches, so that the last may wait the longest.
 func TestBatchOf(t *testing.T) {
-	w, o := placement.Work{Calls: 60_000, Call: 10 * time.Second, AtOnce: 20}, placement.Offer{Batch: true} // 8 h 20 m
+	w, o := placement.Work{Units: 60_000, Call: 10 * time.Second, AtOnce: 20}, placement.Offer{Batch: true} // 8 h 20 m
 	if n := placement.BatchOf(w, o, 400*time.Hour); n != 0 {
 		t.Errorf("a batch has %d calls, though there is all the time", n)
 	}

@@ -75,7 +75,8 @@ type Batches struct {
 
 	mu        sync.Mutex // guards the variables below
 	lines     map[mapreduce.JobID]sighting
-	forecasts map[mapreduce.JobID]*forecast
+	standings map[mapreduce.JobID]*standing
+	slots     peak // of the fleet
 }
 
 // New returns the batches of the jobs in j.
@@ -83,7 +84,7 @@ func New(j *jobs.Jobs, scheduler *schedule.Scheduler, grants *grant.Manager, spe
 	return &Batches{
 		config: c, jobs: j, scheduler: scheduler, grants: grants, specs: specs, signals: signals, supervisor: s,
 		asking: make(chan struct{}, 1), seen: make(map[mapreduce.JobID]*look),
-		lines: make(map[mapreduce.JobID]sighting), forecasts: make(map[mapreduce.JobID]*forecast),
+		lines: make(map[mapreduce.JobID]sighting), standings: make(map[mapreduce.JobID]*standing),
 	}
 }
 

@@ -133,12 +133,15 @@ func (b *Batches) lookAt(ctx context.Context, id mapreduce.JobID) (*kept.Standin
 		return nil, err
 	}
 
-	// What may not wait any more is put in no batch.
-	rescued, err := b.rescue(ctx, id, s, f)
+	// What may not wait any more is put in no batch, however many looks it takes to have all of it asked.
+	rescued, more, err := b.rescue(ctx, id, s, f)
 	if err != nil {
 		return nil, err
 	}
-	planned, err := b.plan(ctx, id, s, f)
+	planned := false
+	if !more {
+		planned, err = b.plan(ctx, id, s, f)
+	}
 	if err != nil || !planned && !rescued {
 		return s, err
 	}

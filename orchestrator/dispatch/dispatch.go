@@ -196,7 +196,7 @@ func (d *dispatcher) makeAssignment(ctx context.Context, t *schedule.Task, u *re
 	}
 
 	if u.Kind != mapreduce.KindParse {
-		a.Tier = d.batches.TierOf(ctx, t.Job.ID, t.Spec, u.ID)
+		a.Tier, a.RealTime = d.batches.TierOf(ctx, t.Job.ID, t.Spec, u.ID)
 	}
 
 	if err := d.assignWakeCall(ctx, &a, u); err != nil {

@@ -72,7 +72,9 @@ func (c *Config) PlanJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.S
 		dag.Warnings = append(dag.Warnings, plan.Warning{Kind: plan.Advised, Text: text})
 	}
 
-	return dag.Plan(), nil
+	made := dag.Plan()
+	made.Deadline = spec.Deadline
+	return made, nil
 }
 
 // planRates returns what the plan of a job assumes.

@@ -117,5 +117,11 @@ func (k *sketch) plan(s *submission) (*mapreduce.JobPlan, time.Duration) {
 	if err != nil {
 		return nil, s.atLeast()
 	}
-	return &mapreduce.JobPlan{Units: int64(len(dag.Nodes)), PlanSpend: dag.Estimate.Expected.Spent()}, dag.Estimate.Makespan
+	asking := int64(0)
+	for i := range dag.Nodes {
+		if dag.Nodes[i].Load.Calls > 0 {
+			asking++
+		}
+	}
+	return &mapreduce.JobPlan{Units: int64(len(dag.Nodes)), Asking: asking, PlanSpend: dag.Estimate.Expected.Spent()}, dag.Estimate.Makespan
 }

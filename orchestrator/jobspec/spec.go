@@ -86,7 +86,11 @@ func defaultTree(s *mapreduce.JobSpec, strategy plan.Strategy) {
 
 // CheckOpen returns what would be refused of a spec, whatever the documents are, as
 // far as its client has filled it in.
-func (r *Rules) CheckOpen(s mapreduce.JobSpec) error { return r.checkSpec(newDraft(s)) }
+func (r *Rules) CheckOpen(s mapreduce.JobSpec) error {
+	d := newDraft(s)
+	r.setDeadline(d)
+	return r.checkSpec(d)
+}
 
 // A Completed is a spec that can be carried out with all that its client left open, as every
 // node and worker is to see it, and the graph of its pipeline.
@@ -100,6 +104,7 @@ type Completed struct {
 // field. The same spec is planned as is run.
 func (r *Rules) Complete(s mapreduce.JobSpec) (*Completed, error) {
 	d := newDraft(s)
+	r.setDeadline(d)
 	if err := r.checkSpec(d); err != nil {
 		return nil, err
 	}

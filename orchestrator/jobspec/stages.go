@@ -30,6 +30,18 @@ func (s Stages) StageAt(level int64) *pipeline.Stage {
 // Current returns the stage that the job has come to.
 func (s Stages) Current() *pipeline.Stage { return s.StageAt(s.Level) }
 
+// Later returns the stages behind the one that the job has come to; all of them while documents are parsed.
+func (s Stages) Later() []*pipeline.Stage {
+	if s.Compiled == nil {
+		return nil
+	}
+	all := s.Compiled.Graph.Pipeline().Stages
+	if s.Level < 0 || s.Level >= int64(len(s.levels)) {
+		return all
+	}
+	return all[min(s.levels[s.Level].Stage+1, len(all)):]
+}
+
 // StageName returns the name of the stage of a level, or "".
 func (s Stages) StageName(level int64) string {
 	if stage := s.StageAt(level); stage != nil {
@@ -58,6 +70,7 @@ func Requirements(spec *mapreduce.JobSpec, stage *pipeline.Stage) mapreduce.Requ
 		needs.Tools = stage.RequiredTools()
 		needs.Batched = stage.GoesByBatch(spec.Vars)
 		needs.Reviewed = stage.Review.IsSet()
+		needs.Placed = !spec.Deadline.IsZero()
 	}
 	return needs
 }

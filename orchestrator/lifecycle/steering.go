@@ -33,6 +33,9 @@ func (s *Steering) ResumeJob(ctx context.Context, by mapreduce.Principal, id map
 	if r.Budget < 0 {
 		return nil, errs.Field("budget", "must not be negative")
 	}
+	if at := r.Deadline; !at.IsZero() && !at.After(time.Now()) {
+		return nil, errs.Field("deadline", "is %s, which is past", at.UTC().Format("2006-01-02 15:04:05 UTC"))
+	}
 	if err := s.resumeUnits(ctx, id, r); err != nil {
 		return nil, err
 	}

@@ -18,6 +18,8 @@ type Runnable struct {
 	// FailsFast says that units of the job run, and fail, while the breaker of the model
 	// is open.
 	FailsFast bool
+	// Busy says that units of the job run here, or wait to.
+	Busy bool
 }
 
 // Runnable returns the jobs that may run and have work for workers.
@@ -33,7 +35,7 @@ func (s *Scheduler) Runnable() []Runnable {
 
 		one := Runnable{
 			Job: id, Tenant: j.tenant, Needs: j.needs, Parallelism: int64(j.spec.Parallelism), Spec: j.spec,
-			FailsFast: j.spec.OnBreaker == mapreduce.BreakerSkip,
+			FailsFast: j.spec.OnBreaker == mapreduce.BreakerSkip, Busy: j.held > 0 || !j.queue.IsEmpty(),
 		}
 
 		if j.asks {

@@ -145,6 +145,7 @@ type work struct {
 	since      time.Time     // that it is looked for, or asked for
 	lost       bool          // this process has begun to create it, and does not know what came of that
 	cancelled  bool          // its vendor was told
+	endingFrom time.Time     // since when
 	told       int64         // lines that were reported as done
 	unreadable time.Time     // since when its results cannot be read; zero if they can
 	pause      time.Duration // before the next question
@@ -205,13 +206,18 @@ func (w *work) run(ctx context.Context) {
 	}
 }
 
+// soonGone is how long vendors take to cancel a batch, as far as they say, and a little more: what takes longer is not
+// asked for more often than one that is not cancelled.
+const soonGone = 12 * time.Minute
+
 // rest waits before the next step: longer each time, and not at all once the job was cancelled.
 func (w *work) rest(ctx context.Context) {
 	c := &w.holder.config
-	w.pause = min(max(c.Poll, w.pause*3/2), c.Slowest)
-	if w.cancelled { // which takes minutes, and somebody may wait for it
-		w.pause = c.Poll
+	slowest := c.Slowest
+	if w.cancelled && time.Since(w.endingFrom) < soonGone { // somebody may wait for it
+		slowest = min(slowest, 3*c.Poll)
 	}
+	w.pause = min(max(c.Poll, w.pause*3/2), slowest)
 	if w.order.State == mapreduce.BatchPlanned && w.order.Tries > 0 {
 		w.pause = min(c.Poll<<min(w.order.Tries, 10), slowestTry)
 	}

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -500,6 +501,40 @@ func TestCancelled(t *testing.T) {
 		h.untilOver()
 		if took := time.Since(begun); took > 15*time.Minute {
 			t.Errorf("the batch ended %v after it was to be cancelled", took)
+		}
+	})
+}
+
+// counted counts how often a vendor is asked for a batch.
+type counted struct {
+	batch.Vendor
+	asked *atomic.Int64
+}
+
+func (c counted) Get(ctx context.Context, id string) (batch.Batch, error) {
+	c.asked.Add(1)
+	return c.Vendor.Get(ctx, id)
+}
+
+// A vendor that takes its time to cancel a batch is asked how far it is at first often, and then as often as of any.
+func TestCancelledBatchesAreAskedForLessAndLess(t *testing.T) {
+	each(t, func() batches.Config {
+		return batches.Config{Takes: func(int) time.Duration { return 5 * time.Hour }, Cancels: 2 * time.Hour}
+	}, func(h *house) {
+		asked := new(atomic.Int64)
+		h.vendor = counted{h.vendor, asked}
+		defer h.work()()
+		<-time.After(25 * time.Minute)
+		h.mu.Lock()
+		h.order.Cancel = true
+		h.mu.Unlock()
+
+		before := asked.Load()
+		<-time.After(10 * time.Minute)
+		first := asked.Load() - before
+		<-time.After(80 * time.Minute)
+		if later := asked.Load() - before - first; first < 10 || first > 20 || later > 50 {
+			t.Errorf("it was asked for %d times in the first 10 minutes and %d times in the next 80", first, later)
 		}
 	})
 }

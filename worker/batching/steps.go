@@ -196,7 +196,7 @@ func (w *work) follow(ctx context.Context) (over bool, err error) {
 		if err := w.vendor.Cancel(ctx, w.order.Vendor); err != nil {
 			return false, err
 		}
-		w.cancelled = true
+		w.cancelled, w.endingFrom, w.pause = true, time.Now(), 0
 	}
 
 	b, err := w.vendor.Get(ctx, w.order.Vendor)

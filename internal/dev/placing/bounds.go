@@ -6,16 +6,30 @@ import (
 )
 
 // hindsight is what a job costs at best if it is known beforehand when each batch returns: those that return
-// in time are waited for, and the rest is bought at once. It is false if the job cannot end in time even so.
-func hindsight(j *job) (cost float64, feasible bool) {
-	rest := float64(j.work.Calls)
+// in time are waited for, and the rest is bought at once. It is false if the job cannot end in time even so, if it
+// had the fleet for itself.
+func hindsight(g *group, j *job) (cost float64, feasible bool) {
+	rest := j.calls()
 	for i, takes := range j.takes {
+		n := float64(min(j.size, j.work.Units-int64(i)*j.size))
 		if takes <= j.deadline {
-			n := float64(min(j.size, j.work.Calls-int64(i)*j.size))
 			cost, rest = cost+n*byBatch, rest-n
 		}
+		if takes+j.takesAgain[i] <= j.deadline {
+			cost, rest = cost+n*j.again*byBatch, rest-n*j.again
+		}
 	}
-	return cost + j.bought(rest, j.offer.Flex), rest/j.pace+float64(j.work.AtOnce)/j.pace <= j.deadline.Seconds()
+	after := (j.takesReally + j.thenReally).Seconds()
+	return cost + j.bought(rest, j.offer.Flex), rest/g.alone(j)+after <= j.deadline.Seconds()
+}
+
+// alone is how many calls a second a job makes that has the fleet for itself.
+func (g *group) alone(j *job) float64 {
+	pace := float64(min(g.slots, j.work.AtOnce)) / j.takesReally.Seconds()
+	if g.tokens > 0 {
+		pace = min(pace, g.tokens/j.tokens/60)
+	}
+	return pace
 }
 
 // instants is into how many steps the time of a job is divided.
@@ -26,19 +40,22 @@ const instants = 120
 // time and the number of batches that are out. In each step any of them may be ended, and as many have to be
 // as could not be bought any more if none returned: ending them takes ten minutes. What it leaves out is in
 // its favour: time is in steps, within which batches return before they have to be ended.
-func uninformed(j *job) float64 {
+//
+// It is of a job that is alone, whose units ask once.
+func uninformed(g *group) float64 {
+	j := g.jobs[0]
 	most := len(j.takes)
-	each := float64(j.work.Calls) / float64(most)
+	each, pace := float64(j.work.Units)/float64(most), g.alone(j)
 	step := j.deadline / instants
 	price := j.bought(1, j.offer.Flex)
 
 	// may is how many may be out at an instant.
 	may := func(at int) int {
-		room := (j.deadline - time.Duration(at)*step - 10*time.Minute).Seconds()
+		room := (j.deadline - j.thenReally - time.Duration(at)*step - 10*time.Minute).Seconds()
 		if room <= 0 {
 			return 0
 		}
-		return min(most, int(room*j.pace/each))
+		return min(most, int(room*pace/each))
 	}
 
 	// After the deadline none is out.
@@ -91,4 +108,4 @@ func expected(value []float64, returns, costs float64) []float64 {
 }
 
 // atOnce is what a job costs that is bought in real time.
-func atOnce(j *job) float64 { return j.bought(float64(j.work.Calls), j.offer.Flex) }
+func atOnce(j *job) float64 { return j.bought(j.calls(), j.offer.Flex) }

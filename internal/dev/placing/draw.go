@@ -69,50 +69,116 @@ func (t turnaround) returned(after time.Duration) float64 {
 	return low
 }
 
-// A job is one that is simulated.
-type job struct {
-	work     placement.Work // as it is known
-	offer    placement.Offer
-	deadline time.Duration // from its begin on
-	pace     float64       // calls a second in real time, as it is
-	batches  turnaround
-	size     int64           // calls of a batch
-	takes    []time.Duration // of each batch that all calls make
-	cancels  []time.Duration // how long each takes to be cancelled
-	room     float64         // part of the calls for which there is room in flex
+// A group is jobs that share a fleet and a model.
+type group struct {
+	slots  int64
+	tokens float64 // of the model in a minute; 0 is no limit
+	jobs   []*job
 }
 
-// draw draws a job: 10 to 50,000 calls of 2 to 30 seconds, half an hour to two days before its deadline.
-func draw(random *rand.Rand, offer placement.Offer) *job {
-	spread := func(low, high float64) float64 { return low * math.Pow(high/low, random.Float64()) }
+// A job is one that is simulated.
+type job struct {
+	name, tenant string
+	work         placement.Work // as it is known
+	offer        placement.Offer
+	begins       time.Duration
+	deadline     time.Duration // from its begin on
+	tokens       float64       // of a call
+	again        float64       // part of the units that ask a second time
+
+	takesReally time.Duration // a call
+	thenReally  time.Duration // what comes after all of its calls
+
+	batches    turnaround
+	size       int64           // units of a batch
+	takes      []time.Duration // of each batch that all units make
+	takesAgain []time.Duration // of those of their second calls
+	cancels    []time.Duration // how long each takes to be cancelled
+	room       float64         // part of the calls for which there is room in flex
+}
+
+// due is when the job is to end.
+func (j *job) due() time.Duration { return j.begins + j.deadline }
+
+// calls are all of the job.
+func (j *job) calls() float64 { return float64(j.work.Units) * (1 + j.again) }
+
+// spread draws a number whose logarithm is even.
+func spread(random *rand.Rand, low, high float64) float64 {
+	return low * math.Pow(high/low, random.Float64())
+}
+
+// draw draws one to four jobs that begin within two hours: of a half the fleet has more slots than all of them use, and
+// of a half the model bears more tokens.
+func draw(random *rand.Rand, offer placement.Offer) *group {
+	g := new(group)
+	wanted, rate := int64(0), 0.0
+	for i := range 1 + random.IntN(4) {
+		j := drawJob(random, offer)
+		if j.name, j.tenant = string(rune('a'+i)), []string{"north", "south"}[random.IntN(2)]; i > 0 {
+			j.begins = time.Duration(random.Float64() * float64(2*time.Hour))
+		}
+		wanted += j.work.AtOnce
+		rate += 60 * j.tokens * float64(j.work.AtOnce) / j.work.Call.Seconds()
+		g.jobs = append(g.jobs, j)
+	}
+
+	g.slots = max(1, int64(float64(wanted)*spread(random, 0.4, 2.5)))
+	if random.IntN(2) == 0 {
+		g.tokens = rate * spread(random, 0.2, 2)
+	}
+	for _, j := range g.jobs {
+		if g.tokens > 0 {
+			j.work.Minute = max(1, int64(g.tokens/j.tokens))
+		}
+		j.drawBatches(random)
+	}
+	return g
+}
+
+// drawJob draws a job: 10 to 50,000 units of 2 to 30 seconds, half an hour to two days before its deadline. In a half of
+// the jobs some units ask twice, and in a third others come after all of them.
+func drawJob(random *rand.Rand, offer placement.Offer) *job {
 	j := &job{offer: offer, batches: turnarounds[random.IntN(len(turnarounds))], room: random.Float64()}
-	j.deadline = time.Duration(spread(1800, 172_800) * float64(time.Second))
+	j.deadline = time.Duration(spread(random, 1800, 172_800) * float64(time.Second))
+	j.tokens = spread(random, 500, 20_000)
 	j.work = placement.Work{
-		Calls: int64(spread(10, 50_000)), AtOnce: []int64{10, 20, 50}[random.IntN(3)],
-		Call: time.Duration(spread(2, 30) * float64(time.Second)),
+		Units: int64(spread(random, 10, 50_000)), Each: 1, AtOnce: []int64{10, 20, 50}[random.IntN(3)],
+		Call: time.Duration(spread(random, 2, 30) * float64(time.Second)),
 	}
 
-	// Calls take a fifth more or less than they are known to.
-	j.pace = float64(j.work.AtOnce) / (j.work.Call.Seconds() * (0.8 + 0.4*random.Float64()))
-
-	j.size = placement.BatchOf(j.work, offer, j.deadline)
-	if j.size == 0 {
-		j.size = j.work.Calls
+	// Calls take a fifth more or less than they are known to, and a twentieth more or fewer units ask twice.
+	slower := 0.8 + 0.4*random.Float64()
+	j.takesReally = time.Duration(slower * float64(j.work.Call))
+	if random.IntN(2) == 0 {
+		planned := 0.6 * random.Float64()
+		j.work.Each, j.again = 1+planned, planned*(0.95+0.1*random.Float64())
 	}
-	for range (j.work.Calls-1)/j.size + 1 {
-		j.takes = append(j.takes, j.batches.after(random.Float64()))
-		j.cancels = append(j.cancels, time.Duration(random.Float64()*float64(10*time.Minute)))
+	if random.IntN(3) == 0 {
+		j.work.Then = time.Duration(1+random.IntN(5)) * j.work.Call
+		j.thenReally = time.Duration(slower * float64(j.work.Then))
 	}
 	return j
 }
 
+// drawBatches draws how long the batches of a job take.
+func (j *job) drawBatches(random *rand.Rand) {
+	if j.size = placement.BatchOf(j.work, j.offer, j.deadline); j.size == 0 {
+		j.size = j.work.Units
+	}
+	for range (j.work.Units-1)/j.size + 1 {
+		j.takes = append(j.takes, j.batches.after(random.Float64()))
+		j.takesAgain = append(j.takesAgain, j.batches.after(random.Float64()))
+		j.cancels = append(j.cancels, time.Duration(random.Float64()*float64(10*time.Minute)))
+	}
+}
+
 // isRefused reports whether the job would be refused when it is submitted: what is known of its calls says
 // that it cannot be done in time.
-func (j *job) isRefused() bool { return j.work.RealTime(j.work.Calls) > j.deadline }
-
-// realTime is how long all calls take if they are bought at once, as fast as calls are.
-func (j *job) realTime() time.Duration {
-	return time.Duration(float64(j.work.Calls+j.work.AtOnce) / j.pace * float64(time.Second))
+func (j *job) isRefused() bool {
+	w := j.work
+	w.Minute = 0 // which nobody knows then
+	return w.RealTime(w.Units) > j.deadline
 }
 
 // bought is what calls cost in real time, in prices of the standard tier.

@@ -13,9 +13,9 @@ import (
 )
 
 // Rescue has lines of a job that runs asked in real time, so that no more than most wait for batches. Lines
-// that are in none are answered with that at once, as many as one transaction takes. Then batches are marked
-// to be ended, the last first: whoever sees to one cancels it, and its lines are answered once its vendor says
-// what became of them. Changed says that there may be more to do.
+// that are in none are answered with that, as many as one transaction takes. If these are too few, batches are
+// marked at once to be ended, the last first: whoever sees to one cancels it, and its lines are answered once its
+// vendor says what became of them. Changed says that there may be more to do.
 func (st *Store) Rescue(ctx context.Context, id mapreduce.JobID, most int64) (*Result, error) {
 	var out *Result
 	err := st.db.Update(ctx, failpoint.Rescue, func(tx store.Tx) error {
@@ -33,19 +33,22 @@ func (st *Store) Rescue(ctx context.Context, id mapreduce.JobID, most int64) (*R
 		if err != nil {
 			return err
 		}
-		excess := counts.SumLevels(keys.LinesOpen) - endingLines(all) - most
+		open := counts.SumLevels(keys.LinesOpen) - endingLines(all)
+		excess := open - most
 		if excess <= 0 {
 			return nil
 		}
 
+		// To end a batch takes its vendor minutes, which are not to pass before the others are answered.
+		waiting := open - heldLines(all)
+		more := excess - waiting
+		if more > 0 {
+			st.endBatches(tx, id, all, more)
+			excess = waiting
+		}
 		answered, err := st.answerWaiting(ctx, tx, id, ctl, excess, out)
-		if err != nil {
-			return err
-		}
-		if out.Changed = answered > 0; !out.Changed {
-			st.endBatches(tx, id, all, excess)
-		}
-		return nil
+		out.Changed = answered > 0 || more > 0
+		return err
 	})
 	return out, err
 }
@@ -60,9 +63,22 @@ func endingLines(all []*storagev1.Batch) (lines int64) {
 	return lines
 }
 
+// heldLines is how many lines of batches are not answered that are not being ended.
+func heldLines(all []*storagev1.Batch) (lines int64) {
+	for _, b := range all {
+		if !b.Ending {
+			lines += b.Lines - b.Answered
+		}
+	}
+	return lines
+}
+
 // answerWaiting answers lines that are in no batch, most at most, and as many as one transaction takes. It returns
 // how many.
 func (st *Store) answerWaiting(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, most int64, out *Result) (int, error) {
+	if most <= 0 {
+		return 0, nil
+	}
 	pairs, _, err := tx.GetRange(ctx, st.Keys.Batches(id).AllBatchable(), store.RangeOptions{Limit: int(min(most, mapreduce.MaxReplies))})
 	if err != nil || len(pairs) == 0 {
 		return 0, err

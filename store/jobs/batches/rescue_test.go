@@ -2,7 +2,9 @@ package batches_test
 
 import (
 	"encoding/json"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -119,6 +121,34 @@ func TestRescueEndsTheLastBatchFirst(t *testing.T) {
 	}
 }
 
+// A batch that has to end is told so at once, however many lines are yet to be answered that are in none: its vendor takes
+// minutes for it.
+func TestRescueEndsBatchesAtOnce(t *testing.T) {
+	const lines = mapreduce.MaxReplies + 6
+	w := newWaiter(t, lines)
+	for _, u := range w.Claim(w.j, w.id, w.s, 3) {
+		w.park(u)
+	}
+	w.create(w.plan())
+	for parked := 3; parked < lines; {
+		units := w.Claim(w.j, w.id, w.s, lines-parked)
+		for _, u := range units {
+			w.park(u)
+		}
+		parked += len(units)
+	}
+
+	res, err := w.j.Batches.Rescue(w.Ctx, w.id, 0)
+	w.Must(err)
+	if got := w.look(); !res.Changed || len(res.Woken) != mapreduce.MaxReplies || !got.Batches[0].Ending || got.Open != 3 {
+		t.Errorf("one step woke %d units, and then it was %+v", len(res.Woken), got)
+	}
+	if woken := w.rescue(0); woken != 3 {
+		t.Errorf("the rest was %d units, want 3", woken)
+	}
+	w.Healthy()
+}
+
 // A job that does not run has nothing asked.
 func TestRescueLeavesAJobThatDoesNotRun(t *testing.T) {
 	w := newWaiter(t, 1)
@@ -132,7 +162,7 @@ func TestRescueLeavesAJobThatDoesNotRun(t *testing.T) {
 	}
 }
 
-// How long batches took is kept of those that ended by themselves, and of the last of them.
+// How long batches took is kept of those that ended by themselves, of the last of them, and for a day.
 func TestTurnarounds(t *testing.T) {
 	w := newWaiter(t, 40)
 	units := w.Claim(w.j, w.id, w.s, 40)
@@ -153,6 +183,12 @@ func TestTurnarounds(t *testing.T) {
 		}
 	}
 	w.Healthy()
+
+	// A day later they tell nothing any more.
+	atomic.AddInt64(&w.Micro, (24 * time.Hour).Microseconds())
+	if took, err := w.j.Batches.Turnarounds(w.Ctx, "scripted/m"); err != nil || len(took) > 0 {
+		t.Errorf("a day later: %v, %v", took, err)
+	}
 	if took, err := w.j.Batches.Turnarounds(w.Ctx, "scripted/other"); err != nil || len(took) > 0 {
 		t.Errorf("of another model: %v, %v", took, err)
 	}

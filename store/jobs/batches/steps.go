@@ -315,7 +315,7 @@ func (st reports) report(ctx context.Context, id mapreduce.JobID, number int64, 
 		if place.write(tx); r.Over && !more {
 			out.Ended = endedOf(b, now)
 			tx.Clear(place.key)
-			if err := st.noteTurnaround(ctx, tx, b, place.ctl, out.Ended); err != nil {
+			if err := st.noteTurnaround(ctx, tx, b, place.ctl, out.Ended, now); err != nil {
 				return err
 			}
 		}

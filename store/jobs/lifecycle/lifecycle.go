@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/coditect/mapreduce/api/errs"
@@ -434,13 +435,16 @@ func (st *Store) resumeStep(ctx context.Context, id mapreduce.JobID, t *retrial)
 		if err := checkCurrency(id, ctl, t.Resume); err != nil {
 			return err
 		}
+		if err := st.checkDeadline(ctx, tx, id, t.Resume); err != nil {
+			return err
+		}
 		if t.Budget > 0 {
 			ctl.Budget = t.Budget
 		}
 
-		// A job that runs only gets its budget.
+		// A job that runs only gets its budget and its deadline.
 		if state.Running() {
-			return st.raiseBudget(ctx, tx, id, ctl, t.Resume)
+			return st.change(ctx, tx, id, ctl, t.Resume)
 		}
 
 		if failed != noneFailed {
@@ -511,22 +515,55 @@ func checkCurrency(id mapreduce.JobID, ctl *storagev1.Ctl, r mapreduce.Resume) e
 	return errs.New(errs.Precondition, "the budget of job %s is %s: give %s", id, in.Text(ctl.Budget), in.Flag())
 }
 
-func (rec writer) raiseBudget(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, r mapreduce.Resume) error {
-	if r.Budget == 0 {
+// checkDeadline refuses a deadline of a job that has none: its units were made ready without one.
+func (rec writer) checkDeadline(ctx context.Context, tx store.Tx, id mapreduce.JobID, r mapreduce.Resume) error {
+	if r.Deadline.IsZero() {
 		return nil
 	}
-	if err := rec.setBudget(ctx, tx, id, r.Budget); err != nil {
+	job := new(storagev1.Job)
+	if _, err := records.Read(ctx, tx.Snapshot(), rec.Keys.Job(id).Record(), job); err != nil {
 		return err
 	}
-	return rec.Jobs.WriteControl(ctx, tx, id, ctl, "budget set to "+r.BudgetIn.Text(r.Budget))
+	if job.GetConfig().GetDeadlineMicros() == 0 {
+		return errs.New(errs.Precondition, "job %s was submitted without a deadline: leave it out, or submit the job anew", id)
+	}
+	return nil
 }
 
-func (rec writer) setBudget(ctx context.Context, tx store.Tx, id mapreduce.JobID, budget int64) error {
+// change gives a job that runs what a resume changes of it.
+func (rec writer) change(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, r mapreduce.Resume) error {
+	var said []string
+	if r.Budget > 0 {
+		said = append(said, "budget set to "+r.BudgetIn.Text(r.Budget))
+	}
+	if !r.Deadline.IsZero() {
+		said = append(said, "deadline set to "+r.Deadline.UTC().Format(time.RFC3339))
+	}
+	if len(said) == 0 {
+		return nil
+	}
+	if err := rec.setSpec(ctx, tx, id, r); err != nil {
+		return err
+	}
+	return rec.Jobs.WriteControl(ctx, tx, id, ctl, strings.Join(said, ", "))
+}
+
+// setSpec stores what a resume changes of the spec of a job.
+func (rec writer) setSpec(ctx context.Context, tx store.Tx, id mapreduce.JobID, r mapreduce.Resume) error {
+	if r.Budget == 0 && r.Deadline.IsZero() {
+		return nil
+	}
 	job := new(storagev1.Job)
 	if _, err := records.Read(ctx, tx, rec.Keys.Job(id).Record(), job); err != nil {
 		return err
 	}
-	job.Config.Budget = budget
+
+	if r.Budget > 0 {
+		job.Config.Budget = r.Budget
+	}
+	if !r.Deadline.IsZero() {
+		job.Config.DeadlineMicros = r.Deadline.UnixMicro()
+	}
 	tx.Set(rec.Keys.Job(id).Record(), records.Encode(job))
 	return nil
 }
@@ -663,10 +700,8 @@ func (rec writer) checkNoneRuns(ctx context.Context, tx store.Tx, id mapreduce.J
 
 // finishResume is the last step of a resume.
 func (rec writer) finishResume(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, r mapreduce.Resume) error {
-	if r.Budget > 0 {
-		if err := rec.setBudget(ctx, tx, id, r.Budget); err != nil {
-			return err
-		}
+	if err := rec.setSpec(ctx, tx, id, r); err != nil {
+		return err
 	}
 
 	state := uint32(mapreduce.Decomposition)

@@ -413,6 +413,19 @@ func (st *Grants) FleetSlots(ctx context.Context, ask CallsRequest) (g *CallsRep
 	return g, err
 }
 
+// FleetWants returns how many model calls at once the workers of all nodes can make, of the jobs that run.
+func (st *Grants) FleetWants(ctx context.Context) (n int64, err error) {
+	err = st.db.View(ctx, func(tx store.Tx) error {
+		n = 0
+		all, err := st.readGrants(ctx, tx, mapreduce.FleetScope())
+		for _, g := range all {
+			n += g.Want
+		}
+		return err
+	})
+	return n, err
+}
+
 // usableSlots returns how many slots a node may make use of, and whether others need
 // more than they have.
 func (ask *CallsRequest) usableSlots(all map[mapreduce.NodeID]*storagev1.Grant, own mapreduce.NodeID) (n int64, needed bool) {

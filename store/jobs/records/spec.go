@@ -108,7 +108,7 @@ func PlanOf(p *storagev1.JobPlan) *mapreduce.JobPlan {
 	if p == nil {
 		return nil
 	}
-	return &mapreduce.JobPlan{Units: p.Units, PlanSpend: mapreduce.PlanSpend{
+	return &mapreduce.JobPlan{Units: p.Units, Asking: p.Asking, PlanSpend: mapreduce.PlanSpend{
 		Calls: p.Calls, Tokens: mapreduce.Tokens{In: p.TokensIn, Out: p.TokensOut}, CostMicros: p.CostMicros,
 	}}
 }
@@ -118,7 +118,7 @@ func StoredPlan(p *mapreduce.JobPlan) *storagev1.JobPlan {
 	if p == nil {
 		return nil
 	}
-	return &storagev1.JobPlan{Units: p.Units, Calls: p.Calls, TokensIn: p.Tokens.In, TokensOut: p.Tokens.Out, CostMicros: p.CostMicros}
+	return &storagev1.JobPlan{Units: p.Units, Asking: p.Asking, Calls: p.Calls, TokensIn: p.Tokens.In, TokensOut: p.Tokens.Out, CostMicros: p.CostMicros}
 }
 
 // SpentOf returns the domain's form of what units had spent.

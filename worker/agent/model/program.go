@@ -276,9 +276,13 @@ func (p *Program) pricedTiers(l parameters.Limits) (tiers []string) {
 	return tiers
 }
 
-// realTime returns the tier of calls that are made at once where an orchestrator asks for one; "" leaves it to the
-// program's own parameters.
-func (p *Program) realTime(asked string) string {
+// realTime returns the tier of calls of a unit that are made at once where an orchestrator asks for one; "" leaves it
+// to the program's own parameters.
+func (p *Program) realTime(t *agent.Task) string {
+	asked := t.Tier
+	if asked == parameters.Batch {
+		asked = t.RealTime
+	}
 	has := func(tier string) bool { return slices.Contains(p.tiers, tier) }
 	switch {
 	case !p.placed:

@@ -9,6 +9,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/parameters"
+	"github.com/coditect/mapreduce/internal/placement"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/model/memory"
 	"github.com/coditect/mapreduce/worker/agent/model/settings"
@@ -116,7 +117,7 @@ const (
 // stackOf returns the model of a program as a session asks it: paid, watched over, repeated and
 // checked. elsewhere says that there is another to be asked next.
 func (a *Agent) stackOf(s *Session, p *Program, reserve *decorator.Reserve, elsewhere bool) llm.Provider {
-	ask := a.cfg.Limited(a.doubt.Around(decorator.NextTier{Provider: p.Vendor}, a.Sizes), a.Sizes.Prompt)
+	ask := a.cfg.Limited(a.doubt.Around(&decorator.NextTier{Provider: p.Vendor, Takes: placement.FlexTakes}, a.Sizes), a.Sizes.Prompt)
 	retry := &decorator.Retry{Random: a.cfg.Random}
 	if limit, ok := ask.(*decorator.Limit); ok && elsewhere {
 		limit.Elsewhere, limit.Patience = true, elsewherePatience
@@ -129,7 +130,7 @@ func (a *Agent) stackOf(s *Session, p *Program, reserve *decorator.Reserve, else
 	ask = &decorator.Guard{Provider: ask, Caller: s.Calls, Elsewhere: elsewhere}
 	retry.Provider = &decorator.Meter{Provider: ask, Purse: s.Calls, Prices: p.prices, Count: a.Sizes.Worst}
 	ask = retry
-	if tier := p.realTime(s.Task.Tier); tier != "" {
+	if tier := p.realTime(s.Task); tier != "" {
 		ask = decorator.InTier{Provider: retry, Tier: tier}
 	}
 	byBatch := p.batches != nil && !memory.HasSpoiled(s.Calls)

@@ -145,7 +145,7 @@ func TestFlexFirst(t *testing.T) {
 			}))
 
 			paid := new(till)
-			meter := &decorator.Meter{Provider: decorator.NextTier{Provider: provider}, Purse: paid, Prices: prices, Count: func(*llm.Request) int64 { return 1000 }}
+			meter := &decorator.Meter{Provider: &decorator.NextTier{Provider: provider}, Purse: paid, Prices: prices, Count: func(*llm.Request) int64 { return 1000 }}
 			_, err := meter.Complete(t.Context(), &llm.Request{Model: "m", Messages: []llm.Message{llm.Say(llm.User, "yes?")}, MaxTokens: 100, Parameters: set(t, "tier", c.asked)})
 			if !slices.Equal(asked, c.tiers) || (err != nil) != (c.cost < 0) || paid.cost != max(c.cost, 0) || paid.cost > paid.most {
 				t.Errorf("%q were asked, %v, for %d of %d that were set aside; want %q for %d", asked, err, paid.cost, paid.most, c.tiers, c.cost)

@@ -2,6 +2,7 @@ package run
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -13,10 +14,10 @@ import (
 	"github.com/coditect/mapreduce/internal/placement"
 )
 
-// readDeadline returns the deadline that the flags give; the zero time if they give none.
+// readDeadline returns the deadline that the flags give, or the pipeline; the zero time if they give none.
 func (j *jobFlags) readDeadline(flags *pflag.FlagSet, now time.Time) (time.Time, error) {
 	if !flags.Changed("deadline") {
-		return time.Time{}, nil
+		return time.Time{}, nil // the service looks in the pipeline
 	}
 	for _, other := range []string{"batch", parameters.Tier.Flag()} {
 		if flags.Changed(other) {
@@ -24,7 +25,12 @@ func (j *jobFlags) readDeadline(flags *pflag.FlagSet, now time.Time) (time.Time,
 		}
 	}
 
-	at, err := mapreduce.ParseDeadline(j.deadline, now)
+	return parseDeadline(j.deadline, now)
+}
+
+// parseDeadline reads the value of --deadline.
+func parseDeadline(text string, now time.Time) (time.Time, error) {
+	at, err := mapreduce.ParseDeadline(text, now)
 	if err != nil {
 		return time.Time{}, flagFault("deadline", err)
 	}
@@ -40,7 +46,8 @@ const moment = "2006-01-02 15:04 MST"
 // tierLines says what a job costs in each tier of its model, and of one with a deadline also when it ends so, and what
 // is chosen.
 func (p *planner) tierLines(spec *mapreduce.JobSpec, planned *mapreduce.Plan, tiers []costs.TierCost, now time.Time) (lines []string, err error) {
-	if spec.Deadline.IsZero() {
+	deadline := planned.Deadline // which the pipeline may say
+	if deadline.IsZero() {
 		for _, t := range tiers {
 			lines = append(lines, fmt.Sprintf("in the tier %s: %s expected", t.Tier, mapreduce.DollarText(t.Micros)))
 		}
@@ -51,19 +58,36 @@ func (p *planner) tierLines(spec *mapreduce.JobSpec, planned *mapreduce.Plan, ti
 	if err != nil {
 		return nil, err
 	}
-	return deadlineLines(spec.Deadline.In(now.Location()), placedWork(&planned.Estimate), offers(spec), tiers, now), nil
+	offer := offers(spec)
+	offer.FlexTakes = min(placement.FlexTakes, spec.UnitTimeout/2)
+	if all := planned.Turnarounds; len(all) > 0 {
+		offer.Soonest = slices.Min(all)
+	}
+	lines = deadlineLines(deadline.In(now.Location()), placedWork(&planned.Estimate), offer, tiers, now)
+	return append(lines, turnaroundLine(planned.Turnarounds)...), nil
+}
+
+// turnaroundLine says how long batches took of late.
+func turnaroundLine(all []time.Duration) []string {
+	if len(all) == 0 {
+		return nil
+	}
+	sorted := slices.Sorted(slices.Values(all))
+	shown := func(d time.Duration) time.Duration { return d.Round(time.Second) }
+	return []string{fmt.Sprintf("batches of the model in the last day: %d, the quickest in %v, half of them within %v, the slowest in %v",
+		len(sorted), shown(sorted[0]), shown(sorted[(len(sorted)-1)/2]), shown(sorted[len(sorted)-1]))}
 }
 
 // placedWork returns what a plan says of the calls of its job, as placement has it.
 func placedWork(e *mapreduce.PlanEstimate) placement.Work {
 	calls, atOnce := max(1, e.Expected.Calls), int64(max(1, e.Parallelism))
 	rounds := (calls-1)/atOnce + 1
-	return placement.Work{Calls: calls, AtOnce: atOnce, Call: e.Makespan / time.Duration(rounds)}
+	return placement.Work{Units: calls, AtOnce: atOnce, Call: e.Makespan / time.Duration(rounds)}
 }
 
 // deadlineLines says what is chosen for a job with a deadline, and what each choice costs and when it ends.
 func deadlineLines(deadline time.Time, w placement.Work, o placement.Offer, tiers []costs.TierCost, now time.Time) []string {
-	left, takes := deadline.Sub(now), w.RealTime(w.Calls)
+	left, takes := deadline.Sub(now), w.RealTime(w.Units)
 	lines := []string{fmt.Sprintf("deadline: %s, in %v", deadline.Format(moment), left.Round(time.Second))}
 
 	waits := placement.MayJoin(w, o, left)
@@ -71,8 +95,8 @@ func deadlineLines(deadline time.Time, w placement.Work, o placement.Offer, tier
 	switch {
 	case waits == 0:
 		lines = append(lines, fmt.Sprintf("chosen: all calls at once, tier %s, as no time is left in which a batch could be waited for", placement.RealTimeTier(w, o, left)))
-	case waits < w.Calls:
-		lines = append(lines, fmt.Sprintf("chosen: %d of %d calls by batch, as no more could still be made in real time; what has not come by %s and later is made then", waits, w.Calls, until.Format(moment)))
+	case waits < w.Units:
+		lines = append(lines, fmt.Sprintf("chosen: %d of %d calls by batch, as no more could still be made in real time; what has not come by %s and later is made then", waits, w.Units, until.Format(moment)))
 	default:
 		lines = append(lines, fmt.Sprintf("chosen: by batch, and what has not come by %s is made in real time", until.Format(moment)))
 	}

@@ -199,18 +199,29 @@ func (p *planner) runPlan(cmd *cobra.Command) error {
 }
 
 // planInputs returns the plan of a job over inputs. It needs the store only if jobs are
-// among them.
+// among them, or for how long batches took of late, of a job with a deadline.
 func (p *planner) planInputs(ctx context.Context, spec mapreduce.JobSpec, in input.Config) (planned *mapreduce.Plan, err error) {
+	makeBy := func(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Plan, error) {
+		return planJob(ctx, p.app, q, docs)
+	}
 	makePlan := func() (err error) {
 		m := p.app.ProgressMeter()
 		defer m.End()
-		planned, err = planJob(ctx, p.app, mapreduce.PlanQuery{Spec: spec, Exact: p.exact}, countDocuments(input.Documents(ctx, in), m.Planning))
+		planned, err = makeBy(ctx, mapreduce.PlanQuery{Spec: spec, Exact: p.exact}, countDocuments(input.Documents(ctx, in), m.Planning))
 		return err
 	}
 
 	jobs := in.Jobs()
 	if len(jobs) == 0 {
-		err = makePlan()
+		timed := !spec.Deadline.IsZero() || p.flags.parsed != nil && p.flags.parsed.Deadline != ""
+		if !timed || p.app.Global.Server != "" || p.app.HasNoData() {
+			err = makePlan()
+			return planned, err
+		}
+		err = p.app.WithReader(ctx, func(s *program.Session) error {
+			makeBy = s.PlanJob
+			return makePlan()
+		})
 		return planned, err
 	}
 

@@ -391,6 +391,7 @@ func (cmds *commands) resumeCommand() *cobra.Command {
 		out    outputFlags
 		budget budgetFlags
 		cause  string
+		due    string
 	)
 
 	cmd := &cobra.Command{
@@ -404,12 +405,18 @@ cause "failures --ignore" has accepted stay as they are; --cause tries the units
 The results go where the run was to write them, in the same formats; --output and --format say
 otherwise.`,
 		Example: `  coditect mapreduce resume last
-  coditect mapreduce resume mr_20260101_a1b2c3 --budget 500000`,
+  coditect mapreduce resume mr_20260101_a1b2c3 --budget 500000
+  coditect mapreduce resume last --deadline 17:30`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			how := mapreduce.Resume{Cause: mapreduce.CauseOf(cause)}
 			var err error
 			if how.Budget, how.BudgetIn, err = budget.read(cmd.Flags()); err != nil {
 				return err
+			}
+			if cmd.Flags().Changed("deadline") {
+				if how.Deadline, err = parseDeadline(due, time.Now()); err != nil {
+					return err
+				}
 			}
 
 			if err := out.apply(cmds.Program); err != nil {
@@ -430,6 +437,7 @@ otherwise.`,
 	cmds.addRunnerFlags(cmd, groups)
 	groups.Add(groupLimits, func() {
 		budget.addFlags(cmd.Flags(), "new budget: ")
+		cmd.Flags().StringVar(&due, "deadline", "", "new `TIME` by which the job is to end, or how long it may take from now on, of a job that has a deadline")
 		cmd.Flags().StringVar(&cause, "cause", "", "`cause` of failed units, as \"failures\" shows it: tries these alone again")
 	})
 	groups.Add(groupOutput, func() {
@@ -478,6 +486,14 @@ func (r *runner) resumeJob(cmd *cobra.Command, name string, how mapreduce.Resume
 		}
 		if err := r.app.Runners.Documents.CheckResumed(cmd.Flags(), &job.Spec); err != nil {
 			return err
+		}
+
+		at := job.Spec.Deadline
+		if !how.Deadline.IsZero() {
+			at = how.Deadline
+		}
+		if !at.IsZero() {
+			r.s.Meter.Note("deadline: %s", at.Local().Format(moment))
 		}
 
 		if hasNothingToRun(job) { // so nothing is needed that units run with

@@ -1950,7 +1950,9 @@ type JobPlan struct {
 	// Tokens of these calls.
 	Tokens *Tokens `protobuf:"bytes,3,opt,name=tokens,proto3" json:"tokens,omitempty"`
 	// Money, in millionths of a US dollar.
-	CostMicros    int64 `protobuf:"varint,4,opt,name=cost_micros,json=costMicros,proto3" json:"cost_micros,omitempty"`
+	CostMicros int64 `protobuf:"varint,4,opt,name=cost_micros,json=costMicros,proto3" json:"cost_micros,omitempty"`
+	// Units that ask models; 0 if that is not known.
+	AskingUnits   int64 `protobuf:"varint,5,opt,name=asking_units,json=askingUnits,proto3" json:"asking_units,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2009,6 +2011,13 @@ func (x *JobPlan) GetTokens() *Tokens {
 func (x *JobPlan) GetCostMicros() int64 {
 	if x != nil {
 		return x.CostMicros
+	}
+	return 0
+}
+
+func (x *JobPlan) GetAskingUnits() int64 {
+	if x != nil {
+		return x.AskingUnits
 	}
 	return 0
 }
@@ -2355,7 +2364,7 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\vcreate_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x12\x1d\n" +
 	"\n" +
-	"unit_count\x18\x05 \x01(\x03R\tunitCount\"\xa1\x01\n" +
+	"unit_count\x18\x05 \x01(\x03R\tunitCount\"\xc4\x01\n" +
 	"\aJobPlan\x12\x1f\n" +
 	"\vtotal_units\x18\x01 \x01(\x03R\n" +
 	"totalUnits\x12\x1d\n" +
@@ -2363,7 +2372,8 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"call_count\x18\x02 \x01(\x03R\tcallCount\x125\n" +
 	"\x06tokens\x18\x03 \x01(\v2\x1d.coditect.mapreduce.v1.TokensR\x06tokens\x12\x1f\n" +
 	"\vcost_micros\x18\x04 \x01(\x03R\n" +
-	"costMicros\"\xa9\x01\n" +
+	"costMicros\x12!\n" +
+	"\fasking_units\x18\x05 \x01(\x03R\vaskingUnits\"\xa9\x01\n" +
 	"\bActivity\x12\x17\n" +
 	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\x05R\aattempt\x12\x1f\n" +

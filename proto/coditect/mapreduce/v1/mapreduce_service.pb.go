@@ -638,7 +638,9 @@ type ResumeJobRequest struct {
 	// Try only those failed units again whose latest error is this one, but for what differs from
 	// unit to unit: numbers, ids of eight and more hexadecimal digits, and what stands in quotation
 	// marks is "…" each. Empty tries all.
-	Cause         string `protobuf:"bytes,4,opt,name=cause,proto3" json:"cause,omitempty"`
+	Cause string `protobuf:"bytes,4,opt,name=cause,proto3" json:"cause,omitempty"`
+	// New time by which the job is to end, of a job that has one; none keeps the old one.
+	Deadline      *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=deadline,proto3" json:"deadline,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -699,6 +701,13 @@ func (x *ResumeJobRequest) GetCause() string {
 		return x.Cause
 	}
 	return ""
+}
+
+func (x *ResumeJobRequest) GetDeadline() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Deadline
+	}
+	return nil
 }
 
 // The answer to ResumeJob.
@@ -3588,12 +3597,13 @@ const file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc = "" +
 	"\x0fWatchJobRequest\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\"@\n" +
 	"\x10WatchJobResponse\x12,\n" +
-	"\x03job\x18\x01 \x01(\v2\x1a.coditect.mapreduce.v1.JobR\x03job\"\x8c\x01\n" +
+	"\x03job\x18\x01 \x01(\v2\x1a.coditect.mapreduce.v1.JobR\x03job\"\xc4\x01\n" +
 	"\x10ResumeJobRequest\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12#\n" +
 	"\rbudget_tokens\x18\x02 \x01(\x03R\fbudgetTokens\x12&\n" +
 	"\x0fmax_cost_micros\x18\x03 \x01(\x03R\rmaxCostMicros\x12\x14\n" +
-	"\x05cause\x18\x04 \x01(\tR\x05cause\"A\n" +
+	"\x05cause\x18\x04 \x01(\tR\x05cause\x126\n" +
+	"\bdeadline\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\"A\n" +
 	"\x11ResumeJobResponse\x12,\n" +
 	"\x03job\x18\x01 \x01(\v2\x1a.coditect.mapreduce.v1.JobR\x03job\"x\n" +
 	"\x10MarkCauseRequest\x12\x15\n" +
@@ -3891,18 +3901,18 @@ var file_coditect_mapreduce_v1_mapreduce_service_proto_goTypes = []any{
 	(*Job)(nil),                       // 58: coditect.mapreduce.v1.Job
 	(*Plan)(nil),                      // 59: coditect.mapreduce.v1.Plan
 	(JobState)(0),                     // 60: coditect.mapreduce.v1.JobState
-	(CauseState)(0),                   // 61: coditect.mapreduce.v1.CauseState
-	(UnitState)(0),                    // 62: coditect.mapreduce.v1.UnitState
-	(*Unit)(nil),                      // 63: coditect.mapreduce.v1.Unit
-	(*ResultPart)(nil),                // 64: coditect.mapreduce.v1.ResultPart
-	(ReviewVerdict)(0),                // 65: coditect.mapreduce.v1.ReviewVerdict
-	(*Passage)(nil),                   // 66: coditect.mapreduce.v1.Passage
-	(*Decision)(nil),                  // 67: coditect.mapreduce.v1.Decision
-	(*durationpb.Duration)(nil),       // 68: google.protobuf.Duration
-	(*RecordClaim)(nil),               // 69: coditect.mapreduce.v1.RecordClaim
-	(*Checkpoint)(nil),                // 70: coditect.mapreduce.v1.Checkpoint
-	(*Seal)(nil),                      // 71: coditect.mapreduce.v1.Seal
-	(*timestamppb.Timestamp)(nil),     // 72: google.protobuf.Timestamp
+	(*timestamppb.Timestamp)(nil),     // 61: google.protobuf.Timestamp
+	(CauseState)(0),                   // 62: coditect.mapreduce.v1.CauseState
+	(UnitState)(0),                    // 63: coditect.mapreduce.v1.UnitState
+	(*Unit)(nil),                      // 64: coditect.mapreduce.v1.Unit
+	(*ResultPart)(nil),                // 65: coditect.mapreduce.v1.ResultPart
+	(ReviewVerdict)(0),                // 66: coditect.mapreduce.v1.ReviewVerdict
+	(*Passage)(nil),                   // 67: coditect.mapreduce.v1.Passage
+	(*Decision)(nil),                  // 68: coditect.mapreduce.v1.Decision
+	(*durationpb.Duration)(nil),       // 69: google.protobuf.Duration
+	(*RecordClaim)(nil),               // 70: coditect.mapreduce.v1.RecordClaim
+	(*Checkpoint)(nil),                // 71: coditect.mapreduce.v1.Checkpoint
+	(*Seal)(nil),                      // 72: coditect.mapreduce.v1.Seal
 	(*emptypb.Empty)(nil),             // 73: google.protobuf.Empty
 }
 var file_coditect_mapreduce_v1_mapreduce_service_proto_depIdxs = []int32{
@@ -3916,91 +3926,92 @@ var file_coditect_mapreduce_v1_mapreduce_service_proto_depIdxs = []int32{
 	60, // 7: coditect.mapreduce.v1.ListJobsRequest.states:type_name -> coditect.mapreduce.v1.JobState
 	58, // 8: coditect.mapreduce.v1.ListJobsResponse.jobs:type_name -> coditect.mapreduce.v1.Job
 	58, // 9: coditect.mapreduce.v1.WatchJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	58, // 10: coditect.mapreduce.v1.ResumeJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	61, // 11: coditect.mapreduce.v1.MarkCauseRequest.state:type_name -> coditect.mapreduce.v1.CauseState
-	58, // 12: coditect.mapreduce.v1.MarkCauseResponse.job:type_name -> coditect.mapreduce.v1.Job
-	58, // 13: coditect.mapreduce.v1.PauseJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	58, // 14: coditect.mapreduce.v1.CancelJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	62, // 15: coditect.mapreduce.v1.ListUnitsRequest.states:type_name -> coditect.mapreduce.v1.UnitState
-	63, // 16: coditect.mapreduce.v1.ListUnitsResponse.units:type_name -> coditect.mapreduce.v1.Unit
-	21, // 17: coditect.mapreduce.v1.ListUnitsResponse.standings:type_name -> coditect.mapreduce.v1.UnitStanding
-	62, // 18: coditect.mapreduce.v1.UnitStanding.state:type_name -> coditect.mapreduce.v1.UnitState
-	63, // 19: coditect.mapreduce.v1.WakeUnitResponse.unit:type_name -> coditect.mapreduce.v1.Unit
-	64, // 20: coditect.mapreduce.v1.GetResultResponse.parts:type_name -> coditect.mapreduce.v1.ResultPart
-	65, // 21: coditect.mapreduce.v1.DecideValueRequest.verdict:type_name -> coditect.mapreduce.v1.ReviewVerdict
-	66, // 22: coditect.mapreduce.v1.DecideValueRequest.passage:type_name -> coditect.mapreduce.v1.Passage
-	67, // 23: coditect.mapreduce.v1.DecideValueResponse.decision:type_name -> coditect.mapreduce.v1.Decision
-	67, // 24: coditect.mapreduce.v1.ListDecisionsResponse.decisions:type_name -> coditect.mapreduce.v1.Decision
-	36, // 25: coditect.mapreduce.v1.ListWaitingResponse.units:type_name -> coditect.mapreduce.v1.WaitingUnit
-	37, // 26: coditect.mapreduce.v1.WaitingUnit.values:type_name -> coditect.mapreduce.v1.WaitingValue
-	64, // 27: coditect.mapreduce.v1.WaitingUnit.parts:type_name -> coditect.mapreduce.v1.ResultPart
-	68, // 28: coditect.mapreduce.v1.ClaimRecordsRequest.time:type_name -> google.protobuf.Duration
-	69, // 29: coditect.mapreduce.v1.ClaimRecordsResponse.claims:type_name -> coditect.mapreduce.v1.RecordClaim
-	70, // 30: coditect.mapreduce.v1.ListEventsResponse.checkpoints:type_name -> coditect.mapreduce.v1.Checkpoint
-	71, // 31: coditect.mapreduce.v1.ListEventsResponse.seals:type_name -> coditect.mapreduce.v1.Seal
-	44, // 32: coditect.mapreduce.v1.TenantUse.quotas:type_name -> coditect.mapreduce.v1.QuotaUse
-	68, // 33: coditect.mapreduce.v1.TenantUse.keep:type_name -> google.protobuf.Duration
-	47, // 34: coditect.mapreduce.v1.SumCostsResponse.rows:type_name -> coditect.mapreduce.v1.CostRow
-	47, // 35: coditect.mapreduce.v1.SumCostsResponse.sum:type_name -> coditect.mapreduce.v1.CostRow
-	54, // 36: coditect.mapreduce.v1.ListCertificatesResponse.certificates:type_name -> coditect.mapreduce.v1.Certificate
-	72, // 37: coditect.mapreduce.v1.Certificate.create_time:type_name -> google.protobuf.Timestamp
-	55, // 38: coditect.mapreduce.v1.Certificate.measures:type_name -> coditect.mapreduce.v1.CertificateMeasure
-	72, // 39: coditect.mapreduce.v1.Certificate.use_time:type_name -> google.protobuf.Timestamp
-	0,  // 40: coditect.mapreduce.v1.MapReduceService.SubmitJob:input_type -> coditect.mapreduce.v1.SubmitJobRequest
-	3,  // 41: coditect.mapreduce.v1.MapReduceService.PlanJob:input_type -> coditect.mapreduce.v1.PlanJobRequest
-	5,  // 42: coditect.mapreduce.v1.MapReduceService.GetJob:input_type -> coditect.mapreduce.v1.GetJobRequest
-	6,  // 43: coditect.mapreduce.v1.MapReduceService.ListJobs:input_type -> coditect.mapreduce.v1.ListJobsRequest
-	8,  // 44: coditect.mapreduce.v1.MapReduceService.WatchJob:input_type -> coditect.mapreduce.v1.WatchJobRequest
-	10, // 45: coditect.mapreduce.v1.MapReduceService.ResumeJob:input_type -> coditect.mapreduce.v1.ResumeJobRequest
-	12, // 46: coditect.mapreduce.v1.MapReduceService.MarkCause:input_type -> coditect.mapreduce.v1.MarkCauseRequest
-	14, // 47: coditect.mapreduce.v1.MapReduceService.PauseJob:input_type -> coditect.mapreduce.v1.PauseJobRequest
-	16, // 48: coditect.mapreduce.v1.MapReduceService.CancelJob:input_type -> coditect.mapreduce.v1.CancelJobRequest
-	18, // 49: coditect.mapreduce.v1.MapReduceService.DeleteJob:input_type -> coditect.mapreduce.v1.DeleteJobRequest
-	19, // 50: coditect.mapreduce.v1.MapReduceService.ListUnits:input_type -> coditect.mapreduce.v1.ListUnitsRequest
-	22, // 51: coditect.mapreduce.v1.MapReduceService.WakeUnit:input_type -> coditect.mapreduce.v1.WakeUnitRequest
-	24, // 52: coditect.mapreduce.v1.MapReduceService.GetResult:input_type -> coditect.mapreduce.v1.GetResultRequest
-	26, // 53: coditect.mapreduce.v1.MapReduceService.GetResultFile:input_type -> coditect.mapreduce.v1.GetResultFileRequest
-	28, // 54: coditect.mapreduce.v1.MapReduceService.ReadText:input_type -> coditect.mapreduce.v1.ReadTextRequest
-	30, // 55: coditect.mapreduce.v1.MapReduceService.DecideValue:input_type -> coditect.mapreduce.v1.DecideValueRequest
-	32, // 56: coditect.mapreduce.v1.MapReduceService.ListDecisions:input_type -> coditect.mapreduce.v1.ListDecisionsRequest
-	34, // 57: coditect.mapreduce.v1.MapReduceService.ListWaiting:input_type -> coditect.mapreduce.v1.ListWaitingRequest
-	38, // 58: coditect.mapreduce.v1.MapReduceService.ClaimRecords:input_type -> coditect.mapreduce.v1.ClaimRecordsRequest
-	40, // 59: coditect.mapreduce.v1.MapReduceService.ListEvents:input_type -> coditect.mapreduce.v1.ListEventsRequest
-	42, // 60: coditect.mapreduce.v1.MapReduceService.GetTenantUse:input_type -> coditect.mapreduce.v1.GetTenantUseRequest
-	45, // 61: coditect.mapreduce.v1.MapReduceService.SumCosts:input_type -> coditect.mapreduce.v1.SumCostsRequest
-	50, // 62: coditect.mapreduce.v1.MapReduceService.ListCertificates:input_type -> coditect.mapreduce.v1.ListCertificatesRequest
-	52, // 63: coditect.mapreduce.v1.MapReduceService.DeleteCertificate:input_type -> coditect.mapreduce.v1.DeleteCertificateRequest
-	48, // 64: coditect.mapreduce.v1.MapReduceService.GetCaller:input_type -> coditect.mapreduce.v1.GetCallerRequest
-	2,  // 65: coditect.mapreduce.v1.MapReduceService.SubmitJob:output_type -> coditect.mapreduce.v1.SubmitJobResponse
-	4,  // 66: coditect.mapreduce.v1.MapReduceService.PlanJob:output_type -> coditect.mapreduce.v1.PlanJobResponse
-	58, // 67: coditect.mapreduce.v1.MapReduceService.GetJob:output_type -> coditect.mapreduce.v1.Job
-	7,  // 68: coditect.mapreduce.v1.MapReduceService.ListJobs:output_type -> coditect.mapreduce.v1.ListJobsResponse
-	9,  // 69: coditect.mapreduce.v1.MapReduceService.WatchJob:output_type -> coditect.mapreduce.v1.WatchJobResponse
-	11, // 70: coditect.mapreduce.v1.MapReduceService.ResumeJob:output_type -> coditect.mapreduce.v1.ResumeJobResponse
-	13, // 71: coditect.mapreduce.v1.MapReduceService.MarkCause:output_type -> coditect.mapreduce.v1.MarkCauseResponse
-	15, // 72: coditect.mapreduce.v1.MapReduceService.PauseJob:output_type -> coditect.mapreduce.v1.PauseJobResponse
-	17, // 73: coditect.mapreduce.v1.MapReduceService.CancelJob:output_type -> coditect.mapreduce.v1.CancelJobResponse
-	73, // 74: coditect.mapreduce.v1.MapReduceService.DeleteJob:output_type -> google.protobuf.Empty
-	20, // 75: coditect.mapreduce.v1.MapReduceService.ListUnits:output_type -> coditect.mapreduce.v1.ListUnitsResponse
-	23, // 76: coditect.mapreduce.v1.MapReduceService.WakeUnit:output_type -> coditect.mapreduce.v1.WakeUnitResponse
-	25, // 77: coditect.mapreduce.v1.MapReduceService.GetResult:output_type -> coditect.mapreduce.v1.GetResultResponse
-	27, // 78: coditect.mapreduce.v1.MapReduceService.GetResultFile:output_type -> coditect.mapreduce.v1.GetResultFileResponse
-	29, // 79: coditect.mapreduce.v1.MapReduceService.ReadText:output_type -> coditect.mapreduce.v1.ReadTextResponse
-	31, // 80: coditect.mapreduce.v1.MapReduceService.DecideValue:output_type -> coditect.mapreduce.v1.DecideValueResponse
-	33, // 81: coditect.mapreduce.v1.MapReduceService.ListDecisions:output_type -> coditect.mapreduce.v1.ListDecisionsResponse
-	35, // 82: coditect.mapreduce.v1.MapReduceService.ListWaiting:output_type -> coditect.mapreduce.v1.ListWaitingResponse
-	39, // 83: coditect.mapreduce.v1.MapReduceService.ClaimRecords:output_type -> coditect.mapreduce.v1.ClaimRecordsResponse
-	41, // 84: coditect.mapreduce.v1.MapReduceService.ListEvents:output_type -> coditect.mapreduce.v1.ListEventsResponse
-	43, // 85: coditect.mapreduce.v1.MapReduceService.GetTenantUse:output_type -> coditect.mapreduce.v1.TenantUse
-	46, // 86: coditect.mapreduce.v1.MapReduceService.SumCosts:output_type -> coditect.mapreduce.v1.SumCostsResponse
-	51, // 87: coditect.mapreduce.v1.MapReduceService.ListCertificates:output_type -> coditect.mapreduce.v1.ListCertificatesResponse
-	53, // 88: coditect.mapreduce.v1.MapReduceService.DeleteCertificate:output_type -> coditect.mapreduce.v1.DeleteCertificateResponse
-	49, // 89: coditect.mapreduce.v1.MapReduceService.GetCaller:output_type -> coditect.mapreduce.v1.Caller
-	65, // [65:90] is the sub-list for method output_type
-	40, // [40:65] is the sub-list for method input_type
-	40, // [40:40] is the sub-list for extension type_name
-	40, // [40:40] is the sub-list for extension extendee
-	0,  // [0:40] is the sub-list for field type_name
+	61, // 10: coditect.mapreduce.v1.ResumeJobRequest.deadline:type_name -> google.protobuf.Timestamp
+	58, // 11: coditect.mapreduce.v1.ResumeJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	62, // 12: coditect.mapreduce.v1.MarkCauseRequest.state:type_name -> coditect.mapreduce.v1.CauseState
+	58, // 13: coditect.mapreduce.v1.MarkCauseResponse.job:type_name -> coditect.mapreduce.v1.Job
+	58, // 14: coditect.mapreduce.v1.PauseJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	58, // 15: coditect.mapreduce.v1.CancelJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	63, // 16: coditect.mapreduce.v1.ListUnitsRequest.states:type_name -> coditect.mapreduce.v1.UnitState
+	64, // 17: coditect.mapreduce.v1.ListUnitsResponse.units:type_name -> coditect.mapreduce.v1.Unit
+	21, // 18: coditect.mapreduce.v1.ListUnitsResponse.standings:type_name -> coditect.mapreduce.v1.UnitStanding
+	63, // 19: coditect.mapreduce.v1.UnitStanding.state:type_name -> coditect.mapreduce.v1.UnitState
+	64, // 20: coditect.mapreduce.v1.WakeUnitResponse.unit:type_name -> coditect.mapreduce.v1.Unit
+	65, // 21: coditect.mapreduce.v1.GetResultResponse.parts:type_name -> coditect.mapreduce.v1.ResultPart
+	66, // 22: coditect.mapreduce.v1.DecideValueRequest.verdict:type_name -> coditect.mapreduce.v1.ReviewVerdict
+	67, // 23: coditect.mapreduce.v1.DecideValueRequest.passage:type_name -> coditect.mapreduce.v1.Passage
+	68, // 24: coditect.mapreduce.v1.DecideValueResponse.decision:type_name -> coditect.mapreduce.v1.Decision
+	68, // 25: coditect.mapreduce.v1.ListDecisionsResponse.decisions:type_name -> coditect.mapreduce.v1.Decision
+	36, // 26: coditect.mapreduce.v1.ListWaitingResponse.units:type_name -> coditect.mapreduce.v1.WaitingUnit
+	37, // 27: coditect.mapreduce.v1.WaitingUnit.values:type_name -> coditect.mapreduce.v1.WaitingValue
+	65, // 28: coditect.mapreduce.v1.WaitingUnit.parts:type_name -> coditect.mapreduce.v1.ResultPart
+	69, // 29: coditect.mapreduce.v1.ClaimRecordsRequest.time:type_name -> google.protobuf.Duration
+	70, // 30: coditect.mapreduce.v1.ClaimRecordsResponse.claims:type_name -> coditect.mapreduce.v1.RecordClaim
+	71, // 31: coditect.mapreduce.v1.ListEventsResponse.checkpoints:type_name -> coditect.mapreduce.v1.Checkpoint
+	72, // 32: coditect.mapreduce.v1.ListEventsResponse.seals:type_name -> coditect.mapreduce.v1.Seal
+	44, // 33: coditect.mapreduce.v1.TenantUse.quotas:type_name -> coditect.mapreduce.v1.QuotaUse
+	69, // 34: coditect.mapreduce.v1.TenantUse.keep:type_name -> google.protobuf.Duration
+	47, // 35: coditect.mapreduce.v1.SumCostsResponse.rows:type_name -> coditect.mapreduce.v1.CostRow
+	47, // 36: coditect.mapreduce.v1.SumCostsResponse.sum:type_name -> coditect.mapreduce.v1.CostRow
+	54, // 37: coditect.mapreduce.v1.ListCertificatesResponse.certificates:type_name -> coditect.mapreduce.v1.Certificate
+	61, // 38: coditect.mapreduce.v1.Certificate.create_time:type_name -> google.protobuf.Timestamp
+	55, // 39: coditect.mapreduce.v1.Certificate.measures:type_name -> coditect.mapreduce.v1.CertificateMeasure
+	61, // 40: coditect.mapreduce.v1.Certificate.use_time:type_name -> google.protobuf.Timestamp
+	0,  // 41: coditect.mapreduce.v1.MapReduceService.SubmitJob:input_type -> coditect.mapreduce.v1.SubmitJobRequest
+	3,  // 42: coditect.mapreduce.v1.MapReduceService.PlanJob:input_type -> coditect.mapreduce.v1.PlanJobRequest
+	5,  // 43: coditect.mapreduce.v1.MapReduceService.GetJob:input_type -> coditect.mapreduce.v1.GetJobRequest
+	6,  // 44: coditect.mapreduce.v1.MapReduceService.ListJobs:input_type -> coditect.mapreduce.v1.ListJobsRequest
+	8,  // 45: coditect.mapreduce.v1.MapReduceService.WatchJob:input_type -> coditect.mapreduce.v1.WatchJobRequest
+	10, // 46: coditect.mapreduce.v1.MapReduceService.ResumeJob:input_type -> coditect.mapreduce.v1.ResumeJobRequest
+	12, // 47: coditect.mapreduce.v1.MapReduceService.MarkCause:input_type -> coditect.mapreduce.v1.MarkCauseRequest
+	14, // 48: coditect.mapreduce.v1.MapReduceService.PauseJob:input_type -> coditect.mapreduce.v1.PauseJobRequest
+	16, // 49: coditect.mapreduce.v1.MapReduceService.CancelJob:input_type -> coditect.mapreduce.v1.CancelJobRequest
+	18, // 50: coditect.mapreduce.v1.MapReduceService.DeleteJob:input_type -> coditect.mapreduce.v1.DeleteJobRequest
+	19, // 51: coditect.mapreduce.v1.MapReduceService.ListUnits:input_type -> coditect.mapreduce.v1.ListUnitsRequest
+	22, // 52: coditect.mapreduce.v1.MapReduceService.WakeUnit:input_type -> coditect.mapreduce.v1.WakeUnitRequest
+	24, // 53: coditect.mapreduce.v1.MapReduceService.GetResult:input_type -> coditect.mapreduce.v1.GetResultRequest
+	26, // 54: coditect.mapreduce.v1.MapReduceService.GetResultFile:input_type -> coditect.mapreduce.v1.GetResultFileRequest
+	28, // 55: coditect.mapreduce.v1.MapReduceService.ReadText:input_type -> coditect.mapreduce.v1.ReadTextRequest
+	30, // 56: coditect.mapreduce.v1.MapReduceService.DecideValue:input_type -> coditect.mapreduce.v1.DecideValueRequest
+	32, // 57: coditect.mapreduce.v1.MapReduceService.ListDecisions:input_type -> coditect.mapreduce.v1.ListDecisionsRequest
+	34, // 58: coditect.mapreduce.v1.MapReduceService.ListWaiting:input_type -> coditect.mapreduce.v1.ListWaitingRequest
+	38, // 59: coditect.mapreduce.v1.MapReduceService.ClaimRecords:input_type -> coditect.mapreduce.v1.ClaimRecordsRequest
+	40, // 60: coditect.mapreduce.v1.MapReduceService.ListEvents:input_type -> coditect.mapreduce.v1.ListEventsRequest
+	42, // 61: coditect.mapreduce.v1.MapReduceService.GetTenantUse:input_type -> coditect.mapreduce.v1.GetTenantUseRequest
+	45, // 62: coditect.mapreduce.v1.MapReduceService.SumCosts:input_type -> coditect.mapreduce.v1.SumCostsRequest
+	50, // 63: coditect.mapreduce.v1.MapReduceService.ListCertificates:input_type -> coditect.mapreduce.v1.ListCertificatesRequest
+	52, // 64: coditect.mapreduce.v1.MapReduceService.DeleteCertificate:input_type -> coditect.mapreduce.v1.DeleteCertificateRequest
+	48, // 65: coditect.mapreduce.v1.MapReduceService.GetCaller:input_type -> coditect.mapreduce.v1.GetCallerRequest
+	2,  // 66: coditect.mapreduce.v1.MapReduceService.SubmitJob:output_type -> coditect.mapreduce.v1.SubmitJobResponse
+	4,  // 67: coditect.mapreduce.v1.MapReduceService.PlanJob:output_type -> coditect.mapreduce.v1.PlanJobResponse
+	58, // 68: coditect.mapreduce.v1.MapReduceService.GetJob:output_type -> coditect.mapreduce.v1.Job
+	7,  // 69: coditect.mapreduce.v1.MapReduceService.ListJobs:output_type -> coditect.mapreduce.v1.ListJobsResponse
+	9,  // 70: coditect.mapreduce.v1.MapReduceService.WatchJob:output_type -> coditect.mapreduce.v1.WatchJobResponse
+	11, // 71: coditect.mapreduce.v1.MapReduceService.ResumeJob:output_type -> coditect.mapreduce.v1.ResumeJobResponse
+	13, // 72: coditect.mapreduce.v1.MapReduceService.MarkCause:output_type -> coditect.mapreduce.v1.MarkCauseResponse
+	15, // 73: coditect.mapreduce.v1.MapReduceService.PauseJob:output_type -> coditect.mapreduce.v1.PauseJobResponse
+	17, // 74: coditect.mapreduce.v1.MapReduceService.CancelJob:output_type -> coditect.mapreduce.v1.CancelJobResponse
+	73, // 75: coditect.mapreduce.v1.MapReduceService.DeleteJob:output_type -> google.protobuf.Empty
+	20, // 76: coditect.mapreduce.v1.MapReduceService.ListUnits:output_type -> coditect.mapreduce.v1.ListUnitsResponse
+	23, // 77: coditect.mapreduce.v1.MapReduceService.WakeUnit:output_type -> coditect.mapreduce.v1.WakeUnitResponse
+	25, // 78: coditect.mapreduce.v1.MapReduceService.GetResult:output_type -> coditect.mapreduce.v1.GetResultResponse
+	27, // 79: coditect.mapreduce.v1.MapReduceService.GetResultFile:output_type -> coditect.mapreduce.v1.GetResultFileResponse
+	29, // 80: coditect.mapreduce.v1.MapReduceService.ReadText:output_type -> coditect.mapreduce.v1.ReadTextResponse
+	31, // 81: coditect.mapreduce.v1.MapReduceService.DecideValue:output_type -> coditect.mapreduce.v1.DecideValueResponse
+	33, // 82: coditect.mapreduce.v1.MapReduceService.ListDecisions:output_type -> coditect.mapreduce.v1.ListDecisionsResponse
+	35, // 83: coditect.mapreduce.v1.MapReduceService.ListWaiting:output_type -> coditect.mapreduce.v1.ListWaitingResponse
+	39, // 84: coditect.mapreduce.v1.MapReduceService.ClaimRecords:output_type -> coditect.mapreduce.v1.ClaimRecordsResponse
+	41, // 85: coditect.mapreduce.v1.MapReduceService.ListEvents:output_type -> coditect.mapreduce.v1.ListEventsResponse
+	43, // 86: coditect.mapreduce.v1.MapReduceService.GetTenantUse:output_type -> coditect.mapreduce.v1.TenantUse
+	46, // 87: coditect.mapreduce.v1.MapReduceService.SumCosts:output_type -> coditect.mapreduce.v1.SumCostsResponse
+	51, // 88: coditect.mapreduce.v1.MapReduceService.ListCertificates:output_type -> coditect.mapreduce.v1.ListCertificatesResponse
+	53, // 89: coditect.mapreduce.v1.MapReduceService.DeleteCertificate:output_type -> coditect.mapreduce.v1.DeleteCertificateResponse
+	49, // 90: coditect.mapreduce.v1.MapReduceService.GetCaller:output_type -> coditect.mapreduce.v1.Caller
+	66, // [66:91] is the sub-list for method output_type
+	41, // [41:66] is the sub-list for method input_type
+	41, // [41:41] is the sub-list for extension type_name
+	41, // [41:41] is the sub-list for extension extendee
+	0,  // [0:41] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_mapreduce_service_proto_init() }

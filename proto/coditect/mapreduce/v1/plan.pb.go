@@ -10,6 +10,7 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -153,7 +154,11 @@ type Plan struct {
 	// The levels, the map first, or before it that of parsing documents.
 	Levels []*PlanLevel `protobuf:"bytes,6,rep,name=levels,proto3" json:"levels,omitempty"`
 	// What whoever submits the job should know.
-	Warnings      []*PlanWarning `protobuf:"bytes,7,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	Warnings []*PlanWarning `protobuf:"bytes,7,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	// By when the job would have to end; absent if nobody said.
+	Deadline *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=deadline,proto3" json:"deadline,omitempty"`
+	// How long the batches of the job's first model took that ended in the last day, of a job with a deadline.
+	Turnarounds   []*durationpb.Duration `protobuf:"bytes,9,rep,name=turnarounds,proto3" json:"turnarounds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -233,6 +238,20 @@ func (x *Plan) GetLevels() []*PlanLevel {
 func (x *Plan) GetWarnings() []*PlanWarning {
 	if x != nil {
 		return x.Warnings
+	}
+	return nil
+}
+
+func (x *Plan) GetDeadline() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Deadline
+	}
+	return nil
+}
+
+func (x *Plan) GetTurnarounds() []*durationpb.Duration {
+	if x != nil {
+		return x.Turnarounds
 	}
 	return nil
 }
@@ -735,7 +754,7 @@ var File_coditect_mapreduce_v1_plan_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_plan_proto_rawDesc = "" +
 	"\n" +
-	" coditect/mapreduce/v1/plan.proto\x12\x15coditect.mapreduce.v1\x1a\x1egoogle/protobuf/duration.proto\"\x83\x03\n" +
+	" coditect/mapreduce/v1/plan.proto\x12\x15coditect.mapreduce.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf8\x03\n" +
 	"\x04Plan\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12L\n" +
 	"\x0fmap_reduce_mode\x18\x02 \x01(\x0e2$.coditect.mapreduce.v1.MapReduceModeR\rmapReduceMode\x12\x14\n" +
@@ -743,7 +762,9 @@ const file_coditect_mapreduce_v1_plan_proto_rawDesc = "" +
 	"\x05tasks\x18\x04 \x03(\v2\x1f.coditect.mapreduce.v1.PlanTaskR\x05tasks\x12?\n" +
 	"\bestimate\x18\x05 \x01(\v2#.coditect.mapreduce.v1.PlanEstimateR\bestimate\x128\n" +
 	"\x06levels\x18\x06 \x03(\v2 .coditect.mapreduce.v1.PlanLevelR\x06levels\x12>\n" +
-	"\bwarnings\x18\a \x03(\v2\".coditect.mapreduce.v1.PlanWarningR\bwarnings\"\xbe\x03\n" +
+	"\bwarnings\x18\a \x03(\v2\".coditect.mapreduce.v1.PlanWarningR\bwarnings\x126\n" +
+	"\bdeadline\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\x12;\n" +
+	"\vturnarounds\x18\t \x03(\v2\x19.google.protobuf.DurationR\vturnarounds\"\xbe\x03\n" +
 	"\bPlanTask\x12\x17\n" +
 	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12<\n" +
 	"\tnode_type\x18\x02 \x01(\x0e2\x1f.coditect.mapreduce.v1.NodeTypeR\bnodeType\x12(\n" +
@@ -822,31 +843,34 @@ func file_coditect_mapreduce_v1_plan_proto_rawDescGZIP() []byte {
 var file_coditect_mapreduce_v1_plan_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
 var file_coditect_mapreduce_v1_plan_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_coditect_mapreduce_v1_plan_proto_goTypes = []any{
-	(MapReduceMode)(0),          // 0: coditect.mapreduce.v1.MapReduceMode
-	(NodeType)(0),               // 1: coditect.mapreduce.v1.NodeType
-	(*Plan)(nil),                // 2: coditect.mapreduce.v1.Plan
-	(*PlanTask)(nil),            // 3: coditect.mapreduce.v1.PlanTask
-	(*PlanLevel)(nil),           // 4: coditect.mapreduce.v1.PlanLevel
-	(*PlanWarning)(nil),         // 5: coditect.mapreduce.v1.PlanWarning
-	(*PlanEstimate)(nil),        // 6: coditect.mapreduce.v1.PlanEstimate
-	(*PlanSpend)(nil),           // 7: coditect.mapreduce.v1.PlanSpend
-	(*durationpb.Duration)(nil), // 8: google.protobuf.Duration
+	(MapReduceMode)(0),            // 0: coditect.mapreduce.v1.MapReduceMode
+	(NodeType)(0),                 // 1: coditect.mapreduce.v1.NodeType
+	(*Plan)(nil),                  // 2: coditect.mapreduce.v1.Plan
+	(*PlanTask)(nil),              // 3: coditect.mapreduce.v1.PlanTask
+	(*PlanLevel)(nil),             // 4: coditect.mapreduce.v1.PlanLevel
+	(*PlanWarning)(nil),           // 5: coditect.mapreduce.v1.PlanWarning
+	(*PlanEstimate)(nil),          // 6: coditect.mapreduce.v1.PlanEstimate
+	(*PlanSpend)(nil),             // 7: coditect.mapreduce.v1.PlanSpend
+	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 9: google.protobuf.Duration
 }
 var file_coditect_mapreduce_v1_plan_proto_depIdxs = []int32{
-	0, // 0: coditect.mapreduce.v1.Plan.map_reduce_mode:type_name -> coditect.mapreduce.v1.MapReduceMode
-	3, // 1: coditect.mapreduce.v1.Plan.tasks:type_name -> coditect.mapreduce.v1.PlanTask
-	6, // 2: coditect.mapreduce.v1.Plan.estimate:type_name -> coditect.mapreduce.v1.PlanEstimate
-	4, // 3: coditect.mapreduce.v1.Plan.levels:type_name -> coditect.mapreduce.v1.PlanLevel
-	5, // 4: coditect.mapreduce.v1.Plan.warnings:type_name -> coditect.mapreduce.v1.PlanWarning
-	1, // 5: coditect.mapreduce.v1.PlanTask.node_type:type_name -> coditect.mapreduce.v1.NodeType
-	7, // 6: coditect.mapreduce.v1.PlanEstimate.low:type_name -> coditect.mapreduce.v1.PlanSpend
-	7, // 7: coditect.mapreduce.v1.PlanEstimate.high:type_name -> coditect.mapreduce.v1.PlanSpend
-	8, // 8: coditect.mapreduce.v1.PlanEstimate.makespan:type_name -> google.protobuf.Duration
-	9, // [9:9] is the sub-list for method output_type
-	9, // [9:9] is the sub-list for method input_type
-	9, // [9:9] is the sub-list for extension type_name
-	9, // [9:9] is the sub-list for extension extendee
-	0, // [0:9] is the sub-list for field type_name
+	0,  // 0: coditect.mapreduce.v1.Plan.map_reduce_mode:type_name -> coditect.mapreduce.v1.MapReduceMode
+	3,  // 1: coditect.mapreduce.v1.Plan.tasks:type_name -> coditect.mapreduce.v1.PlanTask
+	6,  // 2: coditect.mapreduce.v1.Plan.estimate:type_name -> coditect.mapreduce.v1.PlanEstimate
+	4,  // 3: coditect.mapreduce.v1.Plan.levels:type_name -> coditect.mapreduce.v1.PlanLevel
+	5,  // 4: coditect.mapreduce.v1.Plan.warnings:type_name -> coditect.mapreduce.v1.PlanWarning
+	8,  // 5: coditect.mapreduce.v1.Plan.deadline:type_name -> google.protobuf.Timestamp
+	9,  // 6: coditect.mapreduce.v1.Plan.turnarounds:type_name -> google.protobuf.Duration
+	1,  // 7: coditect.mapreduce.v1.PlanTask.node_type:type_name -> coditect.mapreduce.v1.NodeType
+	7,  // 8: coditect.mapreduce.v1.PlanEstimate.low:type_name -> coditect.mapreduce.v1.PlanSpend
+	7,  // 9: coditect.mapreduce.v1.PlanEstimate.high:type_name -> coditect.mapreduce.v1.PlanSpend
+	9,  // 10: coditect.mapreduce.v1.PlanEstimate.makespan:type_name -> google.protobuf.Duration
+	11, // [11:11] is the sub-list for method output_type
+	11, // [11:11] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_plan_proto_init() }

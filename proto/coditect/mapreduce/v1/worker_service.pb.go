@@ -540,7 +540,9 @@ type Offer struct {
 	// Names of providers whose batches it can make.
 	Batches []string `protobuf:"bytes,5,rep,name=batches,proto3" json:"batches,omitempty"`
 	// It has values wait for people, in stages that say so.
-	Reviews       bool `protobuf:"varint,6,opt,name=reviews,proto3" json:"reviews,omitempty"`
+	Reviews bool `protobuf:"varint,6,opt,name=reviews,proto3" json:"reviews,omitempty"`
+	// It makes the calls of a unit in the tier that it is told, of jobs with a deadline.
+	Deadlines     bool `protobuf:"varint,7,opt,name=deadlines,proto3" json:"deadlines,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -613,6 +615,13 @@ func (x *Offer) GetBatches() []string {
 func (x *Offer) GetReviews() bool {
 	if x != nil {
 		return x.Reviews
+	}
+	return false
+}
+
+func (x *Offer) GetDeadlines() bool {
+	if x != nil {
+		return x.Deadlines
 	}
 	return false
 }
@@ -1679,7 +1688,9 @@ type Assignment struct {
 	Last bool `protobuf:"varint,25,opt,name=last,proto3" json:"last,omitempty"`
 	// In which tier the unit's calls of models are made, of a job with a deadline: one of the words of the
 	// parameter tier. A model that does not have it is asked in its own.
-	Tier          string `protobuf:"bytes,26,opt,name=tier,proto3" json:"tier,omitempty"`
+	Tier string `protobuf:"bytes,26,opt,name=tier,proto3" json:"tier,omitempty"`
+	// In which tier those of them are made that no batch can answer, if tier is batch.
+	RealTimeTier  string `protobuf:"bytes,27,opt,name=real_time_tier,json=realTimeTier,proto3" json:"real_time_tier,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1864,6 +1875,13 @@ func (x *Assignment) GetLast() bool {
 func (x *Assignment) GetTier() string {
 	if x != nil {
 		return x.Tier
+	}
+	return ""
+}
+
+func (x *Assignment) GetRealTimeTier() string {
+	if x != nil {
+		return x.RealTimeTier
 	}
 	return ""
 }
@@ -3064,14 +3082,15 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\aholding\x18\x06 \x03(\v2\x1b.coditect.mapreduce.v1.HeldR\aholding\x12\x1a\n" +
 	"\bembedded\x18\a \x01(\bR\bembedded\x122\n" +
 	"\x05offer\x18\b \x01(\v2\x1c.coditect.mapreduce.v1.OfferR\x05offer\x12\x18\n" +
-	"\aaddress\x18\t \x01(\tR\aaddressJ\x04\b\x05\x10\x06R\x06agents\"\xa3\x01\n" +
+	"\aaddress\x18\t \x01(\tR\aaddressJ\x04\b\x05\x10\x06R\x06agents\"\xc1\x01\n" +
 	"\x05Offer\x12\x1c\n" +
 	"\tproviders\x18\x01 \x03(\tR\tproviders\x12\x14\n" +
 	"\x05tools\x18\x02 \x03(\tR\x05tools\x12\x18\n" +
 	"\aparsers\x18\x03 \x03(\tR\aparsers\x12\x18\n" +
 	"\adollars\x18\x04 \x01(\bR\adollars\x12\x18\n" +
 	"\abatches\x18\x05 \x03(\tR\abatches\x12\x18\n" +
-	"\areviews\x18\x06 \x01(\bR\areviews\"j\n" +
+	"\areviews\x18\x06 \x01(\bR\areviews\x12\x1c\n" +
+	"\tdeadlines\x18\a \x01(\bR\tdeadlines\"j\n" +
 	"\x04Held\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x17\n" +
 	"\aunit_id\x18\x02 \x01(\tR\x06unitId\x12\x18\n" +
@@ -3157,7 +3176,7 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\aJobInfo\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x122\n" +
 	"\x04spec\x18\x02 \x01(\v2\x1e.coditect.mapreduce.v1.JobSpecR\x04spec\x12\x14\n" +
-	"\x05stage\x18\x03 \x01(\tR\x05stage\"\xf8\x05\n" +
+	"\x05stage\x18\x03 \x01(\tR\x05stage\"\x9e\x06\n" +
 	"\n" +
 	"Assignment\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x17\n" +
@@ -3182,7 +3201,8 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\twake_call\x18\x14 \x01(\v2\x1f.coditect.mapreduce.v1.WakeCallR\bwakeCall\x12!\n" +
 	"\ftrace_parent\x18\x18 \x01(\tR\vtraceParent\x12\x12\n" +
 	"\x04last\x18\x19 \x01(\bR\x04last\x12\x12\n" +
-	"\x04tier\x18\x1a \x01(\tR\x04tier\"\x9a\x04\n" +
+	"\x04tier\x18\x1a \x01(\tR\x04tier\x12$\n" +
+	"\x0ereal_time_tier\x18\x1b \x01(\tR\frealTimeTier\"\x9a\x04\n" +
 	"\x04Text\x12\x1f\n" +
 	"\vdocument_id\x18\x01 \x01(\tR\n" +
 	"documentId\x12\x16\n" +

@@ -57,7 +57,10 @@ type purse struct {
 	earlier  []byte           // of it, by earlier attempts
 	over     bool             // more was spent than reserved
 	pledges  []int64
+	reply    *mapreduce.LineReply // to lines of the unit; nil while none is answered
 }
+
+func (p *purse) LineReply(context.Context, []byte) (*mapreduce.LineReply, error) { return p.reply, nil }
 
 func (p *purse) Reserve(_ context.Context, tokens, _ int64) error {
 	p.mu.Lock()

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 	"github.com/coditect/mapreduce/worker/step"
@@ -156,5 +157,28 @@ func TestTierOfADeadline(t *testing.T) {
 				t.Errorf("%q is to be sent: %s", tt.sent, body)
 			}
 		})
+	}
+}
+
+// A call of a job with a deadline that was to go by batch, and that no batch answers, is made in the tier that the
+// orchestrator names for it.
+func TestTierOfWhatNoBatchAnswers(t *testing.T) {
+	r := newRig(t, "gemini", fakellm.Config{Model: always(goodAnswer())})
+	r.spec.Model, r.spec.Deadline = "gemini-2.5-pro", time.Now().Add(time.Hour)
+	r.spec.Vars["prices"] = "gemini: {gemini-2.5-pro: {input: 0.75, output: 4.50, flex: 50%}}"
+	task := r.task(document)
+	task.Tier, task.RealTime = "batch", "flex,standard"
+
+	_, err := r.agent.Run(t.Context(), task, r.purse)
+	if _, ok := errors.AsType[*agent.ParkedError](err); !ok {
+		t.Fatalf("it does not wait for a batch: %v", err)
+	}
+	r.purse.reply = &mapreduce.LineReply{Outcome: mapreduce.LineErrored, Error: "there are too few calls for a batch"}
+	r.purse.retry(task)
+	if _, err := r.agent.Run(t.Context(), task, r.purse); err != nil {
+		t.Fatal(err)
+	}
+	if body := r.fake.Entries()[0].Body; !bytes.Contains(body, []byte(`"serviceTier":"flex"`)) {
+		t.Errorf("it was not asked in flex: %s", body)
 	}
 }

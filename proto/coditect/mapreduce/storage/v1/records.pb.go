@@ -953,6 +953,7 @@ type JobPlan struct {
 	TokensIn      int64                  `protobuf:"varint,3,opt,name=tokens_in,json=tokensIn,proto3" json:"tokens_in,omitempty"`
 	TokensOut     int64                  `protobuf:"varint,4,opt,name=tokens_out,json=tokensOut,proto3" json:"tokens_out,omitempty"`
 	CostMicros    int64                  `protobuf:"varint,5,opt,name=cost_micros,json=costMicros,proto3" json:"cost_micros,omitempty"` // millionths of a US dollar
+	Asking        int64                  `protobuf:"varint,6,opt,name=asking,proto3" json:"asking,omitempty"`                           // units that ask models; 0 is not known
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1018,6 +1019,13 @@ func (x *JobPlan) GetTokensOut() int64 {
 func (x *JobPlan) GetCostMicros() int64 {
 	if x != nil {
 		return x.CostMicros
+	}
+	return 0
+}
+
+func (x *JobPlan) GetAsking() int64 {
+	if x != nil {
+		return x.Asking
 	}
 	return 0
 }
@@ -3233,7 +3241,8 @@ func (x *BatchCreations) GetCount() []int64 {
 // Turnarounds are how long the last batches of a model took that ended by themselves, the latest last.
 type Turnarounds struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Micros        []int64                `protobuf:"varint,1,rep,packed,name=micros,proto3" json:"micros,omitempty"` // from when each was first begun to be created
+	Micros        []int64                `protobuf:"varint,1,rep,packed,name=micros,proto3" json:"micros,omitempty"`                              // from when each was first begun to be created
+	EndedMicros   []int64                `protobuf:"varint,2,rep,packed,name=ended_micros,json=endedMicros,proto3" json:"ended_micros,omitempty"` // since 1970: when each ended; fewer than micros once an earlier version has added some
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3271,6 +3280,13 @@ func (*Turnarounds) Descriptor() ([]byte, []int) {
 func (x *Turnarounds) GetMicros() []int64 {
 	if x != nil {
 		return x.Micros
+	}
+	return nil
+}
+
+func (x *Turnarounds) GetEndedMicros() []int64 {
+	if x != nil {
+		return x.EndedMicros
 	}
 	return nil
 }
@@ -6330,7 +6346,7 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\n" +
 	"audit_head\x18\x12 \x01(\fR\tauditHead\x12#\n" +
 	"\rskipped_bytes\x18\x13 \x01(\x03R\fskippedBytes\x12:\n" +
-	"\x04plan\x18\x14 \x01(\v2&.coditect.mapreduce.storage.v1.JobPlanR\x04plan\"\x92\x01\n" +
+	"\x04plan\x18\x14 \x01(\v2&.coditect.mapreduce.storage.v1.JobPlanR\x04plan\"\xaa\x01\n" +
 	"\aJobPlan\x12\x14\n" +
 	"\x05units\x18\x01 \x01(\x03R\x05units\x12\x14\n" +
 	"\x05calls\x18\x02 \x01(\x03R\x05calls\x12\x1b\n" +
@@ -6338,7 +6354,8 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\n" +
 	"tokens_out\x18\x04 \x01(\x03R\ttokensOut\x12\x1f\n" +
 	"\vcost_micros\x18\x05 \x01(\x03R\n" +
-	"costMicros\"\xed\x02\n" +
+	"costMicros\x12\x16\n" +
+	"\x06asking\x18\x06 \x01(\x03R\x06asking\"\xed\x02\n" +
 	"\x05Spent\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\x03R\x05level\x12\x14\n" +
 	"\x05units\x18\x02 \x01(\x03R\x05units\x12\x1b\n" +
@@ -6572,9 +6589,10 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x06tokens\x18\x03 \x01(\x03R\x06tokens\">\n" +
 	"\x0eBatchCreations\x12\x16\n" +
 	"\x06minute\x18\x01 \x03(\x03R\x06minute\x12\x14\n" +
-	"\x05count\x18\x02 \x03(\x03R\x05count\"%\n" +
+	"\x05count\x18\x02 \x03(\x03R\x05count\"H\n" +
 	"\vTurnarounds\x12\x16\n" +
-	"\x06micros\x18\x01 \x03(\x03R\x06micros\"\xec\x01\n" +
+	"\x06micros\x18\x01 \x03(\x03R\x06micros\x12!\n" +
+	"\fended_micros\x18\x02 \x03(\x03R\vendedMicros\"\xec\x01\n" +
 	"\x06Orphan\x12:\n" +
 	"\x05batch\x18\x01 \x01(\v2$.coditect.mapreduce.storage.v1.BatchR\x05batch\x12\x16\n" +
 	"\x06tenant\x18\x02 \x01(\tR\x06tenant\x12\x10\n" +
