@@ -1,7 +1,10 @@
 package main_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -114,8 +117,14 @@ func (h *teller) usage(c fakellm.Call, told map[string]any) {
 	for _, turn := range c.Turns {
 		text += turn.Text
 	}
-	told["input_tokens"] = h.count.Count(text)
-	told["output_tokens"] = h.count.Count(h.reply(c).Text)
+	in, out := h.count.Count(text), h.count.Count(h.reply(c).Text)
+	if c.Wire == fakellm.OpenAI {
+		told["prompt_tokens"], told["completion_tokens"], told["total_tokens"] = in, out, in+out
+		delete(told, "prompt_tokens_details")
+		delete(told, "completion_tokens_details")
+		return
+	}
+	told["input_tokens"], told["output_tokens"] = in, out
 	delete(told, "cache_creation_input_tokens")
 	delete(told, "cache_read_input_tokens")
 	delete(told, "cache_creation")
@@ -143,6 +152,9 @@ func TestPlansBesideWhatHappened(t *testing.T) {
 		{"short answers", []string{"--quotes", "auto"}},
 		{"batches", []string{"--batch"}},
 		{"batches with short answers", []string{"--batch", "--quotes", "auto"}},
+		{"tier flex", []string{"--provider", "openai", "--model", "gpt-5.4-mini", "--tier", "flex"}},
+		{"tier priority", []string{"--provider", "openai", "--model", "gpt-5.4-mini", "--tier", "priority"}},
+		{"tier flex with short answers", []string{"--provider", "openai", "--model", "gpt-5.4-mini", "--tier", "flex", "--quotes", "auto"}},
 		{"a cascade", []string{"--cascade", "rules,anthropic/claude-haiku-4-5", "--target", "0.8", "--confidence", "0.9", "--var", "cascade_seed=1"}},
 	} {
 		t.Run(way.name, func(t *testing.T) {
@@ -155,11 +167,15 @@ func TestPlansBesideWhatHappened(t *testing.T) {
 					later.ServeHTTP(w, r)
 					return
 				}
-				s.fake.ServeHTTP(w, r)
+				s.fake.ServeHTTP(&tierTeller{ResponseWriter: w, tier: tierOf(t, r)}, r)
 			}))
 			t.Cleanup(server.Close)
 			s.url, s.docs = server.URL, filepath.Join(data, "docs")
-			if o := s.ask("out", slices.Concat([]string{"--max-attempts", "10"}, way.flags)...); o.code != 0 {
+			o := s.try([]string{"ANTHROPIC_API_KEY=" + modelKey, "OPENAI_API_KEY=" + modelKey}, slices.Concat([]string{
+				"run", "--input", s.docs, "--schema", s.path("schema.yaml"), "--output", s.path("out"), "--max-attempts", "10",
+				"--provider", "anthropic", "--model", "claude-haiku-4-5", "--base-url", s.url,
+			}, way.flags)...)
+			if o.code != 0 {
 				t.Fatalf("exit code %d\n%s%s", o.code, o.stdout, o.stderr)
 			}
 
@@ -185,6 +201,44 @@ func TestPlansBesideWhatHappened(t *testing.T) {
 		})
 	}
 }
+
+// tierOf returns the tier that a call is to be answered in, "" if it names none. The body of the request is read again.
+func tierOf(t *testing.T, r *http.Request) string {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return "" // the caller has left
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	var asked struct {
+		Tier string `json:"service_tier"`
+	}
+	if err := json.Unmarshal(body, &asked); err != nil {
+		t.Errorf("a call is no JSON: %v", err)
+	}
+	return asked.Tier
+}
+
+// A tierTeller names the tier in the answers of OpenAI's wire, as the vendor does.
+type tierTeller struct {
+	http.ResponseWriter
+	tier string
+}
+
+// Write implements http.ResponseWriter.
+func (w *tierTeller) Write(p []byte) (int, error) {
+	const object = `"object":"chat.completion`
+	told := p
+	if w.tier != "" {
+		told = bytes.ReplaceAll(p, []byte(object), fmt.Appendf(nil, `"service_tier":%q,%s`, w.tier, object))
+	}
+	if _, err := w.ResponseWriter.Write(told); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// Flush implements http.Flusher.
+func (w *tierTeller) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
 
 // compared is a number of a plan beside what it came to.
 type compared struct {
