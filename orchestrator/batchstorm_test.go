@@ -136,7 +136,11 @@ func newFleetOf(t *testing.T, of seller, seed uint64, nodes, most int, rates fau
 		cost, _ := prices.Cost(of.name, llm.Model(of.model), llm.Usage{Input: e.Input, CacheWrite: e.CacheWrite, CacheRead: e.CacheRead, Output: e.Output}, llm.Batch)
 		return cost
 	}
-	f.Fleet = enginetest.NewFleet(t, seed, nodes, rates, config)
+	over := enginetest.NewCluster
+	if script.Lean {
+		over = enginetest.NewLargeCluster
+	}
+	f.Fleet = enginetest.NewFleetOver(t, over(t), seed, nodes, rates, config)
 	f.server, f.live = batches.New(script), fakellm.New(fakellm.Config{Key: batchKey, Model: answer})
 
 	table := slices.Clone(vendors.All())

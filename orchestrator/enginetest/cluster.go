@@ -52,6 +52,12 @@ func NewCluster(t testing.TB) *Cluster {
 	return &Cluster{T: t, Store: driver.Open(t)}
 }
 
+// NewLargeCluster is NewCluster over a store on a disk, for jobs that do not fit in memory.
+func NewLargeCluster(t testing.TB) *Cluster {
+	t.Helper()
+	return &Cluster{T: t, Store: driver.OpenLarge(t)}
+}
+
 // Virtually runs a test in virtual time. That stands still while anybody waits
 // for something outside of the test, as a watch on a cluster always does.
 func Virtually(t *testing.T, run func(t *testing.T)) {

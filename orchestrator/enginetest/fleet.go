@@ -231,7 +231,12 @@ func Steady() orchestrator.Config {
 // NewFleet returns a fleet with so many orchestrators and no worker.
 func NewFleet(t *testing.T, seed uint64, nodes int, rates fault.Rates, config orchestrator.Config) *Fleet {
 	t.Helper()
-	c := NewCluster(t)
+	return NewFleetOver(t, NewCluster(t), seed, nodes, rates, config)
+}
+
+// NewFleetOver is NewFleet over the store of a cluster of which nobody runs.
+func NewFleetOver(t *testing.T, c *Cluster, seed uint64, nodes int, rates fault.Rates, config orchestrator.Config) *Fleet {
+	t.Helper()
 	f := &Fleet{
 		Cluster: c, Faults: fault.New(c.Store, fault.Config{Seed: seed, Rates: rates}), Config: config,
 		Counter: NewCounter(), Works: "scripted", Random: rand.New(rand.NewPCG(seed, 1)), Nodes: make([]*Standing, nodes),
