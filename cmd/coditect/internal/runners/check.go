@@ -11,6 +11,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/runners/asked"
 	"github.com/coditect/mapreduce/internal/text/rules"
 	"github.com/coditect/mapreduce/worker/agent/model"
 	"github.com/coditect/mapreduce/worker/agent/model/settings"
@@ -82,7 +83,7 @@ func (r *Runners) SpecCheck() (func(*mapreduce.JobSpec) error, error) {
 			}
 		}
 
-		return cmp.Or(CheckParameters(spec, prices, endpoints), CheckPriced(spec, prices, endpoints))
+		return cmp.Or(asked.CheckParameters(spec, prices, endpoints), CheckPriced(spec, prices, endpoints))
 	}, nil
 }
 
@@ -97,7 +98,7 @@ func CheckPriced(spec *mapreduce.JobSpec, prices *llm.Prices, endpoints map[stri
 	if err != nil {
 		return errs.Field("vars."+settings.VarPrices, "%w", err)
 	}
-	run, stages, err := parametersOf(spec, endpoints)
+	run, stages, err := asked.ParametersOf(spec, endpoints)
 	if err != nil {
 		return err
 	}
@@ -114,10 +115,10 @@ func CheckPriced(spec *mapreduce.JobSpec, prices *llm.Prices, endpoints map[stri
 	}
 
 	for _, a := range stages {
-		for _, m := range append([]asked{a}, a.others...) {
-			tier := m.limits.Keep(a.own.Over(run)).Tier
-			if t, known := prices.Tariff(m.provider, m.model); known && !t.Has(tier) {
-				return refused(m.provider+"/"+string(m.model), " in the tier "+tier)
+		for _, m := range append([]asked.Model{a}, a.Others...) {
+			tier := m.Limits.Keep(a.Own.Over(run)).Tier
+			if t, known := prices.Tariff(m.Provider, m.Model); known && !t.Has(tier) {
+				return refused(m.Provider+"/"+string(m.Model), " in the tier "+tier)
 			}
 		}
 	}
@@ -132,7 +133,7 @@ func (r *Runners) SpecAdvice() (func(*mapreduce.JobSpec) []string, error) {
 		return nil, err
 	}
 	return func(spec *mapreduce.JobSpec) []string {
-		return append(AdviseOnParameters(spec, endpoints), AdviseOnBatches(spec)...)
+		return append(asked.AdviseOnParameters(spec, endpoints), AdviseOnBatches(spec)...)
 	}, nil
 }
 
@@ -240,7 +241,7 @@ func checkNames(spec *mapreduce.JobSpec) error {
 	for _, name := range spec.ModelNames() {
 		provider, model, _ := strings.Cut(name, "/")
 		other, _, ok := strings.Cut(model, "/")
-		if ok && provider == spec.Provider && keyVariables[other] != "" {
+		if ok && provider == spec.Provider && asked.KeyVariables[other] != "" {
 			return errs.Field("model", "%s names a provider, and the job's provider %s says that all models are its own; leave that out, and name the provider of each model", model, spec.Provider)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/runners"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/runners/asked"
 	"github.com/coditect/mapreduce/orchestrator"
 )
 
@@ -162,7 +163,7 @@ func TestAdviceOnParameters(t *testing.T) {
 		if err := spec.SetModels(strings.Split(c.models, ",")); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(c.want, runners.AdviseOnParameters(&spec, c.endpoints)); diff != "" {
+		if diff := cmp.Diff(c.want, asked.AdviseOnParameters(&spec, c.endpoints)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

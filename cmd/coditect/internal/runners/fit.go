@@ -17,6 +17,7 @@ import (
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/runners/asked"
 	"github.com/coditect/mapreduce/internal/text/rules"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/worker/agent/model"
@@ -47,7 +48,7 @@ func (r *Runners) checkModel(spec *mapreduce.JobSpec, units *pflag.Flag) error {
 	}
 
 	// A provider that asks no model has no context window to fit.
-	if keyVariables[spec.Provider] == "" {
+	if asked.KeyVariables[spec.Provider] == "" {
 		return nil
 	}
 
@@ -77,7 +78,7 @@ func checkStages(spec *mapreduce.JobSpec, askers func(provider string) (*model.A
 		if err := checkMembers(&own, s, askers); err != nil {
 			return err
 		}
-		if keyVariables[own.Provider] == "" {
+		if asked.KeyVariables[own.Provider] == "" {
 			continue
 		}
 
@@ -90,7 +91,7 @@ func checkStages(spec *mapreduce.JobSpec, askers func(provider string) (*model.A
 				return ofModel("stages."+s.Name, err)
 			}
 		}
-		by := agentModels(&own, p, s)
+		by := asked.AgentModels(&own, p, s)
 		for _, name := range slices.Sorted(maps.Keys(by)) {
 			spec := by[name]
 			if err := asker.CheckStage(&spec, s.Name); err != nil {
@@ -124,7 +125,7 @@ func checkMembers(own *mapreduce.JobSpec, stage *pipeline.Stage, askers func(pro
 		}
 
 		spec, err := memberSpec(own, member)
-		if err != nil || keyVariables[spec.Provider] == "" {
+		if err != nil || asked.KeyVariables[spec.Provider] == "" {
 			continue // the service says so
 		}
 		asker, err := askers(spec.Provider)
@@ -276,7 +277,7 @@ func (r *Runners) CouldRun(spec *mapreduce.JobSpec, units *pflag.Flag) error {
 		return exit.UsageError("--pipeline: %w", err)
 	}
 
-	if keyVariables[spec.Provider] != "" {
+	if asked.KeyVariables[spec.Provider] != "" {
 		there, err := keylessAgent(spec.Provider)
 		if err != nil {
 			return err

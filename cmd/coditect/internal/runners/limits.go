@@ -10,6 +10,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/runners/asked"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/batch"
@@ -89,7 +90,7 @@ func addLimit(all map[string]orchestrator.ModelLimits, text string) error {
 	name, limit := text[:max(at, 0)], text[at+1:]
 	kind, number, _ := strings.Cut(limit, ":")
 	provider, model, isModel := strings.Cut(name, "/")
-	if keyVariables[provider] == "" || isModel && model == "" {
+	if asked.KeyVariables[provider] == "" || isModel && model == "" {
 		return exit.UsageError("--rate: %q is not PROVIDER[/MODEL]=LIMIT:N, with one of the providers %s, such as openai/gpt-5=requests:500",
 			text, strings.Join(ModelProviders(), ", "))
 	}

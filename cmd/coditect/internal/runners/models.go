@@ -17,6 +17,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/runners/asked"
 	"github.com/coditect/mapreduce/worker/agent/checked"
 	"github.com/coditect/mapreduce/worker/agent/loop"
 	"github.com/coditect/mapreduce/worker/agent/model"
@@ -53,17 +54,8 @@ func (m *modelFlags) AddFleet(f *pflag.FlagSet) {
 	f.StringSliceVar(&m.offered, "providers", nil, "`providers` of the units that run here (default all)")
 }
 
-// keyVariables has, by provider, the environment variable that holds its key.
-var keyVariables = func() map[string]string {
-	out := make(map[string]string)
-	for _, v := range vendors.All() {
-		out[v.Name] = v.KeyVariable
-	}
-	return out
-}()
-
 // ModelProviders are the providers that ask models, sorted.
-func ModelProviders() []string { return slices.Sorted(maps.Keys(keyVariables)) }
+func ModelProviders() []string { return slices.Sorted(maps.Keys(asked.KeyVariables)) }
 
 // ProviderWords lists the providers for the help of a flag: rules, and those that ask models.
 func ProviderWords() string {
@@ -81,7 +73,7 @@ type access struct {
 func (r *Runners) access() access { return access{r.Getenv, &r.Models} }
 
 func (a access) configOf(name string, endpoints map[string]string) llm.Config {
-	return llm.Config{Key: llm.NewKey(a.getenv(keyVariables[name])), BaseURL: endpoints[name], Getenv: a.getenv}
+	return llm.Config{Key: llm.NewKey(a.getenv(asked.KeyVariables[name])), BaseURL: endpoints[name], Getenv: a.getenv}
 }
 
 // open returns a provider, for questions that cost nothing; at its own address unless another is given. A
@@ -104,7 +96,7 @@ func (a access) open(name, address, flag string) (llm.Provider, error) {
 // OpenProvider returns a provider that asks models, for one command, and a function with what was
 // learned of what its server does not take.
 func (r *Runners) OpenProvider(name, baseURL string) (llm.Provider, func() []string, error) {
-	if keyVariables[name] == "" {
+	if asked.KeyVariables[name] == "" {
 		return nil, nil, exit.UsageError("--provider: no provider that asks models is named %q; there are %s", name, strings.Join(ModelProviders(), ", "))
 	}
 
@@ -217,7 +209,7 @@ func (r *Runners) CheckKeys() error {
 // operator can do about it. It must be called before units run.
 func (r *Runners) WatchKeys(told func(error)) {
 	r.Keys = decorator.NewKeys(func(provider string, err error) error {
-		return fmt.Errorf("%s refuses the key in %s: %w; set it to a valid key, and start this process again", provider, keyVariables[provider], err)
+		return fmt.Errorf("%s refuses the key in %s: %w; set it to a valid key, and start this process again", provider, asked.KeyVariables[provider], err)
 	}, told)
 }
 
@@ -237,7 +229,7 @@ func (m *modelFlags) PriceList() (*llm.Prices, error) {
 	}
 
 	for _, name := range prices.Providers() {
-		if keyVariables[name] == "" {
+		if asked.KeyVariables[name] == "" {
 			return nil, exit.RefusedError("--prices: %s: no provider is named %q; those with prices are %s", m.prices, name, strings.Join(ModelProviders(), ", "))
 		}
 	}
@@ -268,7 +260,7 @@ func (m *modelFlags) baseURLs() (map[string]string, error) {
 	out := make(map[string]string)
 	for _, e := range m.endpoints {
 		name, url, ok := strings.Cut(e, "=")
-		if !ok || keyVariables[name] == "" || url == "" {
+		if !ok || asked.KeyVariables[name] == "" || url == "" {
 			return nil, exit.UsageError("--endpoint: %q is not PROVIDER=URL, with one of the providers %s", e, strings.Join(ModelProviders(), ", "))
 		}
 		out[name] = url
@@ -291,7 +283,7 @@ func keylessAgentWithPrices(provider string, prices *llm.Prices) (*model.Agent, 
 		Provider: provider, Trusted: true, Prices: prices, Random: rand.Float64, LLM: llm.Config{Key: llm.NewKey("of-the-workers")},
 		Others: func(name string) *model.Agent {
 			other, err := keylessAgentWithPrices(name, prices)
-			if err != nil || keyVariables[name] == "" {
+			if err != nil || asked.KeyVariables[name] == "" {
 				return nil
 			}
 			return other

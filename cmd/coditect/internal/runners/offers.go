@@ -5,6 +5,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/parameters"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/runners/asked"
 	"github.com/coditect/mapreduce/internal/placement"
 	"github.com/coditect/mapreduce/worker/agent/model/settings"
 )
@@ -26,20 +27,20 @@ func (r *Runners) Offers() (func(*mapreduce.JobSpec) placement.Offer, error) {
 		if err != nil {
 			return o // the job is refused
 		}
-		_, stages, err := parametersOf(spec, endpoints)
+		_, stages, err := asked.ParametersOf(spec, endpoints)
 		if err != nil {
 			return o // likewise
 		}
 
 		for _, a := range stages {
-			if a.own.Tier != "" { // it stays in that, and one that goes by batch waits as long as it may
-				o.Batch = o.Batch || a.own.Tier == parameters.Batch && a.limits.Batches
+			if a.Own.Tier != "" { // it stays in that, and one that goes by batch waits as long as it may
+				o.Batch = o.Batch || a.Own.Tier == parameters.Batch && a.Limits.Batches
 				continue
 			}
-			t, _ := prices.Tariff(a.provider, a.model)
-			o.Batch = o.Batch || a.limits.Batches
-			o.Flex = o.Flex || slices.Contains(a.limits.Tiers, parameters.Flex) && t.Flex > 0
-			o.Priority = o.Priority || slices.Contains(a.limits.Tiers, parameters.Priority) && t.Priority > 0
+			t, _ := prices.Tariff(a.Provider, a.Model)
+			o.Batch = o.Batch || a.Limits.Batches
+			o.Flex = o.Flex || slices.Contains(a.Limits.Tiers, parameters.Flex) && t.Flex > 0
+			o.Priority = o.Priority || slices.Contains(a.Limits.Tiers, parameters.Priority) && t.Priority > 0
 		}
 		return o
 	}, nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/parameters"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/runners/asked"
 	"github.com/coditect/mapreduce/internal/plan"
 	"github.com/coditect/mapreduce/worker/agent/model"
 	"github.com/coditect/mapreduce/worker/agent/model/settings"
@@ -66,7 +67,7 @@ func PromptOverhead(askers map[string]*model.Agent) func(*mapreduce.JobSpec) (pr
 
 // MostAnswer returns the most tokens of an answer of a model in a job.
 func MostAnswer(spec *mapreduce.JobSpec) int64 {
-	if keyVariables[spec.Provider] == "" {
+	if asked.KeyVariables[spec.Provider] == "" {
 		return 0
 	}
 	return settings.AnswerOf(spec)
@@ -141,7 +142,7 @@ func dearestTariff(spec *mapreduce.JobSpec, prices *llm.Prices) (most llm.Tariff
 func modelRates(spec *mapreduce.JobSpec, prices *llm.Prices) plan.Rates {
 	t := dearestTariff(spec, prices)
 	r := plan.Rates{Model: true, CallTime: callTime, WriteRate: writeRate, InPrice: int64(t.Input), OutPrice: int64(t.Output)}
-	if keyVariables[spec.Provider] == "" {
+	if asked.KeyVariables[spec.Provider] == "" {
 		return r
 	}
 

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/runners/asked"
 	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/decorator"
@@ -83,7 +84,7 @@ func (t *toolFlags) embedder(a access) (search.Embedder, error) {
 	}
 
 	name, model, _ := strings.Cut(t.embed.model, "/")
-	if keyVariables[name] == "" || model == "" {
+	if asked.KeyVariables[name] == "" || model == "" {
 		return nil, exit.UsageError("--embed: %q is not PROVIDER/MODEL, such as openai/text-embedding-3-small or ollama/nomic-embed-text", t.embed.model)
 	}
 

@@ -1,4 +1,6 @@
-package runners
+// Package asked says which models a job asks, and with what parameters of answers: which of them
+// a model takes, and what is sent in place of what it does not.
+package asked
 
 import (
 	"cmp"
@@ -17,16 +19,25 @@ import (
 	"github.com/coditect/mapreduce/worker/step"
 )
 
-// An asked is a stage whose units ask a model, or an agent of a stage that has a model of its own. Of
+// KeyVariables has, by provider, the environment variable that holds its key.
+var KeyVariables = func() map[string]string {
+	out := make(map[string]string)
+	for _, v := range vendors.All() {
+		out[v.Name] = v.KeyVariable
+	}
+	return out
+}()
+
+// A Model is a stage whose units ask a model, or an agent of a stage that has a model of its own. Of
 // several models it is the first, which is asked as long as it answers.
-type asked struct {
+type Model struct {
 	index    int    // of the stage, among those of the pipeline
 	agent    string // whose model it is; "" if it is the stage's
-	provider string
-	model    llm.Model
-	limits   parameters.Limits
-	own      parameters.Set // of the stage
-	others   []asked        // the models that stand for this one
+	Provider string
+	Model    llm.Model
+	Limits   parameters.Limits
+	Own      parameters.Set // of the stage
+	Others   []Model        // the models that stand for this one
 }
 
 // CheckParameters refuses parameters of answers that a model is known not to take: those of a stage,
@@ -35,7 +46,7 @@ type asked struct {
 // its own; what a later one does not take is not sent to that one: see AdviseOnParameters.
 // endpoints has the addresses of providers. The error names the field, and models that could.
 func CheckParameters(spec *mapreduce.JobSpec, prices *llm.Prices, endpoints map[string]string) error {
-	run, stages, err := parametersOf(spec, endpoints)
+	run, stages, err := ParametersOf(spec, endpoints)
 	if err != nil {
 		return err
 	}
@@ -58,14 +69,14 @@ func CheckParameters(spec *mapreduce.JobSpec, prices *llm.Prices, endpoints map[
 // AdviseOnParameters returns a line for each model of a job that is asked with other parameters than
 // those that were given, since it is known not to take these.
 func AdviseOnParameters(spec *mapreduce.JobSpec, endpoints map[string]string) (lines []string) {
-	run, stages, err := parametersOf(spec, endpoints)
+	run, stages, err := ParametersOf(spec, endpoints)
 	if err != nil {
 		return nil // the job is refused
 	}
 
 	for _, a := range stages {
-		for _, m := range append([]asked{a}, a.others...) {
-			if line := m.adapted(a.own.Over(run)); line != "" && !slices.Contains(lines, line) {
+		for _, m := range append([]Model{a}, a.Others...) {
+			if line := m.adapted(a.Own.Over(run)); line != "" && !slices.Contains(lines, line) {
 				lines = append(lines, line)
 			}
 		}
@@ -76,12 +87,12 @@ func AdviseOnParameters(spec *mapreduce.JobSpec, endpoints map[string]string) (l
 
 // adapted says with what a model is asked in place of parameters that it does not take; "" if it takes
 // all of them.
-func (a asked) adapted(set parameters.Set) string {
-	if keyVariables[a.provider] == "" {
+func (a Model) adapted(set parameters.Set) string {
+	if KeyVariables[a.Provider] == "" {
 		return "" // it asks nobody
 	}
 
-	kept := a.limits.Keep(set)
+	kept := a.Limits.Keep(set)
 	var words []string
 	for _, name := range set.Given() {
 		switch value := kept.Value(name); value {
@@ -96,11 +107,11 @@ func (a asked) adapted(set parameters.Set) string {
 	if len(words) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s/%s is asked %s, since it takes no other", a.provider, a.model, strings.Join(words, " and "))
+	return fmt.Sprintf("%s/%s is asked %s, since it takes no other", a.Provider, a.Model, strings.Join(words, " and "))
 }
 
-// parametersOf returns the parameters that a run gives to all stages, and the stages that ask models.
-func parametersOf(spec *mapreduce.JobSpec, endpoints map[string]string) (run parameters.Set, stages []asked, err error) {
+// ParametersOf returns the parameters that a run gives to all stages, and the stages that ask models.
+func ParametersOf(spec *mapreduce.JobSpec, endpoints map[string]string) (run parameters.Set, stages []Model, err error) {
 	p, err := step.PipelineOf(spec)
 	if err != nil {
 		return run, nil, err
@@ -113,15 +124,15 @@ func parametersOf(spec *mapreduce.JobSpec, endpoints map[string]string) (run par
 
 // askedStages returns the stages that ask models, and their agents that ask others, with what is known of
 // these models.
-func askedStages(spec *mapreduce.JobSpec, p *pipeline.Pipeline, endpoints map[string]string) []asked {
-	var all []asked
+func askedStages(spec *mapreduce.JobSpec, p *pipeline.Pipeline, endpoints map[string]string) []Model {
+	var all []Model
 	for i, stage := range p.Stages {
 		own := jobspec.ForStage(*spec, stage)
-		if keyVariables[own.Provider] == "" && stage.Parameters.IsZero() {
+		if KeyVariables[own.Provider] == "" && stage.Parameters.IsZero() {
 			continue
 		}
 
-		agents := agentModels(&own, p, stage)
+		agents := AgentModels(&own, p, stage)
 		if stage.Each != pipeline.EachAgent || stage.Select != "" || len(agents) < len(stage.Agents) || len(stage.Agents) == 0 {
 			all = append(all, newAsked(i, "", &own, stage, endpoints)) // else each agent has a model of its own
 		}
@@ -134,9 +145,9 @@ func askedStages(spec *mapreduce.JobSpec, p *pipeline.Pipeline, endpoints map[st
 	return all
 }
 
-// agentModels returns the agents of a stage that have models of their own, each with the spec of a job as
+// AgentModels returns the agents of a stage that have models of their own, each with the spec of a job as
 // its units run with it. own is that of the stage.
-func agentModels(own *mapreduce.JobSpec, p *pipeline.Pipeline, stage *pipeline.Stage) map[string]mapreduce.JobSpec {
+func AgentModels(own *mapreduce.JobSpec, p *pipeline.Pipeline, stage *pipeline.Stage) map[string]mapreduce.JobSpec {
 	all := make(map[string]mapreduce.JobSpec)
 	for _, name := range stage.Agents {
 		by := p.Agents[name]
@@ -157,26 +168,26 @@ func agentModels(own *mapreduce.JobSpec, p *pipeline.Pipeline, stage *pipeline.S
 }
 
 // newAsked returns what the units of a stage, or of an agent of it, ask.
-func newAsked(index int, agent string, spec *mapreduce.JobSpec, stage *pipeline.Stage, endpoints map[string]string) asked {
-	one := asked{index: index, agent: agent, provider: spec.Provider, model: llm.Model(spec.Model), own: stage.Parameters}
+func newAsked(index int, agent string, spec *mapreduce.JobSpec, stage *pipeline.Stage, endpoints map[string]string) Model {
+	one := Model{index: index, agent: agent, Provider: spec.Provider, Model: llm.Model(spec.Model), Own: stage.Parameters}
 	one.findLimits(spec, endpoints)
 	for _, name := range spec.Fallbacks {
-		other := asked{index: index, agent: agent}
+		other := Model{index: index, agent: agent}
 		provider, model, _ := strings.Cut(name, "/")
-		other.provider, other.model = provider, llm.Model(model)
+		other.Provider, other.Model = provider, llm.Model(model)
 		other.findLimits(spec, endpoints)
-		one.others = append(one.others, other)
+		one.Others = append(one.Others, other)
 	}
 	return one
 }
 
 // findLimits sets what is known of a model. The address that a job names is of its first provider.
-func (a *asked) findLimits(spec *mapreduce.JobSpec, endpoints map[string]string) {
-	address := endpoints[a.provider]
-	if a.provider == spec.Provider {
+func (a *Model) findLimits(spec *mapreduce.JobSpec, endpoints map[string]string) {
+	address := endpoints[a.Provider]
+	if a.Provider == spec.Provider {
 		address = cmp.Or(spec.Vars[settings.VarBaseURL], address)
 	}
-	a.limits = limitsFor(a.provider, address, a.model)
+	a.Limits = limitsFor(a.Provider, address, a.Model)
 }
 
 // limitsFor returns what is known of the parameters that a model takes.
@@ -190,35 +201,35 @@ func limitsFor(provider, baseURL string, model llm.Model) parameters.Limits {
 }
 
 // checkOwn refuses parameters that the stage itself has.
-func (a asked) checkOwn(run parameters.Set, prices *llm.Prices) error {
-	if a.own.IsZero() {
+func (a Model) checkOwn(run parameters.Set, prices *llm.Prices) error {
+	if a.Own.IsZero() {
 		return nil
 	}
-	if keyVariables[a.provider] == "" {
-		return errs.Field(fmt.Sprintf("stages[%d].parameters", a.index), "the provider %s asks no model: give the stage a model, or leave this out", a.provider)
+	if KeyVariables[a.Provider] == "" {
+		return errs.Field(fmt.Sprintf("stages[%d].parameters", a.index), "the provider %s asks no model: give the stage a model, or leave this out", a.Provider)
 	}
 
-	name, rule := a.limits.Refusal(a.own)
+	name, rule := a.Limits.Refusal(a.Own)
 	if rule == "" {
-		if name, rule = a.limits.Refusal(a.own.Over(run)); !slices.Contains(a.own.Given(), name) {
+		if name, rule = a.Limits.Refusal(a.Own.Over(run)); !slices.Contains(a.Own.Given(), name) {
 			return nil // it is the run's
 		}
 	}
 
-	return errs.Field(fmt.Sprintf("stages[%d].parameters.%s", a.index, name), "%s", a.explain(name, rule, a.own, prices))
+	return errs.Field(fmt.Sprintf("stages[%d].parameters.%s", a.index, name), "%s", a.explain(name, rule, a.Own, prices))
 }
 
 // checkRun refuses a parameter of the run that no model of the job takes.
-func checkRun(name parameters.Name, run parameters.Set, stages []asked, prices *llm.Prices) error {
+func checkRun(name parameters.Name, run parameters.Set, stages []Model, prices *llm.Prices) error {
 	field := "vars." + string(name)
-	stages = slices.DeleteFunc(slices.Clone(stages), func(a asked) bool { return keyVariables[a.provider] == "" })
+	stages = slices.DeleteFunc(slices.Clone(stages), func(a Model) bool { return KeyVariables[a.Provider] == "" })
 	if len(stages) == 0 {
 		return errs.Field(field, "no model is asked: name a provider that asks one, or leave this out")
 	}
 
 	first := ""
 	for _, a := range stages {
-		refused, rule := a.limits.Refusal(a.own.Over(run))
+		refused, rule := a.Limits.Refusal(a.Own.Over(run))
 		if refused != name {
 			return nil
 		}
@@ -234,10 +245,10 @@ func checkRun(name parameters.Name, run parameters.Set, stages []asked, prices *
 const maxCould = 4
 
 // explain says what a model does not take, and which models do.
-func (a asked) explain(name parameters.Name, rule string, set parameters.Set, prices *llm.Prices) string {
-	text := fmt.Sprintf("the model %s of %s: %s", a.model, a.provider, rule)
+func (a Model) explain(name parameters.Name, rule string, set parameters.Set, prices *llm.Prices) string {
+	text := fmt.Sprintf("the model %s of %s: %s", a.Model, a.Provider, rule)
 	if a.agent != "" {
-		text = fmt.Sprintf("the model %s of %s, which the agent %s has: %s", a.model, a.provider, a.agent, rule)
+		text = fmt.Sprintf("the model %s of %s, which the agent %s has: %s", a.Model, a.Provider, a.agent, rule)
 	}
 	could := a.couldTake(set, name, prices)
 	if len(could) == 0 {
@@ -247,11 +258,11 @@ func (a asked) explain(name parameters.Name, rule string, set parameters.Set, pr
 }
 
 // couldTake returns models that take a parameter: those of the same provider, or else of others.
-func (a asked) couldTake(set parameters.Set, name parameters.Name, prices *llm.Prices) (all []string) {
+func (a Model) couldTake(set parameters.Set, name parameters.Name, prices *llm.Prices) (all []string) {
 	alone := set.Without(slices.DeleteFunc(parameters.Names(), func(n parameters.Name) bool { return n == name })...)
 
-	for _, provider := range append([]string{a.provider}, prices.Providers()...) {
-		if provider != a.provider && len(all) > 0 && strings.HasPrefix(all[0], a.provider+"/") {
+	for _, provider := range append([]string{a.Provider}, prices.Providers()...) {
+		if provider != a.Provider && len(all) > 0 && strings.HasPrefix(all[0], a.Provider+"/") {
 			return all
 		}
 		for _, model := range prices.Models(provider) {
