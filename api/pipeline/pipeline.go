@@ -357,7 +357,7 @@ func parseFound(file string, data []byte, find func(name string) (*Agent, error)
 	}
 
 	if n := len(p.Canonical()); n > MaxBytes {
-		return nil, p.fieldError("pipeline", "has %d bytes as JSON; at most %d are accepted%s", n, MaxBytes, p.adviseShorter())
+		return nil, p.fieldError("pipeline", "has %d bytes as JSON; at most %d are accepted%s", n, MaxBytes, adviseShorter(p))
 	}
 
 	return p, nil
@@ -365,7 +365,7 @@ func parseFound(file string, data []byte, find func(name string) (*Agent, error)
 
 // adviseShorter says what to do about a pipeline that is too long for its agents: the instructions of each are
 // stored with the job. It is empty if they are less than half of it.
-func (p *Pipeline) adviseShorter() string {
+func adviseShorter(p *Pipeline) string {
 	longest, most, total := "", 0, 0
 	for _, name := range slices.Sorted(maps.Keys(p.Agents)) {
 		raw, err := json.Marshal(p.Agents[name])

@@ -186,7 +186,7 @@ func (st *Store) Look(ctx context.Context, id mapreduce.JobID) (*Standing, error
 	if err != nil || s.Waiting > 0 || len(s.Batches) > 0 {
 		return s, err
 	}
-	return s, st.unlist(ctx, id)
+	return s, (withdrawals{st}).unlist(ctx, id)
 }
 
 func (st *Store) look(ctx context.Context, r store.Reader, id mapreduce.JobID) (*Standing, error) {
@@ -298,7 +298,7 @@ func describe(id mapreduce.JobID, b *storagev1.Batch) mapreduce.Batch {
 }
 
 // unlist takes a job off the list of those with batches, unless it has some now.
-func (st *Store) unlist(ctx context.Context, id mapreduce.JobID) error {
+func (st withdrawals) unlist(ctx context.Context, id mapreduce.JobID) error {
 	return st.db.UpdateQuietly(ctx, func(tx store.Tx) error {
 		if _, err := st.Jobs.Control(ctx, tx, id); err != nil {
 			return err

@@ -39,7 +39,7 @@ func (st *Store) Turnarounds(ctx context.Context, model string) (took []time.Dur
 
 // noteTurnaround keeps how long a batch took, unless it was cancelled: then it tells nothing of others. Of two
 // transactions that do so at once one may be forgotten: no conflict is worth it.
-func (st *Store) noteTurnaround(ctx context.Context, tx store.Tx, b *storagev1.Batch, ctl *storagev1.Ctl, e *Ended, now int64) error {
+func (st reports) noteTurnaround(ctx context.Context, tx store.Tx, b *storagev1.Batch, ctl *storagev1.Ctl, e *Ended, now int64) error {
 	if e == nil || b.Ending || mapreduce.JobState(ctl.State) == mapreduce.JobCancelled {
 		return nil
 	}
