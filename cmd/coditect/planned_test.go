@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -147,15 +148,18 @@ func TestPlansBesideWhatHappened(t *testing.T) {
 	for _, way := range []struct {
 		name  string
 		flags []string
+		tier  string // whose line of the plan says what it costs; "" is the plan itself
 	}{
-		{"as it is", nil},
-		{"short answers", []string{"--quotes", "auto"}},
-		{"batches", []string{"--batch"}},
-		{"batches with short answers", []string{"--batch", "--quotes", "auto"}},
-		{"tier flex", []string{"--provider", "openai", "--model", "gpt-5.4-mini", "--tier", "flex"}},
-		{"tier priority", []string{"--provider", "openai", "--model", "gpt-5.4-mini", "--tier", "priority"}},
-		{"tier flex with short answers", []string{"--provider", "openai", "--model", "gpt-5.4-mini", "--tier", "flex", "--quotes", "auto"}},
-		{"a cascade", []string{"--cascade", "rules,anthropic/claude-haiku-4-5", "--target", "0.8", "--confidence", "0.9", "--var", "cascade_seed=1"}},
+		{name: "as it is"},
+		{name: "short answers", flags: []string{"--quotes", "auto"}},
+		{name: "batches", flags: []string{"--batch"}},
+		{name: "batches with short answers", flags: []string{"--batch", "--quotes", "auto"}},
+		{name: "tier flex", flags: []string{"--provider", "openai", "--model", "gpt-5.4-mini", "--tier", "flex"}},
+		{name: "tier priority", flags: []string{"--provider", "openai", "--model", "gpt-5.4-mini", "--tier", "priority"}},
+		{name: "tier flex with short answers", flags: []string{"--provider", "openai", "--model", "gpt-5.4-mini", "--tier", "flex", "--quotes", "auto"}},
+		{"a deadline by which batches return", []string{"--deadline", "6h"}, "batch"},
+		{"a deadline too near for batches", []string{"--deadline", "14m"}, "standard"},
+		{name: "a cascade", flags: []string{"--cascade", "rules,anthropic/claude-haiku-4-5", "--target", "0.8", "--confidence", "0.9", "--var", "cascade_seed=1"}},
 	} {
 		t.Run(way.name, func(t *testing.T) {
 			s := newStudio(t, fakellm.Config{Model: h.reply, Key: modelKey, Usage: h.usage})
@@ -193,6 +197,10 @@ func TestPlansBesideWhatHappened(t *testing.T) {
 			}
 			s.decode(string(raw), &told)
 			p := told.Planned
+			if way.tier != "" {
+				p.Cost.Planned = s.plannedIn(way.tier, way.flags)
+				p.Cost.Difference = 100 * (p.Cost.Actual/p.Cost.Planned - 1)
+			}
 			t.Logf("| %s | %.0f / %.0f | %.0f / %.0f | %.0f / %.0f | $%.4f / $%.4f | %+.1f %% |", way.name,
 				p.Calls.Planned, p.Calls.Actual, p.In.Planned, p.In.Actual, p.Out.Planned, p.Out.Actual, p.Cost.Planned, p.Cost.Actual, p.Cost.Difference)
 			if p.Cost.Actual == 0 || math.Abs(p.Cost.Difference) > goal {
@@ -239,6 +247,22 @@ func (w *tierTeller) Write(p []byte) (int, error) {
 
 // Flush implements http.Flusher.
 func (w *tierTeller) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
+
+// plannedIn returns what a plan says that the job of ask costs in a tier.
+func (s *studio) plannedIn(tier string, flags []string) float64 {
+	s.t.Helper()
+	args := []string{"plan", "--input", s.docs, "--schema", s.path("schema.yaml"), "--provider", "anthropic", "--model", "claude-haiku-4-5"}
+	o := s.try(nil, append(args, flags...)...)
+	found := regexp.MustCompile(`(?m)^in the tier ` + tier + `: \$([0-9.]+) expected`).FindStringSubmatch(o.stdout)
+	if o.code != 0 || found == nil {
+		s.t.Fatalf("the plan does not say what the tier %s costs: exit code %d\n%s%s", tier, o.code, o.stdout, o.stderr)
+	}
+	cost, err := strconv.ParseFloat(found[1], 64)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return cost
+}
 
 // compared is a number of a plan beside what it came to.
 type compared struct {
