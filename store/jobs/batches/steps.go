@@ -286,7 +286,7 @@ func (st reports) report(ctx context.Context, id mapreduce.JobID, number int64, 
 
 		gone = true
 		if begins := mapreduce.BatchState(b.State) == mapreduce.BatchPlanned && r.State == mapreduce.BatchCreating; begins {
-			if err := (rooms{st.Store}).takeRoom(ctx, tx, id, b, account, now); err != nil {
+			if err := rooms(st).takeRoom(ctx, tx, id, b, account, now); err != nil {
 				return err
 			}
 		}
@@ -294,7 +294,7 @@ func (st reports) report(ctx context.Context, id mapreduce.JobID, number int64, 
 			return err
 		}
 		if r.Over || r.State == mapreduce.BatchPlanned {
-			(rooms{st.Store}).leaveRoom(tx, id, b)
+			rooms(st).leaveRoom(tx, id, b)
 		}
 		if place.orphan != nil { // whose lines are nobody's any more
 			if place.write(tx); r.Over {

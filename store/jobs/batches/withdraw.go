@@ -72,7 +72,7 @@ func (st withdrawals) takeApart(ctx context.Context, tx store.Tx, id mapreduce.J
 
 	b, key := all[i], st.Keys.Batches(id).Batch(all[i].Number)
 	changes := queue.NewChanges(st.Records, tx, id, ctl)
-	left, err := (reports{st.Store}).takeRest(ctx, changes, b, &mapreduce.BatchReport{Rest: mapreduce.LineAgain}, new(Result))
+	left, err := reports(st).takeRest(ctx, changes, b, &mapreduce.BatchReport{Rest: mapreduce.LineAgain}, new(Result))
 	if err != nil {
 		return false, err
 	}
