@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,9 +29,23 @@ func coditect(t *testing.T, dir string, args ...string) (code int, out string) {
 // and the second in the log, and the documents.
 func filled(t *testing.T) string {
 	t.Helper()
-	from := fillOnce(t)
-	dir := filepath.Join(t.TempDir(), "data")
+	from, dir := fillOnce(t), filepath.Join(t.TempDir(), "data")
 	if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+
+	// A copy is for all to read, unless it is told.
+	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		return os.Chmod(dir+strings.TrimPrefix(path, from), info.Mode().Perm())
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	return dir
