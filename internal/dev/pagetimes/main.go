@@ -18,6 +18,8 @@ import (
 	"github.com/chromedp/cdproto/heapprofiler"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"github.com/coditect/mapreduce/internal/dev/browse"
 )
 
 func main() {
@@ -59,16 +61,9 @@ func pagesOf(job, unit string) []page {
 
 // measure opens each page and writes what it took.
 func measure(ctx context.Context, server, job, unit string, patience time.Duration) error {
-	options := chromedp.DefaultExecAllocatorOptions[:]
-	if os.Geteuid() == 0 {
-		options = append(options, chromedp.NoSandbox) // Chromium refuses to run as root with it
-	}
-	ctx, cancel := chromedp.NewExecAllocator(ctx, options...)
-	defer cancel()
-	ctx, cancel = chromedp.NewContext(ctx)
-	defer cancel()
-	// The browser lives as long as the context that it is started with.
-	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
+	ctx, stop, err := browse.Start(ctx)
+	defer stop()
+	if err != nil {
 		return err
 	}
 

@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/coditect/mapreduce/internal/dev/browse"
 )
 
 func main() {
@@ -55,16 +57,9 @@ func draw(ctx context.Context, program, out string) (err error) {
 		return err
 	}
 
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.WindowSize(1200, 900))
-	if os.Geteuid() == 0 {
-		options = append(options, chromedp.NoSandbox) // Chromium refuses to run as root with it
-	}
-	ctx, cancel := chromedp.NewExecAllocator(ctx, options...)
-	defer cancel()
-	ctx, cancel = chromedp.NewContext(ctx)
-	defer cancel()
-	// The browser lives as long as the context that it is started with.
-	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
+	ctx, leave, err := browse.Start(ctx, chromedp.WindowSize(1200, 900))
+	defer leave()
+	if err != nil {
 		return err
 	}
 

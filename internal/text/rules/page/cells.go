@@ -1,6 +1,7 @@
 package page
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -16,22 +17,36 @@ func (t *Page) CellsIn(r form.Span, columns, rows []string) []form.Span {
 	}
 
 	var found []form.Span
-	for i := t.LineAt(r.Start); i < len(t.Lines) && t.Lines[i].Start < r.End; i++ {
-		line := t.ClipLine(i, r)
-		style := form.StyleOf(t.Text[line.Start:line.End])
-		if style == form.None {
-			continue
-		}
-
+	for row := range t.tableRows(r) {
 		// Any line may be the head of a table, so each is tried.
-		cells := form.Split(t.Text, line, style)
+		cells := row.cells
 		n := slices.IndexFunc(cells, func(c form.Span) bool { return isPhrase(t.Text[c.Start:c.End], columns) })
 		if n >= 0 {
-			found = append(found, t.columnCells(i, n, cells[n], style, r, columns, rows)...)
+			found = append(found, t.columnCells(row.line, n, cells[n], row.style, r, columns, rows)...)
 		}
 	}
 
 	return found
+}
+
+// A tableRow is a line that may be a row of a table.
+type tableRow struct {
+	line  int
+	style form.Style // how its cells are apart
+	cells []form.Span
+}
+
+// tableRows returns the lines in r that may be rows of tables.
+func (t *Page) tableRows(r form.Span) iter.Seq[tableRow] {
+	return func(yield func(tableRow) bool) {
+		for i := t.LineAt(r.Start); i < len(t.Lines) && t.Lines[i].Start < r.End; i++ {
+			line := t.ClipLine(i, r)
+			style := form.StyleOf(t.Text[line.Start:line.End])
+			if style != form.None && !yield(tableRow{i, style, form.Split(t.Text, line, style)}) {
+				return
+			}
+		}
+	}
 }
 
 // isPhrase reports whether s is one of the phrases, perhaps with the mark of a note.
@@ -46,16 +61,9 @@ func isPhrase(s string, phrases []string) bool {
 // rowCells returns the cells of rows that begin with one of the names.
 func (t *Page) rowCells(r form.Span, rows []string) []form.Span {
 	var found []form.Span
-	for i := t.LineAt(r.Start); i < len(t.Lines) && t.Lines[i].Start < r.End; i++ {
-		line := t.ClipLine(i, r)
-		style := form.StyleOf(t.Text[line.Start:line.End])
-		if style == form.None {
-			continue
-		}
-
-		cells := form.Split(t.Text, line, style)
-		if isPhrase(t.Text[cells[0].Start:cells[0].End], rows) {
-			found = append(found, cells[1:]...)
+	for row := range t.tableRows(r) {
+		if first := row.cells[0]; isPhrase(t.Text[first.Start:first.End], rows) {
+			found = append(found, row.cells[1:]...)
 		}
 	}
 
