@@ -41,25 +41,36 @@ type Whole struct {
 }
 
 // Run decides a trial as Next does that is asked again and again. An item is drawn if it is one of
-// those up to the look at which a step was decided: see Trial.test.
+// those up to the look at which a step was decided: see Trial.test. A step that is given up by labels
+// that others have drawn draws nothing for that look.
 func (w *Whole) Run(t *Trial, right []bool) Run {
 	var drawn []int
-	var last *bet // of the step that took the last label
+	var last *bet        // of the step that took the last label
+	var looked, look int // its labels at the look before, and at the one that it takes labels for
 	v, _ := t.search(0, func(item, _ int) Label {
 		if right[item] {
 			return Right
 		}
 		return Wrong
 	}, func(b *bet, before int) bool {
-		if last != nil && last != b {
-			drawn = w.mark(t, last.items, last.look, drawn)
+		if last != b {
+			if last != nil {
+				drawn = w.mark(t, last.items, last.look, drawn)
+			}
+			last, looked, look = b, 0, 0
 		}
-		last = b
+		if b.look != look {
+			looked, look = look, b.look
+		}
 		return t.giveUp(b, before)
 	})
 
 	if last != nil {
-		drawn = w.mark(t, last.items, last.look, drawn)
+		drawn = w.mark(t, last.items, looked, drawn)
+		known := len(drawn)
+		if drawn = w.mark(t, last.items, last.labels, drawn); len(drawn) > known {
+			drawn = w.mark(t, last.items, last.look, drawn)
+		}
 	}
 	return w.end(v, drawn)
 }
