@@ -14,8 +14,10 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/internal/plan"
+	"github.com/coditect/mapreduce/internal/text/token"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/orchestrator/enginetest"
+	"github.com/coditect/mapreduce/orchestrator/ingest"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
 )
 
@@ -83,8 +85,9 @@ func TestPlansAreWhatRuns(t *testing.T) {
 	}
 }
 
-// The plan of a submission with much text guesses what was not counted by what was; one that may
-// have too many units keeps none, and is taken all the same.
+// The plan of a submission with much text reckons what was not counted by what was, to some hundredths
+// of the tokens also where the texts differ; one that may have too many units keeps none, and is taken
+// all the same.
 func TestPlansOfLargeSubmissions(t *testing.T) {
 	c := enginetest.NewCluster(t)
 	n := c.Orchestrator(enginetest.Quick(orchestrator.Config{Adopt: true, Rates: func(*mapreduce.JobSpec) plan.Rates {
@@ -92,29 +95,57 @@ func TestPlansOfLargeSubmissions(t *testing.T) {
 	}}))
 
 	spec := enginetest.Asking(enginetest.Static(3))
-	var large []*mapreduce.Document
-	for i := range 4 {
-		text := strings.Repeat("A line of a large document, like all others in it.\n", 8_000+i)
-		large = append(large, &mapreduce.Document{ID: mapreduce.DocumentID(fmt.Sprint("large", i)), Content: []byte(text)})
-	}
-	want, err := n.PlanJob(t.Context(), mapreduce.PlanQuery{Spec: spec}, enginetest.These(large...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	job, err := n.SubmitJob(t.Context(), spec, enginetest.These(large...))
-	if err != nil || job.Plan == nil {
-		t.Fatalf("submitted %+v, %v, want a plan", job, err)
-	}
-	off, ok := mapreduce.Deviation(want.Estimate.Expected.Tokens.In, job.Plan.Tokens.In)
-	if e := want.Estimate.Expected; !ok || off < -1 || off > 1 || job.Plan.Calls != e.Calls || job.Plan.Units != int64(len(want.Tasks)) || job.Plan.CostMicros == 0 {
-		t.Errorf("the job keeps %+v, planned are %d tasks with %+v", *job.Plan, len(want.Tasks), e)
+	for _, tt := range []struct {
+		name string
+		docs []*mapreduce.Document
+		off  float64 // hundredths
+	}{
+		{"of one kind", many(4, 400_000, english), 1},
+		{"one language after the other", append(many(150, 9_000, english), many(150, 9_000, chinese)...), 8},
+		{"numbers after words", append(many(150, 9_000, english), many(150, 9_000, numbers)...), 8},
+		{"languages in turn", many(300, 5_000, english, chinese, numbers), 8},
+		{"a large text between small ones", append(many(100, 2_000, numbers), append(many(1, 500_000, english), many(100, 2_000, chinese)...)...), 8},
+	} {
+		for i, d := range tt.docs {
+			d.ID = mapreduce.DocumentID(fmt.Sprint("large", i))
+		}
+		want, err := n.PlanJob(t.Context(), mapreduce.PlanQuery{Spec: spec}, enginetest.These(tt.docs...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		job, err := n.SubmitJob(t.Context(), spec, enginetest.These(tt.docs...))
+		if err != nil || job.Plan == nil {
+			t.Fatalf("%s: submitted %+v, %v, want a plan", tt.name, job, err)
+		}
+
+		off, ok := mapreduce.Deviation(want.Estimate.Expected.Tokens.In, job.Plan.Tokens.In)
+		e := want.Estimate.Expected
+		if !ok || off < -tt.off || off > tt.off || job.Plan.Calls != e.Calls || job.Plan.Units != int64(len(want.Tasks)) || job.Plan.CostMicros == 0 {
+			t.Errorf("%s: the job keeps %+v, %.2f %% off; planned are %d tasks with %+v", tt.name, *job.Plan, off, len(want.Tasks), e)
+		}
 	}
 
-	many := &mapreduce.Document{ID: "many", MediaType: "text/html", Content: []byte(strings.Repeat("a ", 350_000))}
-	job, err = n.SubmitJob(t.Context(), enginetest.Asking(enginetest.Static(3), enginetest.Units(16, -1)), enginetest.These(many))
+	cut := &mapreduce.Document{ID: "many", MediaType: "text/html", Content: []byte(strings.Repeat("a ", 350_000))}
+	job, err := n.SubmitJob(t.Context(), enginetest.Asking(enginetest.Static(3), enginetest.Units(16, -1)), enginetest.These(cut))
 	if err != nil || job.Plan != nil {
 		t.Errorf("a document that may have very many units gave %+v, %v, want a job without a plan", job, err)
 	}
+}
+
+// Lines with different numbers of tokens for their bytes.
+const (
+	english = "A line of a large document, like all others in it.\n"
+	chinese = "大文件中的一行，与其他各行相同。\n"
+	numbers = "17.25; 4,318; 0x9f3c; 2026-11-30; 99.5 %\n"
+)
+
+// many returns so many documents of about so many bytes, of the lines in turn.
+func many(n, bytes int, lines ...string) (docs []*mapreduce.Document) {
+	for i := range n {
+		line := lines[i%len(lines)]
+		docs = append(docs, &mapreduce.Document{Content: []byte(strings.Repeat(line, bytes/len(line)+i%7))})
+	}
+	return docs
 }
 
 // planOf is what is kept of a plan with its job.
@@ -246,5 +277,20 @@ func TestPlansCost(t *testing.T) {
 	}
 	if e.Low.CostMicros > e.Expected.CostMicros || e.Expected.CostMicros > e.High.CostMicros {
 		t.Errorf("from %+v over %+v to %+v", e.Low, e.Expected, e.High)
+	}
+}
+
+// What the plan of a submission costs it: texts of 256 bytes are sized.
+func BenchmarkSketchedSizes(b *testing.B) {
+	text := strings.Repeat("Receipt 4711 of a shop, in all 17.25. ", 8)[:256]
+	count := token.New().Count
+	count("load the vocabulary")
+
+	b.SetBytes(50_000 * int64(len(text)))
+	for b.Loop() {
+		size := ingest.SketchedSizes(count)
+		for range 50_000 {
+			size(text)
+		}
 	}
 }
