@@ -118,7 +118,7 @@ func (c Cascade) fault() (key, rule string) {
 	case !c.IsSet():
 		return "", ""
 	case len(c.Members) < 2 || len(c.Members) > MaxMembers:
-		return "cascade", "has " + strconv.Itoa(len(c.Members)) + " members; it needs 2 to " + strconv.Itoa(MaxMembers) + ", the cheapest first"
+		return "cascade", "needs 2 to " + strconv.Itoa(MaxMembers) + " members, the cheapest first, and has " + strconv.Itoa(len(c.Members))
 	case c.Oracle() == CascadeRules:
 		return "cascade", "ends with rules, and the last member is the one that the others are judged by: name a model there"
 	case c.Per != "" && c.Per != PerField && c.Per != PerRecord:

@@ -62,8 +62,8 @@ func TestCascadeOfARun(t *testing.T) {
 func TestCascadesThatAreNoneAreRefused(t *testing.T) {
 	const stage = "stages[0]."
 	for _, tt := range []struct{ name, keys, field, rule string }{
-		{"one member", ", cascade: [a/b]", "cascade", "has 1 members; it needs 2 to 4"},
-		{"too many", ", cascade: [rules, a/b, a/c, a/d, a/e]", "cascade", "has 5 members"},
+		{"one member", ", cascade: [a/b]", "cascade", "needs 2 to 4 members, the cheapest first, and has 1"},
+		{"too many", ", cascade: [rules, a/b, a/c, a/d, a/e]", "cascade", "and has 5"},
 		{"rules judge", ", cascade: [a/b, rules]", "cascade", "ends with rules"},
 		{"the same twice", ", cascade: [a/b, a/b]", "cascade", "names a/b twice"},
 		{"an empty name", ", cascade: ['', a/b]", "cascade", `is ""`},

@@ -17,7 +17,7 @@ var specFields = map[string]string{ //nolint:gosec // names of fields, and no cr
 	"checkpoint_interval": "checkpoint_interval", "capture": "capture",
 	"strategy": "strategy", "chunk_size": "chunk_size", "target_token_budget": "target_token_budget", "context_window": "context_window",
 	"budget_ratio": "budget_ratio", "max_reduce_levels": "max_reduce_levels", "prompt_overhead": "prompt_overhead", "reserved_output": "reserved_output",
-	"estimator": "estimator", "strict_schema": "strict_schema", "reading": "reading", "labels": "labels",
+	"estimator": "estimator", "strict_schema": "strict_schema", "reading": "reading", "labels": "labels", "deadline": "deadline",
 }
 
 // ofSpec begins the names of the fields of a spec in a request that holds one.

@@ -16,7 +16,7 @@ import (
 func TestFieldsOfASpec(t *testing.T) {
 	for name, want := range map[string]string{
 		"schema": "spec.schema", "tenant": "spec.tenant_id", "max_tokens_per_unit": "spec.max_unit_tokens",
-		"budget": "spec.budget_tokens", "circuit_breaker_timeout": "spec.breaker_timeout", "vars.glean": "spec.vars.glean",
+		"budget": "spec.budget_tokens", "deadline": "spec.deadline", "circuit_breaker_timeout": "spec.breaker_timeout", "vars.glean": "spec.vars.glean",
 		"stages[1].model": "spec.pipeline_definition.stages[1].model", "documents": "documents", "page_token": "page_token",
 	} {
 		s := fault.Status(errs.Field(name, "is wrong"))
