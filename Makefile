@@ -339,6 +339,13 @@ check-boards: ## compare the boards with the schemas of Grafana; needs npm
 soak: ## kill -9 and resume, over and over: TRIALS=200
 	CODITECT_SOAK_TRIALS=$(TRIALS) CODITECT_STORM_TRIALS=$(TRIALS) go test -run Soak -count 1 -timeout 120m -v $(PKG)
 
+# Where jobs are kept: the embedded store, or a cluster with FDB_CLUSTER_FILE=file.
+HOURS ?= 24
+.PHONY: soak-day
+soak-day: ## let a server and workers work on jobs of every kind, and say what grows: HOURS=24 SOAK='-every 2m -out file'
+	CGO_ENABLED=$(if $(FDB_CLUSTER_FILE),1,0) go build -tags 'scripted $(if $(FDB_CLUSTER_FILE),fdb)' $(TRIM) -o bin/coditect-scripted ./cmd/coditect
+	go run ./internal/dev/soak -program bin/coditect-scripted -hours $(HOURS) $(if $(FDB_CLUSTER_FILE),-store 'fdb:$(FDB_CLUSTER_FILE)') $(SOAK)
+
 # Natively many runs go fast, and none is ever quite the same again; `go run ./internal/dev/simulate` has one
 # again to the last byte.
 SEEDS ?= 1-10000

@@ -291,7 +291,7 @@ func (c *Client) Caller(ctx context.Context) (*mapreduce.Principal, error) {
 // CheckStore implements mapreduce.Client.
 func (c *Client) CheckStore(ctx context.Context, q mapreduce.CheckQuery, found func(mapreduce.Finding) error) error {
 	return drainStream(ctx, c, func(ctx context.Context) (grpc.ServerStreamingClient[pb.CheckStoreResponse], error) {
-		return c.admin.CheckStore(ctx, &pb.CheckStoreRequest{RepairCounters: q.RepairCounters})
+		return c.admin.CheckStore(ctx, &pb.CheckStoreRequest{RepairCounters: q.RepairCounters, CountKeys: q.CountKeys})
 	}, func(p *pb.CheckStoreResponse) error {
 		return found(wire.DecodeFinding(p.GetFinding()))
 	})

@@ -138,6 +138,9 @@ type CheckQuery struct {
 	// RepairCounters has the counters of what tenants use corrected first, with a line of
 	// Severity Info for each.
 	RepairCounters bool
+	// CountKeys has the keys of the store counted after the check, with their bytes: a line of
+	// Severity Info for each kind.
+	CountKeys bool
 }
 
 // An AnswerCache is the answers of models that jobs of a tenant share.

@@ -23,7 +23,7 @@ func Noun[N ~int | ~int64](n N, noun string) string {
 	if n == 1 {
 		return noun
 	}
-	if stem, ok := strings.CutSuffix(noun, "y"); ok {
+	if stem, ok := strings.CutSuffix(noun, "y"); ok && !strings.HasSuffix(stem, "e") { // keys
 		return stem + "ies"
 	}
 	return noun + "s"

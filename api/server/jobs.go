@@ -515,7 +515,7 @@ func (a *admin) GetFleet(ctx context.Context, _ *pb.GetFleetRequest) (*pb.FleetS
 // CheckStore sends the findings of a check of the store.
 func (a *admin) CheckStore(req *pb.CheckStoreRequest, stream grpc.ServerStreamingServer[pb.CheckStoreResponse]) error {
 	return whileServing(stream.Context(), a.leaving, func(ctx context.Context) error {
-		return a.service.CheckStore(ctx, callerOf(ctx), mapreduce.CheckQuery{RepairCounters: req.GetRepairCounters()}, func(f mapreduce.Finding) error {
+		return a.service.CheckStore(ctx, callerOf(ctx), mapreduce.CheckQuery{RepairCounters: req.GetRepairCounters(), CountKeys: req.GetCountKeys()}, func(f mapreduce.Finding) error {
 			return fault.Error(stream.Send(&pb.CheckStoreResponse{Finding: wire.EncodeFinding(f)}))
 		})
 	})

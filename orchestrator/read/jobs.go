@@ -269,7 +269,10 @@ func (r *Reader) CheckStore(ctx context.Context, _ mapreduce.Principal, q mapred
 			return err
 		}
 	}
-	return r.jobs.Check.RunWith(ctx, r.config.Verify, found)
+	if err := r.jobs.Check.RunWith(ctx, r.config.Verify, found); err != nil || !q.CountKeys {
+		return err
+	}
+	return r.jobs.Check.Count(ctx, found)
 }
 
 // AnswerCache returns how many answers of models are kept for a tenant, and forgets them if

@@ -58,7 +58,9 @@ With --repair it removes temporary folders that remain if a process is killed wh
 writes results. A run does the same with the folder of its results.
 
 With --repair-counters it first corrects the counters on which the quotas of tenants are
-based, if they differ from the sums over the jobs.`,
+based, if they differ from the sums over the jobs.
+
+With --count it then counts the keys of each kind and their bytes.`,
 		Example: `  coditect mapreduce doctor
   coditect mapreduce doctor --repair results
   coditect mapreduce doctor --data-dir /var/lib/coditect -o json
@@ -89,6 +91,7 @@ based, if they differ from the sums over the jobs.`,
 
 	cmd.Flags().StringArrayVar(&repair, "repair", nil, "remove the temporary folders of killed processes in a `folder` of results, or beside it; may be repeated")
 	cmd.Flags().BoolVar(&q.RepairCounters, "repair-counters", false, "correct the counters on which quotas are based")
+	cmd.Flags().BoolVar(&q.CountKeys, "count", false, "also count the keys of each kind, and their bytes")
 	_ = cmd.MarkFlagDirname("repair") // the flag exists
 	return cmd
 }

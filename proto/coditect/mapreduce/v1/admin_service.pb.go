@@ -347,8 +347,10 @@ type CheckStoreRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Correct the counters of what tenants use, before anything is checked.
 	RepairCounters bool `protobuf:"varint,1,opt,name=repair_counters,json=repairCounters,proto3" json:"repair_counters,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Count the keys of each kind and their bytes, after everything is checked.
+	CountKeys     bool `protobuf:"varint,2,opt,name=count_keys,json=countKeys,proto3" json:"count_keys,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CheckStoreRequest) Reset() {
@@ -384,6 +386,13 @@ func (*CheckStoreRequest) Descriptor() ([]byte, []int) {
 func (x *CheckStoreRequest) GetRepairCounters() bool {
 	if x != nil {
 		return x.RepairCounters
+	}
+	return false
+}
+
+func (x *CheckStoreRequest) GetCountKeys() bool {
+	if x != nil {
+		return x.CountKeys
 	}
 	return false
 }
@@ -1193,9 +1202,11 @@ const file_coditect_mapreduce_v1_admin_service_proto_rawDesc = "" +
 	"\x17ClearAnswerCacheRequest\x12\x1b\n" +
 	"\ttenant_id\x18\x01 \x01(\tR\btenantId\"X\n" +
 	"\x18ClearAnswerCacheResponse\x12<\n" +
-	"\acleared\x18\x01 \x01(\v2\".coditect.mapreduce.v1.AnswerCacheR\acleared\"<\n" +
+	"\acleared\x18\x01 \x01(\v2\".coditect.mapreduce.v1.AnswerCacheR\acleared\"[\n" +
 	"\x11CheckStoreRequest\x12'\n" +
-	"\x0frepair_counters\x18\x01 \x01(\bR\x0erepairCounters\"N\n" +
+	"\x0frepair_counters\x18\x01 \x01(\bR\x0erepairCounters\x12\x1d\n" +
+	"\n" +
+	"count_keys\x18\x02 \x01(\bR\tcountKeys\"N\n" +
 	"\x12CheckStoreResponse\x128\n" +
 	"\afinding\x18\x01 \x01(\v2\x1e.coditect.mapreduce.v1.FindingR\afinding\"\x89\x01\n" +
 	"\aFinding\x12;\n" +
