@@ -76,7 +76,7 @@ func openHouse(ctx context.Context, c config) (h *house, err error) {
 	return h, err
 }
 
-// openVendor serves batches, which take ten seconds each.
+// openVendor serves batches, which take ten seconds each, and calls that do not go by batch.
 func (h *house) openVendor() error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -84,9 +84,18 @@ func (h *house) openVendor() error {
 	}
 
 	h.url = "http://" + listener.Addr().String()
-	h.vendor = &http.Server{ReadHeaderTimeout: patience, Handler: batches.New(batches.Config{
-		Wire: fakellm.Anthropic, Lean: true, Takes: func(int) time.Duration { return 10 * time.Second },
-		Model: func(fakellm.Call) fakellm.Reply { return fakellm.Reply{Text: `{"records":[]}`} },
+	answer := func(fakellm.Call) fakellm.Reply { return fakellm.Reply{Text: `{"records":[]}`} }
+	later := batches.New(batches.Config{
+		Wire: fakellm.Anthropic, Lean: true, Model: answer, Takes: func(int) time.Duration { return 10 * time.Second },
+	})
+	now := fakellm.New(fakellm.Config{Model: answer, Journal: io.Discard})
+
+	h.vendor = &http.Server{ReadHeaderTimeout: patience, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, "/batches") {
+			later.ServeHTTP(w, r)
+			return
+		}
+		now.ServeHTTP(w, r)
 	})}
 	go func() { _ = h.vendor.Serve(listener) }() // close ends it
 	return nil
