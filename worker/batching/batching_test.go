@@ -322,13 +322,25 @@ func TestEveryLineHasAnOutcome(t *testing.T) {
 }
 
 // A forgetful vendor leaves out a result, and the names of all of those that have a place.
-type forgetful struct{ batch.Vendor }
+type forgetful struct {
+	batch.Vendor
+	mixed bool // none is left out, and their order is not that of the lines
+}
 
 // Results implements batch.Vendor. Those behind the one that is left out take its place.
 func (f forgetful) Results(ctx context.Context, id string) iter.Seq2[batch.Result, error] {
 	return func(yield func(batch.Result, error) bool) {
 		n := 0
 		for r, err := range f.Vendor.Results(ctx, id) {
+			if f.mixed {
+				if r.CustomID, r.Mark = "", ""; r.N >= 0 {
+					r.N = lines - 1 - r.N
+				}
+				if !yield(r, err) {
+					return
+				}
+				continue
+			}
 			if n++; n == 2 {
 				continue
 			}
@@ -348,7 +360,7 @@ func (f forgetful) Results(ctx context.Context, id string) iter.Seq2[batch.Resul
 // Answers that may be to other lines are not used, and what they took counts.
 func TestDisplacedAnswersAreNotUsed(t *testing.T) {
 	each(t, func() batches.Config { return batches.Config{} }, func(h *house) {
-		h.vendor = forgetful{h.vendor}
+		h.vendor = forgetful{Vendor: h.vendor}
 		defer h.work()()
 		h.untilOver()
 		if h.order.Provider != "gemini" { // whose results have a place
@@ -359,6 +371,25 @@ func TestDisplacedAnswersAreNotUsed(t *testing.T) {
 		for n, r := range h.replies {
 			if r.Response != nil || r.Tokens.In == 0 {
 				t.Errorf("line %d has the answer %s, and took %+v", n, r.Response, r.Tokens)
+			}
+		}
+	})
+}
+
+// Answers whose lines nobody names are not used by their order, which vendors have been seen to mix; what they took counts.
+func TestMixedAnswersAreNotUsed(t *testing.T) {
+	each(t, func() batches.Config { return batches.Config{} }, func(h *house) {
+		h.vendor = forgetful{Vendor: h.vendor, mixed: true}
+		defer h.work()()
+		h.untilOver()
+		if h.order.Provider != "gemini" { // whose results have neither a name nor a place
+			h.want(1, map[mapreduce.LineOutcome]int{mapreduce.LineLost: lines})
+			return
+		}
+		h.want(1, map[mapreduce.LineOutcome]int{mapreduce.LineErrored: lines})
+		for n, r := range h.replies {
+			if r.Response != nil || r.Tokens.In == 0 || r.CostMicros == 0 {
+				t.Errorf("line %d has the answer %s, and took %+v for %d", n, r.Response, r.Tokens, r.CostMicros)
 			}
 		}
 	})
@@ -418,6 +449,7 @@ func TestResultsThatCannotBeRead(t *testing.T) {
 type fullVendor struct {
 	batch.Vendor
 	fails int
+	why   *llm.Error
 
 	mu     sync.Mutex // guards the variable below
 	failed map[string]bool
@@ -430,7 +462,7 @@ func (f *fullVendor) Get(ctx context.Context, id string) (batch.Batch, error) {
 	defer f.mu.Unlock()
 	if err == nil && (f.failed[id] || len(f.failed) < f.fails) {
 		f.failed[id] = true
-		b.Status, b.Err = batch.Failed, llm.NewError(llm.RateLimited, "enqueued token limit reached")
+		b.Status, b.Err = batch.Failed, f.why
 	}
 	return b, err
 }
@@ -438,7 +470,7 @@ func (f *fullVendor) Get(ctx context.Context, id string) (batch.Batch, error) {
 // A batch for which its vendor has no room is made again once it has, and not asked for the price of real time.
 func TestFullVendorIsAskedAgain(t *testing.T) {
 	each(t, func() batches.Config { return batches.Config{} }, func(h *house) {
-		h.vendor = &fullVendor{Vendor: h.vendor, fails: 20, failed: make(map[string]bool)}
+		h.vendor = &fullVendor{Vendor: h.vendor, fails: 20, why: llm.NewError(llm.RateLimited, "enqueued token limit reached"), failed: make(map[string]bool)}
 		begun := time.Now()
 		defer h.work()()
 		h.untilOver()
@@ -447,6 +479,37 @@ func TestFullVendorIsAskedAgain(t *testing.T) {
 			t.Errorf("21 creations took %v", took)
 		}
 	})
+}
+
+// A batch that its vendor fails by a fault of its own is made again for about an hour, and then its lines are asked in real
+// time; one that would fail again is not.
+func TestBatchesThatFailAreMadeAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		fails, made int
+		why         *llm.Error
+		outcome     mapreduce.LineOutcome
+		most        time.Duration
+	}{
+		"a fault that passes":  {3, 4, llm.NewError(llm.Server, "Cannot find file file-1"), mapreduce.LineSucceeded, 2 * time.Hour},
+		"a fault that stays":   {1000, 10, llm.NewError(llm.Server, "the batch failed, and the vendor does not say why"), mapreduce.LineErrored, 2 * time.Hour},
+		"an order that is bad": {1000, 1, llm.NewError(llm.Invalid, "This line is not parseable as valid JSON."), mapreduce.LineErrored, 10 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func() batches.Config { return batches.Config{} }, func(h *house) {
+				if h.order.Provider == "anthropic" {
+					return // its batches do not fail
+				}
+				h.vendor = &fullVendor{Vendor: h.vendor, fails: c.fails, why: c.why, failed: make(map[string]bool)}
+				begun := time.Now()
+				defer h.work()()
+				h.untilOver()
+				h.want(c.made, map[mapreduce.LineOutcome]int{c.outcome: lines})
+				if took := time.Since(begun); took > c.most {
+					t.Errorf("it took %v, want at most %v", took, c.most)
+				}
+			})
+		})
+	}
 }
 
 // A worker that learns late that it may create a batch leaves that to the one that has it by then.

@@ -18,6 +18,10 @@ import (
 // real time.
 const mostTries = 100
 
+// fewTries bounds the creations of a batch that its vendor takes, and then fails by a fault of its own: all of them
+// take about an hour.
+const fewTries = 10
+
 // slowestTry bounds the time between two creations. All of mostTries take about a day: by then what
 // waits at the vendor has ended.
 const slowestTry = 15 * time.Minute
@@ -215,8 +219,8 @@ func (w *work) follow(ctx context.Context) (over bool, err error) {
 	if !b.Status.Over() {
 		return false, w.tell(ctx, b.Counts)
 	}
-	if waits := b.Status == batch.Failed && b.Err != nil && b.Err.Kind == llm.RateLimited; waits && w.order.Tries+1 < mostTries {
-		// More waits than the account may have, and no line of this one was done: it is made again, later.
+	if w.order.Tries+1 < triesOf(b) {
+		// No line of this one was done: it is made again, later.
 		if err := w.moveTo(ctx, &mapreduce.BatchReport{State: mapreduce.BatchPlanned, Trouble: b.Err.Error()}); err != nil {
 			return false, err
 		}
@@ -232,6 +236,18 @@ func (w *work) follow(ctx context.Context) (over bool, err error) {
 	}
 	rest, why := restOf(b)
 	return w.close(ctx, rest, why)
+}
+
+// triesOf returns how often a batch may be made that has ended like b: once, unless it failed for a reason that passes. That
+// more waits than the account may have passes when other batches end.
+func triesOf(b batch.Batch) int64 {
+	switch {
+	case b.Status != batch.Failed || b.Err == nil || b.Err.Class != mapreduce.Retryable:
+		return 1
+	case b.Err.Kind == llm.RateLimited:
+		return mostTries
+	}
+	return fewTries
 }
 
 // areLost reports whether results that could not be read will not be there another time either: the
@@ -308,7 +324,7 @@ func (w *work) readResults(ctx context.Context) error {
 			return errors.Join(err, flush())
 		}
 		reply, ok := w.replyOf(&res)
-		if res.CustomID == "" { // whose it is, its place says, if there is one for each line
+		if res.CustomID == "" { // whose it is, its place could say
 			if places++; ok {
 				placed = append(placed, reply)
 			}
@@ -321,8 +337,9 @@ func (w *work) readResults(ctx context.Context) error {
 		}
 	}
 
+	// Vendors that say that results are in the order of the lines have been seen to mix them.
 	for _, reply := range placed {
-		if places != w.order.Lines {
+		if w.order.Lines > 1 || places > 1 {
 			reply = w.displaced(reply, places)
 		}
 		if err := add(reply); err != nil {
@@ -332,8 +349,8 @@ func (w *work) readResults(ctx context.Context) error {
 	return flush()
 }
 
-// displaced returns the reply to a line of a batch that has more or fewer results than lines, and does not
-// say whose they are. What it took counts; the answer may be to another line, and is not used.
+// displaced returns the reply to a line of a batch that does not say whose its results are. What it took counts; the
+// answer may be to another line, and is not used.
 func (w *work) displaced(r mapreduce.LineReply, results int64) mapreduce.LineReply {
 	r.Outcome, r.Response, r.Kind = mapreduce.LineErrored, nil, 0
 	r.Error = fmt.Sprintf("its batch has %d results for %d lines, which do not say whose they are", results, w.order.Lines)

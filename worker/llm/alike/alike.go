@@ -49,7 +49,7 @@ func (s Server) NewBatches(cfg llm.Config) (batch.Vendor, error) {
 	}
 	limits := batchfile.OpenAI()
 	limits.CreatesPerHour = 0
-	return chat.NewBatches(cfg, s.chatServer(), limits, nil)
+	return chat.NewBatches(cfg, s.chatServer(), batchfile.Server{Limits: limits})
 }
 
 func (s Server) checkKey(cfg llm.Config) error {

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/batch"
@@ -37,8 +38,19 @@ func NewBatches(cfg llm.Config) (batch.Vendor, error) {
 	}
 	limits := batchfile.OpenAI()
 	limits.Lines, limits.CreatesPerHour = 100_000, 0
-	return chat.NewBatches(cfg, server, limits, batchPath(version))
+	files := batchfile.Server{Limits: limits, Path: batchPath(version)}
+	if !isDated(version) || version >= firstExpiring {
+		files.Expires = filesExpire
+	}
+	return chat.NewBatches(cfg, server, files)
 }
+
+// filesExpire is after what time files of batches are gone: a resource holds 500 of those that have no end, and 10,000
+// of others. It is the shortest time that the vendor takes.
+const filesExpire = 14 * 24 * time.Hour
+
+// firstExpiring is the first dated version of the interface that takes such a time.
+const firstExpiring = "2025-03-01"
 
 // batchPath returns where files and batches are, by their names at the vendor.
 func batchPath(version string) func(string) string {

@@ -45,7 +45,7 @@ func NewBatches(cfg llm.Config) (batch.Vendor, error) {
 		return nil, err
 	}
 	if !byResponses {
-		return chat.NewBatches(cfg, server, batchfile.OpenAI(), nil)
+		return chat.NewBatches(cfg, server, batchfile.Server{Limits: batchfile.OpenAI()})
 	}
 
 	completions, err := chat.New(cfg, server)

@@ -8,10 +8,13 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"iter"
 	"mime/multipart"
+	"net/http"
 	"net/textproto"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -37,6 +40,10 @@ type Server struct {
 
 	// Read reads the answer to a line, which came whole.
 	Read func(*wire.Call, json.RawMessage) (*llm.Response, error)
+
+	// Expires is after what time files are to be gone, those of requests and those of results. Zero leaves
+	// it to the server, which may keep few of those that have no end.
+	Expires time.Duration
 }
 
 var _ batch.Vendor = (*vendor)(nil)
@@ -96,22 +103,29 @@ func (v *vendor) Create(ctx context.Context, order batch.Order) (batch.Batch, er
 		return batch.Batch{}, err
 	}
 	file, err := v.upload(ctx, order.Mark, append(lines, lineEnd...))
+	if err == nil {
+		err = v.awaitFile(ctx, &file)
+	}
 	if err != nil {
 		return batch.Batch{}, err
 	}
 
+	body := map[string]any{
+		"input_file_id": file.ID, "endpoint": v.Endpoint, "completion_window": "24h",
+		"metadata": map[string]string{markKey: order.Mark},
+	}
+	if v.Expires > 0 {
+		body["output_expires_after"] = map[string]any{"anchor": "created_at", "seconds": int64(v.Expires.Seconds())}
+	}
 	c := v.Dialer.BeginCall(ctx, new(llm.Request))
 	defer c.EndCall()
 	var made state
-	err = c.SendFor(wire.Request{Path: v.Path("batches"), Body: map[string]any{
-		"input_file_id": file, "endpoint": v.Endpoint, "completion_window": "24h",
-		"metadata": map[string]string{markKey: order.Mark},
-	}}, &made)
+	err = c.SendFor(wire.Request{Path: v.Path("batches"), Body: body}, &made)
 	if err == nil && made.ID == "" {
 		err = llm.NewError(llm.Garbled, "the answer names no batch")
 	}
 	if err != nil {
-		return batch.Batch{}, c.Lost(err)
+		return batch.Batch{}, notThereYet(c.Lost(err), file.ID)
 	}
 
 	out := v.batchOf(ctx, &made)
@@ -119,36 +133,92 @@ func (v *vendor) Create(ctx context.Context, order batch.Order) (batch.Batch, er
 	return out, nil
 }
 
-// upload uploads the file of an order, and returns its id.
-func (v *vendor) upload(ctx context.Context, mark string, lines []byte) (string, error) {
-	form, media, err := formOf(mark, lines)
+// A stored is a file as the vendor tells of it.
+type stored struct {
+	ID     string `json:"id"`
+	Status string `json:"status"`
+}
+
+// upload uploads the file of an order.
+func (v *vendor) upload(ctx context.Context, mark string, lines []byte) (file stored, err error) {
+	form, media, err := v.formOf(mark, lines)
 	if err != nil {
-		return "", llm.WrapError(llm.Invalid, err)
+		return file, llm.WrapError(llm.Invalid, err)
 	}
 
 	c := v.Dialer.BeginCall(ctx, new(llm.Request))
 	defer c.EndCall()
-	var file struct {
-		ID string `json:"id"`
-	}
 	if err := c.SendFor(wire.Request{Path: v.Path("files"), Raw: form, Type: media}, &file); err != nil {
-		return "", err
+		return file, err
 	}
 	if file.ID == "" {
-		return "", c.FailError(llm.NewError(llm.Garbled, "the answer names no file"))
+		return file, c.FailError(llm.NewError(llm.Garbled, "the answer names no file"))
 	}
-	return file.ID, nil
+	return file, nil
+}
+
+// The pauses before a file is asked for again.
+const firstLook, slowestLook = time.Second, 15 * time.Second
+
+// awaitFile waits until a server that looks at files first, and says so, has done that: it makes no batch of
+// one before. The end of ctx bounds it.
+func (v *vendor) awaitFile(ctx context.Context, file *stored) error {
+	for pause := firstLook; file.Status == "pending" || file.Status == "running"; pause = min(2*pause, slowestLook) {
+		t := time.NewTimer(pause)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return llm.BrokenError(ctx, context.Cause(ctx))
+		}
+
+		// A file may not be found for some seconds after its upload.
+		now := stored{ID: file.ID, Status: file.Status}
+		err := v.Dialer.Get(ctx, v.Path("files/"+url.PathEscape(file.ID)), &now)
+		if e, ok := errors.AsType[*llm.Error](err); err != nil && !(ok && e.Kind == llm.NotFound) {
+			return err
+		}
+		file.Status = now.Status
+	}
+
+	if file.Status == "error" {
+		return llm.NewError(llm.Server, "the vendor could not take in the file of the batch, and does not say why")
+	}
+	return nil
+}
+
+// notThereYet returns a refusal to make a batch of a file that was uploaded a moment ago, and that the server
+// says it does not have, as one that passes: copies of it are on their way.
+func notThereYet(err error, file string) error {
+	e, ok := errors.AsType[*llm.Error](err)
+	if !ok || batch.Lost(err) || e.Status != http.StatusBadRequest && e.Status != http.StatusNotFound {
+		return err
+	}
+	if !strings.Contains(e.Message, file) && !strings.Contains(strings.ToLower(e.Message), "file not found") {
+		return err
+	}
+
+	out := *e
+	out.Kind, out.Class = llm.Server, llm.Server.Class()
+	return &out
 }
 
 // formOf returns a file as it is uploaded, and the media type of that. No line of JSON is the boundary.
-func formOf(mark string, lines []byte) (form []byte, media string, err error) {
+func (v *vendor) formOf(mark string, lines []byte) (form []byte, media string, err error) {
 	var b bytes.Buffer
 	w := multipart.NewWriter(&b)
 	if err := w.SetBoundary("part-of-" + mark); err != nil {
 		return nil, "", err
 	}
-	if err := w.WriteField("purpose", "batch"); err != nil {
-		return nil, "", err
+
+	fields := [][2]string{{"purpose", "batch"}}
+	if v.Expires > 0 {
+		fields = append(fields, [2]string{"expires_after[anchor]", "created_at"}, [2]string{"expires_after[seconds]", strconv.FormatInt(int64(v.Expires.Seconds()), 10)})
+	}
+	for _, f := range fields {
+		if err := w.WriteField(f[0], f[1]); err != nil {
+			return nil, "", err
+		}
 	}
 
 	header := make(textproto.MIMEHeader)
@@ -171,8 +241,9 @@ type state struct {
 	ID         string            `json:"id"`
 	Status     string            `json:"status"`
 	Metadata   map[string]string `json:"metadata"`
-	OutputFile string            `json:"output_file_id"`
-	ErrorFile  string            `json:"error_file_id"`
+	InputFile  string            `json:"input_file_id"`
+	OutputFile fileID            `json:"output_file_id"`
+	ErrorFile  fileID            `json:"error_file_id"`
 	Created    unix              `json:"created_at"`
 	Expires    unix              `json:"expires_at"`
 	Completed  unix              `json:"completed_at"`
@@ -187,6 +258,19 @@ type state struct {
 	Errors struct {
 		Data []failure `json:"data"`
 	} `json:"errors"`
+}
+
+// fileID names a file. Where there is none, some servers have "" or null, and others an empty object.
+type fileID string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (f *fileID) UnmarshalJSON(raw []byte) error {
+	var id string
+	if err := json.Unmarshal(raw, &id); err != nil && string(raw) != "{}" {
+		return err
+	}
+	*f = fileID(id)
+	return nil
 }
 
 // unix is a time in seconds; some servers write it with a fraction, and none as null.
@@ -226,7 +310,7 @@ func (v *vendor) batchOf(ctx context.Context, s *state) batch.Batch {
 	case "cancelling":
 		out.Status = batch.Cancelling
 	case "failed":
-		out.Status, out.Err = batch.Failed, v.failureOf(ctx, s.Errors.Data)
+		out.Status, out.Err = batch.Failed, v.failureOf(ctx, s)
 		// Some servers fail a batch after lines of it were done, which are paid for.
 		if s.OutputFile != "" {
 			out.Status = batch.Ended
@@ -236,12 +320,12 @@ func (v *vendor) batchOf(ctx context.Context, s *state) batch.Batch {
 }
 
 // failureOf returns why a batch failed, by the first reason that is given.
-func (v *vendor) failureOf(ctx context.Context, all []failure) *llm.Error {
-	if len(all) == 0 {
+func (v *vendor) failureOf(ctx context.Context, s *state) *llm.Error {
+	if len(s.Errors.Data) == 0 {
 		return llm.NewError(llm.Server, "the batch failed, and the vendor does not say why")
 	}
 
-	first := all[0]
+	first := s.Errors.Data[0]
 	raw, err := json.Marshal(map[string]any{"error": map[string]string{"message": first.Message, "code": first.Code}})
 	if err != nil {
 		return llm.WrapError(llm.Garbled, err)
@@ -250,6 +334,10 @@ func (v *vendor) failureOf(ctx context.Context, all []failure) *llm.Error {
 	// More waits than the account may have: it passes when other batches end.
 	if first.Code == "token_limit_exceeded" {
 		e = llm.NewError(llm.RateLimited, "%s", e.Message)
+	}
+	// What took in the file, and what makes batches, do not always know of the same files.
+	if s.InputFile != "" && strings.Contains(e.Message, s.InputFile) {
+		e = llm.NewError(llm.Server, "%s", e.Message)
 	}
 	e.Status = 0
 	return e
@@ -262,11 +350,28 @@ func (v *vendor) onePath(id, method string) string {
 
 // Get implements batch.Vendor.
 func (v *vendor) Get(ctx context.Context, id string) (batch.Batch, error) {
-	var s state
-	if err := v.Dialer.Get(ctx, v.onePath(id, ""), &s); err != nil {
+	c := v.Dialer.BeginCall(ctx, new(llm.Request))
+	defer c.EndCall()
+	s, err := v.state(c, id)
+	if err != nil {
 		return batch.Batch{}, err
 	}
-	return v.batchOf(ctx, &s), nil
+	return v.batchOf(ctx, s), nil
+}
+
+// state asks for a batch. Some servers answer with an error as if that were one.
+func (v *vendor) state(c *wire.Call, id string) (*state, error) {
+	var s struct {
+		state
+		Error json.RawMessage `json:"error"`
+	}
+	if err := c.SendFor(wire.Request{Path: v.onePath(id, "")}, &s); err != nil {
+		return nil, err
+	}
+	if s.ID == "" && len(s.Error) > 0 {
+		return nil, c.LineError(append(append([]byte(`{"error":`), s.Error...), '}'))
+	}
+	return &s.state, nil
 }
 
 // Cancel implements batch.Vendor. The vendor refuses it of some that have ended.
@@ -335,13 +440,13 @@ func (v *vendor) Results(ctx context.Context, id string) iter.Seq2[batch.Result,
 	return func(yield func(batch.Result, error) bool) {
 		c := v.Dialer.BeginDownload(ctx)
 		defer c.EndCall()
-		var s state
-		if err := c.SendFor(wire.Request{Path: v.onePath(id, "")}, &s); err != nil {
+		s, err := v.state(c, id)
+		if err != nil {
 			yield(batch.Result{}, err)
 			return
 		}
 
-		wire.Results(v.filesOf(ctx, &s), c, func(raw json.RawMessage) (string, batch.Result, error) {
+		wire.Results(v.filesOf(ctx, s), c, func(raw json.RawMessage) (string, batch.Result, error) {
 			var line resultLine
 			if err := json.Unmarshal(raw, &line); err != nil {
 				return "", batch.Result{}, err
@@ -354,8 +459,8 @@ func (v *vendor) Results(ctx context.Context, id string) iter.Seq2[batch.Result,
 // filesOf returns the lines of the files of a batch, of which either may be missing.
 func (v *vendor) filesOf(ctx context.Context, s *state) iter.Seq2[wire.Event, error] {
 	return func(yield func(wire.Event, error) bool) {
-		for _, file := range []string{s.OutputFile, s.ErrorFile} {
-			if file != "" && !v.fileOf(ctx, file, yield) {
+		for _, file := range []fileID{s.OutputFile, s.ErrorFile} {
+			if file != "" && !v.fileOf(ctx, string(file), yield) {
 				return
 			}
 		}

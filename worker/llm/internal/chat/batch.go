@@ -9,23 +9,21 @@ import (
 	"github.com/coditect/mapreduce/worker/llm/internal/wire"
 )
 
-// NewBatches returns what makes batches at a server that has the vendor's, with its limits. Path says
-// where files and batches are; see batchfile.Server. The error is an *llm.Error of the kind Invalid, if
-// the address is no address.
-func NewBatches(cfg llm.Config, server Server, limits batch.Limits, path func(string) string) (batch.Vendor, error) {
+// NewBatches returns what makes batches at a server that has the vendor's. Files has its limits, and where and for how
+// long files and batches are; all else of it is set here. The error is an *llm.Error of the kind Invalid, if the
+// address is no address.
+func NewBatches(cfg llm.Config, server Server, files batchfile.Server) (batch.Vendor, error) {
 	p, err := newProvider(cfg, server)
 	if err != nil {
 		return nil, err
 	}
 
-	return batchfile.New(batchfile.Server{
-		Dialer: p.Dialer, Limits: limits, Path: path, Endpoint: "/v1/chat/completions",
-		Body: func(line batch.Line) (any, error) {
-			req, with := p.LineRequest(line, p)
-			return p.newBody(req, with)
-		},
-		Read: readWhole,
-	}), nil
+	files.Dialer, files.Endpoint, files.Read = p.Dialer, "/v1/chat/completions", readWhole
+	files.Body = func(line batch.Line) (any, error) {
+		req, with := p.LineRequest(line, p)
+		return p.newBody(req, with)
+	}
+	return batchfile.New(files), nil
 }
 
 // readWhole reads an answer that came whole.

@@ -149,11 +149,13 @@ func LineSize(line batch.Line, beside int, encode func(sentID string, line batch
 }
 
 // Results reads results off lines, each line once whoever repeats it: of a line that has two results
-// the first counts. The error of one that cannot be read ends them.
+// the first counts. One that cannot be read is passed over if others follow; if it is the last, they have been cut off,
+// and its error ends them.
 func Results(lines iter.Seq2[Event, error], c *Call, read func(raw json.RawMessage) (sentID string, r batch.Result, err error)) iter.Seq2[batch.Result, error] {
 	return func(yield func(batch.Result, error) bool) {
 		seen := make(map[string]bool)
 		n := 0
+		var unread error
 		for e, err := range lines {
 			if err != nil {
 				yield(batch.Result{}, c.CutError(err))
@@ -161,9 +163,9 @@ func Results(lines iter.Seq2[Event, error], c *Call, read func(raw json.RawMessa
 			}
 
 			sent, r, err := read(e.Data)
-			if err != nil {
-				yield(batch.Result{}, c.CutError(err))
-				return
+			if unread = err; err != nil {
+				n++ // it has a place all the same
+				continue
 			}
 			r = Named(r, sent)
 			if r.N >= 0 {
@@ -178,6 +180,10 @@ func Results(lines iter.Seq2[Event, error], c *Call, read func(raw json.RawMessa
 			if !yield(r, nil) {
 				return
 			}
+		}
+
+		if unread != nil {
+			yield(batch.Result{}, c.CutError(unread))
 		}
 	}
 }

@@ -125,7 +125,7 @@ func (c *Call) send(r Request, want string) (io.Reader, []Event, error) {
 	c.header, c.status = res.Header, res.StatusCode
 	timer.Reset(c.d.Config.Idle)
 	c.body = &body{rc: res.Body, timer: timer, idle: c.d.Config.Idle, left: c.most}
-	if res.StatusCode != http.StatusOK {
+	if res.StatusCode/100 != 2 { // some servers say 201 of what they make
 		return nil, nil, c.refusedError()
 	}
 	if got, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); got != want && want != anyType {

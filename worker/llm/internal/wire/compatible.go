@@ -55,7 +55,7 @@ func JudgeCompatible(status int, raw []byte) (llm.Kind, string) {
 		return llm.TooLarge, e.Message
 	case has("content_filter"), has("content_policy_violation"):
 		return llm.Filtered, e.Message
-	case has("rate_limit_exceeded"), has("rate_limit_error"), has("tokens"), has("requests"):
+	case has("rate_limit_exceeded"), has("rate_limit_error"), has("tokens"), has("requests"), has("quotaExceeded"):
 		return llm.RateLimited, e.Message
 	case has("overloaded_error"), has("engine_overloaded"):
 		return llm.Overloaded, e.Message
