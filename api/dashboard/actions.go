@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/coditect/mapreduce/api/dashboard/jobs"
@@ -47,6 +48,9 @@ func (d *Dashboard) act(name string) func(http.ResponseWriter, *http.Request) er
 		case "mark":
 			to = v.JobPath(id, "errors")
 		}
+		if r.Header.Get("Accept") == "application/json" { // a script goes there, and stays where it is if something is refused
+			return sendJSON(w, map[string]string{"to": to})
+		}
 		http.Redirect(w, r, to, http.StatusSeeOther) //nolint:gosec // a path of ours with an id that was checked
 		return nil
 	}
@@ -83,7 +87,8 @@ func resume(v *visit.Visit, id mapreduce.JobID, budget, cause string) error {
 			return errs.Field("budget", "%w", err)
 		}
 	}
-	_, err := v.Jobs.ResumeJob(v, id, how)
+	// Half of a cause's units must not stay failed because somebody closes the page.
+	_, err := v.Jobs.ResumeJob(context.WithoutCancel(v), id, how)
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 	"embed"
 	"encoding/hex"
 	"io"
+	"io/fs"
 	"mime"
 	"net/http"
 	"path"
@@ -49,6 +50,28 @@ func pack(data []byte) []byte {
 	_, _ = w.Write(data)                                       // a buffer takes everything
 	_ = w.Close()
 	return packed.Bytes()
+}
+
+// buildOf returns a name of all that pages are made of, beside what they show.
+func buildOf(version string) (string, error) {
+	sum := sha256.New()
+	_, _ = io.WriteString(sum, version) // a sum takes everything
+	_, _ = sum.Write(catalogue)
+
+	for _, files := range []fs.FS{assetFiles, templates} {
+		err := fs.WalkDir(files, ".", func(name string, e fs.DirEntry, err error) error {
+			if err != nil || e.IsDir() {
+				return err
+			}
+			data, err := fs.ReadFile(files, name)
+			_, _ = sum.Write(data)
+			return err
+		})
+		if err != nil {
+			return "", err
+		}
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:8]), nil
 }
 
 // path returns the address of a file.

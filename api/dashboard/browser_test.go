@@ -115,22 +115,30 @@ func (b *browser) press(selector string) {
 }
 
 // await waits until an expression is true in the page, at every change of it, and returns after how
-// many milliseconds it was.
+// many milliseconds it was. If the page leads to another one meanwhile, it is that one's turn.
 func (b *browser) await(expression string) float64 {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, time.Minute)
 	defer cancel()
-	took, err := chromedp.Run(ctx, chromedp.Evaluate[float64](`new Promise((resolve) => {
+	took, err := b.look(ctx, expression)
+	for err != nil && (strings.Contains(err.Error(), "navigated") || strings.Contains(err.Error(), "context was destroyed") || strings.Contains(err.Error(), "Cannot find")) {
+		took, err = b.look(ctx, expression)
+	}
+	if err != nil {
+		b.t.Fatalf("%s: %v", expression, err)
+	}
+	return took
+}
+
+// look waits until an expression is true in the page that is there.
+func (b *browser) look(ctx context.Context, expression string) (float64, error) {
+	return chromedp.Run(ctx, chromedp.Evaluate[float64](`new Promise((resolve) => {
 		const began = performance.now();
 		const look = () => { if (`+expression+`) { watcher.disconnect(); resolve(performance.now() - began); } };
 		const watcher = new MutationObserver(look);
 		watcher.observe(document, {subtree: true, childList: true, attributes: true, characterData: true});
 		look();
 	})`, chromedp.EvalAwaitPromise))
-	if err != nil {
-		b.t.Fatalf("%s: %v", expression, err)
-	}
-	return took
 }
 
 // checkQuiet fails the test if a page did what it must not do.

@@ -145,6 +145,20 @@ func (n namedService) ListJobs(ctx context.Context, q mapreduce.ListJobsQuery) (
 	return n.reviewed.ListJobs(ctx, q)
 }
 
+func (n namedService) ReadText(ctx context.Context, id mapreduce.JobID, unit mapreduce.UnitID, document mapreduce.DocumentID, sink func([]byte) error) error {
+	if _, err := named(ctx); err != nil {
+		return err
+	}
+	return n.reviewed.ReadText(ctx, id, unit, document, sink)
+}
+
+func (n namedService) ResumeJob(ctx context.Context, id mapreduce.JobID, r mapreduce.Resume) (*mapreduce.Job, error) {
+	if _, err := named(ctx); err != nil {
+		return nil, err
+	}
+	return n.reviewed.ResumeJob(ctx, id, r)
+}
+
 func (n namedService) PlanJob(ctx context.Context, _ mapreduce.PlanQuery, _ iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Plan, error) {
 	_, err := named(ctx)
 	return &mapreduce.Plan{}, err

@@ -86,6 +86,7 @@ type Config struct {
 // A Dashboard serves pages. It is safe for use by several goroutines.
 type Dashboard struct {
 	config   Config
+	build    string // names templates, words, scripts and program: pages of another one may not fit its parts
 	routes   *http.ServeMux
 	views    views
 	assets   *assets
@@ -123,6 +124,9 @@ func New(c Config) (*Dashboard, error) {
 	}
 	d.assets = newAssets(c.Prefix)
 	var err error
+	if d.build, err = buildOf(c.Version); err != nil {
+		return nil, err
+	}
 	if d.views, err = newViews(d); err != nil {
 		return nil, err
 	}

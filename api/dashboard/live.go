@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"hash/maphash"
 	"net/http"
 	"runtime/debug"
@@ -26,12 +25,19 @@ type part struct {
 // pause is the least time between two updates of a page: eyes see no more.
 const pause = 200 * time.Millisecond
 
-// stream sends the parts of a page, and each again when it differs. It ends with the request,
-// and when the page cannot be made: then it says why, and the browser asks again.
-func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request, p page, version string) error {
+// An opened page is one that a browser shows.
+type opened struct {
+	build   string // of the server that has made it; empty if the browser does not say
+	version string // of the job, as far as the page shows all of it
+}
+
+// stream sends the parts of a page, and each again when it differs. It ends with the request, with the session
+// by which the caller is known, and when the page cannot be made: then it says why, and the browser asks again
+// unless that is in vain.
+func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request, p page, of opened) error {
 	ctx, cancel := context.WithCancel(r.Context())
 	r = r.WithContext(ctx)
-	slow := &rereading{dashboard: d, request: r, page: p, version: version, done: make(chan reread, 1)}
+	slow := &rereading{dashboard: d, request: r, page: p, version: of.version, done: make(chan reread, 1)}
 	defer slow.wait()
 	defer cancel()
 
@@ -40,6 +46,10 @@ func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request, p page, versi
 	if _, err := w.Write([]byte("retry: 500\n\n")); err != nil {
 		return nil //nolint:nilerr // the browser has gone
 	}
+	// Parts of this server may not fit a page of another one, and its scripts may not know them.
+	if of.build != "" && of.build != d.build {
+		return sendEvent(w, "ended", "other")
+	}
 
 	changed := make(chan struct{}, 1)
 	if p.watches {
@@ -47,6 +57,7 @@ func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request, p page, versi
 	}
 
 	sent := &sentParts{sums: make(map[string]uint64, len(p.parts)+len(p.slow))}
+	signed := d.sessions.Signed(r)
 	for {
 		if err := d.sendParts(w, r, p, sent); err != nil {
 			return nil //nolint:nilerr // it has been sent
@@ -57,6 +68,11 @@ func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request, p page, versi
 
 		slow.begin(sent.head)
 		if !await(ctx, changed, slow, d.config.Tick) {
+			return nil
+		}
+		// The token of the request would do yet, but whoever has signed out must see nothing more.
+		if signed && !d.sessions.Signed(r) {
+			d.sendFailed(w, errs.New(errs.Unauthenticated, "the session has ended"))
 			return nil
 		}
 		if !sent.sendRead(w, slow.take()) {
@@ -154,7 +170,8 @@ func (d *Dashboard) sendParts(w http.ResponseWriter, r *http.Request, p page, se
 	}
 	data, err := load(v)
 	if err != nil {
-		return errors.Join(err, sendEvent(w, "failed", fault.Error(err).Error()), http.NewResponseController(w).Flush())
+		d.sendFailed(w, err)
+		return err
 	}
 
 	if of, ok := data.(*jobs.JobPage); ok {
@@ -174,6 +191,20 @@ func (d *Dashboard) sendParts(w http.ResponseWriter, r *http.Request, p page, se
 	// A comment shows both ends that the other is there.
 	_, err = w.Write([]byte(":\n\n"))
 	return err
+}
+
+// sendFailed says why a page cannot be made, and whether it is in vain to ask again. A browser that is gone cannot
+// be told.
+func (d *Dashboard) sendFailed(w http.ResponseWriter, err error) {
+	err = fault.Error(err)
+	_ = sendEvent(w, "failed", err.Error())
+	switch kind := errs.KindOf(err); {
+	case kind == errs.NotFound:
+		_ = sendEvent(w, "ended", "gone")
+	case kind == errs.Unauthenticated && d.config.SignIn:
+		_ = sendEvent(w, "ended", "signed-out")
+	}
+	_ = http.NewResponseController(w).Flush()
 }
 
 // sendEvent sends one event, whose data is JSON on one line.

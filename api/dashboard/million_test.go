@@ -215,3 +215,20 @@ func (b *browser) heap() int64 {
 	}))
 	return int64(used)
 }
+
+// Of more failed units than a page reads, it says how many there are, and of how many it knows what they failed for; what it
+// offers is to try all of a cause again.
+func TestMoreFailedUnitsThanAPageReads(t *testing.T) {
+	s := newStub("plain")
+	s.job.State, s.job.FailedUnits = mapreduce.JobPaused, 60_000
+	server := open(t, s, func(c *dashboard.Config) { c.Jobs = large{s, 600_000, nil} })
+	_, body, _ := get(t, server.URL+"/jobs/"+string(jobID)+"/errors?whole=1")
+	for _, want := range []string{"60\u202f000 units failed. The first 50\u202f000 of them failed for 1 reasons", "Try all units of this cause again"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the page does not say %q:\n%.3000s", want, body)
+		}
+	}
+	if strings.Contains(body, "Try these") {
+		t.Error("the page offers to try some units of a cause again")
+	}
+}

@@ -130,7 +130,7 @@ func (v views) write(page, part string, data any) ([]byte, error) {
 func (d *Dashboard) show(p page) http.HandlerFunc {
 	return d.call(func(w http.ResponseWriter, r *http.Request) error {
 		if query := r.URL.Query(); query.Has("live") && len(p.parts) > 0 {
-			return d.stream(w, withoutLive(r), p, query.Get("version"))
+			return d.stream(w, withoutLive(r), p, opened{query.Get("build"), query.Get("version")})
 		}
 
 		v := d.visit(r)
@@ -143,6 +143,7 @@ func (d *Dashboard) show(p page) http.HandlerFunc {
 		if len(p.parts) > 0 {
 			query := r.URL.Query()
 			query.Set("live", "1")
+			query.Set("build", d.build)
 			if of, ok := data.(*jobs.JobPage); ok && len(p.slow) > 0 && whole {
 				query.Set("version", of.Version)
 			}
@@ -156,7 +157,7 @@ func (d *Dashboard) show(p page) http.HandlerFunc {
 // is not made again and again.
 func withoutLive(r *http.Request) *http.Request {
 	query := r.URL.Query()
-	for _, name := range []string{"live", "version", "check", "whole"} {
+	for _, name := range []string{"live", "build", "version", "check", "whole"} {
 		query.Del(name)
 	}
 	of := r.Clone(r.Context())
@@ -218,7 +219,8 @@ type failure struct {
 // the service does not know is asked to sign in.
 func (d *Dashboard) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(r.Context().Err(), r.Context().Err()) && r.Context().Err() != nil {
-		return // nobody waits for the answer
+		w.WriteHeader(http.StatusRequestTimeout) // nobody waits for more of an answer
+		return
 	}
 
 	err = fault.Error(err)

@@ -3,9 +3,54 @@
 "use strict";
 (() => {
 	document.addEventListener("submit", (event) => {
-		const question = event.target.dataset.confirm;
+		const form = event.target;
+		const question = form.dataset.confirm;
 		if (question && !window.confirm(question)) event.preventDefault();
+		else if (form.dataset.act !== undefined) {
+			event.preventDefault();
+			act(form);
+		}
 	});
+
+	// act asks for what a form is for, and leads on. If it is refused, or nobody answers, the page says so, and what was
+	// typed stays.
+	async function act(form) {
+		const said = document.getElementById("said");
+		const say = (text) => { said.textContent = text; said.hidden = !text; };
+		const button = form.querySelector("button");
+		button.disabled = true;
+		// What takes long, such as to put back all units that failed for a cause, says how far it is.
+		let reported = -Infinity; // when
+		const report = () => {
+			if (performance.now() - reported < 5000) return; // it is read to those who do not see it
+			reported = performance.now();
+			const head = document.querySelector("#part-head [data-say]");
+			said.className = "dim";
+			say(said.dataset.busy + " " + (head ? head.textContent : ""));
+		};
+		const slow = setTimeout(() => { report(); document.addEventListener("patched", report); }, 1000);
+		const answered = () => {
+			clearTimeout(slow);
+			document.removeEventListener("patched", report);
+			said.className = "bad";
+		};
+		try {
+			const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)), headers: { Accept: "application/json" } });
+			const text = (await answer.text()).trim();
+			answered();
+			if (answer.ok) {
+				say("");
+				location.href = JSON.parse(text).to;
+			} else {
+				say(text + " ");
+				if (answer.status === 401 && document.getElementById("main").dataset.signIn) said.append(coditectDoor(said.dataset.door));
+			}
+		} catch {
+			answered();
+			say(said.dataset.broken);
+		}
+		button.disabled = false;
+	}
 
 	// ---- saved views: names for the addresses of lists, kept in this browser
 

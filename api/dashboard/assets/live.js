@@ -16,6 +16,15 @@
 		location.href = main.dataset.signIn + "?to=" + encodeURIComponent(location.pathname.slice(main.dataset.prefix.length) + location.search);
 		return true;
 	};
+	// coditectDoor is a link to where one signs in, in another tab: what stands in this one stays.
+	window.coditectDoor = (text) => {
+		const link = document.createElement("a");
+		link.href = main.dataset.signIn;
+		link.target = "_blank";
+		link.rel = "noopener";
+		link.textContent = text;
+		return link;
+	};
 	// coditectLines yields what an address answers, a value of JSON a line, and a list of them at a time, as they come.
 	window.coditectLines = async function* (address) {
 		const answer = await fetch(address, { headers: { Accept: "application/jsonl" } });
@@ -60,6 +69,7 @@
 
 	function open() {
 		if (source) source.close();
+		pause.hidden = false;
 		source = new EventSource(main.dataset.live);
 		source.addEventListener("part", (event) => {
 			found();
@@ -77,7 +87,20 @@
 			failed = true;
 			connection.textContent = main.dataset.failed + " " + JSON.parse(event.data);
 		});
-		source.addEventListener("open", found);
+		// It is in vain to ask again by itself: the reader decides.
+		source.addEventListener("ended", (event) => {
+			const why = JSON.parse(event.data);
+			source.close();
+			pause.hidden = true;
+			connection.textContent = main.dataset[why === "signed-out" ? "signedOut" : why] + " ";
+			if (why === "signed-out") connection.append(coditectDoor(main.dataset.door));
+			if (why !== "other") return;
+			const again = document.createElement("a");
+			again.href = location.href;
+			again.textContent = main.dataset.reload;
+			connection.append(again);
+		});
+		source.addEventListener("open", () => { if (!failed) found(); });
 		source.addEventListener("error", () => {
 			if (lostAt === null) lostAt = new Date();
 			connection.textContent = main.dataset.lost.replace("%s", lostAt.toLocaleTimeString());
@@ -91,7 +114,6 @@
 		failed = false;
 	}
 
-	pause.hidden = false;
 	pause.addEventListener("click", () => {
 		pause.setAttribute("aria-pressed", String(!paused()));
 		if (paused()) {
@@ -107,6 +129,7 @@
 	document.addEventListener("visibilitychange", () => {
 		if (paused()) return;
 		source.close();
+		// Somebody who was signed out comes back from another tab, where the sign-in was.
 		if (!document.hidden) open();
 	});
 	window.addEventListener("pagehide", () => source.close());

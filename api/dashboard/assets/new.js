@@ -32,14 +32,7 @@
 	// signIn leads to where one signs in, in another tab: the files that were chosen stay here.
 	function signIn(text) {
 		fail(text);
-		const to = document.getElementById("main").dataset.signIn;
-		if (!to) return;
-		const link = document.createElement("a");
-		link.href = to;
-		link.target = "_blank";
-		link.rel = "noopener";
-		link.textContent = form.dataset.signIn;
-		outcome.append(link);
+		if (document.getElementById("main").dataset.signIn) outcome.append(coditectDoor(form.dataset.signIn));
 	}
 	document.getElementById("plan").addEventListener("click", () => send(form.dataset.plan, (plan) => {
 		const p = document.createElement("p");

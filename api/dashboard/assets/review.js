@@ -246,7 +246,9 @@
 			} catch { /* the server is away */ }
 			if (answer && answer.status === 401 && leave()) break;
 			if (!answer || answer.status >= 500 || answer.status === 429 || answer.status === 401) {
-				trouble(words.failed);
+				// What the server itself says is shown: a proxy has pages of its own for this.
+				const says = answer && answer.status !== 401 && (answer.headers.get("Content-Type") || "").startsWith("text/plain");
+				trouble(says ? (await answer.text()).trim() + " " + words.kept : words.failed);
 				await new Promise((resolve) => { setTimeout(resolve, wait); });
 				wait = Math.min(2000, 2 * wait);
 				continue;

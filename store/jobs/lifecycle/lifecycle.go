@@ -578,7 +578,7 @@ func (rec writer) interruptLevel(ctx context.Context, tx store.Tx, id mapreduce.
 
 	// The earlier result is invalid from now on, and must not be shown.
 	ctl.Resuming = true
-	ctl.State, ctl.Error = uint32(mapreduce.JobPaused), "a resume was interrupted; resume again"
+	ctl.State, ctl.Error = uint32(mapreduce.JobPaused), "failed units are being put back, to be tried again; if their number does not fall, that was interrupted: resume again"
 	return rec.Jobs.WriteControl(ctx, tx, id, ctl, "resuming")
 }
 
