@@ -31,7 +31,7 @@ const (
 	sketchedWhole   = 1 << 16 // bytes of the texts that are counted whole
 	sketchedMore    = 1 << 14 // bytes that are counted more each time that there is e times the text
 	sketchedPassage = 1 << 12 // bytes that are counted of a text
-	sketchedStep    = 8       // bytes of which one is weighed
+	sketchedStep    = 8       // bytes of which one is weighed, in a text that has some hundreds
 )
 
 // newSketch returns an empty sketch of a submission that has begun.
@@ -75,10 +75,11 @@ func (k *sketch) count(passage string) int64 {
 // weigh returns a number that is about in proportion to the tokens of a text, by some of its bytes.
 // Words, numbers and the scripts of Asia have very different numbers of tokens a byte.
 func weigh(text string) (weight int64) {
-	for i := 0; i < len(text); i += sketchedStep {
+	step := min(max(1, len(text)/64), sketchedStep)
+	for i := 0; i < len(text); i += step {
 		weight += int64(weights[text[i]])
 	}
-	return weight
+	return weight * int64(step)
 }
 
 // weights are twentieths of a token, by the bytes of UTF-8, fitted to what is counted of receipts,

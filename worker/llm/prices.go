@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
 
@@ -51,10 +52,10 @@ type Prices struct {
 	tariffs map[string]map[Model]Tariff
 }
 
-// ListPrices returns the prices that come with the program.
-func ListPrices() (*Prices, error) {
-	return (&Prices{}).With(pricesFile)
-}
+// ListPrices returns the prices that come with the program, which are read once.
+func ListPrices() (*Prices, error) { return listed() }
+
+var listed = sync.OnceValues(func() (*Prices, error) { return (&Prices{}).With(pricesFile) })
 
 // maxTimes bounds Times, so that costs are reckoned in 128 bits.
 const maxTimes = 100

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/parameters"
@@ -17,9 +16,6 @@ import (
 	"github.com/coditect/mapreduce/worker/llm"
 	steps "github.com/coditect/mapreduce/worker/step" // step is a type here
 )
-
-// embeddedPrices reads the prices that are embedded in the program, once.
-var embeddedPrices = sync.OnceValues(llm.ListPrices)
 
 // A Pricing says of which models of a job the prices are known. A job that was given prices has those.
 type Pricing struct {
@@ -36,7 +32,7 @@ func PricingOf(spec *mapreduce.JobSpec) (p Pricing) {
 	names := steps.ModelsOf(spec)
 	p.models = len(names)
 
-	prices, err := embeddedPrices()
+	prices, err := llm.ListPrices()
 	if err == nil {
 		prices, err = prices.With([]byte(spec.Vars[settings.VarPrices]))
 	}
@@ -61,7 +57,7 @@ type TierCost struct {
 // TierCosts returns what a job is expected to cost in each tier of its model whose price is known, the cheapest
 // first, given what it is in the job's own; none if the model has no other tier, or others may be asked as well.
 func TierCosts(spec *mapreduce.JobSpec, expected int64) (all []TierCost) {
-	prices, err := embeddedPrices()
+	prices, err := llm.ListPrices()
 	if err == nil {
 		prices, err = prices.With([]byte(spec.Vars[settings.VarPrices]))
 	}
