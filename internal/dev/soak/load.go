@@ -38,8 +38,10 @@ func kinds() []kind {
 	all := []kind{
 		{"rules", &pb.JobSpec{Provider: "rules"}, func(r *rand.Rand) []*pb.DocumentPiece { return texts(r, 40, 3) }},
 		{"rules, kept a while", &pb.JobSpec{Provider: "rules", Keep: durationpb.New(2 * time.Minute)}, func(r *rand.Rand) []*pb.DocumentPiece { return texts(r, 10, 3) }},
-		{"tree of a scripted model", &pb.JobSpec{Provider: "scripted", Vars: scripted, MaxAttempts: 20, ReduceBatchSize: 3, ReduceContextTokens: 100, BudgetTokens: 100_000_000, Capture: pb.Capture_CAPTURE_FULL},
-			func(r *rand.Rand) []*pb.DocumentPiece { return texts(r, 12, 20) }},
+		{
+			"tree of a scripted model", &pb.JobSpec{Provider: "scripted", Vars: scripted, MaxAttempts: 20, ReduceBatchSize: 3, ReduceContextTokens: 100, BudgetTokens: 100_000_000, Capture: pb.Capture_CAPTURE_FULL},
+			func(r *rand.Rand) []*pb.DocumentPiece { return texts(r, 12, 20) },
+		},
 		{"scripted agents with evidence", &pb.JobSpec{Provider: "scripted", Vars: agents, MaxAttempts: 20}, func(r *rand.Rand) []*pb.DocumentPiece { return texts(r, 4, 1) }},
 		{"pages of the web", &pb.JobSpec{Provider: "rules"}, pages},
 		{"a long text", &pb.JobSpec{Provider: "rules", MaxUnitTokens: 20_000}, func(r *rand.Rand) []*pb.DocumentPiece { return texts(r, 1, 6_000) }},
