@@ -18,6 +18,10 @@ import (
 // slowest is how long a job may take, killed workers and batches included.
 const slowest = 10 * time.Minute
 
+// atOnce bounds the jobs that are under way: on a busy machine fewer are submitted, and none wait
+// for all that came before them.
+const atOnce = 10
+
 // schema is what jobs look for.
 const schema = `{"title":"package","type":"array","items":{"type":"object","properties":{
 "name":{"type":"string","x-coditect":{"labels":["Package"]}},
@@ -91,27 +95,35 @@ func newLoad(h *house, c config) *load {
 	return &load{config: c, jobs: pb.NewMapReduceServiceClient(h.conn), kinds: kinds(), rand: rand.New(rand.NewPCG(c.seed, 0)), count: make(map[string]int)}
 }
 
-// run submits jobs until ctx ends, and waits for those under way.
-func (l *load) run(ctx context.Context) {
+// run submits jobs until working ends, and waits for those under way, unless life ends before them.
+func (l *load) run(life, working context.Context) {
 	var under sync.WaitGroup
 	defer under.Wait()
 	next := time.NewTicker(l.config.jobs)
 	defer next.Stop()
+	room := make(chan struct{}, atOnce)
 
 	for n := 0; ; n++ {
+		select {
+		case room <- struct{}{}:
+		case <-working.Done():
+			return
+		}
+
 		k := l.kinds[n%len(l.kinds)]
 		under.Go(func() {
+			defer func() { <-room }()
 			// A job that has begun is followed to its end, so that the last table has none under way.
-			ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), slowest)
+			ctx, stop := context.WithTimeout(life, slowest)
 			defer stop()
-			if err := l.live(ctx, k); err != nil {
+			if err := l.live(ctx, k); err != nil && life.Err() == nil {
 				l.note(fmt.Errorf("%s: %w", k.name, err))
 			}
 		})
 
 		select {
 		case <-next.C:
-		case <-ctx.Done():
+		case <-working.Done():
 			return
 		}
 	}

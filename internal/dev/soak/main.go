@@ -103,7 +103,7 @@ func soak(ctx context.Context, c config, out io.Writer) (err error) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		l.run(working)
+		l.run(ctx, working)
 	}()
 
 	w := &watch{house: h, load: l, config: c, out: out, begun: time.Now()}
