@@ -9,7 +9,6 @@
 package resultfile
 
 import (
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,9 +31,9 @@ type Sections struct {
 	dropped   List
 	removed   List
 	evidence  List
-	cited     map[[16]byte]struct{} // refs in citations: the first half of the SHA-256 of each
-	buffer    []byte                // of the latest citation
-	report    json.RawMessage       // nil if the job did not write one
+	cited     refSet          // refs in citations
+	buffer    []byte          // of the latest citation
+	report    json.RawMessage // nil if the job did not write one
 	summary   *mapreduce.Summary
 }
 
@@ -42,7 +41,7 @@ type Sections struct {
 // with the name of each section that may be large. A section whose Scratch is nil is left
 // out, and the file cannot be written then.
 func NewSections(create func(section string) (Scratch, error)) (*Sections, error) {
-	s := &Sections{cited: make(map[[16]byte]struct{})}
+	s := new(Sections)
 	for _, l := range []struct {
 		name string
 		list *List
@@ -96,14 +95,9 @@ func (s *Sections) AddPart(p *mapreduce.ResultPart) (added bool, err error) {
 }
 
 func (s *Sections) addCitation(c *mapreduce.Citation) (added bool, err error) {
-	sum := sha256.Sum256([]byte(c.Ref))
-	key := [16]byte(sum[:16]) // a million strings would cost the garbage collector much
-
-	if _, known := s.cited[key]; known || s.citations.Out == nil {
+	if s.citations.Out == nil || !s.cited.add(c.Ref) {
 		return false, nil // another record cites it too
 	}
-
-	s.cited[key] = struct{}{}
 	entry := CitationOf(c)
 	data, ok := entry.appendTo(append(appendText(s.buffer[:0], c.Ref), ": "...))
 	if s.buffer = data; ok {

@@ -50,7 +50,7 @@ func Write(out io.Writer, read Reader) error {
 	}
 
 	// The references are not needed any more, and there may be very many.
-	sections.cited = nil
+	sections.cited = refSet{}
 	return sections.WriteFile(out, job)
 }
 

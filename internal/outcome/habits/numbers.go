@@ -17,13 +17,10 @@ import (
 // value knows nothing.
 type NumberStyles struct {
 	corpus     format.NumberCount
-	byDocument map[string]format.NumberCount
+	byDocument tally
 	byField    map[string]format.NumberCount
-	byColumn   map[column]format.NumberCount
+	byColumn   tally // by document and field
 }
-
-// A column is what was found of a field in a document.
-type column struct{ document, field string }
 
 // Add adds what the text of a document tells, or a piece of it. A text of several
 // documents has no name.
@@ -33,7 +30,7 @@ func (n *NumberStyles) Add(document string, c format.NumberCount) {
 	}
 	n.corpus.Add(c)
 	if document != "" {
-		n.byDocument = addCount(n.byDocument, document, c)
+		n.byDocument.add(tallyKey(document), c)
 	}
 }
 
@@ -44,18 +41,14 @@ func (n *NumberStyles) AddQuote(document, field, quote string) {
 	if c == (format.NumberCount{}) {
 		return
 	}
-	n.byField = addCount(n.byField, field, c)
-	n.byColumn = addCount(n.byColumn, column{document, field}, c)
-}
+	n.byColumn.add(tallyKey(document, field), c)
 
-func addCount[K comparable](counts map[K]format.NumberCount, key K, c format.NumberCount) map[K]format.NumberCount {
-	if counts == nil {
-		counts = make(map[K]format.NumberCount)
+	if n.byField == nil {
+		n.byField = make(map[string]format.NumberCount)
 	}
-	all := counts[key]
+	all := n.byField[field]
 	all.Add(c)
-	counts[key] = all
-	return counts
+	n.byField[field] = all
 }
 
 // styleIn returns the style of a field's numbers in a document: as the other values of the
@@ -65,7 +58,7 @@ func addCount[K comparable](counts map[K]format.NumberCount, key K, c format.Num
 // there is a locale.
 func (n *NumberStyles) styleIn(document, field string, s *schema.Schema) format.NumberStyle {
 	var style format.NumberStyle
-	for _, c := range []format.NumberCount{n.byColumn[column{document, field}], n.byDocument[document]} {
+	for _, c := range []format.NumberCount{n.byColumn.of(tallyKey(document, field)), n.byDocument.of(tallyKey(document))} {
 		if style = style.Or(c.Style()); style.Decimal == 0 && c.IsMixed() {
 			return style
 		}

@@ -17,7 +17,7 @@ func (p *Program) extractValues(t *unitText, index int, w find.Window) ([]find.F
 func (p *Program) extractList(t *unitText, index int, w find.Window) ([]find.Found, string) {
 	list, inner := p.lists[index], t.lists[index]
 	if inner == nil {
-		inner = list.readText(Unit{Text: t.Text, CoreStart: t.CoreStart, CoreEnd: t.CoreEnd, First: true}, t.Reading, t.notes)
+		inner = list.readText(Unit{Text: t.Text, CoreStart: t.CoreStart, CoreEnd: t.CoreEnd, First: true, Style: &t.Style}, t.Reading, t.notes)
 		t.lists[index] = inner
 	}
 

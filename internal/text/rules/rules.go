@@ -20,6 +20,7 @@ import (
 	"slices"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/schema/format"
 	"github.com/coditect/mapreduce/internal/text/rules/field"
 	"github.com/coditect/mapreduce/internal/text/rules/find"
 	"github.com/coditect/mapreduce/internal/text/rules/form"
@@ -34,6 +35,10 @@ type Unit struct {
 	Text               string
 	CoreStart, CoreEnd int  // bytes of Text; only what begins in [CoreStart, CoreEnd) counts
 	First, Last        bool // whether Text begins and ends where the document does
+
+	// Style is how the numbers of Text are written, as format.CountNumbers has it; nil has them
+	// counted.
+	Style *format.NumberStyle
 }
 
 // Document returns the unit of a whole document.

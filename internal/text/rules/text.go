@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"github.com/coditect/mapreduce/api/schema/format"
 	"github.com/coditect/mapreduce/internal/text/rules/find"
 	"github.com/coditect/mapreduce/internal/text/rules/form"
 )
@@ -20,7 +21,13 @@ type notes struct {
 
 // readText reads the text of a unit for the fields of the program.
 func (p *Program) readText(u Unit, r *find.Reading, n *notes) *unitText {
-	d := find.NewDocument(u.Text, form.NewSpan(u.CoreStart, u.CoreEnd), u.First, p.fields, r)
+	style := u.Style
+	if style == nil {
+		counted := format.CountNumbers(u.Text).Style()
+		style = &counted
+	}
+
+	d := find.NewDocument(u.Text, form.NewSpan(u.CoreStart, u.CoreEnd), u.First, *style, p.fields, r)
 	d.AssignMarks(p.phrases.Find(u.Text))
 	d.FindTables(p.many)
 	return &unitText{Document: d, notes: n, lists: make([]*unitText, len(p.fields))}

@@ -134,6 +134,16 @@ func NewMapper(task *agent.Task, s *schema.Schema) *Mapper {
 	return m
 }
 
+// StyleOf returns how the numbers of a text are written, if the mapper has counted them: those of a
+// unit that has no context.
+func (m *Mapper) StyleOf(text []byte) *format.NumberStyle {
+	if t := m.task.Text; t == nil || !m.schema.HasNumbers() || t.CoreEnd-t.CoreStart != len(text) {
+		return nil
+	}
+	style := m.out.Numbers.Style()
+	return &style
+}
+
 // Accumulate makes an accumulator of what was found of the unit's nth record.
 func (m *Mapper) Accumulate(n int64, values []Value, missing []merge.Missing) merge.Accumulator {
 	rec := merge.Record{

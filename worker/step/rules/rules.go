@@ -206,7 +206,7 @@ func (p *program) findRecords(ctx context.Context, task *agent.Task, m *unit.Map
 	t := task.Text
 	found, err := p.extract(ctx, rules.Unit{
 		Text: string(t.Content), CoreStart: t.CoreStart, CoreEnd: t.CoreEnd,
-		First: t.ChunkIndex == 0, Last: t.ChunkIndex == t.Chunks-1,
+		First: t.ChunkIndex == 0, Last: t.ChunkIndex == t.Chunks-1, Style: m.StyleOf(t.Content),
 	})
 	if err != nil {
 		return "", nil, err

@@ -81,14 +81,14 @@ func (d *Document) InCore(i int) bool { return i >= d.CoreStart && i < d.CoreEnd
 // NewReading begins a run, which is over when stop returns an error.
 func NewReading(stop func() error) *Reading { return &Reading{Stop: stop} }
 
-// NewDocument reads a text for some fields. first says that it begins where its document does, and core
-// which part of it is its own.
-func NewDocument(text string, core form.Span, first bool, fields []field.Field, r *Reading) *Document {
+// NewDocument reads a text for some fields. first says that it begins where its document does, core
+// which part of it is its own, and style how its numbers are written.
+func NewDocument(text string, core form.Span, first bool, style format.NumberStyle, fields []field.Field, r *Reading) *Document {
 	d := &Document{
 		Page: page.Page{Text: text, Lines: page.SplitLines(text)}, fields: fields, CoreStart: core.Start, CoreEnd: core.End,
 		labelMarks: make([][]phrase.Mark, len(fields)), valueMarks: make([][]phrase.Mark, len(fields)),
 		entryLabels: make([]bool, len(fields)),
-		first:       first, Style: format.CountNumbers(text).Style(), Reading: r,
+		first:       first, Style: style, Reading: r,
 	}
 	if first {
 		d.headerEnd = d.ReadMailHeader()
