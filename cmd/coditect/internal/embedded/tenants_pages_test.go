@@ -116,9 +116,15 @@ func looksAt(id mapreduce.JobID, unit mapreduce.UnitID, document mapreduce.Docum
 		return values.Encode()
 	}
 	for _, do := range [][2]string{
-		{"/pause", ""}, {"/resume", form("budget", "500")}, {"/budget", form("budget", "700")}, {"/cancel", ""}, {"/delete", ""},
-		{"/wake", form("unit", string(unit), "handle", "h", "answer", "a")}, {"/mark", form("cause", "c", "state", "ignored")},
-		{"/review", form("record", "0.0", "field", "name", "verdict", "accept", "request", "r")}, {"/review/claim", form("record", "0.0")},
+		{"/pause", ""},
+		{"/resume", form("budget", "500")},
+		{"/budget", form("budget", "700")},
+		{"/cancel", ""},
+		{"/delete", ""},
+		{"/wake", form("unit", string(unit), "handle", "h", "answer", "a")},
+		{"/mark", form("cause", "c", "state", "ignored")},
+		{"/review", form("record", "0.0", "field", "name", "verdict", "accept", "request", "r")},
+		{"/review/claim", form("record", "0.0")},
 	} {
 		all = append(all, look{http.MethodPost, at + do[0], "application/x-www-form-urlencoded", do[1], true})
 	}
