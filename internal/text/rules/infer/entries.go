@@ -25,9 +25,9 @@ var labelForm = regexp.MustCompile(`^[ \t]*(?:[-*•] +)?\**(\pL[^:=：|\t]{0,48
 // clock is a time of day in front of which there is no label with a colon.
 var clock = regexp.MustCompile(`^[^:]*\d:\d`)
 
-// codeForm is a label with the number of a thing, a date or an amount behind a blank, and
+// codeForm is a label, perhaps with the code of a kind of document in it, with the number of a thing, a date or an amount behind a blank, and
 // perhaps words in small letters behind that.
-var codeForm = regexp.MustCompile(`^[ \t]*(\p{Lu}[\pL'’. -]{1,39}?) *(?:#|n°|nº|№)? +((?:[\p{Lu}\p{Sc}]+[ /-]?)?\d[^:|\t ]*(?: ?[\d\p{Lu}\p{Sc}][^:|\t ]*)*)(?: +\p{Ll}[^:|\t]*)?[ \t\r]*$`)
+var codeForm = regexp.MustCompile(`^[ \t]*(\p{Lu}[\pL'’. -]{1,39}?(?: ?\(\d{1,6}\) \pL{1,8}\.?)?) *(?:#|n°|nº|№)? +((?:[\p{Lu}\p{Sc}]+[ /-]?)?\d[^:|\t ]*(?: ?[\d\p{Lu}\p{Sc}][^:|\t ]*)*)(?: +\p{Ll}[^:|\t]*)?[ \t\r]*$`)
 
 // entriesOf returns the entries of a line that is no row of a table; next is the line below.
 func entriesOf(line, next string) []entry {
@@ -65,7 +65,7 @@ func entriesOf(line, next string) []entry {
 			entries = append(entries, entry{cell, following, true})
 			i++
 		default:
-			if m := codeForm.FindStringSubmatch(cell); m != nil && isPlainLabel(m[1]) && isTelling(m[1], m[2]) {
+			if m := codeForm.FindStringSubmatch(cell); m != nil && isPlainLabel(kindCode.ReplaceAllString(m[1], " ")) && isTelling(m[1], m[2]) {
 				entries = append(entries, entry{m[1], m[2], false})
 			}
 		}
@@ -132,7 +132,11 @@ func isTelling(label, value string) bool {
 	if !isValue(value) {
 		return false
 	}
+	const fewest = 4 // digits of the number of a thing that has no other sign
 	digits := strings.Trim(value, "0123456789") == ""
+	if digits && len(value) >= fewest && namesThing(label) {
+		return true
+	}
 	return isDate(value) || namesCode(label) || !digits && (isNumber(value) && strings.ContainsAny(value, ".,") || isCode(value) && len(value) > 4)
 }
 

@@ -60,6 +60,8 @@ type observation struct {
 	in        []int    // documents
 	labels    []string // all of them, if several were put together
 	most      int      // documents of the one that gives the name
+	sure      bool     // a colon, an equals sign or the edge of a cell stands behind a label
+	code      bool     // the label does not say that the values are numbers of things: that it stands before them does
 }
 
 func (o *observations) add(label, value string, document int) {
@@ -157,6 +159,9 @@ func (p *Proposal) addEntries(text string) {
 // addEntry notes a label with its value.
 func (p *Proposal) addEntry(e entry) {
 	label := strings.TrimSpace(e.label)
+	if !e.sure && p.valued[e.value] {
+		return // it stands behind a label of its own as well
+	}
 	p.valued[e.value] = true
 	if e.sure {
 		p.labels.add(label, e.value, p.documents)
@@ -260,7 +265,8 @@ type field struct {
 
 func (o *observation) field() field {
 	k := kindOf(o.values)
-	if namesCode(o.label) && (k.typ == schema.Integer || k.typ == schema.Number) {
+	isCounted := k.typ == schema.Integer || k.typ == schema.Number || k.format == schema.Date
+	if (o.code || namesCode(o.label)) && isCounted { // 2019-03 is no month there
 		k = kind{typ: schema.String}
 	}
 	labels := o.labels
@@ -289,11 +295,17 @@ func (p *Proposal) columnFields() []field {
 	return fields
 }
 
+// isLoose reports whether nothing but a blank stands between all labels of an observation and their values.
+func (o *observation) isLoose() bool { return !o.sure }
+
 // labelFields returns the labels that enough documents have, in the order in which
 // they stand.
 func (p *Proposal) labelFields() []field {
 	var fields []field
-	for _, o := range together(p.labels.list) {
+	for _, o := range together(p.labels.list, p.loose.list) {
+		if o.isLoose() {
+			continue // see looseFields
+		}
 		if float64(o.documents) >= leastShare*float64(p.documents) && (o.documents > 1 || p.documents == 1) {
 			fields = append(fields, o.field())
 		}
@@ -305,7 +317,10 @@ func (p *Proposal) labelFields() []field {
 // values of a form behind a blank, and that are not known.
 func (p *Proposal) looseFields(known []field) []field {
 	var fields []field
-	for _, o := range p.loose.list {
+	for _, o := range together(p.labels.list, p.loose.list) {
+		if !o.isLoose() {
+			continue
+		}
 		f := o.field()
 		isKnown := slices.ContainsFunc(known, func(k field) bool { return k.name == f.name })
 		if 2*o.documents >= p.documents && o.documents > 1 && !isKnown && f.perDocument < 2 {

@@ -186,3 +186,37 @@ func TestProposalsAreSchemas(t *testing.T) {
 		}
 	})
 }
+
+// The number of a thing stands behind its name alone in some documents, with the word for a number or the code of the
+// kind of document in others, and behind a label with a colon in others again: it is one field, and a text.
+func TestNumbersBehindNames(t *testing.T) {
+	texts := []string{
+		"Facture FA-2017-0007\n\nDate : 07/03/2017\nClient : Ann\n",
+		"Rechnung Nr. 2019-03\n\nDatum: 07.03.2019\nKunde: Bob\n",
+		"Invoice # 2019-17\nDate: 2019-04-01\nCustomer: Cy\n",
+		"Invoice 103767\n\nDate: 2019-05-01\nCustomer: Dan\n",
+		"HANDELSRECHNUNG (380) Nr. 471102 vom 05.03.2018\n\nDatum: 05.03.2018\nKunde: Eve\n",
+		"Baurechnung(204) Nr. 181301674\n\nDatum: 05.03.2018\nKunde: Flo\n",
+		"Rechnungsnummer: 2014-03\nDatum: 11.07.2014\nKunde: Gus\n\nRechnung 2014-03\n",
+		"Rechnungsnummer 2014-04\nDatum: 12.07.2014\nKunde: Ida\n",
+		"Invoice Number: US-99001-001\nDate: 2026-07-10\nCustomer: Hal\nOur street 12345\n",
+	}
+	var p infer.Proposal
+	for _, text := range texts {
+		p.Add(text)
+	}
+	source, err := p.Schema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"in 9 of 9 documents, such as \"2014-03\"", `"Rechnungsnummer", "Invoice Number", "Facture", "Rechnung Nr.", "Invoice", "HANDELSRECHNUNG (380) Nr.", "Baurechnung(204) Nr."`,
+	} {
+		if !strings.Contains(source, want) {
+			t.Errorf("there is no %s in\n%s", want, source)
+		}
+	}
+	if fields := fields(t, source); !slices.Contains(fields, "rechnungsnummer string required") {
+		t.Errorf("fields %q", fields)
+	}
+}

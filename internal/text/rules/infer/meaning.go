@@ -1,6 +1,7 @@
 package infer
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -12,6 +13,9 @@ import (
 var sameWords = map[string]string{
 	"no": "number", "nr": "number", "num": "number", "nummer": "number", "numero": "number", "n": "number",
 	"bill": "invoice", "rechnung": "invoice", "rechnungs": "invoice", "factura": "invoice", "facture": "invoice", "fattura": "invoice",
+	"faktura": "invoice", "fatura": "invoice", "factuur": "invoice",
+	"supplier": "seller", "vendor": "seller", "verkäufer": "seller", "lieferant": "seller", "fournisseur": "seller", "vendeur": "seller",
+	"vendedor": "seller", "proveedor": "seller", "fornitore": "seller", "sprzedawca": "seller",
 	"datum": "date", "fecha": "date", "data": "date", "dated": "date", "issued": "date",
 	"order": "order", "auftrag": "order", "auftrags": "order", "bestell": "order", "bestellung": "order", "pedido": "order", "commande": "order",
 	"customer": "customer", "kunden": "customer", "kunde": "customer", "cliente": "customer", "client": "customer",
@@ -20,7 +24,19 @@ var sameWords = map[string]string{
 }
 
 // ends are what the words of one language grow together with.
-var ends = []string{"nummer", "datum", "betrag"}
+var ends = []string{"nummer", "nr", "datum", "betrag"}
+
+// bills end the words for kinds of invoices: what an invoice is for does not tell its number from that of another.
+var bills = []string{"rechnung", "rechnungs"}
+
+// kindCode is the code of a kind of document behind its name.
+var kindCode = regexp.MustCompile(` ?\(\d{1,6}\) ?`)
+
+// named are the things whose name stands before their number alone, as in Invoice 4711.
+var named = []string{"invoice", "order"}
+
+// namesThing reports whether a label is the name of a thing that has a number, and says nothing else.
+func namesThing(label string) bool { return slices.Contains(named, meaningOf(label)) }
 
 // emptyWords tell nothing.
 var emptyWords = []string{"of", "the", "de", "la", "le", "du", "des", "der", "die", "das", "del", "issue", "your", "our", "ihre", "unsere"}
@@ -36,7 +52,8 @@ var (
 // words that are in no list stand for themselves.
 func meaningOf(label string) string {
 	var words []string
-	for _, word := range strings.FieldsFunc(format.Fold(strings.ReplaceAll(label, "#", " number ")), notWord) {
+	label = kindCode.ReplaceAllString(strings.ReplaceAll(label, "#", " number "), " ")
+	for _, word := range strings.FieldsFunc(format.Fold(label), notWord) {
 		for _, end := range ends {
 			if head, grown := strings.CutSuffix(word, end); grown && head != "" {
 				words, word = append(words, head), end
@@ -45,6 +62,13 @@ func meaningOf(label string) string {
 		words = append(words, word)
 	}
 
+	for i, word := range words {
+		for _, end := range bills {
+			if strings.HasSuffix(word, end) {
+				words[i] = end
+			}
+		}
+	}
 	for i, word := range words {
 		if same := sameWords[word]; same != "" {
 			words[i] = same
@@ -65,23 +89,35 @@ func meaningOf(label string) string {
 }
 
 // together returns the observations with those put together that mean the same and hardly ever stand in one document:
-// whose labels differ as their documents are from different hands.
-func together(all []*observation) []*observation {
+// whose labels differ as their documents are from different hands. Loose are those with nothing but a blank between label
+// and value.
+func together(sure, loose []*observation) []*observation {
 	var merged []*observation
 	index := make(map[string]*observation)
-	for _, o := range all {
-		of := meaningOf(o.label)
+	add := func(own observation, of string) {
 		had := index[of]
-		if had == nil || !o.isBeside(had) {
-			own := *o
-			own.labels = []string{o.label}
-			merged = append(merged, &own)
-			if had == nil {
-				index[of] = &own
-			}
-			continue
+		if had != nil && own.isBeside(had) {
+			had.join(&own)
+			return
 		}
-		had.join(o)
+		own.labels = []string{own.label}
+		merged = append(merged, &own)
+		if had == nil {
+			index[of] = &own
+		}
+	}
+
+	for _, o := range sure {
+		own := *o
+		own.sure = true
+		add(own, meaningOf(o.label))
+	}
+	for _, o := range loose {
+		own, of := *o, meaningOf(o.label)
+		if own.code = namesThing(o.label); own.code {
+			of = meaningOf(o.label + " number")
+		}
+		add(own, of)
 	}
 	return merged
 }
@@ -100,8 +136,10 @@ func (o *observation) isBeside(other *observation) bool {
 
 // join adds another label to one that means the same. The one that more documents have gives the name.
 func (o *observation) join(other *observation) {
-	o.labels = append(o.labels, other.label)
-	if other.documents > o.most {
+	if !slices.ContainsFunc(o.labels, func(l string) bool { return strings.EqualFold(l, other.label) }) {
+		o.labels = append(o.labels, other.label)
+	}
+	if other.documents > o.most && (other.sure || !o.sure) && !other.code {
 		o.label, o.most = other.label, other.documents
 	}
 	o.in = append(slices.Clone(o.in), other.in...)
