@@ -68,6 +68,7 @@ func (s strikes) strikeNetwork(f Fault) (mend func()) {
 		return s.cut(all)
 	case Slow:
 		by := time.Duration(1+f.B%4000) * time.Millisecond
+		s.excuse(int(f.For / calm)) // it lets the worker come back, to be taken for lost once more
 		s.net.Slow(m, n, by)
 		s.net.Slow(n, m, by)
 		return s.mendLinks([][2]string{{m, n}, {n, m}})
