@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"sync"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -36,15 +37,32 @@ func (d batchDesk) Orders(ctx context.Context) (orders []mapreduce.BatchOrder, e
 	return orders, err
 }
 
-// Lines implements mapreduce.BatchDesk.
+// Lines implements mapreduce.BatchDesk. They are read as they come, so that a batch is not in memory twice.
 func (d batchDesk) Lines(ctx context.Context, job mapreduce.JobID, number int64) ([]mapreduce.BatchLine, error) {
-	data, err := d.get(ctx, mapreduce.Held{Job: job}, mapreduce.Blob{Kind: mapreduce.BlobBatchLines, FirstEntry: int(number)})
-	if err != nil {
-		return nil, err
-	}
+	r, w := io.Pipe()
+	var coming sync.WaitGroup
+	var lost error // of what brings them
+	coming.Go(func() {
+		lost = d.read(ctx, mapreduce.Held{Job: job}, mapreduce.Blob{Kind: mapreduce.BlobBatchLines, FirstEntry: int(number)}, w)
+		_ = w.CloseWithError(lost) // it is always nil
+	})
+	lines, err := decodeLines(r)
+	_ = r.CloseWithError(errRead) // likewise
+	coming.Wait()
 
-	var lines []mapreduce.BatchLine
-	for dec := json.NewDecoder(bytes.NewReader(data)); ; {
+	// Of lines that did not all come, the reason counts, and not where they broke off.
+	if lost != nil && !errors.Is(lost, errRead) {
+		return nil, lost
+	}
+	return lines, err
+}
+
+// errRead ends a transfer of which no more is wanted.
+var errRead = errors.New("no more of it is read")
+
+// decodeLines reads the lines of a batch.
+func decodeLines(r io.Reader) (lines []mapreduce.BatchLine, err error) {
+	for dec := json.NewDecoder(r); ; {
 		var one mapreduce.BatchLine
 		switch err := dec.Decode(&one); {
 		case errors.Is(err, io.EOF):
@@ -83,13 +101,20 @@ func (d batchDesk) Report(ctx context.Context, job mapreduce.JobID, number int64
 // maxBatch bounds what is got of a batch, in bytes: its lines, which an orchestrator bounds as well.
 const maxBatch = 256 << 20
 
-func (d batchDesk) get(ctx context.Context, h mapreduce.Held, b mapreduce.Blob) (data []byte, err error) {
-	err = d.session.transfers.GetBlob(ctx, &mapreduce.BlobRequest{Held: h, Blob: b}, func(part []byte) error {
-		if len(data)+len(part) > maxBatch {
+func (d batchDesk) get(ctx context.Context, h mapreduce.Held, b mapreduce.Blob) ([]byte, error) {
+	var data bytes.Buffer
+	err := d.read(ctx, h, b, &data)
+	return data.Bytes(), err
+}
+
+// read writes what is got of a batch.
+func (d batchDesk) read(ctx context.Context, h mapreduce.Held, b mapreduce.Blob, to io.Writer) error {
+	got := 0
+	return d.session.transfers.GetBlob(ctx, &mapreduce.BlobRequest{Held: h, Blob: b}, func(part []byte) error {
+		if got += len(part); got > maxBatch {
 			return errs.New(errs.DataLoss, "more than %d bytes came of a batch", maxBatch)
 		}
-		data = append(data, part...)
-		return nil
+		_, err := to.Write(part)
+		return err
 	})
-	return data, err
 }

@@ -21,6 +21,9 @@ type stalling struct {
 	at    []time.Duration
 }
 
+func (s *stalling) Name() string          { return "a" }
+func (s *stalling) Can() llm.Capabilities { return llm.Capabilities{} }
+
 func (s *stalling) Complete(ctx context.Context, req *llm.Request) (*llm.Response, error) {
 	s.asked, s.at = append(s.asked, req.Parameters.Tier), append(s.at, time.Since(s.begun))
 	if req.Parameters.Tier != "flex" {
@@ -65,6 +68,28 @@ func TestStallsInFlexGoOnInTheNextTier(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A model that stalls in flex is asked in the standard tier, before any that stands in for it is.
+func TestStallsInFlexAskNoOtherModel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		vendor, other := &stalling{begun: time.Now()}, &scriptedModel{name: "b"}
+		retry := &decorator.Retry{
+			Provider: &decorator.NextTier{Provider: vendor, Takes: 15 * time.Minute},
+			Random:   func() float64 { return 0 },
+		}
+		route := &decorator.Route{
+			Choices: []decorator.Choice{{Provider: retry, Asked: "a/m", Adapt: asIs}, other.asChoice()},
+			Health:  decorator.NewHealth(time.Now, func(string) {}), Failing: func(string) {},
+		}
+		res, err := route.Complete(t.Context(), flexFirst(t))
+		if err != nil || res.Tier != "standard" || other.asked > 0 {
+			t.Errorf("%+v (%v), and the other model was asked %d times", res, err, other.asked)
+		}
+		if want := []string{"flex", "standard"}; !slices.Equal(vendor.asked, want) {
+			t.Errorf("%q were asked, want %q", vendor.asked, want)
+		}
+	})
 }
 
 // Whoever called it off is told so, and not that flex stalls.

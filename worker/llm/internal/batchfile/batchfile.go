@@ -98,11 +98,15 @@ func (v *vendor) encode(sentID string, line batch.Line) ([]byte, error) {
 // Create implements batch.Vendor. A file whose batch was never made is left at the vendor, which
 // deletes it in time and charges nothing for it.
 func (v *vendor) Create(ctx context.Context, order batch.Order) (batch.Batch, error) {
-	lines, err := wire.EncodeLines(order, v.Server.Limits, lineEnd, v.encode)
+	frame, media, err := v.formOf(order.Mark)
+	if err != nil {
+		return batch.Batch{}, llm.WrapError(llm.Invalid, err)
+	}
+	form, err := wire.EncodeLines(order, v.Server.Limits, frame, v.encode)
 	if err != nil {
 		return batch.Batch{}, err
 	}
-	file, err := v.upload(ctx, order.Mark, append(lines, lineEnd...))
+	file, err := v.upload(ctx, form, media)
 	if err == nil {
 		err = v.awaitFile(ctx, &file)
 	}
@@ -139,13 +143,8 @@ type stored struct {
 	Status string `json:"status"`
 }
 
-// upload uploads the file of an order.
-func (v *vendor) upload(ctx context.Context, mark string, lines []byte) (file stored, err error) {
-	form, media, err := v.formOf(mark, lines)
-	if err != nil {
-		return file, llm.WrapError(llm.Invalid, err)
-	}
-
+// upload uploads a form with the file of an order.
+func (v *vendor) upload(ctx context.Context, form []byte, media string) (file stored, err error) {
 	c := v.Dialer.BeginCall(ctx, new(llm.Request))
 	defer c.EndCall()
 	if err := c.SendFor(wire.Request{Path: v.Path("files"), Raw: form, Type: media}, &file); err != nil {
@@ -203,12 +202,13 @@ func notThereYet(err error, file string) error {
 	return &out
 }
 
-// formOf returns a file as it is uploaded, and the media type of that. No line of JSON is the boundary.
-func (v *vendor) formOf(mark string, lines []byte) (form []byte, media string, err error) {
+// formOf returns the form in which the lines of an order are uploaded as a file, and its media type. No line of JSON is
+// the boundary.
+func (v *vendor) formOf(mark string) (frame wire.Frame, media string, err error) {
 	var b bytes.Buffer
 	w := multipart.NewWriter(&b)
 	if err := w.SetBoundary("part-of-" + mark); err != nil {
-		return nil, "", err
+		return frame, "", err
 	}
 
 	fields := [][2]string{{"purpose", "batch"}}
@@ -217,23 +217,23 @@ func (v *vendor) formOf(mark string, lines []byte) (form []byte, media string, e
 	}
 	for _, f := range fields {
 		if err := w.WriteField(f[0], f[1]); err != nil {
-			return nil, "", err
+			return frame, "", err
 		}
 	}
 
 	header := make(textproto.MIMEHeader)
 	header.Set("Content-Disposition", `form-data; name="file"; filename="`+mark+`.jsonl"`)
 	header.Set("Content-Type", "application/jsonl")
-	part, err := w.CreatePart(header)
-	if err != nil {
-		return nil, "", err
-	}
-	if _, err := part.Write(lines); err != nil {
-		return nil, "", err
+	if _, err := w.CreatePart(header); err != nil {
+		return frame, "", err
 	}
 
+	// What is written behind the head is the end of the form: the lines go between.
+	frame.Head, frame.Between = b.String(), lineEnd
+	b.Reset()
 	err = w.Close()
-	return b.Bytes(), w.FormDataContentType(), err
+	frame.Tail = lineEnd + b.String()
+	return frame, w.FormDataContentType(), err
 }
 
 // A state is a batch as the vendor tells of it.

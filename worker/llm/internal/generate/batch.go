@@ -62,11 +62,11 @@ func (b batches) encode(sentID string, line batch.Line) ([]byte, error) {
 
 // Create implements batch.Vendor. A file whose batch was never made is deleted by the vendor in time.
 func (b batches) Create(ctx context.Context, order batch.Order) (batch.Batch, error) {
-	lines, err := wire.EncodeLines(order, b.Limits(order.Model), lineEnd, b.encode)
+	lines, err := wire.EncodeLines(order, b.Limits(order.Model), wire.Frame{Between: lineEnd, Tail: lineEnd}, b.encode)
 	if err != nil {
 		return batch.Batch{}, err
 	}
-	file, err := b.upload(ctx, order.Mark, append(lines, lineEnd...))
+	file, err := b.upload(ctx, order.Mark, lines)
 	if err != nil {
 		return batch.Batch{}, err
 	}

@@ -72,11 +72,10 @@ func (b batches) encode(sentID string, line batch.Line) ([]byte, error) {
 func (b batches) Create(ctx context.Context, order batch.Order) (batch.Batch, error) {
 	limits := b.Limits(order.Model)
 	limits.Bytes -= int64(len(frameBegin + frameEnd))
-	lines, err := wire.EncodeLines(order, limits, frameBetween, b.encode)
+	payload, err := wire.EncodeLines(order, limits, wire.Frame{Head: frameBegin, Between: frameBetween, Tail: frameEnd}, b.encode)
 	if err != nil {
 		return batch.Batch{}, err
 	}
-	payload := append(append([]byte(frameBegin), lines...), frameEnd...)
 
 	c := b.BeginCall(ctx, new(llm.Request))
 	defer c.EndCall()

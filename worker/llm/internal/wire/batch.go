@@ -117,9 +117,12 @@ func Undone(outcome batch.Outcome) batch.Result {
 	return batch.Result{N: -1, Outcome: outcome, Err: llm.NewError(kind, "%s", why)}
 }
 
-// EncodeLines returns the lines of an order as encode writes them, with between behind each but the last.
-// It refuses an order that does not keep to the limits.
-func EncodeLines(order batch.Order, limits batch.Limits, between string, encode func(sentID string, line batch.Line) ([]byte, error)) ([]byte, error) {
+// A Frame is what stands around the lines of an order.
+type Frame struct{ Head, Between, Tail string }
+
+// EncodeLines returns the lines of an order as encode writes them, in a frame. It refuses an order that does not keep to
+// the limits, to whose bytes the head and the tail do not count. An order may be large: it is written once, where it stays.
+func EncodeLines(order batch.Order, limits batch.Limits, frame Frame, encode func(sentID string, line batch.Line) ([]byte, error)) ([]byte, error) {
 	if err := order.Check(limits); err != nil {
 		return nil, err
 	}
@@ -130,16 +133,32 @@ func EncodeLines(order batch.Order, limits batch.Limits, between string, encode 
 		if err != nil {
 			return nil, err
 		}
-		if i > 0 {
-			all.WriteString(between)
+		if i == 0 {
+			all.Grow(roomFor(order, limits, frame, raw))
+			all.WriteString(frame.Head)
+		} else {
+			all.WriteString(frame.Between)
 		}
 		all.Write(raw)
-		if limits.Bytes > 0 && int64(all.Len()) > limits.Bytes {
+		if limits.Bytes > 0 && int64(all.Len()-len(frame.Head)) > limits.Bytes {
 			return nil, llm.NewError(llm.TooLarge, "an order has more than %d bytes, which is the most that the vendor takes; line %q passes it", limits.Bytes, line.CustomID)
 		}
 	}
+	all.WriteString(frame.Tail)
 	return all.Bytes(), nil
 }
+
+// roomFor guesses the bytes that an order takes, by the first of its lines: those of a batch are mostly alike.
+func roomFor(order batch.Order, limits batch.Limits, frame Frame, first []byte) int {
+	room := int64(len(first)+len(frame.Between)) * int64(len(order.Lines)) * 17 / 16
+	if limits.Bytes > 0 {
+		room = min(room, limits.Bytes)
+	}
+	return len(frame.Head) + int(min(room, mostRoom)) + len(frame.Tail)
+}
+
+// mostRoom bounds the memory that is set aside by a guess.
+const mostRoom = 48 << 20
 
 // LineSize returns the bytes that a line takes as encode writes it, with room beside.
 func LineSize(line batch.Line, beside int, encode func(sentID string, line batch.Line) ([]byte, error)) (int64, error) {
