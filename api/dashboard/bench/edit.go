@@ -98,6 +98,7 @@ func (d *draft) apply(root *yaml.Node, path []string, e Edit) error {
 		if err := d.require(path, name, "", false); err != nil {
 			return err
 		}
+		d.dropNotes(path)
 		return d.change(path[:len(path)-1], func(properties *yaml.Node) error {
 			if len(properties.Content) <= 2 {
 				return errs.Field("schema", "needs at least one property")
@@ -110,6 +111,31 @@ func (d *draft) apply(root *yaml.Node, path []string, e Edit) error {
 		return d.rename(path, name, strings.TrimSpace(e.Value))
 	}
 	return d.change(path, func(property *yaml.Node) error { return set(property, e.What, e.Value) }, "")
+}
+
+// dropNotes leaves the comments out that stand directly above a property: without it they would seem to be about the
+// next one.
+func (d *draft) dropNotes(path []string) {
+	root, err := parse(d.text)
+	if err != nil {
+		return // the change says so
+	}
+	properties := find(root, path[:len(path)-1])
+	i := indexOf(properties, path[len(path)-1])
+	if i < 0 {
+		return
+	}
+
+	key, lines := properties.Content[i], strings.Split(d.text, "\n")
+	first := key.Line - 1
+	if column := key.Column - 1; first >= len(lines) || column > len(lines[first]) || strings.TrimSpace(lines[first][:column]) != "" {
+		return // it stands on a line with others
+	}
+	from := first
+	for from > 0 && strings.HasPrefix(lines[from-1], strings.Repeat(" ", key.Column-1)+"#") {
+		from--
+	}
+	d.text = strings.Join(slices.Delete(lines, from, first), "\n")
 }
 
 // rename gives a property another name, also where it is required.

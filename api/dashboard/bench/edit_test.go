@@ -103,6 +103,24 @@ func TestEditsKeepTheRestOfTheText(t *testing.T) {
 	}
 }
 
+// With a property its comments go that stand directly above it, and no others.
+func TestRemovedWithItsComments(t *testing.T) {
+	const text = "# receipts\ntype: object\nproperties:\n  # of the shop\n\n  # in 3 of 4\n  # such as 1.50\n  net: {type: number}  # before tax\n" +
+		"  # in 4 of 4\n  total: {type: number}\n    # deeper\n  # at the end\n"
+	for at, want := range map[string]string{
+		"/properties/net":   "# receipts\ntype: object\nproperties:\n  # of the shop\n\n  # in 4 of 4\n  total: {type: number}\n    # deeper\n  # at the end\n",
+		"/properties/total": "# receipts\ntype: object\nproperties:\n  # of the shop\n\n  # in 3 of 4\n  # such as 1.50\n  net: {type: number}  # before tax\n    # deeper\n  # at the end\n",
+	} {
+		got, err := bench.Apply(text, bench.Edit{At: at, What: "remove"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s: -want +got:\n%s", at, d)
+		}
+	}
+}
+
 // The form of a schema has what the text says, also once that was changed by it.
 func TestFormHasWhatTheTextSays(t *testing.T) {
 	text := commented
