@@ -292,6 +292,8 @@ func TestLinesOfTheWorld(t *testing.T) {
 		"no time":                      {"openai", openai("null", `{"code":"batch_expired","message":"This request could not be executed before the completion window expired."}`), batch.Expired, llm.Timeout},
 		"no time, of a gateway":        {"openai", openai("null", `{"code":"batch_cancelled","message":"This request was cancelled."}`), batch.Cancelled, llm.Timeout},
 		"the batch failed, of another": {"openai", openai("null", `{"code":"batch_failed","message":"This request was not executed because the batch failed."}`), batch.Errored, llm.Server},
+		"no status, and nothing else":  {"openai", openai(`{"status_code":0,"request_id":"","body":{}}`, "null"), batch.Errored, llm.Garbled},
+		"an answer and an error":       {"openai", openai(`{"status_code":400,"body":{"error":{"message":"no","code":"x"}}}`, `{"code":"vertex_ai_error","message":"no"}`), batch.Errored, llm.Invalid},
 		"a success without a body":     {"openai", openai(`{"status_code":200,"request_id":"1","body":{}}`, "null"), batch.Errored, llm.Server},
 		"a line behind a broken one":   {"openai", `{"id":"batch_req_0","custom_id":"job7unitA1b2-v","response":{"status_c` + "\n" + answered, batch.Succeeded, 0},
 		"a line before an empty one":   {"openai", answered + "\n\n", batch.Succeeded, 0},
@@ -339,6 +341,16 @@ func TestResultsWithinABatch(t *testing.T) {
 		if got := results(t, v, "b"); len(got) != 1 || got["u"].Outcome != batch.Succeeded || got["u"].Response.Usage.Input != 5 {
 			t.Errorf("%s: %+v", name, got)
 		}
+	}
+}
+
+// A list that does not go on is looked through once, whatever it says of more.
+func TestListsThatDoNotGoOn(t *testing.T) {
+	v, a := answering(t, "openai", answer{to: "GET /batches", status: 200, body: `{"object":"list","has_more":true,"data":[` +
+		`{"id":"batch_2","status":"completed","created_at":1774437191,"metadata":{"coditect_mark":"` + mark + `"}},{"id":"batch_1","status":"completed","created_at":1774437190,"metadata":null}]}`})
+	found, err := v.Find(t.Context(), mark, time.Time{})
+	if err != nil || len(found) != 1 || found[0].ID != "batch_2" || a.given["GET /batches"] != 2 {
+		t.Errorf("%+v (%v), after %d pages", found, err, a.given["GET /batches"])
 	}
 }
 

@@ -68,6 +68,7 @@ groq: *all
 		{"Claude by what was bought ahead", "anthropic", "", "priority", tieredMessages, "priority", "priority", 4000},
 		{"Gemini's flex", "gemini", "", "flex", tieredGenerate, "flex", "flex", 1000},
 		{"Gemini's priority beyond its limit", "gemini", "", "priority", tieredGenerate, "standard", "standard", 2000},
+		{"Gemini's flex, in the answer alone", "gemini", "", "flex", strings.Replace(tieredGenerate, `"usageMetadata":{`, `"usageMetadata":{"serviceTier":"flex",`, 1), "", "flex", 1000},
 		{"Groq", "groq", "", "standard", tieredChat, "on_demand", "standard", 2000},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -390,9 +390,10 @@ func (v *vendor) Cancel(ctx context.Context, id string) error {
 	return err
 }
 
-// Find implements batch.Vendor.
+// Find implements batch.Vendor. Of servers that give a page again and again, it ends with one that has nothing new.
 func (v *vendor) Find(ctx context.Context, mark string, since time.Time) ([]batch.Batch, error) {
 	var out []batch.Batch
+	seen := make(map[string]bool)
 	after := ""
 	for {
 		var page struct {
@@ -404,9 +405,14 @@ func (v *vendor) Find(ctx context.Context, mark string, since time.Time) ([]batc
 			return nil, err
 		}
 
+		before := len(seen)
 		for i := range page.Data {
 			s := &page.Data[i]
 			page.Last = s.ID
+			if seen[s.ID] {
+				continue
+			}
+			seen[s.ID] = true
 			if s.Created.time().Before(since.Truncate(time.Second)) {
 				return out, nil // the newest come first
 			}
@@ -414,7 +420,7 @@ func (v *vendor) Find(ctx context.Context, mark string, since time.Time) ([]batc
 				out = append(out, v.batchOf(ctx, s))
 			}
 		}
-		if !page.More || len(page.Data) == 0 {
+		if !page.More || len(seen) == before {
 			return out, nil
 		}
 		after = "&after=" + url.QueryEscape(page.Last)

@@ -2,6 +2,7 @@ package generate
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -26,6 +27,14 @@ type event struct {
 	Error          json.RawMessage
 }
 
+// served is the tier in which the call was served; "" if nobody says.
+func (u *usage) served() string {
+	if u == nil {
+		return ""
+	}
+	return u.Served
+}
+
 // usage is what the server says of tokens. Those from the cache are part of the prompt; those of
 // thinking are not part of the candidates.
 type usage struct {
@@ -35,6 +44,7 @@ type usage struct {
 	Thoughts   wire.Count `json:"thoughtsTokenCount"`
 	ToolUse    wire.Count `json:"toolUsePromptTokenCount"`
 	Total      wire.Count `json:"totalTokenCount"`
+	Served     string     `json:"serviceTier"` // of a stream, which does not have it in a header
 }
 
 // count returns the usage of a call. A number of zero is left out by the server, so the sum tells
@@ -217,7 +227,7 @@ func (t *turn) noteWaste(e *llm.Error) *llm.Error {
 func (t *turn) toResponse(c *wire.Call, tool bool) *llm.Response {
 	r := &llm.Response{
 		Model: llm.Model(t.model), RequestID: c.CleanText(t.id), Parts: t.parts, Stop: stopOf(t.finish),
-		Usage: t.usage.count(), Limits: c.ParseLimits(), Tier: llm.TierNamed(c.Header("x-gemini-service-tier")),
+		Usage: t.usage.count(), Limits: c.ParseLimits(), Tier: llm.TierNamed(cmp.Or(c.Header("x-gemini-service-tier"), t.usage.served())),
 	}
 
 	if t.blocked != "" {
