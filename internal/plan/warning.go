@@ -16,6 +16,7 @@ const (
 	MaxLevels   WarningKind = "max-levels"   // no more levels are allowed
 	GuessedSize WarningKind = "guessed-size" // tokens are a quarter of the characters
 	Advised     WarningKind = "advice"       // the pipeline has advice for so many documents
+	Lists       WarningKind = "lists"        // how long lists are is not known
 )
 
 // A Warning is something that a job gets over, and its owner should know.

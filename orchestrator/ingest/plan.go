@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"strings"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -55,7 +56,8 @@ func (c *Config) PlanJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.S
 	if err != nil {
 		return nil, err
 	}
-	dag, err := graph.Build(stage, p.items, c.planRates(spec))
+	rates := c.planRates(spec)
+	dag, err := graph.Build(stage, p.items, rates)
 	if err != nil {
 		return nil, err
 	}
@@ -70,6 +72,10 @@ func (c *Config) PlanJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.S
 	advice := append(c.Rules.Warnings(completed), graph.Pipeline().AdviceFor(p.publication.Documents-p.publication.Skipped)...)
 	for _, text := range advice {
 		dag.Warnings = append(dag.Warnings, plan.Warning{Kind: plan.Advised, Text: text})
+	}
+
+	if text := listAdvice(rates, spec); text != "" {
+		dag.Warnings = append(dag.Warnings, plan.Warning{Kind: plan.Lists, Text: text})
 	}
 
 	made := dag.Plan()
@@ -126,6 +132,30 @@ func withSchemaYields(r plan.Rates, spec *mapreduce.JobSpec, field int) plan.Rat
 	}
 
 	return r
+}
+
+// listAdvice says of which fields a plan knows least: how long a list is only its document tells. "" if there are none, or
+// no model writes them.
+func listAdvice(r plan.Rates, spec *mapreduce.JobSpec) string {
+	s, err := schema.Parse("schema", spec.Schema)
+	if err != nil || !r.Model || s.Kind != schema.KindRecord {
+		return ""
+	}
+
+	var names []string
+	for _, f := range s.Fields() {
+		if f.Property.Type == schema.Array || f.Property.Type == schema.Map {
+			names = append(names, f.Path)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	shown := strings.Join(names[:min(3, len(names))], ", ")
+	if more := len(names) - 3; more > 0 {
+		shown = fmt.Sprintf("%s and %d more", shown, more)
+	}
+	return fmt.Sprintf("lists are reckoned with one element each (%s): documents with long ones cost several times what is expected, and at most what the plan says", shown)
 }
 
 // A planning is a submission of which only the units are wanted.

@@ -280,6 +280,36 @@ func TestPlansCost(t *testing.T) {
 	}
 }
 
+// How long lists are only documents tell: a plan for a model says so of a record that has some.
+func TestPlansTellOfLists(t *testing.T) {
+	lists := func(form string, models bool) (told []string) {
+		spec := enginetest.Asking()
+		spec.Schema = []byte(form)
+		c := orchestrator.Config{Rates: func(*mapreduce.JobSpec) plan.Rates { return plan.Rates{Model: models, Prompt: 100, Answer: 1000} }}
+		p, err := orchestrator.Plan(t.Context(), c, mapreduce.PlanQuery{Spec: spec}, enginetest.Documents(2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range p.Warnings {
+			if w.Kind == string(plan.Lists) {
+				told = append(told, w.Message)
+			}
+		}
+		return told
+	}
+
+	const many = `{"type":"object","properties":{"title":{"type":"string"},"a":{"type":"array","items":{"type":"string"}},"b":{"type":"array","items":{"type":"string"}},"c":{"type":"array","items":{"type":"string"}},"d":{"type":"array","items":{"type":"string"}}}}`
+	if told := lists(many, true); len(told) != 1 || !strings.Contains(told[0], "(a, b, c and 1 more)") {
+		t.Errorf("of four lists: %q", told)
+	}
+	if told := lists(many, false); len(told) > 0 {
+		t.Errorf("of lists that no model writes: %q", told)
+	}
+	if told := lists(`{"type":"object","properties":{"title":{"type":"string"}}}`, true); len(told) > 0 {
+		t.Errorf("of no lists: %q", told)
+	}
+}
+
 // What the plan of a submission costs it: texts of 256 bytes are sized.
 func BenchmarkSketchedSizes(b *testing.B) {
 	text := strings.Repeat("Receipt 4711 of a shop, in all 17.25. ", 8)[:256]
