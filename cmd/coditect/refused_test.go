@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"regexp"
 	"strings"
@@ -37,9 +38,7 @@ func TestRefusedOverHTTP(t *testing.T) {
 	const pattern = `{"type": "object", "properties": {"company": {"type": "string"}, "total": {"type": "number"}}}`
 	openai := func(model string, more map[string]any) map[string]any {
 		spec := map[string]any{"schema": pattern, "provider": "openai", "model": model}
-		for key, value := range more {
-			spec[key] = value
-		}
+		maps.Copy(spec, more)
 		return spec
 	}
 	vars := func(pairs ...string) map[string]any {

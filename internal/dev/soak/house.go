@@ -155,7 +155,7 @@ func (h *house) start(ctx context.Context, name string, args []string) (*process
 	}
 
 	args = append(args, "--admin", "127.0.0.1:0", "--endpoint", "anthropic="+h.url)
-	p := &process{name: name, command: exec.Command(h.config.program, args...), ended: make(chan struct{})}
+	p := &process{name: name, command: exec.Command(h.config.program, args...), ended: make(chan struct{})} //nolint:gosec // the program is named by whoever starts this one
 	p.command.Env = append(os.Environ(), "ANTHROPIC_API_KEY=soak")
 	stderr, err := p.command.StderrPipe()
 	if err != nil {

@@ -92,7 +92,7 @@ type load struct {
 }
 
 func newLoad(h *house, c config) *load {
-	return &load{config: c, jobs: pb.NewMapReduceServiceClient(h.conn), kinds: kinds(), rand: rand.New(rand.NewPCG(c.seed, 0)), count: make(map[string]int)}
+	return &load{config: c, jobs: pb.NewMapReduceServiceClient(h.conn), kinds: kinds(), rand: rand.New(rand.NewPCG(c.seed, 0)), count: make(map[string]int)} //nolint:gosec // the same jobs each time
 }
 
 // run submits jobs until working ends, and waits for those under way, unless life ends before them.
@@ -132,7 +132,7 @@ func (l *load) run(life, working context.Context) {
 // live submits a job, follows it to its end, reads it, and deletes an older one.
 func (l *load) live(ctx context.Context, k kind) error {
 	l.mu.Lock()
-	cancels, documents := l.rand.IntN(8) == 0, k.documents(rand.New(rand.NewPCG(l.rand.Uint64(), 1)))
+	cancels, documents := l.rand.IntN(8) == 0, k.documents(rand.New(rand.NewPCG(l.rand.Uint64(), 1))) //nolint:gosec // the same documents each time
 	l.mu.Unlock()
 
 	id, err := l.submit(ctx, k.spec, documents)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -57,9 +58,7 @@ func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
 	a.given[key]++
 	a.sent[key] = append(a.sent[key], string(body))
 	header := http.Header{"Content-Type": {"application/json"}}
-	for name, values := range one.header {
-		header[name] = values
-	}
+	maps.Copy(header, one.header)
 	return &http.Response{StatusCode: one.status, Header: header, Body: io.NopCloser(strings.NewReader(one.body)), Request: r}, nil
 }
 
