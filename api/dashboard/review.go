@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"io"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -33,6 +34,7 @@ type reviewPage struct {
 	Claim           string // address at which it says which records it is about to decide about; empty likewise
 	Caller          string // whose decisions the browser keeps until the server has them
 	Records, Table  string // addresses of the records, and of their file
+	Others          string // address of the same review with all values, as far as a queue has room for them
 	Truth, Examples string // addresses of the files of what was decided
 	Rubric          []rubric
 	Keys            []string
@@ -72,6 +74,9 @@ func (d reviews) loadReview(v *visit.Visit) (any, error) {
 		r.Table = v.JobPath(p.ID, "files", "records.csv")
 	}
 	r.Queue = visit.Address(v.JobPath(p.ID, "review", "queue"), v.Query)
+	others := maps.Clone(v.Query)
+	others.Set("sample", strconv.Itoa(review.MaxItems))
+	r.Others = visit.Address(v.JobPath(p.ID, "review"), others)
 	s, err := schema.Parse("schema", p.Spec.Schema)
 	if err != nil {
 		s = new(schema.Schema) // a job without one has no records to review

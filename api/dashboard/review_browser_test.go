@@ -1,6 +1,7 @@
 package dashboard_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/http"
@@ -175,6 +176,35 @@ func TestReviewByKeyboard(t *testing.T) {
 	if len(seen) != values || verdicts[mapreduce.ReviewAccept] < values/3 {
 		t.Errorf("%d values are decided: %v", len(seen), verdicts)
 	}
+	if said := b.eval(`document.getElementById("done").textContent`); !strings.HasPrefix(said, "All 500 values are decided.") || b.eval(`String(document.getElementById("others").hidden)`) != "true" {
+		t.Errorf("the page says %q at the end", said)
+	}
+	b.checkQuiet()
+}
+
+// Whoever has decided about all that is worth a look reads how many values there are beside it, and looks at these
+// as well; nothing is done as long as the server does not have it.
+func TestReviewOfTheOthers(t *testing.T) {
+	s := newReviewed("plain", 30)
+	for _, p := range s.stub.parts[20:] {
+		if p.Record != nil {
+			p.Record = bytes.Replace(p.Record, []byte(`{"total": 0.5}`), []byte(`{"total": 0.95}`), 1)
+		}
+	}
+	b := openReviewed(t, s)
+	b.await(`document.querySelector("mark.here") !== null`)
+	b.open("/jobs/" + string(jobID) + "/review?sample=0")
+	b.await(`document.querySelector("mark.here") !== null && document.getElementById("done").hidden`)
+	if early := b.eval(`for (let i = 0; i < 10; i++) ` + fmt.Sprintf(pressed, "a") + `; String(document.getElementById("done").hidden)`); early != "true" {
+		t.Error("the review is done before the server has all of it")
+	}
+	b.await(`!document.getElementById("done").hidden`)
+	if said := b.eval(`document.getElementById("finished").textContent`); said != "The 10 values that were worth a look are decided, of 30." {
+		t.Errorf("the page says %q", said)
+	}
+
+	b.open(b.eval(`document.getElementById("others").getAttribute("href")`))
+	b.await(`document.getElementById("progress").textContent.startsWith("Value 11 of 30; decided: 10")`)
 	b.checkQuiet()
 }
 

@@ -65,6 +65,7 @@
 		}
 		queue.sample = fresh.sample;
 		queue.agreement = fresh.agreement;
+		queue.values = fresh.values;
 		if (began) status();
 		else begin();
 	}
@@ -162,7 +163,10 @@
 		at("decided").textContent = item.verdict ? (word("done-" + item.verdict) || item.verdict) + (item.right ? ": " + plain(item.right) : "") : "";
 		const decided = queue.items.filter((i) => i.verdict).length;
 		const doubtful = queue.items.filter((i) => !i.verdict && i.why !== "sample").length;
-		at("done").hidden = decided < queue.items.length;
+		// What is not stored yet is in no table: nothing is done before.
+		at("done").hidden = decided < queue.items.length || outbox.length > 0;
+		at("others").hidden = decided >= queue.values;
+		at("finished").textContent = fill(decided < queue.values ? words.someDone : words.allDone, { decided, values: queue.values });
 		at("progress").textContent = fill(words.progress, { now: now + 1, decided, all: queue.items.length, doubtful }) + (outbox.length ? " · " + fill(words.waiting, { n: outbox.length }) : "");
 		at("progress").dataset.waiting = outbox.length;
 		at("progress").dataset.decided = decided;

@@ -51,6 +51,7 @@ func TestBonds(t *testing.T) {
 		{"two numbers", number, "Invoice No: 4711 and 4712\n", "4711 and 4712"},
 		{"a word that is no number", number, "Invoice Summary\n", nil},
 		{"a colon in a cell", number, "Bank:\n\n| IBAN | : | DE12 |\n| --- | --- | --- |\n| BIC | : | X |\n", "DE12"},
+		{"a colon in the cell of the value", "value: {type: string, x-coditect: {labels: [Currency]}}", "Invoice:\n\n| Currency | : GBP |\n| --- | --- |\n| Discount | : 2 % |\n", "GBP"},
 		{"a number in several cells", number, "Bank:\n\n| IBAN | : | DE12 | 1234 |\n| --- | --- | --- | --- |\n| BIC | : | X |  |\n", nil},
 	}
 	for _, tt := range tests {

@@ -40,6 +40,7 @@ func SkipSeparators(text string, r form.Span) form.Span {
 		}
 	}
 
+	bar := strings.HasPrefix(rest, "|")
 	switch {
 	case rest == "":
 	// Of what may set a label off, one is passed; emphasis that ends behind it began with
@@ -57,9 +58,12 @@ func SkipSeparators(text string, r form.Span) form.Span {
 		rest = rest[2:]
 	}
 
-	if after := strings.TrimLeft(rest, " \t"); strings.HasPrefix(after, ": |") {
+	switch after := strings.TrimLeft(rest, " \t"); {
+	case strings.HasPrefix(after, ": |"):
 		rest = after[len(": |"):] // the colon has a cell of its own
-	} else if strings.HasPrefix(after, "#") {
+	case bar && strings.HasPrefix(after, ":"):
+		rest = after[1:] // the colon leads the cell of the value
+	case strings.HasPrefix(after, "#"):
 		rest = after[1:]
 	}
 
