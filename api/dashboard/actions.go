@@ -58,6 +58,7 @@ func (d *Dashboard) act(name string) func(http.ResponseWriter, *http.Request) er
 
 func (d *Dashboard) do(v *visit.Visit, r *http.Request, name string, id mapreduce.JobID) error {
 	var err error
+
 	switch name {
 	case "pause":
 		_, err = v.Jobs.PauseJob(v, id)
@@ -74,6 +75,7 @@ func (d *Dashboard) do(v *visit.Visit, r *http.Request, name string, id mapreduc
 	case "resume":
 		err = resume(v, id, r.PostFormValue("budget"), r.PostFormValue("cause"))
 	}
+
 	return err
 }
 

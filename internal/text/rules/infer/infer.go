@@ -236,7 +236,8 @@ func (p *Proposal) Schema() (string, error) {
 		return p.render(p.columnFields(), true)
 	}
 
-	fields := p.labelFields()
+	observed := together(p.labels.list, p.loose.list)
+	fields := p.labelFields(observed)
 	many := false
 	// A document holds many records if all of several labels stand in it twice or more.
 	if len(fields) > 0 {
@@ -245,7 +246,7 @@ func (p *Proposal) Schema() (string, error) {
 	}
 
 	if !many {
-		fields = append(fields, p.looseFields(fields)...)
+		fields = append(fields, p.looseFields(observed, fields)...)
 		fields = append(fields, p.formFields(fields)...)
 	}
 
@@ -300,9 +301,9 @@ func (o *observation) isLoose() bool { return !o.sure }
 
 // labelFields returns the labels that enough documents have, in the order in which
 // they stand.
-func (p *Proposal) labelFields() []field {
+func (p *Proposal) labelFields(observed []*observation) []field {
 	var fields []field
-	for _, o := range together(p.labels.list, p.loose.list) {
+	for _, o := range observed {
 		if o.isLoose() {
 			continue // see looseFields
 		}
@@ -315,9 +316,9 @@ func (p *Proposal) labelFields() []field {
 
 // looseFields returns the labels that half of the documents have, and two at least, with
 // values of a form behind a blank, and that are not known.
-func (p *Proposal) looseFields(known []field) []field {
+func (p *Proposal) looseFields(observed []*observation, known []field) []field {
 	var fields []field
-	for _, o := range together(p.labels.list, p.loose.list) {
+	for _, o := range observed {
 		if !o.isLoose() {
 			continue
 		}
