@@ -43,7 +43,7 @@ func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request, p page, of op
 
 	w.Header().Set("Content-Type", "text/event-stream")
 	control := http.NewResponseController(w)
-	if _, err := w.Write([]byte("retry: 500\n\n")); err != nil {
+	if _, err := w.Write([]byte("retry: 250\n\n")); err != nil {
 		return nil //nolint:nilerr // the browser has gone
 	}
 	// Parts of this server may not fit a page of another one, and its scripts may not know them.
@@ -67,7 +67,7 @@ func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request, p page, of op
 		}
 
 		slow.begin(sent.head)
-		if !await(ctx, changed, slow, d.config.Tick) {
+		if !await(ctx, changed, slow, slow.within(sent.head, d.config.Tick)) {
 			return nil
 		}
 		// The token of the request would do yet, but whoever has signed out must see nothing more.
@@ -244,9 +244,22 @@ type reread struct {
 	err   error
 }
 
+// behind reports whether slow parts show another version of the job than this.
+func (r *rereading) behind(version string) bool {
+	return len(r.page.slow) > 0 && version != "" && version != r.version
+}
+
+// within returns how long the page may do nothing: no longer than until what it is behind with may be read.
+func (r *rereading) within(version string, most time.Duration) time.Duration {
+	if r.reading || !r.behind(version) {
+		return most
+	}
+	return max(min(pause, most), min(most, time.Until(r.next)))
+}
+
 // begin begins to read if the job has moved and it is time.
 func (r *rereading) begin(version string) {
-	if len(r.page.slow) == 0 || r.reading || version == "" || version == r.version || time.Now().Before(r.next) {
+	if r.reading || !r.behind(version) || time.Now().Before(r.next) {
 		return
 	}
 	r.version, r.reading = version, true
@@ -261,13 +274,11 @@ func (r *rereading) begin(version string) {
 	}()
 }
 
-// spaced returns after how long a page is read again, beginning with the reading that took so long: what is
-// quick keeps within a second of its job, and all else takes a tenth of the time.
+// spaced returns after how long a page is read again, beginning with the reading that took so long. What takes up to a
+// fifth of a second keeps within a second of its job; what takes longer comes to take a tenth of the time. There is no
+// step between the two: readings of a busy server, which take a little longer, wait a little longer.
 func spaced(took time.Duration) time.Duration {
-	if took < 100*time.Millisecond {
-		return 3 * took
-	}
-	return 11 * took
+	return max(3*took, 11*took-1500*time.Millisecond)
 }
 
 // read makes the parts, and says how long that took once it was its turn. Like any handler of a request it may panic

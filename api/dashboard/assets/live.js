@@ -44,7 +44,7 @@
 		}
 	};
 	// coditectFollow reads something of a job again when that has moved since a version of it: soon if that is
-	// quick, and else after ten times as long as it takes.
+	// quick, and else after up to ten times as long as it takes, without a step between the two.
 	window.coditectFollow = (read, version = "") => {
 		let busy = false;
 		async function refresh() {
@@ -55,7 +55,7 @@
 			const began = performance.now();
 			try { await read(); } catch { version = ""; }
 			const took = performance.now() - began;
-			setTimeout(() => { busy = false; refresh(); }, took < 100 ? 200 : 10 * took);
+			setTimeout(() => { busy = false; refresh(); }, Math.max(200, 10 * took - 1500));
 		}
 		document.addEventListener("patched", refresh);
 		refresh();
