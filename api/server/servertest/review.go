@@ -12,10 +12,10 @@ import (
 // DecideValue implements mapreduce.Service. Decisions are kept in order, a second after each other; a
 // marked passage is not looked for.
 func (s *Service) DecideValue(_ context.Context, by mapreduce.Principal, d mapreduce.NewDecision) (*mapreduce.Decision, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.jobs.mu.Lock()
+	defer s.jobs.mu.Unlock()
 
-	r, err := s.findRecord(d.Job)
+	r, err := s.jobs.find(d.Job)
 	if err != nil {
 		return nil, err
 	}
@@ -45,10 +45,10 @@ func (s *Service) DecideValue(_ context.Context, by mapreduce.Principal, d mapre
 
 // ListDecisions implements mapreduce.Service, in the order in which they were taken.
 func (s *Service) ListDecisions(_ context.Context, _ mapreduce.Principal, q mapreduce.ListDecisionsQuery) (*mapreduce.DecisionPage, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.jobs.mu.Lock()
+	defer s.jobs.mu.Unlock()
 
-	r, err := s.findRecord(q.Job)
+	r, err := s.jobs.find(q.Job)
 	if err != nil {
 		return nil, err
 	}
@@ -65,10 +65,10 @@ func (s *Service) ListDecisions(_ context.Context, _ mapreduce.Principal, q mapr
 
 // ListWaiting implements mapreduce.Service. No unit of this service waits for a person.
 func (s *Service) ListWaiting(_ context.Context, _ mapreduce.Principal, q mapreduce.ListWaitingQuery) (*mapreduce.WaitingPage, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.jobs.mu.Lock()
+	defer s.jobs.mu.Unlock()
 
-	if _, err := s.findRecord(q.Job); err != nil {
+	if _, err := s.jobs.find(q.Job); err != nil {
 		return nil, err
 	}
 	return &mapreduce.WaitingPage{}, nil
@@ -76,10 +76,10 @@ func (s *Service) ListWaiting(_ context.Context, _ mapreduce.Principal, q mapred
 
 // ClaimRecords implements mapreduce.Service. Claims of this service never lapse.
 func (s *Service) ClaimRecords(_ context.Context, by mapreduce.Principal, c mapreduce.Claim) ([]mapreduce.RecordClaim, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.jobs.mu.Lock()
+	defer s.jobs.mu.Unlock()
 
-	r, err := s.findRecord(c.Job)
+	r, err := s.jobs.find(c.Job)
 	if err != nil {
 		return nil, err
 	}

@@ -13,8 +13,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/coditect/mapreduce/api/errs"
@@ -26,29 +24,13 @@ var _ mapreduce.Service = (*Service)(nil)
 // A Service keeps jobs in memory. Their units, one a document, end when Finish
 // says so. The zero Service is empty.
 type Service struct {
-	mu      sync.Mutex // guards the variables below
-	jobs    []*record  // in order of submission
-	changed chan struct{}
-	forgot  map[mapreduce.TenantID]bool // whose answers were
-	dropped map[mapreduce.TenantID]bool // whose certificate was
+	tenants
+	jobs jobs
 }
-
-type record struct {
-	job    mapreduce.Job
-	docs   []*mapreduce.Document
-	units  []*mapreduce.Unit
-	events []*mapreduce.Checkpoint
-
-	decisions []*mapreduce.Decision
-	claims    []mapreduce.RecordClaim
-}
-
-// epoch is when the first job is created; each later one is a second later.
-var epoch = time.Date(2026, 7, 4, 0, 0, 0, 0, time.UTC)
 
 // SubmitJob implements mapreduce.Service.
 func (s *Service) SubmitJob(ctx context.Context, _ mapreduce.Principal, spec mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Job, error) {
-	if old := s.earlierJob(spec); old != nil {
+	if old := s.jobs.earlier(spec); old != nil {
 		return old, nil
 	}
 
@@ -64,62 +46,12 @@ func (s *Service) SubmitJob(ctx context.Context, _ mapreduce.Principal, spec map
 		return nil, errs.Field("documents", "there are none")
 	}
 
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r := newRecord(len(s.jobs), spec, all)
-	s.jobs = append(s.jobs, r)
-	s.recordChange(r, mapreduce.EventSubmitted)
+	s.jobs.mu.Lock()
+	defer s.jobs.mu.Unlock()
+	r := newRecord(len(s.jobs.records), spec, all)
+	s.jobs.records = append(s.jobs.records, r)
+	s.jobs.recordChange(r, mapreduce.EventSubmitted)
 	return copyOf(&r.job), ctx.Err()
-}
-
-func (s *Service) earlierJob(spec mapreduce.JobSpec) *mapreduce.Job {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, r := range s.jobs {
-		if spec.RequestID != "" && r.job.Spec.RequestID == spec.RequestID && r.job.Spec.Tenant == spec.Tenant {
-			return copyOf(&r.job)
-		}
-	}
-	return nil
-}
-
-func newRecord(n int, spec mapreduce.JobSpec, docs []*mapreduce.Document) *record {
-	at := epoch.Add(time.Duration(n) * time.Second)
-	r := &record{docs: docs, job: mapreduce.Job{
-		ID:      mapreduce.NewJobID(at, func(most int) int { return n % most }),
-		Spec:    spec,
-		State:   mapreduce.Mapping,
-		Phase:   mapreduce.Mapping,
-		Created: at,
-		Updated: at,
-	}}
-
-	for i, doc := range docs {
-		r.job.Coverage.Documents.Total++
-		if doc.Skip != "" {
-			r.job.Coverage.Documents.Skipped++
-			continue
-		}
-		r.units = append(r.units, &mapreduce.Unit{
-			ID: mapreduce.MapUnit(doc.ID), Job: r.job.ID, Document: doc.ID, Kind: mapreduce.KindMap,
-			Index: int64(i), State: mapreduce.Pending, Chunks: 1, End: int64(len(doc.Content)),
-		})
-	}
-
-	r.job.TotalUnits = int64(len(r.units))
-	return r
-}
-
-// recordChange records a change, and wakes who watches. The caller holds s.mu.
-func (s *Service) recordChange(r *record, kind mapreduce.EventKind) {
-	r.job.Epoch++
-	r.events = append(r.events, &mapreduce.Checkpoint{
-		ID: fmt.Sprintf("%020x", r.job.Epoch), Time: r.job.Updated, Kind: kind, Node: "memory", State: r.job.State,
-	})
-	if s.changed != nil {
-		close(s.changed)
-		s.changed = nil
-	}
 }
 
 func copyOf[T any](v *T) *T {
@@ -127,47 +59,13 @@ func copyOf[T any](v *T) *T {
 	return &c
 }
 
-// changeState moves a job, if it may.
-func (s *Service) changeState(id mapreduce.JobID, to mapreduce.JobState, do func(*record)) (*mapreduce.Job, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	r, err := s.findRecord(id)
-	if err != nil {
-		return nil, err
-	}
-
-	if !r.job.State.CanBecome(to) {
-		e := errs.New(errs.Precondition, "job %s is %v, and cannot become %v", id, r.job.State, to)
-		e.Reason = "STATE"
-		return nil, e
-	}
-
-	r.job.State = to
-	if do != nil {
-		do(r)
-	}
-	s.recordChange(r, mapreduce.EventState)
-	return copyOf(&r.job), nil
-}
-
-// findRecord returns a job's record. The caller holds s.mu.
-func (s *Service) findRecord(id mapreduce.JobID) (*record, error) {
-	for _, r := range s.jobs {
-		if r.job.ID == id {
-			return r, nil
-		}
-	}
-	return nil, errs.New(errs.NotFound, "there is no job %s", id)
-}
-
 // Finish completes a running job and its units, whose outputs are the documents.
 func (s *Service) Finish(id mapreduce.JobID) (*mapreduce.Job, error) {
-	if _, err := s.changeState(id, mapreduce.Reducing, nil); err != nil {
+	if _, err := s.jobs.changeState(id, mapreduce.Reducing, nil); err != nil {
 		return nil, err
 	}
 
-	return s.changeState(id, mapreduce.JobComplete, func(r *record) {
+	return s.jobs.changeState(id, mapreduce.JobComplete, func(r *record) {
 		for _, u := range r.units {
 			u.State, u.Attempts, u.Confidence = mapreduce.UnitComplete, 1, 1
 			u.Elapsed = time.Duration(u.Index) * time.Millisecond
@@ -180,9 +78,9 @@ func (s *Service) Finish(id mapreduce.JobID) (*mapreduce.Job, error) {
 
 // Documents returns what was submitted.
 func (s *Service) Documents(id mapreduce.JobID) []*mapreduce.Document {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r, err := s.findRecord(id)
+	s.jobs.mu.Lock()
+	defer s.jobs.mu.Unlock()
+	r, err := s.jobs.find(id)
 	if err != nil {
 		return nil
 	}
@@ -191,9 +89,9 @@ func (s *Service) Documents(id mapreduce.JobID) []*mapreduce.Document {
 
 // GetJob implements mapreduce.Service.
 func (s *Service) GetJob(_ context.Context, _ mapreduce.Principal, id mapreduce.JobID) (*mapreduce.Job, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r, err := s.findRecord(id)
+	s.jobs.mu.Lock()
+	defer s.jobs.mu.Unlock()
+	r, err := s.jobs.find(id)
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +101,7 @@ func (s *Service) GetJob(_ context.Context, _ mapreduce.Principal, id mapreduce.
 // WatchJob implements mapreduce.Service.
 func (s *Service) WatchJob(ctx context.Context, _ mapreduce.Principal, id mapreduce.JobID, fn func(*mapreduce.Job) error) error {
 	for {
-		job, changed, err := s.jobAndChange(id)
+		job, changed, err := s.jobs.withChange(id)
 		if err != nil {
 			return err
 		}
@@ -219,22 +117,9 @@ func (s *Service) WatchJob(ctx context.Context, _ mapreduce.Principal, id mapred
 	}
 }
 
-func (s *Service) jobAndChange(id mapreduce.JobID) (*mapreduce.Job, <-chan struct{}, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r, err := s.findRecord(id)
-	if err != nil {
-		return nil, nil, err
-	}
-	if s.changed == nil {
-		s.changed = make(chan struct{})
-	}
-	return copyOf(&r.job), s.changed, nil
-}
-
 // ResumeJob implements mapreduce.Service.
 func (s *Service) ResumeJob(_ context.Context, _ mapreduce.Principal, id mapreduce.JobID, r mapreduce.Resume) (*mapreduce.Job, error) {
-	return s.changeState(id, mapreduce.Mapping, func(rec *record) {
+	return s.jobs.changeState(id, mapreduce.Mapping, func(rec *record) {
 		if r.Budget != 0 {
 			rec.job.Spec.Budget = r.Budget
 		}
@@ -243,10 +128,10 @@ func (s *Service) ResumeJob(_ context.Context, _ mapreduce.Principal, id mapredu
 
 // MarkCause implements mapreduce.Service. Each cause has units that failed for it.
 func (s *Service) MarkCause(_ context.Context, by mapreduce.Principal, id mapreduce.JobID, cause string, state mapreduce.CauseState) (*mapreduce.Job, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.jobs.mu.Lock()
+	defer s.jobs.mu.Unlock()
 
-	r, err := s.findRecord(id)
+	r, err := s.jobs.find(id)
 	if err != nil {
 		return nil, err
 	}
@@ -259,20 +144,20 @@ func (s *Service) MarkCause(_ context.Context, by mapreduce.Principal, id mapred
 
 // PauseJob implements mapreduce.Service.
 func (s *Service) PauseJob(_ context.Context, _ mapreduce.Principal, id mapreduce.JobID) (*mapreduce.Job, error) {
-	return s.changeState(id, mapreduce.JobPaused, nil)
+	return s.jobs.changeState(id, mapreduce.JobPaused, nil)
 }
 
 // CancelJob implements mapreduce.Service.
 func (s *Service) CancelJob(_ context.Context, _ mapreduce.Principal, id mapreduce.JobID) (*mapreduce.Job, error) {
-	return s.changeState(id, mapreduce.JobCancelled, nil)
+	return s.jobs.changeState(id, mapreduce.JobCancelled, nil)
 }
 
 // DeleteJob implements mapreduce.Service.
 func (s *Service) DeleteJob(_ context.Context, _ mapreduce.Principal, id mapreduce.JobID) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.jobs.mu.Lock()
+	defer s.jobs.mu.Unlock()
 
-	r, err := s.findRecord(id)
+	r, err := s.jobs.find(id)
 	switch {
 	case err != nil:
 		return err
@@ -280,16 +165,16 @@ func (s *Service) DeleteJob(_ context.Context, _ mapreduce.Principal, id mapredu
 		return errs.New(errs.Precondition, "job %s has not ended", id)
 	}
 
-	s.jobs = slices.DeleteFunc(s.jobs, func(other *record) bool { return other == r })
+	s.jobs.records = slices.DeleteFunc(s.jobs.records, func(other *record) bool { return other == r })
 	return nil
 }
 
 // ListJobs implements mapreduce.Service.
 func (s *Service) ListJobs(_ context.Context, _ mapreduce.Principal, q mapreduce.ListJobsQuery) (*mapreduce.JobPage, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.jobs.mu.Lock()
+	defer s.jobs.mu.Unlock()
 	var chosen []*mapreduce.Job
-	for _, r := range slices.Backward(s.jobs) {
+	for _, r := range slices.Backward(s.jobs.records) {
 		if (q.Tenant == "" || q.Tenant == r.job.Spec.Tenant) && (len(q.States) == 0 || slices.Contains(q.States, r.job.State)) {
 			chosen = append(chosen, copyOf(&r.job))
 		}
@@ -300,10 +185,10 @@ func (s *Service) ListJobs(_ context.Context, _ mapreduce.Principal, q mapreduce
 
 // ListUnits implements mapreduce.Service.
 func (s *Service) ListUnits(_ context.Context, _ mapreduce.Principal, q mapreduce.ListUnitsQuery) (*mapreduce.UnitPage, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.jobs.mu.Lock()
+	defer s.jobs.mu.Unlock()
 
-	r, err := s.findRecord(q.Job)
+	r, err := s.jobs.find(q.Job)
 	if err != nil {
 		return nil, err
 	}
@@ -326,35 +211,21 @@ func (s *Service) ListUnits(_ context.Context, _ mapreduce.Principal, q mapreduc
 
 // Park parks a unit of a job, as an attempt at it would.
 func (s *Service) Park(job mapreduce.JobID, unit mapreduce.UnitID, p mapreduce.Parking) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	u, err := s.findUnit(job, unit)
+	s.jobs.mu.Lock()
+	defer s.jobs.mu.Unlock()
+	u, err := s.jobs.findUnit(job, unit)
 	if err == nil {
 		u.Attempts, u.Parking = u.Attempts+1, &p
 	}
 	return err
 }
 
-// findUnit returns a unit's record. The caller holds s.mu.
-func (s *Service) findUnit(job mapreduce.JobID, name mapreduce.UnitID) (*mapreduce.Unit, error) {
-	r, err := s.findRecord(job)
-	if err != nil {
-		return nil, err
-	}
-	for _, u := range r.units {
-		if u.ID == name {
-			return u, nil
-		}
-	}
-	return nil, errs.New(errs.NotFound, "job %s has no unit %s", job, name)
-}
-
 // WakeUnit implements mapreduce.Service. The answer becomes the unit's output.
 func (s *Service) WakeUnit(_ context.Context, _ mapreduce.Principal, job mapreduce.JobID, unit mapreduce.UnitID, handle string, answer []byte) (*mapreduce.Unit, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.jobs.mu.Lock()
+	defer s.jobs.mu.Unlock()
 
-	u, err := s.findUnit(job, unit)
+	u, err := s.jobs.findUnit(job, unit)
 	switch {
 	case err != nil:
 		return nil, err
@@ -374,10 +245,10 @@ func (s *Service) WakeUnit(_ context.Context, _ mapreduce.Principal, job mapredu
 
 // ListEvents implements mapreduce.Service.
 func (s *Service) ListEvents(_ context.Context, _ mapreduce.Principal, q mapreduce.ListEventsQuery) (*mapreduce.EventPage, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.jobs.mu.Lock()
+	defer s.jobs.mu.Unlock()
 
-	r, err := s.findRecord(q.Job)
+	r, err := s.jobs.find(q.Job)
 	if err != nil {
 		return nil, err
 	}
@@ -475,80 +346,17 @@ func resultParts(job *mapreduce.Job, docs []*mapreduce.Document) []*mapreduce.Re
 	return slices.Concat(all, citations, sources, []*mapreduce.ResultPart{{Summary: summary}})
 }
 
-// AnswerCache implements mapreduce.Service. A tenant has an answer for each letter
-// of its name, until they are forgotten.
-func (s *Service) AnswerCache(ctx context.Context, _ mapreduce.Principal, t mapreduce.TenantID, forget bool) (*mapreduce.AnswerCache, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	c := &mapreduce.AnswerCache{MaxBytes: 1 << 20, MaxAge: time.Hour}
-	if !s.forgot[t] {
-		c.Answers, c.Bytes, c.Oldest = int64(len(t)), 10*int64(len(t)), time.Unix(1_700_000_000, 0).UTC()
-	}
-
-	if forget {
-		if s.forgot == nil {
-			s.forgot = make(map[mapreduce.TenantID]bool)
-		}
-		s.forgot[t] = true
-	}
-	return c, ctx.Err()
-}
-
 // TenantUse implements mapreduce.Service. A tenant uses its jobs, of which it may have ten.
 func (s *Service) TenantUse(ctx context.Context, _ mapreduce.Principal, t mapreduce.TenantID) (*mapreduce.TenantUse, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.jobs.mu.Lock()
+	defer s.jobs.mu.Unlock()
 	jobs := mapreduce.QuotaUse{Name: "jobs", Limit: 10}
-	for _, r := range s.jobs {
+	for _, r := range s.jobs.records {
 		if r.job.Spec.Tenant == t {
 			jobs.Used++
 		}
 	}
 	return &mapreduce.TenantUse{Tenant: t, Quotas: []mapreduce.QuotaUse{jobs}, Keep: time.Hour}, ctx.Err()
-}
-
-// SumCosts implements mapreduce.Service. One call was made, of what the query is about.
-func (s *Service) SumCosts(ctx context.Context, _ mapreduce.Principal, q mapreduce.CostQuery) (*mapreduce.CostSums, error) {
-	spent := mapreduce.Charge{Calls: 1, Tokens: mapreduce.Tokens{In: 20, Out: 3}, CostMicros: 45, Unpriced: 6}
-	row := mapreduce.CostRow{Charge: spent}
-	for _, d := range q.By {
-		row.Group = append(row.Group, string(d)+" of "+string(q.Tenant))
-	}
-	return &mapreduce.CostSums{Rows: []mapreduce.CostRow{row}, Sum: spent}, ctx.Err()
-}
-
-// ListCertificates implements mapreduce.Service. Each tenant has one, until it is dropped.
-func (s *Service) ListCertificates(ctx context.Context, _ mapreduce.Principal, t mapreduce.TenantID) ([]mapreduce.Certificate, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.dropped[t] {
-		return nil, ctx.Err()
-	}
-	return []mapreduce.Certificate{{
-		ID: mapreduce.CertificateID(strings.Repeat("c", 32)), Kind: "bills", Member: "rules", Oracle: "scripted/m", Target: 0.9, Confidence: 0.95, Schema: "ab",
-		Job: "mr_20260101_a1b2c3", Made: time.Unix(1_700_000_000, 0).UTC(), Seed: 7, Units: 300, Labels: 40, Uses: 2, Used: time.Unix(1_700_000_100, 0).UTC(),
-		Measures: []mapreduce.CertificateMeasure{{Field: "total", Floor: 0.5, Labels: 39, Right: 38, AuditLabels: 20, AuditedRight: 19}},
-	}}, ctx.Err()
-}
-
-// DropCertificate implements mapreduce.Service.
-func (s *Service) DropCertificate(ctx context.Context, by mapreduce.Principal, t mapreduce.TenantID, id mapreduce.CertificateID) error {
-	list, err := s.ListCertificates(ctx, by, t)
-	if err != nil {
-		return err
-	}
-	if len(list) == 0 || list[0].ID != id {
-		return errs.New(errs.NotFound, "there is no certificate %q", id)
-	}
-
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.dropped == nil {
-		s.dropped = make(map[mapreduce.TenantID]bool)
-	}
-	s.dropped[t] = true
-	return ctx.Err()
 }
 
 // Caller implements mapreduce.Service.
@@ -559,9 +367,9 @@ func (s *Service) Caller(ctx context.Context, by mapreduce.Principal) (*mapreduc
 
 // CheckStore implements mapreduce.Service. A job without documents is wrong.
 func (s *Service) CheckStore(ctx context.Context, _ mapreduce.Principal, _ mapreduce.CheckQuery, found func(mapreduce.Finding) error) error {
-	s.mu.Lock()
-	jobs := slices.Clone(s.jobs)
-	s.mu.Unlock()
+	s.jobs.mu.Lock()
+	jobs := slices.Clone(s.jobs.records)
+	s.jobs.mu.Unlock()
 
 	for _, r := range jobs {
 		f := mapreduce.Finding{Job: r.job.ID, Key: "jobs", Message: "checked"}
@@ -578,8 +386,8 @@ func (s *Service) CheckStore(ctx context.Context, _ mapreduce.Principal, _ mapre
 // FleetStatus implements mapreduce.Service. There is a server with one worker, for which the jobs
 // wait.
 func (s *Service) FleetStatus(ctx context.Context, _ mapreduce.Principal) (*mapreduce.FleetStatus, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.jobs.mu.Lock()
+	defer s.jobs.mu.Unlock()
 
 	at := time.Unix(1_700_000_000, 0).UTC()
 	f := &mapreduce.FleetStatus{
@@ -598,7 +406,7 @@ func (s *Service) FleetStatus(ctx context.Context, _ mapreduce.Principal) (*mapr
 	}
 
 	tenants := make(map[mapreduce.TenantID]int64)
-	for _, r := range s.jobs {
+	for _, r := range s.jobs.records {
 		tenants[r.job.Spec.Tenant]++
 	}
 	for _, t := range slices.Sorted(maps.Keys(tenants)) {
