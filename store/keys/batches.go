@@ -87,33 +87,40 @@ func (b BatchKeys) Batching() []byte { return b.key("batching") }
 // Orphan returns the key of a batch that the job has left behind.
 func (b BatchKeys) Orphan(n int64) []byte { return tuple.AppendInt(b.key("orphan"), n) }
 
-// Orphans returns the range of those of all jobs.
-func (s *Space) Orphans() store.Range { return childRange(s.nameKey("orphan")) }
-
-// Turnarounds returns the key of how long the last batches of a model took, "provider/model".
-func (s *Space) Turnarounds(model string) []byte {
-	return tuple.AppendString(s.nameKey("turnaround"), model)
-}
-
-// Batching returns the range of the Batching keys of all jobs.
-func (s *Space) Batching() store.Range { return childRange(s.nameKey("batching")) }
-
 // Room returns the key of what a batch of the job takes of the limits of an account.
 func (b BatchKeys) Room(account string, n int64) []byte {
-	return tuple.AppendInt(tuple.AppendString(b.space.accountKey("batchroom", account), string(b.job)), n)
+	return tuple.AppendInt(tuple.AppendString(b.space.AllBatches().ofAccount("batchroom", account), string(b.job)), n)
 }
 
-// BatchRooms returns the range of what batches of all jobs take of the limits of an account.
-func (s *Space) BatchRooms(account string) store.Range {
-	return childRange(s.accountKey("batchroom", account))
+// AllBatches are the keys of batches that are of no single job: lists of those of all jobs, what
+// these take of the limits of accounts, and what is known of models.
+type AllBatches struct{ space *Space }
+
+// AllBatches returns the keys of the batches of all jobs.
+func (s *Space) AllBatches() AllBatches { return AllBatches{s} }
+
+// Batching returns the range of the Batching keys of all jobs.
+func (a AllBatches) Batching() store.Range { return childRange(a.space.nameKey("batching")) }
+
+// Orphans returns the range of the batches that jobs have left behind.
+func (a AllBatches) Orphans() store.Range { return childRange(a.space.nameKey("orphan")) }
+
+// Turnarounds returns the key of how long the last batches of a model took, "provider/model".
+func (a AllBatches) Turnarounds(model string) []byte {
+	return tuple.AppendString(a.space.nameKey("turnaround"), model)
 }
 
-// AllBatchRooms returns the range of what batches of all jobs take of the limits of all accounts.
-func (s *Space) AllBatchRooms() store.Range { return childRange(s.nameKey("batchroom")) }
+// Rooms returns the range of what batches take of the limits of all accounts.
+func (a AllBatches) Rooms() store.Range { return childRange(a.space.nameKey("batchroom")) }
 
-// BatchRoomAt returns what a key is the room of: batch n of a job, in an account.
-func (s *Space) BatchRoomAt(key []byte) (account string, j mapreduce.JobID, n int64, err error) {
-	_, rest, err := s.Last(key)
+// RoomsOf returns the range of what batches take of the limits of an account.
+func (a AllBatches) RoomsOf(account string) store.Range {
+	return childRange(a.ofAccount("batchroom", account))
+}
+
+// RoomAt returns what a key is the room of: batch n of a job, in an account.
+func (a AllBatches) RoomAt(key []byte) (account string, j mapreduce.JobID, n int64, err error) {
+	_, rest, err := a.space.Last(key)
 	if err != nil {
 		return "", "", 0, err
 	}
@@ -121,9 +128,9 @@ func (s *Space) BatchRoomAt(key []byte) (account string, j mapreduce.JobID, n in
 	return account, j, n, rest.Done()
 }
 
-// BatchRate returns the key of how many batches of an account were begun within the hour.
-func (s *Space) BatchRate(account string) []byte { return s.accountKey("batchrate", account) }
+// Rate returns the key of how many batches of an account were begun within the hour.
+func (a AllBatches) Rate(account string) []byte { return a.ofAccount("batchrate", account) }
 
-func (s *Space) accountKey(name, account string) []byte {
-	return tuple.AppendString(s.nameKey(name), account)
+func (a AllBatches) ofAccount(name, account string) []byte {
+	return tuple.AppendString(a.space.nameKey(name), account)
 }

@@ -311,20 +311,6 @@ const (
 	KeptBytes
 )
 
-// Expires returns the key that lists a job by when the time is over for which it is kept.
-func (s *Space) Expires(micros int64, j mapreduce.JobID) []byte {
-	return tuple.AppendString(tuple.AppendInt(s.nameKey("expires"), micros), string(j))
-}
-
-// ExpiredBefore returns the range of the jobs whose own time was over before a time.
-func (s *Space) ExpiredBefore(micros int64) store.Range {
-	key := s.nameKey("expires")
-	return store.Range{Begin: childRange(key).Begin, End: tuple.AppendInt(key, micros)}
-}
-
-// ExpiresAll returns the range of all jobs that are kept for a time of their own.
-func (s *Space) ExpiresAll() store.Range { return childRange(s.nameKey("expires")) }
-
 // Ingests returns the range of the submissions under way.
 func (s *Space) Ingests() store.Range { return childRange(s.nameKey("ingest")) }
 

@@ -141,7 +141,7 @@ func readChunks(ctx context.Context, tx store.Tx, all store.Range) ([]byte, erro
 func (st *Store) Batching(ctx context.Context) (ids []mapreduce.JobID, err error) {
 	err = st.db.View(ctx, func(tx store.Tx) error {
 		ids = nil
-		pairs, _, err := tx.Snapshot().GetRange(ctx, st.Keys.Batching(), store.RangeOptions{})
+		pairs, _, err := tx.Snapshot().GetRange(ctx, st.Keys.AllBatches().Batching(), store.RangeOptions{})
 		if err != nil {
 			return err
 		}

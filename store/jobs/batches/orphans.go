@@ -69,7 +69,7 @@ func (st *Store) Orphans(ctx context.Context) (all []Orphan, err error) {
 	err = st.db.View(ctx, func(tx store.Tx) error {
 		all = nil
 		r := tx.Snapshot()
-		pairs, _, err := r.GetRange(ctx, st.Keys.Orphans(), store.RangeOptions{})
+		pairs, _, err := r.GetRange(ctx, st.Keys.AllBatches().Orphans(), store.RangeOptions{})
 		if err != nil {
 			return err
 		}

@@ -52,7 +52,7 @@ func (st *Store) UseOf(ctx context.Context, account string) (u *Use, err error) 
 	now := st.NowMicros()
 	err = st.db.View(ctx, func(tx store.Tx) error {
 		var made storagev1.BatchCreations
-		if _, err := records.Read(ctx, tx.Snapshot(), st.Keys.BatchRate(account), &made); err != nil {
+		if _, err := records.Read(ctx, tx.Snapshot(), st.Keys.AllBatches().Rate(account), &made); err != nil {
 			return err
 		}
 		u, err = (rooms{st}).useOf(ctx, tx.Snapshot(), account, &made, now)
@@ -65,7 +65,7 @@ func (st *Store) UseOf(ctx context.Context, account string) (u *Use, err error) 
 type rooms struct{ *Store }
 
 func (st rooms) useOf(ctx context.Context, r store.Reader, account string, made *storagev1.BatchCreations, now int64) (*Use, error) {
-	pairs, _, err := r.GetRange(ctx, st.Keys.BatchRooms(account), store.RangeOptions{})
+	pairs, _, err := r.GetRange(ctx, st.Keys.AllBatches().RoomsOf(account), store.RangeOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func (st rooms) takeRoom(ctx context.Context, tx store.Tx, id mapreduce.JobID, b
 		return nil
 	}
 	made := new(storagev1.BatchCreations)
-	if _, err := records.Read(ctx, tx, st.Keys.BatchRate(a.Name), made); err != nil {
+	if _, err := records.Read(ctx, tx, st.Keys.AllBatches().Rate(a.Name), made); err != nil {
 		return err
 	}
 	use, err := st.useOf(ctx, tx.Snapshot(), a.Name, made, now)
@@ -124,7 +124,7 @@ func (st rooms) takeRoom(ctx context.Context, tx store.Tx, id mapreduce.JobID, b
 	} else {
 		made.Minute, made.Count = append(made.Minute, minuteOf(now)), append(made.Count, 1)
 	}
-	tx.Set(st.Keys.BatchRate(a.Name), records.Encode(made))
+	tx.Set(st.Keys.AllBatches().Rate(a.Name), records.Encode(made))
 
 	b.Account = a.Name
 	tx.Set(st.Keys.Batches(id).Room(a.Name, b.Number), records.Encode(&storagev1.BatchRoom{Model: b.Model, Lines: b.Lines, Tokens: b.Tokens}))
@@ -173,7 +173,7 @@ const maxStray = 1000
 
 // strayRooms returns the keys of rooms that no batch takes.
 func (st *Store) strayRooms(ctx context.Context, r store.Reader) (stray [][]byte, err error) {
-	pairs, _, err := r.GetRange(ctx, st.Keys.AllBatchRooms(), store.RangeOptions{})
+	pairs, _, err := r.GetRange(ctx, st.Keys.AllBatches().Rooms(), store.RangeOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +192,7 @@ func (st *Store) strayRooms(ctx context.Context, r store.Reader) (stray [][]byte
 
 // isTaken reports whether the batch that a room is of takes it: its vendor may have it, be its job there or gone.
 func (st *Store) isTaken(ctx context.Context, r store.Reader, room []byte) (bool, error) {
-	account, id, number, err := st.Keys.BatchRoomAt(room)
+	account, id, number, err := st.Keys.AllBatches().RoomAt(room)
 	if err != nil {
 		return true, nil //nolint:nilerr // doctor says so, and nothing else waits for it
 	}

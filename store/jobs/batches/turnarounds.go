@@ -23,7 +23,7 @@ func (st *Store) Turnarounds(ctx context.Context, model string) (took []time.Dur
 	err = st.db.View(ctx, func(tx store.Tx) error {
 		var kept storagev1.Turnarounds
 		took = nil
-		_, err := records.Read(ctx, tx.Snapshot(), st.Keys.Turnarounds(model), &kept)
+		_, err := records.Read(ctx, tx.Snapshot(), st.Keys.AllBatches().Turnarounds(model), &kept)
 		if err != nil || len(kept.EndedMicros) != len(kept.Micros) { // an earlier version kept them, which says no times
 			return err
 		}
@@ -45,7 +45,7 @@ func (st reports) noteTurnaround(ctx context.Context, tx store.Tx, b *storagev1.
 	}
 
 	var kept storagev1.Turnarounds
-	key := st.Keys.Turnarounds(e.Model)
+	key := st.Keys.AllBatches().Turnarounds(e.Model)
 	if _, err := records.Read(ctx, tx.Snapshot(), key, &kept); err != nil {
 		return err
 	}

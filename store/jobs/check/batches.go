@@ -72,9 +72,9 @@ func (k *jobCheck) checkRoom(ctx context.Context, l *walk.Look, key []byte, b *s
 
 // checkRooms checks that what is taken of the limits of accounts is taken by batches that their vendors may have.
 func (c *checker) checkRooms(ctx context.Context) error {
-	return c.WalkRange(ctx, "", c.Keys.AllBatchRooms(), walk.PageOptions(), func(l *walk.Look, page []store.KeyValue) error {
+	return c.WalkRange(ctx, "", c.Keys.AllBatches().Rooms(), walk.PageOptions(), func(l *walk.Look, page []store.KeyValue) error {
 		for _, kv := range page {
-			account, id, number, err := c.Keys.BatchRoomAt(kv.Key)
+			account, id, number, err := c.Keys.AllBatches().RoomAt(kv.Key)
 			if err != nil {
 				l.Find(kv.Key, "this is no room of a batch; "+wholeOnly)
 				continue

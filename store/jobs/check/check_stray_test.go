@@ -55,7 +55,7 @@ func TestStrayEntriesGoWithTheirJob(t *testing.T) {
 // A job that a damaged list says is to be deleted is kept.
 func TestStrayExpiryOfAJob(t *testing.T) {
 	m := jobstest.NewMixture(t)
-	m.Write(func(tx store.Tx) { tx.Set(m.Space.Expires(5, m.End), nil) })
+	m.Write(func(tx store.Tx) { tx.Set(m.Space.Expiry().Job(5, m.End), nil) })
 	if found := m.Findings(); !has(found, "listed as one that is kept until that time, and is not", "passes over it") {
 		t.Errorf("no finding says so:\n%+v", found)
 	}
@@ -88,7 +88,7 @@ func TestStrayEntriesOfNoJob(t *testing.T) {
 	}{
 		"list":    {func(s *keys.Space) []byte { return s.Recent(5, "nobody") }, "`coditect mapreduce list` fails or shows it twice; no command corrects that: restore the store from a backup", true},
 		"ended":   {func(s *keys.Space) []byte { return s.Tenant("").Ended(5, "nobody") }, "passes over it", false},
-		"expires": {func(s *keys.Space) []byte { return s.Expires(5, "nobody") }, "passes over it", false},
+		"expires": {func(s *keys.Space) []byte { return s.Expiry().Job(5, "nobody") }, "passes over it", false},
 		"left":    {func(s *keys.Space) []byte { return s.Job("nobody").Skipped(1) }, "nothing reads them", false},
 		"unknown": {func(s *keys.Space) []byte { return append(s.Everything().Begin, 0x02, 'z', 0) }, "there is nothing to do", false},
 	} {

@@ -381,7 +381,7 @@ func (c *checker) checkEnded(ctx context.Context) error {
 	}
 
 	// Some jobs are kept until a time of their own.
-	return c.WalkRange(ctx, "", c.Keys.ExpiresAll(), walk.PageOptions(), func(l *walk.Look, page []store.KeyValue) error {
+	return c.WalkRange(ctx, "", c.Keys.Expiry().All(), walk.PageOptions(), func(l *walk.Look, page []store.KeyValue) error {
 		for _, kv := range page {
 			_, rest, err := c.Keys.Last(kv.Key)
 			if err != nil {

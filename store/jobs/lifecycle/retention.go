@@ -56,7 +56,7 @@ func (st *Store) ownExpired(ctx context.Context, now int64) (all []Expired, err 
 		all = nil
 
 		s := tx.Snapshot()
-		pairs, _, err := s.GetRange(ctx, st.Keys.ExpiredBefore(now), store.RangeOptions{Limit: expiredAtOnce})
+		pairs, _, err := s.GetRange(ctx, st.Keys.Expiry().Before(now), store.RangeOptions{Limit: expiredAtOnce})
 		if err != nil {
 			return err
 		}

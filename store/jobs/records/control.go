@@ -278,7 +278,7 @@ func ParseRun(value []byte) (priority int, epoch int64, err error) {
 func (rec *JobRecords) listEnd(tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) {
 	tx.Set(rec.keys.Tenant(mapreduce.TenantID(ctl.Tenant)).Ended(ctl.EndedMicros, id), nil)
 	if ctl.KeepMicros > 0 {
-		tx.Set(rec.keys.Expires(ctl.EndedMicros+ctl.KeepMicros, id), nil)
+		tx.Set(rec.keys.Expiry().Job(ctl.EndedMicros+ctl.KeepMicros, id), nil)
 	}
 }
 
@@ -289,6 +289,6 @@ func (rec *JobRecords) UnlistEnd(tx store.Tx, id mapreduce.JobID, ctl *storagev1
 	}
 	tx.Clear(rec.keys.Tenant(mapreduce.TenantID(ctl.Tenant)).Ended(ctl.EndedMicros, id))
 	if ctl.KeepMicros > 0 {
-		tx.Clear(rec.keys.Expires(ctl.EndedMicros+ctl.KeepMicros, id))
+		tx.Clear(rec.keys.Expiry().Job(ctl.EndedMicros+ctl.KeepMicros, id))
 	}
 }
