@@ -35,8 +35,8 @@ func (t *Page) ReadTables(first bool) []Table {
 	}
 
 	if len(all) == 0 {
-		if one, ok := t.delimitedTable(); ok && first {
-			all = append(all, one)
+		if first {
+			all = appendSheet(all, t)
 		}
 		return all
 	}
@@ -71,36 +71,6 @@ func (t *Page) prependRows(first *Table) {
 	first.Rows = append(rows, first.Rows...)
 }
 
-// delimitedTable returns the table that a text is as a whole, below headings, if nearly all
-// of its lines have as many cells as the first.
-func (t *Page) delimitedTable() (Table, bool) {
-	head := slices.IndexFunc(t.Lines, func(l form.Span) bool { return !isBlankOrHeading(l.Of(t.Text)) })
-	if head < 0 {
-		return Table{}, false
-	}
-
-	style := form.StyleOf(t.LineText(head))
-	if style != form.Tabs && style != form.Commas && style != form.Semicolons {
-		return Table{}, false
-	}
-
-	all := Table{Style: style, Table: table.Table{Start: t.Lines[head].Start, Heads: []table.Line{table.Line(t.Lines[head])}}}
-	all.Columns = len(all.Cells(t.Text, all.Heads[0], nil))
-	if !t.hasRows(head, all.Columns, style) {
-		return Table{}, false
-	}
-
-	// Blank lines and rules are no rows.
-	for i := head + 1; i < len(t.Lines); i++ {
-		if t.isRow(i) {
-			all.Rows = append(all.Rows, table.Line(t.Lines[i]))
-		}
-	}
-
-	all.End = t.Lines[len(t.Lines)-1].End
-	return all, true
-}
-
 // IsTables reports whether nothing stands in the text but its tables and headings.
 func (t *Page) IsTables(tables []Table) bool {
 	if len(tables) == 0 {
@@ -121,36 +91,8 @@ func (t *Page) IsTables(tables []Table) bool {
 	return true
 }
 
-// SampleRows are the lines whose cells are counted to tell a grid from other text.
-const SampleRows = 50
-
 // isBlankOrHeading reports whether a line may stand above a table that is otherwise all
 // of a text, such as the name of a sheet.
 func isBlankOrHeading(line string) bool {
 	return strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#")
-}
-
-// hasRows reports whether nearly all of the first lines below the head have as many
-// cells.
-func (t *Page) hasRows(head, cells int, style form.Style) bool {
-	rows, even := 0, 0
-	for i := head + 1; i < len(t.Lines) && rows < SampleRows; i++ {
-		if !t.isRow(i) {
-			continue
-		}
-
-		rows++
-		if len(form.Split(t.Text, t.Lines[i], style)) == cells {
-			even++
-		}
-	}
-
-	return rows > 0 && even*10 >= rows*9
-}
-
-// isRow reports whether line i is neither blank nor a rule, as stands below the head of a
-// table.
-func (t *Page) isRow(i int) bool {
-	line := strings.TrimSpace(t.LineText(i))
-	return line != "" && !form.IsRule(line)
 }
