@@ -108,15 +108,19 @@ func (b *Batch) WaitNote() string {
 	}
 	switch b.State {
 	case BatchPlanned, BatchCreating:
-		text := fmt.Sprintf("waits for batch %d at %s, which is being made", b.Number, b.Provider)
-		if b.Trouble != "" {
-			text += ": " + b.Trouble
-		}
-		return text
+		return withTrouble(fmt.Sprintf("waits for batch %d at %s, which is being made", b.Number, b.Provider), b.Trouble)
 	case BatchCreated:
-		return fmt.Sprintf("waits for batch %s at %s (%d of %d done)", b.Vendor, b.Provider, done, b.Lines)
+		return withTrouble(fmt.Sprintf("waits for batch %s at %s (%d of %d done)", b.Vendor, b.Provider, done, b.Lines), b.Trouble)
 	}
 	return fmt.Sprintf("waits to be put in a batch at %s", b.Provider)
+}
+
+// withTrouble returns a note with what is wrong behind it, if anything is.
+func withTrouble(note, trouble string) string {
+	if trouble == "" {
+		return note
+	}
+	return note + ": " + trouble
 }
 
 // A BatchRoom is what an account at a vendor may have of batches; 0 is no limit, or none that is known.

@@ -120,11 +120,11 @@ func (d *desk) take(r *mapreduce.BatchReport) error {
 		d.unheard = false
 		return errs.New(errs.Unavailable, "the store is away")
 	}
+	if r.Trouble != "" {
+		d.troubles = append(d.troubles, r.Trouble)
+	}
 	if r.State != mapreduce.BatchUnknown {
 		d.order.State = r.State
-		if r.Trouble != "" {
-			d.troubles = append(d.troubles, r.Trouble)
-		}
 		d.moves = append(d.moves, r.State)
 	}
 	if r.State == mapreduce.BatchCreating && d.order.Begun.IsZero() {
@@ -600,6 +600,44 @@ func TestCancelledBatchesAreAskedForLessAndLess(t *testing.T) {
 			t.Errorf("it was asked for %d times in the first 10 minutes and %d times in the next 80", first, later)
 		}
 	})
+}
+
+// untold is a vendor that says of no batch by when it ends.
+type untold struct{ batch.Vendor }
+
+func (u untold) Get(ctx context.Context, id string) (batch.Batch, error) {
+	b, err := u.Vendor.Get(ctx, id)
+	b.Expires = time.Time{}
+	return b, err
+}
+
+// A batch that its vendor does not end in its time is cancelled an hour later: what is done by then is used, and the
+// others are to be asked in real time. People are told once.
+func TestOverdueBatchesAreCancelled(t *testing.T) {
+	for _, told := range []bool{true, false} {
+		each(t, func() batches.Config {
+			return batches.Config{Takes: func(int) time.Duration { return 120 * time.Hour }, Stalls: true}
+		}, func(h *house) {
+			due := h.vendor.Limits(llm.Model(h.order.Model)).Within
+			if !told {
+				h.vendor = untold{h.vendor}
+			}
+			stop := h.work()
+			<-time.After(due + 30*time.Minute)
+			if h.isOver() || len(h.troubles) > 0 {
+				t.Errorf("half an hour after its time: over %v, %q", h.isOver(), h.troubles)
+			}
+			<-time.After(90 * time.Minute)
+			stop()
+			if !h.isOver() {
+				t.Fatalf("it goes on for ever: %+v", h.order)
+			}
+			if len(h.troubles) != 1 || !strings.Contains(h.troubles[0], "it was to end by 2000-01-0") || !strings.Contains(h.troubles[0], "asked in real time") {
+				t.Errorf("people were told %q", h.troubles)
+			}
+			h.want(1, map[mapreduce.LineOutcome]int{mapreduce.LineCancelled: lines - int(due/(20*time.Hour)), mapreduce.LineSucceeded: int(due / (20 * time.Hour))})
+		})
+	}
 }
 
 // A worker whose reports are refused leaves the batch to another.

@@ -218,7 +218,7 @@ func (w *work) follow(ctx context.Context) (over bool, err error) {
 
 	w.since = time.Now()
 	if !b.Status.Over() {
-		return false, w.tell(ctx, b.Counts)
+		return false, errors.Join(w.tell(ctx, b.Counts), w.endOverdue(ctx, &b))
 	}
 	if w.order.Tries+1 < triesOf(b) {
 		// No line of this one was done: it is made again, later.
@@ -237,6 +237,41 @@ func (w *work) follow(ctx context.Context) (over bool, err error) {
 	}
 	rest, why := restOf(b)
 	return w.close(ctx, rest, why)
+}
+
+// endOverdue cancels a batch that its vendor was to have ended long ago, as happens for days on end: what it has done
+// is paid for and used, and the rest is asked in real time.
+func (w *work) endOverdue(ctx context.Context, b *batch.Batch) error {
+	due := w.dueBy(b)
+	if w.cancelled || due.IsZero() || time.Since(due) < clockSkew {
+		return nil
+	}
+	why := fmt.Sprintf("it was to end by %s, and its vendor has not ended it (%s); it is cancelled, and what it has not answered is asked in real time", due.UTC().Format("2006-01-02 15:04 UTC"), b.Word)
+	if err := w.report(ctx, &mapreduce.BatchReport{Trouble: why}); err != nil {
+		return err
+	}
+	w.holder.config.Logger.Warn("a batch is overdue, and is cancelled", "job", w.order.Job, "batch", w.order.Vendor, "provider", w.order.Provider, "due", due, "state", b.Word)
+
+	if err := w.vendor.Cancel(ctx, w.order.Vendor); err != nil {
+		return err
+	}
+	w.cancelled, w.endingFrom, w.pause = true, time.Now(), 0
+	return nil
+}
+
+// dueBy returns by when a batch ends or expires, as its vendor says of it, or of all; the zero time if it does not.
+func (w *work) dueBy(b *batch.Batch) time.Time {
+	if !b.Expires.IsZero() {
+		return b.Expires
+	}
+	begun, within := b.Created, w.vendor.Limits(llm.Model(w.order.Model)).Within
+	if begun.IsZero() {
+		begun = w.order.Begun
+	}
+	if begun.IsZero() || within == 0 {
+		return time.Time{}
+	}
+	return begun.Add(within)
 }
 
 // triesOf returns how often a batch may be made that has ended like b: once, unless it failed for a reason that passes. That

@@ -3,6 +3,7 @@ package batches_test
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -290,6 +291,26 @@ func TestGivenUpBatchIsMadeAgain(t *testing.T) {
 	w.Must(err)
 	if _, err = w.report(b, w.s, again); errs.KindOf(err) != errs.Invalid {
 		t.Errorf("a batch of which a line was answered is to be made again: %v", err)
+	}
+	w.Healthy()
+}
+
+// What is wrong with a batch while its vendor has it stays with it until something else is, and its units say so.
+func TestTroubleOfABatchIsKept(t *testing.T) {
+	w := newWaiter(t, 2)
+	for _, u := range w.Claim(w.j, w.id, w.s, 2) {
+		w.park(u)
+	}
+	b := w.plan()
+	w.create(b)
+	for _, r := range []mapreduce.BatchReport{{Trouble: "it is overdue"}, {Done: 1}} {
+		_, err := w.report(b, w.s, r)
+		w.Must(err)
+		s, err := w.j.Batches.Look(w.Ctx, w.id)
+		w.Must(err)
+		if got := s.Batches[0]; got.State != mapreduce.BatchCreated || got.Trouble != "it is overdue" || !strings.HasSuffix(got.WaitNote(), " done): it is overdue") {
+			t.Errorf("the batch is %+v, and units say %q", got, got.WaitNote())
+		}
 	}
 	w.Healthy()
 }

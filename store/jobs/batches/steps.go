@@ -345,6 +345,9 @@ func (st reports) move(b *storagev1.Batch, r *mapreduce.BatchReport, now int64) 
 	case from == mapreduce.BatchPlanned && to == from: // it waits
 		b.Trouble = records.ClipText(r.Trouble)
 	case to == mapreduce.BatchUnknown || to == from && (to != mapreduce.BatchCreated || r.Vendor == b.Id):
+		if r.Trouble != "" {
+			b.Trouble = records.ClipText(r.Trouble)
+		}
 	case from == mapreduce.BatchPlanned && to == mapreduce.BatchCreating:
 		b.CreatedMicros = cmp.Or(b.CreatedMicros, now)
 	case from == mapreduce.BatchCreating && to == mapreduce.BatchPlanned:

@@ -54,6 +54,7 @@ type Config struct {
 
 	Hidden  time.Duration // after its creation a batch is not found, nor listed
 	Cancels time.Duration // a batch is being cancelled. Defaults to five minutes
+	Stalls  bool          // a batch that is not done in its window goes on, as if it had no end
 	Limits  Limits        // Defaults to the vendor's
 	Seed    uint64        // of the order of results
 	Now     func() time.Time
@@ -400,9 +401,17 @@ func (s *Server) newestFirst() []*made {
 	return all
 }
 
+// window returns in which time batches are ended.
+func (s *Server) window() time.Duration {
+	if s.cfg.Stalls {
+		return 10 * 365 * 24 * time.Hour
+	}
+	return s.cfg.Limits.Window
+}
+
 // endsAt returns when a batch ends, and whether its lines had to end by then.
 func (s *Server) endsAt(m *made) time.Time {
-	end := m.at.Add(min(m.takes, s.cfg.Limits.Window))
+	end := m.at.Add(min(m.takes, s.window()))
 	if !m.cancelled.IsZero() {
 		if by := m.cancelled.Add(s.cfg.Cancels); by.Before(end) {
 			end = by
@@ -413,7 +422,7 @@ func (s *Server) endsAt(m *made) time.Time {
 
 // hasExpired reports whether a batch was ended by its window.
 func (s *Server) hasExpired(m *made) bool {
-	return m.takes > s.cfg.Limits.Window && (m.cancelled.IsZero() || m.cancelled.Add(s.cfg.Cancels).After(m.at.Add(s.cfg.Limits.Window)))
+	return m.takes > s.window() && (m.cancelled.IsZero() || m.cancelled.Add(s.cfg.Cancels).After(m.at.Add(s.window())))
 }
 
 // settle ends a batch whose time has come: its lines are asked, and those that are answered charged.
@@ -424,7 +433,7 @@ func (s *Server) settle(m *made) {
 	}
 	m.done = true
 
-	until := m.at.Add(s.cfg.Limits.Window)
+	until := m.at.Add(s.window())
 	if !m.cancelled.IsZero() && m.cancelled.Before(until) {
 		until = m.cancelled
 	}
