@@ -18,6 +18,7 @@ import (
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/internal/text/ground"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
+	"github.com/coditect/mapreduce/worker/llm/fakellm/twist"
 )
 
 // An honest model answers from the truth, as far as the text bears it out, and
@@ -98,9 +99,9 @@ func (h *honest) answer(c fakellm.Call) fakellm.Reply {
 	text := answerOf(fields)
 	switch noise(name) {
 	case 0:
-		return fakellm.Reply{Text: fakellm.Invent(text, "quotes")}
+		return fakellm.Reply{Text: twist.Invent(text, "quotes")}
 	case 1:
-		return fakellm.Reply{Text: fakellm.NearMiss(text, "quotes")}
+		return fakellm.Reply{Text: twist.NearMiss(text, "quotes")}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

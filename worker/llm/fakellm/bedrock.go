@@ -4,11 +4,12 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"hash/crc32"
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/coditect/mapreduce/worker/llm/fakellm/meter"
 )
 
 // The messages of Bedrock's format.
@@ -98,7 +99,7 @@ func (bedrockWire) readCall(c *Call, body []byte) error {
 			c.markPrefix()
 			continue
 		}
-		c.prompt = append(c.prompt, section{text: t.Spec.Name + string(t.Spec.Schema.JSON)})
+		c.prompt = append(c.prompt, meter.Section{Text: t.Spec.Name + string(t.Spec.Schema.JSON)})
 		c.Tools = append(c.Tools, t.Spec.Name)
 		if t.Spec.Name == in.Tools.Choice.Tool.Name {
 			c.Tool, c.Schema = t.Spec.Name, t.Spec.Schema.JSON
@@ -111,7 +112,7 @@ func (bedrockWire) readCall(c *Call, body []byte) error {
 			continue
 		}
 		c.System += b.joinText()
-		c.prompt = append(c.prompt, section{text: b.joinText()})
+		c.prompt = append(c.prompt, meter.Section{Text: b.joinText()})
 	}
 	// The format has no choice that forbids calls: the client says so in words.
 	c.NoCalls = strings.Contains(c.System, "Call no tool now.")
@@ -141,7 +142,7 @@ func (bedrockWire) readCall(c *Call, body []byte) error {
 // markPrefix marks what of the prompt was read so far.
 func (c *Call) markPrefix() {
 	if n := len(c.prompt); n > 0 {
-		c.prompt[n-1].marked = true
+		c.prompt[n-1].Marked = true
 	}
 }
 
@@ -198,7 +199,7 @@ func (l *ledger) readBedrock(c *Call, role string, blocks []bedrockBlock) (text 
 		}
 
 		text += b.joinText()
-		c.prompt = append(c.prompt, section{text: b.joinText()})
+		c.prompt = append(c.prompt, meter.Section{Text: b.joinText()})
 	}
 
 	// A message of the user has to answer all calls of the turn before.
@@ -212,10 +213,7 @@ func (bedrockWire) mediaType() string { return "application/vnd.amazon.eventstre
 
 // writeFrame writes an event as a frame of AWS.
 func (bedrockWire) writeFrame(x *exchange, kind, name string, data any) {
-	payload, err := json.Marshal(data)
-	if err != nil {
-		panic(err) // maps of strings and numbers
-	}
+	payload := encode(data)
 
 	// A header is the length of its name in one byte, the name, the type of its value, and
 	// the value.
@@ -310,14 +308,7 @@ func (bedrockWire) writeWhole(x *exchange, parts []part, r Reply) {
 		answer["usage"] = told
 	}
 
-	raw, err := json.Marshal(answer)
-	if err != nil {
-		panic(fmt.Sprint("the input of a tool is no JSON: ", err))
-	}
-
-	x.w.Header().Set("Content-Type", "application/json")
-	x.w.WriteHeader(http.StatusOK)
-	x.write(string(raw))
+	x.writeAtOnce("application/json", answer)
 }
 
 func (w bedrockWire) writeBroken(x *exchange) {

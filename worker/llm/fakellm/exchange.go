@@ -1,7 +1,6 @@
 package fakellm
 
 import (
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -9,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/coditect/mapreduce/worker/llm/fakellm/meter"
 )
 
 // A wire is a format: how a request is read, and how an answer is written.
@@ -42,9 +43,10 @@ type exchange struct {
 	w     http.ResponseWriter
 	r     *http.Request
 	wire  wire
-	left  bool   // guarded by the server's lock
-	items []any  // of the output so far; of Responses alone
-	warm  string // the prefix that is in the cache once the answer begins
+	left  bool  // guarded by the server's lock
+	items []any // of the output so far; of Responses alone
+
+	reckoned meter.Input // as the input was when the call was let in
 
 	calls     int    // of tools, that were written; of OpenAI's format
 	signature string // of what was thought, until it was written; of Google's format
@@ -76,12 +78,13 @@ func (x *exchange) admitCall() bool {
 	now := time.Now()
 
 	x.s.mu.Lock()
-	x.countInput()
-	wait := x.s.buckets.admitRequest(now, float64(x.Input+x.CacheWrite))
+	x.reckoned = x.s.cache.Reckon(x.Model, x.prompt)
+	x.Input, x.CacheWrite, x.CacheRead = x.reckoned.Fresh, x.reckoned.Written, x.reckoned.Read
+	wait := x.s.limits.Admit(now, float64(x.Input+x.CacheWrite))
 	if most := x.s.cfg.Rates.Concurrent; most > 0 && x.s.inFlight > most {
 		wait = max(wait, time.Second)
 	}
-	x.s.buckets.writeHeaders(x.w.Header(), x.Wire, now)
+	x.writeLimits(now)
 	x.s.mu.Unlock()
 
 	// The answer is written without the lock.
@@ -91,44 +94,31 @@ func (x *exchange) admitCall() bool {
 	return wait == 0
 }
 
+// writeLimits tells how limits stand, as a vendor does. Google's, Bedrock's and Ollama's formats tell nothing of
+// them. The caller holds the server's lock.
+func (x *exchange) writeLimits(now time.Time) {
+	openai := map[string]string{"requests": "requests", "input-tokens": "tokens"}
+	h := x.w.Header()
+
+	for _, one := range x.s.limits.Standings() {
+		size, left := strconv.Itoa(one.Size), strconv.Itoa(one.Left)
+		switch {
+		case x.Wire == Anthropic:
+			name := "Anthropic-Ratelimit-" + one.Of
+			h.Set(name+"-Limit", size)
+			h.Set(name+"-Remaining", left)
+			h.Set(name+"-Reset", now.Add(one.Full).UTC().Format(time.RFC3339))
+		case x.Wire == OpenAI && openai[one.Of] != "":
+			h.Set("X-Ratelimit-Limit-"+openai[one.Of], size)
+			h.Set("X-Ratelimit-Remaining-"+openai[one.Of], left)
+			h.Set("X-Ratelimit-Reset-"+openai[one.Of], fmt.Sprint(one.Full))
+		}
+	}
+}
+
 func (x *exchange) rateLimited(wait time.Duration) {
 	x.w.Header().Set("Retry-After", strconv.FormatFloat(wait.Seconds(), 'f', -1, 64))
 	x.writeError(http.StatusTooManyRequests, "rate_limit_error", "too many requests or tokens")
-}
-
-// countInput reckons the input. What it writes to the cache others find once the answer
-// has begun: of those that ask meanwhile each writes it too. The caller holds the server's lock.
-func (x *exchange) countInput() {
-	x.Input = countTokens(x.prompt)
-
-	var size int64
-	best, all := -1, sha256.New()
-	keys := make([]string, len(x.prompt))
-	sizes := make([]int64, len(x.prompt))
-	for i, s := range x.prompt {
-		size += s.tokens()
-		io.WriteString(all, s.text+"\x00") //nolint:errcheck // a hash takes everything
-		keys[i], sizes[i] = fmt.Sprintf("%s %x", x.Model, all.Sum(nil)), size
-		if s.marked && size >= x.s.cfg.Cached {
-			best = i
-		}
-	}
-
-	if best < 0 {
-		return
-	}
-
-	// The longest prefix that is warm is read, and what is marked behind it is written.
-	for i := best; i >= 0; i-- {
-		if x.s.warm[keys[i]] {
-			x.CacheRead = sizes[i]
-			break
-		}
-	}
-
-	x.CacheWrite = sizes[best] - x.CacheRead
-	x.Input -= sizes[best]
-	x.warm = keys[best]
 }
 
 // waitLatency waits, and reports whether the client did.
@@ -208,20 +198,24 @@ func (x *exchange) writeRaw(status int, media, body string) {
 // writeError writes an error in the words of the format.
 func (x *exchange) writeError(status int, kind, message string) {
 	status, body := x.wire.errorBody(status, kind, message)
-	raw, err := json.Marshal(body)
-	if err != nil {
-		panic(err) // strings
-	}
 	x.w.Header().Set("Request-Id", x.RequestID)
-	x.writeRaw(status, "application/json", string(raw))
+	x.writeRaw(status, "application/json", encode(body))
 }
 
-func (x *exchange) writeJSON(v any) {
+// writeAtOnce writes an answer that is no stream.
+func (x *exchange) writeAtOnce(media string, answer any) {
+	x.w.Header().Set("Content-Type", media)
+	x.w.WriteHeader(http.StatusOK)
+	x.write(encode(answer))
+}
+
+// encode returns JSON of what the server makes itself, of maps, texts and numbers.
+func encode(v any) string {
 	raw, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // numbers
+		panic(fmt.Sprint("what the model says is no JSON: ", err))
 	}
-	x.writeRaw(http.StatusOK, "application/json", string(raw))
+	return string(raw)
 }
 
 // write sends text at once. A client that left is noticed elsewhere.
@@ -237,9 +231,7 @@ func (x *exchange) streamAnswer() {
 	r := x.makeReply()
 
 	x.s.mu.Lock()
-	if x.warm != "" {
-		x.s.warm[x.warm] = true
-	}
+	x.s.cache.Warm(x.reckoned)
 	x.s.mu.Unlock()
 
 	x.w.Header().Set("Content-Type", x.wire.mediaType())
@@ -271,7 +263,7 @@ func (x *exchange) streamAnswer() {
 	}
 	// The client may make its next call before this one is done with here.
 	x.s.mu.Lock()
-	x.s.buckets.output -= float64(r.tokens())
+	x.s.limits.TakeOutput(r.tokens())
 	x.s.leaveFlight(x)
 	x.s.mu.Unlock()
 	x.wire.closeAnswer(x, r)
@@ -375,14 +367,10 @@ func cutPieces(text string, size int) []string {
 
 // writeEvent writes one event of a stream.
 func (x *exchange) writeEvent(name string, data any) {
-	raw, err := json.Marshal(data)
-	if err != nil {
-		panic(err) // maps of strings and numbers
-	}
 	var b strings.Builder
 	if name != "" {
 		b.WriteString("event: " + name + "\n")
 	}
-	b.WriteString("data: " + string(raw) + "\n\n")
+	b.WriteString("data: " + encode(data) + "\n\n")
 	x.write(b.String())
 }

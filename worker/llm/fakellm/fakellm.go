@@ -4,8 +4,8 @@
 // they have been seen to, on demand. What a model says is a function of the
 // test.
 //
-// It imports nothing of the project, so that a mistake in a provider cannot be
-// repeated here.
+// It imports nothing of the project but the packages below it, so that a mistake in a
+// provider cannot be repeated here.
 package fakellm
 
 import (
@@ -24,6 +24,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/coditect/mapreduce/worker/llm/fakellm/loopback"
+	"github.com/coditect/mapreduce/worker/llm/fakellm/meter"
 )
 
 // Config says what the server does. The zero Config answers "{}" at once.
@@ -35,7 +38,7 @@ type Config struct {
 	Lax     bool                     // streams and their usage need not be asked for
 	Forgets bool                     // what was thought before a call need not come back with it
 	Latency func(Call) time.Duration // until the answer begins. Defaults to none
-	Rates   Rates                    // zero limits nothing
+	Rates   meter.Rates              // zero limits nothing
 	Key     string                   // that calls need; "" takes any
 	Journal io.Writer                // gets an Entry a line; nil keeps them in memory only
 	Cached  int64                    // the least tokens of a prefix that is cached. Defaults to 1,024
@@ -81,7 +84,7 @@ type Call struct {
 	Header    http.Header     `json:"-"`
 	Body      json.RawMessage `json:"-"`
 
-	prompt []section
+	prompt meter.Prompt
 	whole  bool // the answer is to come at once; of Google's and Bedrock's formats
 }
 
@@ -136,15 +139,15 @@ type Server struct {
 	inFlight int // calls whose client still waits for something
 	peak     int
 	entries  []Entry
-	warm     map[string]bool   // prefixes in the cache
+	cache    *meter.Cache
 	thought  map[string]string // what was thought before calls of tools, by their ids
-	buckets  buckets
+	limits   *meter.Limits
 }
 
 // New returns a server.
 func New(cfg Config) *Server {
 	cfg.Cached, cfg.Piece = cmp.Or(cfg.Cached, 1024), cmp.Or(cfg.Piece, 24)
-	s := &Server{cfg: cfg, warm: make(map[string]bool), thought: make(map[string]string), buckets: newBuckets(cfg.Rates, time.Now())}
+	s := &Server{cfg: cfg, cache: meter.NewCache(cfg.Cached), thought: make(map[string]string), limits: meter.NewLimits(cfg.Rates, time.Now())}
 	s.idle.L = &s.mu
 	return s
 }
@@ -168,6 +171,9 @@ func (s *Server) Peak() int {
 	defer s.mu.Unlock()
 	return s.peak
 }
+
+// Transport carries requests to the server within the process: see loopback.New.
+func (s *Server) Transport() http.RoundTripper { return loopback.New(s) }
 
 // maxBody bounds a request, in bytes.
 const maxBody = 32 << 20
@@ -204,7 +210,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 
 	if strings.HasSuffix(r.URL.Path, "/count_tokens") {
-		x.writeJSON(map[string]int64{"input_tokens": countTokens(call.prompt)})
+		x.writeRaw(http.StatusOK, "application/json", encode(map[string]int64{"input_tokens": call.prompt.Tokens()}))
 		return
 	}
 
@@ -276,11 +282,7 @@ func (s *Server) endCall(x *exchange) {
 		return
 	}
 
-	line, err := json.Marshal(x.Entry)
-	if err != nil {
-		panic(err) // plain fields
-	}
-	if _, err := s.cfg.Journal.Write(append(line, '\n')); err != nil {
+	if _, err := io.WriteString(s.cfg.Journal, encode(x.Entry)+"\n"); err != nil {
 		panic(err) // a test without its journal proves nothing
 	}
 }
@@ -299,24 +301,6 @@ func (s *Server) isAuthorised(h http.Header) bool {
 	return s.cfg.Key == "" || subtle.ConstantTimeCompare([]byte(got), []byte(s.cfg.Key)) == 1
 }
 
-// A section of a prompt; a prefix that ends with a marked one is cached.
-type section struct {
-	text   string
-	marked bool
-	size   int64 // tokens of a picture, whose text is its bytes; 0 of a text
-}
-
-// tokens is how many tokens the server takes a section for.
-func (s section) tokens() int64 {
-	if s.size > 0 {
-		return s.size
-	}
-	return Tokens(s.text)
-}
-
-// Tokens is how many tokens the server takes a text for.
-func Tokens(text string) int64 { return int64(len(text)+3) / 4 }
-
 // PromptTokens is how many tokens the server takes the prompt of a request for; 0 if it cannot be read.
 func PromptTokens(r *http.Request) int64 {
 	body, err := io.ReadAll(r.Body)
@@ -327,15 +311,7 @@ func PromptTokens(r *http.Request) int64 {
 	if err != nil {
 		return 0
 	}
-	return countTokens(c.prompt)
-}
-
-func countTokens(prompt []section) int64 {
-	var n int64
-	for _, s := range prompt {
-		n += s.tokens()
-	}
-	return n
+	return c.prompt.Tokens()
 }
 
 // LogNormal returns latencies with a mean and a sigma (of the logarithm), equal

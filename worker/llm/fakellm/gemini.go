@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/coditect/mapreduce/worker/llm/fakellm/meter"
 )
 
 // The messages of Google's format.
@@ -88,7 +90,7 @@ func (geminiWire) readCall(c *Call, body []byte) error {
 
 	for _, t := range in.Tools {
 		for _, f := range t.Functions {
-			c.prompt = append(c.prompt, section{text: f.Name + string(f.Schema)})
+			c.prompt = append(c.prompt, meter.Section{Text: f.Name + string(f.Schema)})
 			c.Tools = append(c.Tools, f.Name)
 			if in.Rules.Calling.Mode == "ANY" && slices.Contains(in.Rules.Calling.Allowed, f.Name) {
 				c.Tool, c.Schema = f.Name, f.Schema
@@ -99,7 +101,7 @@ func (geminiWire) readCall(c *Call, body []byte) error {
 	for _, p := range in.System.Parts {
 		c.System += p.Text
 	}
-	c.prompt = append(c.prompt, section{text: c.System})
+	c.prompt = append(c.prompt, meter.Section{Text: c.System})
 
 	var l ledger
 	for _, m := range in.Contents {
@@ -107,7 +109,7 @@ func (geminiWire) readCall(c *Call, body []byte) error {
 		if err != nil {
 			return err
 		}
-		c.prompt = append(c.prompt, section{text: text})
+		c.prompt = append(c.prompt, meter.Section{Text: text})
 		for _, p := range m.Parts {
 			if p.Inline == nil {
 				continue
@@ -236,7 +238,7 @@ func geminiUsage(x *exchange, r Reply) fields {
 		return nil
 	}
 
-	thoughts := Tokens(r.Thinking)
+	thoughts := meter.Tokens(r.Thinking)
 	told := fields{
 		"promptTokenCount": x.In(), "candidatesTokenCount": x.Output - thoughts, "thoughtsTokenCount": thoughts,
 		"cachedContentTokenCount": x.CacheRead, "totalTokenCount": x.In() + x.Output,
@@ -258,14 +260,7 @@ func (geminiWire) writeWhole(x *exchange, parts []part, r Reply) {
 		}
 	}
 
-	raw, err := json.Marshal(geminiAnswer(x, all, fields{"finishReason": r.Stop}, geminiUsage(x, r)))
-	if err != nil {
-		panic(err) // maps of strings and numbers
-	}
-
-	x.w.Header().Set("Content-Type", "application/json; charset=UTF-8")
-	x.w.WriteHeader(http.StatusOK)
-	x.write(string(raw))
+	x.writeAtOnce("application/json; charset=UTF-8", geminiAnswer(x, all, fields{"finishReason": r.Stop}, geminiUsage(x, r)))
 }
 
 func (w geminiWire) writeBroken(x *exchange) {

@@ -10,6 +10,8 @@ import (
 	_ "image/jpeg" // pictures that a request may hold
 	_ "image/png"
 	"strings"
+
+	"github.com/coditect/mapreduce/worker/llm/fakellm/meter"
 )
 
 // A Picture is an image that a request shows, as it was decoded from there.
@@ -17,11 +19,6 @@ type Picture struct {
 	MediaType     string
 	Width, Height int
 	Data          []byte
-}
-
-// pictureTokens is how many tokens the server takes a picture for: those of Claude's models.
-func pictureTokens(width, height int) int64 {
-	return int64((width+27)/28)*int64((height+27)/28) + 4
 }
 
 // maxPicture bounds a picture in Base64.
@@ -45,7 +42,7 @@ func (c *Call) show(mediaType, data string) error {
 		return fmt.Errorf("the image was specified using the %s media type, but appears to be an image/%s image", mediaType, format)
 	}
 	c.Pictures = append(c.Pictures, Picture{MediaType: "image/" + format, Width: config.Width, Height: config.Height, Data: raw})
-	c.prompt = append(c.prompt, section{text: fmt.Sprintf("%x", raw), size: pictureTokens(config.Width, config.Height)})
+	c.prompt = append(c.prompt, meter.Section{Text: fmt.Sprintf("%x", raw), Size: meter.PictureTokens(config.Width, config.Height)})
 	return nil
 }
 

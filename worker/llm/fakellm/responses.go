@@ -3,7 +3,8 @@ package fakellm
 import (
 	"encoding/json"
 	"errors"
-	"net/http"
+
+	"github.com/coditect/mapreduce/worker/llm/fakellm/meter"
 )
 
 // A responsesWire speaks OpenAI's Responses. Nothing is stored: what a model thought is sealed, and has
@@ -66,9 +67,9 @@ func (responsesWire) readCall(c *Call, body []byte) error {
 	}
 	c.Model, c.MaxTokens, c.System, c.Schema = in.Model, in.Max, in.Instructions, in.Text.Format.Schema
 
-	c.prompt = append(c.prompt, section{text: in.Instructions})
+	c.prompt = append(c.prompt, meter.Section{Text: in.Instructions})
 	for _, t := range in.Tools {
-		c.prompt = append(c.prompt, section{text: t.Name + string(t.Parameters)})
+		c.prompt = append(c.prompt, meter.Section{Text: t.Name + string(t.Parameters)})
 		c.Tools = append(c.Tools, t.Name)
 		if t.Name == in.ToolChoice.name {
 			c.Tool, c.Schema = t.Name, t.Parameters
@@ -105,7 +106,7 @@ func (c *Call) readItems(items []responsesItem) error {
 
 	for _, it := range items {
 		text := it.Content.joinText()
-		c.prompt = append(c.prompt, section{text: text + it.Arguments + it.Output + it.Sealed})
+		c.prompt = append(c.prompt, meter.Section{Text: text + it.Arguments + it.Output + it.Sealed})
 		if err := c.showAll(it.Content); err != nil {
 			return err
 		}
@@ -238,7 +239,7 @@ func (w responsesWire) endOf(x *exchange, r Reply) fields {
 
 	usage := fields{
 		"input_tokens": x.In(), "input_tokens_details": fields{"cached_tokens": x.CacheRead},
-		"output_tokens": x.Output, "output_tokens_details": fields{"reasoning_tokens": Tokens(r.Thinking)}, "total_tokens": x.In() + x.Output,
+		"output_tokens": x.Output, "output_tokens_details": fields{"reasoning_tokens": meter.Tokens(r.Thinking)}, "total_tokens": x.In() + x.Output,
 	}
 
 	x.tellUsage(usage)
@@ -253,14 +254,7 @@ func (w responsesWire) writeWhole(x *exchange, parts []part, r Reply) {
 		x.items = append(x.items, w.itemOf(x, p))
 	}
 
-	raw, err := json.Marshal(w.endOf(x, r))
-	if err != nil {
-		panic(err) // maps of strings and numbers
-	}
-
-	x.w.Header().Set("Content-Type", "application/json")
-	x.w.WriteHeader(http.StatusOK)
-	x.write(string(raw))
+	x.writeAtOnce("application/json", w.endOf(x, r))
 }
 
 func (w responsesWire) writeBroken(x *exchange) {

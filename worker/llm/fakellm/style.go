@@ -3,7 +3,6 @@ package fakellm
 import (
 	"encoding/json"
 	"errors"
-	"net/http"
 )
 
 // A Rebuff is what a server says to a request that it would not take.
@@ -100,12 +99,5 @@ func (x *exchange) writeWhole(parts []part, r Reply) {
 		answer["usage"] = fields{"prompt_tokens": x.In(), "completion_tokens": x.Output, "total_tokens": x.In() + x.Output}
 	}
 
-	raw, err := json.Marshal(answer)
-	if err != nil {
-		panic(err) // maps of strings and numbers
-	}
-
-	x.w.Header().Set("Content-Type", "application/json")
-	x.w.WriteHeader(http.StatusOK)
-	x.write(string(raw))
+	x.writeAtOnce("application/json", answer)
 }

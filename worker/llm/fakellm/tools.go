@@ -7,6 +7,8 @@ import (
 	"hash/fnv"
 	"slices"
 	"strings"
+
+	"github.com/coditect/mapreduce/worker/llm/fakellm/meter"
 )
 
 // A Use is a call of a tool: one that the model makes, or one of the conversation so far.
@@ -65,9 +67,9 @@ func (x *exchange) callID(i int) string {
 
 // tokens is how many tokens a reply has.
 func (r Reply) tokens() int64 {
-	n := Tokens(r.Text) + Tokens(r.Thinking)
+	n := meter.Tokens(r.Text) + meter.Tokens(r.Thinking)
 	for _, c := range r.Calls {
-		n += Tokens(c.Name + string(c.Input))
+		n += meter.Tokens(c.Name + string(c.Input))
 	}
 	return n
 }

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/coditect/mapreduce/worker/llm/fakellm/meter"
 )
 
 type fields = map[string]any
@@ -93,7 +95,7 @@ func (anthropicWire) readCall(c *Call, body []byte) error {
 	c.Model, c.System, c.Schema = in.Model, in.System.joinText(), in.Output.Format.Schema
 
 	for _, t := range in.Tools {
-		c.prompt = append(c.prompt, section{text: t.Name + string(t.Schema), marked: t.Cache != nil})
+		c.prompt = append(c.prompt, meter.Section{Text: t.Name + string(t.Schema), Marked: t.Cache != nil})
 		c.Tools = append(c.Tools, t.Name)
 		if t.Name == in.ToolChoice.Name {
 			c.Tool, c.Schema = t.Name, t.Schema
@@ -102,10 +104,10 @@ func (anthropicWire) readCall(c *Call, body []byte) error {
 
 	// Sections stand in the order in which the vendor reads a prompt, as a prefix of it is
 	// cached.
-	c.prompt = append(c.prompt, section{text: string(in.Output.Format.Schema)})
+	c.prompt = append(c.prompt, meter.Section{Text: string(in.Output.Format.Schema)})
 	add := func(blocks content) {
 		for _, b := range blocks {
-			c.prompt = append(c.prompt, section{text: content{b}.joinText(), marked: b.Cache != nil})
+			c.prompt = append(c.prompt, meter.Section{Text: content{b}.joinText(), Marked: b.Cache != nil})
 		}
 	}
 	add(in.System)
@@ -309,17 +311,10 @@ func (anthropicWire) writeWhole(x *exchange, parts []part, r Reply) {
 		details = fields{"type": "refusal", "category": "cyber", "explanation": r.Why}
 	}
 	x.Output = r.tokens()
-	raw, err := json.Marshal(fields{
+	x.writeAtOnce("application/json", fields{
 		"id": "msg_" + x.RequestID, "type": "message", "role": "assistant", "model": x.Model, "content": content,
 		"stop_reason": r.Stop, "stop_sequence": nil, "stop_details": details, "usage": anthropicUsage(x),
 	})
-	if err != nil {
-		panic(err) // maps of strings and numbers
-	}
-
-	x.w.Header().Set("Content-Type", "application/json")
-	x.w.WriteHeader(http.StatusOK)
-	x.write(string(raw))
 }
 
 func (w anthropicWire) writeBroken(x *exchange) {
@@ -394,7 +389,7 @@ func (openaiWire) readCall(c *Call, body []byte) error {
 	c.Model, c.MaxTokens, c.Schema = in.Model, max(in.Max, in.OldMax), in.Format.JSONSchema.Schema
 
 	for _, t := range in.Tools {
-		c.prompt = append(c.prompt, section{text: t.Function.Name + string(t.Function.Parameters)})
+		c.prompt = append(c.prompt, meter.Section{Text: t.Function.Name + string(t.Function.Parameters)})
 		c.Tools = append(c.Tools, t.Function.Name)
 		if t.Function.Name == in.ToolChoice.name {
 			c.Tool, c.Schema = t.Function.Name, t.Function.Parameters
@@ -414,7 +409,7 @@ func (openaiWire) readCall(c *Call, body []byte) error {
 
 		// Everything counts as the prompt, also what the model thought and the input of its
 		// calls.
-		c.prompt = append(c.prompt, section{text: m.Reasoning + text + said.String()})
+		c.prompt = append(c.prompt, meter.Section{Text: m.Reasoning + text + said.String()})
 		if err := c.showAll(m.Content); err != nil {
 			return err
 		}
@@ -518,7 +513,7 @@ func (w openaiWire) closeAnswer(x *exchange, r Reply) {
 		usage := fields{
 			"prompt_tokens": x.In(), "completion_tokens": x.Output, "total_tokens": x.In() + x.Output,
 			"prompt_tokens_details":     fields{"cached_tokens": x.CacheRead},
-			"completion_tokens_details": fields{"reasoning_tokens": Tokens(r.Thinking)},
+			"completion_tokens_details": fields{"reasoning_tokens": meter.Tokens(r.Thinking)},
 		}
 		x.tellUsage(usage)
 		w.writeChunk(x, choices, usage)
@@ -635,7 +630,7 @@ func (ollamaWire) readCall(c *Call, body []byte) error {
 
 	turn := 0
 	for _, m := range in.Messages {
-		c.prompt = append(c.prompt, section{text: m.Thinking + m.Content})
+		c.prompt = append(c.prompt, meter.Section{Text: m.Thinking + m.Content})
 		if m.Role == "system" {
 			c.System += m.Content
 			continue
@@ -652,7 +647,7 @@ func (ollamaWire) readCall(c *Call, body []byte) error {
 		}
 
 		for _, call := range m.ToolCalls {
-			c.prompt = append(c.prompt, section{text: string(call.Function.Arguments)})
+			c.prompt = append(c.prompt, meter.Section{Text: string(call.Function.Arguments)})
 			c.Uses = append(c.Uses, Use{Name: call.Function.Name, Input: call.Function.Arguments, Turn: turn})
 		}
 		if m.Role == "tool" { // they have no ids: the first call of the name that has no result
@@ -676,11 +671,7 @@ func (ollamaWire) mediaType() string { return "application/x-ndjson" }
 
 func (ollamaWire) writeLine(x *exchange, v fields) {
 	v["model"] = x.Model
-	raw, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // maps of strings and numbers
-	}
-	x.write(string(raw) + "\n")
+	x.write(encode(v) + "\n")
 }
 
 func (ollamaWire) openAnswer(*exchange) {}

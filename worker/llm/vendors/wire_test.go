@@ -20,6 +20,7 @@ import (
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/decorator"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
+	"github.com/coditect/mapreduce/worker/llm/fakellm/meter"
 	"github.com/coditect/mapreduce/worker/llm/vendors"
 )
 
@@ -279,7 +280,7 @@ func TestRateLimitTellsWhenToComeBack(t *testing.T) {
 }
 
 func TestLimitsAreReadFromHeaders(t *testing.T) {
-	script := fakellm.Config{Rates: fakellm.Rates{Requests: 60, Input: 6000, Output: 600}}
+	script := fakellm.Config{Rates: meter.Rates{Requests: 60, Input: 6000, Output: 600}}
 	p, _ := start(t, "anthropic", script)
 	res, err := p.Complete(t.Context(), ask(nil))
 	if err != nil {

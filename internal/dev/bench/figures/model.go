@@ -9,13 +9,14 @@ import (
 
 	"github.com/coditect/mapreduce/internal/dev/bench/rig"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
+	"github.com/coditect/mapreduce/worker/llm/fakellm/meter"
 )
 
 // A modelOrder makes a process a model that answers over HTTP.
 type modelOrder struct {
 	Mean   time.Duration // of its latencies, which are log-normal
 	Faults float64       // share of calls that go wrong
-	Rates  fakellm.Rates
+	Rates  meter.Rates
 	Agents bool // it leads agents with tools, see ofTurn for its latencies
 }
 

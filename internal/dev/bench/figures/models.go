@@ -13,6 +13,7 @@ import (
 	"github.com/coditect/mapreduce/internal/dev/bench/rig"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
+	"github.com/coditect/mapreduce/worker/llm/fakellm/meter"
 )
 
 // Models is how jobs do whose units ask a model, by workers in processes of their
@@ -60,9 +61,9 @@ const faulty = .05
 // MeasureModels measures them.
 func MeasureModels(ctx context.Context, l *Lab) (*Models, error) {
 	m := &Models{AtOnce: l.Calls, Share: faulty, Kills: l.Struck}
-	model := modelOrder{Mean: l.Think, Rates: fakellm.Rates{Concurrent: l.Calls, Requests: 1e5, Input: 1e8, Output: 1e8}}
+	model := modelOrder{Mean: l.Think, Rates: meter.Rates{Concurrent: l.Calls, Requests: 1e5, Input: 1e8, Output: 1e8}}
 	wrong := modelOrder{Mean: l.Think / 2, Rates: model.Rates, Faults: faulty}
-	tight := modelOrder{Mean: l.Think / 4, Rates: fakellm.Rates{Concurrent: l.Calls, Requests: float64(l.Asked) * .8}}
+	tight := modelOrder{Mean: l.Think / 4, Rates: meter.Rates{Concurrent: l.Calls, Requests: float64(l.Asked) * .8}}
 
 	for _, one := range []struct {
 		to    *Asked

@@ -12,6 +12,7 @@ import (
 	"github.com/coditect/mapreduce/internal/outcome/output/check"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
+	"github.com/coditect/mapreduce/worker/llm/fakellm/twist"
 )
 
 // peculiar has all that schemas of users have: names that no vendor takes,
@@ -121,7 +122,7 @@ func TestAnswersAreCheckedAgainstTheWholeSchema(t *testing.T) {
 func FuzzAnswer(f *testing.F) {
 	for _, seed := range []string{
 		goodAnswer(), `{"fields":{"company":[],"date":[],"total":[]},"not_found":[]}`,
-		fakellm.Invent(goodAnswer(), "quotes"), fakellm.Grow(goodAnswer()), `{}`, `[]`, `null`, "", "```json\n" + goodAnswer() + "\n```",
+		twist.Invent(goodAnswer(), "quotes"), twist.Grow(goodAnswer()), `{}`, `[]`, `null`, "", "```json\n" + goodAnswer() + "\n```",
 		answer(map[string]any{"company": say("x\x00y", "IND", "\n", ""), "date": say("2018-99-99", "19/10"), "total": say(1e300, "0")}),
 	} {
 		f.Add(seed, document)

@@ -29,6 +29,7 @@ import (
 	"github.com/coditect/mapreduce/worker/agent/model/steps"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
+	"github.com/coditect/mapreduce/worker/llm/fakellm/twist"
 )
 
 const testKey = "sk-ant-test-0123456789abcdefghij"
@@ -334,10 +335,10 @@ func TestWhatDoesNotHold(t *testing.T) {
 		missing    string // reason for the date
 	}{
 		"near miss": {
-			fakellm.NearMiss(goodAnswer(), "quotes"), nil, []string{"company", "date", "total"}, "no citation supports what was found",
+			twist.NearMiss(goodAnswer(), "quotes"), nil, []string{"company", "date", "total"}, "no citation supports what was found",
 		},
 		"invented": {
-			fakellm.Invent(goodAnswer(), "quotes"), nil, []string{"company", "date", "total"}, "no citation supports what was found",
+			twist.Invent(goodAnswer(), "quotes"), nil, []string{"company", "date", "total"}, "no citation supports what was found",
 		},
 		"no quotes": {
 			answer(map[string]any{"company": say("INDAH"), "date": []any{}, "total": say(60.3, "60.30")}, "date"),

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
+	"github.com/coditect/mapreduce/worker/llm/fakellm/loopback"
 )
 
 // Config says what the server does. The zero Config but for Wire answers "{}" to each line, an hour
@@ -201,8 +202,8 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// Transport carries requests to the server within the process: see fakellm.Transport.
-func (s *Server) Transport() http.RoundTripper { return fakellm.Transport(s) }
+// Transport carries requests to the server within the process: see loopback.New.
+func (s *Server) Transport() http.RoundTripper { return loopback.New(s) }
 
 // Made returns how many batches there are.
 func (s *Server) Made() int {

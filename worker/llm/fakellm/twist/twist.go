@@ -1,13 +1,13 @@
-package fakellm
+// Package twist changes what a scripted model says, as models do that look as if they had done
+// their work. Each function takes an answer that is JSON and returns another. It must import
+// nothing of the project: what is wrong with an answer does not depend on who gave it.
+package twist
 
 import (
 	"encoding/json"
 	"regexp"
 	"strings"
 )
-
-// What follows changes what a model says, as models do that look as if they had
-// done their work. Each takes an answer that is JSON and returns another.
 
 // NearMiss alters a word in the middle of every quote: the fields of that name,
 // wherever they stand.

@@ -1,4 +1,7 @@
-package fakellm
+// Package loopback carries requests of HTTP to a server within the process, so that tests may
+// run in virtual time: no network is waited for. It must import nothing of the project, and
+// knows nothing of what is asked.
+package loopback
 
 import (
 	"bytes"
@@ -10,13 +13,9 @@ import (
 	"sync"
 )
 
-// Transport carries requests to the server within the process, so that tests may
-// run in virtual time: no network is waited for. A call that is called off, or
-// whose response is closed, has ended when that returns.
-func (s *Server) Transport() http.RoundTripper { return Transport(s) }
-
-// Transport carries requests to a server of any kind: see Server.Transport.
-func Transport(server http.Handler) http.RoundTripper { return transport{server} }
+// New returns a transport to a server. A call that is called off, or whose response is closed, has
+// ended when that returns.
+func New(server http.Handler) http.RoundTripper { return transport{server} }
 
 type transport struct{ server http.Handler }
 
