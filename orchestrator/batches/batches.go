@@ -62,6 +62,7 @@ type Batches struct {
 	config     Config
 	jobs       *jobs.Jobs
 	scheduler  *schedule.Scheduler
+	forecasts  *forecasts
 	grants     *grant.Manager
 	specs      *jobspec.Finder
 	signals    *cluster.Signals
@@ -73,18 +74,16 @@ type Batches struct {
 	seen    map[mapreduce.JobID]*look
 	orphans []kept.Orphan
 
-	mu        sync.Mutex // guards the variables below
-	lines     map[mapreduce.JobID]sighting
-	standings map[mapreduce.JobID]*standing
-	slots     peak // of the fleet
+	mu    sync.Mutex // guards the variable below
+	lines map[mapreduce.JobID]sighting
 }
 
 // New returns the batches of the jobs in j.
 func New(j *jobs.Jobs, scheduler *schedule.Scheduler, grants *grant.Manager, specs *jobspec.Finder, signals *cluster.Signals, s *cluster.Supervisor, c Config) *Batches {
 	return &Batches{
 		config: c, jobs: j, scheduler: scheduler, grants: grants, specs: specs, signals: signals, supervisor: s,
-		asking: make(chan struct{}, 1), seen: make(map[mapreduce.JobID]*look),
-		lines: make(map[mapreduce.JobID]sighting), standings: make(map[mapreduce.JobID]*standing),
+		forecasts: &forecasts{config: c, jobs: j, scheduler: scheduler, specs: specs, standings: make(map[mapreduce.JobID]*standing)},
+		asking:    make(chan struct{}, 1), seen: make(map[mapreduce.JobID]*look), lines: make(map[mapreduce.JobID]sighting),
 	}
 }
 

@@ -11,39 +11,6 @@ import (
 	kept "github.com/coditect/mapreduce/store/jobs/batches"
 )
 
-// A forecast is what is left of a job with a deadline, as it was known a moment ago. It never changes.
-type forecast struct {
-	deadline time.Time
-	work     placement.Work // with what other jobs leave it
-	offer    placement.Offer
-}
-
-// forecastOf returns what is left of a job; nil if it has no deadline.
-func (b *Batches) forecastOf(ctx context.Context, id mapreduce.JobID) (*forecast, error) {
-	own, err := b.standingOf(ctx, id)
-	if err != nil || own == nil || own.deadline.IsZero() {
-		return nil, err
-	}
-	if f := own.forecast.Load(); f != nil {
-		return f, nil
-	}
-
-	others, err := b.rivalsOf(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	slots, err := b.fleetSlots(ctx)
-	if err != nil {
-		return nil, err
-	}
-	f := own.among(others, slots, time.Now())
-	own.forecast.Store(f)
-	return f, nil
-}
-
-// left is how much time is left.
-func (f *forecast) left(now time.Time) time.Duration { return f.deadline.Sub(now) }
-
 // A roomFunc says what an account at a provider may have of batches of a model.
 type roomFunc = func(provider, model string) mapreduce.BatchRoom
 
@@ -107,7 +74,7 @@ func (b *Batches) TierOf(ctx context.Context, id mapreduce.JobID, spec *mapreduc
 	if spec.Deadline.IsZero() {
 		return "", ""
 	}
-	f, err := b.forecastOf(ctx, id)
+	f, err := b.forecasts.of(ctx, id)
 	if err != nil {
 		b.supervisor.LogFailure(ctx, "reading what is left of a job with a deadline", err, "job", id)
 	}
@@ -133,7 +100,7 @@ func share(unit mapreduce.UnitID) float64 {
 // Until returns when the batches of a job with a deadline are ended, as it stands now; the zero time of another
 // job, or of one of which nothing waits.
 func (b *Batches) Until(ctx context.Context, id mapreduce.JobID) (time.Time, error) {
-	f, err := b.forecastOf(ctx, id)
+	f, err := b.forecasts.of(ctx, id)
 	if err != nil || f == nil {
 		return time.Time{}, err
 	}

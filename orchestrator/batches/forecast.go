@@ -5,6 +5,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -15,7 +16,30 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/orchestrator/schedule/model"
+	"github.com/coditect/mapreduce/store/jobs"
 )
+
+// forecasts are what is left of jobs with a deadline, as it was read a moment ago. They change nothing.
+type forecasts struct {
+	config    Config
+	jobs      *jobs.Jobs
+	scheduler *schedule.Scheduler
+	specs     *jobspec.Finder
+
+	mu        sync.Mutex // guards the variables below
+	standings map[mapreduce.JobID]*standing
+	slots     peak // of the fleet
+}
+
+// A forecast is what is left of a job with a deadline, as it was known a moment ago. It never changes.
+type forecast struct {
+	deadline time.Time
+	work     placement.Work // with what other jobs leave it
+	offer    placement.Offer
+}
+
+// left is how much time is left.
+func (f *forecast) left(now time.Time) time.Duration { return f.deadline.Sub(now) }
 
 // A standing is what is left of a job with a deadline by itself: as if no other asked models. But for the forecast
 // that was made of it last it never changes.
@@ -32,27 +56,50 @@ type standing struct {
 	forecast atomic.Pointer[forecast]
 }
 
+// of returns what is left of a job; nil if it has no deadline.
+func (f *forecasts) of(ctx context.Context, id mapreduce.JobID) (*forecast, error) {
+	own, err := f.standingOf(ctx, id)
+	if err != nil || own == nil || own.deadline.IsZero() {
+		return nil, err
+	}
+	if made := own.forecast.Load(); made != nil {
+		return made, nil
+	}
+
+	others, err := f.rivalsOf(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	slots, err := f.fleetSlots(ctx)
+	if err != nil {
+		return nil, err
+	}
+	made := own.among(others, slots, time.Now())
+	own.forecast.Store(made)
+	return made, nil
+}
+
 // standingOf returns how a job stands by itself.
-func (b *Batches) standingOf(ctx context.Context, id mapreduce.JobID) (*standing, error) {
+func (f *forecasts) standingOf(ctx context.Context, id mapreduce.JobID) (*standing, error) {
 	now := time.Now()
-	b.mu.Lock()
-	s := b.standings[id]
-	b.mu.Unlock()
-	if s != nil && now.Sub(s.made) < b.config.Fresh {
+	f.mu.Lock()
+	s := f.standings[id]
+	f.mu.Unlock()
+	if s != nil && now.Sub(s.made) < f.config.Fresh {
 		return s, nil
 	}
 
-	compiled, err := b.specs.Job(ctx, id)
+	compiled, err := f.specs.Job(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	s = &standing{made: now, deadline: compiled.Spec.Deadline}
 	if !s.deadline.IsZero() {
-		if err := b.fill(ctx, id, s, compiled); err != nil {
+		if err := f.fill(ctx, id, s, compiled); err != nil {
 			return nil, err
 		}
 	}
-	b.keepStanding(id, s)
+	f.keep(id, s)
 	return s, nil
 }
 
@@ -62,26 +109,26 @@ const (
 	standingsFor  = time.Minute
 )
 
-func (b *Batches) keepStanding(id mapreduce.JobID, s *standing) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.standings) >= mostStandings {
-		for other, old := range b.standings {
+func (f *forecasts) keep(id mapreduce.JobID, s *standing) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.standings) >= mostStandings {
+		for other, old := range f.standings {
 			if s.made.Sub(old.made) > standingsFor {
-				delete(b.standings, other)
+				delete(f.standings, other)
 			}
 		}
 	}
-	b.standings[id] = s
+	f.standings[id] = s
 }
 
 // fill reads how a job with a deadline stands.
-func (b *Batches) fill(ctx context.Context, id mapreduce.JobID, s *standing, compiled *jobspec.Compiled) error {
-	job, err := b.jobs.View.Job(ctx, id)
+func (f *forecasts) fill(ctx context.Context, id mapreduce.JobID, s *standing, compiled *jobspec.Compiled) error {
+	job, err := f.jobs.View.Job(ctx, id)
 	if err != nil {
 		return err
 	}
-	ctl, err := b.jobs.View.Control(ctx, id)
+	ctl, err := f.jobs.View.Control(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -92,32 +139,32 @@ func (b *Batches) fill(ctx context.Context, id mapreduce.JobID, s *standing, com
 	if now := stages.Current(); now != nil {
 		spec = jobspec.ForStage(spec, now)
 	}
-	s.tenant, s.model, s.deadline, s.most = spec.Tenant, nameOf(&spec), spec.Deadline, int64(b.config.MaxCalls)
+	s.tenant, s.model, s.deadline, s.most = spec.Tenant, nameOf(&spec), spec.Deadline, int64(f.config.MaxCalls)
 
-	took, err := b.jobs.Batches.Turnarounds(ctx, s.model)
+	took, err := f.jobs.Batches.Turnarounds(ctx, s.model)
 	if err != nil {
 		return err
 	}
-	if s.offer = b.config.Offer(&job.Spec); len(took) > 0 {
+	if s.offer = f.config.Offer(&job.Spec); len(took) > 0 {
 		s.offer.Soonest = slices.Min(took)
 	}
 	s.offer.FlexTakes = min(placement.FlexTakes, spec.UnitTimeout/2) // as workers have it
 
-	bears := b.scheduler.Models.Allowances(s.made)
+	bears := f.scheduler.Models.Allowances(s.made)
 	s.bears = bears[s.model]
-	call := b.callOf(job, &spec, s.bears.Pace)
+	call := f.callOf(job, &spec, s.bears.Pace)
 	s.work = placement.Work{
 		Units: max(1, job.TotalUnits-job.CompletedUnits-job.FailedUnits), Each: call.each, Call: call.took,
 		AtOnce: int64(spec.Parallelism), Minute: call.minute(s.bears.Rates),
 	}
 	if p := job.Plan; p != nil {
 		calls := float64(max(0, cmp.Or(p.Asking, p.Units)-(job.TotalUnits-ctl.ParseUnits))) * call.each
-		s.work.Then = b.after(int64(math.Ceil(calls)), job, stages.Later(), bears)
+		s.work.Then = f.after(int64(math.Ceil(calls)), job, stages.Later(), bears)
 	} else {
-		s.work.Then = b.after(1, job, stages.Later(), bears)
+		s.work.Then = f.after(1, job, stages.Later(), bears)
 	}
 
-	affordable := b.affordable(job)
+	affordable := f.affordable(job)
 	s.work.AtOnce, s.work.Short = min(s.work.AtOnce, affordable), affordable < s.work.Units
 	return nil
 }
@@ -136,8 +183,8 @@ type call struct {
 }
 
 // callOf returns what a call takes of a job, by its plan and by what was measured of its model.
-func (b *Batches) callOf(job *mapreduce.Job, spec *mapreduce.JobSpec, pace model.Pace) call {
-	r := b.config.Rates(spec)
+func (f *forecasts) callOf(job *mapreduce.Job, spec *mapreduce.JobSpec, pace model.Pace) call {
+	r := f.config.Rates(spec)
 	c := call{each: 1, took: r.CallTime, in: float64(r.Prompt + int64(spec.MaxTokensPerUnit)), out: float64(r.Answer)}
 	if r.Rounds > 0 || r.Short != nil {
 		c.each = 2
@@ -171,15 +218,15 @@ func (c call) minute(limits mapreduce.Rates) int64 {
 
 // after returns how long what comes after the units at hand takes in real time, whichever of the later stages makes
 // the calls that the plan has beyond those: as if the slowest made all of them, and each other at least one.
-func (b *Batches) after(calls int64, job *mapreduce.Job, later []*pipeline.Stage, bears map[string]model.Allowance) time.Duration {
+func (f *forecasts) after(calls int64, job *mapreduce.Job, later []*pipeline.Stage, bears map[string]model.Allowance) time.Duration {
 	var all, rest, slowest time.Duration // of all calls at the slowest, of one call at each, and of one at the slowest
 	for _, stage := range later {
 		spec := jobspec.ForStage(job.Spec, stage)
 		a := bears[nameOf(&spec)]
-		c := b.callOf(job, &spec, a.Pace)
+		c := f.callOf(job, &spec, a.Pace)
 		w := placement.Work{
 			Units: max(1, calls), Call: c.took, Minute: c.minute(a.Rates),
-			AtOnce: lower(int64(spec.Parallelism), int64(b.config.MaxCalls), a.Calls),
+			AtOnce: lower(int64(spec.Parallelism), int64(f.config.MaxCalls), a.Calls),
 		}
 
 		one := w.RealTime(1)
@@ -193,13 +240,13 @@ func (b *Batches) after(calls int64, job *mapreduce.Job, later []*pipeline.Stage
 
 // affordable is how many calls a job can have reserved at once of what is left of its budget, each of which needs
 // about as much as a call of its plan may; it has no less than one.
-func (b *Batches) affordable(job *mapreduce.Job) int64 {
+func (f *forecasts) affordable(job *mapreduce.Job) int64 {
 	spec := &job.Spec
 	tokens := int64(spec.MaxTokensPerUnit)
 	if p := job.Plan; p != nil && p.Calls > 0 {
 		tokens = p.Tokens.In / p.Calls
 	}
-	left, each := spec.Budget-spec.BudgetIn.Of(job.TotalTokens, job.CostMicros), b.config.Estimate(spec, tokens)
+	left, each := spec.Budget-spec.BudgetIn.Of(job.TotalTokens, job.CostMicros), f.config.Estimate(spec, tokens)
 	if spec.Budget == 0 || each <= 0 {
 		return math.MaxInt64
 	}
@@ -210,8 +257,8 @@ func (b *Batches) affordable(job *mapreduce.Job) int64 {
 const mostRivals = 128
 
 // rivalsOf returns the other jobs that ask models, or may have to by a deadline of theirs.
-func (b *Batches) rivalsOf(ctx context.Context, id mapreduce.JobID) (all []placement.Claim, err error) {
-	runnable := b.scheduler.Runnable()
+func (f *forecasts) rivalsOf(ctx context.Context, id mapreduce.JobID) (all []placement.Claim, err error) {
+	runnable := f.scheduler.Runnable()
 	slices.SortFunc(runnable, func(a, b schedule.Runnable) int { return cmp.Compare(a.Job, b.Job) })
 	for _, r := range runnable {
 		// What waits for its batches as long as they take is no rival, and neither is what waits for a person.
@@ -221,7 +268,7 @@ func (b *Batches) rivalsOf(ctx context.Context, id mapreduce.JobID) (all []place
 
 		claim := placement.Claim{Tenant: string(r.Tenant), Model: r.Model, Work: placement.Work{Units: 1, AtOnce: r.Parallelism}, Left: placement.Ever}
 		if !r.Spec.Deadline.IsZero() && len(all) < mostRivals {
-			s, err := b.standingOf(ctx, r.Job)
+			s, err := f.standingOf(ctx, r.Job)
 			if errs.KindOf(err) == errs.NotFound {
 				continue // it was deleted meanwhile
 			}
@@ -261,23 +308,23 @@ func lower(limits ...int64) (least int64) {
 const slotsFor = 5 * time.Minute
 
 // fleetSlots returns how many slots the workers of all orchestrators have for jobs that ask models; 0 if none is known.
-func (b *Batches) fleetSlots(ctx context.Context) (int64, error) {
+func (f *forecasts) fleetSlots(ctx context.Context) (int64, error) {
 	now := time.Now()
-	b.mu.Lock()
-	slots, fresh := b.slots.most(), now.Sub(b.slots.seen) < b.config.Fresh
-	b.mu.Unlock()
+	f.mu.Lock()
+	slots, fresh := f.slots.most(), now.Sub(f.slots.seen) < f.config.Fresh
+	f.mu.Unlock()
 	if fresh {
 		return slots, nil
 	}
 
-	n, err := b.jobs.Grants.FleetWants(ctx)
+	n, err := f.jobs.Grants.FleetWants(ctx)
 	if err != nil {
 		return 0, err
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.slots.note(n, now)
-	return b.slots.most(), nil
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.slots.note(n, now)
+	return f.slots.most(), nil
 }
 
 // A peak is the most that was seen of a number of late.

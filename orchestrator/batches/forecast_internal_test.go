@@ -11,16 +11,16 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/schedule/model"
 )
 
-// assumed are batches of which plans assume calls of ten seconds.
-func assumed() *Batches {
-	return &Batches{config: Config{MaxCalls: 50, Rates: func(*mapreduce.JobSpec) plan.Rates {
+// assumed are forecasts for which plans assume calls of ten seconds.
+func assumed() *forecasts {
+	return &forecasts{config: Config{MaxCalls: 50, Rates: func(*mapreduce.JobSpec) plan.Rates {
 		return plan.Rates{Model: true, CallTime: 10 * time.Second, Prompt: 500, Answer: 1000}
 	}}}
 }
 
 // What a call takes: as planned, and as measured once enough were; and how many units of the plan ask how often.
 func TestCallOf(t *testing.T) {
-	b := assumed()
+	f := assumed()
 	spec := &mapreduce.JobSpec{MaxTokensPerUnit: 1500}
 	planned := &mapreduce.Job{Plan: &mapreduce.JobPlan{Units: 150, Asking: 100, PlanSpend: mapreduce.PlanSpend{Calls: 140, Tokens: mapreduce.Tokens{In: 140_000, Out: 28_000}}}}
 	for name, tt := range map[string]struct {
@@ -33,7 +33,7 @@ func TestCallOf(t *testing.T) {
 		"without a plan":  {&mapreduce.Job{}, model.Pace{}, call{1, 10 * time.Second, 2000, 1000}},
 		"an earlier plan": {&mapreduce.Job{Plan: &mapreduce.JobPlan{Units: 100, PlanSpend: mapreduce.PlanSpend{Calls: 150}}}, model.Pace{}, call{1.5, 10 * time.Second, 0, 0}},
 	} {
-		if got := b.callOf(tt.job, spec, tt.pace); got != tt.want {
+		if got := f.callOf(tt.job, spec, tt.pace); got != tt.want {
 			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
 		}
 	}
@@ -61,7 +61,7 @@ func TestCallsInAMinute(t *testing.T) {
 // What comes after the units at hand goes by the slowest of the models of later stages, and each of these has a call at
 // least.
 func TestWhatComesAfter(t *testing.T) {
-	b := assumed()
+	f := assumed()
 	job := &mapreduce.Job{Spec: mapreduce.JobSpec{Provider: "p", Model: "quick", Parallelism: 20}}
 	later := []*pipeline.Stage{{Name: "group"}, {Name: "write", Model: "p/slow"}}
 	bears := map[string]model.Allowance{"p/slow": {Rates: mapreduce.Rates{Requests: 2}}}
@@ -69,11 +69,11 @@ func TestWhatComesAfter(t *testing.T) {
 		1:  10*time.Second + 30*time.Second, // a call at each; of the slow one two begin in a minute
 		40: 10*time.Second + 20*time.Minute,
 	} {
-		if got := b.after(calls, job, later, bears); got != want {
+		if got := f.after(calls, job, later, bears); got != want {
 			t.Errorf("%d calls later take %v, want %v", calls, got, want)
 		}
 	}
-	if got := b.after(40, job, nil, bears); got != 0 {
+	if got := f.after(40, job, nil, bears); got != 0 {
 		t.Errorf("what comes after the last stage takes %v", got)
 	}
 }

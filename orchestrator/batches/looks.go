@@ -128,7 +128,7 @@ func (b *Batches) lookAt(ctx context.Context, id mapreduce.JobID) (*kept.Standin
 	if err != nil {
 		return nil, err
 	}
-	f, err := b.forecastOf(ctx, id)
+	f, err := b.forecasts.of(ctx, id)
 	if err != nil {
 		return nil, err
 	}
