@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/store/jobs/lifecycle"
 	"github.com/coditect/mapreduce/store/jobs/nodes"
+	"github.com/coditect/mapreduce/store/jobs/staging"
 )
 
 // FailoverLoop sees to what silent orchestrators have left. It is not done between two
@@ -156,7 +156,7 @@ func (m *Membership) takeOverLater(node mapreduce.NodeID, count int64, d *nodes.
 
 // abandonOf removes submissions that a dead node had under way.
 func (m *Membership) abandonOf(ctx context.Context, node mapreduce.NodeID) error {
-	return m.eachIngest(ctx, func(page []lifecycle.Submission) error {
+	return m.eachIngest(ctx, func(page []staging.Unfinished) error {
 		var of []mapreduce.JobID
 		for _, ref := range page {
 			if ref.Node == node {
@@ -168,7 +168,7 @@ func (m *Membership) abandonOf(ctx context.Context, node mapreduce.NodeID) error
 }
 
 // eachIngest visits the submissions under way, some at a time.
-func (m *Membership) eachIngest(ctx context.Context, visit func([]lifecycle.Submission) error) error {
+func (m *Membership) eachIngest(ctx context.Context, visit func([]staging.Unfinished) error) error {
 	for after := mapreduce.JobID(""); ; {
 		page, err := m.jobs.Submit.Ingests(ctx, after)
 		if err != nil || len(page) == 0 {
@@ -185,8 +185,8 @@ func (m *Membership) eachIngest(ctx context.Context, visit func([]lifecycle.Subm
 // workers of this process held goes back.
 func (m *Membership) leavesWork(ctx context.Context) (bool, error) {
 	left := false
-	err := m.eachIngest(ctx, func(page []lifecycle.Submission) error {
-		left = left || slices.ContainsFunc(page, func(in lifecycle.Submission) bool { return in.Node == m.jobs.Node() })
+	err := m.eachIngest(ctx, func(page []staging.Unfinished) error {
+		left = left || slices.ContainsFunc(page, func(in staging.Unfinished) bool { return in.Node == m.jobs.Node() })
 		return nil
 	})
 	if left || err != nil {

@@ -27,8 +27,8 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/observe"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
-	"github.com/coditect/mapreduce/store/jobs/lifecycle"
 	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/jobs/staging"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
@@ -199,7 +199,7 @@ func (in *Intake) ingestJob(ctx context.Context, completed *jobspec.Completed, d
 
 	s := &submission{
 		intake: in, config: in.config, spec: spec, graph: completed.Graph, begun: time.Now(),
-		publication: lifecycle.Publication{Spec: spec, Shards: int64(in.config.Shards)},
+		publication: staging.Publication{Spec: spec, Shards: int64(in.config.Shards)},
 	}
 
 	staging, giveUp := context.WithCancel(ctx)
@@ -308,7 +308,7 @@ type submission struct {
 	id          mapreduce.JobID // "" as long as nothing is stored
 	spec        *mapreduce.JobSpec
 	begun       time.Time
-	publication lifecycle.Publication
+	publication staging.Publication
 	batch       records.Batch
 	stored      chan error          // receives how the part before the batch was stored; nil if none is being stored
 	first       []records.Candidate // the first units

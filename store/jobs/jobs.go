@@ -28,6 +28,7 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/jobs/review"
+	"github.com/coditect/mapreduce/store/jobs/staging"
 	"github.com/coditect/mapreduce/store/jobs/view"
 	"github.com/coditect/mapreduce/store/keys"
 )
@@ -35,23 +36,23 @@ import (
 // Jobs keeps the service's records in a store, in parts. Its methods, and those of
 // the parts, are safe for concurrent use.
 type Jobs struct {
-	Submit    *lifecycle.Submissions // submissions under way
-	Turns     *queue.Turns           // reports and claims
-	Levels    *lifecycle.Levels      // what is planned, and how far it is
-	Lifecycle *lifecycle.Store       // pause, fail, cancel, delete, resume
-	Queue     *queue.Store           // units that wait
-	Grants    *nodes.Grants          // budgets, slots and rates, divided among orchestrators
-	Nodes     *nodes.Store           // orchestrators, and their sessions
-	Sessions  *queue.Sessions        // what sessions of workers hold
-	Content   *content.Store         // outputs, journals and texts
-	View      *view.Store            // jobs and units as they are
-	Audit     *view.Audit            // the chain of checkpoints
-	Answers   *content.Answers       // what models answered
-	Causes    *causes.Store          // what people said of causes of failed units
-	Review    *review.Store          // what people decided about results
-	Batches   *batches.Store         // calls of models that go by batch
-	Cascade   *cascade.Store         // which answers of cheaper members are accepted
-	Check     *check.Store           // what does not agree
+	Submit    *staging.Store    // submissions under way
+	Turns     *queue.Turns      // reports and claims
+	Levels    *lifecycle.Levels // what is planned, and how far it is
+	Lifecycle *lifecycle.Store  // pause, fail, cancel, delete, resume
+	Queue     *queue.Store      // units that wait
+	Grants    *nodes.Grants     // budgets, slots and rates, divided among orchestrators
+	Nodes     *nodes.Store      // orchestrators, and their sessions
+	Sessions  *queue.Sessions   // what sessions of workers hold
+	Content   *content.Store    // outputs, journals and texts
+	View      *view.Store       // jobs and units as they are
+	Audit     *view.Audit       // the chain of checkpoints
+	Answers   *content.Answers  // what models answered
+	Causes    *causes.Store     // what people said of causes of failed units
+	Review    *review.Store     // what people decided about results
+	Batches   *batches.Store    // calls of models that go by batch
+	Cascade   *cascade.Store    // which answers of cheaper members are accepted
+	Check     *check.Store      // what does not agree
 
 	db *records.DB
 }
@@ -61,7 +62,7 @@ type Jobs struct {
 func New(db *store.DB, space *keys.Space, node mapreduce.NodeID, now func() time.Time) *Jobs {
 	d := records.NewDB(db, records.New(space, node, now))
 	return &Jobs{
-		Submit: lifecycle.NewSubmissions(d), Turns: queue.NewTurns(d), Levels: lifecycle.NewLevels(d), Lifecycle: lifecycle.New(d),
+		Submit: staging.New(d), Turns: queue.NewTurns(d), Levels: lifecycle.NewLevels(d), Lifecycle: lifecycle.New(d),
 		Queue: queue.New(d), Grants: nodes.NewGrants(d), Nodes: nodes.New(d), Sessions: queue.NewSessions(d),
 		Content: content.New(d), View: view.New(d), Audit: view.NewAudit(d), Answers: content.NewAnswers(d), Causes: causes.New(d), Review: review.New(d), Batches: batches.New(d), Cascade: cascade.New(d), Check: check.New(d), db: d,
 	}

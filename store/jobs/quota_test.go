@@ -21,9 +21,9 @@ import (
 	"github.com/coditect/mapreduce/store/fault"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/jobstest"
-	"github.com/coditect/mapreduce/store/jobs/lifecycle"
 	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/jobs/staging"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
@@ -191,7 +191,7 @@ func (a *actor) submit(ctx context.Context) error {
 	if err := a.j.Submit.Begin(ctx, id, s); err != nil {
 		return err
 	}
-	p := &lifecycle.Publication{Spec: s, Shards: 1, Level: jobstest.MapLevel}
+	p := &staging.Publication{Spec: s, Shards: 1, Level: jobstest.MapLevel}
 	for n, d := range jobstest.Texts(1 + a.IntN(8)) {
 		b := jobstest.Batch(d, int64(n), 1)
 		if err := a.j.Submit.Stage(ctx, id, &b); err != nil {
@@ -549,7 +549,7 @@ func TestUseIsCountedOnce(t *testing.T) {
 	size := int64(len(d.Text))
 	used(0, 0, 1, size, 0)
 	doubt("publish", func() error {
-		_, err := j.Submit.Publish(w.Ctx, id, &lifecycle.Publication{Spec: s, Shards: 1, Level: jobstest.MapLevel, Map: 1, Documents: 1, Characters: size})
+		_, err := j.Submit.Publish(w.Ctx, id, &staging.Publication{Spec: s, Shards: 1, Level: jobstest.MapLevel, Map: 1, Documents: 1, Characters: size})
 		return err
 	})
 	used(1, 1, 1, size, 1000)
@@ -572,7 +572,7 @@ func TestHalfOpenSubmissions(t *testing.T) {
 	})
 	s := jobstest.Spec()
 	s.Tenant, s.Budget = "a", 1000
-	stage := func(id mapreduce.JobID) *lifecycle.Publication {
+	stage := func(id mapreduce.JobID) *staging.Publication {
 		p, err := w.Stage(j, id, s, 1, jobstest.Texts(1))
 		w.Must(err)
 		return p

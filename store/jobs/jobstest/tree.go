@@ -3,9 +3,9 @@ package jobstest
 import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/store/jobs"
-	"github.com/coditect/mapreduce/store/jobs/lifecycle"
 	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/jobs/staging"
 )
 
 // SubmitTree submits docs as a job whose tree has groups of group, not planned
@@ -15,7 +15,7 @@ func (w *World) SubmitTree(j *jobs.Jobs, docs []Document, group int64) mapreduce
 	id := mapreduce.JobID(w.Name("job"))
 	s := Spec()
 	w.Must(j.Submit.Begin(w.Ctx, id, s))
-	p := &lifecycle.Publication{Spec: s, Shards: 2, Tree: true, Level: MapLevel}
+	p := &staging.Publication{Spec: s, Shards: 2, Tree: true, Level: MapLevel}
 
 	for n, d := range docs {
 		b := Batch(d, int64(n), 2)

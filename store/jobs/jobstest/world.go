@@ -23,6 +23,7 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/nodes"
 	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/jobs/staging"
 	"github.com/coditect/mapreduce/store/keys"
 	"github.com/coditect/mapreduce/store/storetest/driver"
 )
@@ -176,11 +177,11 @@ func ReduceLevel(epoch, depth, units int64) lifecycle.Plan {
 }
 
 // Stage begins a submission and stages all of docs.
-func (w *World) Stage(j *jobs.Jobs, id mapreduce.JobID, s *mapreduce.JobSpec, shards int64, docs []Document) (*lifecycle.Publication, error) {
+func (w *World) Stage(j *jobs.Jobs, id mapreduce.JobID, s *mapreduce.JobSpec, shards int64, docs []Document) (*staging.Publication, error) {
 	if err := j.Submit.Begin(w.Ctx, id, s); err != nil {
 		return nil, err
 	}
-	p := &lifecycle.Publication{Spec: s, Shards: shards, Level: MapLevel, MapEarly: len(docs)%2 == 0, Plan: &mapreduce.JobPlan{Units: int64(len(docs))}}
+	p := &staging.Publication{Spec: s, Shards: shards, Level: MapLevel, MapEarly: len(docs)%2 == 0, Plan: &mapreduce.JobPlan{Units: int64(len(docs))}}
 	for n, d := range docs {
 		b := Batch(d, int64(n), shards)
 		if err := j.Submit.Stage(w.Ctx, id, &b); err != nil {

@@ -1,7 +1,7 @@
-// Package lifecycle is a job from its submission to its removal. Submissions stores a
-// submission part by part, and makes it a job at once when it is whole; Levels plans the
+// Package lifecycle is a job from when it is visible to its removal. Levels plans the
 // levels of a job step by step, and says how far a level is; Store changes what a job is
-// to do: it is paused, fails, is cancelled, deleted or resumed.
+// to do: it is paused, fails, is cancelled, deleted or resumed. How it became visible is in
+// package staging beside, which it must not import.
 package lifecycle
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/coditect/mapreduce/store/keys"
 )
 
-// writer reads and writes what a submission or a change of a job takes inside a transaction of its caller.
+// writer reads and writes what a change of a job takes inside a transaction of its caller.
 type writer struct{ *records.Records }
 
 // A Store pauses, fails, cancels, deletes and resumes jobs.

@@ -11,8 +11,8 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/auditfile"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
-	"github.com/coditect/mapreduce/store/jobs/lifecycle"
 	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/jobs/staging"
 	"github.com/coditect/mapreduce/store/keys"
 	"github.com/coditect/mapreduce/store/storetest/driver"
 )
@@ -44,7 +44,7 @@ func newJob(t *testing.T) (client, mapreduce.JobID) {
 	ctx := mapreduce.WithActor(t.Context(), mapreduce.Principal{Name: "dns:ann", Tenant: "a"})
 	id, spec := mapreduce.JobID("mr_20260101_aaaaaa"), &mapreduce.JobSpec{Tenant: "a", Parallelism: 1}
 	must(j.Submit.Begin(ctx, id, spec))
-	_, err := j.Submit.Publish(ctx, id, &lifecycle.Publication{Spec: spec, Shards: 1, Level: records.Level{Phase: mapreduce.Mapping}})
+	_, err := j.Submit.Publish(ctx, id, &staging.Publication{Spec: spec, Shards: 1, Level: records.Level{Phase: mapreduce.Mapping}})
 	must(err)
 	for range 3 {
 		must(j.Lifecycle.Pause(ctx, id, records.AnyEpoch, "a pause"))

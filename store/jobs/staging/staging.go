@@ -1,4 +1,11 @@
-package lifecycle
+// Package staging is a job before it is one: a submission is stored part by part, which nobody
+// sees, and becomes a job at once when it is whole, or is given up with all that it has staged.
+//
+// What always holds: a job is visible whole or not at all; each request of a tenant becomes one job at
+// most; and what a submission uses of its tenant's quotas is counted in the transaction that stores it,
+// and given back in the one that removes it. It must not import what is done with jobs: those are
+// in the packages beside.
+package staging
 
 import (
 	"bytes"
@@ -18,22 +25,23 @@ import (
 	"github.com/coditect/mapreduce/store/keys"
 )
 
-// Submissions stores submissions, and makes each a job when it is whole.
-type Submissions struct {
+// A Store stores submissions, and makes each a job when it is whole.
+type Store struct {
 	db *records.DB
 	writer
 }
 
-// NewSubmissions returns the operations on the records of db.
-func NewSubmissions(db *records.DB) *Submissions {
-	return &Submissions{db, writer{db.Records()}}
-}
+// New returns the operations on the records of db.
+func New(db *records.DB) *Store { return &Store{db, writer{db.Records()}} }
+
+// writer reads and writes what a submission takes inside a transaction of its caller.
+type writer struct{ *records.Records }
 
 // Begin opens a submission under an id that no job has; if one has it, Begin
 // fails with errs.Exists and the caller draws again. A tenant without a place for one more job,
 // or the tokens of its budget, is refused; the job takes both when it is published, so that a
 // submission whose client says no more keeps no other job from them.
-func (st *Submissions) Begin(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec) error {
+func (st *Store) Begin(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec) error {
 	at := st.NowMicros()
 	return st.db.Update(ctx, failpoint.Begin, func(tx store.Tx) error {
 		values, err := tx.GetAll(ctx, [][]byte{st.Keys.Job(id).Ctl(), st.Keys.Job(id).Ingest()})
@@ -97,7 +105,7 @@ func (rec writer) takePlaces(ctx context.Context, tx store.Tx, t mapreduce.Tenan
 // id another document's unit has is refused with errs.Exists, and more than the quotas of
 // the tenant allow with errs.Exhausted. The parts of a submission are staged one after the
 // other.
-func (st *Submissions) Stage(ctx context.Context, id mapreduce.JobID, b *records.Batch) error {
+func (st *Store) Stage(ctx context.Context, id mapreduce.JobID, b *records.Batch) error {
 	units := records.StoredUnits(b.Units)
 	for _, u := range units {
 		u.Submitted = true
@@ -190,7 +198,6 @@ func (rec writer) checkUnique(ctx context.Context, tx store.Tx, id mapreduce.Job
 			if old != nil && idsClash(old, u) {
 				// The upper bits of an index number the document, from 0 on.
 				return errs.Field("documents", "documents %d and %d have the same id %q; give each its own",
-
 					old.Index>>20+1, u.Index>>20+1, u.DocumentId)
 			}
 		}
@@ -289,7 +296,7 @@ type Publication struct {
 // Publish makes the job visible, whole, and returns its id; if an earlier
 // submission had the same request id, it returns that job's, and nothing of
 // this one becomes visible.
-func (st *Submissions) Publish(ctx context.Context, id mapreduce.JobID, p *Publication) (mapreduce.JobID, error) {
+func (st *Store) Publish(ctx context.Context, id mapreduce.JobID, p *Publication) (mapreduce.JobID, error) {
 	winner := id
 	err := st.db.Update(ctx, failpoint.Publish, func(tx store.Tx) error {
 		winner = id
@@ -392,7 +399,7 @@ func (rec writer) publishJob(ctx context.Context, tx store.Tx, id mapreduce.JobI
 }
 
 // Requested returns the job that a tenant's request submitted, or "".
-func (st *Submissions) Requested(ctx context.Context, t mapreduce.TenantID, r mapreduce.RequestID) (mapreduce.JobID, error) {
+func (st *Store) Requested(ctx context.Context, t mapreduce.TenantID, r mapreduce.RequestID) (mapreduce.JobID, error) {
 	var id []byte
 	err := st.db.View(ctx, func(tx store.Tx) (err error) {
 		id, err = tx.Get(ctx, st.Keys.Tenant(t).Request(r))
@@ -406,7 +413,7 @@ const abandonedAtOnce = 100
 
 // Abandon removes what submissions staged. Of those that became jobs after all nothing
 // is removed.
-func (st *Submissions) Abandon(ctx context.Context, ids ...mapreduce.JobID) error {
+func (st *Store) Abandon(ctx context.Context, ids ...mapreduce.JobID) error {
 	for some := range slices.Chunk(ids, abandonedAtOnce) {
 		if err := st.abandonSome(ctx, some); err != nil {
 			return err
@@ -415,7 +422,7 @@ func (st *Submissions) Abandon(ctx context.Context, ids ...mapreduce.JobID) erro
 	return nil
 }
 
-func (st *Submissions) abandonSome(ctx context.Context, ids []mapreduce.JobID) error {
+func (st *Store) abandonSome(ctx context.Context, ids []mapreduce.JobID) error {
 	marks := make([][]byte, len(ids))
 	for i, id := range ids {
 		marks[i] = st.Keys.Job(id).Ingest()
@@ -454,16 +461,16 @@ func (st *Submissions) abandonSome(ctx context.Context, ids []mapreduce.JobID) e
 	})
 }
 
-// A Submission is a submission under way.
-type Submission struct {
+// An Unfinished is a submission under way, and the node that takes it.
+type Unfinished struct {
 	Job  mapreduce.JobID
 	Node mapreduce.NodeID
 }
 
 // Ingests returns the submissions under way behind one, in the order of their ids, the
 // first thousand of them; "" is before all.
-func (st *Submissions) Ingests(ctx context.Context, after mapreduce.JobID) ([]Submission, error) {
-	var refs []Submission
+func (st *Store) Ingests(ctx context.Context, after mapreduce.JobID) ([]Unfinished, error) {
+	var refs []Unfinished
 	err := st.db.View(ctx, func(tx store.Tx) error {
 		refs = nil
 
@@ -486,7 +493,7 @@ func (st *Submissions) Ingests(ctx context.Context, after mapreduce.JobID) ([]Su
 			if err != nil {
 				return err
 			}
-			refs = append(refs, Submission{mapreduce.JobID(rest.Text()), mapreduce.NodeID(in.Node)})
+			refs = append(refs, Unfinished{mapreduce.JobID(rest.Text()), mapreduce.NodeID(in.Node)})
 		}
 
 		return nil

@@ -1,4 +1,4 @@
-package lifecycle_test
+package staging_test
 
 import (
 	"context"
