@@ -265,7 +265,7 @@ func (r *Reader) ListEvents(ctx context.Context, _ mapreduce.Principal, q mapred
 // CheckStore checks the whole store with all outputs, and calls found for each fault.
 func (r *Reader) CheckStore(ctx context.Context, _ mapreduce.Principal, q mapreduce.CheckQuery, found func(mapreduce.Finding) error) error {
 	if q.RepairCounters {
-		if err := r.jobs.Check.RepairUses(ctx, found); err != nil {
+		if err := r.jobs.Tenants.Repair(ctx, found); err != nil {
 			return err
 		}
 	}

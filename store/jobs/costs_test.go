@@ -161,7 +161,7 @@ func TestCostsAreCheckedAndRepaired(t *testing.T) {
 			if wrong := w.Findings(); len(wrong) != tc.findings {
 				t.Errorf("%d findings, want %d: %+v", len(wrong), tc.findings, wrong)
 			}
-			w.Must(j.Check.RepairUses(w.Ctx, func(mapreduce.Finding) error { return nil }))
+			w.Must(j.Tenants.Repair(w.Ctx, func(mapreduce.Finding) error { return nil }))
 			w.Healthy()
 
 			after := spent(mapreduce.ByDay, mapreduce.ByModel)

@@ -22,6 +22,7 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/cascade"
 	"github.com/coditect/mapreduce/store/jobs/causes"
 	"github.com/coditect/mapreduce/store/jobs/check"
+	"github.com/coditect/mapreduce/store/jobs/check/tenants"
 	"github.com/coditect/mapreduce/store/jobs/content"
 	"github.com/coditect/mapreduce/store/jobs/lifecycle"
 	"github.com/coditect/mapreduce/store/jobs/nodes"
@@ -53,6 +54,7 @@ type Jobs struct {
 	Batches   *batches.Store    // calls of models that go by batch
 	Cascade   *cascade.Store    // which answers of cheaper members are accepted
 	Check     *check.Store      // what does not agree
+	Tenants   *tenants.Store    // what of tenants does not agree, and is corrected
 
 	db *records.DB
 }
@@ -64,7 +66,7 @@ func New(db *store.DB, space *keys.Space, node mapreduce.NodeID, now func() time
 	return &Jobs{
 		Submit: staging.New(d), Turns: queue.NewTurns(d), Levels: lifecycle.NewLevels(d), Lifecycle: lifecycle.New(d),
 		Queue: queue.New(d), Grants: nodes.NewGrants(d), Nodes: nodes.New(d), Sessions: queue.NewSessions(d),
-		Content: content.New(d), View: view.New(d), Audit: view.NewAudit(d), Answers: content.NewAnswers(d), Causes: causes.New(d), Review: review.New(d), Batches: batches.New(d), Cascade: cascade.New(d), Check: check.New(d), db: d,
+		Content: content.New(d), View: view.New(d), Audit: view.NewAudit(d), Answers: content.NewAnswers(d), Causes: causes.New(d), Review: review.New(d), Batches: batches.New(d), Cascade: cascade.New(d), Check: check.New(d), Tenants: tenants.New(d), db: d,
 	}
 }
 

@@ -633,32 +633,6 @@ func TestWhatQuotasSay(t *testing.T) {
 	}
 }
 
-// Counters that are wrong are found, and corrected by as much.
-func TestCountersAreCorrected(t *testing.T) {
-	w := jobstest.NewWorld(t, jobstest.Open(t), 1)
-	s := jobstest.Spec()
-	s.Tenant = "a"
-	w.Submit(w.Nodes[0], s, jobstest.Texts(2))
-	w.Healthy()
-	w.Write(func(tx store.Tx) {
-		tx.Add(w.Space.Tenant("a").Use(keys.UsedUnits, 0), 5)
-		tx.Add(w.Space.Tenant("c").Use(keys.UsedCalls, 0), 1)
-	})
-	if found := w.Findings(); len(found) != 2 {
-		t.Errorf("%v, want two findings", found)
-	}
-	var corrected []string
-	w.Must(w.Look.Check.RepairUses(w.Ctx, func(f mapreduce.Finding) error {
-		corrected = append(corrected, f.Message)
-		return nil
-	}))
-	want := []string{`corrected by -5: what tenant "a" uses: units`, `corrected by -1: what tenant "c" uses: units that run`}
-	if !slices.Equal(corrected, want) {
-		t.Errorf("corrected: %q, want %q", corrected, want)
-	}
-	w.Healthy()
-}
-
 // Jobs go that ended longer ago than they are kept: by the rule of their tenant or their own
 // time, whichever is shorter. The log of the tenant says so, and no other job is touched.
 func TestRetention(t *testing.T) {

@@ -76,7 +76,7 @@ func (c *checker) checkRooms(ctx context.Context) error {
 		for _, kv := range page {
 			account, id, number, err := c.Keys.AllBatches().RoomAt(kv.Key)
 			if err != nil {
-				l.Find(kv.Key, "this is no room of a batch; "+wholeOnly)
+				l.Find(kv.Key, "this is no room of a batch; "+walk.WholeOnly)
 				continue
 			}
 

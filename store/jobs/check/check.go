@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -35,25 +36,8 @@ func (st *Store) RunWith(ctx context.Context, verify Verify, found func(mapreduc
 		return err
 	}
 
-	for _, s := range []checkStep{
-		{"jobs", func(ctx context.Context) error { return c.EachJob(ctx, c.Keys.Jobs(), c.checkJob) }},
-		{"sessions of workers", c.checkSessions},
-		{"claims of workers", c.checkClaims},
-		{"submissions under way", c.checkIngests},
-		{"list of jobs by time", c.checkRecents},
-		{"lists of tenants' jobs", c.checkTenantJobs},
-		{"list of requests", c.checkRequests},
-		{"list of jobs that run", c.checkRuns},
-		{"rooms of batches", c.checkRooms},
-		{"answers of models", c.checkAnswers},
-		{"certificates of cascades", c.checkCertificates},
-		{"lists of jobs that have ended", c.checkEnded},
-		{"logs of tenants", c.checkLogs},
-		{"what tenants use", c.checkUses},
-		{"what tenants have spent", c.checkCosts},
-		{"key space", c.checkSpace},
-	} {
-		if err := c.ReportDamage("", s.what, s.check(ctx)); err != nil {
+	for _, s := range c.listSteps() {
+		if err := c.ReportDamage("", s.What, s.Check(ctx)); err != nil {
 			return err
 		}
 	}
@@ -65,15 +49,26 @@ func (st *Store) RunWith(ctx context.Context, verify Verify, found func(mapreduc
 	return c.Emit(mapreduce.Finding{Message: message})
 }
 
+// listSteps returns the steps of a check of a whole store.
+func (c *checker) listSteps() []walk.Step {
+	return slices.Concat([]walk.Step{
+		{What: "jobs", Check: func(ctx context.Context) error { return c.EachJob(ctx, c.Keys.Jobs(), c.checkJob) }},
+		{What: "sessions of workers", Check: c.checkSessions},
+		{What: "claims of workers", Check: c.checkClaims},
+		{What: "submissions under way", Check: c.checkIngests},
+		{What: "list of jobs by time", Check: c.checkRecents},
+		{What: "lists of tenants' jobs", Check: c.checkTenantJobs},
+		{What: "list of requests", Check: c.checkRequests},
+		{What: "list of jobs that run", Check: c.checkRuns},
+		{What: "rooms of batches", Check: c.checkRooms},
+	}, c.tenants.Steps(c.Walker), []walk.Step{
+		{What: "key space", Check: c.checkSpace},
+	})
+}
+
 // A Verify says what is wrong with the output of a complete unit, or nil; or it
 // returns an error if that cannot be found out.
 type Verify func(ctx context.Context, id mapreduce.JobID, u *records.Unit, data []byte) (why, err error)
-
-// A checkStep checks a part of a store or of a job.
-type checkStep struct {
-	what  string
-	check func(context.Context) error
-}
 
 // A checker is one run of a check.
 type checker struct {
@@ -83,13 +78,8 @@ type checker struct {
 	jobs   int
 }
 
-// Advice that findings give about entries that should not be there.
-const (
-	// deleteRemoves is for those below a job.
-	deleteRemoves = "`coditect mapreduce delete` of the job removes it"
-	// wholeOnly is for those that no command removes, and that are in the way of some.
-	wholeOnly = "no command corrects that: restore the store from a backup"
-)
+// deleteRemoves is the advice that findings give about entries below a job that should not be there.
+const deleteRemoves = "`coditect mapreduce delete` of the job removes it"
 
 // checkJob checks one job.
 func (c *checker) checkJob(ctx context.Context, id mapreduce.JobID) error {
@@ -107,7 +97,7 @@ func (c *checker) checkJob(ctx context.Context, id mapreduce.JobID) error {
 
 	c.jobs++
 	for _, s := range k.listSteps() {
-		err := k.ReportDamage(id, s.what, s.check(ctx))
+		err := k.ReportDamage(id, s.What, s.Check(ctx))
 		if err != nil && errs.KindOf(err) == errs.NotFound {
 			return nil // deleted meanwhile
 		}
@@ -119,38 +109,38 @@ func (c *checker) checkJob(ctx context.Context, id mapreduce.JobID) error {
 	return k.emitSummary()
 }
 
-func (k *jobCheck) listSteps() []checkStep {
+func (k *jobCheck) listSteps() []walk.Step {
 	index, data := &indexCheck{k}, &dataCheck{k}
 
 	// Units come first, for they fill the sums, which are compared last.
-	return []checkStep{
-		{"units, and what belongs to them", k.checkUnits},
-		{"queues", index.checkQueues},
-		{"units that back off", index.checkDelayed},
-		{"parked units", index.checkParked},
-		{"calls that woke units", index.checkWoken},
-		{"units that wait for a batch", index.checkBatchable},
-		{"lines of batches", index.checkLines},
-		{"batches", k.checkBatches},
-		{"list of failed units", index.checkFailures},
-		{"order of the documents", index.checkOrder},
-		{"results", k.checkResults},
-		{"journals of units", data.checkJournals},
-		{"evidence of units", data.checkEvidences},
-		{"tallies of documents", k.checkTallies},
-		{"documents that were left out", k.countSkipped},
-		{"plans of levels", k.checkPlans},
-		{"what reduces wait for", k.sumWaits},
-		{"grants", k.checkGrants},
-		{"inputs of reduces", k.checkInputs},
-		{"inputs that reduces picked", k.checkPicks},
-		{"ledger of completions", k.checkLedger},
-		{"audit chain", k.checkSeals},
-		{"decisions about values", data.checkDecisions},
-		{"records that are reviewed", data.checkReviewing},
-		{"causes of failed units", data.checkCauses},
-		{"record of the submission", k.checkSubmitted},
-		{"sums", k.compareWhole},
+	return []walk.Step{
+		{What: "units, and what belongs to them", Check: k.checkUnits},
+		{What: "queues", Check: index.checkQueues},
+		{What: "units that back off", Check: index.checkDelayed},
+		{What: "parked units", Check: index.checkParked},
+		{What: "calls that woke units", Check: index.checkWoken},
+		{What: "units that wait for a batch", Check: index.checkBatchable},
+		{What: "lines of batches", Check: index.checkLines},
+		{What: "batches", Check: k.checkBatches},
+		{What: "list of failed units", Check: index.checkFailures},
+		{What: "order of the documents", Check: index.checkOrder},
+		{What: "results", Check: k.checkResults},
+		{What: "journals of units", Check: data.checkJournals},
+		{What: "evidence of units", Check: data.checkEvidences},
+		{What: "tallies of documents", Check: k.checkTallies},
+		{What: "documents that were left out", Check: k.countSkipped},
+		{What: "plans of levels", Check: k.checkPlans},
+		{What: "what reduces wait for", Check: k.sumWaits},
+		{What: "grants", Check: k.checkGrants},
+		{What: "inputs of reduces", Check: k.checkInputs},
+		{What: "inputs that reduces picked", Check: k.checkPicks},
+		{What: "ledger of completions", Check: k.checkLedger},
+		{What: "audit chain", Check: k.checkSeals},
+		{What: "decisions about values", Check: data.checkDecisions},
+		{What: "records that are reviewed", Check: data.checkReviewing},
+		{What: "causes of failed units", Check: data.checkCauses},
+		{What: "record of the submission", Check: k.checkSubmitted},
+		{What: "sums", Check: k.compareWhole},
 	}
 }
 
@@ -223,7 +213,7 @@ func (k *jobCheck) readStanding(ctx context.Context, first bool) (*standingOf, e
 			return nil
 		case values[0] == nil || values[1] == nil:
 			if first {
-				l.Find(k.Keys.Job(k.id).Record(), "a job has both a record and a control record, or neither; this one has only one of them; "+wholeOnly)
+				l.Find(k.Keys.Job(k.id).Record(), "a job has both a record and a control record, or neither; this one has only one of them; "+walk.WholeOnly)
 			}
 			return nil
 		case !l.Decode(k.Keys.Job(k.id).Record(), values[0], now.rec) || !l.Decode(k.Keys.Job(k.id).Ctl(), values[1], now.ctl):

@@ -95,7 +95,7 @@ func (c *checker) checkRecents(ctx context.Context) error {
 
 			// Findings name the job.
 			if l.Job = id; !found || rec.CreatedAtMicros != micros {
-				l.Find(kv.Key, "the list has a job of that time which is not there, so that `coditect mapreduce list` fails or shows it twice; "+wholeOnly)
+				l.Find(kv.Key, "the list has a job of that time which is not there, so that `coditect mapreduce list` fails or shows it twice; "+walk.WholeOnly)
 			}
 		}
 		return nil
@@ -120,7 +120,7 @@ func (c *checker) checkTenantJobs(ctx context.Context) error {
 
 			// Findings name the job.
 			if l.Job = id; !found || rec.CreatedAtMicros != micros || rec.Config.GetTenant() != tenant {
-				l.Find(kv.Key, "the list of tenant %q has a job of that time which is not there, so that `coditect mapreduce list --tenant` fails or shows one twice; "+wholeOnly, tenant)
+				l.Find(kv.Key, "the list of tenant %q has a job of that time which is not there, so that `coditect mapreduce list --tenant` fails or shows one twice; "+walk.WholeOnly, tenant)
 			}
 		}
 		return nil
@@ -242,7 +242,7 @@ func (c *checker) checkPrefix(ctx context.Context, l *walk.Look, key []byte) ([]
 	}
 
 	if rest.Err() != nil {
-		l.Find(key, "the key names no job; "+wholeOnly)
+		l.Find(key, "the key names no job; "+walk.WholeOnly)
 		return store.Single(key).End, nil
 	}
 
@@ -255,7 +255,7 @@ func (c *checker) checkPrefix(ctx context.Context, l *walk.Look, key []byte) ([]
 	if l.Job = id; values[0] == nil && values[1] == nil && values[2] == nil {
 		l.Find(key, "keys %q of job %s are left, and the job is not there; nothing reads them, so there is nothing to do", name, id)
 	} else if (name == "ctl" || name == "jobs") && (values[0] == nil || values[1] == nil) {
-		l.Find(key, "job %s has a record or a control record, but not both; "+wholeOnly, id)
+		l.Find(key, "job %s has a record or a control record, but not both; "+walk.WholeOnly, id)
 	}
 
 	l.Job = ""

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"github.com/coditect/mapreduce/store/jobs/check/tenants"
 	"github.com/coditect/mapreduce/store/jobs/content"
 	"github.com/coditect/mapreduce/store/jobs/lifecycle"
 	"github.com/coditect/mapreduce/store/jobs/records"
@@ -11,13 +12,12 @@ import (
 type Store struct {
 	db      *records.DB
 	content *content.Store
-	answers content.Records
+	tenants *tenants.Store
 	levels  lifecycle.LevelRecords
 	audit   *view.Audit
 }
 
 // New returns the operations on the records of db.
 func New(db *records.DB) *Store {
-	r := db.Records()
-	return &Store{db, content.New(db), content.Records{Records: r}, lifecycle.LevelRecords{Records: r}, view.NewAudit(db)}
+	return &Store{db, content.New(db), tenants.New(db), lifecycle.LevelRecords{Records: db.Records()}, view.NewAudit(db)}
 }

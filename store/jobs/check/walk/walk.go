@@ -18,6 +18,16 @@ import (
 // Page bounds the pairs of one look.
 const Page = 200
 
+// WholeOnly is the advice that findings give about entries which should not be there, which no command
+// removes, and which are in the way of some.
+const WholeOnly = "no command corrects that: restore the store from a backup"
+
+// A Step checks a part of a store or of a job.
+type Step struct {
+	What  string
+	Check func(context.Context) error
+}
+
 // A Walker is one run of a check.
 type Walker struct {
 	*records.Records
