@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"runtime/pprof"
 
+	"github.com/coditect/mapreduce/internal/dev/bench/asking"
 	"github.com/coditect/mapreduce/internal/dev/bench/rig"
 )
 
@@ -21,9 +22,8 @@ type order struct {
 	Worker  *workerOrder  `json:",omitempty"`
 	Figure  *figureOrder  `json:",omitempty"`
 	Reduce  *reduceOrder  `json:",omitempty"`
-	Model   *modelOrder   `json:",omitempty"`
-	Asker   *askerOrder   `json:",omitempty"`
 	Crowd   *crowdOrder   `json:",omitempty"`
+	asking.Order
 }
 
 type figureOrder struct {
@@ -48,10 +48,8 @@ func carryOut(ctx context.Context, o *order, out *json.Encoder) error {
 		return errors.Join(err, out.Encode(r))
 	case o.Worker != nil:
 		return o.Worker.runWorker(ctx, out)
-	case o.Model != nil:
-		return o.Model.serveModel(ctx, out)
-	case o.Asker != nil:
-		return o.Asker.runAsker(ctx, out)
+	case !o.Order.IsZero():
+		return o.Order.CarryOut(ctx, out)
 	case o.Crowd != nil:
 		return o.Crowd.runCrowd(ctx, out)
 	case o.Figure != nil:

@@ -2,8 +2,8 @@
 // bounds it, taken in the same run: a disk's sync, a loop over the bare store, a
 // schedule without overhead.
 //
-// Package rig sets the systems up, and measures what bounds them. Each figure has a file
-// here, which says how much of what is measured, and what is reported of it.
+// Package rig sets the systems up, and measures what bounds them; package asking runs jobs whose
+// units ask a model. Each figure has a file here, which says how much of what is measured, and what is reported of it.
 // Nothing but the program in the folder above, and its own tests, imports it.
 package figures
 

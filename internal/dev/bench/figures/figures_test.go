@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/coditect/mapreduce/internal/dev/bench/asking"
 	"github.com/coditect/mapreduce/internal/dev/bench/figures"
 	"github.com/coditect/mapreduce/internal/dev/bench/rig"
 	"github.com/coditect/mapreduce/internal/dev/testenv"
@@ -266,30 +267,24 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-func TestModels(t *testing.T) {
-	testenv.Lengthy(t)
-	testenv.Unraced(t, testenv.Sizes)
-
-	m, err := figures.MeasureModels(t.Context(), tiny(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+func TestRowsOfModels(t *testing.T) {
+	job := asking.Asked{Units: 40, Failed: 1, Took: 2 * time.Second, Alone: 30 * time.Second, Least: time.Second, Tally: rig.Tally{Calls: 50, Peak: 8, Refused: 5, Until: 2 * time.Second, Busy: 12 * time.Second}}
+	m := figures.Models{Models: &asking.Models{
+		AtOnce: 8, Share: .05, Kills: 3, Limited: job, Unlimited: job, Faulty: job, Metered: job, Spared: job, Killing: rig.Tally{Calls: 20, Peak: 7, Left: 3},
+	}}
 	check(t, m.Rows())
-	for name, a := range map[string]figures.Asked{
-		"limited": m.Limited, "unlimited": m.Unlimited, "faulty": m.Faulty, "metered": m.Metered, "spared": m.Spared,
+	got := make(map[string]float64)
+	for _, r := range m.Rows() {
+		got[r.Name] = r.Value
+	}
+	for name, want := range map[string]float64{
+		"— documents": 1200, "— under way on average until the last begins": .75, "— faster than one after the other": 15, "— of the rate without a limit": 1, "— calls refused": .1,
+		"units that fail where 0.050 of the calls go wrong": .025, "calls at once, at most, while 3 workers are killed": 7, "— afterwards": 8,
 	} {
-		if a.Tally.Calls < a.Units || a.Took < a.Least || a.Alone <= a.Least {
-			t.Errorf("%s: %+v", name, a)
-		}
-		if name != "unlimited" && a.Tally.Peak > 8 {
-			t.Errorf("%s: %d calls at once, want at most 8", name, a.Tally.Peak)
+		if v, ok := got[name]; !ok || v != want {
+			t.Errorf("%s: %v (told: %v), want %v", name, v, ok, want)
 		}
 	}
-	if m.Killing.Peak > 8 || m.Killing.Left == 0 {
-		t.Errorf("while workers are killed: %+v; want at most 8 calls at once, and some broken off", m.Killing)
-	}
-	// That kills lose no place is shown where time is virtual: TestKillsLoseNoPlace of
-	// orchestrator.
 }
 
 func TestRetrieval(t *testing.T) {
@@ -325,6 +320,17 @@ func TestMeasureInAChild(t *testing.T) {
 	if rows, err := figures.Measure(t.Context(), "nonsense", *tiny(t)); err == nil {
 		t.Errorf("a figure that is not there: %+v", rows)
 	}
+}
+
+// The model and the workers of package asking are children of that child.
+func TestChildrenOfAChild(t *testing.T) {
+	l := tiny(t)
+	l.Agents, l.Mull = 2, 10*time.Millisecond
+	rows, err := figures.Measure(t.Context(), "agents", *l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, rows)
 }
 
 func TestNumber(t *testing.T) {

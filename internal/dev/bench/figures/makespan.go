@@ -3,8 +3,6 @@ package figures
 import (
 	"context"
 	"fmt"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/coditect/mapreduce/api/clock"
@@ -54,7 +52,7 @@ func MeasureMakespans(ctx context.Context, l *Lab) (Makespans, error) {
 
 func (m *Makespan) measureJob(ctx context.Context, s *rig.System) error {
 	m.Least = rig.ListSchedule(m.Units, m.Slots)
-	m.Pool = m.measurePool(ctx)
+	m.Pool = rig.Pool(ctx, m.Units, m.Slots)
 
 	naps := func(ctx context.Context, task *agent.Task) error {
 		if !rig.IsMap(task) {
@@ -82,35 +80,6 @@ func (m *Makespan) measureJob(ctx context.Context, s *rig.System) error {
 
 	m.Took = s.Observer.MappedAt(id).Sub(s.Observer.ReadyAt(id))
 	return nil
-}
-
-// measurePool returns how long the same units take as many goroutines that share a
-// list: what timers and this machine add by themselves.
-func (m *Makespan) measurePool(ctx context.Context) time.Duration {
-	var mu sync.Mutex // guards rest
-	rest := slices.Clone(m.Units)
-	start := time.Now()
-	var slots sync.WaitGroup
-
-	for range m.Slots {
-		slots.Go(func() {
-			for {
-				mu.Lock()
-				if len(rest) == 0 || ctx.Err() != nil {
-					mu.Unlock()
-					return
-				}
-
-				d := rest[0]
-				rest = rest[1:]
-				mu.Unlock()
-				_ = clock.Sleep(ctx, d) // if ctx ends, the loop does
-			}
-		})
-	}
-
-	slots.Wait()
-	return time.Since(start)
 }
 
 // Rows returns the report.

@@ -1,4 +1,4 @@
-package figures
+package asking
 
 import (
 	"context"
@@ -31,6 +31,9 @@ type askerOrder struct {
 	Unlimited     bool          // it keeps to no limits of the model
 	Look          time.Duration // that its tool takes; 0 if it has none
 }
+
+// A greeting is what a worker says when it is connected.
+type greeting struct{ Connected bool }
 
 // asked is the provider of units that ask a model: one whose answers state its limits.
 const asked = "anthropic"
@@ -72,7 +75,7 @@ func (o *askerOrder) runAsker(ctx context.Context, out *json.Encoder) error {
 		config.Steps.Provide(mapreduce.Provider{Name: asked, Models: true}, step.Table{step.Agent: agents, step.Write: checked.New(steps.Of(asker))})
 	}
 
-	greet := func() error { return out.Encode(workerNews{Connected: true}) }
+	greet := func() error { return out.Encode(greeting{Connected: true}) }
 	config.Connect = []worker.Connect{func(ctx context.Context) (worker.Stream, error) {
 		stream, err := c.Connect(ctx)
 		if err != nil {
@@ -101,13 +104,13 @@ type askerProcesses struct {
 func (a *askerProcesses) startWorker(ctx context.Context, slots int) error {
 	o := a.order
 	o.Slots = slots
-	c, err := rig.StartChild(ctx, order{Asker: &o})
+	c, err := rig.StartChild(ctx, Order{Asker: &o})
 	if err != nil {
 		return err
 	}
 	a.workers = append(a.workers, c)
-	var n workerNews
-	return c.Out.Decode(&n)
+	var g greeting
+	return c.Out.Decode(&g)
 }
 
 // killOldest kills the oldest worker.
