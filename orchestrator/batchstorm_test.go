@@ -88,9 +88,11 @@ const quicker = 20
 // pace returns how long something takes that takes d in virtual time.
 func (f *vendorFleet) pace(d time.Duration) time.Duration { return d / f.hurry }
 
-// batchConfig are settings under which hours of waiting for batches cost little: nobody beats often.
+// batchConfig are settings under which hours of waiting for batches cost little: nobody beats, polls or seals
+// often.
 func batchConfig() orchestrator.Config {
 	c := calm()
+	c.Beat, c.Heartbeat, c.Poll, c.Seal = 5*time.Second, 5*time.Second, 10*time.Second, 5*time.Second
 	c.Grace = 3 * time.Second // so that a store that fails for a moment takes nobody who lives for dead
 	return c
 }
