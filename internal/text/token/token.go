@@ -1,6 +1,7 @@
 // Package token counts the tokens of a text: as the provider has counted them, or
 // otherwise by an estimator. A Counter counts them as current models do, with a
-// vocabulary that is embedded in the binary. It needs no network and no files.
+// vocabulary that is embedded in the binary, in a form that needs no making when a process
+// starts. It needs no network and no files.
 //
 // It imports nothing of the project. A Counter satisfies chunk.Counter.
 package token
@@ -11,31 +12,26 @@ import (
 	"sync"
 	"sync/atomic"
 	"unicode/utf8"
-
-	"github.com/tiktoken-go/tokenizer/codec"
 )
 
-// The tokenizer splits text into pieces, mostly words, by a regular expression, and
-// then looks each up. The expression takes nearly all the time, and time quadratic
-// in a run of white space. So this package splits text by hand (see split.go), and
-// calls the tokenizer only for pieces that are not in its cache.
+// The encoding splits text into pieces, mostly words, by a regular expression, and then
+// makes tokens of each. The expression would take nearly all the time, and time quadratic
+// in a run of white space. So this package splits text by hand (see split.go), and makes
+// tokens (see merge.go) only of pieces that are not in its cache.
 const (
 	cachedBytes = 32      // longer pieces are rare and not cached
 	cachedWords = 1 << 16 // with the words themselves, about 6 MB
 	placesEach  = 4       // of a word in the cache: words that share one place only would displace each other again and again
-	// Longer pieces are counted in parts: the tokenizer takes time quadratic in a piece, 3.9
-	// times as long for 4 KiB of one letter as for the same in parts of 256 bytes.
+	// Longer pieces are counted in parts, as making tokens takes time quadratic in a piece.
 	partBytes = 256
 )
 
-// A Counter counts tokens in the o200k_base encoding. Its zero value is ready; the
-// vocabulary (22 ms, 29 MB) and the cache are loaded by the first Count: a process has a
-// Counter for each provider of models, and most of these are never asked. It is safe for
-// concurrent use.
+// A Counter counts tokens in the o200k_base encoding. Its zero value is ready; the cache is
+// made by the first Count: a process has a Counter for each provider of models, and most of
+// these are never asked. It is safe for concurrent use.
 type Counter struct {
 	once sync.Once
-	// What is loaded: written under once, only read afterwards.
-	codec *codec.Codec
+	// What is made: written under once, only read afterwards.
 	seed  maphash.Seed
 	cache *cache
 }
@@ -58,12 +54,10 @@ type word struct {
 func New() *Counter { return &Counter{} }
 
 // Count returns the number of tokens in text, never more than its bytes, in time
-// linear in them. The result is that of the tokenizer, except in runs of
+// linear in them. The result is that of the encoding, except in runs of
 // 256 bytes without the end of a word, where a token may count as two.
 func (c *Counter) Count(text string) int {
-	c.once.Do(func() {
-		c.codec, c.seed, c.cache = codec.NewO200kBase(), maphash.MakeSeed(), new(cache)
-	})
+	c.once.Do(func() { c.seed, c.cache = maphash.MakeSeed(), new(cache) })
 
 	total := 0
 	for text != "" {
@@ -80,7 +74,7 @@ func (c *Counter) countPiece(text string) int {
 		return 1
 	}
 	if len(text) > cachedBytes {
-		return c.countLong(text)
+		return countLong(text)
 	}
 
 	hash := maphash.String(c.seed, text)
@@ -102,7 +96,7 @@ func (c *Counter) countPiece(text string) int {
 	}
 
 	w := &word{text: strings.Clone(text)} // otherwise it would keep the whole document in memory
-	w.tokens = c.countTokens(w.text)
+	w.tokens = countTokens(w.text)
 
 	// The word comes before the mark, which says that there is one.
 	c.cache.words[at].Store(w)
@@ -112,7 +106,7 @@ func (c *Counter) countPiece(text string) int {
 
 // countLong counts the tokens of a long piece, in parts if necessary. What is that long is
 // often one letter over and over, so equal parts that follow each other are counted once.
-func (c *Counter) countLong(text string) int {
+func countLong(text string) int {
 	total, part, tokens := 0, "", 0
 	for len(text) > partBytes {
 		end := partBytes
@@ -122,22 +116,11 @@ func (c *Counter) countLong(text string) int {
 
 		if text[:end] != part {
 			part = text[:end]
-			tokens = c.countTokens(part)
+			tokens = countTokens(part)
 		}
 
 		total += tokens
 		text = text[end:]
 	}
-	return total + c.countTokens(text)
-}
-
-// countTokens calls the tokenizer. It bounds the result by the bytes, because each
-// token holds at least one, and the tokenizer exceeds that for text that is not
-// UTF-8.
-func (c *Counter) countTokens(text string) int {
-	n, err := c.codec.Count(text)
-	if err != nil {
-		return len(text)
-	}
-	return min(n, len(text))
+	return total + countTokens(text)
 }

@@ -2,6 +2,10 @@ package token_test
 
 import (
 	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -48,14 +52,67 @@ func TestAgreesWithTheTokenizer(t *testing.T) {
 	whole, counter := codec.NewO200kBase(), token.New()
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(alphabet), 0, 40).Draw(t, "text"), "")
-		want, err := whole.Count(text)
-		if err != nil {
-			t.Fatalf("tokenizer: %v", err)
-		}
-		if got := counter.Count(text); got != want {
-			t.Errorf("got %d tokens in %q, want %d", got, text, want)
-		}
+		agree(t, whole, counter, text)
 	})
+}
+
+// TestTokensOneAfterAnother is the same for texts of tokens drawn from all there are.
+func TestTokensOneAfterAnother(t *testing.T) {
+	whole, counter := codec.NewO200kBase(), token.New()
+	rapid.Check(t, func(t *rapid.T) {
+		text, err := whole.Decode(rapid.SliceOfN(rapid.UintMax(199_997), 1, 25).Draw(t, "tokens"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		agree(t, whole, counter, strings.ToValidUTF8(text, "\ufffd"))
+	})
+}
+
+// TestPublicTexts compares the counts of public texts with the tokenizer's, a few lines at a time.
+func TestPublicTexts(t *testing.T) {
+	testenv.Unraced(t, testenv.Sizes)
+	dir := os.Getenv("CODITECT_TESTDATA")
+	if dir == "" {
+		t.Skip("CODITECT_TESTDATA names no folder of public texts")
+	}
+
+	whole, counter, parts := codec.NewO200kBase(), token.New(), 0
+	files := os.DirFS(dir)
+	err := fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		text, err := fs.ReadFile(files, path)
+		if err != nil || len(text) > 1<<20 || !utf8.Valid(text) {
+			return err
+		}
+		for part := range slices.Chunk(text, 250) {
+			parts += agree(t, whole, counter, strings.ToValidUTF8(string(part), ""))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d parts of texts", parts)
+}
+
+// agree compares the count of a text with the tokenizer's and returns 1, or 0 if it does not
+// compare: what is long is counted in parts, and the tokenizer passes over U+007F, which is a token.
+func agree(t rapid.TB, whole *codec.Codec, counter *token.Counter, text string) int {
+	t.Helper()
+
+	if len(text) > 250 || strings.Contains(text, "\x7f") {
+		return 0
+	}
+	want, err := whole.Count(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := counter.Count(text); got != want {
+		t.Fatalf("got %d tokens in %q, want %d", got, text, want)
+	}
+	return 1
 }
 
 // FuzzAgreesWithTheTokenizer is the same for any text.
@@ -65,15 +122,8 @@ func FuzzAgreesWithTheTokenizer(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if len(text) > 250 || !utf8.ValidString(text) || strings.Contains(text, "\x7f") {
-			t.Skip("counted otherwise; the tokenizer passes over U+007F, which is a token")
-		}
-		want, err := whole.Count(text)
-		if err != nil {
-			t.Fatalf("tokenizer: %v", err)
-		}
-		if got := counter.Count(text); got != want {
-			t.Errorf("got %d tokens in %q, want %d", got, text, want)
+		if !utf8.ValidString(text) || agree(t, whole, counter, text) == 0 {
+			t.Skip("counted otherwise")
 		}
 	})
 }
@@ -194,5 +244,32 @@ func TestKnownWordsAreNotCountedAgain(t *testing.T) {
 	})
 	if allocs > words/10 {
 		t.Errorf("%.0f allocations to count %d known words again", allocs, words)
+	}
+}
+
+// BenchmarkNewWords counts words and long pieces that no cache has.
+func BenchmarkNewWords(b *testing.B) {
+	random := rand.New(rand.NewPCG(1, 2))
+	text := func(most int) string {
+		var s strings.Builder
+		for s.Len() < 64<<10 {
+			s.WriteByte(' ')
+			for range most/2 + random.IntN(most/2) {
+				s.WriteByte(byte('a' + random.IntN(26)))
+			}
+		}
+		return s.String()
+	}
+	for _, bench := range []struct {
+		name string
+		text string
+	}{{"words", text(12)}, {"long pieces", text(500)}} {
+		b.Run(bench.name, func(b *testing.B) {
+			token.New().Count("load the vocabulary")
+			b.SetBytes(int64(len(bench.text)))
+			for b.Loop() {
+				token.New().Count(bench.text)
+			}
+		})
 	}
 }
