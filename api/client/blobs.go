@@ -9,6 +9,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/wire"
 	"github.com/coditect/mapreduce/api/wire/fault"
+	"github.com/coditect/mapreduce/api/wire/parts"
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
 
@@ -31,7 +32,7 @@ func (b blobs) GetBlob(ctx context.Context, q *mapreduce.BlobRequest, take func(
 		return fault.Error(err)
 	}
 
-	checker, whole := wire.NewPartChecker(q.Blob.Start), false
+	checker, whole := parts.NewChecker(q.Blob.Start), false
 	for {
 		m, err := stream.Recv()
 		switch {
@@ -69,7 +70,7 @@ func (b blobs) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func(
 		return nil, fault.Error(err)
 	}
 
-	cutter := wire.NewPartCutter(q.Blob.Start, func(p *pb.BlobPart) error {
+	cutter := parts.NewCutter(q.Blob.Start, func(p *pb.BlobPart) error {
 		return stream.Send(&pb.PutBlobRequest{Part: p})
 	})
 

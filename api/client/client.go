@@ -28,7 +28,9 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/wire"
+	"github.com/coditect/mapreduce/api/wire/codec"
 	"github.com/coditect/mapreduce/api/wire/fault"
+	"github.com/coditect/mapreduce/api/wire/parts"
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
 
@@ -149,13 +151,13 @@ func checkTarget(target string) error {
 }
 
 func openClient(target string, config Config, more ...grpc.DialOption) (*Client, error) {
-	codec, err := wire.NewCodec()
+	coder, err := codec.New()
 	if err != nil {
 		return nil, errs.New(errs.Internal, "codec: %w", err)
 	}
 
 	config = config.withDefaults()
-	options := slices.Concat(config.dialOptions(codec), more)
+	options := slices.Concat(config.dialOptions(coder), more)
 	conn, err := grpc.NewClient(target, options...)
 	if err != nil {
 		return nil, errs.Field("server", "%q: %w", target, err)
@@ -240,7 +242,7 @@ func (s workerStream) Send(m *mapreduce.FromWorker) error {
 		m = &greeting
 	}
 
-	for p := range wire.SplitRequest(wire.EncodeFromWorker(m), s.split) {
+	for p := range parts.SplitRequest(wire.EncodeFromWorker(m), s.split) {
 		if err := s.stream.Send(p); err != nil {
 			return fault.Error(err)
 		}

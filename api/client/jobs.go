@@ -15,6 +15,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/wire"
 	"github.com/coditect/mapreduce/api/wire/fault"
+	"github.com/coditect/mapreduce/api/wire/parts"
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
 
@@ -413,7 +414,7 @@ func plan(ctx context.Context, jobs pb.MapReduceServiceClient, q mapreduce.PlanQ
 		return nil, fault.Error(err)
 	}
 
-	whole, err := wire.JoinPlan(func() (*pb.Plan, error) {
+	whole, err := parts.JoinPlan(func() (*pb.Plan, error) {
 		p, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
 			return nil, nil
@@ -467,7 +468,7 @@ func (s *submission) addDocument(doc *mapreduce.Document) error {
 		doc = &mapreduce.Document{ID: doc.ID, Skip: cmp.Or(doc.Skip, excess), Size: doc.Size}
 	}
 
-	pieces, err := wire.CutDocument(doc)
+	pieces, err := parts.CutDocument(doc)
 	if err != nil {
 		return err
 	}

@@ -30,6 +30,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/memory"
 	"github.com/coditect/mapreduce/api/wire"
+	"github.com/coditect/mapreduce/api/wire/codec"
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 	"github.com/coditect/mapreduce/proto/externalscaler"
 )
@@ -167,11 +168,11 @@ func New(service mapreduce.Service, fleet mapreduce.Fleet, config Config) (*Serv
 		return nil, err
 	}
 
-	codec, err := wire.NewCodec()
+	coder, err := codec.New()
 	if err != nil {
 		return nil, errs.New(errs.Internal, "codec: %w", err)
 	}
-	pool, err := wire.NewBufferPool()
+	pool, err := codec.NewPool()
 	if err != nil {
 		return nil, errs.New(errs.Internal, "pool of buffers: %w", err)
 	}
@@ -182,7 +183,7 @@ func New(service mapreduce.Service, fleet mapreduce.Fleet, config Config) (*Serv
 	}
 	s.peers = newPeers(config.MaxConnections, s.budget)
 	// The options come last, so that their interceptors run within the server's own.
-	s.grpc = grpc.NewServer(append(s.serverOptions(codec, pool), config.Options...)...)
+	s.grpc = grpc.NewServer(append(s.serverOptions(coder, pool), config.Options...)...)
 
 	pb.RegisterMapReduceServiceServer(s.grpc, &jobs{
 		service: service, maxDocument: config.MaxDocument, maxPage: min(wire.SplitSize, config.MaxSend), leaving: s.leaving,

@@ -14,6 +14,7 @@ import (
 	"github.com/coditect/mapreduce/api/memory"
 	"github.com/coditect/mapreduce/api/wire"
 	"github.com/coditect/mapreduce/api/wire/fault"
+	"github.com/coditect/mapreduce/api/wire/parts"
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
 
@@ -61,7 +62,7 @@ func (j *jobs) PlanJob(stream grpc.BidiStreamingServer[pb.PlanJobRequest, pb.Pla
 		return err
 	}
 
-	for part := range wire.SplitPlan(wire.EncodePlan(p), planBatch) {
+	for part := range parts.SplitPlan(wire.EncodePlan(p), planBatch) {
 		if err := stream.Send(&pb.PlanJobResponse{Plan: part}); err != nil {
 			return fault.Error(err)
 		}
@@ -87,7 +88,7 @@ const beginBytes = 3 << 19
 // submission, and reads no more before.
 func beginSubmission[M message](ctx context.Context, j *jobs, receive func() (M, error)) (first M, in *submission, err error) {
 	in = &submission{
-		ctx: ctx, lease: memory.Of(ctx), idle: j.idle, joiner: wire.Joiner{MaxBytes: j.maxDocument},
+		ctx: ctx, lease: memory.Of(ctx), idle: j.idle, joiner: parts.Joiner{MaxBytes: j.maxDocument},
 		receive: func() (message, error) { return receive() },
 	}
 
@@ -115,7 +116,7 @@ type submission struct {
 	lease   *memory.Lease
 	idle    time.Duration           // that it waits for a message
 	receive func() (message, error) // the next message
-	joiner  wire.Joiner
+	joiner  parts.Joiner
 	pieces  []*pb.DocumentPiece // received, not yet taken
 	held    int64               // bytes that the document which is coming holds
 }

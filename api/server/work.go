@@ -14,6 +14,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/wire"
 	"github.com/coditect/mapreduce/api/wire/fault"
+	"github.com/coditect/mapreduce/api/wire/parts"
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
 
@@ -49,7 +50,7 @@ type workStream struct {
 // Send sends m, in several messages if it is large. It waits while the worker
 // is slow to read.
 func (s *workStream) Send(m *mapreduce.ToWorker) error {
-	for p := range wire.SplitResponse(wire.EncodeToWorker(m), s.split) {
+	for p := range parts.SplitResponse(wire.EncodeToWorker(m), s.split) {
 		if err := s.stream.Send(p); err != nil {
 			return fault.Error(err)
 		}
@@ -86,7 +87,7 @@ func (w *workers) GetBlob(req *pb.GetBlobRequest, stream grpc.ServerStreamingSer
 	}
 
 	return w.transferBlob(stream.Context(), pb.WorkerService_GetBlob_FullMethodName, func(ctx context.Context, turn *turn) error {
-		cutter := wire.NewPartCutter(q.Blob.Start, func(p *pb.BlobPart) error {
+		cutter := parts.NewCutter(q.Blob.Start, func(p *pb.BlobPart) error {
 			return turn.waitFor(func() error { return stream.Send(&pb.GetBlobResponse{Part: p}) })
 		})
 
@@ -119,7 +120,7 @@ func (w *workers) PutBlob(stream grpc.ClientStreamingServer[pb.PutBlobRequest, p
 			return err
 		}
 
-		checker := wire.NewPartChecker(q.Blob.Start)
+		checker := parts.NewChecker(q.Blob.Start)
 		fresh := m.GetPart() != nil // m has a part that was not taken
 		stored, err := w.fleet.PutBlob(ctx, q, func() ([]byte, error) {
 			if !fresh {

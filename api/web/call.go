@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/anypb"
 
-	"github.com/coditect/mapreduce/api/wire"
+	"github.com/coditect/mapreduce/api/wire/parts"
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
 
@@ -289,7 +289,7 @@ func (s *stream) SendMsg(m any) error {
 
 	switch m := m.(type) {
 	case *pb.SubmitJobRequest:
-		for pieces := range wire.GroupPieces(m.GetDocuments()) {
+		for pieces := range parts.GroupPieces(m.GetDocuments()) {
 			m.Documents = pieces
 			if err := s.ClientStream.SendMsg(m); err != nil {
 				return err
@@ -298,7 +298,7 @@ func (s *stream) SendMsg(m any) error {
 		}
 		return nil
 	case *pb.PlanJobRequest:
-		for pieces := range wire.GroupPieces(m.GetDocuments()) {
+		for pieces := range parts.GroupPieces(m.GetDocuments()) {
 			m.Documents = pieces
 			if err := s.ClientStream.SendMsg(m); err != nil {
 				return err

@@ -16,6 +16,7 @@ import (
 	"github.com/coditect/mapreduce/api/server"
 	"github.com/coditect/mapreduce/api/transport"
 	"github.com/coditect/mapreduce/api/wire"
+	"github.com/coditect/mapreduce/api/wire/codec"
 )
 
 // connections are those of peers, each with one to the server.
@@ -294,7 +295,7 @@ func (c *connection) openRelay(r *http.Request) (relay *grpc.ClientConn, made bo
 		info = credentials.TLSInfo{State: *r.TLS, CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}}
 	}
 
-	codec, err := wire.NewCodec()
+	coder, err := codec.New()
 	if err != nil {
 		return nil, false, err
 	}
@@ -303,7 +304,7 @@ func (c *connection) openRelay(r *http.Request) (relay *grpc.ClientConn, made bo
 	c.relay, err = grpc.NewClient("passthrough:///bridge",
 		grpc.WithTransportCredentials(insecure.NewCredentials()), // nothing leaves this process
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return c.conns.bridge.Dial(ctx, info, remote) }),
-		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(codec), grpc.MaxCallRecvMsgSize(wire.MaxReply), grpc.MaxCallSendMsgSize(wire.MaxRequest)),
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(coder), grpc.MaxCallRecvMsgSize(wire.MaxReply), grpc.MaxCallSendMsgSize(wire.MaxRequest)),
 		grpc.WithIdleTimeout(0), grpc.WithReadBufferSize(8<<10), grpc.WithWriteBufferSize(8<<10), grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(),
 	)
 	return c.relay, err == nil, err

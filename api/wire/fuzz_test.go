@@ -10,6 +10,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/wire"
 	"github.com/coditect/mapreduce/api/wire/fault"
+	"github.com/coditect/mapreduce/api/wire/parts"
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
 
@@ -83,7 +84,7 @@ func FuzzDecodeToWorker(f *testing.F) {
 func FuzzSubmission(f *testing.F) {
 	const limit = 64
 	seed(f, func(f filler) proto.Message {
-		pieces, err := wire.CutDocument(&mapreduce.Document{ID: "a", Content: []byte(f.text())})
+		pieces, err := parts.CutDocument(&mapreduce.Document{ID: "a", Content: []byte(f.text())})
 		if err != nil {
 			panic(err)
 		}
@@ -97,7 +98,7 @@ func FuzzSubmission(f *testing.F) {
 		if _, err := wire.DecodeSpec(p.GetSpec()); err != nil {
 			checkRefusal(t, err)
 		}
-		joiner := wire.Joiner{MaxBytes: limit}
+		joiner := parts.Joiner{MaxBytes: limit}
 		for _, piece := range p.GetDocuments() {
 			doc, err := joiner.Add(piece)
 			if err != nil {

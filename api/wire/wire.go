@@ -1,7 +1,8 @@
 // Package wire turns the vocabulary of package mapreduce into the messages of
-// the v1 API and back; package fault below it does so with errors and statuses. It is
-// pure; it knows nothing of streams or connections, and imports of the project only the
-// vocabulary, the error kinds and the generated messages.
+// the v1 API and back; package fault below it does so with errors and statuses, and what is
+// too large for one message is cut by package parts. It is pure; it knows nothing of streams
+// or connections, and imports of the project only the vocabulary, the error kinds and the
+// generated messages.
 //
 // Messages from outside are checked while they are decoded: requests, and both
 // sides of a worker's session. The first thing that is wrong is refused as

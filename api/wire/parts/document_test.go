@@ -1,4 +1,4 @@
-package wire_test
+package parts_test
 
 import (
 	"bytes"
@@ -10,14 +10,15 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/wire"
+	"github.com/coditect/mapreduce/api/wire/parts"
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
 
 func TestDocumentsArriveWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		joiner := wire.Joiner{MaxBytes: 4 * wire.PartSize}
+		joiner := parts.Joiner{MaxBytes: 4 * wire.PartSize}
 		for range rapid.IntRange(1, 3).Draw(t, "documents") {
-			doc := filled[mapreduce.Document](drawn(t))
+			doc := drawnDocument(t)
 			if rapid.Bool().Draw(t, "skipped") {
 				doc.Content = nil
 			} else {
@@ -35,9 +36,18 @@ func TestDocumentsArriveWhole(t *testing.T) {
 	})
 }
 
+// drawnDocument draws a document without content, with all that may be said of one.
+func drawnDocument(t *rapid.T) *mapreduce.Document {
+	word := rapid.StringMatching(`[a-zä]{1,20}`)
+	return &mapreduce.Document{
+		ID: mapreduce.DocumentID(word.Draw(t, "id")), MediaType: word.Draw(t, "media type"), Skip: word.Draw(t, "reason"),
+		Metadata: rapid.MapOfN(word, word, 1, 3).Draw(t, "metadata"), Size: rapid.Int64Range(1, 1<<40).Draw(t, "size"),
+	}
+}
+
 // send takes doc over in pieces, and checks their size.
-func send(t *rapid.T, joiner *wire.Joiner, doc *mapreduce.Document) *mapreduce.Document {
-	pieces, err := wire.CutDocument(doc)
+func send(t *rapid.T, joiner *parts.Joiner, doc *mapreduce.Document) *mapreduce.Document {
+	pieces, err := parts.CutDocument(doc)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +88,7 @@ func TestJoinerRefuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			joiner := wire.Joiner{MaxBytes: 10}
+			joiner := parts.Joiner{MaxBytes: 10}
 			var err error
 			for _, p := range tt.pieces {
 				if _, err = joiner.Add(p); err != nil {
@@ -94,7 +104,7 @@ func TestJoinerRefuses(t *testing.T) {
 }
 
 func TestADocumentWhoseIDIsNotUTF8IsSkipped(t *testing.T) {
-	pieces, err := wire.CutDocument(&mapreduce.Document{ID: "a\xff", Content: []byte("text")})
+	pieces, err := parts.CutDocument(&mapreduce.Document{ID: "a\xff", Content: []byte("text")})
 	if err != nil || len(pieces) != 1 || pieces[0].GetDocumentId() != "a\uFFFD" || pieces[0].GetSkipReason() == "" || len(pieces[0].GetContent()) > 0 {
 		t.Errorf("cut into %v, %v; want one piece, which skips it", pieces, err)
 	}
@@ -103,7 +113,7 @@ func TestADocumentWhoseIDIsNotUTF8IsSkipped(t *testing.T) {
 // A document that is too large refuses no other: it is skipped, and what comes of it is
 // not kept.
 func TestADocumentThatIsTooLargeIsSkipped(t *testing.T) {
-	joiner := wire.Joiner{MaxBytes: 10}
+	joiner := parts.Joiner{MaxBytes: 10}
 	add := func(id string, bytes int, more bool) *mapreduce.Document {
 		t.Helper()
 		doc, err := joiner.Add(&pb.DocumentPiece{DocumentId: id, Content: make([]byte, bytes), More: more})

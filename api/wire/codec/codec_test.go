@@ -1,4 +1,4 @@
-package wire_test
+package codec_test
 
 import (
 	"bytes"
@@ -8,12 +8,12 @@ import (
 	_ "google.golang.org/grpc/encoding/proto" // gRPC's own codec
 	"google.golang.org/protobuf/proto"
 
-	"github.com/coditect/mapreduce/api/wire"
+	"github.com/coditect/mapreduce/api/wire/codec"
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
 
 func TestCodecIsLikeTheOneOfGRPC(t *testing.T) {
-	ours, err := wire.NewCodec()
+	ours, err := codec.New()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestCodecIsLikeTheOneOfGRPC(t *testing.T) {
 }
 
 func TestCodecRefuses(t *testing.T) {
-	c, err := wire.NewCodec()
+	c, err := codec.New()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package wire_test
+package parts_test
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/wire"
+	"github.com/coditect/mapreduce/api/wire/parts"
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
 
@@ -31,16 +32,16 @@ func TestPlansAreSplit(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 100, 1000} {
 		for _, limit := range []int{1, 50, 1000, 1 << 20} {
 			p := wide(n)
-			parts := slices.Collect(wire.SplitPlan(wire.EncodePlan(p), limit))
-			for i, part := range parts {
+			messages := slices.Collect(parts.SplitPlan(wire.EncodePlan(p), limit))
+			for i, part := range messages {
 				if i > 0 && (len(part.GetTasks()) == 0 || proto.Size(part) > limit+100) {
 					t.Errorf("%d tasks, limit %d: message %d has %d tasks in %d bytes", n, limit, i, len(part.GetTasks()), proto.Size(part))
 				}
 			}
-			if len(parts[0].GetTasks()) != 0 {
+			if len(messages[0].GetTasks()) != 0 {
 				t.Errorf("the first message has tasks")
 			}
-			whole, err := wire.JoinPlan(oneByOne(parts))
+			whole, err := parts.JoinPlan(oneByOne(messages))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -52,27 +53,27 @@ func TestPlansAreSplit(t *testing.T) {
 }
 
 // oneByOne returns the messages one by one, and then nil.
-func oneByOne(parts []*pb.Plan) func() (*pb.Plan, error) {
+func oneByOne(messages []*pb.Plan) func() (*pb.Plan, error) {
 	return func() (*pb.Plan, error) {
-		if len(parts) == 0 {
+		if len(messages) == 0 {
 			return nil, nil
 		}
-		first := parts[0]
-		parts = parts[1:]
+		first := messages[0]
+		messages = messages[1:]
 		return first, nil
 	}
 }
 
 // A plan that breaks off is no shorter plan.
 func TestBrokenPlans(t *testing.T) {
-	if _, err := wire.JoinPlan(oneByOne(nil)); err == nil {
+	if _, err := parts.JoinPlan(oneByOne(nil)); err == nil {
 		t.Error("nothing is taken for a plan")
 	}
 	begun := []*pb.PlanTask{{UnitId: "a", Continues: true}}
-	if _, err := wire.JoinPlan(oneByOne([]*pb.Plan{{}, {Tasks: begun}, {Tasks: []*pb.PlanTask{{UnitId: "b"}}}})); err == nil {
+	if _, err := parts.JoinPlan(oneByOne([]*pb.Plan{{}, {Tasks: begun}, {Tasks: []*pb.PlanTask{{UnitId: "b"}}}})); err == nil {
 		t.Error("a task that went on with another one was taken")
 	}
-	if _, err := wire.JoinPlan(oneByOne([]*pb.Plan{{}, {Tasks: begun}})); err == nil {
+	if _, err := parts.JoinPlan(oneByOne([]*pb.Plan{{}, {Tasks: begun}})); err == nil {
 		t.Error("a task that did not go on was taken")
 	}
 }

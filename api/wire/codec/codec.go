@@ -1,4 +1,7 @@
-package wire
+// Package codec encodes and decodes messages for gRPC in buffers of our own sizes. What goes over the wire is
+// what gRPC's own codec would send, so the other end need not have it. It must not import anything of the
+// project: it takes any message.
+package codec
 
 import (
 	"fmt"
@@ -16,13 +19,13 @@ import (
 // they bring.
 var poolSizes = []uint8{10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23}
 
-// NewBufferPool returns a pool of buffers for messages and frames.
-func NewBufferPool() (mem.BufferPool, error) { return mem.NewBinaryTieredBufferPool(poolSizes...) }
+// NewPool returns a pool of buffers for messages and frames.
+func NewPool() (mem.BufferPool, error) { return mem.NewBinaryTieredBufferPool(poolSizes...) }
 
-// NewCodec returns a codec for clients and servers: what goes over the wire is
+// New returns a codec for clients and servers: what goes over the wire is
 // what gRPC's own would send.
-func NewCodec() (encoding.CodecV2, error) {
-	pool, err := NewBufferPool()
+func New() (encoding.CodecV2, error) {
+	pool, err := NewPool()
 	return codec{pool}, err
 }
 
