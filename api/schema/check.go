@@ -7,7 +7,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/schema/format/calendar"
 	"github.com/coditect/mapreduce/api/schema/source"
 	"github.com/coditect/mapreduce/api/schema/validator"
 )
@@ -53,9 +53,9 @@ func (r *shaper) compileSchema(s *Schema, root *source.Node) {
 // and takes them little time.
 func IsPlainPattern(expr string) bool { return validator.IsPlainPattern(expr) }
 
-func validDateTime(v any) error { return validFormat(v, format.ParseDateTime) }
+func validDateTime(v any) error { return validFormat(v, calendar.ParseDateTime) }
 
-func validTime(v any) error { return validFormat(v, format.ParseTime) }
+func validTime(v any) error { return validFormat(v, calendar.ParseTime) }
 
 // validFormat accepts strings that are in the form that parse gives them.
 func validFormat(v any, parse func(string) (string, bool)) error {

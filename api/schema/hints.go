@@ -10,6 +10,7 @@ import (
 	"golang.org/x/text/language"
 
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/schema/format/calendar"
 	"github.com/coditect/mapreduce/api/schema/hint"
 	"github.com/coditect/mapreduce/api/schema/source"
 	"github.com/coditect/mapreduce/api/schema/view"
@@ -123,7 +124,7 @@ func (r *hintReader) topHints(v *view.View, s *Schema) []string {
 }
 
 // inheritOwn gives an order to the dates of properties that have none of their own.
-func inheritOrder(properties []Property, order format.DateOrder) {
+func inheritOrder(properties []Property, order calendar.DateOrder) {
 	for i := range properties {
 		p := &properties[i]
 		for _, of := range []*Property{p.Items, p.Rest} {
@@ -139,7 +140,7 @@ func inheritOrder(properties []Property, order format.DateOrder) {
 	}
 }
 
-func inheritOwn(p *Property, order format.DateOrder) {
+func inheritOwn(p *Property, order calendar.DateOrder) {
 	if p.HasDates() {
 		p.Hints.DateOrder = cmp.Or(p.Hints.DateOrder, order)
 	}
@@ -167,7 +168,7 @@ func (p *Property) holdsNumbers() bool {
 }
 
 // readOrderOf reads the order of a property's dates. The elements of a list have it too.
-func (r *hintReader) readOrderOf(n *source.Node, path string, p *Property) format.DateOrder {
+func (r *hintReader) readOrderOf(n *source.Node, path string, p *Property) calendar.DateOrder {
 	element := p
 	if p.Type == Array {
 		element = p.Items
@@ -179,8 +180,8 @@ func (r *hintReader) readOrderOf(n *source.Node, path string, p *Property) forma
 	return r.readDateOrder(n, path)
 }
 
-func (r *hintReader) readDateOrder(n *source.Node, path string) format.DateOrder {
-	if order := format.DateOrder(n.Text); n.Kind == source.String && slices.Contains(format.DateOrders(), order) {
+func (r *hintReader) readDateOrder(n *source.Node, path string) calendar.DateOrder {
+	if order := calendar.DateOrder(n.Text); n.Kind == source.String && slices.Contains(calendar.DateOrders(), order) {
 		return order
 	}
 	r.RecordFault(n, path, "must be dmy, mdy or ymd, not %q", source.Clip(n.Text))
@@ -189,7 +190,7 @@ func (r *hintReader) readDateOrder(n *source.Node, path string) format.DateOrder
 
 // readLocale reads a language with its region, and returns the order of its dates and the
 // style of its numbers.
-func (r *hintReader) readLocale(n *source.Node, path string) (format.DateOrder, format.NumberStyle) {
+func (r *hintReader) readLocale(n *source.Node, path string) (calendar.DateOrder, format.NumberStyle) {
 	tag, err := language.Parse(n.Text)
 	if n.Kind != source.String || err != nil {
 		r.RecordFault(n, path, "must be a language with its region, such as en-US, not %q", source.Clip(n.Text))
@@ -198,16 +199,16 @@ func (r *hintReader) readLocale(n *source.Node, path string) (format.DateOrder, 
 	return dateOrderOf(tag), format.StyleOf(tag)
 }
 
-func dateOrderOf(tag language.Tag) format.DateOrder {
+func dateOrderOf(tag language.Tag) calendar.DateOrder {
 	region, _ := tag.Region()
 	base, _ := tag.Base()
 	switch {
 	case slices.Contains([]string{"US", "PH", "FM", "MH", "PW", "GU", "PR", "AS", "VI", "MP"}, region.String()):
-		return format.MDY
+		return calendar.MDY
 	case slices.Contains([]string{"zh", "ja", "ko", "hu", "lt", "mn", "sv", "eu"}, base.String()) || region.String() == "CA":
-		return format.YMD
+		return calendar.YMD
 	}
-	return format.DMY
+	return calendar.DMY
 }
 
 // readMatch reads how keys are compared, and reports whether near ones are equal.

@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/schema/format/calendar"
 	"github.com/coditect/mapreduce/api/schema/source"
 )
 
@@ -139,7 +140,7 @@ func parseScalar(p *Property, text string) (any, error) {
 	parse, what := textParser(p)
 	value, ok := parse(text)
 	if !ok {
-		if why := format.WhyNoDate(text); p.Format == Date && why != "" {
+		if why := calendar.WhyNoDate(text); p.Format == Date && why != "" {
 			return nil, fmt.Errorf("%q is no %s: %s", source.Clip(text), what, why)
 		}
 		return nil, fmt.Errorf("%q is no %s", source.Clip(text), what)
@@ -159,17 +160,17 @@ func textParser(p *Property) (parse func(string) (string, bool), what string) {
 
 	switch p.Format {
 	case Date:
-		return func(s string) (string, bool) { return format.ParseDateIn(order, s) }, "date"
+		return func(s string) (string, bool) { return calendar.ParseDateIn(order, s) }, "date"
 	case DateTime:
-		return func(s string) (string, bool) { return format.ParseDateTimeIn(order, s) }, "date and time"
+		return func(s string) (string, bool) { return calendar.ParseDateTimeIn(order, s) }, "date and time"
 	case Time:
-		return format.ParseTime, "time of day"
+		return calendar.ParseTime, "time of day"
 	case Email:
 		return format.ParseEmail, "email address"
 	case URI:
 		return format.ParseURI, "absolute URI"
 	case Duration:
-		return format.ParseDuration, "duration"
+		return calendar.ParseDuration, "duration"
 	case Currency:
 		return format.ParseCurrency, "currency"
 	default:
@@ -228,7 +229,7 @@ func (p *Property) Identity(v any) string {
 			return v
 		}
 		if p.Format == Duration {
-			return format.DurationIdentity(v)
+			return calendar.DurationIdentity(v)
 		}
 		return format.Fold(v)
 	case json.Number:

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/schema/format/calendar"
 	"github.com/coditect/mapreduce/api/schema/hint"
 )
 
@@ -107,7 +108,7 @@ func TestParseDate(t *testing.T) {
 		"":                         "",
 		"VERSION 2 OF 12 MAY 2001": "2001-05-12",
 	} {
-		got, ok := format.ParseDate(text)
+		got, ok := calendar.ParseDate(text)
 		if ok != (want != "") || got != want {
 			t.Errorf("ParseDate(%q) = %q, %v, want %q", text, got, ok, want)
 		}
@@ -289,7 +290,7 @@ func TestDatesAgreeWithTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		day := time.Date(1970, 1, 1, 13, 0, 0, 0, time.UTC).AddDate(0, 0, rapid.IntRange(0, 36_500).Draw(t, "day"))
 		text := day.Format(rapid.SampledFrom(layouts).Draw(t, "layout"))
-		if got, _ := format.ParseDate(text); got != day.Format("2006-01-02") {
+		if got, _ := calendar.ParseDate(text); got != day.Format("2006-01-02") {
 			t.Fatalf("ParseDate(%q) = %q, want %s", text, got, day.Format("2006-01-02"))
 		}
 	})

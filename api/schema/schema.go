@@ -10,6 +10,7 @@ package schema
 
 import (
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/schema/format/calendar"
 	"github.com/coditect/mapreduce/api/schema/hint"
 	"github.com/coditect/mapreduce/api/schema/source"
 	"github.com/coditect/mapreduce/api/schema/validator"
@@ -52,7 +53,7 @@ type Schema struct {
 
 	// Locale is the order of dates in the schema's locale, for dates of which nothing else
 	// tells the order; "" if it names none.
-	Locale format.DateOrder
+	Locale calendar.DateOrder
 	// Numbers is the style of numbers in the schema's locale, for numbers of which nothing
 	// else tells how they are read.
 	Numbers format.NumberStyle

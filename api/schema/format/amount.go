@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/coditect/mapreduce/api/schema/format/internal/scan"
 )
 
 // magnitudes are words that multiply the number before them, by their power of ten.
@@ -57,7 +59,7 @@ func MagnitudeEnd(s string, end int, money bool) int {
 		at = len(s) - len(gap)
 	}
 
-	word := wordAt(s, at, 2*longestWord)
+	word := scan.Word(s, at, 2*longestWord)
 	if _, ok := magnitudes[strings.ToLower(word)]; ok {
 		return at + len(word)
 	}
@@ -113,7 +115,7 @@ func cutMagnitude(s string) (rest string, powers []int) {
 func ParseCurrency(s string) (string, bool) {
 	s = strings.ToLower(s)
 	for i := 0; i < len(s); {
-		word := wordAt(s, i, 2*longestWord)
+		word := scan.Word(s, i, 2*longestWord)
 		c, width := utf8.DecodeRuneInString(s[i+len(word):])
 
 		if word == "" && c != '$' && !unicode.Is(unicode.Sc, c) {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/coditect/mapreduce/api/schema/format/internal/scan"
 )
 
 // CountNumbers counts what the numbers of a text tell of its style. It counts only what
@@ -151,7 +153,7 @@ func (n *numeral) currency() string {
 	}
 
 	rest := strings.TrimLeft(n.text[n.end:min(len(n.text), n.end+2*longestWord)], " \u00a0")
-	word := strings.ToLower(wordAt(rest, 0, longestWord))
+	word := strings.ToLower(scan.Word(rest, 0, longestWord))
 	if word == "" && rest != "" {
 		_, width := utf8.DecodeRuneInString(rest)
 		word = rest[:width]

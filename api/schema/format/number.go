@@ -161,3 +161,5 @@ func CompareNumbers(a, b string) int {
 
 	return strings.Compare(fractionX, fractionY)
 }
+
+func decimal(n int64) string { return strconv.FormatInt(n, 10) }

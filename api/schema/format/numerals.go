@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/coditect/mapreduce/api/schema/format/internal/scan"
 )
 
 // Numerals returns the places [start, end) of the numbers of a text that stand for
@@ -226,7 +228,7 @@ func (n *numeral) mayEnd() bool {
 		return !isDigit(after)
 	}
 
-	word := wordAt(n.text, n.end, 2*longestWord)
+	word := scan.Word(n.text, n.end, 2*longestWord)
 	c, _ := utf8.DecodeRuneInString(n.text[n.end:])
 	switch {
 	case n.end >= len(n.text):
@@ -235,7 +237,7 @@ func (n *numeral) mayEnd() bool {
 		return false // too long a word
 	case word == "":
 		return !unicode.IsNumber(c) && (c != '–' && c != '−' || !isDigit(n.byteAt(n.end+len("–"))))
-	case isEastAsian(c) || slices.Contains(attachedUnits, word):
+	case scan.IsEastAsian(c) || slices.Contains(attachedUnits, word):
 		return true
 	case !n.hasDecimals():
 		return false
@@ -274,7 +276,7 @@ func (n *numeral) mayBegin() bool {
 	case c == '/' || c == ':':
 		return !isDigit(n.byteAt(i - 2))
 	default:
-		return isEastAsian(c) || !unicode.IsLetter(c) && !unicode.IsNumber(c)
+		return scan.IsEastAsian(c) || !unicode.IsLetter(c) && !unicode.IsNumber(c)
 	}
 }
 
@@ -356,7 +358,7 @@ func EndsWithCurrency(text string, end int) bool {
 
 // isCurrencyCode reports whether the letters at i are a currency.
 func isCurrencyCode(text string, i int) bool {
-	_, ok := currencyCodes[strings.ToLower(wordAt(text, i, 2*longestWord))]
+	_, ok := currencyCodes[strings.ToLower(scan.Word(text, i, 2*longestWord))]
 	return ok
 }
 

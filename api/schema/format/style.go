@@ -78,14 +78,14 @@ const fewestNegative = 2
 func (c NumberCount) Style() NumberStyle {
 	var s NumberStyle
 	switch {
-	case isClear(c.Points, c.Commas):
+	case IsClear(c.Points, c.Commas):
 		s.Decimal = '.'
-	case isClear(c.Commas, c.Points):
+	case IsClear(c.Commas, c.Points):
 		s.Decimal = ','
 	}
 
 	switch {
-	case isClear(c.Blanks, c.Marks):
+	case IsClear(c.Blanks, c.Marks):
 		s.Blanks = Yes
 	case c.Marks > 0 && c.Marks >= c.Blanks: // a blank stands between two numbers, too
 		s.Blanks = No
@@ -109,7 +109,11 @@ func (c NumberCount) IsMixed() bool {
 	return c.Points > 0 && c.Commas > 0 && c.Style().Decimal == 0
 }
 
-func isClear(a, b int64) bool { return a > 0 && a >= clearMajority*b }
+// clearMajority is how often a habit must show in texts for each time that another does.
+const clearMajority = 9
+
+// IsClear reports whether texts that show one habit a times and another b times have the first.
+func IsClear(a, b int64) bool { return a > 0 && a >= clearMajority*b }
 
 // Or returns s with what it leaves open as in other.
 func (s NumberStyle) Or(other NumberStyle) NumberStyle {

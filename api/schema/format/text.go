@@ -1,6 +1,7 @@
-// Package format reads values as people write them (numbers, dates, times of day,
-// addresses, yes and no) and gives them the one form in which they are compared
-// and stored. Everything in it is pure. It imports nothing of the project.
+// Package format reads values as people write them (numbers, addresses, yes and no)
+// and gives them the one form in which they are compared and stored. Package calendar
+// does so for dates, times of day and durations. Everything in it is pure. It must import
+// nothing of the project but how words are read, which is below it.
 package format
 
 import (

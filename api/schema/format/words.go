@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/coditect/mapreduce/api/schema/format/internal/scan"
 )
 
 // A numberWord is what a word adds to a number: a value, or a factor for what
@@ -57,13 +59,19 @@ var plainLetters = strings.NewReplacer("ü", "u", "ö", "o", "é", "e", "ê", "e
 // longestWord bounds a word of a number, in bytes.
 const longestWord = 16
 
+// BeginsWords reports whether a word for a number, or a part of such, is at s[i].
+func BeginsWords(s string, i int) bool {
+	_, known := numberWords[plainLetters.Replace(strings.ToLower(scan.Word(s, i, longestWord)))]
+	return known
+}
+
 // WordsAt reads the number in words that begins at s[start], such as "two hundred
 // and fifty" or "twenty-one", and returns it and the index where it ends.
 func WordsAt(s string, start int) (n int64, end int, ok bool) {
 	total, group := int64(0), int64(0) // below the last thousand, and since
 	last := int64(1 << 62)             // the least value yet in the group
 	for at := start; ; {
-		word := wordAt(s, at, longestWord)
+		word := scan.Word(s, at, longestWord)
 		w, known := numberWords[plainLetters.Replace(strings.ToLower(word))]
 
 		switch {
@@ -73,7 +81,7 @@ func WordsAt(s string, start int) (n int64, end int, ok bool) {
 			if at = nextWord(s, at+len(word)); at < 0 {
 				return total + group, end, true
 			}
-			if next, known := numberWords[strings.ToLower(wordAt(s, at, longestWord))]; !known || next.factor || next.value >= last || last < 100 {
+			if next, known := numberWords[strings.ToLower(scan.Word(s, at, longestWord))]; !known || next.factor || next.value >= last || last < 100 {
 				return total + group, end, true
 			}
 			continue
@@ -105,16 +113,15 @@ func WordsAt(s string, start int) (n int64, end int, ok bool) {
 // nextWord returns where the word behind a gap of spaces, a hyphen or one end of a
 // line begins; -1 if something else follows.
 func nextWord(s string, i int) int {
-	p := &cursor{s: s, i: i}
-	p.skipSpace()
-	if p.i == i && p.i < len(s) && s[p.i] == '-' {
-		p.i++
+	at := scan.SkipSpace(s, i)
+	if at == i && at < len(s) && s[at] == '-' {
+		at++
 	}
-	c, _ := utf8.DecodeRuneInString(s[min(p.i, len(s)):])
-	if p.i == i || !unicode.IsLetter(c) {
+	c, _ := utf8.DecodeRuneInString(s[min(at, len(s)):])
+	if at == i || !unicode.IsLetter(c) {
 		return -1
 	}
-	return p.i
+	return at
 }
 
 // ParseNumberWords reads a number as ParseNumber does, or in words: "two hundred and

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/schema/format/calendar"
 )
 
 // Hints steer the rules provider and the typed merge.
@@ -37,7 +38,7 @@ type Hints struct {
 
 	// DateOrder is the order of dates of three numbers, the property's own or the schema's;
 	// "" leaves it to the documents.
-	DateOrder format.DateOrder
+	DateOrder calendar.DateOrder
 
 	Given Given  // what the program fills in, whoever writes the rest
 	Join  string // of a list of objects: those with equal texts under this name are one

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/schema/format/calendar"
 )
 
 // A judge compares the values of one field.
@@ -119,7 +120,7 @@ func fitsProperty(p *schema.Property, sample any) bool {
 		_, ok := sample.(bool)
 		return ok
 	case p.Format == schema.Date:
-		_, end, ok := format.DateAt(text, 0)
+		_, end, ok := calendar.DateAt(text, 0)
 		return ok && end == len(text)
 	case isText:
 		_, ok := format.ParseNumber(text)

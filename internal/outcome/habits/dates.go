@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/api/schema"
-	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/schema/format/calendar"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/text/table"
@@ -15,14 +15,14 @@ import (
 // DateOrders is what the texts of a job tell of the order of day and month in their
 // dates. The zero value knows nothing.
 type DateOrders struct {
-	corpus     format.OrderCount
-	byDocument map[string]format.OrderCount
+	corpus     calendar.OrderCount
+	byDocument map[string]calendar.OrderCount
 }
 
 // Add adds what the text of a document tells, or a piece of it. A text of several
 // documents has no name.
-func (d *DateOrders) Add(document string, c format.OrderCount) {
-	if c == (format.OrderCount{}) {
+func (d *DateOrders) Add(document string, c calendar.OrderCount) {
+	if c == (calendar.OrderCount{}) {
 		return
 	}
 
@@ -32,7 +32,7 @@ func (d *DateOrders) Add(document string, c format.OrderCount) {
 	}
 
 	if d.byDocument == nil {
-		d.byDocument = make(map[string]format.OrderCount)
+		d.byDocument = make(map[string]calendar.OrderCount)
 	}
 	all := d.byDocument[document]
 	all.Add(c)
@@ -41,7 +41,7 @@ func (d *DateOrders) Add(document string, c format.OrderCount) {
 
 // orderIn returns the order of a document's dates: as the document tells, or else as all
 // documents together do, or else as the schema's locale has it; "" if nothing tells.
-func (d *DateOrders) orderIn(document string, s *schema.Schema) format.DateOrder {
+func (d *DateOrders) orderIn(document string, s *schema.Schema) calendar.DateOrder {
 	return cmp.Or(d.byDocument[document].Order(), d.corpus.Order(), s.Locale)
 }
 
@@ -140,12 +140,12 @@ const isoForm = "2006-01-02"
 // ambiguousDate returns the date of three numbers in a quote that can be read as a date in
 // one of several orders. It is sure if the quote has the date in a form that can be read
 // in one way alone.
-func ambiguousDate(quote, date string) (found *format.NumericDate, sure bool) {
+func ambiguousDate(quote, date string) (found *calendar.NumericDate, sure bool) {
 	if _, stored := table.Forms(quote); strings.HasPrefix(stored, date) {
 		return nil, true // as the spreadsheet stores it
 	}
 
-	for d := range format.NumericDates(quote) {
+	for d := range calendar.NumericDates(quote) {
 		if date != d.DayFirst && date != d.MonthFirst && date != d.YearFirst {
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/schema/format/calendar"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/text/derive"
@@ -23,7 +24,7 @@ type Habits struct {
 
 // AddText adds what the text of a document tells, or a piece of it. A text of several
 // documents has no name.
-func (h *Habits) AddText(document string, dates format.OrderCount, numbers format.NumberCount) {
+func (h *Habits) AddText(document string, dates calendar.OrderCount, numbers format.NumberCount) {
 	h.dates.Add(document, dates)
 	h.numbers.Add(document, numbers)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/schema/format/calendar"
 	"github.com/coditect/mapreduce/internal/outcome/habits"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
 	"github.com/coditect/mapreduce/internal/outcome/output"
@@ -110,7 +111,7 @@ func TestFormulasOfDocumentsAsTheyAreWritten(t *testing.T) {
 	} {
 		o, a := outputOf("total", json.Number(tt.value), tt.formula, []string{"1.500", "300"})
 		var habits habits.Habits
-		habits.AddText("d", format.CountOrders(tt.text), format.CountNumbers(tt.text))
+		habits.AddText("d", calendar.CountOrders(tt.text), format.CountNumbers(tt.text))
 		r := merge.Resolve(s, habits.Settle(s, a, o.Citations))
 		if refusal := r.Refused["total"]; (refusal.Message == "") != (tt.refused == "") || !strings.Contains(refusal.Message, tt.refused) {
 			t.Errorf("%s: %+v, values %v", tt.name, refusal, r.Values)

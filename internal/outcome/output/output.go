@@ -29,6 +29,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/schema/format/calendar"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
 	"github.com/coditect/mapreduce/internal/text/refs"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
@@ -46,7 +47,7 @@ type Output struct {
 
 	// Dates counts the dates that tell their order in the text that the unit read. It is 0
 	// for units that read outputs.
-	Dates format.OrderCount
+	Dates calendar.OrderCount
 	// Numbers counts what the numbers of that text tell of how they are written.
 	Numbers format.NumberCount
 	// Judged is what a model found of the claims of a report, beside what can be
@@ -406,7 +407,7 @@ func Decode(data []byte) (*Output, error) {
 		return nil, fmt.Errorf("output: %w", err)
 	}
 
-	dates := format.OrderCount{DayFirst: m.DayFirst, MonthFirst: m.MonthFirst}
+	dates := calendar.OrderCount{DayFirst: m.DayFirst, MonthFirst: m.MonthFirst}
 	o := &Output{Reason: m.Reason, Value: m.Value, Dates: dates, Numbers: decodeNumbers(m.Numbers), Citations: make(map[merge.Citation]Citation, len(m.Citations))}
 
 	for _, j := range m.Judged {

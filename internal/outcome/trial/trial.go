@@ -15,6 +15,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/schema/format/calendar"
 	"github.com/coditect/mapreduce/internal/outcome/eval"
 	"github.com/coditect/mapreduce/internal/outcome/habits"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
@@ -152,7 +153,7 @@ func (t *Trial) addDocument(d Document, out *rules.Output) {
 			one.Tables = append(one.Tables, TakenTable{Line: line, Rows: taken.Rows, Columns: taken.Columns})
 		}
 
-		t.habits.AddText(d.Name, format.CountOrders(d.Text), format.CountNumbers(d.Text))
+		t.habits.AddText(d.Name, calendar.CountOrders(d.Text), format.CountNumbers(d.Text))
 		hash := output.HashDocument(d.Name, []byte(d.Text))
 		for i := range out.Records {
 			record := t.newRecord(d.Name, hash, &out.Records[i])

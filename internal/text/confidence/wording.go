@@ -10,6 +10,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/schema/format/calendar"
 	"github.com/coditect/mapreduce/internal/text/claims"
 	"github.com/coditect/mapreduce/internal/text/prose"
 )
@@ -19,7 +20,7 @@ func (q *quotation) judgeDate(want string) Verdict {
 	if slices.Contains(q.certainDates(), want) {
 		return Confirms
 	}
-	for d := range format.NumericDates(q.text) { // it may be in either order
+	for d := range calendar.NumericDates(q.text) { // it may be in either order
 		if want == d.DayFirst || want == d.MonthFirst || want == d.YearFirst {
 			return Confirms
 		}
@@ -36,7 +37,7 @@ func datesOf(text string) []string {
 			continue
 		}
 
-		if iso, _, ok := format.DateAt(text, i); ok {
+		if iso, _, ok := calendar.DateAt(text, i); ok {
 			dates = append(dates, iso)
 		}
 		if n++; n > maxReadings {
@@ -108,7 +109,7 @@ var numberProperty = &schema.Property{Type: schema.Number}
 
 // judgeByForm judges a text that is nothing but a date, an amount, an answer or a currency.
 func (q *quotation) judgeByForm(p *schema.Property, text string) (verdict Verdict, judged bool) {
-	if iso, end, ok := format.DateAt(text, 0); ok && end == len(text) {
+	if iso, end, ok := calendar.DateAt(text, 0); ok && end == len(text) {
 		return q.judgeDate(iso), true
 	}
 	if code, ok := format.ParseCurrency(text); ok && isCurrencyAlone(text) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/schema/format/calendar"
 	"github.com/coditect/mapreduce/internal/text/confidence"
 )
 
@@ -127,8 +128,8 @@ func (c *checker) hasResult(p *schema.Property, text string, got value, n *node)
 		iso := got.day.Format(time.DateOnly)
 		return confidence.Support(dateProperty, iso, text) == confidence.Confirms
 	case got.span != nil:
-		read, ok := format.ParseDuration(text)
-		return ok && format.DurationIdentity(read) == format.DurationIdentity(got.span.String())
+		read, ok := calendar.ParseDuration(text)
+		return ok && calendar.DurationIdentity(read) == calendar.DurationIdentity(got.span.String())
 	case got.truth != nil:
 		yes, ok := format.ParseAnswer(format.Fold(text))
 		return ok && yes == *got.truth

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/schema/format/calendar"
 )
 
 // A value is what a formula comes to: one of these.
@@ -131,7 +131,7 @@ func (n *node) computeValue(quotes int) (value, error) {
 // parseSpan reads a duration of ISO 8601 of whole days.
 func parseSpan(iso string) (span, error) {
 	// The identity is months and seconds, which parts the calendar from the clock.
-	months, seconds, ok := strings.Cut(strings.TrimSuffix(format.DurationIdentity(iso), "S"), "M")
+	months, seconds, ok := strings.Cut(strings.TrimSuffix(calendar.DurationIdentity(iso), "S"), "M")
 	m, errM := strconv.ParseInt(months, 10, 64)
 	s, errS := strconv.ParseInt(seconds, 10, 64)
 

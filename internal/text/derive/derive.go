@@ -16,6 +16,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/schema/format/calendar"
 )
 
 // A Quote is a quote that a value follows from, and what its document tells of how numbers and
@@ -23,7 +24,7 @@ import (
 type Quote struct {
 	Text    string
 	Numbers format.NumberStyle
-	Dates   format.DateOrder
+	Dates   calendar.DateOrder
 }
 
 // A Derivation is how a value follows from its quotes.
@@ -131,7 +132,7 @@ func needsFormula(p *schema.Property, v any) bool {
 // isPlainAmount reports whether a text is nothing but a number, with its currency or unit, or
 // a date.
 func isPlainAmount(text string) bool {
-	if _, end, ok := format.DateAt(text, 0); ok && end == len(text) {
+	if _, end, ok := calendar.DateAt(text, 0); ok && end == len(text) {
 		return true
 	}
 

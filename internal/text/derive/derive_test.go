@@ -8,6 +8,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/schema/format/calendar"
 	"github.com/coditect/mapreduce/internal/text/confidence"
 	"github.com/coditect/mapreduce/internal/text/derive"
 )
@@ -205,14 +206,14 @@ func TestReadingsOfQuotes(t *testing.T) {
 		{"the end of a range", json.Number("10"), number, "20 - 10", derive.Quote{Text: "10-20 days"}, true, "", true},
 	} {
 		if tt.name == "day first" {
-			tt.value, tt.formula, tt.quote = "2025-04-13", "2025-04-03 + 10 days", derive.Quote{Text: "03/04/2025, within 10 days", Dates: format.DMY}
+			tt.value, tt.formula, tt.quote = "2025-04-13", "2025-04-03 + 10 days", derive.Quote{Text: "03/04/2025, within 10 days", Dates: calendar.DMY}
 		}
 		got := derive.Of(property(t, tt.kind), tt.value, tt.formula, []derive.Quote{tt.quote}, tt.settled)
 		if (got.Fault == "") != (tt.fault == "") || !strings.Contains(got.Fault, tt.fault) || got.Unsure != tt.unsure {
 			t.Errorf("%s: fault %q, unsure %v; want %q, %v", tt.name, got.Fault, got.Unsure, tt.fault, tt.unsure)
 		}
 	}
-	american := derive.Quote{Text: "03/04/2025, within 10 days", Dates: format.MDY}
+	american := derive.Quote{Text: "03/04/2025, within 10 days", Dates: calendar.MDY}
 	if got := derive.Of(property(t, date), "2025-04-13", "2025-04-03 + 10 days", []derive.Quote{american}, true); got.Fault == "" {
 		t.Errorf("a date in another order than that of its document: %+v", got)
 	}

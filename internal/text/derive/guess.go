@@ -7,6 +7,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/schema/format/calendar"
 	"github.com/coditect/mapreduce/internal/text/confidence"
 )
 
@@ -87,7 +88,7 @@ func ofDates(quotes []Quote) []string {
 
 	var dates []string
 	for _, q := range quotes {
-		iso, ok := format.ParseDate(strings.TrimSpace(q.Text))
+		iso, ok := calendar.ParseDate(strings.TrimSpace(q.Text))
 		if !ok || dateIn(iso, q) != sure {
 			return nil
 		}

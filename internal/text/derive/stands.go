@@ -8,6 +8,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/schema/format/calendar"
 	"github.com/coditect/mapreduce/internal/text/confidence"
 )
 
@@ -125,7 +126,7 @@ func numberIn(number string, percent bool, q Quote) standing {
 func dateIn(iso string, q Quote) standing {
 	best, numeric := absent, false
 
-	for d := range format.NumericDates(q.Text) {
+	for d := range calendar.NumericDates(q.Text) {
 		if iso != d.DayFirst && iso != d.MonthFirst && iso != d.YearFirst {
 			continue
 		}

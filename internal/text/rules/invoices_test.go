@@ -10,6 +10,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/schema/format/calendar"
 	"github.com/coditect/mapreduce/internal/outcome/habits"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
 	"github.com/coditect/mapreduce/internal/outcome/output"
@@ -225,7 +226,7 @@ func TestInvoices(t *testing.T) {
 		// The values are those of a run: settled, with the confidence of one reading.
 		var out output.Output
 		var habits habits.Habits
-		habits.AddText("d", format.CountOrders(d.text), format.CountNumbers(d.text))
+		habits.AddText("d", calendar.CountOrders(d.text), format.CountNumbers(d.text))
 		record := merge.Record{Document: "d"}
 		for _, f := range one(t, p, d.text).Found {
 			key := out.Cite(output.Citation{ID: refs.New(output.HashDocument("d", []byte(d.text)), f.Start, f.End, f.Quote), Document: "d", Quote: f.Quote})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/schema/format/calendar"
 	"github.com/coditect/mapreduce/internal/outcome/habits"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
 	"github.com/coditect/mapreduce/internal/outcome/output"
@@ -24,7 +25,7 @@ func settle(t *testing.T, s *schema.Schema, p *rules.Program, text string) merge
 	t.Helper()
 	var out output.Output
 	var habits habits.Habits
-	habits.AddText("d", format.CountOrders(text), format.CountNumbers(text))
+	habits.AddText("d", calendar.CountOrders(text), format.CountNumbers(text))
 	record := merge.Record{Document: "d"}
 	hash := output.HashDocument("d", []byte(text))
 	for _, f := range one(t, p, text).Found {

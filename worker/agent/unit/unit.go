@@ -13,6 +13,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/schema/format/calendar"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/outcome/output/check"
@@ -126,7 +127,7 @@ func NewMapper(task *agent.Task, s *schema.Schema) *Mapper {
 	// Only the core counts: neighbours read what overlaps as well.
 	core := string(t.Content[t.CoreStart:t.CoreEnd])
 	if s.HasDates() {
-		m.out.Dates = format.CountOrders(core)
+		m.out.Dates = calendar.CountOrders(core)
 	}
 	if s.HasNumbers() {
 		m.out.Numbers = format.CountNumbers(core)

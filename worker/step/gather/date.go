@@ -6,6 +6,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/schema/format/calendar"
 	"github.com/coditect/mapreduce/internal/text/prose"
 	"github.com/coditect/mapreduce/internal/text/rules/form"
 )
@@ -44,12 +45,12 @@ func dateOf(text string) (iso string, span prose.Span) {
 // readDate reads the date at [start, end) of a text; "" if it is none, or nothing tells which one it is.
 func readDate(text string, start, end int) string {
 	written := text[start:end]
-	iso, ok := format.ParseDate(written)
+	iso, ok := calendar.ParseDate(written)
 	if !ok || !strings.Contains(written, iso[:4]) {
 		return ""
 	}
 
-	for d := range format.NumericDates(written) {
+	for d := range calendar.NumericDates(written) {
 		if d.IsAmbiguous() {
 			return d.In(orderAt(text, end))
 		}
@@ -62,16 +63,16 @@ var americanTime = regexp.MustCompile(`^\W{0,3}(?:at )?\d{1,2}:\d\d(?::\d\d)?\s?
 
 // orderAt returns the order of the numbers of a date that ends at end: that of the time zone behind it, or
 // of those dates of the text that can be read in one order alone, if these agree; "" if nothing tells.
-func orderAt(text string, end int) format.DateOrder {
+func orderAt(text string, end int) calendar.DateOrder {
 	if americanTime.MatchString(text[end:min(len(text), end+40)]) {
-		return format.MDY
+		return calendar.MDY
 	}
 
-	switch count := format.CountOrders(text); {
+	switch count := calendar.CountOrders(text); {
 	case count.DayFirst > 0 && count.MonthFirst == 0:
-		return format.DMY
+		return calendar.DMY
 	case count.MonthFirst > 0 && count.DayFirst == 0:
-		return format.MDY
+		return calendar.MDY
 	}
 	return ""
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/schema/format/calendar"
 	"github.com/coditect/mapreduce/internal/text/prose"
 	"github.com/coditect/mapreduce/internal/text/refs"
 )
@@ -99,7 +100,7 @@ func (q *quotedField) standsIn(text string, quotes []string) bool {
 // meansDate reports whether a quote has a date that is the day, or may be: of a date of three numbers, the
 // quote alone does not tell whether the day or the month comes first.
 func meansDate(quote, day string) bool {
-	for d := range format.NumericDates(quote) {
+	for d := range calendar.NumericDates(quote) {
 		if day == d.DayFirst || day == d.MonthFirst || day == d.YearFirst {
 			return true
 		}
@@ -109,7 +110,7 @@ func meansDate(quote, day string) bool {
 		if i > 0 && isDigit(quote[i-1]) {
 			continue // within a number
 		}
-		if found, _, ok := format.DateAt(quote, i); ok && found == day {
+		if found, _, ok := calendar.DateAt(quote, i); ok && found == day {
 			return true
 		}
 	}

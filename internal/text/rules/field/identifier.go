@@ -8,6 +8,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/schema/format/calendar"
 	"github.com/coditect/mapreduce/internal/text/rules/form"
 )
 
@@ -71,7 +72,7 @@ func isCode(word string) bool {
 }
 
 func startsDate(word string) bool {
-	_, to, ok := format.DateAt(word, 0)
+	_, to, ok := calendar.DateAt(word, 0)
 	return ok && to >= len(strings.TrimRight(word, ".,;)"))
 }
 

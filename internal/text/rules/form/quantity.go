@@ -9,6 +9,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/schema/format/calendar"
 )
 
 // withWords finds what scan does, and numbers in words. Where the same number stands
@@ -119,10 +120,10 @@ func scanDurations(text string, start, end int) []Span {
 	text = text[:end]
 
 	for i := start; i < end; i++ {
-		if !utf8.RuneStart(text[i]) || !format.BeginsDuration(text, i) {
+		if !utf8.RuneStart(text[i]) || !calendar.BeginsDuration(text, i) {
 			continue
 		}
-		if _, to, ok := format.DurationAt(text, i); ok {
+		if _, to, ok := calendar.DurationAt(text, i); ok {
 			found = append(found, NewSpan(i, to))
 			i = to - 1
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/schema/format/calendar"
 	"github.com/coditect/mapreduce/api/schema/hint"
 )
 
@@ -99,7 +100,7 @@ func scanDates(text string, start, end int) []Span {
 			continue
 		}
 
-		if _, to, ok := format.DateAt(text, i); ok {
+		if _, to, ok := calendar.DateAt(text, i); ok {
 			date := NewSpan(i, to)
 			if stored, ok := storedDate(text, i, to); ok {
 				date, to = stored, stored.End
@@ -127,7 +128,7 @@ func storedDate(text string, start, end int) (stored Span, ok bool) {
 
 	stored = NewSpan(end+at[2], end+at[3])
 	iso := text[stored.Start:stored.End]
-	for d := range format.NumericDates(text[start:end]) {
+	for d := range calendar.NumericDates(text[start:end]) {
 		if iso == d.DayFirst || iso == d.MonthFirst || iso == d.YearFirst {
 			return stored, true
 		}
@@ -150,11 +151,11 @@ func mayBeginDate(text string, start, i int) bool {
 		inNumber := strings.IndexByte("-/.", before) >= 0 && i-1 > start && IsDigit(text[i-2])
 		return !IsDigit(before) && !inNumber
 	case c >= utf8.RuneSelf:
-		return utf8.RuneStart(c) && format.BeginsDate(text, i)
+		return utf8.RuneStart(c) && calendar.BeginsDate(text, i)
 	case i > start && IsLetter(text[i-1]) || !IsLetter(c):
 		return false
 	default:
-		return format.BeginsDate(text, i)
+		return calendar.BeginsDate(text, i)
 	}
 }
 

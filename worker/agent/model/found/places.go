@@ -10,6 +10,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/schema/format/calendar"
 	"github.com/coditect/mapreduce/internal/text/ground"
 )
 
@@ -88,13 +89,13 @@ func (x *places) find(words string) (all []span) {
 	return all
 }
 
-// datesIn returns the dates of a text, as format.DateAt reads them.
+// datesIn returns the dates of a text, as calendar.DateAt reads them.
 func datesIn(text string) (all []canonical) {
 	for i := 0; i < len(text); {
 		r, size := utf8.DecodeRuneInString(text[i:])
 		before, _ := utf8.DecodeLastRuneInString(text[:i])
 		if isWordRune(r) && !isWordRune(before) {
-			if iso, end, ok := format.DateAt(text, i); ok && end > i {
+			if iso, end, ok := calendar.DateAt(text, i); ok && end > i {
 				all = append(all, canonical{span{i, end}, iso})
 				i = end
 				continue

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/schema/format/calendar"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/worker/agent/model/settings"
@@ -71,7 +72,7 @@ func (k *knower) value(field string) any {
 		n, _ := format.ParseNumber(v)
 		return json.Number(n)
 	case "date":
-		iso, _ := format.ParseDate(v)
+		iso, _ := calendar.ParseDate(v)
 		return iso
 	default:
 		return v

@@ -1,17 +1,19 @@
-package format
+package calendar
 
 import (
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/coditect/mapreduce/api/schema/format/internal/scan"
 )
 
 // BeginsDate reports whether a date that is written out may begin with the word or
 // the sign at s[i]: the name of a month, a day in words, an era, a numeral of East
 // Asia.
 func BeginsDate(s string, i int) bool {
-	if before, _ := utf8.DecodeLastRuneInString(s[:i]); i > 0 && unicode.IsLetter(before) && !isEastAsian(before) {
+	if before, _ := utf8.DecodeLastRuneInString(s[:i]); i > 0 && unicode.IsLetter(before) && !scan.IsEastAsian(before) {
 		return false
 	}
 
@@ -30,26 +32,14 @@ func BeginsDate(s string, i int) bool {
 	return isEra || east.readHanDigits() != ""
 }
 
-func isEastAsian(c rune) bool {
-	return unicode.In(c, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
-}
-
 // skipSpace moves over white space, the end of one line included.
 func (p *cursor) skipSpace() {
-	lines := 0
-	for p.i < len(p.s) && strings.IndexByte(" \t\r\n", p.s[p.i]) >= 0 {
-		if p.s[p.i] == '\n' {
-			if lines++; lines > 1 {
-				return
-			}
-		}
-		p.i++
-	}
+	p.i = scan.SkipSpace(p.s, p.i)
 }
 
 // readWord reads one of the words, in any case, and reports whether there was one.
 func (p *cursor) readWord(words ...string) bool {
-	word := strings.ToLower(wordAt(p.s, p.i, maxMonth))
+	word := strings.ToLower(scan.Word(p.s, p.i, maxMonth))
 	if !slices.Contains(words, word) {
 		return false
 	}
@@ -246,12 +236,12 @@ var dayTens = map[string]int{"twenty": 20, "thirty": 30}
 
 // readDayWord reads a day in words: eighteenth, twenty-first.
 func (p *cursor) readDayWord() (int, bool) {
-	word := wordAt(p.s, p.i, maxMonth)
+	word := scan.Word(p.s, p.i, maxMonth)
 	tens := dayTens[strings.ToLower(word)]
 	if tens > 0 {
 		p.i += len(word)
 		p.skipChars("- ")
-		word = wordAt(p.s, p.i, maxMonth)
+		word = scan.Word(p.s, p.i, maxMonth)
 	}
 
 	day, ok := dayWords[strings.ToLower(word)]

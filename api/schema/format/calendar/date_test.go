@@ -1,10 +1,10 @@
-package format_test
+package calendar_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/schema/format/calendar"
 )
 
 func TestDatesWrittenOut(t *testing.T) {
@@ -54,7 +54,7 @@ func TestDatesWrittenOut(t *testing.T) {
 		"5\nDec 2001 sales":                    "",
 		"the party of the first part, 2001, x": "",
 	} {
-		if got, _ := format.ParseDate(text); got != want {
+		if got, _ := calendar.ParseDate(text); got != want {
 			t.Errorf("ParseDate(%q) = %q; want %q", text, got, want)
 		}
 	}
@@ -75,7 +75,7 @@ func TestTimesWithZones(t *testing.T) {
 		{"15:46+1500", ""},
 		{"15:46+08:00 today", ""},
 	} {
-		if got, ok := format.ParseTime(test.text); got != test.want || ok != (test.want != "") {
+		if got, ok := calendar.ParseTime(test.text); got != test.want || ok != (test.want != "") {
 			t.Errorf("%q: got %q, %t; want %q", test.text, got, ok, test.want)
 		}
 	}
@@ -86,10 +86,10 @@ func FuzzParseTime(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		if iso, ok := format.ParseTime(s); ok && !strings.Contains(iso, ":") {
+		if iso, ok := calendar.ParseTime(s); ok && !strings.Contains(iso, ":") {
 			t.Errorf("%q became %q", s, iso)
 		}
-		if iso, ok := format.ParseDateTime(s); ok && !strings.Contains(iso, "T") {
+		if iso, ok := calendar.ParseDateTime(s); ok && !strings.Contains(iso, "T") {
 			t.Errorf("%q became %q", s, iso)
 		}
 	})
@@ -106,7 +106,7 @@ func TestPeriodsAreNoDates(t *testing.T) {
 		"18 Apr 01":                  "2001-04-18",
 		"18-Apr-01, 12 items":        "2001-04-18",
 	} {
-		if got, _ := format.ParseDate(text); got != want {
+		if got, _ := calendar.ParseDate(text); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}

@@ -1,6 +1,10 @@
-package format
+package calendar
 
-import "iter"
+import (
+	"iter"
+
+	"github.com/coditect/mapreduce/api/schema/format"
+)
 
 // A DateOrder says in which order a date of three numbers has them.
 type DateOrder string
@@ -164,16 +168,13 @@ func (c *OrderCount) Add(other OrderCount) {
 	c.MonthFirst += other.MonthFirst
 }
 
-// clearMajority is how many dates in one order must stand against one in the other.
-const clearMajority = 9
-
 // Order returns the order in which the other dates of the texts are to be read; empty if
 // nothing tells it, or if both orders are in use.
 func (c OrderCount) Order() DateOrder {
 	switch {
-	case c.DayFirst > 0 && c.DayFirst >= clearMajority*c.MonthFirst:
+	case format.IsClear(c.DayFirst, c.MonthFirst):
 		return DMY
-	case c.MonthFirst > 0 && c.MonthFirst >= clearMajority*c.DayFirst:
+	case format.IsClear(c.MonthFirst, c.DayFirst):
 		return MDY
 	}
 	return ""

@@ -1,4 +1,4 @@
-package format
+package calendar
 
 import (
 	"regexp"
@@ -6,6 +6,9 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/schema/format/internal/scan"
 )
 
 // A durationUnit is one of the parts of a duration, in the order of ISO 8601.
@@ -40,6 +43,9 @@ var durationUnits = func() map[string]durationUnit {
 	}
 	return units
 }()
+
+// longestUnit bounds a word for a unit of time, in bytes.
+const longestUnit = 32
 
 // eastAsianUnits are the signs for units of time, the longer before the shorter.
 var eastAsianUnits = []struct {
@@ -163,7 +169,7 @@ func durationPart(s string, at int) (n int64, half bool, unit durationUnit, end 
 		}
 	}
 
-	word := wordAt(s, p.i, 2*longestWord)
+	word := scan.Word(s, p.i, longestUnit)
 	unit, ok = durationUnits[strings.ToLower(word)]
 	return n, half, unit, p.i + len(word), ok
 }
@@ -201,7 +207,7 @@ func (p *cursor) readPlainCount() (n int64, half, ok bool) {
 			half = true
 		}
 	} else {
-		words, end, isNumber := WordsAt(p.s, p.i)
+		words, end, isNumber := format.WordsAt(p.s, p.i)
 		if n, ok = words, isNumber && words < 1e5; ok {
 			p.i = end
 		}
@@ -260,7 +266,7 @@ func ParseDuration(s string) (string, bool) {
 // for one that is not part of another, or at a P before digits.
 func BeginsDuration(s string, i int) bool {
 	before, _ := utf8.DecodeLastRuneInString(s[:i])
-	if i > 0 && (unicode.IsDigit(before) || unicode.IsLetter(before) && !isEastAsian(before)) {
+	if i > 0 && (unicode.IsDigit(before) || unicode.IsLetter(before) && !scan.IsEastAsian(before)) {
 		return false
 	}
 
@@ -270,8 +276,7 @@ func BeginsDuration(s string, i int) bool {
 	case s[i] == 'P' && (digitAt(s, i+1) || strings.HasPrefix(s[i:], "PT")):
 		return true
 	default:
-		_, ok := numberWords[plainLetters.Replace(strings.ToLower(wordAt(s, i, longestWord)))]
-		return ok
+		return format.BeginsWords(s, i)
 	}
 }
 
@@ -308,7 +313,5 @@ func DurationIdentity(iso string) string {
 		n = 0
 	}
 
-	return decimal(calendar) + "M" + decimal(exact) + "S"
+	return strconv.FormatInt(calendar, 10) + "M" + strconv.FormatInt(exact, 10) + "S"
 }
-
-func decimal(n int64) string { return strconv.FormatInt(n, 10) }

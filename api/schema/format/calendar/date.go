@@ -1,4 +1,8 @@
-package format
+// Package calendar reads dates, times of day and durations as people write them, in the languages of
+// Europe and East Asia, and gives them the form of ISO 8601, in which they are compared and stored. It
+// counts in which order a document writes its dates. Everything in it is pure. Of the project it imports
+// package format, which reads the numbers in them, and must not import what knows of schemas.
+package calendar
 
 import (
 	"fmt"
@@ -360,7 +364,7 @@ func (p *cursor) readZone() string {
 		return ""
 	}
 	minutes, behind := minutes[:2], minutes[2:]
-	if !allDigits(hours+minutes) || hours > "14" || minutes > "59" {
+	if strings.Trim(hours+minutes, "0123456789") != "" || hours > "14" || minutes > "59" {
 		return ""
 	}
 

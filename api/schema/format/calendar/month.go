@@ -1,9 +1,9 @@
-package format
+package calendar
 
 import (
 	"strings"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/coditect/mapreduce/api/schema/format/internal/scan"
 )
 
 // A monthName is how a language calls a month, in the forms in which it stands
@@ -60,26 +60,12 @@ var maxMonth = func() int {
 	return longest
 }()
 
-// wordAt returns the word that begins at s[i], of at most limit bytes; "" if there
-// is none, or a longer one.
-func wordAt(s string, i, limit int) string {
-	for end := i; ; {
-		c, width := utf8.DecodeRuneInString(s[end:])
-		if end == len(s) || !unicode.IsLetter(c) {
-			return s[i:end]
-		}
-		if end += width; end-i > limit {
-			return ""
-		}
-	}
-}
-
 // readMonth reads the name of a month in any of the languages.
 func (p *cursor) readMonth() (monthName, bool) {
 	if p.i >= len(p.s) {
 		return monthName{}, false
 	}
-	word := wordAt(p.s, p.i, maxMonth)
+	word := scan.Word(p.s, p.i, maxMonth)
 	name, ok := months[strings.ToLower(word)]
 	if ok {
 		p.i += len(word)
