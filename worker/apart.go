@@ -53,7 +53,7 @@ func (t *attempt) runApart() *mapreduce.Report {
 	if err != nil {
 		t.session.cfg.Logger.Error("unit handed back: no process could be started for it to run apart from others",
 			t.entry.logged("error", err)...)
-		return t.reports.returned(fmt.Sprintf("no process could be started for it to run apart from others: %v", err))
+		return t.reports.Returned(fmt.Sprintf("no process could be started for it to run apart from others: %v", err))
 	}
 	defer process.Stop()
 
@@ -205,11 +205,11 @@ func (r *relay) reserve(ctx context.Context, q mapreduce.ReserveRequest) {
 		return
 	}
 
-	question := r.attempt.calls.askFor(q.Tokens)
+	question := r.attempt.calls.AskFor(q.Tokens)
 	r.attempt.session.out.queueQuestion(r.attempt.entry)
 	select {
-	case <-question.done:
-		r.tell(&mapreduce.ToWorker{Reserved: []mapreduce.ReserveReply{{Held: q.Held, Granted: question.granted}}})
+	case <-question.Done:
+		r.tell(&mapreduce.ToWorker{Reserved: []mapreduce.ReserveReply{{Held: q.Held, Granted: question.Granted}}})
 	case <-ctx.Done():
 	}
 }
@@ -243,8 +243,8 @@ func (r *relay) lastReport(process ApartProcess) *mapreduce.Report {
 	}
 
 	t := r.attempt
-	t.calls.chargeReserved()
-	return t.reports.errored(mapreduce.Retryable, 0, fmt.Sprintf(
+	t.calls.ChargeReserved()
+	return t.reports.Errored(mapreduce.Retryable, 0, fmt.Sprintf(
 		"attempt %d ended its process, in which nothing else ran, at %s: %v",
 		t.held.Attempt, time.Now().UTC().Format(time.RFC3339), process.Err()))
 }
@@ -265,18 +265,18 @@ func (r *relay) interrupt(process ApartProcess) *mapreduce.Report {
 		if rep.Outcome == mapreduce.Done {
 			return rep
 		}
-		t.calls.followReport(rep)
+		t.calls.FollowReport(rep)
 	case <-process.Ended():
-		t.calls.chargeReserved()
+		t.calls.ChargeReserved()
 	case <-patience.C:
-		t.calls.chargeReserved()
+		t.calls.ChargeReserved()
 	}
-	return t.reports.failed(t.reports.interruptCause())
+	return t.reports.Failed(t.reports.InterruptCause())
 }
 
 // follow takes over how far the process says that the unit is.
 func (r *relay) follow(p mapreduce.Progress) {
-	r.attempt.calls.followSpent(p.Tokens)
+	r.attempt.calls.FollowSpent(p.Tokens)
 	if p.Number > r.noted { // else it was said before
 		r.noted = p.Number
 		r.attempt.calls.Progress(p.Note)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/report"
 	"github.com/coditect/mapreduce/worker/step"
 )
 
@@ -22,7 +23,7 @@ type attempt struct {
 	session *session
 	entry   *entry
 	calls   *calls // which the agent is given
-	reports reporter
+	reports report.Reporter
 
 	held   mapreduce.Held
 	job    *job        // as it was introduced before the assignment; nil if it was not
@@ -59,12 +60,12 @@ func (t *attempt) chooseRunner(steps *step.Registry) (step.Runner, error) {
 			return nil, of.unclear
 		}
 		if t.task.StageSpec = of.spec; of.spec != nil {
-			t.calls.most, t.calls.talks = of.spec.Tokens, len(of.spec.Tools) > 0
+			t.calls.Most, t.calls.talks = of.spec.Tokens, len(of.spec.Tools) > 0
 		}
 	}
 
 	// Calls of agents with tools are captured whatever the job says, see captureOf.
-	t.calls.captures = captureOf(t.job.spec.Capture, t.calls.talks)
+	t.calls.Capture = report.CaptureOf(t.job.spec.Capture, t.calls.talks)
 	kind, err := steps.KindOf(t.task.Kind, t.task.StageSpec)
 	if err != nil {
 		return nil, err
@@ -87,7 +88,7 @@ var errGoexit = errors.New("agent ended its goroutine instead of returning")
 func (t *attempt) execute() *mapreduce.Report {
 	t.entry.announced.await(t.ctx)
 	start := time.Now()
-	t.calls.begin(start)
+	t.calls.Begin(start)
 
 	// The memory is what fetchLarge has set aside meanwhile, so it is read at the end.
 	defer func() { t.session.memory.Release(t.memory) }()
@@ -109,14 +110,14 @@ func (t *attempt) execute() *mapreduce.Report {
 
 // refuseRun returns the report of an attempt that cannot begin, or nil.
 func (t *attempt) refuseRun() *mapreduce.Report {
-	if err := t.reports.interruptCause(); err != nil {
-		return t.reports.failed(err)
+	if err := t.reports.InterruptCause(); err != nil {
+		return t.reports.Failed(err)
 	}
 	if t.runner == nil {
-		return t.reports.failed(agent.PermanentJob(t.misfit))
+		return t.reports.Failed(agent.PermanentJob(t.misfit))
 	}
 	if err := t.checkBreakers(); err != nil {
-		return t.reports.failed(err)
+		return t.reports.Failed(err)
 	}
 	return nil
 }
@@ -167,7 +168,7 @@ func (t *attempt) runHere() *mapreduce.Report {
 	}
 
 	if err := t.openJournal(); err != nil {
-		return t.reports.failed(fmt.Errorf("journal of the unit: %w", err))
+		return t.reports.Failed(fmt.Errorf("journal of the unit: %w", err))
 	}
 	if err := t.openEvidence(); err != nil {
 		return t.unfetchedReport(fmt.Errorf("evidence of the unit: %w", err))
@@ -175,13 +176,13 @@ func (t *attempt) runHere() *mapreduce.Report {
 
 	res, err := t.runProtected()
 	if err == nil && t.task.Kind != mapreduce.KindParse { // whose output is a text
-		res.Output, err = t.calls.appendCalls(res.Output)
+		res.Output, err = t.calls.AppendCalls(res.Output)
 	}
 
 	if err != nil {
-		return t.reports.failed(err)
+		return t.reports.Failed(err)
 	}
-	return t.reports.done(res)
+	return t.reports.Done(res)
 }
 
 // runProtected runs the agent and makes a panic an error.

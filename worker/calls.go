@@ -10,6 +10,7 @@ import (
 	"github.com/coditect/mapreduce/internal/outcome/journal"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/evidence"
+	"github.com/coditect/mapreduce/worker/report"
 )
 
 // calls are what the agent of one attempt may ask of this worker. The agent's goroutines use
@@ -17,8 +18,8 @@ import (
 // in parts that have locks of their own; the other fields are set before the agent runs. Where a
 // call changes how the attempt stands, it does so in its entry, under the session's lock.
 type calls struct {
-	account         // of tokens, calls and notes
-	recorder        // of calls, for the trace
+	report.Account  // of tokens, calls and notes
+	report.Recorder // of calls, for the trace
 	*evidence.Shelf // of what tools brought
 
 	session *session
@@ -38,12 +39,12 @@ func (c *calls) Reserve(ctx context.Context, tokens, costMicros int64) error {
 		return err
 	}
 
-	if err := c.checkLimit(tokens); err != nil || !c.bounded {
+	if err := c.CheckLimit(tokens); err != nil || !c.Bounded {
 		return err
 	}
 
 	amount := tokens
-	if c.currency == mapreduce.InDollars {
+	if c.Currency == mapreduce.InDollars {
 		if amount = costMicros; amount < 0 {
 			return agent.PermanentJob(errNoPrice)
 		}
@@ -52,7 +53,7 @@ func (c *calls) Reserve(ctx context.Context, tokens, costMicros int64) error {
 	// The answer may be to the question of another call of this unit, or too small for this
 	// one as well, so what is reserved is looked at again after each.
 	for {
-		q, mine := c.setAside(amount)
+		q, mine := c.SetAside(amount)
 		if q == nil {
 			return nil
 		}
@@ -61,9 +62,9 @@ func (c *calls) Reserve(ctx context.Context, tokens, costMicros int64) error {
 		}
 
 		select {
-		case <-q.done:
-			if mine && !q.granted {
-				return fmt.Errorf("reservation of %s: %w", c.currency.Text(q.amount), agent.ErrBudget)
+		case <-q.Done:
+			if mine && !q.Granted {
+				return fmt.Errorf("reservation of %s: %w", c.Currency.Text(q.Amount), agent.ErrBudget)
 			}
 		case <-c.ctx.Done():
 			return context.Cause(c.ctx)
@@ -94,14 +95,14 @@ func (c *calls) TryCall(ctx context.Context, name string, call func(context.Cont
 func (c *calls) counted(call func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		start := time.Now()
-		defer func() { c.countCall(time.Since(start)) }()
+		defer func() { c.CountCall(time.Since(start)) }()
 		return call(ctx)
 	}
 }
 
 // Progress implements agent.Calls.
 func (c *calls) Progress(note string) {
-	said := c.addNote(cleanText(note, mapreduce.MaxNote))
+	said := c.AddNote(report.Clean(note, mapreduce.MaxNote))
 	said.Held = c.held
 	said.Running = true
 	if c.talks {

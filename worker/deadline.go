@@ -2,18 +2,8 @@ package worker
 
 import (
 	"context"
-	"fmt"
 	"time"
 )
-
-// A deadlineError is why the context of an attempt ends that takes too long.
-type deadlineError struct{ after time.Duration }
-
-func (e *deadlineError) Error() string { return fmt.Sprintf("deadline exceeded after %v", e.after) }
-
-// Is makes a deadlineError a context.DeadlineExceeded, for agents that look at
-// the cause.
-func (e *deadlineError) Is(target error) bool { return target == context.DeadlineExceeded }
 
 // A deadline is the time that a running attempt has left, and what ends it. When the time is
 // over its timer calls what start was given: to interrupt the attempt, and after that, once its

@@ -98,7 +98,7 @@ func (d *deliveries) putOutput(ctx context.Context, e *entry) {
 	// that.
 	elapsed := e.report.Elapsed
 	class, _ := agent.Classify(err)
-	e.report = e.reports.errored(class, 0, fmt.Sprintf("output of %d bytes: %v", len(data), err))
+	e.report = e.reports.Errored(class, 0, fmt.Sprintf("output of %d bytes: %v", len(data), err))
 	e.report.Elapsed = elapsed
 }
 
@@ -110,7 +110,7 @@ func (d *deliveries) sendEntries(e *entry) {
 		return // the agent was not started
 	}
 
-	c.markKept()
+	c.MarkKept()
 	p.sendUpTo = c.journal.Len()
 
 	if p.sending || c.journal.Waiting() == 0 {

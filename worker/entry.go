@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/report"
 )
 
 // A unitKey names a unit. A session holds at most one attempt of it.
@@ -40,7 +41,7 @@ type entry struct {
 	held      mapreduce.Held // the attempt by name; whether it runs state says
 	alone     bool           // workers were lost with it: nothing else is to run in its process
 	calls     *calls
-	reports   reporter
+	reports   report.Reporter
 	announced *announcement // that it runs; nil if it need not be announced
 
 	attempt *attempt // nil once it has ended: a verdict is waited for without the inputs
@@ -75,7 +76,7 @@ func (e *entry) state() mapreduce.Held {
 
 // progress returns how far the attempt is.
 func (e *entry) progress() mapreduce.Progress {
-	p := e.calls.progress()
+	p := e.calls.SoFar()
 	p.Held = e.state()
 	return p
 }
@@ -83,8 +84,8 @@ func (e *entry) progress() mapreduce.Progress {
 // leavesJournal reports whether what the attempt has remembered is of use if it ends so: the
 // unit may be tried again, or the job be repeated.
 func (e *entry) leavesJournal(o mapreduce.Outcome) bool {
-	job := e.reports.job
-	return o != mapreduce.Done || job != nil && job.spec.Capture == mapreduce.CaptureFull
+	spec := e.reports.Spec
+	return o != mapreduce.Done || spec != nil && spec.Capture == mapreduce.CaptureFull
 }
 
 // restartTime gives the attempt its whole time anew: its blobs have arrived, or its turn has

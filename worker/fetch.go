@@ -11,6 +11,7 @@ import (
 	"github.com/coditect/mapreduce/internal/text/ground"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/library"
+	"github.com/coditect/mapreduce/worker/report"
 	"github.com/coditect/mapreduce/worker/transfer"
 )
 
@@ -107,18 +108,18 @@ func (t *attempt) fetchInputs(b mapreduce.Blob) error {
 // unfetchedReport is the report of an attempt that did not get what it needs. That costs
 // the unit an attempt only if the unit may be at fault.
 func (t *attempt) unfetchedReport(err error) *mapreduce.Report {
-	var late *deadlineError
-	switch cause := t.reports.interruptCause(); {
+	var late *report.LateError
+	switch cause := t.reports.InterruptCause(); {
 	case errors.As(cause, &late):
-		return t.reports.returned(fmt.Sprintf("what the unit needs did not come within %v", late.after))
+		return t.reports.Returned(fmt.Sprintf("what the unit needs did not come within %v", late.After))
 	case cause != nil:
-		return t.reports.failed(cause)
+		return t.reports.Failed(cause)
 	case errors.Is(err, payload.ErrInputsTooLarge):
-		return t.reports.failed(agent.Permanent(err))
+		return t.reports.Failed(agent.Permanent(err))
 	case transfer.IsTransient(err) && errs.KindOf(err) != errs.Internal, errors.Is(err, errs.Precondition):
-		return t.reports.returned(err.Error())
+		return t.reports.Returned(err.Error())
 	}
-	return t.reports.failed(fmt.Errorf("input of the unit: %w", err))
+	return t.reports.Failed(fmt.Errorf("input of the unit: %w", err))
 }
 
 // wholeText returns what the agent gets as Task.Whole, nil for a unit that has all of its

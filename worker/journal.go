@@ -27,7 +27,7 @@ type journalOwner struct{ calls *calls }
 // Offer implements journal.Owner. It has entries stored if that is due, or somebody waits
 // for it.
 func (o journalOwner) Offer(now bool) {
-	due := now || o.calls.unkept() >= agent.KeepEvery
+	due := now || o.calls.Unkept() >= agent.KeepEvery
 	if !due {
 		return
 	}
@@ -72,7 +72,7 @@ func (c *calls) Recall(key string) ([]byte, bool) { return c.journal.Recall(key)
 // nothing is stored any more, the call is made all the same. An error says why the
 // attempt, or the call, has ended.
 func (c *calls) storeBefore(ctx context.Context, tokens int64) error {
-	if c.unkept()+tokens <= agent.KeepEvery || c.journal.Waiting() == 0 {
+	if c.Unkept()+tokens <= agent.KeepEvery || c.journal.Waiting() == 0 {
 		return nil
 	}
 	ctx, stop := c.attemptContext(ctx)

@@ -42,7 +42,7 @@ func (l *streamLink) refillOutbox() {
 	s.out.empty()      // first: a question that is put meanwhile stays
 
 	for _, e := range s.entries.running() {
-		if e.calls.openReserve() > 0 {
+		if e.calls.OpenReserve() > 0 {
 			s.out.queueQuestion(e)
 		}
 	}

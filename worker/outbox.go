@@ -202,7 +202,7 @@ func (o *outbox) pullStarted(m *mapreduce.FromWorker) (announced []*announcement
 // pullAsks takes the open questions of what still runs. mu is held, and session.mu.
 func (o *outbox) pullAsks(m *mapreduce.FromWorker) {
 	for _, e := range o.asks {
-		if n := e.calls.openReserve(); n > 0 && e.phase == running {
+		if n := e.calls.OpenReserve(); n > 0 && e.phase == running {
 			m.Reserve = append(m.Reserve, mapreduce.ReserveRequest{Held: e.state(), Tokens: n})
 		}
 	}
@@ -216,4 +216,13 @@ func (o *outbox) pullNews(m *mapreduce.FromWorker, limits Limiter, manners Manne
 		o.limits = false
 		m.Manners, m.Limits = manners.News(), limits.Notes()
 	}
+}
+
+// wireReport returns r as it is sent: without an output that is put before.
+func wireReport(r *mapreduce.Report) mapreduce.Report {
+	out := *r
+	if r.Length > 0 {
+		out.Output = nil
+	}
+	return out
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/breaker"
 	"github.com/coditect/mapreduce/worker/library"
+	"github.com/coditect/mapreduce/worker/report"
 	"github.com/coditect/mapreduce/worker/transfer"
 )
 
@@ -113,9 +114,13 @@ func (s *session) newEntry(a *mapreduce.Assignment) *entry {
 	e := &entry{mu: &s.mu, held: held, alone: a.Alone, deadline: deadline{end: end}}
 
 	job := s.jobs.find(a.Job)
-	c := &calls{session: s, entry: e, held: held, job: job, ctx: ctx, account: newAccount(job, a.Reserved)}
+	c := &calls{session: s, entry: e, held: held, job: job, ctx: ctx}
 	e.calls = c
-	e.reports = reporter{held: held, job: job, ctx: ctx, account: &c.account, maxOutput: s.cfg.MaxOutput}
+	e.reports = report.Reporter{Held: held, Context: ctx, Account: &c.Account, MaxOutput: s.cfg.MaxOutput}
+	if job != nil {
+		e.reports.Spec, e.reports.Estimate = job.spec, job.estimate
+	}
+	e.reports.Account.Open(e.reports.Spec, a.Reserved)
 	e.attempt = newAttempt(s, e, a)
 
 	if a.Attempt > 1 {
@@ -129,7 +134,7 @@ func (s *session) newEntry(a *mapreduce.Assignment) *entry {
 func (s *session) enqueue(e *entry) {
 	switch {
 	case s.retiring.draining:
-		s.settle(e, e.reports.returned(errDraining.Error()))
+		s.settle(e, e.reports.Returned(errDraining.Error()))
 	case e.attempt.job == nil:
 		s.handBack(e, errors.New("assigned before its job was introduced"))
 	case s.queue.taken+len(s.queue.waiting) >= 2*(s.cfg.Slots+s.cfg.Prefetch):
@@ -142,7 +147,7 @@ func (s *session) enqueue(e *entry) {
 // handBack returns an attempt that should not have come like this.
 func (s *session) handBack(e *entry, err error) {
 	s.cfg.Logger.Error("unit handed back", e.logged("error", err)...)
-	s.settle(e, e.reports.returned(err.Error()))
+	s.settle(e, e.reports.Returned(err.Error()))
 }
 
 // settle queues the report of an attempt that is over. Of one that was dropped it is sent
@@ -208,7 +213,7 @@ func (s *session) takeReserve(r mapreduce.ReserveReply) {
 	e := s.entries.find(r.Held)
 	s.mu.Unlock()
 	if e != nil {
-		e.calls.answerQuestion(r.Granted)
+		e.calls.AnswerQuestion(r.Granted)
 	}
 }
 
@@ -270,7 +275,7 @@ func (s *session) drainQueue() {
 	s.out.queueDrain()
 
 	for _, e := range s.queue.removeAll() {
-		s.settle(e, e.reports.returned(errDraining.Error()))
+		s.settle(e, e.reports.Returned(errDraining.Error()))
 	}
 	s.checkIdle()
 }

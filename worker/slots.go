@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/report"
 )
 
 // fillSlots starts waiting attempts while there are slots for them. mu is held.
@@ -36,7 +37,7 @@ func (s *session) runSlot(e *entry, t *attempt) {
 	owned := true
 	defer func() {
 		if e != nil && owned {
-			if e, t, owned = s.finish(e, t.reports.failed(errGoexit)); e != nil {
+			if e, t, owned = s.finish(e, t.reports.Failed(errGoexit)); e != nil {
 				s.slots.Add(1)
 				go s.runSlot(e, t)
 			}
@@ -100,7 +101,7 @@ func (s *session) expire(e *entry) {
 	switch d := &e.deadline; {
 	case e.report != nil, d.paused && !d.interrupted:
 	case !d.interrupted:
-		d.interrupt(&deadlineError{d.limit}, s.cfg.Grace)
+		d.interrupt(&report.LateError{After: d.limit}, s.cfg.Grace)
 	default:
 		s.abandon(e)
 	}
@@ -115,7 +116,7 @@ func (s *session) abandon(e *entry) {
 
 	e.abandoned = true
 	s.stats.Abandoned++
-	s.settle(e, e.reports.failed(cause))
+	s.settle(e, e.reports.Failed(cause))
 
 	// The goroutine of the agent keeps running, but counts as no slot any more; another
 	// takes its place.

@@ -1,4 +1,4 @@
-package worker
+package report
 
 import (
 	"fmt"
@@ -10,17 +10,17 @@ import (
 	"github.com/coditect/mapreduce/worker/agent"
 )
 
-// An account holds what an attempt may spend, what it has spent, and what it has done and
+// An Account holds what an attempt may spend, what it has spent, and what it has done and
 // said of itself so far. Its exported methods are a part of agent.Calls. The agent writes it,
 // and reports and signs of life read it, so it has a lock of its own.
-type account struct {
-	most     int64              // tokens that its stage gives a unit; 0 is no limit. Set before the agent runs
-	bounded  bool               // its job has a budget. Set before the agent runs
-	currency mapreduce.Currency // of that. Set before the agent runs
+type Account struct {
+	Most     int64              // tokens that its stage gives a unit; 0 is no limit. Set before the agent runs
+	Bounded  bool               // its job has a budget. Set before the agent runs
+	Currency mapreduce.Currency // of that. Set before the agent runs
 
 	mu       sync.Mutex // guards the fields below; taken after session.mu
 	granted  int64      // of the budget, reserved for this attempt
-	tokens   promises   // of calls under way, where most or a budget in tokens bounds them
+	tokens   promises   // of calls under way, where Most or a budget in tokens bounds them
 	money    promises   // likewise, of a budget in dollars
 	spent    mapreduce.Tokens
 	cost     int64              // millionths of a US dollar
@@ -31,7 +31,7 @@ type account struct {
 	tools    int           // calls of them
 	toolTime time.Duration // of these
 	prompt   int64         // bytes of the largest that a model was given
-	asking   *reserveQuestion
+	asking   *Question
 	answered []string // models that answered, sorted
 	failing  []string // models that did not, sorted
 	note     string   // the last
@@ -39,12 +39,13 @@ type account struct {
 	keptAt   int64    // tokens that were spent when entries of the journal were last sent
 }
 
-// newAccount returns the account of an attempt at a unit of a job, which may be nil.
-func newAccount(j *job, granted int64) account {
-	if j == nil {
-		return account{granted: granted}
+// Open sets what was reserved for the attempt of the budget of its job, before the agent runs. The specification
+// is that of the job, or nil if it is not known.
+func (a *Account) Open(spec *mapreduce.JobSpec, granted int64) {
+	a.granted = granted
+	if spec != nil {
+		a.Bounded, a.Currency = spec.Budget > 0, spec.BudgetIn
 	}
-	return account{granted: granted, bounded: j.spec.Budget > 0, currency: j.spec.BudgetIn}
 }
 
 // promises are amounts that are set aside for calls under way, ascending.
@@ -72,17 +73,17 @@ func (p *promises) settle(took int64) {
 	}
 }
 
-// A reserveQuestion is a request for a part of the budget that waits for its answer.
-type reserveQuestion struct {
-	amount  int64         // the reservation in all that is asked for
-	done    chan struct{} // closed when answered
-	granted bool          // valid once done is closed
+// A Question is a request for a part of the budget that waits for its answer.
+type Question struct {
+	Amount  int64         // the reservation in all that is asked for
+	Done    chan struct{} // closed when answered
+	Granted bool          // valid once Done is closed
 }
 
-// checkLimit refuses a call that might take the attempt above what its stage gives a
+// CheckLimit refuses a call that might take the attempt above what its stage gives a
 // unit. Without a budget in tokens it also sets the tokens aside, which nobody else does.
-func (a *account) checkLimit(tokens int64) error {
-	if a.most == 0 {
+func (a *Account) CheckLimit(tokens int64) error {
+	if a.Most == 0 {
 		return nil
 	}
 
@@ -91,33 +92,33 @@ func (a *account) checkLimit(tokens int64) error {
 
 	// What calls under way may still spend counts as spent.
 	held := a.spent.Total() + a.tokens.sum()
-	if held+tokens > a.most {
+	if held+tokens > a.Most {
 		return agent.Permanent(fmt.Errorf("a call of up to %d tokens is not made: limits.tokens of the stage gives a unit %d, and %d are spent or set aside",
-			tokens, a.most, held))
+			tokens, a.Most, held))
 	}
-	if !a.bounded || a.currency != mapreduce.InTokens {
+	if !a.Bounded || a.Currency != mapreduce.InTokens {
 		a.tokens.add(tokens)
 	}
 	return nil
 }
 
 // budgeted returns the promises of the budget's currency. mu is held.
-func (a *account) budgeted() *promises {
-	if a.currency == mapreduce.InDollars {
+func (a *Account) budgeted() *promises {
+	if a.Currency == mapreduce.InDollars {
 		return &a.money
 	}
 	return &a.tokens
 }
 
-// setAside promises an amount of the budget to a call if the reservation holds it. Else it
+// SetAside promises an amount of the budget to a call if the reservation holds it. Else it
 // returns the question that is open, and whether it was put by this call: one
 // at a time is under way for a unit.
-func (a *account) setAside(amount int64) (q *reserveQuestion, mine bool) {
+func (a *Account) SetAside(amount int64) (q *Question, mine bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 
 	promised := a.budgeted()
-	free := a.granted - a.currency.Of(a.spent, a.cost) - promised.sum()
+	free := a.granted - a.Currency.Of(a.spent, a.cost) - promised.sum()
 	if amount <= free {
 		promised.add(amount)
 		return nil, false
@@ -126,15 +127,15 @@ func (a *account) setAside(amount int64) (q *reserveQuestion, mine bool) {
 	// The question is for the reservation in all, so a grant also covers the calls under
 	// way.
 	if a.asking == nil {
-		a.asking = &reserveQuestion{amount: a.granted - free + amount, done: make(chan struct{})}
+		a.asking = &Question{Amount: a.granted - free + amount, Done: make(chan struct{})}
 		return a.asking, true
 	}
 	return a.asking, false
 }
 
-// answerQuestion answers the open request for tokens. A grant counts even if no call
+// AnswerQuestion answers the open request for tokens. A grant counts even if no call
 // waits for it any more.
-func (a *account) answerQuestion(granted bool) {
+func (a *Account) AnswerQuestion(granted bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	q := a.asking
@@ -143,27 +144,27 @@ func (a *account) answerQuestion(granted bool) {
 	}
 
 	a.asking = nil
-	q.granted = granted
+	q.Granted = granted
 	if granted {
-		a.granted = max(a.granted, q.amount)
+		a.granted = max(a.granted, q.Amount)
 	}
-	close(q.done)
+	close(q.Done)
 }
 
-// openReserve returns the reservation that is asked for, or 0.
-func (a *account) openReserve() int64 {
+// OpenReserve returns the reservation that is asked for, or 0.
+func (a *Account) OpenReserve() int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.asking == nil {
 		return 0
 	}
 
-	return a.asking.amount
+	return a.asking.Amount
 }
 
 // Spent implements agent.Calls. The agent does not say which promise the call settles: see
 // promises.settle.
-func (a *account) Spent(c mapreduce.Charge) {
+func (a *Account) Spent(c mapreduce.Charge) {
 	c.Tokens = mapreduce.Tokens{In: max(c.Tokens.In, 0), Out: max(c.Tokens.Out, 0)}
 	c.CostMicros = max(c.CostMicros, 0)
 	a.mu.Lock()
@@ -178,14 +179,14 @@ func (a *account) Spent(c mapreduce.Charge) {
 }
 
 // Saved implements agent.Calls.
-func (a *account) Saved(s mapreduce.Savings) {
+func (a *Account) Saved(s mapreduce.Savings) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.savings = a.savings.Add(s)
 }
 
-// countCall counts a call that took d.
-func (a *account) countCall(d time.Duration) {
+// CountCall counts a call that took d.
+func (a *Account) CountCall(d time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.calls++
@@ -193,7 +194,7 @@ func (a *account) countCall(d time.Duration) {
 }
 
 // ToolCalled implements agent.Calls.
-func (a *account) ToolCalled(d time.Duration) {
+func (a *Account) ToolCalled(d time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.tools++
@@ -201,21 +202,21 @@ func (a *account) ToolCalled(d time.Duration) {
 }
 
 // Prompted implements agent.Calls.
-func (a *account) Prompted(bytes int64) {
+func (a *Account) Prompted(bytes int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.prompt = max(a.prompt, bytes)
 }
 
 // Answered implements agent.Calls.
-func (a *account) Answered(by string) {
+func (a *Account) Answered(by string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.answered = insertSorted(a.answered, by)
 }
 
 // Failing implements agent.Calls.
-func (a *account) Failing(model string) {
+func (a *Account) Failing(model string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.failing = insertSorted(a.failing, model)
@@ -230,8 +231,8 @@ func insertSorted(names []string, name string) []string {
 	return slices.Insert(names, i, name)
 }
 
-// addNote takes what the attempt says of itself, and returns its progress with that.
-func (a *account) addNote(note string) mapreduce.Progress {
+// AddNote takes what the attempt says of itself, and returns its progress with that.
+func (a *Account) AddNote(note string) mapreduce.Progress {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.note = note
@@ -239,29 +240,29 @@ func (a *account) addNote(note string) mapreduce.Progress {
 	return mapreduce.Progress{Tokens: a.spent, Note: note, Number: a.notes}
 }
 
-// progress returns how far the attempt is. Whose attempt it is, the caller fills in.
-func (a *account) progress() mapreduce.Progress {
+// SoFar returns how far the attempt is. Whose attempt it is, the caller fills in.
+func (a *Account) SoFar() mapreduce.Progress {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return mapreduce.Progress{Tokens: a.spent, Note: a.note, Number: a.notes}
 }
 
-// unkept is how many tokens were spent since entries of the journal were last sent.
-func (a *account) unkept() int64 {
+// Unkept is how many tokens were spent since entries of the journal were last sent.
+func (a *Account) Unkept() int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.spent.Total() - a.keptAt
 }
 
-// markKept notes that the entries of the journal are being sent.
-func (a *account) markKept() {
+// MarkKept notes that the entries of the journal are being sent.
+func (a *Account) MarkKept() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.keptAt = a.spent.Total()
 }
 
 // enterInto enters what was spent and done so far into a report.
-func (a *account) enterInto(r *mapreduce.Report) {
+func (a *Account) enterInto(r *mapreduce.Report) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	r.Tokens, r.CostMicros, r.Charges, r.Savings = a.spent, a.cost, slices.Clone(a.charges), a.savings
@@ -270,15 +271,15 @@ func (a *account) enterInto(r *mapreduce.Report) {
 	r.Models, r.Failing = slices.Clone(a.answered), slices.Clone(a.failing)
 }
 
-// followSpent takes over what the process in which the unit runs says that it has spent.
-func (a *account) followSpent(t mapreduce.Tokens) {
+// FollowSpent takes over what the process in which the unit runs says that it has spent.
+func (a *Account) FollowSpent(t mapreduce.Tokens) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.spent = t
 }
 
-// followReport takes over what the process in which the unit ran says that it has spent.
-func (a *account) followReport(r *mapreduce.Report) {
+// FollowReport takes over what the process in which the unit ran says that it has spent.
+func (a *Account) FollowReport(r *mapreduce.Report) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.spent, a.cost, a.charges, a.savings = r.Tokens, r.CostMicros, r.Charges, r.Savings
@@ -286,26 +287,26 @@ func (a *account) followReport(r *mapreduce.Report) {
 	a.tools, a.toolTime = r.Tools, r.ToolTime
 }
 
-// chargeReserved counts all that was reserved as spent, of a job with a budget: what a
+// ChargeReserved counts all that was reserved as spent, of a job with a budget: what a
 // process had spent that has ended nobody knows.
-func (a *account) chargeReserved() {
+func (a *Account) ChargeReserved() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	switch left := max(0, a.granted-a.currency.Of(a.spent, a.cost)); {
-	case !a.bounded:
-	case a.currency == mapreduce.InDollars:
+	switch left := max(0, a.granted-a.Currency.Of(a.spent, a.cost)); {
+	case !a.Bounded:
+	case a.Currency == mapreduce.InDollars:
 		a.cost += left
 	default:
 		a.spent.In += left
 	}
 }
 
-// askFor returns the open question for a reservation, or one for so much in all.
-func (a *account) askFor(amount int64) *reserveQuestion {
+// AskFor returns the open question for a reservation, or one for so much in all.
+func (a *Account) AskFor(amount int64) *Question {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.asking == nil {
-		a.asking = &reserveQuestion{amount: amount, done: make(chan struct{})}
+		a.asking = &Question{Amount: amount, Done: make(chan struct{})}
 	}
 	return a.asking
 }

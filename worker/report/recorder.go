@@ -1,4 +1,4 @@
-package worker
+package report
 
 import (
 	"strings"
@@ -18,19 +18,19 @@ const (
 	maxCapturedAll  = 512 << 10 // bytes of all of them
 )
 
-// captureOf returns what is captured of the calls of a unit. The turns and calls of agents
+// CaptureOf returns what is captured of the calls of a unit. The turns and calls of agents
 // with tools are always captured: people have to see what such an agent did.
-func captureOf(job mapreduce.Capture, withTools bool) mapreduce.Capture {
+func CaptureOf(job mapreduce.Capture, withTools bool) mapreduce.Capture {
 	if withTools {
 		return max(job, mapreduce.CaptureStandard)
 	}
 	return job
 }
 
-// A recorder holds the captured calls of an attempt. It leaves out what exceeds the
+// A Recorder holds the captured calls of an attempt. It leaves out what exceeds the
 // bounds, and marks the call as cut. Its exported methods are a part of agent.Calls.
-type recorder struct {
-	captures mapreduce.Capture // set before the agent runs
+type Recorder struct {
+	Capture mapreduce.Capture // set before the agent runs
 
 	mu       sync.Mutex // guards the variables below
 	begun    time.Time  // when the agent was started
@@ -38,22 +38,22 @@ type recorder struct {
 	bytes    int // of texts
 }
 
-// begin notes when the agent was started.
-func (r *recorder) begin(now time.Time) {
+// Begin notes when the agent was started.
+func (r *Recorder) Begin(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.begun = now
 }
 
 // Captures implements agent.Calls.
-func (r *recorder) Captures() mapreduce.Capture { return r.captures }
+func (r *Recorder) Captures() mapreduce.Capture { return r.Capture }
 
 // Record implements agent.Calls.
-func (r *recorder) Record(call mapreduce.Call) {
-	if r.captures == mapreduce.CaptureOff {
+func (r *Recorder) Record(call mapreduce.Call) {
+	if r.Capture == mapreduce.CaptureOff {
 		return
 	}
-	if r.captures != mapreduce.CaptureFull {
+	if r.Capture != mapreduce.CaptureFull {
 		call.Prompt, call.Answer, call.Cut = "", "", false
 	}
 
@@ -65,7 +65,7 @@ func (r *recorder) Record(call mapreduce.Call) {
 		return
 	}
 
-	call.Error = cleanText(call.Error, maxError)
+	call.Error = Clean(call.Error, maxError)
 	for _, text := range []*string{&call.Prompt, &call.Answer} {
 		// What all texts of the attempt may take together shrinks with each call.
 		room := min(maxCapturedText, maxCapturedAll-r.bytes)
@@ -79,8 +79,8 @@ func (r *recorder) Record(call mapreduce.Call) {
 	r.captured = append(r.captured, call)
 }
 
-// appendCalls adds the calls to an output.
-func (r *recorder) appendCalls(data []byte) ([]byte, error) {
+// AppendCalls adds the calls to an output.
+func (r *Recorder) AppendCalls(data []byte) ([]byte, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return payload.WithCalls(data, r.captured)

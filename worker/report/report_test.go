@@ -1,4 +1,4 @@
-package worker
+package report_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/report"
 )
 
 // TestReporterOfFailures: how an attempt is reported that failed follows from its error and from
@@ -16,11 +17,12 @@ import (
 // open breaker, the budget.
 func TestReporterOfFailures(t *testing.T) {
 	var (
-		late      = &deadlineError{time.Minute}
+		late      = &report.LateError{After: time.Minute}
 		open      = &agent.BreakerError{Name: "p/m", OpenFor: time.Second}
 		noRoom    = &agent.BreakerError{Name: "p/m", OpenFor: time.Second, NoRoom: true}
 		permanent = agent.Permanent(errors.New("no such field"))
 		odd       = errors.New("odd")
+		draining  = errors.New("the worker is draining")
 	)
 	for _, tt := range []struct {
 		name    string
@@ -33,16 +35,16 @@ func TestReporterOfFailures(t *testing.T) {
 	}{
 		{"an error", odd, nil, false, mapreduce.Errored, mapreduce.Retryable, ""},
 		{"a permanent one", permanent, nil, false, mapreduce.Errored, mapreduce.PermanentUnit, ""},
-		{"a permanent one, interrupted", permanent, errDraining, false, mapreduce.Errored, mapreduce.PermanentUnit, ""},
+		{"a permanent one, interrupted", permanent, draining, false, mapreduce.Errored, mapreduce.PermanentUnit, ""},
 		{"late", odd, late, false, mapreduce.Errored, mapreduce.Retryable, ""},
-		{"interrupted", odd, errDraining, false, mapreduce.Returned, 0, ""},
-		{"interrupted, while a breaker is open", open, errDraining, false, mapreduce.Returned, 0, ""},
+		{"interrupted", odd, draining, false, mapreduce.Returned, 0, ""},
+		{"interrupted, while a breaker is open", open, draining, false, mapreduce.Returned, 0, ""},
 		{"a breaker is open", fmt.Errorf("call: %w", open), nil, false, mapreduce.Returned, 0, "p/m"},
 		{"a breaker is open, of a job that skips", open, nil, true, mapreduce.Errored, mapreduce.PermanentUnit, ""},
 		{"no room, of a job that skips", noRoom, nil, true, mapreduce.Returned, 0, ""},
 		{"no budget", fmt.Errorf("call: %w", agent.ErrBudget), nil, false, mapreduce.Returned, 0, ""},
 		{"parked", agent.Park("ticket 7", time.Hour, "waits"), nil, false, mapreduce.Parked, 0, ""},
-		{"parked, interrupted", agent.Park("ticket 7", time.Hour, "waits"), errDraining, false, mapreduce.Parked, 0, ""},
+		{"parked, interrupted", agent.Park("ticket 7", time.Hour, "waits"), draining, false, mapreduce.Parked, 0, ""},
 		{"parked without a handle", agent.Park("", time.Hour, ""), nil, false, mapreduce.Errored, mapreduce.PermanentUnit, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -56,13 +58,14 @@ func TestReporterOfFailures(t *testing.T) {
 				spec.OnBreaker = mapreduce.BreakerSkip
 			}
 			held := mapreduce.Held{Job: "j", Unit: "u", Attempt: 2}
-			spent := &account{spent: mapreduce.Tokens{In: 5, Out: 2}}
+			spent := new(report.Account)
+			spent.Spent(mapreduce.Charge{Tokens: mapreduce.Tokens{In: 5, Out: 2}})
 
-			r := reporter{held: held, job: &job{spec: spec}, ctx: ctx, account: spent}.failed(tt.err)
+			r := report.Reporter{Held: held, Spec: spec, Context: ctx, Account: spent}.Failed(tt.err)
 			if r.Outcome != tt.outcome || r.Class != tt.class || r.Breaker != tt.breaker {
 				t.Errorf("outcome %v, class %v, breaker %q; want %v, %v, %q", r.Outcome, r.Class, r.Breaker, tt.outcome, tt.class, tt.breaker)
 			}
-			if r.Job != "j" || r.Unit != "u" || r.Attempt != 2 || r.Tokens != spent.spent {
+			if r.Job != "j" || r.Unit != "u" || r.Attempt != 2 || r.Tokens != spent.SoFar().Tokens {
 				t.Errorf("the report is of attempt %d at %s of %s, with %v; want 2, u, j and what was spent", r.Attempt, r.Unit, r.Job, r.Tokens)
 			}
 		})

@@ -1,4 +1,10 @@
-package worker
+// Package report is what an attempt at a unit comes to. While it runs, an Account holds what it may spend, has
+// spent and has done, and a Recorder holds the calls that are captured of it; at its end a Reporter makes the
+// report of both, by how it ended.
+//
+// It knows of one attempt, and not which others there are, how its report is sent, or what runs it: it must
+// not import the worker that does.
+package report
 
 import (
 	"context"
@@ -21,64 +27,73 @@ const (
 	maxSize   = 1 << 34 // tokens of an output, whatever its provider says: a level's sum is a number still
 )
 
-// A reporter makes the reports of one attempt, by how it ended and what it has spent. Nothing
+// A LateError is why the context of an attempt ends that takes too long.
+type LateError struct{ After time.Duration }
+
+func (e *LateError) Error() string { return fmt.Sprintf("deadline exceeded after %v", e.After) }
+
+// Is makes a LateError a context.DeadlineExceeded, for agents that look at the cause.
+func (e *LateError) Is(target error) bool { return target == context.DeadlineExceeded }
+
+// A Reporter makes the reports of one attempt, by how it ended and what it has spent. Nothing
 // in it changes, and the account has a lock of its own, so any goroutine may use it: that of the
 // slot, and the session's in place of an agent that does not return.
-type reporter struct {
-	held      mapreduce.Held
-	job       *job            // nil if it was not introduced
-	ctx       context.Context // of the attempt
-	account   *account
-	maxOutput int // bytes of an output
+type Reporter struct {
+	Held      mapreduce.Held
+	Spec      *mapreduce.JobSpec // of its job; nil if it was not introduced
+	Estimate  token.Estimator    // of outputs that no provider counted; nil guesses
+	Context   context.Context    // of the attempt
+	Account   *Account
+	MaxOutput int // bytes of an output
 }
 
 // base returns a report of the attempt with its spending so far.
-func (p reporter) base(o mapreduce.Outcome, texts ...string) *mapreduce.Report {
-	r := &mapreduce.Report{Job: p.held.Job, Unit: p.held.Unit, Attempt: p.held.Attempt, Outcome: o, Errors: cleanAll(texts)}
-	p.account.enterInto(r)
+func (p Reporter) base(o mapreduce.Outcome, texts ...string) *mapreduce.Report {
+	r := &mapreduce.Report{Job: p.Held.Job, Unit: p.Held.Unit, Attempt: p.Held.Attempt, Outcome: o, Errors: cleanAll(texts)}
+	p.Account.enterInto(r)
 	return r
 }
 
-// returned is the report of an attempt that costs its unit nothing.
-func (p reporter) returned(why string) *mapreduce.Report {
+// Returned is the report of an attempt that costs its unit nothing.
+func (p Reporter) Returned(why string) *mapreduce.Report {
 	return p.base(mapreduce.Returned, why)
 }
 
-// failed is the report of an attempt that ended with err.
-func (p reporter) failed(err error) *mapreduce.Report {
+// Failed is the report of an attempt that ended with err.
+func (p Reporter) Failed(err error) *mapreduce.Report {
 	if parked, ok := errors.AsType[*agent.ParkedError](err); ok {
 		return p.parked(parked.Parking)
 	}
 
 	class, after := agent.Classify(err)
-	var late *deadlineError
+	var late *LateError
 	var open *agent.BreakerError
-	cause := p.interruptCause()
+	cause := p.InterruptCause()
 
 	// The order matters: what an agent calls permanent stays so even if the attempt was
 	// interrupted, and an attempt that was interrupted is not blamed on a breaker.
 	switch {
 	case class != mapreduce.Retryable:
-		return p.errored(class, after, err.Error())
+		return p.Errored(class, after, err.Error())
 	case errors.As(cause, &late):
-		return p.errored(class, after, late.Error())
+		return p.Errored(class, after, late.Error())
 	case cause != nil:
-		return p.returned(cause.Error())
+		return p.Returned(cause.Error())
 	case errors.As(err, &open):
 		return p.blocked(open)
 	case errors.Is(err, agent.ErrBudget):
-		return p.returned(err.Error())
+		return p.Returned(err.Error())
 	}
-	return p.errored(class, after, err.Error())
+	return p.Errored(class, after, err.Error())
 }
 
-// interruptCause returns why the attempt's context ended, or nil if it has not.
-func (p reporter) interruptCause() error {
-	return context.Cause(p.ctx)
+// InterruptCause returns why the attempt's context ended, or nil if it has not.
+func (p Reporter) InterruptCause() error {
+	return context.Cause(p.Context)
 }
 
-// errored is the report of an attempt that failed.
-func (p reporter) errored(class mapreduce.FailureClass, after time.Duration, text string) *mapreduce.Report {
+// Errored is the report of an attempt that failed.
+func (p Reporter) Errored(class mapreduce.FailureClass, after time.Duration, text string) *mapreduce.Report {
 	r := p.base(mapreduce.Errored, text)
 	r.Class, r.RetryAfter = class, after
 	return r
@@ -86,13 +101,13 @@ func (p reporter) errored(class mapreduce.FailureClass, after time.Duration, tex
 
 // parked is the report of an attempt whose unit waits for something outside. It is
 // taken even if the attempt was interrupted: what is waited for has begun.
-func (p reporter) parked(how mapreduce.Parking) *mapreduce.Report {
+func (p Reporter) parked(how mapreduce.Parking) *mapreduce.Report {
 	if how.Handle == "" || len(how.Handle) > mapreduce.MaxHandle || !utf8.ValidString(how.Handle) || how.WakeAfter < 0 {
-		return p.errored(mapreduce.PermanentUnit, 0, fmt.Sprintf(
+		return p.Errored(mapreduce.PermanentUnit, 0, fmt.Sprintf(
 			"agent parked the unit under the handle %.64q, for %v: a handle is text of 1 to %d bytes", how.Handle, how.WakeAfter, mapreduce.MaxHandle))
 	}
 
-	how.Note = cleanText(how.Note, mapreduce.MaxNote)
+	how.Note = Clean(how.Note, mapreduce.MaxNote)
 	r := p.base(mapreduce.Parked)
 	r.Parking = &how
 	return r
@@ -100,12 +115,12 @@ func (p reporter) parked(how mapreduce.Parking) *mapreduce.Report {
 
 // blocked is the report of an attempt that met an open breaker. For want of room no
 // unit is skipped: there will be some.
-func (p reporter) blocked(open *agent.BreakerError) *mapreduce.Report {
-	if p.job.spec.OnBreaker == mapreduce.BreakerSkip && !open.NoRoom {
-		return p.errored(mapreduce.PermanentUnit, 0, mapreduce.BreakerSkipped)
+func (p Reporter) blocked(open *agent.BreakerError) *mapreduce.Report {
+	if p.Spec.OnBreaker == mapreduce.BreakerSkip && !open.NoRoom {
+		return p.Errored(mapreduce.PermanentUnit, 0, mapreduce.BreakerSkipped)
 	}
 
-	r := p.returned(open.Error())
+	r := p.Returned(open.Error())
 	r.RetryAfter = open.OpenFor
 	if !open.NoRoom {
 		r.Breaker = open.Name // so that this worker gets no more units of the model meanwhile
@@ -113,16 +128,16 @@ func (p reporter) blocked(open *agent.BreakerError) *mapreduce.Report {
 	return r
 }
 
-// done is the report of an attempt with a result.
-func (p reporter) done(res *agent.Result) *mapreduce.Report {
-	if n, most := len(res.Output), p.maxOutput; n > most {
-		return p.errored(mapreduce.PermanentUnit, 0, fmt.Sprintf("output of %d bytes; at most %d are taken", n, most))
+// Done is the report of an attempt with a result.
+func (p Reporter) Done(res *agent.Result) *mapreduce.Report {
+	if n, most := len(res.Output), p.MaxOutput; n > most {
+		return p.Errored(mapreduce.PermanentUnit, 0, fmt.Sprintf("output of %d bytes; at most %d are taken", n, most))
 	}
 
 	r := p.base(mapreduce.Done, res.Errors...)
 	r.Output = res.Output
 
-	size, _ := token.Size(res.Text, res.Size, p.job.estimate)
+	size, _ := token.Size(res.Text, res.Size, p.Estimate)
 	r.Size = min(size, maxSize)
 	if res.Confidence > 0 { // not a NaN
 		r.Confidence = min(res.Confidence, 1)
@@ -136,15 +151,6 @@ func (p reporter) done(res *agent.Result) *mapreduce.Report {
 	return r
 }
 
-// wireReport returns r as it is sent: without an output that is put before.
-func wireReport(r *mapreduce.Report) mapreduce.Report {
-	out := *r
-	if r.Length > 0 {
-		out.Output = nil
-	}
-	return out
-}
-
 // cleanAll makes texts fit for a report.
 func cleanAll(texts []string) []string {
 	if len(texts) == 0 {
@@ -156,14 +162,14 @@ func cleanAll(texts []string) []string {
 		if i == maxErrors {
 			return append(out, fmt.Sprintf("and %d more", len(texts)-i))
 		}
-		out = append(out, cleanText(t, maxError))
+		out = append(out, Clean(t, maxError))
 	}
 	return out
 }
 
-// cleanText returns text as valid UTF-8 without NUL, which stores and protocols
+// Clean returns text as valid UTF-8 without NUL, which stores and protocols
 // choke on, in at most n bytes, cut between runes.
-func cleanText(text string, n int) string {
+func Clean(text string, n int) string {
 	if len(text) > 2*n { // bound the work on what a model or a panic may have said
 		text = text[:2*n]
 	}
