@@ -1,6 +1,7 @@
 package orchestrator_test
 
 import (
+	"context"
 	"flag"
 	"runtime"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator/enginetest"
 	"github.com/coditect/mapreduce/worker"
+	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/batching"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/batch"
@@ -38,7 +40,8 @@ func TestAWeekOfBatches(t *testing.T) {
 		// Nobody beats often: a week has many seconds.
 		f.Stop(0, false)
 		f.Config.Heartbeat, f.Config.Beat, f.Config.Lease, f.Config.Poll, f.Config.Seal = time.Minute, time.Minute, 5*time.Minute, 5*time.Minute, time.Minute
-		f.Config.BatchLinger = 5 * time.Minute
+		f.Config.BatchLinger, f.Config.BatchWait = 5*time.Minute, 30*time.Minute
+		f.Counter.Agent, f.Counter.Lean = slow{f.Counter.Agent, attemptTime}, true
 		f.Start(0)
 		f.Join(worker.Config{Slots: 64, Prefetch: 64, DrainTimeout: time.Minute, Batches: batching.New(batching.Config{
 			Names: []string{f.seller.name}, Ask: time.Minute, Poll: 5 * time.Minute, Slowest: 15 * time.Minute,
@@ -62,10 +65,31 @@ func TestAWeekOfBatches(t *testing.T) {
 			t.Errorf("%d batches were refused, and %d calls waited at a time; %d may", refused, waited, room)
 		}
 		f.verifyMoney(id, lines)
-		t.Logf("%d calls in %d batches, at most %d at a time, took %.1f days of virtual time; memory was %d MiB at most",
-			lines, f.server.Made(), waited, time.Since(begun).Hours()/24, peak>>20)
+		stats, n := f.Any().Jobs.DB().Stats(), float64(lines)
+		t.Logf("%d calls in %d batches, at most %d at a time, took %.1f days of virtual time; memory was %d MiB at most; %.2f commits a call, and %.2f transactions that only read",
+			lines, f.server.Made(), waited, time.Since(begun).Hours()/24, peak>>20, float64(stats.Commits.Load())/n, float64(stats.Reads.Load())/n)
 	})
 	t.Logf("all of it took %v of real time", time.Since(real).Round(time.Second))
+}
+
+// attemptTime is how long an attempt takes: so a million calls are put down within a day.
+const attemptTime = 5 * time.Second
+
+// A slow agent takes some time for each attempt, as agents do. In virtual time that lets others have theirs: it stands
+// still while anybody works, and until it goes on the timers that were stopped are kept, with all that they name.
+type slow struct {
+	agent.Agent
+	takes time.Duration
+}
+
+// Run implements agent.Agent.
+func (s slow) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
+	select {
+	case <-time.After(s.takes):
+		return s.Agent.Run(ctx, task, calls)
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // lookUntilEnd looks at a job every half hour until it does not run: whoever watches one looks far more often.

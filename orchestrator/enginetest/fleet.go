@@ -96,6 +96,7 @@ func (t gatedTx) Commit(ctx context.Context) error {
 // A Counter is an agent that remembers what was run.
 type Counter struct {
 	agent.Agent
+	Lean      bool                    // it remembers nothing of attempts that have ended: for millions of units
 	Mu        sync.Mutex              // guards the fields below
 	now, most map[mapreduce.JobID]int // attempts under way
 	running   map[mapreduce.Held]bool
@@ -162,9 +163,11 @@ func (c *Counter) Made() int64 {
 // Run implements agent.Agent.
 func (c *Counter) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
 	c.Mu.Lock()
-	c.Begun[mapreduce.Held{Job: task.Job, Unit: task.Unit, Attempt: task.Attempt}]++
-	c.now[task.Job]++
 	held := mapreduce.Held{Job: task.Job, Unit: task.Unit, Attempt: task.Attempt}
+	if !c.Lean {
+		c.Begun[held]++
+	}
+	c.now[task.Job]++
 	c.running[held] = true
 	if c.now[task.Job] > c.most[task.Job] {
 		c.most[task.Job], c.atPeak[task.Job] = c.now[task.Job], nil
@@ -184,7 +187,7 @@ func (c *Counter) Run(ctx context.Context, task *agent.Task, calls agent.Calls) 
 	c.now[task.Job]--
 	delete(c.running, held)
 	c.busy += time.Since(start)
-	if err == nil {
+	if err == nil && !c.Lean {
 		c.Done[task.Unit]++
 	}
 	return res, err

@@ -127,10 +127,12 @@ func (w *work) readOrder(ctx context.Context) (order *batch.Order, bad []mapredu
 		return nil, nil, err
 	}
 
+	// Lines of a job differ in little but their documents.
+	var decoder llm.Decoder
 	order = &batch.Order{Mark: w.order.Mark, Model: llm.Model(w.order.Model), Lines: make([]batch.Line, 0, len(lines))}
 	for i, l := range lines {
 		lines[i].Request = nil // it is large, and not needed any more
-		req, err := llm.DecodeRequest(l.Request)
+		req, err := decoder.Request(l.Request)
 		if err != nil {
 			why := fmt.Sprintf("the call cannot go by batch: what is stored of it is no request that this version of the program reads: %v", err)
 			bad = append(bad, mapreduce.LineReply{Number: l.Number, Outcome: mapreduce.LineErrored, Error: why})

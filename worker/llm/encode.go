@@ -40,11 +40,45 @@ func encodeSchema(s *Schema) *encodedSchema {
 	return &encodedSchema{s.Name(), json.RawMessage(s.Document())}
 }
 
-func (e *encodedSchema) decode() (*Schema, error) {
+// A Decoder decodes requests of which many have the same text for the system, and the same schemas: these are there once,
+// however many requests have them. The zero Decoder is ready. It is for one goroutine at a time.
+type Decoder struct {
+	texts   map[string]string
+	schemas map[namedSchema]*Schema
+}
+
+type namedSchema struct{ name, document string }
+
+// text returns what an earlier request had for the same text.
+func (d *Decoder) text(s string) string {
+	if had, ok := d.texts[s]; ok {
+		return had
+	}
+	if d.texts == nil {
+		d.texts = make(map[string]string)
+	}
+	d.texts[s] = s
+	return s
+}
+
+// schema returns a schema, which is compiled once.
+func (d *Decoder) schema(e *encodedSchema) (*Schema, error) {
 	if e == nil {
 		return nil, nil
 	}
-	return NewSchema(e.Name, e.Document)
+	if had, ok := d.schemas[namedSchema{e.Name, string(e.Document)}]; ok { // which copies nothing
+		return had, nil
+	}
+
+	s, err := NewSchema(e.Name, e.Document)
+	if err != nil {
+		return nil, err
+	}
+	if d.schemas == nil {
+		d.schemas = make(map[namedSchema]*Schema)
+	}
+	d.schemas[namedSchema{e.Name, string(e.Document)}] = s
+	return s, nil
 }
 
 // EncodeRequest returns a request as JSON, without its Trace: whoever asks it has one of its own. Its
@@ -64,26 +98,29 @@ func EncodeRequest(r *Request) ([]byte, error) {
 }
 
 // DecodeRequest returns a request that EncodeRequest has encoded.
-func DecodeRequest(data []byte) (*Request, error) {
+func DecodeRequest(data []byte) (*Request, error) { return new(Decoder).Request(data) }
+
+// Request returns a request that EncodeRequest has encoded.
+func (d *Decoder) Request(data []byte) (*Request, error) {
 	var e encodedRequest
 	if err := json.Unmarshal(data, &e); err != nil {
 		return nil, NewError(Invalid, "what was kept is no request: %v", err)
 	}
 
 	r := &Request{
-		Model: e.Model, System: e.System, Force: e.Force, NoCalls: e.NoCalls, Messages: e.Messages,
+		Model: e.Model, System: d.text(e.System), Force: e.Force, NoCalls: e.NoCalls, Messages: e.Messages,
 		MaxTokens: e.MaxTokens, Prompt: e.Prompt, Cache: e.Cache, Parameters: e.Parameters, CacheKey: e.CacheKey,
 	}
 	var err error
-	if r.Schema, err = e.Schema.decode(); err != nil {
+	if r.Schema, err = d.schema(e.Schema); err != nil {
 		return nil, err
 	}
 	for _, t := range e.Tools {
-		schema, err := t.Schema.decode()
+		schema, err := d.schema(t.Schema)
 		if err != nil {
 			return nil, err
 		}
-		r.Tools = append(r.Tools, Tool{Name: t.Name, Description: t.Description, Schema: schema})
+		r.Tools = append(r.Tools, Tool{Name: t.Name, Description: d.text(t.Description), Schema: schema})
 	}
 	return r, nil
 }

@@ -3,6 +3,7 @@ package llm_test
 import (
 	"encoding/json"
 	"testing"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -66,5 +67,41 @@ func TestKeptRequestsAndResponses(t *testing.T) {
 		if _, err := llm.DecodeResponse([]byte(wrong)); err == nil {
 			t.Errorf("%q became an answer", wrong)
 		}
+	}
+}
+
+// What requests have in common is there once, however many are decoded: a batch has a hundred thousand of them.
+func TestDecoderSharesWhatIsAlike(t *testing.T) {
+	encode := func(system, document, question string) []byte {
+		schema, err := llm.NewSchema("answer", []byte(document))
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := llm.EncodeRequest(&llm.Request{Model: "m", System: system, Messages: []llm.Message{llm.Say(llm.User, question)}, Schema: schema})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return raw
+	}
+
+	var d llm.Decoder
+	decode := func(raw []byte) *llm.Request {
+		req, err := d.Request(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return req
+	}
+	first := decode(encode("instructions", `{"type":"object"}`, "one"))
+	second := decode(encode("instructions", `{"type":"object"}`, "two"))
+	other := decode(encode("others", `{"type":"object","properties":{"a":{"type":"string"}}}`, "three"))
+	if first.Schema != second.Schema || unsafe.StringData(first.System) != unsafe.StringData(second.System) {
+		t.Error("two requests have the same instructions and schema, and each has its own")
+	}
+	if second.Messages[0].Parts[0].Text != "two" || other.System != "others" || other.Schema == first.Schema || len(other.Schema.Document()) < 40 {
+		t.Errorf("requests were mixed: %+v, %+v", second, other)
+	}
+	if _, err := d.Request([]byte(`{"schema":{"name":"!","document":{}}}`)); err == nil {
+		t.Error("a schema with a wrong name became one")
 	}
 }

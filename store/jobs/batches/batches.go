@@ -79,6 +79,7 @@ func (st *Store) PutLine(ctx context.Context, h mapreduce.Held, session mapreduc
 			return errs.New(errs.Precondition, "session %s does not hold attempt %d of unit %s", session, h.Attempt, h.Unit)
 		}
 
+		last := u.Line
 		switch {
 		case u.Line != nil && bytes.Equal(u.Line.Key, line.Key):
 			return nil
@@ -89,7 +90,14 @@ func (st *Store) PutLine(ctx context.Context, h mapreduce.Held, session mapreduc
 			st.Units.Set(tx, h.Job, u)
 		}
 
-		st.Units.ClearAsked(tx, h.Job, h.Unit)
+		// Most units have asked nothing before: what is not there costs nothing.
+		had, err := records.Read(ctx, tx, st.Keys.Batches(h.Job).Asked(h.Unit), new(storagev1.Asked))
+		if err != nil {
+			return err
+		}
+		if had {
+			st.Units.ClearAsked(tx, h.Job, h.Unit, last)
+		}
 		st.Units.SetAsked(tx, h.Job, h.Unit, line.Request)
 		tx.Set(st.Keys.Batches(h.Job).Asked(h.Unit), records.Encode(&storagev1.Asked{
 			Key: line.Key, Provider: line.Provider, Model: line.Model, Size: line.Size, Length: int64(len(line.Request)), Sha256: sum[:],

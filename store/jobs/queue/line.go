@@ -32,7 +32,7 @@ func (changes *Changes) openLine(ctx context.Context, u *storagev1.Unit, p *mapr
 		owner = changes.Node
 	}
 	s.Kept = min(max(0, p.Kept), unspent)
-	u.Line = &storagev1.Line{Key: asked.Key, Reserved: s.Kept, Node: string(owner)}
+	u.Line = &storagev1.Line{Key: asked.Key, Reserved: s.Kept, Node: string(owner), Asked: asked.Length}
 
 	changes.AddFor(owner, keys.Reserved, 0, s.Kept)
 	changes.Add(keys.LinesOpen, u.Level, 1)
@@ -115,8 +115,8 @@ func (changes *Changes) WithdrawLine(ctx context.Context, u *storagev1.Unit) err
 
 // clearLine forgets the line of u, which is in no batch, and what became of it.
 func (changes *Changes) clearLine(u *storagev1.Unit) {
+	changes.Units.ClearAsked(changes.Tx, changes.Job, mapreduce.UnitID(u.UnitId), u.Line)
 	u.Line = nil
-	changes.Units.ClearAsked(changes.Tx, changes.Job, mapreduce.UnitID(u.UnitId))
 }
 
 // LineOpenError is why what a unit reads cannot change: a batch is to answer what it has asked.

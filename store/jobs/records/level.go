@@ -34,7 +34,7 @@ func (rec *UnitRecords) DropLevel(tx store.Tx, id mapreduce.JobID, level int64, 
 		tx.ClearRange(rec.keys.Outputs(id).Results(unit))
 		tx.ClearRange(rec.keys.Outputs(id).Journal(unit))
 		tx.ClearRange(rec.keys.Outputs(id).EvidenceOf(unit))
-		rec.ClearAsked(tx, id, unit)
+		rec.ClearAsked(tx, id, unit, nil)
 	} else {
 		tx.ClearRange(rec.keys.Outputs(id).NumberedResults(l.Prefix))
 		tx.ClearRange(rec.keys.Queues(id).NumberedDelayed(l.Prefix))

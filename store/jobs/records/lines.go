@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 )
 
@@ -25,11 +26,27 @@ func setChunks(tx store.Tx, data []byte, key func(i int64) []byte) {
 	}
 }
 
-// ClearAsked clears the request of a unit, and what became of it.
-func (rec *UnitRecords) ClearAsked(tx store.Tx, id mapreduce.JobID, unit mapreduce.UnitID) {
+// ClearAsked clears the request of a unit, and what became of it. The line says how long both are; it may be nil.
+func (rec *UnitRecords) ClearAsked(tx store.Tx, id mapreduce.JobID, unit mapreduce.UnitID, line *storagev1.Line) {
 	of := rec.keys.Batches(id)
 	tx.Clear(of.Asked(unit))
-	tx.ClearRange(of.AskedChunks(unit))
-	tx.ClearRange(of.ReplyChunks(unit))
+	clearChunks(tx, line.GetAsked(), func(i int64) []byte { return of.AskedChunk(unit, i) }, of.AskedChunks(unit))
+	clearChunks(tx, line.GetLength(), func(i int64) []byte { return of.ReplyChunk(unit, i) }, of.ReplyChunks(unit))
 	tx.Clear(of.Batchable(unit))
+}
+
+// fewChunks is how many chunks are cleared one by one: a range that is cleared costs whoever reads beside it, until the
+// store has sorted it out.
+const fewChunks = 4
+
+// clearChunks clears what setChunks has set. Of 0 bytes it is not known how many there are.
+func clearChunks(tx store.Tx, length int64, key func(i int64) []byte, all store.Range) {
+	n := ChunksOf(length)
+	if length <= 0 || n > fewChunks {
+		tx.ClearRange(all)
+		return
+	}
+	for i := range n {
+		tx.Clear(key(i))
+	}
 }

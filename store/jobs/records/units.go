@@ -62,7 +62,14 @@ func (rec *UnitRecords) ClearJournal(tx store.Tx, id mapreduce.JobID, u *storage
 	if u.Journal == nil {
 		return // as of most units: what is not there costs nothing
 	}
-	tx.ClearRange(rec.keys.Outputs(id).Journal(mapreduce.UnitID(u.UnitId)))
+	of, unit := rec.keys.Outputs(id), mapreduce.UnitID(u.UnitId)
+	if n := u.Journal.Entries; n <= fewChunks && u.Journal.Bytes <= store.ChunkSize { // each entry is one chunk
+		for i := range n {
+			tx.Clear(of.JournalChunk(unit, i, 0))
+		}
+	} else {
+		tx.ClearRange(of.Journal(unit))
+	}
 	u.Journal = nil
 }
 

@@ -138,7 +138,8 @@ func (a *Agent) stackOf(s *Session, p *Program, reserve *decorator.Reserve, else
 		ask = &decorator.Batched{
 			Provider: ask, Vendor: p.batches, Desk: s.Calls, Prices: p.prices, Count: a.Sizes.Worst, Kept: s.keptFor,
 			Rescued: !s.Task.Spec.Deadline.IsZero(), AtOnce: p.placed && s.Task.Tier != parameters.Batch,
-			Origin: decorator.Origin{Scope: string(s.Task.Job), Provider: p.Provider, Again: memory.CountRefused(s.Calls)},
+			Earlier: s.Task.Attempt > 1,
+			Origin:  decorator.Origin{Scope: string(s.Task.Job), Provider: p.Provider, Again: memory.CountRefused(s.Calls)},
 		}
 	}
 	ask = &decorator.Structured{Provider: ask, Unchecked: p.Role != "", Reserve: reserve}

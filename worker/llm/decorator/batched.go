@@ -44,6 +44,9 @@ type Batched struct {
 	// time, so that it can be made if no batch answers it in time.
 	Rescued bool
 
+	// Earlier says that another attempt at the unit may have put a line.
+	Earlier bool
+
 	// AtOnce says that too little time is left for a batch: no new line is put, and what earlier ones came to
 	// is taken.
 	AtOnce bool
@@ -56,6 +59,7 @@ type Batched struct {
 	Count func(*llm.Request) int64
 
 	taken atomic.Bool // a line of the unit was answered, and the journal has the answer
+	used  atomic.Bool // that of its line which the store has
 }
 
 // Complete implements llm.Provider.
@@ -72,12 +76,15 @@ func (b *Batched) Complete(ctx context.Context, req *llm.Request) (*llm.Response
 		b.taken.Store(true)
 		return llm.DecodeResponse(raw)
 	}
-	if _, put := b.Desk.Recall("line " + name); put {
+
+	// The store has one line of a unit, and knows which: no journal has to.
+	if b.Earlier && !b.used.Load() {
 		reply, err := b.Desk.LineReply(ctx, key)
 		if err != nil {
 			return nil, err
 		}
 		if reply != nil {
+			b.used.Store(true)
 			return b.remember(ctx, name, func(ctx context.Context) (*llm.Response, error) { return b.take(ctx, req, reply) })
 		}
 	}
@@ -147,9 +154,6 @@ func (b *Batched) wait(ctx context.Context, req *llm.Request, name string, line 
 		return b.Provider.Complete(ctx, req) // the unit was woken before its time, and does something else now
 	}
 	if err != nil {
-		return nil, err
-	}
-	if _, err := b.Desk.Do(ctx, "line "+name, func(context.Context) ([]byte, error) { return []byte("{}"), nil }); err != nil {
 		return nil, err
 	}
 

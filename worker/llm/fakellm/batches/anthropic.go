@@ -93,7 +93,7 @@ func (a anthropic) create(w http.ResponseWriter, body []byte) {
 			return
 		}
 		seen[one.CustomID] = true
-		m.lines = append(m.lines, line{one.CustomID, one.Params})
+		m.lines = append(m.lines, line{id: one.CustomID, body: one.Params})
 	}
 	if n := len(m.lines); n == 0 || n > a.cfg.Limits.Lines {
 		a.fail(w, http.StatusBadRequest, "invalid_request_error", fmt.Sprintf("requests: List should have at least 1 and at most %d items, not %d", a.cfg.Limits.Lines, n))
@@ -220,7 +220,7 @@ func (a anthropic) results(w http.ResponseWriter, m *made) {
 	writeLines(w, "application/x-jsonl", all)
 	if a.cfg.Lean {
 		for i := range m.results {
-			m.results[i].body = nil
+			m.results[i] = result{status: m.results[i].status}
 		}
 	}
 }

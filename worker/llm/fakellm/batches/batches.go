@@ -63,8 +63,8 @@ type Config struct {
 	// Usage changes the tokens of an answer as they are reported, and charged by whoever reads them.
 	Usage func(c fakellm.Call, told map[string]any)
 
-	// Lean keeps nothing of a line that was asked but what it costs, and results until they were read once:
-	// for millions of lines. Anthropic's alone.
+	// Lean keeps nothing of a line but what it costs, and results until they were read once: for millions of lines. What
+	// becomes of one is made when its batch is. Anthropic's alone.
 	Lean bool
 
 	// Price is what a line costs, in millionths of a dollar, from the tokens that the journal tells of.
@@ -108,8 +108,8 @@ const (
 // A Charge is a line that was charged.
 type Charge struct {
 	Batch, CustomID string
-	Micros          int64 // by Config.Price
-	Entry           fakellm.Entry
+	Micros          int64          // by Config.Price
+	Entry           *fakellm.Entry // nil of a lean server
 }
 
 // A Server has the batches. It is an http.Handler.
@@ -137,8 +137,15 @@ type file struct {
 
 // A line is one request of a batch.
 type line struct {
-	id   string
-	body json.RawMessage
+	id    string
+	body  json.RawMessage
+	early *outcome // what will have become of it, if that is known already
+}
+
+// An outcome is what became of a line, and what that costs if anything.
+type outcome struct {
+	result
+	charge *Charge
 }
 
 // A result is what became of a line.
@@ -306,6 +313,12 @@ func (s *Server) makeBatch(w http.ResponseWriter, m *made) *made {
 		m.failed = cmp.Or(m.failed, s.cfg.Fails(m.n))
 	}
 	s.made = append(s.made, m)
+	if s.cfg.Lean {
+		for i := range m.lines {
+			l := &m.lines[i]
+			l.early, l.body = s.ask(m, *l), nil
+		}
+	}
 	return s.answered(w, m, loss)
 }
 
@@ -448,11 +461,17 @@ func (s *Server) settle(m *made) {
 			fate = s.cfg.Fate(i, l.id)
 		}
 		if !at.After(until) && fate != Unasked {
-			r = s.ask(m, l)
+			made := l.early
+			if made == nil {
+				made = s.ask(m, l)
+			}
+			if r = made.result; made.charge != nil {
+				s.bill = append(s.bill, *made.charge)
+			}
 		}
 		r.fate = fate
 		m.results = append(m.results, r)
-		m.lines[i].body = nil // nobody asks for it any more
+		m.lines[i].body, m.lines[i].early = nil, nil // nobody asks for it any more
 	}
 
 	if s.cfg.Wire == fakellm.Gemini {
@@ -463,7 +482,7 @@ func (s *Server) settle(m *made) {
 }
 
 // ask has the model answer a line, at once.
-func (s *Server) ask(m *made, l line) result {
+func (s *Server) ask(m *made, l line) *outcome {
 	one := fakellm.New(fakellm.Config{
 		Model: s.cfg.Model, Lax: true, Forgets: true, Fault: s.faultOf,
 		Usage: func(c fakellm.Call, told map[string]any) {
@@ -479,18 +498,17 @@ func (s *Server) ask(m *made, l line) result {
 	one.ServeHTTP(w, s.requestOf(m, l))
 
 	entry := one.Entries()[0]
-	r := result{id: l.id, status: w.Code, body: w.Body.Bytes(), requestID: fmt.Sprintf("req_%s_%s", m.id, l.id)}
+	out := &outcome{result: result{id: l.id, status: w.Code, body: bytes.Clone(w.Body.Bytes()), requestID: fmt.Sprintf("req_%s_%s", m.id, l.id)}}
 	if w.Code == http.StatusOK {
-		c := Charge{Batch: m.id, CustomID: l.id, Entry: entry}
+		out.charge = &Charge{Batch: m.id, CustomID: l.id}
 		if s.cfg.Price != nil {
-			c.Micros = s.cfg.Price(entry)
+			out.charge.Micros = s.cfg.Price(entry)
 		}
-		if s.cfg.Lean {
-			c.Entry.Call = fakellm.Call{}
+		if !s.cfg.Lean {
+			out.charge.Entry = &entry
 		}
-		s.bill = append(s.bill, c)
 	}
-	return r
+	return out
 }
 
 // requestOf returns the request of a line as it would be made in real time.

@@ -174,7 +174,7 @@ func (g gemini) create(w http.ResponseWriter, model string, body []byte) {
 
 	m := &made{id: g.name("batches/"), model: model, mark: in.Batch.DisplayName, input: in.Batch.InputConfig.FileName}
 	for _, l := range all {
-		m.lines = append(m.lines, line{l.Key + l.Metadata.Key, l.Request})
+		m.lines = append(m.lines, line{id: l.Key + l.Metadata.Key, body: l.Request})
 	}
 	if len(m.lines) == 0 {
 		g.fail(w, http.StatusBadRequest, "", "the batch has no requests")

@@ -201,7 +201,7 @@ func (o openai) readFile(content []byte, endpoint string) (lines []line, code st
 			return nil, "model_mismatch"
 		}
 		seen[in.CustomID], model = true, body.Model
-		lines = append(lines, line{in.CustomID, in.Body})
+		lines = append(lines, line{id: in.CustomID, body: in.Body})
 	}
 
 	switch n := len(lines); {

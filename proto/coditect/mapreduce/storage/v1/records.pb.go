@@ -2741,6 +2741,7 @@ type Line struct {
 	Answered      bool                   `protobuf:"varint,4,opt,name=answered,proto3" json:"answered,omitempty"` // what became of the call is stored, and what it took is settled
 	Length        int64                  `protobuf:"varint,5,opt,name=length,proto3" json:"length,omitempty"`     // bytes of what became of it
 	Sha256        []byte                 `protobuf:"bytes,6,opt,name=sha256,proto3" json:"sha256,omitempty"`      // of these
+	Asked         int64                  `protobuf:"varint,7,opt,name=asked,proto3" json:"asked,omitempty"`       // bytes of its request; 0 if an earlier version has put it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2815,6 +2816,13 @@ func (x *Line) GetSha256() []byte {
 		return x.Sha256
 	}
 	return nil
+}
+
+func (x *Line) GetAsked() int64 {
+	if x != nil {
+		return x.Asked
+	}
+	return 0
 }
 
 // Asked is the request of a unit that is to go by batch. Its bytes are in chunks under the same key.
@@ -6540,14 +6548,15 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x04line\x18L \x01(\v2#.coditect.mapreduce.storage.v1.LineR\x04line\"b\n" +
 	"\fUnitStanding\x12\x16\n" +
 	"\x06status\x18\x03 \x01(\rR\x06status\x12:\n" +
-	"\x05queue\x18\x19 \x01(\v2$.coditect.mapreduce.storage.v1.QueueR\x05queue\"\x94\x01\n" +
+	"\x05queue\x18\x19 \x01(\v2$.coditect.mapreduce.storage.v1.QueueR\x05queue\"\xaa\x01\n" +
 	"\x04Line\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x1a\n" +
 	"\breserved\x18\x02 \x01(\x03R\breserved\x12\x12\n" +
 	"\x04node\x18\x03 \x01(\tR\x04node\x12\x1a\n" +
 	"\banswered\x18\x04 \x01(\bR\banswered\x12\x16\n" +
 	"\x06length\x18\x05 \x01(\x03R\x06length\x12\x16\n" +
-	"\x06sha256\x18\x06 \x01(\fR\x06sha256\"\x93\x02\n" +
+	"\x06sha256\x18\x06 \x01(\fR\x06sha256\x12\x14\n" +
+	"\x05asked\x18\a \x01(\x03R\x05asked\"\x93\x02\n" +
 	"\x05Asked\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x1a\n" +
 	"\bprovider\x18\x02 \x01(\tR\bprovider\x12\x14\n" +
