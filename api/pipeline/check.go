@@ -7,10 +7,11 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/coditect/mapreduce/api/pipeline/condition"
 	"github.com/coditect/mapreduce/api/pipeline/internal/filetree"
+	"github.com/coditect/mapreduce/api/pipeline/internal/naming"
+	"github.com/coditect/mapreduce/api/pipeline/internal/template"
 	"github.com/coditect/mapreduce/api/schema"
 )
 
@@ -18,14 +19,11 @@ import (
 const (
 	maxStages = 32
 	maxText   = 16 << 10 // bytes of a template
-	maxTools  = 64
-	maxWord   = 200 // bytes of the name of a model or a tool
+
+	// MaxTools bounds the tools of a stage or an agent, and MaxInstructions the instructions of an agent, in bytes.
+	MaxTools        = 64
+	MaxInstructions = 64 << 10
 )
-
-// name is how pipelines, agents and variables are named.
-var name = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
-
-const nameRule = "1 to 64 letters, digits, dots, dashes and underscores"
 
 // stageName is the form of a stage's name. It has no underscore, since the id of a unit
 // is a stage's name, an underscore and numbers.
@@ -36,8 +34,8 @@ var unitNames = []string{Documents, "final", "parse"}
 
 // checkStages refuses what makes no sense. The error names the key, the rule and the line.
 func (p *Pipeline) checkStages() error {
-	if !name.MatchString(p.Name) {
-		return p.fieldError("name", "must be %s, and is %.80q", nameRule, p.Name)
+	if !naming.IsName(p.Name) {
+		return p.fieldError("name", "must be %s, and is %.80q", naming.Rule, p.Name)
 	}
 	if len(p.Stages) == 0 {
 		return p.fieldError("stages", "is required: a pipeline is a list of stages")
@@ -46,7 +44,7 @@ func (p *Pipeline) checkStages() error {
 		return err
 	}
 
-	p.templates = make(map[string]Template)
+	p.templates = make(map[string]template.Template)
 	for _, agent := range slices.Sorted(maps.Keys(p.Agents)) {
 		if err := p.checkAgent("agents."+agent, p.Agents[agent]); err != nil {
 			return err
@@ -97,8 +95,8 @@ func (p *Pipeline) checkAdvice() error {
 			return p.fieldError(field+".when", "%s", err)
 		case a.When == "" || len(when.Stages()) > 0 || strings.Contains(a.When, "tokens"):
 			return p.fieldError(field+".when", "must be a condition on the count of documents, such as count < 3")
-		case a.Text == "" || len(a.Text) > maxWord*4:
-			return p.fieldError(field+".text", "must be a text of at most %d bytes, and has %d", maxWord*4, len(a.Text))
+		case a.Text == "" || len(a.Text) > naming.MaxWord*4:
+			return p.fieldError(field+".text", "must be a text of at most %d bytes, and has %d", naming.MaxWord*4, len(a.Text))
 		}
 	}
 	return nil
@@ -129,10 +127,10 @@ func (p *Pipeline) checkAgent(field string, a *Agent) error {
 	}
 
 	for _, one := range agentParts(field, a) {
-		if len(one.text) > maxInstructions {
-			return p.fieldError(one.field, "has %d bytes; at most %d are accepted", len(one.text), maxInstructions)
+		if len(one.text) > MaxInstructions {
+			return p.fieldError(one.field, "has %d bytes; at most %d are accepted", len(one.text), MaxInstructions)
 		}
-		t, err := parseTemplate(one.text)
+		t, err := template.Parse(one.text)
 		if err != nil {
 			return p.fieldError(one.field, "%s", err)
 		}
@@ -390,8 +388,8 @@ func (c *checker) checkOwn(key string, a *Agent) error {
 		}
 	}
 
-	if a.Model != "" && !isWord(a.Model) {
-		return c.keyError(key, "the model of %s must be provider/model or an alias, at most %d bytes without spaces, and is %.80q", a.Name, maxWord, a.Model)
+	if a.Model != "" && !naming.IsWord(a.Model) {
+		return c.keyError(key, "the model of %s must be provider/model or an alias, at most %d bytes without spaces, and is %.80q", a.Name, naming.MaxWord, a.Model)
 	}
 	if a.Model != "" && len(c.Tools) == 0 {
 		return c.keyError(key, "%s has a model of its own, which only agents of a stage with tools have", a.Name)
@@ -503,13 +501,13 @@ func (c *checker) checkPassages() error {
 
 // checkQuery refuses a query that names what is not among the inputs of the run.
 func (c *checker) checkQuery() error {
-	t, err := parseTemplate(c.Query)
+	t, err := template.Parse(c.Query)
 	if err != nil {
 		return c.keyError("query", "%s", err)
 	}
 
 	for _, v := range t.Variables() {
-		if _, ok := c.Inputs[v.Name]; v.Space != Input || !ok {
+		if _, ok := c.Inputs[v.Name]; v.Space != template.Input || !ok {
 			return c.keyError("query", "names %s, which is not among inputs: %s", v, filetree.ListNames(slices.Sorted(maps.Keys(c.Inputs))))
 		}
 	}
@@ -551,26 +549,22 @@ func (c *checker) checkWords() error {
 		return c.keyError("strategy", "must be static or adaptive, and is %.40q", c.Strategy)
 	case !slices.Contains([]string{"", "continue", "fail-fast"}, c.OnError):
 		return c.keyError("on_error", "must be continue or fail-fast, and is %.40q", c.OnError)
-	case c.Model != "" && !isWord(c.Model):
-		return c.keyError("model", "must be provider/model or an alias, at most %d bytes without spaces, and is %.80q", maxWord, c.Model)
-	case len(c.Tools) > maxTools:
-		return c.keyError("tools", "there are %d; at most %d are accepted", len(c.Tools), maxTools)
+	case c.Model != "" && !naming.IsWord(c.Model):
+		return c.keyError("model", "must be provider/model or an alias, at most %d bytes without spaces, and is %.80q", naming.MaxWord, c.Model)
+	case len(c.Tools) > MaxTools:
+		return c.keyError("tools", "there are %d; at most %d are accepted", len(c.Tools), MaxTools)
 	}
 
 	for n, tool := range c.Tools {
 		key := fmt.Sprintf("tools[%d]", n)
 		switch {
-		case !isWord(tool):
-			return c.keyError(key, "must be the name of a tool, at most %d bytes without spaces, and is %.80q", maxWord, tool)
+		case !naming.IsWord(tool):
+			return c.keyError(key, "must be the name of a tool, at most %d bytes without spaces, and is %.80q", naming.MaxWord, tool)
 		case slices.Contains(c.Tools[:n], tool):
 			return c.keyError(key, "%q is listed twice", tool)
 		}
 	}
 	return nil
-}
-
-func isWord(text string) bool {
-	return text != "" && len(text) <= maxWord && !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) })
 }
 
 // checkWork refuses a stage with an agent and no task, a task and no agent, or neither
@@ -678,7 +672,7 @@ func (c *checker) checkTexts() error {
 		if i < own && len(one.text) > maxText && !strings.HasSuffix(one.field, ".instructions") {
 			return c.fieldError(one.field, "has %d bytes; at most %d are accepted", len(one.text), maxText)
 		}
-		t, err := parseTemplate(one.text)
+		t, err := template.Parse(one.text)
 		if err != nil {
 			return c.fieldError(one.field, "%s", err)
 		}
@@ -691,15 +685,15 @@ func (c *checker) checkTexts() error {
 }
 
 // checkVariables refuses variables that the templates of the stage cannot have.
-func (c *checker) checkVariables(field string, t Template) error {
+func (c *checker) checkVariables(field string, t template.Template) error {
 	for _, v := range t.Variables() {
 		if !slices.Contains(c.variableSpaces(), v.Space) {
 			return c.fieldError(field, "names %s, and templates of the stage %s know %s alone", v, c.Stage.Name, strings.Join(c.variableSpaces(), " and "))
 		}
-		if _, ok := c.Inputs[v.Name]; v.Space == Input && !ok {
+		if _, ok := c.Inputs[v.Name]; v.Space == template.Input && !ok {
 			return c.fieldError(field, "names %s, which is not among inputs: %s", v, filetree.ListNames(slices.Sorted(maps.Keys(c.Inputs))))
 		}
-		if of := c.Pipeline.Stage(v.Name); v.Space == OfAgents && (of == nil || of.Each != EachAgent) {
+		if of := c.Pipeline.Stage(v.Name); v.Space == template.OfAgents && (of == nil || of.Each != EachAgent) {
 			return c.fieldError(field, "names %s, and no stage %s has each: agent", v, v.Name)
 		}
 	}

@@ -3,8 +3,8 @@
 // and what the stage produces. The texts of agents and tasks are templates; a template
 // can contain variables of the item and of the run, and nothing else.
 //
-// The package also holds the pipelines that come with the program, as files. It is
-// pure. It imports nothing of the project but api/errs, api/parameters, and api/schema to
+// The package also holds the pipelines that come with the program, as files; package
+// agentfile reads the files that agents may have of their own. It is pure. It imports nothing of the project but api/errs, api/parameters, and api/schema to
 // check outputs and examples.
 package pipeline
 
@@ -24,6 +24,7 @@ import (
 	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/api/pipeline/condition"
 	"github.com/coditect/mapreduce/api/pipeline/internal/filetree"
+	"github.com/coditect/mapreduce/api/pipeline/internal/template"
 	"github.com/coditect/mapreduce/api/schema"
 )
 
@@ -48,8 +49,8 @@ type Pipeline struct {
 	Deadline string `json:"deadline,omitempty"`
 
 	file      string
-	root      *filetree.Node      // of the file, for the lines of faults
-	templates map[string]Template // by field, such as stages[0].agent.role
+	root      *filetree.Node               // of the file, for the lines of faults
+	templates map[string]template.Template // by field, such as stages[0].agent.role
 }
 
 // An Advice is a text for the owner of a run, given if a condition holds on the number of

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/api/pipeline/internal/filetree"
+	"github.com/coditect/mapreduce/api/pipeline/internal/naming"
 	"github.com/coditect/mapreduce/api/schema"
 )
 
@@ -50,8 +51,8 @@ func (r reader) readInputs(n *filetree.Node, at string, p *Pipeline) {
 
 	p.Inputs = make(map[string]*string, len(n.Keys))
 	for i, key := range n.Keys {
-		if !name.MatchString(key.Text) {
-			r.RecordFault(at, key.Line, "%.80q must be %s", key.Text, nameRule)
+		if !naming.IsName(key.Text) {
+			r.RecordFault(at, key.Line, "%.80q must be %s", key.Text, naming.Rule)
 			return
 		}
 
@@ -74,8 +75,8 @@ func (r reader) readAgents(n *filetree.Node, at string, p *Pipeline) {
 
 	p.Agents = make(map[string]*Agent, len(n.Keys))
 	for i, key := range n.Keys {
-		if !name.MatchString(key.Text) {
-			r.RecordFault(at, key.Line, "%.80q must be %s", key.Text, nameRule)
+		if !naming.IsName(key.Text) {
+			r.RecordFault(at, key.Line, "%.80q must be %s", key.Text, naming.Rule)
 			return
 		}
 

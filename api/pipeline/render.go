@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/pipeline/internal/template"
 	"github.com/coditect/mapreduce/api/shorten"
 )
 
@@ -84,7 +85,7 @@ func (t Texts) Role(stage string, docs ...Document) (string, error) {
 		return "", nil
 	}
 	role := t.of.templates[agentField(i, t.of.Stages[i])+".role"]
-	return role.renderTemplate(func(v Variable) (string, bool) { return t.variableValue(v, docs) })
+	return role.Render(func(v template.Variable) (string, bool) { return t.variableValue(v, docs) })
 }
 
 // OfAgent renders the texts of the agent of a name in a stage that has a unit for each
@@ -102,7 +103,7 @@ func (t Texts) OfAgent(stage, agent string) (string, error) {
 // Query returns what a stage chooses passages for. It may be as long as the variables are.
 func (t Texts) Query(s *Stage) string {
 	return inputName.ReplaceAllStringFunc(s.Query, func(v string) string {
-		text, _ := t.variableValue(Variable{Input, inputName.FindStringSubmatch(v)[1]}, nil)
+		text, _ := t.variableValue(template.Variable{Space: template.Input, Name: inputName.FindStringSubmatch(v)[1]}, nil)
 		return text
 	})
 }
@@ -114,7 +115,7 @@ func (t Texts) renderStage(stage string, own bool, docs []Document) (string, err
 	}
 	parts := slices.DeleteFunc(t.of.stageParts(i), func(one part) bool {
 		text := t.of.templates[one.field]
-		return own != (text.namesSpace(Item) || text.namesSpace(Items))
+		return own != (text.NamesSpace(template.Item) || text.NamesSpace(template.Items))
 	})
 	return t.renderParts(parts, docs)
 }
@@ -123,7 +124,7 @@ func (t Texts) renderStage(stage string, own bool, docs []Document) (string, err
 func (t Texts) renderParts(parts []part, docs []Document) (string, error) {
 	var b strings.Builder
 	for _, one := range parts {
-		text, err := t.of.templates[one.field].renderTemplate(func(v Variable) (string, bool) { return t.variableValue(v, docs) })
+		text, err := t.of.templates[one.field].Render(func(v template.Variable) (string, bool) { return t.variableValue(v, docs) })
 		if err != nil {
 			return "", errs.Field(one.field, "%s", err)
 		}
@@ -132,9 +133,9 @@ func (t Texts) renderParts(parts []part, docs []Document) (string, error) {
 	return b.String(), nil
 }
 
-func (t Texts) variableValue(v Variable, docs []Document) (string, bool) {
+func (t Texts) variableValue(v template.Variable, docs []Document) (string, bool) {
 	switch v.Space {
-	case Input:
+	case template.Input:
 		if text, ok := t.vars[v.Name]; ok {
 			return text, true
 		}
@@ -142,9 +143,9 @@ func (t Texts) variableValue(v Variable, docs []Document) (string, bool) {
 			return *text, true
 		}
 		return "", false
-	case OfAgents:
+	case template.OfAgents:
 		return t.of.describeAgents(v.Name), true
-	case Item:
+	case template.Item:
 		if len(docs) == 0 {
 			return "", false
 		}
@@ -195,7 +196,7 @@ func (p *Pipeline) Choices(s *Stage) map[string][]Candidate {
 func (p *Pipeline) describeAgents(stage string) string {
 	var all []string
 	for _, c := range p.candidates(stage) {
-		all = append(all, c.Name+" ("+shorten.Text(shorten.Visible(c.Description), maxValue)+")")
+		all = append(all, c.Name+" ("+shorten.Text(shorten.Visible(c.Description), template.MaxValue)+")")
 	}
 	return strings.Join(all, ", ")
 }

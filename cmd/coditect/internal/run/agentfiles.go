@@ -12,6 +12,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/api/pipeline/agentfile"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
 )
@@ -69,12 +70,12 @@ func readAgents(ctx context.Context, dir string, aliases map[string]string) (*ag
 }
 
 func (a *agentFiles) read(file string) (*pipeline.Agent, error) {
-	data, err := files.ReadBounded(a.ctx, file, pipeline.MaxAgentFile)
+	data, err := files.ReadBounded(a.ctx, file, agentfile.MaxBytes)
 	if err != nil {
 		return nil, files.UnreadableFlag(a.ctx, "agent "+file, err)
 	}
 
-	one, notes, err := pipeline.ParseAgent(file, data)
+	one, notes, err := agentfile.Parse(file, data)
 	if e, ok := errors.AsType[*errs.Error](err); ok {
 		if e.Field == "agent" {
 			return nil, exit.RefusedError("agent %s: %s", e.Op, e.Message)
@@ -85,7 +86,7 @@ func (a *agentFiles) read(file string) (*pipeline.Agent, error) {
 		return nil, err
 	}
 
-	if slices.Contains(pipeline.CommonModels, one.Model) && a.known[one.Model] == "" {
+	if slices.Contains(agentfile.CommonModels, one.Model) && a.known[one.Model] == "" {
 		one.Model = "" // it asks the model of the run
 	}
 	if len(notes) > 0 {
