@@ -16,6 +16,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/apart"
 	"github.com/coditect/mapreduce/worker/step"
 )
 
@@ -74,8 +75,8 @@ func (x *annex) die(how error) {
 	})
 }
 
-// start is a worker.StartApart.
-func (a *annexes) start(f mapreduce.Fleet) (worker.ApartProcess, error) {
+// start is a apart.Start.
+func (a *annexes) start(f mapreduce.Fleet) (apart.Process, error) {
 	if a.fails != nil {
 		return nil, a.fails
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/apart"
 	"github.com/coditect/mapreduce/worker/report"
 	"github.com/coditect/mapreduce/worker/step"
 )
@@ -183,6 +184,22 @@ func (t *attempt) runHere() *mapreduce.Report {
 		return t.reports.Failed(err)
 	}
 	return t.reports.Done(res)
+}
+
+// runApart runs the attempt in a process of its own.
+func (t *attempt) runApart() *mapreduce.Report {
+	if r := t.refuseRun(); r != nil {
+		return r
+	}
+
+	s, e := t.session, t.entry
+	return s.relays.Run(s.cfg.StartApart, &apart.Unit{
+		Assignment: t.task.Assignment, Spec: t.job.spec, Reports: t.reports,
+		Grace: s.cfg.Grace, Blobs: s.transfers, Manners: s.cfg.Manners, Log: s.cfg.Logger.With(e.logged()...),
+		Began: func() { e.extendTime(s.cfg.Grace) },
+		Ask:   func() { s.out.queueQuestion(e) },
+		Say:   t.calls.Progress,
+	})
 }
 
 // runProtected runs the agent and makes a panic an error.

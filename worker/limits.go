@@ -56,7 +56,7 @@ func (l *streamLink) applyShares(shares []mapreduce.LimitShare) {
 	}
 
 	s.cfg.Limits.Share(shares)
-	s.relays.passShares(shares)
+	s.relays.PassShares(shares)
 	for i := range shares {
 		s.breakers.Order(shares[i].Name, shares[i].OpenFor, shares[i].Probe)
 	}

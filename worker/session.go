@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/apart"
 	"github.com/coditect/mapreduce/worker/breaker"
 	"github.com/coditect/mapreduce/worker/library"
 	"github.com/coditect/mapreduce/worker/report"
@@ -38,7 +39,7 @@ type session struct {
 	transfers  *transfer.Carrier
 	memory     *semaphore.Weighted // bytes of what is fetched for units
 	jobs       *jobs
-	relays     *relays
+	relays     *apart.Relays
 	deliveries *deliveries
 	out        outbox // what is to be sent
 
@@ -64,7 +65,7 @@ func newSession(cfg Config) *session {
 		library:   library.New(mapreduce.MaxWholeText),
 		transfers: transfer.New(cfg.Session, cfg.MaxInput),
 		memory:    semaphore.NewWeighted(fetchedUnits * (int64(cfg.MaxInput) + maxReferred)),
-		relays:    newRelays(),
+		relays:    apart.NewRelays(),
 		out:       outbox{wake: make(chan struct{}, 1)},
 		entries:   make(entries),
 		queue:     slotQueue{slots: cfg.Slots, runsApart: cfg.StartApart != nil},

@@ -1,6 +1,10 @@
 package worker
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/coditect/mapreduce/worker/apart"
+)
 
 // A slotQueue is what waits for a slot, and how many slots are taken. It decides which attempt
 // is next, and starts none: session does, in goroutines. The session's lock guards it.
@@ -33,7 +37,7 @@ func (q *slotQueue) removeAll() []*entry {
 // while as many do as may, others overtake it. Where none can be started it takes all slots, and
 // makes those behind it wait.
 func (q *slotQueue) next() *entry {
-	at := slices.IndexFunc(q.waiting, func(e *entry) bool { return !q.mustRunApart(e) || q.apart < maxApart })
+	at := slices.IndexFunc(q.waiting, func(e *entry) bool { return !q.mustRunApart(e) || q.apart < apart.Most })
 	if at < 0 {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/apart"
 )
 
 // TestSlotQueue: attempts get slots in the order in which they came, what must run alone gets a
@@ -32,16 +33,16 @@ func TestSlotQueue(t *testing.T) {
 		{"behind alone", 2, false, []string{"a", "!b", "c", "-a", "-b"}, []string{"a", "b", "c"}, 1, 0},
 		{"apart takes one slot", 2, true, []string{"a", "!b", "c"}, []string{"a", "b"}, 2, 1},
 		{
-			"as many apart as may, and others overtake", maxApart + 3, true,
+			"as many apart as may, and others overtake", apart.Most + 3, true,
 			[]string{"!1", "!2", "!3", "!4", "!5", "!6", "!7", "!8", "!9", "a"},
 			[]string{"1", "2", "3", "4", "5", "6", "7", "8", "a"},
-			maxApart + 1, maxApart,
+			apart.Most + 1, apart.Most,
 		},
 		{
-			"the next apart", maxApart + 3, true,
+			"the next apart", apart.Most + 3, true,
 			[]string{"!1", "!2", "!3", "!4", "!5", "!6", "!7", "!8", "!9", "-3"},
 			[]string{"1", "2", "3", "4", "5", "6", "7", "8", "9"},
-			maxApart, maxApart,
+			apart.Most, apart.Most,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/apart"
 	"github.com/coditect/mapreduce/worker/step"
 )
 
@@ -62,7 +63,7 @@ type Config struct {
 	Batches   Batcher        // Sees to batches at vendors. Defaults to none.
 	// StartApart starts processes for units that are to run alone, because workers were lost
 	// while they ran them. Defaults to none: such a unit then has all slots to itself.
-	StartApart StartApart
+	StartApart apart.Start
 	// DrawPages draws pages of documents for models that are shown them. Defaults to none.
 	DrawPages DrawPages
 	Logger    *slog.Logger // Defaults to none.

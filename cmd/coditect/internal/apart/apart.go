@@ -19,7 +19,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/server"
 	"github.com/coditect/mapreduce/store/failpoint"
-	"github.com/coditect/mapreduce/worker"
+	"github.com/coditect/mapreduce/worker/apart"
 	"github.com/coditect/mapreduce/worker/child"
 )
 
@@ -51,18 +51,18 @@ type Command struct {
 }
 
 // Starter returns what starts processes that run the jobs of whose, or nil if none can be.
-func (c Command) Starter(whose string) worker.StartApart {
+func (c Command) Starter(whose string) apart.Start {
 	if c.Path == "" {
 		return nil
 	}
-	return func(f mapreduce.Fleet) (worker.ApartProcess, error) { return c.start(f, whose) }
+	return func(f mapreduce.Fleet) (apart.Process, error) { return c.start(f, whose) }
 }
 
 // pipeBytes is the buffer of the connection to a process, each way.
 const pipeBytes = 256 << 10
 
 // start starts a process whose worker has f for its orchestrator.
-func (c Command) start(f mapreduce.Fleet, whose string) (worker.ApartProcess, error) {
+func (c Command) start(f mapreduce.Fleet, whose string) (apart.Process, error) {
 	s, err := server.New(noService{}, f, server.Config{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ type process struct {
 	ended   chan struct{}
 }
 
-var _ worker.ApartProcess = (*process)(nil)
+var _ apart.Process = (*process)(nil)
 
 // lastWords bounds how long what an ended process has written is read.
 const lastWords = time.Second
@@ -144,10 +144,10 @@ func (p *process) shutDown() {
 	p.serving.Wait()
 }
 
-// Ended implements worker.ApartProcess.
+// Ended implements apart.Process.
 func (p *process) Ended() <-chan struct{} { return p.ended }
 
-// Err implements worker.ApartProcess. It says where and how the process ended, and what it
+// Err implements apart.Process. It says where and how the process ended, and what it
 // printed first.
 func (p *process) Err() error {
 	err := p.program.Err()
@@ -161,7 +161,7 @@ func (p *process) Err() error {
 	return fmt.Errorf("%w on %s", err, where)
 }
 
-// Stop implements worker.ApartProcess.
+// Stop implements apart.Process.
 func (p *process) Stop() {
 	p.program.Stop()
 	<-p.ended

@@ -40,6 +40,7 @@ import (
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/pebble"
 	"github.com/coditect/mapreduce/worker"
+	"github.com/coditect/mapreduce/worker/apart"
 	"github.com/coditect/mapreduce/worker/step"
 )
 
@@ -63,7 +64,7 @@ type Config struct {
 	// Batches sees to batches at vendors. Defaults to none.
 	Batches worker.Batcher
 	// StartApart is that of worker.Config, and has its default.
-	StartApart worker.StartApart
+	StartApart apart.Start
 	// DrawPages is that of worker.Config, and has its default.
 	DrawPages worker.DrawPages
 	// Version of the program; for display.

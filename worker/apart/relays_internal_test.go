@@ -1,4 +1,4 @@
-package worker
+package apart
 
 import (
 	"testing"
@@ -14,15 +14,15 @@ import (
 // later is told what is left of them.
 func TestRelaysPassShares(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rs := newRelays()
+		rs := NewRelays()
 		early, gone := newRelay(nil), newRelay(nil)
 		rs.add(early)
 		rs.add(gone)
 		rs.remove(gone)
 
 		share := mapreduce.LimitShare{Name: "m/1", For: 10 * time.Second, Pause: 3 * time.Second, OpenFor: 5 * time.Second}
-		rs.passShares([]mapreduce.LimitShare{{Name: "m/1", For: time.Hour}})
-		rs.passShares([]mapreduce.LimitShare{share}) // takes its place
+		rs.PassShares([]mapreduce.LimitShare{{Name: "m/1", For: time.Hour}})
+		rs.PassShares([]mapreduce.LimitShare{share}) // takes its place
 
 		if len(gone.out) != 0 || len(early.out) != 2 {
 			t.Errorf("%d messages to the process that runs, %d to the one that has ended; want 2 and 0", len(early.out), len(gone.out))
@@ -46,10 +46,10 @@ func TestRelaysPassShares(t *testing.T) {
 
 // TestRelaysWaitForNobody: a process that reads nothing does not hold up the worker.
 func TestRelaysWaitForNobody(t *testing.T) {
-	rs, r := newRelays(), newRelay(nil)
+	rs, r := NewRelays(), newRelay(nil)
 	rs.add(r)
 	for range 2 * maxUnread {
-		rs.passShares([]mapreduce.LimitShare{{Name: "m/1"}})
+		rs.PassShares([]mapreduce.LimitShare{{Name: "m/1"}})
 	}
 	if n := len(r.out); n != maxUnread {
 		t.Errorf("%d messages wait; want %d, and the others dropped", n, maxUnread)

@@ -1,4 +1,4 @@
-package worker
+package apart
 
 import (
 	"sync"
@@ -7,10 +7,10 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
 
-// relays are those of the processes in which units run apart, and what such a process has to
+// Relays are those of the processes in which units run apart, and what such a process has to
 // know when it starts: they call models too, so each has to keep to the worker's shares of
 // limits. Streams tell of shares, and slots add relays; a lock of its own guards it.
-type relays struct {
+type Relays struct {
 	mu     sync.Mutex // guards the fields below
 	all    map[*relay]struct{}
 	shares map[string]knownShare // of limits, by model
@@ -22,26 +22,27 @@ type knownShare struct {
 	came  time.Time
 }
 
-func newRelays() *relays {
-	return &relays{all: make(map[*relay]struct{}), shares: make(map[string]knownShare)}
+// NewRelays returns the relays of a worker.
+func NewRelays() *Relays {
+	return &Relays{all: make(map[*relay]struct{}), shares: make(map[string]knownShare)}
 }
 
 // add has a relay sent the shares of limits that come from now on.
-func (rs *relays) add(r *relay) {
+func (rs *Relays) add(r *relay) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	rs.all[r] = struct{}{}
 }
 
 // remove removes a relay whose unit has ended.
-func (rs *relays) remove(r *relay) {
+func (rs *Relays) remove(r *relay) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	delete(rs.all, r)
 }
 
-// passShares notes shares of limits, and passes them on.
-func (rs *relays) passShares(shares []mapreduce.LimitShare) {
+// PassShares notes shares of limits, and passes them on.
+func (rs *Relays) PassShares(shares []mapreduce.LimitShare) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 
@@ -54,7 +55,7 @@ func (rs *relays) passShares(shares []mapreduce.LimitShare) {
 }
 
 // knownShares returns the shares of limits that hold now.
-func (rs *relays) knownShares() []mapreduce.LimitShare {
+func (rs *Relays) knownShares() []mapreduce.LimitShare {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 

@@ -1,29 +1,33 @@
-package worker
+// Package apart runs a unit apart: in a process of its own, whose worker has a relay for its
+// orchestrator. Workers were lost while they ran the unit, and nobody knows whether the unit
+// was why. If the process ends while this one lives, the unit was: nothing else ran there.
+// If this one is lost as well, that says nothing again.
+//
+// It knows of one unit and its process, and of what other processes must know when they start. How units
+// get slots, and how processes are started, it must not import: both are handed to it.
+package apart
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/report"
 )
 
-// This file runs a unit apart: in a process of its own, whose worker has this one for its
-// orchestrator. Workers were lost while they ran the unit, and nobody knows whether the unit
-// was why. If the process ends while this one lives, the unit was: nothing else ran there.
-// If this one is lost as well, that says nothing again.
-
-// StartApart starts a process with a worker of one slot that connects to f, and to nothing
+// A Start starts a process with a worker of one slot that connects to f, and to nothing
 // else. The process must not outlive this one.
-type StartApart func(f mapreduce.Fleet) (ApartProcess, error)
+type Start func(f mapreduce.Fleet) (Process, error)
 
-// An ApartProcess is a process in which a unit runs.
-type ApartProcess interface {
+// A Process is one in which a unit runs.
+type Process interface {
 	// Ended is closed when the process has ended, and its stream with it.
 	Ended() <-chan struct{}
 	// Err says how the process ended. It returns nil while the process runs.
@@ -32,28 +36,55 @@ type ApartProcess interface {
 	Stop()
 }
 
-// maxApart bounds the units that run apart at once: each takes the memory of a process.
-const maxApart = 8
+// Most bounds the units that run apart at once: each takes the memory of a process.
+const Most = 8
 
-// apartBeat is how often the process says how far its unit is.
-const apartBeat = time.Second
+// beat is how often the process says how far its unit is.
+const beat = time.Second
 
-// runApart runs the attempt in a process of its own.
-func (t *attempt) runApart() *mapreduce.Report {
-	if r := t.refuseRun(); r != nil {
-		return r
-	}
+// A Unit is an attempt at a unit that is to run apart, with what sees to it in this process. All of it must be
+// set, and any goroutine may use it.
+type Unit struct {
+	Assignment mapreduce.Assignment
+	Spec       *mapreduce.JobSpec
+	Reports    report.Reporter // of the attempt
+	Grace      time.Duration   // from the end of the attempt's context until it is given up
+	Blobs      mapreduce.Blobs // to and from the orchestrator
+	Manners    Manners
+	Log        *slog.Logger // which names the unit
 
-	relay := newRelay(t)
-	t.session.relays.add(relay)
-	defer t.session.relays.remove(relay)
+	Began func()            // the process has begun the unit
+	Ask   func()            // has the question of the account put to the orchestrator
+	Say   func(note string) // tells the orchestrator what the unit says of itself
+}
+
+// Manners are what is known of what servers of models do not take.
+type Manners interface {
+	// Learn takes what others have learned. What is new is news of this process if pass says so.
+	Learn(all []mapreduce.ModelManners, pass bool)
+
+	// All returns everything that is known.
+	All() []mapreduce.ModelManners
+}
+
+// isOf reports whether h names the attempt.
+func (u *Unit) isOf(h mapreduce.Held) bool {
+	own := u.Reports.Held
+	return own.Job == h.Job && own.Unit == h.Unit && own.Attempt == h.Attempt
+}
+
+// Run runs a unit in a process of its own, and returns its report.
+func (rs *Relays) Run(start Start, u *Unit) *mapreduce.Report {
+	relay := newRelay(u)
+	rs.add(relay)
+	defer rs.remove(relay)
 
 	// The relay is known before the process starts, so that it misses no shares of limits.
-	process, err := t.session.cfg.StartApart(relay)
+	relay.shares = rs.knownShares
+	process, err := start(relay)
 	if err != nil {
-		t.session.cfg.Logger.Error("unit handed back: no process could be started for it to run apart from others",
-			t.entry.logged("error", err)...)
-		return t.reports.Returned(fmt.Sprintf("no process could be started for it to run apart from others: %v", err))
+		u.Log.Error("unit handed back: no process could be started for it to run apart from others", "error", err)
+		return u.Reports.Returned(fmt.Sprintf("no process could be started for it to run apart from others: %v", err))
 	}
 	defer process.Stop()
 
@@ -62,7 +93,7 @@ func (t *attempt) runApart() *mapreduce.Report {
 		return r
 	case <-process.Ended():
 		return relay.lastReport(process)
-	case <-t.ctx.Done():
+	case <-u.Reports.Context.Done():
 		return relay.interrupt(process)
 	}
 }
@@ -70,13 +101,14 @@ func (t *attempt) runApart() *mapreduce.Report {
 // A relay is the orchestrator of a process in which one unit runs. What the process says of
 // the unit, this worker says to its own orchestrator, and the other way round; blobs go
 // straight through. The goroutines of the process's calls use it, while that of the slot waits
-// for what it says; of the attempt they read only what does not change.
+// for what it says.
 type relay struct {
-	attempt *attempt
-	ended   chan *mapreduce.Report // capacity 1: how the process ended the attempt
-	out     chan *mapreduce.ToWorker
-	taken   atomic.Bool // the process has connected
-	noted   int64       // the number of the last note that was passed on; of Work alone
+	unit   *Unit
+	shares func() []mapreduce.LimitShare // that hold now
+	ended  chan *mapreduce.Report        // capacity 1: how the process ended the attempt
+	out    chan *mapreduce.ToWorker
+	taken  atomic.Bool // the process has connected
+	noted  int64       // the number of the last note that was passed on; of Work alone
 }
 
 var _ mapreduce.Fleet = (*relay)(nil)
@@ -85,8 +117,8 @@ var _ mapreduce.Fleet = (*relay)(nil)
 // not hold up this worker: it misses what is more.
 const maxUnread = 256
 
-func newRelay(t *attempt) *relay {
-	return &relay{attempt: t, ended: make(chan *mapreduce.Report, 1), out: make(chan *mapreduce.ToWorker, maxUnread)}
+func newRelay(u *Unit) *relay {
+	return &relay{unit: u, ended: make(chan *mapreduce.Report, 1), out: make(chan *mapreduce.ToWorker, maxUnread)}
 }
 
 // Work implements mapreduce.Fleet for the only session that there is.
@@ -130,15 +162,15 @@ func (r *relay) Work(ctx context.Context, stream mapreduce.WorkStream) error {
 // assignment is the first message to the process: the unit, its job, and what is known of
 // limits and of servers.
 func (r *relay) assignment() *mapreduce.ToWorker {
-	t := r.attempt
-	a := t.task.Assignment
+	u := r.unit
+	a := u.Assignment
 	a.Alone = false // it is
 	return &mapreduce.ToWorker{
-		Welcome:     &mapreduce.Welcome{Node: "apart", Epoch: 1, Heartbeat: apartBeat},
-		Jobs:        []mapreduce.JobInfo{{Job: t.held.Job, Stage: t.task.Stage, Spec: *t.job.spec}},
+		Welcome:     &mapreduce.Welcome{Node: "apart", Epoch: 1, Heartbeat: beat},
+		Jobs:        []mapreduce.JobInfo{{Job: a.Job, Stage: a.Stage, Spec: *u.Spec}},
 		Assignments: []mapreduce.Assignment{a},
-		Limits:      t.session.relays.knownShares(),
-		Manners:     t.session.cfg.Manners.All(),
+		Limits:      r.shares(),
+		Manners:     u.Manners.All(),
 	}
 }
 
@@ -168,25 +200,25 @@ func (r *relay) sendAll(ctx context.Context, stream mapreduce.WorkStream) {
 // hear takes what the process says of the unit.
 func (r *relay) hear(m *mapreduce.FromWorker) {
 	for _, h := range m.Started {
-		if r.attempt.entry.isOf(h) {
-			r.attempt.entry.extendTime(r.attempt.session.cfg.Grace)
+		if r.unit.isOf(h) {
+			r.unit.Began()
 		}
 	}
 
 	if m.Heartbeat != nil {
 		for _, p := range m.Heartbeat.Progress {
-			if r.attempt.entry.isOf(p.Held) {
+			if r.unit.isOf(p.Held) {
 				r.follow(p)
 			}
 		}
 	}
 
 	if len(m.Manners) > 0 {
-		r.attempt.session.cfg.Manners.Learn(m.Manners, true)
+		r.unit.Manners.Learn(m.Manners, true)
 	}
 	for i := range m.Reports {
 		rep := &m.Reports[i]
-		if !r.attempt.entry.isOf(mapreduce.Held{Job: rep.Job, Unit: rep.Unit, Attempt: rep.Attempt}) {
+		if !r.unit.isOf(mapreduce.Held{Job: rep.Job, Unit: rep.Unit, Attempt: rep.Attempt}) {
 			continue
 		}
 
@@ -201,12 +233,12 @@ func (r *relay) hear(m *mapreduce.FromWorker) {
 
 // reserve asks the orchestrator for tokens on behalf of the process.
 func (r *relay) reserve(ctx context.Context, q mapreduce.ReserveRequest) {
-	if !r.attempt.entry.isOf(q.Held) {
+	if !r.unit.isOf(q.Held) {
 		return
 	}
 
-	question := r.attempt.calls.AskFor(q.Tokens)
-	r.attempt.session.out.queueQuestion(r.attempt.entry)
+	question := r.unit.Reports.Account.AskFor(q.Tokens)
+	r.unit.Ask()
 	select {
 	case <-question.Done:
 		r.tell(&mapreduce.ToWorker{Reserved: []mapreduce.ReserveReply{{Held: q.Held, Granted: question.Granted}}})
@@ -219,43 +251,43 @@ var errNotApart = errs.New(errs.Precondition, "the unit does not run in this pro
 
 // GetBlob implements mapreduce.Blobs.
 func (r *relay) GetBlob(ctx context.Context, q *mapreduce.BlobRequest, take func([]byte) error) error {
-	if !r.attempt.entry.isOf(q.Held) {
+	if !r.unit.isOf(q.Held) {
 		return errNotApart
 	}
-	return r.attempt.session.transfers.GetBlob(ctx, q, take)
+	return r.unit.Blobs.GetBlob(ctx, q, take)
 }
 
 // PutBlob implements mapreduce.Blobs.
 func (r *relay) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
-	if !r.attempt.entry.isOf(q.Held) {
+	if !r.unit.isOf(q.Held) {
 		return nil, errNotApart
 	}
-	return r.attempt.session.transfers.PutBlob(ctx, q, next)
+	return r.unit.Blobs.PutBlob(ctx, q, next)
 }
 
 // lastReport returns the report of an attempt whose process has ended: the one that it has
 // made before, or that it ended.
-func (r *relay) lastReport(process ApartProcess) *mapreduce.Report {
+func (r *relay) lastReport(process Process) *mapreduce.Report {
 	select {
 	case rep := <-r.ended:
 		return rep
 	default:
 	}
 
-	t := r.attempt
-	t.calls.ChargeReserved()
-	return t.reports.Errored(mapreduce.Retryable, 0, fmt.Sprintf(
+	u := r.unit
+	u.Reports.Account.ChargeReserved()
+	return u.Reports.Errored(mapreduce.Retryable, 0, fmt.Sprintf(
 		"attempt %d ended its process, in which nothing else ran, at %s: %v",
-		t.held.Attempt, time.Now().UTC().Format(time.RFC3339), process.Err()))
+		u.Reports.Held.Attempt, time.Now().UTC().Format(time.RFC3339), process.Err()))
 }
 
 // interrupt ends an attempt that is to end. The process has half of the time for that which
 // an agent has in this one.
-func (r *relay) interrupt(process ApartProcess) *mapreduce.Report {
-	t := r.attempt
-	r.tell(&mapreduce.ToWorker{Cancel: []mapreduce.Held{t.held}})
+func (r *relay) interrupt(process Process) *mapreduce.Report {
+	u := r.unit
+	r.tell(&mapreduce.ToWorker{Cancel: []mapreduce.Held{u.Reports.Held}})
 
-	patience := time.NewTimer(t.session.cfg.Grace / 2)
+	patience := time.NewTimer(u.Grace / 2)
 	defer patience.Stop()
 
 	// A result counts even if it comes late. Of anything else only the spending is kept:
@@ -265,20 +297,20 @@ func (r *relay) interrupt(process ApartProcess) *mapreduce.Report {
 		if rep.Outcome == mapreduce.Done {
 			return rep
 		}
-		t.calls.FollowReport(rep)
+		u.Reports.Account.FollowReport(rep)
 	case <-process.Ended():
-		t.calls.ChargeReserved()
+		u.Reports.Account.ChargeReserved()
 	case <-patience.C:
-		t.calls.ChargeReserved()
+		u.Reports.Account.ChargeReserved()
 	}
-	return t.reports.Failed(t.reports.InterruptCause())
+	return u.Reports.Failed(u.Reports.InterruptCause())
 }
 
 // follow takes over how far the process says that the unit is.
 func (r *relay) follow(p mapreduce.Progress) {
-	r.attempt.calls.FollowSpent(p.Tokens)
+	r.unit.Reports.Account.FollowSpent(p.Tokens)
 	if p.Number > r.noted { // else it was said before
 		r.noted = p.Number
-		r.attempt.calls.Progress(p.Note)
+		r.unit.Say(p.Note)
 	}
 }
