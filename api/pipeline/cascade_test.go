@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/api/pipeline/cascading"
 )
 
 // cascaded is a pipeline whose first stage has some more keys.
@@ -16,7 +17,7 @@ func cascaded(keys string) string {
 
 func TestCascade(t *testing.T) {
 	p := parse(t, cascaded(", cascade: [rules, a/cheap, a/strong], target: 0.9, per: record, seed: 7"))
-	want := pipeline.Cascade{Members: []string{"rules", "a/cheap", "a/strong"}, Target: 0.9, Confidence: pipeline.DefaultConfidence, Per: pipeline.PerRecord, Seed: 7}
+	want := cascading.Cascade{Members: []string{"rules", "a/cheap", "a/strong"}, Target: 0.9, Confidence: cascading.DefaultConfidence, Per: cascading.PerRecord, Seed: 7}
 	if kind := parse(t, cascaded(", cascade: [rules, a/b], kind: bills")).Stages[0].Kind; kind != "bills" {
 		t.Errorf("the kind is %q", kind)
 	}
@@ -41,7 +42,7 @@ func TestCascadeOfARun(t *testing.T) {
 	p := parse(t, cascaded(""))
 	vars := map[string]string{"cascade": "rules,a/strong", "cascade_target": "0.8", "cascade_confidence": "0.9", "cascade_per": "record", "cascade_seed": "3"}
 	bound, warnings := p.Bind(vars)
-	want := pipeline.Cascade{Members: []string{"rules", "a/strong"}, Target: 0.8, Confidence: 0.9, Per: pipeline.PerRecord, Seed: 3}
+	want := cascading.Cascade{Members: []string{"rules", "a/strong"}, Target: 0.8, Confidence: 0.9, Per: cascading.PerRecord, Seed: 3}
 	if diff := cmp.Diff(want, bound.Stages[0].Cascade); diff != "" || len(warnings) > 0 {
 		t.Errorf("cascade (-want +got), with %q:\n%s", warnings, diff)
 	}
@@ -90,12 +91,4 @@ func TestCascadesThatAreNoneAreRefused(t *testing.T) {
 
 	_, err := pipeline.Parse("kitchen.yaml", []byte("name: a\nstages:\n- {name: map, each: chunk}\n- {name: reduce, each: group, cascade: [rules, a/b]}\n"))
 	wantField(t, err, "stages[1].cascade", "is for stages that find records in documents")
-
-	for name, value := range map[string]string{
-		"cascade": "rules", "cascade_target": "1", "cascade_confidence": "NaN", "cascade_seed": "0", "cascade_per": "word",
-	} {
-		vars := map[string]string{"cascade": "rules,a/b", name: value}
-		_, err := pipeline.CascadeOf(vars)
-		wantField(t, err, "vars."+name, "")
-	}
 }

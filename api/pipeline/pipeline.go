@@ -22,9 +22,11 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/parameters"
+	"github.com/coditect/mapreduce/api/pipeline/cascading"
 	"github.com/coditect/mapreduce/api/pipeline/condition"
 	"github.com/coditect/mapreduce/api/pipeline/internal/filetree"
 	"github.com/coditect/mapreduce/api/pipeline/internal/template"
+	"github.com/coditect/mapreduce/api/pipeline/waiting"
 	"github.com/coditect/mapreduce/api/schema"
 )
 
@@ -131,10 +133,10 @@ type Stage struct {
 	// Parameters are those of the model's answers. What they leave out is the run's.
 	Parameters parameters.Set `json:"parameters,omitzero"`
 
-	Cascade // who does the units, where several may
+	cascading.Cascade // who does the units, where several may
 
 	// Review says which values wait for a person.
-	Review Review `json:"review,omitzero"`
+	Review waiting.Rule `json:"review,omitzero"`
 
 	Output Output   `json:"output"`
 	Tools  []string `json:"tools,omitempty"` // the names of the tools that an agent may use; one with OptionalTool where a worker has it

@@ -10,8 +10,10 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/coditect/mapreduce/api/pipeline/cascading"
 	"github.com/coditect/mapreduce/api/pipeline/condition"
 	"github.com/coditect/mapreduce/api/pipeline/internal/filetree"
+	"github.com/coditect/mapreduce/api/pipeline/waiting"
 )
 
 // Some keys of stages are numbers, or hold numbers, that a run may set: "size:
@@ -122,12 +124,12 @@ func (s *Stage) applySetting(key string, value func(name string) string) {
 // run set, and what is wrong with these: an input that is no number which its key accepts
 // leaves the default in force.
 func (p *Pipeline) Bind(vars map[string]string) (bound *Pipeline, warnings []string) {
-	if vars[VarCascade] != "" {
+	if vars[cascading.VarCascade] != "" {
 		with := *p
 		with.Stages = p.bindCascade(vars)
 		p = &with
 	}
-	if vars[VarReview] != "" {
+	if vars[waiting.Var] != "" {
 		with := *p
 		with.Stages = p.bindReview(vars)
 		p = &with

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/api/pipeline/waiting"
 	"github.com/coditect/mapreduce/internal/outcome/gate"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/outcome/output/check"
@@ -94,7 +95,7 @@ func (c *Checker) verifyDecided(ctx context.Context, id mapreduce.JobID, u *reco
 // isAccepted reports whether values of a unit stay as they were found about which nobody has decided, as the time
 // for that is over.
 func (c *Checker) isAccepted(ctx context.Context, id mapreduce.JobID, u *records.Unit, stage *pipeline.Stage) (bool, error) {
-	if stage.Review.Then != pipeline.ThenAccept {
+	if stage.Review.Then != waiting.Accept {
 		return false, nil
 	}
 	call, err := c.jobs.Queue.WakeCall(ctx, id, u.ID)

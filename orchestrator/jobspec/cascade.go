@@ -7,22 +7,24 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/api/pipeline/cascading"
+	"github.com/coditect/mapreduce/api/pipeline/waiting"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/internal/outcome/ascent"
 )
 
 // checkCascade refuses a cascade that the variables of a job give wrongly, or that no stage takes.
 func checkCascade(p *pipeline.Pipeline, s *mapreduce.JobSpec) error {
-	if _, own := p.Inputs[pipeline.VarCascade]; own {
+	if _, own := p.Inputs[cascading.VarCascade]; own {
 		return nil // it is an input of the pipeline
 	}
 
-	c, err := pipeline.CascadeOf(s.Vars)
+	c, err := cascading.Of(s.Vars)
 	if err != nil || !c.IsSet() {
 		return err
 	}
 	if !slices.ContainsFunc(p.Stages, func(stage *pipeline.Stage) bool { return stage.Cascade.IsSet() }) {
-		return errs.Field("vars."+pipeline.VarCascade, "no stage of the pipeline %s takes a cascade: one does that finds records in documents, with each: document or chunk, no tools, and no model of its own", p.Name)
+		return errs.Field("vars."+cascading.VarCascade, "no stage of the pipeline %s takes a cascade: one does that finds records in documents, with each: document or chunk, no tools, and no model of its own", p.Name)
 	}
 	return nil
 }
@@ -36,7 +38,7 @@ func (r *Rules) checkMembers(stage *pipeline.Stage, s *mapreduce.JobSpec) (key s
 		return "review", errs.New(errs.Invalid, "has compared, which is for units that a cascade draws, and the stage has none: give it one with --cascade")
 	case !stage.Cascade.IsSet():
 		return "", nil
-	case judged && stage.Review.Then == pipeline.ThenAccept:
+	case judged && stage.Review.Then == waiting.Accept:
 		return "review", errs.New(errs.Invalid, "has compared, and accepts values about which nobody has decided, which are no person's answers to compare with: let it fail (then: fail)")
 	case judged && stage.Kind != "":
 		return "kind", errs.New(errs.Invalid, "is for cascades whose last member compares, and by review a person does: leave it out, or the reason compared")
@@ -45,7 +47,7 @@ func (r *Rules) checkMembers(stage *pipeline.Stage, s *mapreduce.JobSpec) (key s
 	var known []string
 	for i, member := range stage.Members {
 		name := mapreduce.DefaultProvider
-		if member != pipeline.CascadeRules {
+		if member != cascading.Rules {
 			names, err := s.StageModels(member)
 			switch {
 			case err != nil:

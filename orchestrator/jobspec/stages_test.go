@@ -5,6 +5,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/api/pipeline/waiting"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 )
 
@@ -15,7 +16,7 @@ func TestRequirementsOfBatches(t *testing.T) {
 		stage.Parameters.Tier = word
 		return stage
 	}
-	reviewed := &pipeline.Stage{Review: pipeline.Review{When: []string{"unverified"}}}
+	reviewed := &pipeline.Stage{Review: waiting.Rule{When: []string{"unverified"}}}
 	if !jobspec.Requirements(&mapreduce.JobSpec{}, reviewed).Reviewed || jobspec.Requirements(&mapreduce.JobSpec{}, tier("")).Reviewed {
 		t.Error("values wait for a person, and any worker does; or none wait, and not every worker does")
 	}

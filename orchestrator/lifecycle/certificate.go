@@ -10,6 +10,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/api/pipeline/cascading"
 	"github.com/coditect/mapreduce/internal/outcome/ascent"
 	"github.com/coditect/mapreduce/internal/outcome/certify"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
@@ -37,7 +38,7 @@ func keepingOf(compiled *jobspec.Compiled, stageIndex int) (*keeping, error) {
 	names := make([]string, len(stage.Members))
 	for i, member := range stage.Members {
 		names[i] = mapreduce.DefaultProvider
-		if member != pipeline.CascadeRules {
+		if member != cascading.Rules {
 			all, err := spec.StageModels(member)
 			if err != nil {
 				return nil, err
@@ -47,7 +48,7 @@ func keepingOf(compiled *jobspec.Compiled, stageIndex int) (*keeping, error) {
 	}
 
 	vars := maps.Clone(spec.Vars)
-	for _, name := range pipeline.CascadeVariables() {
+	for _, name := range cascading.Variables() {
 		delete(vars, name) // the stage has them
 	}
 	stage.Seed, stage.Name, stage.Progress, stage.Parallel, stage.OnError = 0, "", "", 0, ""

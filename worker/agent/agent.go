@@ -13,6 +13,8 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/api/pipeline/cascading"
+	"github.com/coditect/mapreduce/api/pipeline/waiting"
 	"github.com/coditect/mapreduce/internal/text/ground"
 )
 
@@ -109,8 +111,8 @@ type StageSpec struct {
 	Parameters parameters.Set // of the model's answers; what they leave out is the job's
 	Merge      string         // how a group is merged: typed, model or typed-then-model; empty leaves it to the job
 
-	pipeline.Cascade                 // who does its units, where several may
-	Review           pipeline.Review // which values of its units wait for a person
+	cascading.Cascade              // who does its units, where several may
+	Review            waiting.Rule // which values of its units wait for a person
 }
 
 // Limits of agents with tools, where their stage states none.

@@ -23,7 +23,7 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/api/pipeline/cascading"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/internal/outcome/eval"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
@@ -41,7 +41,7 @@ type Measures struct {
 	names  []string // of the measures: fields, or one empty name for whole records
 }
 
-// New returns the measures of a cascade, as pipeline.Cascade.Per says, for records of a schema.
+// New returns the measures of a cascade, as cascading.Cascade.Per says, for records of a schema.
 // It returns an error if there are more than are kept of a unit.
 func New(s *schema.Schema, per string) (*Measures, error) {
 	m := &Measures{schema: s}
@@ -51,7 +51,7 @@ func New(s *schema.Schema, per string) (*Measures, error) {
 		}
 	}
 
-	if m.names = m.fields; per == pipeline.PerRecord {
+	if m.names = m.fields; per == cascading.PerRecord {
 		m.names = []string{""}
 	}
 	switch {
@@ -199,9 +199,9 @@ func Judge(s *schema.Schema, out *output.Output) error {
 	if how == nil || len(how.Found) == 0 {
 		return nil
 	}
-	per := pipeline.PerField
+	per := cascading.PerField
 	if how.Whole {
-		per = pipeline.PerRecord
+		per = cascading.PerRecord
 	}
 	m, err := New(s, per)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/api/pipeline/cascading"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/internal/outcome/ascent"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
@@ -63,14 +63,14 @@ func outputOf(records ...[]string) *output.Output {
 }
 
 func TestAlike(t *testing.T) {
-	m, err := ascent.New(parse(t, orders), pipeline.PerField)
+	m, err := ascent.New(parse(t, orders), cascading.PerField)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"name", "total", "place", "tags"}; !slices.Equal(m.Names(), want) {
 		t.Fatalf("measures %q, want %q", m.Names(), want)
 	}
-	whole, err := ascent.New(parse(t, orders), pipeline.PerRecord)
+	whole, err := ascent.New(parse(t, orders), cascading.PerRecord)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestAlike(t *testing.T) {
 // A person who is asked about an answer judges it by what it is then.
 func TestJudge(t *testing.T) {
 	s := parse(t, orders)
-	for per, want := range map[string][]bool{pipeline.PerField: {false, true, true, true}, pipeline.PerRecord: {false}} {
+	for per, want := range map[string][]bool{cascading.PerField: {false, true, true, true}, cascading.PerRecord: {false}} {
 		m, err := ascent.New(s, per)
 		if err != nil {
 			t.Fatal(err)
@@ -142,7 +142,7 @@ func TestJudge(t *testing.T) {
 }
 
 func TestScores(t *testing.T) {
-	m, err := ascent.New(parse(t, orders), pipeline.PerField)
+	m, err := ascent.New(parse(t, orders), cascading.PerField)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,10 +166,10 @@ func TestRefused(t *testing.T) {
 		fmt.Fprintf(&many, "  f%d: {type: string}\n", i)
 	}
 	s := parse(t, many.String())
-	if _, err := ascent.New(s, pipeline.PerField); err == nil || !strings.Contains(err.Error(), "65 fields, and at most 64") {
+	if _, err := ascent.New(s, cascading.PerField); err == nil || !strings.Contains(err.Error(), "65 fields, and at most 64") {
 		t.Errorf("65 fields: %v", err)
 	}
-	if m, err := ascent.New(s, pipeline.PerRecord); err != nil || len(m.Names()) != 1 {
+	if m, err := ascent.New(s, cascading.PerRecord); err != nil || len(m.Names()) != 1 {
 		t.Errorf("per record: %v", err)
 	}
 }

@@ -24,7 +24,7 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/api/pipeline/waiting"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/judge"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
@@ -56,7 +56,7 @@ func Seed(job, repeats mapreduce.JobID) uint64 {
 
 // Asks returns the values of the output of a unit that wait for a person, in the order of the records and
 // of the fields of the schema.
-func Asks(s *schema.Schema, why pipeline.Reasons, seed uint64, out *output.Output) (all []mapreduce.WaitingValue) {
+func Asks(s *schema.Schema, why waiting.Reasons, seed uint64, out *output.Output) (all []mapreduce.WaitingValue) {
 	for i := range out.Entries {
 		e := &out.Entries[i]
 		m := e.Members[0]
@@ -114,7 +114,7 @@ func encode(v any) json.RawMessage {
 // A judged record is one with what its values come to.
 type judged struct {
 	s   *schema.Schema
-	why pipeline.Reasons
+	why waiting.Reasons
 	out *output.Output
 	merge.Result
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/api/pipeline/waiting"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/internal/outcome/gate"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
@@ -77,7 +77,7 @@ func TestAsks(t *testing.T) {
 		{[]string{"all"}, "number all, total all, due all, items all"},
 		{[]string{"sample 100%", "missing"}, "number sample, total sample, due missing, items sample"},
 	} {
-		reasons, err := pipeline.ParseReasons(tt.when)
+		reasons, err := waiting.ParseReasons(tt.when)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +105,7 @@ func TestSample(t *testing.T) {
 		o.Entries = append(o.Entries, e)
 	}
 
-	why := pipeline.Reasons{Sample: 0.1}
+	why := waiting.Reasons{Sample: 0.1}
 	a, again, b := gate.Asks(s, why, 1, o), gate.Asks(s, why, 1, o), gate.Asks(s, why, 2, o)
 	if len(a) < 140 || len(a) > 260 || !cmp.Equal(a, again) || cmp.Equal(a, b) {
 		t.Errorf("%d of 2000 values, then %d, with another seed %d", len(a), len(again), len(b))

@@ -23,7 +23,7 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/api/pipeline/cascading"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/internal/outcome/ascent"
 	"github.com/coditect/mapreduce/internal/outcome/output"
@@ -245,7 +245,7 @@ func (u *unit) runnerOf(provider string) step.Runner {
 // nameOf returns the model of a member, "provider/model", or the provider that asks none.
 func (u *unit) nameOf(member int) string {
 	name := u.task.StageSpec.Members[member]
-	if name == pipeline.CascadeRules {
+	if name == cascading.Rules {
 		return mapreduce.DefaultProvider
 	}
 	if names, err := u.task.Spec.StageModels(name); err == nil && len(names) > 0 {
@@ -262,7 +262,7 @@ func (u *unit) providerOf(member int) string {
 // taskOf returns the task as a member is given it: as if the stage were its own.
 func (u *unit) taskOf(member int) *agent.Task {
 	own, stage := *u.task, *u.task.StageSpec
-	stage.Cascade = pipeline.Cascade{}
+	stage.Cascade = cascading.Cascade{}
 	own.StageSpec = &stage
 	if woken := own.WakeCall; woken != nil {
 		if _, ok := ascent.MemberOf(woken.Handle); ok { // what else a member waited for is its own

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/api/pipeline/cascading"
 	"github.com/coditect/mapreduce/internal/outcome/ascent"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/worker/agent"
@@ -75,7 +75,7 @@ func taskOf(t *testing.T, handle, answer string) *agent.Task {
 		},
 		StageSpec: &agent.StageSpec{
 			Name: "map", Documents: true, Output: agent.Records,
-			Cascade: pipeline.Cascade{Members: []string{"rules", "cheap/c", "last/m"}, Per: pipeline.PerField},
+			Cascade: cascading.Cascade{Members: []string{"rules", "cheap/c", "last/m"}, Per: cascading.PerField},
 		},
 	}
 	if handle != "" {
@@ -195,7 +195,7 @@ func TestOthersAreLeftAlone(t *testing.T) {
 	run, _ := all.Lookup(step.Extract, "last")
 
 	task := taskOf(t, "", "")
-	task.StageSpec.Cascade = pipeline.Cascade{}
+	task.StageSpec.Cascade = cascading.Cascade{}
 	res, err := run.Run(t.Context(), task, &notes{kept: make(map[string][]byte)})
 	if err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/api/pipeline/waiting"
 	"github.com/coditect/mapreduce/api/plural"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/internal/outcome/gate"
@@ -130,9 +130,9 @@ func (u *unit) wait(handle string, asks []mapreduce.WaitingValue) error {
 	review := u.task.StageSpec.Review
 	end := ""
 	switch review.Then {
-	case pipeline.ThenAccept:
+	case waiting.Accept:
 		end = " within " + review.Within + ", or as found"
-	case pipeline.ThenFail:
+	case waiting.Fail:
 		end = " within " + review.Within + ", or the unit fails"
 	}
 	return agent.Park(handle, review.Time(), fmt.Sprintf("%s to be decided by a person (%s)%s: %s",
@@ -163,8 +163,8 @@ func (u *unit) decided(kept []byte) (*agent.Result, error) {
 	}
 	open := gate.Open(u.asks(out), answer.Decided)
 	switch then := u.task.StageSpec.Review.Then; {
-	case len(open) == 0 || answer.Over && then == pipeline.ThenAccept:
-	case answer.Over && then == pipeline.ThenFail:
+	case len(open) == 0 || answer.Over && then == waiting.Accept:
+	case answer.Over && then == waiting.Fail:
 		return nil, u.overdue(open)
 	default:
 		return nil, u.wait(u.task.WakeCall.Handle, open)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/api/pipeline/waiting"
 	"github.com/coditect/mapreduce/internal/outcome/gate"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
 	"github.com/coditect/mapreduce/internal/outcome/output"
@@ -64,7 +64,7 @@ func task(handle, answer string, when ...string) *agent.Task {
 	t := &agent.Task{
 		Assignment: mapreduce.Assignment{Job: "j", Unit: "u", Kind: mapreduce.KindMap},
 		Spec:       &mapreduce.JobSpec{Schema: []byte(`{"type":"object","properties":{"a":{"type":"string"}}}`)},
-		StageSpec:  &agent.StageSpec{Name: "map", Documents: true, Output: agent.Records, Review: pipeline.Review{When: when}},
+		StageSpec:  &agent.StageSpec{Name: "map", Documents: true, Output: agent.Records, Review: waiting.Rule{When: when}},
 	}
 	if handle != "" {
 		t.WakeCall = &mapreduce.WakeCall{Handle: handle, Answer: []byte(answer)}

@@ -11,6 +11,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/api/pipeline/cascading"
 	"github.com/coditect/mapreduce/api/plural"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
@@ -28,9 +29,9 @@ type cascadeFlags struct {
 
 func (c *cascadeFlags) addFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&c.members, "cascade", nil, "`MEMBERS` who find the values, the cheapest first, such as rules,PROVIDER/MODEL,PROVIDER/MODEL: an answer of a cheaper one is accepted where enough of them are certified to be as the last one's")
-	f.Float64Var(&c.target, "target", pipeline.DefaultTarget, "with --cascade: `share` of the values that is to be as the last member has them, more than 0 and less than 1")
-	f.Float64Var(&c.confidence, "confidence", pipeline.DefaultConfidence, "with --cascade: `probability` with which that is so, more than 0 and less than 1")
-	c.per = console.NewChoice(pipeline.PerField, pipeline.PerField, pipeline.PerRecord)
+	f.Float64Var(&c.target, "target", cascading.DefaultTarget, "with --cascade: `share` of the values that is to be as the last member has them, more than 0 and less than 1")
+	f.Float64Var(&c.confidence, "confidence", cascading.DefaultConfidence, "with --cascade: `probability` with which that is so, more than 0 and less than 1")
+	c.per = console.NewChoice(cascading.PerField, cascading.PerField, cascading.PerRecord)
 	f.StringVar(&c.kind, "cascade-kind", "", "with --cascade: `NAME` of the kind of the documents, such as receipts: later runs over the same kind use what this one certifies, while a small sample shows that it still holds")
 	f.Var(&c.per, "cascade-per", "with --cascade: what the target is a share of: the values of each field, or whole records")
 }
@@ -48,8 +49,8 @@ func (c *cascadeFlags) fill(flags *pflag.FlagSet, s *mapreduce.JobSpec) error {
 	}
 
 	for name, value := range map[string]string{
-		pipeline.VarCascade: strings.Join(c.members, ","), pipeline.VarPer: c.per.Value,
-		pipeline.VarTarget: strconv.FormatFloat(c.target, 'g', -1, 64), pipeline.VarConfidence: strconv.FormatFloat(c.confidence, 'g', -1, 64),
+		cascading.VarCascade: strings.Join(c.members, ","), cascading.VarPer: c.per.Value,
+		cascading.VarTarget: strconv.FormatFloat(c.target, 'g', -1, 64), cascading.VarConfidence: strconv.FormatFloat(c.confidence, 'g', -1, 64),
 	} {
 		if _, twice := s.Vars[name]; twice {
 			return exit.UsageError("--cascade: is also set by --var %s", name)
@@ -57,13 +58,13 @@ func (c *cascadeFlags) fill(flags *pflag.FlagSet, s *mapreduce.JobSpec) error {
 		s.Vars[name] = value
 	}
 	if c.kind != "" {
-		if _, twice := s.Vars[pipeline.VarKind]; twice {
-			return exit.UsageError("--cascade-kind: is also set by --var %s", pipeline.VarKind)
+		if _, twice := s.Vars[cascading.VarKind]; twice {
+			return exit.UsageError("--cascade-kind: is also set by --var %s", cascading.VarKind)
 		}
-		s.Vars[pipeline.VarKind] = c.kind
+		s.Vars[cascading.VarKind] = c.kind
 	}
 
-	cascade, err := pipeline.CascadeOf(s.Vars)
+	cascade, err := cascading.Of(s.Vars)
 	if err != nil {
 		return cascadeFault(err)
 	}
@@ -87,7 +88,7 @@ func cascadeFault(err error) error {
 	if !ok {
 		return err
 	}
-	flag := strings.TrimPrefix(strings.TrimPrefix(e.Field, "vars."), pipeline.VarCascade+"_")
+	flag := strings.TrimPrefix(strings.TrimPrefix(e.Field, "vars."), cascading.VarCascade+"_")
 	if flag == "per" || flag == "seed" || flag == "kind" {
 		flag = "cascade-" + flag
 	}

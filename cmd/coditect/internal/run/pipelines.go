@@ -14,6 +14,8 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/api/pipeline/cascading"
+	"github.com/coditect/mapreduce/api/pipeline/waiting"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
 	"github.com/coditect/mapreduce/worker/agent/model/settings"
@@ -123,7 +125,7 @@ func (j *jobFlags) knownVariables(p *pipeline.Pipeline, s *mapreduce.JobSpec) er
 		return nil // its variables are its own
 	}
 
-	known := slices.Concat(slices.Sorted(maps.Keys(p.Inputs)), settings.Variables(), pipeline.CascadeVariables(), pipeline.ReviewVariables())
+	known := slices.Concat(slices.Sorted(maps.Keys(p.Inputs)), settings.Variables(), cascading.Variables(), waiting.Variables())
 	for _, v := range slices.Sorted(maps.Keys(s.Vars)) {
 		if !slices.Contains(known, v) {
 			return exit.UsageError("--var: %q is neither an input of the pipeline %s nor a setting of models; known are %s", v, p.Name, strings.Join(known, ", "))

@@ -7,7 +7,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/api/pipeline/waiting"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 )
 
@@ -39,7 +39,7 @@ func (r *reviewFlags) fill(flags *pflag.FlagSet, s *mapreduce.JobSpec) error {
 	}
 
 	for name, value := range map[string]string{
-		pipeline.VarReview: strings.Join(r.when, ", "), pipeline.VarReviewBy: r.by, pipeline.VarReviewWithin: r.within, pipeline.VarReviewThen: r.then,
+		waiting.Var: strings.Join(r.when, ", "), waiting.VarBy: r.by, waiting.VarWithin: r.within, waiting.VarThen: r.then,
 	} {
 		if _, twice := s.Vars[name]; twice {
 			return exit.UsageError("--review: is also set by --var %s", name)
@@ -49,7 +49,7 @@ func (r *reviewFlags) fill(flags *pflag.FlagSet, s *mapreduce.JobSpec) error {
 		}
 	}
 
-	_, err := pipeline.ReviewOf(s.Vars)
+	_, err := waiting.Of(s.Vars)
 	e, ok := err.(*errs.Error) //nolint:errorlint // ReviewOf wraps nothing
 	if !ok {
 		return err

@@ -15,6 +15,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/api/pipeline/cascading"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/runners/asked"
@@ -109,7 +110,7 @@ func checkStages(spec *mapreduce.JobSpec, askers func(provider string) (*model.A
 func checkMembers(own *mapreduce.JobSpec, stage *pipeline.Stage, askers func(provider string) (*model.Agent, error)) error {
 	for i, member := range stage.Members[:max(0, len(stage.Members)-1)] {
 		field := fmt.Sprintf("stages.%s.cascade[%d]", stage.Name, i)
-		if member == pipeline.CascadeRules {
+		if member == cascading.Rules {
 			text := own.Schema
 			if stage.Output.Schema != nil {
 				text = stage.Output.Schema
