@@ -12,6 +12,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/apart"
+	"github.com/coditect/mapreduce/worker/observe"
 	"github.com/coditect/mapreduce/worker/report"
 	"github.com/coditect/mapreduce/worker/step"
 )
@@ -33,7 +34,7 @@ type attempt struct {
 	task   *agent.Task
 
 	ctx      context.Context // the attempt's own: made and ended with it
-	traced   context.Context // ctx with the span of the attempt; nil if that is not traced
+	traced   context.Context // ctx with the span of the attempt, if that is traced; set when it runs
 	memory   int64           // bytes set aside for what was fetched
 	evidence []byte          // the list of it, as it was fetched; nil once the shelf has it
 }
@@ -94,7 +95,8 @@ func (t *attempt) execute() *mapreduce.Report {
 	// The memory is what fetchLarge has set aside meanwhile, so it is read at the end.
 	defer func() { t.session.memory.Release(t.memory) }()
 
-	end := t.beginSpan()
+	var end func(*mapreduce.Report)
+	t.traced, end = observe.BeginSpan(t.ctx, t.session.cfg.Tracer, t.session.cfg.Session, t.task)
 	run := t.runHere
 	if t.entry.apart {
 		run = t.runApart
@@ -208,11 +210,11 @@ func (t *attempt) runProtected() (res *agent.Result, err error) {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("agent panicked: %v", p)
 			t.session.countPanic()
-			t.session.cfg.Logger.ErrorContext(t.runContext(), "agent panicked", t.entry.logged("panic", p, "stack", string(debug.Stack()))...)
+			t.session.cfg.Logger.ErrorContext(t.traced, "agent panicked", t.entry.logged("panic", p, "stack", string(debug.Stack()))...)
 		}
 	}()
 
-	res, err = t.runner.Run(t.runContext(), t.task, t.calls)
+	res, err = t.runner.Run(t.traced, t.task, t.calls)
 	if res == nil && err == nil {
 		err = errors.New("agent returned neither a result nor an error")
 	}

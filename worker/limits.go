@@ -1,6 +1,10 @@
 package worker
 
-import "github.com/coditect/mapreduce/api/mapreduce"
+import (
+	"context"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
 
 // A Limiter holds back the calls of this process to models, tells the fleet what
 // the models said of their limits, and keeps to its share of them. decorator.Gates is
@@ -31,6 +35,15 @@ type MannersKeeper interface {
 
 	// Due returns a channel that holds an element when there is news.
 	Due() <-chan struct{}
+}
+
+// A Batcher sees to batches at vendors. batching.Holder is one.
+type Batcher interface {
+	// Providers returns the names of the providers whose batches it can make.
+	Providers() []string
+
+	// Run sees to batches until ctx ends.
+	Run(ctx context.Context, desk mapreduce.BatchDesk)
 }
 
 // noLimits are those of a worker that is given none.

@@ -14,6 +14,7 @@ import (
 	"github.com/coditect/mapreduce/worker/apart"
 	"github.com/coditect/mapreduce/worker/breaker"
 	"github.com/coditect/mapreduce/worker/library"
+	"github.com/coditect/mapreduce/worker/observe"
 	"github.com/coditect/mapreduce/worker/report"
 	"github.com/coditect/mapreduce/worker/transfer"
 )
@@ -52,7 +53,7 @@ type session struct {
 	queue    slotQueue
 	retiring retirement
 	finished uint64 // numbers reports
-	stats    Stats
+	stats    observe.Stats
 }
 
 // fetchedUnits is the number of units whose largest possible blobs fit into the
@@ -154,7 +155,7 @@ func (s *session) handBack(e *entry, err error) {
 // settle queues the report of an attempt that is over. Of one that was dropped it is sent
 // once, and only if something was made or spent. mu is held.
 func (s *session) settle(e *entry, r *mapreduce.Report) {
-	s.stats.countReport(r)
+	s.stats.CountReport(r)
 	e.deadline.stop()
 	e.report, e.attempt = r, nil
 
@@ -307,4 +308,18 @@ func (s *session) leftBehind() error {
 func (s *session) breakerOpened(name string, d time.Duration, cause error) {
 	s.cfg.Logger.Warn("circuit breaker opened", "breaker", name, "for", d, "cause", cause)
 	s.out.queueHeartbeat()
+}
+
+func (s *session) copyStats() observe.Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.stats
+	st.Running, st.Waiting, st.Held = s.queue.taken, len(s.queue.waiting), len(s.entries)
+	return st
+}
+
+func (s *session) countPanic() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stats.Panics++
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
+	"github.com/coditect/mapreduce/worker/observe"
 	"github.com/coditect/mapreduce/worker/step"
 )
 
@@ -56,7 +57,7 @@ func (g *gauge) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*
 // twice; no worker runs more than it has slots; and nothing is left behind.
 func TestSoak(t *testing.T) {
 	seeds := testenv.Storms(t, 20)
-	var met worker.Stats // in all runs
+	var met observe.Stats // in all runs
 	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { soak(t, uint64(seed), &met) })
@@ -70,7 +71,7 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-func soak(t *testing.T, seed uint64, met *worker.Stats) {
+func soak(t *testing.T, seed uint64, met *observe.Stats) {
 	const units, workers, slots = 200, 3, 4
 	spec := mapreduce.JobSpec{
 		Provider: "scripted", Budget: 1 << 40, UnitTimeout: 20 * time.Second, BreakerThreshold: 1000,
@@ -127,7 +128,7 @@ func soak(t *testing.T, seed uint64, met *worker.Stats) {
 }
 
 // addStats adds what a worker met, and checks that nothing is left in it.
-func addStats(t *testing.T, sum *worker.Stats, st worker.Stats) {
+func addStats(t *testing.T, sum *observe.Stats, st observe.Stats) {
 	t.Helper()
 	sum.Duplicates += st.Duplicates
 	sum.Refused += st.Refused

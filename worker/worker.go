@@ -23,6 +23,8 @@ import (
 	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/apart"
+	"github.com/coditect/mapreduce/worker/batchdesk"
+	"github.com/coditect/mapreduce/worker/observe"
 	"github.com/coditect/mapreduce/worker/step"
 )
 
@@ -154,14 +156,23 @@ func New(cfg Config) (*Worker, error) {
 
 	w := &Worker{session: newSession(cfg.withDefaults()), started: make(chan struct{}, 1)}
 	w.started <- struct{}{}
-	return w, w.observe(w.session.cfg.Meter)
+	return w, observe.Register(w.session.cfg.Meter, w.reading)
 }
 
 // Session returns the name of the worker's session.
 func (w *Worker) Session() mapreduce.SessionID { return w.session.cfg.Session }
 
 // Stats returns the worker's current counts.
-func (w *Worker) Stats() Stats { return w.session.copyStats() }
+func (w *Worker) Stats() observe.Stats { return w.session.copyStats() }
+
+// reading returns how the worker stands, for who measures it.
+func (w *Worker) reading() observe.Reading {
+	r := observe.Reading{Stats: w.Stats(), Slots: w.session.cfg.Slots, Connected: w.Connected()}
+	for _, b := range w.session.breakers.Open() {
+		r.Open = append(r.Open, b.Name)
+	}
+	return r
+}
 
 // Connected reports whether an orchestrator has taken this worker up on a stream that
 // has not ended.
@@ -197,7 +208,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	s.deliveries.life = life
 
 	if w.session.cfg.Batches != nil {
-		s.slots.Go(func() { s.cfg.Batches.Run(life, batchDesk{s}) })
+		s.slots.Go(func() { s.cfg.Batches.Run(life, batchdesk.New(s.transfers)) })
 	}
 
 	retired := make(chan struct{})

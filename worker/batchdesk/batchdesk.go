@@ -1,4 +1,6 @@
-package worker
+// Package batchdesk is the orchestrator of a worker that sees to batches at vendors: orders, lines and reports
+// go as blobs. It must not import what sees to batches, nor anything of units: it knows only what goes over.
+package batchdesk
 
 import (
 	"bytes"
@@ -13,23 +15,16 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
 
-// A Batcher sees to batches at vendors. batching.Holder is one.
-type Batcher interface {
-	// Providers returns the names of the providers whose batches it can make.
-	Providers() []string
+// A Desk asks the orchestrator that blobs are carried to. While there is none it waits.
+type Desk struct{ blobs mapreduce.Blobs }
 
-	// Run sees to batches until ctx ends.
-	Run(ctx context.Context, desk mapreduce.BatchDesk)
-}
+// New returns the desk of the orchestrator to and from which blobs are carried.
+func New(blobs mapreduce.Blobs) *Desk { return &Desk{blobs} }
 
-// A batchDesk is the orchestrator that the session is connected to, for batches. While there is none it
-// waits.
-type batchDesk struct{ session *session }
-
-var _ mapreduce.BatchDesk = batchDesk{}
+var _ mapreduce.BatchDesk = (*Desk)(nil)
 
 // Orders implements mapreduce.BatchDesk.
-func (d batchDesk) Orders(ctx context.Context) (orders []mapreduce.BatchOrder, err error) {
+func (d *Desk) Orders(ctx context.Context) (orders []mapreduce.BatchOrder, err error) {
 	data, err := d.get(ctx, mapreduce.Held{}, mapreduce.Blob{Kind: mapreduce.BlobBatches})
 	if err == nil {
 		err = json.Unmarshal(data, &orders)
@@ -38,7 +33,7 @@ func (d batchDesk) Orders(ctx context.Context) (orders []mapreduce.BatchOrder, e
 }
 
 // Lines implements mapreduce.BatchDesk. They are read as they come, so that a batch is not in memory twice.
-func (d batchDesk) Lines(ctx context.Context, job mapreduce.JobID, number int64) ([]mapreduce.BatchLine, error) {
+func (d *Desk) Lines(ctx context.Context, job mapreduce.JobID, number int64) ([]mapreduce.BatchLine, error) {
 	r, w := io.Pipe()
 	var coming sync.WaitGroup
 	var lost error // of what brings them
@@ -75,7 +70,7 @@ func decodeLines(r io.Reader) (lines []mapreduce.BatchLine, err error) {
 }
 
 // Report implements mapreduce.BatchDesk.
-func (d batchDesk) Report(ctx context.Context, job mapreduce.JobID, number int64, r *mapreduce.BatchReport) error {
+func (d *Desk) Report(ctx context.Context, job mapreduce.JobID, number int64, r *mapreduce.BatchReport) error {
 	data, err := json.Marshal(r)
 	if err != nil {
 		return err
@@ -86,7 +81,7 @@ func (d batchDesk) Report(ctx context.Context, job mapreduce.JobID, number int64
 		Held: mapreduce.Held{Job: job},
 		Blob: mapreduce.Blob{Kind: mapreduce.BlobBatchReport, FirstEntry: int(number), SHA256: sum[:], Length: int64(len(data))},
 	}
-	_, err = d.session.transfers.PutBlob(ctx, q, func() ([]byte, error) {
+	_, err = d.blobs.PutBlob(ctx, q, func() ([]byte, error) {
 		if len(data) == 0 {
 			return nil, io.EOF
 		}
@@ -101,16 +96,16 @@ func (d batchDesk) Report(ctx context.Context, job mapreduce.JobID, number int64
 // maxBatch bounds what is got of a batch, in bytes: its lines, which an orchestrator bounds as well.
 const maxBatch = 256 << 20
 
-func (d batchDesk) get(ctx context.Context, h mapreduce.Held, b mapreduce.Blob) ([]byte, error) {
+func (d *Desk) get(ctx context.Context, h mapreduce.Held, b mapreduce.Blob) ([]byte, error) {
 	var data bytes.Buffer
 	err := d.read(ctx, h, b, &data)
 	return data.Bytes(), err
 }
 
 // read writes what is got of a batch.
-func (d batchDesk) read(ctx context.Context, h mapreduce.Held, b mapreduce.Blob, to io.Writer) error {
+func (d *Desk) read(ctx context.Context, h mapreduce.Held, b mapreduce.Blob, to io.Writer) error {
 	got := 0
-	return d.session.transfers.GetBlob(ctx, &mapreduce.BlobRequest{Held: h, Blob: b}, func(part []byte) error {
+	return d.blobs.GetBlob(ctx, &mapreduce.BlobRequest{Held: h, Blob: b}, func(part []byte) error {
 		if got += len(part); got > maxBatch {
 			return errs.New(errs.DataLoss, "more than %d bytes came of a batch", maxBatch)
 		}

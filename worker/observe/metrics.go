@@ -1,4 +1,4 @@
-package worker
+package observe
 
 import (
 	"context"
@@ -9,9 +9,17 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// observe has m ask for the worker's counts whenever it is read itself, so that a worker
-// that is not measured counts nothing more than it does for its own log.
-func (w *Worker) observe(m metric.Meter) error {
+// A Reading is how a worker stands when it is measured.
+type Reading struct {
+	Stats
+	Slots     int      // units that it can run at once
+	Connected bool     // it has a stream to an orchestrator
+	Open      []string // models whose breaker it has opened
+}
+
+// Register has m call read whenever it is read itself, so that a worker that is not measured
+// counts nothing more than it does for its own log. Without m it does nothing.
+func Register(m metric.Meter, read func() Reading) error {
 	if m == nil {
 		return nil
 	}
@@ -48,8 +56,8 @@ func (w *Worker) observe(m metric.Meter) error {
 	accepted, refused, unknown := label("verdict", "accepted"), label("verdict", "refused"), label("verdict", "unknown")
 
 	_, err := m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		st := w.Stats()
-		o.ObserveInt64(slots, int64(w.session.cfg.Slots))
+		st := read()
+		o.ObserveInt64(slots, int64(st.Slots))
 		o.ObserveInt64(units, int64(st.Running), running)
 		o.ObserveInt64(units, int64(st.Waiting), waiting)
 		o.ObserveInt64(units, int64(max(0, st.Held-st.Running-st.Waiting)), reported)
@@ -63,12 +71,10 @@ func (w *Worker) observe(m metric.Meter) error {
 		o.ObserveInt64(verdicts, st.Refused, refused)
 		o.ObserveInt64(verdicts, st.Unknown, unknown)
 		o.ObserveInt64(streams, st.Connections)
-		o.ObserveInt64(connected, asNumber(w.Connected()))
+		o.ObserveInt64(connected, asNumber(st.Connected))
 		// Models are named by jobs, so the series are bounded.
-		for i, b := range w.session.breakers.Open() {
-			if i < maxBreakers {
-				o.ObserveInt64(breakers, 1, label("model", b.Name))
-			}
+		for _, name := range st.Open[:min(len(st.Open), maxBreakers)] {
+			o.ObserveInt64(breakers, 1, label("model", name))
 		}
 		return nil
 	}, slots, units, connected, breakers, attempts, panics, verdicts, streams)

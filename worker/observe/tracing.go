@@ -1,4 +1,4 @@
-package worker
+package observe
 
 import (
 	"context"
@@ -9,35 +9,37 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/telemetry"
+	"github.com/coditect/mapreduce/worker/agent"
 )
 
-// beginSpan begins the span of an attempt, if its orchestrator and this worker trace it, and
-// returns what ends it. What the attempt does stands below it, by the unit's context. A later
-// attempt has a link to the one before, whose span stands in the same trace, whoever made it.
-func (t *attempt) beginSpan() (end func(*mapreduce.Report)) {
-	tracer, parent := t.session.cfg.Tracer, telemetry.ReadParent(t.task.TraceParent)
+// BeginSpan begins the span of an attempt, if its orchestrator and this worker trace it, and
+// returns the context to run it in and what ends the span; nil if there is none. What the attempt does stands
+// below it, by that context. A later attempt has a link to the one before, whose span stands in the same
+// trace, whoever made it.
+func BeginSpan(ctx context.Context, tracer trace.Tracer, session mapreduce.SessionID, task *agent.Task) (traced context.Context, end func(*mapreduce.Report)) {
+	parent := telemetry.ReadParent(task.TraceParent)
 	if tracer == nil || !parent.IsValid() {
-		return nil
+		return ctx, nil
 	}
-	return t.startSpan(tracer, parent)
+	return startSpan(ctx, tracer, parent, session, task)
 }
 
-// startSpan is beginSpan of an attempt that is traced. It needs much of a stack, which
+// startSpan is BeginSpan of an attempt that is traced. It needs much of a stack, which
 // others do not pay for.
-func (t *attempt) startSpan(tracer trace.Tracer, parent trace.SpanContext) (end func(*mapreduce.Report)) {
-	held := t.held
+func startSpan(ctx context.Context, tracer trace.Tracer, parent trace.SpanContext, session mapreduce.SessionID, task *agent.Task) (traced context.Context, end func(*mapreduce.Report)) {
+	held := mapreduce.Held{Job: task.Job, Unit: task.Unit, Attempt: task.Attempt}
 	kind, name := telemetry.KindChain, "unit "
 
 	of := []attribute.KeyValue{
 		attribute.String("coditect.job.id", string(held.Job)), attribute.String("coditect.unit.id", string(held.Unit)),
-		attribute.Int("coditect.unit.attempt", held.Attempt), attribute.String("coditect.session.id", string(t.session.cfg.Session)),
+		attribute.Int("coditect.unit.attempt", held.Attempt), attribute.String("coditect.session.id", string(session)),
 		attribute.String("session.id", string(held.Job)),
 	}
 
-	if t.job != nil && t.job.spec.Model != "" && t.task.Kind != mapreduce.KindParse {
+	if task.Spec != nil && task.Spec.Model != "" && task.Kind != mapreduce.KindParse {
 		kind, name = telemetry.KindAgent, "invoke_agent "
-		of = append(of, attribute.String("gen_ai.operation.name", "invoke_agent"), attribute.String("gen_ai.agent.name", t.stageName()),
-			attribute.String("gen_ai.provider.name", t.job.spec.Provider), attribute.String("gen_ai.request.model", t.job.spec.Model))
+		of = append(of, attribute.String("gen_ai.operation.name", "invoke_agent"), attribute.String("gen_ai.agent.name", stageName(task)),
+			attribute.String("gen_ai.provider.name", task.Spec.Provider), attribute.String("gen_ai.request.model", task.Spec.Model))
 	}
 
 	options := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(append(of, attribute.String(telemetry.KindKey, kind))...)}
@@ -49,24 +51,23 @@ func (t *attempt) startSpan(tracer trace.Tracer, parent trace.SpanContext) (end 
 
 	// The orchestrator computes the same span from the attempt, so it must have this
 	// number.
-	ctx := telemetry.WithIDs(trace.ContextWithRemoteSpanContext(t.ctx, parent), trace.TraceID{}, telemetry.AttemptSpan(held))
-	ctx, span := tracer.Start(ctx, name+t.stageName(), options...)
+	ctx = telemetry.WithIDs(trace.ContextWithRemoteSpanContext(ctx, parent), trace.TraceID{}, telemetry.AttemptSpan(held))
+	ctx, span := tracer.Start(ctx, name+stageName(task), options...)
 	ctx = telemetry.WithIDs(ctx, trace.TraceID{}, trace.SpanID{}) // those below have their own
 
-	if t.job != nil && t.job.spec.Capture == mapreduce.CaptureFull {
+	if task.Spec != nil && task.Spec.Capture == mapreduce.CaptureFull {
 		ctx = telemetry.WithContent(ctx)
 	}
 
-	t.traced = ctx
-	return func(r *mapreduce.Report) { endSpan(span, r) }
+	return ctx, func(r *mapreduce.Report) { endSpan(span, r) }
 }
 
 // stageName names the stage of a unit; those that parse documents are of none.
-func (t *attempt) stageName() string {
-	if t.task.Stage == "" {
+func stageName(task *agent.Task) string {
+	if task.Stage == "" {
 		return "parse"
 	}
-	return t.task.Stage
+	return task.Stage
 }
 
 // endSpan ends the span of an attempt. What went wrong may be said in words of a document,
@@ -87,12 +88,3 @@ var (
 	outcomeNames = [...]string{mapreduce.OutcomeUnknown: "unknown", mapreduce.Done: "done", mapreduce.Errored: "errored", mapreduce.Returned: "returned", mapreduce.Parked: "parked"}
 	classNames   = [...]string{mapreduce.Retryable: "retryable", mapreduce.PermanentUnit: "permanent_unit", mapreduce.PermanentJob: "permanent_job"}
 )
-
-// runContext returns what the agent of the unit runs in: the context of the attempt, with its
-// span if that is traced.
-func (t *attempt) runContext() context.Context {
-	if t.traced != nil {
-		return t.traced
-	}
-	return t.ctx
-}

@@ -1,4 +1,6 @@
-package worker
+// Package observe is what a worker counts, and the spans of its work, for those who operate it. It must not
+// import the worker: it is told.
+package observe
 
 import "github.com/coditect/mapreduce/api/mapreduce"
 
@@ -22,7 +24,8 @@ type Stats struct {
 	Connections int64 // times this worker said hello
 }
 
-func (st *Stats) countReport(r *mapreduce.Report) {
+// CountReport counts an attempt that has ended.
+func (st *Stats) CountReport(r *mapreduce.Report) {
 	switch r.Outcome {
 	case mapreduce.Done:
 		st.Done++
@@ -33,18 +36,4 @@ func (st *Stats) countReport(r *mapreduce.Report) {
 	case mapreduce.Parked:
 		st.Parked++
 	}
-}
-
-func (s *session) copyStats() Stats {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	st := s.stats
-	st.Running, st.Waiting, st.Held = s.queue.taken, len(s.queue.waiting), len(s.entries)
-	return st
-}
-
-func (s *session) countPanic() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.stats.Panics++
 }
