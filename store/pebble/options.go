@@ -35,7 +35,7 @@ func (s *Store) pebbleOptions() *pebbledb.Options {
 		LBaseMaxBytes:               64 << 20,
 		MaxOpenFiles:                MaxTableFiles(),
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
-		FlushDelayDeleteRange:       10 * time.Second,
+		FlushDelayDeleteRange:       s.config.FlushDelay,
 		Logger:                      logger{s.config.Logger, s.config.Fatal},
 		EventListener:               s.eventListener(),
 	}

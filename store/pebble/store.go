@@ -41,6 +41,10 @@ type Config struct {
 	// flushed to a table. Memory may hold up to four times as much. Defaults
 	// to 8 MiB.
 	MemTableSize uint64
+	// FlushDelay is how long the deletion of a range waits in memory until it is
+	// flushed, so that the room of what it deleted is free. A negative one waits
+	// until the writes in memory are flushed anyway. Defaults to 10 s.
+	FlushDelay time.Duration
 	// HistorySize bounds the memory, in bytes, for the keys of recent
 	// commits, which serve to find conflicts. If it is used up before
 	// store.MaxTxAge has passed, transactions older than the remembered
@@ -82,6 +86,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.MemTableSize == 0 {
 		c.MemTableSize = 8 << 20
+	}
+	if c.FlushDelay == 0 {
+		c.FlushDelay = 10 * time.Second
 	}
 	if c.HistorySize == 0 {
 		c.HistorySize = 32 << 20

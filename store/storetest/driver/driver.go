@@ -35,7 +35,8 @@ func Open(t Test) store.Store {
 	if s, found := openCluster(t); found {
 		return s
 	}
-	return openEmbedded(t, "store", pebble.Config{FS: vfs.NewMem()})
+
+	return openEmbedded(t, "store", pebble.Config{FS: vfs.NewMem(), FlushDelay: flushDelay})
 }
 
 // OpenOnDisk is as Open, with commits that cost what they cost in production.
