@@ -381,7 +381,7 @@ batch-kills: ## kill servers and workers at every point of the path of batches, 
 
 .PHONY: batch-week
 batch-week: ## run a job whose calls go by batch through days of virtual time, and print memory and time: LINES=1000000
-	go test -vet=off -count 1 -timeout 300m -run 'TestAWeekOfBatches$$' -v ./orchestrator -batch.week $(or $(LINES),1000000)
+	GOGC=200 GOMEMLIMIT=2GiB go test -vet=off -count 1 -timeout 300m -run 'TestAWeekOfBatches$$' -v ./orchestrator -batch.week $(or $(LINES),1000000)
 
 .PHONY: plans
 plans: ## print what plans expect of jobs over receipts beside what came of them; needs CODITECT_TESTDATA
