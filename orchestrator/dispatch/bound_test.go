@@ -13,6 +13,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/enginetest"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
+	"github.com/coditect/mapreduce/worker"
 )
 
 // The tests of this file bind sessions that hold units, so that their slots are known to the store before
@@ -162,4 +163,67 @@ func TestSlotsOfASessionThatMayBeBoundAreTaken(t *testing.T) {
 
 		other.Assigned()
 	})
+}
+
+// A worker that was given up and comes back goes on with its unit only if a call of models is left for it. Else the
+// unit waits, and runs when there is one. What another worker holds beyond its slots makes no call.
+func TestAUnitThatIsTakenBackHasACall(t *testing.T) {
+	for name, tt := range map[string]struct {
+		most    int // calls at once
+		ahead   int // units that wait at the other worker, behind the one that it runs
+		dropped int // units that the worker does not go on with
+		running int
+	}{
+		"one is left":               {most: 2, running: 2},
+		"none is left":              {most: 1, dropped: 1, running: 1},
+		"one is left by what waits": {most: 2, ahead: 1, running: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			enginetest.Virtually(t, func(t *testing.T) {
+				c := enginetest.NewCluster(t)
+				n := c.Orchestrator(enginetest.Quick(orchestrator.Config{Adopt: true, MaxCalls: tt.most}))
+				mortal := welcome(enginetest.Greet(t, n, "mortal", 1))
+				lost := n.Submit(alone(), 1)
+				had := mortal.Assigned()
+
+				other := welcome(enginetest.GreetWith(t, n, &mapreduce.FromWorker{Hello: &mapreduce.Hello{
+					Session: "other", Slots: 1, Prefetch: tt.ahead, Offer: mapreduce.Offer{Providers: []string{"other"}},
+				}}))
+				spec := alone()
+				spec.Provider, spec.Parallelism = "other", 1+tt.ahead // neither worker runs what the other does
+				stays := n.Submit(spec, 1+tt.ahead)
+				enginetest.Pass(t, time.Second)
+				mortal.Cut()
+				enginetest.Pass(t, 5*time.Second) // it is given up
+				other.Assigned()
+
+				mortal = enginetest.Greet(t, n, "mortal", 1, had)
+				dropped := mortal.Until(func(m *mapreduce.ToWorker) bool { return m.Welcome != nil }).Welcome.Drop
+				if len(dropped) != tt.dropped {
+					t.Errorf("the worker drops %v, want %d units", dropped, tt.dropped)
+				}
+
+				enginetest.Pass(t, 5*time.Second)
+				running := 0
+				for _, id := range []mapreduce.JobID{lost, stays} {
+					job, err := n.GetJob(t.Context(), id)
+					if err != nil {
+						t.Fatal(err)
+					}
+					running += int(job.RunningUnits)
+				}
+				if running != tt.running {
+					t.Errorf("%d units run, want %d", running, tt.running)
+				}
+
+				mortal.Cut()
+				other.Cut()
+				c.Worker(enginetest.Nop{}, worker.Config{Slots: 1}, n)
+				c.WorkerFor("other", enginetest.Nop{}, worker.Config{Slots: 1}, n)
+				for _, id := range []mapreduce.JobID{lost, stays} {
+					n.WantEnd(id, mapreduce.JobComplete)
+				}
+			})
+		})
+	}
 }

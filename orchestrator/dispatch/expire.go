@@ -114,5 +114,15 @@ func (l *Losses) settleSlots(ctx context.Context, ref nodes.SessionRef) error {
 	for _, session := range away {
 		l.scheduler.Sessions.Forget(session)
 	}
+	if len(away) > 0 {
+		l.returnCalls(ctx)
+	}
 	return nil
+}
+
+// returnCalls gives back the calls of models of what was given up. Others have use for them; and should its
+// worker come back after all, it goes on with its units only if they are there.
+func (l *Losses) returnCalls(ctx context.Context) {
+	l.scheduler.Grants.MarkCallsDue()
+	l.supervisor.LogFailure(ctx, "asking for the fleet's slots", l.grants.AskForCalls(ctx))
 }

@@ -207,7 +207,7 @@ func (f *Fleet) bindSession(ctx, life context.Context, first *mapreduce.FromWork
 
 	f.scheduler.Sessions.Supersede(hello.Session, epoch)
 	by, _ := mapreduce.CallerOf(ctx) // who has a tenant works for that alone
-	idle := f.scheduler.Sessions.Expect(workers.NewSession(hello, by.Tenant, epoch, first.Drain, nil), hello.Holding)
+	idle := f.scheduler.Sessions.Expect(workers.NewSession(hello, by.Tenant, epoch, first.Drain, nil), hello.Holding, f.grants.MaxCalls())
 	b, err := f.jobs.Sessions.Bind(ctx, hello, by.Tenant, epoch, idle)
 	if err != nil {
 		f.Losses.handleUnbound(hello.Session, before, epoch)

@@ -44,6 +44,9 @@ func New(j *jobs.Jobs, sch *schedule.Scheduler, members *cluster.Membership, sig
 	return &Manager{config: c, jobs: j, scheduler: sch, members: members, signals: signals, supervisor: s, requestSlot: make(chan struct{}, 1)}
 }
 
+// MaxCalls is how many units of the fleet may call models at the same time.
+func (m *Manager) MaxCalls() int64 { return int64(m.config.MaxCalls) }
+
 // MaxDue bounds the jobs that are looked at at once when there may be more slots for them;
 // polls see to the others.
 const MaxDue = 256
@@ -142,7 +145,8 @@ func (m *Manager) AskForCalls(ctx context.Context) error {
 		m.signals.MarkDue(id) // which may have slots of them now
 	}
 
-	if ask.Keep = keep; ask.Keep < g.Kept {
+	// A session that is bound meanwhile brings calls of its own: these stay.
+	if ask.Keep, ask.Of = keep, g; ask.Keep < g.Kept {
 		if _, err = m.jobs.Grants.FleetSlots(ctx, ask); err != nil {
 			m.scheduler.Grants.MarkCallsDue()
 		}

@@ -223,7 +223,14 @@ func (g *Grants) ApplyCalls(ask nodes.CallsRequest, reply *nodes.CallsReply) (ke
 		g.sched.activateAll()
 		more = g.sched.jobs.runningCalls()
 	}
-	return max(g.sched.calls.Slots(), g.sched.jobs.calling), more
+	return max(g.sched.calls.Slots(), g.sched.callsAtOnce()), more
+}
+
+// callsAtOnce returns how many calls of models the units that this node holds may make at once: what workers
+// hold beyond their slots waits there. The caller holds mu.
+func (s *Scheduler) callsAtOnce() int64 {
+	_, _, all := s.workers.Reachable(&workers.Wants{}, s.now())
+	return min(s.jobs.calling, int64(all))
 }
 
 // MarkCallsDue has the node ask anew for the calls that it may make: others may

@@ -64,8 +64,9 @@ func letGo(s *Sessions, session *workers.Session) {
 // Expect counts what a session may hold whose binding is about to be stored: slots come with it, and what
 // is read of the grants from then on has these. It counts until a stream of the session enters, or until its
 // binding has been given up, which may have been stored unseen. Expect returns which slots of the jobs are idle
-// beside that: with these the session may go on with what it had lost.
-func (s *Sessions) Expect(session *workers.Session, named []mapreduce.Held) map[mapreduce.JobID]queue.Idle {
+// beside that, and which of the calls of models, of which the fleet may make so many at once: with these the
+// session may go on with what it had lost.
+func (s *Sessions) Expect(session *workers.Session, named []mapreduce.Held, limit int64) map[mapreduce.JobID]queue.Idle {
 	s.sched.mu.Lock()
 	defer s.sched.mu.Unlock()
 
@@ -75,17 +76,28 @@ func (s *Sessions) Expect(session *workers.Session, named []mapreduce.Held) map[
 		return session.Tenant != "" && j != nil && j.spec != nil && j.tenant != session.Tenant
 	})
 
+	idle, calls := make(map[mapreduce.JobID]queue.Idle), s.idleCalls(limit)
 	s.workers.Expect(session, own)
-	idle := make(map[mapreduce.JobID]queue.Idle)
 	for h := range session.Attempts() {
 		j := s.sched.jobs.getOrAdd(h.Job)
 		if _, known := idle[h.Job]; !known {
 			slots := j.grant.Slots()
-			idle[h.Job] = queue.Idle{Slots: max(0, slots-int64(j.held)), Of: j.grant.Share(slots)}
+			of := queue.Idle{Slots: max(0, slots-int64(j.held)), Of: j.grant.Share(slots)}
+			if j.usesFleetCalls() {
+				of.Calls = calls
+			}
+			idle[h.Job] = of
 		}
 		s.sched.jobs.addHeld(j, 1)
 	}
 	return idle
+}
+
+// idleCalls returns which calls of models this node was granted and does not use. The caller holds the
+// scheduler's mu.
+func (s *Sessions) idleCalls(limit int64) *queue.Calls {
+	slots := s.sched.calls.Slots()
+	return &queue.Calls{Idle: max(0, slots-s.sched.callsAtOnce()), Of: s.sched.calls.Share(slots), Limit: limit}
 }
 
 // Enter puts a session with what it holds on the scheduler. It returns false if a later

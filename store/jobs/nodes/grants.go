@@ -232,9 +232,9 @@ func (rec Records) countRunning(ctx context.Context, r store.Reader, id mapreduc
 	return c.SumLevels(keys.Running) + c.SumLevels(keys.LinesOpen), nil
 }
 
-// ReadSlots returns the grant of a job that this node has, and how many slots all nodes have of it.
-func (rec Records) ReadSlots(ctx context.Context, tx store.Tx, id mapreduce.JobID) (own *storagev1.Grant, granted int64, err error) {
-	all, err := rec.readGrants(ctx, tx, mapreduce.JobScope(id))
+// ReadSlots returns the grant of a scope that this node has, and how many slots all nodes have of it.
+func (rec Records) ReadSlots(ctx context.Context, tx store.Tx, of mapreduce.Scope) (own *storagev1.Grant, granted int64, err error) {
+	all, err := rec.readGrants(ctx, tx, of)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -247,17 +247,17 @@ func (rec Records) ReadSlots(ctx context.Context, tx store.Tx, id mapreduce.JobI
 	return own, granted, nil
 }
 
-// AddSlots gives this node n slots of a job that no node has.
-func (rec Records) AddSlots(ctx context.Context, tx store.Tx, id mapreduce.JobID, n int64) error {
+// AddSlots gives this node n slots of a scope that no node has.
+func (rec Records) AddSlots(ctx context.Context, tx store.Tx, of mapreduce.Scope, n int64) error {
 	if n == 0 {
 		return nil
 	}
-	own, _, err := rec.ReadSlots(ctx, tx, id)
+	own, _, err := rec.ReadSlots(ctx, tx, of)
 	if err != nil {
 		return err
 	}
 	own.Slots += n
-	tx.Set(rec.Keys.Nodes().Grant(mapreduce.JobScope(id), rec.Node), records.Encode(own))
+	tx.Set(rec.Keys.Nodes().Grant(of, rec.Node), records.Encode(own))
 	return nil
 }
 
@@ -352,10 +352,11 @@ func (st *Grants) Return(ctx context.Context, id mapreduce.JobID, back GiveBack)
 // A CallsRequest is what a node wants of the model calls that the fleet may have under
 // way at once.
 type CallsRequest struct {
-	Need   int64 // calls that its workers can make of the jobs that run: of these it has its part
-	Most   int64 // calls that its workers can make: it has as many as nobody needs
-	Keep   int64 // of those it has, that may be under way: they stay, whatever its part is
-	Limit  int64 // of the whole fleet
+	Need   int64       // calls that its workers can make of the jobs that run: of these it has its part
+	Most   int64       // calls that its workers can make: it has as many as nobody needs
+	Keep   int64       // of those it has, that may be under way: they stay, whatever its part is
+	Limit  int64       // of the whole fleet
+	Of     *CallsReply // that Keep was reckoned from: if it has other calls by now, all of them stay; nil stands for what it has
 	Doubts map[mapreduce.NodeID]*Doubt
 }
 
@@ -397,7 +398,7 @@ func (st *Grants) FleetSlots(ctx context.Context, ask CallsRequest) (g *CallsRep
 		own.Want = ask.Need
 
 		slots, needed := ask.usableSlots(all, st.Node)
-		own.Slots = max(slots, min(ask.Keep, own.Slots))
+		own.Slots = max(slots, min(ask.keptOf(own), own.Slots))
 
 		if (grown && slots < ask.Need) || (own.Slots < before && needed) {
 			st.Jobs.WakeOthers(tx)
@@ -424,6 +425,15 @@ func (st *Grants) FleetWants(ctx context.Context) (n int64, err error) {
 		return err
 	})
 	return n, err
+}
+
+// keptOf returns how many calls of a node's grant may be under way. Of those that came with a session since
+// Keep was reckoned, or that were taken by others, whoever reckoned it did not know.
+func (ask *CallsRequest) keptOf(own *storagev1.Grant) int64 {
+	if of := ask.Of; of != nil && (own.Slots != of.Kept || own.Taken != of.Taken) {
+		return own.Slots
+	}
+	return ask.Keep
 }
 
 // usableSlots returns how many slots a node may make use of, and whether others need

@@ -163,6 +163,55 @@ func TestFleetSlotsAreShared(t *testing.T) {
 	}
 }
 
+// A node gives back what it knows to be idle of the calls that it had. If sessions have brought some meanwhile,
+// or have taken some along, it knows no more which are idle, and keeps them all.
+func TestCallsThatCameMeanwhileStay(t *testing.T) {
+	for name, tt := range map[string]struct {
+		came, went int // calls, with sessions
+		want       int64
+	}{
+		"nothing happened":     {want: 2},
+		"two came":             {came: 2, want: 6},
+		"one went":             {went: 1, want: 3},
+		"as many went as came": {came: 1, went: 1, want: 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := jobstest.NewWorld(t, jobstest.Open(t), 2)
+			a, b := w.Nodes[0], w.Nodes[1]
+			ask := nodes.CallsRequest{Most: 4, Keep: 8, Limit: 8}
+			_, err := a.Grants.FleetSlots(w.Ctx, ask)
+			w.Must(err)
+			_, err = b.Grants.FleetSlots(w.Ctx, nodes.CallsRequest{Need: 8, Most: 8, Limit: 8})
+			w.Must(err)
+			g, err := a.Grants.FleetSlots(w.Ctx, ask)
+			w.Must(err)
+
+			id := w.Submit(a, jobstest.Spec(), jobstest.Texts(4))
+			move := func(from, to *jobs.Jobs, units int) {
+				if units == 0 {
+					return
+				}
+				var held []mapreduce.Held
+				s := w.Session(from)
+				for _, u := range w.Claim(from, id, s, units) {
+					held = append(held, mapreduce.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)})
+				}
+				w.Bind(to, s.ID, held...)
+			}
+			move(b, a, tt.came)
+			move(a, b, tt.went)
+
+			ask.Keep, ask.Of = 2, g
+			for range 2 { // a transaction may run again that took effect unseen
+				if got, err := a.Grants.FleetSlots(w.Ctx, ask); err != nil || got.Kept != tt.want {
+					t.Errorf("the node keeps %+v (error %v), want %d", got, err, tt.want)
+				}
+			}
+			w.Healthy()
+		})
+	}
+}
+
 // However nodes ask, they never have more calls than the fleet may make.
 func TestFleetSlotsAreNeverExceeded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

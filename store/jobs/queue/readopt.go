@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
@@ -15,7 +16,8 @@ import (
 )
 
 // A readoption gives a session units again that went back when it was declared dead: its worker
-// lives, and runs them. Each takes a slot of its job, as one that is claimed does.
+// lives, and runs them. Each takes a slot of its job, and a call of the fleet where it may call models, as one
+// that is claimed does.
 type readoption struct {
 	*sweep
 	nodes nodes.Records
@@ -23,14 +25,39 @@ type readoption struct {
 	idle  map[mapreduce.JobID]Idle      // slots of this node
 	slots map[mapreduce.JobID]*slotRoom // of the jobs that were asked for
 
-	counts map[mapreduce.JobID]int64 // units that stay, or were taken back
+	counts  map[mapreduce.JobID]int64 // units that stay, or were taken back
+	calls   *slotRoom                 // of the fleet; nil until it was asked for
+	calling int64                     // of those units, how many may call models
 }
 
-// A slotRoom is the slots of a job that are there for what is taken back.
+// A slotRoom is the slots of a job, or the calls of the fleet, that are there for what is taken back.
 type slotRoom struct {
 	idle  int64 // this node has them, and does not use them
 	free  int64 // no node has them
 	taken int64 // of those that were free
+}
+
+// roomOf returns what is there of a grant, of which limit is there for all nodes together, and idle of
+// what this node thinks to have. Which are idle this node knows; others may have taken some of them.
+func roomOf(own *storagev1.Grant, granted, limit, idle int64, of Share) *slotRoom {
+	room := &slotRoom{free: max(0, limit-granted)}
+	if of.stillHeld(own) {
+		room.idle = idle
+	}
+	return room
+}
+
+// isEmpty reports whether nothing is there.
+func (r *slotRoom) isEmpty() bool { return r.idle <= 0 && r.free <= 0 }
+
+// take takes one that is there.
+func (r *slotRoom) take() {
+	if r.idle > 0 {
+		r.idle--
+		return
+	}
+	r.free--
+	r.taken++
 }
 
 // readoptUnits gives a returning worker the units that it still runs, if they were
@@ -41,7 +68,7 @@ func (r *readoption) readoptUnits(ctx context.Context, holding []mapreduce.Held,
 	seen := make(map[mapreduce.Held]bool, len(holding)) // what stays, or was named before
 	for _, h := range s.stay {
 		seen[h.Held] = true
-		r.counts[h.Job]++
+		r.count(h.Job)
 	}
 
 	// As many to a record as to a claim: more may be too large for a value.
@@ -90,7 +117,7 @@ func (r *readoption) readoptUnits(ctx context.Context, holding []mapreduce.Held,
 		changes.ReadoptUnit(u, id)
 		taken = append(taken, &storagev1.HeldUnit{Job: string(h.Job), Unit: u.UnitId, Attempt: u.Attempt})
 		s.stay = append(s.stay, Held{h, id, mapreduce.NodeID(u.Node), u.Reserved})
-		r.counts[h.Job]++
+		r.count(h.Job)
 	}
 
 	for i := 0; i < len(taken); i += records.MaxBatch {
@@ -101,33 +128,48 @@ func (r *readoption) readoptUnits(ctx context.Context, holding []mapreduce.Held,
 	return r.takeSlots(ctx)
 }
 
-// fits reports whether one more unit of a job may be taken back, and takes its slot if so. One that
-// waits at the worker, behind as many as it runs at once, needs none.
+// count counts a unit that stays, or was taken back.
+func (r *readoption) count(id mapreduce.JobID) {
+	r.counts[id]++
+	if r.idle[id].Calls != nil {
+		r.calling++
+	}
+}
+
+// fits reports whether one more unit of a job may be taken back, and takes its slot and its call if so.
+// One that waits at the worker, behind as many as it runs at once, needs none.
 func (r *readoption) fits(ctx context.Context, id mapreduce.JobID, changes *Changes) (bool, error) {
 	if room, err := r.roomToRun(ctx, changes); err != nil || room <= 0 {
 		return false, err
 	}
-	if r.counts[id] >= r.most {
-		return true, nil
+
+	var needed []*slotRoom
+	if r.counts[id] < r.most {
+		slots, err := r.slotsOf(ctx, id)
+		if err != nil {
+			return false, err
+		}
+		needed = append(needed, slots)
+	}
+	if calls := r.idle[id].Calls; calls != nil && r.calling < r.most {
+		room, err := r.callsOf(ctx, calls)
+		if err != nil {
+			return false, err
+		}
+		needed = append(needed, room)
 	}
 
-	slots, err := r.slotsOf(ctx, id)
-	switch {
-	case err != nil:
-		return false, err
-	case slots.idle > 0:
-		slots.idle--
-	case slots.free > 0:
-		slots.free--
-		slots.taken++
-	default:
+	// Nothing is taken unless all of it is there.
+	if slices.ContainsFunc(needed, (*slotRoom).isEmpty) {
 		return false, nil
+	}
+	for _, room := range needed {
+		room.take()
 	}
 	return true, nil
 }
 
-// slotsOf returns the slots of a job that are there. Which are idle this node knows; others may have
-// taken some of them.
+// slotsOf returns the slots of a job that are there.
 func (r *readoption) slotsOf(ctx context.Context, id mapreduce.JobID) (*slotRoom, error) {
 	if known := r.slots[id]; known != nil {
 		return known, nil
@@ -138,30 +180,41 @@ func (r *readoption) slotsOf(ctx context.Context, id mapreduce.JobID) (*slotRoom
 	if err != nil && !errors.Is(err, store.ErrCorrupt) { // a damaged record keeps no worker away
 		return nil, err
 	}
-	own, granted, err := r.nodes.ReadSlots(ctx, r.tx, id)
+	own, granted, err := r.nodes.ReadSlots(ctx, r.tx, mapreduce.JobScope(id))
 	if err != nil {
 		return nil, err
 	}
 
-	room := new(slotRoom)
-	if p := job.Config.GetParallelism(); p > granted {
-		room.free = p - granted
-	}
-	if idle := r.idle[id]; idle.Of.stillHeld(own) {
-		room.idle = idle.Slots
-	}
-	r.slots[id] = room
-	return room, nil
+	idle := r.idle[id]
+	r.slots[id] = roomOf(own, granted, job.Config.GetParallelism(), idle.Slots, idle.Of)
+	return r.slots[id], nil
 }
 
-// takeSlots has this node have the slots that were free.
+// callsOf returns the calls of the fleet that are there.
+func (r *readoption) callsOf(ctx context.Context, c *Calls) (*slotRoom, error) {
+	if r.calls != nil {
+		return r.calls, nil
+	}
+
+	own, granted, err := r.nodes.ReadSlots(ctx, r.tx, mapreduce.FleetScope())
+	if err != nil {
+		return nil, err
+	}
+	r.calls = roomOf(own, granted, c.Limit, c.Idle, c.Of)
+	return r.calls, nil
+}
+
+// takeSlots has this node have the slots and calls that were free.
 func (r *readoption) takeSlots(ctx context.Context) error {
 	for id, slots := range r.slots {
-		if err := r.nodes.AddSlots(ctx, r.tx, id, slots.taken); err != nil {
+		if err := r.nodes.AddSlots(ctx, r.tx, mapreduce.JobScope(id), slots.taken); err != nil {
 			return err
 		}
 	}
-	return nil
+	if r.calls == nil {
+		return nil
+	}
+	return r.nodes.AddSlots(ctx, r.tx, mapreduce.FleetScope(), r.calls.taken)
 }
 
 // roomToRun returns how many more units of a job's tenant may run: the sweep may have taken

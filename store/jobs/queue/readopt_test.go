@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -101,6 +102,56 @@ func TestUnitsTakenBackHaveSlots(t *testing.T) {
 			w.Must(err)
 			if len(b.Kept) != tt.kept || len(b.Drop) != 2-tt.kept {
 				t.Errorf("%d units are kept and %d dropped, want %d kept", len(b.Kept), len(b.Drop), tt.kept)
+			}
+			w.Healthy()
+		})
+	}
+}
+
+// A worker that comes back goes on with what it had lost as far as there are calls of models: of those that its node
+// has and does not use, and of those that no node has. A job whose units call none needs none.
+func TestUnitsTakenBackHaveCalls(t *testing.T) {
+	for name, tt := range map[string]struct {
+		granted int64 // to the node, of two
+		calls   *queue.Calls
+		slots   int // of the worker
+		kept    int
+	}{
+		"no call is needed":         {granted: 2, kept: 2},
+		"all are used":              {granted: 2, calls: &queue.Calls{Limit: 2}},
+		"one is idle":               {granted: 2, calls: &queue.Calls{Idle: 1, Of: queue.Share{Slots: 2}, Limit: 2}, kept: 1},
+		"others have taken it":      {granted: 2, calls: &queue.Calls{Idle: 1, Of: queue.Share{Slots: 2, Taken: 1}, Limit: 2}},
+		"nobody has one":            {granted: 1, calls: &queue.Calls{Limit: 2}, kept: 1},
+		"one is idle, and one free": {granted: 1, calls: &queue.Calls{Idle: 1, Of: queue.Share{Slots: 1}, Limit: 2}, kept: 2},
+		"one of two runs at once":   {granted: 1, calls: &queue.Calls{Limit: 2}, slots: 1, kept: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := jobstest.NewWorld(t, jobstest.Open(t), 1)
+			j := w.Nodes[0]
+			id := w.Submit(j, jobstest.Spec(), jobstest.Texts(4))
+			s := w.Session(j)
+			hello := &mapreduce.Hello{Session: s.ID, Slots: cmp.Or(tt.slots, 4)}
+			for _, u := range w.Claim(j, id, s, 2) {
+				hello.Holding = append(hello.Holding, mapreduce.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)})
+			}
+			jobstest.WentBack(t, w.Expire(j, s), 2)
+			_, err := j.Grants.FleetSlots(w.Ctx, nodes.CallsRequest{Most: tt.granted, Need: tt.granted, Limit: 2})
+			w.Must(err)
+
+			b, err := j.Sessions.Bind(w.Ctx, hello, "", s.Epoch+10, map[mapreduce.JobID]queue.Idle{id: {Calls: tt.calls}})
+			w.Must(err)
+			if len(b.Kept) != tt.kept || len(b.Drop) != 2-tt.kept {
+				t.Errorf("%d units are kept and %d dropped, want %d kept", len(b.Kept), len(b.Drop), tt.kept)
+			}
+
+			// What was free is the node's now, so that nobody else takes it.
+			if tt.calls == nil {
+				return
+			}
+			g, err := j.Grants.FleetSlots(w.Ctx, nodes.CallsRequest{Keep: 2, Limit: 2})
+			w.Must(err)
+			if used := int64(min(tt.kept, hello.Slots)) - tt.calls.Idle; used > 0 && g.Kept < tt.granted+used {
+				t.Errorf("the node has %d calls, and its units may make %d more than the %d it had", g.Kept, used, tt.granted)
 			}
 			w.Healthy()
 		})

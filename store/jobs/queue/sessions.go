@@ -40,7 +40,15 @@ type Binding struct {
 // An Idle is the slots of a job that a node does not use, nor will until it has bound a session.
 type Idle struct {
 	Slots int64
-	Of    Share // of all that it has of the job
+	Of    Share  // of all that it has of the job
+	Calls *Calls // of the fleet, if units of the job may call models; all jobs have the same
+}
+
+// Calls are how many units of the fleet may call models at the same time.
+type Calls struct {
+	Idle  int64 // of those that the node was granted, which it does not use
+	Of    Share // of all that it was granted
+	Limit int64 // of all nodes together
 }
 
 // Held is an attempt that a session holds, and the claim that gave it.
@@ -58,7 +66,8 @@ type Held struct {
 // The session keeps those attempts that the worker named. The worker never received
 // the rest of what the session holds in the store; it goes back to the queues. The slots
 // of all attempts come to this node. What it had lost and nobody has claimed since it goes on with
-// as well, as far as there are slots: of those that this node has idle, by job, and of those that no node has.
+// as well, as far as there are slots, and calls where units call models: of those that this node has idle, by job,
+// and of those that no node has.
 // A worker that is bound to a tenant keeps no unit of another; tenant is empty for one that is not.
 func (st *Sessions) Bind(ctx context.Context, hello *mapreduce.Hello, tenant mapreduce.TenantID, epoch int64, idle map[mapreduce.JobID]Idle) (*Binding, error) {
 	id, holding := hello.Session, hello.Holding
