@@ -30,6 +30,7 @@ type warden struct{ *world }
 func (w warden) settle() {
 	ctx := context.Background()
 	for end := time.Now().Add(most); ; <-time.After(500 * time.Millisecond) {
+		w.checkCalling()
 		var open *mapreduce.Job
 		for _, t := range w.tasks {
 			id, known := t.job()
@@ -85,6 +86,34 @@ func (w *world) checkRunning(t *task) {
 	}
 	if job, err := w.plain.View.Job(context.Background(), id); err == nil && job.RunningUnits > parallelism {
 		w.noteBreach("6: %d units of job %s run, and %d may", job.RunningUnits, id, parallelism)
+	}
+}
+
+// allCalls is what is covered when no more units may ask models.
+const allCalls = "all calls of models taken"
+
+// checkCalling checks that no more units of all jobs are claimed than may ask models at once. One that assembles a
+// result asks none; it is the last of its job.
+func (w *world) checkCalling() {
+	if w.prefetch > 0 {
+		return
+	}
+	page, err := w.plain.View.List(context.Background(), mapreduce.ListJobsQuery{PageSize: 1000})
+	if err != nil {
+		return
+	}
+
+	calling := 0
+	for _, job := range page.Jobs {
+		if job.TotalUnits-job.CompletedUnits > 1 {
+			calling += int(job.RunningUnits)
+		}
+	}
+	if calling == w.config.MaxCalls {
+		w.cover(allCalls)
+	}
+	if calling > w.config.MaxCalls {
+		w.noteBreach("6: %d units run that may ask models, and %d may", calling, w.config.MaxCalls)
 	}
 }
 

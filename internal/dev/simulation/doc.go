@@ -11,7 +11,8 @@
 //  4. what doctor checks: queues, counters, indexes, grants and records agree;
 //  5. a job is complete if and only if its units are, a reduce reads the results of its inputs as they
 //     were committed, and the result of a job stands for each document once;
-//  6. never more units of a job are claimed than may run at once, and none when it has ended;
+//  6. never more units of a job are claimed than may run at once, nor of all jobs than may ask models, and none
+//     of a job that has ended;
 //  7. a submission that was acknowledged is a job, and one that was made again is one job;
 //  8. once nothing goes wrong any more, everything ends;
 //  9. units are not run again without a reason: a failure, a pause, or something that befell a

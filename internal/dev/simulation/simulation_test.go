@@ -74,7 +74,7 @@ func TestSeeds(t *testing.T) {
 			t.Errorf("%v never happened in %d runs", k, runs)
 		}
 	}
-	for _, what := range []string{"message to a worker twice", "message to an orchestrator twice", "a job was cancelled", "results that were made again"} {
+	for _, what := range []string{"message to a worker twice", "message to an orchestrator twice", "a job was cancelled", "results that were made again", "all calls of models taken"} {
 		if covered[what] == 0 {
 			t.Errorf("%q never happened in %d runs", what, runs)
 		}

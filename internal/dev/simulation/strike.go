@@ -259,4 +259,5 @@ func (w *world) sample() {
 	for _, t := range w.tasks {
 		w.checkRunning(t)
 	}
+	w.checkCalling()
 }

@@ -123,6 +123,7 @@ func newWorld(s *Scenario, o Options) *world {
 
 	w.config = orchestrator.Config{Adopt: true, SmallResult: int64(1 + w.random.IntN(2*mostDocuments))}
 	w.prefetch = w.random.IntN(2)
+	w.config.MaxCalls = 1 + rand.New(rand.NewPCG(s.Seed, 3)).IntN(mostCalls)
 
 	// Half of all fleets are set as they are by default, and half notice everything sooner.
 	if w.random.IntN(2) == 0 {
@@ -131,6 +132,9 @@ func newWorld(s *Scenario, o Options) *world {
 	}
 	return w
 }
+
+// mostCalls bounds how many units of all jobs may ask models at once: a fleet has room for as many, or for fewer.
+const mostCalls = mostWorkers * slots
 
 // dawdle is how a slow operation of the store takes its time.
 func (w *world) dawdle(ctx context.Context) {
