@@ -30,3 +30,16 @@ func TestGrantSaysWhatRuns(t *testing.T) {
 	w.Report(w.Nodes[0], jobstest.Done(id, units[0]))
 	granted(2)
 }
+
+// Who reads what a node was granted takes none of it: units may run in all of its slots.
+func TestReadingAGrantTakesNoSlots(t *testing.T) {
+	w := jobstest.NewWorld(t, jobstest.Open(t), 2)
+	id := w.Submit(w.Nodes[0], jobstest.Spec(), jobstest.Texts(4))
+	for i, ask := range []nodes.GrantRequest{{Slots: 2, Parallelism: 4}, {}, {}, {Parallelism: 4}} {
+		g, err := w.Nodes[0].Grants.Grant(w.Ctx, id, ask)
+		w.Must(err)
+		if g.Slots != 2 {
+			t.Errorf("after request %d the node has %d slots, want 2", i, g.Slots)
+		}
+	}
+}

@@ -30,7 +30,7 @@ type GrantRequest struct {
 	Give        int64                       // slots that it gives back, if others have taken none of them
 	Taken       int64                       // how often others had taken some, as far as it knows
 	ID          string                      // of what it gives: drawn once, whatever becomes of the transaction
-	Parallelism int64                       // of the job
+	Parallelism int64                       // of the job; 0 if what the node has is only read
 	Alone       bool                        // no other node is alive: take all there is
 	Doubts      map[mapreduce.NodeID]*Doubt // nodes from which what they do not use is taken
 }
@@ -114,7 +114,9 @@ func (st *Grants) Grant(ctx context.Context, id mapreduce.JobID, ask GrantReques
 
 		own.Tokens += grantPortion(rest, ask.Tokens, ask.Alone)
 		own.Slots += max(0, min(slots, ask.Slots-own.Slots)) // no more than its workers have
-		own.Slots = max(0, own.Slots+min(0, slots))          // and no more than there are, if they have become fewer
+		if ask.Parallelism > 0 {
+			own.Slots = max(0, own.Slots+min(0, slots)) // and no more than there are, if they have become fewer
+		}
 
 		if own.Tokens != before.Tokens || own.Slots != before.Slots {
 			tx.Set(st.Keys.Nodes().Grant(mapreduce.JobScope(id), st.Node), records.Encode(own))
