@@ -468,12 +468,7 @@ func (s *submission) addDocument(doc *mapreduce.Document) error {
 		doc = &mapreduce.Document{ID: doc.ID, Skip: cmp.Or(doc.Skip, excess), Size: doc.Size}
 	}
 
-	pieces, err := parts.CutDocument(doc)
-	if err != nil {
-		return err
-	}
-
-	for _, p := range pieces {
+	for _, p := range parts.CutDocument(doc) {
 		n := proto.Size(p)
 		if s.size > 0 && s.size+n > wire.PartSize {
 			if err := s.flushPieces(); err != nil {

@@ -202,10 +202,10 @@ func (in *Intake) ingestJob(ctx context.Context, completed *jobspec.Completed, d
 		publication: staging.Publication{Spec: spec, Shards: int64(in.config.Shards)},
 	}
 
-	staging, giveUp := context.WithCancel(ctx)
+	whileStaging, giveUp := context.WithCancel(ctx)
 	err = in.supervisor.ContainPanic(ctx, "taking a submission", func() error {
 		s.publication.Warnings = in.config.Rules.Warnings(completed)
-		return s.stageAll(staging, docs)
+		return s.stageAll(whileStaging, docs)
 	}, "tenant", spec.Tenant)
 	giveUp()          // if that failed, a part may be being stored
 	_ = s.awaitPart() // err says why that is given up

@@ -14,10 +14,10 @@ import (
 
 // CutDocument encodes a document as one piece, or several if it is large. The
 // pieces share its bytes.
-func CutDocument(doc *mapreduce.Document) ([]*pb.DocumentPiece, error) {
+func CutDocument(doc *mapreduce.Document) []*pb.DocumentPiece {
 	piece := wire.EncodeDocument(doc)
 	if piece.GetDocumentId() != string(doc.ID) { // it is not UTF-8, so the document is skipped
-		return []*pb.DocumentPiece{piece}, nil
+		return []*pb.DocumentPiece{piece}
 	}
 
 	pieces := make([]*pb.DocumentPiece, 0, 1+len(doc.Content)/wire.PartSize)
@@ -30,7 +30,7 @@ func CutDocument(doc *mapreduce.Document) ([]*pb.DocumentPiece, error) {
 		}
 		piece.Content = part
 	}
-	return append(pieces, piece), nil
+	return append(pieces, piece)
 }
 
 // GroupPieces yields pieces in groups of about PartSize bytes, each for one message, and
