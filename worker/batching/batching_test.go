@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -145,6 +146,13 @@ func (d *desk) setWait(why string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.order.Wait = why
+}
+
+// told returns what people were told of the batch.
+func (d *desk) told() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.troubles)
 }
 
 func (d *desk) isOver() bool {
@@ -624,16 +632,16 @@ func TestOverdueBatchesAreCancelled(t *testing.T) {
 			}
 			stop := h.work()
 			<-time.After(due + 30*time.Minute)
-			if h.isOver() || len(h.troubles) > 0 {
-				t.Errorf("half an hour after its time: over %v, %q", h.isOver(), h.troubles)
+			if said := h.told(); h.isOver() || len(said) > 0 {
+				t.Errorf("half an hour after its time: over %v, %q", h.isOver(), said)
 			}
 			<-time.After(90 * time.Minute)
 			stop()
 			if !h.isOver() {
 				t.Fatalf("it goes on for ever: %+v", h.order)
 			}
-			if len(h.troubles) != 1 || !strings.Contains(h.troubles[0], "it was to end by 2000-01-0") || !strings.Contains(h.troubles[0], "asked in real time") {
-				t.Errorf("people were told %q", h.troubles)
+			if said := h.told(); len(said) != 1 || !strings.Contains(said[0], "it was to end by 2000-01-0") || !strings.Contains(said[0], "asked in real time") {
+				t.Errorf("people were told %q", said)
 			}
 			h.want(1, map[mapreduce.LineOutcome]int{mapreduce.LineCancelled: lines - int(due/(20*time.Hour)), mapreduce.LineSucceeded: int(due / (20 * time.Hour))})
 		})
