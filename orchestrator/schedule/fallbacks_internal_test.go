@@ -7,6 +7,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
+	"github.com/coditect/mapreduce/orchestrator/schedule/model"
 	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 	"github.com/coditect/mapreduce/store/jobs/limit"
 	"github.com/coditect/mapreduce/store/jobs/records"
@@ -77,7 +78,7 @@ func TestOutcomesOfOneOfSeveralModels(t *testing.T) {
 		"it failed and then":   {mapreduce.Report{Outcome: mapreduce.Done, Models: []string{"a/m", "b/m"}, Failing: []string{"a/m"}}, true, mapreduce.Done},
 		"a name within a name": {mapreduce.Report{Outcome: mapreduce.Done, Models: []string{"a/mm"}}, false, 0},
 	} {
-		got, says := outcomeOf(&c.rep, "a/m")
+		got, says := model.OutcomeOf(&c.rep, "a/m")
 		if says != c.says || says && (got.Outcome != c.outcome || got.Calls == 0) {
 			t.Errorf("%s: %+v, %v", name, got, says)
 		}

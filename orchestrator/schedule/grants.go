@@ -8,6 +8,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 	"github.com/coditect/mapreduce/store/jobs/nodes"
+	"github.com/coditect/mapreduce/store/jobs/queue"
 )
 
 // Grants are what this node may use of what the fleet shares: slots and tokens of jobs,
@@ -231,6 +232,13 @@ func (g *Grants) ApplyCalls(ask nodes.CallsRequest, reply *nodes.CallsReply) (ke
 func (s *Scheduler) callsAtOnce() int64 {
 	_, _, all := s.workers.Reachable(&workers.Wants{}, s.now())
 	return min(s.jobs.calling, int64(all))
+}
+
+// idleCalls returns which calls of models this node was granted and does not use. The caller holds the
+// scheduler's mu.
+func (g *Grants) idleCalls(limit int64) *queue.Calls {
+	slots := g.sched.calls.Slots()
+	return &queue.Calls{Idle: max(0, slots-g.sched.callsAtOnce()), Of: g.sched.calls.Share(slots), Limit: limit}
 }
 
 // MarkCallsDue has the node ask anew for the calls that it may make: others may

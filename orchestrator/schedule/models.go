@@ -207,7 +207,7 @@ func (m *Models) noteProbeOutcome(j *Job, rep *mapreduce.Report, now time.Time) 
 		// A report of a unit that could ask several models may say nothing of this one.
 		told, says := rep, true
 		if len(names) > 1 {
-			told, says = outcomeOf(rep, name)
+			told, says = model.OutcomeOf(rep, name)
 		}
 		if !says {
 			continue
@@ -221,24 +221,6 @@ func (m *Models) noteProbeOutcome(j *Job, rep *mapreduce.Report, now time.Time) 
 	}
 
 	return urgent
-}
-
-// outcomeOf returns what the report of a unit that could ask several models says of one of them: that
-// it answered, or that it failed. It is false if the report says neither.
-func outcomeOf(rep *mapreduce.Report, model string) (*mapreduce.Report, bool) {
-	of := &mapreduce.Report{Calls: rep.Calls}
-
-	switch {
-	case mapreduce.Answered(rep.Models, model):
-		of.Outcome = mapreduce.Done
-	case slices.Contains(rep.Failing, model):
-		of.Outcome, of.Class = mapreduce.Errored, mapreduce.Retryable
-	default:
-		return nil, false
-	}
-
-	of.Calls = max(of.Calls, 1)
-	return of, true
 }
 
 // Due returns the models of which the fleet is to be told or asked: those

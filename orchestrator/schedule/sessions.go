@@ -76,7 +76,7 @@ func (s *Sessions) Expect(session *workers.Session, named []mapreduce.Held, limi
 		return session.Tenant != "" && j != nil && j.spec != nil && j.tenant != session.Tenant
 	})
 
-	idle, calls := make(map[mapreduce.JobID]queue.Idle), s.idleCalls(limit)
+	idle, calls := make(map[mapreduce.JobID]queue.Idle), s.sched.Grants.idleCalls(limit)
 	s.workers.Expect(session, own)
 	for h := range session.Attempts() {
 		j := s.sched.jobs.getOrAdd(h.Job)
@@ -91,13 +91,6 @@ func (s *Sessions) Expect(session *workers.Session, named []mapreduce.Held, limi
 		s.sched.jobs.addHeld(j, 1)
 	}
 	return idle
-}
-
-// idleCalls returns which calls of models this node was granted and does not use. The caller holds the
-// scheduler's mu.
-func (s *Sessions) idleCalls(limit int64) *queue.Calls {
-	slots := s.sched.calls.Slots()
-	return &queue.Calls{Idle: max(0, slots-s.sched.callsAtOnce()), Of: s.sched.calls.Share(slots), Limit: limit}
 }
 
 // Enter puts a session with what it holds on the scheduler. It returns false if a later

@@ -1,0 +1,25 @@
+package model
+
+import (
+	"slices"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
+
+// OutcomeOf returns what the report of a unit that could ask several models says of one of them: that
+// it answered, or that it failed. It is false if the report says neither.
+func OutcomeOf(rep *mapreduce.Report, model string) (*mapreduce.Report, bool) {
+	of := &mapreduce.Report{Calls: rep.Calls}
+
+	switch {
+	case mapreduce.Answered(rep.Models, model):
+		of.Outcome = mapreduce.Done
+	case slices.Contains(rep.Failing, model):
+		of.Outcome, of.Class = mapreduce.Errored, mapreduce.Retryable
+	default:
+		return nil, false
+	}
+
+	of.Calls = max(of.Calls, 1)
+	return of, true
+}
