@@ -93,7 +93,8 @@ func (w *world) checkRunning(t *task) {
 const allCalls = "all calls of models taken"
 
 // checkCalling checks that no more units of all jobs are claimed than may ask models at once. One that assembles a
-// result asks none; it is the last of its job.
+// result asks none; it is the last of its job. Nor does one any more that its worker has ended, while the store takes no
+// report of it.
 func (w *world) checkCalling() {
 	if w.prefetch > 0 {
 		return
@@ -109,12 +110,31 @@ func (w *world) checkCalling() {
 			calling += int(job.RunningUnits)
 		}
 	}
+	if calling > w.config.MaxCalls {
+		calling -= w.countUnstored(page.Jobs)
+	}
+
 	if calling == w.config.MaxCalls {
 		w.cover(allCalls)
 	}
 	if calling > w.config.MaxCalls {
 		w.noteBreach("6: %d units run that may ask models, and %d may", calling, w.config.MaxCalls)
 	}
+}
+
+// countUnstored returns how many units are claimed whose workers have ended them already.
+func (w *world) countUnstored(all []*mapreduce.Job) (n int) {
+	for _, job := range all {
+		if job.RunningUnits == 0 {
+			continue
+		}
+		for _, u := range (warden{w}).unitsOf(job.ID) {
+			if u.State == mapreduce.Processing && w.ledger.isOver(mapreduce.Held{Job: job.ID, Unit: u.ID, Attempt: int(u.Attempt)}) {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // checkRequests checks that each request is one job.

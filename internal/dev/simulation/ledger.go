@@ -35,6 +35,7 @@ type attempt struct {
 	inputs map[mapreduce.UnitID][sha256.Size]byte
 	output [sha256.Size]byte
 	done   bool
+	over   bool // its worker has ended it, whatever it came to
 }
 
 func newLedger() *ledger {
@@ -51,6 +52,7 @@ func (l *ledger) begin(held mapreduce.Held, task *agent.Task) {
 		l.attempts[held] = a
 	}
 	a.begun++
+	a.over = false
 	a.inputs = make(map[mapreduce.UnitID][sha256.Size]byte)
 	for _, in := range task.Inputs {
 		if !in.Referred {
@@ -66,6 +68,21 @@ func (l *ledger) end(held mapreduce.Held, data []byte) {
 	a := l.attempts[held]
 	a.done, a.output = true, sha256.Sum256(data)
 	l.made[unit{held.Job, held.Unit}]++
+}
+
+// noteOver notes that the worker of an attempt has ended it.
+func (l *ledger) noteOver(held mapreduce.Held) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.attempts[held].over = true
+}
+
+// isOver reports whether the worker of an attempt has ended it.
+func (l *ledger) isOver(held mapreduce.Held) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a := l.attempts[held]
+	return a != nil && a.over
 }
 
 // noteCall notes a call of a model for a unit.
@@ -111,6 +128,7 @@ func (r *runner) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (
 	}
 
 	r.world.trace.note("%s ends %s %s %d: %v", r.name, held.Job, held.Unit, held.Attempt, err)
+	r.world.ledger.noteOver(held)
 	if err == nil {
 		r.world.ledger.end(held, result.Output)
 	}
