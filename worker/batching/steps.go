@@ -200,10 +200,9 @@ func (w *work) find(ctx context.Context) error {
 // follow asks how far the batch is, and reads what became of its lines once it has ended.
 func (w *work) follow(ctx context.Context) (over bool, err error) {
 	if w.isCancelled() && !w.cancelled {
-		if err := w.vendor.Cancel(ctx, w.order.Vendor); err != nil {
+		if err := w.cancelAtVendor(ctx); err != nil {
 			return false, err
 		}
-		w.cancelled, w.endingFrom, w.pause = true, time.Now(), 0
 	}
 
 	b, err := w.vendor.Get(ctx, w.order.Vendor)
@@ -253,7 +252,11 @@ func (w *work) endOverdue(ctx context.Context, b *batch.Batch) error {
 		return err
 	}
 	w.holder.config.Logger.Warn("a batch is overdue, and is cancelled", "job", w.order.Job, "batch", w.order.Vendor, "provider", w.order.Provider, "due", due, "state", b.Word)
+	return w.cancelAtVendor(ctx)
+}
 
+// cancelAtVendor cancels the batch, and has the vendor be asked soon how far that is.
+func (w *work) cancelAtVendor(ctx context.Context) error {
 	if err := w.vendor.Cancel(ctx, w.order.Vendor); err != nil {
 		return err
 	}

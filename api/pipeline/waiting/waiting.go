@@ -156,11 +156,13 @@ func (r Rule) Fault() (key, rule string) {
 	case r.Within != "" && r.Then != Accept && r.Then != Fail:
 		return "then", "is " + strconv.Quote(r.Then) + "; beside within it says what becomes of values about which nobody has decided: accept leaves them as they were found, fail has the unit fail"
 	}
+
 	if r.Within != "" {
 		if d, err := time.ParseDuration(r.Within); err != nil || d < MinTime || d > MaxTime {
 			return "within", "is " + strconv.Quote(r.Within) + "; write a time of a second to 8760h, such as 48h"
 		}
 	}
+
 	if _, err := ParseReasons(r.When); err != nil {
 		return "when", err.Error()
 	}
