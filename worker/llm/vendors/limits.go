@@ -84,10 +84,8 @@ func fieldLimits(vendor string) parameters.Limits {
 		return parameters.Limits{Not: without(verbosity, seed, warmth, topP), Tiers: withoutFlex()} // as of version 2026-10-21
 	case "vertex-claude", "bedrock":
 		return parameters.Limits{Not: without(verbosity, seed, tier), MaxTemperature: 1}
-	case "gemini":
+	case "gemini", "vertex":
 		return parameters.Limits{Not: without(verbosity), Tiers: parameters.Tiers(), MaxTemperature: 2, MaxStops: 5, Either: true}
-	case "vertex":
-		return parameters.Limits{Not: without(verbosity, tier), MaxTemperature: 2, MaxStops: 5, Either: true}
 	case "openai", "azure":
 		return parameters.Limits{Not: without(thinking), Tiers: parameters.Tiers(), MaxTemperature: 2, MaxStops: 4}
 	case "mistral":

@@ -24,6 +24,11 @@ const (
 	tieredGenerate  = `{"candidates":[{"content":{"role":"model","parts":[{"text":"yes"}]},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":1000,"candidatesTokenCount":100,"totalTokenCount":1100},"modelVersion":"m","responseId":"1"}`
 )
 
+// trafficOf is an answer of Vertex AI, which names the tier as the kind of traffic.
+func trafficOf(kind string) string {
+	return strings.Replace(tieredGenerate, `"usageMetadata":{`, `"usageMetadata":{"trafficType":"`+kind+`",`, 1)
+}
+
 // A till keeps what calls set aside, and what the last of them took.
 type till struct {
 	most, cost int64
@@ -43,6 +48,7 @@ func TestCallsAreChargedByTheTierOfTheAnswer(t *testing.T) {
 openai: &all {m: {input: 1, output: 10, flex: 50%, priority: 200%}}
 anthropic: *all
 gemini: *all
+vertex: *all
 groq: *all
 `))
 	if err != nil {
@@ -69,6 +75,10 @@ groq: *all
 		{"Gemini's flex", "gemini", "", "flex", tieredGenerate, "flex", "flex", 1000},
 		{"Gemini's priority beyond its limit", "gemini", "", "priority", tieredGenerate, "standard", "standard", 2000},
 		{"Gemini's flex, in the answer alone", "gemini", "", "flex", strings.Replace(tieredGenerate, `"usageMetadata":{`, `"usageMetadata":{"serviceTier":"flex",`, 1), "", "flex", 1000},
+		{"Vertex AI's flex", "vertex", "", "flex", trafficOf("ON_DEMAND_FLEX"), "", "flex", 1000},
+		{"Vertex AI's standard in place of flex", "vertex", "", "flex", trafficOf("ON_DEMAND"), "", "standard", 2000},
+		{"Vertex AI's priority", "vertex", "", "priority", trafficOf("ON_DEMAND_PRIORITY"), "", "priority", 4000},
+		{"Vertex AI by what was bought ahead", "vertex", "", "flex", trafficOf("PROVISIONED_THROUGHPUT"), "", "", 2000},
 		{"Groq", "groq", "", "standard", tieredChat, "on_demand", "standard", 2000},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -202,6 +212,33 @@ func TestTiersOfModels(t *testing.T) {
 			if taken := rule == ""; taken != slices.Contains(c.want, tier) {
 				t.Errorf("%s/%s and %s: %q", c.vendor, c.model, tier, rule)
 			}
+		}
+	}
+}
+
+// Vertex AI reads a tier from a header alone, and ignores it in the body.
+func TestVertexIsAskedForTiersInAHeader(t *testing.T) {
+	for _, c := range []struct{ asked, header string }{{"", ""}, {"standard", ""}, {"flex", "flex"}, {"priority", "priority"}} {
+		var header http.Header
+		var body map[string]any
+		provider := offlineAt(t, "vertex", "", roundTrip(func(r *http.Request) (*http.Response, error) {
+			header = r.Header
+			if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+				return nil, err
+			}
+			answer := io.NopCloser(strings.NewReader(tieredGenerate))
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: answer, Request: r}, nil
+		}))
+
+		req := &llm.Request{Model: "m", Messages: []llm.Message{llm.Say(llm.User, "yes?")}, MaxTokens: 100, Parameters: parameters.Set{Tier: c.asked}}
+		if _, err := provider.Complete(t.Context(), req); err != nil {
+			t.Fatal(err)
+		}
+		if got := header.Get("X-Vertex-AI-LLM-Shared-Request-Type"); got != c.header {
+			t.Errorf("tier %q is asked for by %q, want %q", c.asked, got, c.header)
+		}
+		if _, has := body["serviceTier"]; has {
+			t.Errorf("tier %q is in the body", c.asked)
 		}
 	}
 }

@@ -32,7 +32,7 @@ func New(cfg llm.Config) (llm.Provider, error) {
 		return nil, err
 	}
 	return generate.New(cfg, generate.Server{
-		Name: "vertex", URL: p.base(), Sign: p.sign,
+		Name: "vertex", URL: p.base(), Sign: p.sign, TierHeader: "X-Vertex-AI-LLM-Shared-Request-Type",
 		Path: func(model llm.Model) string { return p.path("google", model) },
 	})
 }

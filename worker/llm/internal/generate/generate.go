@@ -5,7 +5,9 @@ package generate
 
 import (
 	"context"
+	"net/http"
 
+	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/internal/wire"
 	"github.com/coditect/mapreduce/worker/llm/manners"
@@ -17,6 +19,9 @@ type Server struct {
 	URL  string                 // its base, unless the configuration has another
 	Sign wire.Sign              // proves who asks
 	Path func(llm.Model) string // where a model is, below the base; a method follows behind a colon
+
+	// TierHeader names the header that asks for a tier, where the server reads none from the body.
+	TierHeader string
 
 	// Embeds says that it turns texts into vectors, too: Vertex AI does so by another interface.
 	Embeds bool
@@ -93,7 +98,7 @@ func (p *provider) Ask(c *wire.Call, req *llm.Request, with manners.Manners) (*l
 		path = p.server.Path(req.Model) + ":generateContent"
 	}
 
-	events, err := c.SendStream(wire.Request{Path: path, Body: body})
+	events, err := c.SendStream(wire.Request{Path: path, Body: body, Header: p.moveTier(body)})
 	if err != nil {
 		return nil, err
 	}
@@ -104,6 +109,21 @@ func (p *provider) Ask(c *wire.Call, req *llm.Request, with manners.Manners) (*l
 	}
 
 	return t.toResponse(c, byTool(req, with)), nil
+}
+
+// moveTier takes the tier off a body whose server reads it from a header, and returns that.
+func (p *provider) moveTier(b *body) http.Header {
+	if p.server.TierHeader == "" || b.Tier == "" {
+		return nil
+	}
+
+	header := make(http.Header)
+	// What an account has by default is the standard tier, which has no name here.
+	if b.Tier != parameters.Standard {
+		header.Set(p.server.TierHeader, b.Tier)
+	}
+	b.Tier = ""
+	return header
 }
 
 // byTool reports whether the answer to a request is the input of a tool. Most models take no

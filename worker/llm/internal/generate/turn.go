@@ -32,8 +32,11 @@ func (u *usage) served() string {
 	if u == nil {
 		return ""
 	}
-	return u.Served
+	return cmp.Or(u.Served, strings.TrimPrefix(u.Traffic, onDemand+"_"))
 }
+
+// onDemand begins what Vertex AI calls the tiers, and is the standard one by itself.
+const onDemand = "ON_DEMAND"
 
 // usage is what the server says of tokens. Those from the cache are part of the prompt; those of
 // thinking are not part of the candidates.
@@ -45,6 +48,7 @@ type usage struct {
 	ToolUse    wire.Count `json:"toolUsePromptTokenCount"`
 	Total      wire.Count `json:"totalTokenCount"`
 	Served     string     `json:"serviceTier"` // of a stream, which does not have it in a header
+	Traffic    string     `json:"trafficType"` // likewise, of Vertex AI
 }
 
 // count returns the usage of a call. A number of zero is left out by the server, so the sum tells
