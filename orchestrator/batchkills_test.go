@@ -184,12 +184,23 @@ func oneInTwenty[T any](random *die, kinds ...T) (kind T, ok bool) {
 	return kind, false
 }
 
+// storeFaults has one in twenty operations of the store fail, by each kind. Batches of large jobs have reports of
+// many lines, each of which is read in the one transaction that takes the report. If one in twenty reads failed, no such
+// transaction would ever commit, so the more lines there are, the fewer of their reads fail.
+func storeFaults() fault.Rates {
+	rates := fault.Retryable(0.05)
+	for _, kind := range []fault.Kind{fault.ReadTooOld, fault.ReadBehind} {
+		rates[kind] *= min(1, 200/float64(*killedDocuments))
+	}
+	return rates
+}
+
 // besiege runs jobs until so many processes were killed.
 func besiege(t *testing.T, of seller, faults bool) {
 	random := newDie(uint64(len(of.name)))
 	rates := fault.Retryable(0.01)
 	if faults {
-		rates = fault.Retryable(0.05)
+		rates = storeFaults()
 	}
 	s := &siege{random: random, aims: &killer{}, kills: make(map[string]int)}
 	script := batches.Config{
