@@ -88,6 +88,8 @@ func boundOf(figure string) bound {
 	}
 
 	switch process {
+	case allKeys:
+		return bound{reason: "each of its kinds is judged"}
 	case allBytes:
 		return bound{share: 0.1, floor: 4 * mebi}
 	case diskBytes:
@@ -102,7 +104,10 @@ func boundOf(figure string) bound {
 }
 
 // reasons are why keys of some kinds become more.
-var reasons = map[string]string{}
+var reasons = map[string]string{
+	"log":  "it names each job that was deleted",
+	"cost": "costs are kept by day",
+}
 
 // limit is how much it may grow, given its mean.
 func (b bound) limit(mean float64) float64 { return max(b.share*math.Abs(mean), b.floor) }
