@@ -31,12 +31,14 @@ func (w warden) settle() {
 	ctx := context.Background()
 	for end := time.Now().Add(most); ; <-time.After(500 * time.Millisecond) {
 		w.checkCalling()
+
 		var open *mapreduce.Job
 		for _, t := range w.tasks {
 			id, known := t.job()
 			if !known {
 				continue // it was said why
 			}
+
 			w.checkRunning(t)
 			job, err := w.plain.View.Job(ctx, id)
 			if err != nil {
@@ -44,6 +46,7 @@ func (w warden) settle() {
 				t.id.Store(nil)
 				continue
 			}
+
 			if job.State == mapreduce.JobPaused {
 				w.caller.resume(t)
 			}
@@ -52,6 +55,7 @@ func (w warden) settle() {
 				open = job
 			}
 		}
+
 		if open == nil {
 			return
 		}
@@ -85,12 +89,13 @@ func (w *world) checkRunning(t *task) {
 	if !known || w.prefetch > 0 {
 		return
 	}
+
 	job, err := w.plain.View.Job(context.Background(), id)
 	if err != nil || job.RunningUnits <= parallelism {
 		return
 	}
 
-	if running := int(job.RunningUnits) - w.countUnstored([]*mapreduce.Job{job}); running > parallelism {
+	if running := int(job.RunningUnits) - w.countUnstored(job); running > parallelism {
 		w.noteBreach("6: %d units of job %s run, and %d may", running, id, parallelism)
 	}
 }
@@ -117,7 +122,7 @@ func (w *world) checkCalling() {
 		}
 	}
 	if calling > w.config.MaxCalls {
-		calling -= w.countUnstored(page.Jobs)
+		calling -= w.countUnstored(page.Jobs...)
 	}
 
 	if calling == w.config.MaxCalls {
@@ -129,7 +134,7 @@ func (w *world) checkCalling() {
 }
 
 // countUnstored returns how many units are claimed whose workers have ended them already.
-func (w *world) countUnstored(all []*mapreduce.Job) (n int) {
+func (w *world) countUnstored(all ...*mapreduce.Job) (n int) {
 	for _, job := range all {
 		if job.RunningUnits == 0 {
 			continue
@@ -206,6 +211,7 @@ func (w warden) unitsOf(id mapreduce.JobID) map[mapreduce.UnitID]*records.Unit {
 			if len(page) == 0 {
 				break
 			}
+
 			for _, u := range page {
 				units[u.ID] = u
 				from, found = u.Index+1, true
@@ -269,6 +275,7 @@ func (w warden) checkLedger(job *mapreduce.Job, units map[mapreduce.UnitID]*reco
 			w.noteBreach("3: the ledger of job %s: %v", job.ID, err)
 			return
 		}
+
 		for _, c := range page.Checkpoints {
 			for _, ref := range c.Completed {
 				seen[ref.Unit]++
@@ -282,6 +289,7 @@ func (w warden) checkLedger(job *mapreduce.Job, units map[mapreduce.UnitID]*reco
 			break
 		}
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(units)) {
 		want := 0
 		if units[name].State == mapreduce.UnitComplete {

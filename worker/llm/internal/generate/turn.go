@@ -32,11 +32,8 @@ func (u *usage) served() string {
 	if u == nil {
 		return ""
 	}
-	return cmp.Or(u.Served, strings.TrimPrefix(u.Traffic, onDemand+"_"))
+	return cmp.Or(u.Served, strings.TrimPrefix(u.Traffic, "ON_DEMAND_")) // which is the standard tier by itself
 }
-
-// onDemand begins what Vertex AI calls the tiers, and is the standard one by itself.
-const onDemand = "ON_DEMAND"
 
 // usage is what the server says of tokens. Those from the cache are part of the prompt; those of
 // thinking are not part of the candidates.
@@ -159,6 +156,7 @@ func (t *turn) takePart(raw json.RawMessage) error {
 	if err := json.Unmarshal(raw, &p); err != nil {
 		return err
 	}
+
 	switch {
 	case p.Thought:
 	case p.Call != nil:
