@@ -6,7 +6,7 @@
 //
 // It holds no state that matters: whatever it keeps in memory is a view of the
 // store that another run can build again. It imports the store through
-// store/jobs, and of the workers' side only pure packages.
+// store/jobs, and nothing of the workers' side.
 package orchestrator
 
 import (

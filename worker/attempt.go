@@ -66,7 +66,7 @@ func (t *attempt) chooseRunner(steps *step.Registry) (step.Runner, error) {
 		}
 	}
 
-	// Calls of agents with tools are captured whatever the job says, see captureOf.
+	// Calls of agents with tools are captured whatever the job says, see report.CaptureOf.
 	t.calls.Capture = report.CaptureOf(t.job.spec.Capture, t.calls.talks)
 	kind, err := steps.KindOf(t.task.Kind, t.task.StageSpec)
 	if err != nil {

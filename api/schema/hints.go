@@ -123,7 +123,8 @@ func (r *hintReader) topHints(v *view.View, s *Schema) []string {
 	return key
 }
 
-// inheritOwn gives an order to the dates of properties that have none of their own.
+// inheritOrder gives an order to the dates of properties that have none of their own, and of
+// what lies within them.
 func inheritOrder(properties []Property, order calendar.DateOrder) {
 	for i := range properties {
 		p := &properties[i]

@@ -387,7 +387,6 @@ func (b *builder) inputSizes(inputs []int32) (expected, most []int64) {
 	return expected, most
 }
 
-// appendUnit adds a unit of a stage that reads texts or outputs of these sizes.
 // unitSizes are the sizes of what a unit reads.
 type unitSizes struct {
 	expected, most []int64 // tokens of its inputs
@@ -397,6 +396,7 @@ type unitSizes struct {
 	settled        bool    // rules leave nothing of it open
 }
 
+// appendUnit adds a unit of a stage that reads texts or outputs of these sizes.
 func (b *builder) appendUnit(stage int, n Node, s unitSizes) {
 	s.settled = b.isSettled(stage, n.Kind)
 	tree := b.g.stages[stage].tree

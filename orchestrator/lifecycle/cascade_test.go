@@ -113,7 +113,7 @@ func cascadeFleet(t *testing.T, nodes int) (*enginetest.Fleet, *expensive) {
 	return f, last
 }
 
-// outcomeOf is what came of a cascade: its decision, and which units were accepted.
+// An outcome is what came of a cascade: its decision, and which units were accepted.
 type outcome struct {
 	drawn, accepted int64
 	units           []int64 // accepted

@@ -3,8 +3,7 @@
 // build tag fdb; without it, Open says how to get a program that has it.
 //
 // It relies on the part of FoundationDB that the contract of package store describes, and
-// on
-// nothing that is experimental or on its way out: no tenants, no tags, no
+// on nothing that is experimental or on its way out: no tenants, no tags, no
 // automatic idempotency, no cached read versions. A prefix stands for a tenant,
 // and is no protection.
 //
@@ -22,14 +21,14 @@
 //
 // Claims read queues by snapshot, and the records of what they take serializably,
 // which is all that conflicts; they are made by orchestrators in batches, in one
-// transaction with the finishes that freed the slots (store/jobs.Turn). Counters
+// transaction with the finishes that freed the slots (queue.Turn of store/jobs). Counters
 // are atomic adds, striped by orchestrator. The last finish of a level is seen by
 // a read after the commit, so that finishes do not conflict.
 //
 // Time. Versions are no clock: after a recovery they are far ahead. Nothing reads
 // one as time. An orchestrator is dead when its beat has not moved for the lease
-// on the watcher's own clock while the store answered (orchestrator.beat); what a
-// unit's record says of its attempt is all that safety rests on.
+// on the watcher's own clock while the store answered (BeatLoop of
+// orchestrator/cluster); what a unit's record says of its attempt is all that safety rests on.
 //
 // Attempts. The binding's Transact tries for ever, takes no context and turns
 // panics into errors; store.DB tries again instead, counts, and stops with the
@@ -42,7 +41,7 @@
 // Watches are armed in read-only transactions of their own, as arming adds a read
 // conflict, and cancelled when nobody waits any more. An orchestrator has one, on
 // the counter of wake-ups, which it arms before it looks; a poll is the net under
-// it (orchestrator.wakes). So the client's bound of 10,000 watches is far away.
+// it (wakeLoop of orchestrator/lifecycle). So the client's bound of 10,000 watches is far away.
 //
 // Priorities. All transactions have the default one: background work is bounded
 // by its steps, and batch priority may stop for as long as a cluster is busy,

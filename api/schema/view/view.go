@@ -42,10 +42,10 @@ type View struct {
 	narrowed map[Types]*View         // by the type of the values, see narrow
 	declared *Types                  // memory of declaredTypes
 	hinted   *Types                  // memory of hintedTypes
-	format   *string                 // memory of commonFormat
+	format   *string                 // memory of CommonFormat
 	Hints    *FoundHints             // memory of findHints
 	members  *[]member               // memory of membersOf
-	required map[string]*source.Node // memory of requiredNames
+	required map[string]*source.Node // memory of RequiredNames
 }
 
 // Get returns the value of key and its path.

@@ -64,8 +64,8 @@ const (
 	refillBeside = 128
 )
 
-// scan reads on in the queue, from this orchestrator's own place in it, as package commit
-// does.
+// scan reads on in the queue, from this orchestrator's own place in it, as package
+// orchestrator/dispatch does.
 func (n *node) scan(t *schedule.Task) {
 	n.result.Reads++
 	cursors, _, level, crowded := n.scheduler.Turns.ScanPosition(t.Job)

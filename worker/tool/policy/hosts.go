@@ -16,7 +16,7 @@ type rule struct {
 	text  string     // as the operator wrote it
 	any   bool       // every host
 	below bool       // every host whose name ends in "." + name
-	name  string     // in the form of hostName
+	name  string     // in the form of parseHost
 	addr  netip.Addr // in place of a name
 	port  uint16     // 0 for the ports of the web, 80 and 443
 

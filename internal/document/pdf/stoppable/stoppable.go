@@ -47,7 +47,7 @@ type rewriter struct {
 }
 
 // Make returns a module that does what another does, and stops once its variable
-// stopName is set.
+// named Variable is set.
 func Make(module []byte) (out []byte, err error) {
 	defer func() { // bytes that end too early
 		if p := recover(); p != nil {

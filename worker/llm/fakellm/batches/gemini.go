@@ -11,7 +11,7 @@ import (
 // gemini speaks the batches of the Gemini API.
 type gemini struct{ *Server }
 
-// statusWords are the words and numbers of gRPC for errors of HTTP.
+// statusWord returns the word and the number of gRPC for an error of HTTP.
 func statusWord(status int) (word string, code int) {
 	switch status {
 	case http.StatusUnauthorized:
