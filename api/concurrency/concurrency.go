@@ -53,9 +53,11 @@ func (l Limits) withDefaults() Limits {
 	l.Least = cmp.Or(l.Least, max(1, processors/2))
 	l.Most = cmp.Or(l.Most, 128*processors)
 	l.Ready = cmp.Or(l.Ready, processors)
+
 	l.Waiting = cmp.Or(l.Waiting, 4096)
 	l.Patience = cmp.Or(l.Patience, 5*time.Second)
 	l.Long = cmp.Or(l.Long, 250*time.Millisecond)
+
 	if l.CountReady == nil {
 		l.CountReady = countReady
 	}

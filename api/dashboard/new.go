@@ -261,6 +261,7 @@ func describePlan(plan *mapreduce.Plan, documents int) *planned {
 		Units: e.Parses + e.Maps + e.Reduces, Calls: visit.Count(e.Expected.Calls), Tokens: visit.Count(e.Expected.Tokens.Total()),
 		Cost: visit.Money(e.Expected.CostMicros), MostCost: visit.Money(e.High.CostMicros), Documents: documents, Warnings: []string{},
 	}
+
 	if e.Makespan > 0 {
 		answer.Time = visit.Duration(e.Makespan)
 	}

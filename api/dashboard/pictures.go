@@ -45,6 +45,7 @@ func sendSubmitted(w http.ResponseWriter, r *http.Request, v *visit.Visit, id ma
 	if r.Method == http.MethodHead {
 		return nil
 	}
+
 	err := v.Jobs.ReadText(v, id, mapreduce.ParseUnit(document), document, func(part []byte) error {
 		_, err := w.Write(part)
 		return err

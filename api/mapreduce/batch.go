@@ -106,6 +106,7 @@ func (b *Batch) WaitNote() string {
 	if b.Ending {
 		return fmt.Sprintf("waits until batch %d at %s has ended, which is cancelled as its job's deadline is near", b.Number, b.Provider)
 	}
+
 	switch b.State {
 	case BatchPlanned, BatchCreating:
 		return withTrouble(fmt.Sprintf("waits for batch %d at %s, which is being made", b.Number, b.Provider), b.Trouble)

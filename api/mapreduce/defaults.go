@@ -14,10 +14,12 @@ func (s JobSpec) WithDefaults() JobSpec {
 	s.Pipeline = cmp.Or(s.Pipeline, DefaultPipeline)
 	s.Provider = cmp.Or(s.Provider, DefaultProvider)
 	s.Parallelism = cmp.Or(s.Parallelism, DefaultParallelism)
+
 	s.MaxTokensPerUnit = cmp.Or(s.MaxTokensPerUnit, DefaultMaxTokensPerUnit)
 	s.ChunkOverlap = cmp.Or(s.ChunkOverlap, min(DefaultChunkOverlap, s.MaxTokensPerUnit/4))
 	s.Estimator = cmp.Or(s.Estimator, DefaultEstimator)
 	s.ReduceShare = cmp.Or(s.ReduceShare, DefaultReduceShare)
+
 	s.MaxAttempts = cmp.Or(s.MaxAttempts, DefaultMaxAttempts)
 	s.UnitTimeout = cmp.Or(s.UnitTimeout, DefaultUnitTimeout)
 	s.BreakerThreshold = cmp.Or(s.BreakerThreshold, DefaultBreakerThreshold)

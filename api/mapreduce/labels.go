@@ -42,6 +42,7 @@ func NameOf(first string, inputs int) string {
 			b.WriteRune(r)
 		}
 	}
+
 	if b.Len() > 0 && inputs > 1 {
 		fmt.Fprintf(&b, " +%d", inputs-1)
 	}

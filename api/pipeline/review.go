@@ -36,6 +36,7 @@ func (c *checker) checkReview() error {
 	if c.Review.IsSet() && (c.i > 0 || !c.takesReview()) {
 		return c.keyError("review", "is for a first stage that finds records in documents, with each: document or chunk; the values of a whole result are reviewed when its job is complete")
 	}
+
 	if c.Review.Reasons().Compared && !c.Cascade.IsSet() {
 		return c.keyError("review.when", "has compared, which is for units that a cascade draws, and the stage has none")
 	}

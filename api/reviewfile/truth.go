@@ -200,6 +200,7 @@ func (r *record) onlyDocument(sources []string) string {
 	for _, c := range r.cited {
 		all[string(c.Document)] = true
 	}
+
 	if len(all) != 1 {
 		return ""
 	}

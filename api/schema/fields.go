@@ -189,6 +189,7 @@ func nestValues(prefix string, properties []Property, rest bool, values map[stri
 	if others, ok := values[prefix+RestName].(map[string]any); ok && rest {
 		maps.Copy(record, others)
 	}
+
 	for i := range properties {
 		p := &properties[i]
 		if p.Type == Object {

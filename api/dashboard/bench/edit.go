@@ -252,6 +252,7 @@ func firstProperties(n *yaml.Node, at []string, deep int) []string {
 	if valueOf(n, "properties") != nil {
 		return append(slices.Clone(at), "properties")
 	}
+
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if key := n.Content[i].Value; !slices.Contains(notSchemas, key) {
 			if found := firstProperties(n.Content[i+1], append(slices.Clone(at), key), deep+1); found != nil {
@@ -361,6 +362,7 @@ func (d *draft) change(path []string, fn func(*yaml.Node) error, part string) er
 	if err != nil {
 		return errText
 	}
+
 	if d.json {
 		at := find(root, path)
 		if at == nil {
@@ -404,6 +406,7 @@ func split(at string) ([]string, error) {
 	if !strings.HasPrefix(at, "/") || strings.Count(at, "/") > 4*maxDeep {
 		return nil, errs.Field("at", "%.80q is no place in a schema", at)
 	}
+
 	steps := strings.Split(at[1:], "/")
 	for i, step := range steps {
 		steps[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(step)

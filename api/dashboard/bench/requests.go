@@ -98,6 +98,7 @@ func send(w http.ResponseWriter, value any) error {
 func (r *requests) sendText(w http.ResponseWriter, req *http.Request) error {
 	query := req.URL.Query()
 	job, unit, document := mapreduce.JobID(query.Get("job")), mapreduce.UnitID(query.Get("unit")), mapreduce.DocumentID(query.Get("document"))
+
 	var text []byte
 	err := r.Jobs.ReadText(r.Context(req), job, unit, document, func(part []byte) error {
 		if len(text)+len(part) > MaxTexts {
@@ -109,6 +110,7 @@ func (r *requests) sendText(w http.ResponseWriter, req *http.Request) error {
 	if err != nil {
 		return err
 	}
+
 	if !utf8.Valid(text) {
 		return errs.New(errs.Precondition, "%q is a file that is no text", document)
 	}

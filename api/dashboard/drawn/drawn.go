@@ -110,6 +110,7 @@ func (p *Pages) drawn(ctx context.Context, key Key, read func() ([]byte, error))
 func (p *Pages) begin(key Key) (*Page, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	if at := p.at[key]; at != nil {
 		p.used.MoveToFront(at)
 		return at.Value.(*entry).page, nil //nolint:forcetypeassert // the list has nothing else
@@ -117,6 +118,7 @@ func (p *Pages) begin(key Key) (*Page, <-chan struct{}) {
 	if busy := p.busy[key]; busy != nil {
 		return nil, busy
 	}
+
 	p.busy[key] = make(chan struct{})
 	return nil, nil
 }

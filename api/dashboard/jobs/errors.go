@@ -79,6 +79,7 @@ func viewCause(v *visit.Visit, g *mapreduce.CauseGroup) cause {
 	default:
 		c.Can = []string{"open"}
 	}
+
 	for _, u := range g.First {
 		c.Shown = append(c.Shown, viewUnit(v, u))
 	}

@@ -142,6 +142,7 @@ func recordsOf(text string) ([]json.RawMessage, error) {
 	if data[0] != '[' {
 		return nil, nil // a value of a stage
 	}
+
 	var all []json.RawMessage
 	err := json.Unmarshal(data, &all)
 	return slices.DeleteFunc(all, func(one json.RawMessage) bool { return one[0] != '{' }), err

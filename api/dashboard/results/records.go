@@ -157,6 +157,7 @@ func readRecordFilter(v *visit.Visit) (recordFilter, error) {
 	if err != nil {
 		return recordFilter{}, err
 	}
+
 	f := recordFilter{
 		Text: strings.TrimSpace(v.Query.Get("q")), In: v.Query.Get("in"), Show: v.Query.Get("show"), Is: v.Query.Get("is"),
 		Sort: v.Query.Get("sort"), Descending: v.Query.Get("order") == "descending", Page: page,

@@ -97,11 +97,13 @@ func kappa(a Agreement, first, second map[string]int) float64 {
 	if a.Values == 0 {
 		return 0
 	}
+
 	n := float64(a.Values)
 	byChance := 0.0
 	for label, times := range first {
 		byChance += float64(times) / n * float64(second[label]) / n
 	}
+
 	if byChance == 1 {
 		return 1 // both have said the same of everything
 	}

@@ -126,6 +126,7 @@ func Rate(n int64, in time.Duration) string {
 	if n == 0 || in < time.Second {
 		return ""
 	}
+
 	tenths := n * 10 / int64(in/time.Second)
 	if tenths >= 100 {
 		return Count(tenths/10) + "/s"

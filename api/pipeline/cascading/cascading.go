@@ -61,6 +61,7 @@ func (c Cascade) WithDefaults() Cascade {
 	if !c.IsSet() {
 		return c
 	}
+
 	if c.Target == 0 {
 		c.Target = DefaultTarget
 	}

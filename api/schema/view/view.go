@@ -476,12 +476,14 @@ func (r *Reader) Describe(v *View) string {
 	if text := r.ReadString(v, "description"); text != "" || len(v.Groups) != 1 {
 		return text
 	}
+
 	var all []string
 	for _, one := range v.Groups[0] {
 		if text := r.ReadString(one, "description"); text != "" && !slices.Contains(all, text) {
 			all = append(all, text)
 		}
 	}
+
 	// What many alternatives say is too long for a form that a model fills in.
 	const limit = 1000
 	return shorten.Text(strings.Join(all, " Or: "), limit)

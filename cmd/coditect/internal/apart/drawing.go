@@ -180,10 +180,12 @@ func (d *Drawer) Close() {
 	if d == nil {
 		return
 	}
+
 	d.mu.Lock()
 	all := d.idle
 	d.idle, d.closed = nil, true
 	d.mu.Unlock()
+
 	for _, p := range all {
 		p.expires.Stop()
 		p.program.Stop()
@@ -231,6 +233,7 @@ func writeFrame(w io.Writer, head any, data []byte) error {
 	if err != nil {
 		return err
 	}
+
 	frame := binary.BigEndian.AppendUint32(nil, uint32(len(said)))
 	frame = binary.BigEndian.AppendUint32(frame, uint32(len(data)))
 	if _, err := w.Write(append(frame, said...)); err != nil {

@@ -166,6 +166,7 @@ func (r *writtenReport) shownSections() []writtenSection {
 		if isEmpty || text != "" && !isFigure(text) && strings.Contains(before, text) {
 			continue
 		}
+
 		shown = append(shown, s)
 		before += text + "\n"
 	}

@@ -354,9 +354,11 @@ func normalised(p *schema.Property, raw []byte) []byte {
 	if d.Decode(&v) != nil {
 		return raw
 	}
+
 	if read, err := p.Normalize(v); err == nil {
 		v = read
 	}
+
 	data, err := json.Marshal(v)
 	if err != nil {
 		return raw

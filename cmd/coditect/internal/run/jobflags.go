@@ -195,14 +195,18 @@ func (j *jobFlags) addModel(f *pflag.FlagSet) {
 	f.StringVar(&j.model, "model", "", "`name` of the provider's model; or several, separated by commas, of which each is asked while those before it are away. Without --provider each is PROVIDER/MODEL")
 	f.StringArrayVar(&j.aliases, "alias", nil, "`NAME=PROVIDER/MODEL`: model, or several as in --model, for an alias that stages of the pipeline use; may be repeated")
 	f.StringVar(&j.baseURL, "base-url", "", "`URL` of the provider's API, or of a server with the same API (default the provider's own)")
+
 	j.merge = console.NewChoice(settings.MergeBoth, settings.Merges()...)
 	f.Var(&j.merge, "merge", "how values are merged: by the schema (typed), by a model (model), or by a model only where the schema leaves a choice (typed-then-model)")
+
 	f.IntVar(&j.glean, "glean", 0, "number of times that a model reviews its answer for a unit")
 	j.quotes = console.NewChoice(settings.QuotesAlways, settings.Quotes()...)
 	f.Var(&j.quotes, "quotes", "when a model gives the passages that show values: with each (always), or only where it is not clear where a value stands, in one more call (auto)")
+
 	j.see = console.NewChoice(string(mapreduce.SeeNever), mapreduce.Sees()...)
 	f.Var(&j.see, "see", "when a model is shown pictures of pages whose text was recognised: never, if it sees pictures (auto), or always, which refuses a model that sees none")
 	f.Int64Var(&j.maxAnswer, "max-answer", llm.DefaultMaxTokens, "largest number of tokens of an answer")
+
 	j.cascade.addFlags(f)
 	j.review.addFlags(f)
 	j.addParameters(f)
@@ -226,6 +230,7 @@ func (j *jobFlags) addParameters(f *pflag.FlagSet) {
 	} {
 		j.parameters[p.name] = f.String(p.name.Flag(), "", p.usage)
 	}
+
 	f.StringArrayVar(&j.stop, parameters.Stop.Flag(), nil, "`text` that ends an answer; may be repeated")
 	f.BoolVar(&j.batch, "batch", false, "have the vendor answer calls in batches: for half the price with most, within minutes to a day")
 }
@@ -551,6 +556,7 @@ func defaultName(inputs []string) string {
 	if len(inputs) == 0 {
 		return ""
 	}
+
 	first := inputs[0]
 	switch {
 	case first == "-":
@@ -561,6 +567,7 @@ func defaultName(inputs []string) string {
 		}
 		first = filepath.Base(first)
 	}
+
 	return mapreduce.NameOf(first, len(inputs))
 }
 

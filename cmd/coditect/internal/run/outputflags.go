@@ -214,6 +214,7 @@ func (o *outputFlags) exitCode(j *mapreduce.Job, broken []mapreduce.BrokenConstr
 	breaksSchema := func(b mapreduce.BrokenConstraint) bool {
 		return b.Constraint != mapreduce.LeastConfidence && b.Constraint != mapreduce.SeenOnly
 	}
+
 	if code == exit.Complete && j.Spec.StrictSchema && slices.ContainsFunc(broken, breaksSchema) {
 		return exit.Partly
 	}

@@ -52,11 +52,15 @@ type documentFlags struct {
 // AddFlags adds the flags of commands whose process may parse documents.
 func (d *documentFlags) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&d.password, "password", "", "password of encrypted PDF files")
+
 	f.StringVar(&d.ocr, "ocr", ocrAuto, "`what` recognises text in pictures and scanned pages: \"auto\" (Tesseract, where it is installed), \"tesseract\" (which must be), \"never\", or a command such as \"tesseract - - tsv\", which gets a PNG on standard input, and writes text or Tesseract's TSV to standard output")
 	f.StringVar(&d.ocrLang, "ocr-lang", "", "`languages` of text in pictures, as Tesseract names them, such as \"deu\" or \"eng+fra\" (default eng)")
 	f.StringVar(&d.images, "images", "scans", "`which` pictures within PDF pages that have text, DOCX documents and slides are read, too: \"scans\" (those that cover most of the page), \"all\" (but for small ones) or \"never\"")
+
 	f.StringVar(&d.convert, "convert", "never", "`when` LibreOffice converts documents that are not read otherwise, such as .ppt: \"auto\" (where it is installed) or \"never\"")
 	f.StringVar(&d.html, "html", "main", "`part` of web pages to read: \"main\" (without navigation and advertisements) or \"full\"")
+
+	// Documents come from anybody: these bound what one may take of the process that reads it.
 	f.IntVar(&d.pages, "document-pages", 10_000, "largest number of pages of a document")
 	f.Int64Var(&d.memory, "document-memory", 256, "largest amount of memory for reading a document, in MiB")
 	f.DurationVar(&d.time, "document-time", 30*time.Second, "longest time of a processor for reading a document, without waits and the work of --ocr")

@@ -39,12 +39,14 @@ func (o *securityOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.clientCA, "client-ca", "", "PEM `file` of the authorities for certificates of clients and workers, which authenticate callers")
 	f.StringVar(&o.policy, "policy", "", "YAML `file` of the principals, with the tenant and the roles of each; it is read again when it changes")
 	f.StringVar(&o.tokens, "tokens", "", "`file` with hashes of tokens, as \"coditect certs token\" prints them; it is read again when it changes")
+
 	f.StringVar(&o.issuer.Issuer, "oidc-issuer", "", "`URL` of an OpenID Connect issuer whose tokens authenticate callers")
 	f.StringVar(&o.issuer.Audience, "oidc-audience", "", "`audience` that tokens of --oidc-issuer must have")
 	f.StringVar(&o.issuer.CA, "oidc-ca", "", "PEM `file` of the authorities for the issuer's certificate (default those of the operating system)")
 	f.StringVar(&o.client, "oidc-client", "", "`id` by which --oidc-issuer knows the pages of --http, where people then sign in with their account")
 	f.StringVar(&o.secret, "oidc-secret", "", "`file` with the secret of --oidc-client, if the issuer gave one")
 	f.StringVar(&o.public, "public-url", "", "`URL` under which browsers reach --http; the issuer must know URL"+dashboard.SignInCallback+" as where it sends people back to")
+
 	f.StringSliceVar(&o.open, "open", nil, "`services` that callers may use without authentication: health, reflection")
 	f.Var(&o.insecure, "insecure", "given twice: allow an address that other machines can reach without TLS and authentication; anyone who can reach it has full control of all jobs")
 	f.Lookup("insecure").NoOptDefVal = "true"

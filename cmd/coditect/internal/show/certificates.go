@@ -47,6 +47,7 @@ func certificateOf(c *mapreduce.Certificate) Certificate {
 		ID: c.ID, Kind: c.Kind, Member: c.Member, Oracle: c.Oracle, Target: c.Target, Confidence: c.Confidence, Schema: c.Schema,
 		Job: c.Job, Made: console.FormatTime(c.Made), Seed: c.Seed, Units: c.Units, Labels: c.Labels, Measures: []CertificateMeasure{}, Uses: c.Uses,
 	}
+
 	if !c.Used.IsZero() {
 		p.Used = console.FormatTime(c.Used)
 	}

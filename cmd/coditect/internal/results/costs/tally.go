@@ -179,6 +179,7 @@ func (t *Tally) CostOf(job *mapreduce.Job) *float64 {
 	if cost := t.Prices.Cost(job.TotalTokens, job.CostMicros); cost != nil {
 		return cost
 	}
+
 	for _, l := range t.Levels {
 		if l.unpriced {
 			return nil
