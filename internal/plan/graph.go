@@ -259,6 +259,7 @@ func (g *Graph) Next(planned []Planned, h History) (*Step, error) {
 	if last.Depth > 0 && !last.Root {
 		return g.planNextDepth(planned, h)
 	}
+
 	for i := last.Stage + 1; i < len(g.stages); i++ {
 		step, err := g.planFirstLevel(i, planned, h)
 		if step != nil || err != nil {

@@ -437,6 +437,7 @@ func leastSure(blocks []block) float64 {
 			least = sure
 		}
 	}
+
 	for _, b := range blocks {
 		add(b.paragraph.sure)
 		for _, row := range b.table {

@@ -130,6 +130,7 @@ func (d *reading) lines() []document.RecognisedLine {
 				line.Sure = min(line.Sure, sure)
 			}
 		}
+
 		if line.Text != "" {
 			lines = append(lines, line)
 		}

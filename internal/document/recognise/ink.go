@@ -28,9 +28,12 @@ func fitInk(m *image.Gray, words []Word) {
 		}
 		boxes[i] = fittedBox(m, words[i].Box, left, right)
 	}
+
+	// Not before all are fitted: each is fitted beside the boxes of others as the engine gave them.
 	for i := range words {
 		words[i].Box = boxes[i]
 	}
+
 	for from := 0; from < len(words); {
 		to := from + 1
 		for to < len(words) && words[to].Line == words[from].Line {
@@ -127,6 +130,7 @@ func (k inkIn) trim(at image.Rectangle) image.Rectangle {
 	for at.Dx() > 0 && !k.column(at.Max.X-1, at.Min.Y, at.Max.Y) {
 		at.Max.X--
 	}
+
 	for at.Dx() > 0 && at.Dy() > 0 && !k.row(at.Min.Y, at.Min.X, at.Max.X) {
 		at.Min.Y++
 	}

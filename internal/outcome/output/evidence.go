@@ -34,6 +34,7 @@ func (e *Evidence) Cite(unit string, at ground.Span) Citation {
 		Start: int64(at.Start), End: int64(at.End), ByteStart: int64(at.ByteStart), ByteEnd: int64(at.ByteEnd),
 		Quote: quote, Grade: string(at.Grade), Others: max(0, at.Places-1),
 	}
+
 	if at.Grade == ground.Fuzzy {
 		c.Coverage, c.Density = at.Coverage, at.Density
 	}

@@ -119,6 +119,7 @@ func normalised(s *schema.Schema, field string, raw []byte) ([]byte, error) {
 	if v == nil {
 		return nil, errs.Field("value", "is null: the verdict for a value that the document does not have is absent")
 	}
+
 	if v, err = s.Field(field).Normalize(v); err != nil {
 		return nil, errs.Field("value", "%v", err)
 	}

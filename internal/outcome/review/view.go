@@ -115,12 +115,14 @@ func (v *view) forget(field string, e *Entry) {
 	for _, name := range sections {
 		delete(v.about[name], field)
 	}
+
 	for path := range v.about["_unverified"] {
 		// Parts of a value stand there by their own paths.
 		if strings.HasPrefix(path, field+"[") || strings.HasPrefix(path, field+".") {
 			delete(v.about["_unverified"], path)
 		}
 	}
+
 	delete(v.values, field)
 }
 
@@ -160,6 +162,7 @@ func (v *view) broken() map[mapreduce.BrokenConstraint]int64 {
 			all[mapreduce.BrokenConstraint{Field: field, Constraint: refused.Constraint}]++
 		}
 	}
+
 	for _, b := range judge.Record(v.schema, v.values).Missing {
 		all[mapreduce.BrokenConstraint{Field: b.Field, Constraint: b.Constraint}]++
 	}

@@ -158,6 +158,7 @@ func presentable(findings []Finding) []Finding {
 			whole = append(whole, f)
 		}
 	}
+
 	switch {
 	case len(whole) >= leastPresentable:
 		return whole
@@ -303,10 +304,12 @@ func sayTheSame(a, b map[string]bool) bool {
 			return false
 		}
 	}
+
 	for stem := range b {
 		if stem[0] == '#' && !a[stem] {
 			return false
 		}
 	}
+
 	return float64(common) >= alikeWords*float64(len(a)+len(b)-common)
 }

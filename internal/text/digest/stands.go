@@ -40,6 +40,7 @@ func isAside(sentence string) bool {
 			lowest = min(lowest, open)
 		}
 	}
+
 	return open != 0 || lowest < 0 || strings.HasPrefix(bare, "(") && strings.HasSuffix(bare, ")")
 }
 
@@ -223,6 +224,7 @@ func pointsBack(sentence string) bool {
 	if elsewhere.MatchString(lower) {
 		return true
 	}
+
 	word, _, _ := strings.Cut(lower, " ")
 	switch strings.TrimRight(word, ",") {
 	case "this", "these", "those", "that", "it", "its", "they", "their", "them", "he", "she", "his", "her", "such", "however", "therefore", "thus", "hence", "moreover",

@@ -17,6 +17,7 @@ func (v *vocabulary) nameTopic(group []int) string {
 	for _, i := range group {
 		v.addPhrases(phrases, i)
 	}
+
 	best := ""
 	for _, key := range sortedStems(phrases) {
 		if best == "" || phrases[key].score() > phrases[best].score()+1e-12 {
@@ -104,6 +105,7 @@ func (v *vocabulary) addPhrase(to map[string]*phrase, i int, words []prose.Word)
 	if sum == 0 {
 		return
 	}
+
 	key := strings.Join(stems, " ")
 	if to[key] == nil {
 		to[key] = &phrase{shown: v.texts[i][words[0].Start:words[len(words)-1].End], weight: 0.7*most + 0.3*sum, words: len(words)}

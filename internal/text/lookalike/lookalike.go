@@ -71,6 +71,7 @@ func (k skeleton) join() skeleton {
 			i = end
 			continue
 		}
+
 		b.WriteByte(k.text[i])
 		from = append(from, k.from[i])
 		i++
@@ -175,6 +176,7 @@ func (y *tally) add(text string, at int, both bool) bool {
 		held = y.holds()
 		*y = tally{}
 	}
+
 	y.last = at
 	y.all++
 	if isDigitAt(text, at) {
@@ -183,6 +185,7 @@ func (y *tally) add(text string, at int, both bool) bool {
 	if both {
 		y.both++
 	}
+
 	return held
 }
 

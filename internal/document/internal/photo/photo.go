@@ -40,6 +40,7 @@ func Print(lines []string, size float64, mono bool) (*Paper, error) {
 	if mono {
 		of = gomono.TTF
 	}
+
 	parsed, err := opentype.Parse(of)
 	if err != nil {
 		return nil, err

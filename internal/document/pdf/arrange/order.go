@@ -497,10 +497,12 @@ func (b *Text) sureOf(place *mapreduce.Location, sure float64) *mapreduce.Locati
 	if sure <= 0 || place == nil {
 		return place
 	}
+
 	hundredths := max(int(math.Round(100*min(sure, 1))), 1)
 	if b.recognised == nil {
 		b.recognised = make(map[int]*mapreduce.Location)
 	}
+
 	at, ok := b.recognised[hundredths]
 	if !ok {
 		at = &mapreduce.Location{Page: place.Page, Recognised: float64(hundredths) / 100}

@@ -270,10 +270,12 @@ func (o *observation) field() field {
 	if (o.code || namesCode(o.label)) && isCounted { // 2019-03 is no month there
 		k = kind{typ: schema.String}
 	}
+
 	labels := o.labels
 	if labels == nil {
 		labels = []string{o.label}
 	}
+
 	return field{
 		name: identifier(o.label), label: o.label, labels: labels, kind: k, documents: o.documents,
 		perDocument: float64(o.count) / float64(max(o.documents, 1)), sample: sample(o.values),

@@ -139,9 +139,11 @@ func (o *observation) join(other *observation) {
 	if !slices.ContainsFunc(o.labels, func(l string) bool { return strings.EqualFold(l, other.label) }) {
 		o.labels = append(o.labels, other.label)
 	}
+
 	if other.documents > o.most && (other.sure || !o.sure) && !other.code {
 		o.label, o.most = other.label, other.documents
 	}
+
 	o.in = append(slices.Clone(o.in), other.in...)
 	slices.Sort(o.in)
 	o.documents += other.documents
