@@ -63,6 +63,7 @@ func (r Rules) ownJob(ctx context.Context, by mapreduce.Principal, id mapreduce.
 	if by.Has(mapreduce.Admin) {
 		return nil
 	}
+
 	t, err := r.TenantOf(ctx, id)
 	switch {
 	case err != nil && errs.KindOf(err) != errs.NotFound:

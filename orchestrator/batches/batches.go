@@ -92,6 +92,7 @@ func New(j *jobs.Jobs, scheduler *schedule.Scheduler, grants *grant.Manager, spe
 func (b *Batches) Get(ctx context.Context, session *workers.Session, q *mapreduce.BlobRequest, take func([]byte) error) error {
 	out := bufio.NewWriterSize(takeWriter(take), mapreduce.PartSize)
 	enc := json.NewEncoder(out)
+
 	if q.Blob.Kind == mapreduce.BlobBatches {
 		orders, err := b.orders(ctx, session)
 		if err == nil {
@@ -103,6 +104,7 @@ func (b *Batches) Get(ctx context.Context, session *workers.Session, q *mapreduc
 	} else if err := b.jobs.Batches.Lines(ctx, q.Job, int64(q.Blob.FirstEntry), session.ID, func(l mapreduce.BatchLine) error { return enc.Encode(l) }); err != nil {
 		return err
 	}
+
 	return out.Flush()
 }
 
@@ -176,10 +178,12 @@ func (b *Batches) apply(ctx context.Context, id mapreduce.JobID, res *kept.Resul
 	if res == nil {
 		return
 	}
+
 	b.config.Metrics.Charges(ctx, "", res.Charges)
 	if e := res.Ended; e != nil {
 		b.config.Metrics.BatchEnded(ctx, e.Model, e.Took)
 	}
+
 	if len(res.Woken) > 0 {
 		b.scheduler.Enqueue(id, res.Woken)
 	}

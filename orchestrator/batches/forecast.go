@@ -189,6 +189,7 @@ func (f *forecasts) callOf(job *mapreduce.Job, spec *mapreduce.JobSpec, pace mod
 	if r.Rounds > 0 || r.Short != nil {
 		c.each = 2
 	}
+
 	if p := job.Plan; p != nil && p.Calls > 0 {
 		c.each = max(1, float64(p.Calls)/float64(max(1, cmp.Or(p.Asking, p.Units))))
 		c.in, c.out = float64(p.Tokens.In)/float64(p.Calls), float64(p.Tokens.Out)/float64(p.Calls)
@@ -196,6 +197,7 @@ func (f *forecasts) callOf(job *mapreduce.Job, spec *mapreduce.JobSpec, pace mod
 			c.took += time.Duration(c.out / r.WriteRate * float64(time.Second))
 		}
 	}
+
 	if pace.Calls >= fewCalls {
 		c.took, c.in, c.out = time.Duration(pace.Seconds*float64(time.Second)), pace.In, pace.Out
 	}

@@ -38,14 +38,17 @@ func (b *Batches) accountOf(ctx context.Context, id mapreduce.JobID, number int6
 	if r.State != mapreduce.BatchCreating {
 		return kept.Account{}, nil
 	}
+
 	all, err := b.jobs.Batches.Now(ctx, id)
 	if err != nil {
 		return kept.Account{}, err
 	}
+
 	i := slices.IndexFunc(all, func(one kept.Held) bool { return one.Number == number })
 	if i < 0 {
 		return kept.Account{}, nil // the report is refused
 	}
+
 	name, err := b.account(ctx, id, all[i].Provider, tenant)
 	return kept.Account{Name: name, Most: b.room(all[i].Provider, all[i].Model)}, err
 }
@@ -58,10 +61,12 @@ func (b *Batches) freeRooms(ctx context.Context, now time.Time) error {
 	if b.config.Room == nil || !b.freed.IsZero() && now.Sub(b.freed) < freeEvery {
 		return nil
 	}
+
 	n, err := b.jobs.Batches.FreeRooms(ctx)
 	if err != nil {
 		return err
 	}
+
 	b.freed = now
 	if n > 0 {
 		b.supervisor.LogFailure(ctx, "rooms of accounts given back", errs.New(errs.Precondition, "batches that are over had left them"), "batches", n)

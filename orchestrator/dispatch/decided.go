@@ -121,6 +121,7 @@ func differ(right, out *output.Output) error {
 	if err != nil {
 		return err
 	}
+
 	if !bytes.Equal(a, b) {
 		return errDecidedOtherwise
 	}

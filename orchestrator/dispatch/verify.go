@@ -240,6 +240,7 @@ func (c *Checker) withDocuments(ctx context.Context, id mapreduce.JobID, u *reco
 	if !outputs.IsBundle(u) {
 		return form.With(output.GivenOfDocuments(u.Index, nil, 0)), nil
 	}
+
 	docs, err := outputs.Documents(ctx, c.jobs.Reader(), id, u)
 	if err != nil {
 		return nil, err

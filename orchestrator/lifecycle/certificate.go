@@ -116,6 +116,7 @@ func (d *drawing) certificate(floors []certify.Score) *cascade.Certificate {
 		Kind: d.keep.kind, Member: d.keep.member, Oracle: d.keep.oracle, Measures: t.Measures, Target: t.Target, Confidence: t.Confidence,
 		Schema: d.keep.schema, Job: string(d.job), Seed: t.Seed, Units: t.Units, Drawn: t.Drawn,
 	}
+
 	for _, floor := range floors {
 		c.Floors = append(c.Floors, uint32(floor))
 	}
@@ -182,6 +183,7 @@ func (d *drawing) rejects(c *cascade.Certificate, sample []int, most float64) bo
 		for i, item := range sample {
 			labels[i] = d.labels[item][m]
 		}
+
 		drift := certify.Drift{Labels: shown.Labels, Right: shown.Right, Sums: shown.Sums}
 		rejects = drift.Rejects(labels, most, len(d.names)) || rejects
 		shown.Labels, shown.Right, shown.Sums = drift.Labels, drift.Right, drift.Sums

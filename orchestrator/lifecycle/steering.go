@@ -36,12 +36,14 @@ func (s *Steering) ResumeJob(ctx context.Context, by mapreduce.Principal, id map
 	if at := r.Deadline; !at.IsZero() && !at.After(time.Now()) {
 		return nil, errs.Field("deadline", "is %s, which is past", at.UTC().Format("2006-01-02 15:04:05 UTC"))
 	}
+
 	if err := s.resumeUnits(ctx, id, r); err != nil {
 		return nil, err
 	}
 	if err := s.noteResumed(ctx, id); err != nil {
 		return nil, err
 	}
+
 	return s.jobs.View.Job(ctx, id)
 }
 

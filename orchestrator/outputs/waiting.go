@@ -73,6 +73,7 @@ func decidedOf(d *review.Decision, verdict mapreduce.ReviewVerdict) gate.Decided
 	if verdict == mapreduce.ReviewAccept {
 		one.Value = d.Model
 	}
+
 	if c := d.Passage.GetCitation(); c != nil {
 		one.Passage = &output.Citation{
 			Document: c.Document, Unit: c.Unit, Start: c.Start, End: c.End, ByteStart: c.ByteStart, ByteEnd: c.ByteEnd,

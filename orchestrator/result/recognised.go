@@ -40,10 +40,12 @@ func (r *result) recognitionOf(ctx context.Context, f *found, form confidence.Fo
 	if ground.Grade(c.Grade) == ground.Lookalike { // the letters of the value are those that a model saw
 		return 1, nil
 	}
+
 	recognised, err := r.locations.IsRecognised(ctx, c.Document)
 	if err != nil || !recognised {
 		return 1, err
 	}
+
 	at, err := r.locations.Locate(ctx, c.Document, c.ByteStart, c.ByteEnd)
 	if err != nil || at == nil {
 		return 1, err

@@ -281,6 +281,7 @@ func (r *reporter) numbersOf(list []any) []string {
 			numbers = append(numbers, number)
 		}
 	}
+
 	slices.SortFunc(numbers, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) })
 	return numbers
 }

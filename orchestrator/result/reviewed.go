@@ -75,6 +75,7 @@ func stoodOn(d *review.Decision) (references, confidence json.RawMessage) {
 	if len(names) > 0 {
 		references, _ = marshalJSON(names) // texts
 	}
+
 	if d.Confidence > 0 {
 		confidence, _ = marshalJSON(d.Confidence) // a number of [0,1]
 	}

@@ -180,6 +180,7 @@ func storedSummary(s *mapreduce.Summary) *storagev1.Summary {
 	if c := s.Reviewed; c != nil {
 		out.Reviewed = &storagev1.ReviewCount{Accepted: c.Accepted, Corrected: c.Corrected, Rejected: c.Rejected, Absent: c.Absent}
 	}
+
 	for _, n := range s.Notes {
 		out.Notes = append(out.Notes, &storagev1.DocumentNote{Document: string(n.Document), Note: n.Note})
 	}
@@ -236,6 +237,7 @@ func summaryOf(s *storagev1.Summary) *mapreduce.Summary {
 	if c := s.Reviewed; c != nil {
 		out.Reviewed = &mapreduce.ReviewCount{Accepted: c.Accepted, Corrected: c.Corrected, Rejected: c.Rejected, Absent: c.Absent}
 	}
+
 	for _, n := range s.Notes {
 		out.Notes = append(out.Notes, mapreduce.DocumentNote{Document: mapreduce.DocumentID(n.Document), Note: n.Note})
 	}

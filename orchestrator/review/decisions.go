@@ -80,6 +80,7 @@ func (r *Reviewer) ClaimRecords(ctx context.Context, by mapreduce.Principal, c m
 			return nil, errs.Field("record_ids", "%q is not the id of a record", string(id))
 		}
 	}
+
 	if len(c.Records) == 0 {
 		return r.jobs.Review.Claims(ctx, c.Job, by.Name)
 	}

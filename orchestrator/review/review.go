@@ -150,6 +150,7 @@ func checkWithdrawal(all []*mapreduce.Decision, d *mapreduce.NewDecision) error 
 	if d.Verdict != mapreduce.ReviewWithdraw {
 		return nil
 	}
+
 	waited := false
 	for _, o := range all {
 		if o.Field == d.Field {

@@ -159,6 +159,7 @@ func (r *Reviewer) findWaiting(ctx context.Context, id mapreduce.JobID, record m
 	if err != nil || len(units) == 0 || units[0].Index != index || !units[0].Parked {
 		return nil, err
 	}
+
 	parked, err := r.jobs.Queue.Parkings(ctx, id, units)
 	if err != nil {
 		return nil, err
@@ -167,6 +168,7 @@ func (r *Reviewer) findWaiting(ctx context.Context, id mapreduce.JobID, record m
 	if p == nil || !gate.IsHandle(p.Handle) {
 		return nil, nil
 	}
+
 	return r.waiting(ctx, id, units[0], p.Handle)
 }
 

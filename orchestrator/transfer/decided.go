@@ -50,6 +50,7 @@ func (t *Transfers) sendWakeAnswer(ctx context.Context, q *mapreduce.BlobRequest
 	if err != nil {
 		return err
 	}
+
 	answer, err := t.WakeAnswer(ctx, q.Job, u, call)
 	if err != nil {
 		return err

@@ -231,6 +231,7 @@ func (t *Transfers) sendOriginal(ctx context.Context, q *mapreduce.BlobRequest, 
 	if u.Source == nil || outputs.IsBundle(u) {
 		return errs.Field("blob.kind", "unit %s works on no text of a document", q.Unit)
 	}
+
 	parse, err := t.jobs.View.Unit(ctx, q.Job, mapreduce.ParseUnit(u.Document))
 	switch {
 	case err != nil:
@@ -321,6 +322,7 @@ func (p *outputPut) appendPart(ctx context.Context, part []byte) error {
 	if p.at+int64(len(p.buffer)) > p.put.Length {
 		return errs.Field("blob.size_bytes", "is %d, and more comes", p.put.Length)
 	}
+
 	for len(p.buffer) >= content.MaxPutBytes && p.at+content.MaxPutBytes < p.put.Length {
 		if err := p.storeBufferHead(ctx, p.buffer[:content.MaxPutBytes]); err != nil {
 			return err

@@ -91,6 +91,7 @@ func (session *Session) status(now time.Time) mapreduce.WorkerStatus {
 		Slots: session.Slots, Prefetch: session.prefetch, Held: session.busy, Draining: session.draining, Seen: session.seen,
 		Offer: session.offer, Refused: session.refused,
 	}
+
 	for name, until := range session.breakers {
 		if !now.After(until) {
 			s.Breakers = append(s.Breakers, name)

@@ -164,6 +164,7 @@ func (st plans) fill(tx store.Tx, id mapreduce.JobID, b *storagev1.Batch, g *gro
 // answerFew answers lines that are too few for a batch, as many as one transaction takes.
 func (st plans) answerFew(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, g *group, out *Result) error {
 	changes := queue.NewChanges(st.Records, tx, id, ctl)
+
 	lines := g.lines[:min(len(g.lines), mapreduce.MaxReplies)]
 	for _, w := range lines {
 		tx.Clear(st.Keys.Batches(id).Batchable(w.unit))
@@ -172,6 +173,7 @@ func (st plans) answerFew(ctx context.Context, tx store.Tx, id mapreduce.JobID, 
 			return err
 		}
 	}
+
 	changes.Record()
 	return nil
 }
@@ -389,8 +391,10 @@ func (st reports) takeReply(ctx context.Context, changes *queue.Changes, b *stor
 	if err != nil || unit == nil {
 		return err
 	}
+
 	changes.Tx.Clear(key)
 	b.Answered++
+
 	if r.Outcome == mapreduce.LineAgain {
 		return st.putBack(ctx, changes, b, mapreduce.UnitID(unit), out)
 	}

@@ -79,6 +79,7 @@ func (st *Store) Count(ctx context.Context, id mapreduce.JobID, of map[string]bo
 	for cause := range of {
 		counts[cause] = 0
 	}
+
 	err := st.walk(ctx, id, st.Keys.Queues(id).AllFailed(), func(f failure) (more bool) {
 		if f.unit != nil && of[f.cause] {
 			counts[f.cause]++

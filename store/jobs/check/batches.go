@@ -60,10 +60,12 @@ func (k *jobCheck) checkRoom(ctx context.Context, l *walk.Look, key []byte, b *s
 	if b.Account == "" {
 		return nil // it was begun where no limits are known
 	}
+
 	value, err := l.Get(ctx, k.Keys.Batches(k.id).Room(b.Account, b.Number))
 	if err != nil {
 		return err
 	}
+
 	if begun := mapreduce.BatchState(b.State) != mapreduce.BatchPlanned; !begun || value == nil {
 		l.Find(key, "batch %d is in state %d of account %s, and it takes room there: %t", b.Number, b.State, b.Account, value != nil)
 	}

@@ -520,6 +520,7 @@ func (rec writer) checkDeadline(ctx context.Context, tx store.Tx, id mapreduce.J
 	if r.Deadline.IsZero() {
 		return nil
 	}
+
 	job := new(storagev1.Job)
 	if _, err := records.Read(ctx, tx.Snapshot(), rec.Keys.Job(id).Record(), job); err != nil {
 		return err
@@ -542,6 +543,7 @@ func (rec writer) change(ctx context.Context, tx store.Tx, id mapreduce.JobID, c
 	if len(said) == 0 {
 		return nil
 	}
+
 	if err := rec.setSpec(ctx, tx, id, r); err != nil {
 		return err
 	}

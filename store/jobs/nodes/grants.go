@@ -240,9 +240,11 @@ func (rec Records) ReadSlots(ctx context.Context, tx store.Tx, of mapreduce.Scop
 	if err != nil {
 		return nil, 0, err
 	}
+
 	for _, g := range all {
 		granted += g.Slots
 	}
+
 	if own = all[rec.Node]; own == nil {
 		own = new(storagev1.Grant)
 	}

@@ -70,15 +70,18 @@ func (changes *Changes) waitAnew(ctx context.Context, u *storagev1.Unit) error {
 	if u.Woken == "" {
 		return nil
 	}
+
 	key := changes.Keys.Queues(changes.Job).Woken(mapreduce.UnitID(u.UnitId))
 	var call storagev1.WakeCall
 	if _, err := records.Read(ctx, changes.Tx, key, &call); err != nil || !call.Over {
 		return err
 	}
+
 	if u.Journal.GetEntries() > 0 {
 		changes.Tx.Set(key, records.Encode(&storagev1.WakeCall{Handle: call.Handle})) // which answers nothing
 		return nil
 	}
+
 	changes.Tx.Clear(key)
 	u.Woken = ""
 	return nil

@@ -62,6 +62,7 @@ func (rec *UnitRecords) ClearJournal(tx store.Tx, id mapreduce.JobID, u *storage
 	if u.Journal == nil {
 		return // as of most units: what is not there costs nothing
 	}
+
 	of, unit := rec.keys.Outputs(id), mapreduce.UnitID(u.UnitId)
 	if n := u.Journal.Entries; n <= fewChunks && u.Journal.Bytes <= store.ChunkSize { // each entry is one chunk
 		for i := range n {
@@ -70,6 +71,7 @@ func (rec *UnitRecords) ClearJournal(tx store.Tx, id mapreduce.JobID, u *storage
 	} else {
 		tx.ClearRange(of.Journal(unit))
 	}
+
 	u.Journal = nil
 }
 

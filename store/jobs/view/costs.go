@@ -175,6 +175,7 @@ func valueOf(d mapreduce.CostDimension, t mapreduce.TenantID, at *keys.CostAt, l
 	case mapreduce.ByTier:
 		return at.Tier
 	}
+
 	key, _ := d.Label()
 	return labels[key]
 }
