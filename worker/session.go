@@ -72,6 +72,7 @@ func newSession(cfg Config) *session {
 		queue:     slotQueue{slots: cfg.Slots, runsApart: cfg.StartApart != nil},
 		retiring:  retirement{idle: make(chan struct{})},
 	}
+
 	s.breakers = breaker.NewSet(s.breakerOpened)
 	s.jobs = newJobs(s.breakers)
 	s.deliveries = &deliveries{mu: &s.mu, out: &s.out, transfers: s.transfers, log: cfg.Logger}
@@ -265,6 +266,7 @@ func (s *session) giveBackAll(hs []mapreduce.Held) {
 			s.drop(e, errSuperseded)
 		}
 	}
+
 	s.fillSlots()
 }
 

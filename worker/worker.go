@@ -84,11 +84,14 @@ func (c Config) withDefaults() Config {
 	c.Session = cmp.Or(c.Session, mapreduce.SessionID("w_"+rand.Text()))
 	c.Slots = cmp.Or(c.Slots, mapreduce.DefaultParallelism)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+
 	c.Heartbeat = cmp.Or(c.Heartbeat, 3*time.Second)
 	c.DrainTimeout = cmp.Or(c.DrainTimeout, 25*time.Second)
 	c.Grace = cmp.Or(c.Grace, 5*time.Second)
+
 	c.Limits = cmp.Or[Limiter](c.Limits, noLimits{})
 	c.Manners = cmp.Or[MannersKeeper](c.Manners, noManners{})
+
 	c.MaxOutput = cmp.Or(c.MaxOutput, 64<<20)
 	c.MaxInput = cmp.Or(c.MaxInput, 128<<20)
 	return c

@@ -269,6 +269,7 @@ func (w *work) dueBy(b *batch.Batch) time.Time {
 	if !b.Expires.IsZero() {
 		return b.Expires
 	}
+
 	begun, within := b.Created, w.vendor.Limits(llm.Model(w.order.Model)).Within
 	if begun.IsZero() {
 		begun = w.order.Begun
@@ -324,6 +325,7 @@ func restOf(b batch.Batch) (mapreduce.LineOutcome, string) {
 	if b.Err != nil {
 		why = b.Err.Error()
 	}
+
 	switch b.Rest {
 	case batch.Expired:
 		return mapreduce.LineExpired, why

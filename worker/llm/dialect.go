@@ -52,10 +52,12 @@ func (s *Schema) In(d Dialect) (json.RawMessage, error) {
 	if s == nil {
 		s = &Schema{doc: object{{"type", "object"}, {"properties", object{}}}}
 	}
+
 	root := s.doc
 	if s.wrap {
 		root = wrapObject(root)
 	}
+
 	r := reducer{Dialect: d, schema: s, pruner: newPruner(s)}
 	out, err := r.reduceSchema(root, "#", 0)
 	if err != nil {

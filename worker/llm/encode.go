@@ -87,6 +87,7 @@ func EncodeRequest(r *Request) ([]byte, error) {
 	if len(r.Pictures()) > 0 { // whose bytes are never kept with a request
 		return nil, NewError(Invalid, "a call with pictures is not kept")
 	}
+
 	e := encodedRequest{
 		Model: r.Model, System: r.System, Force: r.Force, NoCalls: r.NoCalls, Messages: r.Messages, Schema: encodeSchema(r.Schema),
 		MaxTokens: r.MaxTokens, Prompt: r.Prompt, Cache: r.Cache, Parameters: r.Parameters, CacheKey: r.CacheKey,

@@ -199,12 +199,14 @@ func (p *Prices) Cost(provider string, model Model, u Usage, tier string) (micro
 	if !ok {
 		return 0, false
 	}
+
 	share, _ := t.share(tier)
 	if tier == Batch && t.BatchCache > 0 && t.Batch > 0 {
 		// What is read costs so much in a batch that its share of that is what it is to cost.
 		read := uint64(orPrice(t.CacheRead, t.Input)) * uint64(t.BatchCache)
 		t.CacheRead = new(Price((read + share - 1) / share))
 	}
+
 	return t.usageCost(u.clampTo(math.MaxInt64), share), true
 }
 

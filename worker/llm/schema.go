@@ -135,6 +135,7 @@ func (s *Schema) Check(answer []byte) (json.RawMessage, error) {
 	if raw, err := s.fitValue(v); err == nil {
 		return raw, nil
 	}
+
 	// Nulls that a dialect asked for are no faults, and are not reported.
 	raw, err := s.fitValue(s.pruneValue(v))
 	if err != nil {

@@ -165,8 +165,10 @@ func (a *Account) OpenReserve() int64 {
 // Spent implements agent.Calls. The agent does not say which promise the call settles: see
 // promises.settle.
 func (a *Account) Spent(c mapreduce.Charge) {
+	// Figures below zero would give back what other calls have spent.
 	c.Tokens = mapreduce.Tokens{In: max(c.Tokens.In, 0), Out: max(c.Tokens.Out, 0)}
 	c.CostMicros = max(c.CostMicros, 0)
+
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.spent = a.spent.Add(c.Tokens)
@@ -174,6 +176,7 @@ func (a *Account) Spent(c mapreduce.Charge) {
 	if c.Model != "" { // what has none counts as not known in any case
 		a.charges = mapreduce.AddCharge(a.charges, c)
 	}
+
 	a.tokens.settle(c.Tokens.Total())
 	a.money.settle(c.CostMicros)
 }

@@ -283,6 +283,7 @@ func (p *Program) realTime(t *agent.Task) string {
 	if asked == parameters.Batch {
 		asked = t.RealTime
 	}
+
 	has := func(tier string) bool { return slices.Contains(p.tiers, tier) }
 	switch {
 	case !p.placed:

@@ -64,6 +64,7 @@ func PlacesQuestion(f *form.Form, answers []form.Record, open []found.Open) stri
 	var b strings.Builder
 	b.WriteString("Where in the document do these values of your answer stand? For each give the passages that show it, as exact quotes: letter by letter, nothing left out or put in, and so long that no other passage has the same words. " +
 		"Of a passage of more than twelve words give the first five and the last five. A value that the document does not show has no passage.\n")
+
 	for i, o := range open {
 		fmt.Fprintf(&b, "%d. ", i+1)
 		if f.Many() {

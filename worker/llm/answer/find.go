@@ -249,6 +249,7 @@ func Lines(found []Candidate) (Candidate, bool) {
 	if len(found) < 2 {
 		return Candidate{}, false
 	}
+
 	list := make([]any, 0, len(found))
 	all := Candidate{Repairs: found[0].Repairs}
 	for _, c := range found {
@@ -258,6 +259,7 @@ func Lines(found []Candidate) (Candidate, bool) {
 		list = append(list, c.Value)
 		all.Unfinished = all.Unfinished || c.Unfinished
 	}
+
 	all.Value = list
 	return all, true
 }

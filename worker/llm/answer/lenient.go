@@ -247,6 +247,7 @@ func (p *parser) addMember(o Object, key string, value any) (Object, error) {
 	if i < 0 {
 		return append(o, Member{key, value}), nil
 	}
+
 	p.note(Twice)
 	joined, ok := joinValues(o[i].Value, value)
 	if !ok {

@@ -36,12 +36,14 @@ func NewBatches(cfg llm.Config) (batch.Vendor, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	limits := batchfile.OpenAI()
 	limits.Lines, limits.CreatesPerHour = 100_000, 0
 	files := batchfile.Server{Limits: limits, Path: batchPath(version)}
 	if !isDated(version) || version >= firstExpiring {
 		files.Expires = filesExpire
 	}
+
 	return chat.NewBatches(cfg, server, files)
 }
 

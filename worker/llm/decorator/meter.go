@@ -75,6 +75,7 @@ func failedUsage(err error, worst llm.Usage) llm.Usage {
 	if !ok {
 		return llm.Usage{} // it was not made
 	}
+
 	// Usage that was not reported is charged by what the call could take at most.
 	switch {
 	case e.Usage.Reported || e.Kind == llm.NotAPI || e.Status != 200 && (e.Status != 0 || !e.Sent):
@@ -104,6 +105,7 @@ func chargedTier(req *llm.Request, res *llm.Response) string {
 func (m *Meter) settleCall(req *llm.Request, res *llm.Response, u llm.Usage) (cost int64) {
 	model, tier := req.Model, chargedTier(req, res)
 	cost, priced := m.Prices.Cost(m.Name(), model, u, tier)
+
 	charge := mapreduce.Charge{
 		Model: BreakerName(m.Name(), model), Tier: tier, Tokens: mapreduce.Tokens{In: u.In(), Out: u.Output}, CostMicros: cost,
 	}
@@ -114,6 +116,8 @@ func (m *Meter) settleCall(req *llm.Request, res *llm.Response, u llm.Usage) (co
 		charge.Calls = 1
 	}
 	m.Purse.Spent(charge)
+
+	// What caches have saved is what the same prompt would have cost without them.
 	if u.In() > u.Input {
 		plain, _ := m.Prices.Cost(m.Name(), model, llm.Usage{Input: u.In(), Output: u.Output}, tier)
 		m.Purse.Saved(mapreduce.Savings{CacheWrite: u.CacheWrite + u.CacheWrite1h, CacheRead: u.CacheRead, PromptMicros: plain - cost})

@@ -128,6 +128,7 @@ func (t Table) NewBatches(name string, cfg llm.Config) (batch.Vendor, error) {
 	if v.NewBatches == nil {
 		return nil, llm.NewError(llm.Invalid, "the provider %s makes no batches; %s do", name, listed(t.batching()))
 	}
+
 	if err := v.checkKey(cfg); err != nil {
 		return nil, err
 	}

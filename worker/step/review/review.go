@@ -127,6 +127,7 @@ func (u *unit) wait(handle string, asks []mapreduce.WaitingValue) error {
 			fields = append(fields, a.Field)
 		}
 	}
+
 	review := u.task.StageSpec.Review
 	end := ""
 	switch review.Then {
@@ -135,6 +136,7 @@ func (u *unit) wait(handle string, asks []mapreduce.WaitingValue) error {
 	case waiting.Fail:
 		end = " within " + review.Within + ", or the unit fails"
 	}
+
 	return agent.Park(handle, review.Time(), fmt.Sprintf("%s to be decided by a person (%s)%s: %s",
 		plural.Count(len(asks), "value"), review.Role(), end, strings.Join(fields, ", ")))
 }

@@ -81,6 +81,7 @@ func Specs() []tool.Spec {
 		}
 		return json.RawMessage(`{"type":"object","properties":{` + properties + `},"required":` + string(names) + `,"additionalProperties":false}`)
 	}
+
 	const ref = `"ref":{"type":"string","pattern":"^e[0-9]{1,6}$","description":"of the element, from the last outline of the page, such as e12"}`
 	specs := []tool.Spec{
 		{
@@ -107,6 +108,7 @@ func Specs() []tool.Spec {
 			Input:       object(``),
 		},
 	}
+
 	for i := range specs {
 		specs[i].Timeout = callTime
 	}

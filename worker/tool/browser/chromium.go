@@ -161,6 +161,7 @@ func (c *chromium) startError(err error, hasSandbox, noSandbox bool) error {
 	if !hasSandbox || !noSandbox && (strings.Contains(said, "No usable sandbox") || strings.Contains(said, "without --no-sandbox") || strings.Contains(said, "Operation not permitted")) {
 		return fmt.Errorf("browser: %w", ErrNoSandbox)
 	}
+
 	why, _, _ := strings.Cut(err.Error(), "\n")
 	for line := range strings.Lines(said) {
 		if strings.Contains(line, "FATAL") {

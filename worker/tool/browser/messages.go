@@ -113,6 +113,7 @@ func (f filter) mostOf(head []byte) int {
 	if m := eventHead.FindSubmatch(head); m != nil && !events[string(m[1])] {
 		return 0
 	}
+
 	// chromedp remembers each frame that it hears of, and a page may have any number.
 	if m := frameHead.FindSubmatch(head); m != nil && !f.isPage(string(m[1])) {
 		return 0

@@ -67,10 +67,12 @@ func (s session) Call(ctx context.Context, name string, input json.RawMessage) (
 	if name != Name {
 		return nil, fmt.Errorf("%q: %w; there is %s", name, tool.ErrNoTool, Name)
 	}
+
 	q, err := readInput(input)
 	if err != nil {
 		return nil, err
 	}
+
 	all, err := s.kit.Search(ctx, q)
 	if err != nil {
 		return nil, err

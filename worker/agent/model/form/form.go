@@ -175,11 +175,13 @@ func (f *Form) findingSchema(field Field, value any, quote dict) dict {
 		{"quotes", listSchema(quote, "where it says so: exact passages, each as short as it can be to show the value")},
 		{"confidence", dict{{"type", "number"}, {"description", "how sure you are, from 0.0 to 1.0"}}},
 	}
+
 	// A derived value rests on several passages, and says how.
 	if field.Property.Hints.Derived {
 		parts[1] = pair{"quotes", listSchema(quote, "what it follows from: exact passages, one for each number, date or statement that it rests on")}
 		parts = slices.Insert(parts, 2, pair{"formula", textSchema("how it follows from the quotes; empty if it does not follow by computing")})
 	}
+
 	if f.sees {
 		parts = append(parts, pair{"page", dict{{"type", "integer"}, {"description", "the page whose picture shows it, if the text does not have it; else 0"}}})
 	}

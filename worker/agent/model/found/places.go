@@ -43,6 +43,7 @@ func newPlaces(of *ground.Text) *places {
 			x.lines = append(x.lines, i+1)
 		}
 	}
+
 	x.fold()
 	x.dates = datesIn(text)
 	x.readNumbers()

@@ -303,6 +303,7 @@ func (x *places) quote(a form.Record, p *pending) bool {
 		}
 		quotes = append(quotes, q)
 	}
+
 	a.Fields[p.open.Field.Key][p.open.Finding].Quotes = quotes
 	return true
 }
@@ -351,6 +352,7 @@ func countShared(words, among []string) (n int) {
 	for _, w := range among {
 		had[w] = true
 	}
+
 	for _, w := range words {
 		if had[w] {
 			n++

@@ -368,6 +368,7 @@ func (v *vendor) state(c *wire.Call, id string) (*state, error) {
 	if err := c.SendFor(wire.Request{Path: v.onePath(id, "")}, &s); err != nil {
 		return nil, err
 	}
+
 	if s.ID == "" && len(s.Error) > 0 {
 		return nil, c.LineError(append(append([]byte(`{"error":`), s.Error...), '}'))
 	}

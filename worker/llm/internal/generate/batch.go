@@ -122,6 +122,7 @@ func (b batches) upload(ctx context.Context, mark string, lines []byte) (string,
 func (b batches) beginUpload(ctx context.Context, mark string, header http.Header) (string, error) {
 	c := b.BeginCall(ctx, new(llm.Request))
 	defer c.EndCall()
+
 	at, err := c.SendHeader(wire.Request{
 		Path: b.beside("upload") + "files", Header: header,
 		Body: map[string]any{"file": map[string]string{"displayName": mark}},

@@ -128,6 +128,7 @@ func (b *body) addParameters(req *llm.Request, with manners.Manners) {
 	set := wire.ParametersOf(req, with)
 	b.Temperature, b.TopP, b.Stop = set.Temperature, set.TopP, set.Stop
 	b.Thinking = thinkingFor(req.Model, set)
+
 	// What an account has bought ahead is used as far as it goes, or not at all.
 	switch set.Tier {
 	case parameters.Standard:
@@ -135,6 +136,7 @@ func (b *body) addParameters(req *llm.Request, with manners.Manners) {
 	case parameters.Priority:
 		b.ServiceTier = "auto"
 	}
+
 	if set.Effort != "" && set.Effort != parameters.NoEffort {
 		b.outputConfig().Effort = set.Effort
 	}

@@ -109,6 +109,7 @@ func (b *body) addParameters(req *llm.Request, with manners.Manners) {
 	if b.ServiceTier = set.Tier; set.Tier == parameters.Standard {
 		b.ServiceTier = "default"
 	}
+
 	if set.Effort != "" {
 		b.Reasoning = map[string]string{"effort": set.Effort}
 	}

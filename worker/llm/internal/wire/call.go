@@ -185,6 +185,7 @@ func (c *Call) setHeader(req *http.Request, want string, r Request) {
 	if req.Method == http.MethodPost {
 		req.Header.Set("Content-Type", cmp.Or(r.Type, "application/json"))
 	}
+
 	if c.d.Config.SendTrace && c.trace != (llm.Trace{}) {
 		req.Header.Set("X-Coditect-Unit", url.QueryEscape(c.trace.Unit))
 		req.Header.Set("X-Coditect-Attempt", strconv.Itoa(c.trace.Attempt))
