@@ -18,6 +18,7 @@ func (p page) first(v *visit.Visit) (data any, whole bool, err error) {
 			return of, false, nil
 		}
 	}
+
 	data, err = p.load(v)
 	return data, true, err
 }

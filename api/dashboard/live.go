@@ -262,6 +262,7 @@ func (r *rereading) begin(version string) {
 	if r.reading || !r.behind(version) || time.Now().Before(r.next) {
 		return
 	}
+
 	r.version, r.reading = version, true
 	go func() {
 		parts, took, err := r.read()

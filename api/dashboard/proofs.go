@@ -66,6 +66,7 @@ func sendPage(lines *json.Encoder, page *mapreduce.EventPage) error {
 		if err := lines.Encode(proofLine{Key: c.Proof.Key, Record: c.Proof.Record}); err != nil {
 			return err
 		}
+
 		for len(seals) > 0 && seals[0].Last == c.ID {
 			s := seals[0]
 			if err := lines.Encode(proofLine{Seal: &sealOf{s.Number, s.Count, s.Hash}}); err != nil {

@@ -44,6 +44,7 @@ func (p Principal) Has(r Role) bool {
 	if slices.Contains(p.Roles, r) {
 		return true
 	}
+
 	switch r {
 	case Observer:
 		return p.Has(Viewer)

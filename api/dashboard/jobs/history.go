@@ -124,6 +124,7 @@ func (h *history) draw() {
 		s.All = all
 		h.Most, h.Tokens = max(h.Most, s.Done+s.Failed), max(h.Tokens, s.Tokens)
 	}
+
 	for i := range h.Steps {
 		s := &h.Steps[i]
 		s.Height = int((s.Done + s.Failed) * historyHeight / max(1, h.Most))

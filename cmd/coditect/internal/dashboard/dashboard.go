@@ -32,6 +32,7 @@ func Config(version string, formats *document.Registry, parses bool, draw drawn.
 		},
 		Exports: make(map[string]dashboard.Export),
 	}
+
 	for _, format := range records.Formats() {
 		c.Exports[format] = func(out io.Writer, job *mapreduce.Job, read resultfile.Reader) error {
 			return export(format, out, job, read)

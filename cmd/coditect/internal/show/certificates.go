@@ -118,6 +118,7 @@ func (cmds *commands) printCertificates(all []mapreduce.Certificate) error {
 	for i := range all {
 		list.Certificates = append(list.Certificates, certificateOf(&all[i]))
 	}
+
 	return cmds.PrintData(list, func() {
 		if len(all) == 0 {
 			fmt.Fprintln(cmds.Stdout, "no certificates are kept: run with --cascade and --cascade-kind makes them")
