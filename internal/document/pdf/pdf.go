@@ -140,6 +140,7 @@ func (d *reading) refusal(err error) error {
 	case errors.Is(err, errFormat), errors.Is(err, errPage):
 		return document.Refuse("a damaged PDF file: %v", err)
 	}
+
 	// Whatever else PDFium says is of its sandbox: memory that is used up, or a trap.
 	return document.Refuse("a PDF file that cannot be read, or not within %d MiB of memory (--document-memory), from page %d of %d on: %.200v",
 		d.reader.config.MaxMemory>>20, d.page, d.pages, err)

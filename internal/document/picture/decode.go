@@ -85,6 +85,7 @@ func bytesOf(m color.Model) int64 {
 	case color.RGBA64Model, color.NRGBA64Model:
 		return 9
 	}
+
 	if _, ok := m.(color.Palette); ok {
 		return 2
 	}

@@ -179,6 +179,7 @@ func (v *view) entries() map[string]Entry {
 			all[field] = before
 			continue
 		}
+
 		e.Model, e.Unverified = before.Model, before.Unverified
 		if before.Citations != nil {
 			e.Citations = before.Citations

@@ -119,6 +119,7 @@ func findNegations(words []prose.Word) []int {
 		if i+1 < len(words) {
 			next = words[i+1].Lower
 		}
+
 		// Phrases such as "not only" and "no doubt" deny nothing.
 		if isNegation(w.Lower) && !(w.Lower == "not" && next == "only") && !(w.Lower == "no" && (next == "longer" || next == "doubt")) ||
 			turning[w.Stem] && !w.Number && !w.Common {

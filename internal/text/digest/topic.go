@@ -65,11 +65,13 @@ func (v *vocabulary) addPhrases(to map[string]*phrase, i int) {
 		if len(run) == 0 || !v.isNoun(run[len(run)-1]) || end < len(words) && text[words[end-1].End:words[end].Start] == " " && opensPhrase(words[end].Lower) {
 			continue // what stands before an article is rather a verb
 		}
+
 		for _, w := range run {
 			if v.isNoun(w) {
 				v.addPhrase(to, i, []prose.Word{w})
 			}
 		}
+
 		for k := range len(run) - 1 {
 			for n := k + 2; n <= len(run); n++ {
 				if v.isNoun(run[n-1]) {

@@ -237,6 +237,7 @@ func Numbers(s string) string {
 		}
 		b.WriteString(numberWord(s[:n]))
 		s = s[n:]
+
 		rest := strings.TrimLeftFunc(s, unicode.IsSpace)
 		b.WriteString(s[:len(s)-len(rest)])
 		s = rest

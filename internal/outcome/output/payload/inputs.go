@@ -181,6 +181,7 @@ func NamesRecords(data []byte) bool {
 		if n < 0 || number == open {
 			return n >= 0
 		}
+
 		m := protowire.ConsumeFieldValue(number, typ, data[n:])
 		if m < 0 {
 			return false // the reduce says what is wrong

@@ -324,6 +324,7 @@ func (p *Proposal) looseFields(observed []*observation, known []field) []field {
 		if !o.isLoose() {
 			continue
 		}
+
 		f := o.field()
 		isKnown := slices.ContainsFunc(known, func(k field) bool { return k.name == f.name })
 		if 2*o.documents >= p.documents && o.documents > 1 && !isKnown && f.perDocument < 2 {
