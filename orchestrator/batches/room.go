@@ -87,6 +87,7 @@ func (b *Batches) seeRoom(ctx context.Context) error {
 			if one.State != mapreduce.BatchPlanned || one.Filling || !seen.State.Running() {
 				continue
 			}
+
 			lack, err := b.lack(ctx, one.Batch, "", used, short)
 			if errs.KindOf(err) == errs.NotFound {
 				break // the job was deleted meanwhile
@@ -94,6 +95,7 @@ func (b *Batches) seeRoom(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
+
 			if lack != "" {
 				seen.waits[one.Number] = lack
 			}

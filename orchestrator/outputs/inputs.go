@@ -63,6 +63,7 @@ func NewInputPages(read InputReader, id mapreduce.JobID, units []*records.Unit) 
 		if u.Inputs == nil || u.Inputs.Picked > 0 {
 			continue
 		}
+
 		p.ends[u.ID] = u.Inputs.End
 		if i+1 < len(units) && areNeighbours(u, units[i+1]) {
 			p.ends[u.ID] = max(u.Inputs.End, p.ends[units[i+1].ID])

@@ -153,6 +153,7 @@ func (r *Reader) source(ctx context.Context, q mapreduce.ListUnitsQuery) (source
 			return among(failed), nil
 		}
 	}
+
 	if len(q.States) > 0 {
 		return r.chosen(ctx, q), nil
 	}

@@ -147,6 +147,7 @@ func (c *contexts) wholeText(ctx context.Context, src *records.Source) (*ground.
 	if src.Length > mapreduce.MaxWholeText {
 		return nil, nil
 	}
+
 	if c.document == nil || !bytes.Equal(c.documentSum, src.SHA256) {
 		text, err := c.r.source.Text(ctx, c.r.job.ID, src.SHA256, 0, src.Length)
 		if err != nil {

@@ -90,6 +90,7 @@ func (r *result) writeFound(decided map[string]*review.Decision) error {
 		if mapreduce.ReviewVerdict(d.Verdict) == mapreduce.ReviewAccept && !d.Unverified {
 			continue
 		}
+
 		for _, c := range d.Found {
 			if written[c.Ref] {
 				continue

@@ -101,6 +101,7 @@ func (r *Reviewer) repeated(ctx context.Context, d *mapreduce.NewDecision, state
 			return had, nil
 		}
 	}
+
 	if state.Ended() {
 		return nil, records.WrongState("review", d.Job, state)
 	}

@@ -262,6 +262,7 @@ func (st *Store) livingHolders(ctx context.Context, r store.Reader, all []*stora
 		if _, known := living[b.Holder]; known {
 			continue
 		}
+
 		s, err := st.session(ctx, r, mapreduce.SessionID(b.Holder))
 		if err != nil {
 			return nil, err

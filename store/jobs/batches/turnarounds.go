@@ -27,6 +27,7 @@ func (st *Store) Turnarounds(ctx context.Context, model string) (took []time.Dur
 		if err != nil || len(kept.EndedMicros) != len(kept.Micros) { // an earlier version kept them, which says no times
 			return err
 		}
+
 		for i, micros := range kept.Micros {
 			if kept.EndedMicros[i] >= since {
 				took = append(took, time.Duration(micros)*time.Microsecond)

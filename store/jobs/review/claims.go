@@ -91,11 +91,13 @@ func (st *Store) eachClaim(ctx context.Context, tx store.Reader, id mapreduce.Jo
 		if pairs, more, err = tx.GetRange(ctx, r, store.RangeOptions{Limit: mapreduce.MaxHeldRecords, Bytes: store.TargetTxSize}); err != nil {
 			return err
 		}
+
 		for _, kv := range pairs {
 			record, err := st.Keys.Decisions(id).ReviewingAt(kv.Key)
 			if err != nil {
 				return records.CorruptError(kv.Key, "%v", err)
 			}
+
 			var c storagev1.Reviewing
 			if err := records.Decode(kv.Key, kv.Value, &c); err != nil {
 				return err

@@ -99,6 +99,7 @@ func (st *Store) within(ctx context.Context, tx store.Reader, id mapreduce.JobID
 		if pairs, more, err = tx.GetRange(ctx, r, store.RangeOptions{Limit: mapreduce.MaxValueDecisions, Bytes: store.TargetTxSize}); err != nil {
 			return nil, err
 		}
+
 		for _, kv := range pairs {
 			one, err := st.decode(id, kv)
 			if err != nil {

@@ -39,6 +39,7 @@ func (r *Retry) Complete(ctx context.Context, req *llm.Request) (*llm.Response, 
 		if err == nil {
 			return withUsage(res, usage), nil
 		}
+
 		// What a failed attempt took is spent, whether or not another one succeeds.
 		usage = append(usage, spentUsage(err))
 		pause, again := r.retryPause(err, n)
