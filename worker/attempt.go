@@ -40,39 +40,39 @@ type attempt struct {
 }
 
 // newAttempt returns the attempt of an entry that is being made. The session's lock is held.
-func newAttempt(s *session, e *entry, a *mapreduce.Assignment) *attempt {
+func newAttempt(s *session, e *entry, assigned *mapreduce.Assignment) *attempt {
 	c := e.calls
-	t := &attempt{
+	a := &attempt{
 		session: s, entry: e, calls: c, reports: e.reports, held: e.held, job: c.job, ctx: c.ctx,
-		task: &agent.Task{Assignment: *a, Whole: c.wholeText(a.Text), Pictures: c.picturesOf(a.Text)},
+		task: &agent.Task{Assignment: *assigned, Whole: c.wholeText(assigned.Text), Pictures: c.picturesOf(assigned.Text)},
 	}
-	if t.job != nil {
-		t.task.Spec = t.job.spec
-		t.runner, t.misfit = t.chooseRunner(s.cfg.Steps)
+	if a.job != nil {
+		a.task.Spec = a.job.spec
+		a.runner, a.misfit = a.chooseRunner(s.cfg.Steps)
 	}
-	return t
+	return a
 }
 
 // chooseRunner returns the runner of the unit, or an error if this worker has none. It sets
 // what the stage of the unit says of it.
-func (t *attempt) chooseRunner(steps *step.Registry) (step.Runner, error) {
-	if t.task.Kind != mapreduce.KindParse {
-		of := t.job.stageOf(t.task.Stage)
+func (a *attempt) chooseRunner(steps *step.Registry) (step.Runner, error) {
+	if a.task.Kind != mapreduce.KindParse {
+		of := a.job.stageOf(a.task.Stage)
 		if of.unclear != nil {
 			return nil, of.unclear
 		}
-		if t.task.StageSpec = of.spec; of.spec != nil {
-			t.calls.Most, t.calls.talks = of.spec.Tokens, len(of.spec.Tools) > 0
+		if a.task.StageSpec = of.spec; of.spec != nil {
+			a.calls.Most, a.calls.talks = of.spec.Tokens, len(of.spec.Tools) > 0
 		}
 	}
 
 	// Calls of agents with tools are captured whatever the job says, see report.CaptureOf.
-	t.calls.Capture = report.CaptureOf(t.job.spec.Capture, t.calls.talks)
-	kind, err := steps.KindOf(t.task.Kind, t.task.StageSpec)
+	a.calls.Capture = report.CaptureOf(a.job.spec.Capture, a.calls.talks)
+	kind, err := steps.KindOf(a.task.Kind, a.task.StageSpec)
 	if err != nil {
 		return nil, err
 	}
-	provider := t.job.spec.Provider
+	provider := a.job.spec.Provider
 	runner, ok := steps.Lookup(kind, provider)
 	if ok {
 		return runner, nil
@@ -87,19 +87,19 @@ func (t *attempt) chooseRunner(steps *step.Registry) (step.Runner, error) {
 var errGoexit = errors.New("agent ended its goroutine instead of returning")
 
 // execute runs the attempt and returns its report.
-func (t *attempt) execute() *mapreduce.Report {
-	t.entry.announced.await(t.ctx)
+func (a *attempt) execute() *mapreduce.Report {
+	a.entry.announced.await(a.ctx)
 	start := time.Now()
-	t.calls.Begin(start)
+	a.calls.Begin(start)
 
 	// The memory is what fetchLarge has set aside meanwhile, so it is read at the end.
-	defer func() { t.session.memory.Release(t.memory) }()
+	defer func() { a.session.memory.Release(a.memory) }()
 
 	var end func(*mapreduce.Report)
-	t.traced, end = observe.BeginSpan(t.ctx, t.session.cfg.Tracer, t.session.cfg.Session, t.task)
-	run := t.runHere
-	if t.entry.apart {
-		run = t.runApart
+	a.traced, end = observe.BeginSpan(a.ctx, a.session.cfg.Tracer, a.session.cfg.Session, a.task)
+	run := a.runHere
+	if a.entry.apart {
+		run = a.runApart
 	}
 
 	r := run()
@@ -112,30 +112,30 @@ func (t *attempt) execute() *mapreduce.Report {
 }
 
 // refuseRun returns the report of an attempt that cannot begin, or nil.
-func (t *attempt) refuseRun() *mapreduce.Report {
-	if err := t.reports.InterruptCause(); err != nil {
-		return t.reports.Failed(err)
+func (a *attempt) refuseRun() *mapreduce.Report {
+	if err := a.reports.InterruptCause(); err != nil {
+		return a.reports.Failed(err)
 	}
-	if t.runner == nil {
-		return t.reports.Failed(agent.PermanentJob(t.misfit))
+	if a.runner == nil {
+		return a.reports.Failed(agent.PermanentJob(a.misfit))
 	}
-	if err := t.checkBreakers(); err != nil {
-		return t.reports.Failed(err)
+	if err := a.checkBreakers(); err != nil {
+		return a.reports.Failed(err)
 	}
 	return nil
 }
 
 // checkBreakers returns an error while the breakers of all models of the job are open: that of the one
 // that is tried again first.
-func (t *attempt) checkBreakers() error {
-	err := t.job.breaker.CheckOpen()
-	if err == nil || len(t.job.spec.Fallbacks) == 0 {
+func (a *attempt) checkBreakers() error {
+	err := a.job.breaker.CheckOpen()
+	if err == nil || len(a.job.spec.Fallbacks) == 0 {
 		return err
 	}
 
 	// One model that may be called is enough: the call then goes to it.
-	for _, name := range t.job.spec.Fallbacks {
-		next := t.session.breakers.Of(t.job.spec, name).CheckOpen()
+	for _, name := range a.job.spec.Fallbacks {
+		next := a.session.breakers.Of(a.job.spec, name).CheckOpen()
 		if next == nil {
 			return nil
 		}
@@ -156,65 +156,65 @@ func openFor(err error) time.Duration {
 }
 
 // runHere runs the attempt in this process.
-func (t *attempt) runHere() *mapreduce.Report {
-	if r := t.refuseRun(); r != nil {
+func (a *attempt) runHere() *mapreduce.Report {
+	if r := a.refuseRun(); r != nil {
 		return r
 	}
-	fetched, err := t.fetchLarge()
+	fetched, err := a.fetchLarge()
 	if err != nil {
-		return t.unfetchedReport(err)
+		return a.unfetchedReport(err)
 	}
 
 	// The agent has the whole time, however long the wait for memory and blobs was.
 	if fetched {
-		t.entry.restartTime()
+		a.entry.restartTime()
 	}
 
-	if err := t.openJournal(); err != nil {
-		return t.reports.Failed(fmt.Errorf("journal of the unit: %w", err))
+	if err := a.openJournal(); err != nil {
+		return a.reports.Failed(fmt.Errorf("journal of the unit: %w", err))
 	}
-	if err := t.openEvidence(); err != nil {
-		return t.unfetchedReport(fmt.Errorf("evidence of the unit: %w", err))
+	if err := a.openEvidence(); err != nil {
+		return a.unfetchedReport(fmt.Errorf("evidence of the unit: %w", err))
 	}
 
-	res, err := t.runProtected()
-	if err == nil && t.task.Kind != mapreduce.KindParse { // whose output is a text
-		res.Output, err = t.calls.AppendCalls(res.Output)
+	res, err := a.runProtected()
+	if err == nil && a.task.Kind != mapreduce.KindParse { // whose output is a text
+		res.Output, err = a.calls.AppendCalls(res.Output)
 	}
 
 	if err != nil {
-		return t.reports.Failed(err)
+		return a.reports.Failed(err)
 	}
-	return t.reports.Done(res)
+	return a.reports.Done(res)
 }
 
 // runApart runs the attempt in a process of its own.
-func (t *attempt) runApart() *mapreduce.Report {
-	if r := t.refuseRun(); r != nil {
+func (a *attempt) runApart() *mapreduce.Report {
+	if r := a.refuseRun(); r != nil {
 		return r
 	}
 
-	s, e := t.session, t.entry
+	s, e := a.session, a.entry
 	return s.relays.Run(s.cfg.StartApart, &apart.Unit{
-		Assignment: t.task.Assignment, Spec: t.job.spec, Reports: t.reports,
+		Assignment: a.task.Assignment, Spec: a.job.spec, Reports: a.reports,
 		Grace: s.cfg.Grace, Blobs: s.transfers, Manners: s.cfg.Manners, Log: s.cfg.Logger.With(e.logged()...),
 		Began: func() { e.extendTime(s.cfg.Grace) },
 		Ask:   func() { s.out.queueQuestion(e) },
-		Say:   t.calls.Progress,
+		Say:   a.calls.Progress,
 	})
 }
 
 // runProtected runs the agent and makes a panic an error.
-func (t *attempt) runProtected() (res *agent.Result, err error) {
+func (a *attempt) runProtected() (res *agent.Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("agent panicked: %v", p)
-			t.session.countPanic()
-			t.session.cfg.Logger.ErrorContext(t.traced, "agent panicked", t.entry.logged("panic", p, "stack", string(debug.Stack()))...)
+			a.session.countPanic()
+			a.session.cfg.Logger.ErrorContext(a.traced, "agent panicked", a.entry.logged("panic", p, "stack", string(debug.Stack()))...)
 		}
 	}()
 
-	res, err = t.runner.Run(t.traced, t.task, t.calls)
+	res, err = a.runner.Run(a.traced, a.task, a.calls)
 	if res == nil && err == nil {
 		err = errors.New("agent returned neither a result nor an error")
 	}

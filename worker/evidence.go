@@ -8,9 +8,9 @@ import (
 )
 
 // openEvidence makes ready what earlier attempts have kept, whose list was fetched.
-func (t *attempt) openEvidence() (err error) {
-	t.calls.Shelf, err = evidence.Open(t.ctx, t.evidence, t.task.EvidenceItems, evidenceStore{t.calls})
-	t.evidence = nil
+func (a *attempt) openEvidence() (err error) {
+	a.calls.Shelf, err = evidence.Open(a.ctx, a.evidence, a.task.EvidenceItems, evidenceStore{a.calls})
+	a.evidence = nil
 	return err
 }
 

@@ -21,30 +21,30 @@ const maxReferred = 32 << 20
 
 // fetchLarge waits for memory and then gets the blobs of the assignment. It reports
 // whether there were any.
-func (t *attempt) fetchLarge() (fetched bool, err error) {
-	need := min(bytesToFetch(t.task), int64(t.session.cfg.MaxInput)+maxReferred)
+func (a *attempt) fetchLarge() (fetched bool, err error) {
+	need := min(bytesToFetch(a.task), int64(a.session.cfg.MaxInput)+maxReferred)
 	if need > 0 {
-		if err := t.session.memory.Acquire(t.ctx, need); err != nil {
-			return true, context.Cause(t.ctx)
+		if err := a.session.memory.Acquire(a.ctx, need); err != nil {
+			return true, context.Cause(a.ctx)
 		}
-		t.memory = need
+		a.memory = need
 	}
 
-	for _, b := range t.task.Blobs {
+	for _, b := range a.task.Blobs {
 		fetched = true
-		if err := t.fetchBlob(b); err != nil {
+		if err := a.fetchBlob(b); err != nil {
 			return true, err
 		}
 	}
 
 	// A reduce of reduces may be given inputs that name records of levels below, which the
 	// orchestrator resolves. One request brings all that any input names.
-	if t.task.Level < 2 || !mergesRecords(t.task) {
+	if a.task.Level < 2 || !mergesRecords(a.task) {
 		return fetched, nil
 	}
-	for _, in := range t.task.Inputs { // of a reduce of reduces
+	for _, in := range a.task.Inputs { // of a reduce of reduces
 		if payload.NamesRecords(in.Data) {
-			return true, t.fetchInputs(mapreduce.Blob{Kind: mapreduce.BlobReferred})
+			return true, a.fetchInputs(mapreduce.Blob{Kind: mapreduce.BlobReferred})
 		}
 	}
 	return fetched, nil
@@ -72,22 +72,22 @@ func bytesToFetch(t *agent.Task) (n int64) {
 	return n
 }
 
-func (t *attempt) fetchBlob(b mapreduce.Blob) (err error) {
+func (a *attempt) fetchBlob(b mapreduce.Blob) (err error) {
 	switch {
 	case b.Kind == mapreduce.BlobInputs:
-		return t.fetchInputs(b)
+		return a.fetchInputs(b)
 	case b.Kind == mapreduce.BlobJournal:
-		t.task.Journal, err = t.session.transfers.Collect(t.ctx, t.held, b)
+		a.task.Journal, err = a.session.transfers.Collect(a.ctx, a.held, b)
 	case b.Kind == mapreduce.BlobEvidenceList:
-		t.evidence, err = t.session.transfers.Collect(t.ctx, t.held, b)
-	case b.Kind == mapreduce.BlobWakeAnswer && t.task.WakeCall != nil:
-		call := *t.task.WakeCall
-		call.Answer, err = t.session.transfers.Collect(t.ctx, t.held, b)
-		t.task.WakeCall = &call
-	case b.Kind == mapreduce.BlobText && t.task.Text != nil:
-		text := *t.task.Text
-		text.Content, err = t.session.transfers.Collect(t.ctx, t.held, b)
-		t.task.Text = &text
+		a.evidence, err = a.session.transfers.Collect(a.ctx, a.held, b)
+	case b.Kind == mapreduce.BlobWakeAnswer && a.task.WakeCall != nil:
+		call := *a.task.WakeCall
+		call.Answer, err = a.session.transfers.Collect(a.ctx, a.held, b)
+		a.task.WakeCall = &call
+	case b.Kind == mapreduce.BlobText && a.task.Text != nil:
+		text := *a.task.Text
+		text.Content, err = a.session.transfers.Collect(a.ctx, a.held, b)
+		a.task.Text = &text
 	default:
 		err = errs.New(errs.Unavailable, "this version of the worker knows no blob of kind %d", b.Kind)
 	}
@@ -95,31 +95,31 @@ func (t *attempt) fetchBlob(b mapreduce.Blob) (err error) {
 }
 
 // fetchInputs adds the inputs that a blob holds.
-func (t *attempt) fetchInputs(b mapreduce.Blob) error {
-	d := payload.InputDecoder{Most: t.session.cfg.MaxInput}
-	if err := t.session.transfers.Get(t.ctx, t.held, b, d.Add); err != nil {
+func (a *attempt) fetchInputs(b mapreduce.Blob) error {
+	d := payload.InputDecoder{Most: a.session.cfg.MaxInput}
+	if err := a.session.transfers.Get(a.ctx, a.held, b, d.Add); err != nil {
 		return err
 	}
 	inputs, err := d.Inputs()
-	t.task.Inputs = append(t.task.Inputs, inputs...)
+	a.task.Inputs = append(a.task.Inputs, inputs...)
 	return err
 }
 
 // unfetchedReport is the report of an attempt that did not get what it needs. That costs
 // the unit an attempt only if the unit may be at fault.
-func (t *attempt) unfetchedReport(err error) *mapreduce.Report {
+func (a *attempt) unfetchedReport(err error) *mapreduce.Report {
 	var late *report.LateError
-	switch cause := t.reports.InterruptCause(); {
+	switch cause := a.reports.InterruptCause(); {
 	case errors.As(cause, &late):
-		return t.reports.Returned(fmt.Sprintf("what the unit needs did not come within %v", late.After))
+		return a.reports.Returned(fmt.Sprintf("what the unit needs did not come within %v", late.After))
 	case cause != nil:
-		return t.reports.Failed(cause)
+		return a.reports.Failed(cause)
 	case errors.Is(err, payload.ErrInputsTooLarge):
-		return t.reports.Failed(agent.Permanent(err))
+		return a.reports.Failed(agent.Permanent(err))
 	case transfer.IsTransient(err) && errs.KindOf(err) != errs.Internal, errors.Is(err, errs.Precondition):
-		return t.reports.Returned(err.Error())
+		return a.reports.Returned(err.Error())
 	}
-	return t.reports.Failed(fmt.Errorf("input of the unit: %w", err))
+	return a.reports.Failed(fmt.Errorf("input of the unit: %w", err))
 }
 
 // wholeText returns what the agent gets as Task.Whole, nil for a unit that has all of its

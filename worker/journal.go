@@ -8,16 +8,16 @@ import (
 )
 
 // openJournal makes ready what earlier attempts at the unit have remembered.
-func (t *attempt) openJournal() error {
-	a := &t.task.Assignment
-	opened, err := journal.Open(a.Journal, a.JournalEntries, t.held.Attempt, journalOwner{t.calls})
+func (a *attempt) openJournal() error {
+	assigned := &a.task.Assignment
+	opened, err := journal.Open(assigned.Journal, assigned.JournalEntries, a.held.Attempt, journalOwner{a.calls})
 	if err != nil {
 		return err
 	}
 
-	t.session.mu.Lock()
-	defer t.session.mu.Unlock()
-	t.calls.journal = opened
+	a.session.mu.Lock()
+	defer a.session.mu.Unlock()
+	a.calls.journal = opened
 	return nil
 }
 

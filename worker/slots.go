@@ -25,21 +25,21 @@ func (s *session) startNext() *entry {
 	}
 
 	e.phase = running
-	t := e.attempt
-	e.deadline.start(cmp.Or(t.task.Timeout, t.job.spec.UnitTimeout), func() { s.expire(e) })
+	a := e.attempt
+	e.deadline.start(cmp.Or(a.task.Timeout, a.job.spec.UnitTimeout), func() { s.expire(e) })
 	s.out.queueStart(e)
 	return e
 }
 
 // runSlot runs attempts until there is none to run. An agent may end the goroutine
 // under it (runtime.Goexit): the slot is then taken up by another.
-func (s *session) runSlot(e *entry, t *attempt) {
+func (s *session) runSlot(e *entry, a *attempt) {
 	owned := true
 	defer func() {
 		if e != nil && owned {
-			if e, t, owned = s.finish(e, t.reports.Failed(errGoexit)); e != nil {
+			if e, a, owned = s.finish(e, a.reports.Failed(errGoexit)); e != nil {
 				s.slots.Add(1)
-				go s.runSlot(e, t)
+				go s.runSlot(e, a)
 			}
 		}
 		if owned {
@@ -48,13 +48,13 @@ func (s *session) runSlot(e *entry, t *attempt) {
 	}()
 
 	for e != nil && owned {
-		e, t, owned = s.finish(e, t.execute())
+		e, a, owned = s.finish(e, a.execute())
 	}
 }
 
 // finish takes the outcome of an attempt and returns the one to run next, if any. If the
 // attempt was abandoned, the slot is no longer owned by the caller.
-func (s *session) finish(e *entry, r *mapreduce.Report) (next *entry, t *attempt, owned bool) {
+func (s *session) finish(e *entry, r *mapreduce.Report) (next *entry, a *attempt, owned bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -66,9 +66,9 @@ func (s *session) finish(e *entry, r *mapreduce.Report) (next *entry, t *attempt
 
 	s.settle(e, r)
 	if next = s.releaseSlots(e); next != nil {
-		t = next.attempt
+		a = next.attempt
 	}
-	return next, t, true
+	return next, a, true
 }
 
 // releaseSlots gives an attempt's slots back and returns the attempt to run next in the

@@ -38,24 +38,24 @@ func (r *Reader) Draw(ctx context.Context, data []byte, pages []int, fit documen
 }
 
 // drawPages draws pages of a document.
-func (d *reading) drawPages(data []byte, pages []int, fit document.Fit, drawn func(document.Picture) error) error {
-	end, err := d.open(data)
+func (r *reading) drawPages(data []byte, pages []int, fit document.Fit, drawn func(document.Picture) error) error {
+	end, err := r.open(data)
 	if err != nil {
-		return d.refusal(err)
+		return r.refusal(err)
 	}
 
 	defer end()
 
-	for _, d.page = range pages {
-		if d.page < 1 || d.page > d.pages {
+	for _, r.page = range pages {
+		if r.page < 1 || r.page > r.pages {
 			continue
 		}
 
-		picture, err := d.draw(fit)
+		picture, err := r.draw(fit)
 		if err != nil {
 			// A page that cannot be drawn is left out, unless the time is over.
-			if d.ctx.Err() != nil {
-				return d.refusal(err)
+			if r.ctx.Err() != nil {
+				return r.refusal(err)
 			}
 			continue
 		}
@@ -69,8 +69,8 @@ func (d *reading) drawPages(data []byte, pages []int, fit document.Fit, drawn fu
 }
 
 // draw returns the picture of the page.
-func (d *reading) draw(fit document.Fit) (*document.Picture, error) {
-	p := load(d.pdfium, d.handle, d.page)
+func (r *reading) draw(fit document.Fit) (*document.Picture, error) {
+	p := load(r.pdfium, r.handle, r.page)
 	if p == nil {
 		return nil, errPage
 	}
@@ -80,19 +80,19 @@ func (d *reading) draw(fit document.Fit) (*document.Picture, error) {
 		return nil, err
 	}
 
-	if d.form == 0 {
-		d.form = d.pdfium.call("FPDFDOC_InitFormFillEnvironment", d.handle, d.pdfium.call("FPDF_FORMFILLINFO_Create"))
+	if r.form == 0 {
+		r.form = r.pdfium.call("FPDFDOC_InitFormFillEnvironment", r.handle, r.pdfium.call("FPDF_FORMFILLINFO_Create"))
 	}
 
 	// A page that says it is larger than any that is printed is drawn with fewer pixels to the inch.
 	scale := min(drawDPI/72., ocrPixels/max(p.width, p.height))
 	across, down := fit(max(1, int(math.Round(p.width*scale))), max(1, int(math.Round(p.height*scale))))
-	drawn, err := p.draw(across, down, d.form)
+	drawn, err := p.draw(across, down, r.form)
 	if err != nil {
 		return nil, err
 	}
 
-	picture := &document.Picture{Page: d.page, Width: p.width, Height: p.height, Across: across, Down: down}
+	picture := &document.Picture{Page: r.page, Width: p.width, Height: p.height, Across: across, Down: down}
 	picture.MediaType, picture.Data, err = encodePicture(drawn)
 	return picture, err
 }

@@ -20,23 +20,23 @@ const searchable = 0.02
 
 // readImages has OCR read the pictures of a page that have no text. It returns the words of the page
 // with those that were found.
-func (d *reading) readImages(p *page, words []arrange.Word) ([]arrange.Word, error) {
-	if !d.sees() || p.turned > 0 || len(words) == 0 {
+func (r *reading) readImages(p *page, words []arrange.Word) ([]arrange.Word, error) {
+	if !r.sees() || p.turned > 0 || len(words) == 0 {
 		return words, nil
 	}
-	unread := p.unread(words, d.reader.config.Pictures)
+	unread := p.unread(words, r.reader.config.Pictures)
 	if len(unread) == 0 {
 		return words, nil
 	}
 
-	document.GrantTime(d.ctx, timeOfPicture)
-	picture, scale, err := d.picture(p)
+	document.GrantTime(r.ctx, timeOfPicture)
+	picture, scale, err := r.picture(p)
 	if err != nil {
 		return nil, err
 	}
 	known := words
 	for _, at := range unread {
-		found, err := d.readImage(p, picture, scale, at)
+		found, err := r.readImage(p, picture, scale, at)
 		if err != nil {
 			return nil, err
 		}
@@ -48,7 +48,7 @@ func (d *reading) readImages(p *page, words []arrange.Word) ([]arrange.Word, err
 	}
 
 	if len(words) > len(known) {
-		d.mixed = append(d.mixed, d.page)
+		r.mixed = append(r.mixed, r.page)
 	}
 	return words, nil
 }
@@ -78,7 +78,7 @@ func (p *page) unread(words []arrange.Word, share float64) []mapreduce.Box {
 }
 
 // readImage has OCR read what the picture of a page shows in a box.
-func (d *reading) readImage(p *page, picture *image.Gray, scale float64, at mapreduce.Box) ([]arrange.Word, error) {
+func (r *reading) readImage(p *page, picture *image.Gray, scale float64, at mapreduce.Box) ([]arrange.Word, error) {
 	part := image.Rect(int(at.Left*scale), int(at.Top*scale), int(math.Ceil(at.Right*scale)), int(math.Ceil(at.Bottom*scale))).Intersect(picture.Rect)
 	if part.Empty() {
 		return nil, nil
@@ -88,7 +88,7 @@ func (d *reading) readImage(p *page, picture *image.Gray, scale float64, at mapr
 		copy(cut.Pix[y*cut.Stride:], picture.Pix[(part.Min.Y+y)*picture.Stride+part.Min.X:][:part.Dx()])
 	}
 
-	found, err := d.recogniseIn(p, cut, scale)
+	found, err := r.recogniseIn(p, cut, scale)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (d *reading) readImage(p *page, picture *image.Gray, scale float64, at mapr
 		b := found.Place(w.Box)
 		b = recognise.Box{Left: b.Left + float64(part.Min.X), Top: b.Top + float64(part.Min.Y), Right: b.Right + float64(part.Min.X), Bottom: b.Bottom + float64(part.Min.Y)}
 		all[i] = arrange.Word{Text: w.Text, Line: w.Line, Sure: w.Certainty(), Box: inPoints(b, p.number, scale)}
-		d.sure.add(w.Sure)
+		r.sure.add(w.Sure)
 	}
 	return all, nil
 }

@@ -26,50 +26,50 @@ const (
 )
 
 // readNotes returns the fields and annotations of a page that say something: first the fields.
-func (d *reading) readNotes(p *page) ([]arrange.Note, error) {
-	count := min(asInteger(d.pdfium.call("FPDFPage_GetAnnotCount", p.handle)), maxNotes)
+func (r *reading) readNotes(p *page) ([]arrange.Note, error) {
+	count := min(asInteger(r.pdfium.call("FPDFPage_GetAnnotCount", p.handle)), maxNotes)
 
 	var said, fields []arrange.Note
 
 	var form *formPage
 	for i := range count {
-		a := d.pdfium.call("FPDFPage_GetAnnot", p.handle, integer(i))
+		a := r.pdfium.call("FPDFPage_GetAnnot", p.handle, integer(i))
 		if a == 0 {
 			continue
 		}
 
-		switch asInteger(d.pdfium.call("FPDFAnnot_GetSubtype", a)) {
+		switch asInteger(r.pdfium.call("FPDFAnnot_GetSubtype", a)) {
 		case widgetAnnotation:
 			if form == nil {
 				// Fields have their values only once the form of the document has been
 				// opened.
-				form = d.openForm(p)
+				form = r.openForm(p)
 			}
 			fields = form.add(fields, a, p.annotationBox(a))
 		case linkAnnotation, popupAnnotation:
 		default:
-			if text := d.annotationText(a); text != "" {
+			if text := r.annotationText(a); text != "" {
 				said = append(said, arrange.Note{Text: text, Box: p.annotationBox(a)})
 			}
 		}
 
-		d.pdfium.call("FPDFPage_CloseAnnot", a)
+		r.pdfium.call("FPDFPage_CloseAnnot", a)
 	}
 
 	if form != nil {
-		d.pdfium.call("FORM_OnBeforeClosePage", p.handle, d.form)
+		r.pdfium.call("FORM_OnBeforeClosePage", p.handle, r.form)
 	}
 
-	return append(fields, said...), d.pdfium.gone
+	return append(fields, said...), r.pdfium.gone
 }
 
 // annotationText returns what an annotation says.
-func (d *reading) annotationText(annotation uint64) string {
-	if d.contents == 0 {
-		d.contents = d.pdfium.cString("Contents")
+func (r *reading) annotationText(annotation uint64) string {
+	if r.contents == 0 {
+		r.contents = r.pdfium.cString("Contents")
 	}
-	return cleanLines(d.pdfium.text(func(buffer, size uint64) uint64 {
-		return d.pdfium.call("FPDFAnnot_GetStringValue", annotation, d.contents, buffer, size)
+	return cleanLines(r.pdfium.text(func(buffer, size uint64) uint64 {
+		return r.pdfium.call("FPDFAnnot_GetStringValue", annotation, r.contents, buffer, size)
 	}))
 }
 
@@ -90,12 +90,12 @@ type formPage struct {
 }
 
 // openForm makes the values of the fields of a page known.
-func (d *reading) openForm(p *page) *formPage {
-	if d.form == 0 {
-		d.form = d.pdfium.call("FPDFDOC_InitFormFillEnvironment", d.handle, d.pdfium.call("FPDF_FORMFILLINFO_Create"))
+func (r *reading) openForm(p *page) *formPage {
+	if r.form == 0 {
+		r.form = r.pdfium.call("FPDFDOC_InitFormFillEnvironment", r.handle, r.pdfium.call("FPDF_FORMFILLINFO_Create"))
 	}
-	d.pdfium.call("FORM_OnAfterLoadPage", p.handle, d.form)
-	return &formPage{pdfium: d.pdfium, form: d.form, radios: make(map[string]bool)}
+	r.pdfium.call("FORM_OnAfterLoadPage", p.handle, r.form)
+	return &formPage{pdfium: r.pdfium, form: r.form, radios: make(map[string]bool)}
 }
 
 // add adds a field, if it has a value, to others. Radio buttons of one name are one field.

@@ -18,13 +18,13 @@ const (
 )
 
 // recognise has the engine for OCR read the picture of a page.
-func (d *reading) recognise(p *page) ([]arrange.Word, error) {
-	picture, scale, err := d.picture(p)
+func (r *reading) recognise(p *page) ([]arrange.Word, error) {
+	picture, scale, err := r.picture(p)
 	if err != nil {
 		return nil, err
 	}
 
-	found, err := d.recogniseIn(p, picture, scale)
+	found, err := r.recogniseIn(p, picture, scale)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +32,7 @@ func (d *reading) recognise(p *page) ([]arrange.Word, error) {
 	all := make([]arrange.Word, len(found.Words))
 	for i, w := range found.Words {
 		all[i] = arrange.Word{Text: w.Text, Line: w.Line, Sure: w.Certainty(), Box: inPoints(w.Box, p.number, scale)}
-		d.sure.add(w.Sure)
+		r.sure.add(w.Sure)
 	}
 	p.place = func(b mapreduce.Box) mapreduce.Box {
 		return inPoints(found.Place(recognise.Box{Left: b.Left * scale, Top: b.Top * scale, Right: b.Right * scale, Bottom: b.Bottom * scale}), p.number, scale)
@@ -41,12 +41,12 @@ func (d *reading) recognise(p *page) ([]arrange.Word, error) {
 }
 
 // recogniseIn has the engine for OCR read a picture of a page, or of a part of it.
-func (d *reading) recogniseIn(p *page, picture *image.Gray, scale float64) (*recognise.Found, error) {
-	engine := d.reader.config.OCR
-	found, err := recognise.Read(d.ctx, engine, recognise.Page{Picture: picture, DPI: int(math.Round(scale * 72)), Wait: d.wait})
+func (r *reading) recogniseIn(p *page, picture *image.Gray, scale float64) (*recognise.Found, error) {
+	engine := r.reader.config.OCR
+	found, err := recognise.Read(r.ctx, engine, recognise.Page{Picture: picture, DPI: int(math.Round(scale * 72)), Wait: r.wait})
 	switch {
-	case d.ctx.Err() != nil:
-		return nil, d.ctx.Err()
+	case r.ctx.Err() != nil:
+		return nil, r.ctx.Err()
 	case err != nil:
 		return nil, document.Refuse("a PDF file whose page %d is a picture, and the program for OCR (%s) did not read it: %v", p.number, engine.Name(), err)
 	}
@@ -76,7 +76,7 @@ func inPoints(b recognise.Box, page int, scale float64) mapreduce.Box {
 }
 
 // picture returns a page in shades of grey, and how many pixels a point has.
-func (d *reading) picture(p *page) (*image.Gray, float64, error) {
+func (r *reading) picture(p *page) (*image.Gray, float64, error) {
 	dpi := ocrDPI
 	// A very large page is drawn with fewer points to the inch, so that the picture stays
 	// small.

@@ -120,18 +120,18 @@ func (r *Reader) Parse(ctx context.Context, in document.Input) (*document.Docume
 }
 
 // refusal returns the error of a document from that of reading it.
-func (d *reading) refusal(err error) error {
+func (r *reading) refusal(err error) error {
 	refused := new(document.RefusedError)
-	switch cause := context.Cause(d.ctx); {
+	switch cause := context.Cause(r.ctx); {
 	case err == nil:
 		return nil
 	case cause != nil && !errors.Is(cause, document.ErrTime):
 		return cause
 	case cause != nil:
-		return document.Refuse("a PDF file that takes longer than %v to read (--document-time), up to page %d of %d", d.limits.Time, d.page, d.pages)
+		return document.Refuse("a PDF file that takes longer than %v to read (--document-time), up to page %d of %d", r.limits.Time, r.page, r.pages)
 	case errors.As(err, &refused):
 		return err
-	case errors.Is(err, errPassword) && d.reader.config.Password != "":
+	case errors.Is(err, errPassword) && r.reader.config.Password != "":
 		return document.Refuse("an encrypted PDF file, which the password does not open")
 	case errors.Is(err, errPassword):
 		return document.Refuse("an encrypted PDF file: give its password (--password)")
@@ -143,7 +143,7 @@ func (d *reading) refusal(err error) error {
 
 	// Whatever else PDFium says is of its sandbox: memory that is used up, or a trap.
 	return document.Refuse("a PDF file that cannot be read, or not within %d MiB of memory (--document-memory), from page %d of %d on: %.200v",
-		d.reader.config.MaxMemory>>20, d.page, d.pages, err)
+		r.reader.config.MaxMemory>>20, r.page, r.pages, err)
 }
 
 // What PDFium says of a document that it cannot open.
@@ -187,17 +187,17 @@ type reading struct {
 }
 
 // read reads all pages.
-func (d *reading) read(data []byte) error {
-	end, err := d.open(data)
+func (r *reading) read(data []byte) error {
+	end, err := r.open(data)
 	if err != nil {
 		return err
 	}
 	defer end()
 
-	d.title = d.readTitle()
+	r.title = r.readTitle()
 
-	for d.page = 1; d.page <= d.pages; d.page++ {
-		if err := d.readPage(); err != nil {
+	for r.page = 1; r.page <= r.pages; r.page++ {
+		if err := r.readPage(); err != nil {
 			return err
 		}
 	}
@@ -206,19 +206,19 @@ func (d *reading) read(data []byte) error {
 }
 
 // open opens the document. The caller must call end if there is no error.
-func (d *reading) open(data []byte) (end func(), err error) {
+func (r *reading) open(data []byte) (end func(), err error) {
 	if len(data) == 0 {
 		return nil, document.ErrNoText
 	}
 
-	p, end, err := d.reader.engine.newInstance(d.ctx, data)
+	p, end, err := r.reader.engine.newInstance(r.ctx, data)
 	if err != nil {
 		return nil, err
 	}
 
-	d.pdfium = p
+	r.pdfium = p
 
-	if err := d.openWith(data); err != nil {
+	if err := r.openWith(data); err != nil {
 		end()
 		return nil, err
 	}
@@ -227,41 +227,41 @@ func (d *reading) open(data []byte) (end func(), err error) {
 }
 
 // readTitle returns the title in the properties of the file.
-func (d *reading) readTitle() string {
-	name := d.pdfium.cString("Title")
-	defer d.pdfium.call("free", name)
-	return d.pdfium.text(func(buffer, size uint64) uint64 {
-		return d.pdfium.call("FPDF_GetMetaText", d.handle, name, buffer, size)
+func (r *reading) readTitle() string {
+	name := r.pdfium.cString("Title")
+	defer r.pdfium.call("free", name)
+	return r.pdfium.text(func(buffer, size uint64) uint64 {
+		return r.pdfium.call("FPDF_GetMetaText", r.handle, name, buffer, size)
 	})
 }
 
 // openWith opens the document, and counts its pages.
-func (d *reading) openWith(data []byte) error {
+func (r *reading) openWith(data []byte) error {
 	password := uint64(0)
-	if d.reader.config.Password != "" {
-		password = d.pdfium.cString(d.reader.config.Password)
+	if r.reader.config.Password != "" {
+		password = r.pdfium.cString(r.reader.config.Password)
 	}
 
-	file := d.pdfium.call("FPDF_FILEACCESS_Create", integer(len(data)), 0)
-	if d.handle = d.pdfium.call("FPDF_LoadCustomDocument", file, password); d.handle == 0 {
-		why := openErrors[asInteger(d.pdfium.call("FPDF_GetLastError"))]
-		return cmp.Or(d.pdfium.gone, why, errFormat)
+	file := r.pdfium.call("FPDF_FILEACCESS_Create", integer(len(data)), 0)
+	if r.handle = r.pdfium.call("FPDF_LoadCustomDocument", file, password); r.handle == 0 {
+		why := openErrors[asInteger(r.pdfium.call("FPDF_GetLastError"))]
+		return cmp.Or(r.pdfium.gone, why, errFormat)
 	}
 
-	d.pages = asInteger(d.pdfium.call("FPDF_GetPageCount", d.handle))
-	if d.pages > d.limits.Pages {
-		return document.Refuse("a PDF file of %d pages, more than the %d that are read (--document-pages)", d.pages, d.limits.Pages)
+	r.pages = asInteger(r.pdfium.call("FPDF_GetPageCount", r.handle))
+	if r.pages > r.limits.Pages {
+		return document.Refuse("a PDF file of %d pages, more than the %d that are read (--document-pages)", r.pages, r.limits.Pages)
 	}
 
-	return d.pdfium.gone
+	return r.pdfium.gone
 }
 
 // readPage adds the text of a page.
-func (d *reading) readPage() error {
-	p := load(d.pdfium, d.handle, d.page)
+func (r *reading) readPage() error {
+	p := load(r.pdfium, r.handle, r.page)
 	if p == nil {
-		d.empty, d.before = append(d.empty, d.page), nil // the others may be readable
-		return d.pdfium.gone
+		r.empty, r.before = append(r.empty, r.page), nil // the others may be readable
+		return r.pdfium.gone
 	}
 
 	defer p.close()
@@ -270,51 +270,51 @@ func (d *reading) readPage() error {
 		return err
 	}
 
-	words, lattices, err := d.readWords(p)
+	words, lattices, err := r.readWords(p)
 	if err != nil {
 		return err
 	}
 
 	words, outside := p.onPage(words)
-	d.outside += outside
-	if words, err = d.readPicture(p, words); err != nil {
+	r.outside += outside
+	if words, err = r.readPicture(p, words); err != nil {
 		return err
 	}
 
-	notes, err := d.readNotes(p)
+	notes, err := r.readNotes(p)
 	if err != nil {
 		return err
 	}
 
 	if len(words)+len(notes) == 0 {
-		d.empty = append(d.empty, d.page)
-		if d.shown {
-			d.text.AddUnread(d.page)
+		r.empty = append(r.empty, r.page)
+		if r.shown {
+			r.text.AddUnread(r.page)
 		}
 	}
 
 	rows := arrange.Rows(words, lattices)
 	// A table that goes on from the page before takes its heads, so this is done before the
 	// rows are written.
-	arrange.GoOn(d.before, rows)
-	d.before = rows
+	arrange.GoOn(r.before, rows)
+	r.before = rows
 
-	from := len(d.text.Layout)
-	d.text.AddPage(d.page, rows, notes)
-	p.turnBack(d.text.Layout[from:])
+	from := len(r.text.Layout)
+	r.text.AddPage(r.page, rows, notes)
+	p.turnBack(r.text.Layout[from:])
 	if p.place != nil {
-		p.placeBack(d.text.Layout[from:], notes)
+		p.placeBack(r.text.Layout[from:], notes)
 	}
 
-	if int64(d.text.Len()) > d.limits.Bytes {
-		return document.Refuse("a PDF file with more than %d bytes of text (--document-bytes), on page %d of %d", d.limits.Bytes, d.page, d.pages)
+	if int64(r.text.Len()) > r.limits.Bytes {
+		return document.Refuse("a PDF file with more than %d bytes of text (--document-bytes), on page %d of %d", r.limits.Bytes, r.page, r.pages)
 	}
 
 	return nil
 }
 
 // readWords returns the words and the tables with lines of a page, which it turns if its text is.
-func (d *reading) readWords(p *page) (words []arrange.Word, lattices []*arrange.Lattice, err error) {
+func (r *reading) readWords(p *page) (words []arrange.Word, lattices []*arrange.Lattice, err error) {
 	lines := p.readRulings()
 	words, err = p.words(lines.Lattices())
 	if err == nil && p.askew > 0 && !p.lies {
@@ -322,7 +322,7 @@ func (d *reading) readWords(p *page) (words []arrange.Word, lattices []*arrange.
 		lines = p.readRulings()
 	}
 	if lines.Cut {
-		d.undrawn = append(d.undrawn, d.page)
+		r.undrawn = append(r.undrawn, r.page)
 	}
 
 	lattices = lines.Lattices()
@@ -334,29 +334,29 @@ func (d *reading) readWords(p *page) (words []arrange.Word, lattices []*arrange.
 
 // readPicture has OCR read a page without text, and one whose fonts lie. It returns the words of
 // the page, which are those of the file if there is no program for OCR, or if it finds none.
-func (d *reading) readPicture(p *page, words []arrange.Word) ([]arrange.Word, error) {
-	if d.sees() && (p.lies || len(words) == 0) {
-		document.GrantTime(d.ctx, timeOfPicture)
-		seen, err := d.recognise(p)
+func (r *reading) readPicture(p *page, words []arrange.Word) ([]arrange.Word, error) {
+	if r.sees() && (p.lies || len(words) == 0) {
+		document.GrantTime(r.ctx, timeOfPicture)
+		seen, err := r.recognise(p)
 		if err != nil {
 			return nil, err
 		}
 		if len(seen) > 0 {
-			d.pictures = append(d.pictures, d.page)
+			r.pictures = append(r.pictures, r.page)
 			return seen, nil
 		}
 	}
 
 	if p.lies {
-		d.lying = append(d.lying, d.page)
+		r.lying = append(r.lying, r.page)
 		for range words {
-			d.sure.add(sureOfLies)
+			r.sure.add(sureOfLies)
 		}
 		return words, nil
 	}
 
-	d.certain += len(words)
-	return d.readImages(p, words)
+	r.certain += len(words)
+	return r.readImages(p, words)
 }
 
 // timeOfPicture is the time of a processor that a page which is a picture adds to that of the
@@ -364,13 +364,13 @@ func (d *reading) readPicture(p *page, words []arrange.Word) ([]arrange.Word, er
 const timeOfPicture = 5 * time.Second
 
 // sees reports whether there is what reads pictures.
-func (d *reading) sees() bool {
-	return d.reader.config.OCR != nil && d.reader.config.OCR.Missing() == ""
+func (r *reading) sees() bool {
+	return r.reader.config.OCR != nil && r.reader.config.OCR.Missing() == ""
 }
 
 // adviseReader says why pages that are pictures were not read, and what to do.
-func (d *reading) adviseReader() string {
-	if engine := d.reader.config.OCR; engine != nil {
+func (r *reading) adviseReader() string {
+	if engine := r.reader.config.OCR; engine != nil {
 		return engine.Missing()
 	}
 	return "no text is to be recognised (--ocr never)"
@@ -380,43 +380,43 @@ func (d *reading) adviseReader() string {
 const sureOfLies = 0.05
 
 // confidence returns how sure the text is: that of OCR, or if fonts lie, that of all words.
-func (d *reading) confidence() float64 {
-	sure := d.sure
-	if len(d.lying) > 0 {
-		sure.sum, sure.words = sure.sum+float64(d.certain), sure.words+d.certain
+func (r *reading) confidence() float64 {
+	sure := r.sure
+	if len(r.lying) > 0 {
+		sure.sum, sure.words = sure.sum+float64(r.certain), sure.words+r.certain
 	}
 	return sure.meanOf()
 }
 
 // result returns the document.
-func (d *reading) result() (*document.Document, error) {
+func (r *reading) result() (*document.Document, error) {
 	switch {
-	case d.shown && d.text.Len() > 0: // whoever is shown its pages reads them
-	case len(d.empty) == d.pages && d.sees():
-		return nil, document.Refuse("a PDF file of %s without text, in which OCR found none", countPages(d.pages))
-	case len(d.empty) == d.pages:
-		return nil, document.Refuse("a PDF file of %s without text: they may be pictures, but %s", countPages(d.pages), d.adviseReader())
+	case r.shown && r.text.Len() > 0: // whoever is shown its pages reads them
+	case len(r.empty) == r.pages && r.sees():
+		return nil, document.Refuse("a PDF file of %s without text, in which OCR found none", countPages(r.pages))
+	case len(r.empty) == r.pages:
+		return nil, document.Refuse("a PDF file of %s without text: they may be pictures, but %s", countPages(r.pages), r.adviseReader())
 	}
 
-	doc := &document.Document{Text: d.text.String(), Layout: d.text.Layout, Confidence: d.confidence(), Title: d.title}
+	doc := &document.Document{Text: r.text.String(), Layout: r.text.Layout, Confidence: r.confidence(), Title: r.title}
 
-	if n := len(d.empty); n > 0 {
-		doc.Notes = append(doc.Notes, fmt.Sprintf("%d of %s have no text, page %d first", n, countPages(d.pages), d.empty[0]))
+	if n := len(r.empty); n > 0 {
+		doc.Notes = append(doc.Notes, fmt.Sprintf("%d of %s have no text, page %d first", n, countPages(r.pages), r.empty[0]))
 	}
-	if n := len(d.pictures); n > 0 {
-		doc.Notes = append(doc.Notes, fmt.Sprintf("%d of %s were read by OCR, page %d first, with a confidence of %.2f", n, countPages(d.pages), d.pictures[0], doc.Confidence))
+	if n := len(r.pictures); n > 0 {
+		doc.Notes = append(doc.Notes, fmt.Sprintf("%d of %s were read by OCR, page %d first, with a confidence of %.2f", n, countPages(r.pages), r.pictures[0], doc.Confidence))
 	}
-	if n := len(d.mixed); n > 0 {
-		doc.Notes = append(doc.Notes, fmt.Sprintf("pictures on %d of %s were read by OCR beside their text, page %d first, with a confidence of %.2f", n, countPages(d.pages), d.mixed[0], doc.Confidence))
+	if n := len(r.mixed); n > 0 {
+		doc.Notes = append(doc.Notes, fmt.Sprintf("pictures on %d of %s were read by OCR beside their text, page %d first, with a confidence of %.2f", n, countPages(r.pages), r.mixed[0], doc.Confidence))
 	}
-	if n := len(d.lying); n > 0 {
-		doc.Notes = append(doc.Notes, fmt.Sprintf("the fonts of %d of %s do not say what their letters are, so that their text is that of no language, page %d first: they can be read as pictures, but %s", n, countPages(d.pages), d.lying[0], d.adviseReader()))
+	if n := len(r.lying); n > 0 {
+		doc.Notes = append(doc.Notes, fmt.Sprintf("the fonts of %d of %s do not say what their letters are, so that their text is that of no language, page %d first: they can be read as pictures, but %s", n, countPages(r.pages), r.lying[0], r.adviseReader()))
 	}
-	if n := d.outside; n > 0 {
+	if n := r.outside; n > 0 {
 		doc.Notes = append(doc.Notes, fmt.Sprintf("%d words that stand outside of their pages are left out", n))
 	}
-	if n := len(d.undrawn); n > 0 {
-		doc.Notes = append(doc.Notes, fmt.Sprintf("%d of %s have more lines and figures than are looked at for tables, page %d first", n, countPages(d.pages), d.undrawn[0]))
+	if n := len(r.undrawn); n > 0 {
+		doc.Notes = append(doc.Notes, fmt.Sprintf("%d of %s have more lines and figures than are looked at for tables, page %d first", n, countPages(r.pages), r.undrawn[0]))
 	}
 
 	return doc, nil

@@ -119,10 +119,10 @@ func (r *Reader) Recognise(ctx context.Context, data []byte, wait document.Waite
 }
 
 // lines returns the lines of the text, each as sure as its word that is least so.
-func (d *reading) lines() []document.RecognisedLine {
+func (r *reading) lines() []document.RecognisedLine {
 	var lines []document.RecognisedLine
-	at, parts := 0, d.text.Layout
-	for text := range strings.Lines(d.text.String()) {
+	at, parts := 0, r.text.Layout
+	for text := range strings.Lines(r.text.String()) {
 		line := document.RecognisedLine{Text: strings.TrimSpace(text), Sure: 1}
 		at += len(text)
 		for ; len(parts) > 0 && parts[0].Start < at; parts = parts[1:] {
@@ -155,19 +155,19 @@ type reading struct {
 }
 
 // read reads all pages.
-func (d *reading) read(ctx context.Context, data []byte) error {
-	pages, err := d.codec.pages(data, d.limits.Pages)
+func (r *reading) read(ctx context.Context, data []byte) error {
+	pages, err := r.codec.pages(data, r.limits.Pages)
 	if err != nil {
 		return err
 	}
 
-	d.pages, d.moves = len(pages), d.codec.kind == "gif" && isAnimation(data)
+	r.pages, r.moves = len(pages), r.codec.kind == "gif" && isAnimation(data)
 	for i, p := range pages {
-		if err := d.readPage(ctx, i+1, p); err != nil {
+		if err := r.readPage(ctx, i+1, p); err != nil {
 			return err
 		}
-		if int64(d.text.Len()) > d.limits.Bytes {
-			return document.Refuse("%s with more than %d bytes of text (--document-bytes), on page %d of %d", d.codec.name, d.limits.Bytes, i+1, d.pages)
+		if int64(r.text.Len()) > r.limits.Bytes {
+			return document.Refuse("%s with more than %d bytes of text (--document-bytes), on page %d of %d", r.codec.name, r.limits.Bytes, i+1, r.pages)
 		}
 	}
 	return nil
@@ -178,59 +178,59 @@ func (d *reading) read(ctx context.Context, data []byte) error {
 const timeOfPage = 5 * time.Second
 
 // readPage adds the text of a page. One that is damaged is left out, as the others may be sound.
-func (d *reading) readPage(ctx context.Context, number int, from source) error {
+func (r *reading) readPage(ctx context.Context, number int, from source) error {
 	document.GrantTime(ctx, timeOfPage)
-	shades, err := d.reader.decode(ctx, d.codec, from)
+	shades, err := r.reader.decode(ctx, r.codec, from)
 	if refused := new(document.RefusedError); errors.As(err, &refused) || ctx.Err() != nil {
-		return cmp.Or(d.outOfTime(ctx, number), err)
+		return cmp.Or(r.outOfTime(ctx, number), err)
 	}
 	if err != nil {
-		d.damaged, d.why = append(d.damaged, number), cmp.Or(d.why, err)
+		r.damaged, r.why = append(r.damaged, number), cmp.Or(r.why, err)
 		return nil
 	}
 
-	engine := d.reader.config.Engine
+	engine := r.reader.config.Engine
 	if engine == nil || engine.Missing() != "" {
-		d.addUnread(number)
+		r.addUnread(number)
 		return nil
 	}
 	page := recognise.Page{Picture: shades}
-	if d.in.Wait != nil {
-		page.Wait = d.in.Wait
+	if r.in.Wait != nil {
+		page.Wait = r.in.Wait
 	}
 	found, err := recognise.Read(ctx, engine, page)
 	switch {
 	case ctx.Err() != nil:
-		return d.outOfTime(ctx, number)
-	case err != nil && d.pages > 1:
-		return document.Refuse("%s whose page %d %s did not read: %v", d.codec.name, number, engine.Name(), err)
+		return r.outOfTime(ctx, number)
+	case err != nil && r.pages > 1:
+		return document.Refuse("%s whose page %d %s did not read: %v", r.codec.name, number, engine.Name(), err)
 	case err != nil:
-		return document.Refuse("%s, which %s did not read: %v", d.codec.name, engine.Name(), err)
+		return document.Refuse("%s, which %s did not read: %v", r.codec.name, engine.Name(), err)
 	case len(found.Words) == 0:
-		d.addUnread(number)
+		r.addUnread(number)
 		return nil
 	}
 
-	d.words = append(d.words, found.Words...)
-	d.addPage(number, found)
+	r.words = append(r.words, found.Words...)
+	r.addPage(number, found)
 	return nil
 }
 
 // addUnread notes a page in which no text was recognised.
-func (d *reading) addUnread(number int) {
-	d.empty = append(d.empty, number)
-	if d.in.Shown {
-		d.text.AddUnread(number)
+func (r *reading) addUnread(number int) {
+	r.empty = append(r.empty, number)
+	if r.in.Shown {
+		r.text.AddUnread(number)
 	}
 }
 
 // outOfTime returns why ctx has ended; nil if it has not.
-func (d *reading) outOfTime(ctx context.Context, number int) error {
+func (r *reading) outOfTime(ctx context.Context, number int) error {
 	switch cause := context.Cause(ctx); {
 	case cause == nil:
 		return nil
 	case errors.Is(cause, document.ErrTime):
-		return document.Refuse("%s that takes longer than %v to read (--document-time), up to page %d of %d", d.codec.name, d.limits.Time, number, d.pages)
+		return document.Refuse("%s that takes longer than %v to read (--document-time), up to page %d of %d", r.codec.name, r.limits.Time, number, r.pages)
 	default:
 		return cause
 	}
@@ -241,7 +241,7 @@ const usual = 9
 
 // addPage adds the words of a page in the order in which people read them. Package arrange has
 // points in mind, so the page has a size at which its words are as high as those of most documents.
-func (d *reading) addPage(number int, found *recognise.Found) {
+func (r *reading) addPage(number int, found *recognise.Found) {
 	words := found.Words
 	heights := make([]float64, len(words))
 	for i, w := range words {
@@ -258,10 +258,10 @@ func (d *reading) addPage(number int, found *recognise.Found) {
 		}}
 	}
 
-	from := len(d.text.Layout)
-	d.text.AddPage(number, arrange.Rows(all, nil), nil)
-	for i := range d.text.Layout[from:] {
-		box := &d.text.Layout[from+i].Box
+	from := len(r.text.Layout)
+	r.text.AddPage(number, arrange.Rows(all, nil), nil)
+	for i := range r.text.Layout[from:] {
+		box := &r.text.Layout[from+i].Box
 		at := found.Place(recognise.Box{Left: box.Left / scale, Top: box.Top / scale, Right: box.Right / scale, Bottom: box.Bottom / scale})
 		box.Left, box.Top, box.Right, box.Bottom = at.Left, at.Top, at.Right, at.Bottom
 	}
@@ -275,31 +275,31 @@ const (
 )
 
 // result returns the document.
-func (d *reading) result() (*document.Document, error) {
-	switch n := len(d.damaged); {
-	case n == d.pages:
-		return nil, document.Refuse("%s that is damaged, or of a kind that is not read: %v", d.codec.name, d.why)
-	case d.in.Shown && (len(d.words) == 0 || recognise.Sure(d.words) < madeUp):
-		return d.unread(), nil
-	case len(d.words) > 0 && recognise.Sure(d.words) < madeUp:
+func (r *reading) result() (*document.Document, error) {
+	switch n := len(r.damaged); {
+	case n == r.pages:
+		return nil, document.Refuse("%s that is damaged, or of a kind that is not read: %v", r.codec.name, r.why)
+	case r.in.Shown && (len(r.words) == 0 || recognise.Sure(r.words) < madeUp):
+		return r.unread(), nil
+	case len(r.words) > 0 && recognise.Sure(r.words) < madeUp:
 		return nil, document.Refuse("%s in which %s found no text that it is sure of (%.2f): it may be blurred, or its text of a language that was not named (--ocr-lang)",
-			d.codec.name, d.reader.config.Engine.Name(), recognise.Sure(d.words))
-	case len(d.words) == 0:
-		return nil, document.Refuse("%s in which %s found no text", d.codec.name, d.reader.config.Engine.Name())
+			r.codec.name, r.reader.config.Engine.Name(), recognise.Sure(r.words))
+	case len(r.words) == 0:
+		return nil, document.Refuse("%s in which %s found no text", r.codec.name, r.reader.config.Engine.Name())
 	}
 
-	doc := &document.Document{Text: d.text.String(), Layout: d.text.Layout, Confidence: max(recognise.Sure(d.words), 0.01)}
-	doc.Notes = append(doc.Notes, fmt.Sprintf("read by %s, with a confidence of %.2f", d.reader.config.Engine.Name(), doc.Confidence))
+	doc := &document.Document{Text: r.text.String(), Layout: r.text.Layout, Confidence: max(recognise.Sure(r.words), 0.01)}
+	doc.Notes = append(doc.Notes, fmt.Sprintf("read by %s, with a confidence of %.2f", r.reader.config.Engine.Name(), doc.Confidence))
 	if doc.Confidence < doubtful {
 		doc.Notes[0] += ": the picture may be blurred, or its text of a language that was not named (--ocr-lang)"
 	}
-	if n := len(d.empty); n > 0 {
-		doc.Notes = append(doc.Notes, fmt.Sprintf("no text was found on %d of %d pages, page %d first", n, d.pages, d.empty[0]))
+	if n := len(r.empty); n > 0 {
+		doc.Notes = append(doc.Notes, fmt.Sprintf("no text was found on %d of %d pages, page %d first", n, r.pages, r.empty[0]))
 	}
-	if n := len(d.damaged); n > 0 {
-		doc.Notes = append(doc.Notes, fmt.Sprintf("%d of %d pages are damaged, or of a kind that is not read, page %d first: %v", n, d.pages, d.damaged[0], d.why))
+	if n := len(r.damaged); n > 0 {
+		doc.Notes = append(doc.Notes, fmt.Sprintf("%d of %d pages are damaged, or of a kind that is not read, page %d first: %v", n, r.pages, r.damaged[0], r.why))
 	}
-	if d.moves {
+	if r.moves {
 		doc.Notes = append(doc.Notes, "of an animation the first picture was read, and none of the others")
 	}
 	return doc, nil
@@ -307,10 +307,10 @@ func (d *reading) result() (*document.Document, error) {
 
 // unread returns a document in which no text was recognised, for whoever is shown its pages. Words that
 // an engine makes up of a photograph would only mislead them.
-func (d *reading) unread() *document.Document {
+func (r *reading) unread() *document.Document {
 	var text arrange.Text
-	for page := range d.pages {
-		if !slices.Contains(d.damaged, page+1) {
+	for page := range r.pages {
+		if !slices.Contains(r.damaged, page+1) {
 			text.AddUnread(page + 1)
 		}
 	}

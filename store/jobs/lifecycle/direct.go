@@ -35,34 +35,34 @@ func (rec LevelRecords) stagedBundle(ctx context.Context, tx store.Tx, id mapred
 
 // PlanDirect turns a job to mapping whose documents are parsed, with the direct
 // unit alone. It may be called again, by whichever node, with the same unit.
-func (st *Levels) PlanDirect(ctx context.Context, id mapreduce.JobID, epoch int64, d Direct) error {
+func (l *Levels) PlanDirect(ctx context.Context, id mapreduce.JobID, epoch int64, d Direct) error {
 	const most = store.TargetTxSize / store.ChunkSize
 	for at := 0; at < len(d.Blobs); at += most {
 		part := &records.Batch{Blobs: d.Blobs[at:min(at+most, len(d.Blobs))]}
-		if _, err := st.insertBatch(ctx, id, epoch, part); err != nil {
+		if _, err := l.insertBatch(ctx, id, epoch, part); err != nil {
 			return err
 		}
 	}
 
 	// The text is stored first: nobody must see the unit without it.
-	return st.db.ChangeControl(ctx, failpoint.Map, id, func(tx store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
+	return l.db.ChangeControl(ctx, failpoint.Map, id, func(tx store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
 		if ctl.Epoch != epoch || ctl.Level >= 0 || !mapreduce.JobState(ctl.State).Running() {
 			return "", false, nil
 		}
 
-		staged, err := st.stagedBundle(ctx, tx, id, ctl)
+		staged, err := l.stagedBundle(ctx, tx, id, ctl)
 		if err != nil {
 			return "", false, err
 		}
 
 		if staged == nil {
-			tx.Add(st.Keys.Job(id).Counter(keys.Inserted, 0, st.Node), 1)
+			tx.Add(l.Keys.Job(id).Counter(keys.Inserted, 0, l.Node), 1)
 		} else {
-			st.removeStaged(tx, id, ctl, staged, d.Unit.Source.SHA256)
+			l.removeStaged(tx, id, ctl, staged, d.Unit.Source.SHA256)
 		}
 
-		st.Units.Insert(tx, id, records.StoredUnit(d.Unit))
-		tx.Add(st.Keys.Job(id).Counter(keys.CharactersParsed, 0, st.Node), d.Characters)
+		l.Units.Insert(tx, id, records.StoredUnit(d.Unit))
+		tx.Add(l.Keys.Job(id).Counter(keys.CharactersParsed, 0, l.Node), d.Characters)
 
 		d.Level.Units = 1
 		ctl.Level, ctl.State, ctl.Levels = 0, uint32(d.Level.Phase), []*storagev1.Level{d.Level.ToStored()}
@@ -102,9 +102,9 @@ func (rec LevelRecords) removeDirect(ctx context.Context, tx store.Tx, id mapred
 
 // Insert inserts the units of documents that were submitted as text, in as many
 // transactions as there are batches.
-func (st *Levels) Insert(ctx context.Context, id mapreduce.JobID, epoch int64, batches []records.Batch) error {
+func (l *Levels) Insert(ctx context.Context, id mapreduce.JobID, epoch int64, batches []records.Batch) error {
 	for i := range batches {
-		if _, err := st.insertBatch(ctx, id, epoch, &batches[i]); err != nil {
+		if _, err := l.insertBatch(ctx, id, epoch, &batches[i]); err != nil {
 			return err
 		}
 	}

@@ -59,10 +59,10 @@ func (s *Status) Waits() bool { return s.Parked > 0 && s.Completed+s.Failed+s.Pa
 
 // Status reads how far a job is, without writing anything. The counters
 // are as new as the latest commit that was acknowledged before the call.
-func (st *Levels) Status(ctx context.Context, id mapreduce.JobID) (*Status, error) {
+func (l *Levels) Status(ctx context.Context, id mapreduce.JobID) (*Status, error) {
 	var s *Status
-	err := st.db.View(ctx, func(tx store.Tx) error {
-		ctl, err := st.Jobs.Control(ctx, tx, id)
+	err := l.db.View(ctx, func(tx store.Tx) error {
+		ctl, err := l.Jobs.Control(ctx, tx, id)
 		if err != nil {
 			return err
 		}
@@ -71,12 +71,12 @@ func (st *Levels) Status(ctx context.Context, id mapreduce.JobID) (*Status, erro
 			State: mapreduce.JobState(ctl.State), Epoch: ctl.Epoch, Level: ctl.Level,
 			FailFast: ctl.FailFast, Sweeping: ctl.Sweeping, MapEarly: ctl.MapEarly, TreeTop: ctl.TreeTop, AtResult: records.AtResult(ctl),
 		}
-		for _, l := range ctl.Levels {
-			s.Planned = append(s.Planned, records.LevelFrom(l))
+		for _, level := range ctl.Levels {
+			s.Planned = append(s.Planned, records.LevelFrom(level))
 		}
 
 		if s.FailFast {
-			all, err := st.Jobs.Counters(ctx, tx, id)
+			all, err := l.Jobs.Counters(ctx, tx, id)
 			if err != nil {
 				return err
 			}
@@ -101,7 +101,7 @@ func (st *Levels) Status(ctx context.Context, id mapreduce.JobID) (*Status, erro
 			{keys.Completed, source, &s.SourceCompleted},
 			{keys.Size, source, &s.SourceSize},
 		} {
-			if *c.to, err = st.Jobs.Counter(ctx, tx, id, c.name, c.level); err != nil {
+			if *c.to, err = l.Jobs.Counter(ctx, tx, id, c.name, c.level); err != nil {
 				return err
 			}
 		}
@@ -111,7 +111,7 @@ func (st *Levels) Status(ctx context.Context, id mapreduce.JobID) (*Status, erro
 		}
 
 		var next storagev1.Plan // or the first, and the others of a tree
-		_, err = records.Read(ctx, tx, st.Keys.Plans(id).Cursor(max(1, s.Level+1)), &next)
+		_, err = records.Read(ctx, tx, l.Keys.Plans(id).Cursor(max(1, s.Level+1)), &next)
 		s.Next = plannedSoFar(&next)
 		return err
 	})
@@ -120,20 +120,20 @@ func (st *Levels) Status(ctx context.Context, id mapreduce.JobID) (*Status, erro
 
 // Sizes returns how many units of a level have an output, and the tokens of
 // all outputs.
-func (st *Levels) Sizes(ctx context.Context, id mapreduce.JobID, level int64) (completed, tokens int64, err error) {
-	err = st.db.View(ctx, func(tx store.Tx) error {
-		if completed, err = st.Jobs.Counter(ctx, tx, id, keys.Completed, level); err != nil {
+func (l *Levels) Sizes(ctx context.Context, id mapreduce.JobID, level int64) (completed, tokens int64, err error) {
+	err = l.db.View(ctx, func(tx store.Tx) error {
+		if completed, err = l.Jobs.Counter(ctx, tx, id, keys.Completed, level); err != nil {
 			return err
 		}
-		tokens, err = st.Jobs.Counter(ctx, tx, id, keys.Size, level)
+		tokens, err = l.Jobs.Counter(ctx, tx, id, keys.Size, level)
 		return err
 	})
 	return completed, tokens, err
 }
 
 // Complete ends a job whose result is assembled.
-func (st *Levels) Complete(ctx context.Context, id mapreduce.JobID, epoch int64) error {
-	return st.db.ChangeControl(ctx, failpoint.Complete, id, func(_ store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
+func (l *Levels) Complete(ctx context.Context, id mapreduce.JobID, epoch int64) error {
+	return l.db.ChangeControl(ctx, failpoint.Complete, id, func(_ store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
 		if ctl.Epoch != epoch || !mapreduce.JobState(ctl.State).Running() || !records.AtResult(ctl) {
 			return "", false, nil
 		}
@@ -151,20 +151,20 @@ type Dissolve struct {
 
 // StartMapping turns a job whose units are all inserted to level 0, which is as
 // first says but for the number of its units.
-func (st *Levels) StartMapping(ctx context.Context, id mapreduce.JobID, epoch int64, first records.Level, dissolve Dissolve) error {
-	return st.db.ChangeControl(ctx, failpoint.Map, id, func(tx store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
+func (l *Levels) StartMapping(ctx context.Context, id mapreduce.JobID, epoch int64, first records.Level, dissolve Dissolve) error {
+	return l.db.ChangeControl(ctx, failpoint.Map, id, func(tx store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
 		// Another node may have done it, or the job was changed since it was seen.
 		if ctl.Epoch != epoch || ctl.Level >= 0 || !mapreduce.JobState(ctl.State).Running() {
 			return "", false, nil
 		}
 
-		inserted, err := st.Jobs.Counter(ctx, tx, id, keys.Inserted, 0)
+		inserted, err := l.Jobs.Counter(ctx, tx, id, keys.Inserted, 0)
 		if err != nil {
 			return "", false, err
 		}
 
 		if dissolve.Staged {
-			if err := st.removeDirect(ctx, tx, id, ctl, dissolve.KeepText); err != nil {
+			if err := l.removeDirect(ctx, tx, id, ctl, dissolve.KeepText); err != nil {
 				return "", false, err
 			}
 		}

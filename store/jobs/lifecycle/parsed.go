@@ -17,16 +17,16 @@ type DocumentUnits func(ctx context.Context, u *records.Unit) ([]records.Batch, 
 
 // InsertParsed inserts the units of parsed documents, in the order of their parse units,
 // until all are there.
-func (st *Levels) InsertParsed(ctx context.Context, id mapreduce.JobID, epoch int64, units DocumentUnits) error {
+func (l *Levels) InsertParsed(ctx context.Context, id mapreduce.JobID, epoch int64, units DocumentUnits) error {
 	cursor := int64(0)
 	for {
-		parsed, err := st.db.OrderPage(ctx, id, -1, cursor, parsePage)
+		parsed, err := l.db.OrderPage(ctx, id, -1, cursor, parsePage)
 		if err != nil {
 			return err
 		}
 
 		for _, u := range parsed {
-			if _, err := st.insertDocument(ctx, id, epoch, u, units); err != nil {
+			if _, err := l.insertDocument(ctx, id, epoch, u, units); err != nil {
 				return err
 			}
 			cursor = u.Index + 1
@@ -56,14 +56,14 @@ type Inserted struct {
 
 // InsertReady inserts the units of documents that are parsed by now, and returns where they
 // wait. It does not look far behind a document whose parsing takes its time.
-func (st *Levels) InsertReady(ctx context.Context, id mapreduce.JobID, epoch int64, p *Inserted, units DocumentUnits) (waiting []records.Candidate, err error) {
+func (l *Levels) InsertReady(ctx context.Context, id mapreduce.JobID, epoch int64, p *Inserted, units DocumentUnits) (waiting []records.Candidate, err error) {
 	if p.epoch != epoch || p.done == nil {
 		*p = Inserted{epoch: epoch, done: make(map[int64]bool)}
 	}
 
 	cursor, inRow := p.next, true
 	for looked := 0; looked < parseReach; {
-		parsed, err := st.db.OrderPage(ctx, id, -1, cursor, parsePage)
+		parsed, err := l.db.OrderPage(ctx, id, -1, cursor, parsePage)
 		if err != nil || len(parsed) == 0 {
 			return waiting, err
 		}
@@ -80,7 +80,7 @@ func (st *Levels) InsertReady(ctx context.Context, id mapreduce.JobID, epoch int
 				continue
 			}
 			if !p.done[u.Index] {
-				found, err := st.insertDocument(ctx, id, epoch, u, units)
+				found, err := l.insertDocument(ctx, id, epoch, u, units)
 				waiting = append(waiting, found...)
 				if err != nil {
 					return waiting, err
@@ -107,13 +107,13 @@ func (p *Inserted) note(index int64, inRow bool) {
 
 // insertDocument inserts the units of the document of a parse unit, and returns where those
 // wait that were not there.
-func (st *Levels) insertDocument(ctx context.Context, id mapreduce.JobID, epoch int64, u *storagev1.Unit, units DocumentUnits) (waiting []records.Candidate, err error) {
+func (l *Levels) insertDocument(ctx context.Context, id mapreduce.JobID, epoch int64, u *storagev1.Unit, units DocumentUnits) (waiting []records.Candidate, err error) {
 	if mapreduce.UnitState(u.Status) != mapreduce.UnitComplete {
 		return nil, nil
 	}
 
 	// An earlier call, or one of another node, may have been here.
-	if there, err := st.isInserted(ctx, id, keys.Document(u.Index)); err != nil || there {
+	if there, err := l.isInserted(ctx, id, keys.Document(u.Index)); err != nil || there {
 		return nil, err
 	}
 
@@ -123,7 +123,7 @@ func (st *Levels) insertDocument(ctx context.Context, id mapreduce.JobID, epoch 
 	}
 
 	for i := range batches {
-		found, err := st.insertBatch(ctx, id, epoch, &batches[i])
+		found, err := l.insertBatch(ctx, id, epoch, &batches[i])
 		if err != nil {
 			return waiting, err
 		}
@@ -135,17 +135,17 @@ func (st *Levels) insertDocument(ctx context.Context, id mapreduce.JobID, epoch 
 
 // isInserted reports whether all units of the n-th document are there. They come in order,
 // so the last one decides.
-func (st *Levels) isInserted(ctx context.Context, id mapreduce.JobID, n int64) (there bool, err error) {
-	of := store.Range{Begin: st.Keys.Job(id).Order(0, keys.MapIndex(n, 0)), End: st.Keys.Job(id).Order(0, keys.MapIndex(n+1, 0))}
+func (l *Levels) isInserted(ctx context.Context, id mapreduce.JobID, n int64) (there bool, err error) {
+	of := store.Range{Begin: l.Keys.Job(id).Order(0, keys.MapIndex(n, 0)), End: l.Keys.Job(id).Order(0, keys.MapIndex(n+1, 0))}
 
-	err = st.db.View(ctx, func(tx store.Tx) error {
+	err = l.db.View(ctx, func(tx store.Tx) error {
 		there = false
 		pairs, _, err := tx.Snapshot().GetRange(ctx, of, store.RangeOptions{Limit: 1, Reverse: true})
 		if err != nil || len(pairs) == 0 {
 			return err
 		}
 
-		u, err := st.Units.Read(ctx, tx.Snapshot(), id, mapreduce.UnitID(pairs[0].Value))
+		u, err := l.Units.Read(ctx, tx.Snapshot(), id, mapreduce.UnitID(pairs[0].Value))
 		there = u != nil && u.Source != nil && u.Source.ChunkIndex+1 >= u.Source.Chunks && u.Source.Documents == 0
 		return err
 	})
@@ -154,23 +154,23 @@ func (st *Levels) isInserted(ctx context.Context, id mapreduce.JobID, n int64) (
 }
 
 // insertBatch inserts units, and returns where those wait that were not there.
-func (st *Levels) insertBatch(ctx context.Context, id mapreduce.JobID, epoch int64, b *records.Batch) (waiting []records.Candidate, err error) {
+func (l *Levels) insertBatch(ctx context.Context, id mapreduce.JobID, epoch int64, b *records.Batch) (waiting []records.Candidate, err error) {
 	units := records.StoredUnits(b.Units)
-	err = st.db.Update(ctx, failpoint.Insert, func(tx store.Tx) error {
+	err = l.db.Update(ctx, failpoint.Insert, func(tx store.Tx) error {
 		// An earlier run of the transaction may have filled it.
 		waiting = waiting[:0]
-		ctl, err := st.Jobs.Control(ctx, tx, id)
+		ctl, err := l.Jobs.Control(ctx, tx, id)
 		if err != nil || ctl.Epoch != epoch {
 			return err
 		}
 
 		for _, c := range b.Blobs {
-			tx.Set(st.Keys.Job(id).BlobChunk(c.SHA256, c.Index), c.Data)
+			tx.Set(l.Keys.Job(id).BlobChunk(c.SHA256, c.Index), c.Data)
 		}
 
 		ks := make([][]byte, len(units))
 		for i, u := range units {
-			ks[i] = st.Keys.Job(id).Unit(mapreduce.UnitID(u.UnitId))
+			ks[i] = l.Keys.Job(id).Unit(mapreduce.UnitID(u.UnitId))
 		}
 		old, err := records.ReadPresent(ctx, tx, ks)
 		if err != nil {
@@ -180,15 +180,15 @@ func (st *Levels) insertBatch(ctx context.Context, id mapreduce.JobID, epoch int
 		for i, u := range units {
 			if old == nil || old[i] == nil { // else inserted before: by an earlier run, or before a resume
 				if i == 0 {
-					tx.Add(st.Keys.Job(id).Counter(keys.CharactersParsed, 0, st.Node), -b.Known)
+					tx.Add(l.Keys.Job(id).Counter(keys.CharactersParsed, 0, l.Node), -b.Known)
 				}
-				st.Units.Insert(tx, id, u)
+				l.Units.Insert(tx, id, u)
 				waiting = append(waiting, *records.CandidateOf(u))
-				tx.Add(st.Keys.Job(id).Counter(keys.Inserted, 0, st.Node), 1)
+				tx.Add(l.Keys.Job(id).Counter(keys.Inserted, 0, l.Node), 1)
 				if b.Counted {
 					continue
 				}
-				tx.Add(st.Keys.Job(id).Counter(keys.CharactersParsed, 0, st.Node), u.Source.GetCharEnd()-u.Source.GetCharStart())
+				tx.Add(l.Keys.Job(id).Counter(keys.CharactersParsed, 0, l.Node), u.Source.GetCharEnd()-u.Source.GetCharStart())
 			}
 		}
 

@@ -77,14 +77,14 @@ func (n *Plan) planDigest() []byte {
 // returns whether planning is done: by this call, by an earlier run, or by
 // another node. Each step begins where the one before it, of whichever node,
 // ended: from is Status.Next as the step found it.
-func (st *Levels) PlanStep(ctx context.Context, id mapreduce.JobID, n Plan) (from int64, done bool, err error) {
+func (l *Levels) PlanStep(ctx context.Context, id mapreduce.JobID, n Plan) (from int64, done bool, err error) {
 	digest, tried := n.planDigest(), 0
-	err = st.db.Update(ctx, failpoint.Plan, func(tx store.Tx) error {
+	err = l.db.Update(ctx, failpoint.Plan, func(tx store.Tx) error {
 		room := records.StepRoom(tried)
 		tried++
 		done = true
 
-		ctl, err := st.Jobs.Control(ctx, tx, id)
+		ctl, err := l.Jobs.Control(ctx, tx, id)
 		if err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func (st *Levels) PlanStep(ctx context.Context, id mapreduce.JobID, n Plan) (fro
 			return nil
 		}
 
-		p := &planner{LevelRecords: st.LevelRecords, tx: tx, id: id, ctl: ctl, next: n, room: room}
+		p := &planner{LevelRecords: l.LevelRecords, tx: tx, id: id, ctl: ctl, next: n, room: room}
 		if err := p.readCursor(ctx, digest); err != nil {
 			return err
 		}
@@ -106,7 +106,7 @@ func (st *Levels) PlanStep(ctx context.Context, id mapreduce.JobID, n Plan) (fro
 
 		// A step that planned nothing would be repeated for ever.
 		if before == [2]int64{p.cursor.Planned, p.cursor.Picked} {
-			return records.CorruptError(st.Keys.Job(id).Ctl(), "level %d of %s is to have %d units, and has inputs for %d",
+			return records.CorruptError(l.Keys.Job(id).Ctl(), "level %d of %s is to have %d units, and has inputs for %d",
 				n.Number, id, n.Units, p.cursor.Planned)
 		}
 
@@ -114,7 +114,7 @@ func (st *Levels) PlanStep(ctx context.Context, id mapreduce.JobID, n Plan) (fro
 			return p.beginLevel(ctx)
 		}
 
-		tx.Set(st.Keys.Plans(id).Cursor(n.Number), records.Encode(p.cursor))
+		tx.Set(l.Keys.Plans(id).Cursor(n.Number), records.Encode(p.cursor))
 		return nil
 	})
 	return from, done, err

@@ -23,19 +23,19 @@ const MaxSmallResult = 8 * store.ChunkSize
 
 // CompleteWith ends a job whose last level has ended and whose result is small. In the
 // same transaction the unit of the result is planned, begun and complete.
-func (st *Levels) CompleteWith(ctx context.Context, id mapreduce.JobID, epoch int64, result []byte) error {
+func (l *Levels) CompleteWith(ctx context.Context, id mapreduce.JobID, epoch int64, result []byte) error {
 	if len(result) > MaxSmallResult {
 		return errs.New(errs.Internal, "a result of %d bytes is stored with the end of its job", len(result))
 	}
 
-	return st.db.Update(ctx, failpoint.Complete, func(tx store.Tx) error {
-		ctl, err := st.Jobs.Control(ctx, tx, id)
+	return l.db.Update(ctx, failpoint.Complete, func(tx store.Tx) error {
+		ctl, err := l.Jobs.Control(ctx, tx, id)
 		// Another node may have ended the job, or have planned the unit of its result.
 		if err != nil || ctl.Epoch != epoch || !mapreduce.JobState(ctl.State).Running() || records.AtResult(ctl) {
 			return err
 		}
 
-		p := &planner{LevelRecords: st.LevelRecords, tx: tx, id: id, ctl: ctl, next: resultPlan(ctl), room: 1}
+		p := &planner{LevelRecords: l.LevelRecords, tx: tx, id: id, ctl: ctl, next: resultPlan(ctl), room: 1}
 		inputs, err := p.wholeSource(ctx)
 		if err != nil {
 			return err
@@ -43,23 +43,23 @@ func (st *Levels) CompleteWith(ctx context.Context, id mapreduce.JobID, epoch in
 
 		u := &storagev1.Unit{
 			UnitId: string(mapreduce.ResultUnit), Kind: uint32(mapreduce.KindResult), Level: p.next.Number, Stage: int64(p.next.Stage),
-			Inputs: inputs, Status: uint32(mapreduce.UnitComplete), Attempt: 1, Result: st.storeSmall(tx, id, result),
+			Inputs: inputs, Status: uint32(mapreduce.UnitComplete), Attempt: 1, Result: l.storeSmall(tx, id, result),
 		}
 
-		st.Units.Set(tx, id, u)
-		tx.Add(st.Keys.Job(id).Counter(keys.Claimed, 0, st.Node), 1)
-		tx.Add(st.Keys.Job(id).Counter(keys.Completed, u.Level, st.Node), 1)
+		l.Units.Set(tx, id, u)
+		tx.Add(l.Keys.Job(id).Counter(keys.Claimed, 0, l.Node), 1)
+		tx.Add(l.Keys.Job(id).Counter(keys.Completed, u.Level, l.Node), 1)
 
 		ctl.Levels = append(ctl.Levels, p.next.ToStored())
 		ctl.Level, ctl.State = u.Level, uint32(mapreduce.JobComplete)
-		return st.Jobs.WriteControlWith(ctx, tx, id, ctl, &storagev1.Checkpoint{
+		return l.Jobs.WriteControlWith(ctx, tx, id, ctl, &storagev1.Checkpoint{
 			Message: "complete", CompletedUnits: []*storagev1.Outcome{{Unit: u.UnitId, Attempt: u.Attempt, Sha256: u.Result.Sha256, Level: u.Level}},
 		})
 	})
 }
 
 // storeSmall stores a result as the output of a first attempt.
-func (st *Levels) storeSmall(tx store.Tx, id mapreduce.JobID, data []byte) *storagev1.Result {
+func (l *Levels) storeSmall(tx store.Tx, id mapreduce.JobID, data []byte) *storagev1.Result {
 	sum := sha256.Sum256(data)
 	r := &storagev1.Result{Attempt: 1, Length: int64(len(data)), Sha256: sum[:]}
 	if len(data) <= mapreduce.MaxInline {
@@ -67,7 +67,7 @@ func (st *Levels) storeSmall(tx store.Tx, id mapreduce.JobID, data []byte) *stor
 		return r
 	}
 	r.Chunks = records.ChunksOf(r.Length)
-	st.Units.SetOutput(tx, id, mapreduce.ResultUnit, r.Attempt, 0, data)
+	l.Units.SetOutput(tx, id, mapreduce.ResultUnit, r.Attempt, 0, data)
 	return r
 }
 
@@ -83,10 +83,10 @@ func resultPlan(ctl *storagev1.Ctl) Plan {
 
 // PlanResult plans the unit that assembles the result of a job whose last level has
 // ended.
-func (st *Levels) PlanResult(ctx context.Context, id mapreduce.JobID, epoch int64) error {
+func (l *Levels) PlanResult(ctx context.Context, id mapreduce.JobID, epoch int64) error {
 	var next Plan
-	err := st.db.View(ctx, func(tx store.Tx) error {
-		ctl, err := st.Jobs.Control(ctx, tx, id)
+	err := l.db.View(ctx, func(tx store.Tx) error {
+		ctl, err := l.Jobs.Control(ctx, tx, id)
 		if err == nil {
 			next = resultPlan(ctl)
 		}
@@ -97,6 +97,6 @@ func (st *Levels) PlanResult(ctx context.Context, id mapreduce.JobID, epoch int6
 		return err
 	}
 
-	_, _, err = st.PlanStep(ctx, id, next)
+	_, _, err = l.PlanStep(ctx, id, next)
 	return err
 }

@@ -38,10 +38,10 @@ func (p *TreePlan) treeLevel(depth, units int64) *storagev1.Level {
 
 // PlanTree plans a tree; its last step turns the job to level 0. Each step begins
 // where the one before it, of whichever node, ended.
-func (st *Levels) PlanTree(ctx context.Context, id mapreduce.JobID, t TreePlan) error {
+func (l *Levels) PlanTree(ctx context.Context, id mapreduce.JobID, t TreePlan) error {
 	for done := false; !done; {
 		var err error
-		if done, err = st.TreeStep(ctx, id, t); err != nil {
+		if done, err = l.TreeStep(ctx, id, t); err != nil {
 			return err
 		}
 	}
@@ -49,14 +49,14 @@ func (st *Levels) PlanTree(ctx context.Context, id mapreduce.JobID, t TreePlan) 
 }
 
 // TreeStep is one step of PlanTree. It returns whether planning is done.
-func (st *Levels) TreeStep(ctx context.Context, id mapreduce.JobID, t TreePlan) (done bool, err error) {
+func (l *Levels) TreeStep(ctx context.Context, id mapreduce.JobID, t TreePlan) (done bool, err error) {
 	tried := 0
-	err = st.db.Update(ctx, failpoint.Plan, func(tx store.Tx) error {
+	err = l.db.Update(ctx, failpoint.Plan, func(tx store.Tx) error {
 		room := records.StepRoom(tried)
 		tried++
 		done = true
 
-		ctl, err := st.Jobs.Control(ctx, tx, id)
+		ctl, err := l.Jobs.Control(ctx, tx, id)
 		if err != nil {
 			return err
 		}
@@ -64,15 +64,15 @@ func (st *Levels) TreeStep(ctx context.Context, id mapreduce.JobID, t TreePlan) 
 			return nil
 		}
 
-		p := &treePlanner{planner: planner{LevelRecords: st.LevelRecords, tx: tx, id: id, ctl: ctl, cursor: &storagev1.Plan{Level: 1}, room: room}, tree: t}
+		p := &treePlanner{planner: planner{LevelRecords: l.LevelRecords, tx: tx, id: id, ctl: ctl, cursor: &storagev1.Plan{Level: 1}, room: room}, tree: t}
 		// The tree stands on units that were staged with the job and on those of parsed
 		// documents.
-		if p.maps, err = st.Jobs.Counter(ctx, tx.Snapshot(), id, keys.Inserted, 0); err != nil {
+		if p.maps, err = l.Jobs.Counter(ctx, tx.Snapshot(), id, keys.Inserted, 0); err != nil {
 			return err
 		}
 		p.maps += ctl.StagedUnits
 
-		if _, err := records.Read(ctx, tx, st.Keys.Plans(id).Cursor(1), p.cursor); err != nil {
+		if _, err := records.Read(ctx, tx, l.Keys.Plans(id).Cursor(1), p.cursor); err != nil {
 			return err
 		}
 
@@ -84,7 +84,7 @@ func (st *Levels) TreeStep(ctx context.Context, id mapreduce.JobID, t TreePlan) 
 			return p.beginMapping(ctx)
 		}
 
-		tx.Set(st.Keys.Plans(id).Cursor(1), records.Encode(p.cursor))
+		tx.Set(l.Keys.Plans(id).Cursor(1), records.Encode(p.cursor))
 		return nil
 	})
 	return done, err
@@ -321,19 +321,19 @@ func (p *treePlanner) beginMapping(ctx context.Context) error {
 }
 
 // Ascend turns a job to the lowest level of its tree that has not ended.
-func (st *Levels) Ascend(ctx context.Context, id mapreduce.JobID, epoch int64) error {
-	return st.db.ChangeControl(ctx, failpoint.Ascend, id, func(tx store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
+func (l *Levels) Ascend(ctx context.Context, id mapreduce.JobID, epoch int64) error {
+	return l.db.ChangeControl(ctx, failpoint.Ascend, id, func(tx store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
 		if ctl.Epoch != epoch || ctl.TreeTop == 0 || ctl.Level < 0 || !mapreduce.JobState(ctl.State).Running() {
 			return "", false, nil
 		}
 
 		from := ctl.Level
 		for ctl.Level < ctl.TreeTop {
-			completed, err := st.Jobs.Counter(ctx, tx.Snapshot(), id, keys.Completed, ctl.Level)
+			completed, err := l.Jobs.Counter(ctx, tx.Snapshot(), id, keys.Completed, ctl.Level)
 			if err != nil {
 				return "", false, err
 			}
-			failed, err := st.Jobs.Counter(ctx, tx.Snapshot(), id, keys.Failed, ctl.Level)
+			failed, err := l.Jobs.Counter(ctx, tx.Snapshot(), id, keys.Failed, ctl.Level)
 			if err != nil {
 				return "", false, err
 			}

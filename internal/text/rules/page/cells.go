@@ -11,18 +11,18 @@ import (
 
 // CellsIn returns the cells of tables in r that stand in a column with one of the
 // headings and in a row that begins with one of the names, if these are given.
-func (t *Page) CellsIn(r form.Span, columns, rows []string) []form.Span {
+func (p *Page) CellsIn(r form.Span, columns, rows []string) []form.Span {
 	if len(columns) == 0 {
-		return t.rowCells(r, rows)
+		return p.rowCells(r, rows)
 	}
 
 	var found []form.Span
-	for row := range t.tableRows(r) {
+	for row := range p.tableRows(r) {
 		// Any line may be the head of a table, so each is tried.
 		cells := row.cells
-		n := slices.IndexFunc(cells, func(c form.Span) bool { return isPhrase(t.Text[c.Start:c.End], columns) })
+		n := slices.IndexFunc(cells, func(c form.Span) bool { return isPhrase(p.Text[c.Start:c.End], columns) })
 		if n >= 0 {
-			found = append(found, t.columnCells(row.line, n, cells[n], row.style, r, columns, rows)...)
+			found = append(found, p.columnCells(row.line, n, cells[n], row.style, r, columns, rows)...)
 		}
 	}
 
@@ -37,12 +37,12 @@ type tableRow struct {
 }
 
 // tableRows returns the lines in r that may be rows of tables.
-func (t *Page) tableRows(r form.Span) iter.Seq[tableRow] {
+func (p *Page) tableRows(r form.Span) iter.Seq[tableRow] {
 	return func(yield func(tableRow) bool) {
-		for i := t.LineAt(r.Start); i < len(t.Lines) && t.Lines[i].Start < r.End; i++ {
-			line := t.ClipLine(i, r)
-			style := form.StyleOf(t.Text[line.Start:line.End])
-			if style != form.None && !yield(tableRow{i, style, form.Split(t.Text, line, style)}) {
+		for i := p.LineAt(r.Start); i < len(p.Lines) && p.Lines[i].Start < r.End; i++ {
+			line := p.ClipLine(i, r)
+			style := form.StyleOf(p.Text[line.Start:line.End])
+			if style != form.None && !yield(tableRow{i, style, form.Split(p.Text, line, style)}) {
 				return
 			}
 		}
@@ -59,10 +59,10 @@ func isPhrase(s string, phrases []string) bool {
 }
 
 // rowCells returns the cells of rows that begin with one of the names.
-func (t *Page) rowCells(r form.Span, rows []string) []form.Span {
+func (p *Page) rowCells(r form.Span, rows []string) []form.Span {
 	var found []form.Span
-	for row := range t.tableRows(r) {
-		if first := row.cells[0]; isPhrase(t.Text[first.Start:first.End], rows) {
+	for row := range p.tableRows(r) {
+		if first := row.cells[0]; isPhrase(p.Text[first.Start:first.End], rows) {
 			found = append(found, row.cells[1:]...)
 		}
 	}
@@ -72,13 +72,13 @@ func (t *Page) rowCells(r form.Span, rows []string) []form.Span {
 
 // columnCells returns the cells below a heading, up to the next such heading: those
 // with the same number, or with gaps between cells those that stand under it.
-func (t *Page) columnCells(head, n int, title form.Span, style form.Style, r form.Span, columns, rows []string) []form.Span {
+func (p *Page) columnCells(head, n int, title form.Span, style form.Style, r form.Span, columns, rows []string) []form.Span {
 	var found []form.Span
-	from := title.Start - t.Lines[head].Start
+	from := title.Start - p.Lines[head].Start
 	under := form.NewSpan(from, from+title.End-title.Start)
 
-	for i := head + 1; i < len(t.Lines) && t.Lines[i].Start < r.End; i++ {
-		text := t.LineText(i)
+	for i := head + 1; i < len(p.Lines) && p.Lines[i].Start < r.End; i++ {
+		text := p.LineText(i)
 		switch {
 		case form.IsRule(strings.TrimSpace(text)):
 			continue
@@ -87,11 +87,11 @@ func (t *Page) columnCells(head, n int, title form.Span, style form.Style, r for
 		}
 
 		// Cells between gaps have no number to go by, as empty ones leave no trace.
-		cells := form.Split(t.Text, t.Lines[i], style)
+		cells := form.Split(p.Text, p.Lines[i], style)
 		at := n
 		if style == form.Gaps {
 			at = slices.IndexFunc(cells, func(c form.Span) bool {
-				return c.Start-t.Lines[i].Start < under.End && c.End-t.Lines[i].Start > under.Start
+				return c.Start-p.Lines[i].Start < under.End && c.End-p.Lines[i].Start > under.Start
 			})
 		}
 
@@ -99,11 +99,11 @@ func (t *Page) columnCells(head, n int, title form.Span, style form.Style, r for
 			continue
 		}
 
-		if isPhrase(t.Text[cells[at].Start:cells[at].End], columns) {
+		if isPhrase(p.Text[cells[at].Start:cells[at].End], columns) {
 			return found
 		}
 
-		if len(rows) == 0 || isPhrase(t.Text[cells[0].Start:cells[0].End], rows) {
+		if len(rows) == 0 || isPhrase(p.Text[cells[0].Start:cells[0].End], rows) {
 			found = append(found, cells[at])
 		}
 	}

@@ -70,10 +70,10 @@ func spacedWords(s string) string {
 }
 
 // ReadHeadings finds the headings of the text.
-func (t *Page) ReadHeadings() Headings {
+func (p *Page) ReadHeadings() Headings {
 	var list Headings
-	for i := range t.Lines {
-		if h, ok := (outline{t}).headingAt(i); ok {
+	for i := range p.Lines {
+		if h, ok := (outline{p}).headingAt(i); ok {
 			list = append(list, h)
 		}
 	}

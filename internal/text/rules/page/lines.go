@@ -42,8 +42,8 @@ func SplitLines(text string) []form.Span {
 }
 
 // LineAt returns the index of the line that holds byte i.
-func (t *Page) LineAt(i int) int {
-	n, _ := slices.BinarySearchFunc(t.Lines, i, func(l form.Span, i int) int {
+func (p *Page) LineAt(i int) int {
+	n, _ := slices.BinarySearchFunc(p.Lines, i, func(l form.Span, i int) int {
 		if l.Start <= i {
 			return -1
 		}
@@ -53,47 +53,47 @@ func (t *Page) LineAt(i int) int {
 }
 
 // LineText returns line i.
-func (t *Page) LineText(i int) string { return t.Text[t.Lines[i].Start:t.Lines[i].End] }
+func (p *Page) LineText(i int) string { return p.Text[p.Lines[i].Start:p.Lines[i].End] }
 
 // ClipLine returns the part of line i that is in r.
-func (t *Page) ClipLine(i int, r form.Span) form.Span {
-	line := t.Lines[i]
+func (p *Page) ClipLine(i int, r form.Span) form.Span {
+	line := p.Lines[i]
 	start := min(max(line.Start, r.Start), line.End)
 	return form.NewSpan(start, max(min(line.End, r.End), start))
 }
 
 // IsBlank reports whether line i is there and blank.
-func (t *Page) IsBlank(i int) bool {
-	return i < len(t.Lines) && strings.TrimSpace(t.LineText(i)) == ""
+func (p *Page) IsBlank(i int) bool {
+	return i < len(p.Lines) && strings.TrimSpace(p.LineText(i)) == ""
 }
 
 // columnOf returns the column of a byte on its line, in characters.
-func (t *Page) columnOf(at int) int {
-	return utf8.RuneCountInString(t.Text[t.Lines[t.LineAt(max(at-1, 0))].Start:at])
+func (p *Page) columnOf(at int) int {
+	return utf8.RuneCountInString(p.Text[p.Lines[p.LineAt(max(at-1, 0))].Start:at])
 }
 
 // EndOfNextLine returns where the line after that of byte i ends, blank ones not
 // counted.
-func (t *Page) EndOfNextLine(i int) int {
-	if len(t.Lines) == 0 {
+func (p *Page) EndOfNextLine(i int) int {
+	if len(p.Lines) == 0 {
 		return i
 	}
 
-	line := t.LineAt(i)
-	for line+1 < len(t.Lines) {
+	line := p.LineAt(i)
+	for line+1 < len(p.Lines) {
 		line++
-		if strings.TrimSpace(t.Text[t.Lines[line].Start:t.Lines[line].End]) != "" {
+		if strings.TrimSpace(p.Text[p.Lines[line].Start:p.Lines[line].End]) != "" {
 			break
 		}
 	}
-	return t.Lines[line].End
+	return p.Lines[line].End
 }
 
 // WithinCell returns the part of r up to the end of the cell in which it begins, if its line
 // is a row of a table that begins with a bar.
-func (t *Page) WithinCell(r form.Span) form.Span {
-	if strings.HasPrefix(strings.TrimSpace(t.LineText(t.LineAt(r.Start))), "|") {
-		if end := strings.IndexByte(t.Text[r.Start:r.End], '|'); end >= 0 {
+func (p *Page) WithinCell(r form.Span) form.Span {
+	if strings.HasPrefix(strings.TrimSpace(p.LineText(p.LineAt(r.Start))), "|") {
+		if end := strings.IndexByte(p.Text[r.Start:r.End], '|'); end >= 0 {
 			r.End = r.Start + end
 		}
 	}
@@ -101,37 +101,37 @@ func (t *Page) WithinCell(r form.Span) form.Span {
 }
 
 // InBars reports whether a label stands in a row of a table between bars.
-func (t *Page) InBars(m phrase.Mark) bool {
-	return strings.HasPrefix(strings.TrimSpace(t.LineText(t.LineAt(m.Start))), "|")
+func (p *Page) InBars(m phrase.Mark) bool {
+	return strings.HasPrefix(strings.TrimSpace(p.LineText(p.LineAt(m.Start))), "|")
 }
 
 // BeginOfCell returns where the cell begins that byte at stands in: behind a tab, a bar, a
 // gap or the beginning of the line.
-func (t *Page) BeginOfCell(at int) int {
-	line := t.Lines[t.LineAt(at)]
+func (p *Page) BeginOfCell(at int) int {
+	line := p.Lines[p.LineAt(at)]
 	start := max(line.Start, at-NearBytes)
-	before := t.Text[start:at]
+	before := p.Text[start:at]
 	cut := max(strings.LastIndexAny(before, "\t|"), strings.LastIndex(before, "  ")+1)
 	return start + max(cut, 0)
 }
 
 // IsEntry reports whether a label begins its line and a colon follows, as in a
 // list of names and values.
-func (t *Page) IsEntry(m phrase.Mark) bool { return t.BeginsLine(m) && t.LabelDelimiter(m) == ':' }
+func (p *Page) IsEntry(m phrase.Mark) bool { return p.BeginsLine(m) && p.LabelDelimiter(m) == ':' }
 
 // BeginsLine reports whether nothing stands in front of a label on its line.
-func (t *Page) BeginsLine(m phrase.Mark) bool {
-	before := t.Text[t.Lines[t.LineAt(m.Start)].Start:m.Start]
+func (p *Page) BeginsLine(m phrase.Mark) bool {
+	before := p.Text[p.Lines[p.LineAt(m.Start)].Start:m.Start]
 	return len(before) <= NearBytes && strings.TrimSpace(before) == ""
 }
 
 // LabelDelimiter returns the sign that sets a label off from its value: a colon
 // or the like, a tab or several spaces, the end of the line; 0 if there is none.
-func (t *Page) LabelDelimiter(m phrase.Mark) byte {
-	line := t.Lines[t.LineAt(m.Start)]
+func (p *Page) LabelDelimiter(m phrase.Mark) byte {
+	line := p.Lines[p.LineAt(m.Start)]
 	r := form.NewSpan(m.End, min(max(m.End, line.End), m.End+NearBytes))
-	rest := t.Text[r.Start:r.End]
-	after := t.Text[r.Start:SkipSeparators(t.Text, r).Start]
+	rest := p.Text[r.Start:r.End]
+	after := p.Text[r.Start:SkipSeparators(p.Text, r).Start]
 
 	switch {
 	case strings.TrimSpace(rest) == "":
@@ -147,9 +147,9 @@ func (t *Page) LabelDelimiter(m phrase.Mark) byte {
 
 // FollowsWord reports whether a plain word stands right before a label, so that
 // the two may mean something else together: TAX INCLUDED IN TOTAL.
-func (t *Page) FollowsWord(m phrase.Mark) bool {
-	line := t.Lines[t.LineAt(m.Start)]
-	before := t.Text[line.Start:m.Start]
+func (p *Page) FollowsWord(m phrase.Mark) bool {
+	line := p.Lines[p.LineAt(m.Start)]
+	before := p.Text[line.Start:m.Start]
 	word := strings.TrimRight(before, " ")
 	if len(before)-len(word) != 1 || word == "" {
 		return false
@@ -160,27 +160,27 @@ func (t *Page) FollowsWord(m phrase.Mark) bool {
 
 // IsSplit reports whether v is a cell of a row in which a cell with nothing but a colon stands
 // in front of it, and more cells with words behind it: then v is but a part of the value.
-func (t *Page) IsSplit(v form.Span) bool {
-	line := t.Lines[t.LineAt(v.Start)]
-	if !strings.HasPrefix(strings.TrimSpace(line.Of(t.Text)), "|") {
+func (p *Page) IsSplit(v form.Span) bool {
+	line := p.Lines[p.LineAt(v.Start)]
+	if !strings.HasPrefix(strings.TrimSpace(line.Of(p.Text)), "|") {
 		return false
 	}
-	before := strings.TrimRight(t.Text[line.Start:v.Start], " ")
-	rest := t.Text[v.End:line.End]
+	before := strings.TrimRight(p.Text[line.Start:v.Start], " ")
+	rest := p.Text[v.End:line.End]
 	colon := strings.HasSuffix(strings.TrimRight(strings.TrimSuffix(before, "|"), " "), "| :")
 	return colon && strings.ContainsFunc(rest, func(c rune) bool { return !NotWord(c) })
 }
 
 // OnlySeparators reports whether a part of the text holds nothing but separators.
-func (t *Page) OnlySeparators(v form.Span) bool {
-	return strings.Trim(t.Text[v.Start:v.End], separators+" \t") == ""
+func (p *Page) OnlySeparators(v form.Span) bool {
+	return strings.Trim(p.Text[v.Start:v.End], separators+" \t") == ""
 }
 
 // TrimSeparators narrows v to what stands between separators and white space.
-func (t *Page) TrimSeparators(v form.Span) form.Span {
+func (p *Page) TrimSeparators(v form.Span) form.Span {
 	set := separators + " \t\r\n"
-	v.End = v.Start + len(strings.TrimRight(t.Text[v.Start:v.End], set))
-	v.Start = v.End - len(strings.TrimLeft(t.Text[v.Start:v.End], set))
+	v.End = v.Start + len(strings.TrimRight(p.Text[v.Start:v.End], set))
+	v.Start = v.End - len(strings.TrimLeft(p.Text[v.Start:v.End], set))
 	return v
 }
 
@@ -189,12 +189,12 @@ const separators = ",;:="
 
 // ParagraphStarts returns where paragraphs begin: at lines that are not blank
 // and have none but blank lines right before them.
-func (t *Page) ParagraphStarts(w form.Span) []int {
+func (p *Page) ParagraphStarts(w form.Span) []int {
 	var starts []int
 	blank := true
-	for i := t.LineAt(w.Start); i < len(t.Lines) && t.Lines[i].Start < w.End; i++ {
-		start := max(t.Lines[i].Start, w.Start)
-		if strings.TrimSpace(t.Text[start:t.Lines[i].End]) == "" {
+	for i := p.LineAt(w.Start); i < len(p.Lines) && p.Lines[i].Start < w.End; i++ {
+		start := max(p.Lines[i].Start, w.Start)
+		if strings.TrimSpace(p.Text[start:p.Lines[i].End]) == "" {
 			blank = true
 			continue
 		}
@@ -211,14 +211,14 @@ func (t *Page) ParagraphStarts(w form.Span) []int {
 
 // LineStarts returns where the lines of anchors begin, or the anchors themselves
 // where one follows another on a line.
-func (t *Page) LineStarts(anchors []int, w form.Span) []int {
+func (p *Page) LineStarts(anchors []int, w form.Span) []int {
 	starts := make([]int, 0, len(anchors))
 	last := -1
 
 	for _, at := range anchors {
-		line := t.LineAt(at)
+		line := p.LineAt(at)
 		if line != last {
-			at = max(t.Lines[line].Start, w.Start)
+			at = max(p.Lines[line].Start, w.Start)
 		}
 
 		last = line
@@ -232,13 +232,13 @@ func (t *Page) LineStarts(anchors []int, w form.Span) []int {
 const NearBytes = 200
 
 // Under returns the index of the cell below a name; -1 if there is none.
-func (t *Page) Under(name form.Span, n int, row []form.Span, style form.Style) int {
+func (p *Page) Under(name form.Span, n int, row []form.Span, style form.Style) int {
 	if style == form.Tabs {
 		if n >= len(row) {
 			return -1
 		}
 		return n
 	}
-	from, to := t.columnOf(name.Start), t.columnOf(name.End)
-	return slices.IndexFunc(row, func(c form.Span) bool { return t.columnOf(c.Start) < to && t.columnOf(c.End) > from })
+	from, to := p.columnOf(name.Start), p.columnOf(name.End)
+	return slices.IndexFunc(row, func(c form.Span) bool { return p.columnOf(c.Start) < to && p.columnOf(c.End) > from })
 }

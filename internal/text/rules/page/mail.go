@@ -8,10 +8,10 @@ var mailNames = []string{"from", "to", "subject", "date", "received", "message-i
 // ReadMailHeader returns where the header of a mail with which the text begins ends: two
 // lines or more of names and values, a line that begins with white space going on
 // with the value above it. It returns 0 if there is none.
-func (t *Page) ReadMailHeader() int {
+func (p *Page) ReadMailHeader() int {
 	names, known := 0, false
-	for i, line := range t.Lines {
-		text := t.Text[line.Start:line.End]
+	for i, line := range p.Lines {
+		text := p.Text[line.Start:line.End]
 		if strings.TrimSpace(text) == "" || i > maxHeaderLines {
 			break
 		}
@@ -35,13 +35,13 @@ func (t *Page) ReadMailHeader() int {
 		return 0
 	}
 
-	for _, line := range t.Lines {
-		if strings.TrimSpace(t.Text[line.Start:line.End]) == "" {
+	for _, line := range p.Lines {
+		if strings.TrimSpace(p.Text[line.Start:line.End]) == "" {
 			return line.Start
 		}
 	}
 
-	return len(t.Text)
+	return len(p.Text)
 }
 
 // maxHeaderLines bounds the header of a mail.

@@ -28,39 +28,39 @@ func (t *Table) Cells(text string, l table.Line, into []table.Cell) []table.Cell
 
 // ReadTables returns the tables of a text; first says that it begins where its document does. Of a text that does not begin where its document
 // does, rows stand above the first head, which was cut off: they are rows of that table.
-func (t *Page) ReadTables(first bool) []Table {
+func (p *Page) ReadTables(first bool) []Table {
 	var all []Table
-	for _, one := range table.Read(t.Text) {
+	for _, one := range table.Read(p.Text) {
 		all = append(all, Table{Table: one})
 	}
 
 	if len(all) == 0 {
 		if first {
-			all = appendSheet(all, t)
+			all = appendSheet(all, p)
 		}
 		return all
 	}
 
 	if !first {
-		t.prependRows(&all[0])
+		p.prependRows(&all[0])
 	}
 
 	return all
 }
 
 // prependRows adds the rows above the first piece of a table to it.
-func (t *Page) prependRows(first *Table) {
-	at := t.LineAt(first.Start)
+func (p *Page) prependRows(first *Table) {
+	at := p.LineAt(first.Start)
 
 	// The rows stand two lines above the head, with a blank line between.
-	if at < 2 || strings.TrimSpace(t.LineText(at-1)) != "" {
+	if at < 2 || strings.TrimSpace(p.LineText(at-1)) != "" {
 		return
 	}
 
 	var rows []table.Line
 	for i := at - 2; i >= 0; i-- {
-		line := table.Line(t.Lines[i])
-		if !strings.HasPrefix(strings.TrimSpace(t.LineText(i)), "|") || len(table.Cells(t.Text, line, nil)) != first.Columns {
+		line := table.Line(p.Lines[i])
+		if !strings.HasPrefix(strings.TrimSpace(p.LineText(i)), "|") || len(table.Cells(p.Text, line, nil)) != first.Columns {
 			break
 		}
 
@@ -72,18 +72,18 @@ func (t *Page) prependRows(first *Table) {
 }
 
 // IsTables reports whether nothing stands in the text but its tables and headings.
-func (t *Page) IsTables(tables []Table) bool {
+func (p *Page) IsTables(tables []Table) bool {
 	if len(tables) == 0 {
 		return false
 	}
 
-	for i := range t.Lines {
-		if len(tables) > 0 && t.Lines[i].Start >= tables[0].End {
+	for i := range p.Lines {
+		if len(tables) > 0 && p.Lines[i].Start >= tables[0].End {
 			tables = tables[1:]
 		}
 
-		inTable := len(tables) > 0 && t.Lines[i].Start >= tables[0].Start
-		if !inTable && !isBlankOrHeading(t.LineText(i)) {
+		inTable := len(tables) > 0 && p.Lines[i].Start >= tables[0].Start
+		if !inTable && !isBlankOrHeading(p.LineText(i)) {
 			return false
 		}
 	}
