@@ -55,7 +55,7 @@ func owner(t *testing.T, dir string, a agent.Agent) *embedded.Node {
 	return n
 }
 
-func guest(t *testing.T, dir string) *client.Client {
+func joined(t *testing.T, dir string) *client.Client {
 	t.Helper()
 	n, c, err := embedded.Join(t.Context(), embedded.Config{Dir: dir}, embedded.JoinOptions{})
 	if err != nil || n != nil {
@@ -85,31 +85,31 @@ func ended(t *testing.T, s mapreduce.Client, id mapreduce.JobID) (last *mapreduc
 	return last
 }
 
-func TestGuests(t *testing.T) {
+func TestWaitingClients(t *testing.T) {
 	dir, open := t.TempDir(), make(gate)
 	n := owner(t, dir, open)
 
-	looking := guest(t, dir)
+	looking := joined(t, dir)
 	if _, err := looking.ListJobs(t.Context(), mapreduce.ListJobsQuery{}); err != nil {
 		t.Fatal(err)
 	}
 	own := submit(t, n)
-	if got := n.Guests(); got != 0 {
-		t.Fatalf("%d guests, though nobody else has submitted a job", got)
+	if got := n.CountClients(); got != 0 {
+		t.Fatalf("%d waiting clients, though nobody else has submitted a job", got)
 	}
-	visitor := guest(t, dir)
+	visitor := joined(t, dir)
 	job := submit(t, visitor)
-	if got := n.Guests(); got != 1 {
-		t.Fatalf("%d guests, want 1", got)
+	if got := n.CountClients(); got != 1 {
+		t.Fatalf("%d waiting clients, want 1", got)
 	}
 	impatient, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if err := n.WaitGuests(impatient); !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("waiting for a guest gave %v", err)
+	if err := n.WaitForClients(impatient); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("waiting for a client gave %v", err)
 	}
 	close(open)
 	if got := ended(t, visitor, job.ID); got.State != mapreduce.JobComplete {
-		t.Errorf("the guest's job is %v: %s", got.State, got.Error)
+		t.Errorf("the client's job is %v: %s", got.State, got.Error)
 	}
 	if got := ended(t, looking, own.ID); got.State != mapreduce.JobComplete {
 		t.Errorf("the owner's job is %v: %s", got.State, got.Error)
@@ -117,16 +117,16 @@ func TestGuests(t *testing.T) {
 	if err := visitor.Close(); err != nil {
 		t.Error(err)
 	}
-	if err := n.WaitGuests(t.Context()); err != nil {
+	if err := n.WaitForClients(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
 
-// A guest of an owner that leaves is told so at once, and takes over.
+// A client of an owner that leaves is told so at once, and takes over.
 func TestTakeover(t *testing.T) {
 	dir, open := t.TempDir(), make(gate)
 	n := owner(t, dir, open)
-	visitor := guest(t, dir)
+	visitor := joined(t, dir)
 	job := submit(t, visitor)
 	watched := make(chan error, 1)
 	seen := make(chan struct{}, 100)
@@ -232,7 +232,7 @@ func TestStaleSocket(t *testing.T) {
 	if mode := info.Mode().Perm(); mode != 0o600 {
 		t.Errorf("the socket has mode %o", mode)
 	}
-	if _, err := guest(t, dir).ListJobs(t.Context(), mapreduce.ListJobsQuery{}); err != nil {
+	if _, err := joined(t, dir).ListJobs(t.Context(), mapreduce.ListJobsQuery{}); err != nil {
 		t.Error(err)
 	}
 	if err := n.Close(); err != nil {
@@ -251,7 +251,7 @@ func TestLongPath(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := guest(t, dir).ListJobs(t.Context(), mapreduce.ListJobsQuery{}); err != nil {
+	if _, err := joined(t, dir).ListJobs(t.Context(), mapreduce.ListJobsQuery{}); err != nil {
 		t.Error(err)
 	}
 	if err := n.Close(); err != nil {

@@ -143,13 +143,13 @@ func (c Config) withDefaults() Config {
 // Start, Work and Listen are called once each at most, by one goroutine.
 type Node struct {
 	*client.Client
-	config Config
-	store  store.Store
-	jobs   *jobs.Jobs
-	orch   *orchestrator.Orchestrator
-	server *server.Server
-	web    *web.Edge // nil before ServeHTTP
-	guests *waitingClients
+	config  Config
+	store   store.Store
+	jobs    *jobs.Jobs
+	orch    *orchestrator.Orchestrator
+	server  *server.Server
+	web     *web.Edge // nil before ServeHTTP
+	clients *waitingClients
 
 	stopOrchestrator context.CancelFunc // nil before Start
 	orchestrating    sync.WaitGroup
@@ -180,7 +180,7 @@ func Open(c Config) (*Node, error) {
 		return nil, errors.Join(err, kv.Close())
 	}
 
-	n := &Node{config: c, store: kv, guests: newGuests(), jobs: jobs.New(store.NewDB(kv, store.Config{Observe: watch}), c.keySpace(), id, time.Now)}
+	n := &Node{config: c, store: kv, clients: newWaitingClients(), jobs: jobs.New(store.NewDB(kv, store.Config{Observe: watch}), c.keySpace(), id, time.Now)}
 	if err := n.checkInstallation(); err != nil {
 		return nil, errors.Join(err, kv.Close())
 	}
@@ -213,7 +213,7 @@ func (n *Node) wireService() (err error) {
 
 	n.server, err = server.New(service, access.NewFleet(n.orch), server.Config{
 		Logger: n.config.Logger, MaxConnections: n.connections(), Memory: n.config.Memory, Demand: access.NewDemander(n.orch), TLS: n.config.TLS, Guard: n.config.Guard,
-		Options: append([]grpc.ServerOption{grpc.StatsHandler(n.guests)}, n.config.Serve...),
+		Options: append([]grpc.ServerOption{grpc.StatsHandler(n.clients)}, n.config.Serve...),
 	})
 	if err != nil {
 		return err
@@ -319,11 +319,11 @@ func (n *Node) connections() int {
 	return all
 }
 
-// Guests returns how many other processes wait here for jobs of theirs.
-func (n *Node) Guests() int { return n.guests.countWaiting() }
+// CountClients returns how many other processes wait here for jobs of theirs.
+func (n *Node) CountClients() int { return n.clients.countWaiting() }
 
-// WaitGuests waits until no other process waits for a job here, or ctx ends.
-func (n *Node) WaitGuests(ctx context.Context) error { return n.guests.waitUntilNone(ctx) }
+// WaitForClients waits until no other process waits for a job here, or ctx ends.
+func (n *Node) WaitForClients(ctx context.Context) error { return n.clients.waitUntilNone(ctx) }
 
 func (n *Node) recordFailure(what string, err error) {
 	if err == nil {

@@ -361,11 +361,11 @@ func (s *Session) reopenStore(ctx context.Context) error {
 
 // WaitForClients waits until no other process waits for a job here.
 func (s *Session) WaitForClients(ctx context.Context) {
-	if s.node == nil || s.node.Guests() == 0 {
+	if s.node == nil || s.node.CountClients() == 0 {
 		return
 	}
-	s.Meter.Note("this process also runs the jobs of other commands on %s, and waits until they have ended; there are %d; Ctrl-C hands their jobs over to them", s.app.Global.Location, s.node.Guests())
-	_ = s.node.WaitGuests(ctx) // interrupted, the others take over
+	s.Meter.Note("this process also runs the jobs of other commands on %s, and waits until they have ended; there are %d; Ctrl-C hands their jobs over to them", s.app.Global.Location, s.node.CountClients())
+	_ = s.node.WaitForClients(ctx) // interrupted, the others take over
 }
 
 // NodeConfig returns the configuration of the service in this process.

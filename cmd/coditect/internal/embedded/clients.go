@@ -20,7 +20,7 @@ type waitingClients struct {
 
 var _ stats.Handler = (*waitingClients)(nil)
 
-func newGuests() *waitingClients { return &waitingClients{left: make(chan struct{})} }
+func newWaitingClients() *waitingClients { return &waitingClients{left: make(chan struct{})} }
 
 // A connKey is the key of a connection's clientConn in its context.
 type connKey struct{}
@@ -28,7 +28,7 @@ type connKey struct{}
 // A clientConn is a connection of another process. That process waits from the first call
 // that submits or resumes a job until the connection ends.
 type clientConn struct {
-	guest bool // it waits for a job; guarded by waitingClients.mu
+	waits bool // it waits for a job; guarded by waitingClients.mu
 }
 
 // begins are the methods whose callers then wait for a job.
@@ -73,8 +73,8 @@ func (w *waitingClients) HandleConn(ctx context.Context, s stats.ConnStats) {
 func (w *waitingClients) addConn(c *clientConn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !c.guest {
-		c.guest = true
+	if !c.waits {
+		c.waits = true
 		w.waiting++
 	}
 }
@@ -82,8 +82,8 @@ func (w *waitingClients) addConn(c *clientConn) {
 func (w *waitingClients) removeConn(c *clientConn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if c.guest {
-		c.guest = false
+	if c.waits {
+		c.waits = false
 		w.waiting--
 		close(w.left)
 		w.left = make(chan struct{})
