@@ -142,18 +142,18 @@ func (st rooms) leaveRoom(tx store.Tx, id mapreduce.JobID, b *storagev1.Batch) {
 // FreeRooms gives back what of the limits of accounts no batch takes that its vendor may have, and returns of how many
 // batches that was. A server of a version that knows no rooms ends batches, and leaves theirs.
 func (st *Store) FreeRooms(ctx context.Context) (freed int, err error) {
-	var stray [][]byte
+	var unused [][]byte
 	err = st.db.View(ctx, func(tx store.Tx) (err error) {
-		stray, err = st.strayRooms(ctx, tx.Snapshot())
+		unused, err = st.unusedRooms(ctx, tx.Snapshot())
 		return err
 	})
-	if err != nil || len(stray) == 0 {
+	if err != nil || len(unused) == 0 {
 		return 0, err
 	}
 
 	err = st.db.Update(ctx, failpoint.Tell, func(tx store.Tx) error {
 		freed = 0
-		for _, key := range stray {
+		for _, key := range unused {
 			taken, err := st.isTaken(ctx, tx, key)
 			if err != nil {
 				return err
@@ -168,11 +168,11 @@ func (st *Store) FreeRooms(ctx context.Context) (freed int, err error) {
 	return freed, err
 }
 
-// maxStray is how many rooms one look gives back at most.
-const maxStray = 1000
+// maxUnused is how many rooms one look gives back at most.
+const maxUnused = 1000
 
-// strayRooms returns the keys of rooms that no batch takes.
-func (st *Store) strayRooms(ctx context.Context, r store.Reader) (stray [][]byte, err error) {
+// unusedRooms returns the keys of rooms that no batch takes.
+func (st *Store) unusedRooms(ctx context.Context, r store.Reader) (unused [][]byte, err error) {
 	pairs, _, err := r.GetRange(ctx, st.Keys.AllBatches().Rooms(), store.RangeOptions{})
 	if err != nil {
 		return nil, err
@@ -183,11 +183,11 @@ func (st *Store) strayRooms(ctx context.Context, r store.Reader) (stray [][]byte
 		if err != nil {
 			return nil, err
 		}
-		if !taken && len(stray) < maxStray {
-			stray = append(stray, kv.Key)
+		if !taken && len(unused) < maxUnused {
+			unused = append(unused, kv.Key)
 		}
 	}
-	return stray, nil
+	return unused, nil
 }
 
 // isTaken reports whether the batch that a room is of takes it: its vendor may have it, be its job there or gone.
