@@ -336,21 +336,27 @@ func (w warden) checkAttempts() {
 	}
 }
 
-// checkCost checks that units were not run again without a reason.
+// checkCost checks that units were not run again without a reason, and that no call was paid for again
+// that had answered. What a worker has not stored yet is lost with it: all calls of a unit, at most.
 func (w warden) checkCost() {
 	w.ledger.mu.Lock()
-	again, calls := 0, 0
+	made, paid := 0, 0
 	for _, n := range w.ledger.made {
-		again += n - 1
+		made += n - 1
 	}
 	for _, n := range w.ledger.calls {
-		calls += n
+		paid += n - 1
 	}
 	w.ledger.mu.Unlock()
 
-	w.covered["results that were made again"] += again
-	if again > w.excuses {
-		w.noteBreach("9: %d results were made again, and at most %d units were lost with workers or cut off", again, w.excuses)
+	w.covered["results that were made again"] += made
+	if made > w.excuses {
+		w.noteBreach("9: %d results were made again, and at most %d units were lost with workers or cut off", made, w.excuses)
+	}
+
+	w.covered["calls that were paid again"] += paid
+	if paid > unitCalls*w.excuses {
+		w.noteBreach("9: %d calls were paid for again, and at most %d units were lost with workers or cut off", paid, w.excuses)
 	}
 }
 

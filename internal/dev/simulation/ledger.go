@@ -20,7 +20,7 @@ type ledger struct {
 	mu       sync.Mutex // guards the fields below
 	attempts map[mapreduce.Held]*attempt
 	made     map[unit]int // results of each unit
-	calls    map[unit]int // of models
+	calls    map[call]int // of models that answered, and were paid for
 }
 
 // A unit is a unit of a job.
@@ -28,6 +28,15 @@ type unit struct {
 	job  mapreduce.JobID
 	unit mapreduce.UnitID
 }
+
+// A call is one of those that a unit makes, in order.
+type call struct {
+	unit   unit
+	number int
+}
+
+// unitCalls is how many calls a unit makes at most.
+const unitCalls = 3
 
 // An attempt is one that was begun.
 type attempt struct {
@@ -39,7 +48,7 @@ type attempt struct {
 }
 
 func newLedger() *ledger {
-	return &ledger{attempts: make(map[mapreduce.Held]*attempt), made: make(map[unit]int), calls: make(map[unit]int)}
+	return &ledger{attempts: make(map[mapreduce.Held]*attempt), made: make(map[unit]int), calls: make(map[call]int)}
 }
 
 // begin notes that an attempt begins, with what it was given.
@@ -85,11 +94,11 @@ func (l *ledger) isOver(held mapreduce.Held) bool {
 	return a != nil && a.over
 }
 
-// noteCall notes a call of a model for a unit.
-func (l *ledger) noteCall(job mapreduce.JobID, id mapreduce.UnitID) {
+// noteCall notes that a call of a model has answered, and is to be paid for.
+func (l *ledger) noteCall(c call) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.calls[unit{job, id}]++
+	l.calls[c]++
 }
 
 // A runner runs units for one worker, as long as that lives. What a unit does follows from the
@@ -138,10 +147,10 @@ func (r *runner) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (
 // work does what a unit is for.
 func (r *runner) work(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
 	// Each call is remembered, and not made again by another attempt that knows of it.
-	for i := range 1 + int(r.draw(3, "calls", task)) {
+	for i := range 1 + int(r.draw(unitCalls, "calls", task)) {
 		takes := time.Duration(50+r.draw(1500, fmt.Sprint("takes", i), task)) * time.Millisecond
 		_, err := calls.Do(ctx, fmt.Sprint("call ", i), func(ctx context.Context) ([]byte, error) {
-			return r.call(ctx, task, calls, takes)
+			return r.call(ctx, call{unit{task.Job, task.Unit}, i}, calls, takes)
 		})
 		if err != nil {
 			return nil, err
@@ -158,7 +167,7 @@ func (r *runner) work(ctx context.Context, task *agent.Task, calls agent.Calls) 
 }
 
 // call makes one call of a model.
-func (r *runner) call(ctx context.Context, task *agent.Task, calls agent.Calls, takes time.Duration) ([]byte, error) {
+func (r *runner) call(ctx context.Context, c call, calls agent.Calls, takes time.Duration) ([]byte, error) {
 	const tokens = agent.KeepEvery / 2 // the second of two is stored before the attempt has ended
 	if err := calls.Reserve(ctx, tokens, -1); err != nil {
 		return nil, err
@@ -173,7 +182,7 @@ func (r *runner) call(ctx context.Context, task *agent.Task, calls agent.Calls, 
 		return nil, context.Cause(ctx)
 	}
 	calls.Spent(mapreduce.Charge{Tokens: mapreduce.Tokens{In: tokens}})
-	r.world.ledger.noteCall(task.Job, task.Unit)
+	r.world.ledger.noteCall(c)
 	return []byte("answer"), nil
 }
 

@@ -4,17 +4,20 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
+	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/dev/simulation"
 	"github.com/coditect/mapreduce/internal/dev/testenv"
+	"github.com/coditect/mapreduce/internal/outcome/journal"
 	"github.com/coditect/mapreduce/store"
 )
 
 // The tests of this file plant a fault in what the service relies on: what is said to be stored is not,
-// or two transactions that conflict are both committed. The simulation has to find each of them, and to
+// two transactions that conflict are both committed, or workers are not told what is paid for. The simulation has to find each of them, and to
 // make what it finds small.
 
 // A plant wraps the transactions of a store.
@@ -95,15 +98,65 @@ func (f *forgetful) Commit(ctx context.Context) error {
 	return f.Tx.Commit(ctx)
 }
 
+// An oblivious fleet gives workers what earlier attempts have remembered under other names, so that
+// these ask models again what was answered and paid for.
+type oblivious struct{ mapreduce.Fleet }
+
+// Work implements mapreduce.Fleet.
+func (o oblivious) Work(ctx context.Context, s mapreduce.WorkStream) error {
+	return o.Fleet.Work(ctx, obliviousStream{s})
+}
+
+type obliviousStream struct{ mapreduce.WorkStream }
+
+// Send implements mapreduce.WorkStream.
+func (o obliviousStream) Send(m *mapreduce.ToWorker) error {
+	said := *m
+	said.Assignments = slices.Clone(m.Assignments)
+	for i := range said.Assignments {
+		renamed, err := renameEntries(said.Assignments[i].Journal)
+		if err != nil {
+			return err
+		}
+		said.Assignments[i].Journal = renamed
+	}
+	return o.WorkStream.Send(&said)
+}
+
+func renameEntries(data []byte) (renamed []byte, err error) {
+	entries, err := journal.Split(data)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, raw := range entries {
+		e, err := journal.Decode(raw)
+		if err != nil {
+			return nil, err
+		}
+		e.Key += ", of old"
+		if raw, err = e.Encode(); err != nil {
+			return nil, err
+		}
+		renamed = journal.AppendEntry(renamed, raw)
+	}
+	return renamed, nil
+}
+
 func TestPlantedFaultsAreFound(t *testing.T) {
-	for name, sabotage := range map[string]func() func(store.Store) store.Store{
-		"lost updates": func() func(store.Store) store.Store { return planting(func(tx store.Tx) store.Tx { return hasty{tx} }) },
-		"ignored conflicts": func() func(store.Store) store.Store {
-			return planting(func(tx store.Tx) store.Tx { return heedless{tx} })
-		},
-		"lost commits": func() func(store.Store) store.Store {
+	sabotaged := func(wrap func(store.Tx) store.Tx) simulation.Options {
+		return simulation.Options{Sabotage: planting(wrap)}
+	}
+
+	for name, plant := range map[string]func() simulation.Options{
+		"lost updates":      func() simulation.Options { return sabotaged(func(tx store.Tx) store.Tx { return hasty{tx} }) },
+		"ignored conflicts": func() simulation.Options { return sabotaged(func(tx store.Tx) store.Tx { return heedless{tx} }) },
+		"lost commits": func() simulation.Options {
 			commits := new(atomic.Int64)
-			return planting(func(tx store.Tx) store.Tx { return &forgetful{Tx: tx, commits: commits} })
+			return sabotaged(func(tx store.Tx) store.Tx { return &forgetful{Tx: tx, commits: commits} })
+		},
+		"calls paid again": func() simulation.Options {
+			return simulation.Options{Tamper: func(f mapreduce.Fleet) mapreduce.Fleet { return oblivious{f} }}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -112,7 +165,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 			for seed := uint64(1); seed <= 1000; seed++ {
 				var broken []string
 				if !t.Run(fmt.Sprint(seed), func(t *testing.T) {
-					broken = play(t, simulation.Of(seed), simulation.Options{Sabotage: sabotage()}).Broken
+					broken = play(t, simulation.Of(seed), plant()).Broken
 				}) {
 					return
 				}
