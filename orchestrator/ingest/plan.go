@@ -114,7 +114,7 @@ const (
 // withSchemaYields fills in what the schema says of the sizes of outputs, each of whose fields
 // has so many tokens.
 func withSchemaYields(r plan.Rates, spec *mapreduce.JobSpec, field int) plan.Rates {
-	s, err := schema.Parse("schema", spec.Schema)
+	s, err := schema.Shared(spec.Schema)
 	if err != nil {
 		return r // workers say so
 	}
@@ -137,7 +137,7 @@ func withSchemaYields(r plan.Rates, spec *mapreduce.JobSpec, field int) plan.Rat
 // listAdvice says of which fields a plan knows least: how long a list is only its document tells. "" if there are none, or
 // no model writes them.
 func listAdvice(r plan.Rates, spec *mapreduce.JobSpec) string {
-	s, err := schema.Parse("schema", spec.Schema)
+	s, err := schema.Shared(spec.Schema)
 	if err != nil || !r.Model || s.Kind != schema.KindRecord {
 		return ""
 	}

@@ -211,7 +211,7 @@ func (in *Intake) ingestJob(ctx context.Context, completed *jobspec.Completed, d
 	_ = s.awaitPart() // err says why that is given up
 
 	if err == nil {
-		accepted, err = s.publish(ctx, in.specs.Compile(spec, completed.Graph))
+		accepted, err = s.publish(ctx, jobspec.Compile(spec, completed.Graph))
 	}
 
 	return s.id, accepted, err

@@ -73,7 +73,7 @@ func (r *Rules) checkMembers(stage *pipeline.Stage, s *mapreduce.JobSpec) (key s
 	if stage.Output.Schema != nil {
 		text = stage.Output.Schema
 	}
-	parsed, err := schema.Parse("schema", text)
+	parsed, err := schema.Shared(text)
 	if err != nil {
 		return "", nil // others say so
 	}

@@ -15,9 +15,8 @@ type Compiled struct {
 	Schemas []*schema.Schema // by stage; nil of one that makes no records
 }
 
-// Compile compiles a job with the graph of its pipeline. Jobs at hand whose schemas are equal
-// share what these come to.
-func (f *Finder) Compile(spec *mapreduce.JobSpec, graph *plan.Graph) *Compiled {
+// Compile compiles a job with the graph of its pipeline.
+func Compile(spec *mapreduce.JobSpec, graph *plan.Graph) *Compiled {
 	stages := graph.Pipeline().Stages
 	c := &Compiled{Spec: spec, Graph: graph, Schemas: make([]*schema.Schema, len(stages))}
 	for i, stage := range stages {
@@ -31,7 +30,7 @@ func (f *Finder) Compile(spec *mapreduce.JobSpec, graph *plan.Graph) *Compiled {
 		}
 
 		var err error
-		if c.Schemas[i], err = f.schemas.parse(text); err != nil {
+		if c.Schemas[i], err = schema.Shared(text); err != nil {
 			c.Schemas[i] = new(schema.Schema) // no record fits it, and workers say what is wrong with it
 		}
 	}

@@ -2,7 +2,6 @@ package jobspec
 
 import (
 	"context"
-	"weak"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -14,15 +13,14 @@ import (
 
 // A Finder compiles the specs of jobs.
 type Finder struct {
-	jobs    *jobs.Jobs
-	kept    func(mapreduce.JobID) *Compiled
-	schemas *schemas
+	jobs *jobs.Jobs
+	kept func(mapreduce.JobID) *Compiled
 }
 
 // NewFinder returns a finder of jobs of a store. kept returns a job that is at hand,
 // compiled, or nil.
 func NewFinder(j *jobs.Jobs, kept func(mapreduce.JobID) *Compiled) *Finder {
-	return &Finder{jobs: j, kept: kept, schemas: &schemas{parsed: make(map[digest]weak.Pointer[schema.Schema])}}
+	return &Finder{jobs: j, kept: kept}
 }
 
 // Job returns a job, compiled. That of a job on the scheduler is kept there.
@@ -46,7 +44,7 @@ func (f *Finder) Compiled(id mapreduce.JobID, spec *mapreduce.JobSpec) (*Compile
 	if err != nil {
 		return nil, errs.New(errs.DataLoss, "pipeline of job %s: %v", id, err)
 	}
-	return f.Compile(spec, graph), nil
+	return Compile(spec, graph), nil
 }
 
 // PipelineOf returns the pipeline of a job.

@@ -214,7 +214,7 @@ func unwritten(p *pipeline.Pipeline, stage *pipeline.Stage) string {
 		return "the output needs a schema, with the hint write at its properties"
 	}
 
-	s, err := schema.Parse("schema", stage.Output.Schema)
+	s, err := schema.Shared(stage.Output.Schema)
 	if err != nil || s.Kind != schema.KindRecord {
 		return "the schema has to be of an object"
 	}
@@ -302,7 +302,7 @@ func (r *Rules) checkPipeline(d *draft) error {
 		return nil // which has no examples, so that the schema is left to Check
 	}
 
-	parsed, err := schema.Parse("schema", s.Schema)
+	parsed, err := schema.Shared(s.Schema)
 	if err != nil {
 		return errs.Field("schema", "%s", err)
 	}

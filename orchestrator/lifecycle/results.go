@@ -255,7 +255,7 @@ func recordsSchema(spec *mapreduce.JobSpec, stages jobspec.Stages) *schema.Schem
 	if stage := stages.StageAt(0); stage != nil && stage.Output.Schema != nil && stage.Output.Kind == pipeline.OutputRecords {
 		text = stage.Output.Schema
 	}
-	parsed, err := schema.Parse("schema", text)
+	parsed, err := schema.Shared(text)
 	if err != nil {
 		return new(schema.Schema)
 	}

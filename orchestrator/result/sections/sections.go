@@ -25,7 +25,7 @@ type Section struct {
 // the schema says that they are, and otherwise by name.
 func Of(source []byte, object map[string]json.RawMessage) []Section {
 	hints := make(map[string]*schema.Property)
-	if s, err := schema.Parse("schema", source); err == nil {
+	if s, err := schema.Shared(source); err == nil {
 		for i := range s.Properties {
 			hints[s.Properties[i].Name] = &s.Properties[i]
 		}

@@ -62,7 +62,7 @@ func formOf(task *agent.Task) (f *answerForm, err error) {
 	switch stage := task.StageSpec; stage.Output {
 	case agent.Records:
 		f.told = recordsTold
-		if f.fields, err = schema.Parse("schema", task.RecordSchema()); err != nil {
+		if f.fields, err = schema.Shared(task.RecordSchema()); err != nil {
 			return nil, err
 		}
 		if f.records, err = form.New(f.fields); err != nil {

@@ -337,7 +337,7 @@ func (a *Agent) prepareRecords(p *Program, spec *mapreduce.JobSpec) error {
 		source = p.stage.Schema
 	}
 
-	if p.Schema, err = schema.Parse("schema", source); err != nil {
+	if p.Schema, err = schema.Shared(source); err != nil {
 		return err
 	}
 	derive := form.New

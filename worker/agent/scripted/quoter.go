@@ -25,7 +25,7 @@ func (q *Quoter) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (
 		return q.Agent.Run(ctx, task, calls)
 	}
 
-	s, err := schema.Parse("schema", task.Spec.Schema)
+	s, err := schema.Shared(task.Spec.Schema)
 	if err != nil {
 		return nil, agent.PermanentJob(err)
 	}

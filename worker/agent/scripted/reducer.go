@@ -46,7 +46,7 @@ func (r *Reducer) Run(ctx context.Context, task *agent.Task, calls agent.Calls) 
 		return res, err
 	}
 
-	s, err := schema.Parse("schema", task.Spec.Schema)
+	s, err := schema.Shared(task.Spec.Schema)
 	if err != nil {
 		return nil, agent.PermanentJob(err)
 	}

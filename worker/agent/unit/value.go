@@ -41,7 +41,7 @@ func Inputs(task *agent.Task) (inputs, referred []*output.Output, err error) {
 func Read(task *agent.Task, inputs, referred []*output.Output) ([][]byte, error) {
 	var schemas []*schema.Schema
 	for _, source := range task.StageSpec.Reads {
-		s, err := schema.Parse("schema", source)
+		s, err := schema.Shared(source)
 		if err != nil {
 			return nil, agent.PermanentJob(err)
 		}

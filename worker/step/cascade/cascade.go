@@ -58,7 +58,7 @@ func (r *runner) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (
 		return r.own.Run(ctx, task, calls)
 	}
 
-	s, err := schema.Parse("schema", task.RecordSchema())
+	s, err := schema.Shared(task.RecordSchema())
 	if err != nil {
 		return nil, agent.PermanentJob(err)
 	}

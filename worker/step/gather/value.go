@@ -107,7 +107,7 @@ func (g *gathering) writeValue(ctx context.Context) (*agent.Result, error) {
 		return nil, err
 	}
 
-	s, err := schema.Parse("schema", g.task.StageSpec.Schema)
+	s, err := schema.Shared(g.task.StageSpec.Schema)
 	if err != nil || s.Kind != schema.KindRecord {
 		return nil, agent.PermanentJob(fmt.Errorf("the schema of stage %s has to be of an object: %w", g.task.StageSpec.Name, err))
 	}

@@ -63,7 +63,7 @@ func (a *programs) programOf(task *agent.Task) (*program, error) {
 		return p, nil
 	}
 
-	s, err := schema.Parse("schema", source)
+	s, err := schema.Shared(source)
 	if err != nil {
 		return nil, agent.PermanentJob(err)
 	}

@@ -286,7 +286,7 @@ func appendRefs(to []string, text string) []string {
 
 // value is what the unit comes to.
 func (w *writing) value() (any, error) {
-	s, err := schema.Parse("schema", w.task.StageSpec.Schema)
+	s, err := schema.Shared(w.task.StageSpec.Schema)
 	if err != nil || w.task.StageSpec.Output == agent.Report && s.Kind != schema.KindRecord {
 		w.parts = digest.Parts{Opening: true, Closing: true}
 		r := w.composeReport()

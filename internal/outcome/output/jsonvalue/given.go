@@ -50,7 +50,7 @@ type Joining struct {
 // have there are none.
 func readHints(source []byte) hints {
 	h := hints{given: make(map[string]hint.Given), joins: make(map[string]Joining), chosen: make(map[string][]schema.Property)}
-	s, err := schema.Parse("schema", source)
+	s, err := schema.Shared(source)
 	if err != nil || s.Kind != schema.KindRecord {
 		return h
 	}

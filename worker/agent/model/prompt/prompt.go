@@ -136,7 +136,7 @@ func PlainSchema(s *schema.Schema) []byte { return indentJSON(s.Plain()) }
 // AskedJSON is PlainSchema of the schema of a value, which need not be one of records, without
 // what the program fills in: a model would be paid for writing it, and refused for leaving it out.
 func AskedJSON(doc []byte) []byte {
-	if s, err := schema.Parse("schema", doc); err == nil {
+	if s, err := schema.Shared(doc); err == nil {
 		return indentJSON(s.Asked())
 	}
 	return indentJSON(doc)
