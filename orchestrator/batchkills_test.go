@@ -3,12 +3,16 @@ package orchestrator_test
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"flag"
+	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -62,18 +66,64 @@ func requestPoint(r *http.Request) string {
 	return asking
 }
 
+// A mishap is what befalls a request to a vendor that asks for something, beside what befalls those that make it.
+type mishap string
+
+const (
+	unavailable mishap = "unavailable" // 503
+	cutBefore   mishap = "before"      // the connection breaks, and the vendor got nothing
+	cutAfter    mishap = "after"       // it breaks before the answer
+	cutWithin   mishap = "within"      // it breaks in the middle of the answer
+)
+
+var errCut = errors.New("the connection broke")
+
+// befall has a mishap befall a request.
+func (kind mishap) befall(r *http.Request, send func(*http.Request) (*http.Response, error)) (*http.Response, error) {
+	switch kind {
+	case unavailable:
+		return &http.Response{
+			StatusCode: http.StatusServiceUnavailable, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("no server is ready")), Request: r,
+		}, nil
+	case cutBefore:
+		return nil, errCut
+	}
+
+	res, err := send(r)
+	if err != nil {
+		return nil, err
+	}
+	if kind == cutAfter {
+		_ = res.Body.Close() // nobody reads it
+		return nil, errCut
+	}
+
+	data, err := io.ReadAll(res.Body)
+	_ = res.Body.Close() // it was read
+	if err != nil {
+		return nil, err
+	}
+	half := strings.NewReader(string(data[:len(data)/2]))
+	res.Body = io.NopCloser(io.MultiReader(half, iotest.ErrReader(errCut)))
+	return res, nil
+}
+
 // A killer has workers die at their requests to a vendor.
 type killer struct {
+	mishaps func() (kind mishap, ok bool) // of requests that ask for something; may be nil
+
 	mu    sync.Mutex // guards the variables below
 	point string     // at which the next worker dies; "" if none does
 	dead  *mortal    // that has died there
 }
 
-// aim has the worker die that comes to a point next, "" none.
-func (k *killer) aim(point string) {
+// aim has the worker die that comes to a point next, "" none. It returns the one that has died at the point before, if any.
+func (k *killer) aim(point string) (dead *mortal) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	dead = k.dead
 	k.point, k.dead = point, nil
+	return dead
 }
 
 // fallen returns the worker that has died at the point; nil if none has yet.
@@ -109,7 +159,7 @@ func (m *mortal) RoundTrip(r *http.Request) (*http.Response, error) {
 	if m.gone.Load() || point != "" && m.aims.strikes(m, point+".before") {
 		return nil, m.die(r.Context())
 	}
-	res, err := m.fleet.RoundTrip(r)
+	res, err := m.send(r, point)
 	if m.gone.Load() || point != "" && m.aims.strikes(m, point+".after") {
 		if err == nil {
 			_ = res.Body.Close() // nobody reads it
@@ -117,6 +167,16 @@ func (m *mortal) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, m.die(r.Context())
 	}
 	return res, err
+}
+
+// send sends a request, which a mishap may befall.
+func (m *mortal) send(r *http.Request, point string) (*http.Response, error) {
+	if m.aims.mishaps != nil && slices.Contains([]string{asking, fetching, listing}, point) {
+		if kind, ok := m.aims.mishaps(); ok {
+			return kind.befall(r, m.fleet.RoundTrip)
+		}
+	}
+	return m.fleet.RoundTrip(r)
 }
 
 // die waits until what the worker is about is over.
@@ -208,8 +268,15 @@ func besiege(t *testing.T, of seller, faults bool) {
 		Hidden: time.Duration(random.IntN(60)) * time.Second / quicker,
 		Limits: siegeLimits(of),
 	}
-	var lost atomic.Int64
+	var lost, spoilt atomic.Int64
 	if faults {
+		s.aims.mishaps = func() (mishap, bool) { return oneInTwenty(random, unavailable, cutBefore, cutAfter, cutWithin) }
+		if of.wire != fakellm.Anthropic { // whose batches do not fail as a whole
+			script.Fails = func(int) string {
+				code, _ := oneInTwenty(random, "server_error")
+				return code
+			}
+		}
 		script.Creates = func(int, bool) batches.Loss {
 			if loss, ok := oneInTwenty(random, batches.Refused, batches.Before, batches.After, batches.ErrAfter); ok && lost.Add(1) < mostLosses(*killedDocuments) {
 				return loss
@@ -221,6 +288,9 @@ func besiege(t *testing.T, of seller, faults bool) {
 	if faults {
 		s.fault = func(fakellm.Call) fakellm.Fault {
 			kind, _ := oneInTwenty(random, lineFaults...)
+			if slices.Contains([]fakellm.Fault{fakellm.WrongShape, fakellm.Prose, fakellm.EmptyAnswer}, kind) {
+				spoilt.Add(1)
+			}
 			return kind
 		}
 		s.fate = func(int, string) batches.Fate {
@@ -250,13 +320,11 @@ func besiege(t *testing.T, of seller, faults bool) {
 	}
 	s.Faults.Heal()
 	s.Faults.Settle()
-	answers := s.asked
-	if faults {
-		answers = anyCalls
-	} else {
+	// An answer that is no use is paid for, and asks for another.
+	s.verifyAll(s.jobs, s.asked+int(spoilt.Load()))
+	if !faults {
 		s.verifyOnce()
 	}
-	s.verifyAll(s.jobs, answers)
 	refused, _ := s.server.Crowds()
 	if refused > 0 {
 		t.Errorf("%d batches were refused, as they passed a limit", refused)
@@ -344,14 +412,17 @@ func (s *siege) killServerAt(point failpoint.Point) {
 // killWorkerAt kills the worker that comes to a request first, if one does for a while.
 func (s *siege) killWorkerAt(point string) {
 	s.aims.aim(point)
-	defer s.aims.aim("")
 	for range patience {
 		s.wait(time.Second)
-		if m := s.aims.fallen(); m != nil {
-			s.kills[point]++
-			s.replace(m)
-			return
+		if s.aims.fallen() != nil {
+			break
 		}
+	}
+
+	// One that dies just now is replaced too: nobody else would, as it goes on saying that it lives.
+	if m := s.aims.aim(""); m != nil {
+		s.kills[point]++
+		s.replace(m)
 	}
 }
 

@@ -288,6 +288,59 @@ func TestLostCreations(t *testing.T) {
 	}
 }
 
+// A batch of others that has ended, and has no result that says whose it is, holds up the search for a lost creation for
+// some hours, and not for ever.
+func TestBatchWithoutResultsHoldsNobodyUpForEver(t *testing.T) {
+	const othersMark = "OTHERSMARK234567"
+	var mu sync.Mutex
+	others := true // batches are made
+	script := func() batches.Config {
+		others = true
+		return batches.Config{
+			Takes: func(int) time.Duration { return 10 * time.Minute },
+			Creates: func(_ int, upload bool) batches.Loss {
+				mu.Lock()
+				defer mu.Unlock()
+				if upload || others {
+					return batches.Kept
+				}
+				others = true
+				return batches.Before
+			},
+			Fate: func(_ int, id string) batches.Fate {
+				if strings.Contains(id, othersMark) {
+					return batches.Unasked
+				}
+				return batches.Answered
+			},
+		}
+	}
+
+	each(t, script, func(h *house) {
+		order := batch.Order{Mark: othersMark, Model: llm.Model(h.order.Model)}
+		for i := range lines {
+			request := llm.Request{Model: order.Model, Messages: []llm.Message{llm.Say(llm.User, "another question")}, MaxTokens: 100}
+			order.Lines = append(order.Lines, batch.Line{CustomID: fmt.Sprint(i), Request: request})
+		}
+		if _, err := h.vendor.Create(h.t.Context(), order); err != nil {
+			h.t.Fatal(err)
+		}
+		<-time.After(20 * time.Minute)
+
+		mu.Lock()
+		others = false
+		mu.Unlock()
+		defer h.work()()
+		begun := time.Now()
+		for h.server.Made() < 2 {
+			if time.Since(begun) > 5*time.Hour {
+				h.t.Fatal("the batch was not made again within five hours")
+			}
+			<-time.After(time.Minute)
+		}
+	})
+}
+
 // A batch for which there is no room is not made, and says once why; it is made when there is some. It has tried nothing,
 // so it does not wait longer each time.
 func TestBatchesWaitForRoom(t *testing.T) {

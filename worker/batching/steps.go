@@ -178,6 +178,12 @@ func (w *work) find(ctx context.Context) error {
 			_, err := w.step(ctx)
 			return err
 		case "":
+			// What has ended long ago and has no results will not tell any more whose it is, and if it was this one,
+			// nothing of it is to be had. Anthropic's have their mark in results alone.
+			if b.Status.Over() && !b.Ended.IsZero() && time.Since(b.Ended) > goneFor+clockSkew {
+				continue
+			}
+
 			// It may be this one: that is known once it has ended, unless its size or the store tells.
 			if !slices.Contains(*w.others.Load(), b.ID) && (b.Counts.Total == 0 || int64(b.Counts.Total) == w.order.Lines) {
 				unclear++

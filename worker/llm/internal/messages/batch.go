@@ -6,6 +6,8 @@ import (
 	"errors"
 	"iter"
 	"net/url"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/coditect/mapreduce/worker/llm"
@@ -17,7 +19,30 @@ var _ batch.Vendor = batches{}
 
 // batches are those of a provider. The vendor keeps no mark of a batch: the ids of its lines have it,
 // and are seen again only among its results.
-type batches struct{ *provider }
+type batches struct {
+	*provider
+	marks *marks
+}
+
+// marks are those of batches that have ended, by the ids of these, as their results have told: a search among a thousand
+// batches asks for as many results, and one that fails is not to have all of them asked for again.
+type marks struct {
+	mu sync.Mutex // guards of
+	of map[string]string
+}
+
+func (m *marks) find(id string) (mark string, known bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	mark, known = m.of[id]
+	return mark, known
+}
+
+func (m *marks) keep(id, mark string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.of[id] = mark
+}
 
 // NewBatches returns what makes batches at a server. The error is an *llm.Error of the kind Invalid, if
 // the address is no address.
@@ -26,7 +51,7 @@ func NewBatches(cfg llm.Config, server Server) (batch.Vendor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return batches{p}, nil
+	return batches{provider: p, marks: &marks{of: make(map[string]string)}}, nil
 }
 
 // batchPath is where batches are, below the base.
@@ -277,6 +302,7 @@ const pageSize = "100"
 // its first one.
 func (b batches) Find(ctx context.Context, mark string, since time.Time) ([]batch.Batch, error) {
 	var out []batch.Batch
+	var failed error
 	for one, err := range b.list(ctx) {
 		if err != nil {
 			return nil, err
@@ -287,8 +313,9 @@ func (b batches) Find(ctx context.Context, mark string, since time.Time) ([]batc
 
 		if one.Status == batch.Ended {
 			of, known, err := b.markOf(ctx, one.ID)
-			if err != nil {
-				return nil, err
+			if err != nil { // the others are asked all the same, so that the next search has less to ask
+				failed = errors.Join(failed, err)
+				continue
 			}
 			if known && of != mark {
 				continue
@@ -297,17 +324,30 @@ func (b batches) Find(ctx context.Context, mark string, since time.Time) ([]batc
 		}
 		out = append(out, one)
 	}
+
+	// Whose the others are does not matter once the right one is found.
+	if failed != nil && !slices.ContainsFunc(out, func(one batch.Batch) bool { return one.Mark == mark }) {
+		return nil, failed
+	}
 	return out, nil
 }
 
 // markOf returns the mark in the first result of a batch; "" if it is of no order of ours. It is not known
 // of one that has no results, or whose results are not there: they may be in a moment.
 func (b batches) markOf(ctx context.Context, id string) (mark string, known bool, err error) {
+	if mark, known = b.marks.find(id); known {
+		return mark, true, nil
+	}
+
 	for r, err := range b.Results(ctx, id) {
 		if e, ok := errors.AsType[*llm.Error](err); ok && e.Kind == llm.NotFound {
 			return "", false, nil
 		}
-		return r.Mark, err == nil, err
+		if err != nil {
+			return "", false, err
+		}
+		b.marks.keep(id, r.Mark)
+		return r.Mark, true, nil
 	}
 	return "", false, nil
 }
