@@ -20,6 +20,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/enginetest"
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/fault"
+	"github.com/coditect/mapreduce/store/storetest/driver"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent/model"
 	"github.com/coditect/mapreduce/worker/batching"
@@ -213,6 +214,7 @@ type siege struct {
 	jobs    []mapreduce.JobID
 	asked   int            // documents of these
 	kills   map[string]int // by where somebody died
+	spoilt  atomic.Int64   // answers that were paid for, and are no use
 }
 
 // Each document is answered once, no batch is made twice, and the money agrees with the vendor's own account,
@@ -258,45 +260,24 @@ func storeFaults() fault.Rates {
 // besiege runs jobs until so many processes were killed.
 func besiege(t *testing.T, of seller, faults bool) {
 	random := newDie(uint64(len(of.name)))
-	rates := fault.Retryable(0.01)
-	if faults {
-		rates = storeFaults()
-	}
 	s := &siege{random: random, aims: &killer{}, kills: make(map[string]int)}
 	script := batches.Config{
 		Takes:  func(int) time.Duration { return s.pace(time.Duration(1+random.IntN(8)) * time.Minute) },
-		Hidden: time.Duration(random.IntN(60)) * time.Second / quicker,
+		Hidden: time.Duration(random.IntN(100)) * time.Second,
 		Limits: siegeLimits(of),
 	}
-	var lost, spoilt atomic.Int64
+	if _, real := driver.Cluster(t); real {
+		script.Hidden /= quicker
+	}
+
+	rates := fault.Retryable(0.01)
 	if faults {
-		s.aims.mishaps = func() (mishap, bool) { return oneInTwenty(random, unavailable, cutBefore, cutAfter, cutWithin) }
-		if of.wire != fakellm.Anthropic { // whose batches do not fail as a whole
-			script.Fails = func(int) string {
-				code, _ := oneInTwenty(random, "server_error")
-				return code
-			}
-		}
-		script.Creates = func(int, bool) batches.Loss {
-			if loss, ok := oneInTwenty(random, batches.Refused, batches.Before, batches.After, batches.ErrAfter); ok && lost.Add(1) < mostLosses(*killedDocuments) {
-				return loss
-			}
-			return batches.Kept
-		}
+		rates = storeFaults()
+		s.failRequests(of, &script)
 	}
 	s.vendorFleet = newFleetOf(t, of, 1, 2, max(7, *killedDocuments/80), rates, script)
 	if faults {
-		s.fault = func(fakellm.Call) fakellm.Fault {
-			kind, _ := oneInTwenty(random, lineFaults...)
-			if slices.Contains([]fakellm.Fault{fakellm.WrongShape, fakellm.Prose, fakellm.EmptyAnswer}, kind) {
-				spoilt.Add(1)
-			}
-			return kind
-		}
-		s.fate = func(int, string) batches.Fate {
-			kind, _ := oneInTwenty(random, batches.Twice, batches.Unasked)
-			return kind
-		}
+		s.spoilLines()
 	}
 
 	for range 3 {
@@ -320,8 +301,9 @@ func besiege(t *testing.T, of seller, faults bool) {
 	}
 	s.Faults.Heal()
 	s.Faults.Settle()
-	// An answer that is no use is paid for, and asks for another.
-	s.verifyAll(s.jobs, s.asked+int(spoilt.Load()))
+
+	// An answer that is no use is paid for, and has the same asked again.
+	s.verifyAll(s.jobs, s.asked+int(s.spoilt.Load()))
 	if !faults {
 		s.verifyOnce()
 	}
@@ -330,6 +312,42 @@ func besiege(t *testing.T, of seller, faults bool) {
 		t.Errorf("%d batches were refused, as they passed a limit", refused)
 	}
 	t.Logf("%s: %d documents in %d jobs and %d batches, while %d processes died: %v", of.name, s.asked, len(s.jobs), s.server.Made(), s.killed(), s.kills)
+}
+
+// failRequests has one in twenty requests to the vendor go wrong in each way that there is, and one in twenty batches fail
+// as a whole.
+func (s *siege) failRequests(of seller, script *batches.Config) {
+	s.aims.mishaps = func() (mishap, bool) { return oneInTwenty(s.random, unavailable, cutBefore, cutAfter, cutWithin) }
+
+	if of.wire != fakellm.Anthropic { // whose batches do not fail as a whole
+		script.Fails = func(int) string {
+			code, _ := oneInTwenty(s.random, "server_error")
+			return code
+		}
+	}
+
+	var lost atomic.Int64
+	script.Creates = func(int, bool) batches.Loss {
+		if loss, ok := oneInTwenty(s.random, batches.Refused, batches.Before, batches.After, batches.ErrAfter); ok && lost.Add(1) < mostLosses(*killedDocuments) {
+			return loss
+		}
+		return batches.Kept
+	}
+}
+
+// spoilLines has one in twenty lines go wrong in each way that there is, and counts those that are paid for and no use.
+func (s *siege) spoilLines() {
+	s.fault = func(fakellm.Call) fakellm.Fault {
+		kind, _ := oneInTwenty(s.random, lineFaults...)
+		if slices.Contains([]fakellm.Fault{fakellm.WrongShape, fakellm.Prose, fakellm.EmptyAnswer}, kind) {
+			s.spoilt.Add(1)
+		}
+		return kind
+	}
+	s.fate = func(int, string) batches.Fate {
+		kind, _ := oneInTwenty(s.random, batches.Twice, batches.Unasked)
+		return kind
+	}
 }
 
 // siegeLimits are those of a vendor, with room for fewer batches at a time, so that jobs take a while.
