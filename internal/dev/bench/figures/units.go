@@ -29,6 +29,7 @@ type Throughput struct {
 	Commits   float64       // transactions that wrote, a unit
 	Conflicts float64       // a commit
 	Processor time.Duration // a unit
+	Objects   float64       // that were allocated, a unit
 	Reduces   ReducePhase   // from the end of the map to that of the job
 	Bare      float64       // units a second of the bare store
 }
@@ -73,7 +74,7 @@ func (t *Throughput) measureJob(ctx context.Context, s *rig.System) error {
 	}
 
 	stats := s.Jobs.DB().Stats()
-	commits, conflicts, used, start := stats.Commits.Load(), stats.Conflicts.Load(), rig.ProcessorTime(), time.Now()
+	commits, conflicts, used, objects, start := stats.Commits.Load(), stats.Conflicts.Load(), rig.ProcessorTime(), rig.Allocations(), time.Now()
 	if _, err := s.RunWorker(&rig.Bencher{Output: t.Output}, rig.BusySlots, rig.PrefetchFor(rig.BusySlots)); err != nil {
 		return err
 	}
@@ -87,6 +88,7 @@ func (t *Throughput) measureJob(ctx context.Context, s *rig.System) error {
 	t.Commits = float64(stats.Commits.Load()-commits) / float64(t.Units)
 	t.Conflicts = float64(stats.Conflicts.Load()-conflicts) / float64(stats.Commits.Load()-commits)
 	t.Processor = (rig.ProcessorTime() - used) / time.Duration(t.Units)
+	t.Objects = float64(rig.Allocations()-objects) / float64(t.Units)
 
 	// From here on the reduces are counted.
 	used = rig.ProcessorTime()
@@ -122,12 +124,18 @@ func (t *Throughput) measureJob(ctx context.Context, s *rig.System) error {
 // Rows returns the report.
 func (u *Units) Rows() []Row {
 	var all []Row
-	rate, share, alone := atLeast(20_000), (*Goal)(nil), "Pebble alone"
+	rate, alone := atLeast(20_000), "Pebble alone"
 	if u.Cluster {
-		rate, share, alone = atLeast(8000), atLeast(.7), "the cluster alone"
+		rate, alone = atLeast(8000), "the cluster alone"
 	}
 
 	for _, t := range []*Throughput{&u.Small, &u.Large} {
+		// The goals of what a unit takes are of those that carry nothing.
+		var share, processor, objects *Goal
+		if t == &u.Small {
+			share, processor, objects = atLeast(.85), atMost(25), atMost(60)
+		}
+
 		name := fmt.Sprintf("no-op units, results of %s B", Number(float64(t.Output)))
 		all = append(all,
 			Row{name, t.PerSecond(), "units/s", rate, fmt.Sprintf(
@@ -138,7 +146,8 @@ func (u *Units) Rows() []Row {
 				Number(t.Reduces.Commits), Number(t.Reduces.Reads), Number(float64(t.Reduces.Processor)/1000), Number(t.Reduces.Result.Seconds()))},
 			Row{"— and its result read", rig.PerSecond(int(t.Total), t.Whole+t.Read), "units/s", nil, ""},
 			Row{"— committing transactions", t.Commits, "a unit", atMost(0.1), fmt.Sprintf("%s conflicts a commit", Number(t.Conflicts))},
-			Row{"— processor time", float64(t.Processor) / 1000, "µs a unit", nil, "two cores: 50 µs make 40,000 a second"},
+			Row{"— processor time", float64(t.Processor) / 1000, "µs a unit", processor, "two cores: 50 µs make 40,000 a second"},
+			Row{"— allocations", t.Objects, "objects a unit", objects, "of all of the process: client, orchestrator, store and worker"},
 		)
 	}
 	return append(all, Row{alone, u.Raw, "writes/s", nil, "16 writers, batches of 200, synced"})

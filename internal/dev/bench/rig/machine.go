@@ -53,6 +53,13 @@ func YieldToOthers() error {
 	return nil
 }
 
+// Allocations returns how many objects this process has allocated.
+func Allocations() uint64 {
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.Mallocs
+}
+
 // ProcessorTime returns what this process has used of the processors.
 func ProcessorTime() time.Duration {
 	var u syscall.Rusage
