@@ -109,7 +109,7 @@ func (h *Holder) follow(ctx context.Context, desk mapreduce.BatchDesk, orders []
 		}
 
 		own, end := context.WithCancel(ctx)
-		w := &work{holder: h, desk: desk, order: *o, end: end, cancel: make(chan struct{}), over: make(chan struct{})}
+		w := &work{holder: h, desk: desk, order: *o, end: end, cancel: make(chan struct{}), over: make(chan struct{}), silent: make(map[string]time.Time)}
 		w.tellCancelled(o.Cancel)
 		w.others.Store(&o.Others)
 		w.wait.Store(&o.Wait)
@@ -141,14 +141,19 @@ type work struct {
 	order      mapreduce.BatchOrder
 	vendor     batch.Vendor
 	prices     *llm.Prices
-	createdAs  string        // the id of a batch that was made, and whose id is perhaps not stored
-	since      time.Time     // that it is looked for, or asked for
-	lost       bool          // this process has begun to create it, and does not know what came of that
-	cancelled  bool          // its vendor was told
-	endingFrom time.Time     // since when
-	told       int64         // lines that were reported as done
-	unreadable time.Time     // since when its results cannot be read; zero if they can
-	pause      time.Duration // before the next question
+	createdAs  string    // the id of a batch that was made, and whose id is perhaps not stored
+	since      time.Time // that it is looked for, or asked for
+	lost       bool      // this process has begun to create it, and does not know what came of that
+	cancelled  bool      // its vendor was told
+	endingFrom time.Time // since when
+	told       int64     // lines that were reported as done
+	unreadable time.Time // since when its results cannot be read; zero if they can
+
+	// silent are batches that have ended, and whose results do not say whose they are, by their ids: since when this
+	// worker has seen that.
+	silent map[string]time.Time
+
+	pause time.Duration // before the next question
 }
 
 func (w *work) isOver() bool {

@@ -178,9 +178,9 @@ func (w *work) find(ctx context.Context) error {
 			_, err := w.step(ctx)
 			return err
 		case "":
-			// What has ended long ago and has no results will not tell any more whose it is, and if it was this one,
-			// nothing of it is to be had. Anthropic's have their mark in results alone.
-			if b.Status.Over() && !b.Ended.IsZero() && time.Since(b.Ended) > goneFor+clockSkew {
+			// What has ended, and has had no result for so long that says whose it is, will not say it any more:
+			// Anthropic's have their mark in results alone. If it was this one, its results are lost.
+			if b.Status.Over() && w.isSilent(b.ID) {
 				continue
 			}
 
@@ -201,6 +201,16 @@ func (w *work) find(ctx context.Context) error {
 	}
 	w.lost = false
 	return w.moveTo(ctx, &mapreduce.BatchReport{State: mapreduce.BatchPlanned, Trouble: "it was begun, and its vendor has none of its mark"})
+}
+
+// isSilent reports whether a batch that has ended was seen without results for as long as its vendor has to be believed.
+func (w *work) isSilent(id string) bool {
+	since, seen := w.silent[id]
+	if !seen {
+		since = time.Now()
+		w.silent[id] = since
+	}
+	return time.Since(since) >= goneFor
 }
 
 // follow asks how far the batch is, and reads what became of its lines once it has ended.

@@ -51,7 +51,7 @@ func TestCost(t *testing.T) {
 		{"flex", "openai", "gpt-5.5", llm.Usage{Input: 1000, CacheRead: 1000, Output: 1000}, "flex", 2500 + 250 + 15_000},
 		{"priority", "openai", "gpt-5-mini", llm.Usage{Input: 1000, CacheRead: 1000, Output: 1000}, "priority", 450 + 45 + 3600},
 		{"standard", "openai", "gpt-5-mini", llm.Usage{Input: 1000}, "standard", 250},
-		{"a tier that is not known", "openai", "gpt-5-mini", llm.Usage{Input: 1000}, "flex", 250},
+		{"a tier that is not known", "openai", "gpt-5.1", llm.Usage{Input: 1000}, "flex", 1250},
 		{"any model", "ollama", "qwen3:8b", llm.Usage{Input: 1_000_000}, "", 0},
 		{"no credit", "openai", "gpt-5", llm.Usage{Input: -5_000_000, Output: 1}, "", 10},
 		{"too much to count", "anthropic", "claude-opus-4-1", llm.Usage{Output: math.MaxInt64}, "", math.MaxInt64},

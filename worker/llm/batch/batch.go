@@ -22,8 +22,8 @@ import (
 	"github.com/coditect/mapreduce/worker/llm"
 )
 
-// A Vendor makes batches. It is safe for concurrent use, and keeps nothing that another would lack: whoever has its
-// id may ask for a batch, in whatever process. Each method makes one attempt; errors are an *llm.Error, or wrap one.
+// A Vendor makes batches. It is safe for concurrent use, and keeps nothing that cannot be
+// asked for again: whoever has its id may ask for a batch, in whatever process. Each method makes one attempt; errors are an *llm.Error, or wrap one.
 type Vendor interface {
 	// Limits returns the vendor's limits, for a model.
 	Limits(model llm.Model) Limits

@@ -589,41 +589,45 @@ func TestResultsThatAreNotThereYet(t *testing.T) {
 // are, the next need not ask.
 func TestFindWhereRequestsFail(t *testing.T) {
 	const others = 60
-	asked := 0
-	failing := transport(func(r *http.Request) (*http.Response, error) {
-		asked++
-		if asked%3 == 0 {
-			return nil, io.ErrUnexpectedEOF
-		}
+	for name, status := range map[string]string{"one that goes on": "in_progress", "one that has ended": "ended"} {
+		t.Run(name, func(t *testing.T) {
+			asked := 0
+			failing := transport(func(r *http.Request) (*http.Response, error) {
+				asked++
+				if asked%3 == 0 {
+					return nil, io.ErrUnexpectedEOF
+				}
 
-		var body strings.Builder
-		if path, results := strings.CutSuffix(r.URL.Path, "/results"); results {
-			fmt.Fprintf(&body, `{"custom_id":"%s-1","result":{"type":"expired"}}`, path[strings.LastIndex(path, "_")+1:])
-		} else {
-			body.WriteString(`{"data":[`)
-			for i := range others {
-				fmt.Fprintf(&body, `{"id":"msgbatch_other%07d","processing_status":"ended","created_at":"2026-11-29T12:00:00Z","request_counts":{"expired":1}},`, i)
+				var body strings.Builder
+				if path, results := strings.CutSuffix(r.URL.Path, "/results"); results {
+					fmt.Fprintf(&body, `{"custom_id":"%s-1","result":{"type":"expired"}}`, path[strings.LastIndex(path, "_")+1:])
+				} else {
+					body.WriteString(`{"data":[`)
+					for i := range others {
+						fmt.Fprintf(&body, `{"id":"msgbatch_other%07d","processing_status":"ended","created_at":"2026-11-29T12:00:00Z","request_counts":{"expired":1}},`, i)
+					}
+					fmt.Fprintf(&body, `{"id":"msgbatch_%s","processing_status":%q,"created_at":"2026-11-29T11:00:00Z"}],"has_more":false}`, mark, status)
+				}
+				return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body.String())), Request: r}, nil
+			})
+
+			v, err := vendors.All().NewBatches("anthropic", places[0].config(failing))
+			if err != nil {
+				t.Fatal(err)
 			}
-			body.WriteString(`{"id":"msgbatch_last","processing_status":"in_progress","created_at":"2026-11-29T11:00:00Z"}],"has_more":false}`)
-		}
-		return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body.String())), Request: r}, nil
-	})
-
-	v, err := vendors.All().NewBatches("anthropic", places[0].config(failing))
-	if err != nil {
-		t.Fatal(err)
+			for range 20 {
+				found, err := v.Find(t.Context(), mark, time.Time{})
+				if err != nil {
+					continue
+				}
+				if len(found) != 1 || found[0].ID != "msgbatch_"+mark || (found[0].Mark == mark) != (status == "ended") {
+					t.Errorf("found %+v", found)
+				}
+				return
+			}
+			t.Errorf("twenty searches with %d requests have not looked through %d batches", asked, others)
+		})
 	}
-	for range 10 {
-		found, err := v.Find(t.Context(), mark, time.Time{})
-		if err != nil {
-			continue
-		}
-		if len(found) != 1 || found[0].ID != "msgbatch_last" {
-			t.Errorf("found %+v, want the batch that has not ended", found)
-		}
-		return
-	}
-	t.Errorf("ten searches with %d requests have not looked through %d batches", asked, others)
 }
 
 // script answers requests one after the other, whatever they ask.

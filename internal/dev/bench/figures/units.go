@@ -133,7 +133,9 @@ func (u *Units) Rows() []Row {
 		// The goals of what a unit takes are of those that carry nothing.
 		var share, processor, objects *Goal
 		if t == &u.Small {
-			share, processor, objects = atLeast(.85), atMost(25), atMost(60)
+			if share = atLeast(.85); !u.Cluster {
+				processor, objects = atMost(25), atMost(60)
+			}
 		}
 
 		name := fmt.Sprintf("no-op units, results of %s B", Number(float64(t.Output)))

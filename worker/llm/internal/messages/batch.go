@@ -6,7 +6,6 @@ import (
 	"errors"
 	"iter"
 	"net/url"
-	"slices"
 	"sync"
 	"time"
 
@@ -24,8 +23,9 @@ type batches struct {
 	marks *marks
 }
 
-// marks are those of batches that have ended, by the ids of these, as their results have told: a search among a thousand
-// batches asks for as many results, and one that fails is not to have all of them asked for again.
+// marks are those of batches that have ended, by the ids of these, as their results have told, for as long as one order is
+// looked for: a search among a thousand batches asks for as many results, and one that fails is not to have all of them
+// asked for again.
 type marks struct {
 	mu sync.Mutex // guards of
 	of map[string]string
@@ -298,11 +298,16 @@ func ended(raw json.RawMessage) json.RawMessage {
 // pageSize is the most batches that the vendor lists at once.
 const pageSize = "100"
 
+// mostFailures is how many requests for results may fail before a search ends: so it learns something each time, and
+// does not go through a thousand batches of a vendor that answers nothing.
+const mostFailures = 3
+
 // Find implements batch.Vendor: whose a batch is, its results say, so each that has ended is asked for
 // its first one.
 func (b batches) Find(ctx context.Context, mark string, since time.Time) ([]batch.Batch, error) {
 	var out []batch.Batch
 	var failed error
+	failures := 0
 	for one, err := range b.list(ctx) {
 		if err != nil {
 			return nil, err
@@ -313,8 +318,11 @@ func (b batches) Find(ctx context.Context, mark string, since time.Time) ([]batc
 
 		if one.Status == batch.Ended {
 			of, known, err := b.markOf(ctx, one.ID)
-			if err != nil { // the others are asked all the same, so that the next search has less to ask
-				failed = errors.Join(failed, err)
+			if err != nil {
+				failed = err
+				if failures++; failures == mostFailures {
+					break
+				}
 				continue
 			}
 			if known && of != mark {
@@ -323,10 +331,12 @@ func (b batches) Find(ctx context.Context, mark string, since time.Time) ([]batc
 			one.Mark = of
 		}
 		out = append(out, one)
+		if one.Mark == mark { // whose the others are does not matter
+			return out, nil
+		}
 	}
 
-	// Whose the others are does not matter once the right one is found.
-	if failed != nil && !slices.ContainsFunc(out, func(one batch.Batch) bool { return one.Mark == mark }) {
+	if failed != nil {
 		return nil, failed
 	}
 	return out, nil
