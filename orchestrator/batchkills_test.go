@@ -345,7 +345,7 @@ func (s *siege) spoilLines() {
 		return kind
 	}
 	s.fate = func(int, string) batches.Fate {
-		kind, _ := oneInTwenty(s.random, batches.Twice, batches.Unasked)
+		kind, _ := oneInTwenty(s.random, batches.Twice, batches.Unasked, batches.Late, batches.Withdrawn)
 		return kind
 	}
 }

@@ -43,6 +43,7 @@ type Orchestrator struct {
 	*lifecycle.Steering // what clients change of jobs
 	*lifecycle.Results  // what they get of them
 	*read.Reader        // what they ask of them
+	*read.Fleet         // what they ask of servers and workers
 	*review.Reviewer    // what they decide about values of their results
 	*scaler.Scaler      // what autoscalers ask
 	*access.CallRate    // of tenants
@@ -70,8 +71,8 @@ var (
 
 // New returns an orchestrator over j. It does nothing on its own before Run.
 func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
-	c = c.withDefaults()
-	if err := c.validate(); err != nil {
+	c = c.WithDefaults()
+	if err := c.Validate(); err != nil {
 		return nil, err
 	}
 	o := &Orchestrator{jobs: j, config: c}
@@ -99,7 +100,7 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 
 	specs := jobspec.NewFinder(j, o.scheduler.Compiled)
 	checker := dispatch.NewChecker(j, specs, o.supervisor)
-	taking := c.ingestConfig(t)
+	taking := ingestConfig(&c, t)
 	taking.InitialSlots = o.initialSlots
 	o.intake = ingest.New(j, specs, &o.signals, o.supervisor, *taking)
 	o.grants = grant.New(j, o.scheduler, o.members, &o.signals, o.supervisor, grant.Config{
@@ -112,13 +113,14 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 			return o.EndWaits(ctx, id, units)
 		},
 	}, lifecycle.Config{
-		Adopt: c.Adopt, Poll: c.Poll, Retire: c.Retire, Grace: c.Grace, AtOnce: c.jobsAtOnce(), SmallResult: c.SmallResult, Logger: c.Logger,
+		Adopt: c.Adopt, Poll: c.Poll, Retire: c.Retire, Grace: c.Grace, AtOnce: jobsAtOnce(c.Exclusive), SmallResult: c.SmallResult, Logger: c.Logger,
 		AsksModels: func(provider string) bool { return c.Provider(provider).Models }, Warms: c.Warms, WarmFor: c.WarmFor, Ended: endedHook(m, t),
 	})
 	o.Steering, o.Results = o.life.Steering, o.life.Results
 
 	b := batches.New(j, o.scheduler, o.grants, specs, &o.signals, o.supervisor, batches.Config{
-		Linger: c.BatchLinger, Most: c.BatchWait, Fresh: batchFresh, NewMark: newMark, Metrics: m, Room: c.batchRoom, Address: c.Address, MaxCalls: c.MaxCalls, Rates: c.Rates, Offer: c.Offer, Estimate: c.Estimate,
+		Linger: c.BatchLinger, Most: c.BatchWait, Fresh: batchFresh, NewMark: newMark, Metrics: m, Room: func(provider, model string) mapreduce.BatchRoom { return c.Limits(provider + "/" + model).Batches },
+		Address: c.Address, MaxCalls: c.MaxCalls, Rates: c.Rates, Offer: c.Offer, Estimate: c.Estimate,
 	})
 	o.Reader = read.New(j, specs, o.scheduler, o.seals, &o.signals, read.Config{Verify: checker.VerifyOutput, AnswerBytes: c.AnswerBytes, AnswerAge: c.AnswerAge, Until: b.Until})
 	o.Reviewer = review.New(j, &o.signals, review.Sources{
@@ -132,6 +134,9 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 		Jobs: j, Scheduler: o.scheduler, Grants: o.grants, Checker: checker, Transfers: o.transfers, Batches: b, Signals: &o.signals, Supervisor: o.supervisor, Metrics: m, Tracing: t,
 	}, dispatch.FleetConfig{
 		Lease: c.Lease, Heartbeat: c.Heartbeat, Grace: c.Grace, Poll: c.Poll, Logger: c.Logger,
+	})
+	o.Fleet = read.NewFleet(read.FleetParts{
+		Jobs: j, Scheduler: o.scheduler, Members: o.members, Supervisor: o.supervisor, Scaler: o.Scaler, Opened: o.fleet.Opened(),
 	})
 	o.committer = dispatch.NewCommitter(dispatch.CommitterParts{
 		Jobs: j, Scheduler: o.scheduler, Members: o.members, Transfers: o.transfers, Batches: b, Signals: &o.signals, Supervisor: o.supervisor, Logger: c.Logger, Metrics: m, Tracing: t,
@@ -181,6 +186,15 @@ func (o *Orchestrator) backgroundLoops() map[string]func(context.Context) {
 
 // Started returns a channel that closes once the orchestrator moves jobs.
 func (o *Orchestrator) Started() <-chan struct{} { return o.fleet.Opened() }
+
+// Retire says that this orchestrator is no more, so that others have at once what it was
+// granted, instead of after the lease. It is to be called once Run has returned, the
+// workers of this process have ended, and no more calls come. If workers elsewhere or
+// submissions of this orchestrator are left, it does nothing: others take over from it as
+// from one that died.
+func (o *Orchestrator) Retire(ctx context.Context) error {
+	return o.members.Retire(ctx)
+}
 
 // newID draws an identifier: of claims, sessions and orchestrators.
 func newID() string { return rand.Text() }

@@ -179,7 +179,7 @@ func (b *Batches) apply(ctx context.Context, id mapreduce.JobID, res *kept.Resul
 		return
 	}
 
-	b.config.Metrics.Charges(ctx, "", res.Charges)
+	b.config.Metrics.Charges(ctx, res.Tenant, "", res.Charges)
 	if e := res.Ended; e != nil {
 		b.config.Metrics.BatchEnded(ctx, e.Model, e.Took)
 	}

@@ -177,7 +177,7 @@ func (c *Committer) countAttempts(ctx context.Context, task *schedule.Task, res 
 		model = task.Spec.Provider + "/" + task.Spec.Model
 	}
 	c.metrics.Attempts(ctx, &ended)
-	c.metrics.Charges(ctx, model, res.Charges)
+	c.metrics.Charges(ctx, res.Tenant, model, res.Charges)
 }
 
 // splitTurn deals with a turn that failed for one of its members, so that this one alone

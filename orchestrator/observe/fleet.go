@@ -18,8 +18,8 @@ import (
 	"github.com/coditect/mapreduce/store"
 )
 
-// maxTenants is how many tenants have a label of their own: those whose units wait
-// longest. The others stand together under telemetry.Other.
+// maxTenants is how many tenants have a label of their own: of gauges those whose units wait
+// longest, of counters those that are counted first. The others stand together under telemetry.Other.
 const maxTenants = 50
 
 // A Fleet is what an orchestrator sees when it is asked.

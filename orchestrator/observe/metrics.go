@@ -47,8 +47,9 @@ const (
 // *Metrics counts nothing, so that an orchestrator which nobody measures pays for a
 // comparison with nil and no more.
 type Metrics struct {
-	models *telemetry.Labels
-	tiers  *telemetry.Labels
+	tenants *telemetry.Labels
+	models  *telemetry.Labels
+	tiers   *telemetry.Labels
 
 	turns    metric.Float64Histogram
 	claimed  metric.Int64Counter
@@ -87,8 +88,9 @@ func NewMetrics(m metric.Meter) (*Metrics, error) {
 	}
 
 	t := &Metrics{
-		models: telemetry.NewLabels(maxModels),
-		tiers:  telemetry.NewLabels(maxTiers),
+		tenants: telemetry.NewLabels(maxTenants),
+		models:  telemetry.NewLabels(maxModels),
+		tiers:   telemetry.NewLabels(maxTiers),
 		turns: time("coditect.turn.duration", "How long turns take: transactions that finish units and claim others.",
 			.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10),
 		claimed:  count("coditect.units.claimed", "{unit}", "Units that were claimed for workers."),
@@ -96,7 +98,7 @@ func NewMetrics(m metric.Meter) (*Metrics, error) {
 		retries:  count("coditect.units.retried", "{unit}", "Units that wait for another attempt after one that failed."),
 		failed:   count("coditect.units.failed", "{unit}", "Units that failed for good."),
 		setAside: count("coditect.units.set.aside", "{unit}", "Units that failed for good and had run in a process of their own, because workers were lost that ran them; and units that cannot be handed out."),
-		tokens:   count("coditect.tokens", "{token}", "Tokens that attempts and batches have spent, by model, tier and type."),
+		tokens:   count("coditect.tokens", "{token}", "Tokens that attempts and batches have spent, by tenant, model, tier and type."),
 		resets:   count("coditect.stream.resets", "{stream}", "Streams of workers that ended other than in order."),
 		lost:     count("coditect.workers.lost", "{worker}", "Workers that were given up with units in hand."),
 		jobs:     count("coditect.jobs.ended", "{job}", "Jobs that ended, by the state that they ended in."),
@@ -109,7 +111,7 @@ func NewMetrics(m metric.Meter) (*Metrics, error) {
 	}
 
 	var err error
-	t.cost, err = m.Float64Counter("coditect.cost.usd", metric.WithUnit("{USD}"), metric.WithDescription("What attempts and batches have cost in US dollars, by model and tier, as far as prices are known."))
+	t.cost, err = m.Float64Counter("coditect.cost.usd", metric.WithUnit("{USD}"), metric.WithDescription("What attempts and batches have cost in US dollars, by tenant, model and tier, as far as prices are known."))
 	if err = errors.Join(append(errs, err)...); err != nil {
 		return nil, fmt.Errorf("instruments of the orchestrator: %w", err)
 	}
@@ -206,20 +208,21 @@ func (m *Metrics) Attempts(ctx context.Context, a *Attempts) {
 	addSome(ctx, m.setAside, a.setAside)
 }
 
-// Charges counts what calls took, once it is settled, of a job that asks a model, "provider/model".
-func (m *Metrics) Charges(ctx context.Context, model string, charges []mapreduce.Charge) {
+// Charges counts what calls took, once it is settled, of a tenant's job that asks a model, "provider/model".
+func (m *Metrics) Charges(ctx context.Context, tenant mapreduce.TenantID, model string, charges []mapreduce.Charge) {
 	if m == nil {
 		return
 	}
 
+	whose := attribute.String(tenantKey, m.tenants.Of(string(tenant)))
 	for _, c := range charges {
 		if c.IsZero() {
 			continue
 		}
 		of, tier := attribute.String(modelKey, m.models.Of(cmp.Or(c.Model, model))), attribute.String(tierKey, m.tiers.Of(cmp.Or(c.Tier, unknownTier)))
-		m.tokens.Add(ctx, c.Tokens.In, metric.WithAttributes(of, tier, attribute.String(typeKey, "input")))
-		m.tokens.Add(ctx, c.Tokens.Out, metric.WithAttributes(of, tier, attribute.String(typeKey, "output")))
-		m.cost.Add(ctx, float64(c.CostMicros)/1e6, metric.WithAttributes(of, tier))
+		m.tokens.Add(ctx, c.Tokens.In, metric.WithAttributes(whose, of, tier, attribute.String(typeKey, "input")))
+		m.tokens.Add(ctx, c.Tokens.Out, metric.WithAttributes(whose, of, tier, attribute.String(typeKey, "output")))
+		m.cost.Add(ctx, float64(c.CostMicros)/1e6, metric.WithAttributes(whose, of, tier))
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/observe"
 )
 
-// What calls took is counted by the model that was asked and the tier that the answer named; what says no model is
+// What calls took is counted by the tenant, the model that was asked and the tier that the answer named; what says no model is
 // of the job's.
 func TestChargesAreMeasured(t *testing.T) {
 	reader := sdk.NewManualReader()
@@ -22,13 +22,13 @@ func TestChargesAreMeasured(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	m.Charges(t.Context(), "openai/own", []mapreduce.Charge{
+	m.Charges(t.Context(), "shop", "openai/own", []mapreduce.Charge{
 		{Model: "openai/m", Tier: "flex", Tokens: mapreduce.Tokens{In: 10, Out: 2}, CostMicros: 3_000_000},
 		{Model: "openai/m", Tier: "standard", Tokens: mapreduce.Tokens{In: 1}, CostMicros: 1_000_000},
 		{Tokens: mapreduce.Tokens{In: 5}, CostMicros: 500_000},
 		{Model: "openai/m", Tier: "priority"}, // which took nothing
 	})
-	m.Charges(t.Context(), "", []mapreduce.Charge{{Model: "openai/m", Tier: "batch", Tokens: mapreduce.Tokens{Out: 7}, CostMicros: 250_000}})
+	m.Charges(t.Context(), "bank", "", []mapreduce.Charge{{Model: "openai/m", Tier: "batch", Tokens: mapreduce.Tokens{Out: 7}, CostMicros: 250_000}})
 	m.BatchEnded(t.Context(), "openai/m", 7*time.Minute)
 
 	var all metricdata.ResourceMetrics
@@ -57,7 +57,8 @@ func TestChargesAreMeasured(t *testing.T) {
 		}
 	}
 	want := map[string]float64{
-		"model=openai/m tier=flex ": 3, "model=openai/m tier=standard ": 1, "model=openai/own tier=unknown ": 0.5, "model=openai/m tier=batch ": 0.25,
+		"model=openai/m tenant=shop tier=flex ": 3, "model=openai/m tenant=shop tier=standard ": 1, "model=openai/own tenant=shop tier=unknown ": 0.5,
+		"model=openai/m tenant=bank tier=batch ": 0.25,
 	}
 	if !maps.Equal(costs, want) {
 		t.Errorf("costs are %v, want %v", costs, want)

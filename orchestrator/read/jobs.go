@@ -1,5 +1,5 @@
-// Package read answers what clients ask of jobs: how they stand, their units and
-// events, and what the store holds.
+// Package read answers what clients ask: how jobs stand, their units and events, what the
+// store holds, and how servers and workers stand.
 package read
 
 import (

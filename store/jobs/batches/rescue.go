@@ -100,7 +100,7 @@ func (st *Store) answerWaiting(ctx context.Context, tx store.Tx, id mapreduce.Jo
 		st.Jobs.WakeOthers(tx)
 	}
 	changes.Record()
-	out.Charges = changes.Charges()
+	out.Charges, out.Tenant = changes.Charges(), changes.Tenant()
 	return len(pairs), nil
 }
 

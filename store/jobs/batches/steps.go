@@ -22,6 +22,7 @@ type Result struct {
 	Woken   []records.Candidate // units that may be claimed
 	Settled bool                // of a budget: there may be more to be granted
 	Charges []mapreduce.Charge  // what lines took
+	Tenant  mapreduce.TenantID  // whose the job is, where there are charges
 	Ended   *Ended              // the batch that has ended; nil if none has that its vendor had
 }
 
@@ -256,7 +257,7 @@ func (st *Store) Report(ctx context.Context, id mapreduce.JobID, number int64, s
 		if err != nil {
 			return all, err
 		}
-		all.Charges, all.Ended = append(all.Charges, out.Charges...), out.Ended
+		all.Charges, all.Tenant, all.Ended = append(all.Charges, out.Charges...), cmp.Or(out.Tenant, all.Tenant), out.Ended
 		all.Woken, all.Settled, all.Changed = append(all.Woken, out.Woken...), all.Settled || out.Settled, true
 		if !more {
 			return all, nil
@@ -325,7 +326,7 @@ func (st reports) report(ctx context.Context, id mapreduce.JobID, number int64, 
 			st.Jobs.WakeOthers(tx)
 		}
 		changes.Record()
-		out.Charges = changes.Charges()
+		out.Charges, out.Tenant = changes.Charges(), changes.Tenant()
 		return nil
 	})
 	return out, more, err

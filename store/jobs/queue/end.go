@@ -95,6 +95,11 @@ func (changes *Changes) SettleTokens(u *storagev1.Unit, r *mapreduce.Report) {
 // Charges returns what is settled of calls, by model and tier.
 func (changes *Changes) Charges() []mapreduce.Charge { return changes.charges }
 
+// Tenant returns whose the job is; "" if it is gone.
+func (changes *Changes) Tenant() mapreduce.TenantID {
+	return mapreduce.TenantID(changes.Ctl.GetTenant())
+}
+
 // DelayUnit makes u wait before its next attempt. Each orchestrator times it from its own
 // first sight, as records.SleepLeft says.
 func (changes *Changes) DelayUnit(u *storagev1.Unit, d time.Duration) {

@@ -176,6 +176,7 @@ type Result struct {
 	JobError string
 	Told     []records.WaitRef  // reduces of a tree an input of which has ended
 	Charges  []mapreduce.Charge // what attempts took, of those that are settled now
+	Tenant   mapreduce.TenantID // whose the job is; "" if it is gone
 }
 
 // Settled is what became of a report.
@@ -243,7 +244,7 @@ func (t *turn) runTurn(ctx context.Context) error {
 		t.Tx.Clear(t.Keys.Nodes().Held(h.Session, h.Claim))
 	}
 
-	t.out.Told, t.out.Charges = t.Told, t.Charges()
+	t.out.Told, t.out.Charges, t.out.Tenant = t.Told, t.Charges(), t.Tenant()
 	t.Record()
 	return nil
 }

@@ -134,9 +134,8 @@ func (a anthropic) show(m *made) fields {
 	case m.done:
 		status, ended = "ended", stamp(a.endsAt(m))
 		results = "https://api.anthropic.com/v1/messages/batches/" + m.id + "/results"
-		succeeded, errored, undone := m.counts()
-		counts["processing"], counts["succeeded"], counts["errored"] = 0, succeeded, errored
-		counts[a.undone(m)] = undone
+		counts["processing"] = 0
+		counts["succeeded"], counts["errored"], counts["expired"], counts["canceled"] = m.counts()
 	case !m.cancelled.IsZero():
 		status = "canceling"
 	}
@@ -146,14 +145,6 @@ func (a anthropic) show(m *made) fields {
 		"created_at": stamp(m.at), "ended_at": ended, "expires_at": stamp(m.at.Add(a.cfg.Limits.Window)),
 		"cancel_initiated_at": stamp(m.cancelled), "archived_at": nil, "results_url": results,
 	}
-}
-
-// undone is the vendor's word for the lines of a batch that were not asked.
-func (a anthropic) undone(m *made) string {
-	if a.hasExpired(m) {
-		return "expired"
-	}
-	return "canceled"
 }
 
 // list lists batches, the newest first.
@@ -202,10 +193,13 @@ func (a anthropic) results(w http.ResponseWriter, m *made) {
 
 	var all []any
 	for _, r := range m.told() {
-		one := fields{"type": a.undone(m)}
-		switch r.status {
-		case 0:
-		case http.StatusOK:
+		var one fields
+		switch {
+		case r.status == 0 && r.expired:
+			one = fields{"type": "expired"}
+		case r.status == 0:
+			one = fields{"type": "canceled"}
+		case r.status == http.StatusOK:
 			one = fields{"type": "succeeded", "message": r.body}
 		default:
 			var failure fields

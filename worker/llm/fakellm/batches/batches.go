@@ -39,8 +39,8 @@ type Config struct {
 	// not have, are those of the server.
 	Fault func(fakellm.Call) fakellm.Fault
 
-	// Fate is what becomes of a line besides, by its place and its id. Gemini's lines have none: its
-	// results are in the order of the lines.
+	// Fate is what becomes of a line besides, by its place and its id. Of Gemini's lines each has one result, as
+	// these are in the order of the lines: they are answered, Late or Withdrawn.
 	Fate func(n int, id string) Fate
 
 	// Takes is how long the nth batch takes, from 1. Its lines are done one after the other. Defaults to
@@ -87,10 +87,12 @@ type Fate string
 
 // The fates of lines.
 const (
-	Answered Fate = ""
-	Dropped  Fate = "dropped" // no result tells of it
-	Unasked  Fate = "unasked" // likewise, and it is not asked, or charged
-	Twice    Fate = "twice"   // it has two results
+	Answered  Fate = ""
+	Dropped   Fate = "dropped"   // no result tells of it
+	Unasked   Fate = "unasked"   // likewise, and it is not asked, or charged
+	Late      Fate = "late"      // it is not asked, or charged, and its result says that it expired
+	Withdrawn Fate = "withdrawn" // likewise, and its result says that it was cancelled
+	Twice     Fate = "twice"     // it has two results
 )
 
 // Loss is what becomes of a request to make something.
@@ -154,6 +156,7 @@ type result struct {
 	status    int // 200 if it was answered, more if it was refused, 0 if it was not asked
 	body      json.RawMessage
 	requestID string
+	expired   bool // it was not asked, as its time was over; otherwise, as it was cancelled
 	fate      Fate
 }
 
@@ -456,11 +459,14 @@ func (s *Server) settle(m *made) {
 	}
 	for i, l := range m.lines {
 		at := m.at.Add(m.takes / time.Duration(len(m.lines)) * time.Duration(i+1))
-		r, fate := result{id: l.id}, Answered
-		if s.cfg.Fate != nil && s.cfg.Wire != fakellm.Gemini {
-			fate = s.cfg.Fate(i, l.id)
-		}
-		if !at.After(until) && fate != Unasked {
+		r, fate := result{id: l.id}, s.fateOf(i, l.id)
+		switch {
+		case at.After(until):
+			r.expired = s.hasExpired(m)
+		case fate == Unasked, fate == Withdrawn:
+		case fate == Late:
+			r.expired = true
+		default:
 			made := l.early
 			if made == nil {
 				made = s.ask(m, l)
@@ -479,6 +485,18 @@ func (s *Server) settle(m *made) {
 	}
 	random := rand.New(rand.NewPCG(s.cfg.Seed, uint64(m.n)))
 	random.Shuffle(len(m.results), func(i, j int) { m.results[i], m.results[j] = m.results[j], m.results[i] })
+}
+
+// fateOf returns what becomes of a line besides being answered.
+func (s *Server) fateOf(n int, id string) Fate {
+	if s.cfg.Fate == nil {
+		return Answered
+	}
+	fate := s.cfg.Fate(n, id)
+	if s.cfg.Wire == fakellm.Gemini && fate != Late && fate != Withdrawn {
+		return Answered
+	}
+	return fate
 }
 
 // ask has the model answer a line, at once.
@@ -550,19 +568,21 @@ func (m *made) told() []result {
 	return all
 }
 
-// counts returns how many lines were answered, refused, and not asked.
-func (m *made) counts() (succeeded, errored, undone int) {
+// counts returns how many lines were answered, refused, and not asked, by the reason of these.
+func (m *made) counts() (succeeded, errored, expired, cancelled int) {
 	for _, r := range m.results {
-		switch r.status {
-		case 0:
-			undone++
-		case http.StatusOK:
+		switch {
+		case r.status == http.StatusOK:
 			succeeded++
-		default:
+		case r.status != 0:
 			errored++
+		case r.expired:
+			expired++
+		default:
+			cancelled++
 		}
 	}
-	return succeeded, errored, undone
+	return succeeded, errored, expired, cancelled
 }
 
 type fields = map[string]any

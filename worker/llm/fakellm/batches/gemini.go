@@ -206,7 +206,7 @@ func (g gemini) show(m *made) fields {
 		if !m.cancelled.IsZero() {
 			state = "CANCELLED"
 		}
-		succeeded, errored, _ := m.counts()
+		succeeded, errored, _, _ := m.counts()
 		stats = fields{"requestCount": strconv.Itoa(len(m.lines)), "successfulRequestCount": strconv.Itoa(succeeded), "failedRequestCount": strconv.Itoa(errored)}
 		output := g.output(m)
 		meta["output"] = output
@@ -230,6 +230,9 @@ func (g gemini) output(m *made) fields {
 		switch r.status {
 		case 0:
 			one["error"] = fields{"code": 1, "message": "The operation was cancelled."}
+			if r.expired {
+				one["error"] = fields{"code": 4, "message": "Deadline expired before operation could complete."}
+			}
 		case http.StatusOK:
 			one["response"] = r.body
 		default:

@@ -252,7 +252,7 @@ func (o openai) show(m *made) fields {
 		out["errors"] = fields{"object": "list", "data": []any{fields{"code": m.failed, "message": "The batch failed: " + m.failed, "param": nil, "line": nil}}}
 	case "completed", "expired", "cancelled":
 		out[status+"_at"] = o.endsAt(m).Unix()
-		succeeded, errored, _ := m.counts()
+		succeeded, errored, _, _ := m.counts()
 		out["request_counts"] = fields{"total": len(m.lines), "completed": succeeded, "failed": errored}
 		o.writeFiles(m)
 		for name, id := range map[string]string{"output_file_id": m.output, "error_file_id": m.errors} {
@@ -276,9 +276,9 @@ func (o openai) writeFiles(m *made) {
 		one := fields{"id": "batch_req_" + m.id + r.id, "custom_id": r.id, "response": nil, "error": nil}
 		switch r.status {
 		case 0:
-			code, message := "batch_expired", "This request could not be executed before the completion window expired."
-			if o.status(m) == "cancelled" {
-				code, message = "batch_cancelled", "This request was not executed because the batch was cancelled."
+			code, message := "batch_cancelled", "This request was not executed because the batch was cancelled."
+			if r.expired {
+				code, message = "batch_expired", "This request could not be executed before the completion window expired."
 			}
 			one["error"] = fields{"code": code, "message": message}
 		default:

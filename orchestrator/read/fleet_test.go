@@ -1,4 +1,4 @@
-package orchestrator_test
+package read_test
 
 import (
 	"fmt"

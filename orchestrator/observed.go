@@ -3,33 +3,10 @@ package orchestrator
 import (
 	"context"
 
-	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/observe"
 )
-
-// CheckStoreAnswers returns an error if the store does not answer: neither the latest signs
-// of life nor a small read, which ends with ctx.
-func (o *Orchestrator) CheckStoreAnswers(ctx context.Context) error {
-	select {
-	case <-o.Started():
-	default:
-		return errs.New(errs.Unavailable, "the orchestrator has not begun: it waits for the store, or for others that hold it")
-	}
-
-	if !o.supervisor.StoreAnswers() {
-		return errs.New(errs.Unavailable, "the store does not answer signs of life")
-	}
-
-	if _, _, err := o.jobs.Nodes.Epoch(ctx, "health"); err != nil {
-		return errs.New(errs.Unavailable, "the store does not answer a read: %w", err)
-	}
-	return nil
-}
-
-// CountWorkers returns how many workers have a stream to this orchestrator.
-func (o *Orchestrator) CountWorkers() int { return o.scheduler.Sessions.Count() }
 
 // observedFleet is what metrics show of this orchestrator.
 func (o *Orchestrator) observedFleet() observe.Fleet {

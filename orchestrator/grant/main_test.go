@@ -1,0 +1,11 @@
+package grant_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/coditect/mapreduce/store/storetest/driver"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, driver.Leaks()...) }
