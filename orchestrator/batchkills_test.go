@@ -215,6 +215,7 @@ type siege struct {
 	asked   int            // documents of these
 	kills   map[string]int // by where somebody died
 	spoilt  atomic.Int64   // answers that were paid for, and are no use
+	fates   atomic.Int64   // lines that were not just answered
 }
 
 // Each document is answered once, no batch is made twice, and the money agrees with the vendor's own account,
@@ -306,6 +307,8 @@ func besiege(t *testing.T, of seller, faults bool) {
 	s.verifyAll(s.jobs, s.asked+int(s.spoilt.Load()))
 	if !faults {
 		s.verifyOnce()
+	} else if s.spoilt.Load() == 0 || s.fates.Load() == 0 {
+		t.Errorf("%d answers were spoilt, and %d lines had another fate: the test shows nothing", s.spoilt.Load(), s.fates.Load())
 	}
 	refused, _ := s.server.Crowds()
 	if refused > 0 {
@@ -345,7 +348,10 @@ func (s *siege) spoilLines() {
 		return kind
 	}
 	s.fate = func(int, string) batches.Fate {
-		kind, _ := oneInTwenty(s.random, batches.Twice, batches.Unasked, batches.Late, batches.Withdrawn)
+		kind, ok := oneInTwenty(s.random, batches.Twice, batches.Unasked, batches.Late, batches.Withdrawn)
+		if ok {
+			s.fates.Add(1)
+		}
 		return kind
 	}
 }

@@ -40,16 +40,6 @@ func CheckSpec(s mapreduce.JobSpec, provider func(name string) mapreduce.Provide
 	return specRules(&c).CheckOpen(s)
 }
 
-// PlanJob implements mapreduce.Service.
-func (o *Orchestrator) PlanJob(ctx context.Context, _ mapreduce.Principal, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Plan, error) {
-	p, err := ingestConfig(&o.config, nil).PlanJob(ctx, q, docs)
-	if err != nil || p.Deadline.IsZero() {
-		return p, err
-	}
-	p.Turnarounds, err = o.jobs.Batches.Turnarounds(ctx, q.Spec.Provider+"/"+q.Spec.Model)
-	return p, err
-}
-
 // Plan says what an orchestrator with a configuration would do for a job. It
 // needs no store.
 func Plan(ctx context.Context, c Config, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Plan, error) {

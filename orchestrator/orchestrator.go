@@ -43,7 +43,7 @@ type Orchestrator struct {
 	*lifecycle.Steering // what clients change of jobs
 	*lifecycle.Results  // what they get of them
 	*read.Reader        // what they ask of them
-	*read.Fleet         // what they ask of servers and workers
+	*read.Overview      // what they ask of servers and workers
 	*review.Reviewer    // what they decide about values of their results
 	*scaler.Scaler      // what autoscalers ask
 	*access.CallRate    // of tenants
@@ -135,7 +135,7 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	}, dispatch.FleetConfig{
 		Lease: c.Lease, Heartbeat: c.Heartbeat, Grace: c.Grace, Poll: c.Poll, Logger: c.Logger,
 	})
-	o.Fleet = read.NewFleet(read.FleetParts{
+	o.Overview = read.NewOverview(read.OverviewParts{
 		Jobs: j, Scheduler: o.scheduler, Members: o.members, Supervisor: o.supervisor, Scaler: o.Scaler, Opened: o.fleet.Opened(),
 	})
 	o.committer = dispatch.NewCommitter(dispatch.CommitterParts{

@@ -30,3 +30,13 @@ func (o *Orchestrator) SubmitJob(ctx context.Context, by mapreduce.Principal, sp
 	o.signals.NotifyWatchers(id)
 	return o.jobs.View.Job(ctx, id)
 }
+
+// PlanJob implements mapreduce.Service.
+func (o *Orchestrator) PlanJob(ctx context.Context, _ mapreduce.Principal, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Plan, error) {
+	p, err := ingestConfig(&o.config, nil).PlanJob(ctx, q, docs)
+	if err != nil || p.Deadline.IsZero() {
+		return p, err
+	}
+	p.Turnarounds, err = o.jobs.Batches.Turnarounds(ctx, q.Spec.Provider+"/"+q.Spec.Model)
+	return p, err
+}

@@ -1,4 +1,4 @@
-// Package config says how an orchestrator works, and what it does where nothing is said.
+// Package config has the settings of an orchestrator, and their defaults.
 package config
 
 import (
@@ -226,7 +226,7 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-// Validate returns an error that names the first field whose value cannot be.
+// Validate returns an error that names the first field whose value is not possible, of a Config with its defaults.
 func (c Config) Validate() error {
 	switch {
 	case c.MaxCalls < 1:

@@ -19,7 +19,7 @@ import (
 )
 
 // maxTenants is how many tenants have a label of their own: of gauges those whose units wait
-// longest, of counters those that are counted first. The others stand together under telemetry.Other.
+// longest, of counters those who spend first. The others stand together under telemetry.Other.
 const maxTenants = 50
 
 // A Fleet is what an orchestrator sees when it is asked.

@@ -59,6 +59,7 @@ type Metrics struct {
 	setAside metric.Int64Counter
 	tokens   metric.Int64Counter
 	cost     metric.Float64Counter
+	spent    metric.Float64Counter
 	resets   metric.Int64Counter
 	lost     metric.Int64Counter
 	jobs     metric.Int64Counter
@@ -98,7 +99,7 @@ func NewMetrics(m metric.Meter) (*Metrics, error) {
 		retries:  count("coditect.units.retried", "{unit}", "Units that wait for another attempt after one that failed."),
 		failed:   count("coditect.units.failed", "{unit}", "Units that failed for good."),
 		setAside: count("coditect.units.set.aside", "{unit}", "Units that failed for good and had run in a process of their own, because workers were lost that ran them; and units that cannot be handed out."),
-		tokens:   count("coditect.tokens", "{token}", "Tokens that attempts and batches have spent, by tenant, model, tier and type."),
+		tokens:   count("coditect.tokens", "{token}", "Tokens that attempts and batches have spent, by model, tier and type."),
 		resets:   count("coditect.stream.resets", "{stream}", "Streams of workers that ended other than in order."),
 		lost:     count("coditect.workers.lost", "{worker}", "Workers that were given up with units in hand."),
 		jobs:     count("coditect.jobs.ended", "{job}", "Jobs that ended, by the state that they ended in."),
@@ -111,7 +112,9 @@ func NewMetrics(m metric.Meter) (*Metrics, error) {
 	}
 
 	var err error
-	t.cost, err = m.Float64Counter("coditect.cost.usd", metric.WithUnit("{USD}"), metric.WithDescription("What attempts and batches have cost in US dollars, by tenant, model and tier, as far as prices are known."))
+	t.cost, err = m.Float64Counter("coditect.cost.usd", metric.WithUnit("{USD}"), metric.WithDescription("What attempts and batches have cost in US dollars, by model and tier, as far as prices are known."))
+	errs = append(errs, err)
+	t.spent, err = m.Float64Counter("coditect.tenant.cost.usd", metric.WithUnit("{USD}"), metric.WithDescription("The same by tenant."))
 	if err = errors.Join(append(errs, err)...); err != nil {
 		return nil, fmt.Errorf("instruments of the orchestrator: %w", err)
 	}
@@ -214,15 +217,21 @@ func (m *Metrics) Charges(ctx context.Context, tenant mapreduce.TenantID, model 
 		return
 	}
 
-	whose := attribute.String(tenantKey, m.tenants.Of(string(tenant)))
+	var spent int64
 	for _, c := range charges {
 		if c.IsZero() {
 			continue
 		}
 		of, tier := attribute.String(modelKey, m.models.Of(cmp.Or(c.Model, model))), attribute.String(tierKey, m.tiers.Of(cmp.Or(c.Tier, unknownTier)))
-		m.tokens.Add(ctx, c.Tokens.In, metric.WithAttributes(whose, of, tier, attribute.String(typeKey, "input")))
-		m.tokens.Add(ctx, c.Tokens.Out, metric.WithAttributes(whose, of, tier, attribute.String(typeKey, "output")))
-		m.cost.Add(ctx, float64(c.CostMicros)/1e6, metric.WithAttributes(whose, of, tier))
+		m.tokens.Add(ctx, c.Tokens.In, metric.WithAttributes(of, tier, attribute.String(typeKey, "input")))
+		m.tokens.Add(ctx, c.Tokens.Out, metric.WithAttributes(of, tier, attribute.String(typeKey, "output")))
+		m.cost.Add(ctx, float64(c.CostMicros)/1e6, metric.WithAttributes(of, tier))
+		spent += c.CostMicros
+	}
+
+	// A tenant who spends nothing takes no label from one who does.
+	if spent > 0 {
+		m.spent.Add(ctx, float64(spent)/1e6, oneLabel(tenantKey, m.tenants.Of(string(tenant))))
 	}
 }
 

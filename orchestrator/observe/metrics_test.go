@@ -1,6 +1,7 @@
 package observe_test
 
 import (
+	"fmt"
 	"maps"
 	"testing"
 	"time"
@@ -30,6 +31,10 @@ func TestChargesAreMeasured(t *testing.T) {
 	})
 	m.Charges(t.Context(), "bank", "", []mapreduce.Charge{{Model: "openai/m", Tier: "batch", Tokens: mapreduce.Tokens{Out: 7}, CostMicros: 250_000}})
 	m.BatchEnded(t.Context(), "openai/m", 7*time.Minute)
+	for i := range 100 { // tenants who spend nothing have no label
+		m.Charges(t.Context(), mapreduce.TenantID(fmt.Sprint("t", i)), "", []mapreduce.Charge{{Model: "openai/m", Tier: "standard", Tokens: mapreduce.Tokens{In: 1}}})
+	}
+	m.Charges(t.Context(), "late", "", []mapreduce.Charge{{Model: "openai/m", Tier: "standard", CostMicros: 2_000_000}})
 
 	var all metricdata.ResourceMetrics
 	if err := reader.Collect(t.Context(), &all); err != nil {
@@ -57,8 +62,8 @@ func TestChargesAreMeasured(t *testing.T) {
 		}
 	}
 	want := map[string]float64{
-		"model=openai/m tenant=shop tier=flex ": 3, "model=openai/m tenant=shop tier=standard ": 1, "model=openai/own tenant=shop tier=unknown ": 0.5,
-		"model=openai/m tenant=bank tier=batch ": 0.25,
+		"model=openai/m tier=flex ": 3, "model=openai/m tier=standard ": 3, "model=openai/own tier=unknown ": 0.5, "model=openai/m tier=batch ": 0.25,
+		"tenant=shop ": 4.5, "tenant=bank ": 0.25, "tenant=late ": 2,
 	}
 	if !maps.Equal(costs, want) {
 		t.Errorf("costs are %v, want %v", costs, want)

@@ -9,6 +9,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs/jobstest"
+	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/keys"
 )
@@ -28,7 +29,10 @@ func TestCosts(t *testing.T) {
 	a := submit("a", 3, map[string]string{"team": "sales", "env": "prod"})
 	s := w.Session(j)
 	u := w.Claim(j, a, s, 1)[0]
-	w.Report(j, jobstest.Done(a, u))
+	res := w.Turn(j, &queue.Turn{Job: a, Reports: []queue.Report{{Report: jobstest.Done(a, u), Jitter: 0.5}}})
+	if len(res.Charges) == 0 || res.Tenant != "a" {
+		t.Errorf("%d charges are those of the tenant %q, want a", len(res.Charges), res.Tenant)
+	}
 	w.Report(w.Nodes[1], jobstest.Done(a, u)) // again: it counts once
 	w.Micro += records.Day.Microseconds()
 	w.Run(j, a)

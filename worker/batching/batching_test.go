@@ -372,16 +372,19 @@ func TestBatchesWaitForRoom(t *testing.T) {
 func TestEveryLineHasAnOutcome(t *testing.T) {
 	script := func() batches.Config {
 		return batches.Config{Fate: func(n int, _ string) batches.Fate {
-			return map[int]batches.Fate{1: batches.Dropped, 2: batches.Twice}[n]
+			return map[int]batches.Fate{1: batches.Dropped, 2: batches.Twice, 3: batches.Late, 4: batches.Withdrawn}[n]
 		}}
 	}
 	each(t, script, func(h *house) {
 		defer h.work()()
 		h.untilOver()
-		if h.order.Provider == "gemini" { // whose results have the order of the lines, so one that is missing shifts those behind it
+		if h.order.Provider == "gemini" { // whose lines each have one result, and an error whatever goes wrong
+			h.want(1, map[mapreduce.LineOutcome]int{mapreduce.LineSucceeded: lines - 2, mapreduce.LineErrored: 2})
 			return
 		}
-		h.want(1, map[mapreduce.LineOutcome]int{mapreduce.LineSucceeded: lines - 1, mapreduce.LineLost: 1})
+		h.want(1, map[mapreduce.LineOutcome]int{
+			mapreduce.LineSucceeded: lines - 3, mapreduce.LineLost: 1, mapreduce.LineExpired: 1, mapreduce.LineCancelled: 1,
+		})
 	})
 }
 

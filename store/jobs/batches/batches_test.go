@@ -35,6 +35,7 @@ func newWaiter(t *testing.T, units int) *waiter {
 	w := &waiter{World: jobstest.NewWorld(t, jobstest.Open(t), 2)}
 	w.j = w.Nodes[0]
 	spec := jobstest.Spec()
+	spec.Tenant = "shop"
 	w.id = w.Submit(w.j, spec, jobstest.Texts(units))
 	w.s = w.Session(w.j)
 	return w
@@ -90,7 +91,11 @@ func (w *waiter) take(b mapreduce.Batch, s jobstest.Binding) bool {
 
 func (w *waiter) report(b mapreduce.Batch, s jobstest.Binding, r mapreduce.BatchReport) (*batches.Result, error) {
 	r.Mark = b.Mark
-	return w.j.Batches.Report(w.Ctx, w.id, b.Number, s.ID, batches.Account{}, &r)
+	res, err := w.j.Batches.Report(w.Ctx, w.id, b.Number, s.ID, batches.Account{}, &r)
+	if err == nil && len(res.Charges) > 0 && res.Tenant != "shop" {
+		w.Errorf("%d charges are those of the tenant %q, want shop", len(res.Charges), res.Tenant)
+	}
+	return res, err
 }
 
 // create takes a batch to where its vendor has it.

@@ -22,7 +22,7 @@ type Result struct {
 	Woken   []records.Candidate // units that may be claimed
 	Settled bool                // of a budget: there may be more to be granted
 	Charges []mapreduce.Charge  // what lines took
-	Tenant  mapreduce.TenantID  // whose the job is, where there are charges
+	Tenant  mapreduce.TenantID  // whose the job is, if there are charges
 	Ended   *Ended              // the batch that has ended; nil if none has that its vendor had
 }
 

@@ -95,7 +95,7 @@ func (changes *Changes) SettleTokens(u *storagev1.Unit, r *mapreduce.Report) {
 // Charges returns what is settled of calls, by model and tier.
 func (changes *Changes) Charges() []mapreduce.Charge { return changes.charges }
 
-// Tenant returns whose the job is; "" if it is gone.
+// Tenant returns whose the job is; "" if it is gone, as of servers without tenants.
 func (changes *Changes) Tenant() mapreduce.TenantID {
 	return mapreduce.TenantID(changes.Ctl.GetTenant())
 }

@@ -176,7 +176,7 @@ type Result struct {
 	JobError string
 	Told     []records.WaitRef  // reduces of a tree an input of which has ended
 	Charges  []mapreduce.Charge // what attempts took, of those that are settled now
-	Tenant   mapreduce.TenantID // whose the job is; "" if it is gone
+	Tenant   mapreduce.TenantID // whose the job is, if it is not gone
 }
 
 // Settled is what became of a report.

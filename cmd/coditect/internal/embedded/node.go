@@ -224,7 +224,7 @@ func (n *Node) wireService() (err error) {
 }
 
 // CheckStoreAnswers returns an error if the store does not answer; see
-// orchestrator.CheckStoreAnswers.
+// read.Overview.CheckStoreAnswers.
 func (n *Node) CheckStoreAnswers(ctx context.Context) error { return n.orch.CheckStoreAnswers(ctx) }
 
 // CountWorkers returns how many workers have a stream to this process, its own included.

@@ -214,7 +214,7 @@ func (a anthropic) results(w http.ResponseWriter, m *made) {
 	writeLines(w, "application/x-jsonl", all)
 	if a.cfg.Lean {
 		for i := range m.results {
-			m.results[i] = result{status: m.results[i].status}
+			m.results[i] = result{status: m.results[i].status, expired: m.results[i].expired}
 		}
 	}
 }

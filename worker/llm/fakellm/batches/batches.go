@@ -87,12 +87,16 @@ type Fate string
 
 // The fates of lines.
 const (
-	Answered  Fate = ""
-	Dropped   Fate = "dropped"   // no result tells of it
-	Unasked   Fate = "unasked"   // likewise, and it is not asked, or charged
-	Late      Fate = "late"      // it is not asked, or charged, and its result says that it expired
-	Withdrawn Fate = "withdrawn" // likewise, and its result says that it was cancelled
-	Twice     Fate = "twice"     // it has two results
+	Answered Fate = ""
+	Dropped  Fate = "dropped" // no result tells of it
+	Unasked  Fate = "unasked" // likewise, and it is not asked, or charged
+	Twice    Fate = "twice"   // it has two results
+
+	// It is not asked, or charged, and its result says that it expired, or was cancelled, though its batch was not. No
+	// vendor has promised that such lines are only in batches of which the same is true. Those of Gemini have an error, as
+	// of all that goes wrong there.
+	Late      Fate = "late"
+	Withdrawn Fate = "withdrawn"
 )
 
 // Loss is what becomes of a request to make something.
@@ -566,6 +570,16 @@ func (m *made) told() []result {
 		}
 	}
 	return all
+}
+
+// countFailed returns how many lines have failed, as vendors count who have one number for all of them: also those that were not
+// asked, unless their batch was ended before they could be.
+func (m *made) countFailed(isWhole bool) int {
+	_, errored, expired, cancelled := m.counts()
+	if isWhole {
+		return errored + expired + cancelled
+	}
+	return errored
 }
 
 // counts returns how many lines were answered, refused, and not asked, by the reason of these.

@@ -206,8 +206,9 @@ func (g gemini) show(m *made) fields {
 		if !m.cancelled.IsZero() {
 			state = "CANCELLED"
 		}
-		succeeded, errored, _, _ := m.counts()
-		stats = fields{"requestCount": strconv.Itoa(len(m.lines)), "successfulRequestCount": strconv.Itoa(succeeded), "failedRequestCount": strconv.Itoa(errored)}
+		succeeded, _, _, _ := m.counts()
+		failed := m.countFailed(m.cancelled.IsZero())
+		stats = fields{"requestCount": strconv.Itoa(len(m.lines)), "successfulRequestCount": strconv.Itoa(succeeded), "failedRequestCount": strconv.Itoa(failed)}
 		output := g.output(m)
 		meta["output"] = output
 		op["response"] = output

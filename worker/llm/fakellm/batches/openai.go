@@ -252,8 +252,8 @@ func (o openai) show(m *made) fields {
 		out["errors"] = fields{"object": "list", "data": []any{fields{"code": m.failed, "message": "The batch failed: " + m.failed, "param": nil, "line": nil}}}
 	case "completed", "expired", "cancelled":
 		out[status+"_at"] = o.endsAt(m).Unix()
-		succeeded, errored, _, _ := m.counts()
-		out["request_counts"] = fields{"total": len(m.lines), "completed": succeeded, "failed": errored}
+		succeeded, _, _, _ := m.counts()
+		out["request_counts"] = fields{"total": len(m.lines), "completed": succeeded, "failed": m.countFailed(status != "expired")}
 		o.writeFiles(m)
 		for name, id := range map[string]string{"output_file_id": m.output, "error_file_id": m.errors} {
 			if id != "" {

@@ -15,12 +15,12 @@ import (
 	"github.com/coditect/mapreduce/store/jobs"
 )
 
-// A Fleet answers how the servers, the workers and the store stand. Its methods believe their
+// An Overview answers how the servers, the workers and the store stand. Its methods believe their
 // callers, and are safe for concurrent use.
-type Fleet struct{ parts FleetParts }
+type Overview struct{ parts OverviewParts }
 
-// FleetParts are what a Fleet asks. All of them must be set.
-type FleetParts struct {
+// OverviewParts are what an Overview asks. All of them must be set.
+type OverviewParts struct {
 	Jobs       *jobs.Jobs
 	Scheduler  *schedule.Scheduler
 	Members    *cluster.Membership
@@ -30,25 +30,25 @@ type FleetParts struct {
 	Opened <-chan struct{}
 }
 
-// NewFleet returns what answers how a fleet stands.
-func NewFleet(p FleetParts) *Fleet { return &Fleet{parts: p} }
+// NewOverview returns what answers how a fleet stands.
+func NewOverview(p OverviewParts) *Overview { return &Overview{parts: p} }
 
 // FleetStatus implements mapreduce.Service: what this orchestrator sees, and the workers of
 // others as the store has them.
-func (f *Fleet) FleetStatus(ctx context.Context, _ mapreduce.Principal) (*mapreduce.FleetStatus, error) {
-	status := &mapreduce.FleetStatus{Node: f.parts.Jobs.Node(), Time: time.Now()}
+func (v *Overview) FleetStatus(ctx context.Context, _ mapreduce.Principal) (*mapreduce.FleetStatus, error) {
+	status := &mapreduce.FleetStatus{Node: v.parts.Jobs.Node(), Time: time.Now()}
 	var write time.Duration
-	status.Servers, write = f.parts.Members.Servers()
+	status.Servers, write = v.parts.Members.Servers()
 
 	var err error
-	if status.Store, err = f.storeStatus(ctx, write); err != nil {
+	if status.Store, err = v.storeStatus(ctx, write); err != nil {
 		return nil, err
 	}
-	if status.Workers, status.MoreWorkers, err = f.workerStatuses(ctx); err != nil {
+	if status.Workers, status.MoreWorkers, err = v.workerStatuses(ctx); err != nil {
 		return nil, err
 	}
-	seen := f.parts.Scheduler.Snapshot()
-	if status.Tenants, err = f.tenantQueues(ctx, seen.Tenants); err != nil {
+	seen := v.parts.Scheduler.Snapshot()
+	if status.Tenants, err = v.tenantQueues(ctx, seen.Tenants); err != nil {
 		return nil, err
 	}
 
@@ -59,34 +59,34 @@ func (f *Fleet) FleetStatus(ctx context.Context, _ mapreduce.Principal) (*mapred
 }
 
 // storeStatus reads a little, to see how long that takes.
-func (f *Fleet) storeStatus(ctx context.Context, write time.Duration) (mapreduce.StoreStatus, error) {
-	n := f.parts.Jobs.DB().Stats()
-	s := mapreduce.StoreStatus{
-		Answers: f.parts.Supervisor.StoreAnswers(), Full: f.parts.Jobs.IsFull(), Write: write, Commits: n.Commits.Load(), Reads: n.Reads.Load(),
+func (v *Overview) storeStatus(ctx context.Context, write time.Duration) (mapreduce.StoreStatus, error) {
+	n := v.parts.Jobs.DB().Stats()
+	status := mapreduce.StoreStatus{
+		Answers: v.parts.Supervisor.StoreAnswers(), Full: v.parts.Jobs.IsFull(), Write: write, Commits: n.Commits.Load(), Reads: n.Reads.Load(),
 		Conflicts: n.Conflicts.Load(), TooOld: n.TooOld.Load(), Unknown: n.Unknown.Load(),
 	}
 
 	begun := time.Now()
-	err := f.readLittle(ctx)
-	s.Read = time.Since(begun)
-	return s, err
+	err := v.readLittle(ctx)
+	status.Read = time.Since(begun)
+	return status, err
 }
 
 // workerStatuses returns the workers of this orchestrator with what it knows of them, and behind
 // them those of others; and how many are left out.
-func (f *Fleet) workerStatuses(ctx context.Context) (all []mapreduce.WorkerStatus, more int64, err error) {
-	all = f.parts.Scheduler.Sessions.Statuses()
+func (v *Overview) workerStatuses(ctx context.Context) (all []mapreduce.WorkerStatus, more int64, err error) {
+	all = v.parts.Scheduler.Sessions.Statuses()
 	slices.SortFunc(all, func(a, b mapreduce.WorkerStatus) int { return cmp.Compare(a.Session, b.Session) })
 	here := make(map[mapreduce.SessionID]int, len(all))
 	for i := range all {
 		here[all[i].Session] = i
-		all[i].Node = f.parts.Jobs.Node()
+		all[i].Node = v.parts.Jobs.Node()
 	}
 
 	// The store has them in the order of their ids.
 	var after mapreduce.SessionID
 	for {
-		page, further, err := f.parts.Jobs.Nodes.Sessions(ctx, after, mapreduce.MaxShownWorkers)
+		page, further, err := v.parts.Jobs.Nodes.Sessions(ctx, after, mapreduce.MaxShownWorkers)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -111,13 +111,13 @@ func (f *Fleet) workerStatuses(ctx context.Context) (all []mapreduce.WorkerStatu
 }
 
 // tenantQueues returns what waits of each tenant that has jobs which may run.
-func (f *Fleet) tenantQueues(ctx context.Context, seen []schedule.TenantQueue) ([]mapreduce.TenantQueue, error) {
+func (v *Overview) tenantQueues(ctx context.Context, seen []schedule.TenantQueue) ([]mapreduce.TenantQueue, error) {
 	queues := make(map[mapreduce.TenantID]mapreduce.TenantQueue)
 	for _, t := range seen {
 		queues[t.Tenant] = mapreduce.TenantQueue{Tenant: t.Tenant, Jobs: int64(t.Jobs), Age: t.Age}
 	}
 
-	demand, err := f.parts.Scaler.Demand(ctx, mapreduce.Principal{})
+	demand, err := v.parts.Scaler.Demand(ctx, mapreduce.Principal{})
 	if err != nil {
 		return nil, errs.New(errs.KindOf(err), "count the units that could run: %w", err)
 	}
@@ -132,28 +132,28 @@ func (f *Fleet) tenantQueues(ctx context.Context, seen []schedule.TenantQueue) (
 
 // CheckStoreAnswers returns an error if the store does not answer: neither the latest signs
 // of life nor a small read, which ends with ctx.
-func (f *Fleet) CheckStoreAnswers(ctx context.Context) error {
+func (v *Overview) CheckStoreAnswers(ctx context.Context) error {
 	select {
-	case <-f.parts.Opened:
+	case <-v.parts.Opened:
 	default:
 		return errs.New(errs.Unavailable, "the orchestrator has not begun: it waits for the store, or for others that hold it")
 	}
 
-	if !f.parts.Supervisor.StoreAnswers() {
+	if !v.parts.Supervisor.StoreAnswers() {
 		return errs.New(errs.Unavailable, "the store does not answer signs of life")
 	}
 
-	if err := f.readLittle(ctx); err != nil {
+	if err := v.readLittle(ctx); err != nil {
 		return errs.New(errs.Unavailable, "the store does not answer a read: %w", err)
 	}
 	return nil
 }
 
 // CountWorkers returns how many workers have a stream to this orchestrator.
-func (f *Fleet) CountWorkers() int { return f.parts.Scheduler.Sessions.Count() }
+func (v *Overview) CountWorkers() int { return v.parts.Scheduler.Sessions.Count() }
 
 // readLittle reads one key of the store.
-func (f *Fleet) readLittle(ctx context.Context) error {
-	_, _, err := f.parts.Jobs.Nodes.Epoch(ctx, "health")
+func (v *Overview) readLittle(ctx context.Context) error {
+	_, _, err := v.parts.Jobs.Nodes.Epoch(ctx, "health")
 	return err
 }
