@@ -28,6 +28,9 @@ type waiter struct {
 	mark int
 }
 
+// shop is the tenant of such jobs.
+const shop = mapreduce.TenantID("shop")
+
 // kept is what of a unit's reservation stays while it waits for a batch.
 const kept = 6
 
@@ -35,7 +38,7 @@ func newWaiter(t *testing.T, units int) *waiter {
 	w := &waiter{World: jobstest.NewWorld(t, jobstest.Open(t), 2)}
 	w.j = w.Nodes[0]
 	spec := jobstest.Spec()
-	spec.Tenant = "shop"
+	spec.Tenant = shop
 	w.id = w.Submit(w.j, spec, jobstest.Texts(units))
 	w.s = w.Session(w.j)
 	return w
@@ -92,8 +95,8 @@ func (w *waiter) take(b mapreduce.Batch, s jobstest.Binding) bool {
 func (w *waiter) report(b mapreduce.Batch, s jobstest.Binding, r mapreduce.BatchReport) (*batches.Result, error) {
 	r.Mark = b.Mark
 	res, err := w.j.Batches.Report(w.Ctx, w.id, b.Number, s.ID, batches.Account{}, &r)
-	if err == nil && len(res.Charges) > 0 && res.Tenant != "shop" {
-		w.Errorf("%d charges are those of the tenant %q, want shop", len(res.Charges), res.Tenant)
+	if err == nil && len(res.Charges) > 0 && res.Tenant != shop {
+		w.Errorf("%d charges are those of the tenant %q, want %q", len(res.Charges), res.Tenant, shop)
 	}
 	return res, err
 }
@@ -436,7 +439,9 @@ func TestStepsMayRunTwice(t *testing.T) {
 	s := fault.New(jobstest.Open(t), fault.Config{Seed: 1, Rates: fault.Rates{fault.Rerun: 0.5}})
 	w := &waiter{World: jobstest.NewWorld(t, s, 1)}
 	w.j = w.Nodes[0]
-	w.id = w.Submit(w.j, jobstest.Spec(), jobstest.Texts(5))
+	spec := jobstest.Spec()
+	spec.Tenant = shop
+	w.id = w.Submit(w.j, spec, jobstest.Texts(5))
 	w.s = w.Session(w.j)
 	for _, u := range w.Claim(w.j, w.id, w.s, 5) {
 		w.park(u)
