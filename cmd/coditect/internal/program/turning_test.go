@@ -74,15 +74,30 @@ func (c *ownerConn) Close() error {
 	return c.Conn.Close()
 }
 
-// Write implements net.Conn.
+// Write implements net.Conn. What is no answer goes on, as it may be left of an earlier call: a client whose connection is
+// closed before it has sent a call knows that nobody took it.
 func (c *ownerConn) Write(p []byte) (int, error) {
 	c.owner.mu.Lock()
 	silent := c.owner.silent
 	c.owner.mu.Unlock()
-	if silent {
+	if silent && bringsAnswer(p) {
 		return 0, errors.Join(net.ErrClosed, c.Close())
 	}
 	return c.Conn.Write(p)
+}
+
+// bringsAnswer reports whether an answer begins among frames of HTTP/2: each has a head of nine bytes, of which three are its
+// length and one is its type.
+func bringsAnswer(frames []byte) bool {
+	const head, headers = 9, 1
+	for len(frames) >= head {
+		if frames[3] == headers {
+			return true
+		}
+		length := int(frames[0])<<16 | int(frames[1])<<8 | int(frames[2])
+		frames = frames[min(head+length, len(frames)):]
+	}
+	return false
 }
 
 // deafen ends the socket and all connections, and keeps the directory. It returns when the
